@@ -1,0 +1,23 @@
+#pragma once
+// Whole files in and out.
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace rubato {
+
+inline constexpr std::size_t max_text_file_bytes = std::size_t{1} << 30;  ///< 1 GiB
+
+/// @throws IoError if the file cannot be opened or read, is a folder, or holds
+///         more than `limit_bytes`
+[[nodiscard]] std::string read_file(const std::filesystem::path& path,
+                                    std::size_t limit_bytes = max_text_file_bytes);
+
+/// Writes beside the target and renames, so that a reader never sees half a
+/// file and a failure leaves the old one. "-" is standard output.
+/// @throws IoError if the folder is missing, not writable or the disk is full
+void write_file(const std::filesystem::path& path, std::string_view text);
+
+}  // namespace rubato

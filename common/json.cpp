@@ -1,0 +1,191 @@
+#include "common/json.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "common/error.hpp"
+#include "common/file.hpp"
+#include "common/numbers.hpp"
+#include "common/suggest.hpp"
+
+namespace rubato {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// What was found, short enough for one line.
+std::string shown(const Json& json) {
+  constexpr std::size_t max_shown = 60;
+  std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  if (text.size() > max_shown) text = text.substr(0, max_shown) + "...";
+  return text;
+}
+
+// Line and column (from 1) of a byte offset.
+std::string line_and_column(std::string_view text, std::size_t offset) {
+  const std::string_view before = text.substr(0, std::min(offset, text.size()));
+  const auto line = std::count(before.begin(), before.end(), '\n') + 1;
+  const std::size_t line_start = before.rfind('\n') + 1;  // npos + 1 is 0
+  return fmt::format("{}:{}", line, before.size() - line_start + 1);
+}
+
+// nlohmann keeps the last of two equal keys without a word; a strict reader must not.
+class DuplicateKeys {
+ public:
+  bool operator()(int, Json::parse_event_t event, const Json& parsed) {
+    if (event == Json::parse_event_t::object_start) open_.emplace_back();
+    if (event == Json::parse_event_t::object_end) open_.pop_back();
+    if (event == Json::parse_event_t::key &&
+        !open_.back().insert(parsed.get<std::string>()).second) {
+      if (!first_) first_ = parsed.get<std::string>();
+    }
+    return true;
+  }
+  [[nodiscard]] const std::optional<std::string>& first() const { return first_; }
+
+ private:
+  std::vector<std::set<std::string>> open_;
+  std::optional<std::string> first_;
+};
+
+}  // namespace
+
+std::string JsonNode::where() const {
+  return place_.empty() ? *file_ : fmt::format("{}: {}", *file_, place_);
+}
+
+void JsonNode::fail(const std::string& what, const std::string& hint) const {
+  throw DataError(fmt::format("{}: {}", where(), what), {.in = {}, .hint = hint});
+}
+
+void JsonNode::expect_keys(std::initializer_list<std::string_view> required,
+                           std::initializer_list<std::string_view> optional) const {
+  if (!json_->is_object()) fail(fmt::format("found {}; expected an object", shown(*json_)));
+  std::vector<std::string> known(required.begin(), required.end());
+  known.insert(known.end(), optional.begin(), optional.end());
+  for (const auto& [key, value] : json_->items()) {
+    if (std::ranges::find(known, key) == known.end()) {
+      fail(fmt::format("unknown key '{}'{}", key, did_you_mean(key, known)));
+    }
+  }
+  for (const std::string_view key : required) {
+    if (!json_->contains(std::string(key))) fail(fmt::format("key '{}' is missing", key));
+  }
+}
+
+std::optional<JsonNode> JsonNode::find(std::string_view key) const {
+  if (!json_->is_object()) fail(fmt::format("found {}; expected an object", shown(*json_)));
+  const auto found = json_->find(std::string(key));
+  if (found == json_->end() || found->is_null()) return std::nullopt;
+  std::string place = place_.empty() ? std::string(key) : fmt::format("{}.{}", place_, key);
+  return JsonNode(&*found, file_, std::move(place));
+}
+
+JsonNode JsonNode::at(std::string_view key) const {
+  auto node = find(key);
+  if (!node) fail(fmt::format("key '{}' is missing or null", key));
+  return *std::move(node);
+}
+
+bool JsonNode::is_text() const noexcept { return json_->is_string(); }
+bool JsonNode::is_number() const noexcept { return json_->is_number(); }
+bool JsonNode::is_object() const noexcept { return json_->is_object(); }
+
+std::string JsonNode::text() const {
+  if (!json_->is_string()) fail(fmt::format("found {}; expected text", shown(*json_)));
+  return json_->get<std::string>();
+}
+
+bool JsonNode::boolean() const {
+  if (!json_->is_boolean()) fail(fmt::format("found {}; expected true or false", shown(*json_)));
+  return json_->get<bool>();
+}
+
+double JsonNode::number(Range range) const {
+  if (json_->is_number()) {
+    const double value = json_->get<double>();
+    if (std::isfinite(value) && in_range(value, range)) return value;
+  }
+  fail(fmt::format("found {}; expected {}", shown(*json_), expected_text(range)));
+}
+
+std::uint64_t JsonNode::count() const {
+  constexpr double max_exact = 9007199254740992.0;  // 2^53: above it doubles skip whole numbers
+  if (json_->is_number()) {
+    const double value = json_->get<double>();
+    if (value >= 0.0 && value <= max_exact && std::floor(value) == value) {
+      return static_cast<std::uint64_t>(value);
+    }
+  }
+  fail(fmt::format("found {}; expected a whole number >= 0", shown(*json_)));
+}
+
+std::vector<JsonNode> JsonNode::items() const {
+  if (!json_->is_array()) fail(fmt::format("found {}; expected a list", shown(*json_)));
+  std::vector<JsonNode> nodes;
+  nodes.reserve(json_->size());
+  for (std::size_t i = 0; i < json_->size(); ++i) {
+    nodes.push_back(JsonNode(&(*json_)[i], file_, fmt::format("{}[{}]", place_, i)));
+  }
+  return nodes;
+}
+
+std::vector<std::string> JsonNode::keys() const {
+  if (!json_->is_object()) fail(fmt::format("found {}; expected an object", shown(*json_)));
+  std::vector<std::string> names;
+  for (const auto& [key, value] : json_->items()) names.push_back(key);
+  return names;
+}
+
+std::vector<double> JsonNode::numbers(Range range) const {
+  std::vector<double> values;
+  for (const JsonNode& node : items()) values.push_back(node.number(range));
+  return values;
+}
+
+JsonDocument::JsonDocument(std::unique_ptr<nlohmann::ordered_json> json, std::string name)
+    : json_(std::move(json)), name_(std::make_unique<std::string>(std::move(name))) {}
+JsonDocument::JsonDocument(JsonDocument&&) noexcept = default;
+JsonDocument& JsonDocument::operator=(JsonDocument&&) noexcept = default;
+JsonDocument::~JsonDocument() = default;
+
+JsonDocument JsonDocument::parse(std::string_view text, std::string name) {
+  DuplicateKeys duplicates;
+  auto json = std::make_unique<Json>();
+  try {
+    *json = Json::parse(text, std::ref(duplicates));
+  } catch (const Json::parse_error& error) {
+    const bool cut_off = error.byte >= text.size();
+    throw DataError(
+        fmt::format("{}:{}: not valid JSON", name, line_and_column(text, error.byte - 1)),
+        {.in = {}, .hint = cut_off ? "the text ends too early; was the file cut off?" : ""});
+  } catch (const Json::exception& error) {
+    throw DataError(fmt::format("{}: {}", name, error.what()));
+  }
+  if (duplicates.first()) {
+    throw DataError(
+        fmt::format("{}: key '{}' occurs twice in one object", name, *duplicates.first()));
+  }
+  return {std::move(json), std::move(name)};
+}
+
+JsonDocument JsonDocument::read(const std::filesystem::path& path) {
+  return parse(read_file(path), path.string());
+}
+
+JsonNode JsonDocument::root() const { return {json_.get(), name_.get(), ""}; }
+
+void JsonDocument::expect_schema(std::uint64_t supported) const {
+  const JsonNode schema = root().at("schema");
+  const std::uint64_t found = schema.count();
+  if (found == supported) return;
+  schema.fail(fmt::format("schema {} is not supported; expected {}", found, supported),
+              found > supported ? "the file was written by a newer version of rubato" : "");
+}
+
+}  // namespace rubato

@@ -1,0 +1,91 @@
+#pragma once
+// Strict reading of JSON: a wrong type, a missing or unknown key, a duplicate
+// key or a number out of range is a DataError that names file, place and value.
+
+#include <cstdint>
+#include <filesystem>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "common/range.hpp"
+
+namespace rubato {
+
+class JsonDocument;
+
+/// One value inside a JsonDocument, with its place ("kernels[3].flops") for
+/// messages. Valid while the document lives.
+class JsonNode {
+ public:
+  /// Checks that this is an object with every required key and no key outside
+  /// both lists. Call it first, so that later reads cannot miss a typing error.
+  /// @throws DataError, with the nearest known key
+  void expect_keys(std::initializer_list<std::string_view> required,
+                   std::initializer_list<std::string_view> optional = {}) const;
+
+  [[nodiscard]] JsonNode at(std::string_view key) const;  ///< throws if absent
+  [[nodiscard]] std::optional<JsonNode> find(
+      std::string_view key) const;  ///< absent or null: nothing
+
+  [[nodiscard]] bool is_text() const noexcept;
+  [[nodiscard]] bool is_number() const noexcept;
+  [[nodiscard]] bool is_object() const noexcept;
+
+  [[nodiscard]] std::string text() const;
+  [[nodiscard]] bool boolean() const;
+  [[nodiscard]] double number(Range range = Range::any) const;
+  [[nodiscard]] std::uint64_t count() const;            ///< whole number >= 0, exact up to 2^53
+  [[nodiscard]] std::vector<JsonNode> items() const;    ///< elements of an array
+  [[nodiscard]] std::vector<std::string> keys() const;  ///< keys of an object, in file order
+  [[nodiscard]] std::vector<double> numbers(Range range = Range::any) const;
+
+  /// "file: place" for messages of callers.
+  [[nodiscard]] std::string where() const;
+
+  /// Throws DataError("where: what"), with an optional hint.
+  [[noreturn]] void fail(const std::string& what, const std::string& hint = {}) const;
+
+ private:
+  friend class JsonDocument;
+  JsonNode(const nlohmann::ordered_json* json, const std::string* file, std::string place)
+      : json_(json), file_(file), place_(std::move(place)) {}
+
+  const nlohmann::ordered_json* json_;
+  const std::string* file_;
+  std::string place_;
+};
+
+/// A parsed JSON text and the name it is reported under.
+class JsonDocument {
+ public:
+  /// @param name  shown in messages, usually the path
+  /// @throws DataError at the first syntax error (with line and column) or duplicate key
+  [[nodiscard]] static JsonDocument parse(std::string_view text, std::string name);
+
+  /// @throws IoError, DataError
+  [[nodiscard]] static JsonDocument read(const std::filesystem::path& path);
+
+  JsonDocument(JsonDocument&&) noexcept;
+  JsonDocument& operator=(JsonDocument&&) noexcept;
+  ~JsonDocument();
+
+  [[nodiscard]] JsonNode root() const;
+
+  /// Checks the `schema` number at the root.
+  /// @throws DataError if it is absent or not `supported`; a newer one asks for a newer program
+  void expect_schema(std::uint64_t supported) const;
+
+ private:
+  JsonDocument(std::unique_ptr<nlohmann::ordered_json> json, std::string name);
+
+  std::unique_ptr<nlohmann::ordered_json> json_;
+  std::unique_ptr<std::string> name_;  // on the heap: nodes point to it, also after a move
+};
+
+}  // namespace rubato

@@ -1,0 +1,37 @@
+#pragma once
+// Numbers as text, and sums that do not lose digits.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace rubato {
+
+/// Shortest text that reads back as the same double ("0.1", "1e-05").
+[[nodiscard]] std::string format_number(double value);
+
+/// The number that is the whole of `text`, or nothing. Accepts what
+/// std::from_chars accepts except nan and infinity.
+[[nodiscard]] std::optional<double> parse_number(std::string_view text);
+
+/// As parse_number for whole numbers without sign, fraction or exponent.
+[[nodiscard]] std::optional<std::uint64_t> parse_count(std::string_view text);
+
+/// Sum with Neumaier's correction: the error does not grow with the number of
+/// terms. Source: A. Neumaier, ZAMM 54(1), 1974.
+class CompensatedSum {
+ public:
+  void add(double term) noexcept;
+  [[nodiscard]] double value() const noexcept { return sum_ + lost_; }
+
+ private:
+  double sum_ = 0.0;
+  double lost_ = 0.0;
+};
+
+/// Compensated sum in index order.
+[[nodiscard]] double sum(std::span<const double> terms) noexcept;
+
+}  // namespace rubato

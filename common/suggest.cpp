@@ -1,0 +1,51 @@
+#include "common/suggest.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace rubato {
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  // Three rolling rows: before_last is needed for swaps of neighbours.
+  std::vector<std::size_t> before_last(b.size() + 1);
+  std::vector<std::size_t> last(b.size() + 1);
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) last[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replace = last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, replace});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        row[j] = std::min(row[j], before_last[j - 2] + 1);
+      }
+    }
+    std::swap(before_last, last);
+    std::swap(last, row);
+  }
+  return last[b.size()];
+}
+
+std::optional<std::string> nearest(std::string_view name, std::span<const std::string> known) {
+  std::optional<std::string> best;
+  std::size_t best_distance = std::max<std::size_t>(name.size() / 3, 1) + 1;
+  for (const std::string& candidate : known) {
+    const std::size_t distance = edit_distance(name, candidate);
+    if (distance < best_distance) {
+      best_distance = distance;
+      best = candidate;
+    }
+  }
+  return best;
+}
+
+std::string did_you_mean(std::string_view name, std::span<const std::string> known) {
+  if (const auto best = nearest(name, known)) return fmt::format("; did you mean '{}'?", *best);
+  if (known.empty()) return "";
+  return fmt::format("; expected one of {}", fmt::join(known, ", "));
+}
+
+}  // namespace rubato

@@ -1,0 +1,31 @@
+#include "explorer/goal.hpp"
+
+namespace rubato {
+
+std::string_view name_of(Granularity value) noexcept {
+  switch (value) {
+    case Granularity::iteration: return "iteration";
+    case Granularity::pass: return "pass";
+    case Granularity::kernel: break;
+  }
+  return "kernel";
+}
+
+std::string_view name_of(Aggregation value) noexcept {
+  return value == Aggregation::local ? "local" : "global";
+}
+
+std::string name_of(const Goal& goal) {
+  struct Name {
+    std::string operator()(const LeastWaste& waste) const {
+      return waste.slack_frac > 0.0 ? "relaxed_waste" : "strict_waste";
+    }
+    std::string operator()(const LeastEdp&) const { return "edp"; }
+    std::string operator()(const LeastEd2p&) const { return "ed2p"; }
+    std::string operator()(const LeastEnergy&) const { return "least_energy"; }
+    std::string operator()(const LeastTime&) const { return "least_time"; }
+  };
+  return std::visit(Name{}, goal);
+}
+
+}  // namespace rubato

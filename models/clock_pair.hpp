@@ -1,0 +1,18 @@
+#pragma once
+// One setting of memory and core clock.
+
+#include <optional>
+
+#include "common/ids.hpp"
+
+namespace rubato {
+
+/// A setting as a user requests it. The GPU may run slower: see GpuModel.
+struct ClockPair {
+  MemStateId mem;                  ///< memory state of the spec, locked or "auto"
+  std::optional<double> core_mhz;  ///< upper bound of the core clock; nothing: no bound ("auto")
+
+  friend bool operator==(const ClockPair&, const ClockPair&) = default;
+};
+
+}  // namespace rubato

@@ -1,0 +1,24 @@
+#pragma once
+// A clock for every launch of a trace.
+
+#include <string>
+#include <vector>
+
+#include "common/ids.hpp"
+#include "models/clock_grid.hpp"
+#include "traces/trace.hpp"
+
+namespace rubato {
+
+/// One clock per site of the compact trace (see Site); ids are of one ClockGrid.
+struct Plan {
+  std::vector<ClockId> clock_of_site;
+};
+
+/// The same clock everywhere.
+[[nodiscard]] Plan uniform_plan(const Trace& trace, ClockId clock);
+
+/// One clock per kernel, `clock_of_kernel` has shape [kernels].
+[[nodiscard]] Plan plan_by_kernel(const Trace& trace, const std::vector<ClockId>& clock_of_kernel);
+
+}  // namespace rubato

@@ -1,0 +1,123 @@
+#include "traces/trace.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "common/error.hpp"
+
+namespace rubato {
+
+namespace {
+
+// Names in the order of the enumerators; one specialisation per enumeration.
+template <class Enum>
+const std::vector<std::string>& names();
+
+template <>
+const std::vector<std::string>& names<Pass>() {
+  static const std::vector<std::string> list{
+      "embedding", "forward", "loss", "backward", "embedding_backward", "optimizer", "unknown"};
+  return list;
+}
+
+template <>
+const std::vector<std::string>& names<KernelClass>() {
+  static const std::vector<std::string> list{"embedding",   "layernorm",     "residual_layernorm",
+                                             "gemm",        "gemm_batched",  "attention",
+                                             "softmax",     "permute",       "gelu",
+                                             "elementwise", "bias",          "bias_reduce",
+                                             "reduce",      "optimizer",     "memset",
+                                             "memcpy",      "communication", "other"};
+  return list;
+}
+
+template <>
+const std::vector<std::string>& names<Dtype>() {
+  static const std::vector<std::string> list{"bf16", "fp16", "fp32",   "fp64",
+                                             "tf32", "fp8",  "unknown"};
+  return list;
+}
+
+template <>
+const std::vector<std::string>& names<CollectiveKind>() {
+  static const std::vector<std::string> list{"all_reduce", "all_gather", "reduce_scatter",
+                                             "all_to_all", "broadcast",  "reduce",
+                                             "send_recv",  "other"};
+  return list;
+}
+
+template <>
+const std::vector<std::string>& names<WorkSource>() {
+  static const std::vector<std::string> list{"measured", "derived", "guessed", "unknown"};
+  return list;
+}
+
+template <class Enum>
+std::string_view name_in_list(Enum value) noexcept {
+  return names<Enum>()[static_cast<std::size_t>(value)];
+}
+
+}  // namespace
+
+std::string_view name_of(Pass value) noexcept { return name_in_list(value); }
+std::string_view name_of(KernelClass value) noexcept { return name_in_list(value); }
+std::string_view name_of(Dtype value) noexcept { return name_in_list(value); }
+std::string_view name_of(CollectiveKind value) noexcept { return name_in_list(value); }
+std::string_view name_of(WorkSource value) noexcept { return name_in_list(value); }
+
+template <class Enum>
+std::optional<Enum> from_name(std::string_view name) noexcept {
+  const auto& list = names<Enum>();
+  const auto found = std::ranges::find(list, name);
+  if (found == list.end()) return std::nullopt;
+  return static_cast<Enum>(found - list.begin());
+}
+
+template <class Enum>
+std::span<const std::string> all_names() {
+  return names<Enum>();
+}
+
+template std::optional<Pass> from_name<Pass>(std::string_view) noexcept;
+template std::optional<KernelClass> from_name<KernelClass>(std::string_view) noexcept;
+template std::optional<Dtype> from_name<Dtype>(std::string_view) noexcept;
+template std::optional<CollectiveKind> from_name<CollectiveKind>(std::string_view) noexcept;
+template std::optional<WorkSource> from_name<WorkSource>(std::string_view) noexcept;
+template std::span<const std::string> all_names<Pass>();
+template std::span<const std::string> all_names<KernelClass>();
+template std::span<const std::string> all_names<Dtype>();
+template std::span<const std::string> all_names<CollectiveKind>();
+template std::span<const std::string> all_names<WorkSource>();
+
+double element_bytes(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::fp8: return 1.0;
+    case Dtype::bf16:
+    case Dtype::fp16: return 2.0;
+    case Dtype::fp32:
+    case Dtype::tf32: return 4.0;
+    case Dtype::fp64: return 8.0;
+    case Dtype::unknown: break;
+  }
+  throw DataError("the element type is unknown; expected one with a size");
+}
+
+std::vector<Site> sites(const Trace& trace) {
+  std::vector<Site> list;
+  for (std::size_t s = 0; s < trace.segments.size(); ++s) {
+    for (const KernelId kernel : trace.segments[s].launches) {
+      list.push_back({kernel, static_cast<std::uint32_t>(s), trace.segments[s].repeat});
+    }
+  }
+  return list;
+}
+
+std::vector<std::uint64_t> launch_counts(const Trace& trace) {
+  std::vector<std::uint64_t> counts(trace.kernels.size(), 0);
+  for (const Site& site : sites(trace)) counts[index(site.kernel)] += site.repeat;
+  return counts;
+}
+
+}  // namespace rubato

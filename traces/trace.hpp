@@ -1,0 +1,170 @@
+#pragma once
+// The work of one training iteration: which kernels there are, and in which
+// order they are launched. Everything else in the program starts from this.
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/ids.hpp"
+
+namespace rubato {
+
+/// Part of a training iteration a kernel belongs to.
+enum class Pass { embedding, forward, loss, backward, embedding_backward, optimizer, unknown };
+
+/// What a kernel does; decides which default model coefficients it gets.
+enum class KernelClass {
+  embedding,
+  layernorm,
+  residual_layernorm,
+  gemm,
+  gemm_batched,
+  attention,
+  softmax,
+  permute,
+  gelu,
+  elementwise,
+  bias,
+  bias_reduce,
+  reduce,
+  optimizer,
+  memset,
+  memcpy,
+  communication,
+  other
+};
+
+/// Element type of a kernel's operands.
+enum class Dtype { bf16, fp16, fp32, fp64, tf32, fp8, unknown };
+
+/// Collective operation of a communication kernel.
+enum class CollectiveKind {
+  all_reduce,
+  all_gather,
+  reduce_scatter,
+  all_to_all,
+  broadcast,
+  reduce,
+  send_recv,
+  other
+};
+
+/// How a work figure (FLOPs, bytes) came about.
+enum class WorkSource { measured, derived, guessed, unknown };
+
+/// GEMM of `batch` products [m x k] * [k x n]; m is the fast (column-major) dimension.
+struct GemmShape {
+  std::uint64_t m = 0;
+  std::uint64_t n = 0;
+  std::uint64_t k = 0;
+  std::uint64_t batch = 1;
+
+  friend bool operator==(const GemmShape&, const GemmShape&) = default;
+};
+
+/// Message of a communication kernel.
+struct Collective {
+  CollectiveKind kind = CollectiveKind::other;
+  double message_bytes =
+      0.0;  ///< size of the full buffer each rank ends up with or starts from, > 0
+  std::uint32_t group_size = 1;  ///< ranks taking part, > 1
+
+  friend bool operator==(const Collective&, const Collective&) = default;
+};
+
+/// Grid and block of a launch.
+struct LaunchShape {
+  std::array<std::uint32_t, 3> grid{1, 1, 1};
+  std::array<std::uint32_t, 3> block{1, 1, 1};
+
+  friend bool operator==(const LaunchShape&, const LaunchShape&) = default;
+};
+
+/// One unique kernel. Work figures are per launch; nothing unknown is zero.
+struct Kernel {
+  std::string name;   ///< unique in its trace, e.g. "02 GEMM qkv"
+  std::string label;  ///< as published or captured, need not be unique, e.g. "GEMM"
+  KernelClass kind = KernelClass::other;
+  Pass pass = Pass::unknown;
+  Dtype dtype = Dtype::unknown;
+  std::optional<double> flops;       ///< floating-point operations, >= 0
+  std::optional<double> dram_bytes;  ///< bytes moved to and from DRAM, >= 0
+  std::optional<GemmShape> gemm;
+  std::optional<Collective> collective;
+  std::optional<LaunchShape> launch;
+  std::optional<double> measured_time_s;  ///< captured time of one launch, > 0
+  WorkSource work_source = WorkSource::unknown;
+
+  friend bool operator==(const Kernel&, const Kernel&) = default;
+};
+
+/// A run of launches that is repeated as a whole, e.g. the 24 equal layers.
+struct Segment {
+  std::string name;
+  std::uint32_t repeat = 1;        ///< >= 1
+  std::vector<KernelId> launches;  ///< in order, not empty
+
+  friend bool operator==(const Segment&, const Segment&) = default;
+};
+
+/// Where a trace came from; free text, kept in files and databases.
+struct Provenance {
+  std::string generator;  ///< program and version, or tool that captured it
+  std::string source;     ///< model, paper, file
+  std::string options;    ///< e.g. "batch=40 seq=1024 tp=1 dp=1"
+
+  friend bool operator==(const Provenance&, const Provenance&) = default;
+};
+
+/// Kernels and their launches in order. A "site" is one launch of the compact
+/// form: segment s, position p. All repeats of a site share one clock in a plan.
+struct Trace {
+  std::string name;
+  Provenance provenance;
+  std::vector<Kernel> kernels;
+  std::vector<Segment> segments;
+
+  friend bool operator==(const Trace&, const Trace&) = default;
+};
+
+/// One launch of the compact form.
+struct Site {
+  KernelId kernel;
+  std::uint32_t segment = 0;
+  std::uint32_t repeat = 1;
+};
+
+/// All sites in launch order; SiteId indexes this list.
+[[nodiscard]] std::vector<Site> sites(const Trace& trace);
+
+/// Launches of each kernel in one iteration, shape [kernels].
+[[nodiscard]] std::vector<std::uint64_t> launch_counts(const Trace& trace);
+
+/// Checks the promises of the types above.
+/// @throws DataError naming the first broken one, prefixed with `where`
+void validate(const Trace& trace, std::string_view where);
+
+/// Names as used in files, e.g. Pass::embedding_backward <-> "embedding_backward".
+[[nodiscard]] std::string_view name_of(Pass value) noexcept;
+[[nodiscard]] std::string_view name_of(KernelClass value) noexcept;
+[[nodiscard]] std::string_view name_of(Dtype value) noexcept;
+[[nodiscard]] std::string_view name_of(CollectiveKind value) noexcept;
+[[nodiscard]] std::string_view name_of(WorkSource value) noexcept;
+
+/// The value with that name, or nothing.
+template <class Enum>
+[[nodiscard]] std::optional<Enum> from_name(std::string_view name) noexcept;
+
+/// All names of an enumeration, for "did you mean".
+template <class Enum>
+[[nodiscard]] std::span<const std::string> all_names();
+
+/// Bytes of one element. @throws DataError for Dtype::unknown
+[[nodiscard]] double element_bytes(Dtype dtype);
+
+}  // namespace rubato
