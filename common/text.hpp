@@ -1,0 +1,18 @@
+#pragma once
+// Text from files made safe to show.
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace rubato {
+
+/// The text with control characters and bytes that are not UTF-8 written as
+/// "\xNN", so that a name out of a trace cannot move the cursor or recolour a
+/// terminal.
+[[nodiscard]] std::string printable(std::string_view text);
+
+/// Characters of a UTF-8 text, for aligning columns.
+[[nodiscard]] std::size_t display_width(std::string_view utf8);
+
+}  // namespace rubato

@@ -1,0 +1,80 @@
+#pragma once
+// One exploration: a trace on a GPU, the clocks to choose from, the plans found
+// for several goals, and what the simulator says about each.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/run_context.hpp"
+#include "explorer/goal.hpp"
+#include "explorer/solver.hpp"
+#include "models/clock_grid.hpp"
+#include "models/gpu_model.hpp"
+#include "models/profile_table.hpp"
+#include "sim/plan.hpp"
+#include "sim/simulator.hpp"
+#include "traces/trace.hpp"
+
+namespace rubato {
+
+/// One question: what to optimise, for which units, with which budget.
+struct Question {
+  Granularity granularity = Granularity::kernel;
+  Aggregation aggregation = Aggregation::global;
+  Goal goal = LeastWaste{};
+};
+
+/// The answer: the solver's claim and the simulator's totals.
+struct PlanResult {
+  Question question;
+  SolveStatus status = SolveStatus::infeasible;
+  double objective = 0.0;  ///< in the unit of the goal, see Solution
+  double lower_bound = 0.0;
+  double gap_frac = 0.0;
+  std::uint64_t nodes = 0;
+  double solve_time_s = 0.0;
+  Plan plan;      ///< empty if infeasible
+  SimResult sim;  ///< replayed by the simulator; zero if infeasible
+};
+
+/// One point of a time-energy front.
+struct FrontPoint {
+  double time_s = 0.0;
+  double energy_j = 0.0;
+};
+
+/// Pareto front of one granularity (global aggregation), fastest first.
+struct Front {
+  Granularity granularity = Granularity::kernel;
+  std::vector<FrontPoint> points;
+};
+
+/// Everything an exploration is made from.
+struct ExplorationInput {
+  Trace trace;
+  GpuSpec spec;
+  std::string grid = "paper";           ///< see make_clock_grid
+  std::optional<double> power_limit_w;  ///< replaces the spec's
+  SwitchCost switch_cost;
+  std::vector<Question> questions;
+};
+
+/// Everything an exploration found. `cells` has shape [kernels x clocks].
+struct Exploration {
+  ClockGrid grid;
+  std::vector<OperatingPoint> cells;
+  std::vector<CoefficientSource> coefficient_sources;  ///< shape [kernels]
+  SimResult baseline;                                  ///< default clocks everywhere
+  std::vector<PlanResult> plans;                       ///< in the order of the questions
+  std::vector<Front> fronts;                           ///< one per granularity asked for
+  double wall_time_s = 0.0;
+  bool interrupted = false;  ///< Ctrl-C: later questions are missing
+};
+
+/// Fills the table, answers each question, replays each plan.
+/// @throws what GpuModel, make_clock_grid and the solvers throw
+[[nodiscard]] Exploration explore(const ExplorationInput& input, const RunContext& context = {});
+
+}  // namespace rubato

@@ -1,0 +1,34 @@
+#pragma once
+// The subcommands of the program: one file each, all listed in commands.cpp.
+
+#include <functional>
+#include <span>
+#include <string_view>
+
+#include "common/error.hpp"
+#include "common/run_context.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace rubato {
+
+/// What a subcommand does once its options are parsed.
+using Action = std::function<ExitStatus(const RunContext&)>;
+
+/// A subcommand. `setup` adds options to `app` and returns the action; option
+/// values live in the action's captures.
+struct Command {
+  std::string_view name;
+  std::string_view help;  ///< one line
+  Action (*setup)(CLI::App& app);
+};
+
+/// All subcommands in the order of `rubato --help`.
+[[nodiscard]] std::span<const Command> commands();
+
+// Defined in cmd_<name>.cpp.
+Action setup_trace(CLI::App& app);
+
+}  // namespace rubato

@@ -1,0 +1,126 @@
+// Entry point: parses the command line, runs one subcommand, turns errors into
+// messages and exit statuses.
+
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "common/error.hpp"
+#include "common/suggest.hpp"
+#include "common/text.hpp"
+#include "common/version.hpp"
+#include "tools/command.hpp"
+#include "tools/progress_line.hpp"
+
+namespace rubato {
+namespace {
+
+// A signal handler can reach nothing but a global.
+std::atomic<bool> interrupted = false;
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+extern "C" void on_interrupt(int) {
+  // The second Ctrl-C ends the program at once.
+  if (interrupted.exchange(true)) std::_Exit(130);
+}
+
+// The innermost subcommand on the command line: its options are the ones meant.
+const CLI::App& selected(const CLI::App& app) {
+  const auto chosen = app.get_subcommands();
+  return chosen.empty() ? app : selected(*chosen.front());
+}
+
+std::vector<std::string> known_words(const CLI::App& app, bool options) {
+  std::vector<std::string> words;
+  if (options) {
+    for (const CLI::Option* option : app.get_options()) {
+      for (const std::string& name : option->get_lnames()) words.push_back("--" + name);
+    }
+  } else {
+    for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
+      words.push_back(sub->get_name());
+    }
+  }
+  return words;
+}
+
+[[noreturn]] void throw_usage_error(const CLI::App& root, const CLI::ParseError& error) {
+  const CLI::App& app = selected(root);
+  std::string command = "rubato";
+  if (&app != &root) command = fmt::format("rubato {}", app.get_name());
+  const std::string hint = fmt::format("see '{} --help'", command);
+  if (error.get_name() == "ExtrasError" || error.get_name() == "RequiredError") {
+    const std::vector<std::string> extras = root.remaining(true);
+    if (!extras.empty()) {
+      const std::string& word = extras.front();
+      const bool option = word.starts_with("-");
+      const std::vector<std::string> known = known_words(app, option);
+      const auto near = nearest(option ? word.substr(0, word.find('=')) : word, known);
+      throw UsageError(
+          fmt::format("{}: unknown {} '{}'{}", command, option ? "option" : "word", printable(word),
+                      near ? fmt::format("; did you mean '{}'?", *near) : ""),
+          {.in = {}, .hint = hint});
+    }
+  }
+  throw UsageError(fmt::format("{}: {}", command, printable(error.what())),
+                   {.in = {}, .hint = hint});
+}
+
+ExitStatus run(int argc, char** argv) {
+  CLI::App app{
+      "Rubato: which clocks should a GPU run each kernel of a training step at?\n"
+      "Simulates kernel traces under a time and power model and finds the clocks\n"
+      "that use the least energy within a time budget.",
+      "rubato"};
+  app.set_version_flag("--version", fmt::format("rubato {} ({}; {})", program_version(),
+                                                source_revision(), build_info()));
+  app.require_subcommand(1);
+  app.footer("\nEvery command has its own --help. Start with: rubato reproduce spaan2026");
+  Action action;
+  for (const Command& command : commands()) {
+    CLI::App* sub = app.add_subcommand(std::string(command.name), std::string(command.help));
+    Action prepared = command.setup(*sub);
+    sub->final_callback([&action, prepared] { action = prepared; });
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& success) {  // --help, --version
+    return static_cast<ExitStatus>(app.exit(success));
+  } catch (const CLI::ParseError& error) {
+    throw_usage_error(app, error);
+  }
+  ProgressLine line;
+  const RunContext context{.progress = [&line](const ProgressUpdate& update) { line.show(update); },
+                           .cancelled = &interrupted};
+  return action(context);
+}
+
+}  // namespace
+}  // namespace rubato
+
+int main(int argc, char** argv) {
+  using rubato::ExitStatus;
+  std::signal(SIGINT, rubato::on_interrupt);
+  std::signal(SIGTERM, rubato::on_interrupt);
+  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is then an ordinary write error
+  try {
+    return static_cast<int>(rubato::run(argc, argv));
+  } catch (const rubato::Error& error) {
+    std::fputs(error.report().c_str(), stderr);
+    return static_cast<int>(error.status());
+  } catch (const std::bad_alloc&) {
+    std::fputs("error: out of memory\n", stderr);
+    return static_cast<int>(ExitStatus::io);
+  } catch (const std::exception& error) {
+    fmt::print(stderr,
+               "error: a bug in rubato: {}\n  hint: please report the command and its input\n",
+               error.what());
+    return static_cast<int>(ExitStatus::bug);
+  }
+}

@@ -1,0 +1,56 @@
+#pragma once
+// Results on standard output: a table for people, JSON or CSV for programs.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace rubato {
+
+enum class OutputFormat { table, json, csv };
+
+/// Adds --json and --csv. The referenced format must outlive parsing.
+void add_format_options(CLI::App& app, OutputFormat& format);
+
+/// One value; monostate is missing: "-" in a table, null in JSON, empty in CSV.
+using Cell = std::variant<std::monostate, std::string, double, std::int64_t, bool>;
+
+/// A column. `key` names it in JSON and CSV and carries the unit ("time_ms").
+struct Column {
+  std::string key;
+  std::string title = {};  ///< in tables; empty: the key
+  int decimals = 3;        ///< of numbers in tables; JSON and CSV carry every digit
+};
+
+/// Rows under fixed columns.
+class OutputTable {
+ public:
+  explicit OutputTable(std::vector<Column> columns) : columns_(std::move(columns)) {}
+
+  /// @param cells  one per column
+  void add_row(std::vector<Cell> cells);
+  [[nodiscard]] std::size_t rows() const noexcept { return rows_.size(); }
+
+  /// Aligned text (numbers right, names made printable), a JSON array of
+  /// objects, or CSV with a header. Ends with a newline.
+  [[nodiscard]] std::string render(OutputFormat format) const;
+
+ private:
+  [[nodiscard]] std::string render_table() const;
+  [[nodiscard]] std::string render_json() const;
+  [[nodiscard]] std::string render_csv() const;
+
+  std::vector<Column> columns_;
+  std::vector<std::vector<Cell>> rows_;
+};
+
+/// Writes to standard output. @throws IoError if it is closed or the disk is full
+void print(std::string_view text);
+
+}  // namespace rubato

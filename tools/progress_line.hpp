@@ -1,0 +1,30 @@
+#pragma once
+// A progress line on a terminal: done of total, rate, time left, best so far.
+
+#include <chrono>
+
+#include "common/run_context.hpp"
+
+namespace rubato {
+
+/// Rewrites one line on standard error a few times a second, and only after
+/// the first second; does nothing if standard error is not a terminal.
+class ProgressLine {
+ public:
+  ProgressLine();
+  ~ProgressLine();  ///< clears the line
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+
+  void show(const ProgressUpdate& update);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  bool is_terminal_;
+  bool shown_ = false;
+  Clock::time_point start_ = Clock::now();
+  Clock::time_point last_ = start_;
+};
+
+}  // namespace rubato
