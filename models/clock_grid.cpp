@@ -35,16 +35,16 @@ MemStateId parse_mem_state(const GpuSpec& spec, std::string_view name) {
 }
 
 void expect_supported(const GpuSpec& spec, double core_mhz) {
-  const double steps = (core_mhz - spec.core_min_mhz) / spec.core_step_mhz;
+  const double steps = (core_mhz - spec.core.min_mhz) / spec.core.step_mhz;
   const bool on_step = std::abs(steps - std::round(steps)) < 1e-6;
-  if (core_mhz >= spec.core_min_mhz && core_mhz <= spec.core_max_mhz && on_step) return;
-  const double nearest_mhz = std::clamp(spec.core_min_mhz + std::round(steps) * spec.core_step_mhz,
-                                        spec.core_min_mhz, spec.core_max_mhz);
+  if (core_mhz >= spec.core.min_mhz && core_mhz <= spec.core.max_mhz && on_step) return;
+  const double nearest_mhz = std::clamp(spec.core.min_mhz + std::round(steps) * spec.core.step_mhz,
+                                        spec.core.min_mhz, spec.core.max_mhz);
   throw UsageError(
       fmt::format(
           "{} does not support a core clock of {} MHz; expected {} to {} MHz in steps of {}",
-          spec.name, format_number(core_mhz), format_number(spec.core_min_mhz),
-          format_number(spec.core_max_mhz), format_number(spec.core_step_mhz)),
+          spec.name, format_number(core_mhz), format_number(spec.core.min_mhz),
+          format_number(spec.core.max_mhz), format_number(spec.core.step_mhz)),
       {.in = {}, .hint = fmt::format("the nearest one is {}", format_number(nearest_mhz))});
 }
 

@@ -2,52 +2,62 @@
 // Time and energy of a trace's kernels on one GPU at any clock.
 
 #include <cstddef>
-#include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "common/ids.hpp"
 #include "models/clock_grid.hpp"
 #include "models/gpu_spec.hpp"
+#include "models/kernel_model.hpp"
 #include "models/profile_table.hpp"
 #include "traces/trace.hpp"
 
 namespace rubato {
 
-/// What the GPU does for one launch of one kernel at one requested clock.
-struct OperatingPoint {
-  double time_s = 0.0;         ///< > 0
-  double energy_j = 0.0;       ///< board energy of the launch, > 0
-  double core_mhz = 0.0;       ///< effective core clock after clamps, boost ceiling and power limit
-  bool power_limited = false;  ///< the power limit lowered the core clock
-};
-
-/// How the coefficients of a kernel came about.
+/// How the coefficients of a kernel came about: measured (a calibrated kernel of
+/// that name), derived (work figures and class), guessed (class without a fit).
 enum class CoefficientSource { measured, derived, guessed };
 
-/// A spec bound to the kernels of one trace: kernel coefficients are looked up
-/// (calibrated kernels by name) or derived (FLOPs, bytes, class) once, here.
+[[nodiscard]] std::string_view name_of(CoefficientSource value) noexcept;
+
+/// A spec bound to the kernels of one trace: coefficients are looked up or
+/// derived once, here.
 class GpuModel {
  public:
-  /// @param power_limit_w  replaces the spec's power limit, > 0
-  /// @throws DataError if a kernel has neither calibrated coefficients nor work figures,
-  ///         UsageError if the limit is outside the spec's range
+  /// @param power_limit_w  replaces the spec's power limit
+  /// @throws DataError if a kernel has neither calibrated coefficients nor the work
+  ///         figures its class needs, UsageError if the limit is outside the spec's range
   GpuModel(GpuSpec spec, const Trace& trace, std::optional<double> power_limit_w = {});
 
-  [[nodiscard]] const GpuSpec& spec() const noexcept;
-  [[nodiscard]] std::size_t kernels() const noexcept;
-  [[nodiscard]] CoefficientSource source(KernelId kernel) const;
+  [[nodiscard]] const GpuSpec& spec() const noexcept { return spec_; }
+  [[nodiscard]] double power_limit_w() const noexcept { return power_limit_w_; }
+  [[nodiscard]] std::size_t kernels() const noexcept { return coefficients_.size(); }
+  [[nodiscard]] CoefficientSource source(KernelId kernel) const { return sources_[index(kernel)]; }
+  [[nodiscard]] const KernelCoefficients& coefficients(KernelId kernel) const {
+    return coefficients_[index(kernel)];
+  }
 
+  /// One launch at a requested clock.
   [[nodiscard]] OperatingPoint evaluate(KernelId kernel, const ClockPair& clock) const;
 
   /// Board power while nothing runs at this clock, W.
   [[nodiscard]] double idle_power_w(const ClockPair& clock) const;
 
-  // implementation in models/
+ private:
+  GpuSpec spec_;
+  double power_limit_w_;
+  std::vector<KernelCoefficients> coefficients_;
+  std::vector<CoefficientSource> sources_;
 };
 
-/// Evaluates every kernel at every clock of the grid in parallel (oneTBB).
-/// Row k of the table is one launch of kernel k. Same bits for any number of threads.
-[[nodiscard]] ProfileTable fill_profile(const GpuModel& model, const ClockGrid& grid);
+/// Every kernel at every clock, shape [kernels x clocks] row-major, in parallel
+/// (oneTBB). Same bits for any number of threads.
+[[nodiscard]] std::vector<OperatingPoint> evaluate_all(const GpuModel& model,
+                                                       const ClockGrid& grid);
+
+/// Times and energies of evaluate_all. @throws DataError if a cell is not positive and finite
+[[nodiscard]] ProfileTable profile_table(std::span<const OperatingPoint> cells, std::size_t kernels,
+                                         std::size_t clocks);
 
 }  // namespace rubato

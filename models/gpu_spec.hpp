@@ -1,9 +1,10 @@
 #pragma once
-// One GPU: what clocks it takes, how they act, and the parameters of the time
-// and power model that all kernels share. Read from a JSON file in which every
-// number names its source.
+// One GPU: which clocks it takes, how they act, and the parameters of the time
+// and power model that all its kernels share. Read from a strict JSON file in
+// which every section names the source of its numbers. Formulas: docs/models.md.
 
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,14 +12,86 @@
 
 #include "common/ids.hpp"
 #include "models/clock_pair.hpp"
+#include "traces/trace.hpp"
 
 namespace rubato {
 
-/// One setting of the memory clock. `auto` is a state of its own.
+/// One setting of the memory clock. "auto", where the driver chooses, is a
+/// state of its own.
 struct MemState {
   std::string name;                    ///< as in clock labels: "9501", "auto"
   double mem_mhz = 0.0;                ///< memory clock in this state, > 0
-  std::optional<double> max_core_mhz;  ///< clamp of the core clock in this state
+  double boost_mhz = 0.0;              ///< sustained core clock nothing exceeds in this state, > 0
+  std::optional<double> max_core_mhz;  ///< the driver's clamp of the core clock, > 0
+  double bandwidth_gbs = 0.0;          ///< DRAM bandwidth kernels reach at high core clocks, > 0
+  double base_power_w = 0.0;           ///< board power that depends on nothing else, > 0
+  double voltage_scale = 1.0;          ///< of the voltage above its floor; 1 except for "auto"
+};
+
+/// Core clock range and the clocks that act otherwise than requested.
+struct CoreClocks {
+  double min_mhz = 0.0;
+  double max_mhz = 0.0;
+  double step_mhz = 0.0;
+  std::vector<double> requested_mhz;  ///< ascending; below the last one, effective
+  std::vector<double> effective_mhz;  ///< clocks are interpolated, above it they are as requested
+};
+
+/// Core voltage relative to its floor, piecewise linear and non-decreasing;
+/// beyond the last point the last slope continues.
+struct VoltageCurve {
+  std::vector<double> core_mhz;    ///< ascending
+  std::vector<double> relative_v;  ///< >= 1
+};
+
+/// Board power limit. Under a binding limit the average power settles at
+/// regulated_frac x limit_w, a little below the limit.
+struct PowerLimit {
+  double limit_w = 0.0;
+  double min_w = 0.0;  ///< range a user may set
+  double max_w = 0.0;
+  double regulated_frac = 1.0;
+};
+
+/// Model parameters without a section of their own.
+struct SharedParameters {
+  double leakage_w = 0.0;                 ///< times V^2
+  double clock_w_per_mhz = 0.0;           ///< times core clock times V^2
+  double dram_nj_per_byte = 0.0;          ///< energy of a byte moved to or from DRAM
+  double crossbar_bytes_per_cycle = 0.0;  ///< DRAM traffic the core side can carry per core cycle
+  double bandwidth_exponent = 6.0;        ///< how sharply the two bandwidth limits meet
+  double overlap_exponent = 0.0;          ///< how sharply core and DRAM time meet, > 0
+};
+
+/// Time and energy coefficients of one kernel, per launch. docs/models.md, section 2.
+struct KernelCoefficients {
+  double core_cycles = 0.0;    ///< core-side time x core clock, cycles, > 0
+  double dram_bytes = 0.0;     ///< effective DRAM traffic, bytes, > 0
+  double fixed_s = 0.0;        ///< launch latency, > 0
+  double core_j = 0.0;         ///< core energy at the voltage floor, J, > 0
+  double limit_scale = 1.0;    ///< regulated power of this kernel over the usual one
+  double overlap_scale = 1.0;  ///< of the overlap exponent
+};
+
+/// Coefficients of a kernel that was measured, with the work it did then, so
+/// that they can be carried to another batch size or parallel degree.
+struct CalibratedKernel {
+  std::string name;  ///< Kernel::name
+  KernelClass kind = KernelClass::other;
+  std::optional<double> flops;       ///< per launch when measured
+  std::optional<double> dram_bytes;  ///< compulsory DRAM bytes per launch when measured
+  std::optional<GemmShape> gemm;
+  KernelCoefficients coefficients;
+};
+
+/// Coefficients of kernels that were never measured, per unit of their work.
+struct ClassCoefficients {
+  KernelClass kind = KernelClass::other;
+  double cycles_per_unit = 0.0;  ///< unit: FLOP for GEMMs and attention, else DRAM byte
+  double dram_factor = 1.0;      ///< effective over compulsory DRAM bytes
+  double core_nj_per_unit = 0.0;
+  double fixed_s = 0.0;
+  double overlap_scale = 1.0;
 };
 
 /// A named selection of clocks, e.g. "paper": 6 memory states x 11 core clocks.
@@ -28,22 +101,46 @@ struct NamedGrid {
   std::vector<std::optional<double>> core_mhz;  ///< nothing: "auto"
 };
 
-/// The model parameters are filled in by models/ (see docs/models.md).
-struct GpuSpec {
-  std::string name;   ///< "rtx-3080-ti"
-  std::string title;  ///< "NVIDIA GeForce RTX 3080 Ti"
-  bool calibrated = false;
-  std::vector<MemState> mem_states;
-  double core_min_mhz = 0.0;
-  double core_max_mhz = 0.0;
-  double core_step_mhz = 0.0;
-  std::vector<NamedGrid> grids;
-  ClockPair default_clock;
-  double power_limit_w = 0.0;
+/// What is known of changing clocks; missing where nobody measured it.
+struct SwitchLatency {
+  std::optional<double> core_s;
+  std::optional<double> mem_s;
 };
 
-/// A spec by name (shipped) or path. @throws UsageError (unknown name, with the nearest), IoError,
-/// DataError
+/// Everything about one GPU.
+struct GpuSpec {
+  static constexpr std::uint64_t schema = 1;
+
+  std::string name;         ///< "rtx-3080-ti"
+  std::string title;        ///< "NVIDIA GeForce RTX 3080 Ti"
+  bool calibrated = false;  ///< false: constants only, results are rough
+  std::vector<MemState> mem_states;
+  CoreClocks core;
+  std::vector<NamedGrid> grids;
+  ClockPair default_clock;
+  PowerLimit power_limit;
+  VoltageCurve voltage;
+  SharedParameters shared;
+  double sm_count = 0.0;
+  double link_gbs = 0.0;  ///< bandwidth per GPU and direction of the link to its peers
+  SwitchLatency switching;
+  std::vector<CalibratedKernel> kernels;
+  std::vector<ClassCoefficients> classes;
+  std::map<std::string, std::string> sources;  ///< section -> where its numbers come from
+  std::map<std::string, double> fit_errors;    ///< e.g. "table1_energy_mae_points"
+};
+
+/// Reads and checks a spec. @throws DataError naming the first wrong or missing entry
+[[nodiscard]] GpuSpec parse_gpu_spec(std::string_view json_text, std::string name_for_messages);
+
+/// JSON text, one section per line; parse_gpu_spec reads it back to the same values.
+[[nodiscard]] std::string to_json(const GpuSpec& spec);
+
+/// A shipped spec by name, or a file. @throws UsageError (unknown name, with the
+/// nearest), IoError, DataError
 [[nodiscard]] GpuSpec load_gpu_spec(std::string_view name_or_path);
+
+/// Names of the shipped specs.
+[[nodiscard]] std::vector<std::string> shipped_gpu_specs();
 
 }  // namespace rubato

@@ -29,6 +29,7 @@ struct Command {
 [[nodiscard]] std::span<const Command> commands();
 
 // Defined in cmd_<name>.cpp.
+Action setup_calibrate(CLI::App& app);
 Action setup_trace(CLI::App& app);
 
 }  // namespace rubato

@@ -120,4 +120,64 @@ std::vector<std::uint64_t> launch_counts(const Trace& trace) {
   return counts;
 }
 
+namespace {
+
+bool is_bad(const std::optional<double>& value, double least) {
+  return value && !(std::isfinite(*value) && *value >= least);
+}
+
+void check_kernel(const Kernel& kernel, std::string_view where, ErrorList& errors) {
+  const auto add = [&](std::string_view what) {
+    errors.add(fmt::format("{}: kernel '{}': {}", where, kernel.name, what));
+  };
+  if (kernel.name.empty()) add("the name is empty");
+  if (is_bad(kernel.flops, 0.0)) add("flops must be a number >= 0");
+  if (is_bad(kernel.dram_bytes, 0.0)) add("dram_bytes must be a number >= 0");
+  if (kernel.measured_time_s &&
+      !(std::isfinite(*kernel.measured_time_s) && *kernel.measured_time_s > 0.0)) {
+    add("measured_time_s must be a number > 0");
+  }
+  if (kernel.gemm && (kernel.gemm->m == 0 || kernel.gemm->n == 0 || kernel.gemm->k == 0 ||
+                      kernel.gemm->batch == 0)) {
+    add("a GEMM dimension is 0; expected whole numbers > 0");
+  }
+  if (!kernel.collective) return;
+  if (!(std::isfinite(kernel.collective->message_bytes) &&
+        kernel.collective->message_bytes > 0.0)) {
+    add("message_bytes must be a number > 0");
+  }
+  if (kernel.collective->group_size < 2) add("group_size must be at least 2");
+}
+
+}  // namespace
+
+void validate(const Trace& trace, std::string_view where) {
+  ErrorList errors;
+  std::vector<std::string_view> seen;
+  for (const Kernel& kernel : trace.kernels) {
+    check_kernel(kernel, where, errors);
+    seen.push_back(kernel.name);
+  }
+  std::ranges::sort(seen);
+  for (auto twice = std::ranges::adjacent_find(seen); twice != seen.end();
+       twice = std::adjacent_find(twice + 1, seen.end())) {
+    errors.add(fmt::format("{}: kernel name '{}' occurs twice", where, *twice));
+  }
+  if (trace.kernels.empty()) errors.add(fmt::format("{}: the trace has no kernels", where));
+  if (trace.segments.empty()) errors.add(fmt::format("{}: the trace launches nothing", where));
+  for (const Segment& segment : trace.segments) {
+    if (segment.repeat == 0)
+      errors.add(
+          fmt::format("{}: segment '{}': repeat is 0; expected a number > 0", where, segment.name));
+    if (segment.launches.empty())
+      errors.add(fmt::format("{}: segment '{}' launches nothing", where, segment.name));
+    for (const KernelId kernel : segment.launches) {
+      if (index(kernel) < trace.kernels.size()) continue;
+      errors.add(fmt::format("{}: segment '{}' launches kernel {}, but there are {} kernels", where,
+                             segment.name, index(kernel), trace.kernels.size()));
+    }
+  }
+  errors.throw_if_any();
+}
+
 }  // namespace rubato

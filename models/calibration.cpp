@@ -1,0 +1,163 @@
+#include "models/calibration.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "common/version.hpp"
+#include "models/calibration_problem.hpp"
+
+namespace rubato {
+
+namespace {
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  const std::size_t n = values.size();
+  return n % 2 == 1 ? values[n / 2] : 0.5 * (values[n / 2 - 1] + values[n / 2]);
+}
+
+double mean_abs(const std::vector<double>& values) {
+  double sum = 0.0;
+  for (const double value : values) sum += std::abs(value);
+  return values.empty() ? 0.0 : sum / static_cast<double>(values.size());
+}
+
+// Coefficients per unit of work: the median over the calibrated kernels of a class.
+std::vector<ClassCoefficients> class_medians(const std::vector<CalibratedKernel>& kernels) {
+  std::vector<ClassCoefficients> classes;
+  for (const CalibratedKernel& first : kernels) {
+    if (std::ranges::find(classes, first.kind, &ClassCoefficients::kind) != classes.end()) continue;
+    std::vector<double> cycles, factor, core_nj, fixed_s, overlap;
+    for (const CalibratedKernel& kernel : kernels) {
+      if (kernel.kind != first.kind) continue;
+      const KernelCoefficients& c = kernel.coefficients;
+      const double work =
+          kernel.gemm ? kernel.flops.value_or(1.0) : kernel.dram_bytes.value_or(1.0);
+      cycles.push_back(c.core_cycles / work);
+      factor.push_back(c.dram_bytes / kernel.dram_bytes.value_or(1.0));
+      core_nj.push_back(c.core_j / work * 1e9);
+      fixed_s.push_back(c.fixed_s);
+      overlap.push_back(c.overlap_scale);
+    }
+    classes.push_back({.kind = first.kind,
+                       .cycles_per_unit = median(cycles),
+                       .dram_factor = median(factor),
+                       .core_nj_per_unit = median(core_nj),
+                       .fixed_s = median(fixed_s),
+                       .overlap_scale = median(overlap)});
+  }
+  return classes;
+}
+
+// Classes the training step has but the paper did not measure: like the
+// streaming kernel of a measured class.
+void add_unmeasured_classes(std::vector<ClassCoefficients>& classes) {
+  const auto copy = [&](KernelClass from, KernelClass to) {
+    const auto found = std::ranges::find(classes, from, &ClassCoefficients::kind);
+    if (found == classes.end()) return;
+    ClassCoefficients like = *found;
+    like.kind = to;
+    classes.push_back(like);
+  };
+  copy(KernelClass::gelu, KernelClass::elementwise);
+  copy(KernelClass::gelu, KernelClass::optimizer);
+  copy(KernelClass::gelu, KernelClass::memset);
+  copy(KernelClass::gelu, KernelClass::memcpy);
+  copy(KernelClass::bias, KernelClass::reduce);
+  copy(KernelClass::gemm_batched, KernelClass::attention);
+}
+
+void add_errors(GpuSpec& spec, const CalibrationProblem& problem, const Eigen::VectorXd& point,
+                const ClockGrid& grid, const PaperData& paper) {
+  const PaperTable table = problem.evaluate(point);
+  const auto reference = static_cast<Eigen::Index>(index(grid.default_clock()));
+  std::vector<double> table1_time, table1_energy;
+  for (std::size_t i = 0; i < paper.kernels.size(); ++i) {
+    const auto k = static_cast<Eigen::Index>(i);
+    const auto best = static_cast<Eigen::Index>(index(paper.kernels[i].best_clock));
+    table1_time.push_back(100.0 * (table.time_s(k, best) / table.time_s(k, reference) - 1.0) -
+                          paper.kernels[i].best_time_change_pct);
+    table1_energy.push_back(100.0 * (table.energy_j(k, best) / table.energy_j(k, reference) - 1.0) -
+                            paper.kernels[i].best_energy_change_pct);
+  }
+  std::vector<double> pass_time, pass_energy;
+  for (const PaperPassPoint& published : paper.forward_pass) {
+    if (index(grid[published.clock].mem) == 0) continue;  // the bar is over memory >= 810 MHz
+    const auto c = static_cast<Eigen::Index>(index(published.clock));
+    double time_s = 0.0, energy_j = 0.0, base_time_s = 0.0, base_energy_j = 0.0;
+    for (std::size_t i = 0; i < paper.kernels.size(); ++i) {
+      if (!paper.in_forward_pass[i]) continue;
+      const auto k = static_cast<Eigen::Index>(i);
+      time_s += paper.kernels[i].count * table.time_s(k, c);
+      energy_j += paper.kernels[i].count * table.energy_j(k, c);
+      base_time_s += paper.kernels[i].count * table.time_s(k, reference);
+      base_energy_j += paper.kernels[i].count * table.energy_j(k, reference);
+    }
+    pass_time.push_back(100.0 *
+                        (time_s / base_time_s / (1.0 + published.time_change_pct / 100.0) - 1.0));
+    pass_energy.push_back(
+        100.0 * (energy_j / base_energy_j / (1.0 + published.energy_change_pct / 100.0) - 1.0));
+  }
+  spec.fit_errors = {{"table1_time_mae_points", mean_abs(table1_time)},
+                     {"table1_energy_mae_points", mean_abs(table1_energy)},
+                     {"forward_sweep_time_mape_pct", mean_abs(pass_time)},
+                     {"forward_sweep_energy_mape_pct", mean_abs(pass_energy)}};
+  const auto [time_errors, power_errors] = problem.sweep_errors(point);
+  if (!time_errors.empty()) {
+    spec.fit_errors["other_kernels_time_mape_pct"] = 100.0 * mean_abs(time_errors);
+    spec.fit_errors["other_kernels_power_mape_pct"] = 100.0 * mean_abs(power_errors);
+  }
+}
+
+}  // namespace
+
+GpuSpec calibrate(const GpuSpec& frame, const Trace& trace, const ClockGrid& grid,
+                  const PaperData& paper, const std::vector<SweepKernel>& sweep,
+                  const CalibrationOptions& options, const RunContext& context) {
+  constexpr int rounds = 3;
+  constexpr int first_iterations = 60, later_iterations = 40;
+  constexpr double max_step = 0.5;
+  const CalibrationProblem problem(frame, trace, grid, paper, sweep, options);
+  const LeastSquaresProblem squares{
+      .residuals = [&](const Eigen::VectorXd& at) { return problem.residuals(at); },
+      .jacobian = [&](const Eigen::VectorXd& at,
+                      const Eigen::VectorXd& base) { return problem.jacobian(at, base); }};
+  Eigen::VectorXd point = levenberg_marquardt(squares, problem.start(), first_iterations, max_step);
+  for (int round = 0; round < rounds && !context.stop_requested(); ++round) {
+    context.report({.done = static_cast<std::size_t>(round) + 1,
+                    .total = rounds + 1,
+                    .note = fmt::format("cost {:.1f}", problem.residuals(point).squaredNorm())});
+    point =
+        levenberg_marquardt(squares, problem.restart_kernels(point), later_iterations, max_step);
+  }
+
+  GpuSpec spec = problem.spec_at(point);
+  spec.calibrated = true;
+  spec.kernels.clear();
+  for (std::size_t i = 0; i < trace.kernels.size(); ++i) {
+    const Kernel& kernel = trace.kernels[i];
+    spec.kernels.push_back({.name = kernel.name,
+                            .kind = kernel.kind,
+                            .flops = kernel.flops,
+                            .dram_bytes = kernel.dram_bytes,
+                            .gemm = kernel.gemm,
+                            .coefficients = problem.coefficients_at(point, i)});
+  }
+  spec.classes = class_medians(spec.kernels);
+  add_unmeasured_classes(spec.classes);
+  const std::string fit = fmt::format(
+      "fitted by rubato {} calibrate on Spaan et al., arXiv 2601.08539: Fig. 3, Fig. 5{}{}",
+      program_version(), options.use_table1 ? ", Table 1" : "",
+      sweep.empty() ? ""
+                    : "; other kernels on an RTX 3080 Ti (apAdomas/GPU-FREQUENCY-DVFS 13eb4b4)");
+  for (const char* key : {"core_power", "memory", "kernels"}) spec.sources[key] = fit;
+  spec.sources["classes"] =
+      "medians over the calibrated kernels of a class; classes without one are like gelu, bias or "
+      "gemm_batched";
+  add_errors(spec, problem, point, grid, paper);
+  return spec;
+}
+
+}  // namespace rubato

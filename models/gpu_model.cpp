@@ -1,0 +1,81 @@
+#include "models/gpu_model.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <tbb/blocked_range.h>
+#include <tbb/parallel_for.h>
+
+#include "common/error.hpp"
+#include "common/numbers.hpp"
+#include "models/kernel_coefficients.hpp"
+
+namespace rubato {
+
+std::string_view name_of(CoefficientSource value) noexcept {
+  switch (value) {
+    case CoefficientSource::measured: return "measured";
+    case CoefficientSource::derived: return "derived";
+    case CoefficientSource::guessed: break;
+  }
+  return "guessed";
+}
+
+GpuModel::GpuModel(GpuSpec spec, const Trace& trace, std::optional<double> power_limit_w)
+    : spec_(std::move(spec)), power_limit_w_(power_limit_w.value_or(spec_.power_limit.limit_w)) {
+  const PowerLimit& limit = spec_.power_limit;
+  if (power_limit_w_ < limit.min_w || power_limit_w_ > limit.max_w) {
+    throw UsageError(
+        fmt::format("a power limit of {} W is outside what {} accepts; expected {} to {} W",
+                    format_number(power_limit_w_), spec_.name, format_number(limit.min_w),
+                    format_number(limit.max_w)));
+  }
+  ErrorList errors;
+  for (const Kernel& kernel : trace.kernels) {
+    const auto measured = std::ranges::find(spec_.kernels, kernel.name, &CalibratedKernel::name);
+    if (measured != spec_.kernels.end() && measured->kind == kernel.kind) {
+      coefficients_.push_back(carried_over(*measured, kernel, spec_.sm_count));
+      sources_.push_back(CoefficientSource::measured);
+    } else if (const auto found = derived(spec_, kernel)) {
+      coefficients_.push_back(*found);
+      sources_.push_back(kernel.collective || !spec_.calibrated ? CoefficientSource::guessed
+                                                                : CoefficientSource::derived);
+    } else {
+      errors.add(fmt::format(
+          "kernel '{}': {} knows no coefficients for class '{}' without FLOPs and DRAM bytes",
+          kernel.name, spec_.name, name_of(kernel.kind)));
+    }
+  }
+  errors.throw_if_any({.in = trace.name, .hint = "add flops and dram_bytes to the trace"});
+}
+
+OperatingPoint GpuModel::evaluate(KernelId kernel, const ClockPair& clock) const {
+  return operating_point(spec_, coefficients_[index(kernel)], clock, power_limit_w_);
+}
+
+double GpuModel::idle_power_w(const ClockPair& clock) const {
+  return rubato::idle_power_w(spec_, spec_.mem_states[index(clock.mem)],
+                              effective_core_mhz(spec_, clock));
+}
+
+std::vector<OperatingPoint> evaluate_all(const GpuModel& model, const ClockGrid& grid) {
+  std::vector<OperatingPoint> cells(model.kernels() * grid.size());
+  tbb::parallel_for(tbb::blocked_range<std::size_t>(0, cells.size(), 256), [&](const auto& range) {
+    for (std::size_t i = range.begin(); i != range.end(); ++i) {
+      cells[i] =
+          model.evaluate(id_at<KernelId>(i / grid.size()), grid[id_at<ClockId>(i % grid.size())]);
+    }
+  });
+  return cells;
+}
+
+ProfileTable profile_table(std::span<const OperatingPoint> cells, std::size_t kernels,
+                           std::size_t clocks) {
+  std::vector<double> time_s(cells.size());
+  std::vector<double> energy_j(cells.size());
+  std::ranges::transform(cells, time_s.begin(), &OperatingPoint::time_s);
+  std::ranges::transform(cells, energy_j.begin(), &OperatingPoint::energy_j);
+  return {kernels, clocks, std::move(time_s), std::move(energy_j)};
+}
+
+}  // namespace rubato

@@ -1,0 +1,27 @@
+#pragma once
+// Coefficients for a kernel: carried over from a calibrated one, or derived
+// from its work and class.
+
+#include <optional>
+
+#include "models/gpu_spec.hpp"
+#include "traces/trace.hpp"
+
+namespace rubato {
+
+/// Share of the SMs a GEMM keeps busy, in (0, 1]: its output tiles run in waves
+/// of one per SM, and the last wave is not full. Tiles of 128 x 128, the usual
+/// choice of cuBLAS for large bf16 GEMMs.
+[[nodiscard]] double wave_efficiency(const GemmShape& shape, double sm_count);
+
+/// Carries measured coefficients to the work `kernel` does now: cycles and core
+/// energy follow FLOPs (GEMM, attention) or DRAM bytes (all others), DRAM traffic
+/// follows DRAM bytes, and cycles grow where the last wave of a GEMM is less full.
+[[nodiscard]] KernelCoefficients carried_over(const CalibratedKernel& measured,
+                                              const Kernel& kernel, double sm_count);
+
+/// Coefficients from work and class. Collectives: the ring algorithm's traffic
+/// over the link, with no core work to speak of. Nothing if a work figure is missing.
+[[nodiscard]] std::optional<KernelCoefficients> derived(const GpuSpec& spec, const Kernel& kernel);
+
+}  // namespace rubato

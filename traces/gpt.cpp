@@ -1,0 +1,363 @@
+#include "traces/gpt.hpp"
+
+#include <array>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "common/error.hpp"
+#include "common/suggest.hpp"
+#include "common/version.hpp"
+
+namespace rubato {
+
+namespace {
+
+struct Preset {
+  const char* name;
+  std::uint64_t layers, hidden, heads;
+};
+
+constexpr std::array presets{
+    Preset{"gpt3-small", 12, 768, 12},  Preset{"gpt3-medium", 24, 1024, 16},
+    Preset{"gpt3-large", 24, 1536, 16}, Preset{"gpt3-xl", 24, 2048, 16},
+    Preset{"gpt3-2.7b", 32, 2560, 32},  Preset{"gpt3-6.7b", 32, 4096, 32},
+    Preset{"gpt3-13b", 40, 5120, 40},   Preset{"gpt3-175b", 96, 12288, 96},
+};
+
+constexpr std::uint64_t vocab_multiple = 128;
+constexpr double sm_blocks = 2.0 * 80.0;  // blocks of the layer-norm backward kernel on 80 SMs
+
+std::uint64_t padded_vocab(const GptShape& s) {
+  return (s.vocab + vocab_multiple - 1) / vocab_multiple * vocab_multiple;
+}
+
+// Builds the kernel list. Lengths are doubles because byte counts are; `b*` are
+// sizes in elements of what one GPU holds.
+class Builder {
+ public:
+  explicit Builder(const GptShape& shape)
+      : s_(shape),
+        e_(element_bytes(shape.dtype)),
+        t_(shape.tensor_parallel),
+        rows_(shape.batch * shape.seq) {}
+
+  Trace build() {
+    if (s_.optimizer) add_gradient_clearing();
+    add_embedding();
+    add_forward();
+    add_loss();
+    add_backward();
+    add_embedding_backward();
+    if (s_.optimizer) add_optimizer();
+    trace_.name =
+        fmt::format("{}-b{}-s{}-tp{}-dp{}", s_.model, s_.batch, s_.seq, t_, s_.data_parallel);
+    trace_.provenance = {
+        fmt::format("rubato {}", program_version()),
+        "kernel sequence of karpathy/llm.c f1e2ace; formulas in docs/traces.md",
+        fmt::format("model={} layers={} hidden={} heads={} vocab={} batch={} seq={} dtype={} tp={} "
+                    "dp={} optimizer={}",
+                    s_.model, s_.layers, s_.hidden, s_.heads, s_.vocab, s_.batch, s_.seq,
+                    name_of(s_.dtype), t_, s_.data_parallel, s_.optimizer)};
+    validate(trace_, trace_.name);
+    return std::move(trace_);
+  }
+
+ private:
+  [[nodiscard]] double C() const { return static_cast<double>(s_.hidden); }
+  [[nodiscard]] double T() const { return static_cast<double>(s_.seq); }
+  [[nodiscard]] double BT() const { return static_cast<double>(rows_); }
+  [[nodiscard]] double t() const { return static_cast<double>(t_); }
+  [[nodiscard]] double NH() const { return static_cast<double>(s_.heads); }
+  [[nodiscard]] double L() const { return static_cast<double>(s_.layers); }
+  [[nodiscard]] double activation() const {
+    return BT() * C();
+  }  // elements of one B x T x C tensor
+
+  // Distinct tokens of a batch of uniformly random ones; real text has fewer.
+  [[nodiscard]] double distinct_tokens() const {
+    const double v = static_cast<double>(s_.vocab);
+    return std::round(v * -std::expm1(BT() * std::log1p(-1.0 / v)));
+  }
+
+  void segment(std::string name, std::uint64_t repeat) {
+    trace_.segments.push_back(
+        {.name = std::move(name), .repeat = static_cast<std::uint32_t>(repeat), .launches = {}});
+  }
+
+  Kernel& add(std::string name, std::string label, KernelClass kind, double flops, double bytes) {
+    trace_.kernels.push_back({.name = std::move(name),
+                              .label = std::move(label),
+                              .kind = kind,
+                              .pass = pass_,
+                              .dtype = s_.dtype,
+                              .flops = flops,
+                              .dram_bytes = bytes,
+                              .gemm = {},
+                              .collective = {},
+                              .launch = {},
+                              .measured_time_s = {},
+                              .work_source = WorkSource::derived});
+    trace_.segments.back().launches.push_back(id_at<KernelId>(trace_.kernels.size() - 1));
+    return trace_.kernels.back();
+  }
+
+  // Work split evenly over the tensor-parallel group.
+  Kernel& split(std::string name, std::string label, KernelClass kind, double flops, double bytes) {
+    return add(std::move(name), std::move(label), kind, flops / t(), bytes / t());
+  }
+
+  // Each operand is moved once; a weight gradient accumulates, so its output is read too.
+  void gemm(std::string name, std::uint64_t m, std::uint64_t n, std::uint64_t k, bool bias,
+            bool accumulates) {
+    const double dm = static_cast<double>(m), dn = static_cast<double>(n),
+                 dk = static_cast<double>(k);
+    const double outputs = accumulates ? 2.0 : 1.0;
+    add(std::move(name), "GEMM", KernelClass::gemm, 2.0 * dm * dn * dk,
+        e_ * (dm * dk + dk * dn + outputs * dm * dn + (bias ? dm : 0.0)))
+        .gemm = GemmShape{m, n, k, 1};
+  }
+
+  // One product per sequence and head.
+  void head_gemm(std::string name, std::uint64_t m, std::uint64_t n, std::uint64_t k) {
+    const std::uint64_t batch = s_.batch * s_.heads / t_;
+    const double dm = static_cast<double>(m), dn = static_cast<double>(n),
+                 dk = static_cast<double>(k);
+    add(std::move(name), "GEMM", KernelClass::gemm_batched,
+        2.0 * dm * dn * dk * static_cast<double>(batch),
+        e_ * static_cast<double>(batch) * (dm * dk + dk * dn + dm * dn))
+        .gemm = GemmShape{m, n, k, batch};
+  }
+
+  void collective(std::string name, CollectiveKind kind, double elements, std::uint64_t group) {
+    if (group < 2) return;
+    const double bytes = elements * e_;
+    // Each rank reads and writes the whole buffer at least once.
+    add(std::move(name), "NCCL", KernelClass::communication, 0.0, 2.0 * bytes).collective =
+        Collective{kind, bytes, static_cast<std::uint32_t>(group)};
+  }
+
+  void bias(const std::string& id, double columns, bool reduced) {
+    split(id, "bwd Bias", KernelClass::bias, BT() * columns,
+          e_ * BT() * columns + 4.0 * columns * t());
+    if (reduced) pending_reduce_ = columns;
+  }
+  void bias_reduce(std::string name) {
+    add(std::move(name), "bwd Bias reduce", KernelClass::bias_reduce, 5.0 * pending_reduce_,
+        (4.0 * 5.0 + 2.0 * e_) * pending_reduce_);
+  }
+  void layernorm_backward(std::string name) {
+    // dout and inp are read twice, and the second read misses in a small L2.
+    split(std::move(name), "bwd Layernorm", KernelClass::layernorm, 20.0 * activation(),
+          e_ * (6.0 * activation() + 3.0 * C()) + 8.0 * BT() + 16.0 * sm_blocks * C());
+  }
+
+  void add_embedding() {
+    pass_ = Pass::embedding;
+    segment("embedding", 1);
+    // The position table is read again for each sequence: streams push it out of a small L2.
+    split("00_embedding", "WTE & WPE", KernelClass::embedding, activation(),
+          e_ * 3.0 * activation() + 4.0 * BT());
+    split("01_layernorm", "Layernorm", KernelClass::layernorm, 8.0 * activation(),
+          e_ * (2.0 * activation() + 2.0 * C()) + 8.0 * BT());
+  }
+
+  void add_forward() {
+    pass_ = Pass::forward;
+    segment("layer forward", s_.layers);
+    const std::uint64_t c = s_.hidden, head = c / s_.heads;
+    const double pairs = BT() * NH() * (T() + 1.0);  // causal half of the score matrices, twice
+    collective("c0_all_gather_qkv", CollectiveKind::all_gather, activation(), t_);
+    gemm("02_gemm_qkv", 3 * c / t_, rows_, c, true, false);
+    split("03_permute_qkv", "Permute", KernelClass::permute, 0.0, e_ * 6.0 * activation());
+    head_gemm("04_gemm_scores", s_.seq, s_.seq, head);
+    split("05_softmax", "Softmax", KernelClass::softmax, 4.0 * pairs, e_ * pairs);
+    head_gemm("06_gemm_context", head, s_.seq, s_.seq);
+    split("07_unpermute", "Permute", KernelClass::permute, 0.0, e_ * 2.0 * activation());
+    gemm("08_gemm_attproj", c, rows_, c / t_, true, false);
+    collective("c1_reduce_scatter_attproj", CollectiveKind::reduce_scatter, activation(), t_);
+    residual("09_residual_ln2");
+    collective("c2_all_gather_fc", CollectiveKind::all_gather, activation(), t_);
+    gemm("10_gemm_fc", 4 * c / t_, rows_, c, true, false);
+    gelu("11_gelu");
+    gemm("12_gemm_fcproj", c, rows_, 4 * c / t_, true, false);
+    collective("c3_reduce_scatter_fcproj", CollectiveKind::reduce_scatter, activation(), t_);
+    residual("13_residual_ln1");
+  }
+
+  void residual(std::string name) {
+    split(std::move(name), "Residual", KernelClass::residual_layernorm, 9.0 * activation(),
+          e_ * (4.0 * activation() + 2.0 * C()) + 8.0 * BT());
+  }
+  void gelu(std::string name) {
+    split(std::move(name), "GELU", KernelClass::gelu, 40.0 * activation(), e_ * 8.0 * activation());
+  }
+
+  void add_loss() {
+    pass_ = Pass::loss;
+    segment("loss", 1);
+    const std::uint64_t vp = padded_vocab(s_), rows = rows_ / t_;
+    const double v = static_cast<double>(s_.vocab);
+    gemm("14_gemm_logits", vp, rows, s_.hidden, false, false);
+    split("15_classifier", "Softmax", KernelClass::softmax, 8.0 * BT() * v,
+          e_ * 2.0 * BT() * v + 8.0 * BT());
+    // Everything after the loss works on gradients: the backward pass begins here.
+    pass_ = Pass::backward;
+    segment("head backward", 1);
+    if (s_.optimizer)
+      split("x1_memset_residual_grad", "memset", KernelClass::memset, 0.0, e_ * activation());
+    gemm("16_gemm_dlnf", s_.hidden, rows, vp, false, false);
+    gemm("17_gemm_dwte", s_.hidden, vp, rows, false, true);
+    layernorm_backward("18_layernorm_bwd_final");
+  }
+
+  void add_backward() {
+    pass_ = Pass::backward;
+    segment("layer backward", s_.layers);
+    add_mlp_backward();
+    add_attention_backward();
+    collective("d0_all_reduce_layer", CollectiveKind::all_reduce,
+               (12.0 * C() * C() + 13.0 * C()) / t(), s_.data_parallel);
+  }
+
+  void add_mlp_backward() {
+    const std::uint64_t c = s_.hidden;
+    gelu("19_gelu_recompute");
+    bias("20_bias_fcproj", C(), true);
+    bias_reduce("21_bias_reduce_fcproj");
+    collective("c4_all_gather_dfcproj", CollectiveKind::all_gather, activation(), t_);
+    gemm("22_gemm_dgelu", 4 * c / t_, rows_, c, false, false);
+    split("23_gelu_bwd", "bwd GELU", KernelClass::gelu, 96.0 * activation(),
+          e_ * 12.0 * activation());
+    gemm("24_gemm_dw_fcproj", 4 * c / t_, c, rows_, false, true);
+    bias("25_bias_fc", 4.0 * C(), false);
+    gemm("26_gemm_dln2", c, rows_, 4 * c / t_, false, false);
+    collective("c5_reduce_scatter_dln2", CollectiveKind::reduce_scatter, activation(), t_);
+    collective("c6_all_gather_fc_input", CollectiveKind::all_gather, activation(), t_);
+    gemm("27_gemm_dw_fc", c, 4 * c / t_, rows_, false, true);
+    layernorm_backward("28_layernorm_bwd_2");
+    bias("29_bias_attproj", C(), true);
+    bias_reduce("30_bias_reduce_attproj");
+  }
+
+  void add_attention_backward() {
+    const std::uint64_t c = s_.hidden, head = c / s_.heads;
+    const double pairs = BT() * NH() * (T() + 1.0);
+    collective("c7_all_gather_dattproj", CollectiveKind::all_gather, activation(), t_);
+    gemm("31_gemm_datt", c / t_, rows_, c, false, false);
+    gemm("32_gemm_dw_attproj", c / t_, c, rows_, false, true);
+    split("33_unpermute_bwd", "Permute", KernelClass::permute, 0.0, e_ * 2.0 * activation());
+    head_gemm("34_gemm_dp", s_.seq, s_.seq, head);
+    head_gemm("35_gemm_dv", head, s_.seq, s_.seq);
+    // Reads two lower triangles, writes the full square.
+    split("36_softmax_bwd", "bwd Softmax", KernelClass::softmax, 2.5 * pairs,
+          e_ * BT() * NH() * (2.0 * T() + 1.0));
+    head_gemm("37_gemm_dq", head, s_.seq, s_.seq);
+    head_gemm("38_gemm_dk", head, s_.seq, s_.seq);
+    split("39_permute_bwd", "Permute", KernelClass::permute, 0.0, e_ * 6.0 * activation());
+    bias("40_bias_qkv", 3.0 * C(), false);
+    gemm("41_gemm_dln1", c, rows_, 3 * c / t_, false, false);
+    collective("c8_reduce_scatter_dln1", CollectiveKind::reduce_scatter, activation(), t_);
+    collective("c9_all_gather_qkv_input", CollectiveKind::all_gather, activation(), t_);
+    gemm("42_gemm_dw_qkv", c, 3 * c / t_, rows_, false, true);
+    layernorm_backward("43_layernorm_bwd_1");
+  }
+
+  void add_embedding_backward() {
+    pass_ = Pass::embedding_backward;
+    segment("embedding backward", 1);
+    const double u = distinct_tokens();
+    split("44_wpe_bwd", "bwd WPE", KernelClass::embedding, activation(),
+          e_ * (activation() + 2.0 * T() * C()));
+    split("45_wte_bwd", "bwd WTE", KernelClass::embedding, activation(),
+          e_ * (activation() + 2.0 * u * C()) + 32.0 * BT() + 128.0 * u);
+    collective("d1_all_reduce_rest", CollectiveKind::all_reduce,
+               (static_cast<double>(padded_vocab(s_)) * C() + T() * C() + 2.0 * C()) / t(),
+               s_.data_parallel);
+  }
+
+  void add_gradient_clearing() {
+    pass_ = Pass::optimizer;
+    segment("gradient clearing", 1);
+    split("x0_memset_grads", "memset", KernelClass::memset, 0.0, e_ * parameter_count(s_));
+  }
+
+  void add_optimizer() {
+    pass_ = Pass::optimizer;
+    segment("optimizer", 1);
+    const double n = parameter_count(s_);
+    split("x4_grad_norm", "grad norm", KernelClass::reduce, 2.0 * n, e_ * n);
+    // Reads gradient, both moments and master weight; writes all but the gradient, and the weight.
+    split("x6_adamw", "AdamW", KernelClass::optimizer, 15.0 * n, (24.0 + 2.0 * e_) * n);
+  }
+
+  GptShape s_;
+  double e_;
+  std::uint64_t t_;
+  std::uint64_t rows_;
+  Pass pass_ = Pass::embedding;
+  double pending_reduce_ = 0.0;
+  Trace trace_;
+};
+
+void check(const GptShape& s) {
+  const auto positive = [](std::string_view name, std::uint64_t value) {
+    constexpr std::uint64_t most = 1'000'000'000;
+    if (value == 0 || value > most) {
+      throw UsageError(
+          fmt::format("{} is {}; expected a whole number from 1 to {}", name, value, most));
+    }
+  };
+  positive("layers", s.layers);
+  positive("hidden", s.hidden);
+  positive("heads", s.heads);
+  positive("vocab", s.vocab);
+  positive("batch", s.batch);
+  positive("seq", s.seq);
+  positive("tp", s.tensor_parallel);
+  positive("dp", s.data_parallel);
+  const auto divides = [](std::string_view small, std::uint64_t by, std::string_view large,
+                          std::uint64_t of) {
+    if (of % by != 0) {
+      throw UsageError(fmt::format("{} {} does not divide {} {}", small, by, large, of));
+    }
+  };
+  divides("heads", s.heads, "hidden", s.hidden);
+  divides("tp", s.tensor_parallel, "heads", s.heads);
+  divides("tp", s.tensor_parallel, "batch x seq", s.batch * s.seq);
+}
+
+}  // namespace
+
+std::vector<std::string> gpt_preset_names() {
+  std::vector<std::string> names;
+  for (const Preset& preset : presets) names.emplace_back(preset.name);
+  return names;
+}
+
+GptShape gpt_preset(std::string_view name) {
+  for (const Preset& preset : presets) {
+    if (preset.name != name) continue;
+    GptShape shape;
+    shape.model = preset.name;
+    shape.layers = preset.layers;
+    shape.hidden = preset.hidden;
+    shape.heads = preset.heads;
+    return shape;
+  }
+  throw UsageError(
+      fmt::format("there is no model '{}'{}", name, did_you_mean(name, gpt_preset_names())));
+}
+
+double parameter_count(const GptShape& s) {
+  const double c = static_cast<double>(s.hidden);
+  return static_cast<double>(s.layers) * (12.0 * c * c + 13.0 * c) +
+         (static_cast<double>(padded_vocab(s)) + static_cast<double>(s.seq)) * c + 2.0 * c;
+}
+
+Trace generate_gpt_trace(const GptShape& shape) {
+  check(shape);
+  return Builder(shape).build();
+}
+
+}  // namespace rubato

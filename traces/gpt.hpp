@@ -1,0 +1,47 @@
+#pragma once
+// The kernels of a GPT training step, from the model's shapes by formula.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "traces/trace.hpp"
+
+namespace rubato {
+
+/// Shape of a model, its batch and its parallel degrees.
+struct GptShape {
+  std::string model = "gpt3-xl";
+  std::uint64_t layers = 24;
+  std::uint64_t hidden = 2048;
+  std::uint64_t heads = 16;     ///< divides hidden
+  std::uint64_t vocab = 50257;  ///< padded to a multiple of 128 for the classifier
+  std::uint64_t batch = 40;     ///< sequences per GPU and step
+  std::uint64_t seq = 1024;     ///< tokens per sequence
+  Dtype dtype = Dtype::bf16;
+  std::uint64_t tensor_parallel = 1;  ///< Megatron tensor + sequence parallelism
+  std::uint64_t data_parallel = 1;    ///< replicas; gradients are all-reduced per layer
+  bool optimizer = false;             ///< adds gradient clearing, gradient norm and AdamW
+};
+
+/// Shape of a published model by name ("gpt3-xl", "gpt3-6.7b", ...), other fields at
+/// their defaults. Source: Brown et al., arXiv 2005.14165, table 2.1; gpt3-xl with
+/// the 16 heads of 128 that Spaan et al. ran. @throws UsageError with the nearest name
+[[nodiscard]] GptShape gpt_preset(std::string_view name);
+
+[[nodiscard]] std::vector<std::string> gpt_preset_names();
+
+/// Parameters of the model, all layers, biases and both embeddings.
+[[nodiscard]] double parameter_count(const GptShape& shape);
+
+/// The training step llm.c runs (bf16, separate attention kernels, GELU recomputed):
+/// 46 kernels for one GPU, in the order and with the names of Spaan et al., arXiv
+/// 2601.08539, plus collectives for parallel degrees above 1 and the optimizer on request.
+/// FLOPs and DRAM bytes are per launch and GPU; bytes count re-reads a 6 MiB L2 cannot hold.
+/// @throws UsageError if a dimension is 0 or a degree does not divide what it splits
+/// Source: kernel list read from karpathy/llm.c f1e2ace; tensor parallelism derived from
+/// Megatron-LM (Korthikanti et al., arXiv 2205.05198), which llm.c does not have.
+[[nodiscard]] Trace generate_gpt_trace(const GptShape& shape);
+
+}  // namespace rubato
