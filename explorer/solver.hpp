@@ -3,7 +3,7 @@
 // already include launch counts.
 
 #include <cstdint>
-#include <optional>
+#include <string_view>
 #include <vector>
 
 #include "common/ids.hpp"
@@ -14,6 +14,8 @@
 namespace rubato {
 
 enum class SolveStatus { optimal, feasible, infeasible, time_limit };
+
+[[nodiscard]] std::string_view name_of(SolveStatus value) noexcept;
 
 /// Answer of a solver, with proof. `objective` and `lower_bound` are in the
 /// unit of the goal (J, s, J s, J s^2); gap = (objective - bound) / objective.
@@ -32,11 +34,21 @@ struct Solution {
 /// Global optimum: one budget over all units (multiple-choice knapsack).
 /// @param table          [units x clocks], counts included
 /// @param default_clock  reference of LeastWaste
+/// @throws UsageError if LeastTime does not have exactly one budget
 [[nodiscard]] Solution solve_global(const ProfileTable& table, const Goal& goal,
                                     ClockId default_clock, const RunContext& context = {});
 
-/// Every unit on its own.
+/// Every unit on its own; `objective` is the sum over units. For LeastTime a unit gets
+/// the share of the energy budget that it takes of the default energy.
 [[nodiscard]] Solution solve_local(const ProfileTable& table, const Goal& goal,
                                    ClockId default_clock);
+
+/// Time-energy points of all choices that minimise energy + price x time for some
+/// price, fastest first: the vertices of the global front's lower hull.
+[[nodiscard]] std::vector<Cost> supported_front(const ProfileTable& table);
+
+/// Every Pareto-optimal sum, fastest first. The number of points grows with the
+/// product of the rows' fronts: for a few units only.
+[[nodiscard]] std::vector<Cost> exact_front(const ProfileTable& table);
 
 }  // namespace rubato

@@ -1,15 +1,15 @@
 #pragma once
 // Results in SQLite: written in one transaction per exploration, read by SQL.
+// Tables and views: schema.sql and docs/schema.md.
 
 #include <cstdint>
 #include <filesystem>
-#include <memory>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "explorer/exploration.hpp"
+#include "explorer/sqlite.hpp"
 
 namespace rubato {
 
@@ -17,12 +17,7 @@ namespace rubato {
 struct RunRecord {
   std::string command;       ///< the command line
   std::string options_json;  ///< every option, defaults included
-  std::string trace_text;    ///< JSON of the trace as explored
-  std::string spec_text;     ///< JSON of the spec as used
 };
-
-/// A value read from a query.
-using SqlValue = std::variant<std::monostate, std::int64_t, double, std::string>;
 
 /// Rows of a query, with the names of the columns.
 struct QueryResult {
@@ -30,35 +25,31 @@ struct QueryResult {
   std::vector<std::vector<SqlValue>> rows;
 };
 
-/// A result database. Schema number in `PRAGMA user_version`, WAL, foreign keys on.
+/// A result database. The schema number is in `PRAGMA user_version`.
 class ResultStore {
  public:
   static constexpr int schema = 1;
 
-  /// Opens for writing; creates the file and its tables if needed, migrates older schemas.
-  /// @throws IoError if the file is not a database, locked, damaged, unwritable,
-  ///         or of a newer schema
+  /// Opens for writing; creates the file and its tables if there are none.
+  /// @throws IoError if the file is not a database of ours, locked, damaged,
+  ///         not writable, or of a newer schema; the file is then as before
   [[nodiscard]] static ResultStore open(const std::filesystem::path& path);
 
-  /// Opens an existing database read-only: queries can neither write, attach nor load extensions.
+  /// Opens an existing database for queries that can neither write, attach nor load extensions.
   [[nodiscard]] static ResultStore open_read_only(const std::filesystem::path& path);
 
-  ResultStore(ResultStore&&) noexcept;
-  ResultStore& operator=(ResultStore&&) noexcept;
-  ~ResultStore();
-
-  /// Stores one exploration in one transaction. @return run_id. @throws IoError, nothing is stored
-  /// then
+  /// Stores one exploration in one transaction. @return its run_id
+  /// @throws IoError; nothing is stored then
   std::int64_t add(const ExplorationInput& input, const Exploration& found,
                    const RunRecord& record);
 
-  /// Runs one SQL statement. @throws UsageError with SQLite's message and the position
+  /// Runs one SQL statement that reads. @throws UsageError with SQLite's message, IoError
   [[nodiscard]] QueryResult query(std::string_view sql) const;
 
  private:
-  struct Connection;
-  explicit ResultStore(std::unique_ptr<Connection> connection);
-  std::unique_ptr<Connection> connection_;
+  explicit ResultStore(SqlConnection connection) : connection_(std::move(connection)) {}
+
+  SqlConnection connection_;
 };
 
 }  // namespace rubato

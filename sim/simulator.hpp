@@ -41,6 +41,19 @@ struct SimResult {
   std::vector<Totals> by_kernel;  ///< shape [kernels]
 };
 
+/// One launch of the replayed iteration, in order.
+struct TimedLaunch {
+  SiteId site;
+  KernelId kernel;
+  ClockId clock;
+  OperatingPoint point;
+};
+
+/// Every launch of one iteration, repeats expanded.
+/// @throws DataError if the plan does not fit trace and grid
+[[nodiscard]] std::vector<TimedLaunch> replay(const Trace& trace, const GpuModel& model,
+                                              const ClockGrid& grid, const Plan& plan);
+
 /// Replays one iteration, launch by launch; the clocks of the previous iteration's
 /// last launch are in force at the start (steady state).
 /// @throws DataError if the plan does not fit trace and grid

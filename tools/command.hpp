@@ -30,6 +30,13 @@ struct Command {
 
 // Defined in cmd_<name>.cpp.
 Action setup_calibrate(CLI::App& app);
+Action setup_compare(CLI::App& app);
+Action setup_completion(CLI::App& app);
+Action setup_explore(CLI::App& app);
+Action setup_export(CLI::App& app);
+Action setup_query(CLI::App& app);
+Action setup_report(CLI::App& app);
+Action setup_reproduce(CLI::App& app);
 Action setup_trace(CLI::App& app);
 
 }  // namespace rubato

@@ -6,8 +6,15 @@ namespace rubato {
 
 std::span<const Command> commands() {
   static constexpr std::array list{
+      Command{"reproduce", "A published experiment beside ours", &setup_reproduce},
+      Command{"explore", "Find the clocks that use the least energy", &setup_explore},
+      Command{"report", "One page with the pictures of a run", &setup_report},
+      Command{"query", "Read a result database with SQL", &setup_query},
+      Command{"compare", "The same questions in two runs", &setup_compare},
+      Command{"export", "Parts of a run as CSV or JSON", &setup_export},
       Command{"trace", "Generate, show and convert kernel traces", &setup_trace},
       Command{"calibrate", "Fit a GPU's time and power model to measurements", &setup_calibrate},
+      Command{"completion", "Completion for bash and zsh", &setup_completion},
   };
   return list;
 }

@@ -72,6 +72,16 @@ std::vector<std::string> known_words(const CLI::App& app, bool options) {
                    {.in = {}, .hint = hint});
 }
 
+std::string command_line(int argc, char** argv) {
+  std::string text = "rubato";
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    const bool plain = !word.empty() && word.find_first_of(" \"'$`\\*;&|<>()") == std::string::npos;
+    text += plain ? ' ' + word : fmt::format(" '{}'", word);
+  }
+  return text;
+}
+
 ExitStatus run(int argc, char** argv) {
   CLI::App app{
       "Rubato: which clocks should a GPU run each kernel of a training step at?\n"
@@ -97,7 +107,8 @@ ExitStatus run(int argc, char** argv) {
   }
   ProgressLine line;
   const RunContext context{.progress = [&line](const ProgressUpdate& update) { line.show(update); },
-                           .cancelled = &interrupted};
+                           .cancelled = &interrupted,
+                           .command_line = command_line(argc, argv)};
   return action(context);
 }
 

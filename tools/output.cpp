@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/csv.hpp"
+#include "common/error.hpp"
 #include "common/file.hpp"
 #include "common/numbers.hpp"
 #include "common/text.hpp"
@@ -127,6 +128,39 @@ std::string OutputTable::render_csv() const {
     text += csv_line(cells);
   }
   return text;
+}
+
+OutputTable as_table(const QueryResult& result) {
+  std::vector<Column> columns;
+  for (const std::string& name : result.columns)
+    columns.push_back({.key = name, .title = {}, .decimals = 4});
+  OutputTable table(std::move(columns));
+  struct ToCell {
+    Cell operator()(std::monostate) const { return std::monostate{}; }
+    Cell operator()(std::int64_t value) const { return value; }
+    Cell operator()(double value) const { return value; }
+    Cell operator()(const std::string& value) const { return value; }
+  };
+  for (const auto& row : result.rows) {
+    std::vector<Cell> cells;
+    for (const SqlValue& value : row) cells.push_back(std::visit(ToCell{}, value));
+    table.add_row(std::move(cells));
+  }
+  return table;
+}
+
+std::int64_t latest_run(const ResultStore& store) {
+  const SqlValue latest = store.query("SELECT max(run_id) FROM runs").rows.front().front();
+  if (const auto* run = std::get_if<std::int64_t>(&latest)) return *run;
+  throw UsageError(
+      "the database has no runs",
+      {.in = {},
+       .hint = "store one with 'rubato explore --db' or 'rubato reproduce spaan2026 --db'"});
+}
+
+void require_run(const ResultStore& store, std::int64_t run) {
+  if (!store.query(fmt::format("SELECT 1 FROM runs WHERE run_id = {}", run)).rows.empty()) return;
+  throw UsageError(fmt::format("there is no run {}; the latest is {}", run, latest_run(store)));
 }
 
 void print(std::string_view text) { write_file("-", text); }

@@ -7,6 +7,8 @@
 #include <variant>
 #include <vector>
 
+#include "explorer/store.hpp"
+
 namespace CLI {
 class App;
 }
@@ -49,6 +51,15 @@ class OutputTable {
   std::vector<Column> columns_;
   std::vector<std::vector<Cell>> rows_;
 };
+
+/// A query's rows under its own column names.
+[[nodiscard]] OutputTable as_table(const QueryResult& result);
+
+/// The newest run of a database. @throws UsageError if there is none
+[[nodiscard]] std::int64_t latest_run(const ResultStore& store);
+
+/// @throws UsageError naming the runs there are, if `run` is not one of them
+void require_run(const ResultStore& store, std::int64_t run);
 
 /// Writes to standard output. @throws IoError if it is closed or the disk is full
 void print(std::string_view text);

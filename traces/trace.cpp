@@ -178,6 +178,13 @@ void validate(const Trace& trace, std::string_view where) {
     }
   }
   errors.throw_if_any();
+  const std::vector<std::uint64_t> counts = launch_counts(trace);
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    if (counts[i] == 0) {
+      errors.add(fmt::format("{}: kernel '{}' is never launched", where, trace.kernels[i].name));
+    }
+  }
+  errors.throw_if_any();
 }
 
 }  // namespace rubato

@@ -1,0 +1,35 @@
+#pragma once
+// From kernels to choice units: what gets one clock.
+
+#include <string>
+#include <vector>
+
+#include "common/ids.hpp"
+#include "explorer/goal.hpp"
+#include "models/profile_table.hpp"
+#include "sim/plan.hpp"
+#include "traces/trace.hpp"
+
+namespace rubato {
+
+/// Units of one granularity and the launches they cover.
+struct ChoiceUnits {
+  std::vector<std::string> names;      ///< shape [units]
+  std::vector<UnitId> unit_of_kernel;  ///< shape [kernels]
+};
+
+/// iteration: one unit. pass: "forward" (embedding, forward, loss), "backward" (backward,
+/// embedding backward) and "optimizer", as far as the trace has them; the two of the
+/// paper. kernel: one unit per kernel.
+[[nodiscard]] ChoiceUnits choice_units(const Trace& trace, Granularity granularity);
+
+/// Sums a per-launch table [kernels x clocks] over the launches of each unit:
+/// [units x clocks].
+[[nodiscard]] ProfileTable unit_table(const ProfileTable& per_launch, const Trace& trace,
+                                      const ChoiceUnits& units);
+
+/// @param clock_of_unit  shape [units]
+[[nodiscard]] Plan plan_by_unit(const Trace& trace, const ChoiceUnits& units,
+                                const std::vector<ClockId>& clock_of_unit);
+
+}  // namespace rubato

@@ -1,0 +1,282 @@
+#include "explorer/mckp.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <tuple>
+
+#include "common/numbers.hpp"
+#include "explorer/pareto.hpp"
+
+namespace rubato {
+
+namespace {
+
+// Sums of n doubles in another order differ by about n x 1e-16: bounds are
+// loosened by this much, so that rounding never cuts off the optimum.
+constexpr double rounding = 1e-12;
+
+double safely_above(double value) { return value + rounding * std::abs(value); }
+
+struct Sums {
+  double cost = 0.0;
+  double weight = 0.0;
+};
+
+Sums sums_of(const MckpProblem& p, const std::vector<std::size_t>& choice) {
+  CompensatedSum cost, weight;
+  for (std::size_t row = 0; row < p.rows; ++row) {
+    cost.add(p.cost[row * p.items + choice[row]]);
+    weight.add(p.weight[row * p.items + choice[row]]);
+  }
+  return {cost.value(), weight.value()};
+}
+
+// An item that may be part of an optimal choice.
+struct CoreItem {
+  std::size_t item = 0;
+  double reduced_cost = 0.0;  ///< cost + price x weight above the row's least
+  double weight = 0.0;
+};
+
+struct CoreRow {
+  std::size_t row = 0;
+  std::vector<CoreItem> items;
+  double least_weight = 0.0;
+  double most_weight = 0.0;
+};
+
+// A partial choice: one item of each core row so far.
+struct State {
+  double reduced_cost = 0.0;
+  double weight = 0.0;
+  std::uint32_t parent = 0;
+  std::uint32_t item = 0;  ///< position in CoreRow::items
+};
+
+// Greedy along the path: the last choice within the budget, then any later
+// step that still fits.
+std::vector<std::size_t> greedy_choice(const MckpProblem& p, const HullPath& path) {
+  std::vector<std::size_t> choice = path.start;
+  std::vector<char> stopped(p.rows, 0);
+  double weight = sums_of(p, choice).weight;
+  for (const HullStep& step : path.steps) {
+    if (stopped[step.row] != 0 || weight + step.weight_change > p.budget) {
+      stopped[step.row] = 1;
+      continue;
+    }
+    weight += step.weight_change;
+    choice[step.row] = step.item;
+  }
+  // The running sum may have rounded the other way than the sum that counts.
+  for (auto step = path.steps.rbegin();
+       step != path.steps.rend() && sums_of(p, choice).weight > p.budget; ++step) {
+    choice[step->row] = path.start[step->row];
+  }
+  return choice;
+}
+
+// The saving of the step at which the budget runs out: the multiplier whose
+// Lagrangian bound is the value of the linear relaxation.
+double critical_price(const MckpProblem& p, const HullPath& path) {
+  CompensatedSum weight;
+  weight.add(sums_of(p, path.start).weight);
+  for (const HullStep& step : path.steps) {
+    weight.add(step.weight_change);
+    if (weight.value() > p.budget) return step.saving();
+  }
+  return 0.0;
+}
+
+struct Lagrangian {
+  double bound = 0.0;
+  std::vector<double> least;  ///< of cost + price x weight per row
+};
+
+Lagrangian lagrangian(const MckpProblem& p, double price) {
+  Lagrangian found;
+  CompensatedSum bound;
+  for (std::size_t row = 0; row < p.rows; ++row) {
+    double least = std::numeric_limits<double>::infinity();
+    for (std::size_t i = row * p.items; i < (row + 1) * p.items; ++i) {
+      least = std::min(least, p.cost[i] + price * p.weight[i]);
+    }
+    found.least.push_back(least);
+    bound.add(least);
+  }
+  bound.add(-price * p.budget);
+  found.bound = bound.value();
+  return found;
+}
+
+// Exact search over the items that can still matter.
+class CoreSearch {
+ public:
+  CoreSearch(const MckpProblem& p, double price, double gap, const Lagrangian& bound,
+             std::vector<std::size_t> incumbent)
+      : p_(p), price_(price), gap_(gap), choice_(std::move(incumbent)) {
+    for (std::size_t row = 0; row < p.rows; ++row) add_row(row, bound.least[row]);
+    // Wide rows first: what is left then moves the weight little, and bounds get sharp early.
+    std::ranges::sort(core_, {}, [](const CoreRow& r) {
+      return std::tuple(r.least_weight - r.most_weight, r.row);
+    });
+    least_after_.assign(core_.size() + 1, 0.0);
+    most_after_.assign(core_.size() + 1, 0.0);
+    for (std::size_t i = core_.size(); i-- > 0;) {
+      least_after_[i] = least_after_[i + 1] + core_[i].least_weight;
+      most_after_[i] = most_after_[i + 1] + core_[i].most_weight;
+    }
+  }
+
+  /// True if the search ended before it ran out of states.
+  bool run(const RunContext& context, std::uint64_t max_states) {
+    levels_.push_back(
+        {State{.reduced_cost = 0.0, .weight = fixed_weight_, .parent = 0, .item = 0}});
+    for (std::size_t level = 0; level < core_.size(); ++level) {
+      if (states_ > max_states || context.stop_requested()) return false;
+      levels_.push_back(next_states(level));
+    }
+    take_best();
+    return true;
+  }
+
+  [[nodiscard]] std::uint64_t states() const { return states_; }
+  [[nodiscard]] const std::vector<std::size_t>& choice() const { return choice_; }
+
+ private:
+  void add_row(std::size_t row, double least) {
+    const auto cost = p_.cost.subspan(row * p_.items, p_.items);
+    const auto weight = p_.weight.subspan(row * p_.items, p_.items);
+    CoreRow core{.row = row, .items = {}, .least_weight = 0.0, .most_weight = 0.0};
+    for (const std::size_t item : pareto_front(weight, cost)) {
+      const double reduced = std::max(cost[item] + price_ * weight[item] - least, 0.0);
+      if (reduced <= gap_) core.items.push_back({item, reduced, weight[item]});
+    }
+    if (core.items.size() == 1) {
+      fixed_weight_ += core.items.front().weight;
+      choice_[row] = core.items.front().item;
+      return;
+    }
+    if (core.items.empty()) {  // by rounding only: keep the incumbent's item
+      fixed_weight_ += weight[choice_[row]];
+      return;
+    }
+    core.least_weight = core.items.front().weight;
+    core.most_weight = core.items.back().weight;
+    core_.push_back(std::move(core));
+  }
+
+  // A completion exists within the budget, and none can be told to be too costly.
+  [[nodiscard]] bool promising(const State& state, std::size_t level) const {
+    if (state.weight + least_after_[level] > safely_above(p_.budget)) return false;
+    const double unused = p_.budget - state.weight - most_after_[level];
+    return state.reduced_cost + price_ * std::max(unused, 0.0) <= gap_;
+  }
+
+  std::vector<State> next_states(std::size_t level) {
+    const std::vector<State>& from = levels_.back();
+    std::vector<State> all;
+    for (std::size_t s = 0; s < from.size(); ++s) {
+      for (std::size_t i = 0; i < core_[level].items.size(); ++i) {
+        const CoreItem& item = core_[level].items[i];
+        const State next{from[s].reduced_cost + item.reduced_cost, from[s].weight + item.weight,
+                         static_cast<std::uint32_t>(s), static_cast<std::uint32_t>(i)};
+        if (promising(next, level + 1)) all.push_back(next);
+      }
+    }
+    states_ += from.size() * core_[level].items.size();
+    // Dominated: no less weight and no less cost (cost is reduced cost less price x weight).
+    const auto cost = [&](const State& s) { return s.reduced_cost - price_ * s.weight; };
+    std::ranges::sort(
+        all, {}, [&](const State& s) { return std::tuple(s.weight, cost(s), s.parent, s.item); });
+    std::vector<State> kept;
+    for (const State& state : all) {
+      if (kept.empty() || cost(state) < cost(kept.back())) kept.push_back(state);
+    }
+    return kept;
+  }
+
+  [[nodiscard]] std::vector<std::size_t> choice_of(std::size_t state) const {
+    std::vector<std::size_t> choice = choice_;
+    for (std::size_t level = core_.size(); level-- > 0;) {
+      const State& s = levels_[level + 1][state];
+      choice[core_[level].row] = core_[level].items[s.item].item;
+      state = s.parent;
+    }
+    return choice;
+  }
+
+  // The last state is the cheapest, but its exact sum may exceed the budget by rounding.
+  void take_best() {
+    const Sums incumbent = sums_of(p_, choice_);
+    double best =
+        incumbent.weight <= p_.budget ? incumbent.cost : std::numeric_limits<double>::infinity();
+    std::optional<std::vector<std::size_t>> found;
+    for (std::size_t s = levels_.back().size(); s-- > 0;) {
+      std::vector<std::size_t> choice = choice_of(s);
+      const Sums sums = sums_of(p_, choice);
+      if (sums.weight > p_.budget) continue;
+      if (sums.cost < best) found = std::move(choice);
+      break;
+    }
+    if (found) choice_ = *std::move(found);
+  }
+
+  const MckpProblem& p_;
+  double price_;
+  double gap_;
+  std::vector<std::size_t> choice_;
+  std::vector<CoreRow> core_;
+  double fixed_weight_ = 0.0;
+  std::vector<double> least_after_, most_after_;
+  std::vector<std::vector<State>> levels_;
+  std::uint64_t states_ = 0;
+};
+
+}  // namespace
+
+HullPath hull_path(const MckpProblem& problem) {
+  HullPath path;
+  for (std::size_t row = 0; row < problem.rows; ++row) {
+    const auto cost = problem.cost.subspan(row * problem.items, problem.items);
+    const auto weight = problem.weight.subspan(row * problem.items, problem.items);
+    const std::vector<std::size_t> hull = lower_hull(weight, cost);
+    path.start.push_back(hull.front());
+    for (std::size_t i = 1; i < hull.size(); ++i) {
+      path.steps.push_back(
+          {row, hull[i], weight[hull[i]] - weight[hull[i - 1]], cost[hull[i]] - cost[hull[i - 1]]});
+    }
+  }
+  // Stable: within a row savings fall, and equal ones keep their order.
+  std::ranges::stable_sort(path.steps, std::ranges::greater{}, &HullStep::saving);
+  return path;
+}
+
+MckpResult solve_mckp(const MckpProblem& problem, const RunContext& context,
+                      std::uint64_t max_states) {
+  MckpResult result;
+  const HullPath path = hull_path(problem);
+  if (sums_of(problem, path.start).weight > problem.budget) return result;
+  result.feasible = true;
+
+  std::vector<std::size_t> greedy = greedy_choice(problem, path);
+  const double price = critical_price(problem, path);
+  const Lagrangian bound = lagrangian(problem, price);
+  const Sums greedy_sums = sums_of(problem, greedy);
+  const double scale = std::abs(greedy_sums.cost) + price * std::abs(problem.budget);
+  const double gap = std::max(greedy_sums.cost - bound.bound, 0.0) + rounding * scale;
+
+  CoreSearch search(problem, price, gap, bound, greedy);
+  result.proven = search.run(context, max_states);
+  result.choice = result.proven ? search.choice() : std::move(greedy);
+  result.states = search.states();
+  const Sums sums = sums_of(problem, result.choice);
+  result.cost = sums.cost;
+  result.weight = sums.weight;
+  result.lower_bound = result.proven ? sums.cost : std::min(bound.bound, sums.cost);
+  return result;
+}
+
+}  // namespace rubato

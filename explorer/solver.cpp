@@ -1,0 +1,280 @@
+#include "explorer/solver.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "common/error.hpp"
+#include "common/numbers.hpp"
+#include "explorer/mckp.hpp"
+#include "explorer/pareto.hpp"
+
+namespace rubato {
+
+namespace {
+
+std::span<const double> all_times(const ProfileTable& table) {
+  return {table.times_s(0).data(), table.rows() * table.clocks()};
+}
+std::span<const double> all_energies(const ProfileTable& table) {
+  return {table.energies_j(0).data(), table.rows() * table.clocks()};
+}
+
+Cost total_of(const ProfileTable& table, const std::vector<ClockId>& clocks) {
+  CompensatedSum time_s, energy_j;
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    const Cost cost = table.cost(row, clocks[row]);
+    time_s.add(cost.time_s);
+    energy_j.add(cost.energy_j);
+  }
+  return {time_s.value(), energy_j.value()};
+}
+
+double total_time(const ProfileTable& table, ClockId clock) {
+  return total_of(table, std::vector<ClockId>(table.rows(), clock)).time_s;
+}
+
+// energy x time^power, what EDP and ED2P minimise.
+double delay_product(const Cost& cost, int power) {
+  return cost.energy_j * std::pow(cost.time_s, power);
+}
+
+Solution solved(const ProfileTable& table, std::vector<ClockId> clocks) {
+  Solution solution;
+  solution.status = SolveStatus::optimal;
+  solution.total = total_of(table, clocks);
+  solution.clock_of_unit = std::move(clocks);
+  return solution;
+}
+
+Solution proven(Solution solution, double objective) {
+  solution.objective = objective;
+  solution.lower_bound = objective;
+  return solution;
+}
+
+std::vector<ClockId> as_clocks(const std::vector<std::size_t>& choice) {
+  std::vector<ClockId> clocks;
+  for (const std::size_t item : choice) clocks.push_back(id_at<ClockId>(item));
+  return clocks;
+}
+
+Solution from_mckp(const ProfileTable& table, const MckpResult& result, const RunContext& context) {
+  if (!result.feasible) return {};
+  Solution solution = solved(table, as_clocks(result.choice));
+  solution.objective = result.cost;
+  solution.lower_bound = result.lower_bound;
+  solution.nodes = result.states;
+  if (!result.proven)
+    solution.status = context.stop_requested() ? SolveStatus::time_limit : SolveStatus::feasible;
+  return solution;
+}
+
+// energy x time^n over the linear relaxation of the front. Between two neighbouring
+// vertices energy falls linearly in time, energy = a - b time > 0, and time^n (a - b time)
+// first rises, then falls: the least value is at a vertex, and vertices are choices.
+Solution least_delay_product(const ProfileTable& table, int power) {
+  const MckpProblem problem{table.rows(), table.clocks(), all_energies(table), all_times(table),
+                            0.0};
+  const HullPath path = hull_path(problem);
+  Cost now = total_of(table, as_clocks(path.start));
+  double best = delay_product(now, power);
+  std::size_t best_steps = 0;
+  for (std::size_t i = 0; i < path.steps.size(); ++i) {
+    now.time_s += path.steps[i].weight_change;
+    now.energy_j += path.steps[i].cost_change;
+    if (delay_product(now, power) < best) {
+      best = delay_product(now, power);
+      best_steps = i + 1;
+    }
+  }
+  std::vector<std::size_t> choice = path.start;
+  for (std::size_t i = 0; i < best_steps; ++i) choice[path.steps[i].row] = path.steps[i].item;
+  Solution solution = solved(table, as_clocks(choice));
+  const double objective = delay_product(solution.total, power);
+  return proven(std::move(solution), objective);
+}
+
+struct GlobalSolver {
+  const ProfileTable& table;
+  ClockId default_clock;
+  const RunContext& context;
+
+  Solution operator()(const LeastWaste& goal) const {
+    const double budget_s =
+        (1.0 + goal.slack_frac + goal.tolerance_frac) * total_time(table, default_clock);
+    return from_mckp(
+        table,
+        solve_mckp({table.rows(), table.clocks(), all_energies(table), all_times(table), budget_s},
+                   context),
+        context);
+  }
+  Solution operator()(const LeastEdp&) const { return least_delay_product(table, 1); }
+  Solution operator()(const LeastEd2p&) const { return least_delay_product(table, 2); }
+  Solution operator()(const LeastEnergy&) const {
+    const double no_bound = std::numeric_limits<double>::max();
+    return from_mckp(
+        table,
+        solve_mckp({table.rows(), table.clocks(), all_energies(table), all_times(table), no_bound},
+                   context),
+        context);
+  }
+  Solution operator()(const LeastTime& goal) const {
+    if (goal.max_energy_j) {
+      return from_mckp(table,
+                       solve_mckp({table.rows(), table.clocks(), all_times(table),
+                                   all_energies(table), *goal.max_energy_j},
+                                  context),
+                       context);
+    }
+    // Average power: sum of (energy - power x time) <= 0.
+    const double power_w = goal.max_average_power_w.value();
+    std::vector<double> excess_j(table.rows() * table.clocks());
+    std::ranges::transform(
+        all_energies(table), all_times(table), excess_j.begin(),
+        [&](double energy_j, double time_s) { return energy_j - power_w * time_s; });
+    return from_mckp(
+        table, solve_mckp({table.rows(), table.clocks(), all_times(table), excess_j, 0.0}, context),
+        context);
+  }
+};
+
+// The clock of one unit with the least value among those allowed, first of equals.
+template <class Value, class Allowed>
+std::optional<ClockId> best_clock(const ProfileTable& table, std::size_t row, Value value,
+                                  Allowed allowed) {
+  std::optional<ClockId> best;
+  double least = std::numeric_limits<double>::infinity();
+  for (std::size_t c = 0; c < table.clocks(); ++c) {
+    const Cost cost = table.cost(row, id_at<ClockId>(c));
+    if (!allowed(cost) || value(cost) >= least) continue;
+    least = value(cost);
+    best = id_at<ClockId>(c);
+  }
+  return best;
+}
+
+// What a unit minimises on its own, and what it is allowed.
+struct LocalRule {
+  std::function<double(const Cost&)> value;
+  std::function<bool(std::size_t row, const Cost&)> allowed;
+};
+
+struct LocalRuleOf {
+  const ProfileTable& table;
+  ClockId default_clock;
+
+  static double energy(const Cost& cost) { return cost.energy_j; }
+  static bool always(std::size_t, const Cost&) { return true; }
+
+  LocalRule operator()(const LeastWaste& goal) const {
+    const double factor = 1.0 + goal.slack_frac + goal.tolerance_frac;
+    return {energy, [this, factor](std::size_t row, const Cost& cost) {
+              return cost.time_s <= factor * table.cost(row, default_clock).time_s;
+            }};
+  }
+  LocalRule operator()(const LeastEdp&) const {
+    return {[](const Cost& cost) { return delay_product(cost, 1); }, always};
+  }
+  LocalRule operator()(const LeastEd2p&) const {
+    return {[](const Cost& cost) { return delay_product(cost, 2); }, always};
+  }
+  LocalRule operator()(const LeastEnergy&) const { return {energy, always}; }
+  LocalRule operator()(const LeastTime& goal) const {
+    // Alone, a unit gets the share of the energy budget its default energy has.
+    const double power_w =
+        goal.max_average_power_w.value_or(std::numeric_limits<double>::infinity());
+    const double budget_j = goal.max_energy_j.value_or(std::numeric_limits<double>::infinity());
+    const double default_j =
+        total_of(table, std::vector<ClockId>(table.rows(), default_clock)).energy_j;
+    return {[](const Cost& cost) { return cost.time_s; },
+            [this, power_w, budget_j, default_j](std::size_t row, const Cost& cost) {
+              const double share = table.cost(row, default_clock).energy_j / default_j;
+              return cost.energy_j <= power_w * cost.time_s && cost.energy_j <= budget_j * share;
+            }};
+  }
+};
+
+}  // namespace
+
+double Solution::gap_frac() const noexcept {
+  if (status == SolveStatus::optimal || objective == 0.0) return 0.0;
+  return (objective - lower_bound) / std::abs(objective);
+}
+
+std::string_view name_of(SolveStatus value) noexcept {
+  switch (value) {
+    case SolveStatus::optimal: return "optimal";
+    case SolveStatus::feasible: return "feasible";
+    case SolveStatus::infeasible: return "infeasible";
+    case SolveStatus::time_limit: break;
+  }
+  return "time_limit";
+}
+
+void check_goal(const Goal& goal) {
+  const auto* time = std::get_if<LeastTime>(&goal);
+  if (time != nullptr && time->max_energy_j.has_value() == time->max_average_power_w.has_value()) {
+    throw UsageError("least time needs either an energy or an average power budget");
+  }
+}
+
+Solution solve_global(const ProfileTable& table, const Goal& goal, ClockId default_clock,
+                      const RunContext& context) {
+  check_goal(goal);
+  return std::visit(GlobalSolver{table, default_clock, context}, goal);
+}
+
+Solution solve_local(const ProfileTable& table, const Goal& goal, ClockId default_clock) {
+  check_goal(goal);
+  const LocalRuleOf rules{table, default_clock};
+  const LocalRule rule = std::visit(rules, goal);
+  std::vector<ClockId> clocks;
+  CompensatedSum objective;
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    const auto best = best_clock(table, row, rule.value,
+                                 [&](const Cost& cost) { return rule.allowed(row, cost); });
+    if (!best) return {};
+    clocks.push_back(*best);
+    objective.add(rule.value(table.cost(row, *best)));
+  }
+  return proven(solved(table, std::move(clocks)), objective.value());
+}
+
+std::vector<Cost> supported_front(const ProfileTable& table) {
+  const HullPath path =
+      hull_path({table.rows(), table.clocks(), all_energies(table), all_times(table), 0.0});
+  std::vector<std::size_t> choice = path.start;
+  CompensatedSum time_s, energy_j;
+  const Cost start = total_of(table, as_clocks(choice));
+  time_s.add(start.time_s);
+  energy_j.add(start.energy_j);
+  std::vector<Cost> front{start};
+  for (const HullStep& step : path.steps) {
+    time_s.add(step.weight_change);
+    energy_j.add(step.cost_change);
+    front.push_back({time_s.value(), energy_j.value()});
+  }
+  return front;
+}
+
+std::vector<Cost> exact_front(const ProfileTable& table) {
+  std::vector<Cost> front{{0.0, 0.0}};
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    std::vector<double> time_s, energy_j;
+    const std::vector<std::size_t> own = pareto_front(table.times_s(row), table.energies_j(row));
+    for (const Cost& sum : front) {
+      for (const std::size_t c : own) {
+        time_s.push_back(sum.time_s + table.times_s(row)[c]);
+        energy_j.push_back(sum.energy_j + table.energies_j(row)[c]);
+      }
+    }
+    front.clear();
+    for (const std::size_t i : pareto_front(time_s, energy_j))
+      front.push_back({time_s[i], energy_j[i]});
+  }
+  return front;
+}
+
+}  // namespace rubato

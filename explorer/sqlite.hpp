@@ -1,0 +1,109 @@
+#pragma once
+// SQLite connections, statements and transactions that clean up after themselves.
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+namespace rubato {
+
+/// A value read from or bound to a statement.
+using SqlValue = std::variant<std::monostate, std::int64_t, double, std::string>;
+
+/// An open database. Every failure is an IoError that names the file.
+class SqlConnection {
+ public:
+  enum class Mode { create, read_only };
+
+  /// Waits up to five seconds for other writers.
+  SqlConnection(const std::filesystem::path& path, Mode mode);
+
+  /// Runs statements without results.
+  void execute(const std::string& sql);
+
+  [[nodiscard]] std::int64_t last_insert_id() const;
+
+  /// From now on only reading statements are accepted: no writes, no ATTACH, no
+  /// PRAGMA, no loading of extensions.
+  void forbid_writes();
+
+  [[nodiscard]] sqlite3* handle() const noexcept { return handle_.get(); }
+
+  /// Throws the error of the last call as an IoError with a hint.
+  [[noreturn]] void fail(std::string_view action) const;
+
+ private:
+  struct Close {
+    void operator()(sqlite3* handle) const noexcept;
+  };
+  std::filesystem::path path_;
+  std::unique_ptr<sqlite3, Close> handle_;
+};
+
+/// A prepared statement. Values are bound by position from 1.
+class SqlStatement {
+ public:
+  /// @throws UsageError with SQLite's message if `sql` is not one valid statement
+  SqlStatement(const SqlConnection& connection, std::string_view sql);
+
+  /// Binds all values in order, runs the statement to its end and resets it.
+  template <class... Values>
+  void run(const Values&... values) {
+    int position = 0;
+    (bind(++position, values), ...);
+    finish();
+  }
+
+  /// Steps to the next row. @return false after the last one
+  [[nodiscard]] bool next();
+  [[nodiscard]] int columns() const;
+  [[nodiscard]] std::string column_name(int column) const;
+  [[nodiscard]] SqlValue value(int column) const;
+
+ private:
+  struct Finalize {
+    void operator()(sqlite3_stmt* statement) const noexcept;
+  };
+
+  void bind(int position, std::monostate);
+  void bind(int position, std::int64_t value);
+  void bind(int position, double value);
+  void bind(int position, std::string_view value);
+  void bind(int position, const std::string& value) { bind(position, std::string_view(value)); }
+  void bind(int position, const char* value) { bind(position, std::string_view(value)); }
+  void bind(int position, bool value) { bind(position, std::int64_t{value ? 1 : 0}); }
+  void bind(int position, std::size_t value) { bind(position, static_cast<std::int64_t>(value)); }
+  void bind(int position, std::uint32_t value) { bind(position, std::int64_t{value}); }
+  void bind(int position, const std::optional<double>& value) {
+    if (value) return bind(position, *value);
+    bind(position, std::monostate{});
+  }
+  void finish();
+
+  const SqlConnection& connection_;
+  std::unique_ptr<sqlite3_stmt, Finalize> statement_;
+};
+
+/// Rolls back when it goes out of scope without commit().
+class SqlTransaction {
+ public:
+  explicit SqlTransaction(SqlConnection& connection);
+  ~SqlTransaction();
+  SqlTransaction(const SqlTransaction&) = delete;
+  SqlTransaction& operator=(const SqlTransaction&) = delete;
+
+  void commit();
+
+ private:
+  SqlConnection& connection_;
+  bool open_ = true;
+};
+
+}  // namespace rubato

@@ -1,0 +1,212 @@
+// rubato explore: find clocks for a trace on a GPU.
+
+#include <memory>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "common/file.hpp"
+#include "common/suggest.hpp"
+#include "explorer/exploration.hpp"
+#include "explorer/store.hpp"
+#include "sim/timeline.hpp"
+#include "tools/command.hpp"
+#include "tools/exploration_tables.hpp"
+#include "tools/output.hpp"
+#include "traces/trace_json.hpp"
+
+namespace rubato {
+
+namespace {
+
+struct Options {
+  std::string trace = "gpt3-xl", gpu = "rtx-3080-ti", clocks = "paper", db, timeline;
+  std::vector<std::string> granularities{"iteration", "pass", "kernel"};
+  std::vector<std::string> aggregations{"global"};
+  std::vector<std::string> goals{"waste"};
+  double slack_pct = 0.0, tolerance_pct = 0.0;
+  std::optional<double> energy_budget_j, power_budget_w, power_limit_w;
+  double switch_stall_us = 0.0, switch_energy_j = 0.0;
+  bool per_kernel = false, per_pass = false;
+  OutputFormat format = OutputFormat::table;
+};
+
+constexpr double percent = 100.0;
+constexpr double us_per_s = 1e6;
+
+[[noreturn]] void unknown(std::string_view option, const std::string& value,
+                          std::vector<std::string> known) {
+  throw UsageError(
+      fmt::format("{} '{}' is not known{}", option, value, did_you_mean(value, known)));
+}
+
+Granularity granularity_of(const std::string& name) {
+  for (const auto value : {Granularity::iteration, Granularity::pass, Granularity::kernel}) {
+    if (name_of(value) == name) return value;
+  }
+  unknown("--granularity", name, {"iteration", "pass", "kernel"});
+}
+
+Aggregation aggregation_of(const std::string& name) {
+  for (const auto value : {Aggregation::local, Aggregation::global}) {
+    if (name_of(value) == name) return value;
+  }
+  unknown("--aggregation", name, {"local", "global"});
+}
+
+Goal goal_of(const std::string& name, const Options& o) {
+  if (name == "waste") return LeastWaste{o.slack_pct / percent, o.tolerance_pct / percent};
+  if (name == "edp") return LeastEdp{};
+  if (name == "ed2p") return LeastEd2p{};
+  if (name == "energy") return LeastEnergy{};
+  if (name == "time") {
+    if (o.energy_budget_j.has_value() == o.power_budget_w.has_value()) {
+      throw UsageError("goal 'time' needs either --energy-budget or --power-budget");
+    }
+    return LeastTime{o.energy_budget_j, o.power_budget_w};
+  }
+  unknown("--goal", name, {"waste", "edp", "ed2p", "energy", "time"});
+}
+
+std::vector<Question> questions_of(const Options& o) {
+  std::vector<Question> questions;
+  for (const std::string& goal : o.goals) {
+    for (const std::string& granularity : o.granularities) {
+      for (const std::string& aggregation : o.aggregations) {
+        questions.push_back(
+            {granularity_of(granularity), aggregation_of(aggregation), goal_of(goal, o)});
+      }
+    }
+  }
+  return questions;
+}
+
+std::string options_json(const Options& o) {
+  const auto or_null = [](const std::optional<double>& value) {
+    return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
+  };
+  return nlohmann::ordered_json{{"trace", o.trace},
+                                {"gpu", o.gpu},
+                                {"clocks", o.clocks},
+                                {"granularity", o.granularities},
+                                {"aggregation", o.aggregations},
+                                {"goal", o.goals},
+                                {"slack_pct", o.slack_pct},
+                                {"tolerance_pct", o.tolerance_pct},
+                                {"energy_budget_j", or_null(o.energy_budget_j)},
+                                {"power_budget_w", or_null(o.power_budget_w)},
+                                {"power_limit_w", or_null(o.power_limit_w)},
+                                {"switch_stall_us", o.switch_stall_us},
+                                {"switch_energy_j", o.switch_energy_j}}
+      .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+void write_timeline(const Options& o, const ExplorationInput& input, const Exploration& found) {
+  const GpuModel model(input.spec, input.trace, input.power_limit_w);
+  const Plan defaults = uniform_plan(input.trace, found.grid.default_clock());
+  std::vector<TimelineTrack> tracks{{"default clocks", &defaults, input.switch_cost}};
+  for (const PlanResult& result : found.plans) {
+    if (result.plan.clock_of_site.empty()) continue;
+    const Question& q = result.question;
+    tracks.push_back(
+        {fmt::format("{}, {}, {}", name_of(q.granularity), name_of(q.aggregation), name_of(q.goal)),
+         &result.plan, input.switch_cost});
+  }
+  write_file(o.timeline, timeline_json(input.trace, model, found.grid, tracks));
+}
+
+void check_numbers(const Options& o) {
+  const auto not_negative = [](std::string_view option, double value) {
+    if (!(value >= 0.0))
+      throw UsageError(fmt::format("{} is {}; expected a number >= 0", option, value));
+  };
+  not_negative("--slack", o.slack_pct);
+  not_negative("--tolerance", o.tolerance_pct);
+  not_negative("--switch-stall-us", o.switch_stall_us);
+  not_negative("--switch-energy-j", o.switch_energy_j);
+}
+
+ExitStatus run(const Options& o, const RunContext& context) {
+  check_numbers(o);
+  ExplorationInput input{.trace = load_trace(o.trace),
+                         .spec = load_gpu_spec(o.gpu),
+                         .grid = o.clocks,
+                         .power_limit_w = o.power_limit_w,
+                         .switch_cost = {o.switch_stall_us / us_per_s, o.switch_energy_j},
+                         .questions = questions_of(o)};
+  // A database that cannot be written is better known before the work than after it.
+  std::optional<ResultStore> store;
+  if (!o.db.empty()) store = ResultStore::open(o.db);
+  const Exploration found = explore(input, context);
+  print(plans_table(found).render(o.format));
+  if (o.per_pass) print("\n" + passes_table(found).render(o.format));
+  if (o.per_kernel) print("\n" + kernels_table(input.trace, found).render(o.format));
+  if (o.format == OutputFormat::table) print(exploration_notes(input, found));
+  if (!o.timeline.empty()) write_timeline(o, input, found);
+  if (store) {
+    const std::int64_t run_id = store->add(input, found, {context.command_line, options_json(o)});
+    fmt::print(stderr, "stored as run {} in {}\n", run_id, o.db);
+  }
+  const bool none = std::ranges::all_of(
+      found.plans, [](const PlanResult& p) { return p.plan.clock_of_site.empty(); });
+  return none ? ExitStatus::no_plan : ExitStatus::done;
+}
+
+}  // namespace
+
+Action setup_explore(CLI::App& app) {
+  auto o = std::make_shared<Options>();
+  app.add_option("TRACE", o->trace, "Shipped name (gpt3-xl) or file, .json or .csv")
+      ->capture_default_str();
+  app.add_option("--gpu", o->gpu, "Shipped name or file of a GPU spec")->capture_default_str();
+  app.add_option("--clocks", o->clocks,
+                 "Clocks to choose from: a grid of the spec (paper: 66 pairs, full: 762 and the "
+                 "default), or e.g. 'mem=5001,auto core=210:2100:105,auto'")
+      ->capture_default_str();
+  app.add_option("--granularity", o->granularities,
+                 "What gets one clock: iteration, pass, kernel (several with commas)")
+      ->delimiter(',')
+      ->capture_default_str();
+  app.add_option("--aggregation", o->aggregations,
+                 "One budget for all units (global), or each on its own (local)")
+      ->delimiter(',')
+      ->capture_default_str();
+  app.add_option("--goal", o->goals,
+                 "waste (least energy in the time budget), edp, ed2p, energy, time")
+      ->delimiter(',')
+      ->capture_default_str();
+  app.add_option("--slack", o->slack_pct, "Goal waste: time allowed beyond the default clocks, %")
+      ->capture_default_str();
+  app.add_option(
+         "--tolerance", o->tolerance_pct,
+         "Goal waste: what still counts as no slower, %; measured times repeat to about 0.1")
+      ->capture_default_str();
+  app.add_option("--energy-budget", o->energy_budget_j, "Goal time: energy of an iteration, J");
+  app.add_option("--power-budget", o->power_budget_w,
+                 "Goal time: average power over an iteration, W");
+  app.add_option("--power-limit", o->power_limit_w, "Board power limit, W [the spec's]");
+  app.add_option(
+         "--switch-stall-us", o->switch_stall_us,
+         "Time the GPU waits at each change of clock, us; counted in the totals, not searched for")
+      ->capture_default_str();
+  app.add_option("--switch-energy-j", o->switch_energy_j,
+                 "Energy of each change of clock beyond idle power, J")
+      ->capture_default_str();
+  app.add_option("--db", o->db, "Store the run in this SQLite database");
+  app.add_option("--timeline", o->timeline,
+                 "Chrome trace of one iteration under each plan, for ui.perfetto.dev");
+  app.add_flag("--per-kernel", o->per_kernel, "Also list the clock and the saving of every kernel");
+  app.add_flag("--per-pass", o->per_pass, "Also list the totals of every pass");
+  add_format_options(app, o->format);
+  app.footer(
+      "\nChange is against the default clocks of the same GPU, trace and power limit.\n"
+      "Examples:\n"
+      "  rubato explore gpt3-xl --db results.db\n"
+      "  rubato explore gpt3-xl --clocks full --goal waste --slack 5 --granularity kernel "
+      "--per-kernel\n"
+      "  rubato explore gpt3-xl --goal time --power-budget 280 --granularity kernel");
+  return [o](const RunContext& context) { return run(*o, context); };
+}
+
+}  // namespace rubato

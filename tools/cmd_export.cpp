@@ -1,0 +1,76 @@
+// rubato export: one part of a run as CSV or JSON.
+
+#include <array>
+#include <memory>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "common/file.hpp"
+#include "common/suggest.hpp"
+#include "explorer/store.hpp"
+#include "tools/command.hpp"
+#include "tools/output.hpp"
+
+namespace rubato {
+
+namespace {
+
+struct Part {
+  const char* name;
+  const char* sql;  ///< {} is the run
+};
+
+constexpr std::array parts{
+    Part{"plans", "SELECT * FROM v_plans WHERE run_id = {} ORDER BY plan_id"},
+    Part{"clocks", "SELECT * FROM v_plan_clocks WHERE run_id = {} ORDER BY plan_id, site_id"},
+    Part{"kernels", "SELECT * FROM v_kernel_savings WHERE run_id = {} ORDER BY plan_id, kernel_id"},
+    Part{"cells",
+         "SELECT k.name AS kernel, c.label AS clock, x.time_s, x.energy_j, x.effective_core_mhz, "
+         "x.power_limited "
+         "FROM profile_cells x JOIN kernels k USING (run_id, kernel_id) JOIN clocks c USING "
+         "(run_id, clock_id) "
+         "WHERE x.run_id = {} ORDER BY x.kernel_id, x.clock_id"},
+    Part{"front", "SELECT * FROM v_front WHERE run_id = {} ORDER BY granularity, point_id"},
+    Part{"runs", "SELECT * FROM runs WHERE run_id = {}"},
+};
+
+const Part& part_of(const std::string& name) {
+  std::vector<std::string> known;
+  for (const Part& part : parts) {
+    if (part.name == name) return part;
+    known.emplace_back(part.name);
+  }
+  throw UsageError(fmt::format("there is no part '{}'{}", name, did_you_mean(name, known)));
+}
+
+}  // namespace
+
+Action setup_export(CLI::App& app) {
+  struct Options {
+    std::string db, part = "plans", out = "-";
+    std::int64_t run = 0;
+    OutputFormat format = OutputFormat::csv;
+  };
+  auto o = std::make_shared<Options>();
+  app.add_option("PART", o->part, "plans, clocks, kernels, cells, front or runs")
+      ->capture_default_str();
+  app.add_option("--db", o->db, "Result database")->required();
+  app.add_option("--run", o->run, "Run [the latest]");
+  app.add_option("-o,--output", o->out, "File; - is standard output")->capture_default_str();
+  add_format_options(app, o->format);
+  app.footer(
+      "\nCSV unless --json is given.\nExample:\n  rubato export cells --db results.db --run 1 "
+      "--csv -o cells.csv");
+  return [o](const RunContext&) {
+    const Part& part = part_of(o->part);
+    const ResultStore store = ResultStore::open_read_only(o->db);
+    const std::int64_t run = o->run > 0 ? o->run : latest_run(store);
+    require_run(store, run);
+    write_file(o->out,
+               as_table(store.query(fmt::format(fmt::runtime(part.sql), run))).render(o->format));
+    return ExitStatus::done;
+  };
+}
+
+}  // namespace rubato

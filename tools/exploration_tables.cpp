@@ -1,0 +1,128 @@
+#include "tools/exploration_tables.hpp"
+
+#include <array>
+
+#include <fmt/format.h>
+
+namespace rubato {
+
+namespace {
+
+std::vector<Cell> plan_key(const Question& question) {
+  return {std::string(name_of(question.granularity)), std::string(name_of(question.aggregation)),
+          name_of(question.goal)};
+}
+
+// Columns that say which plan a row belongs to, before `more`.
+OutputTable keyed_table(std::vector<Column> more) {
+  std::vector<Column> columns{{"granularity"}, {"aggregation"}, {"goal"}};
+  columns.insert(columns.end(), more.begin(), more.end());
+  return OutputTable(std::move(columns));
+}
+
+void add_totals(std::vector<Cell>& row, const Totals& totals, const Totals& base) {
+  row.insert(row.end(), {totals.time_s, totals.energy_j, change_pct(totals.time_s, base.time_s),
+                         change_pct(totals.energy_j, base.energy_j)});
+}
+
+const std::vector<Column> totals_columns{{"time_s", "time s", 4},
+                                         {"energy_j", "energy J", 1},
+                                         {"time_change_pct", "time %", 2},
+                                         {"energy_change_pct", "energy %", 2}};
+
+}  // namespace
+
+double change_pct(double value, double reference) { return 100.0 * (value / reference - 1.0); }
+
+OutputTable plans_table(const Exploration& found) {
+  std::vector<Column> columns{{"status"}};
+  columns.insert(columns.end(), totals_columns.begin(), totals_columns.end());
+  columns.insert(columns.end(), {{"average_power_w", "mean W", 1},
+                                 {"clock_switches", "switches"},
+                                 {"gap_pct", "gap %", 4},
+                                 {"solve_time_ms", "solved in ms", 2}});
+  OutputTable table = keyed_table(std::move(columns));
+  const Totals& base = found.baseline.total;
+  std::vector<Cell> first{std::string("iteration"), std::string("-"), std::string("default"),
+                          std::string("-")};
+  add_totals(first, base, base);
+  first.insert(first.end(),
+               {base.average_power_w(), std::int64_t{0}, std::monostate{}, std::monostate{}});
+  table.add_row(std::move(first));
+  for (const PlanResult& plan : found.plans) {
+    std::vector<Cell> row = plan_key(plan.question);
+    row.emplace_back(std::string(name_of(plan.status)));
+    if (plan.plan.clock_of_site.empty()) {
+      row.resize(12);
+    } else {
+      add_totals(row, plan.sim.total, base);
+      row.insert(row.end(), {plan.sim.total.average_power_w(),
+                             static_cast<std::int64_t>(plan.sim.total.clock_switches),
+                             100.0 * plan.gap_frac, 1e3 * plan.solve_time_s});
+    }
+    table.add_row(std::move(row));
+  }
+  return table;
+}
+
+OutputTable passes_table(const Exploration& found) {
+  std::vector<Column> columns{{"pass"}};
+  columns.insert(columns.end(), totals_columns.begin(), totals_columns.end());
+  OutputTable table = keyed_table(std::move(columns));
+  for (const PlanResult& plan : found.plans) {
+    for (std::size_t p = 0; p < plan.sim.by_pass.size(); ++p) {
+      if (plan.sim.by_pass[p].launches == 0) continue;
+      std::vector<Cell> row = plan_key(plan.question);
+      row.emplace_back(std::string(name_of(static_cast<Pass>(p))));
+      add_totals(row, plan.sim.by_pass[p], found.baseline.by_pass[p]);
+      table.add_row(std::move(row));
+    }
+  }
+  return table;
+}
+
+OutputTable kernels_table(const Trace& trace, const Exploration& found) {
+  std::vector<Column> columns{{"kernel"}, {"label"}, {"clock", "clock mem/core"}};
+  columns.insert(columns.end(), totals_columns.begin(), totals_columns.end());
+  OutputTable table = keyed_table(std::move(columns));
+  const std::vector<Site> launches = sites(trace);
+  for (const PlanResult& plan : found.plans) {
+    if (plan.plan.clock_of_site.empty()) continue;
+    std::vector<std::string> clocks(trace.kernels.size());
+    for (std::size_t i = 0; i < launches.size(); ++i) {
+      clocks[index(launches[i].kernel)] = found.grid.label(plan.plan.clock_of_site[i]);
+    }
+    for (std::size_t k = 0; k < trace.kernels.size(); ++k) {
+      std::vector<Cell> row = plan_key(plan.question);
+      row.insert(row.end(), {trace.kernels[k].name, trace.kernels[k].label, clocks[k]});
+      add_totals(row, plan.sim.by_kernel[k], found.baseline.by_kernel[k]);
+      table.add_row(std::move(row));
+    }
+  }
+  return table;
+}
+
+std::string exploration_notes(const ExplorationInput& input, const Exploration& found) {
+  std::array<double, 3> time_s{};
+  for (std::size_t k = 0; k < found.coefficient_sources.size(); ++k) {
+    time_s[static_cast<std::size_t>(found.coefficient_sources[k])] +=
+        found.baseline.by_kernel[k].time_s;
+  }
+  const auto share = [&](CoefficientSource source) {
+    return 100.0 * time_s[static_cast<std::size_t>(source)] / found.baseline.total.time_s;
+  };
+  std::string text = fmt::format(
+      "\nChange is against {} on {} ({:.0f} W). Coverage by time: {:.1f} % of kernels measured, "
+      "{:.1f} % derived "
+      "from FLOPs and bytes, {:.1f} % guessed.\n",
+      found.grid.label(found.grid.default_clock()), input.spec.title,
+      input.power_limit_w.value_or(input.spec.power_limit.limit_w),
+      share(CoefficientSource::measured), share(CoefficientSource::derived),
+      share(CoefficientSource::guessed));
+  if (!input.spec.calibrated)
+    text += fmt::format("Note: {} is not calibrated; its numbers are rough.\n", input.spec.name);
+  if (found.interrupted) text += "Interrupted: the remaining questions were not answered.\n";
+  return text;
+}
+
+}  // namespace rubato
