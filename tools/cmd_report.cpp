@@ -1,6 +1,37 @@
+// rubato report: one page with the pictures of a run.
+
+#include <memory>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "common/file.hpp"
+#include "explorer/report.hpp"
 #include "tools/command.hpp"
+#include "tools/output.hpp"
+
 namespace rubato {
-Action setup_report(CLI::App&) {
-  return [](const RunContext&) { return ExitStatus::done; };
+
+Action setup_report(CLI::App& app) {
+  struct Options {
+    std::string db, out = "report.html";
+    std::int64_t run = 0;
+  };
+  auto o = std::make_shared<Options>();
+  app.add_option("--db", o->db, "Result database")->required();
+  app.add_option("--run", o->run, "Run [the latest]");
+  app.add_option("-o,--output", o->out, "HTML file")->capture_default_str();
+  app.footer(
+      "\nThe page holds everything it needs: open it from disk, send it by mail.\n"
+      "Example:\n  rubato report --db results.db -o report.html");
+  return [o](const RunContext&) {
+    const ResultStore store = ResultStore::open_read_only(o->db);
+    const std::int64_t run = o->run > 0 ? o->run : latest_run(store);
+    require_run(store, run);
+    write_file(o->out, report_page(store, run));
+    if (o->out != "-") fmt::print(stderr, "wrote {} (run {})\n", o->out, run);
+    return ExitStatus::done;
+  };
 }
+
 }  // namespace rubato
