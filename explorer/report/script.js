@@ -27,8 +27,8 @@ function chart(target, width, height, label) {
 function key(target, entries) {
   const items = d3.select(target).html("").selectAll("span").data(entries).join("span");
   items.append("svg").attr("viewBox", "0 0 14 12").attr("aria-hidden", "true").append("path")
-    .attr("d", (e) => e.hollow ? "M7 1 L12 6 L7 11 L2 6 Z" : "M3 2 h8 v8 h-8 Z")
-    .attr("fill", (e) => e.hollow ? "none" : e.color).attr("stroke", (e) => e.color).attr("stroke-width", 1.6);
+    .attr("d", (e) => e.path || "M3 2 h8 v8 h-8 Z")
+    .attr("fill", (e) => e.path ? "none" : e.color).attr("stroke", (e) => e.color).attr("stroke-width", 1.6);
   items.append("span").text((e) => e.name);
 }
 
@@ -73,7 +73,8 @@ function drawFront() {
     const points = shown.filter((p) => p.granularity === name);
     if (points.length === 0) return;
     svg.append("path").attr("class", "front").attr("fill", "none").attr("stroke", color(i)).attr("stroke-width", 2)
-      .attr("d", d3.line((p) => x(p.time_change_pct), (p) => y(p.energy_change_pct))(points));
+      .attr("d", d3.line().x((p) => x(p.time_change_pct)).y((p) => y(p.energy_change_pct))
+        .curve(name === "kernel" ? d3.curveLinear : d3.curveStepAfter)(points));
     if (points.length < 80) {
       svg.append("g").selectAll("circle").data(points).join("circle").attr("r", 2.5).attr("fill", color(i))
         .attr("cx", (p) => x(p.time_change_pct)).attr("cy", (p) => y(p.energy_change_pct));
@@ -89,7 +90,7 @@ function drawFront() {
     .attr("transform", (p) => `translate(${x(p.time_change_pct)},${y(p.energy_change_pct)})`)
     .append("title").text((p) => tip(p, "paper"));
   const entries = granularities.map((name, i) => ({name: `one clock per ${name}`, color: color(i)}));
-  if (data.published.length > 0) entries.push({name: "published (arXiv 2601.08539, Table 2), same colours", color: "var(--ink)", hollow: true});
+  if (data.published.length > 0) entries.push({name: "published (arXiv 2601.08539, Table 2), same colours", color: "var(--ink)", path: "M7 1 L12 6 L7 11 L2 6 Z"});
   key("#front-key", entries);
   table("#front-table", [["Granularity", (p) => p.granularity], ["Time", (p) => percent(p.time_change_pct, 3), true],
     ["Energy", (p) => percent(p.energy_change_pct, 3), true]], data.front);
@@ -97,7 +98,7 @@ function drawFront() {
 
 function drawKernels(planId) {
   const rows = data.kernels.filter((k) => k.plan_id === planId);
-  const line = 19, margin = {top: 26, right: 120, bottom: 10, left: 190}, width = 900;
+  const line = 19, margin = {top: 26, right: 150, bottom: 10, left: 190}, width = 900;
   const height = margin.top + margin.bottom + line * rows.length;
   const values = rows.flatMap((k) => [k.energy_change_pct, k.time_change_pct]);
   const x = d3.scaleLinear([Math.min(-1, d3.min(values)), Math.max(1, d3.max(values))], [margin.left, width - margin.right]).nice();
@@ -112,11 +113,11 @@ function drawKernels(planId) {
     .append("title").text((k) => `${k.name} (${words(k.pass)}), clock ${k.clock}: energy ${percent(k.energy_change_pct, 2)}, time ${percent(k.time_change_pct, 2)}`);
   row.append("circle").attr("cx", (k) => x(k.time_change_pct)).attr("cy", line / 2).attr("r", 3.4)
     .attr("fill", "var(--paper)").attr("stroke", "var(--ink)").attr("stroke-width", 1.5);
-  row.append("text").attr("class", "soft").attr("x", width - margin.right + 12).attr("y", line * 0.7).text((k) => k.clock);
+  row.append("text").attr("class", "soft").attr("x", width - margin.right + 36).attr("y", line * 0.7).text((k) => k.clock);
   svg.append("line").attr("class", "zero").attr("x1", x(0)).attr("x2", x(0)).attr("y1", margin.top).attr("y2", height - margin.bottom);
-  svg.append("text").attr("class", "soft").attr("x", width - margin.right + 12).attr("y", margin.top - 8).text("memory/core MHz");
+  svg.append("text").attr("class", "soft").attr("x", width - margin.right + 36).attr("y", margin.top - 8).text("memory/core MHz");
   const present = passes.filter((pass) => rows.some((k) => k.pass === pass));
-  key("#kernels-key", [...present.map((pass) => ({name: `energy, ${words(pass)}`, color: passColor(pass)})), {name: "time (ring)", color: "var(--ink)", hollow: true}]);
+  key("#kernels-key", [...present.map((pass) => ({name: `energy, ${words(pass)}`, color: passColor(pass)})), {name: "time", color: "var(--ink)", path: "M3 6 a4 4 0 1 0 8 0 a4 4 0 1 0 -8 0"}]);
   table("#kernels-table", [["Kernel", (k) => k.name], ["Label", (k) => k.label], ["Pass", (k) => words(k.pass)], ["Clock", (k) => k.clock],
     ["Launches", (k) => k.launches, true], ["Time", (k) => percent(k.time_change_pct, 2), true],
     ["Energy", (k) => percent(k.energy_change_pct, 2), true], ["Saved per iteration", (k) => `${k.saved_j.toFixed(2)} J`, true]], rows);

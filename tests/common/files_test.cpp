@@ -1,0 +1,80 @@
+#include <filesystem>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "common/csv.hpp"
+#include "common/error.hpp"
+#include "common/file.hpp"
+#include "tests/expect_error.hpp"
+
+namespace rubato {
+namespace {
+
+TEST(Csv, ReadsQuotedCells) {
+  const CsvTable table = CsvTable::parse("name,x\n\"a, \"\"b\"\"\n2\",1.5\r\n", "t.csv");
+  ASSERT_EQ(table.rows(), 1U);
+  EXPECT_EQ(table.cell(0, 0), "a, \"b\"\n2");
+  ErrorList errors;
+  EXPECT_EQ(table.number(0, 1, Range::positive, errors), 1.5);
+  EXPECT_TRUE(errors.empty());
+}
+
+TEST(Csv, ListsEveryBadCellWithItsLine) {
+  const CsvTable table = CsvTable::parse("time_s\n0.1\n-0.00031\nnan\n", "t.csv");
+  ErrorList errors;
+  for (std::size_t row = 0; row < table.rows(); ++row)
+    (void)table.number(row, 0, Range::positive, errors);
+  expect_error<DataError>([&] { errors.throw_if_any({.in = {}, .hint = "export raw times"}); },
+                          "error: t.csv:3: time_s is '-0.00031'; expected a number > 0\nerror: "
+                          "t.csv:4: time_s is 'nan'",
+                          "  hint: export raw times\n");
+}
+
+TEST(Csv, RefusesBrokenTables) {
+  expect_error<DataError>([] { (void)CsvTable::parse("", "t.csv"); },
+                          "t.csv: the file is empty; expected a header line");
+  expect_error<DataError>([] { (void)CsvTable::parse("a,b\n1\n", "t.csv"); },
+                          "t.csv:2: found 1 cells; expected 2 as in the header");
+  expect_error<DataError>([] { (void)CsvTable::parse("a,b\n1,\"2\n", "t.csv"); },
+                          "a quoted cell is not closed");
+  expect_error<DataError>([] { (void)CsvTable::parse("a,a\n", "t.csv"); },
+                          "t.csv:1: column 'a' occurs twice");
+  expect_error<DataError>(
+      [] { (void)CsvTable::parse("tims_s\n", "t.csv").expect_columns({"time_s"}); },
+      "t.csv:1: unknown column 'tims_s'; did you mean 'time_s'?");
+}
+
+TEST(ErrorList, CountsWhatItDoesNotKeep) {
+  ErrorList errors;
+  for (int i = 0; i < 25; ++i) errors.add("bad");
+  expect_error<DataError>([&] { errors.throw_if_any(); }, "error: and 5 more");
+}
+
+RC_GTEST_PROP(Csv, CellsSurviveARoundTrip, (std::vector<std::string> cells)) {
+  RC_PRE(!cells.empty());
+  for (std::string& cell : cells) std::erase(cell, '\r');  // line ends are normalised
+  std::vector<std::string> header;
+  for (std::size_t i = 0; i < cells.size(); ++i) header.push_back(std::to_string(i));
+  RC_PRE(cells.size() > 1 || !cells[0].empty());  // an empty line is no record
+  const CsvTable table = CsvTable::parse(csv_line(header) + csv_line(cells), "t.csv");
+  RC_ASSERT(table.rows() == 1U);
+  for (std::size_t i = 0; i < cells.size(); ++i) RC_ASSERT(table.cell(0, i) == cells[i]);
+}
+
+TEST(File, WritesWholeOrNotAtAll) {
+  const auto folder = std::filesystem::temp_directory_path() / "rubato_file_test";
+  std::filesystem::create_directories(folder);
+  write_file(folder / "a.txt", "one");
+  EXPECT_EQ(read_file(folder / "a.txt"), "one");
+  expect_error<IoError>([&] { write_file(folder / "missing" / "a.txt", "two"); },
+                        "cannot create: No such file or directory", "check the spelling");
+  expect_error<IoError>([&] { (void)read_file(folder / "b.txt"); },
+                        "b.txt: cannot open: No such file or directory");
+  expect_error<IoError>([&] { (void)read_file(folder); }, "cannot read: Is a directory");
+  expect_error<IoError>([&] { (void)read_file(folder / "a.txt", 2); }, "larger than 2 bytes");
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace rubato

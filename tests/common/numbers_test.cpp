@@ -1,0 +1,45 @@
+#include "common/numbers.hpp"
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "common/hash.hpp"
+
+namespace rubato {
+namespace {
+
+TEST(Numbers, ShortestFormReadsBackAsTheSameDouble) {
+  EXPECT_EQ(format_number(0.1), "0.1");
+  EXPECT_EQ(format_number(1e-5), "1e-05");
+  EXPECT_EQ(format_number(1410.0), "1410");
+}
+
+RC_GTEST_PROP(Numbers, RoundTripOfAnyFiniteDouble, (double value)) {
+  RC_PRE(std::isfinite(value));
+  RC_ASSERT(parse_number(format_number(value)) == value);
+}
+
+TEST(Numbers, OnlyWholeNumbersAreAccepted) {
+  for (const char* text : {"", " 1", "1 ", "1,5", "0x10", "nan", "inf", "1e999", "--1"}) {
+    EXPECT_FALSE(parse_number(text)) << text;
+  }
+  EXPECT_FALSE(parse_count("-1"));
+  EXPECT_FALSE(parse_count("1.0"));
+  EXPECT_EQ(parse_count("24"), 24U);
+}
+
+TEST(Numbers, CompensatedSumKeepsSmallTerms) {
+  const std::vector<double> terms{1e16, 1.0, -1e16, 1.0};
+  EXPECT_EQ(sum(terms), 2.0);  // a plain sum gives 1
+}
+
+TEST(Hash, IsTheSameEverywhere) {
+  // Value of the reference implementation for the empty input.
+  EXPECT_EQ(content_hash(""), "99aa06d3014798d86001c324468d497f");
+  EXPECT_NE(content_hash("a"), content_hash("b"));
+}
+
+}  // namespace
+}  // namespace rubato

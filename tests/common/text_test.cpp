@@ -1,0 +1,40 @@
+#include "common/text.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "common/suggest.hpp"
+
+namespace rubato {
+namespace {
+
+TEST(Printable, ShowsControlCharactersInsteadOfObeyingThem) {
+  EXPECT_EQ(printable("a\x1b[31mb"), "a\\x1b[31mb");
+  EXPECT_EQ(printable("\xc2\x9b"), "\\xc2\\x9b");  // C1: some terminals obey it
+  EXPECT_EQ(printable("\xff\xc0\x80"), "\\xff\\xc0\\x80");
+  EXPECT_EQ(printable("größe 25 µs"), "größe 25 µs");
+}
+
+RC_GTEST_PROP(Printable, LeavesNoControlByte, (const std::string& text)) {
+  for (const char c : printable(text)) {
+    RC_ASSERT(static_cast<unsigned char>(c) >= 0x20 && c != 0x7f);
+  }
+}
+
+TEST(Suggest, FindsTheNearestName) {
+  const std::vector<std::string> known{"kernel", "pass", "iteration"};
+  EXPECT_EQ(nearest("kernal", known), "kernel");
+  EXPECT_EQ(nearest("kenrel", known), "kernel");  // a swap counts once
+  EXPECT_FALSE(nearest("clock", known));
+  EXPECT_EQ(did_you_mean("clock", known), "; expected one of kernel, pass, iteration");
+}
+
+RC_GTEST_PROP(EditDistance, IsSymmetricAndZeroOnlyForEqualWords,
+              (const std::string& a, const std::string& b)) {
+  RC_ASSERT(edit_distance(a, b) == edit_distance(b, a));
+  RC_ASSERT((edit_distance(a, b) == 0) == (a == b));
+  RC_ASSERT(edit_distance(a, b) <= std::max(a.size(), b.size()));
+}
+
+}  // namespace
+}  // namespace rubato
