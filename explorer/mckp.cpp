@@ -270,7 +270,7 @@ MckpResult solve_mckp(const MckpProblem& problem, const RunContext& context,
 
   CoreSearch search(problem, price, gap, bound, greedy);
   result.proven = search.run(context, max_states);
-  result.choice = result.proven ? search.choice() : std::move(greedy);
+  result.choice = result.proven ? search.choice() : greedy;
   result.states = search.states();
   const Sums sums = sums_of(problem, result.choice);
   result.cost = sums.cost;

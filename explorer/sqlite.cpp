@@ -28,12 +28,14 @@ std::string hint_for(int code) {
   }
 }
 
-int allow_reading_only(void*, int action, const char*, const char*, const char*, const char*) {
+int allow_reading_only(void*, int action, const char*, const char* function, const char*,
+                       const char*) {
   switch (action) {
     case SQLITE_SELECT:
     case SQLITE_READ:
     case SQLITE_RECURSIVE: return SQLITE_OK;
-    case SQLITE_FUNCTION: return SQLITE_OK;  // load_extension is disabled on every connection
+    case SQLITE_FUNCTION:
+      return std::string_view(function) == "load_extension" ? SQLITE_DENY : SQLITE_OK;
     default: return SQLITE_DENY;
   }
 }

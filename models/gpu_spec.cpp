@@ -1,6 +1,7 @@
 #include "models/gpu_spec.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -38,7 +39,7 @@ void read_ascending(const JsonNode& node, const std::vector<double>& values) {
 
 // Every section but name, title and the like carries its source.
 JsonNode section(const JsonNode& root, std::string_view key, GpuSpec& spec) {
-  const JsonNode node = root.at(key);
+  JsonNode node = root.at(key);
   spec.sources[std::string(key)] = node.at("source").text();
   return node;
 }
@@ -140,8 +141,8 @@ void read_grids(const JsonNode& root, GpuSpec& spec) {
     const JsonNode core = item.at("core");
     if (core.is_text()) {
       if (core.text() != "all") core.fail("expected a list of clocks or \"all\"");
-      const auto steps =
-          static_cast<int>((spec.core.max_mhz - spec.core.min_mhz) / spec.core.step_mhz + 0.5);
+      const auto steps = static_cast<int>(
+          std::lround((spec.core.max_mhz - spec.core.min_mhz) / spec.core.step_mhz));
       for (int i = 0; i <= steps; ++i)
         grid.core_mhz.emplace_back(spec.core.min_mhz + i * spec.core.step_mhz);
     } else {

@@ -50,23 +50,30 @@ std::vector<std::string> known_words(const CLI::App& app, bool options) {
   return words;
 }
 
+// The first word the parser could not place, if that is what went wrong.
+std::string unexpected_word(const CLI::App& root, const CLI::ParseError& error) {
+  const std::vector<std::string> left = root.remaining(true);
+  if (!left.empty()) return left.front();
+  if (error.get_name() != "ExtrasError") return "";
+  const std::string message = error.what();  // "... not expected: WORD WORD"
+  const std::size_t colon = message.rfind(": ");
+  if (colon == std::string::npos) return "";
+  return message.substr(colon + 2, message.find(' ', colon + 2) - colon - 2);
+}
+
 [[noreturn]] void throw_usage_error(const CLI::App& root, const CLI::ParseError& error) {
   const CLI::App& app = selected(root);
   std::string command = "rubato";
   if (&app != &root) command = fmt::format("rubato {}", app.get_name());
   const std::string hint = fmt::format("see '{} --help'", command);
-  if (error.get_name() == "ExtrasError" || error.get_name() == "RequiredError") {
-    const std::vector<std::string> extras = root.remaining(true);
-    if (!extras.empty()) {
-      const std::string& word = extras.front();
-      const bool option = word.starts_with("-");
-      const std::vector<std::string> known = known_words(app, option);
-      const auto near = nearest(option ? word.substr(0, word.find('=')) : word, known);
-      throw UsageError(
-          fmt::format("{}: unknown {} '{}'{}", command, option ? "option" : "word", printable(word),
-                      near ? fmt::format("; did you mean '{}'?", *near) : ""),
-          {.in = {}, .hint = hint});
-    }
+  if (const std::string word = unexpected_word(root, error); !word.empty()) {
+    const bool option = word.starts_with("-");
+    const std::vector<std::string> known = known_words(app, option);
+    const auto near = nearest(option ? word.substr(0, word.find('=')) : word, known);
+    throw UsageError(
+        fmt::format("{}: unknown {} '{}'{}", command, option ? "option" : "word", printable(word),
+                    near ? fmt::format("; did you mean '{}'?", *near) : ""),
+        {.in = {}, .hint = hint});
   }
   throw UsageError(fmt::format("{}: {}", command, printable(error.what())),
                    {.in = {}, .hint = hint});

@@ -100,7 +100,7 @@ constexpr std::array columns{"segment",
 
 }  // namespace
 
-Trace parse_trace_csv(std::string_view text, std::string name) {
+Trace parse_trace_csv(std::string_view text, const std::string& name) {
   Trace trace;
   trace.name = std::filesystem::path(name).stem().string();
   trace.provenance = {"csv", name, ""};

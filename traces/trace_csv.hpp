@@ -14,7 +14,7 @@ namespace rubato {
 /// measured_time_s, work_source. Empty cells are unknown. Consecutive rows with
 /// the same segment form one segment.
 /// @throws DataError listing up to 20 problems with their lines
-[[nodiscard]] Trace parse_trace_csv(std::string_view text, std::string name);
+[[nodiscard]] Trace parse_trace_csv(std::string_view text, const std::string& name);
 
 /// All columns. Provenance and launch shapes are not part of the form.
 [[nodiscard]] std::string to_csv(const Trace& trace);

@@ -124,7 +124,10 @@ Trace parse_trace_json(std::string_view text, std::string name) {
   std::unordered_map<std::string, KernelId> ids;
   for (const JsonNode& item : root.at("kernels").items()) {
     trace.kernels.push_back(read_kernel(item));
-    ids.emplace(trace.kernels.back().name, id_at<KernelId>(trace.kernels.size() - 1));
+    const std::string& name_of_kernel = trace.kernels.back().name;
+    const bool is_new =
+        ids.emplace(name_of_kernel, id_at<KernelId>(trace.kernels.size() - 1)).second;
+    if (!is_new) item.fail(fmt::format("kernel name '{}' occurs twice", name_of_kernel));
   }
   for (const JsonNode& item : root.at("segments").items()) {
     item.expect_keys({"name", "repeat", "launches"});

@@ -101,7 +101,7 @@ RC_GTEST_PROP(KernelModel, PhysicalLawsHold, ()) {
   RC_ASSERT(std::isfinite(low.time_s) && low.time_s > 0.0 && low.energy_j > 0.0);
   RC_ASSERT(high.time_s <= low.time_s * (1.0 + 1e-12));  // a higher request is never slower
   RC_ASSERT(high.core_mhz >= low.core_mhz * (1.0 - 1e-9));
-  RC_ASSERT(low.core_mhz <= std::max(core_mhz, 240.0));
+  RC_ASSERT(low.core_mhz <= effective_core_mhz(spec(), {mem, core_mhz}));
   if (low.power_limited && low.core_mhz > spec().core.min_mhz * 1.001) {
     const double regulated_w = limit_w * spec().power_limit.regulated_frac * kernel.limit_scale;
     RC_ASSERT(std::abs(low.energy_j / low.time_s / regulated_w - 1.0) < 1e-6);
