@@ -27,13 +27,13 @@ void fill_table(benchmark::State& state, const char* grid_name) {
   state.counters["cells/s"] =
       benchmark::Counter(static_cast<double>(cells), benchmark::Counter::kIsIterationInvariantRate);
 }
-BENCHMARK_CAPTURE(fill_table, clocks : 66, "paper")
+BENCHMARK_CAPTURE(fill_table, c66, "paper")
     ->ArgName("threads")
     ->Arg(1)
     ->Arg(2)
     ->UseRealTime()
     ->Unit(benchmark::kMicrosecond);
-BENCHMARK_CAPTURE(fill_table, clocks : 763, "full")
+BENCHMARK_CAPTURE(fill_table, c763, "full")
     ->ArgName("threads")
     ->Arg(1)
     ->Arg(2)

@@ -37,14 +37,10 @@ void global_optimum(benchmark::State& state, const char* grid_name, double slack
   }
   state.counters["states"] = static_cast<double>(states);
 }
-BENCHMARK_CAPTURE(global_optimum, kernels : 46 / clocks : 66 / slack : 0, "paper", 0.0)
-    ->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(global_optimum, kernels : 46 / clocks : 66 / slack : 5, "paper", 0.05)
-    ->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(global_optimum, kernels : 46 / clocks : 763 / slack : 0, "full", 0.0)
-    ->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(global_optimum, kernels : 46 / clocks : 763 / slack : 5, "full", 0.05)
-    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(global_optimum, k46_c66_slack0, "paper", 0.0)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(global_optimum, k46_c66_slack5, "paper", 0.05)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(global_optimum, k46_c763_slack0, "full", 0.0)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(global_optimum, k46_c763_slack5, "full", 0.05)->Unit(benchmark::kMillisecond);
 
 void whole_front(benchmark::State& state, const char* grid_name) {
   const Instance problem = instance(grid_name);
@@ -52,8 +48,8 @@ void whole_front(benchmark::State& state, const char* grid_name) {
   for (auto _ : state) points = supported_front(problem.table).size();
   state.counters["points"] = static_cast<double>(points);
 }
-BENCHMARK_CAPTURE(whole_front, kernels : 46 / clocks : 66, "paper")->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(whole_front, kernels : 46 / clocks : 763, "full")->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(whole_front, k46_c66, "paper")->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(whole_front, k46_c763, "full")->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace rubato

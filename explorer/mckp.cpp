@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <numeric>
-#include <optional>
 #include <tuple>
 
 #include "common/numbers.hpp"
@@ -111,13 +111,31 @@ Lagrangian lagrangian(const MckpProblem& p, double price) {
   return found;
 }
 
-// Exact search over the items that can still matter.
+// Items of every row that are on its Pareto front, by rising weight.
+std::vector<CoreRow> priced_rows(const MckpProblem& p, double price, const Lagrangian& bound) {
+  std::vector<CoreRow> rows(p.rows);
+  for (std::size_t row = 0; row < p.rows; ++row) {
+    const auto cost = p.cost.subspan(row * p.items, p.items);
+    const auto weight = p.weight.subspan(row * p.items, p.items);
+    rows[row].row = row;
+    for (const std::size_t item : pareto_front(weight, cost)) {
+      const double reduced = std::max(cost[item] + price * weight[item] - bound.least[row], 0.0);
+      rows[row].items.push_back({item, reduced, weight[item]});
+    }
+  }
+  return rows;
+}
+
+enum class SearchEnd { found, nothing, gave_up };
+
+// Exact search for a choice whose cost exceeds the Lagrangian bound by at most
+// `gap`: only items with a reduced cost up to the gap can be part of it.
 class CoreSearch {
  public:
-  CoreSearch(const MckpProblem& p, double price, double gap, const Lagrangian& bound,
+  CoreSearch(const MckpProblem& p, const std::vector<CoreRow>& rows, double price, double gap,
              std::vector<std::size_t> incumbent)
       : p_(p), price_(price), gap_(gap), choice_(std::move(incumbent)) {
-    for (std::size_t row = 0; row < p.rows; ++row) add_row(row, bound.least[row]);
+    for (const CoreRow& row : rows) add_row(row);
     // Wide rows first: what is left then moves the weight little, and bounds get sharp early.
     std::ranges::sort(core_, {}, [](const CoreRow& r) {
       return std::tuple(r.least_weight - r.most_weight, r.row);
@@ -130,37 +148,28 @@ class CoreSearch {
     }
   }
 
-  /// True if the search ended before it ran out of states.
-  bool run(const RunContext& context, std::uint64_t max_states) {
+  SearchEnd run(const RunContext& context, std::uint64_t max_states) {
     levels_.push_back(
         {State{.reduced_cost = 0.0, .weight = fixed_weight_, .parent = 0, .item = 0}});
     for (std::size_t level = 0; level < core_.size(); ++level) {
-      if (states_ > max_states || context.stop_requested()) return false;
+      if (states_ > max_states || context.stop_requested()) return SearchEnd::gave_up;
       levels_.push_back(next_states(level));
+      if (levels_.back().empty()) return SearchEnd::nothing;
     }
-    take_best();
-    return true;
+    return take_best() ? SearchEnd::found : SearchEnd::nothing;
   }
 
   [[nodiscard]] std::uint64_t states() const { return states_; }
   [[nodiscard]] const std::vector<std::size_t>& choice() const { return choice_; }
 
  private:
-  void add_row(std::size_t row, double least) {
-    const auto cost = p_.cost.subspan(row * p_.items, p_.items);
-    const auto weight = p_.weight.subspan(row * p_.items, p_.items);
-    CoreRow core{.row = row, .items = {}, .least_weight = 0.0, .most_weight = 0.0};
-    for (const std::size_t item : pareto_front(weight, cost)) {
-      const double reduced = std::max(cost[item] + price_ * weight[item] - least, 0.0);
-      if (reduced <= gap_) core.items.push_back({item, reduced, weight[item]});
-    }
+  void add_row(const CoreRow& row) {
+    CoreRow core{.row = row.row, .items = {}, .least_weight = 0.0, .most_weight = 0.0};
+    std::ranges::copy_if(row.items, std::back_inserter(core.items),
+                         [this](const CoreItem& item) { return item.reduced_cost <= gap_; });
     if (core.items.size() == 1) {
       fixed_weight_ += core.items.front().weight;
-      choice_[row] = core.items.front().item;
-      return;
-    }
-    if (core.items.empty()) {  // by rounding only: keep the incumbent's item
-      fixed_weight_ += weight[choice_[row]];
+      choice_[row.row] = core.items.front().item;
       return;
     }
     core.least_weight = core.items.front().weight;
@@ -209,19 +218,14 @@ class CoreSearch {
   }
 
   // The last state is the cheapest, but its exact sum may exceed the budget by rounding.
-  void take_best() {
-    const Sums incumbent = sums_of(p_, choice_);
-    double best =
-        incumbent.weight <= p_.budget ? incumbent.cost : std::numeric_limits<double>::infinity();
-    std::optional<std::vector<std::size_t>> found;
+  bool take_best() {
     for (std::size_t s = levels_.back().size(); s-- > 0;) {
       std::vector<std::size_t> choice = choice_of(s);
-      const Sums sums = sums_of(p_, choice);
-      if (sums.weight > p_.budget) continue;
-      if (sums.cost < best) found = std::move(choice);
-      break;
+      if (sums_of(p_, choice).weight > p_.budget) continue;
+      choice_ = std::move(choice);
+      return true;
     }
-    if (found) choice_ = *std::move(found);
+    return false;
   }
 
   const MckpProblem& p_;
@@ -266,12 +270,22 @@ MckpResult solve_mckp(const MckpProblem& problem, const RunContext& context,
   const Lagrangian bound = lagrangian(problem, price);
   const Sums greedy_sums = sums_of(problem, greedy);
   const double scale = std::abs(greedy_sums.cost) + price * std::abs(problem.budget);
-  const double gap = std::max(greedy_sums.cost - bound.bound, 0.0) + rounding * scale;
+  const double gap = std::max(greedy_sums.cost - bound.bound, 0.0);
 
-  CoreSearch search(problem, price, gap, bound, greedy);
-  result.proven = search.run(context, max_states);
-  result.choice = result.proven ? search.choice() : greedy;
-  result.states = search.states();
+  // Most often the optimum lies far closer to the bound than the greedy choice:
+  // a search with a small gap is cheap, and what it finds is optimal.
+  constexpr double first_share = 1.0 / 4096.0, growth = 2.0;
+  const std::vector<CoreRow> rows = priced_rows(problem, price, bound);
+  result.choice = greedy;
+  for (double share = first_share; !result.proven; share *= growth) {
+    const double tried_gap = std::min(share, 1.0) * gap + rounding * scale;
+    CoreSearch search(problem, rows, price, tried_gap, greedy);
+    const SearchEnd end = search.run(context, max_states - std::min(max_states, result.states));
+    result.states += search.states();
+    if (end == SearchEnd::gave_up) break;
+    if (end == SearchEnd::found) result.choice = search.choice();
+    result.proven = end == SearchEnd::found || share >= 1.0;  // nothing better than greedy
+  }
   const Sums sums = sums_of(problem, result.choice);
   result.cost = sums.cost;
   result.weight = sums.weight;
