@@ -20,7 +20,7 @@ struct ProgressUpdate {
 struct RunContext {
   std::function<void(const ProgressUpdate&)> progress = {};  ///< called from one thread at a time
   const std::atomic<bool>* cancelled = nullptr;  ///< set by Ctrl-C; work then ends early
-  std::string command_line = {};  ///< for the provenance of results
+  std::string command_line = {};                 ///< for the provenance of results
 
   void report(const ProgressUpdate& update) const {
     if (progress) progress(update);
