@@ -127,8 +127,28 @@ void check_numbers(const Options& o) {
   not_negative("--switch-energy-j", o.switch_energy_j);
 }
 
+// A program reads one document: JSON holds every table asked for, CSV exactly one.
+void print_tables(const Options& o, const ExplorationInput& input, const Exploration& found) {
+  const OutputTable plans = plans_table(found), passes = passes_table(found);
+  const OutputTable kernels = kernels_table(input.trace, found);
+  std::vector<NamedTable> asked{{"plans", &plans}};
+  if (o.per_pass) asked.push_back({"passes", &passes});
+  if (o.per_kernel) asked.push_back({"kernels", &kernels});
+  switch (o.format) {
+    case OutputFormat::json: return print(render_json_object(asked));
+    case OutputFormat::csv: return print(asked.back().table->render(OutputFormat::csv));
+    case OutputFormat::table: break;
+  }
+  for (const NamedTable& named : asked) print(named.table->render(OutputFormat::table) + '\n');
+  print(exploration_notes(input, found));
+}
+
 ExitStatus run(const Options& o, const RunContext& context) {
   check_numbers(o);
+  if (o.format == OutputFormat::csv && o.per_pass && o.per_kernel) {
+    throw UsageError(
+        "--csv holds one table; give either --per-pass or --per-kernel, or use --json");
+  }
   ExplorationInput input{.trace = load_trace(o.trace),
                          .spec = load_gpu_spec(o.gpu),
                          .grid = o.clocks,
@@ -139,10 +159,7 @@ ExitStatus run(const Options& o, const RunContext& context) {
   std::optional<ResultStore> store;
   if (!o.db.empty()) store = ResultStore::open(o.db);
   const Exploration found = explore(input, context);
-  print(plans_table(found).render(o.format));
-  if (o.per_pass) print("\n" + passes_table(found).render(o.format));
-  if (o.per_kernel) print("\n" + kernels_table(input.trace, found).render(o.format));
-  if (o.format == OutputFormat::table) print(exploration_notes(input, found));
+  print_tables(o, input, found);
   if (!o.timeline.empty()) write_timeline(o, input, found);
   if (store) {
     const std::int64_t run_id = store->add(input, found, {context.command_line, options_json(o)});

@@ -132,14 +132,14 @@ std::string text_claims(const Exploration& found) {
 Action setup_reproduce(CLI::App& app) {
   struct Options {
     std::string experiment, db;
-    OutputFormat format = OutputFormat::table;
+    bool json = false;
   };
   auto o = std::make_shared<Options>();
   app.add_option("EXPERIMENT", o->experiment,
                  "spaan2026: kernel-level clocks for a GPT-3-xl step (arXiv 2601.08539)")
       ->required();
   app.add_option("--db", o->db, "Store the run in this SQLite database");
-  add_format_options(app, o->format);
+  app.add_flag("--json", o->json, "Both tables as one JSON object");
   app.footer(
       "\nTable 2 was not used to fit the model. Table 1 was: see docs/models.md.\n"
       "Example:\n  rubato reproduce spaan2026 --db results.db");
@@ -156,21 +156,19 @@ Action setup_reproduce(CLI::App& app) {
     if (found.interrupted)
       throw IoError("interrupted before all plans were found; nothing was stored");
     const Table1 kernels = table1(input, found);
-    const bool text = o->format == OutputFormat::table;
-    if (text)
+    const OutputTable totals = table2(found);
+    if (o->json) {
+      print(render_json_object({{"table1", &kernels.table}, {"table2", &totals}}));
+    } else {
       print(
-          "Table 1: change at the published clock of each kernel, and our own plan (kernel, "
-          "global, strict waste)\n");
-    print(kernels.table.render(o->format));
-    if (text) {
-      print(
-          fmt::format("Mean absolute difference at the published clocks: {:.2f} points of time, "
-                      "{:.2f} of energy.\n\n",
-                      kernels.time_mae, kernels.energy_mae));
-      print("Table 2: change of a whole iteration against default clocks\n");
+          fmt::format("Table 1: change at the published clock of each kernel, and our own plan "
+                      "(kernel, global, strict waste)\n"
+                      "{}Mean absolute difference at the published clocks: {:.2f} points of time, "
+                      "{:.2f} of energy.\n\n"
+                      "Table 2: change of a whole iteration against default clocks\n{}{}",
+                      kernels.table.render(OutputFormat::table), kernels.time_mae,
+                      kernels.energy_mae, totals.render(OutputFormat::table), text_claims(found)));
     }
-    print(table2(found).render(o->format));
-    if (text) print(text_claims(found));
     if (store) {
       const std::int64_t run_id =
           store->add(input, found, {context.command_line, R"({"experiment":"spaan2026"})"});

@@ -112,7 +112,7 @@ std::string exploration_notes(const ExplorationInput& input, const Exploration& 
     return 100.0 * time_s[static_cast<std::size_t>(source)] / found.baseline.total.time_s;
   };
   std::string text = fmt::format(
-      "\nChange is against {} on {} ({:.0f} W). Coverage by time: {:.1f} % of kernels measured, "
+      "Change is against {} on {} ({:.0f} W). Coverage by time: {:.1f} % of kernels measured, "
       "{:.1f} % derived "
       "from FLOPs and bytes, {:.1f} % guessed.\n",
       found.grid.label(found.grid.default_clock()), input.spec.title,

@@ -130,6 +130,16 @@ std::string OutputTable::render_csv() const {
   return text;
 }
 
+std::string render_json_object(const std::vector<NamedTable>& tables) {
+  std::string text;
+  for (const NamedTable& named : tables) {
+    std::string rows = named.table->render(OutputFormat::json);
+    rows.pop_back();  // its newline
+    text += fmt::format("{}\"{}\": {}", text.empty() ? "" : ",\n", named.name, rows);
+  }
+  return fmt::format("{{\n{}\n}}\n", text);
+}
+
 OutputTable as_table(const QueryResult& result) {
   std::vector<Column> columns;
   for (const std::string& name : result.columns)

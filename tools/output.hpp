@@ -52,6 +52,15 @@ class OutputTable {
   std::vector<std::vector<Cell>> rows_;
 };
 
+/// A named table of a JSON document.
+struct NamedTable {
+  std::string_view name;
+  const OutputTable* table;
+};
+
+/// One JSON object with an array of rows per table.
+[[nodiscard]] std::string render_json_object(const std::vector<NamedTable>& tables);
+
 /// A query's rows under its own column names.
 [[nodiscard]] OutputTable as_table(const QueryResult& result);
 

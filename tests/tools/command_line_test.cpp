@@ -64,6 +64,7 @@ TEST_F(CommandLine, HelpsAndCorrects) {
   expect("explore --goal wast", 2, "--goal 'wast' is not known; did you mean 'waste'?");
   expect("explore --slack -1", 2, "--slack is -1; expected a number >= 0");
   expect("explore --goal time", 2, "needs either --energy-budget or --power-budget");
+  expect("explore --csv --per-pass --per-kernel", 2, "--csv holds one table");
   expect("explore --gpu rtx-3080", 2, "there is no GPU spec 'rtx-3080'");
   expect("explore --clocks mem=5001,auto", 2, "expected both mem=... and core=...");
   expect("completion bash", 0, "complete -F _rubato rubato");
@@ -99,8 +100,10 @@ TEST_F(CommandLine, FollowsARunFromTraceToReport) {
 }
 
 TEST_F(CommandLine, JsonIsForPrograms) {
-  const auto plans =
-      nlohmann::json::parse(run("explore --granularity kernel --goal waste,edp --json").text);
+  const auto found = nlohmann::json::parse(
+      run("explore --granularity kernel --goal waste,edp --per-kernel --json").text);
+  EXPECT_EQ(found["kernels"].size(), 2U * 46U);
+  const auto& plans = found["plans"];
   ASSERT_EQ(plans.size(), 3U);
   EXPECT_EQ(plans[0]["goal"], "default");
   EXPECT_LT(plans[1]["energy_change_pct"].get<double>(), -10.0);
