@@ -73,6 +73,11 @@ class CalibrationProblem {
   [[nodiscard]] Matrix sweep_residuals(const Eigen::VectorXd& point) const;
   [[nodiscard]] Eigen::VectorXd kernel_priors(const Eigen::VectorXd& point,
                                               Eigen::Index kernel) const;
+  /// Residuals of the paper's kernels at a point, shape [residuals x paper kernels].
+  [[nodiscard]] Matrix kernel_costs(const Eigen::VectorXd& point) const;
+  [[nodiscard]] Eigen::VectorXd kernel_step(const Eigen::VectorXd& at, const Matrix& now,
+                                            const Eigen::VectorXd& damping) const;
+  [[nodiscard]] Eigen::VectorXd fit_kernels(Eigen::VectorXd at) const;
   void fill_kernel_columns(const Eigen::VectorXd& point, Matrix& jacobian) const;
 
   const GpuSpec& frame_;

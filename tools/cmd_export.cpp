@@ -31,6 +31,14 @@ constexpr std::array parts{
          "FROM profile_cells x JOIN kernels k USING (run_id, kernel_id) JOIN clocks c USING "
          "(run_id, clock_id) "
          "WHERE x.run_id = {} ORDER BY x.kernel_id, x.clock_id"},
+    Part{
+        "passes",
+        "SELECT g.pass, g.clock, g.time_s, g.energy_j, 100.0 * (g.time_s / b.time_s - 1) AS "
+        "time_change_pct, "
+        "100.0 * (g.energy_j / b.energy_j - 1) AS energy_change_pct FROM v_pass_grid g "
+        "JOIN clocks d ON d.run_id = g.run_id AND d.is_default "
+        "JOIN v_pass_grid b ON b.run_id = g.run_id AND b.pass = g.pass AND b.clock_id = d.clock_id "
+        "WHERE g.run_id = {} ORDER BY g.pass, g.clock_id"},
     Part{"front", "SELECT * FROM v_front WHERE run_id = {} ORDER BY granularity, point_id"},
     Part{"runs", "SELECT * FROM runs WHERE run_id = {}"},
 };
@@ -53,7 +61,7 @@ Action setup_export(CLI::App& app) {
     OutputFormat format = OutputFormat::csv;
   };
   auto o = std::make_shared<Options>();
-  app.add_option("PART", o->part, "plans, clocks, kernels, cells, front or runs")
+  app.add_option("PART", o->part, "plans, clocks, kernels, cells, passes, front or runs")
       ->capture_default_str();
   app.add_option("--db", o->db, "Result database")->required();
   app.add_option("--run", o->run, "Run [the latest]");
