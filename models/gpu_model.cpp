@@ -36,10 +36,13 @@ GpuModel::GpuModel(GpuSpec spec, const Trace& trace, std::optional<double> power
     if (measured != spec_.kernels.end() && measured->kind == kernel.kind) {
       coefficients_.push_back(carried_over(*measured, kernel, spec_.sm_count));
       sources_.push_back(CoefficientSource::measured);
-    } else if (const auto found = derived(spec_, kernel)) {
-      coefficients_.push_back(*found);
-      sources_.push_back(kernel.collective || !spec_.calibrated ? CoefficientSource::guessed
-                                                                : CoefficientSource::derived);
+    } else if (const auto from_class = derived(spec_, kernel)) {
+      coefficients_.push_back(*from_class);
+      sources_.push_back(spec_.calibrated ? CoefficientSource::derived
+                                          : CoefficientSource::guessed);
+    } else if (const auto from_peaks = guessed(spec_, kernel)) {
+      coefficients_.push_back(*from_peaks);
+      sources_.push_back(CoefficientSource::guessed);
     } else {
       errors.add(fmt::format(
           "kernel '{}': {} knows no coefficients for class '{}' without FLOPs and DRAM bytes",

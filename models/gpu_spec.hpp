@@ -122,7 +122,8 @@ struct GpuSpec {
   VoltageCurve voltage;
   SharedParameters shared;
   double sm_count = 0.0;
-  double link_gbs = 0.0;  ///< bandwidth per GPU and direction of the link to its peers
+  double peak_flop_per_cycle = 0.0;  ///< all SMs, 16-bit tensor with fp32 accumulation
+  double link_gbs = 0.0;             ///< bandwidth per GPU and direction of the link to its peers
   SwitchLatency switching;
   std::vector<CalibratedKernel> kernels;
   std::vector<ClassCoefficients> classes;

@@ -109,6 +109,7 @@ std::string to_json(const GpuSpec& spec) {
                   {"chip",
                    {{"source", spec.sources.at("chip")},
                     {"sm_count", spec.sm_count},
+                    {"peak_flop_per_cycle", spec.peak_flop_per_cycle},
                     {"link_gbs", spec.link_gbs},
                     {"overlap_exponent", spec.shared.overlap_exponent}}},
                   {"core_clocks",

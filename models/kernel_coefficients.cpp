@@ -75,7 +75,6 @@ KernelCoefficients carried_over(const CalibratedKernel& measured, const Kernel& 
 }
 
 std::optional<KernelCoefficients> derived(const GpuSpec& spec, const Kernel& kernel) {
-  if (kernel.collective) return for_collective(spec, kernel);
   const auto found = std::ranges::find(spec.classes, kernel.kind, &ClassCoefficients::kind);
   if (found == spec.classes.end()) return std::nullopt;
   const std::optional<double> work =
@@ -89,6 +88,21 @@ std::optional<KernelCoefficients> derived(const GpuSpec& spec, const Kernel& ker
       .core_j = found->core_nj_per_unit * 1e-9 * *work,
       .limit_scale = 1.0,
       .overlap_scale = found->overlap_scale};
+}
+
+std::optional<KernelCoefficients> guessed(const GpuSpec& spec, const Kernel& kernel) {
+  if (kernel.collective) return for_collective(spec, kernel);
+  if (!kernel.flops || !kernel.dram_bytes || *kernel.dram_bytes <= 0.0) return std::nullopt;
+  // Usual shares of the peak and usual energies of large kernels on GPUs of this decade.
+  constexpr double share_of_peak = 0.8, core_nj_per_flop = 1.5e-3, core_nj_per_byte = 0.07,
+                   launch_s = 2e-6;
+  return KernelCoefficients{
+      .core_cycles = std::max(*kernel.flops / (share_of_peak * spec.peak_flop_per_cycle), 1.0),
+      .dram_bytes = *kernel.dram_bytes,
+      .fixed_s = launch_s,
+      .core_j = (core_nj_per_flop * *kernel.flops + core_nj_per_byte * *kernel.dram_bytes) * 1e-9,
+      .limit_scale = 1.0,
+      .overlap_scale = 1.0};
 }
 
 }  // namespace rubato

@@ -20,8 +20,13 @@ namespace rubato {
 [[nodiscard]] KernelCoefficients carried_over(const CalibratedKernel& measured,
                                               const Kernel& kernel, double sm_count);
 
-/// Coefficients from work and class. Collectives: the ring algorithm's traffic
-/// over the link, with no core work to speak of. Nothing if a work figure is missing.
+/// Coefficients from work and the fitted medians of the class. Nothing if the spec
+/// has no such class or the class's work figure is missing.
 [[nodiscard]] std::optional<KernelCoefficients> derived(const GpuSpec& spec, const Kernel& kernel);
+
+/// Coefficients from peak rates, for classes without a fit. Collectives: the ring
+/// algorithm's traffic over the link, with no core work to speak of. Nothing if
+/// FLOPs or DRAM bytes are missing.
+[[nodiscard]] std::optional<KernelCoefficients> guessed(const GpuSpec& spec, const Kernel& kernel);
 
 }  // namespace rubato

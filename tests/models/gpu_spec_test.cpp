@@ -63,6 +63,16 @@ TEST(GpuModel, RefusesWhatItCannotModel) {
       "kernel 'mystery': rtx-3080-ti knows no coefficients for class 'layernorm'");
 }
 
+TEST(GpuModel, GuessesFromPeakRatesWithoutAClass) {
+  Trace trace = load_trace("gpt3-xl");
+  trace.kernels[2].name = "mystery";
+  trace.kernels[2].kind = KernelClass::other;
+  const GpuModel model(load_gpu_spec("rtx-3080-ti"), trace);
+  EXPECT_EQ(model.source(KernelId{2}), CoefficientSource::guessed);
+  // The same GEMM measured takes 14.35 ms at default clocks.
+  EXPECT_NEAR(model.evaluate(KernelId{2}, model.spec().default_clock).time_s / 0.01435, 1.0, 0.3);
+}
+
 TEST(GpuModel, SaysHowCoefficientsCameAbout) {
   GptShape shape = gpt_preset("gpt3-xl");
   shape.tensor_parallel = 2;
