@@ -18,8 +18,6 @@ namespace {
 // loosened by this much, so that rounding never cuts off the optimum.
 constexpr double rounding = 1e-12;
 
-double safely_above(double value) { return value + rounding * std::abs(value); }
-
 struct Sums {
   double cost = 0.0;
   double weight = 0.0;
@@ -41,11 +39,43 @@ struct CoreItem {
   double weight = 0.0;
 };
 
+// Least reduced cost plus price x unused budget that some rows can still reach,
+// as a function of the budget left to them: their linear relaxation.
+class Relaxation {
+ public:
+  struct Step {
+    double weight = 0.0;
+    double cost = 0.0;  ///< negative
+
+    [[nodiscard]] double saving() const { return -cost / weight; }
+  };
+
+  /// @param start  least weight of the rows and the cost there; steps by falling saving
+  Relaxation(Sums start, const std::vector<Step>& steps) {
+    points_.push_back(start);
+    for (const Step& step : steps)
+      points_.push_back({points_.back().cost + step.cost, points_.back().weight + step.weight});
+  }
+
+  /// Infinity if the rows do not fit.
+  [[nodiscard]] double least_cost(double budget) const {
+    const auto after = std::ranges::upper_bound(points_, budget, {}, &Sums::weight);
+    if (after == points_.begin()) return std::numeric_limits<double>::infinity();
+    const Sums& left = *std::prev(after);
+    if (after == points_.end()) return left.cost;
+    return left.cost +
+           (budget - left.weight) / (after->weight - left.weight) * (after->cost - left.cost);
+  }
+
+ private:
+  std::vector<Sums> points_;
+};
+
 struct CoreRow {
   std::size_t row = 0;
-  std::vector<CoreItem> items;
-  double least_weight = 0.0;
-  double most_weight = 0.0;
+  std::vector<CoreItem> items;  ///< by rising weight
+
+  [[nodiscard]] double spread() const { return items.back().weight - items.front().weight; }
 };
 
 // A partial choice: one item of each core row so far.
@@ -136,16 +166,9 @@ class CoreSearch {
              std::vector<std::size_t> incumbent)
       : p_(p), price_(price), gap_(gap), choice_(std::move(incumbent)) {
     for (const CoreRow& row : rows) add_row(row);
-    // Wide rows first: what is left then moves the weight little, and bounds get sharp early.
-    std::ranges::sort(core_, {}, [](const CoreRow& r) {
-      return std::tuple(r.least_weight - r.most_weight, r.row);
-    });
-    least_after_.assign(core_.size() + 1, 0.0);
-    most_after_.assign(core_.size() + 1, 0.0);
-    for (std::size_t i = core_.size(); i-- > 0;) {
-      least_after_[i] = least_after_[i + 1] + core_[i].least_weight;
-      most_after_[i] = most_after_[i + 1] + core_[i].most_weight;
-    }
+    // Wide rows first: what is left then moves the weight little.
+    std::ranges::sort(core_, {}, [](const CoreRow& r) { return std::tuple(-r.spread(), r.row); });
+    relax();
   }
 
   SearchEnd run(const RunContext& context, std::uint64_t max_states) {
@@ -164,7 +187,7 @@ class CoreSearch {
 
  private:
   void add_row(const CoreRow& row) {
-    CoreRow core{.row = row.row, .items = {}, .least_weight = 0.0, .most_weight = 0.0};
+    CoreRow core{.row = row.row, .items = {}};
     std::ranges::copy_if(row.items, std::back_inserter(core.items),
                          [this](const CoreItem& item) { return item.reduced_cost <= gap_; });
     if (core.items.size() == 1) {
@@ -172,16 +195,42 @@ class CoreSearch {
       choice_[row.row] = core.items.front().item;
       return;
     }
-    core.least_weight = core.items.front().weight;
-    core.most_weight = core.items.back().weight;
     core_.push_back(std::move(core));
   }
 
-  // A completion exists within the budget, and none can be told to be too costly.
+  // Cost of an item or state up to a constant: reduced cost less price x weight.
+  [[nodiscard]] double relative_cost(double reduced_cost, double weight) const {
+    return reduced_cost - price_ * weight;
+  }
+
+  // rest_[i] is the relaxation of the core rows from i on.
+  void relax() {
+    Sums start;
+    std::vector<Relaxation::Step> steps;
+    rest_.assign(1, Relaxation(start, steps));
+    for (std::size_t i = core_.size(); i-- > 0;) {
+      std::vector<double> cost, weight;
+      for (const CoreItem& item : core_[i].items) {
+        cost.push_back(relative_cost(item.reduced_cost, item.weight));
+        weight.push_back(item.weight);
+      }
+      const std::vector<std::size_t> hull = lower_hull(weight, cost);
+      start.cost += cost[hull.front()];
+      start.weight += weight[hull.front()];
+      for (std::size_t h = 1; h < hull.size(); ++h) {
+        steps.push_back({weight[hull[h]] - weight[hull[h - 1]], cost[hull[h]] - cost[hull[h - 1]]});
+      }
+      std::ranges::sort(steps, std::ranges::greater{}, &Relaxation::Step::saving);
+      rest_.emplace_back(start, steps);
+    }
+    std::ranges::reverse(rest_);
+  }
+
+  // Some completion within the budget may be as good as the gap asks.
   [[nodiscard]] bool promising(const State& state, std::size_t level) const {
-    if (state.weight + least_after_[level] > safely_above(p_.budget)) return false;
-    const double unused = p_.budget - state.weight - most_after_[level];
-    return state.reduced_cost + price_ * std::max(unused, 0.0) <= gap_;
+    const double left = p_.budget - state.weight + rounding * std::abs(p_.budget);
+    const double rest = rest_[level].least_cost(left);
+    return relative_cost(state.reduced_cost, state.weight) + rest + price_ * p_.budget <= gap_;
   }
 
   std::vector<State> next_states(std::size_t level) {
@@ -196,8 +245,8 @@ class CoreSearch {
       }
     }
     states_ += from.size() * core_[level].items.size();
-    // Dominated: no less weight and no less cost (cost is reduced cost less price x weight).
-    const auto cost = [&](const State& s) { return s.reduced_cost - price_ * s.weight; };
+    // Dominated: no less weight and no less cost.
+    const auto cost = [&](const State& s) { return relative_cost(s.reduced_cost, s.weight); };
     std::ranges::sort(
         all, {}, [&](const State& s) { return std::tuple(s.weight, cost(s), s.parent, s.item); });
     std::vector<State> kept;
@@ -234,7 +283,7 @@ class CoreSearch {
   std::vector<std::size_t> choice_;
   std::vector<CoreRow> core_;
   double fixed_weight_ = 0.0;
-  std::vector<double> least_after_, most_after_;
+  std::vector<Relaxation> rest_;
   std::vector<std::vector<State>> levels_;
   std::uint64_t states_ = 0;
 };
