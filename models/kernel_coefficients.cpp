@@ -45,6 +45,16 @@ KernelCoefficients for_collective(const GpuSpec& spec, const Kernel& kernel) {
           .overlap_scale = 1.0};
 }
 
+// What a GEMM reads again because its tiles share operands grows with its
+// FLOPs; what it must move at least grows with its operands.
+double carried_bytes(const CalibratedKernel& measured, const Kernel& kernel, double bytes_ratio,
+                     double work_ratio) {
+  const double then = measured.coefficients.dram_bytes;
+  const double reread = then - measured.dram_bytes.value_or(then);
+  if (!kernel.gemm || !kernel.dram_bytes || reread <= 0.0) return then * bytes_ratio;
+  return *kernel.dram_bytes + reread * work_ratio;
+}
+
 }  // namespace
 
 double wave_efficiency(const GemmShape& shape, double sm_count) {
@@ -64,7 +74,7 @@ KernelCoefficients carried_over(const CalibratedKernel& measured, const Kernel& 
   const double bytes_ratio = ratio(kernel.dram_bytes, measured.dram_bytes);
   const double work_ratio =
       counted_in_flops(kernel.kind) ? ratio(kernel.flops, measured.flops) : bytes_ratio;
-  c.dram_bytes *= bytes_ratio;
+  c.dram_bytes = carried_bytes(measured, kernel, bytes_ratio, work_ratio);
   c.core_cycles *= work_ratio;
   c.core_j *= work_ratio;
   if (kernel.gemm && measured.gemm) {

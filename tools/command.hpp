@@ -38,5 +38,6 @@ Action setup_query(CLI::App& app);
 Action setup_report(CLI::App& app);
 Action setup_reproduce(CLI::App& app);
 Action setup_trace(CLI::App& app);
+Action setup_transfer(CLI::App& app);
 
 }  // namespace rubato

@@ -125,6 +125,22 @@ TEST(Coefficients, FollowTheWorkWhenAKernelIsCarriedOver) {
   }
 }
 
+TEST(Coefficients, WhatAGemmReadsTwiceFollowsItsFlops) {
+  const Trace whole = load_trace("gpt3-xl");
+  GptShape shape = gpt_preset("gpt3-xl");
+  shape.batch = 1;
+  const Trace small = generate_gpt_trace(shape);
+  const GpuModel whole_model(spec(), whole), small_model(spec(), small);
+  const KernelId weight_gradient{
+      27};  // its output, two thirds of a small batch's bytes, does not shrink
+  const auto reread = [&](const GpuModel& model, const Trace& trace) {
+    return model.coefficients(weight_gradient).dram_bytes -
+           *trace.kernels[index(weight_gradient)].dram_bytes;
+  };
+  EXPECT_GT(reread(whole_model, whole), 0.0);
+  EXPECT_NEAR(reread(small_model, small) * 40.0 / reread(whole_model, whole), 1.0, 1e-9);
+}
+
 TEST(Coefficients, AGemmLosesSmsInItsLastWave) {
   EXPECT_DOUBLE_EQ(wave_efficiency({128 * 80, 128, 64, 1}, 80.0), 1.0);
   EXPECT_DOUBLE_EQ(wave_efficiency({128 * 81, 128, 64, 1}, 80.0), 81.0 / 160.0);

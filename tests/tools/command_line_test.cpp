@@ -93,6 +93,8 @@ TEST_F(CommandLine, FollowsARunFromTraceToReport) {
   expect("compare --db r.db 1 3", 2, "there is no run 3; the latest is 2");
   expect("explore t.json --power-limit 250 --db r.db", 0, "stored as run 3");
   expect("compare --db r.db 1 3", 1, "strict_waste");
+  expect("transfer t.json --db r.db --batches 1,40 --tp 1,2", 0, "gpt3-xl-b40-s1024-tp2-dp1");
+  expect("transfer --db r.db", 2, "no trace to apply the plan to");
   expect("export cells --db r.db --run 1", 0, "kernel,clock,time_s,energy_j");
   expect("export cell --db r.db", 2, "there is no part 'cell'; did you mean 'cells'?");
   expect("report --db r.db -o r.html", 0, "wrote r.html (run 3)");
