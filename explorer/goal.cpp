@@ -6,6 +6,7 @@ std::string_view name_of(Granularity value) noexcept {
   switch (value) {
     case Granularity::iteration: return "iteration";
     case Granularity::pass: return "pass";
+    case Granularity::automatic: return "auto";
     case Granularity::kernel: break;
   }
   return "kernel";

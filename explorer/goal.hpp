@@ -24,8 +24,9 @@ struct LeastTime {                            ///< within an energy and/or avera
 
 using Goal = std::variant<LeastWaste, LeastEdp, LeastEd2p, LeastEnergy, LeastTime>;
 
-/// What is given one clock: the whole iteration, a pass, or a kernel.
-enum class Granularity { iteration, pass, kernel };
+/// What is given one clock: the whole iteration, a pass, a kernel, or runs of
+/// launches that the search finds itself, given what a change of clock costs.
+enum class Granularity { iteration, pass, kernel, automatic };
 
 /// local: every unit meets the goal on its own; global: one budget for all units.
 enum class Aggregation { local, global };

@@ -76,7 +76,7 @@ CREATE TABLE profile_cells (
 CREATE TABLE plans (
   plan_id INTEGER PRIMARY KEY,
   run_id INTEGER NOT NULL REFERENCES runs ON DELETE CASCADE,
-  granularity TEXT NOT NULL CHECK (granularity IN ('iteration', 'pass', 'kernel')),
+  granularity TEXT NOT NULL CHECK (granularity IN ('iteration', 'pass', 'kernel', 'auto')),
   aggregation TEXT NOT NULL CHECK (aggregation IN ('local', 'global')),
   goal TEXT NOT NULL,
   slack_frac REAL,                        -- of the waste goals

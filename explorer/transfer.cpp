@@ -23,7 +23,7 @@ Goal goal_from(const std::string& name, const std::vector<SqlValue>& row) {
 }
 
 Granularity granularity_from(const std::string& name) {
-  for (const auto value : {Granularity::iteration, Granularity::pass}) {
+  for (const auto value : {Granularity::iteration, Granularity::pass, Granularity::automatic}) {
     if (name == name_of(value)) return value;
   }
   return Granularity::kernel;

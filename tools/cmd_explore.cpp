@@ -42,10 +42,11 @@ constexpr double us_per_s = 1e6;
 }
 
 Granularity granularity_of(const std::string& name) {
-  for (const auto value : {Granularity::iteration, Granularity::pass, Granularity::kernel}) {
+  for (const auto value :
+       {Granularity::iteration, Granularity::pass, Granularity::kernel, Granularity::automatic}) {
     if (name_of(value) == name) return value;
   }
-  unknown("--granularity", name, {"iteration", "pass", "kernel"});
+  unknown("--granularity", name, {"iteration", "pass", "kernel", "auto"});
 }
 
 Aggregation aggregation_of(const std::string& name) {
@@ -182,7 +183,8 @@ Action setup_explore(CLI::App& app) {
                  "default), or e.g. 'mem=5001,auto core=210:2100:105,auto'")
       ->capture_default_str();
   app.add_option("--granularity", o->granularities,
-                 "What gets one clock: iteration, pass, kernel (several with commas)")
+                 "What gets one clock: iteration, pass, kernel, or auto, which finds runs of "
+                 "launches given what a switch costs (several with commas)")
       ->delimiter(',')
       ->capture_default_str();
   app.add_option("--aggregation", o->aggregations,
