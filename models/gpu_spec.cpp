@@ -47,7 +47,8 @@ JsonNode section(const JsonNode& root, std::string_view key, GpuSpec& spec) {
 void read_mem_states(const JsonNode& root, GpuSpec& spec) {
   const JsonNode node = section(root, "memory", spec);
   node.expect_keys(
-      {"source", "states", "dram_nj_per_byte", "crossbar_bytes_per_cycle", "bandwidth_exponent"});
+      {"source", "states", "dram_nj_per_byte", "crossbar_bytes_per_cycle", "bandwidth_exponent"},
+      {"crossbar_core_mhz", "crossbar_relative"});
   for (const JsonNode& item : node.at("states").items()) {
     item.expect_keys({"name", "mem_mhz", "boost_mhz", "bandwidth_gbs", "base_power_w"},
                      {"max_core_mhz", "voltage_scale"});
@@ -66,6 +67,13 @@ void read_mem_states(const JsonNode& root, GpuSpec& spec) {
   spec.shared.crossbar_bytes_per_cycle =
       node.at("crossbar_bytes_per_cycle").number(Range::positive);
   spec.shared.bandwidth_exponent = node.at("bandwidth_exponent").number(Range::positive);
+  if (const auto clocks = node.find("crossbar_core_mhz")) {
+    const JsonNode relative = node.at("crossbar_relative");
+    spec.crossbar = {clocks->numbers(Range::positive), relative.numbers(Range::positive)};
+    read_ascending(*clocks, spec.crossbar.core_mhz);
+    if (spec.crossbar.core_mhz.size() != spec.crossbar.relative.size())
+      relative.fail("must have as many values as crossbar_core_mhz");
+  }
 }
 
 void read_core(const JsonNode& root, GpuSpec& spec) {

@@ -44,6 +44,14 @@ struct VoltageCurve {
   std::vector<double> relative_v;  ///< >= 1
 };
 
+/// Core-side bandwidth over crossbar_bytes_per_cycle x core clock, piecewise
+/// linear, constant beyond the ends; empty: 1 everywhere. GPUs whose L2 and
+/// crossbar clock follows the core clock in steps need it.
+struct CrossbarCurve {
+  std::vector<double> core_mhz;  ///< ascending
+  std::vector<double> relative;  ///< > 0
+};
+
 /// Board power limit. Under a binding limit the average power settles at
 /// regulated_frac x limit_w, a little below the limit.
 struct PowerLimit {
@@ -120,6 +128,7 @@ struct GpuSpec {
   ClockPair default_clock;
   PowerLimit power_limit;
   VoltageCurve voltage;
+  CrossbarCurve crossbar;
   SharedParameters shared;
   double sm_count = 0.0;
   double peak_flop_per_cycle = 0.0;  ///< all SMs, 16-bit tensor with fp32 accumulation

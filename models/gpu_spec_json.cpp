@@ -28,11 +28,16 @@ Json memory_json(const GpuSpec& spec) {
     if (state.max_core_mhz) item["max_core_mhz"] = *state.max_core_mhz;
     states.push_back(std::move(item));
   }
-  return {{"source", spec.sources.at("memory")},
-          {"states", std::move(states)},
-          {"dram_nj_per_byte", spec.shared.dram_nj_per_byte},
-          {"crossbar_bytes_per_cycle", spec.shared.crossbar_bytes_per_cycle},
-          {"bandwidth_exponent", spec.shared.bandwidth_exponent}};
+  Json memory{{"source", spec.sources.at("memory")},
+              {"states", std::move(states)},
+              {"dram_nj_per_byte", spec.shared.dram_nj_per_byte},
+              {"crossbar_bytes_per_cycle", spec.shared.crossbar_bytes_per_cycle},
+              {"bandwidth_exponent", spec.shared.bandwidth_exponent}};
+  if (!spec.crossbar.core_mhz.empty()) {
+    memory["crossbar_core_mhz"] = spec.crossbar.core_mhz;
+    memory["crossbar_relative"] = spec.crossbar.relative;
+  }
+  return memory;
 }
 
 Json grids_json(const GpuSpec& spec) {
