@@ -167,7 +167,8 @@ KernelCoefficients read_coefficients(const JsonNode& node) {
           .fixed_s = node.at("fixed_s").number(Range::positive),
           .core_j = node.at("core_j").number(Range::non_negative),
           .limit_scale = node.at("limit_scale").number(Range::positive),
-          .overlap_scale = node.at("overlap_scale").number(Range::positive)};
+          .overlap_scale = node.at("overlap_scale").number(Range::positive),
+          .idle_scale = optional_number(node, "idle_scale", Range::positive).value_or(1.0)};
 }
 
 void read_kernels(const JsonNode& root, GpuSpec& spec) {
@@ -176,7 +177,7 @@ void read_kernels(const JsonNode& root, GpuSpec& spec) {
   for (const JsonNode& item : node.at("list").items()) {
     item.expect_keys({"name", "class", "core_cycles", "effective_bytes", "fixed_s", "core_j",
                       "limit_scale", "overlap_scale"},
-                     {"flops", "dram_bytes", "gemm"});
+                     {"flops", "dram_bytes", "gemm", "idle_scale"});
     CalibratedKernel kernel{.name = item.at("name").text(),
                             .kind = read_name<KernelClass>(item.at("class")),
                             .flops = optional_number(item, "flops", Range::non_negative),

@@ -79,6 +79,7 @@ struct KernelCoefficients {
   double core_j = 0.0;         ///< core energy at the voltage floor, J, > 0
   double limit_scale = 1.0;    ///< regulated power of this kernel over the usual one
   double overlap_scale = 1.0;  ///< of the overlap exponent
+  double idle_scale = 1.0;     ///< of the idle power: below 1 where the kernel leaves units asleep
 };
 
 /// Coefficients of a kernel that was measured, with the work it did then, so
@@ -138,6 +139,10 @@ struct GpuSpec {
   std::vector<ClassCoefficients> classes;
   std::map<std::string, std::string> sources;  ///< section -> where its numbers come from
   std::map<std::string, double> fit_errors;    ///< e.g. "table1_energy_mae_points"
+
+  /// Draws around the fit, for intervals: what to add to the logarithms of the
+  /// parameters (spec_parameters, then seven per kernel). Empty: not known.
+  std::vector<std::vector<double>> ensemble;
 };
 
 /// Reads and checks a spec. @throws DataError naming the first wrong or missing entry

@@ -58,6 +58,7 @@ Json kernels_json(const GpuSpec& spec) {
               {"core_cycles", c.core_cycles}, {"effective_bytes", c.dram_bytes},
               {"fixed_s", c.fixed_s},         {"core_j", c.core_j},
               {"limit_scale", c.limit_scale}, {"overlap_scale", c.overlap_scale}};
+    if (c.idle_scale != 1.0) item["idle_scale"] = c.idle_scale;
     if (kernel.flops) item["flops"] = *kernel.flops;
     if (kernel.dram_bytes) item["dram_bytes"] = *kernel.dram_bytes;
     if (kernel.gemm)

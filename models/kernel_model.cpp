@@ -80,7 +80,8 @@ OperatingPoint unlimited_point(const ClockState& state, const KernelCoefficients
   const auto [less_s, more_s] = std::minmax(core_s, dram_s);
   const double busy_s = more_s * std::pow(1.0 + std::pow(less_s / more_s, p), 1.0 / p);
   const double time_s = busy_s + kernel.fixed_s;
-  const double energy_j = state.idle_w * time_s + kernel.core_j * state.squared_voltage +
+  const double energy_j = state.idle_w * kernel.idle_scale * time_s +
+                          kernel.core_j * state.squared_voltage +
                           state.dram_j_per_byte * kernel.dram_bytes;
   return {time_s, energy_j, state.core_mhz, false};
 }

@@ -37,7 +37,7 @@ Action setup_calibrate(CLI::App& app) {
     const Trace trace = load_trace(o->trace);
     const PaperData paper = read_paper_data(o->folder, grid, trace);
     const std::vector<SweepKernel> sweep =
-        o->sweep.empty() ? std::vector<SweepKernel>{} : read_sweep(o->sweep, frame);
+        o->sweep.empty() ? std::vector<SweepKernel>{} : read_sweep(o->sweep, frame).kernels;
     const GpuSpec spec =
         calibrate(frame, trace, grid, paper, sweep, {.use_table1 = !o->without_table1}, context);
     write_file(o->out, to_json(spec));

@@ -40,5 +40,6 @@ Action setup_reproduce(CLI::App& app);
 Action setup_sweep_latency(CLI::App& app);
 Action setup_trace(CLI::App& app);
 Action setup_transfer(CLI::App& app);
+Action setup_validate(CLI::App& app);
 
 }  // namespace rubato

@@ -45,7 +45,7 @@ TEST(Calibration, MakesTheShippedSpec) {
   const Trace trace = load_trace("gpt3-xl");
   const ClockGrid grid = make_clock_grid(shipped, "paper");
   const PaperData paper = read_paper_data(shared_data("spaan2026"), grid, trace);
-  const auto sweep = read_sweep(shared_data("rtx3080ti_kernels/data.csv"), shipped);
+  const auto sweep = read_sweep(shared_data("rtx3080ti_kernels/data.csv"), shipped).kernels;
   const GpuSpec fitted = calibrate(shipped, trace, grid, paper, sweep, {});
   // Other compilers and processors round otherwise on the way to the minimum, which is flat: what
   // counts is what the model says.
