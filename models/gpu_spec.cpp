@@ -10,6 +10,7 @@
 #include "common/file.hpp"
 #include "common/json.hpp"
 #include "common/suggest.hpp"
+#include "models/spec_parameters.hpp"
 
 namespace rubato {
 
@@ -206,14 +207,35 @@ void read_kernels(const JsonNode& root, GpuSpec& spec) {
   }
 }
 
+void read_fit(const JsonNode& root, GpuSpec& spec) {
+  if (const auto range = root.find("fitted_range")) {
+    range->expect_keys({"min_core_mhz", "max_core_mhz", "kernels", "points"});
+    spec.fitted_range = FittedRange{range->at("min_core_mhz").number(Range::positive),
+                                    range->at("max_core_mhz").number(Range::positive),
+                                    range->at("kernels").count(), range->at("points").count()};
+  }
+  if (!root.find("uncertainty")) return;
+  const JsonNode node = section(root, "uncertainty", spec);
+  node.expect_keys({"source", "members"});
+  const std::size_t shared = parameter_count(spec);
+  const std::size_t all = shared + spec.kernels.size() * KernelCoefficients::count;
+  for (const JsonNode& item : node.at("members").items()) {
+    std::vector<double> member = item.numbers();
+    if (member.size() != shared && member.size() != all)
+      item.fail(fmt::format("has {} numbers; expected {} or {}", member.size(), shared, all));
+    spec.ensemble.push_back(std::move(member));
+  }
+}
+
 }  // namespace
 
 GpuSpec parse_gpu_spec(std::string_view json_text, std::string name_for_messages) {
   const JsonDocument document = JsonDocument::parse(json_text, std::move(name_for_messages));
   const JsonNode root = document.root();
-  root.expect_keys({"schema", "name", "title", "calibrated", "chip", "core_clocks", "core_power",
-                    "memory", "power_limit", "switching", "default_clock", "grids", "kernels",
-                    "classes", "fit_errors"});
+  root.expect_keys(
+      {"schema", "name", "title", "calibrated", "chip", "core_clocks", "core_power", "memory",
+       "power_limit", "switching", "default_clock", "grids", "kernels", "classes", "fit_errors"},
+      {"fitted_range", "uncertainty"});
   document.expect_schema(GpuSpec::schema);
   GpuSpec spec;
   spec.name = root.at("name").text();
@@ -227,6 +249,7 @@ GpuSpec parse_gpu_spec(std::string_view json_text, std::string name_for_messages
   const JsonNode errors = root.at("fit_errors");
   for (const std::string& key : errors.keys())
     spec.fit_errors[key] = errors.at(key).number(Range::non_negative);
+  read_fit(root, spec);
   return spec;
 }
 

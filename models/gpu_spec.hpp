@@ -73,6 +73,8 @@ struct SharedParameters {
 
 /// Time and energy coefficients of one kernel, per launch. docs/models.md, section 2.
 struct KernelCoefficients {
+  static constexpr std::size_t count = 7;
+
   double core_cycles = 0.0;    ///< core-side time x core clock, cycles, > 0
   double dram_bytes = 0.0;     ///< effective DRAM traffic, bytes, > 0
   double fixed_s = 0.0;        ///< launch latency, > 0
@@ -116,6 +118,12 @@ struct SwitchLatency {
   std::optional<double> mem_s;
 };
 
+/// The measurements behind a fit; outside, the model extrapolates.
+struct FittedRange {
+  double min_core_mhz = 0.0, max_core_mhz = 0.0;
+  std::uint64_t kernels = 0, points = 0;
+};
+
 /// Everything about one GPU.
 struct GpuSpec {
   static constexpr std::uint64_t schema = 1;
@@ -140,8 +148,10 @@ struct GpuSpec {
   std::map<std::string, std::string> sources;  ///< section -> where its numbers come from
   std::map<std::string, double> fit_errors;    ///< e.g. "table1_energy_mae_points"
 
+  std::optional<FittedRange> fitted_range;
+
   /// Draws around the fit, for intervals: what to add to the logarithms of the
-  /// parameters (spec_parameters, then seven per kernel). Empty: not known.
+  /// parameters (spec_parameters, then seven per kernel, or parameters alone). Empty: not known.
   std::vector<std::vector<double>> ensemble;
 };
 

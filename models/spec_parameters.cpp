@@ -69,6 +69,8 @@ std::vector<SpecParameter> spec_parameters(const GpuSpec& spec) {
   return list;
 }
 
+std::size_t parameter_count(const GpuSpec& spec) { return spec_parameters(spec).size(); }
+
 VectorXd read_parameters(const GpuSpec& spec) {
   std::vector<double> values;
   GpuSpec copy = spec;

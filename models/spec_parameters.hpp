@@ -21,6 +21,8 @@ struct SpecParameter {
 /// Parameters of a spec with these memory states, voltage and crossbar points.
 [[nodiscard]] std::vector<SpecParameter> spec_parameters(const GpuSpec& spec);
 
+[[nodiscard]] std::size_t parameter_count(const GpuSpec& spec);
+
 /// Their values, shape [parameters].
 [[nodiscard]] Eigen::VectorXd read_parameters(const GpuSpec& spec);
 
@@ -28,7 +30,7 @@ struct SpecParameter {
 void write_parameters(const Eigen::VectorXd& logarithms, GpuSpec& spec);
 
 /// The seven coefficients of a kernel as logarithms, in the order of the struct.
-constexpr Eigen::Index kernel_parameters = 7;
+constexpr Eigen::Index kernel_parameters = KernelCoefficients::count;
 [[nodiscard]] Eigen::VectorXd read_coefficients(const KernelCoefficients& kernel);
 [[nodiscard]] KernelCoefficients make_coefficients(
     const Eigen::Ref<const Eigen::VectorXd>& logarithms);

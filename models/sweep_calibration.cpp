@@ -424,6 +424,9 @@ SweepFit calibrate_sweep(const GpuSpec& frame, const Sweep& sweep, const SweepFi
                                          program_version(), sweep.kernels.size(), sweep.points(),
                                          sweep.gpu.empty() ? "" : " of " + sweep.gpu);
   for (const char* key : {"core_power", "memory", "kernels"}) spec.sources[key] = source;
+  const std::vector<double> clocks = swept_core_mhz(sweep);
+  spec.fitted_range =
+      FittedRange{clocks.front(), clocks.back(), sweep.kernels.size(), sweep.points()};
 
   const ArrowResiduals residuals = problem.residuals(point);
   const auto values = 2 * sweep.points();
@@ -443,14 +446,21 @@ SweepFit calibrate_sweep(const GpuSpec& frame, const Sweep& sweep, const SweepFi
   }
   note_voltage(spec, fit.notes);
 
+  constexpr std::size_t most_kernels = 64;  // beyond, the draws hold what kernels share only
   std::mt19937_64 random(20260113);
   std::normal_distribution<double> gaussian;
   for (int i = 0; i < options.ensemble; ++i) {
     const ArrowPoint draw = posterior.draw([&] { return gaussian(random); });
     std::vector<double>& member = spec.ensemble.emplace_back();
     member.assign(draw.shared.begin(), draw.shared.end());
-    for (const double value : draw.blocks.reshaped()) member.push_back(value);
+    if (sweep.kernels.size() <= most_kernels) {
+      for (const double value : draw.blocks.reshaped()) member.push_back(value);
+    }
+    // Four decimals are far below what the draws differ by.
+    for (double& value : member) value = std::round(value * 1e4) / 1e4;
   }
+  spec.sources["uncertainty"] =
+      "draws from the Gaussian around the fit, its width scaled by the residuals";
   return fit;
 }
 
