@@ -61,6 +61,14 @@ class SqlStatement {
     finish();
   }
 
+  /// Binds all values in order and steps to the first row. @return false if there is none
+  template <class... Values>
+  [[nodiscard]] bool first(const Values&... values) {
+    int position = 0;
+    (bind(++position, values), ...);
+    return next();
+  }
+
   /// Steps to the next row. @return false after the last one
   [[nodiscard]] bool next();
   [[nodiscard]] int columns() const;
@@ -81,6 +89,9 @@ class SqlStatement {
   void bind(int position, bool value) { bind(position, std::int64_t{value ? 1 : 0}); }
   void bind(int position, std::size_t value) { bind(position, static_cast<std::int64_t>(value)); }
   void bind(int position, std::uint32_t value) { bind(position, std::int64_t{value}); }
+  void bind(int position, const SqlValue& value) {
+    std::visit([&](const auto& held) { bind(position, held); }, value);
+  }
   void bind(int position, const std::optional<double>& value) {
     if (value) return bind(position, *value);
     bind(position, std::monostate{});

@@ -42,17 +42,12 @@ constexpr double us_per_s = 1e6;
 }
 
 Granularity granularity_of(const std::string& name) {
-  for (const auto value :
-       {Granularity::iteration, Granularity::pass, Granularity::kernel, Granularity::automatic}) {
-    if (name_of(value) == name) return value;
-  }
+  if (const auto value = granularity_named(name)) return *value;
   unknown("--granularity", name, {"iteration", "pass", "kernel", "auto"});
 }
 
 Aggregation aggregation_of(const std::string& name) {
-  for (const auto value : {Aggregation::local, Aggregation::global}) {
-    if (name_of(value) == name) return value;
-  }
+  if (const auto value = aggregation_named(name)) return *value;
   unknown("--aggregation", name, {"local", "global"});
 }
 

@@ -37,6 +37,7 @@ Action setup_export(CLI::App& app);
 Action setup_query(CLI::App& app);
 Action setup_report(CLI::App& app);
 Action setup_reproduce(CLI::App& app);
+Action setup_sweep(CLI::App& app);
 Action setup_sweep_latency(CLI::App& app);
 Action setup_trace(CLI::App& app);
 Action setup_transfer(CLI::App& app);

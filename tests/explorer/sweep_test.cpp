@@ -1,0 +1,170 @@
+#include "explorer/sweep.hpp"
+
+#include <atomic>
+#include <filesystem>
+#include <numeric>
+#include <thread>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "common/error.hpp"
+#include "explorer/store.hpp"
+#include "tests/expect_error.hpp"
+
+namespace rubato {
+namespace {
+
+class Sweep : public testing::Test {
+ protected:
+  Sweep()
+      : folder_(std::filesystem::temp_directory_path() /
+                ("rubato_sweep_" + std::to_string(::getpid()))) {
+    std::filesystem::create_directories(folder_);
+  }
+  ~Sweep() override { std::filesystem::remove_all(folder_); }
+
+  [[nodiscard]] std::filesystem::path file(const std::string& name) const { return folder_ / name; }
+
+  static SweepPlan plan(const std::string& axes = "") {
+    return plan_sweep(parse_experiment(
+        "schema = 1\nname = 'test'\n[defaults]\ngpu = 'rtx-3080-ti'\nmodel = 'gpt3-xl'\n"
+        "batch = 8\nsequence = 1024\nclocks = 'mem=5001,auto core=1470,1680,auto'\n"
+        "[axes]\nbatch = [4, 8]\ngranularity = ['pass', 'kernel']\nslack_pct = [0, 2]\n" +
+            axes,
+        "test.toml"));
+  }
+
+  // Runs what is not finished, as the command does.
+  static SweepSummary run(const SweepPlan& plan, const std::filesystem::path& db,
+                          std::size_t threads = 2, const SweepObserver& observer = {},
+                          const RunContext& context = {}) {
+    SweepStore store(db);
+    std::vector<std::size_t> left;
+    const std::vector<bool> finished = store.finished(plan);
+    for (std::size_t u = 0; u < plan.units.size(); ++u) {
+      if (!finished[u]) left.push_back(u);
+    }
+    store.begin(plan);
+    return run_sweep(plan, left, store, {threads, "test"}, observer, context);
+  }
+
+  static std::vector<std::vector<SqlValue>> rows(const std::filesystem::path& db,
+                                                 const std::string& sql) {
+    return ResultStore::open_read_only(db).query(sql).rows;
+  }
+  static std::int64_t number(const std::filesystem::path& db, const std::string& sql) {
+    return std::get<std::int64_t>(rows(db, sql).at(0).at(0));
+  }
+
+  std::filesystem::path folder_;
+};
+
+// Every stored number of a sweep without ids that depend on the order of work, and without times.
+const std::vector<std::string> contents{
+    "SELECT u.unit_id, u.question_id, u.result_hash, p.granularity, p.aggregation, p.goal, "
+    "p.slack_frac, p.status, p.objective, p.lower_bound, p.gap_frac, p.nodes, p.time_s, "
+    "p.energy_j, "
+    "p.launches, p.clock_switches FROM units u JOIN plans p USING (plan_id) ORDER BY 1",
+    "SELECT u.unit_id, e.site_id, e.kernel_id, e.clock_id FROM units u JOIN plan_entries e USING "
+    "(plan_id) ORDER BY 1, 2",
+    "SELECT u.unit_id, k.kernel_id, k.time_s, k.energy_j FROM units u JOIN plan_kernels k USING "
+    "(plan_id) ORDER BY 1, 2",
+    "SELECT s.setting_id, s.profile_hash, s.batch, x.kernel_id, x.clock_id, x.time_s, x.energy_j "
+    "FROM settings s JOIN profile_cells x USING (run_id) ORDER BY 1, 4, 5",
+    "SELECT s.setting_id, f.granularity, f.point_id, f.time_s, f.energy_j FROM settings s JOIN "
+    "front_points f USING (run_id) ORDER BY 1, 2, 3",
+    "SELECT experiment_id, scenario, unit_id FROM experiment_units ORDER BY 1, 2, 3",
+    "SELECT name, value FROM model_errors ORDER BY 1"};
+
+TEST_F(Sweep, StoresEveryUnitOnceAndResumes) {
+  const SweepPlan all = plan();
+  const SweepSummary first = run(all, file("a.db"));
+  EXPECT_EQ(first.finished, 8U);
+  EXPECT_EQ(number(file("a.db"), "SELECT count(*) FROM units"), 8);
+  EXPECT_EQ(number(file("a.db"), "SELECT count(*) FROM runs"), 2);
+  EXPECT_EQ(run(all, file("a.db")).finished, 0U);
+  // Another value runs only what is new, and the other units belong to both experiments.
+  EXPECT_EQ(run(plan("seed = [0]\nswitch_stall_us = [0, 5]\n"), file("a.db")).finished, 8U);
+  EXPECT_EQ(number(file("a.db"),
+                   "SELECT count(*) FROM v_experiments WHERE finished_units = planned_units"),
+            2);
+  EXPECT_EQ(number(file("a.db"), "SELECT count(*) FROM experiment_units"), 8 + 16);
+}
+
+TEST_F(Sweep, HasTheSameBitsForAnyNumberOfThreadsAndAnyOrder) {
+  const SweepPlan all = plan();
+  run(all, file("one.db"), 1);
+  run(all, file("two.db"), 2);
+  {
+    SweepStore store(file("parts.db"));
+    store.begin(all);
+    std::vector<std::size_t> units(all.units.size());
+    std::iota(units.rbegin(), units.rend(), std::size_t{0});
+    for (const std::size_t u : units) run_sweep(all, {u}, store, {1, ""}, {}, {});
+  }
+  for (const std::string& sql : contents) {
+    const auto expected = rows(file("one.db"), sql);
+    EXPECT_FALSE(expected.empty()) << sql;
+    EXPECT_EQ(rows(file("two.db"), sql), expected) << sql;
+    EXPECT_EQ(rows(file("parts.db"), sql), expected) << sql;
+  }
+}
+
+TEST_F(Sweep, TheAnswersAreThoseOfExplore) {
+  const SweepPlan all = plan();
+  run(all, file("a.db"));
+  for (const Unit& unit : all.units) {
+    const Exploration found = explore(exploration_input(all, unit));
+    const auto row =
+        rows(file("a.db"),
+             "SELECT energy_j, time_s, default_energy_j FROM v_units WHERE unit_id = '" + unit.id +
+                 "'")
+            .at(0);
+    EXPECT_EQ(std::get<double>(row[0]), found.plans[0].sim.total.energy_j);
+    EXPECT_EQ(std::get<double>(row[1]), found.plans[0].sim.total.time_s);
+    EXPECT_EQ(std::get<double>(row[2]), found.baseline.total.energy_j);
+  }
+}
+
+TEST_F(Sweep, CtrlCFinishesWhatIsInFlight) {
+  const SweepPlan all = plan();
+  std::atomic<bool> stop = false;
+  const SweepObserver observer{.started = {}, .done = [&](const SweepProgress& progress) {
+                                 if (progress.done == 3) stop = true;
+                               }};
+  const SweepSummary summary =
+      run(all, file("a.db"), 1, observer, {.progress = {}, .cancelled = &stop, .command_line = {}});
+  EXPECT_TRUE(summary.interrupted());
+  EXPECT_EQ(summary.finished, 3U);
+  EXPECT_EQ(summary.not_started, 5U);
+  EXPECT_EQ(number(file("a.db"), "SELECT count(*) FROM units"), 3);
+  EXPECT_EQ(run(all, file("a.db")).finished, 5U);
+}
+
+TEST_F(Sweep, TwoProcessesMayShareADatabase) {
+  const SweepPlan all = plan("seed = [0, 1, 2]\n");
+  std::array<SweepSummary, 2> summaries;
+  {
+    std::vector<std::jthread> processes;
+    for (SweepSummary& summary : summaries)
+      processes.emplace_back([&] { summary = run(all, file("a.db"), 1); });
+  }
+  EXPECT_EQ(summaries[0].finished + summaries[1].finished, 24U);
+  EXPECT_EQ(number(file("a.db"), "SELECT count(*) FROM units"), 24);
+  EXPECT_EQ(number(file("a.db"), "SELECT count(*) FROM runs"), 6);
+  run(all, file("b.db"), 1);
+  for (const std::string& sql : contents)
+    EXPECT_EQ(rows(file("a.db"), sql), rows(file("b.db"), sql)) << sql;
+}
+
+TEST_F(Sweep, AnInfeasibleQuestionIsAnAnswer) {
+  const SweepPlan all = plan("goal = 'time'\nenergy_budget_j = 0.001\n");
+  EXPECT_EQ(run(all, file("a.db")).finished, all.units.size());
+  EXPECT_EQ(number(file("a.db"),
+                   "SELECT count(*) FROM v_units WHERE status = 'infeasible' AND energy_j IS NULL"),
+            static_cast<std::int64_t>(all.units.size()));
+}
+
+}  // namespace
+}  // namespace rubato
