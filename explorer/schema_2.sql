@@ -67,3 +67,6 @@ CREATE TABLE merges (
   new_runs INTEGER NOT NULL,
   new_units INTEGER NOT NULL
 ) STRICT;
+
+-- Runs outside sweeps are known by their provenance when databases are merged.
+CREATE INDEX runs_by_time ON runs (created_utc);

@@ -81,6 +81,19 @@ SqlConnection open_result_database(const std::filesystem::path& path) {
   return connection;
 }
 
+void check_result_database(const std::filesystem::path& path) {
+  const SqlConnection connection(path, SqlConnection::Mode::read_only);
+  check_schema(connection, path);
+  const std::int64_t found = pragma(connection, "user_version");
+  if (found < ResultStore::schema) {
+    throw IoError(fmt::format("{}: the database has schema {}; expected {}", path.string(), found,
+                              ResultStore::schema),
+                  {.in = {},
+                   .hint = "any command that writes to it brings it up to date, e.g. 'rubato merge "
+                           "-o FILE'"});
+  }
+}
+
 ResultStore ResultStore::open(const std::filesystem::path& path) {
   return ResultStore(open_result_database(path));
 }

@@ -84,7 +84,9 @@ std::string outcome_text(const SweepSummary& summary, const std::string& db) {
                         summary.stored_elsewhere);
   }
   if (summary.interrupted())
-    text += fmt::format(", {} not started: the same command continues", summary.not_started);
+    text += fmt::format(
+        ", those in flight at Ctrl-C included; {} not started: the same command continues",
+        summary.not_started);
   return text + fmt::format("; stored in {}", db);
 }
 

@@ -9,6 +9,7 @@ std::span<const Command> commands() {
       Command{"reproduce", "A published experiment beside ours", &setup_reproduce},
       Command{"explore", "Find the clocks that use the least energy", &setup_explore},
       Command{"sweep", "Experiments: many scenarios from one file, resumable", &setup_sweep},
+      Command{"merge", "Bring result databases together", &setup_merge},
       Command{"sweep-latency", "What is left of a saving when changing clocks takes time",
               &setup_sweep_latency},
       Command{"transfer", "A plan found on one trace, applied to others", &setup_transfer},

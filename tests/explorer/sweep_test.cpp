@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "common/error.hpp"
+#include "explorer/merge.hpp"
 #include "explorer/store.hpp"
 #include "tests/expect_error.hpp"
 
@@ -156,6 +157,82 @@ TEST_F(Sweep, TwoProcessesMayShareADatabase) {
   run(all, file("b.db"), 1);
   for (const std::string& sql : contents)
     EXPECT_EQ(rows(file("a.db"), sql), rows(file("b.db"), sql)) << sql;
+}
+
+TEST_F(Sweep, ShardsMergeToTheWhole) {
+  const SweepPlan all = plan("[scenario.named]\nbatch = [4, 16]\n");
+  run(all, file("whole.db"));
+  SqlConnection target = open_result_database(file("merged.db"));
+  std::int64_t units = 0;
+  for (std::size_t i = 1; i <= 3; ++i) {
+    const auto shard = file("shard" + std::to_string(i) + ".db");
+    SweepStore store(shard);
+    store.begin(all);
+    run_sweep(all, units_of(all, {i, 3}), store, {1, "shard"}, {}, {});
+    units += merge(target, file("merged.db"), shard).new_units;
+  }
+  EXPECT_EQ(units, static_cast<std::int64_t>(all.units.size()));
+  for (const std::string& sql : contents)
+    EXPECT_EQ(rows(file("merged.db"), sql), rows(file("whole.db"), sql)) << sql;
+  // Again, and from the whole: nothing is new.
+  for (const char* name : {"shard1.db", "shard3.db", "whole.db"}) {
+    const MergeCounts again = merge(target, file("merged.db"), file(name));
+    EXPECT_EQ(again.new_runs + again.new_units, 0) << name;
+    EXPECT_GT(again.known_runs, 0);
+  }
+  for (const std::string& sql : contents)
+    EXPECT_EQ(rows(file("merged.db"), sql), rows(file("whole.db"), sql)) << sql;
+  EXPECT_EQ(number(file("merged.db"), "SELECT count(*) FROM merges"), 3);
+  EXPECT_FALSE(SqlStatement(target, "PRAGMA foreign_key_check").next());
+  // A sweep goes on where the merged shards are.
+  EXPECT_EQ(run(all, file("merged.db")).finished, 0U);
+}
+
+TEST_F(Sweep, MergeTakesRunsOfExploreToo) {
+  const SweepPlan all = plan();
+  const ExplorationInput input = exploration_input(all, all.units.front());
+  for (const char* name : {"a.db", "b.db"}) {
+    ResultStore store = ResultStore::open(file(name));
+    store.add(input, explore(input), {name, "{}"});
+    store.add(input, explore(input), {name, "{}"});
+  }
+  SqlConnection target = open_result_database(file("a.db"));
+  EXPECT_EQ(merge(target, file("a.db"), file("b.db")).new_runs, 2);
+  EXPECT_EQ(merge(target, file("a.db"), file("b.db")).new_runs, 0);
+  EXPECT_EQ(number(file("a.db"), "SELECT count(*) FROM runs"), 4);
+  EXPECT_EQ(number(file("a.db"), "SELECT count(*) FROM plans"), 8);
+  EXPECT_EQ(number(file("a.db"), "SELECT count(DISTINCT command) FROM runs"), 2);
+}
+
+TEST_F(Sweep, MergeNamesConflictsAndChangesNothing) {
+  const SweepPlan all = plan();
+  run(all, file("a.db"));
+  run(all, file("b.db"));
+  open_result_database(file("b.db"))
+      .execute("UPDATE units SET result_hash = 'other' WHERE unit_id = '" + all.units[3].id + "'");
+  SqlConnection target = open_result_database(file("a.db"));
+  expect_error<DataError>([&] { merge(target, file("a.db"), file("b.db")); },
+                          "unit " + all.units[3].id + " has another result than in",
+                          "answered in two ways");
+  EXPECT_EQ(number(file("a.db"), "SELECT count(*) FROM merges"), 0);
+  expect_error<UsageError>([&] { merge(target, file("a.db"), file("a.db")); }, "are one file");
+  expect_error<IoError>([&] { merge(target, file("a.db"), file("none.db")); }, "cannot open");
+}
+
+// A table that merge does not know would be lost without a word.
+TEST_F(Sweep, MergeKnowsEveryTable) {
+  const SweepPlan all = plan();
+  run(all, file("a.db"));
+  SqlConnection target = open_result_database(file("b.db"));
+  merge(target, file("b.db"), file("a.db"));
+  for (const auto& row :
+       rows(file("a.db"),
+            "SELECT name FROM sqlite_schema WHERE type = 'table' AND name <> 'merges'")) {
+    const auto& table = std::get<std::string>(row[0]);
+    const std::string sql = "SELECT count(*) FROM " + table;
+    EXPECT_GT(number(file("a.db"), sql), 0) << table;
+    EXPECT_EQ(number(file("a.db"), sql), number(file("b.db"), sql)) << table;
+  }
 }
 
 TEST_F(Sweep, AnInfeasibleQuestionIsAnAnswer) {
