@@ -69,6 +69,13 @@ class SqlStatement {
     return next();
   }
 
+  /// Binds the values of a list in order.
+  template <class List>
+  void bind_all(const List& values) {
+    int position = 0;
+    for (const SqlValue& value : values) bind(++position, value);
+  }
+
   /// Steps to the next row. @return false after the last one
   [[nodiscard]] bool next();
   [[nodiscard]] int columns() const;

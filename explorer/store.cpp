@@ -113,8 +113,9 @@ std::int64_t ResultStore::add(const ExplorationInput& input, const Exploration& 
   return run_id;
 }
 
-QueryResult ResultStore::query(std::string_view sql) const {
+QueryResult ResultStore::query(std::string_view sql, std::initializer_list<SqlValue> values) const {
   SqlStatement statement(connection_, sql);
+  statement.bind_all(values);
   QueryResult result;
   for (int c = 0; c < statement.columns(); ++c) result.columns.push_back(statement.column_name(c));
   while (statement.next()) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -50,8 +51,10 @@ class ResultStore {
   std::int64_t add(const ExplorationInput& input, const Exploration& found,
                    const RunRecord& record);
 
-  /// Runs one SQL statement that reads. @throws UsageError with SQLite's message, IoError
-  [[nodiscard]] QueryResult query(std::string_view sql) const;
+  /// Runs one SQL statement that reads, with `values` for its ? in order.
+  /// @throws UsageError with SQLite's message, IoError
+  [[nodiscard]] QueryResult query(std::string_view sql,
+                                  std::initializer_list<SqlValue> values = {}) const;
 
  private:
   explicit ResultStore(SqlConnection connection) : connection_(std::move(connection)) {}

@@ -74,7 +74,7 @@ SELECT a.run_id AS run_a, b.run_id AS run_b, a.granularity, a.aggregation, a.goa
        a.energy_change_pct AS energy_change_a_pct, b.energy_change_pct AS energy_change_b_pct
 FROM v_plans a
 JOIN v_plans b ON b.granularity = a.granularity AND b.aggregation = a.aggregation AND b.goal = a.goal
-  AND b.slack_frac IS a.slack_frac;
+  AND b.slack_frac IS a.slack_frac AND b.tolerance_frac IS a.tolerance_frac;
 
 -- Sweeps: one row a unit, with the value of every axis, beside it how far the model can be trusted.
 DROP VIEW IF EXISTS v_units;

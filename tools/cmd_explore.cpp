@@ -132,7 +132,8 @@ void print_tables(const Options& o, const ExplorationInput& input, const Explora
   if (o.per_kernel) asked.push_back({"kernels", &kernels});
   switch (o.format) {
     case OutputFormat::json: return print(render_json_object(asked));
-    case OutputFormat::csv: return print(asked.back().table->render(OutputFormat::csv));
+    case OutputFormat::json_lines:
+    case OutputFormat::csv: return print(asked.back().table->render(o.format));
     case OutputFormat::table: break;
   }
   for (const NamedTable& named : asked) print(named.table->render(OutputFormat::table) + '\n');
@@ -141,9 +142,11 @@ void print_tables(const Options& o, const ExplorationInput& input, const Explora
 
 ExitStatus run(const Options& o, const RunContext& context) {
   check_numbers(o);
-  if (o.format == OutputFormat::csv && o.per_pass && o.per_kernel) {
+  const bool one_table = o.format == OutputFormat::csv || o.format == OutputFormat::json_lines;
+  if (one_table && o.per_pass && o.per_kernel) {
     throw UsageError(
-        "--csv holds one table; give either --per-pass or --per-kernel, or use --json");
+        fmt::format("--{} holds one table; give either --per-pass or --per-kernel, or use --json",
+                    o.format == OutputFormat::csv ? "csv" : "json-lines"));
   }
   ExplorationInput input{.trace = load_trace(o.trace),
                          .spec = load_gpu_spec(o.gpu),

@@ -38,8 +38,10 @@ Action setup_merge(CLI::App& app);
 Action setup_query(CLI::App& app);
 Action setup_report(CLI::App& app);
 Action setup_reproduce(CLI::App& app);
+Action setup_show(CLI::App& app);
 Action setup_sweep(CLI::App& app);
 Action setup_sweep_latency(CLI::App& app);
+Action setup_top(CLI::App& app);
 Action setup_trace(CLI::App& app);
 Action setup_transfer(CLI::App& app);
 

@@ -232,7 +232,7 @@ def main():
     seed = 20261121
     with tempfile.TemporaryDirectory(prefix="rubato_faults_") as folder:
         os.chmod(folder, 0o755)
-        faults = Faults(sys.argv[1], kills, pathlib.Path(folder))
+        faults = Faults(os.path.abspath(sys.argv[1]), kills, pathlib.Path(folder))
         for threads in (1, 2):
             faults.killed(threads, random.Random(seed + threads))
         faults.interrupted()
