@@ -9,7 +9,7 @@
 #include "common/file.hpp"
 #include "common/text.hpp"
 #include "explorer/sweep.hpp"
-#include "tools/command.hpp"
+#include "tools/cmd_sweep.hpp"
 #include "tools/output.hpp"
 #include "tools/progress_line.hpp"
 #include "tools/sweep_log.hpp"
@@ -183,6 +183,7 @@ Action setup_sweep(CLI::App& app) {
   auto chosen = std::make_shared<Action>();
   setup_new(app, *chosen);
   setup_run(app, *chosen);
+  setup_sweep_slurm(app, *chosen);
   return [chosen](const RunContext& context) { return (*chosen)(context); };
 }
 
