@@ -13,7 +13,7 @@ std::span<const Command> commands() {
       Command{"sweep-latency", "What is left of a saving when changing clocks takes time",
               &setup_sweep_latency},
       Command{"transfer", "A plan found on one trace, applied to others", &setup_transfer},
-      Command{"report", "One page with the pictures of a run", &setup_report},
+      Command{"report", "One page with the pictures of a run or an experiment", &setup_report},
       Command{"query", "Read a result database with SQL", &setup_query},
       Command{"top", "The units of a sweep that save most", &setup_top},
       Command{"show", "One run at a glance", &setup_show},
