@@ -55,7 +55,7 @@ struct Front {
 struct ExplorationInput {
   Trace trace;
   GpuSpec spec;
-  std::string grid = "paper";           ///< see make_clock_grid
+  std::string grid;                     ///< see make_clock_grid
   std::optional<double> power_limit_w;  ///< replaces the spec's
   SwitchCost switch_cost;
   std::vector<Question> questions;

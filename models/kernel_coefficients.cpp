@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/kernel_model.hpp"
+
 namespace rubato {
 
 namespace {
@@ -103,9 +105,16 @@ std::optional<KernelCoefficients> derived(const GpuSpec& spec, const Kernel& ker
 std::optional<KernelCoefficients> guessed(const GpuSpec& spec, const Kernel& kernel) {
   if (kernel.collective) return for_collective(spec, kernel);
   if (!kernel.flops || !kernel.dram_bytes || *kernel.dram_bytes <= 0.0) return std::nullopt;
-  // Usual shares of the peak and usual energies of large kernels on GPUs of this decade.
-  constexpr double share_of_peak = 0.8, core_nj_per_flop = 1.5e-3, core_nj_per_byte = 0.07,
-                   launch_s = 2e-6;
+  // A large GEMM reaches this share of the peak, and its core energy takes this
+  // share of the power limit at the highest clock (RTX 3080 Ti: 0.98 and 0.6).
+  constexpr double share_of_peak = 0.8, share_of_limit = 0.6;
+  constexpr double core_nj_per_byte = 0.07, launch_s = 2e-6;
+  const MemState& mem = spec.mem_states[index(spec.default_clock.mem)];
+  const double highest_mhz = effective_core_mhz(spec, {spec.default_clock.mem, {}});
+  const double volts = relative_voltage(spec, mem, highest_mhz);
+  const double core_nj_per_flop =
+      share_of_limit * spec.power_limit.limit_w * 1e9 /
+      (share_of_peak * spec.peak_flop_per_cycle * highest_mhz * 1e6 * volts * volts);
   return KernelCoefficients{
       .core_cycles = std::max(*kernel.flops / (share_of_peak * spec.peak_flop_per_cycle), 1.0),
       .dram_bytes = *kernel.dram_bytes,

@@ -21,7 +21,7 @@ namespace rubato {
 namespace {
 
 struct Options {
-  std::string trace = "gpt3-xl", gpu = "rtx-3080-ti", clocks = "paper", db, timeline;
+  std::string trace = "gpt3-xl", gpu = "rtx-3080-ti", clocks, db, timeline;
   std::vector<std::string> granularities{"iteration", "pass", "kernel"};
   std::vector<std::string> aggregations{"global"};
   std::vector<std::string> goals{"waste"};
@@ -177,9 +177,8 @@ Action setup_explore(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--gpu", o->gpu, "Shipped name or file of a GPU spec")->capture_default_str();
   app.add_option("--clocks", o->clocks,
-                 "Clocks to choose from: a grid of the spec (paper: 66 pairs, full: 762 and the "
-                 "default), or e.g. 'mem=5001,auto core=210:2100:105,auto'")
-      ->capture_default_str();
+                 "Clocks to choose from: a grid of the spec, e.g. 'full', or e.g. "
+                 "'mem=5001,auto core=210:2100:105,auto' [the spec's first grid]");
   app.add_option("--granularity", o->granularities,
                  "What gets one clock: iteration, pass, kernel, or auto, which finds runs of "
                  "launches given what a switch costs (several with commas)")

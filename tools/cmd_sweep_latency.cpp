@@ -17,7 +17,7 @@ namespace rubato {
 namespace {
 
 struct Options {
-  std::string trace = "gpt3-xl", gpu = "rtx-3080-ti", clocks = "paper";
+  std::string trace = "gpt3-xl", gpu = "rtx-3080-ti", clocks;
   std::vector<double> stalls_us;
   double slack_pct = 0.0;
   OutputFormat format = OutputFormat::table;

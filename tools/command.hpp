@@ -45,5 +45,6 @@ Action setup_sweep_latency(CLI::App& app);
 Action setup_top(CLI::App& app);
 Action setup_trace(CLI::App& app);
 Action setup_transfer(CLI::App& app);
+Action setup_validate(CLI::App& app);
 
 }  // namespace rubato

@@ -22,6 +22,7 @@ std::span<const Command> commands() {
       Command{"export", "Parts of a run as CSV or JSON", &setup_export},
       Command{"trace", "Generate, show and convert kernel traces", &setup_trace},
       Command{"calibrate", "Fit a GPU's time and power model to measurements", &setup_calibrate},
+      Command{"validate", "How far a model is from measurements it has not seen", &setup_validate},
       Command{"completion", "Completion for bash and zsh", &setup_completion},
   };
   return list;

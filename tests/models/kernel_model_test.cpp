@@ -54,7 +54,7 @@ TEST(KernelModel, TimeAndEnergyByHand) {
                                   .core_j = 0.2,
                                   .limit_scale = 1.0,
                                   .overlap_scale = 1.0};
-  const OperatingPoint point = unlimited_point(s, kernel, s.mem_states[0], 1000.0);
+  const OperatingPoint point = unlimited_point(clock_state(s, s.mem_states[0], 1000.0), kernel);
   EXPECT_NEAR(point.time_s, 6e-3, 1e-9);
   // (50 + 10 + 0.01 x 1000) W x 6 ms + 0.2 J + 0.4 J at V = 1.
   EXPECT_NEAR(point.energy_j, 70.0 * 6e-3 + 0.6, 1e-6);

@@ -1,0 +1,29 @@
+#pragma once
+// Options of all commands that read a sweep.
+
+#include <string>
+#include <vector>
+
+#include "models/sweep.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace rubato {
+
+/// Which file, and how its columns are named.
+struct SweepOptions {
+  std::string file, idle;
+  std::vector<std::string> columns, where;
+  bool keep_implausible = false;
+};
+
+/// Adds SWEEP, --idle, --column, --where and --keep-implausible. `options` must
+/// outlive parsing.
+void add_sweep_options(CLI::App& app, SweepOptions& options);
+
+/// Reads the sweep and prints to standard error what was left out.
+[[nodiscard]] Sweep load_sweep(const SweepOptions& options, const GpuSpec& spec);
+
+}  // namespace rubato
