@@ -21,7 +21,7 @@ namespace {
 class Sweeper {
  public:
   Sweeper(const SweepPlan& plan, std::vector<std::size_t> units, SweepStore& store,
-          const SweepOptions& options, const SweepObserver& observer, const RunContext& context)
+          const SweepRunOptions& options, const SweepObserver& observer, const RunContext& context)
       : plan_(plan),
         units_(std::move(units)),
         store_(store),
@@ -102,7 +102,7 @@ class Sweeper {
   const SweepPlan& plan_;
   std::vector<std::size_t> units_;
   SweepStore& store_;
-  const SweepOptions& options_;
+  const SweepRunOptions& options_;
   const SweepObserver& observer_;
   const RunContext& context_;
   std::atomic<std::size_t> next_ = 0;
@@ -125,7 +125,7 @@ std::string_view name_of(UnitOutcome value) noexcept {
 }
 
 SweepSummary run_sweep(const SweepPlan& plan, std::vector<std::size_t> units, SweepStore& store,
-                       const SweepOptions& options, const SweepObserver& observer,
+                       const SweepRunOptions& options, const SweepObserver& observer,
                        const RunContext& context) {
   return Sweeper(plan, std::move(units), store, options, observer, context).run();
 }

@@ -45,7 +45,7 @@ struct SweepSummary {
   [[nodiscard]] bool interrupted() const noexcept { return not_started > 0; }
 };
 
-struct SweepOptions {
+struct SweepRunOptions {
   std::size_t threads = 0;  ///< 0: one per core
   std::string command = {};
 };
@@ -54,7 +54,7 @@ struct SweepOptions {
 /// flight are finished and stored. A unit that cannot be explored is counted and left out.
 /// @throws IoError if the database cannot be written; units stored before stay
 SweepSummary run_sweep(const SweepPlan& plan, std::vector<std::size_t> units, SweepStore& store,
-                       const SweepOptions& options, const SweepObserver& observer,
+                       const SweepRunOptions& options, const SweepObserver& observer,
                        const RunContext& context);
 
 /// What the unit explores.

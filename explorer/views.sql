@@ -12,14 +12,14 @@ SELECT p.plan_id, p.run_id, r.gpu, r.trace_name, r.clock_grid, p.granularity, p.
        p.clock_switches, p.gap_frac, p.solve_time_s
 FROM plans p
 JOIN runs r ON r.run_id = p.run_id
-JOIN plans b ON b.run_id = p.run_id AND b.goal = 'default';
+CROSS JOIN plans b ON b.run_id = p.run_id AND b.goal = 'default';  -- CROSS: looked up last
 
 -- The least energy per run among the plans no slower than the default clocks allow.
 DROP VIEW IF EXISTS v_best_plan;
 CREATE VIEW v_best_plan AS
 SELECT v.*
 FROM runs r
-JOIN v_plans v ON v.plan_id = (
+CROSS JOIN v_plans v ON v.run_id = r.run_id AND v.plan_id = (
   SELECT plan_id FROM plans
   WHERE run_id = r.run_id AND goal = 'strict_waste' AND status IN ('optimal', 'feasible')
   ORDER BY energy_j, plan_id LIMIT 1);

@@ -29,9 +29,9 @@ const settingName = (u) => settingAxes.length === 0 || u.model === null ? [u.tra
   : settingAxes.map((axis) => `${words(axis)} ${show(u[axis])}`).join(", ");
 const questionName = (u) => `${u.granularity}, ${u.aggregation}, ${words(u.goal)}${u.slack_pct > 0 ? ` +${show(u.slack_pct)} %` : ""}`;
 
-// What the fit of each GPU left on energy (or, failing that, power), worst first.
+// What fit and cross-validation of each GPU left on energy (or, failing that, power): the worst.
 const errors = d3.group(objects(data.errors), (e) => e.gpu);
-function fitError(gpu) {
+function modelError(gpu) {
   const all = errors.get(gpu) || [];
   const about = (word) => all.filter((e) => e.name.includes(word));
   const found = about("energy").length > 0 ? about("energy") : about("power");
@@ -40,7 +40,7 @@ function fitError(gpu) {
   return `${worst.value.toFixed(2)} ${worst.name.endsWith("_points") ? "points" : "%"}`;
 }
 const coverage = (u) => `${u.measured_pct.toFixed(0)} %`;
-const trust = (u) => `${coverage(u)} measured, fit error ${fitError(u.gpu)}${u.gpu_calibrated ? "" : ", not calibrated"}`;
+const trust = (u) => `${coverage(u)} measured, model error ${modelError(u.gpu)}${u.gpu_calibrated ? "" : ", not calibrated"}`;
 
 function table(target, columns, rows) {
   const box = d3.select(target).html("").append("table");
@@ -70,7 +70,7 @@ function drawModel() {
   table("#model", [["GPU", (g) => g[0]], ["Calibrated", (g) => g[1][0].gpu_calibrated ? "yes" : "no: numbers are rough"],
     ["Least coverage", (g) => `${d3.min(g[1], (u) => u.measured_pct).toFixed(0)} %`, true],
     ["Most guessed", (g) => `${d3.max(g[1], (u) => u.guessed_pct).toFixed(0)} %`, true],
-    ["Fit errors", (g) => (errors.get(g[0]) || []).map((e) => `${words(e.name)} ${e.value.toFixed(2)}`).join("; ") || "-"]], settings);
+    ["Errors of fit and cross-validation", (g) => (errors.get(g[0]) || []).map((e) => `${words(e.name)} ${e.value.toFixed(2)}`).join("; ") || "-"]], settings);
   const rough = settings.filter((g) => !g[1][0].gpu_calibrated).map((g) => g[0]);
   if (rough.length > 0) {
     element("warning").hidden = false;
@@ -121,7 +121,7 @@ function drawMultiples() {
     (left > 0 ? ` ${left} more panels are not drawn; the table of units has all.` : "");
   key("#multiples-key", presentGrains.map((name) => ({name: `by ${name}`, color: grainColor(name)})));
   table("#multiples-table", [["Panel", (n) => n.name], ["Units", (n) => n.count, true], ["Best energy", (n) => percent(n.best.energy_change_pct), true],
-    ["its time", (n) => percent(n.best.time_change_pct), true], ["Coverage", (n) => coverage(n.best), true], ["Fit error", (n) => fitError(n.best.gpu), true], ["Question", (n) => questionName(n.best)]], numbers);
+    ["its time", (n) => percent(n.best.time_change_pct), true], ["Coverage", (n) => coverage(n.best), true], ["Model error", (n) => modelError(n.best.gpu), true], ["Question", (n) => questionName(n.best)]], numbers);
 }
 
 const settings = [...d3.group(units, (u) => u.run_id)].map(([run, list]) => ({run, unit: list[0], name: settingName(list[0]), best: d3.least(list.filter((u) => u.energy_j !== null), (u) => u.energy_change_pct)}));
@@ -151,7 +151,7 @@ function drawFronts() {
   const within = (line, budget) => { const last = d3.least(line.points.filter((p) => p[0] <= budget + 1e-6), (p) => p[1]); return last ? percent(last[1]) : "-"; };
   const unitOf = (run) => settings.find((s) => s.run === run).unit;
   table("#fronts-table", [["Setting", (l) => name(l.run)], ["One clock by", (l) => l.granularity], ...budgets.map((b) => [`Energy at ${percent(b, 0)} time`, (l) => within(l, b), true]),
-    ["Coverage", (l) => coverage(unitOf(l.run)), true], ["Fit error", (l) => fitError(unitOf(l.run).gpu), true]], lines);
+    ["Coverage", (l) => coverage(unitOf(l.run)), true], ["Model error", (l) => modelError(unitOf(l.run).gpu), true]], lines);
 }
 
 function drawLatency() {
@@ -190,7 +190,7 @@ function drawLatency() {
   element("latency-note").textContent = "The middle of all units at that latency, with the range that holds 80 % of them. Only granularity auto knows of the latency when it plans; the others may take more time than allowed.";
   key("#latency-key", presentGrains.map((grain) => ({name: `by ${grain}`, color: grainColor(grain)})));
   table("#latency-table", [["One clock by", (r) => r.grain], ["Latency, us", (r) => show(r.stall), true], ["Middle energy", (r) => percent(r.middle), true], ["Best 10 %", (r) => percent(r.least), true],
-    ["Worst 10 %", (r) => percent(r.most), true], ["Middle time", (r) => percent(r.time), true], ["Least coverage", (r) => `${r.measured.toFixed(0)} %`, true], ["Fit error", (r) => r.gpus.map(fitError).join(", "), true]], rows);
+    ["Worst 10 %", (r) => percent(r.most), true], ["Middle time", (r) => percent(r.time), true], ["Least coverage", (r) => `${r.measured.toFixed(0)} %`, true], ["Model error", (r) => r.gpus.map(modelError).join(", "), true]], rows);
 }
 
 function drawKernels() {
@@ -219,15 +219,15 @@ function drawKernels() {
   const byName = d3.group(cells, (c) => c.name, (c) => c.run_id);
   const value = (name, run) => { const found = byName.get(name).get(run); return found ? percent(found[0].energy_change_pct, 1) : "-"; };
   table("#kernels-table", [["No.", (s) => position.get(s.run), true], ["Setting", (s) => s.name], ["Plan", (s) => questionName(s.best)], ["Energy", (s) => percent(s.best.energy_change_pct), true],
-    ["Coverage", (s) => coverage(s.best), true], ["Fit error", (s) => fitError(s.best.gpu), true], ...names.map((name) => [short(name, 26), (s) => value(name, s.run), true])], runs);
+    ["Coverage", (s) => coverage(s.best), true], ["Model error", (s) => modelError(s.best.gpu), true], ...names.map((name) => [short(name, 26), (s) => value(name, s.run), true])], runs);
 }
 
 const unitColumns = [...(varied.includes("scenario") ? [["Scenario", "scenario", false]] : []), ["Trace", "trace_name", false],
   ...["gpu", "power_limit_w", "clock_grid", "switch_stall_us", "switch_energy_j", "seed", "program_version", "aggregation", "goal"].filter((axis) => varied.includes(axis)).map((axis) => [words(axis), axis, typeof units[0][axis] === "number"]),
   ["One clock by", "granularity", false], ["Slack, %", "slack_pct", true], ["Time", "time_change_pct", true], ["Energy", "energy_change_pct", true],
-  ["Coverage", "measured_pct", true], ["Fit error", "gpu_error", false], ["Status", "status", false], ["Switches", "clock_switches", true], ["Proven gap", "gap_pct", true]];
+  ["Coverage", "measured_pct", true], ["Model error", "gpu_error", false], ["Status", "status", false], ["Switches", "clock_switches", true], ["Proven gap", "gap_pct", true]];
 const cellText = {time_change_pct: (u) => percent(u.time_change_pct), energy_change_pct: (u) => percent(u.energy_change_pct), measured_pct: coverage,
-  gpu_error: (u) => fitError(u.gpu) + (u.gpu_calibrated ? "" : " (not calibrated)"), gap_pct: (u) => u.gap_pct === null ? "-" : `${u.gap_pct.toFixed(3)} %`};
+  gpu_error: (u) => modelError(u.gpu) + (u.gpu_calibrated ? "" : " (not calibrated)"), gap_pct: (u) => u.gap_pct === null ? "-" : `${u.gap_pct.toFixed(3)} %`};
 const textOf = (u, field) => cellText[field] ? cellText[field](u) : show(u[field]);
 let order = {field: "energy_change_pct", down: false}, everything = false;
 

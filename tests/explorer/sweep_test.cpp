@@ -3,12 +3,14 @@
 #include <atomic>
 #include <filesystem>
 #include <numeric>
+#include <set>
 #include <thread>
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include "common/error.hpp"
+#include "common/file.hpp"
 #include "explorer/merge.hpp"
 #include "explorer/store.hpp"
 #include "tests/expect_error.hpp"
@@ -232,6 +234,38 @@ TEST_F(Sweep, MergeKnowsEveryTable) {
     const std::string sql = "SELECT count(*) FROM " + table;
     EXPECT_GT(number(file("a.db"), sql), 0) << table;
     EXPECT_EQ(number(file("a.db"), sql), number(file("b.db"), sql)) << table;
+  }
+}
+
+// On a database of millions of rows a query that reads every row of a table is a coffee break. Only
+// tables with a row per run or experiment may be scanned, and only where the question is about all.
+TEST_F(Sweep, DocumentedQueriesFindTheirRowsByIndex) {
+  run(plan("[scenario.named]\nbatch = [4, 16]\n"), file("a.db"));
+  const SqlConnection connection(file("a.db"), SqlConnection::Mode::read_only);
+  const auto expect_searched = [&](const std::string& sql) {
+    // "SCAN r USING ...": a table by name or alias; results of views and subqueries keep longer
+    // names.
+    static const std::set<std::string> small{"r", "e", "runs", "experiments"};
+    SqlStatement steps(connection, "EXPLAIN QUERY PLAN " + sql);
+    while (steps.next()) {
+      const auto step = std::get<std::string>(steps.value(3));
+      if (!step.starts_with("SCAN ")) continue;
+      const std::string what = step.substr(5, step.find(' ', 5) - 5);
+      const bool made_here = what.starts_with("(") || what.starts_with("v_");
+      EXPECT_TRUE(made_here || small.contains(what)) << step << "\nin: " << sql;
+    }
+  };
+  for (const char* page : {"/docs/schema.md", "/docs/experiments.md"}) {
+    const std::string text = read_file(std::string(RUBATO_SOURCE_DIR) + page);
+    int examples = 0;
+    for (std::size_t at = text.find("```sql\n"); at != std::string::npos;
+         at = text.find("```sql\n", at)) {
+      const std::size_t from = at + 7, to = text.find("```", from);
+      expect_searched(text.substr(from, to - from));
+      at = to;
+      ++examples;
+    }
+    EXPECT_GT(examples, 3) << page;
   }
 }
 
