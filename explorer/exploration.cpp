@@ -107,6 +107,10 @@ Exploration explore(const ExplorationInput& input, const RunContext& context) {
   const Plan defaults = uniform_plan(input.trace, found.grid.default_clock());
   found.baseline = simulate(input.trace, model, found.grid, defaults, input.switch_cost);
 
+  // As many models as a spec's ensemble has members.
+  constexpr std::size_t drawn_models = 16;
+  const std::vector<GpuModel> models = draw_models(model, input.trace, drawn_models);
+  const RelativeErrors cell = cell_errors(input.spec);
   std::vector<Granularity> fronts;
   for (const Question& question : input.questions) {
     if (context.stop_requested()) {
@@ -115,6 +119,10 @@ Exploration explore(const ExplorationInput& input, const RunContext& context) {
     }
     found.plans.push_back(answer(question, input, model, found.grid, per_launch,
                                  found.baseline.total.time_s, context));
+    PlanResult& result = found.plans.back();
+    if (!result.plan.clock_of_site.empty())
+      result.interval =
+          saving_interval(input.trace, models, found.grid, result.plan, cell, input.switch_cost);
     context.report({.done = found.plans.size(),
                     .total = input.questions.size(),
                     .note = name_of(question.goal)});

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/run_context.hpp"
+#include "explorer/confidence.hpp"
 #include "explorer/goal.hpp"
 #include "explorer/solver.hpp"
 #include "models/clock_grid.hpp"
@@ -35,8 +36,9 @@ struct PlanResult {
   double gap_frac = 0.0;
   std::uint64_t nodes = 0;
   double solve_time_s = 0.0;
-  Plan plan;      ///< empty if infeasible
-  SimResult sim;  ///< replayed by the simulator; zero if infeasible
+  Plan plan;                ///< empty if infeasible
+  SimResult sim;            ///< replayed by the simulator; zero if infeasible
+  SavingInterval interval;  ///< of its change against the default clocks
 };
 
 /// One point of a time-energy front.

@@ -118,6 +118,21 @@ struct SwitchLatency {
   std::optional<double> mem_s;
 };
 
+/// Power of a kernel from the utilisation of the GPU's units at one clock.
+/// Formula: docs/models.md, section 7.
+struct UtilisationModel {
+  double core_mhz = 0.0;  ///< clock at which the utilisations are given
+  std::string mem_state;  ///< memory state at which they are given
+  std::map<std::string, double>
+      unit_w;           ///< core units: W at full use, at this clock, at the voltage floor
+  double dram_w = 0.0;  ///< W at full use of DRAM
+  double core_share_exponent =
+      1.0;  ///< share of time the core bounds: its most used unit to this power
+  double dram_share_exponent = 1.0;  ///< the same for DRAM
+  double overlap_exponent = 2.0;     ///< how sharply the two meet
+  double latency_core_share = 0.5;   ///< of the rest of the time, what scales with the core clock
+};
+
 /// The measurements behind a fit; outside, the model extrapolates.
 struct FittedRange {
   double min_core_mhz = 0.0, max_core_mhz = 0.0;
@@ -149,6 +164,7 @@ struct GpuSpec {
   std::map<std::string, double> fit_errors;    ///< e.g. "table1_energy_mae_points"
 
   std::optional<FittedRange> fitted_range;
+  std::optional<UtilisationModel> utilisation;
 
   /// Draws around the fit, for intervals: what to add to the logarithms of the
   /// parameters (spec_parameters, then seven per kernel, or parameters alone). Empty: not known.

@@ -13,6 +13,7 @@ using Eigen::Index;
 using Eigen::VectorXd;
 
 constexpr double least = 1e-9;  // instead of a value of zero, which has no logarithm
+constexpr double held = 1e-3;  // prior of a number that no time alone can tell: bytes scale with it
 
 // Voltage points as steps above the one before.
 std::vector<double> steps_of(const VoltageCurve& curve) {
@@ -52,7 +53,7 @@ void visit(GpuSpec& spec, F&& f) {
   for (MemState& state : spec.mem_states) {
     f(SpecParameter{fmt::format("base_power[{}]", state.name), "W", 1.5}, state.base_power_w);
     f(SpecParameter{fmt::format("bandwidth[{}]", state.name), "GB/s",
-                    state.bandwidth_gbs >= top_gbs ? 0.02 : 0.5},
+                    state.bandwidth_gbs >= top_gbs ? held : 0.5},
       state.bandwidth_gbs);
     f(SpecParameter{fmt::format("boost_clock[{}]", state.name), "MHz", 0.03}, state.boost_mhz);
     if (state.name == "auto")

@@ -1,6 +1,7 @@
 // rubato calibrate: fit a GPU's model to measurements.
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <memory>
 
@@ -9,7 +10,9 @@
 
 #include "common/error.hpp"
 #include "common/file.hpp"
+#include "common/numbers.hpp"
 #include "models/calibration.hpp"
+#include "models/utilisation_power.hpp"
 #include "models/validation.hpp"
 #include "tools/command.hpp"
 #include "tools/output.hpp"
@@ -23,7 +26,7 @@ namespace {
 struct Options {
   SweepOptions sweep;
   std::string other_kernels, gpu = "rtx-3080-ti", trace = "gpt3-xl", grid = "paper", out = "-",
-                             name, title;
+                             name, title, reference;
   double sigma = 0.01;
   bool without_table1 = false, kernels_only = false, no_validation = false;
   OutputFormat format = OutputFormat::table;
@@ -124,6 +127,39 @@ ExitStatus fit_sweep(const Options& o, const RunContext& context) {
   return ExitStatus::done;
 }
 
+double mean_abs_pct(const std::vector<double>& errors) {
+  double sum = 0.0;
+  for (const double error : errors) sum += 100.0 * std::abs(error);
+  return sum / static_cast<double>(errors.size());
+}
+
+// Powers without times, with the use of the GPU's units.
+ExitStatus fit_utilisation(const Options& o, const RunContext& context) {
+  constexpr std::size_t groups = 5;
+  const GpuSpec frame = load_gpu_spec(o.gpu);
+  const std::string mem = o.reference.substr(0, o.reference.find('/'));
+  const auto core_mhz = parse_number(
+      std::string_view(o.reference).substr(std::min(mem.size() + 1, o.reference.size())));
+  if (!core_mhz)
+    throw UsageError(fmt::format("--reference is '{}'; expected MEMORY/CORE in MHz", o.reference));
+  const UtilisationSweep sweep =
+      read_utilisation_sweep(o.sweep.file, frame, sweep_columns(o.sweep));
+  GpuSpec spec = calibrate_utilisation(frame, sweep, *core_mhz, mem);
+  std::vector<double> residuals;
+  for (const UtilisationPoint& point : sweep.points)
+    residuals.push_back(utilisation_power_w(spec, point) / point.power_w - 1.0);
+  spec.fit_errors = {{"residual_power_mape_pct", mean_abs_pct(residuals)}};
+  if (!o.no_validation) {
+    spec.fit_errors["kernels_left_out_power_mape_pct"] =
+        mean_abs_pct(utilisation_errors(frame, sweep, *core_mhz, mem, groups, context));
+  }
+  if (!o.name.empty()) spec.name = o.name;
+  if (!o.title.empty()) spec.title = o.title;
+  write_file(o.out, to_json(spec));
+  if (o.out != "-") print(error_table(spec).render(o.format));
+  return ExitStatus::done;
+}
+
 }  // namespace
 
 Action setup_calibrate(CLI::App& app) {
@@ -133,6 +169,8 @@ Action setup_calibrate(CLI::App& app) {
       ->capture_default_str();
   app.add_flag("--kernels-only", o->kernels_only,
                "Keep the GPU's parameters; fit only the kernels, from one or more points each");
+  app.add_option("--reference", o->reference,
+                 "Powers with utilisations (u_*): the clock they were taken at, e.g. 3505/975");
   app.add_option("--sigma", o->sigma, "Relative error of a measurement that the fit may leave")
       ->capture_default_str();
   app.add_flag("--no-validation", o->no_validation, "Do not cross-validate");
@@ -156,8 +194,9 @@ Action setup_calibrate(CLI::App& app) {
       "  rubato calibrate few.csv --gpu my-a100.json --kernels-only -o my-a100.json\n"
       "  rubato calibrate data/spaan2026 --sweep data/rtx3080ti.csv -o my-3080-ti.json");
   return [o](const RunContext& context) {
-    return std::filesystem::is_directory(o->sweep.file) ? fit_paper(*o, context)
-                                                        : fit_sweep(*o, context);
+    if (std::filesystem::is_directory(o->sweep.file)) return fit_paper(*o, context);
+    return is_utilisation_sweep(o->sweep.file) ? fit_utilisation(*o, context)
+                                               : fit_sweep(*o, context);
   };
 }
 

@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 
 #include "common/error.hpp"
+#include "models/utilisation_power.hpp"
 #include "models/validation.hpp"
 #include "tools/command.hpp"
 #include "tools/output.hpp"
@@ -41,6 +42,20 @@ OutputTable summary_table(const std::vector<ErrorSummary>& summaries) {
     table.add_row(std::move(row));
   }
   return table;
+}
+
+// Powers of a utilisation model; nothing is fitted.
+std::vector<ErrorSummary> utilisation_summaries(const GpuSpec& spec, const SweepOptions& options) {
+  std::vector<ValidatedPoint> points;
+  const UtilisationSweep sweep = read_utilisation_sweep(options.file, spec, sweep_columns(options));
+  for (const UtilisationPoint& point : sweep.points) {
+    SweepPoint measured;
+    measured.clock = point.clock;
+    measured.power_w = point.power_w;
+    points.push_back(
+        {point.kernel, measured, {.time_s = 1.0, .energy_j = utilisation_power_w(spec, point)}});
+  }
+  return summaries(spec, points);
 }
 
 }  // namespace
@@ -81,6 +96,10 @@ Action setup_validate(CLI::App& app) {
   add_format_options(app, o->format);
   return [o](const RunContext& context) {
     const GpuSpec spec = load_gpu_spec(o->gpu);
+    if (spec.utilisation && is_utilisation_sweep(o->sweep.file)) {
+      print(summary_table(utilisation_summaries(spec, o->sweep)).render(o->format));
+      return ExitStatus::done;
+    }
     const Sweep sweep = load_sweep(o->sweep, spec);
     const Holdout holdout = o->known               ? Holdout::known
                             : o->k_fold            ? Holdout::folds

@@ -13,6 +13,8 @@ std::span<const Command> commands() {
       Command{"sweep-latency", "What is left of a saving when changing clocks takes time",
               &setup_sweep_latency},
       Command{"transfer", "A plan found on one trace, applied to others", &setup_transfer},
+      Command{"remeasure", "What a plan chosen on noisy measurements keeps when measured again",
+              &setup_remeasure},
       Command{"report", "One page with the pictures of a run or an experiment", &setup_report},
       Command{"query", "Read a result database with SQL", &setup_query},
       Command{"top", "The units of a sweep that save most", &setup_top},
@@ -22,6 +24,7 @@ std::span<const Command> commands() {
       Command{"export", "Parts of a run as CSV or JSON", &setup_export},
       Command{"trace", "Generate, show and convert kernel traces", &setup_trace},
       Command{"calibrate", "Fit a GPU's time and power model to measurements", &setup_calibrate},
+      Command{"suggest", "Which clocks to measure next for the most certain plan", &setup_suggest},
       Command{"validate", "How far a model is from measurements it has not seen", &setup_validate},
       Command{"completion", "Completion for bash and zsh", &setup_completion},
   };

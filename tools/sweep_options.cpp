@@ -40,11 +40,14 @@ void add_sweep_options(CLI::App& app, SweepOptions& options) {
                "Keep rows whose power falls sharply at a higher clock");
 }
 
+SweepColumns sweep_columns(const SweepOptions& options) {
+  return {.renamed = pairs(options.columns, "--column"),
+          .where = pairs(options.where, "--where"),
+          .keep_implausible = options.keep_implausible};
+}
+
 Sweep load_sweep(const SweepOptions& options, const GpuSpec& spec) {
-  Sweep sweep = read_sweep(options.file, spec,
-                           {.renamed = pairs(options.columns, "--column"),
-                            .where = pairs(options.where, "--where"),
-                            .keep_implausible = options.keep_implausible});
+  Sweep sweep = read_sweep(options.file, spec, sweep_columns(options));
   if (!options.idle.empty()) add_idle(sweep, options.idle, spec);
   for (const std::string& line : sweep.left_out)
     fmt::print(stderr, "left out: {}\n", printable(line));

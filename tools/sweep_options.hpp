@@ -23,6 +23,9 @@ struct SweepOptions {
 /// outlive parsing.
 void add_sweep_options(CLI::App& app, SweepOptions& options);
 
+/// The file's columns as the reader takes them. @throws UsageError
+[[nodiscard]] SweepColumns sweep_columns(const SweepOptions& options);
+
 /// Reads the sweep and prints to standard error what was left out.
 [[nodiscard]] Sweep load_sweep(const SweepOptions& options, const GpuSpec& spec);
 
