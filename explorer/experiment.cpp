@@ -62,13 +62,13 @@ std::vector<AxisValue> range_values(const Axis& axis, const JsonNode& node) {
   const double step = node.at("step").number(Range::positive);
   if (axis.kind == AxisKind::text) node.fail("a range stands for numbers, and these are names");
   if (from > to) node.fail(fmt::format("from {} is above to {}", from, to));
-  const double steps = (to - from) / step;
+  constexpr double rounding = 1e-9;  // so that 0, 0.1, ... reaches 1
+  const double steps = (to - from) / step + rounding;
   if (steps >= static_cast<double>(Experiment::max_points))
     node.fail("the range has too many steps");
-  constexpr double rounding = 1e-9;  // so that 0, 0.1, ... reaches 1
   std::vector<AxisValue> values;
-  for (double i = 0.0; i <= steps + rounding; ++i) {
-    const double value = from + i * step;
+  for (std::size_t i = 0; i <= static_cast<std::size_t>(steps); ++i) {
+    const double value = from + static_cast<double>(i) * step;
     const bool count = axis.kind == AxisKind::count_from_0 || axis.kind == AxisKind::count_from_1;
     if ((count && std::floor(value) != value) || value < 0.0 ||
         (value == 0.0 && axis.kind != AxisKind::count_from_0 &&

@@ -79,6 +79,7 @@ function drawModel() {
 }
 
 const maxPanels = 144;
+const ends = (scale, first, last) => { const digits = scale.domain()[1] - scale.domain()[0] < 10 ? 1 : 0; return `${percent(scale.domain()[first], digits)} to ${percent(scale.domain()[last], digits)}`; };
 function drawMultiples() {
   const rowAxis = element("row-axis").value, columnAxis = element("column-axis").value;
   const groups = d3.group(units, (u) => rowAxis ? u[rowAxis] : null, (u) => columnAxis ? u[columnAxis] : null);
@@ -116,7 +117,7 @@ function drawMultiples() {
     }
   }
   const left = allRows.length * columns.length - rows.length * shownColumns.length;
-  element("multiples-note").textContent = `Across ${percent(x.domain()[0], 0)} to ${percent(x.domain()[1], 0)} time, down ${percent(y.domain()[1], 0)} to ${percent(y.domain()[0], 0)} energy; the number is the best of the panel.` +
+  element("multiples-note").textContent = `Across ${ends(x, 0, 1)} time, down ${ends(y, 1, 0)} energy; the number is the best of the panel.` +
     (units.some((u) => (rowAxis && u[rowAxis] === null) || (columnAxis && u[columnAxis] === null)) ? " Fixed traces without these axes are in the table of units only." : "") +
     (left > 0 ? ` ${left} more panels are not drawn; the table of units has all.` : "");
   key("#multiples-key", presentGrains.map((name) => ({name: `by ${name}`, color: grainColor(name)})));
