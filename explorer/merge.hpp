@@ -17,6 +17,7 @@ struct MergeCounts {
 /// Copies what `target` does not have, in one transaction: merging the same source again adds
 /// nothing. Runs of sweeps are known by their setting, other runs by their whole provenance; ids
 /// are renumbered, hosts, commands and versions stay as they were.
+/// Validations are not copied.
 /// @param target  from open_result_database
 /// @throws DataError naming units or settings whose results differ in bits though their hashes are
 ///         equal; UsageError if source and target are one file; IoError. `target` is then as

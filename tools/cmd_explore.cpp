@@ -13,6 +13,7 @@
 #include "sim/timeline.hpp"
 #include "tools/command.hpp"
 #include "tools/exploration_tables.hpp"
+#include "tools/gpu_option.hpp"
 #include "tools/output.hpp"
 #include "traces/trace_json.hpp"
 
@@ -149,7 +150,7 @@ ExitStatus run(const Options& o, const RunContext& context) {
                     o.format == OutputFormat::csv ? "csv" : "json-lines"));
   }
   ExplorationInput input{.trace = load_trace(o.trace),
-                         .spec = load_gpu_spec(o.gpu),
+                         .spec = load_gpu(o.gpu),
                          .grid = o.clocks,
                          .power_limit_w = o.power_limit_w,
                          .switch_cost = {o.switch_stall_us / us_per_s, o.switch_energy_j},

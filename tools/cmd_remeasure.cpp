@@ -9,6 +9,7 @@
 #include "explorer/choice.hpp"
 #include "explorer/confidence.hpp"
 #include "tools/command.hpp"
+#include "tools/gpu_option.hpp"
 #include "tools/output.hpp"
 #include "traces/trace_json.hpp"
 
@@ -35,7 +36,7 @@ std::vector<Column> interval_columns(const std::string& key, const std::string& 
 ExitStatus run(const Options& o) {
   constexpr double percent = 100.0;
   const Trace trace = load_trace(o.trace);
-  const GpuModel model(load_gpu_spec(o.gpu), trace);
+  const GpuModel model(load_gpu(o.gpu), trace);
   const ClockGrid grid = make_clock_grid(model.spec(), o.clocks);
   const ProfileTable table =
       unit_table(profile_table(evaluate_all(model, grid), model.kernels(), grid.size()), trace,

@@ -10,6 +10,7 @@
 #include "explorer/solver.hpp"
 #include "models/measurement_plan.hpp"
 #include "tools/command.hpp"
+#include "tools/gpu_option.hpp"
 #include "tools/output.hpp"
 #include "traces/trace_json.hpp"
 
@@ -26,7 +27,7 @@ struct Options {
 
 ExitStatus run(const Options& o, const RunContext& context) {
   const Trace trace = load_trace(o.trace);
-  const GpuModel model(load_gpu_spec(o.gpu), trace);
+  const GpuModel model(load_gpu(o.gpu), trace);
   const ClockGrid grid = make_clock_grid(model.spec(), o.clocks);
   const ProfileTable per_launch =
       profile_table(evaluate_all(model, grid), model.kernels(), grid.size());

@@ -9,6 +9,7 @@
 #include "explorer/exploration.hpp"
 #include "tools/command.hpp"
 #include "tools/exploration_tables.hpp"
+#include "tools/gpu_option.hpp"
 #include "tools/output.hpp"
 #include "traces/trace_json.hpp"
 
@@ -97,7 +98,7 @@ Action setup_sweep_latency(CLI::App& app) {
       "Example:\n  rubato sweep-latency gpt3-xl --stalls-us 1,100,10000");
   return [o](const RunContext& context) {
     const Trace trace = load_trace(o->trace);
-    const GpuSpec spec = load_gpu_spec(o->gpu);
+    const GpuSpec spec = load_gpu(o->gpu);
     const std::vector<double> stalls_us = o->stalls_us.empty() ? default_stalls_us() : o->stalls_us;
     for (const double stall_us : stalls_us) {
       if (!(stall_us >= 0.0))

@@ -7,11 +7,15 @@
 #include <CLI/CLI.hpp>
 
 #include "common/error.hpp"
+#include "common/file.hpp"
+#include "explorer/validation_store.hpp"
 #include "models/utilisation_power.hpp"
 #include "models/validation.hpp"
 #include "tools/command.hpp"
+#include "tools/gpu_option.hpp"
 #include "tools/output.hpp"
 #include "tools/sweep_options.hpp"
+#include "tools/validation_page.hpp"
 
 namespace rubato {
 
@@ -58,17 +62,47 @@ std::vector<ErrorSummary> utilisation_summaries(const GpuSpec& spec, const Sweep
   return summaries(spec, points);
 }
 
+struct Options {
+  SweepOptions sweep;
+  std::string gpu = "rtx-3080-ti", db, page;
+  std::size_t folds = 5, points = 5;
+  bool known = false, k_fold = false, leave_kernels_out = false, power_caps = false;
+  double sigma = 0.01;
+  OutputFormat format = OutputFormat::table;
+};
+
+Holdout holdout_of(const Options& o) {
+  if (o.known) return Holdout::known;
+  if (o.k_fold) return Holdout::folds;
+  if (o.leave_kernels_out) return Holdout::kernels;
+  return o.power_caps ? Holdout::power_caps : Holdout::few_points;
+}
+
+ExitStatus run(const Options& o, const RunContext& context) {
+  const GpuSpec spec = load_gpu(o.gpu);
+  if (spec.utilisation && is_utilisation_sweep(o.sweep.file)) {
+    print(summary_table(utilisation_summaries(spec, o.sweep)).render(o.format));
+    return ExitStatus::done;
+  }
+  const Sweep sweep = load_sweep(o.sweep, spec);
+  const ValidationOptions options{.holdout = holdout_of(o),
+                                  .points = o.points,
+                                  .folds = o.folds,
+                                  .fit = {.time_sigma = o.sigma, .power_sigma = o.sigma}};
+  const std::vector<ValidatedPoint> points = validate(spec, sweep, options, context);
+  print(summary_table(summaries(spec, points)).render(o.format));
+  if (!o.page.empty()) write_file(o.page, validation_page(spec, sweep, options, points));
+  if (!o.db.empty()) {
+    const std::int64_t id =
+        store_validation(o.db, spec, sweep, options, points, context.command_line);
+    fmt::print(stderr, "stored as validation {} in {}\n", id, o.db);
+  }
+  return ExitStatus::done;
+}
+
 }  // namespace
 
 Action setup_validate(CLI::App& app) {
-  struct Options {
-    SweepOptions sweep;
-    std::string gpu = "rtx-3080-ti";
-    std::size_t folds = 5, points = 5;
-    bool known = false, k_fold = false, leave_kernels_out = false, power_caps = false;
-    double sigma = 0.01;
-    OutputFormat format = OutputFormat::table;
-  };
   auto o = std::make_shared<Options>();
   add_sweep_options(app, o->sweep);
   app.add_option("--gpu", o->gpu, "Spec: a shipped name or a file")->capture_default_str();
@@ -91,30 +125,18 @@ Action setup_validate(CLI::App& app) {
       ->excludes(known)
       ->excludes(k_fold)
       ->excludes(leave);
-  app.add_option("--sigma", o->sigma, "Relative error of a measurement that the fit may leave")
+  app.add_option("--sigma", o->sigma, "Relative error of a measurement that a fit may leave")
       ->capture_default_str();
+  app.add_option("--db", o->db, "Store every point in this SQLite database");
+  app.add_option("--page", o->page, "Write an HTML page with the pictures");
   add_format_options(app, o->format);
-  return [o](const RunContext& context) {
-    const GpuSpec spec = load_gpu_spec(o->gpu);
-    if (spec.utilisation && is_utilisation_sweep(o->sweep.file)) {
-      print(summary_table(utilisation_summaries(spec, o->sweep)).render(o->format));
-      return ExitStatus::done;
-    }
-    const Sweep sweep = load_sweep(o->sweep, spec);
-    const Holdout holdout = o->known               ? Holdout::known
-                            : o->k_fold            ? Holdout::folds
-                            : o->leave_kernels_out ? Holdout::kernels
-                            : o->power_caps        ? Holdout::power_caps
-                                                   : Holdout::few_points;
-    const auto points = validate(spec, sweep,
-                                 {.holdout = holdout,
-                                  .points = o->points,
-                                  .folds = o->folds,
-                                  .fit = {.time_sigma = o->sigma, .power_sigma = o->sigma}},
-                                 context);
-    print(summary_table(summaries(spec, points)).render(o->format));
-    return ExitStatus::done;
-  };
+  app.footer(
+      "\nWithout a flag, each kernel is fitted to --points of its measurements and tested on the "
+      "rest;\nthe GPU's parameters are the spec's. Errors are absolute, in percent.\n"
+      "Examples:\n"
+      "  rubato validate sweep.csv --gpu a100-sxm4-80gb\n"
+      "  rubato validate sweep.csv --gpu my-gpu.json --leave-kernels-out --page validation.html");
+  return [o](const RunContext& context) { return run(*o, context); };
 }
 
 }  // namespace rubato

@@ -34,6 +34,7 @@ Action setup_compare(CLI::App& app);
 Action setup_completion(CLI::App& app);
 Action setup_explore(CLI::App& app);
 Action setup_export(CLI::App& app);
+Action setup_gpus(CLI::App& app);
 Action setup_impact(CLI::App& app);
 Action setup_merge(CLI::App& app);
 Action setup_query(CLI::App& app);

@@ -129,8 +129,6 @@ std::string exploration_notes(const ExplorationInput& input, const Exploration& 
   text +=
       "Low and high: 90 % interval of the change, from models that fit as well and the error on "
       "points held out.\n";
-  if (!input.spec.calibrated)
-    text += fmt::format("Note: {} is not calibrated; its numbers are rough.\n", input.spec.name);
   if (found.interrupted) text += "Interrupted: the remaining questions were not answered.\n";
   return text;
 }
