@@ -39,7 +39,7 @@ std::string shell_word(const std::string& text) {
 
 // Paths go into scripts and #SBATCH lines, which know no way to write a line break.
 std::string absolute(const std::string& path) {
-  const std::string text = fs::absolute(path).lexically_normal().string();
+  std::string text = fs::absolute(path).lexically_normal().string();
   if (printable(text) != text || text.find('"') != std::string::npos)
     throw UsageError(
         fmt::format("{}: the path has characters a job script cannot hold", printable(text)));
