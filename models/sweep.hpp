@@ -49,8 +49,8 @@ struct Sweep {
 
 /// How to read a file whose columns are named otherwise or that holds more than is wanted.
 struct SweepColumns {
-  std::map<std::string, std::string> renamed;  ///< column -> "name in the file[:unit]"
-  std::map<std::string, std::string> where;    ///< column in the file -> the value to keep
+  std::map<std::string, std::string> renamed = {};  ///< column -> "name in the file[:unit]"
+  std::map<std::string, std::string> where = {};    ///< column in the file -> the value to keep
   bool keep_implausible = false;
 };
 

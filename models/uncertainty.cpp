@@ -18,7 +18,9 @@ using Eigen::VectorXd;
 
 constexpr double sigma_per_mean_error = 1.2533;  // of a Gaussian, sqrt(pi / 2)
 
-GpuSpec member_of(const GpuSpec& spec, std::size_t i) {
+}  // namespace
+
+GpuSpec ensemble_member(const GpuSpec& spec, std::size_t i) {
   if (spec.ensemble.empty()) return spec;
   const std::vector<double>& offsets = spec.ensemble[i % spec.ensemble.size()];
   const Eigen::Map<const VectorXd> all(offsets.data(), static_cast<Index>(offsets.size()));
@@ -33,8 +35,6 @@ GpuSpec member_of(const GpuSpec& spec, std::size_t i) {
   }
   return member;
 }
-
-}  // namespace
 
 RelativeErrors cell_errors(const GpuSpec& spec) {
   constexpr RelativeErrors never_fitted{0.10, 0.15};
@@ -71,7 +71,7 @@ std::vector<GpuModel> draw_models(const GpuModel& model, const Trace& trace, std
   std::normal_distribution<double> gaussian;
   std::vector<GpuModel> models;
   for (std::size_t i = 0; i < count; ++i) {
-    const GpuModel member(member_of(model.spec(), i), trace, model.power_limit_w());
+    const GpuModel member(ensemble_member(model.spec(), i), trace, model.power_limit_w());
     std::vector<KernelCoefficients> coefficients;
     for (std::size_t k = 0; k < trace.kernels.size(); ++k) {
       const auto id = id_at<KernelId>(k);

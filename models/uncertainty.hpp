@@ -19,6 +19,9 @@ struct RelativeErrors {
 /// fitted to; 10 and 15 % for a spec that was never fitted.
 [[nodiscard]] RelativeErrors cell_errors(const GpuSpec& spec);
 
+/// The spec moved by one draw of its ensemble; the spec itself if it has none.
+[[nodiscard]] GpuSpec ensemble_member(const GpuSpec& spec, std::size_t member);
+
 /// Of a kernel's cycles, bytes and core energy when they were not measured:
 /// spread of the class's kernels (derived), or 30 % (guessed).
 [[nodiscard]] double coefficient_error(const GpuSpec& spec, const Kernel& kernel,

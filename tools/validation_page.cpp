@@ -57,7 +57,7 @@ std::string scatter(const std::string& title, const std::string& unit,
     low = std::min({low, pair.measured, pair.predicted});
     high = std::max({high, pair.measured, pair.predicted});
   }
-  constexpr double size = 400.0, margin = 46.0, reserve = 1.08;
+  constexpr double size = 430.0, margin = 64.0, reserve = 1.08;
   low /= reserve;
   high *= reserve;
   const auto at = [&](double value) {
