@@ -1,17 +1,14 @@
 #include "explorer/store.hpp"
 
-#include <chrono>
-#include <ctime>
 #include <map>
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "common/embedded.hpp"
 #include "common/error.hpp"
 #include "common/hash.hpp"
 #include "common/version.hpp"
+#include "explorer/provenance.hpp"
 #include "traces/trace_json.hpp"
 
 namespace rubato {
@@ -47,19 +44,6 @@ void check_schema(const SqlConnection& connection, const std::filesystem::path& 
         {.in = {},
          .hint = "it was written by a newer version of rubato; use that version or another file"});
   }
-}
-
-std::string host_name() {
-  std::string name(256, '\0');
-  if (::gethostname(name.data(), name.size() - 1) != 0) return "unknown";
-  name.resize(name.find('\0'));
-  return name;
-}
-
-std::string now_utc() {
-  return fmt::format(
-      "{:%Y-%m-%dT%H:%M:%SZ}",
-      fmt::gmtime(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now())));
 }
 
 // Writes the parts of one run.

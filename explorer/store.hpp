@@ -43,6 +43,9 @@ class ResultStore {
   std::int64_t add(const ExplorationInput& input, const Exploration& found,
                    const RunRecord& record);
 
+  /// For writers of further tables.
+  [[nodiscard]] SqlConnection& connection() noexcept { return connection_; }
+
   /// Runs one SQL statement that reads. @throws UsageError with SQLite's message, IoError
   [[nodiscard]] QueryResult query(std::string_view sql) const;
 

@@ -1,0 +1,14 @@
+#pragma once
+// When and where a result was made.
+
+#include <string>
+
+namespace rubato {
+
+/// ISO 8601 in UTC, seconds.
+[[nodiscard]] std::string now_utc();
+
+/// "unknown" if the system does not say.
+[[nodiscard]] std::string host_name();
+
+}  // namespace rubato
