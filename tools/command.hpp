@@ -35,6 +35,7 @@ Action setup_completion(CLI::App& app);
 Action setup_explore(CLI::App& app);
 Action setup_export(CLI::App& app);
 Action setup_gpus(CLI::App& app);
+Action setup_pipeline(CLI::App& app);
 Action setup_query(CLI::App& app);
 Action setup_remeasure(CLI::App& app);
 Action setup_report(CLI::App& app);

@@ -13,6 +13,7 @@ std::span<const Command> commands() {
       Command{"transfer", "A plan found on one trace, applied to others", &setup_transfer},
       Command{"remeasure", "What a plan chosen on noisy measurements keeps when measured again",
               &setup_remeasure},
+      Command{"pipeline", "Clocks for every pass of pipeline-parallel training", &setup_pipeline},
       Command{"report", "One page with the pictures of a run", &setup_report},
       Command{"query", "Read a result database with SQL", &setup_query},
       Command{"compare", "The same questions in two runs", &setup_compare},
