@@ -6,7 +6,7 @@
 
 #include "common/error.hpp"
 #include "common/text.hpp"
-#include "explorer/run_writer.hpp"
+#include "explorer/provenance.hpp"
 #include "explorer/store.hpp"
 
 namespace rubato {

@@ -1,30 +1,13 @@
 #include "explorer/run_writer.hpp"
 
-#include <chrono>
-#include <ctime>
-
-#include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "common/hash.hpp"
 #include "common/version.hpp"
+#include "explorer/provenance.hpp"
 #include "traces/trace_json.hpp"
 
 namespace rubato {
-
-std::string host_name() {
-  std::string name(256, '\0');
-  if (::gethostname(name.data(), name.size() - 1) != 0) return "unknown";
-  name.resize(name.find('\0'));
-  return name;
-}
-
-std::string now_utc() {
-  return fmt::format(
-      "{:%Y-%m-%dT%H:%M:%SZ}",
-      fmt::gmtime(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now())));
-}
 
 std::int64_t RunWriter::write(const RunRecord& record) {
   write_setting(record);

@@ -11,13 +11,6 @@
 
 namespace rubato {
 
-/// Name of this machine, "unknown" if it has none.
-[[nodiscard]] std::string host_name();
-
-/// ISO 8601, to the second. Only a label: nothing is decided by it, so a clock that jumps does no
-/// harm.
-[[nodiscard]] std::string now_utc();
-
 /// References must outlive the writer.
 class RunWriter {
  public:

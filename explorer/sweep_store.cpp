@@ -5,6 +5,7 @@
 #include "common/hash.hpp"
 #include "common/numbers.hpp"
 #include "common/version.hpp"
+#include "explorer/provenance.hpp"
 #include "explorer/run_writer.hpp"
 #include "explorer/store.hpp"
 

@@ -37,6 +37,7 @@ Action setup_export(CLI::App& app);
 Action setup_gpus(CLI::App& app);
 Action setup_impact(CLI::App& app);
 Action setup_merge(CLI::App& app);
+Action setup_pipeline(CLI::App& app);
 Action setup_query(CLI::App& app);
 Action setup_remeasure(CLI::App& app);
 Action setup_report(CLI::App& app);

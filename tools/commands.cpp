@@ -15,6 +15,7 @@ std::span<const Command> commands() {
       Command{"transfer", "A plan found on one trace, applied to others", &setup_transfer},
       Command{"remeasure", "What a plan chosen on noisy measurements keeps when measured again",
               &setup_remeasure},
+      Command{"pipeline", "Clocks for every pass of pipeline-parallel training", &setup_pipeline},
       Command{"report", "One page with the pictures of a run or an experiment", &setup_report},
       Command{"query", "Read a result database with SQL", &setup_query},
       Command{"top", "The units of a sweep that save most", &setup_top},

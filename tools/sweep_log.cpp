@@ -9,7 +9,7 @@
 
 #include "common/error.hpp"
 #include "common/text.hpp"
-#include "explorer/run_writer.hpp"
+#include "explorer/provenance.hpp"
 #include "tools/exploration_tables.hpp"
 #include "tools/progress_line.hpp"
 
