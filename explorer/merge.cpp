@@ -1,6 +1,8 @@
 #include "explorer/merge.hpp"
 
 #include <array>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -40,6 +42,24 @@ constexpr std::array copied_tables{
     CopiedTable{"experiment_units", Rows::all},
 };
 
+// Tables beside runs and sweeps. A root is known by all its columns but the key; what hangs
+// on it comes along.
+struct RecordTable {
+  std::string_view name;
+  std::string_view key;     ///< its own row number, empty: none
+  std::string_view parent;  ///< key of the table above, empty: a root
+};
+
+constexpr std::array record_tables{
+    RecordTable{"validations", "validation_id", ""},
+    RecordTable{"validation_points", "", "validation_id"},
+    RecordTable{"pipeline_runs", "pipeline_run_id", ""},
+    RecordTable{"pipeline_options", "", "pipeline_run_id"},
+    RecordTable{"pipeline_front", "", "pipeline_run_id"},
+    RecordTable{"pipeline_plans", "pipeline_plan_id", "pipeline_run_id"},
+    RecordTable{"pipeline_passes", "", "pipeline_plan_id"},
+};
+
 constexpr const char* make_maps = R"(
 CREATE TEMP TABLE run_map (old INTEGER PRIMARY KEY, new INTEGER NOT NULL, fresh INTEGER NOT NULL);
 INSERT INTO run_map
@@ -69,12 +89,17 @@ std::int64_t count(const SqlConnection& connection, std::string_view sql) {
   return statement.next() ? std::get<std::int64_t>(statement.value(0)) : 0;
 }
 
+std::vector<std::string> columns_of(const SqlConnection& connection, std::string_view table) {
+  std::vector<std::string> names;
+  SqlStatement columns(connection, fmt::format("SELECT name FROM pragma_table_info('{}')", table));
+  while (columns.next()) names.push_back(std::get<std::string>(columns.value(0)));
+  return names;
+}
+
 // "SELECT" list of a table with ids renumbered, so that a column added later is copied too.
 std::string renumbered_columns(const SqlConnection& connection, std::string_view table, Rows rows) {
   std::string list;
-  SqlStatement columns(connection, fmt::format("SELECT name FROM pragma_table_info('{}')", table));
-  while (columns.next()) {
-    const auto name = std::get<std::string>(columns.value(0));
+  for (const std::string& name : columns_of(connection, table)) {
     if (!list.empty()) list += ", ";
     if (rows != Rows::all && name == "run_id") {
       list += "run_map.new";
@@ -114,6 +139,10 @@ class Merger {
   ~Merger() {
     try {
       target_.execute("DROP TABLE IF EXISTS temp.run_map; DROP TABLE IF EXISTS temp.plan_map");
+      for (const RecordTable& table : record_tables) {
+        if (!table.key.empty())
+          target_.execute(fmt::format("DROP TABLE IF EXISTS temp.{}_map", table.key));
+      }
       target_.execute("DETACH source");
     } catch (const Error&) {
       // The first error is the one to tell; the connection is closed after it.
@@ -131,6 +160,7 @@ class Merger {
     counts.known_runs = count(target_, "SELECT count(*) FROM run_map WHERE NOT fresh");
     const std::int64_t before = count(target_, "SELECT count(*) FROM main.units");
     for (const CopiedTable& table : copied_tables) copy(table);
+    for (const RecordTable& table : record_tables) counts.new_records += copy(table);
     counts.new_units = count(target_, "SELECT count(*) FROM main.units") - before;
     counts.known_units = count(target_, "SELECT count(*) FROM source.units") - counts.new_units;
     if (counts.new_runs > 0 || counts.new_units > 0) {
@@ -175,6 +205,42 @@ class Merger {
         "INSERT {} INTO main.{} SELECT {} FROM {}",
         table.rows == Rows::all || table.rows == Rows::of_all_runs ? "OR IGNORE" : "", table.name,
         renumbered_columns(target_, table.name, table.rows), rows_of(table.name, table.rows)));
+  }
+
+  // @return roots copied
+  std::int64_t copy(const RecordTable& table) {
+    const std::vector<std::string> columns = columns_of(target_, table.name);
+    if (!table.key.empty()) number_anew(table, columns);
+    std::string selected, joins;
+    for (const std::string& column : columns) {
+      const bool mapped = column == table.key || column == table.parent;
+      selected += selected.empty() ? "" : ", ";
+      selected += mapped ? column + "_map.new" : "t." + column;
+      if (mapped) joins += fmt::format(" JOIN {0}_map ON {0}_map.old = t.{0}", column);
+    }
+    target_.execute(fmt::format("INSERT INTO main.{0} SELECT {1} FROM source.{0} t{2}", table.name,
+                                selected, joins));
+    return table.parent.empty()
+               ? count(target_, fmt::format("SELECT count(*) FROM {}_map", table.key))
+               : 0;
+  }
+
+  void number_anew(const RecordTable& table, const std::vector<std::string>& columns) {
+    std::string wanted;
+    if (table.parent.empty()) {
+      wanted = fmt::format("NOT EXISTS (SELECT 1 FROM main.{} m WHERE true", table.name);
+      for (const std::string& column : columns) {
+        if (column != table.key) wanted += fmt::format(" AND m.{0} IS t.{0}", column);
+      }
+      wanted += ")";
+    } else {
+      wanted = fmt::format("t.{0} IN (SELECT old FROM {0}_map)", table.parent);
+    }
+    target_.execute(fmt::format(
+        "CREATE TEMP TABLE {0}_map (old INTEGER PRIMARY KEY, new INTEGER NOT NULL); "
+        "INSERT INTO {0}_map SELECT t.{0}, (SELECT coalesce(max({0}), 0) FROM main.{1}) + "
+        "row_number() OVER (ORDER BY t.{0}) FROM source.{1} t WHERE {2}",
+        table.key, table.name, wanted));
   }
 
   SqlConnection& target_;

@@ -113,6 +113,7 @@ std::int64_t RunWriter::write_plan(const PlanResult& result) {
   const std::int64_t plan_id = connection_.last_insert_id();
   if (!found) return plan_id;
   write_totals(plan_id, result.sim);
+  write_interval(plan_id, result.interval);
   write_entries(plan_id, result.plan);
   return plan_id;
 }
@@ -137,6 +138,14 @@ void RunWriter::write_totals(std::int64_t plan_id, const SimResult& sim) {
     kernel.run(plan_id, run_id_, k, totals.time_s, totals.energy_j, totals.launches,
                totals.power_limited_launches);
   }
+}
+
+void RunWriter::write_interval(std::int64_t plan_id, const SavingInterval& interval) {
+  SqlStatement(connection_,
+               "UPDATE plans SET time_change_low_pct = ?, time_change_high_pct = ?, "
+               "energy_change_low_pct = ?, energy_change_high_pct = ? WHERE plan_id = ?")
+      .run(interval.time.low_pct, interval.time.high_pct, interval.energy.low_pct,
+           interval.energy.high_pct, plan_id);
 }
 
 void RunWriter::write_entries(std::int64_t plan_id, const Plan& plan) {

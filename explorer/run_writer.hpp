@@ -40,6 +40,7 @@ class RunWriter {
   void write_cells();
   void write_baseline();
   void write_totals(std::int64_t plan_id, const SimResult& sim);
+  void write_interval(std::int64_t plan_id, const SavingInterval& interval);
   void write_entries(std::int64_t plan_id, const Plan& plan);
 
   SqlConnection& connection_;

@@ -58,6 +58,12 @@ CREATE TABLE model_errors (
   PRIMARY KEY (spec_hash, name)
 ) STRICT, WITHOUT ROWID;
 
+-- 90 % interval of a plan's change against the default clocks; NULL where it was not worked out.
+ALTER TABLE plans ADD COLUMN time_change_low_pct REAL;
+ALTER TABLE plans ADD COLUMN time_change_high_pct REAL;
+ALTER TABLE plans ADD COLUMN energy_change_low_pct REAL;
+ALTER TABLE plans ADD COLUMN energy_change_high_pct REAL;
+
 -- Where rows of other databases came from.
 CREATE TABLE merges (
   merge_id INTEGER PRIMARY KEY,

@@ -54,7 +54,10 @@ std::string embedded(std::string_view name) {
 // From an empty database (0) or an older schema to this one, inside a transaction.
 void migrate(SqlConnection& connection, std::int64_t from) {
   if (from < 1) connection.execute(embedded("schema"));
-  if (from < 2) connection.execute(embedded("schema_2"));
+  if (from < 2) {
+    for (const char* part : {"schema_2", "validation", "pipeline"})
+      connection.execute(embedded(part));
+  }
   connection.execute(embedded("views"));
   connection.execute(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}",
                                  application_id, ResultStore::schema));

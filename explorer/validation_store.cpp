@@ -1,20 +1,16 @@
 #include "explorer/validation_store.hpp"
 
-#include "common/embedded.hpp"
 #include "common/version.hpp"
 #include "explorer/provenance.hpp"
 #include "explorer/store.hpp"
 
 namespace rubato {
 
-std::span<const EmbeddedFile> embedded_validation_schema();
-
 std::int64_t store_validation(const std::filesystem::path& path, const GpuSpec& spec,
                               const Sweep& sweep, const ValidationOptions& options,
                               std::span<const ValidatedPoint> points, const std::string& command) {
   SqlConnection connection = open_result_database(path);
   SqlTransaction transaction(connection);
-  connection.execute(std::string(embedded_validation_schema().front().text));
   SqlStatement(connection, "INSERT INTO validations VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)")
       .run(now_utc(), command, program_version(), spec.name, sweep.file, name_of(options.holdout),
            options.points, options.folds);

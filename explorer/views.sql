@@ -8,6 +8,7 @@ SELECT p.plan_id, p.run_id, r.gpu, r.trace_name, r.clock_grid, p.granularity, p.
        p.slack_frac, p.tolerance_frac, p.status, p.time_s, p.energy_j,
        100.0 * (p.time_s / b.time_s - 1) AS time_change_pct,
        100.0 * (p.energy_j / b.energy_j - 1) AS energy_change_pct,
+       p.time_change_low_pct, p.time_change_high_pct, p.energy_change_low_pct, p.energy_change_high_pct,
        p.energy_j / p.time_s AS average_power_w,
        p.clock_switches, p.gap_frac, p.solve_time_s
 FROM plans p
@@ -87,6 +88,7 @@ SELECT u.unit_id, u.question_id, u.run_id, u.plan_id, u.program_version,
        b.time_s AS default_time_s, b.energy_j AS default_energy_j,
        100.0 * (p.time_s / b.time_s - 1) AS time_change_pct,
        100.0 * (p.energy_j / b.energy_j - 1) AS energy_change_pct,
+       p.time_change_low_pct, p.time_change_high_pct, p.energy_change_low_pct, p.energy_change_high_pct,
        p.clock_switches, p.gap_frac, r.gpu_calibrated, s.measured_time_frac, s.derived_time_frac,
        s.guessed_time_frac, u.wall_time_s, u.finished_utc, u.host
 FROM units u

@@ -34,11 +34,12 @@ Action setup_merge(CLI::App& app) {
                        {"new_runs", "new runs"},
                        {"known_runs", "known runs"},
                        {"new_units", "new units"},
-                       {"known_units", "known units"}});
+                       {"known_units", "known units"},
+                       {"new_records", "new validations, pipelines"}});
     for (std::size_t i = 0; i < o->sources.size() && !context.stop_requested(); ++i) {
       const MergeCounts counts = merge(target, o->target, o->sources[i]);
       table.add_row({o->sources[i], counts.new_runs, counts.known_runs, counts.new_units,
-                     counts.known_units});
+                     counts.known_units, counts.new_records});
       context.report(
           {.done = i + 1, .total = o->sources.size(), .note = o->sources[i], .left_s = {}});
     }

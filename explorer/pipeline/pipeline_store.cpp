@@ -2,14 +2,11 @@
 
 #include <optional>
 
-#include "common/embedded.hpp"
 #include "common/version.hpp"
 #include "explorer/provenance.hpp"
 #include "explorer/store.hpp"
 
 namespace rubato {
-
-std::span<const EmbeddedFile> embedded_pipeline_schema();
 
 namespace {
 
@@ -129,7 +126,6 @@ std::int64_t add_pipeline(const std::filesystem::path& database, const PipelineP
                           std::span<const PipelineResult> plans, const PipelineRecord& record) {
   SqlConnection connection = open_result_database(database);
   SqlTransaction transaction(connection);
-  connection.execute(std::string(embedded_pipeline_schema().front().text));
   const std::int64_t run_id = PipelineWriter(connection, planner, record).write(plans);
   transaction.commit();
   return run_id;

@@ -21,7 +21,7 @@ struct PipelineRecord {
 };
 
 /// Stores the pipeline, its options, its frontier, its baseline and the plans in one transaction;
-/// adds the tables if the database lacks them. @return pipeline_run_id
+/// makes the database if there is none. @return pipeline_run_id
 /// @throws IoError; nothing is stored then
 std::int64_t add_pipeline(const std::filesystem::path& database, const PipelinePlanner& planner,
                           std::span<const PipelineResult> plans, const PipelineRecord& record);

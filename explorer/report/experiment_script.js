@@ -40,7 +40,8 @@ function modelError(gpu) {
   return `${worst.value.toFixed(2)} ${worst.name.endsWith("_points") ? "points" : "%"}`;
 }
 const coverage = (u) => `${u.measured_pct.toFixed(0)} %`;
-const trust = (u) => `${coverage(u)} measured, model error ${modelError(u.gpu)}${u.gpu_calibrated ? "" : ", not calibrated"}`;
+const interval = (u) => u.energy_change_low_pct === null ? "" : `90 % interval ${percent(u.energy_change_low_pct, 1)} to ${percent(u.energy_change_high_pct, 1)}, `;
+const trust = (u) => `${interval(u)}${coverage(u)} measured, model error ${modelError(u.gpu)}${u.gpu_calibrated ? "" : ", not calibrated"}`;
 
 function table(target, columns, rows) {
   const box = d3.select(target).html("").append("table");
@@ -225,9 +226,10 @@ function drawKernels() {
 
 const unitColumns = [...(varied.includes("scenario") ? [["Scenario", "scenario", false]] : []), ["Trace", "trace_name", false],
   ...["gpu", "power_limit_w", "clock_grid", "switch_stall_us", "switch_energy_j", "seed", "program_version", "aggregation", "goal"].filter((axis) => varied.includes(axis)).map((axis) => [words(axis), axis, typeof units[0][axis] === "number"]),
-  ["One clock by", "granularity", false], ["Slack, %", "slack_pct", true], ["Time", "time_change_pct", true], ["Energy", "energy_change_pct", true],
+  ["One clock by", "granularity", false], ["Slack, %", "slack_pct", true], ["Time", "time_change_pct", true], ["Energy", "energy_change_pct", true], ["Least", "energy_change_low_pct", true], ["Most", "energy_change_high_pct", true],
   ["Coverage", "measured_pct", true], ["Model error", "gpu_error", false], ["Status", "status", false], ["Switches", "clock_switches", true], ["Proven gap", "gap_pct", true]];
-const cellText = {time_change_pct: (u) => percent(u.time_change_pct), energy_change_pct: (u) => percent(u.energy_change_pct), measured_pct: coverage,
+const cellText = {time_change_pct: (u) => percent(u.time_change_pct), energy_change_pct: (u) => percent(u.energy_change_pct),
+  energy_change_low_pct: (u) => u.energy_change_low_pct === null ? "-" : percent(u.energy_change_low_pct), energy_change_high_pct: (u) => u.energy_change_high_pct === null ? "-" : percent(u.energy_change_high_pct), measured_pct: coverage,
   gpu_error: (u) => modelError(u.gpu) + (u.gpu_calibrated ? "" : " (not calibrated)"), gap_pct: (u) => u.gap_pct === null ? "-" : `${u.gap_pct.toFixed(3)} %`};
 const textOf = (u, field) => cellText[field] ? cellText[field](u) : show(u[field]);
 let order = {field: "energy_change_pct", down: false}, everything = false;

@@ -225,8 +225,19 @@ TEST_F(Sweep, MergeNamesConflictsAndChangesNothing) {
 TEST_F(Sweep, MergeKnowsEveryTable) {
   const SweepPlan all = plan();
   run(all, file("a.db"));
+  const char* const records = R"(
+    INSERT INTO validations VALUES (7, 't', 'c', 'v', 'g', 's', 'folds', 5, 5);
+    INSERT INTO validation_points VALUES (7, 0, 'k', 'm', NULL, NULL, 1, 1, 1, 1, 0);
+    INSERT INTO pipeline_runs VALUES
+      (3, 't', 'c', 'v', 'r', 'b', 'h', 'p', '1f1b', 1, 1, 1, 0, 0, 0, 0, 1, 1, 1, 1);
+    INSERT INTO pipeline_options VALUES (3, 0, 0, 0, 'forward', 1, NULL, 1, 1);
+    INSERT INTO pipeline_front VALUES (3, 0, 1, 1, 1, 0);
+    INSERT INTO pipeline_plans VALUES (5, 3, 'baseline', 'optimal', NULL, 1, 1, 1, 0, 1, 0, 0, 0);
+    INSERT INTO pipeline_passes VALUES (5, 0, 0, 0, 0, 'forward', 0, 0, 1, 0, 1, 1, 1, 0);)";
+  open_result_database(file("a.db")).execute(records);
   SqlConnection target = open_result_database(file("b.db"));
-  merge(target, file("b.db"), file("a.db"));
+  EXPECT_EQ(merge(target, file("b.db"), file("a.db")).new_records, 2);
+  EXPECT_EQ(merge(target, file("b.db"), file("a.db")).new_records, 0);
   for (const auto& row :
        rows(file("a.db"),
             "SELECT name FROM sqlite_schema WHERE type = 'table' AND name <> 'merges'")) {

@@ -1,5 +1,4 @@
--- Pipelines, added to a result database by the first `rubato pipeline ... --db`. Energies are of
--- one pipeline with one GPU per stage; multiply by tensor_parallel and data_parallel.
+-- Pipelines, since schema 2. Energies are of one pipeline with one GPU per stage; multiply by tensor_parallel and data_parallel.
 
 -- One planned pipeline.
 CREATE TABLE IF NOT EXISTS pipeline_runs (
