@@ -25,6 +25,12 @@ std::span<const Axis> axes() {
       {AxisId::tensor_parallel, "tensor_parallel", count_from_1, 1.0, "tensor-parallel degree",
        "[1, 2]"},
       {AxisId::data_parallel, "data_parallel", count_from_1, 1.0, "data-parallel replicas", "[1]"},
+      {AxisId::pipeline_parallel, "pipeline_parallel", count_from_1, 1.0,
+       "pipeline stages; batch is that of the whole pipeline", "[1, 4]"},
+      {AxisId::microbatches, "microbatches", count_from_1, 1.0,
+       "equal parts of the batch that go through the pipeline", "[8]"},
+      {AxisId::schedule, "schedule", text, std::string("1f1b"),
+       "of pipelines: gpipe, 1f1b, early-recompute, zb-h1", R"(["1f1b"])"},
       {AxisId::power_limit_w, "power_limit_w", positive_or_spec, std::string("spec"),
        "board power limit, W; \"spec\" is the spec's own", R"(["spec", 300])"},
       {AxisId::clocks, "clocks", text, std::string("paper"),
@@ -59,11 +65,6 @@ std::span<const Axis> axes() {
       {AxisId::seed, "seed", count_from_0, 0.0,
        "recorded with the result; this version draws no random numbers", "[0]"},
   }};
-  return list;
-}
-
-std::span<const std::string_view> planned_axes() {
-  static constexpr std::array<std::string_view, 2> list{"pipeline_parallel", "microbatches"};
   return list;
 }
 

@@ -19,6 +19,9 @@ enum class AxisId : std::size_t {
   sequence,
   tensor_parallel,
   data_parallel,
+  pipeline_parallel,
+  microbatches,
+  schedule,
   power_limit_w,
   clocks,
   switch_stall_us,
@@ -32,7 +35,7 @@ enum class AxisId : std::size_t {
   power_budget_w,
   seed
 };
-inline constexpr std::size_t axis_count = 19;
+inline constexpr std::size_t axis_count = 22;
 
 /// What the values of an axis are. A word stands for "what the spec says" (power_limit_w).
 enum class AxisKind { text, count_from_0, count_from_1, non_negative, positive, positive_or_spec };
@@ -51,9 +54,6 @@ struct Axis {
 
 /// All axes in the order of AxisId.
 [[nodiscard]] std::span<const Axis> axes();
-
-/// Keys that a later version will know, and a reader should name as such.
-[[nodiscard]] std::span<const std::string_view> planned_axes();
 
 /// One value for each axis.
 struct Point {

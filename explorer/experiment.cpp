@@ -30,8 +30,6 @@ const Axis& axis_named(const JsonNode& table, const std::string& key) {
   for (const Axis& axis : axes()) {
     if (axis.key == key) return axis;
   }
-  if (std::ranges::find(planned_axes(), key) != planned_axes().end())
-    table.fail(fmt::format("axis '{}' is not supported by this version", key));
   table.fail(fmt::format("unknown key '{}'{}", printable(key), did_you_mean(key, axis_keys())));
 }
 
@@ -104,7 +102,8 @@ AxisValues read_axes(const JsonNode& table) {
 
 bool applies_to_models_only(AxisId id) {
   return id == AxisId::model || id == AxisId::batch || id == AxisId::sequence ||
-         id == AxisId::tensor_parallel || id == AxisId::data_parallel;
+         id == AxisId::tensor_parallel || id == AxisId::data_parallel ||
+         id == AxisId::pipeline_parallel || id == AxisId::microbatches || id == AxisId::schedule;
 }
 
 bool has(const AxisValues& values, AxisId id) {

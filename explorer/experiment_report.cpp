@@ -14,7 +14,8 @@ constexpr int max_heat_map_settings = 40;
 Json units_json(const ResultStore& store, const std::string& id) {
   return rows_as_table(store.query(
       "SELECT scenario, run_id, plan_id, gpu, trace_name, model, batch, sequence, tensor_parallel, "
-      "data_parallel, power_limit_w, clock_grid, switch_stall_us, switch_energy_j, seed, "
+      "data_parallel, pipeline_parallel, microbatches, schedule, power_limit_w, clock_grid, "
+      "switch_stall_us, switch_energy_j, seed, "
       "granularity, "
       "aggregation, goal, slack_pct, tolerance_pct, program_version, status, time_s, energy_j, "
       "time_change_pct, energy_change_pct, energy_change_low_pct, energy_change_high_pct, "

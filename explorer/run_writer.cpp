@@ -94,7 +94,7 @@ std::int64_t RunWriter::write_plan(const PlanResult& result) {
   const Question& question = result.question;
   const auto* waste = std::get_if<LeastWaste>(&question.goal);
   const auto* time = std::get_if<LeastTime>(&question.goal);
-  const bool found = !result.plan.clock_of_site.empty();
+  const bool found = result.found();
   const auto if_found = [&](double value) { return found ? std::optional(value) : std::nullopt; };
   SqlStatement(
       connection_,
@@ -113,7 +113,7 @@ std::int64_t RunWriter::write_plan(const PlanResult& result) {
   const std::int64_t plan_id = connection_.last_insert_id();
   if (!found) return plan_id;
   write_totals(plan_id, result.sim);
-  write_interval(plan_id, result.interval);
+  if (result.interval) write_interval(plan_id, *result.interval);
   write_entries(plan_id, result.plan);
   return plan_id;
 }
@@ -151,7 +151,7 @@ void RunWriter::write_interval(std::int64_t plan_id, const SavingInterval& inter
 void RunWriter::write_entries(std::int64_t plan_id, const Plan& plan) {
   SqlStatement insert(connection_, "INSERT INTO plan_entries VALUES (?, ?, ?, ?, ?, ?, ?)");
   const std::vector<Site> launches = sites(input_.trace);
-  for (std::size_t i = 0; i < launches.size(); ++i) {
+  for (std::size_t i = 0; i < plan.clock_of_site.size(); ++i) {
     const Segment& segment = input_.trace.segments[launches[i].segment];
     insert.run(plan_id, i, segment.name, segment.repeat, run_id_, index(launches[i].kernel),
                index(plan.clock_of_site[i]));

@@ -19,6 +19,9 @@ CREATE TABLE settings (
   sequence INTEGER,
   tensor_parallel INTEGER,
   data_parallel INTEGER,
+  pipeline_parallel INTEGER,              -- stages
+  microbatches INTEGER,
+  schedule TEXT,                          -- of pipelines
   seed INTEGER NOT NULL,
   measured_time_frac REAL NOT NULL,       -- of default time, in kernels whose coefficients were
   derived_time_frac REAL NOT NULL,        -- measured, derived from their work, or guessed

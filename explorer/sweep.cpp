@@ -73,7 +73,9 @@ class Sweeper {
     std::optional<Exploration> found;
     std::string error;
     try {
-      found = explore(input);  // without the context: what is begun is finished
+      // Without the context: what is begun is finished.
+      const auto& pipeline = plan_.settings[unit.setting].pipeline;
+      found = pipeline ? explore_pipeline(input, *pipeline) : explore(input);
     } catch (const Error& problem) {
       error = problem.what();
     }
@@ -147,6 +149,7 @@ std::string unit_label(const SweepPlan& plan, const Unit& unit) {
       fmt::format("{} on {}, {} W, {}, {}, {}", setting.trace->name, setting.spec->name,
                   format_number(setting.power_limit_w), name_of(question.granularity),
                   name_of(question.aggregation), name_of(question.goal));
+  if (setting.pipeline) text += fmt::format(", {} stages", setting.pipeline->stages);
   if (const auto* waste = std::get_if<LeastWaste>(&question.goal); waste && waste->slack_frac > 0.0)
     text += fmt::format(" +{} %", format_number(100.0 * waste->slack_frac));
   return printable(text);

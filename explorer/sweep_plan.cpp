@@ -31,6 +31,7 @@ constexpr double store_s_per_cell = 3e-6;
 constexpr double evaluate_s_per_cell = 0.5e-6;
 constexpr double kernel_solve_s_per_cell = 2.5e-6;
 constexpr double coarse_solve_s_per_cell = 0.5e-6;
+constexpr double pipeline_s_per_pass = 5e-4;
 constexpr double automatic_s_per_site_and_clock_pair = 1.2e-6;
 
 std::string dump(const Json& json) {
@@ -159,16 +160,34 @@ class Planner {
   const Hashed<Trace>& work(const Point& point) {
     const bool fixed = std::holds_alternative<std::string>(point[AxisId::trace]);
     std::string key = fixed ? "trace" : "model";
-    for (const AxisId id : {AxisId::trace, AxisId::model, AxisId::batch, AxisId::sequence,
-                            AxisId::tensor_parallel, AxisId::data_parallel})
+    for (const AxisId id :
+         {AxisId::trace, AxisId::model, AxisId::batch, AxisId::sequence, AxisId::tensor_parallel,
+          AxisId::data_parallel, AxisId::pipeline_parallel, AxisId::microbatches})
       key += '\n' + shown(point[id]);
     auto& kept = traces_[key];
     if (!kept.value) {
       kept.value = std::make_shared<Trace>(fixed ? load_trace(located(point.text(AxisId::trace)))
-                                                 : generate_gpt_trace(gpt_shape(point)));
+                                                 : generated(point));
       kept.hash = content_hash(to_json(*kept.value));
     }
     return kept;
+  }
+
+  static Trace generated(const Point& point) {
+    const std::optional<PipelineSplit> pipeline = pipeline_split(point);
+    return pipeline ? microbatch_trace(*pipeline) : generate_gpt_trace(gpt_shape(point));
+  }
+
+  // One stage with several microbatches accumulates gradients.
+  static std::optional<PipelineSplit> pipeline_split(const Point& point) {
+    if (std::holds_alternative<std::monostate>(point[AxisId::model])) return std::nullopt;
+    const auto stages = static_cast<std::uint32_t>(point.count(AxisId::pipeline_parallel)),
+               microbatches = static_cast<std::uint32_t>(point.count(AxisId::microbatches));
+    if (stages == 1 && microbatches == 1) return std::nullopt;
+    const ScheduleKind schedule = schedule_from_name(point.text(AxisId::schedule));
+    if (schedule == ScheduleKind::interleaved)
+      throw UsageError("schedule 'interleaved' needs chunks; only 'rubato pipeline' has them");
+    return PipelineSplit{gpt_shape(point), stages, microbatches, schedule};
   }
 
   static GptShape gpt_shape(const Point& point) {
@@ -182,15 +201,17 @@ class Planner {
 
   static std::optional<WorkShape> work_shape(const Point& point) {
     if (std::holds_alternative<std::monostate>(point[AxisId::model])) return std::nullopt;
-    return WorkShape{point.text(AxisId::model), point.count(AxisId::batch),
-                     point.count(AxisId::sequence), point.count(AxisId::tensor_parallel),
-                     point.count(AxisId::data_parallel)};
+    return WorkShape{point.text(AxisId::model),          point.count(AxisId::batch),
+                     point.count(AxisId::sequence),      point.count(AxisId::tensor_parallel),
+                     point.count(AxisId::data_parallel), point.count(AxisId::pipeline_parallel),
+                     point.count(AxisId::microbatches)};
   }
 
   void add(const ExperimentPoint& asked) {
     const Point& point = asked.point;
     const Question question = question_of(point);
     const std::size_t setting = setting_of(point);
+    if (plan_.settings[setting].pipeline) check_pipeline_question(question);
     Json json = Json::parse(plan_.settings[setting].options_json);
     json["question"] = question_json(question);
     Unit unit{.id = {},
@@ -225,15 +246,25 @@ class Planner {
                         point.number(AxisId::switch_energy_j)},
         .seed = point.count(AxisId::seed),
         .shape = work_shape(point),
+        .pipeline = pipeline_split(point),
         .options_json = {},
         .estimated_store_s = 0.0};
-    setting.options_json = dump({{"trace_hash", trace.hash},
-                                 {"spec_hash", gpu.hash},
-                                 {"power_limit_w", setting.power_limit_w},
-                                 {"clocks", setting.clocks},
-                                 {"switch_stall_s", setting.switch_cost.stall_s},
-                                 {"switch_energy_j", setting.switch_cost.energy_j},
-                                 {"seed", setting.seed}});
+    Json options{{"trace_hash", trace.hash},
+                 {"spec_hash", gpu.hash},
+                 {"power_limit_w", setting.power_limit_w},
+                 {"clocks", setting.clocks},
+                 {"switch_stall_s", setting.switch_cost.stall_s},
+                 {"switch_energy_j", setting.switch_cost.energy_j},
+                 {"seed", setting.seed}};
+    if (setting.pipeline) {
+      options["pipeline_parallel"] = setting.pipeline->stages;
+      options["microbatches"] = setting.pipeline->microbatches;
+      options["schedule"] = name_of(setting.pipeline->schedule);
+      (void)make_schedule({.kind = setting.pipeline->schedule,
+                           .stages = setting.pipeline->stages,
+                           .microbatches = setting.pipeline->microbatches});
+    }
+    setting.options_json = dump(options);
     setting.id = content_hash(setting.options_json + program_text());
     const auto found = setting_by_id_.find(setting.id);
     if (found != setting_by_id_.end()) return found->second;
@@ -256,6 +287,10 @@ class Planner {
     const Setting& setting = plan_.settings[index];
     const double clocks = static_cast<double>(clocks_of(setting));
     const double cells = static_cast<double>(setting.trace->kernels.size()) * clocks;
+    if (const auto& pipeline = setting.pipeline) {
+      return cells * evaluate_s_per_cell * pipeline->stages +
+             static_cast<double>(pipeline->stages) * pipeline->microbatches * pipeline_s_per_pass;
+    }
     switch (question.granularity) {
       case Granularity::kernel: return cells * (evaluate_s_per_cell + kernel_solve_s_per_cell);
       case Granularity::automatic:

@@ -12,25 +12,28 @@
 
 #include "explorer/experiment.hpp"
 #include "explorer/exploration.hpp"
+#include "explorer/pipeline/pipeline_exploration.hpp"
 
 namespace rubato {
 
 /// Shape of a generated trace; nothing for a fixed one.
 struct WorkShape {
   std::string model;
-  std::uint64_t batch = 0, sequence = 0, tensor_parallel = 0, data_parallel = 0;
+  std::uint64_t batch = 0, sequence = 0, tensor_parallel = 0, data_parallel = 0,
+                pipeline_parallel = 0, microbatches = 0;
 };
 
 /// A trace on a GPU with clocks to choose from. Units of one setting share its profile.
 struct Setting {
   std::string id;  ///< hash of trace, spec, power limit, clocks, switch cost, seed and program
-  std::shared_ptr<const Trace> trace;
+  std::shared_ptr<const Trace> trace;  ///< of one microbatch where there is a pipeline
   std::shared_ptr<const GpuSpec> spec;
   double power_limit_w = 0.0;
   std::string clocks;
   SwitchCost switch_cost;
   std::uint64_t seed = 0;
   std::optional<WorkShape> shape;
+  std::optional<PipelineSplit> pipeline;
   std::string options_json;        ///< every option as text, for the store
   double estimated_store_s = 0.0;  ///< time to store its profile once
 };

@@ -92,17 +92,23 @@ std::int64_t SweepStore::run_of(const SweepPlan& plan, const Unit& unit,
   if (find.first(setting.id)) return std::get<std::int64_t>(find.value(0));
   RunWriter writer(connection_, input, found);
   const std::int64_t run_id = writer.write_setting({command, setting.options_json});
-  SqlValue model, batch, sequence, tensor_parallel, data_parallel;
+  SqlValue model, batch, sequence, tensor_parallel, data_parallel, pipeline_parallel, microbatches,
+      schedule;
   if (const auto& shape = setting.shape) {
     model = shape->model;
     batch = count_value(shape->batch);
     sequence = count_value(shape->sequence);
     tensor_parallel = count_value(shape->tensor_parallel);
     data_parallel = count_value(shape->data_parallel);
+    pipeline_parallel = count_value(shape->pipeline_parallel);
+    microbatches = count_value(shape->microbatches);
   }
-  SqlStatement(connection_, "INSERT INTO settings VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+  if (setting.pipeline) schedule = std::string(name_of(setting.pipeline->schedule));
+  SqlStatement(connection_,
+               "INSERT INTO settings VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
       .run(setting.id, run_id, model, batch, sequence, tensor_parallel, data_parallel,
-           count_value(setting.seed), share_of_default_time(found, CoefficientSource::measured),
+           pipeline_parallel, microbatches, schedule, count_value(setting.seed),
+           share_of_default_time(found, CoefficientSource::measured),
            share_of_default_time(found, CoefficientSource::derived),
            share_of_default_time(found, CoefficientSource::guessed), profile_hash(found));
   SqlStatement error(connection_,

@@ -82,6 +82,7 @@ DROP VIEW IF EXISTS v_units;
 CREATE VIEW v_units AS
 SELECT u.unit_id, u.question_id, u.run_id, u.plan_id, u.program_version,
        r.gpu, r.trace_name, s.model, s.batch, s.sequence, s.tensor_parallel, s.data_parallel,
+       s.pipeline_parallel, s.microbatches, s.schedule,
        r.power_limit_w, r.clock_grid, 1e6 * r.switch_stall_s AS switch_stall_us, r.switch_energy_j,
        s.seed, p.granularity, p.aggregation, p.goal, 100.0 * p.slack_frac AS slack_pct,
        100.0 * p.tolerance_frac AS tolerance_pct, p.status, p.time_s, p.energy_j,
@@ -164,6 +165,21 @@ SELECT experiment_id, 'data_parallel' AS axis, CAST(data_parallel AS TEXT) AS va
        avg(energy_change_pct) AS mean_energy_change_pct, min(energy_change_pct) AS best_energy_change_pct,
        max(energy_change_pct) AS worst_energy_change_pct, avg(time_change_pct) AS mean_time_change_pct
 FROM v_experiment_units WHERE data_parallel IS NOT NULL AND scenario = '' GROUP BY experiment_id, data_parallel
+UNION ALL
+SELECT experiment_id, 'pipeline_parallel' AS axis, CAST(pipeline_parallel AS TEXT) AS value, count(*) AS units,
+       avg(energy_change_pct) AS mean_energy_change_pct, min(energy_change_pct) AS best_energy_change_pct,
+       max(energy_change_pct) AS worst_energy_change_pct, avg(time_change_pct) AS mean_time_change_pct
+FROM v_experiment_units WHERE pipeline_parallel IS NOT NULL AND scenario = '' GROUP BY experiment_id, pipeline_parallel
+UNION ALL
+SELECT experiment_id, 'microbatches' AS axis, CAST(microbatches AS TEXT) AS value, count(*) AS units,
+       avg(energy_change_pct) AS mean_energy_change_pct, min(energy_change_pct) AS best_energy_change_pct,
+       max(energy_change_pct) AS worst_energy_change_pct, avg(time_change_pct) AS mean_time_change_pct
+FROM v_experiment_units WHERE microbatches IS NOT NULL AND scenario = '' GROUP BY experiment_id, microbatches
+UNION ALL
+SELECT experiment_id, 'schedule' AS axis, CAST(schedule AS TEXT) AS value, count(*) AS units,
+       avg(energy_change_pct) AS mean_energy_change_pct, min(energy_change_pct) AS best_energy_change_pct,
+       max(energy_change_pct) AS worst_energy_change_pct, avg(time_change_pct) AS mean_time_change_pct
+FROM v_experiment_units WHERE schedule IS NOT NULL AND scenario = '' GROUP BY experiment_id, schedule
 UNION ALL
 SELECT experiment_id, 'power_limit_w' AS axis, CAST(power_limit_w AS TEXT) AS value, count(*) AS units,
        avg(energy_change_pct) AS mean_energy_change_pct, min(energy_change_pct) AS best_energy_change_pct,

@@ -69,8 +69,8 @@ std::int64_t best_of_latest_run(const ResultStore& store) {
 IterationWork work_of(const ResultStore& store, const ImpactInputs& inputs, std::int64_t run_id,
                       const std::string& file) {
   const QueryResult shape = store.query(
-      "SELECT batch * sequence, tensor_parallel FROM settings WHERE run_id = ? AND batch IS NOT "
-      "NULL",
+      "SELECT batch * sequence, tensor_parallel * pipeline_parallel FROM settings "
+      "WHERE run_id = ? AND batch IS NOT NULL",
       {run_id});
   const bool said = inputs.tokens_per_iteration || inputs.gpus_per_replica;
   if (!shape.rows.empty()) {

@@ -50,16 +50,6 @@ ModelProfile modelled(const PipelineInput& input, std::uint32_t stages, double b
   return model_profile(model);
 }
 
-// A modelled backward pass does not recompute its forward pass.
-void add_recompute(PipelineProfile& profile) {
-  const std::vector<PassType> passes = profile.passes;
-  for (PassType pass : passes) {
-    if (pass.kind != PassKind::forward) continue;
-    pass.kind = PassKind::recompute;
-    profile.passes.push_back(std::move(pass));
-  }
-}
-
 PipelineSchedule schedule_of(const PipelineInput& input,
                              const std::optional<PipelineProfile>& profile) {
   if (!input.ops.empty()) return read_schedule(input.ops, input.edges);

@@ -184,6 +184,15 @@ ModelProfile model_profile(const StageModelInput& input) {
   return model;
 }
 
+void add_recompute(PipelineProfile& profile) {
+  const std::vector<PassType> passes = profile.passes;
+  for (PassType pass : passes) {
+    if (pass.kind != PassKind::forward) continue;
+    pass.kind = PassKind::recompute;
+    profile.passes.push_back(std::move(pass));
+  }
+}
+
 double model_idle_power_w(const GpuSpec& spec, const std::string& grid) {
   const ClockGrid clocks = make_clock_grid(spec, grid);
   return GpuModel(spec, Trace{}).idle_power_w(clocks[clocks.default_clock()]);

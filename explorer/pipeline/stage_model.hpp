@@ -48,6 +48,10 @@ struct ModelProfile {
 /// @throws UsageError if there are more stages than layers, and what GpuModel throws
 [[nodiscard]] ModelProfile model_profile(const StageModelInput& input);
 
+/// Adds recomputing the forward pass as a pass of its own: a modelled backward pass does not
+/// hold it.
+void add_recompute(PipelineProfile& profile);
+
 /// Power of a GPU of the spec that does nothing, default clocks, W.
 [[nodiscard]] double model_idle_power_w(const GpuSpec& spec, const std::string& grid);
 

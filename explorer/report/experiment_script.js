@@ -14,7 +14,7 @@ const asked = objects(data.units);
 const units = [...d3.group(asked, (u) => u.plan_id).values()].map((same) => ({...same[0],
   scenario: [...new Set(same.map((u) => u.scenario))].filter((name) => name !== "").join(", ")}));
 const solved = units.filter((u) => u.energy_j !== null);
-const axes = ["gpu", "trace_name", "model", "batch", "sequence", "tensor_parallel", "data_parallel", "power_limit_w", "clock_grid",
+const axes = ["gpu", "trace_name", "model", "batch", "sequence", "tensor_parallel", "data_parallel", "pipeline_parallel", "microbatches", "schedule", "power_limit_w", "clock_grid",
   "switch_stall_us", "switch_energy_j", "seed", "granularity", "aggregation", "goal", "slack_pct", "tolerance_pct", "scenario", "program_version"];
 const byValue = (a, b) => typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b));
 const valuesOf = (axis, rows = units) => [...new Set(rows.map((u) => u[axis]))].sort(byValue);

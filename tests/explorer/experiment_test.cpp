@@ -85,8 +85,7 @@ TEST(Experiment, SaysWhereAFileIsWrong) {
   expect_rejected(base + "[axes]\nbatch = {from = 1, to = 2, step = 0.5}\n", "the range holds 1.5");
   expect_rejected(base + "[axes]\nslack_pct = nan\n", "expected a number >= 0");
   expect_rejected(base + "[axes]\npower_limit_w = 'low'\n", "expected a number > 0 or \"spec\"");
-  expect_rejected(base + "[axes]\npipeline_parallel = 2\n",
-                  "axis 'pipeline_parallel' is not supported by this version");
+  expect_rejected(base + "[axes]\npipeline_parallel = 0\n", "expected a whole number >= 1");
   expect_rejected(base + "[axes]\nslack_pct = 1979-05-27\n", "found a date or time");
   expect_rejected(base + "[axes]\nbatch = 4\n[drop]\nbatch = 4\n",
                   "write [[drop]] with two brackets");

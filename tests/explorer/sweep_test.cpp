@@ -1,5 +1,7 @@
 #include "explorer/sweep.hpp"
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <filesystem>
 #include <numeric>
@@ -12,6 +14,8 @@
 #include "common/error.hpp"
 #include "common/file.hpp"
 #include "explorer/merge.hpp"
+#include "explorer/pipeline/planner.hpp"
+#include "explorer/pipeline/stage_model.hpp"
 #include "explorer/store.hpp"
 #include "tests/expect_error.hpp"
 
@@ -93,6 +97,45 @@ TEST_F(Sweep, StoresEveryUnitOnceAndResumes) {
                    "SELECT count(*) FROM v_experiments WHERE finished_units = planned_units"),
             2);
   EXPECT_EQ(number(file("a.db"), "SELECT count(*) FROM experiment_units"), 8 + 16);
+}
+
+TEST_F(Sweep, PipelinesStandBesideSingleGpus) {
+  const SweepPlan all = plan("pipeline_parallel = [1, 2]\nmicrobatches = [1, 4]\n");
+  EXPECT_EQ(run(all, file("a.db"), 2).finished, 32U);
+  const auto unit = std::ranges::find_if(all.units, [&](const Unit& u) {
+    const auto& split = all.settings[u.setting].pipeline;
+    return split && split->stages == 2 && split->microbatches == 4 && split->shape.batch == 8 &&
+           u.question.granularity == Granularity::pass;
+  });
+  ASSERT_NE(unit, all.units.end());
+  // By hand: the stages' profile, the schedule, a plan no slower than the default clocks.
+  const Setting& setting = all.settings[unit->setting];
+  GptShape shape = setting.pipeline->shape;
+  shape.batch = 2;
+  const double idle_w = model_idle_power_w(*setting.spec, setting.clocks);
+  const PipelineWork work = pipeline_work(
+      make_schedule({.kind = ScheduleKind::one_f_one_b, .stages = 2, .microbatches = 4}),
+      model_profile({shape, *setting.spec, setting.clocks, 2, PassClocks::per_pass, idle_w})
+          .profile,
+      idle_w);
+  const PipelinePlanner planner(work);
+  const auto& waste = std::get<LeastWaste>(unit->question.goal);
+  const std::array deadline{planner.baseline().time_s * (1.0 + waste.slack_frac)};
+  const PipelineRun by_hand = planner.plan(deadline).front().run;
+  const auto stored = rows(file("a.db"),
+                           "SELECT time_s, energy_j, default_energy_j, tensor_parallel "
+                           "FROM v_units WHERE unit_id = '" +
+                               unit->id + "'")
+                          .at(0);
+  EXPECT_DOUBLE_EQ(std::get<double>(stored[0]), by_hand.time_s);
+  EXPECT_DOUBLE_EQ(std::get<double>(stored[1]), by_hand.energy_j / 2);
+  EXPECT_DOUBLE_EQ(std::get<double>(stored[2]), planner.baseline().energy_j / 2);
+  EXPECT_EQ(run(plan("pipeline_parallel = [1, 2]\nmicrobatches = [1, 4]\n"), file("a.db")).finished,
+            0U);
+  expect_error<DataError>([&] { (void)plan("microbatches = 3\n"); },
+                          "a batch of 4 cannot be cut into 3 equal microbatches");
+  expect_error<DataError>([&] { (void)plan("microbatches = 2\ngoal = 'edp'\n"); },
+                          "pipelines are planned for goal 'waste'");
 }
 
 TEST_F(Sweep, HasTheSameBitsForAnyNumberOfThreadsAndAnyOrder) {
