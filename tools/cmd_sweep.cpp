@@ -1,6 +1,7 @@
 // rubato sweep: experiments from a file.
 
 #include <memory>
+#include <set>
 #include <thread>
 
 #include <fmt/format.h>
@@ -10,6 +11,7 @@
 #include "common/text.hpp"
 #include "explorer/sweep.hpp"
 #include "tools/cmd_sweep.hpp"
+#include "tools/gpu_option.hpp"
 #include "tools/output.hpp"
 #include "tools/progress_line.hpp"
 #include "tools/sweep_log.hpp"
@@ -41,6 +43,10 @@ struct Work {
 
 Work work_of(const RunOptions& o, SweepStore* store) {
   Work work{.plan = plan_sweep(read_experiment(o.file)), .mine = {}, .left = {}, .finished = {}};
+  std::set<const GpuSpec*> specs;
+  for (const Setting& setting : work.plan.settings) {
+    if (specs.insert(setting.spec.get()).second) say_if_not_calibrated(*setting.spec);
+  }
   const Shard shard = parse_shard(o.shard);
   work.mine = units_of(work.plan, shard);
   work.finished.assign(work.plan.units.size(), false);

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include "common/error.hpp"
+#include "tools/gpu_option.hpp"
 
 namespace rubato {
 
@@ -120,7 +121,7 @@ LoadedPipeline load_pipeline(const PipelineInput& input) {
   double blocked_power_w = input.blocked_power_w.value_or(0.0);
   std::vector<KernelClocks> kernel_clocks;
   if (!profile) {
-    const GpuSpec spec = load_gpu_spec(input.gpu);
+    const GpuSpec spec = load_gpu(input.gpu);
     blocked_power_w = input.blocked_power_w.value_or(model_idle_power_w(spec, input.clocks));
     const std::uint32_t stages = schedule.shape.stages * schedule.shape.chunks;
     ModelProfile model = modelled(input, stages, blocked_power_w, spec);
