@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <tuple>
 
 #include <tbb/parallel_for.h>
@@ -237,12 +238,14 @@ class GapSearch {
     // Above what is already excluded, the gap grows from tiny to all there is.
     constexpr double growth = 3.0, jump = 4.0;
     std::uint64_t last_states = 0;
+    std::optional<CoreSearch> search;
     double width = first_gap(core, excess_);
     while (!proven_) {
       const double gap = excluded_ + jump * width >= excess_ ? excess_ : excluded_ + width;
       constexpr std::uint64_t cheap = 4096;
       const double item_gap = last_states < cheap ? excess_ : gap;
-      const CoreAnswer answer = search_core(core, question(gap, item_gap, max_states), context);
+      if (!search || search->item_gap() != item_gap) search.emplace(core, item_gap);
+      const CoreAnswer answer = search->run(question(gap, max_states), context);
       last_states = answer.states;
       states_ += answer.states;
       if (answer.found && answer.excess < excess_) {
@@ -264,14 +267,13 @@ class GapSearch {
   [[nodiscard]] double excluded() const { return excluded_; }
 
  private:
-  [[nodiscard]] CoreQuestion question(double gap, double item_gap, std::uint64_t max_states) const {
+  [[nodiscard]] CoreQuestion question(double gap, std::uint64_t max_states) const {
     // Room and decisive sum are each rounded once, by half an ulp of the budget.
     const double margin = std::numeric_limits<double>::epsilon() * std::abs(p_.budget);
     return {.price = r_.price,
             .room = r_.room,
             .room_margin = margin,
             .gap = gap,
-            .item_gap = item_gap,
             .fits = [this](std::span<const CoreMove> m) { return fits(p_, moved(r_.base, m)); },
             .max_states = max_states - std::min(max_states, states_)};
   }

@@ -21,7 +21,7 @@ struct MckpProblem {
 };
 
 /// `proven`: no choice within the budget costs less, up to the last digits of the
-/// two sums (search_core says how many); else `lower_bound` says how far from the
+/// two sums (CoreSearch says how many); else `lower_bound` says how far from the
 /// optimum the choice can be at most.
 struct MckpResult {
   bool feasible = false;

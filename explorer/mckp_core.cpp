@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-#include "explorer/pareto.hpp"
+#include "explorer/mckp_relaxation.hpp"
 
 namespace rubato {
 
@@ -25,18 +25,7 @@ std::int64_t as_integer(double x, int exponent) {
   return std::llround(std::clamp(std::ldexp(x, exponent), -largest_integer, largest_integer));
 }
 
-struct IntegerItem {
-  std::int64_t weight = 0;
-  std::int64_t cost = 0;
-  std::uint32_t item = 0;
-};
-
-struct IntegerRow {
-  std::uint32_t row = 0;
-  std::vector<IntegerItem> items;  ///< without the base
-};
-
-// The core up to a gap, in integers, and the largest sums of changes.
+// The core up to a gap, in integers: widest rows first.
 struct IntegerCore {
   std::vector<IntegerRow> rows;
   int weight_exponent = 0;
@@ -48,15 +37,6 @@ int exponent_for(double largest_sum) {
   int exponent = 0;
   (void)std::frexp(largest_sum, &exponent);
   return integer_bits - exponent;
-}
-
-std::int64_t spread(const IntegerRow& row) {
-  std::int64_t least = 0, most = 0;
-  for (const IntegerItem& item : row.items) {
-    least = std::min(least, item.weight);
-    most = std::max(most, item.weight);
-  }
-  return most - least;
 }
 
 IntegerCore integer_core(const Core& core, double gap) {
@@ -87,93 +67,9 @@ IntegerCore integer_core(const Core& core, double gap) {
     }
   }
   std::ranges::sort(result.rows, {},
-                    [](const IntegerRow& row) { return std::pair(-spread(row), row.row); });
+                    [](const IntegerRow& row) { return std::pair(-row.spread(), row.row); });
   return result;
 }
-
-// Least cost change some rows together can reach, as a function of the weight change
-// allowed: their linear relaxation, as the vertices of a falling convex curve.
-struct Vertex {
-  double weight = 0.0;
-  double cost = 0.0;
-};
-using Relaxation = std::vector<Vertex>;
-
-// Relaxations of growing sets of rows. Beyond a number of levels the sets grow by
-// several rows at a time, and a level uses the next larger set: a weaker bound.
-class Relaxations {
- public:
-  template <class RowAt>
-  Relaxations(std::size_t rows, RowAt row_at)
-      : stride_((rows + most_levels - 1) / most_levels), start_{} {
-    stride_ = std::max<std::size_t>(stride_, 1);
-    levels_.push_back({start_});
-    for (std::size_t r = 0; r < rows; ++r) {
-      add(row_at(r));
-      if ((r + 1) % stride_ == 0 || r + 1 == rows) levels_.push_back(curve());
-    }
-  }
-
-  /// Of the first `rows` rows, and perhaps some more.
-  [[nodiscard]] const Relaxation& of_first(std::size_t rows) const {
-    return levels_[(rows + stride_ - 1) / stride_];
-  }
-
- private:
-  static constexpr std::size_t most_levels = 128;
-
-  void add(const IntegerRow& row) {
-    std::vector<double> weight{0.0}, cost{0.0};
-    for (const IntegerItem& item : row.items) {
-      weight.push_back(static_cast<double>(item.weight));
-      cost.push_back(static_cast<double>(item.cost));
-    }
-    const std::vector<std::size_t> hull = lower_hull(weight, cost);
-    start_.weight += weight[hull.front()];
-    start_.cost += cost[hull.front()];
-    const auto old = static_cast<std::ptrdiff_t>(steps_.size());
-    for (std::size_t h = 1; h < hull.size(); ++h) {
-      steps_.push_back({weight[hull[h]] - weight[hull[h - 1]], cost[hull[h]] - cost[hull[h - 1]]});
-    }
-    std::inplace_merge(
-        steps_.begin(), steps_.begin() + old, steps_.end(),
-        [](const Vertex& a, const Vertex& b) { return a.cost * b.weight < b.cost * a.weight; });
-  }
-
-  [[nodiscard]] Relaxation curve() const {
-    Relaxation curve{start_};
-    curve.reserve(steps_.size() + 1);
-    for (const Vertex& step : steps_)
-      curve.push_back({curve.back().weight + step.weight, curve.back().cost + step.cost});
-    return curve;
-  }
-
-  std::size_t stride_;
-  Vertex start_;
-  std::vector<Vertex> steps_;  ///< by falling saving
-  std::vector<Relaxation> levels_;
-};
-
-// Evaluates a relaxation at falling weights in constant time each.
-class RelaxationCursor {
- public:
-  explicit RelaxationCursor(const Relaxation& relaxation)
-      : points_(relaxation), at_(points_.size() - 1) {}
-
-  [[nodiscard]] double least_cost(double weight) {
-    while (at_ > 0 && points_[at_].weight > weight) --at_;
-    const auto& left = points_[at_];
-    if (left.weight > weight) return std::numeric_limits<double>::infinity();
-    if (at_ + 1 == points_.size()) return left.cost;
-    const auto& right = points_[at_ + 1];
-    return left.cost +
-           (weight - left.weight) / (right.weight - left.weight) * (right.cost - left.cost);
-  }
-
- private:
-  const Relaxation& points_;
-  std::size_t at_;
-};
 
 // A partial choice of one half.
 struct State {
@@ -343,46 +239,57 @@ class Pairing {
 
 }  // namespace
 
-CoreAnswer search_core(const Core& core, const CoreQuestion& question, const RunContext& context) {
-  CoreAnswer answer;
-  const IntegerCore numbers = integer_core(core, question.item_gap);
-  const std::size_t rows = numbers.rows.size();
-  const double margin_units =
-      std::ldexp(question.room_margin, numbers.weight_exponent) + static_cast<double>(rows);
+struct CoreSearch::Numbers {
+  IntegerCore core;
+  RowHulls hulls;
+};
+
+CoreSearch::CoreSearch(const Core& core, double item_gap) : item_gap_(item_gap) {
+  IntegerCore numbers = integer_core(core, item_gap);
+  RowHulls hulls(numbers.rows);
+  numbers_ = std::make_unique<const Numbers>(Numbers{std::move(numbers), std::move(hulls)});
+}
+
+CoreSearch::~CoreSearch() = default;
+
+CoreAnswer CoreSearch::run(const CoreQuestion& question, const RunContext& context) const {
+  const IntegerCore& core = numbers_->core;
+  const std::size_t rows = core.rows.size();
+  const double margin =
+      std::ldexp(question.room_margin, core.weight_exponent) + static_cast<double>(rows);
   const Limits limits{
-      .room = std::min(std::ldexp(question.room, numbers.weight_exponent), largest_integer) +
-              margin_units,
-      .cost = std::ldexp(question.gap - question.price * question.room, numbers.cost_exponent) +
+      .room = std::min(std::ldexp(question.room, core.weight_exponent), largest_integer) + margin,
+      .cost = std::ldexp(question.gap - question.price * question.room, core.cost_exponent) +
               bound_rounding * largest_integer,
       .max_states = question.max_states / 2};
-  // Wide rows from one end, narrow ones from the other; the shorter list grows.
-  const Relaxations wide(rows, [&](std::size_t i) -> const IntegerRow& { return numbers.rows[i]; });
-  const Relaxations narrow(
-      rows, [&](std::size_t i) -> const IntegerRow& { return numbers.rows[rows - 1 - i]; });
+  CoreAnswer answer;
   HalfList a(limits), b(limits);
-  for (std::size_t from = 0, to = rows; from < to;) {
-    const bool grow_a = a.states().size() <= b.states().size();
-    if (grow_a) {
-      a.add_row(numbers.rows[from], narrow.of_first(rows - from - 1));
+  // Wide rows from one end, narrow ones from the other; the shorter list grows.
+  // Where there are many rows, a relaxation serves several of them.
+  const std::size_t stride = 1 + rows / 128;
+  RunRelaxation rest_of_a(numbers_->hulls, stride), rest_of_b(numbers_->hulls, stride);
+  for (std::size_t from = 0, to = rows; from < to && !a.states().empty() && !b.states().empty();) {
+    if (a.states().size() <= b.states().size()) {
+      a.add_row(core.rows[from], rest_of_a.at_least(from + 1, rows));
       ++from;
     } else {
       --to;
-      b.add_row(numbers.rows[to], wide.of_first(to));
+      b.add_row(core.rows[to], rest_of_b.at_least(0, to));
     }
     answer.states = a.tried() + b.tried();
     if (a.too_long() || b.too_long() || context.stop_requested()) return answer;
   }
-  Pairing pairs(a, b, question, numbers);
+  Pairing pairs(a, b, question, core);
   pairs.run();
   answer.complete = true;
   // Integers of the range lose bound_rounding of it as doubles, here as in the limit.
   const double cut = std::min(a.least_cut(), b.least_cut()) - bound_rounding * largest_integer;
   answer.excluded =
-      std::clamp(std::ldexp(cut, -numbers.cost_exponent) + question.price * question.room,
-                 question.gap, question.item_gap);
+      std::clamp(std::ldexp(cut, -core.cost_exponent) + question.price * question.room,
+                 question.gap, std::max(item_gap_, question.gap));
   answer.found = pairs.found();
   answer.moves = pairs.moves();
-  answer.excess = std::ldexp(static_cast<double>(pairs.cost()), -numbers.cost_exponent) +
+  answer.excess = std::ldexp(static_cast<double>(pairs.cost()), -core.cost_exponent) +
                   question.price * question.room;
   return answer;
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -46,7 +47,6 @@ struct CoreQuestion {
   double room = 0.0;         ///< budget less the base's weight, >= 0
   double room_margin = 0.0;  ///< rounding of `room` and of the sums that decide, >= 0
   double gap = 0.0;          ///< largest excess of interest
-  double item_gap = 0.0;     ///< >= gap; items of a larger reduced cost are left out
   /// Decides choices whose weight is within room_margin of the room.
   std::function<bool(std::span<const CoreMove>)> fits;
   std::uint64_t max_states = 0;
@@ -70,7 +70,23 @@ struct CoreAnswer {
 /// rows' largest changes: sums then do not depend on their order, equal sums are
 /// seen as equal, and the error of a sum of n changes is n/2 units (none if the
 /// changes are multiples of the unit, as integers are).
-[[nodiscard]] CoreAnswer search_core(const Core& core, const CoreQuestion& question,
-                                     const RunContext& context = {});
+class CoreSearch {
+ public:
+  /// Leaves out items whose reduced cost exceeds `item_gap`. `core` is not kept.
+  CoreSearch(const Core& core, double item_gap);
+  ~CoreSearch();
+  CoreSearch(const CoreSearch&) = delete;
+  CoreSearch& operator=(const CoreSearch&) = delete;
+
+  [[nodiscard]] double item_gap() const noexcept { return item_gap_; }
+  /// @param question  its gap is at most item_gap
+  [[nodiscard]] CoreAnswer run(const CoreQuestion& question, const RunContext& context = {}) const;
+
+ private:
+  struct Numbers;
+
+  double item_gap_;
+  std::unique_ptr<const Numbers> numbers_;
+};
 
 }  // namespace rubato
