@@ -161,6 +161,7 @@ void add_core_row(const MckpProblem& p, const Relaxed& r, double gap, std::size_
     const double priced = r.price * weight_change;
     const double reduced = (cost[i] - base_cost) + priced;
     if (reduced > gap + reduced_rounding * std::abs(priced)) continue;
+    if (weight_change >= 0.0 && cost[i] >= base_cost) continue;  // the base is no worse
     core.items.push_back({static_cast<std::uint32_t>(i), weight_change, cost[i] - base_cost,
                           std::max(reduced, 0.0)});
   }
@@ -172,7 +173,7 @@ void add_core_row(const MckpProblem& p, const Relaxed& r, double gap, std::size_
   const auto beaten = [&](const CoreItem& item) {
     if (item.cost >= least_cost) return true;
     least_cost = item.cost;
-    return item.weight == 0.0 && item.cost == 0.0;  // the base or its copy
+    return false;
   };
   core.items.erase(std::remove_if(begin, core.items.end(), beaten), core.items.end());
   const std::size_t count = core.items.size() - first;
@@ -236,15 +237,20 @@ class GapSearch {
     if (proven_) return;
     const Core core = core_of(p_, r_, excess_);
     // Above what is already excluded, the gap grows from tiny to all there is.
-    constexpr double growth = 3.0, jump = 4.0;
+    constexpr double growth = 2.0, jump = 4.0;
     std::uint64_t last_states = 0;
     std::optional<CoreSearch> search;
     double width = first_gap(core, excess_);
     while (!proven_) {
       const double gap = excluded_ + jump * width >= excess_ ? excess_ : excluded_ + width;
+      // While little is left of the lists, items beyond the gap help to move the bound.
       constexpr std::uint64_t cheap = 4096;
-      const double item_gap = last_states < cheap ? excess_ : gap;
-      if (!search || search->item_gap() != item_gap) search.emplace(core, item_gap);
+      constexpr double beyond = 8.0;
+      if (last_states >= cheap) {
+        search.emplace(core, gap);
+      } else if (!search || search->item_gap() < gap) {
+        search.emplace(core, std::min(excess_, beyond * gap));
+      }
       const CoreAnswer answer = search->run(question(gap, max_states), context);
       last_states = answer.states;
       states_ += answer.states;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <tuple>
 #include <utility>
 
 #include "explorer/mckp_relaxation.hpp"
@@ -94,11 +95,12 @@ class HalfList {
   /// @param rest  relaxation of the rows not in this list, which is to be completed by them
   void add_row(const IntegerRow& row, const Relaxation& rest) {
     std::vector<State> all = hopeful_states(rest);
-    for (std::uint32_t i = 0; i < row.items.size(); ++i) {
-      shift(row.items[i], i + 1, rest);
-      merge(all);
-      std::swap(all, merged_);
-    }
+    shifted_.clear();
+    for (std::uint32_t i = 0; i < row.items.size(); ++i) shift(row.items[i], i + 1, rest);
+    std::ranges::sort(shifted_, {},
+                      [](const State& s) { return std::tuple(s.weight, s.cost, s.node, s.move); });
+    merge(all);
+    std::swap(all, merged_);
     tried_ += states_.size() * row.items.size();
     for (State& state : all) {
       if (state.move == 0) continue;
@@ -144,7 +146,6 @@ class HalfList {
 
   // The states with one more item, as far as they may still lead somewhere.
   void shift(const IntegerItem& item, std::uint32_t move, const Relaxation& relaxation) {
-    shifted_.clear();
     RelaxationCursor rest(relaxation);
     for (const State& s : states_) {
       const State next{s.weight + item.weight, s.cost + item.cost, s.node, move};

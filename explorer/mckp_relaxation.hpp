@@ -2,6 +2,7 @@
 // Bounds for the search in mckp_core.cpp: linear relaxations of some rows, told in
 // the integer units of the search.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -66,7 +67,7 @@ class RunRelaxation {
   Relaxation curve_;
 };
 
-/// Evaluates a relaxation at falling weights, each in constant time on average.
+/// Evaluates a relaxation at falling weights, in constant time where they lie close.
 class RelaxationCursor {
  public:
   explicit RelaxationCursor(const Relaxation& relaxation)
@@ -74,7 +75,14 @@ class RelaxationCursor {
 
   /// Infinity below the least weight.
   [[nodiscard]] double least_cost(double weight) noexcept {
-    while (at_ > 0 && curve_[at_].weight > weight) --at_;
+    constexpr int near = 8;
+    for (int i = 0; at_ > 0 && curve_[at_].weight > weight; ++i) {
+      if (i == near) {
+        jump_to(weight);
+        break;
+      }
+      --at_;
+    }
     const Vertex& left = curve_[at_];
     if (left.weight > weight) return std::numeric_limits<double>::infinity();
     if (at_ + 1 == curve_.size()) return left.cost;
@@ -84,6 +92,13 @@ class RelaxationCursor {
   }
 
  private:
+  /// To the last vertex not beyond `weight`, or the first.
+  void jump_to(double weight) noexcept {
+    const auto end = curve_.begin() + static_cast<std::ptrdiff_t>(at_);
+    const auto after = std::ranges::upper_bound(curve_.begin(), end, weight, {}, &Vertex::weight);
+    at_ = after == curve_.begin() ? 0 : static_cast<std::size_t>(after - curve_.begin()) - 1;
+  }
+
   const Relaxation& curve_;
   std::size_t at_;
 };
