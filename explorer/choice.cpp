@@ -25,7 +25,8 @@ std::string unit_name(const Kernel& kernel, Granularity granularity) {
   switch (granularity) {
     case Granularity::iteration: return "iteration";
     case Granularity::pass: return pass_unit(kernel.pass);
-    case Granularity::kernel: break;
+    case Granularity::kernel:
+    case Granularity::automatic: break;
   }
   return kernel.name;
 }

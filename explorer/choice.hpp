@@ -20,7 +20,7 @@ struct ChoiceUnits {
 
 /// iteration: one unit. pass: "forward" (embedding, forward, loss), "backward" (backward,
 /// embedding backward) and "optimizer", as far as the trace has them; the two of the
-/// paper. kernel: one unit per kernel.
+/// paper. kernel and automatic: one unit per kernel.
 [[nodiscard]] ChoiceUnits choice_units(const Trace& trace, Granularity granularity);
 
 /// Sums a per-launch table [kernels x clocks] over the launches of each unit:

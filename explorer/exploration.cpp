@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <chrono>
 
+#include "common/error.hpp"
 #include "explorer/choice.hpp"
+#include "explorer/switching.hpp"
 
 namespace rubato {
 
@@ -13,27 +15,64 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+// Runs of launches with one clock each, given what a change of clock costs.
+void answer_automatic(const ExplorationInput& input, const GpuModel& model, const ClockGrid& grid,
+                      const ProfileTable& per_launch, double default_time_s,
+                      const RunContext& context, PlanResult& result) {
+  const auto* goal = std::get_if<LeastWaste>(&result.question.goal);
+  if (goal == nullptr || result.question.aggregation != Aggregation::global) {
+    throw UsageError("granularity 'auto' plans for goal 'waste' with global aggregation only");
+  }
+  std::vector<double> idle_power_w;
+  for (const ClockPair& clock : grid.pairs()) idle_power_w.push_back(model.idle_power_w(clock));
+  const double budget_s = (1.0 + goal->slack_frac + goal->tolerance_frac) * default_time_s;
+  const SwitchingProblem problem{input.trace, per_launch, idle_power_w, input.switch_cost,
+                                 budget_s};
+  // The plans that do not know of switching are starts: one of them is best at either end.
+  std::vector<Plan> starts;
+  for (const auto granularity : {Granularity::iteration, Granularity::pass, Granularity::kernel}) {
+    const ChoiceUnits units = choice_units(input.trace, granularity);
+    const Solution solution = solve_global(unit_table(per_launch, input.trace, units), *goal,
+                                           grid.default_clock(), context);
+    if (!solution.clock_of_unit.empty())
+      starts.push_back(plan_by_unit(input.trace, units, solution.clock_of_unit));
+  }
+  SwitchingSolution solution = solve_switching(problem, starts, context);
+  result.status = solution.status;
+  result.objective = solution.total.energy_j;
+  result.lower_bound = solution.lower_bound;
+  result.gap_frac = solution.gap_frac();
+  result.nodes = solution.evaluations;
+  result.plan = std::move(solution.plan);
+}
+
 PlanResult answer(const Question& question, const ExplorationInput& input, const GpuModel& model,
-                  const ClockGrid& grid, const ProfileTable& per_launch,
+                  const ClockGrid& grid, const ProfileTable& per_launch, double default_time_s,
                   const RunContext& context) {
   const auto start = std::chrono::steady_clock::now();
-  const ChoiceUnits units = choice_units(input.trace, question.granularity);
-  const ProfileTable table = unit_table(per_launch, input.trace, units);
-  const Solution solution = question.aggregation == Aggregation::global
-                                ? solve_global(table, question.goal, grid.default_clock(), context)
-                                : solve_local(table, question.goal, grid.default_clock());
-  PlanResult result{.question = question,
-                    .status = solution.status,
-                    .objective = solution.objective,
-                    .lower_bound = solution.lower_bound,
-                    .gap_frac = solution.gap_frac(),
-                    .nodes = solution.nodes,
-                    .solve_time_s = seconds_since(start),
-                    .plan = {},
-                    .sim = {}};
-  if (solution.clock_of_unit.empty()) return result;
-  result.plan = plan_by_unit(input.trace, units, solution.clock_of_unit);
-  result.sim = simulate(input.trace, model, grid, result.plan, input.switch_cost);
+  PlanResult result;
+  result.question = question;
+  if (question.granularity == Granularity::automatic) {
+    answer_automatic(input, model, grid, per_launch, default_time_s, context, result);
+  } else {
+    const ChoiceUnits units = choice_units(input.trace, question.granularity);
+    const ProfileTable table = unit_table(per_launch, input.trace, units);
+    const Solution solution =
+        question.aggregation == Aggregation::global
+            ? solve_global(table, question.goal, grid.default_clock(), context)
+            : solve_local(table, question.goal, grid.default_clock());
+    result.status = solution.status;
+    result.objective = solution.objective;
+    result.lower_bound = solution.lower_bound;
+    result.gap_frac = solution.gap_frac();
+    result.nodes = solution.nodes;
+    if (!solution.clock_of_unit.empty())
+      result.plan = plan_by_unit(input.trace, units, solution.clock_of_unit);
+  }
+  result.solve_time_s = seconds_since(start);
+  if (!result.plan.clock_of_site.empty()) {
+    result.sim = simulate(input.trace, model, grid, result.plan, input.switch_cost);
+  }
   return result;
 }
 
@@ -68,21 +107,33 @@ Exploration explore(const ExplorationInput& input, const RunContext& context) {
   const Plan defaults = uniform_plan(input.trace, found.grid.default_clock());
   found.baseline = simulate(input.trace, model, found.grid, defaults, input.switch_cost);
 
+  // As many models as a spec's ensemble has members.
+  constexpr std::size_t drawn_models = 16;
+  const std::vector<GpuModel> models = draw_models(model, input.trace, drawn_models);
+  const RelativeErrors cell = cell_errors(input.spec);
   std::vector<Granularity> fronts;
   for (const Question& question : input.questions) {
     if (context.stop_requested()) {
       found.interrupted = true;
       break;
     }
-    found.plans.push_back(answer(question, input, model, found.grid, per_launch, context));
+    found.plans.push_back(answer(question, input, model, found.grid, per_launch,
+                                 found.baseline.total.time_s, context));
+    PlanResult& result = found.plans.back();
+    if (!result.plan.clock_of_site.empty())
+      result.interval =
+          saving_interval(input.trace, models, found.grid, result.plan, cell, input.switch_cost);
     context.report({.done = found.plans.size(),
                     .total = input.questions.size(),
                     .note = name_of(question.goal)});
-    if (std::ranges::find(fronts, question.granularity) == fronts.end())
+    const bool has_front = question.granularity != Granularity::automatic;
+    if (has_front && std::ranges::find(fronts, question.granularity) == fronts.end()) {
       fronts.push_back(question.granularity);
+    }
   }
-  for (const Granularity granularity : fronts)
+  for (const Granularity granularity : fronts) {
     found.fronts.push_back(front_of(granularity, input.trace, per_launch));
+  }
   found.wall_time_s = seconds_since(start);
   return found;
 }

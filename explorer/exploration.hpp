@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/run_context.hpp"
+#include "explorer/confidence.hpp"
 #include "explorer/goal.hpp"
 #include "explorer/solver.hpp"
 #include "models/clock_grid.hpp"
@@ -35,8 +36,11 @@ struct PlanResult {
   double gap_frac = 0.0;
   std::uint64_t nodes = 0;
   double solve_time_s = 0.0;
-  Plan plan;      ///< empty if infeasible
-  SimResult sim;  ///< replayed by the simulator; zero if infeasible
+  Plan plan;                               ///< empty if infeasible, or of a pipeline
+  SimResult sim;                           ///< replayed by the simulator; zero if infeasible
+  std::optional<SavingInterval> interval;  ///< of its change against the default clocks
+
+  [[nodiscard]] bool found() const noexcept { return sim.total.launches > 0; }
 };
 
 /// One point of a time-energy front.
@@ -55,7 +59,7 @@ struct Front {
 struct ExplorationInput {
   Trace trace;
   GpuSpec spec;
-  std::string grid = "paper";           ///< see make_clock_grid
+  std::string grid;                     ///< see make_clock_grid
   std::optional<double> power_limit_w;  ///< replaces the spec's
   SwitchCost switch_cost;
   std::vector<Question> questions;

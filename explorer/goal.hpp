@@ -24,14 +24,19 @@ struct LeastTime {                            ///< within an energy and/or avera
 
 using Goal = std::variant<LeastWaste, LeastEdp, LeastEd2p, LeastEnergy, LeastTime>;
 
-/// What is given one clock: the whole iteration, a pass, or a kernel.
-enum class Granularity { iteration, pass, kernel };
+/// What is given one clock: the whole iteration, a pass, a kernel, or runs of
+/// launches that the search finds itself, given what a change of clock costs.
+enum class Granularity { iteration, pass, kernel, automatic };
 
 /// local: every unit meets the goal on its own; global: one budget for all units.
 enum class Aggregation { local, global };
 
 [[nodiscard]] std::string_view name_of(Granularity value) noexcept;
 [[nodiscard]] std::string_view name_of(Aggregation value) noexcept;
+
+/// The value with that name, or nothing.
+[[nodiscard]] std::optional<Granularity> granularity_named(std::string_view name) noexcept;
+[[nodiscard]] std::optional<Aggregation> aggregation_named(std::string_view name) noexcept;
 
 /// Short name for tables and databases, e.g. "strict_waste", "relaxed_waste", "edp".
 [[nodiscard]] std::string name_of(const Goal& goal);

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <random>
 
 #include <fmt/format.h>
 
 #include "common/version.hpp"
 #include "models/calibration_problem.hpp"
+#include "models/spec_parameters.hpp"
 
 namespace rubato {
 
@@ -111,6 +113,62 @@ void add_errors(GpuSpec& spec, const CalibrationProblem& problem, const Eigen::V
   }
 }
 
+// Draws around the fit as offsets from `spec`, see GpuSpec::ensemble.
+void add_ensemble(GpuSpec& spec, const CalibrationProblem& problem, const Eigen::VectorXd& point) {
+  constexpr int members = 16;
+  constexpr double ridge = 0.1;  // as a prior of three e-folds
+  const Eigen::VectorXd residuals = problem.residuals(point);
+  const Eigen::MatrixXd jacobian = problem.jacobian(point, residuals);
+  Eigen::MatrixXd normal = jacobian.transpose() * jacobian;
+  normal.diagonal().array() += ridge;
+  const auto freedom =
+      static_cast<double>(std::max<Eigen::Index>(1, residuals.size() - point.size()));
+  const double sigma = std::sqrt(std::max(1.0, residuals.squaredNorm() / freedom));
+  const Eigen::LLT<Eigen::MatrixXd> factor(normal);
+
+  // The Gaussian knows nothing of bounds (cycles hidden behind DRAM may be any
+  // number below its time), so draws that fit far worse are pulled in, kernel by kernel.
+  const double cost = residuals.squaredNorm();
+  const auto pull_in = [&](Eigen::VectorXd& move) {
+    constexpr double shorter = 0.7;
+    constexpr int most_pulls = 20;
+    const double allowed =
+        cost + 2.0 * sigma * sigma * static_cast<double>((move.array() != 0.0).count());
+    for (int i = 0; i < most_pulls && problem.residuals(point + move).squaredNorm() > allowed; ++i)
+      move *= shorter;
+  };
+  const Eigen::Index kernels = std::ssize(spec.kernels);
+  const auto first_kernel = problem.shared_count();
+
+  std::mt19937_64 random(20260113);
+  std::normal_distribution<double> gaussian;
+  const Eigen::VectorXd shared = read_parameters(spec);
+  for (int i = 0; i < members; ++i) {
+    Eigen::VectorXd draw(point.size());
+    for (double& value : draw) value = sigma * gaussian(random);
+    const Eigen::VectorXd drawn = factor.matrixU().solve(draw);
+    Eigen::VectorXd moved = point;
+    for (Eigen::Index k = -1; k < kernels; ++k) {
+      const Eigen::Index first = k < 0 ? 0 : first_kernel + k * CalibrationProblem::per_kernel;
+      const Eigen::Index count = k < 0 ? first_kernel : CalibrationProblem::per_kernel;
+      Eigen::VectorXd move = Eigen::VectorXd::Zero(point.size());
+      move.segment(first, count) = drawn.segment(first, count);
+      pull_in(move);
+      moved += move;
+    }
+    std::vector<double>& member = spec.ensemble.emplace_back();
+    const auto add = [&](const Eigen::VectorXd& offsets) {
+      for (const double offset : offsets) member.push_back(std::round(offset * 1e4) / 1e4);
+    };
+    add(read_parameters(problem.spec_at(moved)) - shared);
+    for (std::size_t k = 0; k < spec.kernels.size(); ++k)
+      add(read_coefficients(problem.coefficients_at(moved, k)) -
+          read_coefficients(spec.kernels[k].coefficients));
+  }
+  spec.sources["uncertainty"] =
+      "draws from the Gaussian around the fit, its width scaled by the residuals";
+}
+
 }  // namespace
 
 GpuSpec calibrate(const GpuSpec& frame, const Trace& trace, const ClockGrid& grid,
@@ -157,6 +215,8 @@ GpuSpec calibrate(const GpuSpec& frame, const Trace& trace, const ClockGrid& gri
       "medians over the calibrated kernels of a class; classes without one are like gelu, bias or "
       "gemm_batched";
   add_errors(spec, problem, point, grid, paper);
+  spec.ensemble.clear();
+  add_ensemble(spec, problem, point);
   return spec;
 }
 

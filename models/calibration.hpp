@@ -12,6 +12,7 @@
 #include "common/run_context.hpp"
 #include "models/clock_grid.hpp"
 #include "models/gpu_spec.hpp"
+#include "models/sweep.hpp"
 #include "traces/trace.hpp"
 
 namespace rubato {
@@ -40,29 +41,10 @@ struct PaperData {
   std::vector<bool> in_forward_pass;         ///< shape [kernels]
 };
 
-/// A measured launch of a kernel that is not in the trace. Clocks are the applied ones.
-struct SweepPoint {
-  MemStateId mem;
-  std::optional<double> core_mhz;  ///< nothing: auto
-  double time_s = 0.0;
-  double power_w = 0.0;
-};
-
-/// All points of one kernel.
-struct SweepKernel {
-  std::string name;
-  std::vector<SweepPoint> points;
-};
-
 /// Reads kernels.csv and pass_forward_sweep.csv of `folder`.
 /// @throws IoError, DataError
 [[nodiscard]] PaperData read_paper_data(const std::filesystem::path& folder, const ClockGrid& grid,
                                         const Trace& trace);
-
-/// Reads a sweep with the columns workload, kernel, core_mhz, mem_mhz, time_s, power_w.
-/// @throws IoError, DataError
-[[nodiscard]] std::vector<SweepKernel> read_sweep(const std::filesystem::path& path,
-                                                  const GpuSpec& frame);
 
 /// What to fit on.
 struct CalibrationOptions {

@@ -1,7 +1,6 @@
 // Reading the measurements that calibration uses.
 
 #include <algorithm>
-#include <map>
 
 #include <fmt/format.h>
 
@@ -78,40 +77,6 @@ PaperData read_paper_data(const std::filesystem::path& folder, const ClockGrid& 
   }
   errors.throw_if_any();
   return paper;
-}
-
-std::vector<SweepKernel> read_sweep(const std::filesystem::path& path, const GpuSpec& frame) {
-  const CsvTable table = CsvTable::read(path);
-  ErrorList errors;
-  std::vector<SweepKernel> kernels;
-  std::map<std::string, std::size_t> position;
-  for (std::size_t row = 0; row < table.rows(); ++row) {
-    const auto text = [&](std::string_view column) {
-      return table.cell(row, table.column(column));
-    };
-    const std::string name = fmt::format("{}:{}", text("workload"), text("kernel"));
-    const auto [entry, is_new] = position.emplace(name, kernels.size());
-    if (is_new) kernels.push_back({.name = name, .points = {}});
-    const auto mem = std::ranges::find(frame.mem_states, text("mem_mhz"), &MemState::name);
-    if (mem == frame.mem_states.end()) {
-      errors.add(fmt::format("{}: mem_mhz '{}' is no memory state of {}", table.where(row),
-                             text("mem_mhz"), frame.name));
-      continue;
-    }
-    SweepPoint point{
-        .mem = id_at<MemStateId>(static_cast<std::size_t>(mem - frame.mem_states.begin())),
-        .core_mhz = {},
-        .time_s = 1.0,
-        .power_w = 1.0};
-    if (text("core_mhz") != "auto")
-      point.core_mhz = table.number(row, table.column("core_mhz"), Range::positive, errors);
-    point.time_s = table.number(row, table.column("time_s"), Range::positive, errors).value_or(1.0);
-    point.power_w =
-        table.number(row, table.column("power_w"), Range::positive, errors).value_or(1.0);
-    kernels[entry->second].points.push_back(point);
-  }
-  errors.throw_if_any();
-  return kernels;
 }
 
 }  // namespace rubato

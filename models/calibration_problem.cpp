@@ -90,7 +90,7 @@ Eigen::VectorXd CalibrationProblem::start() const {
   }
   for (Eigen::Index k = 0; k < sweep_kernels(); ++k) {
     const auto& points = sweep_[static_cast<std::size_t>(k)].points;
-    const double time_s = std::ranges::min_element(points, {}, &SweepPoint::time_s)->time_s;
+    const double time_s = *std::ranges::min_element(points, {}, &SweepPoint::time_s)->time_s;
     set(paper_kernels() + k, time_s, 0.8, 0.5 * usual_gbs * time_s, 100.0 * time_s);
   }
   return point;
@@ -220,11 +220,11 @@ Eigen::MatrixXd CalibrationProblem::sweep_residuals(const Eigen::VectorXd& point
     const auto& points = sweep_[static_cast<std::size_t>(k)].points;
     const KernelCoefficients kernel = kernel_at(point, paper_kernels() + k);
     for (std::size_t i = 0; i < points.size(); ++i) {
-      const OperatingPoint found = applied_point(card, kernel, {points[i].mem, points[i].core_mhz});
+      const OperatingPoint found = applied_point(card, kernel, points[i].clock);
       const auto r = static_cast<Eigen::Index>(i);
-      out(r, k) = robust(std::log(found.time_s / points[i].time_s) / sweep_sigma);
+      out(r, k) = robust(std::log(found.time_s / *points[i].time_s) / sweep_sigma);
       out(longest_sweep_ + r, k) =
-          robust(std::log(found.energy_j / found.time_s / points[i].power_w) / sweep_sigma);
+          robust(std::log(found.energy_j / found.time_s / *points[i].power_w) / sweep_sigma);
     }
     out.col(k).tail(per_kernel) = kernel_priors(point, paper_kernels() + k).unaryExpr(&robust);
   });
@@ -376,9 +376,9 @@ std::pair<std::vector<double>, std::vector<double>> CalibrationProblem::sweep_er
     const KernelCoefficients kernel =
         kernel_at(point, paper_kernels() + static_cast<Eigen::Index>(k));
     for (const SweepPoint& measured : sweep_[k].points) {
-      const OperatingPoint found = applied_point(card, kernel, {measured.mem, measured.core_mhz});
-      errors.first.push_back(found.time_s / measured.time_s - 1.0);
-      errors.second.push_back(found.energy_j / found.time_s / measured.power_w - 1.0);
+      const OperatingPoint found = applied_point(card, kernel, measured.clock);
+      errors.first.push_back(found.time_s / *measured.time_s - 1.0);
+      errors.second.push_back(found.energy_j / found.time_s / *measured.power_w - 1.0);
     }
   }
   return errors;

@@ -42,6 +42,9 @@ class CalibrationProblem {
   /// parameters fixed and keeps the best.
   [[nodiscard]] Eigen::VectorXd restart_kernels(const Eigen::VectorXd& point) const;
 
+  /// Parameters all kernels share; they come first.
+  [[nodiscard]] Eigen::Index shared_count() const { return shared_count_; }
+
   /// The frame with the shared parameters of `point`.
   [[nodiscard]] GpuSpec spec_at(const Eigen::VectorXd& point) const;
   [[nodiscard]] KernelCoefficients coefficients_at(const Eigen::VectorXd& point,

@@ -154,7 +154,7 @@ std::optional<ClockId> ClockGrid::find(const ClockPair& pair) const {
 
 ClockGrid make_clock_grid(const GpuSpec& spec, std::string_view selection) {
   for (const NamedGrid& grid : spec.grids) {
-    if (grid.name != selection) continue;
+    if (grid.name != selection && !selection.empty()) continue;
     std::vector<MemStateId> mems;
     for (const std::string& name : grid.mem_states) mems.push_back(parse_mem_state(spec, name));
     return {spec, cross(mems, grid.core_mhz)};

@@ -41,8 +41,8 @@ class ClockGrid {
   ClockId default_;
 };
 
-/// A grid by name from the spec ("paper", "full"), or a list such as
-/// "mem=5001,auto core=210:2100:210,auto".
+/// A grid by name from the spec ("paper", "full"), its first one for an empty name, or a list such
+/// as "mem=5001,auto core=210:2100:210,auto".
 /// @throws UsageError with the names the spec offers
 [[nodiscard]] ClockGrid make_clock_grid(const GpuSpec& spec, std::string_view selection);
 

@@ -52,6 +52,12 @@ GpuModel::GpuModel(GpuSpec spec, const Trace& trace, std::optional<double> power
   errors.throw_if_any({.in = trace.name, .hint = "add flops and dram_bytes to the trace"});
 }
 
+GpuModel GpuModel::with(std::vector<KernelCoefficients> coefficients) const {
+  GpuModel other = *this;
+  other.coefficients_ = std::move(coefficients);
+  return other;
+}
+
 OperatingPoint GpuModel::evaluate(KernelId kernel, const ClockPair& clock) const {
   return operating_point(spec_, coefficients_[index(kernel)], clock, power_limit_w_);
 }

@@ -38,6 +38,9 @@ class GpuModel {
     return coefficients_[index(kernel)];
   }
 
+  /// The same GPU with other coefficients. @param coefficients  shape [kernels]
+  [[nodiscard]] GpuModel with(std::vector<KernelCoefficients> coefficients) const;
+
   /// One launch at a requested clock.
   [[nodiscard]] OperatingPoint evaluate(KernelId kernel, const ClockPair& clock) const;
 

@@ -10,6 +10,7 @@
 #include "common/file.hpp"
 #include "common/json.hpp"
 #include "common/suggest.hpp"
+#include "models/spec_parameters.hpp"
 
 namespace rubato {
 
@@ -47,7 +48,8 @@ JsonNode section(const JsonNode& root, std::string_view key, GpuSpec& spec) {
 void read_mem_states(const JsonNode& root, GpuSpec& spec) {
   const JsonNode node = section(root, "memory", spec);
   node.expect_keys(
-      {"source", "states", "dram_nj_per_byte", "crossbar_bytes_per_cycle", "bandwidth_exponent"});
+      {"source", "states", "dram_nj_per_byte", "crossbar_bytes_per_cycle", "bandwidth_exponent"},
+      {"crossbar_core_mhz", "crossbar_relative"});
   for (const JsonNode& item : node.at("states").items()) {
     item.expect_keys({"name", "mem_mhz", "boost_mhz", "bandwidth_gbs", "base_power_w"},
                      {"max_core_mhz", "voltage_scale"});
@@ -66,6 +68,13 @@ void read_mem_states(const JsonNode& root, GpuSpec& spec) {
   spec.shared.crossbar_bytes_per_cycle =
       node.at("crossbar_bytes_per_cycle").number(Range::positive);
   spec.shared.bandwidth_exponent = node.at("bandwidth_exponent").number(Range::positive);
+  if (const auto clocks = node.find("crossbar_core_mhz")) {
+    const JsonNode relative = node.at("crossbar_relative");
+    spec.crossbar = {clocks->numbers(Range::positive), relative.numbers(Range::positive)};
+    read_ascending(*clocks, spec.crossbar.core_mhz);
+    if (spec.crossbar.core_mhz.size() != spec.crossbar.relative.size())
+      relative.fail("must have as many values as crossbar_core_mhz");
+  }
 }
 
 void read_core(const JsonNode& root, GpuSpec& spec) {
@@ -159,7 +168,8 @@ KernelCoefficients read_coefficients(const JsonNode& node) {
           .fixed_s = node.at("fixed_s").number(Range::positive),
           .core_j = node.at("core_j").number(Range::non_negative),
           .limit_scale = node.at("limit_scale").number(Range::positive),
-          .overlap_scale = node.at("overlap_scale").number(Range::positive)};
+          .overlap_scale = node.at("overlap_scale").number(Range::positive),
+          .idle_scale = optional_number(node, "idle_scale", Range::positive).value_or(1.0)};
 }
 
 void read_kernels(const JsonNode& root, GpuSpec& spec) {
@@ -168,7 +178,7 @@ void read_kernels(const JsonNode& root, GpuSpec& spec) {
   for (const JsonNode& item : node.at("list").items()) {
     item.expect_keys({"name", "class", "core_cycles", "effective_bytes", "fixed_s", "core_j",
                       "limit_scale", "overlap_scale"},
-                     {"flops", "dram_bytes", "gemm"});
+                     {"flops", "dram_bytes", "gemm", "idle_scale"});
     CalibratedKernel kernel{.name = item.at("name").text(),
                             .kind = read_name<KernelClass>(item.at("class")),
                             .flops = optional_number(item, "flops", Range::non_negative),
@@ -197,14 +207,51 @@ void read_kernels(const JsonNode& root, GpuSpec& spec) {
   }
 }
 
+void read_fit(const JsonNode& root, GpuSpec& spec) {
+  if (const auto range = root.find("fitted_range")) {
+    range->expect_keys({"min_core_mhz", "max_core_mhz", "kernels", "points"});
+    spec.fitted_range = FittedRange{range->at("min_core_mhz").number(Range::positive),
+                                    range->at("max_core_mhz").number(Range::positive),
+                                    range->at("kernels").count(), range->at("points").count()};
+  }
+  if (root.find("utilisation")) {
+    const JsonNode node = section(root, "utilisation", spec);
+    node.expect_keys({"source", "core_mhz", "mem_state", "unit_w", "dram_w", "core_share_exponent",
+                      "dram_share_exponent", "overlap_exponent", "latency_core_share"});
+    UtilisationModel& model = spec.utilisation.emplace();
+    model.core_mhz = node.at("core_mhz").number(Range::positive);
+    model.mem_state = spec.mem_states[index(mem_state_id(node.at("mem_state"), spec))].name;
+    const JsonNode units = node.at("unit_w");
+    for (const std::string& unit : units.keys())
+      model.unit_w[unit] = units.at(unit).number(Range::non_negative);
+    model.dram_w = node.at("dram_w").number(Range::non_negative);
+    model.core_share_exponent = node.at("core_share_exponent").number(Range::positive);
+    model.dram_share_exponent = node.at("dram_share_exponent").number(Range::positive);
+    model.overlap_exponent = node.at("overlap_exponent").number(Range::positive);
+    model.latency_core_share = node.at("latency_core_share").number(Range::fraction);
+  }
+  if (!root.find("uncertainty")) return;
+  const JsonNode node = section(root, "uncertainty", spec);
+  node.expect_keys({"source", "members"});
+  const std::size_t shared = parameter_count(spec);
+  const std::size_t all = shared + spec.kernels.size() * KernelCoefficients::count;
+  for (const JsonNode& item : node.at("members").items()) {
+    std::vector<double> member = item.numbers();
+    if (member.size() != shared && member.size() != all)
+      item.fail(fmt::format("has {} numbers; expected {} or {}", member.size(), shared, all));
+    spec.ensemble.push_back(std::move(member));
+  }
+}
+
 }  // namespace
 
 GpuSpec parse_gpu_spec(std::string_view json_text, std::string name_for_messages) {
   const JsonDocument document = JsonDocument::parse(json_text, std::move(name_for_messages));
   const JsonNode root = document.root();
-  root.expect_keys({"schema", "name", "title", "calibrated", "chip", "core_clocks", "core_power",
-                    "memory", "power_limit", "switching", "default_clock", "grids", "kernels",
-                    "classes", "fit_errors"});
+  root.expect_keys(
+      {"schema", "name", "title", "calibrated", "chip", "core_clocks", "core_power", "memory",
+       "power_limit", "switching", "default_clock", "grids", "kernels", "classes", "fit_errors"},
+      {"fitted_range", "uncertainty", "utilisation"});
   document.expect_schema(GpuSpec::schema);
   GpuSpec spec;
   spec.name = root.at("name").text();
@@ -218,6 +265,7 @@ GpuSpec parse_gpu_spec(std::string_view json_text, std::string name_for_messages
   const JsonNode errors = root.at("fit_errors");
   for (const std::string& key : errors.keys())
     spec.fit_errors[key] = errors.at(key).number(Range::non_negative);
+  read_fit(root, spec);
   return spec;
 }
 

@@ -44,6 +44,14 @@ struct VoltageCurve {
   std::vector<double> relative_v;  ///< >= 1
 };
 
+/// Core-side bandwidth over crossbar_bytes_per_cycle x core clock, piecewise
+/// linear, constant beyond the ends; empty: 1 everywhere. GPUs whose L2 and
+/// crossbar clock follows the core clock in steps need it.
+struct CrossbarCurve {
+  std::vector<double> core_mhz;  ///< ascending
+  std::vector<double> relative;  ///< > 0
+};
+
 /// Board power limit. Under a binding limit the average power settles at
 /// regulated_frac x limit_w, a little below the limit.
 struct PowerLimit {
@@ -65,12 +73,15 @@ struct SharedParameters {
 
 /// Time and energy coefficients of one kernel, per launch. docs/models.md, section 2.
 struct KernelCoefficients {
+  static constexpr std::size_t count = 7;
+
   double core_cycles = 0.0;    ///< core-side time x core clock, cycles, > 0
   double dram_bytes = 0.0;     ///< effective DRAM traffic, bytes, > 0
   double fixed_s = 0.0;        ///< launch latency, > 0
   double core_j = 0.0;         ///< core energy at the voltage floor, J, > 0
   double limit_scale = 1.0;    ///< regulated power of this kernel over the usual one
   double overlap_scale = 1.0;  ///< of the overlap exponent
+  double idle_scale = 1.0;     ///< of the idle power: below 1 where the kernel leaves units asleep
 };
 
 /// Coefficients of a kernel that was measured, with the work it did then, so
@@ -107,6 +118,27 @@ struct SwitchLatency {
   std::optional<double> mem_s;
 };
 
+/// Power of a kernel from the utilisation of the GPU's units at one clock.
+/// Formula: docs/models.md, section 7.
+struct UtilisationModel {
+  double core_mhz = 0.0;  ///< clock at which the utilisations are given
+  std::string mem_state;  ///< memory state at which they are given
+  std::map<std::string, double>
+      unit_w;           ///< core units: W at full use, at this clock, at the voltage floor
+  double dram_w = 0.0;  ///< W at full use of DRAM
+  double core_share_exponent =
+      1.0;  ///< share of time the core bounds: its most used unit to this power
+  double dram_share_exponent = 1.0;  ///< the same for DRAM
+  double overlap_exponent = 2.0;     ///< how sharply the two meet
+  double latency_core_share = 0.5;   ///< of the rest of the time, what scales with the core clock
+};
+
+/// The measurements behind a fit; outside, the model extrapolates.
+struct FittedRange {
+  double min_core_mhz = 0.0, max_core_mhz = 0.0;
+  std::uint64_t kernels = 0, points = 0;
+};
+
 /// Everything about one GPU.
 struct GpuSpec {
   static constexpr std::uint64_t schema = 1;
@@ -120,6 +152,7 @@ struct GpuSpec {
   ClockPair default_clock;
   PowerLimit power_limit;
   VoltageCurve voltage;
+  CrossbarCurve crossbar;
   SharedParameters shared;
   double sm_count = 0.0;
   double peak_flop_per_cycle = 0.0;  ///< all SMs, 16-bit tensor with fp32 accumulation
@@ -129,6 +162,13 @@ struct GpuSpec {
   std::vector<ClassCoefficients> classes;
   std::map<std::string, std::string> sources;  ///< section -> where its numbers come from
   std::map<std::string, double> fit_errors;    ///< e.g. "table1_energy_mae_points"
+
+  std::optional<FittedRange> fitted_range;
+  std::optional<UtilisationModel> utilisation;
+
+  /// Draws around the fit, for intervals: what to add to the logarithms of the
+  /// parameters (spec_parameters, then seven per kernel, or parameters alone). Empty: not known.
+  std::vector<std::vector<double>> ensemble;
 };
 
 /// Reads and checks a spec. @throws DataError naming the first wrong or missing entry

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/kernel_model.hpp"
+
 namespace rubato {
 
 namespace {
@@ -45,6 +47,16 @@ KernelCoefficients for_collective(const GpuSpec& spec, const Kernel& kernel) {
           .overlap_scale = 1.0};
 }
 
+// What a GEMM reads again because its tiles share operands grows with its
+// FLOPs; what it must move at least grows with its operands.
+double carried_bytes(const CalibratedKernel& measured, const Kernel& kernel, double bytes_ratio,
+                     double work_ratio) {
+  const double then = measured.coefficients.dram_bytes;
+  const double reread = then - measured.dram_bytes.value_or(then);
+  if (!kernel.gemm || !kernel.dram_bytes || reread <= 0.0) return then * bytes_ratio;
+  return *kernel.dram_bytes + reread * work_ratio;
+}
+
 }  // namespace
 
 double wave_efficiency(const GemmShape& shape, double sm_count) {
@@ -64,7 +76,7 @@ KernelCoefficients carried_over(const CalibratedKernel& measured, const Kernel& 
   const double bytes_ratio = ratio(kernel.dram_bytes, measured.dram_bytes);
   const double work_ratio =
       counted_in_flops(kernel.kind) ? ratio(kernel.flops, measured.flops) : bytes_ratio;
-  c.dram_bytes *= bytes_ratio;
+  c.dram_bytes = carried_bytes(measured, kernel, bytes_ratio, work_ratio);
   c.core_cycles *= work_ratio;
   c.core_j *= work_ratio;
   if (kernel.gemm && measured.gemm) {
@@ -93,9 +105,16 @@ std::optional<KernelCoefficients> derived(const GpuSpec& spec, const Kernel& ker
 std::optional<KernelCoefficients> guessed(const GpuSpec& spec, const Kernel& kernel) {
   if (kernel.collective) return for_collective(spec, kernel);
   if (!kernel.flops || !kernel.dram_bytes || *kernel.dram_bytes <= 0.0) return std::nullopt;
-  // Usual shares of the peak and usual energies of large kernels on GPUs of this decade.
-  constexpr double share_of_peak = 0.8, core_nj_per_flop = 1.5e-3, core_nj_per_byte = 0.07,
-                   launch_s = 2e-6;
+  // A large GEMM reaches this share of the peak, and its core energy takes this
+  // share of the power limit at the highest clock (RTX 3080 Ti: 0.98 and 0.6).
+  constexpr double share_of_peak = 0.8, share_of_limit = 0.6;
+  constexpr double core_nj_per_byte = 0.07, launch_s = 2e-6;
+  const MemState& mem = spec.mem_states[index(spec.default_clock.mem)];
+  const double highest_mhz = effective_core_mhz(spec, {spec.default_clock.mem, {}});
+  const double volts = relative_voltage(spec, mem, highest_mhz);
+  const double core_nj_per_flop =
+      share_of_limit * spec.power_limit.limit_w * 1e9 /
+      (share_of_peak * spec.peak_flop_per_cycle * highest_mhz * 1e6 * volts * volts);
   return KernelCoefficients{
       .core_cycles = std::max(*kernel.flops / (share_of_peak * spec.peak_flop_per_cycle), 1.0),
       .dram_bytes = *kernel.dram_bytes,

@@ -15,8 +15,9 @@ namespace rubato {
 [[nodiscard]] double wave_efficiency(const GemmShape& shape, double sm_count);
 
 /// Carries measured coefficients to the work `kernel` does now: cycles and core
-/// energy follow FLOPs (GEMM, attention) or DRAM bytes (all others), DRAM traffic
-/// follows DRAM bytes, and cycles grow where the last wave of a GEMM is less full.
+/// energy follow FLOPs (GEMM, attention) or DRAM bytes (all others). DRAM traffic
+/// follows DRAM bytes, but what a GEMM reads more than once follows its FLOPs.
+/// Cycles grow where the last wave of a GEMM is less full.
 [[nodiscard]] KernelCoefficients carried_over(const CalibratedKernel& measured,
                                               const Kernel& kernel, double sm_count);
 

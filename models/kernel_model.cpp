@@ -23,12 +23,22 @@ double requested_to_effective(const GpuSpec& spec, double core_mhz) {
   return interpolate(requested, spec.core.effective_mhz, core_mhz);
 }
 
+double regulated_power_w(const GpuSpec& spec, const KernelCoefficients& kernel,
+                         double power_limit_w) {
+  return power_limit_w * spec.power_limit.regulated_frac * kernel.limit_scale;
+}
+
 }  // namespace
 
 double effective_core_mhz(const GpuSpec& spec, const ClockPair& clock) {
   const MemState& mem = spec.mem_states[index(clock.mem)];
   const double core_mhz = requested_to_effective(spec, clock.core_mhz.value_or(mem.boost_mhz));
   return std::min({core_mhz, mem.boost_mhz, mem.max_core_mhz.value_or(mem.boost_mhz)});
+}
+
+double applied_core_mhz(const GpuSpec& spec, const ClockPair& clock) {
+  return clock.core_mhz ? requested_to_effective(spec, *clock.core_mhz)
+                        : spec.mem_states[index(clock.mem)].boost_mhz;
 }
 
 double relative_voltage(const GpuSpec& spec, const MemState& mem, double core_mhz) {
@@ -43,7 +53,10 @@ double relative_voltage(const GpuSpec& spec, const MemState& mem, double core_mh
 
 double dram_bandwidth(const GpuSpec& spec, const MemState& mem, double core_mhz) {
   const double memory_side = mem.bandwidth_gbs * 1e9;
-  const double core_side = spec.shared.crossbar_bytes_per_cycle * core_mhz * 1e6;
+  const CrossbarCurve& curve = spec.crossbar;
+  const double step =
+      curve.core_mhz.empty() ? 1.0 : interpolate(curve.core_mhz, curve.relative, core_mhz);
+  const double core_side = spec.shared.crossbar_bytes_per_cycle * core_mhz * 1e6 * step;
   const double q = spec.shared.bandwidth_exponent;
   return memory_side * std::pow(1.0 + std::pow(memory_side / core_side, q), -1.0 / q);
 }
@@ -54,59 +67,95 @@ double idle_power_w(const GpuSpec& spec, const MemState& mem, double core_mhz) {
          (spec.shared.leakage_w + spec.shared.clock_w_per_mhz * core_mhz) * v * v;
 }
 
-OperatingPoint unlimited_point(const GpuSpec& spec, const KernelCoefficients& kernel,
-                               const MemState& mem, double core_mhz) {
-  const double core_s = kernel.core_cycles / (core_mhz * 1e6);
-  const double dram_s = kernel.dram_bytes / dram_bandwidth(spec, mem, core_mhz);
-  const double p = spec.shared.overlap_exponent * kernel.overlap_scale;
+ClockState clock_state(const GpuSpec& spec, const MemState& mem, double core_mhz) {
+  const double v = relative_voltage(spec, mem, core_mhz);
+  return {.core_mhz = core_mhz,
+          .dram_bytes_per_s = dram_bandwidth(spec, mem, core_mhz),
+          .idle_w = idle_power_w(spec, mem, core_mhz),
+          .squared_voltage = v * v,
+          .dram_j_per_byte = spec.shared.dram_nj_per_byte * 1e-9,
+          .overlap_exponent = spec.shared.overlap_exponent};
+}
+
+OperatingPoint unlimited_point(const ClockState& state, const KernelCoefficients& kernel) {
+  const double core_s = kernel.core_cycles / (state.core_mhz * 1e6);
+  const double dram_s = kernel.dram_bytes / state.dram_bytes_per_s;
+  const double p = state.overlap_exponent * kernel.overlap_scale;
   // Soft maximum, written so that the larger term cannot overflow.
   const auto [less_s, more_s] = std::minmax(core_s, dram_s);
   const double busy_s = more_s * std::pow(1.0 + std::pow(less_s / more_s, p), 1.0 / p);
   const double time_s = busy_s + kernel.fixed_s;
-  const double v = relative_voltage(spec, mem, core_mhz);
-  const double energy_j = idle_power_w(spec, mem, core_mhz) * time_s + kernel.core_j * v * v +
-                          spec.shared.dram_nj_per_byte * 1e-9 * kernel.dram_bytes;
-  return {time_s, energy_j, core_mhz, false};
+  const double energy_j = state.idle_w * kernel.idle_scale * time_s +
+                          kernel.core_j * state.squared_voltage +
+                          state.dram_j_per_byte * kernel.dram_bytes;
+  return {time_s, energy_j, state.core_mhz, false};
 }
 
-namespace {
+bool within_limit(const GpuSpec& spec, const KernelCoefficients& kernel,
+                  const OperatingPoint& point, double power_limit_w) {
+  return point.energy_j <= regulated_power_w(spec, kernel, power_limit_w) * point.time_s;
+}
 
-// One launch at up to `high_mhz`, lowered where the board would draw more than
-// the limit allows.
-OperatingPoint limited_point(const GpuSpec& spec, const KernelCoefficients& kernel,
-                             const MemState& mem, double high_mhz, double power_limit_w) {
-  const double limit_w = power_limit_w * spec.power_limit.regulated_frac * kernel.limit_scale;
-  OperatingPoint point = unlimited_point(spec, kernel, mem, high_mhz);
-  if (point.energy_j <= limit_w * point.time_s) return point;
-
-  // Power rises with the core clock, so bisection finds where it meets the limit.
-  // Where even the lowest clock draws too much, the lowest clock it is.
-  double low_mhz = std::min(spec.core.min_mhz, high_mhz);
-  constexpr int halvings = 40;  // 2000 MHz / 2^40: far below any effect
-  for (int i = 0; i < halvings; ++i) {
-    const double middle_mhz = 0.5 * (low_mhz + high_mhz);
-    const OperatingPoint middle = unlimited_point(spec, kernel, mem, middle_mhz);
-    (middle.energy_j > limit_w * middle.time_s ? high_mhz : low_mhz) = middle_mhz;
+OperatingPoint regulated_point(const GpuSpec& spec, const KernelCoefficients& kernel,
+                               const MemState& mem, double power_limit_w) {
+  const double limit_w = regulated_power_w(spec, kernel, power_limit_w);
+  const auto point_at = [&](double mhz) {
+    return unlimited_point(clock_state(spec, mem, mhz), kernel);
+  };
+  const auto excess_w = [&](const OperatingPoint& p) { return p.energy_j / p.time_s - limit_w; };
+  OperatingPoint below = point_at(spec.core.min_mhz);
+  double low_mhz = below.core_mhz, low_w = excess_w(below);
+  double high_mhz = spec.core.max_mhz, high_w = excess_w(point_at(high_mhz));
+  constexpr double beyond_boost = 1.25;
+  constexpr int most_beyond = 8;
+  for (int i = 0; i < most_beyond && high_w <= 0.0; ++i)
+    high_w = excess_w(point_at(high_mhz *= beyond_boost));
+  // False position, halving the weight of a side that stays (Illinois).
+  constexpr int most_steps = 60;
+  constexpr double close_enough = 1e-12;
+  int last_side = 0;
+  for (int i = 0; i < most_steps && low_w < 0.0; ++i) {
+    if (high_mhz - low_mhz < close_enough * high_mhz) break;
+    const double mhz = (low_mhz * high_w - high_mhz * low_w) / (high_w - low_w);
+    const OperatingPoint tried = point_at(mhz);
+    const double tried_w = excess_w(tried);
+    if (tried_w > 0.0) {
+      if (last_side > 0) low_w *= 0.5;
+      high_mhz = mhz;
+      high_w = tried_w;
+      last_side = 1;
+    } else {
+      if (last_side < 0) high_w *= 0.5;
+      low_mhz = mhz;
+      low_w = tried_w;
+      below = tried;
+      last_side = -1;
+    }
+    if (tried_w > -close_enough * limit_w && tried_w <= 0.0) break;
   }
-  point = unlimited_point(spec, kernel, mem, low_mhz);
-  point.power_limited = true;
-  return point;
+  below.power_limited = true;
+  return below;
 }
 
-}  // namespace
+OperatingPoint limited_point(const GpuSpec& spec, const KernelCoefficients& kernel,
+                             const MemState& mem, const ClockState& state, double power_limit_w) {
+  const OperatingPoint point = unlimited_point(state, kernel);
+  if (within_limit(spec, kernel, point, power_limit_w)) return point;
+  return regulated_point(spec, kernel, mem, power_limit_w);
+}
 
 OperatingPoint operating_point(const GpuSpec& spec, const KernelCoefficients& kernel,
                                const ClockPair& clock, double power_limit_w) {
-  return limited_point(spec, kernel, spec.mem_states[index(clock.mem)],
-                       effective_core_mhz(spec, clock), power_limit_w);
+  const MemState& mem = spec.mem_states[index(clock.mem)];
+  return limited_point(spec, kernel, mem, clock_state(spec, mem, effective_core_mhz(spec, clock)),
+                       power_limit_w);
 }
 
 OperatingPoint applied_point(const GpuSpec& spec, const KernelCoefficients& kernel,
                              const ClockPair& clock) {
   const MemState& mem = spec.mem_states[index(clock.mem)];
-  const double core_mhz =
-      clock.core_mhz ? requested_to_effective(spec, *clock.core_mhz) : mem.boost_mhz;
-  return limited_point(spec, kernel, mem, core_mhz, spec.power_limit.limit_w);
+  return limited_point(spec, kernel, mem, clock_state(spec, mem, applied_core_mhz(spec, clock)),
+                       spec.power_limit.limit_w);
 }
 
 }  // namespace rubato

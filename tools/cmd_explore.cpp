@@ -13,6 +13,7 @@
 #include "sim/timeline.hpp"
 #include "tools/command.hpp"
 #include "tools/exploration_tables.hpp"
+#include "tools/gpu_option.hpp"
 #include "tools/output.hpp"
 #include "traces/trace_json.hpp"
 
@@ -21,7 +22,7 @@ namespace rubato {
 namespace {
 
 struct Options {
-  std::string trace = "gpt3-xl", gpu = "rtx-3080-ti", clocks = "paper", db, timeline;
+  std::string trace = "gpt3-xl", gpu = "rtx-3080-ti", clocks, db, timeline;
   std::vector<std::string> granularities{"iteration", "pass", "kernel"};
   std::vector<std::string> aggregations{"global"};
   std::vector<std::string> goals{"waste"};
@@ -42,16 +43,12 @@ constexpr double us_per_s = 1e6;
 }
 
 Granularity granularity_of(const std::string& name) {
-  for (const auto value : {Granularity::iteration, Granularity::pass, Granularity::kernel}) {
-    if (name_of(value) == name) return value;
-  }
-  unknown("--granularity", name, {"iteration", "pass", "kernel"});
+  if (const auto value = granularity_named(name)) return *value;
+  unknown("--granularity", name, {"iteration", "pass", "kernel", "auto"});
 }
 
 Aggregation aggregation_of(const std::string& name) {
-  for (const auto value : {Aggregation::local, Aggregation::global}) {
-    if (name_of(value) == name) return value;
-  }
+  if (const auto value = aggregation_named(name)) return *value;
   unknown("--aggregation", name, {"local", "global"});
 }
 
@@ -136,7 +133,8 @@ void print_tables(const Options& o, const ExplorationInput& input, const Explora
   if (o.per_kernel) asked.push_back({"kernels", &kernels});
   switch (o.format) {
     case OutputFormat::json: return print(render_json_object(asked));
-    case OutputFormat::csv: return print(asked.back().table->render(OutputFormat::csv));
+    case OutputFormat::json_lines:
+    case OutputFormat::csv: return print(asked.back().table->render(o.format));
     case OutputFormat::table: break;
   }
   for (const NamedTable& named : asked) print(named.table->render(OutputFormat::table) + '\n');
@@ -145,12 +143,14 @@ void print_tables(const Options& o, const ExplorationInput& input, const Explora
 
 ExitStatus run(const Options& o, const RunContext& context) {
   check_numbers(o);
-  if (o.format == OutputFormat::csv && o.per_pass && o.per_kernel) {
+  const bool one_table = o.format == OutputFormat::csv || o.format == OutputFormat::json_lines;
+  if (one_table && o.per_pass && o.per_kernel) {
     throw UsageError(
-        "--csv holds one table; give either --per-pass or --per-kernel, or use --json");
+        fmt::format("--{} holds one table; give either --per-pass or --per-kernel, or use --json",
+                    o.format == OutputFormat::csv ? "csv" : "json-lines"));
   }
   ExplorationInput input{.trace = load_trace(o.trace),
-                         .spec = load_gpu_spec(o.gpu),
+                         .spec = load_gpu(o.gpu),
                          .grid = o.clocks,
                          .power_limit_w = o.power_limit_w,
                          .switch_cost = {o.switch_stall_us / us_per_s, o.switch_energy_j},
@@ -178,11 +178,11 @@ Action setup_explore(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--gpu", o->gpu, "Shipped name or file of a GPU spec")->capture_default_str();
   app.add_option("--clocks", o->clocks,
-                 "Clocks to choose from: a grid of the spec (paper: 66 pairs, full: 762 and the "
-                 "default), or e.g. 'mem=5001,auto core=210:2100:105,auto'")
-      ->capture_default_str();
+                 "Clocks to choose from: a grid of the spec, e.g. 'full', or e.g. "
+                 "'mem=5001,auto core=210:2100:105,auto' [the spec's first grid]");
   app.add_option("--granularity", o->granularities,
-                 "What gets one clock: iteration, pass, kernel (several with commas)")
+                 "What gets one clock: iteration, pass, kernel, or auto, which finds runs of "
+                 "launches given what a switch costs (several with commas)")
       ->delimiter(',')
       ->capture_default_str();
   app.add_option("--aggregation", o->aggregations,

@@ -34,9 +34,21 @@ Action setup_compare(CLI::App& app);
 Action setup_completion(CLI::App& app);
 Action setup_explore(CLI::App& app);
 Action setup_export(CLI::App& app);
+Action setup_gpus(CLI::App& app);
+Action setup_impact(CLI::App& app);
+Action setup_merge(CLI::App& app);
+Action setup_pipeline(CLI::App& app);
 Action setup_query(CLI::App& app);
+Action setup_remeasure(CLI::App& app);
 Action setup_report(CLI::App& app);
 Action setup_reproduce(CLI::App& app);
+Action setup_show(CLI::App& app);
+Action setup_sweep(CLI::App& app);
+Action setup_suggest(CLI::App& app);
+Action setup_sweep_latency(CLI::App& app);
+Action setup_top(CLI::App& app);
 Action setup_trace(CLI::App& app);
+Action setup_transfer(CLI::App& app);
+Action setup_validate(CLI::App& app);
 
 }  // namespace rubato

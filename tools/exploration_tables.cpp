@@ -37,7 +37,11 @@ double change_pct(double value, double reference) { return 100.0 * (value / refe
 OutputTable plans_table(const Exploration& found) {
   std::vector<Column> columns{{"status"}};
   columns.insert(columns.end(), totals_columns.begin(), totals_columns.end());
-  columns.insert(columns.end(), {{"average_power_w", "mean W", 1},
+  columns.insert(columns.end(), {{"time_change_low_pct", "low", 2},
+                                 {"time_change_high_pct", "high", 2},
+                                 {"energy_change_low_pct", "low", 2},
+                                 {"energy_change_high_pct", "high", 2},
+                                 {"average_power_w", "mean W", 1},
                                  {"clock_switches", "switches"},
                                  {"gap_pct", "gap %", 4},
                                  {"solve_time_ms", "solved in ms", 2}});
@@ -46,6 +50,7 @@ OutputTable plans_table(const Exploration& found) {
   std::vector<Cell> first{std::string("iteration"), std::string("-"), std::string("default"),
                           std::string("-")};
   add_totals(first, base, base);
+  first.insert(first.end(), 4, std::monostate{});
   first.insert(first.end(),
                {base.average_power_w(), std::int64_t{0}, std::monostate{}, std::monostate{}});
   table.add_row(std::move(first));
@@ -53,10 +58,12 @@ OutputTable plans_table(const Exploration& found) {
     std::vector<Cell> row = plan_key(plan.question);
     row.emplace_back(std::string(name_of(plan.status)));
     if (plan.plan.clock_of_site.empty()) {
-      row.resize(12);
+      row.resize(16);
     } else {
       add_totals(row, plan.sim.total, base);
-      row.insert(row.end(), {plan.sim.total.average_power_w(),
+      const SavingInterval interval = plan.interval.value_or(SavingInterval{});
+      row.insert(row.end(), {interval.time.low_pct, interval.time.high_pct, interval.energy.low_pct,
+                             interval.energy.high_pct, plan.sim.total.average_power_w(),
                              static_cast<std::int64_t>(plan.sim.total.clock_switches),
                              100.0 * plan.gap_frac, 1e3 * plan.solve_time_s});
     }
@@ -119,8 +126,9 @@ std::string exploration_notes(const ExplorationInput& input, const Exploration& 
       input.power_limit_w.value_or(input.spec.power_limit.limit_w),
       share(CoefficientSource::measured), share(CoefficientSource::derived),
       share(CoefficientSource::guessed));
-  if (!input.spec.calibrated)
-    text += fmt::format("Note: {} is not calibrated; its numbers are rough.\n", input.spec.name);
+  text +=
+      "Low and high: 90 % interval of the change, from models that fit as well and the error on "
+      "points held out.\n";
   if (found.interrupted) text += "Interrupted: the remaining questions were not answered.\n";
   return text;
 }

@@ -54,7 +54,7 @@ TEST(KernelModel, TimeAndEnergyByHand) {
                                   .core_j = 0.2,
                                   .limit_scale = 1.0,
                                   .overlap_scale = 1.0};
-  const OperatingPoint point = unlimited_point(s, kernel, s.mem_states[0], 1000.0);
+  const OperatingPoint point = unlimited_point(clock_state(s, s.mem_states[0], 1000.0), kernel);
   EXPECT_NEAR(point.time_s, 6e-3, 1e-9);
   // (50 + 10 + 0.01 x 1000) W x 6 ms + 0.2 J + 0.4 J at V = 1.
   EXPECT_NEAR(point.energy_j, 70.0 * 6e-3 + 0.6, 1e-6);
@@ -123,6 +123,22 @@ TEST(Coefficients, FollowTheWorkWhenAKernelIsCarriedOver) {
     EXPECT_NEAR(half_model.coefficients(id).core_j / full_model.coefficients(id).core_j, 0.5, 0.01);
     EXPECT_EQ(half_model.coefficients(id).fixed_s, full_model.coefficients(id).fixed_s);
   }
+}
+
+TEST(Coefficients, WhatAGemmReadsTwiceFollowsItsFlops) {
+  const Trace whole = load_trace("gpt3-xl");
+  GptShape shape = gpt_preset("gpt3-xl");
+  shape.batch = 1;
+  const Trace small = generate_gpt_trace(shape);
+  const GpuModel whole_model(spec(), whole), small_model(spec(), small);
+  const KernelId weight_gradient{
+      27};  // its output, two thirds of a small batch's bytes, does not shrink
+  const auto reread = [&](const GpuModel& model, const Trace& trace) {
+    return model.coefficients(weight_gradient).dram_bytes -
+           *trace.kernels[index(weight_gradient)].dram_bytes;
+  };
+  EXPECT_GT(reread(whole_model, whole), 0.0);
+  EXPECT_NEAR(reread(small_model, small) * 40.0 / reread(whole_model, whole), 1.0, 1e-9);
 }
 
 TEST(Coefficients, AGemmLosesSmsInItsLastWave) {

@@ -93,9 +93,16 @@ TEST_F(CommandLine, FollowsARunFromTraceToReport) {
   expect("compare --db r.db 1 3", 2, "there is no run 3; the latest is 2");
   expect("explore t.json --power-limit 250 --db r.db", 0, "stored as run 3");
   expect("compare --db r.db 1 3", 1, "strict_waste");
+  expect("explore t.json --granularity auto --switch-stall-us 1000 --db r.db", 0,
+         "auto         global");
+  expect("explore --granularity auto --goal edp", 2, "granularity 'auto' plans for goal 'waste'");
+  expect("sweep-latency t.json --stalls-us 1000", 0, "Ascend NPU");
+  expect("sweep-latency t.json --stalls-us -1", 2, "--stalls-us is -1; expected numbers >= 0");
+  expect("transfer t.json --db r.db --batches 1,40 --tp 1,2", 0, "gpt3-xl-b40-s1024-tp2-dp1");
+  expect("transfer --db r.db", 2, "no trace to apply the plan to");
   expect("export cells --db r.db --run 1", 0, "kernel,clock,time_s,energy_j");
   expect("export cell --db r.db", 2, "there is no part 'cell'; did you mean 'cells'?");
-  expect("report --db r.db -o r.html", 0, "wrote r.html (run 3)");
+  expect("report --db r.db -o r.html", 0, "wrote r.html (run 4)");
   EXPECT_TRUE(nlohmann::json::parse(read_file(folder_ / "timeline.json")).contains("traceEvents"));
 }
 

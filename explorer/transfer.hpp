@@ -1,0 +1,49 @@
+#pragma once
+// A plan found on one trace, applied to another: what is kept of the saving?
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "explorer/exploration.hpp"
+#include "explorer/store.hpp"
+
+namespace rubato {
+
+/// A plan read back from a result database, with all that is needed to apply it.
+struct StoredPlan {
+  std::int64_t plan_id = 0;
+  Question question;  ///< as it was asked
+  std::map<std::string, std::string>
+      clock_of_kernel;  ///< Kernel::name -> clock label, of its first launch
+  GpuSpec spec;         ///< as it was used
+  std::string grid;
+  double power_limit_w = 0.0;
+  SwitchCost switch_cost;
+};
+
+/// @throws UsageError if there is no such plan, or it was infeasible
+[[nodiscard]] StoredPlan load_plan(const ResultStore& store, std::int64_t plan_id);
+
+/// Totals of one iteration of the other trace.
+struct Transfer {
+  std::string trace;
+  Totals baseline;     ///< default clocks
+  Totals transferred;  ///< the plan's clocks; kernels it does not know run at default clocks
+  Totals own;          ///< the best plan for this trace and the same question
+  bool own_found = false;
+  double known_frac = 0.0;  ///< share of default time in kernels the plan knows
+
+  /// Energy that the trace's own plan would save beyond the transferred one, over the baseline.
+  [[nodiscard]] double regret_frac() const noexcept {
+    return (transferred.energy_j - own.energy_j) / baseline.energy_j;
+  }
+};
+
+/// Kernels are matched by name; the trace's own plan answers the stored question
+/// on the same GPU, grid and power limit.
+[[nodiscard]] Transfer transfer(const StoredPlan& plan, const Trace& trace,
+                                const RunContext& context = {});
+
+}  // namespace rubato

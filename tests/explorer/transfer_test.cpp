@@ -1,0 +1,61 @@
+#include "explorer/transfer.hpp"
+
+#include <filesystem>
+
+#include <gtest/gtest.h>
+
+#include "common/error.hpp"
+#include "tests/expect_error.hpp"
+#include "tests/explorer/small_run.hpp"
+#include "traces/gpt.hpp"
+
+namespace rubato {
+namespace {
+
+class TransferTest : public testing::Test {
+ protected:
+  TransferTest() : path_(std::filesystem::temp_directory_path() / "rubato_transfer_test.db") {
+    std::filesystem::remove(path_);
+    found_ = explore(input_);
+    ResultStore::open(path_).add(input_, *found_, {"rubato explore", "{}"});
+  }
+  ~TransferTest() override { std::filesystem::remove(path_); }
+
+  // Plan 1 is the baseline, 2.. are the questions of small_input.
+  [[nodiscard]] StoredPlan plan(std::int64_t id) const {
+    return load_plan(ResultStore::open_read_only(path_), id);
+  }
+
+  std::filesystem::path path_;
+  ExplorationInput input_ = small_input();
+  std::optional<Exploration> found_;
+};
+
+TEST_F(TransferTest, ToItsOwnTraceChangesNothing) {
+  for (std::size_t i = 0; i < 4; ++i) {
+    const Transfer same = transfer(plan(static_cast<std::int64_t>(i) + 2), input_.trace);
+    EXPECT_EQ(same.transferred.energy_j, found_->plans[i].sim.total.energy_j);
+    EXPECT_EQ(same.own.energy_j, found_->plans[i].sim.total.energy_j);
+    EXPECT_EQ(same.regret_frac(), 0.0);
+    EXPECT_DOUBLE_EQ(same.known_frac, 1.0);
+  }
+}
+
+TEST_F(TransferTest, KeepsUnknownKernelsAtDefaultClocks) {
+  GptShape shape = gpt_preset("gpt3-xl");
+  shape.tensor_parallel = 4;
+  const Transfer other = transfer(plan(4), generate_gpt_trace(shape));
+  EXPECT_GT(other.known_frac, 0.3);
+  EXPECT_LT(other.known_frac, 1.0);  // collectives are new
+  EXPECT_LT(other.transferred.energy_j, other.baseline.energy_j);
+  EXPECT_LE(other.own.time_s, other.baseline.time_s * (1.0 + 1e-12));
+}
+
+TEST_F(TransferTest, RefusesPlansWithoutClocks) {
+  expect_error<UsageError>([&] { (void)plan(99); }, "there is no plan 99",
+                           "v_plans lists the plans");
+  expect_error<UsageError>([&] { (void)plan(6); }, "plan 6 is infeasible");
+}
+
+}  // namespace
+}  // namespace rubato

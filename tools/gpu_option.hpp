@@ -1,0 +1,13 @@
+#pragma once
+// The GPU specs of the command line.
+
+#include <string>
+
+#include "models/gpu_spec.hpp"
+
+namespace rubato {
+
+/// load_gpu_spec, with a line on standard error if the spec was never fitted.
+[[nodiscard]] GpuSpec load_gpu(const std::string& name_or_path);
+
+}  // namespace rubato
