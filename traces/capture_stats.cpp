@@ -167,11 +167,12 @@ Trace fold(const Capture& capture, const FoldOptions& options) {
   Trace trace;
   trace.name = capture.name;
   trace.provenance = capture.provenance;
+  const bool timed = std::ranges::any_of(time_ns, [](std::int64_t ns) { return ns > 0; });
   std::map<KernelId, KernelId> renumbered;
   std::vector<LaunchSums> sums;
   std::vector<KernelId> launches;
   for (const CapturedLaunch& launch : capture.launches) {
-    if (!wanted(launch) || launch.stream != stream || launch.duration_ns == 0) continue;
+    if (!wanted(launch) || launch.stream != stream || (timed && launch.duration_ns == 0)) continue;
     const auto [found, fresh] =
         renumbered.emplace(launch.kernel, id_at<KernelId>(trace.kernels.size()));
     if (fresh) {
@@ -184,6 +185,7 @@ Trace fold(const Capture& capture, const FoldOptions& options) {
   if (launches.empty())
     throw UsageError(fmt::format("there is no launch to take in {}", capture.name));
   for (std::size_t k = 0; k < sums.size(); ++k) {
+    if (!timed) break;
     trace.kernels[k].measured_time_s =
         1e-9 * static_cast<double>(sums[k].time_ns) / static_cast<double>(sums[k].launches);
   }

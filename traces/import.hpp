@@ -16,7 +16,7 @@ struct ImportOptions {
 };
 
 /// What a file is, by its content.
-enum class CaptureFormat { kineto, nsight_systems };
+enum class CaptureFormat { kineto, nsight_systems, chakra_protobuf, chakra_json };
 [[nodiscard]] std::string_view name_of(CaptureFormat value) noexcept;
 
 /// @throws IoError; DataError with a hint for what is not a capture (or a .nsys-rep)
@@ -30,6 +30,15 @@ enum class CaptureFormat { kineto, nsight_systems };
 /// PyTorch profiler (Kineto) trace, plain or gzip, NVIDIA or ROCm, any time base.
 [[nodiscard]] Capture import_kineto(const std::filesystem::path& path,
                                     const ImportOptions& options);
+
+/// Chakra execution trace, length-delimited protobuf.
+[[nodiscard]] Capture import_chakra_protobuf(const std::filesystem::path& path,
+                                             const ImportOptions& options);
+
+/// Chakra execution trace as JSON: the feeder's, or PyTorch's with or without device nodes. Without
+/// device nodes the launches have no times; their work comes from shapes.
+[[nodiscard]] Capture import_chakra_json(const std::filesystem::path& path,
+                                         const ImportOptions& options);
 
 /// SQLite export of Nsight Systems.
 [[nodiscard]] Capture import_nsight_systems(const std::filesystem::path& path,

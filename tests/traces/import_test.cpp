@@ -351,6 +351,76 @@ TEST(SharedCaptures, HaveTheCountsOfTheirDescription) {
   }
 }
 
+TEST_F(Import, ChakraInItsThreeForms) {
+  // Three nodes, the last two on the device, in the feeder's JSON.
+  const Capture feeder = import_capture(file("f.json", R"json({"workload_graph": [
+    {"Id": 4, "Name": "aten::relu_backward(0)", "NodeType": 4, "runtime": 9, "data_deps": [], "is_cpu_op": true},
+    {"Id": 6, "Name": "gemm", "NodeType": 4, "runtime": 30, "data_deps": [4], "is_cpu_op": false},
+    {"Id": 7, "Name": "ncclAllReduce", "NodeType": 7, "runtime": 5, "data_deps": [6], "is_cpu_op": false}]})json"));
+  ASSERT_EQ(feeder.launches.size(), 2U);
+  EXPECT_EQ(feeder.kernels[0].pass, Pass::backward);
+  EXPECT_EQ(feeder.launches[1].start_ns, 30'000);
+  EXPECT_EQ(feeder.kernels[1].kind, KernelClass::communication);
+
+  // The same as protobuf, by hand: tag, length or number.
+  const auto field = [](int number, const std::string& bytes) {
+    return std::string(1, static_cast<char>(number << 3 | 2)) + static_cast<char>(bytes.size()) +
+           bytes;
+  };
+  const auto number = [](int field_number, int value) {
+    return std::string(1, static_cast<char>(field_number << 3)) + static_cast<char>(value);
+  };
+  const auto delimited = [](const std::string& message) {
+    return std::string(1, static_cast<char>(message.size())) + message;
+  };
+  const auto attribute = [&](const std::string& name, int kind, int value) {
+    const int tag = kind << 3;  // two bytes from 128 on
+    const std::string tag_bytes = tag < 128 ? std::string(1, static_cast<char>(tag))
+                                            : std::string{static_cast<char>((tag & 0x7f) | 0x80),
+                                                          static_cast<char>(tag >> 7)};
+    return field(10, field(1, name) + tag_bytes + static_cast<char>(value));
+  };
+  const std::string et =
+      delimited(field(1, "0.0.4")) +
+      delimited(number(1, 4) + field(2, "aten::relu_backward(0)") + number(3, 4) +
+                attribute("is_cpu_op", 27, 1)) +
+      delimited(number(1, 6) + field(2, "gemm") + number(3, 4) + field(5, "\x04") + number(7, 30) +
+                attribute("is_cpu_op", 27, 0) + attribute("tid", 13, 7)) +
+      delimited(number(1, 7) + field(2, "ncclAllReduce") + number(3, 7) + number(7, 5) +
+                attribute("is_cpu_op", 27, 0) + attribute("tid", 9, 14));
+  const Capture protobuf = import_capture(file("p.et", et));
+  ASSERT_EQ(protobuf.launches.size(), 2U);
+  EXPECT_EQ(capture_stats(protobuf).kernels.time_ns, 35'000);
+  EXPECT_EQ(protobuf.streams.size(), 2U);
+  EXPECT_EQ(protobuf.kernels[index(protobuf.launches[0].kernel)].pass, Pass::backward);
+  const auto cut = file("q.et", et.substr(0, et.size() - 3));
+  expect_error<DataError>([&] { (void)import_capture(cut); }, "the message ends early");
+  EXPECT_EQ(import_capture(cut, {.partial = true}).launches.size(), 1U);
+
+  // The host's JSON: shapes, no times. A view does nothing, a wrapper is not counted twice.
+  const Capture host =
+      import_capture(file("h.json", R"json({"schema": "1.1.0-chakra.0.0.4", "nodes": [
+    {"id": 2, "name": "aten::linear", "ctrl_deps": 1, "inputs": {"values": [], "shapes": [[8, 4], [2, 4]],
+     "types": ["Tensor(float)", "Tensor(float)"]
+  }
+  },
+    {"id": 3, "name": "aten::t", "ctrl_deps": 2, "inputs": {"values": [], "shapes": [[2, 4]], "types": ["Tensor(float)"]}},
+    {"id": 4, "name": "aten::mm", "ctrl_deps": 2, "inputs": {"values": [], "shapes": [[8, 4], [4, 2]],
+     "types": ["Tensor(float)", "Tensor(float)"]}},
+    {"id": 5, "name": "autograd::engine::evaluate_function: MmBackward0", "ctrl_deps": 1, "inputs": {"values": [],
+     "shapes": [], "types": []}},
+    {"id": 6, "name": "aten::mm", "ctrl_deps": 5, "inputs": {"values": [], "shapes": [[4, 8], [8, 2]],
+     "types": ["Tensor(float)", "Tensor(float)"]}},
+    {"id": 7, "name": "aten::_foreach_add_", "ctrl_deps": 1, "inputs": {"values": [], "shapes": [[[3], [5]], []],
+     "types": ["GenericList[Tensor(float),Tensor(float)]", "Int"]}}]})json"));
+  const Trace trace = fold(host);
+  ASSERT_EQ(trace.kernels.size(), 3U);
+  EXPECT_EQ(trace.kernels[0].flops, 2.0 * 8 * 4 * 2);
+  EXPECT_FALSE(trace.kernels[0].measured_time_s);
+  EXPECT_EQ(trace.kernels[1].pass, Pass::backward);
+  EXPECT_EQ(trace.kernels[2].kind, KernelClass::optimizer);
+}
+
 TEST(SharedCaptures, StepsPassesAndProducts) {
   RUBATO_NEEDS_SHARED("traces");
   const Capture resnet = import_capture(shared_data("traces/kineto_a100_ddp2_resnet.json.gz"));
@@ -376,6 +446,33 @@ TEST(SharedCaptures, StepsPassesAndProducts) {
   const Trace folded = fold(qwen);
   EXPECT_TRUE(
       std::ranges::any_of(folded.segments, [](const Segment& s) { return s.repeat == 24; }));
+}
+
+TEST(SharedCaptures, Chakra) {
+  RUBATO_NEEDS_SHARED("traces");
+  for (const char* name : {"chakra_resnet_rank0.et.gz", "chakra_resnet_rank0.json.gz"}) {
+    const Capture capture = import_capture(shared_data(std::string("traces/") + name));
+    const CaptureStats stats = capture_stats(capture);
+    EXPECT_EQ(capture.launches.size(), 1216U) << name;
+    EXPECT_EQ(stats.collectives.launches, 7U) << name;
+    EXPECT_EQ(stats.collectives.time_ns, 36'715'000) << name;
+    EXPECT_EQ(stats.kernels.time_ns + stats.copies.time_ns, 329'543'000) << name;
+  }
+  const Capture gpt2 = import_capture(shared_data("traces/chakra_host_gpt2_train.json.gz"));
+  double flops[2] = {0.0, 0.0};
+  std::uint64_t products[2] = {0, 0};
+  for (const CapturedLaunch& launch : gpt2.launches) {
+    const Kernel& kernel = gpt2.kernels[index(launch.kernel)];
+    if (!kernel.gemm) continue;
+    const std::size_t backward = kernel.pass == Pass::backward ? 1 : 0;
+    flops[backward] += *kernel.flops;
+    ++products[backward];
+  }
+  EXPECT_EQ(products[0], 144U + 72U + 1U);
+  EXPECT_EQ(products[1], 290U + 144U);
+  EXPECT_DOUBLE_EQ(flops[0], 724775731200.0 + 48318382080.0 + 65872855040.0);
+  EXPECT_DOUBLE_EQ(flops[1], 1581297172480.0 + 96636764160.0);
+  EXPECT_EQ(fold(gpt2).segments.front().repeat, 36U);
 }
 
 }  // namespace
