@@ -43,6 +43,9 @@ GpuModel::GpuModel(GpuSpec spec, const Trace& trace, std::optional<double> power
     } else if (const auto from_peaks = guessed(spec_, kernel)) {
       coefficients_.push_back(*from_peaks);
       sources_.push_back(CoefficientSource::guessed);
+    } else if (const auto from_time = guessed_from_time(spec_, kernel)) {
+      coefficients_.push_back(*from_time);
+      sources_.push_back(CoefficientSource::guessed);
     } else {
       errors.add(fmt::format(
           "kernel '{}': {} knows no coefficients for class '{}' without FLOPs and DRAM bytes",

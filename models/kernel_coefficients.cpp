@@ -124,4 +124,34 @@ std::optional<KernelCoefficients> guessed(const GpuSpec& spec, const Kernel& ker
       .overlap_scale = 1.0};
 }
 
+std::optional<KernelCoefficients> guessed_from_time(const GpuSpec& spec, const Kernel& kernel) {
+  if (!kernel.measured_time_s) return std::nullopt;
+  const double time_s = *kernel.measured_time_s;
+  if (kernel.kind == KernelClass::communication) {
+    constexpr double copy_share = 0.005, copy_w = 5.0;
+    const double mhz = effective_core_mhz(spec, spec.default_clock);
+    return KernelCoefficients{.core_cycles = copy_share * time_s * mhz * 1e6,
+                              .dram_bytes = 1.0,
+                              .fixed_s = time_s,
+                              .core_j = copy_w * time_s,
+                              .limit_scale = 1.0,
+                              .overlap_scale = 1.0};
+  }
+  // Which share of the time core and DRAM are busy, and which share of the power limit the core
+  // takes: round numbers between those fitted for the kernels of GPT-3-xl.
+  const bool core_bound = counted_in_flops(kernel.kind);
+  const double core_share = core_bound ? 0.95 : 0.5, dram_share = core_bound ? 0.3 : 0.9,
+               limit_share = core_bound ? 0.5 : 0.15;
+  const MemState& mem = spec.mem_states[index(spec.default_clock.mem)];
+  const double mhz = effective_core_mhz(spec, spec.default_clock);
+  const double volts = relative_voltage(spec, mem, mhz);
+  return KernelCoefficients{
+      .core_cycles = core_share * time_s * mhz * 1e6,
+      .dram_bytes = dram_share * time_s * dram_bandwidth(spec, mem, mhz),
+      .fixed_s = 0.05 * time_s,
+      .core_j = limit_share * spec.power_limit.limit_w * time_s / (volts * volts),
+      .limit_scale = 1.0,
+      .overlap_scale = 1.0};
+}
+
 }  // namespace rubato

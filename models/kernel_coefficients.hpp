@@ -30,4 +30,10 @@ namespace rubato {
 /// FLOPs or DRAM bytes are missing.
 [[nodiscard]] std::optional<KernelCoefficients> guessed(const GpuSpec& spec, const Kernel& kernel);
 
+/// Coefficients of a captured kernel whose work is unknown, from nothing but its time and class:
+/// products and attention are taken to wait for the core, communication for the link, all others
+/// for DRAM, and the time to be that of the default clocks. Nothing without a time.
+[[nodiscard]] std::optional<KernelCoefficients> guessed_from_time(const GpuSpec& spec,
+                                                                  const Kernel& kernel);
+
 }  // namespace rubato

@@ -237,10 +237,11 @@ void setup_import(CLI::App& app, Action& action) {
     OutputFormat format = OutputFormat::table;
   };
   auto o = std::make_shared<Options>();
-  auto* import = app.add_subcommand("import", "A run captured with PyTorch or Nsight Systems");
+  auto* import =
+      app.add_subcommand("import", "A run captured with PyTorch, Nsight Systems or Chakra");
   import
       ->add_option("FILE", o->file,
-                   "PyTorch profiler trace (.json, .json.gz) or Nsight Systems SQLite export")
+                   "PyTorch profiler trace, Nsight Systems SQLite export or Chakra execution trace")
       ->required();
   import->add_option("-o,--output", o->out, "Trace of one step, .json or .csv [none]");
   import->add_option("--step", o->fold.step, "Which step, from 0 [the one with most launches]");

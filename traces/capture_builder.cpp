@@ -47,6 +47,8 @@ constexpr std::array name_rules{
     NameRule{"dgrad", KernelClass::gemm},
     NameRule{"convolve", KernelClass::gemm},
     NameRule{"winograd", KernelClass::gemm},
+    NameRule{"scudnn", KernelClass::gemm},
+    NameRule{"fprop", KernelClass::gemm},
     NameRule{"conv2d", KernelClass::gemm},
     NameRule{"cijk_", KernelClass::gemm},
     NameRule{"splitkreduce", KernelClass::reduce},
@@ -90,6 +92,12 @@ std::string short_kernel_name(std::string_view full) {
   if (out.starts_with("void ")) out.erase(0, 5);
   const std::size_t colons = out.rfind("::");
   if (colons != std::string::npos && colons + 2 < out.size()) out.erase(0, colons + 2);
+  if (out == "Kernel" || out == "Kernel2") {
+    // cutlass::Kernel<cutlass_80_tensorop_...>: the argument is the name.
+    const std::size_t open = full.find('<');
+    if (open != std::string_view::npos)
+      out = full.substr(open + 1, full.find_first_of(",<>:", open + 1) - open - 1);
+  }
   constexpr std::size_t longest = 60;
   if (out.size() > longest) out.resize(longest);
   return out.empty() ? "kernel" : out;
