@@ -42,8 +42,9 @@ void RunWriter::write_run(const RunRecord& record) {
       .run(now_utc(), record.command, record.options_json, program_version(), source_revision(),
            build_info(), host_name(), found_.wall_time_s, trace_hash, input_.trace.name, spec_hash,
            input_.spec.name, input_.spec.calibrated,
-           input_.power_limit_w.value_or(input_.spec.power_limit.limit_w), input_.grid,
-           input_.switch_cost.stall_s, input_.switch_cost.energy_j, found_.interrupted);
+           input_.power_limit_w.value_or(input_.spec.power_limit.limit_w),
+           grid_name(input_.spec, input_.grid), input_.switch_cost.stall_s,
+           input_.switch_cost.energy_j, found_.interrupted);
   run_id_ = connection_.last_insert_id();
 }
 

@@ -162,6 +162,11 @@ ClockGrid make_clock_grid(const GpuSpec& spec, std::string_view selection) {
   return {spec, parse_selection(spec, selection)};
 }
 
+std::string grid_name(const GpuSpec& spec, std::string_view selection) {
+  return selection.empty() && !spec.grids.empty() ? spec.grids.front().name
+                                                  : std::string(selection);
+}
+
 ClockPair parse_clock_pair(const GpuSpec& spec, std::string_view label) {
   const std::vector<std::string_view> parts = split(label, '/');
   if (parts.size() != 2) {

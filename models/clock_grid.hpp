@@ -46,6 +46,9 @@ class ClockGrid {
 /// @throws UsageError with the names the spec offers
 [[nodiscard]] ClockGrid make_clock_grid(const GpuSpec& spec, std::string_view selection);
 
+/// The selection that make_clock_grid takes for this one: an empty name is spelled out.
+[[nodiscard]] std::string grid_name(const GpuSpec& spec, std::string_view selection);
+
 /// "5001/1470" -> pair. @throws UsageError with the nearest supported clock
 [[nodiscard]] ClockPair parse_clock_pair(const GpuSpec& spec, std::string_view label);
 

@@ -145,13 +145,18 @@ std::optional<KernelCoefficients> guessed_from_time(const GpuSpec& spec, const K
   const MemState& mem = spec.mem_states[index(spec.default_clock.mem)];
   const double mhz = effective_core_mhz(spec, spec.default_clock);
   const double volts = relative_voltage(spec, mem, mhz);
-  return KernelCoefficients{
+  KernelCoefficients guess{
       .core_cycles = core_share * time_s * mhz * 1e6,
       .dram_bytes = dram_share * time_s * dram_bandwidth(spec, mem, mhz),
       .fixed_s = 0.05 * time_s,
       .core_j = limit_share * spec.power_limit.limit_w * time_s / (volts * volts),
       .limit_scale = 1.0,
       .overlap_scale = 1.0};
+  const double scale = time_s / unlimited_point(clock_state(spec, mem, mhz), guess).time_s;
+  guess.core_cycles *= scale;
+  guess.dram_bytes *= scale;
+  guess.fixed_s *= scale;
+  return guess;
 }
 
 }  // namespace rubato
