@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "explorer/exploration.hpp"
 #include "common/sqlite.hpp"
+#include "explorer/exploration.hpp"
 #include "explorer/store.hpp"
 
 namespace rubato {

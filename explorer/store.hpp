@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "explorer/exploration.hpp"
 #include "common/sqlite.hpp"
+#include "explorer/exploration.hpp"
 
 namespace rubato {
 
