@@ -1,6 +1,8 @@
 // Fitting a sweep: 65 kernels at 66 clock pairs on one thread, the size of a whole
 // training step on the paper's clocks.
 
+#include <random>
+
 #include <benchmark/benchmark.h>
 #include <tbb/global_control.h>
 
@@ -10,7 +12,10 @@
 namespace rubato {
 namespace {
 
+// Measurements with 1 % of noise.
 Sweep sweep_of(const GpuSpec& spec, std::size_t kernels) {
+  std::mt19937_64 random(65);
+  std::normal_distribution<double> noise(1.0, 0.01);
   Sweep sweep{.file = "synthetic",
               .gpu = spec.name,
               .applied_clocks = true,
@@ -30,8 +35,8 @@ Sweep sweep_of(const GpuSpec& spec, std::size_t kernels) {
       SweepPoint point;
       point.clock = clock;
       const OperatingPoint truth = predict(spec, c, point, false);
-      point.time_s = truth.time_s;
-      point.power_w = truth.energy_j / truth.time_s;
+      point.time_s = truth.time_s * noise(random);
+      point.power_w = truth.energy_j / truth.time_s * noise(random);
       kernel.points.push_back(point);
     }
   }

@@ -1,9 +1,13 @@
 // Storing a run, beside the same number of cells through a bare prepared
-// statement into a table without keys, checks or foreign keys.
+// statement into a table without keys, checks or foreign keys, and beside the
+// same cells through "sqlite3 FILE .import" into a table like ours.
 
+#include <cstdlib>
 #include <filesystem>
+#include <fstream>
 
 #include <benchmark/benchmark.h>
+#include <fmt/format.h>
 
 #include "explorer/store.hpp"
 #include "traces/trace_json.hpp"
@@ -36,7 +40,7 @@ void store_run(benchmark::State& state) {
   state.counters["cells/s"] = benchmark::Counter(static_cast<double>(found.cells.size()),
                                                  benchmark::Counter::kIsIterationInvariantRate);
 }
-BENCHMARK(store_run)->Unit(benchmark::kMillisecond);
+BENCHMARK(store_run)->UseRealTime()->Unit(benchmark::kMillisecond);
 
 void bare_inserts(benchmark::State& state) {
   const Exploration found = explore(input());
@@ -56,7 +60,40 @@ void bare_inserts(benchmark::State& state) {
   state.counters["cells/s"] = benchmark::Counter(static_cast<double>(found.cells.size()),
                                                  benchmark::Counter::kIsIterationInvariantRate);
 }
-BENCHMARK(bare_inserts)->Unit(benchmark::kMillisecond);
+BENCHMARK(bare_inserts)->UseRealTime()->Unit(benchmark::kMillisecond);
+
+void sqlite3_import(benchmark::State& state) {
+  if (std::system("command -v sqlite3 > /dev/null") != 0) {
+    state.SkipWithError("no sqlite3 here");
+    return;
+  }
+  const Exploration found = explore(input());
+  const auto csv = std::filesystem::temp_directory_path() / "rubato_store_bench.csv";
+  std::ofstream rows(csv);
+  for (std::size_t i = 0; i < found.cells.size(); ++i) {
+    const OperatingPoint& cell = found.cells[i];
+    rows << fmt::format("1,{},{},{},{},{},{}\n", i / found.grid.size(), i % found.grid.size(),
+                        cell.time_s, cell.energy_j, cell.core_mhz, cell.power_limited ? 1 : 0);
+  }
+  rows.close();
+  const std::string db = fresh_file().string();
+  const std::string command = fmt::format(
+      "sqlite3 {} 'PRAGMA journal_mode = WAL' 'CREATE TABLE cells (run_id INTEGER, kernel_id "
+      "INTEGER, clock_id "
+      "INTEGER, time_s REAL CHECK (time_s > 0), energy_j REAL CHECK (energy_j > 0), mhz REAL, "
+      "limited INTEGER, PRIMARY KEY (run_id, kernel_id, clock_id)) STRICT, WITHOUT ROWID' "
+      "'.import --csv {} cells' > /dev/null",
+      db, csv.string());
+  for (auto _ : state) {
+    state.PauseTiming();
+    (void)fresh_file();
+    state.ResumeTiming();
+    if (std::system(command.c_str()) != 0) state.SkipWithError("the import failed");
+  }
+  state.counters["cells/s"] = benchmark::Counter(static_cast<double>(found.cells.size()),
+                                                 benchmark::Counter::kIsIterationInvariantRate);
+}
+BENCHMARK(sqlite3_import)->UseRealTime()->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace rubato

@@ -9,7 +9,15 @@
 namespace rubato {
 
 /// Exit status of the program, see docs/style.md.
-enum class ExitStatus : int { done = 0, no_plan = 1, usage = 2, input = 3, io = 4, bug = 70 };
+enum class ExitStatus : int {
+  done = 0,
+  no_plan = 1,
+  usage = 2,
+  input = 3,
+  io = 4,
+  bug = 70,
+  interrupted = 130
+};
 
 /// Extra lines of an error message.
 struct ErrorDetail {

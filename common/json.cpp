@@ -11,6 +11,7 @@
 #include "common/file.hpp"
 #include "common/numbers.hpp"
 #include "common/suggest.hpp"
+#include "common/text.hpp"
 
 namespace rubato {
 
@@ -56,7 +57,10 @@ class DuplicateKeys {
 }  // namespace
 
 std::string JsonNode::where() const {
-  return place_.empty() ? *file_ : fmt::format("{}: {}", *file_, place_);
+  if (place_.empty()) return source_->name;
+  const auto line = source_->lines.find(place_);
+  if (line == source_->lines.end()) return fmt::format("{}: {}", source_->name, printable(place_));
+  return fmt::format("{}:{}: {}", source_->name, line->second, printable(place_));
 }
 
 void JsonNode::fail(const std::string& what, const std::string& hint) const {
@@ -70,7 +74,7 @@ void JsonNode::expect_keys(std::initializer_list<std::string_view> required,
   known.insert(known.end(), optional.begin(), optional.end());
   for (const auto& [key, value] : json_->items()) {
     if (std::ranges::find(known, key) == known.end()) {
-      fail(fmt::format("unknown key '{}'{}", key, did_you_mean(key, known)));
+      fail(fmt::format("unknown key '{}'{}", printable(key), did_you_mean(key, known)));
     }
   }
   for (const std::string_view key : required) {
@@ -83,7 +87,7 @@ std::optional<JsonNode> JsonNode::find(std::string_view key) const {
   const auto found = json_->find(std::string(key));
   if (found == json_->end() || found->is_null()) return std::nullopt;
   std::string place = place_.empty() ? std::string(key) : fmt::format("{}.{}", place_, key);
-  return JsonNode(&*found, file_, std::move(place));
+  return JsonNode(&*found, source_, std::move(place));
 }
 
 JsonNode JsonNode::at(std::string_view key) const {
@@ -95,6 +99,7 @@ JsonNode JsonNode::at(std::string_view key) const {
 bool JsonNode::is_text() const noexcept { return json_->is_string(); }
 bool JsonNode::is_number() const noexcept { return json_->is_number(); }
 bool JsonNode::is_object() const noexcept { return json_->is_object(); }
+bool JsonNode::is_list() const noexcept { return json_->is_array(); }
 
 std::string JsonNode::text() const {
   if (!json_->is_string()) fail(fmt::format("found {}; expected text", shown(*json_)));
@@ -130,7 +135,7 @@ std::vector<JsonNode> JsonNode::items() const {
   std::vector<JsonNode> nodes;
   nodes.reserve(json_->size());
   for (std::size_t i = 0; i < json_->size(); ++i) {
-    nodes.push_back(JsonNode(&(*json_)[i], file_, fmt::format("{}[{}]", place_, i)));
+    nodes.push_back(JsonNode(&(*json_)[i], source_, fmt::format("{}[{}]", place_, i)));
   }
   return nodes;
 }
@@ -148,8 +153,8 @@ std::vector<double> JsonNode::numbers(Range range) const {
   return values;
 }
 
-JsonDocument::JsonDocument(std::unique_ptr<nlohmann::ordered_json> json, std::string name)
-    : json_(std::move(json)), name_(std::make_unique<std::string>(std::move(name))) {}
+JsonDocument::JsonDocument(std::unique_ptr<nlohmann::ordered_json> json, JsonSource source)
+    : json_(std::move(json)), source_(std::make_unique<JsonSource>(std::move(source))) {}
 JsonDocument::JsonDocument(JsonDocument&&) noexcept = default;
 JsonDocument& JsonDocument::operator=(JsonDocument&&) noexcept = default;
 JsonDocument::~JsonDocument() = default;
@@ -171,14 +176,14 @@ JsonDocument JsonDocument::parse(std::string_view text, std::string name) {
     throw DataError(
         fmt::format("{}: key '{}' occurs twice in one object", name, *duplicates.first()));
   }
-  return {std::move(json), std::move(name)};
+  return {std::move(json), JsonSource{std::move(name)}};
 }
 
 JsonDocument JsonDocument::read(const std::filesystem::path& path) {
   return parse(read_file(path), path.string());
 }
 
-JsonNode JsonDocument::root() const { return {json_.get(), name_.get(), ""}; }
+JsonNode JsonDocument::root() const { return {json_.get(), source_.get(), ""}; }
 
 void JsonDocument::expect_schema(std::uint64_t supported) const {
   const JsonNode schema = root().at("schema");

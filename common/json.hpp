@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <initializer_list>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,6 +19,12 @@
 namespace rubato {
 
 class JsonDocument;
+
+/// What messages call a document: its name, and the lines of its values where they are known.
+struct JsonSource {
+  std::string name;
+  std::map<std::string, std::size_t> lines = {};  ///< place -> line, from 1
+};
 
 /// One value inside a JsonDocument, with its place ("kernels[3].flops") for
 /// messages. Valid while the document lives.
@@ -36,6 +43,7 @@ class JsonNode {
   [[nodiscard]] bool is_text() const noexcept;
   [[nodiscard]] bool is_number() const noexcept;
   [[nodiscard]] bool is_object() const noexcept;
+  [[nodiscard]] bool is_list() const noexcept;
 
   [[nodiscard]] std::string text() const;
   [[nodiscard]] bool boolean() const;
@@ -45,7 +53,7 @@ class JsonNode {
   [[nodiscard]] std::vector<std::string> keys() const;  ///< keys of an object, in file order
   [[nodiscard]] std::vector<double> numbers(Range range = Range::any) const;
 
-  /// "file: place" for messages of callers.
+  /// "file: place", with the line where it is known, for messages of callers.
   [[nodiscard]] std::string where() const;
 
   /// Throws DataError("where: what"), with an optional hint.
@@ -53,11 +61,11 @@ class JsonNode {
 
  private:
   friend class JsonDocument;
-  JsonNode(const nlohmann::ordered_json* json, const std::string* file, std::string place)
-      : json_(json), file_(file), place_(std::move(place)) {}
+  JsonNode(const nlohmann::ordered_json* json, const JsonSource* source, std::string place)
+      : json_(json), source_(source), place_(std::move(place)) {}
 
   const nlohmann::ordered_json* json_;
-  const std::string* file_;
+  const JsonSource* source_;
   std::string place_;
 };
 
@@ -67,6 +75,10 @@ class JsonDocument {
   /// @param name  shown in messages, usually the path
   /// @throws DataError at the first syntax error (with line and column) or duplicate key
   [[nodiscard]] static JsonDocument parse(std::string_view text, std::string name);
+
+  /// The same from TOML; messages then name lines. Dates and times are not accepted.
+  /// @throws DataError at the first syntax error, with line and column
+  [[nodiscard]] static JsonDocument parse_toml(std::string_view text, std::string name);
 
   /// @throws IoError, DataError
   [[nodiscard]] static JsonDocument read(const std::filesystem::path& path);
@@ -82,10 +94,10 @@ class JsonDocument {
   void expect_schema(std::uint64_t supported) const;
 
  private:
-  JsonDocument(std::unique_ptr<nlohmann::ordered_json> json, std::string name);
+  JsonDocument(std::unique_ptr<nlohmann::ordered_json> json, JsonSource source);
 
   std::unique_ptr<nlohmann::ordered_json> json_;
-  std::unique_ptr<std::string> name_;  // on the heap: nodes point to it, also after a move
+  std::unique_ptr<JsonSource> source_;  // on the heap: nodes point to it, also after a move
 };
 
 }  // namespace rubato

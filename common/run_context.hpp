@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
 
 namespace rubato {
@@ -12,8 +13,9 @@ namespace rubato {
 /// State of a long computation, for a progress line.
 struct ProgressUpdate {
   std::size_t done = 0;
-  std::size_t total = 0;  ///< 0 if not known
-  std::string note = {};  ///< e.g. best so far and its gap
+  std::size_t total = 0;              ///< 0 if not known
+  std::string note = {};              ///< e.g. best so far and its gap
+  std::optional<double> left_s = {};  ///< time left where the caller knows better than by count
 };
 
 /// Passed down by reference; the members may be empty.

@@ -36,9 +36,11 @@ struct PlanResult {
   double gap_frac = 0.0;
   std::uint64_t nodes = 0;
   double solve_time_s = 0.0;
-  Plan plan;                ///< empty if infeasible
-  SimResult sim;            ///< replayed by the simulator; zero if infeasible
-  SavingInterval interval;  ///< of its change against the default clocks
+  Plan plan;                               ///< empty if infeasible, or of a pipeline
+  SimResult sim;                           ///< replayed by the simulator; zero if infeasible
+  std::optional<SavingInterval> interval;  ///< of its change against the default clocks
+
+  [[nodiscard]] bool found() const noexcept { return sim.total.launches > 0; }
 };
 
 /// One point of a time-energy front.

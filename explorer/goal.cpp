@@ -16,6 +16,21 @@ std::string_view name_of(Aggregation value) noexcept {
   return value == Aggregation::local ? "local" : "global";
 }
 
+std::optional<Granularity> granularity_named(std::string_view name) noexcept {
+  for (const auto value :
+       {Granularity::iteration, Granularity::pass, Granularity::kernel, Granularity::automatic}) {
+    if (name_of(value) == name) return value;
+  }
+  return std::nullopt;
+}
+
+std::optional<Aggregation> aggregation_named(std::string_view name) noexcept {
+  for (const auto value : {Aggregation::local, Aggregation::global}) {
+    if (name_of(value) == name) return value;
+  }
+  return std::nullopt;
+}
+
 std::string name_of(const Goal& goal) {
   struct Name {
     std::string operator()(const LeastWaste& waste) const {

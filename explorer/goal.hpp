@@ -34,6 +34,10 @@ enum class Aggregation { local, global };
 [[nodiscard]] std::string_view name_of(Granularity value) noexcept;
 [[nodiscard]] std::string_view name_of(Aggregation value) noexcept;
 
+/// The value with that name, or nothing.
+[[nodiscard]] std::optional<Granularity> granularity_named(std::string_view name) noexcept;
+[[nodiscard]] std::optional<Aggregation> aggregation_named(std::string_view name) noexcept;
+
 /// Short name for tables and databases, e.g. "strict_waste", "relaxed_waste", "edp".
 [[nodiscard]] std::string name_of(const Goal& goal);
 

@@ -2,21 +2,21 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <limits>
-#include <numeric>
+#include <optional>
 #include <tuple>
 
+#include <tbb/parallel_for.h>
+
 #include "common/numbers.hpp"
-#include "explorer/pareto.hpp"
+#include "explorer/mckp_core.hpp"
 
 namespace rubato {
 
 namespace {
 
-// Sums of n doubles in another order differ by about n x 1e-16: bounds are
-// loosened by this much, so that rounding never cuts off the optimum.
-constexpr double rounding = 1e-12;
+// A reduced cost is a difference of differences of doubles: a few ulps of its terms.
+constexpr double reduced_rounding = 1e-15;
 
 struct Sums {
   double cost = 0.0;
@@ -32,313 +32,294 @@ Sums sums_of(const MckpProblem& p, const std::vector<std::size_t>& choice) {
   return {cost.value(), weight.value()};
 }
 
-// An item that may be part of an optimal choice.
-struct CoreItem {
-  std::size_t item = 0;
-  double reduced_cost = 0.0;  ///< cost + price x weight above the row's least
-  double weight = 0.0;
-};
+bool fits(const MckpProblem& p, const std::vector<std::size_t>& choice) {
+  return sums_of(p, choice).weight <= p.budget;
+}
 
-// Least reduced cost plus price x unused budget that some rows can still reach,
-// as a function of the budget left to them: their linear relaxation.
-class Relaxation {
- public:
-  struct Step {
-    double weight = 0.0;
-    double cost = 0.0;  ///< negative
+// budget - weight of the choice, without the cancellation of subtracting two sums.
+double room_of(const MckpProblem& p, const std::vector<std::size_t>& choice) {
+  CompensatedSum room;
+  room.add(p.budget);
+  for (std::size_t row = 0; row < p.rows; ++row) room.add(-p.weight[row * p.items + choice[row]]);
+  return std::max(room.value(), 0.0);
+}
 
-    [[nodiscard]] double saving() const { return -cost / weight; }
-  };
+// A step's place in the order of falling saving; ties keep the order of row_hulls.
+struct StepKey {
+  double saving = 0.0;
+  double weight_change = 0.0;
+  std::size_t step = 0;
 
-  /// @param start  least weight of the rows and the cost there; steps by falling saving
-  Relaxation(Sums start, const std::vector<Step>& steps) {
-    points_.push_back(start);
-    for (const Step& step : steps)
-      points_.push_back({points_.back().cost + step.cost, points_.back().weight + step.weight});
+  friend bool operator<(const StepKey& a, const StepKey& b) {
+    return a.saving != b.saving ? a.saving > b.saving : a.step < b.step;
   }
+};
 
-  /// Infinity if the rows do not fit.
-  [[nodiscard]] double least_cost(double budget) const {
-    const auto after = std::ranges::upper_bound(points_, budget, {}, &Sums::weight);
-    if (after == points_.begin()) return std::numeric_limits<double>::infinity();
-    const Sums& left = *std::prev(after);
-    if (after == points_.end()) return left.cost;
-    return left.cost +
-           (budget - left.weight) / (after->weight - left.weight) * (after->cost - left.cost);
+// Moves the steps that fit into the room to the front, and puts in order the one at
+// which the room ends and some after it. Returns the number of those that fit.
+std::size_t split_at_room(std::vector<StepKey>& keys, double room) {
+  constexpr std::size_t few = 64;
+  CompensatedSum used;
+  std::size_t low = 0, high = keys.size();
+  const auto at = [&](std::size_t i) { return keys.begin() + static_cast<std::ptrdiff_t>(i); };
+  while (high - low > few) {
+    const std::size_t middle = low + (high - low) / 2;
+    std::nth_element(at(low), at(middle), at(high));
+    CompensatedSum more = used;
+    for (std::size_t i = low; i <= middle; ++i) more.add(keys[i].weight_change);
+    if (more.value() <= room) {
+      used = more;
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
   }
+  std::sort(at(low), at(high));
+  for (; low < keys.size(); ++low) {
+    used.add(keys[low].weight_change);
+    if (used.value() > room) break;
+  }
+  constexpr std::size_t tail = 4096;
+  const std::size_t end = std::min(low + tail, keys.size());
+  std::partial_sort(at(low), at(end), keys.end());
+  return low;
+}
 
- private:
-  std::vector<Sums> points_;
+// The linear relaxation: a choice that is optimal at `price`, which the budget ends.
+struct Relaxed {
+  std::vector<std::size_t> base;    ///< within the budget
+  double price = 0.0;               ///< saving of the first step that does not fit, 0 if all fit
+  double room = 0.0;                ///< budget less the weight of the base
+  std::vector<std::size_t> greedy;  ///< base and later steps as far as they fit
 };
 
-struct CoreRow {
-  std::size_t row = 0;
-  std::vector<CoreItem> items;  ///< by rising weight
+Relaxed relaxed(const MckpProblem& p, const HullPath& hulls) {
+  std::vector<StepKey> keys(hulls.steps.size());
+  for (std::size_t i = 0; i < keys.size(); ++i)
+    keys[i] = {hulls.steps[i].saving(), hulls.steps[i].weight_change, i};
+  double room = room_of(p, hulls.start);
+  Relaxed result;
+  std::size_t split = 0;
+  constexpr int attempts = 8;
+  for (int attempt = 0; attempt < attempts; ++attempt) {
+    split = split_at_room(keys, room);
+    std::vector<std::size_t> last(p.rows, 0);
+    result.base = hulls.start;
+    for (std::size_t i = 0; i < split; ++i) {
+      const std::size_t step = keys[i].step;
+      const HullStep& taken = hulls.steps[step];
+      if (last[taken.row] > step) continue;  // steps of a row are in order
+      last[taken.row] = step;
+      result.base[taken.row] = taken.item;
+    }
+    if (fits(p, result.base)) break;
+    // Steps rounded down more than the sum that counts: leave out the least of them.
+    room -= std::max(1e-15 * std::abs(p.budget), 1e-15 * room) * std::ldexp(1.0, 2 * attempt);
+    result.base = hulls.start;
+    split = 0;
+  }
+  result.price = split < keys.size() ? keys[split].saving : 0.0;
+  result.room = room_of(p, result.base);
 
-  [[nodiscard]] double spread() const { return items.back().weight - items.front().weight; }
-};
-
-// A partial choice: one item of each core row so far.
-struct State {
-  double reduced_cost = 0.0;
-  double weight = 0.0;
-  std::uint32_t parent = 0;
-  std::uint32_t item = 0;  ///< position in CoreRow::items
-};
-
-// Greedy along the path: the last choice within the budget, then any later
-// step that still fits.
-std::vector<std::size_t> greedy_choice(const MckpProblem& p, const HullPath& path) {
-  std::vector<std::size_t> choice = path.start;
+  result.greedy = result.base;
+  double left = result.room;
   std::vector<char> stopped(p.rows, 0);
-  double weight = sums_of(p, choice).weight;
-  for (const HullStep& step : path.steps) {
-    if (stopped[step.row] != 0 || weight + step.weight_change > p.budget) {
+  constexpr std::size_t tail = 4096;
+  for (std::size_t i = split; i < std::min(split + tail, keys.size()); ++i) {
+    const HullStep& step = hulls.steps[keys[i].step];
+    if (stopped[step.row] != 0 || step.weight_change > left) {
       stopped[step.row] = 1;
       continue;
     }
-    weight += step.weight_change;
-    choice[step.row] = step.item;
+    left -= step.weight_change;
+    result.greedy[step.row] = step.item;
   }
-  // The running sum may have rounded the other way than the sum that counts.
-  for (auto step = path.steps.rbegin();
-       step != path.steps.rend() && sums_of(p, choice).weight > p.budget; ++step) {
-    choice[step->row] = path.start[step->row];
+  if (!fits(p, result.greedy)) result.greedy = result.base;
+  return result;
+}
+
+// Cost of a choice above the linear bound, from its differences to the base.
+double excess_of(const MckpProblem& p, const Relaxed& r, const std::vector<std::size_t>& choice) {
+  CompensatedSum excess;
+  excess.add(r.price * r.room);
+  for (std::size_t row = 0; row < p.rows; ++row) {
+    const std::size_t from = row * p.items + r.base[row], to = row * p.items + choice[row];
+    if (from != to) excess.add(p.cost[to] - p.cost[from]);
   }
+  return std::max(excess.value(), 0.0);
+}
+
+// Items of one row other than its base whose reduced cost is within the gap, without
+// those another one of them or the base beats in cost and weight.
+void add_core_row(const MckpProblem& p, const Relaxed& r, double gap, std::size_t row, Core& core) {
+  const double* cost = p.cost.data() + row * p.items;
+  const double* weight = p.weight.data() + row * p.items;
+  const double base_cost = cost[r.base[row]], base_weight = weight[r.base[row]];
+  const std::size_t first = core.items.size();
+  for (std::size_t i = 0; i < p.items; ++i) {
+    const double weight_change = weight[i] - base_weight;
+    const double priced = r.price * weight_change;
+    const double reduced = (cost[i] - base_cost) + priced;
+    if (reduced > gap + reduced_rounding * std::abs(priced)) continue;
+    if (weight_change >= 0.0 && cost[i] >= base_cost) continue;  // the base is no worse
+    core.items.push_back({static_cast<std::uint32_t>(i), weight_change, cost[i] - base_cost,
+                          std::max(reduced, 0.0)});
+  }
+  const auto begin = core.items.begin() + static_cast<std::ptrdiff_t>(first);
+  std::sort(begin, core.items.end(), [](const CoreItem& a, const CoreItem& b) {
+    return std::tuple(a.weight, a.cost, a.item) < std::tuple(b.weight, b.cost, b.item);
+  });
+  double least_cost = std::numeric_limits<double>::infinity();
+  const auto beaten = [&](const CoreItem& item) {
+    if (item.cost >= least_cost) return true;
+    least_cost = item.cost;
+    return false;
+  };
+  core.items.erase(std::remove_if(begin, core.items.end(), beaten), core.items.end());
+  const std::size_t count = core.items.size() - first;
+  if (count == 0) return;
+  double least = std::numeric_limits<double>::infinity();
+  for (std::size_t i = first; i < first + count; ++i)
+    least = std::min(least, core.items[i].reduced);
+  core.rows.push_back({static_cast<std::uint32_t>(row), first, count, least});
+}
+
+Core core_of(const MckpProblem& p, const Relaxed& r, double gap) {
+  constexpr std::size_t block_cells = std::size_t{1} << 16;
+  const std::size_t block_rows = std::max<std::size_t>(block_cells / p.items, 1);
+  const std::size_t blocks = (p.rows + block_rows - 1) / block_rows;
+  std::vector<Core> parts(blocks);
+  const auto work = [&](std::size_t block) {
+    const std::size_t last = std::min((block + 1) * block_rows, p.rows);
+    for (std::size_t row = block * block_rows; row < last; ++row)
+      add_core_row(p, r, gap, row, parts[block]);
+  };
+  if (blocks == 1) {
+    work(0);
+  } else {
+    tbb::parallel_for(std::size_t{0}, blocks, work);
+  }
+  Core core;
+  for (const Core& part : parts) {
+    const std::size_t offset = core.items.size();
+    core.items.insert(core.items.end(), part.items.begin(), part.items.end());
+    for (CoreRow row : part.rows) {
+      row.first += offset;
+      core.rows.push_back(row);
+    }
+  }
+  std::ranges::sort(core.rows, {},
+                    [](const CoreRow& row) { return std::pair(row.least_reduced, row.row); });
+  return core;
+}
+
+std::vector<std::size_t> moved(std::vector<std::size_t> choice, std::span<const CoreMove> moves) {
+  for (const CoreMove& move : moves) choice[move.row] = move.item;
   return choice;
 }
 
-// The saving of the step at which the budget runs out: the multiplier whose
-// Lagrangian bound is the value of the linear relaxation.
-double critical_price(const MckpProblem& p, const HullPath& path) {
-  CompensatedSum weight;
-  weight.add(sums_of(p, path.start).weight);
-  for (const HullStep& step : path.steps) {
-    weight.add(step.weight_change);
-    if (weight.value() > p.budget) return step.saving();
-  }
-  return 0.0;
+// The first gap worth a search: that of the rows with the cheapest changes.
+double first_gap(const Core& core, double gap) {
+  constexpr std::size_t few_rows = 12;
+  if (core.rows.size() <= few_rows) return gap;
+  return std::clamp(core.rows[few_rows].least_reduced, std::ldexp(gap, -20), gap);
 }
 
-struct Lagrangian {
-  double bound = 0.0;
-  std::vector<double> least;  ///< of cost + price x weight per row
-};
-
-Lagrangian lagrangian(const MckpProblem& p, double price) {
-  Lagrangian found;
-  CompensatedSum bound;
-  for (std::size_t row = 0; row < p.rows; ++row) {
-    double least = std::numeric_limits<double>::infinity();
-    for (std::size_t i = row * p.items; i < (row + 1) * p.items; ++i) {
-      least = std::min(least, p.cost[i] + price * p.weight[i]);
-    }
-    found.least.push_back(least);
-    bound.add(least);
-  }
-  bound.add(-price * p.budget);
-  found.bound = bound.value();
-  return found;
-}
-
-// Items of every row that are on its Pareto front, by rising weight.
-std::vector<CoreRow> priced_rows(const MckpProblem& p, double price, const Lagrangian& bound) {
-  std::vector<CoreRow> rows(p.rows);
-  for (std::size_t row = 0; row < p.rows; ++row) {
-    const auto cost = p.cost.subspan(row * p.items, p.items);
-    const auto weight = p.weight.subspan(row * p.items, p.items);
-    rows[row].row = row;
-    for (const std::size_t item : pareto_front(weight, cost)) {
-      const double reduced = std::max(cost[item] + price * weight[item] - bound.least[row], 0.0);
-      rows[row].items.push_back({item, reduced, weight[item]});
-    }
-  }
-  return rows;
-}
-
-enum class SearchEnd { found, nothing, gave_up };
-
-// Exact search for a choice whose cost exceeds the Lagrangian bound by at most
-// `gap`: only items with a reduced cost up to the gap can be part of it.
-class CoreSearch {
+// Widens the gap until what is found lies within it.
+class GapSearch {
  public:
-  CoreSearch(const MckpProblem& p, const std::vector<CoreRow>& rows, double price, double gap,
-             std::vector<std::size_t> incumbent)
-      : p_(p), price_(price), gap_(gap), choice_(std::move(incumbent)) {
-    for (const CoreRow& row : rows) add_row(row);
-    // Wide rows first: what is left then moves the weight little.
-    std::ranges::sort(core_, {}, [](const CoreRow& r) { return std::tuple(-r.spread(), r.row); });
-    relax();
+  GapSearch(const MckpProblem& p, const Relaxed& r) : p_(p), r_(r), best_(r.greedy) {
+    excess_ = excess_of(p, r, best_);
   }
 
-  SearchEnd run(const RunContext& context, std::uint64_t max_states) {
-    levels_.push_back(
-        {State{.reduced_cost = 0.0, .weight = fixed_weight_, .parent = 0, .item = 0}});
-    for (std::size_t level = 0; level < core_.size(); ++level) {
-      if (states_ > max_states || context.stop_requested()) return SearchEnd::gave_up;
-      levels_.push_back(next_states(level));
-      if (levels_.back().empty()) return SearchEnd::nothing;
+  void run(const RunContext& context, std::uint64_t max_states) {
+    proven_ = excess_ == 0.0;
+    if (proven_) return;
+    const Core core = core_of(p_, r_, excess_);
+    // Above what is already excluded, the gap grows from tiny to all there is.
+    constexpr double growth = 2.0, jump = 4.0;
+    std::uint64_t last_states = 0;
+    std::optional<CoreSearch> search;
+    double width = first_gap(core, excess_);
+    while (!proven_) {
+      const double gap = excluded_ + jump * width >= excess_ ? excess_ : excluded_ + width;
+      // While little is left of the lists, items beyond the gap help to move the bound.
+      constexpr std::uint64_t cheap = 4096;
+      constexpr double beyond = 8.0;
+      if (last_states >= cheap) {
+        search.emplace(core, gap);
+      } else if (!search || search->item_gap() < gap) {
+        search.emplace(core, std::min(excess_, beyond * gap));
+      }
+      const CoreAnswer answer = search->run(question(gap, max_states), context);
+      last_states = answer.states;
+      states_ += answer.states;
+      if (answer.found && answer.excess < excess_) {
+        best_ = moved(r_.base, answer.moves);
+        excess_ = std::max(answer.excess, 0.0);
+      }
+      if (!answer.complete) return;
+      // A bound that cuts everything off moves far; only where it does not, widen.
+      if (answer.excluded - excluded_ < jump * width) width *= growth;
+      excluded_ = answer.excluded;
+      proven_ = excess_ <= excluded_;
     }
-    return take_best() ? SearchEnd::found : SearchEnd::nothing;
   }
 
+  [[nodiscard]] bool proven() const { return proven_; }
+  [[nodiscard]] const std::vector<std::size_t>& best() const { return best_; }
   [[nodiscard]] std::uint64_t states() const { return states_; }
-  [[nodiscard]] const std::vector<std::size_t>& choice() const { return choice_; }
+  /// No choice has a smaller excess than this one or the best.
+  [[nodiscard]] double excluded() const { return excluded_; }
 
  private:
-  void add_row(const CoreRow& row) {
-    CoreRow core{.row = row.row, .items = {}};
-    std::ranges::copy_if(row.items, std::back_inserter(core.items),
-                         [this](const CoreItem& item) { return item.reduced_cost <= gap_; });
-    if (core.items.size() == 1) {
-      fixed_weight_ += core.items.front().weight;
-      choice_[row.row] = core.items.front().item;
-      return;
-    }
-    core_.push_back(std::move(core));
-  }
-
-  // Cost of an item or state up to a constant: reduced cost less price x weight.
-  [[nodiscard]] double relative_cost(double reduced_cost, double weight) const {
-    return reduced_cost - price_ * weight;
-  }
-
-  // rest_[i] is the relaxation of the core rows from i on.
-  void relax() {
-    Sums start;
-    std::vector<Relaxation::Step> steps;
-    rest_.assign(1, Relaxation(start, steps));
-    for (std::size_t i = core_.size(); i-- > 0;) {
-      std::vector<double> cost, weight;
-      for (const CoreItem& item : core_[i].items) {
-        cost.push_back(relative_cost(item.reduced_cost, item.weight));
-        weight.push_back(item.weight);
-      }
-      const std::vector<std::size_t> hull = lower_hull(weight, cost);
-      start.cost += cost[hull.front()];
-      start.weight += weight[hull.front()];
-      for (std::size_t h = 1; h < hull.size(); ++h) {
-        steps.push_back({weight[hull[h]] - weight[hull[h - 1]], cost[hull[h]] - cost[hull[h - 1]]});
-      }
-      std::ranges::sort(steps, std::ranges::greater{}, &Relaxation::Step::saving);
-      rest_.emplace_back(start, steps);
-    }
-    std::ranges::reverse(rest_);
-  }
-
-  // Some completion within the budget may be as good as the gap asks.
-  [[nodiscard]] bool promising(const State& state, std::size_t level) const {
-    const double left = p_.budget - state.weight + rounding * std::abs(p_.budget);
-    const double rest = rest_[level].least_cost(left);
-    return relative_cost(state.reduced_cost, state.weight) + rest + price_ * p_.budget <= gap_;
-  }
-
-  std::vector<State> next_states(std::size_t level) {
-    const std::vector<State>& from = levels_.back();
-    std::vector<State> all;
-    for (std::size_t s = 0; s < from.size(); ++s) {
-      for (std::size_t i = 0; i < core_[level].items.size(); ++i) {
-        const CoreItem& item = core_[level].items[i];
-        const State next{from[s].reduced_cost + item.reduced_cost, from[s].weight + item.weight,
-                         static_cast<std::uint32_t>(s), static_cast<std::uint32_t>(i)};
-        if (promising(next, level + 1)) all.push_back(next);
-      }
-    }
-    states_ += from.size() * core_[level].items.size();
-    // Dominated: no less weight and no less cost.
-    const auto cost = [&](const State& s) { return relative_cost(s.reduced_cost, s.weight); };
-    std::ranges::sort(
-        all, {}, [&](const State& s) { return std::tuple(s.weight, cost(s), s.parent, s.item); });
-    std::vector<State> kept;
-    for (const State& state : all) {
-      if (kept.empty() || cost(state) < cost(kept.back())) kept.push_back(state);
-    }
-    return kept;
-  }
-
-  [[nodiscard]] std::vector<std::size_t> choice_of(std::size_t state) const {
-    std::vector<std::size_t> choice = choice_;
-    for (std::size_t level = core_.size(); level-- > 0;) {
-      const State& s = levels_[level + 1][state];
-      choice[core_[level].row] = core_[level].items[s.item].item;
-      state = s.parent;
-    }
-    return choice;
-  }
-
-  // The last state is the cheapest, but its exact sum may exceed the budget by rounding.
-  bool take_best() {
-    for (std::size_t s = levels_.back().size(); s-- > 0;) {
-      std::vector<std::size_t> choice = choice_of(s);
-      if (sums_of(p_, choice).weight > p_.budget) continue;
-      choice_ = std::move(choice);
-      return true;
-    }
-    return false;
+  [[nodiscard]] CoreQuestion question(double gap, std::uint64_t max_states) const {
+    // Room and decisive sum are each rounded once, by half an ulp of the budget.
+    const double margin = std::numeric_limits<double>::epsilon() * std::abs(p_.budget);
+    return {.price = r_.price,
+            .room = r_.room,
+            .room_margin = margin,
+            .gap = gap,
+            .fits = [this](std::span<const CoreMove> m) { return fits(p_, moved(r_.base, m)); },
+            .max_states = max_states - std::min(max_states, states_)};
   }
 
   const MckpProblem& p_;
-  double price_;
-  double gap_;
-  std::vector<std::size_t> choice_;
-  std::vector<CoreRow> core_;
-  double fixed_weight_ = 0.0;
-  std::vector<Relaxation> rest_;
-  std::vector<std::vector<State>> levels_;
+  const Relaxed& r_;
+  std::vector<std::size_t> best_;
+  double excess_ = 0.0;
+  double excluded_ = 0.0;
+  bool proven_ = false;
   std::uint64_t states_ = 0;
 };
 
 }  // namespace
 
-HullPath hull_path(const MckpProblem& problem) {
-  HullPath path;
-  for (std::size_t row = 0; row < problem.rows; ++row) {
-    const auto cost = problem.cost.subspan(row * problem.items, problem.items);
-    const auto weight = problem.weight.subspan(row * problem.items, problem.items);
-    const std::vector<std::size_t> hull = lower_hull(weight, cost);
-    path.start.push_back(hull.front());
-    for (std::size_t i = 1; i < hull.size(); ++i) {
-      path.steps.push_back(
-          {row, hull[i], weight[hull[i]] - weight[hull[i - 1]], cost[hull[i]] - cost[hull[i - 1]]});
-    }
-  }
-  // Stable: within a row savings fall, and equal ones keep their order.
-  std::ranges::stable_sort(path.steps, std::ranges::greater{}, &HullStep::saving);
-  return path;
-}
-
 MckpResult solve_mckp(const MckpProblem& problem, const RunContext& context,
                       std::uint64_t max_states) {
   MckpResult result;
-  const HullPath path = hull_path(problem);
-  if (sums_of(problem, path.start).weight > problem.budget) return result;
+  const HullPath hulls = row_hulls(problem);
+  if (!fits(problem, hulls.start)) return result;
   result.feasible = true;
-
-  std::vector<std::size_t> greedy = greedy_choice(problem, path);
-  const double price = critical_price(problem, path);
-  const Lagrangian bound = lagrangian(problem, price);
-  const Sums greedy_sums = sums_of(problem, greedy);
-  const double scale = std::abs(greedy_sums.cost) + price * std::abs(problem.budget);
-  const double gap = std::max(greedy_sums.cost - bound.bound, 0.0);
-
-  // Most often the optimum lies far closer to the bound than the greedy choice:
-  // a search with a small gap is cheap, and what it finds is optimal.
-  constexpr double first_share = 1.0 / 4096.0, growth = 2.0;
-  const std::vector<CoreRow> rows = priced_rows(problem, price, bound);
-  result.choice = greedy;
-  for (double share = first_share; !result.proven; share *= growth) {
-    const double tried_gap = std::min(share, 1.0) * gap + rounding * scale;
-    CoreSearch search(problem, rows, price, tried_gap, greedy);
-    const SearchEnd end = search.run(context, max_states - std::min(max_states, result.states));
-    result.states += search.states();
-    if (end == SearchEnd::gave_up) break;
-    if (end == SearchEnd::found) result.choice = search.choice();
-    result.proven = end == SearchEnd::found || share >= 1.0;  // nothing better than greedy
-  }
+  const Relaxed relaxation = relaxed(problem, hulls);
+  GapSearch search(problem, relaxation);
+  search.run(context, max_states);
+  result.choice = search.best();
+  result.proven = search.proven();
+  result.states = search.states();
   const Sums sums = sums_of(problem, result.choice);
   result.cost = sums.cost;
   result.weight = sums.weight;
-  result.lower_bound = result.proven ? sums.cost : std::min(bound.bound, sums.cost);
+  result.lower_bound = sums.cost;
+  if (!result.proven) {
+    CompensatedSum bound;
+    bound.add(sums_of(problem, relaxation.base).cost);
+    bound.add(-relaxation.price * relaxation.room);
+    bound.add(search.excluded());
+    // One ulp of either sum.
+    const double rounding = reduced_rounding * std::abs(sums.cost);
+    result.lower_bound = std::min(bound.value() - rounding, sums.cost);
+  }
   return result;
 }
 

@@ -20,22 +20,23 @@ struct MckpProblem {
   double budget = 0.0;
 };
 
-/// `proven`: the choice is optimal up to the rounding of double sums (1e-12 of the
-/// cost); else `lower_bound` says how far from it it can be at most.
+/// `proven`: no choice within the budget costs less, up to the last digits of the
+/// two sums (CoreSearch says how many); else `lower_bound` says how far from the
+/// optimum the choice can be at most.
 struct MckpResult {
   bool feasible = false;
   bool proven = false;
   std::vector<std::size_t> choice;  ///< item of each row; empty if infeasible
   double cost = 0.0;                ///< compensated sums in row order
-  double weight = 0.0;
+  double weight = 0.0;              ///< <= budget, as summed
   double lower_bound = 0.0;
   std::uint64_t states = 0;  ///< partial choices looked at
 };
 
 /// A move of one row to the next item of its lower hull.
 struct HullStep {
-  std::size_t row = 0;
-  std::size_t item = 0;        ///< item after the step
+  std::uint32_t row = 0;
+  std::uint32_t item = 0;      ///< item after the step
   double weight_change = 0.0;  ///< > 0
   double cost_change = 0.0;    ///< < 0
 
@@ -51,14 +52,23 @@ struct HullPath {
   std::vector<HullStep> steps;
 };
 
-/// O(rows x items x log(rows x items)).
+/// Hulls of all rows: the start of a path, and the steps row by row, each row's
+/// by rising weight. Rows are shared among threads; the result does not depend
+/// on their number.
+[[nodiscard]] HullPath row_hulls(const MckpProblem& problem);
+
+/// Steps of equal saving keep the order of row_hulls.
 [[nodiscard]] HullPath hull_path(const MckpProblem& problem);
 
-/// Lagrangian bound at the critical multiplier, then a dynamic program over the
-/// items whose reduced cost does not exceed the gap between bound and greedy choice.
-/// @param max_states  gives up the proof beyond this many partial choices
+/// Exact: linear relaxation from the row hulls, then a search among the items
+/// whose reduced cost fits into the gap that is left (mckp_core.hpp). The search
+/// starts with a small gap, since the optimum is most often far closer to the
+/// bound than a greedy choice: what is found within a gap is optimal.
+/// @param max_states  gives up the proof beyond about this many partial choices
+/// Limits: many rows of like items with unlike sums make the search exponential; it
+/// then ends unproven, with a bound. Below 2^32 rows and items.
 /// Source of the scheme: Pisinger, Eur. J. Oper. Res. 83(2), 1995 (core of the multiple-choice
-/// knapsack).
+/// knapsack); Horowitz and Sahni, J. ACM 21(2), 1974 (two lists).
 [[nodiscard]] MckpResult solve_mckp(const MckpProblem& problem, const RunContext& context = {},
                                     std::uint64_t max_states = 50'000'000);
 

@@ -1,5 +1,5 @@
 #pragma once
-// A run as one self-contained page: no request leaves it, it opens from a file.
+// A run or an experiment as one self-contained page: no request leaves it, it opens from a file.
 
 #include <cstdint>
 #include <string>
@@ -14,8 +14,10 @@ namespace rubato {
 /// @param run  an existing run_id
 [[nodiscard]] std::string report_page(const ResultStore& store, std::int64_t run);
 
-/// JSON text that can stand inside a script element: no '<', '>' or '&', and no
-/// line separators that JavaScript would take for ends of lines.
-[[nodiscard]] std::string script_safe(std::string_view json);
+/// An experiment: small multiples over two axes, fronts, saving over switching latency, kernels,
+/// and every unit with the coverage and error of its model.
+/// @param experiment_id  of an existing experiment
+[[nodiscard]] std::string experiment_page(const ResultStore& store,
+                                          const std::string& experiment_id);
 
 }  // namespace rubato

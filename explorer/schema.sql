@@ -1,4 +1,4 @@
--- Results of Rubato, schema 1. Units are in the names; a missing value is NULL.
+-- Results of Rubato: the tables of schema 1. schema_2.sql adds those of sweeps, views.sql the views. Units are in the names; a missing value is NULL.
 
 -- Input files, whole: any stored number can be made again.
 CREATE TABLE inputs (
@@ -142,69 +142,3 @@ CREATE TABLE front_points (
   energy_j REAL NOT NULL,
   PRIMARY KEY (run_id, granularity, point_id)
 ) STRICT, WITHOUT ROWID;
-
--- Views: change is relative to the default clocks of the same run, in percent;
--- negative energy change is a saving.
-
-CREATE VIEW v_plans AS
-SELECT p.plan_id, p.run_id, r.gpu, r.trace_name, r.clock_grid, p.granularity, p.aggregation, p.goal,
-       p.slack_frac, p.tolerance_frac, p.status, p.time_s, p.energy_j,
-       100.0 * (p.time_s / b.time_s - 1) AS time_change_pct,
-       100.0 * (p.energy_j / b.energy_j - 1) AS energy_change_pct,
-       p.energy_j / p.time_s AS average_power_w,
-       p.clock_switches, p.gap_frac, p.solve_time_s
-FROM plans p
-JOIN runs r ON r.run_id = p.run_id
-JOIN plans b ON b.run_id = p.run_id AND b.goal = 'default';
-
--- The least energy per run among the plans no slower than the default clocks allow.
-CREATE VIEW v_best_plan AS
-SELECT * FROM (
-  SELECT v.*, row_number() OVER (PARTITION BY run_id ORDER BY energy_j, plan_id) AS rank
-  FROM v_plans v WHERE goal = 'strict_waste' AND status IN ('optimal', 'feasible'))
-WHERE rank = 1;
-
-CREATE VIEW v_kernel_savings AS
-SELECT pk.plan_id, pk.run_id, k.kernel_id, k.name, k.label, k.class, k.pass, pk.launches,
-       pk.time_s, pk.energy_j, bk.time_s AS default_time_s, bk.energy_j AS default_energy_j,
-       100.0 * (pk.time_s / bk.time_s - 1) AS time_change_pct,
-       100.0 * (pk.energy_j / bk.energy_j - 1) AS energy_change_pct,
-       bk.energy_j - pk.energy_j AS saved_j
-FROM plan_kernels pk
-JOIN kernels k ON k.run_id = pk.run_id AND k.kernel_id = pk.kernel_id
-JOIN plans b ON b.run_id = pk.run_id AND b.goal = 'default'
-JOIN plan_kernels bk ON bk.plan_id = b.plan_id AND bk.kernel_id = pk.kernel_id;
-
-CREATE VIEW v_plan_clocks AS
-SELECT e.plan_id, e.run_id, e.site_id, e.segment, e.repeat, k.name AS kernel, k.label, k.class, k.pass,
-       c.label AS clock, c.mem_state, c.core_mhz, x.time_s, x.energy_j, x.effective_core_mhz,
-       x.power_limited
-FROM plan_entries e
-JOIN kernels k ON k.run_id = e.run_id AND k.kernel_id = e.kernel_id
-JOIN clocks c ON c.run_id = e.run_id AND c.clock_id = e.clock_id
-JOIN profile_cells x ON x.run_id = e.run_id AND x.kernel_id = e.kernel_id AND x.clock_id = e.clock_id;
-
-CREATE VIEW v_pass_grid AS
-SELECT x.run_id, k.pass, c.clock_id, c.label AS clock, c.mem_state, c.core_mhz,
-       sum(x.time_s * k.launches) AS time_s, sum(x.energy_j * k.launches) AS energy_j
-FROM profile_cells x
-JOIN kernels k ON k.run_id = x.run_id AND k.kernel_id = x.kernel_id
-JOIN clocks c ON c.run_id = x.run_id AND c.clock_id = x.clock_id
-GROUP BY x.run_id, k.pass, c.clock_id;
-
-CREATE VIEW v_front AS
-SELECT f.run_id, f.granularity, f.point_id, f.time_s, f.energy_j,
-       100.0 * (f.time_s / b.time_s - 1) AS time_change_pct,
-       100.0 * (f.energy_j / b.energy_j - 1) AS energy_change_pct
-FROM front_points f
-JOIN plans b ON b.run_id = f.run_id AND b.goal = 'default';
-
--- The same question in two runs.
-CREATE VIEW v_compare AS
-SELECT a.run_id AS run_a, b.run_id AS run_b, a.granularity, a.aggregation, a.goal, a.slack_frac,
-       a.time_s AS time_a_s, b.time_s AS time_b_s, a.energy_j AS energy_a_j, b.energy_j AS energy_b_j,
-       a.time_change_pct AS time_change_a_pct, b.time_change_pct AS time_change_b_pct,
-       a.energy_change_pct AS energy_change_a_pct, b.energy_change_pct AS energy_change_b_pct
-FROM v_plans a
-JOIN v_plans b ON b.granularity = a.granularity AND b.aggregation = a.aggregation AND b.goal = a.goal
-  AND b.slack_frac IS a.slack_frac;

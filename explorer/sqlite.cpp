@@ -1,5 +1,8 @@
 #include "explorer/sqlite.hpp"
 
+#include <chrono>
+#include <thread>
+
 #include <fmt/format.h>
 #include <sqlite3.h>
 
@@ -64,6 +67,19 @@ SqlConnection::SqlConnection(const std::filesystem::path& path, Mode mode) : pat
 void SqlConnection::execute(const std::string& sql) {
   if (sqlite3_exec(handle_.get(), sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK)
     fail("write to");
+}
+
+void SqlConnection::use_write_ahead_log() {
+  // Of two that change the mode at once SQLite refuses one without waiting.
+  constexpr std::chrono::milliseconds pause(20);
+  for (int waited = 0; waited < busy_timeout_ms; waited += static_cast<int>(pause.count())) {
+    const int code =
+        sqlite3_exec(handle_.get(), "PRAGMA journal_mode = WAL", nullptr, nullptr, nullptr);
+    if (code == SQLITE_OK) return;
+    if ((code & 0xff) != SQLITE_BUSY) break;
+    std::this_thread::sleep_for(pause);
+  }
+  fail("write to");
 }
 
 std::int64_t SqlConnection::last_insert_id() const {

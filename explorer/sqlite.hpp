@@ -28,6 +28,9 @@ class SqlConnection {
   /// Runs statements without results.
   void execute(const std::string& sql);
 
+  /// Readers and one writer side by side, also for those who open the file later.
+  void use_write_ahead_log();
+
   [[nodiscard]] std::int64_t last_insert_id() const;
 
   /// From now on only reading statements are accepted: no writes, no ATTACH, no
@@ -61,6 +64,21 @@ class SqlStatement {
     finish();
   }
 
+  /// Binds all values in order and steps to the first row. @return false if there is none
+  template <class... Values>
+  [[nodiscard]] bool first(const Values&... values) {
+    int position = 0;
+    (bind(++position, values), ...);
+    return next();
+  }
+
+  /// Binds the values of a list in order.
+  template <class List>
+  void bind_all(const List& values) {
+    int position = 0;
+    for (const SqlValue& value : values) bind(++position, value);
+  }
+
   /// Steps to the next row. @return false after the last one
   [[nodiscard]] bool next();
   [[nodiscard]] int columns() const;
@@ -81,6 +99,9 @@ class SqlStatement {
   void bind(int position, bool value) { bind(position, std::int64_t{value ? 1 : 0}); }
   void bind(int position, std::size_t value) { bind(position, static_cast<std::int64_t>(value)); }
   void bind(int position, std::uint32_t value) { bind(position, std::int64_t{value}); }
+  void bind(int position, const SqlValue& value) {
+    std::visit([&](const auto& held) { bind(position, held); }, value);
+  }
   void bind(int position, const std::optional<double>& value) {
     if (value) return bind(position, *value);
     bind(position, std::monostate{});

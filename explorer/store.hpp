@@ -1,9 +1,10 @@
 #pragma once
 // Results in SQLite: written in one transaction per exploration, read by SQL.
-// Tables and views: schema.sql and docs/schema.md.
+// Tables and views: schema.sql, schema_2.sql, views.sql and docs/schema.md.
 
 #include <cstdint>
 #include <filesystem>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,14 +26,21 @@ struct QueryResult {
   std::vector<std::vector<SqlValue>> rows;
 };
 
+/// Opens a result database for writing; creates the file and its tables if there are none, and
+/// brings an older schema up to date.
+/// @throws IoError if the file is not a database of ours, locked, damaged, not writable, or of a
+///         newer schema; the file is then as before
+[[nodiscard]] SqlConnection open_result_database(const std::filesystem::path& path);
+
+/// @throws IoError if `path` is not a readable result database of this very schema
+void check_result_database(const std::filesystem::path& path);
+
 /// A result database. The schema number is in `PRAGMA user_version`.
 class ResultStore {
  public:
-  static constexpr int schema = 1;
+  static constexpr int schema = 2;
 
-  /// Opens for writing; creates the file and its tables if there are none.
-  /// @throws IoError if the file is not a database of ours, locked, damaged,
-  ///         not writable, or of a newer schema; the file is then as before
+  /// Opens for writing, see open_result_database.
   [[nodiscard]] static ResultStore open(const std::filesystem::path& path);
 
   /// Opens an existing database for queries that can neither write, attach nor load extensions.
@@ -43,8 +51,10 @@ class ResultStore {
   std::int64_t add(const ExplorationInput& input, const Exploration& found,
                    const RunRecord& record);
 
-  /// Runs one SQL statement that reads. @throws UsageError with SQLite's message, IoError
-  [[nodiscard]] QueryResult query(std::string_view sql) const;
+  /// Runs one SQL statement that reads, with `values` for its ? in order.
+  /// @throws UsageError with SQLite's message, IoError
+  [[nodiscard]] QueryResult query(std::string_view sql,
+                                  std::initializer_list<SqlValue> values = {}) const;
 
  private:
   explicit ResultStore(SqlConnection connection) : connection_(std::move(connection)) {}

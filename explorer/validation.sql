@@ -1,4 +1,4 @@
--- A model against measurements it has not seen.
+-- Since schema 2: a model against measurements it has not seen.
 CREATE TABLE IF NOT EXISTS validations (
   validation_id INTEGER PRIMARY KEY,
   created_utc TEXT NOT NULL,              -- ISO 8601

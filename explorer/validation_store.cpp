@@ -1,28 +1,19 @@
 #include "explorer/validation_store.hpp"
 
-#include <chrono>
-
-#include <fmt/chrono.h>
-
-#include "common/embedded.hpp"
 #include "common/version.hpp"
+#include "explorer/provenance.hpp"
 #include "explorer/store.hpp"
 
 namespace rubato {
 
-std::span<const EmbeddedFile> embedded_validation_schema();
-
 std::int64_t store_validation(const std::filesystem::path& path, const GpuSpec& spec,
                               const Sweep& sweep, const ValidationOptions& options,
                               std::span<const ValidatedPoint> points, const std::string& command) {
-  (void)ResultStore::open(path);  // checks that it is ours, or creates it
-  SqlConnection connection(path, SqlConnection::Mode::create);
+  SqlConnection connection = open_result_database(path);
   SqlTransaction transaction(connection);
-  connection.execute(std::string(embedded_validation_schema().front().text));
-  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
   SqlStatement(connection, "INSERT INTO validations VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)")
-      .run(fmt::format("{:%FT%TZ}", fmt::gmtime(now)), command, program_version(), spec.name,
-           sweep.file, name_of(options.holdout), options.points, options.folds);
+      .run(now_utc(), command, program_version(), spec.name, sweep.file, name_of(options.holdout),
+           options.points, options.folds);
   const std::int64_t id = connection.last_insert_id();
   SqlStatement row(connection,
                    "INSERT INTO validation_points VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");

@@ -51,7 +51,7 @@ ArrowPoint step(const ArrowNormal& normal, double damping) {
 }  // namespace
 
 ArrowNormal arrow_normal(const ArrowProblem& problem, const ArrowPoint& at,
-                         const ArrowResiduals& now, bool with_shared) {
+                         const ArrowResiduals& now, bool with_shared, const BlockMask& mask) {
   const Index shared = with_shared ? at.shared.size() : 0, own = at.blocks.rows(),
               blocks = at.blocks.cols();
   MatrixXd by_shared(now.blocks.size(), shared), priors(now.shared.size(), shared),
@@ -59,14 +59,14 @@ ArrowNormal arrow_normal(const ArrowProblem& problem, const ArrowPoint& at,
   for (Index j = 0; j < shared; ++j) {
     ArrowPoint moved = at;
     moved.shared[j] += difference;
-    const ArrowResiduals then = problem.residuals(moved);
+    const ArrowResiduals then = problem.residuals(moved, mask);
     by_shared.col(j) = (then.blocks - now.blocks) / difference;
     priors.col(j) = (then.shared - now.shared) / difference;
   }
   for (Index j = 0; j < own; ++j) {
     ArrowPoint moved = at;
     moved.blocks.row(j).array() += difference;
-    by_own.col(j) = (problem.residuals(moved).blocks - now.blocks) / difference;
+    by_own.col(j) = (problem.residuals(moved, mask).blocks - now.blocks) / difference;
   }
   ArrowNormal normal{by_shared.transpose() * by_shared + priors.transpose() * priors,
                      {},
@@ -88,7 +88,7 @@ ArrowPoint fit_arrow(const ArrowProblem& problem, ArrowPoint start, int iteratio
   constexpr double least_gain = 1e-5;
   constexpr int max_tries = 8;
   ArrowPoint point = std::move(start);
-  ArrowResiduals now = problem.residuals(point);
+  ArrowResiduals now = problem.residuals(point, {});
   double damping = first_damping;
   for (int i = 0; i < iterations; ++i) {
     const ArrowNormal normal = arrow_normal(problem, point, now);
@@ -96,7 +96,7 @@ ArrowPoint fit_arrow(const ArrowProblem& problem, ArrowPoint start, int iteratio
     for (int attempt = 0; attempt < max_tries && gain == 0.0; ++attempt) {
       const ArrowPoint move = step(normal, damping);
       ArrowPoint next{point.shared + move.shared, point.blocks + move.blocks};
-      ArrowResiduals then = problem.residuals(next);
+      ArrowResiduals then = problem.residuals(next, {});
       const double cost = now.cost(), next_cost = then.cost();
       if (std::isfinite(next_cost) && next_cost < cost) {
         gain = (cost - next_cost) / cost;
@@ -125,29 +125,35 @@ VectorXd block_costs(const ArrowProblem& problem, const ArrowResiduals& residual
 ArrowPoint fit_blocks(const ArrowProblem& problem, ArrowPoint start, int iterations) {
   constexpr double enough_gain = 1e-6, most_damping = 1e6;
   ArrowPoint point = std::move(start);
-  ArrowResiduals now = problem.residuals(point);
   const Index blocks = point.blocks.cols();
+  BlockMask open(static_cast<std::size_t>(blocks), true);
+  ArrowResiduals now = problem.residuals(point, open);
   VectorXd damping = VectorXd::Constant(blocks, first_damping);
   VectorXd costs = block_costs(problem, now);
-  std::vector<bool> done(static_cast<std::size_t>(blocks), false);
-  for (int i = 0; i < iterations && std::ranges::find(done, false) != done.end(); ++i) {
-    const ArrowNormal normal = arrow_normal(problem, point, now, false);
+  for (int i = 0; i < iterations && std::ranges::find(open, true) != open.end(); ++i) {
+    const ArrowNormal normal = arrow_normal(problem, point, now, false, open);
     ArrowPoint next = point;
     for (Index k = 0; k < blocks; ++k) {
-      const Eigen::LDLT<MatrixXd> own(damped(normal.own[static_cast<std::size_t>(k)], damping[k]));
+      const auto block = static_cast<std::size_t>(k);
+      if (!open[block]) continue;
+      const Eigen::LDLT<MatrixXd> own(damped(normal.own[block], damping[k]));
       next.blocks.col(k) -= clamped(own.solve(normal.own_gradient.col(k)));
     }
-    const VectorXd tried = block_costs(problem, problem.residuals(next));
+    const ArrowResiduals then = problem.residuals(next, open);
+    const VectorXd tried = block_costs(problem, then);
     for (Index k = 0; k < blocks; ++k) {
+      const auto block = static_cast<std::size_t>(k);
+      if (!open[block]) continue;
       const bool better = tried[k] < costs[k];
       damping[k] = better ? std::max(damping[k] / 4.0, least_damping) : damping[k] * 4.0;
-      done[static_cast<std::size_t>(k)] =
-          better ? tried[k] > costs[k] * (1.0 - enough_gain) : damping[k] > most_damping;
+      open[block] =
+          better ? tried[k] <= costs[k] * (1.0 - enough_gain) : damping[k] <= most_damping;
       if (!better) continue;
       costs[k] = tried[k];
       point.blocks.col(k) = next.blocks.col(k);
+      const Index first = problem.first[block], count = problem.first[block + 1] - first;
+      now.blocks.segment(first, count) = then.blocks.segment(first, count);
     }
-    now = problem.residuals(point);
   }
   return point;
 }

@@ -25,9 +25,13 @@ struct ArrowResiduals {
   [[nodiscard]] double cost() const { return blocks.squaredNorm() + shared.squaredNorm(); }
 };
 
-/// Sum of squares to be minimised.
+/// Which blocks are of interest; empty means all.
+using BlockMask = std::vector<bool>;
+
+/// Sum of squares to be minimised. Residuals of blocks that are not of interest may be anything
+/// finite.
 struct ArrowProblem {
-  std::function<ArrowResiduals(const ArrowPoint&)> residuals;
+  std::function<ArrowResiduals(const ArrowPoint&, const BlockMask&)> residuals;
   std::vector<Eigen::Index> first;  ///< shape [blocks + 1]: where the residuals of each block begin
 };
 
@@ -42,7 +46,8 @@ struct ArrowNormal {
 
 /// Derivatives by forward differences: all blocks move at once.
 [[nodiscard]] ArrowNormal arrow_normal(const ArrowProblem& problem, const ArrowPoint& at,
-                                       const ArrowResiduals& now, bool with_shared = true);
+                                       const ArrowResiduals& now, bool with_shared = true,
+                                       const BlockMask& mask = {});
 
 /// All parameters. @return the best point found, deterministic
 [[nodiscard]] ArrowPoint fit_arrow(const ArrowProblem& problem, ArrowPoint start, int iterations);

@@ -23,6 +23,11 @@ double requested_to_effective(const GpuSpec& spec, double core_mhz) {
   return interpolate(requested, spec.core.effective_mhz, core_mhz);
 }
 
+double regulated_power_w(const GpuSpec& spec, const KernelCoefficients& kernel,
+                         double power_limit_w) {
+  return power_limit_w * spec.power_limit.regulated_frac * kernel.limit_scale;
+}
+
 }  // namespace
 
 double effective_core_mhz(const GpuSpec& spec, const ClockPair& clock) {
@@ -86,25 +91,57 @@ OperatingPoint unlimited_point(const ClockState& state, const KernelCoefficients
   return {time_s, energy_j, state.core_mhz, false};
 }
 
+bool within_limit(const GpuSpec& spec, const KernelCoefficients& kernel,
+                  const OperatingPoint& point, double power_limit_w) {
+  return point.energy_j <= regulated_power_w(spec, kernel, power_limit_w) * point.time_s;
+}
+
+OperatingPoint regulated_point(const GpuSpec& spec, const KernelCoefficients& kernel,
+                               const MemState& mem, double power_limit_w) {
+  const double limit_w = regulated_power_w(spec, kernel, power_limit_w);
+  const auto point_at = [&](double mhz) {
+    return unlimited_point(clock_state(spec, mem, mhz), kernel);
+  };
+  const auto excess_w = [&](const OperatingPoint& p) { return p.energy_j / p.time_s - limit_w; };
+  OperatingPoint below = point_at(spec.core.min_mhz);
+  double low_mhz = below.core_mhz, low_w = excess_w(below);
+  double high_mhz = spec.core.max_mhz, high_w = excess_w(point_at(high_mhz));
+  constexpr double beyond_boost = 1.25;
+  constexpr int most_beyond = 8;
+  for (int i = 0; i < most_beyond && high_w <= 0.0; ++i)
+    high_w = excess_w(point_at(high_mhz *= beyond_boost));
+  // False position, halving the weight of a side that stays (Illinois).
+  constexpr int most_steps = 60;
+  constexpr double close_enough = 1e-12;
+  int last_side = 0;
+  for (int i = 0; i < most_steps && low_w < 0.0; ++i) {
+    if (high_mhz - low_mhz < close_enough * high_mhz) break;
+    const double mhz = (low_mhz * high_w - high_mhz * low_w) / (high_w - low_w);
+    const OperatingPoint tried = point_at(mhz);
+    const double tried_w = excess_w(tried);
+    if (tried_w > 0.0) {
+      if (last_side > 0) low_w *= 0.5;
+      high_mhz = mhz;
+      high_w = tried_w;
+      last_side = 1;
+    } else {
+      if (last_side < 0) high_w *= 0.5;
+      low_mhz = mhz;
+      low_w = tried_w;
+      below = tried;
+      last_side = -1;
+    }
+    if (tried_w > -close_enough * limit_w && tried_w <= 0.0) break;
+  }
+  below.power_limited = true;
+  return below;
+}
+
 OperatingPoint limited_point(const GpuSpec& spec, const KernelCoefficients& kernel,
                              const MemState& mem, const ClockState& state, double power_limit_w) {
-  const double limit_w = power_limit_w * spec.power_limit.regulated_frac * kernel.limit_scale;
-  OperatingPoint point = unlimited_point(state, kernel);
-  if (point.energy_j <= limit_w * point.time_s) return point;
-
-  // Power rises with the core clock, so bisection finds where it meets the limit.
-  // Where even the lowest clock draws too much, the lowest clock it is.
-  double high_mhz = state.core_mhz;
-  double low_mhz = std::min(spec.core.min_mhz, high_mhz);
-  constexpr int halvings = 40;  // 2000 MHz / 2^40: far below any effect
-  for (int i = 0; i < halvings; ++i) {
-    const double middle_mhz = 0.5 * (low_mhz + high_mhz);
-    const OperatingPoint middle = unlimited_point(clock_state(spec, mem, middle_mhz), kernel);
-    (middle.energy_j > limit_w * middle.time_s ? high_mhz : low_mhz) = middle_mhz;
-  }
-  point = unlimited_point(clock_state(spec, mem, low_mhz), kernel);
-  point.power_limited = true;
-  return point;
+  const OperatingPoint point = unlimited_point(state, kernel);
+  if (within_limit(spec, kernel, point, power_limit_w)) return point;
+  return regulated_point(spec, kernel, mem, power_limit_w);
 }
 
 OperatingPoint operating_point(const GpuSpec& spec, const KernelCoefficients& kernel,

@@ -46,6 +46,15 @@ struct ClockState {
 [[nodiscard]] OperatingPoint unlimited_point(const ClockState& state,
                                              const KernelCoefficients& kernel);
 
+/// Whether the board draws no more than the power limit lets this kernel draw.
+[[nodiscard]] bool within_limit(const GpuSpec& spec, const KernelCoefficients& kernel,
+                                const OperatingPoint& point, double limit_w);
+
+/// One launch of a kernel that the power limit slows down, at the highest core clock
+/// within the limit, or the lowest clock of the GPU. Requests above it all end here.
+[[nodiscard]] OperatingPoint regulated_point(const GpuSpec& spec, const KernelCoefficients& kernel,
+                                             const MemState& mem, double limit_w);
+
 /// One launch at `state` or, where the board would draw more than `limit_w`
 /// allows, at the highest core clock below it where it does not.
 /// @param limit_w  board power limit; power settles at the spec's regulated_frac of it

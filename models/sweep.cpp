@@ -36,7 +36,7 @@ class SweepReader {
   SweepReader(const std::filesystem::path& path, const GpuSpec& spec, const SweepColumns& columns)
       : table_(CsvTable::read(path)), spec_(spec), columns_(columns) {
     for (const auto& [column, value] : columns_.where)
-      filters_.push_back({table_.column(column), value});
+      filters_.emplace_back(table_.column(column), value);
     if (table_.rows() == 0) throw DataError(fmt::format("{}: there are no rows", path.string()));
   }
 

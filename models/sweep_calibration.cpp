@@ -111,6 +111,36 @@ KernelPrior absolute_prior(const SharePrior& shares, const GpuSpec& spec, const 
 
 // ---- Residuals ----
 
+// The points of one kernel under power limits, each found once for a memory state and cap.
+class RegulatedPoints {
+ public:
+  RegulatedPoints(const GpuSpec& spec, const KernelCoefficients& kernel)
+      : spec_(spec), kernel_(kernel) {}
+
+  [[nodiscard]] OperatingPoint limited(const SweepPoint& point, const ClockState& state) {
+    const double limit_w = point.power_cap_w.value_or(spec_.power_limit.limit_w);
+    const OperatingPoint unlimited = unlimited_point(state, kernel_);
+    if (within_limit(spec_, kernel_, unlimited, limit_w)) return unlimited;
+    const MemStateId mem = point.clock.mem;
+    const auto known = std::ranges::find_if(
+        found_, [&](const Found& f) { return f.mem == mem && f.limit_w == limit_w; });
+    if (known != found_.end()) return known->point;
+    found_.push_back(
+        {mem, limit_w, regulated_point(spec_, kernel_, spec_.mem_states[index(mem)], limit_w)});
+    return found_.back().point;
+  }
+
+ private:
+  struct Found {
+    MemStateId mem;
+    double limit_w;
+    OperatingPoint point;
+  };
+  const GpuSpec& spec_;
+  const KernelCoefficients& kernel_;
+  std::vector<Found> found_;
+};
+
 // A sweep as a least squares problem: shared parameters are those of
 // spec_parameters, blocks are kernels.
 class SweepProblem {
@@ -133,7 +163,9 @@ class SweepProblem {
       centre_.blocks.col(static_cast<Index>(k)) = prior.mean;
       sigma_.col(static_cast<Index>(k)) = prior.sigma;
     }
-    problem_.residuals = [this](const ArrowPoint& at) { return residuals(at); };
+    problem_.residuals = [this](const ArrowPoint& at, const BlockMask& mask) {
+      return residuals(at, mask);
+    };
   }
   SweepProblem(const SweepProblem&) = delete;
   SweepProblem& operator=(const SweepProblem&) = delete;
@@ -200,23 +232,23 @@ class SweepProblem {
                           seen);
   }
 
-  [[nodiscard]] ArrowResiduals residuals(const ArrowPoint& at) const {
+  [[nodiscard]] ArrowResiduals residuals(const ArrowPoint& at, const BlockMask& mask = {}) const {
     const GpuSpec spec = spec_at(at.shared);
     std::vector<ClockState> states;
     states.reserve(clocks_.size());
     for (const ClockPair& clock : clocks_) states.push_back(state_at(spec, clock));
 
-    ArrowResiduals out{VectorXd(problem_.first.back()),
+    ArrowResiduals out{VectorXd::Zero(problem_.first.back()),
                        VectorXd(centre_.shared.size() + static_cast<Index>(sweep_.idle.size()))};
     tbb::parallel_for(std::size_t{0}, sweep_.kernels.size(), [&](std::size_t k) {
+      if (!mask.empty() && !mask[k]) return;
       const auto column = static_cast<Index>(k);
       const KernelCoefficients kernel = make_coefficients(at.blocks.col(column));
       Index row = problem_.first[k];
       auto clock = clock_of_.begin() + (row - kernel_parameters * column) / 2;
+      RegulatedPoints regulated(spec, kernel);
       for (const SweepPoint& point : sweep_.kernels[k].points) {
-        const OperatingPoint found =
-            limited_point(spec, kernel, spec.mem_states[index(point.clock.mem)], states[*clock++],
-                          point.power_cap_w.value_or(spec.power_limit.limit_w));
+        const OperatingPoint found = regulated.limited(point, states[*clock++]);
         out.blocks[row++] =
             point.time_s ? robust(std::log(found.time_s / *point.time_s) / options_.time_sigma)
                          : 0.0;
@@ -353,14 +385,14 @@ ArrowPoint pulled_in(const ArrowProblem& problem, const ArrowPoint& best, const 
   const double allowed = 2.0 * variance * static_cast<double>(draw.shared.size());
   for (int i = 0; i < most_pulls; ++i) {
     const ArrowPoint moved{best.shared + draw.shared, best.blocks};
-    if (problem.residuals(moved).cost() <= at.cost() + allowed) break;
+    if (problem.residuals(moved, {}).cost() <= at.cost() + allowed) break;
     draw.shared *= shorter;
   }
   const VectorXd costs = block_costs(problem, at);
   constexpr double allowed_block = 2.0 * static_cast<double>(kernel_parameters);
   for (int i = 0; i < most_pulls; ++i) {
     const VectorXd moved =
-        block_costs(problem, problem.residuals({best.shared, best.blocks + draw.blocks}));
+        block_costs(problem, problem.residuals({best.shared, best.blocks + draw.blocks}, {}));
     bool done = true;
     for (Index k = 0; k < costs.size(); ++k) {
       if (moved[k] <= costs[k] + allowed_block * variance) continue;
@@ -430,11 +462,17 @@ SweepFit calibrate_sweep(const GpuSpec& frame, const Sweep& sweep, const SweepFi
   const SweepProblem sweep_problem(neutral_frame(frame, sweep), sweep, options, nullptr);
   const ArrowProblem& problem = sweep_problem.problem();
   ArrowPoint point = fit_arrow(problem, sweep_problem.start(), iterations);
+  double cost = problem.residuals(point, {}).cost();
   for (int round = 0; round < options.rounds && !context.stop_requested(); ++round) {
     context.report({.done = static_cast<std::size_t>(round) + 1,
                     .total = static_cast<std::size_t>(options.rounds) + 1,
-                    .note = fmt::format("cost {:.1f}", problem.residuals(point).cost())});
-    point = fit_arrow(problem, sweep_problem.restart(point), iterations);
+                    .note = fmt::format("cost {:.1f}", cost)});
+    const double before = cost;
+    point = sweep_problem.restart(point);
+    cost = problem.residuals(point, {}).cost();
+    if (constexpr double enough_gain = 1e-4; cost > before * (1.0 - enough_gain)) break;
+    point = fit_arrow(problem, std::move(point), iterations);
+    cost = problem.residuals(point, {}).cost();
   }
 
   SweepFit fit{sweep_problem.spec_at(point.shared), {}, {}};
@@ -457,7 +495,7 @@ SweepFit calibrate_sweep(const GpuSpec& frame, const Sweep& sweep, const SweepFi
   spec.fitted_range =
       FittedRange{clocks.front(), clocks.back(), sweep.kernels.size(), sweep.points()};
 
-  const ArrowResiduals residuals = problem.residuals(point);
+  const ArrowResiduals residuals = problem.residuals(point, {});
   const auto values = 2 * sweep.points();
   const auto freedom = static_cast<double>(
       values -
@@ -515,7 +553,7 @@ std::vector<KernelPosterior> kernel_posteriors(const GpuSpec& spec, const Sweep&
   const SweepProblem problem(spec, sweep, options, &spec);
   const ArrowPoint point = problem.restart(problem.start());
   const ArrowNormal normal =
-      arrow_normal(problem.problem(), point, problem.problem().residuals(point), false);
+      arrow_normal(problem.problem(), point, problem.problem().residuals(point, {}), false);
   std::vector<KernelPosterior> out;
   for (std::size_t k = 0; k < sweep.kernels.size(); ++k)
     out.push_back({make_coefficients(point.blocks.col(static_cast<Index>(k))), normal.own[k]});

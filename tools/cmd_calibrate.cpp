@@ -15,6 +15,7 @@
 #include "models/utilisation_power.hpp"
 #include "models/validation.hpp"
 #include "tools/command.hpp"
+#include "tools/gpu_option.hpp"
 #include "tools/output.hpp"
 #include "tools/sweep_options.hpp"
 #include "traces/trace_json.hpp"
@@ -90,7 +91,7 @@ void cross_validate(const GpuSpec& frame, const Sweep& sweep, const SweepFitOpti
 }
 
 ExitStatus fit_sweep(const Options& o, const RunContext& context) {
-  const GpuSpec frame = load_gpu_spec(o.gpu);
+  const GpuSpec frame = o.kernels_only ? load_gpu(o.gpu) : load_gpu_spec(o.gpu);
   const Sweep sweep = load_sweep(o.sweep, frame);
   const SweepFitOptions options{.time_sigma = o.sigma, .power_sigma = o.sigma};
   SweepFit fit;

@@ -43,17 +43,12 @@ constexpr double us_per_s = 1e6;
 }
 
 Granularity granularity_of(const std::string& name) {
-  for (const auto value :
-       {Granularity::iteration, Granularity::pass, Granularity::kernel, Granularity::automatic}) {
-    if (name_of(value) == name) return value;
-  }
+  if (const auto value = granularity_named(name)) return *value;
   unknown("--granularity", name, {"iteration", "pass", "kernel", "auto"});
 }
 
 Aggregation aggregation_of(const std::string& name) {
-  for (const auto value : {Aggregation::local, Aggregation::global}) {
-    if (name_of(value) == name) return value;
-  }
+  if (const auto value = aggregation_named(name)) return *value;
   unknown("--aggregation", name, {"local", "global"});
 }
 
@@ -138,7 +133,8 @@ void print_tables(const Options& o, const ExplorationInput& input, const Explora
   if (o.per_kernel) asked.push_back({"kernels", &kernels});
   switch (o.format) {
     case OutputFormat::json: return print(render_json_object(asked));
-    case OutputFormat::csv: return print(asked.back().table->render(OutputFormat::csv));
+    case OutputFormat::json_lines:
+    case OutputFormat::csv: return print(asked.back().table->render(o.format));
     case OutputFormat::table: break;
   }
   for (const NamedTable& named : asked) print(named.table->render(OutputFormat::table) + '\n');
@@ -147,9 +143,11 @@ void print_tables(const Options& o, const ExplorationInput& input, const Explora
 
 ExitStatus run(const Options& o, const RunContext& context) {
   check_numbers(o);
-  if (o.format == OutputFormat::csv && o.per_pass && o.per_kernel) {
+  const bool one_table = o.format == OutputFormat::csv || o.format == OutputFormat::json_lines;
+  if (one_table && o.per_pass && o.per_kernel) {
     throw UsageError(
-        "--csv holds one table; give either --per-pass or --per-kernel, or use --json");
+        fmt::format("--{} holds one table; give either --per-pass or --per-kernel, or use --json",
+                    o.format == OutputFormat::csv ? "csv" : "json-lines"));
   }
   ExplorationInput input{.trace = load_trace(o.trace),
                          .spec = load_gpu(o.gpu),

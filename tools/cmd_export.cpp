@@ -41,11 +41,27 @@ constexpr std::array parts{
         "WHERE g.run_id = {} ORDER BY g.pass, g.clock_id"},
     Part{"front", "SELECT * FROM v_front WHERE run_id = {} ORDER BY granularity, point_id"},
     Part{"runs", "SELECT * FROM runs WHERE run_id = {}"},
+    Part{"units", "SELECT * FROM v_units WHERE run_id = {} ORDER BY unit_id"},
+    Part{"classes",
+         "SELECT * FROM v_class_savings WHERE run_id = {} ORDER BY plan_id, class, pass"},
 };
 
-const Part& part_of(const std::string& name) {
+// ? is the experiment.
+constexpr std::array experiment_parts{
+    Part{"units",
+         "SELECT * FROM v_experiment_units WHERE experiment_id = ? ORDER BY scenario, unit_id"},
+    Part{"classes",
+         "SELECT c.* FROM v_class_savings c WHERE c.plan_id IN (SELECT u.plan_id FROM "
+         "experiment_units e JOIN units u USING (unit_id) WHERE e.experiment_id = ?) "
+         "ORDER BY plan_id, class, pass"},
+    Part{"sensitivity", "SELECT * FROM v_sensitivity WHERE experiment_id = ? ORDER BY axis, value"},
+    Part{"best",
+         "SELECT * FROM v_best_unit WHERE experiment_id = ? ORDER BY run_id, goal, slack_pct"},
+};
+
+const Part& part_of(const std::string& name, std::span<const Part> list) {
   std::vector<std::string> known;
-  for (const Part& part : parts) {
+  for (const Part& part : list) {
     if (part.name == name) return part;
     known.emplace_back(part.name);
   }
@@ -56,23 +72,34 @@ const Part& part_of(const std::string& name) {
 
 Action setup_export(CLI::App& app) {
   struct Options {
-    std::string db, part = "plans", out = "-";
+    std::string db, part = "plans", experiment, out = "-";
     std::int64_t run = 0;
     OutputFormat format = OutputFormat::csv;
   };
   auto o = std::make_shared<Options>();
-  app.add_option("PART", o->part, "plans, clocks, kernels, cells, passes, front or runs")
+  app.add_option("PART", o->part,
+                 "plans, clocks, kernels, cells, passes, front, runs, units or classes; with "
+                 "--experiment: units, classes, sensitivity or best")
       ->capture_default_str();
   app.add_option("--db", o->db, "Result database")->required();
-  app.add_option("--run", o->run, "Run [the latest]");
+  auto* run_option = app.add_option("--run", o->run, "Run [the latest]");
+  app.add_option("--experiment", o->experiment, "Experiment by name or id, or 'latest'")
+      ->excludes(run_option);
   app.add_option("-o,--output", o->out, "File; - is standard output")->capture_default_str();
   add_format_options(app, o->format);
   app.footer(
-      "\nCSV unless --json is given.\nExample:\n  rubato export cells --db results.db --run 1 "
+      "\nCSV unless --json or --json-lines is given.\nExample:\n  rubato export cells --db "
+      "results.db --run 1 "
       "--csv -o cells.csv");
   return [o](const RunContext&) {
-    const Part& part = part_of(o->part);
     const ResultStore store = ResultStore::open_read_only(o->db);
+    if (!o->experiment.empty()) {
+      const Part& part = part_of(o->part == "plans" ? "units" : o->part, experiment_parts);
+      const QueryResult rows = store.query(part.sql, {experiment_id(store, o->experiment)});
+      write_file(o->out, as_table(rows).render(o->format));
+      return ExitStatus::done;
+    }
+    const Part& part = part_of(o->part, parts);
     const std::int64_t run = o->run > 0 ? o->run : latest_run(store);
     require_run(store, run);
     write_file(o->out,

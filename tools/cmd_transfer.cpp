@@ -8,6 +8,7 @@
 #include "explorer/transfer.hpp"
 #include "tools/command.hpp"
 #include "tools/exploration_tables.hpp"
+#include "tools/gpu_option.hpp"
 #include "tools/output.hpp"
 #include "traces/gpt.hpp"
 #include "traces/trace_json.hpp"
@@ -75,6 +76,7 @@ Action setup_transfer(CLI::App& app) {
   return [o](const RunContext& context) {
     const ResultStore store = ResultStore::open_read_only(o->db);
     const StoredPlan plan = load_plan(store, o->plan > 0 ? o->plan : best_plan(store));
+    say_if_not_calibrated(plan.spec);
     const std::vector<Trace> traces = traces_of(*o);
     if (traces.empty())
       throw UsageError("no trace to apply the plan to; name one, or give --batches or --tp");

@@ -61,7 +61,7 @@ OutputTable plans_table(const Exploration& found) {
       row.resize(16);
     } else {
       add_totals(row, plan.sim.total, base);
-      const SavingInterval& interval = plan.interval;
+      const SavingInterval interval = plan.interval.value_or(SavingInterval{});
       row.insert(row.end(), {interval.time.low_pct, interval.time.high_pct, interval.energy.low_pct,
                              interval.energy.high_pct, plan.sim.total.average_power_w(),
                              static_cast<std::int64_t>(plan.sim.total.clock_switches),

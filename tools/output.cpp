@@ -4,6 +4,7 @@
 #include <cassert>
 
 #include <fmt/format.h>
+#include <unistd.h>
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
@@ -17,11 +18,20 @@ namespace rubato {
 
 namespace {
 
+// A table is for reading; JSON and CSV carry every character.
+std::string shortened(std::string text) {
+  constexpr std::size_t most = 100;
+  if (display_width(text) <= most) return text;
+  std::size_t end = 0, characters = 0;
+  while (characters < most - 3) characters += (text[++end] & 0xC0) != 0x80;
+  return text.substr(0, end) + "...";
+}
+
 struct ShownCell {
   const Column& column;
 
   std::string operator()(std::monostate) const { return "-"; }
-  std::string operator()(const std::string& text) const { return printable(text); }
+  std::string operator()(const std::string& text) const { return shortened(printable(text)); }
   std::string operator()(double value) const {
     return fmt::format("{:.{}f}", value, column.decimals);
   }
@@ -56,7 +66,11 @@ void add_format_options(CLI::App& app, OutputFormat& format) {
       "--json", [&format] { format = OutputFormat::json; }, "JSON on standard output");
   auto* csv = app.add_flag_callback(
       "--csv", [&format] { format = OutputFormat::csv; }, "CSV on standard output");
-  json->excludes(csv);
+  auto* lines = app.add_flag_callback(
+      "--json-lines", [&format] { format = OutputFormat::json_lines; },
+      "One JSON object per row and line");
+  json->excludes(csv)->excludes(lines);
+  csv->excludes(lines);
 }
 
 void OutputTable::add_row(std::vector<Cell> cells) {
@@ -67,6 +81,7 @@ void OutputTable::add_row(std::vector<Cell> cells) {
 std::string OutputTable::render(OutputFormat format) const {
   switch (format) {
     case OutputFormat::json: return render_json();
+    case OutputFormat::json_lines: return render_json_lines();
     case OutputFormat::csv: return render_csv();
     case OutputFormat::table: break;
   }
@@ -76,7 +91,7 @@ std::string OutputTable::render(OutputFormat format) const {
 std::string OutputTable::render_table() const {
   std::vector<std::vector<std::string>> lines(1);
   for (const Column& column : columns_) {
-    lines[0].push_back(column.title.empty() ? column.key : column.title);
+    lines[0].push_back(column.title.empty() ? shortened(printable(column.key)) : column.title);
   }
   for (const auto& row : rows_) {
     auto& line = lines.emplace_back();
@@ -106,16 +121,26 @@ std::string OutputTable::render_table() const {
   return text;
 }
 
+nlohmann::ordered_json OutputTable::row_json(std::size_t row) const {
+  nlohmann::ordered_json object;
+  for (std::size_t c = 0; c < columns_.size(); ++c)
+    object[columns_[c].key] = std::visit(JsonCell{}, rows_[row][c]);
+  return object;
+}
+
+// ASCII only: some terminals obey control characters beyond it.
 std::string OutputTable::render_json() const {
   nlohmann::ordered_json array = nlohmann::ordered_json::array();
-  for (const auto& row : rows_) {
-    nlohmann::ordered_json object;
-    for (std::size_t c = 0; c < row.size(); ++c) {
-      object[columns_[c].key] = std::visit(JsonCell{}, row[c]);
-    }
-    array.push_back(std::move(object));
-  }
-  return array.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + '\n';
+  for (std::size_t r = 0; r < rows_.size(); ++r) array.push_back(row_json(r));
+  return array.dump(2, ' ', true, nlohmann::ordered_json::error_handler_t::replace) + '\n';
+}
+
+std::string OutputTable::render_json_lines() const {
+  std::string text;
+  for (std::size_t r = 0; r < rows_.size(); ++r)
+    text +=
+        row_json(r).dump(-1, ' ', true, nlohmann::ordered_json::error_handler_t::replace) + '\n';
+  return text;
 }
 
 std::string OutputTable::render_csv() const {
@@ -173,6 +198,41 @@ void require_run(const ResultStore& store, std::int64_t run) {
   throw UsageError(fmt::format("there is no run {}; the latest is {}", run, latest_run(store)));
 }
 
-void print(std::string_view text) { write_file("-", text); }
+std::string experiment_id(const ResultStore& store, const std::string& name) {
+  const QueryResult found =
+      name == "latest"
+          ? store.query(
+                "SELECT experiment_id FROM experiments ORDER BY first_run_utc DESC, experiment_id "
+                "LIMIT 1")
+          : store.query(
+                "SELECT experiment_id FROM experiments WHERE name = ?1 OR "
+                "substr(experiment_id, 1, length(?1)) = ?1 ORDER BY first_run_utc, experiment_id",
+                {name});
+  if (found.rows.size() == 1) return std::get<std::string>(found.rows.front().front());
+  const QueryResult all =
+      store.query("SELECT substr(experiment_id, 1, 8) || ' ' || name FROM experiments ORDER BY 1");
+  std::string list;
+  for (const auto& row : all.rows)
+    list += (list.empty() ? "" : ", ") + shortened(printable(std::get<std::string>(row.front())));
+  throw UsageError(
+      fmt::format("{} experiment '{}'",
+                  found.rows.empty() ? "there is no" : "there is more than one",
+                  shortened(printable(name))),
+      {.in = {},
+       .hint = list.empty() ? "the database has no experiments; 'rubato sweep run' stores one"
+                            : "the database has: " + list});
+}
+
+void print(std::string_view text) {
+  if (::isatty(STDOUT_FILENO) != 1) return write_file("-", text);
+  std::string safe;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    safe += printable(text.substr(0, end));
+    if (end < text.size()) safe += '\n';
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  write_file("-", safe);
+}
 
 }  // namespace rubato

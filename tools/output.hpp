@@ -7,6 +7,8 @@
 #include <variant>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "explorer/store.hpp"
 
 namespace CLI {
@@ -15,9 +17,9 @@ class App;
 
 namespace rubato {
 
-enum class OutputFormat { table, json, csv };
+enum class OutputFormat { table, json, json_lines, csv };
 
-/// Adds --json and --csv. The referenced format must outlive parsing.
+/// Adds --json, --json-lines and --csv. The referenced format must outlive parsing.
 void add_format_options(CLI::App& app, OutputFormat& format);
 
 /// One value; monostate is missing: "-" in a table, null in JSON, empty in CSV.
@@ -39,14 +41,16 @@ class OutputTable {
   void add_row(std::vector<Cell> cells);
   [[nodiscard]] std::size_t rows() const noexcept { return rows_.size(); }
 
-  /// Aligned text (numbers right, names made printable), a JSON array of
-  /// objects, or CSV with a header. Ends with a newline.
+  /// Aligned text (numbers right, names made printable), a JSON array of objects,
+  /// a JSON object per line, or CSV with a header. Ends with a newline.
   [[nodiscard]] std::string render(OutputFormat format) const;
 
  private:
   [[nodiscard]] std::string render_table() const;
   [[nodiscard]] std::string render_json() const;
+  [[nodiscard]] std::string render_json_lines() const;
   [[nodiscard]] std::string render_csv() const;
+  [[nodiscard]] nlohmann::ordered_json row_json(std::size_t row) const;
 
   std::vector<Column> columns_;
   std::vector<std::vector<Cell>> rows_;
@@ -67,10 +71,15 @@ struct NamedTable {
 /// The newest run of a database. @throws UsageError if there is none
 [[nodiscard]] std::int64_t latest_run(const ResultStore& store);
 
+/// The experiment with that id, the beginning of one, or that name; "latest" is the one begun last.
+/// @throws UsageError naming the experiments there are, if none or several match
+[[nodiscard]] std::string experiment_id(const ResultStore& store, const std::string& name);
+
 /// @throws UsageError naming the runs there are, if `run` is not one of them
 void require_run(const ResultStore& store, std::int64_t run);
 
-/// Writes to standard output. @throws IoError if it is closed or the disk is full
+/// Writes to standard output; on a terminal control characters are made visible. @throws IoError if
+/// it is closed or the disk is full
 void print(std::string_view text);
 
 }  // namespace rubato

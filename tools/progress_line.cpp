@@ -23,6 +23,17 @@ void write_line(const std::string& text) {
 
 }  // namespace
 
+void print_message(const std::string& line) {
+  write_line((::isatty(STDERR_FILENO) == 1 ? "\r\x1b[K" : "") + line + '\n');
+}
+
+std::string duration_text(double time_s) {
+  constexpr double minute_s = 60.0, hour_s = 3600.0;
+  if (time_s < 2.0 * minute_s) return fmt::format("{:.0f} s", time_s);
+  if (time_s < 2.0 * hour_s) return fmt::format("{:.0f} min", time_s / minute_s);
+  return fmt::format("{:.1f} h", time_s / hour_s);
+}
+
 ProgressLine::ProgressLine() : is_terminal_(::isatty(STDERR_FILENO) == 1) {}
 
 ProgressLine::~ProgressLine() {
@@ -42,7 +53,8 @@ void ProgressLine::show(const ProgressUpdate& update) {
     text +=
         fmt::format(" of {} ({:.0f} %)", update.total,
                     100.0 * static_cast<double>(update.done) / static_cast<double>(update.total));
-    if (rate_per_s > 0.0) text += fmt::format(", {:.0f} s left", left / rate_per_s);
+    if (rate_per_s > 0.0)
+      text += fmt::format(", {} left", duration_text(update.left_s.value_or(left / rate_per_s)));
   }
   text += fmt::format(", {:.3g}/s", rate_per_s);
   if (!update.note.empty()) text += ", " + printable(update.note);

@@ -2,10 +2,17 @@
 // A progress line on a terminal: done of total, rate, time left, best so far.
 
 #include <chrono>
+#include <string>
 
 #include "common/run_context.hpp"
 
 namespace rubato {
+
+/// "45 s", "12 min", "3.5 h".
+[[nodiscard]] std::string duration_text(double time_s);
+
+/// Writes a line to standard error in place of a progress line that may stand there.
+void print_message(const std::string& line);
 
 /// Rewrites one line on standard error a few times a second, and only after
 /// the first second; does nothing if standard error is not a terminal.

@@ -45,6 +45,7 @@ function drawPlans() {
     ["Plan", planName], ["Status", (p) => p.status],
     ["Time", (p) => p.time_s === null ? "-" : percent(p.time_change_pct, 2), true],
     ["Energy", (p) => p.energy_j === null ? "-" : percent(p.energy_change_pct, 2), true],
+    ["90 % interval", (p) => p.energy_change_low_pct === null ? "-" : `${percent(p.energy_change_low_pct, 1)} to ${percent(p.energy_change_high_pct, 1)}`, true],
     ["Mean power", (p) => p.energy_j === null ? "-" : `${p.average_power_w.toFixed(0)} W`, true],
     ["Switches", (p) => p.clock_switches === null ? "-" : p.clock_switches, true],
     ["Proven gap", (p) => p.gap_frac === null ? "-" : `${(100 * p.gap_frac).toFixed(3)} %`, true],

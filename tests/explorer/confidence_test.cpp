@@ -129,7 +129,7 @@ TEST(SavingInterval, HoldsTheEstimateAndIsWiderWithoutMeasurements) {
     const Exploration found = explore(input);
     const PlanResult& plan = found.plans.front();
     const double change = 100.0 * (plan.sim.total.energy_j / found.baseline.total.energy_j - 1.0);
-    const Interval& interval = plan.interval.energy;
+    const Interval& interval = plan.interval->energy;
     if (std::string(gpu) == "rtx-3080-ti") {
       EXPECT_LT(interval.low_pct, change);
       EXPECT_GT(interval.high_pct, change);

@@ -1,5 +1,7 @@
 #include "explorer/report.hpp"
 
+#include "explorer/page.hpp"
+
 #include <cmath>
 #include <filesystem>
 

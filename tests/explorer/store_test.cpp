@@ -134,9 +134,25 @@ TEST_F(Store, RefusesANewerSchema) {
   add_run(db());
   plain_sql("PRAGMA user_version = 99");
   expect_error<IoError>([&] { (void)ResultStore::open(db()); },
-                        "the database has schema 99; this program knows schema 1", "newer version");
-  plain_sql("PRAGMA user_version = 1");
+                        "the database has schema 99; this program knows schema 2", "newer version");
+  plain_sql("PRAGMA user_version = 2");
   EXPECT_EQ(number(ResultStore::open_read_only(db()), "SELECT count(*) FROM runs"), 1);
+}
+
+// A file as schema 1 made it: its tables, nothing else.
+TEST_F(Store, BringsAnOldSchemaUpToDate) {
+  plain_sql(read_file(std::string(RUBATO_SOURCE_DIR) + "/explorer/schema.sql") +
+            "PRAGMA application_id = 0x5255424F; PRAGMA user_version = 1;"
+            "CREATE VIEW v_best_plan AS SELECT 1;"
+            "INSERT INTO inputs VALUES ('h', 'trace', 'old', '{}');");
+  expect_error<IoError>([&] { check_result_database(db()); }, "has schema 1; expected 2");
+  EXPECT_EQ(number(ResultStore::open_read_only(db()), "SELECT count(*) FROM inputs"), 1);
+  EXPECT_EQ(add_run(db()), 1);
+  const ResultStore store = ResultStore::open_read_only(db());
+  EXPECT_EQ(number(store, "SELECT count(*) FROM inputs WHERE name = 'old'"), 1);
+  EXPECT_EQ(number(store, "SELECT count(*) FROM v_best_plan"), 1);
+  EXPECT_EQ(number(store, "SELECT count(*) FROM units"), 0);
+  check_result_database(db());
 }
 
 TEST_F(Store, SaysWhenAPageIsDamaged) {

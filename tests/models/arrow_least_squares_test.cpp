@@ -34,7 +34,7 @@ struct Linear {
   [[nodiscard]] ArrowProblem problem() const {
     ArrowProblem out;
     for (Index b = 0; b <= blocks; ++b) out.first.push_back(b * rows);
-    out.residuals = [this](const ArrowPoint& at) {
+    out.residuals = [this](const ArrowPoint& at, const BlockMask&) {
       VectorXd x(matrix.cols());
       x << at.shared, at.blocks.reshaped();
       const VectorXd r = matrix * x - right;
@@ -73,7 +73,7 @@ TEST(ArrowLeastSquares, PosteriorIsTheInverseOfTheDenseNormalMatrix) {
   const ArrowProblem problem = linear.problem();
   const ArrowPoint at = linear.start();
   const double variance = 0.25;
-  const ArrowPosterior posterior(arrow_normal(problem, at, problem.residuals(at)), variance);
+  const ArrowPosterior posterior(arrow_normal(problem, at, problem.residuals(at, {})), variance);
   const MatrixXd covariance = variance * (linear.matrix.transpose() * linear.matrix).inverse();
   for (Index j = 0; j < Linear::shared; ++j)
     EXPECT_NEAR(posterior.shared_sigma()[j], std::sqrt(covariance(j, j)), 1e-4);

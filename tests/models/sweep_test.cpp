@@ -1,10 +1,12 @@
 #include "models/sweep.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <fstream>
 #include <random>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "common/error.hpp"
@@ -221,27 +223,33 @@ TEST_P(Bars, HoldOnPublicMeasurements) {
   EXPECT_LE(errors.energy.mean, bar.energy);
 }
 
-INSTANTIATE_TEST_SUITE_P(Gpus, Bars,
-                         testing::Values(Bar{"rtx-3080-ti-2", "rtx3080ti_kernels/data.csv", "",
-                                             "RTX 3080 Ti", Holdout::kernels, 4, 4, 5},
-                                         Bar{"gtx-1080-ti", "pascal_turing_grid/data.csv", "",
-                                             "GTX 1080 Ti", Holdout::kernels, 1.5, 1.5, 2},
-                                         Bar{"rtx-2070-super", "pascal_turing_grid/data.csv", "",
-                                             "RTX 2070 SUPER", Holdout::kernels, 2, 2.5, 3},
-                                         Bar{"a100-sxm4-80gb", "dcgm_core_sweeps/a100.csv",
-                                             "dcgm_core_sweeps/a100_idle.csv", "A100-SXM4-80GB",
-                                             Holdout::kernels, 2.5, 2.5, 3},
-                                         Bar{"v100-pcie", "dcgm_core_sweeps/v100_rtx8000.csv", "",
-                                             "V100-PCIe", Holdout::kernels, 3.5, 2.5, 3},
-                                         Bar{"rtx-8000", "dcgm_core_sweeps/v100_rtx8000.csv", "",
-                                             "RTX 8000", Holdout::kernels, 1.5, 1.5, 2},
-                                         Bar{"rtx-8000", "dcgm_core_sweeps/v100_rtx8000.csv", "",
-                                             "RTX 8000", Holdout::folds, 1.5, 1.5, 2},
-                                         Bar{"a100-pcie-80gb", "powercap_freq/data.csv", "",
-                                             "A100-PCIe-80GB", Holdout::power_caps, 5, 5, 5},
-                                         Bar{"rtx-pro-6000", "powercap_freq/data.csv", "",
-                                             "RTX PRO 6000 Blackwell", Holdout::power_caps, 5, 5,
-                                             5}));
+INSTANTIATE_TEST_SUITE_P(
+    Gpus, Bars,
+    testing::Values(Bar{"rtx-3080-ti-2", "rtx3080ti_kernels/data.csv", "", "RTX 3080 Ti",
+                        Holdout::kernels, 4, 4, 5},
+                    Bar{"gtx-1080-ti", "pascal_turing_grid/data.csv", "", "GTX 1080 Ti",
+                        Holdout::kernels, 1.5, 1.5, 2},
+                    Bar{"rtx-2070-super", "pascal_turing_grid/data.csv", "", "RTX 2070 SUPER",
+                        Holdout::kernels, 2, 2.5, 3},
+                    Bar{"a100-sxm4-80gb", "dcgm_core_sweeps/a100.csv",
+                        "dcgm_core_sweeps/a100_idle.csv", "A100-SXM4-80GB", Holdout::kernels, 2.5,
+                        2.5, 3},
+                    Bar{"v100-pcie", "dcgm_core_sweeps/v100_rtx8000.csv", "", "V100-PCIe",
+                        Holdout::kernels, 3.5, 2.5, 3},
+                    Bar{"rtx-8000", "dcgm_core_sweeps/v100_rtx8000.csv", "", "RTX 8000",
+                        Holdout::kernels, 1.5, 1.5, 2},
+                    Bar{"rtx-8000", "dcgm_core_sweeps/v100_rtx8000.csv", "", "RTX 8000",
+                        Holdout::folds, 1.5, 1.5, 2},
+                    Bar{"a100-pcie-80gb", "powercap_freq/data.csv", "", "A100-PCIe-80GB",
+                        Holdout::power_caps, 5, 5, 5},
+                    Bar{"rtx-pro-6000", "powercap_freq/data.csv", "", "RTX PRO 6000 Blackwell",
+                        Holdout::power_caps, 5, 5, 5}),
+    [](const testing::TestParamInfo<Bar>& bar) {
+      std::string name = fmt::format("{}_{}", bar.param.gpu, name_of(bar.param.holdout));
+      std::ranges::replace_if(
+          name, [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
+      return name;
+    });
 
 TEST(Validation, RowsAtThePowerLimitOfTheRtx3080Ti) {
   RUBATO_NEEDS_SHARED("rtx3080ti_kernels/data.csv");

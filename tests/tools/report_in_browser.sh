@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Opens a report in headless Chromium: it must draw every chart without an error.
+# Opens reports in headless Chromium: they must draw every chart without an error.
 # Usage: report_in_browser.sh RUBATO; exit status 77: skipped.
 set -euo pipefail
 rubato=$1
@@ -10,30 +10,67 @@ if [ -z "$browser" ]; then
 fi
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-"$rubato" reproduce spaan2026 --db "$folder/r.db" > "$folder/table.txt"
-"$rubato" report --db "$folder/r.db" -o "$folder/report.html"
-"$browser" --headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking \
-  --disable-component-update --disable-sync --user-data-dir="$folder/profile" --enable-logging=stderr \
-  --virtual-time-budget=5000 --dump-dom "file://$folder/report.html" > "$folder/dom.html" 2> "$folder/log.txt"
-
 failed=0
-if grep 'CONSOLE' "$folder/log.txt"; then
-  echo "the page wrote to the console"
-  failed=1
-fi
+
+# draw PAGE: runs its script; no message may reach the console.
+draw() {
+  "$browser" --headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking \
+    --disable-component-update --disable-sync --user-data-dir="$folder/profile" --enable-logging=stderr \
+    --virtual-time-budget=5000 --dump-dom "file://$1" > "$folder/dom.html" 2> "$folder/log.txt"
+  if grep 'CONSOLE' "$folder/log.txt"; then
+    echo "the page wrote to the console"
+    failed=1
+  fi
+}
+
 # expect COUNT PATTERN: how often a pattern occurs in the page as drawn.
 expect() {
   local found
-  found=$(grep -o -- "$2" "$folder/dom.html" | wc -l)
+  found=$({ grep -o -- "$2" "$folder/dom.html" || true; } | wc -l)
   if [ "$found" -ne "$1" ]; then
     echo "expected $1 times '$2', found $found"
     failed=1
   fi
 }
+
+"$rubato" reproduce spaan2026 --db "$folder/r.db" > "$folder/table.txt"
+"$rubato" report --db "$folder/r.db" -o "$folder/report.html"
+draw "$folder/report.html"
 expect 3 '<svg viewBox="0 0 900'
 expect 3 '<path class="front"'
 expect 8 'class="mark published"'
 expect 46 'class="row"'
 expect 66 'class="cell"'
-[ "$failed" -eq 0 ] && echo "1 passed, 0 failed"
+
+# 12 settings of 3 units, and a scenario whose name must stay text.
+cat > "$folder/e.toml" <<'TOML'
+schema = 1
+name = "<script>alert(1)</script> & \"co\""
+[axes]
+gpu = "rtx-3080-ti"
+model = "gpt3-xl"
+batch = [4, 8, 16]
+sequence = [512, 1024]
+switch_stall_us = [0, 100]
+clocks = "mem=5001,auto core=1470,1680,auto"
+granularity = ["iteration", "pass", "kernel"]
+[scenario."</script><b>bold"]
+gpu = "rtx-3080-ti"
+trace = "gpt3-xl"
+goal = "time"
+energy_budget_j = 1
+TOML
+"$rubato" sweep run "$folder/e.toml" --db "$folder/e.db" 2> "$folder/sweep.txt"
+"$rubato" report --db "$folder/e.db" --experiment latest -o "$folder/e.html"
+draw "$folder/e.html"
+expect 5 'data-ready-ms=\|<h1 id="title">&lt;script&gt;alert(1)&lt;/script&gt; &amp; "co"</h1>\|37 of 37 units\|12 of 13 settings that save most'
+expect 3 '<svg viewBox="0 0 900'   # fronts, latency, kernels
+expect 6 'class="panel"'           # batch x sequence
+expect 36 'class="unit"'
+expect 6 'class="front"'           # three granularities of two settings
+expect 3 'class="latency"'
+expect $((12 * 46)) 'class="cell"'
+expect 37 'class="unit-row"'
+expect 0 '<b>bold'
+[ "$failed" -eq 0 ] && echo "2 passed, 0 failed"
 exit "$failed"

@@ -1,100 +1,210 @@
-"""The command line of capture."""
+"""The command line: capture sweep | trace | kernels | restore."""
 
 import argparse
+import os
+import signal
 import sys
 
-from gpu import CaptureError, Gpu, Interrupted, load_nvml
-from step import capture_step
-from sweep import SweepSettings, clock_pairs, describe, pairs_from_csv, run_sweep
-from workloads import gpt_workloads
+from capture import plan, sweep, trace
+from capture.errors import CaptureError, IoError, Terminated, UsageError
+from capture.gpu import AUTO, Clocks, Gpu, load_nvml, signals_raise
+from capture.kernels import Shape, choose, gpt_kernels
+from capture.runner import TorchRunner, load_torch
 
 
-def load_torch():
+def positive(kind):
+    def parse(given):
+        value = kind(given)
+        if not value > 0:
+            raise argparse.ArgumentTypeError(f"is {given}; expected > 0")
+        return value
+
+    return parse
+
+
+def add_shape(command, batch):
+    defaults = Shape(batch=batch)
+    for name, value in vars(defaults).items():
+        command.add_argument(f"--{name}", type=positive(int), default=value, help=f"of the GPT model [{value}]")
+
+
+def shape_of(options):
+    shape = Shape(**{name: getattr(options, name) for name in Shape.__dataclass_fields__})
+    if shape.channels % shape.heads:
+        raise UsageError(f"--channels {shape.channels} is no multiple of --heads {shape.heads}")
+    return shape
+
+
+def build_parser():
+    parser = argparse.ArgumentParser(prog="capture", description="Record clock sweeps and traces for rubato")
+    commands = parser.add_subparsers(dest="command", required=True)
+
+    command = commands.add_parser("sweep", help="time and energy of kernels over clocks (needs rights)",
+                                  epilog="example: sudo -E tools/capture/capture sweep -o sweep.csv --core-count 8")
+    command.set_defaults(run=run_sweep)
+    command.add_argument("-o", "--output", required=True, metavar="CSV", help="read by rubato calibrate")
+    command.add_argument("--dry-run", action="store_true", help="print the plan and touch nothing")
+    command.add_argument("--resume", action="store_true", help="add to CSV what is missing in it")
+    command.add_argument("--core", default="", metavar="MHZ", help="900,1200 or FIRST:LAST:STEP")
+    command.add_argument("--mem", default="", metavar="MHZ", help="the same, or 'auto' to leave memory alone [all]")
+    command.add_argument("--core-count", type=positive(int), default=12,
+                         help="without --core: so many core clocks at each memory clock [12]")
+    command.add_argument("--pairs", metavar="CSV", help="clocks from rubato suggest --csv")
+    command.add_argument("--default-clocks", action="store_true", help="measure without locked clocks too")
+    command.add_argument("--kernels", default="", metavar="NAMES", help="shell patterns, comma-separated [all]")
+    command.add_argument("--repeats", type=positive(int), default=3, help="[3]")
+    command.add_argument("--warm-up", type=positive(float), default=0.5, metavar="S", help="[0.5]")
+    command.add_argument("--window", type=positive(float), default=2.0, metavar="S",
+                         help="measured time of each kernel; under 1 s the energy counter is coarse [2]")
+    command.add_argument("--cool-below", type=positive(float), default=80.0, metavar="C",
+                         help="wait up to 2 minutes before each kernel [80]")
+    command.add_argument("--seed", type=int, default=1, help="of the order [1]")
+    command.add_argument("--shared-gpu", action="store_true", help="measure although others compute on the GPU")
+    command.add_argument("--gpu", type=int, default=0, help="index in nvidia-smi [0]")
+    add_shape(command, batch=40)
+
+    command = commands.add_parser("trace", help="profile a training step with its power (needs no rights)",
+                                  epilog="example: tools/capture/capture trace -o gpt3-xl --batch 8")
+    command.set_defaults(run=run_trace)
+    command.add_argument("-o", "--output", required=True, metavar="STEM", help="writes STEM.json.gz, STEM.power.csv")
+    command.add_argument("--dry-run", action="store_true", help="print the plan and touch nothing")
+    command.add_argument("--steps", type=positive(int), default=2, help="profiled [2]")
+    command.add_argument("--warm-up-steps", type=int, default=3, help="[3]")
+    command.add_argument("--gpu", type=int, default=0, help="index in nvidia-smi [0]")
+    add_shape(command, batch=4)
+
+    command = commands.add_parser("kernels", help="list the kernels of a sweep")
+    command.set_defaults(run=run_kernels)
+    add_shape(command, batch=40)
+
+    command = commands.add_parser("restore", help="give all clocks back, after a crash or kill -9 (needs rights)")
+    command.set_defaults(run=run_restore)
+    command.add_argument("--gpu", type=int, default=0, help="index in nvidia-smi [0]")
+    return parser
+
+
+def chosen_pairs(options, gpu):
+    if options.pairs:
+        if options.core or options.mem:
+            raise UsageError("--pairs excludes --core and --mem")
+        pairs = plan.file_pairs(options.pairs, gpu)
+    else:
+        if gpu is None:
+            raise IoError("without a GPU the clocks to choose from are not known", "give them with --pairs")
+        pairs = plan.grid_pairs(gpu, options.core, options.mem, options.core_count)
+    return pairs + [plan.Pair(AUTO, AUTO)] * options.default_clocks
+
+
+def print_plan(options, gpu, pairs, tasks, left, settings, out):
+    print(f"GPU      {gpu.name + ', ' + gpu.uuid if gpu else 'none found; clocks are not checked'}", file=out)
+    print(f"output   {options.output}: {len(left)} of {len(tasks)} measurements to do", file=out)
+    print(f"time     about {settings.seconds(left) / 60:.0f} min, without waits to cool down", file=out)
+    print("rights   to set clocks: root, as a rule; clocks are given back on every exit", file=out)
+    print(f"pairs    {len(pairs)} (core/memory MHz): "
+          + " ".join(f"{pair.core_mhz}/{pair.mem_mhz}" for pair in pairs), file=out)
+    print(f"order    seed {options.seed}; repeat core/memory: kernels", file=out)
+    names, last = [], None
+    for task in [*left, None]:
+        here = task and (task.repeat, task.pair)
+        if last and here != last:
+            print(f"  {last[0]} {last[1].core_mhz}/{last[1].mem_mhz}: {' '.join(names)}", file=out)
+            names = []
+        if task:
+            names.append(task.kernel)
+        last = here
+
+
+def open_gpu(options, load):
+    return Gpu(load(), options.gpu)
+
+
+def run_sweep(options, world):
+    kernels = choose(gpt_kernels(shape_of(options)), options.kernels)
     try:
-        import torch
-    except ImportError as error:
-        raise CaptureError("PyTorch is missing; see pytorch.org for how to install it") from error
-    if not torch.cuda.is_available():
-        raise CaptureError("PyTorch finds no CUDA device")
-    return torch
+        gpu = open_gpu(options, world.nvml)
+    except IoError:
+        if not options.dry_run:
+            raise
+        gpu = None
+    pairs = chosen_pairs(options, gpu)
+    tasks = plan.tasks([kernel.name for kernel in kernels], pairs, options.repeats, options.seed)
+    settings = sweep.Settings(options.warm_up, options.window, cool_below_c=options.cool_below)
+    if options.dry_run:
+        done = sweep.rows_done(options.output, gpu.name if gpu else None) if options.resume else set()
+        left = [task for task in tasks if task.key not in done]
+        print_plan(options, gpu, pairs, tasks, left, settings, world.out)
+        return 0
+    others = [pid for pid in gpu.processes() if pid != os.getpid()]
+    if others and not options.shared_gpu:
+        raise IoError(f"{gpu.name}: process {others[0]} computes on it", "end it, or measure with --shared-gpu")
+    with signals_raise(), Clocks(gpu, world.log) as clocks:
+        clocks.set(pairs[0].core_mhz, pairs[0].mem_mhz)  # refuses before anything is written
+        runner = world.runner(gpu)
+        file = sweep.SweepFile(options.output, gpu.name, options.resume)
+        try:
+            work = sweep.Sweep(gpu, clocks, runner, kernels, settings, world.clock, world.sleep)
+            left_out = work.run(tasks, file, lambda line: print(line, file=world.log))
+        finally:
+            file.close()
+    return 1 if len(left_out) == len(kernels) else 0
 
 
-def core_range(text):
-    try:
-        if ":" not in text:
-            return [int(part) for part in text.split(",")]
-        first, last, step = (int(part) for part in text.split(":"))
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"'{text}' is not FIRST:LAST:STEP or a list of MHz") from None
-    if step <= 0 or first > last:
-        raise argparse.ArgumentTypeError(f"'{text}' holds no clock")
-    return first, last, step
-
-
-def parser():
-    root = argparse.ArgumentParser(prog="capture", description="Records what Rubato reads on a machine with an NVIDIA GPU.")
-    commands = root.add_subparsers(dest="command", required=True)
-
-    sweep = commands.add_parser("sweep", help="kernels over core and memory clocks, for rubato calibrate")
-    sweep.add_argument("-o", "--output", default="sweep.csv", help="CSV; an unfinished one is continued [%(default)s]")
-    sweep.add_argument("--core", type=core_range, help="core clocks, MHz: 210:2100:210 or 1050,1410 [all supported]")
-    sweep.add_argument("--mem", type=lambda text: [int(part) for part in text.split(",")],
-                       help="memory clocks, MHz, with commas [all supported]")
-    sweep.add_argument("--pairs", help="clock pairs from a file of rubato suggest --csv")
-    sweep.add_argument("--kernels", help="names, with commas [all]")
-    sweep.add_argument("--warm-up", type=float, default=2.0, help="s per kernel and clock pair [%(default)s]")
-    sweep.add_argument("--measure", type=float, default=2.0, help="s per repeat [%(default)s]")
-    sweep.add_argument("--repeats", type=int, default=2, help="[%(default)s]")
-    sweep.add_argument("--seed", type=int, default=1, help="of the order of the clock pairs [%(default)s]")
-
-    trace = commands.add_parser("trace", help="a GPT training step at default clocks, with its power")
-    trace.add_argument("-o", "--output", default="gpt3-xl", help="writes NAME.json.gz and NAME.power.csv [%(default)s]")
-    for name, value, help_text in (("layers", 24, ""), ("hidden", 2048, ""), ("heads", 16, ""), ("batch", 8, "sequences "),
-                                   ("sequence", 1024, "tokens "), ("vocabulary", 50304, ""), ("steps", 3, "profiled "),
-                                   ("warm-up-steps", 10, "")):
-        trace.add_argument(f"--{name}", type=int, default=value, help=f"{help_text}[%(default)s]")
-
-    for command in (sweep, trace):
-        command.add_argument("--gpu", type=int, default=0, help="index of the GPU [%(default)s]")
-        command.add_argument("--dry-run", action="store_true", help="say what would be done and touch nothing")
-    return root
-
-
-def sweep_plan(gpu, o):
-    workloads = gpt_workloads()
-    if o.kernels:
-        wanted = o.kernels.split(",")
-        unknown = set(wanted) - {w.name for w in workloads}
-        if unknown:
-            raise CaptureError(f"kernel '{sorted(unknown)[0]}' is not known; there are " +
-                               ", ".join(w.name for w in workloads))
-        workloads = [w for w in workloads if w.name in wanted]
-    pairs = pairs_from_csv(o.pairs, gpu) if o.pairs else clock_pairs(gpu, o.mem, o.core)
-    if o.repeats < 1 or o.measure <= 0 or o.warm_up < 0:
-        raise CaptureError("--repeats and --measure must be positive, --warm-up not negative")
-    return workloads, SweepSettings(warm_up_s=o.warm_up, measure_s=o.measure, repeats=o.repeats, seed=o.seed, pairs=pairs)
-
-
-def main(arguments, nvml=None, torch=None):
-    """@return exit status: 0 done, 2 usage, 4 no rights or device trouble, 130 interrupted"""
-    o = parser().parse_args(arguments)
-    try:
-        gpu = Gpu(nvml or load_nvml(), o.gpu)
-        if o.command == "sweep":
-            workloads, settings = sweep_plan(gpu, o)
-            print(describe(gpu, workloads, settings))
-            if not o.dry_run:
-                run_sweep(gpu, torch or load_torch(), workloads, settings, o.output)
-        elif o.dry_run:
-            print(f"GPU    {gpu.name}\nstep   {o.layers} layers, hidden {o.hidden}, batch {o.batch} x {o.sequence} tokens\n"
-                  f"writes {o.output}.json.gz and {o.output}.power.csv; changes no clock, needs no rights")
-        else:
-            capture_step(gpu, torch or load_torch(), o)
-    except CaptureError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return error.status
-    except Interrupted as signal_name:
-        print(f"stopped by {signal_name}; the clocks are given back, the rows so far are kept: the same command continues",
-              file=sys.stderr)
-        return 130
+def run_trace(options, world):
+    shape = shape_of(options)
+    if options.dry_run:
+        print(f"output   {options.output}.json.gz, {options.output}.power.csv\n"
+              f"step     {shape}\n"
+              f"runs     {options.warm_up_steps} warm-up steps, {options.steps} profiled; clocks are left alone\n"
+              "rights   none", file=world.out)
+        return 0
+    gpu = open_gpu(options, world.nvml)
+    written = trace.record(world.torch(gpu), gpu, shape, options.output, options.warm_up_steps, options.steps)
+    print(*written, sep="\n", file=world.out)
     return 0
+
+
+def run_kernels(options, world):
+    for kernel in gpt_kernels(shape_of(options)):
+        print(f"{kernel.name:24}{kernel.flop / 1e9:12.3f} GFLOP{kernel.dram_bytes / 1e6:12.3f} MB", file=world.out)
+    return 0
+
+
+def run_restore(options, world):
+    with signals_raise(), Clocks(open_gpu(options, world.nvml), world.log) as clocks:
+        clocks.set(AUTO, AUTO)
+    return 4 if clocks.touched else 0
+
+
+class World:
+    """What tests replace: NVML, PyTorch, clock, sleep and the streams."""
+
+    def __init__(self):
+        import time
+
+        self.nvml = load_nvml
+        self.clock, self.sleep = time.monotonic, time.sleep
+        self.out, self.log = sys.stdout, sys.stderr
+
+    def torch(self, gpu):
+        return load_torch(gpu.uuid)
+
+    def runner(self, gpu):
+        return TorchRunner(self.torch(gpu))
+
+
+def main(arguments=None, world=None):
+    world = world or World()
+    options = build_parser().parse_args(arguments)
+    try:
+        return options.run(options, world)
+    except CaptureError as error:
+        print(f"error: {error}", file=world.log)
+        if error.hint:
+            print(f"  hint: {error.hint}", file=world.log)
+        return error.status
+    except KeyboardInterrupt:
+        print("interrupted; --resume goes on from here", file=world.log)
+        return 128 + signal.SIGINT
+    except Terminated as ended:
+        print(f"ended by signal {ended.number}; --resume goes on from here", file=world.log)
+        return 128 + ended.number

@@ -1,123 +1,212 @@
-"""The GPU as NVML shows it: clocks, power, energy, temperature."""
+"""One GPU behind NVML: readings in W, J, MHz and degrees C, and clocks that are always given back."""
 
 import contextlib
 import signal
-from dataclasses import dataclass
+import sys
 
+from capture.errors import IoError, Terminated, UsageError
 
-class CaptureError(Exception):
-    """A message for the user. `status` is the exit status."""
+AUTO = "auto"  # a clock that the driver chooses
 
-    def __init__(self, message, status=2):
-        super().__init__(message)
-        self.status = status
-
-
-@dataclass(frozen=True)
-class Reading:
-    """One look at the GPU. MHz, W, degrees C; `throttle` is NVML's bit mask of reasons."""
-
-    core_mhz: int
-    mem_mhz: int
-    power_w: float
-    temperature_c: int
-    throttle: int
-
-
-# Reasons that make the clocks others than those set: power cap (software and
-# hardware), thermal slowdown (software and hardware), hardware slowdown, power brake.
-SLOWING = 0x4 | 0x8 | 0x20 | 0x40 | 0x80
+# NVML_CLOCKS_THROTTLE_REASON_*; idle, application clocks and display are no throttling.
+THROTTLE_REASONS = {
+    0x04: "sw_power_cap",
+    0x08: "hw_slowdown",
+    0x20: "sw_thermal",
+    0x40: "hw_thermal",
+    0x80: "hw_power_brake",
+}
 
 
 def load_nvml():
+    """The pynvml module, initialised. Raises IoError where there is none or no driver."""
     try:
         import pynvml
-    except ImportError as error:
-        raise CaptureError("the module pynvml is missing; install it with: pip install nvidia-ml-py") from error
+    except ImportError:
+        raise IoError("python module pynvml is not installed",
+                      "pip install nvidia-ml-py") from None
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError as error:
+        raise IoError(f"NVML does not start: {error}", "is the NVIDIA driver loaded? try nvidia-smi") from None
     return pynvml
 
 
+def text(value):
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def is_kind(nvml, error, kind):
+    """Whether an NVMLError is `kind`, by its code: its classes are made at run time."""
+    return getattr(error, "value", None) == getattr(nvml, "NVML_ERROR_" + kind)
+
+
 class Gpu:
-    """One GPU. `nvml` is the module pynvml or something that acts like it."""
+    """Readings of the GPU with NVML index `index`. Missing ones are None."""
 
     def __init__(self, nvml, index=0):
         self.nvml = nvml
-        nvml.nvmlInit()
+        count = nvml.nvmlDeviceGetCount()
+        if not 0 <= index < count:
+            raise UsageError(f"--gpu is {index}; expected 0 to {count - 1}", "nvidia-smi -L lists the GPUs")
+        self.handle = nvml.nvmlDeviceGetHandleByIndex(index)
+        self.name = text(nvml.nvmlDeviceGetName(self.handle))
+        self.uuid = text(nvml.nvmlDeviceGetUUID(self.handle))
+
+    def _read(self, function, *arguments):
         try:
-            self.handle = nvml.nvmlDeviceGetHandleByIndex(index)
-        except nvml.NVMLError as error:
-            raise CaptureError(f"there is no GPU {index}: {error}") from error
-        name = nvml.nvmlDeviceGetName(self.handle)
-        self.name = name.decode() if isinstance(name, bytes) else name
+            return getattr(self.nvml, function)(self.handle, *arguments)
+        except self.nvml.NVMLError as error:
+            if is_kind(self.nvml, error, "NOT_SUPPORTED"):
+                return None
+            raise IoError(f"{self.name}: {function}: {error}") from None
 
-    def mem_clocks(self):
-        return sorted(self.nvml.nvmlDeviceGetSupportedMemoryClocks(self.handle))
-
-    def core_clocks(self, mem_mhz):
-        return sorted(self.nvml.nvmlDeviceGetSupportedGraphicsClocks(self.handle, mem_mhz))
-
-    def power_cap_w(self):
-        return self.nvml.nvmlDeviceGetPowerManagementLimit(self.handle) / 1e3
+    def _scaled(self, function, scale):
+        value = self._read(function)
+        return None if value is None else value * scale
 
     def energy_j(self):
-        """Counter since the driver was loaded, J; nothing where the GPU has none."""
+        """Counter since the driver was loaded; Volta and later."""
+        return self._scaled("nvmlDeviceGetTotalEnergyConsumption", 1e-3)  # from mJ
+
+    def power_w(self):
+        return self._scaled("nvmlDeviceGetPowerUsage", 1e-3)  # from mW
+
+    def power_cap_w(self):
+        return self._scaled("nvmlDeviceGetEnforcedPowerLimit", 1e-3)  # from mW
+
+    def core_mhz(self):
+        return self._read("nvmlDeviceGetClockInfo", self.nvml.NVML_CLOCK_SM)
+
+    def mem_mhz(self):
+        return self._read("nvmlDeviceGetClockInfo", self.nvml.NVML_CLOCK_MEM)
+
+    def temperature_c(self):
+        return self._read("nvmlDeviceGetTemperature", self.nvml.NVML_TEMPERATURE_GPU)
+
+    def throttle_reasons(self):
+        """Names of the reasons that hold the clocks below the request now."""
+        mask = self._read("nvmlDeviceGetCurrentClocksThrottleReasons") or 0
+        return {name for bit, name in THROTTLE_REASONS.items() if mask & bit}
+
+    def supported_mem_mhz(self):
+        """Memory clocks, highest first."""
+        return sorted(self._read("nvmlDeviceGetSupportedMemoryClocks") or [], reverse=True)
+
+    def supported_core_mhz(self, mem_mhz):
+        """Core clocks at a memory clock, highest first."""
+        return sorted(self._read("nvmlDeviceGetSupportedGraphicsClocks", mem_mhz) or [], reverse=True)
+
+    def processes(self):
+        """Ids of the processes that compute on the GPU."""
+        return [process.pid for process in self._read("nvmlDeviceGetComputeRunningProcesses") or []]
+
+
+class Clocks:
+    """Sets clocks within a `with`; leaving it, however, gives both back to the driver.
+
+    Locked clocks where the GPU has them, else application clocks. NVML cannot tell which
+    clocks were locked before, so a lock set by somebody else is lifted too.
+    """
+
+    def __init__(self, gpu, log=sys.stderr):
+        self.gpu = gpu
+        self.log = log
+        self.touched = False
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
         try:
-            return self.nvml.nvmlDeviceGetTotalEnergyConsumption(self.handle) / 1e3
-        except self.nvml.NVMLError:
-            return None
+            with signals_held():
+                if self.touched:
+                    self.restore()
+        finally:
+            if self.touched:  # a signal came just before they were held, or a first try failed
+                self.restore()
 
-    def read(self):
-        nvml, handle = self.nvml, self.handle
-        return Reading(
-            core_mhz=nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM),
-            mem_mhz=nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_MEM),
-            power_w=nvml.nvmlDeviceGetPowerUsage(handle) / 1e3,
-            temperature_c=nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU),
-            throttle=nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle),
-        )
-
-    def set_clocks(self, core_mhz, mem_mhz):
+    def set(self, core_mhz, mem_mhz):
+        """Each a clock in MHz or AUTO. Raises IoError without the rights, or where clocks are fixed."""
+        nvml, handle = self.gpu.nvml, self.gpu.handle
+        self.touched = True
         try:
-            self.nvml.nvmlDeviceSetMemoryLockedClocks(self.handle, mem_mhz, mem_mhz)
-            self.nvml.nvmlDeviceSetGpuLockedClocks(self.handle, core_mhz, core_mhz)
-        except self.nvml.NVMLError as error:
-            raise CaptureError(
-                f"cannot set the clocks to {mem_mhz}/{core_mhz} MHz: {error}; it takes root, or an "
-                "administrator who allows it", status=4) from error
-
-    def reset_clocks(self):
-        """Back to the driver's choice. Tries both, whatever happens to the first."""
-        failures = []
-        for reset in (self.nvml.nvmlDeviceResetGpuLockedClocks, self.nvml.nvmlDeviceResetMemoryLockedClocks):
             try:
-                reset(self.handle)
-            except self.nvml.NVMLError as error:
-                failures.append(str(error))
-        if failures:
-            raise CaptureError("the clocks could not be given back: " + "; ".join(failures) +
-                               "; run: nvidia-smi --reset-gpu-clocks; nvidia-smi --reset-memory-clocks", status=4)
+                if mem_mhz == AUTO:
+                    self._reset_quietly("nvmlDeviceResetMemoryLockedClocks")
+                else:
+                    nvml.nvmlDeviceSetMemoryLockedClocks(handle, mem_mhz, mem_mhz)
+                if core_mhz == AUTO:
+                    self._reset_quietly("nvmlDeviceResetGpuLockedClocks")
+                else:
+                    nvml.nvmlDeviceSetGpuLockedClocks(handle, core_mhz, core_mhz)
+            except nvml.NVMLError as error:
+                if not is_kind(nvml, error, "NOT_SUPPORTED"):
+                    raise
+                self._set_applications_clocks(core_mhz, mem_mhz)
+        except nvml.NVMLError as error:
+            raise self._refusal(error, core_mhz, mem_mhz) from None
 
+    def _set_applications_clocks(self, core_mhz, mem_mhz):
+        if core_mhz == AUTO and mem_mhz == AUTO:
+            self.gpu.nvml.nvmlDeviceResetApplicationsClocks(self.gpu.handle)
+            return
+        mem = self.gpu.supported_mem_mhz()[0] if mem_mhz == AUTO else mem_mhz
+        core = self.gpu.supported_core_mhz(mem)[0] if core_mhz == AUTO else core_mhz
+        self._reset_quietly("nvmlDeviceResetMemoryLockedClocks")
+        self.gpu.nvml.nvmlDeviceSetApplicationsClocks(self.gpu.handle, mem, core)
 
-class Interrupted(BaseException):
-    """A signal asked to stop; unwinds through everything that cleans up."""
+    def _reset_quietly(self, function):
+        with contextlib.suppress(self.gpu.nvml.NVMLError):
+            getattr(self.gpu.nvml, function)(self.gpu.handle)
+
+    def _refusal(self, error, core_mhz, mem_mhz):
+        where = f"{self.gpu.name}: core {core_mhz} MHz, memory {mem_mhz} MHz"
+        if is_kind(self.gpu.nvml, error, "NO_PERMISSION"):
+            return IoError(f"{where}: no rights to set clocks",
+                           "run with sudo (sudo -E keeps a virtual environment), or ask the administrator; "
+                           "in a container the host must allow it")
+        return IoError(f"{where}: the driver refuses: {error}", "nvidia-smi -q -d SUPPORTED_CLOCKS lists what it takes")
+
+    def restore(self):
+        """Gives both clocks back; True if every way to do so that the GPU knows has worked."""
+        nvml, failed = self.gpu.nvml, []
+        for function in ("nvmlDeviceResetGpuLockedClocks", "nvmlDeviceResetMemoryLockedClocks",
+                         "nvmlDeviceResetApplicationsClocks"):
+            try:
+                getattr(nvml, function)(self.gpu.handle)
+            except nvml.NVMLError as error:
+                # Without the rights nothing was set either.
+                if not is_kind(nvml, error, "NOT_SUPPORTED") and not is_kind(nvml, error, "NO_PERMISSION"):
+                    failed.append(f"{function}: {error}")
+        self.touched = bool(failed)
+        if failed:
+            print(f"warning: {self.gpu.name}: clocks may still be locked: {'; '.join(failed)}\n"
+                  "  hint: nvidia-smi -rgc; nvidia-smi -rmc; nvidia-smi -rac", file=self.log)
+        return not failed
 
 
 @contextlib.contextmanager
-def held_clocks(gpu):
-    """Clocks set inside are given back on every way out: the end, an error, Ctrl-C, SIGTERM, SIGHUP."""
-
-    def stop(number, _frame):
-        raise Interrupted(signal.Signals(number).name)
-
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.signal(number, stop) for number in numbers}
+def signals_held():
+    """Ctrl-C and SIGTERM wait until the end of the block."""
+    held = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+    signal.pthread_sigmask(signal.SIG_BLOCK, held)
     try:
         yield
     finally:
-        for number in numbers:  # nothing may break the way back
-            signal.signal(number, signal.SIG_IGN)
-        try:
-            gpu.reset_clocks()
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, held)
+
+
+@contextlib.contextmanager
+def signals_raise():
+    """SIGTERM and SIGHUP unwind the stack as Ctrl-C does."""
+
+    def end(number, _):
+        raise Terminated(number)
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,206 +1,221 @@
-"""A clock sweep: every workload at every clock pair, into the CSV that `rubato calibrate` reads."""
+"""Measures the tasks of a plan and writes the rows that `rubato calibrate` reads."""
 
 import csv
+import io
+import math
 import os
-import random
 import statistics
 import time
-from dataclasses import dataclass, field
+from pathlib import Path
 
-from gpu import SLOWING, CaptureError, held_clocks
+from capture.errors import DataError, IoError, UsageError
+from capture.gpu import AUTO
+from capture.plan import IDLE
+from capture.runner import POLL_S, KernelDoesNotFit
 
-COLUMNS = ["gpu", "kernel", "core_mhz", "mem_mhz", "time_s", "power_w", "energy_j", "core_mhz_requested",
-           "repeat", "time_std_s", "temperature_c", "throttled", "power_cap_w", "flop", "dram_bytes"]
-
-
-@dataclass
-class SweepSettings:
-    """Durations in s."""
-
-    warm_up_s: float = 2.0
-    measure_s: float = 2.0
-    repeats: int = 2
-    idle_s: float = 2.0
-    settle_s: float = 0.5
-    seed: int = 1
-    pairs: list = field(default_factory=list)  # (mem_mhz, core_mhz)
-
-    def seconds(self, workloads):
-        each = self.warm_up_s + self.repeats * self.measure_s
-        return len(self.pairs) * (self.settle_s + self.idle_s + workloads * each)
+COLUMNS = ("gpu", "kernel", "core_mhz", "mem_mhz", "time_s", "power_w", "energy_j", "core_mhz_requested",
+           "mem_mhz_requested", "repeat", "time_std_s", "temperature_c", "throttled", "power_cap_w", "flop",
+           "dram_bytes", "power_source")
 
 
-def clock_pairs(gpu, mem=None, core=None):
-    """All supported pairs whose clocks are asked for; `core` is a list, or (first, last, step)."""
-    pairs = []
-    for mem_mhz in gpu.mem_clocks():
-        if mem and mem_mhz not in mem:
-            continue
-        supported = gpu.core_clocks(mem_mhz)
-        if isinstance(core, tuple):
-            first, last, step = core
-            wanted = range(first, last + 1, step)
-        else:
-            wanted = core or supported
-        # The nearest supported clock stands for the one asked for.
-        chosen = {min(supported, key=lambda mhz: abs(mhz - w)) for w in wanted}
-        pairs += [(mem_mhz, core_mhz) for core_mhz in sorted(chosen)]
-    if not pairs:
-        raise CaptureError("no supported clock pair is left; see nvidia-smi -q -d SUPPORTED_CLOCKS")
-    return pairs
+class Meter:
+    """Collects readings while something runs; call poll() every few milliseconds."""
+
+    LEAST_STEPS = 3  # of the energy counter, for its steps of 20 to 100 ms to cancel
+
+    def __init__(self, gpu, clock=time.monotonic):
+        self.gpu = gpu
+        self.clock = clock
+        self.steps = []  # (s, J) just after the counter moved
+        self.last_j = None
+        self.powers, self.cores, self.mems, self.temperatures, self.throttled = [], [], [], [], set()
+
+    def poll(self):
+        energy_j = self.gpu.energy_j()
+        if energy_j is not None and self.last_j is not None and energy_j != self.last_j:
+            self.steps.append((self.clock(), energy_j))
+        self.last_j = energy_j
+        for values, value in ((self.powers, self.gpu.power_w()), (self.cores, self.gpu.core_mhz()),
+                              (self.mems, self.gpu.mem_mhz()), (self.temperatures, self.gpu.temperature_c())):
+            if value is not None:
+                values.append(value)
+        self.throttled |= self.gpu.throttle_reasons()
+
+    def power(self):
+        """Average power in W and where it comes from."""
+        if len(self.steps) >= self.LEAST_STEPS:
+            (begin_s, begin_j), (end_s, end_j) = self.steps[0], self.steps[-1]
+            return (end_j - begin_j) / (end_s - begin_s), "energy_counter"
+        if self.powers:
+            # Many boards report an average over the last second, so the second half is the cleaner one.
+            return statistics.fmean(self.powers[len(self.powers) // 2:]), "sampled"
+        raise IoError(f"{self.gpu.name}: reports neither energy nor power")
 
 
-def pairs_from_csv(path, gpu):
-    """Pairs of `rubato suggest --csv`: columns mem and core; rows without clocks are skipped."""
-    pairs = []
-    with open(path, newline="", encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            if not row.get("mem") or not row.get("core"):
+def read_rows(path, gpu_name):
+    """Keys of the rows in a file of ours and the length of its complete lines in bytes.
+
+    Raises DataError for other columns or another GPU than `gpu_name` (None: any).
+    """
+    path = Path(path)
+    if not path.exists() or path.stat().st_size == 0:
+        return set(), 0
+    data = path.read_bytes()
+    complete = data[:data.rfind(b"\n") + 1]  # the last line may be cut off
+    rows = csv.DictReader(io.StringIO(complete.decode("utf-8", "replace"), newline=""))
+    if tuple(rows.fieldnames or ()) != COLUMNS:
+        raise DataError(f"{path}:1: columns are not those of this program", "--resume takes only its own files")
+    done = set()
+    for line, row in enumerate(rows, start=2):
+        if gpu_name and row["gpu"] != gpu_name:
+            raise DataError(f"{path}:{line}: gpu is '{row['gpu']}'; expected '{gpu_name}'")
+        done.add((row["kernel"], row["core_mhz_requested"], row["mem_mhz_requested"], row["repeat"]))
+    return done, len(complete)
+
+
+def rows_done(path, gpu_name):
+    return read_rows(path, gpu_name)[0]
+
+
+class SweepFile:
+    """The CSV file, one durable line per measurement."""
+
+    def __init__(self, path, gpu_name, resume):
+        self.done, length = set(), 0
+        if Path(path).exists() and Path(path).stat().st_size > 0:
+            if not resume:
+                raise UsageError(f"{path} is there already", "--resume adds what is missing; or choose another name")
+            self.done, length = read_rows(path, gpu_name)
+        try:
+            self.file = open(path, "a", newline="", encoding="utf-8")
+        except OSError as error:
+            raise IoError(f"{path}: {error.strerror}") from None
+        self.file.truncate(length)
+        if length == 0:
+            self._line(COLUMNS)
+
+    def write(self, row):
+        self._line([self._text(row.get(column)) for column in COLUMNS])
+
+    def _line(self, cells):
+        csv.writer(self.file, lineterminator="\n").writerow(cells)
+        self.file.flush()
+        os.fsync(self.file.fileno())
+
+    @staticmethod
+    def _text(value):
+        return "" if value is None else repr(value) if isinstance(value, float) else str(value)
+
+    def close(self):
+        self.file.close()
+
+
+class Settings:
+    """Seconds and degrees C of one measurement."""
+
+    def __init__(self, warm_up_s=0.5, window_s=2.0, settle_s=0.2, idle_settle_s=3.0, cool_below_c=80.0,
+                 cool_at_most_s=120.0):
+        self.warm_up_s = warm_up_s
+        self.window_s = window_s
+        self.settle_s = settle_s
+        self.idle_settle_s = idle_settle_s
+        self.cool_below_c = cool_below_c
+        self.cool_at_most_s = cool_at_most_s
+
+    def seconds(self, tasks):
+        """About how long `tasks` take; 0.5 s is the guess for making a kernel's operands."""
+        idle = sum(task.kernel == IDLE for task in tasks)
+        pairs = sum(a.pair != b.pair for a, b in zip(tasks, tasks[1:])) + bool(tasks)
+        return (idle * (self.idle_settle_s + self.window_s) + pairs * self.settle_s +
+                (len(tasks) - idle) * (0.5 + self.warm_up_s + self.window_s))
+
+
+class Sweep:
+    """Runs tasks. `clock` and `sleep` are there for tests."""
+
+    def __init__(self, gpu, clocks, runner, kernels, settings, clock=time.monotonic, sleep=time.sleep):
+        self.gpu = gpu
+        self.clocks = clocks
+        self.runner = runner
+        self.kernels = {kernel.name: kernel for kernel in kernels}
+        self.settings = settings
+        self.clock = clock
+        self.sleep = sleep
+
+    def run(self, tasks, file, log):
+        """Measures what `file` does not hold yet. Returns the names of kernels that need too much memory."""
+        left = [task for task in tasks if task.key not in file.done]
+        too_large, now = set(), None
+        for position, task in enumerate(left, start=1):
+            if task.kernel in too_large:
                 continue
-            mem = gpu.mem_clocks()[-1] if row["mem"] == "auto" else int(float(row["mem"]))
-            supported = gpu.core_clocks(mem)
-            core = supported[-1] if row["core"] == "auto" else float(row["core"])
-            pairs.append((mem, min(supported, key=lambda mhz: abs(mhz - core))))
-    if not pairs:
-        raise CaptureError(f"{path}: no row has the columns mem and core filled in")
-    return list(dict.fromkeys(pairs))
-
-
-def finished(path):
-    """(kernel, mem, requested core) -> repeats in a CSV that an earlier run left."""
-    done = {}
-    if not os.path.exists(path):
-        return done
-    with open(path, newline="", encoding="utf-8") as file:
-        reader = csv.DictReader(file)
-        if reader.fieldnames != COLUMNS:
-            raise CaptureError(f"{path}: is no sweep of this tool; give another --output")
-        for row in reader:
-            key = (row["kernel"], int(float(row["mem_mhz"])), int(float(row["core_mhz_requested"])))
-            done[key] = done.get(key, 0) + 1
-    return done
-
-
-class Timer:
-    """Launches for at least `seconds` between two CUDA events; batches keep the queue full."""
-
-    def __init__(self, torch):
-        self.torch = torch
-
-    def run(self, launch, seconds, clock=time.monotonic):
-        cuda = self.torch.cuda
-        launch()
-        cuda.synchronize()
-        times, count, batch = [], 0, 1
-        began = clock()
-        while clock() - began < seconds:
-            start, end = cuda.Event(enable_timing=True), cuda.Event(enable_timing=True)
-            start.record()
-            for _ in range(batch):
-                launch()
-            end.record()
-            end.synchronize()
-            elapsed_s = start.elapsed_time(end) / 1e3
-            times.append(elapsed_s / batch)
-            count += batch
-            if elapsed_s < 0.05:  # shorter batches are all launch overhead
-                batch *= 2
-        usual = statistics.median(times)
-        return usual, statistics.pstdev(times), count
-
-
-def power_over(gpu, work, clock=time.monotonic, sample=0.02, sleep=time.sleep):
-    """Runs `work()` and gives (its result, mean power in W): from the energy counter, else from samples."""
-    before, began = gpu.energy_j(), clock()
-    if before is not None:
-        result = work()
-        seconds, joules = clock() - began, gpu.energy_j() - before
-        if seconds > 0 and joules > 0:
-            return result, joules / seconds
-    import threading
-
-    samples, stop = [], threading.Event()
-
-    def look():
-        while not stop.is_set():
-            samples.append(gpu.read().power_w)
-            sleep(sample)
-
-    thread = threading.Thread(target=look, daemon=True)
-    thread.start()
-    try:
-        result = work()
-    finally:
-        stop.set()
-        thread.join()
-    if not samples:
-        samples.append(gpu.read().power_w)
-    return result, statistics.fmean(samples)
-
-
-def describe(gpu, workloads, settings):
-    lines = [f"GPU          {gpu.name}, power limit {gpu.power_cap_w():.0f} W",
-             f"kernels      {len(workloads)}: " + ", ".join(w.name for w in workloads),
-             f"clock pairs  {len(settings.pairs)}: " + ", ".join(f"{m}/{c}" for m, c in settings.pairs[:8]) +
-             (", ..." if len(settings.pairs) > 8 else ""),
-             f"per kernel   {settings.warm_up_s:g} s warm-up, {settings.repeats} x {settings.measure_s:g} s",
-             f"time         about {settings.seconds(len(workloads)) / 60:.0f} min",
-             "rights       to set clocks: root, or an administrator who allows it"]
-    return "\n".join(lines)
-
-
-def run_sweep(gpu, torch, workloads, settings, path, log=print, sleep=time.sleep, timer=None):
-    """Measures what `path` does not hold yet and appends a row at a time."""
-    timer = timer or Timer(torch)
-    done = finished(path)
-    pairs = list(settings.pairs)
-    random.Random(settings.seed).shuffle(pairs)  # drift must not look like a clock
-    is_new = not os.path.exists(path)
-    with open(path, "a", newline="", encoding="utf-8") as file, held_clocks(gpu):
-        writer = csv.DictWriter(file, COLUMNS)
-        if is_new:
-            writer.writeheader()
-
-        def write(row):
-            writer.writerow(row)
-            file.flush()
-            os.fsync(file.fileno())
-
-        for number, (mem_mhz, core_mhz) in enumerate(pairs):
-            todo = [w for w in workloads if done.get((w.name, mem_mhz, core_mhz), 0) < settings.repeats]
-            idle = done.get(("idle", mem_mhz, core_mhz), 0) == 0
-            if not todo and not idle:
+            if task.pair != now:
+                self.clocks.set(task.pair.core_mhz, task.pair.mem_mhz)
+                self.sleep(self.settings.settle_s)
+                now = task.pair
+            try:
+                row = self._idle(task) if task.kernel == IDLE else self._kernel(task)
+            except KernelDoesNotFit:
+                too_large.add(task.kernel)
+                log(f"{task.kernel}: does not fit into the GPU's memory, left out; try a smaller --batch")
                 continue
-            log(f"{number + 1}/{len(pairs)}  memory {mem_mhz} MHz, core {core_mhz} MHz, {len(todo)} kernels")
-            gpu.set_clocks(core_mhz, mem_mhz)
-            sleep(settings.settle_s)
+            file.write(row)
+            log(f"{position}/{len(left)} {task.kernel} core {task.pair.core_mhz} mem {task.pair.mem_mhz}: "
+                f"{row['power_w']:.1f} W {row['throttled']}")
+        return too_large
 
-            def row(kernel, reading, power_w, **more):
-                # NVML may report the memory clock one off; the state asked for is what counts.
-                base = dict.fromkeys(COLUMNS, "")
-                base.update(gpu=gpu.name, kernel=kernel, core_mhz=reading.core_mhz, mem_mhz=mem_mhz,
-                            core_mhz_requested=core_mhz, power_w=f"{power_w:.4f}",
-                            temperature_c=reading.temperature_c, power_cap_w=f"{gpu.power_cap_w():g}",
-                            throttled=int(bool(reading.throttle & SLOWING)))
-                base.update(more)
-                return base
+    def _kernel(self, task):
+        kernel = self.kernels[task.kernel]
+        self._cool_down()
+        self.runner.load(kernel)
+        try:
+            self.runner.run(self.settings.warm_up_s, lambda: None)
+            meter = Meter(self.gpu, self.clock)
+            times = self.runner.run(self.settings.window_s, meter.poll)
+        finally:
+            self.runner.unload()
+        time_s = statistics.fmean(times)
+        row = self._row(task, meter)
+        row.update(time_s=time_s, energy_j=row["power_w"] * time_s, flop=float(kernel.flop),
+                   time_std_s=statistics.stdev(times) if len(times) > 1 else None,
+                   dram_bytes=float(kernel.dram_bytes))
+        return row
 
-            if idle:
-                _, power_w = power_over(gpu, lambda: sleep(settings.idle_s), sleep=sleep)
-                write(row("idle", gpu.read(), power_w, repeat=0))
-            for workload in todo:
-                launch = workload.make(torch)
-                timer.run(launch, settings.warm_up_s)
-                for repeat in range(done.get((workload.name, mem_mhz, core_mhz), 0), settings.repeats):
-                    readings = []
+    def _idle(self, task):
+        self.sleep(self.settings.idle_settle_s)
+        meter = Meter(self.gpu, self.clock)
+        end = self.clock() + self.settings.window_s
+        while self.clock() < end:
+            meter.poll()
+            self.sleep(POLL_S)
+        return self._row(task, meter)
 
-                    def measure():
-                        result = timer.run(launch, settings.measure_s)
-                        readings.append(gpu.read())  # clocks while it is still warm
-                        return result
+    def _row(self, task, meter):
+        power_w, source = meter.power()
+        if not math.isfinite(power_w) or power_w <= 0:
+            raise IoError(f"{self.gpu.name}: power is {power_w} W; expected > 0")
+        return {"gpu": self.gpu.name, "kernel": task.kernel,
+                "core_mhz": _typical(meter.cores, task.pair.core_mhz), "mem_mhz": self._mem_state(task, meter),
+                "power_w": power_w, "core_mhz_requested": task.pair.core_mhz,
+                "mem_mhz_requested": task.pair.mem_mhz, "repeat": task.repeat,
+                "temperature_c": statistics.fmean(meter.temperatures) if meter.temperatures else None,
+                "throttled": "+".join(sorted(meter.throttled)), "power_cap_w": self.gpu.power_cap_w(),
+                "power_source": source}
 
-                    (time_s, std_s, _), power_w = power_over(gpu, measure, sleep=sleep)
-                    write(row(workload.name, readings[-1], power_w, time_s=f"{time_s:.9g}",
-                              energy_j=f"{time_s * power_w:.9g}", repeat=repeat, time_std_s=f"{std_s:.3g}",
-                              flop=f"{workload.flops:.9g}", dram_bytes=f"{workload.dram_bytes:.9g}"))
-                del launch
+    def _mem_state(self, task, meter):
+        """The state that was in force: a request is not always followed."""
+        if task.pair.mem_state:
+            return task.pair.mem_state
+        read_mhz = _typical(meter.mems, task.pair.mem_mhz)
+        states = self.gpu.supported_mem_mhz()
+        return min(states, key=lambda state: abs(state - read_mhz)) if states and read_mhz != AUTO else read_mhz
+
+    def _cool_down(self):
+        end = self.clock() + self.settings.cool_at_most_s
+        while (self.gpu.temperature_c() or 0) > self.settings.cool_below_c and self.clock() < end:
+            self.sleep(1.0)
+
+
+def _typical(readings, otherwise):
+    """The middle reading: a clock that was really set, unlike a mean."""
+    return statistics.median_low(readings) if readings else otherwise

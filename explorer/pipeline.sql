@@ -1,0 +1,100 @@
+-- Pipelines, since schema 2. Energies are of one pipeline with one GPU per stage; multiply by tensor_parallel and data_parallel.
+
+-- One planned pipeline.
+CREATE TABLE IF NOT EXISTS pipeline_runs (
+  pipeline_run_id INTEGER PRIMARY KEY,
+  created_utc TEXT NOT NULL,              -- ISO 8601
+  command TEXT NOT NULL,                  -- the command line
+  program_version TEXT NOT NULL,
+  source_revision TEXT NOT NULL,
+  build_info TEXT NOT NULL,
+  host TEXT NOT NULL,
+  profile TEXT NOT NULL,                  -- file, or model and GPU
+  schedule TEXT NOT NULL,
+  stages INTEGER NOT NULL,
+  microbatches INTEGER NOT NULL,
+  chunks INTEGER NOT NULL,                -- per stage
+  transfer_s REAL NOT NULL,
+  blocked_power_w REAL NOT NULL,
+  switch_stall_s REAL NOT NULL,
+  switch_energy_j REAL NOT NULL,
+  tensor_parallel INTEGER NOT NULL,
+  data_parallel INTEGER NOT NULL,
+  least_time_s REAL NOT NULL,             -- no plan is faster
+  cheapest_time_s REAL NOT NULL           -- least energy per iteration
+) STRICT;
+
+-- What every pass may run at, as planned from: any stored number can be made again.
+CREATE TABLE IF NOT EXISTS pipeline_options (
+  pipeline_run_id INTEGER NOT NULL REFERENCES pipeline_runs ON DELETE CASCADE,
+  type_id INTEGER NOT NULL,               -- a kind of pass on a stage and chunk
+  option_id INTEGER NOT NULL,             -- 0 is the baseline
+  stage INTEGER NOT NULL,
+  kind TEXT NOT NULL,
+  core_mhz REAL NOT NULL,
+  mem_mhz REAL,                           -- NULL where it is not a choice
+  time_s REAL NOT NULL CHECK (time_s > 0),
+  energy_j REAL NOT NULL CHECK (energy_j > 0),
+  PRIMARY KEY (pipeline_run_id, type_id, option_id)
+) STRICT, WITHOUT ROWID;
+
+-- The baseline (all passes at option 0: the highest, or default, clocks) and one plan per deadline. Totals are the simulator's.
+CREATE TABLE IF NOT EXISTS pipeline_plans (
+  pipeline_plan_id INTEGER PRIMARY KEY,
+  pipeline_run_id INTEGER NOT NULL REFERENCES pipeline_runs ON DELETE CASCADE,
+  goal TEXT NOT NULL CHECK (goal IN ('baseline', 'deadline', 'straggler')),
+  status TEXT NOT NULL CHECK (status IN ('optimal', 'feasible', 'infeasible', 'time_limit')),
+  deadline_s REAL,                        -- of the straggler, if that is the goal
+  time_s REAL,                            -- NULL if infeasible
+  energy_j REAL,                          -- straggler: until the deadline
+  lower_bound_j REAL,                     -- of energy_j over all plans that keep the deadline
+  gap_frac REAL,
+  pass_energy_j REAL,
+  blocked_energy_j REAL,
+  switch_energy_j REAL,
+  clock_switches INTEGER
+) STRICT;
+CREATE INDEX IF NOT EXISTS pipeline_plans_by_run ON pipeline_plans (pipeline_run_id, goal);
+
+-- One pass as the simulator ran it.
+CREATE TABLE IF NOT EXISTS pipeline_passes (
+  pipeline_plan_id INTEGER NOT NULL REFERENCES pipeline_plans ON DELETE CASCADE,
+  pass_id INTEGER NOT NULL,               -- stage after stage, each in running order
+  stage INTEGER NOT NULL,
+  chunk INTEGER NOT NULL,
+  microbatch INTEGER NOT NULL,
+  kind TEXT NOT NULL,
+  type_id INTEGER NOT NULL,
+  option_id INTEGER NOT NULL,
+  core_mhz REAL NOT NULL,
+  start_s REAL NOT NULL,
+  end_s REAL NOT NULL,
+  energy_j REAL NOT NULL,
+  critical INTEGER NOT NULL CHECK (critical IN (0, 1)),
+  switched INTEGER NOT NULL CHECK (switched IN (0, 1)),
+  PRIMARY KEY (pipeline_plan_id, pass_id)
+) STRICT, WITHOUT ROWID;
+
+-- The frontier with durations free between the options, slowest vertex first.
+CREATE TABLE IF NOT EXISTS pipeline_front (
+  pipeline_run_id INTEGER NOT NULL REFERENCES pipeline_runs ON DELETE CASCADE,
+  vertex_id INTEGER NOT NULL,
+  time_s REAL NOT NULL,
+  energy_j REAL NOT NULL,                 -- waiting included
+  lower_bound_j REAL NOT NULL,
+  price_w REAL NOT NULL,                  -- energy above blocked power saved per second more
+  PRIMARY KEY (pipeline_run_id, vertex_id)
+) STRICT, WITHOUT ROWID;
+
+-- Change against the baseline of the same run, in percent; negative energy is a saving.
+CREATE VIEW IF NOT EXISTS v_pipeline_plans AS
+SELECT p.pipeline_plan_id, p.pipeline_run_id, r.profile, r.schedule, r.stages, r.microbatches,
+       p.goal, p.status, p.deadline_s, p.time_s, p.energy_j, p.gap_frac,
+       100.0 * (p.time_s / b.time_s - 1) AS time_change_pct,
+       100.0 * (p.energy_j / (b.energy_j + CASE p.goal WHEN 'straggler' THEN
+         r.blocked_power_w * r.stages * (p.deadline_s - b.time_s) ELSE 0 END) - 1)
+         AS energy_change_pct,
+       p.energy_j * r.tensor_parallel * r.data_parallel AS cluster_energy_j
+FROM pipeline_plans p
+JOIN pipeline_runs r ON r.pipeline_run_id = p.pipeline_run_id
+JOIN pipeline_plans b ON b.pipeline_run_id = p.pipeline_run_id AND b.goal = 'baseline';

@@ -1,0 +1,168 @@
+#pragma once
+// Parametric minimum-cost flow on an activity graph, in integers: the dual of
+// choosing durations. See docs/pipeline.md for the mathematics.
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+namespace rubato {
+
+/// A convex falling cost in integers. `time` rises, `saving[k]` (k >= 1) is the cost saved
+/// per unit of time between time[k - 1] and time[k], strictly falling and > 0. saving[0] is
+/// flow_without_limit; one 0 follows the last.
+struct IntegerCurve {
+  std::vector<std::int64_t> time;
+  std::vector<std::int64_t> saving;
+};
+
+inline constexpr std::int64_t flow_without_limit = std::int64_t{1} << 62;
+
+/// `to` starts at least `lag` after `from` has ended.
+struct IntegerArc {
+  std::uint32_t from = 0;
+  std::uint32_t to = 0;
+  std::int64_t lag = 0;
+};
+
+/// An acyclic activity graph; sums of times and of savings along any path or
+/// cut stay below 2^61.
+struct IntegerGraph {
+  std::vector<IntegerCurve> curves;
+  std::vector<std::uint32_t> curve_of_activity;
+  std::vector<IntegerArc> arcs;
+};
+
+/// Optimal durations for a falling horizon T (the time from first start to last end). The
+/// flow value is the price of time: what one unit less of T costs. It only rises.
+///
+/// Every activity is an arc from its start to its end node. At a given horizon the flow runs
+/// only along arcs without slack. maximise() augments it until a cut blocks it; fall() then
+/// lowers the horizon by moving the nodes on the smaller side of the cut, along the shortest
+/// residual paths, until a new path opens. Memory: O(activities + arcs).
+/// Source: primal-dual project crashing, Fulkerson, Management Science 7(2), 1961, and Kelley,
+/// Operations Research 9(3), 1961; shortest residual paths as in Ahuja, Magnanti, Orlin,
+/// "Network Flows", 1993, section 9.8.
+class CriticalFlow {
+ public:
+  /// Starts with every activity at its slowest, which is optimal at price 0.
+  explicit CriticalFlow(const IntegerGraph& graph);
+
+  [[nodiscard]] std::int64_t horizon() const noexcept { return horizon_; }
+  [[nodiscard]] std::int64_t least_horizon() const noexcept { return least_horizon_; }
+  [[nodiscard]] std::int64_t price() const noexcept { return price_; }
+
+  /// Duration of an activity at the present horizon.
+  [[nodiscard]] std::int64_t duration(std::uint32_t activity) const;
+  [[nodiscard]] std::int64_t flow(std::uint32_t activity) const { return links_[activity].flow; }
+
+  /// Raises the price as far as the present horizon allows.
+  /// @return how far the horizon can fall at the price then reached; 0 at the least horizon
+  std::int64_t maximise();
+
+  /// Lowers the horizon at the present price, by at most what maximise() returned in total.
+  void fall(std::int64_t by);
+
+  /// Activities whose flow changed since the last call, with repeats.
+  [[nodiscard]] std::vector<std::uint32_t> take_changed_flows();
+
+  /// Activities whose duration may have changed in the last fall(), with repeats.
+  [[nodiscard]] const std::vector<std::uint32_t>& moved() const noexcept { return moved_; }
+
+  /// Sum of flow x lag over the arcs, in units of price x time.
+  [[nodiscard]] double lag_value() const noexcept { return lag_value_; }
+
+  [[nodiscard]] std::uint64_t augmentations() const noexcept { return augmentations_; }
+  [[nodiscard]] std::uint64_t node_visits() const noexcept { return node_visits_; }
+
+ private:
+  using Node = std::uint32_t;  // 2 a is the start of activity a, 2 a + 1 its end
+
+  // Residual state of an activity at its present flow: the flow may rise by
+  // up_room at gain up_time, fall by down_room at gain down_time.
+  struct Link {
+    std::int64_t flow = 0;
+    std::int64_t up_time = 0, up_room = 0;
+    std::int64_t down_time = 0, down_room = 0;
+    std::uint32_t level = 0;
+  };
+  struct Arc {
+    Node node;          // at the other end
+    std::uint32_t arc;  // into arcs
+    std::int64_t lag;
+  };
+  // How one of the two searches came to a node.
+  struct Reach {
+    std::uint32_t mark = 0;  // round
+    Node parent = 0;
+    std::int32_t via = 0;  // residual arc to the parent, coded as below
+  };
+  // All that a search touches at a node lies together.
+  struct NodeState {
+    std::int64_t when = 0;      // only differences count
+    std::int64_t distance = 0;  // of nodes reached by cost in the last search
+    std::array<Reach, 2> reach;
+  };
+  struct Search {
+    std::vector<Node> stack, reached;
+  };
+  struct Entry {
+    std::int64_t distance;
+    Node node, parent;
+    std::int32_t via;
+  };
+
+  static constexpr std::int32_t along = -1;    // through an activity, start to end
+  static constexpr std::int32_t against = -2;  // end to start
+  // v >= 0: along arc v; v <= -3: against arc -3 - v.
+
+  void add_terminals(const IntegerGraph& graph);
+  void index_arcs();
+  void set_slowest();
+  void refresh(std::uint32_t activity);
+  [[nodiscard]] std::int64_t longest(bool slowest);
+
+  template <bool forward, class Visit>
+  void for_each_residual(Node node, Visit visit) const;
+  // A forward search starts from the source, the other one from the sink.
+  template <bool forward>
+  [[nodiscard]] Search& search_of() {
+    return forward ? from_source_ : from_sink_;
+  }
+  template <bool forward>
+  [[nodiscard]] Reach& reach(Node node) {
+    return nodes_[node].reach[forward ? 0 : 1];
+  }
+  template <bool forward>
+  void begin_search(Node root);
+  template <bool forward>
+  bool grow_at_no_cost();
+  template <bool forward>
+  std::int64_t grow_by_cost();
+  [[nodiscard]] bool search();
+  void collect_path(std::size_t side);
+  void augment();
+
+  std::vector<IntegerCurve> curves_;
+  std::vector<std::uint32_t> curve_of_;
+  std::vector<IntegerArc> arcs_;
+  std::vector<std::uint32_t> first_out_, first_in_;
+  std::vector<Arc> out_, in_;
+  std::vector<std::int64_t> flow_of_arc_;
+  std::vector<Link> links_;
+  std::vector<NodeState> nodes_;
+  Search from_source_, from_sink_;
+  std::vector<Entry> heap_;
+  std::vector<std::pair<std::uint32_t, std::int32_t>> path_;
+  std::vector<std::uint32_t> changed_, moved_;
+  Node source_ = 0, sink_ = 0, meeting_ = 0;
+  std::uint32_t round_ = 0;
+  std::int64_t horizon_ = 0, least_horizon_ = 0, price_ = 0;
+  std::int64_t fallen_ = 0;  // since the last maximise()
+  bool source_side_moves_ = true;
+  bool met_by_cost_ = false;  // the last search ended with a path that fall() opens
+  double lag_value_ = 0.0;
+  std::uint64_t augmentations_ = 0, node_visits_ = 0;
+};
+
+}  // namespace rubato

@@ -1,0 +1,343 @@
+#include "explorer/pipeline/frontier.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "common/error.hpp"
+#include "common/numbers.hpp"
+#include "explorer/pipeline/critical_flow.hpp"
+
+namespace rubato {
+
+namespace {
+
+// What one unit of the integer problem is.
+struct Units {
+  double time_s = 1.0;
+  double price_w = 1.0;
+
+  [[nodiscard]] std::int64_t steps(double seconds) const { return std::llround(seconds / time_s); }
+};
+
+// Sums along paths and cuts take at most one term per activity and arc.
+int spare_bits(const CrashProblem& problem) {
+  const std::size_t terms = problem.curve_of_activity.size() + problem.dependencies.size() + 2;
+  return 60 - static_cast<int>(std::bit_width(terms));
+}
+
+Units choose_units(const CrashProblem& problem, int slope_bits) {
+  double longest_s = 0.0, steepest_w = 0.0;
+  for (const CostCurve& curve : problem.curves) {
+    longest_s = std::max(longest_s, curve.back().time_s);
+    for (std::size_t k = 1; k < curve.size(); ++k) {
+      steepest_w = std::max(steepest_w, (curve[k - 1].cost_j - curve[k].cost_j) /
+                                            (curve[k].time_s - curve[k - 1].time_s));
+    }
+  }
+  for (const Dependency& d : problem.dependencies) longest_s = std::max(longest_s, d.lag_s);
+  const int time_bits = std::min(40, spare_bits(problem));
+  const int price_bits = std::min(slope_bits, spare_bits(problem));
+  return {std::ldexp(longest_s, -time_bits),
+          steepest_w > 0.0 ? std::ldexp(steepest_w, -price_bits) : 1.0};
+}
+
+// Vertices whose scaled slopes coincide merge, slopes of 0 end the curve.
+IntegerCurve integer_curve(const CostCurve& curve, const Units& units) {
+  IntegerCurve scaled{{units.steps(curve.front().time_s)}, {flow_without_limit}};
+  for (std::size_t k = 1; k < curve.size(); ++k) {
+    const double slope_w =
+        (curve[k - 1].cost_j - curve[k].cost_j) / (curve[k].time_s - curve[k - 1].time_s);
+    const std::int64_t saving = std::llround(slope_w / units.price_w);
+    const std::int64_t time = units.steps(curve[k].time_s);
+    if (saving <= 0) break;
+    if (time <= scaled.time.back()) continue;  // far shorter than the longest activity
+    if (saving >= scaled.saving.back()) {
+      scaled.time.back() = time;
+    } else {
+      scaled.time.push_back(time);
+      scaled.saving.push_back(saving);
+    }
+  }
+  scaled.saving.push_back(0);
+  return scaled;
+}
+
+// Least of cost + price x time over a curve: savings fall along it.
+double least_total(const CostCurve& curve, double price_w) {
+  std::size_t low = 0, high = curve.size() - 1;
+  while (low < high) {
+    const std::size_t k = (low + high) / 2;
+    const double saved_j = curve[k].cost_j - curve[k + 1].cost_j;
+    if (saved_j > price_w * (curve[k + 1].time_s - curve[k].time_s)) {
+      low = k + 1;
+    } else {
+      high = k;
+    }
+  }
+  return curve[low].cost_j + price_w * curve[low].time_s;
+}
+
+// The two sums of a sweep, kept up to date activity by activity.
+class Account {
+ public:
+  Account(const CrashProblem& problem, const Units& units, const CriticalFlow& flow)
+      : problem_(problem), units_(units), flow_(flow) {
+    for (std::uint32_t a = 0; a < problem.curve_of_activity.size(); ++a) {
+      duration_.push_back(flow.duration(a));
+      cost_.push_back(cost_at(curve(a), duration_s(a)));
+      dual_.push_back(least_total(curve(a), 0.0));
+      cost_sum_.add(cost_.back());
+      dual_sum_.add(dual_.back());
+    }
+  }
+
+  [[nodiscard]] double duration_s(std::uint32_t a) const {
+    return static_cast<double>(flow_.duration(a)) * units_.time_s;
+  }
+
+  // Most of what moves does so as a whole and lasts as long as before.
+  void update_costs(const std::vector<std::uint32_t>& moved) {
+    for (const std::uint32_t a : moved) {
+      if (a >= cost_.size() || duration_[a] == flow_.duration(a)) continue;
+      duration_[a] = flow_.duration(a);
+      replace(cost_[a], cost_at(curve(a), duration_s(a)), cost_sum_);
+    }
+  }
+  void update_bounds(const std::vector<std::uint32_t>& changed) {
+    for (const std::uint32_t a : changed) {
+      if (a >= dual_.size()) continue;
+      const double price_w = static_cast<double>(flow_.flow(a)) * units_.price_w;
+      replace(dual_[a], least_total(curve(a), price_w), dual_sum_);
+    }
+  }
+
+  [[nodiscard]] double cost_j() const { return cost_sum_.value(); }
+
+  // Lagrangian bound at a horizon: sum of least totals and lags minus price x horizon.
+  [[nodiscard]] double bound_j(double horizon_s) const {
+    return dual_sum_.value() + flow_.lag_value() * units_.time_s * units_.price_w -
+           price_w() * horizon_s;
+  }
+  [[nodiscard]] double price_w() const {
+    return static_cast<double>(flow_.price()) * units_.price_w;
+  }
+  [[nodiscard]] double horizon_s() const {
+    return static_cast<double>(flow_.horizon()) * units_.time_s;
+  }
+
+ private:
+  [[nodiscard]] const CostCurve& curve(std::uint32_t a) const {
+    return problem_.curves[problem_.curve_of_activity[a]];
+  }
+  static void replace(double& term, double value, CompensatedSum& total) {
+    if (value == term) return;
+    total.add(-term);
+    total.add(value);
+    term = value;
+  }
+
+  const CrashProblem& problem_;
+  const Units& units_;
+  const CriticalFlow& flow_;
+  std::vector<std::int64_t> duration_;
+  std::vector<double> cost_, dual_;
+  CompensatedSum cost_sum_, dual_sum_;
+};
+
+void check_problem(const CrashProblem& problem) {
+  if (problem.curve_of_activity.empty()) throw DataError("there is no activity to plan");
+  for (const std::uint32_t curve : problem.curve_of_activity) {
+    if (curve < problem.curves.size() && !problem.curves[curve].empty()) continue;
+    throw DataError(fmt::format("activity with curve {}; there are {}, each with a vertex", curve,
+                                problem.curves.size()));
+  }
+}
+
+IntegerGraph integer_graph(const CrashProblem& problem, const Units& units, double curve_error) {
+  IntegerGraph graph;
+  for (const CostCurve& curve : problem.curves) {
+    const double tolerance_j = curve_error * (curve.front().cost_j - curve.back().cost_j);
+    graph.curves.push_back(integer_curve(simplified(curve, tolerance_j), units));
+  }
+  graph.curve_of_activity = problem.curve_of_activity;
+  for (const Dependency& d : problem.dependencies) {
+    graph.arcs.push_back({d.from.value, d.to.value, units.steps(d.lag_s)});
+  }
+  return graph;
+}
+
+class Sweep {
+ public:
+  Sweep(const CrashProblem& problem, const FrontierOptions& options, const RunContext& context)
+      : problem_(problem),
+        options_(options),
+        context_(context),
+        units_(choose_units(problem, options.slope_bits)),
+        flow_(integer_graph(problem, units_, options.curve_error)),
+        account_(problem, units_, flow_) {
+    frontier_.plans.resize(options.times_s.size());
+    wanted_.resize(options.times_s.size());
+    std::iota(wanted_.begin(), wanted_.end(), std::size_t{0});
+    std::ranges::sort(wanted_, {}, [&](std::size_t i) { return options.times_s[i]; });
+  }
+
+  Frontier run() {
+    frontier_.slowest_time_s = account_.horizon_s();
+    frontier_.least_cost_j = account_.bound_j(account_.horizon_s());  // at price 0
+    frontier_.least_time_s = static_cast<double>(flow_.least_horizon()) * units_.time_s;
+    while (true) {
+      const std::int64_t room = flow_.maximise();
+      account_.update_bounds(flow_.take_changed_flows());
+      const bool last = room == 0;
+      add_vertex();
+      take_plans(last ? flow_.horizon() : flow_.horizon() - room);
+      if (last) break;
+      if (context_.stop_requested()) {
+        frontier_.interrupted = true;
+        break;
+      }
+      lower_to(target_);
+      ++frontier_.phases;
+      report();
+    }
+    frontier_.augmentations = flow_.augmentations();
+    frontier_.node_visits = flow_.node_visits();
+    return std::move(frontier_);
+  }
+
+ private:
+  void lower_to(std::int64_t horizon) {
+    flow_.fall(flow_.horizon() - horizon);
+    account_.update_costs(flow_.moved());
+  }
+
+  void add_vertex() {
+    frontier_.vertices.push_back({account_.horizon_s(), account_.cost_j(),
+                                  account_.bound_j(account_.horizon_s()), account_.price_w()});
+  }
+
+  // Plans at the wanted times from the present horizon down to `until`, which
+  // becomes the target of this phase.
+  void take_plans(std::int64_t until) {
+    target_ = until;
+    while (!wanted_.empty()) {
+      const double time_s = options_.times_s[wanted_.back()];
+      const double steps = std::floor(time_s / units_.time_s);
+      std::int64_t at = flow_.horizon();
+      if (steps < static_cast<double>(at)) {
+        at = std::max(static_cast<std::int64_t>(std::max(steps, 0.0)), flow_.least_horizon());
+      }
+      if (at < until) return;
+      if (at == until && until > flow_.least_horizon()) return;  // the next phase begins there
+      lower_to(at);
+      FrontierPlan& plan = frontier_.plans[wanted_.back()];
+      wanted_.pop_back();
+      plan = {std::min(time_s, frontier_.slowest_time_s),
+              account_.cost_j(),
+              account_.bound_j(account_.horizon_s()),
+              account_.price_w(),
+              {}};
+      for (std::uint32_t a = 0; a < problem_.curve_of_activity.size(); ++a) {
+        plan.duration_s.push_back(account_.duration_s(a));
+      }
+    }
+  }
+
+  void report() const {
+    if (frontier_.phases % 64 != 0) return;
+    const double range = frontier_.slowest_time_s - frontier_.least_time_s;
+    const double done = (frontier_.slowest_time_s - account_.horizon_s()) / range;
+    context_.report({.done = static_cast<std::size_t>(1000.0 * done),
+                     .total = 1000,
+                     .note = fmt::format("{} phases", frontier_.phases)});
+  }
+
+  const CrashProblem& problem_;
+  const FrontierOptions& options_;
+  const RunContext& context_;
+  Units units_;
+  CriticalFlow flow_;
+  Account account_;
+  Frontier frontier_;
+  std::vector<std::size_t> wanted_;  // times not reached yet, longest last
+  std::int64_t target_ = 0;
+};
+
+}  // namespace
+
+CrashProblem crash_problem(const PipelineWork& work) {
+  CrashProblem problem;
+  for (const PassType& type : work.types) {
+    problem.curves.push_back(lower_hull(option_points(type, work.blocked_power_w)));
+  }
+  for (const PassTypeId id : work.type_of_pass) problem.curve_of_activity.push_back(id.value);
+  problem.dependencies = work.schedule.dependencies;
+  return problem;
+}
+
+FrontierOptions automatic_sweep(std::size_t activities) {
+  FrontierOptions options;
+  if (activities > 4096) {
+    options.slope_bits = 8;
+    options.curve_error = 1e-2;
+  }
+  return options;
+}
+
+double Frontier::lower_bound_j(double time_s) const {
+  double bound_j = least_cost_j;
+  for (const FrontierVertex& v : vertices) {
+    bound_j = std::max(bound_j, v.lower_bound_j + v.price_w * (v.time_s - time_s));
+  }
+  return bound_j;
+}
+
+double Frontier::cost_j(double time_s) const {
+  if (time_s >= vertices.front().time_s) return vertices.front().cost_j;
+  for (std::size_t i = 1; i < vertices.size(); ++i) {
+    const FrontierVertex& fast = vertices[i];
+    const FrontierVertex& slow = vertices[i - 1];
+    if (time_s < fast.time_s) continue;
+    return slow.cost_j +
+           (fast.cost_j - slow.cost_j) * (slow.time_s - time_s) / (slow.time_s - fast.time_s);
+  }
+  return vertices.back().cost_j;
+}
+
+Frontier sweep_frontier(const CrashProblem& problem, const FrontierOptions& options,
+                        const RunContext& context) {
+  check_problem(problem);
+  return Sweep(problem, options, context).run();
+}
+
+double longest_path_s(const CrashProblem& problem, std::span<const double> duration_s) {
+  const std::size_t activities = problem.curve_of_activity.size();
+  std::vector<std::vector<std::pair<std::uint32_t, double>>> next(activities);
+  std::vector<std::uint32_t> waiting_for(activities);
+  for (const Dependency& d : problem.dependencies) {
+    next[index(d.from)].emplace_back(d.to.value, d.lag_s);
+    ++waiting_for[index(d.to)];
+  }
+  std::vector<double> start_s(activities);
+  std::vector<std::uint32_t> ready;
+  for (std::uint32_t a = 0; a < activities; ++a) {
+    if (waiting_for[a] == 0) ready.push_back(a);
+  }
+  double end_s = 0.0;
+  for (std::size_t i = 0; i < ready.size(); ++i) {
+    const std::uint32_t a = ready[i];
+    const double done_s = start_s[a] + duration_s[a];
+    end_s = std::max(end_s, done_s);
+    for (const auto& [to, lag_s] : next[a]) {
+      start_s[to] = std::max(start_s[to], done_s + lag_s);
+      if (--waiting_for[to] == 0) ready.push_back(to);
+    }
+  }
+  return end_s;
+}
+
+}  // namespace rubato

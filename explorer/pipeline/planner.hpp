@@ -1,0 +1,106 @@
+#pragma once
+// Plans of one pipeline for deadlines: sweep, round, replay, compare with the
+// bound.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "common/run_context.hpp"
+#include "explorer/pipeline/frontier.hpp"
+#include "explorer/pipeline/rounding.hpp"
+#include "explorer/solver.hpp"
+#include "sim/pipeline_run.hpp"
+
+namespace rubato {
+
+/// What happens once a plan has ended before its deadline.
+enum class AfterEnd {
+  go_on,  ///< the next iteration starts: a shorter time may save energy
+  wait    ///< others set the pace: blocked power is drawn until the deadline
+};
+
+/// A plan, as a result store and a report need it. Energies are of one pipeline with one GPU
+/// per stage; multiply by tensor-parallel degree and replicas.
+struct PipelineResult {
+  SolveStatus status = SolveStatus::infeasible;
+  AfterEnd after_end = AfterEnd::go_on;
+  double deadline_s = 0.0;
+  double least_time_s = 0.0;   ///< no plan is faster; deadlines below it are infeasible
+  PipelinePlan plan;           ///< empty if infeasible
+  PipelineRun run;             ///< replayed; its energy includes waiting until run.time_s only
+  double energy_j = 0.0;       ///< run.energy_j, plus blocked power up to the deadline if waiting
+  double lower_bound_j = 0.0;  ///< of energy_j over all plans that keep the deadline
+  double gap_frac = 0.0;       ///< (energy_j - lower_bound_j) / energy_j
+};
+
+/// How hard to look.
+struct PlannerOptions {
+  bool exact_sweep = false;          ///< of large pipelines too, see automatic_sweep
+  double target_gap_frac = 2e-3;     ///< plans above it are improved pass by pass
+  std::size_t improve_up_to = 4096;  ///< passes; above, improving takes too long
+  SwitchCost switch_cost = {};       ///< plans keep their deadline with it, but do not minimise it
+};
+
+/// One pipeline: its baseline, its frontier, plans for any deadline.
+class PipelinePlanner {
+ public:
+  /// Sweeps the frontier once.
+  /// @param work  must outlive the planner
+  explicit PipelinePlanner(const PipelineWork& work, const PlannerOptions& options = {},
+                           const RunContext& context = {});
+
+  [[nodiscard]] const PipelineWork& work() const noexcept { return work_; }
+  [[nodiscard]] const Frontier& frontier() const noexcept { return frontier_; }
+  [[nodiscard]] double least_time_s() const noexcept { return least_time_s_; }
+
+  /// Every pass at its highest clock, replayed.
+  [[nodiscard]] const PipelineRun& baseline() const noexcept { return baseline_; }
+
+  /// Power of all stages while they wait.
+  [[nodiscard]] double waiting_power_w() const noexcept {
+    return work_.blocked_power_w * work_.schedule.shape.stages;
+  }
+
+  /// Least energy per iteration over the frontier, waiting included, and its time.
+  [[nodiscard]] double cheapest_time_s() const noexcept { return cheapest_time_s_; }
+
+  /// One plan per deadline, from one more sweep. Interrupted, plans are missing (`infeasible`).
+  /// @param deadlines_s  each > 0
+  /// @throws UsageError for a deadline that is not a positive number
+  [[nodiscard]] std::vector<PipelineResult> plan(std::span<const double> deadlines_s,
+                                                 AfterEnd after_end = AfterEnd::go_on,
+                                                 const RunContext& context = {}) const;
+
+ private:
+  // What to round: durations for target_s, clocks that end by limit_s.
+  struct Question {
+    double limit_s = 0.0;
+    double target_s = 0.0;
+    AfterEnd after_end = AfterEnd::go_on;
+  };
+
+  [[nodiscard]] Question question(double limit_s, AfterEnd after_end) const;
+  [[nodiscard]] double bound_j(double deadline_s, AfterEnd after_end) const;
+  [[nodiscard]] std::vector<std::optional<PipelinePlan>> answer(std::span<const Question> questions,
+                                                                const RunContext& context) const;
+  [[nodiscard]] std::optional<PipelinePlan> pick_best(
+      const Question& question, std::span<const FrontierPlan> candidates) const;
+  void replay(PipelineResult& result, PipelinePlan plan) const;
+  void settle(PipelineResult& result) const;
+
+  const PipelineWork& work_;
+  PlannerOptions options_;
+  CrashProblem problem_;
+  ClockRounder rounder_;
+  PipelineRun baseline_;
+  Frontier frontier_;
+  double least_time_s_ = 0.0;
+  double cheapest_time_s_ = 0.0;
+};
+
+/// 100 x (1 - value / reference).
+[[nodiscard]] double saving_pct(double value, double reference);
+
+}  // namespace rubato

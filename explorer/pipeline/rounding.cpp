@@ -1,0 +1,246 @@
+#include "explorer/pipeline/rounding.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+
+#include "common/numbers.hpp"
+
+namespace rubato {
+
+namespace {
+
+// Durations of a sweep are cut into steps of 2^-40 of the longest pass.
+constexpr double duration_tolerance = 1e-9;
+
+// Latest ends are sums from the deadline backwards and may be off in the last digits. A plan
+// that is late by that is made again with this share less time.
+constexpr double lost_digits = 1e-12;
+
+// Exchanges must save this share: below it, sums of costs are noise.
+constexpr double least_gain = 1e-12;
+
+// Slack goes to savings above a price that halves from round to round.
+constexpr int slack_rounds = 12;
+
+}  // namespace
+
+ClockRounder::ClockRounder(const PipelineWork& work) : work_(work) {
+  for (const PassType& type : work.types) {
+    std::vector<Choice> sorted;
+    for (std::size_t i = 0; i < type.options.size(); ++i) {
+      const ClockOption& o = type.options[i];
+      sorted.push_back(
+          {id_at<OptionId>(i), o.time_s, o.energy_j - work.blocked_power_w * o.time_s});
+    }
+    std::ranges::sort(
+        sorted, {}, [](const Choice& c) { return std::tuple(c.time_s, c.cost_j, c.option.value); });
+    std::vector<Choice> front;
+    for (const Choice& c : sorted) {
+      if (front.empty() || c.cost_j < front.back().cost_j) front.push_back(c);
+    }
+    for (std::size_t i = 1; i < front.size(); ++i) {
+      const double step_s = front[i].time_s - front[i - 1].time_s;
+      if (step_s <= 0.0) continue;
+      steepest_w_ = std::max(steepest_w_, (front[i - 1].cost_j - front[i].cost_j) / step_s);
+    }
+    choices_of_type_.push_back(std::move(front));
+  }
+  for (const PassId id : topological_order(work.schedule)) order_.push_back(id.value);
+  first_edge_.assign(order_.size() + 1, 0);
+  for (const Dependency& d : work.schedule.dependencies) ++first_edge_[index(d.from) + 1];
+  for (std::size_t i = 0; i < order_.size(); ++i) first_edge_[i + 1] += first_edge_[i];
+  edges_.resize(work.schedule.dependencies.size());
+  std::vector<std::uint32_t> next(first_edge_.begin(), first_edge_.end() - 1);
+  for (const Dependency& d : work.schedule.dependencies) {
+    edges_[next[index(d.from)]++] = {d.to.value, d.lag_s};
+  }
+}
+
+double ClockRounder::end_s(const std::vector<std::uint32_t>& chosen) const {
+  std::vector<double> start_s(order_.size());
+  double last_s = 0.0;
+  for (const std::uint32_t pass : order_) {
+    const double done_s = start_s[pass] + choices(pass)[chosen[pass]].time_s;
+    last_s = std::max(last_s, done_s);
+    for (std::uint32_t e = first_edge_[pass]; e < first_edge_[pass + 1]; ++e) {
+      double& next_s = start_s[edges_[e].to];
+      next_s = std::max(next_s, done_s + edges_[e].lag_s);
+    }
+  }
+  return last_s;
+}
+
+// Slows passes down, first to last, as far as the passes after them allow and
+// as long as each second saves at least `price_w`.
+void ClockRounder::spend_slack(std::vector<std::uint32_t>& chosen, double deadline_s,
+                               double price_w) const {
+  std::vector<double> latest_end_s(order_.size(), deadline_s);
+  for (std::size_t i = order_.size(); i-- > 0;) {
+    const std::uint32_t pass = order_[i];
+    for (std::uint32_t e = first_edge_[pass]; e < first_edge_[pass + 1]; ++e) {
+      const std::uint32_t to = edges_[e].to;
+      const double start_s = latest_end_s[to] - choices(to)[chosen[to]].time_s;
+      latest_end_s[pass] = std::min(latest_end_s[pass], start_s - edges_[e].lag_s);
+    }
+  }
+  std::vector<double> start_s(order_.size());
+  for (const std::uint32_t pass : order_) {
+    const std::vector<Choice>& list = choices(pass);
+    const Choice now = list[chosen[pass]];
+    for (std::uint32_t c = chosen[pass] + 1; c < list.size(); ++c) {
+      if (start_s[pass] + list[c].time_s > latest_end_s[pass]) break;
+      const double saving_j = now.cost_j - list[c].cost_j;
+      if (saving_j >= price_w * (list[c].time_s - now.time_s)) chosen[pass] = c;
+    }
+    const double done_s = start_s[pass] + list[chosen[pass]].time_s;
+    for (std::uint32_t e = first_edge_[pass]; e < first_edge_[pass + 1]; ++e) {
+      double& next_s = start_s[edges_[e].to];
+      next_s = std::max(next_s, done_s + edges_[e].lag_s);
+    }
+  }
+}
+
+// The slowest choice that takes no longer than a duration and the time left over before it. With
+// nothing to spare that is the fastest one: another as long but for the last digits would end late.
+std::uint32_t ClockRounder::slowest_within(const std::vector<Choice>& list, double duration_s,
+                                           double spare_s) {
+  std::uint32_t chosen = 0;
+  const double tolerance_s = duration_s * duration_tolerance;
+  if (duration_s + spare_s <= list.front().time_s + tolerance_s) return chosen;
+  const double limit_s = duration_s + spare_s + tolerance_s;
+  while (chosen + 1 < list.size() && list[chosen + 1].time_s <= limit_s) ++chosen;
+  return chosen;
+}
+
+std::vector<std::uint32_t> ClockRounder::floor(std::span<const double> duration_s) const {
+  std::vector<std::uint32_t> chosen(order_.size());
+  for (std::uint32_t pass = 0; pass < order_.size(); ++pass) {
+    const std::vector<Choice>& list = choices(pass);
+    chosen[pass] = slowest_within(list, duration_s[pass], 0.0);
+  }
+  return chosen;
+}
+
+// Follows the schedule of the free durations: a pass may take until the moment
+// it ends there. Time that one pass saves by rounding down is there for the next.
+std::vector<std::uint32_t> ClockRounder::follow(std::span<const double> duration_s) const {
+  std::vector<std::uint32_t> chosen(order_.size());
+  std::vector<double> free_start_s(order_.size()), start_s(order_.size());
+  for (const std::uint32_t pass : order_) {
+    const std::vector<Choice>& list = choices(pass);
+    chosen[pass] = slowest_within(list, duration_s[pass], free_start_s[pass] - start_s[pass]);
+    const double free_end_s = free_start_s[pass] + duration_s[pass];
+    const double end_s = start_s[pass] + list[chosen[pass]].time_s;
+    for (std::uint32_t e = first_edge_[pass]; e < first_edge_[pass + 1]; ++e) {
+      const Edge& edge = edges_[e];
+      free_start_s[edge.to] = std::max(free_start_s[edge.to], free_end_s + edge.lag_s);
+      start_s[edge.to] = std::max(start_s[edge.to], end_s + edge.lag_s);
+    }
+  }
+  return chosen;
+}
+
+std::optional<PipelinePlan> ClockRounder::round(std::span<const double> duration_s,
+                                                double deadline_s) const {
+  std::vector<std::uint32_t> best;
+  double best_j = std::numeric_limits<double>::infinity();
+  for (const std::vector<std::uint32_t>& start : {floor(duration_s), follow(duration_s)}) {
+    if (end_s(start) > deadline_s) continue;
+    for (const double limit_s : {deadline_s, deadline_s * (1.0 - lost_digits)}) {
+      std::vector<std::uint32_t> chosen = start;
+      double price_w = steepest_w_;
+      for (int round = 0; round < slack_rounds; ++round, price_w *= 0.5) {
+        spend_slack(chosen, limit_s, price_w);
+      }
+      spend_slack(chosen, limit_s, 0.0);
+      if (end_s(chosen) > deadline_s) continue;
+      const double total_j = chosen_cost_j(chosen);
+      if (total_j >= best_j) break;
+      best = std::move(chosen);
+      best_j = total_j;
+      break;
+    }
+  }
+  if (best.empty()) return std::nullopt;
+  return plan_of(best);
+}
+
+PipelinePlan ClockRounder::improve(const PipelinePlan& plan, double deadline_s) const {
+  std::vector<std::uint32_t> chosen(order_.size());
+  for (std::uint32_t pass = 0; pass < order_.size(); ++pass) {
+    const auto& list = choices(pass);
+    const auto same = std::ranges::find(list, plan.option_of_pass[pass], &Choice::option);
+    if (same == list.end()) return plan;  // a dominated option: not one of ours
+    chosen[pass] = static_cast<std::uint32_t>(same - list.begin());
+  }
+  exchange(chosen, deadline_s);
+  return plan_of(chosen);
+}
+
+// Speeds single passes up where the slack that frees is worth more elsewhere.
+void ClockRounder::exchange(std::vector<std::uint32_t>& chosen, double limit_s) const {
+  const double price_w = steepest_w_ / 64.0;  // first to large savings, then to any
+  double best_j = chosen_cost_j(chosen);
+  std::vector<std::uint32_t> trial;
+  for (const std::uint32_t pass : order_) {
+    for (std::uint32_t faster = 1; faster <= 2 && faster <= chosen[pass]; ++faster) {
+      trial = chosen;
+      trial[pass] -= faster;
+      spend_slack(trial, limit_s, price_w);
+      spend_slack(trial, limit_s, 0.0);
+      const double total_j = chosen_cost_j(trial);
+      if (total_j >= best_j * (1.0 - least_gain) || end_s(trial) > limit_s) continue;
+      best_j = total_j;
+      chosen = trial;
+      break;
+    }
+  }
+}
+
+double ClockRounder::chosen_cost_j(const std::vector<std::uint32_t>& chosen) const {
+  CompensatedSum cost_j;
+  for (std::uint32_t pass = 0; pass < order_.size(); ++pass) {
+    cost_j.add(choices(pass)[chosen[pass]].cost_j);
+  }
+  return cost_j.value();
+}
+
+PipelinePlan ClockRounder::plan_of(const std::vector<std::uint32_t>& chosen) const {
+  PipelinePlan plan;
+  for (std::uint32_t pass = 0; pass < order_.size(); ++pass) {
+    plan.option_of_pass.push_back(choices(pass)[chosen[pass]].option);
+  }
+  return plan;
+}
+
+double ClockRounder::least_time_s() const {
+  return end_s(std::vector<std::uint32_t>(order_.size(), 0));
+}
+
+double ClockRounder::time_s(const PipelinePlan& plan) const {
+  std::vector<double> start_s(order_.size());
+  double last_s = 0.0;
+  for (const std::uint32_t pass : order_) {
+    const PassType& type = work_.type_of(PassId{pass});
+    const double done_s = start_s[pass] + type.options[index(plan.option_of_pass[pass])].time_s;
+    last_s = std::max(last_s, done_s);
+    for (std::uint32_t e = first_edge_[pass]; e < first_edge_[pass + 1]; ++e) {
+      double& next_s = start_s[edges_[e].to];
+      next_s = std::max(next_s, done_s + edges_[e].lag_s);
+    }
+  }
+  return last_s;
+}
+
+double ClockRounder::cost_j(const PipelinePlan& plan) const {
+  CompensatedSum cost_j;
+  for (std::uint32_t pass = 0; pass < order_.size(); ++pass) {
+    const ClockOption& option =
+        work_.type_of(PassId{pass}).options[index(plan.option_of_pass[pass])];
+    cost_j.add(option.energy_j - work_.blocked_power_w * option.time_s);
+  }
+  return cost_j.value();
+}
+
+}  // namespace rubato

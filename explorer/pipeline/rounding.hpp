@@ -1,0 +1,73 @@
+#pragma once
+// From free durations to measured clocks, within a deadline.
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "sim/pipeline_run.hpp"
+#include "traces/pipeline_profile.hpp"
+
+namespace rubato {
+
+/// Picks options for one piece of work; holds its graph, so that many deadlines
+/// share it.
+class ClockRounder {
+ public:
+  /// @param work  must outlive the rounder
+  explicit ClockRounder(const PipelineWork& work);
+
+  /// Every pass gets the cheapest option that is no longer than its duration; then slack is
+  /// spent, the largest savings per second first.
+  /// @param duration_s  shape [passes], e.g. of a FrontierPlan
+  /// @return a plan that ends by the deadline, or nothing if rounding down ends later
+  [[nodiscard]] std::optional<PipelinePlan> round(std::span<const double> duration_s,
+                                                  double deadline_s) const;
+
+  /// Tries, pass by pass, whether a faster clock frees slack that is worth more elsewhere.
+  /// O(passes^2): for pipelines of up to some thousand passes.
+  /// @param plan  of round()
+  [[nodiscard]] PipelinePlan improve(const PipelinePlan& plan, double deadline_s) const;
+
+  /// Time with every pass at its fastest option: no plan is faster.
+  [[nodiscard]] double least_time_s() const;
+
+  /// Longest path under a plan.
+  [[nodiscard]] double time_s(const PipelinePlan& plan) const;
+
+  /// Energy of all passes minus blocked power x their time.
+  [[nodiscard]] double cost_j(const PipelinePlan& plan) const;
+
+ private:
+  struct Choice {
+    OptionId option;
+    double time_s = 0.0;
+    double cost_j = 0.0;
+  };
+  struct Edge {
+    std::uint32_t to = 0;
+    double lag_s = 0.0;
+  };
+
+  [[nodiscard]] const std::vector<Choice>& choices(std::uint32_t pass) const {
+    return choices_of_type_[index(work_.type_of_pass[pass])];
+  }
+  [[nodiscard]] static std::uint32_t slowest_within(const std::vector<Choice>& list,
+                                                    double duration_s, double spare_s);
+  [[nodiscard]] std::vector<std::uint32_t> floor(std::span<const double> duration_s) const;
+  [[nodiscard]] std::vector<std::uint32_t> follow(std::span<const double> duration_s) const;
+  void exchange(std::vector<std::uint32_t>& chosen, double limit_s) const;
+  [[nodiscard]] double chosen_cost_j(const std::vector<std::uint32_t>& chosen) const;
+  void spend_slack(std::vector<std::uint32_t>& chosen, double deadline_s, double price_w) const;
+  [[nodiscard]] double end_s(const std::vector<std::uint32_t>& chosen) const;
+  [[nodiscard]] PipelinePlan plan_of(const std::vector<std::uint32_t>& chosen) const;
+
+  const PipelineWork& work_;
+  std::vector<std::vector<Choice>> choices_of_type_;  // Pareto, fastest first
+  std::vector<std::uint32_t> order_;                  // topological
+  std::vector<std::uint32_t> first_edge_;
+  std::vector<Edge> edges_;
+  double steepest_w_ = 0.0;
+};
+
+}  // namespace rubato

@@ -1,0 +1,201 @@
+#include "explorer/pipeline/stage_model.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "common/error.hpp"
+#include "common/numbers.hpp"
+#include "common/suggest.hpp"
+#include "explorer/pareto.hpp"
+#include "models/gpu_model.hpp"
+#include "models/kernel_model.hpp"
+
+namespace rubato {
+
+namespace {
+
+// Kernels of a pass at all clocks, launch counts included.
+class PassTable {
+ public:
+  PassTable(const GpuModel& model, const ClockGrid& grid, const Trace& trace)
+      : model_(model), grid_(grid), clocks_(grid.size()), cells_(evaluate_all(model, grid)) {
+    const std::vector<std::uint64_t> counts = launch_counts(trace);
+    for (std::size_t i = 0; i < cells_.size(); ++i) {
+      cells_[i].time_s *= static_cast<double>(counts[i / clocks_]);
+      cells_[i].energy_j *= static_cast<double>(counts[i / clocks_]);
+    }
+  }
+
+  [[nodiscard]] std::size_t kernels() const { return cells_.size() / clocks_; }
+  [[nodiscard]] const OperatingPoint& cell(std::size_t kernel, std::size_t clock) const {
+    return cells_[kernel * clocks_ + clock];
+  }
+
+  /// @param clock_of_kernel  shape [kernels]
+  [[nodiscard]] ClockOption option(const std::vector<std::size_t>& clock_of_kernel) const {
+    CompensatedSum time_s, energy_j, core_cycles, mem_cycles;
+    for (std::size_t k = 0; k < kernels(); ++k) {
+      const OperatingPoint& point = cell(k, clock_of_kernel[k]);
+      const ClockPair& pair = grid_[id_at<ClockId>(clock_of_kernel[k])];
+      time_s.add(point.time_s);
+      energy_j.add(point.energy_j);
+      core_cycles.add(point.core_mhz * point.time_s);
+      mem_cycles.add(model_.spec().mem_states[index(pair.mem)].mem_mhz * point.time_s);
+    }
+    return {core_cycles.value() / time_s.value(), time_s.value(), energy_j.value(),
+            mem_cycles.value() / time_s.value()};
+  }
+
+  /// Default clocks, then every other clock of the grid for all kernels.
+  void add_uniform_options(PassType& type, KernelClocks& clocks) const {
+    add_uniform(index(grid_.default_clock()), type, clocks);
+    for (std::size_t c = 0; c < clocks_; ++c) {
+      if (id_at<ClockId>(c) != grid_.default_clock()) add_uniform(c, type, clocks);
+    }
+  }
+
+  /// Default clocks, then the lower hull of all combinations: one kernel after the other goes to
+  /// its next slower vertex, the largest saving per second first.
+  void add_kernel_options(double blocked_power_w, PassType& type, KernelClocks& clocks) const {
+    std::vector<Step> steps;
+    std::vector<std::size_t> now;
+    for (std::size_t k = 0; k < kernels(); ++k) now.push_back(add_steps(k, blocked_power_w, steps));
+    std::ranges::stable_sort(steps, std::ranges::greater{}, &Step::saving_w);
+    add_uniform(index(grid_.default_clock()), type, clocks);
+    add(option(now), now, type, clocks);
+    const std::size_t stride = steps.size() / (most_kernel_plans - 2) + 1;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      now[steps[i].kernel] = steps[i].clock;
+      if ((i + 1) % stride == 0 || i + 1 == steps.size()) add(option(now), now, type, clocks);
+    }
+  }
+
+ private:
+  struct Step {
+    double saving_w;
+    std::size_t kernel, clock;
+  };
+
+  // Steps from vertex to vertex of a kernel's hull. Returns its fastest clock.
+  std::size_t add_steps(std::size_t kernel, double blocked_power_w,
+                        std::vector<Step>& steps) const {
+    std::vector<double> time_s, cost_j;
+    for (std::size_t c = 0; c < clocks_; ++c) {
+      time_s.push_back(cell(kernel, c).time_s);
+      cost_j.push_back(cell(kernel, c).energy_j - blocked_power_w * cell(kernel, c).time_s);
+    }
+    const std::vector<std::size_t> hull = lower_hull(time_s, cost_j);
+    for (std::size_t v = 1; v < hull.size(); ++v) {
+      const double saved_j = cost_j[hull[v - 1]] - cost_j[hull[v]];
+      steps.push_back({saved_j / (time_s[hull[v]] - time_s[hull[v - 1]]), kernel, hull[v]});
+    }
+    return hull.front();
+  }
+
+  void add(const ClockOption& option, const std::vector<std::size_t>& clock_of_kernel,
+           PassType& type, KernelClocks& clocks) const {
+    type.options.push_back(option);
+    std::vector<std::string>& labels = clocks.clock_of_kernel.emplace_back();
+    for (const std::size_t c : clock_of_kernel) labels.push_back(grid_.label(id_at<ClockId>(c)));
+  }
+
+  void add_uniform(std::size_t clock, PassType& type, KernelClocks& clocks) const {
+    add(uniform(clock), std::vector<std::size_t>(kernels(), clock), type, clocks);
+  }
+
+  [[nodiscard]] ClockOption uniform(std::size_t clock) const {
+    ClockOption same = option(std::vector<std::size_t>(kernels(), clock));
+    // The clock in effect differs from kernel to kernel at a power limit; the setting does not.
+    const ClockPair& pair = grid_[id_at<ClockId>(clock)];
+    same.core_mhz = effective_core_mhz(model_.spec(), pair);
+    same.mem_mhz = model_.spec().mem_states[index(pair.mem)].mem_mhz;
+    return same;
+  }
+
+  const GpuModel& model_;
+  const ClockGrid& grid_;
+  std::size_t clocks_;
+  std::vector<OperatingPoint> cells_;
+};
+
+// Copies a segment and its kernels.
+void append_segment(Trace& to, const Trace& from, std::string_view name, std::uint32_t repeat) {
+  const auto found = std::ranges::find(from.segments, name, &Segment::name);
+  if (found == from.segments.end()) {
+    throw DataError(fmt::format("{}: there is no segment '{}'", from.name, name));
+  }
+  Segment segment{found->name, repeat, {}};
+  for (const KernelId kernel : found->launches) {
+    segment.launches.push_back(id_at<KernelId>(to.kernels.size()));
+    to.kernels.push_back(from.kernels[index(kernel)]);
+  }
+  to.segments.push_back(std::move(segment));
+}
+
+}  // namespace
+
+PassClocks pass_clocks_from_name(std::string_view name) {
+  static const std::vector<std::string> names{"pass", "kernel"};
+  if (name == names[0]) return PassClocks::per_pass;
+  if (name == names[1]) return PassClocks::per_kernel;
+  throw UsageError(fmt::format("--clock-per '{}' is not known{}", name, did_you_mean(name, names)));
+}
+
+Trace stage_trace(const GptShape& shape, std::uint32_t stages, std::uint32_t stage, PassKind kind) {
+  const Trace whole = generate_gpt_trace(shape);
+  const auto layers = static_cast<std::uint32_t>(shape.layers * (stage + 1) / stages -
+                                                 shape.layers * stage / stages);
+  const bool forward = kind == PassKind::forward;
+  Trace part{
+      fmt::format("{}, stage {}, {}", whole.name, stage, name_of(kind)), whole.provenance, {}, {}};
+  if (forward && stage == 0) append_segment(part, whole, "embedding", 1);
+  if (!forward && stage + 1 == stages) append_segment(part, whole, "head backward", 1);
+  append_segment(part, whole, forward ? "layer forward" : "layer backward", layers);
+  if (forward && stage + 1 == stages) append_segment(part, whole, "loss", 1);
+  if (!forward && stage == 0) append_segment(part, whole, "embedding backward", 1);
+  validate(part, part.name);
+  return part;
+}
+
+ModelProfile model_profile(const StageModelInput& input) {
+  if (input.stages == 0 || input.stages > input.shape.layers) {
+    throw UsageError(fmt::format("{} stages for {} layers; expected 1 to {}", input.stages,
+                                 input.shape.layers, input.shape.layers));
+  }
+  const ClockGrid grid = make_clock_grid(input.spec, input.grid);
+  ModelProfile model{{fmt::format("{} on {}", input.shape.model, input.spec.name), {}}, {}};
+  for (std::uint32_t stage = 0; stage < input.stages; ++stage) {
+    for (const PassKind kind : {PassKind::forward, PassKind::backward}) {
+      const Trace trace = stage_trace(input.shape, input.stages, stage, kind);
+      const GpuModel gpu(input.spec, trace);
+      const PassTable table(gpu, grid, trace);
+      PassType& type = model.profile.passes.emplace_back(PassType{stage, kind, {}});
+      KernelClocks& clocks = model.clocks.emplace_back();
+      for (const Kernel& kernel : trace.kernels) clocks.kernels.push_back(kernel.name);
+      if (input.clocks == PassClocks::per_pass) {
+        table.add_uniform_options(type, clocks);
+      } else {
+        table.add_kernel_options(input.blocked_power_w, type, clocks);
+      }
+    }
+  }
+  return model;
+}
+
+void add_recompute(PipelineProfile& profile) {
+  const std::vector<PassType> passes = profile.passes;
+  for (PassType pass : passes) {
+    if (pass.kind != PassKind::forward) continue;
+    pass.kind = PassKind::recompute;
+    profile.passes.push_back(std::move(pass));
+  }
+}
+
+double model_idle_power_w(const GpuSpec& spec, const std::string& grid) {
+  const ClockGrid clocks = make_clock_grid(spec, grid);
+  return GpuModel(spec, Trace{}).idle_power_w(clocks[clocks.default_clock()]);
+}
+
+}  // namespace rubato

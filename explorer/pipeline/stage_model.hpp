@@ -1,0 +1,63 @@
+#pragma once
+// Stage profiles from Rubato's own kernel model, for pipelines nobody has measured: the kernels
+// of each stage's passes, at one clock per pass or with a plan of clocks inside the pass.
+
+#include <string>
+#include <vector>
+
+#include "models/gpu_spec.hpp"
+#include "traces/gpt.hpp"
+#include "traces/pipeline_profile.hpp"
+
+namespace rubato {
+
+/// What gets one clock.
+enum class PassClocks { per_pass, per_kernel };
+
+/// @throws UsageError with the nearest name
+[[nodiscard]] PassClocks pass_clocks_from_name(std::string_view name);
+
+struct StageModelInput {
+  GptShape shape;  ///< batch: sequences of one microbatch; data_parallel and optimizer: off
+  GpuSpec spec;
+  std::string grid = "paper";  ///< see make_clock_grid
+  std::uint32_t stages = 1;    ///< layers are dealt out as evenly as they go
+  PassClocks clocks = PassClocks::per_pass;
+  double blocked_power_w = 0.0;  ///< options beyond the least energy pay while this is drawn
+};
+
+/// Most options of a pass with a clock per kernel; the front between them is left out.
+inline constexpr std::size_t most_kernel_plans = 64;
+
+/// What the options of a pass mean for its kernels.
+struct KernelClocks {
+  std::vector<std::string> kernels;                       ///< names
+  std::vector<std::vector<std::string>> clock_of_kernel;  ///< shape [options x kernels], labels
+};
+
+/// A modelled profile, and the clocks behind each of its passes (same order).
+struct ModelProfile {
+  PipelineProfile profile;
+  std::vector<KernelClocks> clocks;
+};
+
+/// A profile with default clocks as the first option of each pass. Per pass, the others are the
+/// grid's clocks. Per kernel, they are vertices of the front of all kernels of the pass, and
+/// core_mhz and mem_mhz are means over time; changes of clock inside a pass cost nothing.
+/// The first stage has the embedding, the last one the loss.
+/// @throws UsageError if there are more stages than layers, and what GpuModel throws
+[[nodiscard]] ModelProfile model_profile(const StageModelInput& input);
+
+/// Adds recomputing the forward pass as a pass of its own: a modelled backward pass does not
+/// hold it.
+void add_recompute(PipelineProfile& profile);
+
+/// Power of a GPU of the spec that does nothing, default clocks, W.
+[[nodiscard]] double model_idle_power_w(const GpuSpec& spec, const std::string& grid);
+
+/// The kernels of one pass of one stage, e.g. for `kind` forward: embedding (first stage), its
+/// share of the layers, loss (last stage).
+[[nodiscard]] Trace stage_trace(const GptShape& shape, std::uint32_t stages, std::uint32_t stage,
+                                PassKind kind);
+
+}  // namespace rubato

@@ -1,0 +1,240 @@
+-- Change is relative to the default clocks of the same run, in percent; negative
+-- energy change is a saving. Views start from small tables, so that a condition on
+-- a run, plan, unit or experiment finds its rows by index.
+
+DROP VIEW IF EXISTS v_plans;
+CREATE VIEW v_plans AS
+SELECT p.plan_id, p.run_id, r.gpu, r.trace_name, r.clock_grid, p.granularity, p.aggregation, p.goal,
+       p.slack_frac, p.tolerance_frac, p.status, p.time_s, p.energy_j,
+       100.0 * (p.time_s / b.time_s - 1) AS time_change_pct,
+       100.0 * (p.energy_j / b.energy_j - 1) AS energy_change_pct,
+       p.time_change_low_pct, p.time_change_high_pct, p.energy_change_low_pct, p.energy_change_high_pct,
+       p.energy_j / p.time_s AS average_power_w,
+       p.clock_switches, p.gap_frac, p.solve_time_s
+FROM plans p
+JOIN runs r ON r.run_id = p.run_id
+CROSS JOIN plans b ON b.run_id = p.run_id AND b.goal = 'default';  -- CROSS: looked up last
+
+-- The least energy per run among the plans no slower than the default clocks allow.
+DROP VIEW IF EXISTS v_best_plan;
+CREATE VIEW v_best_plan AS
+SELECT v.*
+FROM runs r
+CROSS JOIN v_plans v ON v.run_id = r.run_id AND v.plan_id = (
+  SELECT plan_id FROM plans
+  WHERE run_id = r.run_id AND goal = 'strict_waste' AND status IN ('optimal', 'feasible')
+  ORDER BY energy_j, plan_id LIMIT 1);
+
+DROP VIEW IF EXISTS v_kernel_savings;
+CREATE VIEW v_kernel_savings AS
+SELECT p.plan_id, p.run_id, k.kernel_id, k.name, k.label, k.class, k.pass, pk.launches,
+       pk.time_s, pk.energy_j, bk.time_s AS default_time_s, bk.energy_j AS default_energy_j,
+       100.0 * (pk.time_s / bk.time_s - 1) AS time_change_pct,
+       100.0 * (pk.energy_j / bk.energy_j - 1) AS energy_change_pct,
+       bk.energy_j - pk.energy_j AS saved_j
+FROM plans p
+JOIN plan_kernels pk ON pk.plan_id = p.plan_id
+JOIN kernels k ON k.run_id = p.run_id AND k.kernel_id = pk.kernel_id
+JOIN plans b ON b.run_id = p.run_id AND b.goal = 'default'
+JOIN plan_kernels bk ON bk.plan_id = b.plan_id AND bk.kernel_id = pk.kernel_id;
+
+DROP VIEW IF EXISTS v_plan_clocks;
+CREATE VIEW v_plan_clocks AS
+SELECT p.plan_id, p.run_id, e.site_id, e.segment, e.repeat, k.name AS kernel, k.label, k.class, k.pass,
+       c.label AS clock, c.mem_state, c.core_mhz, x.time_s, x.energy_j, x.effective_core_mhz,
+       x.power_limited
+FROM plans p
+JOIN plan_entries e ON e.plan_id = p.plan_id
+JOIN kernels k ON k.run_id = e.run_id AND k.kernel_id = e.kernel_id
+JOIN clocks c ON c.run_id = e.run_id AND c.clock_id = e.clock_id
+JOIN profile_cells x ON x.run_id = e.run_id AND x.kernel_id = e.kernel_id AND x.clock_id = e.clock_id;
+
+DROP VIEW IF EXISTS v_pass_grid;
+CREATE VIEW v_pass_grid AS
+SELECT x.run_id, k.pass, c.clock_id, c.label AS clock, c.mem_state, c.core_mhz,
+       sum(x.time_s * k.launches) AS time_s, sum(x.energy_j * k.launches) AS energy_j
+FROM profile_cells x
+JOIN kernels k ON k.run_id = x.run_id AND k.kernel_id = x.kernel_id
+JOIN clocks c ON c.run_id = x.run_id AND c.clock_id = x.clock_id
+GROUP BY x.run_id, k.pass, c.clock_id;
+
+DROP VIEW IF EXISTS v_front;
+CREATE VIEW v_front AS
+SELECT f.run_id, f.granularity, f.point_id, f.time_s, f.energy_j,
+       100.0 * (f.time_s / b.time_s - 1) AS time_change_pct,
+       100.0 * (f.energy_j / b.energy_j - 1) AS energy_change_pct
+FROM front_points f
+JOIN plans b ON b.run_id = f.run_id AND b.goal = 'default';
+
+-- The same question in two runs.
+DROP VIEW IF EXISTS v_compare;
+CREATE VIEW v_compare AS
+SELECT a.run_id AS run_a, b.run_id AS run_b, a.granularity, a.aggregation, a.goal, a.slack_frac,
+       a.time_s AS time_a_s, b.time_s AS time_b_s, a.energy_j AS energy_a_j, b.energy_j AS energy_b_j,
+       a.time_change_pct AS time_change_a_pct, b.time_change_pct AS time_change_b_pct,
+       a.energy_change_pct AS energy_change_a_pct, b.energy_change_pct AS energy_change_b_pct
+FROM v_plans a
+JOIN v_plans b ON b.granularity = a.granularity AND b.aggregation = a.aggregation AND b.goal = a.goal
+  AND b.slack_frac IS a.slack_frac AND b.tolerance_frac IS a.tolerance_frac;
+
+-- Sweeps: one row a unit, with the value of every axis, beside it how far the model can be trusted.
+DROP VIEW IF EXISTS v_units;
+CREATE VIEW v_units AS
+SELECT u.unit_id, u.question_id, u.run_id, u.plan_id, u.program_version,
+       r.gpu, r.trace_name, s.model, s.batch, s.sequence, s.tensor_parallel, s.data_parallel,
+       s.pipeline_parallel, s.microbatches, s.schedule,
+       r.power_limit_w, r.clock_grid, 1e6 * r.switch_stall_s AS switch_stall_us, r.switch_energy_j,
+       s.seed, p.granularity, p.aggregation, p.goal, 100.0 * p.slack_frac AS slack_pct,
+       100.0 * p.tolerance_frac AS tolerance_pct, p.status, p.time_s, p.energy_j,
+       b.time_s AS default_time_s, b.energy_j AS default_energy_j,
+       100.0 * (p.time_s / b.time_s - 1) AS time_change_pct,
+       100.0 * (p.energy_j / b.energy_j - 1) AS energy_change_pct,
+       p.time_change_low_pct, p.time_change_high_pct, p.energy_change_low_pct, p.energy_change_high_pct,
+       p.clock_switches, p.gap_frac, r.gpu_calibrated, s.measured_time_frac, s.derived_time_frac,
+       s.guessed_time_frac, u.wall_time_s, u.finished_utc, u.host
+FROM units u
+JOIN plans p ON p.plan_id = u.plan_id
+JOIN runs r ON r.run_id = u.run_id
+JOIN settings s ON s.run_id = u.run_id
+JOIN plans b ON b.run_id = u.run_id AND b.goal = 'default';
+
+DROP VIEW IF EXISTS v_experiment_units;
+CREATE VIEW v_experiment_units AS
+SELECT eu.experiment_id, eu.scenario, u.*
+FROM experiment_units eu
+JOIN v_units u ON u.unit_id = eu.unit_id;
+
+DROP VIEW IF EXISTS v_experiments;
+CREATE VIEW v_experiments AS
+SELECT e.experiment_id, e.name, e.first_run_utc, e.planned_units,
+       (SELECT count(DISTINCT unit_id) FROM experiment_units eu
+        WHERE eu.experiment_id = e.experiment_id) AS finished_units
+FROM experiments e;
+
+-- Per experiment, setting, goal and slack: the finest answer that uses the least energy.
+DROP VIEW IF EXISTS v_best_unit;
+CREATE VIEW v_best_unit AS
+SELECT * FROM (
+  SELECT v.*, row_number() OVER (PARTITION BY experiment_id, run_id, goal, slack_pct
+                                 ORDER BY energy_j, plan_id) AS rank
+  FROM v_experiment_units v WHERE status IN ('optimal', 'feasible'))
+WHERE rank = 1;
+
+DROP VIEW IF EXISTS v_class_savings;
+CREATE VIEW v_class_savings AS
+SELECT plan_id, run_id, class, pass, sum(launches) AS launches, sum(default_energy_j) AS default_energy_j,
+       sum(saved_j) AS saved_j, 100.0 * (sum(time_s) / sum(default_time_s) - 1) AS time_change_pct,
+       100.0 * (sum(energy_j) / sum(default_energy_j) - 1) AS energy_change_pct
+FROM v_kernel_savings
+GROUP BY plan_id, run_id, class, pass;
+
+-- Per axis and value: what the units of the product of the axes with that value save.
+DROP VIEW IF EXISTS v_sensitivity;
+CREATE VIEW v_sensitivity AS
+SELECT experiment_id, 'gpu' AS axis, CAST(gpu AS TEXT) AS value, count(*) AS units,
+       avg(energy_change_pct) AS mean_energy_change_pct, min(energy_change_pct) AS best_energy_change_pct,
+       max(energy_change_pct) AS worst_energy_change_pct, avg(time_change_pct) AS mean_time_change_pct
+FROM v_experiment_units WHERE gpu IS NOT NULL AND scenario = '' GROUP BY experiment_id, gpu
+UNION ALL
+SELECT experiment_id, 'trace_name' AS axis, CAST(trace_name AS TEXT) AS value, count(*) AS units,
+       avg(energy_change_pct) AS mean_energy_change_pct, min(energy_change_pct) AS best_energy_change_pct,
+       max(energy_change_pct) AS worst_energy_change_pct, avg(time_change_pct) AS mean_time_change_pct
+FROM v_experiment_units WHERE trace_name IS NOT NULL AND scenario = '' GROUP BY experiment_id, trace_name
+UNION ALL
+SELECT experiment_id, 'model' AS axis, CAST(model AS TEXT) AS value, count(*) AS units,
+       avg(energy_change_pct) AS mean_energy_change_pct, min(energy_change_pct) AS best_energy_change_pct,
+       max(energy_change_pct) AS worst_energy_change_pct, avg(time_change_pct) AS mean_time_change_pct
+FROM v_experiment_units WHERE model IS NOT NULL AND scenario = '' GROUP BY experiment_id, model
+UNION ALL
+SELECT experiment_id, 'batch' AS axis, CAST(batch AS TEXT) AS value, count(*) AS units,
+       avg(energy_change_pct) AS mean_energy_change_pct, min(energy_change_pct) AS best_energy_change_pct,
+       max(energy_change_pct) AS worst_energy_change_pct, avg(time_change_pct) AS mean_time_change_pct
+FROM v_experiment_units WHERE batch IS NOT NULL AND scenario = '' GROUP BY experiment_id, batch
+UNION ALL
+SELECT experiment_id, 'sequence' AS axis, CAST(sequence AS TEXT) AS value, count(*) AS units,
+       avg(energy_change_pct) AS mean_energy_change_pct, min(energy_change_pct) AS best_energy_change_pct,
+       max(energy_change_pct) AS worst_energy_change_pct, avg(time_change_pct) AS mean_time_change_pct
+FROM v_experiment_units WHERE sequence IS NOT NULL AND scenario = '' GROUP BY experiment_id, sequence
+UNION ALL
+SELECT experiment_id, 'tensor_parallel' AS axis, CAST(tensor_parallel AS TEXT) AS value, count(*) AS units,
+       avg(energy_change_pct) AS mean_energy_change_pct, min(energy_change_pct) AS best_energy_change_pct,
+       max(energy_change_pct) AS worst_energy_change_pct, avg(time_change_pct) AS mean_time_change_pct
+FROM v_experiment_units WHERE tensor_parallel IS NOT NULL AND scenario = '' GROUP BY experiment_id, tensor_parallel
+UNION ALL
+SELECT experiment_id, 'data_parallel' AS axis, CAST(data_parallel AS TEXT) AS value, count(*) AS units,
+       avg(energy_change_pct) AS mean_energy_change_pct, min(energy_change_pct) AS best_energy_change_pct,
+       max(energy_change_pct) AS worst_energy_change_pct, avg(time_change_pct) AS mean_time_change_pct
+FROM v_experiment_units WHERE data_parallel IS NOT NULL AND scenario = '' GROUP BY experiment_id, data_parallel
+UNION ALL
+SELECT experiment_id, 'pipeline_parallel' AS axis, CAST(pipeline_parallel AS TEXT) AS value, count(*) AS units,
+       avg(energy_change_pct) AS mean_energy_change_pct, min(energy_change_pct) AS best_energy_change_pct,
+       max(energy_change_pct) AS worst_energy_change_pct, avg(time_change_pct) AS mean_time_change_pct
+FROM v_experiment_units WHERE pipeline_parallel IS NOT NULL AND scenario = '' GROUP BY experiment_id, pipeline_parallel
+UNION ALL
+SELECT experiment_id, 'microbatches' AS axis, CAST(microbatches AS TEXT) AS value, count(*) AS units,
+       avg(energy_change_pct) AS mean_energy_change_pct, min(energy_change_pct) AS best_energy_change_pct,
+       max(energy_change_pct) AS worst_energy_change_pct, avg(time_change_pct) AS mean_time_change_pct
+FROM v_experiment_units WHERE microbatches IS NOT NULL AND scenario = '' GROUP BY experiment_id, microbatches
+UNION ALL
+SELECT experiment_id, 'schedule' AS axis, CAST(schedule AS TEXT) AS value, count(*) AS units,
+       avg(energy_change_pct) AS mean_energy_change_pct, min(energy_change_pct) AS best_energy_change_pct,
+       max(energy_change_pct) AS worst_energy_change_pct, avg(time_change_pct) AS mean_time_change_pct
+FROM v_experiment_units WHERE schedule IS NOT NULL AND scenario = '' GROUP BY experiment_id, schedule
+UNION ALL
+SELECT experiment_id, 'power_limit_w' AS axis, CAST(power_limit_w AS TEXT) AS value, count(*) AS units,
+       avg(energy_change_pct) AS mean_energy_change_pct, min(energy_change_pct) AS best_energy_change_pct,
+       max(energy_change_pct) AS worst_energy_change_pct, avg(time_change_pct) AS mean_time_change_pct
+FROM v_experiment_units WHERE power_limit_w IS NOT NULL AND scenario = '' GROUP BY experiment_id, power_limit_w
+UNION ALL
+SELECT experiment_id, 'clock_grid' AS axis, CAST(clock_grid AS TEXT) AS value, count(*) AS units,
+       avg(energy_change_pct) AS mean_energy_change_pct, min(energy_change_pct) AS best_energy_change_pct,
+       max(energy_change_pct) AS worst_energy_change_pct, avg(time_change_pct) AS mean_time_change_pct
+FROM v_experiment_units WHERE clock_grid IS NOT NULL AND scenario = '' GROUP BY experiment_id, clock_grid
+UNION ALL
+SELECT experiment_id, 'switch_stall_us' AS axis, CAST(switch_stall_us AS TEXT) AS value, count(*) AS units,
+       avg(energy_change_pct) AS mean_energy_change_pct, min(energy_change_pct) AS best_energy_change_pct,
+       max(energy_change_pct) AS worst_energy_change_pct, avg(time_change_pct) AS mean_time_change_pct
+FROM v_experiment_units WHERE switch_stall_us IS NOT NULL AND scenario = '' GROUP BY experiment_id, switch_stall_us
+UNION ALL
+SELECT experiment_id, 'switch_energy_j' AS axis, CAST(switch_energy_j AS TEXT) AS value, count(*) AS units,
+       avg(energy_change_pct) AS mean_energy_change_pct, min(energy_change_pct) AS best_energy_change_pct,
+       max(energy_change_pct) AS worst_energy_change_pct, avg(time_change_pct) AS mean_time_change_pct
+FROM v_experiment_units WHERE switch_energy_j IS NOT NULL AND scenario = '' GROUP BY experiment_id, switch_energy_j
+UNION ALL
+SELECT experiment_id, 'granularity' AS axis, CAST(granularity AS TEXT) AS value, count(*) AS units,
+       avg(energy_change_pct) AS mean_energy_change_pct, min(energy_change_pct) AS best_energy_change_pct,
+       max(energy_change_pct) AS worst_energy_change_pct, avg(time_change_pct) AS mean_time_change_pct
+FROM v_experiment_units WHERE granularity IS NOT NULL AND scenario = '' GROUP BY experiment_id, granularity
+UNION ALL
+SELECT experiment_id, 'aggregation' AS axis, CAST(aggregation AS TEXT) AS value, count(*) AS units,
+       avg(energy_change_pct) AS mean_energy_change_pct, min(energy_change_pct) AS best_energy_change_pct,
+       max(energy_change_pct) AS worst_energy_change_pct, avg(time_change_pct) AS mean_time_change_pct
+FROM v_experiment_units WHERE aggregation IS NOT NULL AND scenario = '' GROUP BY experiment_id, aggregation
+UNION ALL
+SELECT experiment_id, 'goal' AS axis, CAST(goal AS TEXT) AS value, count(*) AS units,
+       avg(energy_change_pct) AS mean_energy_change_pct, min(energy_change_pct) AS best_energy_change_pct,
+       max(energy_change_pct) AS worst_energy_change_pct, avg(time_change_pct) AS mean_time_change_pct
+FROM v_experiment_units WHERE goal IS NOT NULL AND scenario = '' GROUP BY experiment_id, goal
+UNION ALL
+SELECT experiment_id, 'slack_pct' AS axis, CAST(slack_pct AS TEXT) AS value, count(*) AS units,
+       avg(energy_change_pct) AS mean_energy_change_pct, min(energy_change_pct) AS best_energy_change_pct,
+       max(energy_change_pct) AS worst_energy_change_pct, avg(time_change_pct) AS mean_time_change_pct
+FROM v_experiment_units WHERE slack_pct IS NOT NULL AND scenario = '' GROUP BY experiment_id, slack_pct
+UNION ALL
+SELECT experiment_id, 'seed' AS axis, CAST(seed AS TEXT) AS value, count(*) AS units,
+       avg(energy_change_pct) AS mean_energy_change_pct, min(energy_change_pct) AS best_energy_change_pct,
+       max(energy_change_pct) AS worst_energy_change_pct, avg(time_change_pct) AS mean_time_change_pct
+FROM v_experiment_units WHERE seed IS NOT NULL AND scenario = '' GROUP BY experiment_id, seed;
+
+-- The same question answered by two program versions.
+DROP VIEW IF EXISTS v_regressions;
+CREATE VIEW v_regressions AS
+SELECT a.question_id, a.unit_id AS unit_a, b.unit_id AS unit_b, a.program_version AS version_a,
+       b.program_version AS version_b, pa.granularity, pa.aggregation, pa.goal,
+       pa.time_s AS time_a_s, pb.time_s AS time_b_s, pa.energy_j AS energy_a_j, pb.energy_j AS energy_b_j,
+       100.0 * (pb.time_s / pa.time_s - 1) AS time_difference_pct,
+       100.0 * (pb.energy_j / pa.energy_j - 1) AS energy_difference_pct
+FROM units a
+JOIN units b ON b.question_id = a.question_id AND b.program_version <> a.program_version
+JOIN plans pa ON pa.plan_id = a.plan_id
+JOIN plans pb ON pb.plan_id = b.plan_id;

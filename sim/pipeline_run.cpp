@@ -1,0 +1,270 @@
+#include "sim/pipeline_run.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numbers>
+#include <queue>
+
+#include <fmt/format.h>
+
+#include "common/error.hpp"
+#include "common/numbers.hpp"
+
+namespace rubato {
+
+namespace {
+
+// Two ends closer than this share of the iteration count as equal when the
+// critical path is marked: sums of a thousand terms differ in the last digits.
+constexpr double time_tolerance = 1e-9;
+
+// One step of splitmix64. Source: Steele, Lea, Flood, OOPSLA 2014.
+std::uint64_t mix(std::uint64_t x) {
+  x += 0x9e3779b97f4a7c15ULL;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+  return x ^ (x >> 31);
+}
+
+// In (0, 1), the same on every machine.
+double uniform(std::uint64_t seed, std::uint64_t draw) {
+  const double steps = 9007199254740992.0;  // 2^53
+  return (static_cast<double>(mix(mix(seed) ^ draw) >> 11) + 0.5) / steps;
+}
+
+// Log-normal with mean 1, so that jitter lengthens no pass on average.
+double jitter_factor(const PipelineDisturbance& disturbance, std::size_t pass) {
+  const double sigma = disturbance.jitter_frac;
+  if (sigma == 0.0) return 1.0;
+  const double radius = std::sqrt(-2.0 * std::log(uniform(disturbance.seed, 2 * pass)));
+  const double angle = 2.0 * std::numbers::pi * uniform(disturbance.seed, 2 * pass + 1);
+  return std::exp(sigma * radius * std::cos(angle) - 0.5 * sigma * sigma);
+}
+
+void check_plan(const PipelineWork& work, const PipelinePlan& plan) {
+  const std::size_t passes = work.schedule.passes.size();
+  if (plan.option_of_pass.size() != passes) {
+    throw DataError(fmt::format("the plan has {} entries; expected {}, one per pass",
+                                plan.option_of_pass.size(), passes));
+  }
+  for (std::size_t i = 0; i < passes; ++i) {
+    const std::size_t options = work.type_of(id_at<PassId>(i)).options.size();
+    if (index(plan.option_of_pass[i]) < options) continue;
+    throw DataError(fmt::format("the plan asks for option {} of {}; there are {}",
+                                index(plan.option_of_pass[i]), describe(work.schedule.passes[i]),
+                                options));
+  }
+}
+
+void check_options(const PipelineWork& work, const PipelineRunOptions& options) {
+  const PipelineDisturbance& d = options.disturbance;
+  const auto reject = [](const char* what, double value, const char* expected) {
+    throw UsageError(fmt::format("{} is {}; expected {}", what, value, expected));
+  };
+  if (!(d.jitter_frac >= 0.0 && d.jitter_frac <= 1.0)) {
+    reject("jitter", d.jitter_frac, "a number from 0 to 1");
+  }
+  if (!(d.input_delay_s >= 0.0) || !std::isfinite(d.input_delay_s)) {
+    reject("input delay", d.input_delay_s, "a number of seconds >= 0");
+  }
+  if (!d.slowdown_of_stage.empty() && d.slowdown_of_stage.size() != work.schedule.shape.stages) {
+    throw UsageError(fmt::format("{} slowdown factors; expected {}, one per stage",
+                                 d.slowdown_of_stage.size(), work.schedule.shape.stages));
+  }
+  for (const double factor : d.slowdown_of_stage) {
+    if (!(factor >= 1.0) || !std::isfinite(factor)) reject("slowdown", factor, "a number >= 1");
+  }
+  if (!(options.switch_cost.stall_s >= 0.0) || !(options.switch_cost.energy_j >= 0.0)) {
+    reject("switch cost", std::min(options.switch_cost.stall_s, options.switch_cost.energy_j),
+           "numbers >= 0");
+  }
+}
+
+struct Edge {
+  std::uint32_t to = 0;
+  double lag_s = 0.0;
+};
+
+// Edges out of each pass in one array.
+struct Edges {
+  std::vector<std::uint32_t> first;  // shape [passes + 1]
+  std::vector<Edge> list;
+  std::vector<std::uint32_t> waiting_for;
+};
+
+Edges edges_of(const PipelineSchedule& schedule) {
+  const std::size_t passes = schedule.passes.size();
+  Edges edges{std::vector<std::uint32_t>(passes + 1), {}, std::vector<std::uint32_t>(passes)};
+  edges.list.resize(schedule.dependencies.size());
+  for (const Dependency& d : schedule.dependencies) ++edges.first[index(d.from) + 1];
+  for (std::size_t i = 0; i < passes; ++i) edges.first[i + 1] += edges.first[i];
+  std::vector<std::uint32_t> next(edges.first.begin(), edges.first.end() - 1);
+  for (const Dependency& d : schedule.dependencies) {
+    edges.list[next[index(d.from)]++] = {d.to.value, d.lag_s};
+    ++edges.waiting_for[index(d.to)];
+  }
+  return edges;
+}
+
+// A pass ends. Of equal times the lower index comes first, so that a run is
+// the same everywhere.
+struct Event {
+  double time_s = 0.0;
+  std::uint32_t pass = 0;
+
+  [[nodiscard]] bool operator>(const Event& other) const {
+    return time_s != other.time_s ? time_s > other.time_s : pass > other.pass;
+  }
+};
+
+class Replay {
+ public:
+  Replay(const PipelineWork& work, const PipelinePlan& plan, const PipelineRunOptions& options)
+      : work_(work), plan_(plan), options_(options), edges_(edges_of(work.schedule)) {
+    const std::size_t passes = work.schedule.passes.size();
+    run_.passes.resize(passes);
+    ready_s_.resize(passes);
+    before_.resize(passes);
+    opens_stage_.resize(passes);
+    const auto rows = work.schedule.rows();
+    for (const auto& row : rows) {
+      for (std::size_t i = 0; i < row.size(); ++i) {
+        // Steady state: the clock of the last pass of the iteration before holds.
+        before_[index(row[i])] = index(i > 0 ? row[i - 1] : row.back());
+        if (i == 0) opens_stage_[index(row[i])] = 1;
+      }
+    }
+  }
+
+  PipelineRun run() {
+    std::vector<std::uint32_t> waiting_for = edges_.waiting_for;
+    for (std::size_t i = 0; i < waiting_for.size(); ++i) {
+      if (waiting_for[i] == 0) start(static_cast<std::uint32_t>(i));
+    }
+    while (!ends_.empty()) {
+      const Event event = ends_.top();
+      ends_.pop();
+      run_.time_s = std::max(run_.time_s, event.time_s);
+      for (std::uint32_t e = edges_.first[event.pass]; e < edges_.first[event.pass + 1]; ++e) {
+        const Edge& edge = edges_.list[e];
+        ready_s_[edge.to] = std::max(ready_s_[edge.to], event.time_s + edge.lag_s);
+        if (--waiting_for[edge.to] == 0) start(edge.to);
+      }
+    }
+    add_up();
+    mark_critical();
+    return std::move(run_);
+  }
+
+ private:
+  [[nodiscard]] const ClockOption& option(std::size_t pass) const {
+    return work_.type_of(id_at<PassId>(pass)).options[index(plan_.option_of_pass[pass])];
+  }
+
+  // The earliest start, once all predecessors have ended.
+  void start(std::uint32_t pass) {
+    const PipelinePass& what = work_.schedule.passes[pass];
+    const PipelineDisturbance& disturbance = options_.disturbance;
+    double start_s = ready_s_[pass];
+    TimedPass& timed = run_.passes[pass];
+    const std::size_t before = before_[pass];
+    timed.switched = option(before).core_mhz != option(pass).core_mhz ||
+                     option(before).mem_mhz != option(pass).mem_mhz;
+    if (timed.switched) {
+      // The stage is free since the pass before it ended.
+      const double free_s = opens_stage_[pass] ? 0.0 : run_.passes[before].end_s;
+      start_s = std::max(start_s, free_s + options_.switch_cost.stall_s);
+    }
+    if (what.stage == 0 && what.chunk == 0 && what.kind == PassKind::forward) {
+      start_s += disturbance.input_delay_s;
+    }
+    double factor = jitter_factor(disturbance, pass);
+    const double jittered_energy_j = option(pass).energy_j * factor;
+    if (!disturbance.slowdown_of_stage.empty()) factor *= disturbance.slowdown_of_stage[what.stage];
+    timed.start_s = start_s;
+    timed.end_s = start_s + option(pass).time_s * factor;
+    timed.core_mhz = option(pass).core_mhz;
+    // A throttled GPU is slower at about the same energy for the same work.
+    timed.energy_j = jittered_energy_j;
+    ends_.push({timed.end_s, pass});
+  }
+
+  void add_up() {
+    CompensatedSum pass_energy_j, busy_s;
+    for (const TimedPass& pass : run_.passes) {
+      pass_energy_j.add(pass.energy_j);
+      busy_s.add(pass.end_s - pass.start_s);
+      if (pass.switched) ++run_.clock_switches;
+    }
+    run_.pass_energy_j = pass_energy_j.value();
+    run_.blocked_energy_j =
+        work_.blocked_power_w * (run_.time_s * work_.schedule.shape.stages - busy_s.value());
+    run_.switch_energy_j = static_cast<double>(run_.clock_switches) * options_.switch_cost.energy_j;
+    run_.energy_j = run_.pass_energy_j + run_.blocked_energy_j + run_.switch_energy_j;
+  }
+
+  // A pass is critical if it ends last, or if a critical pass started the moment
+  // it allowed it to.
+  void mark_critical() {
+    const double tolerance_s = time_tolerance * run_.time_s;
+    const std::vector<PassId> order = topological_order(work_.schedule);
+    for (std::size_t i = order.size(); i-- > 0;) {
+      const std::uint32_t pass = order[i].value;
+      TimedPass& timed = run_.passes[pass];
+      timed.critical = timed.end_s >= run_.time_s - tolerance_s;
+      for (std::uint32_t e = edges_.first[pass]; e < edges_.first[pass + 1]; ++e) {
+        const TimedPass& next = run_.passes[edges_.list[e].to];
+        const double gap_s = next.start_s - timed.end_s - edges_.list[e].lag_s;
+        if (next.critical && gap_s <= tolerance_s) timed.critical = true;
+      }
+    }
+  }
+
+  const PipelineWork& work_;
+  const PipelinePlan& plan_;
+  const PipelineRunOptions& options_;
+  Edges edges_;
+  PipelineRun run_;
+  std::vector<double> ready_s_;
+  std::vector<std::size_t> before_;
+  std::vector<char> opens_stage_;
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> ends_;
+};
+
+}  // namespace
+
+PipelinePlan highest_clocks(const PipelineWork& work) {
+  return {std::vector<OptionId>(work.schedule.passes.size(), OptionId{0})};
+}
+
+PipelineRun simulate(const PipelineWork& work, const PipelinePlan& plan,
+                     const PipelineRunOptions& options) {
+  check_plan(work, plan);
+  check_options(work, options);
+  return Replay(work, plan, options).run();
+}
+
+JitterSummary simulate_jitter(const PipelineWork& work, const PipelinePlan& plan,
+                              const PipelineRunOptions& options, std::uint32_t runs) {
+  if (runs == 0) throw UsageError("0 runs; expected at least 1");
+  PipelineRunOptions varied = options;
+  std::vector<double> times_s;
+  CompensatedSum time_s, energy_j;
+  for (std::uint32_t r = 0; r < runs; ++r) {
+    varied.disturbance.seed = options.disturbance.seed + r;
+    const PipelineRun run = simulate(work, plan, varied);
+    times_s.push_back(run.time_s);
+    time_s.add(run.time_s);
+    energy_j.add(run.energy_j);
+  }
+  std::ranges::sort(times_s);
+  const auto rank = static_cast<std::size_t>(std::ceil(0.95 * runs));
+  return {.runs = runs,
+          .mean_time_s = time_s.value() / runs,
+          .max_time_s = times_s.back(),
+          .p95_time_s = times_s[std::max<std::size_t>(rank, 1) - 1],
+          .mean_energy_j = energy_j.value() / runs};
+}
+
+}  // namespace rubato

@@ -1,0 +1,87 @@
+#pragma once
+// Replays one iteration of a pipeline under a plan as a discrete-event
+// simulation. Every total a pipeline report shows comes from here.
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "sim/simulator.hpp"
+#include "traces/pipeline_profile.hpp"
+
+namespace rubato {
+
+/// The option every pass runs at, shape [passes].
+struct PipelinePlan {
+  std::vector<OptionId> option_of_pass;
+
+  friend bool operator==(const PipelinePlan&, const PipelinePlan&) = default;
+};
+
+/// What may go differently from the profile.
+struct PipelineDisturbance {
+  double jitter_frac = 0.0;                    ///< standard deviation of log time per pass, >= 0
+  std::uint64_t seed = 1;                      ///< of the jitter; each pass draws by its index
+  std::vector<double> slowdown_of_stage = {};  ///< time x factor, each >= 1; empty: 1
+  double input_delay_s = 0.0;  ///< wait before each forward pass of the first stage, >= 0
+};
+
+/// How to replay.
+struct PipelineRunOptions {
+  SwitchCost switch_cost = {};  ///< a stage asks for a clock as soon as it is done with the
+                                ///< pass before, so a stall may hide in a wait
+  PipelineDisturbance disturbance = {};
+};
+
+/// One pass as it ran.
+struct TimedPass {
+  double start_s = 0.0;
+  double end_s = 0.0;
+  double energy_j = 0.0;  ///< of the pass itself
+  double core_mhz = 0.0;
+  bool critical = false;  ///< delaying it delays the iteration
+  bool switched = false;  ///< the stage changed its clock for it
+
+  [[nodiscard]] double power_w() const noexcept { return energy_j / (end_s - start_s); }
+};
+
+/// Totals of one iteration of one pipeline, one GPU per stage.
+struct PipelineRun {
+  double time_s = 0.0;
+  double energy_j = 0.0;  ///< passes, waiting and switching
+  double pass_energy_j = 0.0;
+  double blocked_energy_j = 0.0;  ///< blocked power x time stages wait or stall
+  double switch_energy_j = 0.0;
+  std::uint64_t clock_switches = 0;
+  std::vector<TimedPass> passes;  ///< shape [passes]
+
+  [[nodiscard]] double average_power_w() const noexcept { return energy_j / time_s; }
+};
+
+/// Every pass at its first option, the highest clock: the baseline of all savings.
+[[nodiscard]] PipelinePlan highest_clocks(const PipelineWork& work);
+
+/// Runs the passes of each stage in order, each once its predecessors have ended and their
+/// lag is over. Between passes a stage draws blocked power. Jitter scales time and energy
+/// of a pass alike (its power stays).
+/// Source of the energy account: Chung et al., "Reducing Energy Bloat in Large Model
+/// Training" (Perseus), SOSP 2024, section 4.1.
+/// @throws DataError if the plan does not fit the work, UsageError if an option is out of range
+[[nodiscard]] PipelineRun simulate(const PipelineWork& work, const PipelinePlan& plan,
+                                   const PipelineRunOptions& options = {});
+
+/// Time and energy over many seeds of the jitter.
+struct JitterSummary {
+  std::uint32_t runs = 0;
+  double mean_time_s = 0.0;
+  double max_time_s = 0.0;
+  double p95_time_s = 0.0;  ///< nearest rank
+  double mean_energy_j = 0.0;
+};
+
+/// Replays with seeds seed, seed + 1, ...
+/// @param runs  > 0
+[[nodiscard]] JitterSummary simulate_jitter(const PipelineWork& work, const PipelinePlan& plan,
+                                            const PipelineRunOptions& options, std::uint32_t runs);
+
+}  // namespace rubato

@@ -1,0 +1,22 @@
+#pragma once
+// Simulated iterations of a pipeline as a Chrome trace that ui.perfetto.dev opens.
+
+#include <string>
+#include <vector>
+
+#include "sim/pipeline_run.hpp"
+
+namespace rubato {
+
+/// One run to draw; several are drawn one below the other (one process each).
+struct PipelineTrack {
+  std::string title;  ///< e.g. "highest clocks"
+  const PipelineRun* run = nullptr;
+};
+
+/// Chrome trace JSON: one row per stage with a slice per pass, and the power of all stages,
+/// waiting included, as a counter. Times in us from 0.
+[[nodiscard]] std::string pipeline_timeline_json(const PipelineWork& work,
+                                                 const std::vector<PipelineTrack>& tracks);
+
+}  // namespace rubato

@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""`rubato pipeline` as a user runs it: tables, files, database, messages and exit statuses.
+
+Usage: command_test.py RUBATO
+"""
+import ast
+import json
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from xml.etree import ElementTree
+
+RUBATO = sys.argv[1]
+failures = []
+
+
+def rubato(folder, *arguments):
+    done = subprocess.run([RUBATO, "pipeline", *arguments], capture_output=True, text=True, cwd=folder)
+    return done.returncode, done.stdout, done.stderr
+
+
+def check(what, condition):
+    if not condition:
+        failures.append(what)
+        print("failed:", what)
+
+
+def expect(folder, arguments, status, text):
+    code, out, err = rubato(folder, *arguments)
+    check(f"{' '.join(arguments)}: status {code}, {out}{err}; expected {status}, {text}",
+          code == status and text in out + err)
+
+
+def profile(folder):
+    rows = ["stage,instruction,frequency,time,energy"]
+    for stage in range(3):
+        for kind, work in (("forward", 1.0), ("backward", 2.0)):
+            for mhz in range(1400, 800, -50):
+                time = work * (1 + 0.1 * stage) * (0.3 + 0.7 * 1400 / mhz)
+                rows.append(f"{stage},{kind},{mhz},{time!r},{time * (90 + 310 * (mhz / 1400) ** 3)!r}")
+    (folder / "p.csv").write_text("\n".join(rows) + "\n")
+
+
+def check_plan(folder):
+    code, out, err = rubato(
+        folder, "plan", "--profile", "p.csv", "--blocked-power", "80", "--microbatches", "5", "--slack", "0,10",
+        "--gantt", "g.svg", "--page", "p.html", "--timeline", "t.json", "--zeus", ".", "--db", "r.db", "--json")
+    check(f"plan works: {err}", code == 0)
+    base, tight, loose = json.loads(out)["plans"]
+    check("plans save energy in time", tight["time_s"] <= base["time_s"] and tight["energy_j"] < base["energy_j"])
+    check("more time, less energy", loose["energy_j"] < tight["energy_j"])
+    check("bounds hold", all(p["lower_bound_j"] <= p["energy_j"] for p in (tight, loose)))
+
+    stages = ast.literal_eval((folder / "freqs_pipeline_00000.py").read_text())
+    order = ["forward"] * 3 + ["backward", "forward", "backward", "forward"] + ["backward"] * 3
+    check("Zeus lists the stages' passes in order", len(stages) == 3 and [kind for kind, _ in stages[0]] == order)
+    check("Zeus lists measured clocks", all(mhz in range(850, 1401, 50) for row in stages for _, mhz in row))
+
+    svg = ElementTree.parse(folder / "g.svg").getroot()
+    titles = [t.text for t in svg.iter("{http://www.w3.org/2000/svg}title")]
+    check("the Gantt chart shows each pass of three runs", len(titles) == 3 * 30)
+    check("the page holds both pictures", (folder / "p.html").read_text().count("<svg") == 2)
+
+    events = json.loads((folder / "t.json").read_text())["traceEvents"]
+    slices = [e for e in events if e["ph"] == "X"]
+    check("the timeline has a row per stage and a process per run",
+          {(e["pid"], e["tid"]) for e in slices} == {(p, s) for p in (1, 2, 3) for s in (1, 2, 3)})
+    by_row = {}
+    for e in sorted(slices, key=lambda e: e["ts"]):
+        row = (e["pid"], e["tid"])
+        check("slices of a row do not overlap", e["ts"] >= by_row.get(row, 0) - 1e-6)
+        by_row[row] = e["ts"] + e["dur"]
+
+    with sqlite3.connect(folder / "r.db") as db:
+        stored = db.execute("SELECT goal, energy_j, energy_change_pct FROM v_pipeline_plans ORDER BY 1, 2").fetchall()
+        check("the database has baseline and plans", [row[0] for row in stored] == ["baseline"] + ["deadline"] * 2)
+        check("stored is what was printed", abs(max(row[1] for row in stored[1:]) - tight["energy_j"]) < 1e-9)
+        total, = db.execute("SELECT sum(energy_j) FROM pipeline_passes WHERE pipeline_plan_id = 2").fetchone()
+        pass_energy, = db.execute("SELECT pass_energy_j FROM pipeline_plans WHERE pipeline_plan_id = 2").fetchone()
+        check("passes add up to their plan", abs(total / pass_energy - 1) < 1e-12)
+        check("foreign keys hold", not db.execute("PRAGMA foreign_key_check").fetchall())
+
+
+def check_others(folder):
+    common = ["--profile", "p.csv", "--blocked-power", "80", "--microbatches", "6"]
+    for schedule in ("gpipe", "1f1b", "early-recompute", "zb-h1"):
+        code, out, err = rubato(folder, "plan", *common, "--schedule", schedule, "--json")
+        check(f"{schedule}: {err}", code == 0 and json.loads(out)["plans"][1]["energy_change_pct"] < 0)
+    code, out, err = rubato(folder, "plan", *common, "--schedule", "interleaved", "--chunks", "2", "--json")
+    check(f"interleaved: {err}", code == 0 and json.loads(out)["plans"][1]["energy_change_pct"] < 0)
+
+    code, out, err = rubato(folder, "straggle", *common, "--data-parallel", "4", "--throttle", "1.2", "--lost-stage",
+                            "--input-delay-ms", "50", "--factor", "1,1.3", "--db", "r.db", "--json")
+    check(f"straggle works: {err}", code == 0)
+    rows = json.loads(out)
+    check("waiting replicas save more than the plan without a straggler",
+          all(row["energy_change_pct"] <= row["intrinsic_change_pct"] + 1e-9 for row in rows))
+    check("stragglers are slower", all(row["time_vs_baseline"] >= 1 for row in rows) and len(rows) == 5)
+    code, out, err = rubato(folder, "scale", *common, "--global-batch", "24", "--replicas", "2,4", "--json")
+    check(f"scale works: {err}", code == 0 and [row["microbatches"] for row in json.loads(out)] == [12, 6])
+
+    # One stall per change of clock: the plan still ends in time, with fewer changes.
+    code, out, err = rubato(folder, "plan", *common, "--slack", "3", "--switch-stall-us", "5000", "--json")
+    base, plan = json.loads(out)["plans"]
+    check("plans keep their deadline with switching", plan["time_s"] <= plan["deadline_s"])
+    check("and still save", plan["energy_j"] < base["energy_j"])
+
+
+def check_model(folder):
+    common = ["plan", "--model", "gpt3-xl", "--stages", "4", "--microbatches", "8", "--batch", "2", "--json"]
+    per_pass = json.loads(rubato(folder, *common)[1])["plans"]
+    code, out, err = rubato(folder, *common, "--clock-per", "kernel", "--per-kernel", "--per-pass")
+    check(f"a clock per kernel works: {err}", code == 0)
+    tables = json.loads(out)
+    per_kernel = tables["plans"]
+    clocks = [row for row in tables["kernels"] if (row["stage"], row["pass"]) == (3, "forward")]
+    check("every microbatch has a clock for every kernel of the last stage",
+          sorted(m for row in clocks if row["kernel"] == "14_gemm_logits" for m in row["microbatches"].split())
+          == [str(m) for m in range(8)])
+    check("kernels of a pass differ in clock", len({row["clock"] for row in clocks}) > 1)
+    check("passes are listed", len(tables["passes"]) == 4 * 8 * 2)
+    check("the default clocks never switch", per_pass[0]["clock_switches"] == 0)
+    check("the same baseline", abs(per_kernel[0]["energy_j"] / per_pass[0]["energy_j"] - 1) < 1e-12)
+    check("clocks per kernel save more than clocks per pass",
+          per_kernel[1]["energy_change_pct"] < per_pass[1]["energy_change_pct"] < 0)
+
+
+def check_messages(folder):
+    common = ["--profile", "p.csv", "--blocked-power", "80"]
+    expect(folder, ["plan"], 2, "needs either --profile or --model")
+    expect(folder, ["plan", "--profile", "p.csv"], 2, "--profile needs --blocked-power")
+    expect(folder, ["plan", *common, "--schedule", "1f1v"], 2, "did you mean '1f1b'?")
+    expect(folder, ["plan", *common, "--stages", "5"], 3, "the profile has 3 stages; the pipeline has 5")
+    expect(folder, ["plan", *common, "--deadline", "0"], 2, "deadline is 0 s; expected a number > 0")
+    expect(folder, ["plan", *common, "--deadline", "1"], 1, "No plan is faster than")
+    expect(folder, ["plan", *common, "--ops", "x.csv"], 2, "needs both --ops and --edges")
+    expect(folder, ["plan", "--model", "gpt3-xl", "--stages", "99"], 2, "99 stages for 24 layers; expected 1 to 24")
+    expect(folder, ["plan", *common, "--schedule", "zb-h1", "--zeus", "."], 2,
+           "Zeus schedules hold forward and backward passes; found input_gradient of microbatch 0, stage 0")
+    expect(folder, ["plan", *common, "--per-kernel"], 2, "--per-kernel needs --model")
+    expect(folder, ["straggle", *common, "--time", "1"], 2, "the slowest pipeline takes 1 s; expected at least")
+    expect(folder, ["straggle", *common, "--throttle", "0.5"], 2, "slowdown is 0.5; expected a number >= 1")
+    expect(folder, ["scale", *common, "--global-batch", "10", "--replicas", "3"], 2, "cannot share 10 microbatches")
+    expect(folder, ["plan", "--profile", "absent.csv", "--blocked-power", "80"], 4, "absent.csv")
+
+
+with tempfile.TemporaryDirectory() as name:
+    profile(Path(name))
+    for part in (check_plan, check_others, check_model, check_messages):
+        part(Path(name))
+sys.exit(1 if failures else print("all passed") or 0)

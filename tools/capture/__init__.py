@@ -1,0 +1,1 @@
+"""Records clock sweeps and traces on a GPU, in the forms that rubato reads."""

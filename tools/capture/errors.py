@@ -1,0 +1,33 @@
+"""Errors for users, with the exit statuses of rubato."""
+
+
+class CaptureError(Exception):
+    """A message that says where, what was found and what was expected; `hint` says what to try."""
+
+    status = 70
+
+    def __init__(self, message, hint=""):
+        super().__init__(message)
+        self.hint = hint
+
+
+class UsageError(CaptureError):
+    status = 2
+
+
+class DataError(CaptureError):
+    status = 3
+
+
+class IoError(CaptureError):
+    """The machine refuses: no driver, no module, no rights, GPU in use, file not writable."""
+
+    status = 4
+
+
+class Terminated(BaseException):
+    """A signal asked the process to end; like KeyboardInterrupt, no handler of errors catches it."""
+
+    def __init__(self, number):
+        super().__init__(number)
+        self.number = number

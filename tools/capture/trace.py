@@ -1,0 +1,131 @@
+"""Profiles a GPT training step and logs the power meanwhile. Never sets a clock."""
+
+import csv
+import threading
+import time
+from pathlib import Path
+
+from capture.errors import IoError, UsageError
+
+LOG_COLUMNS = ("timestamp_s", "power_w", "energy_j", "core_mhz", "mem_mhz", "temperature_c", "throttled")
+
+
+def build_step(torch, shape, device="cuda"):
+    """A call that runs forward, backward and AdamW of a GPT with bf16 weights on random tokens."""
+    nn, functional = torch.nn, torch.nn.functional
+
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            width = shape.channels
+            self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+            self.qkv, self.attproj = nn.Linear(width, 3 * width), nn.Linear(width, width)
+            self.fc, self.fcproj = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+        def forward(self, x):
+            batch, sequence, width = x.shape
+            split = self.qkv(self.norm1(x)).view(batch, sequence, 3, shape.heads, shape.head_size)
+            q, k, v = split.permute(2, 0, 3, 1, 4)
+            context = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+            x = x + self.attproj(context.transpose(1, 2).reshape(batch, sequence, width))
+            return x + self.fcproj(functional.gelu(self.fc(self.norm2(x)), approximate="tanh"))
+
+    class Gpt(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.words = nn.Embedding(shape.vocabulary, shape.channels)
+            self.positions = nn.Embedding(shape.sequence, shape.channels)
+            self.blocks = nn.ModuleList(Block() for _ in range(shape.layers))
+            self.norm = nn.LayerNorm(shape.channels)
+
+        def forward(self, tokens):
+            x = self.words(tokens) + self.positions.weight
+            for block in self.blocks:
+                x = block(x)
+            return functional.linear(self.norm(x), self.words.weight)
+
+    model = Gpt().to(device=device, dtype=torch.bfloat16)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=str(device).startswith("cuda"))
+    tokens, targets = (torch.randint(0, shape.vocabulary, (shape.batch, shape.sequence), device=device)
+                       for _ in range(2))
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        with torch.profiler.record_function("forward"):
+            loss = functional.cross_entropy(model(tokens).view(-1, shape.vocabulary), targets.view(-1))
+        with torch.profiler.record_function("backward"):
+            loss.backward()
+        with torch.profiler.record_function("optimizer"):
+            optimizer.step()
+        return loss
+
+    return step
+
+
+class PowerLog:
+    """A thread that writes one line of readings per period while the `with` lasts."""
+
+    def __init__(self, gpu, path, period_s=0.02, clock=time.time):
+        self.gpu = gpu
+        self.path = path
+        self.period_s = period_s
+        self.clock = clock
+        self.stop = threading.Event()
+        self.error = None
+
+    def __enter__(self):
+        try:
+            self.file = open(self.path, "w", newline="", encoding="utf-8")
+        except OSError as error:
+            raise IoError(f"{self.path}: {error.strerror}") from None
+        self.writer = csv.writer(self.file, lineterminator="\n")
+        self.writer.writerow(LOG_COLUMNS)
+        self.thread = threading.Thread(target=self._log, daemon=True)
+        self.thread.start()
+        return self
+
+    def __exit__(self, kind, *_):
+        self.stop.set()
+        self.thread.join()
+        self.file.close()
+        if self.error and kind is None:
+            raise self.error
+
+    def _log(self):
+        try:
+            while not self.stop.is_set():
+                self.writer.writerow(self._line())
+                self.stop.wait(self.period_s)
+        except Exception as error:  # handed to the main thread
+            self.error = error
+
+    def _line(self):
+        values = (self.gpu.power_w(), self.gpu.energy_j(), self.gpu.core_mhz(), self.gpu.mem_mhz(),
+                  self.gpu.temperature_c(), "+".join(sorted(self.gpu.throttle_reasons())))
+        return [f"{self.clock():.6f}", *("" if value is None else value for value in values)]
+
+
+def record(torch, gpu, shape, stem, warm_up_steps=3, steps=2):
+    """Writes STEM.json.gz (Kineto, `steps` training steps) and STEM.power.csv (the same span and its warm-up).
+
+    Returns both paths. Raises IoError where the step does not fit or a file cannot be written.
+    """
+    if steps < 1 or warm_up_steps < 0:
+        raise UsageError("expected --steps >= 1 and --warm-up-steps >= 0")
+    trace, power = Path(f"{stem}.json.gz"), Path(f"{stem}.power.csv")
+    activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
+    try:
+        step = build_step(torch, shape)
+        with PowerLog(gpu, power):
+            for _ in range(warm_up_steps):
+                step()
+            torch.cuda.synchronize()
+            with torch.profiler.profile(activities=activities, record_shapes=True) as profile:
+                for _ in range(steps):
+                    step()
+                torch.cuda.synchronize()
+    except torch.cuda.OutOfMemoryError:
+        raise IoError(f"{gpu.name}: the training step needs more memory than there is",
+                      "try a smaller --batch or fewer --layers") from None
+    profile.export_chrome_trace(str(trace))
+    return trace, power

@@ -1,0 +1,58 @@
+#pragma once
+// Options that describe a pipeline, shared by the subcommands of `rubato pipeline`.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "explorer/pipeline/planner.hpp"
+#include "explorer/pipeline/stage_model.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace rubato {
+
+/// As given on the command line; see add_pipeline_options for units and meaning.
+struct PipelineInput {
+  std::string profile, model, ops, edges;
+  std::string gpu = "rtx-3080-ti", clocks = "paper", clock_per = "pass";
+  std::uint64_t batch = 1, seq = 1024;
+  std::string schedule = "1f1b";
+  std::optional<std::uint32_t> stages;
+  std::uint32_t microbatches = 8, chunks = 1;
+  std::uint32_t tensor_parallel = 1, data_parallel = 1;
+  double transfer_ms = 0.0, profile_scale = 1.0;
+  double switch_stall_us = 0.0, switch_energy_j = 0.0;
+  std::vector<std::uint32_t> stage_map;
+  std::optional<double> blocked_power_w;
+};
+
+/// The referenced input must outlive parsing.
+void add_pipeline_options(CLI::App& app, PipelineInput& input);
+
+/// A pipeline as planned, and with --model the kernels' clocks: entry 2 v is the forward pass of
+/// virtual stage v, entry 2 v + 1 its backward pass.
+struct LoadedPipeline {
+  PipelineWork work;
+  std::vector<KernelClocks> kernel_clocks;
+};
+
+/// Reads or models the profile and lays it over the schedule.
+/// @throws UsageError if options are missing or contradict each other, and what readers throw
+[[nodiscard]] LoadedPipeline load_pipeline(const PipelineInput& input);
+
+/// "1f1b, 8 stages, 12 microbatches, profile.csv"
+[[nodiscard]] std::string describe(const PipelineInput& input, const PipelineWork& work);
+
+/// "highest clocks" of a profile, "default clocks" of a model.
+[[nodiscard]] std::string baseline_name(const PipelineInput& input);
+
+/// File, or model and GPU.
+[[nodiscard]] std::string profile_name(const PipelineInput& input);
+
+[[nodiscard]] SwitchCost switch_cost(const PipelineInput& input);
+
+}  // namespace rubato
