@@ -124,4 +124,28 @@ std::optional<KernelCoefficients> guessed(const GpuSpec& spec, const Kernel& ker
       .overlap_scale = 1.0};
 }
 
+KernelCoefficients assumed(const GpuSpec& spec, const Kernel& kernel, const MemState& mem,
+                           double core_mhz, double time_s) {
+  constexpr double small = 1e-3;  // of a share that is there but does not matter
+  double core_share = 1.0, dram_share = 1.0, fixed_share = small;
+  if (kernel.kind == KernelClass::communication || kernel.kind == KernelClass::memcpy) {
+    core_share = dram_share = small;
+    fixed_share = 1.0;
+  } else if (kernel.kind == KernelClass::memset) {
+    core_share = small;
+  }
+  const ClockState state = clock_state(spec, mem, core_mhz);
+  constexpr double core_share_of_limit = 1.0 / 3.0;
+  KernelCoefficients c{
+      .core_cycles = core_share * core_mhz * 1e6,
+      .dram_bytes = dram_share * state.dram_bytes_per_s,
+      .fixed_s = fixed_share,
+      .core_j = core_share * core_share_of_limit * spec.power_limit.limit_w / state.squared_voltage,
+      .limit_scale = 1.0,
+      .overlap_scale = 1.0};
+  const double scale = time_s / unlimited_point(state, c).time_s;
+  for (double* value : {&c.core_cycles, &c.dram_bytes, &c.fixed_s, &c.core_j}) *value *= scale;
+  return c;
+}
+
 }  // namespace rubato

@@ -30,4 +30,12 @@ namespace rubato {
 /// FLOPs or DRAM bytes are missing.
 [[nodiscard]] std::optional<KernelCoefficients> guessed(const GpuSpec& spec, const Kernel& kernel);
 
+/// Coefficients for a kernel of which only its captured time is known. Collectives and
+/// copies over the bus: time that no clock changes; memsets: DRAM traffic; all
+/// others: core and memory in balance, drawing a third of the power limit.
+/// @param time_s      of a launch alone, > 0
+/// @param core_mhz    core clock in effect when captured
+[[nodiscard]] KernelCoefficients assumed(const GpuSpec& spec, const Kernel& kernel,
+                                         const MemState& mem, double core_mhz, double time_s);
+
 }  // namespace rubato

@@ -38,8 +38,8 @@ struct PowerLog {
 };
 
 struct PowerLogOptions {
-  std::optional<std::uint32_t> gpu;  ///< index as logged; needed where a log has several
-  std::optional<double> period_s;    ///< of logs without times (dcgmi dmon), > 0
+  std::optional<std::uint32_t> gpu = {};  ///< index as logged; needed where a log has several
+  std::optional<double> period_s = {};    ///< of logs without times (dcgmi dmon), > 0
 };
 
 /// Recognises the format by its content.
