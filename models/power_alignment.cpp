@@ -166,6 +166,7 @@ StepCurve busy_curve(const Capture& capture, std::uint32_t device, std::int64_t 
   }
   std::ranges::sort(changes);
   std::vector<double> at_s, busy;
+  if (changes.empty()) return {{0.0}, {0.0}};
   int running = 0;
   for (std::size_t i = 0; i < changes.size(); ++i) {
     running += changes[i].second;
