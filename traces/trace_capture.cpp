@@ -1,10 +1,14 @@
 #include "traces/trace_capture.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "common/error.hpp"
+#include "common/numbers.hpp"
+#include "common/text.hpp"
 
 namespace rubato {
 
@@ -38,6 +42,24 @@ Capture as_capture(const Trace& trace) {
     }
   }
   capture.steps = {{"step", 0, now_ns}};
+  return capture;
+}
+
+Capture only_step(Capture capture, std::string_view step) {
+  const auto named = std::ranges::find(capture.steps, step, &CapturedStep::name);
+  auto position = static_cast<std::uint64_t>(named - capture.steps.begin());
+  if (named == capture.steps.end()) position = parse_count(step).value_or(capture.steps.size());
+  if (position >= capture.steps.size()) {
+    std::vector<std::string> names;
+    for (const CapturedStep& known : capture.steps) names.push_back(printable(known.name));
+    throw UsageError(fmt::format("{}: there is no step '{}'; it has: {}", capture.name,
+                                 printable(step), fmt::join(names, ", ")));
+  }
+  std::erase_if(capture.launches, [&](const CapturedLaunch& launch) {
+    return launch.step != static_cast<std::uint32_t>(position);
+  });
+  for (CapturedLaunch& launch : capture.launches) launch.step = 0;
+  capture.steps = {capture.steps[position]};
   return capture;
 }
 
