@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 
-#include "explorer/sqlite.hpp"
+#include "common/sqlite.hpp"
 
 namespace rubato {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "explorer/exploration.hpp"
-#include "explorer/sqlite.hpp"
+#include "common/sqlite.hpp"
 #include "explorer/store.hpp"
 
 namespace rubato {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "explorer/exploration.hpp"
-#include "explorer/sqlite.hpp"
+#include "common/sqlite.hpp"
 
 namespace rubato {
 

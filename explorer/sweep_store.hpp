@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "explorer/sqlite.hpp"
+#include "common/sqlite.hpp"
 #include "explorer/sweep_plan.hpp"
 
 namespace rubato {

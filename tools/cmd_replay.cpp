@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <memory>
 
 #include <fmt/format.h>
@@ -16,6 +17,7 @@
 #include "tools/gpu_option.hpp"
 #include "tools/output.hpp"
 #include "tools/replay_page.hpp"
+#include "traces/import.hpp"
 #include "traces/trace_capture.hpp"
 #include "traces/trace_json.hpp"
 
@@ -29,7 +31,7 @@ struct Options {
   std::optional<double> power_limit_w, power_zone_h;
   PowerLogOptions log;
   std::uint32_t device = 0;
-  bool per_kernel = false;
+  bool per_kernel = false, partial = false;
   OutputFormat format = OutputFormat::table;
 };
 
@@ -247,8 +249,16 @@ void print_all(const Options& o, const ReplayRequest& request, const ReplayCompa
   if (o.per_kernel) print("\n" + kernels.render(o.format));
 }
 
+// Rubato's own traces: shipped by name, CSV, or JSON with our schema number.
+bool is_kernel_table(const std::filesystem::path& path) {
+  constexpr std::size_t enough = 256;
+  return !std::filesystem::exists(path) || path.extension() == ".csv" ||
+         first_bytes(path, enough).find("\"schema\":") != std::string::npos;
+}
+
 Capture load_capture(const Options& o) {
-  Capture capture = as_capture(load_trace(o.trace));
+  Capture capture = is_kernel_table(o.trace) ? as_capture(load_trace(o.trace))
+                                             : import_capture(o.trace, {.partial = o.partial});
   if (!o.step.empty()) capture = only_step(std::move(capture), o.step);
   if (o.device >= capture.devices.size()) {
     throw UsageError(fmt::format("--device is {}; {} has {} (0 to {})", o.device, capture.name,
@@ -301,7 +311,10 @@ ExitStatus run(const Options& o, const RunContext& context) {
 
 Action setup_replay(CLI::App& app) {
   auto o = std::make_shared<Options>();
-  app.add_option("TRACE", o->trace, "A captured run")->required();
+  app.add_option(
+         "TRACE", o->trace,
+         "PyTorch profiler trace, Nsight Systems SQLite, or a Rubato trace with measured times")
+      ->required();
   app.add_option("--gpu", o->gpu, "Spec: a shipped name or a file")->capture_default_str();
   app.add_option("--captured-clock", o->captured_clock,
                  "Clocks of the capture, MEM/CORE (default: the power log's, else the GPU's)");
@@ -316,6 +329,7 @@ Action setup_replay(CLI::App& app) {
       ->check(CLI::PositiveNumber);
   app.add_option("--power-zone", o->power_zone_h, "Hours the log's local time is ahead of UTC")
       ->check(CLI::Range(-12.0, 14.0));
+  app.add_flag("--partial", o->partial, "Leave out what cannot be read of the capture");
   app.add_flag("--per-kernel", o->per_kernel, "Also print every kernel");
   app.add_option("--db", o->db, "Store the comparison in this SQLite database");
   app.add_option("--page", o->page, "Write an HTML page with the pictures");
@@ -325,8 +339,9 @@ Action setup_replay(CLI::App& app) {
   app.footer(
       "\nVerdict: within or off by more than 10 % of the captured time, 90 % error bar included.\n"
       "Examples:\n"
-      "  rubato replay run.json --gpu a100-sxm4-80gb --captured-clock 1593/1410\n"
-      "  rubato replay run.json --gpu a100-sxm4-80gb --power smi.csv --clocks 1593/1110 --page "
+      "  rubato replay run.pt.trace.json.gz --gpu a100-sxm4-80gb --captured-clock 1593/1410\n"
+      "  rubato replay run.pt.trace.json.gz --gpu a100-sxm4-80gb --power smi.csv --clocks "
+      "1593/1110 --page "
       "replay.html");
   return [o](const RunContext& context) { return run(*o, context); };
 }

@@ -1,4 +1,4 @@
-#include "explorer/sqlite.hpp"
+#include "common/sqlite.hpp"
 
 #include <chrono>
 #include <thread>
@@ -31,6 +31,16 @@ std::string hint_for(int code) {
   }
 }
 
+// No locks and no files beside it.
+std::string immutable_uri(const std::filesystem::path& path) {
+  std::string uri = "file:";
+  for (const char c : std::filesystem::absolute(path).string()) {
+    const bool special = c == '%' || c == '?' || c == '#';
+    uri += special ? fmt::format("%{:02X}", static_cast<unsigned>(c)) : std::string(1, c);
+  }
+  return uri + "?immutable=1";
+}
+
 int allow_reading_only(void*, int action, const char*, const char* function, const char*,
                        const char*) {
   switch (action) {
@@ -54,7 +64,10 @@ SqlConnection::SqlConnection(const std::filesystem::path& path, Mode mode) : pat
   const int flags =
       mode == Mode::create ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
   sqlite3* handle = nullptr;
-  const int code = sqlite3_open_v2(path.c_str(), &handle, flags, nullptr);
+  const bool foreign = mode == Mode::foreign;
+  const std::string name = foreign ? immutable_uri(path) : path.string();
+  const int code =
+      sqlite3_open_v2(name.c_str(), &handle, flags | (foreign ? SQLITE_OPEN_URI : 0), nullptr);
   handle_.reset(handle);
   if (code != SQLITE_OK) fail("open");
   sqlite3_extended_result_codes(handle, 1);

@@ -20,7 +20,8 @@ using SqlValue = std::variant<std::monostate, std::int64_t, double, std::string>
 /// An open database. Every failure is an IoError that names the file.
 class SqlConnection {
  public:
-  enum class Mode { create, read_only };
+  /// foreign: somebody else's file, never written to, not even beside it.
+  enum class Mode { create, read_only, foreign };
 
   /// Waits up to five seconds for other writers.
   SqlConnection(const std::filesystem::path& path, Mode mode);

@@ -1,0 +1,45 @@
+#pragma once
+// Files of any size from front to back, inflated on the way if they are gzip.
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+namespace rubato {
+
+inline constexpr std::uint64_t max_expanded_bytes = std::uint64_t{64} << 30;  ///< 64 GiB
+
+/// A file read once. gzip is known by its first bytes, not by its name.
+class ByteSource {
+ public:
+  /// @param limit  bytes it may expand to, against zip bombs
+  /// @throws IoError if the file cannot be opened
+  explicit ByteSource(const std::filesystem::path& path, std::uint64_t limit = max_expanded_bytes);
+  ~ByteSource();
+  ByteSource(const ByteSource&) = delete;
+  ByteSource& operator=(const ByteSource&) = delete;
+
+  /// Up to `count` bytes. @return how many; 0 only at the end
+  /// @throws IoError; DataError for gzip that is damaged, ends early or expands beyond the limit
+  [[nodiscard]] std::size_t read(char* to, std::size_t count);
+
+  [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
+
+ private:
+  struct State;
+  std::filesystem::path path_;
+  std::uint64_t limit_;
+  std::uint64_t given_ = 0;
+  std::unique_ptr<State> state_;
+};
+
+/// The first bytes of a file's content, inflated if it is gzip, for telling formats apart.
+[[nodiscard]] std::string first_bytes(const std::filesystem::path& path, std::size_t count);
+
+/// A whole file, inflated if it is gzip.
+/// @throws as ByteSource; DataError beyond `limit`
+[[nodiscard]] std::string read_expanded(const std::filesystem::path& path, std::uint64_t limit);
+
+}  // namespace rubato

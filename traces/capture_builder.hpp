@@ -1,0 +1,82 @@
+#pragma once
+// What importers share: one kernel per name, grid, block and shape, one stream per device and
+// number, launches in order of their start.
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "traces/capture.hpp"
+
+namespace rubato {
+
+/// Collects launches; finish() sorts and checks.
+class CaptureBuilder {
+ public:
+  explicit CaptureBuilder(std::string file);
+
+  [[nodiscard]] Capture& capture() noexcept { return capture_; }
+
+  /// Index of a device; the name of the first mention that has one counts.
+  std::uint32_t device(std::uint32_t id, std::string_view name = {});
+  std::uint32_t stream(std::uint32_t device_id, std::int64_t stream_id);
+
+  /// The kernel with this label, launch shape and work; a new one where it has not been seen.
+  /// @param short_name  what a unique name begins with
+  KernelId kernel(Kernel kernel, std::string_view short_name);
+
+  /// What was left out, counted by kind: "3 kernels: negative duration".
+  void leave_out(const std::string& what) { ++left_out_[what]; }
+
+  /// The launch, or a line in left_out if its times are absurd.
+  void launch(const CapturedLaunch& launch);
+
+  /// Launches in order, unused kernels and streams gone, left_out filled.
+  [[nodiscard]] Capture finish() &&;
+
+ private:
+  Capture capture_;
+  std::unordered_map<std::string, KernelId> kernels_;
+  std::unordered_map<std::string, std::uint32_t> names_;
+  std::map<std::uint32_t, std::uint32_t> devices_;
+  std::map<std::pair<std::uint32_t, std::int64_t>, std::uint32_t> streams_;
+  std::map<std::string, std::uint64_t> left_out_;
+};
+
+/// A span of the host that says which pass it is.
+struct PassLabel {
+  std::int64_t start_ns = 0;
+  std::int64_t end_ns = 0;
+  Pass pass = Pass::unknown;
+};
+
+/// A launch call: when, and whose it is.
+struct LaunchCall {
+  std::int64_t ts_ns = 0;
+  std::size_t launch = 0;
+};
+
+/// The pass of the narrowest label around each call, by LaunchCall::launch.
+/// @param launches  size of the answer
+[[nodiscard]] std::vector<std::optional<Pass>> passes_by_label(std::vector<PassLabel> labels,
+                                                               std::vector<LaunchCall> calls,
+                                                               std::size_t launches);
+
+/// The pass a label such as "## backward ##" or "Optimizer.step#AdamW.step" names.
+[[nodiscard]] std::optional<Pass> pass_of_label(std::string_view label);
+
+/// "ampere_sgemm_128x64_tn" of "void ampere_sgemm_128x64_tn(float*)": without return type,
+/// namespaces, template and call arguments.
+[[nodiscard]] std::string short_kernel_name(std::string_view full);
+
+/// What a kernel is by its name, see docs/trace-import.md; other if nothing matches.
+[[nodiscard]] KernelClass kernel_class_of(std::string_view full_name);
+
+/// Collective of an NCCL or RCCL kernel or of a framework's label, e.g. "ncclDevKernel_AllReduce",
+/// "_allgather_base".
+[[nodiscard]] CollectiveKind collective_kind_of(std::string_view name);
+
+}  // namespace rubato

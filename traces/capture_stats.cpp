@@ -1,0 +1,198 @@
+#include "traces/capture_stats.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "common/error.hpp"
+
+namespace rubato {
+
+namespace {
+
+void add(LaunchSums& sums, const CapturedLaunch& launch) {
+  ++sums.launches;
+  sums.time_ns += launch.duration_ns;
+}
+
+bool is_kernel(const Kernel& kernel) {
+  return kernel.kind != KernelClass::memcpy && kernel.kind != KernelClass::memset;
+}
+
+// A run of launches that repeats.
+struct Repeat {
+  std::size_t first = 0, period = 0, count = 1;
+  [[nodiscard]] std::size_t saved() const { return (count - 1) * period; }
+};
+
+// The one that makes the sequence shortest; of equal ones the shortest period, then the first.
+Repeat best_repeat(const std::vector<KernelId>& launches, std::size_t first, std::size_t last) {
+  constexpr std::size_t longest_period = 4096;
+  Repeat best;
+  for (std::size_t period = 1; period <= std::min((last - first) / 2, longest_period); ++period) {
+    std::size_t equal = 0;
+    for (std::size_t i = first; i + period < last; ++i) {
+      equal = launches[i] == launches[i + period] ? equal + 1 : 0;
+      const std::size_t count = equal / period + 1;
+      if (count < 2) continue;
+      const Repeat found{i + 1 - (count - 1) * period, period, count};
+      if (found.saved() > best.saved()) best = found;
+    }
+  }
+  return best;
+}
+
+class Folder {
+ public:
+  explicit Folder(std::vector<KernelId> launches) : launches_(std::move(launches)) {}
+
+  std::vector<Segment> run() && {
+    fold(0, launches_.size());
+    return std::move(segments_);
+  }
+
+ private:
+  // Shorter repeats save nothing worth a segment.
+  static constexpr std::size_t least_saved = 8;
+
+  void fold(std::size_t first, std::size_t last) {
+    if (first == last) return;
+    const Repeat repeat = best_repeat(launches_, first, last);
+    if (repeat.saved() < least_saved) return append(first, last, 1);
+    fold(first, repeat.first);
+    append(repeat.first, repeat.first + repeat.period, static_cast<std::uint32_t>(repeat.count));
+    fold(repeat.first + repeat.count * repeat.period, last);
+  }
+
+  void append(std::size_t first, std::size_t last, std::uint32_t repeat) {
+    const auto at = [&](std::size_t i) {
+      return launches_.begin() + static_cast<std::ptrdiff_t>(i);
+    };
+    segments_.push_back(
+        {fmt::format("part {}", segments_.size() + 1), repeat, {at(first), at(last)}});
+  }
+
+  std::vector<KernelId> launches_;
+  std::vector<Segment> segments_;
+};
+
+std::uint32_t chosen_device(const Capture& capture, const FoldOptions& options) {
+  if (options.device) {
+    const auto found = std::ranges::find(capture.devices, *options.device, &CaptureDevice::id);
+    if (found == capture.devices.end())
+      throw UsageError(fmt::format("there is no device {} in {}", *options.device, capture.name));
+    return static_cast<std::uint32_t>(found - capture.devices.begin());
+  }
+  std::vector<std::uint64_t> launches(capture.devices.size(), 0);
+  for (const CapturedLaunch& launch : capture.launches)
+    ++launches[capture.streams[launch.stream].device];
+  return static_cast<std::uint32_t>(std::ranges::max_element(launches) - launches.begin());
+}
+
+// The step with the most launches, the last of equals: a window may begin or end inside one.
+std::optional<std::uint32_t> chosen_step(const Capture& capture, const FoldOptions& options) {
+  if (capture.steps.empty()) {
+    if (options.step) throw UsageError(fmt::format("there are no steps in {}", capture.name));
+    return std::nullopt;
+  }
+  if (options.step) {
+    if (*options.step >= capture.steps.size())
+      throw UsageError(fmt::format("step {} of {}; expected 0 to {}", *options.step, capture.name,
+                                   capture.steps.size() - 1));
+    return options.step;
+  }
+  std::vector<std::uint64_t> launches(capture.steps.size(), 0);
+  for (const CapturedLaunch& launch : capture.launches) {
+    if (launch.step) ++launches[*launch.step];
+  }
+  const auto most = std::max_element(launches.rbegin(), launches.rend());
+  return static_cast<std::uint32_t>(launches.rend() - most - 1);
+}
+
+}  // namespace
+
+CaptureStats capture_stats(const Capture& capture) {
+  CaptureStats stats;
+  stats.by_stream.resize(capture.streams.size());
+  stats.by_step.resize(capture.steps.size());
+  stats.by_class.resize(static_cast<std::size_t>(KernelClass::other) + 1);
+  stats.by_pass.resize(static_cast<std::size_t>(Pass::unknown) + 1);
+  std::set<std::string_view> names;
+  std::int64_t first_ns = 0, last_ns = 0, busy_until_ns = 0;
+  for (const CapturedLaunch& launch : capture.launches) {
+    const Kernel& kernel = capture.kernels[index(launch.kernel)];
+    add(stats.by_class[static_cast<std::size_t>(kernel.kind)], launch);
+    switch (kernel.work_source) {
+      case WorkSource::measured: stats.coverage.measured_ns += launch.duration_ns; break;
+      case WorkSource::derived: stats.coverage.derived_ns += launch.duration_ns; break;
+      case WorkSource::guessed: stats.coverage.guessed_ns += launch.duration_ns; break;
+      case WorkSource::unknown: stats.coverage.unknown_ns += launch.duration_ns; break;
+    }
+    if (!is_kernel(kernel)) {
+      add(kernel.kind == KernelClass::memcpy ? stats.copies : stats.memsets, launch);
+      continue;
+    }
+    if (stats.kernels.launches == 0) first_ns = busy_until_ns = launch.start_ns;
+    add(stats.kernels, launch);
+    if (kernel.kind == KernelClass::communication) add(stats.collectives, launch);
+    names.insert(kernel.label);
+    last_ns = std::max(last_ns, launch.end_ns());
+    stats.busy_ns +=
+        std::max<std::int64_t>(0, launch.end_ns() - std::max(launch.start_ns, busy_until_ns));
+    busy_until_ns = std::max(busy_until_ns, launch.end_ns());
+    if (launch.launch_ns) ++stats.launched_in_file;
+    add(stats.by_stream[launch.stream], launch);
+    if (launch.step) add(stats.by_step[*launch.step], launch);
+    add(stats.by_pass[static_cast<std::size_t>(launch.pass)], launch);
+  }
+  stats.names = names.size();
+  stats.span_ns = stats.kernels.launches > 0 ? last_ns - first_ns : 0;
+  return stats;
+}
+
+Trace fold(const Capture& capture, const FoldOptions& options) {
+  const std::uint32_t device = chosen_device(capture, options);
+  const std::optional<std::uint32_t> step = chosen_step(capture, options);
+  const auto wanted = [&](const CapturedLaunch& launch) {
+    return capture.streams[launch.stream].device == device && (!step || launch.step == step);
+  };
+  std::vector<std::int64_t> time_ns(capture.streams.size(), 0);
+  for (const CapturedLaunch& launch : capture.launches) {
+    if (wanted(launch)) time_ns[launch.stream] += launch.duration_ns;
+  }
+  const auto stream =
+      static_cast<std::uint32_t>(std::ranges::max_element(time_ns) - time_ns.begin());
+  Trace trace;
+  trace.name = capture.name;
+  trace.provenance = capture.provenance;
+  std::map<KernelId, KernelId> renumbered;
+  std::vector<LaunchSums> sums;
+  std::vector<KernelId> launches;
+  for (const CapturedLaunch& launch : capture.launches) {
+    if (!wanted(launch) || launch.stream != stream || launch.duration_ns == 0) continue;
+    const auto [found, fresh] =
+        renumbered.emplace(launch.kernel, id_at<KernelId>(trace.kernels.size()));
+    if (fresh) {
+      trace.kernels.push_back(capture.kernels[index(launch.kernel)]);
+      sums.emplace_back();
+    }
+    add(sums[index(found->second)], launch);
+    launches.push_back(found->second);
+  }
+  if (launches.empty())
+    throw UsageError(fmt::format("there is no launch to take in {}", capture.name));
+  for (std::size_t k = 0; k < sums.size(); ++k) {
+    trace.kernels[k].measured_time_s =
+        1e-9 * static_cast<double>(sums[k].time_ns) / static_cast<double>(sums[k].launches);
+  }
+  trace.provenance.options =
+      fmt::format("device={} stream={} step={}", capture.devices[device].id,
+                  capture.streams[stream].id, step ? capture.steps[*step].name : "all");
+  trace.segments = Folder(std::move(launches)).run();
+  validate(trace, trace.name);
+  return trace;
+}
+
+}  // namespace rubato

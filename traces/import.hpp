@@ -1,0 +1,38 @@
+#pragma once
+// Captured runs from the files of other tools. docs/trace-import.md.
+
+#include <cstdint>
+#include <filesystem>
+
+#include "common/byte_source.hpp"
+#include "traces/capture.hpp"
+
+namespace rubato {
+
+/// How to read.
+struct ImportOptions {
+  bool partial = false;  ///< leave out what cannot be read, and say so in Capture::left_out
+  std::uint64_t max_expanded_bytes = rubato::max_expanded_bytes;  ///< of gzip, against zip bombs
+};
+
+/// What a file is, by its content.
+enum class CaptureFormat { kineto, nsight_systems };
+[[nodiscard]] std::string_view name_of(CaptureFormat value) noexcept;
+
+/// @throws IoError; DataError with a hint for what is not a capture (or a .nsys-rep)
+[[nodiscard]] CaptureFormat capture_format(const std::filesystem::path& path);
+
+/// Reads a file of any known format.
+/// @throws IoError, DataError naming the place; with `partial` only if nothing can be used
+[[nodiscard]] Capture import_capture(const std::filesystem::path& path,
+                                     const ImportOptions& options = {});
+
+/// PyTorch profiler (Kineto) trace, plain or gzip, NVIDIA or ROCm, any time base.
+[[nodiscard]] Capture import_kineto(const std::filesystem::path& path,
+                                    const ImportOptions& options);
+
+/// SQLite export of Nsight Systems.
+[[nodiscard]] Capture import_nsight_systems(const std::filesystem::path& path,
+                                            const ImportOptions& options);
+
+}  // namespace rubato

@@ -1,0 +1,32 @@
+#pragma once
+// A JSON file of any size as a stream: the elements of one array, one by one, and the other
+// members of the root object. Only one element is in memory at a time.
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "common/byte_source.hpp"
+
+namespace rubato {
+
+/// What to do with the parts. Texts are followed by at least json_padding readable bytes and are
+/// valid during the call only.
+struct JsonPartHandlers {
+  /// An element of the array, text from brace to brace, and its offset in the file.
+  std::function<void(std::string_view text, std::uint64_t offset)> element;
+  /// Another member of the root object.
+  std::function<void(std::string_view key, std::string_view value)> member;
+};
+
+inline constexpr std::size_t json_padding = 64;
+inline constexpr std::size_t max_json_part_bytes = std::size_t{256} << 20;
+
+/// Reads `{..., "<array>": [{...}, ...], ...}` or the bare array. Elements that are not objects
+/// are errors.
+/// @throws DataError with the byte offset for text that is not such JSON or ends early; elements
+///         before it have been handled
+void read_json_parts(ByteSource& source, std::string_view array, const JsonPartHandlers& handlers);
+
+}  // namespace rubato

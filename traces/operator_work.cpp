@@ -1,0 +1,114 @@
+#include "traces/operator_work.hpp"
+
+#include <algorithm>
+
+namespace rubato {
+
+namespace {
+
+double elements(const std::vector<std::uint64_t>& dims) {
+  double product = dims.empty() ? 0.0 : 1.0;
+  for (const std::uint64_t d : dims) product *= static_cast<double>(d);
+  return product;
+}
+
+double bytes_per_element(Dtype dtype) {
+  return dtype == Dtype::unknown ? 0.0 : element_bytes(dtype);
+}
+
+// Matrix product of operands `a` and `b`; in the column-major terms of GemmShape its m is the
+// columns of b.
+OperatorWork product(const OperatorCall& call, std::size_t a, std::size_t b) {
+  if (call.dims.size() <= b) return {};
+  const auto &left = call.dims[a], &right = call.dims[b];
+  if (left.size() < 2 || right.size() != left.size() || left.back() != right[right.size() - 2])
+    return {};
+  const std::size_t rank = left.size();
+  GemmShape gemm{.m = right[rank - 1], .n = left[rank - 2], .k = left[rank - 1]};
+  for (std::size_t i = 0; i + 2 < rank; ++i) gemm.batch *= left[i];
+  const auto number = [](std::uint64_t value) { return static_cast<double>(value); };
+  const double m = number(gemm.m), n = number(gemm.n), k = number(gemm.k),
+               batch = number(gemm.batch);
+  OperatorWork work{.flops = 2.0 * m * n * k * batch,
+                    .dram_bytes = {},
+                    .gemm = gemm,
+                    .dtype = call.dtypes[a],
+                    .source = WorkSource::derived};
+  if (work.dtype != Dtype::unknown)
+    work.dram_bytes = batch * (m * k + k * n + m * n) * element_bytes(work.dtype);
+  return work;
+}
+
+// Query, key and value, each of four dimensions of which `length` is the sequence.
+OperatorWork attention(const OperatorCall& call, double products, std::size_t length) {
+  if (call.dims.size() < 3 || call.dims[0].size() != 4 || call.dims[1].size() != 4) return {};
+  const double keys = static_cast<double>(call.dims[1][length]);
+  OperatorWork work{.flops = products * 2.0 * elements(call.dims[0]) * keys,
+                    .dram_bytes = {},
+                    .gemm = {},
+                    .dtype = call.dtypes[0],
+                    .source = WorkSource::derived};
+  if (work.dtype != Dtype::unknown) {
+    work.dram_bytes = element_bytes(work.dtype) * (2.0 * elements(call.dims[0]) +
+                                                   elements(call.dims[1]) + elements(call.dims[2]));
+  }
+  return work;
+}
+
+OperatorWork streaming(const OperatorCall& call) {
+  double bytes = 0.0, largest = 0.0, largest_bytes = 0.0;
+  Dtype dtype = Dtype::unknown;
+  for (std::size_t i = 0; i < call.dims.size(); ++i) {
+    const double count = elements(call.dims[i]), size = count * bytes_per_element(call.dtypes[i]);
+    bytes += size;
+    if (count <= largest) continue;
+    largest = count;
+    largest_bytes = size;
+    dtype = call.dtypes[i];
+  }
+  if (largest == 0.0 || bytes == 0.0) return {};
+  return {.flops = largest,
+          .dram_bytes = bytes + largest_bytes,  // a result like the largest operand
+          .gemm = {},
+          .dtype = dtype,
+          .source = WorkSource::guessed};
+}
+
+}  // namespace
+
+OperatorWork operator_work(const OperatorCall& call) {
+  const std::string_view name = call.name;
+  const auto is = [&](std::string_view op) { return name == op; };
+  if (is("aten::mm") || is("aten::bmm")) return product(call, 0, 1);
+  if (is("aten::addmm") || is("aten::baddbmm") || is("aten::_addmm_activation"))
+    return product(call, 1, 2);
+  // Forward: queries x keys, weights x values. Backward: five products, the gradient comes first.
+  const double products = name.find("backward") == std::string_view::npos ? 2.0 : 5.0;
+  constexpr std::size_t heads_first = 2, length_first = 1;  // [b, h, s, d], [b, s, h, d]
+  if (name.starts_with("aten::_scaled_dot_product")) return attention(call, products, heads_first);
+  if (name.starts_with("aten::_flash_attention") || name.starts_with("aten::_efficient_attention"))
+    return attention(call, products, length_first);
+  return streaming(call);
+}
+
+Dtype dtype_from_framework(std::string_view name) {
+  struct Known {
+    std::string_view name;
+    Dtype dtype;
+  };
+  static constexpr Known known[] = {{"float", Dtype::fp32},
+                                    {"Float", Dtype::fp32},
+                                    {"double", Dtype::fp64},
+                                    {"Double", Dtype::fp64},
+                                    {"c10::Half", Dtype::fp16},
+                                    {"Half", Dtype::fp16},
+                                    {"c10::BFloat16", Dtype::bf16},
+                                    {"BFloat16", Dtype::bf16},
+                                    {"c10::Float8_e4m3fn", Dtype::fp8},
+                                    {"c10::Float8_e5m2", Dtype::fp8},
+                                    {"Float8_e4m3fn", Dtype::fp8}};
+  const auto* const found = std::ranges::find(known, name, &Known::name);
+  return found == std::end(known) ? Dtype::unknown : found->dtype;
+}
+
+}  // namespace rubato

@@ -1,0 +1,39 @@
+#pragma once
+// FLOPs and bytes of a framework's operator from the shapes it was called with.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "traces/trace.hpp"
+
+namespace rubato {
+
+/// Operands of a call; a scalar has no dimensions.
+struct OperatorCall {
+  std::string name;                              ///< "aten::mm"
+  std::vector<std::vector<std::uint64_t>> dims;  ///< shape [operands][dimensions]
+  std::vector<Dtype> dtypes;                     ///< shape [operands]
+
+  friend bool operator==(const OperatorCall&, const OperatorCall&) = default;
+};
+
+/// What a call does; nothing where the rules do not know it.
+struct OperatorWork {
+  std::optional<double> flops;
+  std::optional<double> dram_bytes;  ///< every operand and result once: a lower bound
+  std::optional<GemmShape> gemm;
+  Dtype dtype = Dtype::unknown;
+  WorkSource source = WorkSource::unknown;
+};
+
+/// Matrix products 2mnk, attention 4bhssd, both `derived`; other operators one FLOP per element
+/// of the largest operand, `guessed`.
+[[nodiscard]] OperatorWork operator_work(const OperatorCall& call);
+
+/// "c10::BFloat16", "float", "Half", "BFloat16" ...; unknown otherwise.
+[[nodiscard]] Dtype dtype_from_framework(std::string_view name);
+
+}  // namespace rubato
