@@ -123,6 +123,7 @@ OutputTable rows_table(const std::vector<ReplayRow>& rows, const char* what) {
                      {"source"},
                      {"launches"},
                      {"captured_ms", "captured ms"},
+                     {"compared_ms", "compared ms"},
                      {"predicted_ms", "predicted ms"},
                      {"error_pct", "error %", 1},
                      {"error_90_pct", "+-90 %", 1},
@@ -241,7 +242,7 @@ void print_all(const Options& o, const ReplayRequest& request, const ReplayCompa
   print(runs.render(o.format));
   print(fmt::format(
       "\nGPU time: {:.1f} % of measured kernels, {:.1f} % derived, {:.1f} % guessed, {:.1f} % not "
-      "predicted\n\n",
+      "predicted: those keep their captured times in every run\n\n",
       100.0 * c.measured_s / total_s, 100.0 * c.derived_s / total_s, 100.0 * c.guessed_s / total_s,
       100.0 * c.unknown_s / total_s));
   print(classes.render(o.format));

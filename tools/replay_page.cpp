@@ -118,12 +118,12 @@ std::string rows_table(const std::vector<ReplayRow>& rows, std::size_t most) {
                              1.645 * row.measured_sigma_w.value_or(0.0));
     }
     cells.push_back({page_text(row.name), std::to_string(row.launches), ms(row.captured_s),
-                     row.time_error ? ms(row.predicted_s) : "-", error_text(row.time_error),
-                     std::string(name_of(verdict_of(row.time_error))), ms(row.replayed_s),
-                     fmt::format("{:.0f}", row.predicted_power_w), measured});
+                     ms(row.compared_s), row.time_error ? ms(row.predicted_s) : "-",
+                     error_text(row.time_error), std::string(name_of(verdict_of(row.time_error))),
+                     ms(row.replayed_s), fmt::format("{:.0f}", row.predicted_power_w), measured});
   }
-  return html_table({"name", "launches", "captured ms", "predicted ms", "error %", "verdict",
-                     "replayed ms", "predicted W", "measured W"},
+  return html_table({"name", "launches", "captured ms", "compared ms", "predicted ms", "error %",
+                     "verdict", "replayed ms", "predicted W", "measured W"},
                     cells);
 }
 
@@ -152,7 +152,7 @@ std::string replay_page(const ReplayRequest& request, const CaptureReplay& repla
   std::string body = fmt::format(
       "<p>{} on {}, captured at {}. Of the GPU time {:.1f} % is of measured kernels, {:.1f} % "
       "derived from FLOPs, bytes and class, {:.1f} % guessed from peak rates, {:.1f} % not "
-      "predicted.{}</p>\n",
+      "predicted: those keep their captured times.{}</p>\n",
       page_text(request.trace_file), page_text(replay.spec().title),
       page_text(request.captured_clock), share(c.measured_s), share(c.derived_s),
       share(c.guessed_s), share(c.unknown_s),
