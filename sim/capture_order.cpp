@@ -9,8 +9,6 @@ namespace rubato {
 namespace {
 
 constexpr double s_per_ns = 1e-9;
-constexpr auto event_window_ns = static_cast<std::int64_t>(event_window_s * 1e9 + 0.5);
-constexpr auto sync_window_ns = static_cast<std::int64_t>(sync_window_s * 1e9 + 0.5);
 
 // A call after the start of its own launch is a clock error of the profiler.
 bool call_known(const CapturedLaunch& launch) {

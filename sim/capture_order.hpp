@@ -33,9 +33,9 @@ struct CaptureOrder {
 };
 
 /// An awaited launch on another stream ended no longer than this before the start.
-inline constexpr double event_window_s = 10e-6;
+inline constexpr std::int64_t event_window_ns = 10'000;
 /// A host that waited for the GPU calls again within this, after at least as long a wait.
-inline constexpr double sync_window_s = 50e-6;
+inline constexpr std::int64_t sync_window_ns = 50'000;
 
 /// Times count from `origin_ns`.
 [[nodiscard]] CaptureOrder capture_order(const Capture& capture, std::int64_t origin_ns);

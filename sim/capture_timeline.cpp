@@ -12,7 +12,7 @@ using Json = nlohmann::ordered_json;
 
 class RunWriter {
  public:
-  RunWriter(ChromeProcess out, const Capture& capture) : out_(std::move(out)), capture_(capture) {
+  RunWriter(ChromeProcess out, const Capture& capture) : out_(out), capture_(capture) {
     for (std::size_t s = 0; s < capture.streams.size(); ++s) {
       const CaptureStream& stream = capture.streams[s];
       out_.row(row_of(s),

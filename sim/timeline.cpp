@@ -15,7 +15,7 @@ enum Row : int { passes = 1, kernels = 2, switches = 3 };
 class TrackWriter {
  public:
   TrackWriter(ChromeProcess out, const Trace& trace, const GpuModel& model, const ClockGrid& grid)
-      : out_(std::move(out)), trace_(trace), model_(model), grid_(grid) {
+      : out_(out), trace_(trace), model_(model), grid_(grid) {
     out_.row(passes, "passes");
     out_.row(kernels, "kernels");
     out_.row(switches, "clock switches");

@@ -331,11 +331,13 @@ class Reader {
       if (row.gpu == wanted) log_.samples.push_back(row.sample);
     }
     std::ranges::stable_sort(log_.samples, {}, &PowerSample::time_s);
-    const auto repeated = std::ranges::unique(log_.samples, {}, &PowerSample::time_s);
-    if (!repeated.empty()) {
+    const auto repeated = std::unique(
+        log_.samples.begin(), log_.samples.end(),
+        [](const PowerSample& a, const PowerSample& b) { return a.time_s == b.time_s; });
+    if (repeated != log_.samples.end()) {
       log_.left_out.push_back(
-          fmt::format("{} samples at the time of the one before", repeated.size()));
-      log_.samples.erase(repeated.begin(), repeated.end());
+          fmt::format("{} samples at the time of the one before", log_.samples.end() - repeated));
+      log_.samples.erase(repeated, log_.samples.end());
     }
     if (missing_ > 0) log_.left_out.push_back(fmt::format("{} samples without power", missing_));
     if (log_.samples.size() < 2) {
