@@ -131,7 +131,8 @@ class Replay {
 
   // To the next start or end. @return false when nothing is left
   bool step() {
-    double next_s = starts_.empty() ? infinity : std::max(starts_.top().first, now_s_);
+    double next_s = infinity;
+    if (!starts_.empty()) next_s = std::max(starts_.top().first, now_s_);
     std::optional<std::uint32_t> ending;
     for (std::uint32_t d = 0; d < running_.size(); ++d) {
       for (std::size_t i = 0; i < running_[d].launches().size(); ++i) {

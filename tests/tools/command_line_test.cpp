@@ -178,7 +178,7 @@ TEST_F(CommandLine, ReplaysACaptureBesideAPowerLog) {
       "replay run.json --gpu a100-sxm4-80gb --power smi.csv --clocks 1593/705 --db r.db --page "
       "r.html --perfetto p.json";
   expect(command, 0, "taken as UTC+2");
-  const Outcome outcome = run(command + " --json 2>/dev/null");
+  const Outcome outcome = run(command + " --json 2>/dev/null | cat");
   const auto json = nlohmann::json::parse(outcome.text);
   EXPECT_EQ(json["runs"][0]["clock"], "1593/1110");  // from the log
   EXPECT_NEAR(json["power"][0]["shift_s"].get<double>(), -0.3, 0.11);
