@@ -136,7 +136,7 @@ OutputTable rows_table(const std::vector<ReplayRow>& rows, const char* what) {
     const auto& error = row.time_error;
     table.add_row(
         {row.name, row.source ? Cell(std::string(name_of(*row.source))) : Cell(),
-         static_cast<std::int64_t>(row.launches), 1e3 * row.captured_s,
+         static_cast<std::int64_t>(row.launches), 1e3 * row.captured_s, 1e3 * row.compared_s,
          error ? Cell(1e3 * row.predicted_s) : Cell(), error ? Cell(100.0 * error->value) : Cell(),
          error ? optional_cell(error->half_width, 100.0) : Cell(),
          std::string(name_of(verdict_of(error))), 1e3 * row.replayed_s, row.predicted_power_w,
