@@ -53,6 +53,9 @@ struct RecordTable {
 constexpr std::array record_tables{
     RecordTable{"validations", "validation_id", ""},
     RecordTable{"validation_points", "", "validation_id"},
+    RecordTable{"replays", "replay_id", ""},
+    RecordTable{"replay_rows", "", "replay_id"},
+    RecordTable{"replay_steps", "", "replay_id"},
     RecordTable{"pipeline_runs", "pipeline_run_id", ""},
     RecordTable{"pipeline_options", "", "pipeline_run_id"},
     RecordTable{"pipeline_front", "", "pipeline_run_id"},

@@ -58,6 +58,7 @@ void migrate(SqlConnection& connection, std::int64_t from) {
     for (const char* part : {"schema_2", "validation", "pipeline"})
       connection.execute(embedded(part));
   }
+  if (from < 3) connection.execute(embedded("replay"));
   connection.execute(embedded("views"));
   connection.execute(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}",
                                  application_id, ResultStore::schema));

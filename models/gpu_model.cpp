@@ -21,6 +21,19 @@ std::string_view name_of(CoefficientSource value) noexcept {
   return "guessed";
 }
 
+std::optional<FoundCoefficients> find_coefficients(const GpuSpec& spec, const Kernel& kernel) {
+  const auto measured = std::ranges::find(spec.kernels, kernel.name, &CalibratedKernel::name);
+  if (measured != spec.kernels.end() && measured->kind == kernel.kind)
+    return {{carried_over(*measured, kernel, spec.sm_count), CoefficientSource::measured}};
+  if (const auto from_class = derived(spec, kernel)) {
+    return {
+        {*from_class, spec.calibrated ? CoefficientSource::derived : CoefficientSource::guessed}};
+  }
+  if (const auto from_peaks = guessed(spec, kernel))
+    return {{*from_peaks, CoefficientSource::guessed}};
+  return std::nullopt;
+}
+
 GpuModel::GpuModel(GpuSpec spec, const Trace& trace, std::optional<double> power_limit_w)
     : spec_(std::move(spec)), power_limit_w_(power_limit_w.value_or(spec_.power_limit.limit_w)) {
   const PowerLimit& limit = spec_.power_limit;
@@ -32,19 +45,13 @@ GpuModel::GpuModel(GpuSpec spec, const Trace& trace, std::optional<double> power
   }
   ErrorList errors;
   for (const Kernel& kernel : trace.kernels) {
-    const auto measured = std::ranges::find(spec_.kernels, kernel.name, &CalibratedKernel::name);
-    if (measured != spec_.kernels.end() && measured->kind == kernel.kind) {
-      coefficients_.push_back(carried_over(*measured, kernel, spec_.sm_count));
-      sources_.push_back(CoefficientSource::measured);
-    } else if (const auto from_class = derived(spec_, kernel)) {
-      coefficients_.push_back(*from_class);
-      sources_.push_back(spec_.calibrated ? CoefficientSource::derived
-                                          : CoefficientSource::guessed);
-    } else if (const auto from_peaks = guessed(spec_, kernel)) {
-      coefficients_.push_back(*from_peaks);
-      sources_.push_back(CoefficientSource::guessed);
-    } else if (const auto from_time = guessed_from_time(spec_, kernel)) {
-      coefficients_.push_back(*from_time);
+    if (const auto found = find_coefficients(spec_, kernel)) {
+      coefficients_.push_back(found->coefficients);
+      sources_.push_back(found->source);
+    } else if (kernel.measured_time_s) {
+      const ClockPair& clock = spec_.default_clock;
+      coefficients_.push_back(assumed(spec_, kernel, spec_.mem_states[index(clock.mem)],
+                                      effective_core_mhz(spec_, clock), *kernel.measured_time_s));
       sources_.push_back(CoefficientSource::guessed);
     } else {
       errors.add(fmt::format(

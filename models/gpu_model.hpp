@@ -21,6 +21,17 @@ enum class CoefficientSource { measured, derived, guessed };
 
 [[nodiscard]] std::string_view name_of(CoefficientSource value) noexcept;
 
+/// Coefficients and where they are from.
+struct FoundCoefficients {
+  KernelCoefficients coefficients;
+  CoefficientSource source;
+};
+
+/// A calibrated kernel's by name, else from the class, else from peak rates. Nothing
+/// if the work figures its class needs are missing.
+[[nodiscard]] std::optional<FoundCoefficients> find_coefficients(const GpuSpec& spec,
+                                                                 const Kernel& kernel);
+
 /// A spec bound to the kernels of one trace: coefficients are looked up or
 /// derived once, here.
 class GpuModel {

@@ -124,39 +124,28 @@ std::optional<KernelCoefficients> guessed(const GpuSpec& spec, const Kernel& ker
       .overlap_scale = 1.0};
 }
 
-std::optional<KernelCoefficients> guessed_from_time(const GpuSpec& spec, const Kernel& kernel) {
-  if (!kernel.measured_time_s) return std::nullopt;
-  const double time_s = *kernel.measured_time_s;
-  if (kernel.kind == KernelClass::communication) {
-    constexpr double copy_share = 0.005, copy_w = 5.0;
-    const double mhz = effective_core_mhz(spec, spec.default_clock);
-    return KernelCoefficients{.core_cycles = copy_share * time_s * mhz * 1e6,
-                              .dram_bytes = 1.0,
-                              .fixed_s = time_s,
-                              .core_j = copy_w * time_s,
-                              .limit_scale = 1.0,
-                              .overlap_scale = 1.0};
+KernelCoefficients assumed(const GpuSpec& spec, const Kernel& kernel, const MemState& mem,
+                           double core_mhz, double time_s) {
+  constexpr double small = 1e-3;  // of a share that is there but does not matter
+  double core_share = 1.0, dram_share = 1.0, fixed_share = small;
+  if (kernel.kind == KernelClass::communication || kernel.kind == KernelClass::memcpy) {
+    core_share = dram_share = small;
+    fixed_share = 1.0;
+  } else if (kernel.kind == KernelClass::memset) {
+    core_share = small;
   }
-  // Which share of the time core and DRAM are busy, and which share of the power limit the core
-  // takes: round numbers between those fitted for the kernels of GPT-3-xl.
-  const bool core_bound = counted_in_flops(kernel.kind);
-  const double core_share = core_bound ? 0.95 : 0.5, dram_share = core_bound ? 0.3 : 0.9,
-               limit_share = core_bound ? 0.5 : 0.15;
-  const MemState& mem = spec.mem_states[index(spec.default_clock.mem)];
-  const double mhz = effective_core_mhz(spec, spec.default_clock);
-  const double volts = relative_voltage(spec, mem, mhz);
-  KernelCoefficients guess{
-      .core_cycles = core_share * time_s * mhz * 1e6,
-      .dram_bytes = dram_share * time_s * dram_bandwidth(spec, mem, mhz),
-      .fixed_s = 0.05 * time_s,
-      .core_j = limit_share * spec.power_limit.limit_w * time_s / (volts * volts),
+  const ClockState state = clock_state(spec, mem, core_mhz);
+  constexpr double core_share_of_limit = 1.0 / 3.0;
+  KernelCoefficients c{
+      .core_cycles = core_share * core_mhz * 1e6,
+      .dram_bytes = dram_share * state.dram_bytes_per_s,
+      .fixed_s = fixed_share,
+      .core_j = core_share * core_share_of_limit * spec.power_limit.limit_w / state.squared_voltage,
       .limit_scale = 1.0,
       .overlap_scale = 1.0};
-  const double scale = time_s / unlimited_point(clock_state(spec, mem, mhz), guess).time_s;
-  guess.core_cycles *= scale;
-  guess.dram_bytes *= scale;
-  guess.fixed_s *= scale;
-  return guess;
+  const double scale = time_s / unlimited_point(state, c).time_s;
+  for (double* value : {&c.core_cycles, &c.dram_bytes, &c.fixed_s, &c.core_j}) *value *= scale;
+  return c;
 }
 
 }  // namespace rubato

@@ -30,10 +30,12 @@ namespace rubato {
 /// FLOPs or DRAM bytes are missing.
 [[nodiscard]] std::optional<KernelCoefficients> guessed(const GpuSpec& spec, const Kernel& kernel);
 
-/// Coefficients of a captured kernel whose work is unknown, from nothing but its time and class:
-/// products and attention are taken to wait for the core, communication for the link, all others
-/// for DRAM, and the time to be that of the default clocks. Nothing without a time.
-[[nodiscard]] std::optional<KernelCoefficients> guessed_from_time(const GpuSpec& spec,
-                                                                  const Kernel& kernel);
+/// Coefficients for a kernel of which only its captured time is known. Collectives and
+/// copies over the bus: time that no clock changes; memsets: DRAM traffic; all
+/// others: core and memory in balance, drawing a third of the power limit.
+/// @param time_s      of a launch alone, > 0
+/// @param core_mhz    core clock in effect when captured
+[[nodiscard]] KernelCoefficients assumed(const GpuSpec& spec, const Kernel& kernel,
+                                         const MemState& mem, double core_mhz, double time_s);
 
 }  // namespace rubato

@@ -40,6 +40,7 @@ Action setup_merge(CLI::App& app);
 Action setup_pipeline(CLI::App& app);
 Action setup_query(CLI::App& app);
 Action setup_remeasure(CLI::App& app);
+Action setup_replay(CLI::App& app);
 Action setup_report(CLI::App& app);
 Action setup_reproduce(CLI::App& app);
 Action setup_show(CLI::App& app);

@@ -28,6 +28,7 @@ std::span<const Command> commands() {
       Command{"calibrate", "Fit a GPU's time and power model to measurements", &setup_calibrate},
       Command{"suggest", "Which clocks to measure next for the most certain plan", &setup_suggest},
       Command{"validate", "How far a model is from measurements it has not seen", &setup_validate},
+      Command{"replay", "A captured run against the model, and under other clocks", &setup_replay},
       Command{"completion", "Completion for bash and zsh", &setup_completion},
   };
   return list;

@@ -271,6 +271,11 @@ TEST_F(Sweep, MergeKnowsEveryTable) {
   const char* const records = R"(
     INSERT INTO validations VALUES (7, 't', 'c', 'v', 'g', 's', 'folds', 5, 5);
     INSERT INTO validation_points VALUES (7, 0, 'k', 'm', NULL, NULL, 1, 1, 1, 1, 0);
+    INSERT INTO replays VALUES (4, 't', 'c', 'v', 'f', 'n', 'g', 'm/c', 'm/c', NULL, NULL, NULL,
+      1, 1, 1, 1, 1, 1, 1, NULL, NULL, 0, 0, 1, 0);
+    INSERT INTO replay_rows VALUES
+      (4, 'class', 0, 'gemm', 'gemm', NULL, 1, 1, 1, 1, 1, 0, NULL, 'within', 1, NULL, NULL);
+    INSERT INTO replay_steps VALUES (4, 0, 's', 1, 1, 1, 1, 1, 1, NULL, NULL);
     INSERT INTO pipeline_runs VALUES
       (3, 't', 'c', 'v', 'r', 'b', 'h', 'p', '1f1b', 1, 1, 1, 0, 0, 0, 0, 1, 1, 1, 1);
     INSERT INTO pipeline_options VALUES (3, 0, 0, 0, 'forward', 1, NULL, 1, 1);
@@ -279,7 +284,7 @@ TEST_F(Sweep, MergeKnowsEveryTable) {
     INSERT INTO pipeline_passes VALUES (5, 0, 0, 0, 0, 'forward', 0, 0, 1, 0, 1, 1, 1, 0);)";
   open_result_database(file("a.db")).execute(records);
   SqlConnection target = open_result_database(file("b.db"));
-  EXPECT_EQ(merge(target, file("b.db"), file("a.db")).new_records, 2);
+  EXPECT_EQ(merge(target, file("b.db"), file("a.db")).new_records, 3);
   EXPECT_EQ(merge(target, file("b.db"), file("a.db")).new_records, 0);
   for (const auto& row :
        rows(file("a.db"),

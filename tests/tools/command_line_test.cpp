@@ -6,6 +6,8 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -139,6 +141,61 @@ TEST_F(CommandLine, ReproducesThePaper) {
   ASSERT_EQ(outcome.status, 0);
   expect_same_but_for_rounding(outcome.text, read_file(std::string(RUBATO_SOURCE_DIR) +
                                                        "/tests/tools/reproduce_spaan2026.txt"));
+}
+
+// Two kernels with gaps of the host between, captured; a log of the same seconds in local time.
+TEST_F(CommandLine, ReplaysACaptureBesideAPowerLog) {
+  std::ostringstream trace, log;
+  trace << R"({"schemaVersion": 1, "baseTimeNanoseconds": 1716398122000000000,
+ "deviceProperties": [{"id": 0, "name": "NVIDIA A100-SXM4-80GB"}], "traceEvents": [)";
+  log << "timestamp, index, power.draw.instant [W], clocks.current.sm [MHz], clocks.current.memory "
+         "[MHz]\n";
+  std::vector<std::pair<int, int>> busy_ms;
+  for (int i = 0, now_ms = 0; i < 24; ++i) {
+    const int length_ms = 60 + 37 * (i * i % 7);
+    trace << (i > 0 ? "," : "") << R"({"ph": "X", "cat": "kernel", "name": ")"
+          << (i % 2 == 0 ? "ampere_sgemm_128x64" : "vectorized_elementwise_kernel")
+          << R"(", "pid": 0, "tid": 7, "ts": )" << now_ms * 1000 << R"(, "dur": )"
+          << length_ms * 1000 << R"(, "args": {"device": 0, "stream": 7, "correlation": )" << i + 1
+          << "}}";
+    busy_ms.emplace_back(now_ms, now_ms + length_ms);
+    now_ms += length_ms + 40 + 61 * (i * 3 % 5);
+  }
+  trace << "]}";
+  for (int ms = -100; ms < busy_ms.back().second + 100; ms += 20) {
+    bool busy = false;
+    for (const auto& [from, to] : busy_ms) busy = busy || (ms >= from && ms < to);
+    // 17:15:22 UTC, logged two hours ahead and 0.3 s late.
+    const int at_ms = 22'000 + ms + 300;
+    std::array<char, 128> line{};
+    std::snprintf(line.data(), line.size(), "2024/05/22 19:15:%02d.%03d, 0, %d, 1110, 1593\n",
+                  at_ms / 1000, at_ms % 1000, busy ? 300 : 90);
+    log << line.data();
+  }
+  write_file(folder_ / "run.json", trace.str());
+  write_file(folder_ / "smi.csv", log.str());
+  const std::string command =
+      "replay run.json --gpu a100-sxm4-80gb --power smi.csv --clocks 1593/705 --db r.db --page "
+      "r.html --perfetto p.json";
+  expect(command, 0, "taken as UTC+2");
+  const Outcome outcome = run(command + " --json 2>/dev/null | cat");
+  const auto json = nlohmann::json::parse(outcome.text);
+  EXPECT_EQ(json["runs"][0]["clock"], "1593/1110");  // from the log
+  EXPECT_NEAR(json["power"][0]["shift_s"].get<double>(), -0.3, 0.11);
+  EXPECT_NEAR(json["runs"][1]["error_pct"].get<double>(), 0.0, 1e-3);
+  EXPECT_GT(json["runs"][3]["time_ms"].get<double>(), json["runs"][1]["time_ms"].get<double>());
+  double busy_s = 0.0;
+  for (const auto& [from, to] : busy_ms) busy_s += 1e-3 * (to - from);
+  const double all_s = 1e-3 * busy_ms.back().second;
+  EXPECT_NEAR(
+      json["runs"][0]["energy_j"].get<double>() / (300.0 * busy_s + 90.0 * (all_s - busy_s)), 1.0,
+      0.05);
+  EXPECT_NE(read_file(folder_ / "r.html").find("correlation"), std::string::npos);
+  EXPECT_FALSE(nlohmann::json::parse(read_file(folder_ / "p.json"))["traceEvents"].empty());
+  expect("replay run.json --gpu a100-sxm4-80gb --step 9", 2, "there is no step '9'");
+  expect("replay run.json --gpu a100-sxm4-80gb --device 3", 2, "--device is 3");
+  expect("replay gpt3-xl", 3, "has no measured_time_s");
+  expect("replay missing.json", 4, "missing.json: cannot open");
 }
 
 }  // namespace

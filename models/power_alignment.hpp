@@ -1,0 +1,108 @@
+#pragma once
+// A power log put beside a captured run: what the sensor averages, how far the
+// clocks of the two files are apart, energy of a span. docs/replay.md, section 2.
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "traces/capture.hpp"
+#include "traces/power_log.hpp"
+
+namespace rubato {
+
+/// What a power reading averages: the last `window_s` before it (the last full
+/// `cycle_s` decides where the window ends, if the sensor works in cycles).
+struct SensorModel {
+  double window_s = 0.0;  ///< 0: instantaneous
+  double cycle_s = 0.0;   ///< 0: the window ends at the reading
+};
+
+/// By marketing name ("NVIDIA GeForce RTX 3080 Ti"): consumer and workstation cards from
+/// Ampere on, 1 s; A100 and H100, 25 of every 100 ms; all others and fields that say
+/// so, instantaneous. Source: Yang et al., arXiv 2312.02741, 2023.
+[[nodiscard]] SensorModel sensor_of(std::string_view gpu_name, const PowerLog& log);
+
+/// A quantity that is constant between moments; 0 before the first.
+class StepCurve {
+ public:
+  /// @param at_s   ascending, shape [n]
+  /// @param value  from at_s[i] on, shape [n]; the last one must be 0
+  StepCurve(std::vector<double> at_s, std::vector<double> value);
+
+  /// Mean over a span, or the value at `to_s` if the span is empty.
+  [[nodiscard]] double mean(double from_s, double to_s) const;
+  [[nodiscard]] double first_s() const { return at_s_.front(); }
+  [[nodiscard]] double last_s() const { return at_s_.back(); }
+
+ private:
+  [[nodiscard]] double integral_to(double s) const;
+
+  std::vector<double> at_s_, value_, integral_;
+};
+
+/// 1 where a launch of one of `devices` runs, else 0, in seconds since `origin_ns`.
+[[nodiscard]] StepCurve busy_curve(const Capture& capture, std::uint32_t device,
+                                   std::int64_t origin_ns);
+
+/// What a sensor reads of `curve` at a moment.
+[[nodiscard]] double reading(const StepCurve& curve, const SensorModel& sensor, double at_s);
+
+/// How the times of a log become those of a curve: curve time = log time + offset_s.
+struct Alignment {
+  double offset_s = 0.0;
+  std::optional<int> zone_quarter_hours;  ///< of a local time: log = UTC + quarters x 15 min
+  double shift_s = 0.0;  ///< what correlation added to the offset by the clocks, if there is one
+  double correlation = 0.0;  ///< of readings and samples, [-1, 1]
+  std::size_t samples = 0;   ///< inside the curve's span
+};
+
+inline constexpr double least_correlation = 0.5;  ///< below, an alignment is refused
+inline constexpr double largest_shift_s = 2.0;    ///< searched where both clocks are absolute
+inline constexpr std::size_t least_samples = 8;   ///< inside the span
+
+/// @param epoch_s     UTC of the curve's time 0, where known; without it, or with a log
+///                    of relative time, any shift at which the spans overlap is tried
+/// @param zone_hours  time zone of a local log; nothing: guessed from the overlap of the
+///                    spans, in whole quarter hours
+/// @throws DataError if the spans do not overlap, fewer than least_samples fall in the
+///         span, one of the two does not vary, or the correlation is too low
+[[nodiscard]] Alignment align(const StepCurve& curve, const PowerLog& log,
+                              const SensorModel& sensor, std::optional<double> epoch_s,
+                              std::optional<double> zone_hours = {});
+
+/// Energy of a span of the log's own time.
+struct SpanEnergy {
+  double energy_j = 0.0;  ///< trapezoids, interpolated at the edges
+  double coverage = 0.0;  ///< share of the span with samples less than two periods apart
+};
+
+/// @return nothing if the log does not reach over the whole span
+[[nodiscard]] std::optional<SpanEnergy> span_energy(const PowerLog& log, double from_s,
+                                                    double to_s);
+
+/// Power of one class of kernels above idle.
+struct ClassPower {
+  std::optional<double> power_w;  ///< nothing: the windows cannot tell it
+  std::optional<double> sigma_w;  ///< standard error; nothing at the bound 0
+};
+
+struct PowerFit {
+  std::vector<ClassPower> classes;  ///< shape [classes]
+  ClassPower idle;
+  double residual_w = 0.0;  ///< root mean square
+};
+
+/// Fits power = idle + sum of share x class power over windows, all powers >= 0.
+/// @param shares   of each window a class runs, shape [windows x classes] row-major
+/// @param power_w  shape [windows]
+/// @return nothing with fewer than two windows per unknown
+/// Source: active set method of Lawson and Hanson, Solving Least Squares Problems, 1974,
+/// chapter 23.
+[[nodiscard]] std::optional<PowerFit> fit_class_power(std::span<const double> shares,
+                                                      std::span<const double> power_w,
+                                                      std::size_t classes);
+
+}  // namespace rubato

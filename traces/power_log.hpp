@@ -1,0 +1,58 @@
+#pragma once
+// Board power over time as the usual tools log it. docs/replay.md, section 1.
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace rubato {
+
+/// Who wrote a log: nvidia-smi --query-gpu, dcgmi dmon, Rubato or an NVML script, the Zeus monitor.
+enum class PowerLogKind { nvidia_smi, dcgm, samples, zeus };
+
+/// What the times of a log count from: 1970 in UTC, 1970 in a local time whose
+/// zone the file does not say, or an unknown moment.
+enum class TimeBase { utc, local, relative };
+
+struct PowerSample {
+  double time_s = 0.0;   ///< see TimeBase
+  double power_w = 0.0;  ///< >= 0
+  std::optional<double> core_mhz;
+  std::optional<double> mem_mhz;
+};
+
+/// Samples of one GPU, times strictly ascending.
+struct PowerLog {
+  std::string file;
+  PowerLogKind kind = PowerLogKind::samples;
+  TimeBase base = TimeBase::utc;
+  bool instantaneous = false;  ///< the field says so (power.draw.instant)
+  std::vector<PowerSample> samples;
+  std::vector<std::string> left_out;  ///< one line for each kind of row not used
+
+  /// Median distance of samples, s; 0 with fewer than two.
+  [[nodiscard]] double period_s() const;
+};
+
+struct PowerLogOptions {
+  std::optional<std::uint32_t> gpu = {};  ///< index as logged; needed where a log has several
+  std::optional<double> period_s = {};    ///< of logs without times (dcgmi dmon), > 0
+};
+
+/// Recognises the format by its content.
+/// @throws DataError naming the first bad line, UsageError if `gpu` or `period_s` is
+///         needed and missing
+[[nodiscard]] PowerLog parse_power_log(std::string_view text, std::string name,
+                                       const PowerLogOptions& options = {});
+
+/// @throws IoError, and as parse_power_log
+[[nodiscard]] PowerLog read_power_log(const std::filesystem::path& path,
+                                      const PowerLogOptions& options = {});
+
+/// "nvidia-smi", "DCGM", "samples", "Zeus".
+[[nodiscard]] std::string_view name_of(PowerLogKind value) noexcept;
+
+}  // namespace rubato

@@ -1,0 +1,66 @@
+#include "traces/trace_capture.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "common/error.hpp"
+#include "common/numbers.hpp"
+#include "common/text.hpp"
+
+namespace rubato {
+
+Capture as_capture(const Trace& trace) {
+  Capture capture;
+  capture.name = trace.name;
+  capture.provenance = trace.provenance;
+  capture.devices.resize(1);
+  capture.streams.resize(1);
+  capture.kernels = trace.kernels;
+  std::int64_t now_ns = 0;
+  for (const Segment& segment : trace.segments) {
+    for (std::uint32_t r = 0; r < segment.repeat; ++r) {
+      for (const KernelId id : segment.launches) {
+        const Kernel& kernel = trace.kernels[index(id)];
+        if (!kernel.measured_time_s) {
+          throw DataError(
+              fmt::format("{}: kernel '{}' has no measured_time_s", trace.name, kernel.name),
+              {.hint =
+                   "a replay compares with a captured run; import one, or add measured_time_s"});
+        }
+        CapturedLaunch launch;
+        launch.kernel = id;
+        launch.start_ns = now_ns;
+        launch.duration_ns = std::llround(*kernel.measured_time_s * 1e9);
+        launch.step = 0;
+        launch.pass = kernel.pass;
+        now_ns = launch.end_ns();
+        capture.launches.push_back(launch);
+      }
+    }
+  }
+  capture.steps = {{"step", 0, now_ns}};
+  return capture;
+}
+
+Capture only_step(Capture capture, std::string_view step) {
+  const auto named = std::ranges::find(capture.steps, step, &CapturedStep::name);
+  auto position = static_cast<std::uint64_t>(named - capture.steps.begin());
+  if (named == capture.steps.end()) position = parse_count(step).value_or(capture.steps.size());
+  if (position >= capture.steps.size()) {
+    std::vector<std::string> names;
+    for (const CapturedStep& known : capture.steps) names.push_back(printable(known.name));
+    throw UsageError(fmt::format("{}: there is no step '{}'; it has: {}", capture.name,
+                                 printable(step), fmt::join(names, ", ")));
+  }
+  std::erase_if(capture.launches, [&](const CapturedLaunch& launch) {
+    return launch.step != static_cast<std::uint32_t>(position);
+  });
+  for (CapturedLaunch& launch : capture.launches) launch.step = 0;
+  capture.steps = {capture.steps[position]};
+  return capture;
+}
+
+}  // namespace rubato
