@@ -53,6 +53,16 @@ std::string printable(std::string_view text) {
   return safe;
 }
 
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  while (true) {
+    const std::size_t at = text.find(separator);
+    parts.push_back(text.substr(0, at));
+    if (at == std::string_view::npos) return parts;
+    text.remove_prefix(at + 1);
+  }
+}
+
 std::size_t display_width(std::string_view utf8) {
   return static_cast<std::size_t>(std::ranges::count_if(
       utf8, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace rubato {
 
@@ -11,6 +12,9 @@ namespace rubato {
 /// "\xNN", so that a name out of a trace cannot move the cursor or recolour a
 /// terminal.
 [[nodiscard]] std::string printable(std::string_view text);
+
+/// The parts between separators; one more than there are separators.
+[[nodiscard]] std::vector<std::string_view> split(std::string_view text, char separator);
 
 /// Characters of a UTF-8 text, for aligning columns.
 [[nodiscard]] std::size_t display_width(std::string_view utf8);

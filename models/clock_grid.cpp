@@ -8,6 +8,7 @@
 #include "common/error.hpp"
 #include "common/numbers.hpp"
 #include "common/suggest.hpp"
+#include "common/text.hpp"
 #include "models/gpu_spec.hpp"
 
 namespace rubato {
@@ -55,16 +56,6 @@ std::optional<double> parse_core(const GpuSpec& spec, std::string_view text) {
     throw UsageError(fmt::format("'{}' is not a core clock; expected MHz or 'auto'", text));
   expect_supported(spec, *core_mhz);
   return core_mhz;
-}
-
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  while (true) {
-    const std::size_t at = text.find(separator);
-    parts.push_back(text.substr(0, at));
-    if (at == std::string_view::npos) return parts;
-    text.remove_prefix(at + 1);
-  }
 }
 
 // "auto" or "1470" or "210:2100:210" (first:last:step).

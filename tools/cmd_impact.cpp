@@ -56,15 +56,6 @@ ComparedPlan load(const ResultStore& store, std::int64_t plan_id) {
           std::get<std::string>(row[5])};
 }
 
-std::int64_t best_of_latest_run(const ResultStore& store) {
-  const QueryResult found =
-      store.query("SELECT plan_id FROM v_best_plan ORDER BY run_id DESC LIMIT 1");
-  if (found.rows.empty())
-    throw UsageError("the database has no strict waste plan",
-                     {.in = {}, .hint = "name one with --plan"});
-  return std::get<std::int64_t>(found.rows.front().front());
-}
-
 // A generated trace knows its tokens and GPUs; of a fixed one they must be said.
 IterationWork work_of(const ResultStore& store, const ImpactInputs& inputs, std::int64_t run_id,
                       const std::string& file) {
@@ -129,7 +120,7 @@ ExitStatus run(const Options& o) {
         {.in = {}, .hint = "'rubato impact --template' writes a file of inputs to fill in"});
   const ImpactInputs inputs = parse_impact_inputs(read_file(o.file), o.file);
   const ResultStore store = ResultStore::open_read_only(o.db);
-  const ComparedPlan plan = load(store, o.plan > 0 ? o.plan : best_of_latest_run(store));
+  const ComparedPlan plan = load(store, o.plan > 0 ? o.plan : best_plan_of_latest_run(store));
   const IterationWork work = work_of(store, inputs, plan.run_id, o.file);
   const OutputTable totals =
       impact_table(impact(inputs, work, plan.defaults), impact(inputs, work, plan.planned), inputs);

@@ -42,15 +42,6 @@ std::vector<Trace> traces_of(const Options& o) {
   return traces;
 }
 
-std::int64_t best_plan(const ResultStore& store) {
-  const QueryResult found =
-      store.query("SELECT plan_id FROM v_best_plan ORDER BY run_id DESC LIMIT 1");
-  if (found.rows.empty())
-    throw UsageError("the database has no strict waste plan",
-                     {.in = {}, .hint = "name one with --plan"});
-  return std::get<std::int64_t>(found.rows.front().front());
-}
-
 }  // namespace
 
 Action setup_transfer(CLI::App& app) {
@@ -75,7 +66,8 @@ Action setup_transfer(CLI::App& app) {
       "Example:\n  rubato transfer --db results.db --batches 1,5,10,20,40 --tp 1,2,4");
   return [o](const RunContext& context) {
     const ResultStore store = ResultStore::open_read_only(o->db);
-    const StoredPlan plan = load_plan(store, o->plan > 0 ? o->plan : best_plan(store));
+    const StoredPlan plan =
+        load_plan(store, o->plan > 0 ? o->plan : best_plan_of_latest_run(store));
     say_if_not_calibrated(plan.spec);
     const std::vector<Trace> traces = traces_of(*o);
     if (traces.empty())

@@ -184,6 +184,15 @@ OutputTable as_table(const QueryResult& result) {
   return table;
 }
 
+std::int64_t best_plan_of_latest_run(const ResultStore& store) {
+  const QueryResult found =
+      store.query("SELECT plan_id FROM v_best_plan ORDER BY run_id DESC LIMIT 1");
+  if (found.rows.empty())
+    throw UsageError("the database has no strict waste plan",
+                     {.in = {}, .hint = "name one with --plan"});
+  return std::get<std::int64_t>(found.rows.front().front());
+}
+
 std::int64_t latest_run(const ResultStore& store) {
   const SqlValue latest = store.query("SELECT max(run_id) FROM runs").rows.front().front();
   if (const auto* run = std::get_if<std::int64_t>(&latest)) return *run;

@@ -1,7 +1,6 @@
 #include "traces/capture_stats.hpp"
 
 #include <algorithm>
-#include <map>
 #include <set>
 
 #include <fmt/format.h>
@@ -168,19 +167,19 @@ Trace fold(const Capture& capture, const FoldOptions& options) {
   trace.name = capture.name;
   trace.provenance = capture.provenance;
   const bool timed = std::ranges::any_of(time_ns, [](std::int64_t ns) { return ns > 0; });
-  std::map<KernelId, KernelId> renumbered;
+  std::vector<std::optional<KernelId>> renumbered(capture.kernels.size());
   std::vector<LaunchSums> sums;
   std::vector<KernelId> launches;
   for (const CapturedLaunch& launch : capture.launches) {
     if (!wanted(launch) || launch.stream != stream || (timed && launch.duration_ns == 0)) continue;
-    const auto [found, fresh] =
-        renumbered.emplace(launch.kernel, id_at<KernelId>(trace.kernels.size()));
-    if (fresh) {
+    std::optional<KernelId>& kernel = renumbered[index(launch.kernel)];
+    if (!kernel) {
+      kernel = id_at<KernelId>(trace.kernels.size());
       trace.kernels.push_back(capture.kernels[index(launch.kernel)]);
       sums.emplace_back();
     }
-    add(sums[index(found->second)], launch);
-    launches.push_back(found->second);
+    add(sums[index(*kernel)], launch);
+    launches.push_back(*kernel);
   }
   if (launches.empty())
     throw UsageError(fmt::format("there is no launch to take in {}", capture.name));

@@ -10,6 +10,7 @@ namespace rubato {
 std::string_view name_of(CaptureFormat value) noexcept {
   switch (value) {
     case CaptureFormat::kineto: return "Kineto";
+    case CaptureFormat::nsight_compute: return "Nsight Compute CSV";
     case CaptureFormat::chakra_protobuf: return "Chakra protobuf";
     case CaptureFormat::chakra_json: return "Chakra JSON";
     case CaptureFormat::nsight_systems: break;
@@ -30,7 +31,7 @@ bool is_protobuf(std::string_view head) {
 }  // namespace
 
 CaptureFormat capture_format(const std::filesystem::path& path) {
-  constexpr std::size_t enough = 4096;
+  constexpr std::size_t enough = 65536;
   const std::string head = first_bytes(path, enough);
   const std::string shown = printable(path.string());
   if (head.starts_with("SQLite format 3")) return CaptureFormat::nsight_systems;
@@ -46,16 +47,20 @@ CaptureFormat capture_format(const std::filesystem::path& path) {
     const bool chakra = has("\"workload_graph\"") || has("chakra") || has("pytorch|profiler|exec");
     return chakra ? CaptureFormat::chakra_json : CaptureFormat::kineto;
   }
+  if (head.starts_with("\"ID\",") || head.find("\n\"ID\",") != std::string::npos)
+    return CaptureFormat::nsight_compute;
   if (is_protobuf(head)) return CaptureFormat::chakra_protobuf;
   throw DataError(fmt::format("{}: is no capture that is known", shown),
                   {.in = {},
                    .hint = "expected a PyTorch profiler trace (.json, .json.gz), an SQLite "
-                           "export of Nsight Systems or a Chakra execution trace (.et, .json)"});
+                           "export of Nsight Systems, a CSV of Nsight Compute or a Chakra "
+                           "execution trace (.et, .json)"});
 }
 
 Capture import_capture(const std::filesystem::path& path, const ImportOptions& options) {
   switch (capture_format(path)) {
     case CaptureFormat::kineto: return import_kineto(path, options);
+    case CaptureFormat::nsight_compute: return import_nsight_compute(path, options);
     case CaptureFormat::chakra_protobuf: return import_chakra_protobuf(path, options);
     case CaptureFormat::chakra_json: return import_chakra_json(path, options);
     case CaptureFormat::nsight_systems: break;

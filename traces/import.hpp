@@ -16,7 +16,7 @@ struct ImportOptions {
 };
 
 /// What a file is, by its content.
-enum class CaptureFormat { kineto, nsight_systems, chakra_protobuf, chakra_json };
+enum class CaptureFormat { kineto, nsight_systems, nsight_compute, chakra_protobuf, chakra_json };
 [[nodiscard]] std::string_view name_of(CaptureFormat value) noexcept;
 
 /// @throws IoError; DataError with a hint for what is not a capture (or a .nsys-rep)
@@ -39,6 +39,10 @@ enum class CaptureFormat { kineto, nsight_systems, chakra_protobuf, chakra_json 
 /// device nodes the launches have no times; their work comes from shapes.
 [[nodiscard]] Capture import_chakra_json(const std::filesystem::path& path,
                                          const ImportOptions& options);
+
+/// CSV of Nsight Compute, raw page or one line per metric; DRAM bytes and FLOPs are counted ones.
+[[nodiscard]] Capture import_nsight_compute(const std::filesystem::path& path,
+                                            const ImportOptions& options);
 
 /// SQLite export of Nsight Systems.
 [[nodiscard]] Capture import_nsight_systems(const std::filesystem::path& path,

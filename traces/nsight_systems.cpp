@@ -52,8 +52,7 @@ bool names_a_step(std::string_view label) {
     if (!text.starts_with(word)) continue;
     const std::string_view rest = std::string_view(text).substr(word.size());
     const std::size_t digit = rest.find_first_of("0123456789");
-    return digit != std::string_view::npos && digit <= 2 &&
-           rest.find_first_not_of("0123456789", digit) == std::string_view::npos;
+    return digit <= 2 && rest.find_first_not_of("0123456789", digit) == std::string_view::npos;
   }
   return false;
 }
@@ -88,7 +87,7 @@ class NsightReader {
     ranges();
     link();
     if (has_table("CUDA_GRAPH_TRACE"))
-      builder_.capture().left_out.push_back(
+      builder_.capture().left_out.emplace_back(
           "kernels inside CUDA graphs; record with --cuda-graph-trace=node");
     return std::move(builder_).finish();
   }

@@ -26,19 +26,15 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(from, text.find_last_not_of(blanks) - from + 1);
 }
 
-std::vector<std::string_view> split(std::string_view line, char separator) {
-  std::vector<std::string_view> cells;
-  while (true) {
-    const std::size_t end = line.find(separator);
-    cells.push_back(trimmed(line.substr(0, end)));
-    if (end == std::string_view::npos) return cells;
-    line.remove_prefix(end + 1);
-  }
+std::vector<std::string_view> trimmed_cells(std::string_view line, char separator) {
+  std::vector<std::string_view> cells = split(line, separator);
+  for (std::string_view& cell : cells) cell = trimmed(cell);
+  return cells;
 }
 
 std::vector<std::string_view> words(std::string_view line) {
   std::vector<std::string_view> list;
-  for (const std::string_view cell : split(line, ' ')) {
+  for (const std::string_view cell : trimmed_cells(line, ' ')) {
     if (!cell.empty()) list.push_back(cell);
   }
   return list;
@@ -184,7 +180,8 @@ class Reader {
 
   void read_csv(const Line& first, std::span<const Line> rows) {
     std::vector<std::string> header;
-    for (const std::string_view cell : split(first.text, ',')) header.push_back(field_name(cell));
+    for (const std::string_view cell : trimmed_cells(first.text, ','))
+      header.push_back(field_name(cell));
     if (first_of(header, {"window_name"})) {
       throw DataError(
           fmt::format("{}: a window log of Zeus has energies of windows in monotonic seconds, "
@@ -203,7 +200,7 @@ class Reader {
                                                 : PowerLogKind::samples;
     log_.instantaneous = power == "power.draw.instant";
     for (const Line& line : rows) {
-      const auto cells = split(line.text, ',');
+      const auto cells = trimmed_cells(line.text, ',');
       if (cells.size() != header.size()) {
         if (&line == &rows.back() && !line.complete) {
           log_.left_out.push_back(fmt::format("line {}: cut off", line.number));

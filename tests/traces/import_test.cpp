@@ -251,6 +251,43 @@ TEST_F(Import, NsightSystemsJoinsLaunchesByProcessToo) {
                           "no table CUPTI_ACTIVITY_KIND_KERNEL", "--cuda-graph-trace=node");
 }
 
+TEST_F(Import, NsightComputeInBothForms) {
+  const std::string wide =
+      "==PROF== Connected\nprogram says \"hello\"\n"
+      "\"ID\",\"Process ID\",\"Kernel Name\",\"Stream\",\"Block Size\",\"Grid Size\",\"Device\","
+      "\"dram__bytes_read.sum\",\"dram__bytes_write.sum\",\"gpu__time_duration.sum\","
+      "\"smsp__sass_thread_inst_executed_op_fadd_pred_on.sum\","
+      "\"smsp__sass_thread_inst_executed_op_ffma_pred_on.sum\"\n"
+      "\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"Mbyte\",\"byte\",\"us\",\"inst\",\"inst\"\n"
+      "\"0\",\"9\",\"add(float*)\",\"7\",\"(256, 1, 1)\",\"(64, 2, "
+      "1)\",\"0\",\"1.5\",\"2,500\",\"3.25\","
+      "\"1,000,000\",\"10\"\n"
+      "\"1\",\"9\",\"other()\",\"7\",\"(32, 1, 1)\",\"(1, 1, "
+      "1)\",\"0\",\"n/a\",\"n/a\",\"1\",\"n/a\",\"n/a\"\n"
+      "==PROF== Disconnected\n";
+  const Capture capture = import_capture(file("ncu.csv", wide));
+  ASSERT_EQ(capture.launches.size(), 2U);
+  EXPECT_EQ(capture.launches[0].duration_ns, 3250);
+  EXPECT_EQ(capture.launches[1].start_ns, 3250);
+  EXPECT_EQ(capture.kernels[0].dram_bytes, 1.5e6 + 2500.0);
+  EXPECT_EQ(capture.kernels[0].flops, 1e6 + 20.0);
+  EXPECT_EQ(capture.kernels[0].work_source, WorkSource::measured);
+  EXPECT_EQ(capture.kernels[0].launch, (LaunchShape{{64, 2, 1}, {256, 1, 1}}));
+  EXPECT_FALSE(capture.kernels[1].dram_bytes);
+
+  const std::string head =
+      "\"ID\",\"Kernel Name\",\"Metric Name\",\"Metric Unit\",\"Metric Value\"\n";
+  const Capture other = import_capture(
+      file("long.csv", head + "\"0\",\"k\",\"gpu__time_duration.sum\",\"nsecond\",\"27.595.520\"\n"
+                              "\"0\",\"k\",\"dram__bytes.sum\",\"Gbyte\",\"1,5\"\n"));
+  EXPECT_EQ(other.launches.at(0).duration_ns, 27595520);
+  EXPECT_EQ(other.kernels[0].dram_bytes, 1.5e9);
+  const auto bad =
+      file("bad.csv", head + "\"0\",\"k\",\"gpu__time_duration.sum\",\"fortnight\",\"1\"\n");
+  expect_error<DataError>([&] { (void)import_capture(bad); }, "'1' 'fortnight'",
+                          "--print-units base");
+}
+
 TEST(OperatorWork, FollowsFromShapes) {
   const auto call = [](const char* name, std::vector<std::vector<std::uint64_t>> dims) {
     std::vector<Dtype> dtypes(dims.size(), Dtype::fp16);
