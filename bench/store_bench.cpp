@@ -26,7 +26,7 @@ ExplorationInput input() {
                         .spec = load_gpu_spec("rtx-3080-ti"),
                         .grid = "full",
                         .power_limit_w = {},
-                        .switch_cost = {},
+                        .switching = {},
                         .questions = {}};
   made.questions.push_back({Granularity::kernel, Aggregation::global, LeastWaste{}});
   return made;

@@ -26,6 +26,8 @@ enum class AxisId : std::size_t {
   clocks,
   switch_stall_us,
   switch_energy_j,
+  switch_latency_us,
+  switch_dwell_us,
   granularity,
   aggregation,
   goal,
@@ -35,7 +37,7 @@ enum class AxisId : std::size_t {
   power_budget_w,
   seed
 };
-inline constexpr std::size_t axis_count = 22;
+inline constexpr std::size_t axis_count = 24;
 
 /// What the values of an axis are. A word stands for "what the spec says" (power_limit_w).
 enum class AxisKind { text, count_from_0, count_from_1, non_negative, positive, positive_or_spec };

@@ -67,7 +67,7 @@ std::vector<bool> changed_kernels(const Trace& trace, const GpuModel& model, con
     return std::pair{grid[clock].mem, effective_core_mhz(model.spec(), grid[clock])};
   };
   std::vector<bool> changed(trace.kernels.size(), false);
-  const std::vector<Site> launches = sites(trace);
+  const std::vector<Site> launches = sites(trace, plan);
   for (std::size_t i = 0; i < launches.size(); ++i) {
     if (in_effect(plan.clock_of_site[i]) != in_effect(grid.default_clock()))
       changed[index(launches[i].kernel)] = true;
@@ -111,15 +111,15 @@ Cost total(const ProfileTable& table, const std::vector<ClockId>& clocks) {
 
 SavingInterval saving_interval(const Trace& trace, const std::vector<GpuModel>& models,
                                const ClockGrid& grid, const Plan& plan, const RelativeErrors& cell,
-                               const SwitchCost& cost) {
+                               const SwitchModel& switching) {
   constexpr std::size_t draws_per_model = 8;
   const std::vector<bool> changed = changed_kernels(trace, models.front(), grid, plan);
   const Plan defaults = uniform_plan(trace, grid.default_clock());
   Draws draws(models.size() * draws_per_model);
   tbb::parallel_for(std::size_t{0}, models.size(), [&](std::size_t m) {
     std::mt19937_64 random(20260113 + m);
-    const SimResult planned = simulate(trace, models[m], grid, plan, cost);
-    const SimResult base = simulate(trace, models[m], grid, defaults, cost);
+    const SimResult planned = simulate(trace, models[m], grid, plan, switching);
+    const SimResult base = simulate(trace, models[m], grid, defaults, switching);
     for (std::size_t d = 0; d < draws_per_model; ++d) {
       std::vector<RelativeErrors> base_factors, plan_factors;
       for (const bool other_clock : changed) {

@@ -29,7 +29,8 @@ struct SavingInterval {
 [[nodiscard]] SavingInterval saving_interval(const Trace& trace,
                                              const std::vector<GpuModel>& models,
                                              const ClockGrid& grid, const Plan& plan,
-                                             const RelativeErrors& cell, const SwitchCost& cost);
+                                             const RelativeErrors& cell,
+                                             const SwitchModel& switching);
 
 /// Measurement campaigns to imagine.
 struct Remeasurement {

@@ -15,7 +15,7 @@ Json units_json(const ResultStore& store, const std::string& id) {
   return rows_as_table(store.query(
       "SELECT scenario, run_id, plan_id, gpu, trace_name, model, batch, sequence, tensor_parallel, "
       "data_parallel, pipeline_parallel, microbatches, schedule, power_limit_w, clock_grid, "
-      "switch_stall_us, switch_energy_j, seed, "
+      "switch_stall_us, switch_energy_j, switch_latency_us, switch_dwell_us, seed, "
       "granularity, "
       "aggregation, goal, slack_pct, tolerance_pct, program_version, status, time_s, energy_j, "
       "time_change_pct, energy_change_pct, energy_change_low_pct, energy_change_high_pct, "

@@ -25,25 +25,30 @@ void answer_automatic(const ExplorationInput& input, const GpuModel& model, cons
   }
   std::vector<double> idle_power_w;
   for (const ClockPair& clock : grid.pairs()) idle_power_w.push_back(model.idle_power_w(clock));
-  const double budget_s = (1.0 + goal->slack_frac + goal->tolerance_frac) * default_time_s;
-  const SwitchingProblem problem{input.trace, per_launch, idle_power_w, input.switch_cost,
-                                 budget_s};
+  const SwitchingProblem problem{
+      .trace = input.trace,
+      .per_launch = per_launch,
+      .clocks = grid.pairs(),
+      .idle_power_w = idle_power_w,
+      .switching = input.switching,
+      .budget_s = (1.0 + goal->slack_frac + goal->tolerance_frac) * default_time_s};
   // The plans that do not know of switching are starts: one of them is best at either end.
-  std::vector<Plan> starts;
+  std::vector<std::vector<ClockRun>> starts;
   for (const auto granularity : {Granularity::iteration, Granularity::pass, Granularity::kernel}) {
     const ChoiceUnits units = choice_units(input.trace, granularity);
     const Solution solution = solve_global(unit_table(per_launch, input.trace, units), *goal,
                                            grid.default_clock(), context);
-    if (!solution.clock_of_unit.empty())
-      starts.push_back(plan_by_unit(input.trace, units, solution.clock_of_unit));
+    if (solution.clock_of_unit.empty()) continue;
+    starts.push_back(
+        runs_of(input.trace, plan_by_unit(input.trace, units, solution.clock_of_unit)));
   }
-  SwitchingSolution solution = solve_switching(problem, starts, context);
+  const SwitchingSolution solution = solve_switching(problem, starts, {}, context);
   result.status = solution.status;
   result.objective = solution.total.energy_j;
   result.lower_bound = solution.lower_bound;
   result.gap_frac = solution.gap_frac();
-  result.nodes = solution.evaluations;
-  result.plan = std::move(solution.plan);
+  result.nodes = solution.prices + solution.labels;
+  if (!solution.runs.empty()) result.plan = plan_of_runs(input.trace, solution.runs);
 }
 
 PlanResult answer(const Question& question, const ExplorationInput& input, const GpuModel& model,
@@ -71,7 +76,7 @@ PlanResult answer(const Question& question, const ExplorationInput& input, const
   }
   result.solve_time_s = seconds_since(start);
   if (!result.plan.clock_of_site.empty()) {
-    result.sim = simulate(input.trace, model, grid, result.plan, input.switch_cost);
+    result.sim = simulate(input.trace, model, grid, result.plan, input.switching);
   }
   return result;
 }
@@ -105,7 +110,7 @@ Exploration explore(const ExplorationInput& input, const RunContext& context) {
   found.cells = evaluate_all(model, found.grid);
   const ProfileTable per_launch = profile_table(found.cells, model.kernels(), found.grid.size());
   const Plan defaults = uniform_plan(input.trace, found.grid.default_clock());
-  found.baseline = simulate(input.trace, model, found.grid, defaults, input.switch_cost);
+  found.baseline = simulate(input.trace, model, found.grid, defaults, input.switching);
 
   // As many models as a spec's ensemble has members.
   constexpr std::size_t drawn_models = 16;
@@ -122,7 +127,7 @@ Exploration explore(const ExplorationInput& input, const RunContext& context) {
     PlanResult& result = found.plans.back();
     if (!result.plan.clock_of_site.empty())
       result.interval =
-          saving_interval(input.trace, models, found.grid, result.plan, cell, input.switch_cost);
+          saving_interval(input.trace, models, found.grid, result.plan, cell, input.switching);
     context.report({.done = found.plans.size(),
                     .total = input.questions.size(),
                     .note = name_of(question.goal)});

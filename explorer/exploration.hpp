@@ -61,7 +61,7 @@ struct ExplorationInput {
   GpuSpec spec;
   std::string grid;                     ///< see make_clock_grid
   std::optional<double> power_limit_w;  ///< replaces the spec's
-  SwitchCost switch_cost;
+  SwitchModel switching;
   std::vector<Question> questions;
 };
 

@@ -36,15 +36,22 @@ std::string RunWriter::write_input(std::string_view kind, const std::string& nam
 void RunWriter::write_run(const RunRecord& record) {
   const std::string trace_hash = write_input("trace", input_.trace.name, to_json(input_.trace));
   const std::string spec_hash = write_input("gpu_spec", input_.spec.name, to_json(input_.spec));
+  const SwitchModel& switching = input_.switching;
+  const auto of_mem = [&](double SwitchCost::*value) {
+    return switching.mem ? std::optional((*switching.mem).*value) : std::nullopt;
+  };
   SqlStatement(
       connection_,
-      "INSERT INTO runs VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+      "INSERT INTO runs VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
+      "?, ?, ?, ?, ?)")
       .run(now_utc(), record.command, record.options_json, program_version(), source_revision(),
            build_info(), host_name(), found_.wall_time_s, trace_hash, input_.trace.name, spec_hash,
            input_.spec.name, input_.spec.calibrated,
            input_.power_limit_w.value_or(input_.spec.power_limit.limit_w),
-           grid_name(input_.spec, input_.grid), input_.switch_cost.stall_s,
-           input_.switch_cost.energy_j, found_.interrupted);
+           grid_name(input_.spec, input_.grid), switching.core.stall_s, switching.core.energy_j,
+           found_.interrupted, switching.core.lead_s, switching.dwell_s,
+           of_mem(&SwitchCost::lead_s), of_mem(&SwitchCost::stall_s),
+           of_mem(&SwitchCost::energy_j));
   run_id_ = connection_.last_insert_id();
 }
 
@@ -123,9 +130,11 @@ void RunWriter::write_totals(std::int64_t plan_id, const SimResult& sim) {
   SqlStatement(
       connection_,
       "UPDATE plans SET time_s = ?, energy_j = ?, launches = ?, clock_switches = ?, "
-      "power_limited_launches = ?, switch_time_s = ?, switch_energy_j = ? WHERE plan_id = ?")
+      "power_limited_launches = ?, switch_time_s = ?, switch_energy_j = ?, late_launches = ? "
+      "WHERE plan_id = ?")
       .run(sim.total.time_s, sim.total.energy_j, sim.total.launches, sim.total.clock_switches,
-           sim.total.power_limited_launches, sim.switching.time_s, sim.switching.energy_j, plan_id);
+           sim.total.power_limited_launches, sim.switching.time_s, sim.switching.energy_j,
+           sim.late_launches, plan_id);
   SqlStatement pass(connection_, "INSERT INTO plan_passes VALUES (?, ?, ?, ?, ?)");
   for (std::size_t p = 0; p < sim.by_pass.size(); ++p) {
     const Totals& totals = sim.by_pass[p];
@@ -151,9 +160,9 @@ void RunWriter::write_interval(std::int64_t plan_id, const SavingInterval& inter
 
 void RunWriter::write_entries(std::int64_t plan_id, const Plan& plan) {
   SqlStatement insert(connection_, "INSERT INTO plan_entries VALUES (?, ?, ?, ?, ?, ?, ?)");
-  const std::vector<Site> launches = sites(input_.trace);
+  const std::vector<Site> launches = sites(input_.trace, plan);
   for (std::size_t i = 0; i < plan.clock_of_site.size(); ++i) {
-    const Segment& segment = input_.trace.segments[launches[i].segment];
+    const Segment& segment = plan.segments_of(input_.trace)[launches[i].segment];
     insert.run(plan_id, i, segment.name, segment.repeat, run_id_, index(launches[i].kernel),
                index(plan.clock_of_site[i]));
   }

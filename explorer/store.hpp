@@ -1,6 +1,6 @@
 #pragma once
 // Results in SQLite: written in one transaction per exploration, read by SQL.
-// Tables and views: schema.sql, schema_2.sql, views.sql and docs/schema.md.
+// Tables and views: schema.sql, schema_2.sql, schema_4.sql, views.sql and docs/schema.md.
 
 #include <cstdint>
 #include <filesystem>
@@ -38,7 +38,7 @@ void check_result_database(const std::filesystem::path& path);
 /// A result database. The schema number is in `PRAGMA user_version`.
 class ResultStore {
  public:
-  static constexpr int schema = 3;
+  static constexpr int schema = 4;
 
   /// Opens for writing, see open_result_database.
   [[nodiscard]] static ResultStore open(const std::filesystem::path& path);

@@ -138,7 +138,7 @@ ExplorationInput exploration_input(const SweepPlan& plan, const Unit& unit) {
           .spec = *setting.spec,
           .grid = setting.clocks,
           .power_limit_w = setting.power_limit_w,
-          .switch_cost = setting.switch_cost,
+          .switching = setting.switching,
           .questions = {unit.question}};
 }
 

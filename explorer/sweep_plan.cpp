@@ -199,6 +199,22 @@ class Planner {
     return shape;
   }
 
+  static SwitchModel switching(const Point& point) {
+    const double stall_s = point.number(AxisId::switch_stall_us) / us_per_s;
+    const double latency_s = point.number(AxisId::switch_latency_us) / us_per_s;
+    SwitchModel model{.core = {.stall_s = stall_s,
+                               .energy_j = point.number(AxisId::switch_energy_j),
+                               .lead_s = std::max(latency_s - stall_s, 0.0)},
+                      .mem = {},
+                      .dwell_s = point.number(AxisId::switch_dwell_us) / us_per_s};
+    if (model.may_delay() && pipeline_split(point)) {
+      throw UsageError(
+          "switch_latency_us beyond the stall and switch_dwell_us are not modelled for pipelines; "
+          "expected 0, or pipeline_parallel = 1");
+    }
+    return model;
+  }
+
   static std::optional<WorkShape> work_shape(const Point& point) {
     if (std::holds_alternative<std::monostate>(point[AxisId::model])) return std::nullopt;
     return WorkShape{point.text(AxisId::model),          point.count(AxisId::batch),
@@ -242,8 +258,7 @@ class Planner {
         .power_limit_w =
             optional_number(point, AxisId::power_limit_w).value_or(gpu.value->power_limit.limit_w),
         .clocks = point.text(AxisId::clocks),
-        .switch_cost = {point.number(AxisId::switch_stall_us) / us_per_s,
-                        point.number(AxisId::switch_energy_j)},
+        .switching = switching(point),
         .seed = point.count(AxisId::seed),
         .shape = work_shape(point),
         .pipeline = pipeline_split(point),
@@ -253,9 +268,13 @@ class Planner {
                  {"spec_hash", gpu.hash},
                  {"power_limit_w", setting.power_limit_w},
                  {"clocks", setting.clocks},
-                 {"switch_stall_s", setting.switch_cost.stall_s},
-                 {"switch_energy_j", setting.switch_cost.energy_j},
+                 {"switch_stall_s", setting.switching.core.stall_s},
+                 {"switch_energy_j", setting.switching.core.energy_j},
                  {"seed", setting.seed}};
+    if (setting.switching.may_delay()) {
+      options["switch_lead_s"] = setting.switching.core.lead_s;
+      options["switch_dwell_s"] = setting.switching.dwell_s;
+    }
     if (setting.pipeline) {
       options["pipeline_parallel"] = setting.pipeline->stages;
       options["microbatches"] = setting.pipeline->microbatches;

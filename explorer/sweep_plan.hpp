@@ -30,7 +30,7 @@ struct Setting {
   std::shared_ptr<const GpuSpec> spec;
   double power_limit_w = 0.0;
   std::string clocks;
-  SwitchCost switch_cost;
+  SwitchModel switching;
   std::uint64_t seed = 0;
   std::optional<WorkShape> shape;
   std::optional<PipelineSplit> pipeline;

@@ -1,10 +1,20 @@
 #include "explorer/switching.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+#include <numeric>
+#include <utility>
 
+#include <tbb/parallel_for.h>
+
+#include "common/error.hpp"
 #include "common/numbers.hpp"
+#include "explorer/label_search.hpp"
+#include "explorer/launch_dp.hpp"
+#include "explorer/mckp.hpp"
+#include "explorer/run_crossing.hpp"
 
 namespace rubato {
 
@@ -12,200 +22,341 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-// Costs at one price of time: energy + price x time.
-class PricedProblem {
- public:
-  PricedProblem(const SwitchingProblem& problem, double price_w) : p_(problem), price_w_(price_w) {
-    for (const double idle_w : p_.idle_power_w) {
-      into_.push_back(p_.cost.energy_j + p_.cost.stall_s * (idle_w + price_w_));
-    }
-  }
-
-  [[nodiscard]] std::size_t clocks() const { return into_.size(); }
-  [[nodiscard]] double launch(KernelId kernel, std::size_t clock) const {
-    return p_.per_launch.energies_j(index(kernel))[clock] +
-           price_w_ * p_.per_launch.times_s(index(kernel))[clock];
-  }
-  /// A change of clock, by the clock it leads to.
-  [[nodiscard]] double into(std::size_t clock) const { return into_[clock]; }
-
- private:
-  const SwitchingProblem& p_;
-  double price_w_;
-  std::vector<double> into_;
+// A plan with its totals.
+struct Candidate {
+  std::vector<ClockRun> runs;
+  Cost total;
 };
 
-// A segment for every clock of its first and last launch, repeats included.
-class SegmentTable {
+class SwitchingSearch {
  public:
-  SegmentTable(const PricedProblem& priced, const Segment& segment)
-      : clocks_(priced.clocks()),
-        sites_(segment.launches.size()),
-        cost_(clocks_ * clocks_),
-        from_(clocks_ * sites_ * clocks_) {
-    for (std::size_t first = 0; first < clocks_; ++first) fill(priced, segment, first);
+  SwitchingSearch(const SwitchingProblem& problem, const SwitchingEffort& effort,
+                  const RunContext& context)
+      : sequence_(problem), effort_(effort), context_(context) {
+    // Sums of the same times in another order differ by rounding.
+    constexpr double rounding = 1e-12;
+    budget_s_ = problem.budget_s * (1.0 + rounding);
+    // Beyond this, first clocks are not told apart: that costs more than it proves.
+    constexpr std::size_t fine_cells = 4'000'000;
+    fine_ = sequence_.size() * sequence_.clocks() <= fine_cells;
   }
 
-  [[nodiscard]] double cost(std::size_t first, std::size_t last) const {
-    return cost_[first * clocks_ + last];
-  }
-
-  /// Clocks of the launches, in order.
-  [[nodiscard]] std::vector<std::size_t> path(std::size_t first, std::size_t last) const {
-    std::vector<std::size_t> clocks(sites_);
-    for (std::size_t site = sites_; site-- > 0;) {
-      clocks[site] = last;
-      if (site > 0) last = from_[(first * sites_ + site) * clocks_ + last];
+  SwitchingSolution run(std::span<const std::vector<ClockRun>> starts) {
+    for (const std::vector<ClockRun>& start : starts) consider(start);
+    consider_one_clock();
+    if (!bracket_by_sample()) {
+      const AtPrice fastest = at_price({0.0, 1.0});
+      if (fastest.bound > budget_s_) return {};
+      if (fine_) plan_as_if_free();
+      const AtPrice cheapest = at_price({1.0, 0.0});
+      raise_bound(cheapest.bound, 0.0);
+      slow_ = cheapest.best;
+      quick_ = fastest.best;
     }
-    return clocks;
+    if (slow_ && slow_->total.time_s > budget_s_ && quick_ && quick_->total.time_s <= budget_s_)
+      find_price();
+    join_plans();
+    if (best_ && effort_.labels > 0 && fine_) close_gap();
+    return solution();
   }
+
+  /// Of time, behind the best bound. W
+  [[nodiscard]] double price_w() const noexcept { return price_w_; }
 
  private:
-  void fill(const PricedProblem& priced, const Segment& segment, std::size_t first) {
-    const double repeat = segment.repeat;
-    std::vector<double> best(clocks_, infinity), next(clocks_);
-    best[first] = repeat * priced.launch(segment.launches[0], first);
-    for (std::size_t site = 1; site < sites_; ++site) {
-      const auto cheapest = static_cast<std::size_t>(std::ranges::min_element(best) - best.begin());
-      for (std::size_t c = 0; c < clocks_; ++c) {
-        const double changed = best[cheapest] + repeat * priced.into(c);
-        const bool stay = best[c] <= changed;
-        from_[(first * sites_ + site) * clocks_ + c] =
-            static_cast<std::uint32_t>(stay ? c : cheapest);
-        next[c] = (stay ? best[c] : changed) + repeat * priced.launch(segment.launches[site], c);
+  // The least value at a price, from below, and the plan found for it.
+  struct AtPrice {
+    double bound = 0.0;
+    std::optional<Candidate> best;
+  };
+
+  void consider(const std::vector<ClockRun>& runs) {
+    if (const auto total = iteration_cost(sequence_, runs)) consider({runs, *total});
+  }
+  void consider(const Candidate& candidate) {
+    seen_.push_back(candidate);
+    if (candidate.total.time_s > budget_s_) return;
+    if (!best_ || candidate.total.energy_j < best_->total.energy_j) best_ = candidate;
+  }
+
+  [[nodiscard]] AtPrice looked_up(Price price) const {
+    const PricedSequence priced(sequence_, price);
+    return fine_ ? by_first_clock(priced) : by_any_clock(priced);
+  }
+  AtPrice at_price(Price price) {
+    AtPrice found = looked_up(price);
+    note(found);
+    return found;
+  }
+  void note(const AtPrice& found) {
+    ++prices_;
+    if (found.best) consider(*found.best);
+  }
+
+  // The same clock all the time.
+  void consider_one_clock() {
+    const ProfileTable& table = sequence_.problem().per_launch;
+    std::vector<double> counts(table.rows(), 0.0);
+    for (const std::uint32_t row : sequence_.rows()) counts[row] += 1.0;
+    std::optional<std::uint32_t> best;
+    double least_j = infinity;
+    for (std::uint32_t c = 0; c < sequence_.clocks(); ++c) {
+      CompensatedSum time_s, energy_j;
+      for (std::size_t row = 0; row < table.rows(); ++row) {
+        time_s.add(counts[row] * table.times_s(row)[c]);
+        energy_j.add(counts[row] * table.energies_j(row)[c]);
       }
-      best.swap(next);
+      if (time_s.value() > budget_s_ || energy_j.value() >= least_j) continue;
+      least_j = energy_j.value();
+      best = c;
     }
-    // From the end of one repeat to the start of the next.
-    for (std::size_t last = 0; last < clocks_; ++last) {
-      cost_[first * clocks_ + last] =
-          best[last] + (last == first ? 0.0 : (repeat - 1.0) * priced.into(first));
-    }
+    if (best) consider(std::vector{ClockRun{*best, sequence_.size()}});
   }
 
-  std::size_t clocks_;
-  std::size_t sites_;
-  std::vector<double> cost_;
-  std::vector<std::uint32_t> from_;
-};
-
-// The cheapest way round the iteration that begins with one clock.
-struct Round {
-  double cost = infinity;
-  std::vector<std::size_t> first_of_segment;
-  std::vector<std::size_t> last_of_segment;
-};
-
-Round best_round(const PricedProblem& priced, const std::vector<SegmentTable>& segments,
-                 std::size_t first) {
-  const std::size_t clocks = priced.clocks();
-  std::vector<double> best(clocks), entered(clocks), next(clocks);
-  std::vector<std::vector<std::size_t>> last_before, first_for;
-  for (std::size_t last = 0; last < clocks; ++last) best[last] = segments[0].cost(first, last);
-  for (std::size_t s = 1; s < segments.size(); ++s) {
-    const auto cheapest = static_cast<std::size_t>(std::ranges::min_element(best) - best.begin());
-    auto& came_from = last_before.emplace_back(clocks);
-    for (std::size_t f = 0; f < clocks; ++f) {
-      const double changed = best[cheapest] + priced.into(f);
-      came_from[f] = best[f] <= changed ? f : cheapest;
-      entered[f] = std::min(best[f], changed);
-    }
-    auto& began_with = first_for.emplace_back(clocks);
-    for (std::size_t last = 0; last < clocks; ++last) {
-      next[last] = infinity;
-      for (std::size_t f = 0; f < clocks; ++f) {
-        const double cost = entered[f] + segments[s].cost(f, last);
-        if (cost >= next[last]) continue;
-        next[last] = cost;
-        began_with[last] = f;
+  // In long sequences, a sample knows the price to a few percent, and two programs through all
+  // launches on either side of it replace those that would look for it. False: not to be used.
+  bool bracket_by_sample() {
+    constexpr std::size_t sample_size = 8'000, chunks = 16;
+    if (fine_ || sequence_.size() < 8 * sample_size || !best_) return false;
+    const double hint_w = price_of_sample(sample_size, chunks);
+    if (!(hint_w > 0.0)) return false;
+    // One on each side; then two further ones on the side where the budget must lie.
+    constexpr int most_tries = 4;
+    double width = 0.02;
+    std::array<double, 2> prices_w{hint_w / (1.0 + width), hint_w * (1.0 + width)};
+    for (int i = 0; i < most_tries; ++i) {
+      std::array<AtPrice, 2> found;
+      tbb::parallel_for(std::size_t{0}, prices_w.size(), [&](std::size_t side) {
+        found[side] = looked_up({1.0, prices_w[side]});
+      });
+      for (std::size_t side = 0; side < found.size(); ++side) {
+        note(found[side]);
+        raise_bound(found[side].bound, prices_w[side]);
+        if (found[side].best) keep_nearest(*found[side].best);
       }
+      if (slow_ && quick_) return true;
+      const double nearer = 1.0 + 4.0 * width, farther = 1.0 + 16.0 * width;
+      prices_w = slow_ ? std::array{hint_w * nearer, hint_w * farther}
+                       : std::array{hint_w / nearer, hint_w / farther};
+      width *= 16.0;
     }
-    best.swap(next);
-  }
-  // The next iteration begins as this one did.
-  for (std::size_t last = 0; last < clocks; ++last)
-    best[last] += last == first ? 0.0 : priced.into(first);
-  auto last = static_cast<std::size_t>(std::ranges::min_element(best) - best.begin());
-  Round round{best[last], std::vector<std::size_t>(segments.size()),
-              std::vector<std::size_t>(segments.size())};
-  for (std::size_t s = segments.size(); s-- > 0;) {
-    round.last_of_segment[s] = last;
-    round.first_of_segment[s] = s == 0 ? first : first_for[s - 1][last];
-    if (s > 0) last = last_before[s - 1][round.first_of_segment[s]];
-  }
-  return round;
-}
-
-double priced(const Cost& cost, double price_w) { return cost.energy_j + price_w * cost.time_s; }
-
-// Energy of the launches up to each site, all at one clock: shape [clocks][sites + 1].
-std::vector<std::vector<double>> energy_up_to_site(const SwitchingProblem& problem) {
-  std::vector<std::vector<double>> sums(problem.per_launch.clocks(), std::vector<double>(1, 0.0));
-  for (const Site& site : sites(problem.trace)) {
-    for (std::size_t c = 0; c < sums.size(); ++c) {
-      const double energy_j = problem.per_launch.energies_j(index(site.kernel))[c];
-      sums[c].push_back(sums[c].back() + site.repeat * energy_j);
-    }
-  }
-  return sums;
-}
-
-// Moves runs of launches to other clocks while energy falls and the budget holds.
-class RunMover {
- public:
-  RunMover(const SwitchingProblem& problem, std::vector<ClockId> clocks)
-      : problem_(problem), at_clock_(energy_up_to_site(problem)), clocks_(std::move(clocks)) {
-    accept(iteration_cost(problem_, clocks_));
+    return false;
   }
 
-  std::vector<ClockId> run(const RunContext& context) {
-    bool better = true;
-    while (better && !context.stop_requested()) {
-      better = false;
-      for (std::size_t first = 0; first < clocks_.size(); ++first) {
-        for (std::size_t last = first; last < clocks_.size(); ++last) {
-          for (std::size_t c = 0; c < at_clock_.size(); ++c)
-            better = try_move(first, last, c) || better;
-        }
+  void keep_nearest(const Candidate& plan) {
+    const bool misses = plan.total.time_s > budget_s_;
+    std::optional<Candidate>& kept = misses ? slow_ : quick_;
+    const bool nearer = !kept || (plan.total.time_s < kept->total.time_s) == misses;
+    if (nearer) kept = plan;
+  }
+
+  [[nodiscard]] double price_of_sample(std::size_t size, std::size_t chunks) const {
+    const SwitchingProblem& whole = sequence_.problem();
+    const auto fastest_s = [&](KernelId kernel) {
+      return std::ranges::min(whole.per_launch.times_s(index(kernel)));
+    };
+    CompensatedSum sample_s, whole_s;
+    for (const std::uint32_t row : sequence_.rows()) whole_s.add(fastest_s(KernelId{row}));
+    Trace sample;
+    Segment& segment = sample.segments.emplace_back(Segment{.name = "sample", .launches = {}});
+    for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
+      const std::size_t first = sequence_.size() / chunks * chunk;
+      for (std::size_t i = 0; i < size / chunks; ++i) {
+        segment.launches.push_back(KernelId{sequence_.rows()[first + i]});
+        sample_s.add(fastest_s(segment.launches.back()));
       }
     }
-    return clocks_;
+    SwitchingProblem problem{.trace = sample,
+                             .per_launch = whole.per_launch,
+                             .clocks = whole.clocks,
+                             .idle_power_w = whole.idle_power_w,
+                             .switching = whole.switching,
+                             .budget_s = whole.budget_s * sample_s.value() / whole_s.value()};
+    SwitchingSearch search(problem, {.labels = 0}, context_);
+    (void)search.run({});
+    return search.price_w();
   }
 
- private:
-  bool try_move(std::size_t first, std::size_t last, std::size_t c) {
-    // At best the move also makes every switch unnecessary.
-    const double before_j = current_[last + 1] - current_[first];
-    const double after_j = at_clock_[c][last + 1] - at_clock_[c][first];
-    if (after_j - before_j >= switching_j_) return false;
-    const std::vector<ClockId> kept = clocks_;
-    std::fill(clocks_.begin() + static_cast<std::ptrdiff_t>(first),
-              clocks_.begin() + static_cast<std::ptrdiff_t>(last) + 1, id_at<ClockId>(c));
-    const Cost cost = iteration_cost(problem_, clocks_);
-    if (cost.time_s > problem_.budget_s || cost.energy_j >= energy_j_) {
-      clocks_ = kept;
-      return false;
+  void offer(AtPrice& found, const Price& price, const std::vector<ClockRun>& runs) const {
+    const auto total = iteration_cost(sequence_, runs);
+    if (!total) return;
+    if (!found.best || price.of(*total) < price.of(found.best->total))
+      found.best = Candidate{runs, *total};
+  }
+
+  // The bound is that of the best first clock, less what is left to rounding, unless there are too
+  // many first clocks to try.
+  [[nodiscard]] AtPrice by_first_clock(const PricedSequence& priced) const {
+    constexpr std::size_t most_rounds = 16, at_once = 2;
+    constexpr double close_enough = 1e-7;
+    const std::vector<double> bounds = bounds_by_first_clock(priced);
+    std::vector<std::size_t> order(bounds.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::sort(order, {}, [&](std::size_t c) { return std::pair(bounds[c], c); });
+    AtPrice found;
+    double least = infinity;
+    for (std::size_t i = 0; i < order.size(); i += at_once) {
+      found.bound = std::min(least, bounds[order[i]]);
+      if (bounds[order[i]] >= least * (1.0 - close_enough) || i >= most_rounds) return found;
+      std::vector<PricedRuns> rounds(std::min(at_once, order.size() - i));
+      tbb::parallel_for(std::size_t{0}, rounds.size(),
+                        [&](std::size_t r) { rounds[r] = cheapest_round(priced, order[i + r]); });
+      for (const PricedRuns& round : rounds) {
+        least = std::min(least, round.value);
+        offer(found, priced.price(), round.runs);
+      }
     }
-    accept(cost);
+    found.bound = least;
+    return found;
+  }
+
+  // The change back is left out of the bound. Where the last runs are too short for it, they go.
+  [[nodiscard]] AtPrice by_any_clock(const PricedSequence& priced) const {
+    PricedRuns open = cheapest_open(priced);
+    AtPrice found{.bound = open.value, .best = {}};
+    constexpr int most_runs_dropped = 16;
+    for (int i = 0; i < most_runs_dropped && !found.best; ++i) {
+      offer(found, priced.price(), open.runs);
+      if (open.runs.size() == 1) break;
+      const std::size_t launches = open.runs.back().launches;
+      open.runs.pop_back();
+      open.runs.back().launches += launches;
+    }
+    return found;
+  }
+
+  // No change can be cheaper than one that costs nothing; then each launch is a choice of its own.
+  void plan_as_if_free() {
+    const ProfileTable& table = sequence_.problem().per_launch;
+    std::vector<double> energy_j, time_s;
+    for (const std::uint32_t row : sequence_.rows()) {
+      energy_j.insert(energy_j.end(), table.energies_j(row).begin(), table.energies_j(row).end());
+      time_s.insert(time_s.end(), table.times_s(row).begin(), table.times_s(row).end());
+    }
+    constexpr std::uint64_t most_states = 2'000'000;
+    const MckpResult free = solve_mckp(
+        {sequence_.size(), sequence_.clocks(), energy_j, time_s, budget_s_}, context_, most_states);
+    lower_bound_ = free.lower_bound;
+    if (free.feasible)
+      consider(runs_of(std::vector<std::uint32_t>(free.choice.begin(), free.choice.end())));
+  }
+
+  void raise_bound(double value, double price_w) {
+    const double bound = value - price_w * budget_s_;
+    lower_bound_ = std::max(lower_bound_, bound);
+    if (bound <= dual_bound_) return;
+    dual_bound_ = bound;
+    price_w_ = price_w;
+  }
+
+  // Cutting planes on the concave dual function: slow_ misses the budget, quick_ keeps it.
+  void find_price() {
+    constexpr int most_cuts = 100;
+    constexpr double met = 1e-9, long_gap = 1e-5;
+    for (int cut = 0; cut < most_cuts && !context_.stop_requested(); ++cut) {
+      const double price_w = (quick_->total.energy_j - slow_->total.energy_j) /
+                             (slow_->total.time_s - quick_->total.time_s);
+      // Joined plans of a long sequence come so near that the best price need not be exact.
+      if (!fine_) join_plans();
+      if (!(price_w > 0.0) || within(fine_ ? rounding_gap : long_gap)) break;
+      const Price price{1.0, price_w};
+      const AtPrice found = at_price(price);
+      raise_bound(found.bound, price_w);
+      const bool no_better =
+          !found.best || price.of(found.best->total) >= price.of(quick_->total) * (1.0 - met);
+      if (no_better) break;
+      (found.best->total.time_s > budget_s_ ? slow_ : quick_) = found.best;
+    }
+  }
+
+  // Parts of the plans nearest to the budget, on both sides of it.
+  void join_plans() {
+    constexpr std::size_t most_plans = 16;
+    std::vector<Candidate> plans = std::exchange(seen_, {});
+    if (!fine_) {
+      plans.clear();
+      for (const std::optional<Candidate>* side : {&slow_, &quick_}) {
+        if (*side) plans.push_back(**side);
+      }
+    }
+    std::ranges::sort(plans, {}, [&](const Candidate& plan) {
+      return std::pair(std::abs(plan.total.time_s - budget_s_), plan.total.energy_j);
+    });
+    plans.resize(std::min(plans.size(), most_plans));
+    for (const Candidate& before : plans) {
+      for (const Candidate& after : plans) {
+        if (&before == &after || within(rounding_gap)) continue;
+        const auto joined = join(sequence_, before.runs, after.runs, budget_s_);
+        if (!joined.empty()) consider(joined);
+      }
+    }
+  }
+
+  [[nodiscard]] bool within(double gap) const {
+    return best_ && best_->total.energy_j - lower_bound_ <= gap * best_->total.energy_j;
+  }
+
+  // The optimum is most often far nearer to the bound than the plan at hand, and few partial plans
+  // fit into a small gap: so search a small one first, whole, then twice that.
+  void close_gap() {
+    const PricedSequence priced(sequence_, {1.0, price_w_});
+    const std::vector<double> bounds = bounds_by_first_clock(priced);
+    const double gap_j = best_->total.energy_j - lower_bound_;
+    for (double share = 1.0 / 64.0; !within(rounding_gap); share *= 2.0) {
+      const double below_j = std::min(lower_bound_ + share * gap_j, best_->total.energy_j);
+      if (!search_below(below_j, priced, bounds)) return;
+      // All plans below were looked at: either the best of them is found, or there is none.
+      lower_bound_ = std::min(below_j, best_->total.energy_j);
+    }
+  }
+
+  // Whether all plans of less energy were looked at; the best of them is kept.
+  bool search_below(double energy_j, const PricedSequence& priced, std::span<const double> bounds) {
+    for (std::size_t first = 0; first < bounds.size(); ++first) {
+      if (bounds[first] - price_w_ * budget_s_ >= energy_j) continue;
+      if (context_.stop_requested() || labels_ >= effort_.labels) return false;
+      const LabelResult found =
+          search_labels(priced, first, {budget_s_, energy_j, effort_.labels - labels_});
+      labels_ += found.labels;
+      if (!found.complete) return false;
+      if (found.runs.empty()) continue;
+      consider(found.runs);
+      energy_j = std::min(energy_j, best_->total.energy_j);
+    }
     return true;
   }
 
-  void accept(const Cost& cost) {
-    energy_j_ = cost.energy_j;
-    current_.assign(1, 0.0);
-    for (std::size_t i = 0; i < clocks_.size(); ++i) {
-      const std::vector<double>& sums = at_clock_[index(clocks_[i])];
-      current_.push_back(current_.back() + sums[i + 1] - sums[i]);
-    }
-    switching_j_ = std::max(energy_j_ - current_.back(), 0.0);
+  [[nodiscard]] SwitchingSolution solution() const {
+    SwitchingSolution solution;
+    solution.prices = prices_;
+    solution.labels = labels_;
+    solution.status = SolveStatus::time_limit;
+    if (!best_) return solution;
+    solution.runs = best_->runs;
+    solution.total = best_->total;
+    const bool proven = within(2.0 * rounding_gap);
+    solution.status = proven ? SolveStatus::optimal : SolveStatus::feasible;
+    solution.lower_bound =
+        proven ? best_->total.energy_j : std::min(lower_bound_, best_->total.energy_j);
+    return solution;
   }
 
-  const SwitchingProblem& problem_;
-  std::vector<std::vector<double>> at_clock_;
-  std::vector<double> current_;  ///< as at_clock_, at the clocks chosen
-  std::vector<ClockId> clocks_;
-  double energy_j_ = 0.0;
-  double switching_j_ = 0.0;
+  // What counts as no gap: rounding of long sums.
+  static constexpr double rounding_gap = 1e-9;
+
+  LaunchSequence sequence_;
+  SwitchingEffort effort_;
+  const RunContext& context_;
+  double budget_s_ = 0.0;
+  bool fine_ = false;
+  std::optional<Candidate> best_;
+  std::optional<Candidate> slow_, quick_;  ///< on either side of the budget
+  std::vector<Candidate> seen_;
+  double lower_bound_ = 0.0;
+  double dual_bound_ = -infinity;
+  double price_w_ = 0.0;  ///< the price behind dual_bound_
+  std::uint64_t prices_ = 0;
+  std::uint64_t labels_ = 0;
 };
 
 }  // namespace
@@ -215,102 +366,13 @@ double SwitchingSolution::gap_frac() const noexcept {
   return (total.energy_j - lower_bound) / total.energy_j;
 }
 
-Cost iteration_cost(const SwitchingProblem& problem, const std::vector<ClockId>& clock_of_site) {
-  CompensatedSum time_s, energy_j;
-  const auto change = [&](ClockId from, ClockId to, double times) {
-    if (from == to) return;
-    time_s.add(times * problem.cost.stall_s);
-    energy_j.add(times *
-                 (problem.cost.energy_j + problem.cost.stall_s * problem.idle_power_w[index(to)]));
-  };
-  std::size_t site = 0;
-  ClockId before = clock_of_site.back();
-  for (const Segment& segment : problem.trace.segments) {
-    const std::size_t first = site;
-    const double repeat = segment.repeat;
-    for (const KernelId kernel : segment.launches) {
-      const ClockId clock = clock_of_site[site];
-      const Cost launch = problem.per_launch.cost(index(kernel), clock);
-      time_s.add(repeat * launch.time_s);
-      energy_j.add(repeat * launch.energy_j);
-      if (site == first) {
-        change(before, clock, 1.0);
-      } else {
-        change(clock_of_site[site - 1], clock, repeat);
-      }
-      ++site;
-    }
-    change(clock_of_site[site - 1], clock_of_site[first], repeat - 1.0);
-    before = clock_of_site[site - 1];
-  }
-  return {time_s.value(), energy_j.value()};
-}
-
-std::vector<ClockId> least_priced_plan(const SwitchingProblem& problem, double price_w) {
-  const PricedProblem costs(problem, price_w);
-  std::vector<SegmentTable> segments;
-  for (const Segment& segment : problem.trace.segments) segments.emplace_back(costs, segment);
-  Round best;
-  for (std::size_t first = 0; first < costs.clocks(); ++first) {
-    Round round = best_round(costs, segments, first);
-    if (round.cost < best.cost) best = std::move(round);
-  }
-  std::vector<ClockId> clocks;
-  for (std::size_t s = 0; s < segments.size(); ++s) {
-    for (const std::size_t c :
-         segments[s].path(best.first_of_segment[s], best.last_of_segment[s])) {
-      clocks.push_back(id_at<ClockId>(c));
-    }
-  }
-  return clocks;
-}
-
-SwitchingSolution solve_switching(const SwitchingProblem& problem, const std::vector<Plan>& starts,
-                                  const RunContext& context) {
-  constexpr double highest_price_w = 1e7;  // beyond it only time counts
-  constexpr int halvings = 40;
-  SwitchingSolution solution;
-  solution.lower_bound = 0.0;
-  std::vector<std::vector<ClockId>> candidates;
-  const auto consider = [&](double price_w) {
-    std::vector<ClockId> clocks = least_priced_plan(problem, price_w);
-    ++solution.evaluations;
-    const Cost cost = iteration_cost(problem, clocks);
-    solution.lower_bound =
-        std::max(solution.lower_bound, priced(cost, price_w) - price_w * problem.budget_s);
-    const bool within = cost.time_s <= problem.budget_s;
-    if (within) candidates.push_back(std::move(clocks));
-    return within;
-  };
-  double low_w = 0.0, high_w = highest_price_w;
-  if (!consider(low_w)) {
-    if (!consider(high_w)) return solution;
-    for (int i = 0; i < halvings && high_w - low_w > 1e-6 * high_w && !context.stop_requested();
-         ++i) {
-      // Prices span orders of magnitude, so the middle is the geometric one.
-      const double middle_w = std::sqrt(std::max(low_w, 1e-3) * high_w);
-      (consider(middle_w) ? high_w : low_w) = middle_w;
-    }
-  }
-  // The last candidate is the cheapest of the search; other starts may lie elsewhere.
-  std::vector<std::vector<ClockId>> chosen{candidates.back()};
-  for (const Plan& start : starts) {
-    if (iteration_cost(problem, start.clock_of_site).time_s <= problem.budget_s)
-      chosen.push_back(start.clock_of_site);
-  }
-  solution.total.energy_j = infinity;
-  for (std::vector<ClockId>& clocks : chosen) {
-    clocks = RunMover(problem, std::move(clocks)).run(context);
-    const Cost cost = iteration_cost(problem, clocks);
-    if (cost.energy_j >= solution.total.energy_j) continue;
-    solution.total = cost;
-    solution.plan.clock_of_site = clocks;
-  }
-  constexpr double met = 1e-12;
-  const bool proven = solution.total.energy_j <= solution.lower_bound * (1.0 + met);
-  solution.status = proven ? SolveStatus::optimal : SolveStatus::feasible;
-  solution.lower_bound = std::min(solution.lower_bound, solution.total.energy_j);
-  return solution;
+SwitchingSolution solve_switching(const SwitchingProblem& problem,
+                                  std::span<const std::vector<ClockRun>> starts,
+                                  const SwitchingEffort& effort, const RunContext& context) {
+  const std::size_t clocks = problem.per_launch.clocks();
+  if (problem.clocks.size() != clocks || problem.idle_power_w.size() != clocks)
+    throw DataError("a switching problem needs a clock pair and an idle power for every clock");
+  return SwitchingSearch(problem, effort, context).run(starts);
 }
 
 }  // namespace rubato

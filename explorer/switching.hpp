@@ -1,55 +1,46 @@
 #pragma once
-// Least energy within a time budget when each change of clock costs time and
-// energy: finds by itself which launches share a clock.
+// Least energy within a time budget when each change of clock takes time: finds by itself which
+// launches share a clock. docs/search.md, "Switching".
 
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "common/run_context.hpp"
+#include "explorer/launch_sequence.hpp"
 #include "explorer/solver.hpp"
-#include "models/profile_table.hpp"
-#include "sim/plan.hpp"
-#include "sim/simulator.hpp"
-#include "traces/trace.hpp"
 
 namespace rubato {
 
-/// What a search needs to know of one iteration. The device stalls at each change
-/// of clock and draws the idle power of the new clock meanwhile.
-struct SwitchingProblem {
-  const Trace& trace;
-  const ProfileTable& per_launch;        ///< [kernels x clocks]
-  std::span<const double> idle_power_w;  ///< shape [clocks]
-  SwitchCost cost;
-  double budget_s = 0.0;
+/// How much a search may do.
+struct SwitchingEffort {
+  /// Partial plans, counted at each launch, of the exact end; 0: no exact end, the gap stays as
+  /// the bound leaves it.
+  std::uint64_t labels = 4'000'000;
 };
 
-/// `objective` is energy, J; `lower_bound` is the best Lagrangian bound.
+/// `total` and `lower_bound` (J) are of one iteration.
 struct SwitchingSolution {
-  SolveStatus status = SolveStatus::infeasible;
-  Plan plan;  ///< empty if infeasible
+  SolveStatus status = SolveStatus::infeasible;  ///< feasible: within gap_frac() of the optimum
+  std::vector<ClockRun> runs;                    ///< empty if infeasible
   Cost total;
   double lower_bound = 0.0;
-  std::uint64_t evaluations = 0;  ///< dynamic programs run
+  std::uint64_t prices = 0;  ///< of time, each a dynamic program or a few
+  std::uint64_t labels = 0;  ///< of the exact end
 
   [[nodiscard]] double gap_frac() const noexcept;
 };
 
-/// Time and energy of one iteration of a plan, switches included.
-[[nodiscard]] Cost iteration_cost(const SwitchingProblem& problem,
-                                  const std::vector<ClockId>& clock_of_site);
-
-/// The plan with the least energy + price x time, exactly: a dynamic program over launches with
-/// clocks as states. A repeated segment is solved once, for every clock it may begin with.
-/// O(sites x clocks^2 + segments x clocks^3).
-[[nodiscard]] std::vector<ClockId> least_priced_plan(const SwitchingProblem& problem,
-                                                     double price_w);
-
-/// Bisects the price of time until the budget holds, then moves runs of launches to other
-/// clocks while that saves energy within the budget. `starts` are further plans to improve.
-/// Status optimal only if the bound is met; otherwise feasible with a gap.
+/// A price of time turns the budget into a part of the cost; for a price the cheapest plan is
+/// exact (launch_dp.hpp), and its value less the price of the budget is a lower bound. The best
+/// price is found by cutting planes. Of the plans on either side of the budget the better parts
+/// are joined, and the rest of the gap is searched (label_search.hpp).
+/// @param starts  further plans to begin with; those that break a rule are ignored
+/// @throws DataError if idle powers or clocks do not have the table's width
 [[nodiscard]] SwitchingSolution solve_switching(const SwitchingProblem& problem,
-                                                const std::vector<Plan>& starts = {},
+                                                std::span<const std::vector<ClockRun>> starts = {},
+                                                const SwitchingEffort& effort = {},
                                                 const RunContext& context = {});
 
 }  // namespace rubato

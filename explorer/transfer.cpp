@@ -22,6 +22,20 @@ Goal goal_from(const std::string& name, const std::vector<SqlValue>& row) {
                     number_or_nothing(row[4]).value_or(0.0)};
 }
 
+SwitchModel switching_from(const std::vector<SqlValue>& row) {
+  SwitchModel model{.core = {.stall_s = std::get<double>(row[9]),
+                             .energy_j = std::get<double>(row[10]),
+                             .lead_s = std::get<double>(row[13])},
+                    .mem = {},
+                    .dwell_s = std::get<double>(row[14])};
+  if (const auto stall_s = number_or_nothing(row[15])) {
+    model.mem = {.stall_s = *stall_s,
+                 .energy_j = std::get<double>(row[16]),
+                 .lead_s = std::get<double>(row[17])};
+  }
+  return model;
+}
+
 Granularity granularity_from(const std::string& name) {
   for (const auto value : {Granularity::iteration, Granularity::pass, Granularity::automatic}) {
     if (name == name_of(value)) return value;
@@ -35,7 +49,9 @@ StoredPlan load_plan(const ResultStore& store, std::int64_t plan_id) {
   const QueryResult found = store.query(fmt::format(
       "SELECT p.granularity, p.aggregation, p.goal, p.slack_frac, p.tolerance_frac, "
       "p.max_energy_j, p.max_average_power_w, "
-      "r.clock_grid, r.power_limit_w, r.switch_stall_s, r.switch_energy_j, i.text, p.time_s "
+      "r.clock_grid, r.power_limit_w, r.switch_stall_s, r.switch_energy_j, i.text, p.time_s, "
+      "r.switch_lead_s, r.switch_dwell_s, r.mem_switch_stall_s, r.mem_switch_energy_j, "
+      "r.mem_switch_lead_s "
       "FROM plans p JOIN runs r USING (run_id) JOIN inputs i ON i.input_hash = r.spec_hash WHERE "
       "p.plan_id = {}",
       plan_id));
@@ -55,7 +71,7 @@ StoredPlan load_plan(const ResultStore& store, std::int64_t plan_id) {
                   .spec = parse_gpu_spec(text(11), fmt::format("the spec of plan {}", plan_id)),
                   .grid = text(7),
                   .power_limit_w = std::get<double>(row[8]),
-                  .switch_cost = {std::get<double>(row[9]), std::get<double>(row[10])}};
+                  .switching = switching_from(row)};
   const QueryResult clocks = store.query(fmt::format(
       "SELECT kernel, clock FROM v_plan_clocks WHERE plan_id = {} ORDER BY site_id", plan_id));
   for (const auto& launch : clocks.rows) {
@@ -70,7 +86,7 @@ Transfer transfer(const StoredPlan& plan, const Trace& trace, const RunContext& 
                                .spec = plan.spec,
                                .grid = plan.grid,
                                .power_limit_w = plan.power_limit_w,
-                               .switch_cost = plan.switch_cost,
+                               .switching = plan.switching,
                                .questions = {plan.question}};
   const Exploration own = explore(input, context);
   Transfer result{
@@ -91,7 +107,7 @@ Transfer transfer(const StoredPlan& plan, const Trace& trace, const RunContext& 
   result.known_frac = known_s / own.baseline.total.time_s;
   const GpuModel model(plan.spec, trace, plan.power_limit_w);
   result.transferred =
-      simulate(trace, model, own.grid, plan_by_kernel(trace, clock_of_kernel), plan.switch_cost)
+      simulate(trace, model, own.grid, plan_by_kernel(trace, clock_of_kernel), plan.switching)
           .total;
   return result;
 }

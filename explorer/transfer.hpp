@@ -20,7 +20,7 @@ struct StoredPlan {
   GpuSpec spec;         ///< as it was used
   std::string grid;
   double power_limit_w = 0.0;
-  SwitchCost switch_cost;
+  SwitchModel switching;
 };
 
 /// @throws UsageError if there is no such plan, or it was infeasible

@@ -84,6 +84,7 @@ SELECT u.unit_id, u.question_id, u.run_id, u.plan_id, u.program_version,
        r.gpu, r.trace_name, s.model, s.batch, s.sequence, s.tensor_parallel, s.data_parallel,
        s.pipeline_parallel, s.microbatches, s.schedule,
        r.power_limit_w, r.clock_grid, 1e6 * r.switch_stall_s AS switch_stall_us, r.switch_energy_j,
+       1e6 * (r.switch_lead_s + r.switch_stall_s) AS switch_latency_us, 1e6 * r.switch_dwell_s AS switch_dwell_us,
        s.seed, p.granularity, p.aggregation, p.goal, 100.0 * p.slack_frac AS slack_pct,
        100.0 * p.tolerance_frac AS tolerance_pct, p.status, p.time_s, p.energy_j,
        b.time_s AS default_time_s, b.energy_j AS default_energy_j,
@@ -200,6 +201,16 @@ SELECT experiment_id, 'switch_energy_j' AS axis, CAST(switch_energy_j AS TEXT) A
        avg(energy_change_pct) AS mean_energy_change_pct, min(energy_change_pct) AS best_energy_change_pct,
        max(energy_change_pct) AS worst_energy_change_pct, avg(time_change_pct) AS mean_time_change_pct
 FROM v_experiment_units WHERE switch_energy_j IS NOT NULL AND scenario = '' GROUP BY experiment_id, switch_energy_j
+UNION ALL
+SELECT experiment_id, 'switch_latency_us' AS axis, CAST(switch_latency_us AS TEXT) AS value, count(*) AS units,
+       avg(energy_change_pct) AS mean_energy_change_pct, min(energy_change_pct) AS best_energy_change_pct,
+       max(energy_change_pct) AS worst_energy_change_pct, avg(time_change_pct) AS mean_time_change_pct
+FROM v_experiment_units WHERE switch_latency_us IS NOT NULL AND scenario = '' GROUP BY experiment_id, switch_latency_us
+UNION ALL
+SELECT experiment_id, 'switch_dwell_us' AS axis, CAST(switch_dwell_us AS TEXT) AS value, count(*) AS units,
+       avg(energy_change_pct) AS mean_energy_change_pct, min(energy_change_pct) AS best_energy_change_pct,
+       max(energy_change_pct) AS worst_energy_change_pct, avg(time_change_pct) AS mean_time_change_pct
+FROM v_experiment_units WHERE switch_dwell_us IS NOT NULL AND scenario = '' GROUP BY experiment_id, switch_dwell_us
 UNION ALL
 SELECT experiment_id, 'granularity' AS axis, CAST(granularity AS TEXT) AS value, count(*) AS units,
        avg(energy_change_pct) AS mean_energy_change_pct, min(energy_change_pct) AS best_energy_change_pct,

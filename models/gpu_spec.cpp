@@ -107,6 +107,25 @@ void read_core(const JsonNode& root, GpuSpec& spec) {
     power.at("relative_v").fail("must not fall");
 }
 
+void read_switching(const JsonNode& node, SwitchLatency& known) {
+  node.expect_keys(
+      {"source"}, {"core_s", "core_stall_s", "core_j", "mem_s", "mem_stall_s", "mem_j", "dwell_s"});
+  const auto optional = [&node](const char* key) {
+    return optional_number(node, key, Range::non_negative);
+  };
+  known = {.core_s = optional("core_s"),
+           .mem_s = optional("mem_s"),
+           .core_stall_s = optional("core_stall_s").value_or(0.0),
+           .mem_stall_s = optional("mem_stall_s").value_or(0.0),
+           .core_j = optional("core_j").value_or(0.0),
+           .mem_j = optional("mem_j").value_or(0.0),
+           .dwell_s = optional("dwell_s").value_or(0.0)};
+  if (known.core_stall_s > known.core_s.value_or(0.0))
+    node.at("core_stall_s").fail("is longer than core_s, the latency it is part of");
+  if (known.mem_stall_s > known.mem_s.value_or(0.0))
+    node.at("mem_stall_s").fail("is longer than mem_s, the latency it is part of");
+}
+
 void read_limits(const JsonNode& root, GpuSpec& spec) {
   const JsonNode limit = section(root, "power_limit", spec);
   limit.expect_keys({"source", "limit_w", "min_w", "max_w", "regulated_frac"});
@@ -120,10 +139,7 @@ void read_limits(const JsonNode& root, GpuSpec& spec) {
   spec.sm_count = chip.at("sm_count").number(Range::positive);
   spec.link_gbs = chip.at("link_gbs").number(Range::positive);
   spec.shared.overlap_exponent = chip.at("overlap_exponent").number(Range::positive);
-  const JsonNode switching = section(root, "switching", spec);
-  switching.expect_keys({"source"}, {"core_s", "mem_s"});
-  spec.switching = {optional_number(switching, "core_s", Range::non_negative),
-                    optional_number(switching, "mem_s", Range::non_negative)};
+  read_switching(section(root, "switching", spec), spec.switching);
 }
 
 MemStateId mem_state_id(const JsonNode& node, const GpuSpec& spec) {

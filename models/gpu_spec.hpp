@@ -112,10 +112,15 @@ struct NamedGrid {
   std::vector<std::optional<double>> core_mhz;  ///< nothing: "auto"
 };
 
-/// What is known of changing clocks; missing where nobody measured it.
+/// What is known of changing clocks; latencies are missing where nobody measured them.
 struct SwitchLatency {
-  std::optional<double> core_s;
+  std::optional<double> core_s;  ///< from request to effect, >= 0
   std::optional<double> mem_s;
+  double core_stall_s = 0.0;  ///< for the last part of the latency the device waits, <= latency
+  double mem_stall_s = 0.0;
+  double core_j = 0.0;  ///< energy of a change beyond idle power, >= 0
+  double mem_j = 0.0;
+  double dwell_s = 0.0;  ///< from an effect to the next request, >= 0
 };
 
 /// Power of a kernel from the utilisation of the GPU's units at one clock.

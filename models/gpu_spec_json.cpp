@@ -113,12 +113,25 @@ void write(const Json& json, int depth, std::string& text) {
   text += fmt::format("\n{}{}", indent.substr(2), json.is_object() ? '}' : ']');
 }
 
+Json switching_json(const GpuSpec& spec) {
+  const SwitchLatency& known = spec.switching;
+  Json json{{"source", spec.sources.at("switching")}};
+  const auto add = [&json](const char* key, double value) {
+    if (value != 0.0) json[key] = value;
+  };
+  if (known.core_s) json["core_s"] = *known.core_s;
+  add("core_stall_s", known.core_stall_s);
+  add("core_j", known.core_j);
+  if (known.mem_s) json["mem_s"] = *known.mem_s;
+  add("mem_stall_s", known.mem_stall_s);
+  add("mem_j", known.mem_j);
+  add("dwell_s", known.dwell_s);
+  return json;
+}
+
 }  // namespace
 
 std::string to_json(const GpuSpec& spec) {
-  Json switching{{"source", spec.sources.at("switching")}};
-  if (spec.switching.core_s) switching["core_s"] = *spec.switching.core_s;
-  if (spec.switching.mem_s) switching["mem_s"] = *spec.switching.mem_s;
   Json json{{"schema", GpuSpec::schema},
             {"name", spec.name},
             {"title", spec.title},
@@ -149,7 +162,7 @@ std::string to_json(const GpuSpec& spec) {
               {"min_w", spec.power_limit.min_w},
               {"max_w", spec.power_limit.max_w},
               {"regulated_frac", spec.power_limit.regulated_frac}}},
-            {"switching", std::move(switching)},
+            {"switching", switching_json(spec)},
             {"default_clock",
              {{"mem", spec.mem_states[index(spec.default_clock.mem)].name},
               {"core", core_clock(spec.default_clock.core_mhz)}}},

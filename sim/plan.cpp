@@ -2,6 +2,10 @@
 
 namespace rubato {
 
+std::vector<Site> sites(const Trace& trace, const Plan& plan) {
+  return sites(plan.segments_of(trace));
+}
+
 Plan uniform_plan(const Trace& trace, ClockId clock) {
   return {std::vector<ClockId>(sites(trace).size(), clock)};
 }

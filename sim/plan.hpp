@@ -13,7 +13,18 @@ namespace rubato {
 /// One clock per site of the compact trace (see Site); ids are of one ClockGrid.
 struct Plan {
   std::vector<ClockId> clock_of_site;
+  /// The same launches as the trace's, cut where repeats get other clocks; sites are of these.
+  /// Empty: the trace's own segments.
+  std::vector<Segment> segments = {};
+
+  /// Position in each row is a site.
+  [[nodiscard]] const std::vector<Segment>& segments_of(const Trace& trace) const noexcept {
+    return segments.empty() ? trace.segments : segments;
+  }
 };
+
+/// Sites of a plan, in launch order.
+[[nodiscard]] std::vector<Site> sites(const Trace& trace, const Plan& plan);
 
 /// The same clock everywhere.
 [[nodiscard]] Plan uniform_plan(const Trace& trace, ClockId clock);

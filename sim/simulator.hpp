@@ -2,13 +2,13 @@
 // Replays a trace under a plan. Every total a report shows comes from here.
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "common/ids.hpp"
 #include "models/clock_grid.hpp"
 #include "models/gpu_model.hpp"
 #include "sim/plan.hpp"
+#include "sim/switch_model.hpp"
 #include "traces/trace.hpp"
 
 namespace rubato {
@@ -18,18 +18,10 @@ struct Totals {
   double time_s = 0.0;
   double energy_j = 0.0;
   std::uint64_t launches = 0;
-  std::uint64_t clock_switches = 0;  ///< launches whose clock differs from the one before
+  std::uint64_t clock_switches = 0;
   std::uint64_t power_limited_launches = 0;
 
   [[nodiscard]] double average_power_w() const noexcept { return energy_j / time_s; }
-};
-
-/// What a switch of clocks costs. Both zero: the published setting, where
-/// switching was not modelled.
-struct SwitchCost {
-  double stall_s =
-      0.0;  ///< time the device waits at each change of clock, >= 0; idle power is drawn
-  double energy_j = 0.0;  ///< on top of idle power, >= 0
 };
 
 /// Sums per pass and per kernel add up to `total` except for switch costs,
@@ -37,27 +29,48 @@ struct SwitchCost {
 struct SimResult {
   Totals total;
   Totals switching;
-  std::vector<Totals> by_pass;    ///< indexed by Pass, zero launches where a pass is absent
-  std::vector<Totals> by_kernel;  ///< shape [kernels]
+  std::vector<Totals> by_pass;      ///< indexed by Pass, zero launches where a pass is absent
+  std::vector<Totals> by_kernel;    ///< shape [kernels]
+  std::uint64_t late_launches = 0;  ///< ran, in part at least, at another clock than planned
 };
 
 /// One launch of the replayed iteration, in order.
 struct TimedLaunch {
   SiteId site;
   KernelId kernel;
-  ClockId clock;
-  OperatingPoint point;
+  ClockId clock;         ///< in force when it begins
+  double start_s = 0.0;  ///< from the begin of the iteration
+  OperatingPoint point;  ///< of the whole launch; the core clock is the one at its begin
+  bool late = false;     ///< the planned clock was not in force throughout
 };
 
-/// Every launch of one iteration, repeats expanded.
-/// @throws DataError if the plan does not fit trace and grid
-[[nodiscard]] std::vector<TimedLaunch> replay(const Trace& trace, const GpuModel& model,
-                                              const ClockGrid& grid, const Plan& plan);
+/// One change of clock of the replayed iteration.
+struct TimedSwitch {
+  double request_s = 0.0;  ///< negative: issued in the iteration before
+  double stall_from_s = 0.0;
+  double effect_s = 0.0;
+  ClockId to;
+  double energy_j = 0.0;  ///< idle power during the stall included
+};
 
-/// Replays one iteration, launch by launch; the clocks of the previous iteration's
-/// last launch are in force at the start (steady state).
-/// @throws DataError if the plan does not fit trace and grid
+/// One iteration, event by event. Times are seconds from its begin.
+struct ReplayedIteration {
+  std::vector<TimedLaunch> launches;
+  std::vector<TimedSwitch> switches;
+};
+
+/// Every launch of one iteration, repeats expanded, in steady state: iterations like it came
+/// before. The plan is known ahead, so a change is requested early enough to take effect where it
+/// is wanted; if an earlier change is still under way or the dwell is not over, it is requested as
+/// soon as that allows, kernels run on at the old clock, and clocks no longer wanted are skipped.
+/// @throws DataError if the plan does not fit trace and grid, UsageError as validate
+[[nodiscard]] ReplayedIteration replay(const Trace& trace, const GpuModel& model,
+                                       const ClockGrid& grid, const Plan& plan,
+                                       const SwitchModel& switching = {});
+
+/// Totals of replay().
+/// @throws what replay throws
 [[nodiscard]] SimResult simulate(const Trace& trace, const GpuModel& model, const ClockGrid& grid,
-                                 const Plan& plan, const SwitchCost& switch_cost = {});
+                                 const Plan& plan, const SwitchModel& switching = {});
 
 }  // namespace rubato

@@ -1,5 +1,7 @@
 #include "sim/timeline.hpp"
 
+#include <algorithm>
+
 #include "sim/chrome_events.hpp"
 
 namespace rubato {
@@ -22,13 +24,15 @@ class TrackWriter {
   }
 
   void write(const TimelineTrack& track) {
-    const std::vector<TimedLaunch> launches = replay(trace_, model_, grid_, *track.plan);
-    ClockId clock = launches.back().clock;
-    for (const TimedLaunch& launch : launches) {
-      if (launch.clock != clock) write_switch(launch, track.switch_cost);
-      clock = launch.clock;
+    const ReplayedIteration replayed = replay(trace_, model_, grid_, *track.plan, track.switching);
+    auto change = replayed.switches.begin();
+    for (const TimedLaunch& launch : replayed.launches) {
+      for (; change != replayed.switches.end() && change->effect_s <= launch.start_s; ++change)
+        write_switch(*change, launch);
       write_launch(launch);
     }
+    for (; change != replayed.switches.end(); ++change)
+      write_switch(*change, replayed.launches.back());
     end_pass();
     counters(0.0, 0.0, 0.0);
   }
@@ -43,16 +47,20 @@ class TrackWriter {
     return model_.spec().mem_states[index(grid_[clock].mem)].mem_mhz;
   }
 
-  void write_switch(const TimedLaunch& launch, const SwitchCost& cost) {
-    if (cost.stall_s <= 0.0) return;
-    out_.slice(switches, "clock switch", grid_.label(launch.clock), now_s_, cost.stall_s,
-               Json::object());
-    counters(model_.idle_power_w(grid_[launch.clock]), launch.point.core_mhz,
-             mem_mhz(launch.clock));
-    now_s_ += cost.stall_s;
+  // From the request to the effect, as far as it lies in this iteration.
+  void write_switch(const TimedSwitch& change, const TimedLaunch& next) {
+    const double from_s = std::max(change.request_s, 0.0);
+    if (change.effect_s <= from_s) return;
+    out_.slice(switches, "clock switch", grid_.label(change.to), from_s, change.effect_s - from_s,
+               {{"stall_us", 1e6 * (change.effect_s - change.stall_from_s)}});
+    if (change.effect_s <= change.stall_from_s) return;
+    now_s_ = change.stall_from_s;
+    counters(model_.idle_power_w(grid_[change.to]), next.point.core_mhz, mem_mhz(change.to));
+    now_s_ = change.effect_s;
   }
 
   void write_launch(const TimedLaunch& launch) {
+    now_s_ = launch.start_s;
     const Kernel& kernel = trace_.kernels[index(launch.kernel)];
     if (!pass_ || *pass_ != kernel.pass) {
       end_pass();
@@ -66,7 +74,8 @@ class TrackWriter {
                 {"core_mhz", point.core_mhz},
                 {"mem_mhz", mem_mhz(launch.clock)},
                 {"energy_j", point.energy_j},
-                {"power_limited", point.power_limited}});
+                {"power_limited", point.power_limited},
+                {"late_clock", launch.late}});
     counters(point.energy_j / point.time_s, point.core_mhz, mem_mhz(launch.clock));
     now_s_ += point.time_s;
   }

@@ -13,7 +13,7 @@ namespace rubato {
 struct TimelineTrack {
   std::string title;  ///< e.g. "kernel, global, strict waste"
   const Plan* plan = nullptr;
-  SwitchCost switch_cost;
+  SwitchModel switching;
 };
 
 /// Chrome trace JSON: slices for launches, passes and clock switches; counters

@@ -15,6 +15,7 @@
 #include "tools/exploration_tables.hpp"
 #include "tools/gpu_option.hpp"
 #include "tools/output.hpp"
+#include "tools/switch_options.hpp"
 #include "traces/trace_json.hpp"
 
 namespace rubato {
@@ -28,13 +29,12 @@ struct Options {
   std::vector<std::string> goals{"waste"};
   double slack_pct = 0.0, tolerance_pct = 0.0;
   std::optional<double> energy_budget_j, power_budget_w, power_limit_w;
-  double switch_stall_us = 0.0, switch_energy_j = 0.0;
+  SwitchOptions switching;
   bool per_kernel = false, per_pass = false;
   OutputFormat format = OutputFormat::table;
 };
 
 constexpr double percent = 100.0;
-constexpr double us_per_s = 1e6;
 
 [[noreturn]] void unknown(std::string_view option, const std::string& value,
                           std::vector<std::string> known) {
@@ -94,21 +94,27 @@ std::string options_json(const Options& o) {
                                 {"energy_budget_j", or_null(o.energy_budget_j)},
                                 {"power_budget_w", or_null(o.power_budget_w)},
                                 {"power_limit_w", or_null(o.power_limit_w)},
-                                {"switch_stall_us", o.switch_stall_us},
-                                {"switch_energy_j", o.switch_energy_j}}
+                                {"switching", o.switching.source},
+                                {"switch_latency_us", or_null(o.switching.latency_us)},
+                                {"switch_stall_us", or_null(o.switching.stall_us)},
+                                {"switch_energy_j", or_null(o.switching.energy_j)},
+                                {"switch_dwell_us", or_null(o.switching.dwell_us)},
+                                {"mem_switch_latency_us", or_null(o.switching.mem_latency_us)},
+                                {"mem_switch_stall_us", or_null(o.switching.mem_stall_us)},
+                                {"mem_switch_energy_j", or_null(o.switching.mem_energy_j)}}
       .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 void write_timeline(const Options& o, const ExplorationInput& input, const Exploration& found) {
   const GpuModel model(input.spec, input.trace, input.power_limit_w);
   const Plan defaults = uniform_plan(input.trace, found.grid.default_clock());
-  std::vector<TimelineTrack> tracks{{"default clocks", &defaults, input.switch_cost}};
+  std::vector<TimelineTrack> tracks{{"default clocks", &defaults, input.switching}};
   for (const PlanResult& result : found.plans) {
     if (result.plan.clock_of_site.empty()) continue;
     const Question& q = result.question;
     tracks.push_back(
         {fmt::format("{}, {}, {}", name_of(q.granularity), name_of(q.aggregation), name_of(q.goal)),
-         &result.plan, input.switch_cost});
+         &result.plan, input.switching});
   }
   write_file(o.timeline, timeline_json(input.trace, model, found.grid, tracks));
 }
@@ -120,8 +126,6 @@ void check_numbers(const Options& o) {
   };
   not_negative("--slack", o.slack_pct);
   not_negative("--tolerance", o.tolerance_pct);
-  not_negative("--switch-stall-us", o.switch_stall_us);
-  not_negative("--switch-energy-j", o.switch_energy_j);
 }
 
 // A program reads one document: JSON holds every table asked for, CSV exactly one.
@@ -153,8 +157,9 @@ ExitStatus run(const Options& o, const RunContext& context) {
                          .spec = load_gpu(o.gpu),
                          .grid = o.clocks,
                          .power_limit_w = o.power_limit_w,
-                         .switch_cost = {o.switch_stall_us / us_per_s, o.switch_energy_j},
+                         .switching = {},
                          .questions = questions_of(o)};
+  input.switching = switch_model(o.switching, input.spec);
   // A database that cannot be written is better known before the work than after it.
   std::optional<ResultStore> store;
   if (!o.db.empty()) store = ResultStore::open(o.db);
@@ -203,13 +208,7 @@ Action setup_explore(CLI::App& app) {
   app.add_option("--power-budget", o->power_budget_w,
                  "Goal time: average power over an iteration, W");
   app.add_option("--power-limit", o->power_limit_w, "Board power limit, W [the spec's]");
-  app.add_option(
-         "--switch-stall-us", o->switch_stall_us,
-         "Time the GPU waits at each change of clock, us; counted in the totals, not searched for")
-      ->capture_default_str();
-  app.add_option("--switch-energy-j", o->switch_energy_j,
-                 "Energy of each change of clock beyond idle power, J")
-      ->capture_default_str();
+  add_switch_options(app, o->switching);
   app.add_option("--db", o->db, "Store the run in this SQLite database");
   app.add_option("--timeline", o->timeline,
                  "Chrome trace of one iteration under each plan, for ui.perfetto.dev");

@@ -28,7 +28,7 @@ ExplorationInput paper_input() {
                          .spec = load_gpu_spec("rtx-3080-ti"),
                          .grid = "paper",
                          .power_limit_w = {},
-                         .switch_cost = {},
+                         .switching = {},
                          .questions = {}};
   for (const PublishedTotal& row : published_table2) {
     input.questions.push_back({row.granularity, row.aggregation, goal_of(row.goal)});

@@ -23,7 +23,9 @@ constexpr std::array parts{
     Part{"run", "",
          "SELECT run_id, created_utc, host, program_version || ' ' || source_revision AS version, "
          "trace_name AS trace, gpu, power_limit_w, clock_grid, 1e6 * switch_stall_s AS "
-         "switch_stall_us, switch_energy_j, command FROM runs WHERE run_id = ?"},
+         "switch_stall_us, switch_energy_j, 1e6 * (switch_lead_s + switch_stall_s) AS "
+         "switch_latency_us, 1e6 * switch_dwell_s AS switch_dwell_us, command FROM runs WHERE "
+         "run_id = ?"},
     Part{
         "coverage", "Default time in kernels by how their model came about",
         "SELECT k.coefficients, 100.0 * sum(pk.time_s) / b.time_s AS time_pct, count(*) AS kernels "

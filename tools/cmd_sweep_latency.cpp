@@ -55,7 +55,7 @@ std::vector<Cell> sweep_row(const Options& o, const Trace& trace, const GpuSpec&
                          .spec = spec,
                          .grid = o.clocks,
                          .power_limit_w = {},
-                         .switch_cost = {stall_us * 1e-6, 0.0},
+                         .switching = {.core = {.stall_s = stall_us * 1e-6}, .mem = {}},
                          .questions = {}};
   for (const Granularity granularity : granularities) {
     input.questions.push_back(

@@ -1,5 +1,6 @@
 #include "tools/exploration_tables.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include <fmt/format.h>
@@ -23,6 +24,28 @@ OutputTable keyed_table(std::vector<Column> more) {
 void add_totals(std::vector<Cell>& row, const Totals& totals, const Totals& base) {
   row.insert(row.end(), {totals.time_s, totals.energy_j, change_pct(totals.time_s, base.time_s),
                          change_pct(totals.energy_j, base.energy_j)});
+}
+
+// The clock of each kernel, or how many it has.
+std::vector<std::string> clocks_of_kernels(const Trace& trace, const ClockGrid& grid,
+                                           const Plan& plan) {
+  std::vector<std::vector<ClockId>> clocks(trace.kernels.size());
+  const std::vector<Site> launches = sites(trace, plan);
+  for (std::size_t i = 0; i < launches.size(); ++i) {
+    std::vector<ClockId>& known = clocks[index(launches[i].kernel)];
+    if (std::ranges::find(known, plan.clock_of_site[i]) == known.end())
+      known.push_back(plan.clock_of_site[i]);
+  }
+  std::vector<std::string> names;
+  for (const std::vector<ClockId>& known : clocks) {
+    if (known.empty()) {
+      names.emplace_back("-");
+    } else {
+      names.push_back(known.size() == 1 ? grid.label(known.front())
+                                        : fmt::format("{} clocks", known.size()));
+    }
+  }
+  return names;
 }
 
 const std::vector<Column> totals_columns{{"time_s", "time s", 4},
@@ -92,13 +115,9 @@ OutputTable kernels_table(const Trace& trace, const Exploration& found) {
   std::vector<Column> columns{{"kernel"}, {"label"}, {"clock", "clock mem/core"}};
   columns.insert(columns.end(), totals_columns.begin(), totals_columns.end());
   OutputTable table = keyed_table(std::move(columns));
-  const std::vector<Site> launches = sites(trace);
   for (const PlanResult& plan : found.plans) {
     if (plan.plan.clock_of_site.empty()) continue;
-    std::vector<std::string> clocks(trace.kernels.size());
-    for (std::size_t i = 0; i < launches.size(); ++i) {
-      clocks[index(launches[i].kernel)] = found.grid.label(plan.plan.clock_of_site[i]);
-    }
+    const std::vector<std::string> clocks = clocks_of_kernels(trace, found.grid, plan.plan);
     for (std::size_t k = 0; k < trace.kernels.size(); ++k) {
       std::vector<Cell> row = plan_key(plan.question);
       row.insert(row.end(), {trace.kernels[k].name, trace.kernels[k].label, clocks[k]});

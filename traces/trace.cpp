@@ -104,12 +104,22 @@ double element_bytes(Dtype dtype) {
   throw DataError("the element type is unknown; expected one with a size");
 }
 
-std::vector<Site> sites(const Trace& trace) {
+std::vector<Site> sites(std::span<const Segment> segments) {
   std::vector<Site> list;
-  for (std::size_t s = 0; s < trace.segments.size(); ++s) {
-    for (const KernelId kernel : trace.segments[s].launches) {
-      list.push_back({kernel, static_cast<std::uint32_t>(s), trace.segments[s].repeat});
-    }
+  for (std::size_t s = 0; s < segments.size(); ++s) {
+    for (const KernelId kernel : segments[s].launches)
+      list.push_back({kernel, static_cast<std::uint32_t>(s), segments[s].repeat});
+  }
+  return list;
+}
+
+std::vector<Site> sites(const Trace& trace) { return sites(trace.segments); }
+
+std::vector<KernelId> launches(std::span<const Segment> segments) {
+  std::vector<KernelId> list;
+  for (const Segment& segment : segments) {
+    for (std::uint32_t r = 0; r < segment.repeat; ++r)
+      list.insert(list.end(), segment.launches.begin(), segment.launches.end());
   }
   return list;
 }

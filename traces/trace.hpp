@@ -140,7 +140,11 @@ struct Site {
 };
 
 /// All sites in launch order; SiteId indexes this list.
+[[nodiscard]] std::vector<Site> sites(std::span<const Segment> segments);
 [[nodiscard]] std::vector<Site> sites(const Trace& trace);
+
+/// Kernels of one iteration, repeats expanded, in launch order.
+[[nodiscard]] std::vector<KernelId> launches(std::span<const Segment> segments);
 
 /// Launches of each kernel in one iteration, shape [kernels].
 [[nodiscard]] std::vector<std::uint64_t> launch_counts(const Trace& trace);

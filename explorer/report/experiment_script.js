@@ -15,7 +15,7 @@ const units = [...d3.group(asked, (u) => u.plan_id).values()].map((same) => ({..
   scenario: [...new Set(same.map((u) => u.scenario))].filter((name) => name !== "").join(", ")}));
 const solved = units.filter((u) => u.energy_j !== null);
 const axes = ["gpu", "trace_name", "model", "batch", "sequence", "tensor_parallel", "data_parallel", "pipeline_parallel", "microbatches", "schedule", "power_limit_w", "clock_grid",
-  "switch_stall_us", "switch_energy_j", "seed", "granularity", "aggregation", "goal", "slack_pct", "tolerance_pct", "scenario", "program_version"];
+  "switch_stall_us", "switch_energy_j", "switch_latency_us", "switch_dwell_us", "seed", "granularity", "aggregation", "goal", "slack_pct", "tolerance_pct", "scenario", "program_version"];
 const byValue = (a, b) => typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b));
 const valuesOf = (axis, rows = units) => [...new Set(rows.map((u) => u[axis]))].sort(byValue);
 // A fixed trace has no batch: null is no value of an axis.
@@ -225,7 +225,7 @@ function drawKernels() {
 }
 
 const unitColumns = [...(varied.includes("scenario") ? [["Scenario", "scenario", false]] : []), ["Trace", "trace_name", false],
-  ...["gpu", "power_limit_w", "clock_grid", "switch_stall_us", "switch_energy_j", "seed", "program_version", "aggregation", "goal"].filter((axis) => varied.includes(axis)).map((axis) => [words(axis), axis, typeof units[0][axis] === "number"]),
+  ...["gpu", "power_limit_w", "clock_grid", "switch_stall_us", "switch_energy_j", "switch_latency_us", "switch_dwell_us", "seed", "program_version", "aggregation", "goal"].filter((axis) => varied.includes(axis)).map((axis) => [words(axis), axis, typeof units[0][axis] === "number"]),
   ["One clock by", "granularity", false], ["Slack, %", "slack_pct", true], ["Time", "time_change_pct", true], ["Energy", "energy_change_pct", true], ["Least", "energy_change_low_pct", true], ["Most", "energy_change_high_pct", true],
   ["Coverage", "measured_pct", true], ["Model error", "gpu_error", false], ["Status", "status", false], ["Switches", "clock_switches", true], ["Proven gap", "gap_pct", true]];
 const cellText = {time_change_pct: (u) => percent(u.time_change_pct), energy_change_pct: (u) => percent(u.energy_change_pct),

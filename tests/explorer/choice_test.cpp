@@ -26,7 +26,7 @@ TEST(Explore, SimulatorAndSolverAgree) {
                          .spec = load_gpu_spec("rtx-3080-ti"),
                          .grid = "paper",
                          .power_limit_w = {},
-                         .switch_cost = {},
+                         .switching = {},
                          .questions = {}};
   const std::vector<Goal> goals{LeastWaste{}, LeastWaste{0.1, 0.0}, LeastEdp{},
                                 LeastEd2p{},  LeastEnergy{},        LeastTime{{}, 250.0}};

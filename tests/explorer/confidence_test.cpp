@@ -122,7 +122,7 @@ TEST(SavingInterval, HoldsTheEstimateAndIsWiderWithoutMeasurements) {
                          .spec = load_gpu_spec("rtx-3080-ti"),
                          .grid = {},
                          .power_limit_w = {},
-                         .switch_cost = {},
+                         .switching = {},
                          .questions = {{Granularity::kernel, Aggregation::global, LeastEdp{}}}};
   const auto width = [&](const char* gpu) {
     input.spec = load_gpu_spec(gpu);

@@ -39,7 +39,7 @@ TEST(Published, TotalsPerKernelAreMet) {
                          .spec = load_gpu_spec("rtx-3080-ti"),
                          .grid = "paper",
                          .power_limit_w = {},
-                         .switch_cost = {},
+                         .switching = {},
                          .questions = {}};
   for (const PublishedTotal& row : published_table2) {
     input.questions.push_back({row.granularity, row.aggregation,

@@ -11,7 +11,7 @@ inline ExplorationInput small_input() {
                          .spec = load_gpu_spec("rtx-3080-ti"),
                          .grid = "mem=5001,auto core=1470,1680,auto",
                          .power_limit_w = {},
-                         .switch_cost = {},
+                         .switching = {},
                          .questions = {}};
   for (const auto granularity : {Granularity::iteration, Granularity::pass, Granularity::kernel}) {
     input.questions.push_back({granularity, Aggregation::global, LeastWaste{}});

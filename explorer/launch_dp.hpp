@@ -1,0 +1,70 @@
+#pragma once
+// The cheapest way through a sequence of launches at a price of time: dynamic programs with
+// clocks as states.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "explorer/launch_sequence.hpp"
+
+namespace rubato {
+
+/// What is minimised: energy_weight x energy + time_w x time.
+struct Price {
+  double energy_weight = 1.0;
+  double time_w = 0.0;  ///< W
+
+  [[nodiscard]] double of(const Cost& cost) const noexcept {
+    return energy_weight * cost.energy_j + time_w * cost.time_s;
+  }
+};
+
+/// A launch sequence at one price. Immutable.
+class PricedSequence {
+ public:
+  PricedSequence(const LaunchSequence& sequence, Price price);
+
+  [[nodiscard]] const LaunchSequence& sequence() const noexcept { return *sequence_; }
+  [[nodiscard]] Price price() const noexcept { return price_; }
+  /// Priced launch at every clock.
+  [[nodiscard]] std::span<const double> row(std::size_t row) const noexcept {
+    return {rows_.data() + row * clocks_, clocks_};
+  }
+  /// Priced changes of one kind to every clock.
+  [[nodiscard]] std::span<const double> into(std::size_t kind) const noexcept {
+    return {into_.data() + kind * clocks_, clocks_};
+  }
+
+ private:
+  const LaunchSequence* sequence_;
+  Price price_;
+  std::size_t clocks_;
+  std::vector<double> rows_;  ///< [table rows x clocks]
+  std::vector<double> into_;  ///< [kinds x clocks]
+};
+
+/// Clocks of an iteration and what they cost at a price.
+struct PricedRuns {
+  double value = 0.0;  ///< infinity: there are none
+  std::vector<ClockRun> runs;
+};
+
+/// The cheapest plan that begins with `first` (nothing: with any clock), ends with any, and need
+/// not change back for the next iteration: no plan is cheaper.
+/// O(launches x clocks) time, O(launches x groups of clocks) memory.
+[[nodiscard]] PricedRuns cheapest_open(const PricedSequence& priced,
+                                       std::optional<std::size_t> first = {});
+
+/// The cheapest plan that begins with clock `first`, the change back to it included. Exact.
+[[nodiscard]] PricedRuns cheapest_round(const PricedSequence& priced, std::size_t first);
+
+/// For every first clock, a value that no plan beginning with it is below: shape [clocks].
+[[nodiscard]] std::vector<double> bounds_by_first_clock(const PricedSequence& priced);
+
+/// Cost still to come, at least: element [position * clocks + clock] for a device at that clock
+/// before that launch, whatever was before, that changes back to `first` at the end.
+[[nodiscard]] std::vector<double> cost_to_go(const PricedSequence& priced, std::size_t first);
+
+}  // namespace rubato

@@ -1,0 +1,49 @@
+#pragma once
+// What it takes to change the clocks of a GPU.
+
+#include <optional>
+
+#include "models/clock_pair.hpp"
+#include "models/gpu_spec.hpp"
+
+namespace rubato {
+
+/// One change of clock. It takes effect lead_s + stall_s after its request, the latency as it is
+/// measured. All zero: the published setting, where switching was not modelled.
+struct SwitchCost {
+  double stall_s = 0.0;   ///< at the end of the latency the device waits, idle power is drawn, >= 0
+  double energy_j = 0.0;  ///< on top of idle power, >= 0
+  double lead_s = 0.0;    ///< before the stall kernels run on at the old clock, >= 0
+
+  [[nodiscard]] double latency_s() const noexcept { return lead_s + stall_s; }
+
+  friend bool operator==(const SwitchCost&, const SwitchCost&) = default;
+};
+
+/// Changes of clock on one GPU. Requests can be issued ahead of the launch they are for; one is
+/// under way at a time, and the next is issued dwell_s after its effect or later.
+struct SwitchModel {
+  SwitchCost core;
+  /// Of the memory clock; a change of both then takes one after the other, and both clocks take
+  /// effect together. Nothing: any change of the pair is one of `core`.
+  std::optional<SwitchCost> mem;
+  double dwell_s = 0.0;  ///< >= 0
+
+  /// The change from one setting to another. @pre from != to
+  [[nodiscard]] SwitchCost change(const ClockPair& from, const ClockPair& to) const noexcept;
+
+  /// Whether a wanted change may have to wait for the one before it.
+  [[nodiscard]] bool may_delay() const noexcept {
+    return core.lead_s > 0.0 || (mem && mem->lead_s > 0.0) || dwell_s > 0.0;
+  }
+
+  friend bool operator==(const SwitchModel&, const SwitchModel&) = default;
+};
+
+/// What a spec knows of its GPU. @throws UsageError if it knows no latency
+[[nodiscard]] SwitchModel switch_model(const GpuSpec& spec);
+
+/// @throws UsageError naming the first value that is negative or not finite
+void validate(const SwitchModel& model);
+
+}  // namespace rubato
