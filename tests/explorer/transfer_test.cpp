@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "common/error.hpp"
 #include "tests/expect_error.hpp"
@@ -14,7 +15,10 @@ namespace {
 
 class TransferTest : public testing::Test {
  protected:
-  TransferTest() : path_(std::filesystem::temp_directory_path() / "rubato_transfer_test.db") {
+  // One file per process: tests run beside each other.
+  TransferTest()
+      : path_(std::filesystem::temp_directory_path() /
+              ("rubato_transfer_test_" + std::to_string(::getpid()) + ".db")) {
     std::filesystem::remove(path_);
     found_ = explore(input_);
     ResultStore::open(path_).add(input_, *found_, {"rubato explore", "{}"});
