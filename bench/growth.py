@@ -7,16 +7,16 @@ Usage: growth.py measure PROGRAM FILTER OUT.json [--repetitions N]
 measure  runs each benchmark that FILTER (a regular expression) matches in a process of its own, N times, and writes
          the medians in Google Benchmark's form, with "peak_rss_bytes": the most memory its process held, input included.
 draw     one log-log panel per --panel, from such a file or any other JSON of Google Benchmark. CASES: names with the
-         arguments that are fixed, several with "+", such as "mckp/clocks:762/threads:1+front/clocks:762". X: the argument
-         on the axis. Y: cpu_time, real_time, peak_rss or a counter. Other arguments make a line each.
+         arguments that are fixed and perhaps a title, several with "+": "mckp/clocks:762=optimum+front/clocks:762". X: the
+         argument on the axis. Y: cpu_time, real_time, peak_rss or a counter. Other arguments make a line each.
          Prints each line's points and its exponent, over all of it and over its larger half (on a log axis).
 
 The pictures of docs/search.md:
   growth.py measure build/release/mckp_bench '^(mckp|front)/.*threads:1' mckp.json
   growth.py draw docs/pictures/search-growth.svg \\
-    --panel "time over kernels, 762 clocks" mckp.json mckp/clocks:762+front/clocks:762 kernels cpu_time \\
-    --panel "time over clocks" mckp.json mckp clocks cpu_time \\
-    --panel "peak memory, 762 clocks" mckp.json mckp/clocks:762+front/clocks:762 kernels peak_rss
+    --panel "CPU time over kernels, 762 clocks" mckp.json "mckp/clocks:762=optimum+front/clocks:762=front" kernels cpu_time \\
+    --panel "CPU time over clocks" mckp.json mckp clocks cpu_time \\
+    --panel "peak memory of the process, 762 clocks" mckp.json "mckp/clocks:762=optimum" kernels peak_rss
 """
 import argparse
 import json
@@ -31,7 +31,7 @@ from pathlib import Path
 SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#555555"]  # Okabe and Ito
 # Panels of WIDTH x HEIGHT px, two beside each other.
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM, COLUMNS = 440, 310, 62, 86, 44, 48, 2
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM, COLUMNS = 470, 300, 66, 116, 44, 48, 2
 
 
 def run_alone(program, name, repetitions):
@@ -89,18 +89,19 @@ def lines_of(file, cases, x, y):
     """{label: [(x, y), ...]}, by rising x."""
     chosen = []
     for case in cases.split("+"):
-        family, fixed = parts_of(case)
+        name, _, title = case.partition("=")
+        family, fixed = parts_of(name)
         for row in rows_of(file):
             found, arguments = parts_of(row.get("run_name", row["name"]))
             if found == family and x in arguments and fixed.items() <= arguments.items():
                 others = {k: v for k, v in arguments.items() if k != x and k not in fixed}
-                chosen.append((family, others, arguments[x], value_of(row, y)))
+                chosen.append((title or family, others, arguments[x], value_of(row, y)))
     # What is the same everywhere needs no mention.
     differing = {k for _, others, _, _ in chosen for k in others if len({o.get(k) for _, o, _, _ in chosen}) > 1}
-    several = len({family for family, *_ in chosen}) > 1
+    several = len({title for title, *_ in chosen}) > 1
     lines = {}
-    for family, others, at, value in chosen:
-        words = [family] * (several or not differing) + [f"{v:,.0f} {k}" for k, v in others.items() if k in differing]
+    for title, others, at, value in chosen:
+        words = [title] * (several or not differing) + [f"{v:,.0f} {k}" for k, v in others.items() if k in differing]
         lines.setdefault(", ".join(words), []).append((at, value))
     return {label: sorted(points) for label, points in lines.items() if len(points) > 1}
 
