@@ -55,6 +55,10 @@ struct StepKey {
   }
 };
 
+// Steps beyond the room that the greedy choice looks at. More fill it better, which the search
+// soon makes up for, and have to be sorted.
+constexpr std::size_t greedy_steps = 256;
+
 // Moves the steps that fit into the room to the front, and puts in order the one at
 // which the room ends and some after it. Returns the number of those that fit.
 std::size_t split_at_room(std::vector<StepKey>& keys, double room) {
@@ -79,9 +83,9 @@ std::size_t split_at_room(std::vector<StepKey>& keys, double room) {
     used.add(keys[low].weight_change);
     if (used.value() > room) break;
   }
-  constexpr std::size_t tail = 4096;
-  const std::size_t end = std::min(low + tail, keys.size());
-  std::partial_sort(at(low), at(end), keys.end());
+  const std::size_t end = std::min(low + greedy_steps, keys.size());
+  if (end < keys.size()) std::nth_element(at(low), at(end), keys.end());
+  std::sort(at(low), at(end));
   return low;
 }
 
@@ -124,8 +128,7 @@ Relaxed relaxed(const MckpProblem& p, const HullPath& hulls) {
   result.greedy = result.base;
   double left = result.room;
   std::vector<char> stopped(p.rows, 0);
-  constexpr std::size_t tail = 4096;
-  for (std::size_t i = split; i < std::min(split + tail, keys.size()); ++i) {
+  for (std::size_t i = split; i < std::min(split + greedy_steps, keys.size()); ++i) {
     const HullStep& step = hulls.steps[keys[i].step];
     if (stopped[step.row] != 0 || step.weight_change > left) {
       stopped[step.row] = 1;

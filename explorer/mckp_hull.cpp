@@ -13,19 +13,21 @@ namespace rubato {
 namespace {
 
 // Rows of one block are worked on by one thread: long enough to pay for a task.
-constexpr std::size_t block_cells = std::size_t{1} << 16;
+constexpr std::size_t block_cells = std::size_t{1} << 15;
 
 HullPath hulls_of(const MckpProblem& problem, std::size_t first, std::size_t last) {
   HullPath path;
+  path.start.reserve(last - first);
+  LowerHull finder;
   for (std::size_t row = first; row < last; ++row) {
-    const auto cost = problem.cost.subspan(row * problem.items, problem.items);
-    const auto weight = problem.weight.subspan(row * problem.items, problem.items);
-    const std::vector<std::size_t> hull = lower_hull(weight, cost);
-    path.start.push_back(hull.front());
+    const std::span<const HullPoint> hull =
+        finder.of(problem.weight.subspan(row * problem.items, problem.items),
+                  problem.cost.subspan(row * problem.items, problem.items));
+    path.start.push_back(hull.front().position);
     for (std::size_t i = 1; i < hull.size(); ++i) {
-      path.steps.push_back({static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(hull[i]),
-                            weight[hull[i]] - weight[hull[i - 1]],
-                            cost[hull[i]] - cost[hull[i - 1]]});
+      path.steps.push_back({static_cast<std::uint32_t>(row),
+                            static_cast<std::uint32_t>(hull[i].position), hull[i].x - hull[i - 1].x,
+                            hull[i].y - hull[i - 1].y});
     }
   }
   return path;
@@ -34,8 +36,10 @@ HullPath hulls_of(const MckpProblem& problem, std::size_t first, std::size_t las
 }  // namespace
 
 HullPath row_hulls(const MckpProblem& problem) {
-  const std::size_t block_rows = std::max<std::size_t>(block_cells / problem.items, 1);
-  const std::size_t blocks = (problem.rows + block_rows - 1) / block_rows;
+  // Blocks of equal length, so that two threads finish together.
+  const std::size_t wanted = problem.rows * problem.items / block_cells + 1;
+  const std::size_t block_rows = std::max<std::size_t>((problem.rows + wanted - 1) / wanted, 1);
+  const std::size_t blocks = std::max<std::size_t>((problem.rows + block_rows - 1) / block_rows, 1);
   std::vector<HullPath> parts(blocks);
   const auto work = [&](std::size_t block) {
     parts[block] =

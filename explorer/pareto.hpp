@@ -12,8 +12,33 @@ namespace rubato {
 [[nodiscard]] std::vector<std::size_t> pareto_front(std::span<const double> x,
                                                     std::span<const double> y);
 
-/// The points of the front that minimise y + slope x for some slope >= 0: the
-/// lower convex hull, by rising x. Points on a line between two others are left out.
+struct HullPoint {
+  double x = 0.0;
+  double y = 0.0;
+  std::size_t position = 0;
+};
+
+/// The points of the front that minimise y + slope x for some slope >= 0: the lower convex
+/// hull, by rising x. Points on a line between two others are left out, of equal points the
+/// lowest position is kept. Keeps its memory from call to call; one thread at a time.
+class LowerHull {
+ public:
+  /// @param x, y  as many, finite
+  /// @return valid until the next call; empty without points
+  [[nodiscard]] std::span<const HullPoint> of(std::span<const double> x, std::span<const double> y);
+
+ private:
+  std::size_t keep_below(std::span<const double> x, std::span<const double> y,
+                         const HullPoint& left, const HullPoint& right);
+  void add_between(std::size_t first, std::size_t last, std::size_t free, const HullPoint& left,
+                   const HullPoint& right, int depth);
+  void find_candidates(std::span<const double> x, std::span<const double> y);
+
+  std::vector<std::size_t> positions_;
+  std::vector<HullPoint> points_, candidates_;
+};
+
+/// Positions of LowerHull's points.
 [[nodiscard]] std::vector<std::size_t> lower_hull(std::span<const double> x,
                                                   std::span<const double> y);
 

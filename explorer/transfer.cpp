@@ -25,13 +25,13 @@ Goal goal_from(const std::string& name, const std::vector<SqlValue>& row) {
 SwitchModel switching_from(const std::vector<SqlValue>& row) {
   SwitchModel model{.core = {.stall_s = std::get<double>(row[9]),
                              .energy_j = std::get<double>(row[10]),
-                             .lead_s = std::get<double>(row[13])},
+                             .lead_s = std::get<double>(row[14])},
                     .mem = {},
-                    .dwell_s = std::get<double>(row[14])};
-  if (const auto stall_s = number_or_nothing(row[15])) {
+                    .dwell_s = std::get<double>(row[15])};
+  if (const auto stall_s = number_or_nothing(row[16])) {
     model.mem = {.stall_s = *stall_s,
-                 .energy_j = std::get<double>(row[16]),
-                 .lead_s = std::get<double>(row[17])};
+                 .energy_j = std::get<double>(row[17]),
+                 .lead_s = std::get<double>(row[18])};
   }
   return model;
 }
@@ -50,6 +50,7 @@ StoredPlan load_plan(const ResultStore& store, std::int64_t plan_id) {
       "SELECT p.granularity, p.aggregation, p.goal, p.slack_frac, p.tolerance_frac, "
       "p.max_energy_j, p.max_average_power_w, "
       "r.clock_grid, r.power_limit_w, r.switch_stall_s, r.switch_energy_j, i.text, p.time_s, "
+      "r.trace_name, "
       "r.switch_lead_s, r.switch_dwell_s, r.mem_switch_stall_s, r.mem_switch_energy_j, "
       "r.mem_switch_lead_s "
       "FROM plans p JOIN runs r USING (run_id) JOIN inputs i ON i.input_hash = r.spec_hash WHERE "
@@ -64,6 +65,7 @@ StoredPlan load_plan(const ResultStore& store, std::int64_t plan_id) {
   if (!number_or_nothing(row[12]))
     throw UsageError(fmt::format("plan {} is infeasible: it has no clocks", plan_id));
   StoredPlan plan{.plan_id = plan_id,
+                  .trace = text(13),
                   .question = {granularity_from(text(0)),
                                text(1) == "local" ? Aggregation::local : Aggregation::global,
                                goal_from(text(2), row)},
@@ -81,34 +83,69 @@ StoredPlan load_plan(const ResultStore& store, std::int64_t plan_id) {
   return plan;
 }
 
-Transfer transfer(const StoredPlan& plan, const Trace& trace, const RunContext& context) {
-  const ExplorationInput input{.trace = trace,
-                               .spec = plan.spec,
-                               .grid = plan.grid,
-                               .power_limit_w = plan.power_limit_w,
-                               .switching = plan.switching,
-                               .questions = {plan.question}};
-  const Exploration own = explore(input, context);
-  Transfer result{
-      .trace = trace.name, .baseline = own.baseline.total, .transferred = {}, .own = {}};
-  if (!own.plans.empty() && !own.plans.front().plan.clock_of_site.empty()) {
-    result.own = own.plans.front().sim.total;
-    result.own_found = true;
+namespace {
+
+// Clocks of the plan for the kernels it knows, default clocks for the others.
+std::vector<std::optional<ClockId>> known_clocks(const StoredPlan& plan, const Trace& trace,
+                                                 const ClockGrid& grid) {
+  std::vector<std::optional<ClockId>> clocks;
+  for (const Kernel& kernel : trace.kernels) {
+    const auto known = plan.clock_of_kernel.find(kernel.name);
+    clocks.push_back(known == plan.clock_of_kernel.end() ? std::nullopt : grid.find(known->second));
   }
-  std::vector<ClockId> clock_of_kernel;
-  double known_s = 0.0;
-  for (std::size_t k = 0; k < trace.kernels.size(); ++k) {
-    const auto known = plan.clock_of_kernel.find(trace.kernels[k].name);
-    const auto clock =
-        known == plan.clock_of_kernel.end() ? std::nullopt : own.grid.find(known->second);
-    clock_of_kernel.push_back(clock.value_or(own.grid.default_clock()));
-    if (clock) known_s += own.baseline.by_kernel[k].time_s;
-  }
-  result.known_frac = known_s / own.baseline.total.time_s;
+  return clocks;
+}
+
+Totals totals_of(const StoredPlan& plan, const Trace& trace, const ClockGrid& grid,
+                 const std::vector<std::optional<ClockId>>& known) {
+  std::vector<ClockId> clocks;
+  for (const auto& clock : known) clocks.push_back(clock.value_or(grid.default_clock()));
   const GpuModel model(plan.spec, trace, plan.power_limit_w);
-  result.transferred =
-      simulate(trace, model, own.grid, plan_by_kernel(trace, clock_of_kernel), plan.switching)
-          .total;
+  return simulate(trace, model, grid, plan_by_kernel(trace, clocks), plan.switching).total;
+}
+
+// Shares of the default clocks' time.
+void add_shares(Transfer& result, const SimResult& baseline,
+                const std::vector<std::optional<ClockId>>& known) {
+  double known_s = 0.0, limited_s = 0.0;
+  for (std::size_t k = 0; k < known.size(); ++k) {
+    const Totals& kernel = baseline.by_kernel[k];
+    if (known[k]) known_s += kernel.time_s;
+    // All launches of a kernel are alike: at default clocks all are limited or none.
+    if (kernel.power_limited_launches > 0) limited_s += kernel.time_s;
+  }
+  result.known_frac = known_s / baseline.total.time_s;
+  result.limited_frac = limited_s / baseline.total.time_s;
+}
+
+}  // namespace
+
+Transfer transfer(const StoredPlan& plan, const Trace& trace, const RunContext& context) {
+  ExplorationInput input{.trace = trace,
+                         .spec = plan.spec,
+                         .grid = plan.grid,
+                         .power_limit_w = plan.power_limit_w,
+                         .switching = plan.switching,
+                         .questions = {plan.question}};
+  const Exploration own = explore(input, context);
+  const auto known = known_clocks(plan, trace, own.grid);
+  Transfer result;
+  result.trace = trace.name;
+  result.baseline = own.baseline.total;
+  result.transferred = totals_of(plan, trace, own.grid, known);
+  add_shares(result, own.baseline, known);
+  const auto take = [](const Exploration& found, Totals& totals) {
+    if (found.plans.empty() || !found.plans.front().found()) return false;
+    totals = found.plans.front().sim.total;
+    return true;
+  };
+  result.own_found = take(own, result.own);
+  // The last digits of a sum are not a reason to call the transferred plan itself too slow.
+  constexpr double rounding = 1e-9;
+  input.questions = {
+      {plan.question.granularity, Aggregation::global,
+       LeastWaste{result.transferred.time_s / result.baseline.time_s - 1.0, rounding}}};
+  result.own_in_time_found = take(explore(input, context), result.own_in_time);
   return result;
 }
 

@@ -14,6 +14,7 @@ namespace rubato {
 /// A plan read back from a result database, with all that is needed to apply it.
 struct StoredPlan {
   std::int64_t plan_id = 0;
+  std::string trace;  ///< name of the trace it was found on
   Question question;  ///< as it was asked
   std::map<std::string, std::string>
       clock_of_kernel;  ///< Kernel::name -> clock label, of its first launch
@@ -33,11 +34,20 @@ struct Transfer {
   Totals transferred;  ///< the plan's clocks; kernels it does not know run at default clocks
   Totals own;          ///< the best plan for this trace and the same question
   bool own_found = false;
-  double known_frac = 0.0;  ///< share of default time in kernels the plan knows
+  Totals own_in_time;  ///< least energy, at the same granularity, in the transferred plan's time
+  bool own_in_time_found = false;
+  double known_frac = 0.0;    ///< share of default time in kernels the plan knows
+  double limited_frac = 0.0;  ///< share of default time in launches the power limit slows down
 
-  /// Energy that the trace's own plan would save beyond the transferred one, over the baseline.
+  /// Energy that the trace's own plan would save beyond the transferred one, over the baseline;
+  /// negative where the transferred plan takes more time than the question allows.
   [[nodiscard]] double regret_frac() const noexcept {
     return (transferred.energy_j - own.energy_j) / baseline.energy_j;
+  }
+  /// The same against the best plan that takes no more time than the transferred one. Not
+  /// negative, but where unknown kernels give the transferred plan clocks its granularity has not.
+  [[nodiscard]] double equal_time_regret_frac() const noexcept {
+    return (transferred.energy_j - own_in_time.energy_j) / baseline.energy_j;
   }
 };
 

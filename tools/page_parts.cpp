@@ -23,7 +23,7 @@ p { color: var(--soft); margin: .3rem 0 .8rem; }
 .plots { display: flex; flex-wrap: wrap; gap: 1.5rem; }
 figure { margin: 0; flex: 1 1 20rem; } figcaption { font-weight: 600; }
 svg { width: 100%; height: auto; font: 12px system-ui, sans-serif; }
-svg text { fill: var(--soft); } .axis { stroke: var(--line); } .same { stroke: var(--ink); stroke-width: 1; } .band { fill: var(--band); }
+svg text { fill: var(--soft); } .paper { fill: none; } .axis { stroke: var(--line); } .same { stroke: var(--ink); stroke-width: 1; } .band { fill: var(--band); }
 .free { fill: var(--free); } .capped { fill: var(--capped); } circle { fill-opacity: .55; }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; }
 th, td { text-align: right; padding: .2rem .6rem .2rem 0; border-bottom: 1px solid var(--line); white-space: nowrap; }

@@ -6,6 +6,16 @@
 
 namespace rubato {
 
+namespace {
+
+std::string point_list(const std::vector<std::pair<double, double>>& points) {
+  std::string list;
+  for (const auto& [x, y] : points) list += fmt::format("{:.2f},{:.2f} ", x, y);
+  return list;
+}
+
+}  // namespace
+
 std::string xml_escaped(std::string_view text) {
   std::string escaped;
   for (const char c : text) {
@@ -43,9 +53,12 @@ void Svg::line(double x1, double y1, double x2, double y2, std::string_view styl
 }
 
 void Svg::polyline(const std::vector<std::pair<double, double>>& points, std::string_view style) {
-  std::string list;
-  for (const auto& [x, y] : points) list += fmt::format("{:.2f},{:.2f} ", x, y);
-  element(fmt::format(R"(<polyline points="{}" fill="none" {})", list, style), "polyline", {});
+  element(fmt::format(R"(<polyline points="{}" fill="none" {})", point_list(points), style),
+          "polyline", {});
+}
+
+void Svg::polygon(const std::vector<std::pair<double, double>>& points, std::string_view style) {
+  element(fmt::format(R"(<polygon points="{}" {})", point_list(points), style), "polygon", {});
 }
 
 void Svg::circle(double x, double y, double radius, std::string_view style,

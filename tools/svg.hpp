@@ -22,6 +22,8 @@ class Svg {
             std::string_view tooltip = {});
   void line(double x1, double y1, double x2, double y2, std::string_view style);
   void polyline(const std::vector<std::pair<double, double>>& points, std::string_view style);
+  /// Closed; `style` gives the fill.
+  void polygon(const std::vector<std::pair<double, double>>& points, std::string_view style);
   void circle(double x, double y, double radius, std::string_view style,
               std::string_view tooltip = {});
   void text(double x, double y, std::string_view label, std::string_view style = {});

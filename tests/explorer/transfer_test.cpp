@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "common/error.hpp"
 #include "tests/expect_error.hpp"
@@ -14,7 +15,10 @@ namespace {
 
 class TransferTest : public testing::Test {
  protected:
-  TransferTest() : path_(std::filesystem::temp_directory_path() / "rubato_transfer_test.db") {
+  // One file per process: tests run beside each other.
+  TransferTest()
+      : path_(std::filesystem::temp_directory_path() /
+              ("rubato_transfer_test_" + std::to_string(::getpid()) + ".db")) {
     std::filesystem::remove(path_);
     found_ = explore(input_);
     ResultStore::open(path_).add(input_, *found_, {"rubato explore", "{}"});
@@ -49,6 +53,23 @@ TEST_F(TransferTest, KeepsUnknownKernelsAtDefaultClocks) {
   EXPECT_LT(other.known_frac, 1.0);  // collectives are new
   EXPECT_LT(other.transferred.energy_j, other.baseline.energy_j);
   EXPECT_LE(other.own.time_s, other.baseline.time_s * (1.0 + 1e-12));
+}
+
+TEST_F(TransferTest, RegretAtEqualTimeIsAgainstAPlanThatIsNoSlower) {
+  GptShape shape = gpt_preset("gpt3-xl");
+  for (const std::uint64_t batch : {1U, 40U}) {
+    shape.batch = batch;
+    const Transfer other = transfer(plan(4), generate_gpt_trace(shape));
+    ASSERT_TRUE(other.own_in_time_found);
+    EXPECT_LE(other.own_in_time.time_s, other.transferred.time_s * (1.0 + 1e-8));
+    EXPECT_LE(other.own_in_time.energy_j, other.transferred.energy_j * (1.0 + 1e-12));
+    EXPECT_GE(other.equal_time_regret_frac(), -1e-12);
+    EXPECT_GT(other.limited_frac, 0.9);  // docs/models.md: nearly all GEMMs of this step
+    EXPECT_LE(other.limited_frac, 1.0);
+  }
+  // Tensor parallelism brings collectives, which are far below the limit.
+  shape.tensor_parallel = 8;
+  EXPECT_LT(transfer(plan(4), generate_gpt_trace(shape)).limited_frac, 0.5);
 }
 
 TEST_F(TransferTest, RefusesPlansWithoutClocks) {

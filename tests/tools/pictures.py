@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""Pictures that commands and benchmark scripts write: well-formed, with what they should show.
+
+Usage: pictures.py RUBATO SOURCE_DIR
+"""
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as xml
+from pathlib import Path
+
+RUBATO, SOURCE = sys.argv[1], Path(sys.argv[2])
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def run(*arguments, status=0):
+    done = subprocess.run([*map(str, arguments)], capture_output=True, text=True)
+    assert done.returncode == status, f"{arguments}: status {done.returncode}\n{done.stdout}{done.stderr}"
+    return done.stdout + done.stderr
+
+
+def numbers(attribute):
+    return [tuple(map(float, pair.split(","))) for pair in attribute.split()]
+
+
+def transfer_pictures(folder):
+    db, svg, page = folder / "r.db", folder / "t.svg", folder / "t.html"
+    named = folder / "named.csv"
+    named.write_text("segment,repeat,kernel,class,pass,flops,dram_bytes\n"
+                     "s,1,a<b & c,gelu,forward,1e9,1e9\n")
+    run(RUBATO, "explore", "gpt3-xl", "--granularity", "kernel", "--db", db)
+    rows = json.loads(run(RUBATO, "transfer", named, "--db", db, "--batches", "1,40", "--tp", "1,2",
+                          "--plot", svg, "--page", page, "--json"))
+    assert [row["trace"] for row in rows] == ["named"] + [
+        f"gpt3-xl-b{b}-s1024-tp{tp}-dp1" for tp in (1, 2) for b in (1, 40)], rows
+
+    drawing = xml.parse(svg).getroot()
+    titles = [element.text for element in drawing.iter(SVG + "title")]
+    texts = [element.text for element in drawing.iter(SVG + "text")]
+    for row in rows:
+        # Once per mark: two savings, the regret, two times.
+        own = [t for t in titles if t.startswith(row["trace"] + ":")]
+        assert len(own) == 5, (row["trace"], own)
+        assert f"{-row['energy_change_pct']:.2f} % saved" in own[0], (own[0], row)
+        assert f"regret {row['equal_time_regret_points']:.2f} points" in own[0], (own[0], row)
+    for text in ("gpt3-xl, TP 1", "gpt3-xl, TP 2", "traces named", "energy saved, %", "regret at equal time, points",
+                 "change of time, %", "batch, sequences"):
+        assert text in texts, (text, texts)
+    # Heights agree with the numbers: a trace that saves more is drawn higher, in all panels.
+    marks = [e for e in drawing.iter(SVG + "circle") if e.find(SVG + "title") is not None]
+    saved = {m.find(SVG + "title").text.split(":")[0]: float(m.get("cy")) for m in marks if m.get("fill") == "#d55e00"
+             and float(m.get("cy")) < 290}
+    by_saving = sorted(rows, key=lambda row: row["energy_change_pct"])
+    heights = [saved[row["trace"]] for row in by_saving]
+    assert heights == sorted(heights), (by_saving, heights)
+
+    html = page.read_text()
+    assert all(row["trace"] in html for row in rows)
+    inside = xml.fromstring(re.search(r"<svg .*?</svg>", html, re.DOTALL)[0])
+    assert len(list(inside.iter(SVG + "title"))) == len(titles)
+    assert "cannot" in run(RUBATO, "transfer", named, "--db", db, "--plot", folder / "none" / "t.svg", status=4)
+
+
+def growth_pictures(folder):
+    """Lines of known exponents, in the form Google Benchmark writes."""
+    rows = []
+    for kernels in (10, 100, 1000, 10000):
+        for clocks, power in ((66, 1.0), (762, 2.0)):
+            name = f"f/kernels:{kernels}/clocks:{clocks}/real_time"
+            rows.append({"name": name, "run_name": name, "run_type": "iteration", "time_unit": "us",
+                         "cpu_time": 3.0 * kernels**power, "real_time": 1.0})
+    rows.append({"name": "g/kernels:10", "run_name": "g/kernels:10", "run_type": "iteration", "time_unit": "ns",
+                 "cpu_time": 1.0, "real_time": 1.0})
+    data, svg = folder / "b.json", folder / "b.svg"
+    data.write_text(json.dumps({"context": {}, "benchmarks": rows}))
+    growth = SOURCE / "bench" / "growth.py"
+    said = run(sys.executable, growth, "draw", svg, "--panel", "both <&>", data, "f", "kernels", "cpu_time",
+               "--panel", "one", data, "f/clocks:762", "kernels", "cpu_time")
+    assert "both <&>: 66 clocks: exponent 1.000 over all, 1.000 from 1,000 on" in said, said
+    assert "both <&>: 762 clocks: exponent 2.000 over all, 2.000 from 1,000 on" in said, said
+    assert "one: f: exponent 2.000" in said, said
+    drawing = xml.parse(svg).getroot()
+    lines = [numbers(line.get("points")) for line in drawing.iter(SVG + "polyline")]
+    assert [len(line) for line in lines] == [4, 4, 4]
+    for line in lines:  # straight on logarithmic axes
+        slopes = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in zip(line, line[1:])]
+        assert max(slopes) - min(slopes) < 0.01 and max(slopes) < 0, slopes
+    assert "no two points of 'g'" in run(sys.executable, growth, "draw", svg, "--panel", "g", data, "g", "kernels",
+                                        "cpu_time", status=1)
+
+
+with tempfile.TemporaryDirectory() as temporary:
+    transfer_pictures(Path(temporary))
+    growth_pictures(Path(temporary))
+print("2 passed, 0 failed")
