@@ -250,16 +250,21 @@ void print_all(const Options& o, const ReplayRequest& request, const ReplayCompa
   if (o.per_kernel) print("\n" + kernels.render(o.format));
 }
 
-// Rubato's own traces: shipped by name, CSV, or JSON with our schema number.
-bool is_kernel_table(const std::filesystem::path& path) {
-  constexpr std::size_t enough = 256;
-  return !std::filesystem::exists(path) || path.extension() == ".csv" ||
-         first_bytes(path, enough).find("\"schema\":") != std::string::npos;
+// Shipped traces by name, our own files, and those of other tools.
+Capture read_capture(const Options& o) {
+  const ImportOptions options{.partial = o.partial};
+  if (!std::filesystem::exists(o.trace)) return as_capture(load_trace(o.trace));
+  if (is_trace(capture_format(o.trace))) return as_capture(import_trace(o.trace, options));
+  Capture capture = import_capture(o.trace, options);
+  const auto timed = [](const CapturedLaunch& launch) { return launch.duration_ns > 0; };
+  if (std::ranges::none_of(capture.launches, timed))
+    throw DataError(fmt::format("{}: no launch has a time", printable(o.trace)),
+                    {.in = {}, .hint = "a replay compares with a captured run"});
+  return capture;
 }
 
-Capture load_capture(const Options& o) {
-  Capture capture = is_kernel_table(o.trace) ? as_capture(load_trace(o.trace))
-                                             : import_capture(o.trace, {.partial = o.partial});
+Capture chosen_capture(const Options& o) {
+  Capture capture = read_capture(o);
   if (!o.step.empty()) capture = only_step(std::move(capture), o.step);
   if (o.device >= capture.devices.size()) {
     throw UsageError(fmt::format("--device is {}; {} has {} (0 to {})", o.device, capture.name,
@@ -270,7 +275,7 @@ Capture load_capture(const Options& o) {
 
 ExitStatus run(const Options& o, const RunContext& context) {
   const GpuSpec spec = load_gpu(o.gpu);
-  const Capture capture = load_capture(o);
+  const Capture capture = chosen_capture(o);
   std::optional<PowerLog> log;
   std::optional<PowerEvidence> power;
   if (!o.power.empty()) {
@@ -314,7 +319,7 @@ Action setup_replay(CLI::App& app) {
   auto o = std::make_shared<Options>();
   app.add_option(
          "TRACE", o->trace,
-         "PyTorch profiler trace, Nsight Systems SQLite, or a Rubato trace with measured times")
+         "What rubato trace import reads: PyTorch profiler, Nsight Systems, Rubato capture ...")
       ->required();
   app.add_option("--gpu", o->gpu, "Spec: a shipped name or a file")->capture_default_str();
   app.add_option("--captured-clock", o->captured_clock,

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "traces/capture.hpp"
@@ -41,6 +42,7 @@ class CaptureBuilder {
   Capture capture_;
   std::unordered_map<std::string, KernelId> kernels_;
   std::unordered_map<std::string, std::uint32_t> names_;
+  std::unordered_set<std::string> taken_;
   std::map<std::uint32_t, std::uint32_t> devices_;
   std::map<std::pair<std::uint32_t, std::int64_t>, std::uint32_t> streams_;
   std::map<std::string, std::uint64_t> left_out_;
