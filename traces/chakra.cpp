@@ -38,6 +38,7 @@ struct Node {
   bool on_device = false;
   std::int64_t stream = 0;
   std::optional<std::uint64_t> comm_type;
+  std::uint64_t comm_bytes = 0;  ///< 0: not said
   std::vector<std::vector<std::uint64_t>> dims;
   std::vector<Dtype> dtypes;
 };
@@ -116,6 +117,7 @@ void read_attribute(std::string_view bytes, Node& node) {
   if (key == "is_cpu_op") node.on_device = *value == 0;
   if (key == "tid") node.stream = static_cast<std::int64_t>(*value);
   if (key == "comm_type") node.comm_type = *value;
+  if (key == "comm_size") node.comm_bytes = *value;
 }
 
 Node read_node(std::string_view bytes) {
@@ -245,6 +247,7 @@ Node read_node(ondemand::object& object) {
   node.duration_us = json.number<double>({"runtime", "dur", "exclusive_dur"}).value_or(0.0);
   node.stream = json.number<std::int64_t>({"stream"}).value_or(0);
   node.comm_type = json.number<std::uint64_t>({"comm_type"});
+  node.comm_bytes = json.number<std::uint64_t>({"comm_size"}).value_or(0);
   json.inputs(node);
   return node;
 }
@@ -381,6 +384,12 @@ class ChakraGraph {
           node.type == collective_node ? KernelClass::communication : kernel_class_of(node.name);
       if (node.name.starts_with("Memcpy")) kernel.kind = KernelClass::memcpy;
       if (node.name.starts_with("Memset")) kernel.kind = KernelClass::memset;
+      // The ranks that take part are not said, so there is a message but no Collective.
+      if (kernel.kind == KernelClass::communication && node.comm_bytes > 0) {
+        kernel.flops = 0.0;
+        kernel.dram_bytes = 2.0 * static_cast<double>(node.comm_bytes);
+        kernel.work_source = WorkSource::derived;
+      }
       kernel.pass = pass_of_device_work(i);
       CapturedLaunch launch{.kernel = {},
                             .stream = builder_.stream(0, node.stream),

@@ -8,6 +8,7 @@
 #include "common/error.hpp"
 #include "common/text.hpp"
 #include "traces/capture_json.hpp"
+#include "traces/kernel_work.hpp"
 #include "traces/step_period.hpp"
 #include "traces/trace_capture.hpp"
 #include "traces/trace_csv.hpp"
@@ -126,6 +127,7 @@ Capture import_as_recorded(const std::filesystem::path& path, const ImportOption
 
 Capture import_capture(const std::filesystem::path& path, const ImportOptions& options) {
   Capture capture = import_as_recorded(path, options);
+  guess_kernel_work(capture);
   find_periodic_steps(capture);
   return capture;
 }
