@@ -208,6 +208,19 @@ TEST_F(CommandLine, ReplaysACaptureBesideAPowerLog) {
       0.05);
   EXPECT_NE(read_file(folder_ / "r.html").find("correlation"), std::string::npos);
   EXPECT_FALSE(nlohmann::json::parse(read_file(folder_ / "p.json"))["traceEvents"].empty());
+  // The GPU by its name, and what is said where that does not work.
+  expect("replay run.json --captured-clock 1593/1110", 0,
+         "note: taken as a100-sxm4-80gb, after the device's name: NVIDIA A100-SXM4-80GB");
+  const auto renamed = [&](const std::string& name) {
+    write_file(folder_ / "other.json", replaced(trace.str(), "NVIDIA A100-SXM4-80GB", name));
+    return std::string("replay other.json");
+  };
+  expect(renamed("NVIDIA B300"), 2, "no shipped spec is of its GPU, NVIDIA B300");
+  expect(renamed("NVIDIA B300"), 2, "say which with --gpu: rtx-3080-ti, a100-pcie-80gb, ");
+  expect(renamed("NVIDIA GeForce RTX 3080 Ti"), 2, "2 shipped specs are of its GPU");
+  expect(renamed("NVIDIA GeForce RTX 3080 Ti"), 2, "--gpu: rtx-3080-ti, rtx-3080-ti-2, or a file");
+  expect(renamed(""), 2, "it does not say on which GPU it was captured");
+  expect(renamed("x\"}, {\"id\": 1, \"name\": \"y"), 2, "no shipped spec is of its GPU, x");
   // Rubato's own form of the capture is replayed to the same numbers.
   expect("trace import run.json --capture own.json.gz", 0, "run.json, Kineto: 2 distinct");
   const auto own = nlohmann::json::parse(
