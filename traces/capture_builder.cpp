@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cmath>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -150,6 +151,11 @@ std::optional<Pass> pass_of_label(std::string_view label) {
   if (has("backward")) return Pass::backward;
   if (has("forward")) return Pass::forward;
   return std::nullopt;
+}
+
+std::int64_t clamped_ns(double ns) {
+  constexpr double most = 4e18;
+  return static_cast<std::int64_t>(std::round(std::clamp(ns, -most, most)));
 }
 
 CaptureBuilder::CaptureBuilder(std::string file) {

@@ -2,6 +2,7 @@
 // What importers share: one kernel per name, grid, block and shape, one stream per device and
 // number, launches in order of their start.
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -47,6 +48,10 @@ class CaptureBuilder {
   std::map<std::pair<std::uint32_t, std::int64_t>, std::uint32_t> streams_;
   std::map<std::string, std::uint64_t> left_out_;
 };
+
+/// Microseconds or seconds of a file as whole nanoseconds; what no integer holds becomes so large
+/// that CaptureBuilder::launch leaves it out.
+[[nodiscard]] std::int64_t clamped_ns(double ns);
 
 /// A span of the host that says which pass it is.
 struct PassLabel {

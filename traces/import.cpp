@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <fstream>
 
 #include <fmt/format.h>
 
@@ -38,6 +39,14 @@ bool is_protobuf(std::string_view head) {
   std::size_t at = 0;
   while (at < head.size() && at < 4 && (static_cast<unsigned char>(head[at]) & more) != 0) ++at;
   return at + 1 < head.size() && head[at] != '\0' && (head[at + 1] == 0x0a || head[at + 1] == 0x12);
+}
+
+std::string read_raw(const std::filesystem::path& path, std::size_t count) {
+  std::string bytes(count, '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(bytes.data(), static_cast<std::streamsize>(count));
+  bytes.resize(static_cast<std::size_t>(file.gcount()));
+  return bytes;
 }
 
 // The text behind "key" and its colon, or nothing.
@@ -79,7 +88,12 @@ CaptureFormat capture_format(const std::filesystem::path& path) {
   constexpr std::size_t enough = 65536;
   const std::string head = first_bytes(path, enough);
   const std::string shown = printable(path.string());
-  if (head.starts_with("SQLite format 3")) return CaptureFormat::nsight_systems;
+  if (head.starts_with("SQLite format 3")) {
+    if (read_raw(path, 2) == "\x1f\x8b")
+      throw DataError(fmt::format("{}: is a packed SQLite file", shown),
+                      {.in = {}, .hint = "unpack it with gunzip first"});
+    return CaptureFormat::nsight_systems;
+  }
   if (path.extension() == ".nsys-rep") {
     throw DataError(
         fmt::format("{}: is a report of Nsight Systems in its own format", shown),

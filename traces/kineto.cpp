@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cstring>
+#include <limits>
 #include <optional>
 #include <unordered_map>
 
@@ -298,8 +299,10 @@ class KinetoReader {
     std::size_t i = 0;
     for (auto value : values) {
       std::uint64_t number = 0;
-      if (i < out.size() && value.get_uint64().get(number) == simdjson::SUCCESS)
+      if (i < out.size() && value.get_uint64().get(number) == simdjson::SUCCESS) {
+        if (number > std::numeric_limits<std::uint32_t>::max()) return {0, 0, 0};
         out[i] = static_cast<std::uint32_t>(number);
+      }
       ++i;
     }
     return out;
@@ -354,7 +357,8 @@ class KinetoReader {
     std::string_view type;
     if (args.find_field_unordered("dtype").get_string().get(type) == simdjson::SUCCESS)
       message.dtype = dtype_from_framework(type);
-    if (message.dtype == Dtype::unknown || group < 2 || elements <= 0) return;
+    constexpr std::int64_t most_ranks = 10'000'000;
+    if (message.dtype == Dtype::unknown || group < 2 || group > most_ranks || elements <= 0) return;
     message.collective.group_size = static_cast<std::uint32_t>(group);
     message.collective.message_bytes = static_cast<double>(elements) * element_bytes(message.dtype);
     work.message = static_cast<std::uint32_t>(messages_.size());
