@@ -93,9 +93,10 @@ std::size_t ByteSource::read(char* to, std::size_t count) {
     if (code == Z_STREAM_END) {
       inflateReset(&s.inflater);
     } else if (code != Z_OK && code != Z_BUF_ERROR) {
+      if (done > 0) break;  // what is good first; inflate() says the same again
       throw DataError(
           fmt::format("{}: the gzip data are damaged after {} bytes of content",
-                      printable(path_.string()), given_ + done),
+                      printable(path_.string()), given_),
           {.in = {}, .hint = "copy or download the file again; --partial takes what is there"});
     }
   }
@@ -125,15 +126,21 @@ std::string first_bytes(const std::filesystem::path& path, std::size_t count) {
   return text;
 }
 
-std::string read_expanded(const std::filesystem::path& path, std::uint64_t limit) {
+std::string read_expanded(const std::filesystem::path& path, std::uint64_t limit,
+                          std::string* damage) {
   ByteSource source(path, limit);
   std::string text;
   std::size_t size = 0;
-  for (;;) {
-    text.resize(size + chunk_bytes);
-    const std::size_t got = source.read(text.data() + size, chunk_bytes);
-    size += got;
-    if (got == 0) break;
+  try {
+    for (;;) {
+      text.resize(size + chunk_bytes);
+      const std::size_t got = source.read(text.data() + size, chunk_bytes);
+      size += got;
+      if (got == 0) break;
+    }
+  } catch (const DataError& error) {
+    if (damage == nullptr) throw;
+    *damage = error.what();
   }
   text.resize(size);
   return text;

@@ -39,7 +39,9 @@ class ByteSource {
 [[nodiscard]] std::string first_bytes(const std::filesystem::path& path, std::size_t count);
 
 /// A whole file, inflated if it is gzip.
+/// @param damage  if given, damaged gzip gives what comes before and the message is put there
 /// @throws as ByteSource; DataError beyond `limit`
-[[nodiscard]] std::string read_expanded(const std::filesystem::path& path, std::uint64_t limit);
+[[nodiscard]] std::string read_expanded(const std::filesystem::path& path, std::uint64_t limit,
+                                        std::string* damage = nullptr);
 
 }  // namespace rubato

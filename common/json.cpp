@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 
 #include <fmt/format.h>
@@ -25,6 +26,15 @@ std::string shown(const Json& json) {
   std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
   if (text.size() > max_shown) text = text.substr(0, max_shown) + "...";
   return text;
+}
+
+std::optional<std::int64_t> exact_integer(const Json& json) {
+  if (!json.is_number_integer()) return std::nullopt;
+  if (json.is_number_unsigned() &&
+      json.get<std::uint64_t>() >
+          static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+    return std::nullopt;
+  return json.get<std::int64_t>();
 }
 
 // Line and column (from 1) of a byte offset.
@@ -150,6 +160,24 @@ std::vector<std::string> JsonNode::keys() const {
 std::vector<double> JsonNode::numbers(Range range) const {
   std::vector<double> values;
   for (const JsonNode& node : items()) values.push_back(node.number(range));
+  return values;
+}
+
+std::int64_t JsonNode::integer() const {
+  if (const auto value = exact_integer(*json_)) return *value;
+  fail(fmt::format("found {}; expected a whole number of at most 64 bits", shown(*json_)));
+}
+
+std::vector<std::optional<std::int64_t>> JsonNode::integers() const {
+  if (!json_->is_array()) fail(fmt::format("found {}; expected a list", shown(*json_)));
+  std::vector<std::optional<std::int64_t>> values;
+  values.reserve(json_->size());
+  for (const Json& item : *json_) {
+    values.push_back(exact_integer(item));
+    if (values.back() || item.is_null()) continue;
+    const JsonNode node(&item, source_, fmt::format("{}[{}]", place_, values.size() - 1));
+    (void)node.integer();  // throws
+  }
   return values;
 }
 

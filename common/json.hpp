@@ -52,6 +52,9 @@ class JsonNode {
   [[nodiscard]] std::vector<JsonNode> items() const;    ///< elements of an array
   [[nodiscard]] std::vector<std::string> keys() const;  ///< keys of an object, in file order
   [[nodiscard]] std::vector<double> numbers(Range range = Range::any) const;
+  [[nodiscard]] std::int64_t integer() const;  ///< whole number, exact in 64 bits
+  /// Whole numbers of an array, null: nothing. For long ones: places are made for messages only.
+  [[nodiscard]] std::vector<std::optional<std::int64_t>> integers() const;
 
   /// "file: place", with the line where it is known, for messages of callers.
   [[nodiscard]] std::string where() const;

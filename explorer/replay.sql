@@ -39,7 +39,7 @@ CREATE TABLE IF NOT EXISTS replay_rows (
   compared_s REAL NOT NULL,               -- the part of captured_s that is predicted
   predicted_s REAL NOT NULL,
   replayed_s REAL NOT NULL,
-  time_error REAL,
+  time_error REAL,                        -- of collectives it holds their waiting, and says nothing of the model
   time_error_half_width REAL,             -- 90 %; NULL: one kernel only
   verdict TEXT NOT NULL CHECK (verdict IN ('within', 'off', 'undecided', 'not predicted')),
   predicted_power_w REAL NOT NULL,        -- while the launches run

@@ -27,12 +27,14 @@ void store_rows(const SqlConnection& connection, std::int64_t id, const char* gr
       error = row.time_error->value;
       half_width = row.time_error->half_width;
     }
+    // The table knows four verdicts; a class of collectives has none of the model.
+    Verdict verdict = verdict_of(row);
+    if (verdict == Verdict::waits) verdict = Verdict::not_predicted;
     SqlValue source;
     if (row.source) source = std::string(name_of(*row.source));
     insert.run(id, grouped_by, i, row.name, name_of(row.kind), source, row.launches, row.captured_s,
-               row.compared_s, row.predicted_s, row.replayed_s, error, half_width,
-               name_of(verdict_of(row.time_error)), row.predicted_power_w, row.measured_power_w,
-               row.measured_sigma_w);
+               row.compared_s, row.predicted_s, row.replayed_s, error, half_width, name_of(verdict),
+               row.predicted_power_w, row.measured_power_w, row.measured_sigma_w);
   }
 }
 

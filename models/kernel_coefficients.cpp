@@ -104,6 +104,8 @@ std::optional<KernelCoefficients> derived(const GpuSpec& spec, const Kernel& ker
 
 std::optional<KernelCoefficients> guessed(const GpuSpec& spec, const Kernel& kernel) {
   if (kernel.collective) return for_collective(spec, kernel);
+  // Its bytes alone do not tell how long a message takes without the ranks.
+  if (kernel.kind == KernelClass::communication) return std::nullopt;
   if (!kernel.flops || !kernel.dram_bytes || *kernel.dram_bytes <= 0.0) return std::nullopt;
   // A large GEMM reaches this share of the peak, and its core energy takes this
   // share of the power limit at the highest clock (RTX 3080 Ti: 0.98 and 0.6).

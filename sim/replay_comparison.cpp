@@ -37,11 +37,13 @@ struct RowSums {
 };
 
 // Standard error of a ratio of sums over kernels, each weighing by its captured time.
-std::optional<double> half_width(const std::vector<ReplayRow>& kernels, const ReplayRow& of) {
+template <class Belongs>
+std::optional<double> half_width(const std::vector<ReplayRow>& kernels, const ReplayRow& of,
+                                 const Belongs& belongs) {
   double squares = 0.0;
   double count = 0.0;
   for (const ReplayRow& kernel : kernels) {
-    if (kernel.kind != of.kind || kernel.compared_s <= 0.0) continue;
+    if (!belongs(kernel.kind) || kernel.compared_s <= 0.0) continue;
     squares += std::pow(kernel.predicted_s - (1.0 + of.time_error->value) * kernel.compared_s, 2);
     count += 1.0;
   }
@@ -57,14 +59,18 @@ void add_rows(const CaptureReplay& replay, const ReplayRuns& runs, ReplayCompari
   const Capture& capture = replay.capture();
   std::vector<RowSums> kernels(capture.kernels.size());
   std::vector<RowSums> classes(all_names<KernelClass>().size());
+  RowSums compute;
+  const auto computes = [](KernelClass kind) { return kind != KernelClass::communication; };
   for (std::size_t i = 0; i < capture.launches.size(); ++i) {
     const KernelId id = capture.launches[i].kernel;
     const double captured_s = replay.captured_end_s(i) - replay.captured_start_s(i);
     const auto source = replay.source(id);
     auto& of_class = classes[static_cast<std::size_t>(capture.kernels[index(id)].kind)];
-    for (RowSums* sums : {&kernels[index(id)], &of_class})
+    for (RowSums* sums : {&kernels[index(id)], &of_class, &compute}) {
+      if (sums == &compute && !computes(capture.kernels[index(id)].kind)) continue;
       sums->add(captured_s, runs.predicted.launches[i], runs.replayed.launches[i],
                 source.has_value());
+    }
     ReplayCoverage& c = result.coverage;
     double& covered_s = !source                                  ? c.unknown_s
                         : *source == CoefficientSource::measured ? c.measured_s
@@ -84,9 +90,16 @@ void add_rows(const CaptureReplay& replay, const ReplayRuns& runs, ReplayCompari
     classes[c].row.kind = static_cast<KernelClass>(c);
     classes[c].row.name = name_of(classes[c].row.kind);
     ReplayRow row = std::move(classes[c]).finished();
-    if (row.time_error) row.time_error->half_width = half_width(result.kernels, row);
+    if (row.time_error) {
+      row.time_error->half_width =
+          half_width(result.kernels, row, [&](KernelClass kind) { return kind == row.kind; });
+    }
     result.classes.push_back(std::move(row));
   }
+  result.compute = std::move(compute).finished();
+  result.compute.name = "compute";
+  if (auto& error = result.compute.time_error)
+    error->half_width = half_width(result.kernels, result.compute, computes);
   sort_by_time(result.kernels);
   sort_by_time(result.classes);
 }
@@ -180,6 +193,7 @@ std::string_view name_of(Verdict value) noexcept {
     case Verdict::within: return "within";
     case Verdict::off: return "off";
     case Verdict::undecided: return "undecided";
+    case Verdict::waits: return "includes waiting";
     case Verdict::not_predicted: break;
   }
   return "not predicted";
@@ -190,6 +204,11 @@ Verdict verdict_of(const std::optional<ErrorBar>& error) {
   const double size = std::abs(error->value), bar = error->half_width.value_or(0.0);
   if (size + bar <= verdict_tolerance) return Verdict::within;
   return size - bar > verdict_tolerance ? Verdict::off : Verdict::undecided;
+}
+
+Verdict verdict_of(const ReplayRow& row) {
+  const bool compares = row.kind == KernelClass::communication && row.time_error;
+  return compares ? Verdict::waits : verdict_of(row.time_error);
 }
 
 ReplayRuns run_all(const CaptureReplay& replay, const ClockPair& clock) {

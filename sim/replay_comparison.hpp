@@ -14,8 +14,9 @@
 namespace rubato {
 
 /// Whether the model is right about a group: its error is within the tolerance, outside
-/// it, or the error bar does not let one say. not_predicted: no work figures.
-enum class Verdict { within, off, undecided, not_predicted };
+/// it, or the error bar does not let one say. not_predicted: no work figures. waits: collectives,
+/// whose captured time holds the waiting for other ranks, which no file of one rank can tell apart.
+enum class Verdict { within, off, undecided, waits, not_predicted };
 [[nodiscard]] std::string_view name_of(Verdict value) noexcept;
 
 /// A relative error with its 90 % error bar.
@@ -43,6 +44,8 @@ struct ReplayRow {
   std::optional<double> measured_power_w;  ///< of classes, fitted over windows
   std::optional<double> measured_sigma_w;
 };
+
+[[nodiscard]] Verdict verdict_of(const ReplayRow& row);
 
 struct ReplayStep {
   std::string name;
@@ -83,6 +86,7 @@ struct ReplayComparison {
   ReplayCoverage coverage;
   std::vector<ReplayRow> kernels;  ///< that were launched, most captured time first
   std::vector<ReplayRow> classes;  ///< the same order
+  ReplayRow compute;               ///< all but collectives
   std::vector<ReplayStep> steps;
   std::optional<SpanEnergy> measured;  ///< of the whole run
   std::optional<ClassPower> measured_idle;

@@ -26,7 +26,7 @@ namespace rubato {
 namespace {
 
 struct Options {
-  std::string trace, gpu = "rtx-3080-ti", clocks, captured_clock, step;
+  std::string trace, gpu, clocks, captured_clock, step;
   std::string power, db, page, perfetto;
   std::optional<double> power_limit_w, power_zone_h;
   PowerLogOptions log;
@@ -139,7 +139,7 @@ OutputTable rows_table(const std::vector<ReplayRow>& rows, const char* what) {
          static_cast<std::int64_t>(row.launches), 1e3 * row.captured_s, 1e3 * row.compared_s,
          error ? Cell(1e3 * row.predicted_s) : Cell(), error ? Cell(100.0 * error->value) : Cell(),
          error ? optional_cell(error->half_width, 100.0) : Cell(),
-         std::string(name_of(verdict_of(error))), 1e3 * row.replayed_s, row.predicted_power_w,
+         std::string(name_of(verdict_of(row))), 1e3 * row.replayed_s, row.predicted_power_w,
          optional_cell(row.measured_power_w), optional_cell(row.measured_sigma_w)});
   }
   return table;
@@ -215,19 +215,41 @@ void print_notes(const Capture& capture, const ReplayComparison& comparison,
   }
 }
 
+// The model's compute as a whole; collectives apart, since their captured time is not work alone.
+std::string verdict_text(const ReplayComparison& comparison) {
+  std::string text;
+  const ReplayRow& compute = comparison.compute;
+  if (const auto& error = compute.time_error) {
+    text +=
+        fmt::format("compute: {:.3f} of {:.3f} ms are compared; predicted {:+.1f} %{}: {}\n",
+                    1e3 * compute.compared_s, 1e3 * compute.captured_s, 100.0 * error->value,
+                    error->half_width ? fmt::format(" +-{:.1f}", 100.0 * *error->half_width) : "",
+                    name_of(verdict_of(compute)));
+  }
+  const auto collectives =
+      std::ranges::find(comparison.classes, KernelClass::communication, &ReplayRow::kind);
+  if (collectives != comparison.classes.end()) {
+    text += fmt::format("collectives: {:.3f} ms captured, waiting for other ranks included",
+                        1e3 * collectives->captured_s);
+    if (collectives->time_error)
+      text += fmt::format("; {:.3f} ms predicted for the transfer", 1e3 * collectives->predicted_s);
+    text += "; no verdict on the model\n";
+  }
+  return text;
+}
+
 void print_all(const Options& o, const ReplayRequest& request, const ReplayComparison& comparison,
                const std::optional<PowerEvidence>& power) {
   const OutputTable runs = runs_table(request, comparison),
                     classes = rows_table(comparison.classes, "class"),
                     kernels = rows_table(comparison.kernels, "kernel"),
                     steps = steps_table(comparison.steps),
+                    compute = rows_table({comparison.compute}, "class"),
                     coverage = coverage_table(comparison.coverage);
   if (o.format == OutputFormat::json) {
-    std::vector<NamedTable> tables{{"runs", &runs},
-                                   {"coverage", &coverage},
-                                   {"classes", &classes},
-                                   {"steps", &steps},
-                                   {"kernels", &kernels}};
+    std::vector<NamedTable> tables{{"runs", &runs},       {"coverage", &coverage},
+                                   {"compute", &compute}, {"classes", &classes},
+                                   {"steps", &steps},     {"kernels", &kernels}};
     std::optional<OutputTable> alignment;
     if (power) tables.push_back({"power", &alignment.emplace(alignment_table(*power))});
     print(render_json_object(tables));
@@ -246,20 +268,26 @@ void print_all(const Options& o, const ReplayRequest& request, const ReplayCompa
       100.0 * c.measured_s / total_s, 100.0 * c.derived_s / total_s, 100.0 * c.guessed_s / total_s,
       100.0 * c.unknown_s / total_s));
   print(classes.render(o.format));
+  print("\n" + verdict_text(comparison));
   if (steps.rows() > 0) print("\n" + steps.render(o.format));
   if (o.per_kernel) print("\n" + kernels.render(o.format));
 }
 
-// Rubato's own traces: shipped by name, CSV, or JSON with our schema number.
-bool is_kernel_table(const std::filesystem::path& path) {
-  constexpr std::size_t enough = 256;
-  return !std::filesystem::exists(path) || path.extension() == ".csv" ||
-         first_bytes(path, enough).find("\"schema\":") != std::string::npos;
+// Shipped traces by name, our own files, and those of other tools.
+Capture read_capture(const Options& o) {
+  const ImportOptions options{.partial = o.partial};
+  if (!std::filesystem::exists(o.trace)) return as_capture(load_trace(o.trace));
+  if (is_trace(capture_format(o.trace))) return as_capture(import_trace(o.trace, options));
+  Capture capture = import_capture(o.trace, options);
+  const auto timed = [](const CapturedLaunch& launch) { return launch.duration_ns > 0; };
+  if (std::ranges::none_of(capture.launches, timed))
+    throw DataError(fmt::format("{}: no launch has a time", printable(o.trace)),
+                    {.in = {}, .hint = "a replay compares with a captured run"});
+  return capture;
 }
 
-Capture load_capture(const Options& o) {
-  Capture capture = is_kernel_table(o.trace) ? as_capture(load_trace(o.trace))
-                                             : import_capture(o.trace, {.partial = o.partial});
+Capture chosen_capture(const Options& o) {
+  Capture capture = read_capture(o);
   if (!o.step.empty()) capture = only_step(std::move(capture), o.step);
   if (o.device >= capture.devices.size()) {
     throw UsageError(fmt::format("--device is {}; {} has {} (0 to {})", o.device, capture.name,
@@ -268,9 +296,16 @@ Capture load_capture(const Options& o) {
   return capture;
 }
 
+GpuSpec chosen_gpu(const Options& o, const Capture& capture) {
+  if (!o.gpu.empty()) return load_gpu(o.gpu);
+  std::vector<std::string> devices;
+  for (const CaptureDevice& device : capture.devices) devices.push_back(device.name);
+  return load_gpu_of_devices(devices, o.trace);
+}
+
 ExitStatus run(const Options& o, const RunContext& context) {
-  const GpuSpec spec = load_gpu(o.gpu);
-  const Capture capture = load_capture(o);
+  const Capture capture = chosen_capture(o);
+  const GpuSpec spec = chosen_gpu(o, capture);
   std::optional<PowerLog> log;
   std::optional<PowerEvidence> power;
   if (!o.power.empty()) {
@@ -314,9 +349,10 @@ Action setup_replay(CLI::App& app) {
   auto o = std::make_shared<Options>();
   app.add_option(
          "TRACE", o->trace,
-         "PyTorch profiler trace, Nsight Systems SQLite, or a Rubato trace with measured times")
+         "What rubato trace import reads: PyTorch profiler, Nsight Systems, Rubato capture ...")
       ->required();
-  app.add_option("--gpu", o->gpu, "Spec: a shipped name or a file")->capture_default_str();
+  app.add_option("--gpu", o->gpu,
+                 "Spec: a shipped name or a file [the one of the capture's device]");
   app.add_option("--captured-clock", o->captured_clock,
                  "Clocks of the capture, MEM/CORE (default: the power log's, else the GPU's)");
   app.add_option("--clocks", o->clocks, "Also replay at these clocks, MEM/CORE");

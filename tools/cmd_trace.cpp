@@ -8,21 +8,42 @@
 #include "common/file.hpp"
 #include "common/suggest.hpp"
 #include "common/text.hpp"
-#include "tools/command.hpp"
+#include "tools/cmd_trace.hpp"
 #include "tools/output.hpp"
-#include "traces/capture_stats.hpp"
 #include "traces/gpt.hpp"
-#include "traces/import.hpp"
 #include "traces/trace_csv.hpp"
 #include "traces/trace_json.hpp"
 
 namespace rubato {
 
-namespace {
-
 std::string as_file(const Trace& trace, const std::string& path) {
   return path.ends_with(".csv") ? to_csv(trace) : to_json(trace);
 }
+
+std::string trace_summary(const Trace& trace) {
+  const std::vector<std::uint64_t> counts = launch_counts(trace);
+  double flops = 0.0, bytes = 0.0;
+  std::uint64_t launches = 0, unknown = 0;
+  for (std::size_t i = 0; i < trace.kernels.size(); ++i) {
+    const double count = static_cast<double>(counts[i]);
+    flops += count * trace.kernels[i].flops.value_or(0.0);
+    bytes += count * trace.kernels[i].dram_bytes.value_or(0.0);
+    launches += counts[i];
+    if (!trace.kernels[i].flops || !trace.kernels[i].dram_bytes) ++unknown;
+  }
+  std::string text =
+      fmt::format("\n{}: {} kernels, {} launches, {:.1f} TFLOP, {:.1f} GB of DRAM traffic",
+                  trace.name, trace.kernels.size(), launches, flops * 1e-12, bytes * 1e-9);
+  if (unknown > 0) text += fmt::format(" ({} kernels with unknown work not counted)", unknown);
+  text += '\n';
+  for (const Segment& segment : trace.segments) {
+    text += fmt::format("  {} x {}: {} launches\n", segment.repeat, segment.name,
+                        segment.launches.size());
+  }
+  return text;
+}
+
+namespace {
 
 Cell optional_cell(const std::optional<double>& value, double unit) {
   return value ? Cell(*value / unit) : Cell(std::monostate{});
@@ -53,30 +74,6 @@ std::string trace_table(const Trace& trace, OutputFormat format) {
                    optional_cell(kernel.flops, 1e9), optional_cell(kernel.dram_bytes, 1e6), shape});
   }
   return table.render(format);
-}
-
-// A line per segment and the sums of what is known.
-std::string trace_summary(const Trace& trace) {
-  const std::vector<std::uint64_t> counts = launch_counts(trace);
-  double flops = 0.0, bytes = 0.0;
-  std::uint64_t launches = 0, unknown = 0;
-  for (std::size_t i = 0; i < trace.kernels.size(); ++i) {
-    const double count = static_cast<double>(counts[i]);
-    flops += count * trace.kernels[i].flops.value_or(0.0);
-    bytes += count * trace.kernels[i].dram_bytes.value_or(0.0);
-    launches += counts[i];
-    if (!trace.kernels[i].flops || !trace.kernels[i].dram_bytes) ++unknown;
-  }
-  std::string text =
-      fmt::format("\n{}: {} kernels, {} launches, {:.1f} TFLOP, {:.1f} GB of DRAM traffic",
-                  trace.name, trace.kernels.size(), launches, flops * 1e-12, bytes * 1e-9);
-  if (unknown > 0) text += fmt::format(" ({} kernels with unknown work not counted)", unknown);
-  text += '\n';
-  for (const Segment& segment : trace.segments) {
-    text += fmt::format("  {} x {}: {} launches\n", segment.repeat, segment.name,
-                        segment.launches.size());
-  }
-  return text;
 }
 
 void setup_gen(CLI::App& app, Action& action) {
@@ -165,122 +162,6 @@ void setup_convert(CLI::App& app, Action& action) {
   });
 }
 
-constexpr double ns_per_us = 1e3;
-
-OutputTable counts_table(const CaptureStats& stats) {
-  OutputTable table({{"what"}, {"launches"}, {"time_us", "time us", 3}});
-  const auto add = [&](const char* what, const LaunchSums& sums) {
-    table.add_row({std::string(what), static_cast<std::int64_t>(sums.launches),
-                   static_cast<double>(sums.time_ns) / ns_per_us});
-  };
-  add("kernels", stats.kernels);
-  add("copies", stats.copies);
-  add("memsets", stats.memsets);
-  add("collectives", stats.collectives);
-  return table;
-}
-
-OutputTable groups_table(const Capture& capture, const CaptureStats& stats) {
-  OutputTable table({{"group"}, {"name"}, {"launches"}, {"time_us", "time us", 3}});
-  const auto add = [&](const char* group, std::string name, const LaunchSums& sums) {
-    if (sums.launches == 0) return;
-    table.add_row({std::string(group), std::move(name), static_cast<std::int64_t>(sums.launches),
-                   static_cast<double>(sums.time_ns) / ns_per_us});
-  };
-  for (std::size_t s = 0; s < capture.streams.size(); ++s) {
-    const CaptureStream& stream = capture.streams[s];
-    add("stream", fmt::format("{}:{}", capture.devices[stream.device].id, stream.id),
-        stats.by_stream[s]);
-  }
-  for (std::size_t s = 0; s < capture.steps.size(); ++s)
-    add("step", capture.steps[s].name, stats.by_step[s]);
-  for (std::size_t p = 0; p < stats.by_pass.size(); ++p)
-    add("pass", std::string(name_of(static_cast<Pass>(p))), stats.by_pass[p]);
-  for (std::size_t c = 0; c < stats.by_class.size(); ++c)
-    add("class", std::string(name_of(static_cast<KernelClass>(c))), stats.by_class[c]);
-  return table;
-}
-
-std::string import_notes(const Capture& capture, const CaptureStats& stats) {
-  const auto share = [&](std::int64_t ns) {
-    const WorkCoverage& c = stats.coverage;
-    const std::int64_t all = c.measured_ns + c.derived_ns + c.guessed_ns + c.unknown_ns;
-    return all > 0 ? 100.0 * static_cast<double>(ns) / static_cast<double>(all) : 0.0;
-  };
-  std::string devices;
-  for (const CaptureDevice& device : capture.devices) {
-    devices += fmt::format("{}{}{}", devices.empty() ? "" : ", ", device.id,
-                           device.name.empty() ? "" : " " + printable(device.name));
-  }
-  std::string text = fmt::format(
-      "\n{}: {} distinct kernel names, {} kernels by name, grid, pass and shape; devices {}\n"
-      "first start to last end {:.3f} us, some kernel running {:.3f} us; {} of {} kernels were "
-      "launched in the file\n"
-      "work of the kernels: derived for {:.1f} % of GPU time, guessed {:.1f} %, unknown {:.1f} %\n",
-      printable(capture.name), stats.names, capture.kernels.size(), devices,
-      static_cast<double>(stats.span_ns) / ns_per_us,
-      static_cast<double>(stats.busy_ns) / ns_per_us, stats.launched_in_file,
-      stats.kernels.launches, share(stats.coverage.derived_ns), share(stats.coverage.guessed_ns),
-      share(stats.coverage.unknown_ns));
-  if (capture.step_source == StepSource::whole_file)
-    text += "no step is marked; the whole file counts as one\n";
-  for (const std::string& line : capture.left_out) text += "left out: " + printable(line) + '\n';
-  return text;
-}
-
-void setup_import(CLI::App& app, Action& action) {
-  struct Options {
-    std::string file, out;
-    ImportOptions import;
-    double max_expanded_gb = 64.0;
-    FoldOptions fold;
-    OutputFormat format = OutputFormat::table;
-  };
-  auto o = std::make_shared<Options>();
-  auto* import =
-      app.add_subcommand("import", "A run captured with PyTorch, Nsight Systems or Chakra");
-  import
-      ->add_option("FILE", o->file,
-                   "PyTorch profiler trace, Nsight Systems SQLite export or Chakra execution trace")
-      ->required();
-  import->add_option("-o,--output", o->out, "Trace of one step, .json or .csv [none]");
-  import->add_option("--step", o->fold.step, "Which step, from 0 [the one with most launches]");
-  import->add_option("--device", o->fold.device, "Which GPU [the one with most launches]");
-  import->add_flag("--partial", o->import.partial, "Leave out what cannot be read, and say so");
-  import->add_option("--max-expanded-gb", o->max_expanded_gb, "What gzip may expand to, GB")
-      ->capture_default_str();
-  add_format_options(*import, o->format);
-  import->footer(
-      "\nThe trace takes the busiest stream of one GPU; runs that repeat become segments.\n"
-      "Example:\n  rubato trace import rank0.pt.trace.json.gz -o step.json\n"
-      "  rubato explore step.json --gpu a100-sxm4-80gb");
-  import->final_callback([&action, o] {
-    action = [o](const RunContext&) {
-      constexpr double bytes_per_gb = 1e9, most_gb = 1e6;
-  if (!(o->max_expanded_gb > 0.0 && o->max_expanded_gb <= most_gb))
-    throw UsageError(fmt::format("--max-expanded-gb is {}; expected a number > 0 and <= 1e6",
-                                 o->max_expanded_gb));
-  o->import.max_expanded_bytes = static_cast<std::uint64_t>(o->max_expanded_gb * bytes_per_gb);
-  const Capture capture = import_capture(o->file, o->import);
-  const CaptureStats stats = capture_stats(capture);
-  const OutputTable counts = counts_table(stats), groups = groups_table(capture, stats);
-  switch (o->format) {
-    case OutputFormat::json:
-      print(render_json_object({{"counts", &counts}, {"groups", &groups}}));
-      break;
-    case OutputFormat::json_lines:
-    case OutputFormat::csv: print(groups.render(o->format)); break;
-    case OutputFormat::table:
-      print(counts.render(o->format) + '\n' + groups.render(o->format) +
-            import_notes(capture, stats));
-  }
-  if (!o->out.empty()) write_file(o->out, as_file(fold(capture, o->fold), o->out));
-  return ExitStatus::done;
-};
-}  // namespace
-);
-}  // namespace rubato
-
 }  // namespace
 
 Action setup_trace(CLI::App& app) {
@@ -289,7 +170,7 @@ Action setup_trace(CLI::App& app) {
   setup_gen(app, *chosen);
   setup_show(app, *chosen);
   setup_convert(app, *chosen);
-  setup_import(app, *chosen);
+  setup_trace_import(app, *chosen);
   return [chosen](const RunContext& context) { return (*chosen)(context); };
 }
 

@@ -72,7 +72,7 @@ std::string verdict_plot(const std::vector<ReplayRow>& classes) {
         "<line class=\"{}\" stroke=\"currentColor\" x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" "
         "y2=\"{:.1f}\"/><circle class=\"{}\" r=\"4\" cx=\"{:.1f}\" cy=\"{:.1f}\"/>",
         left - 10.0, y + 4.0, page_text(row.name), "bar", x(error - bar), y, x(error + bar), y,
-        verdict_of(row.time_error) == Verdict::off ? "capped" : "free", x(error), y);
+        verdict_of(row) == Verdict::off ? "capped" : "free", x(error), y);
     y += line;
   }
   for (const double tick : {-reach / 1.1, 0.0, reach / 1.1}) {
@@ -88,7 +88,7 @@ std::string kernels_plot(const std::vector<ReplayRow>& kernels) {
     const auto launches = static_cast<double>(row.launches);
     if (!row.time_error || row.compared_s <= 0.0 || row.predicted_s <= 0.0) continue;
     pairs.push_back({1e3 * row.compared_s / launches, 1e3 * row.predicted_s / launches,
-                     verdict_of(row.time_error) == Verdict::off, row.name});
+                     verdict_of(row) == Verdict::off, row.name});
   }
   return agreement_plot("Time of a kernel", "ms", pairs, verdict_tolerance);
 }
@@ -119,7 +119,7 @@ std::string rows_table(const std::vector<ReplayRow>& rows, std::size_t most) {
     }
     cells.push_back({page_text(row.name), std::to_string(row.launches), ms(row.captured_s),
                      ms(row.compared_s), row.time_error ? ms(row.predicted_s) : "-",
-                     error_text(row.time_error), std::string(name_of(verdict_of(row.time_error))),
+                     error_text(row.time_error), std::string(name_of(verdict_of(row))),
                      ms(row.replayed_s), fmt::format("{:.0f}", row.predicted_power_w), measured});
   }
   return html_table({"name", "launches", "captured ms", "compared ms", "predicted ms", "error %",

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/ids.hpp"
@@ -53,6 +54,14 @@ struct CapturedStep {
 
 /// How the steps were found.
 enum class StepSource { annotation, periodic, whole_file };
+[[nodiscard]] constexpr std::string_view name_of(StepSource value) noexcept {
+  return value == StepSource::annotation ? "annotation"
+         : value == StepSource::periodic ? "periodic"
+                                         : "whole_file";
+}
+
+/// Longer launches come from damaged files: no kernel runs for a day.
+inline constexpr std::int64_t longest_launch_ns = std::int64_t{86'400} * 1'000'000'000;
 
 /// Launches in order of their start. A kernel is one (name, grid, block, shapes or bytes).
 struct Capture {

@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cmath>
 #include <numeric>
 
 #include <fmt/format.h>
+
+#include "common/text.hpp"
 
 namespace rubato {
 
@@ -74,9 +77,6 @@ constexpr std::array name_rules{
     NameRule{"triton_red", KernelClass::reduce},
     NameRule{"triton_per", KernelClass::reduce},
 };
-
-// Absurd spans come from damaged files: no kernel runs for a day.
-constexpr std::int64_t longest_ns = std::int64_t{86400} * 1'000'000'000;
 
 }  // namespace
 
@@ -153,6 +153,11 @@ std::optional<Pass> pass_of_label(std::string_view label) {
   return std::nullopt;
 }
 
+std::int64_t clamped_ns(double ns) {
+  constexpr double most = 4e18;
+  return static_cast<std::int64_t>(std::round(std::clamp(ns, -most, most)));
+}
+
 CaptureBuilder::CaptureBuilder(std::string file) {
   capture_.provenance.source = file;
   capture_.name = std::move(file);
@@ -186,15 +191,19 @@ KernelId CaptureBuilder::kernel(Kernel kernel, std::string_view short_name) {
   const auto [found, fresh] =
       kernels_.emplace(std::move(key), id_at<KernelId>(capture_.kernels.size()));
   if (!fresh) return found->second;
-  const std::uint32_t number = ++names_[std::string(short_name)];
-  kernel.name = number == 1 ? std::string(short_name) : fmt::format("{} #{}", short_name, number);
+  const std::string shown = printable(short_name);
+  std::uint32_t& number = names_[shown];
+  do {
+    ++number;
+    kernel.name = number == 1 ? shown : fmt::format("{} #{}", shown, number);
+  } while (!taken_.insert(kernel.name).second);  // a kernel may itself be called "x #2"
   capture_.kernels.push_back(std::move(kernel));
   return found->second;
 }
 
 void CaptureBuilder::launch(const CapturedLaunch& launch) {
   if (launch.duration_ns < 0) return leave_out("launches with a negative duration");
-  if (launch.duration_ns > longest_ns) return leave_out("launches longer than a day");
+  if (launch.duration_ns > longest_launch_ns) return leave_out("launches longer than a day");
   capture_.launches.push_back(launch);
 }
 

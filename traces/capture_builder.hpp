@@ -2,11 +2,13 @@
 // What importers share: one kernel per name, grid, block and shape, one stream per device and
 // number, launches in order of their start.
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "traces/capture.hpp"
@@ -41,10 +43,15 @@ class CaptureBuilder {
   Capture capture_;
   std::unordered_map<std::string, KernelId> kernels_;
   std::unordered_map<std::string, std::uint32_t> names_;
+  std::unordered_set<std::string> taken_;
   std::map<std::uint32_t, std::uint32_t> devices_;
   std::map<std::pair<std::uint32_t, std::int64_t>, std::uint32_t> streams_;
   std::map<std::string, std::uint64_t> left_out_;
 };
+
+/// Microseconds or seconds of a file as whole nanoseconds; what no integer holds becomes so large
+/// that CaptureBuilder::launch leaves it out.
+[[nodiscard]] std::int64_t clamped_ns(double ns);
 
 /// A span of the host that says which pass it is.
 struct PassLabel {

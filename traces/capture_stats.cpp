@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "common/error.hpp"
+#include "traces/repeats.hpp"
 
 namespace rubato {
 
@@ -20,62 +21,30 @@ bool is_kernel(const Kernel& kernel) {
   return kernel.kind != KernelClass::memcpy && kernel.kind != KernelClass::memset;
 }
 
-// A run of launches that repeats.
-struct Repeat {
-  std::size_t first = 0, period = 0, count = 1;
-  [[nodiscard]] std::size_t saved() const { return (count - 1) * period; }
-};
-
-// The one that makes the sequence shortest; of equal ones the shortest period, then the first.
-Repeat best_repeat(const std::vector<KernelId>& launches, std::size_t first, std::size_t last) {
-  constexpr std::size_t longest_period = 4096;
-  Repeat best;
-  for (std::size_t period = 1; period <= std::min((last - first) / 2, longest_period); ++period) {
-    std::size_t equal = 0;
-    for (std::size_t i = first; i + period < last; ++i) {
-      equal = launches[i] == launches[i + period] ? equal + 1 : 0;
-      const std::size_t count = equal / period + 1;
-      if (count < 2) continue;
-      const Repeat found{i + 1 - (count - 1) * period, period, count};
-      if (found.saved() > best.saved()) best = found;
-    }
-  }
-  return best;
-}
-
-class Folder {
- public:
-  explicit Folder(std::vector<KernelId> launches) : launches_(std::move(launches)) {}
-
-  std::vector<Segment> run() && {
-    fold(0, launches_.size());
-    return std::move(segments_);
-  }
-
- private:
-  // Shorter repeats save nothing worth a segment.
-  static constexpr std::size_t least_saved = 8;
-
-  void fold(std::size_t first, std::size_t last) {
+// Repetitions become segments, and what is between them.
+std::vector<Segment> folded(const std::vector<KernelId>& launches) {
+  constexpr std::size_t least_saved = 8;  // less is not worth a segment
+  std::vector<std::uint32_t> symbols;
+  for (const KernelId launch : launches) symbols.push_back(launch.value);
+  std::vector<Segment> segments;
+  const auto append = [&](std::size_t first, std::size_t last, std::size_t repeat) {
     if (first == last) return;
-    const Repeat repeat = best_repeat(launches_, first, last);
-    if (repeat.saved() < least_saved) return append(first, last, 1);
-    fold(first, repeat.first);
-    append(repeat.first, repeat.first + repeat.period, static_cast<std::uint32_t>(repeat.count));
-    fold(repeat.first + repeat.count * repeat.period, last);
-  }
-
-  void append(std::size_t first, std::size_t last, std::uint32_t repeat) {
     const auto at = [&](std::size_t i) {
-      return launches_.begin() + static_cast<std::ptrdiff_t>(i);
+      return launches.begin() + static_cast<std::ptrdiff_t>(i);
     };
-    segments_.push_back(
-        {fmt::format("part {}", segments_.size() + 1), repeat, {at(first), at(last)}});
+    segments.push_back({fmt::format("part {}", segments.size() + 1),
+                        static_cast<std::uint32_t>(repeat),
+                        {at(first), at(last)}});
+  };
+  std::size_t done = 0;
+  for (const Repetition& found : best_repetitions(symbols, least_saved)) {
+    append(done, found.first, 1);
+    append(found.first, found.first + found.period, found.count());
+    done = found.end;
   }
-
-  std::vector<KernelId> launches_;
-  std::vector<Segment> segments_;
-};
+  append(done, launches.size(), 1);
+  return segments;
+}
 
 std::uint32_t chosen_device(const Capture& capture, const FoldOptions& options) {
   if (options.device) {
@@ -191,7 +160,7 @@ Trace fold(const Capture& capture, const FoldOptions& options) {
   trace.provenance.options =
       fmt::format("device={} stream={} step={}", capture.devices[device].id,
                   capture.streams[stream].id, step ? capture.steps[*step].name : "all");
-  trace.segments = Folder(std::move(launches)).run();
+  trace.segments = folded(launches);
   validate(trace, trace.name);
   return trace;
 }

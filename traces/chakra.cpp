@@ -25,7 +25,7 @@ namespace {
 
 namespace ondemand = simdjson::ondemand;
 
-constexpr std::int64_t ns_per_us = 1000;
+constexpr double ns_per_us = 1000.0;
 constexpr std::uint64_t collective_node = 7;
 
 struct Node {
@@ -38,6 +38,7 @@ struct Node {
   bool on_device = false;
   std::int64_t stream = 0;
   std::optional<std::uint64_t> comm_type;
+  std::uint64_t comm_bytes = 0;  ///< 0: not said
   std::vector<std::vector<std::uint64_t>> dims;
   std::vector<Dtype> dtypes;
 };
@@ -116,6 +117,7 @@ void read_attribute(std::string_view bytes, Node& node) {
   if (key == "is_cpu_op") node.on_device = *value == 0;
   if (key == "tid") node.stream = static_cast<std::int64_t>(*value);
   if (key == "comm_type") node.comm_type = *value;
+  if (key == "comm_size") node.comm_bytes = *value;
 }
 
 Node read_node(std::string_view bytes) {
@@ -180,6 +182,18 @@ class NodeFields {
     }
     return std::nullopt;
   }
+  /// A time: absent and null are none, anything else must be a number.
+  [[nodiscard]] double time_us(std::initializer_list<std::string_view> keys) {
+    for (const std::string_view key : keys) {
+      ondemand::value value;
+      if (object_.find_field_unordered(key).get(value) != simdjson::SUCCESS) continue;
+      double number = 0.0;
+      if (value.get_double().get(number) == simdjson::SUCCESS) return number;
+      if (value.is_null()) continue;
+      throw DataError(fmt::format("'{}' is not a number", key));
+    }
+    return 0.0;
+  }
   [[nodiscard]] std::optional<std::string_view> text(std::initializer_list<std::string_view> keys) {
     return number<std::string_view>(keys);
   }
@@ -241,10 +255,11 @@ Node read_node(ondemand::object& object) {
   const auto category = json.text({"cat"});
   if (category && (*category == "kernel" || category->starts_with("gpu_mem")))
     node.on_device = true;
-  node.start_us = json.number<double>({"ts", "start_time_micros"}).value_or(0.0);
-  node.duration_us = json.number<double>({"runtime", "dur", "exclusive_dur"}).value_or(0.0);
+  node.start_us = json.time_us({"ts", "start_time_micros"});
+  node.duration_us = json.time_us({"runtime", "dur", "exclusive_dur"});
   node.stream = json.number<std::int64_t>({"stream"}).value_or(0);
   node.comm_type = json.number<std::uint64_t>({"comm_type"});
+  node.comm_bytes = json.number<std::uint64_t>({"comm_size"}).value_or(0);
   json.inputs(node);
   return node;
 }
@@ -367,7 +382,36 @@ class ChakraGraph {
     return pass_of_label(launcher.name).value_or(Pass::unknown);
   }
 
+  // Work of the operators that launched, where their shapes are linked in: it goes to the kernel
+  // named like a product or attention, else to the longest.
+  std::unordered_map<std::size_t, OperatorWork> works_of_device_nodes() {
+    std::unordered_map<std::uint64_t, std::size_t> chosen;  // by the operator's id
+    const auto rank = [&](std::size_t i) {
+      const KernelClass kind = kernel_class_of(nodes_[i].name);
+      return std::pair(kind == KernelClass::gemm || kind == KernelClass::attention,
+                       nodes_[i].duration_us);
+    };
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      const Node& node = nodes_[i];
+      if (!node.on_device || node.callers.empty() || node.type == collective_node ||
+          node.name.starts_with("Mem"))
+        continue;
+      const auto [found, fresh] = chosen.emplace(node.callers.front(), i);
+      if (!fresh && rank(i) > rank(found->second)) found->second = i;
+    }
+    std::unordered_map<std::size_t, OperatorWork> works;
+    for (const auto& [id, kernel] : chosen) {
+      const auto launcher = by_id_.find(id);
+      if (launcher == by_id_.end() || nodes_[launcher->second].on_device) continue;
+      const Node& op = nodes_[launcher->second];
+      const OperatorWork work = operator_work({op.name, op.dims, op.dtypes});
+      if (work.source != WorkSource::unknown) works.emplace(kernel, work);
+    }
+    return works;
+  }
+
   void device_nodes() {
+    const auto works = works_of_device_nodes();
     const bool timed =
         std::ranges::any_of(nodes_, [](const Node& n) { return n.on_device && n.start_us > 0.0; });
     std::map<std::int64_t, std::int64_t> end_ns;  // of each stream, where no start is given
@@ -381,17 +425,31 @@ class ChakraGraph {
           node.type == collective_node ? KernelClass::communication : kernel_class_of(node.name);
       if (node.name.starts_with("Memcpy")) kernel.kind = KernelClass::memcpy;
       if (node.name.starts_with("Memset")) kernel.kind = KernelClass::memset;
+      if (const auto work = works.find(i); work != works.end()) {
+        kernel.flops = work->second.flops;
+        kernel.dram_bytes = work->second.dram_bytes;
+        kernel.gemm = work->second.gemm;
+        kernel.dtype = work->second.dtype;
+        kernel.work_source = work->second.source;
+      }
+      // The ranks that take part are not said, so there is a message but no Collective.
+      if (kernel.kind == KernelClass::communication && node.comm_bytes > 0) {
+        kernel.flops = 0.0;
+        kernel.dram_bytes = 2.0 * static_cast<double>(node.comm_bytes);
+        kernel.work_source = WorkSource::derived;
+      }
       kernel.pass = pass_of_device_work(i);
       CapturedLaunch launch{.kernel = {},
                             .stream = builder_.stream(0, node.stream),
                             .start_ns = 0,
-                            .duration_ns = static_cast<std::int64_t>(node.duration_us * ns_per_us),
+                            .duration_ns = clamped_ns(node.duration_us * ns_per_us),
                             .launch_ns = {},
                             .step = {},
                             .pass = kernel.pass};
-      launch.start_ns =
-          timed ? static_cast<std::int64_t>(node.start_us * ns_per_us)
-                : std::exchange(end_ns[node.stream], end_ns[node.stream] + launch.duration_ns);
+      std::int64_t& stream_end_ns = end_ns[node.stream];
+      launch.start_ns = timed ? clamped_ns(node.start_us * ns_per_us) : stream_end_ns;
+      if (launch.duration_ns >= 0 && launch.duration_ns <= longest_launch_ns)
+        stream_end_ns += launch.duration_ns;
       constexpr double well_measured_us = 10.0;
       if (node.duration_us < well_measured_us) ++short_ones;
       launch.kernel = builder_.kernel(kernel, short_kernel_name(node.name));
@@ -465,7 +523,9 @@ Capture import_nodes(const std::filesystem::path& path, const ImportOptions& opt
 
 Capture import_chakra_protobuf(const std::filesystem::path& path, const ImportOptions& options) {
   return import_nodes(path, options, [&](std::vector<Node>& nodes, CaptureBuilder&) {
-    const std::string text = read_expanded(path, options.max_expanded_bytes);
+    std::string damage;
+    const std::string text =
+        read_expanded(path, options.max_expanded_bytes, options.partial ? &damage : nullptr);
     Message file(text);
     bool metadata = true;
     while (file.left() > 0) {
@@ -479,6 +539,7 @@ Capture import_chakra_protobuf(const std::filesystem::path& path, const ImportOp
                         {.in = {}, .hint = "expected a Chakra execution trace in protobuf form"});
       }
     }
+    if (!damage.empty()) throw DataError(damage);
   });
 }
 

@@ -1,5 +1,6 @@
 #include "traces/json_events.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <vector>
@@ -18,15 +19,16 @@ constexpr std::size_t chunk_bytes = std::size_t{4} << 20;
 // Follows braces and strings; what is between them is left to the parser of the parts.
 class Splitter {
  public:
-  Splitter(ByteSource& source, std::string_view array, const JsonPartHandlers& handlers)
-      : source_(source), array_(array), handlers_(handlers) {}
+  Splitter(ByteSource& source, std::span<const std::string_view> lists,
+           const JsonListHandlers& handlers)
+      : source_(source), lists_(lists), handlers_(handlers) {}
 
   void run() {
     skip_space();
     if (at_end()) fail("the file is empty");
     if (buffer_[pos_] == '[') {
       ++pos_;
-      elements();
+      elements(lists_.front());
     } else if (buffer_[pos_] == '{') {
       ++pos_;
       members();
@@ -139,7 +141,7 @@ class Splitter {
   }
 
   // Behind the opening bracket of the array.
-  void elements() {
+  void elements(std::string_view list) {
     if (next("an element or ']'") == ']') {
       ++pos_;
       return;
@@ -148,7 +150,7 @@ class Splitter {
       if (next("an element") != '{') fail("expected '{'");
       keep_ = pos_;
       pass_value();
-      handlers_.element({buffer_.data() + keep_, pos_ - keep_}, offset_ + keep_);
+      handlers_.element(list, {buffer_.data() + keep_, pos_ - keep_}, offset_ + keep_);
       keep_ = pos_;
       const char c = next("',' or ']'");
       ++pos_;
@@ -172,9 +174,10 @@ class Splitter {
       if (next("':'") != ':') fail("expected ':'");
       ++pos_;
       const char first = next("a value");
-      if (key == array_ && first == '[') {
+      const auto list = std::ranges::find(lists_, std::string_view(key));
+      if (list != lists_.end() && first == '[') {
         ++pos_;
-        elements();
+        elements(*list);
       } else {
         keep_ = pos_;
         pass_value();
@@ -189,8 +192,8 @@ class Splitter {
   }
 
   ByteSource& source_;
-  std::string_view array_;
-  const JsonPartHandlers& handlers_;
+  std::span<const std::string_view> lists_;
+  const JsonListHandlers& handlers_;
   std::vector<char> buffer_;
   std::size_t size_ = 0;      ///< bytes in the buffer
   std::size_t pos_ = 0;       ///< next one
@@ -201,7 +204,16 @@ class Splitter {
 }  // namespace
 
 void read_json_parts(ByteSource& source, std::string_view array, const JsonPartHandlers& handlers) {
-  Splitter(source, array, handlers).run();
+  const JsonListHandlers each{[&](std::string_view, std::string_view text, std::uint64_t at) {
+                                handlers.element(text, at);
+                              },
+                              handlers.member};
+  read_json_lists(source, {&array, 1}, each);
+}
+
+void read_json_lists(ByteSource& source, std::span<const std::string_view> lists,
+                     const JsonListHandlers& handlers) {
+  Splitter(source, lists, handlers).run();
 }
 
 }  // namespace rubato

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -20,6 +21,12 @@ struct JsonPartHandlers {
   std::function<void(std::string_view key, std::string_view value)> member;
 };
 
+/// The same for several arrays of the root object: `element` is told which one.
+struct JsonListHandlers {
+  std::function<void(std::string_view list, std::string_view text, std::uint64_t offset)> element;
+  std::function<void(std::string_view key, std::string_view value)> member;
+};
+
 inline constexpr std::size_t json_padding = 64;
 inline constexpr std::size_t max_json_part_bytes = std::size_t{256} << 20;
 
@@ -28,5 +35,10 @@ inline constexpr std::size_t max_json_part_bytes = std::size_t{256} << 20;
 /// @throws DataError with the byte offset for text that is not such JSON or ends early; elements
 ///         before it have been handled
 void read_json_parts(ByteSource& source, std::string_view array, const JsonPartHandlers& handlers);
+
+/// Reads `{..., "<one of lists>": [{...}, ...], ...}`; a bare array is the first of them.
+/// @throws as read_json_parts
+void read_json_lists(ByteSource& source, std::span<const std::string_view> lists,
+                     const JsonListHandlers& handlers);
 
 }  // namespace rubato

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cstring>
+#include <limits>
 #include <optional>
 #include <unordered_map>
 
@@ -273,8 +274,15 @@ class KinetoReader {
       }
       break;
     }
+    ondemand::array values;
+    if (args.find_field_unordered("Concrete Inputs").get_array().get(values) == simdjson::SUCCESS) {
+      for (auto value : values) {
+        std::string_view text;
+        call.values.emplace_back(value.get_string().get(text) == simdjson::SUCCESS ? text : "");
+      }
+    }
     // Layers repeat the same calls.
-    std::string key = fmt::format("{} ", name);
+    std::string key = fmt::format("{} {} ", name, fmt::join(call.values, ";"));
     for (std::size_t i = 0; i < call.dims.size(); ++i)
       key += fmt::format("[{}]{}", fmt::join(call.dims[i], ","), static_cast<int>(call.dtypes[i]));
     const auto [found, fresh] =
@@ -291,8 +299,10 @@ class KinetoReader {
     std::size_t i = 0;
     for (auto value : values) {
       std::uint64_t number = 0;
-      if (i < out.size() && value.get_uint64().get(number) == simdjson::SUCCESS)
+      if (i < out.size() && value.get_uint64().get(number) == simdjson::SUCCESS) {
+        if (number > std::numeric_limits<std::uint32_t>::max()) return {0, 0, 0};
         out[i] = static_cast<std::uint32_t>(number);
+      }
       ++i;
     }
     return out;
@@ -347,7 +357,8 @@ class KinetoReader {
     std::string_view type;
     if (args.find_field_unordered("dtype").get_string().get(type) == simdjson::SUCCESS)
       message.dtype = dtype_from_framework(type);
-    if (message.dtype == Dtype::unknown || group < 2 || elements <= 0) return;
+    constexpr std::int64_t most_ranks = 10'000'000;
+    if (message.dtype == Dtype::unknown || group < 2 || group > most_ranks || elements <= 0) return;
     message.collective.group_size = static_cast<std::uint32_t>(group);
     message.collective.message_bytes = static_cast<double>(elements) * element_bytes(message.dtype);
     work.message = static_cast<std::uint32_t>(messages_.size());
@@ -462,28 +473,35 @@ class KinetoReader {
     return passes_by_label(std::move(labels), std::move(calls), work_.size());
   }
 
+  // A call and the share of its work that a kernel does.
+  struct Share {
+    const OperatorCall* call = nullptr;
+    double of_work = 1.0;
+  };
+
   // The call of an operator belongs to one of its kernels: the product to the kernel that is
-  // named like one, else to the longest.
-  std::vector<const OperatorCall*> calls_of_kernels(const std::vector<const Span*>& operator_of) {
-    std::unordered_map<const Span*, std::size_t> chosen;
-    const auto better = [&](std::size_t a, std::size_t b) {
-      const auto rank = [&](std::size_t i) {
-        const KernelClass kind = work_[i].kind;
-        return std::pair(kind == KernelClass::gemm || kind == KernelClass::attention,
-                         work_[i].duration_ns);
-      };
-      return rank(a) > rank(b);
+  // named like one, else to the longest. Two products of one operator have a kernel each.
+  std::vector<Share> calls_of_kernels(const std::vector<const Span*>& operator_of) {
+    const auto is_product = [&](std::size_t i) {
+      return work_[i].kind == KernelClass::gemm || work_[i].kind == KernelClass::attention;
     };
+    std::unordered_map<const Span*, std::vector<std::size_t>> kernels;
     for (std::size_t i = 0; i < work_.size(); ++i) {
-      if (operator_of[i] == nullptr || !work_[i].is_kernel) continue;
-      const auto [found, fresh] = chosen.emplace(operator_of[i], i);
-      if (!fresh && better(i, found->second)) found->second = i;
+      if (operator_of[i] != nullptr && operator_of[i]->call != 0 && work_[i].is_kernel)
+        kernels[operator_of[i]].push_back(i);
     }
-    std::vector<const OperatorCall*> calls(work_.size(), nullptr);
-    for (const auto& [span, i] : chosen) {
-      if (span->call != 0) calls[i] = &calls_[span->call];
+    std::vector<Share> shares(work_.size());
+    for (auto& [span, of_span] : kernels) {
+      std::ranges::stable_sort(of_span, [&](std::size_t a, std::size_t b) {
+        return std::pair(is_product(a), work_[a].duration_ns) >
+               std::pair(is_product(b), work_[b].duration_ns);
+      });
+      const OperatorCall& call = calls_[span->call];
+      const bool two = is_two_products(call) && of_span.size() > 1 && is_product(of_span[1]);
+      shares[of_span[0]] = {&call, two ? 0.5 : 1.0};
+      if (two) shares[of_span[1]] = {&call, 0.5};
     }
-    return calls;
+    return shares;
   }
 
   std::vector<const Span*> operators_of_kernels(const std::vector<HostContext>& contexts) {
@@ -511,7 +529,7 @@ class KinetoReader {
     return out;
   }
 
-  [[nodiscard]] Kernel kernel_of(const DeviceWork& work, Pass pass, const OperatorCall* call) {
+  [[nodiscard]] Kernel kernel_of(const DeviceWork& work, Pass pass, const Share& share) {
     Kernel kernel;
     kernel.label = names_[work.name];
     kernel.kind = work.kind;
@@ -530,10 +548,10 @@ class KinetoReader {
       kernel.flops = 0.0;
       kernel.dram_bytes = 2.0 * message.collective.message_bytes;
       kernel.work_source = WorkSource::derived;
-    } else if (call != nullptr) {
-      const OperatorWork known = operator_work(*call);
-      kernel.flops = known.flops;
-      kernel.dram_bytes = known.dram_bytes;
+    } else if (share.call != nullptr) {
+      const OperatorWork known = operator_work(*share.call);
+      if (known.flops) kernel.flops = *known.flops * share.of_work;
+      if (known.dram_bytes) kernel.dram_bytes = *known.dram_bytes * share.of_work;
       kernel.gemm = known.gemm;
       kernel.dtype = known.dtype;
       kernel.work_source = known.source;
@@ -546,7 +564,7 @@ class KinetoReader {
     find_steps();
     const std::vector<HostContext> context = contexts();
     const std::vector<std::optional<Pass>> labelled = labelled_passes();
-    const std::vector<const OperatorCall*> calls = calls_of_kernels(operators_of_kernels(context));
+    const std::vector<Share> calls = calls_of_kernels(operators_of_kernels(context));
     for (std::size_t i = 0; i < work_.size(); ++i) {
       const DeviceWork& work = work_[i];
       CapturedLaunch launch{.kernel = {},

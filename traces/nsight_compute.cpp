@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cmath>
 #include <map>
 #include <optional>
 
@@ -110,9 +109,14 @@ class NsightComputeReader {
 
  private:
   // Program output and "==PROF==" lines may stand around the table.
-  [[nodiscard]] std::string table_text() const {
-    const std::string text =
-        read_expanded(path_, std::min(options_.max_expanded_bytes, max_csv_bytes));
+  [[nodiscard]] std::string table_text() {
+    std::string damage;
+    std::string text = read_expanded(path_, std::min(options_.max_expanded_bytes, max_csv_bytes),
+                                     options_.partial ? &damage : nullptr);
+    if (!damage.empty()) {
+      builder_.capture().left_out.push_back(fmt::format("what follows the damage: {}", damage));
+      text.resize(text.rfind('\n') + 1);  // the last line is cut
+    }
     std::string table;
     for (const std::string_view line : split(text, '\n')) {
       if (table.empty() ? line.starts_with("\"ID\"") : line.starts_with('"'))
@@ -220,11 +224,12 @@ class NsightComputeReader {
         .stream = builder_.stream(static_cast<std::uint32_t>(parse_count(row.device).value_or(0)),
                                   static_cast<std::int64_t>(parse_count(row.stream).value_or(0))),
         .start_ns = start_ns,
-        .duration_ns = std::llround(*time_s * ns_per_s),
+        .duration_ns = clamped_ns(*time_s * ns_per_s),
         .launch_ns = {},
         .step = {},
         .pass = Pass::unknown};
-    start_ns = launch.end_ns();
+    if (launch.duration_ns >= 0 && launch.duration_ns <= longest_launch_ns)
+      start_ns = launch.end_ns();
     builder_.launch(launch);
   }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <limits>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -117,6 +118,14 @@ class NsightReader {
                     row.column_name(column),
                     std::holds_alternative<std::monostate>(value) ? "nothing" : "another type"));
   }
+  // Sizes: of grids, of copies.
+  std::int64_t size(const SqlStatement& row, int column, std::int64_t most) {
+    const std::int64_t value = integer(row, column);
+    if (value < 0 || value > most)
+      throw DataError(fmt::format("{}: column '{}' holds {}; expected 0 to {}",
+                                  printable(path_.string()), row.column_name(column), value, most));
+    return value;
+  }
   static std::optional<std::int64_t> optional_integer(const SqlStatement& row, int column) {
     const SqlValue value = row.value(column);
     const auto* number = std::get_if<std::int64_t>(&value);
@@ -210,7 +219,7 @@ class NsightReader {
         work_.push_back(std::move(work));
       } catch (const DataError&) {
         if (!options_.partial) throw;
-        builder_.leave_out("rows with values of a wrong type");
+        builder_.leave_out("rows with values of a wrong type or size");
       }
     }
   }
@@ -226,6 +235,7 @@ class NsightReader {
       return found->second;
     };
     constexpr int label = 7, first_size = 8;
+    constexpr std::int64_t most_blocks = std::numeric_limits<std::uint32_t>::max();
     rows(select("CUPTI_ACTIVITY_KIND_KERNEL",
                 ", k.demangledName, k.gridX, k.gridY, k.gridZ, k.blockX, k.blockY, k.blockZ"),
          [&](const SqlStatement& row, Work& work) {
@@ -234,9 +244,9 @@ class NsightReader {
            LaunchShape shape;
            for (int i = 0; i < 3; ++i) {
              shape.grid[static_cast<std::size_t>(i)] =
-                 static_cast<std::uint32_t>(integer(row, first_size + i));
+                 static_cast<std::uint32_t>(size(row, first_size + i, most_blocks));
              shape.block[static_cast<std::size_t>(i)] =
-                 static_cast<std::uint32_t>(integer(row, first_size + 3 + i));
+                 static_cast<std::uint32_t>(size(row, first_size + 3 + i, most_blocks));
            }
            work.kernel.launch = shape;
          });
@@ -250,7 +260,7 @@ class NsightReader {
            static const std::map<std::int64_t, std::string> directions{
                {1, "HtoD"}, {2, "DtoH"}, {8, "DtoD"}, {10, "PtoP"}};
            constexpr std::int64_t within = 8;
-           const double bytes = static_cast<double>(integer(row, 7));
+           const double bytes = static_cast<double>(size(row, 7, std::int64_t{1} << 60));
            Kernel& kernel = work.kernel;
            kernel.kind = copy ? KernelClass::memcpy : KernelClass::memset;
            kernel.label = "Memset";
@@ -331,6 +341,13 @@ class NsightReader {
     return passes_by_label(std::move(labels), std::move(calls), work_.size());
   }
 
+  // Times too far apart for a number are longer than a day anyway.
+  static std::int64_t duration_ns(const Work& work) {
+    std::int64_t duration_ns = 0;
+    const bool absurd = __builtin_sub_overflow(work.end_ns, work.start_ns, &duration_ns);
+    return absurd ? longest_launch_ns + 1 : duration_ns;
+  }
+
   void find_steps() {
     std::vector<CapturedStep>& steps = builder_.capture().steps;
     for (const Range& range : ranges_) {
@@ -367,7 +384,7 @@ class NsightReader {
       CapturedLaunch launch{.kernel = {},
                             .stream = builder_.stream(work.device, work.stream),
                             .start_ns = work.start_ns,
-                            .duration_ns = work.end_ns - work.start_ns,
+                            .duration_ns = duration_ns(work),
                             .launch_ns = work.launch_ns,
                             .step = {},
                             .pass = pass};

@@ -1,6 +1,7 @@
 #include "traces/operator_work.hpp"
 
 #include <algorithm>
+#include <charconv>
 
 namespace rubato {
 
@@ -55,6 +56,101 @@ OperatorWork attention(const OperatorCall& call, double products, std::size_t le
   return work;
 }
 
+// "[2, 2]" or "1" of argument `i`.
+std::vector<std::uint64_t> integers(const OperatorCall& call, std::size_t i) {
+  std::vector<std::uint64_t> out;
+  if (i >= call.values.size()) return out;
+  const std::string& text = call.values[i];
+  for (const char* at = text.data(); at != text.data() + text.size();) {
+    std::uint64_t value = 0;
+    const auto [end, error] = std::from_chars(at, text.data() + text.size(), value);
+    if (error == std::errc()) out.push_back(value);
+    at = error == std::errc() ? end : at + 1;
+  }
+  return out;
+}
+
+bool is_backward_convolution(std::string_view name) {
+  return name.find("convolution_backward") != std::string_view::npos;
+}
+
+// Where stride, padding and dilation stand among a convolution's arguments.
+struct ConvolutionArguments {
+  std::size_t stride = 3, padding = 4, dilation = 5, transposed = 6;
+};
+
+std::optional<ConvolutionArguments> convolution_arguments(std::string_view name) {
+  if (name == "aten::cudnn_convolution") return ConvolutionArguments{3, 2, 4, 99};
+  if (name == "aten::miopen_convolution") return ConvolutionArguments{4, 3, 5, 99};
+  if (name == "aten::convolution_backward") return ConvolutionArguments{4, 5, 6, 7};
+  for (const std::string_view known : {"aten::convolution", "aten::_convolution"}) {
+    if (name == known) return ConvolutionArguments{};
+  }
+  for (const std::string_view known : {"aten::conv1d", "aten::conv2d", "aten::conv3d"}) {
+    if (name == known) return ConvolutionArguments{3, 4, 5, 99};
+  }
+  return std::nullopt;
+}
+
+// Sizes of the result; those of the input where the stride is not known.
+std::vector<std::uint64_t> convolved(const OperatorCall& call, const ConvolutionArguments& at,
+                                     bool& known) {
+  const auto &input = call.dims[0], &weight = call.dims[1];
+  const auto stride = integers(call, at.stride), padding = integers(call, at.padding),
+             dilation = integers(call, at.dilation);
+  std::vector<std::uint64_t> out{input[0], weight[0]};
+  known = !stride.empty() && !padding.empty() && !dilation.empty();
+  for (std::size_t i = 2; i < input.size(); ++i) {
+    const auto of = [&](const std::vector<std::uint64_t>& list) {
+      return list[std::min(i - 2, list.size() - 1)];
+    };
+    std::uint64_t size = input[i];
+    if (known && of(stride) > 0) {
+      const std::uint64_t padded = input[i] + 2 * of(padding),
+                          reach = of(dilation) * (weight[i] - 1) + 1;
+      size = padded < reach ? 0 : (padded - reach) / of(stride) + 1;
+    }
+    out.push_back(size);
+  }
+  return out;
+}
+
+// Operands input and weight [out, in / groups, ...]; backward the gradient comes first.
+OperatorWork convolution(const OperatorCall& call, const ConvolutionArguments& at) {
+  const bool backward = is_backward_convolution(call.name);
+  const std::size_t first = backward ? 1 : 0;
+  if (call.dims.size() < first + 2) return {};
+  const auto &input = call.dims[first], &weight = call.dims[first + 1];
+  if (input.size() < 3 || weight.size() != input.size() || elements(weight) == 0.0) return {};
+  const bool transposed =
+      at.transposed < call.values.size() && call.values[at.transposed] == "True";
+  bool known = true;
+  std::vector<std::uint64_t> output;
+  if (backward) {
+    output = call.dims[0];
+  } else {
+    output = convolved(call, at, known);
+    if (transposed) {
+      known = false;  // the result is larger than the input; its work follows from the input
+      output = input;
+    }
+  }
+  // Every output (or, transposed, every input) meets the weights of one channel.
+  const double meets = elements(transposed ? input : output);
+  const double per_product = 2.0 * meets * elements(weight) / static_cast<double>(weight[0]);
+  const double products = is_two_products(call) ? 2.0 : 1.0;
+  OperatorWork work{.flops = products * per_product,
+                    .dram_bytes = {},
+                    .gemm = {},
+                    .dtype = call.dtypes[first],
+                    .source = known ? WorkSource::derived : WorkSource::guessed};
+  if (work.dtype != Dtype::unknown) {
+    work.dram_bytes = products * element_bytes(work.dtype) *
+                      (elements(input) + elements(weight) + elements(output));
+  }
+  return work;
+}
+
 OperatorWork streaming(const OperatorCall& call) {
   double bytes = 0.0, largest = 0.0, largest_bytes = 0.0;
   Dtype dtype = Dtype::unknown;
@@ -82,6 +178,7 @@ OperatorWork operator_work(const OperatorCall& call) {
   if (is("aten::mm") || is("aten::bmm")) return product(call, 0, 1);
   if (is("aten::addmm") || is("aten::baddbmm") || is("aten::_addmm_activation"))
     return product(call, 1, 2);
+  if (const auto at = convolution_arguments(name)) return convolution(call, *at);
   // Forward: queries x keys, weights x values. Backward: five products, the gradient comes first.
   const double products = name.find("backward") == std::string_view::npos ? 2.0 : 5.0;
   constexpr std::size_t heads_first = 2, length_first = 1;  // [b, h, s, d], [b, s, h, d]
@@ -89,6 +186,13 @@ OperatorWork operator_work(const OperatorCall& call) {
   if (name.starts_with("aten::_flash_attention") || name.starts_with("aten::_efficient_attention"))
     return attention(call, products, length_first);
   return streaming(call);
+}
+
+bool is_two_products(const OperatorCall& call) {
+  if (!is_backward_convolution(call.name)) return false;
+  // The first layer needs no gradient of its input: "[False, True, True]".
+  constexpr std::size_t mask = 10;
+  return call.values.size() <= mask || call.values[mask].find("[False") == std::string::npos;
 }
 
 Dtype dtype_from_framework(std::string_view name) {

@@ -16,6 +16,7 @@ struct OperatorCall {
   std::string name;                              ///< "aten::mm"
   std::vector<std::vector<std::uint64_t>> dims;  ///< shape [operands][dimensions]
   std::vector<Dtype> dtypes;                     ///< shape [operands]
+  std::vector<std::string> values = {};  ///< what is no tensor, as text: "[2, 2]"; may be empty
 
   friend bool operator==(const OperatorCall&, const OperatorCall&) = default;
 };
@@ -29,9 +30,13 @@ struct OperatorWork {
   WorkSource source = WorkSource::unknown;
 };
 
-/// Matrix products 2mnk, attention 4bhssd, both `derived`; other operators one FLOP per element
-/// of the largest operand, `guessed`.
+/// Matrix products 2mnk, attention 4bhssd, convolutions 2 per output and weight of its channel, all
+/// `derived`; a convolution whose stride is not known counts as one of stride 1, and other
+/// operators as one FLOP per element of the largest operand, both `guessed`.
 [[nodiscard]] OperatorWork operator_work(const OperatorCall& call);
+
+/// Whether the call runs two products of equal work: gradients of input and weights.
+[[nodiscard]] bool is_two_products(const OperatorCall& call);
 
 /// "c10::BFloat16", "float", "Half", "BFloat16" ...; unknown otherwise.
 [[nodiscard]] Dtype dtype_from_framework(std::string_view name);

@@ -12,28 +12,49 @@
 
 namespace rubato {
 
-Capture as_capture(const Trace& trace) {
+namespace {
+
+// Segments are repeated by a number: a small file may stand for any number of launches.
+void check_size(const Trace& trace) {
+  constexpr std::uint64_t most = 20'000'000;
+  std::uint64_t launches = 0;
+  for (const Segment& segment : trace.segments)
+    launches += std::uint64_t{segment.repeat} * segment.launches.size();
+  if (launches > most)
+    throw DataError(fmt::format("{}: {} launches; a capture of at most {} can be made of it",
+                                trace.name, launches, most));
+}
+
+}  // namespace
+
+Capture as_capture(const Trace& trace, MissingTimes missing) {
+  check_size(trace);
+  const auto untimed = std::ranges::find_if(
+      trace.kernels, [](const Kernel& kernel) { return !kernel.measured_time_s; });
+  const bool timed = untimed == trace.kernels.end();
+  if (!timed && missing == MissingTimes::error) {
+    throw DataError(
+        fmt::format("{}: kernel '{}' has no measured_time_s", trace.name, untimed->name),
+        {.in = {},
+         .hint = "a replay compares with a captured run; import one, or add "
+                 "measured_time_s"});
+  }
   Capture capture;
   capture.name = trace.name;
   capture.provenance = trace.provenance;
   capture.devices.resize(1);
   capture.streams.resize(1);
   capture.kernels = trace.kernels;
+  capture.step_source = StepSource::annotation;  // a trace is one step
   std::int64_t now_ns = 0;
   for (const Segment& segment : trace.segments) {
     for (std::uint32_t r = 0; r < segment.repeat; ++r) {
       for (const KernelId id : segment.launches) {
         const Kernel& kernel = trace.kernels[index(id)];
-        if (!kernel.measured_time_s) {
-          throw DataError(
-              fmt::format("{}: kernel '{}' has no measured_time_s", trace.name, kernel.name),
-              {.hint =
-                   "a replay compares with a captured run; import one, or add measured_time_s"});
-        }
         CapturedLaunch launch;
         launch.kernel = id;
         launch.start_ns = now_ns;
-        launch.duration_ns = std::llround(*kernel.measured_time_s * 1e9);
+        launch.duration_ns = timed ? std::llround(*kernel.measured_time_s * 1e9) : 0;
         launch.step = 0;
         launch.pass = kernel.pass;
         now_ns = launch.end_ns();
@@ -42,6 +63,10 @@ Capture as_capture(const Trace& trace) {
     }
   }
   capture.steps = {{"step", 0, now_ns}};
+  if (!timed) {
+    capture.left_out.push_back(
+        fmt::format("times: kernel '{}' has no measured_time_s", printable(untimed->name)));
+  }
   return capture;
 }
 

@@ -7,9 +7,15 @@
 
 namespace rubato {
 
-/// One step of `trace` with every launch at its measured time, without gaps.
-/// @throws DataError naming a kernel without measured_time_s
-[[nodiscard]] Capture as_capture(const Trace& trace);
+/// What to do with a kernel that has no measured_time_s: nothing can be replayed without, but the
+/// launches can be counted.
+enum class MissingTimes { error, zero };
+
+/// One step of `trace` with every launch at its measured time, without gaps. If a time is missing
+/// and that is no error, all durations are 0 and Capture::left_out says so.
+/// @throws DataError naming a kernel without measured_time_s, or if the segments are more than
+///         20 million launches
+[[nodiscard]] Capture as_capture(const Trace& trace, MissingTimes missing = MissingTimes::error);
 
 /// The launches of one step, by its name or its position from 0.
 /// @throws UsageError naming the steps there are

@@ -10,6 +10,7 @@
 #include "common/file.hpp"
 #include "common/json.hpp"
 #include "common/suggest.hpp"
+#include "traces/kernel_json.hpp"
 #include "traces/trace_csv.hpp"
 
 namespace rubato {
@@ -20,91 +21,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-template <class Enum>
-Enum read_name(const JsonNode& node) {
-  const std::string text = node.text();
-  if (const auto value = from_name<Enum>(text)) return *value;
-  node.fail(fmt::format("'{}' is not known{}", text, did_you_mean(text, all_names<Enum>())));
-}
-
-std::optional<double> optional_number(const JsonNode& node, std::string_view key, Range range) {
-  const auto found = node.find(key);
-  return found ? std::optional(found->number(range)) : std::nullopt;
-}
-
-std::array<std::uint32_t, 3> read_triple(const JsonNode& node) {
-  const auto items = node.items();
-  if (items.size() != 3) node.fail("expected three whole numbers");
-  std::array<std::uint32_t, 3> triple{};
-  for (std::size_t i = 0; i < 3; ++i) triple[i] = static_cast<std::uint32_t>(items[i].count());
-  return triple;
-}
-
-Kernel read_kernel(const JsonNode& node) {
-  node.expect_keys(
-      {"name", "label", "class", "pass", "dtype", "work_source"},
-      {"flops", "dram_bytes", "gemm", "collective", "grid", "block", "measured_time_s"});
-  Kernel kernel;
-  kernel.name = node.at("name").text();
-  kernel.label = node.at("label").text();
-  kernel.kind = read_name<KernelClass>(node.at("class"));
-  kernel.pass = read_name<Pass>(node.at("pass"));
-  kernel.dtype = read_name<Dtype>(node.at("dtype"));
-  kernel.work_source = read_name<WorkSource>(node.at("work_source"));
-  kernel.flops = optional_number(node, "flops", Range::non_negative);
-  kernel.dram_bytes = optional_number(node, "dram_bytes", Range::non_negative);
-  kernel.measured_time_s = optional_number(node, "measured_time_s", Range::positive);
-  if (const auto gemm = node.find("gemm")) {
-    gemm->expect_keys({"m", "n", "k", "batch"});
-    kernel.gemm = GemmShape{gemm->at("m").count(), gemm->at("n").count(), gemm->at("k").count(),
-                            gemm->at("batch").count()};
-  }
-  if (const auto collective = node.find("collective")) {
-    collective->expect_keys({"kind", "message_bytes", "group_size"});
-    kernel.collective =
-        Collective{read_name<CollectiveKind>(collective->at("kind")),
-                   collective->at("message_bytes").number(Range::positive),
-                   static_cast<std::uint32_t>(collective->at("group_size").count())};
-  }
-  if (node.find("grid") || node.find("block")) {
-    kernel.launch = LaunchShape{read_triple(node.at("grid")), read_triple(node.at("block"))};
-  }
-  return kernel;
-}
-
-Json kernel_json(const Kernel& kernel) {
-  Json json{{"name", kernel.name},
-            {"label", kernel.label},
-            {"class", name_of(kernel.kind)},
-            {"pass", name_of(kernel.pass)},
-            {"dtype", name_of(kernel.dtype)},
-            {"work_source", name_of(kernel.work_source)}};
-  if (kernel.flops) json["flops"] = *kernel.flops;
-  if (kernel.dram_bytes) json["dram_bytes"] = *kernel.dram_bytes;
-  if (const auto& g = kernel.gemm)
-    json["gemm"] = {{"m", g->m}, {"n", g->n}, {"k", g->k}, {"batch", g->batch}};
-  if (const auto& c = kernel.collective) {
-    json["collective"] = {{"kind", name_of(c->kind)},
-                          {"message_bytes", c->message_bytes},
-                          {"group_size", c->group_size}};
-  }
-  if (kernel.launch) {
-    json["grid"] = kernel.launch->grid;
-    json["block"] = kernel.launch->block;
-  }
-  if (kernel.measured_time_s) json["measured_time_s"] = *kernel.measured_time_s;
-  return json;
-}
-
-std::string dumped(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 template <class List, class ToJson>
 std::string lines(const List& list, ToJson to) {
   std::string text;
   for (const auto& item : list)
-    text += fmt::format("{}\n    {}", text.empty() ? "" : ",", dumped(to(item)));
+    text += fmt::format("{}\n    {}", text.empty() ? "" : ",", json_line(to(item)));
   return text;
 }
 
@@ -131,9 +52,8 @@ Trace parse_trace_json(std::string_view text, std::string name) {
   }
   for (const JsonNode& item : root.at("segments").items()) {
     item.expect_keys({"name", "repeat", "launches"});
-    Segment segment{.name = item.at("name").text(),
-                    .repeat = static_cast<std::uint32_t>(item.at("repeat").count()),
-                    .launches = {}};
+    Segment segment{
+        .name = item.at("name").text(), .repeat = read_count_32(item.at("repeat")), .launches = {}};
     for (const JsonNode& launch : item.at("launches").items()) {
       const auto found = ids.find(launch.text());
       if (found == ids.end()) launch.fail(fmt::format("there is no kernel '{}'", launch.text()));
@@ -159,7 +79,7 @@ std::string to_json(const Trace& trace) {
   return fmt::format(
       "{{\n  \"schema\": {},\n  \"name\": {},\n  \"provenance\": {},\n  \"kernels\": [{}\n  ],\n"
       "  \"segments\": [{}\n  ]\n}}\n",
-      trace_schema, dumped(trace.name), dumped(provenance), lines(trace.kernels, kernel_json),
+      trace_schema, json_line(trace.name), json_line(provenance), lines(trace.kernels, kernel_json),
       lines(trace.segments, segment_json));
 }
 

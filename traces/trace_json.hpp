@@ -1,5 +1,5 @@
 #pragma once
-// Rubato's own trace format: JSON with a schema number. docs/formats.md.
+// Rubato's own trace format: JSON with a schema number. docs/traces.md.
 
 #include <cstdint>
 #include <filesystem>

@@ -16,7 +16,7 @@ namespace rubato {
 namespace {
 
 TEST(Verdict, FromErrorAndBar) {
-  EXPECT_EQ(verdict_of({}), Verdict::not_predicted);
+  EXPECT_EQ(verdict_of(std::optional<ErrorBar>{}), Verdict::not_predicted);
   EXPECT_EQ(verdict_of(ErrorBar{0.05, 0.04}), Verdict::within);
   EXPECT_EQ(verdict_of(ErrorBar{-0.05, 0.06}), Verdict::undecided);
   EXPECT_EQ(verdict_of(ErrorBar{-0.2, 0.09}), Verdict::off);
@@ -60,6 +60,45 @@ TEST(ReplayComparison, RowsStepsAndCoverageByDefinition) {
   // The host's gap of 1 ms stays.
   EXPECT_NEAR(result.totals.predicted_s,
               1e-9 * static_cast<double>(gemm_ns + model_ns(made, made.copy)) + 1.5e-3, 1e-8);
+}
+
+// A collective that waited ten times as long as it takes says nothing about the model.
+TEST(ReplayComparison, WaitingOfCollectivesIsNotTheModelsError) {
+  SmallCapture made;
+  const std::int64_t gemm_ns = model_ns(made, made.gemm), copy_ns = model_ns(made, made.copy),
+                     reduce_ns = model_ns(made, made.reduce);
+  made.add(0, made.gemm, 0, gemm_ns);
+  made.add(0, made.copy, gemm_ns, 2 * copy_ns);
+  made.add(0, made.unknown, gemm_ns + 2 * copy_ns, 1000);
+  made.add(0, made.reduce, gemm_ns + 2 * copy_ns + 1000, 10 * reduce_ns);
+  const CaptureReplay replay(made.capture, made.spec, made.clock);
+  const ReplayComparison result = compare(replay, run_all(replay, made.clock));
+  const ReplayRow& collectives =
+      *std::ranges::find(result.classes, KernelClass::communication, &ReplayRow::kind);
+  ASSERT_TRUE(collectives.time_error);
+  EXPECT_LT(collectives.time_error->value, -0.5);
+  EXPECT_EQ(verdict_of(collectives), Verdict::waits);
+  EXPECT_EQ(name_of(verdict_of(collectives)), "includes waiting");
+  const double predicted = static_cast<double>(gemm_ns + copy_ns),
+               captured = static_cast<double>(gemm_ns + 2 * copy_ns);
+  const ReplayRow& compute = result.compute;
+  EXPECT_EQ(compute.launches, 3U);
+  EXPECT_NEAR(compute.compared_s, 1e-9 * captured, 1e-12);
+  EXPECT_NEAR(compute.captured_s, 1e-9 * (captured + 1000), 1e-12);
+  ASSERT_TRUE(compute.time_error);
+  EXPECT_NEAR(compute.time_error->value, predicted / captured - 1.0, 1e-5);
+  // By definition, from the two kernels that are compared.
+  const double ratio = predicted / captured;
+  const double gemm = static_cast<double>(gemm_ns) * (1.0 - ratio),
+               copy = static_cast<double>(copy_ns) * (1.0 - 2.0 * ratio);
+  EXPECT_NEAR(*compute.time_error->half_width,
+              1.645 * std::sqrt(2.0 * (gemm * gemm + copy * copy)) / captured, 1e-5);
+  // A message whose ranks nobody knows is not predicted at all.
+  made.capture.kernels[index(made.reduce)].collective.reset();
+  made.capture.kernels[index(made.reduce)].flops = 0.0;
+  made.capture.kernels[index(made.reduce)].dram_bytes = 1e8;
+  const CaptureReplay unknown(made.capture, made.spec, made.clock);
+  EXPECT_FALSE(unknown.source(made.reduce));
 }
 
 TEST(ReplayComparison, EnergyAndClassPowerFromALog) {

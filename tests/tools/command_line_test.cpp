@@ -25,6 +25,10 @@ struct Outcome {
   std::string text;  ///< standard output and error
 };
 
+std::string replaced(std::string text, std::string_view from, std::string_view to) {
+  return text.replace(text.find(from), from.size(), to);
+}
+
 class CommandLine : public testing::Test {
  protected:
   CommandLine()
@@ -106,6 +110,18 @@ TEST_F(CommandLine, FollowsARunFromTraceToReport) {
   expect("export cell --db r.db", 2, "there is no part 'cell'; did you mean 'cells'?");
   expect("report --db r.db -o r.html", 0, "wrote r.html (run 4)");
   EXPECT_TRUE(nlohmann::json::parse(read_file(folder_ / "timeline.json")).contains("traceEvents"));
+}
+
+TEST_F(CommandLine, ImportsItsOwnTraces) {
+  expect("trace gen gpt3-xl -o t.json", 0, "");
+  expect("trace import t.json -o t.csv", 0,
+         "Rubato trace (JSON): 14 distinct kernel names, 46 kernels");
+  expect("trace import t.csv", 0, "24 x layer forward: ");
+  expect("trace import t.csv", 0, "measured for 0.0 % of launches, derived 100.0 %");
+  expect("trace import t.csv", 0, "left out: times: kernel '");
+  expect("replay t.csv", 3, "has no measured_time_s");
+  expect("trace import t.csv --capture c.json", 0, "Rubato trace (CSV)");
+  expect("replay c.json", 3, "c.json: no launch has a time");
 }
 
 TEST_F(CommandLine, JsonIsForPrograms) {
@@ -192,6 +208,27 @@ TEST_F(CommandLine, ReplaysACaptureBesideAPowerLog) {
       0.05);
   EXPECT_NE(read_file(folder_ / "r.html").find("correlation"), std::string::npos);
   EXPECT_FALSE(nlohmann::json::parse(read_file(folder_ / "p.json"))["traceEvents"].empty());
+  // The GPU by its name, and what is said where that does not work.
+  expect("replay run.json --captured-clock 1593/1110", 0,
+         "note: taken as a100-sxm4-80gb, after the device's name: NVIDIA A100-SXM4-80GB");
+  const auto renamed = [&](const std::string& name) {
+    write_file(folder_ / "other.json", replaced(trace.str(), "NVIDIA A100-SXM4-80GB", name));
+    return std::string("replay other.json");
+  };
+  expect(renamed("NVIDIA B300"), 2, "no shipped spec is of its GPU, NVIDIA B300");
+  expect(renamed("NVIDIA B300"), 2, "say which with --gpu: rtx-3080-ti, a100-pcie-80gb, ");
+  expect(renamed("NVIDIA GeForce RTX 3080 Ti"), 2, "2 shipped specs are of its GPU");
+  expect(renamed("NVIDIA GeForce RTX 3080 Ti"), 2, "--gpu: rtx-3080-ti, rtx-3080-ti-2, or a file");
+  expect(renamed(""), 2, "it does not say on which GPU it was captured");
+  expect(renamed("x\"}, {\"id\": 1, \"name\": \"y"), 2, "no shipped spec is of its GPU, x");
+  // Rubato's own form of the capture is replayed to the same numbers.
+  expect("trace import run.json --capture own.json.gz", 0, "run.json, Kineto: 2 distinct");
+  const auto own = nlohmann::json::parse(
+      run(replaced(command, "run.json", "own.json.gz") + " --json 2>/dev/null | cat").text);
+  for (const char* table : {"runs", "coverage", "classes", "steps", "kernels"})
+    EXPECT_EQ(own[table], json[table]) << table;
+  expect("trace import own.json.gz", 0, "Rubato capture: 2 distinct kernel names");
+  EXPECT_EQ(run("trace import own.json.gz --json").text, run("trace import run.json --json").text);
   expect("replay run.json --gpu a100-sxm4-80gb --step 9", 2, "there is no step '9'");
   expect("replay run.json --gpu a100-sxm4-80gb --device 3", 2, "--device is 3");
   expect("replay gpt3-xl", 3, "has no measured_time_s");

@@ -132,6 +132,31 @@ TEST_F(Import, KinetoLinksKernelsToWhatLaunchedThem) {
   }
 }
 
+// The gradients of a convolution: two products of one operator, and a kernel that prepares.
+TEST_F(Import, TwoProductsOfAnOperatorShareItsWork) {
+  std::string events = R"(
+   {"ph": "X", "cat": "cpu_op", "name": "aten::convolution_backward", "pid": 9, "tid": 9, "ts": 1, "dur": 90,
+    "args": {"External id": 7, "Input Dims": [[2, 16, 8, 8], [2, 4, 8, 8], [16, 4, 3, 3]],
+    "Input type": ["float", "float", "float"], "Concrete Inputs": ["", "", "", "[0]", "[1, 1]", "[1, 1]",
+    "[1, 1]", "False", "[0, 0]", "1", "[True, True, False]"]}})";
+  int correlation = 0;
+  for (const char* name : {"nchwToNhwcKernel", "xmma_dgrad", "xmma_wgrad"}) {
+    ++correlation;
+    events +=
+        R"(, {"ph": "X", "cat": "kernel", "name": ")" + std::string(name) +
+        R"(", "pid": 0, "tid": 7, "ts": )" + std::to_string(100 * correlation) +
+        R"(, "dur": 50, "args": {"External id": 7, "device": 0, "stream": 7, "correlation": )" +
+        std::to_string(correlation) + "}}";
+  }
+  const Capture capture = import_capture(file("conv.json", trace_of(events)));
+  ASSERT_EQ(capture.kernels.size(), 3U);
+  const double product = 2.0 * 2 * 16 * 64 * 4 * 9;
+  EXPECT_FALSE(capture.kernels[0].flops);
+  EXPECT_EQ(capture.kernels[1].flops, product);
+  EXPECT_EQ(capture.kernels[2].flops, product);
+  EXPECT_EQ(capture.kernels[1].work_source, WorkSource::derived);
+}
+
 TEST_F(Import, OldKinetoFilesNameThingsOtherwise) {
   const Capture capture = import_capture(file("old.json", R"([
     {"ph": "X", "cat": "Operator", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 1661938466367897, "dur": 9,
@@ -424,11 +449,16 @@ TEST_F(Import, ChakraInItsThreeForms) {
       delimited(number(1, 6) + field(2, "gemm") + number(3, 4) + field(5, "\x04") + number(7, 30) +
                 attribute("is_cpu_op", 27, 0) + attribute("tid", 13, 7)) +
       delimited(number(1, 7) + field(2, "ncclAllReduce") + number(3, 7) + number(7, 5) +
-                attribute("is_cpu_op", 27, 0) + attribute("tid", 9, 14));
+                attribute("is_cpu_op", 27, 0) + attribute("tid", 9, 14) +
+                attribute("comm_size", 9, 100));
   const Capture protobuf = import_capture(file("p.et", et));
   ASSERT_EQ(protobuf.launches.size(), 2U);
   EXPECT_EQ(capture_stats(protobuf).kernels.time_ns, 35'000);
   EXPECT_EQ(protobuf.streams.size(), 2U);
+  EXPECT_FALSE(protobuf.kernels[0].dram_bytes);
+  EXPECT_EQ(protobuf.kernels[1].dram_bytes, 200.0);  // a message of 100, read and written
+  EXPECT_EQ(protobuf.kernels[1].work_source, WorkSource::derived);
+  EXPECT_FALSE(protobuf.kernels[1].collective);  // of how many ranks is not said
   EXPECT_EQ(protobuf.kernels[index(protobuf.launches[0].kernel)].pass, Pass::backward);
   const auto cut = file("q.et", et.substr(0, et.size() - 3));
   expect_error<DataError>([&] { (void)import_capture(cut); }, "the message ends early");
