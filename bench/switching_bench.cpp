@@ -68,8 +68,8 @@ void switching(benchmark::State& state) {
   state.counters["gap_pct"] = 100.0 * solution.gap_frac();
   state.counters["prices"] = static_cast<double>(solution.prices);
   state.counters["changes"] = static_cast<double>(solution.runs.size() - 1);
-  state.counters["peak_rss"] =
-      benchmark::Counter(peak_rss_bytes(), benchmark::Counter::kDefaults, benchmark::Counter::kIs1024);
+  state.counters["peak_rss"] = benchmark::Counter(peak_rss_bytes(), benchmark::Counter::kDefaults,
+                                                  benchmark::Counter::kIs1024);
 }
 BENCHMARK(switching)
     ->ArgNames({"launches", "random", "stall_us", "lead_us"})

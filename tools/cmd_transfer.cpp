@@ -81,6 +81,7 @@ void write_pictures(const Options& o, const StoredPlan& plan,
 }
 
 ExitStatus run(const Options& o, const RunContext& context) {
+  check_result_database(o.db);
   const ResultStore store = ResultStore::open_read_only(o.db);
   const StoredPlan plan = load_plan(store, o.plan > 0 ? o.plan : best_plan_of_latest_run(store));
   say_if_not_calibrated(plan.spec);

@@ -61,11 +61,102 @@ TEST(Simulator, CountsAndChargesSwitches) {
       *grid.find("5001/1470");  // first launch of the layer: 24 times there and back
   const SimResult free = simulate(trace, model, grid, plan);
   EXPECT_EQ(free.total.clock_switches, 48U);
-  const SimResult paid = simulate(trace, model, grid, plan, {.stall_s = 1e-3, .energy_j = 0.5});
+  const SimResult paid =
+      simulate(trace, model, grid, plan, {.core = {.stall_s = 1e-3, .energy_j = 0.5}, .mem = {}});
   EXPECT_NEAR(paid.total.time_s - free.total.time_s, 48e-3, 1e-9);
   const double idle_w = 0.5 * (model.idle_power_w(grid[grid.default_clock()]) +
                                model.idle_power_w(grid[*grid.find("5001/1470")]));
   EXPECT_NEAR(paid.total.energy_j - free.total.energy_j, 48.0 * (1e-3 * idle_w + 0.5), 1e-6);
+}
+
+SwitchModel arbitrary_switching() {
+  const auto cost = [] {
+    return SwitchCost{.stall_s = 1e-4 * *rc::gen::inRange(0, 30),
+                      .energy_j = 0.1 * *rc::gen::inRange(0, 3),
+                      .lead_s = 1e-4 * *rc::gen::inRange(0, 300)};
+  };
+  SwitchModel model{.core = cost(), .mem = {}, .dwell_s = 1e-4 * *rc::gen::inRange(0, 100)};
+  if (*rc::gen::inRange(0, 2) == 1) model.mem = cost();
+  return model;
+}
+
+// What a device must do, whatever the plan wants of it.
+RC_GTEST_PROP(Simulator, KeepsTheRulesOfSwitching, ()) {
+  const auto& [trace, model, grid] = setting();
+  const Plan plan = arbitrary_plan();
+  const SwitchModel switching = arbitrary_switching();
+  const ReplayedIteration replayed = replay(trace, model, grid, plan, switching);
+  constexpr double rounding = 1e-7;
+  for (std::size_t i = 0; i < replayed.switches.size(); ++i) {
+    const TimedSwitch& change = replayed.switches[i];
+    RC_ASSERT(change.stall_from_s >= change.request_s);
+    RC_ASSERT(change.effect_s >= change.stall_from_s);
+    if (i == 0) continue;
+    // One at a time, and not before the dwell is over.
+    RC_ASSERT(change.request_s >= replayed.switches[i - 1].effect_s + switching.dwell_s - rounding);
+    const SwitchCost cost = switching.change(grid[replayed.switches[i - 1].to], grid[change.to]);
+    RC_ASSERT(std::abs(change.effect_s - change.request_s - cost.latency_s()) < rounding);
+  }
+  double time_s = 0.0, energy_j = 0.0;
+  auto change = replayed.switches.begin();
+  for (const TimedLaunch& launch : replayed.launches) {
+    // Launches follow each other; only stalls lie between them or in them.
+    for (; change != replayed.switches.end() && change->stall_from_s < launch.start_s + rounding &&
+           change->effect_s <= launch.start_s + rounding;
+         ++change)
+      time_s += change->effect_s - change->stall_from_s;
+    const ClockId planned = plan.clock_of_site[index(launch.site)];
+    const OperatingPoint wanted = model.evaluate(launch.kernel, grid[planned]);
+    if (!launch.late) {
+      RC_ASSERT(launch.clock == planned);
+      RC_ASSERT(std::abs(launch.point.energy_j - wanted.energy_j) <= 1e-9 * wanted.energy_j);
+      RC_ASSERT(std::abs(launch.start_s - time_s) < 1e-6);
+    }
+    time_s = launch.start_s + launch.point.time_s;
+    for (; change != replayed.switches.end() && change->stall_from_s < time_s - rounding; ++change)
+      time_s += change->effect_s - change->stall_from_s;
+    energy_j += launch.point.energy_j;
+  }
+  for (; change != replayed.switches.end(); ++change)
+    time_s += change->effect_s - change->stall_from_s;
+  for (const TimedSwitch& each : replayed.switches) energy_j += each.energy_j;
+  const SimResult result = simulate(trace, model, grid, plan, switching);
+  RC_ASSERT(std::abs(result.total.time_s - time_s) < 1e-5);
+  RC_ASSERT(std::abs(result.total.energy_j / energy_j - 1.0) < 1e-9);
+}
+
+// By hand: a kernel of the layer wants another clock for itself, and the change takes longer than
+// the kernel runs. It is asked for ahead and is there in time; the change back comes late.
+TEST(Simulator, ChangesBackLateWhereALaunchIsShorterThanTheLatency) {
+  const auto& [trace, model, grid] = setting();
+  Plan plan = uniform_plan(trace, grid.default_clock());
+  const std::vector<Site> launches = sites(trace);
+  const std::size_t wanted = launches.size() - 2;  // once in an iteration
+  plan.clock_of_site[wanted] = *grid.find("5001/1470");
+  const double own_s =
+      model.evaluate(launches[wanted].kernel, grid[*grid.find("5001/1470")]).time_s;
+  const double lead_s = 1.5 * own_s;
+  const ReplayedIteration replayed =
+      replay(trace, model, grid, plan, {.core = {.lead_s = lead_s}, .mem = {}});
+  ASSERT_EQ(replayed.switches.size(), 2U);
+  const TimedLaunch& launch = replayed.launches[replayed.launches.size() - 2];
+  EXPECT_FALSE(launch.late);
+  EXPECT_NEAR(replayed.switches[0].effect_s, launch.start_s, 1e-12);
+  EXPECT_NEAR(replayed.switches[1].effect_s, launch.start_s + lead_s, 1e-9);
+  EXPECT_TRUE(replayed.launches.back().late);
+  EXPECT_EQ(
+      simulate(trace, model, grid, plan, {.core = {.lead_s = lead_s}, .mem = {}}).late_launches,
+      1U);
+}
+
+TEST(Simulator, RefusesSwitchingThatCannotBe) {
+  expect_error<UsageError>(
+      [&] {
+        (void)simulate(setting().trace, setting().model, setting().grid,
+                       uniform_plan(setting().trace, setting().grid.default_clock()),
+                       {.core = {.stall_s = -1.0}, .mem = {}});
+      },
+      "core stall_s is -1; expected a number >= 0");
 }
 
 TEST(Simulator, RefusesPlansThatDoNotFit) {
