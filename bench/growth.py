@@ -16,7 +16,11 @@ The pictures of docs/search.md:
   growth.py draw docs/pictures/search-growth.svg \\
     --panel "CPU time over kernels, 762 clocks" mckp.json "mckp/clocks:762=optimum+front/clocks:762=front" kernels cpu_time \\
     --panel "CPU time over clocks" mckp.json mckp clocks cpu_time \\
-    --panel "peak memory of the process, 762 clocks" mckp.json "mckp/clocks:762=optimum" kernels peak_rss
+    --panel "peak memory of the process, 762 clocks" mckp.json "mckp/clocks:762=optimum" kernels peak_rss \\
+    --panel "wall time over launches, aware of switching" switching.json \\
+      "switching/random:0/stall_us:100/lead_us:0=steps+switching/random:1/stall_us:100/lead_us:0=any order+switching/random:0/stall_us:0/lead_us:6000=steps, ahead+switching/random:1/stall_us:0/lead_us:6000=any, ahead" \\
+      launches real_time
+  with switching.json of switching_bench --benchmark_out=switching.json
 """
 import argparse
 import json

@@ -17,7 +17,7 @@ namespace rubato {
 struct SwitchingEffort {
   /// Partial plans, counted at each launch, of the exact end; 0: no exact end, the gap stays as
   /// the bound leaves it.
-  std::uint64_t labels = 4'000'000;
+  std::uint64_t labels = 1'000'000;
 };
 
 /// `total` and `lower_bound` (J) are of one iteration.

@@ -30,7 +30,7 @@ struct Options {
   double slack_pct = 0.0, tolerance_pct = 0.0;
   std::optional<double> energy_budget_j, power_budget_w, power_limit_w;
   SwitchOptions switching;
-  bool per_kernel = false, per_pass = false;
+  bool per_kernel = false, per_pass = false, per_segment = false;
   OutputFormat format = OutputFormat::table;
 };
 
@@ -132,9 +132,15 @@ void check_numbers(const Options& o) {
 void print_tables(const Options& o, const ExplorationInput& input, const Exploration& found) {
   const OutputTable plans = plans_table(found), passes = passes_table(found);
   const OutputTable kernels = kernels_table(input.trace, found);
+  const OutputTable segments = segments_table(input.trace, found);
   std::vector<NamedTable> asked{{"plans", &plans}};
   if (o.per_pass) asked.push_back({"passes", &passes});
   if (o.per_kernel) asked.push_back({"kernels", &kernels});
+  // A terminal shows the segments of 'auto' unasked while they fit on it.
+  constexpr std::size_t few = 60;
+  const bool unasked =
+      o.format == OutputFormat::table && segments.rows() > 0 && segments.rows() <= few;
+  if (o.per_segment || unasked) asked.push_back({"segments", &segments});
   switch (o.format) {
     case OutputFormat::json: return print(render_json_object(asked));
     case OutputFormat::json_lines:
@@ -143,14 +149,17 @@ void print_tables(const Options& o, const ExplorationInput& input, const Explora
   }
   for (const NamedTable& named : asked) print(named.table->render(OutputFormat::table) + '\n');
   print(exploration_notes(input, found));
+  if (segments.rows() > few && !o.per_segment)
+    print(fmt::format("auto: {} segments; --per-segment lists them.\n", segments.rows()));
 }
 
 ExitStatus run(const Options& o, const RunContext& context) {
   check_numbers(o);
   const bool one_table = o.format == OutputFormat::csv || o.format == OutputFormat::json_lines;
-  if (one_table && o.per_pass && o.per_kernel) {
+  if (one_table && o.per_pass + o.per_kernel + o.per_segment > 1) {
     throw UsageError(
-        fmt::format("--{} holds one table; give either --per-pass or --per-kernel, or use --json",
+        fmt::format("--{} holds one table; give one of --per-pass, --per-kernel and --per-segment, "
+                    "or use --json",
                     o.format == OutputFormat::csv ? "csv" : "json-lines"));
   }
   ExplorationInput input{.trace = load_trace(o.trace),
@@ -213,6 +222,8 @@ Action setup_explore(CLI::App& app) {
   app.add_option("--timeline", o->timeline,
                  "Chrome trace of one iteration under each plan, for ui.perfetto.dev");
   app.add_flag("--per-kernel", o->per_kernel, "Also list the clock and the saving of every kernel");
+  app.add_flag("--per-segment", o->per_segment,
+               "Also list the segments that granularity auto chose");
   app.add_flag("--per-pass", o->per_pass, "Also list the totals of every pass");
   add_format_options(app, o->format);
   app.footer(

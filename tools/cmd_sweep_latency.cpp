@@ -1,15 +1,19 @@
 // rubato sweep-latency: what is left of a saving when changing clocks takes time.
 
-#include <array>
+#include <atomic>
 #include <memory>
+#include <mutex>
 
 #include <fmt/format.h>
+#include <tbb/parallel_for.h>
 #include <CLI/CLI.hpp>
 
+#include "common/file.hpp"
 #include "explorer/exploration.hpp"
 #include "tools/command.hpp"
 #include "tools/exploration_tables.hpp"
 #include "tools/gpu_option.hpp"
+#include "tools/latency_drawing.hpp"
 #include "tools/output.hpp"
 #include "traces/trace_json.hpp"
 
@@ -17,64 +21,113 @@ namespace rubato {
 
 namespace {
 
+constexpr double us_per_s = 1e6;
+
 struct Options {
-  std::string trace = "gpt3-xl", gpu = "rtx-3080-ti", clocks;
-  std::vector<double> stalls_us;
+  std::string trace = "gpt3-xl", gpu = "rtx-3080-ti", clocks, waits = "both", plot;
+  std::vector<double> latencies_us;
   double slack_pct = 0.0;
   OutputFormat format = OutputFormat::table;
 };
 
-/// A device for which somebody published how long a change of clock takes.
-struct PublishedLatency {
-  double stall_us;
-  const char* device;
-};
-
-// As cited by Spaan et al., arXiv 2601.08539, and the works they name.
-constexpr std::array published_latencies{
-    PublishedLatency{1.0, "Raven Ridge"}, PublishedLatency{1e3, "Ascend NPU"},
-    PublishedLatency{6e3, "H200"}, PublishedLatency{150e3, "Quadro RTX 6000"}};
-
-std::vector<double> default_stalls_us() {
+std::vector<double> default_latencies_us() {
   return {1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1e3, 3e3, 6e3, 10e3, 30e3, 100e3, 150e3, 500e3};
 }
 
-Cell device_at(double stall_us) {
+Cell device_at(double latency_us) {
   for (const PublishedLatency& published : published_latencies) {
-    if (published.stall_us == stall_us) return std::string(published.device);
+    if (published.latency_us == latency_us) return std::string(published.device);
   }
   return std::monostate{};
 }
 
-constexpr std::array granularities{Granularity::iteration, Granularity::pass, Granularity::kernel,
-                                   Granularity::automatic};
-
-std::vector<Cell> sweep_row(const Options& o, const Trace& trace, const GpuSpec& spec,
-                            double stall_us, const RunContext& context) {
+LatencyPoint point_at(const Options& o, const Trace& trace, const GpuSpec& spec, double latency_us,
+                      bool waits, const RunContext& context) {
+  const double latency_s = latency_us / us_per_s;
+  const SwitchCost change =
+      waits ? SwitchCost{.stall_s = latency_s} : SwitchCost{.lead_s = latency_s};
   ExplorationInput input{.trace = trace,
                          .spec = spec,
                          .grid = o.clocks,
                          .power_limit_w = {},
-                         .switching = {.core = {.stall_s = stall_us * 1e-6}, .mem = {}},
+                         .switching = {.core = change, .mem = {}},
                          .questions = {}};
-  for (const Granularity granularity : granularities) {
+  for (const Granularity granularity : compared_granularities) {
     input.questions.push_back(
         {granularity, Aggregation::global, LeastWaste{o.slack_pct / 100.0, 0.0}});
   }
   const Exploration found = explore(input, context);
-  std::vector<Cell> row{stall_us};
-  for (const PlanResult& plan : found.plans) {
-    row.emplace_back(change_pct(plan.sim.total.time_s, found.baseline.total.time_s));
-    row.emplace_back(change_pct(plan.sim.total.energy_j, found.baseline.total.energy_j));
+  const Totals& base = found.baseline.total;
+  LatencyPoint point{.latency_us = latency_us, .waits = waits, .plans = {}};
+  for (std::size_t i = 0; i < found.plans.size(); ++i) {
+    const PlanResult& plan = found.plans[i];
+    if (!plan.found()) continue;
+    point.plans[i] = {.time_change_pct = change_pct(plan.sim.total.time_s, base.time_s),
+                      .energy_change_pct = change_pct(plan.sim.total.energy_j, base.energy_j),
+                      .gap_pct = 100.0 * plan.gap_frac,
+                      .switches = static_cast<std::int64_t>(plan.sim.total.clock_switches),
+                      .late_launches = static_cast<std::int64_t>(plan.sim.late_launches)};
   }
-  row.resize(1 + 2 * granularities.size());
-  const bool complete = found.plans.size() == granularities.size();
-  row.push_back(complete
-                    ? Cell(static_cast<std::int64_t>(found.plans.back().sim.total.clock_switches))
-                    : Cell{});
-  row.push_back(complete ? Cell(100.0 * found.plans.back().gap_frac) : Cell{});
-  row.push_back(device_at(stall_us));
+  return point;
+}
+
+std::vector<Cell> row_of(const LatencyPoint& point) {
+  std::vector<Cell> row{point.latency_us, std::string(point.waits ? "waits" : "runs on")};
+  for (const auto& plan : point.plans) {
+    row.emplace_back(plan ? Cell(plan->time_change_pct) : Cell{});
+    row.emplace_back(plan ? Cell(plan->energy_change_pct) : Cell{});
+  }
+  const auto &kernel = point.plans[2], &automatic = point.plans[3];
+  row.emplace_back(kernel ? Cell(kernel->late_launches) : Cell{});
+  row.emplace_back(automatic ? Cell(automatic->switches) : Cell{});
+  row.emplace_back(automatic ? Cell(automatic->gap_pct) : Cell{});
+  row.push_back(device_at(point.latency_us));
   return row;
+}
+
+OutputTable table_of(const std::vector<LatencyPoint>& points) {
+  std::vector<Column> columns{{"latency_us", "latency us", 0}, {"device_waits", "GPU"}};
+  for (const Granularity granularity : compared_granularities) {
+    const std::string name(name_of(granularity));
+    columns.push_back({name + "_time_change_pct", name + " time %", 2});
+    columns.push_back({name + "_energy_change_pct", "energy %", 2});
+  }
+  columns.insert(columns.end(), {{"kernel_late_launches", "kernel late"},
+                                 {"auto_switches", "auto switches"},
+                                 {"auto_gap_pct", "gap %", 3},
+                                 {"device"}});
+  OutputTable table(std::move(columns));
+  for (const LatencyPoint& point : points) table.add_row(row_of(point));
+  return table;
+}
+
+std::vector<LatencyPoint> sweep(const Options& o, const Trace& trace, const GpuSpec& spec,
+                                const RunContext& context) {
+  std::vector<LatencyPoint> points;
+  for (const bool waits : {false, true}) {
+    if (o.waits == (waits ? "no" : "yes")) continue;
+    for (const double latency_us : o.latencies_us.empty() ? default_latencies_us() : o.latencies_us)
+      points.push_back({.latency_us = latency_us, .waits = waits, .plans = {}});
+  }
+  std::vector<char> done(points.size(), 0);
+  std::size_t count = 0;
+  std::mutex reporting;
+  const RunContext silent{.cancelled = context.cancelled};
+  tbb::parallel_for(std::size_t{0}, points.size(), [&](std::size_t i) {
+    if (context.stop_requested()) return;
+    points[i] = point_at(o, trace, spec, points[i].latency_us, points[i].waits, silent);
+    const std::scoped_lock lock(reporting);
+    done[i] = context.stop_requested() ? 0 : 1;
+    context.report({.done = ++count,
+                    .total = points.size(),
+                    .note = fmt::format("{} us", points[i].latency_us)});
+  });
+  // Ctrl-C keeps what was finished.
+  std::vector<LatencyPoint> finished;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    if (done[i] != 0) finished.push_back(points[i]);
+  }
+  return finished;
 }
 
 }  // namespace
@@ -84,41 +137,42 @@ Action setup_sweep_latency(CLI::App& app) {
   app.add_option("TRACE", o->trace, "Shipped name or file")->capture_default_str();
   app.add_option("--gpu", o->gpu, "Shipped name or file of a GPU spec")->capture_default_str();
   app.add_option("--clocks", o->clocks, "Clocks to choose from")->capture_default_str();
-  app.add_option("--stalls-us", o->stalls_us,
-                 "Stalls per change of clock, us (with commas) [1 to 500000]")
+  app.add_option("--latencies-us", o->latencies_us,
+                 "Latencies from a request to its effect, us (with commas) [1 to 500000]")
       ->delimiter(',');
+  app.add_option("--waits", o->waits,
+                 "Whether the GPU waits during the latency (yes), runs on at the old clock with "
+                 "requests issued ahead of time (no), or both")
+      ->check(CLI::IsMember({"both", "yes", "no"}))
+      ->capture_default_str();
   app.add_option("--slack", o->slack_pct, "Time allowed beyond the default clocks, %")
       ->capture_default_str();
+  app.add_option("--plot", o->plot, "Write the picture, as SVG");
   add_format_options(app, o->format);
   app.footer(
-      "\nThe GPU waits for the stall at each change of clock. Plans per iteration, pass and kernel "
-      "do not know of it\n"
-      "and may miss the time budget; 'auto' plans with it. Devices are marked where their latency "
-      "was published.\n"
-      "Example:\n  rubato sweep-latency gpt3-xl --stalls-us 1,100,10000");
+      "\nPlans per iteration, pass and kernel do not know of the latency and may miss the time "
+      "budget: the GPU\n"
+      "changes its clock as soon as it can, and launches that begin before run at the old one "
+      "(late). 'auto' plans\n"
+      "with it. Devices are marked where their latency was published.\n"
+      "Example:\n  rubato sweep-latency gpt3-xl --latencies-us 1,100,10000 --plot latency.svg");
   return [o](const RunContext& context) {
     const Trace trace = load_trace(o->trace);
     const GpuSpec spec = load_gpu(o->gpu);
-    const std::vector<double> stalls_us = o->stalls_us.empty() ? default_stalls_us() : o->stalls_us;
-    for (const double stall_us : stalls_us) {
-      if (!(stall_us >= 0.0))
-        throw UsageError(fmt::format("--stalls-us is {}; expected numbers >= 0", stall_us));
+    for (const double latency_us : o->latencies_us) {
+      if (!(latency_us > 0.0))
+        throw UsageError(fmt::format("--latencies-us is {}; expected numbers > 0", latency_us));
     }
-    std::vector<Column> columns{{"stall_us", "stall us", 0}};
-    for (const Granularity granularity : granularities) {
-      const std::string name(name_of(granularity));
-      columns.push_back({name + "_time_change_pct", name + " time %", 2});
-      columns.push_back({name + "_energy_change_pct", "energy %", 2});
+    const std::vector<LatencyPoint> points = sweep(*o, trace, spec, context);
+    print(table_of(points).render(o->format));
+    if (!o->plot.empty() && !points.empty()) {
+      write_file(o->plot, latency_svg({.trace = trace.name,
+                                       .gpu = spec.title,
+                                       .clocks = grid_name(spec, o->clocks),
+                                       .power_limit_w = spec.power_limit.limit_w,
+                                       .slack_pct = o->slack_pct},
+                                      points));
     }
-    columns.insert(columns.end(),
-                   {{"auto_switches", "switches"}, {"auto_gap_pct", "gap %", 2}, {"device"}});
-    OutputTable table(std::move(columns));
-    for (std::size_t i = 0; i < stalls_us.size() && !context.stop_requested(); ++i) {
-      table.add_row(sweep_row(*o, trace, spec, stalls_us[i], context));
-      context.report(
-          {.done = i + 1, .total = stalls_us.size(), .note = fmt::format("{} us", stalls_us[i])});
-    }
-    print(table.render(o->format));
     return ExitStatus::done;
   };
 }

@@ -128,6 +128,91 @@ OutputTable kernels_table(const Trace& trace, const Exploration& found) {
   return table;
 }
 
+namespace {
+
+// Launches in a row that share a clock.
+struct Stretch {
+  std::string first, last;  ///< kernels
+  ClockId clock;
+  std::uint64_t repeats = 1;   ///< of a part of a block; whole blocks in a row are one stretch
+  std::uint64_t launches = 0;  ///< of an iteration
+  double time_s = 0.0, energy_j = 0.0;
+};
+
+void append(Stretch& stretch, const Stretch& next) {
+  stretch.last = next.last;
+  stretch.launches += next.launches;
+  stretch.time_s += next.time_s;
+  stretch.energy_j += next.energy_j;
+}
+
+// Of one segment of a plan.
+std::vector<Stretch> stretches(const Trace& trace, const Exploration& found, const Segment& segment,
+                               std::span<const ClockId> clocks) {
+  std::vector<Stretch> list;
+  for (std::size_t i = 0; i < segment.launches.size(); ++i) {
+    const std::size_t kernel = index(segment.launches[i]);
+    const std::string& name = trace.kernels[kernel].name;
+    const OperatingPoint& point = found.cells[kernel * found.grid.size() + index(clocks[i])];
+    const Stretch launch{.first = name,
+                         .last = name,
+                         .clock = clocks[i],
+                         .repeats = segment.repeat,
+                         .launches = segment.repeat,
+                         .time_s = segment.repeat * point.time_s,
+                         .energy_j = segment.repeat * point.energy_j};
+    if (i > 0 && list.back().clock == launch.clock) {
+      append(list.back(), launch);
+    } else {
+      list.push_back(launch);
+    }
+  }
+  if (list.size() == 1) list.front().repeats = 1;
+  return list;
+}
+
+std::vector<Stretch> stretches(const Trace& trace, const Exploration& found, const Plan& plan) {
+  std::vector<Stretch> list;
+  std::size_t site = 0;
+  for (const Segment& segment : plan.segments_of(trace)) {
+    const std::span<const ClockId> clocks(plan.clock_of_site.data() + site,
+                                          segment.launches.size());
+    site += segment.launches.size();
+    for (const Stretch& next : stretches(trace, found, segment, clocks)) {
+      const bool goes_on = !list.empty() && list.back().clock == next.clock &&
+                           list.back().repeats == 1 && next.repeats == 1;
+      if (goes_on) {
+        append(list.back(), next);
+      } else {
+        list.push_back(next);
+      }
+    }
+  }
+  return list;
+}
+
+}  // namespace
+
+OutputTable segments_table(const Trace& trace, const Exploration& found) {
+  OutputTable table({{"goal"},
+                     {"first_kernel", "from"},
+                     {"last_kernel", "to"},
+                     {"repeats"},
+                     {"launches"},
+                     {"clock", "clock mem/core"},
+                     {"time_s", "time s", 4},
+                     {"energy_j", "energy J", 1}});
+  for (const PlanResult& plan : found.plans) {
+    if (plan.question.granularity != Granularity::automatic || !plan.found()) continue;
+    for (const Stretch& s : stretches(trace, found, plan.plan)) {
+      table.add_row({name_of(plan.question.goal), s.first, s.last,
+                     static_cast<std::int64_t>(s.repeats), static_cast<std::int64_t>(s.launches),
+                     found.grid.label(s.clock), s.time_s, s.energy_j});
+    }
+  }
+  return table;
+}
+
 std::string exploration_notes(const ExplorationInput& input, const Exploration& found) {
   std::array<double, 3> time_s{};
   for (std::size_t k = 0; k < found.coefficient_sources.size(); ++k) {

@@ -17,6 +17,10 @@ namespace rubato {
 /// One row per plan and kernel, with the clock chosen.
 [[nodiscard]] OutputTable kernels_table(const Trace& trace, const Exploration& found);
 
+/// One row per segment that a plan of granularity 'auto' chose: launches in a row that share a
+/// clock, as often as their block repeats them.
+[[nodiscard]] OutputTable segments_table(const Trace& trace, const Exploration& found);
+
 /// What a reader must know beside the numbers: baseline, coverage, model status.
 [[nodiscard]] std::string exploration_notes(const ExplorationInput& input,
                                             const Exploration& found);

@@ -157,9 +157,9 @@ function drawFronts() {
 }
 
 function drawLatency() {
-  const stalls = valuesOf("switch_stall_us", solved);
+  const stalls = valuesOf("switch_latency_us", solved);
   if (stalls.length < 2) {
-    element("latency-note").textContent = "This experiment has one switching latency; give the axis switch_stall_us several values to see what is left of a saving.";
+    element("latency-note").textContent = "This experiment has one switching latency; give the axis switch_latency_us or switch_stall_us several values to see what is left of a saving.";
     element("latency-details").hidden = true;
     return;
   }
@@ -167,7 +167,7 @@ function drawLatency() {
   const rows = [];
   for (const grain of presentGrains) {
     for (const stall of stalls) {
-      const here = solved.filter((u) => u.granularity === grain && u.switch_stall_us === stall);
+      const here = solved.filter((u) => u.granularity === grain && u.switch_latency_us === stall);
       if (here.length === 0) continue;
       const sorted = here.map((u) => u.energy_change_pct).sort(d3.ascending);
       rows.push({grain, stall, middle: d3.quantile(sorted, 0.5), least: d3.quantile(sorted, 0.1), most: d3.quantile(sorted, 0.9), time: d3.median(here, (u) => u.time_change_pct),
@@ -181,7 +181,7 @@ function drawLatency() {
   svg.append("g").attr("transform", `translate(0,${height - margin.bottom})`).call(d3.axisBottom(x).tickFormat(show));
   svg.append("g").attr("transform", `translate(${margin.left},0)`).call(d3.axisLeft(y).tickFormat((v) => percent(v, 0)));
   svg.append("line").attr("class", "zero").attr("x1", margin.left).attr("x2", width - margin.right).attr("y1", y(0)).attr("y2", y(0));
-  svg.append("text").attr("class", "soft").attr("x", width - margin.right).attr("y", height - 8).attr("text-anchor", "end").text("time the GPU waits at each change of clock, us (values as given, not to scale)");
+  svg.append("text").attr("class", "soft").attr("x", width - margin.right).attr("y", height - 8).attr("text-anchor", "end").text("latency of a change of clock, us (values as given, not to scale)");
   presentGrains.forEach((grain, i) => {
     const line = rows.filter((r) => r.grain === grain), at = (r) => x(r.stall) + 4 * (i - presentGrains.length / 2);
     svg.append("path").attr("class", "latency").attr("fill", "none").attr("stroke", grainColor(grain)).attr("stroke-width", 2).attr("d", d3.line().x(at).y((r) => y(r.middle))(line));

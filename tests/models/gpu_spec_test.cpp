@@ -1,6 +1,7 @@
 #include "models/gpu_spec.hpp"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "common/error.hpp"
 #include "models/gpu_model.hpp"
@@ -21,6 +22,24 @@ std::string replaced(std::string text, std::string_view from, std::string_view t
 
 TEST(GpuSpec, ReadsBackToTheSameText) {
   EXPECT_EQ(to_json(parse_gpu_spec(shipped(), "s.json")), shipped());
+}
+
+TEST(GpuSpec, KnowsWhatAChangeOfClockTakes) {
+  const auto with = [](const std::string& keys) {
+    nlohmann::ordered_json json = nlohmann::ordered_json::parse(shipped());
+    json["switching"] = nlohmann::ordered_json::parse("{\"source\": \"a test\"" + keys + "}");
+    return parse_gpu_spec(json.dump(), "s.json");
+  };
+  const GpuSpec spec = with(
+      R"(, "core_s": 0.006, "core_stall_s": 0.001, "mem_s": 0.02, "mem_j": 0.5, "dwell_s": 0.003)");
+  EXPECT_EQ(spec.switching.core_s, 0.006);
+  EXPECT_EQ(spec.switching.core_stall_s, 0.001);
+  EXPECT_EQ(spec.switching.mem_j, 0.5);
+  EXPECT_EQ(to_json(parse_gpu_spec(to_json(spec), "s.json")), to_json(spec));
+  expect_error<DataError>([&] { (void)with(R"(, "core_s": 0.001, "core_stall_s": 0.002)"); },
+                          "core_stall_s: is longer than core_s");
+  expect_error<DataError>([&] { (void)with(R"(, "mem_stall_s": 0.002)"); },
+                          "mem_stall_s: is longer than mem_s");
 }
 
 TEST(GpuSpec, EverySectionNamesItsSource) {

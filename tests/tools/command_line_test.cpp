@@ -101,9 +101,18 @@ TEST_F(CommandLine, FollowsARunFromTraceToReport) {
   expect("compare --db r.db 1 3", 1, "strict_waste");
   expect("explore t.json --granularity auto --switch-stall-us 1000 --db r.db", 0,
          "auto         global");
+  expect("explore t.json --granularity auto --switch-latency-us 100000 --switch-dwell-us 10", 0,
+         "clock mem/core");
+  expect("explore t.json --granularity auto --per-segment --csv --mem-switch-stall-us 5000", 0,
+         "goal,first_kernel,last_kernel,repeats");
+  expect("explore --switch-latency-us 10 --switch-stall-us 20", 2,
+         "--switch-stall-us is 20 and --switch-latency-us is 10; the stall is part of the latency");
+  expect("explore --switch-dwell-us -1", 2, "--switch-dwell-us is -1; expected a number >= 0");
+  expect("explore --switching spec", 2, "nothing is known of changes of clock on rtx-3080-ti");
+  expect("explore t.json --gpu h200-sxm5 --switching spec --granularity auto", 0, "switches");
   expect("explore --granularity auto --goal edp", 2, "granularity 'auto' plans for goal 'waste'");
-  expect("sweep-latency t.json --stalls-us 1000", 0, "Ascend NPU");
-  expect("sweep-latency t.json --stalls-us -1", 2, "--stalls-us is -1; expected numbers >= 0");
+  expect("sweep-latency t.json --latencies-us 1000", 0, "Ascend NPU");
+  expect("sweep-latency t.json --latencies-us -1", 2, "--latencies-us is -1; expected numbers > 0");
   expect("transfer t.json --db r.db --batches 1,40 --tp 1,2", 0, "gpt3-xl-b40-s1024-tp2-dp1");
   expect("transfer --db r.db", 2, "no trace to apply the plan to");
   expect("export cells --db r.db --run 1", 0, "kernel,clock,time_s,energy_j");

@@ -91,7 +91,24 @@ def growth_pictures(folder):
                                         "cpu_time", status=1)
 
 
+def latency_picture(folder):
+    svg = folder / "l.svg"
+    rows = json.loads(run(RUBATO, "sweep-latency", "gpt3-xl", "--latencies-us", "1,1000,6000", "--plot", svg, "--json"))
+    assert len(rows) == 6, rows
+    drawing = xml.parse(svg).getroot()
+    texts = [element.text for element in drawing.iter(SVG + "text")]
+    for text in ("Raven Ridge, 1 us", "Ascend NPU, 1 ms", "H200, 6 ms", "the device waits for the whole latency"):
+        assert text in texts, (text, texts)
+    assert not any("Quadro" in text for text in texts), texts
+    titles = [element.text for element in drawing.iter(SVG + "title")]
+    for row in rows:
+        shown = f"energy {row['auto_energy_change_pct']:+.2f} %, time {row['auto_time_change_pct']:+.2f} %"
+        # Once for energy, once for time.
+        assert sum(t.startswith("auto, ") and shown in t for t in titles) == 2, (shown, titles)
+
+
 with tempfile.TemporaryDirectory() as temporary:
     transfer_pictures(Path(temporary))
     growth_pictures(Path(temporary))
-print("2 passed, 0 failed")
+    latency_picture(Path(temporary))
+print("3 passed, 0 failed")
