@@ -11,8 +11,11 @@ namespace {
 constexpr double infinity = ClockSweep::infinity;
 
 std::vector<double> only(std::size_t clocks, std::optional<std::size_t> first) {
-  std::vector<double> initial(clocks, first ? infinity : 0.0);
-  if (first) initial[*first] = 0.0;
+  std::vector<double> initial(clocks, 0.0);
+  if (first) {
+    std::ranges::fill(initial, infinity);
+    initial[*first] = 0.0;
+  }
   return initial;
 }
 

@@ -185,7 +185,8 @@ RC_GTEST_PROP(Switching, SolutionMatchesBruteForce, ()) {
   const double budget_s = 0.5 * *rc::gen::inRange(1, 120);
   const SwitchingProblem problem = small.problem(budget_s);
   const double best = least(small, [&](const Cost& cost) {
-    return cost.time_s <= budget_s + 1e-9 ? cost.energy_j : infinity;
+    if (cost.time_s > budget_s + 1e-9) return infinity;
+    return cost.energy_j;
   });
   const SwitchingSolution solution = solve_switching(problem);
   if (std::isinf(best)) {
