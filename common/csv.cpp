@@ -1,6 +1,7 @@
 #include "common/csv.hpp"
 
 #include <algorithm>
+#include <unordered_set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -82,11 +83,10 @@ CsvTable CsvTable::parse(std::string_view text, std::string name) {
     throw DataError(fmt::format("{}: the file is empty; expected a header line", table.name_));
   table.header_ = *std::move(header);
   ErrorList errors;
-  for (std::size_t i = 0; i < table.header_.size(); ++i) {
-    const auto earlier = table.header_.begin() + static_cast<std::ptrdiff_t>(i);
-    if (std::find(table.header_.begin(), earlier, table.header_[i]) != earlier) {
-      errors.add(fmt::format("{}:1: column '{}' occurs twice", table.name_, table.header_[i]));
-    }
+  std::unordered_set<std::string_view> seen;
+  for (const std::string& column : table.header_) {
+    if (!seen.insert(column).second)
+      errors.add(fmt::format("{}:1: column '{}' occurs twice", table.name_, column));
   }
   while (auto record = reader.next()) {
     if (record->size() != table.header_.size()) {
