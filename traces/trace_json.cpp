@@ -1,5 +1,6 @@
 #include "traces/trace_json.hpp"
 
+#include <limits>
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -32,11 +33,18 @@ std::optional<double> optional_number(const JsonNode& node, std::string_view key
   return found ? std::optional(found->number(range)) : std::nullopt;
 }
 
+std::uint32_t read_small(const JsonNode& node) {
+  constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
+  const std::uint64_t value = node.count();
+  if (value > most) node.fail(fmt::format("found {}; expected at most {}", value, most));
+  return static_cast<std::uint32_t>(value);
+}
+
 std::array<std::uint32_t, 3> read_triple(const JsonNode& node) {
   const auto items = node.items();
   if (items.size() != 3) node.fail("expected three whole numbers");
   std::array<std::uint32_t, 3> triple{};
-  for (std::size_t i = 0; i < 3; ++i) triple[i] = static_cast<std::uint32_t>(items[i].count());
+  for (std::size_t i = 0; i < 3; ++i) triple[i] = read_small(items[i]);
   return triple;
 }
 
@@ -61,10 +69,9 @@ Kernel read_kernel(const JsonNode& node) {
   }
   if (const auto collective = node.find("collective")) {
     collective->expect_keys({"kind", "message_bytes", "group_size"});
-    kernel.collective =
-        Collective{read_name<CollectiveKind>(collective->at("kind")),
-                   collective->at("message_bytes").number(Range::positive),
-                   static_cast<std::uint32_t>(collective->at("group_size").count())};
+    kernel.collective = Collective{read_name<CollectiveKind>(collective->at("kind")),
+                                   collective->at("message_bytes").number(Range::positive),
+                                   read_small(collective->at("group_size"))};
   }
   if (node.find("grid") || node.find("block")) {
     kernel.launch = LaunchShape{read_triple(node.at("grid")), read_triple(node.at("block"))};
@@ -131,9 +138,8 @@ Trace parse_trace_json(std::string_view text, std::string name) {
   }
   for (const JsonNode& item : root.at("segments").items()) {
     item.expect_keys({"name", "repeat", "launches"});
-    Segment segment{.name = item.at("name").text(),
-                    .repeat = static_cast<std::uint32_t>(item.at("repeat").count()),
-                    .launches = {}};
+    Segment segment{
+        .name = item.at("name").text(), .repeat = read_small(item.at("repeat")), .launches = {}};
     for (const JsonNode& launch : item.at("launches").items()) {
       const auto found = ids.find(launch.text());
       if (found == ids.end()) launch.fail(fmt::format("there is no kernel '{}'", launch.text()));
