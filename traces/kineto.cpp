@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cstring>
+#include <limits>
 #include <optional>
 #include <unordered_map>
 
@@ -24,6 +25,7 @@ namespace {
 namespace ondemand = simdjson::ondemand;
 
 constexpr std::int64_t ns_per_us = 1000;
+constexpr std::int64_t most_devices = 1'000'000;
 
 enum class Category { device_work, runtime, cpu_op, annotation, skipped };
 
@@ -64,7 +66,7 @@ std::int64_t parse_us(std::string_view text) {
   std::int64_t whole = 0;
   const char* const end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, whole);
-  constexpr std::int64_t most_us = std::int64_t{9'000'000'000'000'000};
+  constexpr std::int64_t most_us = max_time_ns / ns_per_us;
   if (error != std::errc() || whole > most_us || whole < -most_us)
     throw DataError(fmt::format("'{}' is not a time in us", printable(text)));
   std::int64_t fraction_ns = 0, digit_ns = 100;
@@ -291,8 +293,9 @@ class KinetoReader {
     std::size_t i = 0;
     for (auto value : values) {
       std::uint64_t number = 0;
+      constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
       if (i < out.size() && value.get_uint64().get(number) == simdjson::SUCCESS)
-        out[i] = static_cast<std::uint32_t>(number);
+        out[i] = number <= most ? static_cast<std::uint32_t>(number) : 0;
       ++i;
     }
     return out;
@@ -309,7 +312,7 @@ class KinetoReader {
     ondemand::object args;
     if (object.find_field_unordered("args").get_object().get(args) == simdjson::SUCCESS)
       read_args(args, work, device, stream);
-    if (device < 0 || device > 1'000'000) throw DataError("there is no device");
+    if (device < 0 || device > most_devices) throw DataError("there is no device");
     work.device = static_cast<std::uint32_t>(device);
     work.stream = stream;
     work.kind = kind;
@@ -347,7 +350,9 @@ class KinetoReader {
     std::string_view type;
     if (args.find_field_unordered("dtype").get_string().get(type) == simdjson::SUCCESS)
       message.dtype = dtype_from_framework(type);
-    if (message.dtype == Dtype::unknown || group < 2 || elements <= 0) return;
+    constexpr std::int64_t largest_group = 1'000'000'000;
+    if (message.dtype == Dtype::unknown || group < 2 || group > largest_group || elements <= 0)
+      return;
     message.collective.group_size = static_cast<std::uint32_t>(group);
     message.collective.message_bytes = static_cast<double>(elements) * element_bytes(message.dtype);
     work.message = static_cast<std::uint32_t>(messages_.size());
@@ -367,7 +372,8 @@ class KinetoReader {
         std::string_view name;
         ondemand::object object;
         if (device.get_object().get(object) == simdjson::SUCCESS &&
-            object.find_field_unordered("id").get_int64().get(id) == simdjson::SUCCESS &&
+            object.find_field_unordered("id").get_int64().get(id) == simdjson::SUCCESS && id >= 0 &&
+            id <= most_devices &&
             object.find_field_unordered("name").get_string().get(name) == simdjson::SUCCESS)
           device_names_.emplace_back(static_cast<std::uint32_t>(id), std::string(name));
       }
