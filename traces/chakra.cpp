@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <unordered_map>
@@ -41,6 +42,14 @@ struct Node {
   std::vector<std::vector<std::uint64_t>> dims;
   std::vector<Dtype> dtypes;
 };
+
+void check_times(const Node& node) {
+  constexpr double most_us = static_cast<double>(max_time_ns) / ns_per_us;
+  for (const double us : {node.start_us, node.duration_us}) {
+    if (!(std::abs(us) <= most_us))
+      throw DataError(fmt::format("node {}: a time of {} us is absurd", node.id, us));
+  }
+}
 
 // ---- Protobuf ----
 
@@ -135,15 +144,18 @@ Node read_node(std::string_view bytes) {
       default: break;  // inputs, outputs, and what later versions add
     }
   }
+  check_times(node);
   return node;
 }
 
 // ---- JSON ----
 
 // Sizes of all tensors below a value; lists of tensors are taken apart.
-void read_shapes(ondemand::value value, std::vector<std::vector<std::uint64_t>>& out) {
+void read_shapes(ondemand::value value, std::vector<std::vector<std::uint64_t>>& out,
+                 int depth = 0) {
+  constexpr int deepest = 16;
   ondemand::array list;
-  if (value.get_array().get(list) != simdjson::SUCCESS) return;
+  if (depth > deepest || value.get_array().get(list) != simdjson::SUCCESS) return;
   std::vector<std::uint64_t> sizes;
   bool numbers = false;
   for (auto item : list) {
@@ -154,7 +166,7 @@ void read_shapes(ondemand::value value, std::vector<std::vector<std::uint64_t>>&
       sizes.push_back(size);
       numbers = true;
     } else {
-      read_shapes(inner, out);
+      read_shapes(inner, out, depth + 1);
     }
   }
   if (numbers) out.push_back(std::move(sizes));
@@ -246,6 +258,7 @@ Node read_node(ondemand::object& object) {
   node.stream = json.number<std::int64_t>({"stream"}).value_or(0);
   node.comm_type = json.number<std::uint64_t>({"comm_type"});
   json.inputs(node);
+  check_times(node);
   return node;
 }
 
@@ -320,10 +333,6 @@ class ChakraGraph {
     } else {
       operators();
     }
-    if (builder_.capture().launches.empty()) {
-      throw DataError(fmt::format("{}: no node is device work or an operator with shapes",
-                                  printable(path_.string())));
-    }
   }
 
  private:
@@ -389,13 +398,12 @@ class ChakraGraph {
                             .launch_ns = {},
                             .step = {},
                             .pass = kernel.pass};
-      launch.start_ns =
-          timed ? static_cast<std::int64_t>(node.start_us * ns_per_us)
-                : std::exchange(end_ns[node.stream], end_ns[node.stream] + launch.duration_ns);
+      std::int64_t& end = end_ns[node.stream];
+      launch.start_ns = timed ? static_cast<std::int64_t>(node.start_us * ns_per_us) : end;
       constexpr double well_measured_us = 10.0;
       if (node.duration_us < well_measured_us) ++short_ones;
       launch.kernel = builder_.kernel(kernel, short_kernel_name(node.name));
-      builder_.launch(launch);
+      if (builder_.launch(launch)) end = launch.end_ns();
     }
     auto& left_out = builder_.capture().left_out;
     if (!timed)
@@ -433,6 +441,10 @@ class ChakraGraph {
                             .step = {},
                             .pass = kernel.pass};
       builder_.launch(launch);
+    }
+    if (order == 0) {
+      throw DataError(fmt::format("{}: no node is device work or an operator with shapes",
+                                  printable(path_.string())));
     }
     builder_.capture().left_out.emplace_back(
         "times, which are not in the file: the trace is made from shapes");
