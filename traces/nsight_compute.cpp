@@ -171,13 +171,14 @@ class NsightComputeReader {
       return std::nullopt;
     const auto number = localised_number(found->second.value);
     const auto factor = unit_factor(found->second.unit);
-    if (number && factor) return *number * *factor;
+    const double value = number && factor ? *number * *factor : -1.0;
+    if (value >= 0.0 && std::isfinite(value)) return value;
     if (options_.partial) {
-      builder_.leave_out("values that are no number or have an unknown unit");
+      builder_.leave_out("values that are no number >= 0 or have an unknown unit");
       return std::nullopt;
     }
     throw DataError(
-        fmt::format("{}: {} is '{}' '{}'; expected a number with a unit of time or bytes",
+        fmt::format("{}: {} is '{}' '{}'; expected a number >= 0 with a unit of time or bytes",
                     printable(path_.string()), metric, printable(found->second.value),
                     printable(found->second.unit)),
         {.in = printable(row.kernel), .hint = "record with --print-units base"});
@@ -214,18 +215,17 @@ class NsightComputeReader {
     }
     kernel.flops = flops(row);
     if (kernel.dram_bytes || kernel.flops) kernel.work_source = WorkSource::measured;
-    constexpr double ns_per_s = 1e9;
+    constexpr double ns_per_s = 1e9, longest_s = 1e6;  // what is longer is left out
     const CapturedLaunch launch{
         .kernel = builder_.kernel(kernel, short_kernel_name(row.kernel)),
         .stream = builder_.stream(static_cast<std::uint32_t>(parse_count(row.device).value_or(0)),
                                   static_cast<std::int64_t>(parse_count(row.stream).value_or(0))),
         .start_ns = start_ns,
-        .duration_ns = std::llround(*time_s * ns_per_s),
+        .duration_ns = std::llround(std::min(*time_s, longest_s) * ns_per_s),
         .launch_ns = {},
         .step = {},
         .pass = Pass::unknown};
-    start_ns = launch.end_ns();
-    builder_.launch(launch);
+    if (builder_.launch(launch)) start_ns = launch.end_ns();
   }
 
   const std::filesystem::path& path_;
