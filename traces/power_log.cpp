@@ -265,6 +265,7 @@ class Reader {
     for (const std::string_view word : words(first.text)) fields.push_back(lower(word));
     const auto entity =
         std::ranges::find_if(fields, [](const std::string& f) { return f.ends_with("entity"); });
+    if (entity == fields.end()) throw unknown();
     fields.erase(fields.begin(), std::next(entity));
     const auto power = first_of(fields, {"power", "powr", "pwr", "155"});
     if (!power) {
