@@ -95,6 +95,9 @@ class ProfileReader {
     }
     sample.time_s = std::max(sample.time_s, *time_s);
     sample.energy_j.add(*energy_j);
+    if (!std::isfinite(sample.energy_j.value()))
+      errors_.add(
+          fmt::format("{}: the energies of the ranks add up to no number", table_.where(row)));
     ++sample.ranks;
   }
 
