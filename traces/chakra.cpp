@@ -18,6 +18,7 @@
 #include "traces/capture_builder.hpp"
 #include "traces/import.hpp"
 #include "traces/json_events.hpp"
+#include "traces/json_fields.hpp"
 #include "traces/operator_work.hpp"
 
 namespace rubato {
@@ -182,13 +183,13 @@ Dtype tensor_dtype(std::string_view type) {
 
 class NodeFields {
  public:
-  explicit NodeFields(ondemand::object& object) : object_(object) {}
+  NodeFields(JsonPart& part, ondemand::object& object) : part_(part), object_(object) {}
 
   template <class T>
   [[nodiscard]] std::optional<T> number(std::initializer_list<std::string_view> keys) {
     for (const std::string_view key : keys) {
       T value{};
-      if (object_.find_field_unordered(key).get(value) == simdjson::SUCCESS) return value;
+      if (part_.field(object_, key).get(value) == simdjson::SUCCESS) return value;
     }
     return std::nullopt;
   }
@@ -197,7 +198,7 @@ class NodeFields {
   }
   void ids(std::string_view key, std::vector<std::uint64_t>& out) {
     ondemand::value value;
-    if (object_.find_field_unordered(key).get(value) != simdjson::SUCCESS) return;
+    if (part_.field(object_, key).get(value) != simdjson::SUCCESS) return;
     std::uint64_t id = 0;
     if (value.get_uint64().get(id) == simdjson::SUCCESS) return out.push_back(id);
     ondemand::array list;
@@ -208,11 +209,10 @@ class NodeFields {
   }
   void inputs(Node& node) {
     ondemand::object inputs;
-    if (object_.find_field_unordered("inputs").get_object().get(inputs) != simdjson::SUCCESS)
-      return;
+    if (part_.field(object_, "inputs").get_object().get(inputs) != simdjson::SUCCESS) return;
     std::vector<std::vector<std::vector<std::uint64_t>>> shapes;
     ondemand::array list;
-    if (inputs.find_field_unordered("shapes").get_array().get(list) == simdjson::SUCCESS) {
+    if (part_.field(inputs, "shapes").get_array().get(list) == simdjson::SUCCESS) {
       for (auto shape : list) {
         ondemand::value value;
         shapes.emplace_back();
@@ -220,7 +220,7 @@ class NodeFields {
       }
     }
     std::size_t i = 0;
-    if (inputs.find_field_unordered("types").get_array().get(list) != simdjson::SUCCESS) return;
+    if (part_.field(inputs, "types").get_array().get(list) != simdjson::SUCCESS) return;
     for (auto type : list) {
       std::string_view text;
       if (i >= shapes.size() || type.get_string().get(text) != simdjson::SUCCESS) break;
@@ -235,11 +235,12 @@ class NodeFields {
   }
 
  private:
+  JsonPart& part_;
   ondemand::object& object_;
 };
 
-Node read_node(ondemand::object& object) {
-  NodeFields json(object);
+Node read_node(JsonPart& part, ondemand::object& object) {
+  NodeFields json(part, object);
   Node node;
   const auto id = json.number<std::uint64_t>({"id", "Id"});
   const auto name = json.text({"name", "Name"});
@@ -258,6 +259,7 @@ Node read_node(ondemand::object& object) {
   node.stream = json.number<std::int64_t>({"stream"}).value_or(0);
   node.comm_type = json.number<std::uint64_t>({"comm_type"});
   json.inputs(node);
+  part.check();
   check_times(node);
   return node;
 }
@@ -500,16 +502,15 @@ Capture import_chakra_json(const std::filesystem::path& path, const ImportOption
   return import_nodes(path, options, [&](std::vector<Node>& nodes, CaptureBuilder& builder) {
     ByteSource source(path, options.max_expanded_bytes);
     ondemand::parser parser;
+    JsonPart part;
     read_json_parts(
         source, feeder ? "workload_graph" : "nodes",
         {.element =
              [&](std::string_view text, std::uint64_t at) {
                std::string problem;
                try {
-                 auto document =
-                     parser.iterate(text.data(), text.size(), text.size() + json_padding);
-                 ondemand::object object = document.get_object();
-                 nodes.push_back(read_node(object));
+                 ondemand::object object = part.open(parser, text, json_padding);
+                 nodes.push_back(read_node(part, object));
                  return;
                } catch (const simdjson::simdjson_error& error) {
                  problem = error.what();
