@@ -14,11 +14,13 @@ namespace rubato {
 
 namespace {
 
+constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";  // of spreadsheet programs
+
 // Splits a CSV text into records, one character at a time.
 class RecordReader {
  public:
   explicit RecordReader(std::string_view text) : text_(text) {
-    if (text_.starts_with("\xEF\xBB\xBF")) at_ = 3;  // byte order mark of spreadsheet programs
+    if (text_.starts_with(byte_order_mark)) at_ = byte_order_mark.size();
   }
 
   /// Line on which the last record began.
@@ -157,7 +159,8 @@ std::string CsvTable::where(std::size_t row) const {
 
 std::string csv_cell(std::string_view text) {
   const bool plain = text.find_first_of(",\"\r\n") == std::string_view::npos &&
-                     !text.starts_with(' ') && !text.ends_with(' ');
+                     !text.starts_with(' ') && !text.ends_with(' ') &&
+                     !text.starts_with(byte_order_mark);
   if (plain) return std::string(text);
   std::string quoted = "\"";
   for (const char c : text) {
