@@ -141,6 +141,7 @@ class Reader {
   }
 
   [[nodiscard]] PowerLog read(std::string_view text) {
+    if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // as Windows writes it
     const std::vector<Line> lines = lines_of(text);
     const auto header = std::ranges::find_if(lines, [](const Line& line) {
       const std::string start = lower(line.text.substr(0, 32));
