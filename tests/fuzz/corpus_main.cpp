@@ -53,7 +53,7 @@ int run_seeds(const std::vector<Seed>& seeds) {
     run(seed.name, 0, seed.bytes);
     const bool accepted = last_outcome() == Outcome::accepted;
     if (accepted == seed.good) continue;
-    fmt::print(stderr, "{}: {}\n", seed.name, accepted ? "is accepted" : "is refused");
+    fmt::print(stderr, "{}: {}", seed.name, accepted ? "is accepted\n" : last_report());
     ++wrong;
   }
   return wrong;
@@ -69,7 +69,7 @@ int main_of(int argc, char** argv) {
     const auto change = parse_count(argv[3]);
     if (seed == seeds.end() || !change) return 2;
     run(seed->name, *change, changed(seeds, *seed, *change));
-    fmt::print("{}\n", last_outcome() == Outcome::accepted ? "accepted" : "refused");
+    fmt::print("{}", last_outcome() == Outcome::accepted ? "accepted\n" : last_report());
     return 0;
   }
   const double seconds = argc == 3 ? parse_number(argv[2]).value_or(0.0) : 1.0;

@@ -13,6 +13,7 @@ namespace rubato::fuzz {
 namespace {
 
 Outcome outcome = Outcome::refused;
+std::string report_of_error;
 
 // Beyond this nobody reads on: 20 lines of the length that ErrorList and Error allow.
 constexpr std::size_t longest_report = 64 * 1024;
@@ -62,6 +63,7 @@ class Scratch {
 }  // namespace
 
 Outcome last_outcome() noexcept { return outcome; }
+const std::string& last_report() noexcept { return report_of_error; }
 
 int check(const std::uint8_t* data, std::size_t size,
           const std::function<void(std::string_view)>& read) {
@@ -69,7 +71,8 @@ int check(const std::uint8_t* data, std::size_t size,
     read({reinterpret_cast<const char*>(data), size});
     outcome = Outcome::accepted;
   } catch (const Error& error) {
-    check_report(error.report());
+    report_of_error = error.report();
+    check_report(report_of_error);
     outcome = Outcome::refused;
   }
   return 0;

@@ -16,6 +16,7 @@ namespace rubato::fuzz {
 /// What became of the last input.
 enum class Outcome { accepted, refused };
 [[nodiscard]] Outcome last_outcome() noexcept;
+[[nodiscard]] const std::string& last_report() noexcept;  ///< of the error, if it was refused
 
 /// Calls `read` with the bytes. An Error is an answer if its report is short and can be shown; any
 /// other exception is not caught, so that the trace of the stack begins where it was thrown.
