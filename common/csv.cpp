@@ -1,6 +1,7 @@
 #include "common/csv.hpp"
 
 #include <algorithm>
+#include <unordered_set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,11 +14,13 @@ namespace rubato {
 
 namespace {
 
+constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";  // of spreadsheet programs
+
 // Splits a CSV text into records, one character at a time.
 class RecordReader {
  public:
   explicit RecordReader(std::string_view text) : text_(text) {
-    if (text_.starts_with("\xEF\xBB\xBF")) at_ = 3;  // byte order mark of spreadsheet programs
+    if (text_.starts_with(byte_order_mark)) at_ = byte_order_mark.size();
   }
 
   /// Line on which the last record began.
@@ -82,11 +85,10 @@ CsvTable CsvTable::parse(std::string_view text, std::string name) {
     throw DataError(fmt::format("{}: the file is empty; expected a header line", table.name_));
   table.header_ = *std::move(header);
   ErrorList errors;
-  for (std::size_t i = 0; i < table.header_.size(); ++i) {
-    const auto earlier = table.header_.begin() + static_cast<std::ptrdiff_t>(i);
-    if (std::find(table.header_.begin(), earlier, table.header_[i]) != earlier) {
-      errors.add(fmt::format("{}:1: column '{}' occurs twice", table.name_, table.header_[i]));
-    }
+  std::unordered_set<std::string_view> seen;
+  for (const std::string& column : table.header_) {
+    if (!seen.insert(column).second)
+      errors.add(fmt::format("{}:1: column '{}' occurs twice", table.name_, column));
   }
   while (auto record = reader.next()) {
     if (record->size() != table.header_.size()) {
@@ -157,7 +159,8 @@ std::string CsvTable::where(std::size_t row) const {
 
 std::string csv_cell(std::string_view text) {
   const bool plain = text.find_first_of(",\"\r\n") == std::string_view::npos &&
-                     !text.starts_with(' ') && !text.ends_with(' ');
+                     !text.starts_with(' ') && !text.ends_with(' ') &&
+                     !text.starts_with(byte_order_mark);
   if (plain) return std::string(text);
   std::string quoted = "\"";
   for (const char c : text) {

@@ -56,7 +56,7 @@ class CsvTable {
   std::vector<std::size_t> lines_;  // line number of each row
 };
 
-/// Quotes a cell where it needs it (comma, quote, line break, blank at an end).
+/// Quotes a cell where it needs it (comma, quote, line break, blank at an end, byte order mark).
 [[nodiscard]] std::string csv_cell(std::string_view text);
 
 /// Joins cells to one line with a newline at the end.

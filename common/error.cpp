@@ -1,8 +1,33 @@
 #include "common/error.hpp"
 
+#include <string_view>
+
 #include <fmt/format.h>
 
+#include "common/text.hpp"
+
 namespace rubato {
+
+namespace {
+
+// Line by line: a message may hold several.
+std::string shown(std::string_view text) {
+  constexpr std::size_t longest_line = 2000;
+  std::string safe;
+  for (const std::string_view line : split(text, '\n')) {
+    if (line.data() != text.data()) safe += '\n';
+    safe += printable(utf8_prefix(line, longest_line));
+    if (line.size() > longest_line) safe += "...";
+  }
+  return safe;
+}
+
+}  // namespace
+
+Error::Error(ExitStatus status, const std::string& what, ErrorDetail detail)
+    : std::runtime_error(shown(what)),
+      status_(status),
+      detail_{.in = shown(detail.in), .hint = shown(detail.hint)} {}
 
 std::string Error::report() const {
   std::string text = fmt::format("error: {}\n", what());

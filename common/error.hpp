@@ -26,7 +26,8 @@ struct ErrorDetail {
 };
 
 /// Base of all errors with a message for the user. `what()` is the first line
-/// without "error: "; `report()` is the whole text.
+/// without "error: "; `report()` is the whole text. What stands in a message may come out of a
+/// damaged file: every line is made printable and cut after 2000 bytes.
 class Error : public std::runtime_error {
  public:
   [[nodiscard]] ExitStatus status() const noexcept { return status_; }
@@ -35,8 +36,7 @@ class Error : public std::runtime_error {
   [[nodiscard]] std::string report() const;
 
  protected:
-  Error(ExitStatus status, const std::string& what, ErrorDetail detail)
-      : std::runtime_error(what), status_(status), detail_(std::move(detail)) {}
+  Error(ExitStatus status, const std::string& what, ErrorDetail detail);
 
  private:
   ExitStatus status_;

@@ -48,7 +48,15 @@ std::string line_and_column(std::string_view text, std::size_t offset) {
 // nlohmann keeps the last of two equal keys without a word; a strict reader must not.
 class DuplicateKeys {
  public:
-  bool operator()(int, Json::parse_event_t event, const Json& parsed) {
+  explicit DuplicateKeys(const std::string& name) : name_(name) {}
+
+  bool operator()(int depth, Json::parse_event_t event, const Json& parsed) {
+    if (depth > static_cast<int>(max_json_depth))
+      throw DataError(fmt::format("{}: lists and objects nest deeper than {}; expected less", name_,
+                                  max_json_depth));
+    if (event == Json::parse_event_t::key && open_.back().size() >= max_json_keys)
+      throw DataError(
+          fmt::format("{}: an object has more than {} keys; expected less", name_, max_json_keys));
     if (event == Json::parse_event_t::object_start) open_.emplace_back();
     if (event == Json::parse_event_t::object_end) open_.pop_back();
     if (event == Json::parse_event_t::key &&
@@ -60,6 +68,7 @@ class DuplicateKeys {
   [[nodiscard]] const std::optional<std::string>& first() const { return first_; }
 
  private:
+  const std::string& name_;
   std::vector<std::set<std::string>> open_;
   std::optional<std::string> first_;
 };
@@ -188,7 +197,7 @@ JsonDocument& JsonDocument::operator=(JsonDocument&&) noexcept = default;
 JsonDocument::~JsonDocument() = default;
 
 JsonDocument JsonDocument::parse(std::string_view text, std::string name) {
-  DuplicateKeys duplicates;
+  DuplicateKeys duplicates(name);
   auto json = std::make_unique<Json>();
   try {
     *json = Json::parse(text, std::ref(duplicates));

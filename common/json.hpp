@@ -20,6 +20,10 @@ namespace rubato {
 
 class JsonDocument;
 
+/// Limits of a document, against files made to exhaust stack or time.
+inline constexpr std::size_t max_json_depth = 100;    ///< lists and objects in one another
+inline constexpr std::size_t max_json_keys = 10'000;  ///< of one object; keys are looked up in turn
+
 /// What messages call a document: its name, and the lines of its values where they are known.
 struct JsonSource {
   std::string name;
@@ -76,7 +80,8 @@ class JsonNode {
 class JsonDocument {
  public:
   /// @param name  shown in messages, usually the path
-  /// @throws DataError at the first syntax error (with line and column) or duplicate key
+  /// @throws DataError at the first syntax error (with line and column), duplicate key or
+  ///         object beyond the limits above
   [[nodiscard]] static JsonDocument parse(std::string_view text, std::string name);
 
   /// The same from TOML; messages then name lines. Dates and times are not accepted.

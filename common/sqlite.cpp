@@ -14,6 +14,7 @@ namespace rubato {
 namespace {
 
 constexpr int busy_timeout_ms = 5000;
+constexpr int max_foreign_value_bytes = 64 << 20;
 
 std::string hint_for(int code) {
   switch (code & 0xff) {
@@ -74,6 +75,11 @@ SqlConnection::SqlConnection(const std::filesystem::path& path, Mode mode) : pat
   sqlite3_busy_timeout(handle, busy_timeout_ms);
   sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, nullptr);
   sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  if (foreign) {
+    // A schema may compute columns: no functions but harmless ones, no values without end.
+    sqlite3_db_config(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+    sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, max_foreign_value_bytes);
+  }
   execute("PRAGMA foreign_keys = ON");
 }
 

@@ -33,6 +33,8 @@ std::optional<std::string> nearest(std::string_view name, std::span<const std::s
   std::optional<std::string> best;
   std::size_t best_distance = std::max<std::size_t>(name.size() / 3, 1) + 1;
   for (const std::string& candidate : known) {
+    const auto [shorter, longer] = std::minmax({name.size(), candidate.size()});
+    if (longer - shorter >= best_distance) continue;  // every surplus character is an edit
     const std::size_t distance = edit_distance(name, candidate);
     if (distance < best_distance) {
       best_distance = distance;

@@ -53,6 +53,17 @@ std::string printable(std::string_view text) {
   return safe;
 }
 
+std::string_view utf8_prefix(std::string_view text, std::size_t bytes) {
+  if (text.size() <= bytes) return text;
+  const auto continues = [&](std::size_t at) {
+    return (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80;
+  };
+  constexpr std::size_t longest = 4;  // beyond it the text is no UTF-8
+  std::size_t end = bytes;
+  while (end > 0 && bytes - end < longest && continues(end)) --end;
+  return text.substr(0, end);
+}
+
 std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
   while (true) {

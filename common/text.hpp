@@ -13,6 +13,9 @@ namespace rubato {
 /// terminal.
 [[nodiscard]] std::string printable(std::string_view text);
 
+/// The first bytes of a UTF-8 text, at most `bytes`, without half a character at the end.
+[[nodiscard]] std::string_view utf8_prefix(std::string_view text, std::size_t bytes);
+
 /// The parts between separators; one more than there are separators.
 [[nodiscard]] std::vector<std::string_view> split(std::string_view text, char separator);
 

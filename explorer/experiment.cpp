@@ -62,8 +62,9 @@ std::vector<AxisValue> range_values(const Axis& axis, const JsonNode& node) {
   if (from > to) node.fail(fmt::format("from {} is above to {}", from, to));
   constexpr double rounding = 1e-9;  // so that 0, 0.1, ... reaches 1
   const double steps = (to - from) / step + rounding;
-  if (steps >= static_cast<double>(Experiment::max_points))
-    node.fail("the range has too many steps");
+  constexpr double most_steps = 10'000.0;  // of one axis; all together may have a million points
+  if (!(steps < most_steps))
+    node.fail(fmt::format("the range has {:.3g} steps; expected less than {}", steps, most_steps));
   std::vector<AxisValue> values;
   for (std::size_t i = 0; i <= static_cast<std::size_t>(steps); ++i) {
     const double value = from + static_cast<double>(i) * step;
@@ -215,9 +216,10 @@ std::vector<AxisValues> split_by_work(const AxisValues& values) {
 
 class Expander {
  public:
-  Expander(Experiment& experiment, const JsonNode& root)
+  Expander(Experiment& experiment, const JsonNode& root, std::size_t max_points)
       : experiment_(experiment),
         root_(root),
+        max_points_(max_points),
         keep_(read_filters(root, "keep")),
         drop_(read_filters(root, "drop")) {}
 
@@ -236,9 +238,9 @@ class Expander {
     double product = 1.0;
     for (const auto& list : values) product *= static_cast<double>(list.size());
     size += product;
-    if (size > static_cast<double>(Experiment::max_points)) {
-      root_.fail(fmt::format("the axes stand for {:.3g} points; expected at most {}", size,
-                             Experiment::max_points));
+    if (size > static_cast<double>(max_points_)) {
+      root_.fail(
+          fmt::format("the axes stand for {:.3g} points; expected at most {}", size, max_points_));
     }
   }
 
@@ -263,12 +265,14 @@ class Expander {
 
   Experiment& experiment_;
   const JsonNode& root_;
+  std::size_t max_points_;
   std::vector<Filter> keep_, drop_;
 };
 
 }  // namespace
 
-Experiment parse_experiment(std::string_view text, const std::filesystem::path& path) {
+Experiment parse_experiment(std::string_view text, const std::filesystem::path& path,
+                            std::size_t max_points) {
   const JsonDocument document = JsonDocument::parse_toml(text, path.string());
   document.expect_schema(Experiment::schema);
   const JsonNode root = document.root();
@@ -281,7 +285,7 @@ Experiment parse_experiment(std::string_view text, const std::filesystem::path& 
                         .filtered = 0};
   AxisValues defaults;
   if (const auto table = root.find("defaults")) defaults = read_axes(*table);
-  Expander expander(experiment, root);
+  Expander expander(experiment, root, max_points);
   if (const auto table = root.find("axes"))
     expander.add("", completed(read_axes(*table), defaults, *table));
   if (const auto scenarios = root.find("scenario")) {

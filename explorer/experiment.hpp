@@ -32,8 +32,9 @@ struct Experiment {
 
 /// Reads and expands an experiment.
 /// @throws DataError naming line and key of the first wrong or unknown entry, with the nearest
-///         known one; also if it stands for no point or for more than max_points
-[[nodiscard]] Experiment parse_experiment(std::string_view text, const std::filesystem::path& path);
+///         known one; also if it stands for no point or for more than `max_points`
+[[nodiscard]] Experiment parse_experiment(std::string_view text, const std::filesystem::path& path,
+                                          std::size_t max_points = Experiment::max_points);
 
 /// @throws IoError, DataError
 [[nodiscard]] Experiment read_experiment(const std::filesystem::path& path);

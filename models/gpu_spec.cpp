@@ -167,8 +167,12 @@ void read_grids(const JsonNode& root, GpuSpec& spec) {
     const JsonNode core = item.at("core");
     if (core.is_text()) {
       if (core.text() != "all") core.fail("expected a list of clocks or \"all\"");
-      const auto steps = static_cast<int>(
-          std::lround((spec.core.max_mhz - spec.core.min_mhz) / spec.core.step_mhz));
+      constexpr double most_steps = 100'000.0;
+      const double range = (spec.core.max_mhz - spec.core.min_mhz) / spec.core.step_mhz;
+      if (!(range <= most_steps))
+        core.fail(
+            fmt::format("core_clocks has {:.3g} steps; expected at most {}", range, most_steps));
+      const auto steps = static_cast<int>(std::lround(range));
       for (int i = 0; i <= steps; ++i)
         grid.core_mhz.emplace_back(spec.core.min_mhz + i * spec.core.step_mhz);
     } else {

@@ -33,11 +33,12 @@ struct Source {
 
 class SweepReader {
  public:
-  SweepReader(const std::filesystem::path& path, const GpuSpec& spec, const SweepColumns& columns)
-      : table_(CsvTable::read(path)), spec_(spec), columns_(columns) {
+  SweepReader(CsvTable table, const std::string& name, const GpuSpec& spec,
+              const SweepColumns& columns)
+      : table_(std::move(table)), spec_(spec), columns_(columns) {
     for (const auto& [column, value] : columns_.where)
       filters_.emplace_back(table_.column(column), value);
-    if (table_.rows() == 0) throw DataError(fmt::format("{}: there are no rows", path.string()));
+    if (table_.rows() == 0) throw DataError(fmt::format("{}: there are no rows", name));
   }
 
   [[nodiscard]] std::optional<Source> find(const std::string& name) const {
@@ -77,7 +78,17 @@ class SweepReader {
                                              Range range = Range::positive) {
     if (!source) return std::nullopt;
     const auto value = table_.optional_number(row, source->column, range, errors_);
-    return value ? std::optional(*value * source->scale) : std::nullopt;
+    return value ? checked(row, table_.header()[source->column], *value * source->scale, range)
+                 : std::nullopt;
+  }
+
+  /// A number that was computed: of absurd ones comes infinity or 0.
+  [[nodiscard]] std::optional<double> checked(std::size_t row, std::string_view what, double value,
+                                              Range range = Range::positive) {
+    if (std::isfinite(value) && in_range(value, range)) return value;
+    errors_.add(fmt::format("{}: {} comes to {}; expected {}", table_.where(row), what, value,
+                            expected_text(range)));
+    return std::nullopt;
   }
 
   [[nodiscard]] const std::string& text(std::size_t row, const Source& source) const {
@@ -89,7 +100,8 @@ class SweepReader {
     if (text(row, source) == "auto") return std::optional<double>{};
     const auto value = table_.number(row, source.column, Range::positive, errors_);
     if (!value) return std::nullopt;
-    return std::optional(*value * source.scale);
+    const auto scaled = checked(row, "core_mhz", *value * source.scale, Range::positive);
+    return scaled ? std::optional(scaled) : std::nullopt;
   }
 
   [[nodiscard]] std::optional<MemStateId> mem_state(std::size_t row,
@@ -150,23 +162,11 @@ void leave_out_implausible(Sweep& sweep) {
   }
 }
 
-}  // namespace
-
-std::size_t Sweep::points() const noexcept {
-  std::size_t count = 0;
-  for (const SweepKernel& kernel : kernels) count += kernel.points.size();
-  return count;
-}
-
-Sweep read_sweep(const std::filesystem::path& path, const GpuSpec& spec,
-                 const SweepColumns& columns) {
-  SweepReader in(path, spec, columns);
-  Sweep sweep{.file = path.string(),
-              .gpu = {},
-              .applied_clocks = true,
-              .kernels = {},
-              .idle = {},
-              .left_out = {}};
+Sweep sweep_of(CsvTable table, const std::string& file, const GpuSpec& spec,
+               const SweepColumns& columns) {
+  SweepReader in(std::move(table), file, spec, columns);
+  Sweep sweep{
+      .file = file, .gpu = {}, .applied_clocks = true, .kernels = {}, .idle = {}, .left_out = {}};
   const Source core = in.require({"core_mhz", "core_mhz_requested", "frequency"});
   sweep.applied_clocks = in.find("core_mhz").has_value() || !in.find("core_mhz_requested");
   const auto mem = in.find("mem_mhz");
@@ -203,19 +203,24 @@ Sweep read_sweep(const std::filesystem::path& path, const GpuSpec& spec,
                      .power_cap_w = in.number(row, cap),
                      .dram_bytes = in.number(row, bytes, Range::non_negative)};
     const auto energy_j = in.number(row, energy);
-    if (!point.power_w && energy_j && point.time_s) point.power_w = *energy_j / *point.time_s;
-    if (!point.time_s && energy_j && point.power_w) point.time_s = *energy_j / *point.power_w;
+    if (!point.power_w && energy_j && point.time_s)
+      point.power_w = in.checked(row, "energy over time", *energy_j / *point.time_s);
+    if (!point.time_s && energy_j && point.power_w)
+      point.time_s = in.checked(row, "energy over power", *energy_j / *point.power_w);
     constexpr double transaction_bytes = 32.0;
     if (const auto r = in.number(row, reads, Range::non_negative),
         w = in.number(row, writes, Range::non_negative);
         !point.dram_bytes && r && w)
-      point.dram_bytes = (*r + *w) * transaction_bytes;
+      point.dram_bytes =
+          in.checked(row, "DRAM traffic", (*r + *w) * transaction_bytes, Range::non_negative);
     // Kernels at the limit of DRAM reach about 92 % of its peak, where the spec's bandwidth is.
     constexpr double reached_share = 0.92;
     if (const auto share = in.number(row, active, Range::non_negative);
         !point.dram_bytes && share && point.time_s && state)
-      point.dram_bytes = *share / reached_share * *point.time_s *
-                         spec.mem_states[index(*state)].bandwidth_gbs * 1e9;
+      point.dram_bytes = in.checked(row, "DRAM traffic",
+                                    *share / reached_share * *point.time_s *
+                                        spec.mem_states[index(*state)].bandwidth_gbs * 1e9,
+                                    Range::non_negative);
 
     std::string name;
     for (const Source& part : name_parts) {
@@ -244,9 +249,27 @@ Sweep read_sweep(const std::filesystem::path& path, const GpuSpec& spec,
   return sweep;
 }
 
+}  // namespace
+
+std::size_t Sweep::points() const noexcept {
+  std::size_t count = 0;
+  for (const SweepKernel& kernel : kernels) count += kernel.points.size();
+  return count;
+}
+
+Sweep read_sweep(const std::filesystem::path& path, const GpuSpec& spec,
+                 const SweepColumns& columns) {
+  return sweep_of(CsvTable::read(path), path.string(), spec, columns);
+}
+
+Sweep parse_sweep(std::string_view text, const std::string& name, const GpuSpec& spec,
+                  const SweepColumns& columns) {
+  return sweep_of(CsvTable::parse(text, name), name, spec, columns);
+}
+
 void add_idle(Sweep& sweep, const std::filesystem::path& path, const GpuSpec& spec) {
   const SweepColumns columns;
-  SweepReader in(path, spec, columns);
+  SweepReader in(CsvTable::read(path), path.string(), spec, columns);
   const Source core = in.require({"core_mhz"}), power = in.require({"power_w", "power_w_median"});
   const auto mem = in.find("mem_mhz");
   for (std::size_t row = 0; row < in.table().rows(); ++row) {

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "models/clock_pair.hpp"
@@ -67,6 +68,11 @@ struct SweepColumns {
 /// @throws IoError, DataError
 [[nodiscard]] Sweep read_sweep(const std::filesystem::path& path, const GpuSpec& spec,
                                const SweepColumns& columns = {});
+
+/// The same from a text. @param name  what messages and Sweep::file call it
+/// @throws DataError
+[[nodiscard]] Sweep parse_sweep(std::string_view text, const std::string& name, const GpuSpec& spec,
+                                const SweepColumns& columns = {});
 
 /// Adds the rows of an idle file (core_mhz, mem_mhz, power_w or power_w_median).
 /// @throws IoError, DataError

@@ -65,8 +65,7 @@ class Picture {
 
   [[nodiscard]] std::string draw() const {
     const auto columns = static_cast<double>(panels_.size());
-    const double width =
-        std::max(left + columns * (panel_width + gap) - gap + right, least_width);
+    const double width = std::max(left + columns * (panel_width + gap) - gap + right, least_width);
     Svg svg(width, bottom_ + below);
     svg.rect(0, 0, width, bottom_ + below, R"(class="paper" fill="#fff")");
     draw_caption(svg);
@@ -100,20 +99,18 @@ class Picture {
   }
 
   void draw_caption(Svg& svg) const {
-    svg.text(left, 22,
-             fmt::format("What is left of a saving when changes of clock take time: {}",
-                         caption_.trace),
-             R"(fill="#222" font-weight="600" font-size="14")");
+    svg.text(
+        left, 22,
+        fmt::format("What is left of a saving when changes of clock take time: {}", caption_.trace),
+        R"(fill="#222" font-weight="600" font-size="14")");
     svg.text(left, 42,
              fmt::format("{}, {:g} W, clocks '{}', least energy within +{:g} % time. Baseline: "
                          "default clocks.",
-                         caption_.gpu, caption_.power_limit_w, caption_.clocks,
-                         caption_.slack_pct),
+                         caption_.gpu, caption_.power_limit_w, caption_.clocks, caption_.slack_pct),
              muted);
     double at = left;
     for (std::size_t g = 0; g < colours.size(); ++g) {
-      svg.line(at, 58, at + 22, 58,
-               fmt::format(R"(stroke="{}" stroke-width="2.2")", colours[g]));
+      svg.line(at, 58, at + 22, 58, fmt::format(R"(stroke="{}" stroke-width="2.2")", colours[g]));
       const bool knows = compared_granularities[g] == Granularity::automatic;
       svg.text(at + 28, 62,
                fmt::format("{}{}", name_of(compared_granularities[g]),
@@ -145,13 +142,16 @@ class Picture {
       const double y = row.at(tick);
       svg.line(from, y, from + panel_width, y,
                tick == 0.0 ? R"(stroke="#999")" : R"(stroke="#e5e5e5")");
-      if (panel == 0) svg.text(left - 6, y + 4, fmt::format("{:g}", tick == 0.0 ? 0.0 : tick), right_aligned);
+      if (panel == 0)
+        svg.text(left - 6, y + 4, fmt::format("{:g}", tick == 0.0 ? 0.0 : tick), right_aligned);
     }
     if (panel == 0) {
       const double y = row.y + row.height / 2;
-      svg.text(16, y, row.title,
-               fmt::format(R"style(fill="#555" text-anchor="middle" transform="rotate(-90 16 {:.1f})")style",
-                           y));
+      svg.text(
+          16, y, row.title,
+          fmt::format(
+              R"style(fill="#555" text-anchor="middle" transform="rotate(-90 16 {:.1f})")style",
+              y));
     }
   }
 
@@ -181,8 +181,8 @@ class Picture {
         line.emplace_back(x(panel, point.latency_us), row.at(value));
       }
       // The first, broad, shows beside others that lie on it.
-      svg.polyline(line, fmt::format(R"(stroke="{}" stroke-width="{}")", colours[g],
-                                     g == 0 ? 6 : 2));
+      svg.polyline(line,
+                   fmt::format(R"(stroke="{}" stroke-width="{}")", colours[g], g == 0 ? 6 : 2));
       for (const LatencyPoint& point : points_) {
         if (point.waits != panels_[panel] || !point.plans[g]) continue;
         const PlanUnderLatency& plan = *point.plans[g];
@@ -191,10 +191,9 @@ class Picture {
                    fmt::format(R"(fill="{}")", colours[g]),
                    fmt::format("{}, {}: energy {:+.2f} %, time {:+.2f} %, {} changes, {} launches "
                                "late, gap {:.3f} %",
-                               name_of(compared_granularities[g]),
-                               latency_text(point.latency_us), plan.energy_change_pct,
-                               plan.time_change_pct, plan.switches, plan.late_launches,
-                               plan.gap_pct));
+                               name_of(compared_granularities[g]), latency_text(point.latency_us),
+                               plan.energy_change_pct, plan.time_change_pct, plan.switches,
+                               plan.late_launches, plan.gap_pct));
       }
     }
   }

@@ -24,8 +24,8 @@ inline constexpr std::array published_latencies{
     PublishedLatency{6e3, "H200"}, PublishedLatency{150e3, "Quadro RTX 6000"}};
 
 /// Granularities that are compared, in the order of LatencyPoint::plans.
-inline constexpr std::array compared_granularities{
-    Granularity::iteration, Granularity::pass, Granularity::kernel, Granularity::automatic};
+inline constexpr std::array compared_granularities{Granularity::iteration, Granularity::pass,
+                                                   Granularity::kernel, Granularity::automatic};
 
 /// A plan under a latency, against the default clocks.
 struct PlanUnderLatency {

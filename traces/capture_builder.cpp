@@ -7,7 +7,9 @@
 #include <numeric>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "common/error.hpp"
 #include "common/text.hpp"
 
 namespace rubato {
@@ -99,7 +101,7 @@ std::string short_kernel_name(std::string_view full) {
       out = full.substr(open + 1, full.find_first_of(",<>:", open + 1) - open - 1);
   }
   constexpr std::size_t longest = 60;
-  if (out.size() > longest) out.resize(longest);
+  out.resize(utf8_prefix(out, longest).size());
   return out.empty() ? "kernel" : out;
 }
 
@@ -191,20 +193,28 @@ KernelId CaptureBuilder::kernel(Kernel kernel, std::string_view short_name) {
   const auto [found, fresh] =
       kernels_.emplace(std::move(key), id_at<KernelId>(capture_.kernels.size()));
   if (!fresh) return found->second;
-  const std::string shown = printable(short_name);
-  std::uint32_t& number = names_[shown];
+  const std::string first = printable(short_name.empty() ? "kernel" : short_name);
   do {
-    ++number;
-    kernel.name = number == 1 ? shown : fmt::format("{} #{}", shown, number);
-  } while (!taken_.insert(kernel.name).second);  // a kernel may itself be called "x #2"
+    const std::uint32_t number = ++names_[first];
+    kernel.name = number == 1 ? first : fmt::format("{} #{}", first, number);
+  } while (!taken_.insert(kernel.name).second);
+  kernel.label = printable(kernel.label);
   capture_.kernels.push_back(std::move(kernel));
   return found->second;
 }
 
-void CaptureBuilder::launch(const CapturedLaunch& launch) {
-  if (launch.duration_ns < 0) return leave_out("launches with a negative duration");
-  if (launch.duration_ns > longest_launch_ns) return leave_out("launches longer than a day");
+bool CaptureBuilder::launch(const CapturedLaunch& launch) {
+  const char* problem = nullptr;
+  if (launch.duration_ns < 0) problem = "launches with a negative duration";
+  if (launch.duration_ns > longest_launch_ns) problem = "launches longer than a day";
+  if (launch.start_ns > max_time_ns || launch.start_ns < -max_time_ns)
+    problem = "launches at an absurd time";
+  if (problem != nullptr) {
+    leave_out(problem);
+    return false;
+  }
   capture_.launches.push_back(launch);
+  return true;
 }
 
 Capture CaptureBuilder::finish() && {
@@ -213,6 +223,16 @@ Capture CaptureBuilder::finish() && {
   });
   for (const auto& [what, count] : left_out_)
     capture_.left_out.push_back(fmt::format("{} {}", count, what));
+  if (capture_.launches.empty())
+    throw DataError(fmt::format("{}: no launch can be used: {}", printable(capture_.name),
+                                fmt::join(capture_.left_out, "; ")));
+  for (CapturedStep& step : capture_.steps) step.name = printable(step.name);
+  for (CaptureDevice& device : capture_.devices) device.name = printable(device.name);
+  const std::optional<std::int64_t>& epoch = capture_.epoch_ns;
+  if (epoch && (*epoch > max_time_ns || *epoch < -max_time_ns)) {
+    capture_.left_out.emplace_back("the time of the recording, which is absurd");
+    capture_.epoch_ns.reset();
+  }
   return std::move(capture_);
 }
 

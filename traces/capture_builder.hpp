@@ -15,6 +15,9 @@
 
 namespace rubato {
 
+/// Times and lengths of time beyond this (63 years) come from damaged files; sums of two still fit.
+inline constexpr std::int64_t max_time_ns = std::int64_t{2'000'000'000} * 1'000'000'000;
+
 /// Collects launches; finish() sorts and checks.
 class CaptureBuilder {
  public:
@@ -27,22 +30,23 @@ class CaptureBuilder {
   std::uint32_t stream(std::uint32_t device_id, std::int64_t stream_id);
 
   /// The kernel with this label, launch shape and work; a new one where it has not been seen.
-  /// @param short_name  what a unique name begins with
+  /// @param short_name  what a unique name begins with; that and the label are made printable
   KernelId kernel(Kernel kernel, std::string_view short_name);
 
   /// What was left out, counted by kind: "3 kernels: negative duration".
   void leave_out(const std::string& what) { ++left_out_[what]; }
 
-  /// The launch, or a line in left_out if its times are absurd.
-  void launch(const CapturedLaunch& launch);
+  /// The launch, or a line in left_out if its times are absurd. @return whether it is kept
+  bool launch(const CapturedLaunch& launch);
 
-  /// Launches in order, unused kernels and streams gone, left_out filled.
+  /// Launches in order, left_out filled, names of steps and devices printable.
+  /// @throws DataError if every launch was left out
   [[nodiscard]] Capture finish() &&;
 
  private:
   Capture capture_;
   std::unordered_map<std::string, KernelId> kernels_;
-  std::unordered_map<std::string, std::uint32_t> names_;
+  std::unordered_map<std::string, std::uint32_t> names_;  ///< how many began with it
   std::unordered_set<std::string> taken_;
   std::map<std::uint32_t, std::uint32_t> devices_;
   std::map<std::pair<std::uint32_t, std::int64_t>, std::uint32_t> streams_;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <unordered_map>
@@ -17,6 +18,7 @@
 #include "traces/capture_builder.hpp"
 #include "traces/import.hpp"
 #include "traces/json_events.hpp"
+#include "traces/json_fields.hpp"
 #include "traces/operator_work.hpp"
 
 namespace rubato {
@@ -42,6 +44,14 @@ struct Node {
   std::vector<std::vector<std::uint64_t>> dims;
   std::vector<Dtype> dtypes;
 };
+
+void check_times(const Node& node) {
+  constexpr double most_us = static_cast<double>(max_time_ns) / ns_per_us;
+  for (const double us : {node.start_us, node.duration_us}) {
+    if (!(std::abs(us) <= most_us))
+      throw DataError(fmt::format("node {}: a time of {} us is absurd", node.id, us));
+  }
+}
 
 // ---- Protobuf ----
 
@@ -137,15 +147,18 @@ Node read_node(std::string_view bytes) {
       default: break;  // inputs, outputs, and what later versions add
     }
   }
+  check_times(node);
   return node;
 }
 
 // ---- JSON ----
 
 // Sizes of all tensors below a value; lists of tensors are taken apart.
-void read_shapes(ondemand::value value, std::vector<std::vector<std::uint64_t>>& out) {
+void read_shapes(ondemand::value value, std::vector<std::vector<std::uint64_t>>& out,
+                 int depth = 0) {
+  constexpr int deepest = 16;
   ondemand::array list;
-  if (value.get_array().get(list) != simdjson::SUCCESS) return;
+  if (depth > deepest || value.get_array().get(list) != simdjson::SUCCESS) return;
   std::vector<std::uint64_t> sizes;
   bool numbers = false;
   for (auto item : list) {
@@ -156,7 +169,7 @@ void read_shapes(ondemand::value value, std::vector<std::vector<std::uint64_t>>&
       sizes.push_back(size);
       numbers = true;
     } else {
-      read_shapes(inner, out);
+      read_shapes(inner, out, depth + 1);
     }
   }
   if (numbers) out.push_back(std::move(sizes));
@@ -172,13 +185,13 @@ Dtype tensor_dtype(std::string_view type) {
 
 class NodeFields {
  public:
-  explicit NodeFields(ondemand::object& object) : object_(object) {}
+  NodeFields(JsonPart& part, ondemand::object& object) : part_(part), object_(object) {}
 
   template <class T>
   [[nodiscard]] std::optional<T> number(std::initializer_list<std::string_view> keys) {
     for (const std::string_view key : keys) {
       T value{};
-      if (object_.find_field_unordered(key).get(value) == simdjson::SUCCESS) return value;
+      if (part_.field(object_, key).get(value) == simdjson::SUCCESS) return value;
     }
     return std::nullopt;
   }
@@ -199,7 +212,7 @@ class NodeFields {
   }
   void ids(std::string_view key, std::vector<std::uint64_t>& out) {
     ondemand::value value;
-    if (object_.find_field_unordered(key).get(value) != simdjson::SUCCESS) return;
+    if (part_.field(object_, key).get(value) != simdjson::SUCCESS) return;
     std::uint64_t id = 0;
     if (value.get_uint64().get(id) == simdjson::SUCCESS) return out.push_back(id);
     ondemand::array list;
@@ -210,11 +223,10 @@ class NodeFields {
   }
   void inputs(Node& node) {
     ondemand::object inputs;
-    if (object_.find_field_unordered("inputs").get_object().get(inputs) != simdjson::SUCCESS)
-      return;
+    if (part_.field(object_, "inputs").get_object().get(inputs) != simdjson::SUCCESS) return;
     std::vector<std::vector<std::vector<std::uint64_t>>> shapes;
     ondemand::array list;
-    if (inputs.find_field_unordered("shapes").get_array().get(list) == simdjson::SUCCESS) {
+    if (part_.field(inputs, "shapes").get_array().get(list) == simdjson::SUCCESS) {
       for (auto shape : list) {
         ondemand::value value;
         shapes.emplace_back();
@@ -222,7 +234,7 @@ class NodeFields {
       }
     }
     std::size_t i = 0;
-    if (inputs.find_field_unordered("types").get_array().get(list) != simdjson::SUCCESS) return;
+    if (part_.field(inputs, "types").get_array().get(list) != simdjson::SUCCESS) return;
     for (auto type : list) {
       std::string_view text;
       if (i >= shapes.size() || type.get_string().get(text) != simdjson::SUCCESS) break;
@@ -237,11 +249,12 @@ class NodeFields {
   }
 
  private:
+  JsonPart& part_;
   ondemand::object& object_;
 };
 
-Node read_node(ondemand::object& object) {
-  NodeFields json(object);
+Node read_node(JsonPart& part, ondemand::object& object) {
+  NodeFields json(part, object);
   Node node;
   const auto id = json.number<std::uint64_t>({"id", "Id"});
   const auto name = json.text({"name", "Name"});
@@ -261,6 +274,8 @@ Node read_node(ondemand::object& object) {
   node.comm_type = json.number<std::uint64_t>({"comm_type"});
   node.comm_bytes = json.number<std::uint64_t>({"comm_size"}).value_or(0);
   json.inputs(node);
+  part.check();
+  check_times(node);
   return node;
 }
 
@@ -334,10 +349,6 @@ class ChakraGraph {
       device_nodes();
     } else {
       operators();
-    }
-    if (builder_.capture().launches.empty()) {
-      throw DataError(fmt::format("{}: no node is device work or an operator with shapes",
-                                  printable(path_.string())));
     }
   }
 
@@ -446,14 +457,12 @@ class ChakraGraph {
                             .launch_ns = {},
                             .step = {},
                             .pass = kernel.pass};
-      std::int64_t& stream_end_ns = end_ns[node.stream];
-      launch.start_ns = timed ? clamped_ns(node.start_us * ns_per_us) : stream_end_ns;
-      if (launch.duration_ns >= 0 && launch.duration_ns <= longest_launch_ns)
-        stream_end_ns += launch.duration_ns;
+      std::int64_t& end = end_ns[node.stream];
+      launch.start_ns = timed ? clamped_ns(node.start_us * ns_per_us) : end;
       constexpr double well_measured_us = 10.0;
       if (node.duration_us < well_measured_us) ++short_ones;
       launch.kernel = builder_.kernel(kernel, short_kernel_name(node.name));
-      builder_.launch(launch);
+      if (builder_.launch(launch)) end = launch.end_ns();
     }
     auto& left_out = builder_.capture().left_out;
     if (!timed)
@@ -491,6 +500,10 @@ class ChakraGraph {
                             .step = {},
                             .pass = kernel.pass};
       builder_.launch(launch);
+    }
+    if (order == 0) {
+      throw DataError(fmt::format("{}: no node is device work or an operator with shapes",
+                                  printable(path_.string())));
     }
     builder_.capture().left_out.emplace_back(
         "times, which are not in the file: the trace is made from shapes");
@@ -549,16 +562,15 @@ Capture import_chakra_json(const std::filesystem::path& path, const ImportOption
   return import_nodes(path, options, [&](std::vector<Node>& nodes, CaptureBuilder& builder) {
     ByteSource source(path, options.max_expanded_bytes);
     ondemand::parser parser;
+    JsonPart part;
     read_json_parts(
         source, feeder ? "workload_graph" : "nodes",
         {.element =
              [&](std::string_view text, std::uint64_t at) {
                std::string problem;
                try {
-                 auto document =
-                     parser.iterate(text.data(), text.size(), text.size() + json_padding);
-                 ondemand::object object = document.get_object();
-                 nodes.push_back(read_node(object));
+                 ondemand::object object = part.open(parser, text, json_padding);
+                 nodes.push_back(read_node(part, object));
                  return;
                } catch (const simdjson::simdjson_error& error) {
                  problem = error.what();

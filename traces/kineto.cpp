@@ -16,6 +16,7 @@
 #include "traces/capture_builder.hpp"
 #include "traces/import.hpp"
 #include "traces/json_events.hpp"
+#include "traces/json_fields.hpp"
 #include "traces/operator_work.hpp"
 
 namespace rubato {
@@ -25,6 +26,7 @@ namespace {
 namespace ondemand = simdjson::ondemand;
 
 constexpr std::int64_t ns_per_us = 1000;
+constexpr std::int64_t most_devices = 1'000'000;
 
 enum class Category { device_work, runtime, cpu_op, annotation, skipped };
 
@@ -65,7 +67,7 @@ std::int64_t parse_us(std::string_view text) {
   std::int64_t whole = 0;
   const char* const end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, whole);
-  constexpr std::int64_t most_us = std::int64_t{9'000'000'000'000'000};
+  constexpr std::int64_t most_us = max_time_ns / ns_per_us;
   if (error != std::errc() || whole > most_us || whole < -most_us)
     throw DataError(fmt::format("'{}' is not a time in us", printable(text)));
   std::int64_t fraction_ns = 0, digit_ns = 100;
@@ -161,9 +163,9 @@ class KinetoReader {
     if (surely_skipped(text)) return;
     std::string problem;
     try {
-      auto document = parser_.iterate(text.data(), text.size(), text.size() + json_padding);
-      ondemand::object object = document.get_object();
+      ondemand::object object = part_.open(parser_, text, json_padding);
       read(object);
+      part_.check();
       return;
     } catch (const simdjson::simdjson_error& error) {
       problem = error.what();
@@ -176,30 +178,28 @@ class KinetoReader {
         {.in = printable(text.substr(0, 200)), .hint = "--partial leaves such events out"});
   }
 
-  static std::optional<std::string_view> text_of(ondemand::object& object, std::string_view key) {
+  std::optional<std::string_view> text_of(ondemand::object& object, std::string_view key) {
     std::string_view value;
-    if (object.find_field_unordered(key).get_string().get(value) != simdjson::SUCCESS)
-      return std::nullopt;
+    if (part_.field(object, key).get_string().get(value) != simdjson::SUCCESS) return std::nullopt;
     return value;
   }
 
-  static std::optional<std::int64_t> integer(ondemand::object& object, std::string_view key) {
+  std::optional<std::int64_t> integer(ondemand::object& object, std::string_view key) {
     std::int64_t value = 0;
-    if (object.find_field_unordered(key).get_int64().get(value) != simdjson::SUCCESS)
-      return std::nullopt;
+    if (part_.field(object, key).get_int64().get(value) != simdjson::SUCCESS) return std::nullopt;
     return value;
   }
 
   // A process or thread may be a number or a name.
   std::string raw(ondemand::object& object, std::string_view key) {
     ondemand::value value;
-    if (object.find_field_unordered(key).get(value) != simdjson::SUCCESS) return {};
+    if (part_.field(object, key).get(value) != simdjson::SUCCESS) return {};
     return std::string(value.raw_json_token());
   }
 
-  static std::int64_t time_ns(ondemand::object& object, std::string_view key) {
+  std::int64_t time_ns(ondemand::object& object, std::string_view key) {
     ondemand::value value;
-    if (object.find_field_unordered(key).get(value) != simdjson::SUCCESS)
+    if (part_.field(object, key).get(value) != simdjson::SUCCESS)
       throw DataError(fmt::format("there is no '{}'", key));
     return parse_us(value.raw_json_token());
   }
@@ -225,7 +225,7 @@ class KinetoReader {
     const std::int64_t start_ns = time_ns(object, "ts");
     if (category == Category::runtime) {
       ondemand::object args;
-      if (object.find_field_unordered("args").get_object().get(args) != simdjson::SUCCESS) return;
+      if (part_.field(object, "args").get_object().get(args) != simdjson::SUCCESS) return;
       if (const auto correlation = integer(args, "correlation"))
         calls_by_correlation_.emplace(*correlation, HostCall{start_ns, thread});
       return;
@@ -236,7 +236,7 @@ class KinetoReader {
       return;
     }
     ondemand::object args;
-    if (object.find_field_unordered("args").get_object().get(args) == simdjson::SUCCESS) {
+    if (part_.field(object, "args").get_object().get(args) == simdjson::SUCCESS) {
       span.external_id = integer(args, "External id").value_or(-1);
       span.call = read_call(args, name_id);
     }
@@ -246,8 +246,7 @@ class KinetoReader {
   std::uint32_t read_call(ondemand::object& args, std::uint32_t name) {
     OperatorCall call{names_[name], {}, {}};
     ondemand::array dims;
-    if (args.find_field_unordered("Input Dims").get_array().get(dims) != simdjson::SUCCESS)
-      return 0;
+    if (part_.field(args, "Input Dims").get_array().get(dims) != simdjson::SUCCESS) return 0;
     for (auto operand : dims) {
       auto& list = call.dims.emplace_back();
       ondemand::array sizes;
@@ -264,7 +263,7 @@ class KinetoReader {
     call.dtypes.assign(call.dims.size(), Dtype::unknown);
     ondemand::array types;
     for (const char* key : {"Input type", "Input types"}) {
-      if (args.find_field_unordered(key).get_array().get(types) != simdjson::SUCCESS) continue;
+      if (part_.field(args, key).get_array().get(types) != simdjson::SUCCESS) continue;
       std::size_t i = 0;
       for (auto type : types) {
         std::string_view text;
@@ -291,11 +290,10 @@ class KinetoReader {
     return found->second;
   }
 
-  static std::array<std::uint32_t, 3> read_dim3(ondemand::object& args, std::string_view key) {
+  std::array<std::uint32_t, 3> read_dim3(ondemand::object& args, std::string_view key) {
     std::array<std::uint32_t, 3> out{1, 1, 1};
     ondemand::array values;
-    if (args.find_field_unordered(key).get_array().get(values) != simdjson::SUCCESS)
-      return {0, 0, 0};
+    if (part_.field(args, key).get_array().get(values) != simdjson::SUCCESS) return {0, 0, 0};
     std::size_t i = 0;
     for (auto value : values) {
       std::uint64_t number = 0;
@@ -317,9 +315,9 @@ class KinetoReader {
     std::int64_t device = integer(object, "pid").value_or(-1),
                  stream = integer(object, "tid").value_or(-1);
     ondemand::object args;
-    if (object.find_field_unordered("args").get_object().get(args) == simdjson::SUCCESS)
+    if (part_.field(object, "args").get_object().get(args) == simdjson::SUCCESS)
       read_args(args, work, device, stream);
-    if (device < 0 || device > 1'000'000) throw DataError("there is no device");
+    if (device < 0 || device > most_devices) throw DataError("there is no device");
     work.device = static_cast<std::uint32_t>(device);
     work.stream = stream;
     work.kind = kind;
@@ -348,14 +346,13 @@ class KinetoReader {
     }
     work.shape = {read_dim3(args, "grid"), read_dim3(args, "block")};
     std::string_view collective;
-    if (args.find_field_unordered("Collective name").get_string().get(collective) !=
-        simdjson::SUCCESS)
+    if (part_.field(args, "Collective name").get_string().get(collective) != simdjson::SUCCESS)
       return;
     Message message{{.kind = collective_kind_of(collective)}, Dtype::unknown};
     const std::int64_t elements = std::max(number("In msg nelems", 0), number("Out msg nelems", 0)),
                        group = number("Group size", 0);
     std::string_view type;
-    if (args.find_field_unordered("dtype").get_string().get(type) == simdjson::SUCCESS)
+    if (part_.field(args, "dtype").get_string().get(type) == simdjson::SUCCESS)
       message.dtype = dtype_from_framework(type);
     constexpr std::int64_t most_ranks = 10'000'000;
     if (message.dtype == Dtype::unknown || group < 2 || group > most_ranks || elements <= 0) return;
@@ -378,7 +375,8 @@ class KinetoReader {
         std::string_view name;
         ondemand::object object;
         if (device.get_object().get(object) == simdjson::SUCCESS &&
-            object.find_field_unordered("id").get_int64().get(id) == simdjson::SUCCESS &&
+            object.find_field_unordered("id").get_int64().get(id) == simdjson::SUCCESS && id >= 0 &&
+            id <= most_devices &&
             object.find_field_unordered("name").get_string().get(name) == simdjson::SUCCESS)
           device_names_.emplace_back(static_cast<std::uint32_t>(id), std::string(name));
       }
@@ -598,6 +596,7 @@ class KinetoReader {
   ImportOptions options_;
   CaptureBuilder builder_;
   ondemand::parser parser_;
+  JsonPart part_;
   Names names_, threads_;
   std::vector<Span> operators_, annotations_;
   std::vector<OperatorCall> calls_;

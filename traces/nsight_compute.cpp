@@ -175,13 +175,14 @@ class NsightComputeReader {
       return std::nullopt;
     const auto number = localised_number(found->second.value);
     const auto factor = unit_factor(found->second.unit);
-    if (number && factor) return *number * *factor;
+    const double value = number && factor ? *number * *factor : -1.0;
+    if (value >= 0.0 && std::isfinite(value)) return value;
     if (options_.partial) {
-      builder_.leave_out("values that are no number or have an unknown unit");
+      builder_.leave_out("values that are no number >= 0 or have an unknown unit");
       return std::nullopt;
     }
     throw DataError(
-        fmt::format("{}: {} is '{}' '{}'; expected a number with a unit of time or bytes",
+        fmt::format("{}: {} is '{}' '{}'; expected a number >= 0 with a unit of time or bytes",
                     printable(path_.string()), metric, printable(found->second.value),
                     printable(found->second.unit)),
         {.in = printable(row.kernel), .hint = "record with --print-units base"});
@@ -228,9 +229,7 @@ class NsightComputeReader {
         .launch_ns = {},
         .step = {},
         .pass = Pass::unknown};
-    if (launch.duration_ns >= 0 && launch.duration_ns <= longest_launch_ns)
-      start_ns = launch.end_ns();
-    builder_.launch(launch);
+    if (builder_.launch(launch)) start_ns = launch.end_ns();
   }
 
   const std::filesystem::path& path_;

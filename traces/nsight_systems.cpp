@@ -21,6 +21,7 @@ namespace rubato {
 
 namespace {
 
+constexpr std::int64_t most_devices = 1'000'000;
 constexpr int push_pop_range = 59, start_end_range = 60;
 
 // "aten::mm, seq = 12, sizes = [[8, 4], [4, 2]]", as emit_nvtx writes it; dtypes are not said.
@@ -65,6 +66,7 @@ class NsightReader {
         options_(options),
         connection_(path, SqlConnection::Mode::foreign),
         builder_(path.filename().string()) {
+    refuse_computed_columns();
     connection_.forbid_writes();
   }
 
@@ -105,6 +107,17 @@ class NsightReader {
     std::string text;
   };
 
+  // No export has them, and a short schema may ask for hours of work.
+  void refuse_computed_columns() const {
+    SqlStatement found(connection_,
+                       "SELECT m.name FROM sqlite_schema m, pragma_table_xinfo(m.name) c "
+                       "WHERE m.type = 'table' AND c.hidden <> 0");
+    if (found.next())
+      throw DataError(fmt::format("{}: table {} has computed columns", printable(path_.string()),
+                                  text(found, 0)),
+                      {.in = {}, .hint = "expected an export of 'nsys export --type sqlite'"});
+  }
+
   [[nodiscard]] bool has_table(std::string_view name) const {
     SqlStatement found(connection_,
                        "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?");
@@ -117,6 +130,16 @@ class NsightReader {
         fmt::format("{}: column '{}' holds {}; expected a whole number", printable(path_.string()),
                     row.column_name(column),
                     std::holds_alternative<std::monostate>(value) ? "nothing" : "another type"));
+  }
+  // A time that may be added to another one.
+  std::int64_t time(const SqlStatement& row, int column) {
+    const std::int64_t time_ns = integer(row, column);
+    if (is_time(time_ns)) return time_ns;
+    throw DataError(fmt::format("{}: column '{}' holds {}; expected ns, less than 63 years",
+                                printable(path_.string()), row.column_name(column), time_ns));
+  }
+  static bool is_time(std::int64_t time_ns) {
+    return time_ns >= -max_time_ns && time_ns <= max_time_ns;
   }
   // Sizes: of grids, of copies.
   std::int64_t size(const SqlStatement& row, int column, std::int64_t most) {
@@ -149,20 +172,22 @@ class NsightReader {
       while (device.next()) {
         const auto pid = optional_integer(device, 0), cuda = optional_integer(device, 1),
                    gpu = optional_integer(device, 2);
-        if (pid && cuda && gpu) gpus_[{*pid, *cuda}] = static_cast<std::uint32_t>(*gpu);
+        if (pid && cuda && gpu && *gpu >= 0 && *gpu <= most_devices)
+          gpus_[{*pid, *cuda}] = static_cast<std::uint32_t>(*gpu);
       }
     }
     if (has_table("TARGET_INFO_GPU")) {
       SqlStatement gpu(connection_, "SELECT id, name FROM TARGET_INFO_GPU");
       while (gpu.next()) {
-        if (const auto id = optional_integer(gpu, 0))
+        const auto id = optional_integer(gpu, 0);
+        if (id && *id >= 0 && *id <= most_devices)
           gpu_names_[static_cast<std::uint32_t>(*id)] = text(gpu, 1);
       }
     }
   }
 
   [[nodiscard]] std::uint32_t gpu_of(std::optional<std::int64_t> global_pid, std::int64_t device) {
-    if (device < 0 || device > 1'000'000)
+    if (device < 0 || device > most_devices)
       throw DataError(fmt::format("{}: device {} is absurd", printable(path_.string()), device));
     if (!global_pid) return static_cast<std::uint32_t>(device);
     const std::int64_t pid = (*global_pid >> 24) & 0xffffff;
@@ -200,11 +225,12 @@ class NsightReader {
 
   Work read(const SqlStatement& row) {
     Work work;
-    work.start_ns = integer(row, 0);
-    work.end_ns = integer(row, 1);
+    work.start_ns = time(row, 0);
+    work.end_ns = time(row, 1);
     work.device = gpu_of(optional_integer(row, 4), integer(row, 2));
     work.stream = integer(row, 3);
     work.launch_ns = optional_integer(row, 5);
+    if (work.launch_ns && !is_time(*work.launch_ns)) work.launch_ns.reset();
     work.thread = optional_integer(row, 6);
     return work;
   }
@@ -288,7 +314,8 @@ class NsightReader {
     while (row.next()) {
       const auto thread = optional_integer(row, 0), start = optional_integer(row, 1),
                  end = optional_integer(row, 2);
-      if (thread && start && end) ranges_.push_back({*thread, *start, *end, text(row, 3)});
+      if (thread && start && end && is_time(*start) && is_time(*end))
+        ranges_.push_back({*thread, *start, *end, text(row, 3)});
     }
     std::ranges::stable_sort(ranges_, [](const Range& a, const Range& b) {
       return std::tuple(a.thread, a.start_ns, -a.end_ns) <
@@ -351,9 +378,9 @@ class NsightReader {
   void find_steps() {
     std::vector<CapturedStep>& steps = builder_.capture().steps;
     for (const Range& range : ranges_) {
+      if (!names_a_step(range.text)) continue;
       const bool known = std::ranges::find(steps, range.text, &CapturedStep::name) != steps.end();
-      if (!known && names_a_step(range.text))
-        steps.push_back({range.text, range.start_ns, range.end_ns});
+      if (!known) steps.push_back({range.text, range.start_ns, range.end_ns});
     }
     std::ranges::sort(steps, {}, &CapturedStep::start_ns);
     if (!steps.empty()) builder_.capture().step_source = StepSource::annotation;

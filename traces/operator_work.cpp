@@ -170,9 +170,7 @@ OperatorWork streaming(const OperatorCall& call) {
           .source = WorkSource::guessed};
 }
 
-}  // namespace
-
-OperatorWork operator_work(const OperatorCall& call) {
+OperatorWork work_of(const OperatorCall& call) {
   const std::string_view name = call.name;
   const auto is = [&](std::string_view op) { return name == op; };
   if (is("aten::mm") || is("aten::bmm")) return product(call, 0, 1);
@@ -186,6 +184,26 @@ OperatorWork operator_work(const OperatorCall& call) {
   if (name.starts_with("aten::_flash_attention") || name.starts_with("aten::_efficient_attention"))
     return attention(call, products, length_first);
   return streaming(call);
+}
+
+// Sizes of a damaged file, or of an empty tensor, for which no product is launched.
+bool is_plausible(const OperatorWork& work) {
+  constexpr double most_work = 1e24;  // a month of a whole data centre
+  constexpr std::uint64_t most_elements = std::uint64_t{1} << 50;
+  const auto fits = [](const std::optional<double>& value) {
+    return !value || *value <= most_work;
+  };
+  const auto is_size = [](std::uint64_t size) { return size > 0 && size <= most_elements; };
+  if (!fits(work.flops) || !fits(work.dram_bytes)) return false;
+  return !work.gemm || (is_size(work.gemm->m) && is_size(work.gemm->n) && is_size(work.gemm->k) &&
+                        is_size(work.gemm->batch));
+}
+
+}  // namespace
+
+OperatorWork operator_work(const OperatorCall& call) {
+  const OperatorWork work = work_of(call);
+  return is_plausible(work) ? work : OperatorWork{};
 }
 
 bool is_two_products(const OperatorCall& call) {

@@ -39,11 +39,11 @@ class ProfileReader {
 
   PipelineProfile read(std::string name) {
     for (std::size_t row = 0; row < table_.rows(); ++row) add(row);
-    if (table_.rows() == 0) {
-      errors_.add(
+    errors_.throw_if_any();
+    if (order_.empty()) {
+      throw DataError(
           fmt::format("{}: there is no line; expected one per stage, pass and clock", name));
     }
-    errors_.throw_if_any();
     PipelineProfile profile{std::move(name), {}};
     for (const Key& key : order_) {
       PassType pass{key.first, key.second, {}};
@@ -95,6 +95,9 @@ class ProfileReader {
     }
     sample.time_s = std::max(sample.time_s, *time_s);
     sample.energy_j.add(*energy_j);
+    if (!std::isfinite(sample.energy_j.value()))
+      errors_.add(
+          fmt::format("{}: the energies of the ranks add up to no number", table_.where(row)));
     ++sample.ranks;
   }
 

@@ -141,6 +141,7 @@ class Reader {
   }
 
   [[nodiscard]] PowerLog read(std::string_view text) {
+    if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // as Windows writes it
     const std::vector<Line> lines = lines_of(text);
     const auto header = std::ranges::find_if(lines, [](const Line& line) {
       const std::string start = lower(line.text.substr(0, 32));
@@ -265,6 +266,7 @@ class Reader {
     for (const std::string_view word : words(first.text)) fields.push_back(lower(word));
     const auto entity =
         std::ranges::find_if(fields, [](const std::string& f) { return f.ends_with("entity"); });
+    if (entity == fields.end()) throw unknown();
     fields.erase(fields.begin(), std::next(entity));
     const auto power = first_of(fields, {"power", "powr", "pwr", "155"});
     if (!power) {

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <filesystem>
+#include <limits>
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -35,6 +36,13 @@ class Row {
     const auto value = parse_count(cell);
     if (value && *value > 0) return *value;
     fail(fmt::format("{} is '{}'; expected a whole number > 0", name, cell));
+    return fallback;
+  }
+  [[nodiscard]] std::uint32_t small(std::string_view name, std::uint32_t fallback) const {
+    constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
+    const std::uint64_t value = count(name, fallback);
+    if (value <= most) return static_cast<std::uint32_t>(value);
+    fail(fmt::format("{} is '{}'; expected at most {}", name, value, most));
     return fallback;
   }
   template <class Enum>
@@ -74,7 +82,7 @@ Kernel read_kernel(const Row& row) {
   if (!row.text("collective").empty()) {
     kernel.collective = Collective{row.named("collective", CollectiveKind::other),
                                    row.number("message_bytes", Range::positive).value_or(1.0),
-                                   static_cast<std::uint32_t>(row.count("group_size", 1))};
+                                   row.small("group_size", 1)};
   }
   return kernel;
 }
@@ -120,7 +128,7 @@ Trace parse_trace_csv(std::string_view text, const std::string& name) {
     } else if (kernel != trace.kernels[index(entry->second)]) {
       row.fail(fmt::format("kernel '{}' has other figures in an earlier row", kernel.name));
     }
-    const auto repeat = static_cast<std::uint32_t>(row.count("repeat", 1));
+    const auto repeat = row.small("repeat", 1);
     const std::string segment = row.text("segment");
     if (trace.segments.empty() || trace.segments.back().name != segment) {
       trace.segments.push_back({.name = segment, .repeat = repeat, .launches = {}});

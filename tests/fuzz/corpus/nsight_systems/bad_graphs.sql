@@ -1,0 +1,1 @@
+CREATE TABLE CUDA_GRAPH_TRACE (start INT); CREATE TABLE StringIds (id INT, value TEXT);
