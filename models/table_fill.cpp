@@ -1,0 +1,142 @@
+#include "models/table_fill.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cmath>
+#include <vector>
+
+#include <tbb/parallel_for.h>
+#include <tbb/task_arena.h>
+
+namespace rubato {
+
+namespace {
+
+// Consecutive clocks of a grid at one memory state.
+struct Run {
+  std::size_t begin = 0, end = 0;
+  MemStateId mem;
+  formulas::Memory<double> memory;
+
+  [[nodiscard]] std::size_t cells() const noexcept { return end - begin; }
+};
+
+// The clocks of a grid on a GPU, computed once for all kernels.
+class GridClocks {
+ public:
+  GridClocks(const GpuSpec& spec, const ClockGrid& grid, const TableCells& loops)
+      : numbers_(columns_ * (grid.size() + ClockColumns::most_lanes)) {
+    const std::array<double**, columns_> columns{&clocks_.core_mhz,   &clocks_.s_per_cycle,
+                                                 &clocks_.s_per_byte, &clocks_.log2_balance,
+                                                 &clocks_.idle_w,     &clocks_.squared_voltage};
+    for (std::size_t i = 0; i < columns_; ++i)
+      *columns[i] = numbers_.data() + i * (grid.size() + ClockColumns::most_lanes);
+    for (std::size_t i = 0; i < grid.size(); ++i) {
+      const ClockPair& clock = grid.pairs()[i];
+      clocks_.core_mhz[i] = effective_core_mhz(spec, clock);
+      if (runs_.empty() || runs_.back().mem != clock.mem)
+        runs_.push_back({i, i, clock.mem, formulas::memory_of(spec.mem_states[index(clock.mem)])});
+      runs_.back().end = i + 1;
+    }
+    for (const Run& run : runs_) loops.states(spec, run.memory, clocks_, run.begin, run.end);
+    for (double** column : columns)
+      std::fill_n(*column + grid.size(), ClockColumns::most_lanes, (*column)[grid.size() - 1]);
+  }
+
+  [[nodiscard]] const ClockColumns& clocks() const noexcept { return clocks_; }
+  [[nodiscard]] const std::vector<Run>& runs() const noexcept { return runs_; }
+
+ private:
+  static constexpr std::size_t columns_ = 6;
+  std::vector<double> numbers_;
+  ClockColumns clocks_{};
+  std::vector<Run> runs_;
+};
+
+// A kernel at a run of clocks of which some are over the power limit.
+struct LimitedRun {
+  std::size_t first_cell, cells;
+};
+
+class Filler {
+ public:
+  Filler(const GpuModel& model, const ClockGrid& grid, const TableCells& loops)
+      : model_(model), loops_(loops), grid_(model.spec(), grid, loops), clocks_(grid.size()) {}
+
+  /// Whether all cells are known to be positive and finite.
+  [[nodiscard]] bool fill(double* time_s, double* energy_j) const {
+    // Fewer cells take less time than waking another thread; more than `most` leave the caches
+    // before the power limit is applied.
+    constexpr std::size_t worth_a_thread = 4096, most = std::size_t{1} << 15;
+    const std::size_t kernels = model_.kernels();
+    const auto threads = static_cast<std::size_t>(tbb::this_task_arena::max_concurrency());
+    const std::size_t even = (kernels + threads - 1) / threads;
+    const std::size_t rows = std::clamp<std::size_t>(even, (worth_a_thread + clocks_ - 1) / clocks_,
+                                                     std::max<std::size_t>(most / clocks_, 1));
+    if (kernels <= rows) return fill_rows(0, kernels, time_s, energy_j);
+    std::atomic<bool> sound = true;
+    tbb::parallel_for(std::size_t{0}, (kernels + rows - 1) / rows, [&](std::size_t i) {
+      const std::size_t first = i * rows;
+      if (!fill_rows(first, std::min(first + rows, kernels), time_s, energy_j))
+        sound.store(false, std::memory_order_relaxed);
+    });
+    return sound;
+  }
+
+ private:
+  [[nodiscard]] bool fill_rows(std::size_t first, std::size_t last, double* time_s,
+                               double* energy_j) const {
+    std::vector<RegulatedLaunch> launches;
+    std::vector<LimitedRun> limited;
+    bool sound = true;
+    for (std::size_t k = first; k < last; ++k) {
+      const formulas::Launch<double> launch = launch_of(k);
+      const std::size_t row = k * clocks_;
+      const RowCheck check =
+          loops_.row(launch, grid_.clocks(), clocks_, time_s + row, energy_j + row);
+      sound = sound && check.sound;
+      if (!check.over_limit) continue;
+      for (const Run& run : grid_.runs()) {
+        const std::size_t at = row + run.begin;
+        if (!loops_.over_limit(launch, run.cells(), time_s + at, energy_j + at)) continue;
+        launches.push_back({launch, run.memory});
+        limited.push_back({at, run.cells()});
+      }
+    }
+    // All at once, since a search for one clock uses few of the lanes.
+    std::vector<OperatingPoint> points(launches.size());
+    loops_.regulate(model_.spec(), launches, points.data());
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      const auto& [at, cells] = limited[i];
+      loops_.hold(launches[i].kernel, points[i], cells, time_s + at, energy_j + at);
+      sound = sound && std::isfinite(points[i].energy_j) && points[i].energy_j > 0.0 &&
+              points[i].time_s > 0.0;
+    }
+    return sound;
+  }
+
+  [[nodiscard]] formulas::Launch<double> launch_of(std::size_t kernel) const {
+    return formulas::launch_of(model_.coefficients(id_at<KernelId>(kernel)), model_.spec(),
+                               model_.power_limit_w());
+  }
+
+  const GpuModel& model_;
+  const TableCells& loops_;
+  GridClocks grid_;
+  std::size_t clocks_;
+};
+
+}  // namespace
+
+ProfileTable fill_profile_table(const GpuModel& model, const ClockGrid& grid,
+                                const TableCells& loops) {
+  const std::size_t cells = model.kernels() * grid.size();
+  const auto numbers = unset_numbers(2 * cells);
+  double* const time_s = numbers.get();
+  double* const energy_j = time_s + cells;
+  const bool sound = Filler(model, grid, loops).fill(time_s, energy_j);
+  return ProfileTable(model.kernels(), grid.size(), numbers, sound);
+}
+
+}  // namespace rubato
