@@ -204,7 +204,8 @@ RUBATO_LANES void hold(const Launch<double>& kernel, const OperatingPoint& regul
   }
 }
 
-// The loops above for `Lanes` at a time, compiled for `target`.
+// The loops above for `Lanes` at a time, compiled for `target`: an attribute and a type, which
+// cannot stand in parentheses. NOLINTBEGIN(bugprone-macro-parentheses)
 #define RUBATO_TABLE_CELLS(place, target, Native, Lanes)                                           \
   namespace place {                                                                                \
   target void states(const GpuSpec& spec, const Memory<double>& memory,                            \
@@ -241,6 +242,7 @@ RUBATO_TABLE_CELLS(avx2, [[gnu::target("avx2")]], lanes::Four, FourStreamsOfFour
 RUBATO_TABLE_CELLS(avx512, [[gnu::target("avx512f")]], lanes::Eight, FourStreamsOfEight)
 #endif
 #undef RUBATO_TABLE_CELLS
+// NOLINTEND(bugprone-macro-parentheses)
 
 }  // namespace
 
