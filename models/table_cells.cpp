@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <limits>
 
 namespace rubato {
 
@@ -44,54 +42,10 @@ RUBATO_LANES State<V> load_state(const ClockColumns& clocks, std::size_t at) {
           .squared_voltage = lanes::load<V>(clocks.squared_voltage + at)};
 }
 
-// What was seen in each lane.
-template <class V>
-struct Seen {
-  V most_over_j{};  ///< of energy over what the limit allows
-  V sum_j{};
-  V least = lanes::all<V>(std::numeric_limits<double>::infinity());
-};
-
-template <class V>
-RUBATO_LANES Point<V> look_at(const Launch<double>& kernel, const ClockColumns& clocks,
-                              std::size_t at, Seen<V>& seen) {
-  const Point<V> point = formulas::point_at(load_state<V>(clocks, at), kernel);
-  seen.most_over_j =
-      lanes::larger(point.energy_j - kernel.limit_w * point.time_s, seen.most_over_j);
-  seen.least = lanes::smaller(lanes::smaller(point.time_s, point.energy_j), seen.least);
-  seen.sum_j = seen.sum_j + point.energy_j;
-  return point;
-}
-
-template <class V>
-RUBATO_LANES auto halved(const Seen<V>& seen) {
-  using lanes::larger, lanes::smaller;
-  const auto& [over_j, sum_j, least] = seen;
-  return Seen<typename lanes::Traits<V>::Half>{larger(over_j.first, over_j.second),
-                                               sum_j.first + sum_j.second,
-                                               smaller(least.first, least.second)};
-}
-
-template <class V>
-RUBATO_LANES RowCheck checked(const Seen<V>& seen) {
-  if constexpr (lanes::is_pair<V>) {
-    return checked(halved(seen));
-  } else {
-    double most_over_j = 0.0, sum_j = 0.0, least = std::numeric_limits<double>::infinity();
-    for (std::size_t lane = 0; lane < lanes::count<V>; ++lane) {
-      most_over_j = std::max(most_over_j, seen.most_over_j[lane]);
-      sum_j += seen.sum_j[lane];
-      least = std::min(least, seen.least[lane]);
-    }
-    // A term that is not finite shows in the sum, and a time that is not in its energy.
-    return {.over_limit = most_over_j > 0.0, .sound = std::isfinite(sum_j) && least > 0.0};
-  }
-}
-
 template <class V>
 RUBATO_LANES void fill_at(std::size_t at, const Launch<double>& kernel, const ClockColumns& clocks,
-                          double* time_s, double* energy_j, Seen<V>& seen) {
-  const Point<V> point = look_at(kernel, clocks, at, seen);
+                          double* time_s, double* energy_j) {
+  const Point<V> point = formulas::point_at(load_state<V>(clocks, at), kernel);
   lanes::store(point.time_s, time_s + at);
   lanes::store(point.energy_j, energy_j + at);
 }
@@ -99,23 +53,20 @@ RUBATO_LANES void fill_at(std::size_t at, const Launch<double>& kernel, const Cl
 // Pieces of `V`, then of half a V; the last one reaches back over cells that are already there and
 // writes the same bits.
 template <class V>
-RUBATO_LANES RowCheck row(const Launch<double>& kernel, const ClockColumns& clocks,
-                          std::size_t cells, double* time_s, double* energy_j) {
+RUBATO_LANES void row(const Launch<double>& kernel, const ClockColumns& clocks, std::size_t cells,
+                      double* time_s, double* energy_j) {
   using Half = typename lanes::Traits<V>::Half;
   constexpr std::size_t width = lanes::count<V>, half = width / 2;
-  Seen<V> seen;
   std::size_t at = 0;
-  for (; at + width <= cells; at += width) fill_at<V>(at, kernel, clocks, time_s, energy_j, seen);
-  Seen<Half> rest = halved(seen);
-  for (; at + half <= cells; at += half) fill_at<Half>(at, kernel, clocks, time_s, energy_j, rest);
+  for (; at + width <= cells; at += width) fill_at<V>(at, kernel, clocks, time_s, energy_j);
+  for (; at + half <= cells; at += half) fill_at<Half>(at, kernel, clocks, time_s, energy_j);
   if (at < cells && cells >= half) {
-    fill_at<Half>(cells - half, kernel, clocks, time_s, energy_j, rest);
+    fill_at<Half>(cells - half, kernel, clocks, time_s, energy_j);
   } else if (at < cells) {  // the lanes beyond repeat the last clock
-    const Point<Half> point = look_at(kernel, clocks, 0, rest);
+    const Point<Half> point = formulas::point_at(load_state<Half>(clocks, 0), kernel);
     store_first(cells, point.time_s, time_s);
     store_first(cells, point.energy_j, energy_j);
   }
-  return checked(rest);
 }
 
 // One number of several launches, the last one's repeated.
@@ -206,30 +157,30 @@ RUBATO_LANES void hold(const Launch<double>& kernel, const OperatingPoint& regul
 
 // The loops above for `Lanes` at a time, compiled for `target`: an attribute and a type, which
 // cannot stand in parentheses. NOLINTBEGIN(bugprone-macro-parentheses)
-#define RUBATO_TABLE_CELLS(place, target, Native, Lanes)                                           \
-  namespace place {                                                                                \
-  target void states(const GpuSpec& spec, const Memory<double>& memory,                            \
-                     const ClockColumns& clocks, std::size_t begin, std::size_t end) {             \
-    rubato::states<Lanes>(spec, memory, clocks, begin, end);                                       \
-  }                                                                                                \
-  target RowCheck row(const Launch<double>& kernel, const ClockColumns& clocks, std::size_t cells, \
-                      double* time_s, double* energy_j) {                                          \
-    return rubato::row<Lanes>(kernel, clocks, cells, time_s, energy_j);                            \
-  }                                                                                                \
-  target bool over_limit(const Launch<double>& kernel, std::size_t cells, const double* time_s,    \
-                         const double* energy_j) {                                                 \
-    return rubato::over_limit<lanes::Pair<Native>>(kernel, cells, time_s, energy_j);               \
-  }                                                                                                \
-  target void regulate(const GpuSpec& spec, std::span<const RegulatedLaunch> launches,             \
-                       OperatingPoint* points) {                                                   \
-    rubato::regulate<Native, Lanes>(spec, launches, points);                                       \
-  }                                                                                                \
-  target void hold(const Launch<double>& kernel, const OperatingPoint& regulated,                  \
-                   std::size_t cells, double* time_s, double* energy_j) {                          \
-    rubato::hold<lanes::Pair<Native>>(kernel, regulated, cells, time_s, energy_j);                 \
-  }                                                                                                \
-  constexpr TableCells loops{                                                                      \
-      #place, lanes::count<Native>, states, row, over_limit, regulate, hold};                      \
+#define RUBATO_TABLE_CELLS(place, target, Native, Lanes)                                        \
+  namespace place {                                                                             \
+  target void states(const GpuSpec& spec, const Memory<double>& memory,                         \
+                     const ClockColumns& clocks, std::size_t begin, std::size_t end) {          \
+    rubato::states<Lanes>(spec, memory, clocks, begin, end);                                    \
+  }                                                                                             \
+  target void row(const Launch<double>& kernel, const ClockColumns& clocks, std::size_t cells,  \
+                  double* time_s, double* energy_j) {                                           \
+    rubato::row<Lanes>(kernel, clocks, cells, time_s, energy_j);                                \
+  }                                                                                             \
+  target bool over_limit(const Launch<double>& kernel, std::size_t cells, const double* time_s, \
+                         const double* energy_j) {                                              \
+    return rubato::over_limit<lanes::Pair<Native>>(kernel, cells, time_s, energy_j);            \
+  }                                                                                             \
+  target void regulate(const GpuSpec& spec, std::span<const RegulatedLaunch> launches,          \
+                       OperatingPoint* points) {                                                \
+    rubato::regulate<Native, Lanes>(spec, launches, points);                                    \
+  }                                                                                             \
+  target void hold(const Launch<double>& kernel, const OperatingPoint& regulated,               \
+                   std::size_t cells, double* time_s, double* energy_j) {                       \
+    rubato::hold<lanes::Pair<Native>>(kernel, regulated, cells, time_s, energy_j);              \
+  }                                                                                             \
+  constexpr TableCells loops{                                                                   \
+      #place, lanes::count<Native>, states, row, over_limit, regulate, hold};                   \
   }
 
 using TwoStreams = lanes::Pair<lanes::Two>;

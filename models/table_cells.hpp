@@ -29,12 +29,6 @@ struct RegulatedLaunch {
   formulas::Memory<double> memory;
 };
 
-/// What a loop saw on its way.
-struct RowCheck {
-  bool over_limit = false;  ///< a cell draws more than the kernel's limit_w
-  bool sound = true;  ///< all times and energies are positive and finite; if false: look again
-};
-
 /// The loops for one instruction set.
 struct TableCells {
   std::string_view name;  ///< "avx512", "avx2", "baseline"
@@ -45,8 +39,8 @@ struct TableCells {
                  const ClockColumns& clocks, std::size_t begin, std::size_t end);
 
   /// Times and energies of a kernel at the first `cells` clocks as if there were no power limit.
-  RowCheck (*row)(const formulas::Launch<double>& kernel, const ClockColumns& clocks,
-                  std::size_t cells, double* time_s, double* energy_j);
+  void (*row)(const formulas::Launch<double>& kernel, const ClockColumns& clocks, std::size_t cells,
+              double* time_s, double* energy_j);
 
   /// Whether one of these cells draws more than the kernel's limit_w.
   bool (*over_limit)(const formulas::Launch<double>& kernel, std::size_t cells,

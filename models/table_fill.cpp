@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include <tbb/parallel_for.h>
@@ -13,11 +14,62 @@ namespace rubato {
 
 namespace {
 
+using Launch = formulas::Launch<double>;
+
+struct Extremes {
+  double least = std::numeric_limits<double>::infinity(), most = 0.0;
+
+  void take(const double* values, std::size_t begin, std::size_t end) {
+    const auto [low, high] = std::minmax_element(values + begin, values + end);
+    least = std::min(least, *low);
+    most = std::max(most, *high);
+  }
+};
+
+// What no clock among some goes beyond.
+struct ClockBounds {
+  Extremes s_per_cycle, s_per_byte, idle_w, squared_voltage;
+
+  void take(const ClockColumns& clocks, std::size_t begin, std::size_t end) {
+    s_per_cycle.take(clocks.s_per_cycle, begin, end);
+    s_per_byte.take(clocks.s_per_byte, begin, end);
+    idle_w.take(clocks.idle_w, begin, end);
+    squared_voltage.take(clocks.squared_voltage, begin, end);
+  }
+};
+
+// Whether no cell of the kernel can be anything but positive and finite. If false, look.
+bool surely_sound(const ClockBounds& bounds, const Launch& kernel) {
+  constexpr double far_from_overflow = 1e300;
+  const double most_s = std::max(kernel.core_cycles * bounds.s_per_cycle.most,
+                                 kernel.dram_bytes * bounds.s_per_byte.most) *
+                            std::exp2(kernel.inverse_exponent) +
+                        kernel.fixed_s;
+  const double most_j = bounds.idle_w.most * kernel.idle_scale * most_s +
+                        kernel.core_j * bounds.squared_voltage.most + kernel.dram_j;
+  return kernel.fixed_s > 0.0 && kernel.core_j * bounds.squared_voltage.least > 0.0 &&
+         kernel.idle_scale >= 0.0 && bounds.idle_w.least >= 0.0 && kernel.dram_j >= 0.0 &&
+         most_s < far_from_overflow && most_j < far_from_overflow;
+}
+
+// Whether no cell of the kernel can be over the power limit. If false, look.
+bool surely_within_limit(const ClockBounds& bounds, const Launch& kernel) {
+  constexpr double rounding = 1.0 + 1e-9;  // far more than cells deviate from the formulas
+  const double least_s = std::max(kernel.core_cycles * bounds.s_per_cycle.least,
+                                  kernel.dram_bytes * bounds.s_per_byte.least) +
+                         kernel.fixed_s;
+  const double most_j = kernel.core_j * bounds.squared_voltage.most + kernel.dram_j;
+  const double most_w = bounds.idle_w.most * kernel.idle_scale + most_j / least_s;
+  return most_w * rounding <= kernel.limit_w;
+}
+
 // Consecutive clocks of a grid at one memory state.
 struct Run {
   std::size_t begin = 0, end = 0;
+  std::size_t fastest = 0;  // the clock that most likely is over the power limit
   MemStateId mem;
   formulas::Memory<double> memory;
+  ClockBounds bounds;
 
   [[nodiscard]] std::size_t cells() const noexcept { return end - begin; }
 };
@@ -36,22 +88,31 @@ class GridClocks {
       const ClockPair& clock = grid.pairs()[i];
       clocks_.core_mhz[i] = effective_core_mhz(spec, clock);
       if (runs_.empty() || runs_.back().mem != clock.mem)
-        runs_.push_back({i, i, clock.mem, formulas::memory_of(spec.mem_states[index(clock.mem)])});
-      runs_.back().end = i + 1;
+        runs_.push_back(
+            {i, i, i, clock.mem, formulas::memory_of(spec.mem_states[index(clock.mem)]), {}});
+      Run& run = runs_.back();
+      run.end = i + 1;
+      if (clocks_.core_mhz[i] > clocks_.core_mhz[run.fastest]) run.fastest = i;
     }
-    for (const Run& run : runs_) loops.states(spec, run.memory, clocks_, run.begin, run.end);
+    for (Run& run : runs_) {
+      loops.states(spec, run.memory, clocks_, run.begin, run.end);
+      run.bounds.take(clocks_, run.begin, run.end);
+      bounds_.take(clocks_, run.begin, run.end);
+    }
     for (double** column : columns)
       std::fill_n(*column + grid.size(), ClockColumns::most_lanes, (*column)[grid.size() - 1]);
   }
 
   [[nodiscard]] const ClockColumns& clocks() const noexcept { return clocks_; }
   [[nodiscard]] const std::vector<Run>& runs() const noexcept { return runs_; }
+  [[nodiscard]] const ClockBounds& bounds() const noexcept { return bounds_; }
 
  private:
   static constexpr std::size_t columns_ = 6;
   std::vector<double> numbers_;
   ClockColumns clocks_{};
   std::vector<Run> runs_;
+  ClockBounds bounds_;
 };
 
 // A kernel at a run of clocks of which some are over the power limit.
@@ -91,17 +152,18 @@ class Filler {
     std::vector<LimitedRun> limited;
     bool sound = true;
     for (std::size_t k = first; k < last; ++k) {
-      const formulas::Launch<double> launch = launch_of(k);
+      const Launch launch = launch_of(k);
       const std::size_t row = k * clocks_;
-      const RowCheck check =
-          loops_.row(launch, grid_.clocks(), clocks_, time_s + row, energy_j + row);
-      sound = sound && check.sound;
-      if (!check.over_limit) continue;
+      loops_.row(launch, grid_.clocks(), clocks_, time_s + row, energy_j + row);
+      sound = sound && surely_sound(grid_.bounds(), launch);
       for (const Run& run : grid_.runs()) {
-        const std::size_t at = row + run.begin;
-        if (!loops_.over_limit(launch, run.cells(), time_s + at, energy_j + at)) continue;
-        launches.push_back({launch, run.memory});
-        limited.push_back({at, run.cells()});
+        if (surely_within_limit(run.bounds, launch)) continue;
+        const std::size_t at = row + run.begin, fastest = row + run.fastest;
+        if (energy_j[fastest] > launch.limit_w * time_s[fastest] ||
+            loops_.over_limit(launch, run.cells(), time_s + at, energy_j + at)) {
+          launches.push_back({launch, run.memory});
+          limited.push_back({at, run.cells()});
+        }
       }
     }
     // All at once, since a search for one clock uses few of the lanes.
@@ -116,7 +178,7 @@ class Filler {
     return sound;
   }
 
-  [[nodiscard]] formulas::Launch<double> launch_of(std::size_t kernel) const {
+  [[nodiscard]] Launch launch_of(std::size_t kernel) const {
     return formulas::launch_of(model_.coefficients(id_at<KernelId>(kernel)), model_.spec(),
                                model_.power_limit_w());
   }
