@@ -1,6 +1,8 @@
 // Filling profile tables beside the ceiling of the machine in the same run: whichever is slower,
 // writing the table's bytes or doing its arithmetic. Both are measured between the fills, on as
-// many threads; of each the best time counts, since others may use the machine.
+// many threads; of each the best time counts, since others may use the machine. Counters are
+// millions of cells per second. Memory that the system has just handed out has a ceiling of its
+// own. Multiplications and additions are not fused, as in the program: docs/decisions/0012-simd.md.
 
 #include <algorithm>
 #include <chrono>
@@ -21,11 +23,11 @@
 namespace rubato {
 namespace {
 
-// Arithmetic of a cell (formulas::point_at and the comparison with the power limit), each operation
-// counted as one though a division takes many times longer: soft maximum 6 around exp2 (27), log2
-// of 1 + y (21) and exp2 (27), the two times and the larger one 3, time 2, energy 5, limit 2, and 2
-// to stay in range. Polynomials in Horner's form; what checks and loops cost comes on top.
-constexpr double operations_per_cell = 95.0;
+// Arithmetic of a cell in formulas::point_at, each operation counted as one though a division takes
+// 16 times as long as an addition: times of core and DRAM and the larger one 3, exponent 4, bounds
+// 2, exp2 27, 1 + y, log2 20, over p, exp2 27, time 2, energy 5. Polynomials in Horner's form,
+// which needs least; bounds, states of clocks, power limit and loops come on top.
+constexpr double operations_per_cell = 92.0;
 constexpr double bytes_per_cell = 2 * sizeof(double);
 
 template <class F>
@@ -84,7 +86,7 @@ class Ceiling {
         numbers_(unset_numbers(size_)) {}
 
   void measure() {
-    constexpr std::size_t parts = 16, written_at_once = 8192;
+    constexpr std::size_t parts = 16;
     const double arithmetic_s = seconds([&] {
       tbb::parallel_for(std::size_t{0}, parts, [&](std::size_t) {
         double result = 0.0;
@@ -95,36 +97,47 @@ class Ceiling {
     const double operations =
         2.0 * chains * chain_steps * parts * static_cast<double>(loops_.lanes);
     operations_per_s_ = std::max(operations_per_s_, operations / arithmetic_s);
-    for (const bool past_caches : {false, true}) {
-      const double write_s = seconds([&] {
-        const std::size_t chunks = (size_ + written_at_once - 1) / written_at_once;
-        tbb::parallel_for(std::size_t{0}, chunks, [&](std::size_t i) {
-          double* const to = numbers_.get() + i * written_at_once;
-          const std::size_t n = std::min(written_at_once, size_ - i * written_at_once);
-          if (past_caches) return write_past_caches(to, n);
-          std::fill_n(to, n, 1.0);
-        });
-      });
-      benchmark::ClobberMemory();
-      bytes_per_s_ = std::max(bytes_per_s_, bytes_per_cell * cells_ / write_s);
-    }
+    for (const bool past_caches : {false, true})
+      take_writing(bytes_per_s_, seconds([&] { write(numbers_.get(), past_caches); }));
+    take_writing(new_bytes_per_s_, seconds([&] { write(unset_numbers(size_).get(), false); }));
   }
 
   void report(benchmark::State& state, double fill_s) const {
     const double arithmetic = operations_per_s_ / operations_per_cell;
     const double writing = bytes_per_s_ / bytes_per_cell;
-    state.counters["best_Mcells/s"] = cells_ / fill_s / 1e6;
-    state.counters["arithmetic_Mcells/s"] = arithmetic / 1e6;
-    state.counters["writing_Mcells/s"] = writing / 1e6;
-    state.counters["of_ceiling"] = cells_ / fill_s / std::min(arithmetic, writing);
+    const double writing_new = new_bytes_per_s_ / bytes_per_cell;
+    const double found = cells_ / fill_s;
+    constexpr double million = 1e6;
+    state.counters["1_Mcells/s"] = found / million;
+    state.counters["2_arithmetic"] = arithmetic / million;
+    state.counters["3_writing"] = writing / million;
+    state.counters["4_writing_new"] = writing_new / million;
+    state.counters["of_ceiling"] = found / std::min(arithmetic, writing);
+    state.counters["of_new_ceiling"] = found / std::min(arithmetic, writing_new);
   }
 
  private:
+  void write(double* numbers, bool past_caches) const {
+    constexpr std::size_t written_at_once = 8192;
+    const std::size_t chunks = (size_ + written_at_once - 1) / written_at_once;
+    tbb::parallel_for(std::size_t{0}, chunks, [&](std::size_t i) {
+      double* const to = numbers + i * written_at_once;
+      const std::size_t n = std::min(written_at_once, size_ - i * written_at_once);
+      if (past_caches) return write_past_caches(to, n);
+      std::fill_n(to, n, 1.0);
+    });
+    benchmark::ClobberMemory();
+  }
+
+  void take_writing(double& best_bytes_per_s, double write_s) const {
+    best_bytes_per_s = std::max(best_bytes_per_s, bytes_per_cell * cells_ / write_s);
+  }
+
   const TableCells& loops_;
   double cells_;
   std::size_t size_;
   std::shared_ptr<double[]> numbers_;
-  double operations_per_s_ = 0.0, bytes_per_s_ = 0.0;
+  double operations_per_s_ = 0.0, bytes_per_s_ = 0.0, new_bytes_per_s_ = 0.0;
 };
 
 // `kernels` copies of the kernels of the GPT-3-xl step, none like another.
@@ -140,17 +153,26 @@ GpuModel model_of(std::size_t kernels) {
   return model.with(std::move(coefficients));
 }
 
-void fill_table(benchmark::State& state, const TableCells& loops, const char* grid_name) {
+// Into a new table each time, or into memory that is there.
+void fill_table(benchmark::State& state, const TableCells& loops, const char* grid_name,
+                bool new_memory) {
   const GpuModel model = model_of(static_cast<std::size_t>(state.range(0)));
   const ClockGrid grid = make_clock_grid(model.spec(), grid_name);
   const tbb::global_control threads(tbb::global_control::max_allowed_parallelism,
                                     static_cast<std::size_t>(state.range(1)));
-  Ceiling ceiling(loops, model.kernels() * grid.size());
+  const std::size_t cells = model.kernels() * grid.size();
+  Ceiling ceiling(loops, cells);
+  std::vector<double> time_s(new_memory ? 0 : cells), energy_j(time_s.size());
   double best_s = std::numeric_limits<double>::infinity();
   for (auto _ : state) {
     const double fill_s = seconds([&] {
-      const ProfileTable table = fill_profile_table(model, grid, loops);
-      benchmark::DoNotOptimize(table.times_s(0).data());
+      if (new_memory) {
+        const ProfileTable table = fill_profile_table(model, grid, loops);
+        benchmark::DoNotOptimize(table.times_s(0).data());
+      } else {
+        fill_costs(model, grid, time_s, energy_j, loops);
+        benchmark::DoNotOptimize(time_s.data());
+      }
     });
     state.SetIterationTime(fill_s);
     best_s = std::min(best_s, fill_s);
@@ -175,19 +197,26 @@ void operating_points(benchmark::State& state) {
 }
 BENCHMARK(operating_points)->UseRealTime()->Unit(benchmark::kMicrosecond);
 
+void add(const TableCells& loops, const char* grid, std::int64_t kernels, bool new_memory) {
+  benchmark::RegisterBenchmark(
+      fmt::format("{}/{}/{}", new_memory ? "new_table" : "fill_costs", loops.name, grid).c_str(),
+      [&loops, grid, new_memory](benchmark::State& state) {
+        fill_table(state, loops, grid, new_memory);
+      })
+      ->ArgNames({"kernels", "threads"})
+      ->Args({kernels, 1})
+      ->Args({kernels, 2})
+      ->UseManualTime()
+      ->Unit(benchmark::kMicrosecond);
+}
+
 [[maybe_unused]] const bool registered = [] {
   for (const TableCells& loops : table_cells()) {
-    for (const char* grid : {"paper", "full"}) {
-      auto* bench = benchmark::RegisterBenchmark(
-          fmt::format("fill_table/{}/{}", loops.name, grid).c_str(),
-          [&loops, grid](benchmark::State& state) { fill_table(state, loops, grid); });
-      bench->ArgNames({"kernels", "threads"})->UseManualTime()->Unit(benchmark::kMicrosecond);
-      const bool fastest = &loops == &table_cells().back();
-      for (const std::int64_t kernels : {46, 1000, 10000}) {
-        if (kernels > 46 && (!fastest || std::string_view(grid) == "paper")) continue;
-        bench->Args({kernels, 1})->Args({kernels, 2});
-      }
-    }
+    for (const char* grid : {"paper", "full"}) add(loops, grid, 46, true);
+  }
+  for (const std::int64_t kernels : {1000, 10000}) {
+    for (const bool new_memory : {true, false})
+      add(table_cells().back(), "full", kernels, new_memory);
   }
   return true;
 }();

@@ -83,31 +83,43 @@ RUBATO_LANES V idle_power_w(const GpuSpec& spec, const Memory<K>& memory, const 
          (spec.shared.leakage_w + spec.shared.clock_w_per_mhz * core_mhz) * squared_voltage;
 }
 
+template <class V>
+struct Bandwidth {
+  V s_per_byte;
+  V log2_bytes_per_cycle;
+};
+
 // The soft minimum of what the memory delivers and what the core side carries.
 template <class V, class K>
-RUBATO_LANES V dram_bandwidth(const GpuSpec& spec, const Memory<K>& memory, const V& core_mhz) {
+RUBATO_LANES Bandwidth<V> bandwidth_at(const GpuSpec& spec, const Memory<K>& memory,
+                                       const V& core_mhz) {
   const CrossbarCurve& curve = spec.crossbar;
-  V core_side = spec.shared.crossbar_bytes_per_cycle * 1e6 * core_mhz;
+  const double most_per_cycle = spec.shared.crossbar_bytes_per_cycle;
+  V core_side = most_per_cycle * 1e6 * core_mhz;
+  V log2_per_cycle = lanes::all<V>(lanes::log2(lanes::all<lanes::Two>(most_per_cycle))[0]);
   if (!curve.core_mhz.empty()) {
     const V within = lanes::smaller(core_mhz, lanes::all<V>(curve.core_mhz.back()));
-    core_side = core_side * interpolate(curve.core_mhz, curve.relative, within);
+    const V step = interpolate(curve.core_mhz, curve.relative, within);
+    core_side = core_side * step;
+    log2_per_cycle = lanes::log2(most_per_cycle * step);
   }
   const V memory_side = V{} + memory.bytes_per_s;
-  const V distance = lanes::magnitude(lanes::log2(memory_side / core_side));
+  const V balance = lanes::log2(memory_side / core_side);
   const double q = spec.shared.bandwidth_exponent;
-  return lanes::smaller(memory_side, core_side) / lanes::soft_factor(-q * distance, 1.0 / q);
+  const V log2_lost = lanes::log2_soft_factor(-q * lanes::magnitude(balance), 1.0 / q);
+  return {.s_per_byte = lanes::exp2(log2_lost) / lanes::smaller(memory_side, core_side),
+          .log2_bytes_per_cycle = log2_per_cycle + lanes::smaller(balance, V{}) - log2_lost};
 }
 
 template <class V, class K>
 RUBATO_LANES State<V> state_at(const GpuSpec& spec, const Memory<K>& memory, const V& core_mhz) {
-  const V bytes_per_s = dram_bandwidth(spec, memory, core_mhz);
+  const Bandwidth<V> bandwidth = bandwidth_at(spec, memory, core_mhz);
   const V voltage = relative_voltage(spec, memory.voltage_scale, core_mhz);
   const V squared_voltage = voltage * voltage;
-  const V s_per_cycle = 1.0 / (core_mhz * 1e6);
   return {.core_mhz = core_mhz,
-          .s_per_cycle = s_per_cycle,
-          .s_per_byte = 1.0 / bytes_per_s,
-          .log2_balance = lanes::log2(s_per_cycle * bytes_per_s),
+          .s_per_cycle = 1.0 / (core_mhz * 1e6),
+          .s_per_byte = bandwidth.s_per_byte,
+          .log2_balance = bandwidth.log2_bytes_per_cycle,
           .idle_w = idle_power_w(spec, memory, core_mhz, squared_voltage),
           .squared_voltage = squared_voltage};
 }

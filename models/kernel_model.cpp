@@ -46,7 +46,8 @@ double relative_voltage(const GpuSpec& spec, const MemState& mem, double core_mh
 }
 
 double dram_bandwidth(const GpuSpec& spec, const MemState& mem, double core_mhz) {
-  return formulas::dram_bandwidth(spec, formulas::memory_of(mem), lanes::all<Lanes>(core_mhz))[0];
+  const Lanes mhz = lanes::all<Lanes>(core_mhz);
+  return 1.0 / formulas::bandwidth_at(spec, formulas::memory_of(mem), mhz).s_per_byte[0];
 }
 
 double idle_power_w(const GpuSpec& spec, const MemState& mem, double core_mhz) {

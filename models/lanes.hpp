@@ -285,13 +285,19 @@ RUBATO_LANES V log2(const V& x) {
   return (e - (integer + bias)) + log2_of_mantissa(m);
 }
 
+/// log2 of soft_factor.
+template <class V, class S>
+RUBATO_LANES V log2_soft_factor(const V& x, const S& inverse_p) {
+  constexpr double invisible = -64.0, infinite = 1024.0;
+  const V y = exp2(larger(all<V>(invisible), x));
+  return smaller(all<V>(infinite), log2_of_mantissa(1.0 + y) * inverse_p);
+}
+
 /// (1 + 2^x)^(1/p) for x <= 0: by what the soft maximum with exponent p, the p-norm, of two
 /// numbers whose ratio is 2^(x/p) exceeds the larger one. 1 where 2^x does not show beside 1.
 template <class V, class S>
 RUBATO_LANES V soft_factor(const V& x, const S& inverse_p) {
-  constexpr double invisible = -64.0, infinite = 1024.0;
-  const V y = exp2(larger(all<V>(invisible), x));
-  return exp2(smaller(all<V>(infinite), log2_of_mantissa(1.0 + y) * inverse_p));
+  return exp2(log2_soft_factor(x, inverse_p));
 }
 
 }  // namespace rubato::lanes

@@ -1,5 +1,6 @@
 #include "models/profile_table.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <new>
@@ -32,31 +33,29 @@ ProfileTable::ProfileTable(std::size_t rows, std::size_t clocks, std::vector<dou
     throw DataError(fmt::format("profile table: found {} times and {} energies; expected {} x {}",
                                 time_s.size(), energy_j.size(), rows, clocks));
   }
+  expect_sound_costs(time_s, energy_j, clocks);
   time_s_ = shared(std::move(time_s));
   energy_j_ = shared(std::move(energy_j));
-  expect_sound();
 }
 
 ProfileTable::ProfileTable(std::size_t rows, std::size_t clocks,
-                           const std::shared_ptr<const double[]>& numbers, bool sound)
+                           const std::shared_ptr<const double[]>& numbers)
     : rows_(rows),
       clocks_(clocks),
       time_s_(numbers, numbers.get()),
       energy_j_(numbers, numbers.get() + rows * clocks) {
   if (rows == 0 || clocks == 0)
     throw DataError("a profile table needs at least one row and one clock");
-  if (!sound) expect_sound();
 }
 
-void ProfileTable::expect_sound() const {
+void expect_sound_costs(std::span<const double> time_s, std::span<const double> energy_j,
+                        std::size_t clocks) {
   const auto bad = [](double x) { return !(std::isfinite(x) && x > 0.0); };
-  const double* const time_s = time_s_.get();
-  const double* const energy_j = energy_j_.get();
-  for (std::size_t i = 0; i < rows_ * clocks_; ++i) {
+  for (std::size_t i = 0; i < time_s.size(); ++i) {
     if (!bad(time_s[i]) && !bad(energy_j[i])) continue;
     throw DataError(fmt::format(
         "profile table: row {}, clock {}: time_s is {} and energy_j is {}; expected numbers > 0",
-        i / clocks_, i % clocks_, time_s[i], energy_j[i]));
+        i / clocks, i % clocks, time_s[i], energy_j[i]));
   }
 }
 
@@ -64,7 +63,7 @@ std::shared_ptr<double[]> unset_numbers(std::size_t count) {
   constexpr std::size_t large_page = std::size_t{1} << 21, cache_line = 64;
   // From here on the allocator asks the system anew each time.
   constexpr std::size_t many_pages = 16 * large_page;
-  const std::size_t bytes = count * sizeof(double);
+  const std::size_t bytes = std::max<std::size_t>(count, 1) * sizeof(double);
   const std::size_t unit = bytes < many_pages ? cache_line : large_page;
   void* const memory = std::aligned_alloc(unit, (bytes + unit - 1) / unit * unit);
   if (memory == nullptr) throw std::bad_alloc();

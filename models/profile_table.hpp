@@ -27,11 +27,10 @@ class ProfileTable {
   ProfileTable(std::size_t rows, std::size_t clocks, std::vector<double> time_s,
                std::vector<double> energy_j);
 
-  /// Takes over what fill_profile_table wrote, shape [2 x rows x clocks]: times, then energies.
-  /// @param sound  all are known to be positive and finite; if false they are looked at
-  /// @throws DataError as above
-  ProfileTable(std::size_t rows, std::size_t clocks, const std::shared_ptr<const double[]>& numbers,
-               bool sound);
+  /// Takes over what fill_costs wrote and looked at, shape [2 x rows x clocks]: times, energies.
+  /// @throws DataError if there are no rows or clocks
+  ProfileTable(std::size_t rows, std::size_t clocks,
+               const std::shared_ptr<const double[]>& numbers);
 
   [[nodiscard]] std::size_t rows() const noexcept { return rows_; }
   [[nodiscard]] std::size_t clocks() const noexcept { return clocks_; }
@@ -49,13 +48,16 @@ class ProfileTable {
   }
 
  private:
-  void expect_sound() const;
-
   std::size_t rows_;
   std::size_t clocks_;
   std::shared_ptr<const double> time_s_;
   std::shared_ptr<const double> energy_j_;
 };
+
+/// @param clocks  cells per row
+/// @throws DataError naming the first cell that is not finite and positive
+void expect_sound_costs(std::span<const double> time_s, std::span<const double> energy_j,
+                        std::size_t clocks);
 
 /// Memory for `count` numbers, not yet written to: large tables come in large pages where the
 /// system has them, so that whoever writes first does not wait for each 4 KiB.

@@ -22,13 +22,12 @@ template <class V>
 RUBATO_LANES void states(const GpuSpec& spec, const Memory<double>& memory,
                          const ClockColumns& clocks, std::size_t begin, std::size_t end) {
   for (std::size_t at = begin; at < end; at += lanes::count<V>) {
-    const std::size_t n = std::min(lanes::count<V>, end - at);
     const State<V> state = formulas::state_at(spec, memory, lanes::load<V>(clocks.core_mhz + at));
-    store_first(n, state.s_per_cycle, clocks.s_per_cycle + at);
-    store_first(n, state.s_per_byte, clocks.s_per_byte + at);
-    store_first(n, state.log2_balance, clocks.log2_balance + at);
-    store_first(n, state.idle_w, clocks.idle_w + at);
-    store_first(n, state.squared_voltage, clocks.squared_voltage + at);
+    lanes::store(state.s_per_cycle, clocks.s_per_cycle + at);
+    lanes::store(state.s_per_byte, clocks.s_per_byte + at);
+    lanes::store(state.log2_balance, clocks.log2_balance + at);
+    lanes::store(state.idle_w, clocks.idle_w + at);
+    lanes::store(state.squared_voltage, clocks.squared_voltage + at);
   }
 }
 

@@ -11,7 +11,7 @@
 
 namespace rubato {
 
-/// The clocks of a table as columns, shape [clocks] each, with most_lanes readable numbers behind.
+/// The clocks of a table as columns, shape [clocks] each, with room for most_lanes numbers behind.
 struct ClockColumns {
   static constexpr std::size_t most_lanes = 32;
 
@@ -34,7 +34,7 @@ struct TableCells {
   std::string_view name;  ///< "avx512", "avx2", "baseline"
   std::size_t lanes;
 
-  /// Fills clocks [begin, end), all at one memory state.
+  /// Fills clocks [begin, end), all at one memory state; writes up to most_lanes beyond.
   void (*states)(const GpuSpec& spec, const formulas::Memory<double>& memory,
                  const ClockColumns& clocks, std::size_t begin, std::size_t end);
 

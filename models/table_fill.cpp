@@ -7,8 +7,11 @@
 #include <limits>
 #include <vector>
 
+#include <fmt/format.h>
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
+
+#include "common/error.hpp"
 
 namespace rubato {
 
@@ -19,10 +22,10 @@ using Launch = formulas::Launch<double>;
 struct Extremes {
   double least = std::numeric_limits<double>::infinity(), most = 0.0;
 
-  void take(const double* values, std::size_t begin, std::size_t end) {
-    const auto [low, high] = std::minmax_element(values + begin, values + end);
-    least = std::min(least, *low);
-    most = std::max(most, *high);
+  void take(double value) { take({value, value}); }
+  void take(const Extremes& other) {
+    least = std::min(least, other.least);
+    most = std::max(most, other.most);
   }
 };
 
@@ -30,11 +33,17 @@ struct Extremes {
 struct ClockBounds {
   Extremes s_per_cycle, s_per_byte, idle_w, squared_voltage;
 
-  void take(const ClockColumns& clocks, std::size_t begin, std::size_t end) {
-    s_per_cycle.take(clocks.s_per_cycle, begin, end);
-    s_per_byte.take(clocks.s_per_byte, begin, end);
-    idle_w.take(clocks.idle_w, begin, end);
-    squared_voltage.take(clocks.squared_voltage, begin, end);
+  void take(const ClockColumns& clocks, std::size_t at) {
+    s_per_cycle.take(clocks.s_per_cycle[at]);
+    s_per_byte.take(clocks.s_per_byte[at]);
+    idle_w.take(clocks.idle_w[at]);
+    squared_voltage.take(clocks.squared_voltage[at]);
+  }
+  void take(const ClockBounds& other) {
+    s_per_cycle.take(other.s_per_cycle);
+    s_per_byte.take(other.s_per_byte);
+    idle_w.take(other.idle_w);
+    squared_voltage.take(other.squared_voltage);
   }
 };
 
@@ -94,10 +103,11 @@ class GridClocks {
       run.end = i + 1;
       if (clocks_.core_mhz[i] > clocks_.core_mhz[run.fastest]) run.fastest = i;
     }
-    for (Run& run : runs_) {
+    for (const Run& run : runs_)  // in order: each may write where the next one begins
       loops.states(spec, run.memory, clocks_, run.begin, run.end);
-      run.bounds.take(clocks_, run.begin, run.end);
-      bounds_.take(clocks_, run.begin, run.end);
+    for (Run& run : runs_) {
+      for (std::size_t i = run.begin; i < run.end; ++i) run.bounds.take(clocks_, i);
+      bounds_.take(run.bounds);
     }
     for (double** column : columns)
       std::fill_n(*column + grid.size(), ClockColumns::most_lanes, (*column)[grid.size() - 1]);
@@ -131,13 +141,16 @@ class Filler {
     // before the power limit is applied.
     constexpr std::size_t worth_a_thread = 4096, most = std::size_t{1} << 15;
     const std::size_t kernels = model_.kernels();
+    if (kernels == 0) return true;
     const auto threads = static_cast<std::size_t>(tbb::this_task_arena::max_concurrency());
-    const std::size_t even = (kernels + threads - 1) / threads;
-    const std::size_t rows = std::clamp<std::size_t>(even, (worth_a_thread + clocks_ - 1) / clocks_,
-                                                     std::max<std::size_t>(most / clocks_, 1));
+    const auto chunks_of = [&](std::size_t rows) { return (kernels + rows - 1) / rows; };
+    const std::size_t least = (worth_a_thread + clocks_ - 1) / clocks_;
+    const std::size_t chunks =
+        std::clamp(threads, chunks_of(std::max<std::size_t>(most / clocks_, 1)), chunks_of(least));
+    const std::size_t rows = chunks_of(chunks);
     if (kernels <= rows) return fill_rows(0, kernels, time_s, energy_j);
     std::atomic<bool> sound = true;
-    tbb::parallel_for(std::size_t{0}, (kernels + rows - 1) / rows, [&](std::size_t i) {
+    tbb::parallel_for(std::size_t{0}, chunks_of(rows), [&](std::size_t i) {
       const std::size_t first = i * rows;
       if (!fill_rows(first, std::min(first + rows, kernels), time_s, energy_j))
         sound.store(false, std::memory_order_relaxed);
@@ -191,14 +204,23 @@ class Filler {
 
 }  // namespace
 
+void fill_costs(const GpuModel& model, const ClockGrid& grid, std::span<double> time_s,
+                std::span<double> energy_j, const TableCells& loops) {
+  const std::size_t cells = model.kernels() * grid.size();
+  if (time_s.size() != cells || energy_j.size() != cells) {
+    throw DataError(fmt::format("room for {} times and {} energies; expected {} x {}",
+                                time_s.size(), energy_j.size(), model.kernels(), grid.size()));
+  }
+  if (!Filler(model, grid, loops).fill(time_s.data(), energy_j.data()))
+    expect_sound_costs(time_s, energy_j, grid.size());
+}
+
 ProfileTable fill_profile_table(const GpuModel& model, const ClockGrid& grid,
                                 const TableCells& loops) {
   const std::size_t cells = model.kernels() * grid.size();
   const auto numbers = unset_numbers(2 * cells);
-  double* const time_s = numbers.get();
-  double* const energy_j = time_s + cells;
-  const bool sound = Filler(model, grid, loops).fill(time_s, energy_j);
-  return ProfileTable(model.kernels(), grid.size(), numbers, sound);
+  fill_costs(model, grid, {numbers.get(), cells}, {numbers.get() + cells, cells}, loops);
+  return {model.kernels(), grid.size(), numbers};
 }
 
 }  // namespace rubato

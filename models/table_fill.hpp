@@ -15,4 +15,10 @@ namespace rubato {
 [[nodiscard]] ProfileTable fill_profile_table(const GpuModel& model, const ClockGrid& grid,
                                               const TableCells& loops = table_cells().back());
 
+/// As fill_profile_table, into arrays of the caller, shape [kernels x clocks] each: for those who
+/// fill many tables of one shape. Memory from the system costs more than what is written to it.
+/// @throws DataError as above, or if an array has another size
+void fill_costs(const GpuModel& model, const ClockGrid& grid, std::span<double> time_s,
+                std::span<double> energy_j, const TableCells& loops = table_cells().back());
+
 }  // namespace rubato
