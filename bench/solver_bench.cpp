@@ -5,6 +5,7 @@
 #include "explorer/choice.hpp"
 #include "explorer/solver.hpp"
 #include "models/gpu_model.hpp"
+#include "models/table_fill.hpp"
 #include "traces/trace_json.hpp"
 
 namespace rubato {
@@ -19,8 +20,7 @@ Instance instance(const char* grid_name) {
   const Trace trace = load_trace("gpt3-xl");
   const GpuModel model(load_gpu_spec("rtx-3080-ti"), trace);
   const ClockGrid grid = make_clock_grid(model.spec(), grid_name);
-  const ProfileTable per_launch =
-      profile_table(evaluate_all(model, grid), model.kernels(), grid.size());
+  const ProfileTable per_launch = fill_profile_table(model, grid);
   return {unit_table(per_launch, trace, choice_units(trace, Granularity::kernel)),
           grid.default_clock()};
 }

@@ -8,6 +8,7 @@
 
 #include "explorer/switching.hpp"
 #include "models/gpu_model.hpp"
+#include "models/table_fill.hpp"
 #include "traces/trace_json.hpp"
 
 namespace rubato {
@@ -43,8 +44,7 @@ void switching(benchmark::State& state) {
       long_trace(static_cast<std::size_t>(state.range(0)), static_cast<Order>(state.range(1)));
   const GpuModel model(load_gpu_spec("rtx-3080-ti"), trace);
   const ClockGrid grid = make_clock_grid(model.spec(), "full");
-  const ProfileTable table =
-      profile_table(evaluate_all(model, grid), trace.kernels.size(), grid.size());
+  const ProfileTable table = fill_profile_table(model, grid);
   std::vector<double> idle_power_w;
   for (const ClockPair& clock : grid.pairs()) idle_power_w.push_back(model.idle_power_w(clock));
   const SwitchingProblem problem{

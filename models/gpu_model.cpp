@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include <fmt/format.h>
-#include <tbb/blocked_range.h>
 #include <tbb/parallel_for.h>
 
 #include "common/error.hpp"
@@ -78,11 +77,26 @@ double GpuModel::idle_power_w(const ClockPair& clock) const {
 }
 
 std::vector<OperatingPoint> evaluate_all(const GpuModel& model, const ClockGrid& grid) {
+  const GpuSpec& spec = model.spec();
+  std::vector<ClockState> states;
+  for (const ClockPair& clock : grid.pairs()) {
+    states.push_back(
+        clock_state(spec, spec.mem_states[index(clock.mem)], effective_core_mhz(spec, clock)));
+  }
   std::vector<OperatingPoint> cells(model.kernels() * grid.size());
-  tbb::parallel_for(tbb::blocked_range<std::size_t>(0, cells.size(), 256), [&](const auto& range) {
-    for (std::size_t i = range.begin(); i != range.end(); ++i) {
-      cells[i] =
-          model.evaluate(id_at<KernelId>(i / grid.size()), grid[id_at<ClockId>(i % grid.size())]);
+  tbb::parallel_for(std::size_t{0}, model.kernels(), [&](std::size_t k) {
+    const KernelCoefficients& kernel = model.coefficients(id_at<KernelId>(k));
+    std::vector<std::optional<OperatingPoint>> regulated(spec.mem_states.size());
+    for (std::size_t c = 0; c < grid.size(); ++c) {
+      const MemStateId mem = grid.pairs()[c].mem;
+      OperatingPoint point = unlimited_point(states[c], kernel);
+      if (!within_limit(spec, kernel, point, model.power_limit_w())) {
+        auto& known = regulated[index(mem)];
+        if (!known)
+          known = regulated_point(spec, kernel, spec.mem_states[index(mem)], model.power_limit_w());
+        point = *known;
+      }
+      cells[k * grid.size() + c] = point;
     }
   });
   return cells;

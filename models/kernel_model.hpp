@@ -17,6 +17,9 @@ struct OperatingPoint {
 /// What a GPU offers any kernel at one memory state and core clock in effect.
 struct ClockState {
   double core_mhz = 0.0;
+  double s_per_cycle = 0.0;
+  double s_per_byte = 0.0;    ///< of DRAM traffic
+  double log2_balance = 0.0;  ///< log2 of s_per_cycle / s_per_byte
   double dram_bytes_per_s = 0.0;
   double idle_w = 0.0;           ///< board power with no kernel running
   double squared_voltage = 0.0;  ///< relative to the floor

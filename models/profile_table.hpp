@@ -3,6 +3,7 @@
 // the one hand-over from models, which fill it, to solvers, which only read it.
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -18,7 +19,7 @@ struct Cost {
 
 /// Dense table, shape [rows x clocks], time and energy in separate row-major
 /// arrays so that scans over one quantity are vectorised. Immutable once built:
-/// any number of threads may read it without locks.
+/// copies share the arrays, and any number of threads may read them without locks.
 class ProfileTable {
  public:
   /// Cell (r, c) is element r * clocks + c of both arrays.
@@ -26,26 +27,40 @@ class ProfileTable {
   ProfileTable(std::size_t rows, std::size_t clocks, std::vector<double> time_s,
                std::vector<double> energy_j);
 
+  /// Takes over what fill_costs wrote and looked at, shape [2 x rows x clocks]: times, energies.
+  /// @throws DataError if there are no rows or clocks
+  ProfileTable(std::size_t rows, std::size_t clocks,
+               const std::shared_ptr<const double[]>& numbers);
+
   [[nodiscard]] std::size_t rows() const noexcept { return rows_; }
   [[nodiscard]] std::size_t clocks() const noexcept { return clocks_; }
 
   /// All clocks of one row; valid while the table lives.
   [[nodiscard]] std::span<const double> times_s(std::size_t row) const noexcept {
-    return {time_s_.data() + row * clocks_, clocks_};
+    return {time_s_.get() + row * clocks_, clocks_};
   }
   [[nodiscard]] std::span<const double> energies_j(std::size_t row) const noexcept {
-    return {energy_j_.data() + row * clocks_, clocks_};
+    return {energy_j_.get() + row * clocks_, clocks_};
   }
   [[nodiscard]] Cost cost(std::size_t row, ClockId clock) const noexcept {
     const std::size_t cell = row * clocks_ + index(clock);
-    return {time_s_[cell], energy_j_[cell]};
+    return {time_s_.get()[cell], energy_j_.get()[cell]};
   }
 
  private:
   std::size_t rows_;
   std::size_t clocks_;
-  std::vector<double> time_s_;
-  std::vector<double> energy_j_;
+  std::shared_ptr<const double> time_s_;
+  std::shared_ptr<const double> energy_j_;
 };
+
+/// @param clocks  cells per row
+/// @throws DataError naming the first cell that is not finite and positive
+void expect_sound_costs(std::span<const double> time_s, std::span<const double> energy_j,
+                        std::size_t clocks);
+
+/// Memory for `count` numbers, not yet written to: large tables come in large pages where the
+/// system has them, so that whoever writes first does not wait for each 4 KiB.
+[[nodiscard]] std::shared_ptr<double[]> unset_numbers(std::size_t count);
 
 }  // namespace rubato

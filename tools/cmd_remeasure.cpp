@@ -8,6 +8,7 @@
 #include "common/error.hpp"
 #include "explorer/choice.hpp"
 #include "explorer/confidence.hpp"
+#include "models/table_fill.hpp"
 #include "tools/command.hpp"
 #include "tools/gpu_option.hpp"
 #include "tools/output.hpp"
@@ -39,8 +40,7 @@ ExitStatus run(const Options& o) {
   const GpuModel model(load_gpu(o.gpu), trace);
   const ClockGrid grid = make_clock_grid(model.spec(), o.clocks);
   const ProfileTable table =
-      unit_table(profile_table(evaluate_all(model, grid), model.kernels(), grid.size()), trace,
-                 choice_units(trace, Granularity::kernel));
+      unit_table(fill_profile_table(model, grid), trace, choice_units(trace, Granularity::kernel));
   std::vector<Column> columns{{"safety", "", 1}};
   for (const auto& [key, title] : {std::pair{"promised_energy", "promised energy %"},
                                    {"kept_energy", "kept energy %"},

@@ -9,6 +9,7 @@
 #include "explorer/choice.hpp"
 #include "explorer/solver.hpp"
 #include "models/measurement_plan.hpp"
+#include "models/table_fill.hpp"
 #include "tools/command.hpp"
 #include "tools/gpu_option.hpp"
 #include "tools/output.hpp"
@@ -29,8 +30,7 @@ ExitStatus run(const Options& o, const RunContext& context) {
   const Trace trace = load_trace(o.trace);
   const GpuModel model(load_gpu(o.gpu), trace);
   const ClockGrid grid = make_clock_grid(model.spec(), o.clocks);
-  const ProfileTable per_launch =
-      profile_table(evaluate_all(model, grid), model.kernels(), grid.size());
+  const ProfileTable per_launch = fill_profile_table(model, grid);
   const ChoiceUnits units = choice_units(trace, Granularity::kernel);
   const Solution best =
       solve_global(unit_table(per_launch, trace, units), LeastWaste{o.slack_pct / 100.0, 0.0},

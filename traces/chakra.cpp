@@ -199,7 +199,7 @@ class NodeFields {
   [[nodiscard]] double time_us(std::initializer_list<std::string_view> keys) {
     for (const std::string_view key : keys) {
       ondemand::value value;
-      if (object_.find_field_unordered(key).get(value) != simdjson::SUCCESS) continue;
+      if (part_.field(object_, key).get(value) != simdjson::SUCCESS) continue;
       double number = 0.0;
       if (value.get_double().get(number) == simdjson::SUCCESS) return number;
       if (value.is_null()) continue;

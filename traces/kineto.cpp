@@ -274,7 +274,7 @@ class KinetoReader {
       break;
     }
     ondemand::array values;
-    if (args.find_field_unordered("Concrete Inputs").get_array().get(values) == simdjson::SUCCESS) {
+    if (part_.field(args, "Concrete Inputs").get_array().get(values) == simdjson::SUCCESS) {
       for (auto value : values) {
         std::string_view text;
         call.values.emplace_back(value.get_string().get(text) == simdjson::SUCCESS ? text : "");

@@ -9,6 +9,7 @@
 #include "explorer/choice.hpp"
 #include "explorer/exploration.hpp"
 #include "explorer/solver.hpp"
+#include "models/table_fill.hpp"
 #include "tests/expect_error.hpp"
 #include "traces/trace_json.hpp"
 
@@ -20,7 +21,7 @@ ProfileTable paper_table(ClockId& default_clock) {
   const GpuModel model(load_gpu_spec("rtx-3080-ti"), trace);
   const ClockGrid grid = make_clock_grid(model.spec(), "paper");
   default_clock = grid.default_clock();
-  return unit_table(profile_table(evaluate_all(model, grid), model.kernels(), grid.size()), trace,
+  return unit_table(fill_profile_table(model, grid), trace,
                     choice_units(trace, Granularity::kernel));
 }
 

@@ -1,0 +1,212 @@
+#include "models/table_cells.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace rubato {
+
+namespace {
+
+using formulas::Launch;
+using formulas::Memory;
+using formulas::Point;
+using formulas::State;
+
+template <class V>
+RUBATO_LANES void store_first(std::size_t n, const V& x, double* to) {
+  const auto lane = lanes::each(x);
+  for (std::size_t i = 0; i < n; ++i) to[i] = lane[i];
+}
+
+template <class V>
+RUBATO_LANES void states(const GpuSpec& spec, const Memory<double>& memory,
+                         const ClockColumns& clocks, std::size_t begin, std::size_t end) {
+  for (std::size_t at = begin; at < end; at += lanes::count<V>) {
+    const State<V> state = formulas::state_at(spec, memory, lanes::load<V>(clocks.core_mhz + at));
+    lanes::store(state.s_per_cycle, clocks.s_per_cycle + at);
+    lanes::store(state.s_per_byte, clocks.s_per_byte + at);
+    lanes::store(state.log2_balance, clocks.log2_balance + at);
+    lanes::store(state.idle_w, clocks.idle_w + at);
+    lanes::store(state.squared_voltage, clocks.squared_voltage + at);
+  }
+}
+
+template <class V>
+RUBATO_LANES State<V> load_state(const ClockColumns& clocks, std::size_t at) {
+  return {.core_mhz = V{},  // no cell needs it
+          .s_per_cycle = lanes::load<V>(clocks.s_per_cycle + at),
+          .s_per_byte = lanes::load<V>(clocks.s_per_byte + at),
+          .log2_balance = lanes::load<V>(clocks.log2_balance + at),
+          .idle_w = lanes::load<V>(clocks.idle_w + at),
+          .squared_voltage = lanes::load<V>(clocks.squared_voltage + at)};
+}
+
+template <class V>
+RUBATO_LANES void fill_at(std::size_t at, const Launch<double>& kernel, const ClockColumns& clocks,
+                          double* time_s, double* energy_j) {
+  const Point<V> point = formulas::point_at(load_state<V>(clocks, at), kernel);
+  lanes::store(point.time_s, time_s + at);
+  lanes::store(point.energy_j, energy_j + at);
+}
+
+// Pieces of `V`, then of half a V; the last one reaches back over cells that are already there and
+// writes the same bits.
+template <class V>
+RUBATO_LANES void row(const Launch<double>& kernel, const ClockColumns& clocks, std::size_t cells,
+                      double* time_s, double* energy_j) {
+  using Half = typename lanes::Traits<V>::Half;
+  constexpr std::size_t width = lanes::count<V>, half = width / 2;
+  std::size_t at = 0;
+  for (; at + width <= cells; at += width) fill_at<V>(at, kernel, clocks, time_s, energy_j);
+  for (; at + half <= cells; at += half) fill_at<Half>(at, kernel, clocks, time_s, energy_j);
+  if (at < cells && cells >= half) {
+    fill_at<Half>(cells - half, kernel, clocks, time_s, energy_j);
+  } else if (at < cells) {  // the lanes beyond repeat the last clock
+    const Point<Half> point = formulas::point_at(load_state<Half>(clocks, 0), kernel);
+    store_first(cells, point.time_s, time_s);
+    store_first(cells, point.energy_j, energy_j);
+  }
+}
+
+// One number of several launches, the last one's repeated.
+template <class V, class Part>
+RUBATO_LANES V gather(std::span<const RegulatedLaunch> launches, Part RegulatedLaunch::*part,
+                      double Part::*number) {
+  std::array<double, lanes::count<V>> lane;
+  for (std::size_t i = 0; i < lane.size(); ++i)
+    lane[i] = launches[std::min(i, launches.size() - 1)].*part.*number;
+  return lanes::load<V>(lane.data());
+}
+
+template <class V>
+RUBATO_LANES Launch<V> gather_kernels(std::span<const RegulatedLaunch> launches) {
+  using L = Launch<double>;
+  constexpr auto part = &RegulatedLaunch::kernel;
+  return {.core_cycles = gather<V>(launches, part, &L::core_cycles),
+          .dram_bytes = gather<V>(launches, part, &L::dram_bytes),
+          .fixed_s = gather<V>(launches, part, &L::fixed_s),
+          .core_j = gather<V>(launches, part, &L::core_j),
+          .dram_j = gather<V>(launches, part, &L::dram_j),
+          .idle_scale = gather<V>(launches, part, &L::idle_scale),
+          .exponent = gather<V>(launches, part, &L::exponent),
+          .inverse_exponent = gather<V>(launches, part, &L::inverse_exponent),
+          .log2_intensity = gather<V>(launches, part, &L::log2_intensity),
+          .limit_w = gather<V>(launches, part, &L::limit_w)};
+}
+
+template <class V>
+RUBATO_LANES void regulate_in(const GpuSpec& spec, std::span<const RegulatedLaunch> launches,
+                              OperatingPoint* points) {
+  using M = Memory<double>;
+  constexpr auto part = &RegulatedLaunch::memory;
+  for (; !launches.empty();
+       launches = launches.subspan(std::min(lanes::count<V>, launches.size()))) {
+    const Memory<V> memory{.bytes_per_s = gather<V>(launches, part, &M::bytes_per_s),
+                           .base_power_w = gather<V>(launches, part, &M::base_power_w),
+                           .voltage_scale = gather<V>(launches, part, &M::voltage_scale)};
+    const Point<V> found = formulas::regulated(spec, memory, gather_kernels<V>(launches));
+    const auto mhz = lanes::each(found.core_mhz), time_s = lanes::each(found.time_s),
+               energy_j = lanes::each(found.energy_j);
+    for (std::size_t i = 0; i < std::min(lanes::count<V>, launches.size()); ++i)
+      *points++ = {time_s[i], energy_j[i], mhz[i], true};
+  }
+}
+
+// A search takes about as long for one native vector as for four.
+template <class Native, class V>
+RUBATO_LANES void regulate(const GpuSpec& spec, std::span<const RegulatedLaunch> launches,
+                           OperatingPoint* points) {
+  if (launches.size() <= lanes::count<Native>) {
+    regulate_in<Native>(spec, launches, points);
+  } else {
+    regulate_in<V>(spec, launches, points);
+  }
+}
+
+template <class V>
+RUBATO_LANES bool over_limit(const Launch<double>& kernel, std::size_t cells, const double* time_s,
+                             const double* energy_j) {
+  bool over = false;
+  std::size_t i = 0;
+  V most_over_j{};
+  for (; i + lanes::count<V> <= cells; i += lanes::count<V>) {
+    const V t = lanes::load<V>(time_s + i), e = lanes::load<V>(energy_j + i);
+    most_over_j = lanes::larger(e - kernel.limit_w * t, most_over_j);
+  }
+  for (; i < cells; ++i) over = over || energy_j[i] - kernel.limit_w * time_s[i] > 0.0;
+  return over || lanes::any(lanes::above(most_over_j, V{}));
+}
+
+template <class V>
+RUBATO_LANES void hold(const Launch<double>& kernel, const OperatingPoint& regulated,
+                       std::size_t cells, double* time_s, double* energy_j) {
+  std::size_t i = 0;
+  for (; i + lanes::count<V> <= cells; i += lanes::count<V>) {
+    const V t = lanes::load<V>(time_s + i), e = lanes::load<V>(energy_j + i);
+    const auto over = lanes::above(e, kernel.limit_w * t);
+    lanes::store(lanes::select(over, lanes::all<V>(regulated.time_s), t), time_s + i);
+    lanes::store(lanes::select(over, lanes::all<V>(regulated.energy_j), e), energy_j + i);
+  }
+  for (; i < cells; ++i) {
+    if (!(energy_j[i] > kernel.limit_w * time_s[i])) continue;
+    time_s[i] = regulated.time_s;
+    energy_j[i] = regulated.energy_j;
+  }
+}
+
+// The loops above for `Lanes` at a time, compiled for `target`: an attribute and a type, which
+// cannot stand in parentheses. NOLINTBEGIN(bugprone-macro-parentheses)
+#define RUBATO_TABLE_CELLS(place, target, Native, Lanes)                                        \
+  namespace place {                                                                             \
+  target void states(const GpuSpec& spec, const Memory<double>& memory,                         \
+                     const ClockColumns& clocks, std::size_t begin, std::size_t end) {          \
+    rubato::states<Lanes>(spec, memory, clocks, begin, end);                                    \
+  }                                                                                             \
+  target void row(const Launch<double>& kernel, const ClockColumns& clocks, std::size_t cells,  \
+                  double* time_s, double* energy_j) {                                           \
+    rubato::row<Lanes>(kernel, clocks, cells, time_s, energy_j);                                \
+  }                                                                                             \
+  target bool over_limit(const Launch<double>& kernel, std::size_t cells, const double* time_s, \
+                         const double* energy_j) {                                              \
+    return rubato::over_limit<lanes::Pair<Native>>(kernel, cells, time_s, energy_j);            \
+  }                                                                                             \
+  target void regulate(const GpuSpec& spec, std::span<const RegulatedLaunch> launches,          \
+                       OperatingPoint* points) {                                                \
+    rubato::regulate<Native, Lanes>(spec, launches, points);                                    \
+  }                                                                                             \
+  target void hold(const Launch<double>& kernel, const OperatingPoint& regulated,               \
+                   std::size_t cells, double* time_s, double* energy_j) {                       \
+    rubato::hold<lanes::Pair<Native>>(kernel, regulated, cells, time_s, energy_j);              \
+  }                                                                                             \
+  constexpr TableCells loops{                                                                   \
+      #place, lanes::count<Native>, states, row, over_limit, regulate, hold};                   \
+  }
+
+using TwoStreams = lanes::Pair<lanes::Two>;
+using FourStreamsOfFour = lanes::Pair<lanes::Pair<lanes::Four>>;
+using FourStreamsOfEight = lanes::Pair<lanes::Pair<lanes::Eight>>;
+
+RUBATO_TABLE_CELLS(baseline, , lanes::Two, TwoStreams)
+#ifdef __x86_64__
+RUBATO_TABLE_CELLS(avx2, [[gnu::target("avx2")]], lanes::Four, FourStreamsOfFour)
+RUBATO_TABLE_CELLS(avx512, [[gnu::target("avx512f")]], lanes::Eight, FourStreamsOfEight)
+#endif
+#undef RUBATO_TABLE_CELLS
+// NOLINTEND(bugprone-macro-parentheses)
+
+}  // namespace
+
+std::span<const TableCells> table_cells() {
+#ifdef __x86_64__
+  static constexpr std::array all{baseline::loops, avx2::loops, avx512::loops};
+  const std::size_t runnable = __builtin_cpu_supports("avx512f") ? 3
+                               : __builtin_cpu_supports("avx2")  ? 2
+                                                                 : 1;
+  return std::span(all).first(runnable);
+#else
+  static constexpr std::array all{baseline::loops};
+  return all;
+#endif
+}
+
+}  // namespace rubato
