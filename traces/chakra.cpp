@@ -158,14 +158,14 @@ void read_shapes(ondemand::value value, std::vector<std::vector<std::uint64_t>>&
                  int depth = 0) {
   constexpr int deepest = 16;
   ondemand::array list;
-  if (depth > deepest || value.get_array().get(list) != simdjson::SUCCESS) return;
+  if (depth > deepest || !is_there(value.get_array().get(list))) return;
   std::vector<std::uint64_t> sizes;
   bool numbers = false;
   for (auto item : list) {
     ondemand::value inner;
     std::uint64_t size = 0;
-    if (item.get(inner) != simdjson::SUCCESS) return;
-    if (inner.get_uint64().get(size) == simdjson::SUCCESS) {
+    if (!is_there(item.get(inner))) return;
+    if (is_there(inner.get_uint64().get(size))) {
       sizes.push_back(size);
       numbers = true;
     } else {
@@ -191,7 +191,7 @@ class NodeFields {
   [[nodiscard]] std::optional<T> number(std::initializer_list<std::string_view> keys) {
     for (const std::string_view key : keys) {
       T value{};
-      if (part_.field(object_, key).get(value) == simdjson::SUCCESS) return value;
+      if (is_there(part_.field(object_, key).get(value))) return value;
     }
     return std::nullopt;
   }
@@ -199,9 +199,9 @@ class NodeFields {
   [[nodiscard]] double time_us(std::initializer_list<std::string_view> keys) {
     for (const std::string_view key : keys) {
       ondemand::value value;
-      if (part_.field(object_, key).get(value) != simdjson::SUCCESS) continue;
+      if (!is_there(part_.field(object_, key).get(value))) continue;
       double number = 0.0;
-      if (value.get_double().get(number) == simdjson::SUCCESS) return number;
+      if (is_there(value.get_double().get(number))) return number;
       if (value.is_null()) continue;
       throw DataError(fmt::format("'{}' is not a number", key));
     }
@@ -212,32 +212,32 @@ class NodeFields {
   }
   void ids(std::string_view key, std::vector<std::uint64_t>& out) {
     ondemand::value value;
-    if (part_.field(object_, key).get(value) != simdjson::SUCCESS) return;
+    if (!is_there(part_.field(object_, key).get(value))) return;
     std::uint64_t id = 0;
-    if (value.get_uint64().get(id) == simdjson::SUCCESS) return out.push_back(id);
+    if (is_there(value.get_uint64().get(id))) return out.push_back(id);
     ondemand::array list;
-    if (value.get_array().get(list) != simdjson::SUCCESS) return;
+    if (!is_there(value.get_array().get(list))) return;
     for (auto item : list) {
-      if (item.get_uint64().get(id) == simdjson::SUCCESS) out.push_back(id);
+      if (is_there(item.get_uint64().get(id))) out.push_back(id);
     }
   }
   void inputs(Node& node) {
     ondemand::object inputs;
-    if (part_.field(object_, "inputs").get_object().get(inputs) != simdjson::SUCCESS) return;
+    if (!is_there(part_.field(object_, "inputs").get_object().get(inputs))) return;
     std::vector<std::vector<std::vector<std::uint64_t>>> shapes;
     ondemand::array list;
-    if (part_.field(inputs, "shapes").get_array().get(list) == simdjson::SUCCESS) {
+    if (is_there(part_.field(inputs, "shapes").get_array().get(list))) {
       for (auto shape : list) {
         ondemand::value value;
         shapes.emplace_back();
-        if (shape.get(value) == simdjson::SUCCESS) read_shapes(value, shapes.back());
+        if (is_there(shape.get(value))) read_shapes(value, shapes.back());
       }
     }
     std::size_t i = 0;
-    if (part_.field(inputs, "types").get_array().get(list) != simdjson::SUCCESS) return;
+    if (!is_there(part_.field(inputs, "types").get_array().get(list))) return;
     for (auto type : list) {
       std::string_view text;
-      if (i >= shapes.size() || type.get_string().get(text) != simdjson::SUCCESS) break;
+      if (!is_there(type.get_string().get(text)) || i >= shapes.size()) break;
       if (text.find("Tensor(") != std::string_view::npos) {
         for (auto& dims : shapes[i]) {
           node.dims.push_back(std::move(dims));

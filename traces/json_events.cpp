@@ -14,7 +14,9 @@ namespace rubato {
 
 namespace {
 
-constexpr std::size_t chunk_bytes = std::size_t{4} << 20;
+// Chunks grow: most files are small, and large ones are read in large steps.
+constexpr std::size_t first_chunk_bytes = std::size_t{4} << 10;
+constexpr std::size_t largest_chunk_bytes = std::size_t{4} << 20;
 
 // Follows braces and strings; what is between them is left to the parser of the parts.
 class Splitter {
@@ -56,9 +58,10 @@ class Splitter {
       keep_ = 0;
     }
     if (size_ > max_json_part_bytes) fail("one part is larger than 256 MB");
-    buffer_.resize(size_ + chunk_bytes + json_padding);
-    const std::size_t got = source_.read(buffer_.data() + size_, chunk_bytes);
+    buffer_.resize(size_ + chunk_bytes_ + json_padding);
+    const std::size_t got = source_.read(buffer_.data() + size_, chunk_bytes_);
     size_ += got;
+    chunk_bytes_ = std::min(2 * chunk_bytes_, largest_chunk_bytes);
     return got > 0;
   }
 
@@ -195,6 +198,7 @@ class Splitter {
   std::span<const std::string_view> lists_;
   const JsonListHandlers& handlers_;
   std::vector<char> buffer_;
+  std::size_t chunk_bytes_ = first_chunk_bytes;
   std::size_t size_ = 0;      ///< bytes in the buffer
   std::size_t pos_ = 0;       ///< next one
   std::size_t keep_ = 0;      ///< first one still needed

@@ -9,13 +9,33 @@
 
 namespace rubato {
 
+/// Brackets, commas, colons and quotes stand as in JSON; what stands between them is not looked at.
+/// simdjson's search for fields in any order takes that for granted, and reads outside the document
+/// where a damaged one ends otherwise the second time.
+/// @throws DataError
+void check_structure(std::string_view text);
+
+/// Whether a value is there and of the type asked for. Whoever goes on after any other error reads
+/// outside the document. @throws DataError for those: the text is no JSON
+inline bool is_there(simdjson::error_code code) {
+  switch (code) {
+    case simdjson::SUCCESS: return true;
+    case simdjson::NO_SUCH_FIELD:
+    case simdjson::INCORRECT_TYPE:
+    case simdjson::NUMBER_ERROR:
+    case simdjson::NUMBER_OUT_OF_RANGE: return false;
+    default: throw DataError(simdjson::error_message(code));
+  }
+}
+
 /// A document whose objects are asked for fields, valid until the next one.
 class JsonPart {
  public:
   /// @param text  followed by at least json_padding readable bytes
-  /// @throws simdjson::simdjson_error if it does not begin with an object
+  /// @throws simdjson::simdjson_error if it does not begin with an object, and as check_structure()
   simdjson::ondemand::object open(simdjson::ondemand::parser& parser, std::string_view text,
                                   std::size_t padding) {
+    check_structure(text);
     document_ = parser.iterate(text.data(), text.size(), text.size() + padding).value();
     return document_.get_object().value();
   }

@@ -180,26 +180,26 @@ class KinetoReader {
 
   std::optional<std::string_view> text_of(ondemand::object& object, std::string_view key) {
     std::string_view value;
-    if (part_.field(object, key).get_string().get(value) != simdjson::SUCCESS) return std::nullopt;
+    if (!is_there(part_.field(object, key).get_string().get(value))) return std::nullopt;
     return value;
   }
 
   std::optional<std::int64_t> integer(ondemand::object& object, std::string_view key) {
     std::int64_t value = 0;
-    if (part_.field(object, key).get_int64().get(value) != simdjson::SUCCESS) return std::nullopt;
+    if (!is_there(part_.field(object, key).get_int64().get(value))) return std::nullopt;
     return value;
   }
 
   // A process or thread may be a number or a name.
   std::string raw(ondemand::object& object, std::string_view key) {
     ondemand::value value;
-    if (part_.field(object, key).get(value) != simdjson::SUCCESS) return {};
+    if (!is_there(part_.field(object, key).get(value))) return {};
     return std::string(value.raw_json_token());
   }
 
   std::int64_t time_ns(ondemand::object& object, std::string_view key) {
     ondemand::value value;
-    if (part_.field(object, key).get(value) != simdjson::SUCCESS)
+    if (!is_there(part_.field(object, key).get(value)))
       throw DataError(fmt::format("there is no '{}'", key));
     return parse_us(value.raw_json_token());
   }
@@ -225,7 +225,7 @@ class KinetoReader {
     const std::int64_t start_ns = time_ns(object, "ts");
     if (category == Category::runtime) {
       ondemand::object args;
-      if (part_.field(object, "args").get_object().get(args) != simdjson::SUCCESS) return;
+      if (!is_there(part_.field(object, "args").get_object().get(args))) return;
       if (const auto correlation = integer(args, "correlation"))
         calls_by_correlation_.emplace(*correlation, HostCall{start_ns, thread});
       return;
@@ -236,7 +236,7 @@ class KinetoReader {
       return;
     }
     ondemand::object args;
-    if (part_.field(object, "args").get_object().get(args) == simdjson::SUCCESS) {
+    if (is_there(part_.field(object, "args").get_object().get(args))) {
       span.external_id = integer(args, "External id").value_or(-1);
       span.call = read_call(args, name_id);
     }
@@ -246,14 +246,14 @@ class KinetoReader {
   std::uint32_t read_call(ondemand::object& args, std::uint32_t name) {
     OperatorCall call{names_[name], {}, {}};
     ondemand::array dims;
-    if (part_.field(args, "Input Dims").get_array().get(dims) != simdjson::SUCCESS) return 0;
+    if (!is_there(part_.field(args, "Input Dims").get_array().get(dims))) return 0;
     for (auto operand : dims) {
       auto& list = call.dims.emplace_back();
       ondemand::array sizes;
-      if (operand.get_array().get(sizes) != simdjson::SUCCESS) continue;
+      if (!is_there(operand.get_array().get(sizes))) continue;
       for (auto size : sizes) {
         std::uint64_t value = 0;
-        if (size.get_uint64().get(value) != simdjson::SUCCESS) {
+        if (!is_there(size.get_uint64().get(value))) {
           list.clear();  // a list of tensors
           break;
         }
@@ -263,21 +263,21 @@ class KinetoReader {
     call.dtypes.assign(call.dims.size(), Dtype::unknown);
     ondemand::array types;
     for (const char* key : {"Input type", "Input types"}) {
-      if (part_.field(args, key).get_array().get(types) != simdjson::SUCCESS) continue;
+      if (!is_there(part_.field(args, key).get_array().get(types))) continue;
       std::size_t i = 0;
       for (auto type : types) {
         std::string_view text;
-        if (type.get_string().get(text) == simdjson::SUCCESS && i < call.dtypes.size())
+        if (is_there(type.get_string().get(text)) && i < call.dtypes.size())
           call.dtypes[i] = dtype_from_framework(text);
         ++i;
       }
       break;
     }
     ondemand::array values;
-    if (part_.field(args, "Concrete Inputs").get_array().get(values) == simdjson::SUCCESS) {
+    if (is_there(part_.field(args, "Concrete Inputs").get_array().get(values))) {
       for (auto value : values) {
         std::string_view text;
-        call.values.emplace_back(value.get_string().get(text) == simdjson::SUCCESS ? text : "");
+        call.values.emplace_back(is_there(value.get_string().get(text)) ? text : "");
       }
     }
     // Layers repeat the same calls.
@@ -293,11 +293,11 @@ class KinetoReader {
   std::array<std::uint32_t, 3> read_dim3(ondemand::object& args, std::string_view key) {
     std::array<std::uint32_t, 3> out{1, 1, 1};
     ondemand::array values;
-    if (part_.field(args, key).get_array().get(values) != simdjson::SUCCESS) return {0, 0, 0};
+    if (!is_there(part_.field(args, key).get_array().get(values))) return {0, 0, 0};
     std::size_t i = 0;
     for (auto value : values) {
       std::uint64_t number = 0;
-      if (i < out.size() && value.get_uint64().get(number) == simdjson::SUCCESS) {
+      if (is_there(value.get_uint64().get(number)) && i < out.size()) {
         if (number > std::numeric_limits<std::uint32_t>::max()) return {0, 0, 0};
         out[i] = static_cast<std::uint32_t>(number);
       }
@@ -315,7 +315,7 @@ class KinetoReader {
     std::int64_t device = integer(object, "pid").value_or(-1),
                  stream = integer(object, "tid").value_or(-1);
     ondemand::object args;
-    if (part_.field(object, "args").get_object().get(args) == simdjson::SUCCESS)
+    if (is_there(part_.field(object, "args").get_object().get(args)))
       read_args(args, work, device, stream);
     if (device < 0 || device > most_devices) throw DataError("there is no device");
     work.device = static_cast<std::uint32_t>(device);
@@ -346,13 +346,12 @@ class KinetoReader {
     }
     work.shape = {read_dim3(args, "grid"), read_dim3(args, "block")};
     std::string_view collective;
-    if (part_.field(args, "Collective name").get_string().get(collective) != simdjson::SUCCESS)
-      return;
+    if (!is_there(part_.field(args, "Collective name").get_string().get(collective))) return;
     Message message{{.kind = collective_kind_of(collective)}, Dtype::unknown};
     const std::int64_t elements = std::max(number("In msg nelems", 0), number("Out msg nelems", 0)),
                        group = number("Group size", 0);
     std::string_view type;
-    if (part_.field(args, "dtype").get_string().get(type) == simdjson::SUCCESS)
+    if (is_there(part_.field(args, "dtype").get_string().get(type)))
       message.dtype = dtype_from_framework(type);
     constexpr std::int64_t most_ranks = 10'000'000;
     if (message.dtype == Dtype::unknown || group < 2 || group > most_ranks || elements <= 0) return;
@@ -363,21 +362,37 @@ class KinetoReader {
   }
 
   void member(std::string_view key, std::string_view value) {
+    if (key != "baseTimeNanoseconds" && key != "deviceProperties") return;
+    std::string problem;
+    try {
+      return read_member(key, value);
+    } catch (const simdjson::simdjson_error& error) {
+      problem = error.what();
+    } catch (const DataError& error) {
+      problem = error.what();
+    }
+    if (options_.partial) return builder_.leave_out("members that cannot be read");
+    throw DataError(fmt::format("{}: {}: {}", printable(path_.string()), key, problem),
+                    {.in = printable(value.substr(0, 200)), .hint = "--partial leaves it out"});
+  }
+
+  void read_member(std::string_view key, std::string_view value) {
+    check_structure(value);
     auto document = parser_.iterate(value.data(), value.size(), value.size() + json_padding);
     if (key == "baseTimeNanoseconds") {
       std::int64_t base = 0;
-      if (document.get_int64().get(base) == simdjson::SUCCESS) builder_.capture().epoch_ns = base;
+      if (is_there(document.get_int64().get(base))) builder_.capture().epoch_ns = base;
     } else if (key == "deviceProperties") {
       ondemand::array devices;
-      if (document.get_array().get(devices) != simdjson::SUCCESS) return;
+      if (!is_there(document.get_array().get(devices))) return;
       for (auto device : devices) {
         std::int64_t id = 0;
         std::string_view name;
         ondemand::object object;
-        if (device.get_object().get(object) == simdjson::SUCCESS &&
-            object.find_field_unordered("id").get_int64().get(id) == simdjson::SUCCESS && id >= 0 &&
+        if (is_there(device.get_object().get(object)) &&
+            is_there(object.find_field_unordered("id").get_int64().get(id)) && id >= 0 &&
             id <= most_devices &&
-            object.find_field_unordered("name").get_string().get(name) == simdjson::SUCCESS)
+            is_there(object.find_field_unordered("name").get_string().get(name)))
           device_names_.emplace_back(static_cast<std::uint32_t>(id), std::string(name));
       }
     }
