@@ -24,16 +24,13 @@ SwitchModel switch_model(const GpuSpec& spec) {
                                  spec.sources.at("switching")),
                      {.in = {}, .hint = "give --switch-latency-us or --switch-stall-us"});
   }
-  const auto cost = [&](double latency_s, double stall_s) {
-    return SwitchCost{.stall_s = stall_s, .energy_j = 0.0, .lead_s = latency_s - stall_s};
+  const auto cost = [](double latency_s, double stall_s, double energy_j) {
+    return SwitchCost{.stall_s = stall_s, .energy_j = energy_j, .lead_s = latency_s - stall_s};
   };
-  SwitchModel model{
-      .core = cost(*known.core_s, known.core_stall_s), .mem = {}, .dwell_s = known.dwell_s};
-  model.core.energy_j = known.core_j;
-  if (known.mem_s) {
-    model.mem = cost(*known.mem_s, known.mem_stall_s);
-    model.mem->energy_j = known.mem_j;
-  }
+  SwitchModel model{.core = cost(*known.core_s, known.core_stall_s, known.core_j),
+                    .mem = {},
+                    .dwell_s = known.dwell_s};
+  if (known.mem_s) model.mem = cost(*known.mem_s, known.mem_stall_s, known.mem_j);
   return model;
 }
 
