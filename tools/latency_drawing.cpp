@@ -74,7 +74,7 @@ class Picture {
   }
 
  private:
-  static constexpr double least_width = 660.0;
+  static constexpr double least_width = 660.0, rounding = 1e-9;
 
   void scale(Row& row) const {
     for (const LatencyPoint& point : points_) {
@@ -129,8 +129,10 @@ class Picture {
     for (const Row& row : rows_) draw_frame(svg, row, panel, from);
     draw_devices(svg, panel);
     for (const Row& row : rows_) draw_lines(svg, row, panel);
-    for (double us = 1.0; us <= high_us_ * 1.001; us *= 10.0) {
-      if (us < low_us_ * 0.999) continue;
+    const int last = static_cast<int>(std::floor(std::log10(high_us_) + rounding));
+    for (int decade = static_cast<int>(std::ceil(std::log10(low_us_) - rounding)); decade <= last;
+         ++decade) {
+      const double us = std::pow(10.0, decade);
       svg.text(x(panel, us), bottom_ + 16, latency_text(us), centred);
     }
     svg.text(from + panel_width / 2, bottom_ + 38, "latency of a change of clock", centred);
