@@ -152,8 +152,10 @@ void ClockSweep::step_simple(std::size_t row) {
 
 // From which run of each group to change clocks before this step.
 void ClockSweep::choose_best_before() {
-  if (windows_.empty()) best_.clear();  // nobody waits, so only this step's are needed
-  if (windows_.empty()) first_best_step_ = step_;
+  if (windows_.empty()) {  // nobody waits, so only this step's are needed
+    best_.clear();
+    first_best_step_ = step_;
+  }
   const std::size_t first = best_.size();
   best_.resize(first + groups_, infinity);
   std::vector<RunStart> starts(groups_);

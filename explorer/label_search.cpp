@@ -152,7 +152,6 @@ class Search {
         }
         if (total.time_s > limits_.budget_s || total.energy_j >= best_j) continue;
         best_j = total.energy_j;
-        result.total = total;
         result.runs = runs_before(label.node);
       }
     }

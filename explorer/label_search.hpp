@@ -20,7 +20,6 @@ struct LabelLimits {
 struct LabelResult {
   bool complete = false;
   std::vector<ClockRun> runs;  ///< empty: nothing better begins with this clock
-  Cost total;                  ///< of runs
   std::uint64_t labels = 0;    ///< followed over a launch, summed over launches
 };
 

@@ -25,8 +25,7 @@ std::vector<double> change_back(const PricedSequence& priced, std::size_t first)
   std::vector<double> values(sequence.clocks(), 0.0);
   for (std::size_t c = 0; c < values.size(); ++c) {
     if (c == first) continue;
-    const auto kind = static_cast<std::size_t>(&sequence.kind(c, first) - sequence.kinds().data());
-    values[c] = priced.into(kind)[first];
+    values[c] = priced.into(sequence.kind_position(c, first))[first];
   }
   return values;
 }
@@ -61,19 +60,17 @@ PricedRuns cheapest_round(const PricedSequence& priced, std::size_t first) {
   ClockSweep sweep(priced, Direction::forward, only(sequence.clocks(), first), {}, true);
   sweep.run_to_end();
   const std::vector<double> back = change_back(priced, first);
-  const auto kind_back = [&](std::size_t c) {
-    return static_cast<std::size_t>(&sequence.kind(c, first) - sequence.kinds().data());
-  };
   double best = sweep.open(first);
   std::size_t last = first;
   for (std::size_t c = 0; c < sequence.clocks(); ++c) {
     if (c == first) continue;
-    const double value = sweep.closable(kind_back(c), c) + back[c];
+    const double value = sweep.closable(sequence.kind_position(c, first), c) + back[c];
     if (!(value < best)) continue;
     best = value;
     last = c;
   }
-  return {best, last == first ? sweep.open_runs(last) : sweep.closable_runs(kind_back(last), last)};
+  return {best, last == first ? sweep.open_runs(last)
+                              : sweep.closable_runs(sequence.kind_position(last, first), last)};
 }
 
 std::vector<double> bounds_by_first_clock(const PricedSequence& priced) {

@@ -50,10 +50,10 @@ LaunchSequence::LaunchSequence(const SwitchingProblem& problem) : problem_(&prob
   group(kinds_[1], problem.clocks, [](const ClockPair& clock) { return clock.core_mhz; });
 }
 
-const ChangeKind& LaunchSequence::kind(std::size_t from, std::size_t to) const {
-  if (kinds_.size() == 1) return kinds_[0];
+std::size_t LaunchSequence::kind_position(std::size_t from, std::size_t to) const {
+  if (kinds_.size() == 1) return 0;
   const ClockPair &a = problem_->clocks[from], &b = problem_->clocks[to];
-  return kinds_[a.mem == b.mem ? 0 : a.core_mhz == b.core_mhz ? 1 : 2];
+  return a.mem == b.mem ? 0 : a.core_mhz == b.core_mhz ? 1 : 2;
 }
 
 std::optional<Cost> iteration_cost(const LaunchSequence& sequence, std::span<const ClockRun> runs) {

@@ -55,8 +55,11 @@ class LaunchSequence {
   /// The same launches, cut into blocks.
   [[nodiscard]] std::span<const LaunchBlock> blocks() const noexcept { return blocks_; }
   [[nodiscard]] std::span<const ChangeKind> kinds() const noexcept { return kinds_; }
-  /// The kind of a change between two different clocks.
-  [[nodiscard]] const ChangeKind& kind(std::size_t from, std::size_t to) const;
+  /// Position in kinds() of a change between two different clocks, and the kind itself.
+  [[nodiscard]] std::size_t kind_position(std::size_t from, std::size_t to) const;
+  [[nodiscard]] const ChangeKind& kind(std::size_t from, std::size_t to) const {
+    return kinds_[kind_position(from, to)];
+  }
   [[nodiscard]] Cost launch(std::size_t position, std::size_t clock) const {
     return problem_->per_launch.cost(rows_[position], ClockId{static_cast<std::uint32_t>(clock)});
   }
