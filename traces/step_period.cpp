@@ -30,7 +30,7 @@ std::int64_t pause_ns(std::int64_t end_ns, std::int64_t start_ns) {
   return static_cast<std::int64_t>(std::min(apart, static_cast<std::uint64_t>(longest_launch_ns)));
 }
 
-bool can_be_steps(const LaunchSequence& sequence, const Repetition& found) {
+bool can_be_steps(const NameSequence& sequence, const Repetition& found) {
   const std::size_t size = sequence.names.size(), covered = found.end - found.first;
   if (found.period < least_period || 2 * covered < size) return false;
   if (found.count() == 2 && 10 * covered < 9 * size) return false;
@@ -49,7 +49,7 @@ bool can_be_steps(const LaunchSequence& sequence, const Repetition& found) {
 }
 
 // Any of the first positions gives as many whole steps.
-std::size_t first_step(const LaunchSequence& sequence, const Repetition& found) {
+std::size_t first_step(const NameSequence& sequence, const Repetition& found) {
   const std::size_t spare = (found.end - found.first) % found.period;
   std::size_t best = found.first;
   std::pair<bool, std::int64_t> best_rank{false, -1};  // behind an optimizer, pauses
@@ -94,7 +94,7 @@ struct Boundaries {
 
 std::optional<Boundaries> boundaries_of(const Capture& capture, std::uint32_t device) {
   std::vector<std::size_t> indices;
-  const LaunchSequence sequence = launch_sequence(capture, device, indices);
+  const NameSequence sequence = name_sequence(capture, device, indices);
   const auto period = find_step_period(sequence);
   if (!period) return std::nullopt;
   Boundaries bounds;
@@ -118,7 +118,7 @@ std::optional<Boundaries> boundaries_of(const Capture& capture, std::uint32_t de
 
 }  // namespace
 
-std::optional<StepPeriod> find_step_period(const LaunchSequence& sequence) {
+std::optional<StepPeriod> find_step_period(const NameSequence& sequence) {
   std::vector<Repetition> found = all_repetitions(sequence.names);
   std::ranges::stable_sort(found, [](const Repetition& a, const Repetition& b) {
     return std::pair(b.end - b.first, a.period) < std::pair(a.end - a.first, b.period);
@@ -131,8 +131,8 @@ std::optional<StepPeriod> find_step_period(const LaunchSequence& sequence) {
   return std::nullopt;
 }
 
-LaunchSequence launch_sequence(const Capture& capture, std::uint32_t device,
-                               std::vector<std::size_t>& indices) {
+NameSequence name_sequence(const Capture& capture, std::uint32_t device,
+                           std::vector<std::size_t>& indices) {
   std::vector<std::int64_t> time_ns(capture.streams.size(), -1);
   const auto wanted = [&](const CapturedLaunch& launch) {
     return capture.streams[launch.stream].device == device &&
@@ -144,7 +144,7 @@ LaunchSequence launch_sequence(const Capture& capture, std::uint32_t device,
   const auto stream =
       static_cast<std::uint32_t>(std::ranges::max_element(time_ns) - time_ns.begin());
   std::unordered_map<std::string_view, std::uint32_t> names;
-  LaunchSequence sequence;
+  NameSequence sequence;
   std::int64_t end_ns = 0;
   for (std::size_t i = 0; i < capture.launches.size(); ++i) {
     const CapturedLaunch& launch = capture.launches[i];

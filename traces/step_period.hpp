@@ -12,7 +12,7 @@
 namespace rubato {
 
 /// A sequence of launches, all vectors of its length.
-struct LaunchSequence {
+struct NameSequence {
   std::vector<std::uint32_t> names;
   std::vector<std::uint8_t> parts;      ///< bits: forward 1, backward 2, optimizer 4; 0: not known
   std::vector<std::int64_t> pauses_ns;  ///< before each launch, >= 0, at most a day
@@ -30,14 +30,14 @@ inline constexpr std::size_t least_period = 8;  ///< launches; shorter ones say 
 /// sequence (nine tenths if there are two periods only), holds every part that the sequence has,
 /// and among them an optimizer or both forward and backward: layers repeat, too. A step begins
 /// behind an optimizer's launches, else behind the longest pauses.
-[[nodiscard]] std::optional<StepPeriod> find_step_period(const LaunchSequence& sequence);
+[[nodiscard]] std::optional<StepPeriod> find_step_period(const NameSequence& sequence);
 
 /// Names of the kernels on the busiest compute stream of a device, without copies, memsets and
 /// collectives.
 /// @param device   index into Capture::devices
 /// @param indices  filled with positions in Capture::launches, same length
-[[nodiscard]] LaunchSequence launch_sequence(const Capture& capture, std::uint32_t device,
-                                             std::vector<std::size_t>& indices);
+[[nodiscard]] NameSequence name_sequence(const Capture& capture, std::uint32_t device,
+                                         std::vector<std::size_t>& indices);
 
 /// Gives a capture without steps those that its sequence repeats, and the launches their step; sets
 /// step_source. Leaves it as it is where there are steps or no period is found.

@@ -113,8 +113,8 @@ TEST(Repetitions, LongSequencesTakeNoLongTime) {
 // ---- Steps ----
 
 // O is a launch of an optimizer.
-LaunchSequence sequence_of(std::string_view text) {
-  LaunchSequence sequence;
+NameSequence sequence_of(std::string_view text) {
+  NameSequence sequence;
   sequence.names = symbols_of(text);
   for (const char c : text) sequence.parts.push_back(c == 'O' ? 4 : 0);
   sequence.pauses_ns.assign(text.size(), 0);
@@ -157,7 +157,7 @@ TEST(StepPeriod, SaysWhenThereIsNone) {
 
 TEST(StepPeriod, AStepHoldsEveryPartOfTheRun) {
   // Twelve micro-batches of forward and backward, then one optimizer: no step is seen twice.
-  LaunchSequence sequence = sequence_of(repeated("fghijklmno", 12));
+  NameSequence sequence = sequence_of(repeated("fghijklmno", 12));
   EXPECT_FALSE(find_step_period(sequence));
   for (std::size_t i = 0; i < 120; ++i) sequence.parts[i] = i % 10 < 4 ? 1 : 2;
   EXPECT_EQ(find_step_period(sequence), (StepPeriod{0, 10, 12}));
@@ -171,7 +171,7 @@ TEST(StepPeriod, AStepHoldsEveryPartOfTheRun) {
 
 TEST(StepPeriod, BeginsBehindTheOptimizerElseBehindTheLongestPause) {
   const std::string text = "nopq" + repeated("abcdefghijklmnopq", 4) + "abc";
-  LaunchSequence sequence = sequence_of(text);
+  NameSequence sequence = sequence_of(text);
   for (std::size_t i = 0; i < text.size(); ++i) sequence.parts[i] = text[i] < 'i' ? 1 : 2;
   // Eight launches may be first; all give four steps.
   ASSERT_EQ(find_step_period(sequence), (StepPeriod{0, 17, 4}));
