@@ -34,12 +34,6 @@ std::optional<std::uint64_t> parse_count(std::string_view text) {
   return parse_whole<std::uint64_t>(text);
 }
 
-void CompensatedSum::add(double term) noexcept {
-  const double total = sum_ + term;
-  lost_ += std::abs(sum_) >= std::abs(term) ? (sum_ - total) + term : (term - total) + sum_;
-  sum_ = total;
-}
-
 double sum(std::span<const double> terms) noexcept {
   CompensatedSum total;
   for (const double term : terms) total.add(term);

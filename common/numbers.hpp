@@ -20,10 +20,15 @@ namespace rubato {
 [[nodiscard]] std::optional<std::uint64_t> parse_count(std::string_view text);
 
 /// Sum with Neumaier's correction: the error does not grow with the number of
-/// terms. Source: A. Neumaier, ZAMM 54(1), 1974.
+/// terms. Sources: A. Neumaier, ZAMM 54(1), 1974; for the exact error of one addition without
+/// a comparison, D. Knuth, The Art of Computer Programming 2, 4.2.2.
 class CompensatedSum {
  public:
-  void add(double term) noexcept;
+  void add(double term) noexcept {
+    const double total = sum_ + term, added = total - sum_;
+    lost_ += (sum_ - (total - added)) + (term - added);
+    sum_ = total;
+  }
   [[nodiscard]] double value() const noexcept { return sum_ + lost_; }
 
  private:

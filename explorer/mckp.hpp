@@ -52,15 +52,11 @@ struct HullPath {
   std::vector<HullStep> steps;
 };
 
-/// Hulls of all rows: the start of a path, and the steps row by row, each row's
-/// by rising weight. Rows are shared among threads; the result does not depend
-/// on their number.
-[[nodiscard]] HullPath row_hulls(const MckpProblem& problem);
-
-/// Steps of equal saving keep the order of row_hulls.
+/// Rows are shared among threads; the result does not depend on their number. Steps of equal saving
+/// go by row.
 [[nodiscard]] HullPath hull_path(const MckpProblem& problem);
 
-/// Exact: linear relaxation from the row hulls, then a search among the items
+/// Exact: linear relaxation (mckp_linear.hpp), then a search among the items
 /// whose reduced cost fits into the gap that is left (mckp_core.hpp). The search
 /// starts with a small gap, since the optimum is most often far closer to the
 /// bound than a greedy choice: what is found within a gap is optimal.

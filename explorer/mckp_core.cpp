@@ -4,7 +4,7 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
-#include <tuple>
+#include <span>
 #include <utility>
 
 #include "explorer/mckp_relaxation.hpp"
@@ -21,54 +21,69 @@ constexpr double bound_rounding = 0x1p-46;
 constexpr int integer_bits = 60;
 constexpr double largest_integer = 0x1p60;
 
-// x in integer units, clamped where no sum of changes gets to.
-std::int64_t as_integer(double x, int exponent) {
-  return std::llround(std::clamp(std::ldexp(x, exponent), -largest_integer, largest_integer));
-}
+// Numbers of integers per unit: a power of two, so that only the rounding to integers loses digits.
+class Scale {
+ public:
+  explicit Scale(double largest_sum) {
+    if (largest_sum <= 0.0) return;
+    int exponent = 0;
+    (void)std::frexp(largest_sum, &exponent);
+    // Sums too small for a factor to exist have less than 60 bits anyway.
+    constexpr int largest_exponent = std::numeric_limits<double>::max_exponent - 1;
+    exponent_ = std::min(integer_bits - exponent, largest_exponent);
+    factor_ = std::ldexp(1.0, exponent_);
+  }
+
+  [[nodiscard]] double scaled(double x) const { return x * factor_; }
+  /// Clamped where no sum of changes gets to.
+  [[nodiscard]] std::int64_t integer(double x) const {
+    return std::lrint(std::clamp(scaled(x), -largest_integer, largest_integer));
+  }
+  [[nodiscard]] double unscaled(double x) const { return std::ldexp(x, -exponent_); }
+
+ private:
+  int exponent_ = 0;
+  double factor_ = 1.0;
+};
 
 // The core up to a gap, in integers: widest rows first.
 struct IntegerCore {
   std::vector<IntegerRow> rows;
-  int weight_exponent = 0;
-  int cost_exponent = 0;
+  Scale weight_scale, cost_scale;
 };
 
-int exponent_for(double largest_sum) {
-  if (largest_sum <= 0.0) return 0;
-  int exponent = 0;
-  (void)std::frexp(largest_sum, &exponent);
-  return integer_bits - exponent;
-}
-
 IntegerCore integer_core(const Core& core, double gap) {
-  std::size_t used = 0;
+  std::vector<std::span<const CoreItem>> rows;
   double weight_sum = 0.0, cost_sum = 0.0;
-  for (; used < core.rows.size() && core.rows[used].least_reduced <= gap; ++used) {
+  for (const CoreRow& row : core.rows) {
+    if (row.least_reduced > gap) break;
     double weight = 0.0, cost = 0.0;
-    const CoreRow& row = core.rows[used];
-    for (std::size_t i = row.first; i < row.first + row.count; ++i) {
-      if (core.items[i].reduced > gap) continue;
-      weight = std::max(weight, std::abs(core.items[i].weight));
-      cost = std::max(cost, std::abs(core.items[i].cost));
+    rows.push_back(std::span(core.items).subspan(row.first, row.count));
+    for (const CoreItem& item : rows.back()) {
+      if (item.reduced > gap) continue;
+      weight = std::max(weight, std::abs(item.weight));
+      cost = std::max(cost, std::abs(item.cost));
     }
     weight_sum += weight;
     cost_sum += cost;
   }
-  IntegerCore result{.rows = std::vector<IntegerRow>(used),
-                     .weight_exponent = exponent_for(weight_sum),
-                     .cost_exponent = exponent_for(cost_sum)};
-  for (std::size_t r = 0; r < used; ++r) {
-    const CoreRow& row = core.rows[r];
-    result.rows[r].row = row.row;
-    for (std::size_t i = row.first; i < row.first + row.count; ++i) {
-      const CoreItem& item = core.items[i];
+  IntegerCore result{.rows = {}, .weight_scale = Scale(weight_sum), .cost_scale = Scale(cost_sum)};
+  result.rows.reserve(rows.size());
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    IntegerRow made{.row = core.rows[r].row, .items = {}};
+    made.items.reserve(rows[r].size());
+    for (const CoreItem& item : rows[r]) {
       if (item.reduced > gap) continue;
-      result.rows[r].items.push_back({as_integer(item.weight, result.weight_exponent),
-                                      as_integer(item.cost, result.cost_exponent), item.item});
+      made.items.push_back({result.weight_scale.integer(item.weight),
+                            result.cost_scale.integer(item.cost), item.item});
     }
+    if (made.items.empty()) continue;
+    const auto [least, most] = std::ranges::minmax(made.items, {}, &IntegerItem::weight);
+    made.spread = std::max(most.weight, std::int64_t{0}) - std::min(least.weight, std::int64_t{0});
+    result.rows.push_back(std::move(made));
   }
   std::ranges::sort(result.rows, {},
-                    [](const IntegerRow& row) { return std::pair(-row.spread(), row.row); });
+                    [](const IntegerRow& row) { return std::pair(-row.spread, row.row); });
   return result;
 }
 
@@ -93,21 +108,21 @@ class HalfList {
   explicit HalfList(const Limits& limits) : limits_(limits) {}
 
   /// @param rest  relaxation of the rows not in this list, which is to be completed by them
-  void add_row(const IntegerRow& row, const Relaxation& rest) {
-    std::vector<State> all = hopeful_states(rest);
+  void add_row(const IntegerRow& row, RestCurve& rest) {
     shifted_.clear();
-    for (std::uint32_t i = 0; i < row.items.size(); ++i) shift(row.items[i], i + 1, rest);
-    std::ranges::sort(shifted_, {},
-                      [](const State& s) { return std::tuple(s.weight, s.cost, s.node, s.move); });
-    merge(all);
-    std::swap(all, merged_);
+    runs_.assign(1, 0);
+    for (std::uint32_t i = 0; i <= row.items.size(); ++i) {
+      shift(i == 0 ? IntegerItem{} : row.items[i - 1], i, rest);
+      if (shifted_.size() > runs_.back()) runs_.push_back(shifted_.size());
+    }
+    while (runs_.size() > 2) merge_runs();
     tried_ += states_.size() * row.items.size();
-    for (State& state : all) {
+    for (State& state : shifted_) {
       if (state.move == 0) continue;
       nodes_.push_back({state.node, {row.row, row.items[state.move - 1].item}});
       state = {state.weight, state.cost, static_cast<std::uint32_t>(nodes_.size() - 1), 0};
     }
-    std::swap(states_, all);
+    std::swap(states_, shifted_);
   }
 
   [[nodiscard]] bool too_long() const {
@@ -129,24 +144,8 @@ class HalfList {
     CoreMove move;
   };
 
-  [[nodiscard]] std::vector<State> hopeful_states(const Relaxation& relaxation) {
-    std::vector<State> kept;
-    kept.reserve(states_.size());
-    RelaxationCursor rest(relaxation);
-    for (const State& s : states_) {
-      const double bound = bound_of(s, rest);
-      if (bound <= limits_.cost) {
-        kept.push_back(s);
-      } else {
-        least_cut_ = std::min(least_cut_, bound);
-      }
-    }
-    return kept;
-  }
-
   // The states with one more item, as far as they may still lead somewhere.
-  void shift(const IntegerItem& item, std::uint32_t move, const Relaxation& relaxation) {
-    RelaxationCursor rest(relaxation);
+  void shift(const IntegerItem& item, std::uint32_t move, RestCurve& rest) {
     for (const State& s : states_) {
       const State next{s.weight + item.weight, s.cost + item.cost, s.node, move};
       const double bound = bound_of(next, rest);
@@ -158,29 +157,51 @@ class HalfList {
     }
   }
 
-  [[nodiscard]] double bound_of(const State& s, RelaxationCursor& rest) const {
+  [[nodiscard]] double bound_of(const State& s, RestCurve& rest) const {
     return static_cast<double>(s.cost) +
            rest.least_cost(limits_.room - static_cast<double>(s.weight));
   }
 
-  // Front of `all` and the shifted states, into merged_. Of equals the former stay.
-  void merge(const std::vector<State>& all) {
-    merged_.clear();
-    const auto keep = [this](const State& s) {
-      if (merged_.empty() || s.cost < merged_.back().cost) merged_.push_back(s);
-    };
-    auto a = all.begin();
-    for (const State& b : shifted_) {
-      while (a != all.end() && std::pair(a->weight, a->cost) <= std::pair(b.weight, b.cost))
-        keep(*a++);
-      keep(b);
+  // Runs, each by rising weight and falling cost, become half as many: the fronts of two.
+  void merge_runs() {
+    merged_.resize(shifted_.size());
+    std::size_t end = 0, kept = 1;
+    for (std::size_t r = 1; r < runs_.size(); r += 2) {
+      const std::size_t last = runs_[std::min(r + 1, runs_.size() - 1)];
+      end = merge(std::span(shifted_).subspan(runs_[r - 1], runs_[r] - runs_[r - 1]),
+                  std::span(shifted_).subspan(runs_[r], last - runs_[r]), end);
+      runs_[kept++] = end;
     }
-    std::for_each(a, all.end(), keep);
+    runs_.resize(kept);
+    merged_.resize(end);
+    std::swap(shifted_, merged_);
+  }
+
+  // Into merged_ from `end` on; of equals those of `a` stay. Returns the new end.
+  std::size_t merge(std::span<const State> a, std::span<const State> b, std::size_t end) {
+    std::int64_t least_cost = std::numeric_limits<std::int64_t>::max();
+    const auto keep = [&](const State& s) {
+      merged_[end] = s;
+      end += static_cast<std::size_t>(s.cost < least_cost);
+      least_cost = std::min(least_cost, s.cost);
+    };
+    std::size_t i = 0, j = 0;
+    while (i < a.size() && j < b.size()) {
+      const bool second =
+          b[j].weight != a[i].weight ? b[j].weight < a[i].weight : b[j].cost < a[i].cost;
+      keep(second ? b[j] : a[i]);
+      i += static_cast<std::size_t>(!second);
+      j += static_cast<std::size_t>(second);
+    }
+    for (; i < a.size(); ++i) keep(a[i]);
+    for (; j < b.size(); ++j) keep(b[j]);
+    return end;
   }
 
   const Limits& limits_;
   std::vector<State> states_{State{}};
   std::vector<State> shifted_, merged_;
+  std::vector<std::size_t> runs_;    ///< where those of each item begin and end in shifted_
   std::vector<Node> nodes_{Node{}};  ///< node 0 is no move at all
   double least_cut_ = std::numeric_limits<double>::infinity();
   std::uint64_t tried_ = 0;
@@ -193,9 +214,9 @@ class Pairing {
           const IntegerCore& numbers)
       : a_(a), b_(b), question_(question) {
     // Half a unit of rounding per row, and one for the room itself.
-    const std::int64_t margin = as_integer(question.room_margin, numbers.weight_exponent) +
+    const std::int64_t margin = numbers.weight_scale.integer(question.room_margin) +
                                 static_cast<std::int64_t>(numbers.rows.size() / 2 + 1);
-    const std::int64_t room = as_integer(question.room, numbers.weight_exponent);
+    const std::int64_t room = numbers.weight_scale.integer(question.room);
     surely_ = room - margin;
     at_most_ = room + margin;
   }
@@ -256,11 +277,10 @@ CoreSearch::~CoreSearch() = default;
 CoreAnswer CoreSearch::run(const CoreQuestion& question, const RunContext& context) const {
   const IntegerCore& core = numbers_->core;
   const std::size_t rows = core.rows.size();
-  const double margin =
-      std::ldexp(question.room_margin, core.weight_exponent) + static_cast<double>(rows);
+  const double margin = core.weight_scale.scaled(question.room_margin) + static_cast<double>(rows);
   const Limits limits{
-      .room = std::min(std::ldexp(question.room, core.weight_exponent), largest_integer) + margin,
-      .cost = std::ldexp(question.gap - question.price * question.room, core.cost_exponent) +
+      .room = std::min(core.weight_scale.scaled(question.room), largest_integer) + margin,
+      .cost = core.cost_scale.scaled(question.gap - question.price * question.room) +
               bound_rounding * largest_integer,
       .max_states = question.max_states / 2};
   CoreAnswer answer;
@@ -268,14 +288,16 @@ CoreAnswer CoreSearch::run(const CoreQuestion& question, const RunContext& conte
   // Wide rows from one end, narrow ones from the other; the shorter list grows.
   // Where there are many rows, a relaxation serves several of them.
   const std::size_t stride = 1 + rows / 128;
-  RunRelaxation rest_of_a(numbers_->hulls, stride), rest_of_b(numbers_->hulls, stride);
+  RestCurve rest_of_a(numbers_->hulls, stride), rest_of_b(numbers_->hulls, stride);
   for (std::size_t from = 0, to = rows; from < to && !a.states().empty() && !b.states().empty();) {
     if (a.states().size() <= b.states().size()) {
-      a.add_row(core.rows[from], rest_of_a.at_least(from + 1, rows));
-      ++from;
+      const IntegerRow& row = core.rows[from++];
+      rest_of_a.shrink_to(from, rows);
+      a.add_row(row, rest_of_a);
     } else {
-      --to;
-      b.add_row(core.rows[to], rest_of_b.at_least(0, to));
+      const IntegerRow& row = core.rows[--to];
+      rest_of_b.shrink_to(0, to);
+      b.add_row(row, rest_of_b);
     }
     answer.states = a.tried() + b.tried();
     if (a.too_long() || b.too_long() || context.stop_requested()) return answer;
@@ -285,13 +307,12 @@ CoreAnswer CoreSearch::run(const CoreQuestion& question, const RunContext& conte
   answer.complete = true;
   // Integers of the range lose bound_rounding of it as doubles, here as in the limit.
   const double cut = std::min(a.least_cut(), b.least_cut()) - bound_rounding * largest_integer;
-  answer.excluded =
-      std::clamp(std::ldexp(cut, -core.cost_exponent) + question.price * question.room,
-                 question.gap, std::max(item_gap_, question.gap));
+  answer.excluded = std::clamp(core.cost_scale.unscaled(cut) + question.price * question.room,
+                               question.gap, std::max(item_gap_, question.gap));
   answer.found = pairs.found();
   answer.moves = pairs.moves();
-  answer.excess = std::ldexp(static_cast<double>(pairs.cost()), -core.cost_exponent) +
-                  question.price * question.room;
+  answer.excess =
+      core.cost_scale.unscaled(static_cast<double>(pairs.cost())) + question.price * question.room;
   return answer;
 }
 

@@ -24,11 +24,11 @@ struct CoreItem {
 struct CoreRow {
   std::uint32_t row = 0;
   std::size_t first = 0;
-  std::size_t count = 0;       ///< > 0
+  std::size_t count = 0;
   double least_reduced = 0.0;  ///< of the row's items
 };
 
-/// Rows by rising least_reduced, then by row.
+/// Rows by rising least_reduced, then by row. Of items none beats another one.
 struct Core {
   std::vector<CoreRow> rows;
   std::vector<CoreItem> items;
@@ -58,7 +58,7 @@ struct CoreAnswer {
   bool complete = false;
   bool found = false;
   double excess = 0.0;
-  double excluded = 0.0;  ///< from gap to item_gap: the least bound that was cut off
+  double excluded = 0.0;  ///< from its gap to item_gap: the least bound that was cut off
   std::vector<CoreMove> moves;
   std::uint64_t states = 0;
 };
@@ -72,14 +72,15 @@ struct CoreAnswer {
 /// changes are multiples of the unit, as integers are).
 class CoreSearch {
  public:
-  /// Leaves out items whose reduced cost exceeds `item_gap`. `core` is not kept.
+  /// Leaves out items whose reduced cost exceeds `item_gap`; all others have to be there.
+  /// @param core  not kept
   CoreSearch(const Core& core, double item_gap);
   ~CoreSearch();
   CoreSearch(const CoreSearch&) = delete;
   CoreSearch& operator=(const CoreSearch&) = delete;
 
   [[nodiscard]] double item_gap() const noexcept { return item_gap_; }
-  /// @param question  its gap is at most item_gap
+  /// @param question  its gap is at most item_gap()
   [[nodiscard]] CoreAnswer run(const CoreQuestion& question, const RunContext& context = {}) const;
 
  private:

@@ -2,18 +2,15 @@
 #include <functional>
 #include <numeric>
 
-#include <tbb/parallel_for.h>
 #include <tbb/parallel_sort.h>
 
 #include "explorer/mckp.hpp"
 #include "explorer/pareto.hpp"
+#include "explorer/row_blocks.hpp"
 
 namespace rubato {
 
 namespace {
-
-// Rows of one block are worked on by one thread: long enough to pay for a task.
-constexpr std::size_t block_cells = std::size_t{1} << 15;
 
 HullPath hulls_of(const MckpProblem& problem, std::size_t first, std::size_t last) {
   HullPath path;
@@ -33,23 +30,14 @@ HullPath hulls_of(const MckpProblem& problem, std::size_t first, std::size_t las
   return path;
 }
 
-}  // namespace
-
+// Hulls of all rows: the start of a path, and the steps row by row, each row's by rising weight.
 HullPath row_hulls(const MckpProblem& problem) {
-  // Blocks of equal length, so that two threads finish together.
-  const std::size_t wanted = problem.rows * problem.items / block_cells + 1;
-  const std::size_t block_rows = std::max<std::size_t>((problem.rows + wanted - 1) / wanted, 1);
-  const std::size_t blocks = std::max<std::size_t>((problem.rows + block_rows - 1) / block_rows, 1);
-  std::vector<HullPath> parts(blocks);
-  const auto work = [&](std::size_t block) {
-    parts[block] =
-        hulls_of(problem, block * block_rows, std::min((block + 1) * block_rows, problem.rows));
-  };
-  if (blocks == 1) {
-    work(0);
-    return std::move(parts[0]);
-  }
-  tbb::parallel_for(std::size_t{0}, blocks, work);
+  const RowBlocks blocks(problem.rows, problem.items);
+  std::vector<HullPath> parts(blocks.count());
+  blocks.for_each([&](std::size_t block, std::size_t first, std::size_t last) {
+    parts[block] = hulls_of(problem, first, last);
+  });
+  if (parts.size() == 1) return std::move(parts[0]);
   HullPath path;
   path.start.reserve(problem.rows);
   path.steps.reserve(std::transform_reduce(parts.begin(), parts.end(), std::size_t{0}, std::plus{},
@@ -61,6 +49,8 @@ HullPath row_hulls(const MckpProblem& problem) {
   }
   return path;
 }
+
+}  // namespace
 
 HullPath hull_path(const MckpProblem& problem) {
   HullPath path = row_hulls(problem);

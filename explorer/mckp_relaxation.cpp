@@ -1,64 +1,73 @@
 #include "explorer/mckp_relaxation.hpp"
 
 #include <algorithm>
+#include <span>
+#include <utility>
 
 #include "explorer/pareto.hpp"
 
 namespace rubato {
 
-std::int64_t IntegerRow::spread() const noexcept {
-  std::int64_t least = 0, most = 0;
-  for (const IntegerItem& item : items) {
-    least = std::min(least, item.weight);
-    most = std::max(most, item.weight);
-  }
-  return most - least;
-}
-
 RowHulls::RowHulls(const std::vector<IntegerRow>& rows) {
-  std::vector<double> weight, cost;
+  std::vector<HullPoint> points;
   for (const IntegerRow& row : rows) {
-    weight.assign(1, 0.0);
-    cost.assign(1, 0.0);
-    for (const IntegerItem& item : row.items) {
-      weight.push_back(static_cast<double>(item.weight));
-      cost.push_back(static_cast<double>(item.cost));
-    }
-    const std::vector<std::size_t> hull = lower_hull(weight, cost);
+    points.assign(1, {});
+    for (const IntegerItem& item : row.items)
+      points.push_back({static_cast<double>(item.weight), static_cast<double>(item.cost), 0});
+    std::ranges::sort(points, {}, [](const HullPoint& p) { return std::pair(p.x, p.y); });
+    const std::span<const HullPoint> hull = keep_lower_hull(points);
     for (std::size_t h = 1; h < hull.size(); ++h) {
-      const std::size_t from = hull[h - 1], to = hull[h];
-      steps_.push_back({{weight[to] - weight[from], cost[to] - cost[from]}, starts_.size()});
+      const double weight = hull[h].x - hull[h - 1].x, cost = hull[h].y - hull[h - 1].y;
+      steps_.push_back({weight, cost, cost / weight, centres_.size()});
+      centre_ += static_cast<std::size_t>(hull[h].x <= 0.0);
     }
-    starts_.push_back({weight[hull.front()], cost[hull.front()]});
+    centres_.push_back({hull.front().x, hull.front().y, 0.0});
   }
   std::ranges::sort(steps_, [](const Step& a, const Step& b) {
-    const double left = a.change.cost * b.change.weight, right = b.change.cost * a.change.weight;
-    return left != right ? left < right : a.row < b.row;
+    return a.slope != b.slope ? a.slope < b.slope : a.row < b.row;
   });
+  for (const Step& step : std::span(steps_).first(centre_)) {
+    centres_[step.row].weight += step.weight;
+    centres_[step.row].cost += step.cost;
+  }
 }
 
-void RowHulls::relax(std::size_t first, std::size_t last, Relaxation& curve) const {
-  Vertex at;
+RestCurve::RestCurve(const RowHulls& hulls, std::size_t stride)
+    : hulls_(hulls), stride_(stride), curve_(hulls.steps_.size() + 1) {}
+
+void RestCurve::shrink_to(std::size_t first, std::size_t last) {
+  if (last_ > first_ && last_ - first_ < last - first + stride_) return;
+  first_ = first;
+  last_ = last;
+  low_ = high_ = at_ = left_steps_ = right_step_ = hulls_.centre_;
+  Vertex& centre = curve_[at_] = {};
   for (std::size_t row = first; row < last; ++row) {
-    at.weight += starts_[row].weight;
-    at.cost += starts_[row].cost;
-  }
-  curve.assign(1, at);
-  for (const Step& step : steps_) {
-    if (step.row < first || step.row >= last) continue;
-    at.weight += step.change.weight;
-    at.cost += step.change.cost;
-    curve.push_back(at);
+    centre.weight += hulls_.centres_[row].weight;
+    centre.cost += hulls_.centres_[row].cost;
   }
 }
 
-const Relaxation& RunRelaxation::at_least(std::size_t first, std::size_t last) {
-  const std::size_t rows = last - first;
-  if (curve_.empty() || rows_ >= rows + stride_) {
-    hulls_.relax(first, last, curve_);
-    rows_ = rows;
+bool RestCurve::extend_left() {
+  while (left_steps_ > 0) {
+    const RowHulls::Step& step = hulls_.steps_[--left_steps_];
+    if (!mine(step)) continue;
+    const Vertex& from = curve_[low_];
+    curve_[--low_] = {from.weight - step.weight, from.cost - step.cost, step.slope};
+    return true;
   }
-  return curve_;
+  return false;
+}
+
+bool RestCurve::extend_right() {
+  while (right_step_ < hulls_.steps_.size()) {
+    const RowHulls::Step& step = hulls_.steps_[right_step_++];
+    if (!mine(step)) continue;
+    Vertex& from = curve_[high_];
+    from.slope = step.slope;
+    curve_[++high_] = {from.weight + step.weight, from.cost + step.cost, 0.0};
+    return true;
+  }
+  return false;
 }
 
 }  // namespace rubato

@@ -19,88 +19,75 @@ struct IntegerItem {
 struct IntegerRow {
   std::uint32_t row = 0;
   std::vector<IntegerItem> items;  ///< without the base
-
-  /// Difference of the largest and least weight, the base's 0 included.
-  [[nodiscard]] std::int64_t spread() const noexcept;
+  std::int64_t spread = 0;         ///< largest less least weight, the base's 0 included
 };
 
-/// Least cost change some rows together can reach, as a function of the weight change
-/// they may make: the vertices of a falling convex curve.
+/// A point of the least cost change that some rows together can reach as a function of the weight
+/// change they may make: a falling convex curve.
 struct Vertex {
   double weight = 0.0;
   double cost = 0.0;
+  double slope = 0.0;  ///< <= 0, up to the vertex on its right
 };
-using Relaxation = std::vector<Vertex>;
 
-/// Starts and steps of all rows, steps by falling saving: the relaxation of any run of
-/// rows is a selection from them.
+/// Hulls of all rows, their steps by falling saving: the relaxation of any run of rows is a
+/// selection from them.
 class RowHulls {
  public:
   explicit RowHulls(const std::vector<IntegerRow>& rows);
 
-  /// Of the rows [first, last), into `curve`.
-  void relax(std::size_t first, std::size_t last, Relaxation& curve) const;
-
  private:
+  friend class RestCurve;
+
   struct Step {
-    Vertex change;
+    double weight = 0.0;  ///< change, > 0
+    double cost = 0.0;    ///< change, < 0
+    double slope = 0.0;   ///< cost / weight
     std::size_t row = 0;
   };
 
-  std::vector<Vertex> starts_;  ///< of each row: its least weight
+  std::vector<Vertex> centres_;  ///< of each row: where it is after its steps before `centre_`
   std::vector<Step> steps_;
+  std::size_t centre_ = 0;  ///< the steps before it lead to the base choice or near it
 };
 
-/// Relaxation of a run of rows that shrinks from call to call, made anew only when it
-/// has lost `stride` rows. That of more rows is a valid bound, only weaker.
-class RunRelaxation {
+/// The relaxation of a run of rows that shrinks from call to call, made anew only when it has lost
+/// `stride` rows: that of more rows is a valid bound, only weaker. Its vertices are made where
+/// they are asked for, from the middle outwards.
+class RestCurve {
  public:
-  RunRelaxation(const RowHulls& hulls, std::size_t stride) : hulls_(hulls), stride_(stride) {}
+  RestCurve(const RowHulls& hulls, std::size_t stride);
 
-  /// Of the rows [first, last) and perhaps a few more.
-  [[nodiscard]] const Relaxation& at_least(std::size_t first, std::size_t last);
+  /// The rows [first, last), and perhaps a few more.
+  void shrink_to(std::size_t first, std::size_t last);
 
- private:
-  const RowHulls& hulls_;
-  std::size_t stride_;
-  std::size_t rows_ = 0;
-  Relaxation curve_;
-};
-
-/// Evaluates a relaxation at falling weights, in constant time where they lie close.
-class RelaxationCursor {
- public:
-  explicit RelaxationCursor(const Relaxation& relaxation)
-      : curve_(relaxation), at_(relaxation.size() - 1) {}
-
-  /// Infinity below the least weight.
-  [[nodiscard]] double least_cost(double weight) noexcept {
-    constexpr int near = 8;
-    for (int i = 0; at_ > 0 && curve_[at_].weight > weight; ++i) {
-      if (i == near) {
-        jump_to(weight);
-        break;
-      }
+  /// Infinity below the least weight. Fast where weights asked for one after the other are close.
+  [[nodiscard]] double least_cost(double weight) {
+    while (curve_[at_].weight > weight) {
+      if (at_ == low_ && !extend_left()) return std::numeric_limits<double>::infinity();
       --at_;
     }
+    for (;; ++at_) {
+      if (at_ == high_ && !extend_right()) return curve_[at_].cost;
+      if (curve_[at_ + 1].weight > weight) break;
+    }
     const Vertex& left = curve_[at_];
-    if (left.weight > weight) return std::numeric_limits<double>::infinity();
-    if (at_ + 1 == curve_.size()) return left.cost;
-    const Vertex& right = curve_[at_ + 1];
-    return left.cost +
-           (weight - left.weight) / (right.weight - left.weight) * (right.cost - left.cost);
+    return left.cost + (weight - left.weight) * left.slope;
   }
 
  private:
-  /// To the last vertex not beyond `weight`, or the first.
-  void jump_to(double weight) noexcept {
-    const auto end = curve_.begin() + static_cast<std::ptrdiff_t>(at_);
-    const auto after = std::ranges::upper_bound(curve_.begin(), end, weight, {}, &Vertex::weight);
-    at_ = after == curve_.begin() ? 0 : static_cast<std::size_t>(after - curve_.begin()) - 1;
+  [[nodiscard]] bool mine(const RowHulls::Step& step) const {
+    return step.row >= first_ && step.row < last_;
   }
+  bool extend_left();
+  bool extend_right();
 
-  const Relaxation& curve_;
-  std::size_t at_;
+  const RowHulls& hulls_;
+  std::size_t stride_;
+  std::size_t first_ = 0, last_ = 0;  ///< rows
+  std::vector<Vertex> curve_;         ///< vertices [low_, high_], the first one at centre_
+  std::size_t low_ = 0, high_ = 0, at_ = 0;
+  std::size_t left_steps_ = 0, right_step_ = 0;  ///< not yet looked at: [0, left) and [right, end)
 };
 
 }  // namespace rubato

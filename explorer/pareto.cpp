@@ -177,24 +177,28 @@ void LowerHull::find_candidates(std::span<const double> x, std::span<const doubl
   candidates_.push_back(right);
 }
 
-std::span<const HullPoint> LowerHull::of(std::span<const double> x, std::span<const double> y) {
-  candidates_.clear();
-  if (!x.empty()) find_candidates(x, y);
+std::span<const HullPoint> keep_lower_hull(std::span<HullPoint> points) {
   // In place: what is kept never overtakes what is read.
   std::size_t kept = 0;
-  for (const HullPoint& p : candidates_) {
+  for (const HullPoint& p : points) {
     // Dominated by a point before it.
-    if (kept > 0 && p.y >= candidates_[kept - 1].y) continue;
+    if (kept > 0 && p.y >= points[kept - 1].y) continue;
     // The middle of three points goes unless the slope gets flatter there.
     while (kept >= 2) {
-      const HullPoint &a = candidates_[kept - 2], &b = candidates_[kept - 1];
+      const HullPoint &a = points[kept - 2], &b = points[kept - 1];
       const bool convex = (b.y - a.y) * (p.x - b.x) < (p.y - b.y) * (b.x - a.x);
       if (convex) break;
       --kept;
     }
-    candidates_[kept++] = p;
+    points[kept++] = p;
   }
-  return std::span(candidates_).first(kept);
+  return points.first(kept);
+}
+
+std::span<const HullPoint> LowerHull::of(std::span<const double> x, std::span<const double> y) {
+  candidates_.clear();
+  if (!x.empty()) find_candidates(x, y);
+  return keep_lower_hull(candidates_);
 }
 
 std::vector<std::size_t> lower_hull(std::span<const double> x, std::span<const double> y) {

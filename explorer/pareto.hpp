@@ -18,6 +18,11 @@ struct HullPoint {
   std::size_t position = 0;
 };
 
+/// Of points by rising x, and by rising y where x is equal: the vertices of their lower convex
+/// hull as far as it falls. In place and in order; O(n).
+/// @return the first of `points`
+[[nodiscard]] std::span<const HullPoint> keep_lower_hull(std::span<HullPoint> points);
+
 /// The points of the front that minimise y + slope x for some slope >= 0: the lower convex
 /// hull, by rising x. Points on a line between two others are left out, of equal points the
 /// lowest position is kept. Keeps its memory from call to call; one thread at a time.

@@ -200,6 +200,20 @@ RUBATO_LANES V smaller(const V& a, const V& b) {
   }
 }
 
+/// Of all lanes; in halves, where one by one each would wait for the one before.
+template <class V>
+RUBATO_LANES double least(const V& x) {
+  if constexpr (count<V> == 8) {
+    return least(smaller(__builtin_shufflevector(x, x, 0, 1, 2, 3),
+                         __builtin_shufflevector(x, x, 4, 5, 6, 7)));
+  } else if constexpr (count<V> == 4) {
+    return least(
+        smaller(__builtin_shufflevector(x, x, 0, 1), __builtin_shufflevector(x, x, 2, 3)));
+  } else {
+    return x[1] < x[0] ? x[1] : x[0];
+  }
+}
+
 template <class V>
 RUBATO_LANES V magnitude(const V& x) {
   constexpr std::uint64_t all_but_sign = ~std::uint64_t{0} >> 1;

@@ -1,0 +1,31 @@
+#pragma once
+// The linear relaxation of the multiple-choice knapsack, without the hulls of all rows.
+
+#include <cstddef>
+#include <vector>
+
+#include "explorer/mckp.hpp"
+
+namespace rubato {
+
+/// A choice that is optimal at a price of weight, and ends where the budget does.
+struct LinearSolution {
+  bool feasible = false;              ///< else nothing below is set
+  std::vector<std::size_t> base{};    ///< within the budget
+  double price = 0.0;                 ///< saving of the first step that does not fit, 0 if all fit
+  double room = 0.0;                  ///< budget less the weight of the base
+  std::vector<std::size_t> greedy{};  ///< base and some later steps as far as they fit
+};
+
+/// The price is enclosed between one at which the choice of least cost + price x weight fits and
+/// one at which it does not, from a guess by a sample of the rows and items; each costs a pass over
+/// the table. Only between those two are steps of the rows' hulls made, and put in order.
+/// O(rows x items) a pass, and most often three or four passes.
+/// Source: Dyer, Math. Programming 29(1), 1984 and Zemel, Inf. Proc. Letters 18(3), 1984, for the
+/// search of the price; the enclosure by chords is Kelley's cutting plane method in one dimension.
+[[nodiscard]] LinearSolution solve_linear(const MckpProblem& problem);
+
+/// Whether the compensated sum of its weights, in row order, is within the budget.
+[[nodiscard]] bool fits(const MckpProblem& problem, const std::vector<std::size_t>& choice);
+
+}  // namespace rubato
