@@ -2,17 +2,11 @@
 
 #include <algorithm>
 
+#include "explorer/wider.hpp"
+
 namespace rubato {
 
 namespace {
-
-// The inner loops of the simple case, for any x86-64 and for those with wider registers; the
-// results have the same bits. ThreadSanitizer is not ready when the loader chooses among clones.
-#if defined(__x86_64__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__)
-#define RUBATO_WIDER __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define RUBATO_WIDER
-#endif
 
 // open = min(open, best + into) + row, and where the run began.
 RUBATO_WIDER void relax(std::size_t clocks, double best, const double* into, const double* row,
@@ -24,6 +18,10 @@ RUBATO_WIDER void relax(std::size_t clocks, double best, const double* into, con
     began[c] = (began[c] & ~all) | (step & all);
     open[c] = (change ? changed : open[c]) + row[c];
   }
+}
+
+RUBATO_WIDER void sum(std::size_t clocks, double a, const double* b, double* sums) {
+  for (std::size_t c = 0; c < clocks; ++c) sums[c] = a + b[c];
 }
 
 RUBATO_WIDER void least_of_blocks(std::size_t blocks, const double* values, double* least) {
@@ -60,6 +58,23 @@ std::size_t position_of_least(const std::vector<double>& values) {
   const auto in_rest = std::min_element(rest, values.end());
   if (in_rest != values.end() && *in_rest < *best) best = in_rest;
   return static_cast<std::size_t>(best - values.begin());
+}
+
+// Whether to keep waiting starts as vectors: it takes memory, and repeats are not left out.
+bool pays_as_vectors(const LaunchSequence& sequence, double least_s) {
+  constexpr std::size_t few_repeats = 4;
+  constexpr double most_bytes = 256e6;
+  if (std::ranges::any_of(sequence.blocks(),
+                          [](const LaunchBlock& b) { return b.repeats >= few_repeats; }))
+    return false;
+  const ProfileTable& table = sequence.problem().per_launch;
+  std::vector<double> fastest_s;
+  for (std::size_t row = 0; row < table.rows(); ++row)
+    fastest_s.push_back(std::ranges::min(table.times_s(row)));
+  double sum_s = 0.0;
+  for (const std::uint32_t row : sequence.rows()) sum_s += fastest_s[row];
+  const double mean_s = sum_s / static_cast<double>(sequence.size());
+  return DwellWindow::memory_bytes(least_s, mean_s, sequence.clocks()) <= most_bytes;
 }
 
 }  // namespace
@@ -107,6 +122,14 @@ ClockSweep::ClockSweep(const PricedSequence& priced, Direction direction,
     }
   }
   simple_ = kinds_ == 1 && windows_.empty() && direction == Direction::forward;
+  if (groups_ == 1 && !windows_.empty() &&
+      pays_as_vectors(priced.sequence(), windows_[0].least_s)) {
+    dwell_.emplace(windows_[0].least_s, std::move(windows_[0].value));
+    windows_.clear();
+    begun_.resize(clocks_);
+    changes_.assign(clocks_, 0.0);
+    if (direction == Direction::forward) std::ranges::copy(priced.into(0), changes_.begin());
+  }
   best_.assign(groups_, infinity);  // step 0: runs begin with `initial`
   if (record_) {
     winners_.reserve(size_ * groups_);
@@ -115,6 +138,7 @@ ClockSweep::ClockSweep(const PricedSequence& priced, Direction direction,
 }
 
 double ClockSweep::closable(std::size_t kind, std::size_t clock) const {
+  if (dwell_) return dwell_->value(clock);
   const Window* window = window_of(kind);
   return window == nullptr ? open_[clock] : window->value[clock];
 }
@@ -124,6 +148,8 @@ void ClockSweep::step() {
   const std::size_t row = priced_.sequence().rows()[position];
   if (simple_) {
     step_simple(row);
+  } else if (dwell_) {
+    step_dwell(row);
   } else {
     if (step_ > 0) {
       choose_best_before();
@@ -148,6 +174,34 @@ void ClockSweep::step_simple(std::size_t row) {
   }
   relax(clocks_, best, priced_.into(0).data(), priced_.row(row).data(),
         static_cast<std::int64_t>(step_), open_.data(), open_step_.data());
+}
+
+// As step_simple, but a change leaves a run of some length.
+void ClockSweep::step_dwell(std::size_t row) {
+  double best = infinity;
+  if (step_ > 0) {
+    // Backwards, the change leads into the run that is being left.
+    if (direction_ == Direction::forward) {
+      std::ranges::fill(begun_, 0.0);
+    } else {
+      std::ranges::copy(priced_.into(0), begun_.begin());
+    }
+    dwell_->add_values(begun_);
+    const std::size_t from = position_of_least(begun_);
+    best = begun_[from];
+    if (record_) {
+      winners_.push_back(
+          {static_cast<std::uint32_t>(dwell_->start(from)), static_cast<std::uint16_t>(from), 0});
+    }
+    sum(clocks_, best, changes_.data(), begun_.data());
+  } else {
+    begun_ = initial_;
+  }
+  const std::span<const double> costs = priced_.row(row);
+  dwell_->step(static_cast<std::int64_t>(step_), begun_,
+               priced_.sequence().problem().per_launch.times_s(row), costs);
+  relax(clocks_, best, changes_.data(), costs.data(), static_cast<std::int64_t>(step_),
+        open_.data(), open_step_.data());
 }
 
 // From which run of each group to change clocks before this step.
@@ -260,6 +314,10 @@ std::vector<ClockRun> ClockSweep::open_runs(std::size_t clock) const {
 }
 
 std::vector<ClockRun> ClockSweep::closable_runs(std::size_t kind, std::size_t clock) const {
+  if (dwell_) {
+    return trace_back(
+        {static_cast<std::uint32_t>(dwell_->start(clock)), static_cast<std::uint16_t>(clock), 0});
+  }
   const Window* window = window_of(kind);
   return window == nullptr ? open_runs(clock) : trace_back(window->start[clock]);
 }

@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "explorer/dwell_window.hpp"
 #include "explorer/launch_dp.hpp"
 
 namespace rubato {
@@ -96,6 +98,7 @@ class ClockSweep {
   void admit();
   void advance(Window& window, std::size_t row);
   void step_simple(std::size_t row);
+  void step_dwell(std::size_t row);
   void forget_old_starts();
   [[nodiscard]] const Window* window_of(std::size_t kind) const {
     return windows_.empty() ? nullptr : &windows_[window_of_kind_[kind]];
@@ -115,6 +118,8 @@ class ClockSweep {
   std::vector<std::int64_t> open_step_;  ///< where the open run began
   std::vector<std::uint16_t> open_kind_;
   std::vector<Window> windows_;
+  std::optional<DwellWindow> dwell_;     ///< in place of windows_
+  std::vector<double> begun_, changes_;  ///< for dwell_, shape [clocks]
   std::vector<std::size_t> window_of_kind_;
   std::vector<double> best_;         ///< [steps kept x groups] best value to change from
   std::size_t first_best_step_ = 0;  ///< first step kept in best_
