@@ -97,7 +97,7 @@ class CoreMaker {
     blocks.for_each([&](std::size_t block, std::size_t first, std::size_t last) {
       for (std::size_t row = first; row < last; ++row) {
         const double least =
-            scan_.least_change(items_of(row), static_cast<std::uint32_t>(r.base[row]), r.price);
+            scan_.least_change(items_of(p, row), static_cast<std::uint32_t>(r.base[row]), r.price);
         if (least <= largest_gap) parts[block].push_back({least, static_cast<std::uint32_t>(row)});
       }
     });
@@ -143,14 +143,10 @@ class CoreMaker {
     friend auto operator<=>(const Row&, const Row&) = default;
   };
 
-  [[nodiscard]] RowItems items_of(std::size_t row) const {
-    return {p_.cost.data() + row * p_.items, p_.weight.data() + row * p_.items, p_.items};
-  }
-
   // Items of one row other than its base whose reduced cost is within the largest gap, without
   // those another one of them or the base beats in cost and weight. `found` is room for them.
   void add_row(const Row& row, std::vector<std::uint32_t>& found, Core& core) const {
-    const RowItems items = items_of(row.row);
+    const RowItems items = items_of(p_, row.row);
     const auto base = static_cast<std::uint32_t>(r_.base[row.row]);
     const double base_cost = items.cost[base], base_weight = items.weight[base];
     const std::size_t first = core.items.size();

@@ -17,10 +17,8 @@ struct LinearSolution {
   std::vector<std::size_t> greedy{};  ///< base and some later steps as far as they fit
 };
 
-/// The price is enclosed between one at which the choice of least cost + price x weight fits and
-/// one at which it does not, from a guess by a sample of the rows and items; each costs a pass over
-/// the table. Only between those two are steps of the rows' hulls made, and put in order.
-/// O(rows x items) a pass, and most often three or four passes.
+/// Encloses the price (price_enclosure.hpp); only between its two ends are steps of the rows' hulls
+/// made, and put in order.
 /// Source: Dyer, Math. Programming 29(1), 1984 and Zemel, Inf. Proc. Letters 18(3), 1984, for the
 /// search of the price; the enclosure by chords is Kelley's cutting plane method in one dimension.
 [[nodiscard]] LinearSolution solve_linear(const MckpProblem& problem);

@@ -7,6 +7,8 @@
 #include <span>
 #include <string_view>
 
+#include "explorer/mckp.hpp"
+
 namespace rubato {
 
 /// The items of one row, shape [count] each, count > 0.
@@ -15,6 +17,10 @@ struct RowItems {
   const double* weight;
   std::size_t count;
 };
+
+[[nodiscard]] inline RowItems items_of(const MckpProblem& p, std::size_t row) {
+  return {p.cost.data() + row * p.items, p.weight.data() + row * p.items, p.items};
+}
 
 /// The two ends of a row's front.
 struct RowEnds {

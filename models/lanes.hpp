@@ -207,8 +207,7 @@ RUBATO_LANES double least(const V& x) {
     return least(smaller(__builtin_shufflevector(x, x, 0, 1, 2, 3),
                          __builtin_shufflevector(x, x, 4, 5, 6, 7)));
   } else if constexpr (count<V> == 4) {
-    return least(
-        smaller(__builtin_shufflevector(x, x, 0, 1), __builtin_shufflevector(x, x, 2, 3)));
+    return least(smaller(__builtin_shufflevector(x, x, 0, 1), __builtin_shufflevector(x, x, 2, 3)));
   } else {
     return x[1] < x[0] ? x[1] : x[0];
   }
