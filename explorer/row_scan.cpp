@@ -224,14 +224,10 @@ RUBATO_ROW_SCAN(avx512, [[gnu::target("avx512f")]], lanes::Eight)
 std::span<const RowScan> row_scans() {
 #ifdef __x86_64__
   static constexpr std::array all{baseline::loops, avx2::loops, avx512::loops};
-  const std::size_t runnable = __builtin_cpu_supports("avx512f") ? 3
-                               : __builtin_cpu_supports("avx2")  ? 2
-                                                                 : 1;
-  return std::span(all).first(runnable);
 #else
   static constexpr std::array all{baseline::loops};
-  return all;
 #endif
+  return lanes::runnable(all);
 }
 
 }  // namespace rubato

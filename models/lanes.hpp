@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <span>
 
 // Everything here becomes part of its caller, which may be compiled for more than the baseline.
 #define RUBATO_LANES [[gnu::always_inline]] inline
@@ -311,6 +312,21 @@ RUBATO_LANES V log2_soft_factor(const V& x, const S& inverse_p) {
 template <class V, class S>
 RUBATO_LANES V soft_factor(const V& x, const S& inverse_p) {
   return exp2(log2_soft_factor(x, inverse_p));
+}
+
+/// Of loops for instruction sets, the baseline's first, then AVX2's and AVX-512's where there are
+/// such, those that this machine can run.
+template <class Loops, std::size_t size>
+[[nodiscard]] std::span<const Loops> runnable(const std::array<Loops, size>& loops) {
+#ifdef __x86_64__
+  static_assert(size == 3);
+  const std::size_t count = __builtin_cpu_supports("avx512f") ? 3
+                            : __builtin_cpu_supports("avx2")  ? 2
+                                                              : 1;
+  return std::span(loops).first(count);
+#else
+  return loops;
+#endif
 }
 
 }  // namespace rubato::lanes

@@ -199,14 +199,10 @@ RUBATO_TABLE_CELLS(avx512, [[gnu::target("avx512f")]], lanes::Eight, FourStreams
 std::span<const TableCells> table_cells() {
 #ifdef __x86_64__
   static constexpr std::array all{baseline::loops, avx2::loops, avx512::loops};
-  const std::size_t runnable = __builtin_cpu_supports("avx512f") ? 3
-                               : __builtin_cpu_supports("avx2")  ? 2
-                                                                 : 1;
-  return std::span(all).first(runnable);
 #else
   static constexpr std::array all{baseline::loops};
-  return all;
 #endif
+  return lanes::runnable(all);
 }
 
 }  // namespace rubato
