@@ -83,7 +83,8 @@ std::size_t keep_front(std::span<CoreItem> items) {
     least_cost = item.cost;
     return false;
   };
-  return items.size() - std::ranges::remove_if(items, beaten).size();
+  return static_cast<std::size_t>(std::remove_if(items.begin(), items.end(), beaten) -
+                                  items.begin());
 }
 
 // Makes the core for growing gaps: looks at all items once, then only at rows that matter.
@@ -102,7 +103,7 @@ class CoreMaker {
       }
     });
     for (const std::vector<Row>& part : parts) rows_.insert(rows_.end(), part.begin(), part.end());
-    std::ranges::sort(rows_);
+    std::sort(rows_.begin(), rows_.end());
   }
 
   /// The first gap worth a search: that of the rows with the cheapest changes.
@@ -140,7 +141,9 @@ class CoreMaker {
   struct Row {
     double least_reduced = 0.0;
     std::uint32_t row = 0;
-    friend auto operator<=>(const Row&, const Row&) = default;
+    friend bool operator<(const Row& a, const Row& b) {
+      return a.least_reduced != b.least_reduced ? a.least_reduced < b.least_reduced : a.row < b.row;
+    }
   };
 
   // Items of one row other than its base whose reduced cost is within the largest gap, without
