@@ -67,14 +67,8 @@ bool pays_as_vectors(const LaunchSequence& sequence, double least_s) {
   if (std::ranges::any_of(sequence.blocks(),
                           [](const LaunchBlock& b) { return b.repeats >= few_repeats; }))
     return false;
-  const ProfileTable& table = sequence.problem().per_launch;
-  std::vector<double> fastest_s;
-  for (std::size_t row = 0; row < table.rows(); ++row)
-    fastest_s.push_back(std::ranges::min(table.times_s(row)));
-  double sum_s = 0.0;
-  for (const std::uint32_t row : sequence.rows()) sum_s += fastest_s[row];
-  const double mean_s = sum_s / static_cast<double>(sequence.size());
-  return DwellWindow::memory_bytes(least_s, mean_s, sequence.clocks()) <= most_bytes;
+  return DwellWindow::memory_bytes(least_s, sequence.mean_least_s(), sequence.clocks()) <=
+         most_bytes;
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace rubato {
 struct LinearSolution {
   bool feasible = false;              ///< else nothing below is set
   std::vector<std::size_t> base{};    ///< within the budget
-  double price = 0.0;                 ///< saving of the first step that does not fit, 0 if all fit
+  double price = 0.0;                 ///< 0 if the least cost fits; the base is optimal at it
   double room = 0.0;                  ///< budget less the weight of the base
   std::vector<std::size_t> greedy{};  ///< base and some later steps as far as they fit
 };
