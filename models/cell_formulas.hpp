@@ -3,6 +3,7 @@
 // kernel_model.cpp asks for one launch at a time, table_cells.cpp fills tables.
 // K is double where all lanes share a kernel or memory state, else V.
 
+#include <algorithm>
 #include <limits>
 #include <vector>
 
@@ -42,6 +43,7 @@ struct Launch {
   K exponent;  ///< of the soft maximum
   K inverse_exponent;
   K log2_intensity;  ///< log2 of core_cycles / dram_bytes
+  K most_distance;   ///< between log2 of core and DRAM time: beyond it only the longer one counts
   K limit_w;         ///< mean power above which the power limit lowers the clock
 };
 
@@ -106,7 +108,10 @@ RUBATO_LANES Bandwidth<V> bandwidth_at(const GpuSpec& spec, const Memory<K>& mem
   const V memory_side = V{} + memory.bytes_per_s;
   const V balance = lanes::log2(memory_side / core_side);
   const double q = spec.shared.bandwidth_exponent;
-  const V log2_lost = lanes::log2_soft_factor(-q * lanes::magnitude(balance), 1.0 / q);
+  const double inverse_q = std::min(1.0 / q, lanes::largest_inverse_exponent);
+  const V visible =
+      lanes::larger(lanes::all<V>(lanes::least_visible_log2), -q * lanes::magnitude(balance));
+  const V log2_lost = lanes::log2_soft_factor(visible, inverse_q);
   return {.s_per_byte = lanes::exp2(log2_lost) / lanes::smaller(memory_side, core_side),
           .log2_bytes_per_cycle = log2_per_cycle + lanes::smaller(balance, V{}) - log2_lost};
 }
@@ -130,8 +135,10 @@ RUBATO_LANES Launch<double> launch_of(const KernelCoefficients& kernel, double o
   using Limits = std::numeric_limits<double>;
   const double p = overlap_exponent * kernel.overlap_scale;
   const double cycles = kernel.core_cycles, bytes = kernel.dram_bytes;
-  const bool sound =
-      cycles >= 0.0 && cycles <= Limits::max() && bytes >= 0.0 && bytes <= Limits::max() && p > 0.0;
+  const double inverse_p = 1.0 / p;
+  const bool sound = cycles >= 0.0 && cycles <= Limits::max() && bytes >= 0.0 &&
+                     bytes <= Limits::max() && inverse_p >= 0.0 &&
+                     inverse_p <= lanes::largest_inverse_exponent;
   const double ratio = cycles / bytes;
   const double normal = ratio < Limits::min()   ? Limits::min()
                         : ratio > Limits::max() ? Limits::max()
@@ -144,8 +151,9 @@ RUBATO_LANES Launch<double> launch_of(const KernelCoefficients& kernel, double o
           .dram_j = dram_j_per_byte * bytes,
           .idle_scale = kernel.idle_scale,
           .exponent = p,
-          .inverse_exponent = 1.0 / p,
+          .inverse_exponent = inverse_p,
           .log2_intensity = lanes::log2(lanes::all<lanes::Two>(normal))[0],
+          .most_distance = -lanes::least_visible_log2 * inverse_p,
           .limit_w = Limits::infinity()};
 }
 
@@ -163,22 +171,40 @@ RUBATO_LANES Launch<double> launch_of(const KernelCoefficients& kernel, const Gp
   return launch;
 }
 
+/// log2 of the p-th power of the shorter over the longer one of core and DRAM time.
+template <class V, class K>
+RUBATO_LANES V log2_overlap(const V& log2_balance, const Launch<K>& kernel) {
+  const V distance = lanes::magnitude(kernel.log2_intensity + log2_balance);
+  // GCC 12 knows a least value of vectors as one instruction, unless it is with a constant.
+  return -(kernel.exponent * lanes::smaller(V{} + kernel.most_distance, distance));
+}
+
+/// Time of a launch. @param factor  soft_factor of the kernel's log2_overlap
+template <class V, class K>
+RUBATO_LANES V time_at(const State<V>& state, const Launch<K>& kernel, const V& factor) {
+  const V core_s = kernel.core_cycles * state.s_per_cycle;
+  const V dram_s = kernel.dram_bytes * state.s_per_byte;
+  return lanes::larger(core_s, dram_s) * factor + kernel.fixed_s;
+}
+
+template <class V, class K>
+RUBATO_LANES V energy_at(const State<V>& state, const Launch<K>& kernel, const V& time_s) {
+  return state.idle_w * kernel.idle_scale * time_s + kernel.core_j * state.squared_voltage +
+         kernel.dram_j;
+}
+
 /// Time and energy of a launch with no power limit.
 template <class V, class K>
 RUBATO_LANES Point<V> point_at(const State<V>& state, const Launch<K>& kernel) {
-  const V core_s = kernel.core_cycles * state.s_per_cycle;
-  const V dram_s = kernel.dram_bytes * state.s_per_byte;
-  const V distance = lanes::magnitude(kernel.log2_intensity + state.log2_balance);
-  const V factor = lanes::soft_factor(-(kernel.exponent * distance), kernel.inverse_exponent);
-  const V time_s = lanes::larger(core_s, dram_s) * factor + kernel.fixed_s;
-  const V energy_j = state.idle_w * kernel.idle_scale * time_s +
-                     kernel.core_j * state.squared_voltage + kernel.dram_j;
-  return {state.core_mhz, time_s, energy_j};
+  const V overlap = log2_overlap(state.log2_balance, kernel);
+  const V time_s = time_at(state, kernel, lanes::soft_factor(overlap, kernel.inverse_exponent));
+  return {state.core_mhz, time_s, energy_at(state, kernel, time_s)};
 }
 
+// Share of the mean power that is over the limit; bends less with the clock than the power itself.
 template <class V>
-RUBATO_LANES V excess_w(const Point<V>& point, const Launch<V>& kernel) {
-  return point.energy_j / point.time_s - kernel.limit_w;
+RUBATO_LANES V excess(const Point<V>& point, const Launch<V>& kernel) {
+  return 1.0 - kernel.limit_w * point.time_s / point.energy_j;
 }
 
 // Of the side that stays, from the excess of the other side over what it was.
@@ -198,36 +224,38 @@ RUBATO_LANES Point<V> regulated(const GpuSpec& spec, const Memory<V>& memory,
   constexpr double beyond_boost = 1.25, close_enough = 1e-12;
   constexpr int most_beyond = 8, most_steps = 60;
   Point<V> below = point_at(state_at(spec, memory, lanes::all<V>(spec.core.min_mhz)), kernel);
-  V low_mhz = below.core_mhz, low_w = excess_w(below, kernel);
+  V low_mhz = below.core_mhz, low_excess = excess(below, kernel);
   V high_mhz = lanes::all<V>(spec.core.max_mhz);
-  V high_w = excess_w(point_at(state_at(spec, memory, high_mhz), kernel), kernel);
+  V high_excess = excess(point_at(state_at(spec, memory, high_mhz), kernel), kernel);
   const V zero{};
-  for (int i = 0; i < most_beyond && any(at_least(zero, high_w)); ++i) {
-    high_mhz = select(at_least(zero, high_w), high_mhz * beyond_boost, high_mhz);
-    high_w = excess_w(point_at(state_at(spec, memory, high_mhz), kernel), kernel);
+  for (int i = 0; i < most_beyond && any(at_least(zero, high_excess)); ++i) {
+    high_mhz = select(at_least(zero, high_excess), high_mhz * beyond_boost, high_mhz);
+    high_excess = excess(point_at(state_at(spec, memory, high_mhz), kernel), kernel);
   }
   V last_side{};
-  auto searching = above(zero, low_w);
+  auto searching = above(zero, low_excess);
   for (int i = 0; i < most_steps; ++i) {
     searching = searching & at_least(high_mhz - low_mhz, close_enough * high_mhz);
     if (!any(searching)) break;
-    const V mhz = (low_mhz * high_w - high_mhz * low_w) / (high_w - low_w);
+    const V mhz = (low_mhz * high_excess - high_mhz * low_excess) / (high_excess - low_excess);
     const Point<V> tried = point_at(state_at(spec, memory, mhz), kernel);
-    const V tried_w = excess_w(tried, kernel);
-    const auto over = searching & above(tried_w, zero);
-    const auto under = searching & ~above(tried_w, zero);
-    low_w = select(over & above(last_side, zero), low_w * weight(tried_w / high_w), low_w);
-    high_w = select(under & above(zero, last_side), high_w * weight(tried_w / low_w), high_w);
+    const V tried_excess = excess(tried, kernel);
+    const auto over = searching & above(tried_excess, zero);
+    const auto under = searching & ~above(tried_excess, zero);
+    low_excess = select(over & above(last_side, zero),
+                        low_excess * weight(tried_excess / high_excess), low_excess);
+    high_excess = select(under & above(zero, last_side),
+                         high_excess * weight(tried_excess / low_excess), high_excess);
     high_mhz = select(over, mhz, high_mhz);
-    high_w = select(over, tried_w, high_w);
+    high_excess = select(over, tried_excess, high_excess);
     low_mhz = select(under, mhz, low_mhz);
-    low_w = select(under, tried_w, low_w);
+    low_excess = select(under, tried_excess, low_excess);
     below.core_mhz = select(under, tried.core_mhz, below.core_mhz);
     below.time_s = select(under, tried.time_s, below.time_s);
     below.energy_j = select(under, tried.energy_j, below.energy_j);
     last_side = select(over, all<V>(1.0), select(under, all<V>(-1.0), last_side));
-    const V close_w = -close_enough * kernel.limit_w;
-    searching = searching & ~(above(tried_w, close_w) & at_least(zero, tried_w));
+    searching =
+        searching & ~(above(tried_excess, all<V>(-close_enough)) & at_least(zero, tried_excess));
   }
   return below;
 }

@@ -247,21 +247,26 @@ RUBATO_LANES constexpr V polynomial(const double (&c)[size], const V& x) {
   return estrin<0, size>(c, Powers<V>{{x, x2, x4, x4 * x4}});
 }
 
-/// 2^x, relative error below 3e-16. x in [-1022, 1024];
-/// infinity at 1024.
+/// 2^x, relative error below 3e-16. x in [-0.5, 0.5].
 template <class V>
-RUBATO_LANES V exp2(const V& x) {
+RUBATO_LANES V exp2_near_zero(const V& x) {
   // (2^r - 1) / r on [-0.5, 0.5] within 2e-17 / r, from mpmath 1.3:
   // chebyfit(lambda r: (2**r - 1) / r, [-0.5, 0.5], 11).
   constexpr double c[] = {0x1.62e42fefa39efp-1,  0x1.ebfbdff82c598p-3,  0x1.c6b08d704a0c2p-5,
                           0x1.3b2ab6fba1ddap-7,  0x1.5d87fe78a5276p-10, 0x1.430913096fd9fp-13,
                           0x1.ffcbfc670dcd4p-17, 0x1.62bfd47773353p-20, 0x1.b524fae627834p-24,
                           0x1.e6063f7217bc6p-28, 0x1.e9d3fe3952179p-32};
+  return 1.0 + x * polynomial(c, x);
+}
+
+/// 2^x, relative error below 3e-16; the same bits where exp2_near_zero will do.
+/// x in [-1022, 1024]; infinity at 1024.
+template <class V>
+RUBATO_LANES V exp2(const V& x) {
   constexpr double to_integer = 0x1.8p52;  // a sum with it has the rounded x in its lowest bits
   constexpr int exponent_at = std::numeric_limits<double>::digits - 1;
   const V shifted = x + to_integer;
-  const V r = x - (shifted - to_integer);
-  const V mantissa = 1.0 + r * polynomial(c, r);
+  const V mantissa = exp2_near_zero(x - (shifted - to_integer));
   return from_bits<V>(bits(mantissa) + (bits(shifted) << exponent_at));
 }
 
@@ -299,16 +304,20 @@ RUBATO_LANES V log2(const V& x) {
   return (e - (integer + bias)) + log2_of_mantissa(m);
 }
 
+/// Below this, 2^x does not show beside 1.
+inline constexpr double least_visible_log2 = -64.0;
+
+/// Of a soft factor.
+inline constexpr double largest_inverse_exponent = 1023.0;
+
 /// log2 of soft_factor.
 template <class V, class S>
 RUBATO_LANES V log2_soft_factor(const V& x, const S& inverse_p) {
-  constexpr double invisible = -64.0, infinite = 1024.0;
-  const V y = exp2(larger(all<V>(invisible), x));
-  return smaller(all<V>(infinite), log2_of_mantissa(1.0 + y) * inverse_p);
+  return log2_of_mantissa(1.0 + exp2(x)) * inverse_p;
 }
 
-/// (1 + 2^x)^(1/p) for x <= 0: by what the soft maximum with exponent p, the p-norm, of two
-/// numbers whose ratio is 2^(x/p) exceeds the larger one. 1 where 2^x does not show beside 1.
+/// (1 + 2^x)^(1/p) for x in [-1022, 0]: by what the soft maximum with exponent p, the p-norm, of
+/// two numbers whose ratio is 2^(x/p) exceeds the larger one. 1/p up to largest_inverse_exponent.
 template <class V, class S>
 RUBATO_LANES V soft_factor(const V& x, const S& inverse_p) {
   return exp2(log2_soft_factor(x, inverse_p));

@@ -41,30 +41,49 @@ RUBATO_LANES State<V> load_state(const ClockColumns& clocks, std::size_t at) {
           .squared_voltage = lanes::load<V>(clocks.squared_voltage + at)};
 }
 
-template <class V>
-RUBATO_LANES void fill_at(std::size_t at, const Launch<double>& kernel, const ClockColumns& clocks,
-                          double* time_s, double* energy_j) {
-  const Point<V> point = formulas::point_at(load_state<V>(clocks, at), kernel);
-  lanes::store(point.time_s, time_s + at);
-  lanes::store(point.energy_j, energy_j + at);
+// Times and energies of clocks [first, end). @param log2_factors  of the kernel at these clocks
+template <class V, bool near_zero>
+RUBATO_LANES void finish(const Launch<double>& kernel, const ClockColumns& clocks,
+                         std::size_t first, std::size_t end, const double* log2_factors,
+                         double* time_s, double* energy_j) {
+  for (std::size_t at = first; at < end; at += lanes::count<V>) {
+    const V log2_factor = lanes::load<V>(log2_factors + (at - first));
+    const V factor = near_zero ? lanes::exp2_near_zero(log2_factor) : lanes::exp2(log2_factor);
+    const State<V> state = load_state<V>(clocks, at);
+    const V time = formulas::time_at(state, kernel, factor);
+    const V energy = formulas::energy_at(state, kernel, time);
+    if (at + lanes::count<V> <= end) {
+      lanes::store(time, time_s + at);
+      lanes::store(energy, energy_j + at);
+    } else {
+      store_first(end - at, time, time_s + at);
+      store_first(end - at, energy, energy_j + at);
+    }
+  }
 }
 
-// Pieces of `V`, then of half a V; the last one reaches back over cells that are already there and
-// writes the same bits.
+// In three short loops: in one, a result waits for the one before it for longer than a processor
+// looks ahead.
 template <class V>
 RUBATO_LANES void row(const Launch<double>& kernel, const ClockColumns& clocks, std::size_t cells,
                       double* time_s, double* energy_j) {
-  using Half = typename lanes::Traits<V>::Half;
-  constexpr std::size_t width = lanes::count<V>, half = width / 2;
-  std::size_t at = 0;
-  for (; at + width <= cells; at += width) fill_at<V>(at, kernel, clocks, time_s, energy_j);
-  for (; at + half <= cells; at += half) fill_at<Half>(at, kernel, clocks, time_s, energy_j);
-  if (at < cells && cells >= half) {
-    fill_at<Half>(cells - half, kernel, clocks, time_s, energy_j);
-  } else if (at < cells) {  // the lanes beyond repeat the last clock
-    const Point<Half> point = formulas::point_at(load_state<Half>(clocks, 0), kernel);
-    store_first(cells, point.time_s, time_s);
-    store_first(cells, point.energy_j, energy_j);
+  constexpr std::size_t width = lanes::count<V>, most = 1024;
+  std::array<double, most> work;
+  for (std::size_t first = 0; first < cells; first += most) {
+    const std::size_t end = std::min(first + most, cells);
+    for (std::size_t at = first; at < end; at += width) {
+      const V overlap = formulas::log2_overlap(lanes::load<V>(clocks.log2_balance + at), kernel);
+      lanes::store(lanes::exp2(overlap), work.data() + (at - first));
+    }
+    for (std::size_t i = 0; i < end - first; i += width) {
+      const V sum = 1.0 + lanes::load<V>(work.data() + i);
+      lanes::store(lanes::log2_of_mantissa(sum) * kernel.inverse_exponent, work.data() + i);
+    }
+    if (kernel.inverse_exponent <= 0.5) {
+      finish<V, true>(kernel, clocks, first, end, work.data(), time_s, energy_j);
+    } else {
+      finish<V, false>(kernel, clocks, first, end, work.data(), time_s, energy_j);
+    }
   }
 }
 
@@ -91,6 +110,7 @@ RUBATO_LANES Launch<V> gather_kernels(std::span<const RegulatedLaunch> launches)
           .exponent = gather<V>(launches, part, &L::exponent),
           .inverse_exponent = gather<V>(launches, part, &L::inverse_exponent),
           .log2_intensity = gather<V>(launches, part, &L::log2_intensity),
+          .most_distance = gather<V>(launches, part, &L::most_distance),
           .limit_w = gather<V>(launches, part, &L::limit_w)};
 }
 
