@@ -41,6 +41,13 @@ RUBATO_LANES State<V> load_state(const ClockColumns& clocks, std::size_t at) {
           .squared_voltage = lanes::load<V>(clocks.squared_voltage + at)};
 }
 
+// Asks for the cache lines of `numbers` numbers, which need not exist.
+template <std::size_t numbers>
+RUBATO_LANES void prefetch(const double* at) {
+  constexpr std::size_t line = 64 / sizeof(double);
+  for (std::size_t i = 0; i < numbers; i += line) __builtin_prefetch(at + i, 1);
+}
+
 // Times and energies of clocks [first, end). @param log2_factors  of the kernel at these clocks
 template <class V, bool near_zero>
 RUBATO_LANES void finish(const Launch<double>& kernel, const ClockColumns& clocks,
@@ -74,6 +81,8 @@ RUBATO_LANES void row(const Launch<double>& kernel, const ClockColumns& clocks, 
     for (std::size_t at = first; at < end; at += width) {
       const V overlap = formulas::log2_overlap(lanes::load<V>(clocks.log2_balance + at), kernel);
       lanes::store(lanes::exp2(overlap), work.data() + (at - first));
+      prefetch<width>(time_s + at);  // written by the third loop
+      prefetch<width>(energy_j + at);
     }
     for (std::size_t i = 0; i < end - first; i += width) {
       const V sum = 1.0 + lanes::load<V>(work.data() + i);
