@@ -2,63 +2,9 @@
 
 #include <algorithm>
 
-#include "explorer/wider.hpp"
-
 namespace rubato {
 
 namespace {
-
-// open = min(open, best + into) + row, and where the run began.
-RUBATO_WIDER void relax(std::size_t clocks, double best, const double* into, const double* row,
-                        std::int64_t step, double* open, std::int64_t* began) {
-  for (std::size_t c = 0; c < clocks; ++c) {
-    const double changed = best + into[c];
-    const bool change = changed < open[c];
-    const std::int64_t all = -static_cast<std::int64_t>(change);  // stores without a branch
-    began[c] = (began[c] & ~all) | (step & all);
-    open[c] = (change ? changed : open[c]) + row[c];
-  }
-}
-
-RUBATO_WIDER void sum(std::size_t clocks, double a, const double* b, double* sums) {
-  for (std::size_t c = 0; c < clocks; ++c) sums[c] = a + b[c];
-}
-
-RUBATO_WIDER void least_of_blocks(std::size_t blocks, const double* values, double* least) {
-  constexpr std::size_t width = 32;
-  for (std::size_t b = 0; b < blocks; ++b) {
-    const double* block = values + b * width;
-    double lanes[8];
-    for (std::size_t lane = 0; lane < 8; ++lane) lanes[lane] = block[lane];
-    for (std::size_t i = 8; i < width; i += 8) {
-      for (std::size_t lane = 0; lane < 8; ++lane)
-        lanes[lane] = block[i + lane] < lanes[lane] ? block[i + lane] : lanes[lane];
-    }
-    double smallest = lanes[0];
-    for (std::size_t lane = 1; lane < 8; ++lane)
-      smallest = lanes[lane] < smallest ? lanes[lane] : smallest;
-    least[b] = smallest;
-  }
-}
-
-// Position of the first least element.
-std::size_t position_of_least(const std::vector<double>& values) {
-  constexpr std::size_t width = 32;
-  const std::size_t blocks = values.size() / width;
-  thread_local std::vector<double> least;
-  least.resize(blocks);
-  least_of_blocks(blocks, values.data(), least.data());
-  auto best = values.begin();
-  if (blocks > 0) {
-    const auto block = std::ranges::min_element(least);
-    best = std::find(values.begin() + (block - least.begin()) * static_cast<std::ptrdiff_t>(width),
-                     values.end(), *block);
-  }
-  const auto rest = values.begin() + static_cast<std::ptrdiff_t>(blocks * width);
-  const auto in_rest = std::min_element(rest, values.end());
-  if (in_rest != values.end() && *in_rest < *best) best = in_rest;
-  return static_cast<std::size_t>(best - values.begin());
-}
 
 // Whether to keep waiting starts as vectors: it takes memory, and repeats are not left out.
 bool pays_as_vectors(const LaunchSequence& sequence, double least_s) {
@@ -76,14 +22,14 @@ bool pays_as_vectors(const LaunchSequence& sequence, double least_s) {
 ClockSweep::ClockSweep(const PricedSequence& priced, Direction direction,
                        std::vector<double> initial, const std::vector<bool>& exempt, bool record)
     : priced_(priced),
-      clocks_(priced.sequence().clocks()),
+      clocks_(priced.clocks().size()),
       size_(priced.sequence().size()),
       kinds_(priced.sequence().kinds().size()),
       direction_(direction),
       record_(record),
       initial_(std::move(initial)),
       open_(initial_),
-      open_step_(clocks_, 0),
+      open_step_(initial_.size(), 0),
       open_kind_(clocks_, 0) {
   const std::span<const ChangeKind> kinds = priced.sequence().kinds();
   double shortest_s = infinity;
@@ -118,11 +64,18 @@ ClockSweep::ClockSweep(const PricedSequence& priced, Direction direction,
   simple_ = kinds_ == 1 && windows_.empty() && direction == Direction::forward;
   if (groups_ == 1 && !windows_.empty() &&
       pays_as_vectors(priced.sequence(), windows_[0].least_s)) {
-    dwell_.emplace(windows_[0].least_s, std::move(windows_[0].value));
+    std::vector<double> exempt_values = std::move(windows_[0].value);
+    exempt_values.resize(initial_.size(), infinity);
+    dwell_.emplace(windows_[0].least_s, std::move(exempt_values));
     windows_.clear();
-    begun_.resize(clocks_);
-    changes_.assign(clocks_, 0.0);
-    if (direction == Direction::forward) std::ranges::copy(priced.into(0), changes_.begin());
+  }
+  if (simple_ || dwell_) {
+    // Backwards, the change leads into the run that is being left.
+    const std::span<const double> into = priced.into(0);
+    begun_.assign(into.begin(), into.end());
+    ended_.assign(into.size(), infinity);
+    std::fill_n(ended_.begin(), clocks_, 0.0);
+    if (direction == Direction::backward) std::swap(begun_, ended_);
   }
   best_.assign(groups_, infinity);  // step 0: runs begin with `initial`
   if (record_) {
@@ -137,13 +90,13 @@ double ClockSweep::closable(std::size_t kind, std::size_t clock) const {
   return window == nullptr ? open_[clock] : window->value[clock];
 }
 
-void ClockSweep::step() {
+void ClockSweep::step() { one_step(true); }
+
+void ClockSweep::one_step(bool keep_open) {
   const std::size_t position = direction_ == Direction::forward ? step_ : size_ - 1 - step_;
   const std::size_t row = priced_.sequence().rows()[position];
-  if (simple_) {
-    step_simple(row);
-  } else if (dwell_) {
-    step_dwell(row);
+  if (simple_ || dwell_) {
+    step_rows(row, keep_open);
   } else {
     if (step_ > 0) {
       choose_best_before();
@@ -156,46 +109,28 @@ void ClockSweep::step() {
   ++step_;
 }
 
-void ClockSweep::step_simple(std::size_t row) {
-  double best = infinity;
-  if (step_ > 0) {
-    const std::size_t from = position_of_least(open_);
-    best = open_[from];
-    if (record_) {
-      winners_.push_back(
-          {static_cast<std::uint32_t>(open_step_[from]), static_cast<std::uint16_t>(from), 0});
-    }
+void ClockSweep::step_rows(std::size_t row, bool keep_open) {
+  LaunchRows launch{.step = static_cast<std::int64_t>(step_),
+                    .best = step_ > 0 ? least_.value : infinity,
+                    .begun = begun_.data(),
+                    .costs = priced_.row(row).data(),
+                    .times_s = priced_.times_s(row).data(),
+                    .ended = ended_.data()};
+  if (record_ && step_ > 0) {
+    const std::int64_t start = dwell_ ? dwell_->start(least_.clock) : open_step_[least_.clock];
+    winners_.push_back(
+        {static_cast<std::uint32_t>(start), static_cast<std::uint16_t>(least_.clock), 0});
   }
-  relax(clocks_, best, priced_.into(0).data(), priced_.row(row).data(),
-        static_cast<std::int64_t>(step_), open_.data(), open_step_.data());
-}
-
-// As step_simple, but a change leaves a run of some length.
-void ClockSweep::step_dwell(std::size_t row) {
-  double best = infinity;
-  if (step_ > 0) {
-    // Backwards, the change leads into the run that is being left.
-    if (direction_ == Direction::forward) {
-      std::ranges::fill(begun_, 0.0);
-    } else {
-      std::ranges::copy(priced_.into(0), begun_.begin());
-    }
-    dwell_->add_values(begun_);
-    const std::size_t from = position_of_least(begun_);
-    best = begun_[from];
-    if (record_) {
-      winners_.push_back(
-          {static_cast<std::uint32_t>(dwell_->start(from)), static_cast<std::uint16_t>(from), 0});
-    }
-    sum(clocks_, best, changes_.data(), begun_.data());
-  } else {
-    begun_ = initial_;
+  if (simple_ || keep_open) {
+    const OpenRows open{open_.size(), open_.data(), open_step_.data()};
+    least_ = clock_loops().back().any_length(open, launch);
   }
-  const std::span<const double> costs = priced_.row(row);
-  dwell_->step(static_cast<std::int64_t>(step_), begun_,
-               priced_.sequence().problem().per_launch.times_s(row), costs);
-  relax(clocks_, best, changes_.data(), costs.data(), static_cast<std::int64_t>(step_),
-        open_.data(), open_step_.data());
+  if (!dwell_) return;
+  if (step_ == 0) {
+    launch.best = 0.0;
+    launch.begun = initial_.data();
+  }
+  least_ = dwell_->step(launch);
 }
 
 // From which run of each group to change clocks before this step.
@@ -209,7 +144,7 @@ void ClockSweep::choose_best_before() {
   std::vector<RunStart> starts(groups_);
   for (std::size_t q = 0; q < kinds_; ++q) {
     const Window* window = window_of(q);
-    const std::vector<std::uint32_t>& group = priced_.sequence().kinds()[q].group_of_clock;
+    const std::span<const std::uint32_t> group = priced_.groups(q);
     const std::span<const double> into = priced_.into(q);
     for (std::size_t c = 0; c < clocks_; ++c) {
       // Backwards, the change leads into the run that is being left.
@@ -249,7 +184,7 @@ ClockSweep::Admission ClockSweep::admission_from(std::span<const double> best_of
   Admission least{infinity, 0};
   const double* best = best_of_steps.data() + (step - first_step) * groups_;
   for (std::size_t q = 0; q < kinds_; ++q) {
-    const std::size_t group = priced_.sequence().kinds()[q].group_of_clock[clock];
+    const std::size_t group = priced_.groups(q)[clock];
     const double value = best[first_group_[q] + group] +
                          (direction_ == Direction::forward ? priced_.into(q)[clock] : 0.0);
     if (value < least.value) least = {value, static_cast<std::uint16_t>(q)};
@@ -269,9 +204,8 @@ void ClockSweep::admit() {
 
 void ClockSweep::advance(Window& window, std::size_t row) {
   const PricedSequence& priced = priced_;
-  const ProfileTable& table = priced.sequence().problem().per_launch;
   const std::span<const std::uint32_t> rows = priced.sequence().rows();
-  const double *costs = priced.row(row).data(), *times_s = table.times_s(row).data();
+  const double *costs = priced.row(row).data(), *times_s = priced.times_s(row).data();
   const bool forward = direction_ == Direction::forward, one_kind = kinds_ == 1;
   for (std::size_t c = 0; c < clocks_; ++c) {
     double value = window.value[c] + costs[c];
@@ -291,7 +225,7 @@ void ClockSweep::advance(Window& window, std::size_t row) {
         waiting_s = waiting_value = 0.0;
       } else {
         const std::size_t begin_row = rows[forward ? start : size_ - 1 - start];
-        waiting_s -= table.times_s(begin_row)[c];
+        waiting_s -= priced.times_s(begin_row)[c];
         waiting_value -= priced.row(begin_row)[c];
       }
     }
@@ -320,10 +254,10 @@ std::vector<ClockRun> ClockSweep::trace_back(RunStart last) const {
   std::vector<ClockRun> runs;
   std::size_t end = size_;
   while (true) {
-    runs.push_back({last.clock, end - last.step});
+    runs.push_back({priced_.clocks()[last.clock], end - last.step});
     if (last.step == 0) break;
     end = last.step;
-    const std::size_t group = priced_.sequence().kinds()[last.kind].group_of_clock[last.clock];
+    const std::size_t group = priced_.groups(last.kind)[last.clock];
     last = winner(last.step, first_group_[last.kind] + group);
   }
   std::ranges::reverse(runs);

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "explorer/clock_loops.hpp"
 #include "explorer/dwell_window.hpp"
 #include "explorer/launch_dp.hpp"
 
@@ -27,8 +28,8 @@ class ClockSweep {
  public:
   static constexpr double infinity = std::numeric_limits<double>::infinity();
 
-  /// @param initial  value before the first step, shape [clocks]; infinity: not a clock to begin
-  /// with
+  /// @param initial  value before the first step, shape [padded clocks]; infinity: not a clock to
+  /// begin with
   /// @param exempt   shape [clocks]: the first run may be of any length there; empty: nowhere
   /// @param record   keep what runs() needs
   ClockSweep(const PricedSequence& priced, Direction direction, std::vector<double> initial,
@@ -87,6 +88,7 @@ class ClockSweep {
   [[nodiscard]] State state() const;
   [[nodiscard]] bool repeats(const State& before, std::size_t block) const;
   [[nodiscard]] bool winners_repeat(std::size_t block, std::vector<bool>& same_start) const;
+  void one_step(bool keep_open);
   void skip(const State& before, std::size_t block, std::size_t count);
   [[nodiscard]] RunStart winner(std::size_t step, std::size_t group) const;
 
@@ -97,8 +99,7 @@ class ClockSweep {
   void choose_best_before();
   void admit();
   void advance(Window& window, std::size_t row);
-  void step_simple(std::size_t row);
-  void step_dwell(std::size_t row);
+  void step_rows(std::size_t row, bool keep_open);
   void forget_old_starts();
   [[nodiscard]] const Window* window_of(std::size_t kind) const {
     return windows_.empty() ? nullptr : &windows_[window_of_kind_[kind]];
@@ -109,7 +110,7 @@ class ClockSweep {
   std::size_t clocks_, size_, kinds_;
   Direction direction_;
   bool record_;
-  bool simple_;  ///< one kind of change, runs of any length
+  bool simple_;  ///< forwards, one kind of change, runs of any length
   std::size_t step_ = 0;
   std::size_t groups_ = 0;  ///< of all kinds
   std::vector<std::size_t> first_group_;
@@ -118,8 +119,9 @@ class ClockSweep {
   std::vector<std::int64_t> open_step_;  ///< where the open run began
   std::vector<std::uint16_t> open_kind_;
   std::vector<Window> windows_;
-  std::optional<DwellWindow> dwell_;     ///< in place of windows_
-  std::vector<double> begun_, changes_;  ///< for dwell_, shape [clocks]
+  std::optional<DwellWindow> dwell_;   ///< in place of windows_
+  std::vector<double> begun_, ended_;  ///< of LaunchRows, if simple_ or dwell_
+  LeastValue least_;                   ///< before this step, if simple_ or dwell_
   std::vector<std::size_t> window_of_kind_;
   std::vector<double> best_;         ///< [steps kept x groups] best value to change from
   std::size_t first_best_step_ = 0;  ///< first step kept in best_

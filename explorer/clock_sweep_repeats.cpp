@@ -25,7 +25,7 @@ void ClockSweep::run_to_end() {
   for (const LaunchBlock& block : blocks) {
     State before;
     for (std::size_t repeat = 1; repeat <= block.repeats; ++repeat) {
-      for (std::size_t i = 0; i < block.launches; ++i) step();
+      for (std::size_t i = 0; i < block.launches; ++i) one_step(false);
       if (block.repeats - repeat < 2) continue;  // nothing to gain
       // The first repeat begins after something else: the second and the third are compared.
       if (repeat > 2 && repeats(before, block.launches)) {
@@ -37,6 +37,7 @@ void ClockSweep::run_to_end() {
       }
     }
   }
+  if (dwell_) dwell_->open_runs(open_, open_step_);
 }
 
 ClockSweep::State ClockSweep::state() const {
@@ -123,6 +124,7 @@ void ClockSweep::skip(const State& before, std::size_t block, std::size_t count)
     }
   }
   for (double& value : best_) value += more;
+  least_.value += more;
   first_best_step_ += steps;
   step_ += steps;
 }

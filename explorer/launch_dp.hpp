@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "explorer/clock_loops.hpp"
 #include "explorer/launch_sequence.hpp"
 
 namespace rubato {
@@ -21,29 +22,51 @@ struct Price {
   }
 };
 
-/// A launch sequence at one price. Immutable.
+/// A launch sequence at one price, perhaps without some clocks. Immutable. Rows have shape
+/// [padded clocks]: behind the clocks, launches are like those of the last one and changes cost
+/// infinitely much.
 class PricedSequence {
  public:
+  /// All clocks.
   PricedSequence(const LaunchSequence& sequence, Price price);
+  /// @param clocks  in ascending order, at least one
+  PricedSequence(const LaunchSequence& sequence, Price price, std::vector<std::uint32_t> clocks);
 
   [[nodiscard]] const LaunchSequence& sequence() const noexcept { return *sequence_; }
   [[nodiscard]] Price price() const noexcept { return price_; }
+  /// Clocks of the sequence; elsewhere a clock is its position here.
+  [[nodiscard]] std::span<const std::uint32_t> clocks() const noexcept { return clocks_; }
   /// Priced launch at every clock.
   [[nodiscard]] std::span<const double> row(std::size_t row) const noexcept {
-    return {rows_.data() + row * clocks_, clocks_};
+    return {rows_.data() + row * stride_, stride_};
+  }
+  /// Time of a launch at every clock, s.
+  [[nodiscard]] std::span<const double> times_s(std::size_t row) const noexcept {
+    return {times_s_.data() + row * stride_, stride_};
   }
   /// Priced changes of one kind to every clock.
   [[nodiscard]] std::span<const double> into(std::size_t kind) const noexcept {
-    return {into_.data() + kind * clocks_, clocks_};
+    return {into_.data() + kind * stride_, stride_};
+  }
+  /// Groups of ChangeKind at every clock, shape [clocks].
+  [[nodiscard]] std::span<const std::uint32_t> groups(std::size_t kind) const noexcept {
+    return {groups_.data() + kind * clocks_.size(), clocks_.size()};
   }
 
  private:
   const LaunchSequence* sequence_;
   Price price_;
-  std::size_t clocks_;
-  std::vector<double> rows_;  ///< [table rows x clocks]
-  std::vector<double> into_;  ///< [kinds x clocks]
+  std::vector<std::uint32_t> clocks_;
+  std::size_t stride_;
+  std::vector<double> rows_, times_s_;  ///< [table rows x padded clocks]
+  std::vector<double> into_;            ///< [kinds x padded clocks]
+  std::vector<std::uint32_t> groups_;   ///< [kinds x clocks]
 };
+
+/// The clocks of some cheapest plan at this price, whatever it is. Left out are those that another
+/// clock could stand in for in any plan: no launch is cheaper or longer at them, nor is a launch
+/// after a change to them. All clocks, where changes are not all alike.
+[[nodiscard]] std::vector<std::uint32_t> useful_clocks(const LaunchSequence& sequence, Price price);
 
 /// Clocks of an iteration and what they cost at a price.
 struct PricedRuns {
@@ -60,7 +83,8 @@ struct PricedRuns {
 /// The cheapest plan that begins with clock `first`, the change back to it included. Exact.
 [[nodiscard]] PricedRuns cheapest_round(const PricedSequence& priced, std::size_t first);
 
-/// For every first clock, a value that no plan beginning with it is below: shape [clocks].
+/// For every first clock, a value that no plan beginning with it is below: shape
+/// [priced clocks].
 [[nodiscard]] std::vector<double> bounds_by_first_clock(const PricedSequence& priced);
 
 /// Cost still to come, at least: element [position * clocks + clock] for a device at that clock

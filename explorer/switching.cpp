@@ -80,7 +80,7 @@ class SwitchingSearch {
   }
 
   [[nodiscard]] AtPrice looked_up(Price price) const {
-    const PricedSequence priced(sequence_, price);
+    const PricedSequence priced(sequence_, price, useful_clocks(sequence_, price));
     return fine_ ? by_first_clock(priced) : by_any_clock(priced);
   }
   AtPrice at_price(Price price) {
@@ -122,7 +122,7 @@ class SwitchingSearch {
     if (!(hint_w > 0.0)) return false;
     // One on each side; then two further ones on the side where the budget must lie.
     constexpr int most_tries = 4;
-    double width = 0.02;
+    double width = 0.006;
     std::array<double, 2> prices_w{hint_w / (1.0 + width), hint_w * (1.0 + width)};
     for (int i = 0; i < most_tries; ++i) {
       std::array<AtPrice, 2> found;
@@ -152,18 +152,19 @@ class SwitchingSearch {
 
   [[nodiscard]] double price_of_sample(std::size_t size, std::size_t chunks) const {
     const SwitchingProblem& whole = sequence_.problem();
-    const auto fastest_s = [&](KernelId kernel) {
-      return std::ranges::min(whole.per_launch.times_s(index(kernel)));
-    };
+    std::vector<double> fastest_s;  // of each table row
+    for (std::size_t row = 0; row < whole.per_launch.rows(); ++row)
+      fastest_s.push_back(std::ranges::min(whole.per_launch.times_s(row)));
     CompensatedSum sample_s, whole_s;
-    for (const std::uint32_t row : sequence_.rows()) whole_s.add(fastest_s(KernelId{row}));
+    for (const std::uint32_t row : sequence_.rows()) whole_s.add(fastest_s[row]);
     Trace sample;
     Segment& segment = sample.segments.emplace_back(Segment{.name = "sample", .launches = {}});
     for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
       const std::size_t first = sequence_.size() / chunks * chunk;
       for (std::size_t i = 0; i < size / chunks; ++i) {
-        segment.launches.push_back(KernelId{sequence_.rows()[first + i]});
-        sample_s.add(fastest_s(segment.launches.back()));
+        const std::uint32_t row = sequence_.rows()[first + i];
+        segment.launches.push_back(KernelId{row});
+        sample_s.add(fastest_s[row]);
       }
     }
     SwitchingProblem problem{.trace = sample,

@@ -138,6 +138,18 @@ RUBATO_LANES void store(const V& x, double* to) {
   }
 }
 
+/// 64-bit numbers beside the lanes of a V.
+template <class V>
+RUBATO_LANES Bits<V> load_bits(const std::int64_t* from) {
+  Bits<V> x;
+  __builtin_memcpy(&x, from, sizeof x);
+  return x;
+}
+template <class V>
+RUBATO_LANES void store_bits(const Bits<V>& x, std::int64_t* to) {
+  __builtin_memcpy(to, &x, sizeof x);
+}
+
 /// The lanes one by one.
 template <class V>
 RUBATO_LANES std::array<double, count<V>> each(const V& x) {
@@ -201,6 +213,12 @@ RUBATO_LANES V smaller(const V& a, const V& b) {
   }
 }
 
+/// Lane by lane `x` where a > b, else `y`.
+template <class V, class X>
+RUBATO_LANES X if_above(const V& a, const V& b, const X& x, const X& y) {
+  return a > b ? x : y;
+}
+
 /// Of all lanes; in halves, where one by one each would wait for the one before.
 template <class V>
 RUBATO_LANES double least(const V& x) {
@@ -212,6 +230,11 @@ RUBATO_LANES double least(const V& x) {
   } else {
     return x[1] < x[0] ? x[1] : x[0];
   }
+}
+
+template <class V>
+RUBATO_LANES double largest(const V& x) {
+  return -least(-x);
 }
 
 template <class V>

@@ -154,6 +154,76 @@ RC_GTEST_PROP(Switching, CheapestRoundMatchesBruteForce, ()) {
   RC_ASSERT(cheapest_open(priced).value <= least(small, value) + 1e-9);
 }
 
+// The last clock takes half, once or twice the time of the first one, and somewhat more energy.
+void make_last_clock_worse(SmallCase& small) {
+  std::vector<double> time_s, energy_j;
+  for (std::size_t row = 0; row < small.table.rows(); ++row) {
+    for (std::uint32_t c = 0; c < small.clocks.size(); ++c) {
+      const Cost cost = small.table.cost(row, ClockId{c}),
+                 first = small.table.cost(row, ClockId{0});
+      const bool last = c + 1 == small.clocks.size();
+      time_s.push_back(last ? first.time_s * *rc::gen::element(0.5, 1.0, 2.0) : cost.time_s);
+      energy_j.push_back(last ? first.energy_j + *rc::gen::inRange(0, 4) : cost.energy_j);
+    }
+  }
+  small.table =
+      ProfileTable(small.table.rows(), small.clocks.size(), std::move(time_s), std::move(energy_j));
+  small.switching.mem = {};
+}
+
+RC_GTEST_PROP(Switching, UsefulClocksHoldACheapestPlan, ()) {
+  SmallCase small = arbitrary_case();
+  make_last_clock_worse(small);
+  const SwitchingProblem problem = small.problem();
+  const LaunchSequence sequence(problem);
+  const Price price{1.0 * *rc::gen::inRange(0, 2), 0.5 * *rc::gen::inRange(0, 20)};
+  const PricedSequence all(sequence, price);
+  const PricedSequence useful(sequence, price, useful_clocks(sequence, price));
+  RC_CLASSIFY(useful.clocks().size() < all.clocks().size(), "clocks left out");
+  RC_ASSERT(std::abs(cheapest_open(useful).value - cheapest_open(all).value) < 1e-9);
+  double best = infinity;
+  for (std::size_t first = 0; first < useful.clocks().size(); ++first) {
+    const PricedRuns found = cheapest_round(useful, first);
+    const auto total = iteration_cost(sequence, found.runs);
+    RC_ASSERT(total.has_value());
+    RC_ASSERT(std::abs(price.of(*total) - found.value) < 1e-9);
+    best = std::min(best, found.value);
+  }
+  RC_ASSERT(std::abs(best - least(small, [&](const Cost& cost) { return price.of(cost); })) < 1e-9);
+}
+
+// Three clocks; the second one is for the first kernel only. For the second kernel the third one
+// takes twice as long as the first one and a little more energy.
+SmallCase third_clock_case(double lead_s, double stall_s, std::vector<double> idle_power_w) {
+  SmallCase made;
+  made.trace.kernels.resize(2);
+  const KernelId a{0}, b{1};
+  made.trace.segments = {{.name = "all", .repeat = 1, .launches = {a, b, a}}};
+  made.clocks = {{MemStateId{0}, 1.0}, {MemStateId{0}, 2.0}, {MemStateId{0}, 3.0}};
+  made.table =
+      ProfileTable(2, 3, {20.0, 20.0, 20.0, 6.0, 20.0, 12.0}, {100.0, 1.0, 100.0, 1.0, 100.0, 2.0});
+  made.idle_power_w = std::move(idle_power_w);
+  made.switching.core = {.stall_s = stall_s, .energy_j = 0.0, .lead_s = lead_s};
+  return made;
+}
+
+TEST(Switching, AClockIsUsefulWhereAChangeToItIsCheaperOrARunAtItLongEnough) {
+  const auto expect_useful = [](const SmallCase& small, const std::vector<std::uint32_t>& clocks) {
+    const SwitchingProblem problem = small.problem();
+    const LaunchSequence sequence(problem);
+    const Price energy{1.0, 0.0};
+    EXPECT_EQ(useful_clocks(sequence, energy), clocks);
+    const double best = least(
+        small, [](const Cost& cost) { return cost.energy_j; }, 1U);
+    EXPECT_EQ(cheapest_round(PricedSequence(sequence, energy, clocks), 1).value, best);
+    EXPECT_EQ(cheapest_round(PricedSequence(sequence, energy), 1).value, best);
+  };
+  expect_useful(third_clock_case(0.0, 0.0, {5.0, 5.0, 5.0}), {0, 1});
+  expect_useful(third_clock_case(10.0, 0.0, {5.0, 5.0, 5.0}), {0, 1, 2});
+  expect_useful(third_clock_case(0.0, 1.0, {5.0, 5.0, 5.0}), {0, 1});
+  expect_useful(third_clock_case(0.0, 1.0, {5.0, 5.0, 3.0}), {0, 1, 2});
+}
+
 // Repeats are not gone through one by one; launches written out are.
 RC_GTEST_PROP(Switching, RepeatsAreWorthWhatTheirLaunchesAre, ()) {
   SmallCase repeated = arbitrary_case();
