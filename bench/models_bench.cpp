@@ -23,11 +23,11 @@
 namespace rubato {
 namespace {
 
-// Arithmetic of a cell in formulas::point_at, each operation counted as one though a division takes
-// 16 times as long as an addition: times of core and DRAM and the larger one 3, exponent 4, bounds
-// 2, exp2 27, 1 + y, log2 20, over p, exp2 27, time 2, energy 5. Polynomials in Horner's form,
-// which needs least; bounds, states of clocks, power limit and loops come on top.
-constexpr double operations_per_cell = 92.0;
+// Arithmetic of a cell, each operation counted as one though a division takes 16 times as long as
+// an addition: times of core and DRAM and the larger one 3, exponent and its bound 4, exp2 27, 1 +
+// y, log2 20, over p, exp2 near zero 22, time 2, energy 5. Polynomials in Horner's form, which
+// needs least; states of clocks, power limit and loops come on top.
+constexpr double operations_per_cell = 85.0;
 constexpr double bytes_per_cell = 2 * sizeof(double);
 
 template <class F>

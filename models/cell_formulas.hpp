@@ -176,7 +176,7 @@ template <class V, class K>
 RUBATO_LANES V log2_overlap(const V& log2_balance, const Launch<K>& kernel) {
   const V distance = lanes::magnitude(kernel.log2_intensity + log2_balance);
   // GCC 12 knows a least value of vectors as one instruction, unless it is with a constant.
-  return -(kernel.exponent * lanes::smaller(V{} + kernel.most_distance, distance));
+  return -kernel.exponent * lanes::smaller(V{} + kernel.most_distance, distance);
 }
 
 /// Time of a launch. @param factor  soft_factor of the kernel's log2_overlap
