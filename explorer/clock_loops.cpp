@@ -38,7 +38,9 @@ struct LeastBand {
 template <class V>
 RUBATO_LANES LeastValue any_length(const OpenRows& open, const LaunchRows& launch) {
   const lanes::Bits<V> here = lanes::Bits<V>{} + static_cast<std::uint64_t>(launch.step);
-  const auto [clocks, values, starts] = open;
+  const std::size_t clocks = open.clocks;
+  double* values = open.value;
+  std::int64_t* starts = open.start;
   const double *begun_by = launch.begun, *costs = launch.costs, *ended = launch.ended;
   const double best = launch.best;
   LeastBand least_band;
@@ -68,7 +70,8 @@ RUBATO_LANES Readiness take(const WaitingRows& rows, std::int64_t start, std::si
                             std::size_t end) {
   const double *begin_s = rows.begin_s(start), *worth = rows.worth(start);
   const double* total_s = rows.total_s;
-  const auto [clocks, values, starts] = rows.ready;
+  double* values = rows.ready.value;
+  std::int64_t* starts = rows.ready.start;
   const lanes::Bits<V> here = lanes::Bits<V>{} + static_cast<std::uint64_t>(start);
   const V never = lanes::all<V>(unseen), least_s = lanes::all<V>(rows.least_s);
   V longest = -never, shortest = never;

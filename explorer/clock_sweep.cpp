@@ -111,7 +111,7 @@ void ClockSweep::one_step(bool keep_open) {
 
 void ClockSweep::step_rows(std::size_t row, bool keep_open) {
   LaunchRows launch{.step = static_cast<std::int64_t>(step_),
-                    .best = step_ > 0 ? least_.value : infinity,
+                    .best = least_.value,
                     .begun = begun_.data(),
                     .costs = priced_.row(row).data(),
                     .times_s = priced_.times_s(row).data(),

@@ -121,7 +121,7 @@ class ClockSweep {
   std::vector<Window> windows_;
   std::optional<DwellWindow> dwell_;   ///< in place of windows_
   std::vector<double> begun_, ended_;  ///< of LaunchRows, if simple_ or dwell_
-  LeastValue least_;                   ///< before this step, if simple_ or dwell_
+  LeastValue least_;                   ///< before the next step, if simple_ or dwell_; first none
   std::vector<std::size_t> window_of_kind_;
   std::vector<double> best_;         ///< [steps kept x groups] best value to change from
   std::size_t first_best_step_ = 0;  ///< first step kept in best_
