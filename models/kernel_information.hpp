@@ -25,14 +25,4 @@ struct KernelPosterior {
                                                 const KernelCoefficients& kernel,
                                                 const SweepPoint& point, bool applied_clock);
 
-/// What the spec's kernels have in common, for a kernel of which nothing was
-/// measured: median and spread of their coefficients per time and power.
-struct KernelPrior {
-  Eigen::VectorXd mean;   ///< logarithms of the coefficients, shape [7]
-  Eigen::VectorXd sigma;  ///< shape [7]
-};
-/// @param seen  the kernel's fastest measured point
-[[nodiscard]] KernelPrior kernel_prior(const GpuSpec& spec, const SweepPoint& seen,
-                                       bool applied_clock);
-
 }  // namespace rubato

@@ -70,6 +70,12 @@ ClockState clock_state(const GpuSpec& spec, const MemState& mem, double core_mhz
           .overlap_exponent = spec.shared.overlap_exponent};
 }
 
+ClockState clock_state(const GpuSpec& spec, const ClockPair& clock, bool applied_clock) {
+  return clock_state(
+      spec, spec.mem_states[index(clock.mem)],
+      applied_clock ? applied_core_mhz(spec, clock) : effective_core_mhz(spec, clock));
+}
+
 OperatingPoint unlimited_point(const ClockState& state, const KernelCoefficients& kernel) {
   const formulas::State<Lanes> at{.core_mhz = lanes::all<Lanes>(state.core_mhz),
                                   .s_per_cycle = lanes::all<Lanes>(state.s_per_cycle),
@@ -105,16 +111,14 @@ OperatingPoint limited_point(const GpuSpec& spec, const KernelCoefficients& kern
 
 OperatingPoint operating_point(const GpuSpec& spec, const KernelCoefficients& kernel,
                                const ClockPair& clock, double power_limit_w) {
-  const MemState& mem = spec.mem_states[index(clock.mem)];
-  return limited_point(spec, kernel, mem, clock_state(spec, mem, effective_core_mhz(spec, clock)),
-                       power_limit_w);
+  return limited_point(spec, kernel, spec.mem_states[index(clock.mem)],
+                       clock_state(spec, clock, false), power_limit_w);
 }
 
 OperatingPoint applied_point(const GpuSpec& spec, const KernelCoefficients& kernel,
                              const ClockPair& clock) {
-  const MemState& mem = spec.mem_states[index(clock.mem)];
-  return limited_point(spec, kernel, mem, clock_state(spec, mem, applied_core_mhz(spec, clock)),
-                       spec.power_limit.limit_w);
+  return limited_point(spec, kernel, spec.mem_states[index(clock.mem)],
+                       clock_state(spec, clock, true), spec.power_limit.limit_w);
 }
 
 }  // namespace rubato

@@ -45,6 +45,11 @@ struct ClockState {
 
 [[nodiscard]] ClockState clock_state(const GpuSpec& spec, const MemState& mem, double core_mhz);
 
+/// The same for a clock pair.
+/// @param applied_clock  whether it was set as application clocks are (applied_core_mhz)
+[[nodiscard]] ClockState clock_state(const GpuSpec& spec, const ClockPair& clock,
+                                     bool applied_clock);
+
 /// One launch at a core clock that is in effect, no power limit.
 [[nodiscard]] OperatingPoint unlimited_point(const ClockState& state,
                                              const KernelCoefficients& kernel);

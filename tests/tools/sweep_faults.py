@@ -47,7 +47,7 @@ def check(condition, what):
 
 
 def rows(db, sql):
-    connection = sqlite3.connect(db)
+    connection = sqlite3.connect(db, timeout=60)  # a busy machine may hold a lock for long
     try:
         return connection.execute(sql).fetchall()
     finally:
