@@ -2,8 +2,6 @@
 // PyTorch's ExecutionTraceObserver, with or without device nodes linked in.
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <map>
 #include <optional>
 #include <unordered_map>
@@ -11,275 +9,18 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <simdjson.h>
 
 #include "common/error.hpp"
 #include "common/text.hpp"
-#include "traces/capture_builder.hpp"
-#include "traces/import.hpp"
-#include "traces/json_events.hpp"
-#include "traces/json_fields.hpp"
+#include "traces/chakra_nodes.hpp"
 #include "traces/operator_work.hpp"
 
 namespace rubato {
 
 namespace {
 
-namespace ondemand = simdjson::ondemand;
-
 constexpr double ns_per_us = 1000.0;
 constexpr std::uint64_t collective_node = 7;
-
-struct Node {
-  std::uint64_t id = 0;
-  std::string name;
-  std::uint64_t type = 0;
-  std::vector<std::uint64_t> callers;  ///< control dependencies
-  std::vector<std::uint64_t> data;     ///< data dependencies
-  double start_us = 0.0, duration_us = 0.0;
-  bool on_device = false;
-  std::int64_t stream = 0;
-  std::optional<std::uint64_t> comm_type;
-  std::uint64_t comm_bytes = 0;  ///< 0: not said
-  std::vector<std::vector<std::uint64_t>> dims;
-  std::vector<Dtype> dtypes;
-};
-
-void check_times(const Node& node) {
-  constexpr double most_us = static_cast<double>(max_time_ns) / ns_per_us;
-  for (const double us : {node.start_us, node.duration_us}) {
-    if (!(std::abs(us) <= most_us))
-      throw DataError(fmt::format("node {}: a time of {} us is absurd", node.id, us));
-  }
-}
-
-// ---- Protobuf ----
-
-// One field of a message; `bytes` of wire type 2, else `number`.
-struct Field {
-  std::uint64_t number = 0;  ///< of the field
-  std::uint64_t wire = 0;
-  std::uint64_t value = 0;
-  std::string_view bytes;
-};
-
-class Message {
- public:
-  explicit Message(std::string_view bytes) : rest_(bytes) {}
-
-  [[nodiscard]] bool next(Field& field) {
-    if (rest_.empty()) return false;
-    const std::uint64_t tag = varint();
-    field = {tag >> 3, tag & 7, 0, {}};
-    switch (field.wire) {
-      case 0: field.value = varint(); break;
-      case 1: field.bytes = take(8); break;
-      case 2: field.bytes = take(varint()); break;
-      case 5: field.bytes = take(4); break;
-      default: throw DataError(fmt::format("wire type {} is unknown", field.wire));
-    }
-    return true;
-  }
-
-  [[nodiscard]] std::uint64_t varint() {
-    std::uint64_t value = 0;
-    constexpr int most_bits = 64, group = 7;
-    for (int shift = 0; shift < most_bits; shift += group) {
-      if (rest_.empty()) throw DataError("a number is cut off");
-      const auto byte = static_cast<unsigned char>(rest_.front());
-      rest_.remove_prefix(1);
-      value |= static_cast<std::uint64_t>(byte & 0x7f) << shift;
-      if ((byte & 0x80) == 0) return value;
-    }
-    throw DataError("a number is too long");
-  }
-
-  [[nodiscard]] std::string_view take(std::uint64_t count) {
-    if (count > rest_.size()) throw DataError("the message ends early");
-    const std::string_view taken = rest_.substr(0, count);
-    rest_.remove_prefix(count);
-    return taken;
-  }
-
-  [[nodiscard]] std::size_t left() const noexcept { return rest_.size(); }
-
- private:
-  std::string_view rest_;
-};
-
-void add_ids(const Field& field, std::vector<std::uint64_t>& ids) {
-  if (field.wire == 0) return ids.push_back(field.value);
-  Message packed(field.bytes);
-  while (packed.left() > 0) ids.push_back(packed.varint());
-}
-
-void read_attribute(std::string_view bytes, Node& node) {
-  enum : std::uint64_t { name = 1, int32 = 7, int64 = 9, uint32 = 11, uint64 = 13, boolean = 27 };
-  Message message(bytes);
-  Field field;
-  std::string_view key;
-  std::optional<std::uint64_t> value;
-  while (message.next(field)) {
-    if (field.number == name) key = field.bytes;
-    if (field.wire == 0 && field.number >= int32 && field.number <= boolean) value = field.value;
-  }
-  if (!value) return;
-  if (key == "is_cpu_op") node.on_device = *value == 0;
-  if (key == "tid") node.stream = static_cast<std::int64_t>(*value);
-  if (key == "comm_type") node.comm_type = *value;
-  if (key == "comm_size") node.comm_bytes = *value;
-}
-
-Node read_node(std::string_view bytes) {
-  Node node;
-  Message message(bytes);
-  Field field;
-  while (message.next(field)) {
-    switch (field.number) {
-      case 1: node.id = field.value; break;
-      case 2: node.name = field.bytes; break;
-      case 3: node.type = field.value; break;
-      case 4: add_ids(field, node.callers); break;
-      case 5: add_ids(field, node.data); break;
-      case 6: node.start_us = static_cast<double>(field.value); break;
-      case 7: node.duration_us = static_cast<double>(field.value); break;
-      case 10: read_attribute(field.bytes, node); break;
-      default: break;  // inputs, outputs, and what later versions add
-    }
-  }
-  check_times(node);
-  return node;
-}
-
-// ---- JSON ----
-
-// Sizes of all tensors below a value; lists of tensors are taken apart.
-void read_shapes(ondemand::value value, std::vector<std::vector<std::uint64_t>>& out,
-                 int depth = 0) {
-  constexpr int deepest = 16;
-  ondemand::array list;
-  if (depth > deepest || !is_there(value.get_array().get(list))) return;
-  std::vector<std::uint64_t> sizes;
-  bool numbers = false;
-  for (auto item : list) {
-    ondemand::value inner;
-    std::uint64_t size = 0;
-    if (!is_there(item.get(inner))) return;
-    if (is_there(inner.get_uint64().get(size))) {
-      sizes.push_back(size);
-      numbers = true;
-    } else {
-      read_shapes(inner, out, depth + 1);
-    }
-  }
-  if (numbers) out.push_back(std::move(sizes));
-}
-
-// "Tensor(float)", "GenericList[Tensor(c10::Half),...]"
-Dtype tensor_dtype(std::string_view type) {
-  const std::size_t open = type.find("Tensor(");
-  if (open == std::string_view::npos) return Dtype::unknown;
-  const std::size_t from = open + 7, to = type.find(')', from);
-  return dtype_from_framework(type.substr(from, to - from));
-}
-
-class NodeFields {
- public:
-  NodeFields(JsonPart& part, ondemand::object& object) : part_(part), object_(object) {}
-
-  template <class T>
-  [[nodiscard]] std::optional<T> number(std::initializer_list<std::string_view> keys) {
-    for (const std::string_view key : keys) {
-      T value{};
-      if (is_there(part_.field(object_, key).get(value))) return value;
-    }
-    return std::nullopt;
-  }
-  /// A time: absent and null are none, anything else must be a number.
-  [[nodiscard]] double time_us(std::initializer_list<std::string_view> keys) {
-    for (const std::string_view key : keys) {
-      ondemand::value value;
-      if (!is_there(part_.field(object_, key).get(value))) continue;
-      double number = 0.0;
-      if (is_there(value.get_double().get(number))) return number;
-      if (value.is_null()) continue;
-      throw DataError(fmt::format("'{}' is not a number", key));
-    }
-    return 0.0;
-  }
-  [[nodiscard]] std::optional<std::string_view> text(std::initializer_list<std::string_view> keys) {
-    return number<std::string_view>(keys);
-  }
-  void ids(std::string_view key, std::vector<std::uint64_t>& out) {
-    ondemand::value value;
-    if (!is_there(part_.field(object_, key).get(value))) return;
-    std::uint64_t id = 0;
-    if (is_there(value.get_uint64().get(id))) return out.push_back(id);
-    ondemand::array list;
-    if (!is_there(value.get_array().get(list))) return;
-    for (auto item : list) {
-      if (is_there(item.get_uint64().get(id))) out.push_back(id);
-    }
-  }
-  void inputs(Node& node) {
-    ondemand::object inputs;
-    if (!is_there(part_.field(object_, "inputs").get_object().get(inputs))) return;
-    std::vector<std::vector<std::vector<std::uint64_t>>> shapes;
-    ondemand::array list;
-    if (is_there(part_.field(inputs, "shapes").get_array().get(list))) {
-      for (auto shape : list) {
-        ondemand::value value;
-        shapes.emplace_back();
-        if (is_there(shape.get(value))) read_shapes(value, shapes.back());
-      }
-    }
-    std::size_t i = 0;
-    if (!is_there(part_.field(inputs, "types").get_array().get(list))) return;
-    for (auto type : list) {
-      std::string_view text;
-      if (!is_there(type.get_string().get(text)) || i >= shapes.size()) break;
-      if (text.find("Tensor(") != std::string_view::npos) {
-        for (auto& dims : shapes[i]) {
-          node.dims.push_back(std::move(dims));
-          node.dtypes.push_back(tensor_dtype(text));
-        }
-      }
-      ++i;
-    }
-  }
-
- private:
-  JsonPart& part_;
-  ondemand::object& object_;
-};
-
-Node read_node(JsonPart& part, ondemand::object& object) {
-  NodeFields json(part, object);
-  Node node;
-  const auto id = json.number<std::uint64_t>({"id", "Id"});
-  const auto name = json.text({"name", "Name"});
-  if (!id || !name) throw DataError("a node without id or name");
-  node.id = *id;
-  node.name = *name;
-  node.type = json.number<std::uint64_t>({"NodeType", "type"}).value_or(0);
-  json.ids("ctrl_deps", node.callers);
-  json.ids("data_deps", node.data);
-  if (const auto cpu = json.number<bool>({"is_cpu_op"})) node.on_device = !*cpu;
-  const auto category = json.text({"cat"});
-  if (category && (*category == "kernel" || category->starts_with("gpu_mem")))
-    node.on_device = true;
-  node.start_us = json.time_us({"ts", "start_time_micros"});
-  node.duration_us = json.time_us({"runtime", "dur", "exclusive_dur"});
-  node.stream = json.number<std::int64_t>({"stream"}).value_or(0);
-  node.comm_type = json.number<std::uint64_t>({"comm_type"});
-  node.comm_bytes = json.number<std::uint64_t>({"comm_size"}).value_or(0);
-  json.inputs(node);
-  part.check();
-  check_times(node);
-  return node;
-}
-
-// ---- From nodes to launches ----
 
 // Operators that only look at memory in another way.
 bool moves_nothing(std::string_view name) {
@@ -336,16 +77,17 @@ KernelClass class_of_operator(std::string_view name) {
 
 class ChakraGraph {
  public:
-  ChakraGraph(const std::filesystem::path& path, std::vector<Node> nodes, CaptureBuilder& builder)
+  ChakraGraph(const std::filesystem::path& path, std::vector<ChakraNode> nodes,
+              CaptureBuilder& builder)
       : path_(path), nodes_(std::move(nodes)), builder_(builder) {
-    std::ranges::stable_sort(nodes_, {}, &Node::id);
+    std::ranges::stable_sort(nodes_, {}, &ChakraNode::id);
     for (std::size_t i = 0; i < nodes_.size(); ++i) by_id_.emplace(nodes_[i].id, i);
   }
 
   void run() {
     builder_.capture().provenance.generator = "MLCommons Chakra";
     passes_.assign(nodes_.size(), std::nullopt);
-    if (std::ranges::any_of(nodes_, &Node::on_device)) {
+    if (std::ranges::any_of(nodes_, &ChakraNode::on_device)) {
       device_nodes();
     } else {
       operators();
@@ -388,7 +130,7 @@ class ChakraGraph {
     const auto& data = nodes_[node].data;
     const auto origin = data.empty() ? by_id_.end() : by_id_.find(data.front());
     if (origin == by_id_.end()) return Pass::unknown;
-    const Node& launcher = nodes_[origin->second];
+    const ChakraNode& launcher = nodes_[origin->second];
     if (!launcher.callers.empty()) return pass_of(origin->second);
     return pass_of_label(launcher.name).value_or(Pass::unknown);
   }
@@ -403,7 +145,7 @@ class ChakraGraph {
                        nodes_[i].duration_us);
     };
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
-      const Node& node = nodes_[i];
+      const ChakraNode& node = nodes_[i];
       if (!node.on_device || node.callers.empty() || node.type == collective_node ||
           node.name.starts_with("Mem"))
         continue;
@@ -414,7 +156,7 @@ class ChakraGraph {
     for (const auto& [id, kernel] : chosen) {
       const auto launcher = by_id_.find(id);
       if (launcher == by_id_.end() || nodes_[launcher->second].on_device) continue;
-      const Node& op = nodes_[launcher->second];
+      const ChakraNode& op = nodes_[launcher->second];
       const OperatorWork work = operator_work({op.name, op.dims, op.dtypes});
       if (work.source != WorkSource::unknown) works.emplace(kernel, work);
     }
@@ -423,12 +165,12 @@ class ChakraGraph {
 
   void device_nodes() {
     const auto works = works_of_device_nodes();
-    const bool timed =
-        std::ranges::any_of(nodes_, [](const Node& n) { return n.on_device && n.start_us > 0.0; });
+    const bool timed = std::ranges::any_of(
+        nodes_, [](const ChakraNode& n) { return n.on_device && n.start_us > 0.0; });
     std::map<std::int64_t, std::int64_t> end_ns;  // of each stream, where no start is given
     std::uint64_t short_ones = 0;
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
-      const Node& node = nodes_[i];
+      const ChakraNode& node = nodes_[i];
       if (!node.on_device) continue;
       Kernel kernel;
       kernel.label = node.name;
@@ -475,10 +217,11 @@ class ChakraGraph {
   // No times at all: the work of every innermost operator, from its shapes.
   void operators() {
     std::unordered_set<std::uint64_t> with_children;
-    for (const Node& node : nodes_) with_children.insert(node.callers.begin(), node.callers.end());
+    for (const ChakraNode& node : nodes_)
+      with_children.insert(node.callers.begin(), node.callers.end());
     std::int64_t order = 0;
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
-      const Node& node = nodes_[i];
+      const ChakraNode& node = nodes_[i];
       const bool innermost = !with_children.contains(node.id);
       if (!innermost || !node.name.starts_with("aten::") || moves_nothing(node.name)) continue;
       const OperatorWork work = operator_work({node.name, node.dims, node.dtypes});
@@ -510,18 +253,18 @@ class ChakraGraph {
   }
 
   const std::filesystem::path& path_;
-  std::vector<Node> nodes_;
+  std::vector<ChakraNode> nodes_;
   CaptureBuilder& builder_;
   std::unordered_map<std::uint64_t, std::size_t> by_id_;
   std::vector<std::optional<Pass>> passes_;
 };
 
-// Reads nodes one by one; what cannot be read ends the file or, with partial, is left out.
+// Nodes are read one by one; what cannot be read ends the file or, with partial, is left out.
 template <class Read>
 Capture import_nodes(const std::filesystem::path& path, const ImportOptions& options,
                      const Read& read) {
   CaptureBuilder builder(path.filename().string());
-  std::vector<Node> nodes;
+  std::vector<ChakraNode> nodes;
   try {
     read(nodes, builder);
   } catch (const DataError& error) {
@@ -535,54 +278,14 @@ Capture import_nodes(const std::filesystem::path& path, const ImportOptions& opt
 }  // namespace
 
 Capture import_chakra_protobuf(const std::filesystem::path& path, const ImportOptions& options) {
-  return import_nodes(path, options, [&](std::vector<Node>& nodes, CaptureBuilder&) {
-    std::string damage;
-    const std::string text =
-        read_expanded(path, options.max_expanded_bytes, options.partial ? &damage : nullptr);
-    Message file(text);
-    bool metadata = true;
-    while (file.left() > 0) {
-      const std::size_t at = text.size() - file.left();
-      try {
-        const std::string_view bytes = file.take(file.varint());
-        if (!metadata) nodes.push_back(read_node(bytes));
-        metadata = false;
-      } catch (const DataError& error) {
-        throw DataError(fmt::format("{}: byte {}: {}", printable(path.string()), at, error.what()),
-                        {.in = {}, .hint = "expected a Chakra execution trace in protobuf form"});
-      }
-    }
-    if (!damage.empty()) throw DataError(damage);
+  return import_nodes(path, options, [&](std::vector<ChakraNode>& nodes, CaptureBuilder&) {
+    read_chakra_protobuf(path, options, nodes);
   });
 }
 
 Capture import_chakra_json(const std::filesystem::path& path, const ImportOptions& options) {
-  constexpr std::size_t enough = 4096;
-  const bool feeder = first_bytes(path, enough).find("\"workload_graph\"") != std::string::npos;
-  return import_nodes(path, options, [&](std::vector<Node>& nodes, CaptureBuilder& builder) {
-    ByteSource source(path, options.max_expanded_bytes);
-    ondemand::parser parser;
-    JsonPart part;
-    read_json_parts(
-        source, feeder ? "workload_graph" : "nodes",
-        {.element =
-             [&](std::string_view text, std::uint64_t at) {
-               std::string problem;
-               try {
-                 ondemand::object object = part.open(parser, text, json_padding);
-                 nodes.push_back(read_node(part, object));
-                 return;
-               } catch (const simdjson::simdjson_error& error) {
-                 problem = error.what();
-               } catch (const DataError& error) {
-                 problem = error.what();
-               }
-               if (options.partial) return builder.leave_out("nodes that cannot be read");
-               throw DataError(
-                   fmt::format("{}: node at byte {}: {}", printable(path.string()), at, problem),
-                   {.in = printable(text.substr(0, 200)), .hint = "--partial leaves it out"});
-             },
-         .member = {}});
+  return import_nodes(path, options, [&](std::vector<ChakraNode>& nodes, CaptureBuilder& builder) {
+    read_chakra_json(path, options, nodes, builder);
   });
 }
 
