@@ -80,10 +80,13 @@ std::vector<std::uint32_t> useful_clocks(const LaunchSequence& sequence, Price p
   const PricedSequence priced(sequence, price);
   const std::span<const double> into = priced.into(0);
   const bool any_length = sequence.kinds()[0].least_run_s == 0.0;
+  const std::size_t rows = sequence.problem().per_launch.rows();
+  std::size_t decisive = 0;  // a row that ruled out the last clock often rules out the next
   const auto stands_in = [&](std::uint32_t a, std::uint32_t b) {
     const double dearer = std::max(into[a] - into[b], 0.0);
-    for (std::size_t row = 0; row < sequence.problem().per_launch.rows(); ++row) {
-      const std::span<const double> costs = priced.row(row), times_s = priced.times_s(row);
+    for (std::size_t i = 0; i < rows; ++i, decisive = (decisive + 1) % rows) {
+      const std::span<const double> costs = priced.row(decisive),
+                                    times_s = priced.times_s(decisive);
       if (costs[a] + dearer > costs[b] || (!any_length && times_s[a] < times_s[b])) return false;
     }
     return true;

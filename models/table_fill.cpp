@@ -22,43 +22,22 @@ using Launch = formulas::Launch<double>;
 struct Extremes {
   double least = std::numeric_limits<double>::infinity(), most = 0.0;
 
+  void take(double value) { take({value, value}); }
   void take(const Extremes& other) {
     least = std::min(least, other.least);
     most = std::max(most, other.most);
   }
 };
 
-Extremes extremes_of(std::span<const double> values) {
-  using V = lanes::Pair<lanes::Two>;
-  constexpr std::size_t width = lanes::count<V>;
-  Extremes found;
-  if (values.size() < width) {
-    for (const double value : values) found.take({value, value});
-    return found;
-  }
-  V least = lanes::all<V>(found.least), most = lanes::all<V>(found.most);
-  const std::size_t last = values.size() - width;
-  for (std::size_t at = 0;; at = std::min(at + width, last)) {
-    const V some = lanes::load<V>(values.data() + at);
-    least = lanes::smaller(some, least);
-    most = lanes::larger(some, most);
-    if (at == last) break;
-  }
-  const auto leasts = lanes::each(least), mosts = lanes::each(most);
-  for (std::size_t lane = 0; lane < width; ++lane) found.take({leasts[lane], mosts[lane]});
-  return found;
-}
-
 // What no clock among some goes beyond.
 struct ClockBounds {
   Extremes s_per_cycle, s_per_byte, idle_w, squared_voltage;
 
-  static ClockBounds of(const ClockColumns& clocks, std::size_t begin, std::size_t end) {
-    const auto extremes = [&](const double* column) {
-      return extremes_of({column + begin, column + end});
-    };
-    return {extremes(clocks.s_per_cycle), extremes(clocks.s_per_byte), extremes(clocks.idle_w),
-            extremes(clocks.squared_voltage)};
+  void take(const ClockColumns& clocks, std::size_t at) {
+    s_per_cycle.take(clocks.s_per_cycle[at]);
+    s_per_byte.take(clocks.s_per_byte[at]);
+    idle_w.take(clocks.idle_w[at]);
+    squared_voltage.take(clocks.squared_voltage[at]);
   }
   void take(const ClockBounds& other) {
     s_per_cycle.take(other.s_per_cycle);
@@ -127,7 +106,7 @@ class GridClocks {
     for (const Run& run : runs_)  // in order: each may write where the next one begins
       loops.states(spec, run.memory, clocks_, run.begin, run.end);
     for (Run& run : runs_) {
-      run.bounds = ClockBounds::of(clocks_, run.begin, run.end);
+      for (std::size_t i = run.begin; i < run.end; ++i) run.bounds.take(clocks_, i);
       bounds_.take(run.bounds);
     }
     for (double** column : columns)
