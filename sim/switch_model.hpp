@@ -16,8 +16,6 @@ struct SwitchCost {
   double lead_s = 0.0;    ///< before the stall kernels run on at the old clock, >= 0
 
   [[nodiscard]] double latency_s() const noexcept { return lead_s + stall_s; }
-
-  friend bool operator==(const SwitchCost&, const SwitchCost&) = default;
 };
 
 /// Changes of clock on one GPU. Requests can be issued ahead of the launch they are for; one is
@@ -36,8 +34,6 @@ struct SwitchModel {
   [[nodiscard]] bool may_delay() const noexcept {
     return core.lead_s > 0.0 || (mem && mem->lead_s > 0.0) || dwell_s > 0.0;
   }
-
-  friend bool operator==(const SwitchModel&, const SwitchModel&) = default;
 };
 
 /// What a spec knows of its GPU. @throws UsageError if it knows no latency
