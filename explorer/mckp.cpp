@@ -109,8 +109,13 @@ class CoreMaker {
   /// The first gap worth a search: that of the rows with the cheapest changes.
   [[nodiscard]] double first_gap() const {
     constexpr std::size_t few_rows = 12;
-    if (rows_.size() <= few_rows) return largest_gap_;
-    return std::clamp(rows_[few_rows].least_reduced, std::ldexp(largest_gap_, -20), largest_gap_);
+    return std::max(gap_of(few_rows), std::ldexp(largest_gap_, -20));
+  }
+
+  /// The largest gap up to which the core has no more than so many rows.
+  [[nodiscard]] double gap_of(std::size_t rows) const {
+    if (rows_.size() <= rows) return largest_gap_;
+    return std::min(rows_[rows].least_reduced, largest_gap_);
   }
 
   /// With all rows for this gap, but their items for the largest one.
@@ -189,7 +194,7 @@ class GapSearch {
     if (proven_) return;
     CoreMaker cores(p_, r_, excess_);
     // Above what is already excluded, the gap grows from tiny to all there is.
-    constexpr double growth = 2.0, jump = 4.0;
+    constexpr double growth = 4.0, jump = 8.0;
     std::uint64_t last_states = 0;
     std::optional<CoreSearch> search;
     double width = cores.first_gap();
@@ -198,10 +203,11 @@ class GapSearch {
       // While little is left of the lists, items beyond the gap help to move the bound.
       constexpr std::uint64_t cheap = 4096;
       constexpr double beyond = 8.0;
+      constexpr std::size_t small_core = 40;  // rows
       if (last_states >= cheap) {
         search.emplace(cores.up_to(gap), gap);
       } else if (!search || search->item_gap() < gap) {
-        const double item_gap = std::min(excess_, beyond * gap);
+        const double item_gap = std::min(excess_, std::max(beyond * gap, cores.gap_of(small_core)));
         search.emplace(cores.up_to(item_gap), item_gap);
       }
       const CoreAnswer answer = search->run(question(gap, max_states), context);

@@ -97,15 +97,21 @@ struct State {
 
 // Bounds that both halves share.
 struct Limits {
-  double room = 0.0;  ///< integer units, margin included
-  double cost = 0.0;  ///< no partial choice may be bound to end above it
+  double room = 0.0;   ///< integer units, margin included
+  double doubt = 0.0;  ///< of the room, where rounding decides what fits
+  double cost = 0.0;   ///< no partial choice may be bound to end above it
   std::uint64_t max_states = 0;
+
+  /// A whole choice is known that surely fits. Both its cost and bounds compared to it are rounded.
+  void known(double choice_cost) {
+    cost = std::min(cost, choice_cost + 2.0 * bound_rounding * largest_integer);
+  }
 };
 
 // All undominated partial choices of some rows, by rising weight and falling cost.
 class HalfList {
  public:
-  explicit HalfList(const Limits& limits) : limits_(limits) {}
+  explicit HalfList(Limits& limits) : limits_(limits) {}
 
   /// @param rest  relaxation of the rows not in this list, which is to be completed by them
   void add_row(const IntegerRow& row, RestCurve& rest) {
@@ -148,18 +154,16 @@ class HalfList {
   void shift(const IntegerItem& item, std::uint32_t move, RestCurve& rest) {
     for (const State& s : states_) {
       const State next{s.weight + item.weight, s.cost + item.cost, s.node, move};
-      const double bound = bound_of(next, rest);
+      const double room = limits_.room - static_cast<double>(next.weight);
+      const double cost = static_cast<double>(next.cost), bound = cost + rest.least_cost(room);
       if (bound <= limits_.cost) {
         shifted_.push_back(next);
+        if (rest.exact() && rest.reached().weight <= room - limits_.doubt)
+          limits_.known(cost + rest.reached().cost);
       } else {
         least_cut_ = std::min(least_cut_, bound);
       }
     }
-  }
-
-  [[nodiscard]] double bound_of(const State& s, RestCurve& rest) const {
-    return static_cast<double>(s.cost) +
-           rest.least_cost(limits_.room - static_cast<double>(s.weight));
   }
 
   // Runs, each by rising weight and falling cost, become half as many: the fronts of two.
@@ -198,7 +202,7 @@ class HalfList {
     return end;
   }
 
-  const Limits& limits_;
+  Limits& limits_;
   std::vector<State> states_{State{}};
   std::vector<State> shifted_, merged_;
   std::vector<std::size_t> runs_;    ///< where those of each item begin and end in shifted_
@@ -278,11 +282,11 @@ CoreAnswer CoreSearch::run(const CoreQuestion& question, const RunContext& conte
   const IntegerCore& core = numbers_->core;
   const std::size_t rows = core.rows.size();
   const double margin = core.weight_scale.scaled(question.room_margin) + static_cast<double>(rows);
-  const Limits limits{
-      .room = std::min(core.weight_scale.scaled(question.room), largest_integer) + margin,
-      .cost = core.cost_scale.scaled(question.gap - question.price * question.room) +
-              bound_rounding * largest_integer,
-      .max_states = question.max_states / 2};
+  Limits limits{.room = std::min(core.weight_scale.scaled(question.room), largest_integer) + margin,
+                .doubt = 2.0 * margin + bound_rounding * largest_integer,
+                .cost = core.cost_scale.scaled(question.gap - question.price * question.room) +
+                        bound_rounding * largest_integer,
+                .max_states = question.max_states / 2};
   CoreAnswer answer;
   HalfList a(limits), b(limits);
   // Wide rows from one end, narrow ones from the other; the shorter list grows.

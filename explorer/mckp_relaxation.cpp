@@ -36,7 +36,9 @@ RestCurve::RestCurve(const RowHulls& hulls, std::size_t stride)
     : hulls_(hulls), stride_(stride), curve_(hulls.steps_.size() + 1) {}
 
 void RestCurve::shrink_to(std::size_t first, std::size_t last) {
+  exact_ = last_ > first_ && last_ - first_ == last - first;
   if (last_ > first_ && last_ - first_ < last - first + stride_) return;
+  exact_ = true;
   first_ = first;
   last_ = last;
   low_ = high_ = at_ = left_steps_ = right_step_ = hulls_.centre_;

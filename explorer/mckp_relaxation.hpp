@@ -75,6 +75,11 @@ class RestCurve {
     return left.cost + (weight - left.weight) * left.slope;
   }
 
+  /// Whether the curve is that of the rows asked for and no others.
+  [[nodiscard]] bool exact() const noexcept { return exact_; }
+  /// If exact: a choice of one item of each row, the last one that least_cost() took to fit.
+  [[nodiscard]] const Vertex& reached() const { return curve_[at_]; }
+
  private:
   [[nodiscard]] bool mine(const RowHulls::Step& step) const {
     return step.row >= first_ && step.row < last_;
@@ -85,7 +90,8 @@ class RestCurve {
   const RowHulls& hulls_;
   std::size_t stride_;
   std::size_t first_ = 0, last_ = 0;  ///< rows
-  std::vector<Vertex> curve_;         ///< vertices [low_, high_], the first one at centre_
+  bool exact_ = false;
+  std::vector<Vertex> curve_;  ///< vertices [low_, high_], the first one at centre_
   std::size_t low_ = 0, high_ = 0, at_ = 0;
   std::size_t left_steps_ = 0, right_step_ = 0;  ///< not yet looked at: [0, left) and [right, end)
 };
