@@ -9,6 +9,8 @@ namespace rubato {
 
 namespace {
 
+static_assert(widest_vector == lanes::count<lanes::Eight>);
+
 constexpr double unseen = std::numeric_limits<double>::infinity();
 
 constexpr std::size_t band = WaitingRows::band;
@@ -144,22 +146,14 @@ RUBATO_LANES LeastValue some_length(const WaitingRows& rows, const LaunchRows& l
   constexpr ClockLoops loops{#place, any_length, some_length};                          \
   }
 
-RUBATO_CLOCK_LOOPS(baseline, , lanes::Two)
-#ifdef __x86_64__
-RUBATO_CLOCK_LOOPS(avx2, [[gnu::target("avx2")]], lanes::Four)
-RUBATO_CLOCK_LOOPS(avx512, [[gnu::target("avx512f")]], lanes::Eight)
-#endif
+RUBATO_INSTRUCTION_SETS(RUBATO_CLOCK_LOOPS)
 #undef RUBATO_CLOCK_LOOPS
 // NOLINTEND(bugprone-macro-parentheses)
 
 }  // namespace
 
 std::span<const ClockLoops> clock_loops() {
-#ifdef __x86_64__
-  static constexpr std::array all{baseline::loops, avx2::loops, avx512::loops};
-#else
-  static constexpr std::array all{baseline::loops};
-#endif
+  static constexpr std::array all{RUBATO_ALL_LOOPS};
   return lanes::runnable(all);
 }
 

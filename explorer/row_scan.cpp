@@ -211,22 +211,14 @@ RUBATO_LANES std::size_t within(const RowItems& row, std::uint32_t reference, do
   constexpr RowScan loops{#place, ends, least, cheapest, least_change, within};              \
   }
 
-RUBATO_ROW_SCAN(baseline, , lanes::Two)
-#ifdef __x86_64__
-RUBATO_ROW_SCAN(avx2, [[gnu::target("avx2")]], lanes::Four)
-RUBATO_ROW_SCAN(avx512, [[gnu::target("avx512f")]], lanes::Eight)
-#endif
+RUBATO_INSTRUCTION_SETS(RUBATO_ROW_SCAN)
 #undef RUBATO_ROW_SCAN
 // NOLINTEND(bugprone-macro-parentheses)
 
 }  // namespace
 
 std::span<const RowScan> row_scans() {
-#ifdef __x86_64__
-  static constexpr std::array all{baseline::loops, avx2::loops, avx512::loops};
-#else
-  static constexpr std::array all{baseline::loops};
-#endif
+  static constexpr std::array all{RUBATO_ALL_LOOPS};
   return lanes::runnable(all);
 }
 

@@ -346,8 +346,21 @@ RUBATO_LANES V soft_factor(const V& x, const S& inverse_p) {
   return exp2(log2_soft_factor(x, inverse_p));
 }
 
-/// Of loops for instruction sets, the baseline's first, then AVX2's and AVX-512's where there are
-/// such, those that this machine can run.
+// Calls make(name, attribute, vector type) for each instruction set that loops are compiled for,
+// the slowest first; RUBATO_ALL_LOOPS are the `loops` that make puts into namespaces of these
+// names.
+#ifdef __x86_64__
+#define RUBATO_INSTRUCTION_SETS(make)                            \
+  make(baseline, , ::rubato::lanes::Two)                         \
+      make(avx2, [[gnu::target("avx2")]], ::rubato::lanes::Four) \
+          make(avx512, [[gnu::target("avx512f")]], ::rubato::lanes::Eight)
+#define RUBATO_ALL_LOOPS baseline::loops, avx2::loops, avx512::loops
+#else
+#define RUBATO_INSTRUCTION_SETS(make) make(baseline, , ::rubato::lanes::Two)
+#define RUBATO_ALL_LOOPS baseline::loops
+#endif
+
+/// Of RUBATO_ALL_LOOPS, those that this machine can run.
 template <class Loops, std::size_t size>
 [[nodiscard]] std::span<const Loops> runnable(const std::array<Loops, size>& loops) {
 #ifdef __x86_64__

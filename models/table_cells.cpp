@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <type_traits>
 
 namespace rubato {
 
@@ -88,6 +89,7 @@ RUBATO_LANES void row(const Launch<double>& kernel, const ClockColumns& clocks, 
       const V sum = 1.0 + lanes::load<V>(work.data() + i);
       lanes::store(lanes::log2_of_mantissa(sum) * kernel.inverse_exponent, work.data() + i);
     }
+    // The logarithm of a sum of 1 and at most 1 is at most 1.
     if (kernel.inverse_exponent <= 0.5) {
       finish<V, true>(kernel, clocks, first, end, work.data(), time_s, energy_j);
     } else {
@@ -183,17 +185,22 @@ RUBATO_LANES void hold(const Launch<double>& kernel, const OperatingPoint& regul
   }
 }
 
-// The loops above for `Lanes` at a time, compiled for `target`: an attribute and a type, which
+// Vectors side by side: four, but where there are 16 narrow registers, two.
+template <class Native>
+using Bundle = std::conditional_t<std::is_same_v<Native, lanes::Two>, lanes::Pair<Native>,
+                                  lanes::Pair<lanes::Pair<Native>>>;
+
+// The loops above for a bundle at a time, compiled for `target`: an attribute and a type, which
 // cannot stand in parentheses. NOLINTBEGIN(bugprone-macro-parentheses)
-#define RUBATO_TABLE_CELLS(place, target, Native, Lanes)                                        \
+#define RUBATO_TABLE_CELLS(place, target, Native)                                               \
   namespace place {                                                                             \
   target void states(const GpuSpec& spec, const Memory<double>& memory,                         \
                      const ClockColumns& clocks, std::size_t begin, std::size_t end) {          \
-    rubato::states<Lanes>(spec, memory, clocks, begin, end);                                    \
+    rubato::states<Bundle<Native>>(spec, memory, clocks, begin, end);                           \
   }                                                                                             \
   target void row(const Launch<double>& kernel, const ClockColumns& clocks, std::size_t cells,  \
                   double* time_s, double* energy_j) {                                           \
-    rubato::row<Lanes>(kernel, clocks, cells, time_s, energy_j);                                \
+    rubato::row<Bundle<Native>>(kernel, clocks, cells, time_s, energy_j);                       \
   }                                                                                             \
   target bool over_limit(const Launch<double>& kernel, std::size_t cells, const double* time_s, \
                          const double* energy_j) {                                              \
@@ -201,7 +208,7 @@ RUBATO_LANES void hold(const Launch<double>& kernel, const OperatingPoint& regul
   }                                                                                             \
   target void regulate(const GpuSpec& spec, std::span<const RegulatedLaunch> launches,          \
                        OperatingPoint* points) {                                                \
-    rubato::regulate<Native, Lanes>(spec, launches, points);                                    \
+    rubato::regulate<Native, Bundle<Native>>(spec, launches, points);                           \
   }                                                                                             \
   target void hold(const Launch<double>& kernel, const OperatingPoint& regulated,               \
                    std::size_t cells, double* time_s, double* energy_j) {                       \
@@ -211,26 +218,14 @@ RUBATO_LANES void hold(const Launch<double>& kernel, const OperatingPoint& regul
       #place, lanes::count<Native>, states, row, over_limit, regulate, hold};                   \
   }
 
-using TwoStreams = lanes::Pair<lanes::Two>;
-using FourStreamsOfFour = lanes::Pair<lanes::Pair<lanes::Four>>;
-using FourStreamsOfEight = lanes::Pair<lanes::Pair<lanes::Eight>>;
-
-RUBATO_TABLE_CELLS(baseline, , lanes::Two, TwoStreams)
-#ifdef __x86_64__
-RUBATO_TABLE_CELLS(avx2, [[gnu::target("avx2")]], lanes::Four, FourStreamsOfFour)
-RUBATO_TABLE_CELLS(avx512, [[gnu::target("avx512f")]], lanes::Eight, FourStreamsOfEight)
-#endif
+RUBATO_INSTRUCTION_SETS(RUBATO_TABLE_CELLS)
 #undef RUBATO_TABLE_CELLS
 // NOLINTEND(bugprone-macro-parentheses)
 
 }  // namespace
 
 std::span<const TableCells> table_cells() {
-#ifdef __x86_64__
-  static constexpr std::array all{baseline::loops, avx2::loops, avx512::loops};
-#else
-  static constexpr std::array all{baseline::loops};
-#endif
+  static constexpr std::array all{RUBATO_ALL_LOOPS};
   return lanes::runnable(all);
 }
 
