@@ -156,19 +156,14 @@ void read_chakra_json(const std::filesystem::path& path, const ImportOptions& op
       source, feeder ? "workload_graph" : "nodes",
       {.element =
            [&](std::string_view text, std::uint64_t at) {
-             std::string problem;
-             try {
+             const auto problem = problem_of([&] {
                ondemand::object object = part.open(parser, text, json_padding);
                nodes.push_back(read_node(part, object));
-               return;
-             } catch (const simdjson::simdjson_error& error) {
-               problem = error.what();
-             } catch (const DataError& error) {
-               problem = error.what();
-             }
+             });
+             if (!problem) return;
              if (options.partial) return builder.leave_out("nodes that cannot be read");
              throw DataError(
-                 fmt::format("{}: node at byte {}: {}", printable(path.string()), at, problem),
+                 fmt::format("{}: node at byte {}: {}", printable(path.string()), at, *problem),
                  {.in = printable(text.substr(0, 200)), .hint = "--partial leaves it out"});
            },
        .member = {}});

@@ -1,6 +1,8 @@
 #pragma once
 // Fields of objects that may be damaged, for readers that use simdjson's on-demand parser.
 
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include <simdjson.h>
@@ -25,6 +27,19 @@ inline bool is_there(simdjson::error_code code) {
     case simdjson::NUMBER_ERROR:
     case simdjson::NUMBER_OUT_OF_RANGE: return false;
     default: throw DataError(simdjson::error_message(code));
+  }
+}
+
+/// What is wrong with a part of a document; nothing if it can be read.
+template <class Read>
+[[nodiscard]] std::optional<std::string> problem_of(const Read& read) {
+  try {
+    read();
+    return std::nullopt;
+  } catch (const simdjson::simdjson_error& error) {
+    return error.what();
+  } catch (const DataError& error) {
+    return error.what();
   }
 }
 

@@ -105,20 +105,15 @@ class EventReader {
  private:
   void event(std::string_view text, std::uint64_t offset) {
     if (surely_skipped(text)) return;
-    std::string problem;
-    try {
+    const auto problem = problem_of([&] {
       ondemand::object object = part_.open(parser_, text, json_padding);
       read(object);
       part_.check();
-      return;
-    } catch (const simdjson::simdjson_error& error) {
-      problem = error.what();
-    } catch (const DataError& error) {
-      problem = error.what();
-    }
+    });
+    if (!problem) return;
     if (options_.partial) return builder_.leave_out("events that cannot be read");
     throw DataError(
-        fmt::format("{}: event at byte {}: {}", printable(path_.string()), offset, problem),
+        fmt::format("{}: event at byte {}: {}", printable(path_.string()), offset, *problem),
         {.in = printable(text.substr(0, 200)), .hint = "--partial leaves such events out"});
   }
 
@@ -308,16 +303,10 @@ class EventReader {
 
   void member(std::string_view key, std::string_view value) {
     if (key != "baseTimeNanoseconds" && key != "deviceProperties") return;
-    std::string problem;
-    try {
-      return read_member(key, value);
-    } catch (const simdjson::simdjson_error& error) {
-      problem = error.what();
-    } catch (const DataError& error) {
-      problem = error.what();
-    }
+    const auto problem = problem_of([&] { read_member(key, value); });
+    if (!problem) return;
     if (options_.partial) return builder_.leave_out("members that cannot be read");
-    throw DataError(fmt::format("{}: {}: {}", printable(path_.string()), key, problem),
+    throw DataError(fmt::format("{}: {}: {}", printable(path_.string()), key, *problem),
                     {.in = printable(value.substr(0, 200)), .hint = "--partial leaves it out"});
   }
 
