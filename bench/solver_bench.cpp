@@ -42,6 +42,14 @@ BENCHMARK_CAPTURE(global_optimum, k46_c66_slack5, "paper", 0.05)->Unit(benchmark
 BENCHMARK_CAPTURE(global_optimum, k46_c763_slack0, "full", 0.0)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(global_optimum, k46_c763_slack5, "full", 0.05)->Unit(benchmark::kMillisecond);
 
+// The slack decides how hard the last step is. Argument: slack in tenths of a percent.
+void global_optimum_at(benchmark::State& state) {
+  global_optimum(state, "full", 1e-3 * static_cast<double>(state.range(0)));
+}
+BENCHMARK(global_optimum_at)
+    ->ArgsProduct({{5, 10, 15, 20, 25, 30, 40, 70, 100, 150, 200, 300}})
+    ->Unit(benchmark::kMillisecond);
+
 void whole_front(benchmark::State& state, const char* grid_name) {
   const Instance problem = instance(grid_name);
   std::size_t points = 0;

@@ -6,6 +6,7 @@
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>
 
+#include "explorer/launch_dp.hpp"
 #include "explorer/switching.hpp"
 #include "models/gpu_model.hpp"
 #include "models/table_fill.hpp"
@@ -65,6 +66,10 @@ void switching(benchmark::State& state) {
     solution = solve_switching(budgeted, {}, {.labels = 0});
     if (solution.runs.empty() || solution.gap_frac() > 0.01) state.SkipWithError("a wide gap");
   }
+  constexpr double price_w = 530.0;  // of time, about where these budgets are met
+  const LaunchSequence sequence(budgeted);
+  state.counters["useful_clocks"] =
+      static_cast<double>(useful_clocks(sequence, {1.0, price_w}).size());
   state.counters["gap_pct"] = 100.0 * solution.gap_frac();
   state.counters["prices"] = static_cast<double>(solution.prices);
   state.counters["changes"] = static_cast<double>(solution.runs.size() - 1);
