@@ -6,8 +6,8 @@
 #include <benchmark/benchmark.h>
 #include <tbb/global_control.h>
 
-#include "models/clock_grid.hpp"
-#include "models/sweep_calibration.hpp"
+#include "models/calibration/sweep_fit.hpp"
+#include "models/gpu/clock_grid.hpp"
 
 namespace rubato {
 namespace {

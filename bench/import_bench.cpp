@@ -9,7 +9,7 @@
 #include <simdjson.h>
 #include <unistd.h>
 
-#include "traces/import.hpp"
+#include "traces/import/readers.hpp"
 
 namespace rubato {
 namespace {

@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-#include "explorer/mckp.hpp"
+#include "explorer/knapsack/mckp.hpp"
 
 namespace rubato {
 

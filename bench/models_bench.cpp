@@ -17,8 +17,8 @@
 #include <immintrin.h>
 #endif
 
-#include "models/table_fill.hpp"
-#include "traces/trace_json.hpp"
+#include "models/table/fill.hpp"
+#include "traces/files/trace_json.hpp"
 
 namespace rubato {
 namespace {

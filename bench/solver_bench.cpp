@@ -4,9 +4,9 @@
 
 #include "explorer/choice.hpp"
 #include "explorer/solver.hpp"
-#include "models/gpu_model.hpp"
-#include "models/table_fill.hpp"
-#include "traces/trace_json.hpp"
+#include "models/table/fill.hpp"
+#include "models/table/gpu_model.hpp"
+#include "traces/files/trace_json.hpp"
 
 namespace rubato {
 namespace {

@@ -9,8 +9,8 @@
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
-#include "explorer/store.hpp"
-#include "traces/trace_json.hpp"
+#include "explorer/results/store.hpp"
+#include "traces/files/trace_json.hpp"
 
 namespace rubato {
 namespace {

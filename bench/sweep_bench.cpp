@@ -5,9 +5,9 @@
 
 #include <benchmark/benchmark.h>
 
-#include "explorer/merge.hpp"
-#include "explorer/store.hpp"
-#include "explorer/sweep.hpp"
+#include "explorer/experiments/sweep.hpp"
+#include "explorer/results/merge.hpp"
+#include "explorer/results/store.hpp"
 
 namespace rubato {
 namespace {

@@ -6,11 +6,11 @@
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>
 
-#include "explorer/launch_dp.hpp"
-#include "explorer/switching.hpp"
-#include "models/gpu_model.hpp"
-#include "models/table_fill.hpp"
-#include "traces/trace_json.hpp"
+#include "explorer/switching/launch_dp.hpp"
+#include "explorer/switching/search.hpp"
+#include "models/table/fill.hpp"
+#include "models/table/gpu_model.hpp"
+#include "traces/files/trace_json.hpp"
 
 namespace rubato {
 namespace {

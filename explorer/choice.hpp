@@ -6,7 +6,7 @@
 
 #include "common/ids.hpp"
 #include "explorer/goal.hpp"
-#include "models/profile_table.hpp"
+#include "models/table/profile_table.hpp"
 #include "sim/plan.hpp"
 #include "traces/trace.hpp"
 

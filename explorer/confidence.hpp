@@ -6,8 +6,8 @@
 #include <cstdint>
 
 #include "explorer/goal.hpp"
-#include "models/gpu_model.hpp"
-#include "models/uncertainty.hpp"
+#include "models/table/gpu_model.hpp"
+#include "models/validation/uncertainty.hpp"
 #include "sim/plan.hpp"
 #include "sim/simulator.hpp"
 

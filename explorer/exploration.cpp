@@ -5,7 +5,7 @@
 
 #include "common/error.hpp"
 #include "explorer/choice.hpp"
-#include "explorer/switching.hpp"
+#include "explorer/switching/search.hpp"
 
 namespace rubato {
 

@@ -7,7 +7,7 @@
 
 #include "common/error.hpp"
 #include "common/numbers.hpp"
-#include "explorer/mckp.hpp"
+#include "explorer/knapsack/mckp.hpp"
 #include "explorer/pareto.hpp"
 
 namespace rubato {

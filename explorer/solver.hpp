@@ -9,7 +9,7 @@
 #include "common/ids.hpp"
 #include "common/run_context.hpp"
 #include "explorer/goal.hpp"
-#include "models/profile_table.hpp"
+#include "models/table/profile_table.hpp"
 
 namespace rubato {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "explorer/exploration.hpp"
-#include "explorer/store.hpp"
+#include "explorer/results/store.hpp"
 
 namespace rubato {
 

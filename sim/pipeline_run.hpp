@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sim/simulator.hpp"
-#include "traces/pipeline_profile.hpp"
+#include "traces/pipeline/profile.hpp"
 
 namespace rubato {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "common/ids.hpp"
-#include "models/clock_grid.hpp"
+#include "models/gpu/clock_grid.hpp"
 #include "traces/trace.hpp"
 
 namespace rubato {

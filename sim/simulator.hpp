@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "common/ids.hpp"
-#include "models/clock_grid.hpp"
-#include "models/gpu_model.hpp"
+#include "models/gpu/clock_grid.hpp"
+#include "models/table/gpu_model.hpp"
 #include "sim/plan.hpp"
 #include "sim/switch_model.hpp"
 #include "traces/trace.hpp"

@@ -3,8 +3,8 @@
 
 #include <optional>
 
-#include "models/clock_pair.hpp"
-#include "models/gpu_spec.hpp"
+#include "models/gpu/clock_pair.hpp"
+#include "models/gpu/spec.hpp"
 
 namespace rubato {
 

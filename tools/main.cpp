@@ -15,8 +15,8 @@
 #include "common/suggest.hpp"
 #include "common/text.hpp"
 #include "common/version.hpp"
-#include "tools/command.hpp"
-#include "tools/progress_line.hpp"
+#include "tools/commands/command.hpp"
+#include "tools/terminal/progress_line.hpp"
 
 namespace rubato {
 namespace {

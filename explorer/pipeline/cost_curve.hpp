@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "traces/pipeline_profile.hpp"
+#include "traces/pipeline/profile.hpp"
 
 namespace rubato {
 

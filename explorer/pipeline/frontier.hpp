@@ -9,7 +9,7 @@
 
 #include "common/run_context.hpp"
 #include "explorer/pipeline/cost_curve.hpp"
-#include "traces/pipeline_schedule.hpp"
+#include "traces/pipeline/schedule.hpp"
 
 namespace rubato {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sim/pipeline_run.hpp"
-#include "traces/pipeline_profile.hpp"
+#include "traces/pipeline/profile.hpp"
 
 namespace rubato {
 

@@ -9,8 +9,8 @@
 #include "common/numbers.hpp"
 #include "common/suggest.hpp"
 #include "explorer/pareto.hpp"
-#include "models/gpu_model.hpp"
-#include "models/kernel_model.hpp"
+#include "models/kernel/model.hpp"
+#include "models/table/gpu_model.hpp"
 
 namespace rubato {
 

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "models/gpu_spec.hpp"
+#include "models/gpu/spec.hpp"
 #include "traces/gpt.hpp"
-#include "traces/pipeline_profile.hpp"
+#include "traces/pipeline/profile.hpp"
 
 namespace rubato {
 

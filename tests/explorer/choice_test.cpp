@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "explorer/exploration.hpp"
+#include "traces/files/trace_json.hpp"
 #include "traces/gpt.hpp"
-#include "traces/trace_json.hpp"
 
 namespace rubato {
 namespace {

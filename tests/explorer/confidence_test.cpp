@@ -9,9 +9,9 @@
 #include "explorer/choice.hpp"
 #include "explorer/exploration.hpp"
 #include "explorer/solver.hpp"
-#include "models/table_fill.hpp"
+#include "models/table/fill.hpp"
 #include "tests/expect_error.hpp"
-#include "traces/trace_json.hpp"
+#include "traces/files/trace_json.hpp"
 
 namespace rubato {
 namespace {

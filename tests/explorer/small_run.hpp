@@ -2,7 +2,7 @@
 // A small real exploration for tests of what comes after it.
 
 #include "explorer/exploration.hpp"
-#include "traces/trace_json.hpp"
+#include "traces/files/trace_json.hpp"
 
 namespace rubato {
 

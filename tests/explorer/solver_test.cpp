@@ -11,7 +11,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "common/error.hpp"
-#include "explorer/mckp.hpp"
+#include "explorer/knapsack/mckp.hpp"
 #include "tests/expect_error.hpp"
 
 namespace rubato {

@@ -8,7 +8,7 @@
 #include "common/text.hpp"
 #include "tests/fuzz/fuzz.hpp"
 #include "traces/capture_stats.hpp"
-#include "traces/trace_json.hpp"
+#include "traces/files/trace_json.hpp"
 
 namespace rubato::fuzz {
 

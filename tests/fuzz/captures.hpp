@@ -4,7 +4,7 @@
 #include <functional>
 #include <string_view>
 
-#include "traces/import.hpp"
+#include "traces/import/readers.hpp"
 
 namespace rubato::fuzz {
 

@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "common/error.hpp"
-#include "sim/timeline.hpp"
+#include "sim/timeline/plan.hpp"
 #include "tests/expect_error.hpp"
-#include "traces/trace_json.hpp"
+#include "traces/files/trace_json.hpp"
 
 namespace rubato {
 namespace {

@@ -10,7 +10,7 @@
 #include "common/file.hpp"
 #include "tests/expect_error.hpp"
 #include "tests/shared_data.hpp"
-#include "traces/trace_json.hpp"
+#include "traces/files/trace_json.hpp"
 
 namespace rubato {
 namespace {

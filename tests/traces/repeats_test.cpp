@@ -7,10 +7,10 @@
 #include <rapidcheck/gtest.h>
 
 #include "tests/shared_data.hpp"
-#include "traces/capture_builder.hpp"
 #include "traces/capture_stats.hpp"
-#include "traces/import.hpp"
-#include "traces/step_period.hpp"
+#include "traces/import/builder.hpp"
+#include "traces/import/readers.hpp"
+#include "traces/import/step_period.hpp"
 
 namespace rubato {
 namespace {

@@ -1,0 +1,82 @@
+#include "explorer/experiments/axes.hpp"
+
+#include "common/numbers.hpp"
+
+namespace rubato {
+
+std::span<const Axis> axes() {
+  using enum AxisKind;
+  static const std::array<Axis, axis_count> list{{
+      {AxisId::gpu, "gpu", text, {}, "shipped name or file of a GPU spec", R"(["rtx-3080-ti"])"},
+      {AxisId::trace,
+       "trace",
+       text,
+       {},
+       "fixed traces: shipped names or files, .json or .csv",
+       R"(["captured.json"])"},
+      {AxisId::model,
+       "model",
+       text,
+       {},
+       "GPT model whose training step is generated",
+       R"(["gpt3-xl"])"},
+      {AxisId::batch, "batch", count_from_1, {}, "sequences per GPU and step", "[10, 20, 40]"},
+      {AxisId::sequence, "sequence", count_from_1, {}, "tokens per sequence", "[1024]"},
+      {AxisId::tensor_parallel, "tensor_parallel", count_from_1, 1.0, "tensor-parallel degree",
+       "[1, 2]"},
+      {AxisId::data_parallel, "data_parallel", count_from_1, 1.0, "data-parallel replicas", "[1]"},
+      {AxisId::pipeline_parallel, "pipeline_parallel", count_from_1, 1.0,
+       "pipeline stages; batch is that of the whole pipeline", "[1, 4]"},
+      {AxisId::microbatches, "microbatches", count_from_1, 1.0,
+       "equal parts of the batch that go through the pipeline", "[8]"},
+      {AxisId::schedule, "schedule", text, std::string("1f1b"),
+       "of pipelines: gpipe, 1f1b, early-recompute, zb-h1", R"(["1f1b"])"},
+      {AxisId::power_limit_w, "power_limit_w", positive_or_spec, std::string("spec"),
+       "board power limit, W; \"spec\" is the spec's own", R"(["spec", 300])"},
+      {AxisId::clocks, "clocks", text, std::string("paper"),
+       "clocks to choose from: a grid of the spec, or e.g. \"mem=5001 core=210:2100:105\"",
+       R"(["paper"])"},
+      {AxisId::switch_stall_us, "switch_stall_us", non_negative, 0.0,
+       "time the GPU waits at each change of clock, us", "[0, 1000]"},
+      {AxisId::switch_energy_j, "switch_energy_j", non_negative, 0.0,
+       "energy of each change of clock beyond idle power, J", "[0]"},
+      {AxisId::switch_latency_us, "switch_latency_us", non_negative, 0.0,
+       "time from the request of a change of clock to its effect, us; at least the stall",
+       "[0, 6000]"},
+      {AxisId::switch_dwell_us, "switch_dwell_us", non_negative, 0.0,
+       "time from an effect to the next request at least, us", "[0]"},
+      {AxisId::granularity, "granularity", text, std::string("kernel"),
+       "what gets one clock: iteration, pass, kernel, auto", R"(["pass", "kernel"])"},
+      {AxisId::aggregation, "aggregation", text, std::string("global"),
+       "one budget for all (global), or each unit on its own (local)", R"(["global"])"},
+      {AxisId::goal, "goal", text, std::string("waste"), "waste, edp, ed2p, energy, time",
+       R"(["waste"])"},
+      {AxisId::slack_pct, "slack_pct", non_negative, 0.0,
+       "goal waste: time allowed beyond the default clocks, %", "[0, 2, 5]"},
+      {AxisId::tolerance_pct, "tolerance_pct", non_negative, 0.0,
+       "goal waste: what still counts as no slower, %", "[0]"},
+      {AxisId::energy_budget_j,
+       "energy_budget_j",
+       positive,
+       {},
+       "goal time: energy of an iteration, J",
+       "[1600]"},
+      {AxisId::power_budget_w,
+       "power_budget_w",
+       positive,
+       {},
+       "goal time: average power over an iteration, W",
+       "[280]"},
+      {AxisId::seed, "seed", count_from_0, 0.0,
+       "recorded with the result; this version draws no random numbers", "[0]"},
+  }};
+  return list;
+}
+
+std::string shown(const AxisValue& value) {
+  if (const auto* number = std::get_if<double>(&value)) return format_number(*number);
+  if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  return "-";
+}
+
+}  // namespace rubato

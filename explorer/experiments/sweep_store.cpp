@@ -1,0 +1,149 @@
+#include "explorer/experiments/sweep_store.hpp"
+
+#include <fmt/format.h>
+
+#include "common/hash.hpp"
+#include "common/numbers.hpp"
+#include "common/version.hpp"
+#include "explorer/results/provenance.hpp"
+#include "explorer/results/run_writer.hpp"
+#include "explorer/results/store.hpp"
+
+namespace rubato {
+
+namespace {
+
+void append(std::string& text, const SimResult& sim) {
+  text +=
+      fmt::format("{} {} {} {}\n", format_number(sim.total.time_s),
+                  format_number(sim.total.energy_j), sim.total.launches, sim.total.clock_switches);
+}
+
+// Equal bits of every number that is reported, equal text.
+std::string result_hash(const PlanResult& result) {
+  std::string text =
+      fmt::format("{} {} {} {}\n", name_of(result.status), format_number(result.objective),
+                  format_number(result.lower_bound), result.nodes);
+  append(text, result.sim);
+  for (const ClockId clock : result.plan.clock_of_site) text += fmt::format("{} ", index(clock));
+  return content_hash(text);
+}
+
+std::string profile_hash(const Exploration& found) {
+  std::string text;
+  append(text, found.baseline);
+  for (const OperatingPoint& cell : found.cells) {
+    text += fmt::format("{} {} {} {}\n", format_number(cell.time_s), format_number(cell.energy_j),
+                        format_number(cell.core_mhz), cell.power_limited);
+  }
+  return content_hash(text);
+}
+
+double share_of_default_time(const Exploration& found, CoefficientSource source) {
+  CompensatedSum time_s, all_s;
+  for (std::size_t k = 0; k < found.coefficient_sources.size(); ++k) {
+    all_s.add(found.baseline.by_kernel[k].time_s);
+    if (found.coefficient_sources[k] == source) time_s.add(found.baseline.by_kernel[k].time_s);
+  }
+  return time_s.value() / all_s.value();
+}
+
+SqlValue count_value(std::uint64_t value) { return static_cast<std::int64_t>(value); }
+
+}  // namespace
+
+SweepStore::SweepStore(const std::filesystem::path& path)
+    : connection_(open_result_database(path)) {}
+
+void SweepStore::begin(const SweepPlan& plan) {
+  SqlTransaction transaction(connection_);
+  const Experiment& experiment = plan.experiment;
+  SqlStatement(connection_, "INSERT OR IGNORE INTO experiments VALUES (?, ?, ?, ?, ?)")
+      .run(experiment.id, experiment.name, experiment.text, plan.units.size(), now_utc());
+  for (const Unit& unit : plan.units) {
+    if (is_finished(unit)) add_memberships(plan, unit);
+  }
+  transaction.commit();
+}
+
+bool SweepStore::is_finished(const Unit& unit) const {
+  SqlStatement find(connection_, "SELECT 1 FROM units WHERE unit_id = ?");
+  return find.first(unit.id);
+}
+
+std::vector<bool> SweepStore::finished(const SweepPlan& plan) const {
+  std::vector<bool> flags;
+  flags.reserve(plan.units.size());
+  for (const Unit& unit : plan.units) flags.push_back(is_finished(unit));
+  return flags;
+}
+
+void SweepStore::add_memberships(const SweepPlan& plan, const Unit& unit) {
+  SqlStatement insert(connection_, "INSERT OR IGNORE INTO experiment_units VALUES (?, ?, ?)");
+  for (const std::string& scenario : unit.scenarios)
+    insert.run(plan.experiment.id, scenario, unit.id);
+}
+
+std::int64_t SweepStore::run_of(const SweepPlan& plan, const Unit& unit,
+                                const ExplorationInput& input, const Exploration& found,
+                                const std::string& command) {
+  const Setting& setting = plan.settings[unit.setting];
+  SqlStatement find(connection_, "SELECT run_id FROM settings WHERE setting_id = ?");
+  if (find.first(setting.id)) return std::get<std::int64_t>(find.value(0));
+  RunWriter writer(connection_, input, found);
+  const std::int64_t run_id = writer.write_setting({command, setting.options_json});
+  SqlValue model, batch, sequence, tensor_parallel, data_parallel, pipeline_parallel, microbatches,
+      schedule;
+  if (const auto& shape = setting.shape) {
+    model = shape->model;
+    batch = count_value(shape->batch);
+    sequence = count_value(shape->sequence);
+    tensor_parallel = count_value(shape->tensor_parallel);
+    data_parallel = count_value(shape->data_parallel);
+    pipeline_parallel = count_value(shape->pipeline_parallel);
+    microbatches = count_value(shape->microbatches);
+  }
+  if (setting.pipeline) schedule = std::string(name_of(setting.pipeline->schedule));
+  SqlStatement(connection_,
+               "INSERT INTO settings VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+      .run(setting.id, run_id, model, batch, sequence, tensor_parallel, data_parallel,
+           pipeline_parallel, microbatches, schedule, count_value(setting.seed),
+           share_of_default_time(found, CoefficientSource::measured),
+           share_of_default_time(found, CoefficientSource::derived),
+           share_of_default_time(found, CoefficientSource::guessed), profile_hash(found));
+  SqlStatement error(connection_,
+                     "INSERT OR IGNORE INTO model_errors SELECT spec_hash, ?, ? FROM runs WHERE "
+                     "run_id = ?");
+  for (const auto& [name, value] : setting.spec->fit_errors) error.run(name, value, run_id);
+  return run_id;
+}
+
+bool SweepStore::add(const SweepPlan& plan, const Unit& unit, const ExplorationInput& input,
+                     const Exploration& found, const std::string& command) {
+  SqlTransaction transaction(connection_);
+  const bool fresh = !is_finished(unit);
+  if (fresh) {
+    RunWriter writer(connection_, input, found);
+    const std::int64_t run_id = run_of(plan, unit, input, found, command);
+    writer.continue_run(run_id);
+    const std::int64_t plan_id = writer.write_plan(found.plans.front());
+    for (const Front& front : found.fronts) writer.write_front(front);
+    SqlStatement(connection_, "INSERT INTO units VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+        .run(unit.id, unit.question_id, run_id, plan_id,
+             fmt::format("{} {}", program_version(), source_revision()),
+             result_hash(found.plans.front()), found.wall_time_s, unit.estimated_s, now_utc(),
+             host_name());
+  }
+  add_memberships(plan, unit);
+  transaction.commit();
+  return fresh;
+}
+
+double SweepStore::estimate_scale() const {
+  SqlStatement ratio(connection_, "SELECT sum(wall_time_s) / sum(estimated_s) FROM units");
+  return ratio.first() && std::holds_alternative<double>(ratio.value(0))
+             ? std::get<double>(ratio.value(0))
+             : 1.0;
+}
+
+}  // namespace rubato

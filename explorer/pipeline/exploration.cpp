@@ -1,0 +1,163 @@
+#include "explorer/pipeline/exploration.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+
+#include <fmt/format.h>
+
+#include "common/error.hpp"
+#include "explorer/pipeline/planner.hpp"
+#include "explorer/pipeline/stage_model.hpp"
+
+namespace rubato {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+GptShape microbatch_shape(const PipelineSplit& split) {
+  GptShape shape = split.shape;
+  if (split.microbatches == 0 || shape.batch % split.microbatches != 0) {
+    throw UsageError(fmt::format("a batch of {} cannot be cut into {} equal microbatches",
+                                 shape.batch, split.microbatches));
+  }
+  shape.batch /= split.microbatches;
+  shape.data_parallel = 1;
+  shape.optimizer = false;
+  return shape;
+}
+
+// Sums over all stages become means per stage.
+class PerStage {
+ public:
+  explicit PerStage(const PipelineSplit& split) : stages_(split.stages) {}
+
+  [[nodiscard]] Totals of(const PipelineRun& run, std::uint64_t launches) const {
+    return {.time_s = run.time_s,
+            .energy_j = run.energy_j / stages_,
+            .launches = launches,
+            .clock_switches = run.clock_switches,
+            .power_limited_launches = 0};
+  }
+  [[nodiscard]] double energy_j(double all_j) const { return all_j / stages_; }
+
+  void spread(Totals& sum, std::uint32_t microbatches) const {
+    sum.time_s *= microbatches / stages_;
+    sum.energy_j *= microbatches / stages_;
+    sum.launches *= microbatches;
+    sum.power_limited_launches *= microbatches;
+  }
+
+ private:
+  double stages_;
+};
+
+// One kind of clock inside the passes.
+class PipelineQuestions {
+ public:
+  PipelineQuestions(const ExplorationInput& input, const PipelineSplit& split, PassClocks clocks)
+      : work_(make_work(input, split, clocks)),
+        planner_(work_, {.switch_cost = input.switching.core}),
+        per_stage_(split) {}
+
+  [[nodiscard]] const PipelineRun& baseline() const { return planner_.baseline(); }
+  [[nodiscard]] std::uint64_t passes() const { return work_.schedule.passes.size(); }
+
+  [[nodiscard]] PlanResult answer(const Question& question) const {
+    const auto start = Clock::now();
+    const auto& goal = std::get<LeastWaste>(question.goal);
+    const std::array deadline{baseline().time_s * (1.0 + goal.slack_frac + goal.tolerance_frac)};
+    const PipelineResult found = std::move(planner_.plan(deadline).front());
+    PlanResult result;
+    result.question = question;
+    result.status = found.status;
+    result.solve_time_s = seconds_since(start);
+    if (found.plan.option_of_pass.empty()) return result;
+    result.objective = per_stage_.energy_j(found.energy_j);
+    result.lower_bound = per_stage_.energy_j(found.lower_bound_j);
+    result.gap_frac = found.gap_frac;
+    result.sim.total = per_stage_.of(found.run, passes());
+    return result;
+  }
+
+  // Fastest first, as far as slower is cheaper.
+  [[nodiscard]] Front front(Granularity granularity) const {
+    Front front{granularity, {}};
+    for (const FrontierVertex& vertex : planner_.frontier().vertices) {
+      if (vertex.time_s > planner_.cheapest_time_s()) continue;
+      const double waiting_j = planner_.waiting_power_w() * vertex.time_s;
+      front.points.push_back({vertex.time_s, per_stage_.energy_j(vertex.cost_j + waiting_j)});
+    }
+    std::ranges::reverse(front.points);
+    return front;
+  }
+
+ private:
+  static PipelineWork make_work(const ExplorationInput& input, const PipelineSplit& split,
+                                PassClocks clocks) {
+    GpuSpec spec = input.spec;
+    spec.power_limit.limit_w = input.power_limit_w.value_or(spec.power_limit.limit_w);
+    const double blocked_power_w = model_idle_power_w(spec, input.grid);
+    ModelProfile model = model_profile({.shape = microbatch_shape(split),
+                                        .spec = spec,
+                                        .grid = input.grid,
+                                        .stages = split.stages,
+                                        .clocks = clocks,
+                                        .blocked_power_w = blocked_power_w});
+    if (split.schedule == ScheduleKind::early_recompute) add_recompute(model.profile);
+    return pipeline_work(
+        make_schedule(
+            {.kind = split.schedule, .stages = split.stages, .microbatches = split.microbatches}),
+        model.profile, blocked_power_w);
+  }
+
+  PipelineWork work_;
+  PipelinePlanner planner_;
+  PerStage per_stage_;
+};
+
+}  // namespace
+
+Trace microbatch_trace(const PipelineSplit& split) {
+  return generate_gpt_trace(microbatch_shape(split));
+}
+
+void check_pipeline_question(const Question& question) {
+  const bool known_granularity =
+      question.granularity == Granularity::pass || question.granularity == Granularity::kernel;
+  if (known_granularity && question.aggregation == Aggregation::global &&
+      std::holds_alternative<LeastWaste>(question.goal))
+    return;
+  throw UsageError(
+      "pipelines are planned for goal 'waste' with granularity 'pass' or 'kernel' and global "
+      "aggregation only");
+}
+
+Exploration explore_pipeline(const ExplorationInput& input, const PipelineSplit& split) {
+  const auto start = Clock::now();
+  ExplorationInput profile = input;
+  profile.questions.clear();
+  Exploration found = explore(profile);
+  const PerStage per_stage(split);
+  for (auto* sums : {&found.baseline.by_pass, &found.baseline.by_kernel}) {
+    for (Totals& sum : *sums) per_stage.spread(sum, split.microbatches);
+  }
+  for (const Question& question : input.questions) {
+    check_pipeline_question(question);
+    const bool per_kernel = question.granularity == Granularity::kernel;
+    const PipelineQuestions pipeline(input, split,
+                                     per_kernel ? PassClocks::per_kernel : PassClocks::per_pass);
+    found.baseline.total = per_stage.of(pipeline.baseline(), pipeline.passes());
+    found.plans.push_back(pipeline.answer(question));
+    found.fronts.push_back(pipeline.front(question.granularity));
+  }
+  found.wall_time_s = seconds_since(start);
+  return found;
+}
+
+}  // namespace rubato

@@ -1,0 +1,38 @@
+#pragma once
+// A pipeline whose stages the kernel model describes, asked what explore() asks a single GPU, so
+// that pipelines and single GPUs stand beside each other in one experiment.
+
+#include <cstdint>
+
+#include "explorer/exploration.hpp"
+#include "traces/gpt.hpp"
+#include "traces/pipeline/schedule.hpp"
+
+namespace rubato {
+
+/// How a training step is spread over stages.
+struct PipelineSplit {
+  GptShape shape;  ///< batch: of the pipeline and iteration, a multiple of microbatches; without
+                   ///< optimizer and data parallelism
+  std::uint32_t stages = 2;
+  std::uint32_t microbatches = 1;
+  ScheduleKind schedule = ScheduleKind::one_f_one_b;
+};
+
+/// The kernels of one microbatch on all stages.
+/// @throws UsageError if a size is 0 or does not divide what it splits
+[[nodiscard]] Trace microbatch_trace(const PipelineSplit& split);
+
+/// @throws UsageError unless the question has a clock per pass or kernel, one global budget and
+///         the goal waste
+void check_pipeline_question(const Question& question);
+
+/// Answers the questions with plans of the whole pipeline; a clock per kernel means inside each
+/// pass. Energies are means over the stages, so of one GPU like those of explore(). Passes and
+/// kernels of the baseline are without waiting, which is in the totals only; plans have neither,
+/// nor intervals. `input.trace` is microbatch_trace(split).
+/// @throws what make_schedule, model_profile and check_pipeline_question throw
+[[nodiscard]] Exploration explore_pipeline(const ExplorationInput& input,
+                                           const PipelineSplit& split);
+
+}  // namespace rubato

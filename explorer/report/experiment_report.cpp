@@ -1,0 +1,99 @@
+#include "explorer/report/page.hpp"
+#include "explorer/report/run_report.hpp"
+
+namespace rubato {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Enough points for a line on a screen; a front of many kernels has hundreds.
+constexpr std::size_t max_front_points = 32;
+constexpr int max_heat_map_settings = 40;
+
+Json units_json(const ResultStore& store, const std::string& id) {
+  return rows_as_table(store.query(
+      "SELECT scenario, run_id, plan_id, gpu, trace_name, model, batch, sequence, tensor_parallel, "
+      "data_parallel, pipeline_parallel, microbatches, schedule, power_limit_w, clock_grid, "
+      "switch_stall_us, switch_energy_j, switch_latency_us, switch_dwell_us, seed, "
+      "granularity, "
+      "aggregation, goal, slack_pct, tolerance_pct, program_version, status, time_s, energy_j, "
+      "time_change_pct, energy_change_pct, energy_change_low_pct, energy_change_high_pct, "
+      "clock_switches, 100.0 * gap_frac AS gap_pct, "
+      "gpu_calibrated, "
+      "100.0 * measured_time_frac AS measured_pct, 100.0 * derived_time_frac AS derived_pct, "
+      "100.0 * guessed_time_frac AS guessed_pct FROM v_experiment_units WHERE experiment_id = ? "
+      "ORDER BY run_id, plan_id, scenario",
+      {id}));
+}
+
+// Every run's fronts as [run, granularity, [time %, energy %, ...]], evenly thinned, both ends
+// kept.
+Json fronts_json(const ResultStore& store, const std::string& id) {
+  const QueryResult points = store.query(
+      "SELECT f.run_id, f.granularity, f.time_change_pct, f.energy_change_pct FROM "
+      "(SELECT DISTINCT u.run_id FROM experiment_units e JOIN units u USING (unit_id) WHERE "
+      "e.experiment_id = ?) r JOIN v_front f ON f.run_id = r.run_id WHERE f.time_change_pct <= 100 "
+      "ORDER BY f.run_id, f.granularity, f.point_id",
+      {id});
+  Json fronts = Json::array();
+  for (std::size_t first = 0; first < points.rows.size();) {
+    std::size_t last = first;
+    while (last < points.rows.size() && points.rows[last][0] == points.rows[first][0] &&
+           points.rows[last][1] == points.rows[first][1])
+      ++last;
+    const std::size_t count = last - first, kept = std::min(count, max_front_points);
+    Json line = Json::array();
+    for (std::size_t i = 0; i < kept; ++i) {
+      const auto& row = points.rows[first + (kept > 1 ? i * (count - 1) / (kept - 1) : 0)];
+      line.push_back(std::get<double>(row[2]));
+      line.push_back(std::get<double>(row[3]));
+    }
+    fronts.push_back({std::get<std::int64_t>(points.rows[first][0]),
+                      std::get<std::string>(points.rows[first][1]), std::move(line)});
+    first = last;
+  }
+  return fronts;
+}
+
+// Kernels under the best plan of the settings that save most.
+Json kernels_json(const ResultStore& store, const std::string& id) {
+  return rows_as_table(store.query(
+      "SELECT k.run_id, k.plan_id, k.name, k.class, k.pass, k.energy_change_pct, "
+      "k.time_change_pct, "
+      "100.0 * k.default_energy_j / b.energy_j AS share_pct FROM "
+      "(SELECT run_id, plan_id FROM (SELECT run_id, plan_id, energy_change_pct, row_number() OVER "
+      "(PARTITION BY run_id ORDER BY energy_j, plan_id) AS rank FROM v_experiment_units WHERE "
+      "experiment_id = ?1 AND energy_j IS NOT NULL) WHERE rank = 1 ORDER BY energy_change_pct, "
+      "run_id "
+      "LIMIT ?2) best JOIN v_kernel_savings k ON k.plan_id = best.plan_id "
+      "JOIN plans b ON b.run_id = best.run_id AND b.goal = 'default' ORDER BY k.run_id, "
+      "k.kernel_id",
+      {id, std::int64_t{max_heat_map_settings}}));
+}
+
+}  // namespace
+
+std::string experiment_page(const ResultStore& store, const std::string& experiment_id) {
+  const Json data{
+      {"experiment",
+       rows_as_objects(
+           store.query("SELECT * FROM v_experiments WHERE experiment_id = ?", {experiment_id}))
+           .front()},
+      {"file", rows_as_objects(store.query("SELECT text FROM experiments WHERE experiment_id = ?",
+                                           {experiment_id}))
+                   .front()["text"]},
+      {"units", units_json(store, experiment_id)},
+      {"fronts", fronts_json(store, experiment_id)},
+      {"kernels", kernels_json(store, experiment_id)},
+      {"errors",
+       rows_as_table(store.query(
+           "SELECT DISTINCT r.gpu, m.name, m.value FROM experiment_units e JOIN units u USING "
+           "(unit_id) "
+           "JOIN runs r ON r.run_id = u.run_id JOIN model_errors m ON m.spec_hash = r.spec_hash "
+           "WHERE e.experiment_id = ? ORDER BY 1, 2",
+           {experiment_id}))}};
+  return filled_page("experiment", "experiment_script", data);
+}
+
+}  // namespace rubato

@@ -1,0 +1,28 @@
+#pragma once
+// Self-contained pages: a template, styles, d3, a script and data as JSON.
+
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+#include "explorer/results/store.hpp"
+
+namespace rubato {
+
+/// Rows as objects by column name.
+[[nodiscard]] nlohmann::ordered_json rows_as_objects(const QueryResult& result);
+
+/// {"columns": [...], "rows": [[...], ...]}: names once, for many rows.
+[[nodiscard]] nlohmann::ordered_json rows_as_table(const QueryResult& result);
+
+/// A page of explorer/report/ with its parts put in.
+/// @param page, script  names without extension of the template and of its script
+[[nodiscard]] std::string filled_page(std::string_view page, std::string_view script,
+                                      const nlohmann::ordered_json& data);
+
+/// JSON text that can stand inside a script element: no '<', '>' or '&', and no
+/// line separators that JavaScript would take for ends of lines.
+[[nodiscard]] std::string script_safe(std::string_view json);
+
+}  // namespace rubato

@@ -1,0 +1,23 @@
+#pragma once
+// A run or an experiment as one self-contained page: no request leaves it, it opens from a file.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "explorer/results/store.hpp"
+
+namespace rubato {
+
+/// HTML with data, styles and scripts inside. Published results are drawn beside
+/// a run in the published setting.
+/// @param run  an existing run_id
+[[nodiscard]] std::string report_page(const ResultStore& store, std::int64_t run);
+
+/// An experiment: small multiples over two axes, fronts, saving over switching latency, kernels,
+/// and every unit with the coverage and error of its model.
+/// @param experiment_id  of an existing experiment
+[[nodiscard]] std::string experiment_page(const ResultStore& store,
+                                          const std::string& experiment_id);
+
+}  // namespace rubato

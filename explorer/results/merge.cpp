@@ -1,0 +1,265 @@
+#include "explorer/results/merge.hpp"
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "common/error.hpp"
+#include "common/text.hpp"
+#include "explorer/results/provenance.hpp"
+#include "explorer/results/store.hpp"
+
+namespace rubato {
+
+namespace {
+
+// Which rows of a table are copied, and by which map its ids are renumbered.
+enum class Rows { all, of_new_runs, of_all_runs, of_new_plans };
+
+struct CopiedTable {
+  std::string_view name;
+  Rows rows;
+};
+
+// Parents before children. Rows that may be there already carry keys that are hashes.
+constexpr std::array copied_tables{
+    CopiedTable{"inputs", Rows::all},
+    CopiedTable{"model_errors", Rows::all},
+    CopiedTable{"experiments", Rows::all},
+    CopiedTable{"runs", Rows::of_new_runs},
+    CopiedTable{"clocks", Rows::of_new_runs},
+    CopiedTable{"kernels", Rows::of_new_runs},
+    CopiedTable{"profile_cells", Rows::of_new_runs},
+    CopiedTable{"settings", Rows::of_new_runs},
+    CopiedTable{"front_points", Rows::of_all_runs},
+    CopiedTable{"plans", Rows::of_new_plans},
+    CopiedTable{"plan_entries", Rows::of_new_plans},
+    CopiedTable{"plan_passes", Rows::of_new_plans},
+    CopiedTable{"plan_kernels", Rows::of_new_plans},
+    CopiedTable{"units", Rows::of_new_plans},
+    CopiedTable{"experiment_units", Rows::all},
+};
+
+// Tables beside runs and sweeps. A root is known by all its columns but the key; what hangs
+// on it comes along.
+struct RecordTable {
+  std::string_view name;
+  std::string_view key;     ///< its own row number, empty: none
+  std::string_view parent;  ///< key of the table above, empty: a root
+};
+
+constexpr std::array record_tables{
+    RecordTable{"validations", "validation_id", ""},
+    RecordTable{"validation_points", "", "validation_id"},
+    RecordTable{"replays", "replay_id", ""},
+    RecordTable{"replay_rows", "", "replay_id"},
+    RecordTable{"replay_steps", "", "replay_id"},
+    RecordTable{"pipeline_runs", "pipeline_run_id", ""},
+    RecordTable{"pipeline_options", "", "pipeline_run_id"},
+    RecordTable{"pipeline_front", "", "pipeline_run_id"},
+    RecordTable{"pipeline_plans", "pipeline_plan_id", "pipeline_run_id"},
+    RecordTable{"pipeline_passes", "", "pipeline_plan_id"},
+};
+
+constexpr const char* make_maps = R"(
+CREATE TEMP TABLE run_map (old INTEGER PRIMARY KEY, new INTEGER NOT NULL, fresh INTEGER NOT NULL);
+INSERT INTO run_map
+  SELECT s.run_id, m.run_id, 0 FROM source.settings s JOIN main.settings m USING (setting_id);
+INSERT INTO run_map
+  SELECT r.run_id, min(m.run_id), 0 FROM source.runs r
+  JOIN main.runs m ON m.created_utc = r.created_utc AND m.command = r.command AND m.host = r.host
+    AND m.options_json = r.options_json AND m.wall_time_s = r.wall_time_s
+    AND m.trace_hash = r.trace_hash AND m.spec_hash = r.spec_hash
+    AND m.program_version = r.program_version AND m.source_revision = r.source_revision
+  WHERE r.run_id NOT IN (SELECT run_id FROM source.settings)
+  GROUP BY r.run_id;
+INSERT INTO run_map
+  SELECT run_id, (SELECT coalesce(max(run_id), 0) FROM main.runs) + row_number() OVER (ORDER BY run_id), 1
+  FROM source.runs WHERE run_id NOT IN (SELECT old FROM run_map);
+CREATE TEMP TABLE plan_map (old INTEGER PRIMARY KEY, new INTEGER NOT NULL);
+INSERT INTO plan_map
+  SELECT p.plan_id, (SELECT coalesce(max(plan_id), 0) FROM main.plans) + row_number() OVER (ORDER BY p.plan_id)
+  FROM source.plans p JOIN run_map r ON r.old = p.run_id
+  WHERE r.fresh OR p.plan_id IN (
+    SELECT plan_id FROM source.units u
+    WHERE NOT EXISTS (SELECT 1 FROM main.units m WHERE m.unit_id = u.unit_id));
+)";
+
+std::int64_t count(const SqlConnection& connection, std::string_view sql) {
+  SqlStatement statement(connection, sql);
+  return statement.next() ? std::get<std::int64_t>(statement.value(0)) : 0;
+}
+
+std::vector<std::string> columns_of(const SqlConnection& connection, std::string_view table) {
+  std::vector<std::string> names;
+  SqlStatement columns(connection, fmt::format("SELECT name FROM pragma_table_info('{}')", table));
+  while (columns.next()) names.push_back(std::get<std::string>(columns.value(0)));
+  return names;
+}
+
+// "SELECT" list of a table with ids renumbered, so that a column added later is copied too.
+std::string renumbered_columns(const SqlConnection& connection, std::string_view table, Rows rows) {
+  std::string list;
+  for (const std::string& name : columns_of(connection, table)) {
+    if (!list.empty()) list += ", ";
+    if (rows != Rows::all && name == "run_id") {
+      list += "run_map.new";
+    } else if (rows == Rows::of_new_plans && name == "plan_id") {
+      list += "plan_map.new";
+    } else {
+      list += "t." + name;
+    }
+  }
+  return list;
+}
+
+// The map comes first, so that rows arrive in the order of the target's keys.
+std::string rows_of(std::string_view table, Rows rows) {
+  switch (rows) {
+    case Rows::all: return fmt::format("source.{} t", table);
+    case Rows::of_new_runs:
+    case Rows::of_all_runs:
+      return fmt::format("run_map CROSS JOIN source.{} t ON t.run_id = run_map.old{}", table,
+                         rows == Rows::of_new_runs ? " WHERE run_map.fresh" : "");
+    case Rows::of_new_plans: break;
+  }
+  return fmt::format(
+      "plan_map CROSS JOIN source.{0} t ON t.plan_id = plan_map.old "
+      "CROSS JOIN source.plans p ON p.plan_id = plan_map.old "
+      "CROSS JOIN run_map ON run_map.old = p.run_id",
+      table);
+}
+
+class Merger {
+ public:
+  Merger(SqlConnection& target, const std::filesystem::path& target_path,
+         const std::filesystem::path& source)
+      : target_(target), target_path_(target_path), source_(source) {
+    SqlStatement(target_, "ATTACH ? AS source").run(source.string());
+  }
+  ~Merger() {
+    try {
+      target_.execute("DROP TABLE IF EXISTS temp.run_map; DROP TABLE IF EXISTS temp.plan_map");
+      for (const RecordTable& table : record_tables) {
+        if (!table.key.empty())
+          target_.execute(fmt::format("DROP TABLE IF EXISTS temp.{}_map", table.key));
+      }
+      target_.execute("DETACH source");
+    } catch (const Error&) {
+      // The first error is the one to tell; the connection is closed after it.
+    }
+  }
+  Merger(const Merger&) = delete;
+  Merger& operator=(const Merger&) = delete;
+
+  MergeCounts run() {
+    SqlTransaction transaction(target_);
+    refuse_conflicts();
+    target_.execute(make_maps);
+    MergeCounts counts;
+    counts.new_runs = count(target_, "SELECT count(*) FROM run_map WHERE fresh");
+    counts.known_runs = count(target_, "SELECT count(*) FROM run_map WHERE NOT fresh");
+    const std::int64_t before = count(target_, "SELECT count(*) FROM main.units");
+    for (const CopiedTable& table : copied_tables) copy(table);
+    for (const RecordTable& table : record_tables) counts.new_records += copy(table);
+    counts.new_units = count(target_, "SELECT count(*) FROM main.units") - before;
+    counts.known_units = count(target_, "SELECT count(*) FROM source.units") - counts.new_units;
+    if (counts.new_runs > 0 || counts.new_units > 0) {
+      SqlStatement(target_, "INSERT INTO main.merges VALUES (NULL, ?, ?, ?, ?, ?)")
+          .run(now_utc(), source_.string(), host_name(), counts.new_runs, counts.new_units);
+    }
+    transaction.commit();
+    return counts;
+  }
+
+ private:
+  void refuse_conflicts() const {
+    ErrorList errors;
+    const auto complain = [&](std::string_view kind, std::string_view sql) {
+      SqlStatement rows(target_, sql);
+      while (rows.next()) {
+        errors.add(fmt::format(
+            "{}: {} {} has another result than in {}: {}", printable(source_.string()), kind,
+            std::get<std::string>(rows.value(0)), printable(target_path_.string()),
+            printable(std::get<std::string>(rows.value(1)))));
+      }
+    };
+    complain("setting",
+             "SELECT s.setting_id, r.trace_name || ' on ' || r.gpu FROM source.settings s "
+             "JOIN main.settings m USING (setting_id) JOIN source.runs r ON r.run_id = s.run_id "
+             "WHERE s.profile_hash <> m.profile_hash ORDER BY 1");
+    complain(
+        "unit",
+        "SELECT s.unit_id, r.trace_name || ' on ' || r.gpu || ', ' || p.granularity || ', ' || "
+        "p.aggregation || ', ' || p.goal FROM source.units s "
+        "JOIN main.units m USING (unit_id) JOIN source.runs r ON r.run_id = s.run_id "
+        "JOIN source.plans p ON p.plan_id = s.plan_id "
+        "WHERE s.result_hash <> m.result_hash ORDER BY 1");
+    errors.throw_if_any({.in = {},
+                         .hint =
+                             "the same question was answered in two ways; nothing of this file was "
+                             "merged; rerun the unit with the program that is right"});
+  }
+
+  void copy(const CopiedTable& table) {
+    target_.execute(fmt::format(
+        "INSERT {} INTO main.{} SELECT {} FROM {}",
+        table.rows == Rows::all || table.rows == Rows::of_all_runs ? "OR IGNORE" : "", table.name,
+        renumbered_columns(target_, table.name, table.rows), rows_of(table.name, table.rows)));
+  }
+
+  // @return roots copied
+  std::int64_t copy(const RecordTable& table) {
+    const std::vector<std::string> columns = columns_of(target_, table.name);
+    if (!table.key.empty()) number_anew(table, columns);
+    std::string selected, joins;
+    for (const std::string& column : columns) {
+      const bool mapped = column == table.key || column == table.parent;
+      selected += selected.empty() ? "" : ", ";
+      selected += mapped ? column + "_map.new" : "t." + column;
+      if (mapped) joins += fmt::format(" JOIN {0}_map ON {0}_map.old = t.{0}", column);
+    }
+    target_.execute(fmt::format("INSERT INTO main.{0} SELECT {1} FROM source.{0} t{2}", table.name,
+                                selected, joins));
+    return table.parent.empty()
+               ? count(target_, fmt::format("SELECT count(*) FROM {}_map", table.key))
+               : 0;
+  }
+
+  void number_anew(const RecordTable& table, const std::vector<std::string>& columns) {
+    std::string wanted;
+    if (table.parent.empty()) {
+      wanted = fmt::format("NOT EXISTS (SELECT 1 FROM main.{} m WHERE true", table.name);
+      for (const std::string& column : columns) {
+        if (column != table.key) wanted += fmt::format(" AND m.{0} IS t.{0}", column);
+      }
+      wanted += ")";
+    } else {
+      wanted = fmt::format("t.{0} IN (SELECT old FROM {0}_map)", table.parent);
+    }
+    target_.execute(fmt::format(
+        "CREATE TEMP TABLE {0}_map (old INTEGER PRIMARY KEY, new INTEGER NOT NULL); "
+        "INSERT INTO {0}_map SELECT t.{0}, (SELECT coalesce(max({0}), 0) FROM main.{1}) + "
+        "row_number() OVER (ORDER BY t.{0}) FROM source.{1} t WHERE {2}",
+        table.key, table.name, wanted));
+  }
+
+  SqlConnection& target_;
+  const std::filesystem::path& target_path_;
+  const std::filesystem::path& source_;
+};
+
+}  // namespace
+
+MergeCounts merge(SqlConnection& target, const std::filesystem::path& target_path,
+                  const std::filesystem::path& source) {
+  check_result_database(source);
+  if (std::filesystem::equivalent(target_path, source)) {
+    throw UsageError(fmt::format("{}: source and target are one file", printable(source.string())));
+  }
+  return Merger(target, target_path, source).run();
+}
+
+}  // namespace rubato

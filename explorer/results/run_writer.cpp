@@ -1,0 +1,179 @@
+#include "explorer/results/run_writer.hpp"
+
+#include <fmt/format.h>
+
+#include "common/hash.hpp"
+#include "common/version.hpp"
+#include "explorer/results/provenance.hpp"
+#include "traces/files/trace_json.hpp"
+
+namespace rubato {
+
+std::int64_t RunWriter::write(const RunRecord& record) {
+  write_setting(record);
+  for (const PlanResult& result : found_.plans) write_plan(result);
+  for (const Front& front : found_.fronts) write_front(front);
+  return run_id_;
+}
+
+std::int64_t RunWriter::write_setting(const RunRecord& record) {
+  write_run(record);
+  write_clocks();
+  write_kernels();
+  write_cells();
+  write_baseline();
+  return run_id_;
+}
+
+std::string RunWriter::write_input(std::string_view kind, const std::string& name,
+                                   const std::string& text) {
+  std::string hash = content_hash(text);
+  SqlStatement(connection_, "INSERT OR IGNORE INTO inputs VALUES (?, ?, ?, ?)")
+      .run(hash, kind, name, text);
+  return hash;
+}
+
+void RunWriter::write_run(const RunRecord& record) {
+  const std::string trace_hash = write_input("trace", input_.trace.name, to_json(input_.trace));
+  const std::string spec_hash = write_input("gpu_spec", input_.spec.name, to_json(input_.spec));
+  const SwitchModel& switching = input_.switching;
+  const auto of_mem = [&](double SwitchCost::*value) {
+    return switching.mem ? std::optional((*switching.mem).*value) : std::nullopt;
+  };
+  SqlStatement(
+      connection_,
+      "INSERT INTO runs VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
+      "?, ?, ?, ?, ?)")
+      .run(now_utc(), record.command, record.options_json, program_version(), source_revision(),
+           build_info(), host_name(), found_.wall_time_s, trace_hash, input_.trace.name, spec_hash,
+           input_.spec.name, input_.spec.calibrated,
+           input_.power_limit_w.value_or(input_.spec.power_limit.limit_w),
+           grid_name(input_.spec, input_.grid), switching.core.stall_s, switching.core.energy_j,
+           found_.interrupted, switching.core.lead_s, switching.dwell_s,
+           of_mem(&SwitchCost::lead_s), of_mem(&SwitchCost::stall_s),
+           of_mem(&SwitchCost::energy_j));
+  run_id_ = connection_.last_insert_id();
+}
+
+void RunWriter::write_clocks() {
+  SqlStatement insert(connection_, "INSERT INTO clocks VALUES (?, ?, ?, ?, ?, ?, ?)");
+  for (std::size_t c = 0; c < found_.grid.size(); ++c) {
+    const auto id = id_at<ClockId>(c);
+    const MemState& mem = input_.spec.mem_states[index(found_.grid[id].mem)];
+    insert.run(run_id_, c, found_.grid.label(id), mem.name, mem.mem_mhz, found_.grid[id].core_mhz,
+               id == found_.grid.default_clock());
+  }
+}
+
+void RunWriter::write_kernels() {
+  SqlStatement insert(connection_, "INSERT INTO kernels VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  const std::vector<std::uint64_t> counts = launch_counts(input_.trace);
+  for (std::size_t k = 0; k < input_.trace.kernels.size(); ++k) {
+    const Kernel& kernel = input_.trace.kernels[k];
+    insert.run(run_id_, k, kernel.name, kernel.label, name_of(kernel.kind), name_of(kernel.pass),
+               name_of(kernel.dtype), static_cast<std::int64_t>(counts[k]), kernel.flops,
+               kernel.dram_bytes, name_of(found_.coefficient_sources[k]));
+  }
+}
+
+void RunWriter::write_cells() {
+  SqlStatement insert(connection_, "INSERT INTO profile_cells VALUES (?, ?, ?, ?, ?, ?, ?)");
+  const std::size_t clocks = found_.grid.size();
+  for (std::size_t i = 0; i < found_.cells.size(); ++i) {
+    const OperatingPoint& cell = found_.cells[i];
+    insert.run(run_id_, i / clocks, i % clocks, cell.time_s, cell.energy_j, cell.core_mhz,
+               cell.power_limited);
+  }
+}
+
+// The default clocks as a plan of their own, so that views can join to it.
+void RunWriter::write_baseline() {
+  SqlStatement(
+      connection_,
+      "INSERT INTO plans (run_id, granularity, aggregation, goal, status, nodes, solve_time_s) "
+      "VALUES (?, 'iteration', 'global', 'default', 'optimal', 0, 0)")
+      .run(run_id_);
+  const std::int64_t plan_id = connection_.last_insert_id();
+  write_totals(plan_id, found_.baseline);
+  write_entries(plan_id, uniform_plan(input_.trace, found_.grid.default_clock()));
+}
+
+std::int64_t RunWriter::write_plan(const PlanResult& result) {
+  const Question& question = result.question;
+  const auto* waste = std::get_if<LeastWaste>(&question.goal);
+  const auto* time = std::get_if<LeastTime>(&question.goal);
+  const bool found = result.found();
+  const auto if_found = [&](double value) { return found ? std::optional(value) : std::nullopt; };
+  SqlStatement(
+      connection_,
+      "INSERT INTO plans (run_id, granularity, aggregation, goal, slack_frac, tolerance_frac, "
+      "max_energy_j, "
+      "max_average_power_w, status, objective, lower_bound, gap_frac, nodes, solve_time_s) "
+      "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+      .run(run_id_, name_of(question.granularity), name_of(question.aggregation),
+           name_of(question.goal),
+           waste != nullptr ? std::optional(waste->slack_frac) : std::nullopt,
+           waste != nullptr ? std::optional(waste->tolerance_frac) : std::nullopt,
+           time != nullptr ? time->max_energy_j : std::nullopt,
+           time != nullptr ? time->max_average_power_w : std::nullopt, name_of(result.status),
+           if_found(result.objective), if_found(result.lower_bound), if_found(result.gap_frac),
+           static_cast<std::int64_t>(result.nodes), result.solve_time_s);
+  const std::int64_t plan_id = connection_.last_insert_id();
+  if (!found) return plan_id;
+  write_totals(plan_id, result.sim);
+  if (result.interval) write_interval(plan_id, *result.interval);
+  write_entries(plan_id, result.plan);
+  return plan_id;
+}
+
+void RunWriter::write_totals(std::int64_t plan_id, const SimResult& sim) {
+  SqlStatement(
+      connection_,
+      "UPDATE plans SET time_s = ?, energy_j = ?, launches = ?, clock_switches = ?, "
+      "power_limited_launches = ?, switch_time_s = ?, switch_energy_j = ?, late_launches = ? "
+      "WHERE plan_id = ?")
+      .run(sim.total.time_s, sim.total.energy_j, sim.total.launches, sim.total.clock_switches,
+           sim.total.power_limited_launches, sim.switching.time_s, sim.switching.energy_j,
+           sim.late_launches, plan_id);
+  SqlStatement pass(connection_, "INSERT INTO plan_passes VALUES (?, ?, ?, ?, ?)");
+  for (std::size_t p = 0; p < sim.by_pass.size(); ++p) {
+    const Totals& totals = sim.by_pass[p];
+    if (totals.launches == 0) continue;
+    pass.run(plan_id, name_of(static_cast<Pass>(p)), totals.time_s, totals.energy_j,
+             totals.launches);
+  }
+  SqlStatement kernel(connection_, "INSERT INTO plan_kernels VALUES (?, ?, ?, ?, ?, ?, ?)");
+  for (std::size_t k = 0; k < sim.by_kernel.size(); ++k) {
+    const Totals& totals = sim.by_kernel[k];
+    kernel.run(plan_id, run_id_, k, totals.time_s, totals.energy_j, totals.launches,
+               totals.power_limited_launches);
+  }
+}
+
+void RunWriter::write_interval(std::int64_t plan_id, const SavingInterval& interval) {
+  SqlStatement(connection_,
+               "UPDATE plans SET time_change_low_pct = ?, time_change_high_pct = ?, "
+               "energy_change_low_pct = ?, energy_change_high_pct = ? WHERE plan_id = ?")
+      .run(interval.time.low_pct, interval.time.high_pct, interval.energy.low_pct,
+           interval.energy.high_pct, plan_id);
+}
+
+void RunWriter::write_entries(std::int64_t plan_id, const Plan& plan) {
+  SqlStatement insert(connection_, "INSERT INTO plan_entries VALUES (?, ?, ?, ?, ?, ?, ?)");
+  const std::vector<Site> launches = sites(input_.trace, plan);
+  for (std::size_t i = 0; i < plan.clock_of_site.size(); ++i) {
+    const Segment& segment = plan.segments_of(input_.trace)[launches[i].segment];
+    insert.run(plan_id, i, segment.name, segment.repeat, run_id_, index(launches[i].kernel),
+               index(plan.clock_of_site[i]));
+  }
+}
+
+void RunWriter::write_front(const Front& front) {
+  SqlStatement insert(connection_, "INSERT OR IGNORE INTO front_points VALUES (?, ?, ?, ?, ?)");
+  for (std::size_t i = 0; i < front.points.size(); ++i) {
+    insert.run(run_id_, name_of(front.granularity), i, front.points[i].time_s,
+               front.points[i].energy_j);
+  }
+}
+
+}  // namespace rubato

@@ -1,0 +1,52 @@
+#pragma once
+// Writes the rows of one run; whoever calls it owns the transaction.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "common/sqlite.hpp"
+#include "explorer/exploration.hpp"
+#include "explorer/results/store.hpp"
+
+namespace rubato {
+
+/// References must outlive the writer.
+class RunWriter {
+ public:
+  RunWriter(SqlConnection& connection, const ExplorationInput& input, const Exploration& found)
+      : connection_(connection), input_(input), found_(found) {}
+
+  /// Continues the run of an earlier writer for the same setting.
+  void continue_run(std::int64_t run_id) noexcept { run_id_ = run_id; }
+
+  /// Everything. @return run_id
+  std::int64_t write(const RunRecord& record);
+
+  /// Run, clocks, kernels, cells and baseline, without plans and fronts. @return run_id
+  std::int64_t write_setting(const RunRecord& record);
+
+  /// @return plan_id
+  std::int64_t write_plan(const PlanResult& result);
+
+  /// Does nothing if the run has the front already.
+  void write_front(const Front& front);
+
+ private:
+  std::string write_input(std::string_view kind, const std::string& name, const std::string& text);
+  void write_run(const RunRecord& record);
+  void write_clocks();
+  void write_kernels();
+  void write_cells();
+  void write_baseline();
+  void write_totals(std::int64_t plan_id, const SimResult& sim);
+  void write_interval(std::int64_t plan_id, const SavingInterval& interval);
+  void write_entries(std::int64_t plan_id, const Plan& plan);
+
+  SqlConnection& connection_;
+  const ExplorationInput& input_;
+  const Exploration& found_;
+  std::int64_t run_id_ = 0;
+};
+
+}  // namespace rubato

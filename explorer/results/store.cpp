@@ -1,0 +1,133 @@
+#include "explorer/results/store.hpp"
+
+#include <cassert>
+
+#include <fmt/format.h>
+
+#include "common/embedded.hpp"
+#include "common/error.hpp"
+#include "explorer/results/run_writer.hpp"
+
+namespace rubato {
+
+std::span<const EmbeddedFile> embedded_schema();
+
+namespace {
+
+// "RUBO": tells our databases from other people's with tables of the same name.
+constexpr std::int64_t application_id = 0x5255424F;
+
+std::int64_t pragma(const SqlConnection& connection, std::string_view name) {
+  SqlStatement statement(connection, fmt::format("PRAGMA {}", name));
+  return statement.next() ? std::get<std::int64_t>(statement.value(0)) : 0;
+}
+
+bool is_empty(const SqlConnection& connection) {
+  SqlStatement statement(connection, "SELECT count(*) FROM sqlite_schema");
+  return statement.next() && std::get<std::int64_t>(statement.value(0)) == 0;
+}
+
+void check_schema(const SqlConnection& connection, const std::filesystem::path& path) {
+  const std::int64_t found = pragma(connection, "user_version");
+  if (pragma(connection, "application_id") != application_id) {
+    throw IoError(
+        fmt::format("{}: the database was not made by rubato", path.string()),
+        {.in = {}, .hint = "give another file name; rubato does not write into other databases"});
+  }
+  if (found > ResultStore::schema) {
+    throw IoError(
+        fmt::format("{}: the database has schema {}; this program knows schema {}", path.string(),
+                    found, ResultStore::schema),
+        {.in = {},
+         .hint = "it was written by a newer version of rubato; use that version or another file"});
+  }
+}
+
+std::string embedded(std::string_view name) {
+  for (const EmbeddedFile& file : embedded_schema()) {
+    if (file.name == name) return std::string(file.text);
+  }
+  assert(false && "every part of the schema is embedded");
+  return {};
+}
+
+// From an empty database (0) or an older schema to this one, inside a transaction.
+void migrate(SqlConnection& connection, std::int64_t from) {
+  if (from < 1) connection.execute(embedded("schema"));
+  if (from < 2) {
+    for (const char* part : {"schema_2", "validation", "pipeline"})
+      connection.execute(embedded(part));
+  }
+  if (from < 3) connection.execute(embedded("replay"));
+  if (from < 4) connection.execute(embedded("schema_4"));
+  connection.execute(embedded("views"));
+  connection.execute(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}",
+                                 application_id, ResultStore::schema));
+}
+
+}  // namespace
+
+SqlConnection open_result_database(const std::filesystem::path& path) {
+  SqlConnection connection(path, SqlConnection::Mode::create);
+  if (is_empty(connection)) {
+    connection.use_write_ahead_log();
+    SqlTransaction transaction(connection);
+    // Somebody else may have been faster between the look and the lock.
+    if (is_empty(connection)) migrate(connection, 0);
+    transaction.commit();
+  }
+  check_schema(connection, path);
+  if (pragma(connection, "user_version") < ResultStore::schema) {
+    SqlTransaction transaction(connection);
+    const std::int64_t found = pragma(connection, "user_version");
+    if (found < ResultStore::schema) migrate(connection, found);
+    transaction.commit();
+  }
+  return connection;
+}
+
+void check_result_database(const std::filesystem::path& path) {
+  const SqlConnection connection(path, SqlConnection::Mode::read_only);
+  check_schema(connection, path);
+  const std::int64_t found = pragma(connection, "user_version");
+  if (found < ResultStore::schema) {
+    throw IoError(fmt::format("{}: the database has schema {}; expected {}", path.string(), found,
+                              ResultStore::schema),
+                  {.in = {},
+                   .hint = "any command that writes to it brings it up to date, e.g. 'rubato merge "
+                           "-o FILE'"});
+  }
+}
+
+ResultStore ResultStore::open(const std::filesystem::path& path) {
+  return ResultStore(open_result_database(path));
+}
+
+ResultStore ResultStore::open_read_only(const std::filesystem::path& path) {
+  SqlConnection connection(path, SqlConnection::Mode::read_only);
+  check_schema(connection, path);
+  connection.forbid_writes();
+  return ResultStore(std::move(connection));
+}
+
+std::int64_t ResultStore::add(const ExplorationInput& input, const Exploration& found,
+                              const RunRecord& record) {
+  SqlTransaction transaction(connection_);
+  const std::int64_t run_id = RunWriter(connection_, input, found).write(record);
+  transaction.commit();
+  return run_id;
+}
+
+QueryResult ResultStore::query(std::string_view sql, std::initializer_list<SqlValue> values) const {
+  SqlStatement statement(connection_, sql);
+  statement.bind_all(values);
+  QueryResult result;
+  for (int c = 0; c < statement.columns(); ++c) result.columns.push_back(statement.column_name(c));
+  while (statement.next()) {
+    auto& row = result.rows.emplace_back();
+    for (int c = 0; c < statement.columns(); ++c) row.push_back(statement.value(c));
+  }
+  return result;
+}
+
+}  // namespace rubato

@@ -1,0 +1,132 @@
+#pragma once
+// One sweep of the dynamic program over launches, forwards or backwards.
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "explorer/switching/clock_loops.hpp"
+#include "explorer/switching/dwell_window.hpp"
+#include "explorer/switching/launch_dp.hpp"
+
+namespace rubato {
+
+enum class Direction { forward, backward };
+
+/// Where the best run that ends with a launch begins.
+struct RunStart {
+  std::uint32_t step = 0;
+  std::uint16_t clock = 0;
+  std::uint16_t kind = 0;  ///< of the change it began with
+};
+
+/// Best value per clock after each step (launch), over all ways to change clocks before it.
+/// Backwards, a run is as long as the shortest a change allows: a relaxation if kinds differ.
+class ClockSweep {
+ public:
+  static constexpr double infinity = std::numeric_limits<double>::infinity();
+
+  /// @param initial  value before the first step, shape [padded clocks]; infinity: not a clock to
+  /// begin with
+  /// @param exempt   shape [clocks]: the first run may be of any length there; empty: nowhere
+  /// @param record   keep what runs() needs
+  ClockSweep(const PricedSequence& priced, Direction direction, std::vector<double> initial,
+             const std::vector<bool>& exempt, bool record);
+
+  /// One more launch.
+  void step();
+  /// All launches. Repeats of a block that only do again what the one before did are not gone
+  /// through: their cost is added at once.
+  void run_to_end();
+
+  /// Best value with the last run still open, at this clock.
+  [[nodiscard]] double open(std::size_t clock) const { return open_[clock]; }
+  /// As open, with the last run long enough for a change of this kind.
+  [[nodiscard]] double closable(std::size_t kind, std::size_t clock) const;
+
+  /// The runs behind open(clock), or behind closable(kind, clock), after the last step.
+  [[nodiscard]] std::vector<ClockRun> open_runs(std::size_t clock) const;
+  [[nodiscard]] std::vector<ClockRun> closable_runs(std::size_t kind, std::size_t clock) const;
+
+ private:
+  // Runs that are long enough to end: for each clock, starts wait in line until they are.
+  struct Window {
+    double least_s = 0.0;
+    std::vector<double> value;           ///< best over starts long enough ago
+    std::vector<RunStart> start;         ///< of that
+    std::vector<std::uint32_t> waiting;  ///< first start that is not long enough ago
+    std::vector<double> waiting_s;       ///< time since that start, at this clock
+    std::vector<double> waiting_value;   ///< priced launches since that start
+  };
+  struct Admission {
+    double value;
+    std::uint16_t kind;
+  };
+
+  // All that the next steps depend on, to be compared with itself one repeat later.
+  struct State {
+    std::size_t step = 0;
+    double base = 0.0;  ///< least open value
+    std::vector<double> open;
+    std::vector<std::int64_t> open_step;
+    std::vector<std::uint16_t> open_kind;
+    std::vector<Window> windows;
+    std::vector<double> best;
+    std::size_t first_best_step = 0;
+  };
+  // Steps that were not gone through: each is like the one a whole number of repeats before.
+  struct Skip {
+    std::size_t first = 0;  ///< step
+    std::size_t steps = 0;
+    std::size_t block = 0;         ///< steps of a repeat
+    std::size_t first_winner = 0;  ///< in winners_, of the repeat before
+    std::vector<bool> same_start;  ///< shape [block x groups]: begins where it did a repeat before
+  };
+
+  [[nodiscard]] State state() const;
+  [[nodiscard]] bool repeats(const State& before, std::size_t block) const;
+  [[nodiscard]] bool winners_repeat(std::size_t block, std::vector<bool>& same_start) const;
+  void one_step(bool keep_open);
+  void skip(const State& before, std::size_t block, std::size_t count);
+  [[nodiscard]] RunStart winner(std::size_t step, std::size_t group) const;
+
+  [[nodiscard]] Admission admission(std::uint32_t step, std::size_t clock) const;
+  [[nodiscard]] Admission admission_from(std::span<const double> best_of_steps,
+                                         std::size_t first_step, std::size_t step,
+                                         std::size_t clock) const;
+  void choose_best_before();
+  void admit();
+  void advance(Window& window, std::size_t row);
+  void step_rows(std::size_t row, bool keep_open);
+  void forget_old_starts();
+  [[nodiscard]] const Window* window_of(std::size_t kind) const {
+    return windows_.empty() ? nullptr : &windows_[window_of_kind_[kind]];
+  }
+  [[nodiscard]] std::vector<ClockRun> trace_back(RunStart last) const;
+
+  const PricedSequence& priced_;
+  std::size_t clocks_, size_, kinds_;
+  Direction direction_;
+  bool record_;
+  bool simple_;  ///< forwards, one kind of change, runs of any length
+  std::size_t step_ = 0;
+  std::size_t groups_ = 0;  ///< of all kinds
+  std::vector<std::size_t> first_group_;
+  std::vector<double> initial_;
+  std::vector<double> open_;
+  std::vector<std::int64_t> open_step_;  ///< where the open run began
+  std::vector<std::uint16_t> open_kind_;
+  std::vector<Window> windows_;
+  std::optional<DwellWindow> dwell_;   ///< in place of windows_
+  std::vector<double> begun_, ended_;  ///< of LaunchRows, if simple_ or dwell_
+  LeastValue least_;                   ///< before the next step, if simple_ or dwell_; first none
+  std::vector<std::size_t> window_of_kind_;
+  std::vector<double> best_;         ///< [steps kept x groups] best value to change from
+  std::size_t first_best_step_ = 0;  ///< first step kept in best_
+  std::vector<RunStart> winners_;    ///< [steps gone through x groups] the runs behind best_
+  std::vector<Skip> skips_;
+};
+
+}  // namespace rubato

@@ -1,0 +1,190 @@
+#include "explorer/switching/label_search.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <tuple>
+
+namespace rubato {
+
+namespace {
+
+struct Label {
+  double time_s;
+  double energy_j;
+  double run_s;  ///< time of its last run, up to the longest a change asks for
+  std::uint32_t node;
+};
+
+// The run a label is in, and the one before it.
+struct Node {
+  std::uint32_t parent;
+  std::uint32_t clock;
+  std::uint32_t position;  ///< first launch
+};
+
+// In order of time, a label stays if none before it has as little energy and as long a run.
+void keep_undominated(std::vector<Label>& list) {
+  std::ranges::sort(
+      list, {}, [](const Label& l) { return std::tuple(l.time_s, l.energy_j, -l.run_s, l.node); });
+  std::map<double, double> longest_run_s;  // by energy, both ascending
+  const auto dominated = [&](const Label& label) {
+    auto above = longest_run_s.upper_bound(label.energy_j);
+    if (above != longest_run_s.begin() && std::prev(above)->second >= label.run_s) return true;
+    while (above != longest_run_s.end() && above->second <= label.run_s)
+      above = longest_run_s.erase(above);
+    longest_run_s[label.energy_j] = label.run_s;
+    return false;
+  };
+  std::erase_if(list, dominated);
+}
+
+class Search {
+ public:
+  Search(const PricedSequence& priced, std::size_t first, const LabelLimits& limits)
+      : priced_(priced),
+        sequence_(priced.sequence()),
+        first_(first),
+        limits_(limits),
+        to_go_(cost_to_go(priced, first)),
+        clocks_(sequence_.clocks()),
+        labels_(clocks_) {
+    for (const ChangeKind& kind : sequence_.kinds())
+      longest_run_s_ = std::max(longest_run_s_, kind.least_run_s);
+  }
+
+  LabelResult run() {
+    LabelResult result;
+    begin_run(0, first_, {0.0, 0.0, 0.0, no_node});
+    for (std::size_t position = 0; position < sequence_.size(); ++position) {
+      if (position > 0) change_clocks(position);
+      launch(position);
+      result.labels = followed_;
+      if (followed_ > limits_.labels || nodes_.size() >= no_node) return result;
+    }
+    finish(result);
+    result.complete = true;
+    return result;
+  }
+
+ private:
+  static constexpr double rounding = 1e-10;
+  static constexpr std::uint32_t no_node = std::numeric_limits<std::uint32_t>::max();
+
+  // Optimal means up to this share of the energy.
+  [[nodiscard]] bool worth_following(double value) const {
+    return value - priced_.price().time_w * limits_.budget_s < limits_.energy_j * (1.0 - rounding);
+  }
+
+  // Whether a plan that goes on from here, at this clock, may beat the best one.
+  [[nodiscard]] bool worth_following(std::size_t position, std::size_t clock,
+                                     const Label& label) const {
+    return worth_following(label.energy_j + priced_.price().time_w * label.time_s +
+                           to_go_[position * clocks_ + clock]);
+  }
+
+  void begin_run(std::size_t position, std::size_t clock, Label label) {
+    if (!worth_following(position, clock, label)) return;
+    nodes_.push_back(
+        {label.node, static_cast<std::uint32_t>(clock), static_cast<std::uint32_t>(position)});
+    label.node = static_cast<std::uint32_t>(nodes_.size() - 1);
+    labels_[clock].push_back(label);
+  }
+
+  // Where a change of this kind leads does not depend on the clock it comes from, so the labels of
+  // a group of clocks compete before they are offered to each of them.
+  void change_clocks(std::size_t position) {
+    leaving_.clear();
+    for (const ChangeKind& kind : sequence_.kinds()) {
+      for (std::uint32_t group = 0; group < kind.groups; ++group) {
+        std::vector<Label>& pool = leaving_.emplace_back();
+        for (std::size_t c = 0; c < clocks_; ++c) {
+          if (kind.group_of_clock[c] != group) continue;
+          for (Label label : labels_[c]) {
+            if (label.run_s < kind.least_run_s * (1.0 - rounding)) continue;
+            label.run_s = 0.0;
+            pool.push_back(label);
+          }
+        }
+        keep_undominated(pool);
+      }
+    }
+    std::size_t first_pool = 0;
+    for (const ChangeKind& kind : sequence_.kinds()) {
+      for (std::size_t to = 0; to < clocks_; ++to) {
+        for (Label label : leaving_[first_pool + kind.group_of_clock[to]]) {
+          if (nodes_[label.node].clock == to) continue;
+          label.time_s += kind.into[to].time_s;
+          label.energy_j += kind.into[to].energy_j;
+          begin_run(position, to, label);
+        }
+      }
+      first_pool += kind.groups;
+    }
+  }
+
+  void launch(std::size_t position) {
+    for (std::size_t c = 0; c < clocks_; ++c) {
+      if (labels_[c].empty()) continue;
+      std::erase_if(labels_[c],
+                    [&](const Label& label) { return !worth_following(position, c, label); });
+      keep_undominated(labels_[c]);
+      const Cost cost = sequence_.launch(position, c);
+      for (Label& label : labels_[c]) {
+        label.time_s += cost.time_s;
+        label.energy_j += cost.energy_j;
+        label.run_s = std::min(label.run_s + cost.time_s, longest_run_s_);
+      }
+      followed_ += labels_[c].size();
+    }
+  }
+
+  void finish(LabelResult& result) const {
+    double best_j = limits_.energy_j;
+    for (std::size_t c = 0; c < clocks_; ++c) {
+      for (const Label& label : labels_[c]) {
+        Cost total{label.time_s, label.energy_j};
+        if (c != first_) {
+          const ChangeKind& kind = sequence_.kind(c, first_);
+          if (label.run_s < kind.least_run_s * (1.0 - rounding)) continue;
+          total.time_s += kind.into[first_].time_s;
+          total.energy_j += kind.into[first_].energy_j;
+        }
+        if (total.time_s > limits_.budget_s || total.energy_j >= best_j) continue;
+        best_j = total.energy_j;
+        result.runs = runs_before(label.node);
+      }
+    }
+  }
+
+  [[nodiscard]] std::vector<ClockRun> runs_before(std::uint32_t node) const {
+    std::vector<ClockRun> runs;
+    for (std::size_t end = sequence_.size(); node != no_node; node = nodes_[node].parent) {
+      runs.push_back({nodes_[node].clock, end - nodes_[node].position});
+      end = nodes_[node].position;
+    }
+    std::ranges::reverse(runs);
+    return runs;
+  }
+
+  const PricedSequence& priced_;
+  const LaunchSequence& sequence_;
+  std::size_t first_;
+  LabelLimits limits_;
+  std::vector<double> to_go_;
+  std::size_t clocks_;
+  double longest_run_s_ = 0.0;
+  std::vector<std::vector<Label>> labels_;   ///< by clock
+  std::vector<std::vector<Label>> leaving_;  ///< by kind of change and group of clocks
+  std::vector<Node> nodes_;
+  std::uint64_t followed_ = 0;
+};
+
+}  // namespace
+
+LabelResult search_labels(const PricedSequence& priced, std::size_t first,
+                          const LabelLimits& limits) {
+  return Search(priced, first, limits).run();
+}
+
+}  // namespace rubato

@@ -1,0 +1,94 @@
+#pragma once
+// The cheapest way through a sequence of launches at a price of time: dynamic programs with
+// clocks as states.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "explorer/switching/clock_loops.hpp"
+#include "explorer/switching/launch_sequence.hpp"
+
+namespace rubato {
+
+/// What is minimised: energy_weight x energy + time_w x time.
+struct Price {
+  double energy_weight = 1.0;
+  double time_w = 0.0;  ///< W
+
+  [[nodiscard]] double of(const Cost& cost) const noexcept {
+    return energy_weight * cost.energy_j + time_w * cost.time_s;
+  }
+};
+
+/// A launch sequence at one price, perhaps without some clocks. Immutable. Rows have shape
+/// [padded clocks]: behind the clocks, launches are like those of the last one and changes cost
+/// infinitely much.
+class PricedSequence {
+ public:
+  /// All clocks.
+  PricedSequence(const LaunchSequence& sequence, Price price);
+  /// @param clocks  in ascending order, at least one
+  PricedSequence(const LaunchSequence& sequence, Price price, std::vector<std::uint32_t> clocks);
+
+  [[nodiscard]] const LaunchSequence& sequence() const noexcept { return *sequence_; }
+  [[nodiscard]] Price price() const noexcept { return price_; }
+  /// Clocks of the sequence; elsewhere a clock is its position here.
+  [[nodiscard]] std::span<const std::uint32_t> clocks() const noexcept { return clocks_; }
+  /// Priced launch at every clock.
+  [[nodiscard]] std::span<const double> row(std::size_t row) const noexcept {
+    return {rows_.data() + row * stride_, stride_};
+  }
+  /// Time of a launch at every clock, s.
+  [[nodiscard]] std::span<const double> times_s(std::size_t row) const noexcept {
+    return {times_s_.data() + row * stride_, stride_};
+  }
+  /// Priced changes of one kind to every clock.
+  [[nodiscard]] std::span<const double> into(std::size_t kind) const noexcept {
+    return {into_.data() + kind * stride_, stride_};
+  }
+  /// Groups of ChangeKind at every clock, shape [clocks].
+  [[nodiscard]] std::span<const std::uint32_t> groups(std::size_t kind) const noexcept {
+    return {groups_.data() + kind * clocks_.size(), clocks_.size()};
+  }
+
+ private:
+  const LaunchSequence* sequence_;
+  Price price_;
+  std::vector<std::uint32_t> clocks_;
+  std::size_t stride_;
+  std::vector<double> rows_, times_s_;  ///< [table rows x padded clocks]
+  std::vector<double> into_;            ///< [kinds x padded clocks]
+  std::vector<std::uint32_t> groups_;   ///< [kinds x clocks]
+};
+
+/// The clocks of some cheapest plan at this price, whatever it is. Left out are those that another
+/// clock could stand in for in any plan: no launch is cheaper or longer at them, nor is a launch
+/// after a change to them. All clocks, where changes are not all alike.
+[[nodiscard]] std::vector<std::uint32_t> useful_clocks(const LaunchSequence& sequence, Price price);
+
+/// Clocks of an iteration and what they cost at a price.
+struct PricedRuns {
+  double value = 0.0;  ///< infinity: there are none
+  std::vector<ClockRun> runs;
+};
+
+/// The cheapest plan that begins with `first` (nothing: with any clock), ends with any, and need
+/// not change back for the next iteration: no plan is cheaper.
+/// O(launches x clocks) time, O(launches x groups of clocks) memory.
+[[nodiscard]] PricedRuns cheapest_open(const PricedSequence& priced,
+                                       std::optional<std::size_t> first = {});
+
+/// The cheapest plan that begins with clock `first`, the change back to it included. Exact.
+[[nodiscard]] PricedRuns cheapest_round(const PricedSequence& priced, std::size_t first);
+
+/// For every first clock, a value that no plan beginning with it is below: shape
+/// [priced clocks].
+[[nodiscard]] std::vector<double> bounds_by_first_clock(const PricedSequence& priced);
+
+/// Cost still to come, at least: element [position * clocks + clock] for a device at that clock
+/// before that launch, whatever was before, that changes back to `first` at the end.
+[[nodiscard]] std::vector<double> cost_to_go(const PricedSequence& priced, std::size_t first);
+
+}  // namespace rubato

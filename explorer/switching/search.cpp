@@ -1,0 +1,379 @@
+#include "explorer/switching/search.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include <tbb/parallel_for.h>
+
+#include "common/error.hpp"
+#include "common/numbers.hpp"
+#include "explorer/knapsack/mckp.hpp"
+#include "explorer/switching/label_search.hpp"
+#include "explorer/switching/launch_dp.hpp"
+#include "explorer/switching/run_crossing.hpp"
+
+namespace rubato {
+
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+// A plan with its totals.
+struct Candidate {
+  std::vector<ClockRun> runs;
+  Cost total;
+};
+
+class SwitchingSearch {
+ public:
+  SwitchingSearch(const SwitchingProblem& problem, const SwitchingEffort& effort,
+                  const RunContext& context)
+      : sequence_(problem), effort_(effort), context_(context) {
+    // Sums of the same times in another order differ by rounding.
+    constexpr double rounding = 1e-12;
+    budget_s_ = problem.budget_s * (1.0 + rounding);
+    // Beyond this, first clocks are not told apart: that costs more than it proves.
+    constexpr std::size_t fine_cells = 4'000'000;
+    fine_ = sequence_.size() * sequence_.clocks() <= fine_cells;
+  }
+
+  SwitchingSolution run(std::span<const std::vector<ClockRun>> starts) {
+    for (const std::vector<ClockRun>& start : starts) consider(start);
+    consider_one_clock();
+    if (!bracket_by_sample()) {
+      const AtPrice fastest = at_price({0.0, 1.0});
+      if (fastest.bound > budget_s_) return {};
+      if (fine_) plan_as_if_free();
+      const AtPrice cheapest = at_price({1.0, 0.0});
+      raise_bound(cheapest.bound, 0.0);
+      slow_ = cheapest.best;
+      quick_ = fastest.best;
+    }
+    if (slow_ && slow_->total.time_s > budget_s_ && quick_ && quick_->total.time_s <= budget_s_)
+      find_price();
+    join_plans();
+    if (best_ && effort_.labels > 0 && fine_) close_gap();
+    return solution();
+  }
+
+  /// Of time, behind the best bound. W
+  [[nodiscard]] double price_w() const noexcept { return price_w_; }
+
+ private:
+  // The least value at a price, from below, and the plan found for it.
+  struct AtPrice {
+    double bound = 0.0;
+    std::optional<Candidate> best;
+  };
+
+  void consider(const std::vector<ClockRun>& runs) {
+    if (const auto total = iteration_cost(sequence_, runs)) consider({runs, *total});
+  }
+  void consider(const Candidate& candidate) {
+    seen_.push_back(candidate);
+    if (candidate.total.time_s > budget_s_) return;
+    if (!best_ || candidate.total.energy_j < best_->total.energy_j) best_ = candidate;
+  }
+
+  [[nodiscard]] AtPrice looked_up(Price price) const {
+    const PricedSequence priced(sequence_, price, useful_clocks(sequence_, price));
+    return fine_ ? by_first_clock(priced) : by_any_clock(priced);
+  }
+  AtPrice at_price(Price price) {
+    AtPrice found = looked_up(price);
+    note(found);
+    return found;
+  }
+  void note(const AtPrice& found) {
+    ++prices_;
+    if (found.best) consider(*found.best);
+  }
+
+  // The same clock all the time.
+  void consider_one_clock() {
+    const ProfileTable& table = sequence_.problem().per_launch;
+    std::vector<double> counts(table.rows(), 0.0);
+    for (const std::uint32_t row : sequence_.rows()) counts[row] += 1.0;
+    std::optional<std::uint32_t> best;
+    double least_j = infinity;
+    for (std::uint32_t c = 0; c < sequence_.clocks(); ++c) {
+      CompensatedSum time_s, energy_j;
+      for (std::size_t row = 0; row < table.rows(); ++row) {
+        time_s.add(counts[row] * table.times_s(row)[c]);
+        energy_j.add(counts[row] * table.energies_j(row)[c]);
+      }
+      if (time_s.value() > budget_s_ || energy_j.value() >= least_j) continue;
+      least_j = energy_j.value();
+      best = c;
+    }
+    if (best) consider(std::vector{ClockRun{*best, sequence_.size()}});
+  }
+
+  // In long sequences, a sample knows the price to a few percent, and two programs through all
+  // launches on either side of it replace those that would look for it. False: not to be used.
+  bool bracket_by_sample() {
+    constexpr std::size_t sample_size = 8'000, chunks = 16;
+    if (fine_ || sequence_.size() < 8 * sample_size || !best_) return false;
+    const double hint_w = price_of_sample(sample_size, chunks);
+    if (!(hint_w > 0.0)) return false;
+    // One on each side; then two further ones on the side where the budget must lie.
+    constexpr int most_tries = 4;
+    double width = 0.006;
+    std::array<double, 2> prices_w{hint_w / (1.0 + width), hint_w * (1.0 + width)};
+    for (int i = 0; i < most_tries; ++i) {
+      std::array<AtPrice, 2> found;
+      tbb::parallel_for(std::size_t{0}, prices_w.size(), [&](std::size_t side) {
+        found[side] = looked_up({1.0, prices_w[side]});
+      });
+      for (std::size_t side = 0; side < found.size(); ++side) {
+        note(found[side]);
+        raise_bound(found[side].bound, prices_w[side]);
+        if (found[side].best) keep_nearest(*found[side].best);
+      }
+      if (slow_ && quick_) return true;
+      const double nearer = 1.0 + 4.0 * width, farther = 1.0 + 16.0 * width;
+      prices_w = slow_ ? std::array{hint_w * nearer, hint_w * farther}
+                       : std::array{hint_w / nearer, hint_w / farther};
+      width *= 16.0;
+    }
+    return false;
+  }
+
+  void keep_nearest(const Candidate& plan) {
+    const bool misses = plan.total.time_s > budget_s_;
+    std::optional<Candidate>& kept = misses ? slow_ : quick_;
+    const bool nearer = !kept || (plan.total.time_s < kept->total.time_s) == misses;
+    if (nearer) kept = plan;
+  }
+
+  [[nodiscard]] double price_of_sample(std::size_t size, std::size_t chunks) const {
+    const SwitchingProblem& whole = sequence_.problem();
+    std::vector<double> fastest_s;  // of each table row
+    for (std::size_t row = 0; row < whole.per_launch.rows(); ++row)
+      fastest_s.push_back(std::ranges::min(whole.per_launch.times_s(row)));
+    CompensatedSum sample_s, whole_s;
+    for (const std::uint32_t row : sequence_.rows()) whole_s.add(fastest_s[row]);
+    Trace sample;
+    Segment& segment = sample.segments.emplace_back(Segment{.name = "sample", .launches = {}});
+    for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
+      const std::size_t first = sequence_.size() / chunks * chunk;
+      for (std::size_t i = 0; i < size / chunks; ++i) {
+        const std::uint32_t row = sequence_.rows()[first + i];
+        segment.launches.push_back(KernelId{row});
+        sample_s.add(fastest_s[row]);
+      }
+    }
+    SwitchingProblem problem{.trace = sample,
+                             .per_launch = whole.per_launch,
+                             .clocks = whole.clocks,
+                             .idle_power_w = whole.idle_power_w,
+                             .switching = whole.switching,
+                             .budget_s = whole.budget_s * sample_s.value() / whole_s.value()};
+    SwitchingSearch search(problem, {.labels = 0}, context_);
+    (void)search.run({});
+    return search.price_w();
+  }
+
+  void offer(AtPrice& found, const Price& price, const std::vector<ClockRun>& runs) const {
+    const auto total = iteration_cost(sequence_, runs);
+    if (!total) return;
+    if (!found.best || price.of(*total) < price.of(found.best->total))
+      found.best = Candidate{runs, *total};
+  }
+
+  // The bound is that of the best first clock, less what is left to rounding, unless there are too
+  // many first clocks to try.
+  [[nodiscard]] AtPrice by_first_clock(const PricedSequence& priced) const {
+    constexpr std::size_t most_rounds = 16, at_once = 2;
+    constexpr double close_enough = 1e-7;
+    const std::vector<double> bounds = bounds_by_first_clock(priced);
+    std::vector<std::size_t> order(bounds.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::sort(order, {}, [&](std::size_t c) { return std::pair(bounds[c], c); });
+    AtPrice found;
+    double least = infinity;
+    for (std::size_t i = 0; i < order.size(); i += at_once) {
+      found.bound = std::min(least, bounds[order[i]]);
+      if (bounds[order[i]] >= least * (1.0 - close_enough) || i >= most_rounds) return found;
+      std::vector<PricedRuns> rounds(std::min(at_once, order.size() - i));
+      tbb::parallel_for(std::size_t{0}, rounds.size(),
+                        [&](std::size_t r) { rounds[r] = cheapest_round(priced, order[i + r]); });
+      for (const PricedRuns& round : rounds) {
+        least = std::min(least, round.value);
+        offer(found, priced.price(), round.runs);
+      }
+    }
+    found.bound = least;
+    return found;
+  }
+
+  // The change back is left out of the bound. Where the last runs are too short for it, they go.
+  [[nodiscard]] AtPrice by_any_clock(const PricedSequence& priced) const {
+    PricedRuns open = cheapest_open(priced);
+    AtPrice found{.bound = open.value, .best = {}};
+    constexpr int most_runs_dropped = 16;
+    for (int i = 0; i < most_runs_dropped && !found.best; ++i) {
+      offer(found, priced.price(), open.runs);
+      if (open.runs.size() == 1) break;
+      const std::size_t launches = open.runs.back().launches;
+      open.runs.pop_back();
+      open.runs.back().launches += launches;
+    }
+    return found;
+  }
+
+  // No change can be cheaper than one that costs nothing; then each launch is a choice of its own.
+  void plan_as_if_free() {
+    const ProfileTable& table = sequence_.problem().per_launch;
+    std::vector<double> energy_j, time_s;
+    for (const std::uint32_t row : sequence_.rows()) {
+      energy_j.insert(energy_j.end(), table.energies_j(row).begin(), table.energies_j(row).end());
+      time_s.insert(time_s.end(), table.times_s(row).begin(), table.times_s(row).end());
+    }
+    constexpr std::uint64_t most_states = 2'000'000;
+    const MckpResult free = solve_mckp(
+        {sequence_.size(), sequence_.clocks(), energy_j, time_s, budget_s_}, context_, most_states);
+    lower_bound_ = free.lower_bound;
+    if (free.feasible)
+      consider(runs_of(std::vector<std::uint32_t>(free.choice.begin(), free.choice.end())));
+  }
+
+  void raise_bound(double value, double price_w) {
+    const double bound = value - price_w * budget_s_;
+    lower_bound_ = std::max(lower_bound_, bound);
+    if (bound <= dual_bound_) return;
+    dual_bound_ = bound;
+    price_w_ = price_w;
+  }
+
+  // Cutting planes on the concave dual function: slow_ misses the budget, quick_ keeps it.
+  void find_price() {
+    constexpr int most_cuts = 100;
+    constexpr double met = 1e-9, long_gap = 1e-5;
+    for (int cut = 0; cut < most_cuts && !context_.stop_requested(); ++cut) {
+      const double price_w = (quick_->total.energy_j - slow_->total.energy_j) /
+                             (slow_->total.time_s - quick_->total.time_s);
+      // Joined plans of a long sequence come so near that the best price need not be exact.
+      if (!fine_) join_plans();
+      if (!(price_w > 0.0) || within(fine_ ? rounding_gap : long_gap)) break;
+      const Price price{1.0, price_w};
+      const AtPrice found = at_price(price);
+      raise_bound(found.bound, price_w);
+      const bool no_better =
+          !found.best || price.of(found.best->total) >= price.of(quick_->total) * (1.0 - met);
+      if (no_better) break;
+      (found.best->total.time_s > budget_s_ ? slow_ : quick_) = found.best;
+    }
+  }
+
+  // Parts of the plans nearest to the budget, on both sides of it.
+  void join_plans() {
+    constexpr std::size_t most_plans = 16;
+    std::vector<Candidate> plans = std::exchange(seen_, {});
+    if (!fine_) {
+      plans.clear();
+      for (const std::optional<Candidate>* side : {&slow_, &quick_}) {
+        if (*side) plans.push_back(**side);
+      }
+    }
+    std::ranges::sort(plans, {}, [&](const Candidate& plan) {
+      return std::pair(std::abs(plan.total.time_s - budget_s_), plan.total.energy_j);
+    });
+    plans.resize(std::min(plans.size(), most_plans));
+    for (const Candidate& before : plans) {
+      for (const Candidate& after : plans) {
+        if (&before == &after || within(rounding_gap)) continue;
+        const auto joined = join(sequence_, before.runs, after.runs, budget_s_);
+        if (!joined.empty()) consider(joined);
+      }
+    }
+  }
+
+  [[nodiscard]] bool within(double gap) const {
+    return best_ && best_->total.energy_j - lower_bound_ <= gap * best_->total.energy_j;
+  }
+
+  // The optimum is most often far nearer to the bound than the plan at hand, and few partial plans
+  // fit into a small gap: so search a small one first, whole, then twice that.
+  void close_gap() {
+    const PricedSequence priced(sequence_, {1.0, price_w_});
+    const std::vector<double> bounds = bounds_by_first_clock(priced);
+    const double gap_j = best_->total.energy_j - lower_bound_;
+    for (double share = 1.0 / 64.0; !within(rounding_gap); share *= 2.0) {
+      const double below_j = std::min(lower_bound_ + share * gap_j, best_->total.energy_j);
+      if (!search_below(below_j, priced, bounds)) return;
+      // All plans below were looked at: either the best of them is found, or there is none.
+      lower_bound_ = std::min(below_j, best_->total.energy_j);
+    }
+  }
+
+  // Whether all plans of less energy were looked at; the best of them is kept.
+  bool search_below(double energy_j, const PricedSequence& priced, std::span<const double> bounds) {
+    for (std::size_t first = 0; first < bounds.size(); ++first) {
+      if (bounds[first] - price_w_ * budget_s_ >= energy_j) continue;
+      if (context_.stop_requested() || labels_ >= effort_.labels) return false;
+      const LabelResult found =
+          search_labels(priced, first, {budget_s_, energy_j, effort_.labels - labels_});
+      labels_ += found.labels;
+      if (!found.complete) return false;
+      if (found.runs.empty()) continue;
+      consider(found.runs);
+      energy_j = std::min(energy_j, best_->total.energy_j);
+    }
+    return true;
+  }
+
+  [[nodiscard]] SwitchingSolution solution() const {
+    SwitchingSolution solution;
+    solution.prices = prices_;
+    solution.labels = labels_;
+    solution.status = SolveStatus::time_limit;
+    if (!best_) return solution;
+    solution.runs = best_->runs;
+    solution.total = best_->total;
+    const bool proven = within(2.0 * rounding_gap);
+    solution.status = proven ? SolveStatus::optimal : SolveStatus::feasible;
+    solution.lower_bound =
+        proven ? best_->total.energy_j : std::min(lower_bound_, best_->total.energy_j);
+    return solution;
+  }
+
+  // What counts as no gap: rounding of long sums.
+  static constexpr double rounding_gap = 1e-9;
+
+  LaunchSequence sequence_;
+  SwitchingEffort effort_;
+  const RunContext& context_;
+  double budget_s_ = 0.0;
+  bool fine_ = false;
+  std::optional<Candidate> best_;
+  std::optional<Candidate> slow_, quick_;  ///< on either side of the budget
+  std::vector<Candidate> seen_;
+  double lower_bound_ = 0.0;
+  double dual_bound_ = -infinity;
+  double price_w_ = 0.0;  ///< the price behind dual_bound_
+  std::uint64_t prices_ = 0;
+  std::uint64_t labels_ = 0;
+};
+
+}  // namespace
+
+double SwitchingSolution::gap_frac() const noexcept {
+  if (status == SolveStatus::optimal || total.energy_j == 0.0) return 0.0;
+  return (total.energy_j - lower_bound) / total.energy_j;
+}
+
+SwitchingSolution solve_switching(const SwitchingProblem& problem,
+                                  std::span<const std::vector<ClockRun>> starts,
+                                  const SwitchingEffort& effort, const RunContext& context) {
+  const std::size_t clocks = problem.per_launch.clocks();
+  if (problem.clocks.size() != clocks || problem.idle_power_w.size() != clocks)
+    throw DataError("a switching problem needs a clock pair and an idle power for every clock");
+  return SwitchingSearch(problem, effort, context).run(starts);
+}
+
+}  // namespace rubato

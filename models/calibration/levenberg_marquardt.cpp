@@ -1,0 +1,45 @@
+#include "models/calibration/levenberg_marquardt.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace rubato {
+
+Eigen::VectorXd levenberg_marquardt(const LeastSquaresProblem& problem, Eigen::VectorXd start,
+                                    int iterations, double max_step) {
+  constexpr double least_gain = 1e-5;
+  constexpr double diagonal_floor = 1e-3;  // keeps directions without data in place
+  constexpr int max_tries = 8;
+  Eigen::VectorXd point = std::move(start);
+  Eigen::VectorXd residuals = problem.residuals(point);
+  double cost = residuals.squaredNorm();
+  double damping = 1e-2;
+  for (int i = 0; i < iterations; ++i) {
+    const Eigen::MatrixXd jacobian = problem.jacobian(point, residuals);
+    const Eigen::MatrixXd normal = jacobian.transpose() * jacobian;
+    const Eigen::VectorXd gradient = jacobian.transpose() * residuals;
+    double gain = 0.0;
+    for (int attempt = 0; attempt < max_tries && gain == 0.0; ++attempt) {
+      Eigen::MatrixXd damped = normal;
+      damped.diagonal() += damping * (normal.diagonal().array() + diagonal_floor).matrix();
+      const Eigen::VectorXd step =
+          damped.ldlt().solve(-gradient).cwiseMax(-max_step).cwiseMin(max_step);
+      Eigen::VectorXd next = point + step;
+      Eigen::VectorXd next_residuals = problem.residuals(next);
+      const double next_cost = next_residuals.squaredNorm();
+      if (std::isfinite(next_cost) && next_cost < cost) {
+        gain = (cost - next_cost) / cost;
+        point = std::move(next);
+        residuals = std::move(next_residuals);
+        cost = next_cost;
+        damping = std::max(damping / 4.0, 1e-9);
+      } else {
+        damping *= 4.0;
+      }
+    }
+    if (gain < least_gain) break;
+  }
+  return point;
+}
+
+}  // namespace rubato

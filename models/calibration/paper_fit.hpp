@@ -1,0 +1,61 @@
+#pragma once
+// Fits the parameters of a GPU and of its kernels to measurements: the published
+// numbers of Spaan et al. (arXiv 2601.08539) and, for the parameters that all
+// kernels share, sweeps of other kernels on the same GPU model.
+
+#include <array>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/run_context.hpp"
+#include "models/calibration/sweep.hpp"
+#include "models/gpu/clock_grid.hpp"
+#include "models/gpu/spec.hpp"
+#include "traces/trace.hpp"
+
+namespace rubato {
+
+/// One kernel of the paper: Fig. 5 (default clocks and extremes over all clock
+/// pairs) and Table 1 (clock of the global strict optimum).
+struct PaperKernel {
+  KernelId kernel;  ///< in the trace
+  double count = 1.0;
+  double auto_time_s = 0.0, min_time_s = 0.0, max_time_s = 0.0;
+  double auto_energy_j = 0.0, min_energy_j = 0.0, max_energy_j = 0.0;
+  ClockId best_clock;
+  double best_time_change_pct = 0.0, best_energy_change_pct = 0.0;
+};
+
+/// One clock pair of Fig. 3, change against the default clocks.
+struct PaperPassPoint {
+  ClockId clock;
+  double time_change_pct = 0.0, energy_change_pct = 0.0;
+};
+
+/// The published numbers, bound to a trace and a clock grid.
+struct PaperData {
+  std::vector<PaperKernel> kernels;          ///< one per kernel of the trace, in order
+  std::vector<PaperPassPoint> forward_pass;  ///< all clock pairs of the grid
+  std::vector<bool> in_forward_pass;         ///< shape [kernels]
+};
+
+/// Reads kernels.csv and pass_forward_sweep.csv of `folder`.
+/// @throws IoError, DataError
+[[nodiscard]] PaperData read_paper_data(const std::filesystem::path& folder, const ClockGrid& grid,
+                                        const Trace& trace);
+
+/// What to fit on.
+struct CalibrationOptions {
+  bool use_table1 = true;  ///< false: Table 1 is a test only
+};
+
+/// @param frame  supplies names, clock ranges, grids and sources; its model parameters are ignored
+/// @param sweep  may be empty
+/// @return the frame with fitted parameters, kernels, classes and fit_errors. Deterministic.
+[[nodiscard]] GpuSpec calibrate(const GpuSpec& frame, const Trace& trace, const ClockGrid& grid,
+                                const PaperData& paper, const std::vector<SweepKernel>& sweep,
+                                const CalibrationOptions& options, const RunContext& context = {});
+
+}  // namespace rubato

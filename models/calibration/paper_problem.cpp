@@ -1,0 +1,387 @@
+#include "models/calibration/paper_problem.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <tbb/parallel_for.h>
+
+#include "models/calibration/paper_parameters.hpp"
+#include "models/kernel/model.hpp"
+
+namespace rubato {
+
+namespace {
+
+// Expected size of each kind of residual; what a fit may leave without regret.
+// Published times repeat to about 0.1 %, energies to about 1 %; the rest is what
+// this form of model can be asked to follow.
+constexpr double auto_time_sigma = 0.003;
+constexpr double auto_energy_sigma = 0.01;
+constexpr double least_time_sigma = 0.005;
+constexpr double most_time_sigma = 0.15;  // at the lowest clocks, where caches decide
+constexpr double least_energy_sigma = 0.02;
+constexpr double most_energy_sigma = 0.10;
+constexpr double table1_time_sigma_pct = 0.6;
+constexpr double table1_energy_sigma_pct = 0.8;
+constexpr double choice_sigma =
+    0.004;  // regret of the published choice, share of the kernel's cost
+constexpr double pass_time_sigma = 0.010;
+constexpr double pass_energy_sigma = 0.013;
+constexpr double pass_low_memory_weight =
+    0.2;  // memory 405 MHz: pass and kernel runs disagree there
+constexpr double sweep_sigma = 0.03 / 0.6;
+constexpr double limit_prior_sigma = 0.02;
+constexpr double overlap_prior_sigma = 0.3;
+constexpr double bytes_prior_sigma = 0.15;
+constexpr double gemm_bytes_prior_sigma = 0.7;  // re-reads of a GEMM depend on its tiling
+constexpr double fixed_prior_sigma = 0.5;
+constexpr double free_prior_sigma = 3.0;
+constexpr double usual_fixed_s = 2e-6;  // launch latency
+constexpr double difference = 1e-5;     // step of forward differences
+
+enum KernelParameter : Eigen::Index { cycles, bytes, fixed, core_energy, limit_offset, overlap };
+
+// Grows like |r| beyond one sigma, so that single bad numbers do not rule the fit.
+double robust(double r) {
+  return std::copysign(std::sqrt(2.0 * (std::sqrt(1.0 + r * r) - 1.0)), r);
+}
+
+double change_pct(double value, double reference) { return 100.0 * (value / reference - 1.0); }
+
+}  // namespace
+
+CalibrationProblem::CalibrationProblem(const GpuSpec& frame, const Trace& trace,
+                                       const ClockGrid& grid, const PaperData& paper,
+                                       const std::vector<SweepKernel>& sweep,
+                                       const CalibrationOptions& options)
+    : frame_(frame),
+      grid_(grid),
+      paper_(paper),
+      sweep_(sweep),
+      options_(options),
+      shared_count_(SharedLayout(frame).size()) {
+  for (const Kernel& kernel : trace.kernels) {
+    published_bytes_.push_back(kernel.dram_bytes.value_or(1.0));
+    is_gemm_.push_back(kernel.gemm.has_value());
+  }
+  for (const SweepKernel& kernel : sweep_) {
+    longest_sweep_ = std::max(longest_sweep_, static_cast<Eigen::Index>(kernel.points.size()));
+  }
+  start_ = start();
+}
+
+Eigen::VectorXd CalibrationProblem::start() const {
+  constexpr double usual_mhz = 1800.0, usual_gbs = 860.0, usual_volt_squared = 1.6;
+  Eigen::VectorXd point(kernel_offset(paper_kernels() + sweep_kernels()));
+  point.head(shared_count_) = SharedLayout(frame_).start();
+  const auto set = [&](Eigen::Index kernel, double time_s, double core_share, double gigabytes,
+                       double core_j) {
+    auto p = point.segment(kernel_offset(kernel), per_kernel);
+    p << std::log(time_s * core_share * usual_mhz), std::log(gigabytes), std::log(usual_fixed_s),
+        std::log(core_j / usual_volt_squared), 0.0, 0.0;
+  };
+  for (Eigen::Index k = 0; k < paper_kernels(); ++k) {
+    const auto i = static_cast<std::size_t>(k);
+    const PaperKernel& kernel = paper_.kernels[i];
+    const bool gemm = is_gemm_[i];
+    set(k, kernel.auto_time_s, gemm ? 0.97 : 0.3,
+        gemm ? published_bytes_[i] * 1e-9 : kernel.auto_time_s * usual_gbs,
+        0.35 * kernel.auto_energy_j);
+  }
+  for (Eigen::Index k = 0; k < sweep_kernels(); ++k) {
+    const auto& points = sweep_[static_cast<std::size_t>(k)].points;
+    const double time_s = *std::ranges::min_element(points, {}, &SweepPoint::time_s)->time_s;
+    set(paper_kernels() + k, time_s, 0.8, 0.5 * usual_gbs * time_s, 100.0 * time_s);
+  }
+  return point;
+}
+
+KernelCoefficients CalibrationProblem::kernel_at(const Eigen::VectorXd& point,
+                                                 Eigen::Index kernel) const {
+  const auto p = point.segment(kernel_offset(kernel), per_kernel);
+  return {.core_cycles = std::exp(p[cycles]) * 1e6,
+          .dram_bytes = std::exp(p[bytes]) * 1e9,
+          .fixed_s = std::exp(p[fixed]),
+          .core_j = std::exp(p[core_energy]),
+          .limit_scale = std::exp(p[limit_offset]),
+          .overlap_scale = std::exp(p[overlap])};
+}
+
+KernelCoefficients CalibrationProblem::coefficients_at(const Eigen::VectorXd& point,
+                                                       std::size_t kernel) const {
+  return kernel_at(point, static_cast<Eigen::Index>(kernel));
+}
+
+GpuSpec CalibrationProblem::spec_at(const Eigen::VectorXd& point) const {
+  return SharedLayout(frame_).spec(frame_, point.head(shared_count_));
+}
+
+PaperTable CalibrationProblem::evaluate(const Eigen::VectorXd& point) const {
+  const GpuSpec spec = spec_at(point);
+  const auto clocks = static_cast<Eigen::Index>(grid_.size());
+  PaperTable table{Eigen::ArrayXXd(paper_kernels(), clocks),
+                   Eigen::ArrayXXd(paper_kernels(), clocks)};
+  tbb::parallel_for(Eigen::Index{0}, paper_kernels(), [&](Eigen::Index k) {
+    const KernelCoefficients kernel = kernel_at(point, k);
+    for (Eigen::Index c = 0; c < clocks; ++c) {
+      const OperatingPoint found = operating_point(
+          spec, kernel, grid_.pairs()[static_cast<std::size_t>(c)], spec.power_limit.limit_w);
+      table.time_s(k, c) = found.time_s;
+      table.energy_j(k, c) = found.energy_j;
+    }
+  });
+  return table;
+}
+
+// Shape [residuals x paper kernels].
+Eigen::MatrixXd CalibrationProblem::paper_residuals(const Eigen::VectorXd& point,
+                                                    const PaperTable& table) const {
+  const auto reference = static_cast<Eigen::Index>(index(grid_.default_clock()));
+  const double price_w = SharedLayout(frame_).time_price_w(point.head(shared_count_));
+  Matrix out(options_.use_table1 ? 13 : 10, paper_kernels());
+  for (Eigen::Index k = 0; k < paper_kernels(); ++k) {
+    const PaperKernel& paper = paper_.kernels[static_cast<std::size_t>(k)];
+    const auto time_s = table.time_s.row(k), energy_j = table.energy_j.row(k);
+    Eigen::Index r = 0;
+    const auto put = [&](double value) { out(r++, k) = robust(value); };
+    put(std::log(time_s[reference] / paper.auto_time_s) / auto_time_sigma);
+    put(std::log(energy_j[reference] / paper.auto_energy_j) / auto_energy_sigma);
+    put(std::log(time_s.minCoeff() / paper.min_time_s) / least_time_sigma);
+    put(std::log(time_s.maxCoeff() / paper.max_time_s) / most_time_sigma);
+    put(std::log(energy_j.minCoeff() / paper.min_energy_j) / least_energy_sigma);
+    put(std::log(energy_j.maxCoeff() / paper.max_energy_j) / most_energy_sigma);
+    if (options_.use_table1) {
+      const auto best = static_cast<Eigen::Index>(index(paper.best_clock));
+      put((change_pct(time_s[best], time_s[reference]) - paper.best_time_change_pct) /
+          table1_time_sigma_pct);
+      put((change_pct(energy_j[best], energy_j[reference]) - paper.best_energy_change_pct) /
+          table1_energy_sigma_pct);
+      // The published clock is the optimum of energy + price x time.
+      const auto cost = energy_j + price_w * time_s;
+      put((cost[best] - cost.minCoeff()) /
+          (choice_sigma * (paper.auto_energy_j + price_w * paper.auto_time_s)));
+    }
+    const auto i = static_cast<std::size_t>(k);
+    const auto p = point.segment(kernel_offset(k), per_kernel);
+    put(p[limit_offset] / limit_prior_sigma);
+    put(p[overlap] / overlap_prior_sigma);
+    put((p[bytes] - std::log(published_bytes_[i] * 1e-9)) /
+        (is_gemm_[i] ? gemm_bytes_prior_sigma : bytes_prior_sigma));
+    put((p[fixed] - std::log(usual_fixed_s)) / fixed_prior_sigma);
+  }
+  return out;
+}
+
+// Fig. 3: first all times, then all energies.
+Eigen::VectorXd CalibrationProblem::pass_residuals(const PaperTable& table) const {
+  Eigen::ArrayXd time_s = Eigen::ArrayXd::Zero(table.time_s.cols());
+  Eigen::ArrayXd energy_j = time_s;
+  for (Eigen::Index k = 0; k < paper_kernels(); ++k) {
+    const auto i = static_cast<std::size_t>(k);
+    if (!paper_.in_forward_pass[i]) continue;
+    time_s += paper_.kernels[i].count * table.time_s.row(k).transpose();
+    energy_j += paper_.kernels[i].count * table.energy_j.row(k).transpose();
+  }
+  const auto reference = static_cast<Eigen::Index>(index(grid_.default_clock()));
+  const auto points = static_cast<Eigen::Index>(paper_.forward_pass.size());
+  Eigen::VectorXd out(2 * points);
+  for (Eigen::Index i = 0; i < points; ++i) {
+    const PaperPassPoint& published = paper_.forward_pass[static_cast<std::size_t>(i)];
+    const auto c = static_cast<Eigen::Index>(index(published.clock));
+    const double weight = index(grid_[published.clock].mem) == 0 ? pass_low_memory_weight : 1.0;
+    const double time_ratio = time_s[c] / time_s[reference],
+                 energy_ratio = energy_j[c] / energy_j[reference];
+    out[i] = robust(weight * std::log(time_ratio / (1.0 + published.time_change_pct / 100.0)) /
+                    pass_time_sigma);
+    out[points + i] =
+        robust(weight * std::log(energy_ratio / (1.0 + published.energy_change_pct / 100.0)) /
+               pass_energy_sigma);
+  }
+  return out;
+}
+
+Eigen::VectorXd CalibrationProblem::kernel_priors(const Eigen::VectorXd& point,
+                                                  Eigen::Index kernel) const {
+  const auto p = point.segment(kernel_offset(kernel), per_kernel);
+  const auto s = start_.segment(kernel_offset(kernel), per_kernel);
+  Eigen::VectorXd out(per_kernel);
+  out << (p[cycles] - s[cycles]) / free_prior_sigma, (p[bytes] - s[bytes]) / free_prior_sigma,
+      (p[fixed] - s[fixed]) / fixed_prior_sigma,
+      (p[core_energy] - s[core_energy]) / free_prior_sigma, p[limit_offset] / limit_prior_sigma,
+      p[overlap] / overlap_prior_sigma;
+  return out;
+}
+
+// Shape [2 x longest sweep + priors, sweep kernels]; missing points are zero.
+Eigen::MatrixXd CalibrationProblem::sweep_residuals(const Eigen::VectorXd& point) const {
+  const GpuSpec card = SharedLayout(frame_).sweep_card(spec_at(point), point.head(shared_count_));
+  Matrix out = Matrix::Zero(2 * longest_sweep_ + per_kernel, sweep_kernels());
+  tbb::parallel_for(Eigen::Index{0}, sweep_kernels(), [&](Eigen::Index k) {
+    const auto& points = sweep_[static_cast<std::size_t>(k)].points;
+    const KernelCoefficients kernel = kernel_at(point, paper_kernels() + k);
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      const OperatingPoint found = applied_point(card, kernel, points[i].clock);
+      const auto r = static_cast<Eigen::Index>(i);
+      out(r, k) = robust(std::log(found.time_s / *points[i].time_s) / sweep_sigma);
+      out(longest_sweep_ + r, k) =
+          robust(std::log(found.energy_j / found.time_s / *points[i].power_w) / sweep_sigma);
+    }
+    out.col(k).tail(per_kernel) = kernel_priors(point, paper_kernels() + k).unaryExpr(&robust);
+  });
+  return out;
+}
+
+Eigen::VectorXd CalibrationProblem::residuals(const Eigen::VectorXd& point) const {
+  const PaperTable table = evaluate(point);
+  const Matrix paper = paper_residuals(point, table);
+  const Eigen::VectorXd pass = pass_residuals(table);
+  const Matrix sweep = sweep_residuals(point);
+  Eigen::VectorXd out(paper.size() + pass.size() + sweep.size() + shared_count_);
+  out << paper.reshaped(), pass, sweep.reshaped(),
+      ((point - start_).head(shared_count_).array() * SharedLayout(frame_).prior_weights().array())
+          .matrix();
+  return out;
+}
+
+Eigen::MatrixXd CalibrationProblem::jacobian(const Eigen::VectorXd& point,
+                                             const Eigen::VectorXd& base) const {
+  Matrix out = Matrix::Zero(base.size(), point.size());
+  for (Eigen::Index g = 0; g < shared_count_; ++g) {
+    Eigen::VectorXd moved = point;
+    moved[g] += difference;
+    out.col(g) = (residuals(moved) - base) / difference;
+  }
+  fill_kernel_columns(point, out);
+  return out;
+}
+
+void CalibrationProblem::fill_kernel_columns(const Eigen::VectorXd& point, Matrix& jacobian) const {
+  const PaperTable table = evaluate(point);
+  const Matrix paper = paper_residuals(point, table);
+  const Eigen::VectorXd pass = pass_residuals(table);
+  const Matrix sweep = sweep_residuals(point);
+  for (Eigen::Index j = 0; j < per_kernel; ++j) {
+    Eigen::VectorXd moved = point;
+    for (Eigen::Index k = 0; k < paper_kernels() + sweep_kernels(); ++k)
+      moved[kernel_offset(k) + j] += difference;
+    const PaperTable moved_table = evaluate(moved);
+    const Matrix paper_slope = (paper_residuals(moved, moved_table) - paper) / difference;
+    const Matrix sweep_slope = (sweep_residuals(moved) - sweep) / difference;
+    for (Eigen::Index k = 0; k < paper_kernels(); ++k) {
+      jacobian.col(kernel_offset(k) + j).segment(k * paper.rows(), paper.rows()) =
+          paper_slope.col(k);
+      if (!paper_.in_forward_pass[static_cast<std::size_t>(k)]) continue;
+      PaperTable one = table;
+      one.time_s.row(k) = moved_table.time_s.row(k);
+      one.energy_j.row(k) = moved_table.energy_j.row(k);
+      jacobian.col(kernel_offset(k) + j).segment(paper.size(), pass.size()) =
+          (pass_residuals(one) - pass) / difference;
+    }
+    for (Eigen::Index k = 0; k < sweep_kernels(); ++k) {
+      jacobian.col(kernel_offset(paper_kernels() + k) + j)
+          .segment(paper.size() + pass.size() + k * sweep.rows(), sweep.rows()) =
+          sweep_slope.col(k);
+    }
+  }
+}
+
+Eigen::MatrixXd CalibrationProblem::kernel_costs(const Eigen::VectorXd& point) const {
+  return paper_residuals(point, evaluate(point));
+}
+
+// One damped step of every kernel on its own; residuals `now` belong to `at`.
+Eigen::VectorXd CalibrationProblem::kernel_step(const Eigen::VectorXd& at, const Matrix& now,
+                                                const Eigen::VectorXd& damping) const {
+  constexpr double max_step = 0.4;
+  std::array<Matrix, per_kernel> slopes;
+  for (Eigen::Index j = 0; j < per_kernel; ++j) {
+    Eigen::VectorXd moved = at;
+    for (Eigen::Index k = 0; k < paper_kernels(); ++k) moved[kernel_offset(k) + j] += difference;
+    slopes[static_cast<std::size_t>(j)] = (kernel_costs(moved) - now) / difference;
+  }
+  Eigen::VectorXd next = at;
+  for (Eigen::Index k = 0; k < paper_kernels(); ++k) {
+    Matrix jacobian(now.rows(), per_kernel);
+    for (Eigen::Index j = 0; j < per_kernel; ++j)
+      jacobian.col(j) = slopes[static_cast<std::size_t>(j)].col(k);
+    Matrix normal = jacobian.transpose() * jacobian;
+    normal.diagonal() += (damping[k] * normal.diagonal().array() + 1e-6).matrix();
+    next.segment(kernel_offset(k), per_kernel) += normal.ldlt()
+                                                      .solve(-jacobian.transpose() * now.col(k))
+                                                      .cwiseMax(-max_step)
+                                                      .cwiseMin(max_step);
+  }
+  return next;
+}
+
+// Damped least squares of every kernel on its own, shared parameters fixed.
+Eigen::VectorXd CalibrationProblem::fit_kernels(Eigen::VectorXd at) const {
+  constexpr int iterations = 25;
+  Eigen::VectorXd damping = Eigen::VectorXd::Constant(paper_kernels(), 1e-2);
+  Matrix now = kernel_costs(at);
+  for (int i = 0; i < iterations; ++i) {
+    const Eigen::VectorXd next = kernel_step(at, now, damping);
+    const Matrix tried = kernel_costs(next);
+    for (Eigen::Index k = 0; k < paper_kernels(); ++k) {
+      const bool better = tried.col(k).squaredNorm() < now.col(k).squaredNorm();
+      damping[k] *= better ? 1.0 / 3.0 : 5.0;
+      if (!better) continue;
+      at.segment(kernel_offset(k), per_kernel) = next.segment(kernel_offset(k), per_kernel);
+      now.col(k) = tried.col(k);
+    }
+  }
+  return at;
+}
+
+Eigen::VectorXd CalibrationProblem::restart_kernels(const Eigen::VectorXd& point) const {
+  // Shifts of (cycles, core energy, overlap): between core and DRAM bound, and
+  // between limited by power and by the boost ceiling.
+  static constexpr std::array<std::array<double, 3>, 9> shifts{{{0, 0, 0},
+                                                                {0, -0.3, 0},
+                                                                {0, 0.3, 0},
+                                                                {0.15, -0.2, 0},
+                                                                {-0.3, -0.2, 0},
+                                                                {0, -0.2, 0.4},
+                                                                {0, -0.2, -0.4},
+                                                                {-0.3, 0.2, 0.3},
+                                                                {0, -0.6, 0}}};
+  constexpr double worth_it = 1e-6;
+  Eigen::VectorXd best = point;
+  Eigen::VectorXd best_cost = kernel_costs(point).colwise().squaredNorm().transpose();
+  for (const auto& shift : shifts) {
+    Eigen::VectorXd start = point;
+    for (Eigen::Index k = 0; k < paper_kernels(); ++k) {
+      auto p = start.segment(kernel_offset(k), per_kernel);
+      p[cycles] += shift[0];
+      p[core_energy] += shift[1];
+      p[overlap] += shift[2];
+      p[limit_offset] = 0.0;
+    }
+    const Eigen::VectorXd found = fit_kernels(std::move(start));
+    const Eigen::VectorXd cost = kernel_costs(found).colwise().squaredNorm().transpose();
+    for (Eigen::Index k = 0; k < paper_kernels(); ++k) {
+      if (cost[k] >= best_cost[k] - worth_it) continue;
+      best_cost[k] = cost[k];
+      best.segment(kernel_offset(k), per_kernel) = found.segment(kernel_offset(k), per_kernel);
+    }
+  }
+  return best;
+}
+
+std::pair<std::vector<double>, std::vector<double>> CalibrationProblem::sweep_errors(
+    const Eigen::VectorXd& point) const {
+  const GpuSpec card = SharedLayout(frame_).sweep_card(spec_at(point), point.head(shared_count_));
+  std::pair<std::vector<double>, std::vector<double>> errors;
+  for (std::size_t k = 0; k < sweep_.size(); ++k) {
+    const KernelCoefficients kernel =
+        kernel_at(point, paper_kernels() + static_cast<Eigen::Index>(k));
+    for (const SweepPoint& measured : sweep_[k].points) {
+      const OperatingPoint found = applied_point(card, kernel, measured.clock);
+      errors.first.push_back(found.time_s / *measured.time_s - 1.0);
+      errors.second.push_back(found.energy_j / found.time_s / *measured.power_w - 1.0);
+    }
+  }
+  return errors;
+}
+
+}  // namespace rubato

@@ -1,0 +1,98 @@
+#pragma once
+// The residuals of a calibration: parameters as logarithms in one vector, in
+// which the parameters all kernels share come first, then six per kernel.
+
+#include <vector>
+
+#include <Eigen/Dense>
+
+#include "models/calibration/levenberg_marquardt.hpp"
+#include "models/calibration/paper_fit.hpp"
+
+namespace rubato {
+
+/// Times and energies of all paper kernels, shape [kernels x clocks].
+struct PaperTable {
+  Eigen::ArrayXXd time_s;
+  Eigen::ArrayXXd energy_j;
+};
+
+/// Parameters, model and residuals bound to the data.
+class CalibrationProblem {
+ public:
+  static constexpr Eigen::Index per_kernel = 6;
+
+  CalibrationProblem(const GpuSpec& frame, const Trace& trace, const ClockGrid& grid,
+                     const PaperData& paper, const std::vector<SweepKernel>& sweep,
+                     const CalibrationOptions& options);
+
+  /// Starting point: rough physical values, independent of any fitted spec.
+  [[nodiscard]] Eigen::VectorXd start() const;
+
+  [[nodiscard]] Eigen::VectorXd residuals(const Eigen::VectorXd& point) const;
+
+  /// Forward differences. A parameter of one kernel moves only that kernel's
+  /// residuals and its share of the pass sums, so one evaluation serves all
+  /// kernels: 6 evaluations instead of 6 x kernels.
+  [[nodiscard]] Eigen::MatrixXd jacobian(const Eigen::VectorXd& point,
+                                         const Eigen::VectorXd& residuals) const;
+
+  /// The fit of Fig. 3 has many minima per kernel (limited by power or by the
+  /// boost ceiling): restarts each kernel from several points with the shared
+  /// parameters fixed and keeps the best.
+  [[nodiscard]] Eigen::VectorXd restart_kernels(const Eigen::VectorXd& point) const;
+
+  /// Parameters all kernels share; they come first.
+  [[nodiscard]] Eigen::Index shared_count() const { return shared_count_; }
+
+  /// The frame with the shared parameters of `point`.
+  [[nodiscard]] GpuSpec spec_at(const Eigen::VectorXd& point) const;
+  [[nodiscard]] KernelCoefficients coefficients_at(const Eigen::VectorXd& point,
+                                                   std::size_t kernel) const;
+  [[nodiscard]] PaperTable evaluate(const Eigen::VectorXd& point) const;
+
+  /// Relative errors of time and power over the sweep, in the order of its points.
+  [[nodiscard]] std::pair<std::vector<double>, std::vector<double>> sweep_errors(
+      const Eigen::VectorXd& point) const;
+
+ private:
+  using Matrix = Eigen::MatrixXd;
+
+  [[nodiscard]] Eigen::Index paper_kernels() const {
+    return static_cast<Eigen::Index>(paper_.kernels.size());
+  }
+  [[nodiscard]] Eigen::Index sweep_kernels() const {
+    return static_cast<Eigen::Index>(sweep_.size());
+  }
+  [[nodiscard]] Eigen::Index kernel_offset(Eigen::Index kernel) const {
+    return shared_count_ + kernel * per_kernel;
+  }
+  [[nodiscard]] GpuSpec sweep_card(const GpuSpec& spec, const Eigen::VectorXd& point) const;
+  [[nodiscard]] KernelCoefficients kernel_at(const Eigen::VectorXd& point,
+                                             Eigen::Index kernel) const;
+
+  [[nodiscard]] Matrix paper_residuals(const Eigen::VectorXd& point, const PaperTable& table) const;
+  [[nodiscard]] Eigen::VectorXd pass_residuals(const PaperTable& table) const;
+  [[nodiscard]] Matrix sweep_residuals(const Eigen::VectorXd& point) const;
+  [[nodiscard]] Eigen::VectorXd kernel_priors(const Eigen::VectorXd& point,
+                                              Eigen::Index kernel) const;
+  /// Residuals of the paper's kernels at a point, shape [residuals x paper kernels].
+  [[nodiscard]] Matrix kernel_costs(const Eigen::VectorXd& point) const;
+  [[nodiscard]] Eigen::VectorXd kernel_step(const Eigen::VectorXd& at, const Matrix& now,
+                                            const Eigen::VectorXd& damping) const;
+  [[nodiscard]] Eigen::VectorXd fit_kernels(Eigen::VectorXd at) const;
+  void fill_kernel_columns(const Eigen::VectorXd& point, Matrix& jacobian) const;
+
+  const GpuSpec& frame_;
+  const ClockGrid& grid_;
+  const PaperData& paper_;
+  const std::vector<SweepKernel>& sweep_;
+  CalibrationOptions options_;
+  std::vector<double> published_bytes_;  ///< compulsory DRAM bytes per paper kernel
+  std::vector<bool> is_gemm_;
+  Eigen::Index shared_count_;
+  Eigen::Index longest_sweep_ = 0;
+  Eigen::VectorXd start_;
+};
+
+}  // namespace rubato

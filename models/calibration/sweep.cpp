@@ -1,0 +1,284 @@
+#include "models/calibration/sweep.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "common/csv.hpp"
+#include "common/error.hpp"
+#include "common/numbers.hpp"
+
+namespace rubato {
+
+namespace {
+
+struct Unit {
+  std::string_view name;
+  double scale;
+};
+
+constexpr std::array<Unit, 20> units{
+    {{"s", 1.0},   {"ms", 1e-3},  {"us", 1e-6},    {"ns", 1e-9},       {"W", 1.0},
+     {"mW", 1e-3}, {"J", 1.0},    {"mJ", 1e-3},    {"Wh", 3600.0},     {"MHz", 1.0},
+     {"Hz", 1e-6}, {"kHz", 1e-3}, {"GHz", 1e3},    {"bytes", 1.0},     {"KB", 1e3},
+     {"MB", 1e6},  {"GB", 1e9},   {"KiB", 1024.0}, {"MiB", 1048576.0}, {"1", 1.0}}};
+
+// A column of the file under the name and in the unit it has here.
+struct Source {
+  std::size_t column;
+  double scale = 1.0;
+};
+
+class SweepReader {
+ public:
+  SweepReader(CsvTable table, const std::string& name, const GpuSpec& spec,
+              const SweepColumns& columns)
+      : table_(std::move(table)), spec_(spec), columns_(columns) {
+    for (const auto& [column, value] : columns_.where)
+      filters_.emplace_back(table_.column(column), value);
+    if (table_.rows() == 0) throw DataError(fmt::format("{}: there are no rows", name));
+  }
+
+  [[nodiscard]] std::optional<Source> find(const std::string& name) const {
+    const auto renamed = columns_.renamed.find(name);
+    if (renamed == columns_.renamed.end()) {
+      const auto column = table_.find_column(name);
+      return column ? std::optional(Source{*column}) : std::nullopt;
+    }
+    const auto colon = renamed->second.rfind(':');
+    Source source{table_.column(renamed->second.substr(0, colon))};
+    if (colon == std::string::npos) return source;
+    const std::string unit = renamed->second.substr(colon + 1);
+    const auto known = std::ranges::find(units, unit, &Unit::name);
+    if (known == units.end()) {
+      throw UsageError(
+          fmt::format("unit '{}' of column {} is not known", unit, name),
+          {.in = {}, .hint = "s, ms, us, ns, W, mW, J, mJ, Wh, MHz, kHz, Hz, bytes, MB, GB"});
+    }
+    source.scale = known->scale;
+    return source;
+  }
+
+  /// The first of `names` that the file has.
+  [[nodiscard]] std::optional<Source> find_any(std::initializer_list<const char*> names) const {
+    for (const char* name : names) {
+      if (const auto found = find(name)) return found;
+    }
+    return std::nullopt;
+  }
+
+  [[nodiscard]] Source require(std::initializer_list<const char*> names) const {
+    if (const auto found = find_any(names)) return *found;
+    return {table_.column(*names.begin())};  // throws, with the nearest name
+  }
+
+  [[nodiscard]] std::optional<double> number(std::size_t row, const std::optional<Source>& source,
+                                             Range range = Range::positive) {
+    if (!source) return std::nullopt;
+    const auto value = table_.optional_number(row, source->column, range, errors_);
+    return value ? checked(row, table_.header()[source->column], *value * source->scale, range)
+                 : std::nullopt;
+  }
+
+  /// A number that was computed: of absurd ones comes infinity or 0.
+  [[nodiscard]] std::optional<double> checked(std::size_t row, std::string_view what, double value,
+                                              Range range = Range::positive) {
+    if (std::isfinite(value) && in_range(value, range)) return value;
+    errors_.add(fmt::format("{}: {} comes to {}; expected {}", table_.where(row), what, value,
+                            expected_text(range)));
+    return std::nullopt;
+  }
+
+  [[nodiscard]] const std::string& text(std::size_t row, const Source& source) const {
+    return table_.cell(row, source.column);
+  }
+
+  [[nodiscard]] std::optional<std::optional<double>> core_mhz(std::size_t row,
+                                                              const Source& source) {
+    if (text(row, source) == "auto") return std::optional<double>{};
+    const auto value = table_.number(row, source.column, Range::positive, errors_);
+    if (!value) return std::nullopt;
+    const auto scaled = checked(row, "core_mhz", *value * source.scale, Range::positive);
+    return scaled ? std::optional(scaled) : std::nullopt;
+  }
+
+  [[nodiscard]] std::optional<MemStateId> mem_state(std::size_t row,
+                                                    const std::optional<Source>& source) {
+    const std::string name = source ? text(row, *source) : std::string{};
+    if (name.empty() && spec_.mem_states.size() == 1) return MemStateId{0};
+    const auto mhz = parse_number(name);
+    for (std::size_t i = 0; i < spec_.mem_states.size(); ++i) {
+      const MemState& state = spec_.mem_states[i];
+      if (state.name == name || (mhz && parse_number(state.name) == *mhz * source->scale))
+        return id_at<MemStateId>(i);
+    }
+    errors_.add(fmt::format("{}: mem_mhz '{}' is no memory state of {}", table_.where(row), name,
+                            spec_.name));
+    return std::nullopt;
+  }
+
+  [[nodiscard]] bool kept(std::size_t row) const {
+    return std::ranges::all_of(filters_, [&](const auto& filter) {
+      return table_.cell(row, filter.first) == filter.second;
+    });
+  }
+
+  [[nodiscard]] const CsvTable& table() const { return table_; }
+  [[nodiscard]] ErrorList& errors() { return errors_; }
+
+ private:
+  CsvTable table_;
+  const GpuSpec& spec_;
+  const SweepColumns& columns_;
+  ErrorList errors_;
+  std::vector<std::pair<std::size_t, std::string>> filters_;
+};
+
+// One point per clock pair is enough to compare; a row stands against the
+// next lower clock in the same memory state and under the same cap.
+void leave_out_implausible(Sweep& sweep) {
+  constexpr double least_share = 0.85;
+  for (SweepKernel& kernel : sweep.kernels) {
+    std::vector<SweepPoint> kept;
+    for (const SweepPoint& point : kernel.points) {
+      const bool wrong = std::ranges::any_of(kernel.points, [&](const SweepPoint& lower) {
+        return point.power_w && lower.power_w && point.time_s && lower.time_s &&
+               lower.clock.mem == point.clock.mem && lower.power_cap_w == point.power_cap_w &&
+               point.clock.core_mhz && lower.clock.core_mhz &&
+               *lower.clock.core_mhz < *point.clock.core_mhz &&
+               *point.power_w < least_share * *lower.power_w && *point.time_s <= *lower.time_s;
+      });
+      if (!wrong) {
+        kept.push_back(point);
+        continue;
+      }
+      sweep.left_out.push_back(fmt::format(
+          "{}, core {} MHz: {:.0f} W is far less than at lower clocks, without being slower",
+          kernel.name, format_number(point.clock.core_mhz.value_or(0.0)), *point.power_w));
+    }
+    kernel.points = std::move(kept);
+  }
+}
+
+Sweep sweep_of(CsvTable table, const std::string& file, const GpuSpec& spec,
+               const SweepColumns& columns) {
+  SweepReader in(std::move(table), file, spec, columns);
+  Sweep sweep{
+      .file = file, .gpu = {}, .applied_clocks = true, .kernels = {}, .idle = {}, .left_out = {}};
+  const Source core = in.require({"core_mhz", "core_mhz_requested", "frequency"});
+  sweep.applied_clocks = in.find("core_mhz").has_value() || !in.find("core_mhz_requested");
+  const auto mem = in.find("mem_mhz");
+  const auto gpu = in.find("gpu");
+  const auto time = in.find_any({"time_s", "time"}), power = in.find("power_w"),
+             energy = in.find_any({"energy_j", "energy"}), cap = in.find("power_cap_w");
+  const auto bytes = in.find("dram_bytes"), reads = in.find("dram_read_transactions"),
+             writes = in.find("dram_write_transactions"), active = in.find("dram_active");
+  if (!time && !power && !energy) (void)in.require({"time_s"});
+  std::vector<Source> name_parts;
+  for (const char* part :
+       {"workload", "workload_id", "batch_size", "stage", "instruction", "kernel"}) {
+    if (const auto source = in.find(part)) name_parts.push_back(*source);
+  }
+  if (name_parts.empty()) (void)in.require({"kernel"});
+
+  std::map<std::string, std::size_t> position;
+  for (std::size_t row = 0; row < in.table().rows(); ++row) {
+    if (!in.kept(row)) continue;
+    if (gpu) {
+      const std::string& name = in.text(row, *gpu);
+      if (sweep.gpu.empty()) sweep.gpu = name;
+      if (name != sweep.gpu) {
+        throw DataError(fmt::format("{}: gpu is '{}' after rows of '{}'; expected one GPU",
+                                    in.table().where(row), name, sweep.gpu),
+                        {.in = {}, .hint = fmt::format("choose with --where 'gpu={}'", sweep.gpu)});
+      }
+    }
+    const auto core_mhz = in.core_mhz(row, core);
+    const auto state = in.mem_state(row, mem);
+    SweepPoint point{.clock = {state.value_or(MemStateId{0}), core_mhz.value_or(std::nullopt)},
+                     .time_s = in.number(row, time),
+                     .power_w = in.number(row, power),
+                     .power_cap_w = in.number(row, cap),
+                     .dram_bytes = in.number(row, bytes, Range::non_negative)};
+    const auto energy_j = in.number(row, energy);
+    if (!point.power_w && energy_j && point.time_s)
+      point.power_w = in.checked(row, "energy over time", *energy_j / *point.time_s);
+    if (!point.time_s && energy_j && point.power_w)
+      point.time_s = in.checked(row, "energy over power", *energy_j / *point.power_w);
+    constexpr double transaction_bytes = 32.0;
+    if (const auto r = in.number(row, reads, Range::non_negative),
+        w = in.number(row, writes, Range::non_negative);
+        !point.dram_bytes && r && w)
+      point.dram_bytes =
+          in.checked(row, "DRAM traffic", (*r + *w) * transaction_bytes, Range::non_negative);
+    // Kernels at the limit of DRAM reach about 92 % of its peak, where the spec's bandwidth is.
+    constexpr double reached_share = 0.92;
+    if (const auto share = in.number(row, active, Range::non_negative);
+        !point.dram_bytes && share && point.time_s && state)
+      point.dram_bytes = in.checked(row, "DRAM traffic",
+                                    *share / reached_share * *point.time_s *
+                                        spec.mem_states[index(*state)].bandwidth_gbs * 1e9,
+                                    Range::non_negative);
+
+    std::string name;
+    for (const Source& part : name_parts) {
+      if (!name.empty()) name += ':';
+      name += in.text(row, part);
+    }
+    const bool idle = name == "idle" || name.ends_with(":idle");
+    if (!core_mhz || !state) continue;
+    if (!point.power_w && (idle || !point.time_s)) {
+      in.errors().add(fmt::format("{}: neither time nor power", in.table().where(row)));
+      continue;
+    }
+    if (idle) {
+      sweep.idle.push_back({point.clock, *point.power_w});
+      continue;
+    }
+    const auto [entry, is_new] = position.emplace(name, sweep.kernels.size());
+    if (is_new) sweep.kernels.push_back({.name = name, .points = {}});
+    sweep.kernels[entry->second].points.push_back(point);
+  }
+  in.errors().throw_if_any();
+  if (sweep.kernels.empty() && sweep.idle.empty()) {
+    throw DataError(fmt::format("{}: no row is left after --where", sweep.file));
+  }
+  if (!columns.keep_implausible) leave_out_implausible(sweep);
+  return sweep;
+}
+
+}  // namespace
+
+std::size_t Sweep::points() const noexcept {
+  std::size_t count = 0;
+  for (const SweepKernel& kernel : kernels) count += kernel.points.size();
+  return count;
+}
+
+Sweep read_sweep(const std::filesystem::path& path, const GpuSpec& spec,
+                 const SweepColumns& columns) {
+  return sweep_of(CsvTable::read(path), path.string(), spec, columns);
+}
+
+Sweep parse_sweep(std::string_view text, const std::string& name, const GpuSpec& spec,
+                  const SweepColumns& columns) {
+  return sweep_of(CsvTable::parse(text, name), name, spec, columns);
+}
+
+void add_idle(Sweep& sweep, const std::filesystem::path& path, const GpuSpec& spec) {
+  const SweepColumns columns;
+  SweepReader in(CsvTable::read(path), path.string(), spec, columns);
+  const Source core = in.require({"core_mhz"}), power = in.require({"power_w", "power_w_median"});
+  const auto mem = in.find("mem_mhz");
+  for (std::size_t row = 0; row < in.table().rows(); ++row) {
+    const auto core_mhz = in.core_mhz(row, core);
+    const auto state = in.mem_state(row, mem);
+    const auto power_w = in.number(row, power);
+    if (core_mhz && state && power_w) sweep.idle.push_back({{*state, *core_mhz}, *power_w});
+  }
+  in.errors().throw_if_any();
+}
+
+}  // namespace rubato

@@ -1,0 +1,81 @@
+#pragma once
+// Measured times and powers of kernels over clocks, from a tidy CSV file: one
+// row per kernel and clock pair.
+
+#include <cstddef>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/gpu/clock_pair.hpp"
+#include "models/gpu/spec.hpp"
+
+namespace rubato {
+
+/// One measurement of one kernel. Time, power or both are there.
+struct SweepPoint {
+  ClockPair clock;
+  std::optional<double> time_s;       ///< per launch, > 0
+  std::optional<double> power_w;      ///< average board power, > 0
+  std::optional<double> power_cap_w;  ///< limit during the measurement; nothing: the GPU's default
+  std::optional<double> dram_bytes;   ///< counted per launch
+};
+
+/// All points of one kernel.
+struct SweepKernel {
+  std::string name;  ///< "workload:id:kernel", of those that are there and say something
+  std::vector<SweepPoint> points;
+};
+
+/// Board power while no kernel runs.
+struct IdlePoint {
+  ClockPair clock;
+  double power_w = 0.0;
+};
+
+/// Measurements of one GPU.
+struct Sweep {
+  std::string file;
+  std::string gpu;             ///< as in the file
+  bool applied_clocks = true;  ///< false: core clocks are requests, see read_sweep
+  std::vector<SweepKernel> kernels;
+  std::vector<IdlePoint> idle;
+  std::vector<std::string> left_out;  ///< a line for every row that cannot be right
+
+  [[nodiscard]] std::size_t points() const noexcept;
+};
+
+/// How to read a file whose columns are named otherwise or that holds more than is wanted.
+struct SweepColumns {
+  std::map<std::string, std::string> renamed = {};  ///< column -> "name in the file[:unit]"
+  std::map<std::string, std::string> where = {};    ///< column in the file -> the value to keep
+  bool keep_implausible = false;
+};
+
+/// Reads a sweep. Columns: kernel; core_mhz (applied) or core_mhz_requested (an
+/// upper bound), a number or "auto"; mem_mhz, a memory state of `spec` (may be
+/// missing or empty where it has one); time_s and/or power_w and/or energy_j.
+/// Optional: gpu, workload, workload_id, power_cap_w, dram_bytes, or
+/// dram_read_transactions and dram_write_transactions (32 bytes each), or
+/// dram_active (share of the peak, 0..1). Other columns are ignored. Units s,
+/// ms, us, ns, W, mW, J, mJ, Wh, MHz, Hz, bytes, KB, MB, GB by renaming. Rows of the kernel "idle"
+/// are idle power. Perseus profiles (stage, instruction, frequency, time, energy) are known too.
+/// Rows whose power falls by more than 15 % at a higher clock without the
+/// power limit or a longer time are left out.
+/// @throws IoError, DataError
+[[nodiscard]] Sweep read_sweep(const std::filesystem::path& path, const GpuSpec& spec,
+                               const SweepColumns& columns = {});
+
+/// The same from a text. @param name  what messages and Sweep::file call it
+/// @throws DataError
+[[nodiscard]] Sweep parse_sweep(std::string_view text, const std::string& name, const GpuSpec& spec,
+                                const SweepColumns& columns = {});
+
+/// Adds the rows of an idle file (core_mhz, mem_mhz, power_w or power_w_median).
+/// @throws IoError, DataError
+void add_idle(Sweep& sweep, const std::filesystem::path& path, const GpuSpec& spec);
+
+}  // namespace rubato

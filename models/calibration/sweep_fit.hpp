@@ -1,0 +1,58 @@
+#pragma once
+// Fits a GPU and its kernels to a sweep, or only the kernels of one to few
+// points. Damped least squares in logarithms with a robust loss, from several
+// starts per kernel; deterministic. docs/models.md, section 6.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/run_context.hpp"
+#include "models/calibration/sweep.hpp"
+#include "models/gpu/spec.hpp"
+#include "models/kernel/model.hpp"
+
+namespace rubato {
+
+/// Assumptions of a fit.
+struct SweepFitOptions {
+  double time_sigma = 0.01;   ///< relative error of a time the fit may leave without regret
+  double power_sigma = 0.01;  ///< the same for powers
+  int rounds = 2;             ///< of restarting every kernel from several points
+  int ensemble = 16;          ///< members that carry the uncertainty; 0: none
+};
+
+/// A fitted parameter with its 95 % interval.
+struct FittedParameter {
+  std::string name;
+  std::string unit;
+  double value = 0.0, low = 0.0, high = 0.0;
+  bool identified = true;  ///< false: the points say little more than the prior does
+};
+
+/// Result of a calibration.
+struct SweepFit {
+  GpuSpec spec;
+  std::vector<FittedParameter> parameters;
+  std::vector<std::string> notes;  ///< what the points cannot tell
+};
+
+/// Fits everything.
+/// @param frame  names, clocks, memory states, sheet bandwidths, power limit; its fitted numbers
+///               are ignored
+/// @throws DataError if the sweep has no point with time and power
+[[nodiscard]] SweepFit calibrate_sweep(const GpuSpec& frame, const Sweep& sweep,
+                                       const SweepFitOptions& options = {},
+                                       const RunContext& context = {});
+
+/// Fits the kernels of a sweep with the GPU's parameters fixed; few points do.
+/// Where points leave freedom, kernels are like those the spec knows.
+[[nodiscard]] std::vector<CalibratedKernel> fit_kernels(const GpuSpec& spec, const Sweep& sweep,
+                                                        const SweepFitOptions& options = {});
+
+/// What the model says of a measured point.
+[[nodiscard]] OperatingPoint predict(const GpuSpec& spec, const KernelCoefficients& kernel,
+                                     const SweepPoint& point, bool applied_clock);
+
+}  // namespace rubato

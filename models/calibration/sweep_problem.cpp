@@ -1,0 +1,176 @@
+#include "models/calibration/sweep_problem.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include <tbb/parallel_for.h>
+
+#include "models/calibration/kernel_prior.hpp"
+#include "models/kernel/model.hpp"
+
+namespace rubato {
+
+namespace {
+
+using Eigen::Index;
+using Eigen::VectorXd;
+
+// Grows like |r| beyond one sigma, so that single bad numbers do not rule the fit.
+double robust(double r) {
+  return std::copysign(std::sqrt(2.0 * (std::sqrt(1.0 + r * r) - 1.0)), r);
+}
+
+const SweepPoint& fastest(const std::vector<SweepPoint>& points) {
+  return *std::ranges::min_element(points, {}, [](const SweepPoint& p) {
+    return p.time_s.value_or(p.clock.core_mhz ? 1.0 + 1.0 / *p.clock.core_mhz : 1.0);
+  });
+}
+
+KernelPrior prior_of(const GpuSpec& frame, const std::vector<SweepPoint>& points,
+                     const GpuSpec* like, bool applied_clock) {
+  if (points.empty()) return unmeasured_kernel_prior();
+  const SweepPoint& seen = fastest(points);
+  return like != nullptr ? kernel_prior(*like, seen, applied_clock)
+                         : any_kernel_prior(frame, seen, applied_clock);
+}
+
+// The points of one kernel under power limits, each found once for a memory state and cap.
+class RegulatedPoints {
+ public:
+  RegulatedPoints(const GpuSpec& spec, const KernelCoefficients& kernel)
+      : spec_(spec), kernel_(kernel) {}
+
+  [[nodiscard]] OperatingPoint limited(const SweepPoint& point, const ClockState& state) {
+    const double limit_w = point.power_cap_w.value_or(spec_.power_limit.limit_w);
+    const OperatingPoint unlimited = unlimited_point(state, kernel_);
+    if (within_limit(spec_, kernel_, unlimited, limit_w)) return unlimited;
+    const MemStateId mem = point.clock.mem;
+    const auto known = std::ranges::find_if(
+        found_, [&](const Found& f) { return f.mem == mem && f.limit_w == limit_w; });
+    if (known != found_.end()) return known->point;
+    found_.push_back(
+        {mem, limit_w, regulated_point(spec_, kernel_, spec_.mem_states[index(mem)], limit_w)});
+    return found_.back().point;
+  }
+
+ private:
+  struct Found {
+    MemStateId mem;
+    double limit_w;
+    OperatingPoint point;
+  };
+  const GpuSpec& spec_;
+  const KernelCoefficients& kernel_;
+  std::vector<Found> found_;
+};
+
+}  // namespace
+
+SweepProblem::SweepProblem(const GpuSpec& frame, const Sweep& sweep, const SweepFitOptions& options,
+                           const GpuSpec* like)
+    : frame_(frame), sweep_(sweep), options_(options), parameters_(spec_parameters(frame)) {
+  for (const SweepKernel& kernel : sweep.kernels) {
+    for (const SweepPoint& point : kernel.points) clock_of_.push_back(clock_index(point.clock));
+  }
+  centre_.shared = read_parameters(frame);
+  centre_.blocks.resize(kernel_parameters, static_cast<Index>(sweep.kernels.size()));
+  sigma_.resizeLike(centre_.blocks);
+  problem_.first.push_back(0);
+  for (std::size_t k = 0; k < sweep.kernels.size(); ++k) {
+    const auto& points = sweep.kernels[k].points;
+    problem_.first.push_back(problem_.first.back() + 2 * static_cast<Index>(points.size()) +
+                             kernel_parameters);
+    const KernelPrior prior = prior_of(frame, points, like, sweep.applied_clocks);
+    centre_.blocks.col(static_cast<Index>(k)) = prior.mean;
+    sigma_.col(static_cast<Index>(k)) = prior.sigma;
+  }
+  problem_.residuals = [this](const ArrowPoint& at, const BlockMask& mask) {
+    return residuals(at, mask);
+  };
+}
+
+GpuSpec SweepProblem::spec_at(const VectorXd& shared) const {
+  GpuSpec spec = frame_;
+  write_parameters(shared, spec);
+  return spec;
+}
+
+ArrowPoint SweepProblem::restart(const ArrowPoint& point) const {
+  // Of cycles, bytes, fixed, core energy: bound by the core, by DRAM, by
+  // neither, by latency; much and little core energy.
+  static constexpr std::array<std::array<double, 4>, 6> starts{{{0.3, -1.5, 0.0, 0.0},
+                                                                {-1.5, 0.6, 0.0, 0.0},
+                                                                {0.0, 0.3, 0.0, -0.7},
+                                                                {-0.7, -0.7, 2.5, 0.0},
+                                                                {0.3, -0.5, -1.0, 0.7},
+                                                                {0.0, 0.0, 0.0, -1.5}}};
+  constexpr int iterations = 30;
+  ArrowPoint best = fit_blocks(problem_, point, iterations);
+  VectorXd costs = block_costs(problem_, residuals(best));
+  for (const auto& offsets : starts) {
+    ArrowPoint from = centre_;
+    from.shared = point.shared;
+    for (Index j = 0; j < 4; ++j)
+      from.blocks.row(j).array() += offsets[static_cast<std::size_t>(j)];
+    const ArrowPoint found = fit_blocks(problem_, std::move(from), iterations);
+    const VectorXd tried = block_costs(problem_, residuals(found));
+    for (Index k = 0; k < costs.size(); ++k) {
+      if (tried[k] >= costs[k]) continue;
+      costs[k] = tried[k];
+      best.blocks.col(k) = found.blocks.col(k);
+    }
+  }
+  return best;
+}
+
+std::size_t SweepProblem::clock_index(const ClockPair& clock) {
+  const auto found = std::ranges::find(clocks_, clock);
+  if (found != clocks_.end()) return static_cast<std::size_t>(found - clocks_.begin());
+  clocks_.push_back(clock);
+  return clocks_.size() - 1;
+}
+
+ArrowResiduals SweepProblem::residuals(const ArrowPoint& at, const BlockMask& mask) const {
+  const GpuSpec spec = spec_at(at.shared);
+  std::vector<ClockState> states;
+  states.reserve(clocks_.size());
+  for (const ClockPair& clock : clocks_)
+    states.push_back(clock_state(spec, clock, sweep_.applied_clocks));
+
+  ArrowResiduals out{VectorXd::Zero(problem_.first.back()),
+                     VectorXd(centre_.shared.size() + static_cast<Index>(sweep_.idle.size()))};
+  tbb::parallel_for(std::size_t{0}, sweep_.kernels.size(), [&](std::size_t k) {
+    if (!mask.empty() && !mask[k]) return;
+    const auto column = static_cast<Index>(k);
+    const KernelCoefficients kernel = make_coefficients(at.blocks.col(column));
+    Index row = problem_.first[k];
+    auto clock = clock_of_.begin() + (row - kernel_parameters * column) / 2;
+    RegulatedPoints regulated(spec, kernel);
+    for (const SweepPoint& point : sweep_.kernels[k].points) {
+      const OperatingPoint found = regulated.limited(point, states[*clock++]);
+      out.blocks[row++] =
+          point.time_s ? robust(std::log(found.time_s / *point.time_s) / options_.time_sigma) : 0.0;
+      out.blocks[row++] = point.power_w
+                              ? robust(std::log(found.energy_j / found.time_s / *point.power_w) /
+                                       options_.power_sigma)
+                              : 0.0;
+    }
+    out.blocks.segment(row, kernel_parameters) =
+        (at.blocks.col(column) - centre_.blocks.col(column)).cwiseQuotient(sigma_.col(column));
+  });
+
+  const auto shared = centre_.shared.size();
+  for (Index j = 0; j < shared; ++j)
+    out.shared[j] =
+        (at.shared[j] - centre_.shared[j]) / parameters_[static_cast<std::size_t>(j)].prior_sigma;
+  for (std::size_t i = 0; i < sweep_.idle.size(); ++i) {
+    const IdlePoint& idle = sweep_.idle[i];
+    const double power_w = clock_state(spec, idle.clock, sweep_.applied_clocks).idle_w;
+    out.shared[shared + static_cast<Index>(i)] =
+        robust(std::log(power_w / idle.power_w) / options_.power_sigma);
+  }
+  return out;
+}
+
+}  // namespace rubato

@@ -1,0 +1,55 @@
+#pragma once
+// The clock settings an exploration may choose from.
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/ids.hpp"
+#include "models/gpu/clock_pair.hpp"
+
+namespace rubato {
+
+struct GpuSpec;
+
+/// Ordered set of clock pairs with printable labels ("5001/1470", "auto/auto": memory/core).
+class ClockGrid {
+ public:
+  /// @throws UsageError if `pairs` is empty, has a duplicate, or holds a pair `spec` does not
+  /// support
+  ClockGrid(const GpuSpec& spec, std::vector<ClockPair> pairs);
+
+  [[nodiscard]] std::size_t size() const noexcept { return pairs_.size(); }
+  [[nodiscard]] const ClockPair& operator[](ClockId id) const { return pairs_[index(id)]; }
+  [[nodiscard]] std::span<const ClockPair> pairs() const noexcept { return pairs_; }
+  [[nodiscard]] const std::string& label(ClockId id) const { return labels_[index(id)]; }
+
+  /// Id of a label or of a pair; nothing if it is not in the grid.
+  [[nodiscard]] std::optional<ClockId> find(std::string_view label) const;
+  [[nodiscard]] std::optional<ClockId> find(const ClockPair& pair) const;
+
+  /// What the GPU does when nobody sets a clock (spec.default_clock); always in the
+  /// grid: the constructor appends it if `pairs` lacks it.
+  [[nodiscard]] ClockId default_clock() const noexcept { return default_; }
+
+ private:
+  std::vector<ClockPair> pairs_;
+  std::vector<std::string> labels_;
+  ClockId default_;
+};
+
+/// A grid by name from the spec ("paper", "full"), its first one for an empty name, or a list such
+/// as "mem=5001,auto core=210:2100:210,auto".
+/// @throws UsageError with the names the spec offers
+[[nodiscard]] ClockGrid make_clock_grid(const GpuSpec& spec, std::string_view selection);
+
+/// The selection that make_clock_grid takes for this one: an empty name is spelled out.
+[[nodiscard]] std::string grid_name(const GpuSpec& spec, std::string_view selection);
+
+/// "5001/1470" -> pair. @throws UsageError with the nearest supported clock
+[[nodiscard]] ClockPair parse_clock_pair(const GpuSpec& spec, std::string_view label);
+
+}  // namespace rubato

@@ -1,0 +1,311 @@
+#include "models/gpu/spec.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "common/embedded.hpp"
+#include "common/error.hpp"
+#include "common/file.hpp"
+#include "common/json.hpp"
+#include "common/suggest.hpp"
+#include "models/gpu/spec_parameters.hpp"
+
+namespace rubato {
+
+std::span<const EmbeddedFile> embedded_gpu_specs();
+
+namespace {
+
+std::optional<double> optional_number(const JsonNode& node, std::string_view key, Range range) {
+  const auto found = node.find(key);
+  return found ? std::optional(found->number(range)) : std::nullopt;
+}
+
+template <class Enum>
+Enum read_name(const JsonNode& node) {
+  const auto value = from_name<Enum>(node.text());
+  if (!value)
+    node.fail(fmt::format("'{}' is not known{}", node.text(),
+                          did_you_mean(node.text(), all_names<Enum>())));
+  return *value;
+}
+
+void read_ascending(const JsonNode& node, const std::vector<double>& values) {
+  for (std::size_t i = 1; i < values.size(); ++i) {
+    if (values[i] <= values[i - 1]) node.fail("the values must ascend");
+  }
+}
+
+// Every section but name, title and the like carries its source.
+JsonNode section(const JsonNode& root, std::string_view key, GpuSpec& spec) {
+  JsonNode node = root.at(key);
+  spec.sources[std::string(key)] = node.at("source").text();
+  return node;
+}
+
+void read_mem_states(const JsonNode& root, GpuSpec& spec) {
+  const JsonNode node = section(root, "memory", spec);
+  node.expect_keys(
+      {"source", "states", "dram_nj_per_byte", "crossbar_bytes_per_cycle", "bandwidth_exponent"},
+      {"crossbar_core_mhz", "crossbar_relative"});
+  for (const JsonNode& item : node.at("states").items()) {
+    item.expect_keys({"name", "mem_mhz", "boost_mhz", "bandwidth_gbs", "base_power_w"},
+                     {"max_core_mhz", "voltage_scale"});
+    spec.mem_states.push_back(
+        {.name = item.at("name").text(),
+         .mem_mhz = item.at("mem_mhz").number(Range::positive),
+         .boost_mhz = item.at("boost_mhz").number(Range::positive),
+         .max_core_mhz = optional_number(item, "max_core_mhz", Range::positive),
+         .bandwidth_gbs = item.at("bandwidth_gbs").number(Range::positive),
+         .base_power_w = item.at("base_power_w").number(Range::positive),
+         .voltage_scale = optional_number(item, "voltage_scale", Range::positive).value_or(1.0)});
+  }
+  if (spec.mem_states.empty())
+    node.at("states").fail("the list is empty; expected at least one state");
+  spec.shared.dram_nj_per_byte = node.at("dram_nj_per_byte").number(Range::non_negative);
+  spec.shared.crossbar_bytes_per_cycle =
+      node.at("crossbar_bytes_per_cycle").number(Range::positive);
+  spec.shared.bandwidth_exponent = node.at("bandwidth_exponent").number(Range::positive);
+  if (const auto clocks = node.find("crossbar_core_mhz")) {
+    const JsonNode relative = node.at("crossbar_relative");
+    spec.crossbar = {clocks->numbers(Range::positive), relative.numbers(Range::positive)};
+    read_ascending(*clocks, spec.crossbar.core_mhz);
+    if (spec.crossbar.core_mhz.size() != spec.crossbar.relative.size())
+      relative.fail("must have as many values as crossbar_core_mhz");
+  }
+}
+
+void read_core(const JsonNode& root, GpuSpec& spec) {
+  const JsonNode clocks = section(root, "core_clocks", spec);
+  clocks.expect_keys(
+      {"source", "min_mhz", "max_mhz", "step_mhz", "requested_mhz", "effective_mhz"});
+  spec.core = {.min_mhz = clocks.at("min_mhz").number(Range::positive),
+               .max_mhz = clocks.at("max_mhz").number(Range::positive),
+               .step_mhz = clocks.at("step_mhz").number(Range::positive),
+               .requested_mhz = clocks.at("requested_mhz").numbers(Range::positive),
+               .effective_mhz = clocks.at("effective_mhz").numbers(Range::positive)};
+  if (spec.core.min_mhz > spec.core.max_mhz) clocks.at("min_mhz").fail("is above max_mhz");
+  if (spec.core.requested_mhz.size() != spec.core.effective_mhz.size()) {
+    clocks.at("effective_mhz").fail("must have as many values as requested_mhz");
+  }
+  read_ascending(clocks.at("requested_mhz"), spec.core.requested_mhz);
+
+  const JsonNode power = section(root, "core_power", spec);
+  power.expect_keys({"source", "leakage_w", "clock_w_per_mhz", "voltage_core_mhz", "relative_v"});
+  spec.shared.leakage_w = power.at("leakage_w").number(Range::non_negative);
+  spec.shared.clock_w_per_mhz = power.at("clock_w_per_mhz").number(Range::non_negative);
+  spec.voltage = {power.at("voltage_core_mhz").numbers(Range::positive),
+                  power.at("relative_v").numbers(Range::positive)};
+  read_ascending(power.at("voltage_core_mhz"), spec.voltage.core_mhz);
+  if (spec.voltage.core_mhz.empty() ||
+      spec.voltage.core_mhz.size() != spec.voltage.relative_v.size()) {
+    power.at("relative_v").fail("must have as many values as voltage_core_mhz, at least one");
+  }
+  if (!std::ranges::is_sorted(spec.voltage.relative_v))
+    power.at("relative_v").fail("must not fall");
+}
+
+void read_switching(const JsonNode& node, SwitchLatency& known) {
+  node.expect_keys(
+      {"source"}, {"core_s", "core_stall_s", "core_j", "mem_s", "mem_stall_s", "mem_j", "dwell_s"});
+  const auto optional = [&node](const char* key) {
+    return optional_number(node, key, Range::non_negative);
+  };
+  known = {.core_s = optional("core_s"),
+           .mem_s = optional("mem_s"),
+           .core_stall_s = optional("core_stall_s").value_or(0.0),
+           .mem_stall_s = optional("mem_stall_s").value_or(0.0),
+           .core_j = optional("core_j").value_or(0.0),
+           .mem_j = optional("mem_j").value_or(0.0),
+           .dwell_s = optional("dwell_s").value_or(0.0)};
+  if (known.core_stall_s > known.core_s.value_or(0.0))
+    node.at("core_stall_s").fail("is longer than core_s, the latency it is part of");
+  if (known.mem_stall_s > known.mem_s.value_or(0.0))
+    node.at("mem_stall_s").fail("is longer than mem_s, the latency it is part of");
+}
+
+void read_limits(const JsonNode& root, GpuSpec& spec) {
+  const JsonNode limit = section(root, "power_limit", spec);
+  limit.expect_keys({"source", "limit_w", "min_w", "max_w", "regulated_frac"});
+  spec.power_limit = {limit.at("limit_w").number(Range::positive),
+                      limit.at("min_w").number(Range::positive),
+                      limit.at("max_w").number(Range::positive),
+                      limit.at("regulated_frac").number(Range::positive)};
+  const JsonNode chip = section(root, "chip", spec);
+  chip.expect_keys({"source", "sm_count", "peak_flop_per_cycle", "link_gbs", "overlap_exponent"});
+  spec.peak_flop_per_cycle = chip.at("peak_flop_per_cycle").number(Range::positive);
+  spec.sm_count = chip.at("sm_count").number(Range::positive);
+  spec.link_gbs = chip.at("link_gbs").number(Range::positive);
+  spec.shared.overlap_exponent = chip.at("overlap_exponent").number(Range::positive);
+  read_switching(section(root, "switching", spec), spec.switching);
+}
+
+MemStateId mem_state_id(const JsonNode& node, const GpuSpec& spec) {
+  const std::string name = node.text();
+  const auto found = std::ranges::find(spec.mem_states, name, &MemState::name);
+  if (found == spec.mem_states.end()) node.fail(fmt::format("there is no memory state '{}'", name));
+  return id_at<MemStateId>(static_cast<std::size_t>(found - spec.mem_states.begin()));
+}
+
+std::optional<double> read_core_mhz(const JsonNode& node) {
+  if (node.is_text() && node.text() == "auto") return std::nullopt;
+  return node.number(Range::positive);
+}
+
+void read_grids(const JsonNode& root, GpuSpec& spec) {
+  const JsonNode clock = root.at("default_clock");
+  clock.expect_keys({"mem", "core"});
+  spec.default_clock = {mem_state_id(clock.at("mem"), spec), read_core_mhz(clock.at("core"))};
+  for (const JsonNode& item : root.at("grids").items()) {
+    item.expect_keys({"name", "mem", "core"});
+    NamedGrid grid{.name = item.at("name").text(), .mem_states = {}, .core_mhz = {}};
+    for (const JsonNode& mem : item.at("mem").items()) {
+      grid.mem_states.push_back(spec.mem_states[index(mem_state_id(mem, spec))].name);
+    }
+    const JsonNode core = item.at("core");
+    if (core.is_text()) {
+      if (core.text() != "all") core.fail("expected a list of clocks or \"all\"");
+      constexpr double most_steps = 100'000.0;
+      const double range = (spec.core.max_mhz - spec.core.min_mhz) / spec.core.step_mhz;
+      if (!(range <= most_steps))
+        core.fail(
+            fmt::format("core_clocks has {:.3g} steps; expected at most {}", range, most_steps));
+      const auto steps = static_cast<int>(std::lround(range));
+      for (int i = 0; i <= steps; ++i)
+        grid.core_mhz.emplace_back(spec.core.min_mhz + i * spec.core.step_mhz);
+    } else {
+      for (const JsonNode& mhz : core.items()) grid.core_mhz.push_back(read_core_mhz(mhz));
+    }
+    spec.grids.push_back(std::move(grid));
+  }
+}
+
+KernelCoefficients read_coefficients(const JsonNode& node) {
+  return {.core_cycles = node.at("core_cycles").number(Range::positive),
+          .dram_bytes = node.at("effective_bytes").number(Range::positive),
+          .fixed_s = node.at("fixed_s").number(Range::positive),
+          .core_j = node.at("core_j").number(Range::non_negative),
+          .limit_scale = node.at("limit_scale").number(Range::positive),
+          .overlap_scale = node.at("overlap_scale").number(Range::positive),
+          .idle_scale = optional_number(node, "idle_scale", Range::positive).value_or(1.0)};
+}
+
+void read_kernels(const JsonNode& root, GpuSpec& spec) {
+  const JsonNode node = section(root, "kernels", spec);
+  node.expect_keys({"source", "list"});
+  for (const JsonNode& item : node.at("list").items()) {
+    item.expect_keys({"name", "class", "core_cycles", "effective_bytes", "fixed_s", "core_j",
+                      "limit_scale", "overlap_scale"},
+                     {"flops", "dram_bytes", "gemm", "idle_scale"});
+    CalibratedKernel kernel{.name = item.at("name").text(),
+                            .kind = read_name<KernelClass>(item.at("class")),
+                            .flops = optional_number(item, "flops", Range::non_negative),
+                            .dram_bytes = optional_number(item, "dram_bytes", Range::positive),
+                            .gemm = {},
+                            .coefficients = read_coefficients(item)};
+    if (const auto gemm = item.find("gemm")) {
+      const auto mnkb = gemm->items();
+      if (mnkb.size() != 4) gemm->fail("expected [m, n, k, batch]");
+      kernel.gemm = GemmShape{mnkb[0].count(), mnkb[1].count(), mnkb[2].count(), mnkb[3].count()};
+    }
+    spec.kernels.push_back(std::move(kernel));
+  }
+  const JsonNode classes = section(root, "classes", spec);
+  classes.expect_keys({"source", "list"});
+  for (const JsonNode& item : classes.at("list").items()) {
+    item.expect_keys({"class", "cycles_per_unit", "dram_factor", "core_nj_per_unit", "fixed_s",
+                      "overlap_scale"});
+    spec.classes.push_back(
+        {.kind = read_name<KernelClass>(item.at("class")),
+         .cycles_per_unit = item.at("cycles_per_unit").number(Range::positive),
+         .dram_factor = item.at("dram_factor").number(Range::positive),
+         .core_nj_per_unit = item.at("core_nj_per_unit").number(Range::non_negative),
+         .fixed_s = item.at("fixed_s").number(Range::positive),
+         .overlap_scale = item.at("overlap_scale").number(Range::positive)});
+  }
+}
+
+void read_fit(const JsonNode& root, GpuSpec& spec) {
+  if (const auto range = root.find("fitted_range")) {
+    range->expect_keys({"min_core_mhz", "max_core_mhz", "kernels", "points"});
+    spec.fitted_range = FittedRange{range->at("min_core_mhz").number(Range::positive),
+                                    range->at("max_core_mhz").number(Range::positive),
+                                    range->at("kernels").count(), range->at("points").count()};
+  }
+  if (root.find("utilisation")) {
+    const JsonNode node = section(root, "utilisation", spec);
+    node.expect_keys({"source", "core_mhz", "mem_state", "unit_w", "dram_w", "core_share_exponent",
+                      "dram_share_exponent", "overlap_exponent", "latency_core_share"});
+    UtilisationModel& model = spec.utilisation.emplace();
+    model.core_mhz = node.at("core_mhz").number(Range::positive);
+    model.mem_state = spec.mem_states[index(mem_state_id(node.at("mem_state"), spec))].name;
+    const JsonNode units = node.at("unit_w");
+    for (const std::string& unit : units.keys())
+      model.unit_w[unit] = units.at(unit).number(Range::non_negative);
+    model.dram_w = node.at("dram_w").number(Range::non_negative);
+    model.core_share_exponent = node.at("core_share_exponent").number(Range::positive);
+    model.dram_share_exponent = node.at("dram_share_exponent").number(Range::positive);
+    model.overlap_exponent = node.at("overlap_exponent").number(Range::positive);
+    model.latency_core_share = node.at("latency_core_share").number(Range::fraction);
+  }
+  if (!root.find("uncertainty")) return;
+  const JsonNode node = section(root, "uncertainty", spec);
+  node.expect_keys({"source", "members"});
+  const std::size_t shared = parameter_count(spec);
+  const std::size_t all = shared + spec.kernels.size() * KernelCoefficients::count;
+  for (const JsonNode& item : node.at("members").items()) {
+    std::vector<double> member = item.numbers();
+    if (member.size() != shared && member.size() != all)
+      item.fail(fmt::format("has {} numbers; expected {} or {}", member.size(), shared, all));
+    spec.ensemble.push_back(std::move(member));
+  }
+}
+
+}  // namespace
+
+GpuSpec parse_gpu_spec(std::string_view json_text, std::string name_for_messages) {
+  const JsonDocument document = JsonDocument::parse(json_text, std::move(name_for_messages));
+  const JsonNode root = document.root();
+  root.expect_keys(
+      {"schema", "name", "title", "calibrated", "chip", "core_clocks", "core_power", "memory",
+       "power_limit", "switching", "default_clock", "grids", "kernels", "classes", "fit_errors"},
+      {"fitted_range", "uncertainty", "utilisation"});
+  document.expect_schema(GpuSpec::schema);
+  GpuSpec spec;
+  spec.name = root.at("name").text();
+  spec.title = root.at("title").text();
+  spec.calibrated = root.at("calibrated").boolean();
+  read_mem_states(root, spec);
+  read_core(root, spec);
+  read_limits(root, spec);
+  read_grids(root, spec);
+  read_kernels(root, spec);
+  const JsonNode errors = root.at("fit_errors");
+  for (const std::string& key : errors.keys())
+    spec.fit_errors[key] = errors.at(key).number(Range::non_negative);
+  read_fit(root, spec);
+  return spec;
+}
+
+std::vector<std::string> shipped_gpu_specs() {
+  std::vector<std::string> names;
+  for (const EmbeddedFile& file : embedded_gpu_specs()) names.emplace_back(file.name);
+  return names;
+}
+
+GpuSpec load_gpu_spec(std::string_view name_or_path) {
+  for (const EmbeddedFile& file : embedded_gpu_specs()) {
+    if (file.name == name_or_path) return parse_gpu_spec(file.text, std::string(file.name));
+  }
+  const std::filesystem::path path(name_or_path);
+  if (!path.has_extension() && !path.has_parent_path()) {
+    throw UsageError(fmt::format("there is no GPU spec '{}'{}", name_or_path,
+                                 did_you_mean(name_or_path, shipped_gpu_specs())),
+                     {.in = {}, .hint = "give a shipped name or the path of a .json file"});
+  }
+  return parse_gpu_spec(read_file(path), path.string());
+}
+
+}  // namespace rubato

@@ -1,0 +1,198 @@
+// Writing a spec: the inverse of parse_gpu_spec.
+
+#include <nlohmann/json.hpp>
+
+#include <fmt/format.h>
+
+#include "models/gpu/spec.hpp"
+
+namespace rubato {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json core_clock(const std::optional<double>& core_mhz) {
+  return core_mhz ? Json(*core_mhz) : Json("auto");
+}
+
+Json memory_json(const GpuSpec& spec) {
+  Json states = Json::array();
+  for (const MemState& state : spec.mem_states) {
+    Json item{{"name", state.name},
+              {"mem_mhz", state.mem_mhz},
+              {"boost_mhz", state.boost_mhz},
+              {"bandwidth_gbs", state.bandwidth_gbs},
+              {"base_power_w", state.base_power_w},
+              {"voltage_scale", state.voltage_scale}};
+    if (state.max_core_mhz) item["max_core_mhz"] = *state.max_core_mhz;
+    states.push_back(std::move(item));
+  }
+  Json memory{{"source", spec.sources.at("memory")},
+              {"states", std::move(states)},
+              {"dram_nj_per_byte", spec.shared.dram_nj_per_byte},
+              {"crossbar_bytes_per_cycle", spec.shared.crossbar_bytes_per_cycle},
+              {"bandwidth_exponent", spec.shared.bandwidth_exponent}};
+  if (!spec.crossbar.core_mhz.empty()) {
+    memory["crossbar_core_mhz"] = spec.crossbar.core_mhz;
+    memory["crossbar_relative"] = spec.crossbar.relative;
+  }
+  return memory;
+}
+
+// All steps of the core clock, as "all" means when it is read.
+bool has_all_clocks(const NamedGrid& grid, const CoreClocks& core) {
+  const auto steps = std::lround((core.max_mhz - core.min_mhz) / core.step_mhz);
+  if (std::ssize(grid.core_mhz) != steps + 1) return false;
+  for (std::size_t i = 0; i < grid.core_mhz.size(); ++i) {
+    if (grid.core_mhz[i] != core.min_mhz + static_cast<double>(i) * core.step_mhz) return false;
+  }
+  return true;
+}
+
+Json grids_json(const GpuSpec& spec) {
+  Json grids = Json::array();
+  for (const NamedGrid& grid : spec.grids) {
+    Json core = Json::array();
+    for (const auto& core_mhz : grid.core_mhz) core.push_back(core_clock(core_mhz));
+    if (has_all_clocks(grid, spec.core)) core = "all";
+    grids.push_back({{"name", grid.name}, {"mem", grid.mem_states}, {"core", std::move(core)}});
+  }
+  return grids;
+}
+
+Json kernels_json(const GpuSpec& spec) {
+  Json list = Json::array();
+  for (const CalibratedKernel& kernel : spec.kernels) {
+    const KernelCoefficients& c = kernel.coefficients;
+    Json item{{"name", kernel.name},          {"class", name_of(kernel.kind)},
+              {"core_cycles", c.core_cycles}, {"effective_bytes", c.dram_bytes},
+              {"fixed_s", c.fixed_s},         {"core_j", c.core_j},
+              {"limit_scale", c.limit_scale}, {"overlap_scale", c.overlap_scale}};
+    if (c.idle_scale != 1.0) item["idle_scale"] = c.idle_scale;
+    if (kernel.flops) item["flops"] = *kernel.flops;
+    if (kernel.dram_bytes) item["dram_bytes"] = *kernel.dram_bytes;
+    if (kernel.gemm)
+      item["gemm"] = {kernel.gemm->m, kernel.gemm->n, kernel.gemm->k, kernel.gemm->batch};
+    list.push_back(std::move(item));
+  }
+  return {{"source", spec.sources.at("kernels")}, {"list", std::move(list)}};
+}
+
+Json classes_json(const GpuSpec& spec) {
+  Json list = Json::array();
+  for (const ClassCoefficients& c : spec.classes) {
+    list.push_back({{"class", name_of(c.kind)},
+                    {"cycles_per_unit", c.cycles_per_unit},
+                    {"dram_factor", c.dram_factor},
+                    {"core_nj_per_unit", c.core_nj_per_unit},
+                    {"fixed_s", c.fixed_s},
+                    {"overlap_scale", c.overlap_scale}});
+  }
+  return {{"source", spec.sources.at("classes")}, {"list", std::move(list)}};
+}
+
+// Objects of depth two or more on one line each: readable, and short diffs.
+void write(const Json& json, int depth, std::string& text) {
+  const std::string indent(static_cast<std::size_t>(depth) * 2 + 2, ' ');
+  const bool open = json.is_structured() && !json.empty() &&
+                    (depth < 2 || (depth == 2 && json.is_array() && json.front().is_structured()));
+  if (!open) {
+    text += json.dump();
+    return;
+  }
+  text += json.is_object() ? "{\n" : "[\n";
+  bool first = true;
+  for (const auto& [key, value] : json.items()) {
+    if (!first) text += ",\n";
+    first = false;
+    text += indent;
+    if (json.is_object()) text += fmt::format("{}: ", Json(key).dump());
+    write(value, depth + 1, text);
+  }
+  text += fmt::format("\n{}{}", indent.substr(2), json.is_object() ? '}' : ']');
+}
+
+Json switching_json(const GpuSpec& spec) {
+  const SwitchLatency& known = spec.switching;
+  Json json{{"source", spec.sources.at("switching")}};
+  const auto add = [&json](const char* key, double value) {
+    if (value != 0.0) json[key] = value;
+  };
+  if (known.core_s) json["core_s"] = *known.core_s;
+  add("core_stall_s", known.core_stall_s);
+  add("core_j", known.core_j);
+  if (known.mem_s) json["mem_s"] = *known.mem_s;
+  add("mem_stall_s", known.mem_stall_s);
+  add("mem_j", known.mem_j);
+  add("dwell_s", known.dwell_s);
+  return json;
+}
+
+}  // namespace
+
+std::string to_json(const GpuSpec& spec) {
+  Json json{{"schema", GpuSpec::schema},
+            {"name", spec.name},
+            {"title", spec.title},
+            {"calibrated", spec.calibrated},
+            {"chip",
+             {{"source", spec.sources.at("chip")},
+              {"sm_count", spec.sm_count},
+              {"peak_flop_per_cycle", spec.peak_flop_per_cycle},
+              {"link_gbs", spec.link_gbs},
+              {"overlap_exponent", spec.shared.overlap_exponent}}},
+            {"core_clocks",
+             {{"source", spec.sources.at("core_clocks")},
+              {"min_mhz", spec.core.min_mhz},
+              {"max_mhz", spec.core.max_mhz},
+              {"step_mhz", spec.core.step_mhz},
+              {"requested_mhz", spec.core.requested_mhz},
+              {"effective_mhz", spec.core.effective_mhz}}},
+            {"core_power",
+             {{"source", spec.sources.at("core_power")},
+              {"leakage_w", spec.shared.leakage_w},
+              {"clock_w_per_mhz", spec.shared.clock_w_per_mhz},
+              {"voltage_core_mhz", spec.voltage.core_mhz},
+              {"relative_v", spec.voltage.relative_v}}},
+            {"memory", memory_json(spec)},
+            {"power_limit",
+             {{"source", spec.sources.at("power_limit")},
+              {"limit_w", spec.power_limit.limit_w},
+              {"min_w", spec.power_limit.min_w},
+              {"max_w", spec.power_limit.max_w},
+              {"regulated_frac", spec.power_limit.regulated_frac}}},
+            {"switching", switching_json(spec)},
+            {"default_clock",
+             {{"mem", spec.mem_states[index(spec.default_clock.mem)].name},
+              {"core", core_clock(spec.default_clock.core_mhz)}}},
+            {"grids", grids_json(spec)},
+            {"kernels", kernels_json(spec)},
+            {"classes", classes_json(spec)},
+            {"fit_errors", spec.fit_errors}};
+  if (spec.fitted_range) {
+    json["fitted_range"] = {{"min_core_mhz", spec.fitted_range->min_core_mhz},
+                            {"max_core_mhz", spec.fitted_range->max_core_mhz},
+                            {"kernels", spec.fitted_range->kernels},
+                            {"points", spec.fitted_range->points}};
+  }
+  if (spec.utilisation) {
+    const UtilisationModel& u = *spec.utilisation;
+    json["utilisation"] = {{"source", spec.sources.at("utilisation")},
+                           {"core_mhz", u.core_mhz},
+                           {"mem_state", u.mem_state},
+                           {"unit_w", u.unit_w},
+                           {"dram_w", u.dram_w},
+                           {"core_share_exponent", u.core_share_exponent},
+                           {"dram_share_exponent", u.dram_share_exponent},
+                           {"overlap_exponent", u.overlap_exponent},
+                           {"latency_core_share", u.latency_core_share}};
+  }
+  if (!spec.ensemble.empty())
+    json["uncertainty"] = {{"source", spec.sources.at("uncertainty")}, {"members", spec.ensemble}};
+  std::string text;
+  write(json, 0, text);
+  return text + '\n';
+}
+
+}  // namespace rubato

@@ -1,0 +1,108 @@
+#include "models/gpu/spec_parameters.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+namespace rubato {
+
+namespace {
+
+using Eigen::Index;
+using Eigen::VectorXd;
+
+constexpr double least = 1e-9;  // instead of a value of zero, which has no logarithm
+constexpr double held = 1e-3;  // prior of a number that no time alone can tell: bytes scale with it
+
+// Voltage points as steps above the one before.
+std::vector<double> steps_of(const VoltageCurve& curve) {
+  std::vector<double> steps;
+  for (std::size_t i = 1; i < curve.relative_v.size(); ++i)
+    steps.push_back(curve.relative_v[i] - curve.relative_v[i - 1]);
+  return steps;
+}
+
+void set_steps(const std::vector<double>& steps, VoltageCurve& curve) {
+  for (std::size_t i = 0; i < steps.size(); ++i)
+    curve.relative_v[i + 1] = curve.relative_v[i] + steps[i];
+}
+
+// Calls `f(parameter, value)` for every fitted number, always in the same order.
+template <class F>
+void visit(GpuSpec& spec, F&& f) {
+  const auto top = std::ranges::max_element(spec.mem_states, {}, &MemState::bandwidth_gbs);
+  const double top_gbs = top->bandwidth_gbs;
+  if (!spec.core.effective_mhz.empty())
+    f(SpecParameter{"effective_core_clock[lowest]", "MHz", 0.2}, spec.core.effective_mhz.front());
+  std::vector<double> steps = steps_of(spec.voltage);
+  for (std::size_t i = 0; i < steps.size(); ++i)
+    f(SpecParameter{fmt::format("voltage_step[{:.0f}]", spec.voltage.core_mhz[i + 1]),
+                    "of the floor", 1.4},
+      steps[i]);
+  set_steps(steps, spec.voltage);
+  f(SpecParameter{"leakage", "W", 1.5}, spec.shared.leakage_w);
+  f(SpecParameter{"clock_power", "W/MHz", 1.5}, spec.shared.clock_w_per_mhz);
+  f(SpecParameter{"dram_energy", "nJ/byte", 0.7}, spec.shared.dram_nj_per_byte);
+  f(SpecParameter{"overlap_exponent", "1", 0.7}, spec.shared.overlap_exponent);
+  f(SpecParameter{"regulated_share_of_limit", "1", 0.03}, spec.power_limit.regulated_frac);
+  f(SpecParameter{"crossbar", "bytes/cycle", 0.7}, spec.shared.crossbar_bytes_per_cycle);
+  for (std::size_t i = 0; i < spec.crossbar.relative.size(); ++i)
+    f(SpecParameter{fmt::format("crossbar_relative[{:.0f}]", spec.crossbar.core_mhz[i]), "1", 0.5},
+      spec.crossbar.relative[i]);
+  for (MemState& state : spec.mem_states) {
+    f(SpecParameter{fmt::format("base_power[{}]", state.name), "W", 1.5}, state.base_power_w);
+    f(SpecParameter{fmt::format("bandwidth[{}]", state.name), "GB/s",
+                    state.bandwidth_gbs >= top_gbs ? held : 0.5},
+      state.bandwidth_gbs);
+    f(SpecParameter{fmt::format("boost_clock[{}]", state.name), "MHz", 0.03}, state.boost_mhz);
+    if (state.name == "auto")
+      f(SpecParameter{"voltage_scale[auto]", "1", 0.3}, state.voltage_scale);
+  }
+}
+
+}  // namespace
+
+std::vector<SpecParameter> spec_parameters(const GpuSpec& spec) {
+  std::vector<SpecParameter> list;
+  GpuSpec copy = spec;
+  visit(copy, [&](SpecParameter parameter, double&) { list.push_back(std::move(parameter)); });
+  return list;
+}
+
+std::size_t parameter_count(const GpuSpec& spec) { return spec_parameters(spec).size(); }
+
+VectorXd read_parameters(const GpuSpec& spec) {
+  std::vector<double> values;
+  GpuSpec copy = spec;
+  visit(copy, [&](const SpecParameter&, double& value) {
+    values.push_back(std::log(std::max(value, least)));
+  });
+  return Eigen::Map<VectorXd>(values.data(), static_cast<Index>(values.size()));
+}
+
+void write_parameters(const VectorXd& logarithms, GpuSpec& spec) {
+  Index next = 0;
+  visit(spec, [&](const SpecParameter&, double& value) { value = std::exp(logarithms[next++]); });
+}
+
+VectorXd read_coefficients(const KernelCoefficients& kernel) {
+  VectorXd out(kernel_parameters);
+  out << kernel.core_cycles, kernel.dram_bytes, kernel.fixed_s,
+      std::max(kernel.core_j, least * kernel.fixed_s), kernel.limit_scale, kernel.overlap_scale,
+      kernel.idle_scale;
+  return out.array().log();
+}
+
+KernelCoefficients make_coefficients(const Eigen::Ref<const VectorXd>& logarithms) {
+  const VectorXd c = logarithms.array().exp();
+  return {.core_cycles = c[0],
+          .dram_bytes = c[1],
+          .fixed_s = c[2],
+          .core_j = c[3],
+          .limit_scale = c[4],
+          .overlap_scale = c[5],
+          .idle_scale = c[6]};
+}
+
+}  // namespace rubato

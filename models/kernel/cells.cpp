@@ -1,0 +1,232 @@
+#include "models/kernel/cells.hpp"
+
+#include <algorithm>
+#include <array>
+#include <type_traits>
+
+namespace rubato {
+
+namespace {
+
+using formulas::Launch;
+using formulas::Memory;
+using formulas::Point;
+using formulas::State;
+
+template <class V>
+RUBATO_LANES void store_first(std::size_t n, const V& x, double* to) {
+  const auto lane = lanes::each(x);
+  for (std::size_t i = 0; i < n; ++i) to[i] = lane[i];
+}
+
+template <class V>
+RUBATO_LANES void states(const GpuSpec& spec, const Memory<double>& memory,
+                         const ClockColumns& clocks, std::size_t begin, std::size_t end) {
+  for (std::size_t at = begin; at < end; at += lanes::count<V>) {
+    const State<V> state = formulas::state_at(spec, memory, lanes::load<V>(clocks.core_mhz + at));
+    lanes::store(state.s_per_cycle, clocks.s_per_cycle + at);
+    lanes::store(state.s_per_byte, clocks.s_per_byte + at);
+    lanes::store(state.log2_balance, clocks.log2_balance + at);
+    lanes::store(state.idle_w, clocks.idle_w + at);
+    lanes::store(state.squared_voltage, clocks.squared_voltage + at);
+  }
+}
+
+template <class V>
+RUBATO_LANES State<V> load_state(const ClockColumns& clocks, std::size_t at) {
+  return {.core_mhz = V{},  // no cell needs it
+          .s_per_cycle = lanes::load<V>(clocks.s_per_cycle + at),
+          .s_per_byte = lanes::load<V>(clocks.s_per_byte + at),
+          .log2_balance = lanes::load<V>(clocks.log2_balance + at),
+          .idle_w = lanes::load<V>(clocks.idle_w + at),
+          .squared_voltage = lanes::load<V>(clocks.squared_voltage + at)};
+}
+
+// Asks for the cache lines of `numbers` numbers, which need not exist.
+template <std::size_t numbers>
+RUBATO_LANES void prefetch(const double* at) {
+  constexpr std::size_t line = 64 / sizeof(double);
+  for (std::size_t i = 0; i < numbers; i += line) __builtin_prefetch(at + i, 1);
+}
+
+// Times and energies of clocks [first, end). @param log2_factors  of the kernel at these clocks
+template <class V, bool near_zero>
+RUBATO_LANES void finish(const Launch<double>& kernel, const ClockColumns& clocks,
+                         std::size_t first, std::size_t end, const double* log2_factors,
+                         double* time_s, double* energy_j) {
+  for (std::size_t at = first; at < end; at += lanes::count<V>) {
+    const V log2_factor = lanes::load<V>(log2_factors + (at - first));
+    const V factor = near_zero ? lanes::exp2_near_zero(log2_factor) : lanes::exp2(log2_factor);
+    const State<V> state = load_state<V>(clocks, at);
+    const V time = formulas::time_at(state, kernel, factor);
+    const V energy = formulas::energy_at(state, kernel, time);
+    if (at + lanes::count<V> <= end) {
+      lanes::store(time, time_s + at);
+      lanes::store(energy, energy_j + at);
+    } else {
+      store_first(end - at, time, time_s + at);
+      store_first(end - at, energy, energy_j + at);
+    }
+  }
+}
+
+// In three short loops: in one, a result waits for the one before it for longer than a processor
+// looks ahead.
+template <class V>
+RUBATO_LANES void row(const Launch<double>& kernel, const ClockColumns& clocks, std::size_t cells,
+                      double* time_s, double* energy_j) {
+  constexpr std::size_t width = lanes::count<V>, most = 1024;
+  std::array<double, most> work;
+  for (std::size_t first = 0; first < cells; first += most) {
+    const std::size_t end = std::min(first + most, cells);
+    for (std::size_t at = first; at < end; at += width) {
+      const V overlap = formulas::log2_overlap(lanes::load<V>(clocks.log2_balance + at), kernel);
+      lanes::store(lanes::exp2(overlap), work.data() + (at - first));
+      prefetch<width>(time_s + at);  // written by the third loop
+      prefetch<width>(energy_j + at);
+    }
+    for (std::size_t i = 0; i < end - first; i += width) {
+      const V sum = 1.0 + lanes::load<V>(work.data() + i);
+      lanes::store(lanes::log2_of_mantissa(sum) * kernel.inverse_exponent, work.data() + i);
+    }
+    // The logarithm of a sum of 1 and at most 1 is at most 1.
+    if (kernel.inverse_exponent <= 0.5) {
+      finish<V, true>(kernel, clocks, first, end, work.data(), time_s, energy_j);
+    } else {
+      finish<V, false>(kernel, clocks, first, end, work.data(), time_s, energy_j);
+    }
+  }
+}
+
+// One number of several launches, the last one's repeated.
+template <class V, class Part>
+RUBATO_LANES V gather(std::span<const RegulatedLaunch> launches, Part RegulatedLaunch::*part,
+                      double Part::*number) {
+  std::array<double, lanes::count<V>> lane;
+  for (std::size_t i = 0; i < lane.size(); ++i)
+    lane[i] = launches[std::min(i, launches.size() - 1)].*part.*number;
+  return lanes::load<V>(lane.data());
+}
+
+template <class V>
+RUBATO_LANES Launch<V> gather_kernels(std::span<const RegulatedLaunch> launches) {
+  using L = Launch<double>;
+  constexpr auto part = &RegulatedLaunch::kernel;
+  return {.core_cycles = gather<V>(launches, part, &L::core_cycles),
+          .dram_bytes = gather<V>(launches, part, &L::dram_bytes),
+          .fixed_s = gather<V>(launches, part, &L::fixed_s),
+          .core_j = gather<V>(launches, part, &L::core_j),
+          .dram_j = gather<V>(launches, part, &L::dram_j),
+          .idle_scale = gather<V>(launches, part, &L::idle_scale),
+          .exponent = gather<V>(launches, part, &L::exponent),
+          .inverse_exponent = gather<V>(launches, part, &L::inverse_exponent),
+          .log2_intensity = gather<V>(launches, part, &L::log2_intensity),
+          .most_distance = gather<V>(launches, part, &L::most_distance),
+          .limit_w = gather<V>(launches, part, &L::limit_w)};
+}
+
+template <class V>
+RUBATO_LANES void regulate_in(const GpuSpec& spec, std::span<const RegulatedLaunch> launches,
+                              OperatingPoint* points) {
+  using M = Memory<double>;
+  constexpr auto part = &RegulatedLaunch::memory;
+  for (; !launches.empty();
+       launches = launches.subspan(std::min(lanes::count<V>, launches.size()))) {
+    const Memory<V> memory{.bytes_per_s = gather<V>(launches, part, &M::bytes_per_s),
+                           .base_power_w = gather<V>(launches, part, &M::base_power_w),
+                           .voltage_scale = gather<V>(launches, part, &M::voltage_scale)};
+    const Point<V> found = formulas::regulated(spec, memory, gather_kernels<V>(launches));
+    const auto mhz = lanes::each(found.core_mhz), time_s = lanes::each(found.time_s),
+               energy_j = lanes::each(found.energy_j);
+    for (std::size_t i = 0; i < std::min(lanes::count<V>, launches.size()); ++i)
+      *points++ = {time_s[i], energy_j[i], mhz[i], true};
+  }
+}
+
+// A search takes about as long for one native vector as for four.
+template <class Native, class V>
+RUBATO_LANES void regulate(const GpuSpec& spec, std::span<const RegulatedLaunch> launches,
+                           OperatingPoint* points) {
+  if (launches.size() <= lanes::count<Native>) {
+    regulate_in<Native>(spec, launches, points);
+  } else {
+    regulate_in<V>(spec, launches, points);
+  }
+}
+
+template <class V>
+RUBATO_LANES bool over_limit(const Launch<double>& kernel, std::size_t cells, const double* time_s,
+                             const double* energy_j) {
+  bool over = false;
+  std::size_t i = 0;
+  V most_over_j{};
+  for (; i + lanes::count<V> <= cells; i += lanes::count<V>) {
+    const V t = lanes::load<V>(time_s + i), e = lanes::load<V>(energy_j + i);
+    most_over_j = lanes::larger(e - kernel.limit_w * t, most_over_j);
+  }
+  for (; i < cells; ++i) over = over || energy_j[i] - kernel.limit_w * time_s[i] > 0.0;
+  return over || lanes::any(lanes::above(most_over_j, V{}));
+}
+
+template <class V>
+RUBATO_LANES void hold(const Launch<double>& kernel, const OperatingPoint& regulated,
+                       std::size_t cells, double* time_s, double* energy_j) {
+  std::size_t i = 0;
+  for (; i + lanes::count<V> <= cells; i += lanes::count<V>) {
+    const V t = lanes::load<V>(time_s + i), e = lanes::load<V>(energy_j + i);
+    const auto over = lanes::above(e, kernel.limit_w * t);
+    lanes::store(lanes::select(over, lanes::all<V>(regulated.time_s), t), time_s + i);
+    lanes::store(lanes::select(over, lanes::all<V>(regulated.energy_j), e), energy_j + i);
+  }
+  for (; i < cells; ++i) {
+    if (!(energy_j[i] > kernel.limit_w * time_s[i])) continue;
+    time_s[i] = regulated.time_s;
+    energy_j[i] = regulated.energy_j;
+  }
+}
+
+// Vectors side by side: four, but where there are 16 narrow registers, two.
+template <class Native>
+using Bundle = std::conditional_t<std::is_same_v<Native, lanes::Two>, lanes::Pair<Native>,
+                                  lanes::Pair<lanes::Pair<Native>>>;
+
+// The loops above for a bundle at a time, compiled for `target`: an attribute and a type, which
+// cannot stand in parentheses. NOLINTBEGIN(bugprone-macro-parentheses)
+#define RUBATO_TABLE_CELLS(place, target, Native)                                               \
+  namespace place {                                                                             \
+  target void states(const GpuSpec& spec, const Memory<double>& memory,                         \
+                     const ClockColumns& clocks, std::size_t begin, std::size_t end) {          \
+    rubato::states<Bundle<Native>>(spec, memory, clocks, begin, end);                           \
+  }                                                                                             \
+  target void row(const Launch<double>& kernel, const ClockColumns& clocks, std::size_t cells,  \
+                  double* time_s, double* energy_j) {                                           \
+    rubato::row<Bundle<Native>>(kernel, clocks, cells, time_s, energy_j);                       \
+  }                                                                                             \
+  target bool over_limit(const Launch<double>& kernel, std::size_t cells, const double* time_s, \
+                         const double* energy_j) {                                              \
+    return rubato::over_limit<lanes::Pair<Native>>(kernel, cells, time_s, energy_j);            \
+  }                                                                                             \
+  target void regulate(const GpuSpec& spec, std::span<const RegulatedLaunch> launches,          \
+                       OperatingPoint* points) {                                                \
+    rubato::regulate<Native, Bundle<Native>>(spec, launches, points);                           \
+  }                                                                                             \
+  target void hold(const Launch<double>& kernel, const OperatingPoint& regulated,               \
+                   std::size_t cells, double* time_s, double* energy_j) {                       \
+    rubato::hold<lanes::Pair<Native>>(kernel, regulated, cells, time_s, energy_j);              \
+  }                                                                                             \
+  constexpr TableCells loops{                                                                   \
+      #place, lanes::count<Native>, states, row, over_limit, regulate, hold};                   \
+  }
+
+RUBATO_INSTRUCTION_SETS(RUBATO_TABLE_CELLS)
+#undef RUBATO_TABLE_CELLS
+// NOLINTEND(bugprone-macro-parentheses)
+
+}  // namespace
+
+std::span<const TableCells> table_cells() {
+  static constexpr std::array all{RUBATO_ALL_LOOPS};
+  return lanes::runnable(all);
+}
+
+}  // namespace rubato

@@ -1,0 +1,153 @@
+#include "models/kernel/coefficients.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "models/kernel/model.hpp"
+
+namespace rubato {
+
+namespace {
+
+bool counted_in_flops(KernelClass kind) {
+  return kind == KernelClass::gemm || kind == KernelClass::gemm_batched ||
+         kind == KernelClass::attention;
+}
+
+// Bytes each rank sends over its link in the ring algorithm, as a share of the
+// message. Source: NCCL's performance notes (bus bandwidth factors).
+double ring_traffic(const Collective& collective) {
+  const double n = collective.group_size;
+  switch (collective.kind) {
+    case CollectiveKind::all_reduce: return 2.0 * (n - 1.0) / n;
+    case CollectiveKind::all_gather:
+    case CollectiveKind::reduce_scatter:
+    case CollectiveKind::all_to_all: return (n - 1.0) / n;
+    case CollectiveKind::broadcast:
+    case CollectiveKind::reduce:
+    case CollectiveKind::send_recv:
+    case CollectiveKind::other: break;
+  }
+  return 1.0;
+}
+
+// A collective takes its link time whatever the clocks are. Its core cycles are
+// the copy loop's, hidden behind the link unless the core clock is very low.
+KernelCoefficients for_collective(const GpuSpec& spec, const Kernel& kernel) {
+  constexpr double latency_s =
+      10e-6;  // launch and ring set-up, order of NCCL's small-message latency
+  constexpr double cycles_per_byte = 1e-3;  // a few SMs copy 1 KiB per cycle
+  constexpr double core_nj_per_byte = 0.01;
+  const double traffic_bytes = kernel.collective->message_bytes * ring_traffic(*kernel.collective);
+  return {.core_cycles = traffic_bytes * cycles_per_byte,
+          .dram_bytes = kernel.dram_bytes.value_or(2.0 * traffic_bytes),
+          .fixed_s = latency_s + traffic_bytes / (spec.link_gbs * 1e9),
+          .core_j = traffic_bytes * core_nj_per_byte * 1e-9,
+          .limit_scale = 1.0,
+          .overlap_scale = 1.0};
+}
+
+// What a GEMM reads again because its tiles share operands grows with its
+// FLOPs; what it must move at least grows with its operands.
+double carried_bytes(const CalibratedKernel& measured, const Kernel& kernel, double bytes_ratio,
+                     double work_ratio) {
+  const double then = measured.coefficients.dram_bytes;
+  const double reread = then - measured.dram_bytes.value_or(then);
+  if (!kernel.gemm || !kernel.dram_bytes || reread <= 0.0) return then * bytes_ratio;
+  return *kernel.dram_bytes + reread * work_ratio;
+}
+
+}  // namespace
+
+double wave_efficiency(const GemmShape& shape, double sm_count) {
+  constexpr double tile = 128.0;
+  const double tiles = std::ceil(static_cast<double>(shape.m) / tile) *
+                       std::ceil(static_cast<double>(shape.n) / tile) *
+                       static_cast<double>(shape.batch);
+  return tiles / (std::ceil(tiles / sm_count) * sm_count);
+}
+
+KernelCoefficients carried_over(const CalibratedKernel& measured, const Kernel& kernel,
+                                double sm_count) {
+  KernelCoefficients c = measured.coefficients;
+  const auto ratio = [](const std::optional<double>& now, const std::optional<double>& then) {
+    return now && then && *then > 0.0 ? *now / *then : 1.0;
+  };
+  const double bytes_ratio = ratio(kernel.dram_bytes, measured.dram_bytes);
+  const double work_ratio =
+      counted_in_flops(kernel.kind) ? ratio(kernel.flops, measured.flops) : bytes_ratio;
+  c.dram_bytes = carried_bytes(measured, kernel, bytes_ratio, work_ratio);
+  c.core_cycles *= work_ratio;
+  c.core_j *= work_ratio;
+  if (kernel.gemm && measured.gemm) {
+    c.core_cycles *=
+        wave_efficiency(*measured.gemm, sm_count) / wave_efficiency(*kernel.gemm, sm_count);
+  }
+  return c;
+}
+
+std::optional<KernelCoefficients> derived(const GpuSpec& spec, const Kernel& kernel) {
+  const auto found = std::ranges::find(spec.classes, kernel.kind, &ClassCoefficients::kind);
+  if (found == spec.classes.end()) return std::nullopt;
+  const std::optional<double> work =
+      counted_in_flops(kernel.kind) ? kernel.flops : kernel.dram_bytes;
+  if (!work || *work <= 0.0) return std::nullopt;
+  const double wave = kernel.gemm ? wave_efficiency(*kernel.gemm, spec.sm_count) : 1.0;
+  return KernelCoefficients{
+      .core_cycles = found->cycles_per_unit * *work / wave,
+      .dram_bytes = found->dram_factor * std::max(kernel.dram_bytes.value_or(1.0), 1.0),
+      .fixed_s = found->fixed_s,
+      .core_j = found->core_nj_per_unit * 1e-9 * *work,
+      .limit_scale = 1.0,
+      .overlap_scale = found->overlap_scale};
+}
+
+std::optional<KernelCoefficients> guessed(const GpuSpec& spec, const Kernel& kernel) {
+  if (kernel.collective) return for_collective(spec, kernel);
+  // Its bytes alone do not tell how long a message takes without the ranks.
+  if (kernel.kind == KernelClass::communication) return std::nullopt;
+  if (!kernel.flops || !kernel.dram_bytes || *kernel.dram_bytes <= 0.0) return std::nullopt;
+  // A large GEMM reaches this share of the peak, and its core energy takes this
+  // share of the power limit at the highest clock (RTX 3080 Ti: 0.98 and 0.6).
+  constexpr double share_of_peak = 0.8, share_of_limit = 0.6;
+  constexpr double core_nj_per_byte = 0.07, launch_s = 2e-6;
+  const MemState& mem = spec.mem_states[index(spec.default_clock.mem)];
+  const double highest_mhz = effective_core_mhz(spec, {spec.default_clock.mem, {}});
+  const double volts = relative_voltage(spec, mem, highest_mhz);
+  const double core_nj_per_flop =
+      share_of_limit * spec.power_limit.limit_w * 1e9 /
+      (share_of_peak * spec.peak_flop_per_cycle * highest_mhz * 1e6 * volts * volts);
+  return KernelCoefficients{
+      .core_cycles = std::max(*kernel.flops / (share_of_peak * spec.peak_flop_per_cycle), 1.0),
+      .dram_bytes = *kernel.dram_bytes,
+      .fixed_s = launch_s,
+      .core_j = (core_nj_per_flop * *kernel.flops + core_nj_per_byte * *kernel.dram_bytes) * 1e-9,
+      .limit_scale = 1.0,
+      .overlap_scale = 1.0};
+}
+
+KernelCoefficients assumed(const GpuSpec& spec, const Kernel& kernel, const MemState& mem,
+                           double core_mhz, double time_s) {
+  constexpr double small = 1e-3;  // of a share that is there but does not matter
+  double core_share = 1.0, dram_share = 1.0, fixed_share = small;
+  if (kernel.kind == KernelClass::communication || kernel.kind == KernelClass::memcpy) {
+    core_share = dram_share = small;
+    fixed_share = 1.0;
+  } else if (kernel.kind == KernelClass::memset) {
+    core_share = small;
+  }
+  const ClockState state = clock_state(spec, mem, core_mhz);
+  constexpr double core_share_of_limit = 1.0 / 3.0;
+  KernelCoefficients c{
+      .core_cycles = core_share * core_mhz * 1e6,
+      .dram_bytes = dram_share * state.dram_bytes_per_s,
+      .fixed_s = fixed_share,
+      .core_j = core_share * core_share_of_limit * spec.power_limit.limit_w / state.squared_voltage,
+      .limit_scale = 1.0,
+      .overlap_scale = 1.0};
+  const double scale = time_s / unlimited_point(state, c).time_s;
+  for (double* value : {&c.core_cycles, &c.dram_bytes, &c.fixed_s, &c.core_j}) *value *= scale;
+  return c;
+}
+
+}  // namespace rubato

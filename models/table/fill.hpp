@@ -1,0 +1,24 @@
+#pragma once
+// Fills the table that solvers read, as fast as the machine allows. docs/models.md, section 9.
+
+#include "models/gpu/clock_grid.hpp"
+#include "models/kernel/cells.hpp"
+#include "models/table/gpu_model.hpp"
+#include "models/table/profile_table.hpp"
+
+namespace rubato {
+
+/// Time and energy of every kernel at every clock, shape [kernels x clocks], in parallel (oneTBB).
+/// Each cell has the bits of GpuModel::evaluate, whatever the number of threads and `loops`.
+/// @param loops  for which instruction set; the fastest one this machine has by default
+/// @throws DataError naming the first cell that is not positive and finite
+[[nodiscard]] ProfileTable fill_profile_table(const GpuModel& model, const ClockGrid& grid,
+                                              const TableCells& loops = table_cells().back());
+
+/// As fill_profile_table, into arrays of the caller, shape [kernels x clocks] each: for those who
+/// fill many tables of one shape. Memory from the system costs more than what is written to it.
+/// @throws DataError as above, or if an array has another size
+void fill_costs(const GpuModel& model, const ClockGrid& grid, std::span<double> time_s,
+                std::span<double> energy_j, const TableCells& loops = table_cells().back());
+
+}  // namespace rubato

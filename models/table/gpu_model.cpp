@@ -1,0 +1,114 @@
+#include "models/table/gpu_model.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <tbb/parallel_for.h>
+
+#include "common/error.hpp"
+#include "common/numbers.hpp"
+#include "models/kernel/coefficients.hpp"
+
+namespace rubato {
+
+std::string_view name_of(CoefficientSource value) noexcept {
+  switch (value) {
+    case CoefficientSource::measured: return "measured";
+    case CoefficientSource::derived: return "derived";
+    case CoefficientSource::guessed: break;
+  }
+  return "guessed";
+}
+
+std::optional<FoundCoefficients> find_coefficients(const GpuSpec& spec, const Kernel& kernel) {
+  const auto measured = std::ranges::find(spec.kernels, kernel.name, &CalibratedKernel::name);
+  if (measured != spec.kernels.end() && measured->kind == kernel.kind)
+    return {{carried_over(*measured, kernel, spec.sm_count), CoefficientSource::measured}};
+  if (const auto from_class = derived(spec, kernel)) {
+    return {
+        {*from_class, spec.calibrated ? CoefficientSource::derived : CoefficientSource::guessed}};
+  }
+  if (const auto from_peaks = guessed(spec, kernel))
+    return {{*from_peaks, CoefficientSource::guessed}};
+  return std::nullopt;
+}
+
+GpuModel::GpuModel(GpuSpec spec, const Trace& trace, std::optional<double> power_limit_w)
+    : spec_(std::move(spec)), power_limit_w_(power_limit_w.value_or(spec_.power_limit.limit_w)) {
+  const PowerLimit& limit = spec_.power_limit;
+  if (power_limit_w_ < limit.min_w || power_limit_w_ > limit.max_w) {
+    throw UsageError(
+        fmt::format("a power limit of {} W is outside what {} accepts; expected {} to {} W",
+                    format_number(power_limit_w_), spec_.name, format_number(limit.min_w),
+                    format_number(limit.max_w)));
+  }
+  ErrorList errors;
+  for (const Kernel& kernel : trace.kernels) {
+    if (const auto found = find_coefficients(spec_, kernel)) {
+      coefficients_.push_back(found->coefficients);
+      sources_.push_back(found->source);
+    } else if (kernel.measured_time_s) {
+      const ClockPair& clock = spec_.default_clock;
+      coefficients_.push_back(assumed(spec_, kernel, spec_.mem_states[index(clock.mem)],
+                                      effective_core_mhz(spec_, clock), *kernel.measured_time_s));
+      sources_.push_back(CoefficientSource::guessed);
+    } else {
+      errors.add(fmt::format(
+          "kernel '{}': {} knows no coefficients for class '{}' without FLOPs and DRAM bytes",
+          kernel.name, spec_.name, name_of(kernel.kind)));
+    }
+  }
+  errors.throw_if_any({.in = trace.name, .hint = "add flops and dram_bytes to the trace"});
+}
+
+GpuModel GpuModel::with(std::vector<KernelCoefficients> coefficients) const {
+  GpuModel other = *this;
+  other.coefficients_ = std::move(coefficients);
+  return other;
+}
+
+OperatingPoint GpuModel::evaluate(KernelId kernel, const ClockPair& clock) const {
+  return operating_point(spec_, coefficients_[index(kernel)], clock, power_limit_w_);
+}
+
+double GpuModel::idle_power_w(const ClockPair& clock) const {
+  return rubato::idle_power_w(spec_, spec_.mem_states[index(clock.mem)],
+                              effective_core_mhz(spec_, clock));
+}
+
+std::vector<OperatingPoint> evaluate_all(const GpuModel& model, const ClockGrid& grid) {
+  const GpuSpec& spec = model.spec();
+  std::vector<ClockState> states;
+  for (const ClockPair& clock : grid.pairs()) {
+    states.push_back(
+        clock_state(spec, spec.mem_states[index(clock.mem)], effective_core_mhz(spec, clock)));
+  }
+  std::vector<OperatingPoint> cells(model.kernels() * grid.size());
+  tbb::parallel_for(std::size_t{0}, model.kernels(), [&](std::size_t k) {
+    const KernelCoefficients& kernel = model.coefficients(id_at<KernelId>(k));
+    std::vector<std::optional<OperatingPoint>> regulated(spec.mem_states.size());
+    for (std::size_t c = 0; c < grid.size(); ++c) {
+      const MemStateId mem = grid.pairs()[c].mem;
+      OperatingPoint point = unlimited_point(states[c], kernel);
+      if (!within_limit(spec, kernel, point, model.power_limit_w())) {
+        auto& known = regulated[index(mem)];
+        if (!known)
+          known = regulated_point(spec, kernel, spec.mem_states[index(mem)], model.power_limit_w());
+        point = *known;
+      }
+      cells[k * grid.size() + c] = point;
+    }
+  });
+  return cells;
+}
+
+ProfileTable profile_table(std::span<const OperatingPoint> cells, std::size_t kernels,
+                           std::size_t clocks) {
+  std::vector<double> time_s(cells.size());
+  std::vector<double> energy_j(cells.size());
+  std::ranges::transform(cells, time_s.begin(), &OperatingPoint::time_s);
+  std::ranges::transform(cells, energy_j.begin(), &OperatingPoint::energy_j);
+  return {kernels, clocks, std::move(time_s), std::move(energy_j)};
+}
+
+}  // namespace rubato

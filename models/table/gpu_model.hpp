@@ -1,0 +1,77 @@
+#pragma once
+// Time and energy of a trace's kernels on one GPU at any clock.
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "common/ids.hpp"
+#include "models/gpu/clock_grid.hpp"
+#include "models/gpu/spec.hpp"
+#include "models/kernel/model.hpp"
+#include "models/table/profile_table.hpp"
+#include "traces/trace.hpp"
+
+namespace rubato {
+
+/// How the coefficients of a kernel came about: measured (a calibrated kernel of
+/// that name), derived (work figures and class), guessed (class without a fit).
+enum class CoefficientSource { measured, derived, guessed };
+
+[[nodiscard]] std::string_view name_of(CoefficientSource value) noexcept;
+
+/// Coefficients and where they are from.
+struct FoundCoefficients {
+  KernelCoefficients coefficients;
+  CoefficientSource source;
+};
+
+/// A calibrated kernel's by name, else from the class, else from peak rates. Nothing
+/// if the work figures its class needs are missing.
+[[nodiscard]] std::optional<FoundCoefficients> find_coefficients(const GpuSpec& spec,
+                                                                 const Kernel& kernel);
+
+/// A spec bound to the kernels of one trace: coefficients are looked up or
+/// derived once, here.
+class GpuModel {
+ public:
+  /// @param power_limit_w  replaces the spec's power limit
+  /// @throws DataError if a kernel has neither calibrated coefficients nor the work
+  ///         figures its class needs, UsageError if the limit is outside the spec's range
+  GpuModel(GpuSpec spec, const Trace& trace, std::optional<double> power_limit_w = {});
+
+  [[nodiscard]] const GpuSpec& spec() const noexcept { return spec_; }
+  [[nodiscard]] double power_limit_w() const noexcept { return power_limit_w_; }
+  [[nodiscard]] std::size_t kernels() const noexcept { return coefficients_.size(); }
+  [[nodiscard]] CoefficientSource source(KernelId kernel) const { return sources_[index(kernel)]; }
+  [[nodiscard]] const KernelCoefficients& coefficients(KernelId kernel) const {
+    return coefficients_[index(kernel)];
+  }
+
+  /// The same GPU with other coefficients. @param coefficients  shape [kernels]
+  [[nodiscard]] GpuModel with(std::vector<KernelCoefficients> coefficients) const;
+
+  /// One launch at a requested clock.
+  [[nodiscard]] OperatingPoint evaluate(KernelId kernel, const ClockPair& clock) const;
+
+  /// Board power while nothing runs at this clock, W.
+  [[nodiscard]] double idle_power_w(const ClockPair& clock) const;
+
+ private:
+  GpuSpec spec_;
+  double power_limit_w_;
+  std::vector<KernelCoefficients> coefficients_;
+  std::vector<CoefficientSource> sources_;
+};
+
+/// Every kernel at every clock, shape [kernels x clocks] row-major, in parallel
+/// (oneTBB). Same bits for any number of threads.
+[[nodiscard]] std::vector<OperatingPoint> evaluate_all(const GpuModel& model,
+                                                       const ClockGrid& grid);
+
+/// Times and energies of evaluate_all. @throws DataError if a cell is not positive and finite
+[[nodiscard]] ProfileTable profile_table(std::span<const OperatingPoint> cells, std::size_t kernels,
+                                         std::size_t clocks);
+
+}  // namespace rubato

@@ -1,0 +1,247 @@
+#include "models/validation/errors.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <random>
+
+#include <fmt/format.h>
+
+#include "common/error.hpp"
+#include "common/numbers.hpp"
+
+namespace rubato {
+
+namespace {
+
+constexpr std::uint64_t seed = 20260113;
+
+std::optional<double> relative_error(double predicted, const std::optional<double>& measured) {
+  return measured ? std::optional(predicted / *measured - 1.0) : std::nullopt;
+}
+
+// A sweep split into what a fit sees and what it is tested on.
+struct Split {
+  Sweep seen, held_out;
+};
+
+template <class IsHeldOut>
+Split split(const Sweep& sweep, IsHeldOut&& held_out) {
+  Split out{sweep, sweep};
+  for (std::size_t k = 0; k < sweep.kernels.size(); ++k) {
+    auto& seen = out.seen.kernels[k].points;
+    auto& tested = out.held_out.kernels[k].points;
+    seen.clear();
+    tested.clear();
+    const auto& points = sweep.kernels[k].points;
+    for (std::size_t i = 0; i < points.size(); ++i)
+      (held_out(k, i) ? tested : seen).push_back(points[i]);
+  }
+  return out;
+}
+
+// Predictions of all held-out points of kernels that have coefficients.
+void test(const GpuSpec& spec, std::span<const CalibratedKernel> kernels, const Sweep& held_out,
+          std::vector<ValidatedPoint>& results) {
+  for (const SweepKernel& kernel : held_out.kernels) {
+    const auto known = std::ranges::find(kernels, kernel.name, &CalibratedKernel::name);
+    if (known == kernels.end()) continue;
+    for (const SweepPoint& point : kernel.points)
+      results.push_back(
+          {kernel.name, point, predict(spec, known->coefficients, point, held_out.applied_clocks)});
+  }
+}
+
+// Kernels from a few of their points, tested on the rest.
+void test_few_points(const GpuSpec& spec, const Sweep& sweep, const ValidationOptions& options,
+                     std::vector<ValidatedPoint>& results) {
+  std::vector<std::vector<std::size_t>> chosen;
+  for (const SweepKernel& kernel : sweep.kernels)
+    chosen.push_back(spread_points(spec, kernel, options.points));
+  const Split parts = split(sweep, [&](std::size_t k, std::size_t i) {
+    return std::ranges::find(chosen[k], i) == chosen[k].end();
+  });
+  test(spec, fit_kernels(spec, parts.seen, options.fit), parts.held_out, results);
+}
+
+// Fold of every point of a kernel, as even as can be, in random order.
+std::vector<std::size_t> shuffled_folds(std::size_t count, std::size_t folds,
+                                        std::mt19937_64& random) {
+  std::vector<std::size_t> fold(count);
+  for (std::size_t i = 0; i < count; ++i) fold[i] = i % folds;
+  // As std::shuffle, but the same on every standard library.
+  for (std::size_t i = count; i > 1; --i) std::swap(fold[i - 1], fold[random() % i]);
+  return fold;
+}
+
+void test_folds(const GpuSpec& spec, const Sweep& sweep, const ValidationOptions& options,
+                std::vector<ValidatedPoint>& results, const RunContext& context) {
+  std::mt19937_64 random(seed);
+  std::vector<std::vector<std::size_t>> fold;
+  for (const SweepKernel& kernel : sweep.kernels)
+    fold.push_back(shuffled_folds(kernel.points.size(), options.folds, random));
+  for (std::size_t f = 0; f < options.folds && !context.stop_requested(); ++f) {
+    context.report({.done = f, .total = options.folds, .note = "folds"});
+    const Split parts = split(sweep, [&](std::size_t k, std::size_t i) { return fold[k][i] == f; });
+    const GpuSpec fitted = calibrate_sweep(spec, parts.seen, options.fit).spec;
+    test(fitted, fitted.kernels, parts.held_out, results);
+  }
+}
+
+void test_kernels(const GpuSpec& spec, const Sweep& sweep, const ValidationOptions& options,
+                  std::vector<ValidatedPoint>& results, const RunContext& context) {
+  const std::size_t groups = std::min(options.folds, sweep.kernels.size());
+  if (groups < 2) throw UsageError("one kernel cannot be left out of one kernel");
+  std::mt19937_64 random(seed);
+  const std::vector<std::size_t> group = shuffled_folds(sweep.kernels.size(), groups, random);
+  for (std::size_t g = 0; g < groups && !context.stop_requested(); ++g) {
+    context.report({.done = g, .total = groups, .note = "groups of kernels"});
+    Sweep others = sweep, left_out = sweep;
+    others.kernels.clear();
+    left_out.kernels.clear();
+    for (std::size_t k = 0; k < sweep.kernels.size(); ++k)
+      (group[k] == g ? left_out : others).kernels.push_back(sweep.kernels[k]);
+    test_few_points(calibrate_sweep(spec, others, options.fit).spec, left_out, options, results);
+  }
+}
+
+void test_power_caps(const GpuSpec& spec, const Sweep& sweep, const ValidationOptions& options,
+                     std::vector<ValidatedPoint>& results) {
+  double largest = 0.0;
+  for (const SweepKernel& kernel : sweep.kernels) {
+    for (const SweepPoint& point : kernel.points)
+      largest = std::max(largest, point.power_cap_w.value_or(0.0));
+  }
+  if (largest == 0.0) throw UsageError(fmt::format("{} has no power_cap_w", sweep.file));
+  const Split parts = split(sweep, [&](std::size_t k, std::size_t i) {
+    return sweep.kernels[k].points[i].power_cap_w.value_or(largest) < largest;
+  });
+  const GpuSpec fitted = calibrate_sweep(spec, parts.seen, options.fit).spec;
+  test(fitted, fitted.kernels, parts.held_out, results);
+}
+
+ErrorQuantiles quantiles(std::vector<double> errors) {
+  if (errors.empty()) return {};
+  for (double& error : errors) error = 100.0 * std::abs(error);
+  std::ranges::sort(errors);
+  const auto at = [&](double share) {
+    return errors[static_cast<std::size_t>(
+        std::lround(share * static_cast<double>(errors.size() - 1)))];
+  };
+  return {errors.size(), sum(errors) / static_cast<double>(errors.size()), at(0.5), at(0.9),
+          errors.back()};
+}
+
+}  // namespace
+
+std::string_view name_of(Holdout value) noexcept {
+  switch (value) {
+    case Holdout::known: return "known";
+    case Holdout::few_points: return "few-points";
+    case Holdout::folds: return "folds";
+    case Holdout::kernels: return "kernels";
+    case Holdout::power_caps: break;
+  }
+  return "power-caps";
+}
+
+std::optional<double> ValidatedPoint::time_error() const {
+  return relative_error(predicted.time_s, measured.time_s);
+}
+
+std::optional<double> ValidatedPoint::power_error() const {
+  return relative_error(predicted.energy_j / predicted.time_s, measured.power_w);
+}
+
+std::optional<double> ValidatedPoint::energy_error() const {
+  if (!measured.time_s || !measured.power_w) return std::nullopt;
+  return relative_error(predicted.energy_j, *measured.time_s * *measured.power_w);
+}
+
+std::vector<std::size_t> spread_points(const GpuSpec& spec, const SweepKernel& kernel,
+                                       std::size_t count) {
+  // Distances in the logarithm of both clocks; each clock's range counts the same.
+  std::vector<std::array<double, 2>> at;
+  for (const SweepPoint& point : kernel.points) {
+    const MemState& mem = spec.mem_states[index(point.clock.mem)];
+    at.push_back({std::log(point.clock.core_mhz.value_or(mem.boost_mhz)), std::log(mem.mem_mhz)});
+  }
+  for (std::size_t axis = 0; axis < 2; ++axis) {
+    const auto by_axis = [&](const auto& a) { return a[axis]; };
+    const double low = std::ranges::min(at, {}, by_axis)[axis],
+                 high = std::ranges::max(at, {}, by_axis)[axis];
+    for (auto& a : at) a[axis] = high > low ? (a[axis] - low) / (high - low) : 0.0;
+  }
+  std::vector<std::size_t> chosen;
+  std::vector<double> distance(at.size(), 1e9);
+  std::size_t next = static_cast<std::size_t>(
+      std::ranges::max_element(at, {}, [](const auto& a) { return a[0] + a[1]; }) - at.begin());
+  while (chosen.size() < std::min(count, at.size())) {
+    chosen.push_back(next);
+    for (std::size_t i = 0; i < at.size(); ++i)
+      distance[i] =
+          std::min(distance[i], std::hypot(at[i][0] - at[next][0], at[i][1] - at[next][1]));
+    next = static_cast<std::size_t>(std::ranges::max_element(distance) - distance.begin());
+  }
+  return chosen;
+}
+
+std::vector<ValidatedPoint> validate(const GpuSpec& spec, const Sweep& sweep,
+                                     const ValidationOptions& options, const RunContext& context) {
+  std::vector<ValidatedPoint> results;
+  switch (options.holdout) {
+    case Holdout::known: test(spec, spec.kernels, sweep, results); break;
+    case Holdout::few_points: test_few_points(spec, sweep, options, results); break;
+    case Holdout::folds: test_folds(spec, sweep, options, results, context); break;
+    case Holdout::kernels: test_kernels(spec, sweep, options, results, context); break;
+    case Holdout::power_caps: test_power_caps(spec, sweep, options, results); break;
+  }
+  if (results.empty())
+    throw UsageError(fmt::format("{}: no point is left to test", sweep.file),
+                     {.in = {}, .hint = "fewer --points, or another way to hold points out"});
+  return results;
+}
+
+ErrorSummary summarise(std::string group, std::span<const ValidatedPoint> points) {
+  std::vector<double> time, power, energy;
+  for (const ValidatedPoint& point : points) {
+    if (const auto error = point.time_error()) time.push_back(*error);
+    if (const auto error = point.power_error()) power.push_back(*error);
+    if (const auto error = point.energy_error()) energy.push_back(*error);
+  }
+  return {std::move(group), quantiles(std::move(time)), quantiles(std::move(power)),
+          quantiles(std::move(energy))};
+}
+
+std::vector<ErrorSummary> summaries(const GpuSpec& spec, std::span<const ValidatedPoint> points) {
+  double low = 1e9, high = 0.0;
+  for (const ValidatedPoint& point : points) {
+    const double mhz = point.measured.clock.core_mhz.value_or(high);
+    low = std::min(low, mhz);
+    high = std::max(high, mhz);
+  }
+  const auto third = [&](const ValidatedPoint& point) {
+    const double mhz = point.measured.clock.core_mhz.value_or(high);
+    return std::min(2, static_cast<int>(3.0 * (mhz - low) / std::max(high - low, 1.0)));
+  };
+  static constexpr std::array<const char*, 3> thirds{"low", "middle", "high"};
+  std::map<std::string, std::vector<ValidatedPoint>> regions, kernels;
+  for (const ValidatedPoint& point : points) {
+    regions[fmt::format("memory {}, core {}", spec.mem_states[index(point.measured.clock.mem)].name,
+                        thirds[static_cast<std::size_t>(third(point))])]
+        .push_back(point);
+    regions[point.predicted.power_limited ? "power limited" : "not power limited"].push_back(point);
+    kernels["kernel " + point.kernel].push_back(point);
+  }
+  std::vector<ErrorSummary> out{summarise("all", points)};
+  for (const auto& [name, group] : regions) out.push_back(summarise(name, group));
+  const auto first_kernel = static_cast<std::ptrdiff_t>(out.size());
+  for (const auto& [name, group] : kernels) out.push_back(summarise(name, group));
+  std::ranges::stable_sort(out.begin() + first_kernel, out.end(), std::ranges::greater{},
+                           [](const ErrorSummary& s) { return s.energy.mean + s.power.mean; });
+  return out;
+}
+
+}  // namespace rubato

@@ -1,0 +1,340 @@
+#include "explorer/experiments/sweep.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <filesystem>
+#include <numeric>
+#include <set>
+#include <thread>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "common/error.hpp"
+#include "common/file.hpp"
+#include "explorer/pipeline/planner.hpp"
+#include "explorer/pipeline/stage_model.hpp"
+#include "explorer/results/merge.hpp"
+#include "explorer/results/store.hpp"
+#include "tests/expect_error.hpp"
+
+namespace rubato {
+namespace {
+
+class Sweep : public testing::Test {
+ protected:
+  Sweep()
+      : folder_(std::filesystem::temp_directory_path() /
+                ("rubato_sweep_" + std::to_string(::getpid()))) {
+    std::filesystem::create_directories(folder_);
+  }
+  ~Sweep() override { std::filesystem::remove_all(folder_); }
+
+  [[nodiscard]] std::filesystem::path file(const std::string& name) const { return folder_ / name; }
+
+  static SweepPlan plan(const std::string& axes = "") {
+    return plan_sweep(parse_experiment(
+        "schema = 1\nname = 'test'\n[defaults]\ngpu = 'rtx-3080-ti'\nmodel = 'gpt3-xl'\n"
+        "batch = 8\nsequence = 1024\nclocks = 'mem=5001,auto core=1470,1680,auto'\n"
+        "[axes]\nbatch = [4, 8]\ngranularity = ['pass', 'kernel']\nslack_pct = [0, 2]\n" +
+            axes,
+        "test.toml"));
+  }
+
+  // Runs what is not finished, as the command does.
+  static SweepSummary run(const SweepPlan& plan, const std::filesystem::path& db,
+                          std::size_t threads = 2, const SweepObserver& observer = {},
+                          const RunContext& context = {}) {
+    SweepStore store(db);
+    std::vector<std::size_t> left;
+    const std::vector<bool> finished = store.finished(plan);
+    for (std::size_t u = 0; u < plan.units.size(); ++u) {
+      if (!finished[u]) left.push_back(u);
+    }
+    store.begin(plan);
+    return run_sweep(plan, left, store, {threads, "test"}, observer, context);
+  }
+
+  static std::vector<std::vector<SqlValue>> rows(const std::filesystem::path& db,
+                                                 const std::string& sql) {
+    return ResultStore::open_read_only(db).query(sql).rows;
+  }
+  static std::int64_t number(const std::filesystem::path& db, const std::string& sql) {
+    return std::get<std::int64_t>(rows(db, sql).at(0).at(0));
+  }
+
+  std::filesystem::path folder_;
+};
+
+// Every stored number of a sweep without ids that depend on the order of work, and without times.
+const std::vector<std::string> contents{
+    "SELECT u.unit_id, u.question_id, u.result_hash, p.granularity, p.aggregation, p.goal, "
+    "p.slack_frac, p.status, p.objective, p.lower_bound, p.gap_frac, p.nodes, p.time_s, "
+    "p.energy_j, "
+    "p.launches, p.clock_switches FROM units u JOIN plans p USING (plan_id) ORDER BY 1",
+    "SELECT u.unit_id, e.site_id, e.kernel_id, e.clock_id FROM units u JOIN plan_entries e USING "
+    "(plan_id) ORDER BY 1, 2",
+    "SELECT u.unit_id, k.kernel_id, k.time_s, k.energy_j FROM units u JOIN plan_kernels k USING "
+    "(plan_id) ORDER BY 1, 2",
+    "SELECT s.setting_id, s.profile_hash, s.batch, x.kernel_id, x.clock_id, x.time_s, x.energy_j "
+    "FROM settings s JOIN profile_cells x USING (run_id) ORDER BY 1, 4, 5",
+    "SELECT s.setting_id, f.granularity, f.point_id, f.time_s, f.energy_j FROM settings s JOIN "
+    "front_points f USING (run_id) ORDER BY 1, 2, 3",
+    "SELECT experiment_id, scenario, unit_id FROM experiment_units ORDER BY 1, 2, 3",
+    "SELECT name, value FROM model_errors ORDER BY 1"};
+
+TEST_F(Sweep, StoresEveryUnitOnceAndResumes) {
+  const SweepPlan all = plan();
+  const SweepSummary first = run(all, file("a.db"));
+  EXPECT_EQ(first.finished, 8U);
+  EXPECT_EQ(number(file("a.db"), "SELECT count(*) FROM units"), 8);
+  EXPECT_EQ(number(file("a.db"), "SELECT count(*) FROM runs"), 2);
+  EXPECT_EQ(run(all, file("a.db")).finished, 0U);
+  // Another value runs only what is new, and the other units belong to both experiments.
+  EXPECT_EQ(run(plan("seed = [0]\nswitch_stall_us = [0, 5]\n"), file("a.db")).finished, 8U);
+  EXPECT_EQ(number(file("a.db"),
+                   "SELECT count(*) FROM v_experiments WHERE finished_units = planned_units"),
+            2);
+  EXPECT_EQ(number(file("a.db"), "SELECT count(*) FROM experiment_units"), 8 + 16);
+}
+
+TEST_F(Sweep, PipelinesStandBesideSingleGpus) {
+  const SweepPlan all = plan("pipeline_parallel = [1, 2]\nmicrobatches = [1, 4]\n");
+  EXPECT_EQ(run(all, file("a.db"), 2).finished, 32U);
+  const auto unit = std::ranges::find_if(all.units, [&](const Unit& u) {
+    const auto& split = all.settings[u.setting].pipeline;
+    return split && split->stages == 2 && split->microbatches == 4 && split->shape.batch == 8 &&
+           u.question.granularity == Granularity::pass;
+  });
+  ASSERT_NE(unit, all.units.end());
+  // By hand: the stages' profile, the schedule, a plan no slower than the default clocks.
+  const Setting& setting = all.settings[unit->setting];
+  GptShape shape = setting.pipeline->shape;
+  shape.batch = 2;
+  const double idle_w = model_idle_power_w(*setting.spec, setting.clocks);
+  const PipelineWork work = pipeline_work(
+      make_schedule({.kind = ScheduleKind::one_f_one_b, .stages = 2, .microbatches = 4}),
+      model_profile({shape, *setting.spec, setting.clocks, 2, PassClocks::per_pass, idle_w})
+          .profile,
+      idle_w);
+  const PipelinePlanner planner(work);
+  const auto& waste = std::get<LeastWaste>(unit->question.goal);
+  const std::array deadline{planner.baseline().time_s * (1.0 + waste.slack_frac)};
+  const PipelineRun by_hand = planner.plan(deadline).front().run;
+  const auto stored = rows(file("a.db"),
+                           "SELECT time_s, energy_j, default_energy_j, tensor_parallel "
+                           "FROM v_units WHERE unit_id = '" +
+                               unit->id + "'")
+                          .at(0);
+  EXPECT_DOUBLE_EQ(std::get<double>(stored[0]), by_hand.time_s);
+  EXPECT_DOUBLE_EQ(std::get<double>(stored[1]), by_hand.energy_j / 2);
+  EXPECT_DOUBLE_EQ(std::get<double>(stored[2]), planner.baseline().energy_j / 2);
+  EXPECT_EQ(run(plan("pipeline_parallel = [1, 2]\nmicrobatches = [1, 4]\n"), file("a.db")).finished,
+            0U);
+  expect_error<DataError>([&] { (void)plan("microbatches = 3\n"); },
+                          "a batch of 4 cannot be cut into 3 equal microbatches");
+  expect_error<DataError>([&] { (void)plan("microbatches = 2\ngoal = 'edp'\n"); },
+                          "pipelines are planned for goal 'waste'");
+}
+
+TEST_F(Sweep, HasTheSameBitsForAnyNumberOfThreadsAndAnyOrder) {
+  const SweepPlan all = plan();
+  run(all, file("one.db"), 1);
+  run(all, file("two.db"), 2);
+  {
+    SweepStore store(file("parts.db"));
+    store.begin(all);
+    std::vector<std::size_t> units(all.units.size());
+    std::iota(units.rbegin(), units.rend(), std::size_t{0});
+    for (const std::size_t u : units) run_sweep(all, {u}, store, {1, ""}, {}, {});
+  }
+  for (const std::string& sql : contents) {
+    const auto expected = rows(file("one.db"), sql);
+    EXPECT_FALSE(expected.empty()) << sql;
+    EXPECT_EQ(rows(file("two.db"), sql), expected) << sql;
+    EXPECT_EQ(rows(file("parts.db"), sql), expected) << sql;
+  }
+}
+
+TEST_F(Sweep, TheAnswersAreThoseOfExplore) {
+  const SweepPlan all = plan();
+  run(all, file("a.db"));
+  for (const Unit& unit : all.units) {
+    const Exploration found = explore(exploration_input(all, unit));
+    const auto row =
+        rows(file("a.db"),
+             "SELECT energy_j, time_s, default_energy_j FROM v_units WHERE unit_id = '" + unit.id +
+                 "'")
+            .at(0);
+    EXPECT_EQ(std::get<double>(row[0]), found.plans[0].sim.total.energy_j);
+    EXPECT_EQ(std::get<double>(row[1]), found.plans[0].sim.total.time_s);
+    EXPECT_EQ(std::get<double>(row[2]), found.baseline.total.energy_j);
+  }
+}
+
+TEST_F(Sweep, CtrlCFinishesWhatIsInFlight) {
+  const SweepPlan all = plan();
+  std::atomic<bool> stop = false;
+  const SweepObserver observer{.started = {}, .done = [&](const SweepProgress& progress) {
+                                 if (progress.done == 3) stop = true;
+                               }};
+  const SweepSummary summary =
+      run(all, file("a.db"), 1, observer, {.progress = {}, .cancelled = &stop, .command_line = {}});
+  EXPECT_TRUE(summary.interrupted());
+  EXPECT_EQ(summary.finished, 3U);
+  EXPECT_EQ(summary.not_started, 5U);
+  EXPECT_EQ(number(file("a.db"), "SELECT count(*) FROM units"), 3);
+  EXPECT_EQ(run(all, file("a.db")).finished, 5U);
+}
+
+TEST_F(Sweep, TwoProcessesMayShareADatabase) {
+  const SweepPlan all = plan("seed = [0, 1, 2]\n");
+  std::array<SweepSummary, 2> summaries;
+  {
+    std::vector<std::jthread> processes;
+    for (SweepSummary& summary : summaries)
+      processes.emplace_back([&] { summary = run(all, file("a.db"), 1); });
+  }
+  EXPECT_EQ(summaries[0].finished + summaries[1].finished, 24U);
+  EXPECT_EQ(number(file("a.db"), "SELECT count(*) FROM units"), 24);
+  EXPECT_EQ(number(file("a.db"), "SELECT count(*) FROM runs"), 6);
+  run(all, file("b.db"), 1);
+  for (const std::string& sql : contents)
+    EXPECT_EQ(rows(file("a.db"), sql), rows(file("b.db"), sql)) << sql;
+}
+
+TEST_F(Sweep, ShardsMergeToTheWhole) {
+  const SweepPlan all = plan("[scenario.named]\nbatch = [4, 16]\n");
+  run(all, file("whole.db"));
+  SqlConnection target = open_result_database(file("merged.db"));
+  std::int64_t units = 0;
+  for (std::size_t i = 1; i <= 3; ++i) {
+    const auto shard = file("shard" + std::to_string(i) + ".db");
+    SweepStore store(shard);
+    store.begin(all);
+    run_sweep(all, units_of(all, {i, 3}), store, {1, "shard"}, {}, {});
+    units += merge(target, file("merged.db"), shard).new_units;
+  }
+  EXPECT_EQ(units, static_cast<std::int64_t>(all.units.size()));
+  for (const std::string& sql : contents)
+    EXPECT_EQ(rows(file("merged.db"), sql), rows(file("whole.db"), sql)) << sql;
+  // Again, and from the whole: nothing is new.
+  for (const char* name : {"shard1.db", "shard3.db", "whole.db"}) {
+    const MergeCounts again = merge(target, file("merged.db"), file(name));
+    EXPECT_EQ(again.new_runs + again.new_units, 0) << name;
+    EXPECT_GT(again.known_runs, 0);
+  }
+  for (const std::string& sql : contents)
+    EXPECT_EQ(rows(file("merged.db"), sql), rows(file("whole.db"), sql)) << sql;
+  EXPECT_EQ(number(file("merged.db"), "SELECT count(*) FROM merges"), 3);
+  EXPECT_FALSE(SqlStatement(target, "PRAGMA foreign_key_check").next());
+  // A sweep goes on where the merged shards are.
+  EXPECT_EQ(run(all, file("merged.db")).finished, 0U);
+}
+
+TEST_F(Sweep, MergeTakesRunsOfExploreToo) {
+  const SweepPlan all = plan();
+  const ExplorationInput input = exploration_input(all, all.units.front());
+  for (const char* name : {"a.db", "b.db"}) {
+    ResultStore store = ResultStore::open(file(name));
+    store.add(input, explore(input), {name, "{}"});
+    store.add(input, explore(input), {name, "{}"});
+  }
+  SqlConnection target = open_result_database(file("a.db"));
+  EXPECT_EQ(merge(target, file("a.db"), file("b.db")).new_runs, 2);
+  EXPECT_EQ(merge(target, file("a.db"), file("b.db")).new_runs, 0);
+  EXPECT_EQ(number(file("a.db"), "SELECT count(*) FROM runs"), 4);
+  EXPECT_EQ(number(file("a.db"), "SELECT count(*) FROM plans"), 8);
+  EXPECT_EQ(number(file("a.db"), "SELECT count(DISTINCT command) FROM runs"), 2);
+}
+
+TEST_F(Sweep, MergeNamesConflictsAndChangesNothing) {
+  const SweepPlan all = plan();
+  run(all, file("a.db"));
+  run(all, file("b.db"));
+  open_result_database(file("b.db"))
+      .execute("UPDATE units SET result_hash = 'other' WHERE unit_id = '" + all.units[3].id + "'");
+  SqlConnection target = open_result_database(file("a.db"));
+  expect_error<DataError>([&] { merge(target, file("a.db"), file("b.db")); },
+                          "unit " + all.units[3].id + " has another result than in",
+                          "answered in two ways");
+  EXPECT_EQ(number(file("a.db"), "SELECT count(*) FROM merges"), 0);
+  expect_error<UsageError>([&] { merge(target, file("a.db"), file("a.db")); }, "are one file");
+  expect_error<IoError>([&] { merge(target, file("a.db"), file("none.db")); }, "cannot open");
+}
+
+// A table that merge does not know would be lost without a word.
+TEST_F(Sweep, MergeKnowsEveryTable) {
+  const SweepPlan all = plan();
+  run(all, file("a.db"));
+  const char* const records = R"(
+    INSERT INTO validations VALUES (7, 't', 'c', 'v', 'g', 's', 'folds', 5, 5);
+    INSERT INTO validation_points VALUES (7, 0, 'k', 'm', NULL, NULL, 1, 1, 1, 1, 0);
+    INSERT INTO replays VALUES (4, 't', 'c', 'v', 'f', 'n', 'g', 'm/c', 'm/c', NULL, NULL, NULL,
+      1, 1, 1, 1, 1, 1, 1, NULL, NULL, 0, 0, 1, 0);
+    INSERT INTO replay_rows VALUES
+      (4, 'class', 0, 'gemm', 'gemm', NULL, 1, 1, 1, 1, 1, 0, NULL, 'within', 1, NULL, NULL);
+    INSERT INTO replay_steps VALUES (4, 0, 's', 1, 1, 1, 1, 1, 1, NULL, NULL);
+    INSERT INTO pipeline_runs VALUES
+      (3, 't', 'c', 'v', 'r', 'b', 'h', 'p', '1f1b', 1, 1, 1, 0, 0, 0, 0, 1, 1, 1, 1);
+    INSERT INTO pipeline_options VALUES (3, 0, 0, 0, 'forward', 1, NULL, 1, 1);
+    INSERT INTO pipeline_front VALUES (3, 0, 1, 1, 1, 0);
+    INSERT INTO pipeline_plans VALUES (5, 3, 'baseline', 'optimal', NULL, 1, 1, 1, 0, 1, 0, 0, 0);
+    INSERT INTO pipeline_passes VALUES (5, 0, 0, 0, 0, 'forward', 0, 0, 1, 0, 1, 1, 1, 0);)";
+  open_result_database(file("a.db")).execute(records);
+  SqlConnection target = open_result_database(file("b.db"));
+  EXPECT_EQ(merge(target, file("b.db"), file("a.db")).new_records, 3);
+  EXPECT_EQ(merge(target, file("b.db"), file("a.db")).new_records, 0);
+  for (const auto& row :
+       rows(file("a.db"),
+            "SELECT name FROM sqlite_schema WHERE type = 'table' AND name <> 'merges'")) {
+    const auto& table = std::get<std::string>(row[0]);
+    const std::string sql = "SELECT count(*) FROM " + table;
+    EXPECT_GT(number(file("a.db"), sql), 0) << table;
+    EXPECT_EQ(number(file("a.db"), sql), number(file("b.db"), sql)) << table;
+  }
+}
+
+// On a database of millions of rows a query that reads every row of a table is a coffee break. Only
+// tables with a row per run or experiment may be scanned, and only where the question is about all.
+TEST_F(Sweep, DocumentedQueriesFindTheirRowsByIndex) {
+  run(plan("[scenario.named]\nbatch = [4, 16]\n"), file("a.db"));
+  const SqlConnection connection(file("a.db"), SqlConnection::Mode::read_only);
+  const auto expect_searched = [&](const std::string& sql) {
+    // "SCAN r USING ...": a table by name or alias; results of views and subqueries keep longer
+    // names.
+    static const std::set<std::string> small{"r", "e", "runs", "experiments"};
+    SqlStatement steps(connection, "EXPLAIN QUERY PLAN " + sql);
+    while (steps.next()) {
+      const auto step = std::get<std::string>(steps.value(3));
+      if (!step.starts_with("SCAN ")) continue;
+      const std::string what = step.substr(5, step.find(' ', 5) - 5);
+      const bool made_here = what.starts_with("(") || what.starts_with("v_");
+      EXPECT_TRUE(made_here || small.contains(what)) << step << "\nin: " << sql;
+    }
+  };
+  for (const char* page : {"/docs/schema.md", "/docs/experiments.md"}) {
+    const std::string text = read_file(std::string(RUBATO_SOURCE_DIR) + page);
+    int examples = 0;
+    for (std::size_t at = text.find("```sql\n"); at != std::string::npos;
+         at = text.find("```sql\n", at)) {
+      const std::size_t from = at + 7, to = text.find("```", from);
+      expect_searched(text.substr(from, to - from));
+      at = to;
+      ++examples;
+    }
+    EXPECT_GT(examples, 3) << page;
+  }
+}
+
+TEST_F(Sweep, AnInfeasibleQuestionIsAnAnswer) {
+  const SweepPlan all = plan("goal = 'time'\nenergy_budget_j = 0.001\n");
+  EXPECT_EQ(run(all, file("a.db")).finished, all.units.size());
+  EXPECT_EQ(number(file("a.db"),
+                   "SELECT count(*) FROM v_units WHERE status = 'infeasible' AND energy_j IS NULL"),
+            static_cast<std::int64_t>(all.units.size()));
+}
+
+}  // namespace
+}  // namespace rubato

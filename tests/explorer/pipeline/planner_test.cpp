@@ -1,0 +1,102 @@
+// Plans of measured clocks against all plans there are.
+
+#include <limits>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "common/error.hpp"
+#include "explorer/pipeline/planner.hpp"
+#include "tests/expect_error.hpp"
+#include "tests/small_pipeline.hpp"
+
+namespace rubato {
+namespace {
+
+// Least energy of any plan that keeps the deadline; waiting until the deadline if asked.
+double best_energy_j(const PipelineWork& work, double deadline_s, AfterEnd after_end) {
+  const double waiting_w = work.blocked_power_w * work.schedule.shape.stages;
+  PipelinePlan plan = highest_clocks(work);
+  double best_j = std::numeric_limits<double>::infinity();
+  while (true) {
+    const PipelineRun run = simulate(work, plan);
+    if (run.time_s <= deadline_s) {
+      const double wait_s = after_end == AfterEnd::wait ? deadline_s - run.time_s : 0.0;
+      best_j = std::min(best_j, run.energy_j + waiting_w * wait_s);
+    }
+    std::size_t i = 0;  // counts up in the mixed base of the option counts
+    for (; i < plan.option_of_pass.size(); ++i) {
+      OptionId& option = plan.option_of_pass[i];
+      if (index(option) + 1 < work.type_of(id_at<PassId>(i)).options.size()) {
+        option = id_at<OptionId>(index(option) + 1);
+        break;
+      }
+      option = OptionId{0};
+    }
+    if (i == plan.option_of_pass.size()) return best_j;
+  }
+}
+
+RC_GTEST_PROP(PipelinePlanner, StaysBetweenTheBoundAndTheDeadline, ()) {
+  const PipelineWork work = arbitrary_work(2, 2, 3);
+  const PipelinePlanner planner(work);
+  const auto after_end = *rc::gen::element(AfterEnd::go_on, AfterEnd::wait);
+  const double deadline_s =
+      planner.least_time_s() +
+      1.0 * *rc::gen::inRange(0, 1 + static_cast<int>(planner.frontier().slowest_time_s));
+  const PipelineResult result = planner.plan({&deadline_s, 1}, after_end).front();
+  RC_ASSERT(result.status == SolveStatus::feasible);
+  RC_ASSERT(result.run.time_s <= deadline_s);
+  const double best_j = best_energy_j(work, deadline_s, after_end);
+  RC_ASSERT(result.lower_bound_j <= best_j * (1.0 + 1e-9));
+  RC_ASSERT(result.energy_j >= best_j * (1.0 - 1e-9));
+  RC_ASSERT(result.energy_j <= best_j * 1.25);  // coarse options round badly, but not at random
+  RC_ASSERT(std::abs(result.energy_j * (1.0 - result.gap_frac) - result.lower_bound_j) <= 1e-6);
+}
+
+// The second option equals the first but for the last digits, as a cap above what the GPU reaches.
+TEST(PipelinePlanner, SavesWithoutLosingTimeWhereClocksAreAllButEqual) {
+  PipelineProfile profile{"p", {}};
+  for (std::uint32_t stage = 0; stage < 3; ++stage) {
+    for (const PassKind kind : {PassKind::forward, PassKind::backward}) {
+      const double time_s = stage == 2 ? 1.3 : 1.0;
+      profile.passes.push_back({stage,
+                                kind,
+                                {{1000, time_s, 50.0 * time_s},
+                                 {999, time_s * (1.0 + 1e-10), 50.0 * time_s * (1.0 - 1e-10)},
+                                 {800, 1.2 * time_s, 40.0 * time_s}}});
+    }
+  }
+  const PipelineWork work =
+      pipeline_work(make_schedule({.stages = 3, .microbatches = 6}), profile, 5.0);
+  const PipelinePlanner planner(work);
+  const double deadline_s = planner.baseline().time_s;
+  const PipelineResult result = planner.plan({&deadline_s, 1}).front();
+  EXPECT_LE(result.run.time_s, deadline_s);
+  EXPECT_LT(result.energy_j, 0.9 * planner.baseline().energy_j);
+  EXPECT_LT(result.gap_frac, 0.02);
+}
+
+TEST(PipelinePlanner, SaysHowFastItCouldBe) {
+  const PipelineWork work = pipeline_work(make_schedule({.stages = 1, .microbatches = 2}),
+                                          {"p",
+                                           {{0, PassKind::forward, {{1000, 1, 5}, {900, 2, 4}}},
+                                            {0, PassKind::backward, {{1000, 2, 5}}}}},
+                                          1.0);
+  const PipelinePlanner planner(work);
+  const std::vector<double> deadlines_s{5.9, 6.0};
+  const auto results = planner.plan(deadlines_s);
+  EXPECT_EQ(results[0].status, SolveStatus::infeasible);
+  EXPECT_TRUE(results[0].plan.option_of_pass.empty());
+  EXPECT_DOUBLE_EQ(results[0].least_time_s, 6.0);
+  EXPECT_EQ(results[1].status, SolveStatus::feasible);
+  expect_error<UsageError>(
+      [&] {
+        const double zero = 0.0;
+        (void)planner.plan({&zero, 1});
+      },
+      "deadline is 0 s; expected a number > 0");
+}
+
+}  // namespace
+}  // namespace rubato

@@ -1,0 +1,57 @@
+#pragma once
+// The published profiles and the reference frontiers of lowtime.
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "common/csv.hpp"
+#include "common/error.hpp"
+#include "explorer/pipeline/frontier.hpp"
+#include "tests/shared_data.hpp"
+#include "traces/pipeline/profile.hpp"
+
+namespace rubato {
+
+inline constexpr double a100_blocked_w = 83.64;  // SOSP'24 artifact of Perseus
+inline constexpr double a40_blocked_w = 70.38;
+
+/// Column of numbers of a CSV file.
+inline std::vector<double> column_of(const CsvTable& table, std::string_view name) {
+  std::vector<double> values;
+  ErrorList errors;
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    values.push_back(*table.number(row, table.column(name), Range::any, errors));
+  }
+  return values;
+}
+
+/// One folder of reference results.
+struct Reference {
+  std::string folder;
+  std::uint32_t stages = 8;
+  std::uint32_t microbatches = 12;
+
+  [[nodiscard]] std::filesystem::path file(const std::string& name) const {
+    return shared_data("perseus/" + folder) / name;
+  }
+  [[nodiscard]] PipelineSchedule schedule() const {
+    return read_schedule(file("ops.csv"), file("edges.csv"));
+  }
+  [[nodiscard]] std::vector<std::uint32_t> stage_map() const {
+    return stages == 4 ? std::vector<std::uint32_t>{0, 1, 6, 7} : std::vector<std::uint32_t>{};
+  }
+};
+
+inline const std::vector<Reference>& references() {
+  static const std::vector<Reference> list{{"gpt3-175b_a100sxm_S4_M4", 4, 4},
+                                           {"gpt3-175b_a100sxm_S8_M12", 8, 12},
+                                           {"gpt3-175b_a100sxm_S8_M24", 8, 24}};
+  return list;
+}
+
+inline PipelineProfile gpt3_a100() {
+  return read_pipeline_profile(shared_data("perseus/profiles/gpt3-175b+a100_sxm_bf16.csv"));
+}
+
+}  // namespace rubato

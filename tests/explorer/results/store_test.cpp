@@ -1,0 +1,231 @@
+#include "explorer/results/store.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+#include <unistd.h>
+
+#include "common/error.hpp"
+#include "common/file.hpp"
+#include "tests/expect_error.hpp"
+#include "tests/explorer/small_run.hpp"
+
+namespace rubato {
+namespace {
+
+// A folder of its own for each test.
+class Store : public testing::Test {
+ protected:
+  Store()
+      : folder_(std::filesystem::temp_directory_path() /
+                ("rubato_store_" + std::to_string(::getpid()))) {
+    std::filesystem::create_directories(folder_);
+  }
+  ~Store() override { std::filesystem::remove_all(folder_); }
+
+  [[nodiscard]] std::filesystem::path db() const { return folder_ / "r.db"; }
+
+  // Runs SQL with plain SQLite, as another program would.
+  void plain_sql(const std::string& sql) const {
+    sqlite3* handle = nullptr;
+    ASSERT_EQ(sqlite3_open(db().c_str(), &handle), SQLITE_OK);
+    EXPECT_EQ(sqlite3_exec(handle, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK)
+        << sqlite3_errmsg(handle);
+    sqlite3_close(handle);
+  }
+
+  static std::int64_t number(const ResultStore& store, const std::string& sql) {
+    return std::get<std::int64_t>(store.query(sql).rows.at(0).at(0));
+  }
+
+  static std::int64_t add_run(const std::filesystem::path& path,
+                              const ExplorationInput& input = small_input()) {
+    return ResultStore::open(path).add(input, explore(input), {"rubato explore", "{}"});
+  }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(Store, KeepsEveryNumberOfARun) {
+  const ExplorationInput input = small_input();
+  const Exploration found = explore(input);
+  ResultStore::open(db()).add(input, found, {"rubato explore", "{}"});
+  const ResultStore store = ResultStore::open_read_only(db());
+  EXPECT_EQ(number(store, "SELECT count(*) FROM profile_cells"), 46 * 6);
+  EXPECT_EQ(number(store, "SELECT count(*) FROM plans"),
+            6);  // five questions and the default clocks
+  EXPECT_EQ(
+      number(store, "SELECT count(*) FROM plans WHERE status = 'infeasible' AND time_s IS NULL"),
+      1);
+  const auto row = store.query("SELECT energy_j, time_s FROM plans WHERE goal = 'edp'").rows.at(0);
+  EXPECT_EQ(std::get<double>(row[0]), found.plans[3].sim.total.energy_j);
+  EXPECT_EQ(std::get<double>(row[1]), found.plans[3].sim.total.time_s);
+  // The inputs are whole: the run can be made again from the database alone.
+  const auto spec = store.query("SELECT text FROM inputs WHERE kind = 'gpu_spec'").rows.at(0);
+  EXPECT_EQ(std::get<std::string>(spec[0]), to_json(input.spec));
+  EXPECT_EQ(number(store, "SELECT count(*) FROM v_best_plan"), 1);
+}
+
+TEST_F(Store, StoresEqualInputsOnce) {
+  add_run(db());
+  EXPECT_EQ(add_run(db()), 2);
+  const ResultStore store = ResultStore::open_read_only(db());
+  EXPECT_EQ(number(store, "SELECT count(*) FROM inputs"), 2);
+  EXPECT_GT(number(store, "SELECT count(*) FROM v_compare WHERE run_a = 1 AND run_b = 2"), 3);
+}
+
+TEST_F(Store, QueriesCanOnlyRead) {
+  add_run(db());
+  const ResultStore store = ResultStore::open_read_only(db());
+  for (const char* sql : {"DELETE FROM runs", "DROP TABLE runs", "ATTACH 'x.db' AS x",
+                          "PRAGMA user_version = 5", "INSERT INTO runs DEFAULT VALUES",
+                          "CREATE TEMP TABLE t (a)", "SELECT load_extension('x')"}) {
+    expect_error<UsageError>([&] { (void)store.query(sql); }, "SQL: ");
+  }
+  expect_error<UsageError>([&] { (void)store.query("SELECT 1; SELECT 2"); },
+                           "expected exactly one statement");
+  expect_error<UsageError>([&] { (void)store.query("SELECT * FROM nowhere"); },
+                           "no such table: nowhere", "sqlite_schema");
+  EXPECT_EQ(number(store, "SELECT count(*) FROM runs"), 1);
+}
+
+TEST_F(Store, HostileNamesAreOnlyText) {
+  ExplorationInput input = small_input();
+  const std::string hostile = "'); DROP TABLE runs; --\"<script>\x1b[31m";
+  input.trace.kernels[0].label = hostile;
+  input.trace.name = hostile;
+  add_run(db(), input);
+  const ResultStore store = ResultStore::open_read_only(db());
+  EXPECT_EQ(std::get<std::string>(store.query("SELECT trace_name FROM runs").rows.at(0).at(0)),
+            hostile);
+}
+
+TEST_F(Store, AFailedRunLeavesNothingBehind) {
+  add_run(db());
+  const ExplorationInput input = small_input();
+  Exploration broken = explore(input);
+  broken.cells.back().time_s = -1.0;  // the last table written breaks a CHECK
+  ResultStore store = ResultStore::open(db());
+  expect_error<IoError>(
+      [&] {
+        (void)store.add(input, broken, {"", "{}"});
+      },
+      "CHECK constraint failed");
+  EXPECT_EQ(number(store, "SELECT count(*) FROM runs"), 1);
+  EXPECT_EQ(std::get<std::string>(store.query("PRAGMA integrity_check").rows.at(0).at(0)), "ok");
+}
+
+TEST_F(Store, SaysWhenTheFileIsNotItsOwn) {
+  expect_error<IoError>([&] { (void)ResultStore::open_read_only(db()); },
+                        "cannot open the database", "check that the file");
+  write_file(db(), std::string(4096, 'x'));
+  expect_error<IoError>([&] { (void)ResultStore::open(db()); }, "file is not a database",
+                        "not an SQLite database");
+  EXPECT_EQ(read_file(db()), std::string(4096, 'x'));
+  std::filesystem::remove(db());
+  plain_sql("CREATE TABLE mine (a)");
+  expect_error<IoError>([&] { (void)ResultStore::open(db()); }, "was not made by rubato");
+}
+
+TEST_F(Store, RefusesANewerSchema) {
+  add_run(db());
+  plain_sql("PRAGMA user_version = 99");
+  expect_error<IoError>([&] { (void)ResultStore::open(db()); },
+                        "the database has schema 99; this program knows schema 4", "newer version");
+  plain_sql("PRAGMA user_version = 3");
+  EXPECT_EQ(number(ResultStore::open_read_only(db()), "SELECT count(*) FROM runs"), 1);
+}
+
+// A file as schema 1 made it: its tables, nothing else.
+TEST_F(Store, BringsAnOldSchemaUpToDate) {
+  plain_sql(read_file(std::string(RUBATO_SOURCE_DIR) + "/explorer/schema.sql") +
+            "PRAGMA application_id = 0x5255424F; PRAGMA user_version = 1;"
+            "CREATE VIEW v_best_plan AS SELECT 1;"
+            "INSERT INTO inputs VALUES ('h', 'trace', 'old', '{}');");
+  expect_error<IoError>([&] { check_result_database(db()); }, "has schema 1; expected 4");
+  EXPECT_EQ(number(ResultStore::open_read_only(db()), "SELECT count(*) FROM inputs"), 1);
+  EXPECT_EQ(add_run(db()), 1);
+  const ResultStore store = ResultStore::open_read_only(db());
+  EXPECT_EQ(number(store, "SELECT count(*) FROM inputs WHERE name = 'old'"), 1);
+  EXPECT_EQ(number(store, "SELECT count(*) FROM v_best_plan"), 1);
+  EXPECT_EQ(number(store, "SELECT count(*) FROM units"), 0);
+  check_result_database(db());
+}
+
+TEST_F(Store, SaysWhenAPageIsDamaged) {
+  add_run(db());
+  plain_sql("PRAGMA wal_checkpoint(TRUNCATE)");
+  std::fstream file(db(), std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(4096 * 20);
+  for (int i = 0; i < 4096 * 20; ++i) file.put('\x55');
+  file.close();
+  expect_error<IoError>(
+      [&] {
+        const ResultStore store = ResultStore::open_read_only(db());
+        (void)store.query("SELECT sum(time_s) FROM profile_cells");
+        (void)store.query("SELECT sum(length(text)) FROM inputs");
+      },
+      "cannot read the database", "the database is damaged");
+}
+
+TEST_F(Store, SaysWhenSomebodyElseIsWriting) {
+  add_run(db());
+  sqlite3* other = nullptr;
+  ASSERT_EQ(sqlite3_open(db().c_str(), &other), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(other, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr), SQLITE_OK);
+  expect_error<IoError>([&] { add_run(db()); }, "database is locked",
+                        "another program is writing to it");
+  sqlite3_exec(other, "ROLLBACK", nullptr, nullptr, nullptr);
+  sqlite3_close(other);
+  EXPECT_EQ(add_run(db()), 2);
+}
+
+TEST_F(Store, TakesTwoWritersAtOnce) {
+  std::vector<std::thread> writers;
+  for (int i = 0; i < 2; ++i) {
+    writers.emplace_back([this] {
+      for (int run = 0; run < 5; ++run) add_run(db());
+    });
+  }
+  for (std::thread& writer : writers) writer.join();
+  EXPECT_EQ(number(ResultStore::open_read_only(db()), "SELECT count(*) FROM runs"), 10);
+}
+
+TEST_F(Store, SaysWhenTheFolderCannotBeWritten) {
+  if (::geteuid() == 0) {
+    // Root may write anywhere: a path below a file is refused to everybody.
+    write_file(folder_ / "file", "");
+    expect_error<IoError>([&] { (void)ResultStore::open(folder_ / "file" / "r.db"); },
+                          "cannot open the database");
+    return;
+  }
+  std::filesystem::permissions(
+      folder_, std::filesystem::perms::owner_read | std::filesystem::perms::owner_exec);
+  expect_error<IoError>([&] { (void)ResultStore::open(db()); }, "cannot open the database",
+                        "check that the file");
+  std::filesystem::permissions(folder_, std::filesystem::perms::owner_all);
+}
+
+// Every ```sql block of the schema page is an example that must work.
+TEST_F(Store, TheExampleQueriesOfTheManualWork) {
+  add_run(db());
+  add_run(db());
+  const ResultStore store = ResultStore::open_read_only(db());
+  const std::string page = read_file(std::string(RUBATO_SOURCE_DIR) + "/docs/schema.md");
+  int examples = 0;
+  for (std::size_t at = page.find("```sql\n"); at != std::string::npos;
+       at = page.find("```sql\n", at)) {
+    const std::size_t from = at + 7, to = page.find("```", from);
+    const std::string sql = page.substr(from, to - from);
+    EXPECT_FALSE(store.query(sql).rows.empty()) << sql;
+    at = to;
+    ++examples;
+  }
+  EXPECT_GE(examples, 10);
+}
+
+}  // namespace
+}  // namespace rubato

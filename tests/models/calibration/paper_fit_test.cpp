@@ -1,0 +1,82 @@
+#include "models/calibration/paper_fit.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <Eigen/Dense>
+
+#include "common/error.hpp"
+#include "models/calibration/levenberg_marquardt.hpp"
+#include "models/table/gpu_model.hpp"
+#include "tests/expect_error.hpp"
+#include "tests/shared_data.hpp"
+#include "traces/files/trace_json.hpp"
+
+namespace rubato {
+namespace {
+
+// y = a exp(b x): the minimum is known because the data follow it exactly.
+TEST(LevenbergMarquardt, FindsTheParametersOfAnExponential) {
+  const Eigen::VectorXd x = Eigen::VectorXd::LinSpaced(20, 0.0, 2.0);
+  const Eigen::VectorXd y = 3.0 * (0.7 * x.array()).exp();
+  const LeastSquaresProblem problem{.residuals = [&](const Eigen::VectorXd& p) -> Eigen::VectorXd {
+                                      return (p[0] * (p[1] * x.array()).exp()).matrix() - y;
+                                    },
+                                    .jacobian =
+                                        [&](const Eigen::VectorXd& p, const Eigen::VectorXd&) {
+                                          Eigen::MatrixXd j(x.size(), 2);
+                                          j.col(0) = (p[1] * x.array()).exp();
+                                          j.col(1) = p[0] * x.array() * (p[1] * x.array()).exp();
+                                          return j;
+                                        }};
+  const Eigen::VectorXd found = levenberg_marquardt(problem, Eigen::Vector2d(1.0, 0.0), 100, 1.0);
+  EXPECT_NEAR(found[0], 3.0, 1e-4);
+  EXPECT_NEAR(found[1], 0.7, 1e-4);
+}
+
+// The shipped spec must be what the code in this repository makes of the data.
+TEST(Calibration, MakesTheShippedSpec) {
+  RUBATO_NEEDS_SHARED("spaan2026");
+  RUBATO_NEEDS_SHARED("rtx3080ti_kernels");
+  const GpuSpec shipped = load_gpu_spec("rtx-3080-ti");
+  const Trace trace = load_trace("gpt3-xl");
+  const ClockGrid grid = make_clock_grid(shipped, "paper");
+  const PaperData paper = read_paper_data(shared_data("spaan2026"), grid, trace);
+  const auto sweep = read_sweep(shared_data("rtx3080ti_kernels/data.csv"), shipped).kernels;
+  const GpuSpec fitted = calibrate(shipped, trace, grid, paper, sweep, {});
+  // The minimum is flat and other processors round otherwise on the way, so the coefficients of a
+  // kernel may end elsewhere: what counts is what the model says, and how well it fits.
+  const GpuModel ours(shipped, trace), theirs(fitted, trace);
+  std::vector<double> differences;
+  for (std::size_t k = 0; k < trace.kernels.size(); ++k) {
+    for (std::size_t c = 0; c < grid.size(); ++c) {
+      const OperatingPoint a = ours.evaluate(id_at<KernelId>(k), grid[id_at<ClockId>(c)]);
+      const OperatingPoint b = theirs.evaluate(id_at<KernelId>(k), grid[id_at<ClockId>(c)]);
+      differences.push_back(std::abs(a.time_s / b.time_s - 1.0));
+      differences.push_back(std::abs(a.energy_j / b.energy_j - 1.0));
+    }
+  }
+  std::ranges::sort(differences);
+  EXPECT_LT(differences[differences.size() / 2], 0.01);
+  EXPECT_LT(differences[differences.size() * 95 / 100], 0.08);
+  for (const auto& [name, error] : shipped.fit_errors)
+    EXPECT_LT(fitted.fit_errors.at(name), 1.4 * error) << name;
+}
+
+TEST(Calibration, RefusesBadSweeps) {
+  const auto path = std::filesystem::temp_directory_path() / "rubato_bad_sweep.csv";
+  std::ofstream(path) << "workload,kernel,core_mhz,mem_mhz,time_s,power_w\nw,k,1470,9501,-0.1,"
+                         "200\nw,k,1470,9500,0.1,200\n";
+  const GpuSpec spec = load_gpu_spec("rtx-3080-ti");
+  expect_error<DataError>([&] { (void)read_sweep(path, spec); },
+                          "time_s is '-0.1'; expected a number > 0");
+  expect_error<DataError>([&] { (void)read_sweep(path, spec); },
+                          "mem_mhz '9500' is no memory state of rtx-3080-ti");
+  std::filesystem::remove(path);
+}
+
+}  // namespace
+}  // namespace rubato

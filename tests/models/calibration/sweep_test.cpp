@@ -1,0 +1,315 @@
+#include "models/calibration/sweep.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <fstream>
+#include <random>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "common/error.hpp"
+#include "models/calibration/sweep_fit.hpp"
+#include "models/calibration/utilisation_power.hpp"
+#include "models/table/gpu_model.hpp"
+#include "models/validation/errors.hpp"
+#include "models/validation/measurement_plan.hpp"
+#include "models/validation/uncertainty.hpp"
+#include "tests/expect_error.hpp"
+#include "tests/shared_data.hpp"
+#include "traces/files/trace_json.hpp"
+
+namespace rubato {
+namespace {
+
+class SweepFile : public testing::Test {
+ protected:
+  // A file name of its own per test: tests run at the same time.
+  std::filesystem::path write(const std::string& text) {
+    path_ = std::filesystem::temp_directory_path() /
+            (std::string("rubato_") +
+             testing::UnitTest::GetInstance()->current_test_info()->name() + ".csv");
+    std::ofstream(path_) << text;
+    return path_;
+  }
+  void TearDown() override { std::filesystem::remove(path_); }
+
+  GpuSpec a100_ = load_gpu_spec("a100-sxm4-80gb");
+
+ private:
+  std::filesystem::path path_;
+};
+
+TEST_F(SweepFile, ConvertsUnitsSelectsRowsAndKnowsIdle) {
+  const auto path = write(
+      "gpu,node,kernel,core_mhz,mem_mhz,Duration,energy_j\n"
+      "A100,a,gemm,1410,1593,12,4.8\nA100,b,gemm,1410,1593,13,5\nA100,a,idle,510,1593.0,,\n");
+  const SweepColumns plain{.renamed = {{"time_s", "Duration:ms"}}, .where = {{"node", "b"}}};
+  expect_error<DataError>(
+      [&] {
+        (void)read_sweep(path, a100_, {.renamed = {{"time_s", "Duration:ms"}}});
+      },
+      "neither time nor power");
+  const Sweep sweep = read_sweep(path, a100_, plain);
+  ASSERT_EQ(sweep.points(), 1U);
+  EXPECT_DOUBLE_EQ(*sweep.kernels[0].points[0].time_s, 0.013);
+  EXPECT_DOUBLE_EQ(*sweep.kernels[0].points[0].power_w, 5.0 / 0.013);
+  expect_error<UsageError>(
+      [&] {
+        (void)read_sweep(path, a100_, {.renamed = {{"time_s", "Duration:min"}}});
+      },
+      "unit 'min' of column time_s is not known");
+}
+
+TEST_F(SweepFile, RefusesWhatItCannotUse) {
+  expect_error<DataError>(
+      [&] {
+        (void)read_sweep(write("kernel,core_mhz,mem_mhz,time_s,power_w\n"
+                               "k,1410,1593,-1,200\nk,1400,1500,1,200\n"),
+                         a100_);
+      },
+      "time_s is '-1'; expected a number > 0");
+  expect_error<DataError>(
+      [&] {
+        (void)read_sweep(write("kernel,core_mhz,mem_mhz,time_s,power_w\nk,1410,1500,1,200\n"),
+                         a100_);
+      },
+      "mem_mhz '1500' is no memory state of a100-sxm4-80gb");
+  expect_error<DataError>(
+      [&] {
+        (void)read_sweep(
+            write("gpu,kernel,core_mhz,time_s,power_w\nA,k,1410,1,200\nB,k,1410,1,200\n"), a100_);
+      },
+      "gpu is 'B' after rows of 'A'; expected one GPU");
+  expect_error<DataError>(
+      [&] { (void)read_sweep(write("kernel,core_mhz,tim_s,power_w\n"), a100_); },
+      "there are no rows");
+}
+
+TEST_F(SweepFile, LeavesOutRowsThatCannotBeRight) {
+  const std::string text =
+      "kernel,core_mhz,time_s,power_w\nk,1005,1.4,237\nk,1200,1.1,270\nk,1410,1.0,121\n";
+  const Sweep sweep = read_sweep(write(text), a100_);
+  EXPECT_EQ(sweep.points(), 2U);
+  ASSERT_EQ(sweep.left_out.size(), 1U);
+  EXPECT_NE(sweep.left_out[0].find("core 1410 MHz: 121 W"), std::string::npos);
+  EXPECT_EQ(read_sweep(write(text), a100_, {.keep_implausible = true}).points(), 3U);
+}
+
+// A sweep that follows the model exactly: 12 kernels over all clocks of a grid.
+Sweep synthetic(const GpuSpec& spec, double noise) {
+  Sweep sweep{.file = "synthetic",
+              .gpu = spec.name,
+              .applied_clocks = true,
+              .kernels = {},
+              .idle = {},
+              .left_out = {}};
+  std::mt19937_64 random(5);
+  std::normal_distribution<double> gaussian;
+  for (std::size_t k = 0; k < 12; ++k) {
+    SweepKernel& kernel = sweep.kernels.emplace_back();
+    kernel.name = "k" + std::to_string(k);
+    const double share = static_cast<double>(k) / 11.0;
+    const KernelCoefficients c{.core_cycles = 2e6 * (0.1 + share),
+                               .dram_bytes = 2.5e9 * (1.05 - share),
+                               .fixed_s = 4e-6,
+                               .core_j = 0.1 + 0.3 * share};
+    for (double mhz = 510.0; mhz <= 1410.0; mhz += 60.0) {
+      SweepPoint point;
+      point.clock = {MemStateId{0}, mhz};
+      const OperatingPoint truth = predict(spec, c, point, true);
+      point.time_s = truth.time_s * std::exp(noise * gaussian(random));
+      point.power_w = truth.energy_j / truth.time_s * std::exp(noise * gaussian(random));
+      kernel.points.push_back(point);
+    }
+  }
+  return sweep;
+}
+
+TEST(SweepCalibration, FindsTheModelThatMadeTheData) {
+  const GpuSpec truth = load_gpu_spec("a100-sxm4-80gb");
+  const Sweep sweep = synthetic(truth, 0.0);
+  GpuSpec frame = truth;
+  frame.shared.leakage_w *= 3.0;  // earlier fitted numbers must not matter
+  const auto errors =
+      summarise("all", validate(frame, sweep, {.holdout = Holdout::folds, .fit = {}}));
+  EXPECT_LT(errors.time.mean, 1.0);
+  EXPECT_LT(errors.power.mean, 1.0);
+  const SweepFit fit = calibrate_sweep(frame, sweep);
+  EXPECT_TRUE(fit.spec.calibrated);
+  EXPECT_EQ(fit.spec.ensemble.size(), 16U);
+  // The bandwidth of the only memory state cannot be told from times.
+  const auto bandwidth =
+      std::ranges::find(fit.parameters, "bandwidth[1593]", &FittedParameter::name);
+  ASSERT_NE(bandwidth, fit.parameters.end());
+  EXPECT_FALSE(bandwidth->identified);
+  EXPECT_TRUE(std::ranges::is_sorted(fit.spec.voltage.relative_v));
+}
+
+TEST(SweepCalibration, IntervalsHoldTheTruth) {
+  const GpuSpec truth = load_gpu_spec("a100-sxm4-80gb");
+  const Sweep sweep = synthetic(truth, 0.01);
+  const SweepFit fit = calibrate_sweep(truth, sweep);
+  // What matters of the parameters together: the energy of kernels, over the ensemble.
+  int held = 0, asked = 0;
+  for (std::size_t k = 0; k < sweep.kernels.size(); k += 3) {
+    for (const double mhz : {540.0, 900.0, 1395.0}) {
+      SweepPoint point;
+      point.clock = {MemStateId{0}, mhz};
+      double low = 1e300, high = 0.0;
+      for (std::size_t m = 0; m < fit.spec.ensemble.size(); ++m) {
+        const GpuSpec member = ensemble_member(fit.spec, m);
+        const double energy_j =
+            predict(member, member.kernels[k].coefficients, point, true).energy_j;
+        low = std::min(low, energy_j);
+        high = std::max(high, energy_j);
+      }
+      const double share = static_cast<double>(k) / 11.0;
+      const KernelCoefficients c{.core_cycles = 2e6 * (0.1 + share),
+                                 .dram_bytes = 2.5e9 * (1.05 - share),
+                                 .fixed_s = 4e-6,
+                                 .core_j = 0.1 + 0.3 * share};
+      const double energy_j = predict(truth, c, point, true).energy_j;
+      ++asked;
+      if (low <= energy_j && energy_j <= high) ++held;
+    }
+  }
+  EXPECT_GE(held, asked * 8 / 10);
+}
+
+TEST(SweepCalibration, OnePointWithACounterBoundsAKernel) {
+  const GpuSpec spec = load_gpu_spec("a100-sxm4-80gb");
+  const KernelCoefficients truth{
+      .core_cycles = 0.5e6, .dram_bytes = 3e9, .fixed_s = 4e-6, .core_j = 0.15};
+  SweepPoint seen;
+  seen.clock = {MemStateId{0}, 1410.0};
+  const OperatingPoint at = predict(spec, truth, seen, true);
+  seen.time_s = at.time_s;
+  seen.power_w = at.energy_j / at.time_s;
+  seen.dram_bytes = truth.dram_bytes;
+  Sweep sweep;
+  sweep.kernels.push_back({"k", {seen}});
+  const CalibratedKernel found = fit_kernels(spec, sweep).front();
+  SweepPoint other;
+  other.clock = {MemStateId{0}, 1005.0};
+  const OperatingPoint expected = predict(spec, truth, other, true),
+                       ours = predict(spec, found.coefficients, other, true);
+  EXPECT_NEAR(ours.time_s / expected.time_s, 1.0, 0.05);
+  EXPECT_NEAR(ours.energy_j / expected.energy_j, 1.0, 0.10);
+}
+
+// Cross-validated bars: mean absolute errors of time, power and energy in %.
+struct Bar {
+  const char* gpu;
+  const char* file;
+  const char* idle;
+  const char* name_in_file;
+  Holdout holdout;
+  double time, power, energy;
+};
+class Bars : public testing::TestWithParam<Bar> {};
+
+TEST_P(Bars, HoldOnPublicMeasurements) {
+  const Bar& bar = GetParam();
+  RUBATO_NEEDS_SHARED(bar.file);
+  const GpuSpec spec = load_gpu_spec(bar.gpu);
+  Sweep sweep = read_sweep(shared_data(bar.file), spec, {.where = {{"gpu", bar.name_in_file}}});
+  if (bar.idle[0] != '\0') add_idle(sweep, shared_data(bar.idle), spec);
+  const ErrorSummary errors =
+      summarise("all", validate(spec, sweep, {.holdout = bar.holdout, .points = 5, .fit = {}}));
+  EXPECT_LE(errors.time.mean, bar.time);
+  EXPECT_LE(errors.power.mean, bar.power);
+  EXPECT_LE(errors.energy.mean, bar.energy);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Gpus, Bars,
+    testing::Values(Bar{"rtx-3080-ti-2", "rtx3080ti_kernels/data.csv", "", "RTX 3080 Ti",
+                        Holdout::kernels, 4, 4, 5},
+                    Bar{"gtx-1080-ti", "pascal_turing_grid/data.csv", "", "GTX 1080 Ti",
+                        Holdout::kernels, 1.5, 1.5, 2},
+                    Bar{"rtx-2070-super", "pascal_turing_grid/data.csv", "", "RTX 2070 SUPER",
+                        Holdout::kernels, 2, 2.5, 3},
+                    Bar{"a100-sxm4-80gb", "dcgm_core_sweeps/a100.csv",
+                        "dcgm_core_sweeps/a100_idle.csv", "A100-SXM4-80GB", Holdout::kernels, 2.5,
+                        2.5, 3},
+                    Bar{"v100-pcie", "dcgm_core_sweeps/v100_rtx8000.csv", "", "V100-PCIe",
+                        Holdout::kernels, 3.5, 2.5, 3},
+                    Bar{"rtx-8000", "dcgm_core_sweeps/v100_rtx8000.csv", "", "RTX 8000",
+                        Holdout::kernels, 1.5, 1.5, 2},
+                    Bar{"rtx-8000", "dcgm_core_sweeps/v100_rtx8000.csv", "", "RTX 8000",
+                        Holdout::folds, 1.5, 1.5, 2},
+                    Bar{"a100-pcie-80gb", "powercap_freq/data.csv", "", "A100-PCIe-80GB",
+                        Holdout::power_caps, 5, 5, 5},
+                    Bar{"rtx-pro-6000", "powercap_freq/data.csv", "", "RTX PRO 6000 Blackwell",
+                        Holdout::power_caps, 5, 5, 5}),
+    [](const testing::TestParamInfo<Bar>& bar) {
+      std::string name = fmt::format("{}_{}", bar.param.gpu, name_of(bar.param.holdout));
+      std::ranges::replace_if(
+          name, [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
+      return name;
+    });
+
+TEST(Validation, RowsAtThePowerLimitOfTheRtx3080Ti) {
+  RUBATO_NEEDS_SHARED("rtx3080ti_kernels/data.csv");
+  const GpuSpec spec = load_gpu_spec("rtx-3080-ti-2");
+  const Sweep sweep = read_sweep(shared_data("rtx3080ti_kernels/data.csv"), spec);
+  std::vector<ValidatedPoint> limited;
+  for (const ValidatedPoint& point :
+       validate(spec, sweep, {.holdout = Holdout::folds, .fit = {}})) {
+    if (*point.measured.power_w >= 322.0) limited.push_back(point);
+  }
+  EXPECT_GT(limited.size(), 30U);
+  EXPECT_LE(summarise("limited", limited).time.mean, 5.0);
+}
+
+TEST(UtilisationPower, UnseenApplicationsOfTheTitanX) {
+  RUBATO_NEEDS_SHARED("guerreiro_power/data.csv");
+  const GpuSpec frame = load_gpu_spec("gtx-titan-x");
+  const auto read = [&](const char* set) {
+    return read_utilisation_sweep(shared_data("guerreiro_power/data.csv"), frame,
+                                  {.where = {{"gpu", "GTX Titan X (Maxwell)"}, {"set", set}}});
+  };
+  const GpuSpec fitted = calibrate_utilisation(frame, read("micro"), 975.0, "3505");
+  double sum = 0.0;
+  const UtilisationSweep real = read("real");
+  for (const UtilisationPoint& point : real.points)
+    sum += std::abs(utilisation_power_w(fitted, point) / point.power_w - 1.0);
+  EXPECT_LE(100.0 * sum / static_cast<double>(real.points.size()), 8.0);
+}
+
+TEST(GpuLibrary, EverySpecIsReadStoredAndEvaluated) {
+  const Trace trace = load_trace("gpt3-xl");
+  for (const std::string& name : shipped_gpu_specs()) {
+    SCOPED_TRACE(name);
+    const GpuSpec spec = load_gpu_spec(name);
+    EXPECT_EQ(spec.name, name);
+    EXPECT_EQ(to_json(parse_gpu_spec(to_json(spec), name)), to_json(spec));
+    const GpuModel model(spec, trace);
+    const ClockGrid grid = make_clock_grid(spec, "");
+    for (const OperatingPoint& point : evaluate_all(model, grid)) {
+      ASSERT_GT(point.time_s, 0.0);
+      ASSERT_LE(point.energy_j / point.time_s, 1.05 * spec.power_limit.limit_w);
+    }
+  }
+}
+
+TEST(MeasurementPlan, EveryPointHelpsAndTheWholeGridHelpsMost) {
+  const Trace trace = load_trace("gpt3-xl");
+  const GpuModel model(load_gpu_spec("a100-sxm4-80gb"), trace);
+  const ClockGrid grid = make_clock_grid(model.spec(), "");
+  PlannedKernels plan{std::vector<ClockId>(trace.kernels.size(), *grid.find("1593/1305")),
+                      std::vector<double>(trace.kernels.size(), 1.0)};
+  const MeasurementPlan found = suggest_measurements(model, trace, grid, plan, nullptr, 0.01, 4);
+  double before = found.sigma_now_pct;
+  for (const SuggestedPoint& point : found.points) {
+    EXPECT_LT(point.saving_sigma_pct, before);
+    before = point.saving_sigma_pct;
+  }
+  EXPECT_LE(found.sigma_full_pct, before);
+  EXPECT_LT(found.points[0].saving_sigma_pct, 0.5 * found.sigma_now_pct);
+}
+
+}  // namespace
+}  // namespace rubato

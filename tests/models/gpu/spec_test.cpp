@@ -1,0 +1,111 @@
+#include "models/gpu/spec.hpp"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "common/error.hpp"
+#include "models/table/gpu_model.hpp"
+#include "tests/expect_error.hpp"
+#include "traces/files/trace_json.hpp"
+#include "traces/gpt.hpp"
+
+namespace rubato {
+namespace {
+
+std::string shipped() { return to_json(load_gpu_spec("rtx-3080-ti")); }
+
+std::string replaced(std::string text, std::string_view from, std::string_view to) {
+  const std::size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+TEST(GpuSpec, ReadsBackToTheSameText) {
+  EXPECT_EQ(to_json(parse_gpu_spec(shipped(), "s.json")), shipped());
+}
+
+TEST(GpuSpec, KnowsWhatAChangeOfClockTakes) {
+  const auto with = [](const std::string& keys) {
+    nlohmann::ordered_json json = nlohmann::ordered_json::parse(shipped());
+    json["switching"] = nlohmann::ordered_json::parse("{\"source\": \"a test\"" + keys + "}");
+    return parse_gpu_spec(json.dump(), "s.json");
+  };
+  const GpuSpec spec = with(
+      R"(, "core_s": 0.006, "core_stall_s": 0.001, "mem_s": 0.02, "mem_j": 0.5, "dwell_s": 0.003)");
+  EXPECT_EQ(spec.switching.core_s, 0.006);
+  EXPECT_EQ(spec.switching.core_stall_s, 0.001);
+  EXPECT_EQ(spec.switching.mem_j, 0.5);
+  EXPECT_EQ(to_json(parse_gpu_spec(to_json(spec), "s.json")), to_json(spec));
+  expect_error<DataError>([&] { (void)with(R"(, "core_s": 0.001, "core_stall_s": 0.002)"); },
+                          "core_stall_s: is longer than core_s");
+  expect_error<DataError>([&] { (void)with(R"(, "mem_stall_s": 0.002)"); },
+                          "mem_stall_s: is longer than mem_s");
+}
+
+TEST(GpuSpec, EverySectionNamesItsSource) {
+  const GpuSpec spec = load_gpu_spec("rtx-3080-ti");
+  for (const char* key : {"chip", "core_clocks", "core_power", "memory", "power_limit", "switching",
+                          "kernels", "classes"}) {
+    EXPECT_FALSE(spec.sources.at(key).empty()) << key;
+  }
+}
+
+TEST(GpuSpec, SaysWhatIsWrongAndWhere) {
+  const auto fails = [](const std::string& text, std::string_view what) {
+    expect_error<DataError>([&] { (void)parse_gpu_spec(text, "s.json"); }, what);
+  };
+  fails(replaced(shipped(), "\"step_mhz\"", "\"step_mhzs\""),
+        "s.json: core_clocks: unknown key 'step_mhzs'; did you mean 'step_mhz'?");
+  fails(replaced(shipped(), "\"mem_mhz\":405.0", "\"mem_mhz\":-405.0"),
+        "s.json: memory.states[0].mem_mhz: found -405.0; expected a number > 0");
+  fails(replaced(shipped(), "\"mem\": \"auto\"", "\"mem\": \"best\""),
+        "there is no memory state 'best'");
+  fails(replaced(shipped(), "\"schema\": 1", "\"schema\": 7"), "schema 7 is not supported");
+  fails(shipped().substr(0, 900), "not valid JSON");
+}
+
+TEST(GpuSpec, UnknownNamesGetASuggestion) {
+  expect_error<UsageError>([] { (void)load_gpu_spec("rtx-3080ti"); },
+                           "there is no GPU spec 'rtx-3080ti'; did you mean 'rtx-3080-ti'?");
+}
+
+TEST(GpuModel, RefusesWhatItCannotModel) {
+  const Trace trace = load_trace("gpt3-xl");
+  expect_error<UsageError>(
+      [&] { GpuModel(load_gpu_spec("rtx-3080-ti"), trace, 1000.0); },
+      "a power limit of 1000 W is outside what rtx-3080-ti accepts; expected 100 to 400 W");
+  Trace unknown = trace;
+  unknown.kernels[1].name = "mystery";
+  unknown.kernels[1].dram_bytes.reset();
+  expect_error<DataError>(
+      [&] { GpuModel(load_gpu_spec("rtx-3080-ti"), unknown); },
+      "kernel 'mystery': rtx-3080-ti knows no coefficients for class 'layernorm'");
+}
+
+TEST(GpuModel, GuessesFromPeakRatesWithoutAClass) {
+  Trace trace = load_trace("gpt3-xl");
+  trace.kernels[2].name = "mystery";
+  trace.kernels[2].kind = KernelClass::other;
+  const GpuModel model(load_gpu_spec("rtx-3080-ti"), trace);
+  EXPECT_EQ(model.source(KernelId{2}), CoefficientSource::guessed);
+  // The same GEMM measured takes 14.35 ms at default clocks.
+  EXPECT_NEAR(model.evaluate(KernelId{2}, model.spec().default_clock).time_s / 0.01435, 1.0, 0.3);
+}
+
+TEST(GpuModel, SaysHowCoefficientsCameAbout) {
+  GptShape shape = gpt_preset("gpt3-xl");
+  shape.tensor_parallel = 2;
+  shape.optimizer = true;
+  const Trace trace = generate_gpt_trace(shape);
+  const GpuModel model(load_gpu_spec("rtx-3080-ti"), trace);
+  for (std::size_t k = 0; k < trace.kernels.size(); ++k) {
+    const Kernel& kernel = trace.kernels[k];
+    const auto expected = kernel.collective              ? CoefficientSource::guessed
+                          : kernel.name.starts_with("x") ? CoefficientSource::derived
+                                                         : CoefficientSource::measured;
+    EXPECT_EQ(model.source(id_at<KernelId>(k)), expected) << kernel.name;
+  }
+}
+
+}  // namespace
+}  // namespace rubato

@@ -1,0 +1,99 @@
+// The discrete-event simulation against sums by hand.
+
+#include <algorithm>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "common/error.hpp"
+#include "sim/pipeline_run.hpp"
+#include "tests/expect_error.hpp"
+#include "tests/small_pipeline.hpp"
+
+namespace rubato {
+namespace {
+
+// Two stages, one microbatch: F0 (1 s), F1 (2 s), B1 (4 s), B0 (3 s); 5 W while blocked.
+PipelineWork two_stages(double transfer_s = 0.0) {
+  return pipeline_work(make_schedule({.stages = 2, .microbatches = 1, .transfer_s = transfer_s}),
+                       {"hand",
+                        {{0, PassKind::forward, {{1000, 1, 10}, {800, 2, 8}}},
+                         {0, PassKind::backward, {{1000, 3, 30}}},
+                         {1, PassKind::forward, {{1000, 2, 20}}},
+                         {1, PassKind::backward, {{1000, 4, 40}}}}},
+                       5.0);
+}
+
+TEST(PipelineRun, AddsUpByHand) {
+  const PipelineWork work = two_stages(0.5);
+  const PipelineRun run = simulate(work, highest_clocks(work));
+  EXPECT_DOUBLE_EQ(run.time_s, 11.0);  // 1 + 0.5 + 2 + 4 + 0.5 + 3
+  EXPECT_DOUBLE_EQ(run.pass_energy_j, 100.0);
+  EXPECT_DOUBLE_EQ(run.blocked_energy_j, 5.0 * (2 * 11.0 - 10.0));
+  EXPECT_DOUBLE_EQ(run.energy_j, 160.0);
+  for (const TimedPass& pass : run.passes) EXPECT_TRUE(pass.critical);
+}
+
+TEST(PipelineRun, AClockSwitchHidesInAWait) {
+  const PipelineWork work = two_stages();
+  PipelinePlan plan = highest_clocks(work);
+  plan.option_of_pass[0] = OptionId{1};  // F0 at 800 MHz, B0 at 1000: two switches
+  const PipelineRun run = simulate(work, plan, {.switch_cost = {.stall_s = 2.0, .energy_j = 1.0}});
+  EXPECT_EQ(run.clock_switches, 2U);
+  // The first forward pass waits 2 s for its clock; the stage then waits 6 s for B1 anyway.
+  EXPECT_DOUBLE_EQ(run.time_s, 2.0 + 2.0 + 2.0 + 4.0 + 3.0);
+  EXPECT_DOUBLE_EQ(run.switch_energy_j, 2.0);
+}
+
+TEST(PipelineRun, DisturbancesLengthenTheIteration) {
+  const PipelineWork work = two_stages();
+  const PipelinePlan plan = highest_clocks(work);
+  PipelineRunOptions options;
+  options.disturbance.slowdown_of_stage = {1.0, 2.0};
+  options.disturbance.input_delay_s = 0.25;
+  EXPECT_DOUBLE_EQ(simulate(work, plan, options).time_s, 0.25 + 1.0 + 4.0 + 8.0 + 3.0);
+}
+
+TEST(PipelineRun, JitterRepeatsAndHasMeanOne) {
+  const PipelineWork work = two_stages();
+  const PipelinePlan plan = highest_clocks(work);
+  PipelineRunOptions options;
+  options.disturbance = {.jitter_frac = 0.05, .seed = 7};
+  EXPECT_EQ(simulate(work, plan, options).time_s, simulate(work, plan, options).time_s);
+  const JitterSummary summary = simulate_jitter(work, plan, options, 2000);
+  EXPECT_NEAR(summary.mean_time_s, 10.0, 0.05);  // a chain: no pass waits, so means add
+  EXPECT_GT(summary.p95_time_s, summary.mean_time_s);
+  EXPECT_LE(summary.p95_time_s, summary.max_time_s);
+}
+
+RC_GTEST_PROP(PipelineRun, IsTheLongestPathAndMarksOne, ()) {
+  const PipelineWork work = arbitrary_work(*rc::gen::inRange<std::uint32_t>(1, 5),
+                                           *rc::gen::inRange<std::uint32_t>(1, 6), 1);
+  const PipelineRun run = simulate(work, highest_clocks(work));
+  std::vector<double> duration_s;
+  for (const TimedPass& pass : run.passes) duration_s.push_back(pass.end_s - pass.start_s);
+  RC_ASSERT(run.time_s == longest_path_s(crash_problem(work), duration_s));
+  // The critical passes hold a path: each either starts at 0 or where a critical one ends.
+  for (std::size_t i = 0; i < run.passes.size(); ++i) {
+    if (!run.passes[i].critical || run.passes[i].start_s == 0.0) continue;
+    RC_ASSERT(std::ranges::any_of(work.schedule.dependencies, [&](const Dependency& d) {
+      return index(d.to) == i && run.passes[index(d.from)].critical &&
+             run.passes[index(d.from)].end_s == run.passes[i].start_s;
+    }));
+  }
+}
+
+TEST(PipelineRun, RejectsWhatDoesNotFit) {
+  const PipelineWork work = two_stages();
+  expect_error<DataError>([&] { (void)simulate(work, {}); }, "expected 4, one per pass");
+  PipelinePlan plan = highest_clocks(work);
+  plan.option_of_pass[1] = OptionId{3};
+  expect_error<DataError>([&] { (void)simulate(work, plan); }, "asks for option 3 of backward");
+  PipelineRunOptions options;
+  options.disturbance.slowdown_of_stage = {1.0, 0.5};
+  expect_error<UsageError>([&] { (void)simulate(work, highest_clocks(work), options); },
+                           "slowdown is 0.5; expected a number >= 1");
+}
+
+}  // namespace
+}  // namespace rubato

@@ -1,0 +1,161 @@
+// Orders and dependencies of the schedules, against their published bubbles.
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+#include <unistd.h>
+
+#include "common/error.hpp"
+#include "sim/pipeline_run.hpp"
+#include "tests/expect_error.hpp"
+
+namespace rubato {
+namespace {
+
+/// Two CSV files of an activity graph.
+class GraphFiles {
+ public:
+  GraphFiles()
+      : folder_(std::filesystem::temp_directory_path() /
+                ("rubato_graph_" + std::to_string(::getpid()))) {
+    std::filesystem::create_directories(folder_);
+  }
+  ~GraphFiles() { std::filesystem::remove_all(folder_); }
+  GraphFiles(const GraphFiles&) = delete;
+  GraphFiles& operator=(const GraphFiles&) = delete;
+
+  void write(const std::string& ops, const std::string& edges) const {
+    std::ofstream(folder_ / "ops.csv") << ops;
+    std::ofstream(folder_ / "edges.csv") << edges;
+  }
+  [[nodiscard]] PipelineSchedule read() const {
+    return read_schedule(folder_ / "ops.csv", folder_ / "edges.csv");
+  }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+PipelineShape shape(ScheduleKind kind, std::uint32_t stages, std::uint32_t microbatches,
+                    std::uint32_t chunks = 1) {
+  return {.kind = kind, .stages = stages, .microbatches = microbatches, .chunks = chunks};
+}
+
+// One letter per pass: F0 B0 ... of a stage.
+std::string order_text(const PipelineShape& of, std::uint32_t stage) {
+  const PipelineSchedule schedule = make_schedule(of);
+  std::string text;
+  const auto rows = schedule.rows();
+  for (const PassId id : rows[stage]) {
+    const PipelinePass& pass = schedule.passes[index(id)];
+    text += (text.empty() ? "" : " ") + std::string{"FBRIW"[static_cast<int>(pass.kind)]} +
+            std::to_string(pass.microbatch);
+    if (of.chunks > 1) text += "abcdef"[pass.chunk];
+  }
+  return text;
+}
+
+TEST(PipelineSchedule, OrdersAreThePublishedOnes) {
+  EXPECT_EQ(order_text(shape(ScheduleKind::gpipe, 2, 3), 0), "F0 F1 F2 B2 B1 B0");
+  EXPECT_EQ(order_text(shape(ScheduleKind::one_f_one_b, 3, 4), 0), "F0 F1 F2 B0 F3 B1 B2 B3");
+  EXPECT_EQ(order_text(shape(ScheduleKind::one_f_one_b, 3, 4), 2), "F0 B0 F1 B1 F2 B2 F3 B3");
+  EXPECT_EQ(order_text(shape(ScheduleKind::early_recompute, 2, 2), 1), "F0 R0 B0 F1 R1 B1");
+  EXPECT_EQ(order_text(shape(ScheduleKind::zb_h1, 2, 3), 0), "F0 F1 I0 W0 F2 I1 W1 I2 W2");
+  EXPECT_EQ(order_text(shape(ScheduleKind::interleaved, 2, 2, 2), 1),
+            "F0a F1a F0b B0b F1b B1b B0a B1a");
+}
+
+// Time of an iteration with given times per pass, in units.
+double iteration(const PipelineShape& of, std::map<PassKind, double> time) {
+  PipelineProfile profile{"unit", {}};
+  for (std::uint32_t stage = 0; stage < of.stages * of.chunks; ++stage) {
+    for (const auto& [kind, units] : time) {
+      profile.passes.push_back({stage, kind, {{1000.0, units, 1.0}}});
+    }
+  }
+  const PipelineWork work = pipeline_work(make_schedule(of), profile, 0.0);
+  return simulate(work, highest_clocks(work)).time_s;
+}
+
+// Bubbles: GPipe and 1F1B (S - 1)(f + b), interleaved that over the chunks (Narayanan et al.,
+// 2104.04473, section 2.2), ZB-H1 (S - 1)(f + i - w) (Qi et al., 2401.10241, table 2).
+RC_GTEST_PROP(PipelineSchedule, BubblesAreThePublishedOnes, ()) {
+  const auto stages = *rc::gen::inRange<std::uint32_t>(1, 7);
+  const auto microbatches = stages * *rc::gen::inRange<std::uint32_t>(1, 5);
+  const auto chunks = stages == 1 ? 1 : *rc::gen::inRange<std::uint32_t>(1, 4);
+  const double s = stages, m = microbatches, v = chunks;
+  const std::map<PassKind, double> whole{{PassKind::forward, 1.0}, {PassKind::backward, 2.0}};
+  for (const auto kind : {ScheduleKind::gpipe, ScheduleKind::one_f_one_b}) {
+    RC_ASSERT(iteration(shape(kind, stages, microbatches), whole) == 3.0 * (m + s - 1.0));
+  }
+  RC_ASSERT(iteration(shape(ScheduleKind::interleaved, stages, microbatches, chunks), whole) ==
+            3.0 * (m * v + s - 1.0));
+  const std::map<PassKind, double> split{
+      {PassKind::forward, 1.0}, {PassKind::input_gradient, 1.0}, {PassKind::weight_gradient, 1.0}};
+  RC_ASSERT(iteration(shape(ScheduleKind::zb_h1, stages, microbatches), split) ==
+            3.0 * m + (s - 1.0));
+}
+
+RC_GTEST_PROP(PipelineSchedule, HoldsEveryPassOnceAndLittleMemory, ()) {
+  const auto stages = *rc::gen::inRange<std::uint32_t>(1, 6);
+  const auto microbatches = stages * *rc::gen::inRange<std::uint32_t>(1, 4);
+  const auto kind = static_cast<ScheduleKind>(*rc::gen::inRange(0, 5));
+  const std::uint32_t chunks = kind == ScheduleKind::interleaved ? 2 : 1;
+  const PipelineSchedule schedule = make_schedule(shape(kind, stages, microbatches, chunks));
+  const std::size_t kinds =
+      kind == ScheduleKind::early_recompute || kind == ScheduleKind::zb_h1 ? 3 : 2;
+  std::set<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, PassKind>> seen;
+  for (const PipelinePass& p : schedule.passes) {
+    RC_ASSERT(seen.emplace(p.stage, p.chunk, p.microbatch, p.kind).second);
+  }
+  RC_ASSERT(seen.size() == std::size_t{stages} * chunks * microbatches * kinds);
+  RC_ASSERT(topological_order(schedule).size() == seen.size());
+  if (kind == ScheduleKind::gpipe || kind == ScheduleKind::interleaved) return;
+  // Microbatches whose activations a stage holds: at most those of 1F1B.
+  for (const auto& row : schedule.rows()) {
+    const std::uint32_t stage = schedule.passes[index(row.front())].stage;
+    std::int64_t held = 0, most = 0;
+    for (const PassId id : row) {
+      const PassKind pass = schedule.passes[index(id)].kind;
+      if (pass == PassKind::forward) most = std::max(most, ++held);
+      if (pass == PassKind::backward || pass == PassKind::input_gradient) --held;
+    }
+    RC_ASSERT(most <= static_cast<std::int64_t>(std::min(stages - stage, microbatches)));
+  }
+}
+
+TEST(PipelineSchedule, RejectsWhatCannotBe) {
+  expect_error<UsageError>([] { (void)make_schedule(shape(ScheduleKind::gpipe, 0, 4)); },
+                           "stages is 0; expected at least 1");
+  expect_error<UsageError>([] { (void)make_schedule(shape(ScheduleKind::interleaved, 4, 6, 2)); },
+                           "6 microbatches; expected a multiple of the 4 stages");
+  expect_error<UsageError>([] { (void)make_schedule(shape(ScheduleKind::gpipe, 4, 4, 2)); },
+                           "2 chunks need the schedule 'interleaved'; found 'gpipe'");
+  expect_error<UsageError>([] { (void)make_schedule(shape(ScheduleKind::gpipe, 40000, 40000)); },
+                           "is too much");
+  expect_error<UsageError>([] { (void)schedule_from_name("1f1d"); }, "did you mean '1f1b'?");
+}
+
+TEST(PipelineSchedule, ReadsGraphsMadeElsewhere) {
+  const GraphFiles files;
+  files.write("op,stage,kind,mb,pos\n0,0,forward,0,0\n1,0,backward,0,1\n", "src,dst\n0,1\n");
+  EXPECT_EQ(files.read().passes.size(), 2U);
+  files.write("op,stage,kind,mb,pos\n0,0,forward,0,0\n1,1,forward,0,0\n2,1,backward,0,1\n",
+              "src,dst\n0,1\n1,2\n2,1\n");
+  expect_error<DataError>([&] { (void)files.read(); }, "wait for each other in a cycle");
+  files.write("op,stage,kind,mb,pos\n0,0,forward,0,0\n1,1,forward,0,0\n", "src,dst\n");
+  expect_error<DataError>([&] { (void)files.read(); },
+                          "forward of microbatch 0, stage 1 is cut off from the first pass");
+  files.write("op,stage,kind,mb,pos\n0,0,forwrd,0,0\n2,0,backward,x,1\n", "src,dst\n0,7\n");
+  expect_error<DataError>([&] { (void)files.read(); }, "did you mean 'forward'?");
+  files.write("op,stage,kind,mb,pos\n", "src,dst\n");
+  expect_error<DataError>([&] { (void)files.read(); }, "there is no pass");
+}
+
+}  // namespace
+}  // namespace rubato

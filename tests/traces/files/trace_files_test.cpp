@@ -1,0 +1,87 @@
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "common/error.hpp"
+#include "tests/expect_error.hpp"
+#include "traces/files/trace_csv.hpp"
+#include "traces/files/trace_json.hpp"
+#include "traces/gpt.hpp"
+
+namespace rubato {
+namespace {
+
+std::string replaced(std::string text, std::string_view from, std::string_view to) {
+  const std::size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+std::string shipped() { return to_json(load_trace("gpt3-xl")); }
+
+TEST(TraceJson, UnknownWorkStaysUnknown) {
+  const std::string text = replaced(shipped(), R"("flops":83886080.0,)", "");
+  const Trace trace = parse_trace_json(text, "t.json");
+  EXPECT_FALSE(trace.kernels[0].flops);
+  EXPECT_EQ(parse_trace_json(to_json(trace), "t.json"), trace);
+}
+
+TEST(TraceJson, SaysWhatIsWrongAndWhere) {
+  const auto fails = [](const std::string& text, std::string_view what) {
+    expect_error<DataError>([&] { (void)parse_trace_json(text, "t.json"); }, what);
+  };
+  fails(replaced(shipped(), R"("schema": 1)", R"("schema": 2)"),
+        "t.json: schema: schema 2 is not supported; expected 1");
+  fails(replaced(shipped(), R"("flops":83886080.0)", R"("flops":-1)"),
+        "t.json: kernels[0].flops: found -1; expected a number >= 0");
+  fails(replaced(shipped(), R"("flops":83886080.0)", R"("flop":1)"),
+        "t.json: kernels[0]: unknown key 'flop'; did you mean 'flops'?");
+  fails(replaced(shipped(), R"("class":"embedding")", R"("class":"embeding")"),
+        "'embeding' is not known; did you mean 'embedding'?");
+  fails(replaced(shipped(), R"("name":"01_layernorm")", R"("name":"00_embedding")"),
+        "kernel name '00_embedding' occurs twice");
+  fails(replaced(shipped(), R"("repeat":24)", R"("repeat":0)"),
+        "segment 'layer forward': repeat is 0; expected a number > 0");
+  fails(replaced(shipped(), R"(["00_embedding",)", R"(["nobody",)"), "there is no kernel 'nobody'");
+  fails(replaced(shipped(), R"(["00_embedding",)", R"([)"),
+        "kernel '00_embedding' is never launched");
+  fails(shipped().substr(0, 5000), "not valid JSON");
+}
+
+TEST(TraceJson, UnknownNamesGetASuggestion) {
+  expect_error<UsageError>([] { (void)load_trace("gpt3xl"); },
+                           "there is no trace 'gpt3xl'; did you mean 'gpt3-xl'?");
+  expect_error<IoError>([] { (void)load_trace("missing.json"); }, "missing.json: cannot open");
+}
+
+TEST(TraceCsv, KeepsWorkAndOrder) {
+  const Trace trace = load_trace("gpt3-xl");
+  const Trace back = parse_trace_csv(to_csv(trace), "gpt3-xl.csv");
+  EXPECT_EQ(back.segments, trace.segments);
+  EXPECT_EQ(back.kernels, trace.kernels);
+}
+
+TEST(TraceCsv, ListsEveryProblemOfAFile) {
+  const std::string text =
+      "segment,repeat,kernel,class,pass,flops,measured_time_s\n"
+      "a,2,k0,gemm,forward,1e9,-0.1\n"
+      "a,2,k1,gem,forward,NaN,\n"
+      "a,3,k0,gemm,forward,2e9,\n";
+  const auto fails = [&](std::string_view what) {
+    expect_error<DataError>([&] { (void)parse_trace_csv(text, "t.csv"); }, what);
+  };
+  fails("t.csv:2: measured_time_s is '-0.1'; expected a number > 0");
+  fails("t.csv:3: class 'gem' is not known; did you mean 'gemm'?");
+  fails("t.csv:3: flops is 'NaN'; expected a number >= 0");
+  fails("t.csv:4: kernel 'k0' has other figures in an earlier row");
+  fails("t.csv:4: repeat is 3, but segment 'a' began with 2");
+}
+
+RC_GTEST_PROP(TraceReaders, AnyTextIsReadOrRefused, (const std::string& text)) {
+  try {
+    (void)parse_trace_csv("segment,repeat,kernel,class,pass\n" + text, "t.csv");
+  } catch (const DataError&) {
+  }
+}
+
+}  // namespace
+}  // namespace rubato

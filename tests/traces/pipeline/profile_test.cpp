@@ -1,0 +1,89 @@
+// Zeus profiles and what passes are made of.
+
+#include <gtest/gtest.h>
+
+#include "common/error.hpp"
+#include "tests/expect_error.hpp"
+#include "traces/pipeline/profile.hpp"
+
+namespace rubato {
+namespace {
+
+constexpr const char* header = "stage,instruction,frequency,time,energy\n";
+
+PipelineProfile parse(const std::string& rows) {
+  return parse_pipeline_profile(header + rows, "p.csv");
+}
+
+PipelineWork work(ScheduleKind kind, const PipelineProfile& profile, std::uint32_t chunks = 1) {
+  return pipeline_work(
+      make_schedule({.kind = kind, .stages = 2, .microbatches = 2, .chunks = chunks}), profile,
+      1.0);
+}
+
+const std::string two_stages =
+    "0,forward,900,2,20\n0,forward,1000,1,30\n0,backward,1000,3,60\n"
+    "1,forward,1000,1,30\n1,backward,1000,3,60\n";
+
+TEST(PipelineProfile, ReadsTheShortForm) {
+  const PipelineProfile profile = parse(two_stages);
+  EXPECT_EQ(profile.stages(), 2U);
+  const PassType* forward = profile.find(0, PassKind::forward);
+  ASSERT_NE(forward, nullptr);
+  EXPECT_EQ(forward->options, (std::vector<ClockOption>{{1000, 1, 30}, {900, 2, 20}}));
+}
+
+TEST(PipelineProfile, TheSlowestRankDecidesInTheLongForm) {
+  const PipelineProfile profile = parse_pipeline_profile(
+      "rank,dp_rank,pp_rank,tp_rank,stage,instruction,frequency,time,energy\n"
+      "0,0,0,0,0,forward,1000,1,30\n1,0,0,1,0,forward,1000,2,40\n0,0,0,0,0,load,1000,5,1\n",
+      "p.csv");
+  EXPECT_EQ(profile.passes.front().options, (std::vector<ClockOption>{{1000, 2, 35}}));
+}
+
+TEST(PipelineProfile, NamesEveryBadLine) {
+  expect_error<DataError>([] { (void)parse("0,forward,1000,-1,30\n"); }, "time");
+  expect_error<DataError>([] { (void)parse("0,forward,1000,1,0\n"); }, "expected a number > 0");
+  expect_error<DataError>([] { (void)parse("0,forwards,1000,1,3\n"); }, "did you mean 'forward'?");
+  expect_error<DataError>([] { (void)parse("0,forward,1000,1,3\n0,forward,1000,2,3\n"); },
+                          "p.csv:3: stage 0, forward at 1000 MHz is given twice");
+  expect_error<DataError>([] { (void)parse(""); }, "there is no line");
+}
+
+TEST(PipelineWork, MakesThePassesAProfileLacks) {
+  const PipelineProfile profile = parse(two_stages);
+  const PipelineWork recompute = work(ScheduleKind::early_recompute, profile);
+  for (std::size_t i = 0; i < recompute.schedule.passes.size(); ++i) {
+    const PassType& type = recompute.type_of(id_at<PassId>(i));
+    if (type.kind != PassKind::backward) continue;
+    EXPECT_EQ(type.options, (std::vector<ClockOption>{{1000, 2, 30}}));  // without its forward
+  }
+  const PipelineWork split = work(ScheduleKind::zb_h1, profile);
+  for (const PassType& type : split.types) {
+    if (type.kind == PassKind::forward) continue;
+    EXPECT_EQ(type.options, (std::vector<ClockOption>{{1000, 1.5, 30}}));
+  }
+  const PipelineWork chunks = work(ScheduleKind::interleaved, profile, 2);
+  EXPECT_EQ(chunks.types.front().options,
+            (std::vector<ClockOption>{{1000, 0.5, 15}, {900, 1, 10}}));
+}
+
+TEST(PipelineWork, NamesWhatIsMissing) {
+  expect_error<DataError>(
+      [] {
+        (void)work(ScheduleKind::one_f_one_b, parse("0,forward,1000,1,30\n1,forward,1000,1,30\n"));
+      },
+      "no profile of the backward pass of stage 0");
+  expect_error<DataError>(
+      [] { (void)work(ScheduleKind::one_f_one_b, parse("0,forward,1000,1,30\n")); },
+      "the profile has 1 stages; the pipeline has 2");
+  expect_error<DataError>(
+      [] {
+        (void)pipeline_work(make_schedule({.stages = 2, .microbatches = 1}), parse(two_stages),
+                            -1.0);
+      },
+      "blocked power is -1 W; expected a number >= 0");
+}
+
+}  // namespace
+}  // namespace rubato

@@ -1,0 +1,386 @@
+// rubato replay: a captured run against the model, and under other clocks.
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <memory>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "common/error.hpp"
+#include "common/file.hpp"
+#include "common/text.hpp"
+#include "explorer/results/replay_store.hpp"
+#include "sim/timeline/capture.hpp"
+#include "tools/commands/command.hpp"
+#include "tools/drawing/replay_page.hpp"
+#include "tools/options/gpu.hpp"
+#include "tools/terminal/output.hpp"
+#include "traces/files/trace_json.hpp"
+#include "traces/import/readers.hpp"
+#include "traces/trace_capture.hpp"
+
+namespace rubato {
+
+namespace {
+
+struct Options {
+  std::string trace, gpu, clocks, captured_clock, step;
+  std::string power, db, page, perfetto;
+  std::optional<double> power_limit_w, power_zone_h;
+  PowerLogOptions log;
+  std::uint32_t device = 0;
+  bool per_kernel = false, partial = false;
+  OutputFormat format = OutputFormat::table;
+};
+
+std::string label_of(const GpuSpec& spec, const ClockPair& clock) {
+  const ClockGrid grid(spec, {clock});
+  return grid.label(*grid.find(clock));
+}
+
+// The clocks the log shows while the GPU was busy: medians, at the spec's nearest ones.
+std::optional<ClockPair> logged_clock(const GpuSpec& spec, const PowerLog& log) {
+  const auto median = [&](std::optional<double> PowerSample::*field) -> std::optional<double> {
+    std::vector<double> values;
+    for (const PowerSample& sample : log.samples) {
+      if (sample.*field) values.push_back(*(sample.*field));
+    }
+    if (values.empty()) return std::nullopt;
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::ranges::nth_element(values, middle);
+    return *middle;
+  };
+  const auto core = median(&PowerSample::core_mhz);
+  if (!core) return std::nullopt;
+  ClockPair clock = spec.default_clock;
+  if (const auto mem = median(&PowerSample::mem_mhz)) {
+    const auto nearest = std::ranges::min_element(
+        spec.mem_states, {}, [&](const MemState& state) { return std::abs(state.mem_mhz - *mem); });
+    clock.mem = id_at<MemStateId>(static_cast<std::size_t>(nearest - spec.mem_states.begin()));
+  }
+  const CoreClocks& range = spec.core;
+  const double steps = std::round((*core - range.min_mhz) / range.step_mhz);
+  clock.core_mhz = std::clamp(range.min_mhz + steps * range.step_mhz, range.min_mhz, range.max_mhz);
+  return clock;
+}
+
+PowerEvidence put_beside(const Options& o, const Capture& capture, const GpuSpec& spec,
+                         const PowerLog& log) {
+  const std::string& recorded = capture.devices[o.device].name;
+  const std::string& gpu = recorded.empty() ? spec.title : recorded;
+  const std::int64_t origin_ns =
+      std::ranges::min_element(capture.launches, {}, &CapturedLaunch::start_ns)->start_ns;
+  PowerEvidence power{&log, sensor_of(gpu, log), {}, o.device};
+  std::optional<double> epoch_s;
+  if (capture.epoch_ns) epoch_s = 1e-9 * static_cast<double>(*capture.epoch_ns + origin_ns);
+  power.alignment =
+      align(busy_curve(capture, o.device, origin_ns), log, power.sensor, epoch_s, o.power_zone_h);
+  return power;
+}
+
+PowerTrack power_track(const PowerEvidence& power, double makespan_s) {
+  PowerTrack track;
+  for (const PowerSample& sample : power.log->samples) {
+    const double at_s = sample.time_s + power.alignment.offset_s;
+    if (at_s < 0.0 || at_s > makespan_s) continue;
+    track.at_s.push_back(at_s);
+    track.power_w.push_back(sample.power_w);
+  }
+  return track;
+}
+
+Cell pct(double now, double before) {
+  return before > 0.0 ? Cell(100.0 * (now / before - 1.0)) : Cell();
+}
+Cell optional_cell(const std::optional<double>& value, double scale = 1.0) {
+  return value ? Cell(scale * *value) : Cell();
+}
+Cell energy_cell(const std::optional<SpanEnergy>& span) {
+  return span ? Cell(span->energy_j) : Cell();
+}
+
+OutputTable runs_table(const ReplayRequest& request, const ReplayComparison& comparison) {
+  OutputTable table({{"run"},
+                     {"clock"},
+                     {"time_ms", "time ms"},
+                     {"error_pct", "over captured %", 2},
+                     {"energy_j", "energy J"}});
+  const ReplayTotals& t = comparison.totals;
+  const auto add = [&](const char* name, const std::string& clock, double time_s, Cell energy) {
+    table.add_row({std::string(name), clock, 1e3 * time_s, pct(time_s, t.captured_s), energy});
+  };
+  add("captured", request.captured_clock, t.captured_s, energy_cell(comparison.measured));
+  add("reproduced", request.captured_clock, t.reproduced_s, t.reproduced_j);
+  add("predicted", request.captured_clock, t.predicted_s, t.predicted_j);
+  add("replayed", request.replayed_clock, t.replayed_s, t.replayed_j);
+  return table;
+}
+
+OutputTable rows_table(const std::vector<ReplayRow>& rows, const char* what) {
+  OutputTable table({{what},
+                     {"source"},
+                     {"launches"},
+                     {"captured_ms", "captured ms"},
+                     {"compared_ms", "compared ms"},
+                     {"predicted_ms", "predicted ms"},
+                     {"error_pct", "error %", 1},
+                     {"error_90_pct", "+-90 %", 1},
+                     {"verdict"},
+                     {"replayed_ms", "replayed ms"},
+                     {"predicted_w", "predicted W", 0},
+                     {"measured_w", "measured W", 0},
+                     {"measured_sigma_w", "+-1 s", 0}});
+  for (const ReplayRow& row : rows) {
+    const auto& error = row.time_error;
+    table.add_row(
+        {row.name, row.source ? Cell(std::string(name_of(*row.source))) : Cell(),
+         static_cast<std::int64_t>(row.launches), 1e3 * row.captured_s, 1e3 * row.compared_s,
+         error ? Cell(1e3 * row.predicted_s) : Cell(), error ? Cell(100.0 * error->value) : Cell(),
+         error ? optional_cell(error->half_width, 100.0) : Cell(),
+         std::string(name_of(verdict_of(row))), 1e3 * row.replayed_s, row.predicted_power_w,
+         optional_cell(row.measured_power_w), optional_cell(row.measured_sigma_w)});
+  }
+  return table;
+}
+
+OutputTable steps_table(const std::vector<ReplayStep>& steps) {
+  OutputTable table({{"step"},
+                     {"launches"},
+                     {"captured_ms", "captured ms"},
+                     {"predicted_ms", "predicted ms"},
+                     {"error_pct", "error %", 2},
+                     {"replayed_ms", "replayed ms"},
+                     {"predicted_j", "predicted J"},
+                     {"replayed_j", "replayed J"},
+                     {"measured_j", "measured J"},
+                     {"energy_error_pct", "error %", 2},
+                     {"measured_coverage", "coverage", 2}});
+  for (const ReplayStep& step : steps) {
+    const auto& measured = step.measured;
+    table.add_row({step.name, static_cast<std::int64_t>(step.launches), 1e3 * step.captured_s,
+                   1e3 * step.predicted_s, pct(step.predicted_s, step.captured_s),
+                   1e3 * step.replayed_s, step.predicted_j, step.replayed_j, energy_cell(measured),
+                   measured ? pct(step.predicted_j, measured->energy_j) : Cell(),
+                   measured ? Cell(measured->coverage) : Cell()});
+  }
+  return table;
+}
+
+OutputTable coverage_table(const ReplayCoverage& c) {
+  OutputTable table({{"known_from"}, {"time_ms"}, {"share_pct"}});
+  const auto add = [&](const char* name, double s) {
+    table.add_row({std::string(name), 1e3 * s, 100.0 * s / std::max(c.total_s(), 1e-12)});
+  };
+  add("measured", c.measured_s);
+  add("derived", c.derived_s);
+  add("guessed", c.guessed_s);
+  add("not predicted", c.unknown_s);
+  return table;
+}
+
+OutputTable alignment_table(const PowerEvidence& power) {
+  OutputTable table({{"file"},
+                     {"format"},
+                     {"zone_hours"},
+                     {"shift_s"},
+                     {"correlation"},
+                     {"samples"},
+                     {"window_s"}});
+  const Alignment& a = power.alignment;
+  table.add_row({power.log->file, std::string(name_of(power.log->kind)),
+                 a.zone_quarter_hours ? Cell(*a.zone_quarter_hours / 4.0) : Cell(), a.shift_s,
+                 a.correlation, static_cast<std::int64_t>(a.samples), power.sensor.window_s});
+  return table;
+}
+
+void print_notes(const Capture& capture, const ReplayComparison& comparison,
+                 const std::optional<PowerEvidence>& power) {
+  for (const std::string& line : capture.left_out)
+    fmt::print(stderr, "note: left out: {}\n", printable(line));
+  if (!power) return;
+  const Alignment& a = power->alignment;
+  if (a.zone_quarter_hours) {
+    fmt::print(stderr, "note: {} taken as UTC{:+g}; set --power-zone if it is not\n",
+               printable(power->log->file), *a.zone_quarter_hours / 4.0);
+  }
+  fmt::print(stderr, "note: power log shifted by {:+.3f} s, correlation {:.2f} over {} samples\n",
+             a.shift_s, a.correlation, a.samples);
+  for (const std::string& line : power->log->left_out)
+    fmt::print(stderr, "note: {}: {}\n", printable(power->log->file), line);
+  if (!comparison.power_residual_w) {
+    fmt::print(stderr,
+               "note: too few samples for the power of classes; only energies are compared\n");
+  }
+}
+
+// The model's compute as a whole; collectives apart, since their captured time is not work alone.
+std::string verdict_text(const ReplayComparison& comparison) {
+  std::string text;
+  const ReplayRow& compute = comparison.compute;
+  if (const auto& error = compute.time_error) {
+    text +=
+        fmt::format("compute: {:.3f} of {:.3f} ms are compared; predicted {:+.1f} %{}: {}\n",
+                    1e3 * compute.compared_s, 1e3 * compute.captured_s, 100.0 * error->value,
+                    error->half_width ? fmt::format(" +-{:.1f}", 100.0 * *error->half_width) : "",
+                    name_of(verdict_of(compute)));
+  }
+  const auto collectives =
+      std::ranges::find(comparison.classes, KernelClass::communication, &ReplayRow::kind);
+  if (collectives != comparison.classes.end()) {
+    text += fmt::format("collectives: {:.3f} ms captured, waiting for other ranks included",
+                        1e3 * collectives->captured_s);
+    if (collectives->time_error)
+      text += fmt::format("; {:.3f} ms predicted for the transfer", 1e3 * collectives->predicted_s);
+    text += "; no verdict on the model\n";
+  }
+  return text;
+}
+
+void print_all(const Options& o, const ReplayRequest& request, const ReplayComparison& comparison,
+               const std::optional<PowerEvidence>& power) {
+  const OutputTable runs = runs_table(request, comparison),
+                    classes = rows_table(comparison.classes, "class"),
+                    kernels = rows_table(comparison.kernels, "kernel"),
+                    steps = steps_table(comparison.steps),
+                    compute = rows_table({comparison.compute}, "class"),
+                    coverage = coverage_table(comparison.coverage);
+  if (o.format == OutputFormat::json) {
+    std::vector<NamedTable> tables{{"runs", &runs},       {"coverage", &coverage},
+                                   {"compute", &compute}, {"classes", &classes},
+                                   {"steps", &steps},     {"kernels", &kernels}};
+    std::optional<OutputTable> alignment;
+    if (power) tables.push_back({"power", &alignment.emplace(alignment_table(*power))});
+    print(render_json_object(tables));
+    return;
+  }
+  if (o.format == OutputFormat::csv) {
+    print((o.per_kernel ? kernels : classes).render(o.format));
+    return;
+  }
+  const ReplayCoverage& c = comparison.coverage;
+  const double total_s = std::max(c.total_s(), 1e-12);
+  print(runs.render(o.format));
+  print(fmt::format(
+      "\nGPU time: {:.1f} % of measured kernels, {:.1f} % derived, {:.1f} % guessed, {:.1f} % not "
+      "predicted: those keep their captured times in every run\n\n",
+      100.0 * c.measured_s / total_s, 100.0 * c.derived_s / total_s, 100.0 * c.guessed_s / total_s,
+      100.0 * c.unknown_s / total_s));
+  print(classes.render(o.format));
+  print("\n" + verdict_text(comparison));
+  if (steps.rows() > 0) print("\n" + steps.render(o.format));
+  if (o.per_kernel) print("\n" + kernels.render(o.format));
+}
+
+// Shipped traces by name, our own files, and those of other tools.
+Capture read_capture(const Options& o) {
+  const ImportOptions options{.partial = o.partial};
+  if (!std::filesystem::exists(o.trace)) return as_capture(load_trace(o.trace));
+  if (is_trace(capture_format(o.trace))) return as_capture(import_trace(o.trace, options));
+  Capture capture = import_capture(o.trace, options);
+  const auto timed = [](const CapturedLaunch& launch) { return launch.duration_ns > 0; };
+  if (std::ranges::none_of(capture.launches, timed))
+    throw DataError(fmt::format("{}: no launch has a time", printable(o.trace)),
+                    {.in = {}, .hint = "a replay compares with a captured run"});
+  return capture;
+}
+
+Capture chosen_capture(const Options& o) {
+  Capture capture = read_capture(o);
+  if (!o.step.empty()) capture = only_step(std::move(capture), o.step);
+  if (o.device >= capture.devices.size()) {
+    throw UsageError(fmt::format("--device is {}; {} has {} (0 to {})", o.device, capture.name,
+                                 capture.devices.size(), capture.devices.size() - 1));
+  }
+  return capture;
+}
+
+GpuSpec chosen_gpu(const Options& o, const Capture& capture) {
+  if (!o.gpu.empty()) return load_gpu(o.gpu);
+  std::vector<std::string> devices;
+  for (const CaptureDevice& device : capture.devices) devices.push_back(device.name);
+  return load_gpu_of_devices(devices, o.trace);
+}
+
+ExitStatus run(const Options& o, const RunContext& context) {
+  const Capture capture = chosen_capture(o);
+  const GpuSpec spec = chosen_gpu(o, capture);
+  std::optional<PowerLog> log;
+  std::optional<PowerEvidence> power;
+  if (!o.power.empty()) {
+    log = read_power_log(o.power, o.log);
+    power = put_beside(o, capture, spec, *log);
+  }
+  ClockPair captured = spec.default_clock;
+  if (!o.captured_clock.empty()) {
+    captured = parse_clock_pair(spec, o.captured_clock);
+  } else if (log) {
+    captured = logged_clock(spec, *log).value_or(captured);
+  }
+  const ClockPair replayed = o.clocks.empty() ? captured : parse_clock_pair(spec, o.clocks);
+  const ReplayRequest request{o.trace, label_of(spec, captured), label_of(spec, replayed),
+                              context.command_line};
+
+  const CaptureReplay replay(capture, spec, captured, o.power_limit_w);
+  const ReplayRuns runs = run_all(replay, replayed);
+  const ReplayComparison comparison = compare(replay, runs, power);
+  print_notes(capture, comparison, power);
+  print_all(o, request, comparison, power);
+  if (!o.page.empty()) write_file(o.page, replay_page(request, replay, comparison, power));
+  if (!o.perfetto.empty()) {
+    std::vector<CaptureTrack> tracks{{"predicted at " + request.captured_clock, &runs.predicted}};
+    if (!o.clocks.empty())
+      tracks.push_back({"replayed at " + request.replayed_clock, &runs.replayed});
+    const PowerTrack logged =
+        power ? power_track(*power, comparison.totals.captured_s) : PowerTrack{};
+    write_file(o.perfetto, capture_timeline_json(replay, tracks, logged));
+  }
+  if (!o.db.empty()) {
+    const std::int64_t id = store_replay(o.db, request, replay, comparison, power);
+    fmt::print(stderr, "stored as replay {} in {}\n", id, o.db);
+  }
+  return ExitStatus::done;
+}
+
+}  // namespace
+
+Action setup_replay(CLI::App& app) {
+  auto o = std::make_shared<Options>();
+  app.add_option(
+         "TRACE", o->trace,
+         "What rubato trace import reads: PyTorch profiler, Nsight Systems, Rubato capture ...")
+      ->required();
+  app.add_option("--gpu", o->gpu,
+                 "Spec: a shipped name or a file [the one of the capture's device]");
+  app.add_option("--captured-clock", o->captured_clock,
+                 "Clocks of the capture, MEM/CORE (default: the power log's, else the GPU's)");
+  app.add_option("--clocks", o->clocks, "Also replay at these clocks, MEM/CORE");
+  app.add_option("--power-limit", o->power_limit_w, "Board power limit in W");
+  app.add_option("--step", o->step, "Only this step: its name or its position from 0");
+  app.add_option("--device", o->device, "Position of the GPU that power is compared of")
+      ->capture_default_str();
+  app.add_option("--power", o->power, "Power log: nvidia-smi, DCGM, NVML or Zeus");
+  app.add_option("--power-gpu", o->log.gpu, "Index of the GPU in the log");
+  app.add_option("--power-period", o->log.period_s, "Distance of samples in s, for dcgmi dmon")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--power-zone", o->power_zone_h, "Hours the log's local time is ahead of UTC")
+      ->check(CLI::Range(-12.0, 14.0));
+  app.add_flag("--partial", o->partial, "Leave out what cannot be read of the capture");
+  app.add_flag("--per-kernel", o->per_kernel, "Also print every kernel");
+  app.add_option("--db", o->db, "Store the comparison in this SQLite database");
+  app.add_option("--page", o->page, "Write an HTML page with the pictures");
+  app.add_option("--perfetto", o->perfetto,
+                 "Write captured and simulated runs for ui.perfetto.dev");
+  add_format_options(app, o->format);
+  app.footer(
+      "\nVerdict: within or off by more than 10 % of the captured time, 90 % error bar included.\n"
+      "Examples:\n"
+      "  rubato replay run.pt.trace.json.gz --gpu a100-sxm4-80gb --captured-clock 1593/1410\n"
+      "  rubato replay run.pt.trace.json.gz --gpu a100-sxm4-80gb --power smi.csv --clocks "
+      "1593/1110 --page "
+      "replay.html");
+  return [o](const RunContext& context) { return run(*o, context); };
+}
+
+}  // namespace rubato

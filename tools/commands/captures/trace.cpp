@@ -1,0 +1,177 @@
+// rubato trace: generate, show and convert kernel traces.
+
+#include <memory>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "common/file.hpp"
+#include "common/suggest.hpp"
+#include "common/text.hpp"
+#include "tools/commands/captures/trace.hpp"
+#include "tools/terminal/output.hpp"
+#include "traces/files/trace_csv.hpp"
+#include "traces/files/trace_json.hpp"
+#include "traces/gpt.hpp"
+
+namespace rubato {
+
+std::string as_file(const Trace& trace, const std::string& path) {
+  return path.ends_with(".csv") ? to_csv(trace) : to_json(trace);
+}
+
+std::string trace_summary(const Trace& trace) {
+  const std::vector<std::uint64_t> counts = launch_counts(trace);
+  double flops = 0.0, bytes = 0.0;
+  std::uint64_t launches = 0, unknown = 0;
+  for (std::size_t i = 0; i < trace.kernels.size(); ++i) {
+    const double count = static_cast<double>(counts[i]);
+    flops += count * trace.kernels[i].flops.value_or(0.0);
+    bytes += count * trace.kernels[i].dram_bytes.value_or(0.0);
+    launches += counts[i];
+    if (!trace.kernels[i].flops || !trace.kernels[i].dram_bytes) ++unknown;
+  }
+  std::string text =
+      fmt::format("\n{}: {} kernels, {} launches, {:.1f} TFLOP, {:.1f} GB of DRAM traffic",
+                  trace.name, trace.kernels.size(), launches, flops * 1e-12, bytes * 1e-9);
+  if (unknown > 0) text += fmt::format(" ({} kernels with unknown work not counted)", unknown);
+  text += '\n';
+  for (const Segment& segment : trace.segments) {
+    text += fmt::format("  {} x {}: {} launches\n", segment.repeat, segment.name,
+                        segment.launches.size());
+  }
+  return text;
+}
+
+namespace {
+
+Cell optional_cell(const std::optional<double>& value, double unit) {
+  return value ? Cell(*value / unit) : Cell(std::monostate{});
+}
+
+std::string trace_table(const Trace& trace, OutputFormat format) {
+  OutputTable table({{"kernel"},
+                     {"label"},
+                     {"class"},
+                     {"pass"},
+                     {"launches"},
+                     {"gflop", "GFLOP"},
+                     {"dram_mb", "DRAM MB"},
+                     {"shape"}});
+  const std::vector<std::uint64_t> counts = launch_counts(trace);
+  for (std::size_t i = 0; i < trace.kernels.size(); ++i) {
+    const Kernel& kernel = trace.kernels[i];
+    Cell shape;
+    if (const auto& g = kernel.gemm) {
+      shape = g->batch == 1 ? fmt::format("{} x {} x {}", g->m, g->n, g->k)
+                            : fmt::format("{} x {} x {} x {}", g->m, g->n, g->k, g->batch);
+    } else if (const auto& c = kernel.collective) {
+      shape = fmt::format("{}, {:.1f} MB, {} ranks", name_of(c->kind), c->message_bytes * 1e-6,
+                          c->group_size);
+    }
+    table.add_row({kernel.name, kernel.label, std::string(name_of(kernel.kind)),
+                   std::string(name_of(kernel.pass)), static_cast<std::int64_t>(counts[i]),
+                   optional_cell(kernel.flops, 1e9), optional_cell(kernel.dram_bytes, 1e6), shape});
+  }
+  return table.render(format);
+}
+
+void setup_gen(CLI::App& app, Action& action) {
+  struct Options {
+    std::string preset = "gpt3-xl";
+    std::optional<std::uint64_t> layers, hidden, heads, vocab;
+    std::uint64_t batch = 40, seq = 1024, tp = 1, dp = 1;
+    std::string dtype = "bf16", out = "-";
+    bool optimizer = false;
+  };
+  auto o = std::make_shared<Options>();
+  auto* gen = app.add_subcommand("gen", "Kernels of a GPT training step from its shapes");
+  gen->add_option("MODEL", o->preset,
+                  "gpt3-small, -medium, -large, -xl, -2.7b, -6.7b, -13b or -175b")
+      ->capture_default_str();
+  gen->add_option("--batch", o->batch, "Sequences per GPU and step")->capture_default_str();
+  gen->add_option("--seq", o->seq, "Tokens per sequence")->capture_default_str();
+  gen->add_option("--tp", o->tp, "Tensor-parallel degree (Megatron, with sequence parallelism)")
+      ->capture_default_str();
+  gen->add_option("--dp", o->dp, "Data-parallel replicas")->capture_default_str();
+  gen->add_option("--layers", o->layers, "Layers [the model's]");
+  gen->add_option("--hidden", o->hidden, "Hidden size [the model's]");
+  gen->add_option("--heads", o->heads, "Attention heads [the model's]");
+  gen->add_option("--vocab", o->vocab, "Vocabulary [50257]");
+  gen->add_option("--dtype", o->dtype, "bf16, fp16 or fp32")->capture_default_str();
+  gen->add_flag("--optimizer", o->optimizer, "Add gradient clearing, gradient norm and AdamW");
+  gen->add_option("-o,--output", o->out, "File, .json or .csv; - is standard output")
+      ->capture_default_str();
+  gen->footer("\nExample:\n  rubato trace gen gpt3-xl --batch 20 --tp 2 -o gpt3-xl-tp2.json");
+  gen->final_callback([&action, o] {
+    action = [o](const RunContext&) {
+      GptShape shape = gpt_preset(o->preset);
+      shape.layers = o->layers.value_or(shape.layers);
+      shape.hidden = o->hidden.value_or(shape.hidden);
+      shape.heads = o->heads.value_or(shape.heads);
+      shape.vocab = o->vocab.value_or(shape.vocab);
+      shape.batch = o->batch;
+      shape.seq = o->seq;
+      shape.tensor_parallel = o->tp;
+      shape.data_parallel = o->dp;
+      shape.optimizer = o->optimizer;
+      const auto dtype = from_name<Dtype>(o->dtype);
+      if (!dtype || *dtype == Dtype::unknown) {
+        throw UsageError(fmt::format("--dtype '{}' is not known{}", o->dtype,
+                                     did_you_mean(o->dtype, all_names<Dtype>())));
+      }
+      shape.dtype = *dtype;
+      write_file(o->out, as_file(generate_gpt_trace(shape), o->out));
+      return ExitStatus::done;
+    };
+  });
+}
+
+void setup_show(CLI::App& app, Action& action) {
+  struct Options {
+    std::string trace = "gpt3-xl";
+    OutputFormat format = OutputFormat::table;
+  };
+  auto o = std::make_shared<Options>();
+  auto* show = app.add_subcommand("show", "Kernels, launches and work of a trace");
+  show->add_option("TRACE", o->trace, "Shipped name or file")->capture_default_str();
+  add_format_options(*show, o->format);
+  show->final_callback([&action, o] {
+    action = [o](const RunContext&) {
+      const Trace trace = load_trace(o->trace);
+      print(trace_table(trace, o->format) +
+            (o->format == OutputFormat::table ? trace_summary(trace) : ""));
+      return ExitStatus::done;
+    };
+  });
+}
+
+void setup_convert(CLI::App& app, Action& action) {
+  struct Options {
+    std::string from, to;
+  };
+  auto o = std::make_shared<Options>();
+  auto* convert = app.add_subcommand("convert", "Between Rubato's JSON and CSV forms");
+  convert->add_option("TRACE", o->from, "Shipped name or file")->required();
+  convert->add_option("OUTPUT", o->to, "File, .json or .csv")->required();
+  convert->final_callback([&action, o] {
+    action = [o](const RunContext&) {
+      write_file(o->to, as_file(load_trace(o->from), o->to));
+      return ExitStatus::done;
+    };
+  });
+}
+
+}  // namespace
+
+Action setup_trace(CLI::App& app) {
+  app.require_subcommand(1);
+  auto chosen = std::make_shared<Action>();
+  setup_gen(app, *chosen);
+  setup_show(app, *chosen);
+  setup_convert(app, *chosen);
+  setup_trace_import(app, *chosen);
+  return [chosen](const RunContext& context) { return (*chosen)(context); };
+}
+
+}  // namespace rubato

@@ -1,0 +1,20 @@
+#pragma once
+// What the parts of rubato trace share.
+
+#include <string>
+
+#include "tools/commands/command.hpp"
+#include "traces/trace.hpp"
+
+namespace rubato {
+
+/// CSV where the path ends in .csv, else JSON.
+[[nodiscard]] std::string as_file(const Trace& trace, const std::string& path);
+
+/// A line per segment and the sums of what is known.
+[[nodiscard]] std::string trace_summary(const Trace& trace);
+
+/// rubato trace import
+void setup_trace_import(CLI::App& app, Action& action);
+
+}  // namespace rubato

@@ -1,0 +1,177 @@
+// rubato trace import: what captures of other tools and our own files hold.
+
+#include <algorithm>
+#include <array>
+#include <memory>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "common/file.hpp"
+#include "common/gzip.hpp"
+#include "common/text.hpp"
+#include "tools/commands/captures/trace.hpp"
+#include "tools/terminal/output.hpp"
+#include "traces/capture_stats.hpp"
+#include "traces/files/capture_json.hpp"
+#include "traces/import/readers.hpp"
+
+namespace rubato {
+
+namespace {
+
+constexpr double ns_per_us = 1e3;
+
+OutputTable counts_table(const CaptureStats& stats) {
+  OutputTable table({{"what"}, {"launches"}, {"time_us", "time us", 3}});
+  const auto add = [&](const char* what, const LaunchSums& sums) {
+    table.add_row({std::string(what), static_cast<std::int64_t>(sums.launches),
+                   static_cast<double>(sums.time_ns) / ns_per_us});
+  };
+  add("kernels", stats.kernels);
+  add("copies", stats.copies);
+  add("memsets", stats.memsets);
+  add("collectives", stats.collectives);
+  return table;
+}
+
+OutputTable groups_table(const Capture& capture, const CaptureStats& stats) {
+  OutputTable table({{"group"}, {"name"}, {"launches"}, {"time_us", "time us", 3}});
+  const auto add = [&](const char* group, std::string name, const LaunchSums& sums) {
+    if (sums.launches == 0) return;
+    table.add_row({std::string(group), std::move(name), static_cast<std::int64_t>(sums.launches),
+                   static_cast<double>(sums.time_ns) / ns_per_us});
+  };
+  for (std::size_t s = 0; s < capture.streams.size(); ++s) {
+    const CaptureStream& stream = capture.streams[s];
+    add("stream", fmt::format("{}:{}", capture.devices[stream.device].id, stream.id),
+        stats.by_stream[s]);
+  }
+  for (std::size_t s = 0; s < capture.steps.size(); ++s)
+    add("step", capture.steps[s].name, stats.by_step[s]);
+  for (std::size_t p = 0; p < stats.by_pass.size(); ++p)
+    add("pass", std::string(name_of(static_cast<Pass>(p))), stats.by_pass[p]);
+  for (std::size_t c = 0; c < stats.by_class.size(); ++c)
+    add("class", std::string(name_of(static_cast<KernelClass>(c))), stats.by_class[c]);
+  return table;
+}
+
+// Shares of GPU time; of launches where the file has no times.
+std::string coverage_line(const Capture& capture, const CaptureStats& stats) {
+  std::array<double, 4> sums{static_cast<double>(stats.coverage.measured_ns),
+                             static_cast<double>(stats.coverage.derived_ns),
+                             static_cast<double>(stats.coverage.guessed_ns),
+                             static_cast<double>(stats.coverage.unknown_ns)};
+  const bool timed = std::ranges::any_of(sums, [](double sum) { return sum > 0.0; });
+  if (!timed) {
+    for (const CapturedLaunch& launch : capture.launches)
+      sums[static_cast<std::size_t>(capture.kernels[index(launch.kernel)].work_source)] += 1.0;
+  }
+  const double all = std::max(sums[0] + sums[1] + sums[2] + sums[3], 1.0);
+  return fmt::format(
+      "work of the kernels: measured for {:.1f} % of {}, derived {:.1f} %, guessed {:.1f} %, "
+      "unknown {:.1f} %\n",
+      100.0 * sums[0] / all, timed ? "GPU time" : "launches", 100.0 * sums[1] / all,
+      100.0 * sums[2] / all, 100.0 * sums[3] / all);
+}
+
+std::string import_notes(const Capture& capture, const CaptureStats& stats, CaptureFormat kind) {
+  std::string devices;
+  for (const CaptureDevice& device : capture.devices) {
+    devices += fmt::format("{}{}{}", devices.empty() ? "" : ", ", device.id,
+                           device.name.empty() ? "" : " " + printable(device.name));
+  }
+  std::string text = fmt::format(
+      "\n{}, {}: {} distinct kernel names, {} kernels by name, grid, pass and shape; devices {}\n"
+      "first start to last end {:.3f} us, some kernel running {:.3f} us; {} of {} kernels were "
+      "launched in the file\n{}",
+      printable(capture.name), name_of(kind), stats.names, capture.kernels.size(), devices,
+      static_cast<double>(stats.span_ns) / ns_per_us,
+      static_cast<double>(stats.busy_ns) / ns_per_us, stats.launched_in_file,
+      stats.kernels.launches, coverage_line(capture, stats));
+  if (capture.step_source == StepSource::whole_file)
+    text +=
+        "no step is marked and no period of training steps was found; the whole file counts as "
+        "one\n";
+  if (capture.step_source == StepSource::periodic)
+    text += fmt::format("no step is marked; {} were found where the sequence of kernels repeats\n",
+                        capture.steps.size());
+  for (const std::string& line : capture.left_out) text += "left out: " + printable(line) + '\n';
+  return text;
+}
+
+struct ImportCommand {
+  std::string file, out, capture;
+  ImportOptions import;
+  double max_expanded_gb = 64.0;
+  FoldOptions fold;
+  OutputFormat format = OutputFormat::table;
+};
+
+void print_capture(const Capture& capture, CaptureFormat kind, OutputFormat format) {
+  const CaptureStats stats = capture_stats(capture);
+  const OutputTable counts = counts_table(stats), groups = groups_table(capture, stats);
+  switch (format) {
+    case OutputFormat::json:
+      print(render_json_object({{"counts", &counts}, {"groups", &groups}}));
+      break;
+    case OutputFormat::json_lines:
+    case OutputFormat::csv: print(groups.render(format)); break;
+    case OutputFormat::table:
+      print(counts.render(format) + '\n' + groups.render(format) +
+            import_notes(capture, stats, kind));
+  }
+}
+
+ExitStatus run(ImportCommand o) {
+  constexpr double bytes_per_gb = 1e9, most_gb = 1e6;
+  if (!(o.max_expanded_gb > 0.0 && o.max_expanded_gb <= most_gb))
+    throw UsageError(fmt::format("--max-expanded-gb is {}; expected a number > 0 and <= 1e6",
+                                 o.max_expanded_gb));
+  o.import.max_expanded_bytes = static_cast<std::uint64_t>(o.max_expanded_gb * bytes_per_gb);
+  const CaptureFormat kind = capture_format(o.file);
+  const Capture capture = import_capture(o.file, o.import);
+  print_capture(capture, kind, o.format);
+  if (is_trace(kind)) {
+    const Trace trace = import_trace(o.file, o.import);
+    if (o.format == OutputFormat::table) print(trace_summary(trace));
+    if (!o.out.empty()) write_text(o.out, as_file(trace, o.out));
+  } else if (!o.out.empty()) {
+    write_text(o.out, as_file(fold(capture, o.fold), o.out));
+  }
+  if (!o.capture.empty()) save_capture(capture, o.capture);
+  return ExitStatus::done;
+}
+
+}  // namespace
+
+void setup_trace_import(CLI::App& app, Action& action) {
+  auto o = std::make_shared<ImportCommand>();
+  auto* import = app.add_subcommand("import", "A run captured by another tool, or our own files");
+  import
+      ->add_option("FILE", o->file,
+                   "PyTorch profiler trace, Nsight Systems SQLite export, Nsight Compute CSV, "
+                   "Chakra execution trace; Rubato capture or trace")
+      ->required();
+  import->add_option("-o,--output", o->out, "Trace of one step, .json or .csv [none]");
+  import->add_option("--capture", o->capture,
+                     "Everything, all streams and steps, .json or .json.gz [none]");
+  import->add_option("--step", o->fold.step, "Which step, from 0 [the one with most launches]");
+  import->add_option("--device", o->fold.device, "Which GPU [the one with most launches]");
+  import->add_flag("--partial", o->import.partial, "Leave out what cannot be read, and say so");
+  import->add_option("--max-expanded-gb", o->max_expanded_gb, "What gzip may expand to, GB")
+      ->capture_default_str();
+  add_format_options(*import, o->format);
+  import->footer(
+      "\nThe trace takes the busiest stream of one GPU; runs that repeat become segments.\n"
+      "Examples:\n  rubato trace import rank0.pt.trace.json.gz -o step.json\n"
+      "  rubato explore step.json --gpu a100-sxm4-80gb\n"
+      "  rubato trace import report.sqlite --capture run.json.gz\n"
+      "  rubato replay run.json.gz --gpu h100-sxm5");
+  import->final_callback([&action, o] { action = [o](const RunContext&) { return run(*o);
+};
+}  // namespace rubato
+);
+}
+
+}  // namespace rubato

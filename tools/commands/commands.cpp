@@ -1,0 +1,37 @@
+#include <array>
+
+#include "tools/commands/command.hpp"
+
+namespace rubato {
+
+std::span<const Command> commands() {
+  static constexpr std::array list{
+      Command{"reproduce", "A published experiment beside ours", &setup_reproduce},
+      Command{"explore", "Find the clocks that use the least energy", &setup_explore},
+      Command{"sweep", "Experiments: many scenarios from one file, resumable", &setup_sweep},
+      Command{"merge", "Bring result databases together", &setup_merge},
+      Command{"sweep-latency", "What is left of a saving when changing clocks takes time",
+              &setup_sweep_latency},
+      Command{"transfer", "A plan found on one trace, applied to others", &setup_transfer},
+      Command{"remeasure", "What a plan chosen on noisy measurements keeps when measured again",
+              &setup_remeasure},
+      Command{"pipeline", "Clocks for every pass of pipeline-parallel training", &setup_pipeline},
+      Command{"report", "One page with the pictures of a run or an experiment", &setup_report},
+      Command{"query", "Read a result database with SQL", &setup_query},
+      Command{"top", "The units of a sweep that save most", &setup_top},
+      Command{"show", "One run at a glance", &setup_show},
+      Command{"compare", "The same questions in two runs, databases or versions", &setup_compare},
+      Command{"impact", "Energy, cost and emissions of a training run", &setup_impact},
+      Command{"export", "Parts of a run as CSV or JSON", &setup_export},
+      Command{"trace", "Generate, show and convert kernel traces", &setup_trace},
+      Command{"gpus", "The shipped GPU specs and how they were fitted", &setup_gpus},
+      Command{"calibrate", "Fit a GPU's time and power model to measurements", &setup_calibrate},
+      Command{"suggest", "Which clocks to measure next for the most certain plan", &setup_suggest},
+      Command{"validate", "How far a model is from measurements it has not seen", &setup_validate},
+      Command{"replay", "A captured run against the model, and under other clocks", &setup_replay},
+      Command{"completion", "Completion for bash and zsh", &setup_completion},
+  };
+  return list;
+}
+
+}  // namespace rubato

@@ -1,0 +1,51 @@
+// rubato merge: several result databases into one.
+
+#include <memory>
+
+#include <CLI/CLI.hpp>
+
+#include "explorer/results/merge.hpp"
+#include "explorer/results/store.hpp"
+#include "tools/commands/command.hpp"
+#include "tools/terminal/output.hpp"
+
+namespace rubato {
+
+Action setup_merge(CLI::App& app) {
+  struct Options {
+    std::vector<std::string> sources;
+    std::string target;
+    OutputFormat format = OutputFormat::table;
+  };
+  auto o = std::make_shared<Options>();
+  app.add_option("DATABASE", o->sources, "Result databases to take from")->required();
+  app.add_option("-o,--output", o->target, "Result database to bring them into; may exist")
+      ->required();
+  add_format_options(app, o->format);
+  app.footer(
+      "\nWhat is there already is left alone, so merging twice changes nothing. Equal questions "
+      "with "
+      "different\nresults are an error (status 3) and named. Each source is one transaction.\n"
+      "Example:\n  rubato merge shards/*.db -o results.db");
+  return [o](const RunContext& context) {
+    for (const std::string& source : o->sources) check_result_database(source);
+    SqlConnection target = open_result_database(o->target);
+    OutputTable table({{"source"},
+                       {"new_runs", "new runs"},
+                       {"known_runs", "known runs"},
+                       {"new_units", "new units"},
+                       {"known_units", "known units"},
+                       {"new_records", "new validations, pipelines"}});
+    for (std::size_t i = 0; i < o->sources.size() && !context.stop_requested(); ++i) {
+      const MergeCounts counts = merge(target, o->target, o->sources[i]);
+      table.add_row({o->sources[i], counts.new_runs, counts.known_runs, counts.new_units,
+                     counts.known_units, counts.new_records});
+      context.report(
+          {.done = i + 1, .total = o->sources.size(), .note = o->sources[i], .left_s = {}});
+    }
+    print(table.render(o->format));
+    return context.stop_requested() ? ExitStatus::interrupted : ExitStatus::done;
+  };
+}
+
+}  // namespace rubato

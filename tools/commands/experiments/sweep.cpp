@@ -1,0 +1,196 @@
+// rubato sweep: experiments from a file.
+
+#include <memory>
+#include <set>
+#include <thread>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "common/file.hpp"
+#include "common/text.hpp"
+#include "explorer/experiments/sweep.hpp"
+#include "tools/commands/experiments/sweep.hpp"
+#include "tools/options/gpu.hpp"
+#include "tools/terminal/output.hpp"
+#include "tools/terminal/progress_line.hpp"
+#include "tools/terminal/sweep_log.hpp"
+
+namespace rubato {
+
+namespace {
+
+struct RunOptions {
+  std::string file, db, shard = "1/1";
+  std::size_t threads = 0;
+  bool dry_run = false;
+  SweepLogOptions log;
+  OutputFormat format = OutputFormat::table;
+};
+
+std::size_t thread_count(const RunOptions& o) {
+  return o.threads > 0 ? o.threads : std::max(1U, std::thread::hardware_concurrency());
+}
+
+// What is to be run, and how long that may take on this machine.
+struct Work {
+  SweepPlan plan;
+  std::vector<std::size_t> mine, left;
+  std::vector<bool> finished;
+  double estimated_s = 0.0;
+  double scale = 1.0;
+};
+
+Work work_of(const RunOptions& o, SweepStore* store) {
+  Work work{.plan = plan_sweep(read_experiment(o.file)), .mine = {}, .left = {}, .finished = {}};
+  std::set<const GpuSpec*> specs;
+  for (const Setting& setting : work.plan.settings) {
+    if (specs.insert(setting.spec.get()).second) say_if_not_calibrated(*setting.spec);
+  }
+  const Shard shard = parse_shard(o.shard);
+  work.mine = units_of(work.plan, shard);
+  work.finished.assign(work.plan.units.size(), false);
+  if (store != nullptr) {
+    work.finished = store->finished(work.plan);
+    work.scale = store->estimate_scale();
+  }
+  for (const std::size_t u : work.mine) {
+    if (!work.finished[u]) work.left.push_back(u);
+  }
+  const double one_core_s = work.scale * estimated_time_s(work.plan, work.left);
+  double longest_s = 0.0;
+  for (const std::size_t u : work.left)
+    longest_s = std::max(longest_s, work.scale * work.plan.units[u].estimated_s);
+  work.estimated_s = std::max(longest_s, one_core_s / static_cast<double>(thread_count(o)));
+  return work;
+}
+
+std::string summary_text(const RunOptions& o, const Work& work) {
+  const SweepPlan& plan = work.plan;
+  std::string text =
+      fmt::format("experiment '{}': {} units in {} settings", printable(plan.experiment.name),
+                  plan.units.size(), plan.settings.size());
+  if (plan.experiment.filtered > 0)
+    text += fmt::format(", {} left out by filters", plan.experiment.filtered);
+  if (plan.repeated > 0) text += fmt::format(", {} asked twice", plan.repeated);
+  if (o.shard != "1/1") text += fmt::format("; shard {} has {}", o.shard, work.mine.size());
+  text += fmt::format("; {} finished, {} to run", work.mine.size() - work.left.size(),
+                      work.left.size());
+  if (!work.left.empty())
+    text += fmt::format(", about {} on {} threads{}", duration_text(work.estimated_s),
+                        thread_count(o), work.scale == 1.0 ? " (rough: nothing timed yet)" : "");
+  return text + '\n';
+}
+
+std::string outcome_text(const SweepSummary& summary, const std::string& db) {
+  std::string text = fmt::format("{} units finished", summary.finished);
+  if (summary.failed > 0) text += fmt::format(", {} failed", summary.failed);
+  if (summary.stored_elsewhere > 0) {
+    text += fmt::format(", {} stored by another process (--shard i/n divides the work)",
+                        summary.stored_elsewhere);
+  }
+  if (summary.interrupted())
+    text += fmt::format(
+        ", those in flight at Ctrl-C included; {} not started: the same command continues",
+        summary.not_started);
+  return text + fmt::format("; stored in {}", db);
+}
+
+OutputTable units_table(const Work& work, std::size_t most) {
+  OutputTable table({{"unit_id", "unit"},
+                     {"state"},
+                     {"estimated_s", "est. s", 3},
+                     {"scenario"},
+                     {"unit_label", "what"}});
+  for (std::size_t i = 0; i < std::min(most, work.mine.size()); ++i) {
+    const Unit& unit = work.plan.units[work.mine[i]];
+    table.add_row({unit.id, std::string(work.finished[work.mine[i]] ? "finished" : "to run"),
+                   work.scale * unit.estimated_s, unit.scenarios.front(),
+                   unit_label(work.plan, unit)});
+  }
+  return table;
+}
+
+ExitStatus dry_run(const RunOptions& o) {
+  std::optional<SweepStore> store;
+  if (!o.db.empty() && std::filesystem::exists(o.db)) store.emplace(o.db);
+  const Work work = work_of(o, store ? &*store : nullptr);
+  constexpr std::size_t shown = 20;
+  const bool whole = o.format != OutputFormat::table;
+  print(units_table(work, whole ? work.mine.size() : shown).render(o.format));
+  if (!whole && work.mine.size() > shown)
+    print(fmt::format("... and {} more (--json lists all)\n", work.mine.size() - shown));
+  fmt::print(stderr, "{}", summary_text(o, work));
+  return ExitStatus::done;
+}
+
+ExitStatus run(const RunOptions& o, const RunContext& context) {
+  if (o.dry_run) return dry_run(o);
+  if (o.db.empty())
+    throw UsageError("--db is missing", {.in = {}, .hint = "or look first with --dry-run"});
+  // A mistake in the file leaves no empty database behind.
+  (void)read_experiment(o.file);
+  SweepStore store(o.db);
+  const Work work = work_of(o, &store);
+  fmt::print(stderr, "{}", summary_text(o, work));
+  store.begin(work.plan);
+  SweepLog log(work.plan, o.log, work.scale, context);
+  log.begin(work.mine.size(), work.mine.size() - work.left.size(), work.estimated_s);
+  const SweepSummary summary =
+      run_sweep(work.plan, work.left, store,
+                {.threads = o.threads, .command = context.command_line}, log.observer(), context);
+  log.end(summary);
+  print_message(outcome_text(summary, o.db));
+  if (summary.interrupted()) return ExitStatus::interrupted;
+  return summary.failed > 0 ? ExitStatus::input : ExitStatus::done;
+}
+
+void setup_run(CLI::App& app, Action& action) {
+  auto o = std::make_shared<RunOptions>();
+  auto* sub = app.add_subcommand("run", "Run what is not finished yet; the same command resumes");
+  sub->add_option("EXPERIMENT", o->file, "Experiment file (TOML)")->required();
+  sub->add_option("--db", o->db, "Result database");
+  sub->add_flag("--dry-run", o->dry_run, "Only show what would be run, and about how long");
+  sub->add_option("--shard", o->shard, "Run part i of n, e.g. 3/8")->capture_default_str();
+  sub->add_option("--threads", o->threads, "Units at the same time [one per core]")
+      ->check(CLI::Range(1, 4096));
+  sub->add_option("--log", o->log.json_file, "Append JSON lines to this file; - is standard error");
+  sub->add_flag("-v,--verbose", o->log.verbose, "A line per unit on standard error");
+  add_format_options(*sub, o->format);
+  sub->footer(
+      "\nA unit is one question in one setting. Each is stored as it is finished; kill the program "
+      "at any time\nand nothing finished is lost. Ctrl-C finishes the units in flight. "
+      "Exit status 130 after Ctrl-C,\n3 if a unit failed.\n"
+      "Example:\n  rubato sweep run exp.toml --db results.db --log sweep.jsonl");
+  sub->final_callback(
+      [&action, o] { action = [o](const RunContext& context) { return run(*o, context); }; });
+}
+
+void setup_new(CLI::App& app, Action& action) {
+  auto out = std::make_shared<std::string>("-");
+  auto* sub = app.add_subcommand("new", "Write a commented experiment file");
+  sub->add_option("-o,--output", *out, "File; - is standard output")->capture_default_str();
+  sub->footer("\nExample:\n  rubato sweep new -o exp.toml");
+  sub->final_callback([&action, out] {
+    action = [out](const RunContext&) {
+      if (*out != "-" && std::filesystem::exists(*out)) {
+        throw IoError(fmt::format("{}: the file exists; expected a new name", printable(*out)));
+      }
+      write_file(*out, experiment_template());
+      return ExitStatus::done;
+    };
+  });
+}
+
+}  // namespace
+
+Action setup_sweep(CLI::App& app) {
+  app.require_subcommand(1);
+  auto chosen = std::make_shared<Action>();
+  setup_new(app, *chosen);
+  setup_run(app, *chosen);
+  setup_sweep_slurm(app, *chosen);
+  return [chosen](const RunContext& context) { return (*chosen)(context); };
+}
+
+}  // namespace rubato

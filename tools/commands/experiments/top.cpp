@@ -1,0 +1,77 @@
+// rubato top: the best units of a database or an experiment.
+
+#include <array>
+#include <memory>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "common/suggest.hpp"
+#include "explorer/results/store.hpp"
+#include "tools/commands/command.hpp"
+#include "tools/terminal/output.hpp"
+
+namespace rubato {
+
+namespace {
+
+struct Order {
+  std::string_view name, expression;
+};
+
+constexpr std::array orders{Order{"energy", "energy_change_pct"}, Order{"time", "time_change_pct"},
+                            Order{"edp", "energy_j * time_s / (default_energy_j * default_time_s)"},
+                            Order{"joules", "energy_j - default_energy_j"}};
+
+std::string_view order_by(const std::string& name) {
+  std::vector<std::string> known;
+  for (const Order& order : orders) {
+    if (order.name == name) return order.expression;
+    known.emplace_back(order.name);
+  }
+  throw UsageError(fmt::format("--by '{}' is not known{}", name, did_you_mean(name, known)));
+}
+
+}  // namespace
+
+Action setup_top(CLI::App& app) {
+  struct Options {
+    std::string db, experiment, by = "energy";
+    std::uint64_t count = 10;
+    std::optional<double> most_time_pct;
+    OutputFormat format = OutputFormat::table;
+  };
+  auto o = std::make_shared<Options>();
+  app.add_option("--db", o->db, "Result database")->required();
+  app.add_option("--experiment", o->experiment,
+                 "Experiment by name or id, or 'latest' [all units of the database]");
+  app.add_option("--by", o->by, "energy, time, edp (each as a change), or joules saved")
+      ->capture_default_str();
+  app.add_option("-n,--count", o->count, "How many")->capture_default_str();
+  app.add_option("--max-time", o->most_time_pct,
+                 "Only units whose time changes by at most this, %");
+  add_format_options(app, o->format);
+  app.footer(
+      "\nChange is against the default clocks of the same setting. Measured: share of the default "
+      "time in kernels\nwhose model was fitted to measurements.\n"
+      "Example:\n  rubato top --db results.db --experiment latest --max-time 1");
+  return [o](const RunContext&) {
+    const ResultStore store = ResultStore::open_read_only(o->db);
+    const std::string id = o->experiment.empty() ? "" : experiment_id(store, o->experiment);
+    const QueryResult found = store.query(
+        fmt::format(
+            "SELECT run_id, trace_name AS trace, gpu, power_limit_w, switch_stall_us, "
+            "granularity, aggregation, goal, slack_pct, time_change_pct, energy_change_pct, "
+            "100.0 * measured_time_frac AS measured_pct FROM v_units WHERE energy_j IS NOT NULL "
+            "AND (?1 = '' OR unit_id IN (SELECT unit_id FROM experiment_units WHERE "
+            "experiment_id = ?1)) AND (?2 IS NULL OR time_change_pct <= ?2) "
+            "ORDER BY {}, unit_id LIMIT ?3",
+            order_by(o->by)),
+        {id, o->most_time_pct ? SqlValue(*o->most_time_pct) : SqlValue(),
+         static_cast<std::int64_t>(o->count)});
+    print(as_table(found).render(o->format));
+    return found.rows.empty() ? ExitStatus::no_plan : ExitStatus::done;
+  };
+}
+
+}  // namespace rubato

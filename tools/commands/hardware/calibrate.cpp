@@ -1,0 +1,204 @@
+// rubato calibrate: fit a GPU's model to measurements.
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <memory>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "common/error.hpp"
+#include "common/file.hpp"
+#include "common/numbers.hpp"
+#include "models/calibration/paper_fit.hpp"
+#include "models/calibration/utilisation_power.hpp"
+#include "models/validation/errors.hpp"
+#include "tools/commands/command.hpp"
+#include "tools/options/gpu.hpp"
+#include "tools/options/sweep.hpp"
+#include "tools/terminal/output.hpp"
+#include "traces/files/trace_json.hpp"
+
+namespace rubato {
+
+namespace {
+
+struct Options {
+  SweepOptions sweep;
+  std::string other_kernels, gpu = "rtx-3080-ti", trace = "gpt3-xl", grid = "paper", out = "-",
+                             name, title, reference;
+  double sigma = 0.01;
+  bool without_table1 = false, kernels_only = false, no_validation = false;
+  OutputFormat format = OutputFormat::table;
+};
+
+OutputTable error_table(const GpuSpec& spec) {
+  OutputTable table({{"error"}, {"value", "", 3}});
+  for (const auto& [name, value] : spec.fit_errors) table.add_row({name, value});
+  return table;
+}
+
+OutputTable parameter_table(const SweepFit& fit) {
+  OutputTable table(
+      {{"parameter"}, {"value", "", 4}, {"low_95"}, {"high_95"}, {"unit"}, {"identified"}});
+  for (const FittedParameter& p : fit.parameters)
+    table.add_row({p.name, p.value, p.low, p.high, p.unit, p.identified});
+  return table;
+}
+
+// Fit to the published numbers of Spaan et al., in a folder.
+ExitStatus fit_paper(const Options& o, const RunContext& context) {
+  const GpuSpec frame = load_gpu_spec(o.gpu);
+  const ClockGrid grid = make_clock_grid(frame, o.grid);
+  const Trace trace = load_trace(o.trace);
+  const PaperData paper = read_paper_data(o.sweep.file, grid, trace);
+  const std::vector<SweepKernel> sweep = o.other_kernels.empty()
+                                             ? std::vector<SweepKernel>{}
+                                             : read_sweep(o.other_kernels, frame).kernels;
+  const GpuSpec spec =
+      calibrate(frame, trace, grid, paper, sweep, {.use_table1 = !o.without_table1}, context);
+  write_file(o.out, to_json(spec));
+  if (o.out != "-") print(error_table(spec).render(o.format));
+  return ExitStatus::done;
+}
+
+void add_errors(const std::string& prefix, const std::vector<ValidatedPoint>& points,
+                GpuSpec& spec) {
+  const ErrorSummary errors = summarise(prefix, points);
+  for (const auto& [what, quantiles] :
+       {std::pair{"time", errors.time}, {"power", errors.power}, {"energy", errors.energy}}) {
+    if (quantiles.count > 0)
+      spec.fit_errors[fmt::format("{}_{}_mape_pct", prefix, what)] = quantiles.mean;
+  }
+}
+
+// Errors on what the fit has not seen go into the spec.
+void cross_validate(const GpuSpec& frame, const Sweep& sweep, const SweepFitOptions& fit,
+                    GpuSpec& spec, const RunContext& context) {
+  constexpr std::size_t points = 5, enough_kernels = 3;
+  const auto more_points = [](const SweepKernel& kernel) { return kernel.points.size() > points; };
+  if (!std::ranges::all_of(sweep.kernels, more_points)) return;
+  add_errors(
+      "k_fold",
+      validate(frame, sweep, {.holdout = Holdout::folds, .points = points, .fit = fit}, context),
+      spec);
+  if (sweep.kernels.size() >= enough_kernels)
+    add_errors("kernels_left_out_5_points",
+               validate(frame, sweep, {.holdout = Holdout::kernels, .points = points, .fit = fit},
+                        context),
+               spec);
+}
+
+ExitStatus fit_sweep(const Options& o, const RunContext& context) {
+  const GpuSpec frame = o.kernels_only ? load_gpu(o.gpu) : load_gpu_spec(o.gpu);
+  const Sweep sweep = load_sweep(o.sweep, frame);
+  const SweepFitOptions options{.time_sigma = o.sigma, .power_sigma = o.sigma};
+  SweepFit fit;
+  if (o.kernels_only) {
+    fit.spec = frame;
+    for (CalibratedKernel& kernel : fit_kernels(frame, sweep, options)) {
+      std::erase_if(fit.spec.kernels,
+                    [&](const CalibratedKernel& old) { return old.name == kernel.name; });
+      fit.spec.kernels.push_back(std::move(kernel));
+    }
+    fit.spec.ensemble.clear();  // drawn for other kernels
+  } else {
+    fit = calibrate_sweep(frame, sweep, options, context);
+    fit.spec.fit_errors.clear();
+    if (!o.no_validation) cross_validate(frame, sweep, options, fit.spec, context);
+  }
+  std::vector<ValidatedPoint> seen =
+      validate(fit.spec, sweep, {.holdout = Holdout::known, .fit = {}});
+  add_errors("residual", seen, fit.spec);
+  if (!o.name.empty()) fit.spec.name = o.name;
+  if (!o.title.empty()) fit.spec.title = o.title;
+  write_file(o.out, to_json(fit.spec));
+  if (o.out == "-") return ExitStatus::done;
+  const OutputTable parameters = parameter_table(fit), errors = error_table(fit.spec);
+  if (o.format != OutputFormat::table) {
+    print(o.format == OutputFormat::json
+              ? render_json_object({{"parameters", &parameters}, {"errors", &errors}})
+              : parameters.render(o.format));
+    return ExitStatus::done;
+  }
+  if (parameters.rows() > 0) print(parameters.render(o.format) + '\n');
+  print(errors.render(o.format));
+  for (const std::string& note : fit.notes) print(note + '\n');
+  return ExitStatus::done;
+}
+
+double mean_abs_pct(const std::vector<double>& errors) {
+  double sum = 0.0;
+  for (const double error : errors) sum += 100.0 * std::abs(error);
+  return sum / static_cast<double>(errors.size());
+}
+
+// Powers without times, with the use of the GPU's units.
+ExitStatus fit_utilisation(const Options& o, const RunContext& context) {
+  constexpr std::size_t groups = 5;
+  const GpuSpec frame = load_gpu_spec(o.gpu);
+  const std::string mem = o.reference.substr(0, o.reference.find('/'));
+  const auto core_mhz = parse_number(
+      std::string_view(o.reference).substr(std::min(mem.size() + 1, o.reference.size())));
+  if (!core_mhz)
+    throw UsageError(fmt::format("--reference is '{}'; expected MEMORY/CORE in MHz", o.reference));
+  const UtilisationSweep sweep =
+      read_utilisation_sweep(o.sweep.file, frame, sweep_columns(o.sweep));
+  GpuSpec spec = calibrate_utilisation(frame, sweep, *core_mhz, mem);
+  std::vector<double> residuals;
+  for (const UtilisationPoint& point : sweep.points)
+    residuals.push_back(utilisation_power_w(spec, point) / point.power_w - 1.0);
+  spec.fit_errors = {{"residual_power_mape_pct", mean_abs_pct(residuals)}};
+  if (!o.no_validation) {
+    spec.fit_errors["kernels_left_out_power_mape_pct"] =
+        mean_abs_pct(utilisation_errors(frame, sweep, *core_mhz, mem, groups, context));
+  }
+  if (!o.name.empty()) spec.name = o.name;
+  if (!o.title.empty()) spec.title = o.title;
+  write_file(o.out, to_json(spec));
+  if (o.out != "-") print(error_table(spec).render(o.format));
+  return ExitStatus::done;
+}
+
+}  // namespace
+
+Action setup_calibrate(CLI::App& app) {
+  auto o = std::make_shared<Options>();
+  add_sweep_options(app, o->sweep);
+  app.add_option("--gpu", o->gpu, "Spec that supplies names, clocks, memory states and power limit")
+      ->capture_default_str();
+  app.add_flag("--kernels-only", o->kernels_only,
+               "Keep the GPU's parameters; fit only the kernels, from one or more points each");
+  app.add_option("--reference", o->reference,
+                 "Powers with utilisations (u_*): the clock they were taken at, e.g. 3505/975");
+  app.add_option("--sigma", o->sigma, "Relative error of a measurement that the fit may leave")
+      ->capture_default_str();
+  app.add_flag("--no-validation", o->no_validation, "Do not cross-validate");
+  app.add_option("--name", o->name, "Name of the fitted spec [the frame's]");
+  app.add_option("--title", o->title, "Title of the fitted spec [the frame's]");
+  app.add_option("-o,--output", o->out, "Fitted spec; - is standard output")->capture_default_str();
+  add_format_options(app, o->format);
+  const char* paper =
+      "Published numbers (SWEEP is a folder with kernels.csv, pass_forward_sweep.csv)";
+  app.add_option("--sweep", o->other_kernels,
+                 "CSV sweep of other kernels on the same GPU model, for the shared parameters")
+      ->group(paper);
+  app.add_option("--trace", o->trace, "Trace with the measured kernels")
+      ->capture_default_str()
+      ->group(paper);
+  app.add_flag("--without-table1", o->without_table1, "Keep Table 1 for testing")->group(paper);
+  app.footer(
+      "\nThe fitted spec carries its errors on points and kernels that were held out.\n"
+      "Examples:\n"
+      "  rubato calibrate sweep.csv --gpu a100-sxm4-80gb -o my-a100.json\n"
+      "  rubato calibrate few.csv --gpu my-a100.json --kernels-only -o my-a100.json\n"
+      "  rubato calibrate data/spaan2026 --sweep data/rtx3080ti.csv -o my-3080-ti.json");
+  return [o](const RunContext& context) {
+    if (std::filesystem::is_directory(o->sweep.file)) return fit_paper(*o, context);
+    return is_utilisation_sweep(o->sweep.file) ? fit_utilisation(*o, context)
+                                               : fit_sweep(*o, context);
+  };
+}
+
+}  // namespace rubato

@@ -1,0 +1,82 @@
+// rubato suggest: which clocks to measure next.
+
+#include <memory>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "common/error.hpp"
+#include "explorer/choice.hpp"
+#include "explorer/solver.hpp"
+#include "models/table/fill.hpp"
+#include "models/validation/measurement_plan.hpp"
+#include "tools/commands/command.hpp"
+#include "tools/options/gpu.hpp"
+#include "tools/terminal/output.hpp"
+#include "traces/files/trace_json.hpp"
+
+namespace rubato {
+
+namespace {
+
+struct Options {
+  std::string trace = "gpt3-xl", gpu = "rtx-3080-ti", clocks, measured;
+  std::size_t points = 5;
+  double noise_pct = 1.0, slack_pct = 0.0;
+  OutputFormat format = OutputFormat::table;
+};
+
+ExitStatus run(const Options& o, const RunContext& context) {
+  const Trace trace = load_trace(o.trace);
+  const GpuModel model(load_gpu(o.gpu), trace);
+  const ClockGrid grid = make_clock_grid(model.spec(), o.clocks);
+  const ProfileTable per_launch = fill_profile_table(model, grid);
+  const ChoiceUnits units = choice_units(trace, Granularity::kernel);
+  const Solution best =
+      solve_global(unit_table(per_launch, trace, units), LeastWaste{o.slack_pct / 100.0, 0.0},
+                   grid.default_clock(), context);
+  const std::vector<std::uint64_t> launches = launch_counts(trace);
+  const PlannedKernels planned{best.clock_of_unit, {launches.begin(), launches.end()}};
+  std::optional<Sweep> measured;
+  if (!o.measured.empty()) measured = read_sweep(o.measured, model.spec());
+  const MeasurementPlan found = suggest_measurements(
+      model, trace, grid, planned, measured ? &*measured : nullptr, o.noise_pct / 100.0, o.points);
+
+  OutputTable table({{"step"}, {"mem"}, {"core"}, {"saving_sigma_pct", "saving known to %", 3}});
+  table.add_row({std::string("now"), std::monostate{}, std::monostate{}, found.sigma_now_pct});
+  for (std::size_t i = 0; i < found.points.size(); ++i) {
+    const std::string& label = grid.label(found.points[i].clock);
+    const auto slash = label.find('/');
+    table.add_row({std::to_string(i + 1), label.substr(0, slash), label.substr(slash + 1),
+                   found.points[i].saving_sigma_pct});
+  }
+  table.add_row({fmt::format("all {}", grid.size()), std::monostate{}, std::monostate{},
+                 found.sigma_full_pct});
+  print(table.render(o.format));
+  return ExitStatus::done;
+}
+
+}  // namespace
+
+Action setup_suggest(CLI::App& app) {
+  auto o = std::make_shared<Options>();
+  app.add_option("TRACE", o->trace, "Kernels to plan for: shipped name or file")
+      ->capture_default_str();
+  app.add_option("--gpu", o->gpu, "Shipped name or file of a GPU spec")->capture_default_str();
+  app.add_option("--clocks", o->clocks, "Clocks to choose from [the spec's first grid]");
+  app.add_option("--measured", o->measured, "Sweep with the points there are already");
+  app.add_option("--points", o->points, "How many clock pairs to suggest")->capture_default_str();
+  app.add_option("--noise", o->noise_pct, "Standard error of a measured time or power, %")
+      ->capture_default_str();
+  app.add_option("--slack", o->slack_pct, "Time allowed beyond the default clocks, %")
+      ->capture_default_str();
+  add_format_options(app, o->format);
+  app.footer(
+      "\nEach step names the clock pair that, measured for every kernel, makes the saving of the\n"
+      "plan most certain; the last row is the whole grid. The error is of the kernels only: it\n"
+      "takes the spec's shared parameters as they are.\n"
+      "Example:\n  rubato suggest gpt3-xl --gpu a100-sxm4-80gb --points 5 --csv > pairs.csv");
+  return [o](const RunContext& context) { return run(*o, context); };
+}
+
+}  // namespace rubato

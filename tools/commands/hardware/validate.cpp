@@ -1,0 +1,142 @@
+// rubato validate: how far a model is from measurements it has not seen.
+
+#include <algorithm>
+#include <memory>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "common/error.hpp"
+#include "common/file.hpp"
+#include "explorer/results/validation_store.hpp"
+#include "models/calibration/utilisation_power.hpp"
+#include "models/validation/errors.hpp"
+#include "tools/commands/command.hpp"
+#include "tools/drawing/validation_page.hpp"
+#include "tools/options/gpu.hpp"
+#include "tools/options/sweep.hpp"
+#include "tools/terminal/output.hpp"
+
+namespace rubato {
+
+namespace {
+
+OutputTable summary_table(const std::vector<ErrorSummary>& summaries) {
+  OutputTable table({{"group"},
+                     {"points"},
+                     {"time_mape_pct", "time %", 2},
+                     {"time_p50_pct", "p50", 2},
+                     {"time_p90_pct", "p90", 2},
+                     {"time_worst_pct", "worst", 1},
+                     {"power_mape_pct", "power %", 2},
+                     {"power_p50_pct", "p50", 2},
+                     {"power_p90_pct", "p90", 2},
+                     {"power_worst_pct", "worst", 1},
+                     {"energy_mape_pct", "energy %", 2},
+                     {"energy_p50_pct", "p50", 2},
+                     {"energy_p90_pct", "p90", 2},
+                     {"energy_worst_pct", "worst", 1}});
+  for (const ErrorSummary& s : summaries) {
+    std::vector<Cell> row{s.group,
+                          static_cast<std::int64_t>(std::max(s.time.count, s.power.count))};
+    for (const ErrorQuantiles* q : {&s.time, &s.power, &s.energy}) {
+      for (const double value : {q->mean, q->p50, q->p90, q->worst})
+        row.push_back(q->count > 0 ? Cell(value) : Cell());
+    }
+    table.add_row(std::move(row));
+  }
+  return table;
+}
+
+// Powers of a utilisation model; nothing is fitted.
+std::vector<ErrorSummary> utilisation_summaries(const GpuSpec& spec, const SweepOptions& options) {
+  std::vector<ValidatedPoint> points;
+  const UtilisationSweep sweep = read_utilisation_sweep(options.file, spec, sweep_columns(options));
+  for (const UtilisationPoint& point : sweep.points) {
+    SweepPoint measured;
+    measured.clock = point.clock;
+    measured.power_w = point.power_w;
+    points.push_back(
+        {point.kernel, measured, {.time_s = 1.0, .energy_j = utilisation_power_w(spec, point)}});
+  }
+  return summaries(spec, points);
+}
+
+struct Options {
+  SweepOptions sweep;
+  std::string gpu = "rtx-3080-ti", db, page;
+  std::size_t folds = 5, points = 5;
+  bool known = false, k_fold = false, leave_kernels_out = false, power_caps = false;
+  double sigma = 0.01;
+  OutputFormat format = OutputFormat::table;
+};
+
+Holdout holdout_of(const Options& o) {
+  if (o.known) return Holdout::known;
+  if (o.k_fold) return Holdout::folds;
+  if (o.leave_kernels_out) return Holdout::kernels;
+  return o.power_caps ? Holdout::power_caps : Holdout::few_points;
+}
+
+ExitStatus run(const Options& o, const RunContext& context) {
+  const GpuSpec spec = load_gpu(o.gpu);
+  if (spec.utilisation && is_utilisation_sweep(o.sweep.file)) {
+    print(summary_table(utilisation_summaries(spec, o.sweep)).render(o.format));
+    return ExitStatus::done;
+  }
+  const Sweep sweep = load_sweep(o.sweep, spec);
+  const ValidationOptions options{.holdout = holdout_of(o),
+                                  .points = o.points,
+                                  .folds = o.folds,
+                                  .fit = {.time_sigma = o.sigma, .power_sigma = o.sigma}};
+  const std::vector<ValidatedPoint> points = validate(spec, sweep, options, context);
+  print(summary_table(summaries(spec, points)).render(o.format));
+  if (!o.page.empty()) write_file(o.page, validation_page(spec, sweep, options, points));
+  if (!o.db.empty()) {
+    const std::int64_t id =
+        store_validation(o.db, spec, sweep, options, points, context.command_line);
+    fmt::print(stderr, "stored as validation {} in {}\n", id, o.db);
+  }
+  return ExitStatus::done;
+}
+
+}  // namespace
+
+Action setup_validate(CLI::App& app) {
+  auto o = std::make_shared<Options>();
+  add_sweep_options(app, o->sweep);
+  app.add_option("--gpu", o->gpu, "Spec: a shipped name or a file")->capture_default_str();
+  app.add_option("--points", o->points, "Measured points a kernel is fitted to")
+      ->capture_default_str();
+  app.add_option("--folds", o->folds, "Folds, or groups of kernels")
+      ->capture_default_str()
+      ->check(CLI::Range(2, 1000));
+  auto* known =
+      app.add_flag("--known", o->known, "Kernels by name from the spec; nothing is fitted");
+  auto* k_fold =
+      app.add_flag("--k-fold", o->k_fold, "Fit everything anew without each fold of the points")
+          ->excludes(known);
+  auto* leave = app.add_flag("--leave-kernels-out", o->leave_kernels_out,
+                             "Fit the GPU anew without each group of kernels, those from --points")
+                    ->excludes(known)
+                    ->excludes(k_fold);
+  app.add_flag("--power-caps", o->power_caps,
+               "Fit anew under the largest power_cap_w, test the others")
+      ->excludes(known)
+      ->excludes(k_fold)
+      ->excludes(leave);
+  app.add_option("--sigma", o->sigma, "Relative error of a measurement that a fit may leave")
+      ->capture_default_str();
+  app.add_option("--db", o->db, "Store every point in this SQLite database");
+  app.add_option("--page", o->page, "Write an HTML page with the pictures");
+  add_format_options(app, o->format);
+  app.footer(
+      "\nWithout a flag, each kernel is fitted to --points of its measurements and tested on the "
+      "rest;\nthe GPU's parameters are the spec's. Errors are absolute, in percent.\n"
+      "Examples:\n"
+      "  rubato validate sweep.csv --gpu a100-sxm4-80gb\n"
+      "  rubato validate sweep.csv --gpu my-gpu.json --leave-kernels-out --page validation.html");
+  return [o](const RunContext& context) { return run(*o, context); };
+}
+
+}  // namespace rubato

@@ -1,0 +1,63 @@
+// rubato pipeline front: the whole frontier of time and energy.
+
+#include <memory>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "tools/commands/pipeline/subcommands.hpp"
+#include "tools/terminal/exploration_tables.hpp"
+
+namespace rubato {
+
+namespace {
+
+struct FrontOptions {
+  PipelineInput input;
+  bool exact = false;
+  OutputFormat format = OutputFormat::table;
+};
+
+ExitStatus run_front(const FrontOptions& o, const RunContext& context) {
+  const PipelineWork work = load_pipeline(o.input).work;
+  PlannerOptions options = planner_options(o.input);
+  options.exact_sweep = o.exact;
+  const PipelinePlanner planner(work, options, context);
+  OutputTable table({{"time_s", "time s", 6},
+                     {"energy_j", "energy J", 3},
+                     {"lower_bound_j", "bound J", 3},
+                     {"price_w", "price W", 3},
+                     {"time_change_pct", "time %", 3},
+                     {"energy_change_pct", "energy %", 3}});
+  const PipelineRun& base = planner.baseline();
+  for (const FrontierVertex& v : planner.frontier().vertices) {
+    const double waiting_j = planner.waiting_power_w() * v.time_s;
+    table.add_row({v.time_s, v.cost_j + waiting_j, v.lower_bound_j + waiting_j, v.price_w,
+                   change_pct(v.time_s, base.time_s),
+                   change_pct(v.cost_j + waiting_j, base.energy_j)});
+  }
+  print_with_notes(table,
+                   fmt::format("\n{}. Durations are free between the measured options; `pipeline "
+                               "plan` gives clocks.\n",
+                               describe(o.input, work)) +
+                       multiply_note(o.input, work),
+                   o.format);
+  return ExitStatus::done;
+}
+
+}  // namespace
+
+void setup_pipeline_front(CLI::App& app, Action& action) {
+  auto o = std::make_shared<FrontOptions>();
+  auto* front = app.add_subcommand("front", "The whole frontier of time and energy");
+  add_pipeline_options(*front, o->input);
+  front->add_flag("--exact", o->exact,
+                  "All vertices of pipelines with more than 4096 passes too, which takes seconds");
+  add_format_options(*front, o->format);
+  front->footer(
+      "\nExample:\n  rubato pipeline front --profile a100.csv --blocked-power 83.64 --csv");
+  front->final_callback(
+      [&action, o] { action = [o](const RunContext& context) { return run_front(*o, context); }; });
+}
+
+}  // namespace rubato

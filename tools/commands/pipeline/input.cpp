@@ -1,0 +1,164 @@
+#include "tools/commands/pipeline/input.hpp"
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "common/error.hpp"
+#include "tools/options/gpu.hpp"
+
+namespace rubato {
+
+namespace {
+
+constexpr double us_per_s = 1e6, ms_per_s = 1e3;
+
+void check(const PipelineInput& input) {
+  if (input.profile.empty() == input.model.empty()) {
+    throw UsageError("a pipeline needs either --profile or --model",
+                     {.in = {}, .hint = "--profile takes a CSV file as Zeus writes it"});
+  }
+  if (!input.model.empty() && !input.stage_map.empty()) {
+    throw UsageError("--stage-map needs --profile; --model makes the stages itself");
+  }
+  if (input.ops.empty() != input.edges.empty()) {
+    throw UsageError("a graph of one's own needs both --ops and --edges");
+  }
+  if (!input.profile.empty() && !input.blocked_power_w) {
+    throw UsageError("--profile needs --blocked-power, the power of a GPU that waits, W",
+                     {.in = {}, .hint = "published: A100 83.64, A40 70.38"});
+  }
+  const auto positive = [](std::string_view option, double value) {
+    if (!(value > 0.0)) {
+      throw UsageError(fmt::format("{} is {}; expected a number > 0", option, value));
+    }
+  };
+  positive("--profile-scale", input.profile_scale);
+  positive("--tensor-parallel", input.tensor_parallel);
+  positive("--data-parallel", input.data_parallel);
+  if (!(input.switch_stall_us >= 0.0) || !(input.switch_energy_j >= 0.0)) {
+    throw UsageError("--switch-stall-us and --switch-energy-j: expected numbers >= 0");
+  }
+}
+
+ModelProfile modelled(const PipelineInput& input, std::uint32_t stages, double blocked_power_w,
+                      const GpuSpec& spec) {
+  StageModelInput model{
+      gpt_preset(input.model), spec, input.clocks, stages, pass_clocks_from_name(input.clock_per),
+      blocked_power_w};
+  model.shape.batch = input.batch;
+  model.shape.seq = input.seq;
+  model.shape.tensor_parallel = input.tensor_parallel;
+  return model_profile(model);
+}
+
+PipelineSchedule schedule_of(const PipelineInput& input,
+                             const std::optional<PipelineProfile>& profile) {
+  if (!input.ops.empty()) return read_schedule(input.ops, input.edges);
+  PipelineShape shape{.kind = schedule_from_name(input.schedule),
+                      .stages = input.stages.value_or(0),
+                      .microbatches = input.microbatches,
+                      .chunks = input.chunks,
+                      .transfer_s = input.transfer_ms / ms_per_s};
+  if (!input.stages) {
+    if (!profile) throw UsageError("--model needs --stages");
+    shape.stages = input.stage_map.empty() ? profile->stages()
+                                           : static_cast<std::uint32_t>(input.stage_map.size());
+  }
+  return make_schedule(shape);
+}
+
+}  // namespace
+
+void add_pipeline_options(CLI::App& app, PipelineInput& input) {
+  app.add_option("--profile", input.profile,
+                 "Zeus CSV: stage,instruction,frequency,time,energy (MHz, s, J of one GPU)");
+  app.add_option("--blocked-power", input.blocked_power_w,
+                 "Power of a GPU that waits for another stage, W [with --model: idle power]");
+  app.add_option("--profile-scale", input.profile_scale,
+                 "Times and energies of the profile are this many times as large")
+      ->capture_default_str();
+  app.add_option("--stage-map", input.stage_map, "Profile stage of each stage, e.g. 0,1,6,7")
+      ->delimiter(',');
+  app.add_option("--model", input.model,
+                 "Instead of a profile: stages of this GPT model (gpt3-xl, ...) by Rubato's "
+                 "kernel model");
+  app.add_option("--gpu", input.gpu, "With --model: GPU spec, shipped name or file")
+      ->capture_default_str();
+  app.add_option("--clocks", input.clocks, "With --model: clocks to choose from, see explore")
+      ->capture_default_str();
+  app.add_option("--clock-per", input.clock_per,
+                 "With --model: one clock per pass, or one per kernel inside each pass")
+      ->capture_default_str();
+  app.add_option("--batch", input.batch, "With --model: sequences per microbatch")
+      ->capture_default_str();
+  app.add_option("--seq", input.seq, "With --model: tokens per sequence")->capture_default_str();
+  app.add_option("--schedule", input.schedule, "gpipe, 1f1b, interleaved, early-recompute, zb-h1")
+      ->capture_default_str();
+  app.add_option("--stages", input.stages, "Pipeline stages [those of the profile]");
+  app.add_option("--microbatches", input.microbatches, "Microbatches per iteration and pipeline")
+      ->capture_default_str();
+  app.add_option("--chunks", input.chunks, "Interleaved: model chunks per stage")
+      ->capture_default_str();
+  app.add_option("--transfer-ms", input.transfer_ms, "Time of a transfer between stages, ms")
+      ->capture_default_str();
+  app.add_option("--ops", input.ops, "Instead of a schedule: CSV op,stage,kind,mb,pos");
+  app.add_option("--edges", input.edges, "Instead of a schedule: CSV src,dst[,lag_s]");
+  app.add_option("--tensor-parallel", input.tensor_parallel, "GPUs per stage")
+      ->capture_default_str();
+  app.add_option("--data-parallel", input.data_parallel, "Pipelines")->capture_default_str();
+  app.add_option("--switch-stall-us", input.switch_stall_us,
+                 "Time a stage waits at each change of clock, us; plans keep their deadline")
+      ->capture_default_str();
+  app.add_option("--switch-energy-j", input.switch_energy_j, "Energy of each change of clock, J")
+      ->capture_default_str();
+}
+
+LoadedPipeline load_pipeline(const PipelineInput& input) {
+  check(input);
+  std::optional<PipelineProfile> profile;
+  if (!input.profile.empty()) profile = read_pipeline_profile(input.profile);
+  PipelineSchedule schedule = schedule_of(input, profile);
+  double blocked_power_w = input.blocked_power_w.value_or(0.0);
+  std::vector<KernelClocks> kernel_clocks;
+  if (!profile) {
+    const GpuSpec spec = load_gpu(input.gpu);
+    blocked_power_w = input.blocked_power_w.value_or(model_idle_power_w(spec, input.clocks));
+    const std::uint32_t stages = schedule.shape.stages * schedule.shape.chunks;
+    ModelProfile model = modelled(input, stages, blocked_power_w, spec);
+    profile = std::move(model.profile);
+    if (schedule.shape.kind == ScheduleKind::early_recompute) add_recompute(*profile);
+    kernel_clocks = std::move(model.clocks);
+  }
+  for (PassType& pass : profile->passes) {
+    for (ClockOption& option : pass.options) {
+      option.time_s *= input.profile_scale;
+      option.energy_j *= input.profile_scale;
+    }
+  }
+  return {pipeline_work(std::move(schedule), *profile, blocked_power_w, input.stage_map),
+          std::move(kernel_clocks)};
+}
+
+std::string baseline_name(const PipelineInput& input) {
+  return input.profile.empty() ? "default clocks" : "highest clocks";
+}
+
+std::string profile_name(const PipelineInput& input) {
+  if (!input.profile.empty()) return input.profile;
+  return fmt::format("{}, batch {}, on {}, a clock per {}", input.model, input.batch, input.gpu,
+                     input.clock_per);
+}
+
+std::string describe(const PipelineInput& input, const PipelineWork& work) {
+  const PipelineShape& shape = work.schedule.shape;
+  const std::string schedule =
+      input.ops.empty() ? std::string(name_of(shape.kind)) : "graph of " + input.ops;
+  return fmt::format("{}, {} stages, {} microbatches, {}", schedule, shape.stages,
+                     shape.microbatches, profile_name(input));
+}
+
+SwitchCost switch_cost(const PipelineInput& input) {
+  return {input.switch_stall_us / us_per_s, input.switch_energy_j};
+}
+
+}  // namespace rubato

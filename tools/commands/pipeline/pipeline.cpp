@@ -1,0 +1,54 @@
+// rubato pipeline: clocks for every pass of pipeline-parallel training.
+
+#include <memory>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "explorer/results/pipeline_store.hpp"
+#include "tools/commands/pipeline/subcommands.hpp"
+
+namespace rubato {
+
+PlannerOptions planner_options(const PipelineInput& input) {
+  PlannerOptions options;
+  options.switch_cost = switch_cost(input);
+  return options;
+}
+
+void print_with_notes(const OutputTable& table, const std::string& notes, OutputFormat format) {
+  print(table.render(format));
+  if (format == OutputFormat::table) print(notes);
+}
+
+std::string multiply_note(const PipelineInput& input, const PipelineWork& work) {
+  const std::uint32_t gpus =
+      work.schedule.shape.stages * input.tensor_parallel * input.data_parallel;
+  return fmt::format(
+      "Energies are of one pipeline with one GPU per stage; all {} GPUs (tensor x data parallel "
+      "{} x {}) use {} times as much.\n",
+      gpus, input.tensor_parallel, input.data_parallel,
+      input.tensor_parallel * input.data_parallel);
+}
+
+void store_pipeline(const std::string& db, const PipelinePlanner& planner,
+                    const std::vector<PipelineResult>& plans, const PipelineInput& input,
+                    const RunContext& context) {
+  const std::int64_t run_id =
+      add_pipeline(db, planner, plans,
+                   {context.command_line, profile_name(input), switch_cost(input),
+                    input.tensor_parallel, input.data_parallel});
+  fmt::print(stderr, "stored as pipeline run {} in {}\n", run_id, db);
+}
+
+Action setup_pipeline(CLI::App& app) {
+  app.require_subcommand(1);
+  auto chosen = std::make_shared<Action>();
+  setup_pipeline_plan(app, *chosen);
+  setup_pipeline_front(app, *chosen);
+  setup_pipeline_straggle(app, *chosen);
+  setup_pipeline_scale(app, *chosen);
+  return [chosen](const RunContext& context) { return (*chosen)(context); };
+}
+
+}  // namespace rubato

@@ -1,0 +1,278 @@
+// rubato pipeline plan: the clock of every pass for a time of the iteration.
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <tuple>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "common/file.hpp"
+#include "explorer/pipeline/zeus_schedule.hpp"
+#include "sim/timeline/pipeline.hpp"
+#include "tools/commands/pipeline/subcommands.hpp"
+#include "tools/drawing/pipeline.hpp"
+#include "tools/terminal/exploration_tables.hpp"
+
+namespace rubato {
+
+namespace {
+
+constexpr double percent = 100.0;
+
+struct PlanOptions {
+  PipelineInput input;
+  std::vector<double> deadlines_s, slacks_pct;
+  double jitter_pct = 0.0;
+  std::uint32_t jitter_runs = 200;
+  std::uint64_t seed = 1;
+  bool per_pass = false, per_kernel = false;
+  std::string db, gantt, page, timeline, zeus;
+  OutputFormat format = OutputFormat::table;
+};
+
+std::vector<double> deadlines_s(const PlanOptions& o, const PipelinePlanner& planner) {
+  std::vector<double> deadlines = o.deadlines_s;
+  std::vector<double> slacks_pct = o.slacks_pct;
+  if (deadlines.empty() && slacks_pct.empty()) slacks_pct = {0.0};
+  for (const double slack_pct : slacks_pct) {
+    deadlines.push_back(planner.baseline().time_s * (1.0 + slack_pct / percent));
+  }
+  return deadlines;
+}
+
+// Cells on jitter, missing if it is not asked for.
+std::vector<Cell> jitter_cells(const PlanOptions& o, const PipelineWork& work,
+                               const PipelinePlan& plan) {
+  if (o.jitter_pct == 0.0) return {std::monostate{}, std::monostate{}};
+  const JitterSummary summary =
+      simulate_jitter(work, plan,
+                      {.switch_cost = switch_cost(o.input),
+                       .disturbance = {.jitter_frac = o.jitter_pct / percent, .seed = o.seed}},
+                      o.jitter_runs);
+  return {summary.mean_time_s, summary.p95_time_s};
+}
+
+OutputTable plans_table(const PlanOptions& o, const PipelinePlanner& planner,
+                        const std::vector<PipelineResult>& plans) {
+  OutputTable table({{"plan"},
+                     {"status"},
+                     {"deadline_s", "deadline s", 4},
+                     {"time_s", "time s", 4},
+                     {"energy_j", "energy J", 1},
+                     {"time_change_pct", "time %", 2},
+                     {"energy_change_pct", "energy %", 2},
+                     {"lower_bound_j", "bound J", 1},
+                     {"gap_pct", "gap %", 3},
+                     {"average_power_w", "mean W", 1},
+                     {"clock_switches", "switches"},
+                     {"jitter_mean_time_s", "jittered s", 4},
+                     {"jitter_p95_time_s", "95 % below s", 4}});
+  const PipelineRun& base = planner.baseline();
+  const auto add = [&](std::vector<Cell> row, const PipelinePlan& plan) {
+    const std::vector<Cell> jitter = jitter_cells(o, planner.work(), plan);
+    row.insert(row.end(), jitter.begin(), jitter.end());
+    table.add_row(std::move(row));
+  };
+  add({baseline_name(o.input), std::string("-"), std::monostate{}, base.time_s, base.energy_j, 0.0,
+       0.0, std::monostate{}, std::monostate{}, base.average_power_w(),
+       static_cast<std::int64_t>(base.clock_switches)},
+      highest_clocks(planner.work()));
+  for (const PipelineResult& plan : plans) {
+    if (plan.plan.option_of_pass.empty()) {
+      std::vector<Cell> row{std::string("deadline"), std::string(name_of(plan.status)),
+                            plan.deadline_s};
+      row.resize(13);
+      table.add_row(std::move(row));
+      continue;
+    }
+    add({std::string("deadline"), std::string(name_of(plan.status)), plan.deadline_s,
+         plan.run.time_s, plan.energy_j, change_pct(plan.run.time_s, base.time_s),
+         change_pct(plan.energy_j, base.energy_j), plan.lower_bound_j, percent * plan.gap_frac,
+         plan.run.average_power_w(), static_cast<std::int64_t>(plan.run.clock_switches)},
+        plan.plan);
+  }
+  return table;
+}
+
+OutputTable passes_table(const PipelineWork& work, const std::vector<PipelineResult>& plans) {
+  OutputTable table({{"deadline_s", "deadline s", 4},
+                     {"stage"},
+                     {"pass"},
+                     {"chunk"},
+                     {"microbatch"},
+                     {"core_mhz", "core MHz", 0},
+                     {"mem_mhz", "memory MHz", 0},
+                     {"start_s", "start s", 4},
+                     {"end_s", "end s", 4},
+                     {"energy_j", "energy J", 2},
+                     {"power_w", "W", 1},
+                     {"critical"},
+                     {"switched"}});
+  for (const PipelineResult& plan : plans) {
+    for (std::size_t i = 0; i < plan.run.passes.size(); ++i) {
+      const PipelinePass& pass = work.schedule.passes[i];
+      const TimedPass& timed = plan.run.passes[i];
+      const double mem_mhz =
+          work.type_of(id_at<PassId>(i)).options[index(plan.plan.option_of_pass[i])].mem_mhz;
+      table.add_row({plan.deadline_s, std::int64_t{pass.stage}, std::string(name_of(pass.kind)),
+                     std::int64_t{pass.chunk}, std::int64_t{pass.microbatch}, timed.core_mhz,
+                     mem_mhz > 0.0 ? Cell(mem_mhz) : Cell(std::monostate{}), timed.start_s,
+                     timed.end_s, timed.energy_j, timed.power_w(), timed.critical, timed.switched});
+    }
+  }
+  return table;
+}
+
+// The clock of every kernel under the options that plans use, and how many passes use them.
+OutputTable kernels_table(const PipelineWork& work, const std::vector<PipelineResult>& plans,
+                          const std::vector<KernelClocks>& kernel_clocks) {
+  OutputTable table({{"deadline_s", "deadline s", 4},
+                     {"stage"},
+                     {"chunk"},
+                     {"pass"},
+                     {"option"},
+                     {"microbatches"},
+                     {"kernel"},
+                     {"clock"}});
+  for (const PipelineResult& plan : plans) {
+    // Microbatches by stage, chunk, kind and option.
+    std::map<std::tuple<std::uint32_t, std::uint32_t, PassKind, std::size_t>, std::string> users;
+    for (std::size_t i = 0; i < plan.plan.option_of_pass.size(); ++i) {
+      const PipelinePass& pass = work.schedule.passes[i];
+      std::string& list =
+          users[{pass.stage, pass.chunk, pass.kind, index(plan.plan.option_of_pass[i])}];
+      list += fmt::format("{}{}", list.empty() ? "" : " ", pass.microbatch);
+    }
+    for (const auto& [key, microbatches] : users) {
+      const auto& [stage, chunk, kind, option] = key;
+      // Recomputing runs forward kernels; both gradients are cut out of the backward pass.
+      const bool forward = kind == PassKind::forward || kind == PassKind::recompute;
+      const std::size_t entry =
+          2 * (chunk * work.schedule.shape.stages + stage) + (forward ? 0 : 1);
+      const KernelClocks& clocks = kernel_clocks[entry];
+      for (std::size_t k = 0; k < clocks.kernels.size(); ++k) {
+        table.add_row({plan.deadline_s, std::int64_t{stage}, std::int64_t{chunk},
+                       std::string(name_of(kind)), static_cast<std::int64_t>(option), microbatches,
+                       clocks.kernels[k], clocks.clock_of_kernel[option][k]});
+      }
+    }
+  }
+  return table;
+}
+
+const PipelineResult* first_found(const std::vector<PipelineResult>& plans) {
+  const auto found = std::ranges::find_if(
+      plans, [](const PipelineResult& plan) { return !plan.plan.option_of_pass.empty(); });
+  return found == plans.end() ? nullptr : &*found;
+}
+
+void write_files(const PlanOptions& o, const PipelinePlanner& planner,
+                 const std::vector<PipelineResult>& plans, const std::string& table) {
+  const PipelineWork& work = planner.work();
+  std::vector<DrawnRun> drawn{{baseline_name(o.input), &planner.baseline()}};
+  std::vector<PipelineTrack> tracks{{baseline_name(o.input), &planner.baseline()}};
+  for (const PipelineResult& plan : plans) {
+    if (plan.plan.option_of_pass.empty()) continue;
+    const std::string title = fmt::format("plan for {:.5g} s", plan.deadline_s);
+    drawn.push_back({title, &plan.run});
+    tracks.push_back({title, &plan.run});
+  }
+  if (!o.gantt.empty()) write_file(o.gantt, gantt_svg(work, drawn));
+  if (!o.timeline.empty()) write_file(o.timeline, pipeline_timeline_json(work, tracks));
+  if (!o.page.empty()) {
+    write_file(o.page, pipeline_page(planner, plans, baseline_name(o.input),
+                                     describe(o.input, work), table));
+  }
+  if (o.zeus.empty()) return;
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    if (plans[i].plan.option_of_pass.empty()) continue;
+    write_file(std::filesystem::path(o.zeus) / zeus_file_name(i),
+               zeus_schedule(work, plans[i].plan, plans[i].run));
+  }
+}
+
+std::string plan_notes(const PlanOptions& o, const PipelinePlanner& planner) {
+  std::string notes = fmt::format(
+      "{}. No plan is faster than {:.6g} s; least energy at about {:.6g} s.\n"
+      "Change is against the {}. The bound holds for all plans that keep "
+      "the deadline, with free durations between the measured options.\n",
+      describe(o.input, planner.work()), planner.least_time_s(), planner.cheapest_time_s(),
+      baseline_name(o.input));
+  return notes + multiply_note(o.input, planner.work());
+}
+
+// A program reads one document: JSON holds every table asked for, JSON lines and CSV the last one.
+void print_plans(const PlanOptions& o, const PipelinePlanner& planner,
+                 const std::vector<PipelineResult>& plans, const OutputTable& table,
+                 const std::vector<KernelClocks>& kernel_clocks) {
+  const OutputTable passes = passes_table(planner.work(), plans);
+  std::vector<NamedTable> asked{{"plans", &table}};
+  if (o.per_pass) asked.push_back({"passes", &passes});
+  std::optional<OutputTable> kernels;
+  if (o.per_kernel) {
+    kernels = kernels_table(planner.work(), plans, kernel_clocks);
+    asked.push_back({"kernels", &*kernels});
+  }
+  switch (o.format) {
+    case OutputFormat::json: return print(render_json_object(asked));
+    case OutputFormat::json_lines:
+    case OutputFormat::csv: return print(asked.back().table->render(o.format));
+    case OutputFormat::table: break;
+  }
+  for (const NamedTable& named : asked) print(named.table->render(OutputFormat::table) + '\n');
+  print(plan_notes(o, planner));
+}
+
+ExitStatus run_plan(const PlanOptions& o, const RunContext& context) {
+  if (!o.db.empty())
+    (void)open_result_database(o.db);  // better known before the work than after it
+  const auto& [work, kernel_clocks] = load_pipeline(o.input);
+  if (o.per_kernel && kernel_clocks.empty()) throw UsageError("--per-kernel needs --model");
+  const PipelinePlanner planner(work, planner_options(o.input), context);
+  const std::vector<PipelineResult> plans =
+      planner.plan(deadlines_s(o, planner), AfterEnd::go_on, context);
+  const OutputTable table = plans_table(o, planner, plans);
+  print_plans(o, planner, plans, table, kernel_clocks);
+  write_files(o, planner, plans, table.render(OutputFormat::table));
+  if (!o.db.empty()) store_pipeline(o.db, planner, plans, o.input, context);
+  return first_found(plans) != nullptr ? ExitStatus::done : ExitStatus::no_plan;
+}
+
+}  // namespace
+
+void setup_pipeline_plan(CLI::App& app, Action& action) {
+  auto o = std::make_shared<PlanOptions>();
+  auto* plan = app.add_subcommand("plan", "The clock of every pass for a time of the iteration");
+  add_pipeline_options(*plan, o->input);
+  plan->add_option("--deadline", o->deadlines_s, "Times of an iteration, s (several with commas)")
+      ->delimiter(',');
+  plan->add_option("--slack", o->slacks_pct,
+                   "Deadlines as time beyond the highest clocks, % [0 if there is no --deadline]")
+      ->delimiter(',');
+  plan->add_option("--jitter", o->jitter_pct, "Spread of each pass's time, standard deviation, %")
+      ->capture_default_str();
+  plan->add_option("--jitter-runs", o->jitter_runs, "Simulated iterations with jitter")
+      ->capture_default_str();
+  plan->add_option("--seed", o->seed, "Seed of the jitter")->capture_default_str();
+  plan->add_flag("--per-pass", o->per_pass, "Also list the clock and the times of every pass");
+  plan->add_flag("--per-kernel", o->per_kernel,
+                 "With --model: also list the clock of every kernel");
+  plan->add_option("--db", o->db, "Store pipeline, frontier and plans in this SQLite database");
+  plan->add_option("--gantt", o->gantt, "Gantt chart before and after, SVG");
+  plan->add_option("--page", o->page, "Page with Gantt chart, frontier and table, HTML");
+  plan->add_option("--timeline", o->timeline, "Chrome trace for ui.perfetto.dev, JSON");
+  plan->add_option("--zeus", o->zeus, "Folder for schedules that Zeus loads, freqs_pipeline_*.py");
+  add_format_options(*plan, o->format);
+  plan->footer(
+      "\nExamples:\n"
+      "  rubato pipeline plan --profile a100.csv --blocked-power 83.64 --microbatches 12 "
+      "--slack 0,5,10\n"
+      "  rubato pipeline plan --model gpt3-xl --stages 4 --clock-per kernel --gantt gantt.svg");
+  plan->final_callback(
+      [&action, o] { action = [o](const RunContext& context) { return run_plan(*o, context); }; });
+}
+
+}  // namespace rubato

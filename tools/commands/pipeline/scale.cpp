@@ -1,0 +1,107 @@
+// rubato pipeline scale: savings as replicas share a batch.
+
+#include <memory>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "explorer/pipeline/lowtime.hpp"
+#include "explorer/pipeline/straggler.hpp"
+#include "tools/commands/pipeline/subcommands.hpp"
+#include "tools/terminal/exploration_tables.hpp"
+
+namespace rubato {
+
+namespace {
+
+struct ScaleOptions {
+  PipelineInput input;
+  std::uint32_t global_batch = 1536;
+  std::vector<std::uint32_t> replicas{16, 32, 64, 128};
+  std::vector<double> factors{1.0, 1.1, 1.2};
+  OutputFormat format = OutputFormat::table;
+};
+
+// lowtime fails on profiles with few distinct times; then there is nothing to compare with.
+// The step is half a millisecond of the profile as measured, whatever it is scaled by.
+Cell lowtime_change(const PipelineInput& input, const PipelineWork& work, const PipelineRun& base) {
+  try {
+    const double unit_s = 5e-4 * input.profile_scale;
+    return change_pct(emulate_lowtime(work, unit_s).run.energy_j, base.energy_j);
+  } catch (const DataError&) {
+    return std::monostate{};
+  }
+}
+
+ExitStatus run_scale(const ScaleOptions& o, const RunContext& context) {
+  std::vector<Column> columns{{"data_parallel", "replicas"},
+                              {"microbatches"},
+                              {"gpus", "GPUs"},
+                              {"time_s", "time s", 3},
+                              {"energy_kj", "energy kJ", 1},
+                              {"lowtime_change_pct", "lowtime %", 2}};
+  for (const double factor : o.factors) {
+    columns.push_back({fmt::format("energy_change_pct_straggler_{:.4g}", factor),
+                       factor == 1.0 ? "intrinsic %" : fmt::format("straggler x {:.4g} %", factor),
+                       2});
+  }
+  OutputTable table(columns);
+  for (const std::uint32_t replicas : o.replicas) {
+    if (replicas == 0 || o.global_batch % replicas != 0) {
+      throw UsageError(
+          fmt::format("{} replicas cannot share {} microbatches evenly", replicas, o.global_batch));
+    }
+    PipelineInput input = o.input;
+    input.data_parallel = replicas;
+    input.microbatches = o.global_batch / replicas;
+    const PipelineWork work = load_pipeline(input).work;
+    const PipelinePlanner planner(work, planner_options(input), context);
+    const PipelineRun& base = planner.baseline();
+    const double gpus_per_stage = 1.0 * input.tensor_parallel * replicas;
+    std::vector<Cell> row{std::int64_t{replicas},
+                          std::int64_t{input.microbatches},
+                          static_cast<std::int64_t>(gpus_per_stage * work.schedule.shape.stages),
+                          base.time_s,
+                          1e-3 * base.energy_j * gpus_per_stage,
+                          lowtime_change(input, work, base)};
+    std::vector<double> times_s;
+    for (const double factor : o.factors) times_s.push_back(factor * base.time_s);
+    for (const StragglerPoint& point : straggle(planner, times_s, context)) {
+      row.emplace_back(change_pct(point.result.energy_j, point.baseline_energy_j));
+    }
+    table.add_row(std::move(row));
+  }
+  print_with_notes(
+      table,
+      fmt::format("\nStrong scaling: {} microbatches per iteration over all replicas. "
+                  "Energy is of all GPUs at their highest clocks. lowtime: its fastest "
+                  "plan, emulated with steps of half a millisecond of the profile.\n",
+                  o.global_batch),
+      o.format);
+  return ExitStatus::done;
+}
+
+}  // namespace
+
+void setup_pipeline_scale(CLI::App& app, Action& action) {
+  auto o = std::make_shared<ScaleOptions>();
+  auto* scale = app.add_subcommand("scale", "Savings as replicas share a batch: strong scaling");
+  add_pipeline_options(*scale, o->input);
+  scale->add_option("--global-batch", o->global_batch, "Microbatches of all replicas together")
+      ->capture_default_str();
+  scale->add_option("--replicas", o->replicas, "Data-parallel degrees (several with commas)")
+      ->delimiter(',')
+      ->capture_default_str();
+  scale->add_option("--factor", o->factors, "Times of a straggler over the highest clocks' time")
+      ->delimiter(',')
+      ->capture_default_str();
+  add_format_options(*scale, o->format);
+  scale->footer(
+      "\nExample, GPT-3 175B on 1,024 to 8,192 GPUs:\n"
+      "  rubato pipeline scale --profile a100.csv --profile-scale 10 --blocked-power 83.64 "
+      "--tensor-parallel 8");
+  scale->final_callback(
+      [&action, o] { action = [o](const RunContext& context) { return run_scale(*o, context); }; });
+}
+
+}  // namespace rubato

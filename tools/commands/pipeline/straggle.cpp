@@ -1,0 +1,148 @@
+// rubato pipeline straggle: what the others save while one pipeline is slow.
+
+#include <memory>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "explorer/pipeline/straggler.hpp"
+#include "tools/commands/pipeline/subcommands.hpp"
+#include "tools/terminal/exploration_tables.hpp"
+
+namespace rubato {
+
+namespace {
+
+constexpr double percent = 100.0;
+
+struct StraggleOptions {
+  PipelineInput input;
+  std::vector<double> times_s, factors, throttles;
+  std::vector<double> input_delays_ms;
+  std::uint32_t throttled_stage = 0;
+  bool lost_stage = false;
+  std::string db;
+  OutputFormat format = OutputFormat::table;
+};
+
+struct Cause {
+  std::string what;
+  double time_s = 0.0;
+};
+
+// What makes one pipeline slow, and how slow: given, or simulated at the highest clocks.
+std::vector<Cause> causes(const StraggleOptions& o, const PipelinePlanner& planner) {
+  const PipelineWork& work = planner.work();
+  const double base_s = planner.baseline().time_s;
+  std::vector<Cause> list;
+  for (const double time_s : o.times_s) list.push_back({"given time", time_s});
+  for (const double factor : o.factors) {
+    list.push_back({fmt::format("x {:.4g}", factor), factor * base_s});
+  }
+  const auto simulated = [&](const PipelineDisturbance& disturbance) {
+    return simulate(work, highest_clocks(work), {.disturbance = disturbance}).time_s;
+  };
+  for (const double factor : o.throttles) {
+    if (o.throttled_stage >= work.schedule.shape.stages) {
+      throw UsageError(fmt::format("--throttled-stage is {}; expected 0 to {}", o.throttled_stage,
+                                   work.schedule.shape.stages - 1));
+    }
+    PipelineDisturbance disturbance;
+    disturbance.slowdown_of_stage.assign(work.schedule.shape.stages, 1.0);
+    disturbance.slowdown_of_stage[o.throttled_stage] = factor;
+    list.push_back({fmt::format("stage {} throttled x {:.4g}", o.throttled_stage, factor),
+                    simulated(disturbance)});
+  }
+  for (const double delay_ms : o.input_delays_ms) {
+    PipelineDisturbance disturbance;
+    disturbance.input_delay_s = delay_ms * 1e-3;
+    list.push_back({fmt::format("input late by {:.4g} ms", delay_ms), simulated(disturbance)});
+  }
+  if (o.lost_stage) {
+    const PipelineWork left = without_one_stage(work);
+    list.push_back({"one stage lost, re-partitioned", simulate(left, highest_clocks(left)).time_s});
+  }
+  return list;
+}
+
+ExitStatus run_straggle(StraggleOptions o, const RunContext& context) {
+  const PipelineWork work = load_pipeline(o.input).work;
+  const PipelinePlanner planner(work, planner_options(o.input), context);
+  if (o.times_s.empty() && o.factors.empty() && o.throttles.empty() && o.input_delays_ms.empty() &&
+      !o.lost_stage) {
+    o.factors = {1.0, 1.05, 1.1, 1.15, 1.2, 1.25, 1.3, 1.35, 1.4, 1.45, 1.5};
+  }
+  const std::vector<Cause> list = causes(o, planner);
+  std::vector<double> times_s;
+  for (const Cause& cause : list) times_s.push_back(cause.time_s);
+  const std::vector<StragglerPoint> points = straggle(planner, times_s, context);
+  OutputTable table({{"straggler"},
+                     {"straggler_time_s", "its time s", 4},
+                     {"time_vs_baseline", "x", 4},
+                     {"baseline_energy_j", baseline_name(o.input) + " J", 1},
+                     {"intrinsic_change_pct", "intrinsic %", 2},
+                     {"energy_j", "energy J", 1},
+                     {"energy_change_pct", "energy %", 2},
+                     {"time_s", "time s", 4},
+                     {"gap_pct", "gap %", 3},
+                     {"cluster_saving_j", "all replicas save J", 1}});
+  const double others = static_cast<double>(o.input.data_parallel - 1) * o.input.tensor_parallel;
+  std::vector<PipelineResult> plans;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const StragglerPoint& point = points[i];
+    plans.push_back(point.result);
+    const double base_j = point.baseline_energy_j, energy_j = point.result.energy_j;
+    table.add_row({list[i].what, point.time_s, point.time_s / planner.baseline().time_s, base_j,
+                   change_pct(point.intrinsic_energy_j, base_j), energy_j,
+                   change_pct(energy_j, base_j), point.result.run.time_s,
+                   percent * point.result.gap_frac, others * (base_j - energy_j)});
+  }
+  print_with_notes(
+      table,
+      fmt::format("\n{}. Each row is a pipeline that waits for a slower one, until that one is "
+                  "done; 'intrinsic' is the plan that knows only its own pipeline. Beyond {:.5g} s "
+                  "slower passes save nothing more. All replicas: {} pipelines without the "
+                  "straggler, {} GPUs per stage.\n",
+                  describe(o.input, work), planner.frontier().slowest_time_s,
+                  o.input.data_parallel - 1, o.input.tensor_parallel),
+      o.format);
+  if (!o.db.empty()) store_pipeline(o.db, planner, plans, o.input, context);
+  return ExitStatus::done;
+}
+
+}  // namespace
+
+void setup_pipeline_straggle(CLI::App& app, Action& action) {
+  auto o = std::make_shared<StraggleOptions>();
+  auto* straggle =
+      app.add_subcommand("straggle", "What the others save while one pipeline is slow");
+  add_pipeline_options(*straggle, o->input);
+  straggle->add_option("--time", o->times_s, "Iteration times of the slowest pipeline, s")
+      ->delimiter(',');
+  straggle
+      ->add_option("--factor", o->factors,
+                   "Its times as multiples of the highest clocks' [1 to 1.5 if nothing is given]")
+      ->delimiter(',');
+  straggle
+      ->add_option("--throttle", o->throttles,
+                   "Simulate: passes of one stage take this many times as long")
+      ->delimiter(',');
+  straggle->add_option("--throttled-stage", o->throttled_stage, "The stage of --throttle")
+      ->capture_default_str();
+  straggle
+      ->add_option("--input-delay-ms", o->input_delays_ms,
+                   "Simulate: each microbatch waits this long for its input, ms")
+      ->delimiter(',');
+  straggle->add_flag("--lost-stage", o->lost_stage,
+                     "Simulate: a stage failed, its layers went to the others");
+  straggle->add_option("--db", o->db, "Store pipeline, frontier and plans in this SQLite database");
+  add_format_options(*straggle, o->format);
+  straggle->footer(
+      "\nExample:\n  rubato pipeline straggle --profile a100.csv --blocked-power 83.64 "
+      "--microbatches 12 --data-parallel 16 --throttle 1.1,1.2 --lost-stage");
+  straggle->final_callback([&action, o] {
+    action = [o](const RunContext& context) { return run_straggle(*o, context); };
+  });
+}
+
+}  // namespace rubato

@@ -1,0 +1,33 @@
+#pragma once
+// The subcommands of `rubato pipeline`, one file each, and what they share.
+
+#include <string>
+#include <vector>
+
+#include "explorer/pipeline/planner.hpp"
+#include "tools/commands/command.hpp"
+#include "tools/commands/pipeline/input.hpp"
+#include "tools/terminal/output.hpp"
+
+namespace rubato {
+
+// Each adds a subcommand that sets `action` when it is chosen.
+void setup_pipeline_plan(CLI::App& app, Action& action);
+void setup_pipeline_front(CLI::App& app, Action& action);
+void setup_pipeline_straggle(CLI::App& app, Action& action);
+void setup_pipeline_scale(CLI::App& app, Action& action);
+
+[[nodiscard]] PlannerOptions planner_options(const PipelineInput& input);
+
+/// The table, and the notes if people read it.
+void print_with_notes(const OutputTable& table, const std::string& notes, OutputFormat format);
+
+/// What the energies are of, and what multiplies them.
+[[nodiscard]] std::string multiply_note(const PipelineInput& input, const PipelineWork& work);
+
+/// Adds a run to a database and says so.
+void store_pipeline(const std::string& db, const PipelinePlanner& planner,
+                    const std::vector<PipelineResult>& plans, const PipelineInput& input,
+                    const RunContext& context);
+
+}  // namespace rubato

@@ -1,0 +1,239 @@
+// rubato explore: find clocks for a trace on a GPU.
+
+#include <memory>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "common/file.hpp"
+#include "common/suggest.hpp"
+#include "explorer/exploration.hpp"
+#include "explorer/results/store.hpp"
+#include "sim/timeline/plan.hpp"
+#include "tools/commands/command.hpp"
+#include "tools/options/gpu.hpp"
+#include "tools/options/switching.hpp"
+#include "tools/terminal/exploration_tables.hpp"
+#include "tools/terminal/output.hpp"
+#include "traces/files/trace_json.hpp"
+
+namespace rubato {
+
+namespace {
+
+struct Options {
+  std::string trace = "gpt3-xl", gpu = "rtx-3080-ti", clocks, db, timeline;
+  std::vector<std::string> granularities{"iteration", "pass", "kernel"};
+  std::vector<std::string> aggregations{"global"};
+  std::vector<std::string> goals{"waste"};
+  double slack_pct = 0.0, tolerance_pct = 0.0;
+  std::optional<double> energy_budget_j, power_budget_w, power_limit_w;
+  SwitchOptions switching;
+  bool per_kernel = false, per_pass = false, per_segment = false;
+  OutputFormat format = OutputFormat::table;
+};
+
+constexpr double percent = 100.0;
+
+[[noreturn]] void unknown(std::string_view option, const std::string& value,
+                          std::vector<std::string> known) {
+  throw UsageError(
+      fmt::format("{} '{}' is not known{}", option, value, did_you_mean(value, known)));
+}
+
+Granularity granularity_of(const std::string& name) {
+  if (const auto value = granularity_named(name)) return *value;
+  unknown("--granularity", name, {"iteration", "pass", "kernel", "auto"});
+}
+
+Aggregation aggregation_of(const std::string& name) {
+  if (const auto value = aggregation_named(name)) return *value;
+  unknown("--aggregation", name, {"local", "global"});
+}
+
+Goal goal_of(const std::string& name, const Options& o) {
+  if (name == "waste") return LeastWaste{o.slack_pct / percent, o.tolerance_pct / percent};
+  if (name == "edp") return LeastEdp{};
+  if (name == "ed2p") return LeastEd2p{};
+  if (name == "energy") return LeastEnergy{};
+  if (name == "time") {
+    if (o.energy_budget_j.has_value() == o.power_budget_w.has_value()) {
+      throw UsageError("goal 'time' needs either --energy-budget or --power-budget");
+    }
+    return LeastTime{o.energy_budget_j, o.power_budget_w};
+  }
+  unknown("--goal", name, {"waste", "edp", "ed2p", "energy", "time"});
+}
+
+std::vector<Question> questions_of(const Options& o) {
+  std::vector<Question> questions;
+  for (const std::string& goal : o.goals) {
+    for (const std::string& granularity : o.granularities) {
+      for (const std::string& aggregation : o.aggregations) {
+        questions.push_back(
+            {granularity_of(granularity), aggregation_of(aggregation), goal_of(goal, o)});
+      }
+    }
+  }
+  return questions;
+}
+
+std::string options_json(const Options& o) {
+  const auto or_null = [](const std::optional<double>& value) {
+    return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
+  };
+  return nlohmann::ordered_json{{"trace", o.trace},
+                                {"gpu", o.gpu},
+                                {"clocks", o.clocks},
+                                {"granularity", o.granularities},
+                                {"aggregation", o.aggregations},
+                                {"goal", o.goals},
+                                {"slack_pct", o.slack_pct},
+                                {"tolerance_pct", o.tolerance_pct},
+                                {"energy_budget_j", or_null(o.energy_budget_j)},
+                                {"power_budget_w", or_null(o.power_budget_w)},
+                                {"power_limit_w", or_null(o.power_limit_w)},
+                                {"switching", o.switching.source},
+                                {"switch_latency_us", or_null(o.switching.latency_us)},
+                                {"switch_stall_us", or_null(o.switching.stall_us)},
+                                {"switch_energy_j", or_null(o.switching.energy_j)},
+                                {"switch_dwell_us", or_null(o.switching.dwell_us)},
+                                {"mem_switch_latency_us", or_null(o.switching.mem_latency_us)},
+                                {"mem_switch_stall_us", or_null(o.switching.mem_stall_us)},
+                                {"mem_switch_energy_j", or_null(o.switching.mem_energy_j)}}
+      .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+void write_timeline(const Options& o, const ExplorationInput& input, const Exploration& found) {
+  const GpuModel model(input.spec, input.trace, input.power_limit_w);
+  const Plan defaults = uniform_plan(input.trace, found.grid.default_clock());
+  std::vector<TimelineTrack> tracks{{"default clocks", &defaults, input.switching}};
+  for (const PlanResult& result : found.plans) {
+    if (result.plan.clock_of_site.empty()) continue;
+    const Question& q = result.question;
+    tracks.push_back(
+        {fmt::format("{}, {}, {}", name_of(q.granularity), name_of(q.aggregation), name_of(q.goal)),
+         &result.plan, input.switching});
+  }
+  write_file(o.timeline, timeline_json(input.trace, model, found.grid, tracks));
+}
+
+void check_numbers(const Options& o) {
+  const auto not_negative = [](std::string_view option, double value) {
+    if (!(value >= 0.0))
+      throw UsageError(fmt::format("{} is {}; expected a number >= 0", option, value));
+  };
+  not_negative("--slack", o.slack_pct);
+  not_negative("--tolerance", o.tolerance_pct);
+}
+
+// A program reads one document: JSON holds every table asked for, CSV exactly one.
+void print_tables(const Options& o, const ExplorationInput& input, const Exploration& found) {
+  const OutputTable plans = plans_table(found), passes = passes_table(found);
+  const OutputTable kernels = kernels_table(input.trace, found);
+  const OutputTable segments = segments_table(input.trace, found);
+  std::vector<NamedTable> asked{{"plans", &plans}};
+  if (o.per_pass) asked.push_back({"passes", &passes});
+  if (o.per_kernel) asked.push_back({"kernels", &kernels});
+  // A terminal shows the segments of 'auto' unasked while they fit on it.
+  constexpr std::size_t few = 60;
+  const bool unasked =
+      o.format == OutputFormat::table && segments.rows() > 0 && segments.rows() <= few;
+  if (o.per_segment || unasked) asked.push_back({"segments", &segments});
+  switch (o.format) {
+    case OutputFormat::json: return print(render_json_object(asked));
+    case OutputFormat::json_lines:
+    case OutputFormat::csv: return print(asked.back().table->render(o.format));
+    case OutputFormat::table: break;
+  }
+  for (const NamedTable& named : asked) print(named.table->render(OutputFormat::table) + '\n');
+  print(exploration_notes(input, found));
+  if (segments.rows() > few && !o.per_segment)
+    print(fmt::format("auto: {} segments; --per-segment lists them.\n", segments.rows()));
+}
+
+ExitStatus run(const Options& o, const RunContext& context) {
+  check_numbers(o);
+  const bool one_table = o.format == OutputFormat::csv || o.format == OutputFormat::json_lines;
+  if (one_table && o.per_pass + o.per_kernel + o.per_segment > 1) {
+    throw UsageError(
+        fmt::format("--{} holds one table; give one of --per-pass, --per-kernel and --per-segment, "
+                    "or use --json",
+                    o.format == OutputFormat::csv ? "csv" : "json-lines"));
+  }
+  ExplorationInput input{.trace = load_trace(o.trace),
+                         .spec = load_gpu(o.gpu),
+                         .grid = o.clocks,
+                         .power_limit_w = o.power_limit_w,
+                         .switching = {},
+                         .questions = questions_of(o)};
+  input.switching = switch_model(o.switching, input.spec);
+  // A database that cannot be written is better known before the work than after it.
+  std::optional<ResultStore> store;
+  if (!o.db.empty()) store = ResultStore::open(o.db);
+  const Exploration found = explore(input, context);
+  print_tables(o, input, found);
+  if (!o.timeline.empty()) write_timeline(o, input, found);
+  if (store) {
+    const std::int64_t run_id = store->add(input, found, {context.command_line, options_json(o)});
+    fmt::print(stderr, "stored as run {} in {}\n", run_id, o.db);
+  }
+  const bool none = std::ranges::all_of(
+      found.plans, [](const PlanResult& p) { return p.plan.clock_of_site.empty(); });
+  return none ? ExitStatus::no_plan : ExitStatus::done;
+}
+
+}  // namespace
+
+Action setup_explore(CLI::App& app) {
+  auto o = std::make_shared<Options>();
+  app.add_option("TRACE", o->trace, "Shipped name (gpt3-xl) or file, .json or .csv")
+      ->capture_default_str();
+  app.add_option("--gpu", o->gpu, "Shipped name or file of a GPU spec")->capture_default_str();
+  app.add_option("--clocks", o->clocks,
+                 "Clocks to choose from: a grid of the spec, e.g. 'full', or e.g. "
+                 "'mem=5001,auto core=210:2100:105,auto' [the spec's first grid]");
+  app.add_option("--granularity", o->granularities,
+                 "What gets one clock: iteration, pass, kernel, or auto, which finds runs of "
+                 "launches given what a switch costs (several with commas)")
+      ->delimiter(',')
+      ->capture_default_str();
+  app.add_option("--aggregation", o->aggregations,
+                 "One budget for all units (global), or each on its own (local)")
+      ->delimiter(',')
+      ->capture_default_str();
+  app.add_option("--goal", o->goals,
+                 "waste (least energy in the time budget), edp, ed2p, energy, time")
+      ->delimiter(',')
+      ->capture_default_str();
+  app.add_option("--slack", o->slack_pct, "Goal waste: time allowed beyond the default clocks, %")
+      ->capture_default_str();
+  app.add_option(
+         "--tolerance", o->tolerance_pct,
+         "Goal waste: what still counts as no slower, %; measured times repeat to about 0.1")
+      ->capture_default_str();
+  app.add_option("--energy-budget", o->energy_budget_j, "Goal time: energy of an iteration, J");
+  app.add_option("--power-budget", o->power_budget_w,
+                 "Goal time: average power over an iteration, W");
+  app.add_option("--power-limit", o->power_limit_w, "Board power limit, W [the spec's]");
+  add_switch_options(app, o->switching);
+  app.add_option("--db", o->db, "Store the run in this SQLite database");
+  app.add_option("--timeline", o->timeline,
+                 "Chrome trace of one iteration under each plan, for ui.perfetto.dev");
+  app.add_flag("--per-kernel", o->per_kernel, "Also list the clock and the saving of every kernel");
+  app.add_flag("--per-segment", o->per_segment,
+               "Also list the segments that granularity auto chose");
+  app.add_flag("--per-pass", o->per_pass, "Also list the totals of every pass");
+  add_format_options(app, o->format);
+  app.footer(
+      "\nChange is against the default clocks of the same GPU, trace and power limit.\n"
+      "Examples:\n"
+      "  rubato explore gpt3-xl --db results.db\n"
+      "  rubato explore gpt3-xl --clocks full --goal waste --slack 5 --granularity kernel "
+      "--per-kernel\n"
+      "  rubato explore gpt3-xl --goal time --power-budget 280 --granularity kernel");
+  return [o](const RunContext& context) { return run(*o, context); };
+}
+
+}  // namespace rubato

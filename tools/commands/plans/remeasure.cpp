@@ -1,0 +1,97 @@
+// rubato remeasure: what a plan chosen on noisy measurements keeps.
+
+#include <memory>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "common/error.hpp"
+#include "explorer/choice.hpp"
+#include "explorer/confidence.hpp"
+#include "models/table/fill.hpp"
+#include "tools/commands/command.hpp"
+#include "tools/options/gpu.hpp"
+#include "tools/terminal/output.hpp"
+#include "traces/files/trace_json.hpp"
+
+namespace rubato {
+
+namespace {
+
+struct Options {
+  std::string trace = "gpt3-xl", gpu = "rtx-3080-ti", clocks;
+  double time_noise_pct = 0.5, energy_noise_pct = 1.0, slack_pct = 0.0;
+  std::vector<double> safety{0.0, 1.0, 2.0};
+  std::size_t campaigns = 200;
+  OutputFormat format = OutputFormat::table;
+};
+
+void add(std::vector<Cell>& row, const Interval& interval) {
+  row.insert(row.end(), {interval.median_pct, interval.low_pct, interval.high_pct});
+}
+
+std::vector<Column> interval_columns(const std::string& key, const std::string& title) {
+  return {{key + "_pct", title, 2}, {key + "_low_pct", "low", 2}, {key + "_high_pct", "high", 2}};
+}
+
+ExitStatus run(const Options& o) {
+  constexpr double percent = 100.0;
+  const Trace trace = load_trace(o.trace);
+  const GpuModel model(load_gpu(o.gpu), trace);
+  const ClockGrid grid = make_clock_grid(model.spec(), o.clocks);
+  const ProfileTable table =
+      unit_table(fill_profile_table(model, grid), trace, choice_units(trace, Granularity::kernel));
+  std::vector<Column> columns{{"safety", "", 1}};
+  for (const auto& [key, title] : {std::pair{"promised_energy", "promised energy %"},
+                                   {"kept_energy", "kept energy %"},
+                                   {"lost_energy", "lost"},
+                                   {"kept_time", "kept time %"},
+                                   {"lost_time", "lost"}}) {
+    for (Column& column : interval_columns(key, title)) columns.push_back(std::move(column));
+  }
+  OutputTable out(std::move(columns));
+  for (const double safety : o.safety) {
+    const WinnersCurse curse =
+        winners_curse(table, grid.default_clock(),
+                      {.noise = {o.time_noise_pct / percent, o.energy_noise_pct / percent},
+                       .time_budget_frac = o.slack_pct / percent,
+                       .safety = safety,
+                       .campaigns = o.campaigns});
+    std::vector<Cell> row{safety};
+    for (const Interval& interval : {curse.promised.energy, curse.kept.energy, curse.lost.energy,
+                                     curse.kept.time, curse.lost.time})
+      add(row, interval);
+    out.add_row(std::move(row));
+  }
+  print(out.render(o.format));
+  return ExitStatus::done;
+}
+
+}  // namespace
+
+Action setup_remeasure(CLI::App& app) {
+  auto o = std::make_shared<Options>();
+  app.add_option("TRACE", o->trace, "Shipped name or file")->capture_default_str();
+  app.add_option("--gpu", o->gpu, "Shipped name or file of a GPU spec")->capture_default_str();
+  app.add_option("--clocks", o->clocks, "Clocks to choose from [the spec's first grid]");
+  app.add_option("--time-noise", o->time_noise_pct, "Standard error of a measured time, %")
+      ->capture_default_str();
+  app.add_option("--energy-noise", o->energy_noise_pct, "Standard error of a measured energy, %")
+      ->capture_default_str();
+  app.add_option("--slack", o->slack_pct, "Time allowed beyond the default clocks, %")
+      ->capture_default_str();
+  app.add_option("--safety", o->safety,
+                 "Standard errors added to every clock but the default before choosing")
+      ->delimiter(',');
+  app.add_option("--campaigns", o->campaigns, "Measurement campaigns to play")
+      ->capture_default_str();
+  add_format_options(app, o->format);
+  app.footer(
+      "\nEvery cell is measured with noise, the plan per kernel with the least energy is chosen, "
+      "and\n"
+      "measured again: the choice favours lucky measurements. Medians and 90 % intervals.\n"
+      "Example:\n  rubato remeasure gpt3-xl --time-noise 0.5 --energy-noise 1 --safety 0,1");
+  return [o](const RunContext&) { return run(*o); };
+}
+
+}  // namespace rubato

@@ -1,0 +1,180 @@
+// rubato sweep-latency: what is left of a saving when changing clocks takes time.
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+
+#include <fmt/format.h>
+#include <tbb/parallel_for.h>
+#include <CLI/CLI.hpp>
+
+#include "common/file.hpp"
+#include "explorer/exploration.hpp"
+#include "tools/commands/command.hpp"
+#include "tools/drawing/latency.hpp"
+#include "tools/options/gpu.hpp"
+#include "tools/terminal/exploration_tables.hpp"
+#include "tools/terminal/output.hpp"
+#include "traces/files/trace_json.hpp"
+
+namespace rubato {
+
+namespace {
+
+constexpr double us_per_s = 1e6;
+
+struct Options {
+  std::string trace = "gpt3-xl", gpu = "rtx-3080-ti", clocks, waits = "both", plot;
+  std::vector<double> latencies_us;
+  double slack_pct = 0.0;
+  OutputFormat format = OutputFormat::table;
+};
+
+std::vector<double> default_latencies_us() {
+  return {1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1e3, 3e3, 6e3, 10e3, 30e3, 100e3, 150e3, 500e3};
+}
+
+Cell device_at(double latency_us) {
+  for (const PublishedLatency& published : published_latencies) {
+    if (published.latency_us == latency_us) return std::string(published.device);
+  }
+  return std::monostate{};
+}
+
+LatencyPoint point_at(const Options& o, const Trace& trace, const GpuSpec& spec, double latency_us,
+                      bool waits, const RunContext& context) {
+  const double latency_s = latency_us / us_per_s;
+  const SwitchCost change =
+      waits ? SwitchCost{.stall_s = latency_s} : SwitchCost{.lead_s = latency_s};
+  ExplorationInput input{.trace = trace,
+                         .spec = spec,
+                         .grid = o.clocks,
+                         .power_limit_w = {},
+                         .switching = {.core = change, .mem = {}},
+                         .questions = {}};
+  for (const Granularity granularity : compared_granularities) {
+    input.questions.push_back(
+        {granularity, Aggregation::global, LeastWaste{o.slack_pct / 100.0, 0.0}});
+  }
+  const Exploration found = explore(input, context);
+  const Totals& base = found.baseline.total;
+  LatencyPoint point{.latency_us = latency_us, .waits = waits, .plans = {}};
+  for (std::size_t i = 0; i < found.plans.size(); ++i) {
+    const PlanResult& plan = found.plans[i];
+    if (!plan.found()) continue;
+    point.plans[i] = {.time_change_pct = change_pct(plan.sim.total.time_s, base.time_s),
+                      .energy_change_pct = change_pct(plan.sim.total.energy_j, base.energy_j),
+                      .gap_pct = 100.0 * plan.gap_frac,
+                      .switches = static_cast<std::int64_t>(plan.sim.total.clock_switches),
+                      .late_launches = static_cast<std::int64_t>(plan.sim.late_launches)};
+  }
+  return point;
+}
+
+std::vector<Cell> row_of(const LatencyPoint& point) {
+  std::vector<Cell> row{point.latency_us, std::string(point.waits ? "waits" : "runs on")};
+  for (const auto& plan : point.plans) {
+    row.emplace_back(plan ? Cell(plan->time_change_pct) : Cell{});
+    row.emplace_back(plan ? Cell(plan->energy_change_pct) : Cell{});
+  }
+  const auto &kernel = point.plans[2], &automatic = point.plans[3];
+  row.emplace_back(kernel ? Cell(kernel->late_launches) : Cell{});
+  row.emplace_back(automatic ? Cell(automatic->switches) : Cell{});
+  row.emplace_back(automatic ? Cell(automatic->gap_pct) : Cell{});
+  row.push_back(device_at(point.latency_us));
+  return row;
+}
+
+OutputTable table_of(const std::vector<LatencyPoint>& points) {
+  std::vector<Column> columns{{"latency_us", "latency us", 0}, {"device_waits", "GPU"}};
+  for (const Granularity granularity : compared_granularities) {
+    const std::string name(name_of(granularity));
+    columns.push_back({name + "_time_change_pct", name + " time %", 2});
+    columns.push_back({name + "_energy_change_pct", "energy %", 2});
+  }
+  columns.insert(columns.end(), {{"kernel_late_launches", "kernel late"},
+                                 {"auto_switches", "auto switches"},
+                                 {"auto_gap_pct", "gap %", 3},
+                                 {"device"}});
+  OutputTable table(std::move(columns));
+  for (const LatencyPoint& point : points) table.add_row(row_of(point));
+  return table;
+}
+
+std::vector<LatencyPoint> sweep(const Options& o, const Trace& trace, const GpuSpec& spec,
+                                const RunContext& context) {
+  std::vector<LatencyPoint> points;
+  for (const bool waits : {false, true}) {
+    if (o.waits == (waits ? "no" : "yes")) continue;
+    for (const double latency_us : o.latencies_us.empty() ? default_latencies_us() : o.latencies_us)
+      points.push_back({.latency_us = latency_us, .waits = waits, .plans = {}});
+  }
+  std::vector<char> done(points.size(), 0);
+  std::size_t count = 0;
+  std::mutex reporting;
+  const RunContext silent{.cancelled = context.cancelled};
+  tbb::parallel_for(std::size_t{0}, points.size(), [&](std::size_t i) {
+    if (context.stop_requested()) return;
+    points[i] = point_at(o, trace, spec, points[i].latency_us, points[i].waits, silent);
+    const std::scoped_lock lock(reporting);
+    done[i] = context.stop_requested() ? 0 : 1;
+    context.report({.done = ++count,
+                    .total = points.size(),
+                    .note = fmt::format("{} us", points[i].latency_us)});
+  });
+  // Ctrl-C keeps what was finished.
+  std::vector<LatencyPoint> finished;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    if (done[i] != 0) finished.push_back(points[i]);
+  }
+  return finished;
+}
+
+}  // namespace
+
+Action setup_sweep_latency(CLI::App& app) {
+  auto o = std::make_shared<Options>();
+  app.add_option("TRACE", o->trace, "Shipped name or file")->capture_default_str();
+  app.add_option("--gpu", o->gpu, "Shipped name or file of a GPU spec")->capture_default_str();
+  app.add_option("--clocks", o->clocks, "Clocks to choose from")->capture_default_str();
+  app.add_option("--latencies-us", o->latencies_us,
+                 "Latencies from a request to its effect, us (with commas) [1 to 500000]")
+      ->delimiter(',');
+  app.add_option("--waits", o->waits,
+                 "Whether the GPU waits during the latency (yes), runs on at the old clock with "
+                 "requests issued ahead of time (no), or both")
+      ->check(CLI::IsMember({"both", "yes", "no"}))
+      ->capture_default_str();
+  app.add_option("--slack", o->slack_pct, "Time allowed beyond the default clocks, %")
+      ->capture_default_str();
+  app.add_option("--plot", o->plot, "Write the picture, as SVG");
+  add_format_options(app, o->format);
+  app.footer(
+      "\nPlans per iteration, pass and kernel do not know of the latency and may miss the time "
+      "budget: the GPU\n"
+      "changes its clock as soon as it can, and launches that begin before run at the old one "
+      "(late). 'auto' plans\n"
+      "with it. Devices are marked where their latency was published.\n"
+      "Example:\n  rubato sweep-latency gpt3-xl --latencies-us 1,100,10000 --plot latency.svg");
+  return [o](const RunContext& context) {
+    const Trace trace = load_trace(o->trace);
+    const GpuSpec spec = load_gpu(o->gpu);
+    for (const double latency_us : o->latencies_us) {
+      if (!(latency_us > 0.0))
+        throw UsageError(fmt::format("--latencies-us is {}; expected numbers > 0", latency_us));
+    }
+    const std::vector<LatencyPoint> points = sweep(*o, trace, spec, context);
+    print(table_of(points).render(o->format));
+    if (!o->plot.empty() && !points.empty()) {
+      write_file(o->plot, latency_svg({.trace = trace.name,
+                                       .gpu = spec.title,
+                                       .clocks = grid_name(spec, o->clocks),
+                                       .power_limit_w = spec.power_limit.limit_w,
+                                       .slack_pct = o->slack_pct},
+                                      points));
+    }
+    return ExitStatus::done;
+  };
+}
+
+}  // namespace rubato

@@ -1,0 +1,146 @@
+// rubato transfer: a plan found on one trace, applied to others.
+
+#include <memory>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "common/file.hpp"
+#include "explorer/transfer.hpp"
+#include "tools/commands/command.hpp"
+#include "tools/drawing/transfer.hpp"
+#include "tools/options/gpu.hpp"
+#include "tools/terminal/exploration_tables.hpp"
+#include "tools/terminal/output.hpp"
+#include "traces/files/trace_json.hpp"
+#include "traces/gpt.hpp"
+
+namespace rubato {
+
+namespace {
+
+struct Options {
+  std::string db, model = "gpt3-xl", page, plot;
+  std::int64_t plan = 0;
+  std::vector<std::string> traces;
+  std::vector<std::uint64_t> batches, tensor_parallel;
+  OutputFormat format = OutputFormat::table;
+};
+
+// A trace to apply the plan to, and its place in the picture.
+struct Target {
+  Trace trace;
+  std::string panel;
+  double batch = 0.0;
+};
+
+// The traces named, and every combination of batch and tensor-parallel degree.
+std::vector<Target> targets_of(const Options& o) {
+  std::vector<Target> targets;
+  for (const std::string& name : o.traces)
+    targets.push_back({load_trace(name), "traces named", 0.0});
+  if (o.batches.empty() && o.tensor_parallel.empty()) return targets;
+  GptShape shape = gpt_preset(o.model);
+  for (const std::uint64_t tp :
+       o.tensor_parallel.empty() ? std::vector{shape.tensor_parallel} : o.tensor_parallel) {
+    for (const std::uint64_t batch : o.batches.empty() ? std::vector{shape.batch} : o.batches) {
+      shape.batch = batch;
+      shape.tensor_parallel = tp;
+      targets.push_back({generate_gpt_trace(shape), fmt::format("{}, TP {}", o.model, tp),
+                         static_cast<double>(batch)});
+    }
+  }
+  return targets;
+}
+
+std::vector<Cell> row_of(const Transfer& t) {
+  const auto own = [&](double value) { return t.own_found ? Cell(value) : Cell(std::monostate{}); };
+  return {t.trace,
+          t.baseline.average_power_w(),
+          100.0 * t.limited_frac,
+          100.0 * t.known_frac,
+          change_pct(t.transferred.time_s, t.baseline.time_s),
+          change_pct(t.transferred.energy_j, t.baseline.energy_j),
+          own(change_pct(t.own.time_s, t.baseline.time_s)),
+          own(change_pct(t.own.energy_j, t.baseline.energy_j)),
+          own(100.0 * t.regret_frac()),
+          t.own_in_time_found ? Cell(100.0 * t.equal_time_regret_frac()) : Cell(std::monostate{})};
+}
+
+void write_pictures(const Options& o, const StoredPlan& plan,
+                    const std::vector<DrawnTransfer>& drawn) {
+  const TransferCaption caption{
+      .plan = fmt::format("Plan {} ({}, {}, {})", plan.plan_id, name_of(plan.question.granularity),
+                          name_of(plan.question.aggregation), name_of(plan.question.goal)),
+      .found_on = plan.trace,
+      .gpu = plan.spec.title,
+      .clocks = plan.grid,
+      .power_limit_w = plan.power_limit_w};
+  if (!o.page.empty()) write_file(o.page, transfer_page(caption, drawn));
+  if (!o.plot.empty()) write_file(o.plot, transfer_svg(caption, drawn));
+}
+
+ExitStatus run(const Options& o, const RunContext& context) {
+  check_result_database(o.db);
+  const ResultStore store = ResultStore::open_read_only(o.db);
+  const StoredPlan plan = load_plan(store, o.plan > 0 ? o.plan : best_plan_of_latest_run(store));
+  say_if_not_calibrated(plan.spec);
+  const std::vector<Target> targets = targets_of(o);
+  if (targets.empty())
+    throw UsageError("no trace to apply the plan to; name one, or give --batches or --tp");
+  OutputTable table({{"trace"},
+                     {"power_w", "default W", 0},
+                     {"limited_pct", "at limit %", 1},
+                     {"known_pct", "known time %", 1},
+                     {"time_change_pct", "time %", 2},
+                     {"energy_change_pct", "energy %", 2},
+                     {"own_time_change_pct", "own time %", 2},
+                     {"own_energy_change_pct", "own energy %", 2},
+                     {"regret_points", "regret", 2},
+                     {"equal_time_regret_points", "at equal time", 2}});
+  std::vector<DrawnTransfer> drawn;
+  for (std::size_t i = 0; i < targets.size() && !context.stop_requested(); ++i) {
+    const Target& target = targets[i];
+    drawn.push_back({.transfer = transfer(plan, target.trace, context),
+                     .panel = target.panel,
+                     .batch = target.batch,
+                     .source = target.trace.name == plan.trace});
+    table.add_row(row_of(drawn.back().transfer));
+    context.report({.done = i + 1, .total = targets.size(), .note = target.trace.name});
+  }
+  print(table.render(o.format));
+  if (!drawn.empty()) write_pictures(o, plan, drawn);
+  return ExitStatus::done;
+}
+
+}  // namespace
+
+Action setup_transfer(CLI::App& app) {
+  auto o = std::make_shared<Options>();
+  app.add_option("TRACE,--trace", o->traces, "Traces to apply the plan to: shipped names or files");
+  app.add_option("--db", o->db, "Result database with the plan")->required();
+  app.add_option("--plan", o->plan, "plan_id [the best plan of the latest run]");
+  app.add_option("--batches", o->batches,
+                 "Also to the GPT step with these batch sizes (with commas)")
+      ->delimiter(',');
+  app.add_option("--tp", o->tensor_parallel,
+                 "Also to the GPT step with these tensor-parallel degrees")
+      ->delimiter(',');
+  app.add_option("--model", o->model, "Model of --batches and --tp")->capture_default_str();
+  app.add_option("--page", o->page, "Write an HTML page with the picture");
+  app.add_option("--plot", o->plot, "Write the picture alone, as SVG");
+  add_format_options(app, o->format);
+  app.footer(
+      "\nKernels are matched by name; those the plan does not know, such as collectives, stay at "
+      "default clocks.\n"
+      "Change is against the default clocks of each trace. Regret is what the trace's own plan for "
+      "the same\n"
+      "question would save beyond the transferred one, in points; it is negative where the "
+      "transferred plan takes\n"
+      "more time. At equal time: beyond the transferred one in the time that one takes.\n"
+      "Example:\n  rubato transfer --db results.db --batches 1,5,10,20,40 --tp 1,2,4 --page "
+      "transfer.html");
+  return [o](const RunContext& context) { return run(*o, context); };
+}
+
+}  // namespace rubato

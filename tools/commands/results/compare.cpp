@@ -1,0 +1,208 @@
+// rubato compare: the same questions in two runs, two databases or two program versions.
+
+#include <cmath>
+#include <memory>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "common/numbers.hpp"
+#include "common/text.hpp"
+#include "explorer/results/store.hpp"
+#include "tools/commands/command.hpp"
+#include "tools/terminal/output.hpp"
+
+namespace rubato {
+
+namespace {
+
+struct Options {
+  std::string db, a, b;
+  double tolerance_pct = 0.01;
+  std::optional<double> time_tolerance_pct, energy_tolerance_pct;
+  bool worse_only = false;
+  OutputFormat format = OutputFormat::table;
+};
+
+// Rows of A and B side by side, and the questions that only one of them answers.
+struct Pairs {
+  QueryResult rows;  ///< ends in the columns time_a_s, time_b_s, energy_a_j, energy_b_j
+  std::int64_t only_a = 0, only_b = 0;
+};
+
+std::int64_t number(const QueryResult& result) {
+  return std::get<std::int64_t>(result.rows.front().front());
+}
+
+Pairs pairs_of_runs(const ResultStore& store, std::int64_t a, std::int64_t b) {
+  require_run(store, a);
+  require_run(store, b);
+  const auto only = [&](std::int64_t here, std::int64_t there) {
+    return number(store.query(
+        "SELECT count(*) FROM plans p WHERE run_id = ?1 AND NOT EXISTS (SELECT 1 FROM plans q "
+        "WHERE "
+        "q.run_id = ?2 AND q.granularity = p.granularity AND q.aggregation = p.aggregation AND "
+        "q.goal = p.goal AND q.slack_frac IS p.slack_frac)",
+        {here, there}));
+  };
+  return {store.query("SELECT granularity, aggregation, goal, slack_frac, time_a_s, time_b_s, "
+                      "energy_a_j, energy_b_j FROM v_compare WHERE run_a = ? AND run_b = ?",
+                      {a, b}),
+          only(a, b), only(b, a)};
+}
+
+Pairs pairs_of_versions(const ResultStore& store, const std::string& a, const std::string& b) {
+  for (const std::string& version : {a, b}) {
+    if (store.query("SELECT 1 FROM units WHERE program_version = ? LIMIT 1", {version})
+            .rows.empty()) {
+      std::string known;
+      for (const auto& row :
+           store.query("SELECT DISTINCT program_version FROM units ORDER BY 1").rows)
+        known +=
+            (known.empty() ? "'" : ", '") + printable(std::get<std::string>(row.front())) + "'";
+      throw UsageError(
+          fmt::format("'{}' is neither a run nor a program version with units", printable(version)),
+          {.in = {}, .hint = known.empty() ? "the database has no sweeps" : "versions: " + known});
+    }
+  }
+  const auto only = [&](const std::string& here, const std::string& there) {
+    return number(
+        store.query("SELECT count(*) FROM units u WHERE program_version = ?1 AND NOT EXISTS "
+                    "(SELECT 1 FROM units v "
+                    "WHERE v.question_id = u.question_id AND v.program_version = ?2)",
+                    {here, there}));
+  };
+  return {
+      store.query("SELECT question_id, granularity, aggregation, goal, time_a_s, time_b_s, "
+                  "energy_a_j, energy_b_j FROM v_regressions WHERE version_a = ? AND version_b = ? "
+                  "ORDER BY question_id",
+                  {a, b}),
+      only(a, b), only(b, a)};
+}
+
+// Two files cannot be joined by a connection that may not attach: a merge of sorted lists.
+Pairs pairs_of_files(const std::string& a, const std::string& b) {
+  constexpr const char* sql =
+      "SELECT question_id, trace_name, gpu, power_limit_w, granularity, aggregation, goal, "
+      "slack_pct, "
+      "time_s, energy_j FROM v_units ORDER BY question_id, program_version";
+  const QueryResult first = ResultStore::open_read_only(a).query(sql);
+  const QueryResult second = ResultStore::open_read_only(b).query(sql);
+  constexpr std::size_t time = 8, energy = 9;
+  Pairs pairs;
+  pairs.rows.columns.assign(first.columns.begin(), first.columns.begin() + time);
+  for (const char* column : {"time_a_s", "time_b_s", "energy_a_j", "energy_b_j"})
+    pairs.rows.columns.emplace_back(column);
+  std::size_t i = 0, j = 0;
+  while (i < first.rows.size() || j < second.rows.size()) {
+    const bool end_a = i == first.rows.size(), end_b = j == second.rows.size();
+    if (end_b || (!end_a && first.rows[i][0] < second.rows[j][0])) {
+      ++pairs.only_a;
+      ++i;
+    } else if (end_a || second.rows[j][0] < first.rows[i][0]) {
+      ++pairs.only_b;
+      ++j;
+    } else {
+      const auto &x = first.rows[i++], &y = second.rows[j++];
+      auto& row = pairs.rows.rows.emplace_back(x.begin(), x.begin() + time);
+      row.insert(row.end(), {x[time], y[time], x[energy], y[energy]});
+    }
+  }
+  return pairs;
+}
+
+Pairs pairs_of(const Options& o) {
+  if (o.db.empty()) return pairs_of_files(o.a, o.b);
+  const ResultStore store = ResultStore::open_read_only(o.db);
+  const auto a = parse_count(o.a), b = parse_count(o.b);
+  if (a && b)
+    return pairs_of_runs(store, static_cast<std::int64_t>(*a), static_cast<std::int64_t>(*b));
+  return pairs_of_versions(store, o.a, o.b);
+}
+
+// b over a - 1 in percent; nothing if either has no plan.
+std::optional<double> difference_pct(const SqlValue& a, const SqlValue& b) {
+  const auto *x = std::get_if<double>(&a), *y = std::get_if<double>(&b);
+  if (x == nullptr || y == nullptr) return std::nullopt;
+  return 100.0 * (*y / *x - 1.0);
+}
+
+class Judge {
+ public:
+  explicit Judge(const Options& o)
+      : time_pct_(o.time_tolerance_pct.value_or(o.tolerance_pct)),
+        energy_pct_(o.energy_tolerance_pct.value_or(o.tolerance_pct)),
+        worse_only_(o.worse_only) {}
+
+  // A plan on one side only is a difference; on neither side it is none.
+  [[nodiscard]] bool differs(const std::vector<SqlValue>& row) const {
+    const std::size_t n = row.size();
+    const bool plan_a = std::holds_alternative<double>(row[n - 4]);
+    const bool plan_b = std::holds_alternative<double>(row[n - 3]);
+    if (plan_a != plan_b) return plan_a || !worse_only_;
+    return plan_a && (beyond(*difference_pct(row[n - 4], row[n - 3]), time_pct_) ||
+                      beyond(*difference_pct(row[n - 2], row[n - 1]), energy_pct_));
+  }
+
+ private:
+  [[nodiscard]] bool beyond(double pct, double tolerance_pct) const {
+    return worse_only_ ? pct > tolerance_pct : std::abs(pct) > tolerance_pct;
+  }
+
+  double time_pct_, energy_pct_;
+  bool worse_only_;
+};
+
+ExitStatus run(const Options& o) {
+  Pairs pairs = pairs_of(o);
+  const Judge judge(o);
+  std::size_t differing = 0;
+  pairs.rows.columns.insert(pairs.rows.columns.end(),
+                            {"time_difference_pct", "energy_difference_pct", "differs"});
+  for (auto& row : pairs.rows.rows) {
+    const bool differs = judge.differs(row);
+    differing += differs ? 1 : 0;
+    const std::size_t n = row.size();
+    const auto value = [](const std::optional<double>& pct) {
+      return pct ? SqlValue(*pct) : SqlValue();
+    };
+    const SqlValue time = value(difference_pct(row[n - 4], row[n - 3]));
+    const SqlValue energy = value(difference_pct(row[n - 2], row[n - 1]));
+    row.insert(row.end(), {time, energy, std::int64_t{differs ? 1 : 0}});
+  }
+  print(as_table(pairs.rows).render(o.format));
+  fmt::print(stderr, "{} questions in both, {} differ; {} only in A, {} only in B\n",
+             pairs.rows.rows.size(), differing, pairs.only_a, pairs.only_b);
+  if (pairs.rows.rows.empty()) {
+    throw DataError("A and B have no question in common",
+                    {.in = {}, .hint = "compare runs of one trace, or sweeps of one experiment"});
+  }
+  return differing > 0 ? ExitStatus::no_plan : ExitStatus::done;
+}
+
+}  // namespace
+
+Action setup_compare(CLI::App& app) {
+  auto o = std::make_shared<Options>();
+  app.add_option("A", o->a, "To compare against: a run or program version of --db, or a database")
+      ->required();
+  app.add_option("B", o->b, "To judge")->required();
+  app.add_option("--db", o->db, "Result database of both");
+  app.add_option("--tolerance", o->tolerance_pct,
+                 "Difference of time or energy that counts as equal, %")
+      ->capture_default_str();
+  app.add_option("--time-tolerance", o->time_tolerance_pct, "The same for time only, %");
+  app.add_option("--energy-tolerance", o->energy_tolerance_pct, "The same for energy only, %");
+  app.add_flag("--worse-only", o->worse_only, "More time or energy counts, less does not");
+  add_format_options(app, o->format);
+  app.footer(
+      "\nExit status 1 if a plan of B differs from A by more than the tolerance, 3 if there is "
+      "nothing to compare.\n"
+      "Examples:\n"
+      "  rubato compare --db results.db 1 2\n"
+      "  rubato compare --db results.db '0.1.0 1a2b3c4d' '0.1.0 5e6f7a8b' --worse-only\n"
+      "  rubato compare yesterday.db today.db --tolerance 0.1");
+  return [o](const RunContext&) { return run(*o); };
+}
+
+}  // namespace rubato

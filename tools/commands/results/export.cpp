@@ -1,0 +1,111 @@
+// rubato export: one part of a run as CSV or JSON.
+
+#include <array>
+#include <memory>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "common/file.hpp"
+#include "common/suggest.hpp"
+#include "explorer/results/store.hpp"
+#include "tools/commands/command.hpp"
+#include "tools/terminal/output.hpp"
+
+namespace rubato {
+
+namespace {
+
+struct Part {
+  const char* name;
+  const char* sql;  ///< {} is the run
+};
+
+constexpr std::array parts{
+    Part{"plans", "SELECT * FROM v_plans WHERE run_id = {} ORDER BY plan_id"},
+    Part{"clocks", "SELECT * FROM v_plan_clocks WHERE run_id = {} ORDER BY plan_id, site_id"},
+    Part{"kernels", "SELECT * FROM v_kernel_savings WHERE run_id = {} ORDER BY plan_id, kernel_id"},
+    Part{"cells",
+         "SELECT k.name AS kernel, c.label AS clock, x.time_s, x.energy_j, x.effective_core_mhz, "
+         "x.power_limited "
+         "FROM profile_cells x JOIN kernels k USING (run_id, kernel_id) JOIN clocks c USING "
+         "(run_id, clock_id) "
+         "WHERE x.run_id = {} ORDER BY x.kernel_id, x.clock_id"},
+    Part{
+        "passes",
+        "SELECT g.pass, g.clock, g.time_s, g.energy_j, 100.0 * (g.time_s / b.time_s - 1) AS "
+        "time_change_pct, "
+        "100.0 * (g.energy_j / b.energy_j - 1) AS energy_change_pct FROM v_pass_grid g "
+        "JOIN clocks d ON d.run_id = g.run_id AND d.is_default "
+        "JOIN v_pass_grid b ON b.run_id = g.run_id AND b.pass = g.pass AND b.clock_id = d.clock_id "
+        "WHERE g.run_id = {} ORDER BY g.pass, g.clock_id"},
+    Part{"front", "SELECT * FROM v_front WHERE run_id = {} ORDER BY granularity, point_id"},
+    Part{"runs", "SELECT * FROM runs WHERE run_id = {}"},
+    Part{"units", "SELECT * FROM v_units WHERE run_id = {} ORDER BY unit_id"},
+    Part{"classes",
+         "SELECT * FROM v_class_savings WHERE run_id = {} ORDER BY plan_id, class, pass"},
+};
+
+// ? is the experiment.
+constexpr std::array experiment_parts{
+    Part{"units",
+         "SELECT * FROM v_experiment_units WHERE experiment_id = ? ORDER BY scenario, unit_id"},
+    Part{"classes",
+         "SELECT c.* FROM v_class_savings c WHERE c.plan_id IN (SELECT u.plan_id FROM "
+         "experiment_units e JOIN units u USING (unit_id) WHERE e.experiment_id = ?) "
+         "ORDER BY plan_id, class, pass"},
+    Part{"sensitivity", "SELECT * FROM v_sensitivity WHERE experiment_id = ? ORDER BY axis, value"},
+    Part{"best",
+         "SELECT * FROM v_best_unit WHERE experiment_id = ? ORDER BY run_id, goal, slack_pct"},
+};
+
+const Part& part_of(const std::string& name, std::span<const Part> list) {
+  std::vector<std::string> known;
+  for (const Part& part : list) {
+    if (part.name == name) return part;
+    known.emplace_back(part.name);
+  }
+  throw UsageError(fmt::format("there is no part '{}'{}", name, did_you_mean(name, known)));
+}
+
+}  // namespace
+
+Action setup_export(CLI::App& app) {
+  struct Options {
+    std::string db, part = "plans", experiment, out = "-";
+    std::int64_t run = 0;
+    OutputFormat format = OutputFormat::csv;
+  };
+  auto o = std::make_shared<Options>();
+  app.add_option("PART", o->part,
+                 "plans, clocks, kernels, cells, passes, front, runs, units or classes; with "
+                 "--experiment: units, classes, sensitivity or best")
+      ->capture_default_str();
+  app.add_option("--db", o->db, "Result database")->required();
+  auto* run_option = app.add_option("--run", o->run, "Run [the latest]");
+  app.add_option("--experiment", o->experiment, "Experiment by name or id, or 'latest'")
+      ->excludes(run_option);
+  app.add_option("-o,--output", o->out, "File; - is standard output")->capture_default_str();
+  add_format_options(app, o->format);
+  app.footer(
+      "\nCSV unless --json or --json-lines is given.\nExample:\n  rubato export cells --db "
+      "results.db --run 1 "
+      "--csv -o cells.csv");
+  return [o](const RunContext&) {
+    const ResultStore store = ResultStore::open_read_only(o->db);
+    if (!o->experiment.empty()) {
+      const Part& part = part_of(o->part == "plans" ? "units" : o->part, experiment_parts);
+      const QueryResult rows = store.query(part.sql, {experiment_id(store, o->experiment)});
+      write_file(o->out, as_table(rows).render(o->format));
+      return ExitStatus::done;
+    }
+    const Part& part = part_of(o->part, parts);
+    const std::int64_t run = o->run > 0 ? o->run : latest_run(store);
+    require_run(store, run);
+    write_file(o->out,
+               as_table(store.query(fmt::format(fmt::runtime(part.sql), run))).render(o->format));
+    return ExitStatus::done;
+  };
+}
+
+}  // namespace rubato

@@ -1,0 +1,170 @@
+// rubato impact: what a saving means for a training run.
+
+#include <memory>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "common/file.hpp"
+#include "common/numbers.hpp"
+#include "common/text.hpp"
+#include "explorer/impact.hpp"
+#include "explorer/results/store.hpp"
+#include "tools/commands/command.hpp"
+#include "tools/terminal/exploration_tables.hpp"
+#include "tools/terminal/output.hpp"
+
+namespace rubato {
+
+namespace {
+
+struct Options {
+  std::string file, db;
+  std::int64_t plan = 0;
+  bool print_template = false;
+  OutputFormat format = OutputFormat::table;
+};
+
+double number(const SqlValue& value) {
+  if (const auto* whole = std::get_if<std::int64_t>(&value)) return static_cast<double>(*whole);
+  return std::get<double>(value);
+}
+
+// A plan and the default clocks of its run.
+struct ComparedPlan {
+  IterationTotals planned, defaults;
+  std::int64_t run_id = 0;
+  std::string label;
+};
+
+ComparedPlan load(const ResultStore& store, std::int64_t plan_id) {
+  const QueryResult found = store.query(
+      "SELECT p.time_s, p.energy_j, b.time_s, b.energy_j, p.run_id, r.trace_name || ' on ' || "
+      "r.gpu "
+      "|| ', ' || p.granularity || ', ' || p.aggregation || ', ' || p.goal FROM plans p "
+      "JOIN plans b ON b.run_id = p.run_id AND b.goal = 'default' JOIN runs r ON r.run_id = "
+      "p.run_id "
+      "WHERE p.plan_id = ? AND p.energy_j IS NOT NULL",
+      {plan_id});
+  if (found.rows.empty())
+    throw UsageError(fmt::format("there is no plan {} with clocks", plan_id),
+                     {.in = {}, .hint = "'rubato show' lists the plans of a run"});
+  const auto& row = found.rows.front();
+  return {{number(row[0]), number(row[1])},
+          {number(row[2]), number(row[3])},
+          std::get<std::int64_t>(row[4]),
+          std::get<std::string>(row[5])};
+}
+
+// A generated trace knows its tokens and GPUs; of a fixed one they must be said.
+IterationWork work_of(const ResultStore& store, const ImpactInputs& inputs, std::int64_t run_id,
+                      const std::string& file) {
+  const QueryResult shape = store.query(
+      "SELECT batch * sequence, tensor_parallel * pipeline_parallel FROM settings "
+      "WHERE run_id = ? AND batch IS NOT NULL",
+      {run_id});
+  const bool said = inputs.tokens_per_iteration || inputs.gpus_per_replica;
+  if (!shape.rows.empty()) {
+    if (said)
+      throw DataError(
+          fmt::format("{}: tokens_per_iteration and gpus_per_replica are for fixed traces; "
+                      "run {} knows its own",
+                      printable(file), run_id));
+    return {number(shape.rows[0][0]), number(shape.rows[0][1])};
+  }
+  if (!inputs.tokens_per_iteration || !inputs.gpus_per_replica)
+    throw DataError(
+        fmt::format("{}: run {} is of a fixed trace; expected tokens_per_iteration and "
+                    "gpus_per_replica",
+                    printable(file), run_id));
+  return {inputs.tokens_per_iteration->value, inputs.gpus_per_replica->value};
+}
+
+OutputTable impact_table(const Impact& defaults, const Impact& planned,
+                         const ImpactInputs& inputs) {
+  OutputTable table({{"quantity"},
+                     {"unit"},
+                     {"default", "default clocks", 1},
+                     {"plan", "plan", 1},
+                     {"change", "change", 1},
+                     {"change_pct", "change %", 2}});
+  const auto add = [&](const std::string& name, const std::string& unit, double before,
+                       double after) {
+    table.add_row({name, unit, before, after, after - before,
+                   before > 0.0 ? Cell(change_pct(after, before)) : Cell()});
+  };
+  add("wall time", "h", defaults.wall_time_h, planned.wall_time_h);
+  add("energy of the boards", "kWh", defaults.gpu_kwh, planned.gpu_kwh);
+  if (inputs.host_w_per_gpu) add("energy of the hosts", "kWh", defaults.host_kwh, planned.host_kwh);
+  add("energy of the building", "kWh", defaults.facility_kwh, planned.facility_kwh);
+  add("cost", inputs.currency, defaults.cost, planned.cost);
+  add("emissions", "kg CO2e", defaults.kg_co2e, planned.kg_co2e);
+  return table;
+}
+
+OutputTable inputs_table(const ImpactInputs& inputs) {
+  OutputTable table({{"input"}, {"value"}, {"source"}});
+  for (const SourcedNumber& number : inputs.given())
+    table.add_row({number.key, format_number(number.value), number.source});
+  return table;
+}
+
+ExitStatus run(const Options& o) {
+  if (o.print_template) {
+    print(impact_template());
+    return ExitStatus::done;
+  }
+  if (o.file.empty() || o.db.empty())
+    throw UsageError(
+        "INPUTS and --db are needed",
+        {.in = {}, .hint = "'rubato impact --template' writes a file of inputs to fill in"});
+  const ImpactInputs inputs = parse_impact_inputs(read_file(o.file), o.file);
+  const ResultStore store = ResultStore::open_read_only(o.db);
+  const ComparedPlan plan = load(store, o.plan > 0 ? o.plan : best_plan_of_latest_run(store));
+  const IterationWork work = work_of(store, inputs, plan.run_id, o.file);
+  const OutputTable totals =
+      impact_table(impact(inputs, work, plan.defaults), impact(inputs, work, plan.planned), inputs);
+  const OutputTable sources = inputs_table(inputs);
+  const OutputTable trust = as_table(store.query(
+      "SELECT 'default time in measured kernels, %' AS model, 100.0 * sum((k.coefficients = "
+      "'measured') * pk.time_s) / b.time_s AS value FROM plans b JOIN plan_kernels pk USING "
+      "(plan_id) "
+      "JOIN kernels k ON k.run_id = b.run_id AND k.kernel_id = pk.kernel_id WHERE b.run_id = ?1 "
+      "AND "
+      "b.goal = 'default' UNION ALL SELECT e.name, e.value FROM runs r JOIN model_errors e USING "
+      "(spec_hash) WHERE r.run_id = ?1",
+      {plan.run_id}));
+  if (o.format == OutputFormat::json) {
+    print(render_json_object({{"impact", &totals}, {"inputs", &sources}, {"model", &trust}}));
+    return ExitStatus::done;
+  }
+  if (o.format != OutputFormat::table) {
+    print(totals.render(o.format));
+    return ExitStatus::done;
+  }
+  print(fmt::format(
+      "{}\n\n{}\n{}\n{}\n{}", printable(plan.label), totals.render(o.format),
+      sources.render(o.format), trust.render(o.format),
+      inputs.host_w_per_gpu
+          ? ""
+          : "Only the boards are counted: give host_w_per_gpu for the rest of the server.\n"));
+  return ExitStatus::done;
+}
+
+}  // namespace
+
+Action setup_impact(CLI::App& app) {
+  auto o = std::make_shared<Options>();
+  app.add_option("INPUTS", o->file, "File of inputs (TOML), each with its source");
+  app.add_option("--db", o->db, "Result database");
+  app.add_option("--plan", o->plan, "plan_id [the best plan of the latest run without more time]");
+  app.add_flag("--template", o->print_template, "Print a file of inputs to fill in");
+  add_format_options(app, o->format);
+  app.footer(
+      "\nEvery GPU of the run is taken to draw what the simulated one draws.\n"
+      "Example:\n  rubato impact --template > run.toml\n  rubato impact run.toml --db results.db "
+      "--plan 10");
+  return [o](const RunContext&) { return run(*o); };
+}
+
+}  // namespace rubato

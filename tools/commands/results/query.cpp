@@ -1,0 +1,36 @@
+// rubato query: read a result database with SQL.
+
+#include <iostream>
+#include <iterator>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+
+#include "explorer/results/store.hpp"
+#include "tools/commands/command.hpp"
+#include "tools/terminal/output.hpp"
+
+namespace rubato {
+
+Action setup_query(CLI::App& app) {
+  struct Options {
+    std::string db, sql;
+    OutputFormat format = OutputFormat::table;
+  };
+  auto o = std::make_shared<Options>();
+  app.add_option("--db", o->db, "Result database")->required();
+  app.add_option("SQL", o->sql, "One SELECT statement; - reads it from standard input")->required();
+  add_format_options(app, o->format);
+  app.footer(
+      "\nRead-only. Tables and views are described in docs/schema.md.\n"
+      "Example:\n  rubato query --db results.db \"SELECT * FROM v_best_plan\"");
+  return [o](const RunContext&) {
+    const ResultStore store = ResultStore::open_read_only(o->db);
+    const std::string sql =
+        o->sql == "-" ? std::string(std::istreambuf_iterator<char>(std::cin), {}) : o->sql;
+    print(as_table(store.query(sql)).render(o->format));
+    return ExitStatus::done;
+  };
+}
+
+}  // namespace rubato

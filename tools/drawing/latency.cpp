@@ -1,0 +1,216 @@
+#include "tools/drawing/latency.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "tools/drawing/svg.hpp"
+
+namespace rubato {
+
+namespace {
+
+// Okabe and Ito's palette for colour-blind readers (2008), as compared_granularities.
+constexpr std::array colours{"#999999", "#e69f00", "#d55e00", "#0072b2"};
+constexpr const char* muted = R"(fill="#555")";
+constexpr const char* centred = R"(fill="#555" text-anchor="middle")";
+constexpr const char* right_aligned = R"(fill="#555" text-anchor="end")";
+
+constexpr double left = 58.0, gap = 34.0, panel_width = 400.0, top = 154.0, row_gap = 30.0;
+constexpr double below = 52.0, right = 22.0;
+
+using Value = double PlanUnderLatency::*;
+
+// A row of the picture with its own vertical axis.
+struct Row {
+  const char* title;
+  Value value;
+  double height;
+  double most_shown;  ///< what misses the budget many times over would hide the rest
+  double least = 0.0, most = 0.0;
+  double y = 0.0;
+
+  [[nodiscard]] double at(double shown) const {
+    return y + height * (most - shown) / (most - least);
+  }
+};
+
+std::string latency_text(double latency_us) {
+  return latency_us < 1e3 ? fmt::format("{:g} us", latency_us)
+                          : fmt::format("{:g} ms", latency_us / 1e3);
+}
+
+class Picture {
+ public:
+  Picture(const LatencyCaption& caption, std::span<const LatencyPoint> points)
+      : caption_(caption), points_(points) {
+    rows_ = {{"energy, %", &PlanUnderLatency::energy_change_pct, 250.0, 5.0},
+             {"time, %", &PlanUnderLatency::time_change_pct, 130.0, 40.0}};
+    for (const bool waits : {false, true}) {
+      if (std::ranges::find(points, waits, &LatencyPoint::waits) != points.end())
+        panels_.push_back(waits);
+    }
+    const auto latency = [](const LatencyPoint& point) { return point.latency_us; };
+    low_us_ = std::ranges::min(points, {}, latency).latency_us;
+    high_us_ = std::ranges::max(points, {}, latency).latency_us;
+    double y = top;
+    for (Row& row : rows_) {
+      scale(row);
+      row.y = y;
+      y += row.height + row_gap;
+    }
+    bottom_ = y - row_gap;
+  }
+
+  [[nodiscard]] std::string draw() const {
+    const auto columns = static_cast<double>(panels_.size());
+    const double width = std::max(left + columns * (panel_width + gap) - gap + right, least_width);
+    Svg svg(width, bottom_ + below);
+    svg.rect(0, 0, width, bottom_ + below, R"(class="paper" fill="#fff")");
+    draw_caption(svg);
+    for (std::size_t p = 0; p < panels_.size(); ++p) draw_panel(svg, p);
+    return svg.str();
+  }
+
+ private:
+  static constexpr double least_width = 660.0, rounding = 1e-9;
+
+  void scale(Row& row) const {
+    for (const LatencyPoint& point : points_) {
+      for (const auto& plan : point.plans) {
+        if (!plan) continue;
+        row.least = std::min(row.least, (*plan).*row.value);
+        row.most = std::max(row.most, (*plan).*row.value);
+      }
+    }
+    constexpr double margin = 0.05, least_height = 1.0;
+    row.most = std::min(row.most, row.most_shown);
+    const double room = margin * std::max(row.most - row.least, least_height);
+    row.least -= room;
+    row.most += room;
+  }
+
+  [[nodiscard]] double x(std::size_t panel, double latency_us) const {
+    const double from = left + static_cast<double>(panel) * (panel_width + gap);
+    const double length = std::log(high_us_ / low_us_);
+    return from + (length > 0.0 ? panel_width * std::log(latency_us / low_us_) / length
+                                : panel_width / 2.0);
+  }
+
+  void draw_caption(Svg& svg) const {
+    svg.text(
+        left, 22,
+        fmt::format("What is left of a saving when changes of clock take time: {}", caption_.trace),
+        R"(fill="#222" font-weight="600" font-size="14")");
+    svg.text(left, 42,
+             fmt::format("{}, {:g} W, clocks '{}', least energy within +{:g} % time. Baseline: "
+                         "default clocks.",
+                         caption_.gpu, caption_.power_limit_w, caption_.clocks, caption_.slack_pct),
+             muted);
+    double at = left;
+    for (std::size_t g = 0; g < colours.size(); ++g) {
+      svg.line(at, 58, at + 22, 58, fmt::format(R"(stroke="{}" stroke-width="2.2")", colours[g]));
+      const bool knows = compared_granularities[g] == Granularity::automatic;
+      svg.text(at + 28, 62,
+               fmt::format("{}{}", name_of(compared_granularities[g]),
+                           knows ? ", which knows the latency" : ""),
+               muted);
+      at += 110.0;
+    }
+  }
+
+  void draw_panel(Svg& svg, std::size_t panel) const {
+    const double from = left + static_cast<double>(panel) * (panel_width + gap);
+    svg.text(from, 86,
+             panels_[panel] ? "the device waits for the whole latency"
+                            : "kernels run on at the old clock, requests are issued ahead",
+             R"(fill="#222" font-weight="600")");
+    for (const Row& row : rows_) draw_frame(svg, row, panel, from);
+    draw_devices(svg, panel);
+    for (const Row& row : rows_) draw_lines(svg, row, panel);
+    const int last = static_cast<int>(std::floor(std::log10(high_us_) + rounding));
+    for (int decade = static_cast<int>(std::ceil(std::log10(low_us_) - rounding)); decade <= last;
+         ++decade) {
+      const double us = std::pow(10.0, decade);
+      svg.text(x(panel, us), bottom_ + 16, latency_text(us), centred);
+    }
+    svg.text(from + panel_width / 2, bottom_ + 38, "latency of a change of clock", centred);
+  }
+
+  void draw_frame(Svg& svg, const Row& row, std::size_t panel, double from) const {
+    constexpr int ticks = 6;
+    for (const double tick : axis_ticks(row.least, row.most, ticks)) {
+      const double y = row.at(tick);
+      svg.line(from, y, from + panel_width, y,
+               tick == 0.0 ? R"(stroke="#999")" : R"(stroke="#e5e5e5")");
+      if (panel == 0)
+        svg.text(left - 6, y + 4, fmt::format("{:g}", tick == 0.0 ? 0.0 : tick), right_aligned);
+    }
+    if (panel == 0) {
+      const double y = row.y + row.height / 2;
+      svg.text(
+          16, y, row.title,
+          fmt::format(
+              R"style(fill="#555" text-anchor="middle" transform="rotate(-90 16 {:.1f})")style",
+              y));
+    }
+  }
+
+  // The names stand in three lines, in turn, so that near neighbours do not meet.
+  void draw_devices(Svg& svg, std::size_t panel) const {
+    constexpr double line_height = 16.0, first_line = 110.0;
+    double y = first_line;
+    for (const PublishedLatency& device : published_latencies) {
+      if (device.latency_us < low_us_ || device.latency_us > high_us_) continue;
+      const double at = x(panel, device.latency_us);
+      const bool at_left = device.latency_us == low_us_;
+      svg.line(at, y - 8, at, bottom_, R"(stroke="#777" stroke-dasharray="3 3")");
+      svg.text(at + (at_left ? 4 : -4), y,
+               fmt::format("{}, {}", device.device, latency_text(device.latency_us)),
+               at_left ? muted : right_aligned);
+      y = y > first_line + 1.5 * line_height ? first_line : y + line_height;
+    }
+  }
+
+  void draw_lines(Svg& svg, const Row& row, std::size_t panel) const {
+    for (std::size_t g = 0; g < colours.size(); ++g) {
+      std::vector<std::pair<double, double>> line;
+      for (const LatencyPoint& point : points_) {
+        if (point.waits != panels_[panel] || !point.plans[g]) continue;
+        const double value = (*point.plans[g]).*row.value;
+        if (value > row.most) continue;
+        line.emplace_back(x(panel, point.latency_us), row.at(value));
+      }
+      // The first, broad, shows beside others that lie on it.
+      svg.polyline(line,
+                   fmt::format(R"(stroke="{}" stroke-width="{}")", colours[g], g == 0 ? 6 : 2));
+      for (const LatencyPoint& point : points_) {
+        if (point.waits != panels_[panel] || !point.plans[g]) continue;
+        const PlanUnderLatency& plan = *point.plans[g];
+        if (plan.*row.value > row.most) continue;
+        svg.circle(x(panel, point.latency_us), row.at(plan.*row.value), 2.6,
+                   fmt::format(R"(fill="{}")", colours[g]),
+                   fmt::format("{}, {}: energy {:+.2f} %, time {:+.2f} %, {} changes, {} launches "
+                               "late, gap {:.3f} %",
+                               name_of(compared_granularities[g]), latency_text(point.latency_us),
+                               plan.energy_change_pct, plan.time_change_pct, plan.switches,
+                               plan.late_launches, plan.gap_pct));
+      }
+    }
+  }
+
+  const LatencyCaption& caption_;
+  std::span<const LatencyPoint> points_;
+  std::vector<Row> rows_;
+  std::vector<bool> panels_;  ///< whether the device waits
+  double low_us_ = 0.0, high_us_ = 0.0, bottom_ = 0.0;
+};
+
+}  // namespace
+
+std::string latency_svg(const LatencyCaption& caption, std::span<const LatencyPoint> points) {
+  return Picture(caption, points).draw();
+}
+
+}  // namespace rubato

@@ -1,0 +1,182 @@
+#include "tools/drawing/replay_page.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "tools/drawing/page_parts.hpp"
+
+namespace rubato {
+
+namespace {
+
+using Cells = std::vector<std::string>;
+
+std::string html_table(const Cells& head, const std::vector<Cells>& rows) {
+  std::string html =
+      fmt::format("<div class=\"scroll\"><table><thead><tr><th>{}</th></tr></thead><tbody>\n",
+                  fmt::join(head, "</th><th>"));
+  for (const Cells& row : rows)
+    html += fmt::format("<tr><td>{}</td></tr>\n", fmt::join(row, "</td><td>"));
+  return html + "</tbody></table></div>\n";
+}
+
+std::string ms(double s) { return fmt::format("{:.3f}", s * 1e3); }
+std::string change_pct(double now, double before) {
+  return before > 0.0 ? fmt::format("{:+.2f}", 100.0 * (now / before - 1.0)) : "-";
+}
+std::string error_text(const std::optional<ErrorBar>& error) {
+  if (!error) return "-";
+  std::string text = fmt::format("{:+.1f}", 100.0 * error->value);
+  if (error->half_width) text += fmt::format(" &plusmn; {:.1f}", 100.0 * *error->half_width);
+  return text;
+}
+std::string measured_text(const std::optional<SpanEnergy>& span) {
+  return span ? fmt::format("{:.3f}", span->energy_j) : "-";
+}
+
+// One line per class: its error with the bar, over the band of the tolerance.
+std::string verdict_plot(const std::vector<ReplayRow>& classes) {
+  double reach = 2.0 * verdict_tolerance;
+  double lines = 0.0;
+  for (const ReplayRow& row : classes) {
+    if (!row.time_error) continue;
+    reach =
+        std::max(reach, std::abs(row.time_error->value) + row.time_error->half_width.value_or(0.0));
+    lines += 1.0;
+  }
+  if (lines == 0.0) return {};
+  // Beyond this an error is drawn at the edge; the table has the number.
+  reach = std::min(1.1 * reach, 2.0);
+  constexpr double width = 430.0, left = 130.0, line = 24.0, top = 8.0;
+  const double bottom = top + lines * line;
+  const auto x = [&](double error) {
+    const double middle = 0.5 * (left + width - 20.0);
+    return middle + std::clamp(error / reach, -1.0, 1.0) * (middle - left);
+  };
+  std::string svg = fmt::format(
+      "<figure><figcaption>Error of a class's time</figcaption><svg viewBox=\"0 0 {} {}\" "
+      "role=\"img\" aria-label=\"errors by class\">"
+      "<rect class=\"band\" x=\"{:.1f}\" y=\"{}\" width=\"{:.1f}\" height=\"{}\"/>"
+      "<line class=\"same\" x1=\"{:.1f}\" y1=\"{}\" x2=\"{:.1f}\" y2=\"{}\"/>",
+      width, bottom + 40.0, x(-verdict_tolerance), top,
+      x(verdict_tolerance) - x(-verdict_tolerance), bottom - top, x(0.0), top, x(0.0), bottom);
+  double y = top + 0.5 * line;
+  for (const ReplayRow& row : classes) {
+    if (!row.time_error) continue;
+    const double error = row.time_error->value, bar = row.time_error->half_width.value_or(0.0);
+    svg += fmt::format(
+        "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>"
+        "<line class=\"{}\" stroke=\"currentColor\" x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" "
+        "y2=\"{:.1f}\"/><circle class=\"{}\" r=\"4\" cx=\"{:.1f}\" cy=\"{:.1f}\"/>",
+        left - 10.0, y + 4.0, page_text(row.name), "bar", x(error - bar), y, x(error + bar), y,
+        verdict_of(row) == Verdict::off ? "capped" : "free", x(error), y);
+    y += line;
+  }
+  for (const double tick : {-reach / 1.1, 0.0, reach / 1.1}) {
+    svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{:+.0f} %</text>",
+                       x(tick), bottom + 16.0, 100.0 * tick);
+  }
+  return svg + "</svg></figure>\n";
+}
+
+std::string kernels_plot(const std::vector<ReplayRow>& kernels) {
+  std::vector<MeasuredPair> pairs;
+  for (const ReplayRow& row : kernels) {
+    const auto launches = static_cast<double>(row.launches);
+    if (!row.time_error || row.compared_s <= 0.0 || row.predicted_s <= 0.0) continue;
+    pairs.push_back({1e3 * row.compared_s / launches, 1e3 * row.predicted_s / launches,
+                     verdict_of(row) == Verdict::off, row.name});
+  }
+  return agreement_plot("Time of a kernel", "ms", pairs, verdict_tolerance);
+}
+
+std::string runs_table(const ReplayRequest& request, const ReplayComparison& comparison) {
+  const ReplayTotals& t = comparison.totals;
+  const auto row = [&](const std::string& what, double time_s, const std::string& energy) {
+    return Cells{what, ms(time_s), change_pct(time_s, t.captured_s), energy};
+  };
+  return html_table({"run", "time ms", "over captured %", "energy J"},
+                    {row("captured", t.captured_s, measured_text(comparison.measured)),
+                     row("simulated from captured durations", t.reproduced_s,
+                         fmt::format("{:.3f}", t.reproduced_j)),
+                     row("simulated from the model's durations", t.predicted_s,
+                         fmt::format("{:.3f}", t.predicted_j)),
+                     row("captured durations brought to " + page_text(request.replayed_clock),
+                         t.replayed_s, fmt::format("{:.3f}", t.replayed_j))});
+}
+
+std::string rows_table(const std::vector<ReplayRow>& rows, std::size_t most) {
+  std::vector<Cells> cells;
+  for (const ReplayRow& row : rows) {
+    if (cells.size() == most) break;
+    std::string measured = "-";
+    if (row.measured_power_w) {
+      measured = fmt::format("{:.0f} &plusmn; {:.0f}", *row.measured_power_w,
+                             1.645 * row.measured_sigma_w.value_or(0.0));
+    }
+    cells.push_back({page_text(row.name), std::to_string(row.launches), ms(row.captured_s),
+                     ms(row.compared_s), row.time_error ? ms(row.predicted_s) : "-",
+                     error_text(row.time_error), std::string(name_of(verdict_of(row))),
+                     ms(row.replayed_s), fmt::format("{:.0f}", row.predicted_power_w), measured});
+  }
+  return html_table({"name", "launches", "captured ms", "compared ms", "predicted ms", "error %",
+                     "verdict", "replayed ms", "predicted W", "measured W"},
+                    cells);
+}
+
+std::string steps_table(const std::vector<ReplayStep>& steps) {
+  std::vector<Cells> cells;
+  for (const ReplayStep& step : steps) {
+    cells.push_back({page_text(step.name), std::to_string(step.launches), ms(step.captured_s),
+                     ms(step.predicted_s), change_pct(step.predicted_s, step.captured_s),
+                     ms(step.replayed_s), fmt::format("{:.3f}", step.predicted_j),
+                     measured_text(step.measured),
+                     step.measured ? change_pct(step.predicted_j, step.measured->energy_j) : "-"});
+  }
+  return html_table({"step", "launches", "captured ms", "predicted ms", "error %", "replayed ms",
+                     "predicted J", "measured J", "error %"},
+                    cells);
+}
+
+}  // namespace
+
+std::string replay_page(const ReplayRequest& request, const CaptureReplay& replay,
+                        const ReplayComparison& comparison,
+                        const std::optional<PowerEvidence>& power) {
+  constexpr std::size_t most_kernels = 60;
+  const ReplayCoverage& c = comparison.coverage;
+  const auto share = [&](double s) { return 100.0 * s / std::max(c.total_s(), 1e-12); };
+  std::string body = fmt::format(
+      "<p>{} on {}, captured at {}. Of the GPU time {:.1f} % is of measured kernels, {:.1f} % "
+      "derived from FLOPs, bytes and class, {:.1f} % guessed from peak rates, {:.1f} % not "
+      "predicted: those keep their captured times.{}</p>\n",
+      page_text(request.trace_file), page_text(replay.spec().title),
+      page_text(request.captured_clock), share(c.measured_s), share(c.derived_s),
+      share(c.guessed_s), share(c.unknown_s),
+      replay.spec().calibrated
+          ? ""
+          : " <strong>This GPU is not calibrated: its numbers are rough.</strong>");
+  if (power) {
+    body +=
+        fmt::format("<p>Power from {}: shift {:+.3f} s, correlation {:.2f} over {} samples.</p>\n",
+                    page_text(power->log->file), power->alignment.shift_s,
+                    power->alignment.correlation, power->alignment.samples);
+  }
+  body += runs_table(request, comparison);
+  body += fmt::format(
+      "<h2>Predicted over captured</h2>\n<p>The band is {:.0f} %, orange is off by more; bars are "
+      "90 %.</p>\n<div class=\"plots\">\n{}{}</div>\n",
+      100.0 * verdict_tolerance, kernels_plot(comparison.kernels),
+      verdict_plot(comparison.classes));
+  body += "<h2>Classes</h2>\n" + rows_table(comparison.classes, comparison.classes.size());
+  if (!comparison.steps.empty()) body += "<h2>Steps</h2>\n" + steps_table(comparison.steps);
+  body += fmt::format("<h2>Kernels</h2>\n<p>The {} with most captured time of {}.</p>\n",
+                      std::min(most_kernels, comparison.kernels.size()), comparison.kernels.size());
+  body += rows_table(comparison.kernels, most_kernels);
+  return whole_page("Replay of " + replay.capture().name, body);
+}
+
+}  // namespace rubato

@@ -1,0 +1,15 @@
+#pragma once
+// A replay as one HTML page: predicted over captured, verdicts with error bars, steps.
+
+#include <string>
+
+#include "explorer/results/replay_store.hpp"
+
+namespace rubato {
+
+/// A page that needs nothing else; names from files are escaped.
+[[nodiscard]] std::string replay_page(const ReplayRequest& request, const CaptureReplay& replay,
+                                      const ReplayComparison& comparison,
+                                      const std::optional<PowerEvidence>& power);
+
+}  // namespace rubato

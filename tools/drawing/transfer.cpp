@@ -1,0 +1,340 @@
+#include "tools/drawing/transfer.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "tools/drawing/page_parts.hpp"
+#include "tools/drawing/svg.hpp"
+#include "tools/terminal/exploration_tables.hpp"
+
+namespace rubato {
+
+namespace {
+
+// Blue and vermilion of Okabe and Ito's palette for colour-blind readers (2008).
+constexpr const char* own_colour = "#0072b2";
+constexpr const char* plan_colour = "#d55e00";
+constexpr const char* muted = R"(fill="#555")";
+constexpr const char* centred = R"(fill="#555" text-anchor="middle")";
+constexpr const char* right_aligned = R"(fill="#555" text-anchor="end")";
+constexpr const char* dashes = R"( stroke-dasharray="5 3")";
+constexpr const char* bold = R"(fill="#222" font-weight="600")";
+
+constexpr double left = 62.0, right = 16.0, gap = 22.0, top = 112.0, row_gap = 34.0;
+constexpr double no_value = 0.0;
+
+using Points = std::vector<std::pair<double, double>>;
+using Value = std::function<std::optional<double>(const Transfer&)>;
+
+double saving_pct(const Transfer& t, const Totals& plan) {
+  return -change_pct(plan.energy_j, t.baseline.energy_j);
+}
+std::optional<double> plan_saving_pct(const Transfer& t) { return saving_pct(t, t.transferred); }
+std::optional<double> own_saving_pct(const Transfer& t) {
+  return t.own_found ? std::optional(saving_pct(t, t.own)) : std::nullopt;
+}
+std::optional<double> in_time_saving_pct(const Transfer& t) {
+  return t.own_in_time_found ? std::optional(saving_pct(t, t.own_in_time)) : std::nullopt;
+}
+std::optional<double> regret_points(const Transfer& t) {
+  return t.own_in_time_found ? std::optional(100.0 * t.equal_time_regret_frac()) : std::nullopt;
+}
+std::optional<double> plan_time_pct(const Transfer& t) {
+  return change_pct(t.transferred.time_s, t.baseline.time_s);
+}
+std::optional<double> own_time_pct(const Transfer& t) {
+  return t.own_found ? std::optional(change_pct(t.own.time_s, t.baseline.time_s)) : std::nullopt;
+}
+
+// A column of the picture: transfers [first, last).
+struct Panel {
+  std::size_t first = 0, last = 0;
+  double x = 0.0;  ///< left edge, px
+};
+
+struct Line {
+  Value value;
+  const char* colour;
+  bool dashed = false;
+};
+
+// A row of the picture with its own vertical axis, shared by all columns.
+struct Row {
+  const char* title;
+  double height;
+  std::vector<Line> lines;
+  double least = 0.0, most = 0.0;  ///< 0 is always in the picture
+  double y = 0.0;                  ///< upper edge, px
+
+  [[nodiscard]] double at(double value) const {
+    return y + height * (most - value) / (most - least);
+  }
+};
+
+std::string tooltip(const Transfer& t) {
+  std::string text = fmt::format(
+      "{}: {:.2f} % saved at {:+.2f} % time; {:.0f} W at default clocks, {:.0f} % of the time at "
+      "the power limit",
+      t.trace, *plan_saving_pct(t), *plan_time_pct(t), t.baseline.average_power_w(),
+      100.0 * t.limited_frac);
+  if (t.own_found) {
+    text += fmt::format("; its own plan saves {:.2f} % at {:+.2f} % time", *own_saving_pct(t),
+                        *own_time_pct(t));
+  }
+  if (t.own_in_time_found) {
+    text += fmt::format("; in the plan's time {:.2f} % could be saved, regret {:.2f} points",
+                        *in_time_saving_pct(t), *regret_points(t));
+  }
+  return text;
+}
+
+class Picture {
+ public:
+  Picture(const TransferCaption& caption, std::span<const DrawnTransfer> transfers)
+      : caption_(caption), transfers_(transfers) {
+    rows_ = {
+        {"energy saved, %",
+         170.0,
+         {{own_saving_pct, own_colour},
+          {in_time_saving_pct, own_colour, true},
+          {plan_saving_pct, plan_colour}}},
+        {"regret at equal time, points", 80.0, {{regret_points, plan_colour}}},
+        {"change of time, %", 100.0, {{own_time_pct, own_colour}, {plan_time_pct, plan_colour}}}};
+    for (std::size_t i = 0; i < transfers.size(); ++i) {
+      if (i == 0 || transfers[i].panel != transfers[i - 1].panel) panels_.push_back({i, i, 0.0});
+      panels_.back().last = i + 1;
+    }
+    // Few columns are wide, many still fit beside each other.
+    const auto count = static_cast<double>(panels_.size());
+    panel_width_ = std::clamp(900.0 / count - gap, 150.0, 420.0);
+    for (std::size_t p = 0; p < panels_.size(); ++p)
+      panels_[p].x = left + static_cast<double>(p) * (panel_width_ + gap);
+    width_ = std::max(left + count * (panel_width_ + gap) - gap + right, least_width);
+    double y = top;
+    for (Row& row : rows_) {
+      scale(row);
+      row.y = y;
+      y += row.height + row_gap;
+    }
+    bottom_ = y - row_gap;
+    height_ = bottom_ + (any_named() ? named_axis : batch_axis);
+  }
+
+  std::string draw() const {
+    Svg svg(width_, height_);
+    svg.rect(0, 0, width_, height_, R"(class="paper" fill="#fff")");
+    draw_caption(svg);
+    for (const Row& row : rows_) draw_row_axis(svg, row);
+    for (const Panel& panel : panels_) {
+      svg.text(panel.x, top - 22, transfers_[panel.first].panel, bold);
+      for (const Row& row : rows_) draw_cell(svg, row, panel);
+      draw_axis(svg, panel);
+    }
+    return svg.str();
+  }
+
+ private:
+  static constexpr double least_width = 880.0, named_axis = 150.0, batch_axis = 50.0;
+
+  [[nodiscard]] bool any_named() const {
+    return std::ranges::any_of(transfers_, [](const auto& t) { return t.batch == no_value; });
+  }
+
+  void scale(Row& row) const {
+    for (const DrawnTransfer& drawn : transfers_) {
+      for (const Line& line : row.lines) {
+        const auto found = line.value(drawn.transfer);
+        row.least = std::min(row.least, found.value_or(0.0));
+        row.most = std::max(row.most, found.value_or(0.0));
+      }
+    }
+    // Changes of the last digits are no picture: at least a point is shown.
+    constexpr double shown = 1.0, margin = 0.06;
+    row.most = std::max(row.most, row.least + shown);
+    const double room = margin * (row.most - row.least);
+    row.most += room;
+    constexpr double rounding = 1e-6;
+    row.least = row.least < -rounding ? row.least - room : 0.0;
+  }
+
+  // Batches are drawn on a logarithmic axis that all panels share.
+  [[nodiscard]] double x(const Panel& panel, std::size_t i) const {
+    constexpr double inset = 14.0;
+    const double from = panel.x + inset, length = panel_width_ - 2.0 * inset;
+    double place = 0.0, most = 0.0;
+    if (transfers_[i].batch == no_value) {
+      place = static_cast<double>(i - panel.first);
+      most = static_cast<double>(panel.last - panel.first - 1);
+    } else {
+      double low = transfers_[i].batch, high = low;
+      for (const DrawnTransfer& drawn : transfers_) {
+        if (drawn.batch == no_value) continue;
+        low = std::min(low, drawn.batch);
+        high = std::max(high, drawn.batch);
+      }
+      place = std::log(transfers_[i].batch / low);
+      most = std::log(high / low);
+    }
+    return from + length * (most > 0.0 ? place / most : 0.5);
+  }
+
+  void draw_caption(Svg& svg) const {
+    svg.text(
+        left, 22,
+        fmt::format("{}, found on {}, applied to other traces", caption_.plan, caption_.found_on),
+        R"(fill="#222" font-weight="600" font-size="14")");
+    svg.text(left, 42,
+             fmt::format("{}, {:g} W, clocks '{}'. Baseline: the default clocks of each trace.",
+                         caption_.gpu, caption_.power_limit_w, caption_.clocks),
+             muted);
+    const double y = 62.0;
+    double at = left;
+    const auto line = [&](const char* colour, const char* name, double width, bool dashed) {
+      svg.line(at, y - 4, at + 24, y - 4,
+               fmt::format(R"(stroke="{}" stroke-width="1.8"{})", colour, dashed ? dashes : ""));
+      if (!dashed) svg.circle(at + 12, y - 4, 3.5, fmt::format(R"(fill="{}")", colour));
+      svg.text(at + 30, y, name, muted);
+      at += width;
+    };
+    line(plan_colour, "the transferred plan", 158, false);
+    line(own_colour, "the trace's own best plan", 196, false);
+    line(own_colour, "the same in the transferred plan's time", 278, true);
+    svg.rect(at, y - 11, 24, 13, fmt::format(R"(fill="{}" fill-opacity="0.18")", plan_colour));
+    svg.text(at + 30, y, "regret", muted);
+    svg.circle(at + 92, y - 4, 6.5, R"(fill="none" stroke="#888" stroke-width="1.3")");
+    svg.text(at + 105, y, "found here", muted);
+  }
+
+  void draw_row_axis(Svg& svg, const Row& row) const {
+    svg.text(left, row.y - 7, row.title, muted);
+    constexpr double px_per_tick = 24.0;
+    for (const double tick :
+         axis_ticks(row.least, row.most, std::max(2, static_cast<int>(row.height / px_per_tick)))) {
+      // -0 of the arithmetic is 0 for readers.
+      svg.text(left - 8, row.at(tick) + 4, fmt::format("{:g}", tick + 0.0), right_aligned);
+      for (const Panel& panel : panels_) {
+        svg.line(panel.x, row.at(tick), panel.x + panel_width_, row.at(tick),
+                 tick == 0.0 ? R"(class="same" stroke="#888")" : R"(class="axis" stroke="#ddd")");
+      }
+    }
+  }
+
+  [[nodiscard]] Points points(const Row& row, const Panel& panel, const Value& value) const {
+    Points found;
+    for (std::size_t i = panel.first; i < panel.last; ++i) {
+      if (const auto v = value(transfers_[i].transfer)) found.emplace_back(x(panel, i), row.at(*v));
+    }
+    return found;
+  }
+
+  void draw_cell(Svg& svg, const Row& row, const Panel& panel) const {
+    if (&row == &rows_.front()) draw_band(svg, row, panel);
+    const bool bars = row.lines.size() == 1;
+    for (const Line& line : row.lines) {
+      if (!bars) {
+        svg.polyline(points(row, panel, line.value),
+                     fmt::format(R"(stroke="{}" stroke-width="1.8"{})", line.colour,
+                                 line.dashed ? dashes : ""));
+      }
+      if (line.dashed) continue;
+      for (std::size_t i = panel.first; i < panel.last; ++i) draw_mark(svg, row, line, panel, i);
+    }
+  }
+
+  void draw_mark(Svg& svg, const Row& row, const Line& line, const Panel& panel,
+                 std::size_t i) const {
+    const auto found = line.value(transfers_[i].transfer);
+    if (!found) return;
+    const double at = x(panel, i), y = row.at(*found);
+    const std::string text = tooltip(transfers_[i].transfer);
+    if (row.lines.size() == 1) {
+      svg.rect(at - 4.5, std::min(y, row.at(0.0)), 9.0, std::abs(row.at(0.0) - y),
+               fmt::format(R"(fill="{}" fill-opacity="0.7")", line.colour), text);
+      return;
+    }
+    svg.circle(at, y, 3.5, fmt::format(R"(fill="{}")", line.colour), text);
+    if (transfers_[i].source)
+      svg.circle(at, y, 6.5, R"(fill="none" stroke="#888" stroke-width="1.3")");
+  }
+
+  // Between the two savings at equal time: the regret.
+  void draw_band(Svg& svg, const Row& row, const Panel& panel) const {
+    Points outline, back;
+    for (std::size_t i = panel.first; i < panel.last; ++i) {
+      const Transfer& t = transfers_[i].transfer;
+      const auto upper = in_time_saving_pct(t);
+      if (!upper) continue;
+      outline.emplace_back(x(panel, i), row.at(*upper));
+      back.emplace_back(x(panel, i), row.at(*plan_saving_pct(t)));
+    }
+    outline.insert(outline.end(), back.rbegin(), back.rend());
+    if (outline.size() >= 4)
+      svg.polygon(outline, fmt::format(R"(fill="{}" fill-opacity="0.18")", plan_colour));
+  }
+
+  void draw_axis(Svg& svg, const Panel& panel) const {
+    const bool named = transfers_[panel.first].batch == no_value;
+    for (std::size_t i = panel.first; i < panel.last; ++i) {
+      const double at = x(panel, i), y = bottom_ + 16.0;
+      if (named) {
+        svg.text(
+            at, y, transfers_[i].transfer.trace,
+            fmt::format(
+                R"style(fill="#555" text-anchor="end" transform="rotate(-35 {:.1f} {:.1f})")style",
+                at, y));
+      } else {
+        svg.text(at, y, fmt::format("{:g}", transfers_[i].batch), centred);
+      }
+    }
+    if (!named) svg.text(panel.x + panel_width_ / 2, bottom_ + 36, "batch, sequences", centred);
+  }
+
+  const TransferCaption& caption_;
+  std::span<const DrawnTransfer> transfers_;
+  std::vector<Row> rows_;
+  std::vector<Panel> panels_;
+  double panel_width_ = 0.0, width_ = 0.0, height_ = 0.0, bottom_ = 0.0;
+};
+
+}  // namespace
+
+std::string transfer_svg(const TransferCaption& caption, std::span<const DrawnTransfer> transfers) {
+  return Picture(caption, transfers).draw();
+}
+
+std::string transfer_page(const TransferCaption& caption,
+                          std::span<const DrawnTransfer> transfers) {
+  std::string body = fmt::format(
+      "<p>{} on {}, {:g} W, clocks '{}', found on {}. Baseline: the default clocks of each trace. "
+      "Regret is what a trace's own plan for the same question would save beyond the transferred "
+      "one; at equal time, in the time the transferred one "
+      "takes.</p>\n<figure>{}</figure>\n<h2>Numbers</h2>\n<div class=\"scroll\"><table><thead><tr>"
+      "<th>trace</th><th>default W</th><th>at the limit %</th><th>known time %</th><th>time %</th>"
+      "<th>energy %</th><th>own time %</th><th>own energy %</th><th>regret</th><th>at equal "
+      "time</th></tr></thead>"
+      "<tbody>\n",
+      page_text(caption.plan), page_text(caption.gpu), caption.power_limit_w,
+      page_text(caption.clocks), page_text(caption.found_on), transfer_svg(caption, transfers));
+  const auto number = [](std::optional<double> value) {
+    return value ? fmt::format("{:.2f}", *value) : std::string("-");
+  };
+  for (const auto& [t, panel, batch, source] : transfers) {
+    const auto own = own_saving_pct(t);
+    body += fmt::format(
+        "<tr><td>{}</td><td>{:.0f}</td><td>{:.1f}</td><td>{:.1f}</td><td>{}</td><td>{}</td>"
+        "<td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
+        page_text(t.trace), t.baseline.average_power_w(), 100.0 * t.limited_frac,
+        100.0 * t.known_frac, number(plan_time_pct(t)), number(-*plan_saving_pct(t)),
+        number(own_time_pct(t)), number(own ? std::optional(-*own) : own),
+        number(own ? std::optional(100.0 * t.regret_frac()) : own), number(regret_points(t)));
+  }
+  body += "</tbody></table></div>\n";
+  return whole_page("A plan on other traces", body);
+}
+
+}  // namespace rubato

@@ -1,0 +1,57 @@
+#include "tools/options/sweep.hpp"
+
+#include <cstdio>
+#include <map>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "common/error.hpp"
+#include "common/text.hpp"
+
+namespace rubato {
+
+namespace {
+
+std::map<std::string, std::string> pairs(const std::vector<std::string>& texts,
+                                         std::string_view option) {
+  std::map<std::string, std::string> out;
+  for (const std::string& text : texts) {
+    const auto equals = text.find('=');
+    if (equals == std::string::npos || equals == 0)
+      throw UsageError(fmt::format("{} is '{}'; expected NAME=VALUE", option, text));
+    out[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  return out;
+}
+
+}  // namespace
+
+void add_sweep_options(CLI::App& app, SweepOptions& options) {
+  app.add_option("SWEEP", options.file,
+                 "CSV: kernel, core_mhz, mem_mhz, time_s, power_w or energy_j")
+      ->required();
+  app.add_option("--idle", options.idle, "CSV with idle power: core_mhz, mem_mhz, power_w");
+  app.add_option("--column", options.columns,
+                 "NAME=COLUMN[:UNIT], e.g. time_s=Duration:ms; may be repeated");
+  app.add_option("--where", options.where,
+                 "COLUMN=VALUE: only rows that have it, e.g. 'gpu=GTX 1080 Ti'; may be repeated");
+  app.add_flag("--keep-implausible", options.keep_implausible,
+               "Keep rows whose power falls sharply at a higher clock");
+}
+
+SweepColumns sweep_columns(const SweepOptions& options) {
+  return {.renamed = pairs(options.columns, "--column"),
+          .where = pairs(options.where, "--where"),
+          .keep_implausible = options.keep_implausible};
+}
+
+Sweep load_sweep(const SweepOptions& options, const GpuSpec& spec) {
+  Sweep sweep = read_sweep(options.file, spec, sweep_columns(options));
+  if (!options.idle.empty()) add_idle(sweep, options.idle, spec);
+  for (const std::string& line : sweep.left_out)
+    fmt::print(stderr, "left out: {}\n", printable(line));
+  return sweep;
+}
+
+}  // namespace rubato

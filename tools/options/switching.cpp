@@ -1,0 +1,81 @@
+#include "tools/options/switching.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "common/error.hpp"
+#include "common/numbers.hpp"
+
+namespace rubato {
+
+namespace {
+
+constexpr double us_per_s = 1e6;
+
+std::optional<double> checked(const char* option, std::optional<double> value) {
+  if (value && !(std::isfinite(*value) && *value >= 0.0)) {
+    throw UsageError(
+        fmt::format("{} is {}; expected a number >= 0", option, format_number(*value)));
+  }
+  return value;
+}
+
+// The options of one clock over what is known already.
+SwitchCost cost(const SwitchCost& known, const std::string& prefix,
+                std::optional<double> latency_us, std::optional<double> stall_us,
+                std::optional<double> energy_j) {
+  const std::string latency = prefix + "switch-latency-us", stall = prefix + "switch-stall-us";
+  checked(latency.c_str(), latency_us);
+  checked(stall.c_str(), stall_us);
+  checked((prefix + "switch-energy-j").c_str(), energy_j);
+  const double known_latency_s = latency_us || !stall_us ? known.latency_s() : 0.0;
+  const double stall_s = stall_us ? *stall_us / us_per_s : latency_us ? 0.0 : known.stall_s;
+  const double latency_s = latency_us ? *latency_us / us_per_s : std::max(known_latency_s, stall_s);
+  if (stall_s > latency_s) {
+    throw UsageError(fmt::format("{} is {} and {} is {}; the stall is part of the latency", stall,
+                                 format_number(us_per_s * stall_s), latency,
+                                 format_number(us_per_s * latency_s)));
+  }
+  return {.stall_s = stall_s,
+          .energy_j = energy_j.value_or(known.energy_j),
+          .lead_s = latency_s - stall_s};
+}
+
+}  // namespace
+
+void add_switch_options(CLI::App& app, SwitchOptions& o) {
+  app.add_option("--switching", o.source,
+                 "Changes of clock: none (they cost nothing) or spec (as the GPU spec knows them); "
+                 "the options below replace single values")
+      ->check(CLI::IsMember({"none", "spec"}))
+      ->capture_default_str();
+  app.add_option("--switch-latency-us", o.latency_us,
+                 "Time from the request of a change of clock to its effect, us");
+  app.add_option(
+      "--switch-stall-us", o.stall_us,
+      "Part of that at its end during which the GPU waits, us; alone, it is the latency");
+  app.add_option("--switch-energy-j", o.energy_j,
+                 "Energy of each change of clock beyond idle power, J");
+  app.add_option("--switch-dwell-us", o.dwell_us,
+                 "Time from an effect to the next request at least, us");
+  app.add_option("--mem-switch-latency-us", o.mem_latency_us,
+                 "The same for the memory clock [any change is like one of the core clock]");
+  app.add_option("--mem-switch-stall-us", o.mem_stall_us, "The same for the memory clock");
+  app.add_option("--mem-switch-energy-j", o.mem_energy_j, "The same for the memory clock");
+}
+
+SwitchModel switch_model(const SwitchOptions& o, const GpuSpec& spec) {
+  SwitchModel model;
+  if (o.source == "spec") model = switch_model(spec);
+  model.core = cost(model.core, "--", o.latency_us, o.stall_us, o.energy_j);
+  if (o.mem_latency_us || o.mem_stall_us || o.mem_energy_j) {
+    model.mem = cost(model.mem.value_or(SwitchCost{}), "--mem-", o.mem_latency_us, o.mem_stall_us,
+                     o.mem_energy_j);
+  }
+  if (checked("--switch-dwell-us", o.dwell_us)) model.dwell_s = *o.dwell_us / us_per_s;
+  return model;
+}
+
+}  // namespace rubato

@@ -1,0 +1,247 @@
+#include "tools/terminal/output.hpp"
+
+#include <algorithm>
+#include <cassert>
+
+#include <fmt/format.h>
+#include <unistd.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "common/csv.hpp"
+#include "common/error.hpp"
+#include "common/file.hpp"
+#include "common/numbers.hpp"
+#include "common/text.hpp"
+
+namespace rubato {
+
+namespace {
+
+// A table is for reading; JSON and CSV carry every character.
+std::string shortened(std::string text) {
+  constexpr std::size_t most = 100;
+  if (display_width(text) <= most) return text;
+  std::size_t end = 0, characters = 0;
+  while (characters < most - 3) characters += (text[++end] & 0xC0) != 0x80;
+  return text.substr(0, end) + "...";
+}
+
+struct ShownCell {
+  const Column& column;
+
+  std::string operator()(std::monostate) const { return "-"; }
+  std::string operator()(const std::string& text) const { return shortened(printable(text)); }
+  std::string operator()(double value) const {
+    return fmt::format("{:.{}f}", value, column.decimals);
+  }
+  std::string operator()(std::int64_t value) const { return fmt::format("{}", value); }
+  std::string operator()(bool value) const { return value ? "yes" : "no"; }
+};
+
+struct JsonCell {
+  nlohmann::ordered_json operator()(std::monostate) const { return nullptr; }
+  template <class T>
+  nlohmann::ordered_json operator()(const T& value) const {
+    return value;
+  }
+};
+
+struct CsvCell {
+  std::string operator()(std::monostate) const { return ""; }
+  std::string operator()(const std::string& text) const { return text; }
+  std::string operator()(double value) const { return format_number(value); }
+  std::string operator()(std::int64_t value) const { return fmt::format("{}", value); }
+  std::string operator()(bool value) const { return value ? "1" : "0"; }
+};
+
+bool is_text(const Cell& cell) {
+  return std::holds_alternative<std::string>(cell) || std::holds_alternative<bool>(cell);
+}
+
+}  // namespace
+
+void add_format_options(CLI::App& app, OutputFormat& format) {
+  auto* json = app.add_flag_callback(
+      "--json", [&format] { format = OutputFormat::json; }, "JSON on standard output");
+  auto* csv = app.add_flag_callback(
+      "--csv", [&format] { format = OutputFormat::csv; }, "CSV on standard output");
+  auto* lines = app.add_flag_callback(
+      "--json-lines", [&format] { format = OutputFormat::json_lines; },
+      "One JSON object per row and line");
+  json->excludes(csv)->excludes(lines);
+  csv->excludes(lines);
+}
+
+void OutputTable::add_row(std::vector<Cell> cells) {
+  assert(cells.size() == columns_.size());
+  rows_.push_back(std::move(cells));
+}
+
+std::string OutputTable::render(OutputFormat format) const {
+  switch (format) {
+    case OutputFormat::json: return render_json();
+    case OutputFormat::json_lines: return render_json_lines();
+    case OutputFormat::csv: return render_csv();
+    case OutputFormat::table: break;
+  }
+  return render_table();
+}
+
+std::string OutputTable::render_table() const {
+  std::vector<std::vector<std::string>> lines(1);
+  for (const Column& column : columns_) {
+    lines[0].push_back(column.title.empty() ? shortened(printable(column.key)) : column.title);
+  }
+  for (const auto& row : rows_) {
+    auto& line = lines.emplace_back();
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      line.push_back(std::visit(ShownCell{columns_[c]}, row[c]));
+    }
+  }
+  std::string text;
+  std::vector<std::size_t> widths(columns_.size(), 0);
+  for (const auto& line : lines) {
+    for (std::size_t c = 0; c < line.size(); ++c) {
+      widths[c] = std::max(widths[c], display_width(line[c]));
+    }
+  }
+  for (const auto& line : lines) {
+    std::string shown;
+    for (std::size_t c = 0; c < line.size(); ++c) {
+      const bool left =
+          std::ranges::any_of(rows_, [&](const auto& row) { return is_text(row[c]); });
+      const std::string padding(widths[c] - display_width(line[c]), ' ');
+      if (c > 0) shown += "  ";
+      shown += left ? line[c] + padding : padding + line[c];
+    }
+    shown.erase(shown.find_last_not_of(' ') + 1);
+    text += shown + '\n';
+  }
+  return text;
+}
+
+nlohmann::ordered_json OutputTable::row_json(std::size_t row) const {
+  nlohmann::ordered_json object;
+  for (std::size_t c = 0; c < columns_.size(); ++c)
+    object[columns_[c].key] = std::visit(JsonCell{}, rows_[row][c]);
+  return object;
+}
+
+// ASCII only: some terminals obey control characters beyond it.
+std::string OutputTable::render_json() const {
+  nlohmann::ordered_json array = nlohmann::ordered_json::array();
+  for (std::size_t r = 0; r < rows_.size(); ++r) array.push_back(row_json(r));
+  return array.dump(2, ' ', true, nlohmann::ordered_json::error_handler_t::replace) + '\n';
+}
+
+std::string OutputTable::render_json_lines() const {
+  std::string text;
+  for (std::size_t r = 0; r < rows_.size(); ++r)
+    text +=
+        row_json(r).dump(-1, ' ', true, nlohmann::ordered_json::error_handler_t::replace) + '\n';
+  return text;
+}
+
+std::string OutputTable::render_csv() const {
+  std::vector<std::string> cells;
+  for (const Column& column : columns_) cells.push_back(column.key);
+  std::string text = csv_line(cells);
+  for (const auto& row : rows_) {
+    cells.clear();
+    for (const Cell& cell : row) cells.push_back(std::visit(CsvCell{}, cell));
+    text += csv_line(cells);
+  }
+  return text;
+}
+
+std::string render_json_object(const std::vector<NamedTable>& tables) {
+  std::string text;
+  for (const NamedTable& named : tables) {
+    std::string rows = named.table->render(OutputFormat::json);
+    rows.pop_back();  // its newline
+    text += fmt::format("{}\"{}\": {}", text.empty() ? "" : ",\n", named.name, rows);
+  }
+  return fmt::format("{{\n{}\n}}\n", text);
+}
+
+OutputTable as_table(const QueryResult& result) {
+  std::vector<Column> columns;
+  for (const std::string& name : result.columns)
+    columns.push_back({.key = name, .title = {}, .decimals = 4});
+  OutputTable table(std::move(columns));
+  struct ToCell {
+    Cell operator()(std::monostate) const { return std::monostate{}; }
+    Cell operator()(std::int64_t value) const { return value; }
+    Cell operator()(double value) const { return value; }
+    Cell operator()(const std::string& value) const { return value; }
+  };
+  for (const auto& row : result.rows) {
+    std::vector<Cell> cells;
+    for (const SqlValue& value : row) cells.push_back(std::visit(ToCell{}, value));
+    table.add_row(std::move(cells));
+  }
+  return table;
+}
+
+std::int64_t best_plan_of_latest_run(const ResultStore& store) {
+  const QueryResult found =
+      store.query("SELECT plan_id FROM v_best_plan ORDER BY run_id DESC LIMIT 1");
+  if (found.rows.empty())
+    throw UsageError("the database has no strict waste plan",
+                     {.in = {}, .hint = "name one with --plan"});
+  return std::get<std::int64_t>(found.rows.front().front());
+}
+
+std::int64_t latest_run(const ResultStore& store) {
+  const SqlValue latest = store.query("SELECT max(run_id) FROM runs").rows.front().front();
+  if (const auto* run = std::get_if<std::int64_t>(&latest)) return *run;
+  throw UsageError(
+      "the database has no runs",
+      {.in = {},
+       .hint = "store one with 'rubato explore --db' or 'rubato reproduce spaan2026 --db'"});
+}
+
+void require_run(const ResultStore& store, std::int64_t run) {
+  if (!store.query(fmt::format("SELECT 1 FROM runs WHERE run_id = {}", run)).rows.empty()) return;
+  throw UsageError(fmt::format("there is no run {}; the latest is {}", run, latest_run(store)));
+}
+
+std::string experiment_id(const ResultStore& store, const std::string& name) {
+  const QueryResult found =
+      name == "latest"
+          ? store.query(
+                "SELECT experiment_id FROM experiments ORDER BY first_run_utc DESC, experiment_id "
+                "LIMIT 1")
+          : store.query(
+                "SELECT experiment_id FROM experiments WHERE name = ?1 OR "
+                "substr(experiment_id, 1, length(?1)) = ?1 ORDER BY first_run_utc, experiment_id",
+                {name});
+  if (found.rows.size() == 1) return std::get<std::string>(found.rows.front().front());
+  const QueryResult all =
+      store.query("SELECT substr(experiment_id, 1, 8) || ' ' || name FROM experiments ORDER BY 1");
+  std::string list;
+  for (const auto& row : all.rows)
+    list += (list.empty() ? "" : ", ") + shortened(printable(std::get<std::string>(row.front())));
+  throw UsageError(
+      fmt::format("{} experiment '{}'",
+                  found.rows.empty() ? "there is no" : "there is more than one",
+                  shortened(printable(name))),
+      {.in = {},
+       .hint = list.empty() ? "the database has no experiments; 'rubato sweep run' stores one"
+                            : "the database has: " + list});
+}
+
+void print(std::string_view text) {
+  if (::isatty(STDOUT_FILENO) != 1) return write_file("-", text);
+  std::string safe;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    safe += printable(text.substr(0, end));
+    if (end < text.size()) safe += '\n';
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  write_file("-", safe);
+}
+
+}  // namespace rubato

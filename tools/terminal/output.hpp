@@ -1,0 +1,89 @@
+#pragma once
+// Results on standard output: a table for people, JSON or CSV for programs.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "explorer/results/store.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace rubato {
+
+enum class OutputFormat { table, json, json_lines, csv };
+
+/// Adds --json, --json-lines and --csv. The referenced format must outlive parsing.
+void add_format_options(CLI::App& app, OutputFormat& format);
+
+/// One value; monostate is missing: "-" in a table, null in JSON, empty in CSV.
+using Cell = std::variant<std::monostate, std::string, double, std::int64_t, bool>;
+
+/// A column. `key` names it in JSON and CSV and carries the unit ("time_ms").
+struct Column {
+  std::string key;
+  std::string title = {};  ///< in tables; empty: the key
+  int decimals = 3;        ///< of numbers in tables; JSON and CSV carry every digit
+};
+
+/// Rows under fixed columns.
+class OutputTable {
+ public:
+  explicit OutputTable(std::vector<Column> columns) : columns_(std::move(columns)) {}
+
+  /// @param cells  one per column
+  void add_row(std::vector<Cell> cells);
+  [[nodiscard]] std::size_t rows() const noexcept { return rows_.size(); }
+
+  /// Aligned text (numbers right, names made printable), a JSON array of objects,
+  /// a JSON object per line, or CSV with a header. Ends with a newline.
+  [[nodiscard]] std::string render(OutputFormat format) const;
+
+ private:
+  [[nodiscard]] std::string render_table() const;
+  [[nodiscard]] std::string render_json() const;
+  [[nodiscard]] std::string render_json_lines() const;
+  [[nodiscard]] std::string render_csv() const;
+  [[nodiscard]] nlohmann::ordered_json row_json(std::size_t row) const;
+
+  std::vector<Column> columns_;
+  std::vector<std::vector<Cell>> rows_;
+};
+
+/// A named table of a JSON document.
+struct NamedTable {
+  std::string_view name;
+  const OutputTable* table;
+};
+
+/// One JSON object with an array of rows per table.
+[[nodiscard]] std::string render_json_object(const std::vector<NamedTable>& tables);
+
+/// A query's rows under its own column names.
+[[nodiscard]] OutputTable as_table(const QueryResult& result);
+
+/// The newest run of a database. @throws UsageError if there is none
+[[nodiscard]] std::int64_t latest_run(const ResultStore& store);
+
+/// The strict waste plan that saves most in the newest run that has one.
+/// @throws UsageError if there is none
+[[nodiscard]] std::int64_t best_plan_of_latest_run(const ResultStore& store);
+
+/// The experiment with that id, the beginning of one, or that name; "latest" is the one begun last.
+/// @throws UsageError naming the experiments there are, if none or several match
+[[nodiscard]] std::string experiment_id(const ResultStore& store, const std::string& name);
+
+/// @throws UsageError naming the runs there are, if `run` is not one of them
+void require_run(const ResultStore& store, std::int64_t run);
+
+/// Writes to standard output; on a terminal control characters are made visible. @throws IoError if
+/// it is closed or the disk is full
+void print(std::string_view text);
+
+}  // namespace rubato

@@ -1,0 +1,92 @@
+#include "traces/files/kernel_json.hpp"
+
+#include <array>
+#include <limits>
+
+namespace rubato {
+
+namespace {
+
+std::optional<double> optional_number(const JsonNode& node, std::string_view key, Range range) {
+  const auto found = node.find(key);
+  return found ? std::optional(found->number(range)) : std::nullopt;
+}
+
+std::array<std::uint32_t, 3> read_triple(const JsonNode& node) {
+  const auto items = node.items();
+  if (items.size() != 3) node.fail("expected three whole numbers");
+  std::array<std::uint32_t, 3> triple{};
+  for (std::size_t i = 0; i < 3; ++i) triple[i] = read_count_32(items[i]);
+  return triple;
+}
+
+}  // namespace
+
+std::uint32_t read_count_32(const JsonNode& node) {
+  const std::uint64_t value = node.count();
+  if (value > std::numeric_limits<std::uint32_t>::max())
+    node.fail(fmt::format("found {}; expected a whole number below 2^32", value));
+  return static_cast<std::uint32_t>(value);
+}
+
+Kernel read_kernel(const JsonNode& node) {
+  node.expect_keys(
+      {"name", "label", "class", "pass", "dtype", "work_source"},
+      {"flops", "dram_bytes", "gemm", "collective", "grid", "block", "measured_time_s"});
+  Kernel kernel;
+  kernel.name = node.at("name").text();
+  kernel.label = node.at("label").text();
+  kernel.kind = read_name<KernelClass>(node.at("class"));
+  kernel.pass = read_name<Pass>(node.at("pass"));
+  kernel.dtype = read_name<Dtype>(node.at("dtype"));
+  kernel.work_source = read_name<WorkSource>(node.at("work_source"));
+  kernel.flops = optional_number(node, "flops", Range::non_negative);
+  kernel.dram_bytes = optional_number(node, "dram_bytes", Range::non_negative);
+  kernel.measured_time_s = optional_number(node, "measured_time_s", Range::positive);
+  if (const auto gemm = node.find("gemm")) {
+    gemm->expect_keys({"m", "n", "k", "batch"});
+    kernel.gemm = GemmShape{gemm->at("m").count(), gemm->at("n").count(), gemm->at("k").count(),
+                            gemm->at("batch").count()};
+  }
+  if (const auto collective = node.find("collective")) {
+    collective->expect_keys({"kind", "message_bytes", "group_size"});
+    kernel.collective = Collective{read_name<CollectiveKind>(collective->at("kind")),
+                                   collective->at("message_bytes").number(Range::positive),
+                                   read_count_32(collective->at("group_size"))};
+  }
+  if (node.find("grid") || node.find("block")) {
+    kernel.launch = LaunchShape{read_triple(node.at("grid")), read_triple(node.at("block"))};
+  }
+  return kernel;
+}
+
+nlohmann::ordered_json kernel_json(const Kernel& kernel) {
+  using Json = nlohmann::ordered_json;
+  Json json{{"name", kernel.name},
+            {"label", kernel.label},
+            {"class", name_of(kernel.kind)},
+            {"pass", name_of(kernel.pass)},
+            {"dtype", name_of(kernel.dtype)},
+            {"work_source", name_of(kernel.work_source)}};
+  if (kernel.flops) json["flops"] = *kernel.flops;
+  if (kernel.dram_bytes) json["dram_bytes"] = *kernel.dram_bytes;
+  if (const auto& g = kernel.gemm)
+    json["gemm"] = {{"m", g->m}, {"n", g->n}, {"k", g->k}, {"batch", g->batch}};
+  if (const auto& c = kernel.collective) {
+    json["collective"] = {{"kind", name_of(c->kind)},
+                          {"message_bytes", c->message_bytes},
+                          {"group_size", c->group_size}};
+  }
+  if (kernel.launch) {
+    json["grid"] = kernel.launch->grid;
+    json["block"] = kernel.launch->block;
+  }
+  if (kernel.measured_time_s) json["measured_time_s"] = *kernel.measured_time_s;
+  return json;
+}
+
+std::string json_line(const nlohmann::ordered_json& json) {
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+}  // namespace rubato

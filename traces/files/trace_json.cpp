@@ -1,0 +1,107 @@
+#include "traces/files/trace_json.hpp"
+
+#include <unordered_map>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "common/embedded.hpp"
+#include "common/error.hpp"
+#include "common/file.hpp"
+#include "common/json.hpp"
+#include "common/suggest.hpp"
+#include "traces/files/kernel_json.hpp"
+#include "traces/files/trace_csv.hpp"
+
+namespace rubato {
+
+std::span<const EmbeddedFile> embedded_traces();
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <class List, class ToJson>
+std::string lines(const List& list, ToJson to) {
+  std::string text;
+  for (const auto& item : list)
+    text += fmt::format("{}\n    {}", text.empty() ? "" : ",", json_line(to(item)));
+  return text;
+}
+
+}  // namespace
+
+Trace parse_trace_json(std::string_view text, std::string name) {
+  const JsonDocument document = JsonDocument::parse(text, std::move(name));
+  const JsonNode root = document.root();
+  root.expect_keys({"schema", "name", "provenance", "kernels", "segments"});
+  document.expect_schema(trace_schema);
+  Trace trace;
+  trace.name = root.at("name").text();
+  const JsonNode provenance = root.at("provenance");
+  provenance.expect_keys({"generator", "source", "options"});
+  trace.provenance = {provenance.at("generator").text(), provenance.at("source").text(),
+                      provenance.at("options").text()};
+  std::unordered_map<std::string, KernelId> ids;
+  for (const JsonNode& item : root.at("kernels").items()) {
+    trace.kernels.push_back(read_kernel(item));
+    const std::string& name_of_kernel = trace.kernels.back().name;
+    const bool is_new =
+        ids.emplace(name_of_kernel, id_at<KernelId>(trace.kernels.size() - 1)).second;
+    if (!is_new) item.fail(fmt::format("kernel name '{}' occurs twice", name_of_kernel));
+  }
+  for (const JsonNode& item : root.at("segments").items()) {
+    item.expect_keys({"name", "repeat", "launches"});
+    Segment segment{
+        .name = item.at("name").text(), .repeat = read_count_32(item.at("repeat")), .launches = {}};
+    for (const JsonNode& launch : item.at("launches").items()) {
+      const auto found = ids.find(launch.text());
+      if (found == ids.end()) launch.fail(fmt::format("there is no kernel '{}'", launch.text()));
+      segment.launches.push_back(found->second);
+    }
+    trace.segments.push_back(std::move(segment));
+  }
+  validate(trace, root.where());
+  return trace;
+}
+
+std::string to_json(const Trace& trace) {
+  const auto segment_json = [&](const Segment& segment) {
+    Json launches = Json::array();
+    for (const KernelId kernel : segment.launches)
+      launches.push_back(trace.kernels[index(kernel)].name);
+    return Json{
+        {"name", segment.name}, {"repeat", segment.repeat}, {"launches", std::move(launches)}};
+  };
+  const Json provenance{{"generator", trace.provenance.generator},
+                        {"source", trace.provenance.source},
+                        {"options", trace.provenance.options}};
+  return fmt::format(
+      "{{\n  \"schema\": {},\n  \"name\": {},\n  \"provenance\": {},\n  \"kernels\": [{}\n  ],\n"
+      "  \"segments\": [{}\n  ]\n}}\n",
+      trace_schema, json_line(trace.name), json_line(provenance), lines(trace.kernels, kernel_json),
+      lines(trace.segments, segment_json));
+}
+
+std::vector<std::string> shipped_traces() {
+  std::vector<std::string> names;
+  for (const EmbeddedFile& file : embedded_traces()) names.emplace_back(file.name);
+  return names;
+}
+
+Trace load_trace(std::string_view name_or_path) {
+  for (const EmbeddedFile& file : embedded_traces()) {
+    if (file.name == name_or_path) return parse_trace_json(file.text, std::string(file.name));
+  }
+  const std::filesystem::path path(name_or_path);
+  if (!path.has_extension() && !path.has_parent_path()) {
+    throw UsageError(fmt::format("there is no trace '{}'{}", name_or_path,
+                                 did_you_mean(name_or_path, shipped_traces())),
+                     {.in = {}, .hint = "give a shipped name or the path of a .json or .csv file"});
+  }
+  const std::string text = read_file(path);
+  if (path.extension() == ".csv") return parse_trace_csv(text, path.string());
+  return parse_trace_json(text, path.string());
+}
+
+}  // namespace rubato

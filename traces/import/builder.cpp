@@ -1,0 +1,239 @@
+#include "traces/import/builder.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cmath>
+#include <numeric>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "common/error.hpp"
+#include "common/text.hpp"
+
+namespace rubato {
+
+namespace {
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return out;
+}
+
+struct NameRule {
+  std::string_view part;
+  KernelClass kind;
+};
+
+// The first part found decides, so special names come before general ones.
+constexpr std::array name_rules{
+    NameRule{"nccl", KernelClass::communication},
+    NameRule{"rccl", KernelClass::communication},
+    NameRule{"multimem_", KernelClass::communication},
+    NameRule{"nvshmem", KernelClass::communication},
+    NameRule{"symm_mem", KernelClass::communication},
+    NameRule{"copybuffer", KernelClass::memcpy},
+    NameRule{"fillbuffer", KernelClass::memset},
+    NameRule{"flash", KernelClass::attention},
+    NameRule{"fmha", KernelClass::attention},
+    NameRule{"attention", KernelClass::attention},
+    NameRule{"attn", KernelClass::attention},
+    NameRule{"adam", KernelClass::optimizer},
+    NameRule{"multi_tensor_apply", KernelClass::optimizer},
+    NameRule{"lamb_", KernelClass::optimizer},
+    NameRule{"gemm", KernelClass::gemm},
+    NameRule{"gemv", KernelClass::gemm},
+    NameRule{"nvjet", KernelClass::gemm},
+    NameRule{"cutlass", KernelClass::gemm},
+    NameRule{"xmma", KernelClass::gemm},
+    NameRule{"wgrad", KernelClass::gemm},
+    NameRule{"dgrad", KernelClass::gemm},
+    NameRule{"convolve", KernelClass::gemm},
+    NameRule{"winograd", KernelClass::gemm},
+    NameRule{"scudnn", KernelClass::gemm},
+    NameRule{"fprop", KernelClass::gemm},
+    NameRule{"conv2d", KernelClass::gemm},
+    NameRule{"cijk_", KernelClass::gemm},
+    NameRule{"splitkreduce", KernelClass::reduce},
+    NameRule{"layer_norm", KernelClass::layernorm},
+    NameRule{"layernorm", KernelClass::layernorm},
+    NameRule{"rms_norm", KernelClass::layernorm},
+    NameRule{"rmsnorm", KernelClass::layernorm},
+    NameRule{"batch_norm", KernelClass::layernorm},
+    NameRule{"bn_fw", KernelClass::layernorm},
+    NameRule{"bn_bw", KernelClass::layernorm},
+    NameRule{"softmax", KernelClass::softmax},
+    NameRule{"gelu", KernelClass::gelu},
+    NameRule{"embedding", KernelClass::embedding},
+    NameRule{"indexselect", KernelClass::embedding},
+    NameRule{"transpose", KernelClass::permute},
+    NameRule{"permute", KernelClass::permute},
+    NameRule{"catarray", KernelClass::permute},
+    NameRule{"nchwtonhwc", KernelClass::permute},
+    NameRule{"nhwctonchw", KernelClass::permute},
+    NameRule{"reduce", KernelClass::reduce},
+    NameRule{"elementwise", KernelClass::elementwise},
+    NameRule{"triton_poi", KernelClass::elementwise},
+    NameRule{"triton_red", KernelClass::reduce},
+    NameRule{"triton_per", KernelClass::reduce},
+};
+
+}  // namespace
+
+std::string short_kernel_name(std::string_view full) {
+  std::string out;
+  int angle = 0;
+  for (const char c : full) {
+    if (c == '<') ++angle;
+    if (c == '(' && angle == 0 && !out.empty() && out.back() != ' ' && out.back() != ':') break;
+    if (angle == 0) out += c;
+    if (c == '>' && angle > 0) --angle;
+  }
+  if (out.starts_with("void ")) out.erase(0, 5);
+  const std::size_t colons = out.rfind("::");
+  if (colons != std::string::npos && colons + 2 < out.size()) out.erase(0, colons + 2);
+  if (out == "Kernel" || out == "Kernel2") {
+    // cutlass::Kernel<cutlass_80_tensorop_...>: the argument is the name.
+    const std::size_t open = full.find('<');
+    if (open != std::string_view::npos)
+      out = full.substr(open + 1, full.find_first_of(",<>:", open + 1) - open - 1);
+  }
+  constexpr std::size_t longest = 60;
+  out.resize(utf8_prefix(out, longest).size());
+  return out.empty() ? "kernel" : out;
+}
+
+KernelClass kernel_class_of(std::string_view full_name) {
+  const std::string name = lower(full_name.substr(0, 4096));
+  for (const NameRule& rule : name_rules) {
+    if (name.find(rule.part) != std::string::npos) return rule.kind;
+  }
+  return KernelClass::other;
+}
+
+CollectiveKind collective_kind_of(std::string_view name) {
+  std::string text = lower(name);
+  std::erase(text, '_');
+  const auto has = [&](std::string_view part) { return text.find(part) != std::string::npos; };
+  if (has("allreduce")) return CollectiveKind::all_reduce;
+  if (has("allgather")) return CollectiveKind::all_gather;
+  if (has("reducescatter")) return CollectiveKind::reduce_scatter;
+  if (has("alltoall")) return CollectiveKind::all_to_all;
+  if (has("broadcast")) return CollectiveKind::broadcast;
+  if (has("reduce")) return CollectiveKind::reduce;
+  if (has("send") || has("recv")) return CollectiveKind::send_recv;
+  return CollectiveKind::other;
+}
+
+std::vector<std::optional<Pass>> passes_by_label(std::vector<PassLabel> labels,
+                                                 std::vector<LaunchCall> calls,
+                                                 std::size_t launches) {
+  std::ranges::sort(labels, {}, &PassLabel::start_ns);
+  std::ranges::sort(calls, {}, &LaunchCall::ts_ns);
+  std::vector<std::optional<Pass>> passes(launches);
+  std::vector<PassLabel> open;
+  auto next = labels.begin();
+  for (const LaunchCall& call : calls) {
+    for (; next != labels.end() && next->start_ns <= call.ts_ns; ++next) open.push_back(*next);
+    std::erase_if(open, [&](const PassLabel& label) { return label.end_ns <= call.ts_ns; });
+    const auto narrowest = std::ranges::min_element(
+        open, {}, [](const PassLabel& label) { return label.end_ns - label.start_ns; });
+    if (narrowest != open.end()) passes[call.launch] = narrowest->pass;
+  }
+  return passes;
+}
+
+std::optional<Pass> pass_of_label(std::string_view label) {
+  const std::string text = lower(label.substr(0, 256));
+  const auto has = [&](std::string_view word) { return text.find(word) != std::string::npos; };
+  if (has("nccl") || has("profilerstep")) return std::nullopt;
+  if (has("optimizer")) return Pass::optimizer;
+  if (has("backward")) return Pass::backward;
+  if (has("forward")) return Pass::forward;
+  return std::nullopt;
+}
+
+std::int64_t clamped_ns(double ns) {
+  constexpr double most = 4e18;
+  return static_cast<std::int64_t>(std::round(std::clamp(ns, -most, most)));
+}
+
+CaptureBuilder::CaptureBuilder(std::string file) {
+  capture_.provenance.source = file;
+  capture_.name = std::move(file);
+}
+
+std::uint32_t CaptureBuilder::device(std::uint32_t id, std::string_view name) {
+  const auto [found, fresh] =
+      devices_.emplace(id, static_cast<std::uint32_t>(capture_.devices.size()));
+  if (fresh) capture_.devices.push_back({id, {}});
+  std::string& known = capture_.devices[found->second].name;
+  if (known.empty()) known = name;
+  return found->second;
+}
+
+std::uint32_t CaptureBuilder::stream(std::uint32_t device_id, std::int64_t stream_id) {
+  const auto [found, fresh] = streams_.emplace(std::pair{device_id, stream_id},
+                                               static_cast<std::uint32_t>(capture_.streams.size()));
+  if (fresh) capture_.streams.push_back({device(device_id), stream_id});
+  return found->second;
+}
+
+KernelId CaptureBuilder::kernel(Kernel kernel, std::string_view short_name) {
+  std::string key = kernel.label;
+  if (const auto& l = kernel.launch)
+    key += fmt::format("\n{} {}", fmt::join(l->grid, ","), fmt::join(l->block, ","));
+  key += fmt::format("\n{} {} {}", name_of(kernel.pass), kernel.flops.value_or(-1.0),
+                     kernel.dram_bytes.value_or(-1.0));
+  if (const auto& g = kernel.gemm) key += fmt::format("\n{} {} {} {}", g->m, g->n, g->k, g->batch);
+  if (const auto& c = kernel.collective)
+    key += fmt::format("\n{} {} {}", name_of(c->kind), c->message_bytes, c->group_size);
+  const auto [found, fresh] =
+      kernels_.emplace(std::move(key), id_at<KernelId>(capture_.kernels.size()));
+  if (!fresh) return found->second;
+  const std::string first = printable(short_name.empty() ? "kernel" : short_name);
+  do {
+    const std::uint32_t number = ++names_[first];
+    kernel.name = number == 1 ? first : fmt::format("{} #{}", first, number);
+  } while (!taken_.insert(kernel.name).second);
+  kernel.label = printable(kernel.label);
+  capture_.kernels.push_back(std::move(kernel));
+  return found->second;
+}
+
+bool CaptureBuilder::launch(const CapturedLaunch& launch) {
+  const char* problem = nullptr;
+  if (launch.duration_ns < 0) problem = "launches with a negative duration";
+  if (launch.duration_ns > longest_launch_ns) problem = "launches longer than a day";
+  if (launch.start_ns > max_time_ns || launch.start_ns < -max_time_ns)
+    problem = "launches at an absurd time";
+  if (problem != nullptr) {
+    leave_out(problem);
+    return false;
+  }
+  capture_.launches.push_back(launch);
+  return true;
+}
+
+Capture CaptureBuilder::finish() && {
+  std::ranges::stable_sort(capture_.launches, [](const auto& a, const auto& b) {
+    return std::pair(a.start_ns, a.stream) < std::pair(b.start_ns, b.stream);
+  });
+  for (const auto& [what, count] : left_out_)
+    capture_.left_out.push_back(fmt::format("{} {}", count, what));
+  if (capture_.launches.empty())
+    throw DataError(fmt::format("{}: no launch can be used: {}", printable(capture_.name),
+                                fmt::join(capture_.left_out, "; ")));
+  for (CapturedStep& step : capture_.steps) step.name = printable(step.name);
+  for (CaptureDevice& device : capture_.devices) device.name = printable(device.name);
+  const std::optional<std::int64_t>& epoch = capture_.epoch_ns;
+  if (epoch && (*epoch > max_time_ns || *epoch < -max_time_ns)) {
+    capture_.left_out.emplace_back("the time of the recording, which is absurd");
+    capture_.epoch_ns.reset();
+  }
+  return std::move(capture_);
+}
+
+}  // namespace rubato

@@ -1,0 +1,292 @@
+// MLCommons Chakra execution traces: protobuf (.et), the feeder's JSON, and the host's JSON of
+// PyTorch's ExecutionTraceObserver, with or without device nodes linked in.
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "common/error.hpp"
+#include "common/text.hpp"
+#include "traces/import/chakra_nodes.hpp"
+#include "traces/import/operator_work.hpp"
+
+namespace rubato {
+
+namespace {
+
+constexpr double ns_per_us = 1000.0;
+constexpr std::uint64_t collective_node = 7;
+
+// Operators that only look at memory in another way.
+bool moves_nothing(std::string_view name) {
+  static const std::unordered_set<std::string_view> views{"aten::view",
+                                                          "aten::_unsafe_view",
+                                                          "aten::reshape",
+                                                          "aten::_reshape_alias",
+                                                          "aten::t",
+                                                          "aten::transpose",
+                                                          "aten::permute",
+                                                          "aten::expand",
+                                                          "aten::as_strided",
+                                                          "aten::detach",
+                                                          "aten::detach_",
+                                                          "aten::slice",
+                                                          "aten::select",
+                                                          "aten::unsqueeze",
+                                                          "aten::squeeze",
+                                                          "aten::split",
+                                                          "aten::split_with_sizes",
+                                                          "aten::narrow",
+                                                          "aten::empty",
+                                                          "aten::empty_like",
+                                                          "aten::empty_strided",
+                                                          "aten::resize_",
+                                                          "aten::is_nonzero",
+                                                          "aten::item",
+                                                          "aten::_local_scalar_dense",
+                                                          "aten::alias",
+                                                          "aten::unbind",
+                                                          "aten::chunk",
+                                                          "aten::result_type",
+                                                          "aten::lift_fresh",
+                                                          "aten::size",
+                                                          "aten::is_same_size",
+                                                          "aten::set_"};
+  return views.contains(name);
+}
+
+KernelClass class_of_operator(std::string_view name) {
+  const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
+  if (has("::bmm") || has("baddbmm")) return KernelClass::gemm_batched;
+  if (has("mm") && !has("comm")) return KernelClass::gemm;
+  if (has("attention")) return KernelClass::attention;
+  if (has("softmax")) return KernelClass::softmax;
+  if (has("layer_norm") || has("batch_norm") || has("rms_norm")) return KernelClass::layernorm;
+  if (has("gelu")) return KernelClass::gelu;
+  if (has("embedding") || has("index_select")) return KernelClass::embedding;
+  if (has("_foreach") || has("_fused_adam") || has("_fused_sgd")) return KernelClass::optimizer;
+  if (has("::sum") || has("::mean") || has("::max") || has("nll_loss")) return KernelClass::reduce;
+  if (has("copy_") || has("clone") || has("cat") || has("contiguous")) return KernelClass::permute;
+  return KernelClass::elementwise;
+}
+
+class ChakraGraph {
+ public:
+  ChakraGraph(const std::filesystem::path& path, std::vector<ChakraNode> nodes,
+              CaptureBuilder& builder)
+      : path_(path), nodes_(std::move(nodes)), builder_(builder) {
+    std::ranges::stable_sort(nodes_, {}, &ChakraNode::id);
+    for (std::size_t i = 0; i < nodes_.size(); ++i) by_id_.emplace(nodes_[i].id, i);
+  }
+
+  void run() {
+    builder_.capture().provenance.generator = "MLCommons Chakra";
+    passes_.assign(nodes_.size(), std::nullopt);
+    if (std::ranges::any_of(nodes_, &ChakraNode::on_device)) {
+      device_nodes();
+    } else {
+      operators();
+    }
+  }
+
+ private:
+  // By the names of a node's callers; cycles occur, so every node is asked once.
+  Pass pass_of(std::size_t node) {
+    std::vector<std::size_t> way;
+    Pass found = Pass::forward;
+    for (std::size_t at = node;;) {
+      if (passes_[at]) {
+        found = *passes_[at];
+        break;
+      }
+      way.push_back(at);
+      passes_[at] = Pass::forward;
+      const std::string& name = nodes_[at].name;
+      if (name.starts_with("autograd::engine")) {
+        found = Pass::backward;
+        break;
+      }
+      if (name.starts_with("Optimizer.step")) {
+        found = Pass::optimizer;
+        break;
+      }
+      const auto& callers = nodes_[at].callers;
+      const auto caller = callers.empty() ? by_id_.end() : by_id_.find(callers.front());
+      if (caller == by_id_.end() || caller->second == at) break;
+      at = caller->second;
+    }
+    for (const std::size_t at : way) passes_[at] = found;
+    return found;
+  }
+
+  // Of device work: by its callers, else by the name of the operator it comes from.
+  Pass pass_of_device_work(std::size_t node) {
+    if (!nodes_[node].callers.empty()) return pass_of(node);
+    const auto& data = nodes_[node].data;
+    const auto origin = data.empty() ? by_id_.end() : by_id_.find(data.front());
+    if (origin == by_id_.end()) return Pass::unknown;
+    const ChakraNode& launcher = nodes_[origin->second];
+    if (!launcher.callers.empty()) return pass_of(origin->second);
+    return pass_of_label(launcher.name).value_or(Pass::unknown);
+  }
+
+  // Work of the operators that launched, where their shapes are linked in: it goes to the kernel
+  // named like a product or attention, else to the longest.
+  std::unordered_map<std::size_t, OperatorWork> works_of_device_nodes() {
+    std::unordered_map<std::uint64_t, std::size_t> chosen;  // by the operator's id
+    const auto rank = [&](std::size_t i) {
+      const KernelClass kind = kernel_class_of(nodes_[i].name);
+      return std::pair(kind == KernelClass::gemm || kind == KernelClass::attention,
+                       nodes_[i].duration_us);
+    };
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      const ChakraNode& node = nodes_[i];
+      if (!node.on_device || node.callers.empty() || node.type == collective_node ||
+          node.name.starts_with("Mem"))
+        continue;
+      const auto [found, fresh] = chosen.emplace(node.callers.front(), i);
+      if (!fresh && rank(i) > rank(found->second)) found->second = i;
+    }
+    std::unordered_map<std::size_t, OperatorWork> works;
+    for (const auto& [id, kernel] : chosen) {
+      const auto launcher = by_id_.find(id);
+      if (launcher == by_id_.end() || nodes_[launcher->second].on_device) continue;
+      const ChakraNode& op = nodes_[launcher->second];
+      const OperatorWork work = operator_work({op.name, op.dims, op.dtypes});
+      if (work.source != WorkSource::unknown) works.emplace(kernel, work);
+    }
+    return works;
+  }
+
+  void device_nodes() {
+    const auto works = works_of_device_nodes();
+    const bool timed = std::ranges::any_of(
+        nodes_, [](const ChakraNode& n) { return n.on_device && n.start_us > 0.0; });
+    std::map<std::int64_t, std::int64_t> end_ns;  // of each stream, where no start is given
+    std::uint64_t short_ones = 0;
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      const ChakraNode& node = nodes_[i];
+      if (!node.on_device) continue;
+      Kernel kernel;
+      kernel.label = node.name;
+      kernel.kind =
+          node.type == collective_node ? KernelClass::communication : kernel_class_of(node.name);
+      if (node.name.starts_with("Memcpy")) kernel.kind = KernelClass::memcpy;
+      if (node.name.starts_with("Memset")) kernel.kind = KernelClass::memset;
+      if (const auto work = works.find(i); work != works.end()) {
+        kernel.flops = work->second.flops;
+        kernel.dram_bytes = work->second.dram_bytes;
+        kernel.gemm = work->second.gemm;
+        kernel.dtype = work->second.dtype;
+        kernel.work_source = work->second.source;
+      }
+      // The ranks that take part are not said, so there is a message but no Collective.
+      if (kernel.kind == KernelClass::communication && node.comm_bytes > 0) {
+        kernel.flops = 0.0;
+        kernel.dram_bytes = 2.0 * static_cast<double>(node.comm_bytes);
+        kernel.work_source = WorkSource::derived;
+      }
+      kernel.pass = pass_of_device_work(i);
+      CapturedLaunch launch{.kernel = {},
+                            .stream = builder_.stream(0, node.stream),
+                            .start_ns = 0,
+                            .duration_ns = clamped_ns(node.duration_us * ns_per_us),
+                            .launch_ns = {},
+                            .step = {},
+                            .pass = kernel.pass};
+      std::int64_t& end = end_ns[node.stream];
+      launch.start_ns = timed ? clamped_ns(node.start_us * ns_per_us) : end;
+      constexpr double well_measured_us = 10.0;
+      if (node.duration_us < well_measured_us) ++short_ones;
+      launch.kernel = builder_.kernel(kernel, short_kernel_name(node.name));
+      if (builder_.launch(launch)) end = launch.end_ns();
+    }
+    auto& left_out = builder_.capture().left_out;
+    if (!timed)
+      left_out.emplace_back("start times, which are not in the file: streams run without gaps");
+    if (short_ones > 0)
+      left_out.push_back(fmt::format(
+          "{} launches are shorter than 10 us and badly rounded to whole us", short_ones));
+  }
+
+  // No times at all: the work of every innermost operator, from its shapes.
+  void operators() {
+    std::unordered_set<std::uint64_t> with_children;
+    for (const ChakraNode& node : nodes_)
+      with_children.insert(node.callers.begin(), node.callers.end());
+    std::int64_t order = 0;
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      const ChakraNode& node = nodes_[i];
+      const bool innermost = !with_children.contains(node.id);
+      if (!innermost || !node.name.starts_with("aten::") || moves_nothing(node.name)) continue;
+      const OperatorWork work = operator_work({node.name, node.dims, node.dtypes});
+      if (work.source == WorkSource::unknown) continue;
+      Kernel kernel;
+      kernel.label = node.name;
+      kernel.kind = class_of_operator(node.name);
+      kernel.pass = pass_of(i);
+      kernel.dtype = work.dtype;
+      kernel.flops = work.flops;
+      kernel.dram_bytes = work.dram_bytes;
+      kernel.gemm = work.gemm;
+      kernel.work_source = work.source;
+      CapturedLaunch launch{.kernel = builder_.kernel(kernel, node.name.substr(6)),
+                            .stream = builder_.stream(0, 0),
+                            .start_ns = order++,
+                            .duration_ns = 0,
+                            .launch_ns = {},
+                            .step = {},
+                            .pass = kernel.pass};
+      builder_.launch(launch);
+    }
+    if (order == 0) {
+      throw DataError(fmt::format("{}: no node is device work or an operator with shapes",
+                                  printable(path_.string())));
+    }
+    builder_.capture().left_out.emplace_back(
+        "times, which are not in the file: the trace is made from shapes");
+  }
+
+  const std::filesystem::path& path_;
+  std::vector<ChakraNode> nodes_;
+  CaptureBuilder& builder_;
+  std::unordered_map<std::uint64_t, std::size_t> by_id_;
+  std::vector<std::optional<Pass>> passes_;
+};
+
+// Nodes are read one by one; what cannot be read ends the file or, with partial, is left out.
+template <class Read>
+Capture import_nodes(const std::filesystem::path& path, const ImportOptions& options,
+                     const Read& read) {
+  CaptureBuilder builder(path.filename().string());
+  std::vector<ChakraNode> nodes;
+  try {
+    read(nodes, builder);
+  } catch (const DataError& error) {
+    if (!options.partial || nodes.empty()) throw;
+    builder.capture().left_out.push_back(fmt::format("what follows the damage: {}", error.what()));
+  }
+  ChakraGraph(path, std::move(nodes), builder).run();
+  return std::move(builder).finish();
+}
+
+}  // namespace
+
+Capture import_chakra_protobuf(const std::filesystem::path& path, const ImportOptions& options) {
+  return import_nodes(path, options, [&](std::vector<ChakraNode>& nodes, CaptureBuilder&) {
+    read_chakra_protobuf(path, options, nodes);
+  });
+}
+
+Capture import_chakra_json(const std::filesystem::path& path, const ImportOptions& options) {
+  return import_nodes(path, options, [&](std::vector<ChakraNode>& nodes, CaptureBuilder& builder) {
+    read_chakra_json(path, options, nodes, builder);
+  });
+}
+
+}  // namespace rubato

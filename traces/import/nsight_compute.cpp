@@ -1,0 +1,246 @@
+// CSV of Nsight Compute: the raw page (one column per metric, units in the second line) or the
+// long form (one line per metric).
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <map>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "common/csv.hpp"
+#include "common/error.hpp"
+#include "common/numbers.hpp"
+#include "common/text.hpp"
+#include "traces/import/builder.hpp"
+#include "traces/import/readers.hpp"
+
+namespace rubato {
+
+namespace {
+
+constexpr std::uint64_t max_csv_bytes = std::uint64_t{1} << 30;
+
+struct Metric {
+  std::string unit, value;
+};
+
+// One profiled launch.
+struct Row {
+  std::string kernel, stream, device, block, grid;
+  std::map<std::string, Metric, std::less<>> metrics;
+};
+
+// "27,595,520" or "27.595.520" or "1,5": separators depend on the user's locale. The last of two
+// kinds is the decimal one; one kind alone groups thousands if every group has three digits.
+std::optional<double> localised_number(std::string_view text) {
+  const std::size_t comma = text.rfind(','), dot = text.rfind('.');
+  const bool both = comma != std::string_view::npos && dot != std::string_view::npos;
+  const auto groups = [&](char separator) {
+    std::size_t digits = 0, count = 0;
+    for (std::size_t i = text.size(); i-- > 0;) {
+      if (text[i] != separator) {
+        ++digits;
+        continue;
+      }
+      if (digits != 3) return false;
+      digits = 0;
+      ++count;
+    }
+    return count > 0 && digits > 0 && digits <= 3;
+  };
+  char thousands = '\0', decimal = '.';
+  if (both) {
+    thousands = comma < dot ? ',' : '.';
+    decimal = comma < dot ? '.' : ',';
+  } else if (comma != std::string_view::npos) {
+    groups(',') ? thousands = ',' : decimal = ',';
+  } else if (std::ranges::count(text, '.') > 1) {
+    thousands = '.';
+  }
+  std::string plain;
+  for (const char c : text) {
+    if (c == thousands) continue;
+    plain += c == decimal ? '.' : c;
+  }
+  return parse_number(plain);
+}
+
+// Factor to seconds or bytes; Nsight Compute scales by 1000.
+std::optional<double> unit_factor(std::string_view unit) {
+  static const std::map<std::string_view, double> factors{
+      {"ns", 1e-9},      {"nsecond", 1e-9}, {"us", 1e-6},    {"usecond", 1e-6}, {"ms", 1e-3},
+      {"msecond", 1e-3}, {"s", 1.0},        {"second", 1.0}, {"byte", 1.0},     {"Kbyte", 1e3},
+      {"Mbyte", 1e6},    {"Gbyte", 1e9},    {"Tbyte", 1e12}, {"inst", 1.0},     {"", 1.0}};
+  const auto found = factors.find(unit);
+  return found != factors.end() ? std::optional(found->second) : std::nullopt;
+}
+
+std::array<std::uint32_t, 3> dim3_of(std::string_view text) {
+  std::array<std::uint32_t, 3> out{0, 0, 0};
+  std::size_t i = 0;
+  for (const char* at = text.data(); at != text.data() + text.size() && i < out.size();) {
+    const auto [end, error] = std::from_chars(at, text.data() + text.size(), out[i]);
+    if (error == std::errc()) ++i;
+    at = error == std::errc() ? end : at + 1;
+  }
+  return out;
+}
+
+class NsightComputeReader {
+ public:
+  NsightComputeReader(const std::filesystem::path& path, const ImportOptions& options)
+      : path_(path), options_(options), builder_(path.filename().string()) {}
+
+  Capture run() {
+    builder_.capture().provenance.generator = "Nsight Compute";
+    std::int64_t start_ns = 0;
+    for (const Row& row : rows(CsvTable::parse(table_text(), path_.string()))) add(row, start_ns);
+    if (builder_.capture().launches.empty()) {
+      throw DataError(
+          fmt::format("{}: no launch has gpu__time_duration.sum", printable(path_.string())),
+          {.in = {}, .hint = "record with --metrics gpu__time_duration.sum,dram__bytes.sum,..."});
+    }
+    builder_.capture().left_out.emplace_back(
+        "order in time: Nsight Compute runs one kernel at a time, by default at base clocks");
+    return std::move(builder_).finish();
+  }
+
+ private:
+  // Program output and "==PROF==" lines may stand around the table.
+  [[nodiscard]] std::string table_text() {
+    std::string damage;
+    std::string text = read_expanded(path_, std::min(options_.max_expanded_bytes, max_csv_bytes),
+                                     options_.partial ? &damage : nullptr);
+    if (!damage.empty()) {
+      builder_.capture().left_out.push_back(fmt::format("what follows the damage: {}", damage));
+      text.resize(text.rfind('\n') + 1);  // the last line is cut
+    }
+    std::string table;
+    for (const std::string_view line : split(text, '\n')) {
+      if (table.empty() ? line.starts_with("\"ID\"") : line.starts_with('"'))
+        table.append(line).append("\n");
+    }
+    if (table.empty())
+      throw DataError(fmt::format("{}: no line begins with \"ID\"", printable(path_.string())));
+    return table;
+  }
+
+  static Row head(const CsvTable& table, std::size_t row) {
+    const auto cell = [&](std::string_view column) {
+      const auto found = table.find_column(column);
+      return found ? table.cell(row, *found) : std::string();
+    };
+    return {table.cell(row, table.column("Kernel Name")),
+            cell("Stream"),
+            cell("Device"),
+            cell("Block Size"),
+            cell("Grid Size"),
+            {}};
+  }
+
+  static std::vector<Row> rows(const CsvTable& table) {
+    return table.find_column("Metric Name") ? long_rows(table) : wide_rows(table);
+  }
+
+  static std::vector<Row> long_rows(const CsvTable& table) {
+    const std::size_t id = table.column("ID"), name = table.column("Metric Name"),
+                      unit = table.column("Metric Unit"), value = table.column("Metric Value");
+    std::vector<Row> rows;
+    std::string last;
+    for (std::size_t r = 0; r < table.rows(); ++r) {
+      if (rows.empty() || table.cell(r, id) != last) rows.push_back(head(table, r));
+      last = table.cell(r, id);
+      rows.back().metrics[table.cell(r, name)] = {table.cell(r, unit), table.cell(r, value)};
+    }
+    return rows;
+  }
+
+  static std::vector<Row> wide_rows(const CsvTable& table) {
+    std::vector<Row> rows;
+    for (std::size_t r = 1; r < table.rows(); ++r) {  // row 0 holds units
+      Row& row = rows.emplace_back(head(table, r));
+      for (std::size_t c = 0; c < table.header().size(); ++c)
+        row.metrics[table.header()[c]] = {table.cell(0, c), table.cell(r, c)};
+    }
+    return rows;
+  }
+
+  // Nothing where the metric is missing or n/a.
+  [[nodiscard]] std::optional<double> value(const Row& row, std::string_view metric) {
+    const auto found = row.metrics.find(metric);
+    if (found == row.metrics.end() || found->second.value.empty() ||
+        found->second.value.starts_with("n/a") || found->second.value == "nan")
+      return std::nullopt;
+    const auto number = localised_number(found->second.value);
+    const auto factor = unit_factor(found->second.unit);
+    const double value = number && factor ? *number * *factor : -1.0;
+    if (value >= 0.0 && std::isfinite(value)) return value;
+    if (options_.partial) {
+      builder_.leave_out("values that are no number >= 0 or have an unknown unit");
+      return std::nullopt;
+    }
+    throw DataError(
+        fmt::format("{}: {} is '{}' '{}'; expected a number >= 0 with a unit of time or bytes",
+                    printable(path_.string()), metric, printable(found->second.value),
+                    printable(found->second.unit)),
+        {.in = printable(row.kernel), .hint = "record with --print-units base"});
+  }
+
+  // Outside the tensor cores; unknown where those were busy, which these counters do not see.
+  [[nodiscard]] std::optional<double> flops(const Row& row) {
+    if (value(row, "sm__inst_executed_pipe_tensor.sum").value_or(0.0) > 0.0) return std::nullopt;
+    std::optional<double> sum;
+    for (const char precision : {'f', 'h', 'd'}) {
+      for (const auto& [operation, count] : {std::pair{"add", 1.0}, {"mul", 1.0}, {"fma", 2.0}}) {
+        const auto found =
+            value(row, fmt::format("smsp__sass_thread_inst_executed_op_{}{}_pred_on.sum", precision,
+                                   operation));
+        if (found) sum = sum.value_or(0.0) + count * *found;
+      }
+    }
+    return sum;
+  }
+
+  void add(const Row& row, std::int64_t& start_ns) {
+    const auto time_s = value(row, "gpu__time_duration.sum");
+    if (!time_s) return builder_.leave_out("launches without a time");
+    Kernel kernel;
+    kernel.label = row.kernel;
+    kernel.kind = kernel_class_of(row.kernel);
+    const LaunchShape shape{dim3_of(row.grid), dim3_of(row.block)};
+    if (shape.grid[0] > 0 && shape.block[0] > 0) kernel.launch = shape;
+    kernel.dram_bytes = value(row, "dram__bytes.sum");
+    if (!kernel.dram_bytes) {
+      const auto read = value(row, "dram__bytes_read.sum"),
+                 written = value(row, "dram__bytes_write.sum");
+      if (read && written) kernel.dram_bytes = *read + *written;
+    }
+    kernel.flops = flops(row);
+    if (kernel.dram_bytes || kernel.flops) kernel.work_source = WorkSource::measured;
+    constexpr double ns_per_s = 1e9;
+    const CapturedLaunch launch{
+        .kernel = builder_.kernel(kernel, short_kernel_name(row.kernel)),
+        .stream = builder_.stream(static_cast<std::uint32_t>(parse_count(row.device).value_or(0)),
+                                  static_cast<std::int64_t>(parse_count(row.stream).value_or(0))),
+        .start_ns = start_ns,
+        .duration_ns = clamped_ns(*time_s * ns_per_s),
+        .launch_ns = {},
+        .step = {},
+        .pass = Pass::unknown};
+    if (builder_.launch(launch)) start_ns = launch.end_ns();
+  }
+
+  const std::filesystem::path& path_;
+  const ImportOptions& options_;
+  CaptureBuilder builder_;
+};
+
+}  // namespace
+
+Capture import_nsight_compute(const std::filesystem::path& path, const ImportOptions& options) {
+  return NsightComputeReader(path, options).run();
+}
+
+}  // namespace rubato

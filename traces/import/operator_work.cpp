@@ -1,0 +1,236 @@
+#include "traces/import/operator_work.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+namespace rubato {
+
+namespace {
+
+double elements(const std::vector<std::uint64_t>& dims) {
+  double product = dims.empty() ? 0.0 : 1.0;
+  for (const std::uint64_t d : dims) product *= static_cast<double>(d);
+  return product;
+}
+
+double bytes_per_element(Dtype dtype) {
+  return dtype == Dtype::unknown ? 0.0 : element_bytes(dtype);
+}
+
+// Matrix product of operands `a` and `b`; in the column-major terms of GemmShape its m is the
+// columns of b.
+OperatorWork product(const OperatorCall& call, std::size_t a, std::size_t b) {
+  if (call.dims.size() <= b) return {};
+  const auto &left = call.dims[a], &right = call.dims[b];
+  if (left.size() < 2 || right.size() != left.size() || left.back() != right[right.size() - 2])
+    return {};
+  const std::size_t rank = left.size();
+  GemmShape gemm{.m = right[rank - 1], .n = left[rank - 2], .k = left[rank - 1]};
+  for (std::size_t i = 0; i + 2 < rank; ++i) gemm.batch *= left[i];
+  const auto number = [](std::uint64_t value) { return static_cast<double>(value); };
+  const double m = number(gemm.m), n = number(gemm.n), k = number(gemm.k),
+               batch = number(gemm.batch);
+  OperatorWork work{.flops = 2.0 * m * n * k * batch,
+                    .dram_bytes = {},
+                    .gemm = gemm,
+                    .dtype = call.dtypes[a],
+                    .source = WorkSource::derived};
+  if (work.dtype != Dtype::unknown)
+    work.dram_bytes = batch * (m * k + k * n + m * n) * element_bytes(work.dtype);
+  return work;
+}
+
+// Query, key and value, each of four dimensions of which `length` is the sequence.
+OperatorWork attention(const OperatorCall& call, double products, std::size_t length) {
+  if (call.dims.size() < 3 || call.dims[0].size() != 4 || call.dims[1].size() != 4) return {};
+  const double keys = static_cast<double>(call.dims[1][length]);
+  OperatorWork work{.flops = products * 2.0 * elements(call.dims[0]) * keys,
+                    .dram_bytes = {},
+                    .gemm = {},
+                    .dtype = call.dtypes[0],
+                    .source = WorkSource::derived};
+  if (work.dtype != Dtype::unknown) {
+    work.dram_bytes = element_bytes(work.dtype) * (2.0 * elements(call.dims[0]) +
+                                                   elements(call.dims[1]) + elements(call.dims[2]));
+  }
+  return work;
+}
+
+// "[2, 2]" or "1" of argument `i`.
+std::vector<std::uint64_t> integers(const OperatorCall& call, std::size_t i) {
+  std::vector<std::uint64_t> out;
+  if (i >= call.values.size()) return out;
+  const std::string& text = call.values[i];
+  for (const char* at = text.data(); at != text.data() + text.size();) {
+    std::uint64_t value = 0;
+    const auto [end, error] = std::from_chars(at, text.data() + text.size(), value);
+    if (error == std::errc()) out.push_back(value);
+    at = error == std::errc() ? end : at + 1;
+  }
+  return out;
+}
+
+bool is_backward_convolution(std::string_view name) {
+  return name.find("convolution_backward") != std::string_view::npos;
+}
+
+// Where stride, padding and dilation stand among a convolution's arguments.
+struct ConvolutionArguments {
+  std::size_t stride = 3, padding = 4, dilation = 5, transposed = 6;
+};
+
+std::optional<ConvolutionArguments> convolution_arguments(std::string_view name) {
+  if (name == "aten::cudnn_convolution") return ConvolutionArguments{3, 2, 4, 99};
+  if (name == "aten::miopen_convolution") return ConvolutionArguments{4, 3, 5, 99};
+  if (name == "aten::convolution_backward") return ConvolutionArguments{4, 5, 6, 7};
+  for (const std::string_view known : {"aten::convolution", "aten::_convolution"}) {
+    if (name == known) return ConvolutionArguments{};
+  }
+  for (const std::string_view known : {"aten::conv1d", "aten::conv2d", "aten::conv3d"}) {
+    if (name == known) return ConvolutionArguments{3, 4, 5, 99};
+  }
+  return std::nullopt;
+}
+
+// Sizes of the result; those of the input where the stride is not known.
+std::vector<std::uint64_t> convolved(const OperatorCall& call, const ConvolutionArguments& at,
+                                     bool& known) {
+  const auto &input = call.dims[0], &weight = call.dims[1];
+  const auto stride = integers(call, at.stride), padding = integers(call, at.padding),
+             dilation = integers(call, at.dilation);
+  std::vector<std::uint64_t> out{input[0], weight[0]};
+  known = !stride.empty() && !padding.empty() && !dilation.empty();
+  for (std::size_t i = 2; i < input.size(); ++i) {
+    const auto of = [&](const std::vector<std::uint64_t>& list) {
+      return list[std::min(i - 2, list.size() - 1)];
+    };
+    std::uint64_t size = input[i];
+    if (known && of(stride) > 0) {
+      const std::uint64_t padded = input[i] + 2 * of(padding),
+                          reach = of(dilation) * (weight[i] - 1) + 1;
+      size = padded < reach ? 0 : (padded - reach) / of(stride) + 1;
+    }
+    out.push_back(size);
+  }
+  return out;
+}
+
+// Operands input and weight [out, in / groups, ...]; backward the gradient comes first.
+OperatorWork convolution(const OperatorCall& call, const ConvolutionArguments& at) {
+  const bool backward = is_backward_convolution(call.name);
+  const std::size_t first = backward ? 1 : 0;
+  if (call.dims.size() < first + 2) return {};
+  const auto &input = call.dims[first], &weight = call.dims[first + 1];
+  if (input.size() < 3 || weight.size() != input.size() || elements(weight) == 0.0) return {};
+  const bool transposed =
+      at.transposed < call.values.size() && call.values[at.transposed] == "True";
+  bool known = true;
+  std::vector<std::uint64_t> output;
+  if (backward) {
+    output = call.dims[0];
+  } else {
+    output = convolved(call, at, known);
+    if (transposed) {
+      known = false;  // the result is larger than the input; its work follows from the input
+      output = input;
+    }
+  }
+  // Every output (or, transposed, every input) meets the weights of one channel.
+  const double meets = elements(transposed ? input : output);
+  const double per_product = 2.0 * meets * elements(weight) / static_cast<double>(weight[0]);
+  const double products = is_two_products(call) ? 2.0 : 1.0;
+  OperatorWork work{.flops = products * per_product,
+                    .dram_bytes = {},
+                    .gemm = {},
+                    .dtype = call.dtypes[first],
+                    .source = known ? WorkSource::derived : WorkSource::guessed};
+  if (work.dtype != Dtype::unknown) {
+    work.dram_bytes = products * element_bytes(work.dtype) *
+                      (elements(input) + elements(weight) + elements(output));
+  }
+  return work;
+}
+
+OperatorWork streaming(const OperatorCall& call) {
+  double bytes = 0.0, largest = 0.0, largest_bytes = 0.0;
+  Dtype dtype = Dtype::unknown;
+  for (std::size_t i = 0; i < call.dims.size(); ++i) {
+    const double count = elements(call.dims[i]), size = count * bytes_per_element(call.dtypes[i]);
+    bytes += size;
+    if (count <= largest) continue;
+    largest = count;
+    largest_bytes = size;
+    dtype = call.dtypes[i];
+  }
+  if (largest == 0.0 || bytes == 0.0) return {};
+  return {.flops = largest,
+          .dram_bytes = bytes + largest_bytes,  // a result like the largest operand
+          .gemm = {},
+          .dtype = dtype,
+          .source = WorkSource::guessed};
+}
+
+OperatorWork work_of(const OperatorCall& call) {
+  const std::string_view name = call.name;
+  const auto is = [&](std::string_view op) { return name == op; };
+  if (is("aten::mm") || is("aten::bmm")) return product(call, 0, 1);
+  if (is("aten::addmm") || is("aten::baddbmm") || is("aten::_addmm_activation"))
+    return product(call, 1, 2);
+  if (const auto at = convolution_arguments(name)) return convolution(call, *at);
+  // Forward: queries x keys, weights x values. Backward: five products, the gradient comes first.
+  const double products = name.find("backward") == std::string_view::npos ? 2.0 : 5.0;
+  constexpr std::size_t heads_first = 2, length_first = 1;  // [b, h, s, d], [b, s, h, d]
+  if (name.starts_with("aten::_scaled_dot_product")) return attention(call, products, heads_first);
+  if (name.starts_with("aten::_flash_attention") || name.starts_with("aten::_efficient_attention"))
+    return attention(call, products, length_first);
+  return streaming(call);
+}
+
+// Sizes of a damaged file, or of an empty tensor, for which no product is launched.
+bool is_plausible(const OperatorWork& work) {
+  constexpr double most_work = 1e24;  // a month of a whole data centre
+  constexpr std::uint64_t most_elements = std::uint64_t{1} << 50;
+  const auto fits = [](const std::optional<double>& value) {
+    return !value || *value <= most_work;
+  };
+  const auto is_size = [](std::uint64_t size) { return size > 0 && size <= most_elements; };
+  if (!fits(work.flops) || !fits(work.dram_bytes)) return false;
+  return !work.gemm || (is_size(work.gemm->m) && is_size(work.gemm->n) && is_size(work.gemm->k) &&
+                        is_size(work.gemm->batch));
+}
+
+}  // namespace
+
+OperatorWork operator_work(const OperatorCall& call) {
+  const OperatorWork work = work_of(call);
+  return is_plausible(work) ? work : OperatorWork{};
+}
+
+bool is_two_products(const OperatorCall& call) {
+  if (!is_backward_convolution(call.name)) return false;
+  // The first layer needs no gradient of its input: "[False, True, True]".
+  constexpr std::size_t mask = 10;
+  return call.values.size() <= mask || call.values[mask].find("[False") == std::string::npos;
+}
+
+Dtype dtype_from_framework(std::string_view name) {
+  struct Known {
+    std::string_view name;
+    Dtype dtype;
+  };
+  static constexpr Known known[] = {{"float", Dtype::fp32},
+                                    {"Float", Dtype::fp32},
+                                    {"double", Dtype::fp64},
+                                    {"Double", Dtype::fp64},
+                                    {"c10::Half", Dtype::fp16},
+                                    {"Half", Dtype::fp16},
+                                    {"c10::BFloat16", Dtype::bf16},
+                                    {"BFloat16", Dtype::bf16},
+                                    {"c10::Float8_e4m3fn", Dtype::fp8},
+                                    {"c10::Float8_e5m2", Dtype::fp8},
+                                    {"Float8_e4m3fn", Dtype::fp8}};
+  const auto* const found = std::ranges::find(known, name, &Known::name);
+  return found == std::end(known) ? Dtype::unknown : found->dtype;
+}
+
+}  // namespace rubato

@@ -1,0 +1,252 @@
+#include "traces/pipeline/profile.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "common/csv.hpp"
+#include "common/error.hpp"
+#include "common/numbers.hpp"
+#include "common/suggest.hpp"
+
+namespace rubato {
+
+namespace {
+
+// Ranks of one stage at one clock.
+struct Sample {
+  double time_s = 0.0;
+  CompensatedSum energy_j;
+  std::size_t ranks = 0;
+};
+
+using Key = std::pair<std::uint32_t, PassKind>;
+
+class ProfileReader {
+ public:
+  explicit ProfileReader(const CsvTable& table) : table_(table) {
+    long_form_ = table.find_column("rank").has_value();
+    if (long_form_) {
+      table.expect_columns({"rank", "dp_rank", "pp_rank", "tp_rank", "stage", "instruction",
+                            "frequency", "time", "energy"});
+    } else {
+      table.expect_columns({"stage", "instruction", "frequency", "time", "energy"});
+    }
+  }
+
+  PipelineProfile read(std::string name) {
+    for (std::size_t row = 0; row < table_.rows(); ++row) add(row);
+    errors_.throw_if_any();
+    if (order_.empty()) {
+      throw DataError(
+          fmt::format("{}: there is no line; expected one per stage, pass and clock", name));
+    }
+    PipelineProfile profile{std::move(name), {}};
+    for (const Key& key : order_) {
+      PassType pass{key.first, key.second, {}};
+      for (const auto& [core_mhz, sample] : samples_.at(key)) {
+        pass.options.push_back(
+            {core_mhz, sample.time_s, sample.energy_j.value() / static_cast<double>(sample.ranks)});
+      }
+      std::ranges::reverse(pass.options);  // highest clock first
+      profile.passes.push_back(std::move(pass));
+    }
+    return profile;
+  }
+
+ private:
+  std::optional<Key> read_key(std::size_t row) {
+    const std::string& stage = table_.cell(row, table_.column("stage"));
+    const std::string& kind = table_.cell(row, table_.column("instruction"));
+    const auto number = parse_count(stage);
+    if (!number || *number >= max_pipeline_passes) {
+      errors_.add(
+          fmt::format("{}: stage is '{}'; expected a whole number", table_.where(row), stage));
+      return std::nullopt;
+    }
+    const auto& names = pass_kind_names();
+    const auto found = std::ranges::find(names, kind);
+    if (found == names.end()) {
+      errors_.add(fmt::format("{}: instruction '{}' is not known{}", table_.where(row), kind,
+                              did_you_mean(kind, names)));
+      return std::nullopt;
+    }
+    return Key{static_cast<std::uint32_t>(*number), static_cast<PassKind>(found - names.begin())};
+  }
+
+  void add(std::size_t row) {
+    if (table_.cell(row, table_.column("instruction")) == "load") return;
+    const auto key = read_key(row);
+    const auto number = [&](const char* column) {
+      return table_.number(row, table_.column(column), Range::positive, errors_);
+    };
+    const auto core_mhz = number("frequency");
+    const auto time_s = number("time");
+    const auto energy_j = number("energy");
+    if (!key || !core_mhz || !time_s || !energy_j) return;
+    if (!samples_.contains(*key)) order_.push_back(*key);
+    Sample& sample = samples_[*key][*core_mhz];
+    if (sample.ranks > 0 && !long_form_) {
+      errors_.add(fmt::format("{}: stage {}, {} at {} MHz is given twice", table_.where(row),
+                              key->first, name_of(key->second), *core_mhz));
+    }
+    sample.time_s = std::max(sample.time_s, *time_s);
+    sample.energy_j.add(*energy_j);
+    if (!std::isfinite(sample.energy_j.value()))
+      errors_.add(
+          fmt::format("{}: the energies of the ranks add up to no number", table_.where(row)));
+    ++sample.ranks;
+  }
+
+  const CsvTable& table_;
+  bool long_form_ = false;
+  std::map<Key, std::map<double, Sample>> samples_;
+  std::vector<Key> order_;
+  ErrorList errors_;
+};
+
+void scale(PassType& pass, double factor) {
+  for (ClockOption& option : pass.options) {
+    option.time_s *= factor;
+    option.energy_j *= factor;
+  }
+}
+
+// backward - forward, clock by clock: what is left once recomputing is a pass of its own.
+PassType without_forward(PassType backward, const PassType& forward, const std::string& name) {
+  std::vector<ClockOption> left;
+  for (const ClockOption& option : backward.options) {
+    const auto same = std::ranges::find(forward.options, option.core_mhz, &ClockOption::core_mhz);
+    if (same == forward.options.end()) continue;
+    left.push_back(
+        {option.core_mhz, option.time_s - same->time_s, option.energy_j - same->energy_j});
+    if (left.back().time_s > 0.0 && left.back().energy_j > 0.0) continue;
+    throw DataError(
+        fmt::format("{}: stage {}: the backward pass at {} MHz does not contain a forward pass",
+                    name, backward.stage, option.core_mhz),
+        {.in = {}, .hint = "add rows with instruction 'recompute' to the profile"});
+  }
+  backward.options = std::move(left);
+  return backward;
+}
+
+// Options of one virtual stage and kind, made from what the profile has.
+class TypeMaker {
+ public:
+  TypeMaker(const PipelineProfile& profile, const PipelineSchedule& schedule,
+            const std::vector<std::uint32_t>& stage_map)
+      : profile_(profile), kind_(schedule.shape.kind), stage_map_(stage_map) {
+    const std::uint32_t stages = schedule.shape.stages;
+    const std::uint32_t virtual_stages = stages * schedule.shape.chunks;
+    if (stage_map_.empty() && profile.stages() != virtual_stages && profile.stages() != stages) {
+      throw DataError(fmt::format("{}: the profile has {} stages; the pipeline has {}",
+                                  profile.name, profile.stages(), virtual_stages),
+                      {.in = {}, .hint = "say which profile stage each stage uses, e.g. 0,1,6,7"});
+    }
+    if (!stage_map_.empty() && stage_map_.size() != virtual_stages && stage_map_.size() != stages) {
+      throw DataError(fmt::format("the stage map has {} entries; expected {}, one per stage",
+                                  stage_map_.size(), virtual_stages));
+    }
+    const std::size_t listed = stage_map_.empty() ? profile.stages() : stage_map_.size();
+    share_ = listed == virtual_stages ? 1.0 : 1.0 / schedule.shape.chunks;
+    modulo_ = std::max<std::uint32_t>(1, static_cast<std::uint32_t>(listed));
+  }
+
+  [[nodiscard]] PassType make(std::uint32_t virtual_stage, PassKind kind) const {
+    const std::uint32_t place = virtual_stage % modulo_;
+    const std::uint32_t stage = stage_map_.empty() ? place : stage_map_[place];
+    PassType pass = from_profile(stage, kind);
+    if (share_ != 1.0) scale(pass, share_);
+    return pass;
+  }
+
+ private:
+  [[nodiscard]] PassType from_profile(std::uint32_t stage, PassKind kind) const {
+    const bool split_backward = kind == PassKind::backward &&
+                                kind_ == ScheduleKind::early_recompute &&
+                                profile_.find(stage, PassKind::recompute) == nullptr;
+    if (const PassType* found = profile_.find(stage, kind); found != nullptr && !split_backward) {
+      return *found;
+    }
+    if (split_backward) {
+      return without_forward(needed(stage, kind), needed(stage, PassKind::forward), profile_.name);
+    }
+    if (kind == PassKind::recompute) {
+      PassType pass = needed(stage, PassKind::forward);
+      pass.kind = kind;
+      return pass;
+    }
+    if (kind == PassKind::input_gradient || kind == PassKind::weight_gradient) {
+      PassType pass = needed(stage, PassKind::backward);
+      pass.kind = kind;
+      scale(pass, 0.5);
+      return pass;
+    }
+    return needed(stage, kind);
+  }
+
+  [[nodiscard]] const PassType& needed(std::uint32_t stage, PassKind kind) const {
+    if (const PassType* found = profile_.find(stage, kind)) return *found;
+    throw DataError(
+        fmt::format("{}: no profile of the {} pass of stage {}", profile_.name, name_of(kind),
+                    stage),
+        {.in = {}, .hint = "every stage needs rows for each instruction of the schedule"});
+  }
+
+  const PipelineProfile& profile_;
+  ScheduleKind kind_;
+  const std::vector<std::uint32_t>& stage_map_;
+  double share_ = 1.0;
+  std::uint32_t modulo_ = 1;
+};
+
+}  // namespace
+
+std::uint32_t PipelineProfile::stages() const noexcept {
+  std::uint32_t count = 0;
+  for (const PassType& pass : passes) count = std::max(count, pass.stage + 1);
+  return count;
+}
+
+const PassType* PipelineProfile::find(std::uint32_t stage, PassKind kind) const noexcept {
+  for (const PassType& pass : passes) {
+    if (pass.stage == stage && pass.kind == kind) return &pass;
+  }
+  return nullptr;
+}
+
+PipelineProfile read_pipeline_profile(const std::filesystem::path& path) {
+  const CsvTable table = CsvTable::read(path);
+  return ProfileReader(table).read(path.string());
+}
+
+PipelineProfile parse_pipeline_profile(std::string_view text, std::string name) {
+  const CsvTable table = CsvTable::parse(text, name);
+  return ProfileReader(table).read(std::move(name));
+}
+
+PipelineWork pipeline_work(PipelineSchedule schedule, const PipelineProfile& profile,
+                           double blocked_power_w, const std::vector<std::uint32_t>& stage_map) {
+  if (!(blocked_power_w >= 0.0) || !std::isfinite(blocked_power_w)) {
+    throw DataError(fmt::format("blocked power is {} W; expected a number >= 0", blocked_power_w));
+  }
+  const TypeMaker maker(profile, schedule, stage_map);
+  PipelineWork work{std::move(schedule), {}, {}, blocked_power_w};
+  std::map<Key, PassTypeId> known;
+  for (const PipelinePass& pass : work.schedule.passes) {
+    const Key key{pass.chunk * work.schedule.shape.stages + pass.stage, pass.kind};
+    const auto [entry, is_new] = known.try_emplace(key, id_at<PassTypeId>(work.types.size()));
+    if (is_new) {
+      PassType type = maker.make(key.first, key.second);
+      type.stage = pass.stage;
+      work.types.push_back(std::move(type));
+    }
+    work.type_of_pass.push_back(entry->second);
+  }
+  return work;
+}
+
+}  // namespace rubato

@@ -1,0 +1,81 @@
+#pragma once
+// Measured time and energy of the passes of each pipeline stage at each clock,
+// and their assignment to the passes of a schedule.
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/ids.hpp"
+#include "traces/pipeline/schedule.hpp"
+
+namespace rubato {
+
+using PassTypeId = Id<struct PassTypeTag>;  ///< into PipelineWork::types
+using OptionId = Id<struct OptionTag>;      ///< into PassType::options
+
+/// One pass at one clock, on one GPU.
+struct ClockOption {
+  double core_mhz = 0.0;  ///< > 0
+  double time_s = 0.0;    ///< > 0
+  double energy_j = 0.0;  ///< board energy over time_s, > 0
+  double mem_mhz = 0.0;   ///< 0 where the memory clock is not a choice
+
+  friend bool operator==(const ClockOption&, const ClockOption&) = default;
+};
+
+/// Options of one kind of pass on one stage. The first is the baseline: the highest clock of a
+/// measured profile, whose clocks are distinct and fall; the default clocks of a modelled one.
+struct PassType {
+  std::uint32_t stage = 0;
+  PassKind kind = PassKind::forward;
+  std::vector<ClockOption> options;  ///< not empty
+};
+
+/// A profile file: one entry per stage and kind, in the order of first appearance.
+struct PipelineProfile {
+  std::string name;
+  std::vector<PassType> passes;
+
+  /// Number of stages: one more than the highest stage.
+  [[nodiscard]] std::uint32_t stages() const noexcept;
+
+  /// Options of a stage's pass; nullptr if the profile has none.
+  [[nodiscard]] const PassType* find(std::uint32_t stage, PassKind kind) const noexcept;
+};
+
+/// Everything that defines the planning problem of one pipeline.
+struct PipelineWork {
+  PipelineSchedule schedule;
+  std::vector<PassType> types;
+  std::vector<PassTypeId> type_of_pass;  ///< shape [passes]
+  double blocked_power_w = 0.0;          ///< of one GPU that waits for others, >= 0
+
+  [[nodiscard]] const PassType& type_of(PassId pass) const {
+    return types[index(type_of_pass[index(pass)])];
+  }
+};
+
+/// Reads a Zeus profile. Short form: `stage,instruction,frequency,time,energy`. Long form:
+/// also `rank,dp_rank,pp_rank,tp_rank`; of the ranks of one stage the longest time and the
+/// mean energy are kept, since the slowest rank decides. Instruction `load` is skipped:
+/// loading data overlaps with computing. Units: MHz, s, J of one GPU.
+/// @throws IoError, DataError listing the bad lines (a clock given twice among them)
+[[nodiscard]] PipelineProfile read_pipeline_profile(const std::filesystem::path& path);
+[[nodiscard]] PipelineProfile parse_pipeline_profile(std::string_view text, std::string name);
+
+/// Gives every pass of a schedule its options.
+/// @param stage_map  profile stage of each virtual stage (chunk * stages + stage); empty: equal
+///                   numbers. With several chunks and a profile of one entry per physical
+///                   stage, a chunk takes an equal share of its stage's time and energy.
+/// A profile without recompute passes gives them the forward pass, and takes its time and
+/// energy off the backward pass, which contained it. One without split gradients gives each
+/// half of the backward pass.
+/// @throws DataError if the profile lacks a stage or kind, or blocked power is out of range
+[[nodiscard]] PipelineWork pipeline_work(PipelineSchedule schedule, const PipelineProfile& profile,
+                                         double blocked_power_w,
+                                         const std::vector<std::uint32_t>& stage_map = {});
+
+}  // namespace rubato
