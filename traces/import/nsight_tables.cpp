@@ -1,0 +1,297 @@
+// Tables and columns exist only if there was something to say.
+
+#include "traces/import/nsight_tables.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "common/error.hpp"
+#include "common/sqlite.hpp"
+#include "common/text.hpp"
+
+namespace rubato::nsight {
+
+namespace {
+
+constexpr std::int64_t most_devices = 1'000'000;
+constexpr int push_pop_range = 59, start_end_range = 60;
+
+class TableReader {
+ public:
+  TableReader(const std::filesystem::path& path, const ImportOptions& options,
+              CaptureBuilder& builder)
+      : path_(path),
+        options_(options),
+        builder_(builder),
+        connection_(path, SqlConnection::Mode::foreign) {
+    refuse_computed_columns();
+    connection_.forbid_writes();
+  }
+
+  Tables run() {
+    expect_kernels();
+    read_session();
+    kernels();
+    copies("CUPTI_ACTIVITY_KIND_MEMCPY", "copyKind");
+    copies("CUPTI_ACTIVITY_KIND_MEMSET", "");
+    if (tables_.work.empty())
+      throw DataError(fmt::format("{}: there are no kernels in it", printable(path_.string())));
+    ranges();
+    if (hides_kernels())
+      builder_.capture().left_out.emplace_back(
+          "kernels inside CUDA graphs; record with --cuda-graph-trace=node");
+    return std::move(tables_);
+  }
+
+ private:
+  // No export has them, and a short schema may ask for hours of work.
+  void refuse_computed_columns() const {
+    SqlStatement found(connection_,
+                       "SELECT m.name FROM sqlite_schema m, pragma_table_xinfo(m.name) c "
+                       "WHERE m.type = 'table' AND c.hidden <> 0");
+    if (found.next())
+      throw DataError(fmt::format("{}: table {} has computed columns", printable(path_.string()),
+                                  text(found, 0)),
+                      {.in = {}, .hint = "expected an export of 'nsys export --type sqlite'"});
+  }
+
+  void expect_kernels() const {
+    const bool has_strings = has_table("StringIds");
+    if (has_strings && has_table("CUPTI_ACTIVITY_KIND_KERNEL")) return;
+    throw DataError(
+        fmt::format("{}: there is no table {}", printable(path_.string()),
+                    has_strings ? "CUPTI_ACTIVITY_KIND_KERNEL" : "StringIds"),
+        {.in = {},
+         .hint = hides_kernels()
+                     ? "kernels are inside CUDA graphs; record with --cuda-graph-trace=node"
+                     : "expected an export of 'nsys export --type sqlite' of a run with "
+                       "--trace=cuda"});
+  }
+
+  [[nodiscard]] bool has_table(std::string_view name) const {
+    SqlStatement found(connection_,
+                       "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?");
+    return found.first(name);
+  }
+  [[nodiscard]] bool hides_kernels() const { return has_table("CUDA_GRAPH_TRACE"); }
+
+  std::int64_t integer(const SqlStatement& row, int column) {
+    const SqlValue value = row.value(column);
+    if (const auto* number = std::get_if<std::int64_t>(&value)) return *number;
+    throw DataError(
+        fmt::format("{}: column '{}' holds {}; expected a whole number", printable(path_.string()),
+                    row.column_name(column),
+                    std::holds_alternative<std::monostate>(value) ? "nothing" : "another type"));
+  }
+  // A time that may be added to another one.
+  std::int64_t time(const SqlStatement& row, int column) {
+    const std::int64_t time_ns = integer(row, column);
+    if (is_time(time_ns)) return time_ns;
+    throw DataError(fmt::format("{}: column '{}' holds {}; expected ns, less than 63 years",
+                                printable(path_.string()), row.column_name(column), time_ns));
+  }
+  static bool is_time(std::int64_t time_ns) {
+    return time_ns >= -max_time_ns && time_ns <= max_time_ns;
+  }
+  // Sizes: of grids, of copies.
+  std::int64_t size(const SqlStatement& row, int column, std::int64_t most) {
+    const std::int64_t value = integer(row, column);
+    if (value < 0 || value > most)
+      throw DataError(fmt::format("{}: column '{}' holds {}; expected 0 to {}",
+                                  printable(path_.string()), row.column_name(column), value, most));
+    return value;
+  }
+  static std::optional<std::int64_t> optional_integer(const SqlStatement& row, int column) {
+    const SqlValue value = row.value(column);
+    const auto* number = std::get_if<std::int64_t>(&value);
+    return number != nullptr ? std::optional(*number) : std::nullopt;
+  }
+  static std::string text(const SqlStatement& row, int column) {
+    const SqlValue value = row.value(column);
+    const auto* found = std::get_if<std::string>(&value);
+    return found != nullptr ? *found : std::string();
+  }
+
+  void read_session() {
+    if (has_table("TARGET_INFO_SESSION_START_TIME")) {
+      SqlStatement start(connection_, "SELECT utcEpochNs FROM TARGET_INFO_SESSION_START_TIME");
+      if (start.next()) tables_.epoch_ns = optional_integer(start, 0);
+    }
+    // deviceId is the ordinal in its process; the GPU behind it is said here, if at all.
+    if (has_table("TARGET_INFO_CUDA_DEVICE")) {
+      SqlStatement device(connection_, "SELECT pid, cudaId, gpuId FROM TARGET_INFO_CUDA_DEVICE");
+      while (device.next()) {
+        const auto pid = optional_integer(device, 0), cuda = optional_integer(device, 1),
+                   gpu = optional_integer(device, 2);
+        if (pid && cuda && gpu && *gpu >= 0 && *gpu <= most_devices)
+          gpus_[{*pid, *cuda}] = static_cast<std::uint32_t>(*gpu);
+      }
+    }
+    if (has_table("TARGET_INFO_GPU")) {
+      SqlStatement gpu(connection_, "SELECT id, name FROM TARGET_INFO_GPU");
+      while (gpu.next()) {
+        const auto id = optional_integer(gpu, 0);
+        if (id && *id >= 0 && *id <= most_devices)
+          tables_.gpu_names[static_cast<std::uint32_t>(*id)] = text(gpu, 1);
+      }
+    }
+  }
+
+  [[nodiscard]] std::uint32_t gpu_of(std::optional<std::int64_t> global_pid, std::int64_t device) {
+    if (device < 0 || device > most_devices)
+      throw DataError(fmt::format("{}: device {} is absurd", printable(path_.string()), device));
+    if (!global_pid) return static_cast<std::uint32_t>(device);
+    const std::int64_t pid = (*global_pid >> 24) & 0xffffff;
+    const auto found = gpus_.find({pid, device});
+    return found != gpus_.end() ? found->second : static_cast<std::uint32_t>(device);
+  }
+
+  // Processes share correlation ids, so the process is part of the key.
+  [[nodiscard]] std::string launch_join(std::string_view table) const {
+    if (!has_table("CUPTI_ACTIVITY_KIND_RUNTIME") || !is_column(table, "correlationId") ||
+        !is_column(table, "globalPid"))
+      return "";
+    return "LEFT JOIN (SELECT correlationId, globalTid & ~16777215 AS process, globalTid, "
+           "min(start) AS start FROM CUPTI_ACTIVITY_KIND_RUNTIME GROUP BY 1, 2) r "
+           "ON r.correlationId = k.correlationId AND r.process = (k.globalPid & ~16777215) ";
+  }
+
+  // Pragmas are forbidden, so a query without rows is asked.
+  [[nodiscard]] bool is_column(std::string_view table, std::string_view column) const {
+    SqlStatement all(connection_, fmt::format("SELECT * FROM {} LIMIT 0", table));
+    for (int c = 0; c < all.columns(); ++c) {
+      if (all.column_name(c) == column) return true;
+    }
+    return false;
+  }
+
+  // Common columns: start, end, device, stream, process, launch, thread.
+  [[nodiscard]] std::string select(std::string_view table, std::string_view more) const {
+    const std::string join = launch_join(table);
+    return fmt::format("SELECT k.start, k.end, k.deviceId, k.streamId, {}, {}, {}{} FROM {} k {}",
+                       is_column(table, "globalPid") ? "k.globalPid" : "NULL",
+                       join.empty() ? "NULL" : "r.start", join.empty() ? "NULL" : "r.globalTid",
+                       more, table, join);
+  }
+
+  Work read(const SqlStatement& row) {
+    Work work;
+    work.start_ns = time(row, 0);
+    work.end_ns = time(row, 1);
+    work.device = gpu_of(optional_integer(row, 4), integer(row, 2));
+    work.stream = integer(row, 3);
+    work.launch_ns = optional_integer(row, 5);
+    if (work.launch_ns && !is_time(*work.launch_ns)) work.launch_ns.reset();
+    work.thread = optional_integer(row, 6);
+    return work;
+  }
+
+  template <class Fill>
+  void rows(const std::string& sql, const Fill& fill) {
+    SqlStatement row(connection_, sql);
+    while (row.next()) {
+      try {
+        Work work = read(row);
+        fill(row, work);
+        tables_.work.push_back(std::move(work));
+      } catch (const DataError&) {
+        if (!options_.partial) throw;
+        builder_.leave_out("rows with values of a wrong type or size");
+      }
+    }
+  }
+
+  void kernels() {
+    std::map<std::int64_t, std::string> names;
+    SqlStatement strings(connection_, "SELECT id, value FROM StringIds");
+    while (strings.next()) names[integer(strings, 0)] = text(strings, 1);
+    const auto name = [&](std::int64_t id) {
+      const auto found = names.find(id);
+      if (found == names.end())
+        throw DataError(fmt::format("{}: StringIds has no id {}", printable(path_.string()), id));
+      return found->second;
+    };
+    constexpr int label = 7, first_size = 8;
+    constexpr std::int64_t most_blocks = std::numeric_limits<std::uint32_t>::max();
+    rows(select("CUPTI_ACTIVITY_KIND_KERNEL",
+                ", k.demangledName, k.gridX, k.gridY, k.gridZ, k.blockX, k.blockY, k.blockZ"),
+         [&](const SqlStatement& row, Work& work) {
+           work.kernel.label = name(integer(row, label));
+           work.kernel.kind = kernel_class_of(work.kernel.label);
+           LaunchShape shape;
+           for (int i = 0; i < 3; ++i) {
+             shape.grid[static_cast<std::size_t>(i)] =
+                 static_cast<std::uint32_t>(size(row, first_size + i, most_blocks));
+             shape.block[static_cast<std::size_t>(i)] =
+                 static_cast<std::uint32_t>(size(row, first_size + 3 + i, most_blocks));
+           }
+           work.kernel.launch = shape;
+         });
+  }
+
+  void copies(std::string_view table, std::string_view kind_column) {
+    if (!has_table(table)) return;
+    const bool copy = !kind_column.empty();
+    rows(select(table, copy ? ", k.bytes, k.copyKind" : ", k.bytes"),
+         [&](const SqlStatement& row, Work& work) {
+           static const std::map<std::int64_t, std::string> directions{
+               {1, "HtoD"}, {2, "DtoH"}, {8, "DtoD"}, {10, "PtoP"}};
+           constexpr std::int64_t within = 8;
+           const double bytes = static_cast<double>(size(row, 7, std::int64_t{1} << 60));
+           Kernel& kernel = work.kernel;
+           kernel.kind = copy ? KernelClass::memcpy : KernelClass::memset;
+           kernel.label = "Memset";
+           kernel.flops = 0.0;
+           kernel.dram_bytes = bytes;
+           kernel.work_source = WorkSource::derived;
+           if (!copy) return;
+           const std::int64_t kind = integer(row, 8);
+           const auto found = directions.find(kind);
+           kernel.label = found != directions.end() ? "Memcpy " + found->second : "Memcpy";
+           if (kind == within) kernel.dram_bytes = 2.0 * bytes;
+         });
+  }
+
+  void ranges() {
+    if (!has_table("NVTX_EVENTS")) return;
+    const std::string shared =
+        is_column("NVTX_EVENTS", "textId")
+            ? "coalesce(n.text, (SELECT value FROM StringIds WHERE id = n.textId))"
+            : "n.text";
+    SqlStatement row(connection_,
+                     fmt::format("SELECT n.globalTid, n.start, n.end, {} FROM NVTX_EVENTS n "
+                                 "WHERE n.end IS NOT NULL AND n.eventType IN ({}, {})",
+                                 shared, push_pop_range, start_end_range));
+    while (row.next()) {
+      const auto thread = optional_integer(row, 0), start = optional_integer(row, 1),
+                 end = optional_integer(row, 2);
+      if (thread && start && end && is_time(*start) && is_time(*end))
+        tables_.ranges.push_back({*thread, *start, *end, text(row, 3)});
+    }
+    std::ranges::stable_sort(tables_.ranges, [](const Range& a, const Range& b) {
+      return std::tuple(a.thread, a.start_ns, -a.end_ns) <
+             std::tuple(b.thread, b.start_ns, -b.end_ns);
+    });
+  }
+
+  const std::filesystem::path& path_;
+  const ImportOptions& options_;
+  CaptureBuilder& builder_;
+  SqlConnection connection_;
+  std::map<std::pair<std::int64_t, std::int64_t>, std::uint32_t> gpus_;  ///< by process, ordinal
+  Tables tables_;
+};
+
+}  // namespace
+
+Tables read_tables(const std::filesystem::path& path, const ImportOptions& options,
+                   CaptureBuilder& builder) {
+  return TableReader(path, options, builder).run();
+}
+
+}  // namespace rubato::nsight
