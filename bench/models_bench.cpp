@@ -17,6 +17,7 @@
 #include <immintrin.h>
 #endif
 
+#include "common/vectors/instruction_sets.hpp"
 #include "models/table/fill.hpp"
 #include "traces/files/trace_json.hpp"
 
@@ -55,16 +56,17 @@ RUBATO_LANES void multiply_and_add(double* result) {
   *result = sum[0];
 }
 
-void arithmetic(std::string_view loops, double* result) {
-#ifdef __x86_64__
-  struct Wide {
-    [[gnu::target("avx512f")]] static void eight(double* r) { multiply_and_add<lanes::Eight>(r); }
-    [[gnu::target("avx2")]] static void four(double* r) { multiply_and_add<lanes::Four>(r); }
-  };
-  if (loops == "avx512") return Wide::eight(result);
-  if (loops == "avx2") return Wide::four(result);
-#endif
-  multiply_and_add<lanes::Two>(result);
+// For one instruction set.
+struct Arithmetic {
+  std::string_view name;
+  void (*multiply_and_add)(double* result);
+};
+
+Arithmetic arithmetic(std::string_view name) {
+  const auto all = lanes::runnable([]<class Set>(Set) {
+    return Arithmetic{Set::name, Set::template compiled<multiply_and_add<typename Set::Vector>>};
+  });
+  return *std::ranges::find(all, name, &Arithmetic::name);
 }
 
 void write_past_caches(double* to, std::size_t n) {
@@ -87,10 +89,11 @@ class Ceiling {
 
   void measure() {
     constexpr std::size_t parts = 16;
+    const auto run = arithmetic(loops_.name).multiply_and_add;
     const double arithmetic_s = seconds([&] {
       tbb::parallel_for(std::size_t{0}, parts, [&](std::size_t) {
         double result = 0.0;
-        arithmetic(loops_.name, &result);
+        run(&result);
         benchmark::DoNotOptimize(result);
       });
     });

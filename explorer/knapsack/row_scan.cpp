@@ -1,11 +1,10 @@
 #include "explorer/knapsack/row_scan.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 
-#include "models/kernel/lanes.hpp"
+#include "common/vectors/instruction_sets.hpp"
 
 namespace rubato {
 
@@ -190,36 +189,18 @@ RUBATO_LANES std::size_t within(const RowItems& row, std::uint32_t reference, do
   return count;
 }
 
-// The loops above for a vector type, compiled for `target`: an attribute and a type, which
-// cannot stand in parentheses. NOLINTBEGIN(bugprone-macro-parentheses)
-#define RUBATO_ROW_SCAN(place, target, Vector)                                               \
-  namespace place {                                                                          \
-  target RowEnds ends(const RowItems& row) { return rubato::ends<Vector>(row); }             \
-  target std::uint32_t least(const RowItems& row, std::uint32_t reference, double price) {   \
-    return rubato::least<Vector>(row, reference, price);                                     \
-  }                                                                                          \
-  target std::uint32_t cheapest(const RowItems& row, std::uint32_t reference, double room) { \
-    return rubato::cheapest<Vector>(row, reference, room);                                   \
-  }                                                                                          \
-  target double least_change(const RowItems& row, std::uint32_t reference, double price) {   \
-    return rubato::least_change<Vector>(row, reference, price);                              \
-  }                                                                                          \
-  target std::size_t within(const RowItems& row, std::uint32_t reference, double price,      \
-                            double gap, std::uint32_t* found) {                              \
-    return rubato::within<Vector>(row, reference, price, gap, found);                        \
-  }                                                                                          \
-  constexpr RowScan loops{#place, ends, least, cheapest, least_change, within};              \
-  }
-
-RUBATO_INSTRUCTION_SETS(RUBATO_ROW_SCAN)
-#undef RUBATO_ROW_SCAN
-// NOLINTEND(bugprone-macro-parentheses)
-
 }  // namespace
 
 std::span<const RowScan> row_scans() {
-  static constexpr std::array all{RUBATO_ALL_LOOPS};
-  return lanes::runnable(all);
+  return lanes::runnable([]<class Set>(Set) {
+    using V = typename Set::Vector;
+    return RowScan{.name = Set::name,
+                   .ends = Set::template compiled<ends<V>>,
+                   .least = Set::template compiled<least<V>>,
+                   .cheapest = Set::template compiled<cheapest<V>>,
+                   .least_change = Set::template compiled<least_change<V>>,
+                   .within = Set::template compiled<within<V>>};
+  });
 }
 
 }  // namespace rubato

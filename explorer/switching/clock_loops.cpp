@@ -1,9 +1,8 @@
 #include "explorer/switching/clock_loops.hpp"
 
 #include <algorithm>
-#include <array>
 
-#include "models/kernel/lanes.hpp"
+#include "common/vectors/instruction_sets.hpp"
 
 namespace rubato {
 
@@ -133,28 +132,15 @@ RUBATO_LANES LeastValue some_length(const WaitingRows& rows, const LaunchRows& l
                           [&](std::size_t c) { return values[c] + total_cost[c] + ended[c]; });
 }
 
-// The loops above for a vector type, compiled for `target`: an attribute and a type, which
-// cannot stand in parentheses. NOLINTBEGIN(bugprone-macro-parentheses)
-#define RUBATO_CLOCK_LOOPS(place, target, Vector)                                       \
-  namespace place {                                                                     \
-  target LeastValue any_length(const OpenRows& open, const LaunchRows& launch) {        \
-    return rubato::any_length<Vector>(open, launch);                                    \
-  }                                                                                     \
-  target LeastValue some_length(const WaitingRows& waiting, const LaunchRows& launch) { \
-    return rubato::some_length<Vector>(waiting, launch);                                \
-  }                                                                                     \
-  constexpr ClockLoops loops{#place, any_length, some_length};                          \
-  }
-
-RUBATO_INSTRUCTION_SETS(RUBATO_CLOCK_LOOPS)
-#undef RUBATO_CLOCK_LOOPS
-// NOLINTEND(bugprone-macro-parentheses)
-
 }  // namespace
 
 std::span<const ClockLoops> clock_loops() {
-  static constexpr std::array all{RUBATO_ALL_LOOPS};
-  return lanes::runnable(all);
+  return lanes::runnable([]<class Set>(Set) {
+    using V = typename Set::Vector;
+    return ClockLoops{.name = Set::name,
+                      .any_length = Set::template compiled<any_length<V>>,
+                      .some_length = Set::template compiled<some_length<V>>};
+  });
 }
 
 }  // namespace rubato

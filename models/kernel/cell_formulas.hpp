@@ -1,14 +1,14 @@
 #pragma once
 // The formulas of docs/models.md on any number of lanes: the one place that knows them.
-// kernel_model.cpp asks for one launch at a time, table_cells.cpp fills tables.
+// model.cpp asks for one launch at a time, cells.cpp fills tables.
 // K is double where all lanes share a kernel or memory state, else V.
 
 #include <algorithm>
 #include <limits>
 #include <vector>
 
+#include "common/vectors/lanes.hpp"
 #include "models/gpu/spec.hpp"
-#include "models/kernel/lanes.hpp"
 
 namespace rubato::formulas {
 

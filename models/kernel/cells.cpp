@@ -4,6 +4,8 @@
 #include <array>
 #include <type_traits>
 
+#include "common/vectors/instruction_sets.hpp"
+
 namespace rubato {
 
 namespace {
@@ -190,43 +192,19 @@ template <class Native>
 using Bundle = std::conditional_t<std::is_same_v<Native, lanes::Two>, lanes::Pair<Native>,
                                   lanes::Pair<lanes::Pair<Native>>>;
 
-// The loops above for a bundle at a time, compiled for `target`: an attribute and a type, which
-// cannot stand in parentheses. NOLINTBEGIN(bugprone-macro-parentheses)
-#define RUBATO_TABLE_CELLS(place, target, Native)                                               \
-  namespace place {                                                                             \
-  target void states(const GpuSpec& spec, const Memory<double>& memory,                         \
-                     const ClockColumns& clocks, std::size_t begin, std::size_t end) {          \
-    rubato::states<Bundle<Native>>(spec, memory, clocks, begin, end);                           \
-  }                                                                                             \
-  target void row(const Launch<double>& kernel, const ClockColumns& clocks, std::size_t cells,  \
-                  double* time_s, double* energy_j) {                                           \
-    rubato::row<Bundle<Native>>(kernel, clocks, cells, time_s, energy_j);                       \
-  }                                                                                             \
-  target bool over_limit(const Launch<double>& kernel, std::size_t cells, const double* time_s, \
-                         const double* energy_j) {                                              \
-    return rubato::over_limit<lanes::Pair<Native>>(kernel, cells, time_s, energy_j);            \
-  }                                                                                             \
-  target void regulate(const GpuSpec& spec, std::span<const RegulatedLaunch> launches,          \
-                       OperatingPoint* points) {                                                \
-    rubato::regulate<Native, Bundle<Native>>(spec, launches, points);                           \
-  }                                                                                             \
-  target void hold(const Launch<double>& kernel, const OperatingPoint& regulated,               \
-                   std::size_t cells, double* time_s, double* energy_j) {                       \
-    rubato::hold<lanes::Pair<Native>>(kernel, regulated, cells, time_s, energy_j);              \
-  }                                                                                             \
-  constexpr TableCells loops{                                                                   \
-      #place, lanes::count<Native>, states, row, over_limit, regulate, hold};                   \
-  }
-
-RUBATO_INSTRUCTION_SETS(RUBATO_TABLE_CELLS)
-#undef RUBATO_TABLE_CELLS
-// NOLINTEND(bugprone-macro-parentheses)
-
 }  // namespace
 
 std::span<const TableCells> table_cells() {
-  static constexpr std::array all{RUBATO_ALL_LOOPS};
-  return lanes::runnable(all);
+  return lanes::runnable([]<class Set>(Set) {
+    using Native = typename Set::Vector;
+    return TableCells{.name = Set::name,
+                      .lanes = lanes::count<Native>,
+                      .states = Set::template compiled<states<Bundle<Native>>>,
+                      .row = Set::template compiled<row<Bundle<Native>>>,
+                      .over_limit = Set::template compiled<over_limit<lanes::Pair<Native>>>,
+                      .regulate = Set::template compiled<regulate<Native, Bundle<Native>>>,
+                      .hold = Set::template compiled<hold<lanes::Pair<Native>>>};
+  });
 }
 
 }  // namespace rubato

@@ -13,68 +13,11 @@
 
 #include "common/error.hpp"
 #include "tests/expect_error.hpp"
+#include "tests/uniform.hpp"
 #include "traces/files/trace_json.hpp"
 
 namespace rubato {
 namespace {
-
-using lanes::Two;
-
-double exp2_of(double x) { return lanes::exp2(lanes::all<Two>(x))[0]; }
-double log2_of(double x) { return lanes::log2(lanes::all<Two>(x))[0]; }
-double soft_factor_of(double x, double p) {
-  return lanes::soft_factor(lanes::all<Two>(x), 1.0 / p)[0];
-}
-
-double uniform(double low, double high) {
-  const auto share = static_cast<double>(*rc::gen::inRange<std::int64_t>(0, std::int64_t{1} << 50));
-  return low + (high - low) * share / static_cast<double>(std::int64_t{1} << 50);
-}
-
-// ---- The functions, against long double, with the errors that their headers state ----
-
-TEST(Lanes, PowersOfTwoAreExact) {
-  for (int n = -1022; n <= 1023; ++n) EXPECT_EQ(exp2_of(n), std::ldexp(1.0, n)) << n;
-  EXPECT_EQ(exp2_of(1024.0), std::numeric_limits<double>::infinity());
-  for (int n = -1022; n <= 1023; ++n) EXPECT_EQ(log2_of(std::ldexp(1.0, n)), n) << n;
-}
-
-TEST(Lanes, ExponentialAndLogarithmAreAsExactAsStated) {
-  constexpr int steps = 2'000'000;
-  double worst_exp2 = 0.0, worst_log2 = 0.0;
-  for (int i = 0; i <= steps; ++i) {
-    const double share = static_cast<double>(i) / steps;
-    const double x = -1022.0 + 2045.0 * share;
-    const long double power = std::exp2(static_cast<long double>(x));
-    worst_exp2 = std::max(worst_exp2, static_cast<double>(std::abs(exp2_of(x) / power - 1.0L)));
-    const double m = 1.0 + share;
-    const long double logarithm = std::log2(static_cast<long double>(m));
-    worst_log2 = std::max(
-        worst_log2,
-        static_cast<double>(std::abs(lanes::log2_of_mantissa(lanes::all<Two>(m))[0] - logarithm)));
-  }
-  RecordProperty("exp2", fmt::format("{}", worst_exp2));
-  RecordProperty("log2", fmt::format("{}", worst_log2));
-  EXPECT_LT(worst_exp2, 3e-16);
-  EXPECT_LT(worst_log2, 3e-16);
-}
-
-RC_GTEST_PROP(Lanes, TheSoftFactorIsThatOfThePNorm, ()) {
-  const double p = std::exp(uniform(-2.0, 4.0));
-  const double x = -std::exp(uniform(-40.0, 8.0));
-  const long double y = std::exp2(static_cast<long double>(x));
-  const long double expected = std::exp(std::log1p(y) / static_cast<long double>(p));
-  // A unit of 1/p times log2(1 + y) <= 1 shows as ln 2 / p units of the result.
-  const double bound = 4e-16 + 2e-16 / p;
-  RC_ASSERT(std::abs(soft_factor_of(x, p) / expected - 1.0L) < bound);
-  RC_ASSERT(soft_factor_of(x, p) >= 1.0);
-}
-
-TEST(Lanes, NotANumberStaysOne) {
-  const double nan = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_TRUE(std::isnan(soft_factor_of(nan, 2.0)));
-  EXPECT_TRUE(std::isnan(exp2_of(nan)));
-}
 
 // ---- Cells, against the formulas of docs/models.md in long double ----
 

@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <span>
 
 // Everything here becomes part of its caller, which may be compiled for more than the baseline.
 #define RUBATO_LANES [[gnu::always_inline]] inline
@@ -344,34 +343,6 @@ RUBATO_LANES V log2_soft_factor(const V& x, const S& inverse_p) {
 template <class V, class S>
 RUBATO_LANES V soft_factor(const V& x, const S& inverse_p) {
   return exp2(log2_soft_factor(x, inverse_p));
-}
-
-// Calls make(name, attribute, vector type) for each instruction set that loops are compiled for,
-// the slowest first; RUBATO_ALL_LOOPS are the `loops` that make puts into namespaces of these
-// names.
-#ifdef __x86_64__
-#define RUBATO_INSTRUCTION_SETS(make)                            \
-  make(baseline, , ::rubato::lanes::Two)                         \
-      make(avx2, [[gnu::target("avx2")]], ::rubato::lanes::Four) \
-          make(avx512, [[gnu::target("avx512f")]], ::rubato::lanes::Eight)
-#define RUBATO_ALL_LOOPS baseline::loops, avx2::loops, avx512::loops
-#else
-#define RUBATO_INSTRUCTION_SETS(make) make(baseline, , ::rubato::lanes::Two)
-#define RUBATO_ALL_LOOPS baseline::loops
-#endif
-
-/// Of RUBATO_ALL_LOOPS, those that this machine can run.
-template <class Loops, std::size_t size>
-[[nodiscard]] std::span<const Loops> runnable(const std::array<Loops, size>& loops) {
-#ifdef __x86_64__
-  static_assert(size == 3);
-  const std::size_t count = __builtin_cpu_supports("avx512f") ? 3
-                            : __builtin_cpu_supports("avx2")  ? 2
-                                                              : 1;
-  return std::span(loops).first(count);
-#else
-  return loops;
-#endif
 }
 
 }  // namespace rubato::lanes
