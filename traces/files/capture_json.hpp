@@ -11,7 +11,7 @@
 
 namespace rubato {
 
-inline constexpr std::uint64_t capture_schema = 1;
+inline constexpr std::uint64_t capture_schema = 2;  ///< 1, without calls and collectives, is read
 
 /// The text of a capture; load_capture gives back an equal one. Needs about as much memory as
 /// the capture itself.

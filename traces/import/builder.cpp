@@ -181,6 +181,39 @@ std::uint32_t CaptureBuilder::stream(std::uint32_t device_id, std::int64_t strea
   return found->second;
 }
 
+std::optional<std::uint32_t> CaptureBuilder::known_stream(std::uint32_t device_id,
+                                                          std::int64_t stream_id) const {
+  const auto found = streams_.find({device_id, stream_id});
+  return found == streams_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::uint32_t CaptureBuilder::thread(const CaptureThread& thread) {
+  const auto [found, fresh] = threads_.emplace(std::pair{thread.process, thread.id},
+                                               static_cast<std::uint32_t>(capture_.threads.size()));
+  if (fresh) capture_.threads.push_back(thread);
+  return found->second;
+}
+
+std::uint32_t CaptureBuilder::call(const CapturedCall& call) {
+  const auto index = static_cast<std::uint32_t>(capture_.calls.size());
+  CapturedCall& kept = capture_.calls.emplace_back(call);
+  if (kept.duration_ns < 0 || kept.duration_ns > longest_launch_ns) {
+    kept.duration_ns = 0;
+    leave_out("durations of host calls, negative or longer than a day");
+  }
+  return index;
+}
+
+std::uint32_t CaptureBuilder::group(const CaptureGroup& group) {
+  const auto [found, fresh] = groups_.emplace(std::pair{group.name, group.ranks},
+                                              static_cast<std::uint32_t>(capture_.groups.size()));
+  if (fresh) capture_.groups.push_back(group);
+  CaptureGroup& known = capture_.groups[found->second];
+  if (!known.size) known.size = group.size;
+  if (known.description.empty()) known.description = group.description;
+  return found->second;
+}
+
 KernelId CaptureBuilder::kernel(Kernel kernel, std::string_view short_name) {
   std::string key = kernel.label;
   if (const auto& l = kernel.launch)
@@ -217,7 +250,28 @@ bool CaptureBuilder::launch(const CapturedLaunch& launch) {
   return true;
 }
 
+// By their start; who refers to a call is told its new place.
+void CaptureBuilder::sort_calls() {
+  std::vector<std::uint32_t> order(capture_.calls.size()), place(capture_.calls.size());
+  std::iota(order.begin(), order.end(), 0U);
+  std::ranges::stable_sort(order, {}, [&](std::uint32_t i) { return capture_.calls[i].start_ns; });
+  std::vector<CapturedCall> calls;
+  calls.reserve(order.size());
+  for (std::uint32_t i = 0; i < order.size(); ++i) {
+    place[order[i]] = i;
+    calls.push_back(capture_.calls[order[i]]);
+  }
+  for (CapturedCall& call : calls) {
+    if (call.record) call.record = place[*call.record];
+  }
+  capture_.calls = std::move(calls);
+  for (CapturedLaunch& launch : capture_.launches) {
+    if (launch.call) launch.call = place[*launch.call];
+  }
+}
+
 Capture CaptureBuilder::finish() && {
+  sort_calls();
   std::ranges::stable_sort(capture_.launches, [](const auto& a, const auto& b) {
     return std::pair(a.start_ns, a.stream) < std::pair(b.start_ns, b.stream);
   });
@@ -228,6 +282,10 @@ Capture CaptureBuilder::finish() && {
                                 fmt::join(capture_.left_out, "; ")));
   for (CapturedStep& step : capture_.steps) step.name = printable(step.name);
   for (CaptureDevice& device : capture_.devices) device.name = printable(device.name);
+  for (CaptureGroup& group : capture_.groups) {
+    group.name = printable(group.name);
+    group.description = printable(group.description);
+  }
   const std::optional<std::int64_t>& epoch = capture_.epoch_ns;
   if (epoch && (*epoch > max_time_ns || *epoch < -max_time_ns)) {
     capture_.left_out.emplace_back("the time of the recording, which is absurd");

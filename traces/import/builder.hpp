@@ -29,6 +29,21 @@ class CaptureBuilder {
   std::uint32_t device(std::uint32_t id, std::string_view name = {});
   std::uint32_t stream(std::uint32_t device_id, std::int64_t stream_id);
 
+  /// The stream, if it has been mentioned: waits on streams without work need not be kept.
+  [[nodiscard]] std::optional<std::uint32_t> known_stream(std::uint32_t device_id,
+                                                          std::int64_t stream_id) const;
+
+  /// Index of a thread of the host.
+  std::uint32_t thread(const CaptureThread& thread);
+
+  /// Index of a new call; finish() puts them in order. One of an absurd time lasts no time.
+  std::uint32_t call(const CapturedCall& call);
+  [[nodiscard]] CapturedCall& call_at(std::uint32_t index) { return capture_.calls[index]; }
+
+  /// Index of the group of that name and ranks; its size and description are filled in where they
+  /// were not known.
+  std::uint32_t group(const CaptureGroup& group);
+
   /// The kernel with this label, launch shape and work; a new one where it has not been seen.
   /// @param short_name  what a unique name begins with; that and the label are made printable
   KernelId kernel(Kernel kernel, std::string_view short_name);
@@ -39,7 +54,7 @@ class CaptureBuilder {
   /// The launch, or a line in left_out if its times are absurd. @return whether it is kept
   bool launch(const CapturedLaunch& launch);
 
-  /// Launches in order, left_out filled, names of steps and devices printable.
+  /// Launches and calls in order, left_out filled, names of steps and devices printable.
   /// @throws DataError if every launch was left out
   [[nodiscard]] Capture finish() &&;
 
@@ -50,7 +65,11 @@ class CaptureBuilder {
   std::unordered_set<std::string> taken_;
   std::map<std::uint32_t, std::uint32_t> devices_;
   std::map<std::pair<std::uint32_t, std::int64_t>, std::uint32_t> streams_;
+  std::map<std::pair<std::int64_t, std::int64_t>, std::uint32_t> threads_;
+  std::map<std::pair<std::string, std::vector<std::uint32_t>>, std::uint32_t> groups_;
   std::map<std::string, std::uint64_t> left_out_;
+
+  void sort_calls();
 };
 
 /// Microseconds or seconds of a file as whole nanoseconds; what no integer holds becomes so large

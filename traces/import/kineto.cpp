@@ -1,31 +1,44 @@
 // PyTorch profiler traces: Chrome trace events written by Kineto.
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <tuple>
 #include <unordered_map>
 
+#include "traces/import/kineto_calls.hpp"
 #include "traces/import/kineto_events.hpp"
 
 namespace rubato {
 
 namespace {
 
-using kineto::DeviceWork, kineto::Events, kineto::HostCall, kineto::Message, kineto::Span;
+using kineto::CallTable, kineto::DeviceWork, kineto::Events, kineto::HostCall, kineto::Message,
+    kineto::Span;
 
 // Puts device work beside what the host did when it was launched.
 class KinetoLinker {
  public:
   KinetoLinker(const Events& events, CaptureBuilder& builder)
-      : events_(events), builder_(builder) {}
+      : events_(events), builder_(builder), table_(events) {
+    for (const DeviceWork& work : events.work) launch_call_.push_back(table_.call_of(work));
+  }
 
   void run() {
     builder_.capture().provenance.generator = "PyTorch profiler (Kineto)";
     builder_.capture().epoch_ns = events_.epoch_ns;
+    builder_.capture().rank = events_.rank;
+    builder_.capture().world_size = events_.world_size;
     find_steps();
     const std::vector<HostContext> context = contexts();
     const std::vector<std::optional<Pass>> labelled = labelled_passes();
     const std::vector<Share> calls = calls_of_kernels(operators_of_kernels(context));
+    for (const DeviceWork& work : events_.work) {
+      const std::uint32_t stream = builder_.stream(work.device, work.stream);
+      if (work.priority) builder_.capture().streams[stream].priority = work.priority;
+    }
+    const auto kept_calls = kineto::keep_calls(events_, table_, launch_call_, builder_);
+    const auto collectives = kineto::keep_collectives(events_, launch_call_, builder_);
     for (std::size_t i = 0; i < events_.work.size(); ++i) {
       const DeviceWork& work = events_.work[i];
       CapturedLaunch launch{.kernel = {},
@@ -34,10 +47,12 @@ class KinetoLinker {
                             .duration_ns = work.duration_ns,
                             .launch_ns = {},
                             .step = {},
-                            .pass = Pass::unknown};
-      if (const HostCall* call = events_.call_of(work)) {
-        launch.launch_ns = call->ts_ns;
-        launch.step = step_at(call->ts_ns);
+                            .pass = Pass::unknown,
+                            .call = kept_calls[i],
+                            .collective = collectives[i]};
+      if (const HostCall* call = call_of(i)) {
+        launch.launch_ns = call->start_ns;
+        launch.step = step_at(call->start_ns);
         const Pass by_thread = context[i].autograd    ? Pass::backward
                                : context[i].optimizer ? Pass::optimizer
                                                       : Pass::forward;
@@ -55,6 +70,11 @@ class KinetoLinker {
   }
 
  private:
+  // Of the launch of some work; null if the file does not say.
+  [[nodiscard]] const HostCall* call_of(std::size_t work) const {
+    return launch_call_[work] ? &events_.host_calls[*launch_call_[work]] : nullptr;
+  }
+
   struct HostContext {
     const Span* innermost = nullptr;  ///< operator around the launch
     bool autograd = false;
@@ -70,8 +90,7 @@ class KinetoLinker {
     };
     std::vector<Asked> asked;
     for (std::size_t i = 0; i < events_.work.size(); ++i) {
-      if (const HostCall* call = events_.call_of(events_.work[i]))
-        asked.push_back({call->ts_ns, call->thread, i});
+      if (const HostCall* call = call_of(i)) asked.push_back({call->start_ns, call->thread, i});
     }
     std::ranges::sort(asked, [](const Asked& a, const Asked& b) {
       return std::pair(a.thread, a.ts_ns) < std::pair(b.thread, b.ts_ns);
@@ -135,8 +154,7 @@ class KinetoLinker {
     }
     std::vector<LaunchCall> calls;
     for (std::size_t i = 0; i < events_.work.size(); ++i) {
-      if (const HostCall* call = events_.call_of(events_.work[i]))
-        calls.push_back({call->ts_ns, i});
+      if (const HostCall* call = call_of(i)) calls.push_back({call->start_ns, i});
     }
     return passes_by_label(std::move(labels), std::move(calls), events_.work.size());
   }
@@ -174,9 +192,10 @@ class KinetoLinker {
   }
 
   std::vector<const Span*> operators_of_kernels(const std::vector<HostContext>& contexts) {
-    std::unordered_map<std::int64_t, const Span*> by_id;
+    std::map<std::pair<std::uint32_t, std::int64_t>, const Span*> by_id;
     for (const Span& span : events_.operators) {
-      if (span.external_id >= 0) by_id.emplace(span.external_id, &span);
+      if (span.external_id >= 0)
+        by_id.emplace(std::pair{events_.threads[span.thread].process, span.external_id}, &span);
     }
     // In older files the external id of a kernel is its correlation: it may hit any operator.
     std::size_t equal = 0, with_id = 0;
@@ -188,7 +207,10 @@ class KinetoLinker {
     const bool ids_are_correlations = with_id > 0 && equal == with_id;
     std::vector<const Span*> out(events_.work.size(), nullptr);
     for (std::size_t i = 0; i < events_.work.size(); ++i) {
-      const auto found = by_id.find(events_.work[i].external_id);
+      const HostCall* call = call_of(i);
+      const std::uint32_t process = call != nullptr ? events_.threads[call->thread].process
+                                                    : table_.process_of(events_.work[i].device);
+      const auto found = by_id.find({process, events_.work[i].external_id});
       if (!ids_are_correlations && found != by_id.end()) {
         out[i] = found->second;
       } else {
@@ -212,11 +234,16 @@ class KinetoLinker {
       kernel.work_source = WorkSource::derived;
     } else if (work.message != 0) {
       const Message& message = events_.messages[work.message];
+      const std::uint64_t bytes = std::max(message.collective.in_bytes.value_or(0),
+                                           message.collective.out_bytes.value_or(0));
       kernel.dtype = message.dtype;
-      kernel.collective = message.collective;
-      kernel.flops = 0.0;
-      kernel.dram_bytes = 2.0 * message.collective.message_bytes;
-      kernel.work_source = WorkSource::derived;
+      if (bytes > 0 && message.group.size.value_or(0) > 1) {
+        kernel.collective =
+            Collective{message.collective.kind, static_cast<double>(bytes), *message.group.size};
+        kernel.flops = 0.0;
+        kernel.dram_bytes = 2.0 * static_cast<double>(bytes);
+        kernel.work_source = WorkSource::derived;
+      }
     } else if (share.call != nullptr) {
       const OperatorWork known = operator_work(*share.call);
       if (known.flops) kernel.flops = *known.flops * share.of_work;
@@ -230,6 +257,8 @@ class KinetoLinker {
 
   const Events& events_;
   CaptureBuilder& builder_;
+  CallTable table_;
+  std::vector<std::optional<std::uint32_t>> launch_call_;  ///< by work
 };
 
 }  // namespace

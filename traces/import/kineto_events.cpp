@@ -13,6 +13,7 @@
 #include "common/json_fields.hpp"
 #include "common/json_parts.hpp"
 #include "common/text.hpp"
+#include "traces/import/host_calls.hpp"
 
 namespace rubato::kineto {
 
@@ -23,7 +24,7 @@ namespace ondemand = simdjson::ondemand;
 constexpr std::int64_t ns_per_us = 1000;
 constexpr std::int64_t most_devices = 1'000'000;
 
-enum class Category { device_work, runtime, cpu_op, annotation, skipped };
+enum class Category { device_work, runtime, cpu_op, annotation, sync, skipped };
 
 Category category_of(std::string_view cat) {
   struct Known {
@@ -37,7 +38,8 @@ Category category_of(std::string_view cat) {
       {"gpu_memset", Category::device_work}, {"Memset", Category::device_work},
       {"cuda_runtime", Category::runtime},   {"cuda_driver", Category::runtime},
       {"Runtime", Category::runtime},        {"cpu_op", Category::cpu_op},
-      {"Operator", Category::cpu_op},        {"user_annotation", Category::annotation}};
+      {"Operator", Category::cpu_op},        {"user_annotation", Category::annotation},
+      {"cuda_sync", Category::sync},         {"cuda_event", Category::sync}};
   const auto* const found = std::ranges::find(known, cat, &Known::name);
   return found == std::end(known) ? Category::skipped : found->category;
 }
@@ -73,6 +75,15 @@ std::int64_t parse_us(std::string_view text) {
   }
   if (at != end) throw DataError(fmt::format("'{}' is not a time in us", printable(text)));
   return whole * ns_per_us + (text.front() == '-' ? -fraction_ns : fraction_ns);
+}
+
+std::optional<std::int64_t> integer_of(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
 }
 
 class EventReader {
@@ -153,6 +164,7 @@ class EventReader {
     const bool kernel = *cat == "kernel" || *cat == "Kernel";
     const bool memset = *cat == "gpu_memset" || *cat == "Memset";
     const std::string_view name = text_of(object, "name").value_or("");
+    if (category == Category::sync) return sync(object);
     const std::uint32_t name_id = events_.names.id(name);
     if (category == Category::device_work) {
       const KernelClass kind = kernel   ? class_of(name_id)
@@ -160,21 +172,26 @@ class EventReader {
                                         : KernelClass::memcpy;
       return device_work(object, name_id, kernel, kind);
     }
-    const std::uint32_t thread = threads_.id(raw(object, "pid") + '/' + raw(object, "tid"));
+    const std::uint32_t thread = thread_of(object);
     const std::int64_t start_ns = time_ns(object, "ts");
     if (category == Category::runtime) {
+      const std::int64_t duration_ns = time_ns(object, "dur");
       ondemand::object args;
       if (!is_there(part_.field(object, "args").get_object().get(args))) return;
       if (const auto correlation = integer(args, "correlation"))
-        events_.calls_by_correlation.emplace(*correlation, HostCall{start_ns, thread});
+        events_.host_calls.push_back(
+            {*correlation, start_ns, duration_ns, thread, call_kind_of(name)});
       return;
     }
     Span span{start_ns, start_ns + time_ns(object, "dur"), thread, name_id, -1, 0};
+    ondemand::object args;
     if (category == Category::annotation) {
       events_.annotations.push_back(span);
+      if (name.starts_with("nccl:") || name.starts_with("rccl:"))
+        events_.message_labels.push_back(
+            {span.start_ns, span.end_ns, thread, collective_kind_of(name), sent_bytes(object)});
       return;
     }
-    ondemand::object args;
     if (is_there(part_.field(object, "args").get_object().get(args))) {
       span.external_id = integer(args, "External id").value_or(-1);
       span.call = read_call(args, name_id);
@@ -182,12 +199,66 @@ class EventReader {
     events_.operators.push_back(span);
   }
 
-  std::uint32_t read_call(ondemand::object& args, std::uint32_t name) {
-    OperatorCall call{events_.names[name], {}, {}};
+  // Processes and threads are numbers as a rule; others count down from -1.
+  std::uint32_t thread_of(ondemand::object& object) {
+    const std::string process = raw(object, "pid"), thread = raw(object, "tid");
+    const std::uint32_t id = threads_.id(process + '/' + thread);
+    if (id == events_.threads.size()) {
+      const auto number = [](std::string_view text, std::uint32_t otherwise) {
+        return integer_of(text).value_or(-1 - static_cast<std::int64_t>(otherwise));
+      };
+      const std::uint32_t process_id = processes_.id(process);
+      events_.processes = std::max(events_.processes, process_id + 1);
+      events_.threads.push_back({process_id, {number(process, process_id), number(thread, id)}});
+    }
+    return id;
+  }
+
+  void sync(ondemand::object& object) {
+    ondemand::object args;
+    if (!is_there(part_.field(object, "args").get_object().get(args))) return;
+    const auto number = [&](std::string_view key) {
+      constexpr std::int64_t invalid = 4'294'967'295;  // -1 of older files
+      const std::int64_t value = integer(args, key).value_or(-1);
+      return value == invalid ? -1 : value;
+    };
+    const std::int64_t device = number("device");
+    if (device < 0 || device > most_devices) return;
+    events_.syncs.push_back({static_cast<std::uint32_t>(device), number("correlation"),
+                             number("stream"), number("wait_on_stream"),
+                             number("wait_on_cuda_event_record_corr_id")});
+  }
+
+  // Bytes of the tensors an annotation names; nothing if one is not understood.
+  std::optional<std::uint64_t> sent_bytes(ondemand::object& object) {
+    ondemand::object args;
+    if (!is_there(part_.field(object, "args").get_object().get(args))) return std::nullopt;
+    std::vector<std::vector<std::uint64_t>> dims;
+    if (!read_dims(args, dims)) return std::nullopt;
+    std::uint64_t sum = 0;
+    std::size_t i = 0;
+    bool known = true;
+    ondemand::array types;
+    if (!is_there(part_.field(args, "Input type").get_array().get(types))) return std::nullopt;
+    for (auto type : types) {
+      std::string_view text;
+      const bool is_text = is_there(type.get_string().get(text));
+      if (i >= dims.size() || dims[i++].empty()) continue;  // no tensor
+      const auto bytes = is_text ? bytes_from_framework(text) : std::nullopt;
+      std::uint64_t size = bytes.value_or(0);
+      for (const std::uint64_t n : dims[i - 1])
+        known = known && !__builtin_mul_overflow(size, n, &size);
+      known = known && bytes && !__builtin_add_overflow(sum, size, &sum);
+    }
+    return known && sum > 0 ? std::optional(sum) : std::nullopt;
+  }
+
+  // @return whether there are any
+  bool read_dims(ondemand::object& args, std::vector<std::vector<std::uint64_t>>& out) {
     ondemand::array dims;
-    if (!is_there(part_.field(args, "Input Dims").get_array().get(dims))) return 0;
+    if (!is_there(part_.field(args, "Input Dims").get_array().get(dims))) return false;
     for (auto operand : dims) {
-      auto& list = call.dims.emplace_back();
+      auto& list = out.emplace_back();
       ondemand::array sizes;
       if (!is_there(operand.get_array().get(sizes))) continue;
       for (auto size : sizes) {
@@ -199,6 +270,12 @@ class EventReader {
         list.push_back(value);
       }
     }
+    return true;
+  }
+
+  std::uint32_t read_call(ondemand::object& args, std::uint32_t name) {
+    OperatorCall call{events_.names[name], {}, {}};
+    if (!read_dims(args, call.dims)) return 0;
     call.dtypes.assign(call.dims.size(), Dtype::unknown);
     ondemand::array types;
     for (const char* key : {"Input type", "Input types"}) {
@@ -285,24 +362,64 @@ class EventReader {
       return;
     }
     work.shape = {read_dim3(args, "grid"), read_dim3(args, "block")};
-    std::string_view collective;
-    if (!is_there(part_.field(args, "Collective name").get_string().get(collective))) return;
-    Message message{{.kind = collective_kind_of(collective)}, Dtype::unknown};
-    const std::int64_t elements = std::max(number("In msg nelems", 0), number("Out msg nelems", 0)),
-                       group = number("Group size", 0);
-    std::string_view type;
-    if (is_there(part_.field(args, "dtype").get_string().get(type)))
-      message.dtype = dtype_from_framework(type);
-    constexpr std::int64_t most_ranks = 10'000'000;
-    if (message.dtype == Dtype::unknown || group < 2 || group > most_ranks || elements <= 0) return;
-    message.collective.group_size = static_cast<std::uint32_t>(group);
-    message.collective.message_bytes = static_cast<double>(elements) * element_bytes(message.dtype);
+    if (const auto priority = integer(args, "priority");
+        priority && std::in_range<std::int32_t>(*priority))
+      work.priority = static_cast<std::int32_t>(*priority);
+    const auto collective = text_of(args, "Collective name");
+    if (!collective) return;
     work.message = static_cast<std::uint32_t>(events_.messages.size());
-    events_.messages.push_back(message);
+    events_.messages.push_back(read_message(args, collective_kind_of(*collective)));
+  }
+
+  Message read_message(ondemand::object& args, CollectiveKind kind) {
+    Message message;
+    message.collective.kind = kind;
+    if (const auto type = text_of(args, "dtype")) {
+      message.dtype = dtype_from_framework(*type);
+      const auto bytes = [&](std::string_view key) -> std::optional<std::uint64_t> {
+        const auto size = bytes_from_framework(*type);
+        const auto count = integer(args, key);
+        constexpr std::int64_t most_elements = std::int64_t{1} << 50;
+        if (!size || !count || *count < 0 || *count > most_elements) return std::nullopt;
+        return static_cast<std::uint64_t>(*count) * *size;
+      };
+      message.collective.in_bytes = bytes("In msg nelems");
+      message.collective.out_bytes = bytes("Out msg nelems");
+    }
+    const auto rank = [&](std::string_view key) { return rank_of(integer(args, key)); };
+    if (const auto sequence = integer(args, "Seq"); sequence && *sequence >= 0)
+      message.collective.sequence = static_cast<std::uint64_t>(*sequence);
+    message.collective.source_rank = rank("Src Rank");
+    message.collective.target_rank = rank("Dst Rank");
+    message.group.name = std::string(text_of(args, "Process Group Name").value_or(""));
+    message.group.description =
+        std::string(text_of(args, "Process Group Description").value_or(""));
+    message.group.size = rank("Group size");
+    message.group.ranks = ranks_of(text_of(args, "Process Group Ranks").value_or(""));
+    return message;
+  }
+
+  static std::optional<std::uint32_t> rank_of(std::optional<std::int64_t> value) {
+    constexpr std::int64_t most_ranks = 10'000'000;
+    if (!value || *value < 0 || *value > most_ranks) return std::nullopt;
+    return static_cast<std::uint32_t>(*value);
+  }
+
+  // "[0, 1]"; nothing where the list is shortened with dots or is no list of ranks.
+  static std::vector<std::uint32_t> ranks_of(std::string_view text) {
+    std::vector<std::uint32_t> ranks;
+    if (!text.starts_with('[') || !text.ends_with(']')) return {};
+    for (const std::string_view part : split(text.substr(1, text.size() - 2), ',')) {
+      const auto rank = rank_of(integer_of(part));
+      if (!rank) return {};
+      ranks.push_back(*rank);
+    }
+    return ranks;
   }
 
   void member(std::string_view key, std::string_view value) {
-    if (key != "baseTimeNanoseconds" && key != "deviceProperties") return;
+    if (key != "baseTimeNanoseconds" && key != "deviceProperties" && key != "distributedInfo")
+      return;
     const auto problem = problem_of([&] { read_member(key, value); });
     if (!problem) return;
     if (options_.partial) return builder_.leave_out("members that cannot be read");
@@ -312,10 +429,13 @@ class EventReader {
 
   void read_member(std::string_view key, std::string_view value) {
     check_structure(value);
-    auto document = parser_.iterate(value.data(), value.size(), value.size() + json_padding);
+    ondemand::document document =
+        parser_.iterate(value.data(), value.size(), value.size() + json_padding).value();
     if (key == "baseTimeNanoseconds") {
       std::int64_t base = 0;
       if (is_there(document.get_int64().get(base))) events_.epoch_ns = base;
+    } else if (key == "distributedInfo") {
+      read_distribution(document);
     } else if (key == "deviceProperties") {
       ondemand::array devices;
       if (!is_there(document.get_array().get(devices))) return;
@@ -332,13 +452,47 @@ class EventReader {
     }
   }
 
+  void read_distribution(ondemand::document& document) {
+    ondemand::object object;
+    if (!is_there(document.get_object().get(object))) return;
+    const auto number = [&](ondemand::object& of, std::string_view key) {
+      std::int64_t value = -1;
+      return is_there(of.find_field_unordered(key).get_int64().get(value)) ? rank_of(value)
+                                                                           : std::nullopt;
+    };
+    events_.rank = number(object, "rank");
+    events_.world_size = number(object, "world_size");
+    ondemand::array groups;
+    if (!is_there(object.find_field_unordered("pg_config").get_array().get(groups))) return;
+    for (auto entry : groups) {
+      ondemand::object group;
+      std::string_view name, description;
+      if (!is_there(entry.get_object().get(group)) ||
+          !is_there(group.find_field_unordered("pg_name").get_string().get(name)))
+        continue;
+      CaptureGroup& known = events_.groups.emplace_back();
+      known.name = name;
+      if (is_there(group.find_field_unordered("pg_desc").get_string().get(description)))
+        known.description = description;
+      known.size = number(group, "pg_size");
+      ondemand::array ranks;
+      if (!is_there(group.find_field_unordered("ranks").get_array().get(ranks))) continue;
+      for (auto rank : ranks) {
+        std::int64_t value = -1;
+        if (is_there(rank.get_int64().get(value)) && rank_of(value))
+          known.ranks.push_back(*rank_of(value));
+      }
+      if (known.size && known.ranks.size() != *known.size) known.ranks.clear();
+    }
+  }
+
   const std::filesystem::path& path_;
   const ImportOptions& options_;
   CaptureBuilder& builder_;
   Events events_;
   ondemand::parser parser_;
   JsonPart part_;
-  Names threads_;
+  Names threads_, processes_;
   std::unordered_map<std::string, std::uint32_t> call_ids_;
   std::vector<KernelClass> classes_;  ///< by name
 };

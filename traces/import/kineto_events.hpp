@@ -16,10 +16,35 @@
 
 namespace rubato::kineto {
 
-/// A launch or copy as the host asked for it.
+/// A thread, with its process by number.
+struct Thread {
+  std::uint32_t process = 0;  ///< from 0 in order of appearance
+  CaptureThread recorded;
+};
+
+/// A call of the runtime or driver.
 struct HostCall {
-  std::int64_t ts_ns;
+  std::int64_t correlation;
+  std::int64_t start_ns, duration_ns;
   std::uint32_t thread;
+  std::optional<CallKind> kind;  ///< nothing: unless some work has its correlation, of no interest
+};
+
+/// What Kineto knows of a synchronising call or of an event record beyond the call itself, by
+/// `cuda_sync` and `cuda_event` events; -1: not said.
+struct SyncDetail {
+  std::uint32_t device = 0;
+  std::int64_t correlation = -1;  ///< of the call
+  std::int64_t stream = -1;       ///< that waits, is waited for or recorded
+  std::int64_t recorded_stream = -1, record_correlation = -1;
+};
+
+/// An annotation around calls of NCCL: older files have sizes of messages only here.
+struct MessageLabel {
+  std::int64_t start_ns, end_ns;
+  std::uint32_t thread;
+  CollectiveKind kind;
+  std::optional<std::uint64_t> in_bytes;
 };
 
 /// A span of the host: an operator or an annotation.
@@ -37,15 +62,17 @@ struct DeviceWork {
   std::int64_t stream = 0, start_ns = 0, duration_ns = 0;
   std::int64_t correlation = -1, external_id = -1;
   std::int64_t copied_bytes = -1;
+  std::optional<std::int32_t> priority;
   LaunchShape shape{{0, 0, 0}, {0, 0, 0}};
   std::uint32_t message = 0;  ///< index into messages, 0: none
   KernelClass kind = KernelClass::other;
   bool is_kernel = false;
 };
 
-/// What a collective sends.
+/// What a collective sends, from the arguments of its kernel.
 struct Message {
-  Collective collective;
+  CapturedCollective collective;
+  CaptureGroup group;  ///< without a name: not said
   Dtype dtype = Dtype::unknown;
 };
 
@@ -69,17 +96,17 @@ struct Events {
   Names names;
   std::vector<Span> operators, annotations;
   std::vector<OperatorCall> calls{OperatorCall{}};
-  std::unordered_map<std::int64_t, HostCall> calls_by_correlation;
+  std::vector<Thread> threads;
+  std::uint32_t processes = 0;
+  std::vector<HostCall> host_calls;
+  std::vector<SyncDetail> syncs;
+  std::vector<MessageLabel> message_labels;
   std::vector<DeviceWork> work;
   std::vector<Message> messages{Message{}};
   std::optional<std::int64_t> epoch_ns;  ///< of time 0
   std::vector<std::pair<std::uint32_t, std::string>> device_names;
-
-  /// Of the launch of some work; null if the file does not say.
-  [[nodiscard]] const HostCall* call_of(const DeviceWork& done) const {
-    const auto call = calls_by_correlation.find(done.correlation);
-    return call == calls_by_correlation.end() ? nullptr : &call->second;
-  }
+  std::vector<CaptureGroup> groups;  ///< of the file as a whole
+  std::optional<std::uint32_t> rank, world_size;
 };
 
 /// @param builder  told what is left out

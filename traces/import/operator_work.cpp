@@ -233,4 +233,19 @@ Dtype dtype_from_framework(std::string_view name) {
   return found == std::end(known) ? Dtype::unknown : found->dtype;
 }
 
+std::optional<std::uint64_t> bytes_from_framework(std::string_view name) {
+  const Dtype dtype = dtype_from_framework(name);
+  if (dtype != Dtype::unknown) return static_cast<std::uint64_t>(element_bytes(dtype));
+  struct Known {
+    std::string_view name;
+    std::uint64_t bytes;
+  };
+  static constexpr Known known[] = {
+      {"long int", 8},      {"long", 8},  {"Long", 8},        {"int", 4},  {"Int", 4},
+      {"short int", 2},     {"short", 2}, {"Short", 2},       {"bool", 1}, {"Bool", 1},
+      {"unsigned char", 1}, {"Byte", 1},  {"signed char", 1}, {"char", 1}, {"Char", 1}};
+  const auto* const found = std::ranges::find(known, name, &Known::name);
+  return found == std::end(known) ? std::nullopt : std::optional(found->bytes);
+}
+
 }  // namespace rubato

@@ -41,4 +41,7 @@ struct OperatorWork {
 /// "c10::BFloat16", "float", "Half", "BFloat16" ...; unknown otherwise.
 [[nodiscard]] Dtype dtype_from_framework(std::string_view name);
 
+/// Bytes of an element of such a type, whole numbers too ("long int", "Byte"); nothing otherwise.
+[[nodiscard]] std::optional<std::uint64_t> bytes_from_framework(std::string_view name);
+
 }  // namespace rubato

@@ -48,7 +48,7 @@ Capture full_capture() {
   capture.name = "all \"of\" it";
   capture.provenance = {"made", "by hand", "x=1"};
   capture.devices = {{3, "NVIDIA A100"}, {5, ""}};
-  capture.streams = {{0, 7}, {1, -4}};
+  capture.streams = {{0, 7, -5}, {1, -4}};
   Kernel product;
   product.name = "gemm";
   product.label = "void gemm<float>(int)";
@@ -77,6 +77,17 @@ Capture full_capture() {
   capture.step_source = StepSource::annotation;
   capture.epoch_ns = -1;
   capture.left_out = {"3 things"};
+  capture.threads = {{59811, -549452224}, {-1, -2}};
+  capture.calls = {{CallKind::launch, 1, since_1970 - 900, 7, 0, {}, {}},
+                   {CallKind::event_record, 0, since_1970 - 800, 0, 0, {}, {}},
+                   {CallKind::stream_wait, 0, since_1970 - 700, 2, 1, 1, 0}};
+  capture.launches[0].call = 0;
+  capture.launches[1].collective = 1;
+  capture.groups = {{"0", "default_pg", 2, {0, 7}}, {"", "", {}, {}}};
+  capture.collectives = {{CollectiveKind::broadcast, {}, {}, {}, {}, {}, {}},
+                         {CollectiveKind::send_recv, 0, std::uint64_t{1} << 52U, 5, 0, 1, 2}};
+  capture.rank = 3;
+  capture.world_size = 8;
   return capture;
 }
 
@@ -94,6 +105,22 @@ TEST_F(CaptureJson, GivesBackWhatWasWritten) {
   capture.launches[2].start_ns = std::numeric_limits<std::int64_t>::max();
   EXPECT_EQ(round_trip(capture), capture);
   EXPECT_EQ(round_trip(Capture{}), Capture{});
+}
+
+TEST_F(CaptureJson, FilesOfTheFirstSchemaAreRead) {
+  const auto old = file("old.json", R"({"schema": 1, "kind": "capture", "name": "n",
+    "provenance": {"generator": "g", "source": "s", "options": ""}, "origin_ns": 100,
+    "devices": [{"id": 0, "name": "GPU"}], "streams": [{"device": 0, "id": 7}],
+    "step_source": "whole_file", "steps": [], "left_out": [],
+    "kernels": [{"name": "k", "label": "k", "class": "other", "pass": "unknown",
+                 "dtype": "unknown", "work_source": "unknown"}],
+    "launches": [{"kernel": [0], "stream": [0], "start_ns": [5], "duration_ns": [2],
+                  "launch_ns": [-3]}]})");
+  const Capture capture = load_capture(old);
+  ASSERT_EQ(capture.launches.size(), 1U);
+  EXPECT_EQ(capture.launches[0].launch_ns, 97);
+  EXPECT_FALSE(capture.launches[0].call);
+  EXPECT_EQ(round_trip(capture), capture);
 }
 
 TEST_F(CaptureJson, AnyCaptureSurvives) {
@@ -140,7 +167,7 @@ TEST_F(CaptureJson, WrongEntriesAreNamed) {
     const auto path = file("bad.json", replaced(good, from, to));
     expect_error<DataError>([&] { (void)load_capture(path); }, what, hint);
   };
-  rejected("\"schema\": 1", "\"schema\": 2", "schema 2 is not supported; expected 1",
+  rejected("\"schema\": 2", "\"schema\": 3", "schema 3 is not supported; expected 1 or 2",
            "written by a newer version");
   rejected("\"kind\": \"capture\"", "\"kind\": \"picture\"", "found 'picture'; expected 'capture'");
   rejected("\"devices\"", "\"device\"", "unknown key 'device'; did you mean 'devices'?");
@@ -161,6 +188,16 @@ TEST_F(CaptureJson, WrongEntriesAreNamed) {
   rejected("\"pass\": [\"forward\"", "\"pass\": [\"foreward\"", "did you mean 'forward'?");
   rejected("\"device\":0", "\"device\":7", "streams: device 7, but there are 2");
   rejected("\"name\":\"reduce\"", "\"name\":\"gemm\"", "kernel name 'gemm' occurs twice");
+  rejected("\"call\": [0", "\"call\": [3", "a launch has call 3, but there are 3");
+  rejected("\"collective\": [null,1", "\"collective\": [null,2", "collective 2, but there are 2");
+  rejected("\"thread\": [1", "\"thread\": [2", "a call has thread 2, but there are 2");
+  rejected("\"record\": [null,null,1", "\"record\": [null,null,0",
+           "record 0, which is no event_rec");
+  rejected("\"record\": [null,null,1", "\"record\": [null,null,9", "record 9, but there are 3");
+  rejected("\"start_ns\": [-900,", "\"start_ns\": [-750,", "calls are not in order of start_ns");
+  rejected("\"stream_wait\"", "\"stream_weit\"", "did you mean 'stream_wait'?");
+  rejected("\"group\":0", "\"group\":2", "a collective has group 2, but there are 2");
+  rejected("\"priority\":-5", "\"priority\":-5000000000", "whole number of 32 bits");
   rejected("\"class\":\"gemm\"", "\"class\":\"gem\"", "did you mean 'gemm'?");
 }
 
@@ -182,6 +219,13 @@ TEST_F(CaptureJson, WhatIsDamagedIsLeftOutIfAsked) {
   EXPECT_EQ(rest.launches.size(), 1500U);
   EXPECT_NE(rest.left_out.back().find("1 blocks of launches that cannot be read"),
             std::string::npos);
+
+  const auto calls = file("calls.json", replaced(good, "\"thread\": [1", "\"thread\": [null"));
+  const Capture uncalled = load_capture(calls, {.partial = true});
+  EXPECT_EQ(uncalled.launches.size(), 2500U);
+  EXPECT_TRUE(uncalled.calls.empty());
+  EXPECT_FALSE(uncalled.launches[0].call);
+  EXPECT_NE(uncalled.left_out.back().find("the calls of the host"), std::string::npos);
 
   std::string packed = gzip(good);
   packed.resize(packed.size() / 2);

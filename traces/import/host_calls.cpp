@@ -1,0 +1,56 @@
+#include "traces/import/host_calls.hpp"
+
+#include <array>
+
+namespace rubato {
+
+namespace {
+
+struct NameRule {
+  std::string_view begins;  ///< behind "cuda", "cu" or "hip"
+  CallKind kind;
+};
+
+// The first that fits decides: asynchronous copies come before blocking ones.
+constexpr std::array rules{
+    NameRule{"StreamSynchronize", CallKind::stream_sync},
+    NameRule{"DeviceSynchronize", CallKind::device_sync},
+    NameRule{"CtxSynchronize", CallKind::device_sync},
+    NameRule{"ThreadSynchronize", CallKind::device_sync},
+    NameRule{"EventSynchronize", CallKind::event_sync},
+    NameRule{"EventQuery", CallKind::event_query},
+    NameRule{"EventRecord", CallKind::event_record},
+    NameRule{"StreamWaitEvent", CallKind::stream_wait},
+    NameRule{"Launch", CallKind::launch},
+    NameRule{"GraphLaunch", CallKind::launch},
+    NameRule{"ModuleLaunch", CallKind::launch},     // hipModuleLaunchKernel
+    NameRule{"ExtLaunch", CallKind::launch},        // hipExtLaunchKernel
+    NameRule{"ExtModuleLaunch", CallKind::launch},  // hipExtModuleLaunchKernel
+    NameRule{"Memset", CallKind::launch},           // returns before its end, but for host memory
+};
+
+}  // namespace
+
+std::optional<CallKind> call_kind_of(std::string_view api_name) {
+  for (const std::string_view prefix : {"cuda", "hip", "cu"}) {
+    if (!api_name.starts_with(prefix)) continue;
+    const std::string_view rest = api_name.substr(prefix.size());
+    for (const NameRule& rule : rules) {
+      if (rest.starts_with(rule.begins)) return rule.kind;
+    }
+    if (!rest.starts_with("Memcpy")) return std::nullopt;
+    const bool returns = rest.find("Async") != std::string_view::npos ||
+                         rest.find("Peer") != std::string_view::npos ||
+                         rest.find("DtoD") != std::string_view::npos;
+    return returns ? CallKind::launch : CallKind::blocking_copy;
+  }
+  return std::nullopt;
+}
+
+CallKind copy_kind(CallKind by_name, CopyEnds ends) {
+  if (ends.within_device) return CallKind::launch;
+  if (ends.to_pageable) return CallKind::blocking_copy;
+  return by_name;
+}
+
+}  // namespace rubato
