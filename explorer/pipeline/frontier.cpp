@@ -110,8 +110,7 @@ class Account {
   void update_bounds(const std::vector<std::uint32_t>& changed) {
     for (const std::uint32_t a : changed) {
       if (a >= dual_.size()) continue;
-      const double price_w = static_cast<double>(flow_.flow(a)) * units_.price_w;
-      replace(dual_[a], least_total(curve(a), price_w), dual_sum_);
+      replace(dual_[a], least_total(curve(a), flow_w(a)), dual_sum_);
     }
   }
 
@@ -119,8 +118,13 @@ class Account {
 
   // Lagrangian bound at a horizon: sum of least totals and lags minus price x horizon.
   [[nodiscard]] double bound_j(double horizon_s) const {
-    return dual_sum_.value() + flow_.lag_value() * units_.time_s * units_.price_w -
-           price_w() * horizon_s;
+    return dual_sum_.value() + lag_cost_j() - price_w() * horizon_s;
+  }
+  [[nodiscard]] double lag_cost_j() const {
+    return flow_.lag_value() * units_.time_s * units_.price_w;
+  }
+  [[nodiscard]] double flow_w(std::uint32_t a) const {
+    return static_cast<double>(flow_.flow(a)) * units_.price_w;
   }
   [[nodiscard]] double price_w() const {
     return static_cast<double>(flow_.price()) * units_.price_w;
@@ -240,9 +244,12 @@ class Sweep {
               account_.cost_j(),
               account_.bound_j(account_.horizon_s()),
               account_.price_w(),
-              {}};
+              {},
+              {},
+              account_.lag_cost_j()};
       for (std::uint32_t a = 0; a < problem_.curve_of_activity.size(); ++a) {
         plan.duration_s.push_back(account_.duration_s(a));
+        plan.flow_w.push_back(account_.flow_w(a));
       }
     }
   }

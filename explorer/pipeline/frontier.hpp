@@ -38,6 +38,11 @@ struct FrontierPlan {
   double lower_bound_j = 0.0;
   double price_w = 0.0;
   std::vector<double> duration_s;  ///< shape [activities]
+  /// Multiplier of each activity's duration, W: with price_w a flow from first start to last end,
+  /// so that sum of least (cost + flow x time) + lag_cost_j - price_w x time bounds every time's
+  /// cost. Shape [activities].
+  std::vector<double> flow_w = {};
+  double lag_cost_j = 0.0;  ///< sum of flow x lag over the dependencies
 };
 
 /// How finely costs are told apart, and what is wanted beside the vertices.

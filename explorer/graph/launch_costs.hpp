@@ -1,0 +1,70 @@
+#pragma once
+// What solvers read of an execution graph: time and energy of every kernel at every clock, alone.
+
+#include <cstddef>
+#include <vector>
+
+#include "explorer/pipeline/frontier.hpp"
+#include "sim/graph/simulator.hpp"
+#include "traces/pipeline/profile.hpp"
+
+namespace rubato {
+
+/// Costs of launches at clocks. A launch's cost is its energy beyond the least power a GPU draws
+/// at any clock with nothing running; that power is drawn over the whole span by every GPU.
+class LaunchCosts {
+ public:
+  /// @param model     must outlive the costs
+  /// @param slowdown  factor on the time of each activity, >= 1, for what runs beside it; shape
+  ///                  [activities], empty: 1
+  LaunchCosts(const GraphModel& model, const ClockGrid& grid, std::vector<double> slowdown = {});
+
+  [[nodiscard]] const GraphModel& model() const noexcept { return *model_; }
+  [[nodiscard]] std::size_t clocks() const noexcept { return clocks_; }
+
+  /// Power of all GPUs while nothing runs, at the clock where that is least, W.
+  [[nodiscard]] double least_idle_w() const noexcept { return least_idle_w_; }
+
+  /// Activities whose time follows the clock.
+  [[nodiscard]] bool is_clocked(std::size_t activity) const {
+    return model_->work()[activity] > 0.0;
+  }
+
+  /// Time of an activity alone; its own time where no clock matters.
+  [[nodiscard]] double time_s(std::size_t activity, ClockId clock) const {
+    if (!is_clocked(activity)) return fixed_s_[activity];
+    return slowdown_[activity] * model_->work()[activity] * time_s_[cell(activity, clock)];
+  }
+
+  /// Of no launch more than what it adds to the GPU's energy: idle power beyond the least counts
+  /// only on the stream that runs longest, since it is drawn once. 0 where no clock matters.
+  [[nodiscard]] double cost_j(std::size_t activity, ClockId clock) const {
+    if (!is_clocked(activity)) return 0.0;
+    const std::size_t at = cell(activity, clock);
+    return model_->work()[activity] * (active_j_[at] + (on_main_[activity] ? surplus_j_[at] : 0.0));
+  }
+
+ private:
+  [[nodiscard]] std::size_t cell(std::size_t activity, ClockId clock) const {
+    return index(model_->graph().activities()[activity].kernel) * clocks_ + index(clock);
+  }
+
+  const GraphModel* model_;
+  std::size_t clocks_;
+  std::vector<double> slowdown_;                       // shape [activities]
+  std::vector<double> time_s_, active_j_, surplus_j_;  // shape [kernels x clocks], of one launch
+  std::vector<double> fixed_s_;                        // shape [activities]
+  std::vector<bool> on_main_;                          // shape [activities]
+  double least_idle_w_ = 0.0;
+};
+
+/// How much longer each activity took than alone at the same clock, >= 1.
+/// @param run  of the graph at one clock
+[[nodiscard]] std::vector<double> slowdown_in(const LaunchCosts& costs, const GraphRun& run,
+                                              ClockId clock);
+
+/// The graph as passes with options: one pass for each activity, one option for each clock (for one
+/// that no clock matters to, a single one). What the frontier and the rounding work on.
+[[nodiscard]] PipelineWork launch_work(const LaunchCosts& costs);
+
+}  // namespace rubato

@@ -1,0 +1,268 @@
+#include "explorer/graph/planner.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "common/error.hpp"
+
+namespace rubato {
+
+namespace {
+
+// Kernels that run at the same time slow each other down, which solvers do not know: they are asked
+// for plans that end earlier by these shares, until the simulator finds one in time.
+constexpr std::array shorter{0.0,   0.0005, 0.001, 0.002, 0.004, 0.008, 0.016,
+                             0.032, 0.064,  0.1,   0.16,  0.25,  0.4};
+constexpr int halvings = 5;       // between the last late and the first plan in time
+constexpr int most_repairs = 60;  // of a late plan
+// Sums of a thousand launches differ in the last digits.
+constexpr double time_tolerance = 1e-9;
+constexpr double optimal_gap = 1e-9;
+
+// Exact frontiers take about a second for ten thousand activities; beyond, curves lose vertices
+// that change no cost by more than a thousandth of what a launch can save.
+FrontierOptions sweep_options(std::size_t activities) {
+  constexpr std::size_t exact_up_to = 20'000;
+  FrontierOptions options;
+  if (activities > exact_up_to) options.curve_error = 1e-3;
+  return options;
+}
+
+}  // namespace
+
+std::string_view name_of(GraphGrain value) noexcept {
+  switch (value) {
+    case GraphGrain::iteration: return "iteration";
+    case GraphGrain::gpu: return "gpu";
+    case GraphGrain::pass: return "pass";
+    case GraphGrain::kernel: return "kernel";
+    case GraphGrain::launch: break;
+  }
+  return "launch";
+}
+
+std::optional<GraphGrain> grain_named(std::string_view name) noexcept {
+  for (const GraphGrain grain : {GraphGrain::iteration, GraphGrain::gpu, GraphGrain::pass,
+                                 GraphGrain::kernel, GraphGrain::launch}) {
+    if (name_of(grain) == name) return grain;
+  }
+  return std::nullopt;
+}
+
+GraphPlanner::GraphPlanner(const GraphModel& model, const ClockGrid& grid,
+                           const RunContext& context)
+    : model_(model),
+      grid_(grid),
+      simulator_(model, grid),
+      baseline_(simulator_.run(uniform_plan(model.graph(), grid.default_clock()))),
+      uniform_(sweep_uniform(model, grid, context)),
+      alone_(model, grid),
+      beside_(model, grid, slowdown_in(alone_, baseline_, grid.default_clock())),
+      problem_alone_(crash_problem(launch_work(alone_))),
+      work_(launch_work(beside_)),
+      rounder_(work_),
+      frontier_(sweep_frontier(problem_alone_, sweep_options(work_.types.size()), context)) {}
+
+double GraphPlanner::deadline_s(const GraphQuestion& question) const {
+  if (!(question.slack_frac > -1.0) || !std::isfinite(question.slack_frac)) {
+    throw UsageError(
+        fmt::format("slack is {}; expected a number above -100 %", 100.0 * question.slack_frac));
+  }
+  return baseline_.span_s * (1.0 + question.slack_frac);
+}
+
+// A frontier's costs fall with time, idle energy rises: the bound of a vertex at the deadline, or
+// at the least time where its price is below the idle power.
+double GraphPlanner::bound_j(double deadline_s) const {
+  const double idle_w = alone_.least_idle_w();
+  double bound_j = 0.0;
+  for (const FrontierVertex& v : frontier_.vertices) {
+    const double at_s = v.price_w >= idle_w ? deadline_s : frontier_.least_time_s;
+    bound_j = std::max(bound_j, v.lower_bound_j + v.price_w * (v.time_s - at_s) + idle_w * at_s);
+  }
+  return bound_j;
+}
+
+// Where the sum of launches and idle power is least.
+double GraphPlanner::cheapest_time_s() const {
+  const auto energy_j = [&](const FrontierVertex& v) {
+    return v.cost_j + alone_.least_idle_w() * v.time_s;
+  };
+  return std::ranges::min_element(frontier_.vertices, {}, energy_j)->time_s;
+}
+
+LaunchUnits GraphPlanner::units_of(GraphGrain grain) const {
+  using Key = std::array<std::uint32_t, 4>;
+  const ExecutionGraph& graph = model_.graph();
+  std::vector<std::uint32_t> unit_of_activity(graph.size(), 0);
+  std::map<Key, std::uint32_t> known;
+  for (std::uint32_t i = 0; i < graph.size(); ++i) {
+    if (!alone_.is_clocked(i)) continue;
+    const Activity& activity = graph.activities()[i];
+    Key key{};
+    if (grain >= GraphGrain::gpu) key[0] = graph.gpu_of(activity)->value;
+    if (grain >= GraphGrain::pass) key[1] = static_cast<std::uint32_t>(activity.pass);
+    if (grain >= GraphGrain::kernel) key[2] = activity.kernel.value;
+    if (grain >= GraphGrain::launch) key[3] = i;
+    unit_of_activity[i] =
+        known.emplace(key, static_cast<std::uint32_t>(known.size())).first->second;
+  }
+  return {alone_, static_cast<std::uint32_t>(known.size()), std::move(unit_of_activity)};
+}
+
+GraphPlan GraphPlanner::plan_of(const LaunchUnits& units,
+                                const std::vector<ClockId>& clock_of_unit) const {
+  GraphPlan plan = uniform_plan(model_.graph(), grid_.default_clock());
+  for (std::size_t i = 0; i < plan.clock_of_activity.size(); ++i) {
+    if (alone_.is_clocked(i)) plan.clock_of_activity[i] = clock_of_unit[units.unit_of(i)];
+  }
+  return plan;
+}
+
+// @return whether the plan ends in time
+bool GraphPlanner::keep_if_better(GraphPlanResult& result, GraphPlan plan) {
+  GraphRun run = simulator_.run(plan);
+  if (run.span_s > result.deadline_s * (1.0 + time_tolerance)) return false;
+  if (result.found() && run.total_energy_j >= result.run.total_energy_j) return true;
+  result.plan = std::move(plan);
+  result.run = std::move(run);
+  return true;
+}
+
+void GraphPlanner::try_uniform(GraphPlanResult& result) {
+  const UniformRun* best = nullptr;
+  for (const UniformRun& run : uniform_) {
+    if (run.span_s > result.deadline_s * (1.0 + time_tolerance)) continue;
+    if (best == nullptr || run.energy_j < best->energy_j) best = &run;
+  }
+  if (best != nullptr) keep_if_better(result, uniform_plan(model_.graph(), best->clock));
+}
+
+// Where the simulator finds a plan late, units on the path that ends last are sped up.
+void GraphPlanner::repair(GraphPlanResult& result, const LaunchUnits& units,
+                          std::vector<ClockId> clock_of_unit, const RunContext& context) {
+  for (int i = 0; i < most_repairs && !context.stop_requested(); ++i) {
+    GraphPlan plan = plan_of(units, clock_of_unit);
+    const GraphRun run = simulator_.run(plan);
+    const double late_s = run.span_s - result.deadline_s;
+    if (late_s <= time_tolerance * result.deadline_s) {
+      keep_if_better(result, std::move(plan));
+      return;
+    }
+    if (!speed_up_latest_path(beside_, units, {run.start_s, run.end_s}, late_s, clock_of_unit))
+      return;
+  }
+}
+
+// From the whole time to shorter ones until the simulator finds a plan in time, then between it and
+// the one before. The first one is also repaired, where that is late.
+void GraphPlanner::search_targets(GraphPlanResult& result, const LaunchUnits& units,
+                                  const ClocksFor& clocks_for, const RunContext& context) {
+  double late = 0.0;
+  for (std::size_t k = 0; k < shorter.size() && !context.stop_requested(); ++k) {
+    auto clocks = clocks_for(k, result.deadline_s * (1.0 - shorter[k]));
+    if (!clocks) return;
+    if (!keep_if_better(result, plan_of(units, *clocks))) {
+      late = shorter[k];
+      if (k == 0) repair(result, units, std::move(*clocks), context);
+      continue;
+    }
+    if (k == 0) return;
+    double in_time = shorter[k];
+    for (int i = 0; i < halvings; ++i) {
+      const double middle = 0.5 * (in_time + late);
+      clocks = clocks_for(k, result.deadline_s * (1.0 - middle));
+      if (!clocks) return;
+      const bool ends_in_time = keep_if_better(result, plan_of(units, *clocks));
+      (ends_in_time ? in_time : late) = middle;
+    }
+    return;
+  }
+}
+
+void GraphPlanner::answer(GraphPlanResult& result, const FrontierPlan& alone,
+                          std::span<const FrontierPlan> targets, const RunContext& context) {
+  try_uniform(result);
+  const GraphGrain grain = result.question.grain;
+  if (grain == GraphGrain::iteration) {
+    // All there are were tried.
+    result.lower_bound_j = result.run.total_energy_j;
+    result.status = result.found() ? SolveStatus::optimal : SolveStatus::infeasible;
+    return;
+  }
+  const LaunchUnits units = units_of(grain);
+  const double least_s = rounder_.least_time_s();
+  result.lower_bound_j = bound_j(result.deadline_s);
+  ClocksFor clocks_for;
+  if (grain == GraphGrain::launch) {
+    clocks_for = [&](std::size_t k, double limit_s) -> std::optional<std::vector<ClockId>> {
+      const double end_s = std::max(std::min(limit_s, targets[k].time_s), least_s);
+      const auto rounded = rounder_.round(targets[k].duration_s, end_s);
+      if (!rounded) return std::nullopt;
+      std::vector<ClockId> clock_of_unit(units.size());
+      for (std::uint32_t u = 0; u < units.size(); ++u)
+        clock_of_unit[u] = ClockId{rounded->option_of_pass[units.members(u).front()].value};
+      return clock_of_unit;
+    };
+  } else {
+    result.lower_bound_j =
+        std::max(result.lower_bound_j,
+                 unit_bound_j(alone_, units, {alone.flow_w, alone.lag_cost_j, alone.price_w},
+                              {result.deadline_s, frontier_.least_time_s}, context));
+    clocks_for = [&](std::size_t k, double limit_s) -> std::optional<std::vector<ClockId>> {
+      const FrontierPlan& target = targets[k];
+      UnitPlan found =
+          search_units(beside_, units, {target.flow_w, target.lag_cost_j, target.price_w},
+                       {std::max(limit_s, least_s), least_s}, context);
+      if (found.clock_of_unit.empty()) return std::nullopt;
+      return std::move(found.clock_of_unit);
+    };
+  }
+  search_targets(result, units, clocks_for, context);
+}
+
+std::vector<GraphPlanResult> GraphPlanner::plan(std::span<const GraphQuestion> questions,
+                                                const RunContext& context) {
+  FrontierOptions options = sweep_options(work_.types.size());
+  FrontierOptions options_alone = options;
+  std::vector<GraphPlanResult> results;
+  for (const GraphQuestion& question : questions) {
+    results.emplace_back().question = question;
+    results.back().deadline_s = deadline_s(question);
+    const double target_s = std::min(results.back().deadline_s, cheapest_time_s());
+    options_alone.times_s.push_back(target_s);
+    for (const double share : shorter) options.times_s.push_back(target_s * (1.0 - share));
+  }
+  const Frontier alone = sweep_frontier(problem_alone_, options_alone, context);
+  const Frontier beside = sweep_frontier(crash_problem(work_), options, context);
+
+  // Coarser plans first: they are plans of the finer grains too.
+  std::vector<std::size_t> order(results.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {}, [&](std::size_t q) { return questions[q].grain; });
+  for (const std::size_t q : order) {
+    if (context.stop_requested()) break;
+    GraphPlanResult& result = results[q];
+    for (const GraphPlanResult& coarser : results) {
+      if (coarser.found() && coarser.deadline_s <= result.deadline_s &&
+          coarser.question.grain <= result.question.grain)
+        keep_if_better(result, coarser.plan);
+    }
+    const std::span<const FrontierPlan> plans = beside.plans;
+    answer(result, alone.plans[q], plans.subspan(q * shorter.size(), shorter.size()), context);
+    if (!result.found()) continue;
+    const double energy_j = result.run.total_energy_j;
+    result.gap_frac = std::max(energy_j - result.lower_bound_j, 0.0) / energy_j;
+    if (result.question.grain != GraphGrain::iteration) {
+      result.status = result.gap_frac <= optimal_gap ? SolveStatus::optimal : SolveStatus::feasible;
+    }
+  }
+  return results;
+}
+
+}  // namespace rubato

@@ -1,0 +1,109 @@
+#pragma once
+// Clocks for an execution graph: one for all, one per pass, per kernel, or per launch, within a
+// time. Solvers work on launches alone; the simulator, with everything that runs at once, says what
+// each plan takes, and a plan that it finds late is made again for less time. Start here;
+// docs/graphs.md.
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "common/run_context.hpp"
+#include "explorer/graph/launch_costs.hpp"
+#include "explorer/graph/uniform_sweep.hpp"
+#include "explorer/graph/unit_search.hpp"
+#include "explorer/pipeline/frontier.hpp"
+#include "explorer/pipeline/rounding.hpp"
+#include "explorer/solver.hpp"
+#include "sim/graph/simulator.hpp"
+
+namespace rubato {
+
+/// What gets one clock: the whole run, each GPU, each pass on a GPU, each kernel of a pass on a
+/// GPU, or each launch. A finer plan never takes more energy than a coarser one that is asked for
+/// beside it.
+enum class GraphGrain { iteration, gpu, pass, kernel, launch };
+[[nodiscard]] std::string_view name_of(GraphGrain value) noexcept;
+[[nodiscard]] std::optional<GraphGrain> grain_named(std::string_view name) noexcept;
+
+/// Least energy within (1 + slack_frac) x the time at the default clocks.
+struct GraphQuestion {
+  GraphGrain grain = GraphGrain::kernel;
+  double slack_frac = 0.0;  ///< > -1
+};
+
+/// An answer. Energies are of all GPUs over one replay of the graph.
+struct GraphPlanResult {
+  GraphQuestion question;
+  SolveStatus status = SolveStatus::infeasible;
+  double deadline_s = 0.0;
+  GraphPlan plan;  ///< empty if infeasible
+  GraphRun run;    ///< by the simulator
+  /// No plan of this grain takes less energy by the deadline, as long as nothing that runs at the
+  /// same time slows anything else down.
+  double lower_bound_j = 0.0;
+  double gap_frac = 0.0;  ///< (energy - bound) / energy, >= 0
+
+  [[nodiscard]] bool found() const noexcept { return !plan.clock_of_activity.empty(); }
+};
+
+/// One graph on one type of GPU: its baseline, every single clock, plans.
+class GraphPlanner {
+ public:
+  /// Replays the graph at every clock and sweeps its frontier.
+  /// @param model  must outlive the planner
+  GraphPlanner(const GraphModel& model, const ClockGrid& grid, const RunContext& context = {});
+
+  /// The default clocks, replayed.
+  [[nodiscard]] const GraphRun& baseline() const noexcept { return baseline_; }
+
+  /// By clock.
+  [[nodiscard]] const std::vector<UniformRun>& uniform() const noexcept { return uniform_; }
+
+  /// Least cost of launches alone, each at a clock of its own, for every time; see LaunchCosts.
+  [[nodiscard]] const Frontier& frontier() const noexcept { return frontier_; }
+
+  [[nodiscard]] const ClockGrid& grid() const noexcept { return grid_; }
+
+  /// One result per question. Interrupted, later ones are infeasible.
+  /// @throws UsageError for a slack that is not a number > -1
+  [[nodiscard]] std::vector<GraphPlanResult> plan(std::span<const GraphQuestion> questions,
+                                                  const RunContext& context = {});
+
+ private:
+  // Clocks of units that end by a time on launches alone, from one of the targets.
+  using ClocksFor =
+      std::function<std::optional<std::vector<ClockId>>(std::size_t target, double limit_s)>;
+
+  [[nodiscard]] double deadline_s(const GraphQuestion& question) const;
+  [[nodiscard]] double bound_j(double deadline_s) const;
+  [[nodiscard]] double cheapest_time_s() const;
+  [[nodiscard]] LaunchUnits units_of(GraphGrain grain) const;
+  [[nodiscard]] GraphPlan plan_of(const LaunchUnits& units,
+                                  const std::vector<ClockId>& clock_of_unit) const;
+  void answer(GraphPlanResult& result, const FrontierPlan& alone,
+              std::span<const FrontierPlan> targets, const RunContext& context);
+  bool keep_if_better(GraphPlanResult& result, GraphPlan plan);
+  void try_uniform(GraphPlanResult& result);
+  void search_targets(GraphPlanResult& result, const LaunchUnits& units,
+                      const ClocksFor& clocks_for, const RunContext& context);
+  void repair(GraphPlanResult& result, const LaunchUnits& units, std::vector<ClockId> clock_of_unit,
+              const RunContext& context);
+
+  const GraphModel& model_;
+  ClockGrid grid_;
+  GraphSimulator simulator_;
+  GraphRun baseline_;
+  std::vector<UniformRun> uniform_;
+  // Launches alone, for bounds, and as slow as at the default clocks beside each other, for plans.
+  LaunchCosts alone_, beside_;
+  CrashProblem problem_alone_;
+  PipelineWork work_;
+  ClockRounder rounder_;
+  Frontier frontier_;
+};
+
+}  // namespace rubato

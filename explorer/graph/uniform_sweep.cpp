@@ -1,0 +1,27 @@
+#include "explorer/graph/uniform_sweep.hpp"
+
+#include <optional>
+
+#include <tbb/enumerable_thread_specific.h>
+#include <tbb/parallel_for.h>
+
+namespace rubato {
+
+std::vector<UniformRun> sweep_uniform(const GraphModel& model, const ClockGrid& grid,
+                                      const RunContext& context) {
+  std::vector<std::optional<UniformRun>> found(grid.size());
+  tbb::enumerable_thread_specific<GraphSimulator> simulators(model, grid);
+  tbb::parallel_for(std::size_t{0}, grid.size(), [&](std::size_t c) {
+    const auto clock = id_at<ClockId>(c);
+    if (context.stop_requested() && clock != grid.default_clock()) return;
+    const GraphRun run = simulators.local().run(uniform_plan(model.graph(), clock));
+    found[c] = {clock, run.span_s, run.total_energy_j};
+  });
+  std::vector<UniformRun> runs;
+  for (const auto& one : found) {
+    if (one) runs.push_back(*one);
+  }
+  return runs;
+}
+
+}  // namespace rubato

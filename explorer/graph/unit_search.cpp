@@ -1,0 +1,210 @@
+#include "explorer/graph/unit_search.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "common/numbers.hpp"
+
+namespace rubato {
+
+namespace {
+
+constexpr int price_rounds = 60;      // of moving prices for a bound
+constexpr double first_raise = 0.25;  // share of the whole price put on a late path
+constexpr double raise_decay = 0.93;
+constexpr int most_repairs = 400;       // of a late plan
+constexpr int improvement_rounds = 4;   // over all units
+constexpr std::size_t most_tries = 24;  // of clocks for a unit and round
+constexpr double least_gain = 1e-9;     // of the energy: below it sums are noise
+
+// One search. Clocks are tried by replaying the graph on costs alone.
+class UnitSearch {
+ public:
+  UnitSearch(const LaunchCosts& costs, const LaunchUnits& units, LaunchPrices prices,
+             const UnitDeadline& deadline)
+      : costs_(costs),
+        graph_(costs.model().graph()),
+        units_(units),
+        prices_(std::move(prices)),
+        deadline_(deadline),
+        duration_s_(graph_.size()),
+        start_s_(graph_.size()),
+        end_s_(graph_.size()) {
+    unit_cost_j_.reserve(units.size() * costs.clocks());
+    for (std::uint32_t u = 0; u < units.size(); ++u) {
+      for (std::size_t c = 0; c < costs.clocks(); ++c)
+        unit_cost_j_.push_back(units.cost_j(costs, u, id_at<ClockId>(c)));
+    }
+  }
+
+  UnitPlan run(const RunContext& context) {
+    UnitPlan best;
+    best.energy_j = std::numeric_limits<double>::infinity();
+    std::vector<ClockId> chosen;
+    choose(chosen);
+    for (int repair = 0; repair < most_repairs && !context.stop_requested(); ++repair) {
+      const double late_s = replay(chosen) - deadline_.time_s;
+      if (late_s <= 0.0) break;
+      if (!speed_up_latest_path(costs_, units_, {start_s_, end_s_}, late_s, chosen)) break;
+    }
+    keep_if_better(best, chosen);
+    if (best.clock_of_unit.empty()) keep_if_better(best, fastest_clocks());
+    if (!best.clock_of_unit.empty()) improve(best, context);
+    return best;
+  }
+
+  // Prices rise where the clocks they choose end late, and fall where those end in time.
+  double bound_j(const RunContext& context) {
+    double best_j = -std::numeric_limits<double>::infinity();
+    double raise = first_raise;
+    for (int round = 0; round < price_rounds && !context.stop_requested(); ++round) {
+      std::vector<ClockId> chosen;
+      best_j = std::max(best_j, choose(chosen));
+      if (replay(chosen) > deadline_.time_s) {
+        raise_latest_path(raise);
+      } else {
+        scale_prices(1.0 - 0.5 * raise);
+      }
+      raise *= raise_decay;
+    }
+    return best_j;
+  }
+
+ private:
+  [[nodiscard]] double unit_cost_j(std::uint32_t unit, ClockId clock) const {
+    return unit_cost_j_[unit * costs_.clocks() + index(clock)];
+  }
+
+  // The cheapest clock of every unit at the present prices. @return what that bounds
+  double choose(std::vector<ClockId>& chosen) const {
+    CompensatedSum bound_j;
+    std::vector<double> total_j(costs_.clocks());
+    for (std::uint32_t u = 0; u < units_.size(); ++u) {
+      for (std::size_t c = 0; c < costs_.clocks(); ++c)
+        total_j[c] = unit_cost_j(u, id_at<ClockId>(c));
+      for (const std::uint32_t i : units_.members(u)) {
+        if (prices_.flow_w[i] <= 0.0) continue;
+        for (std::size_t c = 0; c < costs_.clocks(); ++c)
+          total_j[c] += prices_.flow_w[i] * costs_.time_s(i, id_at<ClockId>(c));
+      }
+      const auto least = std::ranges::min_element(total_j);
+      chosen.push_back(id_at<ClockId>(static_cast<std::size_t>(least - total_j.begin())));
+      bound_j.add(*least);
+    }
+    for (std::uint32_t i = 0; i < graph_.size(); ++i) {
+      if (!costs_.is_clocked(i)) bound_j.add(prices_.flow_w[i] * costs_.time_s(i, ClockId{0}));
+    }
+    // Costs fall with time at the price, idle energy rises: the least sum is at one of both ends.
+    const double idle_w = costs_.least_idle_w();
+    const double at_s = prices_.price_w >= idle_w ? deadline_.time_s : deadline_.least_time_s;
+    bound_j.add(prices_.lag_cost_j + (idle_w - prices_.price_w) * at_s);
+    return bound_j.value();
+  }
+
+  double replay(const std::vector<ClockId>& clock_of_unit) {
+    for (std::uint32_t i = 0; i < graph_.size(); ++i) {
+      const ClockId clock = costs_.is_clocked(i) ? clock_of_unit[units_.unit_of(i)] : ClockId{0};
+      duration_s_[i] = costs_.time_s(i, clock);
+    }
+    const double span_s = earliest_starts(graph_, duration_s_, start_s_);
+    for (std::uint32_t i = 0; i < graph_.size(); ++i) end_s_[i] = start_s_[i] + duration_s_[i];
+    return span_s;
+  }
+
+  // @return whether the clocks end in time and take less
+  bool keep_if_better(UnitPlan& plan, const std::vector<ClockId>& clock_of_unit) {
+    const double span_s = replay(clock_of_unit);
+    if (span_s > deadline_.time_s) return false;
+    CompensatedSum energy_j;
+    energy_j.add(costs_.least_idle_w() * span_s);
+    for (std::uint32_t u = 0; u < units_.size(); ++u)
+      energy_j.add(unit_cost_j(u, clock_of_unit[u]));
+    if (energy_j.value() >= plan.energy_j * (1.0 - least_gain)) return false;
+    plan.clock_of_unit = clock_of_unit;
+    plan.span_s = span_s;
+    plan.energy_j = energy_j.value();
+    return true;
+  }
+
+  void scale_prices(double factor) {
+    for (double& flow_w : prices_.flow_w) flow_w *= factor;
+    prices_.lag_cost_j *= factor;
+    prices_.price_w *= factor;
+  }
+
+  // More flow along the path that ends last: still a flow, so still a bound.
+  void raise_latest_path(double share) {
+    const double raise_w = share * std::max(prices_.price_w, costs_.least_idle_w());
+    prices_.price_w += raise_w;
+    auto at = static_cast<std::uint32_t>(std::ranges::max_element(end_s_) - end_s_.begin());
+    while (true) {
+      prices_.flow_w[at] += raise_w;
+      const auto arcs = graph_.arcs_into(ActivityId{at});
+      if (arcs.empty()) return;
+      const auto ready_s = [&](const GraphArc& arc) { return end_s_[index(arc.from)] + arc.lag_s; };
+      const auto latest = std::ranges::max_element(arcs, {}, ready_s);
+      prices_.lag_cost_j += raise_w * latest->lag_s;
+      at = latest->from.value;
+    }
+  }
+
+  [[nodiscard]] std::vector<ClockId> fastest_clocks() const {
+    std::vector<ClockId> fastest;
+    for (std::uint32_t u = 0; u < units_.size(); ++u) {
+      std::vector<double> time_s;
+      for (std::size_t c = 0; c < costs_.clocks(); ++c)
+        time_s.push_back(units_.time_s(costs_, u, id_at<ClockId>(c)));
+      const auto least = std::ranges::min_element(time_s);
+      fastest.push_back(id_at<ClockId>(static_cast<std::size_t>(least - time_s.begin())));
+    }
+    return fastest;
+  }
+
+  // Unit by unit the clock that takes least of those that end in time.
+  void improve(UnitPlan& plan, const RunContext& context) {
+    for (int round = 0; round < improvement_rounds; ++round) {
+      bool better = false;
+      for (std::uint32_t u = 0; u < units_.size() && !context.stop_requested(); ++u)
+        better |= improve(plan, u);
+      if (!better) return;
+    }
+  }
+
+  bool improve(UnitPlan& plan, std::uint32_t unit) {
+    const double now_j = unit_cost_j(unit, plan.clock_of_unit[unit]);
+    std::vector<ClockId> cheaper;
+    for (std::size_t c = 0; c < costs_.clocks(); ++c) {
+      if (unit_cost_j(unit, id_at<ClockId>(c)) < now_j) cheaper.push_back(id_at<ClockId>(c));
+    }
+    std::ranges::sort(cheaper, {}, [&](ClockId clock) { return unit_cost_j(unit, clock); });
+    std::vector<ClockId> trial = plan.clock_of_unit;
+    const std::size_t step = std::max<std::size_t>(1, cheaper.size() / most_tries);
+    for (std::size_t c = 0; c < cheaper.size(); c += step) {
+      trial[unit] = cheaper[c];
+      if (keep_if_better(plan, trial)) return true;
+    }
+    return false;
+  }
+
+  const LaunchCosts& costs_;
+  const ExecutionGraph& graph_;
+  const LaunchUnits& units_;
+  LaunchPrices prices_;
+  UnitDeadline deadline_;
+  std::vector<double> duration_s_, start_s_, end_s_;
+  std::vector<double> unit_cost_j_;  // shape [units x clocks]
+};
+
+}  // namespace
+
+UnitPlan search_units(const LaunchCosts& costs, const LaunchUnits& units, LaunchPrices prices,
+                      const UnitDeadline& deadline, const RunContext& context) {
+  return UnitSearch(costs, units, std::move(prices), deadline).run(context);
+}
+
+double unit_bound_j(const LaunchCosts& costs, const LaunchUnits& units, LaunchPrices prices,
+                    const UnitDeadline& deadline, const RunContext& context) {
+  return UnitSearch(costs, units, std::move(prices), deadline).bound_j(context);
+}
+
+}  // namespace rubato

@@ -1,0 +1,124 @@
+#include "sim/graph/graph_model.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "common/error.hpp"
+#include "common/numbers.hpp"
+#include "models/kernel/coefficients.hpp"
+
+namespace rubato {
+
+namespace {
+
+double share_of_sms(const Kernel& kernel, double sm_count) {
+  constexpr double channels = 16.0;  // of NCCL, one block each; 8 to 32 on current GPUs
+  if (!kernel.launch)
+    return kernel.kind == KernelClass::communication ? std::min(channels / sm_count, 1.0) : 1.0;
+  double blocks = 1.0;
+  for (const std::uint32_t extent : kernel.launch->grid) blocks *= extent;
+  return std::clamp(blocks / sm_count, 1.0 / sm_count, 1.0);
+}
+
+}  // namespace
+
+GraphModel::GraphModel(const ExecutionGraph& graph, GpuSpec spec, const ClockPair& captured_clock,
+                       std::optional<double> power_limit_w)
+    : graph_(&graph),
+      spec_(std::move(spec)),
+      captured_clock_(captured_clock),
+      power_limit_w_(power_limit_w.value_or(spec_.power_limit.limit_w)),
+      work_(graph.size(), 0.0) {
+  const PowerLimit& limit = spec_.power_limit;
+  if (power_limit_w_ < limit.min_w || power_limit_w_ > limit.max_w) {
+    throw UsageError(
+        fmt::format("a power limit of {} W is outside what {} accepts; expected {} to {} W",
+                    format_number(power_limit_w_), spec_.name, format_number(limit.min_w),
+                    format_number(limit.max_w)));
+  }
+  bind_kernels();
+  anchor_work();
+}
+
+double GraphModel::idle_power_w(const ClockPair& clock) const {
+  return rubato::idle_power_w(spec_, spec_.mem_states[index(clock.mem)],
+                              effective_core_mhz(spec_, clock));
+}
+
+void GraphModel::bind_kernels() {
+  const std::size_t kernels = graph_->kernels().size();
+  std::vector<double> time_s(kernels, 0.0), launches(kernels, 0.0);
+  for (const Activity& activity : graph_->activities()) {
+    if (activity.kind != ActivityKind::launch) continue;
+    time_s[index(activity.kernel)] += activity.duration_s;
+    launches[index(activity.kernel)] += 1.0;
+  }
+  const MemState& mem = spec_.mem_states[index(captured_clock_.mem)];
+  const double core_mhz = effective_core_mhz(spec_, captured_clock_);
+  for (std::size_t k = 0; k < kernels; ++k) {
+    const Kernel& kernel = graph_->kernels()[k];
+    sm_share_.push_back(share_of_sms(kernel, spec_.sm_count));
+    constexpr double least_s = 1e-9;  // of a kernel that was only joined, or took no time
+    const double mean_s = std::max(time_s[k] / std::max(launches[k], 1.0), least_s);
+    coefficients_.push_back(assumed(spec_, kernel, mem, core_mhz, mean_s));
+    sources_.push_back(CoefficientSource::guessed);
+  }
+}
+
+// Replays the captured times backwards: how much of a launch of the model each one did while it ran
+// beside those it ran beside.
+void GraphModel::anchor_work() {
+  struct Change {
+    double at_s;
+    bool begins;
+    std::uint32_t activity;  // launch, or arrival, whose departure is the end
+  };
+  std::vector<std::vector<Change>> changes(graph_->gpus().size());
+  std::vector<std::uint32_t> arrived(graph_->streams().size(), 0);
+  for (std::uint32_t i = 0; i < graph_->size(); ++i) {
+    const Activity& activity = graph_->activities()[i];
+    const auto gpu = graph_->gpu_of(activity);
+    if (!gpu) continue;
+    auto& list = changes[index(*gpu)];
+    if (activity.kind == ActivityKind::arrival) arrived[*activity.stream] = i;
+    if (activity.kind == ActivityKind::departure) {
+      list.push_back({activity.start_s, false, arrived[*activity.stream]});
+    } else if (activity.kind == ActivityKind::arrival || activity.duration_s > 0.0) {
+      list.push_back({activity.start_s, true, i});
+      if (activity.kind == ActivityKind::launch) list.push_back({activity.end_s(), false, i});
+    }
+  }
+  SharedGpu gpu = shared_gpu(captured_clock_);
+  for (auto& list : changes) {
+    std::ranges::stable_sort(list, [](const Change& a, const Change& b) {
+      return std::pair(a.at_s, a.begins) < std::pair(b.at_s, b.begins);
+    });
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> running;  // kernel, activity
+    std::vector<std::uint32_t> kernels;
+    double since_s = 0.0;
+    for (const Change& change : list) {
+      const double passed_s = change.at_s - since_s;
+      since_s = change.at_s;
+      if (passed_s > 0.0 && !running.empty()) {
+        const Sharing& sharing = gpu.at(kernels);
+        for (std::size_t k = 0; k < running.size(); ++k) {
+          if (graph_->activities()[running[k].second].kind == ActivityKind::launch)
+            work_[running[k].second] += sharing.launches_per_s[k] * passed_s;
+        }
+      }
+      const std::pair one{graph_->activities()[change.activity].kernel.value, change.activity};
+      const auto at = std::ranges::lower_bound(running, one);
+      if (change.begins) {
+        running.insert(at, one);
+      } else {
+        running.erase(at);
+      }
+      kernels.clear();
+      for (const auto& [kernel, activity] : running) kernels.push_back(kernel);
+    }
+  }
+}
+
+}  // namespace rubato

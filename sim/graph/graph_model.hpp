@@ -1,0 +1,71 @@
+#pragma once
+// What the activities of an execution graph take at each clock: kernels bound to GPUs, captured
+// durations anchored. docs/graphs.md, section 3.
+
+#include <optional>
+#include <vector>
+
+#include "models/gpu/clock_grid.hpp"
+#include "models/table/gpu_model.hpp"
+#include "sim/capture/sharing.hpp"
+#include "traces/graph/execution_graph.hpp"
+
+namespace rubato {
+
+/// The GPUs of a graph, all of one type and captured at one clock. Refers to the graph, which must
+/// live as long.
+class GraphModel {
+ public:
+  /// @param captured_clock  clocks the run was captured at
+  /// @throws UsageError if the power limit is outside the spec's range
+  GraphModel(const ExecutionGraph& graph, GpuSpec spec, const ClockPair& captured_clock,
+             std::optional<double> power_limit_w = {});
+
+  [[nodiscard]] const ExecutionGraph& graph() const noexcept { return *graph_; }
+  [[nodiscard]] const GpuSpec& spec() const noexcept { return spec_; }
+  [[nodiscard]] const ClockPair& captured_clock() const noexcept { return captured_clock_; }
+  [[nodiscard]] double power_limit_w() const noexcept { return power_limit_w_; }
+
+  /// Coefficients per launch of each kernel, shape [kernels]; at the captured clock a launch alone
+  /// takes the mean of the captured times.
+  [[nodiscard]] const std::vector<KernelCoefficients>& coefficients() const noexcept {
+    return coefficients_;
+  }
+
+  /// How the model knows a kernel.
+  [[nodiscard]] CoefficientSource source(KernelId kernel) const { return sources_[index(kernel)]; }
+
+  /// How much each activity does, in launches of the model: so that the captured clocks give the
+  /// captured duration back, what ran beside it counted. 0 where no clock matters. Shape
+  /// [activities].
+  [[nodiscard]] const std::vector<double>& work() const noexcept { return work_; }
+
+  /// The kernels of this graph, running together at a requested clock. One object serves one
+  /// thread.
+  [[nodiscard]] SharedGpu shared_gpu(const ClockPair& clock) const {
+    return {spec_, coefficients_, sm_share_, clock, power_limit_w_};
+  }
+
+  /// Time and energy of one launch alone, no power but idle shared.
+  [[nodiscard]] OperatingPoint evaluate(KernelId kernel, const ClockPair& clock) const {
+    return operating_point(spec_, coefficients_[index(kernel)], clock, power_limit_w_);
+  }
+
+  /// Board power while nothing runs, W.
+  [[nodiscard]] double idle_power_w(const ClockPair& clock) const;
+
+ private:
+  void bind_kernels();
+  void anchor_work();
+
+  const ExecutionGraph* graph_;
+  GpuSpec spec_;
+  ClockPair captured_clock_;
+  double power_limit_w_;
+  std::vector<KernelCoefficients> coefficients_;
+  std::vector<CoefficientSource> sources_;
+  std::vector<double> sm_share_;
+  std::vector<double> work_;
+};
+
+}  // namespace rubato

@@ -1,0 +1,379 @@
+#include "traces/graph/capture_draft.hpp"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <map>
+#include <numeric>
+
+namespace rubato {
+
+namespace {
+
+constexpr double s_per_ns = 1e-9;
+
+// An awaited launch on another stream that no file names ended no longer than this before the
+// start.
+constexpr std::int64_t event_window_ns = 10'000;
+// A host that waited, without a call in the file that says so, calls again within this.
+constexpr std::int64_t unseen_sync_window_ns = 50'000;
+// A thread that has been silent for this long was woken by the thread that called last.
+constexpr std::int64_t wake_up_ns = 100'000;
+// Host and device times of one profiler agree to this.
+constexpr std::int64_t clock_error_ns = 2'000;
+// Lags beyond this say what the host or another GPU did, nothing usual of a kind of arc.
+constexpr double longest_usual_lag_s = 100e-6;
+
+bool waits(CallKind kind) {
+  return kind == CallKind::stream_sync || kind == CallKind::device_sync ||
+         kind == CallKind::event_sync || kind == CallKind::blocking_copy;
+}
+
+// A call after the start of its own launch is a clock error of the profiler.
+bool call_known(const CapturedLaunch& launch) {
+  return launch.launch_ns && *launch.launch_ns <= launch.start_ns;
+}
+
+}  // namespace
+
+CaptureDraft::CaptureDraft(const Capture& capture, const CapturePlace& place, GraphBuilder& builder,
+                           const std::vector<std::uint32_t>& splits,
+                           const CaptureGraphOptions& options)
+    : capture_(capture),
+      place_(place),
+      builder_(builder),
+      options_(options),
+      by_stream_(capture.streams.size()),
+      called_on_(capture.streams.size()),
+      launches_of_call_(capture.calls.size()),
+      has_event_(capture.launches.size(), false) {
+  add_launches(splits);
+  add_stream_order();
+  if (capture.calls.empty()) {
+    add_calls_of_launches_alone();
+  } else {
+    add_host_calls();
+    add_waits();
+  }
+  add_waits_by_time();
+}
+
+double CaptureDraft::seconds(std::int64_t at_ns) const {
+  return std::max(static_cast<double>(at_ns - place_.origin_ns) * s_per_ns, 0.0);
+}
+
+DraftId CaptureDraft::add_host_moment(std::int64_t at_ns) {
+  return builder_.add({.kind = ActivityKind::host, .rank = place_.rank, .start_s = seconds(at_ns)});
+}
+
+void CaptureDraft::connect(DraftId from, DraftId to, ArcKind kind, bool inferred) {
+  arcs_.push_back({from, to, kind, inferred});
+}
+
+bool CaptureDraft::is_collective(std::uint32_t launch) const {
+  return capture_.kernels[index(capture_.launches[launch].kernel)].kind ==
+         KernelClass::communication;
+}
+
+void CaptureDraft::add_launches(const std::vector<std::uint32_t>& splits) {
+  std::map<std::uint32_t, GpuId> gpus;
+  std::vector<std::uint32_t> stream_of(capture_.streams.size());
+  for (std::size_t s = 0; s < capture_.streams.size(); ++s) {
+    const std::uint32_t device = capture_.streams[s].device;
+    if (!gpus.contains(device))
+      gpus[device] = builder_.add_gpu({place_.rank, device, capture_.devices[device].name});
+    stream_of[s] = builder_.add_stream({gpus[device], capture_.streams[s].id});
+  }
+  std::vector<KernelId> kernel_of;
+  for (const Kernel& kernel : capture_.kernels) kernel_of.push_back(builder_.add_kernel(kernel));
+  for (std::uint32_t i = 0; i < capture_.launches.size(); ++i) {
+    const CapturedLaunch& launch = capture_.launches[i];
+    Activity activity{.kind = ActivityKind::launch,
+                      .pass = launch.pass,
+                      .stream = stream_of[launch.stream],
+                      .kernel = kernel_of[index(launch.kernel)],
+                      .rank = place_.rank,
+                      .launch = i,
+                      .start_s = seconds(launch.start_ns),
+                      .duration_s = static_cast<double>(launch.duration_ns) * s_per_ns};
+    if (!std::ranges::binary_search(splits, i)) {
+      const DraftId id = builder_.add(activity);
+      launches_.push_back({id, id});
+      continue;
+    }
+    activity.kind = ActivityKind::arrival;
+    activity.duration_s = 0.0;
+    const DraftId arrival = builder_.add(activity);
+    activity.kind = ActivityKind::departure;
+    activity.start_s = seconds(launch.end_ns());
+    launches_.push_back({arrival, builder_.add(activity)});
+  }
+}
+
+void CaptureDraft::add_stream_order() {
+  for (std::uint32_t i = 0; i < capture_.launches.size(); ++i) {
+    const CapturedLaunch& launch = capture_.launches[i];
+    by_stream_[launch.stream].push_back(i);
+    if (call_known(launch)) called_on_[launch.stream].push_back(i);
+    if (launch.call) launches_of_call_[*launch.call].push_back(i);
+  }
+  for (auto& list : called_on_) {
+    std::ranges::stable_sort(list, {},
+                             [&](std::uint32_t i) { return *capture_.launches[i].launch_ns; });
+  }
+  for (auto& list : by_stream_) {
+    std::ranges::stable_sort(list, {},
+                             [&](std::uint32_t i) { return capture_.launches[i].start_ns; });
+    for (std::size_t at = 1; at < list.size(); ++at) {
+      const std::int64_t over_ns =
+          capture_.launches[list[at - 1]].end_ns() - capture_.launches[list[at]].start_ns;
+      overlap_s_ += static_cast<double>(std::max<std::int64_t>(over_ns, 0)) * s_per_ns;
+      connect(launches_[list[at - 1]].end, launches_[list[at]].begin, ArcKind::stream_order, false);
+    }
+  }
+}
+
+std::optional<std::uint32_t> CaptureDraft::last_launch_called(std::uint32_t stream,
+                                                              std::int64_t before_ns) const {
+  const auto& list = called_on_[stream];
+  const auto after = std::ranges::lower_bound(
+      list, before_ns, {}, [&](std::uint32_t i) { return *capture_.launches[i].launch_ns; });
+  if (after == list.begin()) return std::nullopt;
+  return *std::prev(after);
+}
+
+std::optional<std::uint32_t> CaptureDraft::first_launch_called(std::uint32_t stream,
+                                                               std::int64_t from_ns) const {
+  const auto& list = called_on_[stream];
+  const auto at = std::ranges::lower_bound(
+      list, from_ns, {}, [&](std::uint32_t i) { return *capture_.launches[i].launch_ns; });
+  if (at == list.end()) return std::nullopt;
+  return *at;
+}
+
+// The nearest launch of the same thread before or after a call.
+std::optional<std::uint32_t> CaptureDraft::neighbour_in_thread(std::uint32_t call,
+                                                               bool before) const {
+  const std::uint32_t thread = capture_.calls[call].thread;
+  std::uint32_t at = call;
+  while (before ? at-- > 0 : ++at < capture_.calls.size()) {
+    if (capture_.calls[at].thread != thread || launches_of_call_[at].empty()) continue;
+    return before ? launches_of_call_[at].back() : launches_of_call_[at].front();
+  }
+  return std::nullopt;
+}
+
+// What a call waited for, by its kind and its end. Where the file does not name the stream it is
+// the one whose work ended last before the call did.
+void CaptureDraft::add_sync(std::uint32_t call, DraftId begin, DraftId end) {
+  const CapturedCall& sync = capture_.calls[call];
+  std::vector<std::pair<std::uint32_t, bool>> awaited;  // launch, inferred
+  const bool stream_known = options_.read_waits && sync.stream.has_value();
+  const bool record_known = options_.read_waits && sync.record && sync.recorded_stream;
+  if (sync.kind == CallKind::blocking_copy && !launches_of_call_[call].empty()) {
+    for (const std::uint32_t own : launches_of_call_[call]) awaited.emplace_back(own, false);
+  } else if (sync.kind == CallKind::stream_sync && stream_known) {
+    if (const auto last = last_launch_called(*sync.stream, sync.start_ns))
+      awaited.emplace_back(*last, false);
+  } else if (sync.kind == CallKind::event_sync && record_known) {
+    if (const auto last =
+            last_launch_called(*sync.recorded_stream, capture_.calls[*sync.record].start_ns))
+      awaited.emplace_back(*last, false);
+  } else {
+    for (std::uint32_t s = 0; s < capture_.streams.size(); ++s) {
+      const auto last = last_launch_called(s, sync.start_ns);
+      if (last && capture_.launches[*last].end_ns() <= sync.end_ns() + clock_error_ns)
+        awaited.emplace_back(*last, sync.kind != CallKind::device_sync);
+    }
+    if (sync.kind != CallKind::device_sync && awaited.size() > 1) {
+      std::ranges::sort(awaited, std::greater{},
+                        [&](const auto& one) { return capture_.launches[one.first].end_ns(); });
+      awaited.resize(1);
+    }
+  }
+  bool waited = false;
+  for (const auto& [launch, inferred] : awaited) {
+    const std::int64_t end_ns = capture_.launches[launch].end_ns();
+    if (end_ns > sync.end_ns() + clock_error_ns) continue;  // the call returned without it
+    waited |= end_ns > sync.start_ns;
+    connect(launches_[launch].end, end, ArcKind::sync, inferred);
+  }
+  // A call that found nothing to wait for took its time itself.
+  if (waited) {
+    builder_.add_arc(begin, end, 0.0, ArcKind::host_order);
+  } else {
+    connect(begin, end, ArcKind::host_order, false);
+  }
+}
+
+// Calls of one thread keep their distances; a thread that slept was woken by the last call of
+// another one of its process.
+void CaptureDraft::add_host_calls() {
+  struct Last {
+    DraftId moment;
+    std::int64_t at_ns = 0;
+  };
+  std::vector<std::optional<Last>> of_thread(capture_.threads.size());
+  std::map<std::int64_t, Last> of_process;
+  for (std::uint32_t c = 0; c < capture_.calls.size(); ++c) {
+    const CapturedCall& call = capture_.calls[c];
+    if (!waits(call.kind) && launches_of_call_[c].empty()) continue;
+    const DraftId begin = add_host_moment(call.start_ns);
+    auto& own = of_thread[call.thread];
+    if (own) connect(own->moment, begin, ArcKind::host_order, false);
+    const std::int64_t process = capture_.threads[call.thread].process;
+    const auto any = of_process.find(process);
+    const std::int64_t own_ns = own ? own->at_ns : std::numeric_limits<std::int64_t>::min();
+    if (any != of_process.end() && any->second.at_ns > own_ns &&
+        (!own || call.start_ns - own_ns > wake_up_ns) && any->second.at_ns <= call.start_ns) {
+      connect(any->second.moment, begin, ArcKind::host_order, true);
+    }
+    Last last{begin, call.start_ns};
+    for (const std::uint32_t launch : launches_of_call_[c]) {
+      if (call_known(capture_.launches[launch]))
+        connect(begin, launches_[launch].begin, ArcKind::launch_call, false);
+    }
+    if (waits(call.kind)) {
+      last = {add_host_moment(call.end_ns()), call.end_ns()};
+      add_sync(c, begin, last.moment);
+    }
+    own = last;
+    auto& newest = of_process[process];
+    if (newest.at_ns <= last.at_ns) newest = last;
+  }
+}
+
+// Files that say when launches were called and nothing else: the calls of a device keep their
+// distances, and the host is taken to have waited where it paused until all it had launched was
+// over, and went on soon after.
+void CaptureDraft::add_calls_of_launches_alone() {
+  std::vector<std::vector<std::uint32_t>> called(capture_.devices.size());
+  for (std::uint32_t i = 0; i < capture_.launches.size(); ++i) {
+    const CapturedLaunch& launch = capture_.launches[i];
+    if (call_known(launch)) called[capture_.streams[launch.stream].device].push_back(i);
+  }
+  for (auto& list : called) {
+    std::ranges::stable_sort(list, {},
+                             [&](std::uint32_t i) { return *capture_.launches[i].launch_ns; });
+    std::optional<DraftId> before;
+    std::int64_t before_ns = 0;
+    std::optional<std::uint32_t> last;
+    for (const std::uint32_t i : list) {
+      const CapturedLaunch& launch = capture_.launches[i];
+      const std::int64_t call_ns = *launch.launch_ns;
+      const DraftId moment = add_host_moment(call_ns);
+      const std::int64_t end_ns = last ? capture_.launches[*last].end_ns() : 0;
+      if (last && before_ns + unseen_sync_window_ns < end_ns && end_ns <= call_ns &&
+          call_ns <= end_ns + unseen_sync_window_ns) {
+        connect(launches_[*last].end, moment, ArcKind::sync, true);
+      } else if (before) {
+        connect(*before, moment, ArcKind::host_order, false);
+      }
+      connect(moment, launches_[i].begin, ArcKind::launch_call, false);
+      before = moment;
+      before_ns = call_ns;
+      if (!last || launch.end_ns() > capture_.launches[*last].end_ns()) last = i;
+    }
+  }
+}
+
+// Events between streams, from the calls that wait for them.
+void CaptureDraft::add_waits() {
+  for (std::uint32_t c = 0; c < capture_.calls.size(); ++c) {
+    const CapturedCall& wait = capture_.calls[c];
+    if (wait.kind != CallKind::stream_wait) continue;
+    const bool read = options_.read_waits;
+    std::optional<std::uint32_t> to, from;
+    const bool to_read = read && wait.stream;
+    to = to_read ? first_launch_called(*wait.stream, wait.start_ns) : neighbour_in_thread(c, false);
+    if (!to) continue;
+    const std::uint32_t to_stream = capture_.launches[*to].stream;
+    const std::int64_t before_ns =
+        read && wait.record ? capture_.calls[*wait.record].start_ns : wait.start_ns;
+    const bool from_read = read && wait.record && wait.recorded_stream;
+    if (from_read) {
+      from = last_launch_called(*wait.recorded_stream, before_ns);
+    } else {
+      // A collective waits for what its thread launched last; anything else for a collective, if
+      // there is one, since that is what runs on streams of its own.
+      for (std::uint32_t s = 0; s < capture_.streams.size(); ++s) {
+        if (s == to_stream || capture_.streams[s].device != capture_.streams[to_stream].device)
+          continue;
+        const auto last = last_launch_called(s, before_ns);
+        if (!last || (is_collective(*last) == is_collective(*to))) continue;
+        if (!from || *capture_.launches[*last].launch_ns > *capture_.launches[*from].launch_ns)
+          from = last;
+      }
+    }
+    if (!from || capture_.launches[*from].stream == to_stream) continue;
+    // A wait that the capture itself breaks was not for this launch.
+    if (capture_.launches[*from].end_ns() > capture_.launches[*to].start_ns + clock_error_ns)
+      continue;
+    has_event_[*to] = true;
+    connect(launches_[*from].end, launches_[*to].begin, ArcKind::event, !(to_read && from_read));
+  }
+}
+
+// Launches that began just after the end of one on another stream, and that nothing later explains.
+void CaptureDraft::add_waits_by_time() {
+  std::vector<std::uint32_t> by_start(capture_.launches.size());
+  std::iota(by_start.begin(), by_start.end(), 0U);
+  std::ranges::stable_sort(by_start, {},
+                           [&](std::uint32_t i) { return capture_.launches[i].start_ns; });
+  std::vector<std::optional<std::uint32_t>> last_on_stream(capture_.streams.size());
+  std::multimap<std::int64_t, std::uint32_t> ends;  // of launches that started before
+  for (const std::uint32_t i : by_start) {
+    const CapturedLaunch& launch = capture_.launches[i];
+    const std::uint32_t device = capture_.streams[launch.stream].device;
+    std::int64_t ready_ns = std::numeric_limits<std::int64_t>::min();
+    if (call_known(launch)) ready_ns = *launch.launch_ns;
+    if (const auto& before = last_on_stream[launch.stream])
+      ready_ns = std::max(ready_ns, capture_.launches[*before].end_ns());
+    for (auto end = ends.upper_bound(launch.start_ns); end != ends.begin() && !has_event_[i];) {
+      --end;
+      if (end->first <= ready_ns || launch.start_ns - end->first > event_window_ns) break;
+      const CapturedLaunch& other = capture_.launches[end->second];
+      if (other.stream == launch.stream || capture_.streams[other.stream].device != device)
+        continue;
+      connect(launches_[end->second].end, launches_[i].begin, ArcKind::event, true);
+      break;
+    }
+    last_on_stream[launch.stream] = i;
+    ends.emplace(launch.end_ns(), i);
+    while (!ends.empty() && ends.begin()->first + event_window_ns < launch.start_ns)
+      ends.erase(ends.begin());
+  }
+}
+
+void close_arcs(GraphBuilder& builder, const std::vector<OpenArc>& arcs) {
+  const auto slack_s = [&](const OpenArc& arc) {
+    return std::max(builder[arc.to].start_s - builder[arc.from].end_s(), 0.0);
+  };
+  std::vector<double> least_of(builder.size(), std::numeric_limits<double>::infinity());
+  for (const OpenArc& arc : arcs)
+    least_of[index(arc.to)] = std::min(least_of[index(arc.to)], slack_s(arc));
+  // What is usual: the median over the arcs that decided a start.
+  std::array<std::vector<double>, arc_kinds> deciding;
+  for (const OpenArc& arc : arcs) {
+    const double slack = slack_s(arc);
+    if (slack <= least_of[index(arc.to)] && slack <= longest_usual_lag_s)
+      deciding[static_cast<std::size_t>(arc.kind)].push_back(slack);
+  }
+  std::array<double, arc_kinds> usual_s{};
+  for (std::size_t kind = 0; kind < arc_kinds; ++kind) {
+    auto& list = deciding[kind];
+    if (list.empty()) continue;
+    const auto middle = list.begin() + static_cast<std::ptrdiff_t>(list.size() / 2);
+    std::ranges::nth_element(list, middle);
+    usual_s[kind] = *middle;
+  }
+  for (const OpenArc& arc : arcs) {
+    const double slack = slack_s(arc);
+    const bool exact = slack <= least_of[index(arc.to)] || arc.kind == ArcKind::host_order;
+    builder.add_arc(arc.from, arc.to,
+                    exact ? slack : std::min(slack, usual_s[static_cast<std::size_t>(arc.kind)]),
+                    arc.kind, arc.inferred);
+  }
+}
+
+}  // namespace rubato

@@ -1,0 +1,90 @@
+#pragma once
+// One captured run as part of an execution graph under construction: its launches, its host calls
+// and what they waited for. Rules and their limits: docs/graphs.md, section 2.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "traces/capture.hpp"
+#include "traces/graph/graph_builder.hpp"
+
+namespace rubato {
+
+/// Which arcs to believe.
+struct CaptureGraphOptions {
+  /// False: what the file says of events and waits is not looked at, and inferred as for files that
+  /// say nothing. For tests of the inference.
+  bool read_waits = true;
+};
+
+/// A launch as one or two activities: a collective of several ranks arrives and departs.
+struct DraftedLaunch {
+  DraftId begin, end;
+};
+
+/// An arc whose lag is still open.
+struct OpenArc {
+  DraftId from, to;
+  ArcKind kind = ArcKind::stream_order;
+  bool inferred = false;
+};
+
+/// Where a capture lies in a graph.
+struct CapturePlace {
+  std::uint32_t rank = 0;
+  std::int64_t origin_ns = 0;  ///< of the capture's own clock: time 0 of the graph
+};
+
+/// Adds the launches and host calls of one capture.
+class CaptureDraft {
+ public:
+  /// @param splits  launches that become arrival and departure, ascending
+  CaptureDraft(const Capture& capture, const CapturePlace& place, GraphBuilder& builder,
+               const std::vector<std::uint32_t>& splits, const CaptureGraphOptions& options);
+
+  [[nodiscard]] const std::vector<DraftedLaunch>& launches() const noexcept { return launches_; }
+  [[nodiscard]] const std::vector<OpenArc>& arcs() const noexcept { return arcs_; }
+
+  /// By which launches of one stream overlapped in the capture, in all.
+  [[nodiscard]] double overlap_s() const noexcept { return overlap_s_; }
+
+ private:
+  void add_launches(const std::vector<std::uint32_t>& splits);
+  void add_stream_order();
+  void add_host_calls();
+  void add_calls_of_launches_alone();
+  void add_sync(std::uint32_t call, DraftId begin, DraftId end);
+  void add_waits();
+  void add_waits_by_time();
+
+  [[nodiscard]] double seconds(std::int64_t at_ns) const;
+  [[nodiscard]] DraftId add_host_moment(std::int64_t at_ns);
+  void connect(DraftId from, DraftId to, ArcKind kind, bool inferred);
+  [[nodiscard]] std::optional<std::uint32_t> last_launch_called(std::uint32_t stream,
+                                                                std::int64_t before_ns) const;
+  [[nodiscard]] std::optional<std::uint32_t> first_launch_called(std::uint32_t stream,
+                                                                 std::int64_t from_ns) const;
+  [[nodiscard]] std::optional<std::uint32_t> neighbour_in_thread(std::uint32_t call,
+                                                                 bool before) const;
+  [[nodiscard]] bool is_collective(std::uint32_t launch) const;
+
+  const Capture& capture_;
+  CapturePlace place_;
+  GraphBuilder& builder_;
+  CaptureGraphOptions options_;
+  std::vector<DraftedLaunch> launches_;  // shape [launches]
+  std::vector<OpenArc> arcs_;
+  std::vector<std::vector<std::uint32_t>> by_stream_;  // launches in order of start
+  std::vector<std::vector<std::uint32_t>> called_on_;  // per stream, in order of their call
+  std::vector<std::vector<std::uint32_t>> launches_of_call_;
+  std::vector<bool> has_event_;  // of launches: an event was found for it
+  double overlap_s_ = 0.0;
+};
+
+/// Gives every arc its lag: the latest of what an activity waits for gets what is left until the
+/// captured start, so that the captured durations give the captured starts; the others what is
+/// usual for their kind, or less where the capture shows less.
+void close_arcs(GraphBuilder& builder, const std::vector<OpenArc>& arcs);
+
+}  // namespace rubato

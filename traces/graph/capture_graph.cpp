@@ -1,0 +1,109 @@
+#include "traces/graph/capture_graph.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "common/error.hpp"
+#include "common/text.hpp"
+
+namespace rubato {
+
+namespace {
+
+constexpr double s_per_ns = 1e-9;
+
+// Common clock less the capture's own.
+std::int64_t shift_ns(const Capture& capture, std::int64_t offset_ns) {
+  return capture.epoch_ns.value_or(0) + offset_ns;
+}
+
+void expect_distinct_ranks(std::span<const Capture> captures) {
+  std::set<std::uint32_t> seen;
+  for (const Capture& capture : captures) {
+    if (capture.rank && !seen.insert(*capture.rank).second)
+      throw DataError(
+          fmt::format("two captures are of rank {}; expected one of each rank", *capture.rank));
+  }
+}
+
+// One transfer for all ranks: it begins when the last has arrived, and each departs after it.
+void add_transfer(const JoinedCollective& joined, std::int64_t origin_ns,
+                  const std::vector<CaptureDraft>& drafts, GraphBuilder& builder) {
+  const auto seconds = [&](std::int64_t at_ns) {
+    return std::max(static_cast<double>(at_ns - origin_ns) * s_per_ns, 0.0);
+  };
+  const auto launch_of = [&](const CollectiveMember& member) {
+    return drafts[member.capture].launches()[member.launch];
+  };
+  const CollectiveMember& last = joined.members[joined.last];
+  const DraftId transfer =
+      builder.add({.kind = ActivityKind::transfer,
+                   .kernel = builder[launch_of(last).begin].kernel,
+                   .rank = builder[launch_of(last).begin].rank,
+                   .start_s = seconds(last.start_ns),
+                   .duration_s = static_cast<double>(joined.transfer_ns()) * s_per_ns});
+  const double end_s = builder[transfer].end_s();
+  for (const CollectiveMember& member : joined.members) {
+    builder.add_arc(launch_of(member).begin, transfer, 0.0, ArcKind::collective);
+    builder.add_arc(transfer, launch_of(member).end, std::max(seconds(member.end_ns) - end_s, 0.0),
+                    ArcKind::collective);
+  }
+}
+
+CaptureGraph graph_of(std::span<const Capture> captures, JoinedRanks ranks,
+                      const CaptureGraphOptions& options) {
+  std::int64_t origin_ns = std::numeric_limits<std::int64_t>::max();
+  for (std::size_t c = 0; c < captures.size(); ++c) {
+    if (captures[c].launches.empty())
+      throw DataError(fmt::format("{}: no launches", printable(captures[c].name)));
+    const auto first =
+        std::ranges::min_element(captures[c].launches, {}, &CapturedLaunch::start_ns);
+    origin_ns = std::min(origin_ns, first->start_ns + shift_ns(captures[c], ranks.offset_ns[c]));
+  }
+  std::vector<std::vector<std::uint32_t>> splits(captures.size());
+  for (const JoinedCollective& joined : ranks.collectives) {
+    for (const CollectiveMember& member : joined.members)
+      splits[member.capture].push_back(member.launch);
+  }
+  GraphBuilder builder;
+  std::vector<CaptureDraft> drafts;
+  std::vector<OpenArc> arcs;
+  CaptureGraph result;
+  for (std::size_t c = 0; c < captures.size(); ++c) {
+    std::ranges::sort(splits[c]);
+    const CapturePlace place{captures[c].rank.value_or(static_cast<std::uint32_t>(c)),
+                             origin_ns - shift_ns(captures[c], ranks.offset_ns[c])};
+    drafts.emplace_back(captures[c], place, builder, splits[c], options);
+    arcs.insert(arcs.end(), drafts.back().arcs().begin(), drafts.back().arcs().end());
+    result.overlap_s += drafts.back().overlap_s();
+  }
+  close_arcs(builder, arcs);
+  for (const JoinedCollective& joined : ranks.collectives)
+    add_transfer(joined, origin_ns, drafts, builder);
+
+  auto built = std::move(builder).build(captures.size() == 1 ? captures.front().name : "ranks");
+  for (const CaptureDraft& draft : drafts) {
+    auto& ids = result.activity_of_launch.emplace_back();
+    for (const DraftedLaunch& launch : draft.launches())
+      ids.push_back(*built.id_of_draft[index(launch.begin)]);
+  }
+  result.graph = std::move(built.graph);
+  result.ranks = std::move(ranks);
+  return result;
+}
+
+}  // namespace
+
+CaptureGraph capture_graph(const Capture& capture, const CaptureGraphOptions& options) {
+  return graph_of({&capture, 1}, {.collectives = {}, .offset_ns = {0}, .notes = {}}, options);
+}
+
+CaptureGraph capture_graph(std::span<const Capture> captures, const CaptureGraphOptions& options) {
+  expect_distinct_ranks(captures);
+  return graph_of(captures, join_ranks(captures), options);
+}
+
+}  // namespace rubato

@@ -1,0 +1,34 @@
+#pragma once
+// Execution graphs of captured runs, of one process or of many ranks.
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "traces/graph/capture_draft.hpp"
+#include "traces/graph/execution_graph.hpp"
+#include "traces/graph/rank_join.hpp"
+
+namespace rubato {
+
+/// A captured run as a graph.
+struct CaptureGraph {
+  ExecutionGraph graph;
+  /// Where a launch begins (launch or arrival), shape [captures][launches].
+  std::vector<std::vector<ActivityId>> activity_of_launch;
+  JoinedRanks ranks;       ///< of several captures; else without collectives
+  double overlap_s = 0.0;  ///< by which launches of one stream overlapped as captured, in all
+};
+
+/// @throws DataError if the capture has no launches
+[[nodiscard]] CaptureGraph capture_graph(const Capture& capture,
+                                         const CaptureGraphOptions& options = {});
+
+/// The captures of several ranks as one run: their collectives joined, their clocks aligned.
+/// Collectives that are not joined stay launches whose captured time holds what they waited.
+/// @param captures  two or more, each of another rank
+/// @throws DataError as join_ranks, if a capture has no launches or two are of one rank
+[[nodiscard]] CaptureGraph capture_graph(std::span<const Capture> captures,
+                                         const CaptureGraphOptions& options = {});
+
+}  // namespace rubato
