@@ -142,6 +142,27 @@ void read_limits(const JsonNode& root, GpuSpec& spec) {
   read_switching(section(root, "switching", spec), spec.switching);
 }
 
+std::map<Dtype, double> read_rates(const JsonNode& node) {
+  std::map<Dtype, double> rates;
+  for (const std::string& key : node.keys()) {
+    const auto dtype = from_name<Dtype>(key);
+    if (!dtype || *dtype == Dtype::unknown)
+      node.fail(
+          fmt::format("unknown data type '{}'{}", key, did_you_mean(key, all_names<Dtype>())));
+    rates[*dtype] = node.at(key).number(Range::positive);
+  }
+  return rates;
+}
+
+void read_peaks(const JsonNode& root, GpuSpec& spec) {
+  if (!root.find("peaks")) return;
+  const JsonNode node = section(root, "peaks", spec);
+  node.expect_keys({"source", "tensor_flop_per_cycle", "cuda_flop_per_cycle"}, {"pcie_gbs"});
+  spec.peaks = {.tensor_flop_per_cycle = read_rates(node.at("tensor_flop_per_cycle")),
+                .cuda_flop_per_cycle = read_rates(node.at("cuda_flop_per_cycle")),
+                .pcie_gbs = optional_number(node, "pcie_gbs", Range::positive)};
+}
+
 MemStateId mem_state_id(const JsonNode& node, const GpuSpec& spec) {
   const std::string name = node.text();
   const auto found = std::ranges::find(spec.mem_states, name, &MemState::name);
@@ -271,7 +292,7 @@ GpuSpec parse_gpu_spec(std::string_view json_text, std::string name_for_messages
   root.expect_keys(
       {"schema", "name", "title", "calibrated", "chip", "core_clocks", "core_power", "memory",
        "power_limit", "switching", "default_clock", "grids", "kernels", "classes", "fit_errors"},
-      {"fitted_range", "uncertainty", "utilisation"});
+      {"fitted_range", "peaks", "uncertainty", "utilisation"});
   document.expect_schema(GpuSpec::schema);
   GpuSpec spec;
   spec.name = root.at("name").text();
@@ -280,6 +301,7 @@ GpuSpec parse_gpu_spec(std::string_view json_text, std::string name_for_messages
   read_mem_states(root, spec);
   read_core(root, spec);
   read_limits(root, spec);
+  read_peaks(root, spec);
   read_grids(root, spec);
   read_kernels(root, spec);
   const JsonNode errors = root.at("fit_errors");

@@ -61,6 +61,14 @@ struct PowerLimit {
   double regulated_frac = 1.0;
 };
 
+/// Dense rates of the whole chip that no kernel can exceed, by the type it computes in; types
+/// that are missing are not known. Empty: none is.
+struct PeakRates {
+  std::map<Dtype, double> tensor_flop_per_cycle;  ///< accumulating in fp32, of fp64 in fp64
+  std::map<Dtype, double> cuda_flop_per_cycle;    ///< fused multiply-adds outside tensor cores
+  std::optional<double> pcie_gbs;                 ///< link to the host, per direction
+};
+
 /// Model parameters without a section of their own.
 struct SharedParameters {
   double leakage_w = 0.0;                 ///< times V^2
@@ -162,6 +170,7 @@ struct GpuSpec {
   double sm_count = 0.0;
   double peak_flop_per_cycle = 0.0;  ///< all SMs, 16-bit tensor with fp32 accumulation
   double link_gbs = 0.0;             ///< bandwidth per GPU and direction of the link to its peers
+  PeakRates peaks;
   SwitchLatency switching;
   std::vector<CalibratedKernel> kernels;
   std::vector<ClassCoefficients> classes;

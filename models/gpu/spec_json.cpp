@@ -113,6 +113,28 @@ void write(const Json& json, int depth, std::string& text) {
   text += fmt::format("\n{}{}", indent.substr(2), json.is_object() ? '}' : ']');
 }
 
+Json rates_json(const std::map<Dtype, double>& rates) {
+  Json json = Json::object();
+  for (const auto& [dtype, rate] : rates) json[std::string(name_of(dtype))] = rate;
+  return json;
+}
+
+Json peaks_json(const GpuSpec& spec) {
+  Json json{{"source", spec.sources.at("peaks")},
+            {"tensor_flop_per_cycle", rates_json(spec.peaks.tensor_flop_per_cycle)},
+            {"cuda_flop_per_cycle", rates_json(spec.peaks.cuda_flop_per_cycle)}};
+  if (spec.peaks.pcie_gbs) json["pcie_gbs"] = *spec.peaks.pcie_gbs;
+  return json;
+}
+
+Json chip_json(const GpuSpec& spec) {
+  return {{"source", spec.sources.at("chip")},
+          {"sm_count", spec.sm_count},
+          {"peak_flop_per_cycle", spec.peak_flop_per_cycle},
+          {"link_gbs", spec.link_gbs},
+          {"overlap_exponent", spec.shared.overlap_exponent}};
+}
+
 Json switching_json(const GpuSpec& spec) {
   const SwitchLatency& known = spec.switching;
   Json json{{"source", spec.sources.at("switching")}};
@@ -136,12 +158,7 @@ std::string to_json(const GpuSpec& spec) {
             {"name", spec.name},
             {"title", spec.title},
             {"calibrated", spec.calibrated},
-            {"chip",
-             {{"source", spec.sources.at("chip")},
-              {"sm_count", spec.sm_count},
-              {"peak_flop_per_cycle", spec.peak_flop_per_cycle},
-              {"link_gbs", spec.link_gbs},
-              {"overlap_exponent", spec.shared.overlap_exponent}}},
+            {"chip", chip_json(spec)},
             {"core_clocks",
              {{"source", spec.sources.at("core_clocks")},
               {"min_mhz", spec.core.min_mhz},
@@ -170,6 +187,7 @@ std::string to_json(const GpuSpec& spec) {
             {"kernels", kernels_json(spec)},
             {"classes", classes_json(spec)},
             {"fit_errors", spec.fit_errors}};
+  if (spec.sources.contains("peaks")) json["peaks"] = peaks_json(spec);
   if (spec.fitted_range) {
     json["fitted_range"] = {{"min_core_mhz", spec.fitted_range->min_core_mhz},
                             {"max_core_mhz", spec.fitted_range->max_core_mhz},

@@ -42,6 +42,55 @@ TEST(GpuSpec, KnowsWhatAChangeOfClockTakes) {
                           "mem_stall_s: is longer than mem_s");
 }
 
+// Dense rates of data sheets at the clock they are given for, TFLOP/s.
+TEST(GpuSpec, PeaksAreThoseOfTheDataSheets) {
+  struct Sheet {
+    const char* spec;
+    double mhz;
+    Dtype dtype;
+    bool tensor;
+    double tflops;
+  };
+  for (const Sheet& sheet : {Sheet{"a100-sxm4-80gb", 1410.0, Dtype::bf16, true, 312.0},
+                             {"a100-sxm4-80gb", 1410.0, Dtype::tf32, true, 156.0},
+                             {"a100-sxm4-80gb", 1410.0, Dtype::fp64, true, 19.5},
+                             {"a100-sxm4-80gb", 1410.0, Dtype::fp32, false, 19.5},
+                             {"h100-sxm5", 1830.0, Dtype::fp8, true, 1978.9},
+                             {"h100-sxm5", 1980.0, Dtype::fp32, false, 66.9},
+                             {"rtx-3080-ti", 1665.0, Dtype::fp32, false, 34.1},
+                             {"v100-pcie", 1380.0, Dtype::fp32, false, 14.1},
+                             {"rtx-pro-6000", 2617.0, Dtype::fp8, true, 1007.6}}) {
+    const PeakRates peaks = load_gpu_spec(sheet.spec).peaks;
+    const auto& rates = sheet.tensor ? peaks.tensor_flop_per_cycle : peaks.cuda_flop_per_cycle;
+    EXPECT_NEAR(rates.at(sheet.dtype) * sheet.mhz * 1e-6 / sheet.tflops, 1.0, 0.005)
+        << sheet.spec << ' ' << name_of(sheet.dtype);
+  }
+}
+
+TEST(GpuSpec, EveryShippedSpecHasPeaksThatAgreeWithItsChip) {
+  for (const std::string& name : shipped_gpu_specs()) {
+    const GpuSpec spec = load_gpu_spec(name);
+    ASSERT_TRUE(spec.sources.contains("peaks")) << name;
+    const auto& tensor = spec.peaks.tensor_flop_per_cycle;
+    const double half =
+        tensor.empty() ? spec.peaks.cuda_flop_per_cycle.at(Dtype::fp32) : tensor.at(Dtype::fp16);
+    EXPECT_EQ(half, spec.peak_flop_per_cycle) << name;
+    EXPECT_TRUE(spec.peaks.cuda_flop_per_cycle.contains(Dtype::fp64)) << name;
+    EXPECT_GT(spec.peaks.pcie_gbs.value_or(0.0), 0.0) << name;
+  }
+}
+
+TEST(GpuSpec, PeaksMayBeMissingButNotWrong) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::parse(shipped());
+  json["peaks"]["cuda_flop_per_cycle"] = {{"fp31", 1.0}};
+  expect_error<DataError>([&] { (void)parse_gpu_spec(json.dump(), "s.json"); },
+                          "unknown data type 'fp31'; did you mean 'fp32'?");
+  json.erase("peaks");
+  const GpuSpec spec = parse_gpu_spec(json.dump(), "s.json");
+  EXPECT_TRUE(spec.peaks.tensor_flop_per_cycle.empty());
+  EXPECT_EQ(to_json(parse_gpu_spec(to_json(spec), "s.json")), to_json(spec));
+}
+
 TEST(GpuSpec, EverySectionNamesItsSource) {
   const GpuSpec spec = load_gpu_spec("rtx-3080-ti");
   for (const char* key : {"chip", "core_clocks", "core_power", "memory", "power_limit", "switching",
