@@ -6,6 +6,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "common/error.hpp"
+#include "explorer/pipeline/frontier.hpp"
 #include "sim/pipeline_run.hpp"
 #include "tests/expect_error.hpp"
 #include "tests/small_pipeline.hpp"
