@@ -1,15 +1,63 @@
 #pragma once
 // Kernels that run at the same time on one GPU: they share SMs, DRAM bandwidth
-// and the power limit. docs/replay.md, section 4.
+// and the power limit. docs/contention.md.
 
 #include <cstdint>
-#include <map>
+#include <deque>
 #include <span>
 #include <vector>
 
 #include "models/gpu/spec.hpp"
+#include "models/kernel/model.hpp"
+#include "traces/trace.hpp"
 
 namespace rubato {
+
+/// What a collective does to those beside it, and they to it. Fitted to measured_in, one type of
+/// GPU and one library: elsewhere a guess. docs/contention.md.
+struct CollectiveSharing {
+  static constexpr const char* measured_in =
+      "A100-SXM4-40GB, MSCCL++ all-reduce of two ranks; "
+      "models/data/measured/kareus_a100_overlap";
+
+  double sm_gbs = 6.85;             ///< traffic one SM carries, blocks of reference_threads, GB/s
+  double threads_exponent = 0.854;  ///< of that traffic in the threads of a block
+  double core_share = 0.711;        ///< of the time of the copy loop that follows the core clock
+  double load_slowdown = 0.463;  ///< of the collective beside kernels that keep the GPU busy, >= 0
+  double dram_weight = 1.25;     ///< of its DRAM use, as the others feel it, > 0
+  double sm_w = 0.43;            ///< power of a held SM at the voltage floor, W
+
+  static constexpr double reference_threads = 1024.0;
+  static constexpr double reference_mhz = 1410.0;  ///< clock of sm_gbs and core_share
+};
+
+/// The SMs a kernel asks for.
+struct SmDemand {
+  double share = 1.0;  ///< of the SMs a launch can fill, in (0, 1]
+  double held = 0.0;  ///< SMs it keeps from all others while it runs: a collective's blocks; else 0
+};
+
+/// From the grid of a launch: one block of a collective holds one SM.
+[[nodiscard]] SmDemand sm_demand(const Kernel& kernel, double sm_count);
+
+/// A collective on a number of SMs: latency, then its traffic over the link, plus the time its SMs
+/// take to copy it, `traffic / (comm_sms x rate of one)`.
+/// @param latency_s      what neither SMs nor clock change, > 0
+/// @param traffic_bytes  each rank sends (message x ring factor), > 0; read and written at both
+/// ends
+/// @param comm_sms       SMs it holds, >= 1, one block each
+/// @param block_threads  threads of a block, > 0
+[[nodiscard]] KernelCoefficients collective_on_sms(const CollectiveSharing& sharing,
+                                                   double latency_s, double traffic_bytes,
+                                                   double comm_sms, double block_threads);
+
+/// The same collective on other SMs: only the time its SMs take to copy changes.
+/// @param known     its coefficients on `known_sms` (of a capture, say); stays no shorter than the
+///                  fixed part leaves room for
+[[nodiscard]] KernelCoefficients moved_to_sms(const CollectiveSharing& sharing,
+                                              const KernelCoefficients& known, double known_sms,
+                                              double traffic_bytes, double comm_sms,
+                                              double block_threads);
 
 /// How fast each of some running kernels gets on, and what the board draws.
 struct Sharing {
@@ -26,24 +74,51 @@ struct Sharing {
 /// so one object serves one thread.
 class SharedGpu {
  public:
+  /// Kernels that leave each other's SMs alone: no collectives.
   /// @param kernels   coefficients, shape [kernels]
   /// @param sm_share  share of the SMs a launch can fill, in (0, 1], shape [kernels]
   SharedGpu(const GpuSpec& spec, std::vector<KernelCoefficients> kernels,
-            std::vector<double> sm_share, const ClockPair& clock, double power_limit_w);
+            const std::vector<double>& sm_share, const ClockPair& clock, double power_limit_w);
+
+  /// @param kernels   coefficients, shape [kernels]; a collective's on the SMs it holds here. The
+  ///                  same collective on other SMs is another kernel
+  /// @param demands   shape [kernels]
+  SharedGpu(const GpuSpec& spec, std::vector<KernelCoefficients> kernels,
+            std::vector<SmDemand> demands, const ClockPair& clock, double power_limit_w,
+            const CollectiveSharing& collectives = {});
 
   /// @param running  indices of kernels, repeats allowed; may be empty (idle)
-  [[nodiscard]] const Sharing& at(const std::vector<std::uint32_t>& running);
+  /// @return valid while this object lives
+  [[nodiscard]] const Sharing& at(std::span<const std::uint32_t> running);
 
  private:
-  [[nodiscard]] Sharing unlimited(std::span<const std::uint32_t> running, double core_mhz) const;
-  [[nodiscard]] Sharing limited(std::span<const std::uint32_t> running) const;
+  // Of one running kernel: what it would be by itself on the SMs that are left to it.
+  struct Alone {
+    OperatingPoint point;
+    double core_use, dram_use, busy;
+  };
+  struct Answer {
+    std::size_t key = 0, size = 0;  // in keys_
+    Sharing sharing;
+  };
+
+  [[nodiscard]] Alone alone(const ClockState& state, std::uint32_t kernel, double held_frac) const;
+  [[nodiscard]] Sharing unlimited(std::span<const std::uint32_t> running, const ClockState& state);
+  [[nodiscard]] Sharing limited(std::span<const std::uint32_t> running);
+  void grow();
 
   const GpuSpec* spec_;
   std::vector<KernelCoefficients> kernels_;
-  std::vector<double> sm_share_;
+  std::vector<SmDemand> demands_;
   ClockPair clock_;
   double power_limit_w_;
-  std::map<std::vector<std::uint32_t>, Sharing> known_;
+  CollectiveSharing collectives_;
+  ClockState requested_;
+  std::vector<std::uint32_t> keys_;   // of all answers, one after the other
+  std::deque<Answer> answers_;        // their addresses stay
+  std::vector<std::uint32_t> slots_;  // open addressing: answer + 1, or 0; size is a power of two
+  std::vector<Alone> alone_;          // of the set being looked at
+  std::vector<double> uses_;
 };
 
 /// Factor by which the use of one resource is drawn out when its users want more than

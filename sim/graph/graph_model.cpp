@@ -11,19 +11,6 @@
 
 namespace rubato {
 
-namespace {
-
-double share_of_sms(const Kernel& kernel, double sm_count) {
-  constexpr double channels = 16.0;  // of NCCL, one block each; 8 to 32 on current GPUs
-  if (!kernel.launch)
-    return kernel.kind == KernelClass::communication ? std::min(channels / sm_count, 1.0) : 1.0;
-  double blocks = 1.0;
-  for (const std::uint32_t extent : kernel.launch->grid) blocks *= extent;
-  return std::clamp(blocks / sm_count, 1.0 / sm_count, 1.0);
-}
-
-}  // namespace
-
 GraphModel::GraphModel(const ExecutionGraph& graph, GpuSpec spec, const ClockPair& captured_clock,
                        std::optional<double> power_limit_w)
     : graph_(&graph),
@@ -59,7 +46,7 @@ void GraphModel::bind_kernels() {
   const double core_mhz = effective_core_mhz(spec_, captured_clock_);
   for (std::size_t k = 0; k < kernels; ++k) {
     const Kernel& kernel = graph_->kernels()[k];
-    sm_share_.push_back(share_of_sms(kernel, spec_.sm_count));
+    demands_.push_back(sm_demand(kernel, spec_.sm_count));
     constexpr double least_s = 1e-9;  // of a kernel that was only joined, or took no time
     const double mean_s = std::max(time_s[k] / std::max(launches[k], 1.0), least_s);
     coefficients_.push_back(assumed(spec_, kernel, mem, core_mhz, mean_s));

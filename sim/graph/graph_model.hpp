@@ -43,7 +43,7 @@ class GraphModel {
   /// The kernels of this graph, running together at a requested clock. One object serves one
   /// thread.
   [[nodiscard]] SharedGpu shared_gpu(const ClockPair& clock) const {
-    return {spec_, coefficients_, sm_share_, clock, power_limit_w_};
+    return {spec_, coefficients_, demands_, clock, power_limit_w_};
   }
 
   /// Time and energy of one launch alone, no power but idle shared.
@@ -64,7 +64,7 @@ class GraphModel {
   double power_limit_w_;
   std::vector<KernelCoefficients> coefficients_;
   std::vector<CoefficientSource> sources_;
-  std::vector<double> sm_share_;
+  std::vector<SmDemand> demands_;
   std::vector<double> work_;
 };
 
