@@ -140,13 +140,33 @@ RUBATO_LANES void store(const V& x, double* to) {
 /// 64-bit numbers beside the lanes of a V.
 template <class V>
 RUBATO_LANES Bits<V> load_bits(const std::int64_t* from) {
-  Bits<V> x;
-  __builtin_memcpy(&x, from, sizeof x);
-  return x;
+  if constexpr (is_pair<V>) {
+    using Half = typename Traits<V>::Half;
+    return {load_bits<Half>(from), load_bits<Half>(from + count<Half>)};
+  } else {
+    Bits<V> x;
+    __builtin_memcpy(&x, from, sizeof x);
+    return x;
+  }
 }
 template <class V>
 RUBATO_LANES void store_bits(const Bits<V>& x, std::int64_t* to) {
-  __builtin_memcpy(to, &x, sizeof x);
+  if constexpr (is_pair<V>) {
+    using Half = typename Traits<V>::Half;
+    store_bits<Half>(x.first, to);
+    store_bits<Half>(x.second, to + count<Half>);
+  } else {
+    __builtin_memcpy(to, &x, sizeof x);
+  }
+}
+template <class V>
+RUBATO_LANES Bits<V> all_bits(std::int64_t x) {
+  if constexpr (is_pair<V>) {
+    const auto half = all_bits<typename Traits<V>::Half>(x);
+    return {half, half};
+  } else {
+    return Bits<V>{} + static_cast<std::uint64_t>(x);
+  }
 }
 
 /// The lanes one by one.
@@ -215,13 +235,20 @@ RUBATO_LANES V smaller(const V& a, const V& b) {
 /// Lane by lane `x` where a > b, else `y`.
 template <class V, class X>
 RUBATO_LANES X if_above(const V& a, const V& b, const X& x, const X& y) {
-  return a > b ? x : y;
+  if constexpr (is_pair<V>) {
+    return {if_above(a.first, b.first, x.first, y.first),
+            if_above(a.second, b.second, x.second, y.second)};
+  } else {
+    return a > b ? x : y;
+  }
 }
 
 /// Of all lanes; in halves, where one by one each would wait for the one before.
 template <class V>
 RUBATO_LANES double least(const V& x) {
-  if constexpr (count<V> == 8) {
+  if constexpr (is_pair<V>) {
+    return least(smaller(x.first, x.second));
+  } else if constexpr (count<V> == 8) {
     return least(smaller(__builtin_shufflevector(x, x, 0, 1, 2, 3),
                          __builtin_shufflevector(x, x, 4, 5, 6, 7)));
   } else if constexpr (count<V> == 4) {

@@ -1,6 +1,7 @@
 #include "explorer/switching/clock_loops.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "common/vectors/instruction_sets.hpp"
 
@@ -12,10 +13,9 @@ static_assert(widest_vector == lanes::count<lanes::Eight>);
 
 constexpr double unseen = std::numeric_limits<double>::infinity();
 
-constexpr std::size_t band = WaitingRows::band;
-
-// The band with the least value so far.
+// The least value so far, by bands of clocks: which clock of the band is found at the end.
 struct LeastBand {
+  static constexpr std::size_t clocks = 128;
   double value = unseen;
   std::size_t first = 0;  ///< clock
 
@@ -24,11 +24,9 @@ struct LeastBand {
     value = least < value ? least : value;
   }
 
-  // Of a band whose values `at` gives.
-  template <class At>
-  RUBATO_LANES LeastValue found(std::size_t clocks, const At& at) const {
+  RUBATO_LANES LeastValue found(std::size_t all, const double* values, const double* ended) const {
     std::size_t clock = first;
-    while (clock + 1 < clocks && at(clock) != value) ++clock;
+    while (clock + 1 < all && values[clock] + ended[clock] != value) ++clock;
     return {value, value == unseen ? 0 : clock};
   }
 };
@@ -37,19 +35,22 @@ struct LeastBand {
 // what is in there.
 
 template <class V>
-RUBATO_LANES LeastValue any_length(const OpenRows& open, const LaunchRows& launch) {
-  const lanes::Bits<V> here = lanes::Bits<V>{} + static_cast<std::uint64_t>(launch.step);
+RUBATO_LANES LeastValue any_length(const OpenRows& open, const LaunchList& launches,
+                                   const RunBegins& begins, std::int64_t step,
+                                   const double* ended) {
+  const lanes::Bits<V> here = lanes::all_bits<V>(step);
   const std::size_t clocks = open.clocks;
   double* values = open.value;
-  std::int64_t* starts = open.start;
-  const double *begun_by = launch.begun, *costs = launch.costs, *ended = launch.ended;
-  const double best = launch.best;
+  std::int64_t* starts = open.begin;
+  const double *into = begins.into, *costs = launches.costs + launches.row(step);
+  double best = unseen;  // the first run is there already
+  if (step > 0) best = begins.best[step - begins.first_step];
   LeastBand least_band;
-  for (std::size_t first = 0; first < clocks; first += band) {
-    const std::size_t end = std::min(first + band, clocks);
+  for (std::size_t first = 0; first < clocks; first += LeastBand::clocks) {
+    const std::size_t end = std::min(first + LeastBand::clocks, clocks);
     V least = lanes::all<V>(unseen);
     for (std::size_t c = first; c < end; c += lanes::count<V>) {
-      const V begun = best + lanes::load<V>(begun_by + c), before = lanes::load<V>(values + c);
+      const V begun = best + lanes::load<V>(into + c), before = lanes::load<V>(values + c);
       const V value = lanes::smaller(begun, before) + lanes::load<V>(costs + c);
       lanes::store_bits<V>(lanes::if_above(before, begun, here, lanes::load_bits<V>(starts + c)),
                            starts + c);
@@ -58,78 +59,110 @@ RUBATO_LANES LeastValue any_length(const OpenRows& open, const LaunchRows& launc
     }
     least_band.look_at(lanes::least(least), first);
   }
-  return least_band.found(clocks, [&](std::size_t c) { return values[c] + ended[c]; });
+  return least_band.found(clocks, values, ended);
 }
 
-// Whether a start is long enough ago at some clock of a band, and at all of them.
-struct Readiness {
-  bool some, all;
+// What runs that begin with a launch have behind them, at the clocks of a vector.
+template <class V>
+struct Begins {
+  V value;
+  lanes::Bits<V> label;
 };
 
-template <class V>
-RUBATO_LANES Readiness take(const WaitingRows& rows, std::int64_t start, std::size_t first,
-                            std::size_t end) {
-  const double *begin_s = rows.begin_s(start), *worth = rows.worth(start);
-  const double* total_s = rows.total_s;
-  double* values = rows.ready.value;
-  std::int64_t* starts = rows.ready.start;
-  const lanes::Bits<V> here = lanes::Bits<V>{} + static_cast<std::uint64_t>(start);
-  const V never = lanes::all<V>(unseen), least_s = lanes::all<V>(rows.least_s);
-  V longest = -never, shortest = never;
-  for (std::size_t c = first; c < end; c += lanes::count<V>) {
-    const V length = lanes::load<V>(total_s + c) - lanes::load<V>(begin_s + c);
-    const V value = lanes::if_above(least_s, length, never, lanes::load<V>(worth + c));
-    const V before = lanes::load<V>(values + c);
-    lanes::store_bits<V>(lanes::if_above(before, value, here, lanes::load_bits<V>(starts + c)),
-                         starts + c);
-    lanes::store(lanes::smaller(value, before), values + c);
-    longest = lanes::larger(length, longest);
-    shortest = lanes::smaller(length, shortest);
-  }
-  return {lanes::largest(longest) >= rows.least_s, lanes::least(shortest) >= rows.least_s};
-}
-
-// A launch goes by: its start is added to those that wait.
-template <class V>
-RUBATO_LANES void begin(const WaitingRows& rows, const LaunchRows& launch, std::size_t first,
-                        std::size_t end) {
-  double *begin_s = rows.begin_s(launch.step), *worth = rows.worth(launch.step);
-  double *total_s = rows.total_s, *total_cost = rows.total_cost;
-  const double *begun = launch.begun, *times_s = launch.times_s, *costs = launch.costs;
-  const double best = launch.best;
-  for (std::size_t c = first; c < end; c += lanes::count<V>) {
-    const V so_far_s = lanes::load<V>(total_s + c), so_far = lanes::load<V>(total_cost + c);
-    lanes::store(so_far_s, begin_s + c);
-    lanes::store(best + lanes::load<V>(begun + c) - so_far, worth + c);
-    lanes::store(so_far_s + lanes::load<V>(times_s + c), total_s + c);
-    lanes::store(so_far + lanes::load<V>(costs + c), total_cost + c);
+template <class V, bool alike>
+RUBATO_LANES Begins<V> begins_at(const RunBegins& begins, std::int64_t start, std::size_t c) {
+  if constexpr (alike) {
+    if (start == 0) return {lanes::load<V>(begins.initial + c), lanes::Bits<V>{}};
+    return {begins.best[start - begins.first_step] + lanes::load<V>(begins.into + c),
+            lanes::all_bits<V>(start)};
+  } else {
+    std::array<double, lanes::count<V>> values;
+    std::array<std::int64_t, lanes::count<V>> labels;
+    for (std::size_t i = 0; i < lanes::count<V>; ++i) {
+      const RunBegins::Begin begin = begins.at(start, c + i);
+      values[i] = begin.value;
+      labels[i] = begin.label;
+    }
+    return {lanes::load<V>(values.data()), lanes::load_bits<V>(labels.data())};
   }
 }
 
-template <class V>
-RUBATO_LANES LeastValue some_length(const WaitingRows& rows, const LaunchRows& launch) {
-  const double *values = rows.ready.value, *total_cost = rows.total_cost, *ended = launch.ended;
+// A launch goes by at the clocks of a vector. @return the values behind it
+template <class V, bool alike>
+RUBATO_LANES V go_by(const WaitingRows& rows, const LaunchList& launches, const RunBegins& begins,
+                     std::int64_t step, std::size_t c) {
+  const double *costs = launches.costs + c, *times_s = launches.times_s + c;
+  const double least_s = rows.least_s;
+  const std::size_t now = launches.row(step);
+  const V cost = lanes::load<V>(costs + now);
+  V value = lanes::load<V>(rows.ready.value + c) + cost;
+  lanes::Bits<V> label = lanes::load_bits<V>(rows.ready.begin + c);
+  // Of the run that begins with `start`.
+  V run_s = lanes::load<V>(rows.waiting_s + c) + lanes::load<V>(times_s + now);
+  V run_cost = lanes::load<V>(rows.waiting_cost + c) + cost;
+  std::int64_t start = rows.waiting[c];
+  const auto shorten = [&] {
+    const std::size_t row = launches.row(start);
+    run_s = run_s - lanes::load<V>(times_s + row);
+    run_cost = run_cost - lanes::load<V>(costs + row);
+    ++start;
+  };
+  // Long enough at all of these clocks: nobody waits for it any more.
+  while (start <= step && lanes::least(run_s) >= least_s) {
+    const Begins<V> begun = begins_at<V, alike>(begins, start, c);
+    const V begun_value = begun.value + run_cost;
+    label = lanes::if_above(value, begun_value, begun.label, label);
+    value = lanes::smaller(begun_value, value);
+    shorten();
+  }
+  if (start > step) run_s = run_cost = V{};
+  lanes::store_bits<V>(lanes::all_bits<V>(start), rows.waiting + c);
+  lanes::store(run_s, rows.waiting_s + c);
+  lanes::store(run_cost, rows.waiting_cost + c);
+  // Long enough at some.
+  const V never = lanes::all<V>(unseen), enough_s = lanes::all<V>(least_s);
+  while (start <= step && lanes::largest(run_s) >= least_s) {
+    const Begins<V> begun = begins_at<V, alike>(begins, start, c);
+    const V begun_value = lanes::if_above(enough_s, run_s, never, begun.value + run_cost);
+    label = lanes::if_above(value, begun_value, begun.label, label);
+    value = lanes::smaller(begun_value, value);
+    shorten();
+  }
+  lanes::store_bits<V>(label, rows.ready.begin + c);
+  lanes::store(value, rows.ready.value + c);
+  return value;
+}
+
+template <class V, bool alike>
+RUBATO_LANES LeastValue some_length_of(const WaitingRows& rows, const LaunchList& launches,
+                                       const RunBegins& begins, std::int64_t step,
+                                       const double* ended) {
+  using Two = lanes::Pair<V>;
   const std::size_t clocks = rows.ready.clocks;
   LeastBand least_band;
-  for (std::size_t first = 0, b = 0; first < clocks; first += band, ++b) {
-    const std::size_t end = std::min(first + band, clocks);
-    begin<V>(rows, launch, first, end);
-    std::int64_t oldest = rows.oldest_of[b];
-    for (std::int64_t start = oldest; start <= launch.step; ++start) {
-      const Readiness ready = take<V>(rows, start, first, end);
-      if (!ready.some) break;  // nor are later starts
-      if (ready.all) oldest = start + 1;
+  for (std::size_t first = 0; first < clocks; first += LeastBand::clocks) {
+    const std::size_t end = std::min(first + LeastBand::clocks, clocks);
+    Two least = lanes::all<Two>(unseen);
+    std::size_t c = first;
+    for (; c + lanes::count<Two> <= end; c += lanes::count<Two>) {
+      const Two value = go_by<Two, alike>(rows, launches, begins, step, c);
+      least = lanes::smaller(value + lanes::load<Two>(ended + c), least);
     }
-    rows.oldest_of[b] = oldest;
-    V least = lanes::all<V>(unseen);
-    for (std::size_t c = first; c < end; c += lanes::count<V>) {
-      const V value = lanes::load<V>(values + c) + lanes::load<V>(total_cost + c);
-      least = lanes::smaller(value + lanes::load<V>(ended + c), least);
+    for (; c < end; c += lanes::count<V>) {
+      const V value = go_by<V, alike>(rows, launches, begins, step, c);
+      least.first = lanes::smaller(value + lanes::load<V>(ended + c), least.first);
     }
     least_band.look_at(lanes::least(least), first);
   }
-  return least_band.found(clocks,
-                          [&](std::size_t c) { return values[c] + total_cost[c] + ended[c]; });
+  return least_band.found(clocks, rows.ready.value, ended);
+}
+
+template <class V>
+RUBATO_LANES LeastValue some_length(const WaitingRows& rows, const LaunchList& launches,
+                                    const RunBegins& begins, std::int64_t step,
+                                    const double* ended) {
+  return begins.alike() ? some_length_of<V, true>(rows, launches, begins, step, ended)
+                        : some_length_of<V, false>(rows, launches, begins, step, ended);
 }
 
 }  // namespace

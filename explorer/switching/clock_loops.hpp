@@ -22,52 +22,80 @@ struct LeastValue {
   std::size_t clock = 0;
 };
 
-/// A launch, and the run of launches that may begin with it. Rows have shape [padded clocks]; those
-/// behind the clocks are like the last one, but for `begun`, which is infinite.
-struct LaunchRows {
-  std::int64_t step = 0;  ///< number of the launch
-  double best = 0.0;      ///< value of what was before the run
-  const double* begun;    ///< added to it
-  const double* costs;    ///< added to every run
-  const double* times_s;  ///< of the launch
-  const double* ended;    ///< added to a run that ends behind the launch, before it is compared
+/// Launches in the order of a sweep. Rows have shape [padded clocks]; those behind the clocks are
+/// like the last one.
+struct LaunchList {
+  const std::uint32_t* first;  ///< row of the sweep's first launch
+  std::ptrdiff_t next;         ///< 1, or -1 backwards
+  const double* costs;         ///< rows: added to every run
+  const double* times_s;       ///< rows
+  std::size_t clocks;          ///< padded
+
+  [[nodiscard]] std::size_t row(std::int64_t step) const { return first[next * step] * clocks; }
 };
 
-/// The best run of each clock. Rows of shape [clocks], a multiple of widest_vector.
+/// What the runs that begin with a launch have behind them. Changes are of one or several kinds,
+/// each of which has the clocks in groups.
+struct RunBegins {
+  const double* initial;       ///< shape [padded clocks], of runs that begin with the first launch
+  const double* best;          ///< [launches x groups] of all kinds: least value before a launch
+  std::int64_t first_step;     ///< launch that `best` begins with
+  const double* into;          ///< [kinds x padded clocks], added; infinite behind the clocks
+  const std::uint32_t* group;  ///< [kinds x padded clocks], in a row of `best`
+  std::size_t clocks;          ///< padded
+  std::int64_t kinds;
+  std::size_t groups;
+
+  /// Changes are all alike: only `best` differs from one launch to another.
+  [[nodiscard]] bool alike() const { return groups == 1; }
+
+  /// A launch and a kind of change as one number: step * kinds + kind.
+  struct Begin {
+    double value;
+    std::int64_t label;
+  };
+  [[nodiscard]] Begin at(std::int64_t step, std::size_t clock) const {
+    if (step == 0) return {initial[clock], 0};
+    Begin least{std::numeric_limits<double>::infinity(), step * kinds};
+    const double* before = best + static_cast<std::size_t>(step - first_step) * groups;
+    for (std::int64_t kind = 0; kind < kinds; ++kind) {
+      const std::size_t i = static_cast<std::size_t>(kind) * clocks + clock;
+      const double value = before[group[i]] + into[i];
+      if (value < least.value) least = {value, step * kinds + kind};
+    }
+    return least;
+  }
+};
+
+/// The best run of each clock. Rows of shape [padded clocks].
 struct OpenRows {
   std::size_t clocks;
   double* value;
-  std::int64_t* start;  ///< launch it began with
+  std::int64_t* begin;  ///< RunBegins label
 };
 
-/// Runs that began and are not yet long enough, and the best of those that are. Times and costs are
-/// sums from a common moment, so that those of a run are differences.
+/// Runs that began and are not yet long enough, and the best of those that are. Starts of runs wait
+/// in line, clocks of a vector together: until the run is long enough at all of them.
 struct WaitingRows {
-  static constexpr std::size_t band = 128;  ///< clocks that come of age at almost the same launch
-
-  OpenRows ready;   ///< values less total_cost
-  double* total_s;  ///< rows of shape [clocks]
-  double* total_cost;
-  double* waiting;  ///< rows {total_s before, value less total_cost} of start s at s % capacity
-  std::size_t capacity;     ///< a power of 2
-  std::int64_t* oldest_of;  ///< start that some clock of a band waits for, of each band
-  double least_s;           ///< length of a run that is long enough
-
-  [[nodiscard]] double* begin_s(std::int64_t start) const {
-    return waiting + (static_cast<std::size_t>(start) & (capacity - 1)) * 2 * ready.clocks;
-  }
-  [[nodiscard]] double* worth(std::int64_t start) const { return begin_s(start) + ready.clocks; }
+  OpenRows ready;
+  std::int64_t* waiting;  ///< first start that waits; equal in a vector
+  double* waiting_s;      ///< time since that start
+  double* waiting_cost;   ///< and cost
+  double least_s;         ///< length of a run that is long enough, > 0
 };
 
-/// The loops for one instruction set. Each returns the least value behind the launch.
+/// The loops for one instruction set. Each takes a launch into account, and returns the least value
+/// behind it: that of a run that ends there, `ended` of its clock added.
 struct ClockLoops {
   std::string_view name;  ///< "avx512", "avx2", "baseline"
 
-  /// Runs of any length: each clock goes on, or begins here if that is less.
-  LeastValue (*any_length)(const OpenRows& open, const LaunchRows& launch);
+  /// Runs of any length, changes all alike: each clock goes on, or begins here if that is less.
+  LeastValue (*any_length)(const OpenRows& open, const LaunchList& launches,
+                           const RunBegins& begins, std::int64_t step, const double* ended);
 
-  /// Runs may end once they are long enough. @param waiting  with room for one more start
-  LeastValue (*some_length)(const WaitingRows& waiting, const LaunchRows& launch);
+  /// Runs may end once they are long enough.
+  LeastValue (*some_length)(const WaitingRows& waiting, const LaunchList& launches,
+                            const RunBegins& begins, std::int64_t step, const double* ended);
 };
 
 /// Those this machine can run, the slowest first.

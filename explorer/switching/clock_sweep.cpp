@@ -4,21 +4,6 @@
 
 namespace rubato {
 
-namespace {
-
-// Whether to keep waiting starts as vectors: it takes memory, and repeats are not left out.
-bool pays_as_vectors(const LaunchSequence& sequence, double least_s) {
-  constexpr std::size_t few_repeats = 4;
-  constexpr double most_bytes = 256e6;
-  if (std::ranges::any_of(sequence.blocks(),
-                          [](const LaunchBlock& b) { return b.repeats >= few_repeats; }))
-    return false;
-  return DwellWindow::memory_bytes(least_s, sequence.mean_least_s(), sequence.clocks()) <=
-         most_bytes;
-}
-
-}  // namespace
-
 ClockSweep::ClockSweep(const PricedSequence& priced, Direction direction,
                        std::vector<double> initial, const std::vector<bool>& exempt, bool record)
     : priced_(priced),
@@ -29,54 +14,9 @@ ClockSweep::ClockSweep(const PricedSequence& priced, Direction direction,
       record_(record),
       initial_(std::move(initial)),
       open_(initial_),
-      open_step_(initial_.size(), 0),
-      open_kind_(clocks_, 0) {
-  const std::span<const ChangeKind> kinds = priced.sequence().kinds();
-  double shortest_s = infinity;
-  for (const ChangeKind& kind : kinds) {
-    first_group_.push_back(groups_);
-    groups_ += kind.groups;
-    shortest_s = std::min(shortest_s, kind.least_run_s);
-  }
-  std::vector<double> lengths_s;
-  for (const ChangeKind& kind : kinds) {
-    const double least_s = direction == Direction::forward ? kind.least_run_s : shortest_s;
-    const auto same = std::ranges::find(lengths_s, least_s);
-    window_of_kind_.push_back(static_cast<std::size_t>(same - lengths_s.begin()));
-    if (same == lengths_s.end()) lengths_s.push_back(least_s);
-  }
-  if (lengths_s != std::vector{0.0}) {
-    for (const double least_s : lengths_s) {
-      Window& window = windows_.emplace_back();
-      window.least_s = least_s;
-      window.value.assign(clocks_, infinity);
-      for (std::size_t c = 0; c < exempt.size(); ++c) {
-        if (exempt[c]) window.value[c] = initial_[c];
-      }
-      window.start.resize(clocks_);
-      for (std::size_t c = 0; c < clocks_; ++c)
-        window.start[c].clock = static_cast<std::uint16_t>(c);
-      window.waiting.assign(clocks_, 0);
-      window.waiting_s.assign(clocks_, 0.0);
-      window.waiting_value.assign(clocks_, 0.0);
-    }
-  }
-  simple_ = kinds_ == 1 && windows_.empty() && direction == Direction::forward;
-  if (groups_ == 1 && !windows_.empty() &&
-      pays_as_vectors(priced.sequence(), windows_[0].least_s)) {
-    std::vector<double> exempt_values = std::move(windows_[0].value);
-    exempt_values.resize(initial_.size(), infinity);
-    dwell_.emplace(windows_[0].least_s, std::move(exempt_values));
-    windows_.clear();
-  }
-  if (simple_ || dwell_) {
-    // Backwards, the change leads into the run that is being left.
-    const std::span<const double> into = priced.into(0);
-    begun_.assign(into.begin(), into.end());
-    ended_.assign(into.size(), infinity);
-    std::fill_n(ended_.begin(), clocks_, 0.0);
-    if (direction == Direction::backward) std::swap(begun_, ended_);
-  }
+      open_begin_(initial_.size(), 0) {
+  read_kinds(exempt);
+  alike_ = groups_ == 1;
   best_.assign(groups_, infinity);  // step 0: runs begin with `initial`
   if (record_) {
     winners_.reserve(size_ * groups_);
@@ -84,53 +24,83 @@ ClockSweep::ClockSweep(const PricedSequence& priced, Direction direction,
   }
 }
 
+void ClockSweep::read_kinds(const std::vector<bool>& exempt) {
+  const std::span<const ChangeKind> kinds = priced_.sequence().kinds();
+  const std::size_t stride = initial_.size();
+  for (std::size_t q = 0; q < kinds_; ++q) {
+    const std::span<const std::uint32_t> groups = priced_.groups(q);
+    for (const std::uint32_t group : groups)
+      group_.push_back(static_cast<std::uint32_t>(groups_) + group);
+    group_.resize((q + 1) * stride, group_.back());
+    groups_ += kinds[q].groups;
+    // Backwards, the change leads into the run that is being left.
+    const std::span<const double> into = priced_.into(q);
+    begun_.insert(begun_.end(), into.begin(), into.end());
+    ended_.resize(ended_.size() + clocks_, 0.0);
+    ended_.resize((q + 1) * stride, infinity);
+  }
+  if (direction_ == Direction::backward) std::swap(begun_, ended_);
+
+  double shortest_s = infinity;
+  for (const ChangeKind& kind : kinds) shortest_s = std::min(shortest_s, kind.least_run_s);
+  std::vector<double> lengths_s;
+  for (const ChangeKind& kind : kinds) {
+    const double least_s = direction_ == Direction::forward ? kind.least_run_s : shortest_s;
+    const auto same = std::ranges::find(lengths_s, least_s);
+    window_of_kind_.push_back(static_cast<std::size_t>(same - lengths_s.begin()));
+    if (same == lengths_s.end()) lengths_s.push_back(least_s);
+  }
+  if (lengths_s == std::vector{0.0}) return;
+  std::vector<double> values(stride, infinity);
+  for (std::size_t c = 0; c < exempt.size(); ++c) {
+    if (exempt[c]) values[c] = initial_[c];
+  }
+  for (const double least_s : lengths_s) windows_.emplace_back(least_s, values);
+}
+
+RunBegins ClockSweep::begins(std::span<const double> best, std::size_t first_step) const {
+  return {.initial = initial_.data(),
+          .best = best.data(),
+          .first_step = static_cast<std::int64_t>(first_step),
+          .into = begun_.data(),
+          .group = group_.data(),
+          .clocks = initial_.size(),
+          .kinds = static_cast<std::int64_t>(kinds_),
+          .groups = groups_};
+}
+
+LaunchList ClockSweep::launches() const {
+  const std::span<const std::uint32_t> rows = priced_.sequence().rows();
+  const bool forward = direction_ == Direction::forward;
+  return {.first = forward ? rows.data() : rows.data() + size_ - 1,
+          .next = forward ? 1 : -1,
+          .costs = priced_.row(0).data(),
+          .times_s = priced_.times_s(0).data(),
+          .clocks = initial_.size()};
+}
+
+RunStart ClockSweep::run_start(std::int64_t label, std::size_t clock) const {
+  const auto kinds = static_cast<std::int64_t>(kinds_);
+  // Divisions show where there is one for every launch.
+  const auto step = static_cast<std::uint32_t>(kinds == 1 ? label : label / kinds);
+  const auto kind = static_cast<std::uint16_t>(kinds == 1 ? 0 : label % kinds);
+  return {step, static_cast<std::uint16_t>(clock), kind};
+}
+
 double ClockSweep::closable(std::size_t kind, std::size_t clock) const {
-  if (dwell_) return dwell_->value(clock);
-  const Window* window = window_of(kind);
-  return window == nullptr ? open_[clock] : window->value[clock];
+  const DwellWindow* window = window_of(kind);
+  return window == nullptr ? open_[clock] : window->value(clock);
 }
 
-void ClockSweep::step() { one_step(true); }
+void ClockSweep::step() { one_step(); }
 
-void ClockSweep::one_step(bool keep_open) {
-  const std::size_t position = direction_ == Direction::forward ? step_ : size_ - 1 - step_;
-  const std::size_t row = priced_.sequence().rows()[position];
-  if (simple_ || dwell_) {
-    step_rows(row, keep_open);
-  } else {
-    if (step_ > 0) {
-      choose_best_before();
-      admit();
-    }
-    const std::span<const double> costs = priced_.row(row);
-    for (std::size_t c = 0; c < clocks_; ++c) open_[c] += costs[c];
-    for (Window& window : windows_) advance(window, row);
-  }
+void ClockSweep::one_step() {
+  if (step_ > 0) choose_best_before();
+  if (follow_open_) go_on_or_begin();
+  const auto step = static_cast<std::int64_t>(step_);
+  for (DwellWindow& window : windows_)
+    least_ = window.step(launches(), begins(), step, ended_.data());
   ++step_;
-}
-
-void ClockSweep::step_rows(std::size_t row, bool keep_open) {
-  LaunchRows launch{.step = static_cast<std::int64_t>(step_),
-                    .best = least_.value,
-                    .begun = begun_.data(),
-                    .costs = priced_.row(row).data(),
-                    .times_s = priced_.times_s(row).data(),
-                    .ended = ended_.data()};
-  if (record_ && step_ > 0) {
-    const std::int64_t start = dwell_ ? dwell_->start(least_.clock) : open_step_[least_.clock];
-    winners_.push_back(
-        {static_cast<std::uint32_t>(start), static_cast<std::uint16_t>(least_.clock), 0});
-  }
-  if (simple_ || keep_open) {
-    const OpenRows open{open_.size(), open_.data(), open_step_.data()};
-    least_ = clock_loops().back().any_length(open, launch);
-  }
-  if (!dwell_) return;
-  if (step_ == 0) {
-    launch.best = 0.0;
-    launch.begun = initial_.data();
-  }
-  least_ = dwell_->step(launch);
 }
 
 // From which run of each group to change clocks before this step.
@@ -139,115 +109,74 @@ void ClockSweep::choose_best_before() {
     best_.clear();
     first_best_step_ = step_;
   }
-  const std::size_t first = best_.size();
-  best_.resize(first + groups_, infinity);
-  std::vector<RunStart> starts(groups_);
-  for (std::size_t q = 0; q < kinds_; ++q) {
-    const Window* window = window_of(q);
-    const std::span<const std::uint32_t> group = priced_.groups(q);
-    const std::span<const double> into = priced_.into(q);
-    for (std::size_t c = 0; c < clocks_; ++c) {
-      // Backwards, the change leads into the run that is being left.
-      const double value = (window == nullptr ? open_[c] : window->value[c]) +
-                           (direction_ == Direction::forward ? 0.0 : into[c]);
-      const std::size_t g = first_group_[q] + group[c];
-      if (!(value < best_[first + g])) continue;
-      best_[first + g] = value;
-      starts[g] = window == nullptr ? RunStart{static_cast<std::uint32_t>(open_step_[c]),
-                                               static_cast<std::uint16_t>(c), open_kind_[c]}
-                                    : window->start[c];
+  if (alike_) {
+    best_.push_back(least_.value);
+    if (record_) {
+      const DwellWindow* window = window_of(0);
+      const std::size_t c = least_.clock;
+      winners_.push_back(run_start(window == nullptr ? open_begin_[c] : window->begin(c), c));
     }
+  } else {
+    choose_best_of_groups();
   }
-  if (record_) winners_.insert(winners_.end(), starts.begin(), starts.end());
   constexpr std::size_t tidy_every = 1024;
   if (!windows_.empty() && step_ % tidy_every == 0) forget_old_starts();
 }
 
-void ClockSweep::forget_old_starts() {
-  std::size_t oldest = step_;
-  for (const Window& window : windows_)
-    oldest = std::min<std::size_t>(oldest, std::ranges::min(window.waiting));
-  if (oldest <= first_best_step_) return;
-  best_.erase(best_.begin(),
-              best_.begin() + static_cast<std::ptrdiff_t>((oldest - first_best_step_) * groups_));
-  first_best_step_ = oldest;
-}
-
-ClockSweep::Admission ClockSweep::admission(std::uint32_t step, std::size_t clock) const {
-  return admission_from(best_, first_best_step_, step, clock);
-}
-
-ClockSweep::Admission ClockSweep::admission_from(std::span<const double> best_of_steps,
-                                                 std::size_t first_step, std::size_t step,
-                                                 std::size_t clock) const {
-  if (step == 0) return {initial_[clock], 0};
-  Admission least{infinity, 0};
-  const double* best = best_of_steps.data() + (step - first_step) * groups_;
+void ClockSweep::choose_best_of_groups() {
+  const std::size_t first = best_.size();
+  best_.resize(first + groups_, infinity);
+  std::vector<RunStart> starts(groups_);
   for (std::size_t q = 0; q < kinds_; ++q) {
-    const std::size_t group = priced_.groups(q)[clock];
-    const double value = best[first_group_[q] + group] +
-                         (direction_ == Direction::forward ? priced_.into(q)[clock] : 0.0);
-    if (value < least.value) least = {value, static_cast<std::uint16_t>(q)};
-  }
-  return least;
-}
-
-void ClockSweep::admit() {
-  for (std::size_t c = 0; c < clocks_; ++c) {
-    const Admission begun = admission(static_cast<std::uint32_t>(step_), c);
-    if (!(begun.value < open_[c])) continue;
-    open_[c] = begun.value;
-    open_step_[c] = static_cast<std::int64_t>(step_);
-    open_kind_[c] = begun.kind;
-  }
-}
-
-void ClockSweep::advance(Window& window, std::size_t row) {
-  const PricedSequence& priced = priced_;
-  const std::span<const std::uint32_t> rows = priced.sequence().rows();
-  const double *costs = priced.row(row).data(), *times_s = priced.times_s(row).data();
-  const bool forward = direction_ == Direction::forward, one_kind = kinds_ == 1;
-  for (std::size_t c = 0; c < clocks_; ++c) {
-    double value = window.value[c] + costs[c];
-    double waiting_s = window.waiting_s[c] + times_s[c];
-    double waiting_value = window.waiting_value[c] + costs[c];
-    std::uint32_t start = window.waiting[c];
-    for (; start <= step_ && waiting_s >= window.least_s; ++start) {
-      const Admission begun =
-          one_kind && start > 0
-              ? Admission{best_[start - first_best_step_] + (forward ? priced.into(0)[c] : 0.0), 0}
-              : admission(start, c);
-      if (begun.value + waiting_value < value) {
-        value = begun.value + waiting_value;
-        window.start[c] = {start, static_cast<std::uint16_t>(c), begun.kind};
-      }
-      if (start == step_) {
-        waiting_s = waiting_value = 0.0;
-      } else {
-        const std::size_t begin_row = rows[forward ? start : size_ - 1 - start];
-        waiting_s -= priced.times_s(begin_row)[c];
-        waiting_value -= priced.row(begin_row)[c];
-      }
+    const DwellWindow* window = window_of(q);
+    for (std::size_t c = 0; c < clocks_; ++c) {
+      const std::size_t i = q * initial_.size() + c;
+      const double value = closable(q, c) + ended_[i];
+      if (!(value < best_[first + group_[i]])) continue;
+      best_[first + group_[i]] = value;
+      starts[group_[i]] = run_start(window == nullptr ? open_begin_[c] : window->begin(c), c);
     }
-    window.value[c] = value;
-    window.waiting_s[c] = waiting_s;
-    window.waiting_value[c] = waiting_value;
-    window.waiting[c] = start;
+  }
+  if (record_) winners_.insert(winners_.end(), starts.begin(), starts.end());
+}
+
+void ClockSweep::forget_old_starts() {
+  auto oldest = static_cast<std::int64_t>(step_);
+  for (const DwellWindow& window : windows_) oldest = std::min(oldest, window.oldest());
+  const auto forgotten = oldest - static_cast<std::int64_t>(first_best_step_);
+  if (forgotten <= 0) return;
+  best_.erase(best_.begin(), best_.begin() + forgotten * static_cast<std::ptrdiff_t>(groups_));
+  first_best_step_ += static_cast<std::size_t>(forgotten);
+}
+
+// Runs of any length.
+void ClockSweep::go_on_or_begin() {
+  const LaunchList all = launches();
+  const RunBegins begins = this->begins();
+  const auto step = static_cast<std::int64_t>(step_);
+  if (alike_) {
+    const OpenRows open{open_.size(), open_.data(), open_begin_.data()};
+    least_ = clock_loops().back().any_length(open, all, begins, step, ended_.data());
+    return;
+  }
+  const double* costs = all.costs + all.row(step);
+  for (std::size_t c = 0; c < clocks_; ++c) {
+    const RunBegins::Begin begun = begins.at(step, c);
+    if (begun.value < open_[c]) {
+      open_[c] = begun.value;
+      open_begin_[c] = begun.label;
+    }
+    open_[c] += costs[c];
   }
 }
 
 std::vector<ClockRun> ClockSweep::open_runs(std::size_t clock) const {
-  return trace_back({static_cast<std::uint32_t>(open_step_[clock]),
-                     static_cast<std::uint16_t>(clock), open_kind_[clock]});
+  return trace_back(run_start(open_begin_[clock], clock));
 }
 
 std::vector<ClockRun> ClockSweep::closable_runs(std::size_t kind, std::size_t clock) const {
-  if (dwell_) {
-    return trace_back(
-        {static_cast<std::uint32_t>(dwell_->start(clock)), static_cast<std::uint16_t>(clock), 0});
-  }
-  const Window* window = window_of(kind);
-  return window == nullptr ? open_runs(clock) : trace_back(window->start[clock]);
+  const DwellWindow* window = window_of(kind);
+  return window == nullptr ? open_runs(clock) : trace_back(run_start(window->begin(clock), clock));
 }
 
 std::vector<ClockRun> ClockSweep::trace_back(RunStart last) const {
@@ -257,8 +186,7 @@ std::vector<ClockRun> ClockSweep::trace_back(RunStart last) const {
     runs.push_back({priced_.clocks()[last.clock], end - last.step});
     if (last.step == 0) break;
     end = last.step;
-    const std::size_t group = priced_.groups(last.kind)[last.clock];
-    last = winner(last.step, first_group_[last.kind] + group);
+    last = winner(last.step, group_[last.kind * initial_.size() + last.clock]);
   }
   std::ranges::reverse(runs);
   return runs;

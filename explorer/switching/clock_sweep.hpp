@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <limits>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -51,28 +50,13 @@ class ClockSweep {
   [[nodiscard]] std::vector<ClockRun> closable_runs(std::size_t kind, std::size_t clock) const;
 
  private:
-  // Runs that are long enough to end: for each clock, starts wait in line until they are.
-  struct Window {
-    double least_s = 0.0;
-    std::vector<double> value;           ///< best over starts long enough ago
-    std::vector<RunStart> start;         ///< of that
-    std::vector<std::uint32_t> waiting;  ///< first start that is not long enough ago
-    std::vector<double> waiting_s;       ///< time since that start, at this clock
-    std::vector<double> waiting_value;   ///< priced launches since that start
-  };
-  struct Admission {
-    double value;
-    std::uint16_t kind;
-  };
-
   // All that the next steps depend on, to be compared with itself one repeat later.
   struct State {
     std::size_t step = 0;
-    double base = 0.0;  ///< least open value
+    double base = 0.0;
     std::vector<double> open;
-    std::vector<std::int64_t> open_step;
-    std::vector<std::uint16_t> open_kind;
-    std::vector<Window> windows;
+    std::vector<std::int64_t> open_begin;
+    std::vector<DwellWindow> windows;
     std::vector<double> best;
     std::size_t first_best_step = 0;
   };
@@ -86,22 +70,23 @@ class ClockSweep {
   };
 
   [[nodiscard]] State state() const;
+  [[nodiscard]] double base() const;
   [[nodiscard]] bool repeats(const State& before, std::size_t block) const;
   [[nodiscard]] bool winners_repeat(std::size_t block, std::vector<bool>& same_start) const;
-  void one_step(bool keep_open);
+  void one_step();
   void skip(const State& before, std::size_t block, std::size_t count);
   [[nodiscard]] RunStart winner(std::size_t step, std::size_t group) const;
 
-  [[nodiscard]] Admission admission(std::uint32_t step, std::size_t clock) const;
-  [[nodiscard]] Admission admission_from(std::span<const double> best_of_steps,
-                                         std::size_t first_step, std::size_t step,
-                                         std::size_t clock) const;
+  void read_kinds(const std::vector<bool>& exempt);
   void choose_best_before();
-  void admit();
-  void advance(Window& window, std::size_t row);
-  void step_rows(std::size_t row, bool keep_open);
+  void choose_best_of_groups();
+  void go_on_or_begin();
   void forget_old_starts();
-  [[nodiscard]] const Window* window_of(std::size_t kind) const {
+  [[nodiscard]] RunBegins begins() const { return begins(best_, first_best_step_); }
+  [[nodiscard]] RunBegins begins(std::span<const double> best, std::size_t first_step) const;
+  [[nodiscard]] LaunchList launches() const;
+  [[nodiscard]] RunStart run_start(std::int64_t label, std::size_t clock) const;
+  [[nodiscard]] const DwellWindow* window_of(std::size_t kind) const {
     return windows_.empty() ? nullptr : &windows_[window_of_kind_[kind]];
   }
   [[nodiscard]] std::vector<ClockRun> trace_back(RunStart last) const;
@@ -110,19 +95,18 @@ class ClockSweep {
   std::size_t clocks_, size_, kinds_;
   Direction direction_;
   bool record_;
-  bool simple_;  ///< forwards, one kind of change, runs of any length
+  bool alike_ = false;       ///< all changes: the best run before a step is the same for all clocks
+  bool follow_open_ = true;  ///< open_ is needed before the end
   std::size_t step_ = 0;
-  std::size_t groups_ = 0;  ///< of all kinds
-  std::vector<std::size_t> first_group_;
+  std::size_t groups_ = 0;             ///< of all kinds
+  std::vector<std::uint32_t> group_;   ///< [kinds x padded clocks] in a row of best_
+  std::vector<double> begun_, ended_;  ///< [kinds x padded clocks] added to runs where they do so
   std::vector<double> initial_;
   std::vector<double> open_;
-  std::vector<std::int64_t> open_step_;  ///< where the open run began
-  std::vector<std::uint16_t> open_kind_;
-  std::vector<Window> windows_;
-  std::optional<DwellWindow> dwell_;   ///< in place of windows_
-  std::vector<double> begun_, ended_;  ///< of LaunchRows, if simple_ or dwell_
-  LeastValue least_;                   ///< before the next step, if simple_ or dwell_; first none
+  std::vector<std::int64_t> open_begin_;  ///< RunBegins labels
+  std::vector<DwellWindow> windows_;      ///< none if runs may have any length
   std::vector<std::size_t> window_of_kind_;
+  LeastValue least_;                 ///< before the next step, if alike_; infinite before the first
   std::vector<double> best_;         ///< [steps kept x groups] best value to change from
   std::size_t first_best_step_ = 0;  ///< first step kept in best_
   std::vector<RunStart> winners_;    ///< [steps gone through x groups] the runs behind best_

@@ -7,25 +7,16 @@
 
 namespace rubato {
 
-namespace {
-
-// Both infinite, or apart by `shift` up to the rounding of a repeat's sums.
-bool apart_by(double shift, double before, double after) {
-  constexpr double rounding = 1e-10;
-  if (std::isinf(before) || std::isinf(after)) return before == after;
-  return std::abs(after - before - shift) <= rounding * std::abs(shift);
-}
-
-}  // namespace
-
 void ClockSweep::run_to_end() {
+  // What open runs are worth can be told from windows, if nobody asks before the end.
+  follow_open_ = !alike_ || windows_.empty();
   std::vector<LaunchBlock> blocks(priced_.sequence().blocks().begin(),
                                   priced_.sequence().blocks().end());
   if (direction_ == Direction::backward) std::ranges::reverse(blocks);
   for (const LaunchBlock& block : blocks) {
     State before;
     for (std::size_t repeat = 1; repeat <= block.repeats; ++repeat) {
-      for (std::size_t i = 0; i < block.launches; ++i) one_step(false);
+      for (std::size_t i = 0; i < block.launches; ++i) one_step();
       if (block.repeats - repeat < 2) continue;  // nothing to gain
       // The first repeat begins after something else: the second and the third are compared.
       if (repeat > 2 && repeats(before, block.launches)) {
@@ -37,47 +28,45 @@ void ClockSweep::run_to_end() {
       }
     }
   }
-  if (dwell_) dwell_->open_runs(open_, open_step_);
+  if (follow_open_) return;
+  windows_.front().open_runs(launches(), begins(), static_cast<std::int64_t>(step_), open_,
+                             open_begin_);
 }
 
 ClockSweep::State ClockSweep::state() const {
   return {.step = step_,
-          .base = *std::ranges::min_element(open_),
+          .base = base(),
           .open = open_,
-          .open_step = open_step_,
-          .open_kind = open_kind_,
+          .open_begin = open_begin_,
           .windows = windows_,
           .best = best_,
           .first_best_step = first_best_step_};
 }
 
+// Some value that grows with every repeat.
+double ClockSweep::base() const { return alike_ ? least_.value : *std::ranges::min_element(open_); }
+
 // Whether the last repeat left everything as the one before it did, later by a repeat and dearer
 // by the same amount. Then so will the next.
 bool ClockSweep::repeats(const State& before, std::size_t block) const {
-  const double shift = *std::ranges::min_element(open_) - before.base;
-  const auto later = [&](std::uint64_t old_step, std::uint64_t new_step) {
-    return new_step == old_step + block || new_step == old_step;
+  const double shift = base() - before.base;
+  // Both infinite, or apart by `shift` up to the rounding of a repeat's sums.
+  const auto apart = [shift](double a, double b) {
+    constexpr double rounding = 1e-10;
+    if (std::isinf(a) || std::isinf(b)) return a == b;
+    return std::abs(b - a - shift) <= rounding * std::abs(shift);
   };
-  for (std::size_t c = 0; c < clocks_; ++c) {
-    if (!apart_by(shift, before.open[c], open_[c]) || before.open_kind[c] != open_kind_[c] ||
-        !later(static_cast<std::uint64_t>(before.open_step[c]),
-               static_cast<std::uint64_t>(open_step_[c])))
+  const auto later = static_cast<std::int64_t>(block), kinds = static_cast<std::int64_t>(kinds_);
+  for (std::size_t c = 0; follow_open_ && c < clocks_; ++c) {
+    if (!apart(before.open[c], open_[c]) ||
+        !label_repeats(before.open_begin[c], open_begin_[c], kinds, later))
       return false;
   }
+  const RunBegins begins_before = begins(before.best, before.first_best_step);
   for (std::size_t w = 0; w < windows_.size(); ++w) {
-    const Window &a = before.windows[w], &b = windows_[w];
-    for (std::size_t c = 0; c < clocks_; ++c) {
-      // A start that waits for ever is one of the sequence's begin.
-      if (!apart_by(shift, a.value[c], b.value[c]) || b.waiting[c] != a.waiting[c] + block ||
-          a.start[c].kind != b.start[c].kind || !later(a.start[c].step, b.start[c].step))
-        return false;
-      if (b.waiting[c] == step_) continue;
-      for (std::size_t s = a.waiting[c]; s < before.step; ++s) {
-        const Admission old = admission_from(before.best, before.first_best_step, s, c);
-        if (!apart_by(shift, old.value, admission(static_cast<std::uint32_t>(s + block), c).value))
-          return false;
-      }
-    }
+    if (!windows_[w].repeats(before.windows[w], begins_before, begins(),
+                             static_cast<std::int64_t>(step_), later, apart))
+      return false;
   }
   std::vector<bool> same_start;
   return !record_ || winners_repeat(block, same_start);
@@ -99,9 +88,9 @@ bool ClockSweep::winners_repeat(std::size_t block, std::vector<bool>& same_start
 }
 
 void ClockSweep::skip(const State& before, std::size_t block, std::size_t count) {
-  const double shift = *std::ranges::min_element(open_) - before.base;
-  const double more = shift * static_cast<double>(count);
+  const double more = (base() - before.base) * static_cast<double>(count);
   const std::size_t steps = block * count;
+  const auto launches = static_cast<std::int64_t>(steps), kinds = static_cast<std::int64_t>(kinds_);
   if (record_) {
     Skip& skipped = skips_.emplace_back(Skip{.first = step_,
                                              .steps = steps,
@@ -112,17 +101,10 @@ void ClockSweep::skip(const State& before, std::size_t block, std::size_t count)
   }
   for (std::size_t c = 0; c < clocks_; ++c) {
     open_[c] += more;
-    if (open_step_[c] != before.open_step[c]) open_step_[c] += static_cast<std::int64_t>(steps);
+    if (open_begin_[c] != before.open_begin[c]) open_begin_[c] += launches * kinds;
   }
-  for (std::size_t w = 0; w < windows_.size(); ++w) {
-    Window& window = windows_[w];
-    for (std::size_t c = 0; c < clocks_; ++c) {
-      window.value[c] += more;
-      window.waiting[c] += static_cast<std::uint32_t>(steps);
-      if (window.start[c].step != before.windows[w].start[c].step)
-        window.start[c].step += static_cast<std::uint32_t>(steps);
-    }
-  }
+  for (std::size_t w = 0; w < windows_.size(); ++w)
+    windows_[w].skip(before.windows[w], launches, kinds, more);
   for (double& value : best_) value += more;
   least_.value += more;
   first_best_step_ += steps;

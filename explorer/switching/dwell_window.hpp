@@ -1,6 +1,7 @@
 #pragma once
 // Runs of launches at one clock that are long enough to end, for all clocks at once.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -11,9 +12,8 @@
 namespace rubato {
 
 /// For each clock the best of the runs that began long enough ago, as launches go by. A start
-/// counts from the launch on with which its run reaches the least length at that clock. Starts wait
-/// as rows over all clocks, so that a launch is a few loops over vectors and nothing is looked up
-/// launch by launch; they are forgotten when they count at every clock.
+/// counts from the launch on with which its run reaches the least length at that clock. A launch
+/// is a loop over vectors of clocks, whatever the kinds of change.
 class DwellWindow {
  public:
   /// @param least_s  length of the shortest run, > 0
@@ -21,36 +21,63 @@ class DwellWindow {
   DwellWindow(double least_s, std::vector<double> values,
               const ClockLoops& loops = clock_loops().back());
 
-  /// @param launch  its step one more than at the call before
+  /// @param step    one more than at the call before
+  /// @param begins  of all launches from oldest() to this one
   /// @return        the least of what ended runs are worth
-  LeastValue step(const LaunchRows& launch);
+  LeastValue step(const LaunchList& launches, const RunBegins& begins, std::int64_t step,
+                  const double* ended);
 
   /// Of the best run, costs included; infinity if none is long enough.
-  [[nodiscard]] double value(std::size_t clock) const { return value_[clock] + total_cost_[clock]; }
-  /// Where it began; 0 if none has.
-  [[nodiscard]] std::int64_t start(std::size_t clock) const { return start_[clock]; }
+  [[nodiscard]] double value(std::size_t clock) const { return value_[clock]; }
+  /// RunBegins label of it; 0 if none is.
+  [[nodiscard]] std::int64_t begin(std::size_t clock) const { return begin_[clock]; }
+  /// The first start that some clock waits for.
+  [[nodiscard]] std::int64_t oldest() const { return std::ranges::min(waiting_); }
 
-  /// The same for runs of any length. @param value, start  shape [padded clocks]
-  void open_runs(std::span<double> value, std::span<std::int64_t> start);
+  /// The same for runs of any length. @param value, begin  shape [padded clocks]
+  void open_runs(const LaunchList& launches, const RunBegins& begins, std::int64_t steps,
+                 std::span<double> value, std::span<std::int64_t> begin) const;
 
-  /// Bytes of the starts that wait, about, if launches take `mean_s` on average.
-  [[nodiscard]] static double memory_bytes(double least_s, double mean_s, std::size_t clocks);
+  /// Whether all is as it was in `before`, `later` launches and some constant cost ago, so that the
+  /// launches in between have the same effect when they come again. @param steps  gone by
+  /// @param apart  of two values, whether they differ by the constant or are both infinite
+  template <class Apart>
+  [[nodiscard]] bool repeats(const DwellWindow& before, const RunBegins& begins_before,
+                             const RunBegins& begins, std::int64_t steps, std::int64_t later,
+                             const Apart& apart) const;
+  /// As if it did so again and again. @param before  as for repeats
+  void skip(const DwellWindow& before, std::int64_t launches, std::int64_t kinds, double cost);
 
  private:
-  [[nodiscard]] WaitingRows rows();
-  void make_room();
-  void restart_sums();
-
   const ClockLoops* loops_;
   double least_s_;
-  std::int64_t next_ = 0;      ///< step
-  std::vector<double> value_;  ///< less total_cost_
-  std::vector<std::int64_t> start_;
-  std::vector<double> total_s_, total_cost_;
-  std::vector<double> waiting_;
-  std::size_t capacity_ = 0;             ///< starts
-  std::int64_t oldest_ = 0;              ///< start that some clock waits for
-  std::vector<std::int64_t> oldest_of_;  ///< of each band of clocks
+  std::vector<double> value_;
+  std::vector<std::int64_t> begin_;
+  std::vector<std::int64_t> waiting_;
+  std::vector<double> waiting_s_, waiting_cost_;
 };
+
+/// Whether of two labels the later one is that of the same run, or of one `later` launches behind
+/// it that begins with the same kind of change.
+[[nodiscard]] inline bool label_repeats(std::int64_t before, std::int64_t now, std::int64_t kinds,
+                                        std::int64_t later) {
+  return now == before || now == before + kinds * later;
+}
+
+template <class Apart>
+bool DwellWindow::repeats(const DwellWindow& before, const RunBegins& begins_before,
+                          const RunBegins& begins, std::int64_t steps, std::int64_t later,
+                          const Apart& apart) const {
+  for (std::size_t c = 0; c < value_.size(); ++c) {
+    // A start that waits for ever is one of the sequence's begin.
+    if (!apart(before.value_[c], value_[c]) || waiting_[c] != before.waiting_[c] + later ||
+        !label_repeats(before.begin_[c], begin_[c], begins.kinds, later))
+      return false;
+    for (std::int64_t start = waiting_[c]; start < steps; ++start) {
+      if (!apart(begins_before.at(start - later, c).value, begins.at(start, c).value)) return false;
+    }
+  }
+  return true;
+}
 
 }  // namespace rubato

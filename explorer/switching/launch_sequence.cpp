@@ -36,11 +36,6 @@ LaunchSequence::LaunchSequence(const SwitchingProblem& problem) : problem_(&prob
   for (const KernelId kernel : launches(problem.trace.segments)) rows_.push_back(kernel.value);
   for (const Segment& segment : problem.trace.segments)
     blocks_.push_back({segment.launches.size(), segment.repeat});
-  std::vector<double> least_s;
-  for (std::size_t row = 0; row < problem.per_launch.rows(); ++row)
-    least_s.push_back(std::ranges::min(problem.per_launch.times_s(row)));
-  for (const std::uint32_t row : rows_) mean_least_s_ += least_s[row];
-  mean_least_s_ /= static_cast<double>(rows_.size());
   const SwitchModel& model = problem.switching;
   if (!model.mem) {
     kinds_.push_back(kind_of_cost(problem, model.core));

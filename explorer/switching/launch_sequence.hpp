@@ -55,8 +55,6 @@ class LaunchSequence {
   /// The same launches, cut into blocks.
   [[nodiscard]] std::span<const LaunchBlock> blocks() const noexcept { return blocks_; }
   [[nodiscard]] std::span<const ChangeKind> kinds() const noexcept { return kinds_; }
-  /// Mean time of a launch, each at the clock where it takes least.
-  [[nodiscard]] double mean_least_s() const noexcept { return mean_least_s_; }
   /// Position in kinds() of a change between two different clocks, and the kind itself.
   [[nodiscard]] std::size_t kind_position(std::size_t from, std::size_t to) const;
   [[nodiscard]] const ChangeKind& kind(std::size_t from, std::size_t to) const {
@@ -70,7 +68,6 @@ class LaunchSequence {
   const SwitchingProblem* problem_;
   std::vector<std::uint32_t> rows_;
   std::vector<LaunchBlock> blocks_;
-  double mean_least_s_ = 0.0;
   std::vector<ChangeKind> kinds_;  ///< one, or: core clock, memory clock, both
 };
 

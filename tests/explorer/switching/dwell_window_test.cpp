@@ -1,9 +1,10 @@
-// The window and the loops against their definitions, over more launches than sums are kept for.
+// The window and the loops against their definitions.
 
 #include "explorer/switching/dwell_window.hpp"
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <random>
 #include <vector>
 
@@ -14,42 +15,114 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-// Whole numbers, so that sums are exact in any order.
-struct Launches {
-  std::size_t clocks;
-  std::vector<std::vector<double>> begun, times, costs;  // shape [launches x padded clocks]
+enum class Kinds { alike, two };
 
-  Launches(std::size_t count, std::size_t clocks_, int longest) : clocks(clocks_) {
-    std::mt19937_64 random(11);
-    const auto row = [&](int from, int to) {
-      std::vector<double> values;
-      for (std::size_t c = 0; c < clocks; ++c)
-        values.push_back(std::uniform_int_distribution(from, to)(random));
-      values.resize(padded(clocks), values.back());
-      return values;
-    };
+// Launches, and what was best before each. Whole numbers, so that sums are exact in any order.
+class Launches {
+ public:
+  Launches(std::size_t count, std::size_t clocks, int longest, Kinds kinds = Kinds::alike)
+      : clocks_(clocks),
+        count_(count),
+        kinds_(kinds == Kinds::alike ? 1 : 2),
+        groups_(kinds == Kinds::alike ? 1 : 4),
+        rows_(count) {
+    std::iota(rows_.rbegin(), rows_.rend(), 0U);
     for (std::size_t i = 0; i < count; ++i) {
-      begun.push_back(row(-1000, 1000));
-      std::fill(begun[i].begin() + static_cast<std::ptrdiff_t>(clocks), begun[i].end(), infinity);
-      times.push_back(row(1, longest));
-      costs.push_back(row(0, 20));
+      add_row(times_, 1, longest);
+      add_row(costs_, 0, 20);
+      for (std::size_t g = 0; g < groups_; ++g) best_.push_back(number(-1000, 1000));
     }
+    for (std::size_t kind = 0; kind < kinds_; ++kind) {
+      add_row(into_, 0, 100);
+      std::fill(into_.end() - static_cast<std::ptrdiff_t>(width() - clocks), into_.end(), infinity);
+      for (std::size_t c = 0; c < width(); ++c)
+        group_.push_back(kind == 0 ? 0U : static_cast<std::uint32_t>(1 + c % 3));
+    }
+    add_row(initial_, -1000, 1000);
+    std::fill(initial_.begin() + static_cast<std::ptrdiff_t>(clocks), initial_.end(), infinity);
   }
-};
 
-// Value and begin of the best run that ends behind `last` and is long enough; the first of equals.
-std::pair<double, std::int64_t> best_run(const Launches& l, std::size_t last, std::size_t clock,
-                                         double least_s) {
-  std::pair<double, std::int64_t> best{infinity, 0};
-  double time_s = 0.0, cost = 0.0;
-  for (std::size_t begin = last + 1; begin-- > 0;) {
-    time_s += l.times[begin][clock];
-    cost += l.costs[begin][clock];
-    if (time_s >= least_s && l.begun[begin][clock] + cost <= best.first)
-      best = {l.begun[begin][clock] + cost, static_cast<std::int64_t>(begin)};
+  [[nodiscard]] std::size_t clocks() const { return clocks_; }
+  [[nodiscard]] std::size_t count() const { return count_; }
+  [[nodiscard]] std::size_t width() const { return padded(clocks_); }
+  [[nodiscard]] double& time(std::size_t i, std::size_t c) { return times_[at(i, c)]; }
+  [[nodiscard]] double time(std::size_t i, std::size_t c) const { return times_[at(i, c)]; }
+  [[nodiscard]] double cost(std::size_t i, std::size_t c) const { return costs_[at(i, c)]; }
+  void begin_with(std::vector<double> values) { initial_ = std::move(values); }
+
+  // The last row is that of the first launch: a backward sweep, to the loops.
+  [[nodiscard]] LaunchList list() const {
+    return {.first = rows_.data(),
+            .next = 1,
+            .costs = costs_.data(),
+            .times_s = times_.data(),
+            .clocks = width()};
   }
-  return best;
-}
+  [[nodiscard]] LaunchList backward_list(const std::vector<std::uint32_t>& reversed) const {
+    LaunchList all = list();
+    all.first = &reversed.back();
+    all.next = -1;
+    return all;
+  }
+  [[nodiscard]] std::vector<std::uint32_t> reversed_rows() const {
+    return {rows_.rbegin(), rows_.rend()};
+  }
+  [[nodiscard]] RunBegins begins() const {
+    return {.initial = initial_.data(),
+            .best = best_.data(),
+            .first_step = 0,
+            .into = into_.data(),
+            .group = group_.data(),
+            .clocks = width(),
+            .kinds = static_cast<std::int64_t>(kinds_),
+            .groups = groups_};
+  }
+
+  // What a run that begins with a launch has behind it, and its label.
+  [[nodiscard]] std::pair<double, std::int64_t> begun(std::size_t i, std::size_t c) const {
+    if (i == 0) return {initial_[c], 0};
+    std::pair<double, std::int64_t> least{infinity, 0};
+    for (std::size_t kind = 0; kind < kinds_; ++kind) {
+      const std::size_t group = kind == 0 ? 0 : 1 + c % 3;
+      const double value = best_[i * groups_ + group] + into_[kind * width() + c];
+      if (value < least.first) least = {value, static_cast<std::int64_t>(i * kinds_ + kind)};
+    }
+    return least;
+  }
+
+  // Value and label of the best run that ends behind `last` and is long enough; the first of
+  // equals.
+  [[nodiscard]] std::pair<double, std::int64_t> best_run(std::size_t last, std::size_t clock,
+                                                         double least_s) const {
+    std::pair<double, std::int64_t> best{infinity, 0};
+    double time_s = 0.0, sum = 0.0;
+    for (std::size_t i = last + 1; i-- > 0;) {
+      time_s += time(i, clock);
+      sum += cost(i, clock);
+      const auto [before, label] = begun(i, clock);
+      if (time_s >= least_s && before + sum <= best.first) best = {before + sum, label};
+    }
+    return best;
+  }
+
+ private:
+  [[nodiscard]] double number(int from, int to) {
+    return std::uniform_int_distribution(from, to)(random_);
+  }
+  void add_row(std::vector<double>& rows, int from, int to) {
+    for (std::size_t c = 0; c < clocks_; ++c) rows.push_back(number(from, to));
+    rows.resize(rows.size() + width() - clocks_, rows.back());
+  }
+  [[nodiscard]] std::size_t at(std::size_t i, std::size_t c) const {
+    return rows_[i] * width() + c;
+  }
+
+  std::mt19937_64 random_{11};
+  std::size_t clocks_, count_, kinds_, groups_;
+  std::vector<std::uint32_t> rows_;
+  std::vector<double> times_, costs_, best_, into_, initial_;
+  std::vector<std::uint32_t> group_;
+};
 
 LeastValue least_of(const std::vector<double>& values) {
   LeastValue least;
@@ -60,30 +133,25 @@ LeastValue least_of(const std::vector<double>& values) {
 }
 
 void expect_by_definition(const Launches& l, double least_s, const ClockLoops& loops) {
-  DwellWindow window(least_s, std::vector<double>(padded(l.clocks), infinity), loops);
-  std::vector<double> ended(padded(l.clocks), 0.0);
+  DwellWindow window(least_s, std::vector<double>(l.width(), infinity), loops);
+  std::vector<double> ended(l.width(), 0.0);
   ended[0] = 7.0;
-  std::vector<double> open(ended.size());
-  std::vector<std::int64_t> open_start(ended.size());
-  for (std::size_t i = 0; i < l.times.size(); ++i) {
-    constexpr double best = 3.0;
-    const LeastValue found = window.step({.step = static_cast<std::int64_t>(i),
-                                          .best = best,
-                                          .begun = l.begun[i].data(),
-                                          .costs = l.costs[i].data(),
-                                          .times_s = l.times[i].data(),
-                                          .ended = ended.data()});
-    if (i % 97 != 0 && i + 1 != l.times.size()) continue;
-    window.open_runs(open, open_start);
+  std::vector<double> open(l.width());
+  std::vector<std::int64_t> open_begin(l.width());
+  for (std::size_t i = 0; i < l.count(); ++i) {
+    const auto step = static_cast<std::int64_t>(i);
+    const LeastValue found = window.step(l.list(), l.begins(), step, ended.data());
+    if (i % 97 != 0 && i + 1 != l.count()) continue;
+    window.open_runs(l.list(), l.begins(), step + 1, open, open_begin);
     std::vector<double> values;
-    for (std::size_t c = 0; c < l.clocks; ++c) {
-      const auto [value, start] = best_run(l, i, c, least_s);
-      ASSERT_EQ(window.value(c), value + best) << "launch " << i << " clock " << c;
-      ASSERT_EQ(window.start(c), start) << "launch " << i << " clock " << c;
-      const auto [any_value, any_start] = best_run(l, i, c, 0.0);
-      ASSERT_EQ(open[c], any_value + best) << "launch " << i << " clock " << c;
-      ASSERT_EQ(open_start[c], any_start) << "launch " << i << " clock " << c;
-      values.push_back(value + best + ended[c]);
+    for (std::size_t c = 0; c < l.clocks(); ++c) {
+      const auto [value, label] = l.best_run(i, c, least_s);
+      ASSERT_EQ(window.value(c), value) << "launch " << i << " clock " << c;
+      ASSERT_EQ(window.begin(c), label) << "launch " << i << " clock " << c;
+      const auto [any_value, any_label] = l.best_run(i, c, 0.0);
+      ASSERT_EQ(open[c], any_value) << "launch " << i << " clock " << c;
+      ASSERT_EQ(open_begin[c], any_label) << "launch " << i << " clock " << c;
+      values.push_back(value + ended[c]);
     }
     const LeastValue expected = least_of(values);
     ASSERT_EQ(found.value, expected.value) << "launch " << i;
@@ -92,68 +160,77 @@ void expect_by_definition(const Launches& l, double least_s, const ClockLoops& l
 }
 
 TEST(DwellWindow, KeepsTheBestOfRunsLongEnough) {
-  const Launches launches(2500, 131, 9);  // three bands of clocks
-  for (const ClockLoops& loops : clock_loops()) {
-    for (const double least_s : {1.0, 9.0, 40.0, 700.0, 1e6})
-      expect_by_definition(launches, least_s, loops);
+  for (const Kinds kinds : {Kinds::alike, Kinds::two}) {
+    const Launches launches(1500, 131, 9, kinds);  // two bands of clocks
+    for (const ClockLoops& loops : clock_loops()) {
+      for (const double least_s : {1.0, 9.0, 40.0, 700.0, 1e6})
+        expect_by_definition(launches, least_s, loops);
+    }
   }
 }
 
 TEST(DwellWindow, ClocksMayComeOfAgeFarApart) {
-  Launches launches(1500, 3, 4);
-  for (auto& times : launches.times) times[1] *= 50.0;
-  for (const ClockLoops& loops : clock_loops()) expect_by_definition(launches, 200.0, loops);
+  for (const Kinds kinds : {Kinds::alike, Kinds::two}) {
+    Launches launches(1500, 3, 4, kinds);
+    for (std::size_t i = 0; i < launches.count(); ++i) launches.time(i, 1) *= 50.0;
+    for (const ClockLoops& loops : clock_loops()) expect_by_definition(launches, 200.0, loops);
+  }
 }
 
 TEST(DwellWindow, BeginsWithTheValuesGiven) {
   Launches launches(1, 2, 1);
-  launches.begun[0] = {1.0, 1.0, infinity, infinity, infinity, infinity, infinity, infinity};
-  launches.times[0] = {4.0, 12.0, 12.0, 12.0, 12.0, 12.0, 12.0, 12.0};
-  launches.costs[0] = {2.0, 3.0, 3.0, 3.0, 3.0, 3.0, 3.0, 3.0};
+  launches.begin_with({1.0, 1.0, infinity, infinity, infinity, infinity, infinity, infinity});
+  launches.time(0, 0) = 4.0;
+  launches.time(0, 1) = 12.0;
   const std::vector<double> ended(8, 0.0);
   std::vector<double> values(8, infinity);
   values[0] = 5.0;
   DwellWindow window(10.0, values);
-  (void)window.step({.step = 0,
-                     .best = 0.0,
-                     .begun = launches.begun[0].data(),
-                     .costs = launches.costs[0].data(),
-                     .times_s = launches.times[0].data(),
-                     .ended = ended.data()});
-  EXPECT_EQ(window.value(0), 7.0);
-  EXPECT_EQ(window.value(1), 4.0);
-  EXPECT_EQ(window.start(1), 0);
+  (void)window.step(launches.list(), launches.begins(), 0, ended.data());
+  EXPECT_EQ(window.value(0), 5.0 + launches.cost(0, 0));  // not yet long enough itself
+  EXPECT_EQ(window.value(1), 1.0 + launches.cost(0, 1));
+  EXPECT_EQ(window.begin(1), 0);
+}
+
+TEST(DwellWindow, GoesBackwardsToo) {
+  const Launches launches(300, 5, 9);
+  const std::vector<std::uint32_t> reversed = launches.reversed_rows();
+  const std::vector<double> ended(launches.width(), 0.0);
+  DwellWindow one(20.0, std::vector<double>(launches.width(), infinity)), other = one;
+  for (std::int64_t step = 0; step < 300; ++step) {
+    const LeastValue a = one.step(launches.list(), launches.begins(), step, ended.data());
+    const LeastValue b =
+        other.step(launches.backward_list(reversed), launches.begins(), step, ended.data());
+    ASSERT_EQ(a.value, b.value) << "launch " << step;
+    ASSERT_EQ(a.clock, b.clock) << "launch " << step;
+  }
 }
 
 // Each clock goes on or begins anew, whatever the instruction set.
 TEST(ClockLoops, RunsOfAnyLengthBeginWhereThatIsLess) {
-  const Launches launches(300, 131, 9);
+  Launches launches(300, 131, 9);
   for (const ClockLoops& loops : clock_loops()) {
-    std::vector<double> value(padded(launches.clocks), infinity), expected(value);
-    std::vector<std::int64_t> start(value.size(), 0), expected_start(start);
+    std::vector<double> value(launches.width(), infinity), expected(value);
+    std::vector<std::int64_t> begin(value.size(), 0), expected_begin(begin);
+    std::fill_n(value.begin(), launches.clocks(), 0.0);
+    expected = value;
     const std::vector<double> ended(value.size(), 0.0);
-    double best = 0.0;
-    for (std::size_t i = 0; i < launches.times.size(); ++i) {
-      const auto step = static_cast<std::int64_t>(i);
-      for (std::size_t c = 0; c < launches.clocks; ++c) {
-        if (best + launches.begun[i][c] < expected[c]) {
-          expected[c] = best + launches.begun[i][c];
-          expected_start[c] = step;
+    for (std::size_t i = 0; i < launches.count(); ++i) {
+      for (std::size_t c = 0; c < launches.clocks(); ++c) {
+        const auto [begun, label] = launches.begun(i, c);
+        if (i > 0 && begun < expected[c]) {
+          expected[c] = begun;
+          expected_begin[c] = label;
         }
-        expected[c] += launches.costs[i][c];
+        expected[c] += launches.cost(i, c);
       }
-      const LeastValue found = loops.any_length({value.size(), value.data(), start.data()},
-                                                {.step = step,
-                                                 .best = best,
-                                                 .begun = launches.begun[i].data(),
-                                                 .costs = launches.costs[i].data(),
-                                                 .times_s = launches.times[i].data(),
-                                                 .ended = ended.data()});
+      const LeastValue found =
+          loops.any_length({value.size(), value.data(), begin.data()}, launches.list(),
+                           launches.begins(), static_cast<std::int64_t>(i), ended.data());
       ASSERT_EQ(value, expected) << loops.name << ", launch " << i;
-      ASSERT_EQ(start, expected_start) << loops.name << ", launch " << i;
+      ASSERT_EQ(begin, expected_begin) << loops.name << ", launch " << i;
       ASSERT_EQ(found.value, least_of(expected).value) << loops.name << ", launch " << i;
       ASSERT_EQ(found.clock, least_of(expected).clock) << loops.name << ", launch " << i;
-      best = found.value;
     }
   }
 }
