@@ -5,6 +5,7 @@
 
 #include <benchmark/benchmark.h>
 
+#include "explorer/experiments/shards.hpp"
 #include "explorer/experiments/sweep.hpp"
 #include "explorer/results/merge.hpp"
 #include "explorer/results/store.hpp"

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -71,6 +72,11 @@ struct Point {
     return std::get<std::string>((*this)[id]);
   }
   [[nodiscard]] double number(AxisId id) const { return std::get<double>((*this)[id]); }
+  /// Nothing where the axis has a word or does not apply.
+  [[nodiscard]] std::optional<double> optional_number(AxisId id) const {
+    const auto* value = std::get_if<double>(&(*this)[id]);
+    return value != nullptr ? std::optional(*value) : std::nullopt;
+  }
   [[nodiscard]] std::uint64_t count(AxisId id) const {
     return static_cast<std::uint64_t>(number(id));
   }

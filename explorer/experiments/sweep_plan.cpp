@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <set>
 
 #include <fmt/format.h>
@@ -10,10 +9,9 @@
 
 #include "common/error.hpp"
 #include "common/hash.hpp"
-#include "common/numbers.hpp"
-#include "common/suggest.hpp"
 #include "common/text.hpp"
 #include "common/version.hpp"
+#include "explorer/experiments/point_values.hpp"
 #include "traces/files/trace_json.hpp"
 #include "traces/gpt.hpp"
 
@@ -22,8 +20,6 @@ namespace rubato {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr double percent = 100.0, us_per_s = 1e6;
 
 // Seconds on one core of the machine the estimates were made on (AMD EPYC, November 2026, release
 // build, GPT-3-xl with 67 and 763 clocks); only their ratios matter once a sweep has run.
@@ -41,54 +37,6 @@ std::string dump(const Json& json) {
 std::string program_text() { return fmt::format("{} {}", program_version(), source_revision()); }
 
 Json or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
-
-template <class T>
-T named(std::optional<T> value, std::string_view axis, const std::string& name,
-        const std::vector<std::string>& known) {
-  if (value) return *value;
-  throw UsageError(fmt::format("{} '{}' is not known{}", axis, name, did_you_mean(name, known)));
-}
-
-std::optional<double> optional_number(const Point& point, AxisId id) {
-  const auto* value = std::get_if<double>(&point[id]);
-  return value != nullptr ? std::optional(*value) : std::nullopt;
-}
-
-Goal goal_of(const Point& point) {
-  const std::string& name = point.text(AxisId::goal);
-  if (name == "waste") {
-    return LeastWaste{point.number(AxisId::slack_pct) / percent,
-                      point.number(AxisId::tolerance_pct) / percent};
-  }
-  if (name == "edp") return LeastEdp{};
-  if (name == "ed2p") return LeastEd2p{};
-  if (name == "energy") return LeastEnergy{};
-  if (name != "time") {
-    throw UsageError(fmt::format(
-        "goal '{}' is not known{}", name,
-        did_you_mean(name, std::vector<std::string>{"waste", "edp", "ed2p", "energy", "time"})));
-  }
-  const LeastTime goal{optional_number(point, AxisId::energy_budget_j),
-                       optional_number(point, AxisId::power_budget_w)};
-  if (goal.max_energy_j.has_value() == goal.max_average_power_w.has_value())
-    throw UsageError("goal 'time' needs either energy_budget_j or power_budget_w");
-  return goal;
-}
-
-Question question_of(const Point& point) {
-  const std::string& granularity = point.text(AxisId::granularity);
-  const std::string& aggregation = point.text(AxisId::aggregation);
-  const Question question{
-      named(granularity_named(granularity), "granularity", granularity,
-            {"iteration", "pass", "kernel", "auto"}),
-      named(aggregation_named(aggregation), "aggregation", aggregation, {"local", "global"}),
-      goal_of(point)};
-  if (question.granularity == Granularity::automatic &&
-      (question.aggregation != Aggregation::global ||
-       !std::holds_alternative<LeastWaste>(question.goal)))
-    throw UsageError("granularity 'auto' plans for goal 'waste' with global aggregation only");
-  return question;
-}
 
 Json question_json(const Question& question) {
   Json json{{"granularity", name_of(question.granularity)},
@@ -174,53 +122,8 @@ class Planner {
   }
 
   static Trace generated(const Point& point) {
-    const std::optional<PipelineSplit> pipeline = pipeline_split(point);
-    return pipeline ? microbatch_trace(*pipeline) : generate_gpt_trace(gpt_shape(point));
-  }
-
-  // One stage with several microbatches accumulates gradients.
-  static std::optional<PipelineSplit> pipeline_split(const Point& point) {
-    if (std::holds_alternative<std::monostate>(point[AxisId::model])) return std::nullopt;
-    const auto stages = static_cast<std::uint32_t>(point.count(AxisId::pipeline_parallel)),
-               microbatches = static_cast<std::uint32_t>(point.count(AxisId::microbatches));
-    if (stages == 1 && microbatches == 1) return std::nullopt;
-    const ScheduleKind schedule = schedule_from_name(point.text(AxisId::schedule));
-    if (schedule == ScheduleKind::interleaved)
-      throw UsageError("schedule 'interleaved' needs chunks; only 'rubato pipeline' has them");
-    return PipelineSplit{gpt_shape(point), stages, microbatches, schedule};
-  }
-
-  static GptShape gpt_shape(const Point& point) {
-    GptShape shape = gpt_preset(point.text(AxisId::model));
-    shape.batch = point.count(AxisId::batch);
-    shape.seq = point.count(AxisId::sequence);
-    shape.tensor_parallel = point.count(AxisId::tensor_parallel);
-    shape.data_parallel = point.count(AxisId::data_parallel);
-    return shape;
-  }
-
-  static SwitchModel switching(const Point& point) {
-    const double stall_s = point.number(AxisId::switch_stall_us) / us_per_s;
-    const double latency_s = point.number(AxisId::switch_latency_us) / us_per_s;
-    SwitchModel model{.core = {.stall_s = stall_s,
-                               .energy_j = point.number(AxisId::switch_energy_j),
-                               .lead_s = std::max(latency_s - stall_s, 0.0)},
-                      .mem = {},
-                      .dwell_s = point.number(AxisId::switch_dwell_us) / us_per_s};
-    if (model.may_delay() && pipeline_split(point)) {
-      throw UsageError(
-          "switch_latency_us beyond the stall and switch_dwell_us are not modelled for pipelines; "
-          "expected 0, or pipeline_parallel = 1");
-    }
-    return model;
-  }
-
-  static std::optional<WorkShape> work_shape(const Point& point) {
-    if (std::holds_alternative<std::monostate>(point[AxisId::model])) return std::nullopt;
-    return WorkShape{point.text(AxisId::model),          point.count(AxisId::batch),
-                     point.count(AxisId::sequence),      point.count(AxisId::tensor_parallel),
-                     point.count(AxisId::data_parallel), point.count(AxisId::pipeline_parallel),
-                     point.count(AxisId::microbatches)};
+    const std::optional<PipelineSplit> pipeline = pipeline_of(point);
+    return pipeline ? microbatch_trace(*pipeline) : generate_gpt_trace(gpt_shape_of(point));
   }
 
   void add(const ExperimentPoint& asked) {
@@ -256,12 +159,12 @@ class Planner {
         .trace = trace.value,
         .spec = gpu.value,
         .power_limit_w =
-            optional_number(point, AxisId::power_limit_w).value_or(gpu.value->power_limit.limit_w),
+            point.optional_number(AxisId::power_limit_w).value_or(gpu.value->power_limit.limit_w),
         .clocks = point.text(AxisId::clocks),
-        .switching = switching(point),
+        .switching = switching_of(point),
         .seed = point.count(AxisId::seed),
-        .shape = work_shape(point),
-        .pipeline = pipeline_split(point),
+        .shape = work_shape_of(point),
+        .pipeline = pipeline_of(point),
         .options_json = {},
         .estimated_store_s = 0.0};
     Json options{{"trace_hash", trace.hash},
@@ -331,81 +234,8 @@ class Planner {
   std::map<std::string, std::size_t> setting_by_id_, unit_by_id_;
 };
 
-// The units of each setting, as ranges of positions.
-struct Group {
-  std::size_t first = 0, last = 0;  ///< [first, last)
-  double estimated_s = 0.0;
-};
-
-std::vector<Group> groups_of(const SweepPlan& plan) {
-  std::vector<Group> groups;
-  for (std::size_t u = 0; u < plan.units.size(); ++u) {
-    const std::size_t setting = plan.units[u].setting;
-    if (u == 0 || plan.units[u - 1].setting != setting)
-      groups.push_back({u, u, plan.settings[setting].estimated_store_s});
-    groups.back().last = u + 1;
-    groups.back().estimated_s += plan.units[u].estimated_s;
-  }
-  return groups;
-}
-
 }  // namespace
 
 SweepPlan plan_sweep(Experiment experiment) { return Planner(std::move(experiment)).plan(); }
-
-Shard parse_shard(std::string_view text) {
-  const std::size_t slash = text.find('/');
-  if (slash != std::string_view::npos) {
-    const auto index = parse_count(text.substr(0, slash)),
-               count = parse_count(text.substr(slash + 1));
-    if (index && count && *index >= 1 && *index <= *count) return {*index, *count};
-  }
-  throw UsageError(
-      fmt::format("--shard '{}'; expected i/n with 1 <= i <= n, e.g. 3/8", printable(text)));
-}
-
-std::vector<std::size_t> units_of(const SweepPlan& plan, const Shard& shard) {
-  std::vector<Group> groups = groups_of(plan);
-  double total_s = 0.0;
-  for (const Group& group : groups) total_s += group.estimated_s;
-  const double fair_s = total_s / static_cast<double>(shard.count);
-  // Position in the plan decides between equals.
-  std::ranges::stable_sort(groups, std::ranges::greater{}, &Group::estimated_s);
-  std::vector<double> load_s(shard.count, 0.0);
-  std::vector<std::size_t> mine;
-  const auto assign = [&](std::size_t first, std::size_t last, double cost_s) {
-    const auto least = std::ranges::min_element(load_s);
-    *least += cost_s;
-    if (static_cast<std::size_t>(least - load_s.begin()) + 1 != shard.index) return;
-    for (std::size_t u = first; u < last; ++u) mine.push_back(u);
-  };
-  for (const Group& group : groups) {
-    if (group.estimated_s <= fair_s) {
-      assign(group.first, group.last, group.estimated_s);
-      continue;
-    }
-    // Too long for one shard: unit by unit, each each storing the profile it needs.
-    std::vector<std::size_t> units(group.last - group.first);
-    std::iota(units.begin(), units.end(), group.first);
-    std::ranges::stable_sort(units, std::ranges::greater{},
-                             [&](std::size_t u) { return plan.units[u].estimated_s; });
-    const double store_s = plan.settings[plan.units[group.first].setting].estimated_store_s;
-    for (const std::size_t u : units) assign(u, u + 1, store_s + plan.units[u].estimated_s);
-  }
-  std::ranges::sort(mine);
-  return mine;
-}
-
-double estimated_time_s(const SweepPlan& plan, std::span<const std::size_t> units) {
-  double time_s = 0.0;
-  std::optional<std::size_t> setting;
-  for (const std::size_t u : units) {
-    const Unit& unit = plan.units[u];
-    if (setting != unit.setting) time_s += plan.settings[unit.setting].estimated_store_s;
-    setting = unit.setting;
-    time_s += unit.estimated_s;
-  }
-  return time_s;
-}
 
 }  // namespace rubato

@@ -6,22 +6,15 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "explorer/experiments/file.hpp"
+#include "explorer/experiments/point_values.hpp"
 #include "explorer/exploration.hpp"
 #include "explorer/pipeline/exploration.hpp"
 
 namespace rubato {
-
-/// Shape of a generated trace; nothing for a fixed one.
-struct WorkShape {
-  std::string model;
-  std::uint64_t batch = 0, sequence = 0, tensor_parallel = 0, data_parallel = 0,
-                pipeline_parallel = 0, microbatches = 0;
-};
 
 /// A trace on a GPU with clocks to choose from. Units of one setting share its profile.
 struct Setting {
@@ -59,22 +52,5 @@ struct SweepPlan {
 /// @throws DataError listing the points that cannot be run (a degree that does not divide the
 ///         heads, a power limit out of range, ...), IoError
 [[nodiscard]] SweepPlan plan_sweep(Experiment experiment);
-
-/// One part of a sweep, from 1.
-struct Shard {
-  std::size_t index = 1;
-  std::size_t count = 1;
-};
-
-/// "3/8" -> {3, 8}. @throws UsageError
-[[nodiscard]] Shard parse_shard(std::string_view text);
-
-/// Units of a shard, as ascending positions in `plan.units`. Every unit is in exactly one shard;
-/// the choice depends on nothing but plan and count. Longest estimated settings first, each to the
-/// shard with the least work; a setting longer than a fair share is split.
-[[nodiscard]] std::vector<std::size_t> units_of(const SweepPlan& plan, const Shard& shard);
-
-/// Estimated time of these units on one core, each setting's profile counted once, s.
-[[nodiscard]] double estimated_time_s(const SweepPlan& plan, std::span<const std::size_t> units);
 
 }  // namespace rubato

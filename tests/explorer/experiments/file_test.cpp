@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "common/error.hpp"
-#include "explorer/experiments/sweep_plan.hpp"
+#include "explorer/experiments/shards.hpp"
 #include "tests/expect_error.hpp"
 
 namespace rubato {

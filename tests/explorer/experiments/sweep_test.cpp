@@ -13,6 +13,7 @@
 
 #include "common/error.hpp"
 #include "common/file.hpp"
+#include "explorer/experiments/shards.hpp"
 #include "explorer/pipeline/planner.hpp"
 #include "explorer/pipeline/stage_model.hpp"
 #include "explorer/results/merge.hpp"

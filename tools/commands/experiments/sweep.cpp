@@ -9,6 +9,7 @@
 
 #include "common/file.hpp"
 #include "common/text.hpp"
+#include "explorer/experiments/shards.hpp"
 #include "explorer/experiments/sweep.hpp"
 #include "tools/commands/experiments/sweep.hpp"
 #include "tools/options/gpu.hpp"

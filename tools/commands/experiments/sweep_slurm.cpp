@@ -11,7 +11,7 @@
 #include "common/error.hpp"
 #include "common/file.hpp"
 #include "common/text.hpp"
-#include "explorer/experiments/sweep_plan.hpp"
+#include "explorer/experiments/shards.hpp"
 #include "tools/commands/experiments/sweep.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/progress_line.hpp"

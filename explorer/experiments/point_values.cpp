@@ -1,0 +1,106 @@
+#include "explorer/experiments/point_values.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "common/error.hpp"
+#include "common/suggest.hpp"
+
+namespace rubato {
+
+namespace {
+
+constexpr double percent = 100.0, us_per_s = 1e6;
+
+template <class T>
+T named(std::optional<T> value, std::string_view axis, const std::string& name,
+        const std::vector<std::string>& known) {
+  if (value) return *value;
+  throw UsageError(fmt::format("{} '{}' is not known{}", axis, name, did_you_mean(name, known)));
+}
+
+Goal goal_of(const Point& point) {
+  const std::string& name = point.text(AxisId::goal);
+  if (name == "waste") {
+    return LeastWaste{point.number(AxisId::slack_pct) / percent,
+                      point.number(AxisId::tolerance_pct) / percent};
+  }
+  if (name == "edp") return LeastEdp{};
+  if (name == "ed2p") return LeastEd2p{};
+  if (name == "energy") return LeastEnergy{};
+  if (name != "time") {
+    throw UsageError(fmt::format(
+        "goal '{}' is not known{}", name,
+        did_you_mean(name, std::vector<std::string>{"waste", "edp", "ed2p", "energy", "time"})));
+  }
+  const LeastTime goal{point.optional_number(AxisId::energy_budget_j),
+                       point.optional_number(AxisId::power_budget_w)};
+  if (goal.max_energy_j.has_value() == goal.max_average_power_w.has_value())
+    throw UsageError("goal 'time' needs either energy_budget_j or power_budget_w");
+  return goal;
+}
+
+}  // namespace
+
+Question question_of(const Point& point) {
+  const std::string& granularity = point.text(AxisId::granularity);
+  const std::string& aggregation = point.text(AxisId::aggregation);
+  const Question question{
+      named(granularity_named(granularity), "granularity", granularity,
+            {"iteration", "pass", "kernel", "auto"}),
+      named(aggregation_named(aggregation), "aggregation", aggregation, {"local", "global"}),
+      goal_of(point)};
+  if (question.granularity == Granularity::automatic &&
+      (question.aggregation != Aggregation::global ||
+       !std::holds_alternative<LeastWaste>(question.goal)))
+    throw UsageError("granularity 'auto' plans for goal 'waste' with global aggregation only");
+  return question;
+}
+
+GptShape gpt_shape_of(const Point& point) {
+  GptShape shape = gpt_preset(point.text(AxisId::model));
+  shape.batch = point.count(AxisId::batch);
+  shape.seq = point.count(AxisId::sequence);
+  shape.tensor_parallel = point.count(AxisId::tensor_parallel);
+  shape.data_parallel = point.count(AxisId::data_parallel);
+  return shape;
+}
+
+// One stage with several microbatches accumulates gradients.
+std::optional<PipelineSplit> pipeline_of(const Point& point) {
+  if (std::holds_alternative<std::monostate>(point[AxisId::model])) return std::nullopt;
+  const auto stages = static_cast<std::uint32_t>(point.count(AxisId::pipeline_parallel)),
+             microbatches = static_cast<std::uint32_t>(point.count(AxisId::microbatches));
+  if (stages == 1 && microbatches == 1) return std::nullopt;
+  const ScheduleKind schedule = schedule_from_name(point.text(AxisId::schedule));
+  if (schedule == ScheduleKind::interleaved)
+    throw UsageError("schedule 'interleaved' needs chunks; only 'rubato pipeline' has them");
+  return PipelineSplit{gpt_shape_of(point), stages, microbatches, schedule};
+}
+
+SwitchModel switching_of(const Point& point) {
+  const double stall_s = point.number(AxisId::switch_stall_us) / us_per_s;
+  const double latency_s = point.number(AxisId::switch_latency_us) / us_per_s;
+  SwitchModel model{.core = {.stall_s = stall_s,
+                             .energy_j = point.number(AxisId::switch_energy_j),
+                             .lead_s = std::max(latency_s - stall_s, 0.0)},
+                    .mem = {},
+                    .dwell_s = point.number(AxisId::switch_dwell_us) / us_per_s};
+  if (model.may_delay() && pipeline_of(point)) {
+    throw UsageError(
+        "switch_latency_us beyond the stall and switch_dwell_us are not modelled for pipelines; "
+        "expected 0, or pipeline_parallel = 1");
+  }
+  return model;
+}
+
+std::optional<WorkShape> work_shape_of(const Point& point) {
+  if (std::holds_alternative<std::monostate>(point[AxisId::model])) return std::nullopt;
+  return WorkShape{point.text(AxisId::model),          point.count(AxisId::batch),
+                   point.count(AxisId::sequence),      point.count(AxisId::tensor_parallel),
+                   point.count(AxisId::data_parallel), point.count(AxisId::pipeline_parallel),
+                   point.count(AxisId::microbatches)};
+}
+
+}  // namespace rubato
