@@ -4,6 +4,7 @@
 
 namespace rubato {
 
+// One list. NOLINTNEXTLINE(readability-function-size)
 std::span<const Axis> axes() {
   using enum AxisKind;
   static const std::array<Axis, axis_count> list{{

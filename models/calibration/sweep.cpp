@@ -162,84 +162,119 @@ void leave_out_implausible(Sweep& sweep) {
   }
 }
 
+// Where the file has what a row may say.
+struct RowSources {
+  Source core;
+  std::optional<Source> mem, gpu, time, power, energy, cap;
+  std::optional<Source> bytes, reads, writes, active;  ///< of DRAM
+  std::vector<Source> name;                            ///< its parts, at least one
+};
+
+RowSources sources_in(const SweepReader& in) {
+  RowSources found{.core = in.require({"core_mhz", "core_mhz_requested", "frequency"}),
+                   .mem = in.find("mem_mhz"),
+                   .gpu = in.find("gpu"),
+                   .time = in.find_any({"time_s", "time"}),
+                   .power = in.find("power_w"),
+                   .energy = in.find_any({"energy_j", "energy"}),
+                   .cap = in.find("power_cap_w"),
+                   .bytes = in.find("dram_bytes"),
+                   .reads = in.find("dram_read_transactions"),
+                   .writes = in.find("dram_write_transactions"),
+                   .active = in.find("dram_active"),
+                   .name = {}};
+  if (!found.time && !found.power && !found.energy) (void)in.require({"time_s"});
+  for (const char* part :
+       {"workload", "workload_id", "batch_size", "stage", "instruction", "kernel"}) {
+    if (const auto source = in.find(part)) found.name.push_back(*source);
+  }
+  if (found.name.empty()) (void)in.require({"kernel"});
+  return found;
+}
+
+std::string name_in(const SweepReader& in, std::size_t row, const RowSources& from) {
+  std::string name;
+  for (const Source& part : from.name) {
+    if (!name.empty()) name += ':';
+    name += in.text(row, part);
+  }
+  return name;
+}
+
+void expect_one_gpu(const SweepReader& in, std::size_t row, const Source& from, std::string& gpu) {
+  const std::string& name = in.text(row, from);
+  if (gpu.empty()) gpu = name;
+  if (name == gpu) return;
+  throw DataError(fmt::format("{}: gpu is '{}' after rows of '{}'; expected one GPU",
+                              in.table().where(row), name, gpu),
+                  {.in = {}, .hint = fmt::format("choose with --where 'gpu={}'", gpu)});
+}
+
+// As counted, else from transactions, else from the share of the time that DRAM was active.
+std::optional<double> dram_bytes_in(SweepReader& in, std::size_t row, const RowSources& from,
+                                    const MemState* state, std::optional<double> time_s) {
+  constexpr double transaction_bytes = 32.0;
+  // Kernels at the limit of DRAM reach about 92 % of its peak, where the spec's bandwidth is.
+  constexpr double reached_share = 0.92;
+  const auto derived = [&](double bytes) {
+    return in.checked(row, "DRAM traffic", bytes, Range::non_negative);
+  };
+  auto bytes = in.number(row, from.bytes, Range::non_negative);
+  const auto reads = in.number(row, from.reads, Range::non_negative),
+             writes = in.number(row, from.writes, Range::non_negative);
+  if (!bytes && reads && writes) bytes = derived((*reads + *writes) * transaction_bytes);
+  const auto share = in.number(row, from.active, Range::non_negative);
+  if (!bytes && share && time_s && state != nullptr)
+    bytes = derived(*share / reached_share * *time_s * state->bandwidth_gbs * 1e9);
+  return bytes;
+}
+
+// A row's point; nothing where its clock is not known.
+std::optional<SweepPoint> point_in(SweepReader& in, std::size_t row, const RowSources& from,
+                                   const GpuSpec& spec) {
+  const auto core_mhz = in.core_mhz(row, from.core);
+  const auto state = in.mem_state(row, from.mem);
+  SweepPoint point{.clock = {state.value_or(MemStateId{0}), core_mhz.value_or(std::nullopt)},
+                   .time_s = in.number(row, from.time),
+                   .power_w = in.number(row, from.power),
+                   .power_cap_w = in.number(row, from.cap),
+                   .dram_bytes = {}};
+  const auto energy_j = in.number(row, from.energy);
+  if (!point.power_w && energy_j && point.time_s)
+    point.power_w = in.checked(row, "energy over time", *energy_j / *point.time_s);
+  if (!point.time_s && energy_j && point.power_w)
+    point.time_s = in.checked(row, "energy over power", *energy_j / *point.power_w);
+  point.dram_bytes =
+      dram_bytes_in(in, row, from, state ? &spec.mem_states[index(*state)] : nullptr, point.time_s);
+  return core_mhz && state ? std::optional(point) : std::nullopt;
+}
+
 Sweep sweep_of(CsvTable table, const std::string& file, const GpuSpec& spec,
                const SweepColumns& columns) {
   SweepReader in(std::move(table), file, spec, columns);
+  const RowSources from = sources_in(in);
   Sweep sweep{
       .file = file, .gpu = {}, .applied_clocks = true, .kernels = {}, .idle = {}, .left_out = {}};
-  const Source core = in.require({"core_mhz", "core_mhz_requested", "frequency"});
   sweep.applied_clocks = in.find("core_mhz").has_value() || !in.find("core_mhz_requested");
-  const auto mem = in.find("mem_mhz");
-  const auto gpu = in.find("gpu");
-  const auto time = in.find_any({"time_s", "time"}), power = in.find("power_w"),
-             energy = in.find_any({"energy_j", "energy"}), cap = in.find("power_cap_w");
-  const auto bytes = in.find("dram_bytes"), reads = in.find("dram_read_transactions"),
-             writes = in.find("dram_write_transactions"), active = in.find("dram_active");
-  if (!time && !power && !energy) (void)in.require({"time_s"});
-  std::vector<Source> name_parts;
-  for (const char* part :
-       {"workload", "workload_id", "batch_size", "stage", "instruction", "kernel"}) {
-    if (const auto source = in.find(part)) name_parts.push_back(*source);
-  }
-  if (name_parts.empty()) (void)in.require({"kernel"});
-
   std::map<std::string, std::size_t> position;
   for (std::size_t row = 0; row < in.table().rows(); ++row) {
     if (!in.kept(row)) continue;
-    if (gpu) {
-      const std::string& name = in.text(row, *gpu);
-      if (sweep.gpu.empty()) sweep.gpu = name;
-      if (name != sweep.gpu) {
-        throw DataError(fmt::format("{}: gpu is '{}' after rows of '{}'; expected one GPU",
-                                    in.table().where(row), name, sweep.gpu),
-                        {.in = {}, .hint = fmt::format("choose with --where 'gpu={}'", sweep.gpu)});
-      }
-    }
-    const auto core_mhz = in.core_mhz(row, core);
-    const auto state = in.mem_state(row, mem);
-    SweepPoint point{.clock = {state.value_or(MemStateId{0}), core_mhz.value_or(std::nullopt)},
-                     .time_s = in.number(row, time),
-                     .power_w = in.number(row, power),
-                     .power_cap_w = in.number(row, cap),
-                     .dram_bytes = in.number(row, bytes, Range::non_negative)};
-    const auto energy_j = in.number(row, energy);
-    if (!point.power_w && energy_j && point.time_s)
-      point.power_w = in.checked(row, "energy over time", *energy_j / *point.time_s);
-    if (!point.time_s && energy_j && point.power_w)
-      point.time_s = in.checked(row, "energy over power", *energy_j / *point.power_w);
-    constexpr double transaction_bytes = 32.0;
-    if (const auto r = in.number(row, reads, Range::non_negative),
-        w = in.number(row, writes, Range::non_negative);
-        !point.dram_bytes && r && w)
-      point.dram_bytes =
-          in.checked(row, "DRAM traffic", (*r + *w) * transaction_bytes, Range::non_negative);
-    // Kernels at the limit of DRAM reach about 92 % of its peak, where the spec's bandwidth is.
-    constexpr double reached_share = 0.92;
-    if (const auto share = in.number(row, active, Range::non_negative);
-        !point.dram_bytes && share && point.time_s && state)
-      point.dram_bytes = in.checked(row, "DRAM traffic",
-                                    *share / reached_share * *point.time_s *
-                                        spec.mem_states[index(*state)].bandwidth_gbs * 1e9,
-                                    Range::non_negative);
-
-    std::string name;
-    for (const Source& part : name_parts) {
-      if (!name.empty()) name += ':';
-      name += in.text(row, part);
-    }
+    if (from.gpu) expect_one_gpu(in, row, *from.gpu, sweep.gpu);
+    const std::optional<SweepPoint> point = point_in(in, row, from, spec);
+    if (!point) continue;
+    const std::string name = name_in(in, row, from);
     const bool idle = name == "idle" || name.ends_with(":idle");
-    if (!core_mhz || !state) continue;
-    if (!point.power_w && (idle || !point.time_s)) {
+    if (!point->power_w && (idle || !point->time_s)) {
       in.errors().add(fmt::format("{}: neither time nor power", in.table().where(row)));
       continue;
     }
     if (idle) {
-      sweep.idle.push_back({point.clock, *point.power_w});
+      sweep.idle.push_back({point->clock, *point->power_w});
       continue;
     }
     const auto [entry, is_new] = position.emplace(name, sweep.kernels.size());
     if (is_new) sweep.kernels.push_back({.name = name, .points = {}});
-    sweep.kernels[entry->second].points.push_back(point);
+    sweep.kernels[entry->second].points.push_back(*point);
   }
   in.errors().throw_if_any();
   if (sweep.kernels.empty() && sweep.idle.empty()) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <random>
 
 #include <fmt/format.h>
@@ -156,6 +157,91 @@ void note_voltage(const GpuSpec& spec, std::vector<std::string>& notes) {
   }
 }
 
+// With the coefficients of a fitted point.
+std::vector<CalibratedKernel> kernels_at(const ArrowPoint& point, const Sweep& sweep) {
+  std::vector<CalibratedKernel> kernels;
+  for (std::size_t k = 0; k < sweep.kernels.size(); ++k) {
+    kernels.push_back({.name = sweep.kernels[k].name,
+                       .kind = KernelClass::other,
+                       .flops = {},
+                       .dram_bytes = {},
+                       .gemm = {},
+                       .coefficients = make_coefficients(point.blocks.col(static_cast<Index>(k)))});
+  }
+  return kernels;
+}
+
+// ---- The steps of a full fit ----
+
+// Where restarts end that gain something.
+ArrowPoint best_point(const SweepProblem& sweep_problem, const SweepFitOptions& options,
+                      const RunContext& context) {
+  constexpr int iterations = 40;
+  const ArrowProblem& problem = sweep_problem.problem();
+  ArrowPoint point = fit_arrow(problem, sweep_problem.start(), iterations);
+  double cost = problem.residuals(point, {}).cost();
+  for (int round = 0; round < options.rounds && !context.stop_requested(); ++round) {
+    context.report({.done = static_cast<std::size_t>(round) + 1,
+                    .total = static_cast<std::size_t>(options.rounds) + 1,
+                    .note = fmt::format("cost {:.1f}", cost)});
+    const double before = cost;
+    point = sweep_problem.restart(point);
+    cost = problem.residuals(point, {}).cost();
+    if (constexpr double enough_gain = 1e-4; cost > before * (1.0 - enough_gain)) break;
+    point = fit_arrow(problem, std::move(point), iterations);
+    cost = problem.residuals(point, {}).cost();
+  }
+  return point;
+}
+
+GpuSpec fitted_spec(const SweepProblem& problem, const ArrowPoint& point, const Sweep& sweep) {
+  GpuSpec spec = problem.spec_at(point.shared);
+  spec.calibrated = true;
+  std::ranges::move(kernels_at(point, sweep), std::back_inserter(spec.kernels));
+  const std::string source = fmt::format("fitted by rubato {} calibrate on {} kernels, {} points{}",
+                                         program_version(), sweep.kernels.size(), sweep.points(),
+                                         sweep.gpu.empty() ? "" : " of " + sweep.gpu);
+  for (const char* key : {"core_power", "memory", "kernels"}) spec.sources[key] = source;
+  const std::vector<double> clocks = swept_core_mhz(sweep);
+  spec.fitted_range =
+      FittedRange{clocks.front(), clocks.back(), sweep.kernels.size(), sweep.points()};
+  return spec;
+}
+
+// Of residuals, in units of what they were expected to be; at least 1.
+double residual_variance(const ArrowPoint& point, const ArrowResiduals& residuals,
+                         std::size_t values) {
+  const auto parameters = static_cast<std::size_t>(point.blocks.size() + point.shared.size());
+  const auto freedom = static_cast<double>(values - std::min(values - 1, parameters));
+  return std::max(1.0, residuals.blocks.squaredNorm() / freedom);
+}
+
+std::vector<FittedParameter> fitted_parameters(const SweepProblem& problem, const ArrowPoint& point,
+                                               const VectorXd& sigma) {
+  constexpr double mostly_prior = 0.7;
+  std::vector<FittedParameter> parameters;
+  for (Index j = 0; j < sigma.size(); ++j) {
+    const SpecParameter& parameter = problem.parameters()[static_cast<std::size_t>(j)];
+    const double value = std::exp(point.shared[j]);
+    parameters.push_back({parameter.name, parameter.unit, value, value / interval_factor(sigma[j]),
+                          value * interval_factor(sigma[j]),
+                          sigma[j] < mostly_prior * parameter.prior_sigma});
+  }
+  return parameters;
+}
+
+// A draw as it is kept in a spec.
+std::vector<double> ensemble_member(const ArrowPoint& draw) {
+  constexpr Index most_kernels = 64;  // beyond, draws hold what kernels share only
+  std::vector<double> member(draw.shared.begin(), draw.shared.end());
+  if (draw.blocks.cols() <= most_kernels) {
+    for (const double value : draw.blocks.reshaped()) member.push_back(value);
+  }
+  // Four decimals are far below what the draws differ by.
+  for (double& value : member) value = std::round(value * 1e4) / 1e4;
+  return member;
+}
+
 }  // namespace
 
 OperatingPoint predict(const GpuSpec& spec, const KernelCoefficients& kernel,
@@ -185,76 +271,24 @@ MatrixXd point_sensitivity(const GpuSpec& spec, const KernelCoefficients& kernel
 
 SweepFit calibrate_sweep(const GpuSpec& frame, const Sweep& sweep, const SweepFitOptions& options,
                          const RunContext& context) {
-  constexpr int iterations = 40;
   const SweepProblem sweep_problem(neutral_frame(frame, sweep), sweep, options, nullptr);
   const ArrowProblem& problem = sweep_problem.problem();
-  ArrowPoint point = fit_arrow(problem, sweep_problem.start(), iterations);
-  double cost = problem.residuals(point, {}).cost();
-  for (int round = 0; round < options.rounds && !context.stop_requested(); ++round) {
-    context.report({.done = static_cast<std::size_t>(round) + 1,
-                    .total = static_cast<std::size_t>(options.rounds) + 1,
-                    .note = fmt::format("cost {:.1f}", cost)});
-    const double before = cost;
-    point = sweep_problem.restart(point);
-    cost = problem.residuals(point, {}).cost();
-    if (constexpr double enough_gain = 1e-4; cost > before * (1.0 - enough_gain)) break;
-    point = fit_arrow(problem, std::move(point), iterations);
-    cost = problem.residuals(point, {}).cost();
-  }
-
-  SweepFit fit{sweep_problem.spec_at(point.shared), {}, {}};
-  GpuSpec& spec = fit.spec;
-  spec.calibrated = true;
-  for (std::size_t k = 0; k < sweep.kernels.size(); ++k) {
-    spec.kernels.push_back(
-        {.name = sweep.kernels[k].name,
-         .kind = KernelClass::other,
-         .flops = {},
-         .dram_bytes = {},
-         .gemm = {},
-         .coefficients = make_coefficients(point.blocks.col(static_cast<Index>(k)))});
-  }
-  const std::string source = fmt::format("fitted by rubato {} calibrate on {} kernels, {} points{}",
-                                         program_version(), sweep.kernels.size(), sweep.points(),
-                                         sweep.gpu.empty() ? "" : " of " + sweep.gpu);
-  for (const char* key : {"core_power", "memory", "kernels"}) spec.sources[key] = source;
-  const std::vector<double> clocks = swept_core_mhz(sweep);
-  spec.fitted_range =
-      FittedRange{clocks.front(), clocks.back(), sweep.kernels.size(), sweep.points()};
+  const ArrowPoint point = best_point(sweep_problem, options, context);
+  SweepFit fit{fitted_spec(sweep_problem, point, sweep), {}, {}};
 
   const ArrowResiduals residuals = problem.residuals(point, {});
-  const auto values = 2 * sweep.points();
-  const auto freedom = static_cast<double>(
-      values -
-      std::min(values - 1, static_cast<std::size_t>(point.blocks.size() + point.shared.size())));
-  const double variance = std::max(1.0, residuals.blocks.squaredNorm() / freedom);
+  const double variance = residual_variance(point, residuals, 2 * sweep.points());
   const ArrowPosterior posterior(arrow_normal(problem, point, residuals), variance);
-  const VectorXd sigma = posterior.shared_sigma();
-  for (Index j = 0; j < sigma.size(); ++j) {
-    const SpecParameter& parameter = sweep_problem.parameters()[static_cast<std::size_t>(j)];
-    constexpr double mostly_prior = 0.7;
-    const double value = std::exp(point.shared[j]);
-    fit.parameters.push_back({parameter.name, parameter.unit, value,
-                              value / interval_factor(sigma[j]), value * interval_factor(sigma[j]),
-                              sigma[j] < mostly_prior * parameter.prior_sigma});
-  }
-  note_voltage(spec, fit.notes);
+  fit.parameters = fitted_parameters(sweep_problem, point, posterior.shared_sigma());
+  note_voltage(fit.spec, fit.notes);
 
-  constexpr std::size_t most_kernels = 64;  // beyond, the draws hold what kernels share only
   std::mt19937_64 random(20260113);
   std::normal_distribution<double> gaussian;
   for (int i = 0; i < options.ensemble; ++i) {
-    const ArrowPoint draw = pulled_in(problem, point, residuals, variance,
-                                      posterior.draw([&] { return gaussian(random); }));
-    std::vector<double>& member = spec.ensemble.emplace_back();
-    member.assign(draw.shared.begin(), draw.shared.end());
-    if (sweep.kernels.size() <= most_kernels) {
-      for (const double value : draw.blocks.reshaped()) member.push_back(value);
-    }
-    // Four decimals are far below what the draws differ by.
-    for (double& value : member) value = std::round(value * 1e4) / 1e4;
+    fit.spec.ensemble.push_back(ensemble_member(pulled_in(
+        problem, point, residuals, variance, posterior.draw([&] { return gaussian(random); }))));
   }
-  spec.sources["uncertainty"] =
+  fit.spec.sources["uncertainty"] =
       "draws from the Gaussian around the fit, its width scaled by the residuals";
   return fit;
 }
@@ -263,16 +297,7 @@ std::vector<CalibratedKernel> fit_kernels(const GpuSpec& spec, const Sweep& swee
                                           const SweepFitOptions& options) {
   const SweepProblem problem(spec, sweep, options, &spec);
   const ArrowPoint point = problem.restart(problem.start());
-  std::vector<CalibratedKernel> kernels;
-  for (std::size_t k = 0; k < sweep.kernels.size(); ++k) {
-    kernels.push_back({.name = sweep.kernels[k].name,
-                       .kind = KernelClass::other,
-                       .flops = {},
-                       .dram_bytes = {},
-                       .gemm = {},
-                       .coefficients = make_coefficients(point.blocks.col(static_cast<Index>(k)))});
-  }
-  return kernels;
+  return kernels_at(point, sweep);
 }
 
 std::vector<KernelPosterior> kernel_posteriors(const GpuSpec& spec, const Sweep& sweep,

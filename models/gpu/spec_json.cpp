@@ -151,6 +151,19 @@ Json switching_json(const GpuSpec& spec) {
   return json;
 }
 
+Json utilisation_json(const GpuSpec& spec) {
+  const UtilisationModel& u = *spec.utilisation;
+  return {{"source", spec.sources.at("utilisation")},
+          {"core_mhz", u.core_mhz},
+          {"mem_state", u.mem_state},
+          {"unit_w", u.unit_w},
+          {"dram_w", u.dram_w},
+          {"core_share_exponent", u.core_share_exponent},
+          {"dram_share_exponent", u.dram_share_exponent},
+          {"overlap_exponent", u.overlap_exponent},
+          {"latency_core_share", u.latency_core_share}};
+}
+
 }  // namespace
 
 std::string to_json(const GpuSpec& spec) {
@@ -194,18 +207,7 @@ std::string to_json(const GpuSpec& spec) {
                             {"kernels", spec.fitted_range->kernels},
                             {"points", spec.fitted_range->points}};
   }
-  if (spec.utilisation) {
-    const UtilisationModel& u = *spec.utilisation;
-    json["utilisation"] = {{"source", spec.sources.at("utilisation")},
-                           {"core_mhz", u.core_mhz},
-                           {"mem_state", u.mem_state},
-                           {"unit_w", u.unit_w},
-                           {"dram_w", u.dram_w},
-                           {"core_share_exponent", u.core_share_exponent},
-                           {"dram_share_exponent", u.dram_share_exponent},
-                           {"overlap_exponent", u.overlap_exponent},
-                           {"latency_core_share", u.latency_core_share}};
-  }
+  if (spec.utilisation) json["utilisation"] = utilisation_json(spec);
   if (!spec.ensemble.empty())
     json["uncertainty"] = {{"source", spec.sources.at("uncertainty")}, {"members", spec.ensemble}};
   std::string text;
