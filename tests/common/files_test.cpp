@@ -7,6 +7,7 @@
 #include "common/error.hpp"
 #include "common/file.hpp"
 #include "tests/expect_error.hpp"
+#include "tests/temporary_folder.hpp"
 
 namespace rubato {
 namespace {
@@ -63,17 +64,15 @@ RC_GTEST_PROP(Csv, CellsSurviveARoundTrip, (std::vector<std::string> cells)) {
 }
 
 TEST(File, WritesWholeOrNotAtAll) {
-  const auto folder = std::filesystem::temp_directory_path() / "rubato_file_test";
-  std::filesystem::create_directories(folder);
+  const TemporaryFolder folder;
   write_file(folder / "a.txt", "one");
   EXPECT_EQ(read_file(folder / "a.txt"), "one");
-  expect_error<IoError>([&] { write_file(folder / "missing" / "a.txt", "two"); },
+  expect_error<IoError>([&] { write_file(folder / "missing/a.txt", "two"); },
                         "cannot create: No such file or directory", "check the spelling");
   expect_error<IoError>([&] { (void)read_file(folder / "b.txt"); },
                         "b.txt: cannot open: No such file or directory");
-  expect_error<IoError>([&] { (void)read_file(folder); }, "cannot read: Is a directory");
+  expect_error<IoError>([&] { (void)read_file(folder.path()); }, "cannot read: Is a directory");
   expect_error<IoError>([&] { (void)read_file(folder / "a.txt", 2); }, "larger than 2 bytes");
-  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

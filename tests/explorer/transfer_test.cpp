@@ -3,11 +3,11 @@
 #include <filesystem>
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "common/error.hpp"
 #include "tests/expect_error.hpp"
 #include "tests/explorer/small_run.hpp"
+#include "tests/temporary_folder.hpp"
 #include "traces/gpt.hpp"
 
 namespace rubato {
@@ -15,22 +15,17 @@ namespace {
 
 class TransferTest : public testing::Test {
  protected:
-  // One file per process: tests run beside each other.
-  TransferTest()
-      : path_(std::filesystem::temp_directory_path() /
-              ("rubato_transfer_test_" + std::to_string(::getpid()) + ".db")) {
-    std::filesystem::remove(path_);
+  TransferTest() {
     found_ = explore(input_);
-    ResultStore::open(path_).add(input_, *found_, {"rubato explore", "{}"});
+    ResultStore::open(folder_ / "r.db").add(input_, *found_, {"rubato explore", "{}"});
   }
-  ~TransferTest() override { std::filesystem::remove(path_); }
 
   // Plan 1 is the baseline, 2.. are the questions of small_input.
   [[nodiscard]] StoredPlan plan(std::int64_t id) const {
-    return load_plan(ResultStore::open_read_only(path_), id);
+    return load_plan(ResultStore::open_read_only(folder_ / "r.db"), id);
   }
 
-  std::filesystem::path path_;
+  TemporaryFolder folder_;
   ExplorationInput input_ = small_input();
   std::optional<Exploration> found_;
 };

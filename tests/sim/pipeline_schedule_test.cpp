@@ -8,11 +8,11 @@
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
-#include <unistd.h>
 
 #include "common/error.hpp"
 #include "sim/pipeline_run.hpp"
 #include "tests/expect_error.hpp"
+#include "tests/temporary_folder.hpp"
 
 namespace rubato {
 namespace {
@@ -20,15 +20,6 @@ namespace {
 /// Two CSV files of an activity graph.
 class GraphFiles {
  public:
-  GraphFiles()
-      : folder_(std::filesystem::temp_directory_path() /
-                ("rubato_graph_" + std::to_string(::getpid()))) {
-    std::filesystem::create_directories(folder_);
-  }
-  ~GraphFiles() { std::filesystem::remove_all(folder_); }
-  GraphFiles(const GraphFiles&) = delete;
-  GraphFiles& operator=(const GraphFiles&) = delete;
-
   void write(const std::string& ops, const std::string& edges) const {
     std::ofstream(folder_ / "ops.csv") << ops;
     std::ofstream(folder_ / "edges.csv") << edges;
@@ -38,7 +29,7 @@ class GraphFiles {
   }
 
  private:
-  std::filesystem::path folder_;
+  TemporaryFolder folder_;
 };
 
 PipelineShape shape(ScheduleKind kind, std::uint32_t stages, std::uint32_t microbatches,

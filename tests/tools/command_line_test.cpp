@@ -11,11 +11,11 @@
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
-#include <unistd.h>
 #include <nlohmann/json.hpp>
 
 #include "common/file.hpp"
 #include "common/numbers.hpp"
+#include "tests/temporary_folder.hpp"
 
 namespace rubato {
 namespace {
@@ -31,16 +31,9 @@ std::string replaced(std::string text, std::string_view from, std::string_view t
 
 class CommandLine : public testing::Test {
  protected:
-  CommandLine()
-      : folder_(std::filesystem::temp_directory_path() /
-                ("rubato_cli_" + std::to_string(::getpid()))) {
-    std::filesystem::create_directories(folder_);
-  }
-  ~CommandLine() override { std::filesystem::remove_all(folder_); }
-
   [[nodiscard]] Outcome run(const std::string& arguments) const {
     const std::string command =
-        "cd '" + folder_.string() + "' && '" RUBATO_PROGRAM "' " + arguments + " 2>&1";
+        "cd '" + folder_.path().string() + "' && '" RUBATO_PROGRAM "' " + arguments + " 2>&1";
     std::FILE* pipe = ::popen(command.c_str(), "r");
     Outcome outcome;
     std::array<char, 4096> buffer{};
@@ -57,7 +50,7 @@ class CommandLine : public testing::Test {
         << arguments << "\nexpected: " << text << "\nfound: " << outcome.text;
   }
 
-  std::filesystem::path folder_;
+  TemporaryFolder folder_;
 };
 
 TEST_F(CommandLine, HelpsAndCorrects) {

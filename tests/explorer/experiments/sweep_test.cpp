@@ -9,7 +9,6 @@
 #include <thread>
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "common/error.hpp"
 #include "common/file.hpp"
@@ -19,19 +18,13 @@
 #include "explorer/results/merge.hpp"
 #include "explorer/results/store.hpp"
 #include "tests/expect_error.hpp"
+#include "tests/temporary_folder.hpp"
 
 namespace rubato {
 namespace {
 
 class Sweep : public testing::Test {
  protected:
-  Sweep()
-      : folder_(std::filesystem::temp_directory_path() /
-                ("rubato_sweep_" + std::to_string(::getpid()))) {
-    std::filesystem::create_directories(folder_);
-  }
-  ~Sweep() override { std::filesystem::remove_all(folder_); }
-
   [[nodiscard]] std::filesystem::path file(const std::string& name) const { return folder_ / name; }
 
   static SweepPlan plan(const std::string& axes = "") {
@@ -65,7 +58,7 @@ class Sweep : public testing::Test {
     return std::get<std::int64_t>(rows(db, sql).at(0).at(0));
   }
 
-  std::filesystem::path folder_;
+  TemporaryFolder folder_;
 };
 
 // Every stored number of a sweep without ids that depend on the order of work, and without times.

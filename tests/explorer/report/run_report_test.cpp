@@ -9,6 +9,7 @@
 
 #include "explorer/published.hpp"
 #include "tests/explorer/small_run.hpp"
+#include "tests/temporary_folder.hpp"
 
 namespace rubato {
 namespace {
@@ -19,17 +20,15 @@ TEST(Report, DataCannotLeaveItsScript) {
 }
 
 TEST(Report, HoldsEverythingItNeeds) {
-  const auto path = std::filesystem::temp_directory_path() / "rubato_report_test.db";
-  std::filesystem::remove(path);
+  const TemporaryFolder folder;
   ExplorationInput input = small_input();
   input.trace.kernels[0].label = "</script><script>alert(1)</script>";
-  ResultStore store = ResultStore::open(path);
+  ResultStore store = ResultStore::open(folder / "r.db");
   store.add(input, explore(input), {"rubato explore", "{}"});
   const std::string page = report_page(store, 1);
   EXPECT_EQ(page.find("<script>alert"), std::string::npos);
   EXPECT_NE(page.find("default-src 'none'"), std::string::npos);  // the browser refuses any request
   EXPECT_EQ(page.find("/*@"), std::string::npos);                 // every mark was filled
-  std::filesystem::remove(path);
 }
 
 // Table 2 was never fitted on. Rows per kernel meet the project's bars; for rows

@@ -3,10 +3,10 @@
 #include <filesystem>
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "explorer/results/store.hpp"
 #include "models/gpu/clock_grid.hpp"
+#include "tests/temporary_folder.hpp"
 
 namespace rubato {
 namespace {
@@ -35,8 +35,8 @@ TEST(ReplayStore, KeepsEveryRowAndVerdict) {
   const CaptureReplay replay(capture, spec, spec.default_clock);
   const ReplayComparison comparison = compare(replay, run_all(replay, spec.default_clock));
 
-  const auto path = std::filesystem::temp_directory_path() /
-                    ("rubato_replay_" + std::to_string(::getpid()) + ".db");
+  const TemporaryFolder folder;
+  const auto path = folder / "r.db";
   EXPECT_EQ(
       store_replay(path, {"run.json", "1593/auto", "1593/auto", "cmd"}, replay, comparison, {}), 1);
   EXPECT_EQ(
@@ -55,7 +55,6 @@ TEST(ReplayStore, KeepsEveryRowAndVerdict) {
     ASSERT_EQ(step.rows.size(), 2U);
     EXPECT_DOUBLE_EQ(std::get<double>(step.rows[0][0]), 0.02);
   }
-  for (const char* suffix : {"", "-wal", "-shm"}) std::filesystem::remove(path.string() + suffix);
 }
 
 }  // namespace

@@ -1,17 +1,16 @@
 #include "explorer/results/store.hpp"
 
 #include <filesystem>
-#include <fstream>
 #include <thread>
 
 #include <gtest/gtest.h>
 #include <sqlite3.h>
-#include <unistd.h>
 
 #include "common/error.hpp"
 #include "common/file.hpp"
 #include "tests/expect_error.hpp"
 #include "tests/explorer/small_run.hpp"
+#include "tests/temporary_folder.hpp"
 
 namespace rubato {
 namespace {
@@ -19,13 +18,6 @@ namespace {
 // A folder of its own for each test.
 class Store : public testing::Test {
  protected:
-  Store()
-      : folder_(std::filesystem::temp_directory_path() /
-                ("rubato_store_" + std::to_string(::getpid()))) {
-    std::filesystem::create_directories(folder_);
-  }
-  ~Store() override { std::filesystem::remove_all(folder_); }
-
   [[nodiscard]] std::filesystem::path db() const { return folder_ / "r.db"; }
 
   // Runs SQL with plain SQLite, as another program would.
@@ -46,7 +38,7 @@ class Store : public testing::Test {
     return ResultStore::open(path).add(input, explore(input), {"rubato explore", "{}"});
   }
 
-  std::filesystem::path folder_;
+  TemporaryFolder folder_;
 };
 
 TEST_F(Store, KeepsEveryNumberOfARun) {
@@ -203,10 +195,10 @@ TEST_F(Store, SaysWhenTheFolderCannotBeWritten) {
     return;
   }
   std::filesystem::permissions(
-      folder_, std::filesystem::perms::owner_read | std::filesystem::perms::owner_exec);
+      folder_.path(), std::filesystem::perms::owner_read | std::filesystem::perms::owner_exec);
   expect_error<IoError>([&] { (void)ResultStore::open(db()); }, "cannot open the database",
                         "check that the file");
-  std::filesystem::permissions(folder_, std::filesystem::perms::owner_all);
+  std::filesystem::permissions(folder_.path(), std::filesystem::perms::owner_all);
 }
 
 // Every ```sql block of the schema page is an example that must work.

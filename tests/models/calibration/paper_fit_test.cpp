@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -13,6 +12,7 @@
 #include "models/table/gpu_model.hpp"
 #include "tests/expect_error.hpp"
 #include "tests/shared_data.hpp"
+#include "tests/temporary_folder.hpp"
 #include "traces/files/trace_json.hpp"
 
 namespace rubato {
@@ -67,15 +67,16 @@ TEST(Calibration, MakesTheShippedSpec) {
 }
 
 TEST(Calibration, RefusesBadSweeps) {
-  const auto path = std::filesystem::temp_directory_path() / "rubato_bad_sweep.csv";
-  std::ofstream(path) << "workload,kernel,core_mhz,mem_mhz,time_s,power_w\nw,k,1470,9501,-0.1,"
-                         "200\nw,k,1470,9500,0.1,200\n";
+  const TemporaryFolder folder;
+  const auto path =
+      folder.file("bad_sweep.csv",
+                  "workload,kernel,core_mhz,mem_mhz,time_s,power_w\nw,k,1470,9501,-0.1,"
+                  "200\nw,k,1470,9500,0.1,200\n");
   const GpuSpec spec = load_gpu_spec("rtx-3080-ti");
   expect_error<DataError>([&] { (void)read_sweep(path, spec); },
                           "time_s is '-0.1'; expected a number > 0");
   expect_error<DataError>([&] { (void)read_sweep(path, spec); },
                           "mem_mhz '9500' is no memory state of rtx-3080-ti");
-  std::filesystem::remove(path);
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
-#include <fstream>
 #include <random>
 
 #include <fmt/format.h>
@@ -18,27 +17,19 @@
 #include "models/validation/uncertainty.hpp"
 #include "tests/expect_error.hpp"
 #include "tests/shared_data.hpp"
+#include "tests/temporary_folder.hpp"
 #include "traces/files/trace_json.hpp"
 
 namespace rubato {
 namespace {
 
-class SweepFile : public testing::Test {
+class SweepFile : public FileTest {
  protected:
-  // A file name of its own per test: tests run at the same time.
-  std::filesystem::path write(const std::string& text) {
-    path_ = std::filesystem::temp_directory_path() /
-            (std::string("rubato_") +
-             testing::UnitTest::GetInstance()->current_test_info()->name() + ".csv");
-    std::ofstream(path_) << text;
-    return path_;
+  [[nodiscard]] std::filesystem::path write(const std::string& text) const {
+    return file("sweep.csv", text);
   }
-  void TearDown() override { std::filesystem::remove(path_); }
 
   GpuSpec a100_ = load_gpu_spec("a100-sxm4-80gb");
-
- private:
-  std::filesystem::path path_;
 };
 
 TEST_F(SweepFile, ConvertsUnitsSelectsRowsAndKnowsIdle) {

@@ -2,18 +2,17 @@
 #include "traces/import/readers.hpp"
 
 #include <filesystem>
-#include <fstream>
 #include <limits>
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
-#include <unistd.h>
 
 #include "common/error.hpp"
 #include "common/file.hpp"
 #include "common/gzip.hpp"
 #include "tests/expect_error.hpp"
 #include "tests/shared_data.hpp"
+#include "tests/temporary_folder.hpp"
 #include "traces/capture_stats.hpp"
 #include "traces/files/trace_json.hpp"
 #include "traces/import/builder.hpp"
@@ -21,25 +20,12 @@
 namespace rubato {
 namespace {
 
-class CaptureJson : public testing::Test {
+class CaptureJson : public FileTest {
  protected:
-  CaptureJson()
-      : folder_(std::filesystem::temp_directory_path() /
-                ("rubato_capture_" + std::to_string(::getpid()))) {
-    std::filesystem::create_directories(folder_);
-  }
-  ~CaptureJson() override { std::filesystem::remove_all(folder_); }
-
-  [[nodiscard]] std::filesystem::path file(const std::string& name, const std::string& text) const {
-    std::ofstream(folder_ / name, std::ios::binary) << text;
-    return folder_ / name;
-  }
   [[nodiscard]] Capture round_trip(const Capture& capture) const {
     save_capture(capture, folder_ / "round.json");
     return load_capture(folder_ / "round.json");
   }
-
-  std::filesystem::path folder_;
 };
 
 // Everything a capture can say, some of it twice.

@@ -5,31 +5,20 @@
 #include <fstream>
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "common/error.hpp"
 #include "common/gzip.hpp"
 #include "common/sqlite.hpp"
 #include "tests/expect_error.hpp"
+#include "tests/temporary_folder.hpp"
 #include "traces/capture_stats.hpp"
 #include "traces/import/readers.hpp"
 
 namespace rubato {
 namespace {
 
-class DamagedCaptures : public testing::Test {
+class DamagedCaptures : public FileTest {
  protected:
-  DamagedCaptures()
-      : folder_(std::filesystem::temp_directory_path() /
-                ("rubato_damaged_" + std::to_string(::getpid()))) {
-    std::filesystem::create_directories(folder_);
-  }
-  ~DamagedCaptures() override { std::filesystem::remove_all(folder_); }
-
-  [[nodiscard]] std::filesystem::path file(const std::string& name, const std::string& text) const {
-    std::ofstream(folder_ / name, std::ios::binary) << text;
-    return folder_ / name;
-  }
   static void refused(const std::filesystem::path& path, std::string_view what,
                       std::string_view hint = {}, const ImportOptions& options = {}) {
     expect_error<DataError>([&] { (void)import_capture(path, options); }, what, hint);
@@ -60,8 +49,6 @@ class DamagedCaptures : public testing::Test {
                  more);
     return folder_ / name;
   }
-
-  std::filesystem::path folder_;
 };
 
 std::string kineto(int kernels, const std::string& more = "") {
