@@ -133,7 +133,7 @@ TEST_F(Store, RefusesANewerSchema) {
 
 // A file as schema 1 made it: its tables, nothing else.
 TEST_F(Store, BringsAnOldSchemaUpToDate) {
-  plain_sql(read_file(std::string(RUBATO_SOURCE_DIR) + "/explorer/schema.sql") +
+  plain_sql(read_file(std::string(RUBATO_SOURCE_DIR) + "/explorer/results/schema.sql") +
             "PRAGMA application_id = 0x5255424F; PRAGMA user_version = 1;"
             "CREATE VIEW v_best_plan AS SELECT 1;"
             "INSERT INTO inputs VALUES ('h', 'trace', 'old', '{}');");
