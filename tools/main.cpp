@@ -15,6 +15,7 @@
 #include "common/suggest.hpp"
 #include "common/text.hpp"
 #include "common/version.hpp"
+#include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/terminal/progress_line.hpp"
 
@@ -100,8 +101,9 @@ ExitStatus run(int argc, char** argv) {
   app.require_subcommand(1);
   app.footer("\nEvery command has its own --help. Start with: rubato reproduce spaan2026");
   Action action;
+  CommandLine root(app);
   for (const Command& command : commands()) {
-    CLI::App* sub = app.add_subcommand(std::string(command.name), std::string(command.help));
+    CommandLine* sub = root.add_subcommand(std::string(command.name), std::string(command.help));
     Action prepared = command.setup(*sub);
     sub->final_callback([&action, prepared] { action = prepared; });
   }

@@ -8,11 +8,9 @@
 #include "common/error.hpp"
 #include "common/run_context.hpp"
 
-namespace CLI {
-class App;
-}
-
 namespace rubato {
+
+class CommandLine;
 
 /// What a subcommand does once its options are parsed.
 using Action = std::function<ExitStatus(const RunContext&)>;
@@ -22,34 +20,34 @@ using Action = std::function<ExitStatus(const RunContext&)>;
 struct Command {
   std::string_view name;
   std::string_view help;  ///< one line
-  Action (*setup)(CLI::App& app);
+  Action (*setup)(CommandLine& app);
 };
 
 /// All subcommands in the order of `rubato --help`.
 [[nodiscard]] std::span<const Command> commands();
 
 // Defined in cmd_<name>.cpp.
-Action setup_calibrate(CLI::App& app);
-Action setup_compare(CLI::App& app);
-Action setup_completion(CLI::App& app);
-Action setup_explore(CLI::App& app);
-Action setup_export(CLI::App& app);
-Action setup_gpus(CLI::App& app);
-Action setup_impact(CLI::App& app);
-Action setup_merge(CLI::App& app);
-Action setup_pipeline(CLI::App& app);
-Action setup_query(CLI::App& app);
-Action setup_remeasure(CLI::App& app);
-Action setup_replay(CLI::App& app);
-Action setup_report(CLI::App& app);
-Action setup_reproduce(CLI::App& app);
-Action setup_show(CLI::App& app);
-Action setup_sweep(CLI::App& app);
-Action setup_suggest(CLI::App& app);
-Action setup_sweep_latency(CLI::App& app);
-Action setup_top(CLI::App& app);
-Action setup_trace(CLI::App& app);
-Action setup_transfer(CLI::App& app);
-Action setup_validate(CLI::App& app);
+Action setup_calibrate(CommandLine& app);
+Action setup_compare(CommandLine& app);
+Action setup_completion(CommandLine& app);
+Action setup_explore(CommandLine& app);
+Action setup_export(CommandLine& app);
+Action setup_gpus(CommandLine& app);
+Action setup_impact(CommandLine& app);
+Action setup_merge(CommandLine& app);
+Action setup_pipeline(CommandLine& app);
+Action setup_query(CommandLine& app);
+Action setup_remeasure(CommandLine& app);
+Action setup_replay(CommandLine& app);
+Action setup_report(CommandLine& app);
+Action setup_reproduce(CommandLine& app);
+Action setup_show(CommandLine& app);
+Action setup_sweep(CommandLine& app);
+Action setup_suggest(CommandLine& app);
+Action setup_sweep_latency(CommandLine& app);
+Action setup_top(CommandLine& app);
+Action setup_trace(CommandLine& app);
+Action setup_transfer(CommandLine& app);
+Action setup_validate(CommandLine& app);
 
 }  // namespace rubato

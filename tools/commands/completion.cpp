@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 
 #include "common/suggest.hpp"
+#include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/terminal/output.hpp"
 
@@ -48,7 +49,7 @@ std::string bash(const CLI::App& root) {
 
 }  // namespace
 
-Action setup_completion(CLI::App& app) {
+Action setup_completion(CommandLine& app) {
   auto shell = std::make_shared<std::string>("bash");
   app.add_option("SHELL", *shell, "bash or zsh")->capture_default_str();
   app.footer(
@@ -62,7 +63,7 @@ Action setup_completion(CLI::App& app) {
     // zsh understands bash's completion functions once told to.
     const std::string prefix =
         *shell == "zsh" ? "autoload -U +X bashcompinit && bashcompinit\n" : "";
-    print(prefix + bash(*app.get_parent()));
+    print(prefix + bash(*app.app().get_parent()));
     return ExitStatus::done;
   };
 }

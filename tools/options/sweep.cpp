@@ -4,10 +4,10 @@
 #include <map>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include "common/error.hpp"
 #include "common/text.hpp"
+#include "tools/command_line.hpp"
 
 namespace rubato {
 
@@ -27,7 +27,7 @@ std::map<std::string, std::string> pairs(const std::vector<std::string>& texts,
 
 }  // namespace
 
-void add_sweep_options(CLI::App& app, SweepOptions& options) {
+void add_sweep_options(CommandLine& app, SweepOptions& options) {
   app.add_option("SWEEP", options.file,
                  "CSV: kernel, core_mhz, mem_mhz, time_s, power_w or energy_j")
       ->required();

@@ -6,11 +6,9 @@
 
 #include "models/calibration/sweep.hpp"
 
-namespace CLI {
-class App;
-}
-
 namespace rubato {
+
+class CommandLine;
 
 /// Which file, and how its columns are named.
 struct SweepOptions {
@@ -21,7 +19,7 @@ struct SweepOptions {
 
 /// Adds SWEEP, --idle, --column, --where and --keep-implausible. `options` must
 /// outlive parsing.
-void add_sweep_options(CLI::App& app, SweepOptions& options);
+void add_sweep_options(CommandLine& app, SweepOptions& options);
 
 /// The file's columns as the reader takes them. @throws UsageError
 [[nodiscard]] SweepColumns sweep_columns(const SweepOptions& options);

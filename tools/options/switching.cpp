@@ -7,6 +7,7 @@
 
 #include "common/error.hpp"
 #include "common/numbers.hpp"
+#include "tools/command_line.hpp"
 
 namespace rubato {
 
@@ -45,11 +46,11 @@ SwitchCost cost(const SwitchCost& known, const std::string& prefix,
 
 }  // namespace
 
-void add_switch_options(CLI::App& app, SwitchOptions& o) {
+void add_switch_options(CommandLine& app, SwitchOptions& o) {
   app.add_option("--switching", o.source,
                  "Changes of clock: none (they cost nothing) or spec (as the GPU spec knows them); "
                  "the options below replace single values")
-      ->check(CLI::IsMember({"none", "spec"}))
+      ->one_of({"none", "spec"})
       ->capture_default_str();
   app.add_option("--switch-latency-us", o.latency_us,
                  "Time from the request of a change of clock to its effect, us");

@@ -4,11 +4,11 @@
 #include <optional>
 #include <string>
 
-#include <CLI/CLI.hpp>
-
 #include "sim/switch_model.hpp"
 
 namespace rubato {
+
+class CommandLine;
 
 struct SwitchOptions {
   std::string source = "none";  ///< none or spec; the options below replace its values
@@ -16,7 +16,7 @@ struct SwitchOptions {
   std::optional<double> mem_latency_us, mem_stall_us, mem_energy_j;
 };
 
-void add_switch_options(CLI::App& app, SwitchOptions& options);
+void add_switch_options(CommandLine& app, SwitchOptions& options);
 
 /// A stall without a latency is the latency. @throws UsageError naming the wrong option
 [[nodiscard]] SwitchModel switch_model(const SwitchOptions& options, const GpuSpec& spec);

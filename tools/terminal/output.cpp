@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 #include <unistd.h>
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "common/csv.hpp"
@@ -13,6 +12,7 @@
 #include "common/file.hpp"
 #include "common/numbers.hpp"
 #include "common/text.hpp"
+#include "tools/command_line.hpp"
 
 namespace rubato {
 
@@ -61,7 +61,7 @@ bool is_text(const Cell& cell) {
 
 }  // namespace
 
-void add_format_options(CLI::App& app, OutputFormat& format) {
+void add_format_options(CommandLine& app, OutputFormat& format) {
   auto* json = app.add_flag_callback(
       "--json", [&format] { format = OutputFormat::json; }, "JSON on standard output");
   auto* csv = app.add_flag_callback(

@@ -11,16 +11,14 @@
 
 #include "explorer/results/store.hpp"
 
-namespace CLI {
-class App;
-}
-
 namespace rubato {
+
+class CommandLine;
 
 enum class OutputFormat { table, json, json_lines, csv };
 
 /// Adds --json, --json-lines and --csv. The referenced format must outlive parsing.
-void add_format_options(CLI::App& app, OutputFormat& format);
+void add_format_options(CommandLine& app, OutputFormat& format);
 
 /// One value; monostate is missing: "-" in a table, null in JSON, empty in CSV.
 using Cell = std::variant<std::monostate, std::string, double, std::int64_t, bool>;

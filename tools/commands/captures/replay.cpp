@@ -6,13 +6,13 @@
 #include <memory>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include "common/error.hpp"
 #include "common/file.hpp"
 #include "common/text.hpp"
 #include "explorer/results/replay_store.hpp"
 #include "sim/timeline/capture.hpp"
+#include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/drawing/replay_page.hpp"
 #include "tools/options/gpu.hpp"
@@ -345,7 +345,7 @@ ExitStatus run(const Options& o, const RunContext& context) {
 
 }  // namespace
 
-Action setup_replay(CLI::App& app) {
+Action setup_replay(CommandLine& app) {
   auto o = std::make_shared<Options>();
   app.add_option(
          "TRACE", o->trace,
@@ -363,9 +363,9 @@ Action setup_replay(CLI::App& app) {
   app.add_option("--power", o->power, "Power log: nvidia-smi, DCGM, NVML or Zeus");
   app.add_option("--power-gpu", o->log.gpu, "Index of the GPU in the log");
   app.add_option("--power-period", o->log.period_s, "Distance of samples in s, for dcgmi dmon")
-      ->check(CLI::PositiveNumber);
+      ->positive();
   app.add_option("--power-zone", o->power_zone_h, "Hours the log's local time is ahead of UTC")
-      ->check(CLI::Range(-12.0, 14.0));
+      ->in_range(-12.0, 14.0);
   app.add_flag("--partial", o->partial, "Leave out what cannot be read of the capture");
   app.add_flag("--per-kernel", o->per_kernel, "Also print every kernel");
   app.add_option("--db", o->db, "Store the comparison in this SQLite database");

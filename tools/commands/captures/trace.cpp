@@ -3,11 +3,11 @@
 #include <memory>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include "common/file.hpp"
 #include "common/suggest.hpp"
 #include "common/text.hpp"
+#include "tools/command_line.hpp"
 #include "tools/commands/captures/trace.hpp"
 #include "tools/terminal/output.hpp"
 #include "traces/files/trace_csv.hpp"
@@ -76,7 +76,7 @@ std::string trace_table(const Trace& trace, OutputFormat format) {
   return table.render(format);
 }
 
-void setup_gen(CLI::App& app, Action& action) {
+void setup_gen(CommandLine& app, Action& action) {
   struct Options {
     std::string preset = "gpt3-xl";
     std::optional<std::uint64_t> layers, hidden, heads, vocab;
@@ -127,7 +127,7 @@ void setup_gen(CLI::App& app, Action& action) {
   });
 }
 
-void setup_show(CLI::App& app, Action& action) {
+void setup_show(CommandLine& app, Action& action) {
   struct Options {
     std::string trace = "gpt3-xl";
     OutputFormat format = OutputFormat::table;
@@ -146,7 +146,7 @@ void setup_show(CLI::App& app, Action& action) {
   });
 }
 
-void setup_convert(CLI::App& app, Action& action) {
+void setup_convert(CommandLine& app, Action& action) {
   struct Options {
     std::string from, to;
   };
@@ -164,7 +164,7 @@ void setup_convert(CLI::App& app, Action& action) {
 
 }  // namespace
 
-Action setup_trace(CLI::App& app) {
+Action setup_trace(CommandLine& app) {
   app.require_subcommand(1);
   auto chosen = std::make_shared<Action>();
   setup_gen(app, *chosen);

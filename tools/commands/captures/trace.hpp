@@ -8,6 +8,8 @@
 
 namespace rubato {
 
+class CommandLine;
+
 /// CSV where the path ends in .csv, else JSON.
 [[nodiscard]] std::string as_file(const Trace& trace, const std::string& path);
 
@@ -15,6 +17,6 @@ namespace rubato {
 [[nodiscard]] std::string trace_summary(const Trace& trace);
 
 /// rubato trace import
-void setup_trace_import(CLI::App& app, Action& action);
+void setup_trace_import(CommandLine& app, Action& action);
 
 }  // namespace rubato

@@ -5,11 +5,11 @@
 #include <memory>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include "common/file.hpp"
 #include "common/gzip.hpp"
 #include "common/text.hpp"
+#include "tools/command_line.hpp"
 #include "tools/commands/captures/trace.hpp"
 #include "tools/terminal/output.hpp"
 #include "traces/capture_stats.hpp"
@@ -145,7 +145,7 @@ ExitStatus run(ImportCommand o) {
 
 }  // namespace
 
-void setup_trace_import(CLI::App& app, Action& action) {
+void setup_trace_import(CommandLine& app, Action& action) {
   auto o = std::make_shared<ImportCommand>();
   auto* import = app.add_subcommand("import", "A run captured by another tool, or our own files");
   import

@@ -2,16 +2,15 @@
 
 #include <memory>
 
-#include <CLI/CLI.hpp>
-
 #include "explorer/results/merge.hpp"
 #include "explorer/results/store.hpp"
+#include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/terminal/output.hpp"
 
 namespace rubato {
 
-Action setup_merge(CLI::App& app) {
+Action setup_merge(CommandLine& app) {
   struct Options {
     std::vector<std::string> sources;
     std::string target;

@@ -5,12 +5,12 @@
 #include <thread>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include "common/file.hpp"
 #include "common/text.hpp"
 #include "explorer/experiments/shards.hpp"
 #include "explorer/experiments/sweep.hpp"
+#include "tools/command_line.hpp"
 #include "tools/commands/experiments/sweep.hpp"
 #include "tools/options/gpu.hpp"
 #include "tools/terminal/output.hpp"
@@ -146,7 +146,7 @@ ExitStatus run(const RunOptions& o, const RunContext& context) {
   return summary.failed > 0 ? ExitStatus::input : ExitStatus::done;
 }
 
-void setup_run(CLI::App& app, Action& action) {
+void setup_run(CommandLine& app, Action& action) {
   auto o = std::make_shared<RunOptions>();
   auto* sub = app.add_subcommand("run", "Run what is not finished yet; the same command resumes");
   sub->add_option("EXPERIMENT", o->file, "Experiment file (TOML)")->required();
@@ -154,7 +154,7 @@ void setup_run(CLI::App& app, Action& action) {
   sub->add_flag("--dry-run", o->dry_run, "Only show what would be run, and about how long");
   sub->add_option("--shard", o->shard, "Run part i of n, e.g. 3/8")->capture_default_str();
   sub->add_option("--threads", o->threads, "Units at the same time [one per core]")
-      ->check(CLI::Range(1, 4096));
+      ->in_range(1, 4096);
   sub->add_option("--log", o->log.json_file, "Append JSON lines to this file; - is standard error");
   sub->add_flag("-v,--verbose", o->log.verbose, "A line per unit on standard error");
   add_format_options(*sub, o->format);
@@ -167,7 +167,7 @@ void setup_run(CLI::App& app, Action& action) {
       [&action, o] { action = [o](const RunContext& context) { return run(*o, context); }; });
 }
 
-void setup_new(CLI::App& app, Action& action) {
+void setup_new(CommandLine& app, Action& action) {
   auto out = std::make_shared<std::string>("-");
   auto* sub = app.add_subcommand("new", "Write a commented experiment file");
   sub->add_option("-o,--output", *out, "File; - is standard output")->capture_default_str();
@@ -185,7 +185,7 @@ void setup_new(CLI::App& app, Action& action) {
 
 }  // namespace
 
-Action setup_sweep(CLI::App& app) {
+Action setup_sweep(CommandLine& app) {
   app.require_subcommand(1);
   auto chosen = std::make_shared<Action>();
   setup_new(app, *chosen);

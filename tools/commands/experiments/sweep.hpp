@@ -5,6 +5,8 @@
 
 namespace rubato {
 
-void setup_sweep_slurm(CLI::App& app, Action& action);
+class CommandLine;
+
+void setup_sweep_slurm(CommandLine& app, Action& action);
 
 }  // namespace rubato

@@ -6,12 +6,12 @@
 
 #include <fmt/format.h>
 #include <sys/wait.h>
-#include <CLI/CLI.hpp>
 
 #include "common/error.hpp"
 #include "common/file.hpp"
 #include "common/text.hpp"
 #include "explorer/experiments/shards.hpp"
+#include "tools/command_line.hpp"
 #include "tools/commands/experiments/sweep.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/progress_line.hpp"
@@ -171,19 +171,15 @@ ExitStatus run(Options o) {
 
 }  // namespace
 
-void setup_sweep_slurm(CLI::App& app, Action& action) {
+void setup_sweep_slurm(CommandLine& app, Action& action) {
   auto o = std::make_shared<Options>();
   auto* sub = app.add_subcommand("slurm", "Write, and on request submit, a Slurm job array");
   sub->add_option("EXPERIMENT", o->file, "Experiment file (TOML)")->required();
   sub->add_option("--db", o->db, "Database that the shards are merged into")->required();
-  sub->add_option("--shards", o->shards, "Tasks of the array")
-      ->required()
-      ->check(CLI::Range(1, 100000));
-  sub->add_option("--cpus", o->cpus, "Cores of a task")
-      ->check(CLI::Range(1, 4096))
-      ->capture_default_str();
+  sub->add_option("--shards", o->shards, "Tasks of the array")->required()->in_range(1, 100000);
+  sub->add_option("--cpus", o->cpus, "Cores of a task")->in_range(1, 4096)->capture_default_str();
   sub->add_option("--retries", o->retries, "Further attempts of a shard that fails")
-      ->check(CLI::Range(0, 100))
+      ->in_range(0, 100)
       ->capture_default_str();
   sub->add_option(
       "--time", o->time_limit,

@@ -4,10 +4,10 @@
 #include <memory>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include "common/suggest.hpp"
 #include "explorer/results/store.hpp"
+#include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/terminal/output.hpp"
 
@@ -34,7 +34,7 @@ std::string_view order_by(const std::string& name) {
 
 }  // namespace
 
-Action setup_top(CLI::App& app) {
+Action setup_top(CommandLine& app) {
   struct Options {
     std::string db, experiment, by = "energy";
     std::uint64_t count = 10;

@@ -6,7 +6,6 @@
 #include <memory>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include "common/error.hpp"
 #include "common/file.hpp"
@@ -14,6 +13,7 @@
 #include "models/calibration/paper_fit.hpp"
 #include "models/calibration/utilisation_power.hpp"
 #include "models/validation/errors.hpp"
+#include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/options/gpu.hpp"
 #include "tools/options/sweep.hpp"
@@ -163,7 +163,7 @@ ExitStatus fit_utilisation(const Options& o, const RunContext& context) {
 
 }  // namespace
 
-Action setup_calibrate(CLI::App& app) {
+Action setup_calibrate(CommandLine& app) {
   auto o = std::make_shared<Options>();
   add_sweep_options(app, o->sweep);
   app.add_option("--gpu", o->gpu, "Spec that supplies names, clocks, memory states and power limit")

@@ -2,9 +2,8 @@
 
 #include <memory>
 
-#include <CLI/CLI.hpp>
-
 #include "models/gpu/spec.hpp"
+#include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/terminal/output.hpp"
 
@@ -51,7 +50,7 @@ OutputTable list() {
 
 }  // namespace
 
-Action setup_gpus(CLI::App& app) {
+Action setup_gpus(CommandLine& app) {
   struct Options {
     std::string name;
     OutputFormat format = OutputFormat::table;

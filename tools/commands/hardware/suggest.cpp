@@ -3,13 +3,13 @@
 #include <memory>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include "common/error.hpp"
 #include "explorer/choice.hpp"
 #include "explorer/solver.hpp"
 #include "models/table/fill.hpp"
 #include "models/validation/measurement_plan.hpp"
+#include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/options/gpu.hpp"
 #include "tools/terminal/output.hpp"
@@ -58,7 +58,7 @@ ExitStatus run(const Options& o, const RunContext& context) {
 
 }  // namespace
 
-Action setup_suggest(CLI::App& app) {
+Action setup_suggest(CommandLine& app) {
   auto o = std::make_shared<Options>();
   app.add_option("TRACE", o->trace, "Kernels to plan for: shipped name or file")
       ->capture_default_str();

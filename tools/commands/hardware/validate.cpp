@@ -4,13 +4,13 @@
 #include <memory>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include "common/error.hpp"
 #include "common/file.hpp"
 #include "explorer/results/validation_store.hpp"
 #include "models/calibration/utilisation_power.hpp"
 #include "models/validation/errors.hpp"
+#include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/drawing/validation_page.hpp"
 #include "tools/options/gpu.hpp"
@@ -102,7 +102,7 @@ ExitStatus run(const Options& o, const RunContext& context) {
 
 }  // namespace
 
-Action setup_validate(CLI::App& app) {
+Action setup_validate(CommandLine& app) {
   auto o = std::make_shared<Options>();
   add_sweep_options(app, o->sweep);
   app.add_option("--gpu", o->gpu, "Spec: a shipped name or a file")->capture_default_str();
@@ -110,7 +110,7 @@ Action setup_validate(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--folds", o->folds, "Folds, or groups of kernels")
       ->capture_default_str()
-      ->check(CLI::Range(2, 1000));
+      ->in_range(2, 1000);
   auto* known =
       app.add_flag("--known", o->known, "Kernels by name from the spec; nothing is fitted");
   auto* k_fold =

@@ -3,8 +3,8 @@
 #include <memory>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
+#include "tools/command_line.hpp"
 #include "tools/commands/pipeline/subcommands.hpp"
 #include "tools/terminal/exploration_tables.hpp"
 
@@ -47,7 +47,7 @@ ExitStatus run_front(const FrontOptions& o, const RunContext& context) {
 
 }  // namespace
 
-void setup_pipeline_front(CLI::App& app, Action& action) {
+void setup_pipeline_front(CommandLine& app, Action& action) {
   auto o = std::make_shared<FrontOptions>();
   auto* front = app.add_subcommand("front", "The whole frontier of time and energy");
   add_pipeline_options(*front, o->input);

@@ -1,9 +1,9 @@
 #include "tools/commands/pipeline/input.hpp"
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include "common/error.hpp"
+#include "tools/command_line.hpp"
 #include "tools/options/gpu.hpp"
 
 namespace rubato {
@@ -69,7 +69,7 @@ PipelineSchedule schedule_of(const PipelineInput& input,
 
 }  // namespace
 
-void add_pipeline_options(CLI::App& app, PipelineInput& input) {
+void add_pipeline_options(CommandLine& app, PipelineInput& input) {
   app.add_option("--profile", input.profile,
                  "Zeus CSV: stage,instruction,frequency,time,energy (MHz, s, J of one GPU)");
   app.add_option("--blocked-power", input.blocked_power_w,

@@ -9,11 +9,9 @@
 #include "explorer/pipeline/planner.hpp"
 #include "explorer/pipeline/stage_model.hpp"
 
-namespace CLI {
-class App;
-}
-
 namespace rubato {
+
+class CommandLine;
 
 /// As given on the command line; see add_pipeline_options for units and meaning.
 struct PipelineInput {
@@ -31,7 +29,7 @@ struct PipelineInput {
 };
 
 /// The referenced input must outlive parsing.
-void add_pipeline_options(CLI::App& app, PipelineInput& input);
+void add_pipeline_options(CommandLine& app, PipelineInput& input);
 
 /// A pipeline as planned, and with --model the kernels' clocks: entry 2 v is the forward pass of
 /// virtual stage v, entry 2 v + 1 its backward pass.

@@ -3,9 +3,9 @@
 #include <memory>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include "explorer/results/pipeline_store.hpp"
+#include "tools/command_line.hpp"
 #include "tools/commands/pipeline/subcommands.hpp"
 
 namespace rubato {
@@ -41,7 +41,7 @@ void store_pipeline(const std::string& db, const PipelinePlanner& planner,
   fmt::print(stderr, "stored as pipeline run {} in {}\n", run_id, db);
 }
 
-Action setup_pipeline(CLI::App& app) {
+Action setup_pipeline(CommandLine& app) {
   app.require_subcommand(1);
   auto chosen = std::make_shared<Action>();
   setup_pipeline_plan(app, *chosen);

@@ -7,11 +7,11 @@
 #include <tuple>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include "common/file.hpp"
 #include "explorer/pipeline/zeus_schedule.hpp"
 #include "sim/timeline/pipeline.hpp"
+#include "tools/command_line.hpp"
 #include "tools/commands/pipeline/subcommands.hpp"
 #include "tools/drawing/pipeline.hpp"
 #include "tools/terminal/exploration_tables.hpp"
@@ -243,7 +243,7 @@ ExitStatus run_plan(const PlanOptions& o, const RunContext& context) {
 
 }  // namespace
 
-void setup_pipeline_plan(CLI::App& app, Action& action) {
+void setup_pipeline_plan(CommandLine& app, Action& action) {
   auto o = std::make_shared<PlanOptions>();
   auto* plan = app.add_subcommand("plan", "The clock of every pass for a time of the iteration");
   add_pipeline_options(*plan, o->input);

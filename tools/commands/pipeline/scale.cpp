@@ -3,10 +3,10 @@
 #include <memory>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include "explorer/pipeline/lowtime.hpp"
 #include "explorer/pipeline/straggler.hpp"
+#include "tools/command_line.hpp"
 #include "tools/commands/pipeline/subcommands.hpp"
 #include "tools/terminal/exploration_tables.hpp"
 
@@ -83,7 +83,7 @@ ExitStatus run_scale(const ScaleOptions& o, const RunContext& context) {
 
 }  // namespace
 
-void setup_pipeline_scale(CLI::App& app, Action& action) {
+void setup_pipeline_scale(CommandLine& app, Action& action) {
   auto o = std::make_shared<ScaleOptions>();
   auto* scale = app.add_subcommand("scale", "Savings as replicas share a batch: strong scaling");
   add_pipeline_options(*scale, o->input);

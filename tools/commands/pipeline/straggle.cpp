@@ -3,9 +3,9 @@
 #include <memory>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include "explorer/pipeline/straggler.hpp"
+#include "tools/command_line.hpp"
 #include "tools/commands/pipeline/subcommands.hpp"
 #include "tools/terminal/exploration_tables.hpp"
 
@@ -112,7 +112,7 @@ ExitStatus run_straggle(StraggleOptions o, const RunContext& context) {
 
 }  // namespace
 
-void setup_pipeline_straggle(CLI::App& app, Action& action) {
+void setup_pipeline_straggle(CommandLine& app, Action& action) {
   auto o = std::make_shared<StraggleOptions>();
   auto* straggle =
       app.add_subcommand("straggle", "What the others save while one pipeline is slow");

@@ -11,11 +11,13 @@
 
 namespace rubato {
 
+class CommandLine;
+
 // Each adds a subcommand that sets `action` when it is chosen.
-void setup_pipeline_plan(CLI::App& app, Action& action);
-void setup_pipeline_front(CLI::App& app, Action& action);
-void setup_pipeline_straggle(CLI::App& app, Action& action);
-void setup_pipeline_scale(CLI::App& app, Action& action);
+void setup_pipeline_plan(CommandLine& app, Action& action);
+void setup_pipeline_front(CommandLine& app, Action& action);
+void setup_pipeline_straggle(CommandLine& app, Action& action);
+void setup_pipeline_scale(CommandLine& app, Action& action);
 
 [[nodiscard]] PlannerOptions planner_options(const PipelineInput& input);
 

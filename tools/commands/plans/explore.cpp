@@ -3,7 +3,6 @@
 #include <memory>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "common/file.hpp"
@@ -11,6 +10,7 @@
 #include "explorer/exploration.hpp"
 #include "explorer/results/store.hpp"
 #include "sim/timeline/plan.hpp"
+#include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/options/gpu.hpp"
 #include "tools/options/switching.hpp"
@@ -186,7 +186,7 @@ ExitStatus run(const Options& o, const RunContext& context) {
 
 }  // namespace
 
-Action setup_explore(CLI::App& app) {
+Action setup_explore(CommandLine& app) {
   auto o = std::make_shared<Options>();
   app.add_option("TRACE", o->trace, "Shipped name (gpt3-xl) or file, .json or .csv")
       ->capture_default_str();

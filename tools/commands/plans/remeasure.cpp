@@ -3,12 +3,12 @@
 #include <memory>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include "common/error.hpp"
 #include "explorer/choice.hpp"
 #include "explorer/confidence.hpp"
 #include "models/table/fill.hpp"
+#include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/options/gpu.hpp"
 #include "tools/terminal/output.hpp"
@@ -69,7 +69,7 @@ ExitStatus run(const Options& o) {
 
 }  // namespace
 
-Action setup_remeasure(CLI::App& app) {
+Action setup_remeasure(CommandLine& app) {
   auto o = std::make_shared<Options>();
   app.add_option("TRACE", o->trace, "Shipped name or file")->capture_default_str();
   app.add_option("--gpu", o->gpu, "Shipped name or file of a GPU spec")->capture_default_str();

@@ -3,12 +3,12 @@
 #include <memory>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include "common/suggest.hpp"
 #include "explorer/exploration.hpp"
 #include "explorer/published.hpp"
 #include "explorer/results/store.hpp"
+#include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/terminal/exploration_tables.hpp"
 #include "tools/terminal/output.hpp"
@@ -129,7 +129,7 @@ std::string text_claims(const Exploration& found) {
 
 }  // namespace
 
-Action setup_reproduce(CLI::App& app) {
+Action setup_reproduce(CommandLine& app) {
   struct Options {
     std::string experiment, db;
     bool json = false;

@@ -6,10 +6,10 @@
 
 #include <fmt/format.h>
 #include <tbb/parallel_for.h>
-#include <CLI/CLI.hpp>
 
 #include "common/file.hpp"
 #include "explorer/exploration.hpp"
+#include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/drawing/latency.hpp"
 #include "tools/options/gpu.hpp"
@@ -132,7 +132,7 @@ std::vector<LatencyPoint> sweep(const Options& o, const Trace& trace, const GpuS
 
 }  // namespace
 
-Action setup_sweep_latency(CLI::App& app) {
+Action setup_sweep_latency(CommandLine& app) {
   auto o = std::make_shared<Options>();
   app.add_option("TRACE", o->trace, "Shipped name or file")->capture_default_str();
   app.add_option("--gpu", o->gpu, "Shipped name or file of a GPU spec")->capture_default_str();
@@ -143,7 +143,7 @@ Action setup_sweep_latency(CLI::App& app) {
   app.add_option("--waits", o->waits,
                  "Whether the GPU waits during the latency (yes), runs on at the old clock with "
                  "requests issued ahead of time (no), or both")
-      ->check(CLI::IsMember({"both", "yes", "no"}))
+      ->one_of({"both", "yes", "no"})
       ->capture_default_str();
   app.add_option("--slack", o->slack_pct, "Time allowed beyond the default clocks, %")
       ->capture_default_str();

@@ -3,10 +3,10 @@
 #include <memory>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include "common/file.hpp"
 #include "explorer/transfer.hpp"
+#include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/drawing/transfer.hpp"
 #include "tools/options/gpu.hpp"
@@ -115,7 +115,7 @@ ExitStatus run(const Options& o, const RunContext& context) {
 
 }  // namespace
 
-Action setup_transfer(CLI::App& app) {
+Action setup_transfer(CommandLine& app) {
   auto o = std::make_shared<Options>();
   app.add_option("TRACE,--trace", o->traces, "Traces to apply the plan to: shipped names or files");
   app.add_option("--db", o->db, "Result database with the plan")->required();

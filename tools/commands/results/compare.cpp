@@ -4,11 +4,11 @@
 #include <memory>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include "common/numbers.hpp"
 #include "common/text.hpp"
 #include "explorer/results/store.hpp"
+#include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/terminal/output.hpp"
 
@@ -182,7 +182,7 @@ ExitStatus run(const Options& o) {
 
 }  // namespace
 
-Action setup_compare(CLI::App& app) {
+Action setup_compare(CommandLine& app) {
   auto o = std::make_shared<Options>();
   app.add_option("A", o->a, "To compare against: a run or program version of --db, or a database")
       ->required();

@@ -4,11 +4,11 @@
 #include <memory>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include "common/file.hpp"
 #include "common/suggest.hpp"
 #include "explorer/results/store.hpp"
+#include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/terminal/output.hpp"
 
@@ -70,7 +70,7 @@ const Part& part_of(const std::string& name, std::span<const Part> list) {
 
 }  // namespace
 
-Action setup_export(CLI::App& app) {
+Action setup_export(CommandLine& app) {
   struct Options {
     std::string db, part = "plans", experiment, out = "-";
     std::int64_t run = 0;

@@ -3,13 +3,13 @@
 #include <memory>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include "common/file.hpp"
 #include "common/numbers.hpp"
 #include "common/text.hpp"
 #include "explorer/impact.hpp"
 #include "explorer/results/store.hpp"
+#include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/terminal/exploration_tables.hpp"
 #include "tools/terminal/output.hpp"
@@ -153,7 +153,7 @@ ExitStatus run(const Options& o) {
 
 }  // namespace
 
-Action setup_impact(CLI::App& app) {
+Action setup_impact(CommandLine& app) {
   auto o = std::make_shared<Options>();
   app.add_option("INPUTS", o->file, "File of inputs (TOML), each with its source");
   app.add_option("--db", o->db, "Result database");

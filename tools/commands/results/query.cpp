@@ -4,15 +4,14 @@
 #include <iterator>
 #include <memory>
 
-#include <CLI/CLI.hpp>
-
 #include "explorer/results/store.hpp"
+#include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/terminal/output.hpp"
 
 namespace rubato {
 
-Action setup_query(CLI::App& app) {
+Action setup_query(CommandLine& app) {
   struct Options {
     std::string db, sql;
     OutputFormat format = OutputFormat::table;

@@ -3,16 +3,16 @@
 #include <memory>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include "common/file.hpp"
 #include "explorer/report/run_report.hpp"
+#include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/terminal/output.hpp"
 
 namespace rubato {
 
-Action setup_report(CLI::App& app) {
+Action setup_report(CommandLine& app) {
   struct Options {
     std::string db, experiment, out = "report.html";
     std::int64_t run = 0;

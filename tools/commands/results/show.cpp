@@ -4,9 +4,9 @@
 #include <memory>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include "explorer/results/store.hpp"
+#include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/terminal/output.hpp"
 
@@ -48,7 +48,7 @@ constexpr std::array parts{
 
 }  // namespace
 
-Action setup_show(CLI::App& app) {
+Action setup_show(CommandLine& app) {
   struct Options {
     std::string db;
     std::int64_t run = 0;

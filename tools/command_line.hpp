@@ -1,0 +1,85 @@
+#pragma once
+// Options and subcommands without CLI11's headers, which take longer to compile than most commands.
+// A thin layer: names and meanings are CLI11's.
+
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace rubato {
+
+template <class T, class... Types>
+concept OneOf = (std::same_as<T, Types> || ...);
+
+/// What an option can be read into.
+template <class T>
+concept OptionValue =
+    OneOf<T, std::string, double, int, unsigned, std::int64_t, std::uint64_t,
+          std::optional<std::string>, std::optional<double>, std::optional<unsigned>,
+          std::optional<std::int64_t>, std::optional<std::uint64_t>, std::vector<std::string>,
+          std::vector<double>, std::vector<unsigned>, std::vector<std::uint64_t>>;
+
+/// An option of a command line, or a word without a name. Each call changes it and gives it back.
+class Option {
+ public:
+  explicit Option(CLI::Option& option) : option_(&option) {}
+
+  Option* required();
+  Option* capture_default_str();  ///< --help shows the value the variable has now
+  Option* delimiter(char between);
+  Option* excludes(Option* other);
+  Option* group(const std::string& title);  ///< heading in --help
+
+  // What else is refused, each with a message that says what was expected.
+  Option* positive();
+  Option* in_range(int least, int most);
+  Option* in_range(double least, double most);
+  Option* one_of(std::initializer_list<const char*> words);
+
+ private:
+  CLI::Option* option_;
+};
+
+/// Options and subcommands of one command. Variables must outlive parsing; options and subcommands
+/// live as long as this.
+class CommandLine {
+ public:
+  explicit CommandLine(CLI::App& app);
+  CommandLine(const CommandLine&) = delete;
+  CommandLine& operator=(const CommandLine&) = delete;
+  ~CommandLine();
+
+  /// @param names  "-o,--output", or "TRACE" for a word without a name
+  template <OptionValue T>
+  Option* add_option(const std::string& names, T& value, const std::string& help);
+  Option* add_flag(const std::string& names, bool& value, const std::string& help);
+  Option* add_flag_callback(const std::string& names, std::function<void()> action,
+                            const std::string& help);
+
+  CommandLine* add_subcommand(const std::string& name, const std::string& help);
+  void require_subcommand(int count);
+  void footer(const std::string& text);  ///< after the options in --help
+  void final_callback(std::function<void()> action);
+
+  /// For who reads a command line rather than adding to it.
+  [[nodiscard]] CLI::App& app() const noexcept { return *app_; }
+
+ private:
+  Option* keep(CLI::Option* option);
+
+  CLI::App* app_;
+  std::vector<std::unique_ptr<Option>> options_;
+  std::vector<std::unique_ptr<CommandLine>> subcommands_;
+};
+
+}  // namespace rubato
