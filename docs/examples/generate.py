@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+"""Makes run.pt.trace.json.gz and run.power.csv: a captured run as a PyTorch profiler and nvidia-smi would write it, out of
+Rubato's own simulator. Run it in this folder with rubato on PATH; the same program gives the same files.
+
+Six training steps of four layers of GPT-3-small (batch 256) on an A100-SXM4-80GB at its default clocks, with pauses for
+data between the steps. To the simulated times come 3 % of scatter per kernel and 1 % per launch.
+"""
+import csv
+import datetime
+import gzip
+import json
+import random
+import subprocess
+import tempfile
+from pathlib import Path
+
+GPU = "a100-sxm4-80gb"
+STEPS = 6
+FIRST_STEP = 3
+LAUNCH_US = 6.0  # host, per launch
+START_NS = 1763805600 * 10**9  # 2025-11-22 10:00:00 UTC
+IDLE_BEFORE_S, IDLE_AFTER_S = 1.0, 1.0
+SENSOR_WINDOW_S, SENSOR_PERIOD_S = 0.025, 0.1  # of an A100: arXiv 2312.02741
+READ_AFTER_S = 0.05  # the sensor's last window
+OPERATORS = {"gemm": "aten::mm", "gemm_batched": "aten::bmm", "gelu": "aten::gelu", "softmax": "aten::_softmax",
+             "embedding": "aten::embedding", "permute": "aten::copy_", "bias_reduce": "aten::sum"}
+
+
+def rubato(*arguments):
+    subprocess.run(["rubato", *map(str, arguments)], check=True, stdout=subprocess.DEVNULL)
+
+
+def simulated(folder):
+    """Kernels by name, and the launches of one step: (kernel, time in us, power in W)."""
+    trace, timeline, spec = folder / "trace.json", folder / "timeline.json", folder / "spec.json"
+    rubato("trace", "gen", "gpt3-small", "--layers", 4, "--batch", 256, "-o", trace)
+    rubato("explore", trace, "--gpu", GPU, "--granularity", "iteration", "--timeline", timeline)
+    spec.write_text(subprocess.run(["rubato", "gpus", GPU], check=True, capture_output=True, text=True).stdout)
+    events = json.loads(timeline.read_text())["traceEvents"]
+    launches = [(e["name"], e["dur"], e["args"]["energy_j"] / (e["dur"] * 1e-6))
+                for e in events if e["ph"] == "X" and e.get("cat") == "kernel" and e["pid"] == 1]
+    kernels = {kernel["name"]: kernel for kernel in json.loads(trace.read_text())["kernels"]}
+    return kernels, launches, json.loads(spec.read_text())
+
+
+def operands(kernel):
+    """Shapes whose FLOPs and bytes are the kernel's: of a product its matrices, else half of its bytes in bf16."""
+    if "gemm" not in kernel:
+        return [[int(kernel["dram_bytes"]) // 4]]
+    m, n, k, batch = (int(kernel["gemm"][key]) for key in ("m", "n", "k", "batch"))
+    return [[n, k], [k, m]] if batch == 1 else [[batch, n, k], [batch, k, m]]
+
+
+def us(time):
+    return round(time, 3)
+
+
+def launch_events(kernel, number, host_us, start_us, duration_us):
+    dims = operands(kernel)
+    backward = "backward" in kernel["pass"]
+    common = {"pid": 100, "tid": 101 if backward else 100}
+    if backward:  # as autograd's thread would record it
+        yield {"ph": "X", "cat": "cpu_op", "name": "autograd::engine::evaluate_function: Backward", "ts": us(host_us - 0.5),
+               "dur": LAUNCH_US - 0.5, **common, "args": {"External id": 100000 + number}}
+    yield {"ph": "X", "cat": "cpu_op", "name": OPERATORS.get(kernel["class"], "aten::native_layer_norm"), "ts": us(host_us),
+           "dur": LAUNCH_US - 1, **common,
+           "args": {"External id": number, "Input Dims": dims, "Input type": ["c10::BFloat16"] * len(dims)}}
+    yield {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "ts": us(host_us + 1), "dur": LAUNCH_US - 3, **common,
+           "args": {"correlation": number, "External id": number}}
+    # The class stands in the name, since import goes by names.
+    yield {"ph": "X", "cat": "kernel", "name": f"simulated_{kernel['class']}_kernel_{kernel['name']}", "pid": 0, "tid": 7,
+           "ts": us(start_us), "dur": us(duration_us),
+           "args": {"device": 0, "stream": 7, "correlation": number, "External id": number, "grid": [432, 1, 1],
+                    "block": [256, 1, 1]}}
+
+
+def captured(kernels, launches):
+    """Events of the profiler, and (start, end, power) of every launch, in us."""
+    dice = random.Random(20260113)
+    scatter = {name: dice.gauss(1.0, 0.03) for name in kernels}
+    events, busy = [], []
+    now, number = 1000.0, 0
+    for step in range(FIRST_STEP, FIRST_STEP + STEPS):
+        begin = host = gpu = now
+        for name, time_us, power_w in launches:
+            number += 1
+            start = max(gpu + 1.0, host + 4.0)
+            duration = time_us * scatter[name] * dice.gauss(1.0, 0.01)
+            events += launch_events(kernels[name], number, host, start, duration)
+            busy.append((start, start + duration, power_w))
+            host, gpu = host + LAUNCH_US, start + duration
+        now = gpu + 20.0
+        events.append({"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{step}", "pid": 100, "tid": 100,
+                       "ts": us(begin - 1), "dur": us(now - begin)})
+        now += dice.uniform(100e3, 300e3)  # the next batch
+    return events, busy
+
+
+def mean_power(busy, idle_w, begin_us, end_us):
+    energy = (end_us - begin_us) * idle_w
+    for start, end, power in busy:
+        energy += max(0.0, min(end, end_us) - max(start, begin_us)) * (power - idle_w)
+    return energy / (end_us - begin_us)
+
+
+def write_power_log(path, busy, idle_w):
+    """A sample every 100 ms; it holds the mean of a window of 25 ms that ended a while before."""
+    dice = random.Random(7)
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        rows = csv.writer(file, lineterminator="\n")
+        rows.writerow(["timestamp", " index", " power.draw [W]", " clocks.current.sm [MHz]", " clocks.current.memory [MHz]"])
+        at_s = -IDLE_BEFORE_S
+        while at_s * 1e6 < busy[-1][1] + IDLE_AFTER_S * 1e6:
+            power = mean_power(busy, idle_w, (at_s - SENSOR_WINDOW_S) * 1e6, at_s * 1e6) + dice.gauss(0.0, 1.0)
+            time = datetime.datetime.fromtimestamp(START_NS / 1e9 + at_s + READ_AFTER_S, datetime.timezone.utc)
+            rows.writerow([time.strftime("%Y/%m/%d %H:%M:%S.%f")[:-3], " 0", f" {power:.2f} W", " 1410 MHz", " 1593 MHz"])
+            at_s += SENSOR_PERIOD_S
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        kernels, launches, spec = simulated(Path(folder))
+    events, busy = captured(kernels, launches)
+    document = {"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": spec["title"]}], "baseTimeNanoseconds": START_NS,
+                "traceName": "simulated by rubato, see docs/examples/README.md", "traceEvents": events}
+    packed = gzip.compress(json.dumps(document, separators=(",", ":")).encode(), mtime=0)
+    Path("run.pt.trace.json.gz").write_bytes(packed)
+    # Without work the base power of the memory state, plus leakage and clock tree at full voltage, is drawn.
+    power = spec["core_power"]
+    idle_w = spec["memory"]["states"][0]["base_power_w"] + (
+        power["leakage_w"] + power["clock_w_per_mhz"] * spec["core_clocks"]["max_mhz"]) * power["relative_v"][-1] ** 2
+    write_power_log("run.power.csv", busy, idle_w)
+
+
+if __name__ == "__main__":
+    main()
