@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+"""`cmake --install` into an empty prefix: the program runs, manual pages are sound and say all that --help says, and
+completions complete.
+
+Usage: install_test.py BUILD_DIR
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+BUILD = Path(sys.argv[1])
+failures = []
+not_checked = []
+
+
+def run(*command, **more):
+    return subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=60, **more)
+
+
+def check(what, condition, said=""):
+    if not condition:
+        failures.append(what)
+        print("failed:", what, said)
+
+
+def commands(rubato, path=()):
+    """(path, text of --help) of the program and all its commands."""
+    text = run(rubato, *path, "--help").stdout
+    yield path, text
+    listed = re.search(r"\nSubcommands:\n((?:  .*\n)+)", text)
+    for name in re.findall(r"^  (\S+)", listed[1], re.MULTILINE) if listed else []:
+        yield from commands(rubato, (*path, name))
+
+
+def as_read(page):
+    """A page without the marks of roff."""
+    for mark, text in ((r"\-", "-"), (r"\(aq", "'"), (r"\(ga", "`"), (r"\(ha", "^"), (r"\(ti", "~"), (r"\(dq", '"'), (r"\e", "\\")):
+        page = page.replace(mark, text)
+    return re.sub(r"\\f[BIR]|\\&", "", page)
+
+
+def check_manual(prefix, helps):
+    pages = prefix / "share/man/man1"
+    for path, text in helps:
+        name = "-".join(["rubato", *path[:1]])
+        page = as_read((pages / f"{name}.1").read_text())
+        for option in re.findall(r"^  (?:-\w,)?(--[\w-]+)", text, re.MULTILINE):
+            check(f"{name}.1 has {option} of 'rubato {' '.join(path)}'", option in page)
+        for example in re.findall(r"^  (rubato .*)$", text, re.MULTILINE):
+            check(f"{name}.1 has the example '{example}'", f"\n{example}\n" in page)
+    check("a page per command and no other",
+          {file.name for file in pages.iterdir()} == {"-".join(["rubato", *path[:1]]) + ".1" for path, _ in helps})
+    for file in sorted(pages.iterdir()):
+        if shutil.which("man") and shutil.which("groff"):
+            done = run("man", "--warnings", "-E", "UTF-8", "-l", "-Tutf8", "-Z", file, env={**os.environ, "MANROFFSEQ": "", "MANWIDTH": "80"})
+            check(f"man {file.name} without a warning", done.returncode == 0 and not done.stderr, done.stderr)
+        else:
+            not_checked.append("man")
+        if shutil.which("mandoc"):
+            done = run("mandoc", "-Tlint", "-Wwarning", file)
+            said = [line for line in done.stdout.splitlines() if "missing date" not in line]  # a release has a version, no date
+            check(f"mandoc {file.name} without a warning", not said, "\n".join(said))
+        else:
+            not_checked.append("mandoc")
+
+
+def completed_by_bash(script, *words):
+    typed = " ".join(f"'{word}'" for word in words)
+    done = run("bash", "-uc", f"source '{script}'; COMP_WORDS=({typed}); COMP_CWORD={len(words) - 1}; _rubato; "
+               'for word in "${COMPREPLY[@]}"; do echo "$word"; done')
+    check(f"bash completes {words}", done.returncode == 0 and not done.stderr, done.stderr)
+    return set(done.stdout.split())
+
+
+def check_bash(script):
+    cases = {("rubato", "swe"): {"sweep", "sweep-latency"}, ("rubato", "sweep", ""): {"new", "run", "slurm"},
+             ("rubato", "sweep", "run", "--dry"): {"--dry-run"}, ("rubato", "explore", "--switching", ""): {"none", "spec"},
+             ("rubato", "explore", "--switching", "none", "--sl"): {"--slack"}, ("rubato", "explore", "no such"): set()}
+    for words, expected in cases.items():
+        found = completed_by_bash(script, *words)
+        check(f"bash completes {words} to {expected}", found == expected, found)
+
+
+def check_zsh(script):
+    if not shutil.which("zsh"):
+        not_checked.append("zsh")
+        return
+    done = run("zsh", "-fc", f"autoload -U compinit && compinit -D && source '{script}' && print $_comps[rubato] && "
+               "whence -w _rubato_sweep_run")
+    check("zsh reads its completion", done.stdout == "_rubato\n_rubato_sweep_run: function\n" and not done.stderr,
+          done.stdout + done.stderr)
+
+
+def check_fish(script):
+    if not shutil.which("fish"):
+        not_checked.append("fish")
+        return
+    with tempfile.TemporaryDirectory() as home:
+        for typed, expected in (("rubato sweep ", "slurm"), ("rubato explore --switching ", "spec"), ("rubato sweep run --dry", "--dry-run")):
+            done = run("fish", "--no-config", "-c", f"source '{script}'; complete -C '{typed}'", env={**os.environ, "HOME": home})
+            words = [line.split("\t")[0] for line in done.stdout.splitlines()]
+            check(f"fish completes '{typed}' with {expected}", expected in words and not done.stderr, done.stdout + done.stderr)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as temporary:
+        prefix = Path(temporary)
+        done = run("cmake", "--install", BUILD, "--prefix", prefix)
+        check("cmake --install", done.returncode == 0, done.stdout + done.stderr)
+        rubato = prefix / "bin/rubato"
+        check("reproduce runs", "Table 2" in run(rubato, "reproduce", "spaan2026", cwd=prefix).stdout)
+        for file in ("LICENSE", "README.md", "docs/install.md", "docs/examples/a100-sweep.csv"):
+            check(f"{file} is installed", (prefix / "share/doc/rubato" / file).is_file())
+        check("capture is installed", run(prefix / "share/rubato/capture/capture", "--help").returncode == 0)
+        check_manual(prefix, list(commands(rubato)))
+        check_bash(prefix / "share/bash-completion/completions/rubato")
+        check_zsh(prefix / "share/zsh/site-functions/_rubato")
+        check_fish(prefix / "share/fish/vendor_completions.d/rubato.fish")
+    print(f"{len(failures)} failed; not here, so not asked: {', '.join(sorted(set(not_checked))) or 'none'}")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
