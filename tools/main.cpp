@@ -99,7 +99,6 @@ ExitStatus run(int argc, char** argv) {
   app.set_version_flag("--version", fmt::format("rubato {} ({}; {})", program_version(),
                                                 source_revision(), build_info()));
   app.require_subcommand(1);
-  app.footer("\nEvery command has its own --help. Start with: rubato reproduce spaan2026");
   Action action;
   CommandLine root(app);
   for (const Command& command : commands()) {
@@ -107,6 +106,11 @@ ExitStatus run(int argc, char** argv) {
     Action prepared = command.setup(*sub);
     sub->final_callback([&action, prepared] { action = prepared; });
   }
+  // Behind the commands, or those without a footer would take it over.
+  app.footer(
+      "\nEvery command has its own --help. Start with: rubato reproduce spaan2026\n\n"
+      "Exit status: 0 done, 1 no plan meets the budget, 2 wrong usage, 3 bad input, 4 reading or\n"
+      "writing failed, 70 a bug of rubato's, 130 interrupted.");
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version

@@ -26,7 +26,7 @@ struct Command {
 /// All subcommands in the order of `rubato --help`.
 [[nodiscard]] std::span<const Command> commands();
 
-// Defined in cmd_<name>.cpp.
+// Defined in the file of their name.
 Action setup_calibrate(CommandLine& app);
 Action setup_compare(CommandLine& app);
 Action setup_completion(CommandLine& app);
@@ -34,6 +34,7 @@ Action setup_explore(CommandLine& app);
 Action setup_export(CommandLine& app);
 Action setup_gpus(CommandLine& app);
 Action setup_impact(CommandLine& app);
+Action setup_man(CommandLine& app);
 Action setup_merge(CommandLine& app);
 Action setup_pipeline(CommandLine& app);
 Action setup_query(CommandLine& app);

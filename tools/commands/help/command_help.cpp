@@ -1,0 +1,60 @@
+#include "tools/commands/help/command_help.hpp"
+
+#include <CLI/CLI.hpp>
+
+namespace rubato {
+
+namespace {
+
+// CLI11 writes a fixed list of values behind the type: "TEXT:{none,spec}".
+std::vector<std::string> choices_of(const std::string& type) {
+  const std::size_t open = type.find('{');
+  const std::size_t close = type.rfind('}');
+  if (open == std::string::npos || close == std::string::npos) return {};
+  return CLI::detail::split(type.substr(open + 1, close - open - 1), ',');
+}
+
+OptionHelp describe(const CLI::Option& option, bool positional) {
+  OptionHelp help;
+  help.positional = positional;
+  if (help.positional) {
+    help.names.push_back(option.get_name(true, false));
+  } else {
+    for (const std::string& name : option.get_snames()) help.names.push_back("-" + name);
+    for (const std::string& name : option.get_lnames()) help.names.push_back("--" + name);
+  }
+  if (option.get_type_size() != 0) {
+    const std::string type = option.get_type_name();
+    help.choices = choices_of(type);
+    // "FLOAT:POSITIVE" and the like: what was checked is not part of the type's name.
+    help.value = type.substr(0, type.find_first_of(":{ "));
+    help.default_value = option.get_default_str();
+  }
+  help.text = option.get_description();
+  help.group = option.get_group();
+  help.repeated = option.get_expected_max() == CLI::detail::expected_max_vector_size;
+  help.required = option.get_required();
+  return help;
+}
+
+}  // namespace
+
+CommandHelp describe(const CLI::App& app, const std::string& path) {
+  CommandHelp help{.name = app.get_name(),
+                   .path = path,
+                   .text = app.get_description(),
+                   .footer = app.get_footer(),
+                   .options = {},
+                   .commands = {}};
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_group().empty()) continue;
+    // Some may be given either way.
+    if (option->get_positional()) help.options.push_back(describe(*option, true));
+    if (option->nonpositional()) help.options.push_back(describe(*option, false));
+  }
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; }))
+    help.commands.push_back(describe(*sub, path + " " + sub->get_name()));
+  return help;
+}
+
+}  // namespace rubato
