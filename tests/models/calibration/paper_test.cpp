@@ -1,6 +1,9 @@
 // Is the model close to what was published? The bars are the project's own.
 
+#include <algorithm>
 #include <cmath>
+#include <optional>
+#include <string>
 
 #include <gtest/gtest.h>
 
@@ -72,6 +75,45 @@ TEST(SpaanPaper, DefaultTimesAndEnergiesAreMet) {
     const OperatingPoint base = paper.model.evaluate(row.kernel, paper.spec.default_clock);
     EXPECT_NEAR(base.time_s / row.auto_time_s, 1.0, 0.01) << index(row.kernel);
     EXPECT_NEAR(base.energy_j / row.auto_energy_j, 1.0, 0.03) << index(row.kernel);
+  }
+}
+
+// Memory states of the RTX 3080 Ti: none beyond its sheet (384 bit, two transfers per cycle), and
+// low ones no nearer to it than high ones, so that nothing bound by DRAM is faster there than
+// physics allows.
+TEST(SpaanPaper, LowMemoryClocksReachNoMoreOfTheSheetThanHighOnes) {
+  const GpuSpec spec = load_gpu_spec("rtx-3080-ti");
+  const auto reached = [&](const char* name) {
+    const auto state = std::ranges::find(spec.mem_states, name, &MemState::name);
+    return state->bandwidth_gbs * 1e3 / (96.0 * state->mem_mhz);
+  };
+  for (const MemState& state : spec.mem_states)
+    EXPECT_LE(reached(state.name.c_str()), 1.0) << state.name;
+  EXPECT_LT(reached("405"), reached("810"));
+  EXPECT_LT(reached("810"), reached("9501"));
+}
+
+// Streaming kernels of the other card say how the bandwidths of memory states compare.
+TEST(SpaanPaper, BandwidthsFollowStreamingKernels) {
+  RUBATO_NEEDS_SHARED("rtx3080ti_kernels/data.csv");
+  const GpuSpec spec = load_gpu_spec("rtx-3080-ti");
+  const auto sweep = read_sweep(shared_data("rtx3080ti_kernels/data.csv"), spec).kernels;
+  const auto bandwidth = [&](const std::string& name) {
+    return std::ranges::find(spec.mem_states, name, &MemState::name)->bandwidth_gbs;
+  };
+  for (const char* mem : {"810", "5001"}) {
+    double longest = 0.0;  // against 9501 MHz, over all kernels: what DRAM alone bounds
+    for (const SweepKernel& kernel : sweep) {
+      std::optional<double> here, top;
+      for (const SweepPoint& point : kernel.points) {
+        const std::string& name = spec.mem_states[index(point.clock.mem)].name;
+        if (!point.clock.core_mhz || *point.clock.core_mhz < 1850.0) continue;
+        if (name == mem) here = point.time_s;
+        if (name == "9501") top = point.time_s;
+      }
+      if (here && top) longest = std::max(longest, *here / *top);
+    }
+    EXPECT_NEAR(bandwidth("9501") / bandwidth(mem) / longest, 1.0, 0.07) << mem;
   }
 }
 
