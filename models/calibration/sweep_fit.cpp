@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <iterator>
 #include <random>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "common/error.hpp"
 #include "common/numbers.hpp"
@@ -62,9 +64,19 @@ double least_power_w(const Sweep& sweep) {
   return least;
 }
 
+std::vector<double> checked_curve_points(const std::vector<double>& points) {
+  if (points.size() < 2 ||
+      std::ranges::adjacent_find(points, std::greater_equal<>{}) != points.end())
+    throw UsageError(
+        fmt::format("the points of the voltage curve are {} MHz; expected two or more "
+                    "that ascend",
+                    fmt::join(points, ", ")));
+  return points;
+}
+
 // Neutral values that depend on the constants of the GPU and the least power
 // seen, so that a fit does not depend on an earlier one.
-GpuSpec neutral_frame(const GpuSpec& frame, const Sweep& sweep) {
+GpuSpec neutral_frame(const GpuSpec& frame, const Sweep& sweep, const SweepFitOptions& options) {
   GpuSpec spec = frame;
   spec.kernels.clear();
   spec.ensemble.clear();
@@ -72,14 +84,9 @@ GpuSpec neutral_frame(const GpuSpec& frame, const Sweep& sweep) {
   if (clocks.empty())
     throw DataError(fmt::format("{}: no row has a core clock in MHz", sweep.file));
   const double lowest = clocks.front(), highest = clocks.back(), least_w = least_power_w(sweep);
-  const std::vector<double> points = curve_points(clocks);
-
-  spec.core.requested_mhz.clear();
-  spec.core.effective_mhz.clear();
-  if (constexpr double far_below = 0.25; lowest < far_below * highest) {
-    spec.core.requested_mhz = {lowest, 2.0 * lowest};
-    spec.core.effective_mhz = {lowest, 2.0 * lowest};
-  }
+  const std::vector<double> points = options.curve_core_mhz.empty()
+                                         ? curve_points(clocks)
+                                         : checked_curve_points(options.curve_core_mhz);
   spec.voltage = {points, {1.0}};
   constexpr double flat_step = 0.02, steep_step = 0.10;
   for (std::size_t i = 1; i < points.size(); ++i) {
@@ -87,7 +94,6 @@ GpuSpec neutral_frame(const GpuSpec& frame, const Sweep& sweep) {
     spec.voltage.relative_v.push_back(spec.voltage.relative_v.back() + flat_step +
                                       steep_step * x * x);
   }
-  spec.crossbar = {points, std::vector<double>(points.size(), 1.0)};
 
   const MemState& top = *std::ranges::max_element(spec.mem_states, {}, &MemState::bandwidth_gbs);
   const double top_mhz = top.mem_mhz, top_gbs = top.bandwidth_gbs;
@@ -99,12 +105,21 @@ GpuSpec neutral_frame(const GpuSpec& frame, const Sweep& sweep) {
   }
   spec.shared.leakage_w = leakage_share * least_w;
   spec.shared.clock_w_per_mhz = clock_share * least_w / highest;
+  spec.power_limit.regulated_frac = 0.98;
+  if (options.power_only) return spec;
+
+  spec.core.requested_mhz.clear();
+  spec.core.effective_mhz.clear();
+  if (constexpr double far_below = 0.25; lowest < far_below * highest) {
+    spec.core.requested_mhz = {lowest, 2.0 * lowest};
+    spec.core.effective_mhz = {lowest, 2.0 * lowest};
+  }
+  spec.crossbar = {points, std::vector<double>(points.size(), 1.0)};
   spec.shared.crossbar_bytes_per_cycle = crossbar_reserve * top_gbs * 1e3 / highest;
   constexpr double full_traffic_w = 60.0;
   spec.shared.dram_nj_per_byte = full_traffic_w / top_gbs;
   spec.shared.bandwidth_exponent = 6.0;
   spec.shared.overlap_exponent = 4.0;
-  spec.power_limit.regulated_frac = 0.98;
   return spec;
 }
 
@@ -194,14 +209,16 @@ ArrowPoint best_point(const SweepProblem& sweep_problem, const SweepFitOptions& 
   return point;
 }
 
-GpuSpec fitted_spec(const SweepProblem& problem, const ArrowPoint& point, const Sweep& sweep) {
+GpuSpec fitted_spec(const SweepProblem& problem, const ArrowPoint& point, const Sweep& sweep,
+                    const SweepFitOptions& options) {
   GpuSpec spec = problem.spec_at(point.shared);
-  spec.calibrated = true;
+  spec.calibrated = !options.power_only;
   std::ranges::move(kernels_at(point, sweep), std::back_inserter(spec.kernels));
   const std::string source = fmt::format("fitted by rubato {} calibrate on {} kernels, {} points{}",
                                          program_version(), sweep.kernels.size(), sweep.points(),
                                          sweep.gpu.empty() ? "" : " of " + sweep.gpu);
-  for (const char* key : {"core_power", "memory", "kernels"}) spec.sources[key] = source;
+  for (const char* key : {"core_power", "kernels"}) spec.sources[key] = source;
+  if (!options.power_only) spec.sources["memory"] = source;
   const std::vector<double> clocks = swept_core_mhz(sweep);
   spec.fitted_range =
       FittedRange{clocks.front(), clocks.back(), sweep.kernels.size(), sweep.points()};
@@ -271,10 +288,10 @@ MatrixXd point_sensitivity(const GpuSpec& spec, const KernelCoefficients& kernel
 
 SweepFit calibrate_sweep(const GpuSpec& frame, const Sweep& sweep, const SweepFitOptions& options,
                          const RunContext& context) {
-  const SweepProblem sweep_problem(neutral_frame(frame, sweep), sweep, options, nullptr);
+  const SweepProblem sweep_problem(neutral_frame(frame, sweep, options), sweep, options, nullptr);
   const ArrowProblem& problem = sweep_problem.problem();
   const ArrowPoint point = best_point(sweep_problem, options, context);
-  SweepFit fit{fitted_spec(sweep_problem, point, sweep), {}, {}};
+  SweepFit fit{fitted_spec(sweep_problem, point, sweep, options), {}, {}};
 
   const ArrowResiduals residuals = problem.residuals(point, {});
   const double variance = residual_variance(point, residuals, 2 * sweep.points());

@@ -21,6 +21,12 @@ struct SweepFitOptions {
   double power_sigma = 0.01;  ///< the same for powers
   int rounds = 2;             ///< of restarting every kernel from several points
   int ensemble = 16;          ///< members that carry the uncertainty; 0: none
+  /// Core clocks at which the voltage and crossbar curves have their points, ascending, at least
+  /// two; empty: up to twelve of the swept ones. Few points are right where the sweep is noisy or
+  /// of one kernel.
+  std::vector<double> curve_core_mhz = {};
+  bool power_only =
+      false;  ///< fit the voltage, core and base power; times and DRAM stay the frame's
 };
 
 /// A fitted parameter with its 95 % interval.

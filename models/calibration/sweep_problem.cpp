@@ -70,6 +70,9 @@ class RegulatedPoints {
 SweepProblem::SweepProblem(const GpuSpec& frame, const Sweep& sweep, const SweepFitOptions& options,
                            const GpuSpec* like)
     : frame_(frame), sweep_(sweep), options_(options), parameters_(spec_parameters(frame)) {
+  for (SpecParameter& parameter : parameters_) {
+    if (options.power_only && !parameter.of_power) parameter.prior_sigma = held_sigma;
+  }
   for (const SweepKernel& kernel : sweep.kernels) {
     for (const SweepPoint& point : kernel.points) clock_of_.push_back(clock_index(point.clock));
   }

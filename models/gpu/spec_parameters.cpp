@@ -13,7 +13,7 @@ using Eigen::Index;
 using Eigen::VectorXd;
 
 constexpr double least = 1e-9;  // instead of a value of zero, which has no logarithm
-constexpr double held = 1e-3;  // prior of a number that no time alone can tell: bytes scale with it
+constexpr bool not_power = false;
 
 // Voltage points as steps above the one before.
 std::vector<double> steps_of(const VoltageCurve& curve) {
@@ -34,7 +34,8 @@ void visit(GpuSpec& spec, F&& f) {
   const auto top = std::ranges::max_element(spec.mem_states, {}, &MemState::bandwidth_gbs);
   const double top_gbs = top->bandwidth_gbs;
   if (!spec.core.effective_mhz.empty())
-    f(SpecParameter{"effective_core_clock[lowest]", "MHz", 0.2}, spec.core.effective_mhz.front());
+    f(SpecParameter{"effective_core_clock[lowest]", "MHz", 0.2, not_power},
+      spec.core.effective_mhz.front());
   std::vector<double> steps = steps_of(spec.voltage);
   for (std::size_t i = 0; i < steps.size(); ++i)
     f(SpecParameter{fmt::format("voltage_step[{:.0f}]", spec.voltage.core_mhz[i + 1]),
@@ -43,19 +44,22 @@ void visit(GpuSpec& spec, F&& f) {
   set_steps(steps, spec.voltage);
   f(SpecParameter{"leakage", "W", 1.5}, spec.shared.leakage_w);
   f(SpecParameter{"clock_power", "W/MHz", 1.5}, spec.shared.clock_w_per_mhz);
-  f(SpecParameter{"dram_energy", "nJ/byte", 0.7}, spec.shared.dram_nj_per_byte);
-  f(SpecParameter{"overlap_exponent", "1", 0.7}, spec.shared.overlap_exponent);
+  f(SpecParameter{"dram_energy", "nJ/byte", 0.7, not_power}, spec.shared.dram_nj_per_byte);
+  f(SpecParameter{"overlap_exponent", "1", 0.7, not_power}, spec.shared.overlap_exponent);
   f(SpecParameter{"regulated_share_of_limit", "1", 0.03}, spec.power_limit.regulated_frac);
-  f(SpecParameter{"crossbar", "bytes/cycle", 0.7}, spec.shared.crossbar_bytes_per_cycle);
+  f(SpecParameter{"crossbar", "bytes/cycle", 0.7, not_power}, spec.shared.crossbar_bytes_per_cycle);
   for (std::size_t i = 0; i < spec.crossbar.relative.size(); ++i)
-    f(SpecParameter{fmt::format("crossbar_relative[{:.0f}]", spec.crossbar.core_mhz[i]), "1", 0.5},
+    f(SpecParameter{fmt::format("crossbar_relative[{:.0f}]", spec.crossbar.core_mhz[i]), "1", 0.5,
+                    not_power},
       spec.crossbar.relative[i]);
   for (MemState& state : spec.mem_states) {
     f(SpecParameter{fmt::format("base_power[{}]", state.name), "W", 1.5}, state.base_power_w);
     f(SpecParameter{fmt::format("bandwidth[{}]", state.name), "GB/s",
-                    state.bandwidth_gbs >= top_gbs ? held : 0.5},
+                    state.bandwidth_gbs >= top_gbs ? held_sigma : 0.5,
+                    not_power},  // bytes scale with it
       state.bandwidth_gbs);
-    f(SpecParameter{fmt::format("boost_clock[{}]", state.name), "MHz", 0.03}, state.boost_mhz);
+    f(SpecParameter{fmt::format("boost_clock[{}]", state.name), "MHz", 0.03, not_power},
+      state.boost_mhz);
     if (state.name == "auto")
       f(SpecParameter{"voltage_scale[auto]", "1", 0.3}, state.voltage_scale);
   }

@@ -15,8 +15,12 @@ namespace rubato {
 struct SpecParameter {
   std::string name;  ///< "base_power[9501]"
   std::string unit;
-  double prior_sigma;  ///< how far physics lets it be from the neutral value, as a logarithm
+  double prior_sigma;    ///< how far physics lets it be from the neutral value, as a logarithm
+  bool of_power = true;  ///< voltage, core and base power and their limit; false: times and DRAM
 };
+
+/// prior_sigma of a number that the points of a fit cannot tell.
+constexpr double held_sigma = 1e-3;
 
 /// Parameters of a spec with these memory states, voltage and crossbar points.
 [[nodiscard]] std::vector<SpecParameter> spec_parameters(const GpuSpec& spec);

@@ -76,18 +76,49 @@ std::vector<std::size_t> shuffled_folds(std::size_t count, std::size_t folds,
   return fold;
 }
 
-void test_folds(const GpuSpec& spec, const Sweep& sweep, const ValidationOptions& options,
-                std::vector<ValidatedPoint>& results, const RunContext& context) {
+std::vector<std::vector<std::size_t>> random_folds(const Sweep& sweep, std::size_t folds) {
   std::mt19937_64 random(seed);
   std::vector<std::vector<std::size_t>> fold;
   for (const SweepKernel& kernel : sweep.kernels)
-    fold.push_back(shuffled_folds(kernel.points.size(), options.folds, random));
+    fold.push_back(shuffled_folds(kernel.points.size(), folds, random));
+  return fold;
+}
+
+/// @param fold  of every point of every kernel
+void test_folds(const GpuSpec& spec, const Sweep& sweep, const ValidationOptions& options,
+                const std::vector<std::vector<std::size_t>>& fold,
+                std::vector<ValidatedPoint>& results, const RunContext& context) {
   for (std::size_t f = 0; f < options.folds && !context.stop_requested(); ++f) {
     context.report({.done = f, .total = options.folds, .note = "folds"});
-    const Split parts = split(sweep, [&](std::size_t k, std::size_t i) { return fold[k][i] == f; });
+    Split parts = split(sweep, [&](std::size_t k, std::size_t i) { return fold[k][i] == f; });
+    std::erase_if(parts.seen.kernels,
+                  [](const SweepKernel& kernel) { return kernel.points.empty(); });
     const GpuSpec fitted = calibrate_sweep(spec, parts.seen, options.fit).spec;
     test(fitted, fitted.kernels, parts.held_out, results);
   }
+}
+
+// Fold of every point: its range of the core clocks, all with as many points as can be; points of
+// one clock are in one.
+std::vector<std::vector<std::size_t>> clock_ranges(const GpuSpec& spec, const Sweep& sweep,
+                                                   std::size_t ranges) {
+  const auto mhz_of = [&](const SweepPoint& point) {
+    return point.clock.core_mhz.value_or(spec.mem_states[index(point.clock.mem)].boost_mhz);
+  };
+  std::vector<double> clocks;
+  for (const SweepKernel& kernel : sweep.kernels) {
+    for (const SweepPoint& point : kernel.points) clocks.push_back(mhz_of(point));
+  }
+  std::ranges::sort(clocks);
+  std::vector<std::vector<std::size_t>> range(sweep.kernels.size());
+  for (std::size_t k = 0; k < sweep.kernels.size(); ++k) {
+    for (const SweepPoint& point : sweep.kernels[k].points) {
+      const auto rank = static_cast<std::size_t>(std::ranges::lower_bound(clocks, mhz_of(point)) -
+                                                 clocks.begin());
+      range[k].push_back(rank * ranges / clocks.size());
+    }
+  }
+  return range;
 }
 
 void test_kernels(const GpuSpec& spec, const Sweep& sweep, const ValidationOptions& options,
@@ -141,6 +172,7 @@ std::string_view name_of(Holdout value) noexcept {
     case Holdout::known: return "known";
     case Holdout::few_points: return "few-points";
     case Holdout::folds: return "folds";
+    case Holdout::clocks: return "clocks";
     case Holdout::kernels: return "kernels";
     case Holdout::power_caps: break;
   }
@@ -162,13 +194,15 @@ std::optional<double> ValidatedPoint::energy_error() const {
 
 std::vector<std::size_t> spread_points(const GpuSpec& spec, const SweepKernel& kernel,
                                        std::size_t count) {
-  // Distances in the logarithm of both clocks; each clock's range counts the same.
-  std::vector<std::array<double, 2>> at;
+  // Distances in the logarithm of both clocks and of the power limit; each range counts the same.
+  constexpr std::size_t axes = 3;
+  std::vector<std::array<double, axes>> at;
   for (const SweepPoint& point : kernel.points) {
     const MemState& mem = spec.mem_states[index(point.clock.mem)];
-    at.push_back({std::log(point.clock.core_mhz.value_or(mem.boost_mhz)), std::log(mem.mem_mhz)});
+    at.push_back({std::log(point.clock.core_mhz.value_or(mem.boost_mhz)), std::log(mem.mem_mhz),
+                  std::log(point.power_cap_w.value_or(spec.power_limit.limit_w))});
   }
-  for (std::size_t axis = 0; axis < 2; ++axis) {
+  for (std::size_t axis = 0; axis < axes; ++axis) {
     const auto by_axis = [&](const auto& a) { return a[axis]; };
     const double low = std::ranges::min(at, {}, by_axis)[axis],
                  high = std::ranges::max(at, {}, by_axis)[axis];
@@ -177,12 +211,13 @@ std::vector<std::size_t> spread_points(const GpuSpec& spec, const SweepKernel& k
   std::vector<std::size_t> chosen;
   std::vector<double> distance(at.size(), 1e9);
   std::size_t next = static_cast<std::size_t>(
-      std::ranges::max_element(at, {}, [](const auto& a) { return a[0] + a[1]; }) - at.begin());
+      std::ranges::max_element(at, {}, [](const auto& a) { return a[0] + a[1] + a[2]; }) -
+      at.begin());
   while (chosen.size() < std::min(count, at.size())) {
     chosen.push_back(next);
     for (std::size_t i = 0; i < at.size(); ++i)
-      distance[i] =
-          std::min(distance[i], std::hypot(at[i][0] - at[next][0], at[i][1] - at[next][1]));
+      distance[i] = std::min(distance[i], std::hypot(at[i][0] - at[next][0], at[i][1] - at[next][1],
+                                                     at[i][2] - at[next][2]));
     next = static_cast<std::size_t>(std::ranges::max_element(distance) - distance.begin());
   }
   return chosen;
@@ -194,7 +229,12 @@ std::vector<ValidatedPoint> validate(const GpuSpec& spec, const Sweep& sweep,
   switch (options.holdout) {
     case Holdout::known: test(spec, spec.kernels, sweep, results); break;
     case Holdout::few_points: test_few_points(spec, sweep, options, results); break;
-    case Holdout::folds: test_folds(spec, sweep, options, results, context); break;
+    case Holdout::folds:
+      test_folds(spec, sweep, options, random_folds(sweep, options.folds), results, context);
+      break;
+    case Holdout::clocks:
+      test_folds(spec, sweep, options, clock_ranges(spec, sweep, options.folds), results, context);
+      break;
     case Holdout::kernels: test_kernels(spec, sweep, options, results, context); break;
     case Holdout::power_caps: test_power_caps(spec, sweep, options, results); break;
   }

@@ -16,6 +16,7 @@ enum class Holdout {
   known,       ///< none of the sweep: kernels of the spec, found by name
   few_points,  ///< some points of each kernel; the GPU's parameters come from the spec
   folds,       ///< all points but those of one fold; everything is fitted anew
+  clocks,      ///< the points outside one range of core clocks; everything is fitted anew
   kernels,     ///< GPU: all other kernels; kernel: some of its points
   power_caps,  ///< the points under the largest cap
 };
@@ -35,7 +36,7 @@ struct ValidatedPoint {
 struct ValidationOptions {
   Holdout holdout = Holdout::few_points;
   std::size_t points = 5;  ///< per kernel, for few_points and kernels
-  std::size_t folds = 5;   ///< for folds and kernels
+  std::size_t folds = 5;   ///< for folds, ranges of clocks and groups of kernels
   SweepFitOptions fit = {};
 };
 
@@ -64,7 +65,7 @@ struct ErrorSummary {
                                                   std::span<const ValidatedPoint> points);
 
 /// The `count` points of a kernel that say most about it when nothing else was
-/// measured: corners of the clocks first.
+/// measured: corners of the clocks and power limits first.
 [[nodiscard]] std::vector<std::size_t> spread_points(const GpuSpec& spec, const SweepKernel& kernel,
                                                      std::size_t count);
 

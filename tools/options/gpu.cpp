@@ -97,8 +97,8 @@ void say_if_not_calibrated(const GpuSpec& spec) {
   if (spec.calibrated) return;
   fmt::print(stderr, "note: {} is not calibrated: {}; its numbers are rough\n",
              printable(spec.name),
-             spec.utilisation ? "its power was fitted, its times were not"
-                              : "its constants were scaled from another GPU");
+             spec.utilisation || spec.fitted_range ? "its power was fitted, its times were not"
+                                                   : "its constants were scaled from another GPU");
 }
 
 GpuSpec load_gpu(const std::string& name_or_path) {

@@ -40,6 +40,27 @@ void add_sweep_options(CommandLine& app, SweepOptions& options) {
                "Keep rows whose power falls sharply at a higher clock");
 }
 
+void add_fit_options(CommandLine& app, FitOptions& options) {
+  app.add_option("--sigma", options.sigma, "Relative error of a measurement that a fit may leave")
+      ->capture_default_str()
+      ->positive();
+  app.add_option(
+         "--curve-points", options.curve_core_mhz,
+         "Core clocks in MHz where the voltage curve may bend, ascending, e.g. 345,975,1305 "
+         "[up to twelve of the swept ones]")
+      ->delimiter(',')
+      ->positive();
+  app.add_flag("--power-only", options.power_only,
+               "Fit voltage, core and base power; times and DRAM stay those of --gpu");
+}
+
+SweepFitOptions fit_options(const FitOptions& options) {
+  return {.time_sigma = options.sigma,
+          .power_sigma = options.sigma,
+          .curve_core_mhz = options.curve_core_mhz,
+          .power_only = options.power_only};
+}
+
 SweepColumns sweep_columns(const SweepOptions& options) {
   return {.renamed = pairs(options.columns, "--column"),
           .where = pairs(options.where, "--where"),

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "models/calibration/sweep.hpp"
+#include "models/calibration/sweep_fit.hpp"
 
 namespace rubato {
 
@@ -20,6 +20,17 @@ struct SweepOptions {
 /// Adds SWEEP, --idle, --column, --where and --keep-implausible. `options` must
 /// outlive parsing.
 void add_sweep_options(CommandLine& app, SweepOptions& options);
+
+/// How to fit it.
+struct FitOptions {
+  double sigma = 0.01;
+  std::vector<double> curve_core_mhz;
+  bool power_only = false;
+};
+
+/// Adds --sigma, --curve-points and --power-only. `options` must outlive parsing.
+void add_fit_options(CommandLine& app, FitOptions& options);
+[[nodiscard]] SweepFitOptions fit_options(const FitOptions& options);
 
 /// The file's columns as the reader takes them. @throws UsageError
 [[nodiscard]] SweepColumns sweep_columns(const SweepOptions& options);

@@ -28,7 +28,7 @@ struct Options {
   SweepOptions sweep;
   std::string other_kernels, gpu = "rtx-3080-ti", trace = "gpt3-xl", grid = "paper", out = "-",
                              name, title, reference;
-  double sigma = 0.01;
+  FitOptions fit;
   bool without_table1 = false, kernels_only = false, no_validation = false;
   OutputFormat format = OutputFormat::table;
 };
@@ -63,37 +63,43 @@ ExitStatus fit_paper(const Options& o, const RunContext& context) {
   return ExitStatus::done;
 }
 
+// Errors of what was fitted go into the spec.
 void add_errors(const std::string& prefix, const std::vector<ValidatedPoint>& points,
-                GpuSpec& spec) {
+                const SweepFitOptions& fit, GpuSpec& spec) {
   const ErrorSummary errors = summarise(prefix, points);
   for (const auto& [what, quantiles] :
-       {std::pair{"time", errors.time}, {"power", errors.power}, {"energy", errors.energy}}) {
+       {std::pair{"power", errors.power}, {"time", errors.time}, {"energy", errors.energy}}) {
     if (quantiles.count > 0)
       spec.fit_errors[fmt::format("{}_{}_mape_pct", prefix, what)] = quantiles.mean;
+    if (fit.power_only) break;
   }
 }
 
-// Errors on what the fit has not seen go into the spec.
+// Errors on what the fit has not seen.
 void cross_validate(const GpuSpec& frame, const Sweep& sweep, const SweepFitOptions& fit,
                     GpuSpec& spec, const RunContext& context) {
-  constexpr std::size_t points = 5, enough_kernels = 3;
+  constexpr std::size_t points = 5;
+  constexpr std::ptrdiff_t enough_kernels = 3;
   const auto more_points = [](const SweepKernel& kernel) { return kernel.points.size() > points; };
   if (!std::ranges::all_of(sweep.kernels, more_points)) return;
-  add_errors(
-      "k_fold",
-      validate(frame, sweep, {.holdout = Holdout::folds, .points = points, .fit = fit}, context),
-      spec);
-  if (sweep.kernels.size() >= enough_kernels)
-    add_errors("kernels_left_out_5_points",
-               validate(frame, sweep, {.holdout = Holdout::kernels, .points = points, .fit = fit},
-                        context),
-               spec);
+  const auto add = [&](const char* prefix, Holdout holdout) {
+    const ValidationOptions options{.holdout = holdout, .points = points, .fit = fit};
+    add_errors(prefix, validate(frame, sweep, options, context), fit, spec);
+  };
+  add("k_fold", Holdout::folds);
+  add("clocks_left_out", Holdout::clocks);
+  const auto has_clocks = [](const SweepKernel& kernel) {
+    return std::ranges::any_of(kernel.points,
+                               [](const SweepPoint& p) { return p.clock.core_mhz.has_value(); });
+  };
+  if (std::ranges::count_if(sweep.kernels, has_clocks) >= enough_kernels)
+    add("kernels_left_out_5_points", Holdout::kernels);
 }
 
 ExitStatus fit_sweep(const Options& o, const RunContext& context) {
   const GpuSpec frame = o.kernels_only ? load_gpu(o.gpu) : load_gpu_spec(o.gpu);
   const Sweep sweep = load_sweep(o.sweep, frame);
-  const SweepFitOptions options{.time_sigma = o.sigma, .power_sigma = o.sigma};
+  const SweepFitOptions options = fit_options(o.fit);
   SweepFit fit;
   if (o.kernels_only) {
     fit.spec = frame;
@@ -110,7 +116,7 @@ ExitStatus fit_sweep(const Options& o, const RunContext& context) {
   }
   std::vector<ValidatedPoint> seen =
       validate(fit.spec, sweep, {.holdout = Holdout::known, .fit = {}});
-  add_errors("residual", seen, fit.spec);
+  add_errors("residual", seen, options, fit.spec);
   if (!o.name.empty()) fit.spec.name = o.name;
   if (!o.title.empty()) fit.spec.title = o.title;
   write_file(o.out, to_json(fit.spec));
@@ -172,8 +178,7 @@ Action setup_calibrate(CommandLine& app) {
                "Keep the GPU's parameters; fit only the kernels, from one or more points each");
   app.add_option("--reference", o->reference,
                  "Powers with utilisations (u_*): the clock they were taken at, e.g. 3505/975");
-  app.add_option("--sigma", o->sigma, "Relative error of a measurement that the fit may leave")
-      ->capture_default_str();
+  add_fit_options(app, o->fit);
   app.add_flag("--no-validation", o->no_validation, "Do not cross-validate");
   app.add_option("--name", o->name, "Name of the fitted spec [the frame's]");
   app.add_option("--title", o->title, "Title of the fitted spec [the frame's]");

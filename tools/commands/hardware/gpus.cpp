@@ -31,7 +31,8 @@ OutputTable list() {
                      {"energy_mape_pct", "energy err %", 2}});
   for (const std::string& name : shipped_gpu_specs()) {
     const GpuSpec spec = load_gpu_spec(name);
-    const char* fitted = spec.calibrated ? "yes" : spec.utilisation ? "power" : "no";
+    const bool power_only = spec.utilisation || spec.fitted_range;
+    const char* fitted = spec.calibrated ? "yes" : power_only ? "power" : "no";
     std::vector<Cell> row{name, spec.title, std::string(fitted)};
     if (const auto& range = spec.fitted_range) {
       row.insert(row.end(), {range->min_core_mhz, range->max_core_mhz,

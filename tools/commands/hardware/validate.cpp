@@ -66,14 +66,16 @@ struct Options {
   SweepOptions sweep;
   std::string gpu = "rtx-3080-ti", db, page;
   std::size_t folds = 5, points = 5;
-  bool known = false, k_fold = false, leave_kernels_out = false, power_caps = false;
-  double sigma = 0.01;
+  bool known = false, k_fold = false, leave_clocks_out = false, leave_kernels_out = false,
+       power_caps = false;
+  FitOptions fit;
   OutputFormat format = OutputFormat::table;
 };
 
 Holdout holdout_of(const Options& o) {
   if (o.known) return Holdout::known;
   if (o.k_fold) return Holdout::folds;
+  if (o.leave_clocks_out) return Holdout::clocks;
   if (o.leave_kernels_out) return Holdout::kernels;
   return o.power_caps ? Holdout::power_caps : Holdout::few_points;
 }
@@ -85,10 +87,8 @@ ExitStatus run(const Options& o, const RunContext& context) {
     return ExitStatus::done;
   }
   const Sweep sweep = load_sweep(o.sweep, spec);
-  const ValidationOptions options{.holdout = holdout_of(o),
-                                  .points = o.points,
-                                  .folds = o.folds,
-                                  .fit = {.time_sigma = o.sigma, .power_sigma = o.sigma}};
+  const ValidationOptions options{
+      .holdout = holdout_of(o), .points = o.points, .folds = o.folds, .fit = fit_options(o.fit)};
   const std::vector<ValidatedPoint> points = validate(spec, sweep, options, context);
   print(summary_table(summaries(spec, points)).render(o.format));
   if (!o.page.empty()) write_file(o.page, validation_page(spec, sweep, options, points));
@@ -108,7 +108,7 @@ Action setup_validate(CommandLine& app) {
   app.add_option("--gpu", o->gpu, "Spec: a shipped name or a file")->capture_default_str();
   app.add_option("--points", o->points, "Measured points a kernel is fitted to")
       ->capture_default_str();
-  app.add_option("--folds", o->folds, "Folds, or groups of kernels")
+  app.add_option("--folds", o->folds, "Folds, ranges of clocks, or groups of kernels")
       ->capture_default_str()
       ->in_range(2, 1000);
   auto* known =
@@ -116,17 +116,22 @@ Action setup_validate(CommandLine& app) {
   auto* k_fold =
       app.add_flag("--k-fold", o->k_fold, "Fit everything anew without each fold of the points")
           ->excludes(known);
+  auto* clocks = app.add_flag("--leave-clocks-out", o->leave_clocks_out,
+                              "Fit everything anew without each of --folds ranges of core clocks")
+                     ->excludes(known)
+                     ->excludes(k_fold);
   auto* leave = app.add_flag("--leave-kernels-out", o->leave_kernels_out,
                              "Fit the GPU anew without each group of kernels, those from --points")
                     ->excludes(known)
-                    ->excludes(k_fold);
+                    ->excludes(k_fold)
+                    ->excludes(clocks);
   app.add_flag("--power-caps", o->power_caps,
                "Fit anew under the largest power_cap_w, test the others")
       ->excludes(known)
       ->excludes(k_fold)
+      ->excludes(clocks)
       ->excludes(leave);
-  app.add_option("--sigma", o->sigma, "Relative error of a measurement that a fit may leave")
-      ->capture_default_str();
+  add_fit_options(app, o->fit);
   app.add_option("--db", o->db, "Store every point in this SQLite database");
   app.add_option("--page", o->page, "Write an HTML page with the pictures");
   add_format_options(app, o->format);
