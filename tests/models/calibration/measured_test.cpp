@@ -1,0 +1,337 @@
+// Fits to the measurements that are shipped in models/data/measured: that each spec is what the
+// code makes of them, how far fits are from what they have not seen, and where a power limit puts
+// the clock. Numbers: docs/gpus.md.
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "common/csv.hpp"
+#include "common/error.hpp"
+#include "models/calibration/sweep_fit.hpp"
+#include "models/validation/errors.hpp"
+
+namespace rubato {
+namespace {
+
+CsvTable measured_table(const std::string& file) {
+  return CsvTable::read(std::filesystem::path(RUBATO_SOURCE_DIR) / "models/data/measured" / file);
+}
+
+Sweep measured(const std::string& file, const GpuSpec& spec, const SweepColumns& columns = {}) {
+  return read_sweep(std::filesystem::path(RUBATO_SOURCE_DIR) / "models/data/measured" / file, spec,
+                    columns);
+}
+
+SweepColumns dgemm_rows(const char* gpu) {
+  return {.where = {{"gpu", gpu}, {"mode", "clock lock"}}};
+}
+
+// As the commands in docs/gpus.md make them.
+const SweepFitOptions hopper_fit{.time_sigma = 0.03,
+                                 .power_sigma = 0.03,
+                                 .curve_core_mhz = {345.0, 975.0, 1350.0},
+                                 .power_only = true};
+
+TEST(MeasuredHopper, PowerOverTheClockIsMet) {
+  for (const auto& [name, gpu, least, bar] :
+       {std::tuple{"h100-sxm5", "H100", 11U, 5.0}, {"h200-sxm5", "H200", 7U, 6.0}}) {
+    SCOPED_TRACE(name);
+    const GpuSpec spec = load_gpu_spec(name);
+    const Sweep sweep = measured("hopper_firestarter/dgemm.csv", spec, dgemm_rows(gpu));
+    for (const Holdout holdout : {Holdout::folds, Holdout::clocks}) {
+      const auto points = validate(spec, sweep, {.holdout = holdout, .fit = hopper_fit});
+      const ErrorSummary errors = summarise("all", points);
+      EXPECT_GE(errors.power.count, least);
+      EXPECT_LE(errors.power.mean, bar) << name_of(holdout);
+    }
+  }
+}
+
+// Speed under a cap, which the fit of locked clocks has not seen; single runs scatter by 10 to 30
+// %, so the median of all of a GPU says more than any of them.
+TEST(MeasuredHopper, SpeedUnderPowerCapsIsMetInTheMedian) {
+  for (const auto& [name, gpu] : {std::pair{"h100-sxm5", "H100"}, {"h200-sxm5", "H200"}}) {
+    SCOPED_TRACE(name);
+    const GpuSpec spec = load_gpu_spec(name);
+    const Sweep capped = measured("hopper_firestarter/dgemm.csv", spec,
+                                  {.renamed = {{"core_mhz_requested", "core_mhz_set"}},
+                                   .where = {{"gpu", gpu}, {"mode", "power cap"}}});
+    std::vector<double> errors;
+    for (const SweepPoint& point : capped.kernels.at(0).points) {
+      SweepPoint request = point;
+      request.clock.core_mhz = spec.core.max_mhz;
+      const double time_s =
+          predict(spec, spec.kernels.at(0).coefficients, request, capped.applied_clocks).time_s;
+      errors.push_back(std::abs(time_s / *point.time_s - 1.0));
+    }
+    ASSERT_EQ(errors.size(), 11U);
+    std::ranges::sort(errors);
+    EXPECT_LE(errors[5], 0.06);
+  }
+}
+
+// What was not measured is not claimed: nothing but power is fitted.
+TEST(MeasuredHopper, TimesStayConstants) {
+  for (const char* name : {"h100-sxm5", "h200-sxm5"}) {
+    const GpuSpec spec = load_gpu_spec(name);
+    EXPECT_FALSE(spec.calibrated);
+    ASSERT_TRUE(spec.fitted_range);
+    EXPECT_TRUE(spec.crossbar.core_mhz.empty());
+    EXPECT_FALSE(spec.fit_errors.contains("k_fold_time_mape_pct"));
+    EXPECT_TRUE(spec.fit_errors.contains("k_fold_power_mape_pct"));
+  }
+}
+
+// The clock in effect was measured, so the fit is not told of the caps.
+const SweepFitOptions b300_fit{.curve_core_mhz = {926.0, 1779.0, 1885.0}};
+Sweep b300_without_caps(Sweep sweep) {
+  for (SweepKernel& kernel : sweep.kernels) {
+    for (SweepPoint& point : kernel.points) point.power_cap_w.reset();
+  }
+  return sweep;
+}
+Sweep b300_runs(const GpuSpec& spec) {
+  return measured("b300_powerlab/runs.csv", spec,
+                  {.renamed = {{"power_cap_w", "cap_w"}}, .where = {{"steady", "1"}}});
+}
+OperatingPoint b300_under_cap(const GpuSpec& spec, double cap_w) {
+  const auto gemm = std::ranges::find(spec.kernels, "gemm bf16 8192", &CalibratedKernel::name);
+  SweepPoint request;
+  request.clock.core_mhz = spec.core.max_mhz;
+  request.power_cap_w = cap_w;
+  return predict(spec, gemm->coefficients, request, true);
+}
+
+// Blackwell: the clock of a GEMM under each cap, and from a fit that has not seen that cap.
+TEST(MeasuredB300, ClockOfAGemmUnderPowerCaps) {
+  const GpuSpec shipped = load_gpu_spec("b300-sxm6");
+  const Sweep all = b300_runs(shipped);
+  for (const auto& [cap_w, bar] :
+       {std::pair{450.0, 0.03}, {550.0, 0.03}, {700.0, 0.03}, {900.0, 0.06}}) {
+    SCOPED_TRACE(cap_w);
+    Sweep others = all;
+    SweepPoint left_out;
+    for (SweepKernel& kernel : others.kernels) {
+      std::erase_if(kernel.points, [&, cap = cap_w](const SweepPoint& point) {
+        if (point.power_cap_w != cap) return false;
+        left_out = point;
+        return true;
+      });
+    }
+    ASSERT_EQ(others.points() + 1, all.points());
+    const double measured_mhz = left_out.clock.core_mhz.value();
+    const OperatingPoint known = b300_under_cap(shipped, cap_w);
+    EXPECT_NEAR(known.core_mhz / measured_mhz, 1.0, 0.03);
+    EXPECT_NEAR(known.time_s / left_out.time_s.value(), 1.0, 0.03);
+    const GpuSpec fitted = calibrate_sweep(shipped, b300_without_caps(others), b300_fit).spec;
+    EXPECT_NEAR(b300_under_cap(fitted, cap_w).core_mhz / measured_mhz, 1.0, bar);
+  }
+}
+
+// Under one cap, the more power a kernel draws at equal clocks the lower is its clock.
+TEST(MeasuredB300, DensestWorkRunsSlowest) {
+  const GpuSpec spec = load_gpu_spec("b300-sxm6");
+  std::vector<std::pair<double, double>> power_and_clock;
+  for (const CalibratedKernel& kernel : spec.kernels) {
+    SweepPoint point;
+    point.clock.core_mhz = spec.core.max_mhz;
+    point.power_cap_w = 2.0 * spec.power_limit.max_w;
+    const OperatingPoint uncapped = predict(spec, kernel.coefficients, point, true);
+    point.power_cap_w = spec.power_limit.min_w;
+    const OperatingPoint capped = predict(spec, kernel.coefficients, point, true);
+    power_and_clock.emplace_back(uncapped.energy_j / uncapped.time_s, capped.core_mhz);
+  }
+  std::ranges::sort(power_and_clock);
+  ASSERT_GE(power_and_clock.size(), 12U);
+  EXPECT_EQ(power_and_clock.front().second, spec.core.max_mhz);
+  EXPECT_LT(power_and_clock.back().second, 0.5 * spec.core.max_mhz);
+}
+
+// Series of LLM decoding on the RTX PRO 6000, which its spec has not seen: times and powers under
+// 46 caps from five.
+TEST(MeasuredRtxPro6000, DecodingUnderPowerCaps) {
+  const GpuSpec spec = load_gpu_spec("rtx-pro-6000");
+  const Sweep sweep = measured("rtx_pro_llm_decode_caps/rtx_pro_6000.csv", spec);
+  ASSERT_EQ(sweep.kernels.size(), 9U);
+  const ErrorSummary errors = summarise(
+      "all", validate(spec, sweep, {.holdout = Holdout::few_points, .points = 5, .fit = {}}));
+  EXPECT_EQ(errors.time.count, 9U * 41U);
+  EXPECT_LE(errors.time.mean, 3.0);
+  EXPECT_LE(errors.power.mean, 3.0);
+}
+
+// The lowest cap, which the fit has not seen, slows the densest series most: those whose measured
+// slowdowns differ by more than a fifth are in the measured order.
+TEST(MeasuredRtxPro6000, DensestDecodingRunsSlowest) {
+  const GpuSpec spec = load_gpu_spec("rtx-pro-6000");
+  Sweep seen = measured("rtx_pro_llm_decode_caps/rtx_pro_6000.csv", spec);
+  std::vector<double> slower;  // measured, at 150 W over 600 W
+  for (SweepKernel& kernel : seen.kernels) {
+    const auto time_at = [&](double cap_w) {
+      return std::ranges::find(kernel.points, cap_w, &SweepPoint::power_cap_w)->time_s.value();
+    };
+    slower.push_back(time_at(150.0) / time_at(600.0));
+    std::erase_if(kernel.points, [](const SweepPoint& point) {
+      return point.power_cap_w < 200.0 || std::fmod(point.power_cap_w.value(), 100.0) != 0.0;
+    });
+    ASSERT_EQ(kernel.points.size(), 5U);
+  }
+  std::vector<double> predicted;
+  for (const CalibratedKernel& kernel : fit_kernels(spec, seen)) {
+    SweepPoint point;
+    point.power_cap_w = 600.0;
+    const double fast_s = predict(spec, kernel.coefficients, point, false).time_s;
+    point.power_cap_w = 150.0;
+    predicted.push_back(predict(spec, kernel.coefficients, point, false).time_s / fast_s);
+  }
+  int pairs = 0;
+  for (std::size_t a = 0; a < slower.size(); ++a) {
+    EXPECT_NEAR(predicted[a] / slower[a], 1.0, 0.25);
+    for (std::size_t b = 0; b < slower.size(); ++b) {
+      if (slower[a] < 1.2 * slower[b]) continue;
+      EXPECT_GT(predicted[a], predicted[b]);
+      ++pairs;
+    }
+  }
+  EXPECT_GE(pairs, 20);
+}
+
+// Cross-validated bars of the other shipped sweeps, in %.
+struct MeasuredBar {
+  const char* gpu;
+  const char* file;
+  SweepFitOptions fit;
+  Holdout holdout;
+  double time, power, energy;
+};
+class MeasuredBars : public testing::TestWithParam<MeasuredBar> {};
+
+TEST_P(MeasuredBars, Hold) {
+  const MeasuredBar& bar = GetParam();
+  const GpuSpec spec = load_gpu_spec(bar.gpu);
+  const Sweep sweep = measured(bar.file, spec);
+  const ErrorSummary errors = summarise(
+      "all", validate(spec, sweep, {.holdout = bar.holdout, .points = 5, .fit = bar.fit}));
+  EXPECT_LE(errors.time.mean, bar.time);
+  EXPECT_LE(errors.power.mean, bar.power);
+  EXPECT_LE(errors.energy.mean, bar.energy);
+}
+
+const SweepFitOptions rtx_5090_fit{
+    .time_sigma = 0.03, .power_sigma = 0.03, .curve_core_mhz = {180.0, 1147.0, 2122.0, 3090.0}};
+const SweepFitOptions v100_sxm2_fit{.curve_core_mhz = {757.0, 952.0, 1207.0, 1530.0}};
+
+INSTANTIATE_TEST_SUITE_P(
+    Gpus, MeasuredBars,
+    testing::Values(MeasuredBar{"rtx-4050-laptop",
+                                "rtx4050laptop_kernels/kernels.csv",
+                                {},
+                                Holdout::kernels,
+                                1.5,
+                                3.0,
+                                3.0},
+                    MeasuredBar{"v100-sxm2", "v100_33workloads/sweep.csv", v100_sxm2_fit,
+                                Holdout::kernels, 1.5, 2.5, 3.0},
+                    MeasuredBar{"v100-sxm2", "v100_33workloads/sweep.csv", v100_sxm2_fit,
+                                Holdout::clocks, 3.0, 3.5, 4.0},
+                    MeasuredBar{"rtx-5090", "rtx_llm_serving/rtx5090.csv", rtx_5090_fit,
+                                Holdout::folds, 3.0, 2.5, 4.0}),
+    [](const testing::TestParamInfo<MeasuredBar>& bar) {
+      std::string name = fmt::format("{}_{}", bar.param.gpu, name_of(bar.param.holdout));
+      std::ranges::replace_if(
+          name, [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
+      return name;
+    });
+
+// Each spec is what its command in docs/gpus.md makes of the shipped measurements.
+TEST(MeasuredSpecs, AreWhatTheFitsMake) {
+  struct Case {
+    const char* gpu;
+    Sweep sweep;
+    SweepFitOptions fit;
+  };
+  const auto spec_of = [](const char* gpu) { return load_gpu_spec(gpu); };
+  const Case cases[] = {
+      {"h100-sxm5",
+       measured("hopper_firestarter/dgemm.csv", spec_of("h100-sxm5"), dgemm_rows("H100")),
+       hopper_fit},
+      {"h200-sxm5",
+       measured("hopper_firestarter/dgemm.csv", spec_of("h200-sxm5"), dgemm_rows("H200")),
+       hopper_fit},
+      {"rtx-5090", measured("rtx_llm_serving/rtx5090.csv", spec_of("rtx-5090")), rtx_5090_fit},
+      {"b300-sxm6", b300_without_caps(b300_runs(spec_of("b300-sxm6"))), b300_fit},
+      {"v100-sxm2", measured("v100_33workloads/sweep.csv", spec_of("v100-sxm2")), v100_sxm2_fit},
+      {"rtx-4050-laptop",
+       measured("rtx4050laptop_kernels/kernels.csv", spec_of("rtx-4050-laptop")),
+       {}}};
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.gpu);
+    const GpuSpec shipped = load_gpu_spec(c.gpu);
+    const GpuSpec fitted = calibrate_sweep(shipped, c.sweep, c.fit).spec;
+    EXPECT_EQ(fitted.calibrated, shipped.calibrated);
+    const auto ours = validate(shipped, c.sweep, {.holdout = Holdout::known, .fit = {}}),
+               theirs = validate(fitted, c.sweep, {.holdout = Holdout::known, .fit = {}});
+    ASSERT_EQ(ours.size(), theirs.size());
+    // Other processors round otherwise on the way to a flat minimum.
+    for (std::size_t i = 0; i < ours.size(); ++i) {
+      ASSERT_NEAR(ours[i].predicted.time_s / theirs[i].predicted.time_s, 1.0, 0.02)
+          << ours[i].kernel;
+      ASSERT_NEAR(ours[i].predicted.energy_j / theirs[i].predicted.energy_j, 1.0, 0.03)
+          << ours[i].kernel;
+    }
+  }
+}
+
+// Products without a fit of their own: per FLOP what the measured one takes, on Hopper as a share
+// of the type's peak.
+TEST(MeasuredSpecs, GuessedProductsDrawWhatTheMeasuredOneDoes) {
+  for (const char* name : {"h100-sxm5", "h200-sxm5"}) {
+    const GpuSpec spec = load_gpu_spec(name);
+    const KernelCoefficients& dgemm = spec.kernels.at(0).coefficients;  // per 1e12 FLOP
+    const double joules_of_peak_cycle =
+        dgemm.core_j / 1e12 * spec.peaks.tensor_flop_per_cycle.at(Dtype::fp64);
+    EXPECT_NEAR(spec.classes.at(0).core_nj_per_unit * 1e-9 * spec.peak_flop_per_cycle /
+                    joules_of_peak_cycle,
+                1.0, 0.02);
+    EXPECT_NEAR(1e12 / dgemm.core_cycles / spec.peaks.tensor_flop_per_cycle.at(Dtype::fp64), 1.0,
+                0.01);
+  }
+  const GpuSpec b300 = load_gpu_spec("b300-sxm6");
+  const auto gemm = std::ranges::find(b300.kernels, "gemm bf16 8192", &CalibratedKernel::name);
+  const double flops = 2.0 * std::pow(8192.0, 3);
+  EXPECT_NEAR(b300.classes.at(0).core_nj_per_unit * 1e-9 * flops / gemm->coefficients.core_j, 1.0,
+              0.02);
+  EXPECT_LE(flops / gemm->coefficients.core_cycles, b300.peak_flop_per_cycle);
+}
+
+// A change of clock on the V100: the median of what was measured, and every change arrived.
+TEST(MeasuredSwitching, V100) {
+  const CsvTable table = measured_table("v100_clock_switch/transitions.csv");
+  ErrorList errors;
+  std::vector<std::pair<double, double>> call_ms_and_count;
+  double count = 0.0;
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    const auto number = [&](const char* column) {
+      return table.number(row, table.column(column), Range::positive, errors).value();
+    };
+    EXPECT_EQ(number("reached"), number("n"));
+    EXPECT_EQ(number("polls_max"), 10.0);
+    call_ms_and_count.emplace_back(number("call_ms_p50"), number("n"));
+    count += number("n");
+  }
+  EXPECT_EQ(count, 18950.0);
+  std::ranges::sort(call_ms_and_count);
+  double median_ms = 0.0, seen = 0.0;
+  for (const auto& [ms, n] : call_ms_and_count) {
+    if (seen < 0.5 * count) median_ms = ms;
+    seen += n;
+  }
+  EXPECT_NEAR(load_gpu_spec("v100-pcie").switching.core_s.value() * 1e3, median_ms, 0.05);
+}
+
+}  // namespace
+}  // namespace rubato
