@@ -5,6 +5,7 @@
 #include <cstring>
 #include <memory>
 #include <system_error>
+#include <utility>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -49,31 +50,45 @@ std::string read_file(const std::filesystem::path& path, std::size_t limit_bytes
   return text;
 }
 
-void write_file(const std::filesystem::path& path, std::string_view text) {
-  if (path == "-") {
-    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() ||
-        std::fflush(stdout) != 0) {
-      fail("standard output", "write", errno);
-    }
+FileWriter::FileWriter(const std::filesystem::path& path) : path_(path) {
+  if (path_ == "-") {
+    path_ = "standard output";
+    file_ = stdout;
     return;
   }
-  const std::filesystem::path part = path.string() + fmt::format(".part{}", ::getpid());
-  File file(std::fopen(part.c_str(), "wb"));
-  if (!file) fail(path, "create", errno);
-  const bool written = std::fwrite(text.data(), 1, text.size(), file.get()) == text.size();
-  const int write_error = errno;
-  const bool closed = std::fclose(file.release()) == 0;
-  if (!written || !closed) {
-    const int error = written ? errno : write_error;
-    std::remove(part.c_str());
-    fail(path, "write", error);
+  part_ = path_.string() + fmt::format(".part{}", ::getpid());
+  file_ = std::fopen(part_.c_str(), "wb");
+  if (file_ == nullptr) fail(path_, "create", errno);
+}
+
+FileWriter::~FileWriter() {
+  if (file_ == nullptr || part_.empty()) return;
+  std::fclose(file_);
+  std::remove(part_.c_str());
+}
+
+void FileWriter::write(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), file_) != text.size()) fail(path_, "write", errno);
+}
+
+void FileWriter::commit() {
+  if (part_.empty()) {
+    if (std::fflush(file_) != 0) fail(path_, "write", errno);
+    return;
   }
+  const bool closed = std::fclose(std::exchange(file_, nullptr)) == 0;
+  const int close_error = errno;
   std::error_code error;
-  std::filesystem::rename(part, path, error);
-  if (error) {
-    std::remove(part.c_str());
-    fail(path, "replace", error.value());
-  }
+  if (closed) std::filesystem::rename(part_, path_, error);
+  if (closed && !error) return;
+  std::remove(part_.c_str());
+  fail(path_, closed ? "replace" : "write", closed ? error.value() : close_error);
+}
+
+void write_file(const std::filesystem::path& path, std::string_view text) {
+  FileWriter file(path);
+  file.write(text);
+  file.commit();
 }
 
 }  // namespace rubato

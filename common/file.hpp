@@ -2,6 +2,7 @@
 // Whole files in and out.
 
 #include <cstddef>
+#include <cstdio>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -14,6 +15,25 @@ inline constexpr std::size_t max_text_file_bytes = std::size_t{1} << 30;  ///< 1
 ///         more than `limit_bytes`
 [[nodiscard]] std::string read_file(const std::filesystem::path& path,
                                     std::size_t limit_bytes = max_text_file_bytes);
+
+/// A file written piece by piece: beside the target until commit() renames it, so that a reader
+/// never sees half a file and a failure leaves the old one. "-" is standard output.
+class FileWriter {
+ public:
+  /// @throws IoError if the folder is missing or not writable
+  explicit FileWriter(const std::filesystem::path& path);
+  ~FileWriter();  ///< without commit() nothing is left behind
+  FileWriter(const FileWriter&) = delete;
+  FileWriter& operator=(const FileWriter&) = delete;
+
+  /// @throws IoError, as when the disk is full
+  void write(std::string_view text);
+  void commit();
+
+ private:
+  std::filesystem::path path_, part_;
+  std::FILE* file_ = nullptr;
+};
 
 /// Writes beside the target and renames, so that a reader never sees half a
 /// file and a failure leaves the old one. "-" is standard output.

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "sim/timeline/chrome_events.hpp"
-
 namespace rubato {
 
 namespace {
@@ -62,28 +60,26 @@ class RunWriter {
 
 }  // namespace
 
-std::string capture_timeline_json(const CaptureReplay& replay,
-                                  const std::vector<CaptureTrack>& tracks,
-                                  const PowerTrack& power) {
-  Json events = Json::array();
+void write_capture_timeline(const TextSink& sink, const CaptureReplay& replay,
+                            const std::vector<CaptureTrack>& tracks, const PowerTrack& power) {
   const Capture& capture = replay.capture();
+  ChromeTrace trace(sink, {{"trace", capture.name},
+                           {"gpu", replay.spec().name},
+                           {"energy unit", "J per launch, with its share of idle power"}});
   int pid = 1;
-  RunWriter captured({events, pid++, "captured"}, capture);
+  RunWriter captured({trace, pid++, "captured"}, capture);
   for (std::size_t i = 0; i < capture.launches.size(); ++i)
     captured.launch(i, replay.captured_start_s(i), replay.captured_end_s(i), Json::object());
   captured.power(power);
   for (const CaptureTrack& track : tracks) {
-    RunWriter writer({events, pid++, track.title}, capture);
+    RunWriter writer({trace, pid++, track.title}, capture);
     for (std::size_t i = 0; i < capture.launches.size(); ++i) {
       const SimulatedLaunch& launch = track.result->launches[i];
       writer.launch(i, launch.start_s, launch.end_s, {{"energy_j", launch.energy_j}});
     }
     writer.phases(*track.result);
   }
-  return chrome_trace({{"trace", capture.name},
-                       {"gpu", replay.spec().name},
-                       {"energy unit", "J per launch, with its share of idle power"}},
-                      std::move(events));
+  trace.finish();
 }
 
 }  // namespace rubato

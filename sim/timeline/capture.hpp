@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sim/capture/streams.hpp"
+#include "sim/timeline/chrome_events.hpp"
 
 namespace rubato {
 
@@ -19,11 +20,10 @@ struct PowerTrack {
   std::vector<double> at_s, power_w;  ///< shape [samples]
 };
 
-/// Chrome trace JSON: one process per run, one row per stream; launches as slices with
+/// Writes Chrome trace JSON: one process per run, one row per stream; launches as slices with
 /// device and stream in their arguments; counters power_w and core_mhz per device of
 /// the replays, and the log's power. Times in us since the first start of the capture.
-[[nodiscard]] std::string capture_timeline_json(const CaptureReplay& replay,
-                                                const std::vector<CaptureTrack>& tracks,
-                                                const PowerTrack& power = {});
+void write_capture_timeline(const TextSink& sink, const CaptureReplay& replay,
+                            const std::vector<CaptureTrack>& tracks, const PowerTrack& power = {});
 
 }  // namespace rubato

@@ -1,53 +1,75 @@
 #include "sim/timeline/chrome_events.hpp"
 
+#include <utility>
+
 namespace rubato {
 
 namespace {
 
 constexpr double us_per_s = 1e6;
+constexpr std::size_t piece_bytes = std::size_t{1} << 16;
+
+std::string compact(const ChromeTrace::Json& json) {
+  return json.dump(-1, ' ', false, ChromeTrace::Json::error_handler_t::replace);
+}
 
 }  // namespace
 
-ChromeProcess::ChromeProcess(Json& events, int pid, const std::string& title)
-    : events_(events), pid_(pid) {
+ChromeTrace::ChromeTrace(TextSink sink, const Json& other_data)
+    : sink_(std::move(sink)),
+      text_("{\"displayTimeUnit\":\"ns\",\"otherData\":" + compact(other_data) +
+            ",\"traceEvents\":[") {}
+
+void ChromeTrace::event(const Json& event) {
+  if (!std::exchange(first_, false)) text_ += ',';
+  text_ += compact(event);
+  if (text_.size() >= piece_bytes) flush();
+}
+
+void ChromeTrace::finish() {
+  text_ += "]}\n";
+  flush();
+}
+
+void ChromeTrace::flush() {
+  sink_(text_);
+  text_.clear();
+}
+
+ChromeProcess::ChromeProcess(ChromeTrace& trace, int pid, const std::string& title)
+    : trace_(trace), pid_(pid) {
   metadata("process_name", 0, {{"name", title}});
   metadata("process_sort_index", 0, {{"sort_index", pid_}});
 }
 
 void ChromeProcess::metadata(const char* what, int tid, Json args) {
-  events_.push_back(
+  trace_.event(
       {{"ph", "M"}, {"pid", pid_}, {"tid", tid}, {"name", what}, {"args", std::move(args)}});
 }
 
-void ChromeProcess::row(int tid, const std::string& name) {
+void ChromeProcess::row(int tid, const std::string& name, std::optional<int> place) {
   metadata("thread_name", tid, {{"name", name}});
+  if (place) metadata("thread_sort_index", tid, {{"sort_index", *place}});
 }
 
 void ChromeProcess::slice(int tid, std::string_view category, std::string_view name, double from_s,
                           double duration_s, Json args) {
-  events_.push_back({{"ph", "X"},
-                     {"pid", pid_},
-                     {"tid", tid},
-                     {"ts", from_s * us_per_s},
-                     {"dur", duration_s * us_per_s},
-                     {"cat", category},
-                     {"name", name},
-                     {"args", std::move(args)}});
+  trace_.event({{"ph", "X"},
+                {"pid", pid_},
+                {"tid", tid},
+                {"ts", from_s * us_per_s},
+                {"dur", duration_s * us_per_s},
+                {"cat", category},
+                {"name", name},
+                {"args", std::move(args)}});
 }
 
 void ChromeProcess::counter(const std::string& name, const char* unit, double at_s, double value) {
-  events_.push_back({{"ph", "C"},
-                     {"pid", pid_},
-                     {"ts", at_s * us_per_s},
-                     {"name", name},
-                     {"args", {{unit, value}}}});
-}
-
-std::string chrome_trace(nlohmann::ordered_json other_data, nlohmann::ordered_json events) {
-  const nlohmann::ordered_json json{{"displayTimeUnit", "ns"},
-                                    {"otherData", std::move(other_data)},
-                                    {"traceEvents", std::move(events)}};
-  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + '\n';
+  trace_.event({{"ph", "C"},
+                {"pid", pid_},
+                {"ts", at_s * us_per_s},
+                {"name", name},
+                {"args", {{unit, value}}}});
 }
 
 }  // namespace rubato

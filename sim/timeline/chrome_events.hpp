@@ -1,6 +1,8 @@
 #pragma once
-// Events of a Chrome trace, as ui.perfetto.dev reads them.
+// Events of a Chrome trace, as ui.perfetto.dev reads them, written as they come.
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -8,16 +10,41 @@
 
 namespace rubato {
 
-/// Events of one process (one run in the viewer). Times in seconds from 0.
-class ChromeProcess {
+/// Where text goes, piece by piece: a file, or a string.
+using TextSink = std::function<void(std::string_view)>;
+
+/// The document: a head, events, an end. No event stays in memory, so that there may be millions.
+class ChromeTrace {
  public:
   using Json = nlohmann::ordered_json;
 
-  /// Names the process. `events` is an array that lives longer.
-  ChromeProcess(Json& events, int pid, const std::string& title);
+  /// @param other_data  what the viewer shows of the whole
+  ChromeTrace(TextSink sink, const Json& other_data);
 
-  /// Names a row; rows stand in the order of their numbers.
-  void row(int tid, const std::string& name);
+  /// Bytes that are not UTF-8 are replaced.
+  void event(const Json& event);
+
+  /// Ends the document, with a newline. To be called once, after all events.
+  void finish();
+
+ private:
+  void flush();
+
+  TextSink sink_;
+  std::string text_;  ///< not yet given to the sink
+  bool first_ = true;
+};
+
+/// Events of one process (one run in the viewer). Times in seconds from 0.
+class ChromeProcess {
+ public:
+  using Json = ChromeTrace::Json;
+
+  /// Names the process. `trace` lives longer.
+  ChromeProcess(ChromeTrace& trace, int pid, const std::string& title);
+
+  /// Names a row. Rows stand in the order of their numbers, or of `place`.
+  void row(int tid, const std::string& name, std::optional<int> place = std::nullopt);
   void slice(int tid, std::string_view category, std::string_view name, double from_s,
              double duration_s, Json args);
   /// A value that holds until the next one of the same name.
@@ -26,12 +53,8 @@ class ChromeProcess {
  private:
   void metadata(const char* what, int tid, Json args);
 
-  Json& events_;
+  ChromeTrace& trace_;
   int pid_;
 };
-
-/// The whole document; bytes that are not UTF-8 are replaced. Ends with a newline.
-[[nodiscard]] std::string chrome_trace(nlohmann::ordered_json other_data,
-                                       nlohmann::ordered_json events);
 
 }  // namespace rubato

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sim/pipeline_run.hpp"
+#include "sim/timeline/chrome_events.hpp"
 
 namespace rubato {
 
@@ -14,9 +15,9 @@ struct PipelineTrack {
   const PipelineRun* run = nullptr;
 };
 
-/// Chrome trace JSON: one row per stage with a slice per pass, and the power of all stages,
+/// Writes Chrome trace JSON: one row per stage with a slice per pass, and the power of all stages,
 /// waiting included, as a counter. Times in us from 0.
-[[nodiscard]] std::string pipeline_timeline_json(const PipelineWork& work,
-                                                 const std::vector<PipelineTrack>& tracks);
+void write_pipeline_timeline(const TextSink& sink, const PipelineWork& work,
+                             const std::vector<PipelineTrack>& tracks);
 
 }  // namespace rubato

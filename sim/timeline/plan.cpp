@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "sim/timeline/chrome_events.hpp"
-
 namespace rubato {
 
 namespace {
@@ -98,15 +96,14 @@ class TrackWriter {
 
 }  // namespace
 
-std::string timeline_json(const Trace& trace, const GpuModel& model, const ClockGrid& grid,
-                          const std::vector<TimelineTrack>& tracks) {
-  Json events = Json::array();
+void write_timeline(const TextSink& sink, const Trace& trace, const GpuModel& model,
+                    const ClockGrid& grid, const std::vector<TimelineTrack>& tracks) {
+  ChromeTrace out(
+      sink, {{"trace", trace.name}, {"gpu", model.spec().name}, {"energy unit", "J per launch"}});
   int pid = 1;
   for (const TimelineTrack& track : tracks)
-    TrackWriter({events, pid++, track.title}, trace, model, grid).write(track);
-  return chrome_trace(
-      {{"trace", trace.name}, {"gpu", model.spec().name}, {"energy unit", "J per launch"}},
-      std::move(events));
+    TrackWriter({out, pid++, track.title}, trace, model, grid).write(track);
+  out.finish();
 }
 
 }  // namespace rubato

@@ -6,6 +6,7 @@
 #include "models/table/gpu_model.hpp"
 #include "sim/plan.hpp"
 #include "sim/simulator.hpp"
+#include "sim/timeline/chrome_events.hpp"
 
 namespace rubato {
 
@@ -16,10 +17,9 @@ struct TimelineTrack {
   SwitchModel switching;
 };
 
-/// Chrome trace JSON: slices for launches, passes and clock switches; counters
+/// Writes Chrome trace JSON: slices for launches, passes and clock switches; counters
 /// power_w, core_mhz and mem_mhz; a zero after the last slice. Times in us from 0.
-[[nodiscard]] std::string timeline_json(const Trace& trace, const GpuModel& model,
-                                        const ClockGrid& grid,
-                                        const std::vector<TimelineTrack>& tracks);
+void write_timeline(const TextSink& sink, const Trace& trace, const GpuModel& model,
+                    const ClockGrid& grid, const std::vector<TimelineTrack>& tracks);
 
 }  // namespace rubato

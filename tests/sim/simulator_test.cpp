@@ -173,8 +173,10 @@ TEST(Simulator, RefusesPlansThatDoNotFit) {
 TEST(Timeline, IsAChromeTraceWhoseSlicesFollowEachOther) {
   const auto& [trace, model, grid] = setting();
   const Plan plan = uniform_plan(trace, *grid.find("5001/1470"));
-  const auto json =
-      nlohmann::json::parse(timeline_json(trace, model, grid, {{"one clock", &plan, {}}}));
+  std::string text;
+  write_timeline([&](std::string_view piece) { text += piece; }, trace, model, grid,
+                 {{"one clock", &plan, {}}});
+  const auto json = nlohmann::json::parse(text);
   double end_us = 0.0;
   std::size_t kernels = 0;
   for (const auto& event : json["traceEvents"]) {

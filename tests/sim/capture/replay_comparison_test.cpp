@@ -149,8 +149,10 @@ TEST(CaptureTimeline, OneProcessPerRunAndOneRowPerStream) {
   made.add(1, made.reduce, 100'000, 500'000);
   const CaptureReplay replay(made.capture, made.spec, made.clock);
   const StreamsResult predicted = replay.run(made.clock, DurationSource::model);
-  const auto json =
-      nlohmann::json::parse(capture_timeline_json(replay, {{"predicted", &predicted}}));
+  std::string text;
+  write_capture_timeline([&](std::string_view piece) { text += piece; }, replay,
+                         {{"predicted", &predicted}});
+  const auto json = nlohmann::json::parse(text);
   std::map<int, int> slices;
   int zeros = 0;
   for (const auto& event : json["traceEvents"]) {

@@ -334,7 +334,10 @@ ExitStatus run(const Options& o, const RunContext& context) {
       tracks.push_back({"replayed at " + request.replayed_clock, &runs.replayed});
     const PowerTrack logged =
         power ? power_track(*power, comparison.totals.captured_s) : PowerTrack{};
-    write_file(o.perfetto, capture_timeline_json(replay, tracks, logged));
+    FileWriter file(o.perfetto);
+    write_capture_timeline([&](std::string_view text) { file.write(text); }, replay, tracks,
+                           logged);
+    file.commit();
   }
   if (!o.db.empty()) {
     const std::int64_t id = store_replay(o.db, request, replay, comparison, power);

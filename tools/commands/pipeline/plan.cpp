@@ -181,7 +181,11 @@ void write_files(const PlanOptions& o, const PipelinePlanner& planner,
     tracks.push_back({title, &plan.run});
   }
   if (!o.gantt.empty()) write_file(o.gantt, gantt_svg(work, drawn));
-  if (!o.timeline.empty()) write_file(o.timeline, pipeline_timeline_json(work, tracks));
+  if (!o.timeline.empty()) {
+    FileWriter file(o.timeline);
+    write_pipeline_timeline([&](std::string_view text) { file.write(text); }, work, tracks);
+    file.commit();
+  }
   if (!o.page.empty()) {
     write_file(o.page, pipeline_page(planner, plans, baseline_name(o.input),
                                      describe(o.input, work), table));

@@ -116,7 +116,10 @@ void write_timeline(const Options& o, const ExplorationInput& input, const Explo
         {fmt::format("{}, {}, {}", name_of(q.granularity), name_of(q.aggregation), name_of(q.goal)),
          &result.plan, input.switching});
   }
-  write_file(o.timeline, timeline_json(input.trace, model, found.grid, tracks));
+  FileWriter file(o.timeline);
+  write_timeline([&](std::string_view text) { file.write(text); }, input.trace, model, found.grid,
+                 tracks);
+  file.commit();
 }
 
 void check_numbers(const Options& o) {
