@@ -1,14 +1,19 @@
-// Importing a PyTorch profiler trace, beside parsing the same bytes with simdjson and doing
-// nothing with them: the ceiling of any importer that uses it.
+// Importing PyTorch profiler traces, two of them real ones blown up, beside parsing the same bytes
+// with simdjson and doing nothing with them: the ceiling of any importer that uses it.
 
 #include <filesystem>
 #include <fstream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 #include <simdjson.h>
 #include <unistd.h>
 
+#include "bench/blown_up_trace.hpp"
 #include "traces/import/readers.hpp"
 
 namespace rubato {
@@ -61,23 +66,30 @@ std::string events_of_launch(std::uint64_t i) {
   return out;
 }
 
-// About 190 MB, removed at the end.
+// Some hundred MB of a file, removed at the end.
 class BigTrace {
  public:
-  static constexpr std::uint64_t launches = 100'000;
-
-  BigTrace()
+  explicit BigTrace(const std::string& name)
       : path_(std::filesystem::temp_directory_path() /
-              fmt::format("rubato_import_bench_{}.json", ::getpid())) {
+              fmt::format("rubato_import_bench_{}_{}.json", ::getpid(), name)) {}
+  ~BigTrace() { std::filesystem::remove(path_); }
+  BigTrace(const BigTrace&) = delete;
+  BigTrace& operator=(const BigTrace&) = delete;
+
+  // 100,000 launches.
+  void generate() const {
+    constexpr std::uint64_t launches = 100'000;
     std::ofstream out(path_, std::ios::binary);
     out << "{\n\"schemaVersion\": 1,\n\"traceEvents\": [\n";
     for (std::uint64_t i = 0; i < launches; ++i)
       out << events_of_launch(i) << (i + 1 < launches ? ",\n" : "\n");
     out << "]}\n";
   }
-  ~BigTrace() { std::filesystem::remove(path_); }
-  BigTrace(const BigTrace&) = delete;
-  BigTrace& operator=(const BigTrace&) = delete;
+
+  void blow_up(const std::filesystem::path& real) const {
+    constexpr std::uint64_t bytes = 200'000'000;
+    blow_up_trace(real, path_, bytes);
+  }
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   [[nodiscard]] std::int64_t bytes() const {
@@ -88,25 +100,47 @@ class BigTrace {
   std::filesystem::path path_;
 };
 
-const BigTrace& big_trace() {
-  static const BigTrace trace;
-  return trace;
-}
-
-void parse_with_simdjson(benchmark::State& state) {
+void parse_with_simdjson(benchmark::State& state, const BigTrace& trace) {
   simdjson::dom::parser parser;  // its memory is warm after the first load
-  for (auto _ : state) {
-    benchmark::DoNotOptimize(parser.load(big_trace().path().string()).error());
-  }
-  state.SetBytesProcessed(state.iterations() * big_trace().bytes());
+  for (auto _ : state) benchmark::DoNotOptimize(parser.load(trace.path().string()).error());
+  state.SetBytesProcessed(state.iterations() * trace.bytes());
 }
-BENCHMARK(parse_with_simdjson)->Unit(benchmark::kMillisecond);
 
-void import(benchmark::State& state) {
-  for (auto _ : state) benchmark::DoNotOptimize(import_capture(big_trace().path()).launches.size());
-  state.SetBytesProcessed(state.iterations() * big_trace().bytes());
+void import(benchmark::State& state, const BigTrace& trace) {
+  for (auto _ : state) benchmark::DoNotOptimize(import_capture(trace.path()).launches.size());
+  state.SetBytesProcessed(state.iterations() * trace.bytes());
 }
-BENCHMARK(import)->Unit(benchmark::kMillisecond);
+
+// Real captures where they are at hand, as in tests; one made up everywhere.
+int run(int argc, char** argv) {
+  const std::filesystem::path shared = std::filesystem::path(RUBATO_SHARED_DIR) / "data/traces";
+  std::vector<std::unique_ptr<BigTrace>> traces;
+  for (const std::string name : {"made_up", "kineto_a100_ddp2_resnet", "kineto_h100_qwen_fwd"}) {
+    const std::filesystem::path real = shared / (name + ".json.gz");
+    const bool made_up = name == "made_up";
+    if (!made_up && !std::filesystem::exists(real)) continue;
+    const BigTrace& trace = *traces.emplace_back(std::make_unique<BigTrace>(name));
+    if (made_up) {
+      trace.generate();
+    } else {
+      trace.blow_up(real);
+    }
+    const auto measured = [&](const char* what, auto* function) {
+      benchmark::RegisterBenchmark(
+          fmt::format("{}/{}", what, name).c_str(),
+          [function, &trace](benchmark::State& state) { function(state, trace); })
+          ->Unit(benchmark::kMillisecond)
+          ->UseRealTime();
+    };
+    measured("parse_with_simdjson", &parse_with_simdjson);
+    measured("import", &import);
+  }
+  benchmark::Initialize(&argc, argv);
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}
 
 }  // namespace
 }  // namespace rubato
+
+int main(int argc, char** argv) { return rubato::run(argc, argv); }

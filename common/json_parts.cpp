@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <exception>
+#include <optional>
 #include <vector>
 
 #include <fmt/format.h>
@@ -21,9 +23,11 @@ constexpr std::size_t largest_chunk_bytes = std::size_t{4} << 20;
 // Follows braces and strings; what is between them is left to the parser of the parts.
 class Splitter {
  public:
+  using Block = std::function<std::optional<std::size_t>(std::string_view text)>;
+
   Splitter(ByteSource& source, std::span<const std::string_view> lists,
-           const JsonListHandlers& handlers)
-      : source_(source), lists_(lists), handlers_(handlers) {}
+           const JsonListHandlers& handlers, const Block& block)
+      : source_(source), lists_(lists), handlers_(handlers), block_(block) {}
 
   void run() {
     skip_space();
@@ -44,20 +48,72 @@ class Splitter {
  private:
   [[noreturn]] void fail(std::string_view what) const {
     throw DataError(
-        fmt::format("{}: byte {}: {}", printable(source_.path().string()), offset_ + pos_, what),
+        fmt::format("{}: byte {}: {}", printable(source_.path().string()), place(pos_), what),
         {.in = {}, .hint = "--partial takes what comes before"});
+  }
+
+  // A part that does not end is damaged where it begins rather than where the file ends: without a
+  // quote, all that follows is text, and text is all that follows.
+  [[noreturn]] void fail_in_part(std::string_view what) const {
+    const std::string_view part(buffer_.data() + keep_, size_ - keep_);
+    std::string message =
+        fmt::format("{}: line {}, byte {}: what begins here does not end: {}",
+                    printable(source_.path().string()), line_of(place(keep_)), place(keep_), what);
+    if (const auto at = string_over_lines(part))
+      message += fmt::format("; a quote is missing near byte {}, line {}", place(keep_ + *at),
+                             line_of(place(keep_ + *at)));
+    constexpr std::size_t shown = 200;
+    throw DataError(message, {.in = printable(utf8_prefix(part, shown)),
+                              .hint = "--partial takes what comes before"});
+  }
+
+  [[nodiscard]] std::uint64_t place(std::size_t pos) const { return offset_ + pos - lead; }
+
+  // From 1, by reading the file once more.
+  [[nodiscard]] std::uint64_t line_of(std::uint64_t offset) const {
+    std::uint64_t line = 1;
+    try {
+      ByteSource again(source_.path());
+      std::vector<char> chunk(largest_chunk_bytes);
+      while (offset > 0) {
+        const std::size_t got =
+            again.read(chunk.data(), std::min<std::uint64_t>(chunk.size(), offset));
+        if (got == 0) break;
+        line += static_cast<std::uint64_t>(
+            std::count(chunk.begin(), chunk.begin() + static_cast<std::ptrdiff_t>(got), '\n'));
+        offset -= got;
+      }
+    } catch (const std::exception&) {
+      // Damaged further on: as far as it can be read.
+    }
+    return line;
+  }
+
+  // Where the first string begins that goes over the end of a line, which none may.
+  [[nodiscard]] static std::optional<std::size_t> string_over_lines(std::string_view text) {
+    std::optional<std::size_t> open;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      if (open && text[i] == '\n') return open;
+      if (open && text[i] == '\\') {
+        ++i;
+      } else if (text[i] == '"') {
+        open = open ? std::nullopt : std::optional(i);
+      }
+    }
+    return std::nullopt;
   }
 
   // More text behind what is kept. @return false at the end of the file
   bool more() {
-    if (keep_ > 0) {
-      std::memmove(buffer_.data(), buffer_.data() + keep_, size_ - keep_);
-      offset_ += keep_;
-      size_ -= keep_;
-      pos_ -= keep_;
-      keep_ = 0;
+    if (keep_ > lead) {
+      std::memmove(buffer_.data() + lead, buffer_.data() + keep_, size_ - keep_);
+      const std::size_t gone = keep_ - lead;
+      offset_ += gone;
+      size_ -= gone;
+      pos_ -= gone;
+      keep_ = lead;
     }
-    if (size_ > max_json_part_bytes) fail("one part is larger than 256 MB");
+    if (size_ > max_json_part_bytes) fail_in_part("it is larger than 256 MB");
     buffer_.resize(size_ + chunk_bytes_ + json_padding);
     const std::size_t got = source_.read(buffer_.data() + size_, chunk_bytes_);
     size_ += got;
@@ -94,7 +150,7 @@ class Splitter {
         pos_ = size_;
         // An escape cut by the chunk: look again from its backslashes.
         while (pos_ > keep_ + 1 && buffer_[pos_ - 1] == '\\') --pos_;
-        if (!more()) fail("the file ends inside a string");
+        if (!more()) fail_in_part("the file ends inside a string");
         continue;
       }
       std::size_t backslashes = 0;
@@ -119,7 +175,7 @@ class Splitter {
     for (;;) {
       while (pos_ < size_ && kinds[static_cast<unsigned char>(buffer_[pos_])] == plain) ++pos_;
       if (pos_ >= size_) {
-        if (!more()) fail("the file ends early");
+        if (!more()) fail_in_part("the file ends early");
         continue;
       }
       switch (kinds[static_cast<unsigned char>(buffer_[pos_])]) {
@@ -143,17 +199,72 @@ class Splitter {
     }
   }
 
+  // At an element: blocks of them as long as they are handled as a whole. @return how many of the
+  // elements from here on are handled all the same
+  std::size_t take_blocks() {
+    for (;;) {
+      keep_ = pos_;
+      fill_block();
+      const std::size_t comma = block_end();
+      if (comma == 0) return 0;
+      // An array of the elements, in place.
+      const char before = buffer_[pos_ - 1];
+      buffer_[pos_ - 1] = '[';
+      buffer_[comma] = ']';
+      const auto done = block_({buffer_.data() + pos_ - 1, comma + 2 - pos_});
+      buffer_[pos_ - 1] = before;
+      buffer_[comma] = ',';
+      if (done) {
+        single_until_ = place(comma);
+        return *done;
+      }
+      pos_ = comma + 1;
+      (void)next("an element");
+    }
+  }
+
+  void fill_block() {
+    try {
+      while (!ended_ && size_ - pos_ < json_block_bytes) ended_ = !more();
+    } catch (const DataError&) {
+      ended_ = true;  // damaged further on, which is said when it is needed
+    }
+  }
+
+  // The last comma between two elements of the block that begins here; 0: there is none. It may lie
+  // in a string or deeper: what is before it is no JSON then.
+  [[nodiscard]] std::size_t block_end() const {
+    const auto is_space = [](char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; };
+    for (std::size_t at = std::min(size_, pos_ + json_block_bytes) - 1; at > pos_; --at) {
+      if (buffer_[at] != '{') continue;
+      std::size_t comma = at - 1;
+      while (comma > pos_ && is_space(buffer_[comma])) --comma;
+      if (buffer_[comma] != ',') continue;
+      std::size_t brace = comma - 1;
+      while (brace > pos_ && is_space(buffer_[brace])) --brace;
+      if (brace > pos_ && buffer_[brace] == '}') return comma;
+    }
+    return 0;
+  }
+
   // Behind the opening bracket of the array.
   void elements(std::string_view list) {
     if (next("an element or ']'") == ']') {
       ++pos_;
       return;
     }
+    const bool in_blocks = block_ && list == lists_.front();
+    std::size_t taken = 0;  // of the next elements, which are handled
     for (;;) {
       if (next("an element") != '{') fail("expected '{'");
+      if (in_blocks && taken == 0 && place(pos_) >= single_until_) taken = take_blocks();
       keep_ = pos_;
       pass_value();
-      handlers_.element(list, {buffer_.data() + keep_, pos_ - keep_}, offset_ + keep_);
+      if (taken > 0) {
+        --taken;
+      } else {
+        handlers_.element(list, {buffer_.data() + keep_, pos_ - keep_}, place(keep_));
+      }
       keep_ = pos_;
       const char c = next("',' or ']'");
       ++pos_;
@@ -197,12 +308,16 @@ class Splitter {
   ByteSource& source_;
   std::span<const std::string_view> lists_;
   const JsonListHandlers& handlers_;
+  const Block& block_;
   std::vector<char> buffer_;
   std::size_t chunk_bytes_ = first_chunk_bytes;
-  std::size_t size_ = 0;      ///< bytes in the buffer
-  std::size_t pos_ = 0;       ///< next one
-  std::size_t keep_ = 0;      ///< first one still needed
-  std::uint64_t offset_ = 0;  ///< of the buffer in the file
+  static constexpr std::size_t lead = 1;  ///< room for the bracket before a block
+  std::size_t size_ = lead;               ///< bytes in the buffer
+  std::size_t pos_ = lead;                ///< next one
+  std::size_t keep_ = lead;               ///< first one still needed
+  std::uint64_t offset_ = 0;              ///< in the file, of the byte at `lead`
+  std::uint64_t single_until_ = 0;        ///< elements before it are taken one by one
+  bool ended_ = false;                    ///< nothing more can be read ahead
 };
 
 }  // namespace
@@ -212,12 +327,13 @@ void read_json_parts(ByteSource& source, std::string_view array, const JsonPartH
                                 handlers.element(text, at);
                               },
                               handlers.member};
-  read_json_lists(source, {&array, 1}, each);
+  Splitter(source, {&array, 1}, each, handlers.block).run();
 }
 
 void read_json_lists(ByteSource& source, std::span<const std::string_view> lists,
                      const JsonListHandlers& handlers) {
-  Splitter(source, lists, handlers).run();
+  const Splitter::Block none;
+  Splitter(source, lists, handlers, none).run();
 }
 
 }  // namespace rubato

@@ -1,9 +1,10 @@
 #pragma once
-// A JSON file of any size as a stream: the elements of one array, one by one, and the other
-// members of the root object. Only one element is in memory at a time.
+// A JSON file of any size as a stream: the elements of one array, and the other members of the root
+// object. Only a block of elements is in memory at a time.
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,6 +20,10 @@ struct JsonPartHandlers {
   std::function<void(std::string_view text, std::uint64_t offset)> element;
   /// Another member of the root object.
   std::function<void(std::string_view key, std::string_view value)> member;
+  /// Optional: many elements at once, text from bracket to bracket; much faster where the reader
+  /// parses it as a whole. What it is may be no JSON. @return nothing if all of them are handled;
+  /// else how many are, the others are handed to `element` then
+  std::function<std::optional<std::size_t>(std::string_view text)> block = {};
 };
 
 /// The same for several arrays of the root object: `element` is told which one.
@@ -29,11 +34,14 @@ struct JsonListHandlers {
 
 inline constexpr std::size_t json_padding = 64;
 inline constexpr std::size_t max_json_part_bytes = std::size_t{256} << 20;
+/// Blocks are about so large: what a parser makes of one fits into a core's cache.
+inline constexpr std::size_t json_block_bytes = std::size_t{128} << 10;
 
 /// Reads `{..., "<array>": [{...}, ...], ...}` or the bare array. Elements that are not objects
 /// are errors.
-/// @throws DataError with the byte offset for text that is not such JSON or ends early; elements
-///         before it have been handled
+/// @throws DataError with the byte offset for text that is not such JSON or ends early, and with
+/// the
+///         line where a part that does not end begins; elements before it have been handled
 void read_json_parts(ByteSource& source, std::string_view array, const JsonPartHandlers& handlers);
 
 /// Reads `{..., "<one of lists>": [{...}, ...], ...}`; a bare array is the first of them.

@@ -126,16 +126,25 @@ Trace fold(const Capture& capture, const FoldOptions& options) {
   const auto wanted = [&](const CapturedLaunch& launch) {
     return capture.streams[launch.stream].device == device && (!step || launch.step == step);
   };
-  std::vector<std::int64_t> time_ns(capture.streams.size(), 0);
+  // A collective waits for other ranks: its stream may be the longest, but does no work.
+  std::vector<LaunchSums> computing(capture.streams.size());
+  bool timed = false;
   for (const CapturedLaunch& launch : capture.launches) {
-    if (wanted(launch)) time_ns[launch.stream] += launch.duration_ns;
+    if (!wanted(launch)) continue;
+    timed = timed || launch.duration_ns > 0;
+    const Kernel& kernel = capture.kernels[index(launch.kernel)];
+    if (is_kernel(kernel) && kernel.kind != KernelClass::communication)
+      add(computing[launch.stream], launch);
   }
-  const auto stream =
-      static_cast<std::uint32_t>(std::ranges::max_element(time_ns) - time_ns.begin());
+  const auto busiest = std::ranges::max_element(
+      computing, {}, [](const LaunchSums& sums) { return std::pair(sums.time_ns, sums.launches); });
+  if (busiest == computing.end() || busiest->launches == 0)
+    throw UsageError(fmt::format("there is no launch to take in {}: collectives and copies at most",
+                                 capture.name));
+  const auto stream = static_cast<std::uint32_t>(busiest - computing.begin());
   Trace trace;
   trace.name = capture.name;
   trace.provenance = capture.provenance;
-  const bool timed = std::ranges::any_of(time_ns, [](std::int64_t ns) { return ns > 0; });
   std::vector<std::optional<KernelId>> renumbered(capture.kernels.size());
   std::vector<LaunchSums> sums;
   std::vector<KernelId> launches;
@@ -150,8 +159,6 @@ Trace fold(const Capture& capture, const FoldOptions& options) {
     add(sums[index(*kernel)], launch);
     launches.push_back(*kernel);
   }
-  if (launches.empty())
-    throw UsageError(fmt::format("there is no launch to take in {}", capture.name));
   for (std::size_t k = 0; k < sums.size(); ++k) {
     if (!timed) break;
     trace.kernels[k].measured_time_s =

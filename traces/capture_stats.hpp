@@ -41,9 +41,9 @@ struct FoldOptions {
   std::optional<std::uint32_t> device;  ///< as recorded; nothing: the one with most kernels
 };
 
-/// The launches of one step on the busiest stream of one device, runs that repeat folded into
-/// segments. Times are means over the launches taken.
-/// @throws UsageError if there is no such step or device, or no launch in it
+/// The launches of one step on the stream of one device that computes most (collectives and copies
+/// do not count), runs that repeat folded into segments. Times are means over the launches taken.
+/// @throws UsageError if there is no such step or device, or no computing launch in it
 [[nodiscard]] Trace fold(const Capture& capture, const FoldOptions& options = {});
 
 }  // namespace rubato

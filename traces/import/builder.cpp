@@ -5,6 +5,7 @@
 #include <cctype>
 #include <cmath>
 #include <numeric>
+#include <queue>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -44,6 +45,10 @@ constexpr std::array name_rules{
     NameRule{"multi_tensor_apply", KernelClass::optimizer},
     NameRule{"lamb_", KernelClass::optimizer},
     NameRule{"gemm", KernelClass::gemm},
+    NameRule{"matmul", KernelClass::gemm},
+    NameRule{"triton_mm", KernelClass::gemm},
+    NameRule{"triton_bmm", KernelClass::gemm},
+    NameRule{"fused_moe", KernelClass::gemm},
     NameRule{"gemv", KernelClass::gemm},
     NameRule{"nvjet", KernelClass::gemm},
     NameRule{"cutlass", KernelClass::gemm},
@@ -75,10 +80,21 @@ constexpr std::array name_rules{
     NameRule{"nhwctonchw", KernelClass::permute},
     NameRule{"reduce", KernelClass::reduce},
     NameRule{"elementwise", KernelClass::elementwise},
-    NameRule{"triton_poi", KernelClass::elementwise},
-    NameRule{"triton_red", KernelClass::reduce},
-    NameRule{"triton_per", KernelClass::reduce},
 };
+
+// torch.compile names a kernel by all operators fused in it, so that a template of a product may be
+// called after a softmax; what it is stands before them: a template, element-wise, or a reduction.
+std::optional<KernelClass> class_of_inductor_kernel(std::string_view name) {
+  const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
+  if (has("triton_tem_"))
+    return has("attention") || has("flash") ? KernelClass::attention : KernelClass::gemm;
+  const bool elementwise = has("triton_poi_");
+  if (!elementwise && !has("triton_red_") && !has("triton_per_")) return std::nullopt;
+  if (has("adam") || has("lamb_")) return KernelClass::optimizer;
+  if (elementwise) return has("gelu") ? KernelClass::gelu : KernelClass::elementwise;
+  if (has("softmax")) return KernelClass::softmax;
+  return has("_norm") ? KernelClass::layernorm : KernelClass::reduce;
+}
 
 }  // namespace
 
@@ -106,7 +122,12 @@ std::string short_kernel_name(std::string_view full) {
 }
 
 KernelClass kernel_class_of(std::string_view full_name) {
-  const std::string name = lower(full_name.substr(0, 4096));
+  std::string name = lower(full_name.substr(0, 4096));
+  if (const auto known = class_of_inductor_kernel(name)) return *known;
+  // A library of embeddings and sparse operators, not a product.
+  constexpr std::string_view library = "fbgemm_gpu::";
+  for (std::size_t at = name.find(library); at != std::string::npos; at = name.find(library))
+    name.erase(at, library.size());
   for (const NameRule& rule : name_rules) {
     if (name.find(rule.part) != std::string::npos) return rule.kind;
   }
@@ -127,20 +148,38 @@ CollectiveKind collective_kind_of(std::string_view name) {
   return CollectiveKind::other;
 }
 
+StepFinder::StepFinder(std::vector<Interval> intervals) : intervals_(std::move(intervals)) {
+  std::ranges::stable_sort(intervals_, {}, &Interval::start_ns);
+  for (const Interval& interval : intervals_)
+    latest_end_ns_.push_back(latest_end_ns_.empty()
+                                 ? interval.end_ns
+                                 : std::max(latest_end_ns_.back(), interval.end_ns));
+}
+
+std::optional<std::uint32_t> StepFinder::at(std::int64_t ts_ns) const {
+  // The first that ends later is the one that raises the latest end.
+  const auto end = std::ranges::upper_bound(latest_end_ns_, ts_ns);
+  if (end == latest_end_ns_.end()) return std::nullopt;
+  const Interval& first = intervals_[static_cast<std::size_t>(end - latest_end_ns_.begin())];
+  return first.start_ns <= ts_ns ? std::optional(first.step) : std::nullopt;
+}
+
 std::vector<std::optional<Pass>> passes_by_label(std::vector<PassLabel> labels,
                                                  std::vector<LaunchCall> calls,
                                                  std::size_t launches) {
   std::ranges::sort(labels, {}, &PassLabel::start_ns);
   std::ranges::sort(calls, {}, &LaunchCall::ts_ns);
   std::vector<std::optional<Pass>> passes(launches);
-  std::vector<PassLabel> open;
+  // Open labels, the narrowest on top; one that has ended goes when it gets there.
+  const auto wider = [](const PassLabel& a, const PassLabel& b) {
+    return a.end_ns - a.start_ns > b.end_ns - b.start_ns;
+  };
+  std::priority_queue<PassLabel, std::vector<PassLabel>, decltype(wider)> open(wider);
   auto next = labels.begin();
   for (const LaunchCall& call : calls) {
-    for (; next != labels.end() && next->start_ns <= call.ts_ns; ++next) open.push_back(*next);
-    std::erase_if(open, [&](const PassLabel& label) { return label.end_ns <= call.ts_ns; });
-    const auto narrowest = std::ranges::min_element(
-        open, {}, [](const PassLabel& label) { return label.end_ns - label.start_ns; });
-    if (narrowest != open.end()) passes[call.launch] = narrowest->pass;
+    for (; next != labels.end() && next->start_ns <= call.ts_ns; ++next) open.push(*next);
+    while (!open.empty() && open.top().end_ns <= call.ts_ns) open.pop();
+    if (!open.empty()) passes[call.launch] = open.top().pass;
   }
   return passes;
 }

@@ -76,6 +76,24 @@ class CaptureBuilder {
 /// that CaptureBuilder::launch leaves it out.
 [[nodiscard]] std::int64_t clamped_ns(double ns);
 
+/// The step around a time, found by bisection: there may be tens of thousands.
+class StepFinder {
+ public:
+  struct Interval {
+    std::int64_t start_ns = 0;
+    std::int64_t end_ns = 0;
+    std::uint32_t step = 0;  ///< index into Capture::steps
+  };
+  explicit StepFinder(std::vector<Interval> intervals);
+
+  /// Of intervals within one another the one that begins first.
+  [[nodiscard]] std::optional<std::uint32_t> at(std::int64_t ts_ns) const;
+
+ private:
+  std::vector<Interval> intervals_;          ///< by start
+  std::vector<std::int64_t> latest_end_ns_;  ///< of an interval and all before it
+};
+
 /// A span of the host that says which pass it is.
 struct PassLabel {
   std::int64_t start_ns = 0;

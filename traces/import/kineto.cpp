@@ -1,9 +1,13 @@
 // PyTorch profiler traces: Chrome trace events written by Kineto.
 
 #include <algorithm>
+#include <array>
+#include <limits>
 #include <map>
 #include <optional>
+#include <string>
 #include <tuple>
+#include <type_traits>
 #include <unordered_map>
 
 #include "traces/import/kineto_calls.hpp"
@@ -52,14 +56,13 @@ class KinetoLinker {
                             .collective = collectives[i]};
       if (const HostCall* call = call_of(i)) {
         launch.launch_ns = call->start_ns;
-        launch.step = step_at(call->start_ns);
+        launch.step = step_of(*call);
         const Pass by_thread = context[i].autograd    ? Pass::backward
                                : context[i].optimizer ? Pass::optimizer
                                                       : Pass::forward;
         launch.pass = labelled[i].value_or(by_thread);
       }
-      launch.kernel = builder_.kernel(kernel_of(work, launch.pass, calls[i]),
-                                      short_kernel_name(events_.names[work.name]));
+      launch.kernel = kernel_id(work, launch.pass, calls[i]);
       builder_.launch(launch);
     }
     for (const auto& [id, name] : events_.device_names) {
@@ -81,7 +84,8 @@ class KinetoLinker {
     bool optimizer = false;
   };
 
-  // What encloses each launch on its thread: spans of a thread nest.
+  // What encloses each launch on its thread. Spans of a thread nest, so that the innermost is the
+  // last one begun that has not ended.
   std::vector<HostContext> contexts() {
     struct Asked {
       std::int64_t ts_ns;
@@ -92,57 +96,83 @@ class KinetoLinker {
     for (std::size_t i = 0; i < events_.work.size(); ++i) {
       if (const HostCall* call = call_of(i)) asked.push_back({call->start_ns, call->thread, i});
     }
-    std::ranges::sort(asked, [](const Asked& a, const Asked& b) {
-      return std::pair(a.thread, a.ts_ns) < std::pair(b.thread, b.ts_ns);
-    });
-    std::vector<const Span*> spans;
-    for (const auto* list : {&events_.operators, &events_.annotations})
-      for (const Span& span : *list) spans.push_back(&span);
-    std::ranges::stable_sort(spans, [](const Span* a, const Span* b) {
-      return std::tuple(a->thread, a->start_ns, -a->end_ns) <
-             std::tuple(b->thread, b->start_ns, -b->end_ns);
-    });
+    std::ranges::sort(asked, {}, [](const Asked& a) { return std::pair(a.thread, a.ts_ns); });
+    const std::vector<const Span*> spans = spans_by_start();
     std::vector<HostContext> out(events_.work.size());
-    std::vector<const Span*> open;
+    std::vector<const Span*> open;  // operators
+    constexpr std::int64_t never = std::numeric_limits<std::int64_t>::min();
+    std::int64_t autograd_until_ns = never, optimizer_until_ns = never;
+    std::uint32_t thread = 0;
     auto next = spans.begin();
     for (const Asked& a : asked) {
-      for (; next != spans.end() &&
-             std::pair((*next)->thread, (*next)->start_ns) <= std::pair(a.thread, a.ts_ns);
-           ++next)
-        open.push_back(*next);
-      std::erase_if(open,
-                    [&](const Span* s) { return s->thread != a.thread || s->end_ns < a.ts_ns; });
-      HostContext& context = out[a.work];
-      for (const Span* span : open) {
-        const std::string& name = events_.names[span->name];
-        if (name.starts_with("autograd::engine::evaluate_function")) context.autograd = true;
-        if (name.starts_with("Optimizer.step")) context.optimizer = true;
-        if (span >= events_.operators.data() &&
-            span < events_.operators.data() + events_.operators.size())
-          context.innermost = span;
+      if (a.thread != thread) {
+        thread = a.thread;
+        open.clear();
+        autograd_until_ns = optimizer_until_ns = never;
+        next = std::find_if(next, spans.end(), [&](const Span* s) { return s->thread >= thread; });
       }
+      for (; next != spans.end() && (*next)->thread == thread && (*next)->start_ns <= a.ts_ns;
+           ++next) {
+        const Span& span = **next;
+        const std::string& name = events_.names[span.name];
+        if (name.starts_with("autograd::engine::evaluate_function"))
+          autograd_until_ns = std::max(autograd_until_ns, span.end_ns);
+        if (name.starts_with("Optimizer.step"))
+          optimizer_until_ns = std::max(optimizer_until_ns, span.end_ns);
+        if (is_operator(span)) open.push_back(&span);
+      }
+      while (!open.empty() && open.back()->end_ns < a.ts_ns) open.pop_back();
+      out[a.work] = {.innermost = open.empty() ? nullptr : open.back(),
+                     .autograd = autograd_until_ns >= a.ts_ns,
+                     .optimizer = optimizer_until_ns >= a.ts_ns};
     }
     return out;
   }
 
+  [[nodiscard]] bool is_operator(const Span& span) const {
+    return &span >= events_.operators.data() &&
+           &span < events_.operators.data() + events_.operators.size();
+  }
+
+  // Operators and annotations, by thread; the outer one of two first.
+  [[nodiscard]] std::vector<const Span*> spans_by_start() const {
+    std::vector<const Span*> spans;
+    spans.reserve(events_.operators.size() + events_.annotations.size());
+    for (const auto* list : {&events_.operators, &events_.annotations})
+      for (const Span& span : *list) spans.push_back(&span);
+    std::ranges::stable_sort(
+        spans, {}, [](const Span* s) { return std::tuple(s->thread, s->start_ns, -s->end_ns); });
+    return spans;
+  }
+
+  // Of several processes in one file each marks its own; equal names are one step.
   void find_steps() {
-    std::vector<CapturedStep>& steps = builder_.capture().steps;
+    std::vector<const Span*> marks;
     for (const Span& span : events_.annotations) {
-      const std::string& name = events_.names[span.name];
-      if (name.starts_with("ProfilerStep")) steps.push_back({name, span.start_ns, span.end_ns});
+      if (events_.names[span.name].starts_with("ProfilerStep")) marks.push_back(&span);
     }
-    std::ranges::sort(steps, {}, &CapturedStep::start_ns);
+    std::ranges::stable_sort(marks, {}, &Span::start_ns);
+    std::vector<CapturedStep>& steps = builder_.capture().steps;
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> times_seen;  // process, name
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> joined;  // name, which time
+    std::map<std::uint32_t, std::vector<StepFinder::Interval>> intervals;
+    for (const Span* mark : marks) {
+      const std::uint32_t process = events_.threads[mark->thread].process;
+      const auto [step, fresh] =
+          joined.emplace(std::pair{mark->name, times_seen[{process, mark->name}]++},
+                         static_cast<std::uint32_t>(steps.size()));
+      if (fresh) steps.push_back({events_.names[mark->name], mark->start_ns, mark->end_ns});
+      steps[step->second].end_ns = std::max(steps[step->second].end_ns, mark->end_ns);
+      intervals[process].push_back({mark->start_ns, mark->end_ns, step->second});
+    }
+    for (auto& [process, own] : intervals) steps_.emplace(process, StepFinder(std::move(own)));
     builder_.capture().step_source =
         steps.empty() ? StepSource::whole_file : StepSource::annotation;
   }
 
-  [[nodiscard]] std::optional<std::uint32_t> step_at(std::int64_t ts_ns) {
-    const auto& steps = builder_.capture().steps;
-    for (std::size_t i = 0; i < steps.size(); ++i) {
-      if (steps[i].start_ns <= ts_ns && ts_ns < steps[i].end_ns)
-        return static_cast<std::uint32_t>(i);
-    }
-    return std::nullopt;
+  [[nodiscard]] std::optional<std::uint32_t> step_of(const HostCall& call) const {
+    const auto own = steps_.find(events_.threads[call.thread].process);
+    return own == steps_.end() ? std::nullopt : own->second.at(call.start_ns);
   }
 
   // Labels count whatever their thread: backward work is launched by another one.
@@ -172,31 +202,41 @@ class KinetoLinker {
       return events_.work[i].kind == KernelClass::gemm ||
              events_.work[i].kind == KernelClass::attention;
     };
-    std::unordered_map<const Span*, std::vector<std::size_t>> kernels;
+    std::vector<std::size_t> with_call;
     for (std::size_t i = 0; i < events_.work.size(); ++i) {
       if (operator_of[i] != nullptr && operator_of[i]->call != 0 && events_.work[i].is_kernel)
-        kernels[operator_of[i]].push_back(i);
+        with_call.push_back(i);
     }
+    std::ranges::stable_sort(with_call, [&](std::size_t a, std::size_t b) {
+      return std::tuple(operator_of[a], !is_product(a), -events_.work[a].duration_ns) <
+             std::tuple(operator_of[b], !is_product(b), -events_.work[b].duration_ns);
+    });
     std::vector<Share> shares(events_.work.size());
-    for (auto& [span, of_span] : kernels) {
-      std::ranges::stable_sort(of_span, [&](std::size_t a, std::size_t b) {
-        return std::pair(is_product(a), events_.work[a].duration_ns) >
-               std::pair(is_product(b), events_.work[b].duration_ns);
-      });
+    for (std::size_t first = 0, next = 0; first < with_call.size(); first = next) {
+      const Span* span = operator_of[with_call[first]];
+      for (next = first; next < with_call.size() && operator_of[with_call[next]] == span;) ++next;
       const OperatorCall& call = events_.calls[span->call];
-      const bool two = is_two_products(call) && of_span.size() > 1 && is_product(of_span[1]);
-      shares[of_span[0]] = {&call, two ? 0.5 : 1.0};
-      if (two) shares[of_span[1]] = {&call, 0.5};
+      const bool two =
+          is_two_products(call) && next - first > 1 && is_product(with_call[first + 1]);
+      shares[with_call[first]] = {&call, two ? 0.5 : 1.0};
+      if (two) shares[with_call[first + 1]] = {&call, 0.5};
     }
     return shares;
   }
 
   std::vector<const Span*> operators_of_kernels(const std::vector<HostContext>& contexts) {
-    std::map<std::pair<std::uint32_t, std::int64_t>, const Span*> by_id;
+    struct ById {
+      std::uint32_t process;
+      std::int64_t id;
+      const Span* span;
+    };
+    std::vector<ById> by_id;
     for (const Span& span : events_.operators) {
       if (span.external_id >= 0)
-        by_id.emplace(std::pair{events_.threads[span.thread].process, span.external_id}, &span);
+        by_id.push_back({events_.threads[span.thread].process, span.external_id, &span});
     }
+    const auto key_of = [](const ById& entry) { return std::pair(entry.process, entry.id); };
+    std::ranges::stable_sort(by_id, {}, key_of);
     // In older files the external id of a kernel is its correlation: it may hit any operator.
     std::size_t equal = 0, with_id = 0;
     for (const DeviceWork& work : events_.work) {
@@ -210,14 +250,37 @@ class KinetoLinker {
       const HostCall* call = call_of(i);
       const std::uint32_t process = call != nullptr ? events_.threads[call->thread].process
                                                     : table_.process_of(events_.work[i].device);
-      const auto found = by_id.find({process, events_.work[i].external_id});
-      if (!ids_are_correlations && found != by_id.end()) {
-        out[i] = found->second;
+      const std::pair key{process, events_.work[i].external_id};
+      const auto found = std::ranges::lower_bound(by_id, key, {}, key_of);
+      if (!ids_are_correlations && found != by_id.end() && key_of(*found) == key) {
+        out[i] = found->span;
       } else {
         out[i] = contexts[i].innermost;
       }
     }
     return out;
+  }
+
+  // Most launches are of a kernel that has been seen, with the same grid and call.
+  KernelId kernel_id(const DeviceWork& work, Pass pass, const Share& share) {
+    struct Key {
+      std::uint32_t name, message;
+      std::array<std::uint32_t, 3> grid, block;
+      std::int64_t copied_bytes;
+      const OperatorCall* call;
+      double of_work;
+      std::int64_t pass;
+    };
+    static_assert(std::is_trivially_copyable_v<Key> && sizeof(Key) == 64);  // no padding
+    const Key key{
+        work.name,         work.message, work.shape.grid, work.shape.block,
+        work.copied_bytes, share.call,   share.of_work,   static_cast<std::int64_t>(pass)};
+    key_.assign(reinterpret_cast<const char*>(&key), sizeof key);
+    if (const auto known = kernels_.find(key_); known != kernels_.end()) return known->second;
+    const KernelId id =
+        builder_.kernel(kernel_of(work, pass, share), short_kernel_name(events_.names[work.name]));
+    kernels_.emplace(key_, id);
+    return id;
   }
 
   [[nodiscard]] Kernel kernel_of(const DeviceWork& work, Pass pass, const Share& share) {
@@ -259,6 +322,9 @@ class KinetoLinker {
   CaptureBuilder& builder_;
   CallTable table_;
   std::vector<std::optional<std::uint32_t>> launch_call_;  ///< by work
+  std::map<std::uint32_t, StepFinder> steps_;              ///< by process
+  std::unordered_map<std::string, KernelId> kernels_;      ///< by what kernel_of() is made of
+  std::string key_;
 };
 
 }  // namespace

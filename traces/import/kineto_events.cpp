@@ -1,10 +1,9 @@
 #include "traces/import/kineto_events.hpp"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cstring>
-#include <limits>
+#include <utility>
 
 #include <fmt/format.h>
 #include <simdjson.h>
@@ -14,6 +13,8 @@
 #include "common/json_parts.hpp"
 #include "common/text.hpp"
 #include "traces/import/host_calls.hpp"
+#include "traces/import/kineto_args.hpp"
+#include "traces/import/kineto_head.hpp"
 
 namespace rubato::kineto {
 
@@ -22,7 +23,6 @@ namespace {
 namespace ondemand = simdjson::ondemand;
 
 constexpr std::int64_t ns_per_us = 1000;
-constexpr std::int64_t most_devices = 1'000'000;
 
 enum class Category { device_work, runtime, cpu_op, annotation, sync, skipped };
 
@@ -44,11 +44,14 @@ Category category_of(std::string_view cat) {
   return found == std::end(known) ? Category::skipped : found->category;
 }
 
-// The category without parsing the event, where its key is plainly there; most events of a file
-// with stacks are of no interest.
+// The category without parsing the event, where its key is plainly there: what is of no interest
+// may be damaged, unless it has swallowed other events for want of a quote.
 bool surely_skipped(std::string_view event) {
   const std::size_t key = event.find("\"cat\":");
-  if (key == std::string_view::npos) return false;
+  const std::size_t phase = event.find("\"ph\":");
+  if (key == std::string_view::npos || phase == std::string_view::npos ||
+      event.find("\"ph\":", phase + 1) != std::string_view::npos)
+    return false;
   std::size_t from = key + 6;
   while (from < event.size() && event[from] == ' ') ++from;
   if (from >= event.size() || event[from] != '"') return false;
@@ -77,20 +80,11 @@ std::int64_t parse_us(std::string_view text) {
   return whole * ns_per_us + (text.front() == '-' ? -fraction_ns : fraction_ns);
 }
 
-std::optional<std::int64_t> integer_of(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 class EventReader {
  public:
   EventReader(const std::filesystem::path& path, const ImportOptions& options,
               CaptureBuilder& builder)
-      : path_(path), options_(options), builder_(builder) {}
+      : path_(path), options_(options), builder_(builder), args_(events_) {}
 
   Events run() {
     ByteSource source(path_, options_.max_expanded_bytes);
@@ -98,7 +92,8 @@ class EventReader {
       read_json_parts(
           source, "traceEvents",
           {.element = [this](std::string_view text, std::uint64_t at) { event(text, at); },
-           .member = [this](std::string_view key, std::string_view value) { member(key, value); }});
+           .member = [this](std::string_view key, std::string_view value) { member(key, value); },
+           .block = [this](std::string_view text) { return block(text); }});
     } catch (const DataError& error) {
       if (!options_.partial || events_.work.empty()) throw;
       builder_.capture().left_out.push_back(
@@ -114,6 +109,23 @@ class EventReader {
   }
 
  private:
+  // Parsed as a whole first: what is read of it then is known to be JSON.
+  std::optional<std::size_t> block(std::string_view text) {
+    if (dom_.parse(text.data(), text.size(), false).error() != simdjson::SUCCESS) return 0;
+    std::size_t done = 0;
+    const auto problem = problem_of([&] {
+      ondemand::document document =
+          parser_.iterate(text.data(), text.size(), text.size() + json_padding).value();
+      for (auto element : document.get_array()) {
+        ondemand::object object = element.get_object().value();
+        read(object);
+        ++done;
+      }
+    });
+    return problem ? std::optional(done) : std::nullopt;
+  }
+
+  // One event by itself, which may be anything between two braces.
   void event(std::string_view text, std::uint64_t offset) {
     if (surely_skipped(text)) return;
     const auto problem = problem_of([&] {
@@ -128,373 +140,229 @@ class EventReader {
         {.in = printable(text.substr(0, 200)), .hint = "--partial leaves such events out"});
   }
 
-  std::optional<std::string_view> text_of(ondemand::object& object, std::string_view key) {
-    std::string_view value;
-    if (!is_there(part_.field(object, key).get_string().get(value))) return std::nullopt;
-    return value;
-  }
+  // An event on its way from the text into Events; numbers are text at first.
+  struct Event {
+    bool is_slice = false;  ///< phase "X"
+    std::optional<Category> category;
+    std::string_view kind;  ///< its name in the file, e.g. "gpu_memset"
+    std::optional<std::uint32_t> name;
+    std::string_view process, thread, start, duration;
+    DeviceWork work;
+    std::optional<std::int64_t> device, stream;  ///< as the arguments say
+    std::optional<std::int64_t> correlation;
+    Span span{};
+    std::optional<std::uint64_t> sent_bytes;
+  };
 
-  std::optional<std::int64_t> integer(ondemand::object& object, std::string_view key) {
-    std::int64_t value = 0;
-    if (!is_there(part_.field(object, key).get_int64().get(value))) return std::nullopt;
-    return value;
-  }
-
-  // A process or thread may be a number or a name.
-  std::string raw(ondemand::object& object, std::string_view key) {
-    ondemand::value value;
-    if (!is_there(part_.field(object, key).get(value))) return {};
-    return std::string(value.raw_json_token());
-  }
-
-  std::int64_t time_ns(ondemand::object& object, std::string_view key) {
-    ondemand::value value;
-    if (!is_there(part_.field(object, key).get(value)))
-      throw DataError(fmt::format("there is no '{}'", key));
-    return parse_us(value.raw_json_token());
-  }
-
+  // From front to back, once; most events are done with after their category.
   void read(ondemand::object& object) {
-    const auto phase = text_of(object, "ph");
-    if (!phase || *phase != "X") return;
-    const auto cat = text_of(object, "cat");
-    if (!cat) return;
-    const Category category = category_of(*cat);
-    if (category == Category::skipped) return;
-    const bool kernel = *cat == "kernel" || *cat == "Kernel";
-    const bool memset = *cat == "gpu_memset" || *cat == "Memset";
-    const std::string_view name = text_of(object, "name").value_or("");
-    if (category == Category::sync) return sync(object);
-    const std::uint32_t name_id = events_.names.id(name);
-    if (category == Category::device_work) {
-      const KernelClass kind = kernel   ? class_of(name_id)
-                               : memset ? KernelClass::memset
-                                        : KernelClass::memcpy;
-      return device_work(object, name_id, kernel, kind);
+    Event event;
+    bool args_come_first = false;
+    for (auto found : object) {
+      ondemand::field field = field_of(std::move(found));
+      const std::string_view key = key_of(field);
+      ondemand::value value = field.value();
+      if (key == "args") {
+        // What they mean depends on category and name.
+        const bool known = event.category && event.name;
+        if (known) read_args(value, event);
+        args_come_first = args_come_first || !known;
+      } else {
+        read_field(key, value, event);
+      }
+      if (event.category == Category::skipped) return;
+      if (key == "ph" && !event.is_slice) return;
     }
-    const std::uint32_t thread = thread_of(object);
-    const std::int64_t start_ns = time_ns(object, "ts");
-    if (category == Category::runtime) {
-      const std::int64_t duration_ns = time_ns(object, "dur");
-      ondemand::object args;
-      if (!is_there(part_.field(object, "args").get_object().get(args))) return;
-      if (const auto correlation = integer(args, "correlation"))
-        events_.host_calls.push_back(
-            {*correlation, start_ns, duration_ns, thread, call_kind_of(name)});
-      return;
+    if (!event.is_slice || !event.category) return;
+    if (!event.name) event.name = events_.names.id("");
+    if (args_come_first) {
+      (void)object.reset().value();
+      ondemand::value args;
+      if (is_there(object.find_field_unordered("args").get(args))) read_args(args, event);
     }
-    Span span{start_ns, start_ns + time_ns(object, "dur"), thread, name_id, -1, 0};
-    ondemand::object args;
-    if (category == Category::annotation) {
-      events_.annotations.push_back(span);
-      if (name.starts_with("nccl:") || name.starts_with("rccl:"))
-        events_.message_labels.push_back(
-            {span.start_ns, span.end_ns, thread, collective_kind_of(name), sent_bytes(object)});
-      return;
-    }
-    if (is_there(part_.field(object, "args").get_object().get(args))) {
-      span.external_id = integer(args, "External id").value_or(-1);
-      span.call = read_call(args, name_id);
-    }
-    events_.operators.push_back(span);
+    finish(event);
   }
 
-  // Processes and threads are numbers as a rule; others count down from -1.
-  std::uint32_t thread_of(ondemand::object& object) {
-    const std::string process = raw(object, "pid"), thread = raw(object, "tid");
-    const std::uint32_t id = threads_.id(process + '/' + thread);
-    if (id == events_.threads.size()) {
-      const auto number = [](std::string_view text, std::uint32_t otherwise) {
-        return integer_of(text).value_or(-1 - static_cast<std::int64_t>(otherwise));
-      };
-      const std::uint32_t process_id = processes_.id(process);
-      events_.processes = std::max(events_.processes, process_id + 1);
-      events_.threads.push_back({process_id, {number(process, process_id), number(thread, id)}});
+  void read_field(std::string_view key, ondemand::value value, Event& event) {
+    std::string_view text;
+    if (key == "ph") {
+      event.is_slice = is_there(value.get_string().get(text)) && text == "X";
+    } else if (key == "cat") {
+      if (!is_there(value.get_string().get(event.kind))) return;
+      event.category = category_of(event.kind);
+    } else if (key == "name") {
+      event.name = name_id(value);
+    } else if (key == "pid") {
+      event.process = token_of(value);
+    } else if (key == "tid") {
+      event.thread = token_of(value);
+    } else if (key == "ts") {
+      event.start = token_of(value);
+    } else if (key == "dur") {
+      event.duration = token_of(value);
     }
+  }
+
+  static std::string_view token_of(ondemand::value value) {
+    std::string_view token = value.raw_json_token();
+    while (!token.empty() && std::strchr(" \t\r\n", token.back()) != nullptr)
+      token.remove_suffix(1);
+    return token;
+  }
+
+  // By the text as it is written; it is unescaped once.
+  std::uint32_t name_id(ondemand::value value) {
+    const std::string_view raw = value.raw_json_token();
+    if (const auto known = raw_names_.find(raw); known != raw_names_.end()) return known->second;
+    std::string_view name;
+    if (!is_there(value.get_string().get(name))) return events_.names.id("");
+    const std::uint32_t id = events_.names.id(name);
+    raw_names_.emplace(raw, id);
     return id;
   }
 
-  void sync(ondemand::object& object) {
+  void read_args(ondemand::value value, Event& event) {
     ondemand::object args;
-    if (!is_there(part_.field(object, "args").get_object().get(args))) return;
-    const auto number = [&](std::string_view key) {
-      constexpr std::int64_t invalid = 4'294'967'295;  // -1 of older files
-      const std::int64_t value = integer(args, key).value_or(-1);
-      return value == invalid ? -1 : value;
-    };
-    const std::int64_t device = number("device");
-    if (device < 0 || device > most_devices) return;
-    events_.syncs.push_back({static_cast<std::uint32_t>(device), number("correlation"),
-                             number("stream"), number("wait_on_stream"),
-                             number("wait_on_cuda_event_record_corr_id")});
+    if (!is_there(value.get_object().get(args))) return;
+    switch (*event.category) {
+      case Category::device_work:
+        event.work.is_kernel = event.kind == "kernel" || event.kind == "Kernel";
+        event.work.kind = class_of(event);
+        args_.device_work(args, event.work, event.device, event.stream);
+        break;
+      case Category::runtime: event.correlation = args_.correlation(args); break;
+      case Category::cpu_op:
+        event.span.name = *event.name;
+        args_.cpu_operator(args, event.span);
+        break;
+      case Category::annotation:
+        if (is_collective(*event.name)) event.sent_bytes = args_.sent_bytes(args);
+        break;
+      case Category::sync: args_.sync(args); break;
+      case Category::skipped: break;
+    }
   }
 
-  // Bytes of the tensors an annotation names; nothing if one is not understood.
-  std::optional<std::uint64_t> sent_bytes(ondemand::object& object) {
-    ondemand::object args;
-    if (!is_there(part_.field(object, "args").get_object().get(args))) return std::nullopt;
-    std::vector<std::vector<std::uint64_t>> dims;
-    if (!read_dims(args, dims)) return std::nullopt;
-    std::uint64_t sum = 0;
-    std::size_t i = 0;
-    bool known = true;
-    ondemand::array types;
-    if (!is_there(part_.field(args, "Input type").get_array().get(types))) return std::nullopt;
-    for (auto type : types) {
-      std::string_view text;
-      const bool is_text = is_there(type.get_string().get(text));
-      if (i >= dims.size() || dims[i++].empty()) continue;  // no tensor
-      const auto bytes = is_text ? bytes_from_framework(text) : std::nullopt;
-      std::uint64_t size = bytes.value_or(0);
-      for (const std::uint64_t n : dims[i - 1])
-        known = known && !__builtin_mul_overflow(size, n, &size);
-      known = known && bytes && !__builtin_add_overflow(sum, size, &sum);
+  void finish(Event& event) {
+    switch (*event.category) {
+      case Category::device_work: return finish_work(event);
+      case Category::runtime: return finish_call(event);
+      case Category::cpu_op:
+      case Category::annotation: return finish_span(event);
+      case Category::sync:
+      case Category::skipped: return;
     }
-    return known && sum > 0 ? std::optional(sum) : std::nullopt;
   }
 
-  // @return whether there are any
-  bool read_dims(ondemand::object& args, std::vector<std::vector<std::uint64_t>>& out) {
-    ondemand::array dims;
-    if (!is_there(part_.field(args, "Input Dims").get_array().get(dims))) return false;
-    for (auto operand : dims) {
-      auto& list = out.emplace_back();
-      ondemand::array sizes;
-      if (!is_there(operand.get_array().get(sizes))) continue;
-      for (auto size : sizes) {
-        std::uint64_t value = 0;
-        if (!is_there(size.get_uint64().get(value))) {
-          list.clear();  // a list of tensors
-          break;
-        }
-        list.push_back(value);
-      }
-    }
-    return true;
-  }
-
-  std::uint32_t read_call(ondemand::object& args, std::uint32_t name) {
-    OperatorCall call{events_.names[name], {}, {}};
-    if (!read_dims(args, call.dims)) return 0;
-    call.dtypes.assign(call.dims.size(), Dtype::unknown);
-    ondemand::array types;
-    for (const char* key : {"Input type", "Input types"}) {
-      if (!is_there(part_.field(args, key).get_array().get(types))) continue;
-      std::size_t i = 0;
-      for (auto type : types) {
-        std::string_view text;
-        if (is_there(type.get_string().get(text)) && i < call.dtypes.size())
-          call.dtypes[i] = dtype_from_framework(text);
-        ++i;
-      }
-      break;
-    }
-    ondemand::array values;
-    if (is_there(part_.field(args, "Concrete Inputs").get_array().get(values))) {
-      for (auto value : values) {
-        std::string_view text;
-        call.values.emplace_back(is_there(value.get_string().get(text)) ? text : "");
-      }
-    }
-    // Layers repeat the same calls.
-    std::string key = fmt::format("{} {} ", name, fmt::join(call.values, ";"));
-    for (std::size_t i = 0; i < call.dims.size(); ++i)
-      key += fmt::format("[{}]{}", fmt::join(call.dims[i], ","), static_cast<int>(call.dtypes[i]));
-    const auto [found, fresh] =
-        call_ids_.emplace(std::move(key), static_cast<std::uint32_t>(events_.calls.size()));
-    if (fresh) events_.calls.push_back(std::move(call));
-    return found->second;
-  }
-
-  std::array<std::uint32_t, 3> read_dim3(ondemand::object& args, std::string_view key) {
-    std::array<std::uint32_t, 3> out{1, 1, 1};
-    ondemand::array values;
-    if (!is_there(part_.field(args, key).get_array().get(values))) return {0, 0, 0};
-    std::size_t i = 0;
-    for (auto value : values) {
-      std::uint64_t number = 0;
-      if (is_there(value.get_uint64().get(number)) && i < out.size()) {
-        if (number > std::numeric_limits<std::uint32_t>::max()) return {0, 0, 0};
-        out[i] = static_cast<std::uint32_t>(number);
-      }
-      ++i;
-    }
-    return out;
-  }
-
-  void device_work(ondemand::object& object, std::uint32_t name, bool is_kernel, KernelClass kind) {
-    DeviceWork work;
-    work.is_kernel = is_kernel;
-    work.name = name;
-    work.start_ns = time_ns(object, "ts");
-    work.duration_ns = time_ns(object, "dur");
-    std::int64_t device = integer(object, "pid").value_or(-1),
-                 stream = integer(object, "tid").value_or(-1);
-    ondemand::object args;
-    if (is_there(part_.field(object, "args").get_object().get(args)))
-      read_args(args, work, device, stream);
+  void finish_work(Event& event) {
+    DeviceWork& work = event.work;
+    work.is_kernel = event.kind == "kernel" || event.kind == "Kernel";
+    work.kind = class_of(event);
+    work.name = *event.name;
+    work.start_ns = time_ns(event.start, "ts");
+    work.duration_ns = time_ns(event.duration, "dur");
+    const std::int64_t device =
+        event.device ? *event.device : integer_in(event.process).value_or(-1);
     if (device < 0 || device > most_devices) throw DataError("there is no device");
     work.device = static_cast<std::uint32_t>(device);
-    work.stream = stream;
-    work.kind = kind;
+    work.stream = event.stream ? *event.stream : integer_in(event.thread).value_or(-1);
     events_.work.push_back(work);
   }
 
-  // Looked up once a name.
-  KernelClass class_of(std::uint32_t name) {
-    while (classes_.size() <= name)
-      classes_.push_back(
-          kernel_class_of(events_.names[static_cast<std::uint32_t>(classes_.size())]));
-    return classes_[name];
+  void finish_call(const Event& event) {
+    const HostCall call{.correlation = event.correlation.value_or(-1),
+                        .start_ns = time_ns(event.start, "ts"),
+                        .duration_ns = time_ns(event.duration, "dur"),
+                        .thread = thread_of(event),
+                        .kind = call_kind(*event.name)};
+    if (event.correlation) events_.host_calls.push_back(call);
   }
 
-  void read_args(ondemand::object& args, DeviceWork& work, std::int64_t& device,
-                 std::int64_t& stream) {
-    const auto number = [&](std::string_view key, std::int64_t otherwise) {
-      return integer(args, key).value_or(otherwise);
-    };
-    work.external_id = number("External id", number("external id", -1));
-    device = number("device", device);
-    stream = number("stream", stream);
-    work.correlation = number("correlation", -1);
-    if (!work.is_kernel) {
-      work.copied_bytes = number("bytes", -1);
+  void finish_span(Event& event) {
+    Span& span = event.span;
+    span.start_ns = time_ns(event.start, "ts");
+    span.end_ns = span.start_ns + time_ns(event.duration, "dur");
+    span.thread = thread_of(event);
+    span.name = *event.name;
+    if (event.category == Category::cpu_op) {
+      events_.operators.push_back(span);
       return;
     }
-    work.shape = {read_dim3(args, "grid"), read_dim3(args, "block")};
-    if (const auto priority = integer(args, "priority");
-        priority && std::in_range<std::int32_t>(*priority))
-      work.priority = static_cast<std::int32_t>(*priority);
-    const auto collective = text_of(args, "Collective name");
-    if (!collective) return;
-    work.message = static_cast<std::uint32_t>(events_.messages.size());
-    events_.messages.push_back(read_message(args, collective_kind_of(*collective)));
+    events_.annotations.push_back(span);
+    if (is_collective(span.name))
+      events_.message_labels.push_back({span.start_ns, span.end_ns, span.thread,
+                                        collective_kind_of(events_.names[span.name]),
+                                        event.sent_bytes});
   }
 
-  Message read_message(ondemand::object& args, CollectiveKind kind) {
-    Message message;
-    message.collective.kind = kind;
-    if (const auto type = text_of(args, "dtype")) {
-      message.dtype = dtype_from_framework(*type);
-      const auto bytes = [&](std::string_view key) -> std::optional<std::uint64_t> {
-        const auto size = bytes_from_framework(*type);
-        const auto count = integer(args, key);
-        constexpr std::int64_t most_elements = std::int64_t{1} << 50;
-        if (!size || !count || *count < 0 || *count > most_elements) return std::nullopt;
-        return static_cast<std::uint64_t>(*count) * *size;
+  static std::int64_t time_ns(std::string_view token, std::string_view key) {
+    if (token.empty()) throw DataError(fmt::format("there is no '{}'", key));
+    return parse_us(token);
+  }
+
+  // Processes and threads are numbers as a rule; others count down from -1.
+  std::uint32_t thread_of(const Event& event) {
+    if (event.process == last_process_ && event.thread == last_thread_) return last_id_;
+    last_process_ = event.process;
+    last_thread_ = event.thread;
+    last_id_ = threads_.id(last_process_ + '/' + last_thread_);
+    if (last_id_ == events_.threads.size()) {
+      const auto number = [](std::string_view text, std::uint32_t otherwise) {
+        return integer_in(text).value_or(-1 - static_cast<std::int64_t>(otherwise));
       };
-      message.collective.in_bytes = bytes("In msg nelems");
-      message.collective.out_bytes = bytes("Out msg nelems");
+      const std::uint32_t process = processes_.id(last_process_);
+      events_.processes = std::max(events_.processes, process + 1);
+      events_.threads.push_back(
+          {process, {number(last_process_, process), number(last_thread_, last_id_)}});
     }
-    const auto rank = [&](std::string_view key) { return rank_of(integer(args, key)); };
-    if (const auto sequence = integer(args, "Seq"); sequence && *sequence >= 0)
-      message.collective.sequence = static_cast<std::uint64_t>(*sequence);
-    message.collective.source_rank = rank("Src Rank");
-    message.collective.target_rank = rank("Dst Rank");
-    message.group.name = std::string(text_of(args, "Process Group Name").value_or(""));
-    message.group.description =
-        std::string(text_of(args, "Process Group Description").value_or(""));
-    message.group.size = rank("Group size");
-    message.group.ranks = ranks_of(text_of(args, "Process Group Ranks").value_or(""));
-    return message;
+    return last_id_;
   }
 
-  static std::optional<std::uint32_t> rank_of(std::optional<std::int64_t> value) {
-    constexpr std::int64_t most_ranks = 10'000'000;
-    if (!value || *value < 0 || *value > most_ranks) return std::nullopt;
-    return static_cast<std::uint32_t>(*value);
-  }
+  // ---- What follows from a name, looked up once each ----
 
-  // "[0, 1]"; nothing where the list is shortened with dots or is no list of ranks.
-  static std::vector<std::uint32_t> ranks_of(std::string_view text) {
-    std::vector<std::uint32_t> ranks;
-    if (!text.starts_with('[') || !text.ends_with(']')) return {};
-    for (const std::string_view part : split(text.substr(1, text.size() - 2), ',')) {
-      const auto rank = rank_of(integer_of(part));
-      if (!rank) return {};
-      ranks.push_back(*rank);
+  struct NameFacts {
+    KernelClass kernel = KernelClass::other;
+    std::optional<CallKind> call;
+    bool collective = false;
+  };
+  const NameFacts& facts(std::uint32_t name) {
+    while (facts_.size() <= name) {
+      const std::string& text = events_.names[static_cast<std::uint32_t>(facts_.size())];
+      facts_.push_back({kernel_class_of(text), call_kind_of(text),
+                        text.starts_with("nccl:") || text.starts_with("rccl:")});
     }
-    return ranks;
+    return facts_[name];
+  }
+  std::optional<CallKind> call_kind(std::uint32_t name) { return facts(name).call; }
+  bool is_collective(std::uint32_t name) { return facts(name).collective; }
+  KernelClass class_of(const Event& event) {
+    if (event.work.is_kernel) return facts(*event.name).kernel;
+    const bool memset = event.kind == "gpu_memset" || event.kind == "Memset";
+    return memset ? KernelClass::memset : KernelClass::memcpy;
   }
 
   void member(std::string_view key, std::string_view value) {
-    if (key != "baseTimeNanoseconds" && key != "deviceProperties" && key != "distributedInfo")
-      return;
-    const auto problem = problem_of([&] { read_member(key, value); });
+    if (!is_head_member(key)) return;
+    const auto problem = problem_of([&] { read_head_member(key, value, events_); });
     if (!problem) return;
     if (options_.partial) return builder_.leave_out("members that cannot be read");
     throw DataError(fmt::format("{}: {}: {}", printable(path_.string()), key, *problem),
                     {.in = printable(value.substr(0, 200)), .hint = "--partial leaves it out"});
   }
 
-  void read_member(std::string_view key, std::string_view value) {
-    check_structure(value);
-    ondemand::document document =
-        parser_.iterate(value.data(), value.size(), value.size() + json_padding).value();
-    if (key == "baseTimeNanoseconds") {
-      std::int64_t base = 0;
-      if (is_there(document.get_int64().get(base))) events_.epoch_ns = base;
-    } else if (key == "distributedInfo") {
-      read_distribution(document);
-    } else if (key == "deviceProperties") {
-      ondemand::array devices;
-      if (!is_there(document.get_array().get(devices))) return;
-      for (auto device : devices) {
-        std::int64_t id = 0;
-        std::string_view name;
-        ondemand::object object;
-        if (is_there(device.get_object().get(object)) &&
-            is_there(object.find_field_unordered("id").get_int64().get(id)) && id >= 0 &&
-            id <= most_devices &&
-            is_there(object.find_field_unordered("name").get_string().get(name)))
-          events_.device_names.emplace_back(static_cast<std::uint32_t>(id), std::string(name));
-      }
-    }
-  }
-
-  void read_distribution(ondemand::document& document) {
-    ondemand::object object;
-    if (!is_there(document.get_object().get(object))) return;
-    const auto number = [&](ondemand::object& of, std::string_view key) {
-      std::int64_t value = -1;
-      return is_there(of.find_field_unordered(key).get_int64().get(value)) ? rank_of(value)
-                                                                           : std::nullopt;
-    };
-    events_.rank = number(object, "rank");
-    events_.world_size = number(object, "world_size");
-    ondemand::array groups;
-    if (!is_there(object.find_field_unordered("pg_config").get_array().get(groups))) return;
-    for (auto entry : groups) {
-      ondemand::object group;
-      std::string_view name, description;
-      if (!is_there(entry.get_object().get(group)) ||
-          !is_there(group.find_field_unordered("pg_name").get_string().get(name)))
-        continue;
-      CaptureGroup& known = events_.groups.emplace_back();
-      known.name = name;
-      if (is_there(group.find_field_unordered("pg_desc").get_string().get(description)))
-        known.description = description;
-      known.size = number(group, "pg_size");
-      ondemand::array ranks;
-      if (!is_there(group.find_field_unordered("ranks").get_array().get(ranks))) continue;
-      for (auto rank : ranks) {
-        std::int64_t value = -1;
-        if (is_there(rank.get_int64().get(value)) && rank_of(value))
-          known.ranks.push_back(*rank_of(value));
-      }
-      if (known.size && known.ranks.size() != *known.size) known.ranks.clear();
-    }
-  }
-
   const std::filesystem::path& path_;
   const ImportOptions& options_;
   CaptureBuilder& builder_;
   Events events_;
+  ArgsReader args_;
+  simdjson::dom::parser dom_;
   ondemand::parser parser_;
   JsonPart part_;
+  TextIds raw_names_;  ///< names as they are written, quotes and all
   Names threads_, processes_;
-  std::unordered_map<std::string, std::uint32_t> call_ids_;
-  std::vector<KernelClass> classes_;  ///< by name
+  std::string last_process_, last_thread_;
+  std::uint32_t last_id_ = 0;
+  std::vector<NameFacts> facts_;  ///< by name
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -76,21 +77,32 @@ struct Message {
   Dtype dtype = Dtype::unknown;
 };
 
+/// Numbers by text, looked up without a copy of it.
+struct TextHash {
+  using is_transparent = void;
+  std::size_t operator()(std::string_view text) const {
+    return std::hash<std::string_view>()(text);
+  }
+};
+using TextIds = std::unordered_map<std::string, std::uint32_t, TextHash, std::equal_to<>>;
+
 /// Strings by number.
 class Names {
  public:
   std::uint32_t id(std::string_view name) {
-    const auto [found, fresh] =
-        ids_.emplace(std::string(name), static_cast<std::uint32_t>(names_.size()));
-    if (fresh) names_.push_back(&found->first);
-    return found->second;
+    if (const auto known = ids_.find(name); known != ids_.end()) return known->second;
+    const auto id = static_cast<std::uint32_t>(names_.size());
+    names_.push_back(&ids_.emplace(name, id).first->first);
+    return id;
   }
   [[nodiscard]] const std::string& operator[](std::uint32_t id) const { return *names_[id]; }
 
  private:
-  std::unordered_map<std::string, std::uint32_t> ids_;
+  TextIds ids_;
   std::vector<const std::string*> names_;
 };
+
+inline constexpr std::int64_t most_devices = 1'000'000;
 
 struct Events {
   Names names;

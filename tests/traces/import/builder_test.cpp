@@ -1,0 +1,172 @@
+// What readers share (names, steps, labels), and Kineto files large enough to be read in blocks.
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "common/error.hpp"
+#include "tests/expect_error.hpp"
+#include "tests/temporary_folder.hpp"
+#include "traces/capture_stats.hpp"
+#include "traces/import/builder.hpp"
+#include "traces/import/readers.hpp"
+
+namespace rubato {
+namespace {
+
+using KinetoBlocks = FileTest;
+// Large enough for blocks that are parsed as a whole, and damaged in the middle.
+TEST_F(KinetoBlocks, DamageIsToldWhereItIsWhateverTheSizeOfTheFile) {
+  std::string events;
+  std::size_t damaged_at = 0, damaged_line = 0;
+  constexpr int count = 3000, damaged = 2000;
+  for (int i = 0; i < count; ++i) {
+    if (i == damaged) {
+      damaged_at = events.size();
+      damaged_line = static_cast<std::size_t>(std::ranges::count(events, '\n'));
+    }
+    events += fmt::format(
+        "{}\n{{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"k {}\",\n \"pid\": 0, \"tid\": "
+        "7, "
+        "\"ts\": {}.5, \"dur\": 2, \"args\": {{\"grid\": [{}, 1, 1], \"block\": [32, 1, 1]}}}}",
+        i > 0 ? "," : "", i % 7, 10 * i, 1 + i % 3);
+  }
+  const std::string good = "{\"traceEvents\": [" + events + "]}";
+  const std::size_t first = good.find(events);
+  EXPECT_EQ(import_capture(file("good.json", good)).launches.size(), 3000U);
+  const auto damage = [&](std::string_view from, std::string_view to) {
+    std::string text = good;
+    const std::size_t at = text.find(from, first + damaged_at);
+    return text.replace(at, from.size(), to);
+  };
+  const std::size_t place = first + damaged_at + 2;  // behind comma and line end
+  const std::size_t line =
+      static_cast<std::size_t>(std::ranges::count(good.substr(0, first), '\n')) + damaged_line + 2;
+
+  // A lost quote turns all that follows inside out.
+  const auto quote = file("quote.json", damage("\"kernel\"", "\"kernel"));
+  expect_error<DataError>(
+      [&] { (void)import_capture(quote); },
+      fmt::format("line {}, byte {}: what begins here does not end", line, place),
+      "--partial takes what comes before");
+  expect_error<DataError>([&] { (void)import_capture(quote); },
+                          fmt::format("a quote is missing near byte"));
+  const Capture before = import_capture(quote, {.partial = true});
+  EXPECT_EQ(before.launches.size(), static_cast<std::size_t>(damaged));
+
+  const auto number = file("number.json", damage("\"ts\": ", "\"ts\": 1x"));
+  expect_error<DataError>([&] { (void)import_capture(number); },
+                          fmt::format("event at byte {}", place), "--partial leaves such events");
+  EXPECT_EQ(import_capture(number, {.partial = true}).launches.size(), count - 1U);
+  // Valid JSON, but no time: what comes before in its block is not read twice.
+  const auto wrong = file("wrong.json", damage("\"ts\"", "\"TS\""));
+  expect_error<DataError>([&] { (void)import_capture(wrong); },
+                          fmt::format("event at byte {}: there is no 'ts'", place));
+  EXPECT_EQ(import_capture(wrong, {.partial = true}).launches.size(), count - 1U);
+}
+
+// Arguments before what they belong to, as other writers may put them.
+TEST_F(KinetoBlocks, FieldsOfEventsMayComeInAnyOrder) {
+  const Capture capture = import_capture(file(
+      "order.json",
+      "{\"traceEvents\": [" +
+          std::string(
+              R"({"args": {"correlation": 4, "stream": 9, "grid": [3, 1, 1], "block": [64, 1, 1], "device": 0},
+          "dur": 2, "ts": 5, "tid": 7, "pid": 0, "name": "k", "cat": "kernel", "ph": "X"},
+         {"args": {"correlation": 4}, "dur": 1, "ts": 3, "tid": 8, "pid": 8, "name": "cudaLaunchKernel",
+          "cat": "cuda_runtime", "ph": "X"})") +
+          "]}"));
+  ASSERT_EQ(capture.launches.size(), 1U);
+  EXPECT_EQ(capture.launches[0].launch_ns, 3000);
+  EXPECT_EQ(capture.streams[0].id, 9);
+  EXPECT_EQ(capture.kernels[0].launch, (LaunchShape{{3, 1, 1}, {64, 1, 1}}));
+}
+
+TEST(KernelClasses, FollowFromNames) {
+  const auto expect = [](std::string_view name, KernelClass kind) {
+    EXPECT_EQ(kernel_class_of(name), kind) << name;
+  };
+  expect("void fbgemm_gpu::permute_2D_lengths_kernel<int>(int)", KernelClass::permute);
+  expect("split_embedding_forward_kernel", KernelClass::embedding);
+  expect("void fbgemm_gpu::bounds_check_indices_kernel<long>", KernelClass::other);
+  expect("void cutlass::device_kernel<fbgemm_gpu::f8f8bf16_rowwise>", KernelClass::gemm);
+  expect("triton_tem_fused_addmm_gelu_12", KernelClass::gemm);
+  expect("triton_tem_fused_mm_native_layer_norm_3", KernelClass::gemm);
+  expect("triton_tem_fused_flex_attention_0", KernelClass::attention);
+  expect("triton_mm", KernelClass::gemm);
+  expect("fused_moe_kernel", KernelClass::gemm);
+  expect("triton_poi_fused__scaled_dot_product_flash_attention_add_5", KernelClass::elementwise);
+  expect("triton_red_fused__softmax_1", KernelClass::softmax);
+  expect("triton_per_fused_native_layer_norm_addmm_1", KernelClass::layernorm);
+  expect("triton_per_fused_sum_gemm_1", KernelClass::reduce);
+}
+
+// A collective that waits for other ranks is longer than all work together.
+TEST(Fold, TakesTheStreamThatComputes) {
+  CaptureBuilder builder("made");
+  Kernel reduce;
+  reduce.label = "nccl";
+  reduce.kind = KernelClass::communication;
+  Kernel product;
+  product.label = "gemm";
+  product.kind = KernelClass::gemm;
+  const KernelId wait = builder.kernel(reduce, "nccl"), work = builder.kernel(product, "gemm");
+  builder.launch({wait, builder.stream(0, 20), 0, 1'000'000, {}, {}, Pass::unknown});
+  const Capture waiting = CaptureBuilder(builder).finish();
+  expect_error<UsageError>([&] { (void)fold(waiting); }, "collectives and copies at most");
+  builder.launch({work, builder.stream(0, 7), 0, 10, {}, {}, Pass::unknown});
+  const Trace trace = fold(std::move(builder).finish());
+  ASSERT_EQ(trace.kernels.size(), 1U);
+  EXPECT_EQ(trace.kernels[0].name, "gemm");
+}
+
+TEST(StepFinder, IsTheFirstIntervalThatHoldsTheTime) {
+  rc::check([] {
+    std::vector<StepFinder::Interval> intervals(*rc::gen::inRange<std::size_t>(0, 12));
+    for (std::uint32_t i = 0; i < intervals.size(); ++i) {
+      const std::int64_t start = *rc::gen::inRange(0, 20);
+      intervals[i] = {start, start + *rc::gen::inRange(0, 12), i};
+    }
+    const StepFinder finder(intervals);
+    std::ranges::stable_sort(intervals, {}, &StepFinder::Interval::start_ns);
+    for (std::int64_t ts = -1; ts < 35; ++ts) {
+      const auto first = std::ranges::find_if(intervals, [&](const StepFinder::Interval& one) {
+        return one.start_ns <= ts && ts < one.end_ns;
+      });
+      RC_ASSERT(finder.at(ts) ==
+                (first == intervals.end() ? std::nullopt : std::optional(first->step)));
+    }
+  });
+}
+
+TEST(PassesByLabel, TheNarrowestOpenLabelCounts) {
+  rc::check([] {
+    std::vector<PassLabel> labels(*rc::gen::inRange<std::size_t>(0, 10));
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+      // Lengths differ, so that there is one narrowest.
+      const std::int64_t start = *rc::gen::inRange(0, 30);
+      labels[i] = {start, start + static_cast<std::int64_t>(i) + 1, static_cast<Pass>(i % 6)};
+    }
+    std::vector<LaunchCall> calls;
+    for (std::size_t i = 0; i < 40; ++i) calls.push_back({static_cast<std::int64_t>(i), i});
+    const auto passes = passes_by_label(labels, calls, calls.size());
+    for (const LaunchCall& call : calls) {
+      std::optional<Pass> expected;
+      std::int64_t narrowest = 1000;
+      for (const PassLabel& label : labels) {
+        if (label.start_ns > call.ts_ns || call.ts_ns >= label.end_ns) continue;
+        if (label.end_ns - label.start_ns >= narrowest) continue;
+        narrowest = label.end_ns - label.start_ns;
+        expected = label.pass;
+      }
+      RC_ASSERT(passes[call.launch] == expected);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace rubato
