@@ -3,12 +3,16 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <limits>
 #include <optional>
+#include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "common/error.hpp"
 #include "common/text.hpp"
+#include "traces/import/nsight_calls.hpp"
 #include "traces/import/nsight_tables.hpp"
 #include "traces/import/operator_work.hpp"
 
@@ -62,12 +66,14 @@ class NsightLinker {
   void run() {
     builder_.capture().provenance.generator = "Nsight Systems";
     builder_.capture().epoch_ns = tables_.epoch_ns;
-    find_steps();
+    const StepFinder steps = find_steps();
     std::vector<Around> around = surroundings();
     const std::vector<std::optional<Pass>> labelled = labelled_passes();
     const bool any_pass =
         std::ranges::any_of(labelled, [](const auto& pass) { return pass.has_value(); }) ||
         std::ranges::any_of(around, &Around::autograd);
+    const auto calls = nsight::keep_calls(tables_, builder_);
+    const auto collectives = nsight::keep_collectives(tables_, builder_);
     for (std::size_t i = 0; i < tables_.work.size(); ++i) {
       Work& work = tables_.work[i];
       const Pass by_thread = around[i].autograd ? Pass::backward : Pass::forward;
@@ -88,13 +94,10 @@ class NsightLinker {
                             .start_ns = work.start_ns,
                             .duration_ns = duration_ns(work),
                             .launch_ns = work.launch_ns,
-                            .step = {},
-                            .pass = pass};
-      const auto& steps = builder_.capture().steps;
-      for (std::size_t s = 0; work.launch_ns && s < steps.size(); ++s) {
-        if (steps[s].start_ns <= *work.launch_ns && *work.launch_ns < steps[s].end_ns)
-          launch.step = static_cast<std::uint32_t>(s);
-      }
+                            .step = work.launch_ns ? steps.at(*work.launch_ns) : std::nullopt,
+                            .pass = pass,
+                            .call = calls[i],
+                            .collective = collectives[i]};
       const std::string short_name = short_kernel_name(work.kernel.label);
       launch.kernel = builder_.kernel(std::move(work.kernel), short_name);
       builder_.launch(launch);
@@ -120,18 +123,30 @@ class NsightLinker {
       return std::pair(*tables_.work[i].thread, *tables_.work[i].launch_ns);
     });
     std::vector<Around> out(tables_.work.size());
-    std::vector<const Range*> open;
+    // Ranges of a thread nest: the innermost with shapes is the last begun that has not ended.
+    std::vector<std::pair<const Range*, OperatorCall>> open;
+    constexpr std::int64_t never = std::numeric_limits<std::int64_t>::min();
+    std::int64_t autograd_until_ns = never;
+    std::optional<std::int64_t> thread;
     auto next = tables_.ranges.begin();
     for (const std::size_t i : order) {
-      const std::pair at{*tables_.work[i].thread, *tables_.work[i].launch_ns};
-      for (; next != tables_.ranges.end() && std::pair(next->thread, next->start_ns) <= at; ++next)
-        open.push_back(&*next);
-      std::erase_if(open,
-                    [&](const Range* r) { return r->thread != at.first || r->end_ns < at.second; });
-      for (const Range* range : open) {
-        if (range->text.starts_with("autograd::engine")) out[i].autograd = true;
-        if (auto call = call_of_label(range->text)) out[i].call = std::move(call);
+      const std::int64_t ts_ns = *tables_.work[i].launch_ns;
+      if (thread != tables_.work[i].thread) {
+        thread = tables_.work[i].thread;
+        open.clear();
+        autograd_until_ns = never;
+        next = std::find_if(next, tables_.ranges.end(),
+                            [&](const Range& range) { return range.thread >= *thread; });
       }
+      for (; next != tables_.ranges.end() && next->thread == *thread && next->start_ns <= ts_ns;
+           ++next) {
+        if (next->text.starts_with("autograd::engine"))
+          autograd_until_ns = std::max(autograd_until_ns, next->end_ns);
+        if (auto call = call_of_label(next->text)) open.emplace_back(&*next, std::move(*call));
+      }
+      while (!open.empty() && open.back().first->end_ns < ts_ns) open.pop_back();
+      out[i].autograd = autograd_until_ns >= ts_ns;
+      if (!open.empty()) out[i].call = open.back().second;
     }
     return out;
   }
@@ -159,15 +174,20 @@ class NsightLinker {
     return absurd ? longest_launch_ns + 1 : duration_ns;
   }
 
-  void find_steps() {
+  // Of ranges with one name the first counts.
+  StepFinder find_steps() {
     std::vector<CapturedStep>& steps = builder_.capture().steps;
+    std::set<std::string_view> known;
     for (const Range& range : tables_.ranges) {
-      if (!names_a_step(range.text)) continue;
-      const bool known = std::ranges::find(steps, range.text, &CapturedStep::name) != steps.end();
-      if (!known) steps.push_back({range.text, range.start_ns, range.end_ns});
+      if (names_a_step(range.text) && known.insert(range.text).second)
+        steps.push_back({range.text, range.start_ns, range.end_ns});
     }
-    std::ranges::sort(steps, {}, &CapturedStep::start_ns);
+    std::ranges::stable_sort(steps, {}, &CapturedStep::start_ns);
     if (!steps.empty()) builder_.capture().step_source = StepSource::annotation;
+    std::vector<StepFinder::Interval> intervals;
+    for (std::uint32_t i = 0; i < steps.size(); ++i)
+      intervals.push_back({steps[i].start_ns, steps[i].end_ns, i});
+    return StepFinder(std::move(intervals));
   }
 
   Tables tables_;

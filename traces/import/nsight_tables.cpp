@@ -3,6 +3,7 @@
 #include "traces/import/nsight_tables.hpp"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <string_view>
 #include <tuple>
@@ -20,6 +21,9 @@ namespace {
 
 constexpr std::int64_t most_devices = 1'000'000;
 constexpr int push_pop_range = 59, start_end_range = 60;
+constexpr std::string_view graphs_hint =
+    "kernels are inside CUDA graphs; record with --cuda-graph-trace=node";
+constexpr int first_own = 9;  // column behind those that all device work has
 
 class TableReader {
  public:
@@ -40,11 +44,18 @@ class TableReader {
     copies("CUPTI_ACTIVITY_KIND_MEMCPY", "copyKind");
     copies("CUPTI_ACTIVITY_KIND_MEMSET", "");
     if (tables_.work.empty())
-      throw DataError(fmt::format("{}: there are no kernels in it", printable(path_.string())));
+      throw DataError(
+          fmt::format("{}: there are no kernels in it", printable(path_.string())),
+          {.in = {}, .hint = whole_graphs() > 0 ? std::string(graphs_hint) : std::string()});
     ranges();
-    if (hides_kernels())
-      builder_.capture().left_out.emplace_back(
-          "kernels inside CUDA graphs; record with --cuda-graph-trace=node");
+    calls();
+    synchronizations();
+    priorities();
+    if (const std::uint64_t graphs = whole_graphs(); graphs > 0)
+      builder_.capture().left_out.push_back(
+          fmt::format("{} launches of whole CUDA graphs, whose kernels are not in the file; record "
+                      "with --cuda-graph-trace=node",
+                      graphs));
     return std::move(tables_);
   }
 
@@ -67,8 +78,8 @@ class TableReader {
         fmt::format("{}: there is no table {}", printable(path_.string()),
                     has_strings ? "CUPTI_ACTIVITY_KIND_KERNEL" : "StringIds"),
         {.in = {},
-         .hint = hides_kernels()
-                     ? "kernels are inside CUDA graphs; record with --cuda-graph-trace=node"
+         .hint = has_graph_table()
+                     ? std::string(graphs_hint)
                      : "expected an export of 'nsys export --type sqlite' of a run with "
                        "--trace=cuda"});
   }
@@ -78,7 +89,20 @@ class TableReader {
                        "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?");
     return found.first(name);
   }
-  [[nodiscard]] bool hides_kernels() const { return has_table("CUDA_GRAPH_TRACE"); }
+  static constexpr std::array graph_tables{"CUPTI_ACTIVITY_KIND_GRAPH_TRACE", "CUDA_GRAPH_TRACE"};
+  [[nodiscard]] bool has_graph_table() const {
+    return has_table(graph_tables[0]) || has_table(graph_tables[1]);
+  }
+  // With --cuda-graph-trace=graph, the default, a graph is one row and its kernels have none.
+  [[nodiscard]] std::uint64_t whole_graphs() const {
+    std::uint64_t sum = 0;
+    for (const char* table : graph_tables) {
+      if (!has_table(table)) continue;
+      SqlStatement count(connection_, fmt::format("SELECT count(*) FROM {}", table));
+      if (count.next()) sum += static_cast<std::uint64_t>(optional_integer(count, 0).value_or(0));
+    }
+    return sum;
+  }
 
   std::int64_t integer(const SqlStatement& row, int column) {
     const SqlValue value = row.value(column);
@@ -170,13 +194,14 @@ class TableReader {
     return false;
   }
 
-  // Common columns: start, end, device, stream, process, launch, thread.
+  // Common columns: start, end, device, stream, process, launch, thread, correlation, context.
   [[nodiscard]] std::string select(std::string_view table, std::string_view more) const {
     const std::string join = launch_join(table);
-    return fmt::format("SELECT k.start, k.end, k.deviceId, k.streamId, {}, {}, {}{} FROM {} k {}",
-                       is_column(table, "globalPid") ? "k.globalPid" : "NULL",
-                       join.empty() ? "NULL" : "r.start", join.empty() ? "NULL" : "r.globalTid",
-                       more, table, join);
+    return fmt::format(
+        "SELECT k.start, k.end, k.deviceId, k.streamId, {}, {}, {}, {}, {}{} FROM {} k {}",
+        is_column(table, "globalPid") ? "k.globalPid" : "NULL", join.empty() ? "NULL" : "r.start",
+        join.empty() ? "NULL" : "r.globalTid", join.empty() ? "NULL" : "k.correlationId",
+        is_column(table, "contextId") ? "k.contextId" : "NULL", more, table, join);
   }
 
   Work read(const SqlStatement& row) {
@@ -188,6 +213,9 @@ class TableReader {
     work.launch_ns = optional_integer(row, 5);
     if (work.launch_ns && !is_time(*work.launch_ns)) work.launch_ns.reset();
     work.thread = optional_integer(row, 6);
+    work.process = optional_integer(row, 4);
+    work.correlation = optional_integer(row, 7);
+    work.context = optional_integer(row, 8).value_or(0);
     return work;
   }
 
@@ -216,7 +244,7 @@ class TableReader {
         throw DataError(fmt::format("{}: StringIds has no id {}", printable(path_.string()), id));
       return found->second;
     };
-    constexpr int label = 7, first_size = 8;
+    constexpr int label = first_own, first_size = first_own + 1;
     constexpr std::int64_t most_blocks = std::numeric_limits<std::uint32_t>::max();
     rows(select("CUPTI_ACTIVITY_KIND_KERNEL",
                 ", k.demangledName, k.gridX, k.gridY, k.gridZ, k.blockX, k.blockY, k.blockZ"),
@@ -237,12 +265,15 @@ class TableReader {
   void copies(std::string_view table, std::string_view kind_column) {
     if (!has_table(table)) return;
     const bool copy = !kind_column.empty();
-    rows(select(table, copy ? ", k.bytes, k.copyKind" : ", k.bytes"),
+    // Where it goes to, by ENUM_CUDA_MEM_KIND.
+    const bool ends = copy && is_column(table, "dstKind");
+    rows(select(table, copy ? (ends ? ", k.bytes, k.copyKind, k.dstKind" : ", k.bytes, k.copyKind")
+                            : ", k.bytes"),
          [&](const SqlStatement& row, Work& work) {
            static const std::map<std::int64_t, std::string> directions{
                {1, "HtoD"}, {2, "DtoH"}, {8, "DtoD"}, {10, "PtoP"}};
-           constexpr std::int64_t within = 8;
-           const double bytes = static_cast<double>(size(row, 7, std::int64_t{1} << 60));
+           constexpr std::int64_t to_host = 2, within = 8, pageable = 0;
+           const double bytes = static_cast<double>(size(row, first_own, std::int64_t{1} << 60));
            Kernel& kernel = work.kernel;
            kernel.kind = copy ? KernelClass::memcpy : KernelClass::memset;
            kernel.label = "Memset";
@@ -250,11 +281,91 @@ class TableReader {
            kernel.dram_bytes = bytes;
            kernel.work_source = WorkSource::derived;
            if (!copy) return;
-           const std::int64_t kind = integer(row, 8);
+           const std::int64_t kind = integer(row, first_own + 1);
+           work.ends = {.within_device = kind == within,
+                        .to_pageable = ends && kind == to_host &&
+                                       optional_integer(row, first_own + 2) == pageable};
            const auto found = directions.find(kind);
            kernel.label = found != directions.end() ? "Memcpy " + found->second : "Memcpy";
            if (kind == within) kernel.dram_bytes = 2.0 * bytes;
          });
+  }
+
+  void calls() {
+    const char* table = "CUPTI_ACTIVITY_KIND_RUNTIME";
+    if (!has_table(table) || !is_column(table, "end") || !is_column(table, "nameId")) return;
+    std::map<std::int64_t, std::optional<CallKind>> kinds;
+    SqlStatement name(connection_,
+                      "SELECT id, value FROM StringIds WHERE id IN (SELECT nameId FROM "
+                      "CUPTI_ACTIVITY_KIND_RUNTIME)");
+    while (name.next()) {
+      if (const auto id = optional_integer(name, 0)) kinds[*id] = call_kind_of(text(name, 1));
+    }
+    SqlStatement row(connection_,
+                     "SELECT globalTid, correlationId, start, end, nameId FROM "
+                     "CUPTI_ACTIVITY_KIND_RUNTIME ORDER BY start");
+    while (row.next()) {
+      const auto thread = optional_integer(row, 0), correlation = optional_integer(row, 1),
+                 start = optional_integer(row, 2), end = optional_integer(row, 3);
+      if (!thread || !correlation || !start || !end || !is_time(*start) || !is_time(*end)) continue;
+      const auto kind = kinds.find(optional_integer(row, 4).value_or(-1));
+      tables_.calls.push_back(
+          {*thread, *correlation, *start, *end, kind == kinds.end() ? std::nullopt : kind->second});
+    }
+  }
+
+  // deviceId of these rows is 0 whatever the device; the context tells it.
+  void synchronizations() {
+    const char* table = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION";
+    if (has_table(table) && is_column(table, "globalPid") && is_column(table, "correlationId")) {
+      SqlStatement row(
+          connection_,
+          fmt::format("SELECT globalPid, correlationId, contextId, streamId, {} FROM {}",
+                      is_column(table, "eventSyncId") ? "eventSyncId" : "0", table));
+      while (row.next()) {
+        if (const auto numbers = all_integers<4>(row))
+          tables_.synchronizations.push_back({(*numbers)[0], (*numbers)[1], (*numbers)[2],
+                                              (*numbers)[3], optional_integer(row, 4).value_or(0)});
+      }
+    }
+    table = "CUPTI_ACTIVITY_KIND_CUDA_EVENT";
+    if (!has_table(table) || !is_column(table, "eventSyncId")) return;
+    SqlStatement row(connection_, fmt::format("SELECT globalPid, correlationId, contextId, "
+                                              "streamId, eventSyncId FROM {}",
+                                              table));
+    while (row.next()) {
+      if (const auto numbers = all_integers<5>(row))
+        tables_.records.push_back(
+            {(*numbers)[0], (*numbers)[1], (*numbers)[2], (*numbers)[3], (*numbers)[4]});
+    }
+  }
+
+  template <std::size_t Count>
+  static std::optional<std::array<std::int64_t, Count>> all_integers(const SqlStatement& row) {
+    std::array<std::int64_t, Count> numbers{};
+    for (std::size_t i = 0; i < Count; ++i) {
+      const auto number = optional_integer(row, static_cast<int>(i));
+      if (!number) return std::nullopt;
+      numbers[i] = *number;
+    }
+    return numbers;
+  }
+
+  // Process ids of this table are those within a container, so they cannot be compared.
+  void priorities() {
+    const char* table = "TARGET_INFO_CUDA_STREAM";
+    if (!has_table(table) || !is_column(table, "priority")) return;
+    SqlStatement row(connection_,
+                     "SELECT contextId, streamId, priority FROM "
+                     "TARGET_INFO_CUDA_STREAM");
+    while (row.next()) {
+      const auto numbers = all_integers<3>(row);
+      if (!numbers) continue;
+      const auto priority = static_cast<std::int32_t>((*numbers)[2]);  // written as unsigned
+      const auto [found, fresh] =
+          tables_.priorities.emplace(std::pair{(*numbers)[0], (*numbers)[1]}, priority);
+      if (!fresh && found->second != priority) found->second.reset();
+    }
   }
 
   void ranges() {

@@ -6,9 +6,11 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "traces/import/builder.hpp"
+#include "traces/import/host_calls.hpp"
 #include "traces/import/readers.hpp"
 
 namespace rubato::nsight {
@@ -19,7 +21,33 @@ struct Work {
   std::uint32_t device = 0;
   std::int64_t stream = 0, start_ns = 0, end_ns = 0;
   std::optional<std::int64_t> launch_ns, thread;  ///< of the call behind it
+  std::optional<std::int64_t> process, correlation;
+  std::int64_t context = 0;
+  CopyEnds ends;
 };
+
+/// A call of the runtime. Processes and threads are global ids: process of a thread is the same
+/// number without its last 24 bits.
+struct HostCall {
+  std::int64_t thread, correlation, start_ns, end_ns;
+  std::optional<CallKind> kind;  ///< nothing: of interest only if it launched something
+};
+
+/// What is said of a synchronising call.
+struct Synchronization {
+  std::int64_t process, correlation, context, stream;
+  std::int64_t event_sync_id;  ///< counts records of the process; 0: no event
+};
+
+/// An event record as the device saw it; in few files.
+struct EventRecord {
+  std::int64_t process, correlation, context, stream, event_sync_id;
+};
+
+/// The process of a thread, or of a process itself.
+[[nodiscard]] constexpr std::int64_t process_of(std::int64_t global_id) noexcept {
+  return global_id & ~std::int64_t{0xffffff};
+}
 
 /// A span of the host that NVTX marks.
 struct Range {
@@ -30,8 +58,13 @@ struct Range {
 struct Tables {
   std::optional<std::int64_t> epoch_ns;  ///< of time 0
   std::map<std::uint32_t, std::string> gpu_names;
-  std::vector<Work> work;     ///< at least one
-  std::vector<Range> ranges;  ///< by thread, then start; the longer one first
+  std::vector<Work> work;       ///< at least one
+  std::vector<Range> ranges;    ///< by thread, then start; the longer one first
+  std::vector<HostCall> calls;  ///< by start
+  std::vector<Synchronization> synchronizations;
+  std::vector<EventRecord> records;
+  /// Priorities of streams by context and number; nothing where processes differ.
+  std::map<std::pair<std::int64_t, std::int64_t>, std::optional<std::int32_t>> priorities;
 };
 
 /// @param builder  told what is left out

@@ -269,6 +269,23 @@ TEST_F(DamagedCaptures, ChakraProtobuf) {
   partly(folder_ / "e.et", 3000, "wire type 7 is unknown");
 }
 
+// Graphs recorded as a whole hide their kernels; an empty table says nothing.
+TEST_F(DamagedCaptures, WholeCudaGraphsAreTold) {
+  const std::string table =
+      "CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE (start, end, deviceId, graphId);";
+  EXPECT_TRUE(import_capture(nsight("empty.sqlite", table)).left_out.empty());
+  const std::string rows =
+      table + "INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (1, 2, 0, 3), (4, 5, 0, 3);";
+  const Capture capture = import_capture(nsight("graphs.sqlite", rows));
+  EXPECT_EQ(capture.left_out,
+            (std::vector<std::string>{"2 launches of whole CUDA graphs, whose kernels are not in "
+                                      "the file; record with --cuda-graph-trace=node"}));
+  refused(nsight("only.sqlite", rows + "DROP TABLE CUPTI_ACTIVITY_KIND_KERNEL;"),
+          "there is no table CUPTI_ACTIVITY_KIND_KERNEL", "--cuda-graph-trace=node");
+  refused(nsight("none.sqlite", rows + "DELETE FROM CUPTI_ACTIVITY_KIND_KERNEL;"),
+          "there are no kernels in it", "--cuda-graph-trace=node");
+}
+
 // PyTorch's host JSON with device nodes linked in: times from the profiler, work from the shapes of
 // the operator that launched, passes from its callers.
 TEST_F(DamagedCaptures, ChakraHostAndDeviceLinked) {

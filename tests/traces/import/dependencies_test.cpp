@@ -257,5 +257,34 @@ TEST(RealDependencies, EightRanks) {
   EXPECT_EQ(ranks, 8U);
 }
 
+// eventSyncId names the record call of every wait, though the file has no rows of events.
+TEST(RealDependencies, WaitsOfNsightSystems) {
+  RUBATO_NEEDS_SHARED("traces/nsys_h100_2gpu_dit.sqlite");
+  const Capture capture = import_capture(shared_data("traces/nsys_h100_2gpu_dit.sqlite"));
+  expect_sound(capture);
+  auto found = counts(capture);
+  EXPECT_EQ(found[CallKind::launch] + found[CallKind::blocking_copy], 3604U + 1018 + 402 + 268);
+  EXPECT_EQ(found[CallKind::event_record], 198U + 134);
+  EXPECT_EQ(found[CallKind::stream_wait], 200U);
+  EXPECT_EQ(found[CallKind::event_query], 133U);
+  EXPECT_EQ(found[CallKind::stream_sync], 33U);
+  std::map<std::uint32_t, std::int64_t> latest;  // record by process
+  for (std::uint32_t i = 0; i < capture.calls.size(); ++i) {
+    const CapturedCall& call = capture.calls[i];
+    const auto process = static_cast<std::uint32_t>(capture.threads[call.thread].process);
+    if (call.kind == CallKind::event_record) latest[process] = i;
+    if (call.kind == CallKind::stream_wait) {
+      ASSERT_TRUE(call.record) << i;
+      EXPECT_EQ(*call.record, latest[process]);  // as found in the file by other means
+    }
+    if (call.kind == CallKind::stream_sync) {
+      EXPECT_GT(call.duration_ns, 8'000'000);
+    }
+  }
+  EXPECT_EQ(capture.collectives.size(), 66U);
+  for (const CapturedCollective& collective : capture.collectives)
+    EXPECT_EQ(collective.kind, CollectiveKind::all_to_all);
+}
+
 }  // namespace
 }  // namespace rubato

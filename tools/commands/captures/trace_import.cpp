@@ -53,11 +53,25 @@ OutputTable groups_table(const Capture& capture, const CaptureStats& stats) {
     add("pass", std::string(name_of(static_cast<Pass>(p))), stats.by_pass[p]);
   for (std::size_t c = 0; c < stats.by_class.size(); ++c)
     add("class", std::string(name_of(static_cast<KernelClass>(c))), stats.by_class[c]);
+  for (const std::string& name : all_names<CallKind>()) {
+    LaunchSums sums;
+    for (const CapturedCall& call : capture.calls) {
+      if (name_of(call.kind) != name) continue;
+      ++sums.launches;
+      sums.time_ns += call.duration_ns;
+    }
+    add("host call", name, sums);
+  }
   return table;
 }
 
-// Shares of GPU time; of launches where the file has no times.
-std::string coverage_line(const Capture& capture, const CaptureStats& stats) {
+// Shares of GPU time, of launches where the file has no times: measured, derived, guessed, unknown.
+struct Coverage {
+  std::array<double, 4> percent{};
+  bool timed = true;
+};
+
+Coverage coverage_of(const Capture& capture, const CaptureStats& stats) {
   std::array<double, 4> sums{static_cast<double>(stats.coverage.measured_ns),
                              static_cast<double>(stats.coverage.derived_ns),
                              static_cast<double>(stats.coverage.guessed_ns),
@@ -68,11 +82,64 @@ std::string coverage_line(const Capture& capture, const CaptureStats& stats) {
       sums[static_cast<std::size_t>(capture.kernels[index(launch.kernel)].work_source)] += 1.0;
   }
   const double all = std::max(sums[0] + sums[1] + sums[2] + sums[3], 1.0);
+  for (double& sum : sums) sum *= 100.0 / all;
+  return {sums, timed};
+}
+
+std::string coverage_line(const Capture& capture, const CaptureStats& stats) {
+  const Coverage coverage = coverage_of(capture, stats);
   return fmt::format(
       "work of the kernels: measured for {:.1f} % of {}, derived {:.1f} %, guessed {:.1f} %, "
       "unknown {:.1f} %\n",
-      100.0 * sums[0] / all, timed ? "GPU time" : "launches", 100.0 * sums[1] / all,
-      100.0 * sums[2] / all, 100.0 * sums[3] / all);
+      coverage.percent[0], coverage.timed ? "GPU time" : "launches", coverage.percent[1],
+      coverage.percent[2], coverage.percent[3]);
+}
+
+// What the notes say, for programs.
+OutputTable capture_table(const Capture& capture, const CaptureStats& stats, CaptureFormat kind) {
+  OutputTable table({{"name"},
+                     {"format"},
+                     {"generator"},
+                     {"rank"},
+                     {"world_size"},
+                     {"step_source"},
+                     {"distinct_names"},
+                     {"kernels"},
+                     {"span_us"},
+                     {"busy_us"},
+                     {"launched_in_file"},
+                     {"work_shares_of"},
+                     {"work_measured_pct"},
+                     {"work_derived_pct"},
+                     {"work_guessed_pct"},
+                     {"work_unknown_pct"}});
+  const auto count = [](std::uint64_t value) { return Cell(static_cast<std::int64_t>(value)); };
+  const auto optional = [](const std::optional<std::uint32_t>& value) {
+    return value ? Cell(static_cast<std::int64_t>(*value)) : Cell(std::monostate{});
+  };
+  const Coverage coverage = coverage_of(capture, stats);
+  table.add_row({printable(capture.name), std::string(name_of(kind)),
+                 printable(capture.provenance.generator), optional(capture.rank),
+                 optional(capture.world_size), std::string(name_of(capture.step_source)),
+                 count(stats.names), count(capture.kernels.size()),
+                 static_cast<double>(stats.span_ns) / ns_per_us,
+                 static_cast<double>(stats.busy_ns) / ns_per_us, count(stats.launched_in_file),
+                 std::string(coverage.timed ? "gpu_time" : "launches"), coverage.percent[0],
+                 coverage.percent[1], coverage.percent[2], coverage.percent[3]});
+  return table;
+}
+
+OutputTable devices_table(const Capture& capture) {
+  OutputTable table({{"id"}, {"name"}});
+  for (const CaptureDevice& device : capture.devices)
+    table.add_row({static_cast<std::int64_t>(device.id), printable(device.name)});
+  return table;
+}
+
+OutputTable left_out_table(const Capture& capture) {
+  OutputTable table(std::vector<Column>{{"what"}});
+  for (const std::string& line : capture.left_out) table.add_row({printable(line)});
+  return table;
 }
 
 std::string import_notes(const Capture& capture, const CaptureStats& stats, CaptureFormat kind) {
@@ -110,10 +177,16 @@ struct ImportCommand {
 
 void print_capture(const Capture& capture, CaptureFormat kind, OutputFormat format) {
   const CaptureStats stats = capture_stats(capture);
-  const OutputTable counts = counts_table(stats), groups = groups_table(capture, stats);
+  const OutputTable counts = counts_table(stats), groups = groups_table(capture, stats),
+                    about = capture_table(capture, stats, kind), devices = devices_table(capture),
+                    left_out = left_out_table(capture);
   switch (format) {
     case OutputFormat::json:
-      print(render_json_object({{"counts", &counts}, {"groups", &groups}}));
+      print(render_json_object({{"capture", &about},
+                                {"devices", &devices},
+                                {"counts", &counts},
+                                {"groups", &groups},
+                                {"left_out", &left_out}}));
       break;
     case OutputFormat::json_lines:
     case OutputFormat::csv: print(groups.render(format)); break;
