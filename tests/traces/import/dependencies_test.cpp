@@ -281,9 +281,11 @@ TEST(RealDependencies, WaitsOfNsightSystems) {
       EXPECT_GT(call.duration_ns, 8'000'000);
     }
   }
-  EXPECT_EQ(capture.collectives.size(), 66U);
-  for (const CapturedCollective& collective : capture.collectives)
-    EXPECT_EQ(collective.kind, CollectiveKind::all_to_all);
+  // Two were called before the recording began: their annotation is not in it.
+  std::map<CollectiveKind, std::size_t> kinds;
+  for (const CapturedCollective& collective : capture.collectives) ++kinds[collective.kind];
+  EXPECT_EQ(kinds, (std::map<CollectiveKind, std::size_t>{{CollectiveKind::all_to_all, 64},
+                                                          {CollectiveKind::send_recv, 2}}));
 }
 
 }  // namespace
