@@ -100,13 +100,16 @@ Exploration explore(const ExplorationInput& input, const RunContext& context) {
   Exploration found{.grid = make_clock_grid(input.spec, input.grid),
                     .cells = {},
                     .coefficient_sources = {},
+                    .work_dropped = {},
                     .baseline = {},
                     .plans = {},
                     .fronts = {},
                     .wall_time_s = 0.0,
                     .interrupted = false};
-  for (std::size_t k = 0; k < model.kernels(); ++k)
+  for (std::size_t k = 0; k < model.kernels(); ++k) {
     found.coefficient_sources.push_back(model.source(id_at<KernelId>(k)));
+    found.work_dropped.push_back(model.work_dropped(id_at<KernelId>(k)));
+  }
   found.cells = evaluate_all(model, found.grid);
   const ProfileTable per_launch = profile_table(found.cells, model.kernels(), found.grid.size());
   const Plan defaults = uniform_plan(input.trace, found.grid.default_clock());

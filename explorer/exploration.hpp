@@ -70,6 +70,7 @@ struct Exploration {
   ClockGrid grid;
   std::vector<OperatingPoint> cells;
   std::vector<CoefficientSource> coefficient_sources;  ///< shape [kernels]
+  std::vector<bool> work_dropped;                      ///< beyond the GPU's peaks, shape [kernels]
   SimResult baseline;                                  ///< default clocks everywhere
   std::vector<PlanResult> plans;                       ///< in the order of the questions
   std::vector<Front> fronts;                           ///< one per granularity asked for

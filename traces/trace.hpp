@@ -121,11 +121,20 @@ struct Provenance {
   friend bool operator==(const Provenance&, const Provenance&) = default;
 };
 
+/// What a captured trace ran on: the measured times are of this GPU at these clocks.
+struct CaptureConditions {
+  std::string device;                ///< as the driver calls it; empty: not known
+  std::optional<std::string> clock;  ///< MEMORY/CORE, e.g. "1593/1410"; nothing: not known
+
+  friend bool operator==(const CaptureConditions&, const CaptureConditions&) = default;
+};
+
 /// Kernels and their launches in order. A "site" is one launch of the compact
 /// form: segment s, position p. All repeats of a site share one clock in a plan.
 struct Trace {
   std::string name;
   Provenance provenance;
+  std::optional<CaptureConditions> captured;  ///< nothing: generated, or not known
   std::vector<Kernel> kernels;
   std::vector<Segment> segments;
 

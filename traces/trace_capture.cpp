@@ -43,6 +43,7 @@ Capture as_capture(const Trace& trace, MissingTimes missing) {
   capture.name = trace.name;
   capture.provenance = trace.provenance;
   capture.devices.resize(1);
+  if (trace.captured) capture.devices[0].name = trace.captured->device;
   capture.streams.resize(1);
   capture.kernels = trace.kernels;
   capture.step_source = StepSource::annotation;  // a trace is one step

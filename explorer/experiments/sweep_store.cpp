@@ -105,12 +105,13 @@ std::int64_t SweepStore::run_of(const SweepPlan& plan, const Unit& unit,
   }
   if (setting.pipeline) schedule = std::string(name_of(setting.pipeline->schedule));
   SqlStatement(connection_,
-               "INSERT INTO settings VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+               "INSERT INTO settings VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
       .run(setting.id, run_id, model, batch, sequence, tensor_parallel, data_parallel,
            pipeline_parallel, microbatches, schedule, count_value(setting.seed),
            share_of_default_time(found, CoefficientSource::measured),
            share_of_default_time(found, CoefficientSource::derived),
-           share_of_default_time(found, CoefficientSource::guessed), profile_hash(found));
+           share_of_default_time(found, CoefficientSource::guessed), profile_hash(found),
+           share_of_default_time(found, CoefficientSource::anchored));
   SqlStatement error(connection_,
                      "INSERT OR IGNORE INTO model_errors SELECT spec_hash, ?, ? FROM runs WHERE "
                      "run_id = ?");

@@ -148,8 +148,11 @@ Trace stage_trace(const GptShape& shape, std::uint32_t stages, std::uint32_t sta
   const auto layers = static_cast<std::uint32_t>(shape.layers * (stage + 1) / stages -
                                                  shape.layers * stage / stages);
   const bool forward = kind == PassKind::forward;
-  Trace part{
-      fmt::format("{}, stage {}, {}", whole.name, stage, name_of(kind)), whole.provenance, {}, {}};
+  Trace part{fmt::format("{}, stage {}, {}", whole.name, stage, name_of(kind)),
+             whole.provenance,
+             whole.captured,
+             {},
+             {}};
   if (forward && stage == 0) append_segment(part, whole, "embedding", 1);
   if (!forward && stage + 1 == stages) append_segment(part, whole, "head backward", 1);
   append_segment(part, whole, forward ? "layer forward" : "layer backward", layers);

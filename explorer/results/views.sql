@@ -91,8 +91,8 @@ SELECT u.unit_id, u.question_id, u.run_id, u.plan_id, u.program_version,
        100.0 * (p.time_s / b.time_s - 1) AS time_change_pct,
        100.0 * (p.energy_j / b.energy_j - 1) AS energy_change_pct,
        p.time_change_low_pct, p.time_change_high_pct, p.energy_change_low_pct, p.energy_change_high_pct,
-       p.clock_switches, p.gap_frac, r.gpu_calibrated, s.measured_time_frac, s.derived_time_frac,
-       s.guessed_time_frac, u.wall_time_s, u.finished_utc, u.host
+       p.clock_switches, p.gap_frac, r.gpu_calibrated, s.measured_time_frac, s.anchored_time_frac,
+       s.derived_time_frac, s.guessed_time_frac, u.wall_time_s, u.finished_utc, u.host
 FROM units u
 JOIN plans p ON p.plan_id = u.plan_id
 JOIN runs r ON r.run_id = u.run_id

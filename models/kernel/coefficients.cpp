@@ -4,15 +4,11 @@
 #include <cmath>
 
 #include "models/kernel/model.hpp"
+#include "models/kernel/peaks.hpp"
 
 namespace rubato {
 
 namespace {
-
-bool counted_in_flops(KernelClass kind) {
-  return kind == KernelClass::gemm || kind == KernelClass::gemm_batched ||
-         kind == KernelClass::attention;
-}
 
 // Bytes each rank sends over its link in the ring algorithm, as a share of the
 // message. Source: NCCL's performance notes (bus bandwidth factors).
@@ -47,6 +43,17 @@ KernelCoefficients for_collective(const GpuSpec& spec, const Kernel& kernel) {
           .overlap_scale = 1.0};
 }
 
+// A copy over PCIe, by a copy engine.
+KernelCoefficients for_host_copy(double bytes, double pcie_gbs) {
+  constexpr double latency_s = 10e-6, cycles_per_byte = 1e-3, core_nj_per_byte = 0.01;
+  return {.core_cycles = bytes * cycles_per_byte,
+          .dram_bytes = bytes,
+          .fixed_s = latency_s + bytes / (pcie_gbs * 1e9),
+          .core_j = bytes * core_nj_per_byte * 1e-9,
+          .limit_scale = 1.0,
+          .overlap_scale = 1.0};
+}
+
 // What a GEMM reads again because its tiles share operands grows with its
 // FLOPs; what it must move at least grows with its operands.
 double carried_bytes(const CalibratedKernel& measured, const Kernel& kernel, double bytes_ratio,
@@ -65,6 +72,11 @@ double wave_efficiency(const GemmShape& shape, double sm_count) {
                        std::ceil(static_cast<double>(shape.n) / tile) *
                        static_cast<double>(shape.batch);
   return tiles / (std::ceil(tiles / sm_count) * sm_count);
+}
+
+const CalibratedKernel* calibrated_kernel(const GpuSpec& spec, const Kernel& kernel) {
+  const auto found = std::ranges::find(spec.kernels, kernel.name, &CalibratedKernel::name);
+  return found != spec.kernels.end() && found->kind == kernel.kind ? &*found : nullptr;
 }
 
 KernelCoefficients carried_over(const CalibratedKernel& measured, const Kernel& kernel,
@@ -107,6 +119,9 @@ std::optional<KernelCoefficients> guessed(const GpuSpec& spec, const Kernel& ker
   // Its bytes alone do not tell how long a message takes without the ranks.
   if (kernel.kind == KernelClass::communication) return std::nullopt;
   if (!kernel.flops || !kernel.dram_bytes || *kernel.dram_bytes <= 0.0) return std::nullopt;
+  if (kernel.kind == KernelClass::memcpy && spec.peaks.pcie_gbs &&
+      copy_path(kernel) == CopyPath::host)
+    return for_host_copy(*kernel.dram_bytes, *spec.peaks.pcie_gbs);
   // A large GEMM reaches this share of the peak, and its core energy takes this
   // share of the power limit at the highest clock (RTX 3080 Ti: 0.98 and 0.6).
   constexpr double share_of_peak = 0.8, share_of_limit = 0.6;
@@ -114,40 +129,16 @@ std::optional<KernelCoefficients> guessed(const GpuSpec& spec, const Kernel& ker
   const MemState& mem = spec.mem_states[index(spec.default_clock.mem)];
   const double highest_mhz = effective_core_mhz(spec, {spec.default_clock.mem, {}});
   const double volts = relative_voltage(spec, mem, highest_mhz);
-  const double core_nj_per_flop =
-      share_of_limit * spec.power_limit.limit_w * 1e9 /
-      (share_of_peak * spec.peak_flop_per_cycle * highest_mhz * 1e6 * volts * volts);
+  const double peak = peak_flop_per_cycle(spec, kernel);
+  const double core_nj_per_flop = share_of_limit * spec.power_limit.limit_w * 1e9 /
+                                  (share_of_peak * peak * highest_mhz * 1e6 * volts * volts);
   return KernelCoefficients{
-      .core_cycles = std::max(*kernel.flops / (share_of_peak * spec.peak_flop_per_cycle), 1.0),
+      .core_cycles = std::max(*kernel.flops / (share_of_peak * peak), 1.0),
       .dram_bytes = *kernel.dram_bytes,
       .fixed_s = launch_s,
       .core_j = (core_nj_per_flop * *kernel.flops + core_nj_per_byte * *kernel.dram_bytes) * 1e-9,
       .limit_scale = 1.0,
       .overlap_scale = 1.0};
-}
-
-KernelCoefficients assumed(const GpuSpec& spec, const Kernel& kernel, const MemState& mem,
-                           double core_mhz, double time_s) {
-  constexpr double small = 1e-3;  // of a share that is there but does not matter
-  double core_share = 1.0, dram_share = 1.0, fixed_share = small;
-  if (kernel.kind == KernelClass::communication || kernel.kind == KernelClass::memcpy) {
-    core_share = dram_share = small;
-    fixed_share = 1.0;
-  } else if (kernel.kind == KernelClass::memset) {
-    core_share = small;
-  }
-  const ClockState state = clock_state(spec, mem, core_mhz);
-  constexpr double core_share_of_limit = 1.0 / 3.0;
-  KernelCoefficients c{
-      .core_cycles = core_share * core_mhz * 1e6,
-      .dram_bytes = dram_share * state.dram_bytes_per_s,
-      .fixed_s = fixed_share,
-      .core_j = core_share * core_share_of_limit * spec.power_limit.limit_w / state.squared_voltage,
-      .limit_scale = 1.0,
-      .overlap_scale = 1.0};
-  const double scale = time_s / unlimited_point(state, c).time_s;
-  for (double* value : {&c.core_cycles, &c.dram_bytes, &c.fixed_s, &c.core_j}) *value *= scale;
-  return c;
 }
 
 }  // namespace rubato

@@ -14,6 +14,9 @@ namespace rubato {
 /// choice of cuBLAS for large bf16 GEMMs.
 [[nodiscard]] double wave_efficiency(const GemmShape& shape, double sm_count);
 
+/// The spec's kernel of that name and class; null if it has none.
+[[nodiscard]] const CalibratedKernel* calibrated_kernel(const GpuSpec& spec, const Kernel& kernel);
+
 /// Carries measured coefficients to the work `kernel` does now: cycles and core
 /// energy follow FLOPs (GEMM, attention) or DRAM bytes (all others). DRAM traffic
 /// follows DRAM bytes, but what a GEMM reads more than once follows its FLOPs.
@@ -25,17 +28,9 @@ namespace rubato {
 /// has no such class or the class's work figure is missing.
 [[nodiscard]] std::optional<KernelCoefficients> derived(const GpuSpec& spec, const Kernel& kernel);
 
-/// Coefficients from peak rates, for classes without a fit. Collectives: the ring
-/// algorithm's traffic over the link, with no core work to speak of. Nothing if
-/// FLOPs or DRAM bytes are missing.
+/// Coefficients from peak rates of the kernel's type, for classes without a fit. Collectives: the
+/// ring algorithm's traffic over the link; copies from and to the host: PCIe; neither with core
+/// work to speak of. Nothing if FLOPs or DRAM bytes are missing.
 [[nodiscard]] std::optional<KernelCoefficients> guessed(const GpuSpec& spec, const Kernel& kernel);
-
-/// Coefficients for a kernel of which only its captured time is known. Collectives and
-/// copies over the bus: time that no clock changes; memsets: DRAM traffic; all
-/// others: core and memory in balance, drawing a third of the power limit.
-/// @param time_s      of a launch alone, > 0
-/// @param core_mhz    core clock in effect when captured
-[[nodiscard]] KernelCoefficients assumed(const GpuSpec& spec, const Kernel& kernel,
-                                         const MemState& mem, double core_mhz, double time_s);
 
 }  // namespace rubato

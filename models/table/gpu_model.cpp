@@ -7,6 +7,7 @@
 
 #include "common/error.hpp"
 #include "common/numbers.hpp"
+#include "models/gpu/device.hpp"
 #include "models/kernel/coefficients.hpp"
 
 namespace rubato {
@@ -14,16 +15,21 @@ namespace rubato {
 std::string_view name_of(CoefficientSource value) noexcept {
   switch (value) {
     case CoefficientSource::measured: return "measured";
+    case CoefficientSource::anchored: return "anchored";
     case CoefficientSource::derived: return "derived";
     case CoefficientSource::guessed: break;
   }
   return "guessed";
 }
 
+CoefficientSource source_of(const AnchoredKernel& kernel) noexcept {
+  return kernel.split == SplitSource::fit ? CoefficientSource::measured
+                                          : CoefficientSource::anchored;
+}
+
 std::optional<FoundCoefficients> find_coefficients(const GpuSpec& spec, const Kernel& kernel) {
-  const auto measured = std::ranges::find(spec.kernels, kernel.name, &CalibratedKernel::name);
-  if (measured != spec.kernels.end() && measured->kind == kernel.kind)
-    return {{carried_over(*measured, kernel, spec.sm_count), CoefficientSource::measured}};
+  if (const CalibratedKernel* known = calibrated_kernel(spec, kernel))
+    return {{carried_over(*known, kernel, spec.sm_count), CoefficientSource::measured}};
   if (const auto from_class = derived(spec, kernel)) {
     return {
         {*from_class, spec.calibrated ? CoefficientSource::derived : CoefficientSource::guessed}};
@@ -31,6 +37,37 @@ std::optional<FoundCoefficients> find_coefficients(const GpuSpec& spec, const Ke
   if (const auto from_peaks = guessed(spec, kernel))
     return {{*from_peaks, CoefficientSource::guessed}};
   return std::nullopt;
+}
+
+bool captured_here(const GpuSpec& spec, const Trace& trace) {
+  return !trace.captured || match_device(spec, trace.captured->device) != DeviceMatch::other;
+}
+
+bool GpuModel::bind(const Kernel& kernel, std::optional<ClockPair> captured) {
+  const double limit_w = spec_.power_limit.limit_w;
+  std::optional<CapturePoint> anchor;
+  FoundCoefficients bound{{}, CoefficientSource::guessed};
+  bool dropped = false;
+  if (captured && kernel.measured_time_s) {
+    anchor = CapturePoint{*captured, *kernel.measured_time_s, limit_w};
+    const AnchoredKernel own = anchored(spec_, kernel, *anchor);
+    bound = {own.coefficients, source_of(own)};
+    dropped = own.flops_dropped || own.bytes_dropped;
+  } else if (const auto found = find_coefficients(spec_, kernel)) {
+    bound = *found;
+  } else if (kernel.measured_time_s) {
+    // Captured on another GPU, and nothing else is known: its time there is a guess.
+    bound.coefficients =
+        anchored(spec_, kernel, {spec_.default_clock, *kernel.measured_time_s, limit_w})
+            .coefficients;
+  } else {
+    return false;
+  }
+  coefficients_.push_back(bound.coefficients);
+  sources_.push_back(bound.source);
+  anchors_.push_back(anchor);
+  work_dropped_.push_back(dropped);
+  return true;
 }
 
 GpuModel::GpuModel(GpuSpec spec, const Trace& trace, std::optional<double> power_limit_w)
@@ -42,21 +79,15 @@ GpuModel::GpuModel(GpuSpec spec, const Trace& trace, std::optional<double> power
                     format_number(power_limit_w_), spec_.name, format_number(limit.min_w),
                     format_number(limit.max_w)));
   }
+  std::optional<ClockPair> captured;
+  if (captured_here(spec_, trace))
+    captured = captured_clock(spec_, trace.captured ? trace.captured->clock : std::nullopt);
   ErrorList errors;
   for (const Kernel& kernel : trace.kernels) {
-    if (const auto found = find_coefficients(spec_, kernel)) {
-      coefficients_.push_back(found->coefficients);
-      sources_.push_back(found->source);
-    } else if (kernel.measured_time_s) {
-      const ClockPair& clock = spec_.default_clock;
-      coefficients_.push_back(assumed(spec_, kernel, spec_.mem_states[index(clock.mem)],
-                                      effective_core_mhz(spec_, clock), *kernel.measured_time_s));
-      sources_.push_back(CoefficientSource::guessed);
-    } else {
-      errors.add(fmt::format(
-          "kernel '{}': {} knows no coefficients for class '{}' without FLOPs and DRAM bytes",
-          kernel.name, spec_.name, name_of(kernel.kind)));
-    }
+    if (bind(kernel, captured)) continue;
+    errors.add(fmt::format(
+        "kernel '{}': {} knows no coefficients for class '{}' without FLOPs and DRAM bytes",
+        kernel.name, spec_.name, name_of(kernel.kind)));
   }
   errors.throw_if_any({.in = trace.name, .hint = "add flops and dram_bytes to the trace"});
 }

@@ -9,17 +9,22 @@
 #include "common/ids.hpp"
 #include "models/gpu/clock_grid.hpp"
 #include "models/gpu/spec.hpp"
+#include "models/kernel/anchor.hpp"
 #include "models/kernel/model.hpp"
 #include "models/table/profile_table.hpp"
 #include "traces/trace.hpp"
 
 namespace rubato {
 
-/// How the coefficients of a kernel came about: measured (a calibrated kernel of
-/// that name), derived (work figures and class), guessed (class without a fit).
-enum class CoefficientSource { measured, derived, guessed };
+/// How the coefficients of a kernel came about: measured (a calibrated kernel of that name),
+/// anchored (captured time, modelled split), derived (work figures and class), guessed (class
+/// without a fit, or captured on another GPU).
+enum class CoefficientSource { measured, anchored, derived, guessed };
 
 [[nodiscard]] std::string_view name_of(CoefficientSource value) noexcept;
+
+/// measured where the kernel's own fit says how its captured time splits, else anchored.
+[[nodiscard]] CoefficientSource source_of(const AnchoredKernel& kernel) noexcept;
 
 /// Coefficients and where they are from.
 struct FoundCoefficients {
@@ -32,8 +37,11 @@ struct FoundCoefficients {
 [[nodiscard]] std::optional<FoundCoefficients> find_coefficients(const GpuSpec& spec,
                                                                  const Kernel& kernel);
 
-/// A spec bound to the kernels of one trace: coefficients are looked up or
-/// derived once, here.
+/// Whether the measured times of a trace are this GPU's: nothing says they are another chip's.
+[[nodiscard]] bool captured_here(const GpuSpec& spec, const Trace& trace);
+
+/// A spec bound to the kernels of one trace: coefficients are looked up or derived once, here.
+/// Kernels that were captured on this GPU return their captured time at the captured clocks.
 class GpuModel {
  public:
   /// @param power_limit_w  replaces the spec's power limit
@@ -49,6 +57,15 @@ class GpuModel {
     return coefficients_[index(kernel)];
   }
 
+  /// Where the coefficients of a kernel return its captured time; nothing: it was not captured
+  /// here.
+  [[nodiscard]] const std::optional<CapturePoint>& anchor(KernelId kernel) const {
+    return anchors_[index(kernel)];
+  }
+
+  /// Whether a kernel has work that would need more than the GPU's peaks in the captured time.
+  [[nodiscard]] bool work_dropped(KernelId kernel) const { return work_dropped_[index(kernel)]; }
+
   /// The same GPU with other coefficients. @param coefficients  shape [kernels]
   [[nodiscard]] GpuModel with(std::vector<KernelCoefficients> coefficients) const;
 
@@ -59,10 +76,15 @@ class GpuModel {
   [[nodiscard]] double idle_power_w(const ClockPair& clock) const;
 
  private:
+  // @return false if there are no coefficients for it
+  [[nodiscard]] bool bind(const Kernel& kernel, std::optional<ClockPair> captured);
+
   GpuSpec spec_;
   double power_limit_w_;
   std::vector<KernelCoefficients> coefficients_;
   std::vector<CoefficientSource> sources_;
+  std::vector<std::optional<CapturePoint>> anchors_;
+  std::vector<bool> work_dropped_;
 };
 
 /// Every kernel at every clock, shape [kernels x clocks] row-major, in parallel

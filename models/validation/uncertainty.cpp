@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "models/gpu/spec_parameters.hpp"
+#include "models/kernel/anchor.hpp"
 
 namespace rubato {
 
@@ -17,6 +18,29 @@ using Eigen::Index;
 using Eigen::VectorXd;
 
 constexpr double sigma_per_mean_error = 1.2533;  // of a Gaussian, sqrt(pi / 2)
+constexpr double guess = 0.3;                    // relative error of what nobody measured
+
+// What all captured kernels of a class share in each draw, since nobody knows it of any: where in
+// the open range their times split, and how far their core energy is off.
+struct ClassDraws {
+  std::vector<double> lean, core_energy;
+};
+
+// The leans of a class reach evenly over the whole range, in an order of their own.
+std::vector<ClassDraws> class_draws(std::size_t count, std::mt19937_64& random) {
+  std::normal_distribution<double> gaussian;
+  std::vector<ClassDraws> classes(all_names<KernelClass>().size());
+  for (ClassDraws& shared : classes) {
+    for (std::size_t i = 0; i < count; ++i) {
+      shared.lean.push_back((static_cast<double>(i) + 0.5) / static_cast<double>(count));
+      shared.core_energy.push_back(std::exp(guess * gaussian(random)));
+    }
+    // Fisher and Yates; std::shuffle differs between libraries.
+    for (std::size_t i = count; i > 1; --i)
+      std::swap(shared.lean[i - 1], shared.lean[random() % i]);
+  }
+  return classes;
+}
 
 }  // namespace
 
@@ -50,9 +74,9 @@ RelativeErrors cell_errors(const GpuSpec& spec) {
 }
 
 double coefficient_error(const GpuSpec& spec, const Kernel& kernel, CoefficientSource source) {
-  constexpr double guess = 0.3, least = 0.05;
+  constexpr double least = 0.05;
   if (source == CoefficientSource::measured) return 0.0;
-  if (source == CoefficientSource::guessed) return guess;
+  if (source != CoefficientSource::derived) return guess;
   std::vector<double> per_work;
   for (const CalibratedKernel& known : spec.kernels) {
     const double work = known.gemm ? known.flops.value_or(0.0) : known.dram_bytes.value_or(0.0);
@@ -69,14 +93,24 @@ double coefficient_error(const GpuSpec& spec, const Kernel& kernel, CoefficientS
 std::vector<GpuModel> draw_models(const GpuModel& model, const Trace& trace, std::size_t count) {
   std::mt19937_64 random(20260113);
   std::normal_distribution<double> gaussian;
+  const std::vector<ClassDraws> classes = class_draws(count, random);
   std::vector<GpuModel> models;
   for (std::size_t i = 0; i < count; ++i) {
     const GpuModel member(ensemble_member(model.spec(), i), trace, model.power_limit_w());
     std::vector<KernelCoefficients> coefficients;
     for (std::size_t k = 0; k < trace.kernels.size(); ++k) {
       const auto id = id_at<KernelId>(k);
-      const double sigma = coefficient_error(model.spec(), trace.kernels[k], model.source(id));
+      const Kernel& kernel = trace.kernels[k];
       KernelCoefficients& c = coefficients.emplace_back(member.coefficients(id));
+      if (model.source(id) == CoefficientSource::anchored) {
+        const ClassDraws& shared = classes[static_cast<std::size_t>(kernel.kind)];
+        const CapturePoint& at = *member.anchor(id);
+        c = anchored(member.spec(), kernel, at, shared.lean[i]).coefficients;
+        c.core_j *= shared.core_energy[i];
+        c = scaled_to(member.spec(), c, at);
+        continue;
+      }
+      const double sigma = coefficient_error(model.spec(), kernel, model.source(id));
       for (double* value : {&c.core_cycles, &c.dram_bytes, &c.core_j})
         *value *= std::exp(sigma * gaussian(random));
     }

@@ -27,8 +27,10 @@ struct RelativeErrors {
 [[nodiscard]] double coefficient_error(const GpuSpec& spec, const Kernel& kernel,
                                        CoefficientSource source);
 
-/// Draws of the model of a trace: the spec's ensemble in turn, and independent
-/// errors of the coefficients that were not measured. Deterministic.
+/// Draws of the model of a trace: the spec's ensemble in turn, and independent errors of the
+/// coefficients that were derived or guessed. Anchored kernels keep their captured times; the draws
+/// reach over all splits of core and DRAM time that their work leaves open, each draw with one
+/// lean and one error of core energy for all kernels of a class. Deterministic.
 /// @throws what GpuModel throws
 [[nodiscard]] std::vector<GpuModel> draw_models(const GpuModel& model, const Trace& trace,
                                                 std::size_t count);

@@ -72,7 +72,7 @@ void add_rows(const CaptureReplay& replay, const ReplayRuns& runs, ReplayCompari
                 source.has_value());
     }
     ReplayCoverage& c = result.coverage;
-    double& covered_s = !source                                  ? c.unknown_s
+    double& covered_s = !source                                  ? c.anchored_s
                         : *source == CoefficientSource::measured ? c.measured_s
                         : *source == CoefficientSource::derived  ? c.derived_s
                                                                  : c.guessed_s;

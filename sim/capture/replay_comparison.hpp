@@ -58,10 +58,11 @@ struct ReplayStep {
   std::optional<SpanEnergy> measured;
 };
 
-/// Sums over the captured time of launches, s.
+/// Sums over the captured time of launches by what predicts it, s.
 struct ReplayCoverage {
-  double measured_s = 0.0, derived_s = 0.0, guessed_s = 0.0, unknown_s = 0.0;
-  [[nodiscard]] double total_s() const { return measured_s + derived_s + guessed_s + unknown_s; }
+  double measured_s = 0.0, derived_s = 0.0, guessed_s = 0.0;
+  double anchored_s = 0.0;  ///< not predicted: captured time, modelled split
+  [[nodiscard]] double total_s() const { return measured_s + derived_s + guessed_s + anchored_s; }
 };
 
 /// Of the whole run.

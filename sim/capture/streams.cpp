@@ -9,7 +9,7 @@
 
 #include "common/error.hpp"
 #include "common/numbers.hpp"
-#include "models/kernel/coefficients.hpp"
+#include "models/kernel/anchor.hpp"
 #include "sim/capture/sharing.hpp"
 
 namespace rubato {
@@ -278,21 +278,20 @@ void CaptureReplay::bind_kernels() {
     time_s[index(launch.kernel)] += static_cast<double>(launch.duration_ns) * s_per_ns;
     launches[index(launch.kernel)] += 1.0;
   }
-  const MemState& mem = spec_.mem_states[index(captured_clock_.mem)];
-  const double core_mhz = effective_core_mhz(spec_, captured_clock_);
-  const ClockState state = clock_state(spec_, mem, core_mhz);
+  const ClockState state = clock_state(spec_, captured_clock_, false);
   for (std::size_t k = 0; k < capture_->kernels.size(); ++k) {
     const Kernel& kernel = capture_->kernels[k];
     sm_share_.push_back(share_of_sms(kernel, spec_.sm_count));
-    if (const auto found = find_coefficients(spec_, kernel)) {
-      coefficients_.push_back(kernel.collective ? behind_link(found->coefficients, state)
-                                                : found->coefficients);
-      sources_.emplace_back(found->source);
-      continue;
-    }
     const double mean_s = std::max(time_s[k] / std::max(launches[k], 1.0), s_per_ns);
-    coefficients_.push_back(assumed(spec_, kernel, mem, core_mhz, mean_s));
-    sources_.emplace_back();
+    anchored_.push_back(
+        anchored(spec_, kernel, {captured_clock_, mean_s, power_limit_w_}).coefficients);
+    predicted_.push_back(anchored_.back());
+    std::optional<CoefficientSource>& source = sources_.emplace_back();
+    const auto found = find_coefficients(spec_, kernel);
+    if (!found) continue;
+    predicted_.back() =
+        kernel.collective ? behind_link(found->coefficients, state) : found->coefficients;
+    source = found->source;
   }
 }
 
@@ -314,7 +313,7 @@ std::vector<double> CaptureReplay::captured_work() const {
   std::ranges::stable_sort(events, [](const Event& a, const Event& b) {
     return std::tie(a.at_ns, a.starts) < std::tie(b.at_ns, b.starts);
   });
-  SharedGpu gpu(spec_, coefficients_, sm_share_, captured_clock_, power_limit_w_);
+  SharedGpu gpu(spec_, anchored_, sm_share_, captured_clock_, power_limit_w_);
   std::vector<RunningSet> running(capture_->devices.size());
   std::vector<std::int64_t> since_ns(running.size(), 0);
   std::vector<double> work(capture_->launches.size(), 0.0);
@@ -340,12 +339,11 @@ std::vector<double> CaptureReplay::captured_work() const {
 
 StreamsResult CaptureReplay::run(const ClockPair& clock, DurationSource durations) const {
   std::vector<double> work = work_;
-  if (durations == DurationSource::model) {
-    for (std::size_t i = 0; i < work.size(); ++i) {
-      if (sources_[index(capture_->launches[i].kernel)]) work[i] = 1.0;
-    }
+  const bool from_model = durations == DurationSource::model;
+  for (std::size_t i = 0; from_model && i < work.size(); ++i) {
+    if (sources_[index(capture_->launches[i].kernel)]) work[i] = 1.0;
   }
-  SharedGpu gpu(spec_, coefficients_, sm_share_, clock, power_limit_w_);
+  SharedGpu gpu(spec_, from_model ? predicted_ : anchored_, sm_share_, clock, power_limit_w_);
   return Replay(*capture_, order_, gpu, work).run();
 }
 

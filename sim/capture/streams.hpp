@@ -12,9 +12,10 @@
 
 namespace rubato {
 
-/// Whose durations a replay takes at the captured clocks: those recorded, or the model's.
-/// Other clocks change both as the model says. Kernels the model cannot predict
-/// (CaptureReplay::source is nothing) always take the recorded ones.
+/// Whose durations a replay takes at the captured clocks: those recorded (anchored, see
+/// models/kernel/anchor.hpp), or what the model says of the work alone. Other clocks change both as
+/// the model says. Kernels it cannot predict (CaptureReplay::source is nothing) always take the
+/// recorded ones.
 enum class DurationSource { captured, model };
 
 struct SimulatedLaunch {
@@ -81,7 +82,8 @@ class CaptureReplay {
   double power_limit_w_;
   std::int64_t origin_ns_ = 0;
   CaptureOrder order_;
-  std::vector<KernelCoefficients> coefficients_;
+  std::vector<KernelCoefficients> anchored_;   // return the captured times
+  std::vector<KernelCoefficients> predicted_;  // what the model says of the work alone
   std::vector<std::optional<CoefficientSource>> sources_;
   std::vector<double> sm_share_;
   std::vector<double> work_;  // captured, in launches of the model: 1 where both agree

@@ -7,7 +7,7 @@
 
 #include "common/error.hpp"
 #include "common/numbers.hpp"
-#include "models/kernel/coefficients.hpp"
+#include "models/kernel/anchor.hpp"
 
 namespace rubato {
 
@@ -42,15 +42,14 @@ void GraphModel::bind_kernels() {
     time_s[index(activity.kernel)] += activity.duration_s;
     launches[index(activity.kernel)] += 1.0;
   }
-  const MemState& mem = spec_.mem_states[index(captured_clock_.mem)];
-  const double core_mhz = effective_core_mhz(spec_, captured_clock_);
   for (std::size_t k = 0; k < kernels; ++k) {
     const Kernel& kernel = graph_->kernels()[k];
     demands_.push_back(sm_demand(kernel, spec_.sm_count));
     constexpr double least_s = 1e-9;  // of a kernel that was only joined, or took no time
     const double mean_s = std::max(time_s[k] / std::max(launches[k], 1.0), least_s);
-    coefficients_.push_back(assumed(spec_, kernel, mem, core_mhz, mean_s));
-    sources_.push_back(CoefficientSource::guessed);
+    const AnchoredKernel own = anchored(spec_, kernel, {captured_clock_, mean_s, power_limit_w_});
+    coefficients_.push_back(own.coefficients);
+    sources_.push_back(source_of(own));
   }
 }
 

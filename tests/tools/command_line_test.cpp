@@ -221,11 +221,29 @@ TEST_F(CommandLine, ReplaysACaptureBesideAPowerLog) {
     return std::string("replay other.json");
   };
   expect(renamed("NVIDIA B300"), 2, "no shipped spec is of its GPU, NVIDIA B300");
-  expect(renamed("NVIDIA B300"), 2, "say which with --gpu: rtx-3080-ti, a100-pcie-80gb, ");
+  expect(renamed("NVIDIA B300"), 2, "the nearest by name are listed");
+  expect(renamed("AMD Instinct MI300X"), 2, "no spec of AMD is shipped");
+  expect(renamed("NVIDIA A100-SXM4-40GB"), 0, "taken as a100-sxm4-80gb: no shipped spec is of");
   expect(renamed("NVIDIA GeForce RTX 3080 Ti"), 2, "2 shipped specs are of its GPU");
   expect(renamed("NVIDIA GeForce RTX 3080 Ti"), 2, "--gpu: rtx-3080-ti, rtx-3080-ti-2, or a file");
   expect(renamed(""), 2, "it does not say on which GPU it was captured");
   expect(renamed("x\"}, {\"id\": 1, \"name\": \"y"), 2, "no shipped spec is of its GPU, x");
+  // A captured step is planned at once, on the GPU and at the clocks of the capture.
+  const std::string explore = "explore run.json --slack 5 --granularity iteration";
+  expect(explore, 0, "note: taken: one of 1 streams, ");
+  expect(explore, 0, "note: taken as a100-sxm4-80gb, after the device's name");
+  expect(explore, 0, "the GPU's default, 1593/auto, is assumed");
+  expect(explore + " --power smi.csv", 0, "note: captured at 1593/1110");
+  expect(explore + " --captured-clock 1593/705", 0, "note: captured at 1593/705");
+  expect(explore + " --captured-clock fast", 2, "'fast' is no captured clock");
+  expect(explore, 0, "100.0 % anchored");
+  expect(explore + " --gpu h100-sxm5", 0, "which is not what NVIDIA H100-SXM5-80GB describes");
+  const auto planned = nlohmann::json::parse(run(explore + " --json 2>/dev/null | cat").text);
+  expect("trace import run.json -o step.json", 0, "");
+  EXPECT_EQ(nlohmann::json::parse(
+                run("explore step.json --slack 5 --granularity iteration --json 2>/dev/null | cat")
+                    .text)["plans"][0],
+            planned["plans"][0]);
   // Rubato's own form of the capture is replayed to the same numbers.
   expect("trace import run.json --capture own.json.gz", 0, "run.json, Kineto: 2 distinct");
   const auto own = nlohmann::json::parse(

@@ -1,8 +1,6 @@
 #include "tools/options/gpu.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cctype>
 #include <cstdio>
 #include <set>
 
@@ -10,87 +8,112 @@
 #include <fmt/ranges.h>
 
 #include "common/error.hpp"
-
+#include "common/suggest.hpp"
 #include "common/text.hpp"
+#include "models/gpu/device.hpp"
 
 namespace rubato {
 
 namespace {
 
-// What names a card: "NVIDIA GeForce RTX 3080 Ti, the card of ..." -> rtx, 3080, ti.
-std::set<std::string> words_of(std::string_view name) {
-  static constexpr std::array makers{"nvidia", "geforce", "tesla", "quadro"};
-  std::set<std::string> words;
-  std::string word;
-  const auto take = [&] {
-    if (!word.empty() && std::ranges::find(makers, word) == makers.end()) words.insert(word);
-    word.clear();
-  };
-  for (const char c : name.substr(0, name.find_first_of(",("))) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (std::isalnum(byte) != 0) {
-      word += static_cast<char>(std::tolower(byte));
-    } else {
-      take();
-    }
+[[noreturn]] void refuse(const std::string& file, const std::string& why,
+                         const std::vector<std::string>& choice) {
+  throw UsageError(
+      fmt::format("{}: {}", printable(file), why),
+      {.in = {},
+       .hint = fmt::format("say which with --gpu: {}, or a file", fmt::join(choice, ", "))});
+}
+
+// Shipped specs by how little their titles differ from a name.
+std::vector<std::string> nearest_specs(std::string_view device) {
+  constexpr std::size_t few = 3;
+  std::vector<std::pair<std::size_t, std::string>> ranked;
+  for (const std::string& name : shipped_gpu_specs())
+    ranked.emplace_back(edit_distance(device, load_gpu_spec(name).title), name);
+  std::ranges::stable_sort(ranked, {}, &std::pair<std::size_t, std::string>::first);
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < std::min(few, ranked.size()); ++i) names.push_back(ranked[i].second);
+  return names;
+}
+
+[[noreturn]] void refuse_vendor(const std::string& file, const std::string& device,
+                                const std::string& why) {
+  throw UsageError(
+      fmt::format("{}: its GPU is {}; {}", printable(file), printable(device), why),
+      {.in = {}, .hint = "docs/add-a-gpu.md says how to make a spec; give its file with --gpu"});
+}
+
+GpuSpec shipped_spec_of(const std::string& device, const std::string& file) {
+  const std::string shown = printable(device);
+  const std::vector<std::string> same = specs_matching(device, DeviceMatch::same);
+  if (same.size() > 1)
+    refuse(file, fmt::format("{} shipped specs are of its GPU, {}", same.size(), shown), same);
+  if (same.size() == 1) {
+    fmt::print(stderr, "note: taken as {}, after the device's name: {}\n", same.front(), shown);
+    return load_gpu(same.front());
   }
-  take();
-  return words;
-}
-
-bool is_memory_size(const std::string& word) {
-  return word.size() > 2 && word.ends_with("gb") &&
-         std::isdigit(static_cast<unsigned char>(word[0])) != 0;
-}
-
-// Drivers do not always say the form of the card; these names are of one form only.
-std::set<std::string> with_form(std::set<std::string> words) {
-  if (words == std::set<std::string>{"h100", "80gb", "hbm3"}) return {"h100", "sxm5", "80gb"};
-  if (words == std::set<std::string>{"h200"}) return {"h200", "sxm5", "141gb"};
-  return words;
+  if (const GpuVendor vendor = vendor_of(device); vendor != GpuVendor::nvidia)
+    refuse_vendor(file, device, fmt::format("no spec of {} is shipped", name_of(vendor)));
+  const std::vector<std::string> near = specs_matching(device, DeviceMatch::near);
+  if (near.size() == 1) {
+    GpuSpec spec = load_gpu(near.front());
+    fmt::print(stderr,
+               "note: taken as {}: no shipped spec is of {}, but {} has the same chip; its memory, "
+               "clocks and power limit may differ\n",
+               spec.name, shown, spec.title);
+    return spec;
+  }
+  if (near.empty()) {
+    refuse(file,
+           fmt::format("no shipped spec is of its GPU, {}; the nearest by name are listed", shown),
+           nearest_specs(device));
+  }
+  refuse(
+      file,
+      fmt::format("no shipped spec is of its GPU, {}; {} are of the same chip", shown, near.size()),
+      near);
 }
 
 }  // namespace
 
-std::vector<std::string> specs_of_device(std::string_view device) {
-  const std::set<std::string> words = with_form(words_of(device));
-  std::vector<std::string> found;
-  for (const std::string& name : shipped_gpu_specs()) {
-    const std::set<std::string> known = words_of(load_gpu_spec(name).title);
-    const bool all_there = !known.empty() && std::ranges::includes(words, known);
-    const bool nothing_else = std::ranges::all_of(words, [&](const std::string& word) {
-      return known.contains(word) || is_memory_size(word);
-    });
-    if (all_there && nothing_else) found.push_back(name);
-  }
-  return found;
-}
-
 GpuSpec load_gpu_of_devices(std::span<const std::string> devices, const std::string& file) {
   const std::set<std::string> names(devices.begin(), devices.end());
-  const auto refuse = [&](const std::string& why, const std::vector<std::string>& choice) {
-    throw UsageError(
-        fmt::format("{}: {}", printable(file), why),
-        {.in = {},
-         .hint = fmt::format("say which with --gpu: {}, or a file", fmt::join(choice, ", "))});
-  };
   if (names.size() > 1)
-    refuse(fmt::format("it is of different GPUs: {}",
+    refuse(file,
+           fmt::format("it is of different GPUs: {}",
                        printable(fmt::format("{}", fmt::join(names, ", ")))),
            shipped_gpu_specs());
   if (names.empty() || names.begin()->empty())
-    refuse("it does not say on which GPU it was captured", shipped_gpu_specs());
-  const std::string& device = *names.begin();
-  const std::vector<std::string> found = specs_of_device(device);
-  if (found.empty())
-    refuse(fmt::format("no shipped spec is of its GPU, {}", printable(device)),
-           shipped_gpu_specs());
-  if (found.size() > 1)
-    refuse(fmt::format("{} shipped specs are of its GPU, {}", found.size(), printable(device)),
-           found);
-  fmt::print(stderr, "note: taken as {}, after the device's name: {}\n", found.front(),
-             printable(device));
-  return load_gpu(found.front());
+    refuse(file, "it does not say on which GPU it was captured", shipped_gpu_specs());
+  return shipped_spec_of(*names.begin(), file);
+}
+
+GpuSpec load_gpu_for_devices(const std::string& name_or_path, std::span<const std::string> devices,
+                             const std::string& file) {
+  GpuSpec spec = load_gpu(name_or_path);
+  const std::set<std::string> names(devices.begin(), devices.end());
+  for (const std::string& device : names) {
+    const std::string shown = printable(device);
+    switch (match_device(spec, device)) {
+      case DeviceMatch::same:
+      case DeviceMatch::unnamed: break;
+      case DeviceMatch::near:
+        fmt::print(stderr, "note: captured on {}, the same chip as {} on another card\n", shown,
+                   printable(spec.title));
+        break;
+      case DeviceMatch::other:
+        if (vendor_of(device) != vendor_of(spec.title)) {
+          refuse_vendor(file, device,
+                        fmt::format("{} is another vendor's, and knows nothing of its kernels",
+                                    printable(spec.name)));
+        }
+        fmt::print(stderr,
+                   "note: captured on {}, which is not what {} describes: captured times are used "
+                   "only for kernels of unknown work, as a guess\n",
+                   shown, printable(spec.title));
+    }
+  }
+  return spec;
 }
 
 void say_if_not_calibrated(const GpuSpec& spec) {

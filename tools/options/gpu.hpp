@@ -16,14 +16,18 @@ void say_if_not_calibrated(const GpuSpec& spec);
 /// load_gpu_spec, with a line on standard error if the spec was never fitted.
 [[nodiscard]] GpuSpec load_gpu(const std::string& name_or_path);
 
-/// Shipped specs of the card that a driver calls `device`: same words but for the maker's, and
-/// memory sizes that the spec does not say. "NVIDIA A100-SXM4-80GB" -> a100-sxm4-80gb.
-[[nodiscard]] std::vector<std::string> specs_of_device(std::string_view device);
-
-/// The one shipped spec for the devices of a capture, with a line on standard error that says so.
-/// @throws UsageError with the list of specs where none or several match, or no name is known, or
-///         the devices differ
+/// The shipped spec for the devices of a capture: of the card, else the one of the same chip; a
+/// line on standard error says which and why.
+/// @throws UsageError with the nearest specs where none or several match, no name is known, the
+///         devices differ, or they are another vendor's
 [[nodiscard]] GpuSpec load_gpu_of_devices(std::span<const std::string> devices,
                                           const std::string& file);
+
+/// The spec that was asked for, with a line on standard error where the capture's devices are not
+/// of its kind.
+/// @throws UsageError if they are another vendor's; what load_gpu throws
+[[nodiscard]] GpuSpec load_gpu_for_devices(const std::string& name_or_path,
+                                           std::span<const std::string> devices,
+                                           const std::string& file);
 
 }  // namespace rubato

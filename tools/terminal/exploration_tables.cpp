@@ -214,22 +214,34 @@ OutputTable segments_table(const Trace& trace, const Exploration& found) {
 }
 
 std::string exploration_notes(const ExplorationInput& input, const Exploration& found) {
-  std::array<double, 3> time_s{};
+  std::array<double, 4> time_s{};
+  double dropped_s = 0.0;
+  std::size_t dropped = 0;
   for (std::size_t k = 0; k < found.coefficient_sources.size(); ++k) {
-    time_s[static_cast<std::size_t>(found.coefficient_sources[k])] +=
-        found.baseline.by_kernel[k].time_s;
+    const double kernel_s = found.baseline.by_kernel[k].time_s;
+    time_s[static_cast<std::size_t>(found.coefficient_sources[k])] += kernel_s;
+    if (!found.work_dropped[k]) continue;
+    ++dropped;
+    dropped_s += kernel_s;
   }
+  const auto pct = [&](double part_s) { return 100.0 * part_s / found.baseline.total.time_s; };
   const auto share = [&](CoefficientSource source) {
-    return 100.0 * time_s[static_cast<std::size_t>(source)] / found.baseline.total.time_s;
+    return pct(time_s[static_cast<std::size_t>(source)]);
   };
   std::string text = fmt::format(
       "Change is against {} on {} ({:.0f} W). Coverage by time: {:.1f} % of kernels measured, "
-      "{:.1f} % derived "
-      "from FLOPs and bytes, {:.1f} % guessed.\n",
+      "{:.1f} % anchored (captured time, modelled split), {:.1f} % derived from FLOPs and bytes, "
+      "{:.1f} % guessed.\n",
       found.grid.label(found.grid.default_clock()), input.spec.title,
       input.power_limit_w.value_or(input.spec.power_limit.limit_w),
-      share(CoefficientSource::measured), share(CoefficientSource::derived),
-      share(CoefficientSource::guessed));
+      share(CoefficientSource::measured), share(CoefficientSource::anchored),
+      share(CoefficientSource::derived), share(CoefficientSource::guessed));
+  if (dropped > 0) {
+    text += fmt::format(
+        "Work of {} kernels ({:.1f} % of the time) is not used: it would need more than the GPU's "
+        "peak.\n",
+        dropped, pct(dropped_s));
+  }
   text +=
       "Low and high: 90 % interval of the change, from models that fit as well and the error on "
       "points held out.\n";

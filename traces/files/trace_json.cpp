@@ -29,12 +29,27 @@ std::string lines(const List& list, ToJson to) {
   return text;
 }
 
+CaptureConditions read_conditions(const JsonNode& node) {
+  node.expect_keys({"device"}, {"clock"});
+  CaptureConditions captured{.device = node.at("device").text(), .clock = {}};
+  if (const auto clock = node.find("clock")) captured.clock = clock->text();
+  return captured;
+}
+
+// A line of the file, or nothing.
+std::string captured_line(const std::optional<CaptureConditions>& captured) {
+  if (!captured) return {};
+  Json json{{"device", captured->device}};
+  if (captured->clock) json["clock"] = *captured->clock;
+  return fmt::format("  \"captured\": {},\n", json_line(json));
+}
+
 }  // namespace
 
 Trace parse_trace_json(std::string_view text, std::string name) {
   const JsonDocument document = JsonDocument::parse(text, std::move(name));
   const JsonNode root = document.root();
-  root.expect_keys({"schema", "name", "provenance", "kernels", "segments"});
+  root.expect_keys({"schema", "name", "provenance", "kernels", "segments"}, {"captured"});
   document.expect_schema(trace_schema);
   Trace trace;
   trace.name = root.at("name").text();
@@ -42,6 +57,7 @@ Trace parse_trace_json(std::string_view text, std::string name) {
   provenance.expect_keys({"generator", "source", "options"});
   trace.provenance = {provenance.at("generator").text(), provenance.at("source").text(),
                       provenance.at("options").text()};
+  if (const auto captured = root.find("captured")) trace.captured = read_conditions(*captured);
   std::unordered_map<std::string, KernelId> ids;
   for (const JsonNode& item : root.at("kernels").items()) {
     trace.kernels.push_back(read_kernel(item));
@@ -77,10 +93,10 @@ std::string to_json(const Trace& trace) {
                         {"source", trace.provenance.source},
                         {"options", trace.provenance.options}};
   return fmt::format(
-      "{{\n  \"schema\": {},\n  \"name\": {},\n  \"provenance\": {},\n  \"kernels\": [{}\n  ],\n"
+      "{{\n  \"schema\": {},\n  \"name\": {},\n  \"provenance\": {},\n{}  \"kernels\": [{}\n  ],\n"
       "  \"segments\": [{}\n  ]\n}}\n",
-      trace_schema, json_line(trace.name), json_line(provenance), lines(trace.kernels, kernel_json),
-      lines(trace.segments, segment_json));
+      trace_schema, json_line(trace.name), json_line(provenance), captured_line(trace.captured),
+      lines(trace.kernels, kernel_json), lines(trace.segments, segment_json));
 }
 
 std::vector<std::string> shipped_traces() {

@@ -161,30 +161,5 @@ TEST(FillTable, IsTheSameForEveryCell) {
   }
 }
 
-// What is known of a captured kernel is its time: the model must give it back at default clocks.
-TEST(Coefficients, AssumedFromATimeGiveThatTime) {
-  const GpuSpec a100 = load_gpu_spec("a100-sxm4-80gb");
-  for (const KernelClass kind :
-       {KernelClass::gemm, KernelClass::elementwise, KernelClass::communication}) {
-    Kernel kernel;
-    kernel.name = "captured";
-    kernel.kind = kind;
-    kernel.measured_time_s = 1e-3;
-    const Trace trace{"one", {}, {kernel}, {{"all", 1, {KernelId{0}}}}};
-    const GpuModel model(a100, trace);
-    EXPECT_EQ(model.source(KernelId{0}), CoefficientSource::guessed);
-    const double time_s = model.evaluate(KernelId{0}, a100.default_clock).time_s;
-    EXPECT_NEAR(time_s / 1e-3, 1.0, 1e-6) << name_of(kind);
-    ClockPair slow = a100.default_clock;
-    slow.core_mhz = a100.core.min_mhz;
-    const double slower = model.evaluate(KernelId{0}, slow).time_s / time_s;
-    if (kind == KernelClass::communication) {
-      EXPECT_LT(slower, 1.05);
-    } else {
-      EXPECT_GT(slower, 1.5);
-    }
-  }
-}
-
 }  // namespace
 }  // namespace rubato

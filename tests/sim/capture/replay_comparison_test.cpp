@@ -50,7 +50,7 @@ TEST(ReplayComparison, RowsStepsAndCoverageByDefinition) {
   EXPECT_NEAR(row(KernelClass::gemm).time_error->value, 0.0, 1e-5);
   EXPECT_NEAR(row(KernelClass::elementwise).time_error->value, -0.5, 1e-5);
   EXPECT_FALSE(row(KernelClass::other).time_error);
-  EXPECT_NEAR(result.coverage.unknown_s, 500e-6, 1e-12);
+  EXPECT_NEAR(result.coverage.anchored_s, 500e-6, 1e-12);
   EXPECT_NEAR(result.coverage.total_s(),
               1e-9 * static_cast<double>(second_ns - 1'000'000 + 500'000), 1e-12);
   ASSERT_EQ(result.steps.size(), 2U);

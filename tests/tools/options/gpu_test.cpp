@@ -1,34 +1,21 @@
 #include "tools/options/gpu.hpp"
 
+#include <array>
+
 #include <gtest/gtest.h>
 
 #include "common/error.hpp"
 #include "tests/expect_error.hpp"
+#include "tools/options/captured.hpp"
 
 namespace rubato {
 namespace {
 
-// Names as drivers say them.
-TEST(GpuOption, FindsTheSpecOfADevice) {
-  using Names = std::vector<std::string>;
-  EXPECT_EQ(specs_of_device("NVIDIA A100-SXM4-80GB"), Names{"a100-sxm4-80gb"});
-  EXPECT_EQ(specs_of_device("NVIDIA A100 80GB PCIe"), Names{"a100-pcie-80gb"});
-  EXPECT_EQ(specs_of_device("NVIDIA H100 80GB HBM3"), Names{"h100-sxm5"});
-  EXPECT_EQ(specs_of_device("NVIDIA H200"), Names{"h200-sxm5"});
-  EXPECT_EQ(specs_of_device("Tesla V100-PCIE-16GB"), Names{"v100-pcie"});
-  EXPECT_EQ(specs_of_device("NVIDIA TITAN Xp"), Names{"titan-xp"});
-  EXPECT_EQ(specs_of_device("GeForce GTX TITAN X"), Names{"gtx-titan-x"});
-  EXPECT_EQ(specs_of_device("NVIDIA GeForce RTX 3080 Ti"), (Names{"rtx-3080-ti", "rtx-3080-ti-2"}));
-  // Like, but not the same card.
-  for (const char* other :
-       {"", "NVIDIA", "NVIDIA A100-SXM4-40GB", "NVIDIA A100-PG509-200", "NVIDIA H100 PCIe",
-        "NVIDIA GeForce RTX 3080", "NVIDIA GeForce RTX 3080 Ti Laptop GPU", "NVIDIA H200 NVL"})
-    EXPECT_TRUE(specs_of_device(other).empty()) << other;
-}
+using Names = std::vector<std::string>;
 
 TEST(GpuOption, DevicesMustBeOfOneKind) {
-  const std::vector<std::string> same{"NVIDIA A40", "NVIDIA A40"},
-      mixed{"NVIDIA A40", "NVIDIA H200"}, partly{"NVIDIA A40", ""};
+  const Names same{"NVIDIA A40", "NVIDIA A40"}, mixed{"NVIDIA A40", "NVIDIA H200"},
+      partly{"NVIDIA A40", ""};
   EXPECT_EQ(load_gpu_of_devices(same, "x.json").name, "a40");
   expect_error<UsageError>([&] { (void)load_gpu_of_devices(mixed, "x.json"); },
                            "x.json: it is of different GPUs: NVIDIA A40, NVIDIA H200", "--gpu");
@@ -36,6 +23,44 @@ TEST(GpuOption, DevicesMustBeOfOneKind) {
                            "it is of different GPUs");
   expect_error<UsageError>([&] { (void)load_gpu_of_devices({}, "x.json"); },
                            "does not say on which GPU");
+}
+
+TEST(GpuOption, TakesTheSameChipOrListsTheNearest) {
+  const auto of = [](const char* device) {
+    return load_gpu_of_devices(std::array{std::string(device)}, "x.json").name;
+  };
+  EXPECT_EQ(of("NVIDIA A100-SXM4-80GB"), "a100-sxm4-80gb");
+  EXPECT_EQ(of("NVIDIA A100-SXM4-40GB"), "a100-sxm4-80gb");
+  EXPECT_EQ(of("Tesla V100-SXM2-32GB"), "v100-pcie");
+  const auto refused = [&](const char* device, std::string_view what, std::string_view hint) {
+    expect_error<UsageError>([&] { (void)of(device); }, what, hint);
+  };
+  refused("NVIDIA A100-PG509-200", "NVIDIA A100-PG509-200; 2 are of the same chip",
+          "a100-pcie-80gb, a100-sxm4-80gb");
+  refused("NVIDIA A10", "no shipped spec is of its GPU, NVIDIA A10; the nearest by name are listed",
+          "a40");
+  refused("AMD Instinct MI300X", "its GPU is AMD Instinct MI300X; no spec of AMD is shipped",
+          "add-a-gpu.md");
+}
+
+TEST(GpuOption, AnotherVendorsSpecIsRefusedAnotherChipsIsNot) {
+  const Names amd{"AMD Instinct MI300X"}, hopper{"NVIDIA H100 80GB HBM3"};
+  expect_error<UsageError>([&] { (void)load_gpu_for_devices("h100-sxm5", amd, "x.json"); },
+                           "h100-sxm5 is another vendor's");
+  EXPECT_EQ(load_gpu_for_devices("a100-sxm4-80gb", hopper, "x.json").name, "a100-sxm4-80gb");
+}
+
+TEST(CapturedOptions, TheLogsClockIsThatOfTheBusyGpu) {
+  PowerLog log;
+  const auto add = [&](double power_w, double core_mhz, std::optional<double> mem_mhz) {
+    log.samples.push_back({static_cast<double>(log.samples.size()), power_w, core_mhz, mem_mhz});
+  };
+  EXPECT_FALSE(logged_clock(log));
+  for (int i = 0; i < 5; ++i) add(60.0, 210.0, 1215.0);
+  for (int i = 0; i < 3; ++i) add(300.0, 1110.0, 1593.0);
+  EXPECT_EQ(logged_clock(log), "1593/1110");
+  for (PowerSample& sample : log.samples) sample.mem_mhz.reset();
+  EXPECT_EQ(logged_clock(log), "auto/1110");
 }
 
 }  // namespace

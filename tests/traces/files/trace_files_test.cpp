@@ -25,6 +25,21 @@ TEST(TraceJson, UnknownWorkStaysUnknown) {
   EXPECT_EQ(parse_trace_json(to_json(trace), "t.json"), trace);
 }
 
+TEST(TraceJson, KeepsWhatItWasCapturedOn) {
+  Trace trace = load_trace("gpt3-xl");
+  EXPECT_FALSE(trace.captured);
+  for (const auto& clock :
+       {std::optional<std::string>(), std::optional<std::string>("9501/1470")}) {
+    trace.captured = CaptureConditions{"NVIDIA GeForce RTX 3080 Ti", clock};
+    EXPECT_EQ(parse_trace_json(to_json(trace), "t.json"), trace);
+  }
+  expect_error<DataError>(
+      [&] {
+        (void)parse_trace_json(replaced(to_json(trace), R"("clock":)", R"("clocks":)"), "t.json");
+      },
+      "captured: unknown key 'clocks'; did you mean 'clock'?");
+}
+
 TEST(TraceJson, SaysWhatIsWrongAndWhere) {
   const auto fails = [](const std::string& text, std::string_view what) {
     expect_error<DataError>([&] { (void)parse_trace_json(text, "t.json"); }, what);

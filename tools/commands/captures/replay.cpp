@@ -11,10 +11,12 @@
 #include "common/file.hpp"
 #include "common/text.hpp"
 #include "explorer/results/replay_store.hpp"
+#include "models/gpu/device.hpp"
 #include "sim/timeline/capture.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/drawing/replay_page.hpp"
+#include "tools/options/captured.hpp"
 #include "tools/options/gpu.hpp"
 #include "tools/terminal/output.hpp"
 #include "traces/files/trace_json.hpp"
@@ -26,10 +28,10 @@ namespace rubato {
 namespace {
 
 struct Options {
-  std::string trace, gpu, clocks, captured_clock, step;
-  std::string power, db, page, perfetto;
+  std::string trace, gpu, clocks, step;
+  std::string db, page, perfetto;
+  CapturedClockOptions captured;
   std::optional<double> power_limit_w, power_zone_h;
-  PowerLogOptions log;
   std::uint32_t device = 0;
   bool per_kernel = false, partial = false;
   OutputFormat format = OutputFormat::table;
@@ -38,32 +40,6 @@ struct Options {
 std::string label_of(const GpuSpec& spec, const ClockPair& clock) {
   const ClockGrid grid(spec, {clock});
   return grid.label(*grid.find(clock));
-}
-
-// The clocks the log shows while the GPU was busy: medians, at the spec's nearest ones.
-std::optional<ClockPair> logged_clock(const GpuSpec& spec, const PowerLog& log) {
-  const auto median = [&](std::optional<double> PowerSample::*field) -> std::optional<double> {
-    std::vector<double> values;
-    for (const PowerSample& sample : log.samples) {
-      if (sample.*field) values.push_back(*(sample.*field));
-    }
-    if (values.empty()) return std::nullopt;
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::ranges::nth_element(values, middle);
-    return *middle;
-  };
-  const auto core = median(&PowerSample::core_mhz);
-  if (!core) return std::nullopt;
-  ClockPair clock = spec.default_clock;
-  if (const auto mem = median(&PowerSample::mem_mhz)) {
-    const auto nearest = std::ranges::min_element(
-        spec.mem_states, {}, [&](const MemState& state) { return std::abs(state.mem_mhz - *mem); });
-    clock.mem = id_at<MemStateId>(static_cast<std::size_t>(nearest - spec.mem_states.begin()));
-  }
-  const CoreClocks& range = spec.core;
-  const double steps = std::round((*core - range.min_mhz) / range.step_mhz);
-  clock.core_mhz = std::clamp(range.min_mhz + steps * range.step_mhz, range.min_mhz, range.max_mhz);
-  return clock;
 }
 
 PowerEvidence put_beside(const Options& o, const Capture& capture, const GpuSpec& spec,
@@ -176,7 +152,7 @@ OutputTable coverage_table(const ReplayCoverage& c) {
   add("measured", c.measured_s);
   add("derived", c.derived_s);
   add("guessed", c.guessed_s);
-  add("not predicted", c.unknown_s);
+  add("anchored", c.anchored_s);
   return table;
 }
 
@@ -263,10 +239,10 @@ void print_all(const Options& o, const ReplayRequest& request, const ReplayCompa
   const double total_s = std::max(c.total_s(), 1e-12);
   print(runs.render(o.format));
   print(fmt::format(
-      "\nGPU time: {:.1f} % of measured kernels, {:.1f} % derived, {:.1f} % guessed, {:.1f} % not "
-      "predicted: those keep their captured times in every run\n\n",
+      "\nGPU time: {:.1f} % of measured kernels, {:.1f} % derived, {:.1f} % guessed, {:.1f} % "
+      "anchored only: not predicted, they keep their captured times in every run\n\n",
       100.0 * c.measured_s / total_s, 100.0 * c.derived_s / total_s, 100.0 * c.guessed_s / total_s,
-      100.0 * c.unknown_s / total_s));
+      100.0 * c.anchored_s / total_s));
   print(classes.render(o.format));
   print("\n" + verdict_text(comparison));
   if (steps.rows() > 0) print("\n" + steps.render(o.format));
@@ -297,10 +273,10 @@ Capture chosen_capture(const Options& o) {
 }
 
 GpuSpec chosen_gpu(const Options& o, const Capture& capture) {
-  if (!o.gpu.empty()) return load_gpu(o.gpu);
   std::vector<std::string> devices;
   for (const CaptureDevice& device : capture.devices) devices.push_back(device.name);
-  return load_gpu_of_devices(devices, o.trace);
+  return o.gpu.empty() ? load_gpu_of_devices(devices, o.trace)
+                       : load_gpu_for_devices(o.gpu, devices, o.trace);
 }
 
 ExitStatus run(const Options& o, const RunContext& context) {
@@ -308,16 +284,14 @@ ExitStatus run(const Options& o, const RunContext& context) {
   const GpuSpec spec = chosen_gpu(o, capture);
   std::optional<PowerLog> log;
   std::optional<PowerEvidence> power;
-  if (!o.power.empty()) {
-    log = read_power_log(o.power, o.log);
+  std::optional<std::string> clock;
+  if (!o.captured.power.empty()) {
+    log = read_power_log(o.captured.power, o.captured.log);
     power = put_beside(o, capture, spec, *log);
+    clock = logged_clock(*log);
   }
-  ClockPair captured = spec.default_clock;
-  if (!o.captured_clock.empty()) {
-    captured = parse_clock_pair(spec, o.captured_clock);
-  } else if (log) {
-    captured = logged_clock(spec, *log).value_or(captured);
-  }
+  if (!o.captured.clock.empty()) clock = o.captured.clock;
+  const ClockPair captured = captured_clock(spec, clock);
   const ClockPair replayed = o.clocks.empty() ? captured : parse_clock_pair(spec, o.clocks);
   const ReplayRequest request{o.trace, label_of(spec, captured), label_of(spec, replayed),
                               context.command_line};
@@ -356,17 +330,12 @@ Action setup_replay(CommandLine& app) {
       ->required();
   app.add_option("--gpu", o->gpu,
                  "Spec: a shipped name or a file [the one of the capture's device]");
-  app.add_option("--captured-clock", o->captured_clock,
-                 "Clocks of the capture, MEM/CORE (default: the power log's, else the GPU's)");
+  add_captured_clock_options(app, o->captured);
   app.add_option("--clocks", o->clocks, "Also replay at these clocks, MEM/CORE");
   app.add_option("--power-limit", o->power_limit_w, "Board power limit in W");
   app.add_option("--step", o->step, "Only this step: its name or its position from 0");
   app.add_option("--device", o->device, "Position of the GPU that power is compared of")
       ->capture_default_str();
-  app.add_option("--power", o->power, "Power log: nvidia-smi, DCGM, NVML or Zeus");
-  app.add_option("--power-gpu", o->log.gpu, "Index of the GPU in the log");
-  app.add_option("--power-period", o->log.period_s, "Distance of samples in s, for dcgmi dmon")
-      ->positive();
   app.add_option("--power-zone", o->power_zone_h, "Hours the log's local time is ahead of UTC")
       ->in_range(-12.0, 14.0);
   app.add_flag("--partial", o->partial, "Leave out what cannot be read of the capture");

@@ -12,18 +12,19 @@
 #include "sim/timeline/plan.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
-#include "tools/options/gpu.hpp"
+#include "tools/options/captured.hpp"
 #include "tools/options/switching.hpp"
 #include "tools/terminal/exploration_tables.hpp"
 #include "tools/terminal/output.hpp"
-#include "traces/files/trace_json.hpp"
 
 namespace rubato {
 
 namespace {
 
 struct Options {
-  std::string trace = "gpt3-xl", gpu = "rtx-3080-ti", clocks, db, timeline;
+  std::string trace = "gpt3-xl", gpu, clocks, db, timeline;
+  StepOptions step;
+  CapturedClockOptions captured;
   std::vector<std::string> granularities{"iteration", "pass", "kernel"};
   std::vector<std::string> aggregations{"global"};
   std::vector<std::string> goals{"waste"};
@@ -35,6 +36,7 @@ struct Options {
 };
 
 constexpr double percent = 100.0;
+constexpr const char* default_gpu = "rtx-3080-ti";
 
 [[noreturn]] void unknown(std::string_view option, const std::string& value,
                           std::vector<std::string> known) {
@@ -85,6 +87,8 @@ std::string options_json(const Options& o) {
   };
   return nlohmann::ordered_json{{"trace", o.trace},
                                 {"gpu", o.gpu},
+                                {"captured_clock", o.captured.clock},
+                                {"power", o.captured.power},
                                 {"clocks", o.clocks},
                                 {"granularity", o.granularities},
                                 {"aggregation", o.aggregations},
@@ -165,8 +169,14 @@ ExitStatus run(const Options& o, const RunContext& context) {
                     "or use --json",
                     o.format == OutputFormat::csv ? "csv" : "json-lines"));
   }
-  ExplorationInput input{.trace = load_trace(o.trace),
-                         .spec = load_gpu(o.gpu),
+  Trace trace = load_step(o.trace, o.step);
+  if (const auto clock = captured_clock_label(o.captured)) {
+    if (!trace.captured) trace.captured.emplace();
+    trace.captured->clock = clock;
+  }
+  GpuSpec spec = load_gpu_for_trace(o.gpu, default_gpu, trace, o.trace);
+  ExplorationInput input{.trace = std::move(trace),
+                         .spec = std::move(spec),
                          .grid = o.clocks,
                          .power_limit_w = o.power_limit_w,
                          .switching = {},
@@ -191,9 +201,14 @@ ExitStatus run(const Options& o, const RunContext& context) {
 
 Action setup_explore(CommandLine& app) {
   auto o = std::make_shared<Options>();
-  app.add_option("TRACE", o->trace, "Shipped name (gpt3-xl) or file, .json or .csv")
+  app.add_option("TRACE", o->trace,
+                 "Shipped name (gpt3-xl) or file: a trace, or what rubato trace import reads")
       ->capture_default_str();
-  app.add_option("--gpu", o->gpu, "Shipped name or file of a GPU spec")->capture_default_str();
+  app.add_option("--gpu", o->gpu,
+                 "Shipped name or file of a GPU spec [the one of the GPU a trace was captured on, "
+                 "else rtx-3080-ti]");
+  add_captured_clock_options(app, o->captured);
+  add_step_options(app, o->step);
   app.add_option("--clocks", o->clocks,
                  "Clocks to choose from: a grid of the spec, e.g. 'full', or e.g. "
                  "'mem=5001,auto core=210:2100:105,auto' [the spec's first grid]");
@@ -233,6 +248,7 @@ Action setup_explore(CommandLine& app) {
       "\nChange is against the default clocks of the same GPU, trace and power limit.\n"
       "Examples:\n"
       "  rubato explore gpt3-xl --db results.db\n"
+      "  rubato explore rank0.pt.trace.json.gz --captured-clock 1593/1410 --slack 2\n"
       "  rubato explore gpt3-xl --clocks full --goal waste --slack 5 --granularity kernel "
       "--per-kernel\n"
       "  rubato explore gpt3-xl --goal time --power-budget 280 --granularity kernel");

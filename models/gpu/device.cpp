@@ -1,0 +1,178 @@
+#include "models/gpu/device.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cmath>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "common/error.hpp"
+#include "common/numbers.hpp"
+#include "common/text.hpp"
+
+namespace rubato {
+
+namespace {
+
+using Words = std::set<std::string>;
+
+// "NVIDIA GeForce RTX 3080 Ti, the card of ..." -> nvidia, geforce, rtx, 3080, ti.
+Words words_of(std::string_view name) {
+  Words words;
+  std::string word;
+  const auto take = [&] {
+    if (!word.empty()) words.insert(word);
+    word.clear();
+  };
+  for (const char c : name.substr(0, name.find_first_of(",("))) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (std::isalnum(byte) != 0) {
+      word += static_cast<char>(std::tolower(byte));
+    } else {
+      take();
+    }
+  }
+  take();
+  return words;
+}
+
+bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
+
+bool is_maker(const std::string& word) {
+  static constexpr std::array makers{"nvidia", "geforce",  "tesla",    "quadro",
+                                     "amd",    "instinct", "graphics", "gpu"};
+  return std::ranges::find(makers, word) != makers.end();
+}
+
+bool is_memory_size(const std::string& word) {
+  return word.size() > 2 && word.ends_with("gb") && is_digit(word[0]);
+}
+
+// Kinds of cards that one chip comes on.
+bool is_form(const std::string& word) {
+  static constexpr std::array forms{"pcie",  "nvl",    "hbm2",        "hbm2e",   "hbm3",
+                                    "hbm3e", "server", "workstation", "edition", "dgxs"};
+  return word.starts_with("sxm") || std::ranges::find(forms, word) != forms.end();
+}
+
+// NVIDIA's board numbers: "A100-PG509-200".
+bool is_board(const std::string& word) {
+  const auto all_digits = [](std::string_view text) { return std::ranges::all_of(text, is_digit); };
+  return (word.size() == 5 && word.starts_with("pg") && all_digits(word.substr(2))) ||
+         (word.size() == 3 && all_digits(word));
+}
+
+Words without_makers(Words words) {
+  std::erase_if(words, is_maker);
+  return words;
+}
+
+// What is left is the chip's: "a100", "rtx 3080 ti laptop".
+Words chip_of(Words words) {
+  std::erase_if(words, [](const std::string& word) {
+    return is_maker(word) || is_memory_size(word) || is_form(word) || is_board(word);
+  });
+  return words;
+}
+
+// Drivers do not always say the form of the card; these names are of one form only.
+Words with_form(Words words) {
+  if (words == Words{"h100", "80gb", "hbm3"}) return {"h100", "sxm5", "80gb"};
+  if (words == Words{"h200"}) return {"h200", "sxm5", "141gb"};
+  return words;
+}
+
+// "sxm" and "pcie" of "sxm4" and "pcie"; nothing where no form is said.
+std::string form_of(const Words& words) {
+  for (const std::string& word : words) {
+    if (word.starts_with("sxm")) return "sxm";
+    if (word == "pcie" || word == "nvl") return "pcie";
+  }
+  return {};
+}
+
+}  // namespace
+
+DeviceMatch match_device(const GpuSpec& spec, std::string_view device) {
+  const Words words = with_form(without_makers(words_of(device)));
+  if (words.empty()) return DeviceMatch::unnamed;
+  const Words known = without_makers(words_of(spec.title));
+  const bool all_there = !known.empty() && std::ranges::includes(words, known);
+  const bool nothing_else = std::ranges::all_of(
+      words, [&](const std::string& word) { return known.contains(word) || is_memory_size(word); });
+  if (all_there && nothing_else) return DeviceMatch::same;
+  const Words chip = chip_of(words);
+  return !chip.empty() && chip == chip_of(known) ? DeviceMatch::near : DeviceMatch::other;
+}
+
+GpuVendor vendor_of(std::string_view device) {
+  for (const std::string& word : words_of(device)) {
+    const bool instinct = word.size() > 2 && word.starts_with("mi") && is_digit(word[2]);
+    if (instinct || word == "amd" || word == "instinct" || word == "radeon" ||
+        word.starts_with("gfx"))
+      return GpuVendor::amd;
+    if (word == "intel" || word == "arc" || word == "gaudi") return GpuVendor::intel;
+  }
+  return GpuVendor::nvidia;
+}
+
+std::string_view name_of(GpuVendor value) noexcept {
+  switch (value) {
+    case GpuVendor::amd: return "AMD";
+    case GpuVendor::intel: return "Intel";
+    case GpuVendor::nvidia: break;
+  }
+  return "NVIDIA";
+}
+
+std::vector<std::string> specs_matching(std::string_view device, DeviceMatch match) {
+  const std::string form = form_of(words_of(device));
+  std::vector<std::string> found, of_form;
+  for (const std::string& name : shipped_gpu_specs()) {
+    const GpuSpec spec = load_gpu_spec(name);
+    if (match_device(spec, device) != match) continue;
+    found.push_back(name);
+    if (form_of(words_of(spec.title)) == form) of_form.push_back(name);
+  }
+  const bool by_form = match == DeviceMatch::near && !form.empty() && !of_form.empty();
+  return by_form ? of_form : found;
+}
+
+ClockPair captured_clock(const GpuSpec& spec, const std::optional<std::string>& label) {
+  ClockPair clock = spec.default_clock;
+  if (!label) return clock;
+  const std::size_t slash = label->find('/');
+  const std::string mem = label->substr(0, slash);
+  const std::string core = slash == std::string::npos ? "" : label->substr(slash + 1);
+  const auto mem_mhz = parse_number(mem), core_mhz = parse_number(core);
+  const auto named = std::ranges::find(spec.mem_states, mem, &MemState::name);
+  const bool good =
+      (named != spec.mem_states.end() || mem == "auto" || (mem_mhz && *mem_mhz > 0.0)) &&
+      (core == "auto" || (core_mhz && *core_mhz > 0.0));
+  if (!good) {
+    throw UsageError(
+        fmt::format("'{}' is no captured clock; expected MEMORY/CORE in MHz, e.g. "
+                    "1593/1410, or auto/auto",
+                    printable(*label)));
+  }
+  if (named != spec.mem_states.end()) {
+    clock.mem = id_at<MemStateId>(static_cast<std::size_t>(named - spec.mem_states.begin()));
+  } else if (mem_mhz) {
+    const auto nearest = std::ranges::min_element(spec.mem_states, {}, [&](const MemState& state) {
+      return std::abs(state.mem_mhz - *mem_mhz);
+    });
+    clock.mem = id_at<MemStateId>(static_cast<std::size_t>(nearest - spec.mem_states.begin()));
+  }
+  clock.core_mhz.reset();
+  if (core_mhz) {
+    const CoreClocks& range = spec.core;
+    const double steps = std::round((*core_mhz - range.min_mhz) / range.step_mhz);
+    clock.core_mhz =
+        std::clamp(range.min_mhz + steps * range.step_mhz, range.min_mhz, range.max_mhz);
+  }
+  return clock;
+}
+
+}  // namespace rubato

@@ -1,0 +1,41 @@
+#pragma once
+// Which spec a captured run belongs to: the name its driver gives the device, and the clocks it
+// ran at.
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/gpu/clock_pair.hpp"
+#include "models/gpu/spec.hpp"
+
+namespace rubato {
+
+/// How a device is related to a spec. near: the same chip on another card, whose memory, power
+/// limit or clocks may differ. unnamed: the device has no name.
+enum class DeviceMatch { same, near, other, unnamed };
+
+/// By the words of the spec's title and of the device's name: "NVIDIA A100-SXM4-40GB" is near
+/// "NVIDIA A100-SXM4-80GB"; makers, forms, memory sizes and board numbers are no part of a chip's
+/// name, "Ti" and "Laptop" are.
+[[nodiscard]] DeviceMatch match_device(const GpuSpec& spec, std::string_view device);
+
+enum class GpuVendor { nvidia, amd, intel };
+
+/// By name; what names no other vendor is taken as NVIDIA's.
+[[nodiscard]] GpuVendor vendor_of(std::string_view device);
+[[nodiscard]] std::string_view name_of(GpuVendor value) noexcept;
+
+/// Shipped specs that match a device as said, in the order of shipped_gpu_specs. Of near ones,
+/// those of the device's form (SXM, PCIe) where it says its form.
+[[nodiscard]] std::vector<std::string> specs_matching(std::string_view device, DeviceMatch match);
+
+/// The clocks a capture ran at, as the GPU takes them: its own nearest ones; its default clocks
+/// where `label` is missing.
+/// @param label  MEMORY/CORE as in clock labels, each a number in MHz or "auto"
+/// @throws UsageError if it is something else
+[[nodiscard]] ClockPair captured_clock(const GpuSpec& spec,
+                                       const std::optional<std::string>& label);
+
+}  // namespace rubato

@@ -1,0 +1,47 @@
+#pragma once
+// Coefficients of a kernel that was captured: at the clocks of the capture they return the captured
+// time. What they add is how that time splits into a core part, a DRAM part and a fixed part.
+// docs/models.md, "Captured kernels".
+
+#include "models/gpu/clock_pair.hpp"
+#include "models/gpu/spec.hpp"
+#include "traces/trace.hpp"
+
+namespace rubato {
+
+/// A launch as it was captured, alone on the GPU.
+struct CapturePoint {
+  ClockPair clock;             ///< requested, as in ClockGrid
+  double time_s = 0.0;         ///< of one launch, > 0
+  double power_limit_w = 0.0;  ///< the board's when captured, > 0
+};
+
+/// What the split of a captured time rests on, best first.
+enum class SplitSource {
+  fit,          ///< coefficients fitted to this kernel at several clocks
+  counters,     ///< counted DRAM bytes
+  work,         ///< FLOPs and bytes over the peaks of the kernel's type and path
+  class_prior,  ///< what kernels of its class are like
+  link          ///< bound by PCIe or by the link to other GPUs: no clock of the GPU changes it
+};
+
+struct AnchoredKernel {
+  KernelCoefficients coefficients;
+  SplitSource split = SplitSource::class_prior;
+  bool flops_dropped = false;  ///< they would have needed more than the peak
+  bool bytes_dropped = false;
+};
+
+/// The same kernel as a whole slower or faster, so that its time at the captured clocks, lowered
+/// by the power limit where that binds, is the captured one. Power at those clocks stays.
+[[nodiscard]] KernelCoefficients scaled_to(const GpuSpec& spec, KernelCoefficients coefficients,
+                                           const CapturePoint& at);
+
+/// Coefficients of a captured kernel: those fitted to the kernel of its name, scaled as a whole,
+/// else from its work and class.
+/// @param lean  where in the open range the split lies: 0.5 the best guess, 0 as much DRAM time
+///              as the work leaves open, 1 as much core time; all of the range for unknown work
+[[nodiscard]] AnchoredKernel anchored(const GpuSpec& spec, const Kernel& kernel,
+                                      const CapturePoint& at, double lean = 0.5);
+
+}  // namespace rubato

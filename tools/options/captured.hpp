@@ -1,0 +1,57 @@
+#pragma once
+// Options of commands that take what was captured: which part of it, and the clocks it ran at.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "models/gpu/clock_pair.hpp"
+#include "models/gpu/spec.hpp"
+#include "traces/capture_stats.hpp"
+#include "traces/power_log.hpp"
+#include "traces/trace.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace rubato {
+
+/// The clocks of a capture: given, or a log's.
+struct CapturedClockOptions {
+  std::string clock;  ///< MEMORY/CORE
+  std::string power;  ///< file of a power log
+  PowerLogOptions log;
+};
+
+/// Adds --captured-clock, --power, --power-gpu and --power-period. `options` must outlive parsing.
+void add_captured_clock_options(CommandLine& app, CapturedClockOptions& options);
+
+/// "1593/1410": medians of the samples with more than half of the log's power, the GPU being busy
+/// then; "auto" for a clock the log does not have. Nothing if it has no core clock.
+[[nodiscard]] std::optional<std::string> logged_clock(const PowerLog& log);
+
+/// What --captured-clock says, else the log's. @throws what read_power_log throws
+[[nodiscard]] std::optional<std::string> captured_clock_label(const CapturedClockOptions& options);
+
+/// Which step of a capture.
+struct StepOptions {
+  FoldOptions fold;
+  bool partial = false;
+};
+
+/// Adds --step, --device and --partial.
+void add_step_options(CommandLine& app, StepOptions& options);
+
+/// A trace by shipped name or file. Of what another tool captured, or a capture of ours, one step
+/// as `trace import` takes it; standard error says what was taken and what was left out.
+/// @throws what load_trace and import_capture throw
+[[nodiscard]] Trace load_step(const std::string& name_or_path, const StepOptions& options);
+
+/// The spec for a trace: the one asked for, else that of the GPU it was captured on, else
+/// `fallback`. Standard error says which where the trace was captured, and at which clocks.
+/// @param gpu  name or file; may be empty
+[[nodiscard]] GpuSpec load_gpu_for_trace(const std::string& gpu, const std::string& fallback,
+                                         const Trace& trace, const std::string& file);
+
+}  // namespace rubato
