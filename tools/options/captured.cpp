@@ -7,13 +7,13 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include "common/file.hpp"
 #include "common/numbers.hpp"
 #include "common/text.hpp"
 #include "models/gpu/clock_grid.hpp"
 #include "models/gpu/device.hpp"
+#include "tools/command_line.hpp"
 #include "tools/options/gpu.hpp"
 #include "traces/files/trace_json.hpp"
 #include "traces/import/readers.hpp"

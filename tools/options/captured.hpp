@@ -11,11 +11,9 @@
 #include "traces/power_log.hpp"
 #include "traces/trace.hpp"
 
-namespace CLI {
-class App;
-}
-
 namespace rubato {
+
+class CommandLine;
 
 /// The clocks of a capture: given, or a log's.
 struct CapturedClockOptions {

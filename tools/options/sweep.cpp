@@ -27,10 +27,9 @@ std::map<std::string, std::string> pairs(const std::vector<std::string>& texts,
 
 }  // namespace
 
-void add_sweep_options(CommandLine& app, SweepOptions& options) {
-  app.add_option("SWEEP", options.file,
-                 "CSV: kernel, core_mhz, mem_mhz, time_s, power_w or energy_j")
-      ->required();
+Option* add_sweep_options(CommandLine& app, SweepOptions& options) {
+  Option* sweep = app.add_option("SWEEP", options.file,
+                                 "CSV: kernel, core_mhz, mem_mhz, time_s, power_w or energy_j");
   app.add_option("--idle", options.idle, "CSV with idle power: core_mhz, mem_mhz, power_w");
   app.add_option("--column", options.columns,
                  "NAME=COLUMN[:UNIT], e.g. time_s=Duration:ms; may be repeated");
@@ -38,6 +37,7 @@ void add_sweep_options(CommandLine& app, SweepOptions& options) {
                  "COLUMN=VALUE: only rows that have it, e.g. 'gpu=GTX 1080 Ti'; may be repeated");
   app.add_flag("--keep-implausible", options.keep_implausible,
                "Keep rows whose power falls sharply at a higher clock");
+  return sweep;
 }
 
 void add_fit_options(CommandLine& app, FitOptions& options) {

@@ -9,6 +9,7 @@
 namespace rubato {
 
 class CommandLine;
+class Option;
 
 /// Which file, and how its columns are named.
 struct SweepOptions {
@@ -18,8 +19,8 @@ struct SweepOptions {
 };
 
 /// Adds SWEEP, --idle, --column, --where and --keep-implausible. `options` must
-/// outlive parsing.
-void add_sweep_options(CommandLine& app, SweepOptions& options);
+/// outlive parsing. @return SWEEP
+Option* add_sweep_options(CommandLine& app, SweepOptions& options);
 
 /// How to fit it.
 struct FitOptions {

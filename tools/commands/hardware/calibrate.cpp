@@ -15,6 +15,7 @@
 #include "models/validation/errors.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
+#include "tools/commands/hardware/calibrate_captures.hpp"
 #include "tools/options/gpu.hpp"
 #include "tools/options/sweep.hpp"
 #include "tools/terminal/output.hpp"
@@ -26,8 +27,9 @@ namespace {
 
 struct Options {
   SweepOptions sweep;
-  std::string other_kernels, gpu = "rtx-3080-ti", trace = "gpt3-xl", grid = "paper", out = "-",
-                             name, title, reference;
+  CaptureCalibration captures;
+  std::string other_kernels, gpu, trace = "gpt3-xl", grid = "paper", out = "-", name, title,
+                                  reference;
   FitOptions fit;
   bool without_table1 = false, kernels_only = false, no_validation = false;
   OutputFormat format = OutputFormat::table;
@@ -167,13 +169,45 @@ ExitStatus fit_utilisation(const Options& o, const RunContext& context) {
   return ExitStatus::done;
 }
 
+ExitStatus fit_captured(const Options& o) {
+  if (!o.sweep.file.empty()) throw UsageError("give either a SWEEP or --captures, not both");
+  CaptureCalibration asked = o.captures;
+  asked.gpu = o.gpu;
+  asked.out = o.out;
+  asked.name = o.name;
+  asked.title = o.title;
+  asked.format = o.format;
+  return calibrate_captures(asked);
+}
+
+void add_capture_options(CommandLine& app, CaptureCalibration& captures) {
+  const char* group = "One step captured at several clocks";
+  app.add_option("--captures", captures.captures,
+                 "FILE@MEM/CORE or FILE@CORE ...: what rubato trace import reads; kernels are "
+                 "named after the first")
+      ->group(group);
+  app.add_option("--power", captures.power, "Power logs, one for each capture")->group(group);
+  app.add_option("--power-gpu", captures.log.gpu, "Index of the GPU in the logs")->group(group);
+  app.add_option("--power-period", captures.log.period_s,
+                 "Distance of samples in s, for dcgmi dmon")
+      ->positive()
+      ->group(group);
+  app.add_option("--power-zone", captures.power_zone_h,
+                 "Hours the logs' local time is ahead of UTC")
+      ->in_range(-12.0, 14.0)
+      ->group(group);
+}
+
 }  // namespace
 
 Action setup_calibrate(CommandLine& app) {
   auto o = std::make_shared<Options>();
   add_sweep_options(app, o->sweep);
-  app.add_option("--gpu", o->gpu, "Spec that supplies names, clocks, memory states and power limit")
-      ->capture_default_str();
+  app.add_option(
+      "--gpu", o->gpu,
+      "Spec that supplies names, clocks, memory states and power limit [rtx-3080-ti; with "
+      "--captures, the one of their GPU]");
+  add_capture_options(app, o->captures);
   app.add_flag("--kernels-only", o->kernels_only,
                "Keep the GPU's parameters; fit only the kernels, from one or more points each");
   app.add_option("--reference", o->reference,
@@ -197,9 +231,14 @@ Action setup_calibrate(CommandLine& app) {
       "\nThe fitted spec carries its errors on points and kernels that were held out.\n"
       "Examples:\n"
       "  rubato calibrate sweep.csv --gpu a100-sxm4-80gb -o my-a100.json\n"
+      "  rubato calibrate --captures a.json.gz@1410 b.json.gz@1110 --power a.csv b.csv -o "
+      "kernels.json\n"
       "  rubato calibrate few.csv --gpu my-a100.json --kernels-only -o my-a100.json\n"
       "  rubato calibrate data/spaan2026 --sweep data/rtx3080ti.csv -o my-3080-ti.json");
   return [o](const RunContext& context) {
+    if (!o->captures.captures.empty()) return fit_captured(*o);
+    if (o->sweep.file.empty()) throw UsageError("give a SWEEP, or captures with --captures");
+    if (o->gpu.empty()) o->gpu = "rtx-3080-ti";
     if (std::filesystem::is_directory(o->sweep.file)) return fit_paper(*o, context);
     return is_utilisation_sweep(o->sweep.file) ? fit_utilisation(*o, context)
                                                : fit_sweep(*o, context);

@@ -104,7 +104,7 @@ ExitStatus run(const Options& o, const RunContext& context) {
 
 Action setup_validate(CommandLine& app) {
   auto o = std::make_shared<Options>();
-  add_sweep_options(app, o->sweep);
+  add_sweep_options(app, o->sweep)->required();
   app.add_option("--gpu", o->gpu, "Spec: a shipped name or a file")->capture_default_str();
   app.add_option("--points", o->points, "Measured points a kernel is fitted to")
       ->capture_default_str();

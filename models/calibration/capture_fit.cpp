@@ -1,0 +1,356 @@
+#include "models/calibration/capture_fit.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include <fmt/format.h>
+#include <Eigen/Dense>
+
+#include "common/error.hpp"
+#include "common/version.hpp"
+#include "models/calibration/levenberg_marquardt.hpp"
+#include "models/gpu/spec_parameters.hpp"
+#include "models/kernel/anchor.hpp"
+#include "models/kernel/model.hpp"
+
+namespace rubato {
+
+namespace {
+
+using Eigen::Index;
+using Eigen::MatrixXd;
+using Eigen::VectorXd;
+
+constexpr Index fitted_times = 3;  // core cycles, DRAM bytes, fixed time: first of the coefficients
+
+OperatingPoint point_at(const GpuSpec& spec, const KernelCoefficients& kernel,
+                        const ClockPair& clock) {
+  return operating_point(spec, kernel, clock, spec.power_limit.limit_w);
+}
+
+// One kernel's times at several clocks as a least squares problem in logarithms.
+class KernelTimes {
+ public:
+  KernelTimes(const GpuSpec& spec, std::span<const CaptureObservation> captures, std::size_t kernel)
+      : spec_(spec) {
+    for (const CaptureObservation& capture : captures) {
+      if (const auto& time = capture.times[kernel]) seen_.push_back({capture.clock, *time});
+    }
+  }
+
+  [[nodiscard]] bool empty() const { return seen_.empty(); }
+  [[nodiscard]] CapturePoint first() const {
+    return {seen_.front().clock, seen_.front().time.time_s, spec_.power_limit.limit_w};
+  }
+
+  // Residuals of times and of the distance to `prior`, which is as wide as splits are open.
+  [[nodiscard]] VectorXd residuals(const KernelCoefficients& prior, const VectorXd& logs) const {
+    static const Eigen::Vector3d sigma(1.5, 1.5, 1.0);
+    const auto points = static_cast<Index>(seen_.size());
+    VectorXd out(points + fitted_times);
+    const KernelCoefficients kernel = with_times(prior, logs);
+    for (Index i = 0; i < points; ++i) {
+      const auto& [clock, time] = seen_[static_cast<std::size_t>(i)];
+      out[i] = std::log(point_at(spec_, kernel, clock).time_s / time.time_s) / time.relative_error;
+    }
+    out.tail(fitted_times) =
+        (logs - read_coefficients(prior).head(fitted_times)).cwiseQuotient(sigma);
+    return out;
+  }
+
+  [[nodiscard]] MatrixXd jacobian(const KernelCoefficients& prior, const VectorXd& logs) const {
+    constexpr double difference = 1e-5;
+    const VectorXd now = residuals(prior, logs);
+    MatrixXd out(now.size(), fitted_times);
+    for (Index j = 0; j < fitted_times; ++j) {
+      VectorXd moved = logs;
+      moved[j] += difference;
+      out.col(j) = (residuals(prior, moved) - now) / difference;
+    }
+    return out;
+  }
+
+  [[nodiscard]] static KernelCoefficients with_times(const KernelCoefficients& kernel,
+                                                     const VectorXd& logs) {
+    VectorXd all = read_coefficients(kernel);
+    all.head(fitted_times) = logs;
+    return make_coefficients(all);
+  }
+
+  // Sum of |fitted / observed - 1| and of what is summed, both weighed by time.
+  void add_error(const KernelCoefficients& kernel, double& error_s, double& all_s) const {
+    for (const auto& [clock, time] : seen_) {
+      error_s += std::abs(point_at(spec_, kernel, clock).time_s - time.time_s);
+      all_s += time.time_s;
+    }
+  }
+
+ private:
+  struct Seen {
+    ClockPair clock;
+    TypicalTime time;
+  };
+  const GpuSpec& spec_;
+  std::vector<Seen> seen_;
+};
+
+// A kernel's coefficients, and how its three times may be off: a draw is the coefficients times the
+// exponential of root x a vector of independent Gaussians.
+struct FittedKernel {
+  KernelCoefficients coefficients;
+  MatrixXd root;  ///< shape [3 x 3]
+};
+
+FittedKernel fit_times(const KernelTimes& times, const KernelCoefficients& prior,
+                       const std::vector<KernelCoefficients>& starts) {
+  constexpr int iterations = 30;
+  constexpr double most_step = 1.0;
+  const LeastSquaresProblem problem{
+      [&](const VectorXd& logs) { return times.residuals(prior, logs); },
+      [&](const VectorXd& logs, const VectorXd&) { return times.jacobian(prior, logs); }};
+  VectorXd best;
+  double least = std::numeric_limits<double>::infinity();
+  for (const KernelCoefficients& start : starts) {
+    const VectorXd found = levenberg_marquardt(problem, read_coefficients(start).head(fitted_times),
+                                               iterations, most_step);
+    const double cost = problem.residuals(found).squaredNorm();
+    if (cost >= least) continue;
+    least = cost;
+    best = found;
+  }
+  const MatrixXd slope = times.jacobian(prior, best);
+  const MatrixXd covariance = (slope.transpose() * slope).inverse();
+  return {KernelTimes::with_times(prior, best), covariance.llt().matrixL()};
+}
+
+// Power above what is fitted: idle and DRAM; and what the core energy of each class adds.
+struct PowerEquations {
+  MatrixXd core_w;   ///< shape [windows x classes]
+  VectorXd known_w;  ///< shape [windows]
+  VectorXd measured_w;
+};
+
+PowerEquations power_equations(const GpuSpec& spec, const Trace& step,
+                               const std::vector<FittedKernel>& kernels,
+                               std::span<const CaptureObservation> captures) {
+  std::size_t windows = 0;
+  for (const CaptureObservation& capture : captures) windows += capture.power.size();
+  const auto classes = static_cast<Index>(all_names<KernelClass>().size());
+  PowerEquations equations{MatrixXd::Zero(static_cast<Index>(windows), classes),
+                           VectorXd::Zero(static_cast<Index>(windows)),
+                           VectorXd::Zero(static_cast<Index>(windows))};
+  Index row = 0;
+  for (const CaptureObservation& capture : captures) {
+    if (capture.power.empty()) continue;
+    std::vector<double> core_w, other_w;
+    const MemState& mem = spec.mem_states[index(capture.clock.mem)];
+    const double idle_w = idle_power_w(spec, mem, effective_core_mhz(spec, capture.clock));
+    for (const FittedKernel& kernel : kernels) {
+      const OperatingPoint point = point_at(spec, kernel.coefficients, capture.clock);
+      const ClockState state = clock_state(spec, mem, point.core_mhz);
+      core_w.push_back(kernel.coefficients.core_j * state.squared_voltage / point.time_s);
+      other_w.push_back(point.energy_j / point.time_s - core_w.back() - idle_w);
+    }
+    for (const PowerWindow& window : capture.power) {
+      equations.known_w[row] = idle_w;
+      equations.measured_w[row] = window.power_w;
+      for (std::size_t k = 0; k < kernels.size(); ++k) {
+        const auto kind = static_cast<Index>(step.kernels[k].kind);
+        equations.core_w(row, kind) += window.share[k] * core_w[k];
+        equations.known_w[row] += window.share[k] * other_w[k];
+      }
+      ++row;
+    }
+  }
+  return equations;
+}
+
+// Factors of the classes' core energies and a shift of base power: least squares with what was
+// expected before as a prior, so that classes that always run together move together. All factors
+// share one part, since what is expected of one class is wrong of the others too.
+struct PowerScales {
+  VectorXd factor, sigma;  ///< shape [classes]
+  double offset_w = 0.0;
+  double mean_error = 0.0;
+};
+
+PowerScales scale_powers(const PowerEquations& equations) {
+  constexpr double common_sigma = 0.5, own_sigma = 0.25;  // of a factor
+  constexpr double prior_offset_w = 20.0;                 // of base power
+  constexpr double reading_error = 0.02;                  // of a power reading
+  const Index windows = equations.core_w.rows(), classes = equations.core_w.cols();
+  PowerScales scales{VectorXd::Ones(classes),
+                     VectorXd::Constant(classes, std::hypot(common_sigma, own_sigma)), 0.0, 0.0};
+  if (windows == 0) return scales;
+  // Unknowns: what each class has of its own, what all have, the offset.
+  MatrixXd design(windows, classes + 2);
+  design << equations.core_w, equations.core_w.rowwise().sum(), VectorXd::Ones(windows);
+  VectorXd prior = VectorXd::Constant(classes + 2, 1.0 / (own_sigma * own_sigma));
+  prior[classes] = 1.0 / (common_sigma * common_sigma);
+  prior[classes + 1] = 1.0 / (prior_offset_w * prior_offset_w);
+  const VectorXd excess =
+      equations.measured_w - equations.known_w - equations.core_w.rowwise().sum();
+  const VectorXd weight = (reading_error * equations.measured_w).cwiseMax(1.0).cwiseInverse();
+  MatrixXd normal = design.transpose() * weight.cwiseAbs2().asDiagonal() * design;
+  normal.diagonal() += prior;
+  const MatrixXd covariance = normal.inverse();
+  const VectorXd moved =
+      covariance * (design.transpose() * weight.cwiseAbs2().cwiseProduct(excess));
+  constexpr double least_factor = 0.02;
+  const VectorXd shifts = moved.head(classes).array() + moved[classes];
+  scales.factor = (shifts.array() + 1.0).cwiseMax(least_factor);
+  for (Index c = 0; c < classes; ++c) {
+    scales.sigma[c] =
+        std::sqrt(covariance(c, c) + covariance(classes, classes) + 2.0 * covariance(c, classes));
+  }
+  scales.offset_w = moved[classes + 1];
+  const VectorXd left = excess - design * moved;
+  scales.mean_error = left.cwiseAbs().cwiseQuotient(equations.measured_w).mean();
+  return scales;
+}
+
+void shift_base_power(GpuSpec& spec, double offset_w) {
+  constexpr double least_w = 1.0;
+  for (MemState& state : spec.mem_states)
+    state.base_power_w = std::max(state.base_power_w + offset_w, least_w);
+}
+
+// What the GPU's draws may move: its powers. Times were measured, so that another bandwidth would
+// come with other bytes of every kernel.
+std::vector<bool> power_parameters(const GpuSpec& spec) {
+  std::vector<bool> chosen;
+  for (const SpecParameter& parameter : spec_parameters(spec)) {
+    const auto is = [&](const char* name) { return parameter.name.starts_with(name); };
+    chosen.push_back(is("voltage") || is("leakage") || is("clock_power") || is("dram_energy") ||
+                     is("base_power"));
+  }
+  return chosen;
+}
+
+// Sixteen draws: the GPU's own, and for the kernels of a class one vector of Gaussians and one
+// error of core energy, since what captures leave open they leave open of all.
+std::vector<std::vector<double>> draws_of(const GpuSpec& frame, const Trace& step,
+                                          const std::vector<FittedKernel>& kernels,
+                                          const PowerScales& scales) {
+  constexpr std::size_t members = 16;
+  std::mt19937_64 random(20260113);
+  std::normal_distribution<double> gaussian;
+  const std::size_t shared = parameter_count(frame), classes = all_names<KernelClass>().size();
+  const std::vector<bool> of_power = power_parameters(frame);
+  std::vector<std::vector<double>> draws;
+  for (std::size_t i = 0; i < members; ++i) {
+    std::vector<double>& draw = draws.emplace_back();
+    for (std::size_t j = 0; j < shared; ++j)
+      draw.push_back(frame.ensemble.empty() || !of_power[j]
+                         ? 0.0
+                         : frame.ensemble[i % frame.ensemble.size()][j]);
+    std::vector<Eigen::Vector3d> common(classes);
+    std::vector<double> energy(classes);
+    for (std::size_t c = 0; c < classes; ++c) {
+      for (double& value : common[c]) value = gaussian(random);
+      energy[c] = scales.sigma[static_cast<Index>(c)] / scales.factor[static_cast<Index>(c)] *
+                  gaussian(random);
+    }
+    for (std::size_t k = 0; k < kernels.size(); ++k) {
+      const auto kind = static_cast<std::size_t>(step.kernels[k].kind);
+      const VectorXd times = kernels[k].root * common[kind];
+      const std::array<double, KernelCoefficients::count> own{
+          times[0], times[1], times[2], energy[kind], 0.0, 0.0, 0.0};
+      draw.insert(draw.end(), own.begin(), own.end());
+    }
+    // Four decimals are far below what the draws differ by.
+    for (double& value : draw) value = std::round(value * 1e4) / 1e4;
+  }
+  return draws;
+}
+
+std::vector<ClassEnergy> class_energies(const Trace& step, const PowerScales& scales) {
+  constexpr double mostly_prior = 0.7, prior_sigma = 0.56;
+  std::vector<ClassEnergy> classes;
+  for (std::size_t c = 0; c < all_names<KernelClass>().size(); ++c) {
+    const auto kind = static_cast<KernelClass>(c);
+    if (std::ranges::find(step.kernels, kind, &Kernel::kind) == step.kernels.end()) continue;
+    const double sigma = scales.sigma[static_cast<Index>(c)];
+    const double factor = scales.factor[static_cast<Index>(c)];
+    classes.push_back({kind, factor, sigma / factor, sigma < mostly_prior * prior_sigma});
+  }
+  return classes;
+}
+
+// Kernels that were observed, each fitted to its times with core energies as they are now.
+std::vector<FittedKernel> fit_all_times(const GpuSpec& spec, const Trace& step,
+                                        std::span<const CaptureObservation> captures,
+                                        const PowerScales& scales, CaptureFit& fit) {
+  std::vector<FittedKernel> kernels;
+  double error_s = 0.0, all_s = 0.0;
+  for (std::size_t k = 0; k < step.kernels.size(); ++k) {
+    const Kernel& kernel = step.kernels[k];
+    const KernelTimes times(spec, captures, k);
+    // A kernel that only the reference knows keeps its time there, at the first capture's clock.
+    const CapturePoint at =
+        times.empty() ? CapturePoint{captures.front().clock, kernel.measured_time_s.value_or(1e-6),
+                                     spec.power_limit.limit_w}
+                      : times.first();
+    std::vector<KernelCoefficients> starts;
+    for (const double lean : {0.5, 0.02, 0.25, 0.75, 0.98}) {
+      KernelCoefficients start = anchored(spec, kernel, at, lean).coefficients;
+      start.core_j *= scales.factor[static_cast<Index>(kernel.kind)];
+      starts.push_back(scaled_to(spec, start, at));
+    }
+    kernels.push_back(fit_times(times, starts.front(), starts));
+    times.add_error(kernels.back().coefficients, error_s, all_s);
+  }
+  fit.time_error = all_s > 0.0 ? error_s / all_s : 0.0;
+  return kernels;
+}
+
+}  // namespace
+
+CaptureFit fit_captures(const GpuSpec& frame, const Trace& step,
+                        std::span<const CaptureObservation> captures) {
+  const bool none = std::ranges::none_of(captures, [](const CaptureObservation& capture) {
+    return std::ranges::any_of(capture.times, [](const auto& time) { return time.has_value(); });
+  });
+  if (none) throw DataError("the captures have no kernel of the step in common");
+  CaptureFit fit;
+  fit.spec = frame;
+  fit.spec.kernels.clear();
+  PowerScales scales = scale_powers({MatrixXd(0, std::ssize(all_names<KernelClass>())), {}, {}});
+  std::vector<FittedKernel> kernels = fit_all_times(fit.spec, step, captures, scales, fit);
+  // Where the power limit binds, times depend on energies; twice is enough.
+  for (int round = 0; round < 2; ++round) {
+    const PowerScales step_scales =
+        scale_powers(power_equations(fit.spec, step, kernels, captures));
+    scales.factor = scales.factor.cwiseProduct(step_scales.factor);
+    scales.sigma = step_scales.sigma.cwiseProduct(scales.factor);
+    scales.mean_error = step_scales.mean_error;
+    scales.offset_w += step_scales.offset_w;
+    shift_base_power(fit.spec, step_scales.offset_w);
+    kernels = fit_all_times(fit.spec, step, captures, scales, fit);
+  }
+  fit.base_power_offset_w = scales.offset_w;
+  fit.power_error = scales.mean_error;
+  fit.classes = class_energies(step, scales);
+  fit.spec.ensemble = draws_of(frame, step, kernels, scales);
+  for (std::size_t k = 0; k < kernels.size(); ++k) {
+    const Kernel& kernel = step.kernels[k];
+    fit.spec.kernels.push_back({.name = kernel.name,
+                                .kind = kernel.kind,
+                                .flops = {},
+                                .dram_bytes = {},
+                                .gemm = {},
+                                .coefficients = kernels[k].coefficients});
+  }
+  fit.spec.calibrated = true;
+  fit.spec.sources["kernels"] = fmt::format("fitted by rubato {} calibrate to {} captures of {}",
+                                            program_version(), captures.size(), step.name);
+  fit.spec.sources["uncertainty"] =
+      "draws of the GPU's own fit, and of what the captures leave open, the same for all kernels "
+      "of a class";
+  return fit;
+}
+
+}  // namespace rubato

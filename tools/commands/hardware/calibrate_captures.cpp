@@ -1,0 +1,195 @@
+#include "tools/commands/hardware/calibrate_captures.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "common/error.hpp"
+#include "common/file.hpp"
+#include "common/text.hpp"
+#include "models/calibration/capture_fit.hpp"
+#include "models/gpu/clock_grid.hpp"
+#include "models/gpu/device.hpp"
+#include "models/validation/power_windows.hpp"
+#include "tools/options/captured.hpp"
+#include "tools/options/gpu.hpp"
+#include "traces/import/readers.hpp"
+
+namespace rubato {
+
+namespace {
+
+constexpr double percent = 100.0;
+
+// A capture, the clock behind its last @, and its power log.
+struct Recorded {
+  std::string file;
+  std::optional<std::string> clock;
+  Capture capture;
+  std::optional<PowerLog> log;
+};
+
+// "run.json.gz@1593/1110", or "@1110" where the memory clock is the GPU's default.
+std::pair<std::string, std::optional<std::string>> file_and_clock(const std::string& text) {
+  const std::size_t at = text.rfind('@');
+  if (at == std::string::npos || std::filesystem::exists(text)) return {text, std::nullopt};
+  const std::string clock = text.substr(at + 1);
+  return {text.substr(0, at), clock.find('/') == std::string::npos ? "auto/" + clock : clock};
+}
+
+std::vector<Recorded> read_all(const CaptureCalibration& asked) {
+  if (!asked.power.empty() && asked.power.size() != asked.captures.size()) {
+    throw UsageError(
+        fmt::format("there are {} power logs for {} captures; give one for each, in "
+                    "the same order",
+                    asked.power.size(), asked.captures.size()));
+  }
+  std::vector<Recorded> all;
+  for (std::size_t i = 0; i < asked.captures.size(); ++i) {
+    const auto [file, clock] = file_and_clock(asked.captures[i]);
+    Recorded& recorded = all.emplace_back(Recorded{file, clock, import_capture(file), {}});
+    for (const std::string& line : recorded.capture.left_out)
+      fmt::print(stderr, "note: {}: left out: {}\n", printable(file), printable(line));
+    if (asked.power.empty()) continue;
+    recorded.log = read_power_log(asked.power[i], asked.log);
+    if (!recorded.clock) recorded.clock = logged_clock(*recorded.log);
+  }
+  return all;
+}
+
+GpuSpec frame_of(const CaptureCalibration& asked, const std::vector<Recorded>& all) {
+  std::vector<std::string> devices;
+  for (const Recorded& recorded : all) {
+    for (const CaptureDevice& device : recorded.capture.devices) devices.push_back(device.name);
+  }
+  const std::string& file = all.front().file;
+  return asked.gpu.empty() ? load_gpu_of_devices(devices, file)
+                           : load_gpu_for_devices(asked.gpu, devices, file);
+}
+
+// What the log of a capture says, put beside it.
+std::vector<PowerWindow> windows_of(const CaptureCalibration& asked, const GpuSpec& spec,
+                                    const Trace& step, const Recorded& recorded,
+                                    std::span<const std::optional<TypicalTime>> times) {
+  constexpr std::uint32_t device = 0;
+  const Capture& capture = recorded.capture;
+  const std::int64_t origin_ns =
+      std::ranges::min_element(capture.launches, {}, &CapturedLaunch::start_ns)->start_ns;
+  const std::string& name = capture.devices[device].name;
+  const SensorModel sensor = sensor_of(name.empty() ? spec.title : name, *recorded.log);
+  std::optional<double> epoch_s;
+  if (capture.epoch_ns) epoch_s = 1e-9 * static_cast<double>(*capture.epoch_ns + origin_ns);
+  const Alignment alignment = align(busy_curve(capture, device, origin_ns), *recorded.log, sensor,
+                                    epoch_s, asked.power_zone_h);
+  fmt::print(stderr, "note: {}: shifted by {:+.3f} s, correlation {:.2f} over {} samples\n",
+             printable(recorded.log->file), alignment.shift_s, alignment.correlation,
+             alignment.samples);
+  return power_windows(with_lost_launches(step, times, capture), device,
+                       same_kernels(step, capture), step.kernels.size(), *recorded.log, sensor,
+                       alignment);
+}
+
+OutputTable captures_table(const std::vector<Recorded>& all, const GpuSpec& spec, const Trace& step,
+                           const std::vector<CaptureObservation>& observed) {
+  OutputTable table({{"capture"},
+                     {"clock", "clock mem/core"},
+                     {"kernels", "kernels found"},
+                     {"of_kernels", "of"},
+                     {"step_ms", "time of all, ms", 3},
+                     {"power_samples", "power samples"}});
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const ClockGrid grid(spec, {observed[i].clock});
+    const std::vector<std::uint64_t> counts = launch_counts(step);
+    std::int64_t found = 0;
+    double time_s = 0.0;
+    for (std::size_t k = 0; k < counts.size(); ++k) {
+      const auto& time = observed[i].times[k];
+      if (!time) continue;
+      ++found;
+      time_s += static_cast<double>(counts[k]) * time->time_s;
+    }
+    table.add_row({all[i].file, grid.label(*grid.find(observed[i].clock)), found,
+                   static_cast<std::int64_t>(counts.size()), 1e3 * time_s,
+                   static_cast<std::int64_t>(observed[i].power.size())});
+  }
+  return table;
+}
+
+OutputTable classes_table(const CaptureFit& fit) {
+  OutputTable table({{"class"},
+                     {"core_energy_factor", "core energy over expected", 3},
+                     {"relative_error", "+-1 s", 3},
+                     {"measured", "said by the logs"}});
+  for (const ClassEnergy& energy : fit.classes)
+    table.add_row(
+        {std::string(name_of(energy.kind)), energy.factor, energy.relative_error, energy.measured});
+  return table;
+}
+
+std::string notes_of(const CaptureFit& fit, const std::vector<CaptureObservation>& observed) {
+  std::set<double> core;
+  std::set<std::uint32_t> mem;
+  bool powers = false;
+  for (const CaptureObservation& capture : observed) {
+    core.insert(effective_core_mhz(fit.spec, capture.clock));
+    mem.insert(capture.clock.mem.value);
+    powers = powers || !capture.power.empty();
+  }
+  std::string text = fmt::format("Fitted over observed times: {:.2f} % mean absolute error.\n",
+                                 percent * fit.time_error);
+  if (core.size() < 2)
+    text += "One core clock only: what follows the core clock rests on work and class.\n";
+  if (mem.size() < 2 && fit.spec.mem_states.size() > 1)
+    text += "One memory clock only: what follows the memory clock rests on work and class.\n";
+  text += powers ? fmt::format(
+                       "Power of the logs: {:.2f} % mean absolute error; base power shifted "
+                       "by {:+.1f} W.\n",
+                       percent * fit.power_error, fit.base_power_offset_w)
+                 : "No power log: energies are guesses (+-50 %).\n";
+  return text;
+}
+
+}  // namespace
+
+ExitStatus calibrate_captures(const CaptureCalibration& asked) {
+  const std::vector<Recorded> all = read_all(asked);
+  const GpuSpec frame = frame_of(asked, all);
+  Trace step = fold(all.front().capture);
+  if (std::ranges::none_of(step.kernels,
+                           [](const Kernel& k) { return k.measured_time_s.has_value(); }))
+    throw DataError(fmt::format("{}: no launch has a time", printable(all.front().file)));
+  std::vector<CaptureObservation> observed;
+  for (const Recorded& recorded : all) {
+    observed.push_back({.clock = captured_clock(frame, recorded.clock),
+                        .times = typical_times(step, recorded.capture),
+                        .power = {}});
+    if (!recorded.clock) {
+      fmt::print(stderr, "note: {}: its clocks are not known: the GPU's default is assumed\n",
+                 printable(recorded.file));
+    }
+    if (recorded.log)
+      observed.back().power = windows_of(asked, frame, step, recorded, observed.back().times);
+  }
+  CaptureFit fit = fit_captures(frame, step, observed);
+  if (!asked.name.empty()) fit.spec.name = asked.name;
+  if (!asked.title.empty()) fit.spec.title = asked.title;
+  write_file(asked.out, to_json(fit.spec));
+  if (asked.out == "-") return ExitStatus::done;
+  const OutputTable captures = captures_table(all, frame, step, observed),
+                    classes = classes_table(fit);
+  if (asked.format != OutputFormat::table) {
+    print(asked.format == OutputFormat::json
+              ? render_json_object({{"captures", &captures}, {"classes", &classes}})
+              : captures.render(asked.format));
+    return ExitStatus::done;
+  }
+  print(captures.render(asked.format) + '\n' + classes.render(asked.format) + '\n' +
+        notes_of(fit, observed));
+  return ExitStatus::done;
+}
+
+}  // namespace rubato

@@ -1,0 +1,47 @@
+#pragma once
+// The same step captured several times: which launch of one capture is which of another.
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "traces/capture.hpp"
+#include "traces/trace.hpp"
+
+namespace rubato {
+
+/// For each position of `a` that of the same symbol in `b`, along a longest common subsequence;
+/// nothing where it has no partner. Time and memory grow with the square of what differs.
+/// Source: E. W. Myers, An O(ND) difference algorithm, Algorithmica 1, 1986.
+[[nodiscard]] std::vector<std::optional<std::size_t>> matched_positions(
+    std::span<const std::uint32_t> a, std::span<const std::uint32_t> b);
+
+/// Time of a kernel in a capture.
+struct TypicalTime {
+  double time_s = 0.0;          ///< mean over its positions in the step of the median over steps
+  double relative_error = 0.0;  ///< standard error
+  std::size_t launches = 0;
+};
+
+/// How long the kernels of a step took in another capture of the same step, matched by name, grid,
+/// block, shape and position. Steps of `capture` are compared one by one, on the stream with most
+/// time of kernels that `reference` knows.
+/// @param reference  a folded step of the capture that kernels are named after
+/// @return shape [kernels of reference]; nothing for kernels that do not occur
+[[nodiscard]] std::vector<std::optional<TypicalTime>> typical_times(const Trace& reference,
+                                                                    const Capture& capture);
+
+/// The capture with launches that its profiler lost: kernels of the step that are missing from a
+/// step of `capture`, put into the gap they left, if it is as long as they usually take.
+/// @param typical  of the same capture, see typical_times
+[[nodiscard]] Capture with_lost_launches(const Trace& reference,
+                                         std::span<const std::optional<TypicalTime>> typical,
+                                         Capture capture);
+
+/// The kernel of `reference` that each kernel of a capture is, by name, grid, block and shape.
+/// @return shape [kernels of capture]
+[[nodiscard]] std::vector<std::optional<KernelId>> same_kernels(const Trace& reference,
+                                                                const Capture& capture);
+
+}  // namespace rubato
