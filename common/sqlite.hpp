@@ -29,6 +29,9 @@ class SqlConnection {
   /// Runs statements without results.
   void execute(const std::string& sql);
 
+  /// Runs statements that rewrite the text of the schema, which every other call refuses.
+  void execute_on_schema(const std::string& sql);
+
   /// Readers and one writer side by side, also for those who open the file later.
   void use_write_ahead_log();
 
