@@ -4,7 +4,6 @@
 #include <array>
 #include <limits>
 #include <map>
-#include <numeric>
 
 namespace rubato {
 
@@ -12,26 +11,16 @@ namespace {
 
 constexpr double s_per_ns = 1e-9;
 
-// An awaited launch on another stream that no file names ended no longer than this before the
-// start.
-constexpr std::int64_t event_window_ns = 10'000;
 // A host that waited, without a call in the file that says so, calls again within this.
 constexpr std::int64_t unseen_sync_window_ns = 50'000;
 // A thread that has been silent for this long was woken by the thread that called last.
 constexpr std::int64_t wake_up_ns = 100'000;
-// Host and device times of one profiler agree to this.
-constexpr std::int64_t clock_error_ns = 2'000;
 // Lags beyond this say what the host or another GPU did, nothing usual of a kind of arc.
 constexpr double longest_usual_lag_s = 100e-6;
 
 bool waits(CallKind kind) {
   return kind == CallKind::stream_sync || kind == CallKind::device_sync ||
          kind == CallKind::event_sync || kind == CallKind::blocking_copy;
-}
-
-// A call after the start of its own launch is a clock error of the profiler.
-bool call_known(const CapturedLaunch& launch) {
-  return launch.launch_ns && *launch.launch_ns <= launch.start_ns;
 }
 
 }  // namespace
@@ -180,12 +169,14 @@ void CaptureDraft::add_sync(std::uint32_t call, DraftId begin, DraftId end) {
             last_launch_called(*sync.recorded_stream, capture_.calls[*sync.record].start_ns))
       awaited.emplace_back(*last, false);
   } else {
+    const bool all = sync.kind == CallKind::device_sync;
     for (std::uint32_t s = 0; s < capture_.streams.size(); ++s) {
       const auto last = last_launch_called(s, sync.start_ns);
-      if (last && capture_.launches[*last].end_ns() <= sync.end_ns() + clock_error_ns)
-        awaited.emplace_back(*last, sync.kind != CallKind::device_sync);
+      if (!last) continue;
+      if (all || capture_.launches[*last].end_ns() <= sync.end_ns())
+        awaited.emplace_back(*last, !all);
     }
-    if (sync.kind != CallKind::device_sync && awaited.size() > 1) {
+    if (!all && awaited.size() > 1) {
       std::ranges::sort(awaited, std::greater{},
                         [&](const auto& one) { return capture_.launches[one.first].end_ns(); });
       awaited.resize(1);
@@ -220,13 +211,15 @@ void CaptureDraft::add_host_calls() {
     if (!waits(call.kind) && launches_of_call_[c].empty()) continue;
     const DraftId begin = add_host_moment(call.start_ns);
     auto& own = of_thread[call.thread];
-    if (own) connect(own->moment, begin, ArcKind::host_order, false);
     const std::int64_t process = capture_.threads[call.thread].process;
     const auto any = of_process.find(process);
     const std::int64_t own_ns = own ? own->at_ns : std::numeric_limits<std::int64_t>::min();
     if (any != of_process.end() && any->second.at_ns > own_ns &&
         (!own || call.start_ns - own_ns > wake_up_ns) && any->second.at_ns <= call.start_ns) {
       connect(any->second.moment, begin, ArcKind::host_order, true);
+      if (own) builder_.add_arc(own->moment, begin, 0.0, ArcKind::host_order);  // it slept
+    } else if (own) {
+      connect(own->moment, begin, ArcKind::host_order, false);
     }
     Last last{begin, call.start_ns};
     for (const std::uint32_t launch : launches_of_call_[c]) {
@@ -274,74 +267,6 @@ void CaptureDraft::add_calls_of_launches_alone() {
       before_ns = call_ns;
       if (!last || launch.end_ns() > capture_.launches[*last].end_ns()) last = i;
     }
-  }
-}
-
-// Events between streams, from the calls that wait for them.
-void CaptureDraft::add_waits() {
-  for (std::uint32_t c = 0; c < capture_.calls.size(); ++c) {
-    const CapturedCall& wait = capture_.calls[c];
-    if (wait.kind != CallKind::stream_wait) continue;
-    const bool read = options_.read_waits;
-    std::optional<std::uint32_t> to, from;
-    const bool to_read = read && wait.stream;
-    to = to_read ? first_launch_called(*wait.stream, wait.start_ns) : neighbour_in_thread(c, false);
-    if (!to) continue;
-    const std::uint32_t to_stream = capture_.launches[*to].stream;
-    const std::int64_t before_ns =
-        read && wait.record ? capture_.calls[*wait.record].start_ns : wait.start_ns;
-    const bool from_read = read && wait.record && wait.recorded_stream;
-    if (from_read) {
-      from = last_launch_called(*wait.recorded_stream, before_ns);
-    } else {
-      // A collective waits for what its thread launched last; anything else for a collective, if
-      // there is one, since that is what runs on streams of its own.
-      for (std::uint32_t s = 0; s < capture_.streams.size(); ++s) {
-        if (s == to_stream || capture_.streams[s].device != capture_.streams[to_stream].device)
-          continue;
-        const auto last = last_launch_called(s, before_ns);
-        if (!last || (is_collective(*last) == is_collective(*to))) continue;
-        if (!from || *capture_.launches[*last].launch_ns > *capture_.launches[*from].launch_ns)
-          from = last;
-      }
-    }
-    if (!from || capture_.launches[*from].stream == to_stream) continue;
-    // A wait that the capture itself breaks was not for this launch.
-    if (capture_.launches[*from].end_ns() > capture_.launches[*to].start_ns + clock_error_ns)
-      continue;
-    has_event_[*to] = true;
-    connect(launches_[*from].end, launches_[*to].begin, ArcKind::event, !(to_read && from_read));
-  }
-}
-
-// Launches that began just after the end of one on another stream, and that nothing later explains.
-void CaptureDraft::add_waits_by_time() {
-  std::vector<std::uint32_t> by_start(capture_.launches.size());
-  std::iota(by_start.begin(), by_start.end(), 0U);
-  std::ranges::stable_sort(by_start, {},
-                           [&](std::uint32_t i) { return capture_.launches[i].start_ns; });
-  std::vector<std::optional<std::uint32_t>> last_on_stream(capture_.streams.size());
-  std::multimap<std::int64_t, std::uint32_t> ends;  // of launches that started before
-  for (const std::uint32_t i : by_start) {
-    const CapturedLaunch& launch = capture_.launches[i];
-    const std::uint32_t device = capture_.streams[launch.stream].device;
-    std::int64_t ready_ns = std::numeric_limits<std::int64_t>::min();
-    if (call_known(launch)) ready_ns = *launch.launch_ns;
-    if (const auto& before = last_on_stream[launch.stream])
-      ready_ns = std::max(ready_ns, capture_.launches[*before].end_ns());
-    for (auto end = ends.upper_bound(launch.start_ns); end != ends.begin() && !has_event_[i];) {
-      --end;
-      if (end->first <= ready_ns || launch.start_ns - end->first > event_window_ns) break;
-      const CapturedLaunch& other = capture_.launches[end->second];
-      if (other.stream == launch.stream || capture_.streams[other.stream].device != device)
-        continue;
-      connect(launches_[end->second].end, launches_[i].begin, ArcKind::event, true);
-      break;
-    }
-    last_on_stream[launch.stream] = i;
-    ends.emplace(launch.end_ns(), i);
-    while (!ends.empty() && ends.begin()->first + event_window_ns < launch.start_ns)
-      ends.erase(ends.begin());
   }
 }
 

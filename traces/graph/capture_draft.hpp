@@ -2,6 +2,7 @@
 // One captured run as part of an execution graph under construction: its launches, its host calls
 // and what they waited for. Rules and their limits: docs/graphs.md, section 2.
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +11,14 @@
 #include "traces/graph/graph_builder.hpp"
 
 namespace rubato {
+
+/// Host and device times of one profiler agree to this.
+inline constexpr std::int64_t clock_error_ns = 2'000;
+
+/// A call after the start of its own launch is a clock error of the profiler.
+[[nodiscard]] inline bool call_known(const CapturedLaunch& launch) {
+  return launch.launch_ns && *launch.launch_ns <= launch.start_ns;
+}
 
 /// Which arcs to believe.
 struct CaptureGraphOptions {
@@ -56,6 +65,7 @@ class CaptureDraft {
   void add_calls_of_launches_alone();
   void add_sync(std::uint32_t call, DraftId begin, DraftId end);
   void add_waits();
+  bool add_wait(std::uint32_t call);
   void add_waits_by_time();
 
   [[nodiscard]] double seconds(std::int64_t at_ns) const;
@@ -67,6 +77,7 @@ class CaptureDraft {
                                                                  std::int64_t from_ns) const;
   [[nodiscard]] std::optional<std::uint32_t> neighbour_in_thread(std::uint32_t call,
                                                                  bool before) const;
+  [[nodiscard]] bool may_wait(std::uint32_t launch, std::optional<std::uint32_t> before) const;
   [[nodiscard]] bool is_collective(std::uint32_t launch) const;
 
   const Capture& capture_;
@@ -78,7 +89,9 @@ class CaptureDraft {
   std::vector<std::vector<std::uint32_t>> by_stream_;  // launches in order of start
   std::vector<std::vector<std::uint32_t>> called_on_;  // per stream, in order of their call
   std::vector<std::vector<std::uint32_t>> launches_of_call_;
-  std::vector<bool> has_event_;  // of launches: an event was found for it
+  std::vector<bool> has_event_;            // of launches: an event was found for it
+  bool names_waits_ = false;               // the file holds calls that make streams wait
+  std::vector<std::uint32_t> open_waits_;  // such calls whose launches were not found, ascending
   double overlap_s_ = 0.0;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <optional>
 
 #include <fmt/format.h>
@@ -72,6 +73,17 @@ Rows rows_of(const Capture& capture) {
   return rows;
 }
 
+// Whether a number occurs equally often on every rank.
+bool is_common(const std::vector<std::map<std::uint64_t, std::size_t>>& times,
+               std::uint64_t number) {
+  const auto first = times.front().find(number);
+  if (first == times.front().end()) return false;
+  return std::ranges::all_of(times, [&](const auto& of_rank) {
+    const auto at = of_rank.find(number);
+    return at != of_rank.end() && at->second == first->second;
+  });
+}
+
 // Leaves the collectives that every rank has, by sequence number; without numbers counts must
 // agree.
 void keep_common(std::string_view key, std::span<const Capture> captures,
@@ -84,15 +96,16 @@ void keep_common(std::string_view key, std::span<const Capture> captures,
   const bool equal = std::ranges::all_of(
       of_ranks, [&](const auto& one) { return one.second.launches.size() == count; });
   if (std::ranges::all_of(of_ranks, numbered)) {
-    std::map<std::uint64_t, std::size_t> seen;
+    std::vector<std::map<std::uint64_t, std::size_t>> times;
     for (const auto& [rank, row] : of_ranks) {
-      for (const auto& number : row.sequence) ++seen[*number];
+      times.emplace_back();
+      for (const auto& number : row.sequence) ++times.back()[*number];
     }
     std::size_t dropped = 0;
     for (auto& [rank, row] : of_ranks) {
       Row kept;
       for (std::size_t i = 0; i < row.launches.size(); ++i) {
-        if (seen[*row.sequence[i]] != of_ranks.size()) continue;
+        if (!is_common(times, *row.sequence[i])) continue;
         kept.launches.push_back(row.launches[i]);
         kept.sequence.push_back(row.sequence[i]);
       }
@@ -146,7 +159,8 @@ void expect_same_kind(std::span<const Capture> captures, const JoinedCollective&
 std::int64_t median(std::vector<std::int64_t> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::ranges::nth_element(values, middle);
-  return *middle;
+  if (values.size() % 2 != 0) return *middle;
+  return std::midpoint(*std::max_element(values.begin(), middle), *middle);
 }
 
 // The k-th of every row, at each rank's own time.
@@ -181,8 +195,64 @@ std::vector<JoinedCollective> pair_up(std::span<const Capture> captures, JoinedR
   return all;
 }
 
-// Each rank's clock against the middle of all, from the ends of what it took part in.
+// What two ranks that took part in the same collectives say of their clocks.
+struct ClockLink {
+  std::size_t from, to;
+  std::vector<std::int64_t> apart_ns;  // end of `to` less end of `from`, of each collective
+};
+
+std::vector<ClockLink> clock_links(const std::vector<JoinedCollective>& collectives) {
+  std::map<std::pair<std::size_t, std::size_t>, std::vector<std::int64_t>> apart_ns;
+  for (const JoinedCollective& one : collectives) {
+    for (std::size_t m = 1; m < one.members.size(); ++m) {
+      const CollectiveMember &a = one.members[m - 1], &b = one.members[m];
+      apart_ns[{a.capture, b.capture}].push_back(b.end_ns - a.end_ns);
+    }
+  }
+  std::vector<ClockLink> links;
+  for (auto& [ranks, apart] : apart_ns) links.push_back({ranks.first, ranks.second, apart});
+  std::ranges::stable_sort(links, std::greater{},
+                           [](const ClockLink& link) { return link.apart_ns.size(); });
+  return links;
+}
+
+// From rank to rank, what they share most first. Ranks that no chain of collectives joins with the
+// first one keep their clocks.
+void align_neighbours(JoinedRanks& joined) {
+  const std::vector<ClockLink> links = clock_links(joined.collectives);
+  std::vector<bool> known(joined.offset_ns.size(), false);
+  for (std::size_t first = 0; first < known.size(); ++first) {
+    if (known[first]) continue;
+    known[first] = true;
+    while (true) {
+      const auto link = std::ranges::find_if(
+          links, [&](const ClockLink& one) { return known[one.from] != known[one.to]; });
+      if (link == links.end()) break;
+      const std::int64_t apart_ns = median(link->apart_ns);
+      if (known[link->from]) {
+        joined.offset_ns[link->to] = joined.offset_ns[link->from] - apart_ns;
+      } else {
+        joined.offset_ns[link->from] = joined.offset_ns[link->to] + apart_ns;
+      }
+      known[link->from] = known[link->to] = true;
+    }
+  }
+}
+
+void shift(JoinedRanks& joined, const std::vector<std::int64_t>& by_ns) {
+  for (JoinedCollective& one : joined.collectives) {
+    for (CollectiveMember& member : one.members) {
+      member.start_ns += by_ns[member.capture];
+      member.end_ns += by_ns[member.capture];
+    }
+  }
+}
+
+// Neighbours first, which also serves ranks that only talk to their neighbours; then each rank
+// against the middle of all, from the ends of what it took part in.
 void align_clocks(std::span<const Capture> captures, JoinedRanks& joined) {
+  align_neighbours(joined);
+  shift(joined, joined.offset_ns);
   std::vector<std::vector<std::int64_t>> late(captures.size());
   for (const JoinedCollective& one : joined.collectives) {
     std::vector<std::int64_t> ends;
@@ -191,19 +261,18 @@ void align_clocks(std::span<const Capture> captures, JoinedRanks& joined) {
     for (const CollectiveMember& member : one.members)
       late[member.capture].push_back(member.end_ns - middle);
   }
+  std::vector<std::int64_t> correction_ns(captures.size(), 0);
   for (std::size_t c = 0; c < captures.size(); ++c) {
     if (late[c].empty()) {
       joined.notes.push_back(fmt::format("{} shares no collective; its clock is taken as it is",
                                          rank_name(captures[c], c)));
       continue;
     }
-    joined.offset_ns[c] = -median(late[c]);
+    correction_ns[c] = -median(late[c]);
+    joined.offset_ns[c] += correction_ns[c];
   }
+  shift(joined, correction_ns);
   for (JoinedCollective& one : joined.collectives) {
-    for (CollectiveMember& member : one.members) {
-      member.start_ns += joined.offset_ns[member.capture];
-      member.end_ns += joined.offset_ns[member.capture];
-    }
     one.last = static_cast<std::uint32_t>(
         std::ranges::max_element(one.members, {}, &CollectiveMember::start_ns) -
         one.members.begin());

@@ -1,0 +1,436 @@
+// Ranks of runs whose clocks, collectives and stragglers are known.
+
+#include "traces/graph/rank_join.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <numeric>
+#include <sstream>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "common/error.hpp"
+#include "tests/expect_error.hpp"
+#include "tests/shared_data.hpp"
+#include "tests/traces/graph/graph_text.hpp"
+#include "traces/graph/capture_graph.hpp"
+#include "traces/import/readers.hpp"
+
+namespace rubato {
+namespace {
+
+constexpr std::int64_t us = 1'000;
+
+// Ranks of one run under construction: all ranks' clocks read the time since the run began, plus
+// the rank's own error.
+class MadeRanks {
+ public:
+  explicit MadeRanks(std::vector<std::int64_t> clock_error_ns)
+      : error_ns_(std::move(clock_error_ns)), captures_(error_ns_.size()) {
+    for (std::size_t r = 0; r < captures_.size(); ++r) {
+      Capture& capture = captures_[r];
+      capture.name = "rank" + std::to_string(r);
+      capture.rank = static_cast<std::uint32_t>(r);
+      capture.devices = {{0, "A100"}};
+      capture.streams = {{0, 7}, {0, 20}, {0, 21}};
+      Kernel compute, reduce;
+      compute.name = compute.label = "gemm";
+      compute.kind = KernelClass::gemm;
+      reduce.name = reduce.label = "nccl";
+      reduce.kind = KernelClass::communication;
+      capture.kernels = {compute, reduce};
+    }
+  }
+
+  /// One group for all that follows, on a stream; nothing: files do not say.
+  void group(std::optional<std::uint32_t> number, std::uint32_t stream = 1) {
+    group_ = number;
+    stream_ = stream;
+    if (!number) return;
+    for (Capture& capture : captures_) {
+      while (capture.groups.size() <= *number)
+        capture.groups.push_back({std::to_string(capture.groups.size()), "", {}, {}});
+    }
+  }
+
+  struct Part {
+    std::size_t rank = 0;
+    std::int64_t start_ns = 0;
+    std::int64_t late_end_ns = 0;  // jitter
+  };
+
+  /// @param transfer_ns  from the last start to the end of all
+  void collective(const std::vector<Part>& parts, std::int64_t transfer_ns,
+                  CapturedCollective said = {}) {
+    const std::int64_t end_ns =
+        std::ranges::max_element(parts, {}, &Part::start_ns)->start_ns + transfer_ns;
+    said.group = group_;
+    for (const Part& part : parts) {
+      Capture& capture = captures_[part.rank];
+      CapturedLaunch launch;
+      launch.kernel = KernelId{1};
+      launch.stream = stream_;
+      launch.start_ns = part.start_ns + error_ns_[part.rank];
+      launch.duration_ns = end_ns + part.late_end_ns - part.start_ns;
+      launch.collective = static_cast<std::uint32_t>(capture.collectives.size());
+      capture.collectives.push_back(said);
+      capture.launches.push_back(launch);
+    }
+  }
+
+  void compute(std::size_t rank, std::int64_t start_ns, std::int64_t duration_ns) {
+    CapturedLaunch launch;
+    launch.start_ns = start_ns + error_ns_[rank];
+    launch.duration_ns = duration_ns;
+    captures_[rank].launches.push_back(launch);
+  }
+
+  [[nodiscard]] std::vector<Capture> finish() const {
+    std::vector<Capture> sorted = captures_;
+    for (Capture& capture : sorted)
+      std::ranges::stable_sort(capture.launches, {}, &CapturedLaunch::start_ns);
+    return sorted;
+  }
+
+  [[nodiscard]] std::vector<Capture>& captures() { return captures_; }
+
+ private:
+  std::vector<std::int64_t> error_ns_;
+  std::vector<Capture> captures_;
+  std::optional<std::uint32_t> group_;
+  std::uint32_t stream_ = 1;
+};
+
+CapturedCollective all_reduce(std::uint64_t bytes) {
+  CapturedCollective said;
+  said.kind = CollectiveKind::all_reduce;
+  said.in_bytes = bytes;
+  return said;
+}
+
+CapturedCollective numbered(std::uint64_t sequence) {
+  CapturedCollective said = all_reduce(1024);
+  said.sequence = sequence;
+  return said;
+}
+
+// Two ranks, three collectives; rank 1 is 70 us late for the second and has a clock 5 ms ahead.
+MadeRanks two_ranks() {
+  MadeRanks made({0, 5'000 * us});
+  made.group(0);
+  made.collective({{0, 100 * us}, {1, 110 * us}}, 20 * us, all_reduce(4096));
+  made.collective({{0, 200 * us}, {1, 270 * us}}, 30 * us, all_reduce(512));
+  made.collective({{0, 460 * us}, {1, 400 * us}}, 10 * us, all_reduce(4096));
+  return made;
+}
+
+TEST(RankJoin, TellsWaitingFromTransferring) {
+  const JoinedRanks joined = join_ranks(two_ranks().finish());
+  ASSERT_EQ(joined.collectives.size(), 3u);
+  EXPECT_EQ(joined.offset_ns[0] - joined.offset_ns[1], 5'000 * us);
+  const std::vector<std::uint32_t> last{1, 1, 0};
+  const std::vector<std::int64_t> skew_us{10, 70, 60}, transfer_us{20, 30, 10};
+  for (std::size_t i = 0; i < 3; ++i) {
+    const JoinedCollective& one = joined.collectives[i];
+    EXPECT_EQ(one.members.size(), 2u);
+    EXPECT_EQ(one.members[one.last].capture, last[i]);
+    EXPECT_EQ(one.start_skew_ns(), skew_us[i] * us);
+    EXPECT_EQ(one.end_spread_ns(), 0);
+    EXPECT_EQ(one.transfer_ns(), transfer_us[i] * us);
+    EXPECT_EQ(one.name, "nccl");
+    EXPECT_EQ(one.kind, CollectiveKind::all_reduce);
+    EXPECT_NE(one.group.find("group 0"), std::string::npos);
+  }
+  EXPECT_TRUE(joined.notes.empty());
+}
+
+TEST(RankJoin, EpochsAreAdded) {
+  MadeRanks made = two_ranks();
+  std::vector<Capture> captures = made.finish();
+  captures[0].epoch_ns = 1'700'000'000'000'000'000;
+  captures[1].epoch_ns = 1'700'000'000'000'000'000 - 5'000 * us;
+  EXPECT_EQ(join_ranks(captures).offset_ns[0], join_ranks(captures).offset_ns[1]);
+}
+
+TEST(RankJoin, ATransferIsOneActivityOfAllRanks) {
+  MadeRanks made = two_ranks();
+  made.compute(0, 0, 90 * us);
+  made.compute(1, 0, 105 * us);
+  const std::vector<Capture> captures = made.finish();
+  const CaptureGraph joined = capture_graph(captures);
+  EXPECT_LE(replay_error_s(joined.graph), 1e-12);
+  EXPECT_NEAR(joined.graph.captured_span_s(), 470e-6, 1e-12);
+  std::map<ActivityKind, int> count;
+  for (const Activity& activity : joined.graph.activities()) ++count[activity.kind];
+  EXPECT_EQ(count[ActivityKind::arrival], 6);
+  EXPECT_EQ(count[ActivityKind::transfer], 3);
+  EXPECT_EQ(count[ActivityKind::departure], 6);
+  EXPECT_EQ(count[ActivityKind::launch], 2);
+  EXPECT_EQ(joined.graph.gpus().size(), 2u);
+  EXPECT_EQ(joined.graph.gpus()[1].rank, 1u);
+  for (std::size_t c = 0; c < 2; ++c) {
+    for (std::size_t i = 0; i < captures[c].launches.size(); ++i)
+      EXPECT_EQ(joined.graph[joined.activity_of_launch[c][i]].launch, i);
+  }
+}
+
+TEST(RankJoin, CountsThatDifferAreRefused) {
+  MadeRanks made = two_ranks();
+  made.captures()[1].launches.pop_back();
+  expect_error<DataError>([&] { static_cast<void>(join_ranks(made.finish())); },
+                          "do not match: rank 0 has 3, rank 1 has 2", "the same step of one run");
+}
+
+TEST(RankJoin, OtherBytesOrKindsAreRefused) {
+  for (const bool bytes : {true, false}) {
+    MadeRanks made = two_ranks();
+    CapturedCollective& said = made.captures()[1].collectives[1];
+    if (bytes) {
+      said.in_bytes = 513;
+    } else {
+      said.kind = CollectiveKind::all_gather;
+    }
+    expect_error<DataError>(
+        [&] { static_cast<void>(join_ranks(made.finish())); },
+        bytes ? "collective 1 of group 0 does not match: all_reduce of 512 bytes on rank 0, "
+                "all_reduce of 513 bytes on rank 1"
+              : "collective 1 of group 0 does not match: all_reduce of 512 bytes on rank 0, "
+                "all_gather on rank 1",
+        "files of different runs");
+  }
+}
+
+// All-gathers of unequal parts are no mismatch.
+TEST(RankJoin, OnlyAllReducesNeedEqualBytes) {
+  MadeRanks made = two_ranks();
+  for (std::size_t r = 0; r < 2; ++r) {
+    made.captures()[r].collectives[0].kind = CollectiveKind::all_gather;
+    made.captures()[r].collectives[0].in_bytes = 100 + r;
+  }
+  EXPECT_EQ(join_ranks(made.finish()).collectives.size(), 3u);
+}
+
+TEST(RankJoin, NothingSharedIsRefused) {
+  MadeRanks made({0, 0});
+  made.group(0);
+  made.collective({{0, 0}}, 10 * us);
+  made.compute(1, 0, 10 * us);
+  expect_error<DataError>([&] { static_cast<void>(join_ranks(made.finish())); },
+                          "the captures share no collective", "joined by their collectives");
+}
+
+TEST(RankJoin, ARankGivenTwiceIsRefused) {
+  std::vector<Capture> captures = two_ranks().finish();
+  captures[1].rank = 0;
+  expect_error<DataError>([&] { static_cast<void>(capture_graph(captures)); },
+                          "two captures are of rank 0; expected one of each rank");
+}
+
+TEST(RankJoin, FilesThatDoNotSayTheirRankAreNamedByPosition) {
+  MadeRanks made = two_ranks();
+  for (Capture& capture : made.captures()) capture.rank.reset();
+  EXPECT_EQ(join_ranks(made.finish()).collectives.size(), 3u);
+  made.captures()[0].launches.pop_back();
+  expect_error<DataError>([&] { static_cast<void>(join_ranks(made.finish())); },
+                          "file 0 ('rank0') has 2, file 1 ('rank1') has 3");
+}
+
+// Equal counts, but of other collectives: the profilers left some out.
+TEST(RankJoin, SampledEventsAreRefusedByTheirEnds) {
+  MadeRanks made({0, 0});
+  made.group({});
+  for (std::int64_t k = 0; k < 10; ++k)
+    made.collective({{0, k * 7'000 * us}, {1, (k * 7'000 + 5) * us}}, 20 * us);
+  auto& launches = made.captures()[0].launches;
+  auto& others = made.captures()[1].launches;
+  launches.erase(launches.begin() + 2);
+  launches.erase(launches.begin() + 7);
+  others.erase(others.begin() + 5);
+  others.erase(others.begin() + 5);
+  expect_error<DataError>([&] { static_cast<void>(join_ranks(made.finish())); },
+                          "of 8 collectives do not end together on all ranks; 'nccl' of stream 0",
+                          "events were left out of these files");
+}
+
+TEST(RankJoin, WindowsThatWereCutAreJoinedBySequence) {
+  MadeRanks made({0, -300 * us});
+  made.group(0);
+  for (std::uint64_t k = 0; k < 6; ++k) {
+    const auto at_ns = static_cast<std::int64_t>(k) * 1'000 * us;
+    made.collective({{0, at_ns}, {1, at_ns + 4 * us}}, 20 * us, numbered(40 + k));
+  }
+  made.captures()[0].launches.erase(made.captures()[0].launches.begin());
+  made.captures()[1].launches.pop_back();
+  made.captures()[1].launches.pop_back();
+  const JoinedRanks joined = join_ranks(made.finish());
+  ASSERT_EQ(joined.collectives.size(), 3u);
+  EXPECT_EQ(joined.offset_ns[1] - joined.offset_ns[0], 300 * us);
+  for (const JoinedCollective& one : joined.collectives) EXPECT_EQ(one.end_spread_ns(), 0);
+  ASSERT_EQ(joined.notes.size(), 1u);
+  EXPECT_NE(joined.notes[0].find("3 collectives of group 0 are not in every file"),
+            std::string::npos)
+      << joined.notes[0];
+}
+
+// Coalesced operations carry one number; a rank that lost all of them does not pair with another.
+TEST(RankJoin, NumbersThatRepeatDoNotStandForAnotherRank) {
+  MadeRanks made({0, 0});
+  made.group(0);
+  made.collective({{0, 0}, {1, 2 * us}}, 20 * us, numbered(1));
+  made.collective({{0, 100 * us}}, 20 * us, numbered(2));
+  made.collective({{0, 200 * us}}, 20 * us, numbered(2));
+  made.collective({{0, 300 * us}, {1, 302 * us}}, 20 * us, numbered(3));
+  const JoinedRanks joined = join_ranks(made.finish());
+  ASSERT_EQ(joined.collectives.size(), 2u);
+  for (const JoinedCollective& one : joined.collectives) {
+    EXPECT_EQ(one.start_skew_ns(), 2 * us);
+    EXPECT_EQ(one.end_spread_ns(), 0);
+  }
+}
+
+TEST(RankJoin, ARankThatSharesNothingIsNoted) {
+  MadeRanks made({0, 9 * us, 0});
+  made.group(0);
+  made.collective({{0, 0}, {1, 2 * us}}, 20 * us);
+  made.compute(2, 0, 10 * us);
+  const JoinedRanks joined = join_ranks(made.finish());
+  ASSERT_EQ(joined.notes.size(), 1u);
+  EXPECT_EQ(joined.notes[0], "rank 2 shares no collective; its clock is taken as it is");
+}
+
+struct Expected {
+  std::vector<MadeRanks::Part> parts;
+  std::int64_t transfer_ns;
+};
+
+// Any groups, clocks, skews and jitter: exactly what belongs together is joined.
+RC_GTEST_PROP(RankJoin, FindsWhatBelongsTogether, ()) {
+  const auto ranks = *rc::gen::inRange<std::size_t>(2, 5);
+  const auto jitter_ns = *rc::gen::inRange<std::int64_t>(0, 8 * us);
+  std::vector<std::int64_t> error_ns;
+  for (std::size_t r = 0; r < ranks; ++r)
+    error_ns.push_back(*rc::gen::inRange<std::int64_t>(-50'000'000, 50'000'000));
+  const bool pipeline = *rc::gen::arbitrary<bool>();  // only neighbours communicate
+  const bool with_groups = pipeline || *rc::gen::arbitrary<bool>();
+  const bool with_numbers = with_groups && *rc::gen::arbitrary<bool>();
+  const auto groups = with_groups ? *rc::gen::inRange<std::uint32_t>(1, 4) : 1U;
+  MadeRanks made(error_ns);
+  std::map<std::string, std::uint64_t> counts;
+  std::vector<Expected> expected;
+  std::int64_t now_ns = 0;
+  const auto rounds = *rc::gen::inRange(3, 9);
+  const auto add = [&](const std::vector<std::size_t>& members, CapturedCollective said,
+                       const std::string& row) {
+    Expected one{{}, *rc::gen::inRange<std::int64_t>(20 * us, 300 * us)};
+    std::int64_t last_ns = now_ns;
+    for (const std::size_t r : members) {
+      const std::int64_t start_ns = now_ns + *rc::gen::inRange<std::int64_t>(0, 3'000 * us);
+      last_ns = std::max(last_ns, start_ns);
+      one.parts.push_back({r, start_ns, *rc::gen::inRange<std::int64_t>(0, jitter_ns + 1)});
+    }
+    if (with_numbers) said.sequence = 100 + counts[row]++;
+    made.collective(one.parts, one.transfer_ns, said);
+    expected.push_back(one);
+    now_ns = last_ns + one.transfer_ns + jitter_ns + 1'000 * us;
+  };
+  for (int round = 0; round < rounds; ++round) {
+    const auto number = *rc::gen::inRange<std::uint32_t>(0, groups);
+    if (with_groups) {
+      made.group(number);
+    } else {
+      made.group({}, *rc::gen::inRange<std::uint32_t>(1, 3));
+    }
+    if (!pipeline) {
+      std::vector<std::size_t> all(ranks);
+      std::iota(all.begin(), all.end(), std::size_t{0});
+      add(all, all_reduce(64 * (1 + *rc::gen::inRange<std::uint64_t>(0, 3))),
+          std::to_string(number));
+      continue;
+    }
+    made.group(0);
+    for (std::uint32_t r = 0; r + 1 < ranks; ++r) {
+      CapturedCollective said;
+      said.kind = CollectiveKind::send_recv;
+      said.source_rank = r;
+      said.target_rank = r + 1;
+      add({r, r + 1}, said, "pipeline" + std::to_string(r));
+    }
+  }
+  const JoinedRanks joined = join_ranks(made.finish());
+  RC_ASSERT(joined.collectives.size() == expected.size());
+  const std::int64_t worst_ns = static_cast<std::int64_t>(ranks) * jitter_ns;
+  for (std::size_t r = 1; r < ranks; ++r) {
+    const std::int64_t found_ns = joined.offset_ns[r] - joined.offset_ns[0];
+    RC_ASSERT(std::abs(found_ns + error_ns[r] - error_ns[0]) <= worst_ns);
+  }
+  for (std::size_t i = 0; i < expected.size(); ++i) {  // 1 ms apart: the order is kept
+    const JoinedCollective& one = joined.collectives[i];
+    const Expected& want = expected[i];
+    RC_ASSERT(one.members.size() == want.parts.size());
+    const auto last = std::ranges::max_element(want.parts, {}, &MadeRanks::Part::start_ns);
+    RC_ASSERT(one.end_spread_ns() <= worst_ns + jitter_ns);
+    RC_ASSERT(std::abs(one.transfer_ns() - want.transfer_ns) <= worst_ns + jitter_ns);
+    for (std::size_t m = 0; m < one.members.size(); ++m) {
+      RC_ASSERT(one.members[m].capture == want.parts[m].rank);
+      RC_ASSERT(std::abs(one.members[m].start_ns - joined.offset_ns[0] - error_ns[0] -
+                         want.parts[m].start_ns) <= worst_ns);
+    }
+    const auto& named = want.parts[one.last];
+    RC_ASSERT(last->start_ns - named.start_ns <= worst_ns);
+  }
+}
+
+// Numbers that someone else computed from the same files.
+TEST(RankJoin, EightRanksOfADlrmStepAgreeWithTheirReference) {
+  RUBATO_NEEDS_SHARED("multirank/dlrm_v100_8rank");
+  const auto folder = shared_data("multirank/dlrm_v100_8rank");
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().string().ends_with(".pt.trace.json.gz")) files.push_back(entry.path());
+  }
+  std::ranges::sort(files);
+  std::vector<Capture> captures;
+  for (const auto& file : files) captures.push_back(import_capture(file));
+  ASSERT_EQ(captures.size(), 8u);
+
+  // collective, rank -> start, end in the rank's own time; times of the file are absolute.
+  const CaptureGraph made = capture_graph(captures);
+  const auto& found = made.ranks.collectives;
+  ASSERT_EQ(found.size(), 8u);
+  const std::vector<std::int64_t> skew_us{7624, 1101, 168, 125, 223, 534, 584, 885};
+  const std::vector<std::int64_t> spread_us{2, 2, 1, 2, 5, 3, 5, 7};
+  const std::vector<std::uint32_t> last{7, 7, 7, 7, 7, 5, 5, 4};
+  const std::vector<double> transfer_us{10, 8, 7, 7, 85, 9.5, 19.5, 66};  // to the median end
+  for (std::size_t i = 0; i < 8; ++i) {
+    EXPECT_EQ(found[i].members.size(), 8u);
+    const std::uint32_t late = found[i].members[found[i].last].capture;
+    EXPECT_EQ(captures[late].rank.value_or(late), last[i]) << i;
+    // Clocks are aligned on ends by up to 4 us, which the reference does not do.
+    EXPECT_NEAR(static_cast<double>(found[i].start_skew_ns()) * 1e-3,
+                static_cast<double>(skew_us[i]), 5.0)
+        << i;
+    EXPECT_LE(found[i].end_spread_ns(), (spread_us[i] + 5) * us) << i;
+    EXPECT_NEAR(static_cast<double>(found[i].transfer_ns()) * 1e-3, transfer_us[i], 6.0) << i;
+  }
+  for (const std::int64_t offset_ns : made.ranks.offset_ns) EXPECT_LE(std::abs(offset_ns), 5 * us);
+  EXPECT_NEAR(scaled_span_s(made.graph, 1.0) / made.graph.captured_span_s(), 1.0, 1e-3);
+  fmt::print("8 ranks: span {:.6f} s, largest error of a start {:.2e} s\n",
+             made.graph.captured_span_s(), replay_error_s(made.graph));
+}
+
+TEST(RankJoin, RanksWithSampledEventsAreRefused) {
+  RUBATO_NEEDS_SHARED("multirank/hta_sampled_2of128_negative");
+  const auto folder = shared_data("multirank/hta_sampled_2of128_negative");
+  std::vector<Capture> captures;
+  for (const char* name : {"sampled_rank-0.json.gz", "sampled_rank-1.json.gz"})
+    captures.push_back(import_capture(folder / name));
+  expect_error<DataError>([&] { static_cast<void>(capture_graph(captures)); },
+                          "collective 3 of stream 0 does not match: all_reduce of 107822144 bytes",
+                          "events are missing");
+}
+
+}  // namespace
+}  // namespace rubato
