@@ -69,12 +69,12 @@ void GraphModel::anchor_work() {
     if (!gpu) continue;
     auto& list = changes[index(*gpu)];
     if (activity.kind == ActivityKind::arrival) arrived[*activity.stream] = i;
-    if (activity.kind == ActivityKind::departure) {
-      list.push_back({activity.start_s, false, arrived[*activity.stream]});
-    } else if (activity.kind == ActivityKind::arrival || activity.duration_s > 0.0) {
-      list.push_back({activity.start_s, true, i});
-      if (activity.kind == ActivityKind::launch) list.push_back({activity.end_s(), false, i});
-    }
+    const bool departs = activity.kind == ActivityKind::departure;
+    const std::uint32_t first = departs ? arrived[*activity.stream] : i;
+    const double start_s = graph_->activities()[first].start_s;
+    if (activity.end_s() <= start_s) continue;
+    list.push_back({start_s, true, first});
+    list.push_back({activity.end_s(), false, first});
   }
   SharedGpu gpu = shared_gpu(captured_clock_);
   for (auto& list : changes) {

@@ -1,0 +1,376 @@
+#include "sim/graph/simulator.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <memory>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "common/error.hpp"
+#include "models/kernel/model.hpp"
+#include "tests/expect_error.hpp"
+#include "tests/small_graph.hpp"
+
+namespace rubato {
+namespace {
+
+// Sums of some dozen numbers, and work left that is divided and multiplied again.
+constexpr double rounding = 1e-9;
+
+// The rules of docs/graphs.md, section 4, written down a second time: from moment to moment, all
+// GPUs and all activities looked through at each.
+class SlowReplay {
+ public:
+  SlowReplay(const GraphModel& model, const ClockGrid& grid, const GraphPlan& plan)
+      : model_(model), graph_(model.graph()), grid_(grid), plan_(plan), state_(graph_.size()) {
+    for (std::size_t g = 0; g < graph_.gpus().size(); ++g)
+      gpus_.push_back({{}, first_clock(g), 0, 0.0});
+  }
+
+  void run() {
+    now_s = 0.0;
+    while (true) {
+      while (act_now()) {
+      }
+      const double next_s = next_moment();
+      if (next_s == infinity) break;
+      pass_until(next_s);
+    }
+  }
+
+  double now_s = 0.0, energy_j = 0.0;
+  struct State {
+    bool begun = false, ended = false;
+    double start_s = 0.0, end_s = 0.0, left = 0.0, energy_j = 0.0;
+  };
+  [[nodiscard]] const State& state(std::size_t i) const { return state_[i]; }
+  [[nodiscard]] std::uint64_t changes(std::size_t g) const { return gpus_[g].changes; }
+
+ private:
+  static constexpr double infinity = std::numeric_limits<double>::infinity();
+  struct Gpu {
+    std::vector<std::size_t> running;  // oldest first; an arrival until its departure
+    ClockId clock;
+    std::uint64_t changes = 0;
+    double busy_s = 0.0;
+  };
+
+  [[nodiscard]] const Activity& at(std::size_t i) const { return graph_.activities()[i]; }
+  [[nodiscard]] bool holds(std::size_t i) const { return at(i).kind == ActivityKind::arrival; }
+  [[nodiscard]] bool works(std::size_t i) const {
+    return at(i).kind == ActivityKind::launch && model_.work()[i] > 0.0;
+  }
+
+  [[nodiscard]] ClockId first_clock(std::size_t gpu) const {
+    for (std::size_t i = 0; i < graph_.size(); ++i) {
+      if (works(i) && index(*graph_.gpu_of(at(i))) == gpu) return plan_.clock_of_activity[i];
+    }
+    return {};
+  }
+
+  // When everything before it has ended.
+  [[nodiscard]] double ready_s(std::size_t i) const {
+    double ready = 0.0;
+    for (const GraphArc& arc : graph_.arcs_into(id_at<ActivityId>(i))) {
+      const State& from = state_[index(arc.from)];
+      if (!from.ended) return infinity;
+      ready = std::max(ready, from.end_s + arc.lag_s);
+    }
+    return ready;
+  }
+
+  // Who sets the clock: the main stream's launch, else the oldest one.
+  void set_clock(Gpu& gpu) const {
+    const auto main = main_streams(graph_);
+    std::optional<std::size_t> leader;
+    for (const std::size_t i : gpu.running) {
+      if (holds(i)) continue;
+      if (at(i).stream == main[index(*graph_.gpu_of(at(i)))]) {
+        leader = i;
+        break;
+      }
+      if (!leader) leader = i;
+    }
+    if (!leader || plan_.clock_of_activity[*leader] == gpu.clock) return;
+    gpu.clock = plan_.clock_of_activity[*leader];
+    ++gpu.changes;
+  }
+
+  // Ends first, then the first activity that can begin. @return whether anything happened
+  bool act_now() {
+    for (std::size_t i = 0; i < graph_.size(); ++i) {
+      State& state = state_[i];
+      if (!state.begun || state.ended) continue;
+      const bool transferred =
+          at(i).kind == ActivityKind::transfer && state.start_s + at(i).duration_s <= now_s;
+      if (!transferred && !(works(i) && state.left <= 0.0)) continue;
+      end(i);
+      return true;
+    }
+    for (std::size_t i = 0; i < graph_.size(); ++i) {
+      if (state_[i].begun || ready_s(i) > now_s) continue;
+      begin(i);
+      return true;
+    }
+    return false;
+  }
+
+  void begin(std::size_t i) {
+    State& state = state_[i];
+    state.begun = true;
+    state.start_s = now_s;
+    state.left = model_.work()[i];
+    if (const auto gpu = graph_.gpu_of(at(i))) {
+      auto& running = gpus_[index(*gpu)].running;
+      if (works(i) || holds(i)) running.push_back(i);
+      if (at(i).kind == ActivityKind::departure)
+        std::erase_if(running,
+                      [&](std::size_t j) { return holds(j) && at(j).stream == at(i).stream; });
+      set_clock(gpus_[index(*gpu)]);
+    }
+    if (!works(i) && at(i).kind != ActivityKind::transfer) end(i);
+  }
+
+  void end(std::size_t i) {
+    state_[i].ended = true;
+    state_[i].end_s = now_s;
+    if (!works(i)) return;
+    Gpu& gpu = gpus_[index(*graph_.gpu_of(at(i)))];
+    std::erase(gpu.running, i);
+    set_clock(gpu);
+  }
+
+  struct Rates {
+    Sharing sharing;
+    std::map<std::uint32_t, std::size_t> place;  // of a kernel
+  };
+  [[nodiscard]] Rates rates(const Gpu& gpu) {
+    std::vector<std::uint32_t> kernels;
+    for (const std::size_t i : gpu.running) kernels.push_back(at(i).kernel.value);
+    std::ranges::sort(kernels);
+    auto& shared = shared_[gpu.clock.value];
+    if (!shared) shared = std::make_unique<SharedGpu>(model_.shared_gpu(grid_[gpu.clock]));
+    Rates found{shared->at(kernels), {}};
+    for (std::size_t k = 0; k < kernels.size(); ++k) found.place.emplace(kernels[k], k);
+    return found;
+  }
+
+  [[nodiscard]] double next_moment() {
+    double next_s = infinity;
+    for (std::size_t i = 0; i < graph_.size(); ++i) {
+      if (!state_[i].begun) next_s = std::min(next_s, ready_s(i));
+      if (state_[i].begun && !state_[i].ended && at(i).kind == ActivityKind::transfer)
+        next_s = std::min(next_s, state_[i].start_s + at(i).duration_s);
+    }
+    for (const Gpu& gpu : gpus_) {
+      const Rates now = rates(gpu);
+      for (const std::size_t i : gpu.running) {
+        if (holds(i)) continue;
+        const double rate = now.sharing.launches_per_s[now.place.at(at(i).kernel.value)];
+        next_s = std::min(next_s, now_s + state_[i].left / rate);
+      }
+    }
+    return next_s;
+  }
+
+  void pass_until(double next_s) {
+    const double passed_s = next_s - now_s;
+    for (const Gpu& gpu : gpus_) {
+      const Rates now = rates(gpu);
+      double power_w = now.sharing.idle_w;
+      for (const std::size_t i : gpu.running) {
+        const std::size_t k = now.place.at(at(i).kernel.value);
+        const double active_w = now.sharing.active_w[k];
+        power_w += active_w;
+        state_[i].energy_j +=
+            passed_s * (active_w + now.sharing.idle_w / static_cast<double>(gpu.running.size()));
+        if (holds(i)) continue;
+        const double done = now.sharing.launches_per_s[k] * passed_s;
+        // Who ends at the next moment is over, whatever rounding leaves.
+        state_[i].left = state_[i].left <= done * (1.0 + 1e-12) ? 0.0 : state_[i].left - done;
+      }
+      energy_j += power_w * passed_s;
+    }
+    now_s = next_s;
+  }
+
+  const GraphModel& model_;
+  const ExecutionGraph& graph_;
+  const ClockGrid& grid_;
+  const GraphPlan& plan_;
+  std::vector<State> state_;
+  std::vector<Gpu> gpus_;
+  std::map<std::uint32_t, std::unique_ptr<SharedGpu>> shared_;
+};
+
+GraphPlan arbitrary_plan(const ExecutionGraph& graph, const ClockGrid& grid) {
+  GraphPlan plan = uniform_plan(graph, ClockId{0});
+  for (ClockId& clock : plan.clock_of_activity)
+    clock = id_at<ClockId>(*rc::gen::inRange<std::size_t>(0, grid.size()));
+  return plan;
+}
+
+RC_GTEST_PROP(GraphSimulator, AgreesWithItsRulesStepByStep, ()) {
+  const ExecutionGraph graph = arbitrary_graph({.most_gpus = 4, .most_launches = 12});
+  const ClockGrid grid = arbitrary_clocks(*rc::gen::inRange<std::size_t>(2, 5));
+  const GraphModel model(graph, small_graph_spec(), small_graph_spec().default_clock);
+  GraphSimulator simulator(model, grid);
+  for (int repeat = 0; repeat < 2; ++repeat) {  // what it kept of the first plan is no hindrance
+    const GraphPlan plan = arbitrary_plan(graph, grid);
+    const GraphRun run = simulator.run(plan);
+    SlowReplay slow(model, grid, plan);
+    slow.run();
+    RC_ASSERT(std::abs(run.span_s - slow.now_s) <= rounding * slow.now_s);
+    RC_ASSERT(std::abs(run.total_energy_j - slow.energy_j) <= rounding * slow.energy_j);
+    for (std::size_t i = 0; i < graph.size(); ++i) {
+      RC_ASSERT(std::abs(run.start_s[i] - slow.state(i).start_s) <= rounding * slow.now_s);
+      RC_ASSERT(std::abs(run.end_s[i] - slow.state(i).end_s) <= rounding * slow.now_s);
+      RC_ASSERT(std::abs(run.energy_j[i] - slow.state(i).energy_j) <= rounding * slow.energy_j);
+    }
+    for (std::size_t g = 0; g < graph.gpus().size(); ++g)
+      RC_ASSERT(run.gpus[g].clock_changes == slow.changes(g));
+  }
+}
+
+RC_GTEST_PROP(GraphSimulator, TheSameBitsEachTimeAndPhasesSumUp, ()) {
+  const ExecutionGraph graph = arbitrary_graph({.most_gpus = 3, .most_launches = 10});
+  const ClockGrid grid = arbitrary_clocks(3);
+  const GraphModel model(graph, small_graph_spec(), small_graph_spec().default_clock);
+  const GraphPlan plan = arbitrary_plan(graph, grid);
+  GraphSimulator simulator(model, grid);
+  const GraphRun first = simulator.run(plan);
+  static_cast<void>(simulator.run(arbitrary_plan(graph, grid)));
+  const GraphRun again = simulator.run(plan, {.phases = true});
+  const GraphRun fresh = GraphSimulator(model, grid).run(plan);
+  RC_ASSERT(first.start_s == again.start_s && first.start_s == fresh.start_s);
+  RC_ASSERT(first.end_s == again.end_s && first.end_s == fresh.end_s);
+  RC_ASSERT(first.total_energy_j == again.total_energy_j);
+  RC_ASSERT(first.total_energy_j == fresh.total_energy_j);
+  RC_ASSERT(first.phases.empty());
+
+  std::vector<double> energy_j(graph.gpus().size(), 0.0), busy_s(energy_j), limited_s(energy_j);
+  for (std::size_t p = 0; p < again.phases.size(); ++p) {
+    const GpuPhase& phase = again.phases[p];
+    double end_s = again.span_s;
+    for (std::size_t q = p + 1; q < again.phases.size(); ++q) {
+      RC_ASSERT(again.phases[q].start_s >= phase.start_s);
+      if (again.phases[q].gpu != phase.gpu) continue;
+      end_s = again.phases[q].start_s;
+      break;
+    }
+    const std::size_t g = index(phase.gpu);
+    energy_j[g] += phase.power_w * (end_s - phase.start_s);
+    if (phase.running > 0) busy_s[g] += end_s - phase.start_s;
+    if (phase.power_limited) limited_s[g] += end_s - phase.start_s;
+  }
+  double total_j = 0.0;
+  for (std::size_t g = 0; g < energy_j.size(); ++g) {
+    const GpuTotals& gpu = again.gpus[g];
+    RC_ASSERT(std::abs(energy_j[g] - gpu.energy_j) <= rounding * gpu.energy_j);
+    RC_ASSERT(std::abs(busy_s[g] - gpu.busy_s) <= rounding * again.span_s);
+    RC_ASSERT(std::abs(limited_s[g] - gpu.power_limited_s) <= rounding * again.span_s);
+    total_j += gpu.energy_j;
+  }
+  RC_ASSERT(std::abs(total_j - again.total_energy_j) <= rounding * total_j);
+}
+
+// Captured clocks give captured times back, whatever ran beside what.
+RC_GTEST_PROP(GraphSimulator, ReproducesTheCapture, ()) {
+  const ExecutionGraph graph = arbitrary_graph({.most_gpus = 4, .most_launches = 12});
+  const GraphModel model(graph, small_graph_spec(), small_graph_spec().default_clock);
+  const ClockGrid grid = arbitrary_clocks(1);
+  const GraphRun run = GraphSimulator(model, grid).run(uniform_plan(graph, grid.default_clock()));
+  const double span_s = graph.captured_span_s();
+  for (std::size_t i = 0; i < graph.size(); ++i) {
+    RC_ASSERT(std::abs(run.start_s[i] - graph.activities()[i].start_s) <= rounding * span_s);
+    RC_ASSERT(std::abs(run.end_s[i] - graph.activities()[i].end_s()) <= rounding * span_s);
+  }
+}
+
+struct TwoStreams {
+  SmallGraph made{1};
+  ClockPair fast = parse_clock_pair(small_graph_spec(), "1593/1410");
+  ClockPair slow = parse_clock_pair(small_graph_spec(), "1593/705");
+  ClockGrid grid{small_graph_spec(), {fast, slow}};
+  ClockId at_fast = *grid.find(fast), at_slow = *grid.find(slow);
+};
+
+// One clock per GPU: what the main stream asks for while it runs, else the oldest launch's.
+TEST(GraphSimulator, TheMainStreamLeads) {
+  TwoStreams made;
+  made.made.launch(1, "side", KernelClass::elementwise, 2e-4);
+  made.made.launch(0, "main", KernelClass::gemm, 3e-4,
+                   {{made.made.host({{GraphBuilder::origin, 1e-4}})}});
+  const ExecutionGraph graph = std::move(made.made).build();
+  ASSERT_EQ(main_streams(graph), (std::vector<std::uint32_t>{0}));
+  const GraphModel model(graph, small_graph_spec(), made.fast);
+  GraphPlan plan = uniform_plan(graph, made.at_fast);
+  for (std::size_t i = 0; i < graph.size(); ++i) {
+    if (graph.activities()[i].stream == 1U) plan.clock_of_activity[i] = made.at_slow;
+  }
+  const GraphRun run = GraphSimulator(model, made.grid).run(plan, {.phases = true});
+  EXPECT_EQ(run.gpus[0].clock_changes, 1u);
+  std::vector<std::pair<std::uint32_t, double>> seen;
+  for (const GpuPhase& phase : run.phases) {
+    if (seen.empty() || seen.back() != std::pair(phase.running, phase.core_mhz))
+      seen.emplace_back(phase.running, phase.core_mhz);
+  }
+  const double fast_mhz = effective_core_mhz(small_graph_spec(), made.fast);
+  const double slow_mhz = effective_core_mhz(small_graph_spec(), made.slow);
+  using Seen = std::vector<std::pair<std::uint32_t, double>>;
+  // Idle as the first launch asks, alone, both, main alone, and what it had at the end.
+  EXPECT_EQ(seen,
+            (Seen{{0, slow_mhz}, {1, slow_mhz}, {2, fast_mhz}, {1, fast_mhz}, {0, fast_mhz}}));
+}
+
+TEST(GraphSimulator, ARankThatWaitsInACollectiveHoldsItsSms) {
+  SmallGraph made(2);
+  made.launch(0, "early", KernelClass::gemm, 1e-4);
+  made.launch(2, "late", KernelClass::gemm, 5e-4);
+  made.collective({0, 2}, 1e-4);
+  const ExecutionGraph graph = std::move(made).build();
+  const GraphModel model(graph, small_graph_spec(), small_graph_spec().default_clock);
+  const ClockGrid grid = arbitrary_clocks(1);
+  const GraphRun run = GraphSimulator(model, grid).run(uniform_plan(graph, grid.default_clock()));
+  EXPECT_NEAR(run.span_s, 6e-4, 1e-12);
+  EXPECT_NEAR(run.gpus[0].busy_s, 6e-4, 1e-12);  // 1e-4 of work, 5e-4 in the collective
+  EXPECT_NEAR(run.gpus[1].busy_s, 6e-4, 1e-12);
+  EXPECT_LT(run.gpus[0].energy_j, run.gpus[1].energy_j);
+}
+
+TEST(GraphSimulator, ACollectiveOfNoLengthIsNoTrouble) {
+  SmallGraph made(2);
+  made.collective({0, 2}, 0.0);
+  made.launch(0, "gemm", KernelClass::gemm, 1e-4);
+  made.collective({0, 2}, 0.0);
+  made.collective({1, 3}, 0.0);
+  made.launch(3, "gemm", KernelClass::gemm, 2e-4);
+  const ExecutionGraph graph = std::move(made).build();
+  const GraphModel model(graph, small_graph_spec(), small_graph_spec().default_clock);
+  const ClockGrid grid = arbitrary_clocks(1);
+  const GraphRun run = GraphSimulator(model, grid).run(uniform_plan(graph, grid.default_clock()));
+  EXPECT_NEAR(run.span_s, 3e-4, 1e-12);
+}
+
+TEST(GraphSimulator, RejectsWhatDoesNotFit) {
+  SmallGraph made(1);
+  made.launch(0, "gemm", KernelClass::gemm, 1e-4);
+  const ExecutionGraph graph = std::move(made).build();
+  const GraphModel model(graph, small_graph_spec(), small_graph_spec().default_clock);
+  const ClockGrid grid = arbitrary_clocks(1);
+  GraphSimulator simulator(model, grid);
+  expect_error<DataError>([&] { static_cast<void>(simulator.run({})); },
+                          "the plan has 0 clocks; expected 2, one per activity");
+  expect_error<DataError>(
+      [&] { static_cast<void>(simulator.run(uniform_plan(graph, ClockId{9}))); },
+      "the plan asks for clock 9; there are 1");
+  expect_error<UsageError>(
+      [&] { GraphModel(graph, small_graph_spec(), small_graph_spec().default_clock, 5000.0); },
+      "a power limit of 5000 W is outside what a100-sxm4-80gb accepts");
+}
+
+}  // namespace
+}  // namespace rubato
