@@ -1,0 +1,308 @@
+#include "explorer/graph/planner.hpp"
+
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "common/error.hpp"
+#include "explorer/graph/launch_units.hpp"
+#include "explorer/graph/unit_search.hpp"
+#include "tests/expect_error.hpp"
+#include "tests/small_graph.hpp"
+
+namespace rubato {
+namespace {
+
+constexpr double rounding = 1e-9;
+constexpr std::array grains{GraphGrain::iteration, GraphGrain::gpu, GraphGrain::pass,
+                            GraphGrain::kernel, GraphGrain::launch};
+
+// Fewer clocks for more launches: at most some hundred plans.
+std::size_t clocks_for(std::size_t launches) { return launches <= 4 ? 4 : launches <= 6 ? 3 : 2; }
+
+std::size_t clocked_launches(const GraphModel& model) {
+  std::size_t count = 0;
+  for (const double work : model.work()) count += work > 0.0;
+  return count;
+}
+
+// Which launches share a clock, by the words of GraphGrain.
+std::vector<std::uint32_t> units_by_definition(const GraphModel& model, GraphGrain grain,
+                                               std::uint32_t& count) {
+  const ExecutionGraph& graph = model.graph();
+  std::map<std::string, std::uint32_t> known;
+  std::vector<std::uint32_t> unit(graph.size(), 0);
+  for (std::size_t i = 0; i < graph.size(); ++i) {
+    if (model.work()[i] <= 0.0) continue;
+    const Activity& activity = graph.activities()[i];
+    std::string key;
+    if (grain != GraphGrain::iteration)
+      key += fmt::format("gpu {} ", index(*graph.gpu_of(activity)));
+    if (grain > GraphGrain::gpu) key += fmt::format("pass {} ", static_cast<int>(activity.pass));
+    if (grain > GraphGrain::pass) key += fmt::format("kernel {} ", index(activity.kernel));
+    if (grain > GraphGrain::kernel) key += fmt::format("launch {}", i);
+    unit[i] = known.emplace(key, static_cast<std::uint32_t>(known.size())).first->second;
+  }
+  count = static_cast<std::uint32_t>(known.size());
+  return unit;
+}
+
+// Every plan of a grain, replayed.
+struct AllPlans {
+  struct One {
+    double span_s, energy_j;
+  };
+  std::vector<One> plans;
+
+  AllPlans(const GraphModel& model, const ClockGrid& grid, GraphGrain grain) {
+    std::uint32_t count = 0;
+    const auto unit = units_by_definition(model, grain, count);
+    GraphSimulator simulator(model, grid);
+    std::vector<std::size_t> clock(count, 0);
+    while (true) {
+      GraphPlan plan = uniform_plan(model.graph(), grid.default_clock());
+      for (std::size_t i = 0; i < unit.size(); ++i) {
+        if (model.work()[i] > 0.0) plan.clock_of_activity[i] = id_at<ClockId>(clock[unit[i]]);
+      }
+      const GraphRun run = simulator.run(plan);
+      plans.push_back({run.span_s, run.total_energy_j});
+      std::size_t u = 0;
+      while (u < count && ++clock[u] == grid.size()) clock[u++] = 0;
+      if (u == count) return;
+    }
+  }
+
+  [[nodiscard]] double least_j(double deadline_s) const {
+    double least = std::numeric_limits<double>::infinity();
+    for (const One& one : plans) {
+      if (one.span_s <= deadline_s) least = std::min(least, one.energy_j);
+    }
+    return least;
+  }
+};
+
+// Launches one after the other on each GPU, so that nothing slows anything else down: the bound is
+// below what any plan takes, and what any plan takes is below what the planner found.
+RC_GTEST_PROP(GraphPlanner, BoundOptimumPlanInThisOrder, ()) {
+  const ExecutionGraph graph =
+      arbitrary_graph({.most_gpus = 3, .most_launches = 8, .one_at_a_time = true});
+  const GraphModel model(graph, small_graph_spec(), small_graph_spec().default_clock);
+  const ClockGrid grid = arbitrary_clocks(clocks_for(clocked_launches(model)));
+  GraphPlanner planner(model, grid);
+  const double slack = *rc::gen::element(0.0, 0.01, 0.1, 0.3, 1.0, -0.05);
+  const double deadline_s = planner.baseline().span_s * (1.0 + slack);
+  std::vector<GraphQuestion> questions;
+  for (const GraphGrain grain : grains) questions.push_back({grain, slack});
+  const auto results = planner.plan(questions);
+  RC_ASSERT(results.size() == questions.size());
+  double coarser_j = std::numeric_limits<double>::infinity();
+  for (const GraphPlanResult& result : results) {
+    const AllPlans all(model, grid, result.question.grain);
+    const double least_j = all.least_j(deadline_s * (1.0 + rounding));
+    const bool possible =
+        all.least_j(deadline_s * (1.0 - rounding)) < std::numeric_limits<double>::infinity();
+    RC_ASSERT(std::abs(result.deadline_s - deadline_s) <= rounding * deadline_s);
+    if (!result.found()) {
+      // Not found is not infeasible but for clocks that were all tried.
+      if (result.question.grain == GraphGrain::iteration) RC_ASSERT(!possible);
+      RC_ASSERT(result.status == SolveStatus::infeasible);
+      continue;
+    }
+    RC_ASSERT(result.run.span_s <= deadline_s * (1.0 + rounding));
+    RC_ASSERT(result.lower_bound_j <= least_j * (1.0 + rounding));
+    RC_ASSERT(least_j <= result.run.total_energy_j * (1.0 + rounding));
+    RC_ASSERT(result.run.total_energy_j <= coarser_j * (1.0 + rounding));
+    coarser_j = std::min(coarser_j, result.run.total_energy_j);
+    if (result.question.grain == GraphGrain::iteration)
+      RC_ASSERT(std::abs(result.run.total_energy_j / least_j - 1.0) <= rounding);
+    const double gap = 1.0 - result.lower_bound_j / result.run.total_energy_j;
+    RC_ASSERT(std::abs(result.gap_frac - std::max(gap, 0.0)) <= rounding);
+    // The plan is of its grain, and its replay is the simulator's.
+    std::uint32_t count = 0;
+    const auto unit = units_by_definition(model, result.question.grain, count);
+    std::vector<std::optional<ClockId>> clock(count);
+    for (std::size_t i = 0; i < unit.size(); ++i) {
+      if (model.work()[i] <= 0.0) continue;
+      auto& known = clock[unit[i]];
+      if (known) RC_ASSERT(index(*known) == index(result.plan.clock_of_activity[i]));
+      known = result.plan.clock_of_activity[i];
+    }
+    const GraphRun again = GraphSimulator(model, grid).run(result.plan);
+    RC_ASSERT(again.total_energy_j == result.run.total_energy_j);
+    RC_ASSERT(again.span_s == result.run.span_s);
+  }
+}
+
+// Overlap and collectives: plans are in time by the simulator, and finer ones are no dearer.
+RC_GTEST_PROP(GraphPlanner, PlansAreNeverLate, ()) {
+  const ExecutionGraph graph = arbitrary_graph({.most_gpus = 3, .most_launches = 10});
+  const GraphModel model(graph, small_graph_spec(), small_graph_spec().default_clock);
+  const ClockGrid grid = arbitrary_clocks(*rc::gen::inRange<std::size_t>(2, 5));
+  GraphPlanner planner(model, grid);
+  std::vector<GraphQuestion> questions;
+  for (const double slack : {0.0, 0.05, 0.4}) {
+    for (const GraphGrain grain : grains) questions.push_back({grain, slack});
+  }
+  const auto results = planner.plan(questions);
+  for (std::size_t q = 0; q < results.size(); ++q) {
+    const GraphPlanResult& result = results[q];
+    RC_ASSERT(result.found());  // the default clocks are one
+    RC_ASSERT(result.run.span_s <= result.deadline_s * (1.0 + rounding));
+    RC_ASSERT(result.run.total_energy_j <= planner.baseline().total_energy_j * (1.0 + rounding));
+    for (std::size_t p = 0; p < q; ++p) {
+      if (questions[p].grain <= questions[q].grain &&
+          questions[p].slack_frac <= questions[q].slack_frac)
+        RC_ASSERT(result.run.total_energy_j <= results[p].run.total_energy_j * (1.0 + rounding));
+    }
+  }
+}
+
+// A chain without gaps on one stream: at the times of the frontier's vertices every launch is at a
+// clock of its own, and nothing is left between plan and bound.
+RC_GTEST_PROP(GraphPlanner, TheGapClosesAtVertices, ()) {
+  SmallGraph made(1);
+  const auto launches = *rc::gen::inRange(2, 10);
+  for (int i = 0; i < launches; ++i) {
+    made.launch(0, fmt::format("kernel {}", i % 3),
+                i % 3 == 1 ? KernelClass::memset : KernelClass::gemm, uniform(1e-5, 5e-4));
+  }
+  const ExecutionGraph graph = std::move(made).build();
+  const GraphModel model(graph, small_graph_spec(), small_graph_spec().default_clock);
+  const ClockGrid grid = arbitrary_clocks(*rc::gen::inRange<std::size_t>(2, 5));
+  GraphPlanner planner(model, grid);
+  const auto& vertices = planner.frontier().vertices;
+  const FrontierVertex& vertex = vertices[*rc::gen::inRange<std::size_t>(0, vertices.size())];
+  const double slack = vertex.time_s * (1.0 + 1e-10) / planner.baseline().span_s - 1.0;
+  const auto results = planner.plan(std::vector<GraphQuestion>{{GraphGrain::launch, slack}});
+  RC_ASSERT(results[0].found());
+  // Where a plan that ends earlier is cheaper, idle power rewards it and no vertex is exact.
+  RC_PRE(vertex.price_w >= LaunchCosts(model, grid).least_idle_w());
+  RC_ASSERT(results[0].gap_frac <= 1e-9);
+  RC_ASSERT(results[0].status == SolveStatus::optimal);
+}
+
+TEST(GraphPlanner, DeadlinesThatNoClockMeetsAreInfeasible) {
+  SmallGraph made(1);
+  made.launch(0, "gemm", KernelClass::gemm, 1e-3);
+  const ExecutionGraph graph = std::move(made).build();
+  const GraphModel model(graph, small_graph_spec(), small_graph_spec().default_clock);
+  const ClockGrid grid = arbitrary_clocks(1);
+  GraphPlanner planner(model, grid);
+  std::vector<GraphQuestion> questions;
+  for (const GraphGrain grain : grains) questions.push_back({grain, -0.5});
+  for (const GraphPlanResult& result : planner.plan(questions)) {
+    EXPECT_FALSE(result.found());
+    EXPECT_EQ(result.status, SolveStatus::infeasible);
+    EXPECT_NEAR(result.deadline_s, 5e-4, 1e-12);
+  }
+}
+
+TEST(GraphPlanner, AbsurdSlacksAreRefused) {
+  SmallGraph made(1);
+  made.launch(0, "gemm", KernelClass::gemm, 1e-3);
+  const ExecutionGraph graph = std::move(made).build();
+  const GraphModel model(graph, small_graph_spec(), small_graph_spec().default_clock);
+  GraphPlanner planner(model, arbitrary_clocks(1));
+  const auto ask = [&](double slack) {
+    static_cast<void>(planner.plan(std::vector<GraphQuestion>{{GraphGrain::launch, slack}}));
+  };
+  expect_error<UsageError>([&] { ask(-1.0); }, "slack is -100; expected a number above -100 %");
+  expect_error<UsageError>([&] { ask(-3.0); }, "slack is -300");
+  expect_error<UsageError>([&] { ask(std::nan("")); }, "slack is nan");
+  expect_error<UsageError>([&] { ask(std::numeric_limits<double>::infinity()); }, "slack is inf");
+}
+
+TEST(GraphGrains, NamesAreReadBack) {
+  for (const GraphGrain grain : grains) EXPECT_EQ(grain_named(name_of(grain)), grain);
+  EXPECT_FALSE(grain_named("layer"));
+}
+
+// Clocks of units on costs of launches alone, by brute force over all of them.
+RC_GTEST_PROP(UnitSearch, IsBetweenItsBoundAndTheDeadline, ()) {
+  const ExecutionGraph graph =
+      arbitrary_graph({.most_gpus = 2, .most_launches = 8, .one_at_a_time = true});
+  const GraphModel model(graph, small_graph_spec(), small_graph_spec().default_clock);
+  const ClockGrid grid = arbitrary_clocks(clocks_for(clocked_launches(model)));
+  const LaunchCosts costs(model, grid);
+  const auto grain = *rc::gen::element(GraphGrain::gpu, GraphGrain::pass, GraphGrain::kernel);
+  std::uint32_t count = 0;
+  const auto unit = units_by_definition(model, grain, count);
+  const LaunchUnits units(costs, count, unit);
+
+  struct One {
+    double span_s, energy_j;
+  };
+  std::vector<One> all;
+  std::vector<std::size_t> clock(count, 0);
+  std::vector<double> duration_s(graph.size()), start_s(graph.size());
+  while (true) {
+    double energy_j = 0.0;
+    for (std::size_t i = 0; i < graph.size(); ++i) {
+      const auto at = id_at<ClockId>(costs.is_clocked(i) ? clock[unit[i]] : 0);
+      duration_s[i] = costs.time_s(i, at);
+      energy_j += costs.cost_j(i, at);
+    }
+    const double span_s = earliest_starts(graph, duration_s, start_s);
+    all.push_back({span_s, energy_j + costs.least_idle_w() * span_s});
+    std::size_t u = 0;
+    while (u < count && ++clock[u] == grid.size()) clock[u++] = 0;
+    if (u == count) break;
+  }
+  const double least_s = std::ranges::min_element(all, {}, &One::span_s)->span_s;
+  const double most_s = std::ranges::max_element(all, {}, &One::span_s)->span_s;
+  const double deadline_s = uniform(least_s * 0.98, most_s * 1.02);
+  double best_j = std::numeric_limits<double>::infinity();
+  for (const One& one : all) {
+    if (one.span_s <= deadline_s) best_j = std::min(best_j, one.energy_j);
+  }
+  FrontierOptions options;
+  options.times_s = {deadline_s};
+  const Frontier frontier = sweep_frontier(crash_problem(launch_work(costs)), options);
+  const FrontierPlan& start = frontier.plans[0];
+  const LaunchPrices prices{start.flow_w, start.lag_cost_j, start.price_w};
+  const UnitDeadline deadline{deadline_s, frontier.least_time_s};
+  const UnitPlan found = search_units(costs, units, prices, deadline);
+  if (best_j == std::numeric_limits<double>::infinity()) {
+    RC_ASSERT(found.clock_of_unit.empty());
+    return;
+  }
+  RC_ASSERT(unit_bound_j(costs, units, prices, deadline) <= best_j * (1.0 + rounding));
+  if (found.clock_of_unit.empty()) return;  // it tries the fastest clocks of all units last
+  RC_ASSERT(found.span_s <= deadline_s);
+  RC_ASSERT(found.energy_j >= best_j * (1.0 - rounding));
+  bool known = false;
+  for (const One& one : all) {
+    known |= std::abs(one.span_s - found.span_s) <= rounding * one.span_s &&
+             std::abs(one.energy_j - found.energy_j) <= rounding * one.energy_j;
+  }
+  RC_ASSERT(known);
+}
+
+// Prices that mean nothing still bound, as long as they are a flow: none at all.
+TEST(UnitSearch, WithoutPricesTheBoundIsTheLeastOfAllClocks) {
+  SmallGraph made(1);
+  made.launch(0, "gemm", KernelClass::gemm, 1e-3);
+  const ExecutionGraph graph = std::move(made).build();
+  const GraphModel model(graph, small_graph_spec(), small_graph_spec().default_clock);
+  const ClockGrid grid(small_graph_spec(), {parse_clock_pair(small_graph_spec(), "1593/1410"),
+                                            parse_clock_pair(small_graph_spec(), "1593/705")});
+  const LaunchCosts costs(model, grid);
+  const LaunchUnits units(costs, 1, std::vector<std::uint32_t>(graph.size(), 0));
+  double least_j = std::numeric_limits<double>::infinity(), least_s = least_j, most_s = 0.0;
+  for (std::size_t c = 0; c < grid.size(); ++c) {
+    const double time_s = costs.time_s(1, id_at<ClockId>(c));
+    least_s = std::min(least_s, time_s);
+    most_s = std::max(most_s, time_s);
+    least_j = std::min(least_j, costs.cost_j(1, id_at<ClockId>(c)) + costs.least_idle_w() * time_s);
+  }
+  const LaunchPrices none{std::vector<double>(graph.size(), 0.0), 0.0, 0.0};
+  const double bound_j = unit_bound_j(costs, units, none, {most_s * 2.0, least_s});
+  EXPECT_LE(bound_j, least_j * (1.0 + rounding));
+  EXPECT_GE(bound_j, 0.5 * least_j);
+}
+
+}  // namespace
+}  // namespace rubato
