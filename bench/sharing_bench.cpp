@@ -10,7 +10,7 @@
 #include <benchmark/benchmark.h>
 
 #include "models/gpu/clock_grid.hpp"
-#include "sim/capture/sharing.hpp"
+#include "sim/sharing/shared_gpu.hpp"
 
 namespace rubato {
 namespace {

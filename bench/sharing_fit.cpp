@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "sim/capture/sharing_fit.hpp"
+#include "sim/sharing/fit.hpp"
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "models/validation/power_alignment.hpp"
-#include "sim/capture/streams.hpp"
+#include "sim/capture/replay.hpp"
 
 namespace rubato {
 
@@ -96,7 +96,7 @@ struct ReplayComparison {
 
 /// The three replays behind a comparison.
 struct ReplayRuns {
-  StreamsResult reproduced, predicted, replayed;
+  CaptureRun reproduced, predicted, replayed;
 };
 /// @param clock  other clocks for `replayed`
 [[nodiscard]] ReplayRuns run_all(const CaptureReplay& replay, const ClockPair& clock);

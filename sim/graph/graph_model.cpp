@@ -7,9 +7,15 @@
 
 #include "common/error.hpp"
 #include "common/numbers.hpp"
-#include "models/kernel/anchor.hpp"
 
 namespace rubato {
+
+namespace {
+
+constexpr double best_guess = 0.5;     // of the open range, see anchored()
+constexpr double least_time_s = 1e-9;  // of a kernel that was only joined, or took no time
+
+}  // namespace
 
 GraphModel::GraphModel(const ExecutionGraph& graph, GpuSpec spec, const ClockPair& captured_clock,
                        std::optional<double> power_limit_w)
@@ -25,8 +31,29 @@ GraphModel::GraphModel(const ExecutionGraph& graph, GpuSpec spec, const ClockPai
                     format_number(power_limit_w_), spec_.name, format_number(limit.min_w),
                     format_number(limit.max_w)));
   }
-  bind_kernels();
+  bind_kernels(best_guess);
   anchor_work();
+}
+
+GraphModel GraphModel::with_split(double lean) const {
+  GraphModel other = *this;
+  other.bind_kernels(lean);
+  other.anchor_work();
+  return other;
+}
+
+GraphModel GraphModel::with_whole_launches(
+    const std::vector<std::optional<KernelCoefficients>>& coefficients) const {
+  GraphModel other = *this;
+  for (std::size_t k = 0; k < coefficients.size(); ++k) {
+    if (coefficients[k]) other.coefficients_[k] = *coefficients[k];
+  }
+  for (std::size_t i = 0; i < work_.size(); ++i) {
+    const Activity& activity = graph_->activities()[i];
+    if (activity.kind == ActivityKind::launch && coefficients[index(activity.kernel)])
+      other.work_[i] = 1.0;
+  }
+  return other;
 }
 
 double GraphModel::idle_power_w(const ClockPair& clock) const {
@@ -34,7 +61,7 @@ double GraphModel::idle_power_w(const ClockPair& clock) const {
                               effective_core_mhz(spec_, clock));
 }
 
-void GraphModel::bind_kernels() {
+void GraphModel::bind_kernels(double lean) {
   const std::size_t kernels = graph_->kernels().size();
   std::vector<double> time_s(kernels, 0.0), launches(kernels, 0.0);
   for (const Activity& activity : graph_->activities()) {
@@ -42,20 +69,24 @@ void GraphModel::bind_kernels() {
     time_s[index(activity.kernel)] += activity.duration_s;
     launches[index(activity.kernel)] += 1.0;
   }
+  coefficients_.clear();
+  splits_.clear();
+  demands_.clear();
   for (std::size_t k = 0; k < kernels; ++k) {
     const Kernel& kernel = graph_->kernels()[k];
-    demands_.push_back(sm_demand(kernel, spec_.sm_count));
-    constexpr double least_s = 1e-9;  // of a kernel that was only joined, or took no time
-    const double mean_s = std::max(time_s[k] / std::max(launches[k], 1.0), least_s);
-    const AnchoredKernel own = anchored(spec_, kernel, {captured_clock_, mean_s, power_limit_w_});
+    const double mean_s = std::max(time_s[k] / std::max(launches[k], 1.0), least_time_s);
+    const AnchoredKernel own =
+        anchored(spec_, kernel, {captured_clock_, mean_s, power_limit_w_}, lean);
     coefficients_.push_back(own.coefficients);
-    sources_.push_back(source_of(own));
+    splits_.push_back(own.split);
+    demands_.push_back(sm_demand(kernel, spec_.sm_count));
   }
 }
 
 // Replays the captured times backwards: how much of a launch of the model each one did while it ran
 // beside those it ran beside.
 void GraphModel::anchor_work() {
+  std::ranges::fill(work_, 0.0);
   struct Change {
     double at_s;
     bool begins;

@@ -6,8 +6,9 @@
 #include <vector>
 
 #include "models/gpu/clock_grid.hpp"
-#include "models/table/gpu_model.hpp"
-#include "sim/capture/sharing.hpp"
+#include "models/kernel/anchor.hpp"
+#include "models/kernel/model.hpp"
+#include "sim/sharing/shared_gpu.hpp"
 #include "traces/graph/execution_graph.hpp"
 
 namespace rubato {
@@ -32,8 +33,18 @@ class GraphModel {
     return coefficients_;
   }
 
-  /// How the model knows a kernel.
-  [[nodiscard]] CoefficientSource source(KernelId kernel) const { return sources_[index(kernel)]; }
+  /// What the split of a kernel's captured time rests on.
+  [[nodiscard]] SplitSource split(KernelId kernel) const { return splits_[index(kernel)]; }
+
+  /// The same GPUs with the captured times split otherwise where that is open.
+  /// @param lean  0: as much bound by memory as the work of the kernels leaves open, 1: by the core
+  [[nodiscard]] GraphModel with_split(double lean) const;
+
+  /// The same GPUs with other coefficients where there are some: launches of such a kernel then do
+  /// one launch of it each, whatever they took as captured.
+  /// @param coefficients  shape [kernels]
+  [[nodiscard]] GraphModel with_whole_launches(
+      const std::vector<std::optional<KernelCoefficients>>& coefficients) const;
 
   /// How much each activity does, in launches of the model: so that the captured clocks give the
   /// captured duration back, what ran beside it counted. 0 where no clock matters. Shape
@@ -55,7 +66,7 @@ class GraphModel {
   [[nodiscard]] double idle_power_w(const ClockPair& clock) const;
 
  private:
-  void bind_kernels();
+  void bind_kernels(double lean);
   void anchor_work();
 
   const ExecutionGraph* graph_;
@@ -63,7 +74,7 @@ class GraphModel {
   ClockPair captured_clock_;
   double power_limit_w_;
   std::vector<KernelCoefficients> coefficients_;
-  std::vector<CoefficientSource> sources_;
+  std::vector<SplitSource> splits_;
   std::vector<SmDemand> demands_;
   std::vector<double> work_;
 };

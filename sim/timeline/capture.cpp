@@ -29,9 +29,9 @@ class RunWriter {
                start_s, end_s - start_s, std::move(args));
   }
 
-  void phases(const StreamsResult& result) {
-    for (const DevicePhase& phase : result.phases)
-      counters(phase.device, phase.start_s, phase.power_w, phase.core_mhz);
+  void phases(const CaptureRun& result) {
+    for (const GpuPhase& phase : result.phases)
+      counters(phase.gpu.value, phase.start_s, phase.power_w, phase.core_mhz);
     for (std::uint32_t d = 0; d < capture_.devices.size(); ++d)
       counters(d, result.makespan_s, 0.0, 0.0);
   }

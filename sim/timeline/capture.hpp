@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/capture/streams.hpp"
+#include "sim/capture/replay.hpp"
 #include "sim/timeline/chrome_events.hpp"
 
 namespace rubato {
@@ -12,7 +12,7 @@ namespace rubato {
 /// A replay to draw below the captured run.
 struct CaptureTrack {
   std::string title;
-  const StreamsResult* result = nullptr;
+  const CaptureRun* result = nullptr;
 };
 
 /// A power log to draw with the captured run, in its time.

@@ -148,7 +148,7 @@ TEST(CaptureTimeline, OneProcessPerRunAndOneRowPerStream) {
   made.add(0, made.gemm, 0, 1'000'000);
   made.add(1, made.reduce, 100'000, 500'000);
   const CaptureReplay replay(made.capture, made.spec, made.clock);
-  const StreamsResult predicted = replay.run(made.clock, DurationSource::model);
+  const CaptureRun predicted = replay.run(made.clock, DurationSource::model);
   std::string text;
   write_capture_timeline([&](std::string_view piece) { text += piece; }, replay,
                          {{"predicted", &predicted}});
@@ -181,7 +181,7 @@ TEST(ReplayOfRealCaptures, ReproducesTheMakespan) {
     const Capture capture = import_capture(shared_data(c.file));
     const GpuSpec spec = load_gpu_spec(c.gpu);
     const CaptureReplay replay(capture, spec, spec.default_clock);
-    const StreamsResult result = replay.run(spec.default_clock, DurationSource::captured);
+    const CaptureRun result = replay.run(spec.default_clock, DurationSource::captured);
     EXPECT_NEAR(result.makespan_s / replay.captured_makespan_s(), 1.0, c.most_error_frac) << c.file;
   }
 }

@@ -352,7 +352,7 @@ TEST(GraphSimulator, ACollectiveOfNoLengthIsNoTrouble) {
   const GraphModel model(graph, small_graph_spec(), small_graph_spec().default_clock);
   const ClockGrid grid = arbitrary_clocks(1);
   const GraphRun run = GraphSimulator(model, grid).run(uniform_plan(graph, grid.default_clock()));
-  EXPECT_NEAR(run.span_s, 3e-4, 1e-12);
+  EXPECT_NEAR(run.span_s, 2e-4, 1e-12);  // the two pairs of streams do not wait for each other
 }
 
 TEST(GraphSimulator, RejectsWhatDoesNotFit) {

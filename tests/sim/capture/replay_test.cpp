@@ -1,10 +1,10 @@
-#include "sim/capture/streams.hpp"
+#include "sim/capture/replay.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include "common/error.hpp"
-#include "sim/capture/sharing.hpp"
+#include "sim/sharing/shared_gpu.hpp"
 #include "tests/expect_error.hpp"
 #include "tests/sim/capture/small_capture.hpp"
 
@@ -28,7 +28,7 @@ TEST(Streams, OneStreamIsTheModelLaunchAfterLaunch) {
   made.add(0, made.gemm, 0, 100'000);
   made.add(0, made.copy, 100'000, 50'000);
   const CaptureReplay replay(made.capture, made.spec, made.clock);
-  const StreamsResult model = replay.run(made.clock, DurationSource::model);
+  const CaptureRun model = replay.run(made.clock, DurationSource::model);
   double time_s = 0.0, energy_j = 0.0;
   for (const Kernel& kernel : {made.capture.kernels[0], made.capture.kernels[1]}) {
     const OperatingPoint point =
@@ -48,10 +48,10 @@ TEST(Streams, MemoryBoundKernelsOnTwoStreamsShareTheBandwidth) {
   made.add(0, made.copy, 0, 1'000'000);
   made.add(1, made.copy, 0, 1'000'000);
   const CaptureReplay replay(made.capture, made.spec, made.clock);
-  const StreamsResult both = replay.run(made.clock, DurationSource::model);
+  const CaptureRun both = replay.run(made.clock, DurationSource::model);
   SmallCapture one;
   one.add(0, one.copy, 0, 1'000'000);
-  const StreamsResult alone =
+  const CaptureRun alone =
       CaptureReplay(one.capture, one.spec, one.clock).run(one.clock, DurationSource::model);
   EXPECT_GT(both.makespan_s / alone.makespan_s, 1.9);  // all but the launch latency doubles
   EXPECT_LE(both.makespan_s / alone.makespan_s, 2.0 + 1e-9);
@@ -62,8 +62,8 @@ TEST(Streams, ACollectiveRunsBesideComputeAndDoesNotFollowTheCoreClock) {
   made.add(0, made.gemm, 0, 3'000'000);
   made.add(1, made.reduce, 0, 2'000'000);
   const CaptureReplay replay(made.capture, made.spec, made.clock);
-  const StreamsResult fast = replay.run(made.clock, DurationSource::captured);
-  const StreamsResult slow =
+  const CaptureRun fast = replay.run(made.clock, DurationSource::captured);
+  const CaptureRun slow =
       replay.run(parse_clock_pair(made.spec, "1593/705"), DurationSource::captured);
   EXPECT_GT(slow.launches[0].end_s, 1.5 * fast.launches[0].end_s);
   EXPECT_NEAR(slow.launches[1].end_s, fast.launches[1].end_s, 0.03 * fast.launches[1].end_s);
@@ -77,30 +77,12 @@ TEST(Streams, ConcurrentKernelsShareThePowerLimit) {
   made.add(1, made.gemm, 0, 1'000'000);
   const CaptureReplay free(made.capture, made.spec, made.clock);
   const CaptureReplay capped(made.capture, made.spec, made.clock, 250.0);
-  const StreamsResult wide = free.run(made.clock, DurationSource::model);
-  const StreamsResult tight = capped.run(made.clock, DurationSource::model);
+  const CaptureRun wide = free.run(made.clock, DurationSource::model);
+  const CaptureRun tight = capped.run(made.clock, DurationSource::model);
   EXPECT_GT(tight.makespan_s, wide.makespan_s);
   EXPECT_GT(tight.power_limited_s, 0.0);
   const double limit_w = 250.0 * made.spec.power_limit.regulated_frac;
-  for (const DevicePhase& phase : tight.phases) EXPECT_LE(phase.power_w, limit_w * (1 + 1e-6));
-}
-
-TEST(Streams, EventsBetweenStreamsAreFound) {
-  SmallCapture made;
-  made.add(0, made.gemm, 0, 100'000);
-  made.add(1, made.reduce, 103'000, 50'000);  // 3 us after the other stream: waited for it
-  made.add(0, made.copy, 100'000, 10'000);
-  made.add(0, made.gemm, 154'000, 100'000);   // 1 us after the collective, 44 us after its own
-  made.add(1, made.reduce, 400'000, 50'000);  // long after everything: the host was late
-  const CaptureOrder order = capture_order(made.sorted(), 0);
-  EXPECT_FALSE(order.launches[0].awaited);
-  EXPECT_FALSE(order.launches[1].awaited);  // the copy
-  EXPECT_EQ(order.launches[2].awaited, 0U);
-  EXPECT_EQ(order.launches[3].awaited, 2U);
-  EXPECT_EQ(order.launches[3].previous, 1U);
-  EXPECT_NEAR(order.launches[3].lag_s, 1e-6, 1e-12);
-  EXPECT_FALSE(order.launches[4].awaited);
-  EXPECT_NEAR(order.launches[4].lag_s, 247e-6, 1e-12);
+  for (const GpuPhase& phase : tight.phases) EXPECT_LE(phase.power_w, limit_w * (1 + 1e-6));
 }
 
 TEST(Streams, LaunchesFollowWhatTheyWaitedFor) {
@@ -108,7 +90,7 @@ TEST(Streams, LaunchesFollowWhatTheyWaitedFor) {
   made.add(0, made.gemm, 0, 1'000'000);
   made.add(1, made.reduce, 1'002'000, 500'000);
   const CaptureReplay replay(made.capture, made.spec, made.clock);
-  const StreamsResult slow =
+  const CaptureRun slow =
       replay.run(parse_clock_pair(made.spec, "1593/705"), DurationSource::captured);
   EXPECT_GT(slow.launches[0].end_s, 1.5e-3);
   EXPECT_NEAR(slow.launches[1].start_s - slow.launches[0].end_s, 2e-6, 1e-12);
@@ -120,13 +102,8 @@ TEST(Streams, TheHostsPaceIsKeptUnlessItWaitedForTheGpu) {
   made.add(0, made.gemm, 510'000, 40'000, 500'000);   // the host was busy for 0.5 ms
   made.add(0, made.gemm, 560'000, 400'000, 520'000);  // queued
   made.add(0, made.gemm, 990'000, 100'000, 980'000);  // 20 us after the end: had waited
-  const CaptureOrder order = capture_order(made.capture, 0);
-  ASSERT_EQ(order.calls.at(0).size(), 4U);
-  EXPECT_FALSE(order.calls[0][1].awaited);
-  EXPECT_FALSE(order.calls[0][2].awaited);
-  EXPECT_EQ(order.calls[0][3].awaited, 2U);
   const CaptureReplay replay(made.capture, made.spec, made.clock);
-  const StreamsResult slow =
+  const CaptureRun slow =
       replay.run(parse_clock_pair(made.spec, "1593/705"), DurationSource::captured);
   EXPECT_NEAR(slow.launches[1].start_s, 500e-6, 1e-12);  // times count from the first start
   EXPECT_NEAR(slow.launches[3].start_s - slow.launches[2].end_s, 30e-6, 1e-12);
@@ -151,7 +128,7 @@ RC_GTEST_PROP(Streams, CapturedClocksGiveTheCaptureBack, ()) {
   }
   const Capture& capture = made.sorted();
   const CaptureReplay replay(capture, made.spec, made.clock);
-  const StreamsResult result = replay.run(made.clock, DurationSource::captured);
+  const CaptureRun result = replay.run(made.clock, DurationSource::captured);
   for (std::size_t i = 0; i < capture.launches.size(); ++i) {
     RC_ASSERT(std::abs(result.launches[i].start_s - replay.captured_start_s(i)) < 1e-9);
     RC_ASSERT(std::abs(result.launches[i].end_s - replay.captured_end_s(i)) < 1e-9);

@@ -1,14 +1,16 @@
 #pragma once
-// Replays a captured run, all streams at once, under the clocks it ran at or
-// others. docs/replay.md, sections 3 and 4.
+// Replays a captured run, all streams at once, under the clocks it ran at or others: its execution
+// graph at other costs. docs/replay.md.
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "models/table/gpu_model.hpp"
-#include "sim/capture/order.hpp"
+#include "sim/graph/simulator.hpp"
 #include "traces/capture.hpp"
+#include "traces/graph/capture_graph.hpp"
 
 namespace rubato {
 
@@ -24,22 +26,13 @@ struct SimulatedLaunch {
   double energy_j = 0.0;  ///< its own and, while it runs, an equal share of idle power
 };
 
-/// What a device does from `start_s` on, until its next phase.
-struct DevicePhase {
-  double start_s = 0.0;
-  std::uint32_t device = 0;
-  std::uint32_t running = 0;  ///< launches
-  double power_w = 0.0;
-  double core_mhz = 0.0;
-  bool power_limited = false;
-};
-
-struct StreamsResult {
+/// A replay, launch by launch. A device's position in the capture is its GPU's in the phases.
+struct CaptureRun {
   std::vector<SimulatedLaunch> launches;  ///< shape [launches of the capture]
-  std::vector<DevicePhase> phases;        ///< in order of time; idle time included
+  std::vector<GpuPhase> phases;           ///< in order of time; idle time included
   double makespan_s = 0.0;                ///< last end
-  double energy_j = 0.0;         ///< all devices from 0 to the makespan, idle power included
-  double power_limited_s = 0.0;  ///< device time at a lowered clock
+  double energy_j = 0.0;                  ///< all devices from 0 to the makespan, idle included
+  double power_limited_s = 0.0;           ///< device time at a lowered clock
 
   /// Energy of one device over a span, J.
   [[nodiscard]] double energy_over_j(std::uint32_t device, double from_s, double to_s) const;
@@ -51,14 +44,16 @@ class CaptureReplay {
   /// @param captured_clock  clocks the capture ran at
   /// @throws DataError if the capture has no launches, UsageError if the limit is
   ///         outside the spec's range
-  CaptureReplay(const Capture& capture, GpuSpec spec, const ClockPair& captured_clock,
+  CaptureReplay(const Capture& capture, const GpuSpec& spec, const ClockPair& captured_clock,
                 std::optional<double> power_limit_w = {});
 
   [[nodiscard]] const Capture& capture() const noexcept { return *capture_; }
-  [[nodiscard]] const GpuSpec& spec() const noexcept { return spec_; }
-  [[nodiscard]] const ClockPair& captured_clock() const noexcept { return captured_clock_; }
+  [[nodiscard]] const ExecutionGraph& graph() const noexcept { return run_->graph; }
+  [[nodiscard]] const GpuSpec& spec() const noexcept { return anchored_.spec(); }
+  [[nodiscard]] const ClockPair& captured_clock() const noexcept {
+    return anchored_.captured_clock();
+  }
   [[nodiscard]] std::int64_t origin_ns() const noexcept { return origin_ns_; }
-  [[nodiscard]] const CaptureOrder& order() const noexcept { return order_; }
 
   /// How the model knows a kernel; nothing: it does not (no work figures).
   [[nodiscard]] std::optional<CoefficientSource> source(KernelId kernel) const {
@@ -70,23 +65,16 @@ class CaptureReplay {
   [[nodiscard]] double captured_end_s(std::size_t launch) const;
   [[nodiscard]] double captured_makespan_s() const;
 
-  [[nodiscard]] StreamsResult run(const ClockPair& clock, DurationSource durations) const;
+  [[nodiscard]] CaptureRun run(const ClockPair& clock, DurationSource durations) const;
 
  private:
-  void bind_kernels();
-  [[nodiscard]] std::vector<double> captured_work() const;
+  [[nodiscard]] GraphModel predicted_model() const;
 
   const Capture* capture_;
-  GpuSpec spec_;
-  ClockPair captured_clock_;
-  double power_limit_w_;
-  std::int64_t origin_ns_ = 0;
-  CaptureOrder order_;
-  std::vector<KernelCoefficients> anchored_;   // return the captured times
-  std::vector<KernelCoefficients> predicted_;  // what the model says of the work alone
+  std::int64_t origin_ns_;
+  std::unique_ptr<const CaptureGraph> run_;
+  GraphModel anchored_;  // returns the captured times
   std::vector<std::optional<CoefficientSource>> sources_;
-  std::vector<double> sm_share_;
-  std::vector<double> work_;  // captured, in launches of the model: 1 where both agree
 };
 
 }  // namespace rubato

@@ -1,6 +1,6 @@
 // Rates of concurrent kernels against sums by hand.
 
-#include "sim/capture/sharing.hpp"
+#include "sim/sharing/shared_gpu.hpp"
 
 #include <cmath>
 #include <numeric>

@@ -1,6 +1,6 @@
 // A block of kernels beside a collective: by hand, and against what was measured.
 
-#include "sim/capture/sharing_fit.hpp"
+#include "sim/sharing/fit.hpp"
 
 #include <algorithm>
 #include <map>

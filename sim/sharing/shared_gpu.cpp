@@ -1,4 +1,4 @@
-#include "sim/capture/sharing.hpp"
+#include "sim/sharing/shared_gpu.hpp"
 
 #include <algorithm>
 #include <cmath>

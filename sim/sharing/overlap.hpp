@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "sim/capture/sharing.hpp"
+#include "sim/sharing/shared_gpu.hpp"
 
 namespace rubato {
 

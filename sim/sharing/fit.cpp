@@ -1,4 +1,4 @@
-#include "sim/capture/sharing_fit.hpp"
+#include "sim/sharing/fit.hpp"
 
 #include <algorithm>
 #include <cmath>

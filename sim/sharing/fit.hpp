@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/capture/sharing_overlap.hpp"
+#include "sim/sharing/overlap.hpp"
 
 namespace rubato {
 

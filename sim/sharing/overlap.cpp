@@ -1,4 +1,4 @@
-#include "sim/capture/sharing_overlap.hpp"
+#include "sim/sharing/overlap.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,0 +1,107 @@
+#include "sim/capture/replay.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "common/error.hpp"
+#include "common/numbers.hpp"
+#include "models/kernel/coefficients.hpp"
+
+namespace rubato {
+
+namespace {
+
+constexpr double s_per_ns = 1e-9;
+
+// A collective copies while the link is busy, so its copying takes no time of its own.
+KernelCoefficients behind_link(KernelCoefficients c, const ClockState& state) {
+  constexpr double visible = 0.01;  // of the copy loop's cycles
+  c.core_cycles *= visible;
+  c.fixed_s -= std::min(c.dram_bytes / state.dram_bytes_per_s, 0.99 * c.fixed_s);
+  return c;
+}
+
+std::int64_t first_start_ns(const Capture& capture) {
+  if (capture.launches.empty())
+    throw DataError(fmt::format("{}: no launches to replay", capture.name));
+  return std::ranges::min_element(capture.launches, {}, &CapturedLaunch::start_ns)->start_ns;
+}
+
+}  // namespace
+
+double CaptureRun::energy_over_j(std::uint32_t device, double from_s, double to_s) const {
+  CompensatedSum energy;
+  const GpuPhase* now = nullptr;
+  const auto add_until = [&](double end_s) {
+    if (now == nullptr) return;
+    const double covered_s = std::min(end_s, to_s) - std::max(now->start_s, from_s);
+    if (covered_s > 0.0) energy.add(now->power_w * covered_s);
+  };
+  for (const GpuPhase& phase : phases) {
+    if (phase.gpu.value != device) continue;
+    add_until(phase.start_s);
+    now = &phase;
+  }
+  add_until(makespan_s);
+  return energy.value();
+}
+
+CaptureReplay::CaptureReplay(const Capture& capture, const GpuSpec& spec,
+                             const ClockPair& captured_clock, std::optional<double> power_limit_w)
+    : capture_(&capture),
+      origin_ns_(first_start_ns(capture)),
+      run_(std::make_unique<const CaptureGraph>(capture_graph(capture))),
+      anchored_(run_->graph, spec, captured_clock, power_limit_w) {
+  for (const Kernel& kernel : capture.kernels) {
+    auto& source = sources_.emplace_back();
+    if (const auto found = find_coefficients(spec, kernel)) source = found->source;
+  }
+}
+
+double CaptureReplay::captured_start_s(std::size_t launch) const {
+  return static_cast<double>(capture_->launches[launch].start_ns - origin_ns_) * s_per_ns;
+}
+
+double CaptureReplay::captured_end_s(std::size_t launch) const {
+  return static_cast<double>(capture_->launches[launch].end_ns() - origin_ns_) * s_per_ns;
+}
+
+double CaptureReplay::captured_makespan_s() const {
+  double last_s = 0.0;
+  for (std::size_t i = 0; i < capture_->launches.size(); ++i)
+    last_s = std::max(last_s, captured_end_s(i));
+  return last_s;
+}
+
+// The model's own durations, where it knows a kernel from its work.
+GraphModel CaptureReplay::predicted_model() const {
+  std::vector<std::optional<KernelCoefficients>> predicted;
+  const ClockState state = clock_state(spec(), captured_clock(), false);
+  for (const Kernel& kernel : graph().kernels()) {
+    auto& own = predicted.emplace_back();
+    if (const auto found = find_coefficients(spec(), kernel))
+      own = kernel.collective ? behind_link(found->coefficients, state) : found->coefficients;
+  }
+  return anchored_.with_whole_launches(predicted);
+}
+
+CaptureRun CaptureReplay::run(const ClockPair& clock, DurationSource durations) const {
+  const GraphModel model = durations == DurationSource::model ? predicted_model() : anchored_;
+  const ClockGrid grid(spec(), {clock});
+  GraphSimulator simulator(model, grid);
+  GraphRun run = simulator.run(uniform_plan(graph(), *grid.find(clock)), {.phases = true});
+  CaptureRun result;
+  for (const ActivityId activity : run_->activity_of_launch.front()) {
+    const std::size_t i = index(activity);
+    result.launches.push_back({run.start_s[i], run.end_s[i], run.energy_j[i]});
+    result.makespan_s = std::max(result.makespan_s, run.end_s[i]);
+  }
+  result.phases = std::move(run.phases);
+  for (GpuPhase& phase : result.phases) phase.gpu = GpuId{graph().gpus()[index(phase.gpu)].device};
+  result.energy_j = run.total_energy_j;
+  for (const GpuTotals& gpu : run.gpus) result.power_limited_s += gpu.power_limited_s;
+  return result;
+}
+
+}  // namespace rubato
