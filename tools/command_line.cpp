@@ -100,6 +100,8 @@ void CommandLine::require_subcommand(int count) { app_->require_subcommand(count
 
 void CommandLine::footer(const std::string& text) { app_->footer(text); }
 
+bool CommandLine::has(const std::string& option) const { return app_->count(option) > 0; }
+
 void CommandLine::final_callback(std::function<void()> action) {
   app_->final_callback(std::move(action));
 }

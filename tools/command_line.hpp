@@ -71,6 +71,9 @@ class CommandLine {
   void footer(const std::string& text);  ///< after the options in --help
   void final_callback(std::function<void()> action);
 
+  /// Whether a line that was parsed holds an option, by one of its names.
+  [[nodiscard]] bool has(const std::string& option) const;
+
   /// For who reads a command line rather than adding to it.
   [[nodiscard]] CLI::App& app() const noexcept { return *app_; }
 

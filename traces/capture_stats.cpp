@@ -143,10 +143,8 @@ Trace fold(const Capture& capture, const FoldOptions& options) {
   };
   // A collective waits for other ranks: its stream may be the longest, but does no work.
   std::vector<LaunchSums> computing(capture.streams.size());
-  bool timed = false;
   for (const CapturedLaunch& launch : capture.launches) {
     if (!wanted(launch)) continue;
-    timed = timed || launch.duration_ns > 0;
     const Kernel& kernel = capture.kernels[index(launch.kernel)];
     if (is_kernel(kernel) && kernel.kind != KernelClass::communication)
       add(computing[launch.stream], launch);
@@ -157,6 +155,7 @@ Trace fold(const Capture& capture, const FoldOptions& options) {
     throw UsageError(fmt::format("there is no launch to take in {}: collectives and copies at most",
                                  capture.name));
   const auto stream = static_cast<std::uint32_t>(busiest - computing.begin());
+  const bool timed = busiest->time_ns > 0;
   Trace trace;
   trace.name = capture.name;
   trace.provenance = capture.provenance;

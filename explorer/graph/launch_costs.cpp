@@ -1,7 +1,9 @@
 #include "explorer/graph/launch_costs.hpp"
 
 #include <algorithm>
+#include <array>
 #include <limits>
+#include <tuple>
 
 #include <tbb/parallel_for.h>
 
@@ -28,6 +30,7 @@ LaunchCosts::LaunchCosts(const GraphModel& model, const ClockGrid& grid,
   const std::size_t kernels = graph.kernels().size();
   time_s_.resize(kernels * clocks_);
   active_j_.resize(kernels * clocks_);
+  useful_.resize(2 * kernels);
   surplus_j_.resize(kernels * clocks_);
   tbb::parallel_for(std::size_t{0}, kernels, [&](std::size_t k) {
     const double idle_scale = model.coefficients()[k].idle_scale;
@@ -38,6 +41,7 @@ LaunchCosts::LaunchCosts(const GraphModel& model, const ClockGrid& grid,
       active_j_[at] = std::max(point.energy_j - idle_w[c] * idle_scale * point.time_s, 0.0);
       surplus_j_[at] = std::max(idle_w[c] * idle_scale - least_w, 0.0) * point.time_s;
     }
+    find_useful_clocks(k);
   });
 
   const std::vector<std::uint32_t> main_stream = main_streams(graph);
@@ -46,6 +50,24 @@ LaunchCosts::LaunchCosts(const GraphModel& model, const ClockGrid& grid,
     fixed_s_.push_back(activity.kind == ActivityKind::transfer ? activity.duration_s : 0.0);
     const auto gpu = graph.gpu_of(activity);
     on_main_.push_back(gpu && main_stream[index(*gpu)] == *activity.stream);
+  }
+}
+
+void LaunchCosts::find_useful_clocks(std::size_t kernel) {
+  std::vector<ClockId> order;
+  for (std::size_t c = 0; c < clocks_; ++c) order.push_back(id_at<ClockId>(c));
+  for (const bool on_main : {false, true}) {
+    const auto cost = [&](ClockId clock) {
+      const std::size_t at = kernel * clocks_ + index(clock);
+      return active_j_[at] + (on_main ? surplus_j_[at] : 0.0);
+    };
+    std::ranges::sort(order, {}, [&](ClockId clock) {
+      return std::tuple(time_s_[kernel * clocks_ + index(clock)], cost(clock), clock);
+    });
+    std::vector<ClockId>& useful = useful_[2 * kernel + (on_main ? 1 : 0)];
+    for (const ClockId clock : order) {
+      if (useful.empty() || cost(clock) < cost(useful.back())) useful.push_back(clock);
+    }
   }
 }
 
@@ -63,11 +85,12 @@ PipelineWork launch_work(const LaunchCosts& costs) {
   PipelineWork work;
   work.schedule.shape.stages = static_cast<std::uint32_t>(graph.gpus().size());
   for (std::size_t i = 0; i < graph.size(); ++i) {
-    const std::size_t options = costs.is_clocked(i) ? costs.clocks() : 1;
+    static constexpr std::array any_clock{ClockId{0}};
+    const std::span<const ClockId> clocks =
+        costs.is_clocked(i) ? costs.useful_clocks(i) : std::span<const ClockId>(any_clock);
     PassType type;
-    type.options.reserve(options);
-    for (std::size_t c = 0; c < options; ++c) {
-      const auto clock = id_at<ClockId>(c);
+    type.options.reserve(clocks.size());
+    for (const ClockId clock : clocks) {
       type.options.push_back({.core_mhz = 0.0,
                               .time_s = costs.time_s(i, clock),
                               .energy_j = costs.cost_j(i, clock),

@@ -2,6 +2,7 @@
 // What solvers read of an execution graph: time and energy of every kernel at every clock, alone.
 
 #include <cstddef>
+#include <span>
 #include <vector>
 
 #include "explorer/pipeline/frontier.hpp"
@@ -44,7 +45,15 @@ class LaunchCosts {
     return model_->work()[activity] * (active_j_[at] + (on_main_[activity] ? surplus_j_[at] : 0.0));
   }
 
+  /// Clocks at which an activity takes less time, or costs less, than at any other; fastest first.
+  /// @pre is_clocked(activity)
+  [[nodiscard]] std::span<const ClockId> useful_clocks(std::size_t activity) const {
+    const std::size_t kernel = index(model_->graph().activities()[activity].kernel);
+    return useful_[2 * kernel + (on_main_[activity] ? 1 : 0)];
+  }
+
  private:
+  void find_useful_clocks(std::size_t kernel);
   [[nodiscard]] std::size_t cell(std::size_t activity, ClockId clock) const {
     return index(model_->graph().activities()[activity].kernel) * clocks_ + index(clock);
   }
@@ -53,8 +62,9 @@ class LaunchCosts {
   std::size_t clocks_;
   std::vector<double> slowdown_;                       // shape [activities]
   std::vector<double> time_s_, active_j_, surplus_j_;  // shape [kernels x clocks], of one launch
-  std::vector<double> fixed_s_;                        // shape [activities]
-  std::vector<bool> on_main_;                          // shape [activities]
+  std::vector<std::vector<ClockId>> useful_;  // of each kernel, beside and on a main stream
+  std::vector<double> fixed_s_;               // shape [activities]
+  std::vector<bool> on_main_;                 // shape [activities]
   double least_idle_w_ = 0.0;
 };
 
@@ -63,8 +73,9 @@ class LaunchCosts {
 [[nodiscard]] std::vector<double> slowdown_in(const LaunchCosts& costs, const GraphRun& run,
                                               ClockId clock);
 
-/// The graph as passes with options: one pass for each activity, one option for each clock (for one
-/// that no clock matters to, a single one). What the frontier and the rounding work on.
+/// The graph as passes with options: one pass for each activity, one option for each useful clock,
+/// in their order (for an activity that no clock matters to, a single one). What the frontier and
+/// the rounding work on.
 [[nodiscard]] PipelineWork launch_work(const LaunchCosts& costs);
 
 }  // namespace rubato

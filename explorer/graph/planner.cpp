@@ -201,12 +201,16 @@ void GraphPlanner::answer(GraphPlanResult& result, const FrontierPlan& alone,
   ClocksFor clocks_for;
   if (grain == GraphGrain::launch) {
     clocks_for = [&](std::size_t k, double limit_s) -> std::optional<std::vector<ClockId>> {
-      const double end_s = std::max(std::min(limit_s, targets[k].time_s), least_s);
+      // Times of the frontier are cut to steps: its own durations may end a little later.
+      const double target_s = targets[k].time_s * (1.0 + time_tolerance);
+      const double end_s = std::max(std::min(limit_s, target_s), least_s);
       const auto rounded = rounder_.round(targets[k].duration_s, end_s);
       if (!rounded) return std::nullopt;
       std::vector<ClockId> clock_of_unit(units.size());
-      for (std::uint32_t u = 0; u < units.size(); ++u)
-        clock_of_unit[u] = ClockId{rounded->option_of_pass[units.members(u).front()].value};
+      for (std::uint32_t u = 0; u < units.size(); ++u) {
+        const std::uint32_t launch = units.members(u).front();
+        clock_of_unit[u] = beside_.useful_clocks(launch)[index(rounded->option_of_pass[launch])];
+      }
       return clock_of_unit;
     };
   } else {

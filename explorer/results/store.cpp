@@ -60,7 +60,10 @@ void migrate(SqlConnection& connection, std::int64_t from) {
   }
   if (from < 3) connection.execute(embedded("replay"));
   if (from < 4) connection.execute(embedded("schema_4"));
-  if (from < 5) connection.execute_on_schema(embedded("schema_5"));
+  if (from < 5) {
+    connection.execute_on_schema(embedded("schema_5"));
+    connection.execute(embedded("graph"));
+  }
   connection.execute(embedded("views"));
   connection.execute(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}",
                                  application_id, ResultStore::schema));

@@ -249,3 +249,18 @@ FROM units a
 JOIN units b ON b.question_id = a.question_id AND b.program_version <> a.program_version
 JOIN plans pa ON pa.plan_id = a.plan_id
 JOIN plans pb ON pb.plan_id = b.plan_id;
+
+-- Plans of captured runs, change against the default clocks.
+DROP VIEW IF EXISTS v_graph_plans;
+CREATE VIEW v_graph_plans AS
+SELECT p.graph_plan_id, r.graph_run_id, r.captures, r.gpu, r.captured_clock, r.captured_clock_source, r.ranks, r.gpus,
+       p.granularity, 100.0 * p.slack_frac AS slack_pct, p.status, p.time_s, p.energy_j,
+       100.0 * p.time_change_frac AS time_change_pct, 100.0 * p.time_change_low_frac AS time_change_low_pct,
+       100.0 * p.time_change_high_frac AS time_change_high_pct, 100.0 * p.energy_change_frac AS energy_change_pct,
+       100.0 * p.energy_change_low_frac AS energy_change_low_pct,
+       100.0 * p.energy_change_high_frac AS energy_change_high_pct,
+       100.0 * (p.lower_bound_j / r.default_j - 1) AS bound_change_pct, 100.0 * p.gap_frac AS gap_pct,
+       p.clock_changes / p.time_s AS clock_changes_per_s,
+       100.0 * r.source_guessed_split_s / (r.source_measured_s + r.source_anchored_s + r.source_fixed_s)
+         AS guessed_split_pct
+FROM graph_plans p JOIN graph_runs r USING (graph_run_id);

@@ -230,20 +230,22 @@ TEST_F(CommandLine, ReplaysACaptureBesideAPowerLog) {
   expect(renamed("x\"}, {\"id\": 1, \"name\": \"y"), 2, "no shipped spec is of its GPU, x");
   // A captured step is planned at once, on the GPU and at the clocks of the capture.
   const std::string explore = "explore run.json --slack 5 --granularity iteration";
-  expect(explore, 0, "note: taken: one of 1 streams, ");
+  expect(explore, 0, "run.json: 1 GPU, 25 activities; waits: ");
   expect(explore, 0, "note: taken as a100-sxm4-80gb, after the device's name");
-  expect(explore, 0, "the GPU's default, 1593/auto, is assumed");
-  expect(explore + " --power smi.csv", 0, "note: captured at 1593/1110");
-  expect(explore + " --captured-clock 1593/705", 0, "note: captured at 1593/705");
+  expect(explore, 0, "at 1593/auto (the GPU's default, assumed");
+  expect(explore + " --power smi.csv", 0, "at 1593/1110 (power log)");
+  expect(explore + " --captured-clock 1593/705", 0, "at 1593/705 (given)");
   expect(explore + " --captured-clock fast", 2, "'fast' is no captured clock");
   expect(explore, 0, "100.0 % anchored");
   expect(explore + " --gpu h100-sxm5", 0, "which is not what NVIDIA H100-SXM5-80GB describes");
   const auto planned = nlohmann::json::parse(run(explore + " --json 2>/dev/null | cat").text);
-  expect("trace import run.json -o step.json", 0, "");
-  EXPECT_EQ(nlohmann::json::parse(
-                run("explore step.json --slack 5 --granularity iteration --json 2>/dev/null | cat")
-                    .text)["plans"][0],
-            planned["plans"][0]);
+  EXPECT_EQ(planned["run"][0]["captured_clock_source"], "default");
+  EXPECT_NEAR(planned["run"][0]["reproduced_ms"], planned["run"][0]["captured_ms"], 1e-6);
+  ASSERT_EQ(planned["plans"].size(), 1U);
+  EXPECT_LT(planned["plans"][0]["energy_change_pct"], 0.0);
+  EXPECT_LE(planned["plans"][0]["time_change_pct"], 5.0);
+  expect(explore + " --goal edp", 2, "--goal does nothing for a captured run");
+  expect("explore --ranks 'nothing*.json'", 2, "no file is named like 'nothing*.json'");
   // Rubato's own form of the capture is replayed to the same numbers.
   expect("trace import run.json --capture own.json.gz", 0, "run.json, Kineto: 2 distinct");
   const auto own = nlohmann::json::parse(
@@ -251,7 +253,8 @@ TEST_F(CommandLine, ReplaysACaptureBesideAPowerLog) {
   for (const char* table : {"runs", "coverage", "classes", "steps", "kernels"})
     EXPECT_EQ(own[table], json[table]) << table;
   expect("trace import own.json.gz", 0, "Rubato capture: 2 distinct kernel names");
-  EXPECT_EQ(run("trace import own.json.gz --json").text, run("trace import run.json --json").text);
+  EXPECT_EQ(replaced(run("trace import own.json.gz --json").text, "Rubato capture", "Kineto"),
+            run("trace import run.json --json").text);
   expect("replay run.json --gpu a100-sxm4-80gb --step 9", 2, "there is no step '9'");
   expect("replay run.json --gpu a100-sxm4-80gb --device 3", 2, "--device is 3");
   expect("replay gpt3-xl", 3, "has no measured_time_s");

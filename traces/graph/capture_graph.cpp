@@ -74,7 +74,8 @@ CaptureGraph graph_of(std::span<const Capture> captures, JoinedRanks ranks,
   CaptureGraph result;
   for (std::size_t c = 0; c < captures.size(); ++c) {
     std::ranges::sort(splits[c]);
-    const CapturePlace place{captures[c].rank.value_or(static_cast<std::uint32_t>(c)),
+    result.rank_of_capture.push_back(captures[c].rank.value_or(static_cast<std::uint32_t>(c)));
+    const CapturePlace place{result.rank_of_capture.back(),
                              origin_ns - shift_ns(captures[c], ranks.offset_ns[c])};
     drafts.emplace_back(captures[c], place, builder, splits[c], options);
     arcs.insert(arcs.end(), drafts.back().arcs().begin(), drafts.back().arcs().end());

@@ -16,7 +16,8 @@ struct CaptureGraph {
   ExecutionGraph graph;
   /// Where a launch begins (launch or arrival), shape [captures][launches].
   std::vector<std::vector<ActivityId>> activity_of_launch;
-  JoinedRanks ranks;       ///< of several captures; else without collectives
+  std::vector<std::uint32_t> rank_of_capture;  ///< as recorded, else the position
+  JoinedRanks ranks;                           ///< of several captures; else without collectives
   double overlap_s = 0.0;  ///< by which launches of one stream overlapped as captured, in all
 };
 

@@ -270,6 +270,12 @@ TEST_F(Sweep, MergeKnowsEveryTable) {
     INSERT INTO replay_rows VALUES
       (4, 'class', 0, 'gemm', 'gemm', NULL, 1, 1, 1, 1, 1, 0, NULL, 'within', 1, NULL, NULL);
     INSERT INTO replay_steps VALUES (4, 0, 's', 1, 1, 1, 1, 1, 1, NULL, NULL);
+    INSERT INTO graph_runs VALUES (6, 't', 'c', 'v', 'f', 'g', 'm/c', 'given', 1, 1, 1, 1, 1, 1, 0,
+      1, 1, 1, 1, 0, 1, 0, 0, 1);
+    INSERT INTO graph_plans VALUES
+      (8, 6, 'kernel', 0, 'feasible', 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0);
+    INSERT INTO graph_plan_clocks VALUES (8, 0, 0, 0, 'forward', 'k', 'm/c', 1, 1, 1);
+    INSERT INTO graph_collectives VALUES (6, 0, 'n', 'all_reduce', '', 2, 1, 0, 0, 1);
     INSERT INTO pipeline_runs VALUES
       (3, 't', 'c', 'v', 'r', 'b', 'h', 'p', '1f1b', 1, 1, 1, 0, 0, 0, 0, 1, 1, 1, 1);
     INSERT INTO pipeline_options VALUES (3, 0, 0, 0, 'forward', 1, NULL, 1, 1);
@@ -278,7 +284,7 @@ TEST_F(Sweep, MergeKnowsEveryTable) {
     INSERT INTO pipeline_passes VALUES (5, 0, 0, 0, 0, 'forward', 0, 0, 1, 0, 1, 1, 1, 0);)";
   open_result_database(file("a.db")).execute(records);
   SqlConnection target = open_result_database(file("b.db"));
-  EXPECT_EQ(merge(target, file("b.db"), file("a.db")).new_records, 3);
+  EXPECT_EQ(merge(target, file("b.db"), file("a.db")).new_records, 4);
   EXPECT_EQ(merge(target, file("b.db"), file("a.db")).new_records, 0);
   for (const auto& row :
        rows(file("a.db"),

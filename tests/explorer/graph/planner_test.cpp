@@ -173,15 +173,19 @@ RC_GTEST_PROP(GraphPlanner, TheGapClosesAtVertices, ()) {
   const GraphModel model(graph, small_graph_spec(), small_graph_spec().default_clock);
   const ClockGrid grid = arbitrary_clocks(*rc::gen::inRange<std::size_t>(2, 5));
   GraphPlanner planner(model, grid);
-  const auto& vertices = planner.frontier().vertices;
-  const FrontierVertex& vertex = vertices[*rc::gen::inRange<std::size_t>(0, vertices.size())];
-  const double slack = vertex.time_s * (1.0 + 1e-10) / planner.baseline().span_s - 1.0;
-  const auto results = planner.plan(std::vector<GraphQuestion>{{GraphGrain::launch, slack}});
-  RC_ASSERT(results[0].found());
-  // Where a plan that ends earlier is cheaper, idle power rewards it and no vertex is exact.
-  RC_PRE(vertex.price_w >= LaunchCosts(model, grid).least_idle_w());
-  RC_ASSERT(results[0].gap_frac <= 1e-9);
-  RC_ASSERT(results[0].status == SolveStatus::optimal);
+  const double idle_w = LaunchCosts(model, grid).least_idle_w();
+  int exact = 0;
+  for (const FrontierVertex& vertex : planner.frontier().vertices) {
+    // Where a plan that ends earlier is cheaper, idle power rewards it and no vertex is exact.
+    if (vertex.price_w < idle_w) continue;
+    const double slack = vertex.time_s * (1.0 + 1e-10) / planner.baseline().span_s - 1.0;
+    const auto results = planner.plan(std::vector<GraphQuestion>{{GraphGrain::launch, slack}});
+    RC_ASSERT(results[0].found());
+    RC_ASSERT(results[0].gap_frac <= 1e-9);
+    RC_ASSERT(results[0].status == SolveStatus::optimal);
+    ++exact;
+  }
+  RC_CLASSIFY(exact > 0, "some vertex is worth more than idle power");
 }
 
 TEST(GraphPlanner, DeadlinesThatNoClockMeetsAreInfeasible) {

@@ -31,7 +31,7 @@ TEST(GpuOption, TakesTheSameChipOrListsTheNearest) {
   };
   EXPECT_EQ(of("NVIDIA A100-SXM4-80GB"), "a100-sxm4-80gb");
   EXPECT_EQ(of("NVIDIA A100-SXM4-40GB"), "a100-sxm4-80gb");
-  EXPECT_EQ(of("Tesla V100-SXM2-32GB"), "v100-pcie");
+  EXPECT_EQ(of("Tesla V100-SXM2-32GB"), "v100-sxm2");
   const auto refused = [&](const char* device, std::string_view what, std::string_view hint) {
     expect_error<UsageError>([&] { (void)of(device); }, what, hint);
   };

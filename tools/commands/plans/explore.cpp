@@ -1,5 +1,6 @@
 // rubato explore: find clocks for a trace on a GPU.
 
+#include <filesystem>
 #include <memory>
 
 #include <fmt/format.h>
@@ -12,16 +13,19 @@
 #include "sim/timeline/plan.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
+#include "tools/commands/plans/explore_captured.hpp"
 #include "tools/options/captured.hpp"
 #include "tools/options/switching.hpp"
 #include "tools/terminal/exploration_tables.hpp"
 #include "tools/terminal/output.hpp"
+#include "traces/import/readers.hpp"
 
 namespace rubato {
 
 namespace {
 
 struct Options {
+  std::vector<std::string> ranks;
   std::string trace = "gpt3-xl", gpu, clocks, db, timeline;
   StepOptions step;
   CapturedClockOptions captured;
@@ -160,8 +164,46 @@ void print_tables(const Options& o, const ExplorationInput& input, const Explora
     print(fmt::format("auto: {} segments; --per-segment lists them.\n", segments.rows()));
 }
 
-ExitStatus run(const Options& o, const RunContext& context) {
+bool is_captured_run(const Options& o) {
+  return !o.ranks.empty() ||
+         (std::filesystem::exists(o.trace) && !is_trace(capture_format(o.trace)));
+}
+
+// Execution graphs know one goal, and changes of clock that are free.
+ExitStatus run_captured(const Options& o, const CommandLine& line, const RunContext& context) {
+  for (const char* option :
+       {"--aggregation", "--goal", "--tolerance", "--energy-budget", "--power-budget",
+        "--switching", "--switch-latency-us", "--switch-stall-us", "--switch-energy-j",
+        "--switch-dwell-us", "--mem-switch-latency-us", "--mem-switch-stall-us",
+        "--mem-switch-energy-j", "--per-segment", "--per-pass", "--timeline", "--device"}) {
+    if (!line.has(option)) continue;
+    throw UsageError(fmt::format("{} does nothing for a captured run", option),
+                     {.in = {},
+                      .hint = "'rubato trace import FILE -o step.json' makes a trace of one stream "
+                              "of it, which knows all goals"});
+  }
+  if (!o.ranks.empty() && line.has("TRACE")) throw UsageError("give either TRACE or --ranks");
+  CapturedRunOptions captured{
+      .files = o.ranks.empty() ? std::vector{o.trace} : files_of_patterns(o.ranks),
+      .gpu = o.gpu,
+      .clocks = o.clocks,
+      .step = o.step.fold.step ? std::to_string(*o.step.fold.step) : "",
+      .db = o.db,
+      .captured = o.captured,
+      .power_limit_w = o.power_limit_w,
+      .granularities = {},
+      .slacks_pct = {},
+      .partial = o.step.partial,
+      .per_kernel = o.per_kernel,
+      .format = o.format};
+  if (line.has("--granularity")) captured.granularities = o.granularities;
+  if (line.has("--slack")) captured.slacks_pct = {o.slack_pct};
+  return explore_captured_run(captured, context);
+}
+
+ExitStatus run(const Options& o, const CommandLine& line, const RunContext& context) {
   check_numbers(o);
+  if (is_captured_run(o)) return run_captured(o, line, context);
   const bool one_table = o.format == OutputFormat::csv || o.format == OutputFormat::json_lines;
   if (one_table && o.per_pass + o.per_kernel + o.per_segment > 1) {
     throw UsageError(
@@ -204,6 +246,9 @@ Action setup_explore(CommandLine& app) {
   app.add_option("TRACE", o->trace,
                  "Shipped name (gpt3-xl) or file: a trace, or what rubato trace import reads")
       ->capture_default_str();
+  app.add_option("--ranks", o->ranks,
+                 "Captures of several ranks of one run, as one: files or a pattern such as "
+                 "'rank*.json.gz'");
   app.add_option("--gpu", o->gpu,
                  "Shipped name or file of a GPU spec [the one of the GPU a trace was captured on, "
                  "else rtx-3080-ti]");
@@ -214,7 +259,8 @@ Action setup_explore(CommandLine& app) {
                  "'mem=5001,auto core=210:2100:105,auto' [the spec's first grid]");
   app.add_option("--granularity", o->granularities,
                  "What gets one clock: iteration, pass, kernel, or auto, which finds runs of "
-                 "launches given what a switch costs (several with commas)")
+                 "launches given what a switch costs; of a captured run also gpu and launch, not "
+                 "auto (several with commas)")
       ->delimiter(',')
       ->capture_default_str();
   app.add_option("--aggregation", o->aggregations,
@@ -248,11 +294,12 @@ Action setup_explore(CommandLine& app) {
       "\nChange is against the default clocks of the same GPU, trace and power limit.\n"
       "Examples:\n"
       "  rubato explore gpt3-xl --db results.db\n"
-      "  rubato explore rank0.pt.trace.json.gz --captured-clock 1593/1410 --slack 2\n"
+      "  rubato explore rank0.pt.trace.json.gz --captured-clock 1593/1410\n"
+      "  rubato explore --ranks 'rank*.pt.trace.json.gz' --slack 1 --granularity gpu,kernel\n"
       "  rubato explore gpt3-xl --clocks full --goal waste --slack 5 --granularity kernel "
       "--per-kernel\n"
       "  rubato explore gpt3-xl --goal time --power-budget 280 --granularity kernel");
-  return [o](const RunContext& context) { return run(*o, context); };
+  return [o, &app](const RunContext& context) { return run(*o, app, context); };
 }
 
 }  // namespace rubato

@@ -1,0 +1,77 @@
+#pragma once
+// One exploration of a captured run: from captures to plans, and what could be otherwise. What
+// rubato explore prints of captures; docs/graphs.md.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/run_context.hpp"
+#include "explorer/graph/planner.hpp"
+#include "traces/graph/capture_graph.hpp"
+
+namespace rubato {
+
+/// Everything an exploration of a captured run is made from.
+struct GraphExplorationInput {
+  std::vector<Capture> captures;  ///< one, or one of each rank
+  GpuSpec spec;                   ///< of all GPUs
+  ClockPair captured_clock;       ///< requested, as in ClockGrid
+  std::string grid;               ///< see make_clock_grid
+  std::optional<double> power_limit_w;
+  std::vector<GraphQuestion> questions;
+};
+
+/// A plan's change against the default clocks, as fractions.
+struct PlanChange {
+  double time_frac = 0.0;
+  double energy_frac = 0.0;
+};
+
+/// A plan, and what it takes if the captured times split otherwise between core and memory than
+/// guessed: all launches as much bound by the core, or by memory, as their work leaves open.
+struct GraphPlanOutcome {
+  GraphPlanResult result;
+  PlanChange change;      ///< as planned
+  PlanChange core_bound;  ///< the same clocks, everything core bound
+  PlanChange mem_bound;
+
+  /// Ends of the interval of a quantity over the three.
+  [[nodiscard]] double least(double PlanChange::*field) const;
+  [[nodiscard]] double most(double PlanChange::*field) const;
+};
+
+/// GPU time of launches by what is known of their kernels, s.
+struct GraphCoverage {
+  double measured_s = 0.0;       ///< fitted to this kernel at several clocks
+  double anchored_s = 0.0;       ///< captured time, its split modelled
+  double guessed_split_s = 0.0;  ///< part of anchored_s: split as kernels of the class usually do
+  double fixed_s = 0.0;          ///< copies over PCIe and collectives: no clock changes them
+
+  [[nodiscard]] double total_s() const { return measured_s + anchored_s + fixed_s; }
+};
+
+/// What was found. Refers to nothing outside itself.
+struct GraphExploration {
+  std::unique_ptr<const CaptureGraph> run;
+  std::unique_ptr<const GraphModel> model;
+  std::unique_ptr<GraphPlanner> planner;
+  double captured_span_s = 0.0;
+  double reproduced_span_s = 0.0;  ///< captured durations at the captured clocks, simulated
+  double reproduced_energy_j = 0.0;
+  GraphCoverage coverage;
+  std::vector<GraphPlanOutcome> plans;  ///< in the order of the questions
+  double wall_time_s = 0.0;
+  bool interrupted = false;  ///< Ctrl-C: later questions are missing
+};
+
+/// @throws what capture_graph, GraphModel, make_clock_grid and GraphPlanner throw
+[[nodiscard]] GraphExploration explore_captured(const GraphExplorationInput& input,
+                                                const RunContext& context = {});
+
+/// Clock changes of all GPUs for each second of the plan.
+[[nodiscard]] double changes_per_s(const GraphPlanResult& result);
+
+}  // namespace rubato

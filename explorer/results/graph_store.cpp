@@ -1,0 +1,144 @@
+#include "explorer/results/graph_store.hpp"
+
+#include <map>
+#include <numeric>
+#include <tuple>
+
+#include "common/version.hpp"
+#include "explorer/results/provenance.hpp"
+#include "explorer/results/store.hpp"
+
+namespace rubato {
+
+namespace {
+
+constexpr double s_per_ns = 1e-9;
+
+std::int64_t store_run(const SqlConnection& connection, const GraphRequest& request,
+                       const GraphExploration& found) {
+  const ExecutionGraph& graph = found.run->graph;
+  const ArcCounts arcs = graph.count_arcs();
+  const auto sum = [](const auto& counts) {
+    return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
+  };
+  std::uint64_t launches = 0;
+  for (const auto& of_capture : found.run->activity_of_launch) launches += of_capture.size();
+  std::string files;
+  for (const std::string& file : request.files) files += (files.empty() ? "" : "\n") + file;
+  const GraphRun& baseline = found.planner->baseline();
+  const GraphCoverage& c = found.coverage;
+  SqlStatement(connection,
+               "INSERT INTO graph_runs VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
+               "?, ?, ?, ?, ?, ?, ?, ?)")
+      .run(now_utc(), request.command, program_version(), files, found.model->spec().name,
+           request.captured_clock, name_of(request.clock_source), found.model->power_limit_w(),
+           found.run->activity_of_launch.size(), graph.gpus().size(), launches, graph.size(),
+           sum(arcs.read), sum(arcs.inferred), found.captured_span_s, found.reproduced_span_s,
+           baseline.span_s, baseline.total_energy_j, c.measured_s, c.anchored_s, c.guessed_split_s,
+           c.fixed_s, found.wall_time_s);
+  return connection.last_insert_id();
+}
+
+void store_clocks(const SqlConnection& connection, std::int64_t plan_id,
+                  const GraphExploration& found, const GraphPlanResult& result) {
+  const ExecutionGraph& graph = found.run->graph;
+  SqlStatement insert(connection,
+                      "INSERT INTO graph_plan_clocks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  const std::vector<PlanClock> clocks = plan_clocks(*found.model, result);
+  for (std::size_t i = 0; i < clocks.size(); ++i) {
+    const PlanClock& row = clocks[i];
+    const GraphGpu& gpu = graph.gpus()[index(row.gpu)];
+    insert.run(plan_id, i, gpu.rank, gpu.device, name_of(row.pass),
+               graph.kernels()[index(row.kernel)].name, found.planner->grid().label(row.clock),
+               row.launches, row.time_s, row.energy_j);
+  }
+}
+
+void store_plan(const SqlConnection& connection, std::int64_t run_id, const GraphExploration& found,
+                const GraphPlanOutcome& outcome) {
+  const GraphPlanResult& result = outcome.result;
+  SqlStatement insert(connection,
+                      "INSERT INTO graph_plans VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
+                      "?, ?, ?, ?)");
+  const SqlValue null;
+  const auto if_found = [&](double value) { return result.found() ? SqlValue(value) : null; };
+  SqlValue changes;
+  if (result.found()) {
+    std::int64_t sum = 0;
+    for (const GpuTotals& gpu : result.run.gpus)
+      sum += static_cast<std::int64_t>(gpu.clock_changes);
+    changes = sum;
+  }
+  insert.run(run_id, name_of(result.question.grain), result.question.slack_frac,
+             name_of(result.status), result.deadline_s, if_found(result.run.span_s),
+             if_found(result.run.total_energy_j), if_found(result.lower_bound_j),
+             if_found(result.gap_frac), if_found(outcome.change.time_frac),
+             if_found(outcome.least(&PlanChange::time_frac)),
+             if_found(outcome.most(&PlanChange::time_frac)), if_found(outcome.change.energy_frac),
+             if_found(outcome.least(&PlanChange::energy_frac)),
+             if_found(outcome.most(&PlanChange::energy_frac)), changes);
+  if (result.found()) store_clocks(connection, connection.last_insert_id(), found, result);
+}
+
+void store_collectives(const SqlConnection& connection, std::int64_t run_id,
+                       const GraphExploration& found) {
+  SqlStatement insert(connection,
+                      "INSERT INTO graph_collectives VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  const auto& collectives = found.run->ranks.collectives;
+  for (std::size_t i = 0; i < collectives.size(); ++i) {
+    const JoinedCollective& one = collectives[i];
+    insert.run(run_id, i, one.name, name_of(one.kind), one.group, one.members.size(),
+               found.run->rank_of_capture[one.members[one.last].capture],
+               static_cast<double>(one.start_skew_ns()) * s_per_ns,
+               static_cast<double>(one.end_spread_ns()) * s_per_ns,
+               static_cast<double>(one.transfer_ns()) * s_per_ns);
+  }
+}
+
+}  // namespace
+
+std::string_view name_of(ClockSource value) noexcept {
+  switch (value) {
+    case ClockSource::given: return "given";
+    case ClockSource::power_log: return "power log";
+    case ClockSource::gpu_default: break;
+  }
+  return "default";
+}
+
+std::vector<PlanClock> plan_clocks(const GraphModel& model, const GraphPlanResult& result) {
+  using Key = std::tuple<GpuId, Pass, KernelId, ClockId>;
+  std::map<Key, PlanClock> rows;
+  const ExecutionGraph& graph = model.graph();
+  for (std::size_t i = 0; i < graph.size(); ++i) {
+    if (model.work()[i] <= 0.0) continue;
+    const Activity& activity = graph.activities()[i];
+    const GpuId gpu = *graph.gpu_of(activity);
+    const ClockId clock = result.plan.clock_of_activity[i];
+    PlanClock& row = rows[{gpu, activity.pass, activity.kernel, clock}];
+    row.gpu = gpu;
+    row.pass = activity.pass;
+    row.kernel = activity.kernel;
+    row.clock = clock;
+    ++row.launches;
+    row.time_s += result.run.end_s[i] - result.run.start_s[i];
+    row.energy_j += result.run.energy_j[i];
+  }
+  std::vector<PlanClock> list;
+  for (const auto& [key, row] : rows) list.push_back(row);
+  return list;
+}
+
+std::int64_t store_graph_run(const std::filesystem::path& path, const GraphRequest& request,
+                             const GraphExploration& found) {
+  SqlConnection connection = open_result_database(path);
+  SqlTransaction transaction(connection);
+  const std::int64_t run_id = store_run(connection, request, found);
+  for (const GraphPlanOutcome& outcome : found.plans)
+    store_plan(connection, run_id, found, outcome);
+  store_collectives(connection, run_id, found);
+  transaction.commit();
+  return run_id;
+}
+
+}  // namespace rubato

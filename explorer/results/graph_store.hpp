@@ -1,0 +1,46 @@
+#pragma once
+// Explorations of captured runs in a result database.
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "explorer/graph/exploration.hpp"
+
+namespace rubato {
+
+/// How the clocks of a capture are known.
+enum class ClockSource { given, power_log, gpu_default };
+[[nodiscard]] std::string_view name_of(ClockSource value) noexcept;
+
+/// What an exploration of a captured run was asked.
+struct GraphRequest {
+  std::vector<std::string> files;
+  std::string captured_clock;  ///< label, memory/core
+  ClockSource clock_source = ClockSource::gpu_default;
+  std::string command;
+};
+
+/// Launches of a plan that share GPU, pass, kernel and clock.
+struct PlanClock {
+  GpuId gpu;
+  Pass pass = Pass::unknown;
+  KernelId kernel;
+  ClockId clock;
+  std::uint64_t launches = 0;
+  double time_s = 0.0;  ///< sum over the launches
+  double energy_j = 0.0;
+};
+
+/// @return in order of GPU, pass, kernel and clock
+[[nodiscard]] std::vector<PlanClock> plan_clocks(const GraphModel& model,
+                                                 const GraphPlanResult& result);
+
+/// One exploration in the tables graph_*; the database is created where there is none.
+/// @return its graph_run_id
+/// @throws IoError; nothing is stored then
+std::int64_t store_graph_run(const std::filesystem::path& path, const GraphRequest& request,
+                             const GraphExploration& found);
+
+}  // namespace rubato

@@ -1,0 +1,362 @@
+#include "tools/commands/plans/explore_captured.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <set>
+
+#include <fmt/format.h>
+#include <glob.h>
+
+#include "common/file.hpp"
+#include "common/suggest.hpp"
+#include "common/text.hpp"
+#include "explorer/results/graph_store.hpp"
+#include "explorer/results/store.hpp"
+#include "models/gpu/device.hpp"
+#include "tools/options/gpu.hpp"
+#include "tools/terminal/exploration_tables.hpp"
+#include "traces/import/readers.hpp"
+#include "traces/trace_capture.hpp"
+
+namespace rubato {
+
+namespace {
+
+constexpr double percent = 100.0;
+constexpr double ms_per_s = 1e3;
+
+// "rank10" after "rank9".
+bool before_by_number(const std::string& a, const std::string& b) {
+  std::size_t i = 0, j = 0;
+  const auto digit = [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; };
+  while (i < a.size() && j < b.size()) {
+    if (digit(a[i]) && digit(b[j])) {
+      std::size_t i_end = i, j_end = j;
+      while (i_end < a.size() && digit(a[i_end])) ++i_end;
+      while (j_end < b.size() && digit(b[j_end])) ++j_end;
+      const std::string_view first = std::string_view(a).substr(i, i_end - i);
+      const std::string_view second = std::string_view(b).substr(j, j_end - j);
+      if (first.size() != second.size()) return first.size() < second.size();
+      if (first != second) return first < second;
+      i = i_end;
+      j = j_end;
+    } else {
+      if (a[i] != b[j]) return a[i] < b[j];
+      ++i;
+      ++j;
+    }
+  }
+  return a.size() - i < b.size() - j;
+}
+
+std::vector<Capture> read_captures(const CapturedRunOptions& o) {
+  std::vector<Capture> captures;
+  for (const std::string& file : o.files) {
+    Capture capture = import_capture(file, {.partial = o.partial});
+    if (!o.step.empty()) capture = only_step(std::move(capture), o.step);
+    for (const std::string& line : capture.left_out)
+      fmt::print(stderr, "note: {}: left out: {}\n", printable(file), printable(line));
+    captures.push_back(std::move(capture));
+  }
+  return captures;
+}
+
+GpuSpec spec_of(const CapturedRunOptions& o, const std::vector<Capture>& captures) {
+  std::vector<std::string> devices;
+  for (const Capture& capture : captures) {
+    for (const CaptureDevice& device : capture.devices) devices.push_back(device.name);
+  }
+  if (!o.gpu.empty()) return load_gpu_for_devices(o.gpu, devices, o.files.front());
+  return load_gpu_of_devices(devices, o.files.front());
+}
+
+std::vector<GraphQuestion> questions_of(const CapturedRunOptions& o, std::size_t gpus) {
+  static const std::vector<std::string> all{"iteration", "gpu", "pass", "kernel", "launch"};
+  std::vector<std::string> names = o.granularities;
+  if (names.empty()) {
+    names = all;
+    if (gpus == 1) std::erase(names, "gpu");
+  }
+  std::vector<double> slacks_pct = o.slacks_pct;
+  if (slacks_pct.empty()) slacks_pct = {0.0, 1.0, 2.0, 5.0};
+  std::vector<GraphQuestion> questions;
+  for (const double slack_pct : slacks_pct) {
+    for (const std::string& name : names) {
+      const auto grain = grain_named(name);
+      if (!grain) {
+        throw UsageError(fmt::format("--granularity '{}' is not known for captured runs{}", name,
+                                     did_you_mean(name, all)));
+      }
+      questions.push_back({*grain, slack_pct / percent});
+    }
+  }
+  return questions;
+}
+
+// One clock by its label, several by their number.
+std::string clocks_text(const GraphExploration& found, const GraphPlanResult& result) {
+  std::set<ClockId> clocks;
+  for (const PlanClock& row : plan_clocks(*found.model, result)) clocks.insert(row.clock);
+  if (clocks.size() == 1) return found.planner->grid().label(*clocks.begin());
+  return fmt::format("{} clocks", clocks.size());
+}
+
+OutputTable plans_table(const GraphExploration& found) {
+  OutputTable table({{"granularity"},
+                     {"slack_pct", "slack %", 1},
+                     {"status"},
+                     {"time_ms", "time ms"},
+                     {"time_change_pct", "time %", 2},
+                     {"energy_j", "energy J"},
+                     {"energy_change_pct", "energy %", 2},
+                     {"energy_change_low_pct", "from", 2},
+                     {"energy_change_high_pct", "to", 2},
+                     {"time_change_high_pct", "time to", 2},
+                     {"bound_change_pct", "bound %", 2},
+                     {"gap_pct", "gap %", 3},
+                     {"clocks"},
+                     {"changes_per_s", "changes/s", 0}});
+  const double default_j = found.planner->baseline().total_energy_j;
+  for (const GraphPlanOutcome& outcome : found.plans) {
+    const GraphPlanResult& r = outcome.result;
+    const auto cell = [&](double value) { return r.found() ? Cell(value) : Cell(); };
+    table.add_row({std::string(name_of(r.question.grain)), percent * r.question.slack_frac,
+                   std::string(name_of(r.status)), cell(ms_per_s * r.run.span_s),
+                   cell(percent * outcome.change.time_frac), cell(r.run.total_energy_j),
+                   cell(percent * outcome.change.energy_frac),
+                   cell(percent * outcome.least(&PlanChange::energy_frac)),
+                   cell(percent * outcome.most(&PlanChange::energy_frac)),
+                   cell(percent * outcome.most(&PlanChange::time_frac)),
+                   cell(change_pct(r.lower_bound_j, default_j)), cell(percent * r.gap_frac),
+                   r.found() ? Cell(clocks_text(found, r)) : Cell(),
+                   r.found() ? Cell(changes_per_s(r)) : Cell()});
+  }
+  return table;
+}
+
+OutputTable kernels_table(const GraphExploration& found) {
+  OutputTable table({{"granularity"},
+                     {"slack_pct", "slack %", 1},
+                     {"rank"},
+                     {"device"},
+                     {"pass"},
+                     {"kernel"},
+                     {"clock"},
+                     {"launches"},
+                     {"time_ms", "time ms"},
+                     {"energy_j", "energy J"}});
+  const ExecutionGraph& graph = found.run->graph;
+  for (const GraphPlanOutcome& outcome : found.plans) {
+    if (!outcome.result.found()) continue;
+    for (const PlanClock& row : plan_clocks(*found.model, outcome.result)) {
+      const GraphGpu& gpu = graph.gpus()[index(row.gpu)];
+      table.add_row({std::string(name_of(outcome.result.question.grain)),
+                     percent * outcome.result.question.slack_frac,
+                     static_cast<std::int64_t>(gpu.rank), static_cast<std::int64_t>(gpu.device),
+                     std::string(name_of(row.pass)), graph.kernels()[index(row.kernel)].name,
+                     found.planner->grid().label(row.clock),
+                     static_cast<std::int64_t>(row.launches), ms_per_s * row.time_s, row.energy_j});
+    }
+  }
+  return table;
+}
+
+OutputTable collectives_table(const GraphExploration& found) {
+  OutputTable table({{"collective"},
+                     {"kind"},
+                     {"ranks"},
+                     {"last_rank", "last rank"},
+                     {"start_skew_us", "skew us", 0},
+                     {"transfer_us", "transfer us", 0},
+                     {"end_spread_us", "ends apart us", 0}});
+  constexpr double us_per_ns = 1e-3;
+  for (const JoinedCollective& one : found.run->ranks.collectives) {
+    table.add_row(
+        {one.name, std::string(name_of(one.kind)), static_cast<std::int64_t>(one.members.size()),
+         static_cast<std::int64_t>(found.run->rank_of_capture[one.members[one.last].capture]),
+         us_per_ns * static_cast<double>(one.start_skew_ns()),
+         us_per_ns * static_cast<double>(one.transfer_ns()),
+         us_per_ns * static_cast<double>(one.end_spread_ns())});
+  }
+  return table;
+}
+
+OutputTable run_table(const GraphRequest& request, const GraphExploration& found) {
+  OutputTable table({{"gpu"},
+                     {"captured_clock"},
+                     {"captured_clock_source"},
+                     {"power_limit_w"},
+                     {"ranks"},
+                     {"gpus"},
+                     {"activities"},
+                     {"arcs_read"},
+                     {"arcs_inferred"},
+                     {"captured_ms"},
+                     {"reproduced_ms"},
+                     {"default_ms"},
+                     {"default_j"},
+                     {"measured_pct"},
+                     {"anchored_pct"},
+                     {"guessed_split_pct"},
+                     {"fixed_pct"}});
+  const ExecutionGraph& graph = found.run->graph;
+  const ArcCounts arcs = graph.count_arcs();
+  std::int64_t read = 0, inferred = 0;
+  for (std::size_t kind = 0; kind < arc_kinds; ++kind) {
+    read += static_cast<std::int64_t>(arcs.read[kind]);
+    inferred += static_cast<std::int64_t>(arcs.inferred[kind]);
+  }
+  const GraphCoverage& c = found.coverage;
+  const double total_s = std::max(c.total_s(), 1e-12);
+  const GraphRun& baseline = found.planner->baseline();
+  table.add_row(
+      {found.model->spec().name, request.captured_clock, std::string(name_of(request.clock_source)),
+       found.model->power_limit_w(), static_cast<std::int64_t>(found.run->rank_of_capture.size()),
+       static_cast<std::int64_t>(graph.gpus().size()), static_cast<std::int64_t>(graph.size()),
+       read, inferred, ms_per_s * found.captured_span_s, ms_per_s * found.reproduced_span_s,
+       ms_per_s * baseline.span_s, baseline.total_energy_j, percent * c.measured_s / total_s,
+       percent * c.anchored_s / total_s, percent * c.guessed_split_s / total_s,
+       percent * c.fixed_s / total_s});
+  return table;
+}
+
+std::string arcs_text(const ArcCounts& arcs) {
+  std::string text;
+  for (std::size_t kind = 0; kind < arc_kinds; ++kind) {
+    if (arcs.read[kind] + arcs.inferred[kind] == 0) continue;
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", arcs.read[kind] + arcs.inferred[kind],
+                        name_of(static_cast<ArcKind>(kind)));
+    if (arcs.inferred[kind] > 0) text += fmt::format(" ({} inferred)", arcs.inferred[kind]);
+  }
+  return text;
+}
+
+// What was planned on what, before the numbers.
+std::string run_text(const CapturedRunOptions& o, const GraphRequest& request,
+                     const GraphExploration& found) {
+  const ExecutionGraph& graph = found.run->graph;
+  const GraphRun& baseline = found.planner->baseline();
+  std::string text =
+      fmt::format("{}{}: {} GPU{}, {} activities; waits: {}\n", printable(o.files.front()),
+                  o.files.size() > 1 ? fmt::format(" and {} more ranks", o.files.size() - 1) : "",
+                  graph.gpus().size(), graph.gpus().size() == 1 ? "" : "s", graph.size(),
+                  arcs_text(graph.count_arcs()));
+  text += fmt::format(
+      "captured {:.3f} ms, reproduced {:.3f} ms ({:+.3f} %) at {} ({}); default clocks {:.3f} ms, "
+      "{:.4g} J on {}\n",
+      ms_per_s * found.captured_span_s, ms_per_s * found.reproduced_span_s,
+      change_pct(found.reproduced_span_s, found.captured_span_s), request.captured_clock,
+      request.clock_source == ClockSource::gpu_default
+          ? "the GPU's default, assumed: give --captured-clock or --power"
+          : std::string(name_of(request.clock_source)),
+      ms_per_s * baseline.span_s, baseline.total_energy_j, found.model->spec().name);
+  const GraphCoverage& c = found.coverage;
+  const double total_s = std::max(c.total_s(), 1e-12);
+  text += fmt::format(
+      "GPU time: {:.1f} % of measured kernels, {:.1f} % anchored ({:.1f} % with a guessed split), "
+      "{:.1f} % no clock changes\n",
+      percent * c.measured_s / total_s, percent * c.anchored_s / total_s,
+      percent * c.guessed_split_s / total_s, percent * c.fixed_s / total_s);
+  return text;
+}
+
+// The one clock to set, from the plan for the whole run that saves most.
+std::string answer_text(const GraphExploration& found) {
+  const GraphPlanOutcome* best = nullptr;
+  for (const GraphPlanOutcome& outcome : found.plans) {
+    if (!outcome.result.found() || outcome.result.question.grain != GraphGrain::iteration) continue;
+    if (best == nullptr || outcome.change.energy_frac < best->change.energy_frac) best = &outcome;
+  }
+  if (best == nullptr) return "";
+  return fmt::format(
+      "one clock for all: {}: energy {:+.2f} % ({:+.2f} to {:+.2f}), time {:+.2f} % ({:+.2f} to "
+      "{:+.2f})\n",
+      clocks_text(found, best->result), percent * best->change.energy_frac,
+      percent * best->least(&PlanChange::energy_frac),
+      percent * best->most(&PlanChange::energy_frac), percent * best->change.time_frac,
+      percent * best->least(&PlanChange::time_frac), percent * best->most(&PlanChange::time_frac));
+}
+
+void print_result(const CapturedRunOptions& o, const GraphRequest& request,
+                  const GraphExploration& found) {
+  const OutputTable run = run_table(request, found), plans = plans_table(found),
+                    kernels = kernels_table(found), collectives = collectives_table(found);
+  switch (o.format) {
+    case OutputFormat::json: {
+      std::vector<NamedTable> tables{{"run", &run}, {"plans", &plans}};
+      if (o.per_kernel) tables.push_back({"kernels", &kernels});
+      if (collectives.rows() > 0) tables.push_back({"collectives", &collectives});
+      return print(render_json_object(tables));
+    }
+    case OutputFormat::json_lines:
+    case OutputFormat::csv: return print((o.per_kernel ? kernels : plans).render(o.format));
+    case OutputFormat::table: break;
+  }
+  print(run_text(o, request, found) + answer_text(found) + '\n');
+  print(plans.render(OutputFormat::table) + '\n');
+  if (collectives.rows() > 0) print(collectives.render(OutputFormat::table) + '\n');
+  if (o.per_kernel) print(kernels.render(OutputFormat::table) + '\n');
+  print(
+      "Change against the default clocks, all GPUs together. 'from' and 'to': captured times split "
+      "between core and memory as far either way as the work leaves open. Bound: as long as "
+      "nothing that runs at once slows anything else down. Changes of clock are free here.\n");
+}
+
+}  // namespace
+
+std::vector<std::string> files_of_patterns(const std::vector<std::string>& patterns) {
+  std::vector<std::string> files;
+  for (const std::string& pattern : patterns) {
+    if (std::filesystem::exists(pattern)) {
+      files.push_back(pattern);
+      continue;
+    }
+    glob_t found{};
+    const int status = ::glob(pattern.c_str(), 0, nullptr, &found);
+    std::vector<std::string> matches;
+    if (status == 0) matches.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+    ::globfree(&found);
+    if (matches.empty())
+      throw UsageError(fmt::format("no file is named like '{}'", printable(pattern)));
+    std::ranges::sort(matches, before_by_number);
+    files.insert(files.end(), matches.begin(), matches.end());
+  }
+  return files;
+}
+
+ExitStatus explore_captured_run(const CapturedRunOptions& o, const RunContext& context) {
+  GraphExplorationInput input{.captures = read_captures(o),
+                              .spec = {},
+                              .captured_clock = {},
+                              .grid = o.clocks,
+                              .power_limit_w = o.power_limit_w,
+                              .questions = {}};
+  input.spec = spec_of(o, input.captures);
+  GraphRequest request{o.files, {}, ClockSource::gpu_default, context.command_line};
+  const auto label = captured_clock_label(o.captured);
+  input.captured_clock = captured_clock(input.spec, label);
+  if (label) {
+    request.clock_source = o.captured.clock.empty() ? ClockSource::power_log : ClockSource::given;
+  }
+  const ClockGrid at_capture(input.spec, {input.captured_clock});
+  request.captured_clock = at_capture.label(*at_capture.find(input.captured_clock));
+  std::size_t gpus = 0;
+  for (const Capture& capture : input.captures) gpus += capture.devices.size();
+  input.questions = questions_of(o, gpus);
+  // A database that cannot be written is better known before the work than after it.
+  if (!o.db.empty()) (void)ResultStore::open(o.db);
+
+  const GraphExploration found = explore_captured(input, context);
+  for (const std::string& note : found.run->ranks.notes) fmt::print(stderr, "note: {}\n", note);
+  print_result(o, request, found);
+  if (!o.db.empty()) {
+    const std::int64_t id = store_graph_run(o.db, request, found);
+    fmt::print(stderr, "stored as graph run {} in {}\n", id, o.db);
+  }
+  const bool none = std::ranges::none_of(
+      found.plans, [](const GraphPlanOutcome& outcome) { return outcome.result.found(); });
+  return none ? ExitStatus::no_plan : ExitStatus::done;
+}
+
+}  // namespace rubato

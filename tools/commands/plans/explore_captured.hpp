@@ -1,0 +1,34 @@
+#pragma once
+// rubato explore of captured runs: all streams, gaps and ranks, as an execution graph.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/error.hpp"
+#include "common/run_context.hpp"
+#include "tools/options/captured.hpp"
+#include "tools/terminal/output.hpp"
+
+namespace rubato {
+
+/// What of the command line counts for captured runs.
+struct CapturedRunOptions {
+  std::vector<std::string> files;  ///< one, or one of each rank
+  std::string gpu, clocks, step, db;
+  CapturedClockOptions captured;
+  std::optional<double> power_limit_w;
+  std::vector<std::string> granularities;  ///< empty: all
+  std::vector<double> slacks_pct;          ///< empty: 0, 1, 2, 5
+  bool partial = false, per_kernel = false;
+  OutputFormat format = OutputFormat::table;
+};
+
+/// Files that a pattern like 'rank*.json.gz' names, in order of their names (numbers by value);
+/// what is no pattern is a file. @throws UsageError for a pattern that names none
+[[nodiscard]] std::vector<std::string> files_of_patterns(const std::vector<std::string>& patterns);
+
+/// @throws UsageError, and what reading, joining and planning throw
+ExitStatus explore_captured_run(const CapturedRunOptions& options, const RunContext& context);
+
+}  // namespace rubato
