@@ -31,6 +31,10 @@ class LaunchCosts {
     return model_->work()[activity] > 0.0;
   }
 
+  /// Whether an activity runs on the stream whose launches decide their GPU's clock. Others may run
+  /// at the clock of what runs beside them.
+  [[nodiscard]] bool leads(std::size_t activity) const { return on_main_[activity]; }
+
   /// Time of an activity alone; its own time where no clock matters.
   [[nodiscard]] double time_s(std::size_t activity, ClockId clock) const {
     if (!is_clocked(activity)) return fixed_s_[activity];

@@ -24,12 +24,14 @@ constexpr int most_repairs = 60;  // of a late plan
 constexpr double time_tolerance = 1e-9;
 constexpr double optimal_gap = 1e-9;
 
-// Exact frontiers take about a second for ten thousand activities; beyond, curves lose vertices
-// that change no cost by more than a thousandth of what a launch can save.
-FrontierOptions sweep_options(std::size_t activities) {
-  constexpr std::size_t exact_up_to = 20'000;
+// Sweeps take time with the vertices of all curves. Of large problems curves lose those that change
+// no cost by more than a thousandth of what a launch can save; the bound stays one.
+FrontierOptions sweep_options(const CrashProblem& problem) {
+  constexpr std::size_t exact_up_to = 50'000;
+  std::size_t vertices = 0;
+  for (const CostCurve& curve : problem.curves) vertices += curve.size();
   FrontierOptions options;
-  if (activities > exact_up_to) options.curve_error = 1e-3;
+  if (vertices > exact_up_to) options.curve_error = 1e-3;
   return options;
 }
 
@@ -54,6 +56,19 @@ std::optional<GraphGrain> grain_named(std::string_view name) noexcept {
   return std::nullopt;
 }
 
+struct GraphPlanner::Prices {
+  Prices(const LaunchCosts& alone, const LaunchCosts& beside, const RunContext& context)
+      : problem_alone(crash_problem(launch_work(alone))),
+        work(launch_work(beside)),
+        rounder(work),
+        frontier(sweep_frontier(problem_alone, sweep_options(problem_alone), context)) {}
+
+  CrashProblem problem_alone;
+  PipelineWork work;
+  ClockRounder rounder;
+  Frontier frontier;
+};
+
 GraphPlanner::GraphPlanner(const GraphModel& model, const ClockGrid& grid,
                            const RunContext& context)
     : model_(model),
@@ -62,11 +77,18 @@ GraphPlanner::GraphPlanner(const GraphModel& model, const ClockGrid& grid,
       baseline_(simulator_.run(uniform_plan(model.graph(), grid.default_clock()))),
       uniform_(sweep_uniform(model, grid, context)),
       alone_(model, grid),
-      beside_(model, grid, slowdown_in(alone_, baseline_, grid.default_clock())),
-      problem_alone_(crash_problem(launch_work(alone_))),
-      work_(launch_work(beside_)),
-      rounder_(work_),
-      frontier_(sweep_frontier(problem_alone_, sweep_options(work_.types.size()), context)) {}
+      beside_(model, grid, slowdown_in(alone_, baseline_, grid.default_clock())) {}
+
+GraphPlanner::~GraphPlanner() = default;
+
+void GraphPlanner::prepare(const RunContext& context) {
+  if (!prices_) prices_ = std::make_unique<Prices>(alone_, beside_, context);
+}
+
+const Frontier& GraphPlanner::frontier(const RunContext& context) {
+  prepare(context);
+  return prices_->frontier;
+}
 
 double GraphPlanner::deadline_s(const GraphQuestion& question) const {
   if (!(question.slack_frac > -1.0) || !std::isfinite(question.slack_frac)) {
@@ -81,8 +103,8 @@ double GraphPlanner::deadline_s(const GraphQuestion& question) const {
 double GraphPlanner::bound_j(double deadline_s) const {
   const double idle_w = alone_.least_idle_w();
   double bound_j = 0.0;
-  for (const FrontierVertex& v : frontier_.vertices) {
-    const double at_s = v.price_w >= idle_w ? deadline_s : frontier_.least_time_s;
+  for (const FrontierVertex& v : prices_->frontier.vertices) {
+    const double at_s = v.price_w >= idle_w ? deadline_s : prices_->frontier.least_time_s;
     bound_j = std::max(bound_j, v.lower_bound_j + v.price_w * (v.time_s - at_s) + idle_w * at_s);
   }
   return bound_j;
@@ -93,7 +115,7 @@ double GraphPlanner::cheapest_time_s() const {
   const auto energy_j = [&](const FrontierVertex& v) {
     return v.cost_j + alone_.least_idle_w() * v.time_s;
   };
-  return std::ranges::min_element(frontier_.vertices, {}, energy_j)->time_s;
+  return std::ranges::min_element(prices_->frontier.vertices, {}, energy_j)->time_s;
 }
 
 LaunchUnits GraphPlanner::units_of(GraphGrain grain) const {
@@ -185,65 +207,83 @@ void GraphPlanner::search_targets(GraphPlanResult& result, const LaunchUnits& un
   }
 }
 
-void GraphPlanner::answer(GraphPlanResult& result, const FrontierPlan& alone,
-                          std::span<const FrontierPlan> targets, const RunContext& context) {
-  try_uniform(result);
+void GraphPlanner::answer(GraphPlanResult& result, const Targets& all, const RunContext& context) {
   const GraphGrain grain = result.question.grain;
-  if (grain == GraphGrain::iteration) {
-    // All there are were tried.
-    result.lower_bound_j = result.run.total_energy_j;
-    result.status = result.found() ? SolveStatus::optimal : SolveStatus::infeasible;
+  const LaunchUnits units = units_of(grain);
+  const double least_s = prices_->rounder.least_time_s();
+  const std::size_t at = all.of_deadline.at(result.deadline_s);
+  const FrontierPlan& alone = all.alone[at];
+  const std::span<const FrontierPlan> targets =
+      std::span(all.beside).subspan(at * shorter.size(), shorter.size());
+  result.lower_bound_j = bound_j(result.deadline_s);
+  if (grain == GraphGrain::launch) {
+    search_targets(
+        result, units,
+        [&](std::size_t k, double limit_s) -> std::optional<std::vector<ClockId>> {
+          // Times of the frontier are cut to steps: its own durations may end a little later.
+          const double target_s = targets[k].time_s * (1.0 + time_tolerance);
+          const double end_s = std::max(std::min(limit_s, target_s), least_s);
+          const auto rounded = prices_->rounder.round(targets[k].duration_s, end_s);
+          if (!rounded) return std::nullopt;
+          std::vector<ClockId> clock_of_unit(units.size());
+          for (std::uint32_t u = 0; u < units.size(); ++u) {
+            const std::uint32_t launch = units.members(u).front();
+            clock_of_unit[u] =
+                beside_.useful_clocks(launch)[index(rounded->option_of_pass[launch])];
+          }
+          return clock_of_unit;
+        },
+        context);
     return;
   }
-  const LaunchUnits units = units_of(grain);
-  const double least_s = rounder_.least_time_s();
-  result.lower_bound_j = bound_j(result.deadline_s);
-  ClocksFor clocks_for;
-  if (grain == GraphGrain::launch) {
-    clocks_for = [&](std::size_t k, double limit_s) -> std::optional<std::vector<ClockId>> {
-      // Times of the frontier are cut to steps: its own durations may end a little later.
-      const double target_s = targets[k].time_s * (1.0 + time_tolerance);
-      const double end_s = std::max(std::min(limit_s, target_s), least_s);
-      const auto rounded = rounder_.round(targets[k].duration_s, end_s);
-      if (!rounded) return std::nullopt;
-      std::vector<ClockId> clock_of_unit(units.size());
-      for (std::uint32_t u = 0; u < units.size(); ++u) {
-        const std::uint32_t launch = units.members(u).front();
-        clock_of_unit[u] = beside_.useful_clocks(launch)[index(rounded->option_of_pass[launch])];
-      }
-      return clock_of_unit;
-    };
-  } else {
-    result.lower_bound_j =
-        std::max(result.lower_bound_j,
-                 unit_bound_j(alone_, units, {alone.flow_w, alone.lag_cost_j, alone.price_w},
-                              {result.deadline_s, frontier_.least_time_s}, context));
-    clocks_for = [&](std::size_t k, double limit_s) -> std::optional<std::vector<ClockId>> {
-      const FrontierPlan& target = targets[k];
-      UnitPlan found =
-          search_units(beside_, units, {target.flow_w, target.lag_cost_j, target.price_w},
-                       {std::max(limit_s, least_s), least_s}, context);
-      if (found.clock_of_unit.empty()) return std::nullopt;
-      return std::move(found.clock_of_unit);
-    };
+  result.lower_bound_j =
+      std::max(result.lower_bound_j,
+               unit_bound_j(alone_, units, {alone.flow_w, alone.lag_cost_j, alone.price_w},
+                            {result.deadline_s, prices_->frontier.least_time_s}, context));
+  search_targets(
+      result, units,
+      [&](std::size_t k, double limit_s) -> std::optional<std::vector<ClockId>> {
+        const FrontierPlan& target = targets[k];
+        UnitPlan found =
+            search_units(beside_, units, {target.flow_w, target.lag_cost_j, target.price_w},
+                         {std::max(limit_s, least_s), least_s}, context);
+        if (found.clock_of_unit.empty()) return std::nullopt;
+        return std::move(found.clock_of_unit);
+      },
+      context);
+}
+
+// Durations and prices for every deadline, and for somewhat less time each.
+GraphPlanner::Targets GraphPlanner::targets_for(std::span<const GraphPlanResult> results,
+                                                const RunContext& context) {
+  prepare(context);
+  const CrashProblem problem_beside = crash_problem(prices_->work);
+  FrontierOptions options_alone = sweep_options(prices_->problem_alone);
+  FrontierOptions options_beside = sweep_options(problem_beside);
+  Targets targets;
+  for (const GraphPlanResult& result : results) {
+    const auto [at, is_new] =
+        targets.of_deadline.emplace(result.deadline_s, options_alone.times_s.size());
+    if (!is_new) continue;
+    const double target_s = std::min(result.deadline_s, cheapest_time_s());
+    options_alone.times_s.push_back(target_s);
+    for (const double share : shorter) options_beside.times_s.push_back(target_s * (1.0 - share));
   }
-  search_targets(result, units, clocks_for, context);
+  targets.alone = sweep_frontier(prices_->problem_alone, options_alone, context).plans;
+  targets.beside = sweep_frontier(problem_beside, options_beside, context).plans;
+  return targets;
 }
 
 std::vector<GraphPlanResult> GraphPlanner::plan(std::span<const GraphQuestion> questions,
                                                 const RunContext& context) {
-  FrontierOptions options = sweep_options(work_.types.size());
-  FrontierOptions options_alone = options;
   std::vector<GraphPlanResult> results;
   for (const GraphQuestion& question : questions) {
     results.emplace_back().question = question;
     results.back().deadline_s = deadline_s(question);
-    const double target_s = std::min(results.back().deadline_s, cheapest_time_s());
-    options_alone.times_s.push_back(target_s);
-    for (const double share : shorter) options.times_s.push_back(target_s * (1.0 - share));
   }
-  const Frontier alone = sweep_frontier(problem_alone_, options_alone, context);
-  const Frontier beside = sweep_frontier(crash_problem(work_), options, context);
+  const bool many_clocks = std::ranges::any_of(
+      questions, [](const GraphQuestion& q) { return q.grain != GraphGrain::iteration; });
+  const Targets targets = many_clocks ? targets_for(results, context) : Targets{};
 
   // Coarser plans first: they are plans of the finer grains too.
   std::vector<std::size_t> order(results.size());
@@ -257,14 +297,18 @@ std::vector<GraphPlanResult> GraphPlanner::plan(std::span<const GraphQuestion> q
           coarser.question.grain <= result.question.grain)
         keep_if_better(result, coarser.plan);
     }
-    const std::span<const FrontierPlan> plans = beside.plans;
-    answer(result, alone.plans[q], plans.subspan(q * shorter.size(), shorter.size()), context);
+    try_uniform(result);
+    if (questions[q].grain == GraphGrain::iteration) {
+      // All there are were tried.
+      result.lower_bound_j = result.run.total_energy_j;
+      if (result.found()) result.status = SolveStatus::optimal;
+      continue;
+    }
+    answer(result, targets, context);
     if (!result.found()) continue;
     const double energy_j = result.run.total_energy_j;
     result.gap_frac = std::max(energy_j - result.lower_bound_j, 0.0) / energy_j;
-    if (result.question.grain != GraphGrain::iteration) {
-      result.status = result.gap_frac <= optimal_gap ? SolveStatus::optimal : SolveStatus::feasible;
-    }
+    result.status = result.gap_frac <= optimal_gap ? SolveStatus::optimal : SolveStatus::feasible;
   }
   return results;
 }

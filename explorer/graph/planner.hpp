@@ -6,6 +6,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -53,9 +55,10 @@ struct GraphPlanResult {
 /// One graph on one type of GPU: its baseline, every single clock, plans.
 class GraphPlanner {
  public:
-  /// Replays the graph at every clock and sweeps its frontier.
+  /// Replays the graph at every clock.
   /// @param model  must outlive the planner
   GraphPlanner(const GraphModel& model, const ClockGrid& grid, const RunContext& context = {});
+  ~GraphPlanner();
 
   /// The default clocks, replayed.
   [[nodiscard]] const GraphRun& baseline() const noexcept { return baseline_; }
@@ -64,7 +67,7 @@ class GraphPlanner {
   [[nodiscard]] const std::vector<UniformRun>& uniform() const noexcept { return uniform_; }
 
   /// Least cost of launches alone, each at a clock of its own, for every time; see LaunchCosts.
-  [[nodiscard]] const Frontier& frontier() const noexcept { return frontier_; }
+  [[nodiscard]] const Frontier& frontier(const RunContext& context = {});
 
   [[nodiscard]] const ClockGrid& grid() const noexcept { return grid_; }
 
@@ -78,14 +81,22 @@ class GraphPlanner {
   using ClocksFor =
       std::function<std::optional<std::vector<ClockId>>(std::size_t target, double limit_s)>;
 
+  // Frontier plans of launches alone, one for each deadline, and beside each other, several each.
+  struct Targets {
+    std::map<double, std::size_t> of_deadline;  // position of the deadline
+    std::vector<FrontierPlan> alone, beside;
+  };
+
   [[nodiscard]] double deadline_s(const GraphQuestion& question) const;
+  void prepare(const RunContext& context);
   [[nodiscard]] double bound_j(double deadline_s) const;
   [[nodiscard]] double cheapest_time_s() const;
   [[nodiscard]] LaunchUnits units_of(GraphGrain grain) const;
   [[nodiscard]] GraphPlan plan_of(const LaunchUnits& units,
                                   const std::vector<ClockId>& clock_of_unit) const;
-  void answer(GraphPlanResult& result, const FrontierPlan& alone,
-              std::span<const FrontierPlan> targets, const RunContext& context);
+  [[nodiscard]] Targets targets_for(std::span<const GraphPlanResult> results,
+                                    const RunContext& context);
+  void answer(GraphPlanResult& result, const Targets& all, const RunContext& context);
   bool keep_if_better(GraphPlanResult& result, GraphPlan plan);
   void try_uniform(GraphPlanResult& result);
   void search_targets(GraphPlanResult& result, const LaunchUnits& units,
@@ -100,10 +111,9 @@ class GraphPlanner {
   std::vector<UniformRun> uniform_;
   // Launches alone, for bounds, and as slow as at the default clocks beside each other, for plans.
   LaunchCosts alone_, beside_;
-  CrashProblem problem_alone_;
-  PipelineWork work_;
-  ClockRounder rounder_;
-  Frontier frontier_;
+  // What plans of many clocks need: made when the first of them is asked for.
+  struct Prices;
+  std::unique_ptr<Prices> prices_;
 };
 
 }  // namespace rubato

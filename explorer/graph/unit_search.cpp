@@ -78,18 +78,26 @@ class UnitSearch {
   // The cheapest clock of every unit at the present prices. @return what that bounds
   double choose(std::vector<ClockId>& chosen) const {
     CompensatedSum bound_j;
-    std::vector<double> total_j(costs_.clocks());
+    std::vector<double> total_j(costs_.clocks()), leading_j(costs_.clocks());
     for (std::uint32_t u = 0; u < units_.size(); ++u) {
-      for (std::size_t c = 0; c < costs_.clocks(); ++c)
-        total_j[c] = unit_cost_j(u, id_at<ClockId>(c));
+      std::ranges::fill(leading_j, 0.0);
+      std::ranges::fill(total_j, 0.0);
       for (const std::uint32_t i : units_.members(u)) {
-        if (prices_.flow_w[i] <= 0.0) continue;
-        for (std::size_t c = 0; c < costs_.clocks(); ++c)
-          total_j[c] += prices_.flow_w[i] * costs_.time_s(i, id_at<ClockId>(c));
+        double least_j = std::numeric_limits<double>::infinity();
+        for (std::size_t c = 0; c < costs_.clocks(); ++c) {
+          const auto clock = id_at<ClockId>(c);
+          const double priced_j =
+              costs_.cost_j(i, clock) + prices_.flow_w[i] * costs_.time_s(i, clock);
+          total_j[c] += priced_j;
+          if (costs_.leads(i)) leading_j[c] += priced_j;
+          least_j = std::min(least_j, priced_j);
+        }
+        // A launch beside others may run at their clock, whatever its unit asks for.
+        if (!costs_.leads(i)) bound_j.add(least_j);
       }
       const auto least = std::ranges::min_element(total_j);
       chosen.push_back(id_at<ClockId>(static_cast<std::size_t>(least - total_j.begin())));
-      bound_j.add(*least);
+      bound_j.add(*std::ranges::min_element(leading_j));
     }
     for (std::uint32_t i = 0; i < graph_.size(); ++i) {
       if (!costs_.is_clocked(i)) bound_j.add(prices_.flow_w[i] * costs_.time_s(i, ClockId{0}));
