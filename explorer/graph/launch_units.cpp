@@ -69,7 +69,9 @@ bool speed_up_latest_path(const LaunchCosts& costs, const LaunchUnits& units,
   std::map<std::uint32_t, std::vector<std::uint32_t>> on_path;
   for (const std::uint32_t i : latest_path(costs, times)) on_path[units.unit_of(i)].push_back(i);
   std::vector<Move> moves;
-  for (const auto& [unit, launches] : on_path) {
+  for (const auto& part : on_path) {
+    const std::uint32_t unit = part.first;
+    const std::vector<std::uint32_t>& launches = part.second;
     const auto path_s = [&](ClockId clock) {
       double sum_s = 0.0;
       for (const std::uint32_t i : launches) sum_s += costs.time_s(i, clock);
