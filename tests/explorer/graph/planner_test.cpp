@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
