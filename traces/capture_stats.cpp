@@ -120,21 +120,6 @@ CaptureStats capture_stats(const Capture& capture) {
   return stats;
 }
 
-StepSums step_sums(const Capture& capture, const FoldOptions& options) {
-  const std::uint32_t device = chosen_device(capture, options);
-  const std::optional<std::uint32_t> step = chosen_step(capture, options);
-  StepSums sums;
-  std::set<std::uint32_t> streams;
-  for (const CapturedLaunch& launch : capture.launches) {
-    if (capture.streams[launch.stream].device != device || (step && launch.step != step)) continue;
-    ++sums.launches;
-    sums.time_ns += launch.duration_ns;
-    streams.insert(launch.stream);
-  }
-  sums.streams = streams.size();
-  return sums;
-}
-
 Trace fold(const Capture& capture, const FoldOptions& options) {
   const std::uint32_t device = chosen_device(capture, options);
   const std::optional<std::uint32_t> step = chosen_step(capture, options);

@@ -41,16 +41,6 @@ struct FoldOptions {
   std::optional<std::uint32_t> device;  ///< as recorded; nothing: the one with most kernels
 };
 
-/// All that runs on the device in the step a fold takes: a trace is one of its streams.
-struct StepSums {
-  std::uint64_t launches = 0;
-  std::int64_t time_ns = 0;  ///< sum of durations, overlap counted twice
-  std::uint64_t streams = 0;
-};
-
-/// @throws as fold
-[[nodiscard]] StepSums step_sums(const Capture& capture, const FoldOptions& options = {});
-
 /// The launches of one step on the stream of one device that computes most (collectives and copies
 /// do not count), runs that repeat folded into segments. Times are means over the launches taken.
 /// @throws UsageError if there is no such step or device, or no computing launch in it

@@ -70,15 +70,20 @@ bool GpuModel::bind(const Kernel& kernel, std::optional<ClockPair> captured) {
   return true;
 }
 
-GpuModel::GpuModel(GpuSpec spec, const Trace& trace, std::optional<double> power_limit_w)
-    : spec_(std::move(spec)), power_limit_w_(power_limit_w.value_or(spec_.power_limit.limit_w)) {
-  const PowerLimit& limit = spec_.power_limit;
-  if (power_limit_w_ < limit.min_w || power_limit_w_ > limit.max_w) {
+double accepted_power_limit_w(const GpuSpec& spec, std::optional<double> asked_w) {
+  const PowerLimit& limit = spec.power_limit;
+  const double power_limit_w = asked_w.value_or(limit.limit_w);
+  if (power_limit_w < limit.min_w || power_limit_w > limit.max_w) {
     throw UsageError(
         fmt::format("a power limit of {} W is outside what {} accepts; expected {} to {} W",
-                    format_number(power_limit_w_), spec_.name, format_number(limit.min_w),
+                    format_number(power_limit_w), spec.name, format_number(limit.min_w),
                     format_number(limit.max_w)));
   }
+  return power_limit_w;
+}
+
+GpuModel::GpuModel(GpuSpec spec, const Trace& trace, std::optional<double> power_limit_w)
+    : spec_(std::move(spec)), power_limit_w_(accepted_power_limit_w(spec_, power_limit_w)) {
   std::optional<ClockPair> captured;
   if (captured_here(spec_, trace))
     captured = captured_clock(spec_, trace.captured ? trace.captured->clock : std::nullopt);

@@ -3,10 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include <fmt/format.h>
-
-#include "common/error.hpp"
-#include "common/numbers.hpp"
+#include "models/table/gpu_model.hpp"
 
 namespace rubato {
 
@@ -22,15 +19,8 @@ GraphModel::GraphModel(const ExecutionGraph& graph, GpuSpec spec, const ClockPai
     : graph_(&graph),
       spec_(std::move(spec)),
       captured_clock_(captured_clock),
-      power_limit_w_(power_limit_w.value_or(spec_.power_limit.limit_w)),
+      power_limit_w_(accepted_power_limit_w(spec_, power_limit_w)),
       work_(graph.size(), 0.0) {
-  const PowerLimit& limit = spec_.power_limit;
-  if (power_limit_w_ < limit.min_w || power_limit_w_ > limit.max_w) {
-    throw UsageError(
-        fmt::format("a power limit of {} W is outside what {} accepts; expected {} to {} W",
-                    format_number(power_limit_w_), spec_.name, format_number(limit.min_w),
-                    format_number(limit.max_w)));
-  }
   bind_kernels(best_guess);
   anchor_work();
 }

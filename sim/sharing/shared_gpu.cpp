@@ -95,21 +95,6 @@ double stretch(std::span<const double> uses) {
   return factor;
 }
 
-namespace {
-
-std::vector<SmDemand> without_collectives(const std::vector<double>& sm_share) {
-  std::vector<SmDemand> demands;
-  for (const double share : sm_share) demands.push_back({.share = share, .held = 0.0});
-  return demands;
-}
-
-}  // namespace
-
-SharedGpu::SharedGpu(const GpuSpec& spec, std::vector<KernelCoefficients> kernels,
-                     const std::vector<double>& sm_share, const ClockPair& clock,
-                     double power_limit_w)
-    : SharedGpu(spec, std::move(kernels), without_collectives(sm_share), clock, power_limit_w) {}
-
 SharedGpu::SharedGpu(const GpuSpec& spec, std::vector<KernelCoefficients> kernels,
                      std::vector<SmDemand> demands, const ClockPair& clock, double power_limit_w,
                      const CollectiveSharing& collectives)

@@ -74,12 +74,6 @@ struct Sharing {
 /// so one object serves one thread.
 class SharedGpu {
  public:
-  /// Kernels that leave each other's SMs alone: no collectives.
-  /// @param kernels   coefficients, shape [kernels]
-  /// @param sm_share  share of the SMs a launch can fill, in (0, 1], shape [kernels]
-  SharedGpu(const GpuSpec& spec, std::vector<KernelCoefficients> kernels,
-            const std::vector<double>& sm_share, const ClockPair& clock, double power_limit_w);
-
   /// @param kernels   coefficients, shape [kernels]; a collective's on the SMs it holds here. The
   ///                  same collective on other SMs is another kernel
   /// @param demands   shape [kernels]

@@ -29,34 +29,6 @@ std::optional<double> median(std::vector<double> values) {
   return *middle;
 }
 
-// Launches and GPU time of a trace.
-std::pair<std::uint64_t, double> sums_of(const Trace& trace) {
-  const std::vector<std::uint64_t> counts = launch_counts(trace);
-  std::uint64_t launches = 0;
-  double time_s = 0.0;
-  for (std::size_t k = 0; k < counts.size(); ++k) {
-    launches += counts[k];
-    time_s += static_cast<double>(counts[k]) * trace.kernels[k].measured_time_s.value_or(0.0);
-  }
-  return {launches, time_s};
-}
-
-void say_what_was_taken(const Capture& capture, CaptureFormat kind, const FoldOptions& fold,
-                        const Trace& trace) {
-  const StepSums all = step_sums(capture, fold);
-  const auto [launches, time_s] = sums_of(trace);
-  const double all_s = 1e-9 * static_cast<double>(all.time_ns);
-  fmt::print(stderr, "note: imported {} ({}): {}\n", printable(capture.name), name_of(kind),
-             printable(trace.provenance.options));
-  fmt::print(stderr,
-             "note: taken: one of {} streams, {} of {} launches, {:.3f} of {:.3f} ms of GPU time "
-             "({:.1f} %); other streams, gaps and the host are left out\n",
-             all.streams, launches, all.launches, 1e3 * time_s, 1e3 * all_s,
-             all_s > 0.0 ? 100.0 * time_s / all_s : 0.0);
-  for (const std::string& line : capture.left_out)
-    fmt::print(stderr, "note: left out: {}\n", printable(line));
-}
-
 }  // namespace
 
 void add_captured_clock_options(CommandLine& app, CapturedClockOptions& options) {
@@ -91,24 +63,18 @@ std::optional<std::string> captured_clock_label(const CapturedClockOptions& opti
 }
 
 void add_step_options(CommandLine& app, StepOptions& options) {
-  app.add_option("--step", options.fold.step, "Which step, from 0 [the one with most launches]");
-  app.add_option("--device", options.fold.device, "Which GPU [the one with most launches]");
+  app.add_option("--step", options.step,
+                 "Of a capture only this step: its name or its position from 0");
   app.add_flag("--partial", options.partial, "Leave out what cannot be read, and say so");
 }
 
-Trace load_step(const std::string& name_or_path, const StepOptions& options) {
+Trace load_own_trace(const std::string& name_or_path, const StepOptions& options) {
   if (!std::filesystem::is_regular_file(name_or_path)) return load_trace(name_or_path);
   // A table of ours with a wrong header is told so by its own reader.
   if (name_or_path.ends_with(".csv") &&
       read_file(name_or_path).find("\"ID\",") == std::string::npos)
     return load_trace(name_or_path);
-  const CaptureFormat kind = capture_format(name_or_path);
-  const ImportOptions import{.partial = options.partial};
-  if (is_trace(kind)) return import_trace(name_or_path, import);
-  const Capture capture = import_capture(name_or_path, import);
-  Trace trace = fold(capture, options.fold);
-  say_what_was_taken(capture, kind, options.fold, trace);
-  return trace;
+  return import_trace(name_or_path, {.partial = options.partial});
 }
 
 GpuSpec load_gpu_for_trace(const std::string& gpu, const std::string& fallback, const Trace& trace,

@@ -7,7 +7,6 @@
 
 #include "models/gpu/clock_pair.hpp"
 #include "models/gpu/spec.hpp"
-#include "traces/capture_stats.hpp"
 #include "traces/power_log.hpp"
 #include "traces/trace.hpp"
 
@@ -32,19 +31,18 @@ void add_captured_clock_options(CommandLine& app, CapturedClockOptions& options)
 /// What --captured-clock says, else the log's. @throws what read_power_log throws
 [[nodiscard]] std::optional<std::string> captured_clock_label(const CapturedClockOptions& options);
 
-/// Which step of a capture.
+/// Which step of a capture, and how damage is taken.
 struct StepOptions {
-  FoldOptions fold;
+  std::string step;  ///< its name or its position from 0; empty: the whole capture
   bool partial = false;
 };
 
-/// Adds --step, --device and --partial.
+/// Adds --step and --partial.
 void add_step_options(CommandLine& app, StepOptions& options);
 
-/// A trace by shipped name or file. Of what another tool captured, or a capture of ours, one step
-/// as `trace import` takes it; standard error says what was taken and what was left out.
-/// @throws what load_trace and import_capture throw
-[[nodiscard]] Trace load_step(const std::string& name_or_path, const StepOptions& options);
+/// A trace of ours by shipped name or file, plain or gzip.
+/// @throws what load_trace and import_trace throw
+[[nodiscard]] Trace load_own_trace(const std::string& name_or_path, const StepOptions& options);
 
 /// The spec for a trace: the one asked for, else that of the GPU it was captured on, else
 /// `fallback`. Standard error says which where the trace was captured, and at which clocks.

@@ -17,6 +17,7 @@
 #include "models/validation/power_windows.hpp"
 #include "tools/options/captured.hpp"
 #include "tools/options/gpu.hpp"
+#include "traces/capture_stats.hpp"
 #include "traces/import/readers.hpp"
 
 namespace rubato {

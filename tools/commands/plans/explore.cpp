@@ -175,7 +175,7 @@ ExitStatus run_captured(const Options& o, const CommandLine& line, const RunCont
        {"--aggregation", "--goal", "--tolerance", "--energy-budget", "--power-budget",
         "--switching", "--switch-latency-us", "--switch-stall-us", "--switch-energy-j",
         "--switch-dwell-us", "--mem-switch-latency-us", "--mem-switch-stall-us",
-        "--mem-switch-energy-j", "--per-segment", "--per-pass", "--timeline", "--device"}) {
+        "--mem-switch-energy-j", "--per-segment", "--per-pass", "--timeline"}) {
     if (!line.has(option)) continue;
     throw UsageError(fmt::format("{} does nothing for a captured run", option),
                      {.in = {},
@@ -187,7 +187,7 @@ ExitStatus run_captured(const Options& o, const CommandLine& line, const RunCont
       .files = o.ranks.empty() ? std::vector{o.trace} : files_of_patterns(o.ranks),
       .gpu = o.gpu,
       .clocks = o.clocks,
-      .step = o.step.fold.step ? std::to_string(*o.step.fold.step) : "",
+      .step = o.step.step,
       .db = o.db,
       .captured = o.captured,
       .power_limit_w = o.power_limit_w,
@@ -211,7 +211,7 @@ ExitStatus run(const Options& o, const CommandLine& line, const RunContext& cont
                     "or use --json",
                     o.format == OutputFormat::csv ? "csv" : "json-lines"));
   }
-  Trace trace = load_step(o.trace, o.step);
+  Trace trace = load_own_trace(o.trace, o.step);
   if (const auto clock = captured_clock_label(o.captured)) {
     if (!trace.captured) trace.captured.emplace();
     trace.captured->clock = clock;
