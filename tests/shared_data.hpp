@@ -7,10 +7,12 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/paths.hpp"
+
 namespace rubato {
 
 inline std::filesystem::path shared_data(const std::string& name) {
-  return std::filesystem::path(RUBATO_SHARED_DIR) / "data" / name;
+  return shared_dir() / "data" / name;
 }
 
 }  // namespace rubato

@@ -15,6 +15,7 @@
 
 #include "common/file.hpp"
 #include "common/numbers.hpp"
+#include "tests/paths.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace rubato {
@@ -160,8 +161,8 @@ void expect_same_but_for_rounding(const std::string& found, const std::string& g
 TEST_F(CommandLine, ReproducesThePaper) {
   const Outcome outcome = run("reproduce spaan2026");
   ASSERT_EQ(outcome.status, 0);
-  expect_same_but_for_rounding(outcome.text, read_file(std::string(RUBATO_SOURCE_DIR) +
-                                                       "/tests/tools/reproduce_spaan2026.txt"));
+  expect_same_but_for_rounding(outcome.text,
+                               read_file(source_dir() / "tests/tools/reproduce_spaan2026.txt"));
 }
 
 // Two kernels with gaps of the host between, captured; a log of the same seconds in local time.

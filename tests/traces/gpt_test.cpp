@@ -9,6 +9,7 @@
 #include "common/error.hpp"
 #include "common/file.hpp"
 #include "tests/expect_error.hpp"
+#include "tests/paths.hpp"
 #include "tests/shared_data.hpp"
 #include "traces/files/trace_json.hpp"
 
@@ -67,7 +68,7 @@ TEST(GptTrace, WorkOfEachKernelMatchesTheHandCount) {
 
 TEST(GptTrace, TheShippedTraceIsWhatTheGeneratorMakes) {
   EXPECT_EQ(to_json(generate_gpt_trace(gpt_preset("gpt3-xl"))),
-            read_file(std::string(RUBATO_SOURCE_DIR) + "/traces/data/gpt3-xl.json"));
+            read_file(source_dir() / "traces/data/gpt3-xl.json"));
 }
 
 TEST(GptTrace, TensorParallelismSplitsWorkAndAddsCollectives) {

@@ -18,6 +18,7 @@
 #include "explorer/results/merge.hpp"
 #include "explorer/results/store.hpp"
 #include "tests/expect_error.hpp"
+#include "tests/paths.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace rubato {
@@ -314,8 +315,8 @@ TEST_F(Sweep, DocumentedQueriesFindTheirRowsByIndex) {
       EXPECT_TRUE(made_here || small.contains(what)) << step << "\nin: " << sql;
     }
   };
-  for (const char* page : {"/docs/schema.md", "/docs/experiments.md"}) {
-    const std::string text = read_file(std::string(RUBATO_SOURCE_DIR) + page);
+  for (const char* page : {"docs/schema.md", "docs/experiments.md"}) {
+    const std::string text = read_file(source_dir() / page);
     int examples = 0;
     for (std::size_t at = text.find("```sql\n"); at != std::string::npos;
          at = text.find("```sql\n", at)) {

@@ -10,6 +10,7 @@
 #include "common/file.hpp"
 #include "tests/expect_error.hpp"
 #include "tests/explorer/small_run.hpp"
+#include "tests/paths.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace rubato {
@@ -133,7 +134,7 @@ TEST_F(Store, RefusesANewerSchema) {
 
 // A file as schema 1 made it: its tables, nothing else.
 TEST_F(Store, BringsAnOldSchemaUpToDate) {
-  plain_sql(read_file(std::string(RUBATO_SOURCE_DIR) + "/explorer/results/schema.sql") +
+  plain_sql(read_file(source_dir() / "explorer/results/schema.sql") +
             "PRAGMA application_id = 0x5255424F; PRAGMA user_version = 1;"
             "CREATE VIEW v_best_plan AS SELECT 1;"
             "INSERT INTO inputs VALUES ('h', 'trace', 'old', '{}');");
@@ -206,7 +207,7 @@ TEST_F(Store, TheExampleQueriesOfTheManualWork) {
   add_run(db());
   add_run(db());
   const ResultStore store = ResultStore::open_read_only(db());
-  const std::string page = read_file(std::string(RUBATO_SOURCE_DIR) + "/docs/schema.md");
+  const std::string page = read_file(source_dir() / "docs/schema.md");
   int examples = 0;
   for (std::size_t at = page.find("```sql\n"); at != std::string::npos;
        at = page.find("```sql\n", at)) {

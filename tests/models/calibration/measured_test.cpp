@@ -13,17 +13,17 @@
 #include "common/error.hpp"
 #include "models/calibration/sweep_fit.hpp"
 #include "models/validation/errors.hpp"
+#include "tests/paths.hpp"
 
 namespace rubato {
 namespace {
 
 CsvTable measured_table(const std::string& file) {
-  return CsvTable::read(std::filesystem::path(RUBATO_SOURCE_DIR) / "models/data/measured" / file);
+  return CsvTable::read(source_dir() / "models/data/measured" / file);
 }
 
 Sweep measured(const std::string& file, const GpuSpec& spec, const SweepColumns& columns = {}) {
-  return read_sweep(std::filesystem::path(RUBATO_SOURCE_DIR) / "models/data/measured" / file, spec,
-                    columns);
+  return read_sweep(source_dir() / "models/data/measured" / file, spec, columns);
 }
 
 SweepColumns dgemm_rows(const char* gpu) {

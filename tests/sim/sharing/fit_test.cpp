@@ -12,14 +12,14 @@
 #include "common/error.hpp"
 #include "models/gpu/clock_grid.hpp"
 #include "tests/expect_error.hpp"
+#include "tests/paths.hpp"
 
 namespace rubato {
 namespace {
 
 const std::vector<OverlapRow>& measured() {
   static const std::vector<OverlapRow> rows =
-      read_overlap_rows(std::filesystem::path(RUBATO_SOURCE_DIR) /
-                        "models/data/measured/kareus_a100_overlap/overlap.csv");
+      read_overlap_rows(source_dir() / "models/data/measured/kareus_a100_overlap/overlap.csv");
   return rows;
 }
 

@@ -1,0 +1,15 @@
+#include "tests/paths.hpp"
+
+namespace rubato {
+
+const std::filesystem::path& source_dir() {
+  static const std::filesystem::path path = RUBATO_SOURCE_DIR;
+  return path;
+}
+
+const std::filesystem::path& shared_dir() {
+  static const std::filesystem::path path = source_dir() / ".." / "shared";
+  return path;
+}
+
+}  // namespace rubato

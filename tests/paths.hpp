@@ -1,0 +1,15 @@
+#pragma once
+// Where the tests find the project and measured data beside it. Compiled once (paths.cpp): as
+// definitions on the command line they would make every test file depend on where the clone lies.
+
+#include <filesystem>
+
+namespace rubato {
+
+/// The root of the project.
+[[nodiscard]] const std::filesystem::path& source_dir();
+
+/// The folder of measured data that is not part of the project; it need not exist.
+[[nodiscard]] const std::filesystem::path& shared_dir();
+
+}  // namespace rubato
