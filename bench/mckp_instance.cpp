@@ -14,14 +14,9 @@
 #include <tbb/task_arena.h>
 
 #include "bench/mckp_instance.hpp"
+#include "common/statistics.hpp"
 
 namespace {
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 void write_doubles(std::ofstream& out, const std::vector<double>& values) {
   out.write(reinterpret_cast<const char*>(values.data()),
@@ -47,8 +42,8 @@ Timing timing(const rubato::MckpInstance& made) {
     wall_s.push_back(
         std::chrono::duration<double>(std::chrono::steady_clock::now() - wall).count());
   }
-  timing.wall_s = median(wall_s);
-  timing.cpu_s = median(cpu_s);
+  timing.wall_s = rubato::median(wall_s);
+  timing.cpu_s = rubato::median(cpu_s);
   return timing;
 }
 

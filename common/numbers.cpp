@@ -4,6 +4,8 @@
 #include <charconv>
 #include <cmath>
 
+#include <fmt/format.h>
+
 namespace rubato {
 
 namespace {
@@ -21,8 +23,20 @@ std::optional<T> parse_whole(std::string_view text) {
 
 std::string format_number(double value) {
   std::array<char, 32> text{};  // the longest shortest form of a double has 24 characters
-  const auto [end, error] = std::to_chars(text.data(), text.data() + text.size(), value);
+  // Adding zero takes the sign from -0.
+  const auto [end, error] = std::to_chars(text.data(), text.data() + text.size(), value + 0.0);
   return {text.data(), end};
+}
+
+std::string format_fixed(double value, int decimals) {
+  std::string text = fmt::format("{:.{}f}", value, decimals);
+  if (text.find_first_not_of("-0.") == std::string::npos && text.starts_with('-')) text.erase(0, 1);
+  return text;
+}
+
+std::string format_signed(double value, int decimals) {
+  const std::string text = format_fixed(value, decimals);
+  return text.starts_with('-') ? text : '+' + text;
 }
 
 std::optional<double> parse_number(std::string_view text) {

@@ -9,8 +9,14 @@
 
 namespace rubato {
 
-/// Shortest text that reads back as the same double ("0.1", "1e-05").
+/// Shortest text that reads back as the same double ("0.1", "1e-05"); zero has no sign.
 [[nodiscard]] std::string format_number(double value);
+
+/// With `decimals` digits after the point; what rounds to zero is "0.00", never "-0.00".
+[[nodiscard]] std::string format_fixed(double value, int decimals);
+
+/// As format_fixed, with "+" before what is not negative: "+1.50", "+0.00".
+[[nodiscard]] std::string format_signed(double value, int decimals);
 
 /// The number that is the whole of `text`, or nothing. Accepts what
 /// std::from_chars accepts except nan and infinity.

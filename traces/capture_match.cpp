@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "common/statistics.hpp"
+
 namespace rubato {
 
 namespace {
@@ -34,12 +36,6 @@ std::ptrdiff_t next_x(const Furthest& v, std::ptrdiff_t offset, std::ptrdiff_t d
   return down ? at(k + 1) : at(k - 1) + 1;
 }
 
-double median_of(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
-}
-
 // Durations of one position of the reference, one per step.
 using Positions = std::vector<std::vector<double>>;
 
@@ -47,7 +43,7 @@ TypicalTime summarised(const std::vector<const std::vector<double>*>& positions)
   TypicalTime typical;
   std::vector<double> deviations;
   for (const std::vector<double>* seen : positions) {
-    const double middle = median_of(*seen);
+    const double middle = median(*seen);
     typical.time_s += middle / static_cast<double>(positions.size());
     typical.launches += seen->size();
     for (const double time_s : *seen) deviations.push_back(std::abs(time_s / middle - 1.0));
@@ -56,7 +52,7 @@ TypicalTime summarised(const std::vector<const std::vector<double>*>& positions)
   constexpr double sigma_per_median_deviation = 1.4826, usual = 0.02, least = 2e-3;
   const bool spread_known = typical.launches > positions.size();
   const double sigma =
-      spread_known ? sigma_per_median_deviation * median_of(std::move(deviations)) : usual;
+      spread_known ? sigma_per_median_deviation * median(std::move(deviations)) : usual;
   typical.relative_error =
       std::hypot(least, std::max(sigma, least) / std::sqrt(static_cast<double>(typical.launches)));
   return typical;

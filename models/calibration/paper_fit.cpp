@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "common/statistics.hpp"
 #include "common/version.hpp"
 #include "models/calibration/paper_problem.hpp"
 #include "models/gpu/spec_parameters.hpp"
@@ -13,12 +14,6 @@
 namespace rubato {
 
 namespace {
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  const std::size_t n = values.size();
-  return n % 2 == 1 ? values[n / 2] : 0.5 * (values[n / 2 - 1] + values[n / 2]);
-}
 
 double mean_abs(const std::vector<double>& values) {
   double sum = 0.0;

@@ -210,9 +210,9 @@ Alignment align(const StepCurve& curve, const PowerLog& log, const SensorModel& 
   if (best.correlation < least_correlation) {
     throw not_alignable(
         log,
-        fmt::format("the best shift, {:+.3f} s, correlates {:.2f} with the GPU's use; expected at "
+        fmt::format("the best shift, {} s, correlates {:.2f} with the GPU's use; expected at "
                     "least {}",
-                    best.shift_s, best.correlation, least_correlation),
+                    format_signed(best.shift_s, 3), best.correlation, least_correlation),
         "check that both are of the same run and the same GPU (--power-gpu)");
   }
   return best;

@@ -179,8 +179,12 @@ void add_class_power(const CaptureReplay& replay, const PowerEvidence& power,
     // While a class runs the board draws its power and idle power.
     const ClassPower &own = fit->classes[c], &idle = fit->idle;
     if (!own.power_w || !own.sigma_w || !idle.power_w) continue;
-    result.classes[c].measured_power_w = *own.power_w + *idle.power_w;
-    result.classes[c].measured_sigma_w = std::hypot(*own.sigma_w, idle.sigma_w.value_or(0.0));
+    const double drawn_w = *own.power_w + *idle.power_w;
+    const double sigma_w = std::hypot(*own.sigma_w, idle.sigma_w.value_or(0.0));
+    // Samples hardly see a class that runs for a moment: any power would fit.
+    if (2.0 * z_90 * sigma_w > drawn_w) continue;
+    result.classes[c].measured_power_w = drawn_w;
+    result.classes[c].measured_sigma_w = sigma_w;
   }
   result.measured_idle = fit->idle;
   result.power_residual_w = fit->residual_w;

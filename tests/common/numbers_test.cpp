@@ -1,11 +1,14 @@
 #include "common/numbers.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include "common/hash.hpp"
+#include "common/statistics.hpp"
 
 namespace rubato {
 namespace {
@@ -14,6 +17,31 @@ TEST(Numbers, ShortestFormReadsBackAsTheSameDouble) {
   EXPECT_EQ(format_number(0.1), "0.1");
   EXPECT_EQ(format_number(1e-5), "1e-05");
   EXPECT_EQ(format_number(1410.0), "1410");
+}
+
+TEST(Numbers, WhatRoundsToZeroHasNoSign) {
+  EXPECT_EQ(format_number(-0.0), "0");
+  EXPECT_EQ(format_fixed(-0.004, 2), "0.00");
+  EXPECT_EQ(format_fixed(-0.005001, 2), "-0.01");
+  EXPECT_EQ(format_fixed(-0.4, 0), "0");
+  EXPECT_EQ(format_fixed(-10.0, 1), "-10.0");
+  EXPECT_EQ(format_signed(-0.004, 2), "+0.00");
+  EXPECT_EQ(format_signed(1.5, 1), "+1.5");
+  EXPECT_EQ(format_signed(-1.5, 1), "-1.5");
+}
+
+RC_GTEST_PROP(Statistics, HalfOfTheValuesLieOnEitherSideOfTheMedian, (std::vector<int> values)) {
+  RC_PRE(!values.empty());
+  const int middle = median(values);
+  const auto below = std::ranges::count_if(values, [&](int v) { return v < middle; });
+  const auto above = std::ranges::count_if(values, [&](int v) { return v > middle; });
+  RC_ASSERT(2 * below <= std::ssize(values));
+  RC_ASSERT(2 * above <= std::ssize(values));
+}
+
+TEST(Statistics, MedianOfAnEvenNumberLiesBetweenTheMiddleTwo) {
+  EXPECT_EQ(median(std::vector{4.0, 1.0, 2.0, 100.0}), 3.0);
+  EXPECT_EQ(median(std::vector{7}), 7);
 }
 
 RC_GTEST_PROP(Numbers, RoundTripOfAnyFiniteDouble, (double value)) {

@@ -3,7 +3,7 @@
 
 Commands are taken out of the documents: every line of a fenced sh block, every indented line that begins with
 `rubato`, every fenced python block. A document has a scratch copy of the tree of its own, in which its commands run from
-the top; all must end with status 0. A block that cannot run says why in a comment above it, visible in the source:
+the top; all must end with status 0, and no number may read -0.00. A block that cannot run says why in a comment above it, visible in the source:
 
     <!-- not run: needs a GPU -->
 
@@ -115,6 +115,8 @@ def run_document(path):
                 done = subprocess.run(["bash", "-eo", "pipefail", "-c", command], cwd=folder, env=environment, text=True,
                                       stdin=subprocess.DEVNULL, capture_output=True, timeout=TIMEOUT_S)
                 status, said = done.returncode, done.stdout[-500:] + done.stderr[-2000:]
+                if minus_zero := re.search(r"(?<![\w.-])-0(\.0*)?(?![\w.])", done.stdout + done.stderr):
+                    status, said = "a zero with a sign", (done.stdout + done.stderr)[max(0, minus_zero.start() - 200):][:400]
             except subprocess.TimeoutExpired:
                 status, said = "none", f"still running after {TIMEOUT_S} s"
             lines.append(f"{time.monotonic() - begin:6.2f} s  {name}:{number}: {command.splitlines()[0]}")

@@ -43,7 +43,7 @@ def transfer_pictures(folder):
         # Once per mark: two savings, the regret, two times.
         own = [t for t in titles if t.startswith(row["trace"] + ":")]
         assert len(own) == 5, (row["trace"], own)
-        assert f"{-row['energy_change_pct']:.2f} % saved" in own[0], (own[0], row)
+        assert f"{-row['energy_change_pct'] + 0.0:.2f} % saved" in own[0], (own[0], row)
         assert f"regret {row['equal_time_regret_points']:.2f} points" in own[0], (own[0], row)
     for text in ("gpt3-xl, TP 1", "gpt3-xl, TP 2", "traces named", "energy saved, %", "regret at equal time, points",
                  "change of time, %", "batch, sequences"):

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "common/numbers.hpp"
 #include "tools/drawing/svg.hpp"
 
 namespace rubato {
@@ -191,10 +192,11 @@ class Picture {
         if (plan.*row.value > row.most) continue;
         svg.circle(x(panel, point.latency_us), row.at(plan.*row.value), 2.6,
                    fmt::format(R"(fill="{}")", colours[g]),
-                   fmt::format("{}, {}: energy {:+.2f} %, time {:+.2f} %, {} changes, {} launches "
+                   fmt::format("{}, {}: energy {} %, time {} %, {} changes, {} launches "
                                "late, gap {:.3f} %",
                                name_of(compared_granularities[g]), latency_text(point.latency_us),
-                               plan.energy_change_pct, plan.time_change_pct, plan.switches,
+                               format_signed(plan.energy_change_pct, 2),
+                               format_signed(plan.time_change_pct, 2), plan.switches,
                                plan.late_launches, plan.gap_pct));
       }
     }

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "common/numbers.hpp"
 #include "tools/drawing/page_parts.hpp"
 
 namespace rubato {
@@ -25,11 +26,11 @@ std::string html_table(const Cells& head, const std::vector<Cells>& rows) {
 
 std::string ms(double s) { return fmt::format("{:.3f}", s * 1e3); }
 std::string change_pct(double now, double before) {
-  return before > 0.0 ? fmt::format("{:+.2f}", 100.0 * (now / before - 1.0)) : "-";
+  return before > 0.0 ? format_signed(100.0 * (now / before - 1.0), 2) : "-";
 }
 std::string error_text(const std::optional<ErrorBar>& error) {
   if (!error) return "-";
-  std::string text = fmt::format("{:+.1f}", 100.0 * error->value);
+  std::string text = format_signed(100.0 * error->value, 1);
   if (error->half_width) text += fmt::format(" &plusmn; {:.1f}", 100.0 * *error->half_width);
   return text;
 }
@@ -76,8 +77,8 @@ std::string verdict_plot(const std::vector<ReplayRow>& classes) {
     y += line;
   }
   for (const double tick : {-reach / 1.1, 0.0, reach / 1.1}) {
-    svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{:+.0f} %</text>",
-                       x(tick), bottom + 16.0, 100.0 * tick);
+    svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{} %</text>",
+                       x(tick), bottom + 16.0, format_signed(100.0 * tick, 0));
   }
   return svg + "</svg></figure>\n";
 }
@@ -160,10 +161,9 @@ std::string replay_page(const ReplayRequest& request, const CaptureReplay& repla
           ? ""
           : " <strong>This GPU is not calibrated: its numbers are rough.</strong>");
   if (power) {
-    body +=
-        fmt::format("<p>Power from {}: shift {:+.3f} s, correlation {:.2f} over {} samples.</p>\n",
-                    page_text(power->log->file), power->alignment.shift_s,
-                    power->alignment.correlation, power->alignment.samples);
+    body += fmt::format("<p>Power from {}: shift {} s, correlation {:.2f} over {} samples.</p>\n",
+                        page_text(power->log->file), format_signed(power->alignment.shift_s, 3),
+                        power->alignment.correlation, power->alignment.samples);
   }
   body += runs_table(request, comparison);
   body += fmt::format(

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "common/numbers.hpp"
 #include "tools/drawing/page_parts.hpp"
 #include "tools/drawing/svg.hpp"
 #include "tools/terminal/exploration_tables.hpp"
@@ -78,17 +79,18 @@ struct Row {
 
 std::string tooltip(const Transfer& t) {
   std::string text = fmt::format(
-      "{}: {:.2f} % saved at {:+.2f} % time; {:.0f} W at default clocks, {:.0f} % of the time at "
+      "{}: {} % saved at {} % time; {:.0f} W at default clocks, {:.0f} % of the time at "
       "the power limit",
-      t.trace, *plan_saving_pct(t), *plan_time_pct(t), t.baseline.average_power_w(),
-      100.0 * t.limited_frac);
+      t.trace, format_fixed(*plan_saving_pct(t), 2), format_signed(*plan_time_pct(t), 2),
+      t.baseline.average_power_w(), 100.0 * t.limited_frac);
   if (t.own_found) {
-    text += fmt::format("; its own plan saves {:.2f} % at {:+.2f} % time", *own_saving_pct(t),
-                        *own_time_pct(t));
+    text += fmt::format("; its own plan saves {} % at {} % time",
+                        format_fixed(*own_saving_pct(t), 2), format_signed(*own_time_pct(t), 2));
   }
   if (t.own_in_time_found) {
-    text += fmt::format("; in the plan's time {:.2f} % could be saved, regret {:.2f} points",
-                        *in_time_saving_pct(t), *regret_points(t));
+    text +=
+        fmt::format("; in the plan's time {} % could be saved, regret {} points",
+                    format_fixed(*in_time_saving_pct(t), 2), format_fixed(*regret_points(t), 2));
   }
   return text;
 }
@@ -321,7 +323,7 @@ std::string transfer_page(const TransferCaption& caption,
       page_text(caption.plan), page_text(caption.gpu), caption.power_limit_w,
       page_text(caption.clocks), page_text(caption.found_on), transfer_svg(caption, transfers));
   const auto number = [](std::optional<double> value) {
-    return value ? fmt::format("{:.2f}", *value) : std::string("-");
+    return value ? format_fixed(*value, 2) : std::string("-");
   };
   for (const auto& [t, panel, batch, source] : transfers) {
     const auto own = own_saving_pct(t);

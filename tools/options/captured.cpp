@@ -10,6 +10,7 @@
 
 #include "common/file.hpp"
 #include "common/numbers.hpp"
+#include "common/statistics.hpp"
 #include "common/text.hpp"
 #include "models/gpu/clock_grid.hpp"
 #include "models/gpu/device.hpp"
@@ -19,17 +20,6 @@
 #include "traces/import/readers.hpp"
 
 namespace rubato {
-
-namespace {
-
-std::optional<double> median(std::vector<double> values) {
-  if (values.empty()) return std::nullopt;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
-}
-
-}  // namespace
 
 void add_captured_clock_options(CommandLine& app, CapturedClockOptions& options) {
   app.add_option("--captured-clock", options.clock,
@@ -51,9 +41,9 @@ std::optional<std::string> logged_clock(const PowerLog& log) {
     if (sample.core_mhz) core.push_back(*sample.core_mhz);
     if (sample.mem_mhz) mem.push_back(*sample.mem_mhz);
   }
-  const auto core_mhz = median(std::move(core)), mem_mhz = median(std::move(mem));
-  if (!core_mhz) return std::nullopt;
-  return fmt::format("{}/{}", mem_mhz ? format_number(*mem_mhz) : "auto", format_number(*core_mhz));
+  if (core.empty()) return std::nullopt;
+  return fmt::format("{}/{}", mem.empty() ? "auto" : format_number(median(std::move(mem))),
+                     format_number(median(std::move(core))));
 }
 
 std::optional<std::string> captured_clock_label(const CapturedClockOptions& options) {

@@ -32,15 +32,14 @@ struct ShownCell {
 
   std::string operator()(std::monostate) const { return "-"; }
   std::string operator()(const std::string& text) const { return shortened(printable(text)); }
-  std::string operator()(double value) const {
-    return fmt::format("{:.{}f}", value, column.decimals);
-  }
+  std::string operator()(double value) const { return format_fixed(value, column.decimals); }
   std::string operator()(std::int64_t value) const { return fmt::format("{}", value); }
   std::string operator()(bool value) const { return value ? "yes" : "no"; }
 };
 
 struct JsonCell {
   nlohmann::ordered_json operator()(std::monostate) const { return nullptr; }
+  nlohmann::ordered_json operator()(double value) const { return value + 0.0; }  // -0 becomes 0
   template <class T>
   nlohmann::ordered_json operator()(const T& value) const {
     return value;
@@ -109,10 +108,11 @@ std::string OutputTable::render_table() const {
   for (const auto& line : lines) {
     std::string shown;
     for (std::size_t c = 0; c < line.size(); ++c) {
+      if (columns_[c].for_programs) continue;
       const bool left =
           std::ranges::any_of(rows_, [&](const auto& row) { return is_text(row[c]); });
       const std::string padding(widths[c] - display_width(line[c]), ' ');
-      if (c > 0) shown += "  ";
+      if (!shown.empty()) shown += "  ";
       shown += left ? line[c] + padding : padding + line[c];
     }
     shown.erase(shown.find_last_not_of(' ') + 1);
@@ -163,6 +163,16 @@ std::string render_json_object(const std::vector<NamedTable>& tables) {
     text += fmt::format("{}\"{}\": {}", text.empty() ? "" : ",\n", named.name, rows);
   }
   return fmt::format("{{\n{}\n}}\n", text);
+}
+
+void print_tables(const std::vector<NamedTable>& tables, OutputFormat format) {
+  switch (format) {
+    case OutputFormat::json: return print(render_json_object(tables));
+    case OutputFormat::json_lines:
+    case OutputFormat::csv: return print(tables.back().table->render(format));
+    case OutputFormat::table: break;
+  }
+  for (const NamedTable& named : tables) print(named.table->render(format) + '\n');
 }
 
 OutputTable as_table(const QueryResult& result) {

@@ -26,8 +26,9 @@ using Cell = std::variant<std::monostate, std::string, double, std::int64_t, boo
 /// A column. `key` names it in JSON and CSV and carries the unit ("time_ms").
 struct Column {
   std::string key;
-  std::string title = {};  ///< in tables; empty: the key
-  int decimals = 3;        ///< of numbers in tables; JSON and CSV carry every digit
+  std::string title = {};     ///< in tables; empty: the key
+  int decimals = 3;           ///< of numbers in tables; JSON and CSV carry every digit
+  bool for_programs = false;  ///< left out of tables, which have room for about 100 characters
 };
 
 /// Rows under fixed columns.
@@ -62,6 +63,10 @@ struct NamedTable {
 
 /// One JSON object with an array of rows per table.
 [[nodiscard]] std::string render_json_object(const std::vector<NamedTable>& tables);
+
+/// Writes to standard output what a program or a person asked for: as JSON one document with every
+/// table, as JSON lines and CSV the last one, as text all, with an empty line after each.
+void print_tables(const std::vector<NamedTable>& tables, OutputFormat format);
 
 /// A query's rows under its own column names.
 [[nodiscard]] OutputTable as_table(const QueryResult& result);

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/error.hpp"
+#include "common/numbers.hpp"
 #include "common/text.hpp"
 #include "explorer/results/provenance.hpp"
 #include "tools/terminal/exploration_tables.hpp"
@@ -113,7 +114,7 @@ void SweepLog::unit_done(const SweepProgress& progress) {
       members["time_change_pct"] = change_pct(result.sim.total.time_s, base.time_s);
       members["energy_change_pct"] = energy_pct;
       best_pct_ = std::min(best_pct_.value_or(energy_pct), energy_pct);
-      text += fmt::format(", energy {:+.2f} %", energy_pct);
+      text += fmt::format(", energy {} %", format_signed(energy_pct, 2));
     }
   }
   write_json(event(fmt::format("unit_{}", name_of(progress.outcome)), members));
@@ -122,10 +123,11 @@ void SweepLog::unit_done(const SweepProgress& progress) {
   finished_estimated_s_ += unit.estimated_s;
   const double elapsed_s =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  ProgressUpdate update{.done = progress.done,
-                        .total = progress.total,
-                        .note = best_pct_ ? fmt::format("best {:+.2f} % energy", *best_pct_) : "",
-                        .left_s = {}};
+  ProgressUpdate update{
+      .done = progress.done,
+      .total = progress.total,
+      .note = best_pct_ ? fmt::format("best {} % energy", format_signed(*best_pct_, 2)) : "",
+      .left_s = {}};
   if (finished_estimated_s_ > 0.0)
     update.left_s = progress.estimated_left_s * elapsed_s / finished_estimated_s_;
   context_.report(update);

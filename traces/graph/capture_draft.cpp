@@ -4,6 +4,9 @@
 #include <array>
 #include <limits>
 #include <map>
+#include <utility>
+
+#include "common/statistics.hpp"
 
 namespace rubato {
 
@@ -286,11 +289,7 @@ void close_arcs(GraphBuilder& builder, const std::vector<OpenArc>& arcs) {
   }
   std::array<double, arc_kinds> usual_s{};
   for (std::size_t kind = 0; kind < arc_kinds; ++kind) {
-    auto& list = deciding[kind];
-    if (list.empty()) continue;
-    const auto middle = list.begin() + static_cast<std::ptrdiff_t>(list.size() / 2);
-    std::ranges::nth_element(list, middle);
-    usual_s[kind] = *middle;
+    if (!deciding[kind].empty()) usual_s[kind] = median(std::move(deciding[kind]));
   }
   for (const OpenArc& arc : arcs) {
     const double slack = slack_s(arc);

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <optional>
 
 #include <fmt/format.h>
 
 #include "common/error.hpp"
+#include "common/statistics.hpp"
 #include "common/text.hpp"
 
 namespace rubato {
@@ -154,13 +154,6 @@ void expect_same_kind(std::span<const Capture> captures, const JoinedCollective&
                                 joined.group, describe(joined.members.front()), describe(member)),
                     {.in = {}, .hint = "files of different runs, or events are missing"});
   }
-}
-
-std::int64_t median(std::vector<std::int64_t> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  if (values.size() % 2 != 0) return *middle;
-  return std::midpoint(*std::max_element(values.begin(), middle), *middle);
 }
 
 // The k-th of every row, at each rank's own time.

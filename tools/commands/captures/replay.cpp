@@ -9,6 +9,7 @@
 
 #include "common/error.hpp"
 #include "common/file.hpp"
+#include "common/numbers.hpp"
 #include "common/text.hpp"
 #include "explorer/results/replay_store.hpp"
 #include "models/gpu/device.hpp"
@@ -94,20 +95,26 @@ OutputTable runs_table(const ReplayRequest& request, const ReplayComparison& com
   return table;
 }
 
-OutputTable rows_table(const std::vector<ReplayRow>& rows, const char* what) {
+// What there is to show beside captured and predicted times.
+struct Shown {
+  bool replayed = false;  ///< other clocks
+  bool power = false;     ///< a log
+};
+
+OutputTable rows_table(const std::vector<ReplayRow>& rows, const char* what, const Shown& shown) {
   OutputTable table({{what},
-                     {"source"},
-                     {"launches"},
+                     {"source", {}, 3, true},
+                     {"launches", {}, 3, shown.replayed && shown.power},
                      {"captured_ms", "captured ms"},
-                     {"compared_ms", "compared ms"},
-                     {"predicted_ms", "predicted ms"},
+                     {"compared_ms", "compared ms", 3, true},
+                     {"predicted_ms", "model ms"},
                      {"error_pct", "error %", 1},
                      {"error_90_pct", "+-90 %", 1},
                      {"verdict"},
-                     {"replayed_ms", "replayed ms"},
-                     {"predicted_w", "predicted W", 0},
-                     {"measured_w", "measured W", 0},
-                     {"measured_sigma_w", "+-1 s", 0}});
+                     {"replayed_ms", "replayed ms", 3, !shown.replayed},
+                     {"predicted_w", "model W", 0, !shown.power},
+                     {"measured_w", "log W", 0, !shown.power},
+                     {"measured_sigma_w", "+-1 s", 0, !shown.power}});
   for (const ReplayRow& row : rows) {
     const auto& error = row.time_error;
     table.add_row(
@@ -121,18 +128,18 @@ OutputTable rows_table(const std::vector<ReplayRow>& rows, const char* what) {
   return table;
 }
 
-OutputTable steps_table(const std::vector<ReplayStep>& steps) {
+OutputTable steps_table(const std::vector<ReplayStep>& steps, const Shown& shown) {
   OutputTable table({{"step"},
-                     {"launches"},
+                     {"launches", {}, 3, shown.replayed && shown.power},
                      {"captured_ms", "captured ms"},
-                     {"predicted_ms", "predicted ms"},
+                     {"predicted_ms", "model ms"},
                      {"error_pct", "error %", 2},
-                     {"replayed_ms", "replayed ms"},
-                     {"predicted_j", "predicted J"},
-                     {"replayed_j", "replayed J"},
-                     {"measured_j", "measured J"},
-                     {"energy_error_pct", "error %", 2},
-                     {"measured_coverage", "coverage", 2}});
+                     {"replayed_ms", "replayed ms", 3, !shown.replayed},
+                     {"predicted_j", "model J"},
+                     {"replayed_j", "replayed J", 3, !shown.replayed},
+                     {"measured_j", "log J", 3, !shown.power},
+                     {"energy_error_pct", "error %", 2, !shown.power},
+                     {"measured_coverage", "log covers", 2, !shown.power || shown.replayed}});
   for (const ReplayStep& step : steps) {
     const auto& measured = step.measured;
     table.add_row({step.name, static_cast<std::int64_t>(step.launches), 1e3 * step.captured_s,
@@ -181,11 +188,19 @@ void print_notes(const Capture& capture, const ReplayComparison& comparison,
     fmt::print(stderr, "note: {} taken as UTC{:+g}; set --power-zone if it is not\n",
                printable(power->log->file), *a.zone_quarter_hours / 4.0);
   }
-  fmt::print(stderr, "note: power log shifted by {:+.3f} s, correlation {:.2f} over {} samples\n",
-             a.shift_s, a.correlation, a.samples);
+  fmt::print(stderr, "note: power log shifted by {} s, correlation {:.2f} over {} samples\n",
+             format_signed(a.shift_s, 3), a.correlation, a.samples);
   for (const std::string& line : power->log->left_out)
     fmt::print(stderr, "note: {}: {}\n", printable(power->log->file), line);
-  if (!comparison.power_residual_w) {
+  if (comparison.power_residual_w) {
+    std::string unknown;
+    for (const ReplayRow& row : comparison.classes) {
+      if (!row.measured_power_w) unknown += (unknown.empty() ? "" : ", ") + row.name;
+    }
+    if (!unknown.empty())
+      fmt::print(stderr, "note: measured power unknown: {}: samples hardly see them run\n",
+                 unknown);
+  } else {
     fmt::print(stderr,
                "note: too few samples for the power of classes; only energies are compared\n");
   }
@@ -196,11 +211,11 @@ std::string verdict_text(const ReplayComparison& comparison) {
   std::string text;
   const ReplayRow& compute = comparison.compute;
   if (const auto& error = compute.time_error) {
-    text +=
-        fmt::format("compute: {:.3f} of {:.3f} ms are compared; predicted {:+.1f} %{}: {}\n",
-                    1e3 * compute.compared_s, 1e3 * compute.captured_s, 100.0 * error->value,
-                    error->half_width ? fmt::format(" +-{:.1f}", 100.0 * *error->half_width) : "",
-                    name_of(verdict_of(compute)));
+    text += fmt::format(
+        "compute: {:.3f} of {:.3f} ms are compared; predicted {} %{}: {}\n",
+        1e3 * compute.compared_s, 1e3 * compute.captured_s, format_signed(100.0 * error->value, 1),
+        error->half_width ? fmt::format(" +-{:.1f}", 100.0 * *error->half_width) : "",
+        name_of(verdict_of(compute)));
   }
   const auto collectives =
       std::ranges::find(comparison.classes, KernelClass::communication, &ReplayRow::kind);
@@ -216,11 +231,12 @@ std::string verdict_text(const ReplayComparison& comparison) {
 
 void print_all(const Options& o, const ReplayRequest& request, const ReplayComparison& comparison,
                const std::optional<PowerEvidence>& power) {
+  const Shown shown{request.replayed_clock != request.captured_clock, power.has_value()};
   const OutputTable runs = runs_table(request, comparison),
-                    classes = rows_table(comparison.classes, "class"),
-                    kernels = rows_table(comparison.kernels, "kernel"),
-                    steps = steps_table(comparison.steps),
-                    compute = rows_table({comparison.compute}, "class"),
+                    classes = rows_table(comparison.classes, "class", shown),
+                    kernels = rows_table(comparison.kernels, "kernel", shown),
+                    steps = steps_table(comparison.steps, shown),
+                    compute = rows_table({comparison.compute}, "class", shown),
                     coverage = coverage_table(comparison.coverage);
   if (o.format == OutputFormat::json) {
     std::vector<NamedTable> tables{{"runs", &runs},       {"coverage", &coverage},

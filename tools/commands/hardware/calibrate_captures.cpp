@@ -10,6 +10,7 @@
 
 #include "common/error.hpp"
 #include "common/file.hpp"
+#include "common/numbers.hpp"
 #include "common/text.hpp"
 #include "models/calibration/capture_fit.hpp"
 #include "models/gpu/clock_grid.hpp"
@@ -86,9 +87,9 @@ std::vector<PowerWindow> windows_of(const CaptureCalibration& asked, const GpuSp
   if (capture.epoch_ns) epoch_s = 1e-9 * static_cast<double>(*capture.epoch_ns + origin_ns);
   const Alignment alignment = align(busy_curve(capture, device, origin_ns), *recorded.log, sensor,
                                     epoch_s, asked.power_zone_h);
-  fmt::print(stderr, "note: {}: shifted by {:+.3f} s, correlation {:.2f} over {} samples\n",
-             printable(recorded.log->file), alignment.shift_s, alignment.correlation,
-             alignment.samples);
+  fmt::print(stderr, "note: {}: shifted by {} s, correlation {:.2f} over {} samples\n",
+             printable(recorded.log->file), format_signed(alignment.shift_s, 3),
+             alignment.correlation, alignment.samples);
   return power_windows(with_lost_launches(step, times, capture), device,
                        same_kernels(step, capture), step.kernels.size(), *recorded.log, sensor,
                        alignment);
@@ -148,8 +149,8 @@ std::string notes_of(const CaptureFit& fit, const std::vector<CaptureObservation
     text += "One memory clock only: what follows the memory clock rests on work and class.\n";
   text += powers ? fmt::format(
                        "Power of the logs: {:.2f} % mean absolute error; base power shifted "
-                       "by {:+.1f} W.\n",
-                       percent * fit.power_error, fit.base_power_offset_w)
+                       "by {} W.\n",
+                       percent * fit.power_error, format_signed(fit.base_power_offset_w, 1))
                  : "No power log: energies are guesses (+-50 %).\n";
   return text;
 }

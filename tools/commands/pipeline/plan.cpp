@@ -220,14 +220,8 @@ void print_plans(const PlanOptions& o, const PipelinePlanner& planner,
     kernels = kernels_table(planner.work(), plans, kernel_clocks);
     asked.push_back({"kernels", &*kernels});
   }
-  switch (o.format) {
-    case OutputFormat::json: return print(render_json_object(asked));
-    case OutputFormat::json_lines:
-    case OutputFormat::csv: return print(asked.back().table->render(o.format));
-    case OutputFormat::table: break;
-  }
-  for (const NamedTable& named : asked) print(named.table->render(OutputFormat::table) + '\n');
-  print(plan_notes(o, planner));
+  print_tables(asked, o.format);
+  if (o.format == OutputFormat::table) print(plan_notes(o, planner));
 }
 
 ExitStatus run_plan(const PlanOptions& o, const RunContext& context) {

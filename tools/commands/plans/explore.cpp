@@ -140,7 +140,7 @@ void check_numbers(const Options& o) {
 }
 
 // A program reads one document: JSON holds every table asked for, CSV exactly one.
-void print_tables(const Options& o, const ExplorationInput& input, const Exploration& found) {
+void print_results(const Options& o, const ExplorationInput& input, const Exploration& found) {
   const OutputTable plans = plans_table(found), passes = passes_table(found);
   const OutputTable kernels = kernels_table(input.trace, found);
   const OutputTable segments = segments_table(input.trace, found);
@@ -152,13 +152,8 @@ void print_tables(const Options& o, const ExplorationInput& input, const Explora
   const bool unasked =
       o.format == OutputFormat::table && segments.rows() > 0 && segments.rows() <= few;
   if (o.per_segment || unasked) asked.push_back({"segments", &segments});
-  switch (o.format) {
-    case OutputFormat::json: return print(render_json_object(asked));
-    case OutputFormat::json_lines:
-    case OutputFormat::csv: return print(asked.back().table->render(o.format));
-    case OutputFormat::table: break;
-  }
-  for (const NamedTable& named : asked) print(named.table->render(OutputFormat::table) + '\n');
+  print_tables(asked, o.format);
+  if (o.format != OutputFormat::table) return;
   print(exploration_notes(input, found));
   if (segments.rows() > few && !o.per_segment)
     print(fmt::format("auto: {} segments; --per-segment lists them.\n", segments.rows()));
@@ -228,7 +223,7 @@ ExitStatus run(const Options& o, const CommandLine& line, const RunContext& cont
   std::optional<ResultStore> store;
   if (!o.db.empty()) store = ResultStore::open(o.db);
   const Exploration found = explore(input, context);
-  print_tables(o, input, found);
+  print_results(o, input, found);
   if (!o.timeline.empty()) write_timeline(o, input, found);
   if (store) {
     const std::int64_t run_id = store->add(input, found, {context.command_line, options_json(o)});

@@ -9,6 +9,7 @@
 #include <glob.h>
 
 #include "common/file.hpp"
+#include "common/numbers.hpp"
 #include "common/suggest.hpp"
 #include "common/text.hpp"
 #include "explorer/results/graph_store.hpp"
@@ -105,16 +106,16 @@ std::string clocks_text(const GraphExploration& found, const GraphPlanResult& re
 OutputTable plans_table(const GraphExploration& found) {
   OutputTable table({{"granularity"},
                      {"slack_pct", "slack %", 1},
-                     {"status"},
-                     {"time_ms", "time ms"},
+                     {.key = "status", .for_programs = true},
+                     {"time_ms", "time ms", 3, true},
                      {"time_change_pct", "time %", 2},
-                     {"energy_j", "energy J"},
+                     {"time_change_high_pct", "to", 2},
+                     {"energy_j", "energy J", 3, true},
                      {"energy_change_pct", "energy %", 2},
                      {"energy_change_low_pct", "from", 2},
                      {"energy_change_high_pct", "to", 2},
-                     {"time_change_high_pct", "time to", 2},
                      {"bound_change_pct", "bound %", 2},
-                     {"gap_pct", "gap %", 3},
+                     {"gap_pct", "gap %", 2},
                      {"clocks"},
                      {"changes_per_s", "changes/s", 0}});
   const double default_j = found.planner->baseline().total_energy_j;
@@ -123,11 +124,11 @@ OutputTable plans_table(const GraphExploration& found) {
     const auto cell = [&](double value) { return r.found() ? Cell(value) : Cell(); };
     table.add_row({std::string(name_of(r.question.grain)), percent * r.question.slack_frac,
                    std::string(name_of(r.status)), cell(ms_per_s * r.run.span_s),
-                   cell(percent * outcome.change.time_frac), cell(r.run.total_energy_j),
+                   cell(percent * outcome.change.time_frac),
+                   cell(percent * outcome.most(&PlanChange::time_frac)), cell(r.run.total_energy_j),
                    cell(percent * outcome.change.energy_frac),
                    cell(percent * outcome.least(&PlanChange::energy_frac)),
                    cell(percent * outcome.most(&PlanChange::energy_frac)),
-                   cell(percent * outcome.most(&PlanChange::time_frac)),
                    cell(change_pct(r.lower_bound_j, default_j)), cell(percent * r.gap_frac),
                    r.found() ? Cell(clocks_text(found, r)) : Cell(),
                    r.found() ? Cell(changes_per_s(r)) : Cell()});
@@ -243,10 +244,11 @@ std::string run_text(const CapturedRunOptions& o, const GraphRequest& request,
                   graph.gpus().size(), graph.gpus().size() == 1 ? "" : "s", graph.size(),
                   arcs_text(graph.count_arcs()));
   text += fmt::format(
-      "captured {:.3f} ms, reproduced {:.3f} ms ({:+.3f} %) at {} ({}); default clocks {:.3f} ms, "
+      "captured {:.3f} ms, reproduced {:.3f} ms ({} %) at {} ({}); default clocks {:.3f} ms, "
       "{:.4g} J on {}\n",
       ms_per_s * found.captured_span_s, ms_per_s * found.reproduced_span_s,
-      change_pct(found.reproduced_span_s, found.captured_span_s), request.captured_clock,
+      format_signed(change_pct(found.reproduced_span_s, found.captured_span_s), 3),
+      request.captured_clock,
       request.clock_source == ClockSource::gpu_default
           ? "the GPU's default, assumed: give --captured-clock or --power"
           : std::string(name_of(request.clock_source)),
@@ -269,34 +271,28 @@ std::string answer_text(const GraphExploration& found) {
     if (best == nullptr || outcome.change.energy_frac < best->change.energy_frac) best = &outcome;
   }
   if (best == nullptr) return "";
-  return fmt::format(
-      "one clock for all: {}: energy {:+.2f} % ({:+.2f} to {:+.2f}), time {:+.2f} % ({:+.2f} to "
-      "{:+.2f})\n",
-      clocks_text(found, best->result), percent * best->change.energy_frac,
-      percent * best->least(&PlanChange::energy_frac),
-      percent * best->most(&PlanChange::energy_frac), percent * best->change.time_frac,
-      percent * best->least(&PlanChange::time_frac), percent * best->most(&PlanChange::time_frac));
+  const auto shown = [](double frac) { return format_signed(percent * frac, 2); };
+  return fmt::format("one clock for all: {}: energy {} % ({} to {}), time {} % ({} to {})\n",
+                     clocks_text(found, best->result), shown(best->change.energy_frac),
+                     shown(best->least(&PlanChange::energy_frac)),
+                     shown(best->most(&PlanChange::energy_frac)), shown(best->change.time_frac),
+                     shown(best->least(&PlanChange::time_frac)),
+                     shown(best->most(&PlanChange::time_frac)));
 }
 
 void print_result(const CapturedRunOptions& o, const GraphRequest& request,
                   const GraphExploration& found) {
   const OutputTable run = run_table(request, found), plans = plans_table(found),
                     kernels = kernels_table(found), collectives = collectives_table(found);
-  switch (o.format) {
-    case OutputFormat::json: {
-      std::vector<NamedTable> tables{{"run", &run}, {"plans", &plans}};
-      if (o.per_kernel) tables.push_back({"kernels", &kernels});
-      if (collectives.rows() > 0) tables.push_back({"collectives", &collectives});
-      return print(render_json_object(tables));
-    }
-    case OutputFormat::json_lines:
-    case OutputFormat::csv: return print((o.per_kernel ? kernels : plans).render(o.format));
-    case OutputFormat::table: break;
-  }
-  print(run_text(o, request, found) + answer_text(found) + '\n');
-  print(plans.render(OutputFormat::table) + '\n');
-  if (collectives.rows() > 0) print(collectives.render(OutputFormat::table) + '\n');
-  if (o.per_kernel) print(kernels.render(OutputFormat::table) + '\n');
+  std::vector<NamedTable> asked;
+  if (o.format == OutputFormat::json) asked.push_back({"run", &run});
+  if (collectives.rows() > 0) asked.push_back({"collectives", &collectives});
+  asked.push_back({"plans", &plans});
+  if (o.per_kernel) asked.push_back({"kernels", &kernels});
+  if (o.format == OutputFormat::table)
+    print(run_text(o, request, found) + answer_text(found) + '\n');
+  print_tables(asked, o.format);
+  if (o.format != OutputFormat::table) return;
   print(
       "Change against the default clocks, all GPUs together. 'from' and 'to': captured times split "
       "between core and memory as far either way as the work leaves open. Bound: as long as "

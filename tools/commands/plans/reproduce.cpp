@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "common/numbers.hpp"
 #include "common/suggest.hpp"
 #include "explorer/exploration.hpp"
 #include "explorer/published.hpp"
@@ -115,9 +116,9 @@ Table1 table1(const ExplorationInput& input, const Exploration& found) {
 std::string text_claims(const Exploration& found) {
   const auto shown = [&](std::size_t i) {
     const Totals& total = found.plans[i].sim.total;
-    return fmt::format("{:+.1f} % energy at {:+.1f} % time",
-                       change_pct(total.energy_j, found.baseline.total.energy_j),
-                       change_pct(total.time_s, found.baseline.total.time_s));
+    return fmt::format("{} % energy at {} % time",
+                       format_signed(change_pct(total.energy_j, found.baseline.total.energy_j), 1),
+                       format_signed(change_pct(total.time_s, found.baseline.total.time_s), 1));
   };
   const std::size_t n = published_table2.size();
   return fmt::format(
