@@ -43,7 +43,7 @@ def transfer_pictures(folder):
         # Once per mark: two savings, the regret, two times.
         own = [t for t in titles if t.startswith(row["trace"] + ":")]
         assert len(own) == 5, (row["trace"], own)
-        assert f"{-row['energy_change_pct'] + 0.0:.2f} % saved" in own[0], (own[0], row)
+        assert f"{round(-row['energy_change_pct'], 2) + 0.0:.2f} % saved" in own[0], (own[0], row)
         assert f"regret {row['equal_time_regret_points']:.2f} points" in own[0], (own[0], row)
     for text in ("gpt3-xl, TP 1", "gpt3-xl, TP 2", "traces named", "energy saved, %", "regret at equal time, points",
                  "change of time, %", "batch, sequences"):
@@ -102,7 +102,7 @@ def latency_picture(folder):
     assert not any("Quadro" in text for text in texts), texts
     titles = [element.text for element in drawing.iter(SVG + "title")]
     for row in rows:
-        shown = f"energy {row['auto_energy_change_pct']:+.2f} %, time {row['auto_time_change_pct']:+.2f} %"
+        shown = f"energy {round(row['auto_energy_change_pct'], 2) + 0.0:+.2f} %, time {round(row['auto_time_change_pct'], 2) + 0.0:+.2f} %"
         # Once for energy, once for time.
         assert sum(t.startswith("auto, ") and shown in t for t in titles) == 2, (shown, titles)
 
