@@ -38,8 +38,8 @@ double CaptureRun::energy_over_j(std::uint32_t device, double from_s, double to_
     const double covered_s = std::min(end_s, to_s) - std::max(now->start_s, from_s);
     if (covered_s > 0.0) energy.add(now->power_w * covered_s);
   };
-  for (const GpuPhase& phase : phases) {
-    if (phase.gpu.value != device) continue;
+  for (const GpuPhase& phase : graph.phases) {
+    if (device_of_gpu[index(phase.gpu)] != device) continue;
     add_until(phase.start_s);
     now = &phase;
   }
@@ -97,10 +97,10 @@ CaptureRun CaptureReplay::run(const ClockPair& clock, DurationSource durations) 
     result.launches.push_back({run.start_s[i], run.end_s[i], run.energy_j[i]});
     result.makespan_s = std::max(result.makespan_s, run.end_s[i]);
   }
-  result.phases = std::move(run.phases);
-  for (GpuPhase& phase : result.phases) phase.gpu = GpuId{graph().gpus()[index(phase.gpu)].device};
+  for (const GraphGpu& gpu : graph().gpus()) result.device_of_gpu.push_back(gpu.device);
   result.energy_j = run.total_energy_j;
   for (const GpuTotals& gpu : run.gpus) result.power_limited_s += gpu.power_limited_s;
+  result.graph = std::move(run);
   return result;
 }
 

@@ -26,13 +26,14 @@ struct SimulatedLaunch {
   double energy_j = 0.0;  ///< its own and, while it runs, an equal share of idle power
 };
 
-/// A replay, launch by launch. A device's position in the capture is its GPU's in the phases.
+/// A replay, launch by launch.
 struct CaptureRun {
-  std::vector<SimulatedLaunch> launches;  ///< shape [launches of the capture]
-  std::vector<GpuPhase> phases;           ///< in order of time; idle time included
-  double makespan_s = 0.0;                ///< last end
-  double energy_j = 0.0;                  ///< all devices from 0 to the makespan, idle included
-  double power_limited_s = 0.0;           ///< device time at a lowered clock
+  std::vector<SimulatedLaunch> launches;     ///< shape [launches of the capture]
+  GraphRun graph;                            ///< of all activities, with phases
+  std::vector<std::uint32_t> device_of_gpu;  ///< position in the capture of each GPU of the graph
+  double makespan_s = 0.0;                   ///< last end
+  double energy_j = 0.0;                     ///< all devices from 0 to the makespan, idle included
+  double power_limited_s = 0.0;              ///< device time at a lowered clock
 
   /// Energy of one device over a span, J.
   [[nodiscard]] double energy_over_j(std::uint32_t device, double from_s, double to_s) const;

@@ -226,7 +226,7 @@ class GraphReplay {
     if (!options_.phases) return;
     const Sharing& now = *gpu.sharing;
     run_.phases.push_back({at_s, GpuId{g}, static_cast<std::uint32_t>(gpu.running.size()),
-                           now.power_w(), now.core_mhz, now.power_limited});
+                           now.power_w(), now.core_mhz, now.power_limited, gpu.clock});
   }
 
   [[nodiscard]] static std::uint32_t index32(GpuId gpu) { return gpu.value; }

@@ -30,6 +30,7 @@ struct GpuPhase {
   double power_w = 0.0;
   double core_mhz = 0.0;  ///< in effect
   bool power_limited = false;
+  ClockId clock;  ///< asked for
 };
 
 /// One GPU of a replay, from the origin to the last end of the graph.

@@ -64,6 +64,15 @@ void ChromeProcess::slice(int tid, std::string_view category, std::string_view n
                 {"args", std::move(args)}});
 }
 
+void ChromeProcess::instant(int tid, std::string_view name, double at_s) {
+  trace_.event({{"ph", "i"},
+                {"pid", pid_},
+                {"tid", tid},
+                {"ts", at_s * us_per_s},
+                {"name", name},
+                {"s", "t"}});
+}
+
 void ChromeProcess::counter(const std::string& name, const char* unit, double at_s, double value) {
   trace_.event({{"ph", "C"},
                 {"pid", pid_},

@@ -47,6 +47,8 @@ class ChromeProcess {
   void row(int tid, const std::string& name, std::optional<int> place = std::nullopt);
   void slice(int tid, std::string_view category, std::string_view name, double from_s,
              double duration_s, Json args);
+  /// Something that takes no time.
+  void instant(int tid, std::string_view name, double at_s);
   /// A value that holds until the next one of the same name.
   void counter(const std::string& name, const char* unit, double at_s, double value);
 

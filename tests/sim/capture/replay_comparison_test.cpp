@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "sim/timeline/capture.hpp"
+#include "sim/timeline/graph.hpp"
 #include "tests/shared_data.hpp"
 #include "tests/sim/capture/small_capture.hpp"
 #include "traces/import/readers.hpp"
@@ -148,31 +148,6 @@ TEST(ReplayComparison, EnergyAndClassPowerFromALog) {
     }
   }
   EXPECT_NEAR(*result.measured_idle->power_w, 80.0, 10.0);
-}
-
-TEST(CaptureTimeline, OneProcessPerRunAndOneRowPerStream) {
-  SmallCapture made;
-  made.add(0, made.gemm, 0, 1'000'000);
-  made.add(1, made.reduce, 100'000, 500'000);
-  const CaptureReplay replay(made.capture, made.spec, made.clock);
-  const CaptureRun predicted = replay.run(made.clock, DurationSource::model);
-  std::string text;
-  write_capture_timeline([&](std::string_view piece) { text += piece; }, replay,
-                         {{"predicted", &predicted}});
-  const auto json = nlohmann::json::parse(text);
-  std::map<int, int> slices;
-  int zeros = 0;
-  for (const auto& event : json["traceEvents"]) {
-    if (event["ph"] == "X") ++slices[event["pid"].get<int>()];
-    if (event["ph"] == "C" && event["name"] == "power_w" && event["args"]["W"] == 0.0) ++zeros;
-    if (event["ph"] == "X" && event["pid"] == 1 && event["name"] == "all-reduce") {
-      EXPECT_EQ(event["tid"], 2);
-      EXPECT_DOUBLE_EQ(event["ts"].get<double>(), 100.0);
-      EXPECT_EQ(event["args"]["stream"], 20);
-    }
-  }
-  EXPECT_EQ(slices, (std::map<int, int>{{1, 2}, {2, 2}}));
-  EXPECT_EQ(zeros, 1);
 }
 
 // Real captures: their own clocks give their makespans back.

@@ -82,7 +82,7 @@ TEST(Streams, ConcurrentKernelsShareThePowerLimit) {
   EXPECT_GT(tight.makespan_s, wide.makespan_s);
   EXPECT_GT(tight.power_limited_s, 0.0);
   const double limit_w = 250.0 * made.spec.power_limit.regulated_frac;
-  for (const GpuPhase& phase : tight.phases) EXPECT_LE(phase.power_w, limit_w * (1 + 1e-6));
+  for (const GpuPhase& phase : tight.graph.phases) EXPECT_LE(phase.power_w, limit_w * (1 + 1e-6));
 }
 
 TEST(Streams, LaunchesFollowWhatTheyWaitedFor) {

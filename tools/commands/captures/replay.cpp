@@ -13,7 +13,7 @@
 #include "common/text.hpp"
 #include "explorer/results/replay_store.hpp"
 #include "models/gpu/device.hpp"
-#include "sim/timeline/capture.hpp"
+#include "sim/timeline/graph.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/drawing/replay_page.hpp"
@@ -319,14 +319,17 @@ ExitStatus run(const Options& o, const RunContext& context) {
   print_all(o, request, comparison, power);
   if (!o.page.empty()) write_file(o.page, replay_page(request, replay, comparison, power));
   if (!o.perfetto.empty()) {
-    std::vector<CaptureTrack> tracks{{"predicted at " + request.captured_clock, &runs.predicted}};
-    if (!o.clocks.empty())
-      tracks.push_back({"replayed at " + request.replayed_clock, &runs.replayed});
+    const ClockGrid at_capture(spec, {captured}), at_replay(spec, {replayed});
+    std::vector<GraphTrack> tracks{
+        {"predicted at " + request.captured_clock, &runs.predicted.graph, &at_capture}};
+    if (!o.clocks.empty()) {
+      tracks.push_back({"replayed at " + request.replayed_clock, &runs.replayed.graph, &at_replay});
+    }
     const PowerTrack logged =
         power ? power_track(*power, comparison.totals.captured_s) : PowerTrack{};
     FileWriter file(o.perfetto);
-    write_capture_timeline([&](std::string_view text) { file.write(text); }, replay, tracks,
-                           logged);
+    write_graph_timeline([&](std::string_view text) { file.write(text); }, replay.graph(), spec,
+                         tracks, logged);
     file.commit();
   }
   if (!o.db.empty()) {

@@ -170,7 +170,7 @@ ExitStatus run_captured(const Options& o, const CommandLine& line, const RunCont
        {"--aggregation", "--goal", "--tolerance", "--energy-budget", "--power-budget",
         "--switching", "--switch-latency-us", "--switch-stall-us", "--switch-energy-j",
         "--switch-dwell-us", "--mem-switch-latency-us", "--mem-switch-stall-us",
-        "--mem-switch-energy-j", "--per-segment", "--per-pass", "--timeline"}) {
+        "--mem-switch-energy-j", "--per-segment", "--per-pass"}) {
     if (!line.has(option)) continue;
     throw UsageError(fmt::format("{} does nothing for a captured run", option),
                      {.in = {},
@@ -184,6 +184,7 @@ ExitStatus run_captured(const Options& o, const CommandLine& line, const RunCont
       .clocks = o.clocks,
       .step = o.step.step,
       .db = o.db,
+      .timeline = o.timeline,
       .captured = o.captured,
       .power_limit_w = o.power_limit_w,
       .granularities = {},

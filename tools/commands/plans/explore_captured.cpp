@@ -15,6 +15,7 @@
 #include "explorer/results/graph_store.hpp"
 #include "explorer/results/store.hpp"
 #include "models/gpu/device.hpp"
+#include "sim/timeline/graph.hpp"
 #include "tools/options/gpu.hpp"
 #include "tools/terminal/exploration_tables.hpp"
 #include "traces/import/readers.hpp"
@@ -299,6 +300,28 @@ void print_result(const CapturedRunOptions& o, const GraphRequest& request,
       "nothing that runs at once slows anything else down. Changes of clock are free here.\n");
 }
 
+// The captured run, the default clocks and every plan, replayed once more with all they do.
+void write_timeline(const CapturedRunOptions& o, const GraphExploration& found) {
+  const ClockGrid& grid = found.planner->grid();
+  GraphSimulator simulator(*found.model, grid);
+  std::vector<GraphRun> runs{
+      simulator.run(uniform_plan(found.run->graph, grid.default_clock()), {.phases = true})};
+  std::vector<std::string> titles{"default clocks"};
+  for (const GraphPlanOutcome& outcome : found.plans) {
+    const GraphPlanResult& result = outcome.result;
+    if (!result.found()) continue;
+    runs.push_back(simulator.run(result.plan, {.phases = true}));
+    titles.push_back(fmt::format("{}, slack {} %", name_of(result.question.grain),
+                                 format_number(percent * result.question.slack_frac)));
+  }
+  std::vector<GraphTrack> tracks;
+  for (std::size_t i = 0; i < runs.size(); ++i) tracks.push_back({titles[i], &runs[i], &grid});
+  FileWriter file(o.timeline);
+  write_graph_timeline([&](std::string_view text) { file.write(text); }, found.run->graph,
+                       found.model->spec(), tracks);
+  file.commit();
+}
+
 }  // namespace
 
 std::vector<std::string> files_of_patterns(const std::vector<std::string>& patterns) {
@@ -346,6 +369,7 @@ ExitStatus explore_captured_run(const CapturedRunOptions& o, const RunContext& c
   const GraphExploration found = explore_captured(input, context);
   for (const std::string& note : found.run->ranks.notes) fmt::print(stderr, "note: {}\n", note);
   print_result(o, request, found);
+  if (!o.timeline.empty()) write_timeline(o, found);
   if (!o.db.empty()) {
     const std::int64_t id = store_graph_run(o.db, request, found);
     fmt::print(stderr, "stored as graph run {} in {}\n", id, o.db);

@@ -15,7 +15,7 @@ namespace rubato {
 /// What of the command line counts for captured runs.
 struct CapturedRunOptions {
   std::vector<std::string> files;  ///< one, or one of each rank
-  std::string gpu, clocks, step, db;
+  std::string gpu, clocks, step, db, timeline;
   CapturedClockOptions captured;
   std::optional<double> power_limit_w;
   std::vector<std::string> granularities;  ///< empty: all

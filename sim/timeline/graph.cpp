@@ -1,0 +1,148 @@
+#include "sim/timeline/graph.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+
+#include <fmt/format.h>
+
+namespace rubato {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// "rank 1 GPU 0", without what all GPUs of the graph share.
+std::string name_of_gpu(const ExecutionGraph& graph, GpuId id) {
+  const GraphGpu& gpu = graph.gpus()[index(id)];
+  const bool one_rank = std::ranges::all_of(
+      graph.gpus(), [&](const GraphGpu& other) { return other.rank == gpu.rank; });
+  return one_rank ? fmt::format("GPU {}", gpu.device)
+                  : fmt::format("rank {} GPU {}", gpu.rank, gpu.device);
+}
+
+// When activities ran; without energies: as captured.
+struct Times {
+  std::span<const double> start_s, end_s, energy_j;  ///< shape [activities]
+};
+
+class RunWriter {
+ public:
+  RunWriter(ChromeProcess out, const ExecutionGraph& graph)
+      : out_(out), graph_(graph), arrival_of_stream_(graph.streams().size(), 0) {
+    for (std::size_t s = 0; s < graph.streams().size(); ++s) {
+      const GraphStream& stream = graph.streams()[s];
+      out_.row(row_of(s), fmt::format("{} stream {}", name_of_gpu(graph, stream.gpu), stream.id));
+    }
+    for (const Activity& activity : graph.activities()) {
+      if (activity.kind == ActivityKind::host && !std::ranges::count(hosts_, activity.rank))
+        hosts_.push_back(activity.rank);
+    }
+    for (const std::uint32_t rank : hosts_)
+      out_.row(row_of_host(rank), fmt::format("rank {} host", rank));
+  }
+
+  void activities(const Times& times) {
+    for (std::size_t i = 0; i < graph_.size(); ++i) {
+      const Activity& activity = graph_.activities()[i];
+      switch (activity.kind) {
+        case ActivityKind::launch: slice(times, i, i, Json::object()); break;
+        case ActivityKind::arrival: arrival_of_stream_[*activity.stream] = i; break;
+        case ActivityKind::departure: collective(times, i); break;
+        case ActivityKind::host:
+          out_.instant(row_of_host(activity.rank), "call", times.start_s[i]);
+          break;
+        case ActivityKind::origin:
+        case ActivityKind::transfer: break;
+      }
+    }
+  }
+
+  void counters(const GraphRun& run, const ClockGrid& grid, const GpuSpec& spec) {
+    if (run.phases.empty()) return;
+    for (const GpuPhase& phase : run.phases)
+      counters(phase.gpu, phase.start_s, phase.power_w, phase.core_mhz,
+               spec.mem_states[index(grid[phase.clock].mem)].mem_mhz);
+    for (std::size_t g = 0; g < graph_.gpus().size(); ++g)
+      counters(id_at<GpuId>(g), run.span_s, 0.0, 0.0, 0.0);
+  }
+
+  void power(const PowerTrack& power) {
+    for (std::size_t i = 0; i < power.at_s.size(); ++i)
+      out_.counter("power_w", "W", power.at_s[i], power.power_w[i]);
+  }
+
+ private:
+  static int row_of(std::size_t stream) { return static_cast<int>(stream) + 1; }
+  [[nodiscard]] int row_of_host(std::uint32_t rank) const {
+    return row_of(graph_.streams().size()) +
+           static_cast<int>(std::ranges::find(hosts_, rank) - hosts_.begin());
+  }
+
+  // A stream runs nothing else between the arrival and the departure of a collective.
+  void collective(const Times& times, std::size_t departure) {
+    const std::size_t arrival = arrival_of_stream_[*graph_.activities()[departure].stream];
+    Json args = Json::object();
+    for (const GraphArc& arc : graph_.arcs_into(id_at<ActivityId>(departure))) {
+      if (graph_[arc.from].kind == ActivityKind::transfer)
+        args["waited_us"] = 1e6 * (times.start_s[index(arc.from)] - times.start_s[arrival]);
+    }
+    slice(times, arrival, departure, std::move(args));
+  }
+
+  void slice(const Times& times, std::size_t first, std::size_t last, Json args) {
+    const Activity& activity = graph_.activities()[first];
+    const GraphStream& stream = graph_.streams()[*activity.stream];
+    const Kernel& kernel = graph_.kernels()[index(activity.kernel)];
+    args["device"] = graph_.gpus()[index(stream.gpu)].device;
+    args["stream"] = stream.id;
+    args["class"] = name_of(kernel.kind);
+    args["pass"] = name_of(activity.pass);
+    if (!times.energy_j.empty()) args["energy_j"] = times.energy_j[first];
+    out_.slice(row_of(*activity.stream), "kernel",
+               kernel.label.empty() ? kernel.name : kernel.label, times.start_s[first],
+               times.end_s[last] - times.start_s[first], std::move(args));
+  }
+
+  void counters(GpuId gpu, double at_s, double power_w, double core_mhz, double mem_mhz) {
+    const auto of_gpu = [&](const char* name) {
+      return graph_.gpus().size() == 1 ? std::string(name)
+                                       : fmt::format("{} {}", name, name_of_gpu(graph_, gpu));
+    };
+    out_.counter(of_gpu("power_w"), "W", at_s, power_w);
+    out_.counter(of_gpu("core_mhz"), "MHz", at_s, core_mhz);
+    out_.counter(of_gpu("mem_mhz"), "MHz", at_s, mem_mhz);
+  }
+
+  ChromeProcess out_;
+  const ExecutionGraph& graph_;
+  std::vector<std::uint32_t> hosts_;            // ranks with calls
+  std::vector<std::size_t> arrival_of_stream_;  // the latest
+};
+
+}  // namespace
+
+void write_graph_timeline(const TextSink& sink, const ExecutionGraph& graph, const GpuSpec& spec,
+                          const std::vector<GraphTrack>& tracks, const PowerTrack& power) {
+  ChromeTrace trace(
+      sink, {{"gpu", spec.name}, {"energy unit", "J per launch, with its share of idle power"}});
+  int pid = 1;
+  {
+    std::vector<double> start_s, end_s;
+    for (const Activity& activity : graph.activities()) {
+      start_s.push_back(activity.start_s);
+      end_s.push_back(activity.end_s());
+    }
+    RunWriter captured({trace, pid++, "captured"}, graph);
+    captured.activities({start_s, end_s, {}});
+    captured.power(power);
+  }
+  for (const GraphTrack& track : tracks) {
+    RunWriter writer({trace, pid++, track.title}, graph);
+    writer.activities({track.run->start_s, track.run->end_s, track.run->energy_j});
+    writer.counters(*track.run, *track.grid, spec);
+  }
+  trace.finish();
+}
+
+}  // namespace rubato
