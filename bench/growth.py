@@ -21,6 +21,20 @@ The pictures of docs/search.md:
       "switching/random:0/stall_us:100/lead_us:0=steps+switching/random:1/stall_us:100/lead_us:0=any order+switching/random:0/stall_us:0/lead_us:6000=steps, ahead+switching/random:1/stall_us:0/lead_us:6000=any, ahead" \\
       launches real_time
   with switching.json of switching_bench --benchmark_out=switching.json
+
+The picture of docs/graphs.md, with graph.json of graph_bench --benchmark_out=graph.json:
+  growth.py draw docs/pictures/graph-growth.svg \\
+    --panel "CPU time of a replay over launches" graph.json \\
+      "simulate/streams:2/ranks:1/overlap:0=one at a time+simulate/streams:2/ranks:1/overlap:1=side by side" launches cpu_time \\
+    --panel "CPU time of a replay over streams, 100,000 launches" graph.json \\
+      "simulate/launches:100000/ranks:1/overlap:0=one at a time+simulate/launches:100000/ranks:1/overlap:1=side by side" \\
+      streams cpu_time \\
+    --panel "CPU time of a replay over ranks, 10,000 launches each" graph.json \\
+      "simulate/launches:10000/streams:2/overlap:0=one at a time+simulate/launches:10000/streams:2/overlap:1=side by side" \\
+      ranks cpu_time \\
+    --panel "CPU time over launches, two streams" graph.json \\
+      "single_clock/streams:2/ranks:1/overlap:0=763 single clocks+plan_per_launch/streams:2/ranks:1/overlap:0=plan per launch" \\
+      launches cpu_time
 """
 import argparse
 import json
@@ -119,7 +133,7 @@ def exponent(points):
 
 def larger_half(points):
     middle = math.sqrt(points[0][0] * points[-1][0])
-    return [p for p in points if p[0] >= middle * (1 - 1e-9)]
+    return points[-2:] if len(points) <= 3 else [p for p in points if p[0] >= middle * (1 - 1e-9)]
 
 
 def label_of(value, y):
