@@ -103,7 +103,8 @@ def run_document(path):
     with tempfile.TemporaryDirectory(prefix="rubato-docs-") as temporary:
         folder = Path(temporary)
         scratch_copy(folder)
-        environment = {**os.environ, "PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "HOME": temporary}
+        environment = {**os.environ, "PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "HOME": temporary,
+                       "PYTHONPATH": str(SOURCE / "tools" / "python"), "PYTHONDONTWRITEBYTECODE": "1"}
         for number, command, reason in steps(path.read_text(encoding="utf-8")):
             if reason:
                 left_out += 1

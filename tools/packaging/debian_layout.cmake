@@ -11,6 +11,10 @@ file(MAKE_DIRECTORY ${usr}/share/zsh/vendor-completions)
 file(RENAME ${usr}/share/zsh/site-functions/_rubato ${usr}/share/zsh/vendor-completions/_rubato)
 file(REMOVE_RECURSE ${usr}/share/zsh/site-functions)
 
+file(MAKE_DIRECTORY ${usr}/lib/python3/dist-packages)
+file(RENAME ${usr}/share/rubato/python/rubato ${usr}/lib/python3/dist-packages/rubato)
+file(REMOVE_RECURSE ${usr}/share/rubato/python)
+
 # Debian has the licence at one place for all packages; the file `copyright` says so.
 file(REMOVE ${usr}/share/doc/rubato/LICENSE)
 file(RENAME ${usr}/share/doc/rubato/CHANGELOG.md ${usr}/share/doc/rubato/changelog)

@@ -51,6 +51,12 @@ cmp "$work/inside.txt" "$work/outside.txt"
 cat "$work/inside.txt" | tail -12
 inside sh -c 'cd /usr/share/doc/rubato && rubato replay docs/examples/run.pt.trace.json.gz --power docs/examples/run.power.csv' | grep 'within'
 
+echo "== python"
+inside apt-get install -y -qq --no-install-recommends python3 > "$work/python.log" 2>&1 || { cat "$work/python.log"; exit 1; }
+inside sh -c 'cd / && rubato explore gpt3-xl --gpu a100-sxm4-80gb --granularity pass --db /tmp/r.db > /dev/null &&
+  rubato export --plan latest --db /tmp/r.db -o /tmp/plan.json && python3 -c "import rubato; print(rubato.load_plan(\"/tmp/plan.json\").chosen.granularity)"' | grep -x pass
+inside /usr/share/rubato/capture/capture --help | grep -q sweep
+
 echo "== remove"
 inside dpkg -r rubato > /dev/null
 [ ! -e "$root/usr/bin/rubato" ] && [ ! -e "$root/usr/share/doc/rubato" ]

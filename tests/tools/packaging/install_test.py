@@ -106,6 +106,24 @@ def check_fish(script):
             check(f"fish completes '{typed}' with {expected}", expected in words and not done.stderr, done.stdout + done.stderr)
 
 
+def check_python(prefix, rubato):
+    """The package where cmake --install puts it, and in a folder of its own by pip."""
+    says = "import rubato; print(rubato.__file__); print(len(rubato.explore('gpt3-xl', granularity='iteration', pandas=False)['plans']))"
+    folder, env = prefix / "share/rubato/python", {**os.environ, "RUBATO": str(rubato), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = run("python3", "-c", says, env={**env, "PYTHONPATH": str(folder)}, cwd=prefix)
+    check("the Python package runs where it is installed", done.stdout == f"{folder}/rubato/__init__.py\n2\n", done.stdout + done.stderr)
+    check("its types are installed", (folder / "rubato/py.typed").is_file())
+    if run("python3", "-c", "import pip, setuptools, wheel").returncode != 0:
+        not_checked.append("pip")
+        return
+    source, target = prefix / "copy", prefix / "by-pip"
+    shutil.copytree(folder, source)  # pip builds in the folder it is given
+    done = run("python3", "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--no-build-isolation", "--target", target, source)
+    check("pip install", done.returncode == 0, done.stdout + done.stderr)
+    done = run("python3", "-c", says, env={**env, "PYTHONPATH": str(target)}, cwd=prefix)
+    check("the package runs where pip put it", done.stdout == f"{target}/rubato/__init__.py\n2\n", done.stdout + done.stderr)
+
+
 def main():
     with tempfile.TemporaryDirectory() as temporary:
         prefix = Path(temporary)
@@ -116,6 +134,7 @@ def main():
         for file in ("LICENSE", "README.md", "docs/install.md", "docs/examples/a100-sweep.csv"):
             check(f"{file} is installed", (prefix / "share/doc/rubato" / file).is_file())
         check("capture is installed", run(prefix / "share/rubato/capture/capture", "--help").returncode == 0)
+        check_python(prefix, rubato)
         check_manual(prefix, list(commands(rubato)))
         check_bash(prefix / "share/bash-completion/completions/rubato")
         check_zsh(prefix / "share/zsh/site-functions/_rubato")

@@ -4,9 +4,11 @@
 #include <memory>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "common/file.hpp"
 #include "common/suggest.hpp"
+#include "explorer/results/plan_file.hpp"
 #include "explorer/results/store.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
@@ -68,14 +70,28 @@ const Part& part_of(const std::string& name, std::span<const Part> list) {
   throw UsageError(fmt::format("there is no part '{}'{}", name, did_you_mean(name, known)));
 }
 
+struct Options {
+  std::string db, part = "plans", experiment, out = "-", gpu;
+  std::int64_t run = 0;
+  PlanFileRequest plan;
+  OutputFormat format = OutputFormat::csv;
+};
+
+ExitStatus export_plan(Options o) {
+  const ResultStore store = ResultStore::open_read_only(o.db);
+  if (!o.gpu.empty()) o.plan.spec = load_gpu_spec(o.gpu);
+  write_file(o.out, plan_file(store, o.plan)
+                            .dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
+                        '\n');
+  if (o.out != "-")
+    fmt::print(stderr, "wrote {}\nnext: python3 -m rubato apply {} -- python3 train.py\n", o.out,
+               o.out);
+  return ExitStatus::done;
+}
+
 }  // namespace
 
 Action setup_export(CommandLine& app) {
-  struct Options {
-    std::string db, part = "plans", experiment, out = "-";
-    std::int64_t run = 0;
-    OutputFormat format = OutputFormat::csv;
-  };
   auto o = std::make_shared<Options>();
   app.add_option("PART", o->part,
                  "plans, clocks, kernels, cells, passes, front, runs, units or classes; with "
@@ -83,15 +99,30 @@ Action setup_export(CommandLine& app) {
       ->capture_default_str();
   app.add_option("--db", o->db, "Result database")->required();
   auto* run_option = app.add_option("--run", o->run, "Run [the latest]");
-  app.add_option("--experiment", o->experiment, "Experiment by name or id, or 'latest'")
-      ->excludes(run_option);
+  auto* experiment_option =
+      app.add_option("--experiment", o->experiment, "Experiment by name or id, or 'latest'")
+          ->excludes(run_option);
+  app.add_option(
+         "--plan", o->plan.run,
+         "Instead of a part, the plan that sets clocks (docs/apply.md) of a run: its number, "
+         "'latest', or run:N and graph:N where a captured run has the same number")
+      ->excludes(run_option)
+      ->excludes(experiment_option);
+  app.add_option("--granularity", o->plan.granularity,
+                 "Of --plan: the plan of that granularity [the one that saves most]");
+  app.add_option("--plan-id", o->plan.plan_id, "Of --plan: the plan with that id");
+  app.add_option("--gpu", o->gpu,
+                 "Of --plan: spec of a captured run planned with a file of your own");
   app.add_option("-o,--output", o->out, "File; - is standard output")->capture_default_str();
   add_format_options(app, o->format);
   app.footer(
       "\nCSV unless --json or --json-lines is given.\nExample:\n  rubato export cells --db "
       "results.db --run 1 "
-      "--csv -o cells.csv");
+      "--csv -o cells.csv\n  rubato export --plan latest --db results.db -o plan.json");
   return [o](const RunContext&) {
+    if (!o->plan.run.empty()) return export_plan(*o);
+    if (!o->plan.granularity.empty() || o->plan.plan_id || !o->gpu.empty())
+      throw UsageError("--granularity, --plan-id and --gpu choose a plan; give --plan too");
     const ResultStore store = ResultStore::open_read_only(o->db);
     if (!o->experiment.empty()) {
       const Part& part = part_of(o->part == "plans" ? "units" : o->part, experiment_parts);

@@ -5,8 +5,8 @@ import random
 import re
 from dataclasses import dataclass
 
-from capture.errors import DataError, IoError, UsageError
-from capture.gpu import AUTO
+from rubato.errors import DataError, IoError, UsageError
+from rubato.gpu import AUTO
 
 IDLE = "idle"
 

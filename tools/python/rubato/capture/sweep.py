@@ -8,10 +8,10 @@ import statistics
 import time
 from pathlib import Path
 
-from capture.errors import DataError, IoError, UsageError
-from capture.gpu import AUTO
-from capture.plan import IDLE
-from capture.runner import POLL_S, KernelDoesNotFit
+from rubato.errors import DataError, IoError, UsageError
+from rubato.gpu import AUTO
+from rubato.capture.plan import IDLE
+from rubato.capture.runner import POLL_S, KernelDoesNotFit
 
 COLUMNS = ("gpu", "kernel", "core_mhz", "mem_mhz", "time_s", "power_w", "energy_j", "core_mhz_requested",
            "mem_mhz_requested", "repeat", "time_std_s", "temperature_c", "throttled", "power_cap_w", "flop",

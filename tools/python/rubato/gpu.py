@@ -4,7 +4,8 @@ import contextlib
 import signal
 import sys
 
-from capture.errors import IoError, Terminated, UsageError
+from rubato.errors import IoError, Terminated, UsageError
+from rubato.nvml import Nvml, NVMLError
 
 AUTO = "auto"  # a clock that the driver chooses
 
@@ -19,17 +20,13 @@ THROTTLE_REASONS = {
 
 
 def load_nvml():
-    """The pynvml module, initialised. Raises IoError where there is none or no driver."""
+    """NVML, initialised. Raises IoError where there is no driver."""
     try:
-        import pynvml
-    except ImportError:
-        raise IoError("python module pynvml is not installed",
-                      "pip install nvidia-ml-py") from None
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError as error:
+        return Nvml()
+    except OSError as error:
+        raise IoError(f"NVML is not there: {error}", "is the NVIDIA driver installed? try nvidia-smi") from None
+    except NVMLError as error:
         raise IoError(f"NVML does not start: {error}", "is the NVIDIA driver loaded? try nvidia-smi") from None
-    return pynvml
 
 
 def text(value):
@@ -96,6 +93,13 @@ class Gpu:
     def supported_core_mhz(self, mem_mhz):
         """Core clocks at a memory clock, highest first."""
         return sorted(self._read("nvmlDeviceGetSupportedGraphicsClocks", mem_mhz) or [], reverse=True)
+
+    def mig_enabled(self):
+        """Whether the GPU is divided into instances (MIG)."""
+        try:
+            return self.nvml.nvmlDeviceGetMigMode(self.handle)[0] == 1
+        except self.nvml.NVMLError:
+            return False  # GPUs without it answer with one of several errors
 
     def processes(self):
         """Ids of the processes that compute on the GPU."""

@@ -143,7 +143,7 @@ class FakeRunner:
         self.runs = 0
 
     def load(self, kernel):
-        from capture.runner import KernelDoesNotFit
+        from rubato.capture.runner import KernelDoesNotFit
 
         if kernel.name in self.too_large:
             raise KernelDoesNotFit(kernel.name)
@@ -236,7 +236,7 @@ class FakeTorch:
 
 
 class FakeWorld:
-    """Stands in for capture.cli.World."""
+    """Stands in for rubato.capture.cli.World."""
 
     def __init__(self, nvml=None, runner=None, torch=None):
         self.fake = nvml or FakeNvml()

@@ -7,10 +7,10 @@ import unittest
 from pathlib import Path
 
 sys.dont_write_bytecode = True
-TOOLS = Path(__file__).resolve().parents[3] / "tools"
-sys.path[:0] = [str(TOOLS)]
+TOOLS = Path(__file__).resolve().parents[4] / "tools"
+sys.path[:0] = [str(TOOLS / "python")]
 
-from capture.cli import main  # noqa: E402
+from rubato.capture.cli import main  # noqa: E402
 
 SMALL = ["--core", "600,1200", "--mem", "5001,9501", "--kernels", "02_*,11_gelu", "--repeats", "2"]
 

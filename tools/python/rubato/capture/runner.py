@@ -3,7 +3,7 @@
 import os
 import time
 
-from capture.errors import IoError
+from rubato.errors import IoError
 
 BATCH_S = 0.02     # a batch of launches lasts about this long between two events
 POLL_S = 0.002     # pause between two readings

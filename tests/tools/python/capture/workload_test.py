@@ -7,13 +7,13 @@ import unittest
 import unittest.mock
 
 from scratch import Scratch, rubato, run_tests  # before what it finds
-from capture import plan, trace
-from capture.cli import main
-from capture.errors import DataError, IoError, UsageError
-from capture.gpu import AUTO, Gpu
-from capture.kernels import Kernel, Shape, choose, gpt_kernels
-from capture.plan import IDLE, Pair
-from capture.runner import BATCH_S, KernelDoesNotFit, TorchRunner
+from rubato.capture import plan, trace
+from rubato.capture.cli import main
+from rubato.errors import DataError, IoError, UsageError
+from rubato.gpu import AUTO, Gpu
+from rubato.capture.kernels import Kernel, Shape, choose, gpt_kernels
+from rubato.capture.plan import IDLE, Pair
+from rubato.capture.runner import BATCH_S, KernelDoesNotFit, TorchRunner
 from fakes import FakeNvml, FakeTorch, FakeWorld
 
 try:

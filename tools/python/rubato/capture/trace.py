@@ -5,7 +5,7 @@ import threading
 import time
 from pathlib import Path
 
-from capture.errors import IoError, UsageError
+from rubato.errors import IoError, UsageError
 
 LOG_COLUMNS = ("timestamp_s", "power_w", "energy_j", "core_mhz", "mem_mhz", "temperature_c", "throttled")
 

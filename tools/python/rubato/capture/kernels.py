@@ -8,7 +8,7 @@ import fnmatch
 from dataclasses import dataclass
 from typing import Callable
 
-from capture.errors import UsageError
+from rubato.errors import UsageError
 
 ELEMENT_BYTES = 2  # bf16
 

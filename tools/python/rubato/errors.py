@@ -1,7 +1,7 @@
 """Errors for users, with the exit statuses of rubato."""
 
 
-class CaptureError(Exception):
+class RubatoError(Exception):
     """A message that says where, what was found and what was expected; `hint` says what to try."""
 
     status = 70
@@ -11,15 +11,15 @@ class CaptureError(Exception):
         self.hint = hint
 
 
-class UsageError(CaptureError):
+class UsageError(RubatoError):
     status = 2
 
 
-class DataError(CaptureError):
+class DataError(RubatoError):
     status = 3
 
 
-class IoError(CaptureError):
+class IoError(RubatoError):
     """The machine refuses: no driver, no module, no rights, GPU in use, file not writable."""
 
     status = 4

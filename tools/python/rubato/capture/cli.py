@@ -5,11 +5,11 @@ import os
 import signal
 import sys
 
-from capture import plan, sweep, trace
-from capture.errors import CaptureError, IoError, Terminated, UsageError
-from capture.gpu import AUTO, Clocks, Gpu, load_nvml, signals_raise
-from capture.kernels import Shape, choose, gpt_kernels
-from capture.runner import TorchRunner, load_torch
+from rubato.capture import plan, sweep, trace
+from rubato.errors import RubatoError, IoError, Terminated, UsageError
+from rubato.gpu import AUTO, Clocks, Gpu, load_nvml, signals_raise
+from rubato.capture.kernels import Shape, choose, gpt_kernels
+from rubato.capture.runner import TorchRunner, load_torch
 
 
 def positive(kind):
@@ -197,7 +197,7 @@ def main(arguments=None, world=None):
     options = build_parser().parse_args(arguments)
     try:
         return options.run(options, world)
-    except CaptureError as error:
+    except RubatoError as error:
         print(f"error: {error}", file=world.log)
         if error.hint:
             print(f"  hint: {error.hint}", file=world.log)

@@ -1,0 +1,152 @@
+#include "explorer/results/plan_choice.hpp"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "common/error.hpp"
+#include "common/numbers.hpp"
+
+namespace rubato {
+
+namespace {
+
+constexpr std::array grains{"iteration", "gpu", "pass", "auto", "kernel", "launch"};
+constexpr double percent = 100.0;
+
+std::size_t fineness(std::string_view granularity) {
+  return static_cast<std::size_t>(std::ranges::find(grains, granularity) - grains.begin());
+}
+
+std::optional<double> optional_real(const SqlValue& value) {
+  if (std::holds_alternative<std::monostate>(value)) return std::nullopt;
+  return real(value);
+}
+
+std::optional<double> fraction(const SqlValue& percentage) {
+  const std::optional<double> value = optional_real(percentage);
+  return value ? std::optional(*value / percent) : std::nullopt;
+}
+
+bool has_row(const ResultStore& store, const char* sql, std::int64_t id) {
+  return !store.query(sql, {id}).rows.empty();
+}
+
+StoredRun newest_run(const ResultStore& store) {
+  const auto found = store.query(
+      "SELECT 0, run_id, created_utc FROM runs UNION ALL "
+      "SELECT 1, graph_run_id, created_utc FROM graph_runs ORDER BY 3 DESC, 2 DESC LIMIT 1");
+  if (found.rows.empty()) {
+    throw UsageError("the database has no runs",
+                     {.in = {}, .hint = "store one with 'rubato explore ... --db FILE'"});
+  }
+  return {whole(found.rows[0][0]) == 1, whole(found.rows[0][1])};
+}
+
+// Columns as candidates_of reads them.
+constexpr const char* captured_plans_sql =
+    "SELECT v.graph_plan_id, v.granularity, 'waste', 'global', v.slack_pct / 100, v.time_s, "
+    "v.energy_j, v.time_change_pct, v.time_change_low_pct, v.time_change_high_pct, "
+    "v.energy_change_pct, v.energy_change_low_pct, v.energy_change_high_pct, p.lower_bound_j, "
+    "p.gap_frac, p.clock_changes FROM v_graph_plans v JOIN graph_plans p USING (graph_plan_id) "
+    "WHERE v.graph_run_id = ? AND v.time_s IS NOT NULL ORDER BY 1";
+constexpr const char* plans_sql =
+    "SELECT v.plan_id, v.granularity, v.goal, v.aggregation, coalesce(v.slack_frac, 0), v.time_s, "
+    "v.energy_j, v.time_change_pct, v.time_change_low_pct, v.time_change_high_pct, "
+    "v.energy_change_pct, v.energy_change_low_pct, v.energy_change_high_pct, p.lower_bound, "
+    "v.gap_frac, v.clock_switches FROM v_plans v JOIN plans p USING (plan_id) "
+    "WHERE v.run_id = ? AND v.goal <> 'default' AND v.time_s IS NOT NULL ORDER BY 1";
+
+std::vector<PlanCandidate> candidates_of(const ResultStore& store, StoredRun run) {
+  std::vector<PlanCandidate> found;
+  for (const auto& row :
+       store.query(run.captured ? captured_plans_sql : plans_sql, {run.id}).rows) {
+    PlanCandidate& one = found.emplace_back();
+    one.id = whole(row[0]);
+    one.granularity = text(row[1]);
+    one.goal = text(row[2]);
+    one.aggregation = text(row[3]);
+    one.slack_frac = real(row[4]);
+    one.time_s = real(row[5]);
+    one.energy_j = real(row[6]);
+    one.time_change = {real(row[7]) / percent, fraction(row[8]), fraction(row[9])};
+    one.energy_change = {real(row[10]) / percent, fraction(row[11]), fraction(row[12])};
+    one.lower_bound_j = optional_real(row[13]);
+    one.gap_frac = optional_real(row[14]);
+    if (const auto* changes = std::get_if<std::int64_t>(&row[15])) one.clock_changes = *changes;
+  }
+  return found;
+}
+
+}  // namespace
+
+std::int64_t whole(const SqlValue& value) { return std::get<std::int64_t>(value); }
+
+const std::string& text(const SqlValue& value) { return std::get<std::string>(value); }
+
+double real(const SqlValue& value) {
+  const auto* number = std::get_if<std::int64_t>(&value);
+  return number != nullptr ? static_cast<double>(*number) : std::get<double>(value);
+}
+
+StoredRun find_stored_run(const ResultStore& store, std::string_view name) {
+  if (name == "latest") return newest_run(store);
+  std::string_view digits = name;
+  const bool run_only = digits.starts_with("run:"), captured_only = digits.starts_with("graph:");
+  if (run_only || captured_only) digits.remove_prefix(digits.find(':') + 1);
+  const std::optional<std::uint64_t> number = parse_count(digits);
+  if (!number || *number > std::uint64_t{1} << 62U) {
+    throw UsageError(
+        fmt::format("the run is '{}'; expected 'latest', a number, run:N or graph:N", name));
+  }
+  const auto id = static_cast<std::int64_t>(*number);
+  const bool run = !captured_only && has_row(store, "SELECT 1 FROM runs WHERE run_id = ?", id);
+  const bool captured =
+      !run_only && has_row(store, "SELECT 1 FROM graph_runs WHERE graph_run_id = ?", id);
+  if (run && captured) {
+    throw UsageError(fmt::format("{} is a run and a captured run", id),
+                     {.in = {}, .hint = fmt::format("say run:{0} or graph:{0}", id)});
+  }
+  if (!run && !captured) {
+    throw UsageError(fmt::format("there is no run '{}'", name),
+                     {.in = {}, .hint = "'latest' is the newest"});
+  }
+  return {captured, id};
+}
+
+PlanChoice choose_plans(const ResultStore& store, StoredRun run, std::string_view granularity,
+                        std::optional<std::int64_t> plan_id) {
+  std::vector<PlanCandidate> all = candidates_of(store, run), fit = all;
+  std::erase_if(fit, [&](const PlanCandidate& one) {
+    return (plan_id && one.id != *plan_id) ||
+           (!granularity.empty() && one.granularity != granularity);
+  });
+  if (fit.empty()) {
+    throw UsageError(all.empty() ? "the run has no plan" : "the run has no such plan",
+                     {.in = {}, .hint = "'rubato export plans' lists the plans of a run"});
+  }
+  const PlanCandidate best = *std::ranges::min_element(fit, {}, [](const PlanCandidate& one) {
+    return std::tuple(one.slack_frac, one.energy_j, fineness(one.granularity), one.id);
+  });
+  std::erase_if(all, [&](const PlanCandidate& one) {
+    return one.goal != best.goal || one.aggregation != best.aggregation;
+  });
+  PlanChoice choice{{best}, {}};
+  std::ranges::stable_sort(all, std::greater<>{},
+                           [](const PlanCandidate& one) { return fineness(one.granularity); });
+  for (const PlanCandidate& one : all) {
+    if (one.slack_frac == best.slack_frac &&
+        fineness(one.granularity) < fineness(choice.plans.back().granularity)) {
+      choice.plans.push_back(one);
+    }
+    if (one.granularity == best.granularity && one.slack_frac > best.slack_frac)
+      choice.slower.push_back(one);
+  }
+  std::ranges::stable_sort(choice.slower, {}, &PlanCandidate::slack_frac);
+  return choice;
+}
+
+}  // namespace rubato

@@ -1,0 +1,59 @@
+#pragma once
+// Which stored plan a user means, and which others of its question belong beside it.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "explorer/results/store.hpp"
+
+namespace rubato {
+
+/// A run in a result database: of a trace (table runs) or captured (graph_runs).
+struct StoredRun {
+  bool captured = false;
+  std::int64_t id = 0;
+};
+
+/// @param name  "latest", a number, or "run:N" and "graph:N" where both kinds have N
+/// @throws UsageError if there is no such run, or there are two
+[[nodiscard]] StoredRun find_stored_run(const ResultStore& store, std::string_view name);
+
+/// A change against the default clocks as a fraction, with its interval where one was worked out.
+struct StoredChange {
+  double value = 0.0;
+  std::optional<double> low, high;
+};
+
+/// A plan that was found, as the tables know it.
+struct PlanCandidate {
+  std::int64_t id = 0;
+  std::string granularity, goal, aggregation;
+  double slack_frac = 0.0;
+  double time_s = 0.0, energy_j = 0.0;  ///< by the simulator
+  StoredChange time_change, energy_change;
+  std::optional<double> lower_bound_j, gap_frac;
+  std::optional<std::int64_t> clock_changes;
+};
+
+/// The chosen plan and those of its run, goal and aggregation that may stand in for it.
+struct PlanChoice {
+  std::vector<PlanCandidate> plans;  ///< chosen first, then coarser ones of its slack, finest first
+  std::vector<PlanCandidate> slower;  ///< of its granularity with more slack, least first
+};
+
+/// @param granularity  empty: any
+/// @return of the plans that fit those with the least slack, and of these the one that saves most
+/// @throws UsageError if no plan fits
+[[nodiscard]] PlanChoice choose_plans(const ResultStore& store, StoredRun run,
+                                      std::string_view granularity,
+                                      std::optional<std::int64_t> plan_id);
+
+/// Cells of a query whose column is known to hold that type; real() also takes whole numbers.
+[[nodiscard]] std::int64_t whole(const SqlValue& value);
+[[nodiscard]] const std::string& text(const SqlValue& value);
+[[nodiscard]] double real(const SqlValue& value);
+
+}  // namespace rubato

@@ -1,0 +1,304 @@
+#include "explorer/results/plan_file.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "common/numbers.hpp"
+#include "common/version.hpp"
+#include "explorer/results/plan_choice.hpp"
+#include "explorer/results/provenance.hpp"
+#include "models/gpu/clock_grid.hpp"
+#include "models/gpu/spec.hpp"
+#include "traces/files/trace_json.hpp"
+
+namespace rubato {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json json(const SqlValue& value) {
+  if (std::holds_alternative<std::monostate>(value)) return nullptr;
+  if (const auto* words = std::get_if<std::string>(&value)) return *words;
+  if (const auto* number = std::get_if<std::int64_t>(&value)) return *number;
+  return std::get<double>(value);
+}
+
+Json expected_of(const PlanCandidate& plan) {
+  const auto fraction = [](const std::optional<double>& value) {
+    return value ? Json(*value) : Json(nullptr);
+  };
+  return {{"time_s", plan.time_s},
+          {"energy_j", plan.energy_j},
+          {"time_change_frac", plan.time_change.value},
+          {"time_change_low_frac", fraction(plan.time_change.low)},
+          {"time_change_high_frac", fraction(plan.time_change.high)},
+          {"energy_change_frac", plan.energy_change.value},
+          {"energy_change_low_frac", fraction(plan.energy_change.low)},
+          {"energy_change_high_frac", fraction(plan.energy_change.high)},
+          {"lower_bound_j", fraction(plan.lower_bound_j)},
+          {"gap_frac", fraction(plan.gap_frac)},
+          {"clock_changes", plan.clock_changes ? Json(*plan.clock_changes) : Json(nullptr)}};
+}
+
+/// Clock pairs by label, numbered as they are met.
+class Clocks {
+ public:
+  explicit Clocks(const GpuSpec* spec) : spec_(spec) {}
+
+  std::size_t id(const std::string& label) {
+    const auto known = std::ranges::find(labels_, label);
+    if (known != labels_.end()) return static_cast<std::size_t>(known - labels_.begin());
+    labels_.push_back(label);
+    const std::size_t slash = label.find('/');
+    list_.push_back({{"label", label},
+                     {"mem_mhz", memory_mhz(label.substr(0, slash))},
+                     {"core_mhz", number_or_null(label.substr(slash + 1))}});
+    return labels_.size() - 1;
+  }
+
+  [[nodiscard]] const Json& list() const { return list_; }
+
+ private:
+  static Json number_or_null(const std::string& word) {
+    const auto value = parse_number(word);
+    return value ? Json(*value) : Json(nullptr);
+  }
+  [[nodiscard]] Json memory_mhz(const std::string& state) const {
+    if (spec_ != nullptr && state != "auto") {
+      for (const MemState& one : spec_->mem_states) {
+        if (one.name == state) return one.mem_mhz;
+      }
+    }
+    return number_or_null(state);
+  }
+
+  const GpuSpec* spec_;
+  std::vector<std::string> labels_;
+  Json list_ = Json::array();
+};
+
+/// Launches in a row that share pass and clock.
+class Segments {
+ public:
+  void add(const std::string& pass, std::size_t clock, std::int64_t launches, double time_s,
+           double energy_j) {
+    if (list_.empty() || list_.back()["pass"] != pass || list_.back()["clock"] != clock) {
+      list_.push_back(
+          {{"pass", pass}, {"clock", clock}, {"launches", 0}, {"time_s", 0.0}, {"energy_j", 0.0}});
+    }
+    Json& last = list_.back();
+    last["launches"] = last["launches"].get<std::int64_t>() + launches;
+    last["time_s"] = last["time_s"].get<double>() + time_s;
+    last["energy_j"] = last["energy_j"].get<double>() + energy_j;
+  }
+  [[nodiscard]] Json take() { return std::move(list_); }
+
+ private:
+  Json list_ = Json::array();
+};
+
+// Launch by launch as the step runs: repeated blocks are written out.
+Json trace_segments(const ResultStore& store, std::int64_t plan_id, const Trace& trace,
+                    Clocks& clocks) {
+  const auto rows = store
+                        .query(
+                            "SELECT segment, repeat, pass, clock, time_s, energy_j FROM "
+                            "v_plan_clocks WHERE plan_id = ? ORDER BY site_id",
+                            {plan_id})
+                        .rows;
+  Segments segments;
+  for (std::size_t begin = 0; begin < rows.size();) {
+    const auto block = std::ranges::find(trace.segments, text(rows[begin][0]), &Segment::name);
+    const std::size_t length = block == trace.segments.end() ? 1 : block->launches.size();
+    const std::size_t end = std::min(begin + length, rows.size());
+    for (std::int64_t repeat = 0; repeat < whole(rows[begin][1]); ++repeat) {
+      for (std::size_t i = begin; i < end; ++i) {
+        segments.add(text(rows[i][2]), clocks.id(text(rows[i][3])), 1, real(rows[i][4]),
+                     real(rows[i][5]));
+      }
+    }
+    begin = end;
+  }
+  return Json::array({{{"rank", 0}, {"device", 0}, {"segments", segments.take()}}});
+}
+
+// The tables keep sums by pass and clock, not the order of launches: a pass with one clock is a
+// segment, any other leaves the device without segments.
+Json graph_devices(const ResultStore& store, std::int64_t plan_id, Clocks& clocks) {
+  const auto rows =
+      store
+          .query(
+              "SELECT rank, device, pass, clock, sum(launches), sum(time_s), sum(energy_j) "
+              "FROM graph_plan_clocks WHERE graph_plan_id = ? GROUP BY rank, device, pass, clock "
+              "ORDER BY rank, device, min(row_id)",
+              {plan_id})
+          .rows;
+  Json devices = Json::array();
+  for (std::size_t begin = 0; begin < rows.size();) {
+    std::size_t end = begin;
+    Segments segments;
+    std::vector<std::string> passes;
+    bool ordered = true;
+    for (; end < rows.size() && whole(rows[end][0]) == whole(rows[begin][0]) &&
+           whole(rows[end][1]) == whole(rows[begin][1]);
+         ++end) {
+      ordered = ordered && std::ranges::find(passes, text(rows[end][2])) == passes.end();
+      passes.push_back(text(rows[end][2]));
+      segments.add(passes.back(), clocks.id(text(rows[end][3])), whole(rows[end][4]),
+                   real(rows[end][5]), real(rows[end][6]));
+    }
+    devices.push_back({{"rank", whole(rows[begin][0])},
+                       {"device", whole(rows[begin][1])},
+                       {"segments", ordered ? segments.take() : Json(nullptr)}});
+    begin = end;
+  }
+  return devices;
+}
+
+Json kernels_of(const ResultStore& store, StoredRun run, std::int64_t plan_id, Clocks& clocks) {
+  const char* sql =
+      run.captured ? "SELECT rank, device, pass, kernel, clock, launches, time_s FROM "
+                     "graph_plan_clocks WHERE graph_plan_id = ? ORDER BY row_id"
+                   : "SELECT 0, 0, pass, kernel, clock, sum(repeat), sum(repeat * time_s) FROM "
+                     "v_plan_clocks WHERE plan_id = ? GROUP BY pass, kernel, clock ORDER BY "
+                     "min(site_id)";
+  Json list = Json::array();
+  for (const auto& row : store.query(sql, {plan_id}).rows) {
+    list.push_back({{"rank", json(row[0])},
+                    {"device", json(row[1])},
+                    {"pass", json(row[2])},
+                    {"name", json(row[3])},
+                    {"clock", clocks.id(text(row[4]))},
+                    {"launches", json(row[5])},
+                    {"time_s", json(row[6])}});
+  }
+  return list;
+}
+
+Json gpu_of(const std::string& name, const GpuSpec* spec, double power_limit_w) {
+  Json gpu{{"spec", name},
+           {"title", nullptr},
+           {"default_clock", nullptr},
+           {"power_limit_w", power_limit_w}};
+  if (spec == nullptr) return gpu;
+  const ClockGrid defaults(*spec, {spec->default_clock});
+  gpu["title"] = spec->title;
+  gpu["default_clock"] = defaults.label(defaults.default_clock());
+  return gpu;
+}
+
+Json switching_of(const GpuSpec* spec) {
+  if (spec == nullptr) return nullptr;
+  const auto or_null = [](const std::optional<double>& value) {
+    return value ? Json(*value) : Json(nullptr);
+  };
+  const SwitchLatency& s = spec->switching;
+  const auto source = spec->sources.find("switching");
+  return {{"core_s", or_null(s.core_s)},
+          {"mem_s", or_null(s.mem_s)},
+          {"core_stall_s", s.core_stall_s},
+          {"mem_stall_s", s.mem_stall_s},
+          {"dwell_s", s.dwell_s},
+          {"source", source == spec->sources.end() ? Json(nullptr) : Json(source->second)}};
+}
+
+std::optional<GpuSpec> shipped(const std::string& name) {
+  const std::vector<std::string> known = shipped_gpu_specs();
+  if (std::ranges::find(known, name) == known.end()) return std::nullopt;
+  return load_gpu_spec(name);
+}
+
+/// What a run says of itself, of either kind.
+struct RunFacts {
+  Json source, baseline;
+  std::string gpu;
+  double power_limit_w = 0.0;
+  std::optional<GpuSpec> spec;
+  std::optional<Trace> trace;
+};
+
+RunFacts facts_of_trace(const ResultStore& store, std::int64_t id) {
+  const auto row = store
+                       .query(
+                           "SELECT r.command, r.trace_name, r.gpu, r.power_limit_w, t.text, "
+                           "s.text, p.time_s, p.energy_j FROM runs r "
+                           "JOIN inputs t ON t.input_hash = r.trace_hash "
+                           "JOIN inputs s ON s.input_hash = r.spec_hash "
+                           "JOIN plans p ON p.run_id = r.run_id AND p.goal = 'default' "
+                           "WHERE r.run_id = ?",
+                           {id})
+                       .rows.at(0);
+  return {.source = {{"kind", "trace"},
+                     {"run_id", id},
+                     {"name", text(row[1])},
+                     {"command", text(row[0])}},
+          .baseline = {{"time_s", real(row[6])}, {"energy_j", real(row[7])}},
+          .gpu = text(row[2]),
+          .power_limit_w = real(row[3]),
+          .spec = parse_gpu_spec(text(row[5]), text(row[2])),
+          .trace = parse_trace_json(text(row[4]), text(row[1]))};
+}
+
+RunFacts facts_of_graph(const ResultStore& store, std::int64_t id, std::optional<GpuSpec> spec) {
+  const auto row = store
+                       .query(
+                           "SELECT command, captures, gpu, power_limit_w, default_s, default_j "
+                           "FROM graph_runs WHERE graph_run_id = ?",
+                           {id})
+                       .rows.at(0);
+  RunFacts facts{.source = {{"kind", "captured run"},
+                            {"run_id", id},
+                            {"name", text(row[1])},
+                            {"command", text(row[0])}},
+                 .baseline = {{"time_s", real(row[4])}, {"energy_j", real(row[5])}},
+                 .gpu = text(row[2]),
+                 .power_limit_w = real(row[3]),
+                 .spec = std::move(spec),
+                 .trace = std::nullopt};
+  if (!facts.spec) facts.spec = shipped(facts.gpu);
+  return facts;
+}
+
+}  // namespace
+
+nlohmann::ordered_json plan_file(const ResultStore& store, const PlanFileRequest& request) {
+  const StoredRun run = find_stored_run(store, request.run);
+  RunFacts facts =
+      run.captured ? facts_of_graph(store, run.id, request.spec) : facts_of_trace(store, run.id);
+  const PlanChoice chosen = choose_plans(store, run, request.granularity, request.plan_id);
+  const GpuSpec* spec = facts.spec ? &*facts.spec : nullptr;
+  Clocks clocks(spec);
+  const auto plans_of = [&](const std::vector<PlanCandidate>& list) {
+    Json plans = Json::array();
+    for (const PlanCandidate& one : list) {
+      plans.push_back(
+          {{"plan_id", one.id},
+           {"granularity", one.granularity},
+           {"goal", one.goal},
+           {"slack_frac", one.slack_frac},
+           {"expected", expected_of(one)},
+           {"devices", run.captured ? graph_devices(store, one.id, clocks)
+                                    : trace_segments(store, one.id, *facts.trace, clocks)}});
+    }
+    return plans;
+  };
+  Json plans = plans_of(chosen.plans), slower = plans_of(chosen.slower);
+  Json kernels = kernels_of(store, run, chosen.plans.front().id, clocks);
+  return {{"format", "rubato-plan"},
+          {"schema", plan_file_schema},
+          {"program_version", program_version()},
+          {"created_utc", now_utc()},
+          {"source", std::move(facts.source)},
+          {"gpu", gpu_of(facts.gpu, spec, facts.power_limit_w)},
+          {"switching", switching_of(spec)},
+          {"baseline", std::move(facts.baseline)},
+          {"clocks", clocks.list()},
+          {"plans", std::move(plans)},
+          {"slower", std::move(slower)},
+          {"kernels", std::move(kernels)}};
+}
+
+}  // namespace rubato

@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+"""NVML's binding against the stand-in library, zeusd over its socket, latency as measured."""
+
+import json
+import os
+from unittest import mock
+
+from parts import ROOT, OnMachine, TWO_PASSES, document, run_tests, until
+
+import rubato
+from rubato.backends import NvmlBackend, ZeusdBackend, open_backend
+from rubato.errors import DataError, IoError, UsageError
+from rubato.nvml import Nvml, NVMLError
+from simulated.zeusd import Zeusd
+
+
+class Binding(OnMachine):
+    def test_every_call_answers_in_its_unit(self):
+        machine = self.machine(gpus=2, counter_step_s=0.0)
+        nvml = Nvml()
+        self.assertEqual(nvml.nvmlDeviceGetCount(), 2)
+        handle = nvml.nvmlDeviceGetHandleByIndex(1)
+        self.assertEqual(nvml.nvmlDeviceGetName(handle), "NVIDIA A100-SXM4-80GB")
+        self.assertEqual(nvml.nvmlDeviceGetUUID(handle), "GPU-sim-1")
+        self.assertEqual(nvml.nvmlDeviceGetIndex(nvml.nvmlDeviceGetHandleByUUID("GPU-sim-1")), 1)
+        self.assertEqual(nvml.nvmlDeviceGetSupportedMemoryClocks(handle), [1593])
+        self.assertEqual(nvml.nvmlDeviceGetSupportedGraphicsClocks(handle, 1593), [510, 705, 900, 1110, 1305, 1410])
+        self.assertEqual(nvml.nvmlDeviceGetMigMode(handle), (0, 0))
+        self.assertEqual(nvml.nvmlDeviceGetComputeRunningProcesses(handle), [])
+        machine.fail("other_pid", 4711, gpu=1)
+        self.assertEqual([process.pid for process in nvml.nvmlDeviceGetComputeRunningProcesses(handle)], [4711])
+        nvml.nvmlDeviceSetGpuLockedClocks(handle, 900, 900)
+        self.assertTrue(until(lambda: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM) == 900))
+        self.assertEqual(nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_MEM), 1593)
+        before = nvml.nvmlDeviceGetTotalEnergyConsumption(handle), machine.lib.sim_now()
+        machine.launch("gemm", gpu=1)
+        machine.synchronize(gpu=1)
+        after = nvml.nvmlDeviceGetTotalEnergyConsumption(handle), machine.lib.sim_now()
+        busy_j = 0.010 * 1410 / 900 * (60 + 300 * (900 / 1410) ** 2)
+        idle_j = (after[1] - before[1] - 0.010 * 1410 / 900) * 60
+        self.assertAlmostEqual((after[0] - before[0]) * 1e-3, busy_j + idle_j, delta=0.1)
+        nvml.nvmlDeviceResetGpuLockedClocks(handle)
+        self.assertTrue(until(lambda: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM) == 1410))
+
+    def test_errors_carry_code_and_the_drivers_text(self):
+        machine = self.machine()
+        nvml = Nvml()
+        handle = nvml.nvmlDeviceGetHandleByIndex(0)
+        for code, text in ((4, "Insufficient Permissions"), (2, "Invalid Argument"), (15, "GPU is lost")):
+            machine.fail("refuse", code)
+            with self.assertRaises(NVMLError) as caught:
+                nvml.nvmlDeviceSetGpuLockedClocks(handle, 900, 900)
+            self.assertEqual((caught.exception.value, str(caught.exception)), (code, text))
+        with self.assertRaisesRegex(NVMLError, "this driver has no nvmlDeviceGetFieldValues"):
+            nvml.nvmlDeviceGetFieldValues(handle, [186])
+
+
+class OverZeusd(OnMachine):
+    def setUp(self):
+        super().setUp()
+        self.socket = self.folder / "zeusd.sock"
+
+    def test_a_plan_is_played_and_given_back_by_the_guard_too(self):
+        machine = self.machine()
+        with mock.patch.dict(os.environ, {"ZEUSD_SOCK_PATH": str(self.socket)}), Zeusd(self.socket) as daemon:
+            applier = rubato.Applier(document([dict(segments=TWO_PASSES)]), backend="zeusd", strict=True)
+            applier.mark("backward")
+            self.assertTrue(until(lambda: machine.read()["core_mhz"] == 1305))
+            applier.close()
+            self.assertEqual(machine.read()["core_asked"], 0)
+            self.assertEqual(daemon.calls[:2], ["/gpu/set_gpu_locked_clocks"] * 2)
+
+    def test_refusals(self):
+        machine = self.machine()
+        with Zeusd(self.socket) as daemon:
+            backend = ZeusdBackend(str(self.socket))
+            machine.fail("refuse", 2)
+            with self.assertRaisesRegex(IoError, "GPU 0: .*Invalid Argument"):
+                backend.set_core(0, 900)
+            machine.fail("refuse", 0)
+            daemon.token = "secret"
+            with self.assertRaisesRegex(IoError, "401"):
+                backend.set_core(0, 900)
+            ZeusdBackend(str(self.socket), token="secret").set_core(0, 900)
+            self.assertEqual(machine.read()["core_asked"], 900)
+            daemon.token, daemon.groups = None, False
+            with self.assertRaises(IoError) as caught:
+                backend.set_core(0, 900)
+            self.assertIn("group of calls", caught.exception.hint)
+
+    def test_no_daemon(self):
+        with self.assertRaises(IoError) as caught:
+            ZeusdBackend(str(self.folder / "none.sock"))
+        self.assertIn("is zeusd running?", caught.exception.hint)
+        with self.assertRaisesRegex(UsageError, "backend is 'dcgm'; expected auto, nvml, zeusd, dry"):
+            open_backend("dcgm")
+
+
+class Latency(OnMachine):
+    def test_it_is_the_machines(self):
+        self.machine(core_latency_s=0.006, jitter_s=0.001, call_s=0.002)
+        found = rubato.measure_latency([900, 1410], repeats=8, guard=False)
+        self.assertEqual([(pair.from_mhz, pair.to_mhz, len(pair.latency_s)) for pair in found.pairs], [(900, 1410, 8), (1410, 900, 8)])
+        for pair in found.pairs:
+            self.assertGreaterEqual(min(pair.latency_s), 0.006)
+            self.assertLess(pair.median_s, 0.012)  # 6 to 7 ms and the reader's own steps, on a loaded machine
+            self.assertGreaterEqual(min(pair.call_s), 0.002)
+        self.assertIsNone(found.quantile_s("mem", 0.5))
+
+    def test_it_goes_into_a_spec(self):
+        machine = self.machine()
+        found = rubato.measure_latency(repeats=2, guard=False)
+        self.assertEqual(len(found.pairs), 6)
+        spec = ROOT / "models" / "data" / "a100-sxm4-80gb.json"
+        found.write_spec(spec, self.folder / "spec.json")
+        written = json.loads((self.folder / "spec.json").read_text())
+        self.assertEqual(written["switching"], found.switching())
+        self.assertIn("median of 12 changes over 6 pairs", written["switching"]["source"])
+        self.assertEqual({k: v for k, v in json.loads(spec.read_text()).items() if k != "switching"},
+                         {k: v for k, v in written.items() if k != "switching"})
+        with self.assertRaisesRegex(DataError, "is no GPU spec"):
+            (self.folder / "list.json").write_text("[]")
+            found.write_spec(self.folder / "list.json", self.folder / "out.json")
+        self.assertEqual(machine.read()["core_asked"], 0)
+
+    def test_refused_clocks_are_given_back(self):
+        machine = self.machine()
+        NvmlBackend().set_core(0, 900)
+        machine.fail("refuse", 2)
+        with self.assertRaises(IoError):
+            rubato.measure_latency([900, 1410], guard=False)
+        self.assertEqual(machine.read()["core_asked"], 0)
+        with self.assertRaisesRegex(UsageError, "two clocks at least"):
+            rubato.measure_latency([900], guard=False)
+
+
+if __name__ == "__main__":
+    run_tests()

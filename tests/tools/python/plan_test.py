@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""Plan files from stored runs: the segments are the plan, the choice is the one asked for, errors say what to try."""
+
+import json
+import os
+from unittest import mock
+
+from parts import ROOT, OnMachine, rubato as program, run_tests
+
+import rubato
+from rubato.errors import IoError, UsageError
+from rubato.schedule import passes_of
+
+
+class Export(OnMachine):
+    def setUp(self):
+        super().setUp()
+        patch = mock.patch.dict(os.environ, {"RUBATO": os.path.abspath(program(self))})
+        patch.start()
+        self.addCleanup(patch.stop)
+        self.db = self.folder / "results.db"
+
+    def explore(self, trace="gpt3-xl", **options):
+        return rubato.explore(trace, db=self.db, pandas=False, **options)
+
+    def export(self, run="latest", *more):
+        return json.loads(rubato.run("export", "--plan", run, "--db", self.db, *more))
+
+    def test_segments_are_the_plan(self):
+        rows = self.explore(gpu="a100-sxm4-80gb", slack=2)["plans"]
+        trace = json.loads(rubato.run("trace", "show", "gpt3-xl", "--json"))
+        launches = sum(kernel["launches"] for kernel in trace)
+        file = rubato.load_plan(self.export())
+        self.assertEqual([plan.granularity for plan in file.plans], ["kernel", "pass", "iteration"])
+        for plan in file.plans:
+            row = next(row for row in rows if row["granularity"] == plan.granularity and row["goal"] != "default")
+            segments = plan.device().segments
+            self.assertEqual(sum(segment.launches for segment in segments), launches)
+            # Changes of clock are free here, so that launches add up to the step.
+            self.assertAlmostEqual(sum(segment.time_s for segment in segments), row["time_s"], places=9)
+            self.assertAlmostEqual(sum(segment.energy_j for segment in segments), row["energy_j"], places=6)
+            self.assertAlmostEqual(100 * plan.expected.energy_change_frac, row["energy_change_pct"], places=9)
+            if plan.granularity == "iteration":
+                self.assertEqual(len({segment.clock for segment in segments}), 1)
+            if plan.granularity == "pass":
+                self.assertTrue(all(len(one.changes) == 1 for one in passes_of(plan.device())))
+        self.assertEqual(sum(kernel.launches for kernel in file.kernels), launches)
+        self.assertEqual(file.gpu_title, "NVIDIA A100-SXM4-80GB")
+        self.assertEqual(file.core_latency_s, 0.022)
+
+    def test_blocks_cut_by_changes_that_cost_keep_their_launches(self):
+        self.explore(gpu="a100-sxm4-80gb", slack=2, granularity="auto", switching="spec")
+        plan = rubato.load_plan(self.export()).chosen
+        self.assertEqual(plan.granularity, "auto")
+        trace = json.loads(rubato.run("trace", "show", "gpt3-xl", "--json"))
+        self.assertEqual(sum(segment.launches for segment in plan.device().segments), sum(kernel["launches"] for kernel in trace))
+
+    def test_auto_memory_and_core_are_null(self):
+        self.explore(gpu="rtx-3080-ti", goal="edp", granularity="iteration", clocks="mem=auto core=auto")
+        clocks = self.export()["clocks"]
+        self.assertEqual(clocks, [{"label": "auto/auto", "mem_mhz": None, "core_mhz": None}])
+
+    def test_the_choice(self):
+        self.explore(gpu="a100-sxm4-80gb", slack=2)
+        self.assertEqual([plan["granularity"] for plan in self.export("1", "--granularity", "pass")["plans"]], ["pass", "iteration"])
+        rows = json.loads(rubato.run("export", "plans", "--db", self.db, "--json"))
+        iteration = next(row for row in rows if row["granularity"] == "iteration" and row["goal"] != "default")
+        self.assertEqual(self.export("run:1", "--plan-id", iteration["plan_id"])["plans"][0]["plan_id"], iteration["plan_id"])
+
+    def test_captured_runs(self):
+        self.explore(ROOT / "docs" / "examples" / "run.pt.trace.json.gz", captured_clock="1593/1410", slack=5, granularity=["pass", "iteration"])
+        file = rubato.load_plan(self.export("graph:1"))
+        self.assertEqual(file.document["source"]["kind"], "captured run")
+        self.assertTrue(file.chosen.playable())
+        rows = json.loads(rubato.run("query", "SELECT pass, clock, launches FROM graph_plan_clocks JOIN graph_plans USING (graph_plan_id) "
+                                     f"WHERE graph_plan_id = {file.chosen.plan_id}", "--db", self.db, "--json"))
+        self.assertEqual({(s.pass_name, s.clock.label) for s in file.chosen.device().segments}, {(r["pass"], r["clock"]) for r in rows})
+        self.assertEqual(sum(s.launches for s in file.chosen.device().segments), sum(r["launches"] for r in rows))
+        self.explore(ROOT / "docs" / "examples" / "run.pt.trace.json.gz", captured_clock="1593/1410", granularity="pass")
+        self.assertEqual(self.export()["source"]["run_id"], 2)
+
+    def test_more_slack_is_beside_the_plan_for_stragglers(self):
+        self.explore(ROOT / "docs" / "examples" / "run.pt.trace.json.gz", captured_clock="1593/1410", granularity="pass")
+        file = rubato.load_plan(self.export())
+        self.assertEqual([plan.slack_frac for plan in file.slower], [0.01, 0.02, 0.05])
+        self.assertEqual(file.chosen.slack_frac, 0.0)
+
+    def test_errors(self):
+        with self.assertRaises(IoError):
+            self.export()
+        self.explore(gpu="a100-sxm4-80gb", granularity="pass")
+        for run, expected in (("7", "there is no run '7'"), ("x", "expected 'latest', a number, run:N or graph:N"), ("graph:1", "there is no run 'graph:1'")):
+            with self.assertRaisesRegex(UsageError, expected):
+                self.export(run)
+        with self.assertRaisesRegex(UsageError, "the run has no such plan"):
+            self.export("1", "--granularity", "kernel")
+        with self.assertRaisesRegex(UsageError, "give --plan too"):
+            rubato.run("export", "--db", self.db, "--granularity", "pass")
+
+
+if __name__ == "__main__":
+    run_tests()

@@ -1,0 +1,74 @@
+"""A stand-in for Zeus's daemon on a Unix socket: the calls for clocks, played on the simulated machine through NVML."""
+
+from __future__ import annotations
+
+import json
+import socketserver
+import threading
+from http.server import BaseHTTPRequestHandler
+from urllib.parse import parse_qs, urlsplit
+
+from rubato.backends import NvmlBackend
+from rubato.errors import IoError
+
+
+class Zeusd(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+    """`with Zeusd(path): ...`; `token` asks for it, `groups` False answers 404 as with the group of calls off."""
+
+    daemon_threads = True
+
+    def __init__(self, path, token=None, groups=True):
+        super().__init__(str(path), Handler)
+        self.backend, self.token, self.groups, self.calls = NvmlBackend(), token, groups, []
+
+    def __enter__(self):
+        threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self.shutdown()
+        self.server_close()
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def address_string(self):
+        return "unix"
+
+    def log_message(self, *_):
+        pass
+
+    def answer(self, status, document):
+        body = json.dumps(document).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_GET(self):
+        if self.path == "/discover":
+            count = self.server.backend.nvml.nvmlDeviceGetCount()
+            gpus = [{"id": i, "name": self.server.backend.gpu_name(i), "pci_address": "", "cumulative_energy_available": True}
+                    for i in range(count)]
+            return self.answer(200, {"gpus": gpus, "enabled_api_groups": ["gpu-control"], "auth_required": bool(self.server.token)})
+        return self.answer(404, {})
+
+    def do_POST(self):
+        url = urlsplit(self.path)
+        query = {name: values[0] for name, values in parse_qs(url.query).items()}
+        self.server.calls.append(url.path)
+        if self.server.token and self.headers.get("Authorization") != f"Bearer {self.server.token}":
+            return self.answer(401, {"error": "token"})
+        if not self.server.groups:
+            return self.answer(404, {"error": "group off"})
+        kind = {"gpu": self.server.backend.set_core, "mem": self.server.backend.set_mem}.get(url.path.split("_")[1] if "_" in url.path else "")
+        if kind is None or "gpu_ids" not in query:
+            return self.answer(400, {"error": "bad input"})
+        errors = {}
+        for gpu in query["gpu_ids"].split(","):
+            try:
+                kind(int(gpu), int(query["min_clock_mhz"]) if "/set_" in url.path else None)
+            except IoError as error:
+                errors[gpu] = str(error)
+        return self.answer(200, {"errors": errors} if errors else {})

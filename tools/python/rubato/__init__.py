@@ -1,0 +1,32 @@
+"""Rubato in Python: plans set on GPUs, savings measured, results as tables.
+
+    with rubato.apply("plan.json", model, optimizer):
+        train()
+
+docs/apply.md and docs/python.md of the project tell more. Importing this does nothing but name what there is.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+_HOMES = {
+    "Applier": "rubato.applier", "ApplierReport": "rubato.applier", "apply": "rubato.applier",
+    "LatencyResult": "rubato.latency", "measure_latency": "rubato.latency",
+    "Measurement": "rubato.measurement", "measure": "rubato.measurement",
+    "PlanFile": "rubato.plan_file", "load_plan": "rubato.plan_file", "match_launches": "rubato.plan_file",
+    "Results": "rubato.results", "explore": "rubato.program", "run": "rubato.program",
+    "DataError": "rubato.errors", "IoError": "rubato.errors", "RubatoError": "rubato.errors", "UsageError": "rubato.errors",
+}
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'rubato' has no attribute '{name}'; it has {', '.join(__all__)}")
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,388 @@
+"""Plays a plan on GPUs beside training: marks come in, a thread asks for clocks ahead of time, everything is given back.
+
+Marks cost the training thread a clock reading and a queue. Whatever fails in the thread is logged once and counted; clocks
+are given back and training goes on at the driver's.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import logging
+import os
+import queue
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Callable, Iterator, Mapping, Optional, Sequence, Union
+
+from rubato import backends
+from rubato.devices import check_gpu, local_gpu
+from rubato.errors import RubatoError, UsageError
+from rubato.guard import Guard
+from rubato.plan_file import Clock, Plan, PlanFile, load_plan
+from rubato.schedule import Score, Timing, choose_plan, passes_of
+
+DEFAULT_LATENCY_S = 0.02  #: where neither caller nor plan knows one: a pessimistic data-centre GPU
+POLL_S = 2e-4  #: between looks at events of the GPU
+READ_BACK_S = 1.0  #: between looks at what clock the GPU has
+RELEARN_STEPS = 2  #: steps until measured durations replace the plan's in choosing the granularity
+FOREIGN_MHZ = 20  #: a reading this far above what was set is not ours; below it may be the power limit
+
+_log = logging.getLogger("rubato")
+
+
+@dataclass
+class ApplierReport:
+    """What came of applying a plan on one process's GPUs."""
+
+    granularity: Optional[str] = None  #: that was played; None: nothing was
+    fallback: list[str] = field(default_factory=list)  #: why finer ones were not
+    latency_s: float = 0.0
+    steps: int = 0
+    requests: int = 0  #: calls that changed a clock
+    ahead: int = 0  #: of them before their pass began
+    late: int = 0  #: changes asked for when their pass had begun already
+    unmatched_marks: dict[str, int] = field(default_factory=dict)  #: passes that the plan does not know
+    planned_time_s: float = 0.0  #: in passes that the plan knows
+    total_time_s: float = 0.0
+    foreign_clocks: int = 0  #: times a clock was found that nobody here set
+    errors: list[str] = field(default_factory=list)
+
+    @property
+    def applied_time_frac(self) -> float:
+        """Share of the time between marks that ran under planned clocks."""
+        return self.planned_time_s / self.total_time_s if self.total_time_s > 0 else 0.0
+
+    def __str__(self) -> str:
+        text = (f"plan played per {self.granularity}, {self.steps} steps, {self.requests} requests ({self.ahead} ahead, {self.late} late), "
+                f"{100 * self.applied_time_frac:.1f} % of the time under planned clocks") if self.granularity else "plan not played"
+        for name, count in self.unmatched_marks.items():
+            text += f"; {count} marks '{name}' are not in the plan"
+        if self.foreign_clocks:
+            text += f"; {self.foreign_clocks} times somebody else had changed the clocks"
+        return text + "".join(f"\n  {reason}" for reason in self.fallback) + "".join(f"\n  error: {error}" for error in self.errors)
+
+
+class Applier:
+    """Applies one plan file to the GPUs of this process; use it in a `with`, or call close().
+
+    plan         path, document or PlanFile
+    gpus         NVML indices; default: LOCAL_RANK's of CUDA_VISIBLE_DEVICES, else 0
+    rank         whose part of the plan; default: RANK of the environment, else 0
+    backend      'auto', 'nvml', 'zeusd', 'dry', or an object like those of rubato.backends
+    granularity  'auto': the finest that the latency allows, else the one named
+    latency_s    request to effect of the core clock; default: the plan's, which is its GPU spec's
+    event        makes an event that has a query(): marks count when the GPU gets there, not the host. See rubato.hooks
+    guard        a process that gives clocks back after kill -9
+    strict       raise where the plan cannot be applied; default: log, count, and let training run at the driver's clocks
+    any_gpu      also on another GPU than the plan's
+    shared_gpu   also while another process computes on the GPU
+
+    A plan file that cannot be read raises DataError or IoError in any case.
+    """
+
+    def __init__(self, plan: Union[str, Path, Mapping[str, Any], PlanFile], *, gpus: Optional[Sequence[int]] = None,
+                 rank: Optional[int] = None, backend: Union[str, backends.Backend] = "auto", granularity: str = "auto",
+                 latency_s: Optional[float] = None, event: Optional[Callable[[], Any]] = None, guard: bool = True,
+                 strict: bool = False, any_gpu: bool = False, shared_gpu: bool = False):
+        self.plan_file = load_plan(plan)
+        self._owner = os.getpid()
+        self.gpus = list(gpus) if gpus is not None else [local_gpu()]
+        self.rank = int(os.environ.get("RANK", 0)) if rank is None else rank
+        self._asked_granularity = granularity
+        self._event = event
+        self._report = ApplierReport(latency_s=_latency(self.plan_file, latency_s))
+        self._timing = Timing()
+        self._occurrences: dict[str, int] = {}
+        self._now: dict[int, list[Optional[int]]] = {gpu: [None, None] for gpu in self.gpus}  # core, mem as asked for
+        self._touched = False
+        self._paused = False
+        self._due: list[tuple[float, Clock, bool]] = []  # at, clock, ahead of its pass
+        self._read_at_s = self._settled_at_s = 0.0
+        self._queue: "queue.SimpleQueue[Optional[tuple[str, float, Any]]]" = queue.SimpleQueue()
+        self._thread: Optional[threading.Thread] = None
+        self._guard: Optional[Guard] = None
+        self._backend: Optional[backends.Backend] = None
+        self._score: Optional[Score] = None
+        try:
+            self._start(backend, guard, any_gpu, shared_gpu)
+        except RubatoError as error:
+            self._give_up(error)
+            if strict:
+                raise
+
+    # What training calls.
+
+    def mark(self, name: str) -> None:
+        """A pass begins: 'forward', 'backward', 'optimizer' or another that the plan names. Costs microseconds, never raises."""
+        self._queue.put((name, time.perf_counter(), self._event() if self._event else None))
+
+    def step(self) -> None:
+        """The step is over."""
+        self._queue.put(("", time.perf_counter(), self._event() if self._event else None))
+
+    def pause(self) -> None:
+        """Gives the clocks back until resume(), for validation or as the other arm of a measurement."""
+        self._command("pause")
+
+    def resume(self) -> None:
+        """Goes on with the plan at the next mark."""
+        self._command("resume")
+
+    def straggler(self, slowdown_frac: float) -> None:
+        """Another rank is late by this share of the step (0: no longer): the plan with most slack that is still in time is played."""
+        self._command(f"straggler {float(slowdown_frac)!r}")
+
+    def report(self) -> ApplierReport:
+        """Counts so far; complete after close()."""
+        return self._report
+
+    def close(self) -> ApplierReport:
+        """Gives all clocks back and ends thread and guard. May be called again."""
+        if os.getpid() != self._owner:  # a fork, such as a data loader's worker
+            return self._report
+        if self._thread is not None:
+            self._queue.put(None)
+            self._thread.join()
+            self._thread = None
+        self._release()
+        if self._guard is not None:
+            self._guard.close()
+            self._guard = None
+        atexit.unregister(self.close)
+        return self._report
+
+    def __enter__(self) -> "Applier":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        report = self.close()
+        _log.info("%s", report)
+
+    # Beginning and end.
+
+    def _start(self, backend: Union[str, backends.Backend], guard: bool, any_gpu: bool, shared_gpu: bool) -> None:
+        self._backend = backends.open_backend(backend) if isinstance(backend, str) else backend
+        for gpu in self.gpus:
+            check_gpu(self._backend, gpu, self.plan_file, any_gpu, shared_gpu)
+        self._choose(self.plan_file.plans)
+        if guard and self._backend.name in ("nvml", "zeusd"):
+            self._guard = Guard(self._backend.name, self.gpus)
+        atexit.register(self.close)
+        self._apply_first()
+        self._thread = threading.Thread(target=self._run, name="rubato-applier", daemon=True)
+        self._thread.start()
+
+    def _choose(self, plans: Sequence[Plan], learned_s: Optional[dict[str, float]] = None) -> None:
+        plan, reasons = choose_plan(plans, self.rank, self._report.latency_s, self._asked_granularity, learned_s)
+        known = {reason.split(":")[0] for reason in self._report.fallback}
+        for reason in reasons:
+            if reason.split(":")[0] not in known:
+                _log.warning("rubato: not played per %s", reason)
+        self._report.fallback = reasons
+        if plan is None:
+            raise UsageError(f"no plan of {self.plan_file.path} can be played per '{self._asked_granularity}'",
+                             "export one of granularity iteration or pass: rubato export --plan RUN --granularity pass")
+        self._plan = plan
+        self._passes = passes_of(plan.device(self.rank))
+        self._score = Score(self._passes)
+        self._report.granularity = plan.granularity
+
+    def _apply_first(self) -> None:
+        """Sets the first clock before training begins, so that a refusal is known then."""
+        self._ask(self._passes[0].changes[0].clock)
+
+    def _release(self) -> None:
+        if self._backend is not None and self._touched:
+            self._touched = False
+            for text in backends.release(self._backend, self.gpus):
+                self._note(f"clocks may still be locked: {text}")
+        for state in self._now.values():
+            state[:] = [None, None]
+
+    def _note(self, text: str) -> None:
+        if text not in self._report.errors:
+            self._report.errors.append(text)
+            _log.error("rubato: %s", text)
+
+    def _give_up(self, error: Exception) -> None:
+        self._note(f"{error}" + (f" ({error.hint})" if getattr(error, "hint", "") else ""))
+        self._score = None
+        self._due.clear()
+        self._release()
+
+    # The thread.
+
+    def _run(self) -> None:
+        pending: list[tuple[str, float, Any]] = []
+        while True:
+            try:
+                if not self._turn(pending):
+                    return
+            except Exception as error:  # never into training
+                self._give_up(error)
+
+    def _turn(self, pending: list[tuple[str, float, Any]]) -> bool:
+        timeout = None
+        if self._due:
+            timeout = max(self._due[0][0] - time.perf_counter(), 0.0)
+        if pending:
+            timeout = min(timeout, POLL_S) if timeout is not None else POLL_S
+        try:
+            got = self._queue.get(timeout=timeout)
+            if got is None:
+                return False
+            pending.append(got)
+        except queue.Empty:
+            pass
+        while pending and (pending[0][2] is None or pending[0][2].query()):
+            name, at_s, event = pending.pop(0)
+            self._border(name, time.perf_counter() if event is not None else at_s)
+        while self._due and self._due[0][0] <= time.perf_counter():
+            _, clock, ahead = self._due.pop(0)
+            if self._ask(clock):
+                self._report.ahead += ahead
+        self._read_back()
+        return True
+
+    def _command(self, text: str) -> None:
+        self._queue.put((f"\0{text}", time.perf_counter(), None))
+
+    def _obey(self, command: str) -> None:
+        if command == "pause":
+            self._paused = True
+            self._due.clear()
+            self._release()
+        elif command == "resume":
+            self._paused = False
+        elif self._score is not None:
+            slack_frac = float(command.split()[1]) + self.plan_file.chosen.slack_frac
+            slower = [plan for plan in self.plan_file.slower if plan.slack_frac <= slack_frac + 1e-12]
+            self._choose((max(slower, key=lambda plan: plan.slack_frac), *self.plan_file.plans) if slower else self.plan_file.plans)
+
+    def _border(self, name: str, at_s: float) -> None:
+        if name.startswith("\0"):
+            self._obey(name[1:])
+            return
+        self._account(at_s)
+        if not name:
+            self._timing.step(at_s)
+            self._occurrences.clear()
+            self._report.steps += 1
+            if self._report.steps == RELEARN_STEPS and self._score is not None:
+                self._choose(self.plan_file.plans, self._timing.by_name())
+            return
+        self._timing.mark(name, at_s)
+        occurrence = self._occurrences.get(name, 0)
+        self._occurrences[name] = occurrence + 1
+        self._due.clear()
+        if self._paused or self._score is None:
+            return
+        planned = self._score.find(name, occurrence)
+        self._planned = planned is not None
+        if planned is None:
+            self._report.unmatched_marks[name] = self._report.unmatched_marks.get(name, 0) + 1
+        elif self._ask(planned.changes[0].clock):
+            self._report.late += 1
+        self._schedule(planned, at_s)
+
+    _planned = False
+
+    def _account(self, at_s: float) -> None:
+        if self._timing.position >= 0 and not self._paused:
+            lasted_s = max(at_s - self._timing.begun_s, 0.0)
+            self._report.total_time_s += lasted_s
+            self._report.planned_time_s += lasted_s if self._planned and self._score is not None else 0.0
+
+    def _schedule(self, planned: Any, at_s: float) -> None:
+        """Requests for the changes inside this pass and for the begin of the next, a latency ahead of each."""
+        duration_s = self._timing.duration_s()
+        if duration_s is None:
+            return
+        latency_s = self._report.latency_s
+        for change in planned.changes[1:] if planned else ():
+            self._due.append((at_s + change.at_frac * duration_s - latency_s, change.clock, False))
+        following = self._timing.next_name()
+        wraps = self._timing.position + 1 >= len(self._timing.names)
+        upcoming = following and self._score.find(following, 0 if wraps else self._occurrences.get(following, 0))
+        if upcoming:
+            self._due.append((at_s + duration_s - latency_s, upcoming.changes[0].clock, True))
+        self._due.sort(key=lambda one: one[0])
+
+    def _ask(self, clock: Clock) -> bool:
+        """Requests what differs from the last request; True if anything did."""
+        asked = False
+        core_mhz, mem_mhz = (None if mhz is None else round(mhz) for mhz in (clock.core_mhz, clock.mem_mhz))
+        for gpu in self.gpus:
+            state = self._now[gpu]
+            if state[1] != mem_mhz and self._sets_memory():
+                self._touched = asked = True
+                self._backend.set_mem(gpu, mem_mhz)
+                state[1] = mem_mhz
+                self._report.requests += 1
+            if state[0] != core_mhz:
+                self._touched = asked = True
+                self._backend.set_core(gpu, core_mhz)
+                state[0] = core_mhz
+                self._report.requests += 1
+        if asked:
+            self._settled_at_s = time.perf_counter() + 3 * self._report.latency_s
+        return asked
+
+    def _sets_memory(self) -> bool:
+        """A memory clock that never changes and is the default one is left alone: many cards refuse to lock it."""
+        memory = {change.clock.mem_mhz for one in self._passes for change in one.changes}
+        default = str((self.plan_file.document["gpu"].get("default_clock") or "/").split("/")[0])
+        return memory not in ({None}, {_number(default)})
+
+    def _read_back(self) -> None:
+        now_s = time.perf_counter()
+        if self._paused or self._score is None or now_s < self._settled_at_s or now_s < self._read_at_s + READ_BACK_S:
+            return
+        self._read_at_s = now_s
+        for gpu in self.gpus:
+            core_mhz = self._backend.read(gpu)[0]
+            asked = self._now[gpu][0]
+            if core_mhz is not None and asked is not None and core_mhz > asked + FOREIGN_MHZ:
+                self._report.foreign_clocks += 1
+                self._note(f"GPU {gpu} runs at {core_mhz} MHz and was set to {asked} MHz: somebody else changes its clocks; set again")
+                self._now[gpu][0] = None
+                self._backend.set_core(gpu, asked)
+                self._now[gpu][0] = asked
+                self._settled_at_s = now_s + 3 * self._report.latency_s
+
+
+def _number(text: str) -> Optional[float]:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _latency(plan: PlanFile, given_s: Optional[float]) -> float:
+    latency_s = given_s if given_s is not None else plan.core_latency_s if plan.core_latency_s is not None else DEFAULT_LATENCY_S
+    if not 0 <= latency_s < 60:
+        raise UsageError(f"latency_s is {latency_s}; expected seconds from 0 to 60")
+    return latency_s
+
+
+@contextlib.contextmanager
+def apply(plan: Union[str, Path, Mapping[str, Any], PlanFile], model: Any = None, optimizer: Any = None,
+          **options: Any) -> Iterator[Applier]:
+    """`with rubato.apply(plan, model, optimizer): train()`: the plan's clocks at the borders of passes.
+
+    `model` (a torch Module) and `optimizer` get hooks for forward, backward and optimizer; optimizer.step() ends a step.
+    Without them call mark() and step() of what this yields. `options` are those of Applier. Under torch.distributed rank 0
+    reads the plan and every rank applies it to its GPU.
+    """
+    from rubato import hooks, ranks
+
+    applier = Applier(ranks.shared_plan(plan), **hooks.with_events(model, options))
+    detach = hooks.attach(applier, model, optimizer)
+    try:
+        with applier:
+            yield applier
+    finally:
+        detach()

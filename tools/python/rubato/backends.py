@@ -1,0 +1,199 @@
+"""Ways to set the clocks of GPUs: NVML, Zeus's daemon `zeusd` (no root needed), or none at all (dry).
+
+Indices are NVML's. MHz are whole; None gives a clock back to the driver. Every failure is an IoError.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import socket
+from typing import Any, Optional, Protocol, Sequence
+from urllib.parse import urlencode
+
+from rubato.errors import IoError, UsageError
+from rubato.gpu import Gpu, load_nvml
+from rubato.nvml import NVMLError
+
+ZEUSD_SOCKET = "/run/zeusd/zeusd.sock"
+ZEUSD_VARIABLE = "ZEUSD_SOCK_PATH"
+
+Mhz = Optional[int]
+
+
+class Backend(Protocol):
+    """Blocking calls; an Applier makes them from a thread of its own."""
+
+    name: str
+
+    def gpu_name(self, index: int) -> Optional[str]: ...
+    def set_core(self, index: int, mhz: Mhz) -> None: ...
+    def set_mem(self, index: int, mhz: Mhz) -> None: ...
+    def read(self, index: int) -> tuple[Optional[int], Optional[int]]: ...
+
+
+class NvmlBackend:
+    """Locked clocks through NVML. Raises IoError where there is no driver."""
+
+    name = "nvml"
+
+    def __init__(self) -> None:
+        self.nvml = load_nvml()
+        self._gpus: dict[int, Gpu] = {}
+
+    def gpu(self, index: int) -> Gpu:
+        if index not in self._gpus:
+            self._gpus[index] = Gpu(self.nvml, index)
+        return self._gpus[index]
+
+    def gpu_name(self, index: int) -> Optional[str]:
+        return self.gpu(index).name
+
+    def _call(self, index: int, function: str, *arguments: Any) -> None:
+        gpu = self.gpu(index)
+        try:
+            getattr(self.nvml, function)(gpu.handle, *arguments)
+        except NVMLError as error:
+            hints = {self.nvml.NVML_ERROR_NO_PERMISSION: "setting clocks needs root, or zeusd (backend='zeusd')",
+                     self.nvml.NVML_ERROR_INVALID_ARGUMENT: "nvidia-smi -q -d SUPPORTED_CLOCKS lists what it takes",
+                     self.nvml.NVML_ERROR_NOT_SUPPORTED: "this GPU's clocks cannot be locked",
+                     self.nvml.NVML_ERROR_GPU_IS_LOST: "the GPU has fallen off the bus; see the kernel's log"}
+            raise IoError(f"{gpu.name}: {function}{arguments or ''}: {error}", hints.get(error.value, "")) from None
+
+    def set_core(self, index: int, mhz: Mhz) -> None:
+        if mhz is None:
+            self._call(index, "nvmlDeviceResetGpuLockedClocks")
+        else:
+            self._call(index, "nvmlDeviceSetGpuLockedClocks", mhz, mhz)
+
+    def set_mem(self, index: int, mhz: Mhz) -> None:
+        if mhz is None:
+            self._call(index, "nvmlDeviceResetMemoryLockedClocks")
+        else:
+            self._call(index, "nvmlDeviceSetMemoryLockedClocks", mhz, mhz)
+
+    def read(self, index: int) -> tuple[Optional[int], Optional[int]]:
+        return self.gpu(index).core_mhz(), self.gpu(index).mem_mhz()
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path: str):
+        super().__init__("zeusd", timeout=5.0)
+        self.path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.path)
+
+
+class ZeusdBackend:
+    """Clocks through zeusd's Unix socket. Clocks are read through NVML where it is there."""
+
+    name = "zeusd"
+
+    def __init__(self, path: Optional[str] = None, token: Optional[str] = None):
+        self.path = path or os.environ.get(ZEUSD_VARIABLE, ZEUSD_SOCKET)
+        self.token = token or os.environ.get("ZEUSD_TOKEN")
+        self._connection: Optional[_UnixConnection] = None
+        discovered = self._request("GET", "/discover")
+        self._names = {int(gpu["id"]): gpu.get("name") for gpu in discovered.get("gpus", [])}
+        try:
+            self._reader: Optional[NvmlBackend] = NvmlBackend()
+        except IoError:
+            self._reader = None
+
+    def _request(self, method: str, path: str, **query: Any) -> Any:
+        target = f"{path}?{urlencode(query)}" if query else path
+        headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
+        for attempt in (1, 2):  # a kept connection may have been closed meanwhile
+            try:
+                if self._connection is None:
+                    self._connection = _UnixConnection(self.path)
+                self._connection.request(method, target, headers=headers)
+                answer = self._connection.getresponse()
+                body = answer.read()
+                break
+            except (OSError, http.client.HTTPException) as error:
+                self._connection = None
+                if attempt == 2 or isinstance(error, (FileNotFoundError, PermissionError, ConnectionRefusedError)):
+                    raise IoError(f"zeusd at {self.path}: {error}", f"is zeusd running? {ZEUSD_VARIABLE} names its socket") from None
+        if answer.status != 200:
+            hints = {401: "ZEUSD_TOKEN holds the token", 403: "the token may not set clocks",
+                     404: "start zeusd with its group of calls for clocks"}
+            raise IoError(f"zeusd: {path}: {answer.status} {body.decode('utf-8', 'replace').strip()}", hints.get(answer.status, ""))
+        try:
+            document = json.loads(body) if body.strip() else {}
+        except ValueError:
+            document = {}
+        errors = document.get("errors") if isinstance(document, dict) else None
+        if errors:
+            raise IoError(f"zeusd: {path}: " + "; ".join(f"GPU {gpu}: {text}" for gpu, text in errors.items()))
+        return document
+
+    def gpu_name(self, index: int) -> Optional[str]:
+        return self._names.get(index)
+
+    def _set(self, kind: str, index: int, mhz: Mhz) -> None:
+        if mhz is None:
+            self._request("POST", f"/gpu/reset_{kind}_locked_clocks", gpu_ids=index, block="true")
+        else:
+            self._request("POST", f"/gpu/set_{kind}_locked_clocks", gpu_ids=index, block="true",
+                          min_clock_mhz=mhz, max_clock_mhz=mhz)
+
+    def set_core(self, index: int, mhz: Mhz) -> None:
+        self._set("gpu", index, mhz)
+
+    def set_mem(self, index: int, mhz: Mhz) -> None:
+        self._set("mem", index, mhz)
+
+    def read(self, index: int) -> tuple[Optional[int], Optional[int]]:
+        return self._reader.read(index) if self._reader else (None, None)
+
+
+class DryBackend:
+    """Sets nothing and keeps what it was asked: (index, 'core' or 'mem', MHz or None)."""
+
+    name = "dry"
+
+    def __init__(self) -> None:
+        self.requests: list[tuple[int, str, Mhz]] = []
+
+    def gpu_name(self, index: int) -> Optional[str]:
+        return None
+
+    def set_core(self, index: int, mhz: Mhz) -> None:
+        self.requests.append((index, "core", mhz))
+
+    def set_mem(self, index: int, mhz: Mhz) -> None:
+        self.requests.append((index, "mem", mhz))
+
+    def read(self, index: int) -> tuple[Optional[int], Optional[int]]:
+        return None, None
+
+
+BACKENDS = {"nvml": NvmlBackend, "zeusd": ZeusdBackend, "dry": DryBackend}
+
+
+def open_backend(name: str) -> Backend:
+    """By name; 'auto' is zeusd where its socket is and we are not root, else NVML."""
+    if name == "auto":
+        socket_there = os.path.exists(os.environ.get(ZEUSD_VARIABLE, ZEUSD_SOCKET))
+        name = "zeusd" if socket_there and os.geteuid() != 0 else "nvml"
+    if name not in BACKENDS:
+        raise UsageError(f"backend is '{name}'; expected auto, {', '.join(BACKENDS)}")
+    return BACKENDS[name]()
+
+
+def release(backend: Backend, indices: Sequence[int]) -> list[str]:
+    """Gives the clocks of GPUs back; what failed, as text. A GPU without memory lock, or rights, kept nothing."""
+    failed = []
+    for index in indices:
+        for give_back in (backend.set_core, backend.set_mem):
+            try:
+                give_back(index, None)
+            except IoError as error:
+                if "Not Supported" not in str(error) and "Insufficient Permissions" not in str(error):
+                    failed.append(str(error))
+    return failed

@@ -1,0 +1,44 @@
+"""Which GPU is this process's, and whether a plan should be set on it."""
+
+from __future__ import annotations
+
+import logging
+import os
+
+from rubato import backends
+from rubato.errors import IoError, UsageError
+from rubato.plan_file import PlanFile
+
+_log = logging.getLogger("rubato")
+
+
+def local_gpu() -> int:
+    """NVML index of this rank's GPU: entry LOCAL_RANK of CUDA_VISIBLE_DEVICES. Raises UsageError where that is no index."""
+    rank = int(os.environ.get("LOCAL_RANK", 0))
+    visible = [name.strip() for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name.strip()]
+    if not visible:
+        return rank
+    if rank >= len(visible):
+        raise UsageError(f"LOCAL_RANK is {rank}, but CUDA_VISIBLE_DEVICES names {len(visible)} GPUs")
+    if visible[rank].isdigit():
+        return int(visible[rank])
+    gpu = backends.NvmlBackend().nvml
+    return gpu.nvmlDeviceGetIndex(gpu.nvmlDeviceGetHandleByUUID(visible[rank]))
+
+
+def check_gpu(backend: backends.Backend, index: int, plan: PlanFile, any_gpu: bool, shared_gpu: bool) -> None:
+    """Raises UsageError or IoError where the plan should not be set on this GPU."""
+    name = backend.gpu_name(index)
+    if name is not None and plan.fits_gpu(name) is False and not any_gpu:
+        raise UsageError(f"{plan.path}: the plan is for {plan.gpu_title}; GPU {index} is {name}",
+                         "plan for this GPU with 'rubato explore --gpu', or pass any_gpu=True")
+    if name is not None and plan.fits_gpu(name) is None:
+        _log.warning("rubato: the plan file does not say for which GPU it is; this one is %s", name)
+    if not isinstance(backend, backends.NvmlBackend):
+        return
+    gpu = backend.gpu(index)
+    if gpu.mig_enabled():
+        raise IoError(f"{name}: MIG is on, and clocks are those of all its instances", "apply plans to whole GPUs only")
+    others = [pid for pid in gpu.processes() if pid != os.getpid() and os.path.exists(f"/proc/{pid}")]
+    if others and not shared_gpu:
+        raise IoError(f"{name}: process {others[0]} computes on it too and would change its speed", "end it, or pass shared_gpu=True")

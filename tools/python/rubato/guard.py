@@ -1,0 +1,109 @@
+"""A small process that gives clocks back when the one it watches is gone, however that ended: `kill -9` too.
+
+It is started as a script, so that nothing of the trainer is imported again. It holds no clock and touches none while the
+trainer lives. It waits on a pidfd of the trainer, not on the end of a pipe, which forked data loaders would keep open.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Optional, Sequence
+
+READY, DONE = b"ready\n", b"done\n"
+START_S = 20.0  #: most a guard may take to be ready
+AGAIN_S = 0.25  #: the second time it resets: a request may have been on its way when the trainer was killed
+POLL_S = 0.05  #: between looks, where the kernel has no pidfd
+
+
+class Guard:
+    """Watches this process until close(). Raises IoError from the constructor where it cannot start."""
+
+    def __init__(self, backend: str, indices: Sequence[int]):
+        from rubato.errors import IoError
+
+        self._process = subprocess.Popen(
+            [sys.executable, "-s", "-B", __file__, backend, ",".join(map(str, indices)), str(os.getpid())],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
+        ready, _, _ = select.select([self._process.stdout], [], [], START_S)
+        if not ready or self._process.stdout.readline() != READY:
+            self._process.kill()
+            raise IoError("the guard process does not start; it gives clocks back if this one is killed",
+                          "guard=False goes without it")
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def close(self) -> None:
+        """Ends it without a reset: the clocks are given back already."""
+        try:
+            self._process.stdin.write(DONE)
+            self._process.stdin.close()
+            self._process.wait(timeout=5.0)
+        except (OSError, ValueError, subprocess.TimeoutExpired):
+            self._process.kill()
+            self._process.wait()
+        self._process.stdout.close()
+
+
+def _wait(parent: int, descriptor: Optional[int]) -> bool:
+    """True once the parent is gone; False if it said that it is done."""
+    waiter = select.poll()
+    waiter.register(0, select.POLLIN)
+    if descriptor is not None:
+        waiter.register(descriptor, select.POLLIN)
+    text = b""
+    while True:
+        for at, _ in waiter.poll(None if descriptor is not None else POLL_S * 1e3):
+            if at == descriptor:
+                return True
+            read = os.read(0, 64)
+            text += read
+            if DONE in text:
+                return False
+            if not read:
+                waiter.unregister(0)  # closed by somebody; the pidfd decides
+                if descriptor is None:
+                    return True
+        if descriptor is None and os.getppid() != parent:
+            return True
+
+
+def main(arguments: Sequence[str]) -> int:
+    backend_name, indices, parent = arguments[0], [int(i) for i in arguments[1].split(",")], int(arguments[2])
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # it ends after the trainer, not with it
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+    from rubato.backends import open_backend, release
+    from rubato.errors import RubatoError
+
+    try:
+        descriptor = os.pidfd_open(parent)
+    except (AttributeError, OSError):
+        descriptor = None
+    try:
+        backend = open_backend(backend_name)
+    except RubatoError as error:
+        print(error, file=sys.stderr)
+        return error.status
+    if os.getppid() == parent or descriptor is not None:
+        sys.stdout.buffer.write(READY)
+        sys.stdout.flush()
+    if not _wait(parent, descriptor):
+        return 0
+    release(backend, indices)
+    time.sleep(AGAIN_S)
+    failed = release(backend, indices)
+    if failed:
+        print(f"rubato: clocks may still be locked: {'; '.join(failed)}\n  hint: nvidia-smi -rgc; nvidia-smi -rmc", file=sys.stderr)
+    return 4 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
