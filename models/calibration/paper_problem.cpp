@@ -6,6 +6,7 @@
 #include <tbb/parallel_for.h>
 
 #include "models/calibration/paper_parameters.hpp"
+#include "models/calibration/robust_loss.hpp"
 #include "models/kernel/model.hpp"
 
 namespace rubato {
@@ -40,11 +41,6 @@ constexpr double usual_fixed_s = 2e-6;  // launch latency
 constexpr double difference = 1e-5;     // step of forward differences
 
 enum KernelParameter : Eigen::Index { cycles, bytes, fixed, core_energy, limit_offset, overlap };
-
-// Grows like |r| beyond one sigma, so that single bad numbers do not rule the fit.
-double robust(double r) {
-  return std::copysign(std::sqrt(2.0 * (std::sqrt(1.0 + r * r) - 1.0)), r);
-}
 
 double change_pct(double value, double reference) { return 100.0 * (value / reference - 1.0); }
 

@@ -7,6 +7,7 @@
 #include <tbb/parallel_for.h>
 
 #include "models/calibration/kernel_prior.hpp"
+#include "models/calibration/robust_loss.hpp"
 #include "models/kernel/model.hpp"
 
 namespace rubato {
@@ -15,11 +16,6 @@ namespace {
 
 using Eigen::Index;
 using Eigen::VectorXd;
-
-// Grows like |r| beyond one sigma, so that single bad numbers do not rule the fit.
-double robust(double r) {
-  return std::copysign(std::sqrt(2.0 * (std::sqrt(1.0 + r * r) - 1.0)), r);
-}
 
 const SweepPoint& fastest(const std::vector<SweepPoint>& points) {
   return *std::ranges::min_element(points, {}, [](const SweepPoint& p) {

@@ -11,6 +11,7 @@
 #include "common/error.hpp"
 #include "common/version.hpp"
 #include "models/calibration/levenberg_marquardt.hpp"
+#include "models/calibration/robust_loss.hpp"
 #include "models/kernel/model.hpp"
 
 namespace rubato {
@@ -31,10 +32,6 @@ const MemState& state_of(const GpuSpec& spec, const std::string& name) {
 
 // "u_sp_add" -> "sp"
 std::string unit_of(const std::string& column) { return column.substr(2, column.find('_', 2) - 2); }
-
-double robust(double r) {
-  return std::copysign(std::sqrt(2.0 * (std::sqrt(1.0 + r * r) - 1.0)), r);
-}
 
 // Parameters as logarithms (the latency share as a logistic), in one vector.
 class UtilisationFit {

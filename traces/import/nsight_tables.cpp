@@ -1,5 +1,3 @@
-// Tables and columns exist only if there was something to say.
-
 #include "traces/import/nsight_tables.hpp"
 
 #include <algorithm>
@@ -12,8 +10,8 @@
 #include <fmt/format.h>
 
 #include "common/error.hpp"
-#include "common/sqlite.hpp"
 #include "common/text.hpp"
+#include "traces/import/nsight_database.hpp"
 
 namespace rubato::nsight {
 
@@ -29,13 +27,7 @@ class TableReader {
  public:
   TableReader(const std::filesystem::path& path, const ImportOptions& options,
               CaptureBuilder& builder)
-      : path_(path),
-        options_(options),
-        builder_(builder),
-        connection_(path, SqlConnection::Mode::foreign) {
-    refuse_computed_columns();
-    connection_.forbid_writes();
-  }
+      : path_(path), options_(options), builder_(builder), export_(path) {}
 
   Tables run() {
     expect_kernels();
@@ -60,20 +52,9 @@ class TableReader {
   }
 
  private:
-  // No export has them, and a short schema may ask for hours of work.
-  void refuse_computed_columns() const {
-    SqlStatement found(connection_,
-                       "SELECT m.name FROM sqlite_schema m, pragma_table_xinfo(m.name) c "
-                       "WHERE m.type = 'table' AND c.hidden <> 0");
-    if (found.next())
-      throw DataError(fmt::format("{}: table {} has computed columns", printable(path_.string()),
-                                  text(found, 0)),
-                      {.in = {}, .hint = "expected an export of 'nsys export --type sqlite'"});
-  }
-
   void expect_kernels() const {
-    const bool has_strings = has_table("StringIds");
-    if (has_strings && has_table("CUPTI_ACTIVITY_KIND_KERNEL")) return;
+    const bool has_strings = export_.has_table("StringIds");
+    if (has_strings && export_.has_table("CUPTI_ACTIVITY_KIND_KERNEL")) return;
     throw DataError(
         fmt::format("{}: there is no table {}", printable(path_.string()),
                     has_strings ? "CUPTI_ACTIVITY_KIND_KERNEL" : "StringIds"),
@@ -84,71 +65,31 @@ class TableReader {
                        "--trace=cuda"});
   }
 
-  [[nodiscard]] bool has_table(std::string_view name) const {
-    SqlStatement found(connection_,
-                       "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?");
-    return found.first(name);
-  }
   static constexpr std::array graph_tables{"CUPTI_ACTIVITY_KIND_GRAPH_TRACE", "CUDA_GRAPH_TRACE"};
   [[nodiscard]] bool has_graph_table() const {
-    return has_table(graph_tables[0]) || has_table(graph_tables[1]);
+    return export_.has_table(graph_tables[0]) || export_.has_table(graph_tables[1]);
   }
   // With --cuda-graph-trace=graph, the default, a graph is one row and its kernels have none.
   [[nodiscard]] std::uint64_t whole_graphs() const {
     std::uint64_t sum = 0;
     for (const char* table : graph_tables) {
-      if (!has_table(table)) continue;
-      SqlStatement count(connection_, fmt::format("SELECT count(*) FROM {}", table));
+      if (!export_.has_table(table)) continue;
+      SqlStatement count(export_.connection(), fmt::format("SELECT count(*) FROM {}", table));
       if (count.next()) sum += static_cast<std::uint64_t>(optional_integer(count, 0).value_or(0));
     }
     return sum;
   }
 
-  std::int64_t integer(const SqlStatement& row, int column) {
-    const SqlValue value = row.value(column);
-    if (const auto* number = std::get_if<std::int64_t>(&value)) return *number;
-    throw DataError(
-        fmt::format("{}: column '{}' holds {}; expected a whole number", printable(path_.string()),
-                    row.column_name(column),
-                    std::holds_alternative<std::monostate>(value) ? "nothing" : "another type"));
-  }
-  // A time that may be added to another one.
-  std::int64_t time(const SqlStatement& row, int column) {
-    const std::int64_t time_ns = integer(row, column);
-    if (is_time(time_ns)) return time_ns;
-    throw DataError(fmt::format("{}: column '{}' holds {}; expected ns, less than 63 years",
-                                printable(path_.string()), row.column_name(column), time_ns));
-  }
-  static bool is_time(std::int64_t time_ns) {
-    return time_ns >= -max_time_ns && time_ns <= max_time_ns;
-  }
-  // Sizes: of grids, of copies.
-  std::int64_t size(const SqlStatement& row, int column, std::int64_t most) {
-    const std::int64_t value = integer(row, column);
-    if (value < 0 || value > most)
-      throw DataError(fmt::format("{}: column '{}' holds {}; expected 0 to {}",
-                                  printable(path_.string()), row.column_name(column), value, most));
-    return value;
-  }
-  static std::optional<std::int64_t> optional_integer(const SqlStatement& row, int column) {
-    const SqlValue value = row.value(column);
-    const auto* number = std::get_if<std::int64_t>(&value);
-    return number != nullptr ? std::optional(*number) : std::nullopt;
-  }
-  static std::string text(const SqlStatement& row, int column) {
-    const SqlValue value = row.value(column);
-    const auto* found = std::get_if<std::string>(&value);
-    return found != nullptr ? *found : std::string();
-  }
-
   void read_session() {
-    if (has_table("TARGET_INFO_SESSION_START_TIME")) {
-      SqlStatement start(connection_, "SELECT utcEpochNs FROM TARGET_INFO_SESSION_START_TIME");
+    if (export_.has_table("TARGET_INFO_SESSION_START_TIME")) {
+      SqlStatement start(export_.connection(),
+                         "SELECT utcEpochNs FROM TARGET_INFO_SESSION_START_TIME");
       if (start.next()) tables_.epoch_ns = optional_integer(start, 0);
     }
     // deviceId is the ordinal in its process; the GPU behind it is said here, if at all.
-    if (has_table("TARGET_INFO_CUDA_DEVICE")) {
-      SqlStatement device(connection_, "SELECT pid, cudaId, gpuId FROM TARGET_INFO_CUDA_DEVICE");
+    if (export_.has_table("TARGET_INFO_CUDA_DEVICE")) {
+      SqlStatement device(export_.connection(),
+                          "SELECT pid, cudaId, gpuId FROM TARGET_INFO_CUDA_DEVICE");
       while (device.next()) {
         const auto pid = optional_integer(device, 0), cuda = optional_integer(device, 1),
                    gpu = optional_integer(device, 2);
@@ -156,8 +97,8 @@ class TableReader {
           gpus_[{*pid, *cuda}] = static_cast<std::uint32_t>(*gpu);
       }
     }
-    if (has_table("TARGET_INFO_GPU")) {
-      SqlStatement gpu(connection_, "SELECT id, name FROM TARGET_INFO_GPU");
+    if (export_.has_table("TARGET_INFO_GPU")) {
+      SqlStatement gpu(export_.connection(), "SELECT id, name FROM TARGET_INFO_GPU");
       while (gpu.next()) {
         const auto id = optional_integer(gpu, 0);
         if (id && *id >= 0 && *id <= most_devices)
@@ -177,21 +118,12 @@ class TableReader {
 
   // Processes share correlation ids, so the process is part of the key.
   [[nodiscard]] std::string launch_join(std::string_view table) const {
-    if (!has_table("CUPTI_ACTIVITY_KIND_RUNTIME") || !is_column(table, "correlationId") ||
-        !is_column(table, "globalPid"))
+    if (!export_.has_table("CUPTI_ACTIVITY_KIND_RUNTIME") ||
+        !export_.has_column(table, "correlationId") || !export_.has_column(table, "globalPid"))
       return "";
     return "LEFT JOIN (SELECT correlationId, globalTid & ~16777215 AS process, globalTid, "
            "min(start) AS start FROM CUPTI_ACTIVITY_KIND_RUNTIME GROUP BY 1, 2) r "
            "ON r.correlationId = k.correlationId AND r.process = (k.globalPid & ~16777215) ";
-  }
-
-  // Pragmas are forbidden, so a query without rows is asked.
-  [[nodiscard]] bool is_column(std::string_view table, std::string_view column) const {
-    SqlStatement all(connection_, fmt::format("SELECT * FROM {} LIMIT 0", table));
-    for (int c = 0; c < all.columns(); ++c) {
-      if (all.column_name(c) == column) return true;
-    }
-    return false;
   }
 
   // Common columns: start, end, device, stream, process, launch, thread, correlation, context.
@@ -199,17 +131,18 @@ class TableReader {
     const std::string join = launch_join(table);
     return fmt::format(
         "SELECT k.start, k.end, k.deviceId, k.streamId, {}, {}, {}, {}, {}{} FROM {} k {}",
-        is_column(table, "globalPid") ? "k.globalPid" : "NULL", join.empty() ? "NULL" : "r.start",
-        join.empty() ? "NULL" : "r.globalTid", join.empty() ? "NULL" : "k.correlationId",
-        is_column(table, "contextId") ? "k.contextId" : "NULL", more, table, join);
+        export_.has_column(table, "globalPid") ? "k.globalPid" : "NULL",
+        join.empty() ? "NULL" : "r.start", join.empty() ? "NULL" : "r.globalTid",
+        join.empty() ? "NULL" : "k.correlationId",
+        export_.has_column(table, "contextId") ? "k.contextId" : "NULL", more, table, join);
   }
 
   Work read(const SqlStatement& row) {
     Work work;
-    work.start_ns = time(row, 0);
-    work.end_ns = time(row, 1);
-    work.device = gpu_of(optional_integer(row, 4), integer(row, 2));
-    work.stream = integer(row, 3);
+    work.start_ns = export_.time(row, 0);
+    work.end_ns = export_.time(row, 1);
+    work.device = gpu_of(optional_integer(row, 4), export_.integer(row, 2));
+    work.stream = export_.integer(row, 3);
     work.launch_ns = optional_integer(row, 5);
     if (work.launch_ns && !is_time(*work.launch_ns)) work.launch_ns.reset();
     work.thread = optional_integer(row, 6);
@@ -221,7 +154,7 @@ class TableReader {
 
   template <class Fill>
   void rows(const std::string& sql, const Fill& fill) {
-    SqlStatement row(connection_, sql);
+    SqlStatement row(export_.connection(), sql);
     while (row.next()) {
       try {
         Work work = read(row);
@@ -236,8 +169,8 @@ class TableReader {
 
   void kernels() {
     std::map<std::int64_t, std::string> names;
-    SqlStatement strings(connection_, "SELECT id, value FROM StringIds");
-    while (strings.next()) names[integer(strings, 0)] = text(strings, 1);
+    SqlStatement strings(export_.connection(), "SELECT id, value FROM StringIds");
+    while (strings.next()) names[export_.integer(strings, 0)] = text(strings, 1);
     const auto name = [&](std::int64_t id) {
       const auto found = names.find(id);
       if (found == names.end())
@@ -249,31 +182,32 @@ class TableReader {
     rows(select("CUPTI_ACTIVITY_KIND_KERNEL",
                 ", k.demangledName, k.gridX, k.gridY, k.gridZ, k.blockX, k.blockY, k.blockZ"),
          [&](const SqlStatement& row, Work& work) {
-           work.kernel.label = name(integer(row, label));
+           work.kernel.label = name(export_.integer(row, label));
            work.kernel.kind = kernel_class_of(work.kernel.label);
            LaunchShape shape;
            for (int i = 0; i < 3; ++i) {
              shape.grid[static_cast<std::size_t>(i)] =
-                 static_cast<std::uint32_t>(size(row, first_size + i, most_blocks));
+                 static_cast<std::uint32_t>(export_.size(row, first_size + i, most_blocks));
              shape.block[static_cast<std::size_t>(i)] =
-                 static_cast<std::uint32_t>(size(row, first_size + 3 + i, most_blocks));
+                 static_cast<std::uint32_t>(export_.size(row, first_size + 3 + i, most_blocks));
            }
            work.kernel.launch = shape;
          });
   }
 
   void copies(std::string_view table, std::string_view kind_column) {
-    if (!has_table(table)) return;
+    if (!export_.has_table(table)) return;
     const bool copy = !kind_column.empty();
     // Where it goes to, by ENUM_CUDA_MEM_KIND.
-    const bool ends = copy && is_column(table, "dstKind");
+    const bool ends = copy && export_.has_column(table, "dstKind");
     rows(select(table, copy ? (ends ? ", k.bytes, k.copyKind, k.dstKind" : ", k.bytes, k.copyKind")
                             : ", k.bytes"),
          [&](const SqlStatement& row, Work& work) {
            static const std::map<std::int64_t, std::string> directions{
                {1, "HtoD"}, {2, "DtoH"}, {8, "DtoD"}, {10, "PtoP"}};
            constexpr std::int64_t to_host = 2, within = 8, pageable = 0;
-           const double bytes = static_cast<double>(size(row, first_own, std::int64_t{1} << 60));
+           const double bytes =
+               static_cast<double>(export_.size(row, first_own, std::int64_t{1} << 60));
            Kernel& kernel = work.kernel;
            kernel.kind = copy ? KernelClass::memcpy : KernelClass::memset;
            kernel.label = "Memset";
@@ -281,7 +215,7 @@ class TableReader {
            kernel.dram_bytes = bytes;
            kernel.work_source = WorkSource::derived;
            if (!copy) return;
-           const std::int64_t kind = integer(row, first_own + 1);
+           const std::int64_t kind = export_.integer(row, first_own + 1);
            work.ends = {.within_device = kind == within,
                         .to_pageable = ends && kind == to_host &&
                                        optional_integer(row, first_own + 2) == pageable};
@@ -293,15 +227,17 @@ class TableReader {
 
   void calls() {
     const char* table = "CUPTI_ACTIVITY_KIND_RUNTIME";
-    if (!has_table(table) || !is_column(table, "end") || !is_column(table, "nameId")) return;
+    if (!export_.has_table(table) || !export_.has_column(table, "end") ||
+        !export_.has_column(table, "nameId"))
+      return;
     std::map<std::int64_t, std::optional<CallKind>> kinds;
-    SqlStatement name(connection_,
+    SqlStatement name(export_.connection(),
                       "SELECT id, value FROM StringIds WHERE id IN (SELECT nameId FROM "
                       "CUPTI_ACTIVITY_KIND_RUNTIME)");
     while (name.next()) {
       if (const auto id = optional_integer(name, 0)) kinds[*id] = call_kind_of(text(name, 1));
     }
-    SqlStatement row(connection_,
+    SqlStatement row(export_.connection(),
                      "SELECT globalTid, correlationId, start, end, nameId FROM "
                      "CUPTI_ACTIVITY_KIND_RUNTIME ORDER BY start");
     while (row.next()) {
@@ -317,11 +253,12 @@ class TableReader {
   // deviceId of these rows is 0 whatever the device; the context tells it.
   void synchronizations() {
     const char* table = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION";
-    if (has_table(table) && is_column(table, "globalPid") && is_column(table, "correlationId")) {
+    if (export_.has_table(table) && export_.has_column(table, "globalPid") &&
+        export_.has_column(table, "correlationId")) {
       SqlStatement row(
-          connection_,
+          export_.connection(),
           fmt::format("SELECT globalPid, correlationId, contextId, streamId, {} FROM {}",
-                      is_column(table, "eventSyncId") ? "eventSyncId" : "0", table));
+                      export_.has_column(table, "eventSyncId") ? "eventSyncId" : "0", table));
       while (row.next()) {
         if (const auto numbers = all_integers<4>(row))
           tables_.synchronizations.push_back({(*numbers)[0], (*numbers)[1], (*numbers)[2],
@@ -329,10 +266,11 @@ class TableReader {
       }
     }
     table = "CUPTI_ACTIVITY_KIND_CUDA_EVENT";
-    if (!has_table(table) || !is_column(table, "eventSyncId")) return;
-    SqlStatement row(connection_, fmt::format("SELECT globalPid, correlationId, contextId, "
-                                              "streamId, eventSyncId FROM {}",
-                                              table));
+    if (!export_.has_table(table) || !export_.has_column(table, "eventSyncId")) return;
+    SqlStatement row(export_.connection(),
+                     fmt::format("SELECT globalPid, correlationId, contextId, "
+                                 "streamId, eventSyncId FROM {}",
+                                 table));
     while (row.next()) {
       if (const auto numbers = all_integers<5>(row))
         tables_.records.push_back(
@@ -340,22 +278,11 @@ class TableReader {
     }
   }
 
-  template <std::size_t Count>
-  static std::optional<std::array<std::int64_t, Count>> all_integers(const SqlStatement& row) {
-    std::array<std::int64_t, Count> numbers{};
-    for (std::size_t i = 0; i < Count; ++i) {
-      const auto number = optional_integer(row, static_cast<int>(i));
-      if (!number) return std::nullopt;
-      numbers[i] = *number;
-    }
-    return numbers;
-  }
-
   // Process ids of this table are those within a container, so they cannot be compared.
   void priorities() {
     const char* table = "TARGET_INFO_CUDA_STREAM";
-    if (!has_table(table) || !is_column(table, "priority")) return;
-    SqlStatement row(connection_,
+    if (!export_.has_table(table) || !export_.has_column(table, "priority")) return;
+    SqlStatement row(export_.connection(),
                      "SELECT contextId, streamId, priority FROM "
                      "TARGET_INFO_CUDA_STREAM");
     while (row.next()) {
@@ -369,12 +296,12 @@ class TableReader {
   }
 
   void ranges() {
-    if (!has_table("NVTX_EVENTS")) return;
+    if (!export_.has_table("NVTX_EVENTS")) return;
     const std::string shared =
-        is_column("NVTX_EVENTS", "textId")
+        export_.has_column("NVTX_EVENTS", "textId")
             ? "coalesce(n.text, (SELECT value FROM StringIds WHERE id = n.textId))"
             : "n.text";
-    SqlStatement row(connection_,
+    SqlStatement row(export_.connection(),
                      fmt::format("SELECT n.globalTid, n.start, n.end, {} FROM NVTX_EVENTS n "
                                  "WHERE n.end IS NOT NULL AND n.eventType IN ({}, {})",
                                  shared, push_pop_range, start_end_range));
@@ -393,7 +320,7 @@ class TableReader {
   const std::filesystem::path& path_;
   const ImportOptions& options_;
   CaptureBuilder& builder_;
-  SqlConnection connection_;
+  Database export_;
   std::map<std::pair<std::int64_t, std::int64_t>, std::uint32_t> gpus_;  ///< by process, ordinal
   Tables tables_;
 };
