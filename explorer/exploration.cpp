@@ -81,6 +81,33 @@ PlanResult answer(const Question& question, const ExplorationInput& input, const
   return result;
 }
 
+// Cells that were chosen because they were measured too good keep less when they are measured
+// again.
+void expect_winners_curse(const ExplorationInput& input, const Exploration& found,
+                          const ProfileTable& per_launch, PlanResult& result) {
+  const auto* goal = std::get_if<LeastWaste>(&result.question.goal);
+  if (goal == nullptr || !result.interval || result.question.aggregation != Aggregation::global ||
+      result.question.granularity == Granularity::automatic)
+    return;
+  const ProfileTable table =
+      unit_table(per_launch, input.trace, choice_units(input.trace, result.question.granularity));
+  constexpr std::size_t cells_to_draw = 5'000'000, least_campaigns = 8, most_campaigns = 200;
+  const WinnersCurse curse =
+      winners_curse(table, found.grid.default_clock(),
+                    {.noise = input.measured_noise,
+                     .time_budget_frac = goal->slack_frac + goal->tolerance_frac,
+                     .campaigns = std::clamp(cells_to_draw / (table.rows() * table.clocks()),
+                                             least_campaigns, most_campaigns)});
+  const auto moved = [](double estimate, double reference, const Interval& lost) {
+    const double pct = 100.0 * (estimate / reference - 1.0);
+    return Interval{std::min(pct, pct + lost.low_pct), pct + lost.median_pct,
+                    std::max(pct, pct + lost.high_pct)};
+  };
+  const Totals &plan = result.sim.total, &base = found.baseline.total;
+  result.interval = {moved(plan.time_s, base.time_s, curse.lost.time),
+                     moved(plan.energy_j, base.energy_j, curse.lost.energy)};
+}
+
 Front front_of(Granularity granularity, const Trace& trace, const ProfileTable& per_launch) {
   const ProfileTable table = unit_table(per_launch, trace, choice_units(trace, granularity));
   // A few units have a front that can be listed; kernels have its supported points.
@@ -94,10 +121,15 @@ Front front_of(Granularity granularity, const Trace& trace, const ProfileTable& 
 
 }  // namespace
 
+GpuModel model_of(const ExplorationInput& input) {
+  return {input.spec, input.trace, input.power_limit_w, input.measured};
+}
+
 Exploration explore(const ExplorationInput& input, const RunContext& context) {
   const auto start = std::chrono::steady_clock::now();
-  const GpuModel model(input.spec, input.trace, input.power_limit_w);
-  Exploration found{.grid = make_clock_grid(input.spec, input.grid),
+  const GpuModel model = model_of(input);
+  Exploration found{.grid = input.measured ? ClockGrid(input.spec, input.measured_clocks)
+                                           : make_clock_grid(input.spec, input.grid),
                     .cells = {},
                     .coefficient_sources = {},
                     .work_dropped = {},
@@ -117,8 +149,10 @@ Exploration explore(const ExplorationInput& input, const RunContext& context) {
 
   // As many models as a spec's ensemble has members.
   constexpr std::size_t drawn_models = 16;
-  const std::vector<GpuModel> models = draw_models(model, input.trace, drawn_models);
-  const RelativeErrors cell = cell_errors(input.spec);
+  const std::vector<GpuModel> models = input.measured
+                                           ? std::vector<GpuModel>(drawn_models, model)
+                                           : draw_models(model, input.trace, drawn_models);
+  const RelativeErrors cell = input.measured ? input.measured_noise : cell_errors(input.spec);
   std::vector<Granularity> fronts;
   for (const Question& question : input.questions) {
     if (context.stop_requested()) {
@@ -128,9 +162,11 @@ Exploration explore(const ExplorationInput& input, const RunContext& context) {
     found.plans.push_back(answer(question, input, model, found.grid, per_launch,
                                  found.baseline.total.time_s, context));
     PlanResult& result = found.plans.back();
-    if (!result.plan.clock_of_site.empty())
+    if (!result.plan.clock_of_site.empty()) {
       result.interval =
           saving_interval(input.trace, models, found.grid, result.plan, cell, input.switching);
+    }
+    if (input.measured) expect_winners_curse(input, found, per_launch, result);
     context.report({.done = found.plans.size(),
                     .total = input.questions.size(),
                     .note = name_of(question.goal)});

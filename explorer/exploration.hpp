@@ -3,6 +3,7 @@
 // for several goals, and what the simulator says about each.
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -59,11 +60,18 @@ struct Front {
 struct ExplorationInput {
   Trace trace;
   GpuSpec spec;
-  std::string grid;                     ///< see make_clock_grid
+  std::string grid;                     ///< see make_clock_grid; unused where cells were measured
   std::optional<double> power_limit_w;  ///< replaces the spec's
   SwitchModel switching;
   std::vector<Question> questions;
+  /// Cells to plan on instead of the model's, and the clocks to choose from; nothing: the model's.
+  std::shared_ptr<const MeasuredCells> measured = {};
+  std::vector<ClockPair> measured_clocks = {};
+  RelativeErrors measured_noise = {};  ///< of one of these cells
 };
+
+/// The model that answers it. @throws what GpuModel throws
+[[nodiscard]] GpuModel model_of(const ExplorationInput& input);
 
 /// Everything an exploration found. `cells` has shape [kernels x clocks].
 struct Exploration {

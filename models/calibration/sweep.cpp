@@ -3,12 +3,16 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <set>
+#include <span>
 
 #include <fmt/format.h>
 
 #include "common/csv.hpp"
 #include "common/error.hpp"
 #include "common/numbers.hpp"
+#include "common/suggest.hpp"
+#include "common/text.hpp"
 
 namespace rubato {
 
@@ -136,21 +140,39 @@ class SweepReader {
   std::vector<std::pair<std::size_t, std::string>> filters_;
 };
 
-// One point per clock pair is enough to compare; a row stands against the
-// next lower clock in the same memory state and under the same cap.
-void leave_out_implausible(Sweep& sweep) {
+// Whether power falls sharply from a lower clock in the same memory state and under the same cap,
+// without the work taking longer. @param before  points at no higher clocks, and at others
+bool is_implausible(const SweepPoint& point, std::span<const SweepPoint* const> before) {
   constexpr double least_share = 0.85;
+  return std::ranges::any_of(before, [&](const SweepPoint* lower) {
+    return lower->clock.mem == point.clock.mem && lower->power_cap_w == point.power_cap_w &&
+           *lower->clock.core_mhz < *point.clock.core_mhz &&
+           *point.power_w < least_share * *lower->power_w && *point.time_s <= *lower->time_s;
+  });
+}
+
+// One point per clock pair is enough to compare.
+void leave_out_implausible(Sweep& sweep) {
   for (SweepKernel& kernel : sweep.kernels) {
+    std::vector<const SweepPoint*> by_clock;
+    for (const SweepPoint& point : kernel.points) {
+      if (point.power_w && point.time_s && point.clock.core_mhz) by_clock.push_back(&point);
+    }
+    std::ranges::stable_sort(by_clock, {},
+                             [](const SweepPoint* point) { return *point->clock.core_mhz; });
+    std::set<const SweepPoint*> wrong;
+    double most_power_w = 0.0;
+    for (std::size_t i = 0; i < by_clock.size(); ++i) {
+      const SweepPoint& point = *by_clock[i];
+      // Nearly always there is nothing to look for.
+      if (*point.power_w < most_power_w && is_implausible(point, std::span(by_clock).first(i)))
+        wrong.insert(&point);
+      most_power_w = std::max(most_power_w, *point.power_w);
+    }
+    if (wrong.empty()) continue;
     std::vector<SweepPoint> kept;
     for (const SweepPoint& point : kernel.points) {
-      const bool wrong = std::ranges::any_of(kernel.points, [&](const SweepPoint& lower) {
-        return point.power_w && lower.power_w && point.time_s && lower.time_s &&
-               lower.clock.mem == point.clock.mem && lower.power_cap_w == point.power_cap_w &&
-               point.clock.core_mhz && lower.clock.core_mhz &&
-               *lower.clock.core_mhz < *point.clock.core_mhz &&
-               *point.power_w < least_share * *lower.power_w && *point.time_s <= *lower.time_s;
-      });
-      if (!wrong) {
+      if (!wrong.contains(&point)) {
         kept.push_back(point);
         continue;
       }
@@ -165,7 +187,7 @@ void leave_out_implausible(Sweep& sweep) {
 // Where the file has what a row may say.
 struct RowSources {
   Source core;
-  std::optional<Source> mem, gpu, time, power, energy, cap;
+  std::optional<Source> mem, gpu, time, power, energy, cap, count, pass;
   std::optional<Source> bytes, reads, writes, active;  ///< of DRAM
   std::vector<Source> name;                            ///< its parts, at least one
 };
@@ -178,6 +200,8 @@ RowSources sources_in(const SweepReader& in) {
                    .power = in.find("power_w"),
                    .energy = in.find_any({"energy_j", "energy"}),
                    .cap = in.find("power_cap_w"),
+                   .count = in.find("count"),
+                   .pass = in.find("pass"),
                    .bytes = in.find("dram_bytes"),
                    .reads = in.find("dram_read_transactions"),
                    .writes = in.find("dram_write_transactions"),
@@ -249,6 +273,33 @@ std::optional<SweepPoint> point_in(SweepReader& in, std::size_t row, const RowSo
   return core_mhz && state ? std::optional(point) : std::nullopt;
 }
 
+// How often a kernel runs, and in which pass; the same in all its rows.
+void place_in_iteration(SweepReader& in, std::size_t row, const RowSources& from, bool is_new,
+                        SweepKernel& kernel) {
+  if (from.count) {
+    const double count = in.number(row, from.count).value_or(1.0);
+    constexpr double most = 1e9;
+    if (count != std::floor(count) || count > most) {
+      in.errors().add(fmt::format("{}: count is {}; expected a whole number from 1 to {:g}",
+                                  in.table().where(row), count, most));
+    } else if (!is_new && kernel.count != static_cast<std::uint32_t>(count)) {
+      in.errors().add(fmt::format("{}: count of kernel '{}' is {}, {} in rows before",
+                                  in.table().where(row), printable(kernel.name), count,
+                                  kernel.count));
+    } else {
+      kernel.count = static_cast<std::uint32_t>(count);
+    }
+  }
+  if (!from.pass || in.text(row, *from.pass).empty()) return;
+  const std::string& name = in.text(row, *from.pass);
+  if (const auto pass = from_name<Pass>(name)) {
+    kernel.pass = *pass;
+  } else {
+    in.errors().add(fmt::format("{}: pass '{}' is not known{}", in.table().where(row),
+                                printable(name), did_you_mean(name, all_names<Pass>())));
+  }
+}
+
 Sweep sweep_of(CsvTable table, const std::string& file, const GpuSpec& spec,
                const SweepColumns& columns) {
   SweepReader in(std::move(table), file, spec, columns);
@@ -274,7 +325,9 @@ Sweep sweep_of(CsvTable table, const std::string& file, const GpuSpec& spec,
     }
     const auto [entry, is_new] = position.emplace(name, sweep.kernels.size());
     if (is_new) sweep.kernels.push_back({.name = name, .points = {}});
-    sweep.kernels[entry->second].points.push_back(*point);
+    SweepKernel& kernel = sweep.kernels[entry->second];
+    place_in_iteration(in, row, from, is_new, kernel);
+    kernel.points.push_back(*point);
   }
   in.errors().throw_if_any();
   if (sweep.kernels.empty() && sweep.idle.empty()) {

@@ -3,6 +3,7 @@
 // row per kernel and clock pair.
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -12,6 +13,7 @@
 
 #include "models/gpu/clock_pair.hpp"
 #include "models/gpu/spec.hpp"
+#include "traces/trace.hpp"
 
 namespace rubato {
 
@@ -28,6 +30,8 @@ struct SweepPoint {
 struct SweepKernel {
   std::string name;  ///< "workload:id:kernel", of those that are there and say something
   std::vector<SweepPoint> points;
+  std::uint32_t count = 1;  ///< launches in an iteration, where the file says so
+  Pass pass = Pass::unknown;
 };
 
 /// Board power while no kernel runs.
@@ -58,8 +62,8 @@ struct SweepColumns {
 /// Reads a sweep. Columns: kernel; core_mhz (applied) or core_mhz_requested (an
 /// upper bound), a number or "auto"; mem_mhz, a memory state of `spec` (may be
 /// missing or empty where it has one); time_s and/or power_w and/or energy_j.
-/// Optional: gpu, workload, workload_id, power_cap_w, dram_bytes, or
-/// dram_read_transactions and dram_write_transactions (32 bytes each), or
+/// Optional: count (launches in an iteration), pass, gpu, workload, workload_id, power_cap_w,
+/// dram_bytes, or dram_read_transactions and dram_write_transactions (32 bytes each), or
 /// dram_active (share of the peak, 0..1). Other columns are ignored. Units s,
 /// ms, us, ns, W, mW, J, mJ, Wh, MHz, Hz, bytes, KB, MB, GB by renaming. Rows of the kernel "idle"
 /// are idle power. Perseus profiles (stage, instruction, frequency, time, energy) are known too.

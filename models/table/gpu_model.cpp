@@ -43,6 +43,15 @@ bool captured_here(const GpuSpec& spec, const Trace& trace) {
   return !trace.captured || match_device(spec, trace.captured->device) != DeviceMatch::other;
 }
 
+namespace {
+
+bool whole(const MeasuredCells& cells, KernelId kernel) {
+  return std::ranges::all_of(
+      cells.clocks(), [&](const ClockPair& clock) { return cells.find(kernel, clock) != nullptr; });
+}
+
+}  // namespace
+
 bool GpuModel::bind(const Kernel& kernel, std::optional<ClockPair> captured) {
   const double limit_w = spec_.power_limit.limit_w;
   std::optional<CapturePoint> anchor;
@@ -70,6 +79,14 @@ bool GpuModel::bind(const Kernel& kernel, std::optional<ClockPair> captured) {
   return true;
 }
 
+// All of its cells are known.
+void GpuModel::bind_measured() {
+  coefficients_.emplace_back();
+  sources_.push_back(CoefficientSource::measured);
+  anchors_.emplace_back();
+  work_dropped_.push_back(false);
+}
+
 double accepted_power_limit_w(const GpuSpec& spec, std::optional<double> asked_w) {
   const PowerLimit& limit = spec.power_limit;
   const double power_limit_w = asked_w.value_or(limit.limit_w);
@@ -82,13 +99,20 @@ double accepted_power_limit_w(const GpuSpec& spec, std::optional<double> asked_w
   return power_limit_w;
 }
 
-GpuModel::GpuModel(GpuSpec spec, const Trace& trace, std::optional<double> power_limit_w)
-    : spec_(std::move(spec)), power_limit_w_(accepted_power_limit_w(spec_, power_limit_w)) {
+GpuModel::GpuModel(GpuSpec spec, const Trace& trace, std::optional<double> power_limit_w,
+                   std::shared_ptr<const MeasuredCells> measured)
+    : spec_(std::move(spec)),
+      power_limit_w_(accepted_power_limit_w(spec_, power_limit_w)),
+      measured_(std::move(measured)) {
   std::optional<ClockPair> captured;
   if (captured_here(spec_, trace))
     captured = captured_clock(spec_, trace.captured ? trace.captured->clock : std::nullopt);
   ErrorList errors;
   for (const Kernel& kernel : trace.kernels) {
+    if (measured_ && whole(*measured_, id_at<KernelId>(kernels()))) {
+      bind_measured();
+      continue;
+    }
     if (bind(kernel, captured)) continue;
     errors.add(fmt::format(
         "kernel '{}': {} knows no coefficients for class '{}' without FLOPs and DRAM bytes",
@@ -104,6 +128,11 @@ GpuModel GpuModel::with(std::vector<KernelCoefficients> coefficients) const {
 }
 
 OperatingPoint GpuModel::evaluate(KernelId kernel, const ClockPair& clock) const {
+  if (measured_) {
+    if (const OperatingPoint* cell = measured_->find(kernel, clock)) return *cell;
+    if (!(coefficients_[index(kernel)].core_cycles > 0.0))
+      throw DataError("a kernel was not measured at a clock that is asked for");
+  }
   return operating_point(spec_, coefficients_[index(kernel)], clock, power_limit_w_);
 }
 
@@ -124,6 +153,10 @@ std::vector<OperatingPoint> evaluate_all(const GpuModel& model, const ClockGrid&
     const KernelCoefficients& kernel = model.coefficients(id_at<KernelId>(k));
     std::vector<std::optional<OperatingPoint>> regulated(spec.mem_states.size());
     for (std::size_t c = 0; c < grid.size(); ++c) {
+      if (model.measured() != nullptr) {
+        cells[k * grid.size() + c] = model.evaluate(id_at<KernelId>(k), grid.pairs()[c]);
+        continue;
+      }
       const MemStateId mem = grid.pairs()[c].mem;
       OperatingPoint point = unlimited_point(states[c], kernel);
       if (!within_limit(spec, kernel, point, model.power_limit_w())) {

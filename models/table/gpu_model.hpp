@@ -2,6 +2,7 @@
 // Time and energy of a trace's kernels on one GPU at any clock.
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "models/gpu/spec.hpp"
 #include "models/kernel/anchor.hpp"
 #include "models/kernel/model.hpp"
+#include "models/table/measured_cells.hpp"
 #include "models/table/profile_table.hpp"
 #include "traces/trace.hpp"
 
@@ -51,12 +53,17 @@ class GpuModel {
   /// @param power_limit_w  replaces the spec's power limit
   /// @throws DataError if a kernel has neither calibrated coefficients nor the work
   ///         figures its class needs, UsageError if the limit is outside the spec's range
-  GpuModel(GpuSpec spec, const Trace& trace, std::optional<double> power_limit_w = {});
+  /// @param measured       cells that are returned as they are, else nothing. A kernel with all its
+  ///                       cells needs no coefficients, and has none
+  GpuModel(GpuSpec spec, const Trace& trace, std::optional<double> power_limit_w = {},
+           std::shared_ptr<const MeasuredCells> measured = {});
 
   [[nodiscard]] const GpuSpec& spec() const noexcept { return spec_; }
   [[nodiscard]] double power_limit_w() const noexcept { return power_limit_w_; }
   [[nodiscard]] std::size_t kernels() const noexcept { return coefficients_.size(); }
   [[nodiscard]] CoefficientSource source(KernelId kernel) const { return sources_[index(kernel)]; }
+  /// Its measured cells, nothing if all of it is modelled.
+  [[nodiscard]] const MeasuredCells* measured() const noexcept { return measured_.get(); }
   [[nodiscard]] const KernelCoefficients& coefficients(KernelId kernel) const {
     return coefficients_[index(kernel)];
   }
@@ -73,7 +80,7 @@ class GpuModel {
   /// The same GPU with other coefficients. @param coefficients  shape [kernels]
   [[nodiscard]] GpuModel with(std::vector<KernelCoefficients> coefficients) const;
 
-  /// One launch at a requested clock.
+  /// One launch at a requested clock. @throws DataError if it was neither measured nor is modelled
   [[nodiscard]] OperatingPoint evaluate(KernelId kernel, const ClockPair& clock) const;
 
   /// Board power while nothing runs at this clock, W.
@@ -82,6 +89,7 @@ class GpuModel {
  private:
   // @return false if there are no coefficients for it
   [[nodiscard]] bool bind(const Kernel& kernel, std::optional<ClockPair> captured);
+  void bind_measured();
 
   GpuSpec spec_;
   double power_limit_w_;
@@ -89,6 +97,7 @@ class GpuModel {
   std::vector<CoefficientSource> sources_;
   std::vector<std::optional<CapturePoint>> anchors_;
   std::vector<bool> work_dropped_;
+  std::shared_ptr<const MeasuredCells> measured_;
 };
 
 /// Every kernel at every clock, shape [kernels x clocks] row-major, in parallel

@@ -27,16 +27,20 @@ std::map<std::string, std::string> pairs(const std::vector<std::string>& texts,
 
 }  // namespace
 
-Option* add_sweep_options(CommandLine& app, SweepOptions& options) {
-  Option* sweep = app.add_option("SWEEP", options.file,
-                                 "CSV: kernel, core_mhz, mem_mhz, time_s, power_w or energy_j");
-  app.add_option("--idle", options.idle, "CSV with idle power: core_mhz, mem_mhz, power_w");
+void add_column_options(CommandLine& app, SweepOptions& options) {
   app.add_option("--column", options.columns,
                  "NAME=COLUMN[:UNIT], e.g. time_s=Duration:ms; may be repeated");
   app.add_option("--where", options.where,
                  "COLUMN=VALUE: only rows that have it, e.g. 'gpu=GTX 1080 Ti'; may be repeated");
   app.add_flag("--keep-implausible", options.keep_implausible,
                "Keep rows whose power falls sharply at a higher clock");
+}
+
+Option* add_sweep_options(CommandLine& app, SweepOptions& options) {
+  Option* sweep = app.add_option("SWEEP", options.file,
+                                 "CSV: kernel, core_mhz, mem_mhz, time_s, power_w or energy_j");
+  app.add_option("--idle", options.idle, "CSV with idle power: core_mhz, mem_mhz, power_w");
+  add_column_options(app, options);
   return sweep;
 }
 

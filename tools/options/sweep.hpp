@@ -18,6 +18,9 @@ struct SweepOptions {
   bool keep_implausible = false;
 };
 
+/// Adds --column, --where and --keep-implausible. `options` must outlive parsing.
+void add_column_options(CommandLine& app, SweepOptions& options);
+
 /// Adds SWEEP, --idle, --column, --where and --keep-implausible. `options` must
 /// outlive parsing. @return SWEEP
 Option* add_sweep_options(CommandLine& app, SweepOptions& options);

@@ -242,9 +242,10 @@ std::string exploration_notes(const ExplorationInput& input, const Exploration& 
         "peak.\n",
         dropped, pct(dropped_s));
   }
-  text +=
-      "Low and high: 90 % interval of the change, from models that fit as well and the error on "
-      "points held out.\n";
+  text += input.measured ? "Low and high: 90 % interval of the change when the plan is measured "
+                           "again: choosing favours lucky measurements.\n"
+                         : "Low and high: 90 % interval of the change, from models that fit as "
+                           "well and the error on points held out.\n";
   if (found.interrupted) text += "Interrupted: the remaining questions were not answered.\n";
   return text;
 }

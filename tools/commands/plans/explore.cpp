@@ -16,6 +16,7 @@
 #include "tools/commands/plans/explore_captured.hpp"
 #include "tools/options/captured.hpp"
 #include "tools/options/switching.hpp"
+#include "tools/options/table.hpp"
 #include "tools/terminal/exploration_tables.hpp"
 #include "tools/terminal/output.hpp"
 #include "traces/import/readers.hpp"
@@ -35,6 +36,7 @@ struct Options {
   double slack_pct = 0.0, tolerance_pct = 0.0;
   std::optional<double> energy_budget_j, power_budget_w, power_limit_w;
   SwitchOptions switching;
+  TableOptions table;
   bool per_kernel = false, per_pass = false, per_segment = false;
   OutputFormat format = OutputFormat::table;
 };
@@ -93,6 +95,8 @@ std::string options_json(const Options& o) {
                                 {"gpu", o.gpu},
                                 {"captured_clock", o.captured.clock},
                                 {"power", o.captured.power},
+                                {"table", o.table.sweep.file},
+                                {"missing", o.table.given() ? o.table.missing : ""},
                                 {"clocks", o.clocks},
                                 {"granularity", o.granularities},
                                 {"aggregation", o.aggregations},
@@ -114,7 +118,7 @@ std::string options_json(const Options& o) {
 }
 
 void write_timeline(const Options& o, const ExplorationInput& input, const Exploration& found) {
-  const GpuModel model(input.spec, input.trace, input.power_limit_w);
+  const GpuModel model = model_of(input);
   const Plan defaults = uniform_plan(input.trace, found.grid.default_clock());
   std::vector<TimelineTrack> tracks{{"default clocks", &defaults, input.switching}};
   for (const PlanResult& result : found.plans) {
@@ -197,6 +201,13 @@ ExitStatus run_captured(const Options& o, const CommandLine& line, const RunCont
   return explore_captured_run(captured, context);
 }
 
+// Measured cells have their clocks and limit.
+void refuse_with_table(const CommandLine& line) {
+  for (const char* option : {"--clocks", "--power-limit", "--captured-clock", "--power"}) {
+    if (line.has(option)) throw UsageError(fmt::format("{} does nothing with --table", option));
+  }
+}
+
 ExitStatus run(const Options& o, const CommandLine& line, const RunContext& context) {
   check_numbers(o);
   if (is_captured_run(o)) return run_captured(o, line, context);
@@ -207,6 +218,7 @@ ExitStatus run(const Options& o, const CommandLine& line, const RunContext& cont
                     "or use --json",
                     o.format == OutputFormat::csv ? "csv" : "json-lines"));
   }
+  if (o.table.given()) refuse_with_table(line);
   Trace trace = load_own_trace(o.trace, o.step);
   if (const auto clock = captured_clock_label(o.captured)) {
     if (!trace.captured) trace.captured.emplace();
@@ -220,6 +232,8 @@ ExitStatus run(const Options& o, const CommandLine& line, const RunContext& cont
                          .switching = {},
                          .questions = questions_of(o)};
   input.switching = switch_model(o.switching, input.spec);
+  if (o.table.given())
+    plan_on_table(o.table, line.has("TRACE") ? std::optional(input.trace) : std::nullopt, input);
   // A database that cannot be written is better known before the work than after it.
   std::optional<ResultStore> store;
   if (!o.db.empty()) store = ResultStore::open(o.db);
@@ -250,6 +264,7 @@ Action setup_explore(CommandLine& app) {
                  "else rtx-3080-ti]");
   add_captured_clock_options(app, o->captured);
   add_step_options(app, o->step);
+  add_table_options(app, o->table);
   app.add_option("--clocks", o->clocks,
                  "Clocks to choose from: a grid of the spec, e.g. 'full', or e.g. "
                  "'mem=5001,auto core=210:2100:105,auto' [the spec's first grid]");
@@ -294,6 +309,7 @@ Action setup_explore(CommandLine& app) {
       "  rubato explore --ranks 'rank*.pt.trace.json.gz' --slack 1 --granularity gpu,kernel\n"
       "  rubato explore gpt3-xl --clocks full --goal waste --slack 5 --granularity kernel "
       "--per-kernel\n"
+      "  rubato explore --table sweep.csv --gpu a100-sxm4-80gb --slack 5\n"
       "  rubato explore gpt3-xl --goal time --power-budget 280 --granularity kernel");
   return [o, &app](const RunContext& context) { return run(*o, app, context); };
 }

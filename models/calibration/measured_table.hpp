@@ -1,0 +1,45 @@
+#pragma once
+// A sweep as a table to plan on: what was measured, not what a model makes of it. As Spaan et al.,
+// arXiv 2601.08539, choose: every kernel measured at every clock.
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/calibration/sweep.hpp"
+#include "models/table/measured_cells.hpp"
+#include "traces/trace.hpp"
+
+namespace rubato {
+
+/// Clocks at which some kernel was not measured: not to be chosen, or the missing cells from the
+/// model, fitted to the points of the same kernel.
+enum class MissingCells { leave_out, model };
+
+/// Standard deviation of one measurement over its cell's mean, from cells measured more than once.
+struct RepeatNoise {
+  double time = 0.0, energy = 0.0;
+  std::size_t repeats = 0;  ///< measurements beyond the first of their cells
+};
+
+struct MeasuredTable {
+  Trace trace;
+  GpuSpec spec;  ///< its default clock is one of `clocks`; knows the kernels whose cells it fills
+  std::shared_ptr<const MeasuredCells> cells;
+  std::vector<ClockPair> clocks;  ///< to choose from
+  std::optional<RepeatNoise> noise;
+  std::size_t modelled = 0;        ///< cells of `clocks` that were not measured
+  std::vector<std::string> notes;  ///< what a reader must know, a line each
+};
+
+/// Cells are means over repeats.
+/// @param trace  says how often each kernel runs, found by name, else label. Nothing: each kernel
+///               runs as often as its `count` says, once without one
+/// @throws DataError if a cell lacks time or power, repeats of a cell differ by more than a
+/// quarter, a kernel of the
+///         trace was not measured, or no clock is left
+[[nodiscard]] MeasuredTable measured_table(const Sweep& sweep, const GpuSpec& spec,
+                                           const std::optional<Trace>& trace, MissingCells missing);
+
+}  // namespace rubato

@@ -1,0 +1,38 @@
+#include "models/table/measured_cells.hpp"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+namespace rubato {
+
+bool MeasuredCells::Before::operator()(const ClockPair& a, const ClockPair& b) const noexcept {
+  return std::tuple(a.mem.value, a.core_mhz) < std::tuple(b.mem.value, b.core_mhz);
+}
+
+MeasuredCells::MeasuredCells(std::size_t kernels, std::vector<ClockPair> clocks)
+    : kernels_(kernels), clocks_(std::move(clocks)), cells_(kernels * clocks_.size()) {
+  for (std::size_t c = 0; c < clocks_.size(); ++c) column_.emplace(clocks_[c], c);
+}
+
+void MeasuredCells::set(KernelId kernel, const ClockPair& clock, const OperatingPoint& point) {
+  cells_[column_.at(clock) * kernels_ + index(kernel)] = point;
+}
+
+const OperatingPoint* MeasuredCells::find(KernelId kernel, const ClockPair& clock) const {
+  const auto column = column_.find(clock);
+  if (column == column_.end()) return nullptr;
+  const OperatingPoint& cell = cells_[column->second * kernels_ + index(kernel)];
+  return cell.time_s > 0.0 ? &cell : nullptr;
+}
+
+std::size_t MeasuredCells::measured_at(const ClockPair& clock) const {
+  const auto column = column_.find(clock);
+  if (column == column_.end()) return 0;
+  const auto first = cells_.begin() + static_cast<std::ptrdiff_t>(column->second * kernels_);
+  return static_cast<std::size_t>(
+      std::count_if(first, first + static_cast<std::ptrdiff_t>(kernels_),
+                    [](const OperatingPoint& cell) { return cell.time_s > 0.0; }));
+}
+
+}  // namespace rubato

@@ -1,0 +1,42 @@
+#pragma once
+// Times and energies that were measured, kernel by clock. A GpuModel that has them returns them
+// where it would return what its formulas say.
+
+#include <cstddef>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "common/ids.hpp"
+#include "models/gpu/clock_pair.hpp"
+#include "models/kernel/model.hpp"
+
+namespace rubato {
+
+class MeasuredCells {
+ public:
+  /// @param clocks  distinct
+  MeasuredCells(std::size_t kernels, std::vector<ClockPair> clocks);
+
+  void set(KernelId kernel, const ClockPair& clock, const OperatingPoint& point);
+
+  /// Nothing where it was not measured. Valid while this lives.
+  [[nodiscard]] const OperatingPoint* find(KernelId kernel, const ClockPair& clock) const;
+
+  [[nodiscard]] std::span<const ClockPair> clocks() const noexcept { return clocks_; }
+  [[nodiscard]] std::size_t kernels() const noexcept { return kernels_; }
+  /// Kernels measured at a clock.
+  [[nodiscard]] std::size_t measured_at(const ClockPair& clock) const;
+
+ private:
+  struct Before {
+    bool operator()(const ClockPair& a, const ClockPair& b) const noexcept;
+  };
+
+  std::size_t kernels_;
+  std::vector<ClockPair> clocks_;
+  std::map<ClockPair, std::size_t, Before> column_;
+  std::vector<OperatingPoint> cells_;  ///< shape [clocks x kernels]; time 0: not measured
+};
+
+}  // namespace rubato
