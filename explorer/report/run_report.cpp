@@ -34,6 +34,8 @@ Json page_data(const ResultStore& store, std::int64_t run) {
       {"run", run_row},
       {"published", published_json(run_row)},
       {"plans", rows("SELECT * FROM v_plans WHERE run_id = {} ORDER BY plan_id")},
+      {"verifications",
+       rows("SELECT * FROM v_verifications WHERE run_id = {} ORDER BY verification_id")},
       {"front",
        rows("SELECT granularity, time_change_pct, energy_change_pct FROM v_front WHERE run_id = {} "
             "ORDER BY granularity, point_id")},

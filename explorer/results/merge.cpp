@@ -56,6 +56,7 @@ constexpr std::array record_tables{
     RecordTable{"replays", "replay_id", ""},
     RecordTable{"replay_rows", "", "replay_id"},
     RecordTable{"replay_steps", "", "replay_id"},
+    RecordTable{"verifications", "verification_id", ""},
     RecordTable{"graph_runs", "graph_run_id", ""},
     RecordTable{"graph_plans", "graph_plan_id", "graph_run_id"},
     RecordTable{"graph_plan_clocks", "", "graph_plan_id"},

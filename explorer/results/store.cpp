@@ -64,6 +64,7 @@ void migrate(SqlConnection& connection, std::int64_t from) {
     connection.execute_on_schema(embedded("schema_5"));
     connection.execute(embedded("graph"));
   }
+  if (from < 6) connection.execute(embedded("verification"));
   connection.execute(embedded("views"));
   connection.execute(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}",
                                  application_id, ResultStore::schema));

@@ -264,3 +264,27 @@ SELECT p.graph_plan_id, r.graph_run_id, r.captures, r.gpu, r.captured_clock, r.c
        100.0 * r.source_guessed_split_s / (r.source_measured_s + r.source_anchored_s + r.source_fixed_s)
          AS guessed_split_pct
 FROM graph_plans p JOIN graph_runs r USING (graph_run_id);
+
+-- Verifications with the plan they are of, in either kind of run: totals to the last bit tell plans apart.
+DROP VIEW IF EXISTS v_verifications;
+CREATE VIEW v_verifications AS
+SELECT v.verification_id, v.created_utc, v.gpu, v.source, v.granularity, v.pairs,
+       p.run_id, p.plan_id, g.graph_run_id, g.graph_plan_id,
+       100.0 * v.promised_energy_change_frac AS promised_energy_change_pct,
+       100.0 * v.promised_energy_change_low_frac AS promised_energy_change_low_pct,
+       100.0 * v.promised_energy_change_high_frac AS promised_energy_change_high_pct,
+       100.0 * v.measured_energy_change_frac AS measured_energy_change_pct,
+       100.0 * v.measured_energy_change_low_frac AS measured_energy_change_low_pct,
+       100.0 * v.measured_energy_change_high_frac AS measured_energy_change_high_pct,
+       100.0 * v.promised_time_change_frac AS promised_time_change_pct,
+       100.0 * v.measured_time_change_frac AS measured_time_change_pct,
+       100.0 * v.measured_time_change_low_frac AS measured_time_change_low_pct,
+       100.0 * v.measured_time_change_high_frac AS measured_time_change_high_pct,
+       v.energy_verdict, v.time_verdict
+FROM verifications v
+LEFT JOIN plans p ON p.plan_id = (
+  SELECT plan_id FROM plans WHERE granularity = v.granularity AND time_s = v.plan_time_s
+    AND energy_j = v.plan_energy_j AND goal <> 'default' ORDER BY plan_id LIMIT 1)
+LEFT JOIN graph_plans g ON g.graph_plan_id = (
+  SELECT graph_plan_id FROM graph_plans WHERE granularity = v.granularity AND time_s = v.plan_time_s
+    AND energy_j = v.plan_energy_j ORDER BY graph_plan_id LIMIT 1);

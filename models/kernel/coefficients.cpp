@@ -76,7 +76,9 @@ double wave_efficiency(const GemmShape& shape, double sm_count) {
 
 const CalibratedKernel* calibrated_kernel(const GpuSpec& spec, const Kernel& kernel) {
   const auto found = std::ranges::find(spec.kernels, kernel.name, &CalibratedKernel::name);
-  return found != spec.kernels.end() && found->kind == kernel.kind ? &*found : nullptr;
+  if (found == spec.kernels.end()) return nullptr;
+  // A sweep of single kernels tells no classes: its kernels are known by name alone.
+  return found->kind == kernel.kind || found->kind == KernelClass::other ? &*found : nullptr;
 }
 
 KernelCoefficients carried_over(const CalibratedKernel& measured, const Kernel& kernel,

@@ -14,7 +14,8 @@ namespace rubato {
 /// choice of cuBLAS for large bf16 GEMMs.
 [[nodiscard]] double wave_efficiency(const GemmShape& shape, double sm_count);
 
-/// The spec's kernel of that name and class; null if it has none.
+/// The spec's kernel of that name and class, or of that name where the spec does not tell its
+/// class; null if it has none.
 [[nodiscard]] const CalibratedKernel* calibrated_kernel(const GpuSpec& spec, const Kernel& kernel);
 
 /// Carries measured coefficients to the work `kernel` does now: cycles and core

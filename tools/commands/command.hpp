@@ -50,5 +50,6 @@ Action setup_top(CommandLine& app);
 Action setup_trace(CommandLine& app);
 Action setup_transfer(CommandLine& app);
 Action setup_validate(CommandLine& app);
+Action setup_verify(CommandLine& app);
 
 }  // namespace rubato

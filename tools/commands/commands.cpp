@@ -21,6 +21,7 @@ std::span<const Command> commands() {
       Command{"top", "The units of a sweep that save most", &setup_top},
       Command{"show", "One run at a glance", &setup_show},
       Command{"compare", "The same questions in two runs, databases or versions", &setup_compare},
+      Command{"verify", "A promised saving beside the measured one", &setup_verify},
       Command{"impact", "Energy, cost and emissions of a training run", &setup_impact},
       Command{"export", "Parts of a run as CSV or JSON", &setup_export},
       Command{"trace", "Generate, show and convert kernel traces", &setup_trace},

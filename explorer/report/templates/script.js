@@ -54,6 +54,12 @@ function drawPlans() {
     const cell = (field) => (p) => { const row = published(p); return row ? percent(row[field], 2) : "-"; };
     columns.push(["Paper time", cell("time_change_pct"), true], ["Paper energy", cell("energy_change_pct"), true]);
   }
+  if (data.verifications.length > 0) {
+    const last = (p) => data.verifications.filter((v) => v.plan_id === p.plan_id).at(-1);
+    const measured = (p) => { const v = last(p); return v
+      ? `${percent(v.measured_energy_change_pct, 2)} (${percent(v.measured_energy_change_low_pct, 2)} to ${percent(v.measured_energy_change_high_pct, 2)}), ${v.energy_verdict}` : "-"; };
+    columns.push(["Measured energy", measured, true]);
+  }
   table("#plans", columns, data.plans);
 }
 

@@ -19,6 +19,7 @@
 #include "tools/options/table.hpp"
 #include "tools/terminal/exploration_tables.hpp"
 #include "tools/terminal/output.hpp"
+#include "tools/terminal/setting_lines.hpp"
 #include "traces/import/readers.hpp"
 
 namespace rubato {
@@ -143,6 +144,31 @@ void check_numbers(const Options& o) {
   not_negative("--tolerance", o.tolerance_pct);
 }
 
+// The plan that saves most, as lines to type; one clock for all also beside a finer plan.
+std::string setting_lines(const Options& o, const ExplorationInput& input,
+                          const Exploration& found) {
+  const PlanResult *best = nullptr, *uniform = nullptr;
+  for (const PlanResult& plan : found.plans) {
+    if (plan.plan.clock_of_site.empty()) continue;
+    const bool saves_more = best == nullptr || plan.sim.total.energy_j < best->sim.total.energy_j;
+    if (saves_more) best = &plan;
+    const bool one = std::ranges::all_of(plan.plan.clock_of_site, [&](ClockId clock) {
+      return clock == plan.plan.clock_of_site.front();
+    });
+    if (one && (uniform == nullptr || plan.sim.total.energy_j < uniform->sim.total.energy_j))
+      uniform = &plan;
+  }
+  std::string text;
+  if (uniform != nullptr) {
+    const ClockId clock = uniform->plan.clock_of_site.front();
+    text += fmt::format("One clock for all, {}. {}", found.grid.label(clock),
+                        one_clock_line(input.spec, found.grid[clock]));
+  }
+  if (best != nullptr && best != uniform)
+    text += play_lines(name_of(best->question.granularity), o.db);
+  return text;
+}
+
 // A program reads one document: JSON holds every table asked for, CSV exactly one.
 void print_results(const Options& o, const ExplorationInput& input, const Exploration& found) {
   const OutputTable plans = plans_table(found), passes = passes_table(found);
@@ -158,7 +184,7 @@ void print_results(const Options& o, const ExplorationInput& input, const Explor
   if (o.per_segment || unasked) asked.push_back({"segments", &segments});
   print_tables(asked, o.format);
   if (o.format != OutputFormat::table) return;
-  print(exploration_notes(input, found));
+  print(exploration_notes(input, found) + setting_lines(o, input, found));
   if (segments.rows() > few && !o.per_segment)
     print(fmt::format("auto: {} segments; --per-segment lists them.\n", segments.rows()));
 }

@@ -38,6 +38,7 @@ class ApplierReport:
     """What came of applying a plan on one process's GPUs."""
 
     granularity: Optional[str] = None  #: that was played; None: nothing was
+    plan_id: Optional[int] = None  #: of it in the result database
     fallback: list[str] = field(default_factory=list)  #: why finer ones were not
     latency_s: float = 0.0
     steps: int = 0
@@ -188,7 +189,7 @@ class Applier:
         self._plan = plan
         self._passes = passes_of(plan.device(self.rank))
         self._score = Score(self._passes)
-        self._report.granularity = plan.granularity
+        self._report.granularity, self._report.plan_id = plan.granularity, plan.plan_id
 
     def _apply_first(self) -> None:
         """Sets the first clock before training begins, so that a refusal is known then."""

@@ -18,7 +18,7 @@ from rubato.errors import IoError, UsageError
 from rubato.gpu import Gpu
 from rubato.intervals import change_interval
 
-COLUMNS = ("pair", "arm", "steps", "time_s", "energy_j", "core_mhz", "mem_mhz", "temperature_c", "throttled", "power_source")
+COLUMNS = ("pair", "arm", "steps", "time_s", "energy_j", "core_mhz", "mem_mhz", "temperature_c", "throttled", "power_source", "plan_id")
 POLL_S = 0.005  #: between readings of counter and clocks
 STALE_S = 0.25  #: the counter is asked for this long past a window, to hold its end
 
@@ -37,6 +37,7 @@ class Window:
     temperature_c: Optional[float]
     throttled: str
     power_source: str  #: 'energy_counter' or 'sampled'
+    plan_id: Optional[int]  #: of the plan that was played; None at the default clocks
 
 
 @dataclass(frozen=True)
@@ -176,15 +177,15 @@ def measure(step: Callable[[], Any], applier: Applier, *, pairs: int = 8, steps:
         recorder.stop()
     if applier.report().errors:
         raise IoError(f"the plan was not applied throughout: {applier.report().errors[0]}")
-    return result([_window(recorder, *span, steps) for span in spans])
+    return result([_window(recorder, *span, steps, applier.report().plan_id) for span in spans])
 
 
-def _window(recorder: Recorder, pair: int, arm: str, begin_s: float, end_s: float, steps: int) -> Window:
+def _window(recorder: Recorder, pair: int, arm: str, begin_s: float, end_s: float, steps: int, plan_id: Optional[int]) -> Window:
     inside = [reading for reading in recorder.readings if begin_s <= reading[0] <= end_s] or recorder.readings[-1:]
     middle = [sorted(values)[len(values) // 2] if (values := [r[i] for r in inside if r[i] is not None]) else None for i in (1, 2, 3)]
     throttled = "+".join(sorted(set().union(*(reading[4] for reading in inside))))
     return Window(pair, arm, steps, end_s - begin_s, recorder.energy_j(begin_s, end_s), *middle, throttled,
-                  "energy_counter" if recorder.counted else "sampled")
+                  "energy_counter" if recorder.counted else "sampled", plan_id if arm == "plan" else None)
 
 
 def result(windows: list[Window]) -> Measurement:

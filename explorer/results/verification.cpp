@@ -1,0 +1,199 @@
+#include "explorer/results/verification.hpp"
+
+#include <array>
+#include <cmath>
+#include <map>
+#include <span>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "common/csv.hpp"
+#include "common/error.hpp"
+#include "common/file.hpp"
+#include "common/json.hpp"
+#include "common/numbers.hpp"
+#include "common/version.hpp"
+#include "explorer/results/provenance.hpp"
+#include "explorer/results/store.hpp"
+
+namespace rubato {
+
+namespace {
+
+// 95 % quantile of Student's t by degrees of freedom: any table of the distribution. Beyond it the
+// first term of Abramowitz and Stegun 26.7.5.
+double student_t_95(std::size_t freedom) {
+  static constexpr std::array table{6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860,
+                                    1.833, 1.812, 1.796, 1.782, 1.771, 1.761, 1.753, 1.746,
+                                    1.740, 1.734, 1.729, 1.725, 1.721, 1.717, 1.714, 1.711,
+                                    1.708, 1.706, 1.703, 1.701, 1.699, 1.697};
+  if (freedom <= table.size()) return table[freedom - 1];
+  constexpr double z = 1.6448536269514722;
+  return z + (z * z * z + z) / (4.0 * static_cast<double>(freedom));
+}
+
+// Of a step in a window.
+struct Window {
+  double time_s = 0.0, energy_j = 0.0;
+};
+
+struct Pair {
+  std::optional<Window> by_default, planned;
+};
+
+ChangeRange change_over(std::span<const Pair> pairs, double Window::*quantity) {
+  std::vector<double> logs;
+  for (const Pair& pair : pairs)
+    logs.push_back(std::log((*pair.planned).*quantity / (*pair.by_default).*quantity));
+  CompensatedSum sum, squares;
+  for (const double value : logs) sum.add(value);
+  const auto count = static_cast<double>(logs.size());
+  const double mean = sum.value() / count;
+  for (const double value : logs) squares.add((value - mean) * (value - mean));
+  const double half =
+      student_t_95(logs.size() - 1) * std::sqrt(squares.value() / (count - 1.0) / count);
+  return {std::expm1(mean), std::expm1(mean - half), std::expm1(mean + half)};
+}
+
+/// The windows of a file, in pairs, and which plan they were measured under.
+struct Windows {
+  std::vector<Pair> pairs;
+  std::optional<double> plan_id;
+  double default_power_w = 0.0, plan_power_w = 0.0;
+};
+
+Windows read_windows(const std::filesystem::path& path) {
+  const CsvTable table = CsvTable::read(path);
+  const std::size_t pair = table.column("pair"), arm = table.column("arm"),
+                    steps = table.column("steps"), time = table.column("time_s"),
+                    energy = table.column("energy_j");
+  const auto plan = table.find_column("plan_id");
+  ErrorList errors;
+  std::map<double, Pair> pairs;
+  Windows windows;
+  std::map<bool, Window> sums;
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    const auto number = table.number(row, pair, Range::non_negative, errors);
+    const auto count = table.number(row, steps, Range::positive, errors);
+    const auto time_s = table.number(row, time, Range::positive, errors);
+    const auto energy_j = table.number(row, energy, Range::positive, errors);
+    const bool planned = table.cell(row, arm) == "plan";
+    if (!planned && table.cell(row, arm) != "default") {
+      errors.add(fmt::format("{}: arm is '{}'; expected 'default' or 'plan'", table.where(row),
+                             table.cell(row, arm)));
+    }
+    if (!number || !count || !time_s || !energy_j) continue;
+    auto& slot = planned ? pairs[*number].planned : pairs[*number].by_default;
+    if (slot) errors.add(fmt::format("{}: the pair has this arm already", table.where(row)));
+    slot = Window{*time_s / *count, *energy_j / *count};
+    sums[planned].time_s += *time_s;
+    sums[planned].energy_j += *energy_j;
+    if (planned && plan) {
+      const auto id = table.optional_number(row, *plan, Range::positive, errors);
+      if (windows.plan_id && id != windows.plan_id)
+        errors.add(fmt::format("{}: windows of several plans", table.where(row)));
+      windows.plan_id = id;
+    }
+  }
+  errors.throw_if_any();
+  for (const auto& [number, one] : pairs) {
+    if (one.by_default && one.planned) windows.pairs.push_back(one);
+  }
+  if (windows.pairs.size() < 2) {
+    throw DataError(fmt::format("{}: {} pairs have both arms; expected at least 2", path.string(),
+                                windows.pairs.size()),
+                    {.in = {}, .hint = "rubato.measure writes such a file (docs/apply.md)"});
+  }
+  windows.default_power_w = sums[false].energy_j / sums[false].time_s;
+  windows.plan_power_w = sums[true].energy_j / sums[true].time_s;
+  return windows;
+}
+
+ChangeRange promised(const JsonNode& expected, const std::string& quantity) {
+  const double value = expected.at(quantity + "_change_frac").number();
+  const auto low = expected.find(quantity + "_change_low_frac");
+  const auto high = expected.find(quantity + "_change_high_frac");
+  return {value, low ? low->number() : value, high ? high->number() : value};
+}
+
+JsonNode plan_measured(const JsonNode& root, const Windows& windows, const std::string& file) {
+  std::vector<JsonNode> plans = root.at("plans").items();
+  if (const auto slower = root.find("slower")) {
+    for (const JsonNode& one : slower->items()) plans.push_back(one);
+  }
+  if (plans.empty()) root.fail("holds no plan");
+  if (!windows.plan_id) return plans.front();
+  for (const JsonNode& one : plans) {
+    if (one.at("plan_id").number() == *windows.plan_id) return one;
+  }
+  throw DataError(fmt::format("{}: measured under plan {}, which the plan file does not hold", file,
+                              format_number(*windows.plan_id)));
+}
+
+}  // namespace
+
+std::string_view name_of(PromiseVerdict value) noexcept {
+  switch (value) {
+    case PromiseVerdict::kept: return "kept";
+    case PromiseVerdict::better: return "better";
+    case PromiseVerdict::missed: break;
+  }
+  return "missed";
+}
+
+PromiseVerdict verdict_of(const ChangeRange& promised, const ChangeRange& measured) {
+  if (measured.low > promised.high) return PromiseVerdict::missed;
+  return measured.high < promised.low ? PromiseVerdict::better : PromiseVerdict::kept;
+}
+
+Verification verify(const std::filesystem::path& plan, const std::filesystem::path& measured) {
+  const JsonDocument document = JsonDocument::parse(read_file(plan), plan.string());
+  const JsonNode root = document.root();
+  const auto format = root.find("format");
+  if (!format || !format->is_text() || format->text() != "rubato-plan") {
+    throw DataError(fmt::format("{}: is no plan file", plan.string()),
+                    {.in = {}, .hint = "'rubato export --plan' writes one"});
+  }
+  const Windows windows = read_windows(measured);
+  const JsonNode played = plan_measured(root, windows, measured.string());
+  const JsonNode expected = played.at("expected");
+  Verification found{.plan_path = plan.string(),
+                     .measured_path = measured.string(),
+                     .granularity = played.at("granularity").text(),
+                     .gpu = root.at("gpu").at("spec").text(),
+                     .source = root.at("source").at("name").text(),
+                     .plan_time_s = expected.at("time_s").number(Range::positive),
+                     .plan_energy_j = expected.at("energy_j").number(Range::positive),
+                     .pairs = windows.pairs.size(),
+                     .promised_energy = promised(expected, "energy"),
+                     .promised_time = promised(expected, "time"),
+                     .measured_energy = change_over(windows.pairs, &Window::energy_j),
+                     .measured_time = change_over(windows.pairs, &Window::time_s),
+                     .default_power_w = windows.default_power_w,
+                     .plan_power_w = windows.plan_power_w};
+  found.energy = verdict_of(found.promised_energy, found.measured_energy);
+  found.time = verdict_of(found.promised_time, found.measured_time);
+  return found;
+}
+
+std::int64_t store_verification(const std::filesystem::path& path, const Verification& found,
+                                const std::string& command) {
+  SqlConnection connection = open_result_database(path);
+  SqlTransaction transaction(connection);
+  SqlStatement(connection,
+               "INSERT INTO verifications VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
+               "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+      .run(now_utc(), command, program_version(), found.plan_path, found.measured_path, found.gpu,
+           found.source, found.granularity, found.plan_time_s, found.plan_energy_j, found.pairs,
+           found.promised_energy.value, found.promised_energy.low, found.promised_energy.high,
+           found.measured_energy.value, found.measured_energy.low, found.measured_energy.high,
+           found.promised_time.value, found.promised_time.low, found.promised_time.high,
+           found.measured_time.value, found.measured_time.low, found.measured_time.high,
+           name_of(found.energy), name_of(found.time));
+  const std::int64_t id = connection.last_insert_id();
+  transaction.commit();
+  return id;
+}
+
+}  // namespace rubato

@@ -1,0 +1,51 @@
+#pragma once
+// Did a promised saving come? A plan file beside windows measured by the Python package.
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace rubato {
+
+/// A change against the default clocks as a fraction, -0.05 saves 5 %, with an interval around it.
+struct ChangeRange {
+  double value = 0.0, low = 0.0, high = 0.0;
+};
+
+/// How a measured interval lies to the promised one: they meet, or it lies wholly on one side.
+enum class PromiseVerdict { kept, better, missed };
+[[nodiscard]] std::string_view name_of(PromiseVerdict value) noexcept;
+
+/// @param promised, measured  low <= high
+[[nodiscard]] PromiseVerdict verdict_of(const ChangeRange& promised, const ChangeRange& measured);
+
+/// What a plan promised and what was measured.
+struct Verification {
+  std::string plan_path, measured_path;
+  std::string granularity, gpu, source;              ///< of the plan; source: what was planned
+  double plan_time_s = 0.0, plan_energy_j = 0.0;     ///< as the simulator expects them
+  std::size_t pairs = 0;                             ///< of windows
+  ChangeRange promised_energy, promised_time;        ///< without interval: a point
+  ChangeRange measured_energy, measured_time;        ///< 90 % interval, Student's t over pairs
+  double default_power_w = 0.0, plan_power_w = 0.0;  ///< mean over the windows
+  PromiseVerdict energy = PromiseVerdict::kept, time = PromiseVerdict::kept;
+
+  /// Whether the measured interval of energy lies below no change at all.
+  [[nodiscard]] bool saves() const noexcept { return measured_energy.high < 0.0; }
+};
+
+/// Reads a plan file (rubato export --plan) and the windows of rubato.measure: columns pair, arm
+/// ('default' or 'plan'), steps, time_s, energy_j, and plan_id of the plan that was played.
+/// @throws IoError, DataError (missing column, pair without both arms, fewer than two pairs)
+[[nodiscard]] Verification verify(const std::filesystem::path& plan,
+                                  const std::filesystem::path& measured);
+
+/// In the table verifications, whose view finds the plan again. @return its verification_id
+/// @throws IoError; nothing is stored then
+std::int64_t store_verification(const std::filesystem::path& path, const Verification& found,
+                                const std::string& command);
+
+}  // namespace rubato

@@ -1,0 +1,102 @@
+#include "explorer/results/verification.hpp"
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "common/error.hpp"
+#include "common/file.hpp"
+#include "explorer/results/store.hpp"
+#include "tests/expect_error.hpp"
+#include "tests/temporary_folder.hpp"
+
+namespace rubato {
+namespace {
+
+constexpr const char* plan_text =
+    R"({"format": "rubato-plan", "schema": 1, "gpu": {"spec": "a100"}, "source": {"name": "step"},
+  "plans": [{"plan_id": 7, "granularity": "pass", "expected": {"time_s": 1.0, "energy_j": 90.0,
+    "time_change_frac": 0.01, "time_change_low_frac": null, "time_change_high_frac": null,
+    "energy_change_frac": -0.10, "energy_change_low_frac": -0.12, "energy_change_high_frac": -0.08}},
+   {"plan_id": 8, "granularity": "iteration", "expected": {"time_s": 1.0, "energy_j": 99.0,
+    "time_change_frac": 0.0, "energy_change_frac": -0.01}}]})";
+
+class Verify : public ::testing::Test {
+ protected:
+  Verification of(const std::string& rows,
+                  const std::string& header = "pair,arm,steps,time_s,energy_j,plan_id") {
+    write_file(folder_ / "plan.json", plan_text);
+    write_file(folder_ / "ab.csv", header + "\n" + rows);
+    return verify(folder_ / "plan.json", folder_ / "ab.csv");
+  }
+
+  TemporaryFolder folder_;
+};
+
+// Two pairs: -10 % and -9 % of energy per step, though the windows hold other numbers of steps.
+constexpr const char* two_pairs =
+    "0,default,10,1.0,1000,\n0,plan,5,0.505,450,7\n1,plan,10,1.01,910,7\n1,default,10,1.0,1000,\n";
+
+TEST_F(Verify, ChangeIsTheGeometricMeanOfPairsWithStudentsInterval) {
+  const Verification found = of(two_pairs);
+  EXPECT_EQ(found.pairs, 2U);
+  const double a = std::log(0.90), b = std::log(0.91);
+  const double half = 6.314 * (std::abs(a - b) / std::sqrt(2.0)) / std::sqrt(2.0);
+  EXPECT_NEAR(found.measured_energy.value, std::sqrt(0.90 * 0.91) - 1.0, 1e-12);
+  EXPECT_NEAR(found.measured_energy.low, std::exp((a + b) / 2 - half) - 1.0, 1e-12);
+  EXPECT_NEAR(found.measured_energy.high, std::exp((a + b) / 2 + half) - 1.0, 1e-12);
+  EXPECT_NEAR(found.measured_time.value, 0.01, 1e-12);
+  EXPECT_EQ(found.energy, PromiseVerdict::kept);
+  EXPECT_TRUE(found.saves());
+  EXPECT_NEAR(found.default_power_w, 1000.0, 1e-9);
+}
+
+TEST_F(Verify, PromiseIsThatOfThePlanThatWasPlayed) {
+  const Verification found =
+      of("0,default,1,1,100,\n0,plan,1,1,90,8\n1,default,1,1,100,\n1,plan,1,1,90,8\n");
+  EXPECT_EQ(found.granularity, "iteration");
+  EXPECT_EQ(found.promised_energy.low, -0.01);
+  EXPECT_EQ(found.energy, PromiseVerdict::better);
+  expect_error<DataError>(
+      [&] { (void)of("0,default,1,1,1,\n0,plan,1,1,1,9\n1,default,1,1,1,\n1,plan,1,1,1,9\n"); },
+      "measured under plan 9, which the plan file does not hold");
+}
+
+TEST_F(Verify, VerdictIsHowTheIntervalsLie) {
+  const ChangeRange promised{-0.10, -0.12, -0.08};
+  EXPECT_EQ(verdict_of(promised, {-0.09, -0.11, -0.07}), PromiseVerdict::kept);
+  EXPECT_EQ(verdict_of(promised, {-0.07, -0.08, -0.06}), PromiseVerdict::kept);  // they touch
+  EXPECT_EQ(verdict_of(promised, {-0.06, -0.079, -0.05}), PromiseVerdict::missed);
+  EXPECT_EQ(verdict_of(promised, {-0.15, -0.16, -0.121}), PromiseVerdict::better);
+}
+
+TEST_F(Verify, SaysWhatIsWrongWithAFile) {
+  expect_error<DataError>([&] { (void)of("0,default,1,1,1,\n0,plan,1,1,1,7\n"); },
+                          "1 pairs have both arms; expected at least 2");
+  expect_error<DataError>([&] { (void)of("0,base,1,1,1,\n"); },
+                          "arm is 'base'; expected 'default' or 'plan'");
+  expect_error<DataError>([&] { (void)of("0,plan,0,1,1,7\n"); }, "steps is 0");
+  expect_error<DataError>([&] { (void)of("0,plan,1,1,1,7\n0,plan,1,1,1,7\n"); },
+                          "the pair has this arm already");
+  expect_error<DataError>([&] { (void)of("0,plan,1,1,1,7\n1,plan,1,1,1,8\n"); },
+                          "windows of several plans");
+  expect_error<DataError>([&] { (void)of("0,plan,1,1\n", "pair,arm,steps,time_s"); }, "energy_j");
+}
+
+TEST_F(Verify, IsStoredWithTheNumbersItSays) {
+  const Verification found = of(two_pairs);
+  const auto db = folder_ / "r.db";
+  EXPECT_EQ(store_verification(db, found, "rubato verify"), 1);
+  const auto row = ResultStore::open_read_only(db)
+                       .query(
+                           "SELECT measured_energy_change_pct, promised_energy_change_low_pct, "
+                           "energy_verdict, plan_id FROM v_verifications")
+                       .rows.at(0);
+  EXPECT_NEAR(std::get<double>(row[0]), 100.0 * found.measured_energy.value, 1e-12);
+  EXPECT_EQ(std::get<double>(row[1]), -12.0);
+  EXPECT_EQ(std::get<std::string>(row[2]), "kept");
+  EXPECT_TRUE(std::holds_alternative<std::monostate>(row[3]));  // of no run in this database
+}
+
+}  // namespace
+}  // namespace rubato

@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""capture -> calibrate -> explore -> apply -> measure -> verify on a simulated GPU whose kernels follow the model.
+
+The machine knows times and powers at every clock; Rubato sees only what a user would: a sweep, a profile, an energy counter.
+"""
+
+import json
+import os
+from unittest import mock
+
+from parts import OnMachine, rubato as program, run_tests
+from workload import CLOCKS, FORWARD, BACKWARD, SweptWorld, Training, model_kernels
+
+import rubato
+from rubato.capture.cli import main as capture
+from rubato.errors import RubatoError
+
+
+class EndToEnd(OnMachine):
+    def setUp(self):
+        super().setUp()
+        patch = mock.patch.dict(os.environ, {"RUBATO": os.path.abspath(program(self))})
+        patch.start()
+        self.addCleanup(patch.stop)
+        self.kernels = model_kernels(self.folder)
+        self.db = self.folder / "results.db"
+
+    def idle_w(self):
+        return {clock: 64.0 + 0.01 * clock[1] for clock in next(iter(self.kernels.values()))}
+
+    def calibrated_spec(self):
+        """A sweep in virtual time, and the spec fitted to it."""
+        sweep, spec = self.folder / "sweep.csv", self.folder / "mine.json"
+        machine = self.machine(kernels=self.kernels, idle_w=self.idle_w(), virtual=True, jitter_s=0.0)
+        world = SweptWorld(machine)
+        status = capture(["sweep", "-o", str(sweep), "--kernels", ",".join(FORWARD + BACKWARD), "--core-count", "7", "--repeats", "1",
+                          "--warm-up", "0.1", "--window", "0.5"], world)
+        self.assertEqual(status, 0, world.log.getvalue())
+        self.assertEqual(machine.read()["core_asked"], 0)
+        rubato.run("calibrate", sweep, "--gpu", "a100-sxm4-80gb", "--kernels-only", "--no-validation", "-o", spec)
+        return spec
+
+    def captured(self, training):
+        """Two profiled steps at the default clocks, as the PyTorch profiler writes them."""
+        path = self.folder / "step.pt.trace.json.gz"
+        training.step()
+        training.launches, training.passes = [], []
+        for _ in range(2):
+            training.step()
+        training.machine.synchronize()
+        training.machine.write_kineto(path, training.launches, training.passes)
+        return path
+
+    def measured(self, training, plan, name, **options):
+        with rubato.Applier(plan, guard=False, event=training.machine.event, latency_s=0.003, strict=True, **options) as applier:
+            training.applier = applier
+            found = rubato.measure(training.step, applier, pairs=5, steps=8, settle_steps=2, synchronize=training.machine.synchronize)
+            training.applier = None
+        found.write_csv(self.folder / name)
+        return found, applier.report()
+
+    def verify(self, plan, name):
+        text = rubato.run("verify", "--plan", plan, "--measured", self.folder / name, "--db", self.db, "--json")
+        return {row["quantity"]: row for row in json.loads(text)}
+
+    def test_the_verified_saving_is_the_promised_one(self):
+        spec = self.calibrated_spec()
+        machine = self.machine(kernels=self.kernels, idle_w=self.idle_w(), core_latency_s=0.002, jitter_s=0.0003, call_s=0.0005)
+        training = Training(machine)
+        rubato.explore(self.captured(training), gpu=spec, captured_clock="1593/1410", clocks=CLOCKS, slack=10,
+                       granularity=["pass", "iteration"], db=self.db, pandas=False)
+        plan = self.folder / "plan.json"
+        rubato.run("export", "--plan", "latest", "--db", self.db, "--granularity", "pass", "--gpu", spec, "-o", plan)
+        promised = rubato.load_plan(plan).chosen.expected
+        self.assertLess(promised.energy_change_frac, -0.05)  # else there is nothing to verify
+
+        found, report = self.measured(training, plan, "ab.csv")
+        rows = self.verify(plan, "ab.csv")
+        print(f"promised energy {100 * promised.energy_change_frac:+.2f} %, time {100 * promised.time_change_frac:+.2f} %; measured {found}; {report}")
+        self.assertEqual(report.granularity, "pass")
+        self.assertEqual(machine.read()["core_asked"], 0)
+        self.assertEqual((rows["energy"]["verdict"], rows["time"]["verdict"]), ("kept", "kept"), rows)
+        self.assertAlmostEqual(rows["energy"]["measured_pct"], 100 * found.energy_change_frac, places=9)  # both worked it out
+        self.assertAlmostEqual(rows["energy"]["measured_low_pct"], 100 * found.energy_change_low_frac, places=9)
+
+        with self.subTest("a plan that is not set saves nothing, and that shows"):
+            self.measured(training, plan, "dry.csv", backend="dry")
+            with self.assertRaisesRegex(RubatoError, ""):
+                rubato.run("verify", "--plan", plan, "--measured", self.folder / "dry.csv", ok=[0])
+            self.assertEqual(self.verify(plan, "dry.csv")["energy"]["verdict"], "missed")
+        with rubato.Results(self.db, pandas=False) as results:
+            self.assertEqual([(row["energy_verdict"], row["graph_plan_id"]) for row in results.verifications],
+                             [("kept", report.plan_id), ("missed", report.plan_id)])
+
+
+if __name__ == "__main__":
+    run_tests()

@@ -1,0 +1,88 @@
+// rubato verify: a promised saving beside the measured one.
+
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "explorer/results/store.hpp"
+#include "explorer/results/verification.hpp"
+#include "tools/command_line.hpp"
+#include "tools/commands/command.hpp"
+#include "tools/terminal/output.hpp"
+
+namespace rubato {
+
+namespace {
+
+constexpr double percent = 100.0;
+
+OutputTable verification_table(const Verification& found) {
+  OutputTable table({{"quantity"},
+                     {"promised_pct", "promised %", 2},
+                     {"promised_low_pct", "from", 2},
+                     {"promised_high_pct", "to", 2},
+                     {"measured_pct", "measured %", 2},
+                     {"measured_low_pct", "from", 2},
+                     {"measured_high_pct", "to", 2},
+                     {"verdict"}});
+  const auto add = [&](const char* quantity, const ChangeRange& promised,
+                       const ChangeRange& measured, PromiseVerdict verdict) {
+    table.add_row({std::string(quantity), percent * promised.value, percent * promised.low,
+                   percent * promised.high, percent * measured.value, percent * measured.low,
+                   percent * measured.high, std::string(name_of(verdict))});
+  };
+  add("energy", found.promised_energy, found.measured_energy, found.energy);
+  add("time", found.promised_time, found.measured_time, found.time);
+  return table;
+}
+
+std::string verdict_text(const Verification& found) {
+  std::string text =
+      found.energy == PromiseVerdict::kept
+          ? "The promised saving came: the measured interval meets the promised one.\n"
+      : found.energy == PromiseVerdict::better
+          ? "More was saved than promised: the measured interval lies below the promised one.\n"
+          : "The promised saving did not come: the measured interval lies above the promised "
+            "one.\n";
+  if (!found.saves())
+    text += "The measured interval does not exclude that nothing is saved; measure more pairs.\n";
+  if (found.time == PromiseVerdict::missed) text += "It takes more time than promised.\n";
+  return text + fmt::format(
+                    "Per {}, {} pairs of windows, {:.1f} W at the default clocks, {:.1f} W under "
+                    "the plan. Promised: interval of the model; measured: 90 %, Student's t.\n",
+                    found.granularity, found.pairs, found.default_power_w, found.plan_power_w);
+}
+
+}  // namespace
+
+Action setup_verify(CommandLine& app) {
+  struct Options {
+    std::string plan, measured, db;
+    OutputFormat format = OutputFormat::table;
+  };
+  auto o = std::make_shared<Options>();
+  app.add_option("--plan", o->plan, "Plan file of rubato export --plan")->required();
+  app.add_option("--measured", o->measured,
+                 "Windows of rubato.measure: columns pair, arm, steps, time_s, energy_j")
+      ->required();
+  app.add_option("--db", o->db, "Store it in this result database; its report shows it");
+  add_format_options(app, o->format);
+  app.footer(
+      "\nStatus 1: the saving, or the time, was missed.\n"
+      "Example:\n  rubato verify --plan docs/examples/plan.json --measured docs/examples/ab.csv");
+  return [o](const RunContext& context) {
+    if (!o->db.empty()) (void)ResultStore::open(o->db);
+    const Verification found = verify(o->plan, o->measured);
+    print(verification_table(found).render(o->format));
+    if (o->format == OutputFormat::table) print("\n" + verdict_text(found));
+    if (!o->db.empty()) {
+      const std::int64_t id = store_verification(o->db, found, context.command_line);
+      fmt::print(stderr, "stored as verification {} in {}\n", id, o->db);
+    }
+    const bool missed =
+        found.energy == PromiseVerdict::missed || found.time == PromiseVerdict::missed;
+    return missed ? ExitStatus::no_plan : ExitStatus::done;
+  };
+}
+
+}  // namespace rubato

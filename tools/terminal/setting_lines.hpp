@@ -1,0 +1,21 @@
+#pragma once
+// The lines to type that set a plan on a GPU: docs/apply.md.
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "models/gpu/clock_pair.hpp"
+#include "models/gpu/spec.hpp"
+
+namespace rubato {
+
+/// Sets one clock pair with the tool of the GPU's maker; of the default clocks, that nothing is to
+/// do.
+[[nodiscard]] std::string one_clock_line(const GpuSpec& spec, const ClockPair& clock);
+
+/// Plays a stored plan of several clocks.
+/// @param db  the database that holds it; empty: it is not stored, which the line says
+[[nodiscard]] std::string play_lines(std::string_view granularity, std::string_view db);
+
+}  // namespace rubato
