@@ -271,6 +271,8 @@ TEST_F(Sweep, MergeKnowsEveryTable) {
     INSERT INTO replay_rows VALUES
       (4, 'class', 0, 'gemm', 'gemm', NULL, 1, 1, 1, 1, 1, 0, NULL, 'within', 1, NULL, NULL);
     INSERT INTO replay_steps VALUES (4, 0, 's', 1, 1, 1, 1, 1, 1, NULL, NULL);
+    INSERT INTO verifications VALUES (2, 't', 'c', 'v', 'p', 'm', 'g', 's', 'pass', 1, 1, 5,
+      0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 'kept', 'kept');
     INSERT INTO graph_runs VALUES (6, 't', 'c', 'v', 'f', 'g', 'm/c', 'given', 1, 1, 1, 1, 1, 1, 0,
       1, 1, 1, 1, 0, 1, 0, 0, 1);
     INSERT INTO graph_plans VALUES
@@ -285,7 +287,7 @@ TEST_F(Sweep, MergeKnowsEveryTable) {
     INSERT INTO pipeline_passes VALUES (5, 0, 0, 0, 0, 'forward', 0, 0, 1, 0, 1, 1, 1, 0);)";
   open_result_database(file("a.db")).execute(records);
   SqlConnection target = open_result_database(file("b.db"));
-  EXPECT_EQ(merge(target, file("b.db"), file("a.db")).new_records, 4);
+  EXPECT_EQ(merge(target, file("b.db"), file("a.db")).new_records, 5);
   EXPECT_EQ(merge(target, file("b.db"), file("a.db")).new_records, 0);
   for (const auto& row :
        rows(file("a.db"),

@@ -285,8 +285,7 @@ std::string answer_text(const GraphExploration& found) {
                         found.planner->grid()[best->result.plan.clock_of_activity.front()]);
 }
 
-// What plays the plan per pass, if it saves more than one clock for all; changes inside passes are
-// too fast for the GPUs known.
+// What plays the plan per pass, if it saves more than one clock; inside passes no GPU is as fast.
 std::string playing_text(const CapturedRunOptions& o, const GraphExploration& found) {
   const auto least_j = [&](GraphGrain grain) {
     double energy_j = std::numeric_limits<double>::infinity();
