@@ -6,8 +6,11 @@
 
 #include "common/error.hpp"
 #include "common/file.hpp"
+#include "explorer/exploration.hpp"
+#include "explorer/report/run_report.hpp"
 #include "explorer/results/store.hpp"
 #include "tests/expect_error.hpp"
+#include "tests/explorer/small_run.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace rubato {
@@ -75,7 +78,7 @@ TEST_F(Verify, SaysWhatIsWrongWithAFile) {
                           "1 pairs have both arms; expected at least 2");
   expect_error<DataError>([&] { (void)of("0,base,1,1,1,\n"); },
                           "arm is 'base'; expected 'default' or 'plan'");
-  expect_error<DataError>([&] { (void)of("0,plan,0,1,1,7\n"); }, "steps is 0");
+  expect_error<DataError>([&] { (void)of("0,plan,0,1,1,7\n"); }, "steps is '0'");
   expect_error<DataError>([&] { (void)of("0,plan,1,1,1,7\n0,plan,1,1,1,7\n"); },
                           "the pair has this arm already");
   expect_error<DataError>([&] { (void)of("0,plan,1,1,1,7\n1,plan,1,1,1,8\n"); },
@@ -96,6 +99,28 @@ TEST_F(Verify, IsStoredWithTheNumbersItSays) {
   EXPECT_EQ(std::get<double>(row[1]), -12.0);
   EXPECT_EQ(std::get<std::string>(row[2]), "kept");
   EXPECT_TRUE(std::holds_alternative<std::monostate>(row[3]));  // of no run in this database
+}
+
+TEST_F(Verify, IsFoundAgainByTheTotalsOfItsPlanAndShownInTheReport) {
+  const auto db = folder_ / "r.db";
+  const ExplorationInput input = small_input();
+  const Exploration explored = explore(input);
+  ResultStore::open(db).add(input, explored, {"rubato explore", "{}"});
+  const auto plan = ResultStore::open_read_only(db)
+                        .query(
+                            "SELECT plan_id, granularity, time_s, energy_j FROM plans WHERE "
+                            "goal <> 'default' AND energy_j IS NOT NULL ORDER BY energy_j")
+                        .rows.at(0);
+  Verification found = of(two_pairs);
+  found.granularity = std::get<std::string>(plan[1]);
+  found.plan_time_s = std::get<double>(plan[2]);
+  found.plan_energy_j = std::get<double>(plan[3]);
+  store_verification(db, found, "rubato verify");
+  const ResultStore store = ResultStore::open_read_only(db);
+  const auto row =
+      store.query("SELECT energy_verdict FROM v_verifications WHERE run_id = 1").rows.at(0);
+  EXPECT_EQ(std::get<std::string>(row[0]), "kept");
+  EXPECT_NE(report_page(store, 1).find("\"energy_verdict\":\"kept\""), std::string::npos);
 }
 
 }  // namespace

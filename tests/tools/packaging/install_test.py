@@ -110,17 +110,17 @@ def check_python(prefix, rubato):
     """The package where cmake --install puts it, and in a folder of its own by pip."""
     says = "import rubato; print(rubato.__file__); print(len(rubato.explore('gpt3-xl', granularity='iteration', pandas=False)['plans']))"
     folder, env = prefix / "share/rubato/python", {**os.environ, "RUBATO": str(rubato), "PYTHONDONTWRITEBYTECODE": "1"}
-    done = run("python3", "-c", says, env={**env, "PYTHONPATH": str(folder)}, cwd=prefix)
+    done = run(sys.executable, "-c", says, env={**env, "PYTHONPATH": str(folder)}, cwd=prefix)
     check("the Python package runs where it is installed", done.stdout == f"{folder}/rubato/__init__.py\n2\n", done.stdout + done.stderr)
     check("its types are installed", (folder / "rubato/py.typed").is_file())
-    if run("python3", "-c", "import pip, setuptools, wheel").returncode != 0:
+    if run(sys.executable, "-c", "import pip, setuptools, wheel").returncode != 0:
         not_checked.append("pip")
         return
     source, target = prefix / "copy", prefix / "by-pip"
     shutil.copytree(folder, source)  # pip builds in the folder it is given
-    done = run("python3", "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--no-build-isolation", "--target", target, source)
+    done = run(sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--no-build-isolation", "--target", target, source)
     check("pip install", done.returncode == 0, done.stdout + done.stderr)
-    done = run("python3", "-c", says, env={**env, "PYTHONPATH": str(target)}, cwd=prefix)
+    done = run(sys.executable, "-c", says, env={**env, "PYTHONPATH": str(target)}, cwd=prefix)
     check("the package runs where pip put it", done.stdout == f"{target}/rubato/__init__.py\n2\n", done.stdout + done.stderr)
 
 
