@@ -81,6 +81,11 @@ CaptureGraph graph_of(std::span<const Capture> captures, JoinedRanks ranks,
     arcs.insert(arcs.end(), drafts.back().arcs().begin(), drafts.back().arcs().end());
     result.overlap_s += drafts.back().overlap_s();
   }
+  for (const JoinedMessage& one : ranks.messages) {
+    arcs.push_back({drafts[one.from.capture].launches()[one.from.launch].end,
+                    drafts[one.to.capture].launches()[one.to.launch].begin, ArcKind::collective,
+                    false});
+  }
   close_arcs(builder, arcs);
   for (const JoinedCollective& joined : ranks.collectives)
     add_transfer(joined, origin_ns, drafts, builder);
@@ -99,7 +104,17 @@ CaptureGraph graph_of(std::span<const Capture> captures, JoinedRanks ranks,
 }  // namespace
 
 CaptureGraph capture_graph(const Capture& capture, const CaptureGraphOptions& options) {
-  return graph_of({&capture, 1}, {.collectives = {}, .offset_ns = {0}, .notes = {}}, options);
+  JoinedRanks alone{.collectives = {}, .messages = {}, .offset_ns = {0}, .notes = {}};
+  if (capture.devices.size() > 1) {
+    try {
+      alone = join_ranks({&capture, 1});
+    } catch (const DataError& error) {
+      alone.notes.push_back(fmt::format(
+          "collectives between the GPUs of this file stay as captured, waiting included: {}",
+          error.what()));
+    }
+  }
+  return graph_of({&capture, 1}, std::move(alone), options);
 }
 
 CaptureGraph capture_graph(std::span<const Capture> captures, const CaptureGraphOptions& options) {

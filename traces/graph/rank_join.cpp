@@ -1,76 +1,105 @@
 #include "traces/graph/rank_join.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
+#include <set>
 
 #include <fmt/format.h>
 
 #include "common/error.hpp"
-#include "common/statistics.hpp"
-#include "common/text.hpp"
+#include "traces/graph/rank_clocks.hpp"
 
 namespace rubato {
 
 namespace {
 
-// Ends of one collective on ranks whose clocks are aligned: 1 to 7 us apart on eight GPUs of a host
-// (DLRM capture of facebookresearch/param); across hosts some tens. Pairs that do not belong
-// together are milliseconds apart.
-constexpr std::int64_t same_end_ns = 200'000;
-// Share of collectives that may end apart, from profilers that lose an event's end now and then.
-constexpr double most_apart = 0.1;
-
-std::string rank_name(const Capture& capture, std::size_t position) {
-  return capture.rank ? fmt::format("rank {}", *capture.rank)
-                      : fmt::format("file {} ('{}')", position, printable(capture.name));
-}
-
-// Collectives of one rank in the order of one group or stream.
-struct Row {
-  std::vector<std::uint32_t> launches;
-  std::vector<std::optional<std::uint64_t>> sequence;
+// What takes part in collectives: a GPU of a capture.
+struct Participant {
+  std::uint32_t capture = 0;
+  std::uint32_t device = 0;
 };
-using Rows = std::map<std::string, Row>;
+
+// Collectives of one participant in the order of one group or stream.
+struct Row {
+  Participant who;
+  std::vector<std::uint32_t> launches = {};
+  std::vector<std::optional<std::uint64_t>> sequence = {};
+};
+
+// What belongs together, and who should be there.
+struct Circle {
+  std::vector<Row> rows = {};                             // by participant
+  std::optional<std::uint32_t> size = {};                 // participants, given or not
+  std::optional<std::array<std::uint32_t, 2>> pair = {};  // ranks: from, to
+  std::vector<std::uint32_t> ranks = {};                  // of the group; empty if not known
+};
+using Circles = std::map<std::string, Circle>;
 
 const CapturedCollective* collective_of(const Capture& capture, const CapturedLaunch& launch) {
   return launch.collective ? &capture.collectives[*launch.collective] : nullptr;
 }
 
+std::string name_of(std::span<const Capture> captures, const Participant& who) {
+  const Capture& capture = captures[who.capture];
+  if (capture.devices.size() < 2) return rank_name(capture, who.capture);
+  const std::string device = fmt::format("GPU {}", capture.devices[who.device].id);
+  return captures.size() < 2 ? device
+                             : fmt::format("{} {}", rank_name(capture, who.capture), device);
+}
+
+// From and to of a send or a receive; files name the other side.
+std::optional<std::array<std::uint32_t, 2>> pair_of(const Capture& capture,
+                                                    const CapturedCollective& collective) {
+  if (collective.kind != CollectiveKind::send_recv) return std::nullopt;
+  const auto from = collective.source_rank ? collective.source_rank : capture.rank;
+  const auto to = collective.target_rank ? collective.target_rank : capture.rank;
+  if (!from || !to || *from == *to) return std::nullopt;
+  return std::array{*from, *to};
+}
+
 // Where the file names no group: the position of the stream among those that carry collectives.
-std::string key_of(const Capture& capture, const CapturedLaunch& launch,
-                   std::map<std::uint32_t, std::size_t>& streams) {
+Circle& circle_of(const Capture& capture, const CapturedLaunch& launch,
+                  std::map<std::uint32_t, std::size_t>& streams, Circles& circles) {
   const CapturedCollective* collective = collective_of(capture, launch);
   if (collective == nullptr || !collective->group) {
     const auto place = streams.emplace(launch.stream, streams.size()).first->second;
-    return fmt::format("stream {}", place);
+    return circles[fmt::format("stream {}", place)];
   }
   const CaptureGroup& group = capture.groups[*collective->group];
   std::string key = "group " + group.name;
   for (const std::uint32_t rank : group.ranks) key += fmt::format(" {}", rank);
-  if (collective->source_rank && collective->target_rank)  // point to point
-    key += fmt::format(" from {} to {}", *collective->source_rank, *collective->target_rank);
-  return key;
+  const auto pair = pair_of(capture, *collective);
+  if (pair) key += fmt::format(" from {} to {}", (*pair)[0], (*pair)[1]);
+  Circle& circle = circles[key];
+  circle.pair = pair;
+  circle.ranks = pair ? std::vector(pair->begin(), pair->end()) : group.ranks;
+  circle.size = pair ? 2U : group.size;
+  return circle;
 }
 
-Rows rows_of(const Capture& capture) {
-  Rows rows;
+void add_rows(const Capture& capture, const Participant& who, Circles& circles) {
   std::map<std::uint32_t, std::size_t> streams;
   std::vector<std::uint32_t> order;
   for (std::uint32_t i = 0; i < capture.launches.size(); ++i) {
-    if (capture.kernels[index(capture.launches[i].kernel)].kind == KernelClass::communication)
+    const CapturedLaunch& launch = capture.launches[i];
+    if (capture.streams[launch.stream].device == who.device &&
+        capture.kernels[index(launch.kernel)].kind == KernelClass::communication)
       order.push_back(i);
   }
   std::ranges::stable_sort(order, {},
                            [&](std::uint32_t i) { return capture.launches[i].start_ns; });
   for (const std::uint32_t i : order) {
     const CapturedLaunch& launch = capture.launches[i];
-    Row& row = rows[key_of(capture, launch, streams)];
+    auto& rows = circle_of(capture, launch, streams, circles).rows;
+    if (rows.empty() || rows.back().who.capture != who.capture ||
+        rows.back().who.device != who.device)
+      rows.push_back({who});
     const CapturedCollective* collective = collective_of(capture, launch);
-    row.launches.push_back(i);
-    row.sequence.push_back(collective ? collective->sequence : std::nullopt);
+    rows.back().launches.push_back(i);
+    rows.back().sequence.push_back(collective ? collective->sequence : std::nullopt);
   }
-  return rows;
 }
 
 // Whether a number occurs equally often on every rank.
@@ -84,44 +113,49 @@ bool is_common(const std::vector<std::map<std::uint64_t, std::size_t>>& times,
   });
 }
 
-// Leaves the collectives that every rank has, by sequence number; without numbers counts must
-// agree.
-void keep_common(std::string_view key, std::span<const Capture> captures,
-                 std::vector<std::pair<std::size_t, Row>>& of_ranks,
+// Leaves the collectives that every row has, by sequence number.
+// @return how many were left out
+std::size_t keep_numbered(std::vector<Row>& rows) {
+  std::vector<std::map<std::uint64_t, std::size_t>> times;
+  for (const Row& row : rows) {
+    times.emplace_back();
+    for (const auto& number : row.sequence) ++times.back()[*number];
+  }
+  std::size_t dropped = 0;
+  for (Row& row : rows) {
+    Row kept{row.who};
+    for (std::size_t i = 0; i < row.launches.size(); ++i) {
+      if (!is_common(times, *row.sequence[i])) continue;
+      kept.launches.push_back(row.launches[i]);
+      kept.sequence.push_back(row.sequence[i]);
+    }
+    dropped += row.launches.size() - kept.launches.size();
+    row = std::move(kept);
+  }
+  return dropped;
+}
+
+// Leaves what every row has; without sequence numbers counts must agree. A rank counts all its
+// sends and receives in one, so that both sides of one have different numbers.
+void keep_common(std::string_view key, std::span<const Capture> captures, Circle& circle,
                  std::vector<std::string>& notes) {
-  const auto numbered = [](const auto& one) {
-    return std::ranges::all_of(one.second.sequence, [](const auto& s) { return s.has_value(); });
+  const auto numbered = [](const Row& row) {
+    return std::ranges::all_of(row.sequence, [](const auto& s) { return s.has_value(); });
   };
-  const std::size_t count = of_ranks.front().second.launches.size();
+  const std::size_t count = circle.rows.front().launches.size();
   const bool equal = std::ranges::all_of(
-      of_ranks, [&](const auto& one) { return one.second.launches.size() == count; });
-  if (std::ranges::all_of(of_ranks, numbered)) {
-    std::vector<std::map<std::uint64_t, std::size_t>> times;
-    for (const auto& [rank, row] : of_ranks) {
-      times.emplace_back();
-      for (const auto& number : row.sequence) ++times.back()[*number];
-    }
-    std::size_t dropped = 0;
-    for (auto& [rank, row] : of_ranks) {
-      Row kept;
-      for (std::size_t i = 0; i < row.launches.size(); ++i) {
-        if (!is_common(times, *row.sequence[i])) continue;
-        kept.launches.push_back(row.launches[i]);
-        kept.sequence.push_back(row.sequence[i]);
-      }
-      dropped += row.launches.size() - kept.launches.size();
-      row = std::move(kept);
-    }
-    if (dropped > 0)
+      circle.rows, [&](const Row& row) { return row.launches.size() == count; });
+  if (std::ranges::all_of(circle.rows, numbered) && !(equal && circle.pair)) {
+    if (const std::size_t dropped = keep_numbered(circle.rows); dropped > 0)
       notes.push_back(fmt::format("{} collectives of {} are not in every file and stay as captured",
                                   dropped, key));
     return;
   }
   if (equal) return;
   std::string counts;
-  for (const auto& [rank, row] : of_ranks)
-    counts += fmt::format("{}{} has {}", counts.empty() ? "" : ", ",
-                          rank_name(captures[rank], rank), row.launches.size());
+  for (const Row& row : circle.rows)
+    counts += fmt::format("{}{} has {}", counts.empty() ? "" : ", ", name_of(captures, row.who),
+                          row.launches.size());
   throw DataError(fmt::format("collectives of {} do not match: {}", key, counts),
                   {.in = {}, .hint = "give files of the same step of one run, or one --step"});
 }
@@ -156,141 +190,123 @@ void expect_same_kind(std::span<const Capture> captures, const JoinedCollective&
   }
 }
 
-// The k-th of every row, at each rank's own time.
-std::vector<JoinedCollective> pair_up(std::span<const Capture> captures, JoinedRanks& joined) {
-  std::map<std::string, std::vector<std::pair<std::size_t, Row>>> by_key;
-  for (std::size_t c = 0; c < captures.size(); ++c) {
-    for (auto& [key, row] : rows_of(captures[c])) by_key[key].emplace_back(c, std::move(row));
-  }
-  std::vector<JoinedCollective> all;
-  for (auto& [key, of_ranks] : by_key) {
-    if (of_ranks.size() < 2) continue;
-    keep_common(key, captures, of_ranks, joined.notes);
-    const std::size_t count = of_ranks.front().second.launches.size();
-    for (std::size_t k = 0; k < count; ++k) {
-      JoinedCollective one;
-      one.group = key;
-      for (const auto& [rank, row] : of_ranks) {
-        const CapturedLaunch& launch = captures[rank].launches[row.launches[k]];
-        const std::int64_t epoch_ns = captures[rank].epoch_ns.value_or(0);
-        one.members.push_back({static_cast<std::uint32_t>(rank), row.launches[k],
-                               launch.start_ns + epoch_ns, launch.end_ns() + epoch_ns});
-      }
-      const auto& first = one.members.front();
-      const Capture& capture = captures[first.capture];
-      const CapturedLaunch& launch = capture.launches[first.launch];
-      one.name = capture.kernels[index(launch.kernel)].name;
-      if (const auto* collective = collective_of(capture, launch)) one.kind = collective->kind;
-      expect_same_kind(captures, one, k);
-      all.push_back(std::move(one));
-    }
-  }
-  return all;
+CollectiveMember member_of(std::span<const Capture> captures, const Row& row, std::size_t k) {
+  const Capture& capture = captures[row.who.capture];
+  const CapturedLaunch& launch = capture.launches[row.launches[k]];
+  const std::int64_t epoch_ns = capture.epoch_ns.value_or(0);
+  return {row.who.capture, row.launches[k], launch.start_ns + epoch_ns, launch.end_ns() + epoch_ns};
 }
 
-// What two ranks that took part in the same collectives say of their clocks.
-struct ClockLink {
-  std::size_t from, to;
-  std::vector<std::int64_t> apart_ns;  // end of `to` less end of `from`, of each collective
-};
-
-std::vector<ClockLink> clock_links(const std::vector<JoinedCollective>& collectives) {
-  std::map<std::pair<std::size_t, std::size_t>, std::vector<std::int64_t>> apart_ns;
-  for (const JoinedCollective& one : collectives) {
-    for (std::size_t m = 1; m < one.members.size(); ++m) {
-      const CollectiveMember &a = one.members[m - 1], &b = one.members[m];
-      apart_ns[{a.capture, b.capture}].push_back(b.end_ns - a.end_ns);
+// The row of the rank that sends, if all there is of what it sends are moments.
+const Row* sender_of_moments(std::span<const Capture> captures, const Circle& circle) {
+  if (!circle.pair || circle.rows.size() != 2) return nullptr;
+  for (const Row& row : circle.rows) {
+    const Capture& capture = captures[row.who.capture];
+    for (const std::uint32_t i : row.launches) {
+      if (capture.launches[i].duration_ns > 0) return nullptr;
     }
   }
-  std::vector<ClockLink> links;
-  for (auto& [ranks, apart] : apart_ns) links.push_back({ranks.first, ranks.second, apart});
-  std::ranges::stable_sort(links, std::greater{},
-                           [](const ClockLink& link) { return link.apart_ns.size(); });
-  return links;
+  const bool first = captures[circle.rows[0].who.capture].rank == (*circle.pair)[0];
+  return &circle.rows[first ? 0 : 1];
 }
 
-// From rank to rank, what they share most first. Ranks that no chain of collectives joins with the
-// first one keep their clocks.
-void align_neighbours(JoinedRanks& joined) {
-  const std::vector<ClockLink> links = clock_links(joined.collectives);
-  std::vector<bool> known(joined.offset_ns.size(), false);
-  for (std::size_t first = 0; first < known.size(); ++first) {
-    if (known[first]) continue;
-    known[first] = true;
-    while (true) {
-      const auto link = std::ranges::find_if(
-          links, [&](const ClockLink& one) { return known[one.from] != known[one.to]; });
-      if (link == links.end()) break;
-      const std::int64_t apart_ns = median(link->apart_ns);
-      if (known[link->from]) {
-        joined.offset_ns[link->to] = joined.offset_ns[link->from] - apart_ns;
-      } else {
-        joined.offset_ns[link->from] = joined.offset_ns[link->to] + apart_ns;
-      }
-      known[link->from] = known[link->to] = true;
-    }
-  }
-}
-
-void shift(JoinedRanks& joined, const std::vector<std::int64_t>& by_ns) {
-  for (JoinedCollective& one : joined.collectives) {
-    for (CollectiveMember& member : one.members) {
-      member.start_ns += by_ns[member.capture];
-      member.end_ns += by_ns[member.capture];
-    }
-  }
-}
-
-// Neighbours first, which also serves ranks that only talk to their neighbours; then each rank
-// against the middle of all, from the ends of what it took part in.
-void align_clocks(std::span<const Capture> captures, JoinedRanks& joined) {
-  align_neighbours(joined);
-  shift(joined, joined.offset_ns);
-  std::vector<std::vector<std::int64_t>> late(captures.size());
-  for (const JoinedCollective& one : joined.collectives) {
-    std::vector<std::int64_t> ends;
-    for (const CollectiveMember& member : one.members) ends.push_back(member.end_ns);
-    const std::int64_t middle = median(ends);
-    for (const CollectiveMember& member : one.members)
-      late[member.capture].push_back(member.end_ns - middle);
-  }
-  std::vector<std::int64_t> correction_ns(captures.size(), 0);
-  for (std::size_t c = 0; c < captures.size(); ++c) {
-    if (late[c].empty()) {
-      joined.notes.push_back(fmt::format("{} shares no collective; its clock is taken as it is",
-                                         rank_name(captures[c], c)));
+void pair_up(const std::string& key, std::span<const Capture> captures, const Circle& circle,
+             JoinedRanks& joined) {
+  const Row* sender = sender_of_moments(captures, circle);
+  for (std::size_t k = 0; k < circle.rows.front().launches.size(); ++k) {
+    if (sender != nullptr) {
+      const Row& receiver = circle.rows[sender == &circle.rows[0] ? 1 : 0];
+      joined.messages.push_back(
+          {key, member_of(captures, *sender, k), member_of(captures, receiver, k)});
       continue;
     }
-    correction_ns[c] = -median(late[c]);
-    joined.offset_ns[c] += correction_ns[c];
-  }
-  shift(joined, correction_ns);
-  for (JoinedCollective& one : joined.collectives) {
-    one.last = static_cast<std::uint32_t>(
-        std::ranges::max_element(one.members, {}, &CollectiveMember::start_ns) -
-        one.members.begin());
+    JoinedCollective one;
+    one.group = key;
+    for (const Row& row : circle.rows) one.members.push_back(member_of(captures, row, k));
+    const auto& first = one.members.front();
+    const Capture& capture = captures[first.capture];
+    const CapturedLaunch& launch = capture.launches[first.launch];
+    one.name = capture.kernels[index(launch.kernel)].name;
+    if (const auto* collective = collective_of(capture, launch)) one.kind = collective->kind;
+    expect_same_kind(captures, one, k);
+    joined.collectives.push_back(std::move(one));
   }
 }
 
-void expect_common_ends(const JoinedRanks& joined) {
-  std::size_t apart = 0;
-  const JoinedCollective* worst = nullptr;
-  for (const JoinedCollective& one : joined.collectives) {
-    if (one.end_spread_ns() <= same_end_ns) continue;
-    ++apart;
-    if (worst == nullptr || one.end_spread_ns() > worst->end_spread_ns()) worst = &one;
+void expect_one_run(std::span<const Capture> captures) {
+  const Capture* first = nullptr;
+  std::size_t first_at = 0;
+  for (std::size_t c = 0; c < captures.size(); ++c) {
+    if (!captures[c].world_size) continue;
+    if (first == nullptr) {
+      first = &captures[c];
+      first_at = c;
+    }
+    if (captures[c].world_size == first->world_size) continue;
+    throw DataError(
+        fmt::format("{} is of a run of {} ranks, {} of one of {}", rank_name(*first, first_at),
+                    *first->world_size, rank_name(captures[c], c), *captures[c].world_size),
+        {.in = {}, .hint = "give files of one run"});
   }
-  if (static_cast<double>(apart) <= most_apart * static_cast<double>(joined.collectives.size()))
-    return;
-  throw DataError(
-      fmt::format("joined by order, {} of {} collectives do not end together on all ranks; '{}' of "
-                  "{} ends {:.3f} ms apart",
-                  apart, joined.collectives.size(), printable(worst->name), worst->group,
-                  1e-6 * static_cast<double>(worst->end_spread_ns())),
-      {.in = {},
-       .hint = "events were left out of these files, or they are of different runs; give complete "
-               "captures of one step"});
 }
+
+// Ranks of a list as text, the first few of many.
+std::string ranks_text(const std::vector<std::uint32_t>& ranks) {
+  constexpr std::size_t most = 8;
+  std::string text = ranks.size() == 1 ? "rank" : "ranks";
+  for (std::size_t i = 0; i < ranks.size() && i < most; ++i)
+    text += fmt::format("{} {}", i == 0 ? "" : ",", ranks[i]);
+  return ranks.size() > most ? text + fmt::format(" and {} more", ranks.size() - most) : text;
+}
+
+// Who is not there, and what is made of that.
+class MissingRanks {
+ public:
+  explicit MissingRanks(std::span<const Capture> captures) : captures_(captures) {
+    for (const Capture& capture : captures) {
+      if (capture.rank) given_.insert(*capture.rank);
+    }
+  }
+
+  void look_at(const Circle& circle) {
+    const std::size_t there = circle.rows.size();
+    if (!circle.size || *circle.size <= there) return;
+    most_missing_ = std::max(most_missing_, *circle.size - static_cast<std::uint32_t>(there));
+    for (const std::uint32_t rank : circle.ranks) {
+      if (!given_.contains(rank)) missing_.insert(rank);
+    }
+    std::size_t& counted = there >= 2 ? stood_in_for_ : circle.pair ? lone_messages_ : alone_;
+    for (const Row& row : circle.rows) counted += row.launches.size();
+    if (there >= 2) stood_in_for_ -= circle.rows.front().launches.size() * (there - 1);
+  }
+
+  void note(std::vector<std::string>& notes) const {
+    if (most_missing_ == 0) return;
+    const std::vector<std::uint32_t> ranks(missing_.begin(), missing_.end());
+    std::string text = ranks.empty() ? fmt::format("{} or more ranks were not given", most_missing_)
+                                     : fmt::format("{} {} not given", ranks_text(ranks),
+                                                   ranks.size() == 1 ? "was" : "were");
+    text += fmt::format("; energies and plans are of the others");
+    if (stood_in_for_ > 0)
+      text += fmt::format(
+          "; in {} collectives the last of those given stands in for them: waiting for others "
+          "counts "
+          "as transfer, which no clock changes",
+          stood_in_for_);
+    if (alone_ > 0)
+      text += fmt::format("; {} collectives with none but them stay as captured, waiting included",
+                          alone_);
+    if (lone_messages_ > 0)
+      text += fmt::format("; {} sends and receives with them stay as captured", lone_messages_);
+    notes.push_back(std::move(text));
+  }
+
+ private:
+  std::span<const Capture> captures_;
+  std::set<std::uint32_t> given_, missing_;
+  std::uint32_t most_missing_ = 0;
+  std::size_t stood_in_for_ = 0, alone_ = 0, lone_messages_ = 0;
+};
 
 }  // namespace
 
@@ -310,16 +326,32 @@ std::int64_t JoinedCollective::transfer_ns() const {
 }
 
 JoinedRanks join_ranks(std::span<const Capture> captures) {
+  expect_one_run(captures);
   JoinedRanks joined;
   joined.offset_ns.resize(captures.size(), 0);
-  joined.collectives = pair_up(captures, joined);
-  if (joined.collectives.empty()) {
+  Circles circles;
+  for (std::uint32_t c = 0; c < captures.size(); ++c) {
+    for (std::uint32_t d = 0; d < captures[c].devices.size(); ++d)
+      add_rows(captures[c], {c, d}, circles);
+  }
+  MissingRanks missing(captures);
+  for (auto& [key, circle] : circles) {
+    missing.look_at(circle);
+    if (circle.rows.size() < 2) continue;
+    keep_common(key, captures, circle, joined.notes);
+    pair_up(key, captures, circle, joined);
+  }
+  missing.note(joined.notes);
+  if (joined.collectives.empty() && joined.messages.empty()) {
+    if (captures.size() == 1) return joined;
     throw DataError("the captures share no collective",
                     {.in = {}, .hint = "ranks are joined by their collectives"});
   }
   align_clocks(captures, joined);
   expect_common_ends(joined);
   std::ranges::stable_sort(joined.collectives, {}, &JoinedCollective::last_start_ns);
+  std::ranges::stable_sort(joined.messages, {},
+                           [](const JoinedMessage& one) { return one.from.start_ns; });
   return joined;
 }
 

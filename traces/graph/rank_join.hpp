@@ -33,18 +33,31 @@ struct JoinedCollective {
   [[nodiscard]] std::int64_t transfer_ns() const;    ///< last start to first end, >= 0
 };
 
+/// What one rank sends another one, where files only have the moments: launches without a duration
+/// when it left and when it was there. Unlike a collective it does not hold the sender.
+struct JoinedMessage {
+  std::string group;  ///< as JoinedCollective::group
+  CollectiveMember from, to;
+};
+
 /// Ranks as one run.
 struct JoinedRanks {
   std::vector<JoinedCollective> collectives;  ///< by time of their last start
+  std::vector<JoinedMessage> messages;        ///< by time of their start
   std::vector<std::int64_t> offset_ns;        ///< shape [captures]: common clock less the rank's
   std::vector<std::string> notes;             ///< what was assumed or left out
 };
 
 /// Joins the k-th collective of each group of ranks (with sequence numbers where files have them;
-/// without groups, of each stream of collectives), and aligns clocks on their ends.
-/// @param captures  two or more, of different ranks of one run
-/// @throws DataError if ranks differ in the number, kind or bytes of a group's collectives, if
-///         joined collectives do not end together, or if no collective is shared
+/// without groups, of each stream of collectives), the k-th send from one rank to another with the
+/// k-th receive, and aligns clocks: on the ends of collectives, else between sends and receives.
+/// The GPUs of one capture take part like ranks, under one clock. Ranks that groups name and nobody
+/// gave are noted: the last of those given stands in for them.
+/// @param captures  of different ranks of one run, or one of several GPUs
+/// @throws DataError if ranks differ in the number, kind or bytes of a group's collectives or in
+/// the
+///         size of the run, if joined collectives do not end together, if something arrives before
+///         it was sent however clocks are moved, or if several captures share nothing
 [[nodiscard]] JoinedRanks join_ranks(std::span<const Capture> captures);
 
 }  // namespace rubato

@@ -23,6 +23,7 @@ std::string_view name_of(CaptureFormat value) noexcept {
     case CaptureFormat::nsight_compute: return "Nsight Compute CSV";
     case CaptureFormat::chakra_protobuf: return "Chakra protobuf";
     case CaptureFormat::chakra_json: return "Chakra JSON";
+    case CaptureFormat::pipeline_passes: return "pass times of a pipeline stage";
     case CaptureFormat::rubato_capture: return "Rubato capture";
     case CaptureFormat::rubato_json: return "Rubato trace (JSON)";
     case CaptureFormat::rubato_csv: return "Rubato trace (CSV)";
@@ -66,6 +67,7 @@ CaptureFormat json_format(std::string_view head) {
   if (!schema.empty() && schema.front() >= '0' && schema.front() <= '9' && !has("\"traceEvents\""))
     return value_of(head, "kind").starts_with("\"capture\"") ? CaptureFormat::rubato_capture
                                                              : CaptureFormat::rubato_json;
+  if (has("\"fwd_start\"") && !has("\"traceEvents\"")) return CaptureFormat::pipeline_passes;
   const bool chakra = has("\"workload_graph\"") || has("chakra") || has("pytorch|profiler|exec");
   return chakra ? CaptureFormat::chakra_json : CaptureFormat::kineto;
 }
@@ -128,6 +130,7 @@ Capture import_as_recorded(const std::filesystem::path& path, const ImportOption
     case CaptureFormat::nsight_compute: return import_nsight_compute(path, options);
     case CaptureFormat::chakra_protobuf: return import_chakra_protobuf(path, options);
     case CaptureFormat::chakra_json: return import_chakra_json(path, options);
+    case CaptureFormat::pipeline_passes: return import_pipeline_passes(path, options);
     case CaptureFormat::rubato_capture: return load_capture(path, options);
     case CaptureFormat::rubato_json:
     case CaptureFormat::rubato_csv:

@@ -15,6 +15,7 @@ enum class CaptureFormat {
   nsight_compute,
   chakra_protobuf,
   chakra_json,
+  pipeline_passes,
   rubato_capture,  ///< files/capture_json.hpp
   rubato_json,     ///< files/trace_json.hpp
   rubato_csv       ///< files/trace_csv.hpp
@@ -55,6 +56,12 @@ enum class CaptureFormat {
 /// CSV of Nsight Compute, raw page or one line per metric; DRAM bytes and FLOPs are counted ones.
 [[nodiscard]] Capture import_nsight_compute(const std::filesystem::path& path,
                                             const ImportOptions& options);
+
+/// Start and end of every pass of one pipeline stage, as Primus writes them (pp_rank_N.json, plain
+/// or gzip; the rank from the name). Each iteration is a step named as in the file, and time begins
+/// anew in each. Stages run 1F1B; what they send each other are launches without a duration.
+[[nodiscard]] Capture import_pipeline_passes(const std::filesystem::path& path,
+                                             const ImportOptions& options);
 
 /// SQLite export of Nsight Systems.
 [[nodiscard]] Capture import_nsight_systems(const std::filesystem::path& path,

@@ -1,0 +1,125 @@
+// Runs of which something was not given, and GPUs that share a file.
+
+#include <gtest/gtest.h>
+
+#include "common/error.hpp"
+#include "tests/expect_error.hpp"
+#include "tests/traces/graph/graph_text.hpp"
+#include "tests/traces/graph/made_ranks.hpp"
+#include "traces/graph/capture_graph.hpp"
+
+namespace rubato {
+namespace {
+
+// Four ranks, two all-reduces of all and one of ranks 2 and 3 alone.
+std::vector<Capture> four_ranks() {
+  MadeRanks made({0, 0, 0, 0});
+  made.group(1);
+  made.group(0);
+  for (Capture& capture : made.captures()) {
+    capture.groups[0].size = 4;
+    capture.groups[0].ranks = {0, 1, 2, 3};
+    capture.groups[1].size = 2;
+    capture.groups[1].ranks = {2, 3};
+  }
+  made.collective({{0, 100 * us}, {1, 110 * us}, {2, 150 * us}, {3, 120 * us}}, 20 * us,
+                  all_reduce(4096));
+  made.group(1);
+  made.collective({{2, 300 * us}, {3, 310 * us}}, 20 * us, all_reduce(64));
+  made.group(0);
+  made.collective({{0, 500 * us}, {1, 510 * us}, {2, 520 * us}, {3, 590 * us}}, 20 * us,
+                  all_reduce(4096));
+  return made.finish();
+}
+
+TEST(MissingRanks, AreStoodInForByTheLastOfThoseGiven) {
+  std::vector<Capture> captures = four_ranks();
+  ASSERT_TRUE(join_ranks(captures).notes.empty());
+  captures.erase(captures.begin() + 2);
+  const JoinedRanks joined = join_ranks(captures);
+  ASSERT_EQ(joined.collectives.size(), 2u);
+  // Rank 2 came last, 30 us after rank 3: that counts as transfer now.
+  EXPECT_EQ(captures[joined.collectives[0].members[joined.collectives[0].last].capture].rank, 3u);
+  EXPECT_EQ(joined.collectives[0].transfer_ns(), 50 * us);
+  ASSERT_EQ(joined.notes.size(), 1u);
+  EXPECT_EQ(
+      joined.notes[0],
+      "rank 2 was not given; energies and plans are of the others; in 2 collectives the last of "
+      "those given stands in for them: waiting for others counts as transfer, which no clock "
+      "changes; 1 collectives with none but them stay as captured, waiting included");
+  EXPECT_LE(replay_error_s(capture_graph(captures).graph), 1e-12);
+}
+
+// Groups of files may have a size and no list of ranks.
+TEST(MissingRanks, AreCountedWhereTheyHaveNoNumbers) {
+  std::vector<Capture> captures = four_ranks();
+  captures.resize(2);
+  for (Capture& capture : captures) capture.groups[0].ranks.clear();
+  const JoinedRanks joined = join_ranks(captures);
+  ASSERT_EQ(joined.notes.size(), 1u);
+  EXPECT_EQ(joined.notes[0].find("2 or more ranks were not given; energies and plans"), 0u)
+      << joined.notes[0];
+}
+
+TEST(MissingRanks, RanksOfRunsOfAnotherSizeAreRefused) {
+  std::vector<Capture> captures = four_ranks();
+  captures[0].world_size = 4;
+  captures[3].world_size = 8;
+  expect_error<DataError>([&] { static_cast<void>(join_ranks(captures)); },
+                          "rank 0 is of a run of 4 ranks, rank 3 of one of 8", "files of one run");
+}
+
+// Two ranks of four_ranks as the GPUs of one file.
+Capture two_gpus() {
+  std::vector<Capture> captures = four_ranks();
+  Capture both = captures[0];
+  both.rank.reset();
+  both.devices.push_back({1, "A100"});
+  both.streams.push_back({1, 20});
+  for (CaptureGroup& group : both.groups) group = {group.name, "", {}, {}};
+  for (CapturedLaunch launch : captures[1].launches) {
+    launch.stream = 3;
+    both.collectives.push_back(captures[1].collectives[*launch.collective]);
+    launch.collective = static_cast<std::uint32_t>(both.collectives.size() - 1);
+    both.launches.push_back(launch);
+  }
+  std::ranges::stable_sort(both.launches, {}, &CapturedLaunch::start_ns);
+  return both;
+}
+
+TEST(SeveralGpus, OfOneFileShareCollectives) {
+  const Capture both = two_gpus();
+  const CaptureGraph made = capture_graph(both);
+  ASSERT_EQ(made.ranks.collectives.size(), 2u);
+  EXPECT_EQ(made.ranks.collectives[0].start_skew_ns(), 10 * us);
+  EXPECT_EQ(made.ranks.offset_ns, std::vector<std::int64_t>{0});
+  // A stream without launches is none of the run.
+  EXPECT_EQ(made.graph.gpus().size(), 2u);
+  EXPECT_EQ(made.graph.streams().size(), 2u);
+  std::size_t transfers = 0;
+  for (const Activity& activity : made.graph.activities())
+    transfers += activity.kind == ActivityKind::transfer ? 1 : 0;
+  EXPECT_EQ(transfers, 2u);
+  EXPECT_LE(replay_error_s(made.graph), 1e-12);
+}
+
+// What does not match on the GPUs of one file is no reason to refuse it.
+TEST(SeveralGpus, ThatDoNotMatchStayAsCaptured) {
+  Capture both = two_gpus();
+  both.launches.pop_back();
+  const CaptureGraph made = capture_graph(both);
+  EXPECT_TRUE(made.ranks.collectives.empty());
+  ASSERT_EQ(made.ranks.notes.size(), 1u);
+  EXPECT_EQ(made.ranks.notes[0],
+            "collectives between the GPUs of this file stay as captured, waiting included: "
+            "collectives of group 0 do not match: GPU 0 has 2, GPU 1 has 1");
+}
+
+TEST(SeveralGpus, WithoutCollectivesNeedNoNote) {
+  Capture both = two_gpus();
+  for (CapturedLaunch& launch : both.launches) launch.kernel = KernelId{0};
+  EXPECT_TRUE(capture_graph(both).ranks.notes.empty());
+}
+
+}  // namespace
+}  // namespace rubato

@@ -1,0 +1,22 @@
+#pragma once
+// How far the clocks of ranks are apart, from what the ranks have in common.
+
+#include <span>
+
+#include "traces/graph/rank_join.hpp"
+
+namespace rubato {
+
+/// Fills JoinedRanks::offset_ns and moves what was joined to the common clock. Neighbours come
+/// first (those that share most), which also serves ranks that only talk to their neighbours; then
+/// each rank is moved to the middle of all, by the ends of the collectives it took part in.
+/// @throws DataError if something arrives before it was sent however clocks are moved
+void align_clocks(std::span<const Capture> captures, JoinedRanks& joined);
+
+/// @throws DataError if too many joined collectives end apart: they are not the same ones
+void expect_common_ends(const JoinedRanks& joined);
+
+/// "rank 3", or the file where that is not known, for messages.
+[[nodiscard]] std::string rank_name(const Capture& capture, std::size_t position);
+
+}  // namespace rubato
