@@ -14,8 +14,10 @@ namespace {
 
 constexpr double s_per_ns = 1e-9;
 
-// A host that waited, without a call in the file that says so, calls again within this.
+// A host that waited, without a call in the file that says so, calls again within this, or within
+// this share of the wait: after a long one it has more to do.
 constexpr std::int64_t unseen_sync_window_ns = 50'000;
+constexpr std::int64_t unseen_sync_share = 10;
 // A thread that has been silent for this long was woken by the thread that called last.
 constexpr std::int64_t wake_up_ns = 100'000;
 // Lags beyond this say what the host or another GPU did, nothing usual of a kind of arc.
@@ -24,6 +26,12 @@ constexpr double longest_usual_lag_s = 100e-6;
 bool waits(CallKind kind) {
   return kind == CallKind::stream_sync || kind == CallKind::device_sync ||
          kind == CallKind::event_sync || kind == CallKind::blocking_copy;
+}
+
+// Whether a process may have launched it: one waits for streams of its own.
+bool is_of_process(const Capture& capture, std::uint32_t launch, std::int64_t process) {
+  const auto& call = capture.launches[launch].call;
+  return !call || capture.threads[capture.calls[*call].thread].process == process;
 }
 
 }  // namespace
@@ -70,7 +78,10 @@ bool CaptureDraft::is_collective(std::uint32_t launch) const {
 void CaptureDraft::add_launches(const std::vector<std::uint32_t>& splits) {
   std::map<std::uint32_t, GpuId> gpus;
   std::vector<std::uint32_t> stream_of(capture_.streams.size());
+  std::vector<bool> used(capture_.streams.size(), false);
+  for (const CapturedLaunch& launch : capture_.launches) used[launch.stream] = true;
   for (std::size_t s = 0; s < capture_.streams.size(); ++s) {
+    if (!used[s]) continue;  // a GPU that does nothing is none of the run
     const std::uint32_t device = capture_.streams[s].device;
     if (!gpus.contains(device))
       gpus[device] = builder_.add_gpu({place_.rank, device, capture_.devices[device].name});
@@ -173,9 +184,10 @@ void CaptureDraft::add_sync(std::uint32_t call, DraftId begin, DraftId end) {
       awaited.emplace_back(*last, false);
   } else {
     const bool all = sync.kind == CallKind::device_sync;
+    const std::int64_t process = capture_.threads[sync.thread].process;
     for (std::uint32_t s = 0; s < capture_.streams.size(); ++s) {
       const auto last = last_launch_called(s, sync.start_ns);
-      if (!last) continue;
+      if (!last || !is_of_process(capture_, *last, process)) continue;
       if (all || capture_.launches[*last].end_ns() <= sync.end_ns())
         awaited.emplace_back(*last, !all);
     }
@@ -259,8 +271,10 @@ void CaptureDraft::add_calls_of_launches_alone() {
       const std::int64_t call_ns = *launch.launch_ns;
       const DraftId moment = add_host_moment(call_ns);
       const std::int64_t end_ns = last ? capture_.launches[*last].end_ns() : 0;
-      if (last && before_ns + unseen_sync_window_ns < end_ns && end_ns <= call_ns &&
-          call_ns <= end_ns + unseen_sync_window_ns) {
+      const std::int64_t waited_ns = end_ns - before_ns;
+      const std::int64_t window_ns = std::max(unseen_sync_window_ns, waited_ns / unseen_sync_share);
+      if (last && waited_ns > unseen_sync_window_ns && end_ns <= call_ns &&
+          call_ns <= end_ns + window_ns) {
         connect(launches_[*last].end, moment, ArcKind::sync, true);
       } else if (before) {
         connect(*before, moment, ArcKind::host_order, false);
