@@ -25,12 +25,13 @@ LaunchCosts::LaunchCosts(const GraphModel& model, const ClockGrid& grid,
   for (const KernelCoefficients& kernel : model.coefficients())
     least_scale = std::min(least_scale, kernel.idle_scale);
   least_w *= least_scale;
+  for (const double power_w : idle_w) surplus_w_.push_back(power_w - least_w);
   least_idle_w_ = least_w * static_cast<double>(graph.gpus().size());
 
   const std::size_t kernels = graph.kernels().size();
   time_s_.resize(kernels * clocks_);
   active_j_.resize(kernels * clocks_);
-  useful_.resize(2 * kernels);
+  useful_.resize(useful_sets * kernels);
   surplus_j_.resize(kernels * clocks_);
   tbb::parallel_for(std::size_t{0}, kernels, [&](std::size_t k) {
     const double idle_scale = model.coefficients()[k].idle_scale;
@@ -51,22 +52,54 @@ LaunchCosts::LaunchCosts(const GraphModel& model, const ClockGrid& grid,
     const auto gpu = graph.gpu_of(activity);
     on_main_.push_back(gpu && main_stream[index(*gpu)] == *activity.stream);
   }
+  find_held_lags();
+}
+
+void LaunchCosts::find_held_lags() {
+  const ExecutionGraph& graph = model_->graph();
+  held_after_s_.resize(graph.size(), 0.0);
+  std::vector<bool> alone(graph.gpus().size(), true);  // the main stream has all launches
+  for (std::size_t i = 0; i < graph.size(); ++i) {
+    if (is_clocked(i) && !on_main_[i]) alone[index(*graph.gpu_of(graph.activities()[i]))] = false;
+  }
+  for (std::size_t i = 0; i < graph.size(); ++i) {
+    for (const GraphArc& arc : graph.arcs_into(id_at<ActivityId>(i))) {
+      const std::size_t from = index(arc.from);
+      if (arc.kind == ArcKind::stream_order && is_clocked(from) &&
+          alone[index(*graph.gpu_of(graph[arc.from]))])
+        held_after_s_[from] = std::max(held_after_s_[from], arc.lag_s);
+    }
+  }
+}
+
+double LaunchCosts::least_active_w(KernelId kernel) const {
+  double least_w = std::numeric_limits<double>::infinity();
+  for (std::size_t c = 0; c < clocks_; ++c) {
+    const std::size_t at = index(kernel) * clocks_ + c;
+    least_w = std::min(least_w, active_j_[at] / time_s_[at]);
+  }
+  return least_w;
 }
 
 void LaunchCosts::find_useful_clocks(std::size_t kernel) {
   std::vector<ClockId> order;
   for (std::size_t c = 0; c < clocks_; ++c) order.push_back(id_at<ClockId>(c));
-  for (const bool on_main : {false, true}) {
+  for (const Useful set : {Useful::beside, Useful::on_main, Useful::holding}) {
     const auto cost = [&](ClockId clock) {
       const std::size_t at = kernel * clocks_ + index(clock);
-      return active_j_[at] + (on_main ? surplus_j_[at] : 0.0);
+      return active_j_[at] + (set == Useful::beside ? 0.0 : surplus_j_[at]);
     };
     std::ranges::sort(order, {}, [&](ClockId clock) {
       return std::tuple(time_s_[kernel * clocks_ + index(clock)], cost(clock), clock);
     });
-    std::vector<ClockId>& useful = useful_[2 * kernel + (on_main ? 1 : 0)];
+    std::vector<ClockId>& useful = useful_[useful_sets * kernel + static_cast<std::size_t>(set)];
     for (const ClockId clock : order) {
-      if (useful.empty() || cost(clock) < cost(useful.back())) useful.push_back(clock);
+      // Faster ones that cost no more, also through a lag of any length.
+      const bool beaten = std::ranges::any_of(useful, [&](ClockId other) {
+        return cost(other) <= cost(clock) &&
+               (set != Useful::holding || surplus_w_[index(other)] <= surplus_w_[index(clock)]);
+      });
+      if (!beaten) useful.push_back(clock);
     }
   }
 }

@@ -31,6 +31,9 @@ class LaunchCosts {
     return model_->work()[activity] > 0.0;
   }
 
+  /// Power of a kernel beyond idle power at the clock where that is least, W.
+  [[nodiscard]] double least_active_w(KernelId kernel) const;
+
   /// Whether an activity runs on the stream whose launches decide their GPU's clock. Others may run
   /// at the clock of what runs beside them.
   [[nodiscard]] bool leads(std::size_t activity) const { return on_main_[activity]; }
@@ -41,23 +44,45 @@ class LaunchCosts {
     return slowdown_[activity] * model_->work()[activity] * time_s_[cell(activity, clock)];
   }
 
+  /// How much of one launch of its kernel alone an activity takes: the factor of its time.
+  [[nodiscard]] double amount(std::size_t activity) const {
+    return slowdown_[activity] * model_->work()[activity];
+  }
+
+  /// Time of one launch of a kernel alone, by clock.
+  [[nodiscard]] std::span<const double> kernel_times_s(KernelId kernel) const {
+    return {time_s_.data() + index(kernel) * clocks_, clocks_};
+  }
+
   /// Of no launch more than what it adds to the GPU's energy: idle power beyond the least counts
-  /// only on the stream that runs longest, since it is drawn once. 0 where no clock matters.
+  /// only on the stream that runs longest, since it is drawn once. Where that stream runs alone,
+  /// its clock is held through the lag until the next launch, which counts too. 0 where no clock
+  /// matters.
   [[nodiscard]] double cost_j(std::size_t activity, ClockId clock) const {
     if (!is_clocked(activity)) return 0.0;
     const std::size_t at = cell(activity, clock);
-    return model_->work()[activity] * (active_j_[at] + (on_main_[activity] ? surplus_j_[at] : 0.0));
+    return model_->work()[activity] *
+               (active_j_[at] + (on_main_[activity] ? surplus_j_[at] : 0.0)) +
+           held_after_s_[activity] * surplus_w_[index(clock)];
   }
 
   /// Clocks at which an activity takes less time, or costs less, than at any other; fastest first.
   /// @pre is_clocked(activity)
   [[nodiscard]] std::span<const ClockId> useful_clocks(std::size_t activity) const {
     const std::size_t kernel = index(model_->graph().activities()[activity].kernel);
-    return useful_[2 * kernel + (on_main_[activity] ? 1 : 0)];
+    const auto set = held_after_s_[activity] > 0.0 ? Useful::holding
+                     : on_main_[activity]          ? Useful::on_main
+                                                   : Useful::beside;
+    return useful_[useful_sets * kernel + static_cast<std::size_t>(set)];
   }
 
  private:
+  // What else counts beside time and energy of a launch, as in cost_j().
+  enum class Useful { beside, on_main, holding };
+  static constexpr std::size_t useful_sets = 3;
+
   void find_useful_clocks(std::size_t kernel);
+  void find_held_lags();
   [[nodiscard]] std::size_t cell(std::size_t activity, ClockId clock) const {
     return index(model_->graph().activities()[activity].kernel) * clocks_ + index(clock);
   }
@@ -66,9 +91,11 @@ class LaunchCosts {
   std::size_t clocks_;
   std::vector<double> slowdown_;                       // shape [activities]
   std::vector<double> time_s_, active_j_, surplus_j_;  // shape [kernels x clocks], of one launch
-  std::vector<std::vector<ClockId>> useful_;  // of each kernel, beside and on a main stream
-  std::vector<double> fixed_s_;               // shape [activities]
-  std::vector<bool> on_main_;                 // shape [activities]
+  std::vector<std::vector<ClockId>> useful_;           // shape [kernels x useful_sets]
+  std::vector<double> surplus_w_;                      // by clock, of a GPU that runs nothing
+  std::vector<double> held_after_s_;                   // shape [activities]
+  std::vector<double> fixed_s_;                        // shape [activities]
+  std::vector<bool> on_main_;                          // shape [activities]
   double least_idle_w_ = 0.0;
 };
 

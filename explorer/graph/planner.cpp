@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "common/error.hpp"
+#include "explorer/pipeline/contraction.hpp"
 
 namespace rubato {
 
@@ -57,13 +58,13 @@ std::optional<GraphGrain> grain_named(std::string_view name) noexcept {
 }
 
 struct GraphPlanner::Prices {
-  Prices(const LaunchCosts& alone, const LaunchCosts& beside, const RunContext& context)
-      : problem_alone(crash_problem(launch_work(alone))),
+  Prices(const LaunchCosts& alone_costs, const LaunchCosts& beside, const RunContext& context)
+      : alone(crash_problem(launch_work(alone_costs))),
         work(launch_work(beside)),
         rounder(work),
-        frontier(sweep_frontier(problem_alone, sweep_options(problem_alone), context)) {}
+        frontier(sweep_contracted(alone, sweep_options(alone.problem()), context)) {}
 
-  CrashProblem problem_alone;
+  Contraction alone;
   PipelineWork work;
   ClockRounder rounder;
   Frontier frontier;
@@ -77,7 +78,8 @@ GraphPlanner::GraphPlanner(const GraphModel& model, const ClockGrid& grid,
       baseline_(simulator_.run(uniform_plan(model.graph(), grid.default_clock()))),
       uniform_(sweep_uniform(model, grid, context)),
       alone_(model, grid),
-      beside_(model, grid, slowdown_in(alone_, baseline_, grid.default_clock())) {}
+      beside_(model, grid, slowdown_in(alone_, baseline_, grid.default_clock())),
+      held_(alone_) {}
 
 GraphPlanner::~GraphPlanner() = default;
 
@@ -99,13 +101,24 @@ double GraphPlanner::deadline_s(const GraphQuestion& question) const {
 }
 
 // A frontier's costs fall with time, idle energy rises: the bound of a vertex at the deadline, or
-// at the least time where its price is below the idle power.
+// at the least time where its price is below the idle power. Two vertices with prices on both sides
+// of it give one without a time, of the price in between.
 double GraphPlanner::bound_j(double deadline_s) const {
   const double idle_w = alone_.least_idle_w();
+  const auto without_time_j = [](const FrontierVertex& v) {
+    return v.lower_bound_j + v.price_w * v.time_s;
+  };
   double bound_j = 0.0;
+  FrontierVertex below{0.0, 0.0, prices_->frontier.least_cost_j, 0.0};  // prices rise
   for (const FrontierVertex& v : prices_->frontier.vertices) {
     const double at_s = v.price_w >= idle_w ? deadline_s : prices_->frontier.least_time_s;
-    bound_j = std::max(bound_j, v.lower_bound_j + v.price_w * (v.time_s - at_s) + idle_w * at_s);
+    bound_j = std::max(bound_j, without_time_j(v) + (idle_w - v.price_w) * at_s);
+    if (below.price_w < idle_w && v.price_w >= idle_w) {
+      const double share = (idle_w - below.price_w) / (v.price_w - below.price_w);
+      bound_j =
+          std::max(bound_j, (1.0 - share) * without_time_j(below) + share * without_time_j(v));
+    }
+    below = v;
   }
   return bound_j;
 }
@@ -215,7 +228,8 @@ void GraphPlanner::answer(GraphPlanResult& result, const Targets& all, const Run
   const FrontierPlan& alone = all.alone[at];
   const std::span<const FrontierPlan> targets =
       std::span(all.beside).subspan(at * shorter.size(), shorter.size());
-  result.lower_bound_j = bound_j(result.deadline_s);
+  const double held_j = held_.least_j(result.deadline_s);
+  result.lower_bound_j = bound_j(result.deadline_s) + held_j;
   if (grain == GraphGrain::launch) {
     search_targets(
         result, units,
@@ -238,8 +252,8 @@ void GraphPlanner::answer(GraphPlanResult& result, const Targets& all, const Run
   }
   result.lower_bound_j =
       std::max(result.lower_bound_j,
-               unit_bound_j(alone_, units, {alone.flow_w, alone.lag_cost_j, alone.price_w},
-                            {result.deadline_s, prices_->frontier.least_time_s}, context));
+               held_j + unit_bound_j(alone_, units, {alone.flow_w, alone.lag_cost_j, alone.price_w},
+                                     {result.deadline_s, prices_->frontier.least_time_s}, context));
   search_targets(
       result, units,
       [&](std::size_t k, double limit_s) -> std::optional<std::vector<ClockId>> {
@@ -257,9 +271,9 @@ void GraphPlanner::answer(GraphPlanResult& result, const Targets& all, const Run
 GraphPlanner::Targets GraphPlanner::targets_for(std::span<const GraphPlanResult> results,
                                                 const RunContext& context) {
   prepare(context);
-  const CrashProblem problem_beside = crash_problem(prices_->work);
-  FrontierOptions options_alone = sweep_options(prices_->problem_alone);
-  FrontierOptions options_beside = sweep_options(problem_beside);
+  const Contraction beside(crash_problem(prices_->work));
+  FrontierOptions options_alone = sweep_options(prices_->alone.problem());
+  FrontierOptions options_beside = sweep_options(beside.problem());
   Targets targets;
   for (const GraphPlanResult& result : results) {
     const auto [at, is_new] =
@@ -269,8 +283,8 @@ GraphPlanner::Targets GraphPlanner::targets_for(std::span<const GraphPlanResult>
     options_alone.times_s.push_back(target_s);
     for (const double share : shorter) options_beside.times_s.push_back(target_s * (1.0 - share));
   }
-  targets.alone = sweep_frontier(prices_->problem_alone, options_alone, context).plans;
-  targets.beside = sweep_frontier(problem_beside, options_beside, context).plans;
+  targets.alone = sweep_contracted(prices_->alone, options_alone, context).plans;
+  targets.beside = sweep_contracted(beside, options_beside, context).plans;
   return targets;
 }
 

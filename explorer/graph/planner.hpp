@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "common/run_context.hpp"
+#include "explorer/graph/held_energy.hpp"
 #include "explorer/graph/launch_costs.hpp"
 #include "explorer/graph/uniform_sweep.hpp"
 #include "explorer/graph/unit_search.hpp"
@@ -111,6 +112,7 @@ class GraphPlanner {
   std::vector<UniformRun> uniform_;
   // Launches alone, for bounds, and as slow as at the default clocks beside each other, for plans.
   LaunchCosts alone_, beside_;
+  HeldEnergy held_;
   // What plans of many clocks need: made when the first of them is asked for.
   struct Prices;
   std::unique_ptr<Prices> prices_;

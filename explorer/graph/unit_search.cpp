@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
+#include <utility>
 
 #include "common/numbers.hpp"
 
@@ -15,7 +17,9 @@ constexpr double raise_decay = 0.93;
 constexpr int most_repairs = 400;       // of a late plan
 constexpr int improvement_rounds = 4;   // over all units
 constexpr std::size_t most_tries = 24;  // of clocks for a unit and round
-constexpr double least_gain = 1e-9;     // of the energy: below it sums are noise
+// Activities replayed while units are improved: a second or two, however large the graph.
+constexpr std::size_t most_replayed = 400'000'000;
+constexpr double least_gain = 1e-9;  // of the energy: below it sums are noise
 
 // One search. Clocks are tried by replaying the graph on costs alone.
 class UnitSearch {
@@ -29,7 +33,8 @@ class UnitSearch {
         deadline_(deadline),
         duration_s_(graph_.size()),
         start_s_(graph_.size()),
-        end_s_(graph_.size()) {
+        end_s_(graph_.size()),
+        flow_of_kernel_(graph_.kernels().size(), {0.0, 0.0}) {
     unit_cost_j_.reserve(units.size() * costs.clocks());
     for (std::uint32_t u = 0; u < units.size(); ++u) {
       for (std::size_t c = 0; c < costs.clocks(); ++c)
@@ -75,26 +80,54 @@ class UnitSearch {
     return unit_cost_j_[unit * costs_.clocks() + index(clock)];
   }
 
+  // Flow x time of a unit by clock, of all its launches and of those that lead: launches of one
+  // kernel differ by a factor.
+  void add_flow_j(std::uint32_t unit, std::vector<double>& all_j, std::vector<double>& leading_j) {
+    std::vector<KernelId> kernels;
+    for (const std::uint32_t i : units_.members(unit)) {
+      const KernelId kernel = graph_.activities()[i].kernel;
+      auto& [all_w, leading_w] = flow_of_kernel_[index(kernel)];
+      const double flow_w = prices_.flow_w[i] * costs_.amount(i);
+      if (flow_w == 0.0) continue;
+      if (all_w == 0.0) kernels.push_back(kernel);
+      all_w += flow_w;
+      if (costs_.leads(i)) leading_w += flow_w;
+    }
+    for (const KernelId kernel : kernels) {
+      auto& [all_w, leading_w] = flow_of_kernel_[index(kernel)];
+      const std::span<const double> time_s = costs_.kernel_times_s(kernel);
+      for (std::size_t c = 0; c < time_s.size(); ++c) {
+        all_j[c] += all_w * time_s[c];
+        leading_j[c] += leading_w * time_s[c];
+      }
+      all_w = leading_w = 0.0;
+    }
+  }
+
+  // The least a launch takes that may run at any clock: its unit's, or that of what runs beside it.
+  [[nodiscard]] double least_j(std::uint32_t launch) const {
+    double least_j = std::numeric_limits<double>::infinity();
+    for (const ClockId clock : costs_.useful_clocks(launch)) {
+      least_j = std::min(least_j, costs_.cost_j(launch, clock) +
+                                      prices_.flow_w[launch] * costs_.time_s(launch, clock));
+    }
+    return least_j;
+  }
+
   // The cheapest clock of every unit at the present prices. @return what that bounds
-  double choose(std::vector<ClockId>& chosen) const {
+  double choose(std::vector<ClockId>& chosen) {
     CompensatedSum bound_j;
     std::vector<double> total_j(costs_.clocks()), leading_j(costs_.clocks());
     for (std::uint32_t u = 0; u < units_.size(); ++u) {
-      std::ranges::fill(leading_j, 0.0);
-      std::ranges::fill(total_j, 0.0);
+      for (std::size_t c = 0; c < costs_.clocks(); ++c)
+        total_j[c] = leading_j[c] = unit_cost_j(u, id_at<ClockId>(c));
       for (const std::uint32_t i : units_.members(u)) {
-        double least_j = std::numeric_limits<double>::infinity();
-        for (std::size_t c = 0; c < costs_.clocks(); ++c) {
-          const auto clock = id_at<ClockId>(c);
-          const double priced_j =
-              costs_.cost_j(i, clock) + prices_.flow_w[i] * costs_.time_s(i, clock);
-          total_j[c] += priced_j;
-          if (costs_.leads(i)) leading_j[c] += priced_j;
-          least_j = std::min(least_j, priced_j);
-        }
-        // A launch beside others may run at their clock, whatever its unit asks for.
-        if (!costs_.leads(i)) bound_j.add(least_j);
+        if (costs_.leads(i)) continue;
+        bound_j.add(least_j(i));
+        for (std::size_t c = 0; c < costs_.clocks(); ++c)
+          leading_j[c] -= costs_.cost_j(i, id_at<ClockId>(c));
       }
+      add_flow_j(u, total_j, leading_j);
       const auto least = std::ranges::min_element(total_j);
       chosen.push_back(id_at<ClockId>(static_cast<std::size_t>(least - total_j.begin())));
       bound_j.add(*std::ranges::min_element(leading_j));
@@ -110,6 +143,7 @@ class UnitSearch {
   }
 
   double replay(const std::vector<ClockId>& clock_of_unit) {
+    replayed_ += graph_.size();
     for (std::uint32_t i = 0; i < graph_.size(); ++i) {
       const ClockId clock = costs_.is_clocked(i) ? clock_of_unit[units_.unit_of(i)] : ClockId{0};
       duration_s_[i] = costs_.time_s(i, clock);
@@ -170,10 +204,13 @@ class UnitSearch {
 
   // Unit by unit the clock that takes least of those that end in time.
   void improve(UnitPlan& plan, const RunContext& context) {
+    replayed_ = 0;
     for (int round = 0; round < improvement_rounds; ++round) {
       bool better = false;
-      for (std::uint32_t u = 0; u < units_.size() && !context.stop_requested(); ++u)
+      for (std::uint32_t u = 0; u < units_.size() && !context.stop_requested(); ++u) {
+        if (replayed_ > most_replayed) return;
         better |= improve(plan, u);
+      }
       if (!better) return;
     }
   }
@@ -201,6 +238,9 @@ class UnitSearch {
   UnitDeadline deadline_;
   std::vector<double> duration_s_, start_s_, end_s_;
   std::vector<double> unit_cost_j_;  // shape [units x clocks]
+  // Of the unit that is looked at: all of it, what leads.
+  std::vector<std::pair<double, double>> flow_of_kernel_;  // shape [kernels]
+  std::size_t replayed_ = 0;                               // activities
 };
 
 }  // namespace

@@ -13,16 +13,34 @@ bool is_above(const CurvePoint& a, const CurvePoint& b, const CurvePoint& c) {
          (c.cost_j - a.cost_j) * (b.time_s - a.time_s);
 }
 
-// How far the vertices between two others are below the line from one to the other.
+// How far the vertices between two others are below the line from one to the other: farthest where
+// the curve is as steep as the line.
 double chord_error_j(const CostCurve& curve, std::size_t from, std::size_t to) {
   const CurvePoint &a = curve[from], &b = curve[to];
   const double slope_w = (b.cost_j - a.cost_j) / (b.time_s - a.time_s);
-  double error_j = 0.0;
-  for (std::size_t k = from + 1; k < to; ++k) {
-    const double line_j = a.cost_j + slope_w * (curve[k].time_s - a.time_s);
-    error_j = std::max(error_j, line_j - curve[k].cost_j);
+  std::size_t low = from, high = to;
+  while (high - low > 1) {
+    const std::size_t k = (low + high) / 2;
+    const bool steeper =
+        curve[k].cost_j - curve[k - 1].cost_j < slope_w * (curve[k].time_s - curve[k - 1].time_s);
+    (steeper ? low : high) = k;
   }
-  return error_j;
+  return a.cost_j + slope_w * (curve[low].time_s - a.time_s) - curve[low].cost_j;
+}
+
+// The last vertex that a line from another one reaches within a tolerance: the error only grows.
+std::size_t farthest_within(const CostCurve& curve, std::size_t from, double tolerance_j) {
+  std::size_t reached = from + 1, step = 1;
+  while (reached + step < curve.size() &&
+         chord_error_j(curve, from, reached + step) <= tolerance_j) {
+    reached += step;
+    step *= 2;
+  }
+  for (; step > 0; step /= 2) {
+    if (reached + step < curve.size() && chord_error_j(curve, from, reached + step) <= tolerance_j)
+      reached += step;
+  }
+  return reached;
 }
 
 }  // namespace
@@ -63,10 +81,8 @@ CostCurve simplified(const CostCurve& curve, double tolerance_j) {
   CostCurve kept{curve.front()};
   std::size_t from = 0;
   while (from + 1 < curve.size()) {
-    std::size_t to = from + 1;
-    while (to + 1 < curve.size() && chord_error_j(curve, from, to + 1) <= tolerance_j) ++to;
-    kept.push_back(curve[to]);
-    from = to;
+    from = farthest_within(curve, from, tolerance_j);
+    kept.push_back(curve[from]);
   }
   return kept;
 }

@@ -1,0 +1,45 @@
+#pragma once
+// What collectives of several ranks take in any plan while they hold their GPUs, waiting or
+// copying.
+
+#include <vector>
+
+#include "explorer/graph/launch_costs.hpp"
+
+namespace rubato {
+
+/// A bound on what launches alone do not cost: from its arrival to its departure a rank's
+/// collective draws power, for as long as the last rank and the transfer need, whatever clocks are
+/// set.
+class HeldEnergy {
+ public:
+  /// @param costs  of launches alone
+  explicit HeldEnergy(const LaunchCosts& costs);
+
+  /// No plan that ends by the deadline has its collectives take less, J, as long as nothing that
+  /// runs at the same time slows anything else down.
+  [[nodiscard]] double least_j(double deadline_s) const;
+
+ private:
+  // One rank's part in a collective.
+  struct Hold {
+    double power_w = 0.0;                // at the clock where it is least
+    double copying_s = 0.0;              // from the last arrival to its departure
+    double first_departure_s = 0.0;      // everything at its fastest
+    double last_arrival_s = 0.0;         // everything at its slowest
+    double least_after_arrival_s = 0.0;  // from its arrival to the last end, at the fastest
+  };
+
+  // A GPU and its parts.
+  struct Holder {
+    std::vector<Hold> holds;
+    double launches_s = 0.0;  // all of them, at their slowest
+    double streams = 0.0;     // with collectives
+  };
+
+  [[nodiscard]] static double least_j(const Holder& gpu, double deadline_s);
+
+  std::vector<Holder> gpus_;
+};
+
+}  // namespace rubato
