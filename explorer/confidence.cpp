@@ -8,21 +8,13 @@
 
 #include "common/error.hpp"
 #include "explorer/solver.hpp"
+#include "models/calibration/change_errors.hpp"
 
 namespace rubato {
 
 namespace {
 
 double change_pct(double value, double reference) { return 100.0 * (value / reference - 1.0); }
-
-Interval interval_of(std::vector<double> values) {
-  std::ranges::sort(values);
-  const auto at = [&](double share) {
-    return values[static_cast<std::size_t>(
-        std::lround(share * static_cast<double>(values.size() - 1)))];
-  };
-  return {at(0.05), at(0.5), at(0.95)};
-}
 
 // Values of many draws, as intervals.
 struct Draws {
@@ -44,35 +36,58 @@ double factor(double sigma, std::mt19937_64& random) {
   return std::exp(sigma * gaussian(random));
 }
 
+Cost total_of(const SimResult& result) { return {result.total.time_s, result.total.energy_j}; }
+
 void add(Cost& sum, const Cost& cost) {
   sum.time_s += cost.time_s;
   sum.energy_j += cost.energy_j;
 }
 
 // Every kernel's totals under a plan with an error of its own; switches are exact.
-Cost with_errors(const SimResult& result, const std::vector<RelativeErrors>& factors) {
+Cost with_errors(const SimResult& result, const std::vector<Cost>& factors) {
   Cost sum{result.switching.time_s, result.switching.energy_j};
   for (std::size_t k = 0; k < factors.size(); ++k) {
-    add(sum, {result.by_kernel[k].time_s * factors[k].time,
-              result.by_kernel[k].energy_j * factors[k].energy});
+    add(sum, {result.by_kernel[k].time_s * factors[k].time_s,
+              result.by_kernel[k].energy_j * factors[k].energy_j});
   }
   return sum;
 }
 
-// Kernels the plan runs at another clock than the default ones; a request that
-// comes to the same clock is none.
-std::vector<bool> changed_kernels(const Trace& trace, const GpuModel& model, const ClockGrid& grid,
-                                  const Plan& plan) {
+// How far a plan takes each kernel from the default clocks: 0 for a clock that comes to the same,
+// and 1 from a third on. Predictions of neighbouring clocks err alike, but never quite.
+std::vector<double> reach_of_kernels(const Trace& trace, const GpuModel& model,
+                                     const ClockGrid& grid, const Plan& plan) {
+  constexpr double far = 0.3, least = 0.35;
+  const GpuSpec& spec = model.spec();
   const auto in_effect = [&](ClockId clock) {
-    return std::pair{grid[clock].mem, effective_core_mhz(model.spec(), grid[clock])};
+    return std::pair{grid[clock].mem, effective_core_mhz(spec, grid[clock])};
   };
-  std::vector<bool> changed(trace.kernels.size(), false);
+  const auto usual = in_effect(grid.default_clock());
+  std::vector<double> reach(trace.kernels.size(), 0.0);
   const std::vector<Site> launches = sites(trace, plan);
   for (std::size_t i = 0; i < launches.size(); ++i) {
-    if (in_effect(plan.clock_of_site[i]) != in_effect(grid.default_clock()))
-      changed[index(launches[i].kernel)] = true;
+    const auto clock = in_effect(plan.clock_of_site[i]);
+    if (clock == usual) continue;
+    const double distance = std::abs(std::log(clock.second / usual.second)) +
+                            std::abs(std::log(spec.mem_states[index(clock.first)].mem_mhz /
+                                              spec.mem_states[index(usual.first)].mem_mhz));
+    const double squared = (least + (1.0 - least) * std::min(1.0, distance / far));
+    double& most = reach[index(launches[i].kernel)];
+    most = std::max(most, std::sqrt(squared));
   }
-  return changed;
+  return reach;
+}
+
+ModelErrors change_errors(const ModelErrors& errors) {
+  const auto of_change = [](const RelativeErrors& cell) -> RelativeErrors {
+    return {time_change_error * cell.time, energy_change_error * cell.energy};
+  };
+  return {of_change(errors.shared), of_change(errors.own)};
+}
+
+void reach_to(Interval& interval, double estimate_pct) {
+  interval.low_pct = std::min(interval.low_pct, estimate_pct);
+  interval.high_pct = std::max(interval.high_pct, estimate_pct);
 }
 
 // A table as one campaign measures it.
@@ -109,30 +124,56 @@ Cost total(const ProfileTable& table, const std::vector<ClockId>& clocks) {
 
 }  // namespace
 
-SavingInterval saving_interval(const Trace& trace, const std::vector<GpuModel>& models,
-                               const ClockGrid& grid, const Plan& plan, const RelativeErrors& cell,
+Interval interval_of(std::vector<double> values) {
+  std::ranges::sort(values);
+  const auto at = [&](double share) {
+    return values[static_cast<std::size_t>(
+        std::lround(share * static_cast<double>(values.size() - 1)))];
+  };
+  return {at(0.05), at(0.5), at(0.95)};
+}
+
+ErrorDraw::ErrorDraw(const ModelErrors& errors, std::mt19937_64& random) : errors_(errors) {
+  shared_ = {errors.shared.time * gaussian_(random), errors.shared.energy * gaussian_(random)};
+}
+
+Cost ErrorDraw::factors(std::mt19937_64& random, double reach) {
+  const auto student = [&] {
+    double squares = 0.0;
+    for (int i = 0; i < own_freedom; ++i) squares += std::pow(gaussian_(random), 2);
+    return gaussian_(random) * std::sqrt(own_freedom / squares);
+  };
+  const double time = shared_.time + errors_.own.time * student();
+  const double energy = shared_.energy + errors_.own.energy * student();
+  return {std::exp(reach * time), std::exp(reach * energy)};
+}
+
+SavingInterval saving_interval(const Trace& trace, const GpuModel& model,
+                               const std::vector<GpuModel>& models, const ClockGrid& grid,
+                               const Plan& plan, const ModelErrors& errors,
                                const SwitchModel& switching) {
-  constexpr std::size_t draws_per_model = 8;
-  const std::vector<bool> changed = changed_kernels(trace, models.front(), grid, plan);
+  constexpr std::size_t draws_per_model = 16;
+  const ModelErrors of_change = change_errors(errors);
+  const std::vector<double> reach = reach_of_kernels(trace, model, grid, plan);
   const Plan defaults = uniform_plan(trace, grid.default_clock());
   Draws draws(models.size() * draws_per_model);
   tbb::parallel_for(std::size_t{0}, models.size(), [&](std::size_t m) {
     std::mt19937_64 random(20260113 + m);
     const SimResult planned = simulate(trace, models[m], grid, plan, switching);
-    const SimResult base = simulate(trace, models[m], grid, defaults, switching);
+    const Cost base = total_of(simulate(trace, models[m], grid, defaults, switching));
     for (std::size_t d = 0; d < draws_per_model; ++d) {
-      std::vector<RelativeErrors> base_factors, plan_factors;
-      for (const bool other_clock : changed) {
-        base_factors.push_back({factor(cell.time, random), factor(cell.energy, random)});
-        plan_factors.push_back(
-            other_clock ? RelativeErrors{factor(cell.time, random), factor(cell.energy, random)}
-                        : base_factors.back());
-      }
-      draws.set(m * draws_per_model + d, with_errors(planned, plan_factors),
-                with_errors(base, base_factors));
+      ErrorDraw draw(of_change, random);
+      std::vector<Cost> factors;
+      for (const double far : reach) factors.push_back(draw.factors(random, far));
+      draws.set(m * draws_per_model + d, with_errors(planned, factors), base);
     }
   });
-  return draws.interval();
+  SavingInterval interval = draws.interval();
+  const Cost estimate = total_of(simulate(trace, model, grid, plan, switching));
+  const Cost base = total_of(simulate(trace, model, grid, defaults, switching));
+  reach_to(interval.time, change_pct(estimate.time_s, base.time_s));
+  reach_to(interval.energy, change_pct(estimate.energy_j, base.energy_j));
+  return interval;
 }
 
 WinnersCurse winners_curse(const ProfileTable& table, ClockId default_clock,

@@ -4,10 +4,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <random>
+#include <vector>
 
 #include "explorer/goal.hpp"
 #include "models/table/gpu_model.hpp"
-#include "models/validation/uncertainty.hpp"
+#include "models/validation/model_errors.hpp"
 #include "sim/plan.hpp"
 #include "sim/simulator.hpp"
 
@@ -23,14 +25,34 @@ struct SavingInterval {
   Interval time, energy;
 };
 
-/// Replays a plan and the default clocks with every model, each cell with an
-/// error of its own that both share where the clock is the same.
+/// What to expect of a plan that was chosen on an estimate: replays it and the default clocks with
+/// every model, which is not the one it was best for. On top come the errors no model of this form
+/// is free of: one of all kernels that leave the default clocks, and one of each. The median is
+/// the value to expect; the interval reaches to the estimate where that lies outside.
+/// @param model   the one the plan was chosen with
 /// @param models  from draw_models
-[[nodiscard]] SavingInterval saving_interval(const Trace& trace,
+[[nodiscard]] SavingInterval saving_interval(const Trace& trace, const GpuModel& model,
                                              const std::vector<GpuModel>& models,
                                              const ClockGrid& grid, const Plan& plan,
-                                             const RelativeErrors& cell,
+                                             const ModelErrors& errors,
                                              const SwitchModel& switching);
+
+/// 5th, 50th and 95th percentile. @param values  at least one
+[[nodiscard]] Interval interval_of(std::vector<double> values);
+
+/// Draws of the errors of a model, as factors of time and energy.
+class ErrorDraw {
+ public:
+  ErrorDraw(const ModelErrors& errors, std::mt19937_64& random);
+
+  /// @param reach  from 0 (the clock the model was anchored at) to 1 (far from it)
+  [[nodiscard]] Cost factors(std::mt19937_64& random, double reach = 1.0);
+
+ private:
+  ModelErrors errors_;
+  std::normal_distribution<double> gaussian_;
+  RelativeErrors shared_;
+};
 
 /// Measurement campaigns to imagine.
 struct Remeasurement {

@@ -6,6 +6,7 @@
 #include "common/error.hpp"
 #include "explorer/choice.hpp"
 #include "explorer/switching/search.hpp"
+#include "models/validation/uncertainty.hpp"
 
 namespace rubato {
 
@@ -119,6 +120,13 @@ Front front_of(Granularity granularity, const Trace& trace, const ProfileTable& 
   return front;
 }
 
+// What measured cells are off by: nothing in common, and Gaussian, of which Student's t has the
+// deviation at a smaller scale.
+ModelErrors of_noise(const RelativeErrors& noise) {
+  constexpr double scale = 0.7071;
+  return {.shared = {}, .own = {scale * noise.time, scale * noise.energy}};
+}
+
 }  // namespace
 
 GpuModel model_of(const ExplorationInput& input) {
@@ -152,7 +160,8 @@ Exploration explore(const ExplorationInput& input, const RunContext& context) {
   const std::vector<GpuModel> models = input.measured
                                            ? std::vector<GpuModel>(drawn_models, model)
                                            : draw_models(model, input.trace, drawn_models);
-  const RelativeErrors cell = input.measured ? input.measured_noise : cell_errors(input.spec);
+  const ModelErrors errors =
+      input.measured ? of_noise(input.measured_noise) : model_errors(input.spec);
   std::vector<Granularity> fronts;
   for (const Question& question : input.questions) {
     if (context.stop_requested()) {
@@ -162,10 +171,9 @@ Exploration explore(const ExplorationInput& input, const RunContext& context) {
     found.plans.push_back(answer(question, input, model, found.grid, per_launch,
                                  found.baseline.total.time_s, context));
     PlanResult& result = found.plans.back();
-    if (!result.plan.clock_of_site.empty()) {
-      result.interval =
-          saving_interval(input.trace, models, found.grid, result.plan, cell, input.switching);
-    }
+    if (!result.plan.clock_of_site.empty())
+      result.interval = saving_interval(input.trace, model, models, found.grid, result.plan, errors,
+                                        input.switching);
     if (input.measured) expect_winners_curse(input, found, per_launch, result);
     context.report({.done = found.plans.size(),
                     .total = input.questions.size(),

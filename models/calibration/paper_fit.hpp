@@ -48,7 +48,8 @@ struct PaperData {
 
 /// What to fit on.
 struct CalibrationOptions {
-  bool use_table1 = true;  ///< false: Table 1 is a test only
+  bool use_table1 = true;       ///< false: Table 1 is a test only
+  bool estimate_errors = true;  ///< errors of single kernels, from a second fit without Table 1
 };
 
 /// @param frame  supplies names, clock ranges, grids and sources; its model parameters are ignored

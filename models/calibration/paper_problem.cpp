@@ -19,7 +19,7 @@ namespace {
 constexpr double auto_time_sigma = 0.003;
 constexpr double auto_energy_sigma = 0.01;
 constexpr double least_time_sigma = 0.005;
-constexpr double most_time_sigma = 0.08;  // at the lowest clocks, where core and DRAM time add up
+constexpr double most_time_sigma = 0.15;
 constexpr double least_energy_sigma = 0.02;
 constexpr double most_energy_sigma = 0.10;
 constexpr double table1_time_sigma_pct = 0.6;

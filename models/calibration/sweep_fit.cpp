@@ -8,12 +8,14 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <tbb/parallel_for.h>
 
 #include "common/error.hpp"
 #include "common/numbers.hpp"
 #include "common/version.hpp"
 #include "models/calibration/kernel_information.hpp"
 #include "models/calibration/sweep_problem.hpp"
+#include "models/gpu/ensemble.hpp"
 
 namespace rubato {
 
@@ -248,7 +250,7 @@ std::vector<FittedParameter> fitted_parameters(const SweepProblem& problem, cons
 }
 
 // A draw as it is kept in a spec.
-std::vector<double> ensemble_member(const ArrowPoint& draw) {
+std::vector<double> kept_draw(const ArrowPoint& draw) {
   constexpr Index most_kernels = 64;  // beyond, draws hold what kernels share only
   std::vector<double> member(draw.shared.begin(), draw.shared.end());
   if (draw.blocks.cols() <= most_kernels) {
@@ -302,7 +304,7 @@ SweepFit calibrate_sweep(const GpuSpec& frame, const Sweep& sweep, const SweepFi
   std::mt19937_64 random(20260113);
   std::normal_distribution<double> gaussian;
   for (int i = 0; i < options.ensemble; ++i) {
-    fit.spec.ensemble.push_back(ensemble_member(pulled_in(
+    fit.spec.ensemble.push_back(kept_draw(pulled_in(
         problem, point, residuals, variance, posterior.draw([&] { return gaussian(random); }))));
   }
   fit.spec.sources["uncertainty"] =
@@ -315,6 +317,48 @@ std::vector<CalibratedKernel> fit_kernels(const GpuSpec& spec, const Sweep& swee
   const SweepProblem problem(spec, sweep, options, &spec);
   const ArrowPoint point = problem.restart(problem.start());
   return kernels_at(point, sweep);
+}
+
+GpuSpec with_kernels(GpuSpec spec, const Sweep& sweep, const SweepFitOptions& options,
+                     double time_error, double power_error) {
+  const std::vector<CalibratedKernel> fitted = fit_kernels(spec, sweep, options);
+  SweepFitOptions errors = options;
+  errors.time_sigma = std::max(options.time_sigma, time_error);
+  errors.power_sigma = std::max(options.power_sigma, power_error);
+  const auto shared = static_cast<Index>(parameter_count(spec));
+  const auto is_new = [&](const std::string& name) {
+    return std::ranges::find(fitted, name, &CalibratedKernel::name) != fitted.end();
+  };
+  std::vector<std::vector<double>> ensemble(static_cast<std::size_t>(options.ensemble));
+  tbb::parallel_for(std::size_t{0}, ensemble.size(), [&](std::size_t m) {
+    std::mt19937_64 random(20260113 + m);
+    std::normal_distribution<double> gaussian;
+    const GpuSpec member = ensemble_member(spec, m);
+    // What the spec's kernels are like is known as the spec has it.
+    SweepProblem problem(member, sweep, errors, &spec);
+    problem.perturb([&] { return gaussian(random); });
+    const ArrowPoint draw = problem.restart(problem.start());
+    VectorXd offsets = read_parameters(member) - read_parameters(spec);
+    std::vector<double>& out = ensemble[m];
+    out.assign(offsets.begin(), offsets.begin() + shared);
+    for (std::size_t k = 0; k < spec.kernels.size(); ++k) {
+      if (is_new(spec.kernels[k].name)) continue;
+      offsets = read_coefficients(member.kernels[k].coefficients) -
+                read_coefficients(spec.kernels[k].coefficients);
+      out.insert(out.end(), offsets.begin(), offsets.end());
+    }
+    for (std::size_t k = 0; k < fitted.size(); ++k) {
+      offsets = draw.blocks.col(static_cast<Index>(k)) - read_coefficients(fitted[k].coefficients);
+      out.insert(out.end(), offsets.begin(), offsets.end());
+    }
+    for (double& value : out) value = std::round(value * 1e4) / 1e4;
+  });
+  std::erase_if(spec.kernels, [&](const CalibratedKernel& old) { return is_new(old.name); });
+  spec.kernels.insert(spec.kernels.end(), fitted.begin(), fitted.end());
+  spec.ensemble = std::move(ensemble);
+  spec.sources["uncertainty"] =
+      "draws of the GPU around its fit; kernels fitted to points and priors moved by their errors";
+  return spec;
 }
 
 std::vector<KernelPosterior> kernel_posteriors(const GpuSpec& spec, const Sweep& sweep,

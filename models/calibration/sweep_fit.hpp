@@ -57,6 +57,13 @@ struct SweepFit {
 [[nodiscard]] std::vector<CalibratedKernel> fit_kernels(const GpuSpec& spec, const Sweep& sweep,
                                                         const SweepFitOptions& options = {});
 
+/// The spec with the kernels of a sweep, in place of those of the same names, and with draws of
+/// them in its ensemble: what few points leave open stays open.
+/// @param time_error, power_error  relative standard errors of a measured number, those of the
+///                                 model's form included
+[[nodiscard]] GpuSpec with_kernels(GpuSpec spec, const Sweep& sweep, const SweepFitOptions& options,
+                                   double time_error, double power_error);
+
 /// What the model says of a measured point.
 [[nodiscard]] OperatingPoint predict(const GpuSpec& spec, const KernelCoefficients& kernel,
                                      const SweepPoint& point, bool applied_clock);

@@ -84,6 +84,7 @@ SweepProblem::SweepProblem(const GpuSpec& frame, const Sweep& sweep, const Sweep
     centre_.blocks.col(static_cast<Index>(k)) = prior.mean;
     sigma_.col(static_cast<Index>(k)) = prior.sigma;
   }
+  noise_ = VectorXd::Zero(problem_.first.back());
   problem_.residuals = [this](const ArrowPoint& at, const BlockMask& mask) {
     return residuals(at, mask);
   };
@@ -93,6 +94,20 @@ GpuSpec SweepProblem::spec_at(const VectorXd& shared) const {
   GpuSpec spec = frame_;
   write_parameters(shared, spec);
   return spec;
+}
+
+void SweepProblem::perturb(const std::function<double()>& standard_normal) {
+  // A spec's kernels are few, and unlike the next one; those of one step are unlike them together.
+  constexpr Index of_work = 4;
+  constexpr double widening = 1.5, in_common = 0.7, own = 0.714;  // squares add up to 1
+  sigma_.topRows(of_work) *= widening;
+  VectorXd common(kernel_parameters);
+  for (double& value : common) value = in_common * standard_normal();
+  for (Index k = 0; k < centre_.blocks.cols(); ++k) {
+    for (Index j = 0; j < kernel_parameters; ++j)
+      centre_.blocks(j, k) += sigma_(j, k) * (common[j] + own * standard_normal());
+  }
+  for (double& value : noise_) value = standard_normal();
 }
 
 ArrowPoint SweepProblem::restart(const ArrowPoint& point) const {
@@ -148,12 +163,15 @@ ArrowResiduals SweepProblem::residuals(const ArrowPoint& at, const BlockMask& ma
     RegulatedPoints regulated(spec, kernel);
     for (const SweepPoint& point : sweep_.kernels[k].points) {
       const OperatingPoint found = regulated.limited(point, states[*clock++]);
-      out.blocks[row++] =
-          point.time_s ? robust(std::log(found.time_s / *point.time_s) / options_.time_sigma) : 0.0;
-      out.blocks[row++] = point.power_w
-                              ? robust(std::log(found.energy_j / found.time_s / *point.power_w) /
-                                       options_.power_sigma)
-                              : 0.0;
+      const auto residual = [&](double model, const std::optional<double>& measured, double sigma) {
+        const double noise = noise_[row];
+        return measured ? robust(std::log(model / *measured) / sigma - noise) : 0.0;
+      };
+      out.blocks[row] = residual(found.time_s, point.time_s, options_.time_sigma);
+      ++row;
+      out.blocks[row] =
+          residual(found.energy_j / found.time_s, point.power_w, options_.power_sigma);
+      ++row;
     }
     out.blocks.segment(row, kernel_parameters) =
         (at.blocks.col(column) - centre_.blocks.col(column)).cwiseQuotient(sigma_.col(column));

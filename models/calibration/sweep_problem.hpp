@@ -2,6 +2,7 @@
 // A sweep as a least squares problem: shared parameters are those of spec_parameters, blocks are
 // kernels.
 
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -26,6 +27,11 @@ class SweepProblem {
   [[nodiscard]] std::span<const SpecParameter> parameters() const { return parameters_; }
   [[nodiscard]] GpuSpec spec_at(const Eigen::VectorXd& shared) const;
 
+  /// Moves every measured number, and what kernels are like before any, by its error: the fit to
+  /// this is one draw of the kernels that the points leave possible (randomised maximum likelihood;
+  /// Oliver, He and Reynolds, ECMOR V, 1996).
+  void perturb(const std::function<double()>& standard_normal);
+
   /// Starts every kernel again from bounds it may lie at, and keeps what is best.
   [[nodiscard]] ArrowPoint restart(const ArrowPoint& point) const;
 
@@ -41,6 +47,7 @@ class SweepProblem {
   std::vector<std::size_t> clock_of_;  ///< of all points, kernel after kernel
   ArrowPoint centre_;
   Eigen::MatrixXd sigma_;
+  Eigen::VectorXd noise_;  ///< of every row of the blocks, in standard errors
   ArrowProblem problem_;
 };
 

@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <span>
+#include <utility>
 
 #include <tbb/parallel_for.h>
 
 #include "common/error.hpp"
 #include "models/calibration/kernel_information.hpp"
 #include "models/gpu/spec_parameters.hpp"
+#include "models/validation/model_errors.hpp"
 #include "models/validation/uncertainty.hpp"
 
 namespace rubato {
@@ -18,11 +22,10 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-// What is known of a kernel, what its part of the saving hangs on, and what
-// each clock would add.
+// What is known of a kernel, what the changes in question hang on, and what each clock would add.
 struct KernelDesign {
   MatrixXd precision;            ///< of the coefficients' logarithms
-  VectorXd slope;                ///< of the saving in J
+  MatrixXd moment;               ///< mean square of the changes' slopes
   std::vector<MatrixXd> gained;  ///< shape [clocks], precision a measurement adds
 };
 
@@ -36,26 +39,67 @@ MatrixXd prior_precision(const GpuModel& model, const Kernel& kernel, KernelId i
   return sigma.cwiseInverse().cwiseAbs2().asDiagonal();
 }
 
-VectorXd saving_slope(const GpuModel& model, const KernelCoefficients& kernel,
-                      const ClockPair& planned, const ClockPair& usual) {
+// How the change of time and of energy from the usual clock moves with the coefficients, as a
+// share of `whole`. Columns: time, energy.
+MatrixXd change_slope(const GpuModel& model, const KernelCoefficients& kernel,
+                      const ClockPair& planned, const ClockPair& usual, const Cost& whole) {
   constexpr double difference = 1e-5;
-  const auto saved_j = [&](const KernelCoefficients& c) {
-    return operating_point(model.spec(), c, usual, model.power_limit_w()).energy_j -
-           operating_point(model.spec(), c, planned, model.power_limit_w()).energy_j;
+  const auto change = [&](const KernelCoefficients& c) {
+    const auto at = [&](const ClockPair& clock) {
+      return operating_point(model.spec(), c, clock, model.power_limit_w());
+    };
+    const OperatingPoint before = at(usual), after = at(planned);
+    return Eigen::Vector2d((after.time_s - before.time_s) / whole.time_s,
+                           (after.energy_j - before.energy_j) / whole.energy_j);
   };
   const VectorXd at = read_coefficients(kernel);
-  const double now = saved_j(kernel);
-  VectorXd slope(kernel_parameters);
+  const Eigen::Vector2d now = change(kernel);
+  MatrixXd slope(kernel_parameters, 2);
   for (Index j = 0; j < kernel_parameters; ++j) {
     VectorXd moved = at;
     moved[j] += difference;
-    slope[j] = (saved_j(make_coefficients(moved)) - now) / difference;
+    slope.row(j) = (change(make_coefficients(moved)) - now) / difference;
   }
   return slope;
 }
 
+// Of the plan's clock and, as much, of all clocks that may be measured: where the plan is the
+// default, or changes with what is measured, its own change alone would say nothing.
+MatrixXd moment_of_changes(const GpuModel& model, const KernelCoefficients& kernel,
+                           const ClockPair& planned, const ClockPair& usual,
+                           std::span<const ClockPair> others, const Cost& whole) {
+  const auto square = [&](const ClockPair& clock) {
+    const MatrixXd slope = change_slope(model, kernel, clock, usual, whole);
+    return MatrixXd(0.5 * slope * slope.transpose());
+  };
+  MatrixXd moment = 0.5 * square(planned);
+  for (const ClockPair& other : others)
+    moment += 0.5 / static_cast<double>(others.size()) * square(other);
+  return moment;
+}
+
 double variance(const KernelDesign& kernel, const MatrixXd& precision) {
-  return kernel.slope.dot(precision.ldlt().solve(kernel.slope));
+  return precision.ldlt().solve(kernel.moment).trace();
+}
+
+// Clocks between those the fit rests on, one request for each clock in effect; all, if none is.
+std::vector<ClockId> candidates(const GpuSpec& spec, const ClockGrid& grid) {
+  std::vector<ClockId> inside;
+  std::vector<std::pair<MemStateId, double>> seen;
+  for (const bool any_range : {false, true}) {
+    for (std::size_t c = 0; c < grid.size() && (inside.empty() || seen.size() > 0); ++c) {
+      const ClockPair& clock = grid.pairs()[c];
+      const std::pair effect{clock.mem, effective_core_mhz(spec, clock)};
+      if (std::ranges::find(seen, effect) != seen.end()) continue;
+      const bool fitted = !spec.fitted_range || (effect.second >= spec.fitted_range->min_core_mhz &&
+                                                 effect.second <= spec.fitted_range->max_core_mhz);
+      if (!fitted && !any_range) continue;
+      inside.push_back(id_at<ClockId>(c));
+      seen.push_back(effect);
+    }
+    if (!inside.empty()) break;
+  }
+  return inside;
 }
 
 }  // namespace
@@ -65,7 +109,16 @@ MeasurementPlan suggest_measurements(const GpuModel& model, const Trace& trace,
                                      const Sweep* measured, double noise, std::size_t count) {
   if (!(noise > 0.0)) throw UsageError("the noise of a measurement must be > 0");
   std::vector<KernelDesign> designs(trace.kernels.size());
-  double default_j = 0.0;
+  const ClockPair& usual = grid[grid.default_clock()];
+  Cost whole;
+  for (std::size_t k = 0; k < designs.size(); ++k) {
+    const OperatingPoint point = model.evaluate(id_at<KernelId>(k), usual);
+    whole.time_s += plan.launches[k] * point.time_s;
+    whole.energy_j += plan.launches[k] * point.energy_j;
+  }
+  const std::vector<ClockId> ids = candidates(model.spec(), grid);
+  std::vector<ClockPair> clocks;
+  for (const ClockId id : ids) clocks.push_back(grid[id]);
   std::vector<KernelPosterior> known;
   if (measured != nullptr) {
     known = kernel_posteriors(model.spec(), *measured, {.time_sigma = noise, .power_sigma = noise});
@@ -78,9 +131,9 @@ MeasurementPlan suggest_measurements(const GpuModel& model, const Trace& trace,
     for (std::size_t i = 0; i < known.size(); ++i) {
       if (measured->kernels[i].name == trace.kernels[k].name) design.precision = known[i].precision;
     }
-    design.slope =
-        plan.launches[k] * saving_slope(model, c, grid[plan.clock[k]], grid[grid.default_clock()]);
-    for (const ClockPair& clock : grid.pairs()) {
+    design.moment = plan.launches[k] * plan.launches[k] *
+                    moment_of_changes(model, c, grid[plan.clock[k]], usual, clocks, whole);
+    for (const ClockPair& clock : clocks) {
       const SweepPoint point{.clock = clock,
                              .time_s = {},
                              .power_w = {},
@@ -90,13 +143,7 @@ MeasurementPlan suggest_measurements(const GpuModel& model, const Trace& trace,
       design.gained.emplace_back(by_coefficient.transpose() * by_coefficient);
     }
   });
-  for (std::size_t k = 0; k < designs.size(); ++k) {
-    default_j +=
-        plan.launches[k] * model.evaluate(id_at<KernelId>(k), grid[grid.default_clock()]).energy_j;
-  }
-  const auto sigma_pct = [&](double variance_j2) {
-    return 100.0 * std::sqrt(variance_j2) / default_j;
-  };
+  const auto sigma_pct = [](double squared) { return 100.0 * std::sqrt(squared); };
   const auto total = [&](const std::optional<std::size_t>& clock) {
     double sum = 0.0;
     for (const KernelDesign& design : designs)
@@ -114,12 +161,16 @@ MeasurementPlan suggest_measurements(const GpuModel& model, const Trace& trace,
     full += variance(design, all);
   }
   out.sigma_full_pct = sigma_pct(full);
-  for (std::size_t step = 0; step < std::min(count, grid.size()); ++step) {
-    std::vector<double> after(grid.size());
-    tbb::parallel_for(std::size_t{0}, grid.size(), [&](std::size_t c) { after[c] = total(c); });
+  std::vector<bool> chosen(clocks.size(), false);
+  for (std::size_t step = 0; step < std::min(count, clocks.size()); ++step) {
+    std::vector<double> after(clocks.size(), std::numeric_limits<double>::infinity());
+    tbb::parallel_for(std::size_t{0}, clocks.size(), [&](std::size_t c) {
+      if (!chosen[c]) after[c] = total(c);
+    });
     const auto best = static_cast<std::size_t>(std::ranges::min_element(after) - after.begin());
+    chosen[best] = true;
     for (KernelDesign& design : designs) design.precision += design.gained[best];
-    out.points.push_back({id_at<ClockId>(best), sigma_pct(after[best])});
+    out.points.push_back({ids[best], sigma_pct(after[best])});
   }
   return out;
 }

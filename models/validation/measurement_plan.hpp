@@ -1,6 +1,6 @@
 #pragma once
-// Which clocks to measure next, for the most certain plan: optimal design for
-// one number, the plan's saving (c-optimality), one clock pair at a time.
+// Which clocks to measure next, for the most certain plan: optimal design, one clock pair at a
+// time, for the change of time and energy of the plan and of the clocks it might have instead.
 
 #include <cstddef>
 #include <optional>
@@ -20,18 +20,19 @@ struct PlannedKernels {
 /// A clock pair to measure every kernel at.
 struct SuggestedPoint {
   ClockId clock;
-  double saving_sigma_pct = 0.0;  ///< standard error of the saving once it is measured
+  double change_sigma_pct = 0.0;  ///< standard error of a change once it is measured
 };
 
 struct MeasurementPlan {
-  double sigma_now_pct = 0.0;  ///< with what is known now
-  std::vector<SuggestedPoint> points;
-  double sigma_full_pct = 0.0;  ///< with the whole grid measured
+  double sigma_now_pct = 0.0;          ///< with what is known now
+  std::vector<SuggestedPoint> points;  ///< distinct clocks in effect, in the fitted range
+  double sigma_full_pct = 0.0;         ///< with the whole grid measured
 };
 
 /// @param measured  points there are already, by kernel name; nullptr: none
 /// @param noise     relative standard error of a measured time and power, > 0
-/// Source: greedy sequential design, e.g. Pukelsheim, Optimal Design of Experiments, 2006, ch. 2.
+/// Source: greedy sequential design for a mean variance (L-optimality), e.g. Pukelsheim, Optimal
+/// Design of Experiments, 2006, ch. 2.
 [[nodiscard]] MeasurementPlan suggest_measurements(const GpuModel& model, const Trace& trace,
                                                    const ClockGrid& grid,
                                                    const PlannedKernels& plan,

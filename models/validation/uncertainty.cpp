@@ -3,27 +3,26 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numbers>
 #include <random>
 
-#include <fmt/format.h>
+#include <Eigen/Dense>
 
-#include "models/gpu/spec_parameters.hpp"
+#include "models/gpu/ensemble.hpp"
 #include "models/kernel/anchor.hpp"
 
 namespace rubato {
 
 namespace {
 
-using Eigen::Index;
-using Eigen::VectorXd;
+constexpr double guess = 0.3;  // relative error of what nobody measured
 
-constexpr double sigma_per_mean_error = 1.2533;  // of a Gaussian, sqrt(pi / 2)
-constexpr double guess = 0.3;                    // relative error of what nobody measured
-
-// What all captured kernels of a class share in each draw, since nobody knows it of any: where in
-// the open range their times split, and how far their core energy is off.
+// What all kernels of a class share in each draw, since nobody knows it of any. Captured ones:
+// where in the open range their times split, and how far their core energy is off. Others: how far
+// what was derived from their work is off.
 struct ClassDraws {
   std::vector<double> lean, core_energy;
+  std::vector<std::array<double, 3>> work;  ///< of cycles, bytes and core energy, in sigmas
 };
 
 // The leans of a class reach evenly over the whole range, in an order of their own.
@@ -34,6 +33,7 @@ std::vector<ClassDraws> class_draws(std::size_t count, std::mt19937_64& random) 
     for (std::size_t i = 0; i < count; ++i) {
       shared.lean.push_back((static_cast<double>(i) + 0.5) / static_cast<double>(count));
       shared.core_energy.push_back(std::exp(guess * gaussian(random)));
+      shared.work.push_back({gaussian(random), gaussian(random), gaussian(random)});
     }
     // Fisher and Yates; std::shuffle differs between libraries.
     for (std::size_t i = count; i > 1; --i)
@@ -43,35 +43,6 @@ std::vector<ClassDraws> class_draws(std::size_t count, std::mt19937_64& random) 
 }
 
 }  // namespace
-
-GpuSpec ensemble_member(const GpuSpec& spec, std::size_t i) {
-  if (spec.ensemble.empty()) return spec;
-  const std::vector<double>& offsets = spec.ensemble[i % spec.ensemble.size()];
-  const Eigen::Map<const VectorXd> all(offsets.data(), static_cast<Index>(offsets.size()));
-  GpuSpec member = spec;
-  const VectorXd shared = read_parameters(spec);
-  write_parameters(shared + all.head(shared.size()), member);
-  for (std::size_t k = 0; k < member.kernels.size() && all.size() > shared.size(); ++k) {
-    KernelCoefficients& c = member.kernels[k].coefficients;
-    c = make_coefficients(
-        read_coefficients(c) +
-        all.segment(shared.size() + static_cast<Index>(k) * kernel_parameters, kernel_parameters));
-  }
-  return member;
-}
-
-RelativeErrors cell_errors(const GpuSpec& spec) {
-  constexpr RelativeErrors never_fitted{0.10, 0.15};
-  const auto error = [&](const char* what) -> double {
-    for (const char* pattern : {"k_fold_{}_mape_pct", "forward_sweep_{}_mape_pct"}) {
-      const auto found = spec.fit_errors.find(fmt::format(fmt::runtime(pattern), what));
-      if (found != spec.fit_errors.end()) return sigma_per_mean_error * found->second / 100.0;
-    }
-    return -1.0;
-  };
-  const RelativeErrors errors{error("time"), error("energy")};
-  return errors.time < 0.0 || errors.energy < 0.0 ? never_fitted : errors;
-}
 
 double coefficient_error(const GpuSpec& spec, const Kernel& kernel, CoefficientSource source) {
   constexpr double least = 0.05;
@@ -111,8 +82,11 @@ std::vector<GpuModel> draw_models(const GpuModel& model, const Trace& trace, std
         continue;
       }
       const double sigma = coefficient_error(model.spec(), kernel, model.source(id));
-      for (double* value : {&c.core_cycles, &c.dram_bytes, &c.core_j})
-        *value *= std::exp(sigma * gaussian(random));
+      const auto& of_class = classes[static_cast<std::size_t>(kernel.kind)].work[i];
+      const std::array<double*, 3> values{&c.core_cycles, &c.dram_bytes, &c.core_j};
+      for (std::size_t j = 0; j < values.size(); ++j)
+        *values[j] *=
+            std::exp(sigma * std::numbers::sqrt2 / 2.0 * (of_class[j] + gaussian(random)));
     }
     models.push_back(member.with(std::move(coefficients)));
   }

@@ -66,7 +66,7 @@ void GraphModel::bind_kernels(double lean) {
     const Kernel& kernel = graph_->kernels()[k];
     const double mean_s = std::max(time_s[k] / std::max(launches[k], 1.0), least_time_s);
     const AnchoredKernel own =
-        anchored(spec_, kernel, {captured_clock_, mean_s, power_limit_w_}, lean);
+        anchored(spec_, kernel, {captured_clock_, mean_s, spec_.power_limit.limit_w}, lean);
     coefficients_.push_back(own.coefficients);
     splits_.push_back(own.split);
     demands_.push_back(sm_demand(kernel, spec_.sm_count));
@@ -97,7 +97,7 @@ void GraphModel::anchor_work() {
     list.push_back({start_s, true, first});
     list.push_back({activity.end_s(), false, first});
   }
-  SharedGpu gpu = shared_gpu(captured_clock_);
+  SharedGpu gpu(spec_, coefficients_, demands_, captured_clock_, spec_.power_limit.limit_w);
   for (auto& list : changes) {
     std::ranges::stable_sort(list, [](const Change& a, const Change& b) {
       return std::pair(a.at_s, a.begins) < std::pair(b.at_s, b.begins);

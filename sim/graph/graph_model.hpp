@@ -18,6 +18,7 @@ namespace rubato {
 class GraphModel {
  public:
   /// @param captured_clock  clocks the run was captured at
+  /// @param power_limit_w  of the runs to come; captures ran under the spec's
   /// @throws UsageError if the power limit is outside the spec's range
   GraphModel(const ExecutionGraph& graph, GpuSpec spec, const ClockPair& captured_clock,
              std::optional<double> power_limit_w = {});

@@ -140,5 +140,121 @@ TEST(SavingInterval, HoldsTheEstimateAndIsWiderWithoutMeasurements) {
   EXPECT_LT(width("rtx-3080-ti"), width("h100-sxm5"));  // measured kernels against guesses
 }
 
+// The paper's step with all its kernels at another clock, and what that changes.
+struct PlannedStep {
+  Trace trace = load_trace("gpt3-xl");
+  GpuModel model{load_gpu_spec("rtx-3080-ti"), trace};
+  ClockGrid grid = make_clock_grid(model.spec(), "paper");
+  Plan plan = uniform_plan(trace, *grid.find("5001/1470"));
+  SwitchModel switching{};
+
+  [[nodiscard]] SavingInterval interval(const ModelErrors& errors) const {
+    return saving_interval(trace, model, std::vector<GpuModel>(16, model), grid, plan, errors,
+                           switching);
+  }
+  [[nodiscard]] Cost change_pct() const {
+    const Totals planned = simulate(trace, model, grid, plan, switching).total;
+    const Totals base =
+        simulate(trace, model, grid, uniform_plan(trace, grid.default_clock()), switching).total;
+    return {100.0 * (planned.time_s / base.time_s - 1.0),
+            100.0 * (planned.energy_j / base.energy_j - 1.0)};
+  }
+};
+
+TEST(SavingInterval, IsTheChangeWhereNothingIsUncertain) {
+  PlannedStep step;
+  // Half of the kernels at the default clocks, so that changes of clock cost.
+  for (std::size_t i = 0; i < step.plan.clock_of_site.size(); i += 2)
+    step.plan.clock_of_site[i] = step.grid.default_clock();
+  step.switching.core = {.stall_s = 1e-4, .energy_j = 0.01};
+  const SavingInterval interval = step.interval({});
+  const Cost change = step.change_pct();
+  for (const auto& [found, expected] :
+       {std::pair{interval.time, change.time_s}, std::pair{interval.energy, change.energy_j}}) {
+    EXPECT_NEAR(found.low_pct, expected, 1e-9);
+    EXPECT_NEAR(found.median_pct, expected, 1e-9);
+    EXPECT_NEAR(found.high_pct, expected, 1e-9);
+  }
+}
+
+// What all kernels share does not average out over them, what is each one's own does.
+TEST(SavingInterval, SharedErrorsCountInFull) {
+  const PlannedStep step;
+  const double whole = 100.0 + step.change_pct().energy_j;
+  const Interval shared = step.interval({.shared = {0.0, 0.01}, .own = {}}).energy;
+  // 90 % of a Gaussian of 1 %, for a change.
+  const double expected = whole * 0.01 * 1.8 * 2.0 * 1.645;
+  EXPECT_NEAR(shared.high_pct - shared.low_pct, expected, 0.25 * expected);
+  const Interval own = step.interval({.shared = {}, .own = {0.0, 0.01}}).energy;
+  EXPECT_LT(own.high_pct - own.low_pct, 0.7 * (shared.high_pct - shared.low_pct));
+  EXPECT_GT(own.high_pct - own.low_pct, 0.2 * (shared.high_pct - shared.low_pct));
+  EXPECT_NEAR(shared.median_pct, step.change_pct().energy_j, 0.5);
+}
+
+TEST(SavingInterval, DefaultClocksChangeNothingWhateverTheErrors) {
+  PlannedStep step;
+  step.plan = uniform_plan(step.trace, step.grid.default_clock());
+  const SavingInterval interval = step.interval({.shared = {0.1, 0.1}, .own = {0.1, 0.1}});
+  EXPECT_NEAR(interval.energy.low_pct, 0.0, 1e-9);
+  EXPECT_NEAR(interval.energy.high_pct, 0.0, 1e-9);
+  EXPECT_NEAR(interval.time.high_pct, 0.0, 1e-9);
+}
+
+// Of a neighbouring clock less is unknown than of one far away.
+TEST(SavingInterval, GrowsWithTheDistanceFromTheDefaultClocks) {
+  PlannedStep step;
+  const auto width = [&](const char* clock) {
+    step.plan = uniform_plan(step.trace, *step.grid.find(clock));
+    const Interval time = step.interval({.shared = {0.01, 0.0}, .own = {}}).time;
+    return (time.high_pct - time.low_pct) / (100.0 + step.change_pct().time_s);
+  };
+  EXPECT_LT(width("9501/1680"), 0.9 * width("9501/840"));
+  EXPECT_LT(width("9501/1680"), width("5001/1680"));
+}
+
+TEST(SavingInterval, HoldsItsEstimateOnEverySpec) {
+  ExplorationInput input{.trace = load_trace("gpt3-xl"),
+                         .spec = {},
+                         .grid = {},
+                         .power_limit_w = {},
+                         .switching = {},
+                         .questions = {{Granularity::kernel, Aggregation::global, LeastEdp{}},
+                                       {Granularity::iteration, Aggregation::global, {}}}};
+  for (const std::string& name : shipped_gpu_specs()) {
+    SCOPED_TRACE(name);
+    input.spec = load_gpu_spec(name);
+    const Exploration found = explore(input);
+    for (const PlanResult& plan : found.plans) {
+      const double change = 100.0 * (plan.sim.total.energy_j / found.baseline.total.energy_j - 1.0);
+      EXPECT_LE(plan.interval->energy.low_pct, change);
+      EXPECT_GE(plan.interval->energy.high_pct, change);
+      EXPECT_LE(plan.interval->energy.low_pct, plan.interval->energy.median_pct);
+      EXPECT_GE(plan.interval->energy.high_pct, plan.interval->energy.median_pct);
+    }
+  }
+}
+
+// 90 % of what errors of this size do to a sum lies inside: drawn independently of the code above.
+TEST(SavingInterval, CoversDrawnTruths) {
+  const PlannedStep step;
+  const ModelErrors errors{.shared = {0.01, 0.015}, .own = {}};
+  const SavingInterval interval = step.interval(errors);
+  const Cost change = step.change_pct();
+  std::mt19937_64 random(3);
+  std::normal_distribution<double> gaussian;
+  int time = 0, energy = 0;
+  constexpr int truths = 2000;
+  for (int i = 0; i < truths; ++i) {
+    const double time_pct =
+        (100.0 + change.time_s) * std::exp(1.4 * errors.shared.time * gaussian(random)) - 100.0;
+    const double energy_pct =
+        (100.0 + change.energy_j) * std::exp(1.8 * errors.shared.energy * gaussian(random)) - 100.0;
+    time += interval.time.low_pct <= time_pct && time_pct <= interval.time.high_pct ? 1 : 0;
+    energy += interval.energy.low_pct <= energy_pct && energy_pct <= interval.energy.high_pct;
+  }
+  EXPECT_NEAR(static_cast<double>(time) / truths, 0.9, 0.06);
+  EXPECT_NEAR(static_cast<double>(energy) / truths, 0.9, 0.06);
+}
+
 }  // namespace
 }  // namespace rubato

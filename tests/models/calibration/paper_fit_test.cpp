@@ -46,7 +46,7 @@ TEST(Calibration, MakesTheShippedSpec) {
   const ClockGrid grid = make_clock_grid(shipped, "paper");
   const PaperData paper = read_paper_data(shared_data("spaan2026"), grid, trace);
   const auto sweep = read_sweep(shared_data("rtx3080ti_kernels/data.csv"), shipped).kernels;
-  const GpuSpec fitted = calibrate(shipped, trace, grid, paper, sweep, {});
+  const GpuSpec fitted = calibrate(shipped, trace, grid, paper, sweep, {.estimate_errors = false});
   // The minimum is flat and other processors round otherwise on the way, so the coefficients of a
   // kernel may end elsewhere: what counts is what the model says, and how well it fits.
   const GpuModel ours(shipped, trace), theirs(fitted, trace);
@@ -62,8 +62,10 @@ TEST(Calibration, MakesTheShippedSpec) {
   std::ranges::sort(differences);
   EXPECT_LT(differences[differences.size() / 2], 0.01);
   EXPECT_LT(differences[differences.size() * 95 / 100], 0.08);
-  for (const auto& [name, error] : shipped.fit_errors)
+  for (const auto& [name, error] : shipped.fit_errors) {
+    if (name.starts_with("own_")) continue;
     EXPECT_LT(fitted.fit_errors.at(name), 1.4 * error) << name;
+  }
 }
 
 TEST(Calibration, RefusesBadSweeps) {

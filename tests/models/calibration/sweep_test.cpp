@@ -11,6 +11,7 @@
 #include "common/error.hpp"
 #include "models/calibration/sweep_fit.hpp"
 #include "models/calibration/utilisation_power.hpp"
+#include "models/gpu/ensemble.hpp"
 #include "models/table/gpu_model.hpp"
 #include "models/validation/errors.hpp"
 #include "models/validation/measurement_plan.hpp"
@@ -139,7 +140,8 @@ TEST(SweepCalibration, FindsTheModelThatMadeTheData) {
 }
 
 TEST(SweepCalibration, IntervalsHoldTheTruth) {
-  const GpuSpec truth = load_gpu_spec("a100-sxm4-80gb");
+  GpuSpec truth = load_gpu_spec("a100-sxm4-80gb");
+  truth.power_limit.limit_w = truth.power_limit.max_w;
   const Sweep sweep = synthetic(truth, 0.01);
   const SweepFit fit = calibrate_sweep(truth, sweep);
   // What matters of the parameters together: the energy of kernels, over the ensemble.
@@ -295,11 +297,39 @@ TEST(MeasurementPlan, EveryPointHelpsAndTheWholeGridHelpsMost) {
   const MeasurementPlan found = suggest_measurements(model, trace, grid, plan, nullptr, 0.01, 4);
   double before = found.sigma_now_pct;
   for (const SuggestedPoint& point : found.points) {
-    EXPECT_LT(point.saving_sigma_pct, before);
-    before = point.saving_sigma_pct;
+    EXPECT_LT(point.change_sigma_pct, before);
+    before = point.change_sigma_pct;
   }
   EXPECT_LE(found.sigma_full_pct, before);
-  EXPECT_LT(found.points[0].saving_sigma_pct, 0.5 * found.sigma_now_pct);
+  EXPECT_LT(found.points[0].change_sigma_pct, 0.5 * found.sigma_now_pct);
+}
+
+// Also where the plan is to change nothing: its own saving is then known, but not whether it is
+// right.
+TEST(MeasurementPlan, PointsAreDistinctAndInsideTheFittedRange) {
+  const Trace trace = load_trace("gpt3-xl");
+  for (const char* name : {"v100-pcie", "a100-sxm4-80gb", "rtx-3080-ti"}) {
+    SCOPED_TRACE(name);
+    const GpuModel model(load_gpu_spec(name), trace);
+    const ClockGrid grid = make_clock_grid(model.spec(), "");
+    const PlannedKernels plan{std::vector<ClockId>(trace.kernels.size(), grid.default_clock()),
+                              std::vector<double>(trace.kernels.size(), 1.0)};
+    const MeasurementPlan found = suggest_measurements(model, trace, grid, plan, nullptr, 0.01, 5);
+    ASSERT_EQ(found.points.size(), 5U);
+    std::vector<double> core_mhz;
+    for (std::size_t i = 0; i < found.points.size(); ++i) {
+      const ClockPair& clock = grid[found.points[i].clock];
+      for (std::size_t j = 0; j < i; ++j) EXPECT_NE(clock, grid[found.points[j].clock]);
+      core_mhz.push_back(effective_core_mhz(model.spec(), clock));
+      if (!model.spec().fitted_range) continue;
+      EXPECT_GE(core_mhz.back(), model.spec().fitted_range->min_core_mhz);
+      EXPECT_LE(core_mhz.back(), model.spec().fitted_range->max_core_mhz);
+    }
+    EXPECT_GT(found.sigma_now_pct, 0.1);
+    // Three points already reach over much of the clocks.
+    const auto [low, high] = std::minmax({core_mhz[0], core_mhz[1], core_mhz[2]});
+    EXPECT_GT(high / low, 1.25);
+  }
 }
 
 }  // namespace

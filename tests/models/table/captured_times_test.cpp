@@ -57,6 +57,13 @@ TEST(CapturedTimes, AreReturnedByMeasuredAndByAnchoredKernels) {
   EXPECT_NEAR(time_of(trace, model, spec.default_clock) / measured_s, 1.0, 1e-9);
 }
 
+TEST(CapturedTimes, AreOfTheCardsPowerLimitWhateverLimitIsAskedFor) {
+  const Trace trace = slow_step();
+  const GpuSpec spec = load_gpu_spec("rtx-3080-ti");
+  EXPECT_GT(time_of(trace, GpuModel(spec, trace, 200.0), spec.default_clock),
+            1.05 * captured_time(trace));
+}
+
 TEST(CapturedTimes, AreOfTheClocksOfTheCapture) {
   Trace trace = slow_step();
   trace.captured = CaptureConditions{"NVIDIA GeForce RTX 3080 Ti", "5001/1050"};

@@ -290,6 +290,22 @@ RC_GTEST_PROP(GraphSimulator, ReproducesTheCapture, ()) {
   }
 }
 
+// A capture ran under the card's own limit: a lower one makes the run longer, a capture anchored at
+// the lower one would come out as it was.
+TEST(GraphSimulator, ALowerPowerLimitThanTheCapturesTakesLonger) {
+  SmallGraph made(1);
+  made.launch(0, "gemm", KernelClass::gemm, 3e-4);
+  const ExecutionGraph graph = std::move(made).build();
+  const GpuSpec& spec = small_graph_spec();
+  const ClockGrid grid = arbitrary_clocks(1);
+  const auto span_s = [&](std::optional<double> limit_w) {
+    const GraphModel model(graph, spec, spec.default_clock, limit_w);
+    return GraphSimulator(model, grid).run(uniform_plan(graph, grid.default_clock())).span_s;
+  };
+  EXPECT_NEAR(span_s({}) / graph.captured_span_s(), 1.0, rounding);
+  EXPECT_GT(span_s(spec.power_limit.min_w), 1.05 * span_s({}));
+}
+
 struct TwoStreams {
   SmallGraph made{1};
   ClockPair fast = parse_clock_pair(small_graph_spec(), "1593/1410");

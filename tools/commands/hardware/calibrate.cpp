@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <filesystem>
 #include <memory>
 
@@ -13,6 +14,7 @@
 #include "models/calibration/paper_fit.hpp"
 #include "models/calibration/utilisation_power.hpp"
 #include "models/validation/errors.hpp"
+#include "models/validation/model_errors.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/commands/hardware/calibrate_captures.hpp"
@@ -49,6 +51,12 @@ OutputTable parameter_table(const SweepFit& fit) {
   return table;
 }
 
+// A fit that was stopped on its way is no calibration.
+ExitStatus nothing_written() {
+  fmt::print(stderr, "interrupted: no spec was written\n");
+  return ExitStatus::interrupted;
+}
+
 // Fit to the published numbers of Spaan et al., in a folder.
 ExitStatus fit_paper(const Options& o, const RunContext& context) {
   const GpuSpec frame = load_gpu_spec(o.gpu);
@@ -58,8 +66,11 @@ ExitStatus fit_paper(const Options& o, const RunContext& context) {
   const std::vector<SweepKernel> sweep = o.other_kernels.empty()
                                              ? std::vector<SweepKernel>{}
                                              : read_sweep(o.other_kernels, frame).kernels;
-  const GpuSpec spec =
+  GpuSpec spec =
       calibrate(frame, trace, grid, paper, sweep, {.use_table1 = !o.without_table1}, context);
+  if (!o.name.empty()) spec.name = o.name;
+  if (!o.title.empty()) spec.title = o.title;
+  if (context.stop_requested()) return nothing_written();
   write_file(o.out, to_json(spec));
   if (o.out != "-") print(error_table(spec).render(o.format));
   return ExitStatus::done;
@@ -94,8 +105,11 @@ void cross_validate(const GpuSpec& frame, const Sweep& sweep, const SweepFitOpti
     return std::ranges::any_of(kernel.points,
                                [](const SweepPoint& p) { return p.clock.core_mhz.has_value(); });
   };
-  if (std::ranges::count_if(sweep.kernels, has_clocks) >= enough_kernels)
-    add("kernels_left_out_5_points", Holdout::kernels);
+  if (std::ranges::count_if(sweep.kernels, has_clocks) < enough_kernels) return;
+  const std::vector<ValidatedPoint> unseen =
+      validate(frame, sweep, {.holdout = Holdout::kernels, .points = points, .fit = fit}, context);
+  add_errors("kernels_left_out_5_points", unseen, fit, spec);
+  write_errors(estimate_errors(unseen), spec);
 }
 
 ExitStatus fit_sweep(const Options& o, const RunContext& context) {
@@ -104,13 +118,8 @@ ExitStatus fit_sweep(const Options& o, const RunContext& context) {
   const SweepFitOptions options = fit_options(o.fit);
   SweepFit fit;
   if (o.kernels_only) {
-    fit.spec = frame;
-    for (CalibratedKernel& kernel : fit_kernels(frame, sweep, options)) {
-      std::erase_if(fit.spec.kernels,
-                    [&](const CalibratedKernel& old) { return old.name == kernel.name; });
-      fit.spec.kernels.push_back(std::move(kernel));
-    }
-    fit.spec.ensemble.clear();  // drawn for other kernels
+    const RelativeErrors errors = cell_errors(frame);
+    fit.spec = with_kernels(frame, sweep, options, errors.time, errors.energy);
   } else {
     fit = calibrate_sweep(frame, sweep, options, context);
     fit.spec.fit_errors.clear();
@@ -121,6 +130,7 @@ ExitStatus fit_sweep(const Options& o, const RunContext& context) {
   add_errors("residual", seen, options, fit.spec);
   if (!o.name.empty()) fit.spec.name = o.name;
   if (!o.title.empty()) fit.spec.title = o.title;
+  if (context.stop_requested()) return nothing_written();
   write_file(o.out, to_json(fit.spec));
   if (o.out == "-") return ExitStatus::done;
   const OutputTable parameters = parameter_table(fit), errors = error_table(fit.spec);
@@ -164,6 +174,7 @@ ExitStatus fit_utilisation(const Options& o, const RunContext& context) {
   }
   if (!o.name.empty()) spec.name = o.name;
   if (!o.title.empty()) spec.title = o.title;
+  if (context.stop_requested()) return nothing_written();
   write_file(o.out, to_json(spec));
   if (o.out != "-") print(error_table(spec).render(o.format));
   return ExitStatus::done;

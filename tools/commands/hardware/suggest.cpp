@@ -42,16 +42,16 @@ ExitStatus run(const Options& o, const RunContext& context) {
   const MeasurementPlan found = suggest_measurements(
       model, trace, grid, planned, measured ? &*measured : nullptr, o.noise_pct / 100.0, o.points);
 
-  OutputTable table({{"step"}, {"mem"}, {"core"}, {"saving_sigma_pct", "saving known to %", 3}});
+  OutputTable table({{"step"}, {"mem"}, {"core"}, {"change_sigma_pct", "change known to %", 3}});
   table.add_row({std::string("now"), std::monostate{}, std::monostate{}, found.sigma_now_pct});
   for (std::size_t i = 0; i < found.points.size(); ++i) {
     const std::string& label = grid.label(found.points[i].clock);
     const auto slash = label.find('/');
     table.add_row({std::to_string(i + 1), label.substr(0, slash), label.substr(slash + 1),
-                   found.points[i].saving_sigma_pct});
+                   found.points[i].change_sigma_pct});
   }
-  table.add_row({fmt::format("all {}", grid.size()), std::monostate{}, std::monostate{},
-                 found.sigma_full_pct});
+  table.add_row(
+      {std::string("all clocks"), std::monostate{}, std::monostate{}, found.sigma_full_pct});
   print(table.render(o.format));
   return ExitStatus::done;
 }
@@ -72,9 +72,12 @@ Action setup_suggest(CommandLine& app) {
       ->capture_default_str();
   add_format_options(app, o->format);
   app.footer(
-      "\nEach step names the clock pair that, measured for every kernel, makes the saving of the\n"
-      "plan most certain; the last row is the whole grid. The error is of the kernels only: it\n"
-      "takes the spec's shared parameters as they are.\n"
+      "\nEach step names the clock pair that, measured for every kernel, makes the changes of "
+      "time\n"
+      "and energy most certain: half those of the plan, half those of all clocks, since the plan\n"
+      "may change. Only clocks the spec's fit reaches; the last row is all of them. The error is "
+      "of\n"
+      "the kernels only: it takes the spec's shared parameters as they are.\n"
       "Example:\n  rubato suggest gpt3-xl --gpu a100-sxm4-80gb --points 5 --csv > pairs.csv");
   return [o](const RunContext& context) { return run(*o, context); };
 }

@@ -7,6 +7,8 @@
 
 #include "common/error.hpp"
 #include "common/file.hpp"
+#include "common/text.hpp"
+#include "explorer/coverage.hpp"
 #include "explorer/results/validation_store.hpp"
 #include "models/calibration/utilisation_power.hpp"
 #include "models/validation/errors.hpp"
@@ -48,18 +50,25 @@ OutputTable summary_table(const std::vector<ErrorSummary>& summaries) {
   return table;
 }
 
-// Powers of a utilisation model; nothing is fitted.
-std::vector<ErrorSummary> utilisation_summaries(const GpuSpec& spec, const SweepOptions& options) {
-  std::vector<ValidatedPoint> points;
-  const UtilisationSweep sweep = read_utilisation_sweep(options.file, spec, sweep_columns(options));
-  for (const UtilisationPoint& point : sweep.points) {
-    SweepPoint measured;
-    measured.clock = point.clock;
-    measured.power_w = point.power_w;
-    points.push_back(
-        {point.kernel, measured, {.time_s = 1.0, .energy_j = utilisation_power_w(spec, point)}});
+// Measurement campaigns played on the sweep.
+OutputTable coverage_table(const std::vector<CoverageRow>& rows) {
+  OutputTable table({{"points", "points per kernel"},
+                     {"predicted"},
+                     {"count"},
+                     {"time_inside_pct", "time inside %", 1},
+                     {"time_width_pct", "width", 1},
+                     {"energy_inside_pct", "energy inside %", 1},
+                     {"energy_width_pct", "width", 1},
+                     {"energy_bias_pct", "energy bias %", 2}});
+  for (const CoverageRow& row : rows) {
+    for (const auto& [name, of] : {std::pair{"cells", &row.cells}, {"plans", &row.plans}}) {
+      table.add_row({row.points == 0 ? std::string("4 of 5") : std::to_string(row.points),
+                     std::string(name), static_cast<std::int64_t>(of->count), 100.0 * of->time,
+                     of->time_width_pct, 100.0 * of->energy, of->energy_width_pct,
+                     of->energy_bias_pct});
+    }
   }
-  return summaries(spec, points);
+  return table;
 }
 
 struct Options {
@@ -67,7 +76,7 @@ struct Options {
   std::string gpu = "rtx-3080-ti", db, page;
   std::size_t folds = 5, points = 5;
   bool known = false, k_fold = false, leave_clocks_out = false, leave_kernels_out = false,
-       power_caps = false;
+       power_caps = false, intervals = false;
   FitOptions fit;
   OutputFormat format = OutputFormat::table;
 };
@@ -80,16 +89,26 @@ Holdout holdout_of(const Options& o) {
   return o.power_caps ? Holdout::power_caps : Holdout::few_points;
 }
 
-ExitStatus run(const Options& o, const RunContext& context) {
-  const GpuSpec spec = load_gpu(o.gpu);
-  if (spec.utilisation && is_utilisation_sweep(o.sweep.file)) {
-    print(summary_table(utilisation_summaries(spec, o.sweep)).render(o.format));
-    return ExitStatus::done;
+// --known tests the kernels the spec has; the others are told.
+void tell_unknown(const GpuSpec& spec, const Sweep& sweep) {
+  std::vector<std::string> unknown;
+  for (const SweepKernel& kernel : sweep.kernels) {
+    if (std::ranges::find(spec.kernels, kernel.name, &CalibratedKernel::name) == spec.kernels.end())
+      unknown.push_back(kernel.name);
   }
-  const Sweep sweep = load_sweep(o.sweep, spec);
-  const ValidationOptions options{
-      .holdout = holdout_of(o), .points = o.points, .folds = o.folds, .fit = fit_options(o.fit)};
-  const std::vector<ValidatedPoint> points = validate(spec, sweep, options, context);
+  if (unknown.empty()) return;
+  constexpr std::size_t most = 5;
+  std::string names;
+  for (std::size_t i = 0; i < std::min(most, unknown.size()); ++i)
+    names += fmt::format("{}'{}'", i > 0 ? ", " : "", printable(unknown[i]));
+  fmt::print(stderr, "note: {} of {} kernels are not in {} and were left out: {}{}\n",
+             unknown.size(), sweep.kernels.size(), spec.name, names,
+             unknown.size() > most ? ", ..." : "");
+}
+
+ExitStatus report(const Options& o, const GpuSpec& spec, const Sweep& sweep,
+                  const ValidationOptions& options, const std::vector<ValidatedPoint>& points,
+                  const RunContext& context) {
   print(summary_table(summaries(spec, points)).render(o.format));
   if (!o.page.empty()) write_file(o.page, validation_page(spec, sweep, options, points));
   if (!o.db.empty()) {
@@ -98,6 +117,49 @@ ExitStatus run(const Options& o, const RunContext& context) {
     fmt::print(stderr, "stored as validation {} in {}\n", id, o.db);
   }
   return ExitStatus::done;
+}
+
+// Powers of a utilisation model; nothing is fitted.
+ExitStatus validate_utilisation(const Options& o, const GpuSpec& spec, const RunContext& context) {
+  Sweep sweep;
+  sweep.file = o.sweep.file;
+  std::vector<ValidatedPoint> points;
+  for (const UtilisationPoint& point :
+       read_utilisation_sweep(o.sweep.file, spec, sweep_columns(o.sweep)).points) {
+    SweepPoint measured;
+    measured.clock = point.clock;
+    measured.power_w = point.power_w;
+    points.push_back(
+        {point.kernel, measured, {.time_s = 1.0, .energy_j = utilisation_power_w(spec, point)}});
+    auto kernel = std::ranges::find(sweep.kernels, point.kernel, &SweepKernel::name);
+    if (kernel == sweep.kernels.end())
+      kernel = sweep.kernels.insert(kernel, SweepKernel{point.kernel, {}});
+    kernel->points.push_back(measured);
+  }
+  return report(o, spec, sweep, {.holdout = Holdout::known}, points, context);
+}
+
+ExitStatus run(const Options& o, const RunContext& context) {
+  const GpuSpec spec = load_gpu(o.gpu);
+  if (spec.utilisation && is_utilisation_sweep(o.sweep.file)) {
+    return validate_utilisation(o, spec, context);
+  }
+  const Sweep sweep = load_sweep(o.sweep, spec);
+  if (o.intervals) {
+    if (!o.db.empty() || !o.page.empty())
+      throw UsageError("--intervals prints a table; it does nothing for --db and --page");
+    const std::vector<CoverageRow> rows =
+        measure_coverage(spec, sweep, {.fit = fit_options(o.fit)}, context);
+    if (context.stop_requested()) return ExitStatus::interrupted;
+    print(coverage_table(rows).render(o.format));
+    return ExitStatus::done;
+  }
+  const ValidationOptions options{
+      .holdout = holdout_of(o), .points = o.points, .folds = o.folds, .fit = fit_options(o.fit)};
+  if (o.known) tell_unknown(spec, sweep);
+  const std::vector<ValidatedPoint> points = validate(spec, sweep, options, context);
+  if (context.stop_requested()) return ExitStatus::interrupted;
+  return report(o, spec, sweep, options, points, context);
 }
 
 }  // namespace
@@ -127,6 +189,13 @@ Action setup_validate(CommandLine& app) {
                     ->excludes(clocks);
   app.add_flag("--power-caps", o->power_caps,
                "Fit anew under the largest power_cap_w, test the others")
+      ->excludes(known)
+      ->excludes(k_fold)
+      ->excludes(clocks)
+      ->excludes(leave);
+  app.add_flag("--intervals", o->intervals,
+               "Play campaigns of 1, 3, 5 and four fifths of the points, and count how often 90 % "
+               "intervals of points and of plans hold what was measured")
       ->excludes(known)
       ->excludes(k_fold)
       ->excludes(clocks)

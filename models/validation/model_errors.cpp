@@ -1,0 +1,138 @@
+#include "models/validation/model_errors.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numbers>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace rubato {
+
+namespace {
+
+constexpr std::size_t few_points = 5;     // of a kernel
+constexpr double own_90_pct = 2.1318;     // of |t| with own_freedom degrees
+constexpr double own_deviation = 1.4142;  // its standard deviation over its scale
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : 0.5 * (values[half - 1] + values[half]);
+}
+
+double magnitude_below(std::vector<double> values, double share) {
+  for (double& value : values) value = std::abs(value);
+  std::ranges::sort(values);
+  return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))];
+}
+
+struct Parts {
+  double shared = 0.0, own = 0.0;
+};
+
+// @param by_clock  residuals of all kernels at each clock, as logarithms
+Parts parts_of(const std::vector<std::vector<double>>& by_clock) {
+  constexpr std::size_t enough_kernels = 4;
+  std::vector<double> all, own;
+  double centres = 0.0, expected = 0.0, clocks = 0.0;
+  for (const std::vector<double>& residuals : by_clock) {
+    all.insert(all.end(), residuals.begin(), residuals.end());
+    if (residuals.size() < enough_kernels) continue;
+    const auto count = static_cast<double>(residuals.size());
+    const double centre = median(residuals);
+    for (const double residual : residuals)
+      own.push_back((residual - centre) * std::sqrt(count / (count - 1.0)));
+    centres += centre * centre;
+    expected += 0.5 * std::numbers::pi / count;
+    ++clocks;
+  }
+  if (all.empty()) return {};
+  if (clocks < 1.0) {
+    const double each = magnitude_below(all, 0.9) / std::numbers::sqrt2;
+    return {each / 1.645, each / own_90_pct};
+  }
+  // A median of n residuals scatters by itself, by that of their bulk.
+  const double bulk = magnitude_below(own, 0.5) / 0.741;
+  const double shared = (centres - expected * bulk * bulk) / clocks;
+  return {std::sqrt(std::max(shared, 0.0)), magnitude_below(own, 0.9) / own_90_pct};
+}
+
+template <class Error>
+Parts parts_of(std::span<const ValidatedPoint> points, Error error) {
+  std::map<std::tuple<std::uint32_t, double, double>, std::vector<double>> by_clock;
+  for (const ValidatedPoint& point : points) {
+    const SweepPoint& m = point.measured;
+    if (const std::optional<double> e = error(point))
+      by_clock[{m.clock.mem.value, m.clock.core_mhz.value_or(0.0), m.power_cap_w.value_or(0.0)}]
+          .push_back(-std::log1p(*e));
+  }
+  std::vector<std::vector<double>> residuals;
+  for (auto& [clock, values] : by_clock) residuals.push_back(std::move(values));
+  return parts_of(residuals);
+}
+
+std::optional<double> found(const GpuSpec& spec, std::string_view key) {
+  const auto entry = spec.fit_errors.find(std::string(key));
+  if (entry == spec.fit_errors.end()) return std::nullopt;
+  return entry->second / 100.0;
+}
+
+Parts parts_of(const GpuSpec& spec, const char* what, double never_fitted) {
+  const auto shared = found(spec, fmt::format("shared_{}_pct", what));
+  const auto own = found(spec, fmt::format("own_{}_pct", what));
+  if (shared && own) return {*shared, *own};
+  constexpr double sigma_per_mean_error = 1.2533;  // of a Gaussian, sqrt(pi / 2)
+  double sigma = never_fitted;
+  for (const char* pattern : {"k_fold_{}_mape_pct", "forward_sweep_{}_mape_pct"}) {
+    if (const auto mean = found(spec, fmt::format(fmt::runtime(pattern), what))) {
+      sigma = sigma_per_mean_error * *mean;
+      break;
+    }
+  }
+  return {sigma / std::numbers::sqrt2, sigma / std::numbers::sqrt2 / own_deviation};
+}
+
+}  // namespace
+
+ModelErrors estimate_errors(std::span<const ValidatedPoint> points) {
+  const Parts time = parts_of(points, [](const auto& point) { return point.time_error(); });
+  Parts energy = parts_of(points, [](const auto& point) { return point.energy_error(); });
+  return {{time.shared, energy.shared}, {time.own, energy.own}};
+}
+
+ModelErrors held_out_errors(const GpuSpec& frame, const Sweep& sweep, const SweepFitOptions& fit,
+                            const RunContext& context) {
+  constexpr std::size_t groups = 4;
+  SweepFitOptions without_draws = fit;
+  without_draws.ensemble = 0;
+  return estimate_errors(validate(
+      frame, sweep,
+      {.holdout = Holdout::kernels, .points = few_points, .folds = groups, .fit = without_draws},
+      context));
+}
+
+void write_errors(const ModelErrors& errors, GpuSpec& spec) {
+  spec.fit_errors["shared_time_pct"] = 100.0 * errors.shared.time;
+  spec.fit_errors["shared_energy_pct"] = 100.0 * errors.shared.energy;
+  spec.fit_errors["own_time_pct"] = 100.0 * errors.own.time;
+  spec.fit_errors["own_energy_pct"] = 100.0 * errors.own.energy;
+}
+
+ModelErrors model_errors(const GpuSpec& spec) {
+  constexpr RelativeErrors never_fitted{0.10, 0.15};
+  const Parts time = parts_of(spec, "time", never_fitted.time);
+  const Parts energy = parts_of(spec, "energy", never_fitted.energy);
+  return {{time.shared, energy.shared}, {time.own, energy.own}};
+}
+
+RelativeErrors cell_errors(const GpuSpec& spec) {
+  const ModelErrors errors = model_errors(spec);
+  return {std::hypot(errors.shared.time, own_deviation * errors.own.time),
+          std::hypot(errors.shared.energy, own_deviation * errors.own.energy)};
+}
+
+}  // namespace rubato

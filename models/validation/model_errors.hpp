@@ -1,0 +1,47 @@
+#pragma once
+// How far a model is from what it has not seen: a part that all kernels share, which no sum over
+// kernels averages away, and a part of each kernel's own. docs/models.md, section 6.
+
+#include <span>
+
+#include "models/gpu/spec.hpp"
+#include "models/validation/errors.hpp"
+
+namespace rubato {
+
+/// Relative errors.
+struct RelativeErrors {
+  double time = 0.0;
+  double energy = 0.0;
+};
+
+/// Of predicted times and energies at a clock.
+struct ModelErrors {
+  RelativeErrors shared;  ///< standard deviation of what all kernels have in common at a clock
+  RelativeErrors own;     ///< scale of Student's t with `own_freedom` degrees, for each kernel
+};
+
+/// Residuals have the tails of this t: a few kernels are far off, most are not.
+inline constexpr int own_freedom = 4;
+
+/// Both parts from predictions of points that were held out. With fewer than four kernels at a
+/// clock nothing tells them apart, and they count the same.
+[[nodiscard]] ModelErrors estimate_errors(std::span<const ValidatedPoint> points);
+
+/// Of a sweep: kernels left out of the GPU's fit in turn and fitted from five points each, tested
+/// on the rest.
+[[nodiscard]] ModelErrors held_out_errors(const GpuSpec& frame, const Sweep& sweep,
+                                          const SweepFitOptions& fit,
+                                          const RunContext& context = {});
+
+/// Kept among the spec's fit_errors: "shared_time_pct" and so on.
+void write_errors(const ModelErrors& errors, GpuSpec& spec);
+
+/// What write_errors wrote; else the spec's mean errors on points held out, half of the variance
+/// shared; 10 and 15 % for a spec that was never fitted.
+[[nodiscard]] ModelErrors model_errors(const GpuSpec& spec);
+
+/// Of one cell of a profile table, all parts together.
+[[nodiscard]] RelativeErrors cell_errors(const GpuSpec& spec);
+
+}  // namespace rubato
