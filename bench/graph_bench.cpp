@@ -21,7 +21,9 @@ namespace {
 struct MadeGraph {
   std::size_t launches = 0;  // of each rank
   std::uint32_t streams = 1, ranks = 1;
-  bool overlap = false;  // streams run beside each other; else one after the other
+  // 0: one launch at a time, 1: each eighth launch on a side stream, beside the others, 2: all
+  // streams take turns, and all are full.
+  std::int64_t overlap = 0;
 };
 
 // A training step as captures show it: a host that launches ahead, kernels of 10 to 90 us in a
@@ -83,12 +85,13 @@ class GraphMaker {
     host_[rank] = add({.kind = ActivityKind::host, .rank = rank}, before);
     const auto k = static_cast<std::uint32_t>(i % kernels);
     // Each eighth launch on a side stream.
-    const std::size_t side =
-        shape_.streams == 1 || i % 8 != 7 ? 0 : 1 + i / 8 % (shape_.streams - 1);
+    const std::size_t side = shape_.overlap == 2                 ? i % shape_.streams
+                             : shape_.streams == 1 || i % 8 != 7 ? 0
+                                                                 : 1 + i / 8 % (shape_.streams - 1);
     const std::uint32_t stream = rank * shape_.streams + static_cast<std::uint32_t>(side);
     std::vector<After> after{{*host_[rank], launch_s, ArcKind::launch_call}};
     if (last_[stream]) after.push_back({*last_[stream], 1e-6, ArcKind::stream_order});
-    const bool waits = !shape_.overlap || i % 32 == 31;
+    const bool waits = shape_.overlap == 0 || i % 32 == 31;
     if (waits && last_launch_[rank] && last_launch_[rank] != last_[stream])
       after.push_back({*last_launch_[rank], event_s, ArcKind::event});
     last_[stream] = last_launch_[rank] =
@@ -140,7 +143,7 @@ MadeGraph shape_of(const benchmark::State& state) {
   return {.launches = static_cast<std::size_t>(state.range(0)),
           .streams = static_cast<std::uint32_t>(state.range(1)),
           .ranks = static_cast<std::uint32_t>(state.range(2)),
-          .overlap = state.range(3) != 0};
+          .overlap = state.range(3)};
 }
 
 const std::vector<std::string> arguments{"launches", "streams", "ranks", "overlap"};
@@ -167,6 +170,7 @@ BENCHMARK(simulate)
     ->ArgNames(arguments)
     ->ArgsProduct({{1'000, 10'000, 100'000, 1'000'000}, {2}, {1}, {0, 1}})
     ->ArgsProduct({{100'000}, {1, 4, 8, 16}, {1}, {0, 1}})
+    ->ArgsProduct({{100'000}, {2, 4, 8, 16}, {1}, {2}})
     ->ArgsProduct({{10'000}, {2}, {2, 4, 8, 16, 32}, {0, 1}})
     ->Unit(benchmark::kMillisecond);
 
@@ -214,6 +218,7 @@ BENCHMARK(plan_per_launch)
     ->ArgNames(arguments)
     ->ArgsProduct({{300, 1'000, 3'000, 10'000}, {2}, {1}, {0, 1}})
     ->ArgsProduct({{1'000}, {1, 4, 8}, {1}, {1}})
+    ->ArgsProduct({{1'000}, {2}, {1}, {2}})
     ->ArgsProduct({{300}, {2}, {2, 4, 8}, {1}})
     ->MeasureProcessCPUTime()
     ->Unit(benchmark::kMillisecond);

@@ -15,16 +15,6 @@ namespace {
 
 constexpr std::ptrdiff_t most_differences = 4000;  // beyond, two captures are not of the same step
 
-std::string key_of(const Kernel& kernel) {
-  std::string key = kernel.label;
-  if (const auto& l = kernel.launch)
-    key += fmt::format("\n{} {}", fmt::join(l->grid, ","), fmt::join(l->block, ","));
-  if (const auto& g = kernel.gemm) key += fmt::format("\n{} {} {} {}", g->m, g->n, g->k, g->batch);
-  if (const auto& c = kernel.collective) key += fmt::format("\n{}", c->message_bytes);
-  if (kernel.kind == KernelClass::memcpy) key += fmt::format("\n{}", kernel.dram_bytes.value_or(0));
-  return key;
-}
-
 // Furthest points of the paths of d differences, by diagonal k = x - y; offset by the most d.
 using Furthest = std::vector<std::ptrdiff_t>;
 
@@ -89,6 +79,16 @@ std::vector<StepLaunches> steps_of(const Capture& capture,
 
 }  // namespace
 
+std::string kernel_key(const Kernel& kernel) {
+  std::string key = kernel.label;
+  if (const auto& l = kernel.launch)
+    key += fmt::format("\n{} {}", fmt::join(l->grid, ","), fmt::join(l->block, ","));
+  if (const auto& g = kernel.gemm) key += fmt::format("\n{} {} {} {}", g->m, g->n, g->k, g->batch);
+  if (const auto& c = kernel.collective) key += fmt::format("\n{}", c->message_bytes);
+  if (kernel.kind == KernelClass::memcpy) key += fmt::format("\n{}", kernel.dram_bytes.value_or(0));
+  return key;
+}
+
 std::vector<std::optional<std::size_t>> matched_positions(std::span<const std::uint32_t> a,
                                                           std::span<const std::uint32_t> b) {
   const std::ptrdiff_t n = std::ssize(a), m = std::ssize(b);
@@ -131,10 +131,10 @@ std::vector<std::optional<std::size_t>> matched_positions(std::span<const std::u
 std::vector<std::optional<KernelId>> same_kernels(const Trace& reference, const Capture& capture) {
   std::unordered_map<std::string, KernelId> known;
   for (std::size_t k = 0; k < reference.kernels.size(); ++k)
-    known.emplace(key_of(reference.kernels[k]), id_at<KernelId>(k));
+    known.emplace(kernel_key(reference.kernels[k]), id_at<KernelId>(k));
   std::vector<std::optional<KernelId>> same;
   for (const Kernel& kernel : capture.kernels) {
-    const auto found = known.find(key_of(kernel));
+    const auto found = known.find(kernel_key(kernel));
     same.push_back(found == known.end() ? std::nullopt : std::optional(found->second));
   }
   return same;

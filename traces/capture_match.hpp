@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "traces/capture.hpp"
@@ -38,6 +39,9 @@ struct TypicalTime {
 [[nodiscard]] Capture with_lost_launches(const Trace& reference,
                                          std::span<const std::optional<TypicalTime>> typical,
                                          Capture capture);
+
+/// Name, grid, block and shapes of a kernel: equal for the same kernel in two captures.
+[[nodiscard]] std::string kernel_key(const Kernel& kernel);
 
 /// The kernel of `reference` that each kernel of a capture is, by name, grid, block and shape.
 /// @return shape [kernels of capture]

@@ -123,6 +123,11 @@ double GraphPlanner::bound_j(double deadline_s) const {
   return bound_j;
 }
 
+std::optional<double> GraphPlanner::bound_of_launches_j(double time_s) const {
+  if (!prices_) return std::nullopt;
+  return bound_j(time_s);
+}
+
 // Where the sum of launches and idle power is least.
 double GraphPlanner::cheapest_time_s() const {
   const auto energy_j = [&](const FrontierVertex& v) {

@@ -72,6 +72,10 @@ class GraphPlanner {
 
   [[nodiscard]] const ClockGrid& grid() const noexcept { return grid_; }
 
+  /// No plan takes less energy by a time, with the limits of GraphPlanResult::lower_bound_j.
+  /// Nothing before plans of several clocks were asked for.
+  [[nodiscard]] std::optional<double> bound_of_launches_j(double time_s) const;
+
   /// One result per question. Interrupted, later ones are infeasible.
   /// @throws UsageError for a slack that is not a number > -1
   [[nodiscard]] std::vector<GraphPlanResult> plan(std::span<const GraphQuestion> questions,

@@ -20,4 +20,9 @@ namespace rubato {
 [[nodiscard]] std::string experiment_page(const ResultStore& store,
                                           const std::string& experiment_id);
 
+/// A captured run planned whole: what to set, what that rests on, time against energy of single
+/// clocks, plans and bound, the clock of every kernel, collectives of several ranks.
+/// @param graph_run  an existing graph_run_id
+[[nodiscard]] std::string captured_page(const ResultStore& store, std::int64_t graph_run);
+
 }  // namespace rubato

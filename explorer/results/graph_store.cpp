@@ -1,5 +1,6 @@
 #include "explorer/results/graph_store.hpp"
 
+#include <algorithm>
 #include <map>
 #include <numeric>
 #include <tuple>
@@ -7,6 +8,7 @@
 #include "common/version.hpp"
 #include "explorer/results/provenance.hpp"
 #include "explorer/results/store.hpp"
+#include "traces/capture_match.hpp"
 
 namespace rubato {
 
@@ -43,14 +45,38 @@ void store_clocks(const SqlConnection& connection, std::int64_t plan_id,
                   const GraphExploration& found, const GraphPlanResult& result) {
   const ExecutionGraph& graph = found.run->graph;
   SqlStatement insert(connection,
-                      "INSERT INTO graph_plan_clocks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+                      "INSERT INTO graph_plan_clocks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   const std::vector<PlanClock> clocks = plan_clocks(*found.model, result);
   for (std::size_t i = 0; i < clocks.size(); ++i) {
     const PlanClock& row = clocks[i];
     const GraphGpu& gpu = graph.gpus()[index(row.gpu)];
     insert.run(plan_id, i, gpu.rank, gpu.device, name_of(row.pass),
                graph.kernels()[index(row.kernel)].name, found.planner->grid().label(row.clock),
-               row.launches, row.time_s, row.energy_j);
+               row.launches, row.time_s, row.energy_j,
+               kernel_key(graph.kernels()[index(row.kernel)]));
+  }
+}
+
+void store_clocks_and_front(const SqlConnection& connection, std::int64_t run_id,
+                            const GraphExploration& found) {
+  const GraphPlanner& planner = *found.planner;
+  const ClockGrid& grid = planner.grid();
+  SqlStatement clock(connection, "INSERT INTO graph_clocks VALUES (?, ?, ?, ?, ?)");
+  double least_s = planner.baseline().span_s;
+  for (const UniformRun& run : planner.uniform()) {
+    clock.run(run_id, grid.label(run.clock), std::int64_t{run.clock == grid.default_clock()},
+              run.span_s, run.energy_j);
+    least_s = std::min(least_s, run.span_s);
+  }
+  // Enough points for a line on a page.
+  constexpr std::int64_t points = 80;
+  constexpr double longest = 1.3;  // of the default time
+  SqlStatement point(connection, "INSERT INTO graph_front VALUES (?, ?, ?, ?)");
+  for (std::int64_t i = 0; i <= points; ++i) {
+    const double share = static_cast<double>(i) / static_cast<double>(points);
+    const double time_s = least_s + share * (longest * planner.baseline().span_s - least_s);
+    if (const auto bound_j = planner.bound_of_launches_j(time_s))
+      point.run(run_id, i, time_s, *bound_j);
   }
 }
 
@@ -136,6 +162,7 @@ std::int64_t store_graph_run(const std::filesystem::path& path, const GraphReque
   const std::int64_t run_id = store_run(connection, request, found);
   for (const GraphPlanOutcome& outcome : found.plans)
     store_plan(connection, run_id, found, outcome);
+  store_clocks_and_front(connection, run_id, found);
   store_collectives(connection, run_id, found);
   transaction.commit();
   return run_id;

@@ -61,6 +61,8 @@ constexpr std::array record_tables{
     RecordTable{"graph_plans", "graph_plan_id", "graph_run_id"},
     RecordTable{"graph_plan_clocks", "", "graph_plan_id"},
     RecordTable{"graph_collectives", "", "graph_run_id"},
+    RecordTable{"graph_clocks", "", "graph_run_id"},
+    RecordTable{"graph_front", "", "graph_run_id"},
     RecordTable{"pipeline_runs", "pipeline_run_id", ""},
     RecordTable{"pipeline_options", "", "pipeline_run_id"},
     RecordTable{"pipeline_front", "", "pipeline_run_id"},

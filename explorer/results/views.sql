@@ -288,3 +288,21 @@ LEFT JOIN plans p ON p.plan_id = (
 LEFT JOIN graph_plans g ON g.graph_plan_id = (
   SELECT graph_plan_id FROM graph_plans WHERE granularity = v.granularity AND time_s = v.plan_time_s
     AND energy_j = v.plan_energy_j ORDER BY graph_plan_id LIMIT 1);
+
+-- As v_best_plan: per captured run, the plan with the least energy that is no slower than the default clocks.
+DROP VIEW IF EXISTS v_best_graph_plan;
+CREATE VIEW v_best_graph_plan AS
+SELECT v.*
+FROM graph_runs r
+CROSS JOIN v_graph_plans v ON v.graph_run_id = r.graph_run_id AND v.graph_plan_id = (
+  SELECT graph_plan_id FROM graph_plans
+  WHERE graph_run_id = r.graph_run_id AND slack_frac = 0 AND status IN ('optimal', 'feasible')
+  ORDER BY energy_j, graph_plan_id LIMIT 1);
+
+-- The same question answered for two captured runs, as v_compare.
+DROP VIEW IF EXISTS v_compare_graphs;
+CREATE VIEW v_compare_graphs AS
+SELECT a.graph_run_id AS graph_run_a, b.graph_run_id AS graph_run_b, a.granularity, a.slack_frac,
+       a.time_s AS time_a_s, b.time_s AS time_b_s, a.energy_j AS energy_a_j, b.energy_j AS energy_b_j
+FROM graph_plans a
+JOIN graph_plans b ON b.granularity = a.granularity AND b.slack_frac = a.slack_frac;

@@ -72,5 +72,15 @@ expect 3 'class="latency"'
 expect $((12 * 46)) 'class="cell"'
 expect 37 'class="unit-row"'
 expect 0 '<b>bold'
-[ "$failed" -eq 0 ] && echo "2 passed, 0 failed"
+# A captured run: the answer, 82 single clocks at most, two plans, one row per kernel.
+run=$(cd "$(dirname "$0")/../.." && pwd)/docs/examples/run.pt.trace.json.gz
+"$rubato" explore "$run" --captured-clock 1593/1410 --slack 5 --granularity iteration,kernel --db "$folder/c.db" > "$folder/captured.txt" 2>&1
+"$rubato" report --db "$folder/c.db" -o "$folder/c.html"
+draw "$folder/c.html"
+expect 1 '<b>memory 1593 MHz, core 1005 MHz</b>'
+expect 3 '<svg viewBox="0 0 900'   # coverage, time against energy, kernels
+expect 1 'class="bound"'
+expect 2 '<g class="plan"'
+expect 40 '<g class="row"'
+[ "$failed" -eq 0 ] && echo "3 passed, 0 failed"
 exit "$failed"

@@ -277,7 +277,9 @@ TEST_F(Sweep, MergeKnowsEveryTable) {
       1, 1, 1, 1, 0, 1, 0, 0, 1);
     INSERT INTO graph_plans VALUES
       (8, 6, 'kernel', 0, 'feasible', 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0);
-    INSERT INTO graph_plan_clocks VALUES (8, 0, 0, 0, 'forward', 'k', 'm/c', 1, 1, 1);
+    INSERT INTO graph_plan_clocks VALUES (8, 0, 0, 0, 'forward', 'k', 'm/c', 1, 1, 1, 'k');
+    INSERT INTO graph_clocks VALUES (6, 'm/c', 1, 1, 1);
+    INSERT INTO graph_front VALUES (6, 0, 1, 1);
     INSERT INTO graph_collectives VALUES (6, 0, 'n', 'all_reduce', '', 2, 1, 0, 0, 1);
     INSERT INTO pipeline_runs VALUES
       (3, 't', 'c', 'v', 'r', 'b', 'h', 'p', '1f1b', 1, 1, 1, 0, 0, 0, 0, 1, 1, 1, 1);

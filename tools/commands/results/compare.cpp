@@ -7,6 +7,7 @@
 
 #include "common/numbers.hpp"
 #include "common/text.hpp"
+#include "explorer/results/plan_choice.hpp"
 #include "explorer/results/store.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
@@ -111,10 +112,29 @@ Pairs pairs_of_files(const std::string& a, const std::string& b) {
   return pairs;
 }
 
+Pairs pairs_of_captured_runs(const ResultStore& store, std::int64_t a, std::int64_t b) {
+  const auto only = [&](std::int64_t here, std::int64_t there) {
+    return number(store.query(
+        "SELECT count(*) FROM graph_plans p WHERE graph_run_id = ?1 AND NOT EXISTS (SELECT 1 FROM "
+        "graph_plans q WHERE q.graph_run_id = ?2 AND q.granularity = p.granularity AND "
+        "q.slack_frac = p.slack_frac)",
+        {here, there}));
+  };
+  return {store.query("SELECT granularity, slack_frac, time_a_s, time_b_s, energy_a_j, energy_b_j "
+                      "FROM v_compare_graphs WHERE graph_run_a = ? AND graph_run_b = ? ORDER BY "
+                      "slack_frac, granularity",
+                      {a, b}),
+          only(a, b), only(b, a)};
+}
+
 Pairs pairs_of(const Options& o) {
   if (o.db.empty()) return pairs_of_files(o.a, o.b);
   const ResultStore store = ResultStore::open_read_only(o.db);
   const auto a = parse_count(o.a), b = parse_count(o.b);
+  if (o.a.starts_with("graph:") && o.b.starts_with("graph:")) {
+    return pairs_of_captured_runs(store, find_stored_run(store, o.a).id,
+                                  find_stored_run(store, o.b).id);
+  }
   if (a && b)
     return pairs_of_runs(store, static_cast<std::int64_t>(*a), static_cast<std::int64_t>(*b));
   return pairs_of_versions(store, o.a, o.b);
@@ -184,7 +204,10 @@ ExitStatus run(const Options& o) {
 
 Action setup_compare(CommandLine& app) {
   auto o = std::make_shared<Options>();
-  app.add_option("A", o->a, "To compare against: a run or program version of --db, or a database")
+  app.add_option(
+         "A", o->a,
+         "To compare against: a run (graph:N of a captured one) or program version of --db, or a "
+         "database")
       ->required();
   app.add_option("B", o->b, "To judge")->required();
   app.add_option("--db", o->db, "Result database of both");
@@ -201,6 +224,7 @@ Action setup_compare(CommandLine& app) {
       "Examples:\n"
       "  rubato compare --db results.db 1 2\n"
       "  rubato compare --db results.db '0.1.0 1a2b3c4d' '0.1.0 5e6f7a8b' --worse-only\n"
+      "  rubato compare --db results.db graph:1 graph:2\n"
       "  rubato compare yesterday.db today.db --tolerance 0.1");
   return [o](const RunContext&) { return run(*o); };
 }

@@ -6,6 +6,7 @@
 
 #include "common/file.hpp"
 #include "explorer/report/run_report.hpp"
+#include "explorer/results/plan_choice.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/terminal/output.hpp"
@@ -14,18 +15,20 @@ namespace rubato {
 
 Action setup_report(CommandLine& app) {
   struct Options {
-    std::string db, experiment, out = "report.html";
-    std::int64_t run = 0;
+    std::string db, run = "latest", experiment, out = "report.html";
   };
   auto o = std::make_shared<Options>();
   app.add_option("--db", o->db, "Result database")->required();
-  auto* run_option = app.add_option("--run", o->run, "Run [the latest]");
+  auto* run_option =
+      app.add_option("--run", o->run, "Run, by number, or graph:N for a captured run planned whole")
+          ->capture_default_str();
   app.add_option("--experiment", o->experiment, "An experiment by name or id, or 'latest'")
       ->excludes(run_option);
   app.add_option("-o,--output", o->out, "HTML file")->capture_default_str();
   app.footer(
       "\nThe page holds everything it needs: open it from disk, send it by mail.\n"
       "Examples:\n  rubato report --db results.db -o report.html\n"
+      "  rubato report --db results.db --run graph:2 -o captured.html\n"
       "  rubato report --db results.db --experiment latest -o experiment.html");
   return [o](const RunContext&) {
     const ResultStore store = ResultStore::open_read_only(o->db);
@@ -35,10 +38,11 @@ Action setup_report(CommandLine& app) {
       if (o->out != "-") fmt::print(stderr, "wrote {} (experiment {})\n", o->out, id);
       return ExitStatus::done;
     }
-    const std::int64_t run = o->run > 0 ? o->run : latest_run(store);
-    require_run(store, run);
-    write_file(o->out, report_page(store, run));
-    if (o->out != "-") fmt::print(stderr, "wrote {} (run {})\n", o->out, run);
+    const StoredRun run = find_stored_run(store, o->run);
+    write_file(o->out, run.captured ? captured_page(store, run.id) : report_page(store, run.id));
+    if (o->out != "-")
+      fmt::print(stderr, "wrote {} ({} {})\n", o->out, run.captured ? "captured run" : "run",
+                 run.id);
     return ExitStatus::done;
   };
 }

@@ -1,0 +1,35 @@
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "explorer/report/page.hpp"
+#include "explorer/report/run_report.hpp"
+
+namespace rubato {
+
+std::string captured_page(const ResultStore& store, std::int64_t graph_run) {
+  const auto rows = [&](std::string_view sql) {
+    return rows_as_objects(store.query(sql, {graph_run}));
+  };
+  return filled_page(
+      "captured", "captured_script",
+      {{"run", rows("SELECT * FROM graph_runs WHERE graph_run_id = ?").front()},
+       {"plans", rows("SELECT * FROM v_graph_plans WHERE graph_run_id = ? ORDER BY graph_plan_id")},
+       {"singles", rows("SELECT clock, is_default, time_s, energy_j FROM graph_clocks WHERE "
+                        "graph_run_id = ? ORDER BY time_s")},
+       {"front", rows("SELECT time_s, bound_j FROM graph_front WHERE graph_run_id = ? ORDER BY "
+                      "point_id")},
+       // All GPUs together: launches of a kernel in a pass, by clock.
+       {"kernels",
+        rows_as_table(store.query(
+            "SELECT c.graph_plan_id, c.pass, c.kernel, c.clock, sum(c.launches) AS launches, "
+            "sum(c.time_s) AS time_s, sum(c.energy_j) AS energy_j FROM graph_plan_clocks c JOIN "
+            "graph_plans p USING (graph_plan_id) WHERE p.graph_run_id = ? GROUP BY 1, 2, 3, 4 "
+            "ORDER BY 1, 2, 3, 4",
+            {graph_run}))},
+       {"collectives",
+        rows("SELECT name, collective, ranks, last_rank, start_skew_s, transfer_s, end_spread_s "
+             "FROM graph_collectives WHERE graph_run_id = ? ORDER BY row_id")}});
+}
+
+}  // namespace rubato

@@ -1,0 +1,95 @@
+#include "explorer/results/graph_store.hpp"
+
+#include <string>
+#include <variant>
+
+#include <gtest/gtest.h>
+
+#include "explorer/report/run_report.hpp"
+#include "explorer/results/store.hpp"
+#include "tests/made_run.hpp"
+#include "tests/temporary_folder.hpp"
+
+namespace rubato {
+namespace {
+
+GraphExploration explored(std::vector<GraphQuestion> questions) {
+  Capture capture = made_step({.layers = 3}, [](std::int64_t ns) { return ns; });
+  capture.kernels[1].label = "</script><script>alert(1)</script>";
+  GraphExplorationInput input{.captures = {std::move(capture)},
+                              .spec = load_gpu_spec("a100-sxm4-80gb"),
+                              .captured_clock = {},
+                              .grid = "full",
+                              .power_limit_w = {},
+                              .questions = std::move(questions)};
+  input.captured_clock = parse_clock_pair(input.spec, "1593/1410");
+  return explore_captured(input);
+}
+
+class GraphStore : public testing::Test {
+ protected:
+  TemporaryFolder folder_;
+  GraphRequest request_{{"a.json", "b.json"}, "1593/1410", ClockSource::given, "rubato explore"};
+
+  [[nodiscard]] std::filesystem::path db() const { return folder_ / "r.db"; }
+  [[nodiscard]] double number(const std::string& sql) const {
+    const SqlValue value = ResultStore::open_read_only(db()).query(sql).rows.at(0).at(0);
+    if (const auto* whole = std::get_if<std::int64_t>(&value)) return static_cast<double>(*whole);
+    return std::get<double>(value);
+  }
+};
+
+TEST_F(GraphStore, EverySingleClockAndTheBoundAreKept) {
+  const GraphExploration found = explored(
+      {{GraphGrain::iteration, 0.0}, {GraphGrain::launch, 0.0}, {GraphGrain::kernel, 0.1}});
+  ASSERT_EQ(store_graph_run(db(), request_, found), 1);
+  const ClockGrid& grid = found.planner->grid();
+  EXPECT_EQ(number("SELECT count(*) FROM graph_clocks"), static_cast<double>(grid.size()));
+  for (const UniformRun& run : found.planner->uniform()) {
+    const std::string where = " FROM graph_clocks WHERE clock = '" + grid.label(run.clock) + "'";
+    EXPECT_EQ(number("SELECT time_s" + where), run.span_s);
+    EXPECT_EQ(number("SELECT energy_j" + where), run.energy_j);
+  }
+  EXPECT_EQ(number("SELECT time_s FROM graph_clocks WHERE is_default"),
+            number("SELECT default_s FROM graph_runs"));
+  // A bound at an earlier time bounds nothing that ends later; one at a later time bounds all.
+  EXPECT_GT(number("SELECT count(*) FROM graph_front"), 50);
+  EXPECT_EQ(number("SELECT count(*) FROM graph_front f JOIN graph_plans p ON p.time_s <= f.time_s "
+                   "WHERE p.energy_j < f.bound_j * (1 - 1e-9)"),
+            0);
+  EXPECT_EQ(number("SELECT count(*) FROM graph_plan_clocks WHERE kernel_key = ''"), 0);
+}
+
+TEST_F(GraphStore, OneClockAloneNeedsNoBound) {
+  store_graph_run(db(), request_, explored({{GraphGrain::iteration, 0.0}}));
+  EXPECT_EQ(number("SELECT count(*) FROM graph_front"), 0);
+  EXPECT_GT(number("SELECT count(*) FROM graph_clocks"), 0);
+  const std::string page = captured_page(ResultStore::open_read_only(db()), 1);
+  EXPECT_NE(page.find("\"front\":[]"), std::string::npos);
+}
+
+// As v_best_plan: no slower than the default clocks, least energy.
+TEST_F(GraphStore, TheBestPlanIsNoSlowerThanTheDefaultClocks) {
+  store_graph_run(
+      db(), request_,
+      explored(
+          {{GraphGrain::launch, 0.2}, {GraphGrain::iteration, 0.0}, {GraphGrain::kernel, 0.0}}));
+  EXPECT_EQ(number("SELECT count(*) FROM v_best_graph_plan"), 1);
+  EXPECT_EQ(number("SELECT energy_j FROM v_best_graph_plan"),
+            number("SELECT min(energy_j) FROM graph_plans WHERE slack_frac = 0"));
+  EXPECT_LE(number("SELECT time_change_pct FROM v_best_graph_plan"), 1e-6);
+  EXPECT_GT(number("SELECT energy_j FROM v_best_graph_plan"),
+            number("SELECT min(energy_j) FROM graph_plans"));
+}
+
+TEST_F(GraphStore, ThePageHoldsEverythingItNeedsAndNamesStayText) {
+  store_graph_run(db(), request_,
+                  explored({{GraphGrain::iteration, 0.0}, {GraphGrain::kernel, 0.05}}));
+  const std::string page = captured_page(ResultStore::open_read_only(db()), 1);
+  EXPECT_EQ(page.find("<script>alert"), std::string::npos);
+  EXPECT_NE(page.find("default-src 'none'"), std::string::npos);
+  EXPECT_EQ(page.find("/*@"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace rubato
