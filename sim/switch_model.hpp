@@ -34,6 +34,14 @@ struct SwitchModel {
   [[nodiscard]] bool may_delay() const noexcept {
     return core.lead_s > 0.0 || (mem && mem->lead_s > 0.0) || dwell_s > 0.0;
   }
+
+  /// Whether changes take neither time nor energy, however many there are.
+  [[nodiscard]] bool is_free() const noexcept {
+    const auto costs = [](const SwitchCost& cost) {
+      return cost.stall_s > 0.0 || cost.energy_j > 0.0;
+    };
+    return !may_delay() && !costs(core) && !(mem && costs(*mem));
+  }
 };
 
 /// What a spec knows of its GPU. @throws UsageError if it knows no latency

@@ -172,4 +172,11 @@ inline ExecutionGraph arbitrary_graph(const SmallGraphShape& shape) {
   return std::move(made).build();
 }
 
+inline GraphPlan arbitrary_plan(const ExecutionGraph& graph, const ClockGrid& grid) {
+  GraphPlan plan = uniform_plan(graph, ClockId{0});
+  for (ClockId& clock : plan.clock_of_activity)
+    clock = id_at<ClockId>(*rc::gen::inRange<std::size_t>(0, grid.size()));
+  return plan;
+}
+
 }  // namespace rubato

@@ -39,8 +39,8 @@ class OtherSplit {
         simulator_(model_, grid),
         baseline_(simulator_.run(uniform_plan(model.graph(), grid.default_clock()))) {}
 
-  [[nodiscard]] PlanChange change_of(const GraphPlan& plan) {
-    return change(simulator_.run(plan), baseline_);
+  [[nodiscard]] PlanChange change_of(const GraphPlanResult& result) {
+    return change(simulator_.run(result.plan, {.switching = result.switching}), baseline_);
   }
 
  private:
@@ -48,6 +48,19 @@ class OtherSplit {
   GraphSimulator simulator_;
   GraphRun baseline_;
 };
+
+CountedChanges counted_changes(const GraphPlanResult& result, const GraphRun& run,
+                               const GraphRun& baseline) {
+  constexpr double rounding = 1e-9;  // as planners count
+  CountedChanges counted{.change = change(run, baseline),
+                         .in_time = run.span_s <= result.deadline_s * (1.0 + rounding)};
+  for (const GpuTotals& gpu : run.gpus) {
+    counted.clock_changes += gpu.clock_changes;
+    counted.late_launches += gpu.late_launches;
+    counted.stalled_s += gpu.stalled_s;
+  }
+  return counted;
+}
 
 }  // namespace
 
@@ -77,15 +90,20 @@ GraphExploration explore_captured(const GraphExplorationInput& input, const RunC
   found.reproduced_energy_j = reproduced.total_energy_j;
 
   const ClockGrid grid = make_clock_grid(input.spec, input.grid);
-  found.planner = std::make_unique<GraphPlanner>(*found.model, grid, context);
+  found.planner = std::make_unique<GraphPlanner>(*found.model, grid, context, input.switching);
+  GraphSimulator simulator(*found.model, grid);
   OtherSplit core_bound(*found.model, grid, 1.0), mem_bound(*found.model, grid, 0.0);
   for (GraphPlanResult& result : found.planner->plan(input.questions, context)) {
     GraphPlanOutcome& outcome = found.plans.emplace_back();
     outcome.result = std::move(result);
     if (!outcome.result.found()) continue;
     outcome.change = change(outcome.result.run, found.planner->baseline());
-    outcome.core_bound = core_bound.change_of(outcome.result.plan);
-    outcome.mem_bound = mem_bound.change_of(outcome.result.plan);
+    outcome.core_bound = core_bound.change_of(outcome.result);
+    outcome.mem_bound = mem_bound.change_of(outcome.result);
+    if (!input.switching) continue;
+    outcome.counted = counted_changes(
+        outcome.result, simulator.run(outcome.result.plan, {.switching = *input.switching}),
+        found.planner->baseline());
   }
   found.interrupted = context.stop_requested();
   found.wall_time_s =

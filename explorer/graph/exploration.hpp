@@ -21,6 +21,9 @@ struct GraphExplorationInput {
   ClockPair captured_clock;       ///< requested, as in ClockGrid
   std::string grid;               ///< see make_clock_grid
   std::optional<double> power_limit_w;
+  /// What changes of clock take: automatic plans count it, for others it is said what is left of
+  /// the saving. Nothing: not known.
+  std::optional<SwitchModel> switching;
   std::vector<GraphQuestion> questions;
 };
 
@@ -30,6 +33,14 @@ struct PlanChange {
   double energy_frac = 0.0;
 };
 
+/// A plan once more, with what its changes of clock take.
+struct CountedChanges {
+  PlanChange change;
+  std::uint64_t clock_changes = 0, late_launches = 0;  ///< of all GPUs, see GpuTotals
+  double stalled_s = 0.0;                              ///< of all GPUs
+  bool in_time = false;                                ///< ends by the plan's deadline
+};
+
 /// A plan, and what it takes if the captured times split otherwise between core and memory than
 /// guessed: all launches as much bound by the core, or by memory, as their work leaves open.
 struct GraphPlanOutcome {
@@ -37,6 +48,7 @@ struct GraphPlanOutcome {
   PlanChange change;      ///< as planned
   PlanChange core_bound;  ///< the same clocks, everything core bound
   PlanChange mem_bound;
+  std::optional<CountedChanges> counted;  ///< nothing: what changes of clock take is not known
 
   /// Ends of the interval of a quantity over the three.
   [[nodiscard]] double least(double PlanChange::*field) const;

@@ -9,6 +9,8 @@
 #include <fmt/format.h>
 
 #include "common/error.hpp"
+#include "explorer/graph/sequence_bound.hpp"
+#include "explorer/graph/sequence_search.hpp"
 #include "explorer/pipeline/contraction.hpp"
 
 namespace rubato {
@@ -44,14 +46,15 @@ std::string_view name_of(GraphGrain value) noexcept {
     case GraphGrain::gpu: return "gpu";
     case GraphGrain::pass: return "pass";
     case GraphGrain::kernel: return "kernel";
-    case GraphGrain::launch: break;
+    case GraphGrain::launch: return "launch";
+    case GraphGrain::automatic: break;
   }
-  return "launch";
+  return "auto";
 }
 
 std::optional<GraphGrain> grain_named(std::string_view name) noexcept {
   for (const GraphGrain grain : {GraphGrain::iteration, GraphGrain::gpu, GraphGrain::pass,
-                                 GraphGrain::kernel, GraphGrain::launch}) {
+                                 GraphGrain::kernel, GraphGrain::launch, GraphGrain::automatic}) {
     if (name_of(grain) == name) return grain;
   }
   return std::nullopt;
@@ -71,15 +74,18 @@ struct GraphPlanner::Prices {
 };
 
 GraphPlanner::GraphPlanner(const GraphModel& model, const ClockGrid& grid,
-                           const RunContext& context)
+                           const RunContext& context, const std::optional<SwitchModel>& switching)
     : model_(model),
       grid_(grid),
+      switching_(switching),
       simulator_(model, grid),
       baseline_(simulator_.run(uniform_plan(model.graph(), grid.default_clock()))),
       uniform_(sweep_uniform(model, grid, context)),
       alone_(model, grid),
       beside_(model, grid, slowdown_in(alone_, baseline_, grid.default_clock())),
-      held_(alone_) {}
+      held_(alone_) {
+  if (switching_) validate(*switching_);
+}
 
 GraphPlanner::~GraphPlanner() = default;
 
@@ -97,6 +103,8 @@ double GraphPlanner::deadline_s(const GraphQuestion& question) const {
     throw UsageError(
         fmt::format("slack is {}; expected a number above -100 %", 100.0 * question.slack_frac));
   }
+  if (question.grain == GraphGrain::automatic && !switching_)
+    throw UsageError("automatic plans need to know what changes of clock take");
   return baseline_.span_s * (1.0 + question.slack_frac);
 }
 
@@ -166,7 +174,8 @@ GraphPlan GraphPlanner::plan_of(const LaunchUnits& units,
 
 // @return whether the plan ends in time
 bool GraphPlanner::keep_if_better(GraphPlanResult& result, GraphPlan plan) {
-  GraphRun run = simulator_.run(plan);
+  if (result.question.grain == GraphGrain::automatic) plan.only_main_streams_ask = true;
+  GraphRun run = simulator_.run(plan, {.switching = result.switching});
   if (run.span_s > result.deadline_s * (1.0 + time_tolerance)) return false;
   if (result.found() && run.total_energy_j >= result.run.total_energy_j) return true;
   result.plan = std::move(plan);
@@ -223,6 +232,35 @@ void GraphPlanner::search_targets(GraphPlanResult& result, const LaunchUnits& un
     }
     return;
   }
+}
+
+// A clock for each GPU is a sequence too, where the launches of its main stream ask for it.
+void GraphPlanner::answer_automatic(GraphPlanResult& result, const Targets& all,
+                                    const RunContext& context) {
+  if (model_.graph().gpus().size() > 1) {
+    GraphPlanResult each_gpu;
+    each_gpu.question = {GraphGrain::gpu, result.question.slack_frac};
+    each_gpu.deadline_s = result.deadline_s;
+    try_uniform(each_gpu);
+    answer(each_gpu, all, context);
+    if (each_gpu.found()) keep_if_better(result, each_gpu.plan);
+  }
+  const auto prices = [](const FrontierPlan& of) {
+    return LaunchPrices{of.flow_w, of.lag_cost_j, of.price_w};
+  };
+  const std::size_t at = all.of_deadline.at(result.deadline_s);
+  std::optional<SequencePlan> start;
+  if (result.found()) start = SequencePlan{std::move(result.plan), std::move(result.run)};
+  auto found =
+      sequence_plan({beside_, grid_, baseline_, result.switching, result.deadline_s}, simulator_,
+                    prices(all.beside[at * shorter.size()]), std::move(start), context);
+  if (!found) return;
+  result.plan = std::move(found->plan);
+  result.run = std::move(found->run);
+  const double bound = sequence_bound_j(alone_, grid_, result.switching, prices(all.alone[at]),
+                                        {result.deadline_s, prices_->frontier.least_time_s},
+                                        result.run.total_energy_j, context);
+  result.lower_bound_j = std::max(bound_j(result.deadline_s), bound);
 }
 
 void GraphPlanner::answer(GraphPlanResult& result, const Targets& all, const RunContext& context) {
@@ -299,6 +337,7 @@ std::vector<GraphPlanResult> GraphPlanner::plan(std::span<const GraphQuestion> q
   for (const GraphQuestion& question : questions) {
     results.emplace_back().question = question;
     results.back().deadline_s = deadline_s(question);
+    if (question.grain == GraphGrain::automatic) results.back().switching = *switching_;
   }
   const bool many_clocks = std::ranges::any_of(
       questions, [](const GraphQuestion& q) { return q.grain != GraphGrain::iteration; });
@@ -323,7 +362,11 @@ std::vector<GraphPlanResult> GraphPlanner::plan(std::span<const GraphQuestion> q
       if (result.found()) result.status = SolveStatus::optimal;
       continue;
     }
-    answer(result, targets, context);
+    if (questions[q].grain == GraphGrain::automatic) {
+      answer_automatic(result, targets, context);
+    } else {
+      answer(result, targets, context);
+    }
     if (!result.found()) continue;
     const double energy_j = result.run.total_energy_j;
     result.gap_frac = std::max(energy_j - result.lower_bound_j, 0.0) / energy_j;

@@ -27,8 +27,8 @@ namespace rubato {
 
 /// What gets one clock: the whole run, each GPU, each pass on a GPU, each kernel of a pass on a
 /// GPU, or each launch. A finer plan never takes more energy than a coarser one that is asked for
-/// beside it.
-enum class GraphGrain { iteration, gpu, pass, kernel, launch };
+/// beside it. Automatic knows what a change of clock takes: runs of launches share one.
+enum class GraphGrain { iteration, gpu, pass, kernel, launch, automatic };
 [[nodiscard]] std::string_view name_of(GraphGrain value) noexcept;
 [[nodiscard]] std::optional<GraphGrain> grain_named(std::string_view name) noexcept;
 
@@ -43,8 +43,9 @@ struct GraphPlanResult {
   GraphQuestion question;
   SolveStatus status = SolveStatus::infeasible;
   double deadline_s = 0.0;
-  GraphPlan plan;  ///< empty if infeasible
-  GraphRun run;    ///< by the simulator
+  GraphPlan plan;              ///< empty if infeasible
+  GraphRun run;                ///< by the simulator
+  SwitchModel switching = {};  ///< counted in `run`: nothing but for automatic
   /// No plan of this grain takes less energy by the deadline, as long as nothing that runs at the
   /// same time slows anything else down.
   double lower_bound_j = 0.0;
@@ -57,8 +58,11 @@ struct GraphPlanResult {
 class GraphPlanner {
  public:
   /// Replays the graph at every clock.
-  /// @param model  must outlive the planner
-  GraphPlanner(const GraphModel& model, const ClockGrid& grid, const RunContext& context = {});
+  /// @param model      must outlive the planner
+  /// @param switching  what changes of clock take; nothing: not known, no automatic plans
+  /// @throws UsageError as validate(SwitchModel)
+  GraphPlanner(const GraphModel& model, const ClockGrid& grid, const RunContext& context = {},
+               const std::optional<SwitchModel>& switching = {});
   ~GraphPlanner();
 
   /// The default clocks, replayed.
@@ -71,13 +75,15 @@ class GraphPlanner {
   [[nodiscard]] const Frontier& frontier(const RunContext& context = {});
 
   [[nodiscard]] const ClockGrid& grid() const noexcept { return grid_; }
+  [[nodiscard]] const std::optional<SwitchModel>& switching() const noexcept { return switching_; }
 
   /// No plan takes less energy by a time, with the limits of GraphPlanResult::lower_bound_j.
   /// Nothing before plans of several clocks were asked for.
   [[nodiscard]] std::optional<double> bound_of_launches_j(double time_s) const;
 
   /// One result per question. Interrupted, later ones are infeasible.
-  /// @throws UsageError for a slack that is not a number > -1
+  /// @throws UsageError for a slack that is not a number > -1, or automatic plans where nothing is
+  ///         known of changes of clock
   [[nodiscard]] std::vector<GraphPlanResult> plan(std::span<const GraphQuestion> questions,
                                                   const RunContext& context = {});
 
@@ -102,6 +108,7 @@ class GraphPlanner {
   [[nodiscard]] Targets targets_for(std::span<const GraphPlanResult> results,
                                     const RunContext& context);
   void answer(GraphPlanResult& result, const Targets& all, const RunContext& context);
+  void answer_automatic(GraphPlanResult& result, const Targets& all, const RunContext& context);
   bool keep_if_better(GraphPlanResult& result, GraphPlan plan);
   void try_uniform(GraphPlanResult& result);
   void search_targets(GraphPlanResult& result, const LaunchUnits& units,
@@ -111,6 +118,7 @@ class GraphPlanner {
 
   const GraphModel& model_;
   ClockGrid grid_;
+  std::optional<SwitchModel> switching_;
   GraphSimulator simulator_;
   GraphRun baseline_;
   std::vector<UniformRun> uniform_;

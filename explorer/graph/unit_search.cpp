@@ -66,9 +66,10 @@ class UnitSearch {
       std::vector<ClockId> chosen;
       best_j = std::max(best_j, choose(chosen));
       if (replay(chosen) > deadline_.time_s) {
-        raise_latest_path(raise);
+        const double raise_w = raise * std::max(prices_.price_w, costs_.least_idle_w());
+        raise_latest_path(graph_, end_s_, raise_w, prices_);
       } else {
-        scale_prices(1.0 - 0.5 * raise);
+        scale(prices_, 1.0 - 0.5 * raise);
       }
       raise *= raise_decay;
     }
@@ -166,28 +167,6 @@ class UnitSearch {
     plan.span_s = span_s;
     plan.energy_j = energy_j.value();
     return true;
-  }
-
-  void scale_prices(double factor) {
-    for (double& flow_w : prices_.flow_w) flow_w *= factor;
-    prices_.lag_cost_j *= factor;
-    prices_.price_w *= factor;
-  }
-
-  // More flow along the path that ends last: still a flow, so still a bound.
-  void raise_latest_path(double share) {
-    const double raise_w = share * std::max(prices_.price_w, costs_.least_idle_w());
-    prices_.price_w += raise_w;
-    auto at = static_cast<std::uint32_t>(std::ranges::max_element(end_s_) - end_s_.begin());
-    while (true) {
-      prices_.flow_w[at] += raise_w;
-      const auto arcs = graph_.arcs_into(ActivityId{at});
-      if (arcs.empty()) return;
-      const auto ready_s = [&](const GraphArc& arc) { return end_s_[index(arc.from)] + arc.lag_s; };
-      const auto latest = std::ranges::max_element(arcs, {}, ready_s);
-      prices_.lag_cost_j += raise_w * latest->lag_s;
-      at = latest->from.value;
-    }
   }
 
   [[nodiscard]] std::vector<ClockId> fastest_clocks() const {

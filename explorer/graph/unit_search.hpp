@@ -8,16 +8,10 @@
 #include <vector>
 
 #include "common/run_context.hpp"
+#include "explorer/graph/launch_prices.hpp"
 #include "explorer/graph/launch_units.hpp"
 
 namespace rubato {
-
-/// A price of time for every activity, a flow from first start to last end: docs/graphs.md.
-struct LaunchPrices {
-  std::vector<double> flow_w;  ///< shape [activities]
-  double lag_cost_j = 0.0;     ///< sum of flow x lag
-  double price_w = 0.0;        ///< of the whole, the value of the flow
-};
 
 /// What units are searched for.
 struct UnitDeadline {

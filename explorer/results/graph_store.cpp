@@ -85,9 +85,13 @@ void store_plan(const SqlConnection& connection, std::int64_t run_id, const Grap
   const GraphPlanResult& result = outcome.result;
   SqlStatement insert(connection,
                       "INSERT INTO graph_plans VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
-                      "?, ?, ?, ?)");
+                      "?, ?, ?, ?, ?, ?, ?, ?, ?)");
   const SqlValue null;
   const auto if_found = [&](double value) { return result.found() ? SqlValue(value) : null; };
+  const std::optional<CountedChanges>& counted = outcome.counted;
+  const auto if_counted = [&](std::uint64_t CountedChanges::*count) {
+    return counted ? SqlValue(static_cast<std::int64_t>((*counted).*count)) : null;
+  };
   SqlValue changes;
   if (result.found()) {
     std::int64_t sum = 0;
@@ -102,7 +106,11 @@ void store_plan(const SqlConnection& connection, std::int64_t run_id, const Grap
              if_found(outcome.least(&PlanChange::time_frac)),
              if_found(outcome.most(&PlanChange::time_frac)), if_found(outcome.change.energy_frac),
              if_found(outcome.least(&PlanChange::energy_frac)),
-             if_found(outcome.most(&PlanChange::energy_frac)), changes);
+             if_found(outcome.most(&PlanChange::energy_frac)), changes,
+             if_counted(&CountedChanges::clock_changes), if_counted(&CountedChanges::late_launches),
+             counted ? SqlValue(counted->change.time_frac) : null,
+             counted ? SqlValue(counted->change.energy_frac) : null,
+             counted ? SqlValue(std::int64_t{counted->in_time}) : null);
   if (result.found()) store_clocks(connection, connection.last_insert_id(), found, result);
 }
 

@@ -65,7 +65,10 @@ void migrate(SqlConnection& connection, std::int64_t from) {
     connection.execute(embedded("graph"));
   }
   if (from < 6) connection.execute(embedded("verification"));
-  if (from < 7) connection.execute(embedded("schema_7"));
+  if (from < 7) {
+    connection.execute(embedded("schema_7"));
+    connection.execute_on_schema(embedded("graph_changes"));
+  }
   connection.execute(embedded("views"));
   connection.execute(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}",
                                  application_id, ResultStore::schema));

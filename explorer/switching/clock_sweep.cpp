@@ -110,7 +110,7 @@ void ClockSweep::choose_best_before() {
     first_best_step_ = step_;
   }
   if (alike_) {
-    best_.push_back(least_.value);
+    best_.push_back(least_.value + priced_.before(0, next_launch()));
     if (record_) {
       const DwellWindow* window = window_of(0);
       const std::size_t c = least_.clock;
@@ -136,6 +136,11 @@ void ClockSweep::choose_best_of_groups() {
       best_[first + group_[i]] = value;
       starts[group_[i]] = run_start(window == nullptr ? open_begin_[c] : window->begin(c), c);
     }
+  }
+  std::size_t row = first;
+  for (std::size_t q = 0; q < kinds_; ++q) {
+    const double before = priced_.before(q, next_launch());
+    for (std::uint32_t g = 0; g < priced_.sequence().kinds()[q].groups; ++g) best_[row++] += before;
   }
   if (record_) winners_.insert(winners_.end(), starts.begin(), starts.end());
 }

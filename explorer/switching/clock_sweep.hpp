@@ -77,6 +77,10 @@ class ClockSweep {
   void skip(const State& before, std::size_t block, std::size_t count);
   [[nodiscard]] RunStart winner(std::size_t step, std::size_t group) const;
 
+  /// The launch that a change before this step comes before in the sequence.
+  [[nodiscard]] std::size_t next_launch() const {
+    return direction_ == Direction::forward ? step_ : size_ - step_;
+  }
   void read_kinds(const std::vector<bool>& exempt);
   void choose_best_before();
   void choose_best_of_groups();

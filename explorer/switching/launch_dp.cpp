@@ -1,6 +1,7 @@
 #include "explorer/switching/launch_dp.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <numeric>
 
 #include "explorer/switching/clock_sweep.hpp"
@@ -32,7 +33,9 @@ std::size_t kind_of(const PricedSequence& priced, std::size_t from, std::size_t 
 std::vector<double> change_back(const PricedSequence& priced, std::size_t first) {
   std::vector<double> values = only(priced, {});
   for (std::size_t c = 0; c < priced.clocks().size(); ++c) {
-    if (c != first) values[c] = priced.into(kind_of(priced, c, first))[first];
+    if (c == first) continue;
+    const std::size_t kind = kind_of(priced, c, first);
+    values[c] = priced.into(kind)[first] + priced.before(kind, 0);
   }
   return values;
 }
@@ -65,9 +68,34 @@ PricedSequence::PricedSequence(const LaunchSequence& sequence, Price price,
     times_s_.resize((row + 1) * stride_, times_s_.back());
     rows_.resize((row + 1) * stride_, rows_.back());
   }
-  for (const ChangeKind& kind : sequence.kinds()) {
+  price_changes();
+}
+
+PricedSequence::PricedSequence(const LaunchSequence& sequence, std::span<const double> launch_costs,
+                               std::vector<double> change_w)
+    : sequence_(&sequence),
+      clocks_(all_clocks(sequence)),
+      stride_(padded(clocks_.size())),
+      change_w_(std::move(change_w)) {
+  const ProfileTable& table = sequence.problem().per_launch;
+  assert(launch_costs.size() == table.rows() * clocks_.size());
+  assert(change_w_.size() == sequence.size());
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    const std::span<const double> times_s = table.times_s(row);
+    const std::span<const double> costs =
+        launch_costs.subspan(row * clocks_.size(), clocks_.size());
+    times_s_.insert(times_s_.end(), times_s.begin(), times_s.end());
+    rows_.insert(rows_.end(), costs.begin(), costs.end());
+    times_s_.resize((row + 1) * stride_, times_s_.back());
+    rows_.resize((row + 1) * stride_, rows_.back());
+  }
+  price_changes();
+}
+
+void PricedSequence::price_changes() {
+  for (const ChangeKind& kind : sequence_->kinds()) {
     for (const std::uint32_t clock : clocks_) {
-      into_.push_back(price.of(kind.into[clock]));
+      into_.push_back(price_.of(kind.into[clock]));
       groups_.push_back(kind.group_of_clock[clock]);
     }
     into_.resize(padded(into_.size()), infinity);
@@ -101,8 +129,10 @@ std::vector<std::uint32_t> useful_clocks(const LaunchSequence& sequence, Price p
   return useful;
 }
 
-PricedRuns cheapest_open(const PricedSequence& priced, std::optional<std::size_t> first) {
-  ClockSweep sweep(priced, Direction::forward, only(priced, first), {}, true);
+PricedRuns cheapest_open(const PricedSequence& priced, std::optional<std::size_t> first,
+                         bool first_of_any_length) {
+  const std::vector<bool> exempt(first_of_any_length ? priced.clocks().size() : 0, true);
+  ClockSweep sweep(priced, Direction::forward, only(priced, first), exempt, true);
   sweep.run_to_end();
   std::size_t last = 0;
   for (std::size_t c = 1; c < priced.clocks().size(); ++c) {

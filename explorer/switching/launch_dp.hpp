@@ -31,6 +31,12 @@ class PricedSequence {
   PricedSequence(const LaunchSequence& sequence, Price price);
   /// @param clocks  in ascending order, at least one
   PricedSequence(const LaunchSequence& sequence, Price price, std::vector<std::uint32_t> clocks);
+  /// All clocks, with a price of time for each launch. Times of the sequence's table are lengths of
+  /// runs here, its energies count for nothing.
+  /// @param launch_costs  energy and priced time, shape [table rows x clocks]
+  /// @param change_w      price of the stall of a change before each launch, shape [launches]
+  PricedSequence(const LaunchSequence& sequence, std::span<const double> launch_costs,
+                 std::vector<double> change_w);
 
   [[nodiscard]] const LaunchSequence& sequence() const noexcept { return *sequence_; }
   [[nodiscard]] Price price() const noexcept { return price_; }
@@ -48,12 +54,18 @@ class PricedSequence {
   [[nodiscard]] std::span<const double> into(std::size_t kind) const noexcept {
     return {into_.data() + kind * stride_, stride_};
   }
+  /// What a change of a kind costs before a launch, whatever the clock; added to into().
+  [[nodiscard]] double before(std::size_t kind, std::size_t launch) const noexcept {
+    return change_w_.empty() ? 0.0 : change_w_[launch] * sequence_->kinds()[kind].into[0].time_s;
+  }
   /// Groups of ChangeKind at every clock, shape [clocks].
   [[nodiscard]] std::span<const std::uint32_t> groups(std::size_t kind) const noexcept {
     return {groups_.data() + kind * clocks_.size(), clocks_.size()};
   }
 
  private:
+  void price_changes();
+
   const LaunchSequence* sequence_;
   Price price_;
   std::vector<std::uint32_t> clocks_;
@@ -61,6 +73,7 @@ class PricedSequence {
   std::vector<double> rows_, times_s_;  ///< [table rows x padded clocks]
   std::vector<double> into_;            ///< [kinds x padded clocks]
   std::vector<std::uint32_t> groups_;   ///< [kinds x clocks]
+  std::vector<double> change_w_;        ///< [launches], or empty: as price_
 };
 
 /// The clocks of some cheapest plan at this price, whatever it is. Left out are those that another
@@ -76,9 +89,11 @@ struct PricedRuns {
 
 /// The cheapest plan that begins with `first` (nothing: with any clock), ends with any, and need
 /// not change back for the next iteration: no plan is cheaper.
+/// @param first_of_any_length  the first run may be shorter than changes allow
 /// O(launches x clocks) time, O(launches x groups of clocks) memory.
 [[nodiscard]] PricedRuns cheapest_open(const PricedSequence& priced,
-                                       std::optional<std::size_t> first = {});
+                                       std::optional<std::size_t> first = {},
+                                       bool first_of_any_length = false);
 
 /// The cheapest plan that begins with clock `first`, the change back to it included. Exact.
 [[nodiscard]] PricedRuns cheapest_round(const PricedSequence& priced, std::size_t first);

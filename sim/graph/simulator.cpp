@@ -5,11 +5,14 @@
 #include <optional>
 #include <queue>
 #include <tuple>
+#include <unordered_map>
+#include <unordered_set>
 
 #include <fmt/format.h>
 
 #include "common/error.hpp"
 #include "common/numbers.hpp"
+#include "sim/graph/replay_state.hpp"
 
 namespace rubato {
 
@@ -17,37 +20,23 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-// What a GPU runs, oldest first.
-struct Running {
-  std::uint32_t activity = 0;
-  std::uint32_t kernel = 0;
-  bool holds = false;  ///< a collective between arrival and departure: others decide its end
-};
-
-// One GPU while a graph is replayed. What has run is settled whenever the running set changes.
-struct GpuState {
-  std::vector<Running> running;
-  std::vector<std::uint32_t> kernels;  // of `running`, sorted: the key of sharing
-  const Sharing* sharing = nullptr;
-  ClockId clock;
-  double since_s = 0.0;
-  std::uint32_t version = 0;  // of the running set; events of older ones are void
-};
-
 }  // namespace
 
 // One replay under way.
 class GraphReplay {
  public:
-  GraphReplay(GraphSimulator& simulator, const GraphPlan& plan, const GraphRunOptions& options)
+  GraphReplay(GraphSimulator& simulator, const GraphPlan& plan, const GraphRunOptions& options,
+              const std::vector<HeldClock>& held)
       : simulator_(simulator),
         graph_(simulator.model_->graph()),
         plan_(plan),
         options_(options),
+        free_changes_(options.switching.is_free()),
         left_(simulator.model_->work()),
         waits_(simulator.waits_),
         ready_s_(graph_.size(), 0.0),
         gpus_(graph_.gpus().size()) {
+    for (std::size_t g = 0; g < gpus_.size(); ++g) gpus_[g].held = held[g];
     run_.start_s.resize(graph_.size());
     run_.end_s.resize(graph_.size());
     run_.energy_j.resize(graph_.size(), 0.0);
@@ -55,17 +44,22 @@ class GraphReplay {
   }
 
   GraphRun run() {
-    hold_first_clocks();
+    for (std::uint32_t g = 0; g < gpus_.size(); ++g) share(g, 0.0);
     begin(0, 0.0);
     while (!events_.empty()) {
       const Event event = events_.top();
       events_.pop();
-      if (!event.ends) {
-        begin(event.what, event.at_s);
-      } else if (event.version == no_version) {
-        end(event.what, event.at_s);
-      } else if (gpus_[event.what].version == event.version) {
-        end_next_launch(event.what, event.at_s);
+      switch (event.kind) {
+        case EventKind::transfer_ends:
+          if (transfers_[event.what].version == event.version) end(event.what, event.at_s);
+          break;
+        case EventKind::launch_ends:
+          if (gpus_[event.what].version == event.version) end_next_launch(event.what, event.at_s);
+          break;
+        case EventKind::begins: begin(event.what, event.at_s); break;
+        case EventKind::clock_changes:
+          if (gpus_[event.what].version == event.version) change_clock(event.what, event.at_s);
+          break;
       }
     }
     for (std::uint32_t g = 0; g < gpus_.size(); ++g) settle(g, run_.span_s);
@@ -73,35 +67,14 @@ class GraphReplay {
     return std::move(run_);
   }
 
- private:
-  static constexpr std::uint32_t no_version = ~std::uint32_t{0};
-
-  // An activity starts or a transfer ends (`what` is the activity), or the next launch of a GPU
-  // ends.
-  struct Event {
-    double at_s;
-    bool ends;
-    std::uint32_t what;
-    std::uint32_t version;
-
-    // Ends come before starts of the same moment, so that launches in a row do not overlap.
-    friend bool operator>(const Event& a, const Event& b) {
-      return std::tuple(a.at_s, !a.ends, a.what) > std::tuple(b.at_s, !b.ends, b.what);
-    }
-  };
-
-  // Until its first launch a GPU holds the clock that launch asks for.
-  void hold_first_clocks() {
-    std::vector<bool> known(gpus_.size(), false);
-    for (std::uint32_t i = 0; i < graph_.size(); ++i) {
-      const auto gpu = graph_.gpu_of(graph_.activities()[i]);
-      if (!gpu || known[index(*gpu)] || left_[i] <= 0.0) continue;
-      known[index(*gpu)] = true;
-      gpus_[index(*gpu)].clock = plan_.clock_of_activity[i];
-    }
-    for (std::uint32_t g = 0; g < gpus_.size(); ++g) share(g, 0.0);
+  /// What meets the next run of the same kind, after this one.
+  [[nodiscard]] std::vector<HeldClock> left_behind(double span_s) const {
+    std::vector<HeldClock> held;
+    for (const GpuState& gpu : gpus_) held.push_back({gpu.held.clock, gpu.held.free_s - span_s});
+    return held;
   }
 
+ private:
   void begin(std::uint32_t i, double at_s) {
     const Activity& activity = graph_.activities()[i];
     run_.start_s[i] = at_s;
@@ -123,13 +96,46 @@ class GraphReplay {
         break;
       }
       case ActivityKind::departure: leave(activity, at_s); break;
-      case ActivityKind::transfer:
-        events_.push({at_s + activity.duration_s, true, i, no_version});
-        return;
+      case ActivityKind::transfer: begin_transfer(i, at_s); return;
       case ActivityKind::origin:
       case ActivityKind::host: break;
     }
     end(i, at_s);
+  }
+
+  void begin_transfer(std::uint32_t i, double at_s) {
+    TransferState& transfer = transfers_[i];
+    transfer.begun = true;
+    transfer.left_s = graph_.activities()[i].duration_s;
+    transfer.since_s = at_s;
+    for (const GraphArc& arc : graph_.arcs_into(ActivityId{i})) {
+      const auto gpu = graph_.gpu_of(graph_[arc.from]);
+      if (gpu && is_stalled(gpus_[index(*gpu)], at_s)) ++transfer.stalls;
+    }
+    end_transfer_if_nothing_stalls(i, at_s);
+  }
+
+  void end_transfer_if_nothing_stalls(std::uint32_t i, double at_s) {
+    const TransferState& transfer = transfers_[i];
+    if (transfer.stalls == 0)
+      events_.push({at_s + transfer.left_s, EventKind::transfer_ends, i, transfer.version});
+  }
+
+  // Transfers that a GPU takes part in stand still, or go on.
+  void stall_transfers(const GpuState& gpu, double at_s, bool begins) {
+    for (const Running& one : gpu.running) {
+      if (!one.holds) continue;
+      const std::uint32_t i = simulator_.transfer_of_[one.activity];
+      TransferState& transfer = transfers_[i];
+      if (!transfer.begun) continue;
+      if (begins && transfer.stalls++ == 0) {
+        transfer.left_s = std::max(transfer.left_s - (at_s - transfer.since_s), 0.0);
+        ++transfer.version;
+      } else if (!begins && --transfer.stalls == 0) {
+        transfer.since_s = at_s;
+        end_transfer_if_nothing_stalls(i, at_s);
+      }
+    }
   }
 
   // The collective that a stream has run since its arrival.
@@ -160,7 +166,7 @@ class GraphReplay {
     for (std::uint32_t a = simulator_.first_out_[i]; a < simulator_.first_out_[i + 1]; ++a) {
       const std::uint32_t to = simulator_.out_[a];
       ready_s_[to] = std::max(ready_s_[to], at_s + simulator_.out_lag_s_[a]);
-      if (--waits_[to] == 0) events_.push({ready_s_[to], false, to, no_version});
+      if (--waits_[to] == 0) events_.push({ready_s_[to], EventKind::begins, to, 0});
     }
   }
 
@@ -200,33 +206,108 @@ class GraphReplay {
       if (one.holds) continue;
       if (graph_.activities()[one.activity].stream == simulator_.main_stream_[g])
         return one.activity;
-      if (!oldest) oldest = one.activity;
+      if (!oldest && !plan_.only_main_streams_ask) oldest = one.activity;
     }
     return oldest;
   }
 
-  // Looks up rates and power of what runs now, and says when the next launch ends.
-  void share(std::uint32_t g, double at_s) {
+  [[nodiscard]] static bool is_stalled(const GpuState& gpu, double at_s) {
+    return at_s < gpu.stalled_until_s;
+  }
+
+  // The clock that is asked for, if it is not in force.
+  [[nodiscard]] std::optional<std::uint32_t> asks_for_another(std::uint32_t g) const {
+    const auto leading = leader(g);
+    if (!leading || plan_.clock_of_activity[*leading] == gpus_[g].held.clock) return std::nullopt;
+    return leading;
+  }
+
+  // A stall ends, or the clock changes, or it is too early for that.
+  void change_clock(std::uint32_t g, double at_s) {
     GpuState& gpu = gpus_[g];
-    if (const auto leading = leader(g)) {
+    settle(g, at_s);
+    if (gpu.stalled_until_s == at_s) {
+      gpu.stalled_until_s = -infinity;
+      stall_transfers(gpu, at_s, false);
+    }
+    const auto leading = asks_for_another(g);
+    if (leading && !is_stalled(gpu, at_s)) {
       const ClockId asked = plan_.clock_of_activity[*leading];
-      if (asked != gpu.clock) ++run_.gpus[g].clock_changes;
-      gpu.clock = asked;
+      const double from_s = earliest_change_s(gpu, asked);
+      // Sums of times differ by rounding between a planner and this loop.
+      constexpr double rounding = 1e-9;
+      const SwitchModel& switching = options_.switching;
+      const SwitchCost cost =
+          switching.change(simulator_.grid_[gpu.held.clock], simulator_.grid_[asked]);
+      if (from_s - at_s > rounding * (cost.lead_s + switching.dwell_s)) {
+        if (late_.insert(*leading).second) ++run_.gpus[g].late_launches;
+        return share(g, at_s, from_s);
+      }
+      begin_change(g, asked, cost, at_s);
+    }
+    share(g, at_s);
+  }
+
+  [[nodiscard]] double earliest_change_s(const GpuState& gpu, ClockId to) const {
+    return gpu.held.free_s +
+           options_.switching.change(simulator_.grid_[gpu.held.clock], simulator_.grid_[to]).lead_s;
+  }
+
+  void begin_change(std::uint32_t g, ClockId to, const SwitchCost& cost, double at_s) {
+    GpuState& gpu = gpus_[g];
+    GpuTotals& totals = run_.gpus[g];
+    const double idle_w = simulator_.model_->idle_power_w(simulator_.grid_[to]);
+    ++totals.clock_changes;
+    totals.energy_j += cost.energy_j;
+    totals.stalled_s += cost.stall_s;
+    totals.switch_energy_j += cost.energy_j + cost.stall_s * idle_w;
+    const double until_s = at_s + cost.stall_s;
+    gpu.held = {to, until_s + options_.switching.dwell_s};
+    if (until_s <= at_s) return;
+    gpu.stalled_until_s = until_s;
+    gpu.stall.idle_w = idle_w;
+    stall_transfers(gpu, at_s, true);
+  }
+
+  // Looks up rates and power of what runs now, and says when the next launch ends or the clock may
+  // change. @param change_s  not before
+  void share(std::uint32_t g, double at_s, double change_s = -infinity) {
+    GpuState& gpu = gpus_[g];
+    const auto leading = asks_for_another(g);
+    if (leading && free_changes_) {
+      ++run_.gpus[g].clock_changes;
+      gpu.held.clock = plan_.clock_of_activity[*leading];
     }
     gpu.kernels.clear();
     for (const Running& one : gpu.running) gpu.kernels.push_back(one.kernel);
     std::ranges::sort(gpu.kernels);
-    gpu.sharing = &simulator_.gpu_at(gpu.clock).at(gpu.kernels);
+    const bool stalled = is_stalled(gpu, at_s);
+    gpu.sharing =
+        stalled ? standing_still(gpu) : &simulator_.gpu_at(gpu.held.clock).at(gpu.kernels);
     ++gpu.version;
-    double next_s = infinity;
-    for (const Running& one : gpu.running) {
-      if (!one.holds) next_s = std::min(next_s, at_s + left_[one.activity] / rate(g, one.kernel));
+    if (stalled) {
+      events_.push({gpu.stalled_until_s, EventKind::clock_changes, g, gpu.version});
+    } else {
+      double next_s = infinity;
+      for (const Running& one : gpu.running) {
+        if (!one.holds) next_s = std::min(next_s, at_s + left_[one.activity] / rate(g, one.kernel));
+      }
+      if (next_s < infinity) events_.push({next_s, EventKind::launch_ends, g, gpu.version});
+      if (leading && !free_changes_)
+        events_.push({std::max(at_s, change_s), EventKind::clock_changes, g, gpu.version});
     }
-    if (next_s < infinity) events_.push({next_s, true, g, gpu.version});
     if (!options_.phases) return;
     const Sharing& now = *gpu.sharing;
     run_.phases.push_back({at_s, GpuId{g}, static_cast<std::uint32_t>(gpu.running.size()),
-                           now.power_w(), now.core_mhz, now.power_limited, gpu.clock});
+                           now.power_w(), now.core_mhz, now.power_limited, gpu.held.clock});
+  }
+
+  [[nodiscard]] const Sharing* standing_still(GpuState& gpu) const {
+    gpu.stall.launches_per_s.assign(gpu.running.size(), 0.0);
+    gpu.stall.active_w.assign(gpu.running.size(), 0.0);
+    gpu.stall.core_mhz =
+        effective_core_mhz(simulator_.model_->spec(), simulator_.grid_[gpu.held.clock]);
+    return &gpu.stall;
   }
 
   [[nodiscard]] static std::uint32_t index32(GpuId gpu) { return gpu.value; }
@@ -235,23 +316,27 @@ class GraphReplay {
   const ExecutionGraph& graph_;
   const GraphPlan& plan_;
   GraphRunOptions options_;
+  bool free_changes_;
   std::vector<double> left_;          // of each launch, in launches of the model
   std::vector<std::uint32_t> waits_;  // arcs each activity still waits for
   std::vector<double> ready_s_;
   std::vector<GpuState> gpus_;
+  std::unordered_map<std::uint32_t, TransferState> transfers_;
+  std::unordered_set<std::uint32_t> late_;  // launches that waited for their clock
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   GraphRun run_;
 };
 
 GraphPlan uniform_plan(const ExecutionGraph& graph, ClockId clock) {
-  return {std::vector<ClockId>(graph.size(), clock)};
+  return {std::vector<ClockId>(graph.size(), clock), false};
 }
 
 GraphSimulator::GraphSimulator(const GraphModel& model, const ClockGrid& grid)
     : model_(&model),
       grid_(grid),
       gpu_of_clock_(grid.size()),
-      main_stream_(main_streams(model.graph())) {
+      main_stream_(main_streams(model.graph())),
+      transfer_of_(model.graph().size(), 0) {
   const ExecutionGraph& graph = model.graph();
   first_out_.assign(graph.size() + 1, 0);
   waits_.resize(graph.size());
@@ -265,7 +350,9 @@ GraphSimulator::GraphSimulator(const GraphModel& model, const ClockGrid& grid)
   out_lag_s_.resize(graph.arcs());
   std::vector<std::uint32_t> next(first_out_.begin(), first_out_.end() - 1);
   for (std::size_t i = 0; i < graph.size(); ++i) {
+    const bool transfers = graph.activities()[i].kind == ActivityKind::transfer;
     for (const GraphArc& arc : graph.arcs_into(id_at<ActivityId>(i))) {
+      if (transfers) transfer_of_[index(arc.from)] = static_cast<std::uint32_t>(i);
       const std::uint32_t at = next[index(arc.from)]++;
       out_[at] = static_cast<std::uint32_t>(i);
       out_lag_s_[at] = arc.lag_s;
@@ -289,7 +376,21 @@ GraphRun GraphSimulator::run(const GraphPlan& plan, const GraphRunOptions& optio
       throw DataError(
           fmt::format("the plan asks for clock {}; there are {}", index(clock), grid_.size()));
   }
-  return GraphReplay(*this, plan, options).run();
+  validate(options.switching);
+  const GraphModel& of = *model_;
+  if (options.switching.is_free())
+    return GraphReplay(*this, plan, options, asked_clocks(of, plan, RunEnd::first)).run();
+  const std::vector<HeldClock> assumed = asked_clocks(of, plan, RunEnd::last);
+  GraphReplay replay(*this, plan, options, assumed);
+  GraphRun found = replay.run();
+  // What one run leaves behind, another clock, a change under way or a dwell, meets the next.
+  const std::vector<HeldClock> held = replay.left_behind(found.span_s);
+  bool as_assumed = true;
+  for (std::size_t g = 0; g < held.size(); ++g) {
+    const bool changed = found.gpus[g].clock_changes > 0 || found.gpus[g].late_launches > 0;
+    as_assumed &= held[g].clock == assumed[g].clock && !(changed && options.switching.may_delay());
+  }
+  return as_assumed ? found : GraphReplay(*this, plan, options, held).run();
 }
 
 }  // namespace rubato

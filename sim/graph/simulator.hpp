@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/graph/graph_model.hpp"
+#include "sim/switch_model.hpp"
 
 namespace rubato {
 
@@ -17,6 +18,8 @@ namespace rubato {
 /// keeps its clock.
 struct GraphPlan {
   std::vector<ClockId> clock_of_activity;
+  /// Launches on other streams than the main one ask for nothing: they run at the clock they find.
+  bool only_main_streams_ask = false;
 };
 
 /// The same clock everywhere.
@@ -39,6 +42,9 @@ struct GpuTotals {
   double busy_s = 0.0;    ///< some launch ran
   double power_limited_s = 0.0;
   std::uint64_t clock_changes = 0;
+  double stalled_s = 0.0;           ///< part of busy_s: waited for changes of clock
+  double switch_energy_j = 0.0;     ///< part of energy_j: of changes, idle power of stalls included
+  std::uint64_t late_launches = 0;  ///< led, but waited for the clock they asked for
 };
 
 /// Times are seconds since the origin.
@@ -53,7 +59,8 @@ struct GraphRun {
 
 /// How to replay.
 struct GraphRunOptions {
-  bool phases = false;  ///< keep what each GPU did
+  bool phases = false;         ///< keep what each GPU did
+  SwitchModel switching = {};  ///< the default: changes of clock take nothing
 };
 
 /// Replays on one thread; keeps what it learned of kernels that run together, so one object should
@@ -64,7 +71,12 @@ class GraphSimulator {
   /// @param grid   of the clocks in plans
   GraphSimulator(const GraphModel& model, const ClockGrid& grid);
 
-  /// @throws DataError if the plan does not fit the graph
+  /// Changes of clock that take something are replayed in steady state, as by sim/simulator: runs
+  /// like this one came before. Requests go out so early that a change takes effect when the launch
+  /// that leads asks for it; if the change before it is still under way or the dwell is not over,
+  /// launches run on at the old clock until then. While a GPU stalls, all it runs stands still, a
+  /// transfer it takes part in too.
+  /// @throws DataError if the plan does not fit the graph, UsageError as validate(SwitchModel)
   [[nodiscard]] GraphRun run(const GraphPlan& plan, const GraphRunOptions& options = {});
 
  private:
@@ -78,6 +90,7 @@ class GraphSimulator {
   std::vector<double> out_lag_s_;
   std::vector<std::uint32_t> waits_;        // arcs into each activity
   std::vector<std::uint32_t> main_stream_;  // of each GPU
+  std::vector<std::uint32_t> transfer_of_;  // of each arrival
 };
 
 }  // namespace rubato

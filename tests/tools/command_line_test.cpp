@@ -247,6 +247,13 @@ TEST_F(CommandLine, ReplaysACaptureBesideAPowerLog) {
   EXPECT_LT(planned["plans"][0]["energy_change_pct"], 0.0);
   EXPECT_LE(planned["plans"][0]["time_change_pct"], 5.0);
   expect(explore + " --goal edp", 2, "--goal does nothing for a captured run");
+  const std::string automatic = "explore run.json --slack 5 --granularity kernel,auto";
+  expect(automatic + " --switch-stall-us 10 --db auto.db", 0,
+         "a change takes 10 us (10 us of it a");
+  expect(automatic + " --switching none", 0, "they take nothing, as asked for");
+  expect(automatic + " --gpu h100-sxm5", 2, "nothing is known of changes of clock on h100-sxm5");
+  expect(automatic + " --switch-latency-us -5", 2, "switch-latency-us is -5; expected a number");
+  expect(explore + " --switch-latency-us 10 --switch-stall-us 20", 2, "part of the latency");
   expect("explore --ranks 'nothing*.json'", 2, "no file is named like 'nothing*.json'");
   // Rubato's own form of the capture is replayed to the same numbers.
   expect("trace import run.json --capture own.json.gz", 0, "run.json, Kineto: 2 distinct");

@@ -276,7 +276,7 @@ TEST_F(Sweep, MergeKnowsEveryTable) {
     INSERT INTO graph_runs VALUES (6, 't', 'c', 'v', 'f', 'g', 'm/c', 'given', 1, 1, 1, 1, 1, 1, 0,
       1, 1, 1, 1, 0, 1, 0, 0, 1);
     INSERT INTO graph_plans VALUES
-      (8, 6, 'kernel', 0, 'feasible', 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0);
+      (8, 6, 'auto', 0, 'feasible', 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1);
     INSERT INTO graph_plan_clocks VALUES (8, 0, 0, 0, 'forward', 'k', 'm/c', 1, 1, 1, 'k');
     INSERT INTO graph_clocks VALUES (6, 'm/c', 1, 1, 1);
     INSERT INTO graph_front VALUES (6, 0, 1, 1);

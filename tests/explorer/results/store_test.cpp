@@ -74,7 +74,7 @@ TEST_F(Store, QueriesCanOnlyRead) {
   add_run(db());
   const ResultStore store = ResultStore::open_read_only(db());
   for (const char* sql : {"DELETE FROM runs", "DROP TABLE runs", "ATTACH 'x.db' AS x",
-                          "PRAGMA user_version = 5", "INSERT INTO runs DEFAULT VALUES",
+                          "PRAGMA user_version = 7", "INSERT INTO runs DEFAULT VALUES",
                           "CREATE TEMP TABLE t (a)", "SELECT load_extension('x')"}) {
     expect_error<UsageError>([&] { (void)store.query(sql); }, "SQL: ");
   }

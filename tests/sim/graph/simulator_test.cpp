@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
-#include <memory>
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -12,6 +10,7 @@
 #include "common/error.hpp"
 #include "models/kernel/model.hpp"
 #include "tests/expect_error.hpp"
+#include "tests/slow_graph_replay.hpp"
 #include "tests/small_graph.hpp"
 
 namespace rubato {
@@ -19,199 +18,6 @@ namespace {
 
 // Sums of some dozen numbers, and work left that is divided and multiplied again.
 constexpr double rounding = 1e-9;
-
-// The rules of docs/graphs.md, section 4, written down a second time: from moment to moment, all
-// GPUs and all activities looked through at each.
-class SlowReplay {
- public:
-  SlowReplay(const GraphModel& model, const ClockGrid& grid, const GraphPlan& plan)
-      : model_(model), graph_(model.graph()), grid_(grid), plan_(plan), state_(graph_.size()) {
-    for (std::size_t g = 0; g < graph_.gpus().size(); ++g)
-      gpus_.push_back({{}, first_clock(g), 0, 0.0});
-  }
-
-  void run() {
-    now_s = 0.0;
-    while (true) {
-      while (act_now()) {
-      }
-      const double next_s = next_moment();
-      if (next_s == infinity) break;
-      pass_until(next_s);
-    }
-  }
-
-  double now_s = 0.0, energy_j = 0.0;
-  struct State {
-    bool begun = false, ended = false;
-    double start_s = 0.0, end_s = 0.0, left = 0.0, energy_j = 0.0;
-  };
-  [[nodiscard]] const State& state(std::size_t i) const { return state_[i]; }
-  [[nodiscard]] std::uint64_t changes(std::size_t g) const { return gpus_[g].changes; }
-
- private:
-  static constexpr double infinity = std::numeric_limits<double>::infinity();
-  struct Gpu {
-    std::vector<std::size_t> running;  // oldest first; an arrival until its departure
-    ClockId clock;
-    std::uint64_t changes = 0;
-    double busy_s = 0.0;
-  };
-
-  [[nodiscard]] const Activity& at(std::size_t i) const { return graph_.activities()[i]; }
-  [[nodiscard]] bool holds(std::size_t i) const { return at(i).kind == ActivityKind::arrival; }
-  [[nodiscard]] bool works(std::size_t i) const {
-    return at(i).kind == ActivityKind::launch && model_.work()[i] > 0.0;
-  }
-
-  [[nodiscard]] ClockId first_clock(std::size_t gpu) const {
-    for (std::size_t i = 0; i < graph_.size(); ++i) {
-      if (works(i) && index(*graph_.gpu_of(at(i))) == gpu) return plan_.clock_of_activity[i];
-    }
-    return {};
-  }
-
-  // When everything before it has ended.
-  [[nodiscard]] double ready_s(std::size_t i) const {
-    double ready = 0.0;
-    for (const GraphArc& arc : graph_.arcs_into(id_at<ActivityId>(i))) {
-      const State& from = state_[index(arc.from)];
-      if (!from.ended) return infinity;
-      ready = std::max(ready, from.end_s + arc.lag_s);
-    }
-    return ready;
-  }
-
-  // Who sets the clock: the main stream's launch, else the oldest one.
-  void set_clock(Gpu& gpu) const {
-    const auto main = main_streams(graph_);
-    std::optional<std::size_t> leader;
-    for (const std::size_t i : gpu.running) {
-      if (holds(i)) continue;
-      if (at(i).stream == main[index(*graph_.gpu_of(at(i)))]) {
-        leader = i;
-        break;
-      }
-      if (!leader) leader = i;
-    }
-    if (!leader || plan_.clock_of_activity[*leader] == gpu.clock) return;
-    gpu.clock = plan_.clock_of_activity[*leader];
-    ++gpu.changes;
-  }
-
-  // Ends first, then the first activity that can begin. @return whether anything happened
-  bool act_now() {
-    for (std::size_t i = 0; i < graph_.size(); ++i) {
-      State& state = state_[i];
-      if (!state.begun || state.ended) continue;
-      const bool transferred =
-          at(i).kind == ActivityKind::transfer && state.start_s + at(i).duration_s <= now_s;
-      if (!transferred && !(works(i) && state.left <= 0.0)) continue;
-      end(i);
-      return true;
-    }
-    for (std::size_t i = 0; i < graph_.size(); ++i) {
-      if (state_[i].begun || ready_s(i) > now_s) continue;
-      begin(i);
-      return true;
-    }
-    return false;
-  }
-
-  void begin(std::size_t i) {
-    State& state = state_[i];
-    state.begun = true;
-    state.start_s = now_s;
-    state.left = model_.work()[i];
-    if (const auto gpu = graph_.gpu_of(at(i))) {
-      auto& running = gpus_[index(*gpu)].running;
-      if (works(i) || holds(i)) running.push_back(i);
-      if (at(i).kind == ActivityKind::departure)
-        std::erase_if(running,
-                      [&](std::size_t j) { return holds(j) && at(j).stream == at(i).stream; });
-      set_clock(gpus_[index(*gpu)]);
-    }
-    if (!works(i) && at(i).kind != ActivityKind::transfer) end(i);
-  }
-
-  void end(std::size_t i) {
-    state_[i].ended = true;
-    state_[i].end_s = now_s;
-    if (!works(i)) return;
-    Gpu& gpu = gpus_[index(*graph_.gpu_of(at(i)))];
-    std::erase(gpu.running, i);
-    set_clock(gpu);
-  }
-
-  struct Rates {
-    Sharing sharing;
-    std::map<std::uint32_t, std::size_t> place;  // of a kernel
-  };
-  [[nodiscard]] Rates rates(const Gpu& gpu) {
-    std::vector<std::uint32_t> kernels;
-    for (const std::size_t i : gpu.running) kernels.push_back(at(i).kernel.value);
-    std::ranges::sort(kernels);
-    auto& shared = shared_[gpu.clock.value];
-    if (!shared) shared = std::make_unique<SharedGpu>(model_.shared_gpu(grid_[gpu.clock]));
-    Rates found{shared->at(kernels), {}};
-    for (std::size_t k = 0; k < kernels.size(); ++k) found.place.emplace(kernels[k], k);
-    return found;
-  }
-
-  [[nodiscard]] double next_moment() {
-    double next_s = infinity;
-    for (std::size_t i = 0; i < graph_.size(); ++i) {
-      if (!state_[i].begun) next_s = std::min(next_s, ready_s(i));
-      if (state_[i].begun && !state_[i].ended && at(i).kind == ActivityKind::transfer)
-        next_s = std::min(next_s, state_[i].start_s + at(i).duration_s);
-    }
-    for (const Gpu& gpu : gpus_) {
-      const Rates now = rates(gpu);
-      for (const std::size_t i : gpu.running) {
-        if (holds(i)) continue;
-        const double rate = now.sharing.launches_per_s[now.place.at(at(i).kernel.value)];
-        next_s = std::min(next_s, now_s + state_[i].left / rate);
-      }
-    }
-    return next_s;
-  }
-
-  void pass_until(double next_s) {
-    const double passed_s = next_s - now_s;
-    for (const Gpu& gpu : gpus_) {
-      const Rates now = rates(gpu);
-      double power_w = now.sharing.idle_w;
-      for (const std::size_t i : gpu.running) {
-        const std::size_t k = now.place.at(at(i).kernel.value);
-        const double active_w = now.sharing.active_w[k];
-        power_w += active_w;
-        state_[i].energy_j +=
-            passed_s * (active_w + now.sharing.idle_w / static_cast<double>(gpu.running.size()));
-        if (holds(i)) continue;
-        const double done = now.sharing.launches_per_s[k] * passed_s;
-        // Who ends at the next moment is over, whatever rounding leaves.
-        state_[i].left = state_[i].left <= done * (1.0 + 1e-12) ? 0.0 : state_[i].left - done;
-      }
-      energy_j += power_w * passed_s;
-    }
-    now_s = next_s;
-  }
-
-  const GraphModel& model_;
-  const ExecutionGraph& graph_;
-  const ClockGrid& grid_;
-  const GraphPlan& plan_;
-  std::vector<State> state_;
-  std::vector<Gpu> gpus_;
-  std::map<std::uint32_t, std::unique_ptr<SharedGpu>> shared_;
-};
-
-GraphPlan arbitrary_plan(const ExecutionGraph& graph, const ClockGrid& grid) {
-  GraphPlan plan = uniform_plan(graph, ClockId{0});
-  for (ClockId& clock : plan.clock_of_activity)
-    clock = id_at<ClockId>(*rc::gen::inRange<std::size_t>(0, grid.size()));
-  return plan;
-}
 
 RC_GTEST_PROP(GraphSimulator, AgreesWithItsRulesStepByStep, ()) {
   const ExecutionGraph graph = arbitrary_graph({.most_gpus = 4, .most_launches = 12});

@@ -13,6 +13,7 @@
 #include "sim/timeline/plan.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
+#include "tools/commands/plans/captured_switching.hpp"
 #include "tools/commands/plans/explore_captured.hpp"
 #include "tools/options/captured.hpp"
 #include "tools/options/switching.hpp"
@@ -194,13 +195,10 @@ bool is_captured_run(const Options& o) {
          (std::filesystem::exists(o.trace) && !is_trace(capture_format(o.trace)));
 }
 
-// Execution graphs know one goal, and changes of clock that are free.
+// Execution graphs know one goal.
 ExitStatus run_captured(const Options& o, const CommandLine& line, const RunContext& context) {
-  for (const char* option :
-       {"--aggregation", "--goal", "--tolerance", "--energy-budget", "--power-budget",
-        "--switching", "--switch-latency-us", "--switch-stall-us", "--switch-energy-j",
-        "--switch-dwell-us", "--mem-switch-latency-us", "--mem-switch-stall-us",
-        "--mem-switch-energy-j", "--per-segment", "--per-pass"}) {
+  for (const char* option : {"--aggregation", "--goal", "--tolerance", "--energy-budget",
+                             "--power-budget", "--per-segment", "--per-pass"}) {
     if (!line.has(option)) continue;
     throw UsageError(fmt::format("{} does nothing for a captured run", option),
                      {.in = {},
@@ -217,6 +215,7 @@ ExitStatus run_captured(const Options& o, const CommandLine& line, const RunCont
       .timeline = o.timeline,
       .captured = o.captured,
       .power_limit_w = o.power_limit_w,
+      .switching = given_switching(line, o.switching),
       .granularities = {},
       .slacks_pct = {},
       .partial = o.step.partial,
@@ -296,8 +295,8 @@ Action setup_explore(CommandLine& app) {
                  "'mem=5001,auto core=210:2100:105,auto' [the spec's first grid]");
   app.add_option("--granularity", o->granularities,
                  "What gets one clock: iteration, pass, kernel, or auto, which finds runs of "
-                 "launches given what a switch costs; of a captured run also gpu and launch, not "
-                 "auto (several with commas)")
+                 "launches given what a switch costs; of a captured run also gpu and launch "
+                 "(several with commas)")
       ->delimiter(',')
       ->capture_default_str();
   app.add_option("--aggregation", o->aggregations,

@@ -17,6 +17,7 @@
 #include "explorer/results/store.hpp"
 #include "models/gpu/device.hpp"
 #include "sim/timeline/graph.hpp"
+#include "tools/commands/plans/captured_switching.hpp"
 #include "tools/options/gpu.hpp"
 #include "tools/terminal/exploration_tables.hpp"
 #include "tools/terminal/setting_lines.hpp"
@@ -75,12 +76,16 @@ GpuSpec spec_of(const CapturedRunOptions& o, const std::vector<Capture>& capture
   return load_gpu_of_devices(devices, o.files.front());
 }
 
-std::vector<GraphQuestion> questions_of(const CapturedRunOptions& o, std::size_t gpus) {
-  static const std::vector<std::string> all{"iteration", "gpu", "pass", "kernel", "launch"};
+std::vector<GraphQuestion> questions_of(const CapturedRunOptions& o,
+                                        const GraphExplorationInput& input) {
+  static const std::vector<std::string> all{"iteration", "gpu", "pass", "kernel", "launch", "auto"};
+  std::size_t gpus = 0;
+  for (const Capture& capture : input.captures) gpus += capture.devices.size();
   std::vector<std::string> names = o.granularities;
   if (names.empty()) {
     names = all;
     if (gpus == 1) std::erase(names, "gpu");
+    if (!input.switching) std::erase(names, "auto");
   }
   std::vector<double> slacks_pct = o.slacks_pct;
   if (slacks_pct.empty()) slacks_pct = {0.0, 1.0, 2.0, 5.0};
@@ -301,11 +306,14 @@ std::string playing_text(const CapturedRunOptions& o, const GraphExploration& fo
 void print_result(const CapturedRunOptions& o, const GraphRequest& request,
                   const GraphExploration& found) {
   const OutputTable run = run_table(request, found), plans = plans_table(found),
-                    kernels = kernels_table(found), collectives = collectives_table(found);
+                    kernels = kernels_table(found), collectives = collectives_table(found),
+                    counted = counted_changes_table(found);
   std::vector<NamedTable> asked;
   if (o.format == OutputFormat::json) asked.push_back({"run", &run});
   if (collectives.rows() > 0) asked.push_back({"collectives", &collectives});
   asked.push_back({"plans", &plans});
+  const bool one_table = o.format == OutputFormat::csv || o.format == OutputFormat::json_lines;
+  if (counted.rows() > 0 && !one_table) asked.push_back({"changes", &counted});
   if (o.per_kernel) asked.push_back({"kernels", &kernels});
   if (o.format == OutputFormat::table)
     print(run_text(o, request, found) + answer_text(found) + '\n');
@@ -314,8 +322,8 @@ void print_result(const CapturedRunOptions& o, const GraphRequest& request,
   print(
       "Change against the default clocks, all GPUs together. 'from' and 'to': captured times split "
       "between core and memory as far either way as the work leaves open. Bound: as long as "
-      "nothing that runs at once slows anything else down. Changes of clock are free here.\n" +
-      playing_text(o, found));
+      "nothing that runs at once slows anything else down.\n" +
+      counted_changes_note(found.planner->switching()) + playing_text(o, found));
 }
 
 // The captured run, the default clocks and every plan, replayed once more with all they do.
@@ -328,7 +336,7 @@ void write_timeline(const CapturedRunOptions& o, const GraphExploration& found) 
   for (const GraphPlanOutcome& outcome : found.plans) {
     const GraphPlanResult& result = outcome.result;
     if (!result.found()) continue;
-    runs.push_back(simulator.run(result.plan, {.phases = true}));
+    runs.push_back(simulator.run(result.plan, {.phases = true, .switching = result.switching}));
     titles.push_back(fmt::format("{}, slack {} %", name_of(result.question.grain),
                                  format_number(percent * result.question.slack_frac)));
   }
@@ -368,6 +376,7 @@ ExitStatus explore_captured_run(const CapturedRunOptions& o, const RunContext& c
                               .captured_clock = {},
                               .grid = o.clocks,
                               .power_limit_w = o.power_limit_w,
+                              .switching = {},
                               .questions = {}};
   input.spec = spec_of(o, input.captures);
   GraphRequest request{o.files, {}, ClockSource::gpu_default, context.command_line};
@@ -378,9 +387,9 @@ ExitStatus explore_captured_run(const CapturedRunOptions& o, const RunContext& c
   }
   const ClockGrid at_capture(input.spec, {input.captured_clock});
   request.captured_clock = at_capture.label(*at_capture.find(input.captured_clock));
-  std::size_t gpus = 0;
-  for (const Capture& capture : input.captures) gpus += capture.devices.size();
-  input.questions = questions_of(o, gpus);
+  const bool automatic = std::ranges::find(o.granularities, "auto") != o.granularities.end();
+  input.switching = captured_switching(o.switching, input.spec, automatic);
+  input.questions = questions_of(o, input);
   // A database that cannot be written is better known before the work than after it.
   if (!o.db.empty()) (void)ResultStore::open(o.db);
 

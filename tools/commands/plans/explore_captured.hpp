@@ -8,6 +8,7 @@
 #include "common/error.hpp"
 #include "common/run_context.hpp"
 #include "tools/options/captured.hpp"
+#include "tools/options/switching.hpp"
 #include "tools/terminal/output.hpp"
 
 namespace rubato {
@@ -18,6 +19,7 @@ struct CapturedRunOptions {
   std::string gpu, clocks, step, db, timeline;
   CapturedClockOptions captured;
   std::optional<double> power_limit_w;
+  std::optional<SwitchOptions> switching;  ///< nothing: as the spec knows, if it does
   std::vector<std::string> granularities;  ///< empty: all
   std::vector<double> slacks_pct;          ///< empty: 0, 1, 2, 5
   bool partial = false, per_kernel = false;

@@ -1,0 +1,233 @@
+#include "explorer/graph/sequence_search.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "explorer/graph/gpu_sequence.hpp"
+
+namespace rubato {
+
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double time_tolerance = 1e-9;  // sums of a thousand launches differ in the last digits
+constexpr double least_gain = 1e-9;      // of the energy: below it sums are noise
+constexpr int scalings = 9;              // of all prices, until they meet the deadline
+constexpr int raises = 24;               // of prices on late paths
+constexpr double first_raise = 0.25, raise_decay = 0.88;
+// Replays while single runs are improved: few of large graphs.
+constexpr std::size_t replayed_activities = 4'000'000, least_tries = 60, most_tries = 1'500;
+
+// A run of launches at one clock on a GPU.
+struct Stretch {
+  std::size_t gpu = 0, first = 0, end = 0;  // positions in the GPU's sequence
+};
+
+class SequenceSearch {
+ public:
+  SequenceSearch(const SequenceTask& task, GraphSimulator& simulator,
+                 std::optional<SequencePlan> start)
+      : task_(task), graph_(task.costs.model().graph()), simulator_(simulator) {
+    best_ = std::move(start);
+    for (std::vector<std::uint32_t>& launches : leading_launches(task.costs)) {
+      if (launches.empty()) continue;
+      std::vector<double> length_s = run_lengths(launches);
+      gpus_.emplace_back(task.costs, task.grid, std::move(launches), std::move(length_s));
+    }
+    tries_ = std::clamp(replayed_activities / graph_.size(), least_tries, most_tries);
+  }
+
+  std::optional<SequencePlan> run(const LaunchPrices& prices, const RunContext& context) {
+    raise_prices(scaled_prices(prices, context), context);
+    improve(context);
+    if (best_) name_clocks_beside();
+    return std::move(best_);
+  }
+
+ private:
+  // Until the next launch begins, as at the default clocks, or as long as it takes.
+  [[nodiscard]] std::vector<double> run_lengths(const std::vector<std::uint32_t>& launches) const {
+    std::vector<double> length_s;
+    for (std::size_t k = 0; k < launches.size(); ++k) {
+      const double begin_s = task_.baseline.start_s[launches[k]];
+      const double next_s =
+          k + 1 < launches.size() ? task_.baseline.start_s[launches[k + 1]] : task_.baseline.span_s;
+      for (std::size_t c = 0; c < task_.grid.size(); ++c)
+        length_s.push_back(
+            std::max(next_s - begin_s, task_.costs.time_s(launches[k], id_at<ClockId>(c))));
+    }
+    return length_s;
+  }
+
+  [[nodiscard]] GraphPlan cheapest(const LaunchPrices& prices) const {
+    GraphPlan plan = uniform_plan(graph_, task_.grid.default_clock());
+    plan.only_main_streams_ask = true;
+    for (const GpuSequence& gpu : gpus_) {
+      const PricedRuns runs = gpu.cheapest({prices.flow_w}, task_.switching);
+      std::size_t k = 0;
+      for (const ClockRun& run : runs.runs) {
+        for (std::size_t n = 0; n < run.launches; ++n)
+          plan.clock_of_activity[gpu.launches()[k++]] = ClockId{run.clock};
+      }
+    }
+    return plan;
+  }
+
+  [[nodiscard]] bool in_time(const GraphRun& run) const {
+    return run.span_s <= task_.deadline_s * (1.0 + time_tolerance);
+  }
+
+  GraphRun replay(const GraphPlan& plan) {
+    return simulator_.run(plan, {.switching = task_.switching});
+  }
+
+  // @return whether the plan ends in time and takes less than any before it
+  bool keep_if_better(const GraphPlan& plan, GraphRun run) {
+    if (!in_time(run)) return false;
+    if (best_ && run.total_energy_j >= best_->run.total_energy_j * (1.0 - least_gain)) return false;
+    best_ = SequencePlan{plan, std::move(run)};
+    return true;
+  }
+
+  // The least factor on all prices, nearly, at which plans end in time.
+  [[nodiscard]] LaunchPrices scaled_prices(const LaunchPrices& prices, const RunContext& context) {
+    double factor = 1.0, low = 0.0, high = infinity;
+    LaunchPrices nearest = prices;
+    for (int i = 0; i < scalings && !context.stop_requested(); ++i) {
+      LaunchPrices tried = prices;
+      scale(tried, factor);
+      const GraphPlan plan = cheapest(tried);
+      GraphRun run = replay(plan);
+      (in_time(run) ? high : low) = factor;
+      if (factor == high) nearest = tried;
+      keep_if_better(plan, std::move(run));
+      factor = high == infinity ? 2.0 * low : low == 0.0 ? 0.5 * high : std::sqrt(low * high);
+    }
+    return nearest;
+  }
+
+  // Prices rise where plans are late, and fall where they end in time.
+  void raise_prices(LaunchPrices prices, const RunContext& context) {
+    double raise = first_raise;
+    for (int round = 0; round < raises && !context.stop_requested(); ++round) {
+      const GraphPlan plan = cheapest(prices);
+      GraphRun run = replay(plan);
+      if (in_time(run)) {
+        scale(prices, 1.0 - 0.5 * raise);
+      } else {
+        const double raise_w = raise * std::max(prices.price_w, task_.costs.least_idle_w());
+        raise_latest_path(graph_, run.end_s, raise_w, prices);
+      }
+      keep_if_better(plan, std::move(run));
+      raise *= raise_decay;
+    }
+  }
+
+  [[nodiscard]] std::vector<Stretch> stretches(const GraphPlan& plan) const {
+    std::vector<Stretch> found;
+    for (std::size_t g = 0; g < gpus_.size(); ++g) {
+      const auto launches = gpus_[g].launches();
+      for (std::size_t k = 0; k < launches.size(); ++k) {
+        const bool goes_on =
+            k > 0 && plan.clock_of_activity[launches[k]] == plan.clock_of_activity[launches[k - 1]];
+        if (!goes_on) found.push_back({g, k, k});
+        found.back().end = k + 1;
+      }
+    }
+    return found;
+  }
+
+  bool try_clock(const Stretch& stretch, ClockId clock) {
+    GraphPlan plan = best_->plan;
+    const auto launches = gpus_[stretch.gpu].launches();
+    bool other = false;
+    for (std::size_t k = stretch.first; k < stretch.end; ++k) {
+      other |= plan.clock_of_activity[launches[k]] != clock;
+      plan.clock_of_activity[launches[k]] = clock;
+    }
+    if (!other || tries_ == 0) return false;
+    --tries_;
+    GraphRun run = replay(plan);
+    return keep_if_better(plan, std::move(run));
+  }
+
+  // Run by run: another clock, or launches of its neighbour's.
+  void improve(const RunContext& context) {
+    if (!best_) return;
+    best_->plan.only_main_streams_ask = true;
+    best_->run = replay(best_->plan);
+    for (bool better = true; better && tries_ > 0;) {
+      better = false;
+      for (const Stretch& stretch : stretches(best_->plan)) {
+        if (context.stop_requested()) return;
+        // Runs move while they are improved; those that are no longer there are left for later.
+        const auto now = stretches(best_->plan);
+        const auto same = [&](const Stretch& one) {
+          return one.gpu == stretch.gpu && one.first == stretch.first && one.end == stretch.end;
+        };
+        if (std::ranges::any_of(now, same)) better |= improve(stretch);
+      }
+    }
+  }
+
+  bool improve(const Stretch& stretch) {
+    constexpr std::array<int, 6> steps{-1, 1, -2, 2, -4, 4};
+    const auto launches = gpus_[stretch.gpu].launches();
+    const auto clock_at = [&](std::size_t k) { return best_->plan.clock_of_activity[launches[k]]; };
+    const ClockId own = clock_at(stretch.first);
+    const auto clocks = static_cast<int>(task_.grid.size());
+    for (const int step : steps) {
+      const int to = static_cast<int>(own.value) + step;
+      if (to < 0 || to >= clocks) continue;
+      if (try_clock(stretch, id_at<ClockId>(static_cast<std::size_t>(to)))) return true;
+    }
+    const std::size_t length = stretch.end - stretch.first;
+    for (std::size_t part = length; part > 0; part /= 4) {
+      const Stretch head{stretch.gpu, stretch.first, stretch.first + part};
+      const Stretch tail{stretch.gpu, stretch.end - part, stretch.end};
+      if (stretch.first > 0 && try_clock(head, clock_at(stretch.first - 1))) return true;
+      if (stretch.end < launches.size() && try_clock(tail, clock_at(stretch.end))) return true;
+    }
+    return false;
+  }
+
+  // Launches on other streams ran at the clock of their GPU: what the last leading launch that had
+  // begun asked for.
+  void name_clocks_beside() {
+    GraphPlan& plan = best_->plan;
+    const GraphRun& run = best_->run;
+    for (const GpuSequence& gpu : gpus_) {
+      const auto launches = gpu.launches();
+      const auto stream = graph_.activities()[launches.front()].stream;
+      const GpuId of = *graph_.gpu_of(graph_.activities()[launches.front()]);
+      for (std::uint32_t i = 0; i < graph_.size(); ++i) {
+        const Activity& activity = graph_.activities()[i];
+        if (graph_.gpu_of(activity) != of || activity.stream == stream) continue;
+        const auto after = std::ranges::upper_bound(
+            launches, run.start_s[i], {}, [&](std::uint32_t l) { return run.start_s[l]; });
+        const std::uint32_t leads = after == launches.begin() ? launches.back() : *(after - 1);
+        plan.clock_of_activity[i] = plan.clock_of_activity[leads];
+      }
+    }
+  }
+
+  const SequenceTask& task_;
+  const ExecutionGraph& graph_;
+  GraphSimulator& simulator_;
+  std::vector<GpuSequence> gpus_;
+  std::optional<SequencePlan> best_;
+  std::size_t tries_ = 0;
+};
+
+}  // namespace
+
+std::optional<SequencePlan> sequence_plan(const SequenceTask& task, GraphSimulator& simulator,
+                                          const LaunchPrices& prices,
+                                          std::optional<SequencePlan> start,
+                                          const RunContext& context) {
+  return SequenceSearch(task, simulator, std::move(start)).run(prices, context);
+}
+
+}  // namespace rubato

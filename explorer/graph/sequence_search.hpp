@@ -1,0 +1,41 @@
+#pragma once
+// Plans for changes of clock that take time: one sequence of clocks for each GPU, set by the
+// launches of its main stream; launches on other streams share it. Start at sequence_plan();
+// docs/graphs.md, section 6.
+
+#include <optional>
+
+#include "common/run_context.hpp"
+#include "explorer/graph/launch_costs.hpp"
+#include "explorer/graph/launch_prices.hpp"
+#include "sim/graph/simulator.hpp"
+
+namespace rubato {
+
+/// A plan and its replay with changes of clock counted.
+struct SequencePlan {
+  GraphPlan plan;
+  GraphRun run;
+};
+
+/// What plans are made from.
+struct SequenceTask {
+  const LaunchCosts& costs;  ///< of launches as slow as beside each other at the default clocks
+  const ClockGrid& grid;
+  const GraphRun& baseline;  ///< at the default clocks
+  SwitchModel switching;
+  double deadline_s = 0.0;
+};
+
+/// Prices of time for each launch choose the clocks (GpuSequence); where the simulator finds that
+/// late, prices rise on the path that ends last there. Then runs of launches at one clock get other
+/// clocks, or other ends, while that helps.
+/// @param start  a plan in time, e.g. of one clock
+/// @return the plan that takes least of all that ended in time; nothing if none did
+[[nodiscard]] std::optional<SequencePlan> sequence_plan(const SequenceTask& task,
+                                                        GraphSimulator& simulator,
+                                                        const LaunchPrices& prices,
+                                                        std::optional<SequencePlan> start,
+                                                        const RunContext& context = {});
+
+}  // namespace rubato

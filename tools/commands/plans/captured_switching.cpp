@@ -1,0 +1,80 @@
+#include "tools/commands/plans/captured_switching.hpp"
+
+#include <fmt/format.h>
+
+#include "common/numbers.hpp"
+#include "tools/command_line.hpp"
+
+namespace rubato {
+
+namespace {
+
+constexpr double percent = 100.0;
+constexpr double ms_per_s = 1e3;
+constexpr double us_per_s = 1e6;
+
+std::string cost_text(const SwitchCost& cost) {
+  std::string text = fmt::format("{} us", format_number(us_per_s * cost.latency_s()));
+  if (cost.stall_s > 0.0)
+    text += fmt::format(" ({} us of it a stall)", format_number(us_per_s * cost.stall_s));
+  if (cost.energy_j > 0.0) text += fmt::format(" and {} J", format_number(cost.energy_j));
+  return text;
+}
+
+}  // namespace
+
+std::optional<SwitchOptions> given_switching(const CommandLine& line,
+                                             const SwitchOptions& options) {
+  for (const char* option : {"--switching", "--switch-latency-us", "--switch-stall-us",
+                             "--switch-energy-j", "--switch-dwell-us", "--mem-switch-latency-us",
+                             "--mem-switch-stall-us", "--mem-switch-energy-j"}) {
+    if (line.has(option)) return options;
+  }
+  return std::nullopt;
+}
+
+std::optional<SwitchModel> captured_switching(const std::optional<SwitchOptions>& options,
+                                              const GpuSpec& spec, bool needed) {
+  if (options) return switch_model(*options, spec);
+  if (!needed && !spec.switching.core_s) return std::nullopt;
+  return switch_model(spec);
+}
+
+OutputTable counted_changes_table(const GraphExploration& found) {
+  OutputTable table({{"granularity"},
+                     {"slack_pct", "slack %", 1},
+                     {"clock_changes", "changes"},
+                     {"late_launches", "late launches"},
+                     {"stalled_ms", "stalled ms"},
+                     {"time_change_pct", "time %", 2},
+                     {"energy_change_pct", "energy %", 2},
+                     {"deadline"}});
+  for (const GraphPlanOutcome& outcome : found.plans) {
+    if (!outcome.counted) continue;
+    const CountedChanges& counted = *outcome.counted;
+    table.add_row({std::string(name_of(outcome.result.question.grain)),
+                   percent * outcome.result.question.slack_frac,
+                   static_cast<std::int64_t>(counted.clock_changes),
+                   static_cast<std::int64_t>(counted.late_launches), ms_per_s * counted.stalled_s,
+                   percent * counted.change.time_frac, percent * counted.change.energy_frac,
+                   std::string(counted.in_time ? "kept" : "missed")});
+  }
+  return table;
+}
+
+std::string counted_changes_note(const std::optional<SwitchModel>& switching) {
+  if (!switching) {
+    return "Changes of clock are free here: nothing is known of them on this GPU. Give "
+           "--switch-latency-us or --switch-stall-us to count them, and for plans of granularity "
+           "auto.\n";
+  }
+  std::string text = "Changes of clock are free in the first table but for auto. Second table: ";
+  if (switching->is_free()) return text + "they take nothing, as asked for.\n";
+  text += fmt::format("a change takes {}", cost_text(switching->core));
+  if (switching->mem) text += fmt::format(", of the memory clock {}", cost_text(*switching->mem));
+  if (switching->dwell_s > 0.0)
+    text += fmt::format(", the next one {} us later", format_number(us_per_s * switching->dwell_s));
+  return text + "; launches that wait for theirs are late.\n";
+}
+
+}  // namespace rubato

@@ -1,0 +1,31 @@
+#pragma once
+// Changes of clock that take time, in captured runs: options and what is printed of them.
+
+#include <optional>
+#include <string>
+
+#include "explorer/graph/exploration.hpp"
+#include "tools/options/switching.hpp"
+#include "tools/terminal/output.hpp"
+
+namespace rubato {
+
+class CommandLine;
+
+/// Switch options that were given, nothing if none was.
+[[nodiscard]] std::optional<SwitchOptions> given_switching(const CommandLine& line,
+                                                           const SwitchOptions& options);
+
+/// What changes of clock take: as asked for, else as the spec knows it; nothing if it does not.
+/// @param needed  for plans that cannot do without
+/// @throws UsageError as switch_model, if it is needed or options are wrong
+[[nodiscard]] std::optional<SwitchModel> captured_switching(
+    const std::optional<SwitchOptions>& options, const GpuSpec& spec, bool needed);
+
+/// What plans take with their changes of clock counted; no rows if that is not known.
+[[nodiscard]] OutputTable counted_changes_table(const GraphExploration& found);
+
+/// What the table counts, in words.
+[[nodiscard]] std::string counted_changes_note(const std::optional<SwitchModel>& switching);
+
+}  // namespace rubato
