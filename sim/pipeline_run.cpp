@@ -75,10 +75,7 @@ void check_options(const PipelineWork& work, const PipelineRunOptions& options) 
   for (const double factor : d.slowdown_of_stage) {
     if (!(factor >= 1.0) || !std::isfinite(factor)) reject("slowdown", factor, "a number >= 1");
   }
-  if (!(options.switch_cost.stall_s >= 0.0) || !(options.switch_cost.energy_j >= 0.0)) {
-    reject("switch cost", std::min(options.switch_cost.stall_s, options.switch_cost.energy_j),
-           "numbers >= 0");
-  }
+  validate(options.switching);
 }
 
 struct Edge {
@@ -134,6 +131,7 @@ class Replay {
         before_[index(row[i])] = index(i > 0 ? row[i - 1] : row.back());
         if (i == 0) opens_stage_[index(row[i])] = 1;
       }
+      effect_s_.push_back(-last_run_s(row));
     }
   }
 
@@ -162,6 +160,16 @@ class Replay {
     return work_.type_of(id_at<PassId>(pass)).options[index(plan_.option_of_pass[pass])];
   }
 
+  // Least time that the last clock of a stage has been in force when an iteration ends.
+  [[nodiscard]] double last_run_s(const std::vector<PassId>& row) const {
+    double run_s = 0.0;
+    for (std::size_t i = row.size(); i-- > 0;) {
+      if (!same_clock(option(index(row[i])), option(index(row.back())))) break;
+      run_s += option(index(row[i])).time_s;
+    }
+    return run_s;
+  }
+
   // The earliest start, once all predecessors have ended.
   void start(std::uint32_t pass) {
     const PipelinePass& what = work_.schedule.passes[pass];
@@ -169,12 +177,16 @@ class Replay {
     double start_s = ready_s_[pass];
     TimedPass& timed = run_.passes[pass];
     const std::size_t before = before_[pass];
-    timed.switched = option(before).core_mhz != option(pass).core_mhz ||
-                     option(before).mem_mhz != option(pass).mem_mhz;
+    timed.switched = !same_clock(option(before), option(pass));
     if (timed.switched) {
+      const SwitchCost cost = change_of_clock(options_.switching, option(before), option(pass));
+      double& effect_s = effect_s_[what.stage];
       // The stage is free since the pass before it ended.
       const double free_s = opens_stage_[pass] ? 0.0 : run_.passes[before].end_s;
-      start_s = std::max(start_s, free_s + options_.switch_cost.stall_s);
+      effect_s =
+          std::max(free_s, effect_s + options_.switching.dwell_s + cost.lead_s) + cost.stall_s;
+      start_s = std::max(start_s, effect_s);
+      switch_energy_j_.add(cost.energy_j);
     }
     if (what.stage == 0 && what.chunk == 0 && what.kind == PassKind::forward) {
       start_s += disturbance.input_delay_s;
@@ -200,7 +212,7 @@ class Replay {
     run_.pass_energy_j = pass_energy_j.value();
     run_.blocked_energy_j =
         work_.blocked_power_w * (run_.time_s * work_.schedule.shape.stages - busy_s.value());
-    run_.switch_energy_j = static_cast<double>(run_.clock_switches) * options_.switch_cost.energy_j;
+    run_.switch_energy_j = switch_energy_j_.value();
     run_.energy_j = run_.pass_energy_j + run_.blocked_energy_j + run_.switch_energy_j;
   }
 
@@ -229,10 +241,21 @@ class Replay {
   std::vector<double> ready_s_;
   std::vector<std::size_t> before_;
   std::vector<char> opens_stage_;
+  std::vector<double> effect_s_;  ///< of the last change, shape [stages]
+  CompensatedSum switch_energy_j_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> ends_;
 };
 
 }  // namespace
+
+bool same_clock(const ClockOption& a, const ClockOption& b) {
+  return a.core_mhz == b.core_mhz && a.mem_mhz == b.mem_mhz;
+}
+
+SwitchCost change_of_clock(const SwitchModel& model, const ClockOption& from,
+                           const ClockOption& to) {
+  return model.change(from.core_mhz != to.core_mhz, from.mem_mhz != to.mem_mhz);
+}
 
 PipelinePlan highest_clocks(const PipelineWork& work) {
   return {std::vector<OptionId>(work.schedule.passes.size(), OptionId{0})};

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/simulator.hpp"
+#include "sim/switch_model.hpp"
 #include "traces/pipeline/profile.hpp"
 
 namespace rubato {
@@ -28,8 +29,7 @@ struct PipelineDisturbance {
 
 /// How to replay.
 struct PipelineRunOptions {
-  SwitchCost switch_cost = {};  ///< a stage asks for a clock as soon as it is done with the
-                                ///< pass before, so a stall may hide in a wait
+  SwitchModel switching = {};  ///< see simulate()
   PipelineDisturbance disturbance = {};
 };
 
@@ -58,12 +58,24 @@ struct PipelineRun {
   [[nodiscard]] double average_power_w() const noexcept { return energy_j / time_s; }
 };
 
+/// The change from one option to another. @pre their clocks differ
+[[nodiscard]] SwitchCost change_of_clock(const SwitchModel& model, const ClockOption& from,
+                                         const ClockOption& to);
+
+/// Whether both run at the same clocks.
+[[nodiscard]] bool same_clock(const ClockOption& a, const ClockOption& b);
+
 /// Every pass at its first option, the highest clock: the baseline of all savings.
 [[nodiscard]] PipelinePlan highest_clocks(const PipelineWork& work);
 
 /// Runs the passes of each stage in order, each once its predecessors have ended and their
 /// lag is over. Between passes a stage draws blocked power. Jitter scales time and energy
 /// of a pass alike (its power stays).
+/// A pass with another clock than the one before it on its stage waits for that clock. It is asked
+/// for ahead of time, so that the lead is over when the pass before ends, if the change before has
+/// taken effect (and dwelled) early enough; then the stall begins, which may hide in a wait. The
+/// first pass follows the last one of the iteration before, which began its clock at least as long
+/// ago as the last passes of that clock take.
 /// Source of the energy account: Chung et al., "Reducing Energy Bloat in Large Model
 /// Training" (Perseus), SOSP 2024, section 4.1.
 /// @throws DataError if the plan does not fit the work, UsageError if an option is out of range

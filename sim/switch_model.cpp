@@ -10,8 +10,19 @@
 namespace rubato {
 
 SwitchCost SwitchModel::change(const ClockPair& from, const ClockPair& to) const noexcept {
-  if (!mem || from.mem == to.mem) return core;
-  if (from.core_mhz == to.core_mhz) return *mem;
+  return change(from.core_mhz != to.core_mhz, from.mem != to.mem);
+}
+
+bool SwitchModel::is_free() const noexcept {
+  const auto costs = [](const SwitchCost& cost) {
+    return cost.stall_s > 0.0 || cost.lead_s > 0.0 || cost.energy_j > 0.0;
+  };
+  return !costs(core) && !(mem && costs(*mem)) && dwell_s == 0.0;
+}
+
+SwitchCost SwitchModel::change(bool core_changes, bool mem_changes) const noexcept {
+  if (!mem || !mem_changes) return core;
+  if (!core_changes) return *mem;
   return {.stall_s = core.stall_s + mem->stall_s,
           .energy_j = core.energy_j + mem->energy_j,
           .lead_s = core.lead_s + mem->lead_s};

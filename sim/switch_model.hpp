@@ -30,6 +30,12 @@ struct SwitchModel {
   /// The change from one setting to another. @pre from != to
   [[nodiscard]] SwitchCost change(const ClockPair& from, const ClockPair& to) const noexcept;
 
+  /// The same where it is known which clocks change. @pre at least one does
+  [[nodiscard]] SwitchCost change(bool core_changes, bool mem_changes) const noexcept;
+
+  /// Changes cost neither time nor energy.
+  [[nodiscard]] bool is_free() const noexcept;
+
   /// Whether a wanted change may have to wait for the one before it.
   [[nodiscard]] bool may_delay() const noexcept {
     return core.lead_s > 0.0 || (mem && mem->lead_s > 0.0) || dwell_s > 0.0;

@@ -65,7 +65,11 @@ std::string unexpected_word(const CLI::App& root, const CLI::ParseError& error) 
 [[noreturn]] void throw_usage_error(const CLI::App& root, const CLI::ParseError& error) {
   const CLI::App& app = selected(root);
   std::string command = "rubato";
-  if (&app != &root) command = fmt::format("rubato {}", app.get_name());
+  std::string names;
+  for (const CLI::App* at = &app; at != nullptr && at != &root; at = at->get_parent()) {
+    names = " " + at->get_name() + names;
+  }
+  command += names;
   const std::string hint = fmt::format("see '{} --help'", command);
   if (const std::string word = unexpected_word(root, error); !word.empty()) {
     const bool option = word.starts_with("-");

@@ -56,6 +56,9 @@ class CriticalFlow {
   [[nodiscard]] std::int64_t duration(std::uint32_t activity) const;
   [[nodiscard]] std::int64_t flow(std::uint32_t activity) const { return links_[activity].flow; }
 
+  /// Flow along an arc of the graph.
+  [[nodiscard]] std::int64_t flow_of_arc(std::uint32_t arc) const { return flow_of_arc_[arc]; }
+
   /// Raises the price as far as the present horizon allows.
   /// @return how far the horizon can fall at the price then reached; 0 at the least horizon
   std::int64_t maximise();

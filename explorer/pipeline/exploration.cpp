@@ -62,7 +62,7 @@ class PipelineQuestions {
  public:
   PipelineQuestions(const ExplorationInput& input, const PipelineSplit& split, PassClocks clocks)
       : work_(make_work(input, split, clocks)),
-        planner_(work_, {.switch_cost = input.switching.core}),
+        planner_(work_, {.switching = input.switching}),
         per_stage_(split) {}
 
   [[nodiscard]] const PipelineRun& baseline() const { return planner_.baseline(); }

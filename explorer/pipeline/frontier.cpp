@@ -199,7 +199,7 @@ class Sweep {
       const bool last = room == 0;
       add_vertex();
       take_plans(last ? flow_.horizon() : flow_.horizon() - room);
-      if (last) break;
+      if (last || (options_.only_times && wanted_.empty())) break;
       if (context_.stop_requested()) {
         frontier_.interrupted = true;
         break;
@@ -246,10 +246,14 @@ class Sweep {
               account_.price_w(),
               {},
               {},
-              account_.lag_cost_j()};
+              account_.lag_cost_j(),
+              {}};
       for (std::uint32_t a = 0; a < problem_.curve_of_activity.size(); ++a) {
         plan.duration_s.push_back(account_.duration_s(a));
         plan.flow_w.push_back(account_.flow_w(a));
+      }
+      for (std::uint32_t d = 0; d < problem_.dependencies.size(); ++d) {
+        plan.arc_flow_w.push_back(static_cast<double>(flow_.flow_of_arc(d)) * units_.price_w);
       }
     }
   }
@@ -288,9 +292,10 @@ CrashProblem crash_problem(const PipelineWork& work) {
 
 FrontierOptions automatic_sweep(std::size_t activities) {
   FrontierOptions options;
-  if (activities > 4096) {
-    options.slope_bits = 8;
-    options.curve_error = 1e-2;
+  if (activities > 2048) {
+    const bool many = activities > 8192;
+    options.slope_bits = many ? 7 : 8;
+    options.curve_error = many ? 1.5e-2 : 1e-2;
   }
   return options;
 }

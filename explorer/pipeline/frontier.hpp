@@ -42,7 +42,8 @@ struct FrontierPlan {
   /// so that sum of least (cost + flow x time) + lag_cost_j - price_w x time bounds every time's
   /// cost. Shape [activities].
   std::vector<double> flow_w = {};
-  double lag_cost_j = 0.0;  ///< sum of flow x lag over the dependencies
+  double lag_cost_j = 0.0;              ///< sum of flow x lag over the dependencies
+  std::vector<double> arc_flow_w = {};  ///< the flow on dependencies, W, shape [dependencies]
 };
 
 /// How finely costs are told apart, and what is wanted beside the vertices.
@@ -56,10 +57,13 @@ struct FrontierOptions {
   double curve_error = 0.0;
   /// Times at which durations are wanted, any order, each >= the least time.
   std::vector<double> times_s = {};
+  /// Ends with the shortest of times_s: the vertices below it are missing.
+  bool only_times = false;
 };
 
-/// Exact for up to 4096 activities, coarse beyond: 8 bits and an error of 1 %, which together cost
-/// at most some tenths of a percent of the energy on the Perseus profiles.
+/// Exact for up to 2048 activities, coarse beyond: 8 bits and an error of 1 %, beyond 8192 7 bits
+/// and 1.5 %. Together they cost at most some tenths of a percent of the energy on the Perseus
+/// profiles.
 [[nodiscard]] FrontierOptions automatic_sweep(std::size_t activities);
 
 /// The frontier, slowest vertex first.

@@ -20,8 +20,23 @@ struct Sample {
 
 double floored(double time_s, double unit_s) { return std::floor(time_s / unit_s); }
 
+// Options in the order in which lowtime tries them: those of the highest memory clock only, which
+// it leaves alone.
+std::vector<std::size_t> falling_clocks(const PassType& type) {
+  double mem_mhz = 0.0;
+  for (const ClockOption& option : type.options) mem_mhz = std::max(mem_mhz, option.mem_mhz);
+  std::vector<std::size_t> order;
+  for (std::size_t o = 0; o < type.options.size(); ++o) {
+    if (type.options[o].mem_mhz == mem_mhz) order.push_back(o);
+  }
+  std::ranges::stable_sort(order, std::ranges::greater{},
+                           [&](std::size_t o) { return type.options[o].core_mhz; });
+  return order;
+}
+
 std::vector<Sample> samples(const PassType& type, double blocked_power_w, double unit_s) {
-  std::vector<ClockOption> sorted = type.options;
+  std::vector<ClockOption> sorted;
+  for (const std::size_t o : falling_clocks(type)) sorted.push_back(type.options[o]);
   std::ranges::sort(sorted, {},
                     [](const ClockOption& o) { return std::tuple(o.time_s, o.energy_j); });
   std::vector<Sample> kept;
@@ -114,7 +129,7 @@ LowtimeResult emulate_lowtime(const PipelineWork& work, double unit_s) {
     const double q = frontier.plans.front().duration_s[i] / unit_s;
     const PassType& type = work.type_of(id_at<PassId>(i));
     std::size_t chosen = 0;
-    for (std::size_t o = 0; o < type.options.size(); ++o) {  // highest clock first
+    for (const std::size_t o : falling_clocks(type)) {
       if (floored(type.options[o].time_s, unit_s) <= std::round(q)) chosen = o;
     }
     result.plan.option_of_pass.push_back(id_at<OptionId>(chosen));

@@ -12,12 +12,30 @@ namespace rubato {
 
 namespace {
 
-// Free durations of a slightly shorter time often round better: the vertices
-// of their hulls fall on other clocks. Found by trial on the Perseus profiles.
-constexpr std::array shorter_by{0.0, 3e-4, 6e-4, 1e-3, 1.5e-3, 2e-3};
+// What is rounded for a deadline. Free durations of a slightly shorter time often round better: the
+// vertices of their hulls fall on other clocks. Plans are spliced from those of times that differ
+// from the deadline by as much to either side. Found by trial on the Perseus profiles.
+struct Candidates {
+  std::vector<double> shorter_by, splice_by;
 
-// A late plan comes in time after two or three rounds, or never.
-constexpr int switching_rounds = 8;
+  [[nodiscard]] std::size_t size() const { return shorter_by.size() + 2 * splice_by.size(); }
+};
+
+Candidates candidates_for(std::size_t passes) {
+  constexpr std::size_t many = 8192;
+  if (passes > many) return {{0.0, 1e-3}, {4e-3}};
+  return {{0.0, 3e-4, 6e-4, 1e-3, 1.5e-3, 2e-3}, {2e-3, 4e-3, 8e-3, 1.6e-2}};
+}
+
+// Where changes of clock cost time, passes have less of it: prices are those of deadlines shorter
+// by these shares, too.
+constexpr std::array shorter_for_switching{0.0, 1e-3, 3e-3, 6e-3, 0.01, 0.02, 0.04, 0.08, 0.15};
+
+// Of the starts of the search, that many of least value are searched from.
+constexpr std::size_t starts_searched = 4;
+
+// Passes that the search may look at from one start.
+constexpr double search_effort = 2e7;
 
 // Minimum of a convex function by golden sections; the result is off by 1e-12
 // of the interval, and any point gives a bound when the function is one.
@@ -44,8 +62,60 @@ double convex_argmin(double low, double high, Function f) {
   return fa <= fb ? a : b;
 }
 
-FrontierOptions sweep_options(const PlannerOptions& options, const PipelineWork& work) {
-  return options.exact_sweep ? FrontierOptions{} : automatic_sweep(work.schedule.passes.size());
+FrontierOptions sweep_options(const PlannerOptions& options, const PipelineWork& work,
+                              std::vector<double> times_s) {
+  FrontierOptions sweep =
+      options.exact_sweep ? FrontierOptions{} : automatic_sweep(work.schedule.passes.size());
+  sweep.times_s = std::move(times_s);
+  return sweep;
+}
+
+// The times whose durations are rounded for each target, shape [targets x candidates].
+std::vector<double> times_around(std::span<const double> targets_s, const Candidates& candidates) {
+  std::vector<double> times_s;
+  for (const double target_s : targets_s) {
+    for (const double share : candidates.shorter_by) times_s.push_back(target_s * (1 - share));
+    for (const double share : candidates.splice_by) {
+      times_s.push_back(target_s * (1 + share));
+      times_s.push_back(target_s * (1 - share));
+    }
+  }
+  return times_s;
+}
+
+// Searches from the starts of least value; of these plans and the starts themselves the cheapest
+// one that ends in time, if there is one.
+// @param waiting_w  drawn while the iteration lasts
+std::optional<StagePlan> search_runs(const StageClocks& clocks, double target_s, double limit_s,
+                                     double price_w, double waiting_w,
+                                     const std::vector<StagePlan>& starts) {
+  RunSearch search(clocks, target_s, price_w, search_effort);
+  std::vector<std::pair<double, std::size_t>> order;
+  for (std::size_t i = 0; i < starts.size(); ++i) order.emplace_back(search.value(starts[i]), i);
+  std::ranges::sort(order);
+  std::optional<StagePlan> best;
+  double best_j = std::numeric_limits<double>::infinity();
+  std::vector<double> end_s(clocks.work().schedule.passes.size());
+  const auto consider = [&](const StagePlan& plan) {
+    const double time_s = clocks.time_s(plan, end_s);
+    const double total_j = clocks.cost_j(plan) + waiting_w * time_s;
+    if (time_s > limit_s || total_j >= best_j) return;
+    best_j = total_j;
+    best = plan;
+  };
+  for (const StagePlan& start : starts) consider(start);
+  std::size_t found = 0;
+  for (std::size_t i = 0; i < order.size() && (i < starts_searched || found == 0); ++i) {
+    if (i > 0 && order[i].first == order[i - 1].first) continue;  // the same plan, as a rule
+    const auto improved = search.improve(starts[order[i].second]);
+    if (!improved) continue;
+    ++found;
+    consider(*improved);
+  }
+  if (found == 0 && target_s < limit_s) {
+    return search_runs(clocks, limit_s, limit_s, price_w, waiting_w, starts);
+  }
+  return best;
 }
 
 }  // namespace
@@ -59,7 +129,9 @@ PipelinePlanner::PipelinePlanner(const PipelineWork& work, const PlannerOptions&
       problem_(crash_problem(work)),
       rounder_(work),
       baseline_(simulate(work, highest_clocks(work))),
-      frontier_(sweep_frontier(problem_, sweep_options(options, work), context)),
+      swept_times_s_(
+          times_around(options.deadlines_s, candidates_for(work.schedule.passes.size()))),
+      frontier_(sweep_frontier(problem_, sweep_options(options, work, swept_times_s_), context)),
       least_time_s_(rounder_.least_time_s()) {
   double least_j = std::numeric_limits<double>::infinity();
   for (const FrontierVertex& vertex : frontier_.vertices) {
@@ -71,16 +143,22 @@ PipelinePlanner::PipelinePlanner(const PipelineWork& work, const PlannerOptions&
   }
 }
 
-double PipelinePlanner::bound_j(double deadline_s, AfterEnd after_end) const {
-  if (after_end == AfterEnd::wait) {
-    return frontier_.lower_bound_j(deadline_s) + waiting_power_w() * deadline_s;
-  }
+// Highest of the frontier's bound and those of priced plans, over all times until the deadline.
+double PipelinePlanner::bound_j(double deadline_s, AfterEnd after_end,
+                                std::span<const PricedPlan> priced) const {
   const auto total_j = [&](double time_s) {
-    return frontier_.lower_bound_j(time_s) + waiting_power_w() * time_s;
+    double cost_j = frontier_.lower_bound_j(time_s);
+    for (const PricedPlan& p : priced) cost_j = std::max(cost_j, p.least_j - p.price_w * time_s);
+    return cost_j + waiting_power_w() * time_s;
   };
+  if (after_end == AfterEnd::wait) return total_j(deadline_s);
+  // Beyond the slowest useful time only waiting grows; with changes of clock, which add to it, some
+  // way beyond: prices of time have long paid for all there is.
+  const double reach = priced.empty() ? 1.0 : 1e3;
   const double least_s = std::min(least_time_s_, deadline_s);
-  const double at_s = convex_argmin(least_s, deadline_s, total_j);
-  return std::min(total_j(at_s), total_j(deadline_s));
+  const double most_s = std::min(deadline_s, std::max(least_s, reach * frontier_.slowest_time_s));
+  const double at_s = convex_argmin(least_s, most_s, total_j);
+  return std::min({total_j(at_s), total_j(most_s), total_j(least_s)});
 }
 
 // Rounds every candidate, keeps the cheapest, and improves it if it is far from the bound.
@@ -101,36 +179,56 @@ std::optional<PipelinePlan> PipelinePlanner::pick_best(
   // A target below the deadline (the cheapest time) is kept as a limit, so that spending slack
   // does not lengthen the iteration beyond what pays.
   const double useful_s = waits ? question.limit_s : std::max(question.target_s, least_time_s_);
-  for (const FrontierPlan& candidate : candidates) {
-    auto plan = rounder_.round(candidate.duration_s, useful_s);
-    if (!plan || total_j(*plan) >= best_j) continue;
+  const auto consider = [&](std::optional<PipelinePlan> plan) {
+    if (!plan || total_j(*plan) >= best_j) return;
     best_j = total_j(*plan);
     best = std::move(plan);
+  };
+  const std::size_t rounded = candidates_for(work_.schedule.passes.size()).shorter_by.size();
+  for (const FrontierPlan& candidate : candidates.first(rounded)) {
+    consider(rounder_.round(candidate.duration_s, useful_s));
+  }
+  for (std::size_t k = rounded; k < candidates.size(); k += 2) {
+    for (const SlowPart part :
+         {SlowPart::begin, SlowPart::end, SlowPart::both_ends, SlowPart::middle}) {
+      consider(
+          rounder_.splice(candidates[k].duration_s, candidates[k + 1].duration_s, useful_s, part));
+    }
   }
   const double least_j = bound_j(question.limit_s, question.after_end);
   const bool far = best_j - least_j > options_.target_gap_frac * best_j;
   if (far && work_.schedule.passes.size() <= options_.improve_up_to) {
     const double limit_s =
         std::min(question.limit_s, std::max(rounder_.time_s(*best), question.target_s));
-    PipelinePlan better = rounder_.improve(*best, limit_s);
+    PipelinePlan better = rounder_.improve(*best, limit_s, candidates.front().flow_w);
     if (total_j(better) < best_j) best = std::move(better);
   }
   return best;
 }
 
+// Durations at times, of the frontier's own sweep if it has them all. Nothing if interrupted.
+std::optional<std::vector<FrontierPlan>> PipelinePlanner::durations(
+    std::vector<double> times_s, const RunContext& context) const {
+  if (times_s == swept_times_s_ && !frontier_.interrupted) return frontier_.plans;
+  FrontierOptions sweep = sweep_options(options_, work_, std::move(times_s));
+  sweep.only_times = true;
+  Frontier swept = sweep_frontier(problem_, sweep, context);
+  if (swept.interrupted) return std::nullopt;
+  return std::move(swept.plans);
+}
+
 // One sweep for all questions; a plan is missing where no plan ends in time.
 std::vector<std::optional<PipelinePlan>> PipelinePlanner::answer(
     std::span<const Question> questions, const RunContext& context) const {
-  FrontierOptions sweep = sweep_options(options_, work_);
-  for (const Question& question : questions) {
-    for (const double share : shorter_by) sweep.times_s.push_back(question.target_s * (1 - share));
-  }
-  const Frontier swept = sweep_frontier(problem_, sweep, context);
-  std::vector<std::optional<PipelinePlan>> plans;
+  std::vector<double> targets_s;
+  for (const Question& question : questions) targets_s.push_back(question.target_s);
+  const Candidates candidates = candidates_for(work_.schedule.passes.size());
+  const auto swept = durations(times_around(targets_s, candidates), context);
+  std::vector<std::optional<PipelinePlan>> plans(questions.size());
+  if (!swept) return plans;
   for (std::size_t i = 0; i < questions.size(); ++i) {
-    const auto candidates =
-        std::span(swept.plans).subspan(i * shorter_by.size(), shorter_by.size());
-    plans.push_back(swept.interrupted ? std::nullopt : pick_best(questions[i], candidates));
+    plans[i] = pick_best(questions[i],
+                         std::span(*swept).subspan(i * candidates.size(), candidates.size()));
   }
   return plans;
 }
@@ -140,16 +238,49 @@ PipelinePlanner::Question PipelinePlanner::question(double limit_s, AfterEnd aft
   return {limit_s, std::min(limit_s, useful_s), after_end};
 }
 
+// The unswitched plans, and for each deadline the plans that are best at prices of time, improved
+// run by run. Raises the results' bounds by what changes of clock cost at least.
+std::vector<std::optional<PipelinePlan>> PipelinePlanner::answer_switching(
+    std::span<const Question> questions, std::span<PipelineResult> results,
+    const RunContext& context) const {
+  const StageClocks clocks(work_, options_.switching);
+  const std::vector<std::optional<PipelinePlan>> unswitched = answer(questions, context);
+  std::vector<double> times_s;
+  for (const Question& question : questions) {
+    for (const double share : shorter_for_switching) {
+      times_s.push_back(std::max(question.target_s * (1.0 - share), least_time_s_));
+    }
+  }
+  const auto swept = durations(std::move(times_s), context);
+  if (!swept) return std::vector<std::optional<PipelinePlan>>(questions.size());
+  std::vector<PricedPlan> priced;
+  for (const FrontierPlan& prices : *swept) priced.push_back(price_runs(clocks, prices));
+  std::vector<std::optional<PipelinePlan>> plans;
+  for (std::size_t i = 0; i < questions.size(); ++i) {
+    const std::size_t count = shorter_for_switching.size();
+    std::vector<StagePlan> starts{clocks.stage_plan(highest_clocks(work_))};
+    if (unswitched[i]) starts.push_back(clocks.stage_plan(*unswitched[i]));
+    for (std::size_t k = 0; k < count; ++k) starts.push_back(priced[i * count + k].plan);
+    const double price_w = 2.0 * std::max((*swept)[i * count].price_w, waiting_power_w());
+    const double waiting_w = questions[i].after_end == AfterEnd::wait ? 0.0 : waiting_power_w();
+    const auto found = search_runs(clocks, questions[i].target_s, questions[i].limit_s, price_w,
+                                   waiting_w, starts);
+    plans.push_back(found ? std::optional(clocks.plan(*found)) : std::nullopt);
+    results[i].lower_bound_j = bound_j(questions[i].limit_s, questions[i].after_end, priced);
+  }
+  return plans;
+}
+
 void PipelinePlanner::replay(PipelineResult& result, PipelinePlan plan) const {
   result.status = SolveStatus::feasible;
   result.plan = std::move(plan);
-  result.run = simulate(work_, result.plan, {.switch_cost = options_.switch_cost});
+  result.run = simulate(work_, result.plan, {.switching = options_.switching});
   const double wait_s = result.after_end == AfterEnd::wait
                             ? std::max(0.0, result.deadline_s - result.run.time_s)
                             : 0.0;
   result.energy_j = result.run.energy_j + waiting_power_w() * wait_s;
-  result.lower_bound_j = bound_j(result.deadline_s, result.after_end);
-  // Equal but for the last digits is no gap.
+  // Equal but for the last digits is no gap: far beyond the plan's end they are joules.
+  result.lower_bound_j = std::min(result.lower_bound_j, result.energy_j);
   result.gap_frac = std::max(0.0, 1.0 - result.lower_bound_j / result.energy_j);
 }
 
@@ -172,42 +303,31 @@ std::vector<PipelineResult> PipelinePlanner::plan(std::span<const double> deadli
     result.deadline_s = deadline_s;
     result.least_time_s = least_time_s_;
   }
-  // Without a price on switching the first round answers all. With one, a plan that ends late is
-  // made again for a deadline that is earlier by as much.
-  for (int round = 0; round < switching_rounds && !open.empty(); ++round) {
-    const auto plans = answer(questions, context);
-    std::vector<std::size_t> late;
-    std::vector<Question> again;
-    for (std::size_t i = 0; i < open.size(); ++i) {
-      if (!plans[i]) continue;
-      PipelineResult& result = results[open[i]];
-      replay(result, *plans[i]);
-      const double over_s = result.run.time_s - result.deadline_s;
-      if (over_s <= 0.0) continue;
-      late.push_back(open[i]);
-      again.push_back(question(questions[i].limit_s - over_s, after_end));
-    }
-    open = std::move(late);
-    questions = std::move(again);
+  std::vector<PipelineResult> found(open.size());
+  for (std::size_t i = 0; i < open.size(); ++i) found[i] = results[open[i]];
+  const bool free = options_.switching.is_free();
+  const auto plans =
+      free ? answer(questions, context) : answer_switching(questions, found, context);
+  for (std::size_t i = 0; i < open.size(); ++i) {
+    if (free) found[i].lower_bound_j = bound_j(found[i].deadline_s, after_end);
+    if (plans[i]) replay(found[i], *plans[i]);
+    results[open[i]] = std::move(found[i]);
   }
-  for (PipelineResult& result : results) settle(result);
+  make_monotone(results);
   return results;
 }
 
-// What is late in spite of all rounds, or dearer for its switches than never switching.
-void PipelinePlanner::settle(PipelineResult& result) const {
-  const bool late = result.run.time_s > result.deadline_s;
-  if (result.plan.option_of_pass.empty() && result.deadline_s < baseline_.time_s) return;
-  PipelineResult unswitched = result;
-  replay(unswitched, highest_clocks(work_));
-  const bool in_time = unswitched.run.time_s <= result.deadline_s;
-  const bool none = result.plan.option_of_pass.empty();
-  if (in_time && (none || late || unswitched.energy_j < result.energy_j)) {
-    result = std::move(unswitched);
-  } else if (late) {
-    result.status = SolveStatus::infeasible;
-    result.plan = {};
-    result.run = {};
+// A plan for an earlier deadline that is cheaper is a plan for this one, too.
+void PipelinePlanner::make_monotone(std::vector<PipelineResult>& results) const {
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (results[i].status == SolveStatus::feasible) order.push_back(i);
+  }
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return results[i].deadline_s; });
+  for (std::size_t i = 1; i < order.size(); ++i) {
+    PipelineResult earlier = results[order[i]];
+    replay(earlier, results[order[i - 1]].plan);
+    if (earlier.energy_j < results[order[i]].energy_j) results[order[i]] = std::move(earlier);
   }
 }
 

@@ -10,6 +10,7 @@
 #include "common/run_context.hpp"
 #include "explorer/pipeline/frontier.hpp"
 #include "explorer/pipeline/rounding.hpp"
+#include "explorer/pipeline/run_search.hpp"
 #include "explorer/solver.hpp"
 #include "sim/pipeline_run.hpp"
 
@@ -40,7 +41,9 @@ struct PlannerOptions {
   bool exact_sweep = false;          ///< of large pipelines too, see automatic_sweep
   double target_gap_frac = 2e-3;     ///< plans above it are improved pass by pass
   std::size_t improve_up_to = 4096;  ///< passes; above, improving takes too long
-  SwitchCost switch_cost = {};       ///< plans keep their deadline with it, but do not minimise it
+  /// Deadlines that plan() will be asked for: their durations come from the frontier's own sweep.
+  std::vector<double> deadlines_s = {};
+  SwitchModel switching = {};  ///< if it is not free, plans weigh it: see run_search.hpp
 };
 
 /// One pipeline: its baseline, its frontier, plans for any deadline.
@@ -66,7 +69,8 @@ class PipelinePlanner {
   /// Least energy per iteration over the frontier, waiting included, and its time.
   [[nodiscard]] double cheapest_time_s() const noexcept { return cheapest_time_s_; }
 
-  /// One plan per deadline, from one more sweep. Interrupted, plans are missing (`infeasible`).
+  /// One plan per deadline, from one more sweep; none is dearer than that of an earlier deadline.
+  /// Interrupted, plans are missing (`infeasible`).
   /// @param deadlines_s  each > 0
   /// @throws UsageError for a deadline that is not a positive number
   [[nodiscard]] std::vector<PipelineResult> plan(std::span<const double> deadlines_s,
@@ -82,19 +86,26 @@ class PipelinePlanner {
   };
 
   [[nodiscard]] Question question(double limit_s, AfterEnd after_end) const;
-  [[nodiscard]] double bound_j(double deadline_s, AfterEnd after_end) const;
+  [[nodiscard]] double bound_j(double deadline_s, AfterEnd after_end,
+                               std::span<const PricedPlan> priced = {}) const;
+  [[nodiscard]] std::optional<std::vector<FrontierPlan>> durations(std::vector<double> times_s,
+                                                                   const RunContext& context) const;
   [[nodiscard]] std::vector<std::optional<PipelinePlan>> answer(std::span<const Question> questions,
                                                                 const RunContext& context) const;
   [[nodiscard]] std::optional<PipelinePlan> pick_best(
       const Question& question, std::span<const FrontierPlan> candidates) const;
+  [[nodiscard]] std::vector<std::optional<PipelinePlan>> answer_switching(
+      std::span<const Question> questions, std::span<PipelineResult> results,
+      const RunContext& context) const;
   void replay(PipelineResult& result, PipelinePlan plan) const;
-  void settle(PipelineResult& result) const;
+  void make_monotone(std::vector<PipelineResult>& results) const;
 
   const PipelineWork& work_;
   PlannerOptions options_;
   CrashProblem problem_;
   ClockRounder rounder_;
   PipelineRun baseline_;
+  std::vector<double> swept_times_s_;  ///< of frontier_.plans
   Frontier frontier_;
   double least_time_s_ = 0.0;
   double cheapest_time_s_ = 0.0;

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "common/numbers.hpp"
+#include "explorer/pipeline/cost_curve.hpp"
 
 namespace rubato {
 
@@ -19,6 +20,12 @@ constexpr double lost_digits = 1e-12;
 
 // Exchanges must save this share: below it, sums of costs are noise.
 constexpr double least_gain = 1e-12;
+
+// Exchanges: rounds over all passes, choices by which a pass may get faster, and how much that may
+// cost over what the time is worth in free durations (clocks are not free).
+constexpr int exchange_rounds = 2;
+constexpr std::uint32_t fastest_exchange = 3;
+constexpr double most_worth = 1.5;
 
 // Slack goes to savings above a price that halves from round to round.
 constexpr int slack_rounds = 12;
@@ -43,6 +50,11 @@ ClockRounder::ClockRounder(const PipelineWork& work) : work_(work) {
       const double step_s = front[i].time_s - front[i - 1].time_s;
       if (step_s <= 0.0) continue;
       steepest_w_ = std::max(steepest_w_, (front[i - 1].cost_j - front[i].cost_j) / step_s);
+    }
+    std::vector<CurvePoint> points;
+    for (const Choice& c : front) points.push_back({c.time_s, c.cost_j});
+    for (const CurvePoint& v : lower_hull(points)) {
+      for (Choice& c : front) c.vertex |= c.time_s == v.time_s;
     }
     choices_of_type_.push_back(std::move(front));
   }
@@ -103,33 +115,38 @@ void ClockRounder::spend_slack(std::vector<std::uint32_t>& chosen, double deadli
 
 // The slowest choice that takes no longer than a duration and the time left over before it. With
 // nothing to spare that is the fastest one: another as long but for the last digits would end late.
-std::uint32_t ClockRounder::slowest_within(const std::vector<Choice>& list, double duration_s,
-                                           double spare_s) {
+std::uint32_t ClockRounder::slowest_within(std::uint32_t pass, double duration_s, double spare_s,
+                                           bool vertices_only) const {
+  const std::vector<Choice>& list = choices(pass);
   std::uint32_t chosen = 0;
   const double tolerance_s = duration_s * duration_tolerance;
   if (duration_s + spare_s <= list.front().time_s + tolerance_s) return chosen;
   const double limit_s = duration_s + spare_s + tolerance_s;
-  while (chosen + 1 < list.size() && list[chosen + 1].time_s <= limit_s) ++chosen;
+  for (std::uint32_t c = 1; c < list.size() && list[c].time_s <= limit_s; ++c) {
+    if (!vertices_only || list[c].vertex) chosen = c;
+  }
   return chosen;
 }
 
-std::vector<std::uint32_t> ClockRounder::floor(std::span<const double> duration_s) const {
+std::vector<std::uint32_t> ClockRounder::floor(std::span<const double> duration_s,
+                                               bool vertices_only) const {
   std::vector<std::uint32_t> chosen(order_.size());
   for (std::uint32_t pass = 0; pass < order_.size(); ++pass) {
-    const std::vector<Choice>& list = choices(pass);
-    chosen[pass] = slowest_within(list, duration_s[pass], 0.0);
+    chosen[pass] = slowest_within(pass, duration_s[pass], 0.0, vertices_only);
   }
   return chosen;
 }
 
 // Follows the schedule of the free durations: a pass may take until the moment
 // it ends there. Time that one pass saves by rounding down is there for the next.
-std::vector<std::uint32_t> ClockRounder::follow(std::span<const double> duration_s) const {
+std::vector<std::uint32_t> ClockRounder::follow(std::span<const double> duration_s,
+                                                bool vertices_only) const {
   std::vector<std::uint32_t> chosen(order_.size());
   std::vector<double> free_start_s(order_.size()), start_s(order_.size());
   for (const std::uint32_t pass : order_) {
     const std::vector<Choice>& list = choices(pass);
-    chosen[pass] = slowest_within(list, duration_s[pass], free_start_s[pass] - start_s[pass]);
+    chosen[pass] =
+        slowest_within(pass, duration_s[pass], free_start_s[pass] - start_s[pass], vertices_only);
     const double free_end_s = free_start_s[pass] + duration_s[pass];
     const double end_s = start_s[pass] + list[chosen[pass]].time_s;
     for (std::uint32_t e = first_edge_[pass]; e < first_edge_[pass + 1]; ++e) {
@@ -141,32 +158,89 @@ std::vector<std::uint32_t> ClockRounder::follow(std::span<const double> duration
   return chosen;
 }
 
+// Returns whether the plan still ends in time.
+bool ClockRounder::spend_all(std::vector<std::uint32_t>& chosen, double deadline_s) const {
+  const std::vector<std::uint32_t> start = chosen;
+  for (const double limit_s : {deadline_s, deadline_s * (1.0 - lost_digits)}) {
+    chosen = start;
+    double price_w = steepest_w_;
+    for (int round = 0; round < slack_rounds; ++round, price_w *= 0.5) {
+      spend_slack(chosen, limit_s, price_w);
+    }
+    spend_slack(chosen, limit_s, 0.0);
+    if (end_s(chosen) <= deadline_s) return true;
+  }
+  return false;
+}
+
+// Passes in the order in which they start.
+std::vector<std::uint32_t> ClockRounder::by_start(const std::vector<std::uint32_t>& chosen) const {
+  std::vector<double> start_s(order_.size());
+  for (const std::uint32_t pass : order_) {
+    const double done_s = start_s[pass] + choices(pass)[chosen[pass]].time_s;
+    for (std::uint32_t e = first_edge_[pass]; e < first_edge_[pass + 1]; ++e) {
+      double& next_s = start_s[edges_[e].to];
+      next_s = std::max(next_s, done_s + edges_[e].lag_s);
+    }
+  }
+  std::vector<std::uint32_t> sorted = order_;
+  std::ranges::stable_sort(sorted, {}, [&](std::uint32_t pass) { return start_s[pass]; });
+  return sorted;
+}
+
+std::optional<PipelinePlan> ClockRounder::splice(std::span<const double> slow_s,
+                                                 std::span<const double> fast_s, double deadline_s,
+                                                 SlowPart slow_part) const {
+  const std::vector<std::uint32_t> slow = floor(slow_s, false), fast = floor(fast_s, false);
+  if (end_s(fast) > deadline_s) return std::nullopt;
+  std::vector<std::uint32_t> sorted = by_start(slow);
+  if (slow_part == SlowPart::both_ends || slow_part == SlowPart::middle) {
+    std::vector<std::uint32_t> folded;  // from both ends to the middle
+    for (std::size_t i = 0; i < sorted.size(); ++i) {
+      folded.push_back(sorted[i % 2 == 0 ? i / 2 : sorted.size() - 1 - i / 2]);
+    }
+    sorted = std::move(folded);
+  }
+  if (slow_part == SlowPart::end || slow_part == SlowPart::middle) std::ranges::reverse(sorted);
+  // The slower part is never too long with `low` passes of it.
+  std::size_t low = 0, high = sorted.size() + 1;
+  std::vector<std::uint32_t> chosen = fast;
+  const auto cut_at = [&](std::size_t count) {
+    for (std::size_t i = 0; i < sorted.size(); ++i) {
+      chosen[sorted[i]] = i < count ? slow[sorted[i]] : fast[sorted[i]];
+    }
+  };
+  while (low + 1 < high) {
+    const std::size_t count = (low + high) / 2;
+    cut_at(count);
+    (end_s(chosen) <= deadline_s ? low : high) = count;
+  }
+  cut_at(low);
+  if (!spend_all(chosen, deadline_s)) return std::nullopt;
+  return plan_of(chosen);
+}
+
 std::optional<PipelinePlan> ClockRounder::round(std::span<const double> duration_s,
                                                 double deadline_s) const {
   std::vector<std::uint32_t> best;
   double best_j = std::numeric_limits<double>::infinity();
-  for (const std::vector<std::uint32_t>& start : {floor(duration_s), follow(duration_s)}) {
+  for (const std::vector<std::uint32_t>& start :
+       {floor(duration_s, false), follow(duration_s, false), floor(duration_s, true),
+        follow(duration_s, true)}) {
     if (end_s(start) > deadline_s) continue;
-    for (const double limit_s : {deadline_s, deadline_s * (1.0 - lost_digits)}) {
-      std::vector<std::uint32_t> chosen = start;
-      double price_w = steepest_w_;
-      for (int round = 0; round < slack_rounds; ++round, price_w *= 0.5) {
-        spend_slack(chosen, limit_s, price_w);
-      }
-      spend_slack(chosen, limit_s, 0.0);
-      if (end_s(chosen) > deadline_s) continue;
-      const double total_j = chosen_cost_j(chosen);
-      if (total_j >= best_j) break;
-      best = std::move(chosen);
-      best_j = total_j;
-      break;
-    }
+    std::vector<std::uint32_t> chosen = start;
+    if (!spend_all(chosen, deadline_s)) continue;
+    const double total_j = chosen_cost_j(chosen);
+    if (total_j >= best_j) continue;
+    best = std::move(chosen);
+    best_j = total_j;
   }
   if (best.empty()) return std::nullopt;
   return plan_of(best);
 }
 
-PipelinePlan ClockRounder::improve(const PipelinePlan& plan, double deadline_s) const {
+PipelinePlan ClockRounder::improve(const PipelinePlan& plan, double deadline_s,
+                                   std::span<const double> flow_w) const {
   std::vector<std::uint32_t> chosen(order_.size());
   for (std::uint32_t pass = 0; pass < order_.size(); ++pass) {
     const auto& list = choices(pass);
@@ -174,27 +248,38 @@ PipelinePlan ClockRounder::improve(const PipelinePlan& plan, double deadline_s) 
     if (same == list.end()) return plan;  // a dominated option: not one of ours
     chosen[pass] = static_cast<std::uint32_t>(same - list.begin());
   }
-  exchange(chosen, deadline_s);
+  exchange(chosen, deadline_s, flow_w);
   return plan_of(chosen);
 }
 
-// Speeds single passes up where the slack that frees is worth more elsewhere.
-void ClockRounder::exchange(std::vector<std::uint32_t>& chosen, double limit_s) const {
+// Speeds single passes up where the slack that frees is worth more elsewhere. What a second is
+// worth is the flow through the pass: where speeding up costs more than that, nothing is gained.
+void ClockRounder::exchange(std::vector<std::uint32_t>& chosen, double limit_s,
+                            std::span<const double> flow_w) const {
   const double price_w = steepest_w_ / 64.0;  // first to large savings, then to any
   double best_j = chosen_cost_j(chosen);
   std::vector<std::uint32_t> trial;
-  for (const std::uint32_t pass : order_) {
-    for (std::uint32_t faster = 1; faster <= 2 && faster <= chosen[pass]; ++faster) {
-      trial = chosen;
-      trial[pass] -= faster;
-      spend_slack(trial, limit_s, price_w);
-      spend_slack(trial, limit_s, 0.0);
-      const double total_j = chosen_cost_j(trial);
-      if (total_j >= best_j * (1.0 - least_gain) || end_s(trial) > limit_s) continue;
-      best_j = total_j;
-      chosen = trial;
-      break;
+  for (int round = 0; round < exchange_rounds; ++round) {
+    const double before_j = best_j;
+    for (const std::uint32_t pass : order_) {
+      const std::vector<Choice>& list = choices(pass);
+      for (std::uint32_t faster = 1; faster <= fastest_exchange && faster <= chosen[pass];
+           ++faster) {
+        const Choice &now = list[chosen[pass]], &then = list[chosen[pass] - faster];
+        const double worth_j = flow_w[pass] * (now.time_s - then.time_s);
+        if (then.cost_j - now.cost_j > most_worth * worth_j) continue;
+        trial = chosen;
+        trial[pass] -= faster;
+        spend_slack(trial, limit_s, price_w);
+        spend_slack(trial, limit_s, 0.0);
+        const double total_j = chosen_cost_j(trial);
+        if (total_j >= best_j * (1.0 - least_gain) || end_s(trial) > limit_s) continue;
+        best_j = total_j;
+        chosen = trial;
+        break;
+      }
     }
+    if (best_j >= before_j) break;
   }
 }
 

@@ -12,6 +12,9 @@ namespace rubato {
 
 /// Picks options for one piece of work; holds its graph, so that many deadlines
 /// share it.
+/// Which part of an iteration has the clocks of the slower plan.
+enum class SlowPart { begin, end, both_ends, middle };
+
 class ClockRounder {
  public:
   /// @param work  must outlive the rounder
@@ -24,10 +27,20 @@ class ClockRounder {
   [[nodiscard]] std::optional<PipelinePlan> round(std::span<const double> duration_s,
                                                   double deadline_s) const;
 
+  /// Where hulls are straight over a long way, free durations lie between two clocks for most
+  /// passes at once, and rounding each of them costs much. Instead the first passes of the
+  /// iteration get the clocks of a slower plan and the rest those of a faster one (or the other way
+  /// round), as many as the deadline allows; then slack is spent.
+  /// @param slow_s, fast_s  durations of plans that end after and before the deadline
+  [[nodiscard]] std::optional<PipelinePlan> splice(std::span<const double> slow_s,
+                                                   std::span<const double> fast_s,
+                                                   double deadline_s, SlowPart slow_part) const;
+
   /// Tries, pass by pass, whether a faster clock frees slack that is worth more elsewhere.
   /// O(passes^2): for pipelines of up to some thousand passes.
   /// @param plan  of round()
-  [[nodiscard]] PipelinePlan improve(const PipelinePlan& plan, double deadline_s) const;
+  [[nodiscard]] PipelinePlan improve(const PipelinePlan& plan, double deadline_s,
+                                     std::span<const double> flow_w) const;
 
   /// Time with every pass at its fastest option: no plan is faster.
   [[nodiscard]] double least_time_s() const;
@@ -43,6 +56,7 @@ class ClockRounder {
     OptionId option;
     double time_s = 0.0;
     double cost_j = 0.0;
+    bool vertex = false;  // of the lower hull
   };
   struct Edge {
     std::uint32_t to = 0;
@@ -52,12 +66,17 @@ class ClockRounder {
   [[nodiscard]] const std::vector<Choice>& choices(std::uint32_t pass) const {
     return choices_of_type_[index(work_.type_of_pass[pass])];
   }
-  [[nodiscard]] static std::uint32_t slowest_within(const std::vector<Choice>& list,
-                                                    double duration_s, double spare_s);
-  [[nodiscard]] std::vector<std::uint32_t> floor(std::span<const double> duration_s) const;
-  [[nodiscard]] std::vector<std::uint32_t> follow(std::span<const double> duration_s) const;
-  void exchange(std::vector<std::uint32_t>& chosen, double limit_s) const;
+  [[nodiscard]] std::uint32_t slowest_within(std::uint32_t pass, double duration_s, double spare_s,
+                                             bool vertices_only) const;
+  [[nodiscard]] std::vector<std::uint32_t> floor(std::span<const double> duration_s,
+                                                 bool vertices_only) const;
+  [[nodiscard]] std::vector<std::uint32_t> follow(std::span<const double> duration_s,
+                                                  bool vertices_only) const;
+  void exchange(std::vector<std::uint32_t>& chosen, double limit_s,
+                std::span<const double> flow_w) const;
   [[nodiscard]] double chosen_cost_j(const std::vector<std::uint32_t>& chosen) const;
+  [[nodiscard]] bool spend_all(std::vector<std::uint32_t>& chosen, double deadline_s) const;
+  [[nodiscard]] std::vector<std::uint32_t> by_start(const std::vector<std::uint32_t>& chosen) const;
   void spend_slack(std::vector<std::uint32_t>& chosen, double deadline_s, double price_w) const;
   [[nodiscard]] double end_s(const std::vector<std::uint32_t>& chosen) const;
   [[nodiscard]] PipelinePlan plan_of(const std::vector<std::uint32_t>& chosen) const;

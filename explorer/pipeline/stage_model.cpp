@@ -198,7 +198,12 @@ void add_recompute(PipelineProfile& profile) {
 
 double model_idle_power_w(const GpuSpec& spec, const std::string& grid) {
   const ClockGrid clocks = make_clock_grid(spec, grid);
-  return GpuModel(spec, Trace{}).idle_power_w(clocks[clocks.default_clock()]);
+  const GpuModel model(spec, Trace{});
+  double least_w = model.idle_power_w(clocks[clocks.default_clock()]);
+  for (std::size_t c = 0; c < clocks.size(); ++c) {
+    least_w = std::min(least_w, model.idle_power_w(clocks[id_at<ClockId>(c)]));
+  }
+  return least_w;
 }
 
 }  // namespace rubato

@@ -52,7 +52,9 @@ struct ModelProfile {
 /// hold it.
 void add_recompute(PipelineProfile& profile);
 
-/// Power of a GPU of the spec that does nothing, default clocks, W.
+/// Power of a GPU of the spec that does nothing, at the clocks of the grid where that is least, W:
+/// a stage that waits draws no more than one that works. What the default clocks waste while they
+/// wait beyond that is left out, so that savings are not flattered.
 [[nodiscard]] double model_idle_power_w(const GpuSpec& spec, const std::string& grid);
 
 /// The kernels of one pass of one stage, e.g. for `kind` forward: embedding (first stage), its

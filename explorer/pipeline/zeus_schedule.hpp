@@ -11,8 +11,10 @@ namespace rubato {
 /// ('forward', MHz) and ('backward', MHz) in running order; time and energy as comments. For
 /// PointSolution, and for PointSolution3D with tensor or data parallelism.
 /// @param run  of the plan, for the comments
-/// @throws UsageError if the schedule has passes that Zeus does not know, or a clock is not a
-///         whole number of MHz
+/// Zeus does not set memory clocks: one that is the same for all passes stands in a comment.
+/// Core clocks are rounded to whole MHz, the unit the driver takes; it sets the next one that the
+/// GPU has.
+/// @throws UsageError if the schedule has passes that Zeus does not know, or memory clocks differ
 [[nodiscard]] std::string zeus_schedule(const PipelineWork& work, const PipelinePlan& plan,
                                         const PipelineRun& run);
 

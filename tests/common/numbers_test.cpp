@@ -25,6 +25,7 @@ TEST(Numbers, WhatRoundsToZeroHasNoSign) {
   EXPECT_EQ(format_fixed(-0.005001, 2), "-0.01");
   EXPECT_EQ(format_fixed(-0.4, 0), "0");
   EXPECT_EQ(format_fixed(-10.0, 1), "-10.0");
+  EXPECT_EQ(format_fixed(1e300, 4), "1e+300");  // not 300 digits
   EXPECT_EQ(format_signed(-0.004, 2), "+0.00");
   EXPECT_EQ(format_signed(1.5, 1), "+1.5");
   EXPECT_EQ(format_signed(-1.5, 1), "-1.5");

@@ -39,11 +39,42 @@ TEST(PipelineRun, AClockSwitchHidesInAWait) {
   const PipelineWork work = two_stages();
   PipelinePlan plan = highest_clocks(work);
   plan.option_of_pass[0] = OptionId{1};  // F0 at 800 MHz, B0 at 1000: two switches
-  const PipelineRun run = simulate(work, plan, {.switch_cost = {.stall_s = 2.0, .energy_j = 1.0}});
+  const PipelineRun run =
+      simulate(work, plan, {.switching = {.core = {.stall_s = 2.0, .energy_j = 1.0}, .mem = {}}});
   EXPECT_EQ(run.clock_switches, 2U);
   // The first forward pass waits 2 s for its clock; the stage then waits 6 s for B1 anyway.
   EXPECT_DOUBLE_EQ(run.time_s, 2.0 + 2.0 + 2.0 + 4.0 + 3.0);
   EXPECT_DOUBLE_EQ(run.switch_energy_j, 2.0);
+}
+
+// B0 ran for 3 s at its clock when the iteration began; F0 takes 2 s, and B0 waits 8 s for B1.
+TEST(PipelineRun, AChangeAskedForAheadWaitsForTheOneBefore) {
+  const PipelineWork work = two_stages();
+  PipelinePlan plan = highest_clocks(work);
+  plan.option_of_pass[0] = OptionId{1};
+  const auto time_s = [&](double lead_s, double dwell_s) {
+    return simulate(work, plan,
+                    {.switching = {.core = {.lead_s = lead_s}, .mem = {}, .dwell_s = dwell_s}})
+        .time_s;
+  };
+  EXPECT_DOUBLE_EQ(time_s(3.0, 0.0), 2.0 + 2.0 + 4.0 + 3.0);        // asked for as B0 began
+  EXPECT_DOUBLE_EQ(time_s(4.0, 0.0), 1.0 + 2.0 + 2.0 + 4.0 + 3.0);  // 1 s too late
+  EXPECT_DOUBLE_EQ(time_s(3.0, 1.0), 1.0 + 2.0 + 2.0 + 4.0 + 3.0);
+  // F0's clock is in force at 7 s, so B0's comes at 17 s.
+  EXPECT_DOUBLE_EQ(time_s(10.0, 0.0), 17.0 + 3.0);
+}
+
+TEST(PipelineRun, MemoryClocksCostAsTheyDo) {
+  PipelineWork work = two_stages();
+  work.types[0].options[1].mem_mhz = 405;
+  PipelinePlan plan = highest_clocks(work);
+  plan.option_of_pass[0] = OptionId{1};
+  const PipelineRun run =
+      simulate(work, plan,
+               {.switching = {.core = {.energy_j = 1.0},
+                              .mem = SwitchCost{.stall_s = 0.5, .energy_j = 2.0}}});
+  EXPECT_DOUBLE_EQ(run.switch_energy_j, 6.0);  // both clocks, there and back
+  EXPECT_DOUBLE_EQ(run.time_s, 0.5 + 2.0 + 2.0 + 4.0 + 3.0);
 }
 
 TEST(PipelineRun, DisturbancesLengthenTheIteration) {

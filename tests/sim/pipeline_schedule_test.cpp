@@ -57,6 +57,8 @@ TEST(PipelineSchedule, OrdersAreThePublishedOnes) {
   EXPECT_EQ(order_text(shape(ScheduleKind::one_f_one_b, 3, 4), 2), "F0 B0 F1 B1 F2 B2 F3 B3");
   EXPECT_EQ(order_text(shape(ScheduleKind::early_recompute, 2, 2), 1), "F0 R0 B0 F1 R1 B1");
   EXPECT_EQ(order_text(shape(ScheduleKind::zb_h1, 2, 3), 0), "F0 F1 I0 W0 F2 I1 W1 I2 W2");
+  // One chunk is 1F1B, of any number of microbatches.
+  EXPECT_EQ(order_text(shape(ScheduleKind::interleaved, 3, 4), 0), "F0 F1 F2 B0 F3 B1 B2 B3");
   EXPECT_EQ(order_text(shape(ScheduleKind::interleaved, 2, 2, 2), 1),
             "F0a F1a F0b B0b F1b B1b B0a B1a");
 }
@@ -144,6 +146,18 @@ TEST(PipelineSchedule, ReadsGraphsMadeElsewhere) {
                           "forward of microbatch 0, stage 1 is cut off from the first pass");
   files.write("op,stage,kind,mb,pos\n0,0,forwrd,0,0\n2,0,backward,x,1\n", "src,dst\n0,7\n");
   expect_error<DataError>([&] { (void)files.read(); }, "did you mean 'forward'?");
+  // Stages run their ops by position, not by number; edges follow them.
+  files.write("op,stage,kind,mb,pos\n0,0,backward,0,7\n1,0,forward,0,3\n2,1,forward,0,0\n",
+              "src,dst,lag_s\n1,2,0.5\n2,0,0\n");
+  const PipelineSchedule sorted = files.read();
+  EXPECT_EQ(sorted.passes[0].kind, PassKind::forward);
+  EXPECT_EQ(sorted.passes[1].kind, PassKind::backward);
+  EXPECT_EQ(sorted.dependencies[0], (Dependency{PassId{0}, PassId{2}, 0.5}));
+  EXPECT_EQ(sorted.dependencies[1], (Dependency{PassId{2}, PassId{1}, 0.0}));
+  files.write("op,stage,kind,mb\n0,0,forward,0\n1,0,backward,0\n", "src,dst\n0,1\n");
+  EXPECT_EQ(files.read().passes[0].kind, PassKind::forward);
+  files.write("op,stage,kind,mb,pos\n0,0,forward,0,1\n1,0,backward,0,1\n", "src,dst\n0,1\n");
+  expect_error<DataError>([&] { (void)files.read(); }, "ops 0 and 1 are both at pos 1 of stage 0");
   files.write("op,stage,kind,mb,pos\n", "src,dst\n");
   expect_error<DataError>([&] { (void)files.read(); }, "there is no pass");
 }

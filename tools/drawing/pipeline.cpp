@@ -108,6 +108,7 @@ class Gantt {
     switch (work_.schedule.shape.kind) {
       case ScheduleKind::early_recompute: return "F forward, R recompute, B backward";
       case ScheduleKind::zb_h1: return "F forward, I input gradient, W weight gradient";
+      case ScheduleKind::interleaved: return "F forward, B backward, by microbatch, ' chunk 1";
       default: return "F forward, B backward, by microbatch";
     }
   }
@@ -141,16 +142,33 @@ class Gantt {
     svg_.rect(
         at, y, wide, row_height_ - 2,
         fmt::format(R"(fill="{}" stroke="{}" stroke-width="{}")", power_colour(share),
-                    timed.critical ? "#111" : "#fff", timed.critical ? 1.6 : 0.5),
+                    timed.critical ? "#111" : "#fff",
+                    std::min(timed.critical ? 1.6 : 0.5, wide * (timed.critical ? 0.15 : 0.05))),
         fmt::format("{}: {:.4g} MHz, {:.4g} W, {:.4g} J, {:.4g} s to {:.4g} s", describe(pass),
                     timed.core_mhz, timed.power_w(), timed.energy_j, timed.start_s, timed.end_s));
-    const std::string label =
-        fmt::format("{}{}", "FBRIW"[static_cast<int>(pass.kind)], pass.microbatch);
-    if (wide < 7.5 * static_cast<double>(label.size()) || row_height_ < 20.0) return;
+    const std::string label = label_of(pass, wide);
+    if (label.empty()) return;
     svg_.text(
         at + wide / 2, y + row_height_ / 2 + 3, label,
-        fmt::format(R"(font-size="10" text-anchor="middle" pointer-events="none" fill="{}"{})",
-                    share > 0.7 ? "#fff" : "#111", backward ? R"( font-weight="600")" : ""));
+        fmt::format(R"(font-size="{:.1f}" text-anchor="middle" pointer-events="none" fill="{}"{})",
+                    font_px(label, wide), share > 0.7 ? "#fff" : "#111",
+                    backward ? R"( font-weight="600")" : ""));
+  }
+
+  // A digit is about 0.6 of the font's size wide.
+  [[nodiscard]] double font_px(const std::string& label, double wide) const {
+    const double most = row_height_ < 20.0 ? 8.0 : 10.0;
+    return std::min(most, wide / (0.65 * static_cast<double>(label.size())));
+  }
+
+  // "F3", of the second chunk "F3'": the most that can be read, down to nothing.
+  [[nodiscard]] std::string label_of(const PipelinePass& pass, double wide) const {
+    constexpr double least_px = 5.0;
+    const std::string number = fmt::format("{}{}", pass.microbatch, std::string(pass.chunk, '\''));
+    for (const std::string& label : {"FBRIW"[static_cast<int>(pass.kind)] + number, number}) {
+      if (font_px(label, wide) >= least_px) return label;
+    }
+    return "";
   }
 
   void axis(double top) {
@@ -251,11 +269,10 @@ std::string frontier_svg(const PipelinePlanner& planner, const std::vector<Pipel
 std::string pipeline_page(const PipelinePlanner& planner, const std::vector<PipelineResult>& plans,
                           const std::string& baseline, const std::string& title,
                           const std::string& table) {
-  const auto best = std::ranges::find_if(
-      plans, [](const PipelineResult& plan) { return !plan.plan.option_of_pass.empty(); });
   std::vector<DrawnRun> runs{{baseline, &planner.baseline()}};
-  if (best != plans.end()) {
-    runs.push_back({fmt::format("plan for {:.5g} s", best->deadline_s), &best->run});
+  for (const PipelineResult& plan : plans) {
+    if (plan.plan.option_of_pass.empty()) continue;
+    runs.push_back({fmt::format("plan for {:.5g} s", plan.deadline_s), &plan.run});
   }
   return fmt::format(
       R"(<!doctype html>

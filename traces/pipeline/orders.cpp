@@ -86,7 +86,13 @@ std::vector<PipelinePass> stage_order(const PipelineShape& shape, std::uint32_t 
   switch (shape.kind) {
     case ScheduleKind::gpipe: gpipe(order); break;
     case ScheduleKind::one_f_one_b: one_f_one_b(order, false); break;
-    case ScheduleKind::interleaved: interleaved(order); break;
+    case ScheduleKind::interleaved:
+      if (shape.chunks > 1) {
+        interleaved(order);
+      } else {
+        one_f_one_b(order, false);  // as Megatron-LM runs it
+      }
+      break;
     case ScheduleKind::early_recompute: one_f_one_b(order, true); break;
     case ScheduleKind::zb_h1: zb_h1(order); break;
   }

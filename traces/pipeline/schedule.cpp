@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <numeric>
+#include <optional>
 #include <queue>
 #include <set>
 
@@ -29,7 +31,8 @@ void check_shape(const PipelineShape& shape) {
     throw UsageError(fmt::format("{} chunks need the schedule 'interleaved'; found '{}'",
                                  shape.chunks, name_of(shape.kind)));
   }
-  if (shape.kind == ScheduleKind::interleaved && shape.microbatches % shape.stages != 0) {
+  if (shape.kind == ScheduleKind::interleaved && shape.chunks > 1 &&
+      shape.microbatches % shape.stages != 0) {
     throw UsageError(
         fmt::format("interleaved: {} microbatches; expected a multiple of the {} stages",
                     shape.microbatches, shape.stages));
@@ -182,6 +185,45 @@ PassKind read_kind(const std::string& name, const std::string& where, ErrorList&
   return PassKind::forward;
 }
 
+// Place of each op in its stage; without a column, ops run in the order of the file.
+std::vector<std::size_t> read_positions(const CsvTable& ops, ErrorList& errors) {
+  const auto column = ops.find_column("pos");
+  std::vector<std::size_t> positions;
+  for (std::size_t row = 0; row < ops.rows(); ++row) {
+    const auto value = column ? parse_count(ops.cell(row, *column)) : std::optional(row);
+    if (!value) {
+      errors.add(
+          fmt::format("{}: pos is '{}'; expected a whole number, the op's place in its stage",
+                      ops.where(row), ops.cell(row, *column)));
+    }
+    positions.push_back(value.value_or(row));
+  }
+  return positions;
+}
+
+// Stage after stage, each by position. Returns where each op has gone.
+std::vector<PassId> sort_by_position(PipelineSchedule& schedule,
+                                     const std::vector<std::size_t>& positions, ErrorList& errors) {
+  std::vector<std::size_t> order(schedule.passes.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto key = [&](std::size_t op) {
+    return std::pair(schedule.passes[op].stage, positions[op]);
+  };
+  std::ranges::stable_sort(order, {}, key);
+  std::vector<PipelinePass> sorted;
+  std::vector<PassId> place(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    if (i > 0 && key(order[i]) == key(order[i - 1])) {
+      errors.add(fmt::format("ops {} and {} are both at pos {} of stage {}", order[i - 1], order[i],
+                             positions[order[i]], schedule.passes[order[i]].stage));
+    }
+    place[order[i]] = id_at<PassId>(i);
+    sorted.push_back(schedule.passes[order[i]]);
+  }
+  schedule.passes = std::move(sorted);
+  return place;
+}
+
 }  // namespace
 
 std::vector<std::vector<PassId>> PipelineSchedule::rows() const {
@@ -207,7 +249,7 @@ PipelineSchedule make_schedule(const PipelineShape& shape) {
 PipelineSchedule read_schedule(const std::filesystem::path& ops_csv,
                                const std::filesystem::path& edges_csv) {
   const CsvTable ops = CsvTable::read(ops_csv);
-  ops.expect_columns({"op", "stage", "kind", "mb", "pos"});
+  ops.expect_columns({"op", "stage", "kind", "mb"}, {"pos"});
   ErrorList errors;
   PipelineSchedule schedule;
   schedule.shape.kind = ScheduleKind::one_f_one_b;
@@ -233,14 +275,15 @@ PipelineSchedule read_schedule(const std::filesystem::path& ops_csv,
     schedule.shape.stages = std::max(schedule.shape.stages, stage + 1);
     schedule.shape.microbatches = std::max(schedule.shape.microbatches, microbatch + 1);
   }
+  const std::vector<PassId> place = sort_by_position(schedule, read_positions(ops, errors), errors);
   const CsvTable edges = CsvTable::read(edges_csv);
   edges.expect_columns({"src", "dst"}, {"lag_s"});
   const auto lag = edges.find_column("lag_s");
   for (std::size_t row = 0; row < edges.rows(); ++row) {
     const double lag_s =
         lag ? edges.number(row, *lag, Range::non_negative, errors).value_or(0.0) : 0.0;
-    schedule.dependencies.push_back({PassId{count(edges, row, "src", ops.rows())},
-                                     PassId{count(edges, row, "dst", ops.rows())}, lag_s});
+    schedule.dependencies.push_back({place[count(edges, row, "src", ops.rows())],
+                                     place[count(edges, row, "dst", ops.rows())], lag_s});
   }
   errors.throw_if_any();
   add_stage_order(schedule);

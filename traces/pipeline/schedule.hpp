@@ -76,9 +76,9 @@ inline constexpr std::size_t max_pipeline_passes = 4'000'000;
 /// @throws UsageError if a size is 0, too large or does not fit the schedule
 [[nodiscard]] PipelineSchedule make_schedule(const PipelineShape& shape);
 
-/// Reads a graph made elsewhere: `op,stage,kind,mb,pos` and `src,dst`, the latter with an
-/// optional column `lag_s`. Ops are numbered from 0 without gaps; those of one stage run in
-/// that order, whether the edges say so or not.
+/// Reads a graph made elsewhere: `op,stage,kind,mb[,pos]` and `src,dst[,lag_s]`. Ops are numbered
+/// from 0 without gaps; those of one stage run in the order of `pos`, without it in that of their
+/// numbers, whether the edges say so or not.
 /// @throws IoError, DataError, and what `check` throws
 [[nodiscard]] PipelineSchedule read_schedule(const std::filesystem::path& ops_csv,
                                              const std::filesystem::path& edges_csv);

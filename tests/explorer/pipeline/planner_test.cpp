@@ -1,5 +1,6 @@
 // Plans of measured clocks against all plans there are.
 
+#include <algorithm>
 #include <limits>
 
 #include <gtest/gtest.h>
@@ -52,6 +53,52 @@ RC_GTEST_PROP(PipelinePlanner, StaysBetweenTheBoundAndTheDeadline, ()) {
   RC_ASSERT(result.energy_j >= best_j * (1.0 - 1e-9));
   RC_ASSERT(result.energy_j <= best_j * 1.25);  // coarse options round badly, but not at random
   RC_ASSERT(std::abs(result.energy_j * (1.0 - result.gap_frac) - result.lower_bound_j) <= 1e-6);
+}
+
+RC_GTEST_PROP(PipelinePlanner, ALaterDeadlineIsNeverDearer, ()) {
+  const PipelineWork work = arbitrary_work(3, 3, 4);
+  const PipelinePlanner planner(work);
+  std::vector<double> deadlines_s;
+  for (int i = 0; i < 12; ++i) {
+    deadlines_s.push_back(planner.least_time_s() * (1.0 + 0.01 * *rc::gen::inRange(0, 100)));
+  }
+  std::ranges::sort(deadlines_s);
+  const auto plans = planner.plan(deadlines_s);
+  for (std::size_t i = 1; i < plans.size(); ++i) {
+    RC_ASSERT(plans[i].energy_j <= plans[i - 1].energy_j);
+    RC_ASSERT(plans[i].run.time_s <= deadlines_s[i]);
+  }
+}
+
+// One sweep for frontier and plans gives what two give.
+RC_GTEST_PROP(PipelinePlanner, DeadlinesKnownBeforehandChangeNothing, ()) {
+  const PipelineWork work = arbitrary_work(3, 3, 4);
+  const PipelinePlanner planner(work);
+  const std::vector<double> deadlines_s{planner.least_time_s() * 1.1, planner.baseline().time_s};
+  const PipelinePlanner prepared(work, {.deadlines_s = deadlines_s});
+  const auto a = planner.plan(deadlines_s), b = prepared.plan(deadlines_s);
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    RC_ASSERT(a[i].plan == b[i].plan);
+    RC_ASSERT(a[i].lower_bound_j == b[i].lower_bound_j);
+  }
+}
+
+TEST(PipelinePlanner, BoundsHoldFarBeyondTheSlowestPlan) {
+  const PipelineWork work = pipeline_work(make_schedule({.stages = 2, .microbatches = 3}),
+                                          {"p",
+                                           {{0, PassKind::forward, {{1000, 1, 50}, {800, 1.2, 40}}},
+                                            {0, PassKind::backward, {{1000, 2, 90}}},
+                                            {1, PassKind::forward, {{1000, 1.1, 55}}},
+                                            {1, PassKind::backward, {{1000, 2.3, 99}}}}},
+                                          5.0);
+  const PipelinePlanner planner(work);
+  for (const double deadline_s : {1e3, 1e12, 1e18}) {
+    for (const AfterEnd after_end : {AfterEnd::go_on, AfterEnd::wait}) {
+      const PipelineResult result = planner.plan({&deadline_s, 1}, after_end).front();
+      EXPECT_LE(result.lower_bound_j, result.energy_j) << deadline_s;
+      EXPECT_LT(result.gap_frac, 0.01) << deadline_s;
+    }
+  }
 }
 
 // The second option equals the first but for the last digits, as a cap above what the GPU reaches.

@@ -33,6 +33,16 @@ def expect(folder, arguments, status, text):
           code == status and text in out + err)
 
 
+class PointSolution:
+    """What Zeus's PointSolution does with a file: evaluates it and gives each stage its (instruction, MHz) in turn."""
+
+    def __init__(self, path):
+        with open(path, encoding="utf-8") as f:
+            self.schedules = ast.literal_eval(f.read())
+        if not all(kind in ("forward", "backward") and mhz > 0 for row in self.schedules for kind, mhz in row):
+            raise ValueError(path)
+
+
 def profile(folder):
     rows = ["stage,instruction,frequency,time,energy"]
     for stage in range(3):
@@ -46,24 +56,31 @@ def profile(folder):
 def check_plan(folder):
     code, out, err = rubato(
         folder, "plan", "--profile", "p.csv", "--blocked-power", "80", "--microbatches", "5", "--slack", "0,10",
-        "--gantt", "g.svg", "--page", "p.html", "--timeline", "t.json", "--zeus", ".", "--db", "r.db", "--json")
+        "--gantt", "new/g.svg", "--page", "new/p.html", "--timeline", "new/t.json", "--zeus", "new/zeus", "--db", "r.db",
+        "--plan-file", "new/plan.json", "--json")
     check(f"plan works: {err}", code == 0)
     base, tight, loose = json.loads(out)["plans"]
     check("plans save energy in time", tight["time_s"] <= base["time_s"] and tight["energy_j"] < base["energy_j"])
     check("more time, less energy", loose["energy_j"] < tight["energy_j"])
     check("bounds hold", all(p["lower_bound_j"] <= p["energy_j"] for p in (tight, loose)))
 
-    stages = ast.literal_eval((folder / "freqs_pipeline_00000.py").read_text())
+    stages = PointSolution(folder / "new/zeus/freqs_pipeline_00000.py").schedules
     order = ["forward"] * 3 + ["backward", "forward", "backward", "forward"] + ["backward"] * 3
     check("Zeus lists the stages' passes in order", len(stages) == 3 and [kind for kind, _ in stages[0]] == order)
     check("Zeus lists measured clocks", all(mhz in range(850, 1401, 50) for row in stages for _, mhz in row))
 
-    svg = ElementTree.parse(folder / "g.svg").getroot()
+    file = json.loads((folder / "new/plan.json").read_text())
+    passes = [[(p["pass"], p["core_mhz"]) for p in stage["passes"]] for stage in file["plans"][0]["stages"]]
+    check("our plan file and Zeus's say the same", passes == stages)
+
+    svg = ElementTree.parse(folder / "new/g.svg").getroot()
     titles = [t.text for t in svg.iter("{http://www.w3.org/2000/svg}title")]
     check("the Gantt chart shows each pass of three runs", len(titles) == 3 * 30)
-    check("the page holds both pictures", (folder / "p.html").read_text().count("<svg") == 2)
+    page = (folder / "new/p.html").read_text()
+    check("the page holds both pictures", page.count("<svg") == 2)
+    check("and every plan", page.count(">plan for ") == 2)
 
-    events = json.loads((folder / "t.json").read_text())["traceEvents"]
+    events = json.loads((folder / "new/t.json").read_text())["traceEvents"]
     slices = [e for e in events if e["ph"] == "X"]
     check("the timeline has a row per stage and a process per run",
           {(e["pid"], e["tid"]) for e in slices} == {(p, s) for p in (1, 2, 3) for s in (1, 2, 3)})
@@ -81,6 +98,44 @@ def check_plan(folder):
         pass_energy, = db.execute("SELECT pass_energy_j FROM pipeline_plans WHERE pipeline_plan_id = 2").fetchone()
         check("passes add up to their plan", abs(total / pass_energy - 1) < 1e-12)
         check("foreign keys hold", not db.execute("PRAGMA foreign_key_check").fetchall())
+
+
+def check_order(folder):
+    # A file that cannot be written does not cost what was stored.
+    code, out, err = rubato(folder, "plan", "--profile", "p.csv", "--blocked-power", "80", "--db", "kept.db", "--gantt", "/proc/no/g.svg")
+    check(f"a folder that cannot be made is an error: {err}", code == 4 and "/proc/no" in err)
+    with sqlite3.connect(folder / "kept.db") as db:
+        check("the run is stored", db.execute("SELECT count(*) FROM pipeline_runs").fetchone() == (1,))
+
+
+def check_switching(folder):
+    common = ["--profile", "p.csv", "--blocked-power", "80", "--microbatches", "6", "--json"]
+    code, out, err = rubato(folder, "sweep-latency", *common, "--latencies-us", "0,1000,100000,500000", "--slack", "5")
+    check(f"sweep-latency works: {err}", code == 0)
+    rows = json.loads(out)
+    stalls = [row["stall_energy_change_pct"] for row in rows]
+    check(f"latency costs savings: {stalls}", stalls[0] < 0 and all(a <= b + 0.3 for a, b in zip(stalls, stalls[1:])))
+    check("asking ahead keeps more", all(row["ahead_energy_change_pct"] <= row["stall_energy_change_pct"] + 0.3 for row in rows))
+    expect(folder, ["plan", *common, "--switching", "spec"], 2, "--switching spec needs --model")
+    expect(folder, ["plan", *common, "--switch-stall-us", "-1"], 2, "--switch-stall-us is -1; expected a number >= 0")
+    code, out, err = rubato(folder, "plan", *common, "--slack", "5", "--switch-latency-us", "100000", "--switch-stall-us", "0",
+                            "--switch-dwell-us", "50000")
+    base, plan = json.loads(out)["plans"]
+    check("a latency that is asked for ahead", plan["time_s"] <= plan["deadline_s"] and plan["energy_j"] < base["energy_j"])
+
+
+def check_compare(folder):
+    code, out, err = rubato(folder, "compare", "--profile", "p.csv", "--blocked-power", "80", "--microbatches", "6",
+                            "--profile-scale", "0.1", "--json")
+    check(f"compare works: {err}", code == 0)
+    rows = {row["method"]: row for row in json.loads(out)}
+    check("all methods are there", list(rows) == ["highest clocks", "one clock for all", "one clock per stage",
+                                                  "around the last stage", "lowtime emulated"])
+    for name, row in rows.items():
+        check(f"ours is no dearer than {name} at its time: {row}", row["ours_energy_change_pct"] <= 1e-9)
+        check(f"ours is no slower than {name} at its energy: {row}", row["ours_time_change_pct"] <= 1e-9)
+    check("EnvPipe keeps the time", rows["around the last stage"]["time_change_pct"] <= 1e-9)
+    check("EnvPipe saves", rows["around the last stage"]["energy_change_pct"] < 0)
 
 
 def check_others(folder):
@@ -121,6 +176,19 @@ def check_model(folder):
           == [str(m) for m in range(8)])
     check("kernels of a pass differ in clock", len({row["clock"] for row in clocks}) > 1)
     check("passes are listed", len(tables["passes"]) == 4 * 8 * 2)
+    check("a stage that waits draws no more than one that works",
+          all(row["power_w"] > 0.5 * min(r["power_w"] for r in tables["passes"]) for row in tables["passes"]))
+    code, out, err = rubato(folder, *common, "--clock-per", "kernel", "--plan-file", "k.json")
+    stage = json.loads((folder / "k.json").read_text())["plans"][0]["stages"][3]
+    check("the plan file has a clock for every kernel of every option in use",
+          {(p["pass"], p["option"]) for p in stage["passes"]} == {(k["pass"], k["option"]) for k in stage["kernels"]})
+    expect(folder, [*common, "--clock-per", "kernel", "--zeus", "z"], 2, "Zeus sets one clock per pass")
+    core = [*common[:-1], "--gpu", "a100-sxm4-80gb", "--clocks", "coarse", "--json"]
+    code, out, err = rubato(folder, *core, "--zeus", "z")
+    check(f"Zeus takes modelled plans: {err}", code == 0)
+    check("in whole MHz", all(type(mhz) is int for row in PointSolution(folder / "z/freqs_pipeline_00000.py").schedules for _, mhz in row))
+    code, out, err = rubato(folder, "scale", *common[1:-1], "--global-batch", "16", "--replicas", "2", "--json")
+    check(f"lowtime is emulated on modelled stages: {out}", json.loads(out)[0]["lowtime_change_pct"] < -1)
     check("the default clocks never switch", per_pass[0]["clock_switches"] == 0)
     check("the same baseline", abs(per_kernel[0]["energy_j"] / per_pass[0]["energy_j"] - 1) < 1e-12)
     check("clocks per kernel save more than clocks per pass",
@@ -129,6 +197,7 @@ def check_model(folder):
 
 def check_messages(folder):
     common = ["--profile", "p.csv", "--blocked-power", "80"]
+    expect(folder, ["plan", "--bogus"], 2, "rubato pipeline plan: unknown option '--bogus'")
     expect(folder, ["plan"], 2, "needs either --profile or --model")
     expect(folder, ["plan", "--profile", "p.csv"], 2, "--profile needs --blocked-power")
     expect(folder, ["plan", *common, "--schedule", "1f1v"], 2, "did you mean '1f1b'?")
@@ -148,6 +217,6 @@ def check_messages(folder):
 
 with tempfile.TemporaryDirectory() as name:
     profile(Path(name))
-    for part in (check_plan, check_others, check_model, check_messages):
+    for part in (check_plan, check_order, check_switching, check_compare, check_others, check_model, check_messages):
         part(Path(name))
 sys.exit(1 if failures else print("all passed") or 0)

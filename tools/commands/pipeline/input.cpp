@@ -10,7 +10,7 @@ namespace rubato {
 
 namespace {
 
-constexpr double us_per_s = 1e6, ms_per_s = 1e3;
+constexpr double ms_per_s = 1e3;
 
 void check(const PipelineInput& input) {
   if (input.profile.empty() == input.model.empty()) {
@@ -35,9 +35,6 @@ void check(const PipelineInput& input) {
   positive("--profile-scale", input.profile_scale);
   positive("--tensor-parallel", input.tensor_parallel);
   positive("--data-parallel", input.data_parallel);
-  if (!(input.switch_stall_us >= 0.0) || !(input.switch_energy_j >= 0.0)) {
-    throw UsageError("--switch-stall-us and --switch-energy-j: expected numbers >= 0");
-  }
 }
 
 ModelProfile modelled(const PipelineInput& input, std::uint32_t stages, double blocked_power_w,
@@ -106,11 +103,7 @@ void add_pipeline_options(CommandLine& app, PipelineInput& input) {
   app.add_option("--tensor-parallel", input.tensor_parallel, "GPUs per stage")
       ->capture_default_str();
   app.add_option("--data-parallel", input.data_parallel, "Pipelines")->capture_default_str();
-  app.add_option("--switch-stall-us", input.switch_stall_us,
-                 "Time a stage waits at each change of clock, us; plans keep their deadline")
-      ->capture_default_str();
-  app.add_option("--switch-energy-j", input.switch_energy_j, "Energy of each change of clock, J")
-      ->capture_default_str();
+  add_switch_options(app, input.switching);
 }
 
 LoadedPipeline load_pipeline(const PipelineInput& input) {
@@ -157,8 +150,12 @@ std::string describe(const PipelineInput& input, const PipelineWork& work) {
                      shape.microbatches, profile_name(input));
 }
 
-SwitchCost switch_cost(const PipelineInput& input) {
-  return {input.switch_stall_us / us_per_s, input.switch_energy_j};
+SwitchModel switch_model(const PipelineInput& input) {
+  if (input.model.empty() && input.switching.source != "none") {
+    throw UsageError("--switching spec needs --model; a profile names no GPU",
+                     {.in = {}, .hint = "--switch-latency-us gives the latency by itself"});
+  }
+  return switch_model(input.switching, load_gpu(input.gpu));
 }
 
 }  // namespace rubato

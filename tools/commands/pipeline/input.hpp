@@ -8,6 +8,7 @@
 
 #include "explorer/pipeline/planner.hpp"
 #include "explorer/pipeline/stage_model.hpp"
+#include "tools/options/switching.hpp"
 
 namespace rubato {
 
@@ -23,7 +24,7 @@ struct PipelineInput {
   std::uint32_t microbatches = 8, chunks = 1;
   std::uint32_t tensor_parallel = 1, data_parallel = 1;
   double transfer_ms = 0.0, profile_scale = 1.0;
-  double switch_stall_us = 0.0, switch_energy_j = 0.0;
+  SwitchOptions switching;
   std::vector<std::uint32_t> stage_map;
   std::optional<double> blocked_power_w;
 };
@@ -51,6 +52,7 @@ struct LoadedPipeline {
 /// File, or model and GPU.
 [[nodiscard]] std::string profile_name(const PipelineInput& input);
 
-[[nodiscard]] SwitchCost switch_cost(const PipelineInput& input);
+/// @throws UsageError if --switching spec is asked for without --model
+[[nodiscard]] SwitchModel switch_model(const PipelineInput& input);
 
 }  // namespace rubato

@@ -1,9 +1,11 @@
 // rubato pipeline: clocks for every pass of pipeline-parallel training.
 
 #include <memory>
+#include <system_error>
 
 #include <fmt/format.h>
 
+#include "common/error.hpp"
 #include "explorer/results/pipeline_store.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/pipeline/subcommands.hpp"
@@ -12,8 +14,17 @@ namespace rubato {
 
 PlannerOptions planner_options(const PipelineInput& input) {
   PlannerOptions options;
-  options.switch_cost = switch_cost(input);
+  options.switching = switch_model(input);
   return options;
+}
+
+void make_folder_of(const std::filesystem::path& file) {
+  if (!file.has_parent_path()) return;
+  std::error_code error;
+  std::filesystem::create_directories(file.parent_path(), error);
+  if (!error) return;
+  throw IoError(
+      fmt::format("{}: cannot make the folder: {}", file.parent_path().string(), error.message()));
 }
 
 void print_with_notes(const OutputTable& table, const std::string& notes, OutputFormat format) {
@@ -36,7 +47,7 @@ void store_pipeline(const std::string& db, const PipelinePlanner& planner,
                     const RunContext& context) {
   const std::int64_t run_id =
       add_pipeline(db, planner, plans,
-                   {context.command_line, profile_name(input), switch_cost(input),
+                   {context.command_line, profile_name(input), switch_model(input).core,
                     input.tensor_parallel, input.data_parallel});
   fmt::print(stderr, "stored as pipeline run {} in {}\n", run_id, db);
 }
@@ -48,6 +59,8 @@ Action setup_pipeline(CommandLine& app) {
   setup_pipeline_front(app, *chosen);
   setup_pipeline_straggle(app, *chosen);
   setup_pipeline_scale(app, *chosen);
+  setup_pipeline_compare(app, *chosen);
+  setup_pipeline_sweep_latency(app, *chosen);
   return [chosen](const RunContext& context) { return (*chosen)(context); };
 }
 

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "common/file.hpp"
+#include "explorer/pipeline/plan_file.hpp"
 #include "explorer/pipeline/zeus_schedule.hpp"
 #include "sim/timeline/pipeline.hpp"
 #include "tools/command_line.hpp"
@@ -29,27 +30,28 @@ struct PlanOptions {
   std::uint32_t jitter_runs = 200;
   std::uint64_t seed = 1;
   bool per_pass = false, per_kernel = false;
-  std::string db, gantt, page, timeline, zeus;
+  std::string db, gantt, page, timeline, zeus, plan_file;
   OutputFormat format = OutputFormat::table;
 };
 
-std::vector<double> deadlines_s(const PlanOptions& o, const PipelinePlanner& planner) {
+std::vector<double> deadlines_s(const PlanOptions& o, const PipelineWork& work) {
   std::vector<double> deadlines = o.deadlines_s;
   std::vector<double> slacks_pct = o.slacks_pct;
   if (deadlines.empty() && slacks_pct.empty()) slacks_pct = {0.0};
+  const double baseline_s = simulate(work, highest_clocks(work)).time_s;
   for (const double slack_pct : slacks_pct) {
-    deadlines.push_back(planner.baseline().time_s * (1.0 + slack_pct / percent));
+    deadlines.push_back(baseline_s * (1.0 + slack_pct / percent));
   }
   return deadlines;
 }
 
-// Cells on jitter, missing if it is not asked for.
+// Cells on jitter, none if it is not asked for.
 std::vector<Cell> jitter_cells(const PlanOptions& o, const PipelineWork& work,
                                const PipelinePlan& plan) {
-  if (o.jitter_pct == 0.0) return {std::monostate{}, std::monostate{}};
+  if (o.jitter_pct == 0.0) return {};
   const JitterSummary summary =
       simulate_jitter(work, plan,
-                      {.switch_cost = switch_cost(o.input),
+                      {.switching = switch_model(o.input),
                        .disturbance = {.jitter_frac = o.jitter_pct / percent, .seed = o.seed}},
                       o.jitter_runs);
   return {summary.mean_time_s, summary.p95_time_s};
@@ -57,19 +59,22 @@ std::vector<Cell> jitter_cells(const PlanOptions& o, const PipelineWork& work,
 
 OutputTable plans_table(const PlanOptions& o, const PipelinePlanner& planner,
                         const std::vector<PipelineResult>& plans) {
-  OutputTable table({{"plan"},
-                     {"status"},
-                     {"deadline_s", "deadline s", 4},
-                     {"time_s", "time s", 4},
-                     {"energy_j", "energy J", 1},
-                     {"time_change_pct", "time %", 2},
-                     {"energy_change_pct", "energy %", 2},
-                     {"lower_bound_j", "bound J", 1},
-                     {"gap_pct", "gap %", 3},
-                     {"average_power_w", "mean W", 1},
-                     {"clock_switches", "switches"},
-                     {"jitter_mean_time_s", "jittered s", 4},
-                     {"jitter_p95_time_s", "95 % below s", 4}});
+  std::vector<Column> columns{{"plan"},
+                              {"status"},
+                              {"deadline_s", "deadline s", 4},
+                              {"time_s", "time s", 4},
+                              {"energy_j", "energy J", 1},
+                              {"time_change_pct", "time %", 2},
+                              {"energy_change_pct", "energy %", 2},
+                              {"lower_bound_j", "bound J", 1},
+                              {"gap_pct", "gap %", 3},
+                              {"average_power_w", "mean W", 1},
+                              {"clock_switches", "changes"}};
+  if (o.jitter_pct != 0.0) {
+    columns.push_back({"jitter_mean_time_s", "jittered s", 4});
+    columns.push_back({"jitter_p95_time_s", "95 % below s", 4});
+  }
+  OutputTable table(columns);
   const PipelineRun& base = planner.baseline();
   const auto add = [&](std::vector<Cell> row, const PipelinePlan& plan) {
     const std::vector<Cell> jitter = jitter_cells(o, planner.work(), plan);
@@ -84,7 +89,7 @@ OutputTable plans_table(const PlanOptions& o, const PipelinePlanner& planner,
     if (plan.plan.option_of_pass.empty()) {
       std::vector<Cell> row{std::string("deadline"), std::string(name_of(plan.status)),
                             plan.deadline_s};
-      row.resize(13);
+      row.resize(columns.size());
       table.add_row(std::move(row));
       continue;
     }
@@ -170,7 +175,8 @@ const PipelineResult* first_found(const std::vector<PipelineResult>& plans) {
 }
 
 void write_files(const PlanOptions& o, const PipelinePlanner& planner,
-                 const std::vector<PipelineResult>& plans, const std::string& table) {
+                 const std::vector<PipelineResult>& plans, const std::string& table,
+                 const std::vector<KernelClocks>& kernel_clocks) {
   const PipelineWork& work = planner.work();
   std::vector<DrawnRun> drawn{{baseline_name(o.input), &planner.baseline()}};
   std::vector<PipelineTrack> tracks{{baseline_name(o.input), &planner.baseline()}};
@@ -180,7 +186,9 @@ void write_files(const PlanOptions& o, const PipelinePlanner& planner,
     drawn.push_back({title, &plan.run});
     tracks.push_back({title, &plan.run});
   }
+  for (const std::string& path : {o.gantt, o.timeline, o.page, o.plan_file}) make_folder_of(path);
   if (!o.gantt.empty()) write_file(o.gantt, gantt_svg(work, drawn));
+  if (!o.plan_file.empty()) write_file(o.plan_file, pipeline_plan_json(work, plans, kernel_clocks));
   if (!o.timeline.empty()) {
     FileWriter file(o.timeline);
     write_pipeline_timeline([&](std::string_view text) { file.write(text); }, work, tracks);
@@ -191,6 +199,7 @@ void write_files(const PlanOptions& o, const PipelinePlanner& planner,
                                      describe(o.input, work), table));
   }
   if (o.zeus.empty()) return;
+  make_folder_of(std::filesystem::path(o.zeus) / "file");
   for (std::size_t i = 0; i < plans.size(); ++i) {
     if (plans[i].plan.option_of_pass.empty()) continue;
     write_file(std::filesystem::path(o.zeus) / zeus_file_name(i),
@@ -229,13 +238,20 @@ ExitStatus run_plan(const PlanOptions& o, const RunContext& context) {
     (void)open_result_database(o.db);  // better known before the work than after it
   const auto& [work, kernel_clocks] = load_pipeline(o.input);
   if (o.per_kernel && kernel_clocks.empty()) throw UsageError("--per-kernel needs --model");
-  const PipelinePlanner planner(work, planner_options(o.input), context);
+  if (!o.zeus.empty() && !kernel_clocks.empty() && o.input.clock_per == "kernel") {
+    throw UsageError("Zeus sets one clock per pass; this plan has one per kernel",
+                     {.in = {}, .hint = "--plan-file writes it, or plan with --clock-per pass"});
+  }
+  PlannerOptions options = planner_options(o.input);
+  options.deadlines_s = deadlines_s(o, work);
+  const PipelinePlanner planner(work, options, context);
   const std::vector<PipelineResult> plans =
-      planner.plan(deadlines_s(o, planner), AfterEnd::go_on, context);
+      planner.plan(options.deadlines_s, AfterEnd::go_on, context);
   const OutputTable table = plans_table(o, planner, plans);
   print_plans(o, planner, plans, table, kernel_clocks);
-  write_files(o, planner, plans, table.render(OutputFormat::table));
+  // What is stored first is not lost when a file cannot be written.
   if (!o.db.empty()) store_pipeline(o.db, planner, plans, o.input, context);
+  write_files(o, planner, plans, table.render(OutputFormat::table), kernel_clocks);
   return first_found(plans) != nullptr ? ExitStatus::done : ExitStatus::no_plan;
 }
 
@@ -263,6 +279,9 @@ void setup_pipeline_plan(CommandLine& app, Action& action) {
   plan->add_option("--page", o->page, "Page with Gantt chart, frontier and table, HTML");
   plan->add_option("--timeline", o->timeline, "Chrome trace for ui.perfetto.dev, JSON");
   plan->add_option("--zeus", o->zeus, "Folder for schedules that Zeus loads, freqs_pipeline_*.py");
+  plan->add_option(
+      "--plan-file", o->plan_file,
+      "Plans as JSON: the clock of every pass, with --clock-per kernel of every kernel");
   add_format_options(*plan, o->format);
   plan->footer(
       "\nExamples:\n"

@@ -1,6 +1,7 @@
 #pragma once
 // The subcommands of `rubato pipeline`, one file each, and what they share.
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -18,8 +19,13 @@ void setup_pipeline_plan(CommandLine& app, Action& action);
 void setup_pipeline_front(CommandLine& app, Action& action);
 void setup_pipeline_straggle(CommandLine& app, Action& action);
 void setup_pipeline_scale(CommandLine& app, Action& action);
+void setup_pipeline_compare(CommandLine& app, Action& action);
+void setup_pipeline_sweep_latency(CommandLine& app, Action& action);
 
 [[nodiscard]] PlannerOptions planner_options(const PipelineInput& input);
+
+/// Makes the folders on the way to a file. @throws IoError
+void make_folder_of(const std::filesystem::path& file);
 
 /// The table, and the notes if people read it.
 void print_with_notes(const OutputTable& table, const std::string& notes, OutputFormat format);

@@ -1,0 +1,77 @@
+#include "explorer/pipeline/plan_file.hpp"
+
+#include <cmath>
+#include <set>
+
+#include <nlohmann/json.hpp>
+
+namespace rubato {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Means of equal clocks differ from them in the last digits; the hardware takes whole MHz.
+double shown_mhz(double mhz) {
+  constexpr double rounding_mhz = 1e-3;
+  const double whole = std::round(mhz);
+  return std::abs(mhz - whole) <= rounding_mhz ? whole : mhz;
+}
+
+Json kernels_of(const PipelinePass& pass, std::uint32_t stages, std::size_t option,
+                const std::vector<KernelClocks>& kernel_clocks) {
+  const bool forward = pass.kind == PassKind::forward || pass.kind == PassKind::recompute;
+  const KernelClocks& clocks =
+      kernel_clocks[2 * (pass.chunk * stages + pass.stage) + (forward ? 0 : 1)];
+  Json list = Json::array();
+  for (std::size_t k = 0; k < clocks.kernels.size(); ++k) {
+    list.push_back({{"kernel", clocks.kernels[k]}, {"clock", clocks.clock_of_kernel[option][k]}});
+  }
+  return {
+      {"pass", name_of(pass.kind)}, {"chunk", pass.chunk}, {"option", option}, {"clocks", list}};
+}
+
+Json stage_json(const PipelineWork& work, const PipelinePlan& plan, const std::vector<PassId>& row,
+                const std::vector<KernelClocks>& kernel_clocks) {
+  Json passes = Json::array(), kernels = Json::array();
+  std::set<std::tuple<std::uint32_t, PassKind, std::size_t>> listed;
+  for (const PassId id : row) {
+    const PipelinePass& pass = work.schedule.passes[index(id)];
+    const std::size_t o = index(plan.option_of_pass[index(id)]);
+    const ClockOption& option = work.type_of(id).options[o];
+    passes.push_back(
+        {{"pass", name_of(pass.kind)},
+         {"microbatch", pass.microbatch},
+         {"chunk", pass.chunk},
+         {"option", o},
+         {"core_mhz", shown_mhz(option.core_mhz)},
+         {"mem_mhz", option.mem_mhz > 0.0 ? Json(shown_mhz(option.mem_mhz)) : Json()}});
+    if (kernel_clocks.empty() || !listed.emplace(pass.chunk, pass.kind, o).second) continue;
+    kernels.push_back(kernels_of(pass, work.schedule.shape.stages, o, kernel_clocks));
+  }
+  Json stage{{"stage", work.schedule.passes[index(row.front())].stage}, {"passes", passes}};
+  if (!kernel_clocks.empty()) stage["kernels"] = kernels;
+  return stage;
+}
+
+}  // namespace
+
+std::string pipeline_plan_json(const PipelineWork& work, std::span<const PipelineResult> plans,
+                               const std::vector<KernelClocks>& kernel_clocks) {
+  Json file{{"schema", 1}, {"kind", "pipeline_plan"}, {"plans", Json::array()}};
+  const auto rows = work.schedule.rows();
+  for (const PipelineResult& result : plans) {
+    if (result.plan.option_of_pass.empty()) continue;
+    Json stages = Json::array();
+    for (const auto& row : rows) {
+      stages.push_back(stage_json(work, result.plan, row, kernel_clocks));
+    }
+    file["plans"].push_back({{"deadline_s", result.deadline_s},
+                             {"time_s", result.run.time_s},
+                             {"energy_j", result.energy_j},
+                             {"stages", stages}});
+  }
+  return file.dump(1) + "\n";
+}
+
+}  // namespace rubato

@@ -1,0 +1,22 @@
+#pragma once
+// Pipeline plans as a file of our own, for programs that set clocks.
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "explorer/pipeline/planner.hpp"
+#include "explorer/pipeline/stage_model.hpp"
+
+namespace rubato {
+
+/// JSON: `schema`, `kind`, and per plan that was found its deadline, time, energy and stages. A
+/// stage lists its passes in running order: pass, microbatch, chunk, option, core_mhz, mem_mhz
+/// (null where it is not a choice). With clocks per kernel each stage also has `kernels`: for each
+/// option in use the clock of every kernel of the pass.
+/// @param kernel_clocks  as LoadedPipeline has them; empty for measured profiles
+[[nodiscard]] std::string pipeline_plan_json(const PipelineWork& work,
+                                             std::span<const PipelineResult> plans,
+                                             const std::vector<KernelClocks>& kernel_clocks);
+
+}  // namespace rubato

@@ -1,0 +1,78 @@
+#pragma once
+// Plans of pipelines whose changes of clock cost something: which clocks the passes of a stage can
+// share, and what a plan of such clocks takes.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "sim/pipeline_run.hpp"
+
+namespace rubato {
+
+/// A clock of one stage: index into the stage's settings, fastest first.
+using SettingId = Id<struct StageSettingTag>;
+
+/// One pass at one setting; nothing if its type has no such option.
+struct SettingCost {
+  double time_s = 0.0;
+  double cost_j = 0.0;  ///< energy minus blocked power x time; infinite where there is no option
+  OptionId option;
+};
+
+/// A setting per pass, shape [passes]: what is searched, instead of options.
+using StagePlan = std::vector<SettingId>;
+
+/// The work seen stage by stage. Immutable.
+class StageClocks {
+ public:
+  /// @param work  must outlive this
+  StageClocks(const PipelineWork& work, const SwitchModel& switching);
+
+  [[nodiscard]] std::size_t stages() const noexcept { return rows_.size(); }
+  [[nodiscard]] const std::vector<PassId>& row(std::size_t stage) const { return rows_[stage]; }
+  [[nodiscard]] std::size_t settings(std::size_t stage) const { return settings_[stage].size(); }
+  [[nodiscard]] const SettingCost& cost(PassId pass, SettingId setting) const {
+    return costs_[index(work_.type_of_pass[index(pass)])][index(setting)];
+  }
+  /// Of a change on a stage; nothing changes between equal settings.
+  [[nodiscard]] SwitchCost change(std::size_t stage, SettingId from, SettingId to) const;
+  [[nodiscard]] const SwitchModel& switching() const noexcept { return switching_; }
+  [[nodiscard]] const PipelineWork& work() const noexcept { return work_; }
+
+  [[nodiscard]] StagePlan stage_plan(const PipelinePlan& plan) const;
+  [[nodiscard]] PipelinePlan plan(const StagePlan& plan) const;
+
+  /// Iteration time of a plan, exactly as simulate() finds it, and its cost: passes and changes of
+  /// clock, without blocked power.
+  /// @param end_s  where each pass ends, shape [passes]
+  [[nodiscard]] double time_s(const StagePlan& plan, std::span<double> end_s) const;
+  [[nodiscard]] double cost_j(const StagePlan& plan) const;
+
+  /// What a stage's passes and changes cost; cost_j() is the sum over stages.
+  [[nodiscard]] double stage_cost_j(std::size_t stage, const StagePlan& plan) const;
+
+  /// Latest ends of the passes that do not delay the iteration: slack is what lies between.
+  /// Changes of clock are counted with their stall only.
+  [[nodiscard]] std::vector<double> latest_end_s(const StagePlan& plan, double time_s) const;
+
+ private:
+  struct Edge {
+    std::uint32_t other = 0;
+    double lag_s = 0.0;
+  };
+
+  [[nodiscard]] double first_effect_s(std::size_t stage, const StagePlan& plan) const;
+
+  const PipelineWork& work_;
+  SwitchModel switching_;
+  std::vector<std::vector<PassId>> rows_;
+  std::vector<std::vector<ClockOption>> settings_;       // clocks only, shape [stages][settings]
+  std::vector<std::vector<SettingCost>> costs_;          // shape [types][settings of the stage]
+  std::vector<std::vector<SettingId>> setting_of_type_;  // shape [types][options]
+  std::vector<std::uint32_t> order_, first_in_, before_;
+  std::vector<char> opens_stage_;
+  std::vector<Edge> in_;
+};
+
+}  // namespace rubato

@@ -1,0 +1,79 @@
+// rubato pipeline compare: our plans beside those of other methods.
+
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "explorer/pipeline/baselines.hpp"
+#include "tools/command_line.hpp"
+#include "tools/commands/pipeline/subcommands.hpp"
+#include "tools/terminal/exploration_tables.hpp"
+
+namespace rubato {
+
+namespace {
+
+struct CompareOptions {
+  PipelineInput input;
+  double step_ms = 0.5;
+  OutputFormat format = OutputFormat::table;
+};
+
+Cell energy_change(const std::optional<PipelineResult>& ours, const PipelineRun& theirs) {
+  if (!ours) return std::monostate{};
+  return change_pct(ours->energy_j, theirs.energy_j);
+}
+
+Cell time_change(const std::optional<PipelineResult>& ours, const PipelineRun& theirs) {
+  if (!ours) return std::monostate{};
+  return change_pct(ours->run.time_s, theirs.time_s);
+}
+
+ExitStatus run_compare(const CompareOptions& o, const RunContext& context) {
+  const PipelineWork work = load_pipeline(o.input).work;
+  const PipelinePlanner planner(work, planner_options(o.input), context);
+  const double unit_s = 1e-3 * o.step_ms * o.input.profile_scale;
+  OutputTable table({{"method"},
+                     {"source"},
+                     {"time_s", "time s", 4},
+                     {"energy_j", "energy J", 1},
+                     {"time_change_pct", "time %", 2},
+                     {"energy_change_pct", "energy %", 2},
+                     {"ours_energy_change_pct", "ours, energy %", 2},
+                     {"ours_time_change_pct", "ours, time %", 2}});
+  const PipelineRun& base = planner.baseline();
+  for (const BaselineResult& b :
+       compare_baselines(planner, switch_model(o.input), unit_s, context)) {
+    table.add_row({b.method, b.source, b.run.time_s, b.run.energy_j,
+                   change_pct(b.run.time_s, base.time_s), change_pct(b.run.energy_j, base.energy_j),
+                   energy_change(b.at_equal_time, b.run), time_change(b.at_equal_energy, b.run)});
+  }
+  print_with_notes(
+      table,
+      fmt::format("\n{}. Change is against the {}; ours: energy of our plan that ends no "
+                  "later than the row's, and time of our fastest that uses no more "
+                  "energy, against the row. The other methods are emulated, lowtime "
+                  "with steps of {:.4g} ms; see docs/pipeline.md.\n",
+                  describe(o.input, work), baseline_name(o.input), o.step_ms),
+      o.format);
+  return ExitStatus::done;
+}
+
+}  // namespace
+
+void setup_pipeline_compare(CommandLine& app, Action& action) {
+  auto o = std::make_shared<CompareOptions>();
+  auto* compare = app.add_subcommand("compare", "Plans beside those of other methods");
+  add_pipeline_options(*compare, o->input);
+  compare->add_option("--lowtime-step-ms", o->step_ms, "Time step of the emulated lowtime, ms")
+      ->capture_default_str();
+  add_format_options(*compare, o->format);
+  compare->footer(
+      "\nExample:\n  rubato pipeline compare --profile a100.csv --blocked-power 83.64 "
+      "--microbatches 12");
+  compare->final_callback([&action, o] {
+    action = [o](const RunContext& context) { return run_compare(*o, context); };
+  });
+}
+
+}  // namespace rubato

@@ -1,0 +1,107 @@
+// rubato pipeline sweep-latency: what changes of clock leave of a saving.
+
+#include <cmath>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "common/error.hpp"
+#include "common/numbers.hpp"
+#include "tools/command_line.hpp"
+#include "tools/commands/pipeline/subcommands.hpp"
+#include "tools/terminal/exploration_tables.hpp"
+
+namespace rubato {
+
+namespace {
+
+constexpr double percent = 100.0, us_per_s = 1e6;
+
+struct LatencyOptions {
+  PipelineInput input;
+  std::vector<double> latencies_us{1, 10, 100, 1000, 10'000, 100'000, 500'000};
+  double slack_pct = 0.0;
+  OutputFormat format = OutputFormat::table;
+};
+
+// As a stall; with `ahead` changes are asked for before the pass, and only the lead counts.
+PipelineResult plan_at(const LatencyOptions& o, const PipelineWork& work, double latency_s,
+                       bool ahead, const RunContext& context) {
+  PlannerOptions options = planner_options(o.input);
+  options.switching = {};
+  (ahead ? options.switching.core.lead_s : options.switching.core.stall_s) = latency_s;
+  options.switching.core.energy_j = o.input.switching.energy_j.value_or(0.0);
+  options.switching.dwell_s = o.input.switching.dwell_us.value_or(0.0) / us_per_s;
+  const double deadline_s =
+      simulate(work, highest_clocks(work)).time_s * (1.0 + o.slack_pct / percent);
+  const PipelinePlanner planner(work, options, context);
+  return planner.plan({&deadline_s, 1}, AfterEnd::go_on, context).front();
+}
+
+void check(const LatencyOptions& o) {
+  if (o.input.switching.latency_us || o.input.switching.stall_us) {
+    throw UsageError("sweep-latency sets latency and stall itself",
+                     {.in = {}, .hint = "--latencies-us lists them"});
+  }
+  for (const double latency_us : o.latencies_us) {
+    if (latency_us >= 0.0 && std::isfinite(latency_us)) continue;
+    throw UsageError(
+        fmt::format("--latencies-us has {}; expected numbers >= 0", format_number(latency_us)));
+  }
+}
+
+ExitStatus run_sweep(const LatencyOptions& o, const RunContext& context) {
+  check(o);
+  const PipelineWork work = load_pipeline(o.input).work;
+  const PipelineRun base = simulate(work, highest_clocks(work));
+  OutputTable table({{"latency_us", "latency us", 0},
+                     {"stall_energy_change_pct", "stalls, energy %", 2},
+                     {"stall_gap_pct", "gap %", 2},
+                     {"stall_changes", "changes"},
+                     {"ahead_energy_change_pct", "ahead, energy %", 2},
+                     {"ahead_gap_pct", "gap %", 2},
+                     {"ahead_changes", "changes"}});
+  for (const double latency_us : o.latencies_us) {
+    std::vector<Cell> row{latency_us};
+    for (const bool ahead : {false, true}) {
+      const PipelineResult plan = plan_at(o, work, latency_us / us_per_s, ahead, context);
+      if (plan.plan.option_of_pass.empty()) {
+        row.resize(row.size() + 3);
+        continue;
+      }
+      row.emplace_back(change_pct(plan.energy_j, base.energy_j));
+      row.emplace_back(percent * plan.gap_frac);
+      row.emplace_back(static_cast<std::int64_t>(plan.run.clock_switches));
+    }
+    table.add_row(std::move(row));
+  }
+  print_with_notes(
+      table,
+      fmt::format("\n{}, {:.4g} % more time than the {}. Stalls: a stage waits out the latency of "
+                  "each change. Ahead: the change is asked for while the pass before runs, which "
+                  "the latency does not slow down.\n",
+                  describe(o.input, work), o.slack_pct, baseline_name(o.input)),
+      o.format);
+  return ExitStatus::done;
+}
+
+}  // namespace
+
+void setup_pipeline_sweep_latency(CommandLine& app, Action& action) {
+  auto o = std::make_shared<LatencyOptions>();
+  auto* sweep = app.add_subcommand("sweep-latency", "What changes of clock leave of a saving");
+  add_pipeline_options(*sweep, o->input);
+  sweep->add_option("--latencies-us", o->latencies_us, "Latencies, us (several with commas)")
+      ->delimiter(',')
+      ->capture_default_str();
+  sweep->add_option("--slack", o->slack_pct, "Time allowed beyond the highest clocks, %")
+      ->capture_default_str();
+  add_format_options(*sweep, o->format);
+  sweep->footer(
+      "\nExample:\n  rubato pipeline sweep-latency --profile a100.csv --blocked-power 83.64 "
+      "--microbatches 12 --slack 5");
+  sweep->final_callback(
+      [&action, o] { action = [o](const RunContext& context) { return run_sweep(*o, context); }; });
+}
+
+}  // namespace rubato
