@@ -16,6 +16,7 @@
 #include "tools/commands/plans/captured_switching.hpp"
 #include "tools/commands/plans/explore_captured.hpp"
 #include "tools/options/captured.hpp"
+#include "tools/options/files.hpp"
 #include "tools/options/switching.hpp"
 #include "tools/options/table.hpp"
 #include "tools/terminal/exploration_tables.hpp"
@@ -274,6 +275,33 @@ ExitStatus run(const Options& o, const CommandLine& line, const RunContext& cont
   return none ? ExitStatus::no_plan : ExitStatus::done;
 }
 
+// What to ask.
+void add_questions(CommandLine& app, Options& o) {
+  app.add_option("--granularity", o.granularities,
+                 "What gets one clock: iteration, pass, kernel, or auto, which finds runs of "
+                 "launches given what a switch costs; of a captured run also gpu and launch "
+                 "(several with commas)")
+      ->delimiter(',')
+      ->capture_default_str();
+  app.add_option("--aggregation", o.aggregations,
+                 "One budget for all units (global), or each on its own (local)")
+      ->delimiter(',')
+      ->capture_default_str();
+  app.add_option("--goal", o.goals,
+                 "waste (least energy in the time budget), edp, ed2p, energy, time")
+      ->delimiter(',')
+      ->capture_default_str();
+  app.add_option("--slack", o.slack_pct, "Goal waste: time allowed beyond the default clocks, %")
+      ->capture_default_str();
+  app.add_option(
+         "--tolerance", o.tolerance_pct,
+         "Goal waste: what still counts as no slower, %; measured times repeat to about 0.1")
+      ->capture_default_str();
+  app.add_option("--energy-budget", o.energy_budget_j, "Goal time: energy of an iteration, J");
+  app.add_option("--power-budget", o.power_budget_w,
+                 "Goal time: average power over an iteration, W");
+}
+
 }  // namespace
 
 Action setup_explore(CommandLine& app) {
@@ -293,29 +321,7 @@ Action setup_explore(CommandLine& app) {
   app.add_option("--clocks", o->clocks,
                  "Clocks to choose from: a grid of the spec, e.g. 'full', or e.g. "
                  "'mem=5001,auto core=210:2100:105,auto' [the spec's first grid]");
-  app.add_option("--granularity", o->granularities,
-                 "What gets one clock: iteration, pass, kernel, or auto, which finds runs of "
-                 "launches given what a switch costs; of a captured run also gpu and launch "
-                 "(several with commas)")
-      ->delimiter(',')
-      ->capture_default_str();
-  app.add_option("--aggregation", o->aggregations,
-                 "One budget for all units (global), or each on its own (local)")
-      ->delimiter(',')
-      ->capture_default_str();
-  app.add_option("--goal", o->goals,
-                 "waste (least energy in the time budget), edp, ed2p, energy, time")
-      ->delimiter(',')
-      ->capture_default_str();
-  app.add_option("--slack", o->slack_pct, "Goal waste: time allowed beyond the default clocks, %")
-      ->capture_default_str();
-  app.add_option(
-         "--tolerance", o->tolerance_pct,
-         "Goal waste: what still counts as no slower, %; measured times repeat to about 0.1")
-      ->capture_default_str();
-  app.add_option("--energy-budget", o->energy_budget_j, "Goal time: energy of an iteration, J");
-  app.add_option("--power-budget", o->power_budget_w,
-                 "Goal time: average power over an iteration, W");
+  add_questions(app, *o);
   app.add_option("--power-limit", o->power_limit_w, "Board power limit, W [the spec's]");
   add_switch_options(app, o->switching);
   app.add_option("--db", o->db, "Store the run in this SQLite database");

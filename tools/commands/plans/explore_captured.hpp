@@ -26,10 +26,6 @@ struct CapturedRunOptions {
   OutputFormat format = OutputFormat::table;
 };
 
-/// Files that a pattern like 'rank*.json.gz' names, in order of their names (numbers by value);
-/// what is no pattern is a file. @throws UsageError for a pattern that names none
-[[nodiscard]] std::vector<std::string> files_of_patterns(const std::vector<std::string>& patterns);
-
 /// @throws UsageError, and what reading, joining and planning throw
 ExitStatus explore_captured_run(const CapturedRunOptions& options, const RunContext& context);
 

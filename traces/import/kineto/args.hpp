@@ -12,7 +12,7 @@
 #include <simdjson.h>
 
 #include "common/json_fields.hpp"
-#include "traces/import/kineto_events.hpp"
+#include "traces/import/kineto/events.hpp"
 
 namespace rubato::kineto {
 

@@ -10,8 +10,8 @@
 #include <type_traits>
 #include <unordered_map>
 
-#include "traces/import/kineto_calls.hpp"
-#include "traces/import/kineto_events.hpp"
+#include "traces/import/kineto/calls.hpp"
+#include "traces/import/kineto/events.hpp"
 
 namespace rubato {
 

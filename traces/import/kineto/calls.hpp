@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "traces/import/builder.hpp"
-#include "traces/import/kineto_events.hpp"
+#include "traces/import/kineto/events.hpp"
 
 namespace rubato::kineto {
 

@@ -1,4 +1,4 @@
-#include "traces/import/kineto_args.hpp"
+#include "traces/import/kineto/args.hpp"
 
 #include <array>
 #include <limits>
@@ -7,7 +7,7 @@
 
 #include "common/json_parts.hpp"
 #include "common/text.hpp"
-#include "traces/import/kineto_head.hpp"
+#include "traces/import/kineto/head.hpp"
 
 namespace rubato::kineto {
 

@@ -1,4 +1,4 @@
-#include "traces/import/kineto_head.hpp"
+#include "traces/import/kineto/head.hpp"
 
 #include <simdjson.h>
 

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "traces/import/kineto_events.hpp"
+#include "traces/import/kineto/events.hpp"
 
 namespace rubato::kineto {
 

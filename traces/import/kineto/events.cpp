@@ -1,4 +1,4 @@
-#include "traces/import/kineto_events.hpp"
+#include "traces/import/kineto/events.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -13,8 +13,8 @@
 #include "common/json_parts.hpp"
 #include "common/text.hpp"
 #include "traces/import/host_calls.hpp"
-#include "traces/import/kineto_args.hpp"
-#include "traces/import/kineto_head.hpp"
+#include "traces/import/kineto/args.hpp"
+#include "traces/import/kineto/head.hpp"
 
 namespace rubato::kineto {
 

@@ -1,4 +1,4 @@
-#include "traces/import/kineto_calls.hpp"
+#include "traces/import/kineto/calls.hpp"
 
 #include <algorithm>
 #include <cstdlib>

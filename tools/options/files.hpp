@@ -1,0 +1,13 @@
+#pragma once
+// Options that name many files at once.
+
+#include <string>
+#include <vector>
+
+namespace rubato {
+
+/// Files that a pattern like 'rank*.json.gz' names, in order of their names (numbers by value);
+/// what is no pattern is a file. @throws UsageError for a pattern that names none
+[[nodiscard]] std::vector<std::string> files_of_patterns(const std::vector<std::string>& patterns);
+
+}  // namespace rubato
