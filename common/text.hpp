@@ -16,6 +16,9 @@ namespace rubato {
 /// The first bytes of a UTF-8 text, at most `bytes`, without half a character at the end.
 [[nodiscard]] std::string_view utf8_prefix(std::string_view text, std::size_t bytes);
 
+/// ASCII letters in lower case.
+[[nodiscard]] std::string lower_case(std::string_view text);
+
 /// The parts between separators; one more than there are separators.
 [[nodiscard]] std::vector<std::string_view> split(std::string_view text, char separator);
 

@@ -13,13 +13,6 @@ SwitchCost SwitchModel::change(const ClockPair& from, const ClockPair& to) const
   return change(from.core_mhz != to.core_mhz, from.mem != to.mem);
 }
 
-bool SwitchModel::is_free() const noexcept {
-  const auto costs = [](const SwitchCost& cost) {
-    return cost.stall_s > 0.0 || cost.lead_s > 0.0 || cost.energy_j > 0.0;
-  };
-  return !costs(core) && !(mem && costs(*mem)) && dwell_s == 0.0;
-}
-
 SwitchCost SwitchModel::change(bool core_changes, bool mem_changes) const noexcept {
   if (!mem || !mem_changes) return core;
   if (!core_changes) return *mem;

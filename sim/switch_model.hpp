@@ -33,9 +33,6 @@ struct SwitchModel {
   /// The same where it is known which clocks change. @pre at least one does
   [[nodiscard]] SwitchCost change(bool core_changes, bool mem_changes) const noexcept;
 
-  /// Changes cost neither time nor energy.
-  [[nodiscard]] bool is_free() const noexcept;
-
   /// Whether a wanted change may have to wait for the one before it.
   [[nodiscard]] bool may_delay() const noexcept {
     return core.lead_s > 0.0 || (mem && mem->lead_s > 0.0) || dwell_s > 0.0;

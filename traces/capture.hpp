@@ -14,6 +14,9 @@
 
 namespace rubato {
 
+/// Captures count in ns, models in s.
+inline constexpr double s_per_ns = 1e-9;
+
 /// A GPU of the capture.
 struct CaptureDevice {
   std::uint32_t id = 0;  ///< ordinal as recorded

@@ -90,17 +90,9 @@ std::optional<double> calendar_seconds(std::string_view text) {
          60.0 * static_cast<double>(*minute) + *second;
 }
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::ranges::transform(out, out.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-  });
-  return out;
-}
-
 // Field names as written, without "[W]" and in lower case.
 std::string field_name(std::string_view cell) {
-  return lower(trimmed(cell.substr(0, cell.find(" ["))));
+  return lower_case(trimmed(cell.substr(0, cell.find(" ["))));
 }
 
 // Where a log keeps what; the first name found in the header wins.
@@ -144,7 +136,7 @@ class Reader {
     if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // as Windows writes it
     const std::vector<Line> lines = lines_of(text);
     const auto header = std::ranges::find_if(lines, [](const Line& line) {
-      const std::string start = lower(line.text.substr(0, 32));
+      const std::string start = lower_case(line.text.substr(0, 32));
       return line.text.find(',') != std::string_view::npos || start.starts_with("#entity") ||
              start.starts_with("# entity") || start.find(" #entity") != std::string::npos;
     });
@@ -263,7 +255,7 @@ class Reader {
     log_.kind = PowerLogKind::dcgm;
     log_.base = TimeBase::relative;
     std::vector<std::string> fields;
-    for (const std::string_view word : words(first.text)) fields.push_back(lower(word));
+    for (const std::string_view word : words(first.text)) fields.push_back(lower_case(word));
     const auto entity =
         std::ranges::find_if(fields, [](const std::string& f) { return f.ends_with("entity"); });
     if (entity == fields.end()) throw unknown();

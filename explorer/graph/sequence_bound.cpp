@@ -10,11 +10,11 @@ namespace rubato {
 
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double unbounded = std::numeric_limits<double>::infinity();
 constexpr double most_cells = 6e8;  // launches x clocks gone through, all rounds together
 constexpr int least_rounds = 12, most_rounds = 60;  // of moving prices
-constexpr double first_raise = 0.25;                // share of the whole price put on a late path
-constexpr double raise_decay = 0.93;
+constexpr double first_step = 0.25;                 // share of the whole price put on a late path
+constexpr double step_decay = 0.93;
 constexpr double step_share = 0.7;  // of the step that would close the gap at once
 
 // When activities can run at all: earliest starts and, for a deadline, latest ends.
@@ -71,7 +71,7 @@ class SequenceBound {
   double run(double known_j, const RunContext& context) {
     const double cells = static_cast<double>(std::max<std::size_t>(leading_, 1) * costs_.clocks());
     const int rounds = std::clamp(static_cast<int>(most_cells / cells), least_rounds, most_rounds);
-    double best_j = -infinity, raise = first_raise;
+    double best_j = -unbounded, raise = first_step;
     for (int round = 0; round < rounds && !context.stop_requested(); ++round) {
       const double value_j = evaluate();
       best_j = std::max(best_j, value_j);
@@ -82,7 +82,7 @@ class SequenceBound {
         scale(prices_, 1.0 - 0.5 * raise);
       }
       price_changes(known_j - value_j);
-      raise *= raise_decay;
+      raise *= step_decay;
     }
     return best_j;
   }
@@ -114,7 +114,7 @@ class SequenceBound {
     return {
         .sequence = GpuSequence(costs_, grid, std::move(launches), std::move(length_s)),
         .switching = left,
-        .most_changes = apart_s > 0.0 ? 1.0 + std::floor(deadline_.time_s / apart_s) : infinity};
+        .most_changes = apart_s > 0.0 ? 1.0 + std::floor(deadline_.time_s / apart_s) : unbounded};
   }
 
   // The least sum at the present prices, and the durations behind it.
@@ -149,7 +149,7 @@ class SequenceBound {
       duration_s_[i] = costs_.time_s(i, ClockId{0});
       return prices_.flow_w[i] * duration_s_[i];
     }
-    double least_j = infinity;
+    double least_j = unbounded;
     for (const ClockId clock : costs_.useful_clocks(i)) {
       const double time_s = costs_.time_s(i, clock);
       const double priced_j = costs_.cost_j(i, clock) + prices_.flow_w[i] * time_s;

@@ -11,12 +11,12 @@ namespace rubato {
 
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double time_tolerance = 1e-9;  // sums of a thousand launches differ in the last digits
-constexpr double least_gain = 1e-9;      // of the energy: below it sums are noise
-constexpr int scalings = 9;              // of all prices, until they meet the deadline
-constexpr int raises = 24;               // of prices on late paths
-constexpr double first_raise = 0.25, raise_decay = 0.88;
+constexpr double never_ends = std::numeric_limits<double>::infinity();
+constexpr double end_tolerance = 1e-9;      // sums of a thousand launches differ in the last digits
+constexpr double least_search_gain = 1e-9;  // of the energy: below it sums are noise
+constexpr int scalings = 9;                 // of all prices, until they meet the deadline
+constexpr int raises = 24;                  // of prices on late paths
+constexpr double first_price_raise = 0.25, raise_decay = 0.88;
 // Replays while single runs are improved: few of large graphs.
 constexpr std::size_t replayed_activities = 4'000'000, least_tries = 60, most_tries = 1'500;
 
@@ -76,7 +76,7 @@ class SequenceSearch {
   }
 
   [[nodiscard]] bool in_time(const GraphRun& run) const {
-    return run.span_s <= task_.deadline_s * (1.0 + time_tolerance);
+    return run.span_s <= task_.deadline_s * (1.0 + end_tolerance);
   }
 
   GraphRun replay(const GraphPlan& plan) {
@@ -86,14 +86,15 @@ class SequenceSearch {
   // @return whether the plan ends in time and takes less than any before it
   bool keep_if_better(const GraphPlan& plan, GraphRun run) {
     if (!in_time(run)) return false;
-    if (best_ && run.total_energy_j >= best_->run.total_energy_j * (1.0 - least_gain)) return false;
+    if (best_ && run.total_energy_j >= best_->run.total_energy_j * (1.0 - least_search_gain))
+      return false;
     best_ = SequencePlan{plan, std::move(run)};
     return true;
   }
 
   // The least factor on all prices, nearly, at which plans end in time.
   [[nodiscard]] LaunchPrices scaled_prices(const LaunchPrices& prices, const RunContext& context) {
-    double factor = 1.0, low = 0.0, high = infinity;
+    double factor = 1.0, low = 0.0, high = never_ends;
     LaunchPrices nearest = prices;
     for (int i = 0; i < scalings && !context.stop_requested(); ++i) {
       LaunchPrices tried = prices;
@@ -103,14 +104,14 @@ class SequenceSearch {
       (in_time(run) ? high : low) = factor;
       if (factor == high) nearest = tried;
       keep_if_better(plan, std::move(run));
-      factor = high == infinity ? 2.0 * low : low == 0.0 ? 0.5 * high : std::sqrt(low * high);
+      factor = high == never_ends ? 2.0 * low : low == 0.0 ? 0.5 * high : std::sqrt(low * high);
     }
     return nearest;
   }
 
   // Prices rise where plans are late, and fall where they end in time.
   void raise_prices(LaunchPrices prices, const RunContext& context) {
-    double raise = first_raise;
+    double raise = first_price_raise;
     for (int round = 0; round < raises && !context.stop_requested(); ++round) {
       const GraphPlan plan = cheapest(prices);
       GraphRun run = replay(plan);

@@ -13,13 +13,13 @@ namespace {
 
 constexpr int price_rounds = 60;      // of moving prices for a bound
 constexpr double first_raise = 0.25;  // share of the whole price put on a late path
-constexpr double raise_decay = 0.93;
-constexpr int most_repairs = 400;       // of a late plan
-constexpr int improvement_rounds = 4;   // over all units
-constexpr std::size_t most_tries = 24;  // of clocks for a unit and round
+constexpr double unit_decay = 0.93;
+constexpr int most_steps = 400;              // of a late plan
+constexpr int improvement_rounds = 4;        // over all units
+constexpr std::size_t most_unit_tries = 24;  // of clocks for a unit and round
 // Activities replayed while units are improved: a second or two, however large the graph.
 constexpr std::size_t most_replayed = 400'000'000;
-constexpr double least_gain = 1e-9;  // of the energy: below it sums are noise
+constexpr double least_unit_gain = 1e-9;  // of the energy: below it sums are noise
 
 // One search. Clocks are tried by replaying the graph on costs alone.
 class UnitSearch {
@@ -47,7 +47,7 @@ class UnitSearch {
     best.energy_j = std::numeric_limits<double>::infinity();
     std::vector<ClockId> chosen;
     choose(chosen);
-    for (int repair = 0; repair < most_repairs && !context.stop_requested(); ++repair) {
+    for (int repair = 0; repair < most_steps && !context.stop_requested(); ++repair) {
       const double late_s = replay(chosen) - deadline_.time_s;
       if (late_s <= 0.0) break;
       if (!speed_up_latest_path(costs_, units_, {start_s_, end_s_}, late_s, chosen)) break;
@@ -71,7 +71,7 @@ class UnitSearch {
       } else {
         scale(prices_, 1.0 - 0.5 * raise);
       }
-      raise *= raise_decay;
+      raise *= unit_decay;
     }
     return best_j;
   }
@@ -162,7 +162,7 @@ class UnitSearch {
     energy_j.add(costs_.least_idle_w() * span_s);
     for (std::uint32_t u = 0; u < units_.size(); ++u)
       energy_j.add(unit_cost_j(u, clock_of_unit[u]));
-    if (energy_j.value() >= plan.energy_j * (1.0 - least_gain)) return false;
+    if (energy_j.value() >= plan.energy_j * (1.0 - least_unit_gain)) return false;
     plan.clock_of_unit = clock_of_unit;
     plan.span_s = span_s;
     plan.energy_j = energy_j.value();
@@ -202,7 +202,7 @@ class UnitSearch {
     }
     std::ranges::sort(cheaper, {}, [&](ClockId clock) { return unit_cost_j(unit, clock); });
     std::vector<ClockId> trial = plan.clock_of_unit;
-    const std::size_t step = std::max<std::size_t>(1, cheaper.size() / most_tries);
+    const std::size_t step = std::max<std::size_t>(1, cheaper.size() / most_unit_tries);
     for (std::size_t c = 0; c < cheaper.size(); c += step) {
       trial[unit] = cheaper[c];
       if (keep_if_better(plan, trial)) return true;

@@ -17,7 +17,7 @@ namespace rubato {
 namespace {
 
 // A bound is a sum of doubles: one ulp of it and of the cost it is compared to.
-constexpr double bound_rounding = 1e-15;
+constexpr double sum_rounding = 1e-15;
 
 struct Sums {
   double cost = 0.0;
@@ -274,7 +274,7 @@ MckpResult solve_mckp(const MckpProblem& problem, const RunContext& context,
     bound.add(sums_of(problem, relaxation.base).cost);
     bound.add(-relaxation.price * relaxation.room);
     bound.add(search.excluded());
-    const double rounding = bound_rounding * std::abs(sums.cost);
+    const double rounding = sum_rounding * std::abs(sums.cost);
     result.lower_bound = std::min(bound.value() - rounding, sums.cost);
   }
   return result;

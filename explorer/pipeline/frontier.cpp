@@ -174,9 +174,10 @@ IntegerGraph integer_graph(const CrashProblem& problem, const Units& units, doub
   return graph;
 }
 
-class Sweep {
+class DeadlineSweep {
  public:
-  Sweep(const CrashProblem& problem, const FrontierOptions& options, const RunContext& context)
+  DeadlineSweep(const CrashProblem& problem, const FrontierOptions& options,
+                const RunContext& context)
       : problem_(problem),
         options_(options),
         context_(context),
@@ -323,7 +324,7 @@ double Frontier::cost_j(double time_s) const {
 Frontier sweep_frontier(const CrashProblem& problem, const FrontierOptions& options,
                         const RunContext& context) {
   check_problem(problem);
-  return Sweep(problem, options, context).run();
+  return DeadlineSweep(problem, options, context).run();
 }
 
 double longest_path_s(const CrashProblem& problem, std::span<const double> duration_s) {

@@ -13,7 +13,7 @@ namespace rubato {
 
 namespace {
 
-struct Sample {
+struct FitPoint {
   double q = 0.0;
   double cost_j = 0.0;
 };
@@ -34,12 +34,12 @@ std::vector<std::size_t> falling_clocks(const PassType& type) {
   return order;
 }
 
-std::vector<Sample> samples(const PassType& type, double blocked_power_w, double unit_s) {
+std::vector<FitPoint> samples(const PassType& type, double blocked_power_w, double unit_s) {
   std::vector<ClockOption> sorted;
   for (const std::size_t o : falling_clocks(type)) sorted.push_back(type.options[o]);
   std::ranges::sort(sorted, {},
                     [](const ClockOption& o) { return std::tuple(o.time_s, o.energy_j); });
-  std::vector<Sample> kept;
+  std::vector<FitPoint> kept;
   double least_j = std::numeric_limits<double>::infinity();
   for (const ClockOption& o : sorted) {
     if (o.energy_j >= least_j) continue;
@@ -52,11 +52,11 @@ std::vector<Sample> samples(const PassType& type, double blocked_power_w, double
 }
 
 // Scale and base of least squared error at a given rate, and that error.
-double fit_at(const std::vector<Sample>& list, double rate, ExponentialFit& fit) {
+double fit_at(const std::vector<FitPoint>& list, double rate, ExponentialFit& fit) {
   const double n = static_cast<double>(list.size());
   const double q0 = list.front().q;
   double sx = 0.0, sy = 0.0, sxx = 0.0, sxy = 0.0;
-  for (const Sample& s : list) {
+  for (const FitPoint& s : list) {
     const double x = std::exp(rate * (s.q - q0));
     sx += x;
     sy += s.cost_j;
@@ -68,7 +68,7 @@ double fit_at(const std::vector<Sample>& list, double rate, ExponentialFit& fit)
   fit.base = (sy - slope * sx) / n;
   fit.scale = slope * std::exp(-rate * q0);
   double error = 0.0;
-  for (const Sample& s : list) error += std::pow(fit.cost_j(s.q) - s.cost_j, 2);
+  for (const FitPoint& s : list) error += std::pow(fit.cost_j(s.q) - s.cost_j, 2);
   return error;
 }
 
@@ -77,7 +77,7 @@ double fit_at(const std::vector<Sample>& list, double rate, ExponentialFit& fit)
 double ExponentialFit::cost_j(double q) const { return scale * std::exp(rate * q) + base; }
 
 ExponentialFit fit_lowtime(const PassType& type, double blocked_power_w, double unit_s) {
-  const std::vector<Sample> list = samples(type, blocked_power_w, unit_s);
+  const std::vector<FitPoint> list = samples(type, blocked_power_w, unit_s);
   if (list.size() < 3) {
     throw DataError(fmt::format("stage {}, {}: {} times of {} s are left; a fit needs three",
                                 type.stage, name_of(type.kind), list.size(), unit_s));

@@ -9,7 +9,7 @@ namespace rubato {
 namespace {
 
 // A move must save this share: below it, sums of costs are noise.
-constexpr double least_gain = 1e-12;
+constexpr double least_run_gain = 1e-12;
 
 // A plan that stays late is searched again at a penalty this many times as high.
 constexpr double higher_penalty = 4.0;
@@ -264,7 +264,7 @@ bool RunSearch::try_move(std::size_t stage, const Span& span, SettingId to, Chos
   const double late_s = std::max(0.0, time_s_ - deadline_s_);
   const double cost_j = clocks_.stage_cost_j(stage, plan_);
   const double gain_j = stage_cost_j_[stage] - cost_j;
-  const double least_j = least_gain * std::abs(stage_cost_j_[stage]);
+  const double least_j = least_run_gain * std::abs(stage_cost_j_[stage]);
   if (!(gain_j + penalty_w_ * late_s > least_j)) return undo();
   spent_ += static_cast<double>(plan_.size());
   const double time_s = clocks_.time_s(plan_, trial_end_s_);

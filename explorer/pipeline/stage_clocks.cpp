@@ -9,7 +9,7 @@ namespace rubato {
 
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double unreached = std::numeric_limits<double>::infinity();
 
 // All clocks of a stage's options, those that are fastest over all its passes first.
 std::vector<ClockOption> settings_of(const PipelineWork& work, std::uint32_t stage) {
@@ -40,7 +40,7 @@ StageClocks::StageClocks(const PipelineWork& work, const SwitchModel& switching)
   for (const PassType& type : work.types) {
     const std::vector<ClockOption>& settings = settings_[type.stage];
     std::vector<SettingCost>& costs =
-        costs_.emplace_back(settings.size(), SettingCost{0.0, infinity, {}});
+        costs_.emplace_back(settings.size(), SettingCost{0.0, unreached, {}});
     std::vector<SettingId>& setting_of = setting_of_type_.emplace_back();
     for (std::size_t o = 0; o < type.options.size(); ++o) {
       const ClockOption& option = type.options[o];

@@ -8,13 +8,12 @@
 #include "common/version.hpp"
 #include "explorer/results/provenance.hpp"
 #include "explorer/results/store.hpp"
+#include "traces/capture.hpp"
 #include "traces/capture_match.hpp"
 
 namespace rubato {
 
 namespace {
-
-constexpr double s_per_ns = 1e-9;
 
 std::int64_t store_run(const SqlConnection& connection, const GraphRequest& request,
                        const GraphExploration& found) {

@@ -15,7 +15,7 @@ namespace rubato {
 namespace {
 
 constexpr std::array grains{"iteration", "gpu", "pass", "auto", "kernel", "launch"};
-constexpr double percent = 100.0;
+constexpr double in_percent = 100.0;
 
 std::size_t fineness(std::string_view granularity) {
   return static_cast<std::size_t>(std::ranges::find(grains, granularity) - grains.begin());
@@ -28,7 +28,7 @@ std::optional<double> optional_real(const SqlValue& value) {
 
 std::optional<double> fraction(const SqlValue& percentage) {
   const std::optional<double> value = optional_real(percentage);
-  return value ? std::optional(*value / percent) : std::nullopt;
+  return value ? std::optional(*value / in_percent) : std::nullopt;
 }
 
 bool has_row(const ResultStore& store, const char* sql, std::int64_t id) {
@@ -72,8 +72,8 @@ std::vector<PlanCandidate> candidates_of(const ResultStore& store, StoredRun run
     one.slack_frac = real(row[4]);
     one.time_s = real(row[5]);
     one.energy_j = real(row[6]);
-    one.time_change = {real(row[7]) / percent, fraction(row[8]), fraction(row[9])};
-    one.energy_change = {real(row[10]) / percent, fraction(row[11]), fraction(row[12])};
+    one.time_change = {real(row[7]) / in_percent, fraction(row[8]), fraction(row[9])};
+    one.energy_change = {real(row[10]) / in_percent, fraction(row[11]), fraction(row[12])};
     one.lower_bound_j = optional_real(row[13]);
     one.gap_frac = optional_real(row[14]);
     if (const auto* changes = std::get_if<std::int64_t>(&row[15])) one.clock_changes = *changes;

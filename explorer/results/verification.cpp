@@ -57,13 +57,13 @@ ChangeRange change_over(std::span<const Pair> pairs, double Window::*quantity) {
 }
 
 /// The windows of a file, in pairs, and which plan they were measured under.
-struct Windows {
+struct TimeWindows {
   std::vector<Pair> pairs;
   std::optional<double> plan_id;
   double default_power_w = 0.0, plan_power_w = 0.0;
 };
 
-Windows read_windows(const std::filesystem::path& path) {
+TimeWindows read_windows(const std::filesystem::path& path) {
   const CsvTable table = CsvTable::read(path);
   const std::size_t pair = table.column("pair"), arm = table.column("arm"),
                     steps = table.column("steps"), time = table.column("time_s"),
@@ -71,7 +71,7 @@ Windows read_windows(const std::filesystem::path& path) {
   const auto plan = table.find_column("plan_id");
   ErrorList errors;
   std::map<double, Pair> pairs;
-  Windows windows;
+  TimeWindows windows;
   std::map<bool, Window> sums;
   for (std::size_t row = 0; row < table.rows(); ++row) {
     const auto number = table.number(row, pair, Range::non_negative, errors);
@@ -117,7 +117,7 @@ ChangeRange promised(const JsonNode& expected, const std::string& quantity) {
   return {value, low ? low->number() : value, high ? high->number() : value};
 }
 
-JsonNode plan_measured(const JsonNode& root, const Windows& windows, const std::string& file) {
+JsonNode plan_measured(const JsonNode& root, const TimeWindows& windows, const std::string& file) {
   std::vector<JsonNode> plans = root.at("plans").items();
   if (const auto slower = root.find("slower")) {
     for (const JsonNode& one : slower->items()) plans.push_back(one);
@@ -155,7 +155,7 @@ Verification verify(const std::filesystem::path& plan, const std::filesystem::pa
     throw DataError(fmt::format("{}: is no plan file", plan.string()),
                     {.in = {}, .hint = "'rubato export --plan' writes one"});
   }
-  const Windows windows = read_windows(measured);
+  const TimeWindows windows = read_windows(measured);
   const JsonNode played = plan_measured(root, windows, measured.string());
   const JsonNode expected = played.at("expected");
   Verification found{.plan_path = plan.string(),

@@ -12,6 +12,7 @@
 #include "common/error.hpp"
 #include "common/numbers.hpp"
 #include "explorer/knapsack/mckp.hpp"
+#include "explorer/switching/clock_sweep.hpp"
 #include "explorer/switching/label_search.hpp"
 #include "explorer/switching/launch_dp.hpp"
 #include "explorer/switching/run_crossing.hpp"
@@ -19,8 +20,6 @@
 namespace rubato {
 
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 // A plan with its totals.
 struct Candidate {
@@ -99,7 +98,7 @@ class SwitchingSearch {
     std::vector<double> counts(table.rows(), 0.0);
     for (const std::uint32_t row : sequence_.rows()) counts[row] += 1.0;
     std::optional<std::uint32_t> best;
-    double least_j = infinity;
+    double least_j = ClockSweep::infinity;
     for (std::uint32_t c = 0; c < sequence_.clocks(); ++c) {
       CompensatedSum time_s, energy_j;
       for (std::size_t row = 0; row < table.rows(); ++row) {
@@ -195,7 +194,7 @@ class SwitchingSearch {
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::ranges::sort(order, {}, [&](std::size_t c) { return std::pair(bounds[c], c); });
     AtPrice found;
-    double least = infinity;
+    double least = ClockSweep::infinity;
     for (std::size_t i = 0; i < order.size(); i += at_once) {
       found.bound = std::min(least, bounds[order[i]]);
       if (bounds[order[i]] >= least * (1.0 - close_enough) || i >= most_rounds) return found;
@@ -354,7 +353,7 @@ class SwitchingSearch {
   std::optional<Candidate> slow_, quick_;  ///< on either side of the budget
   std::vector<Candidate> seen_;
   double lower_bound_ = 0.0;
-  double dual_bound_ = -infinity;
+  double dual_bound_ = -ClockSweep::infinity;
   double price_w_ = 0.0;  ///< the price behind dual_bound_
   std::uint64_t prices_ = 0;
   std::uint64_t labels_ = 0;

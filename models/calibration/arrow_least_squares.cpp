@@ -11,7 +11,7 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-constexpr double difference = 1e-5;
+constexpr double slope_step = 1e-5;
 constexpr double diagonal_floor = 1e-3;  // keeps directions without data in place
 constexpr double max_step = 0.5;
 constexpr double first_damping = 1e-2, least_damping = 1e-9;
@@ -58,15 +58,15 @@ ArrowNormal arrow_normal(const ArrowProblem& problem, const ArrowPoint& at,
       by_own(now.blocks.size(), own);
   for (Index j = 0; j < shared; ++j) {
     ArrowPoint moved = at;
-    moved.shared[j] += difference;
+    moved.shared[j] += slope_step;
     const ArrowResiduals then = problem.residuals(moved, mask);
-    by_shared.col(j) = (then.blocks - now.blocks) / difference;
-    priors.col(j) = (then.shared - now.shared) / difference;
+    by_shared.col(j) = (then.blocks - now.blocks) / slope_step;
+    priors.col(j) = (then.shared - now.shared) / slope_step;
   }
   for (Index j = 0; j < own; ++j) {
     ArrowPoint moved = at;
-    moved.blocks.row(j).array() += difference;
-    by_own.col(j) = (problem.residuals(moved, mask).blocks - now.blocks) / difference;
+    moved.blocks.row(j).array() += slope_step;
+    by_own.col(j) = (problem.residuals(moved, mask).blocks - now.blocks) / slope_step;
   }
   ArrowNormal normal{by_shared.transpose() * by_shared + priors.transpose() * priors,
                      {},

@@ -1,4 +1,5 @@
 #include "models/kernel/peaks.hpp"
+#include "common/text.hpp"
 
 #include <algorithm>
 #include <array>
@@ -8,6 +9,9 @@
 namespace rubato {
 
 namespace {
+
+constexpr std::size_t longest_name =
+    4096;  // of what is looked at; names of real kernels are shorter
 
 struct NameRule {
   std::string_view part;
@@ -35,13 +39,6 @@ constexpr std::array name_rules{
     NameRule{"s1688", {Dtype::tf32, tensor}},
 };
 
-std::string lower(std::string_view text) {
-  constexpr std::size_t longest = 4096;  // names of real kernels are shorter
-  std::string out(text.substr(0, longest));
-  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return out;
-}
-
 double rate(const std::map<Dtype, double>& rates, Dtype dtype) {
   const auto found = rates.find(dtype);
   return found == rates.end() ? 0.0 : found->second;
@@ -65,7 +62,7 @@ Arithmetic arithmetic_of(const Kernel& kernel) {
     if (kernel.kind == KernelClass::other) return {kernel.dtype, either};
     return {kernel.dtype == Dtype::fp64 ? Dtype::fp64 : Dtype::fp32, cuda};
   }
-  const std::string name = lower(kernel.label);
+  const std::string name = lower_case(std::string_view(kernel.label).substr(0, longest_name));
   for (const NameRule& rule : name_rules) {
     if (name.find(rule.part) == std::string::npos) continue;
     // An instruction for 16 bits does not say which of the two.
@@ -97,7 +94,7 @@ double peak_dram_bytes_per_s(double reached_bytes_per_s) {
 }
 
 CopyPath copy_path(const Kernel& kernel) {
-  const std::string label = lower(kernel.label);
+  const std::string label = lower_case(std::string_view(kernel.label).substr(0, longest_name));
   const auto has = [&](std::string_view part) { return label.find(part) != std::string::npos; };
   if (has("dtod") || has("device-to-device")) return CopyPath::device;
   if (has("ptop") || has("peer")) return CopyPath::peer;

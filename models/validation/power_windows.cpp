@@ -1,4 +1,5 @@
 #include "models/validation/power_windows.hpp"
+#include "traces/capture.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -7,8 +8,6 @@
 namespace rubato {
 
 namespace {
-
-constexpr double s_per_ns = 1e-9;
 
 // How many launches of a kernel run, over time.
 StepCurve running_curve(const std::map<double, double>& changes) {

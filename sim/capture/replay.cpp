@@ -7,12 +7,11 @@
 #include "common/error.hpp"
 #include "common/numbers.hpp"
 #include "models/kernel/coefficients.hpp"
+#include "traces/capture.hpp"
 
 namespace rubato {
 
 namespace {
-
-constexpr double s_per_ns = 1e-9;
 
 // A collective copies while the link is busy, so its copying takes no time of its own.
 KernelCoefficients behind_link(KernelCoefficients c, const ClockState& state) {

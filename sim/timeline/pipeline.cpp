@@ -8,9 +8,9 @@ namespace rubato {
 
 namespace {
 
-class TrackWriter {
+class PassWriter {
  public:
-  TrackWriter(ChromeProcess out, const PipelineWork& work) : out_(out), work_(work) {}
+  PassWriter(ChromeProcess out, const PipelineWork& work) : out_(out), work_(work) {}
 
   void write(const PipelineTrack& track) {
     for (int stage = 0; stage < static_cast<int>(work_.schedule.shape.stages); ++stage)
@@ -62,7 +62,7 @@ void write_pipeline_timeline(const TextSink& sink, const PipelineWork& work,
                            {"energy unit", "J of one GPU per stage"}});
   int pid = 1;
   for (const PipelineTrack& track : tracks)
-    TrackWriter({trace, pid++, track.title}, work).write(track);
+    PassWriter({trace, pid++, track.title}, work).write(track);
   trace.finish();
 }
 

@@ -12,9 +12,9 @@ using Json = nlohmann::ordered_json;
 enum Row : int { passes = 1, kernels = 2, switches = 3 };
 
 // Writes the events of one run as process `pid`.
-class TrackWriter {
+class LaunchWriter {
  public:
-  TrackWriter(ChromeProcess out, const Trace& trace, const GpuModel& model, const ClockGrid& grid)
+  LaunchWriter(ChromeProcess out, const Trace& trace, const GpuModel& model, const ClockGrid& grid)
       : out_(out), trace_(trace), model_(model), grid_(grid) {
     out_.row(passes, "passes");
     out_.row(kernels, "kernels");
@@ -102,7 +102,7 @@ void write_timeline(const TextSink& sink, const Trace& trace, const GpuModel& mo
       sink, {{"trace", trace.name}, {"gpu", model.spec().name}, {"energy unit", "J per launch"}});
   int pid = 1;
   for (const TimelineTrack& track : tracks)
-    TrackWriter({out, pid++, track.title}, trace, model, grid).write(track);
+    LaunchWriter({out, pid++, track.title}, trace, model, grid).write(track);
   out.finish();
 }
 

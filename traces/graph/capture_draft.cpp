@@ -7,12 +7,11 @@
 #include <utility>
 
 #include "common/statistics.hpp"
+#include "traces/capture.hpp"
 
 namespace rubato {
 
 namespace {
-
-constexpr double s_per_ns = 1e-9;
 
 // A host that waited, without a call in the file that says so, calls again within this, or within
 // this share of the wait: after a long one it has more to do.

@@ -8,12 +8,11 @@
 
 #include "common/error.hpp"
 #include "common/text.hpp"
+#include "traces/capture.hpp"
 
 namespace rubato {
 
 namespace {
-
-constexpr double s_per_ns = 1e-9;
 
 // Common clock less the capture's own.
 std::int64_t shift_ns(const Capture& capture, std::int64_t offset_ns) {

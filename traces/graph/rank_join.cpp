@@ -22,7 +22,7 @@ struct Participant {
 };
 
 // Collectives of one participant in the order of one group or stream.
-struct Row {
+struct RankRow {
   Participant who;
   std::vector<std::uint32_t> launches = {};
   std::vector<std::optional<std::uint64_t>> sequence = {};
@@ -30,7 +30,7 @@ struct Row {
 
 // What belongs together, and who should be there.
 struct Circle {
-  std::vector<Row> rows = {};                             // by participant
+  std::vector<RankRow> rows = {};                         // by participant
   std::optional<std::uint32_t> size = {};                 // participants, given or not
   std::optional<std::array<std::uint32_t, 2>> pair = {};  // ranks: from, to
   std::vector<std::uint32_t> ranks = {};                  // of the group; empty if not known
@@ -115,15 +115,15 @@ bool is_common(const std::vector<std::map<std::uint64_t, std::size_t>>& times,
 
 // Leaves the collectives that every row has, by sequence number.
 // @return how many were left out
-std::size_t keep_numbered(std::vector<Row>& rows) {
+std::size_t keep_numbered(std::vector<RankRow>& rows) {
   std::vector<std::map<std::uint64_t, std::size_t>> times;
-  for (const Row& row : rows) {
+  for (const RankRow& row : rows) {
     times.emplace_back();
     for (const auto& number : row.sequence) ++times.back()[*number];
   }
   std::size_t dropped = 0;
-  for (Row& row : rows) {
-    Row kept{row.who};
+  for (RankRow& row : rows) {
+    RankRow kept{row.who};
     for (std::size_t i = 0; i < row.launches.size(); ++i) {
       if (!is_common(times, *row.sequence[i])) continue;
       kept.launches.push_back(row.launches[i]);
@@ -139,12 +139,12 @@ std::size_t keep_numbered(std::vector<Row>& rows) {
 // sends and receives in one, so that both sides of one have different numbers.
 void keep_common(std::string_view key, std::span<const Capture> captures, Circle& circle,
                  std::vector<std::string>& notes) {
-  const auto numbered = [](const Row& row) {
+  const auto numbered = [](const RankRow& row) {
     return std::ranges::all_of(row.sequence, [](const auto& s) { return s.has_value(); });
   };
   const std::size_t count = circle.rows.front().launches.size();
   const bool equal = std::ranges::all_of(
-      circle.rows, [&](const Row& row) { return row.launches.size() == count; });
+      circle.rows, [&](const RankRow& row) { return row.launches.size() == count; });
   if (std::ranges::all_of(circle.rows, numbered) && !(equal && circle.pair)) {
     if (const std::size_t dropped = keep_numbered(circle.rows); dropped > 0)
       notes.push_back(fmt::format("{} collectives of {} are not in every file and stay as captured",
@@ -153,7 +153,7 @@ void keep_common(std::string_view key, std::span<const Capture> captures, Circle
   }
   if (equal) return;
   std::string counts;
-  for (const Row& row : circle.rows)
+  for (const RankRow& row : circle.rows)
     counts += fmt::format("{}{} has {}", counts.empty() ? "" : ", ", name_of(captures, row.who),
                           row.launches.size());
   throw DataError(fmt::format("collectives of {} do not match: {}", key, counts),
@@ -190,7 +190,7 @@ void expect_same_kind(std::span<const Capture> captures, const JoinedCollective&
   }
 }
 
-CollectiveMember member_of(std::span<const Capture> captures, const Row& row, std::size_t k) {
+CollectiveMember member_of(std::span<const Capture> captures, const RankRow& row, std::size_t k) {
   const Capture& capture = captures[row.who.capture];
   const CapturedLaunch& launch = capture.launches[row.launches[k]];
   const std::int64_t epoch_ns = capture.epoch_ns.value_or(0);
@@ -198,9 +198,9 @@ CollectiveMember member_of(std::span<const Capture> captures, const Row& row, st
 }
 
 // The row of the rank that sends, if all there is of what it sends are moments.
-const Row* sender_of_moments(std::span<const Capture> captures, const Circle& circle) {
+const RankRow* sender_of_moments(std::span<const Capture> captures, const Circle& circle) {
   if (!circle.pair || circle.rows.size() != 2) return nullptr;
-  for (const Row& row : circle.rows) {
+  for (const RankRow& row : circle.rows) {
     const Capture& capture = captures[row.who.capture];
     for (const std::uint32_t i : row.launches) {
       if (capture.launches[i].duration_ns > 0) return nullptr;
@@ -212,17 +212,17 @@ const Row* sender_of_moments(std::span<const Capture> captures, const Circle& ci
 
 void pair_up(const std::string& key, std::span<const Capture> captures, const Circle& circle,
              JoinedRanks& joined) {
-  const Row* sender = sender_of_moments(captures, circle);
+  const RankRow* sender = sender_of_moments(captures, circle);
   for (std::size_t k = 0; k < circle.rows.front().launches.size(); ++k) {
     if (sender != nullptr) {
-      const Row& receiver = circle.rows[sender == &circle.rows[0] ? 1 : 0];
+      const RankRow& receiver = circle.rows[sender == &circle.rows[0] ? 1 : 0];
       joined.messages.push_back(
           {key, member_of(captures, *sender, k), member_of(captures, receiver, k)});
       continue;
     }
     JoinedCollective one;
     one.group = key;
-    for (const Row& row : circle.rows) one.members.push_back(member_of(captures, row, k));
+    for (const RankRow& row : circle.rows) one.members.push_back(member_of(captures, row, k));
     const auto& first = one.members.front();
     const Capture& capture = captures[first.capture];
     const CapturedLaunch& launch = capture.launches[first.launch];
@@ -276,7 +276,7 @@ class MissingRanks {
       if (!given_.contains(rank)) missing_.insert(rank);
     }
     std::size_t& counted = there >= 2 ? stood_in_for_ : circle.pair ? lone_messages_ : alone_;
-    for (const Row& row : circle.rows) counted += row.launches.size();
+    for (const RankRow& row : circle.rows) counted += row.launches.size();
     if (there >= 2) stood_in_for_ -= circle.rows.front().launches.size() * (there - 1);
   }
 

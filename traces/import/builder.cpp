@@ -17,12 +17,6 @@ namespace rubato {
 
 namespace {
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return out;
-}
-
 struct NameRule {
   std::string_view part;
   KernelClass kind;
@@ -122,7 +116,7 @@ std::string short_kernel_name(std::string_view full) {
 }
 
 KernelClass kernel_class_of(std::string_view full_name) {
-  std::string name = lower(full_name.substr(0, 4096));
+  std::string name = lower_case(full_name.substr(0, 4096));
   if (const auto known = class_of_inductor_kernel(name)) return *known;
   // A library of embeddings and sparse operators, not a product.
   constexpr std::string_view library = "fbgemm_gpu::";
@@ -135,7 +129,7 @@ KernelClass kernel_class_of(std::string_view full_name) {
 }
 
 CollectiveKind collective_kind_of(std::string_view name) {
-  std::string text = lower(name);
+  std::string text = lower_case(name);
   std::erase(text, '_');
   const auto has = [&](std::string_view part) { return text.find(part) != std::string::npos; };
   if (has("allreduce")) return CollectiveKind::all_reduce;
@@ -185,7 +179,7 @@ std::vector<std::optional<Pass>> passes_by_label(std::vector<PassLabel> labels,
 }
 
 std::optional<Pass> pass_of_label(std::string_view label) {
-  const std::string text = lower(label.substr(0, 256));
+  const std::string text = lower_case(label.substr(0, 256));
   const auto has = [&](std::string_view word) { return text.find(word) != std::string::npos; };
   if (has("nccl") || has("profilerstep")) return std::nullopt;
   if (has("optimizer")) return Pass::optimizer;

@@ -6,27 +6,27 @@ namespace rubato {
 
 namespace {
 
-struct NameRule {
+struct CallRule {
   std::string_view begins;  ///< behind "cuda", "cu" or "hip"
   CallKind kind;
 };
 
 // The first that fits decides: asynchronous copies come before blocking ones.
 constexpr std::array rules{
-    NameRule{"StreamSynchronize", CallKind::stream_sync},
-    NameRule{"DeviceSynchronize", CallKind::device_sync},
-    NameRule{"CtxSynchronize", CallKind::device_sync},
-    NameRule{"ThreadSynchronize", CallKind::device_sync},
-    NameRule{"EventSynchronize", CallKind::event_sync},
-    NameRule{"EventQuery", CallKind::event_query},
-    NameRule{"EventRecord", CallKind::event_record},
-    NameRule{"StreamWaitEvent", CallKind::stream_wait},
-    NameRule{"Launch", CallKind::launch},
-    NameRule{"GraphLaunch", CallKind::launch},
-    NameRule{"ModuleLaunch", CallKind::launch},     // hipModuleLaunchKernel
-    NameRule{"ExtLaunch", CallKind::launch},        // hipExtLaunchKernel
-    NameRule{"ExtModuleLaunch", CallKind::launch},  // hipExtModuleLaunchKernel
-    NameRule{"Memset", CallKind::launch},           // returns before its end, but for host memory
+    CallRule{"StreamSynchronize", CallKind::stream_sync},
+    CallRule{"DeviceSynchronize", CallKind::device_sync},
+    CallRule{"CtxSynchronize", CallKind::device_sync},
+    CallRule{"ThreadSynchronize", CallKind::device_sync},
+    CallRule{"EventSynchronize", CallKind::event_sync},
+    CallRule{"EventQuery", CallKind::event_query},
+    CallRule{"EventRecord", CallKind::event_record},
+    CallRule{"StreamWaitEvent", CallKind::stream_wait},
+    CallRule{"Launch", CallKind::launch},
+    CallRule{"GraphLaunch", CallKind::launch},
+    CallRule{"ModuleLaunch", CallKind::launch},     // hipModuleLaunchKernel
+    CallRule{"ExtLaunch", CallKind::launch},        // hipExtLaunchKernel
+    CallRule{"ExtModuleLaunch", CallKind::launch},  // hipExtModuleLaunchKernel
+    CallRule{"Memset", CallKind::launch},           // returns before its end, but for host memory
 };
 
 }  // namespace
@@ -35,7 +35,7 @@ std::optional<CallKind> call_kind_of(std::string_view api_name) {
   for (const std::string_view prefix : {"cuda", "hip", "cu"}) {
     if (!api_name.starts_with(prefix)) continue;
     const std::string_view rest = api_name.substr(prefix.size());
-    for (const NameRule& rule : rules) {
+    for (const CallRule& rule : rules) {
       if (rest.starts_with(rule.begins)) return rule.kind;
     }
     if (!rest.starts_with("Memcpy")) return std::nullopt;

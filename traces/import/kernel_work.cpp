@@ -14,7 +14,7 @@ namespace {
 
 using Parts = std::vector<std::string_view>;
 
-std::string_view trimmed(std::string_view text) {
+std::string_view without_blanks(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
   while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
   return text;
@@ -31,7 +31,7 @@ Parts list_of(std::string_view text) {
     const bool closes = c == '>' || c == ')' || c == ']' || c == '}';
     if (opens) ++depth;
     if ((c == ',' && depth == 0) || (closes && depth == 0)) {
-      const std::string_view part = trimmed(text.substr(from, i - from));
+      const std::string_view part = without_blanks(text.substr(from, i - from));
       if (!part.empty() || c == ',') parts.push_back(part);
       from = i + 1;
       if (closes) return parts;
@@ -85,7 +85,7 @@ std::optional<Element> element_of(std::string_view type) {
                                     Known{"unsigned char", 1.0}, Known{"signed char", 1.0},
                                     Known{"char", 1.0},          Known{"c10::Float8_e4m3fn", 1.0},
                                     Known{"unsigned int", 4.0},  Known{"c10::Float8_e5m2", 1.0}};
-  const auto* const found = std::ranges::find(known, trimmed(type), &Known::name);
+  const auto* const found = std::ranges::find(known, without_blanks(type), &Known::name);
   if (found == known.end()) return std::nullopt;
   return Element{found->bytes, dtype_from_framework(found->name)};
 }

@@ -27,7 +27,7 @@ struct Metric {
 };
 
 // One profiled launch.
-struct Row {
+struct CounterRow {
   std::string kernel, stream, device, block, grid;
   std::map<std::string, Metric, std::less<>> metrics;
 };
@@ -96,7 +96,8 @@ class NsightComputeReader {
   Capture run() {
     builder_.capture().provenance.generator = "Nsight Compute";
     std::int64_t start_ns = 0;
-    for (const Row& row : rows(CsvTable::parse(table_text(), path_.string()))) add(row, start_ns);
+    for (const CounterRow& row : rows(CsvTable::parse(table_text(), path_.string())))
+      add(row, start_ns);
     if (builder_.capture().launches.empty()) {
       throw DataError(
           fmt::format("{}: no launch has gpu__time_duration.sum", printable(path_.string())),
@@ -127,7 +128,7 @@ class NsightComputeReader {
     return table;
   }
 
-  static Row head(const CsvTable& table, std::size_t row) {
+  static CounterRow head(const CsvTable& table, std::size_t row) {
     const auto cell = [&](std::string_view column) {
       const auto found = table.find_column(column);
       return found ? table.cell(row, *found) : std::string();
@@ -140,14 +141,14 @@ class NsightComputeReader {
             {}};
   }
 
-  static std::vector<Row> rows(const CsvTable& table) {
+  static std::vector<CounterRow> rows(const CsvTable& table) {
     return table.find_column("Metric Name") ? long_rows(table) : wide_rows(table);
   }
 
-  static std::vector<Row> long_rows(const CsvTable& table) {
+  static std::vector<CounterRow> long_rows(const CsvTable& table) {
     const std::size_t id = table.column("ID"), name = table.column("Metric Name"),
                       unit = table.column("Metric Unit"), value = table.column("Metric Value");
-    std::vector<Row> rows;
+    std::vector<CounterRow> rows;
     std::string last;
     for (std::size_t r = 0; r < table.rows(); ++r) {
       if (rows.empty() || table.cell(r, id) != last) rows.push_back(head(table, r));
@@ -157,10 +158,10 @@ class NsightComputeReader {
     return rows;
   }
 
-  static std::vector<Row> wide_rows(const CsvTable& table) {
-    std::vector<Row> rows;
+  static std::vector<CounterRow> wide_rows(const CsvTable& table) {
+    std::vector<CounterRow> rows;
     for (std::size_t r = 1; r < table.rows(); ++r) {  // row 0 holds units
-      Row& row = rows.emplace_back(head(table, r));
+      CounterRow& row = rows.emplace_back(head(table, r));
       for (std::size_t c = 0; c < table.header().size(); ++c)
         row.metrics[table.header()[c]] = {table.cell(0, c), table.cell(r, c)};
     }
@@ -168,7 +169,7 @@ class NsightComputeReader {
   }
 
   // Nothing where the metric is missing or n/a.
-  [[nodiscard]] std::optional<double> value(const Row& row, std::string_view metric) {
+  [[nodiscard]] std::optional<double> value(const CounterRow& row, std::string_view metric) {
     const auto found = row.metrics.find(metric);
     if (found == row.metrics.end() || found->second.value.empty() ||
         found->second.value.starts_with("n/a") || found->second.value == "nan")
@@ -189,7 +190,7 @@ class NsightComputeReader {
   }
 
   // Outside the tensor cores; unknown where those were busy, which these counters do not see.
-  [[nodiscard]] std::optional<double> flops(const Row& row) {
+  [[nodiscard]] std::optional<double> flops(const CounterRow& row) {
     if (value(row, "sm__inst_executed_pipe_tensor.sum").value_or(0.0) > 0.0) return std::nullopt;
     std::optional<double> sum;
     for (const char precision : {'f', 'h', 'd'}) {
@@ -203,7 +204,7 @@ class NsightComputeReader {
     return sum;
   }
 
-  void add(const Row& row, std::int64_t& start_ns) {
+  void add(const CounterRow& row, std::int64_t& start_ns) {
     const auto time_s = value(row, "gpu__time_duration.sum");
     if (!time_s) return builder_.leave_out("launches without a time");
     Kernel kernel;

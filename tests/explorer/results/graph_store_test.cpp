@@ -21,6 +21,7 @@ GraphExploration explored(std::vector<GraphQuestion> questions) {
                               .captured_clock = {},
                               .grid = "full",
                               .power_limit_w = {},
+                              .switching = {},
                               .questions = std::move(questions)};
   input.captured_clock = parse_clock_pair(input.spec, "1593/1410");
   return explore_captured(input);

