@@ -67,7 +67,7 @@ std::string unexpected_word(const CLI::App& root, const CLI::ParseError& error) 
   std::string command = "rubato";
   std::string names;
   for (const CLI::App* at = &app; at != nullptr && at != &root; at = at->get_parent()) {
-    names = " " + at->get_name() + names;
+    names.insert(0, " " + at->get_name());
   }
   command += names;
   const std::string hint = fmt::format("see '{} --help'", command);

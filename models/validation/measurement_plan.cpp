@@ -87,7 +87,7 @@ std::vector<ClockId> candidates(const GpuSpec& spec, const ClockGrid& grid) {
   std::vector<ClockId> inside;
   std::vector<std::pair<MemStateId, double>> seen;
   for (const bool any_range : {false, true}) {
-    for (std::size_t c = 0; c < grid.size() && (inside.empty() || seen.size() > 0); ++c) {
+    for (std::size_t c = 0; c < grid.size(); ++c) {
       const ClockPair& clock = grid.pairs()[c];
       const std::pair effect{clock.mem, effective_core_mhz(spec, clock)};
       if (std::ranges::find(seen, effect) != seen.end()) continue;
@@ -102,6 +102,37 @@ std::vector<ClockId> candidates(const GpuSpec& spec, const ClockGrid& grid) {
   return inside;
 }
 
+Cost default_cost(const GpuModel& model, const PlannedKernels& plan, const ClockPair& usual) {
+  Cost whole;
+  for (std::size_t k = 0; k < model.kernels(); ++k) {
+    const OperatingPoint point = model.evaluate(id_at<KernelId>(k), usual);
+    whole.time_s += plan.launches[k] * point.time_s;
+    whole.energy_j += plan.launches[k] * point.energy_j;
+  }
+  return whole;
+}
+
+// Of the saving, with one more measurement of every kernel at a clock, if one is given.
+double variance_of_saving(const std::vector<KernelDesign>& designs,
+                          const std::optional<std::size_t>& clock) {
+  double sum = 0.0;
+  for (const KernelDesign& design : designs) {
+    sum += variance(design,
+                    clock ? MatrixXd(design.precision + design.gained[*clock]) : design.precision);
+  }
+  return sum;
+}
+
+double variance_with_all(const std::vector<KernelDesign>& designs) {
+  double sum = 0.0;
+  for (const KernelDesign& design : designs) {
+    MatrixXd all = design.precision;
+    for (const MatrixXd& gained : design.gained) all += gained;
+    sum += variance(design, all);
+  }
+  return sum;
+}
+
 }  // namespace
 
 MeasurementPlan suggest_measurements(const GpuModel& model, const Trace& trace,
@@ -110,12 +141,7 @@ MeasurementPlan suggest_measurements(const GpuModel& model, const Trace& trace,
   if (!(noise > 0.0)) throw UsageError("the noise of a measurement must be > 0");
   std::vector<KernelDesign> designs(trace.kernels.size());
   const ClockPair& usual = grid[grid.default_clock()];
-  Cost whole;
-  for (std::size_t k = 0; k < designs.size(); ++k) {
-    const OperatingPoint point = model.evaluate(id_at<KernelId>(k), usual);
-    whole.time_s += plan.launches[k] * point.time_s;
-    whole.energy_j += plan.launches[k] * point.energy_j;
-  }
+  const Cost whole = default_cost(model, plan, usual);
   const std::vector<ClockId> ids = candidates(model.spec(), grid);
   std::vector<ClockPair> clocks;
   for (const ClockId id : ids) clocks.push_back(grid[id]);
@@ -144,28 +170,14 @@ MeasurementPlan suggest_measurements(const GpuModel& model, const Trace& trace,
     }
   });
   const auto sigma_pct = [](double squared) { return 100.0 * std::sqrt(squared); };
-  const auto total = [&](const std::optional<std::size_t>& clock) {
-    double sum = 0.0;
-    for (const KernelDesign& design : designs)
-      sum += variance(
-          design, clock ? MatrixXd(design.precision + design.gained[*clock]) : design.precision);
-    return sum;
-  };
-
   MeasurementPlan out;
-  out.sigma_now_pct = sigma_pct(total({}));
-  double full = 0.0;
-  for (const KernelDesign& design : designs) {
-    MatrixXd all = design.precision;
-    for (const MatrixXd& gained : design.gained) all += gained;
-    full += variance(design, all);
-  }
-  out.sigma_full_pct = sigma_pct(full);
+  out.sigma_now_pct = sigma_pct(variance_of_saving(designs, {}));
+  out.sigma_full_pct = sigma_pct(variance_with_all(designs));
   std::vector<bool> chosen(clocks.size(), false);
   for (std::size_t step = 0; step < std::min(count, clocks.size()); ++step) {
     std::vector<double> after(clocks.size(), std::numeric_limits<double>::infinity());
     tbb::parallel_for(std::size_t{0}, clocks.size(), [&](std::size_t c) {
-      if (!chosen[c]) after[c] = total(c);
+      if (!chosen[c]) after[c] = variance_of_saving(designs, c);
     });
     const auto best = static_cast<std::size_t>(std::ranges::min_element(after) - after.begin());
     chosen[best] = true;

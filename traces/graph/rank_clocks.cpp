@@ -198,7 +198,8 @@ void expect_common_ends(const JoinedRanks& joined) {
     ++apart;
     if (worst == nullptr || one.end_spread_ns() > worst->end_spread_ns()) worst = &one;
   }
-  if (static_cast<double>(apart) <= most_apart * static_cast<double>(joined.collectives.size()))
+  if (worst == nullptr ||
+      static_cast<double>(apart) <= most_apart * static_cast<double>(joined.collectives.size()))
     return;
   throw DataError(
       fmt::format("joined by order, {} of {} collectives do not end together on all ranks; '{}' of "
