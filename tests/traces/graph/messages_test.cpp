@@ -230,7 +230,8 @@ TEST(PipelinePasses, EightStagesOfAMegatronRunAreReplayed) {
     stages.push_back(import_capture(folder / fmt::format("pp_rank_{}.json.gz", rank)));
   // iteration -> span found by someone else after an alignment of their own
   std::map<int, double> reference_ms;
-  for (const std::string_view line : split(read_file(folder / "reference.csv"), '\n')) {
+  const std::string spans = read_file(folder / "reference.csv");
+  for (const std::string_view line : split(spans, '\n')) {
     const auto cells = split(line, ',');
     if (cells.size() > 3 && cells[0] == "pp8")
       reference_ms[std::stoi(std::string(cells[1]))] = std::stod(std::string(cells[2]));
