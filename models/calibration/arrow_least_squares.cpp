@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/calibration/linear_algebra.hpp"
+
 namespace rubato {
 
 namespace {
@@ -22,10 +24,7 @@ MatrixXd damped(const MatrixXd& normal, double damping) {
   return out;
 }
 
-template <class Derived>
-auto clamped(const Eigen::MatrixBase<Derived>& step) {
-  return step.cwiseMax(-max_step).cwiseMin(max_step).eval();
-}
+MatrixXd clamped(const MatrixXd& step) { return step.cwiseMax(-max_step).cwiseMin(max_step); }
 
 ArrowPoint step(const ArrowNormal& normal, double damping) {
   const auto blocks = static_cast<Index>(normal.own.size());
@@ -35,15 +34,15 @@ ArrowPoint step(const ArrowNormal& normal, double damping) {
   MatrixXd inverse_gradient(normal.own_gradient.rows(), blocks);
   for (Index k = 0; k < blocks; ++k) {
     const auto i = static_cast<std::size_t>(k);
-    const Eigen::LDLT<MatrixXd> own(damped(normal.own[i], damping));
-    inverse_mixed[i] = own.solve(normal.mixed[i]);
-    inverse_gradient.col(k) = own.solve(normal.own_gradient.col(k));
-    reduced -= normal.mixed[i].transpose() * inverse_mixed[i];
-    right += normal.mixed[i].transpose() * inverse_gradient.col(k);
+    const MatrixXd own = damped(normal.own[i], damping);
+    inverse_mixed[i] = solve_symmetric(own, normal.mixed[i]);
+    inverse_gradient.col(k) = solve_symmetric(own, normal.own_gradient.col(k));
+    reduced -= transposed_product(normal.mixed[i], inverse_mixed[i]);
+    right += transposed_product(normal.mixed[i], inverse_gradient.col(k));
   }
-  ArrowPoint move{clamped(reduced.ldlt().solve(right)), -inverse_gradient};
+  ArrowPoint move{clamped(solve_symmetric(reduced, right)), -inverse_gradient};
   for (Index k = 0; k < blocks; ++k)
-    move.blocks.col(k) -= inverse_mixed[static_cast<std::size_t>(k)] * move.shared;
+    move.blocks.col(k) -= product(inverse_mixed[static_cast<std::size_t>(k)], move.shared);
   move.blocks = clamped(move.blocks);
   return move;
 }
@@ -68,18 +67,19 @@ ArrowNormal arrow_normal(const ArrowProblem& problem, const ArrowPoint& at,
     moved.blocks.row(j).array() += slope_step;
     by_own.col(j) = (problem.residuals(moved, mask).blocks - now.blocks) / slope_step;
   }
-  ArrowNormal normal{by_shared.transpose() * by_shared + priors.transpose() * priors,
-                     {},
-                     {},
-                     by_shared.transpose() * now.blocks + priors.transpose() * now.shared,
-                     MatrixXd(own, blocks)};
+  ArrowNormal normal{
+      transposed_product(by_shared, by_shared) + transposed_product(priors, priors),
+      {},
+      {},
+      transposed_product(by_shared, now.blocks) + transposed_product(priors, now.shared),
+      MatrixXd(own, blocks)};
   for (Index k = 0; k < blocks; ++k) {
     const Index first = problem.first[static_cast<std::size_t>(k)],
                 count = problem.first[static_cast<std::size_t>(k) + 1] - first;
     const auto mine = by_own.middleRows(first, count);
-    normal.own.emplace_back(mine.transpose() * mine);
-    normal.mixed.emplace_back(mine.transpose() * by_shared.middleRows(first, count));
-    normal.own_gradient.col(k) = mine.transpose() * now.blocks.segment(first, count);
+    normal.own.push_back(transposed_product(mine, mine));
+    normal.mixed.push_back(transposed_product(mine, by_shared.middleRows(first, count)));
+    normal.own_gradient.col(k) = transposed_product(mine, now.blocks.segment(first, count));
   }
   return normal;
 }
@@ -136,8 +136,8 @@ ArrowPoint fit_blocks(const ArrowProblem& problem, ArrowPoint start, int iterati
     for (Index k = 0; k < blocks; ++k) {
       const auto block = static_cast<std::size_t>(k);
       if (!open[block]) continue;
-      const Eigen::LDLT<MatrixXd> own(damped(normal.own[block], damping[k]));
-      next.blocks.col(k) -= clamped(own.solve(normal.own_gradient.col(k)));
+      const MatrixXd own = damped(normal.own[block], damping[k]);
+      next.blocks.col(k) -= clamped(solve_symmetric(own, normal.own_gradient.col(k)));
     }
     const ArrowResiduals then = problem.residuals(next, open);
     const VectorXd tried = block_costs(problem, then);
@@ -162,19 +162,17 @@ ArrowPosterior::ArrowPosterior(const ArrowNormal& normal, double variance) {
   MatrixXd reduced = normal.shared;
   for (std::size_t k = 0; k < normal.own.size(); ++k) {
     const Index own = normal.own[k].rows();
-    const Eigen::LLT<MatrixXd> factor(normal.own[k] + 1e-9 * MatrixXd::Identity(own, own));
-    const MatrixXd inverse = factor.solve(MatrixXd::Identity(own, own));
-    response_.emplace_back(-inverse * normal.mixed[k]);
-    own_covariance_.emplace_back(variance * inverse);
-    own_root_.emplace_back(Eigen::LLT<MatrixXd>(own_covariance_.back()).matrixL());
-    reduced += normal.mixed[k].transpose() * response_.back();
+    const MatrixXd regular = normal.own[k] + 1e-9 * MatrixXd::Identity(own, own);
+    const MatrixXd spread = inverse(regular);
+    response_.emplace_back(-product(spread, normal.mixed[k]));
+    own_covariance_.emplace_back(variance * spread);
+    own_root_.push_back(cholesky_factor(own_covariance_.back()));
+    reduced += transposed_product(normal.mixed[k], response_.back());
   }
   const Index shared = reduced.rows();
   reduced += 1e-9 * MatrixXd::Identity(shared, shared);
-  shared_covariance_ = variance * reduced.ldlt().solve(MatrixXd::Identity(shared, shared));
-  // Rounding may leave tiny negative eigenvalues.
-  const Eigen::SelfAdjointEigenSolver<MatrixXd> eigen(shared_covariance_);
-  shared_root_ = eigen.eigenvectors() * eigen.eigenvalues().cwiseMax(0.0).cwiseSqrt().asDiagonal();
+  shared_covariance_ = variance * solve_symmetric(reduced, MatrixXd::Identity(shared, shared));
+  shared_root_ = symmetric_root(shared_covariance_);
 }
 
 VectorXd ArrowPosterior::shared_sigma() const {
@@ -188,18 +186,20 @@ ArrowPoint ArrowPosterior::draw(const std::function<double()>& standard_normal) 
     return out;
   };
   const auto blocks = static_cast<Index>(own_root_.size());
-  ArrowPoint out{shared_root_ * numbers(shared_root_.cols()), {}};
+  ArrowPoint out{product(shared_root_, numbers(shared_root_.cols())), {}};
   out.blocks.resize(blocks == 0 ? 0 : own_root_.front().rows(), blocks);
   for (Index k = 0; k < blocks; ++k) {
     const auto i = static_cast<std::size_t>(k);
-    out.blocks.col(k) = response_[i] * out.shared + own_root_[i] * numbers(own_root_[i].rows());
+    out.blocks.col(k) =
+        product(response_[i], out.shared) + product(own_root_[i], numbers(own_root_[i].rows()));
   }
   return out;
 }
 
 MatrixXd ArrowPosterior::block_covariance(Index block) const {
   const auto i = static_cast<std::size_t>(block);
-  return own_covariance_[i] + response_[i] * shared_covariance_ * response_[i].transpose();
+  return own_covariance_[i] +
+         product(product(response_[i], shared_covariance_), response_[i].transpose());
 }
 
 }  // namespace rubato

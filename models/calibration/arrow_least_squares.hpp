@@ -7,7 +7,7 @@
 #include <functional>
 #include <vector>
 
-#include <Eigen/Dense>
+#include <Eigen/Core>
 
 namespace rubato {
 

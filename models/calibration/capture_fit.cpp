@@ -7,11 +7,12 @@
 #include <random>
 
 #include <fmt/format.h>
-#include <Eigen/Dense>
+#include <Eigen/Core>
 
 #include "common/error.hpp"
 #include "common/version.hpp"
 #include "models/calibration/levenberg_marquardt.hpp"
+#include "models/calibration/linear_algebra.hpp"
 #include "models/gpu/spec_parameters.hpp"
 #include "models/kernel/anchor.hpp"
 #include "models/kernel/model.hpp"
@@ -122,8 +123,8 @@ FittedKernel fit_times(const KernelTimes& times, const KernelCoefficients& prior
     best = found;
   }
   const MatrixXd slope = times.jacobian(prior, best);
-  const MatrixXd covariance = (slope.transpose() * slope).inverse();
-  return {KernelTimes::with_times(prior, best), covariance.llt().matrixL()};
+  const MatrixXd covariance = inverse(transposed_product(slope, slope));
+  return {KernelTimes::with_times(prior, best), cholesky_factor(covariance)};
 }
 
 // Power above what is fitted: idle and DRAM; and what the core energy of each class adds.
@@ -194,11 +195,11 @@ PowerScales scale_powers(const PowerEquations& equations) {
   const VectorXd excess =
       equations.measured_w - equations.known_w - equations.core_w.rowwise().sum();
   const VectorXd weight = (reading_error * equations.measured_w).cwiseMax(1.0).cwiseInverse();
-  MatrixXd normal = design.transpose() * weight.cwiseAbs2().asDiagonal() * design;
+  const MatrixXd weighted = weight.cwiseAbs2().asDiagonal() * design;
+  MatrixXd normal = transposed_product(weighted, design);
   normal.diagonal() += prior;
-  const MatrixXd covariance = normal.inverse();
-  const VectorXd moved =
-      covariance * (design.transpose() * weight.cwiseAbs2().cwiseProduct(excess));
+  const MatrixXd covariance = inverse(normal);
+  const VectorXd moved = product(covariance, transposed_product(weighted, excess));
   constexpr double least_factor = 0.02;
   const VectorXd shifts = moved.head(classes).array() + moved[classes];
   scales.factor = (shifts.array() + 1.0).cwiseMax(least_factor);
@@ -207,7 +208,7 @@ PowerScales scale_powers(const PowerEquations& equations) {
         std::sqrt(covariance(c, c) + covariance(classes, classes) + 2.0 * covariance(c, classes));
   }
   scales.offset_w = moved[classes + 1];
-  const VectorXd left = excess - design * moved;
+  const VectorXd left = excess - product(design, moved);
   scales.mean_error = left.cwiseAbs().cwiseQuotient(equations.measured_w).mean();
   return scales;
 }
@@ -256,7 +257,7 @@ std::vector<std::vector<double>> draws_of(const GpuSpec& frame, const Trace& ste
     }
     for (std::size_t k = 0; k < kernels.size(); ++k) {
       const auto kind = static_cast<std::size_t>(step.kernels[k].kind);
-      const VectorXd times = kernels[k].root * common[kind];
+      const VectorXd times = product(kernels[k].root, common[kind]);
       const std::array<double, KernelCoefficients::count> own{
           times[0], times[1], times[2], energy[kind], 0.0, 0.0, 0.0};
       draw.insert(draw.end(), own.begin(), own.end());

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include <Eigen/Dense>
+#include <Eigen/Core>
 
 #include "models/calibration/sweep_fit.hpp"
 

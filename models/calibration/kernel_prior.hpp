@@ -1,7 +1,7 @@
 #pragma once
 // What kernels are like before anything, or more than one point, was measured.
 
-#include <Eigen/Dense>
+#include <Eigen/Core>
 
 #include "models/calibration/sweep.hpp"
 #include "models/gpu/spec.hpp"

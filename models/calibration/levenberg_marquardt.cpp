@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/calibration/linear_algebra.hpp"
+
 namespace rubato {
 
 Eigen::VectorXd levenberg_marquardt(const LeastSquaresProblem& problem, Eigen::VectorXd start,
@@ -16,14 +18,14 @@ Eigen::VectorXd levenberg_marquardt(const LeastSquaresProblem& problem, Eigen::V
   double damping = 1e-2;
   for (int i = 0; i < iterations; ++i) {
     const Eigen::MatrixXd jacobian = problem.jacobian(point, residuals);
-    const Eigen::MatrixXd normal = jacobian.transpose() * jacobian;
-    const Eigen::VectorXd gradient = jacobian.transpose() * residuals;
+    const Eigen::MatrixXd normal = transposed_product(jacobian, jacobian);
+    const Eigen::VectorXd gradient = transposed_product(jacobian, residuals);
     double gain = 0.0;
     for (int attempt = 0; attempt < max_tries && gain == 0.0; ++attempt) {
       Eigen::MatrixXd damped = normal;
       damped.diagonal() += damping * (normal.diagonal().array() + diagonal_floor).matrix();
       const Eigen::VectorXd step =
-          damped.ldlt().solve(-gradient).cwiseMax(-max_step).cwiseMin(max_step);
+          solve_symmetric(damped, -gradient).cwiseMax(-max_step).cwiseMin(max_step);
       Eigen::VectorXd next = point + step;
       Eigen::VectorXd next_residuals = problem.residuals(next);
       const double next_cost = next_residuals.squaredNorm();

@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include <Eigen/Dense>
+#include <Eigen/Core>
 
 namespace rubato {
 

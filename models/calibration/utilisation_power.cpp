@@ -5,7 +5,7 @@
 #include <set>
 
 #include <fmt/format.h>
-#include <Eigen/Dense>
+#include <Eigen/Core>
 
 #include "common/csv.hpp"
 #include "common/error.hpp"

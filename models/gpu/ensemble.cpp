@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include <Eigen/Dense>
+#include <Eigen/Core>
 
 #include "models/gpu/spec_parameters.hpp"
 

@@ -6,10 +6,11 @@
 #include <numbers>
 #include <random>
 
-#include <Eigen/Dense>
+#include <Eigen/Core>
 
 #include "models/gpu/ensemble.hpp"
 #include "models/kernel/anchor.hpp"
+#include "models/kernel/coefficients.hpp"
 
 namespace rubato {
 
@@ -45,8 +46,14 @@ std::vector<ClassDraws> class_draws(std::size_t count, std::mt19937_64& random) 
 }  // namespace
 
 double coefficient_error(const GpuSpec& spec, const Kernel& kernel, CoefficientSource source) {
-  constexpr double least = 0.05;
+  // A kernel at eight times its work is as good as another one of its class: an assumption.
+  constexpr double least = 0.05, other_kernel = 3.0 * std::numbers::ln2;
   if (source == CoefficientSource::measured) return 0.0;
+  if (source == CoefficientSource::scaled) {
+    const CalibratedKernel* known = calibrated_kernel(spec, kernel);
+    const double share = known != nullptr ? work_moved(*known, kernel) / other_kernel : 1.0;
+    return std::min(share, 1.0) * coefficient_error(spec, kernel, CoefficientSource::derived);
+  }
   if (source != CoefficientSource::derived) return guess;
   std::vector<double> per_work;
   for (const CalibratedKernel& known : spec.kernels) {

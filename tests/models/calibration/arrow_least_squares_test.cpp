@@ -3,6 +3,7 @@
 #include <random>
 
 #include <gtest/gtest.h>
+#include <Eigen/Dense>
 
 namespace rubato {
 namespace {
