@@ -2,11 +2,15 @@
 
 #include <array>
 #include <cmath>
+#include <map>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "common/error.hpp"
+#include "common/numbers.hpp"
 #include "common/suggest.hpp"
+#include "common/text.hpp"
 #include "common/version.hpp"
 
 namespace rubato {
@@ -353,6 +357,30 @@ double parameter_count(const GptShape& s) {
   const double c = static_cast<double>(s.hidden);
   return static_cast<double>(s.layers) * (12.0 * c * c + 13.0 * c) +
          (static_cast<double>(padded_vocab(s)) + static_cast<double>(s.seq)) * c + 2.0 * c;
+}
+
+std::optional<double> held_bytes(const Trace& trace) {
+  if (!trace.provenance.generator.starts_with("rubato ")) return std::nullopt;
+  std::map<std::string_view, std::string_view> options;
+  for (const std::string_view item : split(trace.provenance.options, ' ')) {
+    const std::size_t equals = item.find('=');
+    if (equals != std::string_view::npos) options[item.substr(0, equals)] = item.substr(equals + 1);
+  }
+  const auto dtype = from_name<Dtype>(options["dtype"]);
+  GptShape shape;
+  for (const auto& [name, value] : {std::pair{"layers", &shape.layers},
+                                    {"hidden", &shape.hidden},
+                                    {"vocab", &shape.vocab},
+                                    {"seq", &shape.seq},
+                                    {"tp", &shape.tensor_parallel}}) {
+    const auto number = parse_number(options[name]);
+    if (!number || *number < 1.0 || !dtype) return std::nullopt;
+    *value = static_cast<std::uint64_t>(*number);
+  }
+  // AdamW: two moments and the master weight, fp32.
+  const double of_optimizer = options["optimizer"] == "true" ? 12.0 : 0.0;
+  return (2.0 * element_bytes(*dtype) + of_optimizer) * parameter_count(shape) /
+         static_cast<double>(shape.tensor_parallel);
 }
 
 Trace generate_gpt_trace(const GptShape& shape) {

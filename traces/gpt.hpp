@@ -2,6 +2,7 @@
 // The kernels of a GPT training step, from the model's shapes by formula.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,10 @@ struct GptShape {
 
 /// Parameters of the model, all layers, biases and both embeddings.
 [[nodiscard]] double parameter_count(const GptShape& shape);
+
+/// Bytes of weights and gradients, and of AdamW's state where the step runs it, that each GPU of a
+/// generated step holds throughout; activations come on top. Nothing for other traces.
+[[nodiscard]] std::optional<double> held_bytes(const Trace& trace);
 
 /// The training step llm.c runs (bf16, separate attention kernels, GELU recomputed):
 /// 46 kernels for one GPU, in the order and with the names of Spaan et al., arXiv

@@ -11,6 +11,7 @@
 #include "common/statistics.hpp"
 #include "common/version.hpp"
 #include "models/calibration/change_errors.hpp"
+#include "models/calibration/linear_algebra.hpp"
 #include "models/calibration/paper_problem.hpp"
 #include "models/gpu/spec_parameters.hpp"
 
@@ -123,12 +124,12 @@ void add_ensemble(GpuSpec& spec, const CalibrationProblem& problem, const Eigen:
   constexpr double ridge = 0.1;  // as a prior of three e-folds
   const Eigen::VectorXd residuals = problem.residuals(point);
   const Eigen::MatrixXd jacobian = problem.jacobian(point, residuals);
-  Eigen::MatrixXd normal = jacobian.transpose() * jacobian;
+  Eigen::MatrixXd normal = transposed_product(jacobian, jacobian);
   normal.diagonal().array() += ridge;
   const auto freedom =
       static_cast<double>(std::max<Eigen::Index>(1, residuals.size() - point.size()));
   const double sigma = std::sqrt(std::max(1.0, residuals.squaredNorm() / freedom));
-  const Eigen::LLT<Eigen::MatrixXd> factor(normal);
+  const Eigen::MatrixXd factor = cholesky_factor(normal);
 
   // The Gaussian knows nothing of bounds (cycles hidden behind DRAM may be any
   // number below its time), so draws that fit far worse are pulled in, kernel by kernel.
@@ -150,7 +151,7 @@ void add_ensemble(GpuSpec& spec, const CalibrationProblem& problem, const Eigen:
   for (int i = 0; i < members; ++i) {
     Eigen::VectorXd draw(point.size());
     for (double& value : draw) value = sigma * gaussian(random);
-    const Eigen::VectorXd drawn = factor.matrixU().solve(draw);
+    const Eigen::VectorXd drawn = solve_transposed_lower(factor, draw);
     Eigen::VectorXd moved = point;
     for (Eigen::Index k = -1; k < kernels; ++k) {
       const Eigen::Index first = k < 0 ? 0 : first_kernel + k * CalibrationProblem::per_kernel;

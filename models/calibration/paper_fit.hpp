@@ -39,6 +39,8 @@ struct PaperData {
   std::vector<PaperKernel> kernels;          ///< one per kernel of the trace, in order
   std::vector<PaperPassPoint> forward_pass;  ///< all clock pairs of the grid
   std::vector<bool> in_forward_pass;         ///< shape [kernels]
+  /// Of all kernels, each at the clocks of its own least energy.
+  double least_energy_time_change_pct = 0.0;
 };
 
 /// Reads kernels.csv and pass_forward_sweep.csv of `folder`.

@@ -1,7 +1,7 @@
 #pragma once
 // The shared parameters of a calibration and how they enter a spec.
 
-#include <Eigen/Dense>
+#include <Eigen/Core>
 
 #include "models/gpu/spec.hpp"
 

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include <Eigen/Dense>
+#include <Eigen/Core>
 
 #include "models/calibration/levenberg_marquardt.hpp"
 #include "models/calibration/paper_fit.hpp"
@@ -72,7 +72,7 @@ class CalibrationProblem {
                                              Eigen::Index kernel) const;
 
   [[nodiscard]] Matrix paper_residuals(const Eigen::VectorXd& point, const PaperTable& table) const;
-  [[nodiscard]] Eigen::VectorXd pass_residuals(const PaperTable& table) const;
+  [[nodiscard]] Eigen::VectorXd sum_residuals(const PaperTable& table) const;
   [[nodiscard]] Matrix sweep_residuals(const Eigen::VectorXd& point) const;
   [[nodiscard]] Eigen::VectorXd kernel_priors(const Eigen::VectorXd& point,
                                               Eigen::Index kernel) const;

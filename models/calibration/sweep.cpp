@@ -300,12 +300,32 @@ void place_in_iteration(SweepReader& in, std::size_t row, const RowSources& from
   }
 }
 
+// A card that draws more than the spec's limit has another one: the least its powers allow. Points
+// that name no limit then name that.
+void name_higher_limit(Sweep& sweep, const PowerLimit& limit) {
+  constexpr double noise = 1.03;
+  double most_w = 0.0;
+  for (const SweepKernel& kernel : sweep.kernels) {
+    for (const SweepPoint& point : kernel.points)
+      if (!point.power_cap_w) most_w = std::max(most_w, point.power_w.value_or(0.0));
+  }
+  if (most_w <= noise * limit.limit_w) return;
+  const double limit_w = std::ceil(most_w / limit.regulated_frac);
+  for (SweepKernel& kernel : sweep.kernels) {
+    for (SweepPoint& point : kernel.points) point.power_cap_w = point.power_cap_w.value_or(limit_w);
+  }
+  sweep.notes.push_back(
+      fmt::format("{} W were measured, the spec's limit is {} W: the limit of that card is taken "
+                  "as {} W",
+                  format_number(most_w), format_number(limit.limit_w), format_number(limit_w)));
+}
+
 Sweep sweep_of(CsvTable table, const std::string& file, const GpuSpec& spec,
                const SweepColumns& columns) {
   SweepReader in(std::move(table), file, spec, columns);
   const RowSources from = sources_in(in);
-  Sweep sweep{
-      .file = file, .gpu = {}, .applied_clocks = true, .kernels = {}, .idle = {}, .left_out = {}};
+  Sweep sweep;
+  sweep.file = file;
   sweep.applied_clocks = in.find("core_mhz").has_value() || !in.find("core_mhz_requested");
   std::map<std::string, std::size_t> position;
   for (std::size_t row = 0; row < in.table().rows(); ++row) {
@@ -334,6 +354,7 @@ Sweep sweep_of(CsvTable table, const std::string& file, const GpuSpec& spec,
     throw DataError(fmt::format("{}: no row is left after --where", sweep.file));
   }
   if (!columns.keep_implausible) leave_out_implausible(sweep);
+  name_higher_limit(sweep, spec.power_limit);
   return sweep;
 }
 

@@ -47,7 +47,8 @@ struct Sweep {
   bool applied_clocks = true;  ///< false: core clocks are requests, see read_sweep
   std::vector<SweepKernel> kernels;
   std::vector<IdlePoint> idle;
-  std::vector<std::string> left_out;  ///< a line for every row that cannot be right
+  std::vector<std::string> left_out;    ///< a line for every row that cannot be right
+  std::vector<std::string> notes = {};  ///< what was assumed
 
   [[nodiscard]] std::size_t points() const noexcept;
 };
@@ -68,7 +69,8 @@ struct SweepColumns {
 /// ms, us, ns, W, mW, J, mJ, Wh, MHz, Hz, bytes, KB, MB, GB by renaming. Rows of the kernel "idle"
 /// are idle power. Perseus profiles (stage, instruction, frequency, time, energy) are known too.
 /// Rows whose power falls by more than 15 % at a higher clock without the
-/// power limit or a longer time are left out.
+/// power limit or a longer time are left out. Where more power was drawn than the limit of `spec`,
+/// rows without power_cap_w get the least limit that allows it.
 /// @throws IoError, DataError
 [[nodiscard]] Sweep read_sweep(const std::filesystem::path& path, const GpuSpec& spec,
                                const SweepColumns& columns = {});

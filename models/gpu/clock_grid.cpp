@@ -35,12 +35,15 @@ MemStateId parse_mem_state(const GpuSpec& spec, std::string_view name) {
       fmt::format("{} has no memory clock '{}'{}", spec.name, name, did_you_mean(name, names)));
 }
 
-void expect_supported(const GpuSpec& spec, double core_mhz) {
+// The clock that is meant. Drivers and sweeps cut 1102.5 MHz to 1102.
+// @throws UsageError if the GPU has none there
+double supported_core_mhz(const GpuSpec& spec, double core_mhz) {
   const double steps = (core_mhz - spec.core.min_mhz) / spec.core.step_mhz;
-  const bool on_step = std::abs(steps - std::round(steps)) < 1e-6;
-  if (core_mhz >= spec.core.min_mhz && core_mhz <= spec.core.max_mhz && on_step) return;
   const double nearest_mhz = std::clamp(spec.core.min_mhz + std::round(steps) * spec.core.step_mhz,
                                         spec.core.min_mhz, spec.core.max_mhz);
+  constexpr double rounding = 1e-6;
+  const bool whole = core_mhz == std::floor(nearest_mhz) || core_mhz == std::ceil(nearest_mhz);
+  if (std::abs(core_mhz - nearest_mhz) < rounding * spec.core.step_mhz || whole) return nearest_mhz;
   throw UsageError(
       fmt::format(
           "{} does not support a core clock of {} MHz; expected {} to {} MHz in steps of {}",
@@ -54,8 +57,7 @@ std::optional<double> parse_core(const GpuSpec& spec, std::string_view text) {
   const auto core_mhz = parse_number(text);
   if (!core_mhz)
     throw UsageError(fmt::format("'{}' is not a core clock; expected MHz or 'auto'", text));
-  expect_supported(spec, *core_mhz);
-  return core_mhz;
+  return supported_core_mhz(spec, *core_mhz);
 }
 
 // "auto" or "1470" or "210:2100:210" (first:last:step).
@@ -73,11 +75,9 @@ void append_core_clocks(const GpuSpec& spec, std::string_view item,
     throw UsageError(
         fmt::format("'{}' is not a range of core clocks; expected FIRST:LAST:STEP in MHz", item));
   }
-  expect_supported(spec, *first_mhz);
-  for (int i = 0; *first_mhz + i * *step_mhz <= *last_mhz; ++i) {
-    expect_supported(spec, *first_mhz + i * *step_mhz);
-    clocks.emplace_back(*first_mhz + i * *step_mhz);
-  }
+  const double from_mhz = supported_core_mhz(spec, *first_mhz);
+  for (int i = 0; std::floor(from_mhz + i * *step_mhz) <= *last_mhz; ++i)
+    clocks.emplace_back(supported_core_mhz(spec, from_mhz + i * *step_mhz));
 }
 
 std::vector<ClockPair> cross(const std::vector<MemStateId>& mems,
@@ -121,7 +121,7 @@ ClockGrid::ClockGrid(const GpuSpec& spec, std::vector<ClockPair> pairs) : pairs_
   if (std::ranges::find(pairs_, spec.default_clock) == pairs_.end())
     pairs_.push_back(spec.default_clock);
   for (std::size_t i = 0; i < pairs_.size(); ++i) {
-    if (pairs_[i].core_mhz) expect_supported(spec, *pairs_[i].core_mhz);
+    if (pairs_[i].core_mhz) (void)supported_core_mhz(spec, *pairs_[i].core_mhz);
     std::string label = label_of(spec, pairs_[i]);
     if (std::ranges::find(labels_, label) != labels_.end()) {
       throw UsageError(fmt::format("the clock grid holds {} twice", label));

@@ -52,8 +52,9 @@ bool is_memory_size(const std::string& word) {
 
 // Kinds of cards that one chip comes on.
 bool is_form(const std::string& word) {
-  static constexpr std::array forms{"pcie",  "nvl",    "hbm2",        "hbm2e",   "hbm3",
-                                    "hbm3e", "server", "workstation", "edition", "dgxs"};
+  // "ac": cooled by air.
+  static constexpr std::array forms{"pcie",   "nvl",         "hbm2",    "hbm2e", "hbm3", "hbm3e",
+                                    "server", "workstation", "edition", "dgxs",  "ac"};
   return word.starts_with("sxm") || std::ranges::find(forms, word) != forms.end();
 }
 

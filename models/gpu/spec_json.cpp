@@ -128,11 +128,13 @@ Json peaks_json(const GpuSpec& spec) {
 }
 
 Json chip_json(const GpuSpec& spec) {
-  return {{"source", spec.sources.at("chip")},
-          {"sm_count", spec.sm_count},
-          {"peak_flop_per_cycle", spec.peak_flop_per_cycle},
-          {"link_gbs", spec.link_gbs},
-          {"overlap_exponent", spec.shared.overlap_exponent}};
+  Json json{{"source", spec.sources.at("chip")},
+            {"sm_count", spec.sm_count},
+            {"peak_flop_per_cycle", spec.peak_flop_per_cycle},
+            {"link_gbs", spec.link_gbs},
+            {"overlap_exponent", spec.shared.overlap_exponent}};
+  if (spec.memory_gb) json["memory_gb"] = *spec.memory_gb;
+  return json;
 }
 
 Json switching_json(const GpuSpec& spec) {

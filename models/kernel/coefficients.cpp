@@ -100,6 +100,25 @@ KernelCoefficients carried_over(const CalibratedKernel& measured, const Kernel& 
   return c;
 }
 
+double work_moved(const CalibratedKernel& measured, const Kernel& kernel) {
+  constexpr double rounding = 1e-6;
+  double most = 0.0;
+  const auto compare = [&](double now, double then) {
+    if (now <= 0.0 || then <= 0.0) return;
+    const double moved = std::abs(std::log(now / then));
+    if (moved > rounding) most = std::max(most, moved);
+  };
+  compare(kernel.flops.value_or(0.0), measured.flops.value_or(0.0));
+  compare(kernel.dram_bytes.value_or(0.0), measured.dram_bytes.value_or(0.0));
+  if (kernel.gemm && measured.gemm) {
+    const auto side = [&](std::uint64_t GemmShape::*of) {
+      compare(static_cast<double>((*kernel.gemm).*of), static_cast<double>((*measured.gemm).*of));
+    };
+    for (const auto of : {&GemmShape::m, &GemmShape::n, &GemmShape::k, &GemmShape::batch}) side(of);
+  }
+  return most;
+}
+
 std::optional<KernelCoefficients> derived(const GpuSpec& spec, const Kernel& kernel) {
   const auto found = std::ranges::find(spec.classes, kernel.kind, &ClassCoefficients::kind);
   if (found == spec.classes.end()) return std::nullopt;

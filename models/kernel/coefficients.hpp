@@ -25,6 +25,10 @@ namespace rubato {
 [[nodiscard]] KernelCoefficients carried_over(const CalibratedKernel& measured,
                                               const Kernel& kernel, double sm_count);
 
+/// How far the work of `kernel` is from what was measured: the largest |ln| of a ratio of FLOPs,
+/// DRAM bytes or sides of the product. 0: the same shapes, or none are known.
+[[nodiscard]] double work_moved(const CalibratedKernel& measured, const Kernel& kernel);
+
 /// Coefficients from work and the fitted medians of the class. Nothing if the spec
 /// has no such class or the class's work figure is missing.
 [[nodiscard]] std::optional<KernelCoefficients> derived(const GpuSpec& spec, const Kernel& kernel);

@@ -16,6 +16,7 @@ std::string_view name_of(CoefficientSource value) noexcept {
   switch (value) {
     case CoefficientSource::measured: return "measured";
     case CoefficientSource::anchored: return "anchored";
+    case CoefficientSource::scaled: return "scaled";
     case CoefficientSource::derived: return "derived";
     case CoefficientSource::guessed: break;
   }
@@ -29,7 +30,9 @@ CoefficientSource source_of(const AnchoredKernel& kernel) noexcept {
 
 std::optional<FoundCoefficients> find_coefficients(const GpuSpec& spec, const Kernel& kernel) {
   if (const CalibratedKernel* known = calibrated_kernel(spec, kernel))
-    return {{carried_over(*known, kernel, spec.sm_count), CoefficientSource::measured}};
+    return {{carried_over(*known, kernel, spec.sm_count), work_moved(*known, kernel) > 0.0
+                                                              ? CoefficientSource::scaled
+                                                              : CoefficientSource::measured}};
   if (const auto from_class = derived(spec, kernel)) {
     return {
         {*from_class, spec.calibrated ? CoefficientSource::derived : CoefficientSource::guessed}};

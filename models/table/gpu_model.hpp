@@ -18,10 +18,12 @@
 
 namespace rubato {
 
-/// How the coefficients of a kernel came about: measured (a calibrated kernel of that name),
-/// anchored (captured time, modelled split), derived (work figures and class), guessed (class
-/// without a fit, or captured on another GPU).
-enum class CoefficientSource { measured, anchored, derived, guessed };
+/// How the coefficients of a kernel came about: measured (this kernel at these shapes), anchored
+/// (captured time, modelled split), scaled (this kernel, measured at other shapes), derived (work
+/// figures and class), guessed (class without a fit, or captured on another GPU).
+enum class CoefficientSource { measured, anchored, scaled, derived, guessed };
+
+inline constexpr std::size_t coefficient_sources = 5;
 
 [[nodiscard]] std::string_view name_of(CoefficientSource value) noexcept;
 

@@ -10,6 +10,7 @@
 
 #include "common/error.hpp"
 #include "models/calibration/kernel_information.hpp"
+#include "models/calibration/linear_algebra.hpp"
 #include "models/gpu/spec_parameters.hpp"
 #include "models/validation/model_errors.hpp"
 #include "models/validation/uncertainty.hpp"
@@ -79,7 +80,7 @@ MatrixXd moment_of_changes(const GpuModel& model, const KernelCoefficients& kern
 }
 
 double variance(const KernelDesign& kernel, const MatrixXd& precision) {
-  return precision.ldlt().solve(kernel.moment).trace();
+  return solve_symmetric(precision, kernel.moment).trace();
 }
 
 // Clocks between those the fit rests on, one request for each clock in effect; all, if none is.

@@ -6,10 +6,11 @@
 #include <limits>
 
 #include <fmt/format.h>
-#include <Eigen/Dense>
+#include <Eigen/Core>
 
 #include "common/error.hpp"
 #include "common/numbers.hpp"
+#include "models/calibration/linear_algebra.hpp"
 
 namespace rubato {
 
@@ -243,7 +244,7 @@ using Columns = std::vector<Eigen::Index>;
 
 Eigen::VectorXd solve_on(const Eigen::MatrixXd& a, const Eigen::VectorXd& b,
                          const Columns& columns) {
-  return a(Eigen::all, columns).colPivHouseholderQr().solve(b);
+  return least_squares(a(Eigen::all, columns), b);
 }
 
 // Lawson and Hanson: columns enter one by one where the gradient asks for them, and
@@ -252,9 +253,9 @@ std::pair<Eigen::VectorXd, Columns> non_negative_solution(const Eigen::MatrixXd&
                                                           const Eigen::VectorXd& b) {
   Eigen::VectorXd x = Eigen::VectorXd::Zero(a.cols());
   Columns passive;
-  const double tolerance = 1e-10 * (a.transpose() * b).cwiseAbs().maxCoeff();
+  const double tolerance = 1e-10 * transposed_product(a, b).cwiseAbs().maxCoeff();
   for (Eigen::Index round = 0; round < 3 * a.cols(); ++round) {
-    Eigen::VectorXd gradient = a.transpose() * (b - a * x);
+    Eigen::VectorXd gradient = transposed_product(a, b - product(a, x));
     for (const Eigen::Index j : passive) gradient[j] = -std::numeric_limits<double>::infinity();
     Eigen::Index entering = 0;
     if (gradient.maxCoeff(&entering) <= tolerance) break;
@@ -289,18 +290,16 @@ std::optional<PowerFit> fit_class_power(std::span<const double> shares,
   a.col(columns - 1).setOnes();
   const Eigen::VectorXd b = Eigen::Map<const Eigen::VectorXd>(power_w.data(), rows);
   const auto [x, passive] = non_negative_solution(a, b);
-  const double squares = (b - a * x).squaredNorm();
+  const double squares = (b - product(a, x)).squaredNorm();
   PowerFit fit;
   fit.residual_w = std::sqrt(squares / static_cast<double>(rows));
   std::vector<ClassPower> powers(static_cast<std::size_t>(columns));
   for (Eigen::Index j = 0; j < columns; ++j) powers[static_cast<std::size_t>(j)].power_w = x[j];
   const Eigen::MatrixXd used = a(Eigen::all, passive);
   const auto free = static_cast<double>(rows) - static_cast<double>(passive.size());
-  const Eigen::MatrixXd normal = used.transpose() * used;
-  const Eigen::FullPivLU<Eigen::MatrixXd> lu(normal);
   // A class that never runs, or always together with others, is not told apart.
-  if (lu.isInvertible() && lu.rcond() > 1e-10) {
-    const Eigen::MatrixXd covariance = lu.inverse() * (squares / free);
+  if (const auto inverse = inverse_if_well_conditioned(transposed_product(used, used))) {
+    const Eigen::MatrixXd covariance = *inverse * (squares / free);
     for (std::size_t i = 0; i < passive.size(); ++i) {
       const auto at = static_cast<Eigen::Index>(i);
       powers[static_cast<std::size_t>(passive[i])].sigma_w = std::sqrt(covariance(at, at));

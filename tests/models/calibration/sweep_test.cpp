@@ -33,6 +33,21 @@ class SweepFile : public FileTest {
   GpuSpec a100_ = load_gpu_spec("a100-sxm4-80gb");
 };
 
+// A sweep of a card whose limit is higher than the usual one's says what it was taken at.
+TEST_F(SweepFile, PowersBeyondTheLimitNameAHigherOne) {
+  const Sweep usual =
+      read_sweep(write("kernel,core_mhz,time_s,power_w\nk,1305,1,380\nk,1410,1,400\n"), a100_);
+  EXPECT_TRUE(usual.notes.empty());
+  EXPECT_FALSE(usual.kernels[0].points[0].power_cap_w.has_value());
+  const Sweep higher = read_sweep(write("kernel,core_mhz,time_s,power_w,power_cap_w\n"
+                                        "k,1305,1,380,\nk,1410,1,476,\nk,1400,1,300,300\n"),
+                                  a100_);
+  EXPECT_EQ(higher.notes.size(), 1U);
+  EXPECT_EQ(higher.kernels[0].points[0].power_cap_w, 486.0);  // 476 / 0.98, rounded up
+  EXPECT_EQ(higher.kernels[0].points[1].power_cap_w, 486.0);
+  EXPECT_EQ(higher.kernels[0].points[2].power_cap_w, 300.0);
+}
+
 TEST_F(SweepFile, ConvertsUnitsSelectsRowsAndKnowsIdle) {
   const auto path = write(
       "gpu,node,kernel,core_mhz,mem_mhz,Duration,energy_j\n"

@@ -30,6 +30,20 @@ TEST(ClockGrid, ReadsASelection) {
   EXPECT_EQ(grid.find("auto/auto"), grid.default_clock());
 }
 
+// The V100 steps by 7.5 MHz; its sweeps and its driver name 1102 for 1102.5.
+TEST(ClockGrid, TakesClocksAsSweepsNameThem) {
+  const GpuSpec v100 = load_gpu_spec("v100-pcie");
+  const ClockPair exact = parse_clock_pair(v100, "877/1102.5");
+  EXPECT_EQ(exact.core_mhz, 1102.5);
+  for (const char* name : {"877/1102", "877/1103"})
+    EXPECT_EQ(parse_clock_pair(v100, name), exact) << name;
+  EXPECT_EQ(make_clock_grid(v100, "mem=877 core=502:1102:150").label(ClockId{4}), "877/1102.5");
+  EXPECT_EQ(ClockGrid(v100, {{exact.mem, 1102.0}}).label(ClockId{0}), "877/1102");  // a table's
+  expect_error<UsageError>([&] { (void)parse_clock_pair(v100, "877/1104"); },
+                           "does not support a core clock of 1104 MHz",
+                           "the nearest one is 1102.5");
+}
+
 TEST(ClockGrid, RefusesClocksTheGpuDoesNotHave) {
   expect_error<UsageError>([] { (void)make_clock_grid(spec(), "papr"); },
                            "has no clock grid 'papr'; did you mean 'paper'?");

@@ -1,5 +1,10 @@
 #include "models/gpu/device.hpp"
 
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include "common/error.hpp"
@@ -10,6 +15,38 @@ namespace rubato {
 namespace {
 
 using Names = std::vector<std::string>;
+
+// Every shipped spec is found by the name of its card.
+TEST(Device, EveryShippedSpecIsFoundByTheNameOfItsCard) {
+  const std::vector<std::pair<const char*, Names>> cards{
+      {"NVIDIA A100-PCIE-80GB", {"a100-pcie-80gb"}},
+      {"NVIDIA A100-SXM4-80GB", {"a100-sxm4-80gb"}},
+      {"NVIDIA A40", {"a40"}},
+      {"NVIDIA B300 SXM6 AC", {"b300-sxm6"}},
+      {"NVIDIA GeForce GTX 1080 Ti", {"gtx-1080-ti"}},
+      {"NVIDIA GeForce GTX TITAN X", {"gtx-titan-x"}},
+      {"NVIDIA H100 80GB HBM3", {"h100-sxm5"}},
+      {"NVIDIA H200", {"h200-sxm5"}},
+      {"NVIDIA GeForce RTX 2070 SUPER", {"rtx-2070-super"}},
+      {"NVIDIA GeForce RTX 3080 Ti",
+       {"rtx-3080-ti", "rtx-3080-ti-2", "rtx-3080-ti-without-table1"}},
+      {"NVIDIA GeForce RTX 4050 Laptop GPU", {"rtx-4050-laptop"}},
+      {"NVIDIA GeForce RTX 5090", {"rtx-5090"}},
+      {"Quadro RTX 8000", {"rtx-8000"}},
+      {"NVIDIA RTX A4000", {"rtx-a4000"}},
+      {"NVIDIA RTX PRO 6000 Blackwell", {"rtx-pro-6000"}},
+      {"NVIDIA TITAN V", {"titan-v"}},
+      {"NVIDIA TITAN Xp", {"titan-xp"}},
+      {"Tesla V100-PCIE-16GB", {"v100-pcie"}},
+      {"Tesla V100-SXM2-32GB", {"v100-sxm2"}}};
+  std::set<std::string> found;
+  for (const auto& [device, specs] : cards) {
+    EXPECT_EQ(specs_matching(device, DeviceMatch::same), specs) << device;
+    found.insert(specs.begin(), specs.end());
+  }
+  const Names shipped = shipped_gpu_specs();
+  EXPECT_EQ(found, std::set<std::string>(shipped.begin(), shipped.end()));
+}
 
 // Names as drivers say them.
 TEST(Device, FindsTheSpecOfACard) {
@@ -24,9 +61,26 @@ TEST(Device, FindsTheSpecOfACard) {
   EXPECT_EQ(same("NVIDIA GeForce RTX 3080 Ti"),
             (Names{"rtx-3080-ti", "rtx-3080-ti-2", "rtx-3080-ti-without-table1"}));
   // Like, but not the same card.
-  for (const char* other :
-       {"", "NVIDIA", "NVIDIA A100-SXM4-40GB", "NVIDIA A100-PG509-200", "NVIDIA H100 PCIe",
-        "NVIDIA GeForce RTX 3080", "NVIDIA GeForce RTX 3080 Ti Laptop GPU", "NVIDIA H200 NVL"})
+  for (const char* other : {"",
+                            "NVIDIA",
+                            "NVIDIA A100-SXM4-40GB",
+                            "NVIDIA A100-PG509-200",
+                            "NVIDIA H100 PCIe",
+                            "NVIDIA GeForce RTX 3080",
+                            "NVIDIA GeForce RTX 3080 Ti Laptop GPU",
+                            "NVIDIA H200 NVL",
+                            "NVIDIA GeForce RTX 4050",
+                            "NVIDIA GeForce RTX 5090 Laptop GPU",
+                            "NVIDIA GeForce RTX 5090 D",
+                            "NVIDIA RTX A4000 Laptop GPU",
+                            "Quadro RTX 8000 with Max-Q Design",
+                            "NVIDIA TITAN X (Pascal)",
+                            "NVIDIA TITAN RTX",
+                            "NVIDIA GeForce RTX 2070",
+                            "Tesla V100-SXM3-32GB",
+                            "Tesla V100S-PCIE-32GB",
+                            "NVIDIA B300",
+                            "NVIDIA GH200 480GB"})
     EXPECT_TRUE(same(other).empty()) << other;
 }
 
@@ -35,11 +89,16 @@ TEST(Device, FindsTheSpecsOfItsChip) {
   EXPECT_EQ(near("NVIDIA A100-SXM4-40GB"), Names{"a100-sxm4-80gb"});
   EXPECT_EQ(near("NVIDIA A100-PCIE-40GB"), Names{"a100-pcie-80gb"});
   EXPECT_EQ(near("NVIDIA A100-PG509-200"), (Names{"a100-pcie-80gb", "a100-sxm4-80gb"}));
-  EXPECT_EQ(near("Tesla V100-SXM2-32GB"), Names{"v100-pcie"});
+  EXPECT_EQ(near("Tesla V100-SXM3-32GB"), Names{"v100-sxm2"});
+  EXPECT_EQ(near("Tesla V100-DGXS-32GB"), (Names{"v100-pcie", "v100-sxm2"}));
+  EXPECT_EQ(near("NVIDIA A100-SXM-64GB"), Names{"a100-sxm4-80gb"});
+  EXPECT_EQ(near("NVIDIA B300"), Names{"b300-sxm6"});
   EXPECT_EQ(near("NVIDIA H100 PCIe"), Names{"h100-sxm5"});
   EXPECT_EQ(near("NVIDIA RTX PRO 6000 Blackwell Server Edition"), Names{"rtx-pro-6000"});
-  for (const char* other : {"NVIDIA GeForce RTX 3080", "NVIDIA GeForce RTX 3080 Ti Laptop GPU",
-                            "NVIDIA A10", "AMD Instinct MI300X", "NVIDIA B300", "NVIDIA"})
+  for (const char* other :
+       {"NVIDIA GeForce RTX 3080", "NVIDIA GeForce RTX 3080 Ti Laptop GPU", "NVIDIA A10",
+        "AMD Instinct MI300X", "NVIDIA B200", "NVIDIA", "Tesla V100S-PCIE-32GB",
+        "NVIDIA GeForce RTX 4050", "NVIDIA GeForce RTX 5090 Laptop GPU", "NVIDIA GH200 480GB"})
     EXPECT_TRUE(near(other).empty()) << other;
 }
 

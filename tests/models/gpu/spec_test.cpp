@@ -1,6 +1,7 @@
 #include "models/gpu/spec.hpp"
 
 #include <gtest/gtest.h>
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "common/error.hpp"
@@ -147,10 +148,17 @@ TEST(GpuModel, SaysHowCoefficientsCameAbout) {
   shape.optimizer = true;
   const Trace trace = generate_gpt_trace(shape);
   const GpuModel model(load_gpu_spec("rtx-3080-ti"), trace);
+  const Trace whole = load_trace("gpt3-xl");
+  const auto halved = [&](const Kernel& kernel) {
+    const auto same = std::ranges::find(whole.kernels, kernel.name, &Kernel::name);
+    return same->flops != kernel.flops || same->dram_bytes != kernel.dram_bytes ||
+           same->gemm != kernel.gemm;
+  };
   for (std::size_t k = 0; k < trace.kernels.size(); ++k) {
     const Kernel& kernel = trace.kernels[k];
     const auto expected = kernel.collective              ? CoefficientSource::guessed
                           : kernel.name.starts_with("x") ? CoefficientSource::derived
+                          : halved(kernel)               ? CoefficientSource::scaled
                                                          : CoefficientSource::measured;
     EXPECT_EQ(model.source(id_at<KernelId>(k)), expected) << kernel.name;
   }
