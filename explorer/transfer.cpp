@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "common/error.hpp"
+#include "models/validation/uncertainty.hpp"
 
 namespace rubato {
 
@@ -96,12 +97,16 @@ std::vector<std::optional<ClockId>> known_clocks(const StoredPlan& plan, const T
   return clocks;
 }
 
-Totals totals_of(const StoredPlan& plan, const Trace& trace, const ClockGrid& grid,
-                 const std::vector<std::optional<ClockId>>& known) {
+// Totals of the plan, and what its change may turn out to be.
+void replay_plan(const StoredPlan& plan, const Trace& trace, const ClockGrid& grid,
+                 const std::vector<std::optional<ClockId>>& known, Transfer& result) {
   std::vector<ClockId> clocks;
   for (const auto& clock : known) clocks.push_back(clock.value_or(grid.default_clock()));
+  const Plan transferred = plan_by_kernel(trace, clocks);
   const GpuModel model(plan.spec, trace, plan.power_limit_w);
-  return simulate(trace, model, grid, plan_by_kernel(trace, clocks), plan.switching).total;
+  result.transferred = simulate(trace, model, grid, transferred, plan.switching).total;
+  result.interval = saving_interval(trace, model, draw_models(model, trace, drawn_models), grid,
+                                    transferred, model_errors(plan.spec), plan.switching);
 }
 
 // Shares of the default clocks' time.
@@ -132,7 +137,7 @@ Transfer transfer(const StoredPlan& plan, const Trace& trace, const RunContext& 
   Transfer result;
   result.trace = trace.name;
   result.baseline = own.baseline.total;
-  result.transferred = totals_of(plan, trace, own.grid, known);
+  replay_plan(plan, trace, own.grid, known, result);
   add_shares(result, own.baseline, known);
   const auto take = [](const Exploration& found, Totals& totals) {
     if (found.plans.empty() || !found.plans.front().found()) return false;

@@ -30,9 +30,10 @@ struct StoredPlan {
 /// Totals of one iteration of the other trace.
 struct Transfer {
   std::string trace;
-  Totals baseline;     ///< default clocks
-  Totals transferred;  ///< the plan's clocks; kernels it does not know run at default clocks
-  Totals own;          ///< the best plan for this trace and the same question
+  Totals baseline;          ///< default clocks
+  Totals transferred;       ///< the plan's clocks; kernels it does not know run at default clocks
+  SavingInterval interval;  ///< of that change against the default clocks
+  Totals own;               ///< the best plan for this trace and the same question
   bool own_found = false;
   Totals own_in_time;  ///< least energy, at the same granularity, in the transferred plan's time
   bool own_in_time_found = false;

@@ -20,7 +20,12 @@
 namespace rubato {
 
 inline const GpuSpec& small_graph_spec() {
-  static const GpuSpec spec = load_gpu_spec("a100-sxm4-80gb");
+  // A limit that two made launches at once do not reach.
+  static const GpuSpec spec = [] {
+    GpuSpec roomy = load_gpu_spec("a100-sxm4-80gb");
+    roomy.power_limit.limit_w = 500.0;
+    return roomy;
+  }();
   return spec;
 }
 

@@ -6,6 +6,8 @@
 #include <tuple>
 
 #include "common/version.hpp"
+#include "explorer/graph/plan_segments.hpp"
+#include "explorer/results/plan_choice.hpp"
 #include "explorer/results/provenance.hpp"
 #include "explorer/results/store.hpp"
 #include "traces/capture.hpp"
@@ -53,6 +55,23 @@ void store_clocks(const SqlConnection& connection, std::int64_t plan_id,
                graph.kernels()[index(row.kernel)].name, found.planner->grid().label(row.clock),
                row.launches, row.time_s, row.energy_j,
                kernel_key(graph.kernels()[index(row.kernel)]));
+  }
+}
+
+void store_segments(const SqlConnection& connection, std::int64_t plan_id,
+                    const GraphExploration& found, const GraphPlanResult& result) {
+  const ExecutionGraph& graph = found.run->graph;
+  const ClockGrid& grid = found.planner->grid();
+  SqlStatement insert(connection,
+                      "INSERT INTO graph_segments VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  const std::vector<PlanSegment> segments = plan_segments(*found.model, grid, result);
+  for (std::size_t i = 0; i < segments.size(); ++i) {
+    const PlanSegment& row = segments[i];
+    const GraphGpu& gpu = graph.gpus()[index(row.gpu)];
+    insert.run(plan_id, i, gpu.rank, gpu.device,
+               row.step ? SqlValue(std::int64_t{*row.step}) : SqlValue(), name_of(row.pass),
+               grid.label(row.clock), row.launches, row.start_s, row.time_s, row.energy_j,
+               graph.kernels()[index(row.first_kernel)].name, row.first_index);
   }
 }
 
@@ -110,7 +129,10 @@ void store_plan(const SqlConnection& connection, std::int64_t run_id, const Grap
              counted ? SqlValue(counted->change.time_frac) : null,
              counted ? SqlValue(counted->change.energy_frac) : null,
              counted ? SqlValue(std::int64_t{counted->in_time}) : null);
-  if (result.found()) store_clocks(connection, connection.last_insert_id(), found, result);
+  if (!result.found()) return;
+  const std::int64_t plan_id = connection.last_insert_id();
+  store_clocks(connection, plan_id, found, result);
+  store_segments(connection, plan_id, found, result);
 }
 
 void store_collectives(const SqlConnection& connection, std::int64_t run_id,
@@ -160,6 +182,26 @@ std::vector<PlanClock> plan_clocks(const GraphModel& model, const GraphPlanResul
   std::vector<PlanClock> list;
   for (const auto& [key, row] : rows) list.push_back(row);
   return list;
+}
+
+std::vector<StoredSegment> stored_segments(const ResultStore& store, std::int64_t plan_id,
+                                           std::int64_t rank, std::int64_t device) {
+  std::vector<StoredSegment> found;
+  for (const auto& row :
+       store
+           .query(
+               "WITH own AS (SELECT * FROM graph_segments WHERE graph_plan_id = ?1 AND rank = ?2 "
+               "AND device = ?3), steps AS (SELECT DISTINCT step FROM own WHERE step NOT NULL "
+               "ORDER BY step), played AS (SELECT step FROM steps LIMIT 1 OFFSET (SELECT "
+               "count(*) / 2 FROM steps)) SELECT pass, clock, launches, time_s, energy_j, "
+               "first_kernel, first_index FROM own WHERE NOT EXISTS (SELECT 1 FROM played) OR "
+               "step = (SELECT step FROM played) ORDER BY segment_id",
+               {plan_id, rank, device})
+           .rows) {
+    found.push_back({text(row[0]), text(row[1]), whole(row[2]), real(row[3]), real(row[4]),
+                     text(row[5]), whole(row[6])});
+  }
+  return found;
 }
 
 std::int64_t store_graph_run(const std::filesystem::path& path, const GraphRequest& request,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "explorer/graph/exploration.hpp"
+#include "explorer/results/store.hpp"
 
 namespace rubato {
 
@@ -36,6 +37,22 @@ struct PlanClock {
 /// @return in order of GPU, pass, kernel and clock
 [[nodiscard]] std::vector<PlanClock> plan_clocks(const GraphModel& model,
                                                  const GraphPlanResult& result);
+
+/// A row of graph_segments.
+struct StoredSegment {
+  std::string pass, clock;  ///< clock by label
+  std::int64_t launches = 0;
+  double time_s = 0.0, energy_j = 0.0;
+  std::string first_kernel;
+  std::int64_t first_index = 0;
+};
+
+/// What a plan asks of one GPU in order; of a capture with several steps in the one in the middle,
+/// for every step is played like it.
+/// @return empty if the plan does not have the GPU, or was stored before schema 8
+[[nodiscard]] std::vector<StoredSegment> stored_segments(const ResultStore& store,
+                                                         std::int64_t plan_id, std::int64_t rank,
+                                                         std::int64_t device);
 
 /// One exploration in the tables graph_*; the database is created where there is none.
 /// @return its graph_run_id

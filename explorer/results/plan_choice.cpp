@@ -49,15 +49,26 @@ StoredRun newest_run(const ResultStore& store) {
 // Columns as candidates_of reads them.
 constexpr const char* captured_plans_sql =
     "SELECT v.graph_plan_id, v.granularity, 'waste', 'global', v.slack_pct / 100, v.time_s, "
-    "v.energy_j, v.time_change_pct, v.time_change_low_pct, v.time_change_high_pct, "
-    "v.energy_change_pct, v.energy_change_low_pct, v.energy_change_high_pct, p.lower_bound_j, "
-    "p.gap_frac, p.clock_changes FROM v_graph_plans v JOIN graph_plans p USING (graph_plan_id) "
+    "v.energy_j, v.time_change_pct + v.later, v.time_change_low_pct + v.later, "
+    "v.time_change_high_pct + v.later, v.energy_change_pct + v.dearer, "
+    "v.energy_change_low_pct + v.dearer, v.energy_change_high_pct + v.dearer, p.lower_bound_j, "
+    "p.gap_frac, coalesce(p.counted_clock_changes, p.clock_changes), "
+    "coalesce(v.counted_in_time, 1) FROM (SELECT *, "
+    "coalesce(counted_time_change_pct - time_change_pct, 0) AS later, "
+    "coalesce(counted_energy_change_pct - energy_change_pct, 0) AS dearer FROM v_graph_plans) v "
+    "JOIN graph_plans p USING (graph_plan_id) "
     "WHERE v.graph_run_id = ? AND v.time_s IS NOT NULL ORDER BY 1";
 constexpr const char* plans_sql =
     "SELECT v.plan_id, v.granularity, v.goal, v.aggregation, coalesce(v.slack_frac, 0), v.time_s, "
-    "v.energy_j, v.time_change_pct, v.time_change_low_pct, v.time_change_high_pct, "
-    "v.energy_change_pct, v.energy_change_low_pct, v.energy_change_high_pct, p.lower_bound, "
-    "v.gap_frac, v.clock_switches FROM v_plans v JOIN plans p USING (plan_id) "
+    "v.energy_j, v.time_change_pct + v.later, v.time_change_low_pct + v.later, "
+    "v.time_change_high_pct + v.later, v.energy_change_pct + v.dearer, "
+    "v.energy_change_low_pct + v.dearer, v.energy_change_high_pct + v.dearer, v.lower_bound, "
+    "v.gap_frac, v.clock_switches, NOT EXISTS (SELECT 1 FROM plan_marks m WHERE m.plan_id = "
+    "v.plan_id AND m.kind = 'slack missed') FROM (SELECT w.*, p.lower_bound, "
+    "coalesce(100.0 * (p.counted_time_s - p.time_s) / b.time_s, 0) AS later, "
+    "coalesce(100.0 * (p.counted_energy_j - p.energy_j) / b.energy_j, 0) AS dearer "
+    "FROM v_plans w JOIN plans p USING (plan_id) "
+    "JOIN plans b ON b.run_id = w.run_id AND b.goal = 'default') v "
     "WHERE v.run_id = ? AND v.goal <> 'default' AND v.time_s IS NOT NULL ORDER BY 1";
 
 std::vector<PlanCandidate> candidates_of(const ResultStore& store, StoredRun run) {
@@ -77,6 +88,7 @@ std::vector<PlanCandidate> candidates_of(const ResultStore& store, StoredRun run
     one.lower_bound_j = optional_real(row[13]);
     one.gap_frac = optional_real(row[14]);
     if (const auto* changes = std::get_if<std::int64_t>(&row[15])) one.clock_changes = *changes;
+    one.in_time = whole(row[16]) != 0;
   }
   return found;
 }
@@ -129,7 +141,8 @@ PlanChoice choose_plans(const ResultStore& store, StoredRun run, std::string_vie
                      {.in = {}, .hint = "'rubato export plans' lists the plans of a run"});
   }
   const PlanCandidate best = *std::ranges::min_element(fit, {}, [](const PlanCandidate& one) {
-    return std::tuple(one.slack_frac, one.energy_j, fineness(one.granularity), one.id);
+    return std::tuple(one.slack_frac, !one.in_time, one.energy_change.value,
+                      fineness(one.granularity), one.id);
   });
   std::erase_if(all, [&](const PlanCandidate& one) {
     return one.goal != best.goal || one.aggregation != best.aggregation;
@@ -138,7 +151,7 @@ PlanChoice choose_plans(const ResultStore& store, StoredRun run, std::string_vie
   std::ranges::stable_sort(all, std::greater<>{},
                            [](const PlanCandidate& one) { return fineness(one.granularity); });
   for (const PlanCandidate& one : all) {
-    if (one.slack_frac == best.slack_frac &&
+    if (one.slack_frac == best.slack_frac && one.in_time &&
         fineness(one.granularity) < fineness(choice.plans.back().granularity)) {
       choice.plans.push_back(one);
     }

@@ -33,19 +33,23 @@ struct PlanCandidate {
   std::string granularity, goal, aggregation;
   double slack_frac = 0.0;
   double time_s = 0.0, energy_j = 0.0;  ///< by the simulator
+  /// With what changes of clock take, where that is known; time_s and energy_j are the plan's own,
+  /// which may take them to be free.
   StoredChange time_change, energy_change;
+  bool in_time = true;  ///< still, with that
   std::optional<double> lower_bound_j, gap_frac;
   std::optional<std::int64_t> clock_changes;
 };
 
 /// The chosen plan and those of its run, goal and aggregation that may stand in for it.
 struct PlanChoice {
-  std::vector<PlanCandidate> plans;  ///< chosen first, then coarser ones of its slack, finest first
+  std::vector<PlanCandidate> plans;   ///< chosen first, then coarser ones in time, finest first
   std::vector<PlanCandidate> slower;  ///< of its granularity with more slack, least first
 };
 
 /// @param granularity  empty: any
-/// @return of the plans that fit those with the least slack, and of these the one that saves most
+/// @return of the plans that fit those with the least slack, of these those that are in time, and
+///         of these the one that saves most
 /// @throws UsageError if no plan fits
 [[nodiscard]] PlanChoice choose_plans(const ResultStore& store, StoredRun run,
                                       std::string_view granularity,

@@ -1,12 +1,15 @@
 #include "explorer/results/plan_file.hpp"
 
 #include <algorithm>
+#include <map>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "common/numbers.hpp"
+#include "common/text.hpp"
 #include "common/version.hpp"
+#include "explorer/results/graph_store.hpp"
 #include "explorer/results/plan_choice.hpp"
 #include "explorer/results/provenance.hpp"
 #include "models/gpu/clock_grid.hpp"
@@ -80,14 +83,24 @@ class Clocks {
   Json list_ = Json::array();
 };
 
+/// The launch that begins a segment: the index-th of its kernel in the pass, from 0.
+struct FirstLaunch {
+  std::string kernel;
+  std::int64_t index = 0;
+};
+
 /// Launches in a row that share pass and clock.
 class Segments {
  public:
   void add(const std::string& pass, std::size_t clock, std::int64_t launches, double time_s,
-           double energy_j) {
+           double energy_j, const FirstLaunch& first) {
     if (list_.empty() || list_.back()["pass"] != pass || list_.back()["clock"] != clock) {
-      list_.push_back(
-          {{"pass", pass}, {"clock", clock}, {"launches", 0}, {"time_s", 0.0}, {"energy_j", 0.0}});
+      list_.push_back({{"pass", pass},
+                       {"clock", clock},
+                       {"launches", 0},
+                       {"time_s", 0.0},
+                       {"energy_j", 0.0},
+                       {"first", {{"kernel", first.kernel}, {"index", first.index}}}});
     }
     Json& last = list_.back();
     last["launches"] = last["launches"].get<std::int64_t>() + launches;
@@ -105,19 +118,24 @@ Json trace_segments(const ResultStore& store, std::int64_t plan_id, const Trace&
                     Clocks& clocks) {
   const auto rows = store
                         .query(
-                            "SELECT segment, repeat, pass, clock, time_s, energy_j FROM "
+                            "SELECT segment, repeat, pass, clock, time_s, energy_j, kernel FROM "
                             "v_plan_clocks WHERE plan_id = ? ORDER BY site_id",
                             {plan_id})
                         .rows;
   Segments segments;
+  std::map<std::string, std::int64_t> seen;  // launches of a kernel in this pass
+  std::string pass;
   for (std::size_t begin = 0; begin < rows.size();) {
     const auto block = std::ranges::find(trace.segments, text(rows[begin][0]), &Segment::name);
     const std::size_t length = block == trace.segments.end() ? 1 : block->launches.size();
     const std::size_t end = std::min(begin + length, rows.size());
     for (std::int64_t repeat = 0; repeat < whole(rows[begin][1]); ++repeat) {
       for (std::size_t i = begin; i < end; ++i) {
-        segments.add(text(rows[i][2]), clocks.id(text(rows[i][3])), 1, real(rows[i][4]),
-                     real(rows[i][5]));
+        if (text(rows[i][2]) != pass) seen.clear();
+        pass = text(rows[i][2]);
+        const std::string kernel = text(rows[i][6]);
+        segments.add(pass, clocks.id(text(rows[i][3])), 1, real(rows[i][4]), real(rows[i][5]),
+                     {kernel, seen[kernel]++});
       }
     }
     begin = end;
@@ -125,55 +143,63 @@ Json trace_segments(const ResultStore& store, std::int64_t plan_id, const Trace&
   return Json::array({{{"rank", 0}, {"device", 0}, {"segments", segments.take()}}});
 }
 
-// The tables keep sums by pass and clock, not the order of launches: a pass with one clock is a
-// segment, any other leaves the device without segments.
+// Nothing is known of the order in rows that older programs wrote.
 Json graph_devices(const ResultStore& store, std::int64_t plan_id, Clocks& clocks) {
-  const auto rows =
-      store
-          .query(
-              "SELECT rank, device, pass, clock, sum(launches), sum(time_s), sum(energy_j) "
-              "FROM graph_plan_clocks WHERE graph_plan_id = ? GROUP BY rank, device, pass, clock "
-              "ORDER BY rank, device, min(row_id)",
-              {plan_id})
-          .rows;
   Json devices = Json::array();
-  for (std::size_t begin = 0; begin < rows.size();) {
-    std::size_t end = begin;
+  for (const auto& gpu : store
+                             .query("SELECT DISTINCT rank, device FROM graph_plan_clocks WHERE "
+                                    "graph_plan_id = ? ORDER BY rank, device",
+                                    {plan_id})
+                             .rows) {
     Segments segments;
-    std::vector<std::string> passes;
-    bool ordered = true;
-    for (; end < rows.size() && whole(rows[end][0]) == whole(rows[begin][0]) &&
-           whole(rows[end][1]) == whole(rows[begin][1]);
-         ++end) {
-      ordered = ordered && std::ranges::find(passes, text(rows[end][2])) == passes.end();
-      passes.push_back(text(rows[end][2]));
-      segments.add(passes.back(), clocks.id(text(rows[end][3])), whole(rows[end][4]),
-                   real(rows[end][5]), real(rows[end][6]));
+    const auto stored = stored_segments(store, plan_id, whole(gpu[0]), whole(gpu[1]));
+    for (const StoredSegment& one : stored) {
+      segments.add(one.pass, clocks.id(one.clock), one.launches, one.time_s, one.energy_j,
+                   {one.first_kernel, one.first_index});
     }
-    devices.push_back({{"rank", whole(rows[begin][0])},
-                       {"device", whole(rows[begin][1])},
-                       {"segments", ordered ? segments.take() : Json(nullptr)}});
-    begin = end;
+    devices.push_back({{"rank", whole(gpu[0])},
+                       {"device", whole(gpu[1])},
+                       {"segments", stored.empty() ? Json(nullptr) : segments.take()}});
   }
   return devices;
 }
 
+// From kernel_key(): the name as captured, then "x,y,z x,y,z" of grid and block where it has them.
+Json launched_as(const std::string& key) {
+  const std::vector<std::string_view> lines = split(key, '\n');
+  Json sides = Json::array();
+  if (lines.size() > 1) {
+    for (const std::string_view size : split(lines[1], ' ')) {
+      Json& list = sides.emplace_back(Json::array());
+      for (const std::string_view number : split(size, ',')) {
+        if (const auto value = parse_count(number)) list.push_back(*value);
+      }
+    }
+  }
+  const bool known = sides.size() == 2 && sides[0].size() == 3 && sides[1].size() == 3;
+  return {{"name", std::string(lines.front())},
+          {"grid", known ? sides[0] : Json(nullptr)},
+          {"block", known ? sides[1] : Json(nullptr)}};
+}
+
 Json kernels_of(const ResultStore& store, StoredRun run, std::int64_t plan_id, Clocks& clocks) {
   const char* sql =
-      run.captured ? "SELECT rank, device, pass, kernel, clock, launches, time_s FROM "
+      run.captured ? "SELECT rank, device, pass, kernel, clock, launches, time_s, kernel_key FROM "
                      "graph_plan_clocks WHERE graph_plan_id = ? ORDER BY row_id"
-                   : "SELECT 0, 0, pass, kernel, clock, sum(repeat), sum(repeat * time_s) FROM "
+                   : "SELECT 0, 0, pass, kernel, clock, sum(repeat), sum(repeat * time_s), '' FROM "
                      "v_plan_clocks WHERE plan_id = ? GROUP BY pass, kernel, clock ORDER BY "
                      "min(site_id)";
   Json list = Json::array();
   for (const auto& row : store.query(sql, {plan_id}).rows) {
-    list.push_back({{"rank", json(row[0])},
-                    {"device", json(row[1])},
-                    {"pass", json(row[2])},
-                    {"name", json(row[3])},
-                    {"clock", clocks.id(text(row[4]))},
-                    {"launches", json(row[5])},
-                    {"time_s", json(row[6])}});
+    list.push_back(
+        {{"rank", json(row[0])},
+         {"device", json(row[1])},
+         {"pass", json(row[2])},
+         {"name", json(row[3])},
+         {"clock", clocks.id(text(row[4]))},
+         {"launches", json(row[5])},
+         {"time_s", json(row[6])},
+         {"launched_as", text(row[7]).empty() ? Json(nullptr) : launched_as(text(row[7]))}});
   }
   return list;
 }

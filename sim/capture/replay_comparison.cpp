@@ -74,6 +74,7 @@ void add_rows(const CaptureReplay& replay, const ReplayRuns& runs, ReplayCompari
     ReplayCoverage& c = result.coverage;
     double& covered_s = !source                                  ? c.anchored_s
                         : *source == CoefficientSource::measured ? c.measured_s
+                        : *source == CoefficientSource::scaled   ? c.scaled_s
                         : *source == CoefficientSource::derived  ? c.derived_s
                                                                  : c.guessed_s;
     covered_s += captured_s;

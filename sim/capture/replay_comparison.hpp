@@ -60,9 +60,11 @@ struct ReplayStep {
 
 /// Sums over the captured time of launches by what predicts it, s.
 struct ReplayCoverage {
-  double measured_s = 0.0, derived_s = 0.0, guessed_s = 0.0;
+  double measured_s = 0.0, scaled_s = 0.0, derived_s = 0.0, guessed_s = 0.0;
   double anchored_s = 0.0;  ///< not predicted: captured time, modelled split
-  [[nodiscard]] double total_s() const { return measured_s + derived_s + guessed_s + anchored_s; }
+  [[nodiscard]] double total_s() const {
+    return measured_s + scaled_s + derived_s + guessed_s + anchored_s;
+  }
 };
 
 /// Of the whole run.

@@ -40,6 +40,21 @@ TEST_F(TransferTest, ToItsOwnTraceChangesNothing) {
   }
 }
 
+// On its own trace the interval is the plan's; at another batch less is known of every kernel.
+TEST_F(TransferTest, TheIntervalIsThePlansAndWiderElsewhere) {
+  const Interval own = transfer(plan(4), input_.trace).interval.energy;
+  EXPECT_EQ(own.low_pct, found_->plans[2].interval->energy.low_pct);
+  EXPECT_EQ(own.high_pct, found_->plans[2].interval->energy.high_pct);
+  GptShape shape = gpt_preset("gpt3-xl");
+  shape.batch = 8;
+  const Transfer other = transfer(plan(4), generate_gpt_trace(shape));
+  const Interval elsewhere = other.interval.energy;
+  EXPECT_GT(elsewhere.high_pct - elsewhere.low_pct, own.high_pct - own.low_pct);
+  const double change = change_pct(other.transferred.energy_j, other.baseline.energy_j);
+  EXPECT_LE(elsewhere.low_pct, change);
+  EXPECT_GE(elsewhere.high_pct, change);
+}
+
 TEST_F(TransferTest, KeepsUnknownKernelsAtDefaultClocks) {
   GptShape shape = gpt_preset("gpt3-xl");
   shape.tensor_parallel = 4;

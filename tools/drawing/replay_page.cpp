@@ -151,11 +151,12 @@ std::string replay_page(const ReplayRequest& request, const CaptureReplay& repla
   const ReplayCoverage& c = comparison.coverage;
   const auto share = [&](double s) { return 100.0 * s / std::max(c.total_s(), 1e-12); };
   std::string body = fmt::format(
-      "<p>{} on {}, captured at {}. Of the GPU time {:.1f} % is of measured kernels, {:.1f} % "
+      "<p>{} on {}, captured at {}. Of the GPU time {:.1f} % is measured, {:.1f} % scaled from "
+      "the same kernel at other shapes, {:.1f} % "
       "derived from FLOPs, bytes and class, {:.1f} % guessed from peak rates, {:.1f} % "
       "anchored only: not predicted, they keep their captured times.{}</p>\n",
       page_text(request.trace_file), page_text(replay.spec().title),
-      page_text(request.captured_clock), share(c.measured_s), share(c.derived_s),
+      page_text(request.captured_clock), share(c.measured_s), share(c.scaled_s), share(c.derived_s),
       share(c.guessed_s), share(c.anchored_s),
       replay.spec().calibrated
           ? ""

@@ -96,6 +96,7 @@ void CaptureDraft::add_launches(const std::vector<std::uint32_t>& splits) {
                       .kernel = kernel_of[index(launch.kernel)],
                       .rank = place_.rank,
                       .launch = i,
+                      .step = launch.step,
                       .start_s = seconds(launch.start_ns),
                       .duration_s = static_cast<double>(launch.duration_ns) * s_per_ns};
     if (!std::ranges::binary_search(splits, i)) {

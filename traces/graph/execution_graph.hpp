@@ -49,6 +49,7 @@ struct Activity {
   KernelId kernel = {};    ///< into kernels(): launch, arrival, transfer, departure
   std::uint32_t rank = 0;  ///< whose capture; of a transfer the rank that came last
   std::optional<std::uint32_t> launch = {};  ///< into the capture's launches: launch, arrival
+  std::optional<std::uint32_t> step = {};    ///< into the capture's steps: of a launch, if known
   double start_s = 0.0;                      ///< as captured, since the origin, >= 0
   double duration_s = 0.0;                   ///< as captured, >= 0
 

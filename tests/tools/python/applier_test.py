@@ -304,6 +304,15 @@ class Failures(OnMachine):
         self.assertEqual((found.launches, found.unmatched_launches, found.unmatched_names), (3, 1, ("gemm_new",)))
         self.assertAlmostEqual(found.applied_time_frac, 1.75 / 2.0)
 
+    def test_launches_of_another_shape_are_not_the_plans(self):
+        file = document([dict(segments=TWO_PASSES)], kernels=["gemm"])
+        file["kernels"][0]["launched_as"] = {"name": "void gemm<4>()", "grid": [8, 1, 1], "block": [256, 1, 1]}
+        block = (256, 1, 1)
+        found = rubato.match_launches(file, [("void gemm<4>()", 1.0, ((8, 1, 1), block)), ("void gemm<4>()", 2.0, ((16, 1, 1), block)),
+                                             ("void gemm<4>()", 4.0), ("gemm", 8.0)])
+        self.assertEqual((found.launches, found.unmatched_launches), (4, 2))
+        self.assertAlmostEqual(found.unmatched_time_s, 10.0)
+
     def test_no_driver(self):
         with mock.patch.dict(os.environ, {"RUBATO_NVML": "no-such-library.so"}):
             self.refused("NVML is not there")

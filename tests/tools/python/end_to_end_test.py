@@ -9,7 +9,7 @@ import os
 from unittest import mock
 
 from parts import OnMachine, rubato as program, run_tests
-from workload import CLOCKS, FORWARD, BACKWARD, SweptWorld, Training, model_kernels
+from workload import CLOCKS, FORWARD, BACKWARD, POWER_LIMIT_W, SweptWorld, Training, model_kernels
 
 import rubato
 from rubato.capture.cli import main as capture
@@ -67,7 +67,7 @@ class EndToEnd(OnMachine):
         spec = self.calibrated_spec()
         machine = self.machine(kernels=self.kernels, idle_w=self.idle_w(), core_latency_s=0.002, jitter_s=0.0003, call_s=0.0005)
         training = Training(machine)
-        rubato.explore(self.captured(training), gpu=spec, captured_clock="1593/1410", clocks=CLOCKS, slack=10,
+        rubato.explore(self.captured(training), gpu=spec, captured_clock="1593/1410", clocks=CLOCKS, slack=10, power_limit=POWER_LIMIT_W,
                        granularity=["pass", "iteration"], db=self.db, pandas=False)
         plan = self.folder / "plan.json"
         rubato.run("export", "--plan", "latest", "--db", self.db, "--granularity", "pass", "--gpu", spec, "-o", plan)

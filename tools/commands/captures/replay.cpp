@@ -157,6 +157,7 @@ OutputTable coverage_table(const ReplayCoverage& c) {
     table.add_row({std::string(name), 1e3 * s, 100.0 * s / std::max(c.total_s(), 1e-12)});
   };
   add("measured", c.measured_s);
+  add("scaled", c.scaled_s);
   add("derived", c.derived_s);
   add("guessed", c.guessed_s);
   add("anchored", c.anchored_s);
@@ -255,10 +256,11 @@ void print_all(const Options& o, const ReplayRequest& request, const ReplayCompa
   const double total_s = std::max(c.total_s(), 1e-12);
   print(runs.render(o.format));
   print(fmt::format(
-      "\nGPU time: {:.1f} % of measured kernels, {:.1f} % derived, {:.1f} % guessed, {:.1f} % "
+      "\nGPU time: {:.1f} % measured, {:.1f} % scaled, {:.1f} % derived, {:.1f} % guessed, {:.1f} "
+      "% "
       "anchored only: not predicted, they keep their captured times in every run\n\n",
-      100.0 * c.measured_s / total_s, 100.0 * c.derived_s / total_s, 100.0 * c.guessed_s / total_s,
-      100.0 * c.anchored_s / total_s));
+      100.0 * c.measured_s / total_s, 100.0 * c.scaled_s / total_s, 100.0 * c.derived_s / total_s,
+      100.0 * c.guessed_s / total_s, 100.0 * c.anchored_s / total_s));
   print(classes.render(o.format));
   print("\n" + verdict_text(comparison));
   if (steps.rows() > 0) print("\n" + steps.render(o.format));

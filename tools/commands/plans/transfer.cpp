@@ -5,10 +5,14 @@
 #include <fmt/format.h>
 
 #include "common/file.hpp"
+#include "common/numbers.hpp"
 #include "explorer/transfer.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
+#include "tools/commands/plans/transfer_captured.hpp"
 #include "tools/drawing/transfer.hpp"
+#include "tools/options/captured.hpp"
+#include "tools/options/files.hpp"
 #include "tools/options/gpu.hpp"
 #include "tools/terminal/exploration_tables.hpp"
 #include "tools/terminal/output.hpp"
@@ -20,8 +24,10 @@ namespace rubato {
 namespace {
 
 struct Options {
-  std::string db, model = "gpt3-xl", page, plot;
-  std::int64_t plan = 0;
+  std::string db, model = "gpt3-xl", page, plot, plan;
+  CapturedRunOptions captured;
+  StepOptions step;
+  std::vector<std::string> ranks;
   std::vector<std::string> traces;
   std::vector<std::uint64_t> batches, tensor_parallel;
   OutputFormat format = OutputFormat::table;
@@ -61,6 +67,11 @@ std::vector<Cell> row_of(const Transfer& t) {
           100.0 * t.known_frac,
           change_pct(t.transferred.time_s, t.baseline.time_s),
           change_pct(t.transferred.energy_j, t.baseline.energy_j),
+          t.interval.time.low_pct,
+          t.interval.time.high_pct,
+          t.interval.energy.low_pct,
+          t.interval.energy.high_pct,
+          t.interval.energy.median_pct,
           own(change_pct(t.own.time_s, t.baseline.time_s)),
           own(change_pct(t.own.energy_j, t.baseline.energy_j)),
           own(100.0 * t.regret_frac()),
@@ -80,10 +91,53 @@ void write_pictures(const Options& o, const StoredPlan& plan,
   if (!o.plot.empty()) write_file(o.plot, transfer_svg(caption, drawn));
 }
 
+constexpr std::string_view captured_prefix = "graph:";
+
+std::int64_t plan_number(std::string_view digits, const std::string& given) {
+  const auto number = parse_count(digits);
+  if (!number || *number == 0 || *number > std::uint64_t{1} << 62U) {
+    throw UsageError(
+        fmt::format("--plan is '{}'; expected a plan_id, or graph:N for the "
+                    "graph_plan_id of a captured run",
+                    given));
+  }
+  return static_cast<std::int64_t>(*number);
+}
+
+ExitStatus run_captured(const Options& o, const RunContext& context) {
+  if (!o.batches.empty() || !o.tensor_parallel.empty() || !o.page.empty() || !o.plot.empty()) {
+    throw UsageError("--batches, --tp, --page and --plot are for plans of traces",
+                     {.in = {}, .hint = fmt::format("{} is of a captured run", o.plan)});
+  }
+  TransferCapturedOptions captured{
+      .db = o.db,
+      .plan_id = plan_number(std::string_view(o.plan).substr(captured_prefix.size()), o.plan),
+      .runs = {},
+      .each = o.captured};
+  for (const std::string& file : o.traces) captured.runs.push_back({file});
+  if (!o.ranks.empty()) captured.runs.push_back(files_of_patterns(o.ranks));
+  if (captured.runs.empty())
+    throw UsageError("no capture to play the plan on; name one, or give --ranks");
+  captured.each.step = o.step.step;
+  captured.each.partial = o.step.partial;
+  captured.each.format = o.format;
+  return transfer_captured(captured, context);
+}
+
 ExitStatus run(const Options& o, const RunContext& context) {
+  if (o.plan.starts_with(captured_prefix)) return run_captured(o, context);
+  const CapturedRunOptions& c = o.captured;
+  if (!o.ranks.empty() || !c.gpu.empty() || !c.captured.clock.empty() ||
+      !c.captured.power.empty() || !o.step.step.empty() || o.step.partial) {
+    throw UsageError(
+        "--ranks, --gpu, --captured-clock, --power, --step and --partial are for "
+        "plans of captured runs",
+        {.in = {}, .hint = "--plan graph:N takes one"});
+  }
   check_result_database(o.db);
   const ResultStore store = ResultStore::open_read_only(o.db);
-  const StoredPlan plan = load_plan(store, o.plan > 0 ? o.plan : best_plan_of_latest_run(store));
+  const StoredPlan plan = load_plan(
+      store, o.plan.empty() ? best_plan_of_latest_run(store) : plan_number(o.plan, o.plan));
   say_if_not_calibrated(plan.spec);
   const std::vector<Target> targets = targets_of(o);
   if (targets.empty())
@@ -94,6 +148,11 @@ ExitStatus run(const Options& o, const RunContext& context) {
                      {"known_pct", "known time %", 1},
                      {"time_change_pct", "time %", 2},
                      {"energy_change_pct", "energy %", 2},
+                     {"time_change_low_pct", "low", 2, true},
+                     {"time_change_high_pct", "high", 2, true},
+                     {"energy_change_low_pct", "low", 2},
+                     {"energy_change_high_pct", "high", 2},
+                     {"energy_change_expected_pct", "expected", 2},
                      {"own_time_change_pct", "own time %", 2},
                      {"own_energy_change_pct", "own energy %", 2},
                      {"regret_points", "regret", 2},
@@ -117,9 +176,14 @@ ExitStatus run(const Options& o, const RunContext& context) {
 
 Action setup_transfer(CommandLine& app) {
   auto o = std::make_shared<Options>();
-  app.add_option("TRACE,--trace", o->traces, "Traces to apply the plan to: shipped names or files");
+  app.add_option(
+      "TRACE,--trace", o->traces,
+      "Traces to apply the plan to: shipped names or files; of a captured run: captures");
   app.add_option("--db", o->db, "Result database with the plan")->required();
-  app.add_option("--plan", o->plan, "plan_id [the best plan of the latest run]");
+  app.add_option(
+      "--plan", o->plan,
+      "plan_id [the best plan of the latest run]; graph:N: graph_plan_id N of a captured "
+      "run");
   app.add_option("--batches", o->batches,
                  "Also to the GPT step with these batch sizes (with commas)")
       ->delimiter(',');
@@ -129,6 +193,12 @@ Action setup_transfer(CommandLine& app) {
   app.add_option("--model", o->model, "Model of --batches and --tp")->capture_default_str();
   app.add_option("--page", o->page, "Write an HTML page with the picture");
   app.add_option("--plot", o->plot, "Write the picture alone, as SVG");
+  app.add_option("--ranks", o->ranks,
+                 "Captures of several ranks of one run, as one: files or a pattern such as "
+                 "'rank*.json.gz'");
+  app.add_option("--gpu", o->captured.gpu, "Spec of the captures [the one of their GPU]");
+  add_captured_clock_options(app, o->captured.captured);
+  add_step_options(app, o->step);
   add_format_options(app, o->format);
   app.footer(
       "\nKernels are matched by name; those the plan does not know, such as collectives, stay at "
@@ -137,7 +207,11 @@ Action setup_transfer(CommandLine& app) {
       "the same\n"
       "question would save beyond the transferred one, in points; it is negative where the "
       "transferred plan takes\n"
-      "more time. At equal time: beyond the transferred one in the time that one takes.\n"
+      "more time. Low and high: 90 % interval of the transferred energy change. At equal time: "
+      "beyond the transferred one in the time that one takes.\n"
+      "A plan of a captured run is played as the Python package plays it: its clocks at the same "
+      "shares of each\n"
+      "pass; changes of clock are counted as the spec knows them.\n"
       "Example:\n  rubato transfer --db results.db --batches 1,5,10,20,40 --tp 1,2,4 --page "
       "transfer.html");
   return [o](const RunContext& context) { return run(*o, context); };

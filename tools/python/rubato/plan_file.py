@@ -12,6 +12,7 @@ from typing import Any, Iterable, Mapping, Optional, Sequence, Union
 from rubato.errors import DataError, IoError
 
 SCHEMA = 1
+Shape = tuple[tuple[int, ...], tuple[int, ...]]  #: grid and block of a launch
 
 
 @dataclass(frozen=True)
@@ -78,12 +79,13 @@ class Plan:
 
 @dataclass(frozen=True)
 class PlanKernel:
-    """How launches of the plan are recognised: by name within their pass."""
+    """How launches of the plan are recognised: by the name they were launched under, and by grid and block where known."""
 
     pass_name: str
     name: str
     launches: int
     time_s: float
+    shape: Optional[Shape] = None
 
 
 @dataclass(frozen=True)
@@ -145,7 +147,7 @@ def _parsed(document: Any, path: str) -> PlanFile:
             path, document["gpu"].get("title"), switching.get("core_s"), switching.get("mem_s"),
             tuple(_plan(one, clocks) for one in document["plans"]),
             tuple(_plan(one, clocks) for one in document.get("slower", [])),
-            tuple(PlanKernel(one["pass"], one["name"], int(one["launches"]), float(one["time_s"])) for one in document["kernels"]),
+            tuple(_kernel(one) for one in document["kernels"]),
             document)
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         raise DataError(f"{path}: the plan is damaged: {type(error).__name__}: {error}", "export it again") from None
@@ -160,6 +162,12 @@ def _mhz(value: Any) -> Optional[float]:
     if not 0 < float(value) < 1e5:
         raise ValueError(f"a clock is {value}; expected MHz > 0 or null")
     return float(value)
+
+
+def _kernel(one: Mapping[str, Any]) -> PlanKernel:
+    launch = one.get("launched_as") or {"name": one["name"]}
+    shape = (tuple(launch["grid"]), tuple(launch["block"])) if launch.get("grid") else None
+    return PlanKernel(one["pass"], launch["name"], int(one["launches"]), float(one["time_s"]), shape)
 
 
 def _plan(one: Mapping[str, Any], clocks: Sequence[Clock]) -> Plan:
@@ -178,7 +186,7 @@ def _plan(one: Mapping[str, Any], clocks: Sequence[Clock]) -> Plan:
 
 @dataclass(frozen=True)
 class LaunchMatch:
-    """How much of a run the plan knows, by kernel name."""
+    """How much of a run the plan knows."""
 
     launches: int
     unmatched_launches: int
@@ -192,29 +200,33 @@ class LaunchMatch:
         return 1.0 - self.unmatched_time_s / self.time_s if self.time_s > 0 else 0.0
 
 
-def match_launches(plan: Union[str, Path, PlanFile], launches: Union[str, Path, Iterable[tuple[str, float]]]) -> LaunchMatch:
-    """Compares a plan's kernels with those of a run: (name, seconds) each, or a Kineto file (.json, .json.gz).
+def match_launches(plan: Union[str, Path, PlanFile], launches: Union[str, Path, Iterable[tuple]]) -> LaunchMatch:
+    """Compares a plan's kernels with those of a run: (name, seconds) or (name, seconds, (grid, block)) each, or a Kineto file
+    (.json, .json.gz).
 
-    A plan older than the model's kernels shows here: launches it does not know are counted.
+    A plan older than the model's kernels shows here: launches it does not know, by name or by shape, are counted.
     """
     found = load_plan(plan)
     if isinstance(launches, (str, Path)):
         launches = kineto_launches(launches)
-    known = {kernel.name for kernel in found.kernels}
+    known: dict[str, set[Optional[Shape]]] = {}
+    for kernel in found.kernels:
+        known.setdefault(kernel.name, set()).add(kernel.shape)
     count = unmatched = 0
     time_s = 0.0
     strangers: dict[str, float] = {}
-    for name, seconds in launches:
+    for name, seconds, *shape in launches:
         count += 1
         time_s += seconds
-        if name not in known:
+        shapes = known.get(name, set())
+        if not shapes or (shape and shape[0] and None not in shapes and shape[0] not in shapes):
             unmatched += 1
             strangers[name] = strangers.get(name, 0.0) + seconds
     return LaunchMatch(count, unmatched, time_s, sum(strangers.values()), tuple(sorted(strangers, key=strangers.get, reverse=True)))
 
 
-def kineto_launches(path: Union[str, Path]) -> list[tuple[str, float]]:
-    """(name, seconds) of the kernels in a file of the PyTorch profiler."""
+def kineto_launches(path: Union[str, Path]) -> list[tuple[str, float, Optional[Shape]]]:
+    """(name, seconds, (grid, block)) of the kernels in a file of the PyTorch profiler."""
     try:
         opened = gzip.open if str(path).endswith(".gz") else open
         with opened(path, "rt", encoding="utf-8") as file:
@@ -223,5 +235,8 @@ def kineto_launches(path: Union[str, Path]) -> list[tuple[str, float]]:
         raise IoError(f"{path}: {error.strerror or error}") from None
     except (ValueError, KeyError, TypeError) as error:
         raise DataError(f"{path}: is no trace of the PyTorch profiler: {error}") from None
-    return [(event["name"], event.get("dur", 0) * 1e-6) for event in events
+    def shape(args: Mapping[str, Any]) -> Optional[Shape]:
+        return (tuple(args["grid"]), tuple(args["block"])) if "grid" in args and "block" in args else None
+
+    return [(event["name"], event.get("dur", 0) * 1e-6, shape(event.get("args", {}))) for event in events
             if event.get("cat") == "kernel" and event.get("ph") == "X"]

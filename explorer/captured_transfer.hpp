@@ -1,0 +1,57 @@
+#pragma once
+// A stored plan of a captured run, played on another capture as the Python package would play it:
+// does it keep its saving there?
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "explorer/graph/exploration.hpp"
+#include "explorer/results/store.hpp"
+
+namespace rubato {
+
+/// What a stored plan was asked, on what, and from which clocks.
+struct StoredGraphPlan {
+  std::int64_t plan_id = 0;
+  std::string captures, gpu;  ///< files, one a line; name of the spec
+  std::string grid;           ///< the clocks it was chosen from, as make_clock_grid takes them
+  GraphQuestion question;
+};
+
+/// @throws UsageError if there is no such plan, it was not found, or its order is not stored
+[[nodiscard]] StoredGraphPlan load_graph_plan(const ResultStore& store, std::int64_t plan_id);
+
+/// Totals of a whole capture, changes of clock counted where it is known what they take.
+struct CapturedTotals {
+  double time_s = 0.0;
+  double energy_j = 0.0;  ///< of all GPUs
+};
+
+/// A plan on another capture.
+struct CapturedTransfer {
+  CapturedTotals baseline;  ///< default clocks
+  CapturedTotals played;
+  std::optional<CapturedTotals> own;  ///< the capture's own plan for the same question
+  double deadline_s = 0.0;            ///< of the question, on this capture
+  std::uint64_t clock_changes = 0;    ///< of the played plan, all GPUs
+  double known_frac = 0.0;            ///< share of default time in passes the plan has
+
+  /// As Transfer::regret_frac; nothing where the capture has no own plan.
+  [[nodiscard]] std::optional<double> regret_frac() const {
+    if (!own) return std::nullopt;
+    return (played.energy_j - own->energy_j) / baseline.energy_j;
+  }
+};
+
+/// Each pass of each step gets the clocks of the plan's pass of that name and number in the step
+/// (its last, where the step has more) at the same shares of its time, which is learned by playing
+/// it. A pass that the plan does not have keeps the clock. A GPU that the plan does not have is set
+/// as its first.
+/// @param input  questions and grid are the plan's, whatever they are
+/// @throws what explore_captured throws
+[[nodiscard]] CapturedTransfer transfer(const ResultStore& store, const StoredGraphPlan& plan,
+                                        GraphExplorationInput input,
+                                        const RunContext& context = {});
+
+}  // namespace rubato

@@ -1,0 +1,33 @@
+#pragma once
+// What a plan asks of each GPU over time, in the order a run sets it: what a plan file plays.
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "explorer/graph/planner.hpp"
+
+namespace rubato {
+
+/// A stretch of one GPU with one clock in force, within one pass of one step.
+struct PlanSegment {
+  GpuId gpu;
+  std::optional<std::uint32_t> step;  ///< into the capture's steps
+  Pass pass = Pass::unknown;          ///< unknown only where no launch of the step is known
+  ClockId clock;                      ///< asked for
+  double start_s = 0.0;
+  double time_s = 0.0;            ///< until the next segment of the GPU, gaps included
+  double energy_j = 0.0;          ///< of the launches that start in it
+  std::uint64_t launches = 0;     ///< that take a clock; > 0
+  KernelId first_kernel;          ///< of the first launch
+  std::uint64_t first_index = 0;  ///< its number among launches of that kernel in its step and pass
+};
+
+/// Replays the plan and cuts it where a GPU's clock changes and where its main stream begins
+/// another pass or step. Launches that no range names belong to the pass before them.
+/// @param result  found
+/// @return by GPU and time
+[[nodiscard]] std::vector<PlanSegment> plan_segments(const GraphModel& model, const ClockGrid& grid,
+                                                     const GraphPlanResult& result);
+
+}  // namespace rubato

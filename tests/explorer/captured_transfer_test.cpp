@@ -1,0 +1,92 @@
+#include "explorer/captured_transfer.hpp"
+
+#include <gtest/gtest.h>
+
+#include "common/error.hpp"
+#include "explorer/results/graph_store.hpp"
+#include "tests/expect_error.hpp"
+#include "tests/made_run.hpp"
+#include "tests/temporary_folder.hpp"
+
+namespace rubato {
+namespace {
+
+class CapturedTransfers : public ::testing::Test {
+ protected:
+  static GraphExplorationInput of(std::uint32_t layers, std::vector<GraphQuestion> questions = {}) {
+    GraphExplorationInput input{
+        .captures = {made_step({.layers = layers}, [](std::int64_t ns) { return ns; })},
+        .spec = load_gpu_spec("a100-sxm4-80gb"),
+        .captured_clock = {},
+        .grid = "full",
+        .power_limit_w = {},
+        .switching = {},
+        .questions = std::move(questions)};
+    input.captured_clock = parse_clock_pair(input.spec, "1593/1410");
+    return input;
+  }
+
+  // Plans 1, 2, ... of a run of four layers.
+  GraphExploration stored(std::vector<GraphQuestion> questions) {
+    GraphExploration found = explore_captured(of(4, std::move(questions)));
+    store_graph_run(db(), {{"a.json"}, "1593/1410", ClockSource::given, "rubato explore"}, found);
+    return found;
+  }
+  [[nodiscard]] CapturedTransfer played(std::int64_t plan_id, std::uint32_t layers) const {
+    const ResultStore store = ResultStore::open_read_only(db());
+    return transfer(store, load_graph_plan(store, plan_id), of(layers));
+  }
+  [[nodiscard]] std::filesystem::path db() const { return folder_ / "r.db"; }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(CapturedTransfers, OnItsOwnCaptureAPlanIsWhatItWas) {
+  const GraphExploration found =
+      stored({{GraphGrain::iteration, 0.02}, {GraphGrain::pass, 0.02}, {GraphGrain::launch, 0.02}});
+  for (std::size_t i = 0; i < found.plans.size(); ++i) {
+    const GraphRun& plan = found.plans[i].result.run;
+    const CapturedTransfer same = played(static_cast<std::int64_t>(i) + 1, 4);
+    // Launches that begin with a change of clock may fall on either side of it.
+    const double rounding =
+        found.plans[i].result.question.grain == GraphGrain::launch ? 5e-3 : 1e-9;
+    EXPECT_NEAR(same.played.time_s / plan.span_s, 1.0, rounding);
+    EXPECT_NEAR(same.played.energy_j / plan.total_energy_j, 1.0, rounding);
+    EXPECT_NEAR(same.baseline.energy_j, found.planner->baseline().total_energy_j, 1e-12);
+    EXPECT_DOUBLE_EQ(same.known_frac, 1.0);
+    ASSERT_TRUE(same.own);
+  }
+}
+
+TEST_F(CapturedTransfers, ElsewhereNoPlanOfItsGranularityDoesBetterInTime) {
+  const GraphExploration found = stored({{GraphGrain::iteration, 0.05}, {GraphGrain::pass, 0.05}});
+  for (const std::int64_t plan : {1, 2}) {
+    const CapturedTransfer other = played(plan, 9);
+    ASSERT_TRUE(other.own);
+    EXPECT_DOUBLE_EQ(other.deadline_s, 1.05 * other.baseline.time_s);
+    EXPECT_LE(other.own->time_s, other.deadline_s * (1 + 1e-9));
+    EXPECT_LT(other.played.energy_j, other.baseline.energy_j);
+    if (other.played.time_s <= other.deadline_s) {
+      EXPECT_GE(*other.regret_frac(), -1e-9);
+    }
+  }
+}
+
+TEST_F(CapturedTransfers, APassThatThePlanLacksKeepsTheClock) {
+  const GraphExploration found = stored({{GraphGrain::iteration, 0.02}});
+  open_result_database(db()).execute("UPDATE graph_segments SET pass = 'other'");
+  const CapturedTransfer lost = played(1, 4);
+  EXPECT_EQ(lost.known_frac, 0.0);
+  EXPECT_EQ(lost.clock_changes, 0U);
+  EXPECT_NEAR(lost.played.energy_j, lost.baseline.energy_j, 1e-9 * lost.baseline.energy_j);
+}
+
+TEST_F(CapturedTransfers, SaysWhichPlanIsMissing) {
+  stored({{GraphGrain::iteration, 0.02}});
+  expect_error<UsageError>([&] { (void)played(7, 4); }, "there is no plan graph:7");
+  open_result_database(db()).execute("DELETE FROM graph_segments");
+  expect_error<UsageError>([&] { (void)played(1, 4); }, "no order of clocks is stored");
+}
+
+}  // namespace
+}  // namespace rubato

@@ -1,0 +1,23 @@
+#pragma once
+// rubato transfer of plans of captured runs to other captures.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tools/commands/plans/explore_captured.hpp"
+
+namespace rubato {
+
+/// A plan and where to play it.
+struct TransferCapturedOptions {
+  std::string db;
+  std::int64_t plan_id = 0;
+  std::vector<std::vector<std::string>> runs;  ///< files of each: one, or one of each rank
+  CapturedRunOptions each;                     ///< how each is read; files are set from `runs`
+};
+
+/// @throws UsageError, and what reading, joining and planning throw
+ExitStatus transfer_captured(const TransferCapturedOptions& options, const RunContext& context);
+
+}  // namespace rubato
