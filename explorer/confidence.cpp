@@ -2,19 +2,20 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <random>
+#include <span>
 
 #include <tbb/parallel_for.h>
 
 #include "common/error.hpp"
+#include "common/numbers.hpp"
 #include "explorer/solver.hpp"
 #include "models/calibration/change_errors.hpp"
 
 namespace rubato {
 
 namespace {
-
-double change_pct(double value, double reference) { return 100.0 * (value / reference - 1.0); }
 
 // Values of many draws, as intervals.
 struct Draws {
@@ -43,15 +44,46 @@ void add(Cost& sum, const Cost& cost) {
   sum.energy_j += cost.energy_j;
 }
 
-// Every kernel's totals under a plan with an error of its own; switches are exact.
-Cost with_errors(const SimResult& result, const std::vector<Cost>& factors) {
-  Cost sum{result.switching.time_s, result.switching.energy_j};
-  for (std::size_t k = 0; k < factors.size(); ++k) {
-    add(sum, {result.by_kernel[k].time_s * factors[k].time_s,
-              result.by_kernel[k].energy_j * factors[k].energy_j});
+// Every kernel's totals under a plan with an error of its own; what switches take is exact.
+Cost with_errors(Cost sum, std::span<const Cost> kernels, std::span<const Cost> logarithms,
+                 std::span<const double> reach) {
+  for (std::size_t k = 0; k < kernels.size(); ++k) {
+    add(sum, {kernels[k].time_s * std::exp(reach[k] * logarithms[k].time_s),
+              kernels[k].energy_j * std::exp(reach[k] * logarithms[k].energy_j)});
   }
   return sum;
 }
+
+// What simulate() adds up where changes are free, to the last bit: launch by launch.
+std::vector<Cost> costs_of_launches(const Trace& trace, const GpuModel& model,
+                                    const ClockGrid& grid, const Plan& plan) {
+  const std::vector<Site> launches = sites(trace, plan);
+  std::vector<std::optional<ClockId>> known(trace.kernels.size());
+  std::vector<Cost> cells(trace.kernels.size());
+  std::vector<CompensatedSum> time_s(trace.kernels.size()), energy_j(trace.kernels.size());
+  std::size_t first = 0;
+  for (const Segment& segment : plan.segments_of(trace)) {
+    for (std::uint32_t repeat = 0; repeat < segment.repeat; ++repeat) {
+      for (std::size_t i = first; i < first + segment.launches.size(); ++i) {
+        const std::size_t k = index(launches[i].kernel);
+        if (const ClockId clock = plan.clock_of_site[i]; known[k] != clock) {
+          const OperatingPoint point = model.evaluate(launches[i].kernel, grid[clock]);
+          cells[k] = {point.time_s, point.energy_j};
+          known[k] = clock;
+        }
+        time_s[k].add(cells[k].time_s);
+        energy_j[k].add(cells[k].energy_j);
+      }
+    }
+    first += segment.launches.size();
+  }
+  std::vector<Cost> costs;
+  for (std::size_t k = 0; k < time_s.size(); ++k)
+    costs.push_back({time_s[k].value(), energy_j[k].value()});
+  return costs;
+}
+
+constexpr std::size_t draws_per_model = 16;
 
 // How far a plan takes each kernel from the default clocks: 0 for a clock that comes to the same,
 // and 1 from a third on. Predictions of neighbouring clocks err alike, but never quite.
@@ -124,6 +156,8 @@ Cost total(const ProfileTable& table, const std::vector<ClockId>& clocks) {
 
 }  // namespace
 
+double change_pct(double value, double reference) { return 100.0 * (value / reference - 1.0); }
+
 Interval interval_of(std::vector<double> values) {
   std::ranges::sort(values);
   const auto at = [&](double share) {
@@ -138,6 +172,11 @@ ErrorDraw::ErrorDraw(const ModelErrors& errors, std::mt19937_64& random) : error
 }
 
 Cost ErrorDraw::factors(std::mt19937_64& random, double reach) {
+  const Cost log = logarithms(random);
+  return {std::exp(reach * log.time_s), std::exp(reach * log.energy_j)};
+}
+
+Cost ErrorDraw::logarithms(std::mt19937_64& random) {
   const auto student = [&] {
     double squares = 0.0;
     for (int i = 0; i < own_freedom; ++i) squares += std::pow(gaussian_(random), 2);
@@ -145,35 +184,68 @@ Cost ErrorDraw::factors(std::mt19937_64& random, double reach) {
   };
   const double time = shared_.time + errors_.own.time * student();
   const double energy = shared_.energy + errors_.own.energy * student();
-  return {std::exp(reach * time), std::exp(reach * energy)};
+  return {time, energy};
+}
+
+PlanIntervals::PlanIntervals(const Trace& trace, const GpuModel& model,
+                             const std::vector<GpuModel>& models, const ClockGrid& grid,
+                             const ModelErrors& errors, const SwitchModel& switching)
+    : trace_(trace),
+      model_(model),
+      models_(models),
+      grid_(grid),
+      switching_(switching),
+      bases_(models.size()),
+      draws_(models.size() * draws_per_model * trace.kernels.size()) {
+  const ModelErrors of_change = change_errors(errors);
+  const Plan defaults = uniform_plan(trace, grid.default_clock());
+  base_ = total_of(simulate(trace, model, grid, defaults, switching));
+  tbb::parallel_for(std::size_t{0}, models.size(), [&](std::size_t m) {
+    bases_[m] = total_of(simulate(trace, models[m], grid, defaults, switching));
+    std::mt19937_64 random(20260113 + m);
+    auto next =
+        draws_.begin() + static_cast<std::ptrdiff_t>(m * draws_per_model * trace.kernels.size());
+    for (std::size_t d = 0; d < draws_per_model; ++d) {
+      ErrorDraw draw(of_change, random);
+      for (std::size_t k = 0; k < trace.kernels.size(); ++k) *next++ = draw.logarithms(random);
+    }
+  });
+}
+
+std::vector<Cost> PlanIntervals::kernel_costs(const GpuModel& model, const Plan& plan,
+                                              Cost& rest) const {
+  if (switching_.is_free()) return costs_of_launches(trace_, model, grid_, plan);
+  const SimResult result = simulate(trace_, model, grid_, plan, switching_);
+  rest = {result.switching.time_s, result.switching.energy_j};
+  std::vector<Cost> costs;
+  for (const Totals& totals : result.by_kernel) costs.push_back({totals.time_s, totals.energy_j});
+  return costs;
+}
+
+SavingInterval PlanIntervals::of(const Plan& plan) const {
+  const std::vector<double> reach = reach_of_kernels(trace_, model_, grid_, plan);
+  Draws draws(models_.size() * draws_per_model);
+  tbb::parallel_for(std::size_t{0}, models_.size(), [&](std::size_t m) {
+    Cost rest;
+    const std::vector<Cost> kernels = kernel_costs(models_[m], plan, rest);
+    for (std::size_t d = 0; d < draws_per_model; ++d) {
+      const std::size_t i = m * draws_per_model + d;
+      const std::span<const Cost> logarithms(draws_.data() + i * kernels.size(), kernels.size());
+      draws.set(i, with_errors(rest, kernels, logarithms, reach), bases_[m]);
+    }
+  });
+  SavingInterval interval = draws.interval();
+  const Cost estimate = total_of(simulate(trace_, model_, grid_, plan, switching_));
+  reach_to(interval.time, change_pct(estimate.time_s, base_.time_s));
+  reach_to(interval.energy, change_pct(estimate.energy_j, base_.energy_j));
+  return interval;
 }
 
 SavingInterval saving_interval(const Trace& trace, const GpuModel& model,
                                const std::vector<GpuModel>& models, const ClockGrid& grid,
                                const Plan& plan, const ModelErrors& errors,
                                const SwitchModel& switching) {
-  constexpr std::size_t draws_per_model = 16;
-  const ModelErrors of_change = change_errors(errors);
-  const std::vector<double> reach = reach_of_kernels(trace, model, grid, plan);
-  const Plan defaults = uniform_plan(trace, grid.default_clock());
-  Draws draws(models.size() * draws_per_model);
-  tbb::parallel_for(std::size_t{0}, models.size(), [&](std::size_t m) {
-    std::mt19937_64 random(20260113 + m);
-    const SimResult planned = simulate(trace, models[m], grid, plan, switching);
-    const Cost base = total_of(simulate(trace, models[m], grid, defaults, switching));
-    for (std::size_t d = 0; d < draws_per_model; ++d) {
-      ErrorDraw draw(of_change, random);
-      std::vector<Cost> factors;
-      for (const double far : reach) factors.push_back(draw.factors(random, far));
-      draws.set(m * draws_per_model + d, with_errors(planned, factors), base);
-    }
-  });
-  SavingInterval interval = draws.interval();
-  const Cost estimate = total_of(simulate(trace, model, grid, plan, switching));
-  const Cost base = total_of(simulate(trace, model, grid, defaults, switching));
-  reach_to(interval.time, change_pct(estimate.time_s, base.time_s));
-  reach_to(interval.energy, change_pct(estimate.energy_j, base.energy_j));
-  return interval;
+  return PlanIntervals(trace, model, models, grid, errors, switching).of(plan);
 }
 
 WinnersCurse winners_curse(const ProfileTable& table, ClockId default_clock,
@@ -196,6 +268,26 @@ WinnersCurse winners_curse(const ProfileTable& table, ClockId default_clock,
     lost.energy_pct[i] = kept.energy_pct[i] - promised.energy_pct[i];
   });
   return {promised.interval(), kept.interval(), lost.interval()};
+}
+
+SavingInterval remeasured_interval(const ProfileTable& table, ClockId default_clock,
+                                   Remeasurement setting, const Cost& estimate_pct) {
+  constexpr std::size_t cells_to_draw = 5'000'000, least_campaigns = 8, most_campaigns = 200;
+  setting.campaigns =
+      std::clamp(cells_to_draw / (table.rows() * table.clocks()), least_campaigns, most_campaigns);
+  const WinnersCurse curse = winners_curse(table, default_clock, setting);
+  const auto moved = [](double pct, const Interval& lost) {
+    Interval interval{pct + lost.low_pct, pct + lost.median_pct, pct + lost.high_pct};
+    reach_to(interval, pct);
+    return interval;
+  };
+  return {moved(estimate_pct.time_s, curse.lost.time),
+          moved(estimate_pct.energy_j, curse.lost.energy)};
+}
+
+ModelErrors errors_of_noise(const RelativeErrors& noise) {
+  constexpr double scale = 0.7071;
+  return {.shared = {}, .own = {scale * noise.time, scale * noise.energy}};
 }
 
 }  // namespace rubato

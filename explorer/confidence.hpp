@@ -25,6 +25,9 @@ struct SavingInterval {
   Interval time, energy;
 };
 
+/// As many models as a spec's ensemble has members.
+inline constexpr std::size_t drawn_models = 16;
+
 /// What to expect of a plan that was chosen on an estimate: replays it and the default clocks with
 /// every model, which is not the one it was best for. On top come the errors no model of this form
 /// is free of: one of all kernels that leave the default clocks, and one of each. The median is
@@ -37,6 +40,33 @@ struct SavingInterval {
                                              const ModelErrors& errors,
                                              const SwitchModel& switching);
 
+/// The same for many plans of one trace: what does not depend on the plan is drawn and replayed
+/// once. References must outlive it.
+class PlanIntervals {
+ public:
+  PlanIntervals(const Trace& trace, const GpuModel& model, const std::vector<GpuModel>& models,
+                const ClockGrid& grid, const ModelErrors& errors, const SwitchModel& switching);
+
+  [[nodiscard]] SavingInterval of(const Plan& plan) const;
+
+ private:
+  [[nodiscard]] std::vector<Cost> kernel_costs(const GpuModel& model, const Plan& plan,
+                                               Cost& rest) const;
+
+  const Trace& trace_;
+  const GpuModel& model_;
+  const std::vector<GpuModel>& models_;
+  const ClockGrid& grid_;
+  const SwitchModel& switching_;
+  Cost base_;                ///< the default clocks, by the model
+  std::vector<Cost> bases_;  ///< and by the drawn ones, shape [models]
+  std::vector<Cost> draws_;  ///< logarithms of errors far from the default clocks, shape [models x
+                             ///< draws x kernels]
+};
+
+/// 100 x (value / reference - 1).
+[[nodiscard]] double change_pct(double value, double reference);
+
 /// 5th, 50th and 95th percentile. @param values  at least one
 [[nodiscard]] Interval interval_of(std::vector<double> values);
 
@@ -47,6 +77,8 @@ class ErrorDraw {
 
   /// @param reach  from 0 (the clock the model was anchored at) to 1 (far from it)
   [[nodiscard]] Cost factors(std::mt19937_64& random, double reach = 1.0);
+  /// Logarithms of the factors where reach is 1.
+  [[nodiscard]] Cost logarithms(std::mt19937_64& random);
 
  private:
   ModelErrors errors_;
@@ -77,5 +109,17 @@ struct WinnersCurse {
 /// @throws UsageError if noise or safety is negative or there is no campaign
 [[nodiscard]] WinnersCurse winners_curse(const ProfileTable& table, ClockId default_clock,
                                          const Remeasurement& setting);
+
+/// What to expect of a plan that was chosen among measured cells: cells that were measured too good
+/// were the ones chosen, so it keeps less when it is measured again. As many campaigns as take
+/// about the same time on any table.
+/// @param table        the measured cells, counts included
+/// @param estimate_pct  its change of time and energy by these cells
+[[nodiscard]] SavingInterval remeasured_interval(const ProfileTable& table, ClockId default_clock,
+                                                 Remeasurement setting, const Cost& estimate_pct);
+
+/// Errors of measured cells as those of a model: nothing in common, and Gaussian, of which
+/// Student's t has the deviation at a smaller scale.
+[[nodiscard]] ModelErrors errors_of_noise(const RelativeErrors& noise);
 
 }  // namespace rubato

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 
 #include "common/error.hpp"
+#include "explorer/automatic.hpp"
 #include "explorer/choice.hpp"
-#include "explorer/switching/search.hpp"
+#include "explorer/fewest_changes.hpp"
 #include "models/validation/uncertainty.hpp"
 
 namespace rubato {
@@ -24,26 +26,9 @@ void answer_automatic(const ExplorationInput& input, const GpuModel& model, cons
   if (goal == nullptr || result.question.aggregation != Aggregation::global) {
     throw UsageError("granularity 'auto' plans for goal 'waste' with global aggregation only");
   }
-  std::vector<double> idle_power_w;
-  for (const ClockPair& clock : grid.pairs()) idle_power_w.push_back(model.idle_power_w(clock));
-  const SwitchingProblem problem{
-      .trace = input.trace,
-      .per_launch = per_launch,
-      .clocks = grid.pairs(),
-      .idle_power_w = idle_power_w,
-      .switching = input.switching,
-      .budget_s = (1.0 + goal->slack_frac + goal->tolerance_frac) * default_time_s};
-  // The plans that do not know of switching are starts: one of them is best at either end.
-  std::vector<std::vector<ClockRun>> starts;
-  for (const auto granularity : {Granularity::iteration, Granularity::pass, Granularity::kernel}) {
-    const ChoiceUnits units = choice_units(input.trace, granularity);
-    const Solution solution = solve_global(unit_table(per_launch, input.trace, units), *goal,
-                                           grid.default_clock(), context);
-    if (solution.clock_of_unit.empty()) continue;
-    starts.push_back(
-        runs_of(input.trace, plan_by_unit(input.trace, units, solution.clock_of_unit)));
-  }
-  const SwitchingSolution solution = solve_switching(problem, starts, {}, context);
+  const SwitchingSolution solution =
+      solve_automatic(input, model, grid, per_launch, *goal,
+                      (1.0 + goal->slack_frac + goal->tolerance_frac) * default_time_s, context);
   result.status = solution.status;
   result.objective = solution.total.energy_j;
   result.lower_bound = solution.lower_bound;
@@ -72,8 +57,11 @@ PlanResult answer(const Question& question, const ExplorationInput& input, const
     result.lower_bound = solution.lower_bound;
     result.gap_frac = solution.gap_frac();
     result.nodes = solution.nodes;
-    if (!solution.clock_of_unit.empty())
-      result.plan = plan_by_unit(input.trace, units, solution.clock_of_unit);
+    if (!solution.clock_of_unit.empty()) {
+      result.plan = plan_by_unit(input.trace, units,
+                                 with_few_changes(input.trace, units, table, solution.clock_of_unit,
+                                                  grid.default_clock()));
+    }
   }
   result.solve_time_s = seconds_since(start);
   if (!result.plan.clock_of_site.empty()) {
@@ -82,31 +70,33 @@ PlanResult answer(const Question& question, const ExplorationInput& input, const
   return result;
 }
 
-// Cells that were chosen because they were measured too good keep less when they are measured
-// again.
-void expect_winners_curse(const ExplorationInput& input, const Exploration& found,
-                          const ProfileTable& per_launch, PlanResult& result) {
-  const auto* goal = std::get_if<LeastWaste>(&result.question.goal);
-  if (goal == nullptr || !result.interval || result.question.aggregation != Aggregation::global ||
-      result.question.granularity == Granularity::automatic)
-    return;
-  const ProfileTable table =
-      unit_table(per_launch, input.trace, choice_units(input.trace, result.question.granularity));
-  constexpr std::size_t cells_to_draw = 5'000'000, least_campaigns = 8, most_campaigns = 200;
-  const WinnersCurse curse =
-      winners_curse(table, found.grid.default_clock(),
-                    {.noise = input.measured_noise,
-                     .time_budget_frac = goal->slack_frac + goal->tolerance_frac,
-                     .campaigns = std::clamp(cells_to_draw / (table.rows() * table.clocks()),
-                                             least_campaigns, most_campaigns)});
-  const auto moved = [](double estimate, double reference, const Interval& lost) {
-    const double pct = 100.0 * (estimate / reference - 1.0);
-    return Interval{std::min(pct, pct + lost.low_pct), pct + lost.median_pct,
-                    std::max(pct, pct + lost.high_pct)};
-  };
-  const Totals &plan = result.sim.total, &base = found.baseline.total;
-  result.interval = {moved(plan.time_s, base.time_s, curse.lost.time),
-                     moved(plan.energy_j, base.energy_j, curse.lost.energy)};
+// Least energy of one clock for all in the time the goal allows.
+std::optional<double> best_one_clock_j(const ExplorationInput& input,
+                                       const ProfileTable& per_launch, const Question& question,
+                                       ClockId default_clock) {
+  if (!std::holds_alternative<LeastWaste>(question.goal) ||
+      question.aggregation == Aggregation::local)
+    return std::nullopt;
+  const ProfileTable one =
+      unit_table(per_launch, input.trace, choice_units(input.trace, Granularity::iteration));
+  return solve_local(one, question.goal, default_clock).total.energy_j;
+}
+
+// What to know beside a plan's numbers, and what it takes if its changes of clock are not free.
+void mark(const ExplorationInput& input, const GpuModel& model, const Exploration& found,
+          const ProfileTable& per_launch, PlanResult& result) {
+  if (result.plan.clock_of_site.empty()) return;
+  if (input.switching.is_free() && input.spec.switching.core_s &&
+      result.sim.total.clock_switches > 0) {
+    result.counted =
+        simulate(input.trace, model, found.grid, result.plan, switch_model(input.spec)).total;
+  }
+  result.marks = marks_of_clocks(input.trace, model, found.grid, result.plan, found.cells);
+  std::ranges::move(
+      marks_of_changes(
+          {result.question.goal, found.baseline.total, result.sim.total, result.counted,
+           best_one_clock_j(input, per_launch, result.question, found.grid.default_clock())}),
+      std::back_inserter(result.marks));
 }
 
 Front front_of(Granularity granularity, const Trace& trace, const ProfileTable& per_launch) {
@@ -120,11 +110,24 @@ Front front_of(Granularity granularity, const Trace& trace, const ProfileTable& 
   return front;
 }
 
-// What measured cells are off by: nothing in common, and Gaussian, of which Student's t has the
-// deviation at a smaller scale.
-ModelErrors of_noise(const RelativeErrors& noise) {
-  constexpr double scale = 0.7071;
-  return {.shared = {}, .own = {scale * noise.time, scale * noise.energy}};
+// What its change may turn out to be. Plans on measured cells were chosen among noisy ones, and
+// where that choice can be played again, it is; other intervals take the model's errors.
+SavingInterval interval_of_plan(const ExplorationInput& input, const PlanIntervals& intervals,
+                                const Exploration& found, const ProfileTable& per_launch,
+                                const PlanResult& result) {
+  const Question& question = result.question;
+  const auto* goal = std::get_if<LeastWaste>(&question.goal);
+  const bool played = input.measured && goal != nullptr &&
+                      question.aggregation == Aggregation::global &&
+                      question.granularity != Granularity::automatic;
+  if (!played) return intervals.of(result.plan);
+  const ProfileTable table =
+      unit_table(per_launch, input.trace, choice_units(input.trace, question.granularity));
+  return remeasured_interval(
+      table, found.grid.default_clock(),
+      {.noise = input.measured_noise, .time_budget_frac = goal->slack_frac + goal->tolerance_frac},
+      {change_pct(result.sim.total.time_s, found.baseline.total.time_s),
+       change_pct(result.sim.total.energy_j, found.baseline.total.energy_j)});
 }
 
 }  // namespace
@@ -142,6 +145,7 @@ Exploration explore(const ExplorationInput& input, const RunContext& context) {
                     .coefficient_sources = {},
                     .work_dropped = {},
                     .baseline = {},
+                    .baseline_marks = {},
                     .plans = {},
                     .fronts = {},
                     .wall_time_s = 0.0,
@@ -155,13 +159,16 @@ Exploration explore(const ExplorationInput& input, const RunContext& context) {
   const Plan defaults = uniform_plan(input.trace, found.grid.default_clock());
   found.baseline = simulate(input.trace, model, found.grid, defaults, input.switching);
 
-  // As many models as a spec's ensemble has members.
-  constexpr std::size_t drawn_models = 16;
+  found.baseline_marks = marks_of_clocks(input.trace, model, found.grid, defaults, found.cells);
+  if (const auto memory = mark_of_memory(input.trace, input.spec))
+    found.baseline_marks.push_back(*memory);
+
   const std::vector<GpuModel> models = input.measured
                                            ? std::vector<GpuModel>(drawn_models, model)
                                            : draw_models(model, input.trace, drawn_models);
   const ModelErrors errors =
-      input.measured ? of_noise(input.measured_noise) : model_errors(input.spec);
+      input.measured ? errors_of_noise(input.measured_noise) : model_errors(input.spec);
+  const PlanIntervals intervals(input.trace, model, models, found.grid, errors, input.switching);
   std::vector<Granularity> fronts;
   for (const Question& question : input.questions) {
     if (context.stop_requested()) {
@@ -172,9 +179,8 @@ Exploration explore(const ExplorationInput& input, const RunContext& context) {
                                  found.baseline.total.time_s, context));
     PlanResult& result = found.plans.back();
     if (!result.plan.clock_of_site.empty())
-      result.interval = saving_interval(input.trace, model, models, found.grid, result.plan, errors,
-                                        input.switching);
-    if (input.measured) expect_winners_curse(input, found, per_launch, result);
+      result.interval = interval_of_plan(input, intervals, found, per_launch, result);
+    mark(input, model, found, per_launch, result);
     context.report({.done = found.plans.size(),
                     .total = input.questions.size(),
                     .note = name_of(question.goal)});

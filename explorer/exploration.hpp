@@ -11,6 +11,7 @@
 #include "common/run_context.hpp"
 #include "explorer/confidence.hpp"
 #include "explorer/goal.hpp"
+#include "explorer/marks.hpp"
 #include "explorer/solver.hpp"
 #include "models/gpu/clock_grid.hpp"
 #include "models/table/gpu_model.hpp"
@@ -40,6 +41,9 @@ struct PlanResult {
   Plan plan;                               ///< empty if infeasible, or of a pipeline
   SimResult sim;                           ///< replayed by the simulator; zero if infeasible
   std::optional<SavingInterval> interval;  ///< of its change against the default clocks
+  /// With changes of clock as the spec knows them, of a plan that took them to be free.
+  std::optional<Totals> counted;
+  std::vector<Mark> marks;  ///< what to know beside these numbers
 
   [[nodiscard]] bool found() const noexcept { return sim.total.launches > 0; }
 };
@@ -80,6 +84,7 @@ struct Exploration {
   std::vector<CoefficientSource> coefficient_sources;  ///< shape [kernels]
   std::vector<bool> work_dropped;                      ///< beyond the GPU's peaks, shape [kernels]
   SimResult baseline;                                  ///< default clocks everywhere
+  std::vector<Mark> baseline_marks;                    ///< what every change is against
   std::vector<PlanResult> plans;                       ///< in the order of the questions
   std::vector<Front> fronts;                           ///< one per granularity asked for
   double wall_time_s = 0.0;

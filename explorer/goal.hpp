@@ -9,9 +9,9 @@
 namespace rubato {
 
 /// Least energy with time <= (1 + slack_frac + tolerance_frac) x the default clocks' time.
-/// slack_frac = 0 is the paper's "strict waste", > 0 its "relaxed waste".
+/// slack_frac = 0 is the paper's "strict waste", others its "relaxed waste".
 struct LeastWaste {
-  double slack_frac = 0.0;      ///< >= 0; 0.02 allows 2 % more time
+  double slack_frac = 0.0;      ///< > -1; 0.02 allows 2 % more time, -0.02 asks for 2 % less
   double tolerance_frac = 0.0;  ///< >= 0; what still counts as "no slower"
 };
 struct LeastEdp {};                           ///< energy x time

@@ -56,12 +56,13 @@ std::int64_t store_replay(const std::filesystem::path& path, const ReplayRequest
   }
   SqlStatement(connection,
                "INSERT INTO replays VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
-               "?, ?, ?, ?, ?, ?, ?, ?)")
+               "?, ?, ?, ?, ?, ?, ?, ?, ?)")
       .run(now_utc(), request.command, program_version(), request.trace_file, replay.capture().name,
            replay.spec().name, request.captured_clock, request.replayed_clock, power_file, shift_s,
            correlation, t.captured_s, t.reproduced_s, t.predicted_s, t.replayed_s, t.reproduced_j,
            t.predicted_j, t.replayed_j, energy_of(comparison.measured),
-           coverage_of(comparison.measured), c.measured_s, c.derived_s, c.guessed_s, c.anchored_s);
+           coverage_of(comparison.measured), c.measured_s, c.derived_s, c.guessed_s, c.anchored_s,
+           c.scaled_s);
   const std::int64_t id = connection.last_insert_id();
   store_rows(connection, id, "kernel", comparison.kernels);
   store_rows(connection, id, "class", comparison.classes);

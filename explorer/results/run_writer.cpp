@@ -1,5 +1,8 @@
 #include "explorer/results/run_writer.hpp"
 
+#include <algorithm>
+#include <optional>
+
 #include <fmt/format.h>
 
 #include "common/hash.hpp"
@@ -77,12 +80,26 @@ void RunWriter::write_kernels() {
 }
 
 void RunWriter::write_cells() {
-  SqlStatement insert(connection_, "INSERT INTO profile_cells VALUES (?, ?, ?, ?, ?, ?, ?)");
-  const std::size_t clocks = found_.grid.size();
-  for (std::size_t i = 0; i < found_.cells.size(); ++i) {
-    const OperatingPoint& cell = found_.cells[i];
-    insert.run(run_id_, i / clocks, i % clocks, cell.time_s, cell.energy_j, cell.core_mhz,
-               cell.power_limited);
+  // Rows of one statement share what it takes to begin and to end one.
+  constexpr std::size_t most_rows = 100;
+  constexpr int columns = 7;
+  const std::size_t clocks = found_.grid.size(), cells = found_.cells.size();
+  std::optional<SqlStatement> insert;
+  std::size_t rows = 0;
+  for (std::size_t first = 0; first < cells; first += rows) {
+    if (const std::size_t now = std::min(most_rows, cells - first); now != rows) {
+      std::string sql = "INSERT INTO profile_cells VALUES (?, ?, ?, ?, ?, ?, ?)";
+      for (std::size_t row = 1; row < now; ++row) sql += ", (?, ?, ?, ?, ?, ?, ?)";
+      insert.emplace(connection_, sql);
+      rows = now;
+    }
+    int position = 1;
+    for (std::size_t i = first; i < first + rows; ++i, position += columns) {
+      const OperatingPoint& cell = found_.cells[i];
+      insert->bind_from(position, run_id_, i / clocks, i % clocks, cell.time_s, cell.energy_j,
+                        cell.core_mhz, cell.power_limited);
+    }
+    insert->run_bound();
   }
 }
 
@@ -96,6 +113,7 @@ void RunWriter::write_baseline() {
   const std::int64_t plan_id = connection_.last_insert_id();
   write_totals(plan_id, found_.baseline);
   write_entries(plan_id, uniform_plan(input_.trace, found_.grid.default_clock()));
+  write_marks(plan_id, found_.baseline_marks);
 }
 
 std::int64_t RunWriter::write_plan(const PlanResult& result) {
@@ -122,6 +140,12 @@ std::int64_t RunWriter::write_plan(const PlanResult& result) {
   if (!found) return plan_id;
   write_totals(plan_id, result.sim);
   if (result.interval) write_interval(plan_id, *result.interval);
+  if (result.counted) {
+    SqlStatement(connection_,
+                 "UPDATE plans SET counted_time_s = ?, counted_energy_j = ? WHERE plan_id = ?")
+        .run(result.counted->time_s, result.counted->energy_j, plan_id);
+  }
+  write_marks(plan_id, result.marks);
   write_entries(plan_id, result.plan);
   return plan_id;
 }
@@ -153,9 +177,15 @@ void RunWriter::write_totals(std::int64_t plan_id, const SimResult& sim) {
 void RunWriter::write_interval(std::int64_t plan_id, const SavingInterval& interval) {
   SqlStatement(connection_,
                "UPDATE plans SET time_change_low_pct = ?, time_change_high_pct = ?, "
-               "energy_change_low_pct = ?, energy_change_high_pct = ? WHERE plan_id = ?")
+               "energy_change_low_pct = ?, energy_change_high_pct = ?, time_change_expected_pct = "
+               "?, energy_change_expected_pct = ? WHERE plan_id = ?")
       .run(interval.time.low_pct, interval.time.high_pct, interval.energy.low_pct,
-           interval.energy.high_pct, plan_id);
+           interval.energy.high_pct, interval.time.median_pct, interval.energy.median_pct, plan_id);
+}
+
+void RunWriter::write_marks(std::int64_t plan_id, const std::vector<Mark>& marks) {
+  SqlStatement insert(connection_, "INSERT INTO plan_marks VALUES (?, ?, ?)");
+  for (const Mark& mark : marks) insert.run(plan_id, name_of(mark.kind), mark.reason);
 }
 
 void RunWriter::write_entries(std::int64_t plan_id, const Plan& plan) {

@@ -41,6 +41,7 @@ class RunWriter {
   void write_baseline();
   void write_totals(std::int64_t plan_id, const SimResult& sim);
   void write_interval(std::int64_t plan_id, const SavingInterval& interval);
+  void write_marks(std::int64_t plan_id, const std::vector<Mark>& marks);
   void write_entries(std::int64_t plan_id, const Plan& plan);
 
   SqlConnection& connection_;

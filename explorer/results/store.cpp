@@ -69,6 +69,8 @@ void migrate(SqlConnection& connection, std::int64_t from) {
     connection.execute(embedded("schema_7"));
     connection.execute_on_schema(embedded("graph_changes"));
   }
+  if (from < 8) connection.execute(embedded("schema_8"));
+  if (from < 9) connection.execute_on_schema(embedded("schema_9"));
   connection.execute(embedded("views"));
   connection.execute(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}",
                                  application_id, ResultStore::schema));
@@ -121,7 +123,7 @@ ResultStore ResultStore::open_read_only(const std::filesystem::path& path) {
 
 std::int64_t ResultStore::add(const ExplorationInput& input, const Exploration& found,
                               const RunRecord& record) {
-  SqlTransaction transaction(connection_);
+  SqlTransaction transaction(connection_, References::known_to_hold);
   const std::int64_t run_id = RunWriter(connection_, input, found).write(record);
   transaction.commit();
   return run_id;

@@ -9,8 +9,13 @@ SELECT p.plan_id, p.run_id, r.gpu, r.trace_name, r.clock_grid, p.granularity, p.
        100.0 * (p.time_s / b.time_s - 1) AS time_change_pct,
        100.0 * (p.energy_j / b.energy_j - 1) AS energy_change_pct,
        p.time_change_low_pct, p.time_change_high_pct, p.energy_change_low_pct, p.energy_change_high_pct,
+       p.time_change_expected_pct, p.energy_change_expected_pct,
        p.energy_j / p.time_s AS average_power_w,
-       p.clock_switches, p.gap_frac, p.solve_time_s
+       p.clock_switches, p.clock_switches / p.time_s AS clock_switches_per_s,
+       100.0 * (p.counted_time_s / b.time_s - 1) AS counted_time_change_pct,
+       100.0 * (p.counted_energy_j / b.energy_j - 1) AS counted_energy_change_pct,
+       (SELECT group_concat(kind, ', ') FROM plan_marks m WHERE m.plan_id = p.plan_id) AS notes,
+       p.gap_frac, p.solve_time_s
 FROM plans p
 JOIN runs r ON r.run_id = p.run_id
 CROSS JOIN plans b ON b.run_id = p.run_id AND b.goal = 'default';  -- CROSS: looked up last
@@ -91,8 +96,10 @@ SELECT u.unit_id, u.question_id, u.run_id, u.plan_id, u.program_version,
        100.0 * (p.time_s / b.time_s - 1) AS time_change_pct,
        100.0 * (p.energy_j / b.energy_j - 1) AS energy_change_pct,
        p.time_change_low_pct, p.time_change_high_pct, p.energy_change_low_pct, p.energy_change_high_pct,
+       p.time_change_expected_pct, p.energy_change_expected_pct,
+       (SELECT group_concat(kind, ', ') FROM plan_marks m WHERE m.plan_id = p.plan_id) AS notes,
        p.clock_switches, p.gap_frac, r.gpu_calibrated, s.measured_time_frac, s.anchored_time_frac,
-       s.derived_time_frac, s.guessed_time_frac, u.wall_time_s, u.finished_utc, u.host
+       s.scaled_time_frac, s.derived_time_frac, s.guessed_time_frac, u.wall_time_s, u.finished_utc, u.host
 FROM units u
 JOIN plans p ON p.plan_id = u.plan_id
 JOIN runs r ON r.run_id = u.run_id

@@ -93,7 +93,7 @@ std::vector<Goal> all_goals(const ProfileTable& table) {
   const double energy_j =
       static_cast<double>(*rc::gen::inRange(1, 40)) * static_cast<double>(table.rows());
   const double power_w = 0.125 * *rc::gen::inRange(1, 40);
-  const double slack = 0.0625 * *rc::gen::inRange(0, 17);
+  const double slack = 0.0625 * *rc::gen::inRange(-12, 17);
   return {LeastWaste{}, LeastWaste{slack, 0.0}, LeastWaste{0.0, 0.125},  LeastEdp{},
           LeastEd2p{},  LeastEnergy{},          LeastTime{energy_j, {}}, LeastTime{{}, power_w}};
 }

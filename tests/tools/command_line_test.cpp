@@ -15,6 +15,7 @@
 
 #include "common/file.hpp"
 #include "common/numbers.hpp"
+#include "models/gpu/spec.hpp"
 #include "tests/paths.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -32,9 +33,10 @@ std::string replaced(std::string text, std::string_view from, std::string_view t
 
 class CommandLine : public testing::Test {
  protected:
-  [[nodiscard]] Outcome run(const std::string& arguments) const {
-    const std::string command =
-        "cd '" + folder_.path().string() + "' && '" RUBATO_PROGRAM "' " + arguments + " 2>&1";
+  // @param under  a command that runs the program
+  [[nodiscard]] Outcome run(const std::string& arguments, const std::string& under = "") const {
+    const std::string command = "cd '" + folder_.path().string() + "' && " + under +
+                                " '" RUBATO_PROGRAM "' " + arguments + " 2>&1";
     std::FILE* pipe = ::popen(command.c_str(), "r");
     Outcome outcome;
     std::array<char, 4096> buffer{};
@@ -62,7 +64,10 @@ TEST_F(CommandLine, HelpsAndCorrects) {
   expect("explor", 2, "unknown word 'explor'; did you mean 'explore'?");
   expect("explore --slak 2", 2, "unknown option '--slak'; did you mean '--slack'?");
   expect("explore --goal wast", 2, "--goal 'wast' is not known; did you mean 'waste'?");
-  expect("explore --slack -1", 2, "--slack is -1; expected a number >= 0");
+  expect("explore --slack -100", 2, "--slack is -100; expected a number above -100");
+  expect("explore --slack -1", 0, "relaxed_waste");
+  expect("explore --slack -90", 1, "infeasible");
+  expect("explore --slack -90 --granularity auto --switch-stall-us 10", 1, "infeasible");
   expect("explore --goal time", 2, "needs either --energy-budget or --power-budget");
   expect("explore --csv --per-pass --per-kernel", 2, "--csv holds one table");
   expect("explore --gpu rtx-3080", 2, "there is no GPU spec 'rtx-3080'");
@@ -81,6 +86,34 @@ TEST_F(CommandLine, ExitStatusTellsWhatIsWrong) {
   std::ofstream(folder_ / "text.db") << std::string(8192, 'x');
   expect("explore --db text.db", 4, "not an SQLite database");
   expect("explore --goal time --energy-budget 1 --granularity kernel", 1, "infeasible");
+}
+
+// Whenever Ctrl-C comes, in the fit or in its validation, no half of a fit is left.
+TEST_F(CommandLine, AnInterruptedCalibrationWritesNothing) {
+  const std::string sweep = source_dir() / "models/data/measured/rtx4050laptop_kernels/kernels.csv";
+  for (const char* seconds : {"0.2", "1", "3"}) {
+    const Outcome outcome = run("calibrate '" + sweep + "' --gpu rtx-4050-laptop -o spec.json",
+                                std::string("timeout -s INT --foreground ") + seconds);
+    EXPECT_NE(outcome.status, 0) << "no interrupt after " << seconds << " s:\n" << outcome.text;
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "spec.json")) << seconds << outcome.text;
+  }
+}
+
+TEST_F(CommandLine, ValidatesPowersOfUnitsIntoDatabaseAndPage) {
+  std::ofstream(folder_ / "units.csv") << "kernel,core_mhz,mem_mhz,power_w,u_sp,u_dram\n"
+                                          "a,1164,3505,150,0.5,0.2\na,975,3505,130,0.5,0.2\n"
+                                          "b,1164,3505,180,0.2,0.8\n";
+  expect("validate units.csv --gpu gtx-titan-x --db v.db --page v.html", 0, "power");
+  expect("query --db v.db 'SELECT count(*) AS n FROM validation_points' --csv", 0, "n\n3\n");
+  EXPECT_NE(read_file(folder_ / "v.html").find("units.csv"), std::string::npos);
+}
+
+TEST_F(CommandLine, SaysWhichKernelsTheSpecDoesNotKnow) {
+  const std::string known = load_gpu_spec("v100-sxm2").kernels.front().name;
+  std::ofstream(folder_ / "s.csv")
+      << "kernel,core_mhz,time_s,power_w\nmine,1530,1,200\n" + known + ",1530,1,200\n";
+  expect("validate s.csv --gpu v100-sxm2 --known", 0,
+         "note: 1 of 2 kernels are not in v100-sxm2 and were left out: 'mine'");
 }
 
 TEST_F(CommandLine, FollowsARunFromTraceToReport) {
@@ -123,7 +156,7 @@ TEST_F(CommandLine, ImportsItsOwnTraces) {
   expect("trace import t.json -o t.csv", 0,
          "Rubato trace (JSON): 14 distinct kernel names, 46 kernels");
   expect("trace import t.csv", 0, "24 x layer forward: ");
-  expect("trace import t.csv", 0, "measured for 0.0 % of launches, derived 100.0 %");
+  expect("trace import t.csv", 0, "counted for 0.0 % of launches, from shapes 100.0 %");
   expect("trace import t.csv", 0, "left out: times: kernel '");
   expect("replay t.csv", 3, "has no measured_time_s");
   expect("trace import t.csv --capture c.json", 0, "Rubato trace (CSV)");
@@ -221,8 +254,8 @@ TEST_F(CommandLine, ReplaysACaptureBesideAPowerLog) {
     write_file(folder_ / "other.json", replaced(trace.str(), "NVIDIA A100-SXM4-80GB", name));
     return std::string("replay other.json");
   };
-  expect(renamed("NVIDIA B300"), 2, "no shipped spec is of its GPU, NVIDIA B300");
-  expect(renamed("NVIDIA B300"), 2, "the nearest by name are listed");
+  expect(renamed("NVIDIA B200"), 2, "no shipped spec is of its GPU, NVIDIA B200");
+  expect(renamed("NVIDIA B200"), 2, "the nearest by name are listed");
   expect(renamed("AMD Instinct MI300X"), 2, "no spec of AMD is shipped");
   expect(renamed("NVIDIA A100-SXM4-40GB"), 0, "taken as a100-sxm4-80gb: no shipped spec is of");
   expect(renamed("NVIDIA GeForce RTX 3080 Ti"), 2, "3 shipped specs are of its GPU");

@@ -55,44 +55,136 @@ const std::vector<Column> totals_columns{{"time_s", "time s", 4},
 
 }  // namespace
 
-double change_pct(double value, double reference) { return 100.0 * (value / reference - 1.0); }
+namespace {
 
-OutputTable plans_table(const Exploration& found) {
+// Kinds of marks, in the words that marks_text explains.
+std::string kinds_of(const std::vector<Mark>& marks) {
+  std::string text;
+  for (const Mark& mark : marks) {
+    if (!text.empty()) text += ", ";
+    text += name_of(mark.kind);
+  }
+  return text;
+}
+
+// What plans were found, and which of the columns beside their totals a terminal needs.
+OutputTable empty_plans_table(const Exploration& found) {
+  const bool none_counted = std::ranges::none_of(
+      found.plans, [](const PlanResult& plan) { return plan.counted.has_value(); });
+  const bool no_marks =
+      found.baseline_marks.empty() &&
+      std::ranges::all_of(found.plans, [](const PlanResult& plan) { return plan.marks.empty(); });
   std::vector<Column> columns{{"status"}};
   columns.insert(columns.end(), totals_columns.begin(), totals_columns.end());
   columns.insert(columns.end(), {{"time_change_low_pct", "low", 2},
                                  {"time_change_high_pct", "high", 2},
+                                 {"time_change_expected_pct", "expected", 2, true},
                                  {"energy_change_low_pct", "low", 2},
                                  {"energy_change_high_pct", "high", 2},
+                                 {"energy_change_expected_pct", "expected", 2},
                                  {"average_power_w", "mean W", 1},
                                  {"clock_switches", "switches"},
+                                 {"clock_switches_per_s", "per s", 0},
+                                 {"counted_time_change_pct", "counted: time %", 2, none_counted},
+                                 {"counted_energy_change_pct", "energy %", 2, none_counted},
                                  {"gap_pct", "gap %", 4},
-                                 {"solve_time_ms", "solved in ms", 2}});
-  OutputTable table = keyed_table(std::move(columns));
+                                 {"solve_time_ms", "solved in ms", 2},
+                                 {.key = "notes", .for_programs = no_marks}});
+  return keyed_table(std::move(columns));
+}
+
+}  // namespace
+
+OutputTable plans_table(const Exploration& found) {
+  OutputTable table = empty_plans_table(found);
+  constexpr std::size_t columns = 22;
   const Totals& base = found.baseline.total;
   std::vector<Cell> first{std::string("iteration"), std::string("-"), std::string("default"),
                           std::string("-")};
   add_totals(first, base, base);
-  first.insert(first.end(), 4, std::monostate{});
-  first.insert(first.end(),
-               {base.average_power_w(), std::int64_t{0}, std::monostate{}, std::monostate{}});
+  first.insert(first.end(), 6, std::monostate{});
+  first.insert(first.end(), {base.average_power_w(), std::int64_t{0}, 0.0});
+  first.resize(columns - 1);
+  first.emplace_back(kinds_of(found.baseline_marks));
   table.add_row(std::move(first));
   for (const PlanResult& plan : found.plans) {
     std::vector<Cell> row = plan_key(plan.question);
     row.emplace_back(std::string(name_of(plan.status)));
     if (plan.plan.clock_of_site.empty()) {
-      row.resize(16);
+      row.resize(columns);
     } else {
-      add_totals(row, plan.sim.total, base);
+      const Totals& total = plan.sim.total;
+      add_totals(row, total, base);
       const SavingInterval interval = plan.interval.value_or(SavingInterval{});
-      row.insert(row.end(), {interval.time.low_pct, interval.time.high_pct, interval.energy.low_pct,
-                             interval.energy.high_pct, plan.sim.total.average_power_w(),
-                             static_cast<std::int64_t>(plan.sim.total.clock_switches),
-                             100.0 * plan.gap_frac, 1e3 * plan.solve_time_s});
+      const auto counted = [&](double Totals::*value) {
+        return plan.counted ? Cell(change_pct((*plan.counted).*value, base.*value)) : Cell();
+      };
+      const double switches = static_cast<double>(total.clock_switches);
+      row.insert(row.end(),
+                 {interval.time.low_pct, interval.time.high_pct, interval.time.median_pct,
+                  interval.energy.low_pct, interval.energy.high_pct, interval.energy.median_pct,
+                  total.average_power_w(), static_cast<std::int64_t>(total.clock_switches),
+                  switches / total.time_s, counted(&Totals::time_s), counted(&Totals::energy_j),
+                  100.0 * plan.gap_frac, 1e3 * plan.solve_time_s, kinds_of(plan.marks)});
     }
     table.add_row(std::move(row));
   }
   return table;
+}
+
+OutputTable slacks_table(const Exploration& found) {
+  constexpr std::array slacks_pct{0.0, 0.5, 1.0, 2.0, 5.0};
+  std::vector<Column> columns{{"granularity"}};
+  for (const double slack_pct : slacks_pct) {
+    columns.push_back({fmt::format("energy_change_slack_{}_pct", slack_pct),
+                       fmt::format("slack {} %", slack_pct), 2});
+  }
+  OutputTable table(std::move(columns));
+  const Totals& base = found.baseline.total;
+  constexpr double rounding = 1e-9;
+  for (const Front& front : found.fronts) {
+    std::vector<Cell> row{std::string(name_of(front.granularity))};
+    for (const double slack_pct : slacks_pct) {
+      const double budget_s = base.time_s * (1.0 + slack_pct / 100.0 + rounding);
+      std::optional<double> least_j;
+      for (const FrontPoint& point : front.points) {
+        if (point.time_s <= budget_s)
+          least_j = std::min(least_j.value_or(base.energy_j), point.energy_j);
+      }
+      row.push_back(least_j ? Cell(change_pct(*least_j, base.energy_j)) : Cell());
+    }
+    table.add_row(std::move(row));
+  }
+  return table;
+}
+
+OutputTable notes_table(const Exploration& found) {
+  OutputTable table = keyed_table({{"note"}, {"reason"}});
+  const auto add = [&](const std::vector<Cell>& key, const std::vector<Mark>& marks) {
+    for (const Mark& mark : marks) {
+      std::vector<Cell> row = key;
+      row.insert(row.end(), {std::string(name_of(mark.kind)), mark.reason});
+      table.add_row(std::move(row));
+    }
+  };
+  add({std::string("iteration"), std::string("-"), std::string("default")}, found.baseline_marks);
+  for (const PlanResult& plan : found.plans) add(plan_key(plan.question), plan.marks);
+  return table;
+}
+
+std::string marks_text(const Exploration& found) {
+  std::string text;
+  std::vector<MarkKind> told;
+  const auto add = [&](const std::vector<Mark>& marks) {
+    for (const Mark& mark : marks) {
+      if (std::ranges::find(told, mark.kind) != told.end()) continue;
+      told.push_back(mark.kind);
+      text += fmt::format("{}: {}.\n", name_of(mark.kind), mark.reason);
+    }
+  };
+  add(found.baseline_marks);
+  for (const PlanResult& plan : found.plans) add(plan.marks);
+  return text;
 }
 
 OutputTable passes_table(const Exploration& found) {
@@ -214,7 +306,7 @@ OutputTable segments_table(const Trace& trace, const Exploration& found) {
 }
 
 std::string exploration_notes(const ExplorationInput& input, const Exploration& found) {
-  std::array<double, 4> time_s{};
+  std::array<double, coefficient_sources> time_s{};
   double dropped_s = 0.0;
   std::size_t dropped = 0;
   for (std::size_t k = 0; k < found.coefficient_sources.size(); ++k) {
@@ -225,27 +317,32 @@ std::string exploration_notes(const ExplorationInput& input, const Exploration& 
     dropped_s += kernel_s;
   }
   const auto pct = [&](double part_s) { return 100.0 * part_s / found.baseline.total.time_s; };
-  const auto share = [&](CoefficientSource source) {
-    return pct(time_s[static_cast<std::size_t>(source)]);
-  };
-  std::string text = fmt::format(
-      "Change is against {} on {} ({:.0f} W). Coverage by time: {:.1f} % of kernels measured, "
-      "{:.1f} % anchored (captured time, modelled split), {:.1f} % derived from FLOPs and bytes, "
-      "{:.1f} % guessed.\n",
-      found.grid.label(found.grid.default_clock()), input.spec.title,
-      input.power_limit_w.value_or(input.spec.power_limit.limit_w),
-      share(CoefficientSource::measured), share(CoefficientSource::anchored),
-      share(CoefficientSource::derived), share(CoefficientSource::guessed));
+  std::string coverage;
+  for (const auto& [source, words] :
+       {std::pair{CoefficientSource::measured, "measured"},
+        {CoefficientSource::anchored, "anchored (captured time, modelled split)"},
+        {CoefficientSource::scaled, "scaled from other shapes"},
+        {CoefficientSource::derived, "derived from FLOPs and bytes"},
+        {CoefficientSource::guessed, "guessed"}}) {
+    const double part_s = time_s[static_cast<std::size_t>(source)];
+    if (part_s <= 0.0) continue;
+    coverage += fmt::format("{}{:.1f} % {}", coverage.empty() ? "" : ", ", pct(part_s), words);
+  }
+  std::string text =
+      fmt::format("Change is against {} on {} ({:.0f} W). Coverage by time: {}.\n",
+                  found.grid.label(found.grid.default_clock()), input.spec.title,
+                  input.power_limit_w.value_or(input.spec.power_limit.limit_w), coverage);
   if (dropped > 0) {
     text += fmt::format(
         "Work of {} kernels ({:.1f} % of the time) is not used: it would need more than the GPU's "
         "peak.\n",
         dropped, pct(dropped_s));
   }
+  text += marks_text(found);
   text += input.measured ? "Low and high: 90 % interval of the change when the plan is measured "
-                           "again: choosing favours lucky measurements.\n"
+                           "again: choosing favours lucky measurements; expected: its middle.\n"
                          : "Low and high: 90 % interval of the change, from models that fit as "
-                           "well and the error on points held out.\n";
+                           "well and the error on points held out; expected: its middle.\n";
   if (found.interrupted) text += "Interrupted: the remaining questions were not answered.\n";
   return text;
 }

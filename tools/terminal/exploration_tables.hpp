@@ -11,6 +11,16 @@ namespace rubato {
 /// One row per plan, the default clocks first; change against the default clocks in percent.
 [[nodiscard]] OutputTable plans_table(const Exploration& found);
 
+/// What a little more time is worth: per granularity, the least energy of its front within slacks
+/// of 0 to 5 %. No rows without a front.
+[[nodiscard]] OutputTable slacks_table(const Exploration& found);
+
+/// One row per plan and mark, with its reason.
+[[nodiscard]] OutputTable notes_table(const Exploration& found);
+
+/// One line for each kind of mark, with the reason of the first row that has it.
+[[nodiscard]] std::string marks_text(const Exploration& found);
+
 /// One row per plan and pass.
 [[nodiscard]] OutputTable passes_table(const Exploration& found);
 
@@ -24,8 +34,5 @@ namespace rubato {
 /// What a reader must know beside the numbers: baseline, coverage, model status.
 [[nodiscard]] std::string exploration_notes(const ExplorationInput& input,
                                             const Exploration& found);
-
-/// 100 x (value / reference - 1).
-[[nodiscard]] double change_pct(double value, double reference);
 
 }  // namespace rubato

@@ -1,5 +1,6 @@
 #include "explorer/results/store.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <thread>
 
@@ -8,10 +9,12 @@
 
 #include "common/error.hpp"
 #include "common/file.hpp"
+#include "explorer/results/merge.hpp"
 #include "tests/expect_error.hpp"
 #include "tests/explorer/small_run.hpp"
 #include "tests/paths.hpp"
 #include "tests/temporary_folder.hpp"
+#include "traces/gpt.hpp"
 
 namespace rubato {
 namespace {
@@ -60,6 +63,50 @@ TEST_F(Store, KeepsEveryNumberOfARun) {
   const auto spec = store.query("SELECT text FROM inputs WHERE kind = 'gpu_spec'").rows.at(0);
   EXPECT_EQ(std::get<std::string>(spec[0]), to_json(input.spec));
   EXPECT_EQ(number(store, "SELECT count(*) FROM v_best_plan"), 1);
+}
+
+// Marks, plans with their changes counted, what to expect of them, and kernels at other shapes.
+TEST_F(Store, KeepsWhatToKnowBesideAPlan) {
+  ExplorationInput input = small_input();
+  GptShape shape = gpt_preset("gpt3-xl");
+  shape.batch = 20;
+  input.trace = generate_gpt_trace(shape);
+  input.spec.switching.core_s = 0.01;
+  input.spec.memory_gb = 1.0;
+  input.questions = {{Granularity::kernel, Aggregation::global, LeastWaste{}}};
+  const Exploration found = explore(input);
+  ResultStore::open(db()).add(input, found, {"rubato explore", "{}"});
+  const ResultStore store = ResultStore::open_read_only(db());
+  const auto scaled = std::ranges::count(found.coefficient_sources, CoefficientSource::scaled);
+  EXPECT_GT(scaled, 0);
+  EXPECT_EQ(number(store, "SELECT count(*) FROM kernels WHERE coefficients = 'scaled'"), scaled);
+  const PlanResult& plan = found.plans.front();
+  const auto row = store
+                       .query(
+                           "SELECT counted_energy_change_pct, energy_change_expected_pct, "
+                           "clock_switches_per_s FROM v_plans WHERE goal <> 'default'")
+                       .rows.at(0);
+  EXPECT_NEAR(std::get<double>(row[0]),
+              change_pct(plan.counted->energy_j, found.baseline.total.energy_j), 1e-9);
+  EXPECT_EQ(std::get<double>(row[1]), plan.interval->energy.median_pct);
+  EXPECT_NEAR(std::get<double>(row[2]),
+              static_cast<double>(plan.sim.total.clock_switches) / plan.sim.total.time_s, 1e-9);
+  for (const Mark& mark : plan.marks) {
+    const auto stored = store.query(
+        "SELECT reason FROM plan_marks m JOIN plans USING (plan_id) "
+        "WHERE goal <> 'default' AND kind = ?",
+        {std::string(name_of(mark.kind))});
+    EXPECT_EQ(std::get<std::string>(stored.rows.at(0).at(0)), mark.reason);
+  }
+  const auto notes = store.query("SELECT notes FROM v_plans WHERE goal = 'default'").rows.at(0);
+  EXPECT_EQ(std::get<std::string>(notes[0]), "too large");
+  {
+    SqlConnection merged = open_result_database(folder_ / "merged.db");
+    EXPECT_EQ(merge(merged, folder_ / "merged.db", db()).new_runs, 1);
+  }
+  EXPECT_EQ(
+      number(ResultStore::open_read_only(folder_ / "merged.db"), "SELECT count(*) FROM plan_marks"),
+      static_cast<std::int64_t>(plan.marks.size()) + 1);
 }
 
 TEST_F(Store, StoresEqualInputsOnce) {
@@ -127,7 +174,7 @@ TEST_F(Store, RefusesANewerSchema) {
   add_run(db());
   plain_sql("PRAGMA user_version = 99");
   expect_error<IoError>([&] { (void)ResultStore::open(db()); },
-                        "the database has schema 99; this program knows schema 7", "newer version");
+                        "the database has schema 99; this program knows schema 9", "newer version");
   plain_sql("PRAGMA user_version = 4");
   EXPECT_EQ(number(ResultStore::open_read_only(db()), "SELECT count(*) FROM runs"), 1);
 }
@@ -138,7 +185,7 @@ TEST_F(Store, BringsAnOldSchemaUpToDate) {
             "PRAGMA application_id = 0x5255424F; PRAGMA user_version = 1;"
             "CREATE VIEW v_best_plan AS SELECT 1;"
             "INSERT INTO inputs VALUES ('h', 'trace', 'old', '{}');");
-  expect_error<IoError>([&] { check_result_database(db()); }, "has schema 1; expected 7");
+  expect_error<IoError>([&] { check_result_database(db()); }, "has schema 1; expected 9");
   EXPECT_EQ(number(ResultStore::open_read_only(db()), "SELECT count(*) FROM inputs"), 1);
   EXPECT_EQ(add_run(db()), 1);
   const ResultStore store = ResultStore::open_read_only(db());

@@ -142,16 +142,20 @@ void check_numbers(const Options& o) {
     if (!(value >= 0.0))
       throw UsageError(fmt::format("{} is {}; expected a number >= 0", option, value));
   };
-  not_negative("--slack", o.slack_pct);
+  if (!(o.slack_pct > -percent))
+    throw UsageError(fmt::format("--slack is {}; expected a number above -100", o.slack_pct));
   not_negative("--tolerance", o.tolerance_pct);
 }
 
-// The plan that saves most, as lines to type; one clock for all also beside a finer plan.
+// The plan that saves most in time, changes of clock counted where the spec knows them, as lines to
+// type; one clock for all also beside a finer plan.
 std::string setting_lines(const Options& o, const ExplorationInput& input,
                           const Exploration& found) {
   const PlanResult *best = nullptr, *uniform = nullptr;
   for (const PlanResult& plan : found.plans) {
-    if (plan.plan.clock_of_site.empty()) continue;
+    const bool late =
+        std::ranges::find(plan.marks, MarkKind::slack_missed, &Mark::kind) != plan.marks.end();
+    if (plan.plan.clock_of_site.empty() || late) continue;
     const bool saves_more = best == nullptr || plan.sim.total.energy_j < best->sim.total.energy_j;
     if (saves_more) best = &plan;
     const bool one = std::ranges::all_of(plan.plan.clock_of_site, [&](ClockId clock) {
@@ -175,8 +179,12 @@ std::string setting_lines(const Options& o, const ExplorationInput& input,
 void print_results(const Options& o, const ExplorationInput& input, const Exploration& found) {
   const OutputTable plans = plans_table(found), passes = passes_table(found);
   const OutputTable kernels = kernels_table(input.trace, found);
-  const OutputTable segments = segments_table(input.trace, found);
+  const OutputTable segments = segments_table(input.trace, found), slacks = slacks_table(found),
+                    notes = notes_table(found);
   std::vector<NamedTable> asked{{"plans", &plans}};
+  const bool one_table = o.format == OutputFormat::csv || o.format == OutputFormat::json_lines;
+  if (slacks.rows() > 0 && !one_table) asked.push_back({"slacks", &slacks});
+  if (o.format == OutputFormat::json) asked.push_back({"notes", &notes});
   if (o.per_pass) asked.push_back({"passes", &passes});
   if (o.per_kernel) asked.push_back({"kernels", &kernels});
   // A terminal shows the segments of 'auto' unasked while they fit on it.
@@ -245,7 +253,9 @@ ExitStatus run(const Options& o, const CommandLine& line, const RunContext& cont
                     o.format == OutputFormat::csv ? "csv" : "json-lines"));
   }
   if (o.table.given()) refuse_with_table(line);
-  Trace trace = load_own_trace(o.trace, o.step);
+  // A table without a trace says itself how often its kernels run.
+  const bool has_trace = !o.table.given() || line.has("TRACE");
+  Trace trace = has_trace ? load_own_trace(o.trace, o.step) : Trace{};
   if (const auto clock = captured_clock_label(o.captured)) {
     if (!trace.captured) trace.captured.emplace();
     trace.captured->clock = clock;
@@ -259,7 +269,7 @@ ExitStatus run(const Options& o, const CommandLine& line, const RunContext& cont
                          .questions = questions_of(o)};
   input.switching = switch_model(o.switching, input.spec);
   if (o.table.given())
-    plan_on_table(o.table, line.has("TRACE") ? std::optional(input.trace) : std::nullopt, input);
+    plan_on_table(o.table, has_trace ? std::optional(input.trace) : std::nullopt, input);
   // A database that cannot be written is better known before the work than after it.
   std::optional<ResultStore> store;
   if (!o.db.empty()) store = ResultStore::open(o.db);
@@ -291,7 +301,8 @@ void add_questions(CommandLine& app, Options& o) {
                  "waste (least energy in the time budget), edp, ed2p, energy, time")
       ->delimiter(',')
       ->capture_default_str();
-  app.add_option("--slack", o.slack_pct, "Goal waste: time allowed beyond the default clocks, %")
+  app.add_option("--slack", o.slack_pct,
+                 "Goal waste: time allowed beyond the default clocks, %; negative: to be saved")
       ->capture_default_str();
   app.add_option(
          "--tolerance", o.tolerance_pct,

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <limits>
 #include <set>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -264,17 +264,34 @@ std::string answer_text(const GraphExploration& found) {
                         found.planner->grid()[best->result.plan.clock_of_activity.front()]);
 }
 
-// What plays the plan per pass, if it saves more than one clock; inside passes no GPU is as fast.
+// With what changes of clock take, where that is known.
+double promised_frac(const GraphPlanOutcome& plan) {
+  return plan.counted ? plan.counted->change.energy_frac : plan.change.energy_frac;
+}
+
+// What plays the plan that rubato export --plan chooses, if it has several clocks.
 std::string playing_text(const CapturedRunOptions& o, const GraphExploration& found) {
-  const auto least_j = [&](GraphGrain grain) {
-    double energy_j = std::numeric_limits<double>::infinity();
-    for (const GraphPlanOutcome& outcome : found.plans) {
-      if (outcome.result.found() && outcome.result.question.grain == grain)
-        energy_j = std::min(energy_j, outcome.result.run.total_energy_j);
-    }
-    return energy_j;
+  const GraphPlanOutcome* best = nullptr;
+  const auto order = [](const GraphPlanOutcome& plan) {
+    return std::tuple(plan.result.question.slack_frac, plan.counted && !plan.counted->in_time,
+                      promised_frac(plan));
   };
-  return least_j(GraphGrain::pass) < least_j(GraphGrain::iteration) ? play_lines("pass", o.db) : "";
+  for (const GraphPlanOutcome& plan : found.plans) {
+    if (plan.result.found() && (best == nullptr || order(plan) < order(*best))) best = &plan;
+  }
+  if (best == nullptr || best->result.question.grain == GraphGrain::iteration) return "";
+  std::string text = play_lines(name_of(best->result.question.grain), o.db);
+  std::set<std::uint32_t> steps;
+  for (const Activity& activity : found.run->graph.activities()) {
+    if (activity.step) steps.insert(*activity.step);
+  }
+  if (steps.size() > 1 && best->result.question.grain > GraphGrain::pass) {
+    text += fmt::format(
+        "Each of the {} steps has clocks of its own; the middle one's are played for all. What "
+        "that gives: rubato transfer; one step alone: --step.\n",
+        steps.size());
+  }
+  return text;
 }
 
 void print_result(const CapturedRunOptions& o, const GraphRequest& request,
@@ -324,16 +341,18 @@ void write_timeline(const CapturedRunOptions& o, const GraphExploration& found) 
 
 }  // namespace
 
-ExitStatus explore_captured_run(const CapturedRunOptions& o, const RunContext& context) {
-  GraphExplorationInput input{.captures = read_captures(o),
-                              .spec = {},
-                              .captured_clock = {},
-                              .grid = o.clocks,
-                              .power_limit_w = o.power_limit_w,
-                              .switching = {},
-                              .questions = {}};
+CapturedRun captured_run(const CapturedRunOptions& o, const RunContext& context) {
+  CapturedRun run{{.captures = read_captures(o),
+                   .spec = {},
+                   .captured_clock = {},
+                   .grid = o.clocks,
+                   .power_limit_w = o.power_limit_w,
+                   .switching = {},
+                   .questions = {}},
+                  {o.files, {}, ClockSource::gpu_default, context.command_line}};
+  GraphExplorationInput& input = run.input;
+  GraphRequest& request = run.request;
   input.spec = spec_of(o, input.captures);
-  GraphRequest request{o.files, {}, ClockSource::gpu_default, context.command_line};
   const auto label = captured_clock_label(o.captured);
   input.captured_clock = captured_clock(input.spec, label);
   if (label) {
@@ -343,6 +362,13 @@ ExitStatus explore_captured_run(const CapturedRunOptions& o, const RunContext& c
   request.captured_clock = at_capture.label(*at_capture.find(input.captured_clock));
   const bool automatic = std::ranges::find(o.granularities, "auto") != o.granularities.end();
   input.switching = captured_switching(o.switching, input.spec, automatic);
+  return run;
+}
+
+ExitStatus explore_captured_run(const CapturedRunOptions& o, const RunContext& context) {
+  CapturedRun run = captured_run(o, context);
+  GraphExplorationInput& input = run.input;
+  const GraphRequest& request = run.request;
   input.questions = questions_of(o, input);
   // A database that cannot be written is better known before the work than after it.
   if (!o.db.empty()) (void)ResultStore::open(o.db);

@@ -7,6 +7,7 @@
 
 #include "common/error.hpp"
 #include "common/run_context.hpp"
+#include "explorer/results/graph_store.hpp"
 #include "tools/options/captured.hpp"
 #include "tools/options/switching.hpp"
 #include "tools/terminal/output.hpp"
@@ -25,6 +26,17 @@ struct CapturedRunOptions {
   bool partial = false, per_kernel = false;
   OutputFormat format = OutputFormat::table;
 };
+
+/// What is explored, but for its questions, and what is stored of the request.
+struct CapturedRun {
+  GraphExplorationInput input;
+  GraphRequest request;
+};
+
+/// Reads the files and says on standard error what was left out.
+/// @throws UsageError, and what reading captures and specs throws
+[[nodiscard]] CapturedRun captured_run(const CapturedRunOptions& options,
+                                       const RunContext& context);
 
 /// @throws UsageError, and what reading, joining and planning throw
 ExitStatus explore_captured_run(const CapturedRunOptions& options, const RunContext& context);

@@ -38,7 +38,7 @@ constexpr std::array parts{
         "plans", "Plans; change against the default clocks",
         "SELECT plan_id, granularity, aggregation, goal, 100.0 * slack_frac AS slack_pct, status, "
         "time_s, energy_j, time_change_pct, energy_change_pct, clock_switches, 100.0 * gap_frac AS "
-        "gap_pct FROM v_plans WHERE run_id = ? ORDER BY plan_id"},
+        "gap_pct, notes FROM v_plans WHERE run_id = ? ORDER BY plan_id"},
     Part{"verifications", "Measured savings beside the promised ones, 90 % intervals",
          "SELECT plan_id, granularity, pairs, promised_energy_change_pct AS promised_pct, "
          "measured_energy_change_pct AS measured_pct, measured_energy_change_low_pct AS low_pct, "

@@ -1,0 +1,26 @@
+#pragma once
+// Of choices that cost the same, one with few changes of clock.
+
+#include <vector>
+
+#include "explorer/choice.hpp"
+#include "models/table/profile_table.hpp"
+#include "traces/trace.hpp"
+
+namespace rubato {
+
+/// Changes of clock in one iteration of many, repeats expanded.
+/// @param clock_of_unit  shape [units]
+[[nodiscard]] std::uint64_t changes_of_clock(const Trace& trace, const ChoiceUnits& units,
+                                             const std::vector<ClockId>& clock_of_unit);
+
+/// A choice of the same times and energies, to rounding, with no more changes of clock: units
+/// go to clocks that many share, the default one first, then each to what its neighbours have
+/// as long as that helps. A local optimum.
+/// @param table  [units x clocks]
+[[nodiscard]] std::vector<ClockId> with_few_changes(const Trace& trace, const ChoiceUnits& units,
+                                                    const ProfileTable& table,
+                                                    const std::vector<ClockId>& clock_of_unit,
+                                                    ClockId default_clock);
+
+}  // namespace rubato

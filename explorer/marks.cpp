@@ -1,0 +1,136 @@
+#include "explorer/marks.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "common/numbers.hpp"
+#include "traces/gpt.hpp"
+
+namespace rubato {
+
+namespace {
+
+// Times and a range of values that are in effect for part of a step.
+struct Part {
+  double time_s = 0.0;
+  double least = std::numeric_limits<double>::infinity(), most = 0.0;
+
+  void add(double seconds, double value) {
+    time_s += seconds;
+    least = std::min(least, value);
+    most = std::max(most, value);
+  }
+};
+
+std::string range_text(const Part& part, std::string_view unit) {
+  const std::string most = fmt::format("{:.0f} {}", part.most, unit);
+  return part.most - part.least < 0.5 ? most : fmt::format("{:.0f} to {}", part.least, most);
+}
+
+std::string share_text(const Part& part, double all_s) {
+  const double percent = 100.0 * part.time_s / all_s;
+  return percent < 1.0 ? "less than 1 %" : fmt::format("{:.0f} %", percent);
+}
+
+bool was_fitted(const GpuSpec& spec, double core_mhz) {
+  constexpr double same_clock = 0.005;
+  return core_mhz >= spec.fitted_range->min_core_mhz * (1.0 - same_clock) &&
+         core_mhz <= spec.fitted_range->max_core_mhz * (1.0 + same_clock);
+}
+
+// More than rounding of the search for the clock at which the limit holds.
+bool over_limit(const GpuModel& model, KernelId kernel, const OperatingPoint& point) {
+  constexpr double rounding = 1e-3;
+  const KernelCoefficients& c = model.coefficients(kernel);
+  if (!(c.core_cycles > 0.0)) return false;  // measured: whatever the limit was, it was so
+  return !within_limit(model.spec(), c, point, model.power_limit_w() * (1.0 + rounding));
+}
+
+}  // namespace
+
+std::string_view name_of(MarkKind value) noexcept {
+  switch (value) {
+    case MarkKind::limit_not_reached: return "limit not reached";
+    case MarkKind::clocks_not_fitted: return "clocks not fitted";
+    case MarkKind::too_large: return "too large";
+    case MarkKind::changes_ignored: return "changes ignored";
+    case MarkKind::slack_missed: return "slack missed";
+    case MarkKind::changes_for_nothing: break;
+  }
+  return "changes for nothing";
+}
+
+std::vector<Mark> marks_of_clocks(const Trace& trace, const GpuModel& model, const ClockGrid& grid,
+                                  const Plan& plan, std::span<const OperatingPoint> cells) {
+  const GpuSpec& spec = model.spec();
+  double all_s = 0.0;
+  Part over, beyond;
+  const std::vector<Site> launches = sites(trace, plan);
+  for (std::size_t i = 0; i < launches.size(); ++i) {
+    const KernelId kernel = launches[i].kernel;
+    const OperatingPoint& point = cells[index(kernel) * grid.size() + index(plan.clock_of_site[i])];
+    const double time_s = point.time_s * launches[i].repeat;
+    all_s += time_s;
+    if (over_limit(model, kernel, point)) over.add(time_s, point.energy_j / point.time_s);
+    const bool known_range = spec.fitted_range && point.core_mhz > 0.0;
+    if (known_range && !was_fitted(spec, point.core_mhz)) beyond.add(time_s, point.core_mhz);
+  }
+  std::vector<Mark> marks;
+  if (over.time_s > 0.0) {
+    marks.push_back(
+        {MarkKind::limit_not_reached,
+         fmt::format("{} of the time draws {} at the lowest clock, {} MHz, more than "
+                     "the limit of {} W; there is no lower clock to enforce it",
+                     share_text(over, all_s), range_text(over, "W"),
+                     format_number(spec.core.min_mhz), format_number(model.power_limit_w()))});
+  }
+  if (beyond.time_s > 0.0) {
+    marks.push_back(
+        {MarkKind::clocks_not_fitted,
+         fmt::format("{} of the time at {}; {} was measured from {:.0f} to {:.0f} "
+                     "MHz",
+                     share_text(beyond, all_s), range_text(beyond, "MHz"), spec.name,
+                     spec.fitted_range->min_core_mhz, spec.fitted_range->max_core_mhz)});
+  }
+  return marks;
+}
+
+std::optional<Mark> mark_of_memory(const Trace& trace, const GpuSpec& spec) {
+  constexpr double bytes_per_gb = 1e9;
+  const std::optional<double> held = held_bytes(trace);
+  if (!held || !spec.memory_gb || *held <= *spec.memory_gb * bytes_per_gb) return std::nullopt;
+  return Mark{MarkKind::too_large,
+              fmt::format("weights and gradients alone are {:.0f} GB, {} has {:.0f} GB",
+                          *held / bytes_per_gb, spec.title, *spec.memory_gb)};
+}
+
+std::vector<Mark> marks_of_changes(const CountedPlan& plan) {
+  constexpr double shown = 5e-5;  // half of the last digit of a saving in %
+  constexpr double rounding = 1e-9;
+  std::vector<Mark> marks;
+  const auto add = [&](MarkKind kind, std::string_view reason) {
+    marks.push_back({kind, std::string(reason)});
+  };
+  const Totals& real = plan.counted ? *plan.counted : plan.planned;
+  if (plan.counted) {
+    add(MarkKind::changes_ignored,
+        "chosen as if changes of clock were free; 'counted' is the same plan with changes as the "
+        "spec knows them, --switching spec plans with them");
+  }
+  if (const auto* waste = std::get_if<LeastWaste>(&plan.goal)) {
+    const double budget_s =
+        (1.0 + waste->slack_frac + waste->tolerance_frac) * plan.baseline.time_s;
+    if (real.time_s > budget_s * (1.0 + rounding))
+      add(MarkKind::slack_missed,
+          "takes longer than the slack allows once changes of clock are counted");
+  }
+  const bool no_better =
+      plan.best_one_clock_j && plan.planned.energy_j > *plan.best_one_clock_j * (1.0 - shown);
+  if (no_better && plan.planned.clock_switches > 0)
+    add(MarkKind::changes_for_nothing, "one clock for all saves as much to the last digit shown");
+  return marks;
+}
+
+}  // namespace rubato

@@ -1,0 +1,176 @@
+#include "explorer/marks.hpp"
+
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "explorer/exploration.hpp"
+#include "models/kernel/coefficients.hpp"
+#include "models/kernel/model.hpp"
+#include "models/validation/uncertainty.hpp"
+#include "traces/files/trace_json.hpp"
+#include "traces/gpt.hpp"
+
+namespace rubato {
+namespace {
+
+Exploration explored(const char* gpu, std::optional<double> power_limit_w = {},
+                     const Goal& goal = LeastWaste{}, const SwitchModel& switching = {}) {
+  return explore({.trace = load_trace("gpt3-xl"),
+                  .spec = load_gpu_spec(gpu),
+                  .grid = "full",
+                  .power_limit_w = power_limit_w,
+                  .switching = switching,
+                  .questions = {{Granularity::iteration, Aggregation::global, goal},
+                                {Granularity::kernel, Aggregation::global, goal}}});
+}
+
+const Mark* find(const std::vector<Mark>& marks, MarkKind kind) {
+  const auto found = std::ranges::find(marks, kind, &Mark::kind);
+  return found == marks.end() ? nullptr : &*found;
+}
+
+// A cap below the power at the lowest clock is not enforced: the clock stops there, and a lower cap
+// changes nothing more (RTX 4000 Ada at 30, 40 and 50 W: one speed, 51 to 61 W).
+TEST(Marks, ALimitBelowThePowerAtTheLowestClockIsNotReached) {
+  const Trace trace = load_trace("gpt3-xl");
+  const Exploration at_100 = explored("a40", 100.0), at_125 = explored("a40", 125.0);
+  EXPECT_EQ(at_100.baseline.total.time_s, at_125.baseline.total.time_s);
+  EXPECT_EQ(at_100.baseline.total.energy_j, at_125.baseline.total.energy_j);
+  const GpuModel free(load_gpu_spec("a40"), trace);
+  const ClockGrid lowest = make_clock_grid(free.spec(), "mem=7251 core=210");
+  const SimResult slowest =
+      simulate(trace, free, lowest, uniform_plan(trace, *lowest.find("7251/210")));
+  EXPECT_NEAR(at_100.baseline.total.time_s / slowest.total.time_s, 1.0, 1e-9);
+  EXPECT_GT(at_100.baseline.total.average_power_w(), 125.0);
+  for (const Exploration* found : {&at_100, &at_125}) {
+    const Mark* mark = find(found->baseline_marks, MarkKind::limit_not_reached);
+    ASSERT_NE(mark, nullptr);
+    EXPECT_NE(mark->reason.find("100 % of the time"), std::string::npos);
+    EXPECT_NE(mark->reason.find("210 MHz"), std::string::npos);
+    for (const PlanResult& plan : found->plans)
+      EXPECT_NE(find(plan.marks, MarkKind::limit_not_reached), nullptr);
+  }
+  EXPECT_EQ(find(explored("a40").baseline_marks, MarkKind::limit_not_reached), nullptr);
+  EXPECT_EQ(find(explored("a40", 250.0).baseline_marks, MarkKind::limit_not_reached), nullptr);
+}
+
+TEST(Marks, ClocksBeyondTheMeasuredOnes) {
+  // The default, 1770 MHz, is beyond the last clock of the sweep, 1710.
+  const Exploration found = explored("rtx-8000");
+  const Mark* beyond = find(found.baseline_marks, MarkKind::clocks_not_fitted);
+  ASSERT_NE(beyond, nullptr);
+  EXPECT_NE(beyond->reason.find("1770 MHz"), std::string::npos);
+  EXPECT_NE(beyond->reason.find("705 to 1710 MHz"), std::string::npos);
+  EXPECT_EQ(find(explored("a100-sxm4-80gb").baseline_marks, MarkKind::clocks_not_fitted), nullptr);
+  // The limit takes the A40 below its first measured clock, 855 MHz.
+  EXPECT_NE(find(explored("a40", 150.0).baseline_marks, MarkKind::clocks_not_fitted), nullptr);
+}
+
+TEST(Marks, ShareOfTheTimeBeyondTheMeasuredClocks) {
+  const Trace trace = load_trace("gpt3-xl");
+  GpuSpec spec = load_gpu_spec("a100-sxm4-80gb");
+  spec.fitted_range = FittedRange{.min_core_mhz = 1000.0, .max_core_mhz = 1410.0};
+  const GpuModel model(spec, trace);
+  const ClockGrid grid = make_clock_grid(spec, "mem=1593 core=705,1410");
+  Plan plan = uniform_plan(trace, *grid.find("1593/1410"));
+  EXPECT_TRUE(marks_of_clocks(trace, model, grid, plan, evaluate_all(model, grid)).empty());
+  constexpr std::size_t qkv = 2;
+  plan.clock_of_site[qkv] = *grid.find("1593/705");
+  const SimResult run = simulate(trace, model, grid, plan);
+  const KernelId slowed = sites(trace, plan)[qkv].kernel;
+  const double percent = 100.0 * run.by_kernel[index(slowed)].time_s / run.total.time_s;
+  const std::vector<Mark> marks =
+      marks_of_clocks(trace, model, grid, plan, evaluate_all(model, grid));
+  ASSERT_EQ(marks.size(), 1U);
+  EXPECT_EQ(std::stod(marks.front().reason), std::round(percent));
+}
+
+TEST(Marks, AStepThatDoesNotFit) {
+  GptShape shape = gpt_preset("gpt3-175b");
+  const Trace large = generate_gpt_trace(shape);
+  // bf16 weights and gradients; Brown et al. count 174.6 billion parameters.
+  EXPECT_NEAR(*held_bytes(large) / (4.0 * 174.6e9), 1.0, 0.01);
+  shape.tensor_parallel = 8;
+  shape.optimizer = true;
+  EXPECT_NEAR(*held_bytes(generate_gpt_trace(shape)) / (16.0 / 8.0 * 174.6e9), 1.0, 0.01);
+  const auto mark = mark_of_memory(large, load_gpu_spec("rtx-3080-ti"));
+  ASSERT_TRUE(mark.has_value());
+  EXPECT_NE(mark->reason.find("has 12 GB"), std::string::npos);
+  EXPECT_FALSE(mark_of_memory(load_trace("gpt3-xl"), load_gpu_spec("rtx-3080-ti")));
+  EXPECT_FALSE(mark_of_memory(large, load_gpu_spec("v100-sxm2")));  // 16 or 32 GB: not known
+  Trace captured = large;
+  captured.provenance.generator = "Kineto";
+  EXPECT_FALSE(held_bytes(captured));
+}
+
+TEST(Marks, ChangesOfClockAreCountedWhereTheirCostIsKnown) {
+  const LeastWaste slack{.slack_frac = 0.05};
+  const Exploration found = explored("a100-sxm4-80gb", {}, slack);
+  const PlanResult& plan = found.plans.at(1);
+  ASSERT_GT(plan.sim.total.clock_switches, 0U);
+  ASSERT_TRUE(plan.counted.has_value());
+  const Trace trace = load_trace("gpt3-xl");
+  const GpuSpec spec = load_gpu_spec("a100-sxm4-80gb");
+  const Totals real =
+      simulate(trace, GpuModel(spec, trace), found.grid, plan.plan, switch_model(spec)).total;
+  EXPECT_EQ(plan.counted->time_s, real.time_s);
+  EXPECT_EQ(plan.counted->energy_j, real.energy_j);
+  EXPECT_NE(find(plan.marks, MarkKind::changes_ignored), nullptr);
+  const bool missed = real.time_s > 1.05 * found.baseline.total.time_s;
+  EXPECT_EQ(find(plan.marks, MarkKind::slack_missed) != nullptr, missed);
+  EXPECT_FALSE(found.plans.at(0).counted);  // one clock
+  // Not where plans know it already, nor where nobody does.
+  EXPECT_FALSE(explored("a100-sxm4-80gb", {}, slack, switch_model(spec)).plans.at(1).counted);
+  EXPECT_FALSE(explored("rtx-3080-ti", {}, slack).plans.at(1).counted);
+}
+
+TEST(Marks, OfChangesAgainstWhatWasAsked) {
+  const Goal goal = LeastWaste{.slack_frac = 0.10};
+  const auto totals = [](double time_s, double energy_j, std::uint64_t switches) {
+    Totals sum;
+    sum.time_s = time_s;
+    sum.energy_j = energy_j;
+    sum.clock_switches = switches;
+    return sum;
+  };
+  CountedPlan plan{goal, totals(1.0, 100.0, 0), totals(1.09, 80.0, 7), {}, 90.0};
+  EXPECT_TRUE(marks_of_changes(plan).empty());
+  plan.counted = totals(1.09, 80.0, 7);
+  EXPECT_EQ(marks_of_changes(plan).size(), 1U);
+  plan.counted = totals(1.11, 80.0, 7);
+  EXPECT_NE(find(marks_of_changes(plan), MarkKind::slack_missed), nullptr);
+  plan.counted.reset();
+  plan.best_one_clock_j = 80.001;
+  EXPECT_NE(find(marks_of_changes(plan), MarkKind::changes_for_nothing), nullptr);
+  plan.planned.clock_switches = 0;
+  EXPECT_TRUE(marks_of_changes(plan).empty());
+}
+
+// A kernel measured at one shape is scaled at another, and less is known of it the further it is.
+TEST(Coverage, KernelsAtOtherShapesAreScaled) {
+  const GpuSpec spec = load_gpu_spec("rtx-3080-ti");
+  GptShape shape = gpt_preset("gpt3-xl");
+  const Trace same = generate_gpt_trace(shape);
+  const GpuModel known(spec, same);
+  for (std::size_t k = 0; k < known.kernels(); ++k)
+    EXPECT_EQ(known.source(id_at<KernelId>(k)), CoefficientSource::measured);
+  double error = 0.0;
+  for (const std::uint64_t batch : {30U, 20U, 10U}) {
+    shape.batch = batch;
+    const Trace other = generate_gpt_trace(shape);
+    const GpuModel model(spec, other);
+    const KernelId qkv{2};
+    EXPECT_EQ(model.source(qkv), CoefficientSource::scaled);
+    const Kernel& kernel = other.kernels[index(qkv)];
+    EXPECT_NEAR(work_moved(*calibrated_kernel(spec, kernel), kernel),
+                std::log(40.0 / static_cast<double>(batch)), 1e-9);
+    const double now = coefficient_error(spec, kernel, CoefficientSource::scaled);
+    EXPECT_GT(now, error);
+    EXPECT_LT(now, coefficient_error(spec, kernel, CoefficientSource::derived));
+    error = now;
+  }
+}
+
+}  // namespace
+}  // namespace rubato
