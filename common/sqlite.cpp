@@ -63,7 +63,8 @@ void SqlStatement::Finalize::operator()(sqlite3_stmt* statement) const noexcept 
 
 SqlConnection::SqlConnection(const std::filesystem::path& path, Mode mode) : path_(path) {
   const int flags =
-      mode == Mode::create ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
+      (mode == Mode::create ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY) |
+      SQLITE_OPEN_NOMUTEX;  // one thread at a time per connection, as the header says
   sqlite3* handle = nullptr;
   const bool foreign = mode == Mode::foreign;
   const std::string name = foreign ? immutable_uri(path) : path.string();
@@ -105,6 +106,11 @@ void SqlConnection::use_write_ahead_log() {
     std::this_thread::sleep_for(pause);
   }
   fail("write to");
+}
+
+void SqlConnection::wait_for_disk_at_checkpoints() {
+  SqlStatement mode(*this, "PRAGMA journal_mode");
+  if (mode.next() && mode.value(0) == SqlValue("wal")) execute("PRAGMA synchronous = NORMAL");
 }
 
 std::int64_t SqlConnection::last_insert_id() const {
@@ -192,13 +198,17 @@ SqlValue SqlStatement::value(int column) const {
                      static_cast<std::size_t>(sqlite3_column_bytes(statement, column)));
 }
 
-SqlTransaction::SqlTransaction(SqlConnection& connection) : connection_(connection) {
+SqlTransaction::SqlTransaction(SqlConnection& connection, References references)
+    : connection_(connection), references_(references) {
+  if (references_ == References::known_to_hold) connection_.execute("PRAGMA foreign_keys = OFF");
   connection_.execute("BEGIN IMMEDIATE");
 }
 
 SqlTransaction::~SqlTransaction() {
   // A failure here leaves an open transaction that closing the connection rolls back.
   if (open_) sqlite3_exec(connection_.handle(), "ROLLBACK", nullptr, nullptr, nullptr);
+  if (references_ == References::known_to_hold)
+    sqlite3_exec(connection_.handle(), "PRAGMA foreign_keys = ON", nullptr, nullptr, nullptr);
 }
 
 void SqlTransaction::commit() {

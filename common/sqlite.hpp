@@ -17,7 +17,7 @@ namespace rubato {
 /// A value read from or bound to a statement.
 using SqlValue = std::variant<std::monostate, std::int64_t, double, std::string>;
 
-/// An open database. Every failure is an IoError that names the file.
+/// An open database, for one thread at a time. Every failure is an IoError that names the file.
 class SqlConnection {
  public:
   /// foreign: somebody else's file, never written to, not even beside it.
@@ -34,6 +34,10 @@ class SqlConnection {
 
   /// Readers and one writer side by side, also for those who open the file later.
   void use_write_ahead_log();
+
+  /// A commit no longer waits until it is on the disk, where the file has a write-ahead log: what
+  /// was committed survives a crash of the program, and the file stays sound after a power cut.
+  void wait_for_disk_at_checkpoints();
 
   [[nodiscard]] std::int64_t last_insert_id() const;
 
@@ -67,6 +71,14 @@ class SqlStatement {
     (bind(++position, values), ...);
     finish();
   }
+
+  /// Binds values from a position on; for statements of many rows.
+  template <class... Values>
+  void bind_from(int position, const Values&... values) {
+    (bind(position++, values), ...);
+  }
+  /// As run, with the values that are bound.
+  void run_bound() { finish(); }
 
   /// Binds all values in order and steps to the first row. @return false if there is none
   template <class... Values>
@@ -116,10 +128,15 @@ class SqlStatement {
   std::unique_ptr<sqlite3_stmt, Finalize> statement_;
 };
 
+/// Whether SQLite looks up each reference that is written.
+enum class References { looked_up, known_to_hold };
+
 /// Rolls back when it goes out of scope without commit().
 class SqlTransaction {
  public:
-  explicit SqlTransaction(SqlConnection& connection);
+  /// @param references  known_to_hold: for rows that are written with those they refer to, and
+  /// nothing that deletes
+  explicit SqlTransaction(SqlConnection& connection, References references = References::looked_up);
   ~SqlTransaction();
   SqlTransaction(const SqlTransaction&) = delete;
   SqlTransaction& operator=(const SqlTransaction&) = delete;
@@ -128,6 +145,7 @@ class SqlTransaction {
 
  private:
   SqlConnection& connection_;
+  References references_;
   bool open_ = true;
 };
 

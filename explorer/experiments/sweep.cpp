@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
+#include <span>
 
 #include <fmt/format.h>
 #include <tbb/global_control.h>
@@ -27,22 +28,21 @@ class Sweeper {
         store_(store),
         options_(options),
         observer_(observer),
-        context_(context) {
-    std::ranges::stable_sort(units_, std::ranges::greater{},
-                             [&](std::size_t u) { return plan_.units[u].estimated_s; });
+        context_(context),
+        threads_(options.threads > 0 ? static_cast<int>(options.threads)
+                                     : tbb::info::default_concurrency()) {
     for (const std::size_t u : units_) estimated_left_s_ += plan_.units[u].estimated_s;
+    make_batches();
   }
 
   SweepSummary run() {
-    const int threads = options_.threads > 0 ? static_cast<int>(options_.threads)
-                                             : tbb::info::default_concurrency();
     const tbb::global_control limit(tbb::global_control::max_allowed_parallelism,
-                                    static_cast<std::size_t>(threads));
-    // Each worker takes the next unit; the parallel loops inside a unit must not pick up another.
-    tbb::task_arena arena(threads);
+                                    static_cast<std::size_t>(threads_));
+    // Each worker takes the next batch; the parallel loops inside it must not pick up another.
+    tbb::task_arena arena(threads_);
     arena.execute([&] {
       tbb::parallel_for(
-          0, threads, [&](int) { tbb::this_task_arena::isolate([&] { work(); }); },
+          0, threads_, [&](int) { tbb::this_task_arena::isolate([&] { work(); }); },
           tbb::static_partitioner());
     });
     summary_.not_started = units_.size() - done_;
@@ -53,9 +53,9 @@ class Sweeper {
   void work() {
     while (!context_.stop_requested() && !failed_.load()) {
       const std::size_t next = next_.fetch_add(1);
-      if (next >= units_.size()) return;
+      if (next >= batches_.size()) return;
       try {
-        run_unit(plan_.units[units_[next]]);
+        run_batch(batches_[next].units);
       } catch (...) {
         failed_ = true;  // a database that fails once is not tried again
         throw;
@@ -63,27 +63,79 @@ class Sweeper {
     }
   }
 
-  void run_unit(const Unit& unit) {
+  // Units of one setting, in the order of the plan; the longest batches first.
+  struct Batch {
+    std::vector<const Unit*> units;
+    double estimated_s = 0.0;
+  };
+
+  void make_batches() {
+    // Short enough for Ctrl-C and for all threads to have work at the end.
+    constexpr double longest_s = 1.0;
+    constexpr std::size_t batches_per_thread = 4;
+    const std::size_t most = std::max<std::size_t>(
+        1, units_.size() / (batches_per_thread * static_cast<std::size_t>(threads_)));
+    std::ranges::sort(units_, {},
+                      [&](std::size_t u) { return std::pair(plan_.units[u].setting, u); });
+    for (const std::size_t u : units_) {
+      const Unit& unit = plan_.units[u];
+      const bool joins = !batches_.empty() && !plan_.settings[unit.setting].pipeline &&
+                         batches_.back().units.front()->setting == unit.setting &&
+                         batches_.back().units.size() < most &&
+                         batches_.back().estimated_s + unit.estimated_s <= longest_s;
+      if (!joins) batches_.emplace_back();
+      batches_.back().units.push_back(&unit);
+      batches_.back().estimated_s += unit.estimated_s;
+    }
+    std::ranges::stable_sort(batches_, std::ranges::greater{}, &Batch::estimated_s);
+  }
+
+  void run_batch(std::vector<const Unit*> units) {
     {
       const std::scoped_lock lock(mutex_);
-      if (store_.is_finished(unit)) return finish(unit, {.outcome = UnitOutcome::stored_elsewhere});
-      if (observer_.started) observer_.started(unit);
+      std::erase_if(units, [&](const Unit* unit) {
+        const bool stored = store_.is_finished(*unit);
+        if (stored) finish(*unit, {.outcome = UnitOutcome::stored_elsewhere});
+        return stored;
+      });
+      if (observer_.started) std::ranges::for_each(units, [&](auto* u) { observer_.started(*u); });
     }
-    const ExplorationInput input = exploration_input(plan_, unit);
+    if (!units.empty()) explore_and_store(units);
+  }
+
+  void explore_and_store(std::span<const Unit* const> units) {
+    ExplorationInput input = exploration_input(plan_, *units.front());
+    input.questions.clear();
+    for (const Unit* unit : units) input.questions.push_back(unit->question);
     std::optional<Exploration> found;
     std::string error;
     try {
       // Without the context: what is begun is finished.
-      const auto& pipeline = plan_.settings[unit.setting].pipeline;
+      const auto& pipeline = plan_.settings[units.front()->setting].pipeline;
       found = pipeline ? explore_pipeline(input, *pipeline) : explore(input);
     } catch (const Error& problem) {
       error = problem.what();
     }
+    if (found) return store(units, input, *found);
+    if (units.size() > 1) {  // only those whose question it is fail
+      for (std::size_t i = 0; i < units.size(); ++i) explore_and_store(units.subspan(i, 1));
+      return;
+    }
     const std::scoped_lock lock(mutex_);
-    if (!found) return finish(unit, {.outcome = UnitOutcome::failed, .error = error});
-    const bool stored = store_.add(plan_, unit, input, *found, options_.command);
-    finish(unit, {.outcome = stored ? UnitOutcome::finished : UnitOutcome::stored_elsewhere,
-                  .found = &*found});
+    finish(*units.front(), {.outcome = UnitOutcome::failed, .error = error});
+  }
+
+  void store(std::span<const Unit* const> units, const ExplorationInput& input,
+             const Exploration& found) {
+    const std::scoped_lock lock(mutex_);
+    const std::vector<bool> stored = store_.add(plan_, units, input, found, options_.command);
+    for (std::size_t i = 0; i < units.size(); ++i) {
+      finish(*units[i],
+             {.outcome = stored[i] ? UnitOutcome::finished : UnitOutcome::stored_elsewhere,
+              .found = &found,
+              .plan = &found.plans[i],
+              .wall_time_s = found.wall_time_s / static_cast<double>(units.size())});
+    }
   }
 
   // With the lock held.
@@ -107,6 +159,8 @@ class Sweeper {
   const SweepRunOptions& options_;
   const SweepObserver& observer_;
   const RunContext& context_;
+  int threads_;
+  std::vector<Batch> batches_;
   std::atomic<std::size_t> next_ = 0;
   std::atomic<bool> failed_ = false;
   std::mutex mutex_;  // guards store, observer and everything below

@@ -27,6 +27,8 @@ struct SweepProgress {
   const Unit* unit = nullptr;
   UnitOutcome outcome = UnitOutcome::finished;
   const Exploration* found = nullptr;  ///< nullptr if failed or stored elsewhere
+  const PlanResult* plan = nullptr;    ///< of the unit; nullptr as `found`
+  double wall_time_s = 0.0;            ///< its part of the time its setting took
   std::string error = {};              ///< of a failed unit
   std::size_t done = 0;                ///< units of this run so far, whatever their outcome
   std::size_t total = 0;
@@ -50,8 +52,9 @@ struct SweepRunOptions {
   std::string command = {};
 };
 
-/// Runs `units` (positions in the plan), longest first. After Ctrl-C no unit is started; those in
-/// flight are finished and stored. A unit that cannot be explored is counted and left out.
+/// Runs `units` (positions in the plan), longest first; a few of the same setting at once, which
+/// share its table and models and one transaction. After Ctrl-C no unit is started; those in flight
+/// are finished and stored. A unit that cannot be explored is counted and left out.
 /// @throws IoError if the database cannot be written; units stored before stay
 SweepSummary run_sweep(const SweepPlan& plan, std::vector<std::size_t> units, SweepStore& store,
                        const SweepRunOptions& options, const SweepObserver& observer,

@@ -1,5 +1,7 @@
 #include "explorer/experiments/sweep_store.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "common/hash.hpp"
@@ -53,7 +55,10 @@ SqlValue count_value(std::uint64_t value) { return static_cast<std::int64_t>(val
 }  // namespace
 
 SweepStore::SweepStore(const std::filesystem::path& path)
-    : connection_(open_result_database(path)) {}
+    : connection_(open_result_database(path)) {
+  // A crash loses nothing; a power cut may lose the last units, which are then run again.
+  connection_.wait_for_disk_at_checkpoints();
+}
 
 void SweepStore::begin(const SweepPlan& plan) {
   SqlTransaction transaction(connection_);
@@ -105,13 +110,14 @@ std::int64_t SweepStore::run_of(const SweepPlan& plan, const Unit& unit,
   }
   if (setting.pipeline) schedule = std::string(name_of(setting.pipeline->schedule));
   SqlStatement(connection_,
-               "INSERT INTO settings VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+               "INSERT INTO settings VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
       .run(setting.id, run_id, model, batch, sequence, tensor_parallel, data_parallel,
            pipeline_parallel, microbatches, schedule, count_value(setting.seed),
            share_of_default_time(found, CoefficientSource::measured),
            share_of_default_time(found, CoefficientSource::derived),
            share_of_default_time(found, CoefficientSource::guessed), profile_hash(found),
-           share_of_default_time(found, CoefficientSource::anchored));
+           share_of_default_time(found, CoefficientSource::anchored),
+           share_of_default_time(found, CoefficientSource::scaled));
   SqlStatement error(connection_,
                      "INSERT OR IGNORE INTO model_errors SELECT spec_hash, ?, ? FROM runs WHERE "
                      "run_id = ?");
@@ -119,25 +125,32 @@ std::int64_t SweepStore::run_of(const SweepPlan& plan, const Unit& unit,
   return run_id;
 }
 
-bool SweepStore::add(const SweepPlan& plan, const Unit& unit, const ExplorationInput& input,
-                     const Exploration& found, const std::string& command) {
-  SqlTransaction transaction(connection_);
-  const bool fresh = !is_finished(unit);
-  if (fresh) {
-    RunWriter writer(connection_, input, found);
-    const std::int64_t run_id = run_of(plan, unit, input, found, command);
-    writer.continue_run(run_id);
-    const std::int64_t plan_id = writer.write_plan(found.plans.front());
-    for (const Front& front : found.fronts) writer.write_front(front);
-    SqlStatement(connection_, "INSERT INTO units VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
-        .run(unit.id, unit.question_id, run_id, plan_id,
-             fmt::format("{} {}", program_version(), source_revision()),
-             result_hash(found.plans.front()), found.wall_time_s, unit.estimated_s, now_utc(),
-             host_name());
+std::vector<bool> SweepStore::add(const SweepPlan& plan, std::span<const Unit* const> units,
+                                  const ExplorationInput& input, const Exploration& found,
+                                  const std::string& command) {
+  const double wall_time_s = found.wall_time_s / static_cast<double>(units.size());
+  SqlTransaction transaction(connection_, References::known_to_hold);
+  RunWriter writer(connection_, input, found);
+  std::vector<bool> stored;
+  for (std::size_t i = 0; i < units.size(); ++i) {
+    const Unit& unit = *units[i];
+    stored.push_back(!is_finished(unit));
+    if (stored.back()) {
+      const std::int64_t run_id = run_of(plan, unit, input, found, command);
+      writer.continue_run(run_id);
+      const std::int64_t plan_id = writer.write_plan(found.plans[i]);
+      SqlStatement(connection_, "INSERT INTO units VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+          .run(unit.id, unit.question_id, run_id, plan_id,
+               fmt::format("{} {}", program_version(), source_revision()),
+               result_hash(found.plans[i]), wall_time_s, unit.estimated_s, now_utc(), host_name());
+    }
+    add_memberships(plan, unit);
   }
-  add_memberships(plan, unit);
+  if (std::ranges::find(stored, true) != stored.end()) {
+    for (const Front& front : found.fronts) writer.write_front(front);
+  }
   transaction.commit();
-  return fresh;
+  return stored;
 }
 
 double SweepStore::estimate_scale() const {

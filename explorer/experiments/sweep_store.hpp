@@ -1,8 +1,9 @@
 #pragma once
-// The part of a result database that a sweep writes: finished units, one
-// transaction each.
+// The part of a result database that a sweep writes: finished units, a transaction for those that
+// were explored together.
 
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,12 +25,14 @@ class SweepStore {
   [[nodiscard]] std::vector<bool> finished(const SweepPlan& plan) const;
   [[nodiscard]] bool is_finished(const Unit& unit) const;
 
-  /// Stores a finished unit, and its setting if it is the first one of it.
-  /// @param found  the exploration of the unit's question alone
-  /// @return false if another process stored the unit meanwhile; nothing changes then
-  /// @throws IoError; nothing of the unit is stored then
-  bool add(const SweepPlan& plan, const Unit& unit, const ExplorationInput& input,
-           const Exploration& found, const std::string& command);
+  /// Stores finished units of one setting in one transaction, and the setting if they are its
+  /// first.
+  /// @param found  the exploration of their questions, in order
+  /// @return of each unit, false if another process stored it meanwhile; it is left as it is then
+  /// @throws IoError; nothing is stored then
+  std::vector<bool> add(const SweepPlan& plan, std::span<const Unit* const> units,
+                        const ExplorationInput& input, const Exploration& found,
+                        const std::string& command);
 
   /// Time taken over time estimated, of the units in the database; 1 if there are none.
   [[nodiscard]] double estimate_scale() const;

@@ -143,6 +143,8 @@ Exploration explore_pipeline(const ExplorationInput& input, const PipelineSplit&
   ExplorationInput profile = input;
   profile.questions.clear();
   Exploration found = explore(profile);
+  // A GPU holds one stage of the trace.
+  std::erase_if(found.baseline_marks, [](const Mark& m) { return m.kind == MarkKind::too_large; });
   const PerStage per_stage(split);
   for (auto* sums : {&found.baseline.by_pass, &found.baseline.by_kernel}) {
     for (Totals& sum : *sums) per_stage.spread(sum, split.microbatches);

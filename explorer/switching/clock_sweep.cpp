@@ -41,16 +41,19 @@ void ClockSweep::read_kinds(const std::vector<bool>& exempt) {
   }
   if (direction_ == Direction::backward) std::swap(begun_, ended_);
 
-  double shortest_s = infinity;
-  for (const ChangeKind& kind : kinds) shortest_s = std::min(shortest_s, kind.least_run_s);
   std::vector<double> lengths_s;
   for (const ChangeKind& kind : kinds) {
-    const double least_s = direction_ == Direction::forward ? kind.least_run_s : shortest_s;
-    const auto same = std::ranges::find(lengths_s, least_s);
+    const auto same = std::ranges::find(lengths_s, kind.least_run_s);
     window_of_kind_.push_back(static_cast<std::size_t>(same - lengths_s.begin()));
-    if (same == lengths_s.end()) lengths_s.push_back(least_s);
+    if (same == lengths_s.end()) lengths_s.push_back(kind.least_run_s);
   }
   if (lengths_s == std::vector{0.0}) return;
+  // How long a run lasts depends on the change behind it: backwards, the one it begins with.
+  window_per_kind_ = direction_ == Direction::backward && lengths_s.size() > 1;
+  if (window_per_kind_) {
+    lengths_s.clear();
+    for (const ChangeKind& kind : kinds) lengths_s.push_back(kind.least_run_s);
+  }
   std::vector<double> values(stride, infinity);
   for (std::size_t c = 0; c < exempt.size(); ++c) {
     if (exempt[c]) values[c] = initial_[c];
@@ -67,6 +70,14 @@ RunBegins ClockSweep::begins(std::span<const double> best, std::size_t first_ste
           .clocks = initial_.size(),
           .kinds = static_cast<std::int64_t>(kinds_),
           .groups = groups_};
+}
+
+RunBegins ClockSweep::window_begins(std::size_t window, RunBegins begins) const {
+  if (!window_per_kind_) return begins;
+  begins.into += window * begins.clocks;
+  begins.group += window * begins.clocks;
+  begins.kinds = 1;
+  return begins;
 }
 
 LaunchList ClockSweep::launches() const {
@@ -88,6 +99,11 @@ RunStart ClockSweep::run_start(std::int64_t label, std::size_t clock) const {
 }
 
 double ClockSweep::closable(std::size_t kind, std::size_t clock) const {
+  if (window_per_kind_) {
+    double least = infinity;
+    for (const DwellWindow& window : windows_) least = std::min(least, window.value(clock));
+    return least;
+  }
   const DwellWindow* window = window_of(kind);
   return window == nullptr ? open_[clock] : window->value(clock);
 }
@@ -98,8 +114,8 @@ void ClockSweep::one_step() {
   if (step_ > 0) choose_best_before();
   if (follow_open_) go_on_or_begin();
   const auto step = static_cast<std::int64_t>(step_);
-  for (DwellWindow& window : windows_)
-    least_ = window.step(launches(), begins(), step, ended_.data());
+  for (std::size_t w = 0; w < windows_.size(); ++w)
+    least_ = windows_[w].step(launches(), window_begins(w, begins()), step, ended_.data());
   ++step_;
 }
 

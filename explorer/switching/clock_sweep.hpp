@@ -22,7 +22,8 @@ struct RunStart {
 };
 
 /// Best value per clock after each step (launch), over all ways to change clocks before it.
-/// Backwards, a run is as long as the shortest a change allows: a relaxation if kinds differ.
+/// Backwards, the last run of the sequence is as long as the shortest a change allows: a relaxation
+/// if kinds differ.
 class ClockSweep {
  public:
   static constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -42,7 +43,8 @@ class ClockSweep {
 
   /// Best value with the last run still open, at this clock.
   [[nodiscard]] double open(std::size_t clock) const { return open_[clock]; }
-  /// As open, with the last run long enough for a change of this kind.
+  /// As open, with the last run long enough for a change of this kind; backwards, for the change
+  /// behind it.
   [[nodiscard]] double closable(std::size_t kind, std::size_t clock) const;
 
   /// The runs behind open(clock), or behind closable(kind, clock), after the last step.
@@ -88,6 +90,8 @@ class ClockSweep {
   void forget_old_starts();
   [[nodiscard]] RunBegins begins() const { return begins(best_, first_best_step_); }
   [[nodiscard]] RunBegins begins(std::span<const double> best, std::size_t first_step) const;
+  /// What a window takes runs from: all kinds of change, or its own.
+  [[nodiscard]] RunBegins window_begins(std::size_t window, RunBegins begins) const;
   [[nodiscard]] LaunchList launches() const;
   [[nodiscard]] RunStart run_start(std::int64_t label, std::size_t clock) const;
   [[nodiscard]] const DwellWindow* window_of(std::size_t kind) const {
@@ -110,6 +114,7 @@ class ClockSweep {
   std::vector<std::int64_t> open_begin_;  ///< RunBegins labels
   std::vector<DwellWindow> windows_;      ///< none if runs may have any length
   std::vector<std::size_t> window_of_kind_;
+  bool window_per_kind_ = false;     ///< backwards, where their lengths differ
   LeastValue least_;                 ///< before the next step, if alike_; infinite before the first
   std::vector<double> best_;         ///< [steps kept x groups] best value to change from
   std::size_t first_best_step_ = 0;  ///< first step kept in best_

@@ -64,8 +64,9 @@ bool ClockSweep::repeats(const State& before, std::size_t block) const {
   }
   const RunBegins begins_before = begins(before.best, before.first_best_step);
   for (std::size_t w = 0; w < windows_.size(); ++w) {
-    if (!windows_[w].repeats(before.windows[w], begins_before, begins(),
-                             static_cast<std::int64_t>(step_), later, apart))
+    if (!windows_[w].repeats(before.windows[w], launches(), window_begins(w, begins_before),
+                             window_begins(w, begins()), static_cast<std::int64_t>(step_), later,
+                             apart))
       return false;
   }
   std::vector<bool> same_start;
@@ -104,7 +105,7 @@ void ClockSweep::skip(const State& before, std::size_t block, std::size_t count)
     if (open_begin_[c] != before.open_begin[c]) open_begin_[c] += launches * kinds;
   }
   for (std::size_t w = 0; w < windows_.size(); ++w)
-    windows_[w].skip(before.windows[w], launches, kinds, more);
+    windows_[w].skip(before.windows[w], launches, window_begins(w, begins()).kinds, more);
   for (double& value : best_) value += more;
   least_.value += more;
   first_best_step_ += steps;

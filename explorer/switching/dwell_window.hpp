@@ -42,9 +42,9 @@ class DwellWindow {
   /// launches in between have the same effect when they come again. @param steps  gone by
   /// @param apart  of two values, whether they differ by the constant or are both infinite
   template <class Apart>
-  [[nodiscard]] bool repeats(const DwellWindow& before, const RunBegins& begins_before,
-                             const RunBegins& begins, std::int64_t steps, std::int64_t later,
-                             const Apart& apart) const;
+  [[nodiscard]] bool repeats(const DwellWindow& before, const LaunchList& launches,
+                             const RunBegins& begins_before, const RunBegins& begins,
+                             std::int64_t steps, std::int64_t later, const Apart& apart) const;
   /// As if it did so again and again. @param before  as for repeats
   void skip(const DwellWindow& before, std::int64_t launches, std::int64_t kinds, double cost);
 
@@ -65,16 +65,19 @@ class DwellWindow {
 }
 
 template <class Apart>
-bool DwellWindow::repeats(const DwellWindow& before, const RunBegins& begins_before,
-                          const RunBegins& begins, std::int64_t steps, std::int64_t later,
-                          const Apart& apart) const {
+bool DwellWindow::repeats(const DwellWindow& before, const LaunchList& launches,
+                          const RunBegins& begins_before, const RunBegins& begins,
+                          std::int64_t steps, std::int64_t later, const Apart& apart) const {
   for (std::size_t c = 0; c < value_.size(); ++c) {
     // A start that waits for ever is one of the sequence's begin.
     if (!apart(before.value_[c], value_[c]) || waiting_[c] != before.waiting_[c] + later ||
         !label_repeats(before.begin_[c], begin_[c], begins.kinds, later))
       return false;
     for (std::int64_t start = waiting_[c]; start < steps; ++start) {
-      if (!apart(begins_before.at(start - later, c).value, begins.at(start, c).value)) return false;
+      // The starts before may wait in front of what repeats.
+      if (launches.row(start - later) != launches.row(start) ||
+          !apart(begins_before.at(start - later, c).value, begins.at(start, c).value))
+        return false;
     }
   }
   return true;

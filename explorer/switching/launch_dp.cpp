@@ -160,11 +160,25 @@ PricedRuns cheapest_round(const PricedSequence& priced, std::size_t first) {
 
 std::vector<double> bounds_by_first_clock(const PricedSequence& priced) {
   const std::size_t clocks = priced.clocks().size();
-  ClockSweep sweep(priced, Direction::backward, only(priced, {}), std::vector<bool>(clocks, true),
-                   false);
-  sweep.run_to_end();
+  const std::span<const ChangeKind> kinds = priced.sequence().kinds();
+  const auto swept = [&](Direction direction, bool last_of_any_length) {
+    const std::vector<bool> exempt(last_of_any_length ? clocks : 0, true);
+    ClockSweep sweep(priced, direction, only(priced, {}), exempt, false);
+    sweep.run_to_end();
+    return sweep;
+  };
+  // Either the last run is at the first clock too, and may be of any length, or a change follows.
+  const ClockSweep begins_there = swept(Direction::backward, true),
+                   ends_there = swept(Direction::forward, false),
+                   changes_back = swept(Direction::backward, false);
   std::vector<double> bounds(clocks);
-  for (std::size_t c = 0; c < clocks; ++c) bounds[c] = sweep.open(c);
+  for (std::size_t c = 0; c < clocks; ++c) {
+    double change = infinity;
+    for (std::size_t kind = 0; kind < kinds.size(); ++kind)
+      change = std::min(change, priced.into(kind)[c] + priced.before(kind, 0));
+    const double same = std::max(begins_there.closable(0, c), ends_there.open(c));
+    bounds[c] = std::min(same, changes_back.closable(0, c) + change);
+  }
   return bounds;
 }
 

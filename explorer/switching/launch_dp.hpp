@@ -99,7 +99,7 @@ struct PricedRuns {
 [[nodiscard]] PricedRuns cheapest_round(const PricedSequence& priced, std::size_t first);
 
 /// For every first clock, a value that no plan beginning with it is below: shape
-/// [priced clocks].
+/// [priced clocks]. Not below cheapest_open with that clock either, up to rounding.
 [[nodiscard]] std::vector<double> bounds_by_first_clock(const PricedSequence& priced);
 
 /// Cost still to come, at least: element [position * clocks + clock] for a device at that clock

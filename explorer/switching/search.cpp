@@ -15,6 +15,7 @@
 #include "explorer/switching/clock_sweep.hpp"
 #include "explorer/switching/label_search.hpp"
 #include "explorer/switching/launch_dp.hpp"
+#include "explorer/switching/run_clocks.hpp"
 #include "explorer/switching/run_crossing.hpp"
 
 namespace rubato {
@@ -54,7 +55,9 @@ class SwitchingSearch {
     }
     if (slow_ && slow_->total.time_s > budget_s_ && quick_ && quick_->total.time_s <= budget_s_)
       find_price();
-    join_plans();
+    const std::vector<Candidate> nearest = nearest_plans();
+    join_plans(nearest);
+    if (fine_) change_clocks_of_runs(nearest);
     if (best_ && effort_.labels > 0 && fine_) close_gap();
     return solution();
   }
@@ -145,8 +148,7 @@ class SwitchingSearch {
   void keep_nearest(const Candidate& plan) {
     const bool misses = plan.total.time_s > budget_s_;
     std::optional<Candidate>& kept = misses ? slow_ : quick_;
-    const bool nearer = !kept || (plan.total.time_s < kept->total.time_s) == misses;
-    if (nearer) kept = plan;
+    if (!kept || (plan.total.time_s < kept->total.time_s) == misses) kept = plan;
   }
 
   [[nodiscard]] double price_of_sample(std::size_t size, std::size_t chunks) const {
@@ -184,10 +186,9 @@ class SwitchingSearch {
       found.best = Candidate{runs, *total};
   }
 
-  // The bound is that of the best first clock, less what is left to rounding, unless there are too
-  // many first clocks to try.
+  // The bound is that of the best first clock, unless there are too many first clocks to try.
   [[nodiscard]] AtPrice by_first_clock(const PricedSequence& priced) const {
-    constexpr std::size_t most_rounds = 16, at_once = 2;
+    constexpr std::size_t most_rounds = 128, at_once = 2;
     constexpr double close_enough = 1e-7;
     const std::vector<double> bounds = bounds_by_first_clock(priced);
     std::vector<std::size_t> order(bounds.size());
@@ -257,20 +258,19 @@ class SwitchingSearch {
       const double price_w = (quick_->total.energy_j - slow_->total.energy_j) /
                              (slow_->total.time_s - quick_->total.time_s);
       // Joined plans of a long sequence come so near that the best price need not be exact.
-      if (!fine_) join_plans();
+      if (!fine_) join_plans(nearest_plans());
       if (!(price_w > 0.0) || within(fine_ ? rounding_gap : long_gap)) break;
       const Price price{1.0, price_w};
       const AtPrice found = at_price(price);
       raise_bound(found.bound, price_w);
-      const bool no_better =
-          !found.best || price.of(found.best->total) >= price.of(quick_->total) * (1.0 - met);
-      if (no_better) break;
+      if (!found.best || price.of(found.best->total) >= price.of(quick_->total) * (1.0 - met))
+        break;
       (found.best->total.time_s > budget_s_ ? slow_ : quick_) = found.best;
     }
   }
 
-  // Parts of the plans nearest to the budget, on both sides of it.
-  void join_plans() {
+  // To the budget, on both sides of it.
+  [[nodiscard]] std::vector<Candidate> nearest_plans() {
     constexpr std::size_t most_plans = 16;
     std::vector<Candidate> plans = std::exchange(seen_, {});
     if (!fine_) {
@@ -282,13 +282,31 @@ class SwitchingSearch {
     std::ranges::sort(plans, {}, [&](const Candidate& plan) {
       return std::pair(std::abs(plan.total.time_s - budget_s_), plan.total.energy_j);
     });
+    const auto same = [](const Candidate& a, const Candidate& b) { return a.runs == b.runs; };
+    plans.erase(std::unique(plans.begin(), plans.end(), same), plans.end());
     plans.resize(std::min(plans.size(), most_plans));
+    return plans;
+  }
+
+  // The first launches of one and the last of another.
+  void join_plans(std::span<const Candidate> plans) {
     for (const Candidate& before : plans) {
       for (const Candidate& after : plans) {
         if (&before == &after || within(rounding_gap)) continue;
         const auto joined = join(sequence_, before.runs, after.runs, budget_s_);
         if (!joined.empty()) consider(joined);
       }
+    }
+  }
+
+  // A plan that just misses the budget often has the best runs of launches.
+  void change_clocks_of_runs(std::vector<Candidate> plans) {
+    plans.resize(std::min(plans.size(), std::size_t{8}));
+    if (best_) plans.push_back(*best_);
+    for (const Candidate& plan : plans) {
+      if (plan.runs.size() < 2 || within(rounding_gap)) continue;
+      const auto changed = with_new_clocks(sequence_, plan.runs, budget_s_, context_);
+      if (!changed.empty()) consider(changed);
     }
   }
 
@@ -312,8 +330,11 @@ class SwitchingSearch {
 
   // Whether all plans of less energy were looked at; the best of them is kept.
   bool search_below(double energy_j, const PricedSequence& priced, std::span<const double> bounds) {
+    // The sweep before each search takes about as long as a label for so many cells.
+    const std::uint64_t sweep_labels = sequence_.size() * sequence_.clocks() / 32;
     for (std::size_t first = 0; first < bounds.size(); ++first) {
       if (bounds[first] - price_w_ * budget_s_ >= energy_j) continue;
+      labels_ += sweep_labels;
       if (context_.stop_requested() || labels_ >= effort_.labels) return false;
       const LabelResult found =
           search_labels(priced, first, {budget_s_, energy_j, effort_.labels - labels_});
@@ -337,7 +358,7 @@ class SwitchingSearch {
     const bool proven = within(2.0 * rounding_gap);
     solution.status = proven ? SolveStatus::optimal : SolveStatus::feasible;
     solution.lower_bound =
-        proven ? best_->total.energy_j : std::min(lower_bound_, best_->total.energy_j);
+        proven ? solution.total.energy_j : std::min(lower_bound_, solution.total.energy_j);
     return solution;
   }
 

@@ -15,8 +15,8 @@ namespace rubato {
 
 /// How much a search may do.
 struct SwitchingEffort {
-  /// Partial plans, counted at each launch, of the exact end; 0: no exact end, the gap stays as
-  /// the bound leaves it.
+  /// Partial plans, counted at each launch, of the exact end, and as many more as its sweeps take
+  /// the time of; 0: no exact end, the gap stays as the bound leaves it.
   std::uint64_t labels = 1'000'000;
 };
 
@@ -35,7 +35,8 @@ struct SwitchingSolution {
 /// A price of time turns the budget into a part of the cost; for a price the cheapest plan is
 /// exact (launch_dp.hpp), and its value less the price of the budget is a lower bound. The best
 /// price is found by cutting planes. Of the plans on either side of the budget the better parts
-/// are joined, and the rest of the gap is searched (label_search.hpp).
+/// are joined, their runs get new clocks (run_clocks.hpp), and the rest of the gap is searched
+/// (label_search.hpp).
 /// @param starts  further plans to begin with; those that break a rule are ignored
 /// @throws DataError if idle powers or clocks do not have the table's width
 [[nodiscard]] SwitchingSolution solve_switching(const SwitchingProblem& problem,

@@ -76,6 +76,7 @@ Sweep load_sweep(const SweepOptions& options, const GpuSpec& spec) {
   if (!options.idle.empty()) add_idle(sweep, options.idle, spec);
   for (const std::string& line : sweep.left_out)
     fmt::print(stderr, "left out: {}\n", printable(line));
+  for (const std::string& line : sweep.notes) fmt::print(stderr, "note: {}\n", line);
   return sweep;
 }
 

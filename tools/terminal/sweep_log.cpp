@@ -26,7 +26,7 @@ std::string event(std::string_view name, const Json& members) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 
-bool has_plan(const Exploration& found) { return !found.plans.front().plan.clock_of_site.empty(); }
+bool has_plan(const PlanResult& result) { return !result.plan.clock_of_site.empty(); }
 
 }  // namespace
 
@@ -34,9 +34,8 @@ void SweepLog::CloseFile::operator()(std::FILE* file) const noexcept {
   if (file != stderr) (void)std::fclose(file);
 }
 
-SweepLog::SweepLog(const SweepPlan& plan, const SweepLogOptions& options, double scale,
-                   const RunContext& context)
-    : plan_(plan), context_(context), verbose_(options.verbose), scale_(scale) {
+SweepLog::SweepLog(const SweepPlan& plan, const SweepLogOptions& options, const RunContext& context)
+    : plan_(plan), context_(context), verbose_(options.verbose) {
   if (!options.json_file.empty()) {
     json_.reset(options.json_file == "-" ? stderr : std::fopen(options.json_file.c_str(), "ae"));
     if (!json_) {
@@ -104,11 +103,11 @@ void SweepLog::unit_done(const SweepProgress& progress) {
     members["error"] = progress.error;
     text += ": " + printable(progress.error);
   } else if (progress.found != nullptr) {
-    const PlanResult& result = progress.found->plans.front();
+    const PlanResult& result = *progress.plan;
     members["status"] = name_of(result.status);
-    members["wall_time_s"] = progress.found->wall_time_s;
+    members["wall_time_s"] = progress.wall_time_s;
     text += fmt::format(": {}", name_of(result.status));
-    if (has_plan(*progress.found)) {
+    if (has_plan(result)) {
       const Totals& base = progress.found->baseline.total;
       const double energy_pct = change_pct(result.sim.total.energy_j, base.energy_j);
       members["time_change_pct"] = change_pct(result.sim.total.time_s, base.time_s);

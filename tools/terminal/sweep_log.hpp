@@ -23,10 +23,8 @@ struct SweepLogOptions {
 /// Watches one sweep. While it lives, the first Ctrl-C is answered with the units in flight.
 class SweepLog {
  public:
-  /// @param scale  wall time over estimated time so far, see SweepStore::estimate_scale
   /// @throws IoError if the file cannot be opened
-  SweepLog(const SweepPlan& plan, const SweepLogOptions& options, double scale,
-           const RunContext& context);
+  SweepLog(const SweepPlan& plan, const SweepLogOptions& options, const RunContext& context);
   ~SweepLog();
   SweepLog(const SweepLog&) = delete;
   SweepLog& operator=(const SweepLog&) = delete;
@@ -49,7 +47,6 @@ class SweepLog {
   const RunContext& context_;
   bool verbose_;
   std::unique_ptr<std::FILE, CloseFile> json_;
-  double scale_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   double finished_estimated_s_ = 0.0;
   std::optional<double> best_pct_;

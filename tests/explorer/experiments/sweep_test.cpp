@@ -85,6 +85,8 @@ TEST_F(Sweep, StoresEveryUnitOnceAndResumes) {
   EXPECT_EQ(first.finished, 8U);
   EXPECT_EQ(number(file("a.db"), "SELECT count(*) FROM units"), 8);
   EXPECT_EQ(number(file("a.db"), "SELECT count(*) FROM runs"), 2);
+  const SqlConnection stored(file("a.db"), SqlConnection::Mode::create);
+  EXPECT_FALSE(SqlStatement(stored, "SELECT * FROM pragma_foreign_key_check").next());
   EXPECT_EQ(run(all, file("a.db")).finished, 0U);
   // Another value runs only what is new, and the other units belong to both experiments.
   EXPECT_EQ(run(plan("seed = [0]\nswitch_stall_us = [0, 5]\n"), file("a.db")).finished, 8U);
@@ -177,10 +179,10 @@ TEST_F(Sweep, CtrlCFinishesWhatIsInFlight) {
   const SweepSummary summary =
       run(all, file("a.db"), 1, observer, {.progress = {}, .cancelled = &stop, .command_line = {}});
   EXPECT_TRUE(summary.interrupted());
-  EXPECT_EQ(summary.finished, 3U);
-  EXPECT_EQ(summary.not_started, 5U);
-  EXPECT_EQ(number(file("a.db"), "SELECT count(*) FROM units"), 3);
-  EXPECT_EQ(run(all, file("a.db")).finished, 5U);
+  EXPECT_EQ(summary.finished, 4U);  // they go by two
+  EXPECT_EQ(summary.not_started, 4U);
+  EXPECT_EQ(number(file("a.db"), "SELECT count(*) FROM units"), 4);
+  EXPECT_EQ(run(all, file("a.db")).finished, 4U);
 }
 
 TEST_F(Sweep, TwoProcessesMayShareADatabase) {
@@ -264,10 +266,11 @@ TEST_F(Sweep, MergeKnowsEveryTable) {
   const SweepPlan all = plan();
   run(all, file("a.db"));
   const char* const records = R"(
+    INSERT INTO plan_marks SELECT min(plan_id), 'k', 'r' FROM plans;
     INSERT INTO validations VALUES (7, 't', 'c', 'v', 'g', 's', 'folds', 5, 5);
     INSERT INTO validation_points VALUES (7, 0, 'k', 'm', NULL, NULL, 1, 1, 1, 1, 0);
     INSERT INTO replays VALUES (4, 't', 'c', 'v', 'f', 'n', 'g', 'm/c', 'm/c', NULL, NULL, NULL,
-      1, 1, 1, 1, 1, 1, 1, NULL, NULL, 0, 0, 1, 0);
+      1, 1, 1, 1, 1, 1, 1, NULL, NULL, 0, 0, 1, 0, 0);
     INSERT INTO replay_rows VALUES
       (4, 'class', 0, 'gemm', 'gemm', NULL, 1, 1, 1, 1, 1, 0, NULL, 'within', 1, NULL, NULL);
     INSERT INTO replay_steps VALUES (4, 0, 's', 1, 1, 1, 1, 1, 1, NULL, NULL);
@@ -278,6 +281,7 @@ TEST_F(Sweep, MergeKnowsEveryTable) {
     INSERT INTO graph_plans VALUES
       (8, 6, 'auto', 0, 'feasible', 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1);
     INSERT INTO graph_plan_clocks VALUES (8, 0, 0, 0, 'forward', 'k', 'm/c', 1, 1, 1, 'k');
+    INSERT INTO graph_segments VALUES (8, 0, 0, 0, NULL, 'forward', 'm/c', 1, 0, 1, 1, 'k', 0);
     INSERT INTO graph_clocks VALUES (6, 'm/c', 1, 1, 1);
     INSERT INTO graph_front VALUES (6, 0, 1, 1);
     INSERT INTO graph_collectives VALUES (6, 0, 'n', 'all_reduce', '', 2, 1, 0, 0, 1);

@@ -1,0 +1,104 @@
+#include "explorer/automatic.hpp"
+
+#include <tuple>
+
+#include <gtest/gtest.h>
+
+#include "explorer/switching/launch_sequence.hpp"
+#include "traces/files/trace_json.hpp"
+
+namespace rubato {
+namespace {
+
+Exploration explored(const SwitchModel& switching, const std::string& grid = "paper") {
+  ExplorationInput input{.trace = load_trace("gpt3-xl"),
+                         .spec = load_gpu_spec("rtx-3080-ti"),
+                         .grid = grid,
+                         .power_limit_w = {},
+                         .switching = switching,
+                         .questions = {}};
+  input.questions.push_back({Granularity::kernel, Aggregation::global, LeastWaste{}});
+  input.questions.push_back({Granularity::iteration, Aggregation::global, LeastWaste{}});
+  input.questions.push_back({Granularity::automatic, Aggregation::global, LeastWaste{}});
+  return explore(input);
+}
+
+// The simulator, which knows nothing of runs, replays each plan as the search counted it.
+void expect_simulator_agrees(const Exploration& found, const PlanResult& plan) {
+  EXPECT_NEAR(plan.sim.total.energy_j / plan.objective, 1.0, 1e-9);
+  EXPECT_LE(plan.sim.total.time_s, found.baseline.total.time_s * (1.0 + 1e-9));
+  EXPECT_EQ(plan.sim.late_launches, 0U);
+}
+
+TEST(Automatic, DegradesFromKernelsToTheIteration) {
+  double last_j = 0.0;
+  for (const double stall_s : {0.0, 1e-5, 1e-3, 0.15}) {
+    const Exploration found = explored({.core = {.stall_s = stall_s}, .mem = {}});
+    const PlanResult &kernel = found.plans[0], &iteration = found.plans[1],
+                     &automatic = found.plans[2];
+    expect_simulator_agrees(found, automatic);
+    EXPECT_LE(automatic.sim.total.energy_j, iteration.sim.total.energy_j * (1.0 + 1e-12));
+    EXPECT_GE(automatic.sim.total.energy_j, last_j * (1.0 - 1e-4));  // dearer changes, less saving
+    EXPECT_LE(automatic.gap_frac, 1e-3);
+    if (stall_s == 0.0) {
+      EXPECT_NEAR(automatic.sim.total.energy_j / kernel.sim.total.energy_j, 1.0, 1e-3);
+    }
+    last_j = automatic.sim.total.energy_j;
+  }
+}
+
+TEST(Automatic, AsksAheadOfTime) {
+  const SwitchCost one_ms{.stall_s = 1e-3}, ahead{.lead_s = 1e-3};
+  const Exploration stalled = explored({.core = one_ms, .mem = {}});
+  const Exploration asked = explored({.core = ahead, .mem = {}});
+  // Kernels that know nothing of it come too late at both; ahead of time costs less.
+  EXPECT_GT(asked.plans[0].sim.late_launches, 0U);
+  EXPECT_EQ(stalled.plans[0].sim.late_launches, 0U);
+  expect_simulator_agrees(asked, asked.plans[2]);
+  EXPECT_LT(asked.plans[2].sim.total.energy_j, stalled.plans[2].sim.total.energy_j);
+  EXPECT_EQ(asked.plans[2].sim.switching.time_s, 0.0);
+}
+
+TEST(Automatic, TellsCoreFromMemory) {
+  const SwitchCost quick{.lead_s = 1e-4}, slow{.stall_s = 0.02};
+  const Exploration apart = explored({.core = quick, .mem = slow, .dwell_s = 1e-3});
+  expect_simulator_agrees(apart, apart.plans[2]);
+  // Memory clocks hardly change where that is dear, core clocks do.
+  const Plan& plan = apart.plans[2].plan;
+  const Trace trace = load_trace("gpt3-xl");
+  std::size_t core_changes = 0, mem_changes = 0;
+  std::optional<ClockPair> before;
+  for (const ClockRun& run : runs_of(trace, plan)) {
+    const ClockPair& clock = apart.grid[ClockId{run.clock}];
+    if (before && before->mem != clock.mem) ++mem_changes;
+    if (before && before->core_mhz != clock.core_mhz) ++core_changes;
+    before = clock;
+  }
+  EXPECT_GT(core_changes, 50U);
+  EXPECT_LT(mem_changes, 5U);
+}
+
+// The full grid holds the spec's first one, or clocks that come to the same.
+TEST(Automatic, MoreClocksAreNeverWorse) {
+  for (const auto& [gpu, lead_s, slack_frac] :
+       {std::tuple{"rtx-3080-ti", 0.006, 0.0}, std::tuple{"rtx-3080-ti", 0.01, 0.02},
+        std::tuple{"a100-sxm4-80gb", 0.022, 0.0}, std::tuple{"a100-sxm4-80gb", 0.022, 0.02}}) {
+    const auto on_grid = [&](const char* grid) {
+      ExplorationInput input{.trace = load_trace("gpt3-xl"),
+                             .spec = load_gpu_spec(gpu),
+                             .grid = grid,
+                             .power_limit_w = {},
+                             .switching = {.core = {.lead_s = lead_s}, .mem = {}},
+                             .questions = {}};
+      input.questions.push_back(
+          {Granularity::automatic, Aggregation::global, LeastWaste{slack_frac, 0.0}});
+      return explore(input).plans.front();
+    };
+    const PlanResult full = on_grid("full");
+    EXPECT_LE(full.objective, on_grid("").objective);
+    EXPECT_LE(full.gap_frac, 2e-4);
+  }
+}
+
+}  // namespace
+}  // namespace rubato
