@@ -12,7 +12,7 @@ std::string captured_page(const ResultStore& store, std::int64_t graph_run) {
     return rows_as_objects(store.query(sql, {graph_run}));
   };
   return filled_page(
-      "captured", "captured_script",
+      "Rubato: captured run", "captured", "captured_script",
       {{"run", rows("SELECT * FROM graph_runs WHERE graph_run_id = ?").front()},
        {"plans", rows("SELECT * FROM v_graph_plans WHERE graph_run_id = ? ORDER BY graph_plan_id")},
        {"singles", rows("SELECT clock, is_default, time_s, energy_j FROM graph_clocks WHERE "

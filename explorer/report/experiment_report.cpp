@@ -93,7 +93,7 @@ std::string experiment_page(const ResultStore& store, const std::string& experim
            "JOIN runs r ON r.run_id = u.run_id JOIN model_errors m ON m.spec_hash = r.spec_hash "
            "WHERE e.experiment_id = ? ORDER BY 1, 2",
            {experiment_id}))}};
-  return filled_page("experiment", "experiment_script", data);
+  return filled_page("Rubato experiment", "experiment", "experiment_script", data);
 }
 
 }  // namespace rubato

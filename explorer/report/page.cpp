@@ -77,15 +77,17 @@ std::string script_safe(std::string_view json) {
   return safe;
 }
 
-std::string filled_page(std::string_view page, std::string_view script,
+std::string filled_page(std::string_view title, std::string_view page, std::string_view script,
                         const nlohmann::ordered_json& data) {
-  std::string text(part(page));
+  std::string text(part("frame"));
   // Last to first, so that no mark is looked for inside what was put in.
-  replace(text, "/*@js*/", part(script));
+  replace(text, "/*@js*/", fmt::format("{}{}", part("shared"), part(script)));
   replace(text, "/*@d3*/", part("d3.min"));
   replace(text, "/*@data*/",
           script_safe(data.dump(-1, ' ', false, Json::error_handler_t::replace)));
+  replace(text, "<!--@main-->\n", part(page));
   replace(text, "/*@css*/", part("style"));
+  replace(text, "<!--@title-->", title);
   return text;
 }
 

@@ -16,10 +16,10 @@ namespace rubato {
 /// {"columns": [...], "rows": [[...], ...]}: names once, for many rows.
 [[nodiscard]] nlohmann::ordered_json rows_as_table(const QueryResult& result);
 
-/// A page of explorer/report/ with its parts put in.
-/// @param page, script  names without extension of the template and of its script
-[[nodiscard]] std::string filled_page(std::string_view page, std::string_view script,
-                                      const nlohmann::ordered_json& data);
+/// A page: templates/frame.html with its parts put in.
+/// @param page, script  names without extension of the template of its contents and of its script
+[[nodiscard]] std::string filled_page(std::string_view title, std::string_view page,
+                                      std::string_view script, const nlohmann::ordered_json& data);
 
 /// JSON text that can stand inside a script element: no '<', '>' or '&', and no
 /// line separators that JavaScript would take for ends of lines.

@@ -55,7 +55,7 @@ Json page_data(const ResultStore& store, std::int64_t run) {
 }  // namespace
 
 std::string report_page(const ResultStore& store, std::int64_t run) {
-  return filled_page("page", "script", page_data(store, run));
+  return filled_page("Rubato report", "page", "script", page_data(store, run));
 }
 
 }  // namespace rubato

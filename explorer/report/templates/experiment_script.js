@@ -1,10 +1,3 @@
-"use strict";
-(function () {
-const data = JSON.parse(document.getElementById("data").textContent);
-const color = (i) => `var(--c${i % 6})`;
-const words = (name) => String(name).replace(/_/g, " ");
-const signed = (x, digits = 1) => (x > 0 ? "+" : "") + x.toFixed(digits).replace(/^-(0\.?0*)$/, "$1");
-const percent = (x, digits = 2) => x === null || x === undefined ? "-" : `${signed(x, digits)} %`;
 const short = (text, most = 60) => String(text).length > most ? `${String(text).slice(0, most - 1)}…` : String(text);
 const element = (id) => document.getElementById(id);
 
@@ -43,21 +36,6 @@ const coverage = (u) => `${u.measured_pct.toFixed(0)} %`;
 const interval = (u) => u.energy_change_low_pct === null ? "" : `90 % interval ${percent(u.energy_change_low_pct, 1)} to ${percent(u.energy_change_high_pct, 1)}, `;
 const trust = (u) => `${interval(u)}${coverage(u)} measured, model error ${modelError(u.gpu)}${u.gpu_calibrated ? "" : ", not calibrated"}`;
 
-function table(target, columns, rows) {
-  const box = d3.select(target).html("").append("table");
-  box.append("thead").append("tr").selectAll("th").data(columns).join("th").attr("scope", "col").classed("number", (c) => c[2]).text((c) => c[0]);
-  box.append("tbody").selectAll("tr").data(rows).join("tr").selectAll("td")
-    .data((row) => columns.map((c) => [c[1](row), c[2]])).join("td").classed("number", (cell) => cell[1]).text((cell) => cell[0]);
-}
-function chart(target, width, height, label) {
-  return d3.select(target).html("").append("svg").attr("viewBox", `0 0 ${width} ${height}`).attr("role", "img").attr("aria-label", label);
-}
-function key(target, entries) {
-  const items = d3.select(target).html("").selectAll("span").data(entries).join("span");
-  items.append("svg").attr("viewBox", "0 0 14 12").attr("aria-hidden", "true").append("path").attr("d", (e) => e.path || "M3 2 h8 v8 h-8 Z")
-    .attr("fill", (e) => e.path ? "none" : e.color).attr("stroke", (e) => e.color).attr("stroke-width", 1.8).attr("stroke-dasharray", (e) => e.dash || null);
-  items.append("span").text((e) => e.name);
-}
 function fill(id, entries, chosen, change) {
   const select = element(id);
   d3.select(select).selectAll("option").data(entries).join("option").attr("value", (e) => e[0]).text((e) => short(e[1], 90));
@@ -105,7 +83,7 @@ function drawMultiples() {
       const best = d3.least(here, (u) => u.energy_change_pct);
       const name = [rowAxis && `${words(rowAxis)} ${show(rowValue)}`, columnAxis && `${words(columnAxis)} ${show(columnValue)}`].filter(Boolean).join(", ") || "all units";
       const svg = line.append("td").append("svg").attr("class", "panel").attr("width", size).attr("height", size).attr("viewBox", `0 0 ${size} ${size}`)
-        .attr("role", "img").attr("tabindex", 0).attr("aria-label", best ? `${name}: ${here.length} units, best ${percent(best.energy_change_pct)} energy at ${percent(best.time_change_pct)} time, ${questionName(best)}; ${trust(best)}` : `${name}: no unit`);
+        .attr("role", "img").attr("tabindex", 0).attr("aria-label", best ? `${name}: ${here.length} units, best ${percent(best.energy_change_pct, 2)} energy at ${percent(best.time_change_pct, 2)} time, ${questionName(best)}; ${trust(best)}` : `${name}: no unit`);
       svg.append("rect").attr("width", size).attr("height", size).attr("class", "ground");
       svg.append("path").attr("class", "zero").attr("d", `M${x(0)} 0 V${size} M0 ${y(0)} H${size}`);
       svg.selectAll("circle").data(here).join("circle").attr("class", "unit").attr("cx", (u) => x(u.time_change_pct)).attr("cy", (u) => y(u.energy_change_pct))
@@ -122,8 +100,8 @@ function drawMultiples() {
     (units.some((u) => (rowAxis && u[rowAxis] === null) || (columnAxis && u[columnAxis] === null)) ? " Fixed traces without these axes are in the table of units only." : "") +
     (left > 0 ? ` ${left} more panels are not drawn; the table of units has all.` : "");
   key("#multiples-key", presentGrains.map((name) => ({name: `by ${name}`, color: grainColor(name)})));
-  table("#multiples-table", [["Panel", (n) => n.name], ["Units", (n) => n.count, true], ["Best energy", (n) => percent(n.best.energy_change_pct), true],
-    ["its time", (n) => percent(n.best.time_change_pct), true], ["Coverage", (n) => coverage(n.best), true], ["Model error", (n) => modelError(n.best.gpu), true], ["Question", (n) => questionName(n.best)]], numbers);
+  table("#multiples-table", [["Panel", (n) => n.name], ["Units", (n) => n.count, true], ["Best energy", (n) => percent(n.best.energy_change_pct, 2), true],
+    ["its time", (n) => percent(n.best.time_change_pct, 2), true], ["Coverage", (n) => coverage(n.best), true], ["Model error", (n) => modelError(n.best.gpu), true], ["Question", (n) => questionName(n.best)]], numbers);
 }
 
 const settings = [...d3.group(units, (u) => u.run_id)].map(([run, list]) => ({run, unit: list[0], name: settingName(list[0]), best: d3.least(list.filter((u) => u.energy_j !== null), (u) => u.energy_change_pct)}));
@@ -150,7 +128,7 @@ function drawFronts() {
     {name: short(name(chosen[1][0])), color: "var(--ink)", path: "M0 6 h14", dash: "4 3"}]);
   const budgets = [0, 1, 2, 5, 10, 20];
   // The least energy on a front within a budget of time.
-  const within = (line, budget) => { const last = d3.least(line.points.filter((p) => p[0] <= budget + 1e-6), (p) => p[1]); return last ? percent(last[1]) : "-"; };
+  const within = (line, budget) => { const last = d3.least(line.points.filter((p) => p[0] <= budget + 1e-6), (p) => p[1]); return last ? percent(last[1], 2) : "-"; };
   const unitOf = (run) => settings.find((s) => s.run === run).unit;
   table("#fronts-table", [["Setting", (l) => name(l.run)], ["One clock by", (l) => l.granularity], ...budgets.map((b) => [`Energy at ${percent(b, 0)} time`, (l) => within(l, b), true]),
     ["Coverage", (l) => coverage(unitOf(l.run)), true], ["Model error", (l) => modelError(unitOf(l.run).gpu), true]], lines);
@@ -187,12 +165,12 @@ function drawLatency() {
     svg.append("path").attr("class", "latency").attr("fill", "none").attr("stroke", grainColor(grain)).attr("stroke-width", 2).attr("d", d3.line().x(at).y((r) => y(r.middle))(line));
     svg.append("g").selectAll("line").data(line).join("line").attr("x1", at).attr("x2", at).attr("y1", (r) => y(r.least)).attr("y2", (r) => y(r.most)).attr("stroke", grainColor(grain));
     svg.append("g").selectAll("circle").data(line).join("circle").attr("cx", at).attr("cy", (r) => y(r.middle)).attr("r", 3.6).attr("fill", grainColor(grain))
-      .append("title").text((r) => `${r.grain}, ${show(r.stall)} us: ${percent(r.middle)} energy, ${percent(r.time)} time`);
+      .append("title").text((r) => `${r.grain}, ${show(r.stall)} us: ${percent(r.middle, 2)} energy, ${percent(r.time, 2)} time`);
   });
   element("latency-note").textContent = "The middle of all units at that latency, with the range that holds 80 % of them. Only granularity auto knows of the latency when it plans; the others may take more time than allowed.";
   key("#latency-key", presentGrains.map((grain) => ({name: `by ${grain}`, color: grainColor(grain)})));
-  table("#latency-table", [["One clock by", (r) => r.grain], ["Latency, us", (r) => show(r.stall), true], ["Middle energy", (r) => percent(r.middle), true], ["Best 10 %", (r) => percent(r.least), true],
-    ["Worst 10 %", (r) => percent(r.most), true], ["Middle time", (r) => percent(r.time), true], ["Least coverage", (r) => `${r.measured.toFixed(0)} %`, true], ["Model error", (r) => r.gpus.map(modelError).join(", "), true]], rows);
+  table("#latency-table", [["One clock by", (r) => r.grain], ["Latency, us", (r) => show(r.stall), true], ["Middle energy", (r) => percent(r.middle, 2), true], ["Best 10 %", (r) => percent(r.least, 2), true],
+    ["Worst 10 %", (r) => percent(r.most, 2), true], ["Middle time", (r) => percent(r.time, 2), true], ["Least coverage", (r) => `${r.measured.toFixed(0)} %`, true], ["Model error", (r) => r.gpus.map(modelError).join(", "), true]], rows);
 }
 
 function drawKernels() {
@@ -211,7 +189,7 @@ function drawKernels() {
   cell.append("rect").attr("width", x.bandwidth()).attr("height", y.bandwidth()).attr("fill", "var(--mid)");
   cell.append("rect").attr("width", x.bandwidth()).attr("height", y.bandwidth()).attr("fill", (c) => c.energy_change_pct < 0 ? "var(--low)" : "var(--high)")
     .attr("fill-opacity", (c) => 0.9 * Math.sqrt(Math.abs(c.energy_change_pct) / most))
-    .append("title").text((c) => `${c.name}, ${settings.find((s) => s.run === c.run_id).name}: energy ${percent(c.energy_change_pct)}, time ${percent(c.time_change_pct)}, ${c.share_pct.toFixed(1)} % of the energy`);
+    .append("title").text((c) => `${c.name}, ${settings.find((s) => s.run === c.run_id).name}: energy ${percent(c.energy_change_pct, 2)}, time ${percent(c.time_change_pct, 2)}, ${c.share_pct.toFixed(1)} % of the energy`);
   if (x.bandwidth() > 34) cell.append("text").attr("x", x.bandwidth() / 2).attr("y", y.bandwidth() / 2 + 4).attr("text-anchor", "middle").text((c) => signed(c.energy_change_pct, 0));
   svg.append("g").attr("transform", `translate(${margin.left},0)`).call(d3.axisLeft(y).tickSize(0).tickPadding(6).tickFormat((name) => short(name, 26)));
   svg.append("g").attr("transform", `translate(0,${height - margin.bottom})`).call(d3.axisBottom(x).tickSize(0).tickPadding(6).tickFormat((run) => position.get(run)));
@@ -220,7 +198,7 @@ function drawKernels() {
     (settings.length > runs.length ? ` The ${runs.length} of ${settings.length} settings that save most.` : "");
   const byName = d3.group(cells, (c) => c.name, (c) => c.run_id);
   const value = (name, run) => { const found = byName.get(name).get(run); return found ? percent(found[0].energy_change_pct, 1) : "-"; };
-  table("#kernels-table", [["No.", (s) => position.get(s.run), true], ["Setting", (s) => s.name], ["Plan", (s) => questionName(s.best)], ["Energy", (s) => percent(s.best.energy_change_pct), true],
+  table("#kernels-table", [["No.", (s) => position.get(s.run), true], ["Setting", (s) => s.name], ["Plan", (s) => questionName(s.best)], ["Energy", (s) => percent(s.best.energy_change_pct, 2), true],
     ["Coverage", (s) => coverage(s.best), true], ["Model error", (s) => modelError(s.best.gpu), true], ...names.map((name) => [short(name, 26), (s) => value(name, s.run), true])], runs);
 }
 
@@ -228,8 +206,8 @@ const unitColumns = [...(varied.includes("scenario") ? [["Scenario", "scenario",
   ...["gpu", "power_limit_w", "clock_grid", "switch_stall_us", "switch_energy_j", "switch_latency_us", "switch_dwell_us", "seed", "program_version", "aggregation", "goal"].filter((axis) => varied.includes(axis)).map((axis) => [words(axis), axis, typeof units[0][axis] === "number"]),
   ["One clock by", "granularity", false], ["Slack, %", "slack_pct", true], ["Time", "time_change_pct", true], ["Energy", "energy_change_pct", true], ["Least", "energy_change_low_pct", true], ["Most", "energy_change_high_pct", true],
   ["Coverage", "measured_pct", true], ["Model error", "gpu_error", false], ["Status", "status", false], ["Switches", "clock_switches", true], ["Proven gap", "gap_pct", true]];
-const cellText = {time_change_pct: (u) => percent(u.time_change_pct), energy_change_pct: (u) => percent(u.energy_change_pct),
-  energy_change_low_pct: (u) => u.energy_change_low_pct === null ? "-" : percent(u.energy_change_low_pct), energy_change_high_pct: (u) => u.energy_change_high_pct === null ? "-" : percent(u.energy_change_high_pct), measured_pct: coverage,
+const cellText = {time_change_pct: (u) => percent(u.time_change_pct, 2), energy_change_pct: (u) => percent(u.energy_change_pct, 2),
+  energy_change_low_pct: (u) => u.energy_change_low_pct === null ? "-" : percent(u.energy_change_low_pct, 2), energy_change_high_pct: (u) => u.energy_change_high_pct === null ? "-" : percent(u.energy_change_high_pct, 2), measured_pct: coverage,
   gpu_error: (u) => modelError(u.gpu) + (u.gpu_calibrated ? "" : " (not calibrated)"), gap_pct: (u) => u.gap_pct === null ? "-" : `${u.gap_pct.toFixed(3)} %`};
 const textOf = (u, field) => cellText[field] ? cellText[field](u) : show(u[field]);
 let order = {field: "energy_change_pct", down: false}, everything = false;
@@ -256,7 +234,7 @@ const best = d3.least(solved, (u) => u.energy_change_pct);
 document.title = e.name;
 element("title").textContent = short(e.name, 200);
 element("subtitle").textContent = `${e.finished_units} of ${e.planned_units} units, ${settings.length} settings, begun ${e.first_run_utc}.` +
-  (best ? ` Least energy: ${percent(best.energy_change_pct)} at ${percent(best.time_change_pct)} time (${questionName(best)}; ${trust(best)}).` : "");
+  (best ? ` Least energy: ${percent(best.energy_change_pct, 2)} at ${percent(best.time_change_pct, 2)} time (${questionName(best)}; ${trust(best)}).` : "");
 table("#run", [["", (r) => words(r[0])], ["", (r) => String(r[1])]], [["experiment", e.experiment_id], ...axes.filter((axis) => !varied.includes(axis) && units.length > 0)
   .map((axis) => [axis, show(units[0][axis])]), ["varied", varied.map(words).join(", ") || "nothing"]]);
 element("file").textContent = data.file;

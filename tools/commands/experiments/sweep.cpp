@@ -135,7 +135,7 @@ ExitStatus run(const RunOptions& o, const RunContext& context) {
   const Work work = work_of(o, &store);
   fmt::print(stderr, "{}", summary_text(o, work));
   store.begin(work.plan);
-  SweepLog log(work.plan, o.log, work.scale, context);
+  SweepLog log(work.plan, o.log, context);
   log.begin(work.mine.size(), work.mine.size() - work.left.size(), work.estimated_s);
   const SweepSummary summary =
       run_sweep(work.plan, work.left, store,
