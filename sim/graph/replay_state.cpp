@@ -6,6 +6,9 @@ std::vector<HeldClock> asked_clocks(const GraphModel& model, const GraphPlan& pl
   const ExecutionGraph& graph = model.graph();
   const std::vector<std::uint32_t> main = main_streams(graph);
   std::vector<HeldClock> clocks(graph.gpus().size());
+  for (std::size_t g = 0; g < plan.timed.size(); ++g)
+    clocks[g].clock = (end == RunEnd::first ? plan.timed[g].front() : plan.timed[g].back()).clock;
+  if (!plan.timed.empty()) return clocks;
   std::vector<int> known(clocks.size(), 0);  // 1: of some stream, 2: of the main one
   const bool only_main = end == RunEnd::last || plan.only_main_streams_ask;
   for (std::size_t i = 0; i < graph.size(); ++i) {

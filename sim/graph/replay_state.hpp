@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <tuple>
 #include <vector>
 
@@ -29,6 +30,7 @@ struct GpuState {
   std::vector<std::uint32_t> kernels;  ///< of `running`, sorted: the key of sharing
   const Sharing* sharing = nullptr;
   HeldClock held;
+  std::optional<ClockId> timed_clock;  ///< asked for, where clocks go by time
   double stalled_until_s = -std::numeric_limits<double>::infinity();  ///< nothing runs before
   Sharing stall;                                                      ///< while it stalls
   double since_s = 0.0;
@@ -45,17 +47,24 @@ struct TransferState {
 
 /// Ends come before starts of the same moment, so that launches in a row do not overlap; clocks
 /// change when all that begins at a moment has begun.
-enum class EventKind : std::uint8_t { transfer_ends, launch_ends, begins, clock_changes };
+enum class EventKind : std::uint8_t {
+  transfer_ends,
+  launch_ends,
+  begins,
+  clock_asked,
+  clock_changes
+};
 
 /// Of an activity (`what`: transfer, begin), or of a GPU (its next launch, its clock).
 struct Event {
   double at_s;
   EventKind kind;
   std::uint32_t what;
-  std::uint32_t version;
+  std::uint32_t version;  ///< clock_asked: position among the GPU's timed clocks
 
   friend bool operator>(const Event& a, const Event& b) {
-    return std::tuple(a.at_s, a.kind, a.what) > std::tuple(b.at_s, b.kind, b.what);
+    return std::tuple(a.at_s, a.kind, a.what, a.version) >
+           std::tuple(b.at_s, b.kind, b.what, b.version);
   }
 };
 

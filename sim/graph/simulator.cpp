@@ -37,6 +37,11 @@ class GraphReplay {
         ready_s_(graph_.size(), 0.0),
         gpus_(graph_.gpus().size()) {
     for (std::size_t g = 0; g < gpus_.size(); ++g) gpus_[g].held = held[g];
+    for (std::uint32_t g = 0; g < plan.timed.size(); ++g) {
+      gpus_[g].timed_clock = plan.timed[g].front().clock;
+      for (std::uint32_t k = 0; k < plan.timed[g].size(); ++k)
+        events_.push({plan.timed[g][k].from_s, EventKind::clock_asked, g, k});
+    }
     run_.start_s.resize(graph_.size());
     run_.end_s.resize(graph_.size());
     run_.energy_j.resize(graph_.size(), 0.0);
@@ -57,6 +62,10 @@ class GraphReplay {
           if (gpus_[event.what].version == event.version) end_next_launch(event.what, event.at_s);
           break;
         case EventKind::begins: begin(event.what, event.at_s); break;
+        case EventKind::clock_asked:
+          if (ended_ < graph_.size())
+            ask(event.what, plan_.timed[event.what][event.version], event.at_s);
+          break;
         case EventKind::clock_changes:
           if (gpus_[event.what].version == event.version) change_clock(event.what, event.at_s);
           break;
@@ -161,6 +170,7 @@ class GraphReplay {
   }
 
   void end(std::uint32_t i, double at_s) {
+    ++ended_;
     run_.end_s[i] = at_s;
     run_.span_s = std::max(run_.span_s, at_s);
     for (std::uint32_t a = simulator_.first_out_[i]; a < simulator_.first_out_[i + 1]; ++a) {
@@ -216,10 +226,18 @@ class GraphReplay {
   }
 
   // The clock that is asked for, if it is not in force.
-  [[nodiscard]] std::optional<std::uint32_t> asks_for_another(std::uint32_t g) const {
-    const auto leading = leader(g);
-    if (!leading || plan_.clock_of_activity[*leading] == gpus_[g].held.clock) return std::nullopt;
-    return leading;
+  [[nodiscard]] std::optional<ClockId> asks_for_another(std::uint32_t g) const {
+    std::optional<ClockId> asked = gpus_[g].timed_clock;
+    if (!asked) {
+      if (const auto leading = leader(g)) asked = plan_.clock_of_activity[*leading];
+    }
+    return asked == gpus_[g].held.clock ? std::nullopt : asked;
+  }
+
+  void ask(std::uint32_t g, const TimedClock& timed, double at_s) {
+    settle(g, at_s);
+    gpus_[g].timed_clock = timed.clock;
+    share(g, at_s);
   }
 
   // A stall ends, or the clock changes, or it is too early for that.
@@ -230,20 +248,20 @@ class GraphReplay {
       gpu.stalled_until_s = -infinity;
       stall_transfers(gpu, at_s, false);
     }
-    const auto leading = asks_for_another(g);
-    if (leading && !is_stalled(gpu, at_s)) {
-      const ClockId asked = plan_.clock_of_activity[*leading];
-      const double from_s = earliest_change_s(gpu, asked);
+    const auto asked = asks_for_another(g);
+    if (asked && !is_stalled(gpu, at_s)) {
+      const double from_s = earliest_change_s(gpu, *asked);
       // Sums of times differ by rounding between a planner and this loop.
       constexpr double rounding = 1e-9;
       const SwitchModel& switching = options_.switching;
       const SwitchCost cost =
-          switching.change(simulator_.grid_[gpu.held.clock], simulator_.grid_[asked]);
+          switching.change(simulator_.grid_[gpu.held.clock], simulator_.grid_[*asked]);
       if (from_s - at_s > rounding * (cost.lead_s + switching.dwell_s)) {
-        if (late_.insert(*leading).second) ++run_.gpus[g].late_launches;
+        const auto leading = leader(g);
+        if (leading && late_.insert(*leading).second) ++run_.gpus[g].late_launches;
         return share(g, at_s, from_s);
       }
-      begin_change(g, asked, cost, at_s);
+      begin_change(g, *asked, cost, at_s);
     }
     share(g, at_s);
   }
@@ -273,10 +291,10 @@ class GraphReplay {
   // change. @param change_s  not before
   void share(std::uint32_t g, double at_s, double change_s = -infinity) {
     GpuState& gpu = gpus_[g];
-    const auto leading = asks_for_another(g);
-    if (leading && free_changes_) {
+    const auto asked = asks_for_another(g);
+    if (asked && free_changes_) {
       ++run_.gpus[g].clock_changes;
-      gpu.held.clock = plan_.clock_of_activity[*leading];
+      gpu.held.clock = *asked;
     }
     gpu.kernels.clear();
     for (const Running& one : gpu.running) gpu.kernels.push_back(one.kernel);
@@ -293,7 +311,7 @@ class GraphReplay {
         if (!one.holds) next_s = std::min(next_s, at_s + left_[one.activity] / rate(g, one.kernel));
       }
       if (next_s < infinity) events_.push({next_s, EventKind::launch_ends, g, gpu.version});
-      if (leading && !free_changes_)
+      if (asked && !free_changes_)
         events_.push({std::max(at_s, change_s), EventKind::clock_changes, g, gpu.version});
     }
     if (!options_.phases) return;
@@ -319,6 +337,7 @@ class GraphReplay {
   bool free_changes_;
   std::vector<double> left_;          // of each launch, in launches of the model
   std::vector<std::uint32_t> waits_;  // arcs each activity still waits for
+  std::size_t ended_ = 0;             // activities
   std::vector<double> ready_s_;
   std::vector<GpuState> gpus_;
   std::unordered_map<std::uint32_t, TransferState> transfers_;
@@ -328,7 +347,7 @@ class GraphReplay {
 };
 
 GraphPlan uniform_plan(const ExecutionGraph& graph, ClockId clock) {
-  return {std::vector<ClockId>(graph.size(), clock), false};
+  return {.clock_of_activity = std::vector<ClockId>(graph.size(), clock)};
 }
 
 GraphSimulator::GraphSimulator(const GraphModel& model, const ClockGrid& grid)
@@ -366,6 +385,17 @@ SharedGpu& GraphSimulator::gpu_at(ClockId clock) {
   return *gpu;
 }
 
+void GraphSimulator::check_timed(const GraphPlan& plan) const {
+  if (plan.timed.empty()) return;
+  bool fits = plan.timed.size() == model_->graph().gpus().size();
+  for (const auto& clocks : plan.timed) {
+    fits &= !clocks.empty() && std::ranges::is_sorted(clocks, {}, &TimedClock::from_s);
+    for (const TimedClock& one : clocks)
+      fits &= one.from_s >= 0.0 && index(one.clock) < grid_.size();
+  }
+  if (!fits) throw DataError("the plan's clocks by time do not fit the GPUs, or are out of order");
+}
+
 GraphRun GraphSimulator::run(const GraphPlan& plan, const GraphRunOptions& options) {
   if (plan.clock_of_activity.size() != model_->graph().size()) {
     throw DataError(fmt::format("the plan has {} clocks; expected {}, one per activity",
@@ -376,6 +406,7 @@ GraphRun GraphSimulator::run(const GraphPlan& plan, const GraphRunOptions& optio
       throw DataError(
           fmt::format("the plan asks for clock {}; there are {}", index(clock), grid_.size()));
   }
+  check_timed(plan);
   validate(options.switching);
   const GraphModel& of = *model_;
   if (options.switching.is_free())

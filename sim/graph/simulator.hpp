@@ -12,6 +12,12 @@
 
 namespace rubato {
 
+/// A GPU asks for a clock from a moment on.
+struct TimedClock {
+  double from_s = 0.0;
+  ClockId clock;
+};
+
 /// The clock every launch asks for, shape [activities]; those of other activities count for
 /// nothing. A GPU has one clock: what the running launch of its main stream asks for, else the
 /// oldest running launch. While it runs nothing, or only holds collectives of several ranks, it
@@ -20,6 +26,9 @@ struct GraphPlan {
   std::vector<ClockId> clock_of_activity;
   /// Launches on other streams than the main one ask for nothing: they run at the clock they find.
   bool only_main_streams_ask = false;
+  /// Each GPU's clocks by time, whatever runs: launches ask for nothing then. In order, at least
+  /// one for each GPU; the first also holds before its time. Empty: launches ask.
+  std::vector<std::vector<TimedClock>> timed = {};
 };
 
 /// The same clock everywhere.
@@ -81,6 +90,7 @@ class GraphSimulator {
 
  private:
   [[nodiscard]] SharedGpu& gpu_at(ClockId clock);
+  void check_timed(const GraphPlan& plan) const;
   friend class GraphReplay;
 
   const GraphModel* model_;

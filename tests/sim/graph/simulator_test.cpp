@@ -189,6 +189,17 @@ TEST(GraphSimulator, RejectsWhatDoesNotFit) {
   expect_error<DataError>(
       [&] { static_cast<void>(simulator.run(uniform_plan(graph, ClockId{9}))); },
       "the plan asks for clock 9; there are 1");
+  using Timed = std::vector<TimedClock>;
+  for (const std::vector<Timed>& timed : {std::vector<Timed>{{}},
+                                          {{{0.0, ClockId{1}}}},
+                                          {{{2e-5, ClockId{0}}, {1e-5, ClockId{0}}}},
+                                          {{{-1.0, ClockId{0}}}},
+                                          {{{0.0, ClockId{0}}}, {{0.0, ClockId{0}}}}}) {
+    GraphPlan plan = uniform_plan(graph, ClockId{0});
+    plan.timed = timed;
+    expect_error<DataError>([&] { static_cast<void>(simulator.run(plan)); },
+                            "the plan's clocks by time do not fit the GPUs");
+  }
   expect_error<UsageError>(
       [&] { GraphModel(graph, small_graph_spec(), small_graph_spec().default_clock, 5000.0); },
       "a power limit of 5000 W is outside what a100-sxm4-80gb accepts");

@@ -73,6 +73,67 @@ RC_GTEST_PROP(GraphSwitching, AgreesWithItsRulesStepByStep, ()) {
   RC_CLASSIFY(late > 0, "launches wait for their clock");
 }
 
+// Whatever launches asked for, asked for by time: the same run.
+RC_GTEST_PROP(GraphSwitching, ClocksByTimeGiveTheSameRunAsLaunchesThatAsk, ()) {
+  const ExecutionGraph graph = arbitrary_graph({.most_gpus = 3, .most_launches = 10});
+  const ClockGrid grid = arbitrary_clocks(*rc::gen::inRange<std::size_t>(2, 4));
+  const GraphModel model(graph, small_graph_spec(), small_graph_spec().default_clock);
+  const GraphPlan asked = arbitrary_plan(graph, grid);
+  // With a latency or a dwell a run depends on when the one before it changed last.
+  SwitchModel switching;
+  if (*rc::gen::arbitrary<bool>()) switching.core = arbitrary_cost();
+  switching.core.lead_s = 0.0;
+  GraphSimulator simulator(model, grid);
+  const GraphRun run = simulator.run(asked, {.phases = true, .switching = switching});
+  GraphPlan played = uniform_plan(graph, grid.default_clock());
+  played.timed.resize(graph.gpus().size());
+  for (const GpuPhase& phase : run.phases) {
+    auto& own = played.timed[index(phase.gpu)];
+    if (own.empty() || own.back().clock != phase.clock) own.push_back({phase.start_s, phase.clock});
+  }
+  // Where runs of launches that ask do not settle, each meets another clock than the one before.
+  for (const auto& own : played.timed) {
+    if (own.front().clock != own.back().clock) return;
+  }
+  const GraphRun again = simulator.run(played, {.switching = switching});
+  constexpr double apart = 10 * rounding;  // changes may come early by rounding, each of them
+  RC_ASSERT(std::abs(again.span_s - run.span_s) <= apart * run.span_s);
+  RC_ASSERT(std::abs(again.total_energy_j - run.total_energy_j) <= apart * run.total_energy_j);
+  std::uint64_t changes = 0;
+  for (std::size_t g = 0; g < graph.gpus().size(); ++g) {
+    RC_ASSERT(again.gpus[g].clock_changes == run.gpus[g].clock_changes);
+    changes += run.gpus[g].clock_changes;
+  }
+  RC_CLASSIFY(changes > 0, "clocks change");
+}
+
+// A change asked for too early waits, one after the end never comes.
+TEST(GraphSwitching, ClocksByTimeKeepTheirDistance) {
+  SmallGraph made(1);
+  made.launch(0, "gemm", KernelClass::gemm, 1e-3);
+  const ExecutionGraph graph = std::move(made).build();
+  const GraphModel model(graph, small_graph_spec(), small_graph_spec().default_clock);
+  const ClockGrid grid(small_graph_spec(), {small_graph_spec().default_clock,
+                                            parse_clock_pair(small_graph_spec(), "1593/705")});
+  const ClockId high = grid.default_clock(), low = *grid.find("1593/705");
+  SwitchModel switching;
+  switching.core.lead_s = 3e-4;
+  GraphPlan plan = uniform_plan(graph, high);
+  plan.timed = {{{0.0, high}, {1e-4, low}, {2e-4, high}, {5.0, low}, {6.0, high}}};
+  GraphSimulator simulator(model, grid);
+  const GraphRun run = simulator.run(plan, {.phases = true, .switching = switching});
+  std::vector<double> changes_s;
+  for (std::size_t k = 1; k < run.phases.size(); ++k) {
+    if (run.phases[k].clock != run.phases[k - 1].clock) changes_s.push_back(run.phases[k].start_s);
+  }
+  ASSERT_EQ(changes_s.size(), 2U);
+  EXPECT_NEAR(changes_s[0], 1e-4, 1e-12);
+  EXPECT_NEAR(changes_s[1], 4e-4, 1e-12);
+  EXPECT_GT(run.span_s, 1e-3);
+  EXPECT_LT(run.span_s, 1.3e-3);
+  EXPECT_EQ(run.gpus[0].late_launches, 1U);
+}
+
 // A step of launches in a row, as a trace and as a graph.
 struct Chain {
   Trace trace;
