@@ -14,8 +14,8 @@ namespace rubato {
 /// What a stored plan was asked, on what, and from which clocks.
 struct StoredGraphPlan {
   std::int64_t plan_id = 0;
-  std::string captures, gpu;  ///< files, one a line; name of the spec
-  std::string grid;           ///< the clocks it was chosen from, as make_clock_grid takes them
+  std::string gpu;   ///< name of the spec
+  std::string grid;  ///< the clocks it was chosen from, as make_clock_grid takes them
   GraphQuestion question;
 };
 

@@ -94,6 +94,17 @@ class MadeRun {
     return_after(call(CallKind::device_sync, {}), end_ns);
   }
 
+  /// Launches from now on belong to a step, until it ends.
+  void begin_step() {
+    step_ = static_cast<std::uint32_t>(capture_.steps.size());
+    const std::int64_t now_ns = now_ns_[thread_];
+    capture_.steps.push_back({"step " + std::to_string(*step_), now_ns, now_ns});
+  }
+  void end_step() {
+    capture_.steps.back().end_ns = now_ns_[thread_];
+    step_.reset();
+  }
+
   /// As an importer gives it: launches and calls by start.
   [[nodiscard]] Capture finish() && {
     std::vector<Call> order(capture_.calls.size()), place(order.size());
@@ -142,6 +153,7 @@ class MadeRun {
     launch.duration_ns = duration_ns;
     launch.launch_ns = made.start_ns;
     launch.call = at;
+    launch.step = step_;
     stream.end_ns = launch.end_ns();
     capture_.launches.push_back(launch);
   }
@@ -166,13 +178,15 @@ class MadeRun {
   std::vector<Stream> streams_;
   std::vector<std::int64_t> now_ns_;  // of each thread
   std::uint32_t thread_ = 0;
+  std::optional<std::uint32_t> step_;
   std::vector<std::pair<Call, std::int64_t>> recorded_ns_;  // what a record stands behind
   Capture capture_;
 };
 
-/// A training step as data-parallel training gives it: layers forward, layers backward with one
+/// Training steps as data-parallel training gives them: layers forward, layers backward with one
 /// collective each beside the compute, the optimizer behind the last one, and a wait of the host.
 struct MadeStep {
+  std::uint32_t steps = 1;  ///< marked as such if there are more
   std::uint32_t layers = 8;
   std::uint32_t launches_per_layer = 4;
   std::int64_t kernel_ns = 40'000;
@@ -189,15 +203,19 @@ Capture made_step(const MadeStep& step, const Vary& vary) {
     for (std::uint32_t k = 0; k < step.launches_per_layer; ++k)
       run.launch(0, run.kernel(pass + std::to_string(k)), vary(step.kernel_ns));
   };
-  for (std::uint32_t layer = 0; layer < step.layers; ++layer) compute("forward");
-  for (std::uint32_t layer = 0; layer < step.layers; ++layer) {
-    compute("backward");
-    run.wait(1, run.record(0));
-    run.launch(1, reduce, vary(step.collective_ns));
+  for (std::uint32_t number = 0; number < step.steps; ++number) {
+    if (step.steps > 1) run.begin_step();
+    for (std::uint32_t layer = 0; layer < step.layers; ++layer) compute("forward");
+    for (std::uint32_t layer = 0; layer < step.layers; ++layer) {
+      compute("backward");
+      run.wait(1, run.record(0));
+      run.launch(1, reduce, vary(step.collective_ns));
+    }
+    run.wait(0, run.record(1));
+    compute("optimizer");
+    run.sync_device();
+    if (step.steps > 1) run.end_step();
   }
-  run.wait(0, run.record(1));
-  compute("optimizer");
-  run.sync_device();
   compute("next");
   return std::move(run).finish();
 }

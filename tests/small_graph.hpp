@@ -89,6 +89,7 @@ class SmallGraph {
                       .pass = pass,
                       .stream = stream,
                       .kernel = kernel_of(kernel, kind),
+                      .step = step_,
                       .duration_s = duration_s},
                      after);
   }
@@ -110,6 +111,9 @@ class SmallGraph {
                     {{transfer, 0.0, ArcKind::collective}}));
     return departures;
   }
+
+  /// Of launches from now on.
+  void set_step(std::optional<std::uint32_t> step) { step_ = step; }
 
   /// From now on what runs on one GPU runs one after the other.
   void one_at_a_time() { one_at_a_time_ = true; }
@@ -137,6 +141,7 @@ class SmallGraph {
   GraphBuilder builder_;
   std::vector<std::optional<DraftId>> last_of_stream_, last_of_gpu_;
   std::uint32_t streams_per_gpu_ = 1;
+  std::optional<std::uint32_t> step_;
   bool one_at_a_time_ = false;
 };
 

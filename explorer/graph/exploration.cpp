@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "common/numbers.hpp"
+#include "explorer/graph/playing.hpp"
 
 namespace rubato {
 
@@ -62,6 +63,99 @@ CountedChanges counted_changes(const GraphPlanResult& result, const GraphRun& ru
   return counted;
 }
 
+// Plans as they are played.
+class Rehearsal {
+ public:
+  Rehearsal(const GraphExploration& of, std::optional<SwitchModel> switching)
+      : of_(of), switching_(std::move(switching)), simulator_(*of.model, of.planner->grid()) {}
+
+  GraphPlanOutcome played(GraphPlanResult result) {
+    GraphPlanOutcome outcome;
+    outcome.result = std::move(result);
+    const GraphPlanResult& plan = outcome.result;
+    if (!plan.found()) return outcome;
+    const GraphRun run = simulator_.run(plan.plan, {.phases = true, .switching = plan.switching});
+    outcome.segments = plan_segments(*of_.model, run);
+    if (!switching_) return outcome;
+    std::vector<StepScore> scores;
+    for (std::size_t g = 0; g < of_.run->graph.gpus().size(); ++g)
+      scores.emplace_back(played_step(outcome.segments, id_at<GpuId>(g)));
+    const PlayedRun played =
+        play(*of_.model, simulator_, scores, of_.planner->grid().default_clock(), *switching_, run);
+    outcome.counted = counted_changes(plan, played.run, of_.planner->baseline());
+    return outcome;
+  }
+
+  // Steps differ: clocks that just fit one are late in others. Then plans are made for somewhat
+  // less time, as much less as is needed.
+  // @param given  automatic
+  // @return what saves most of those that are in time, plans before it and one clock for all
+  //         included; the given one if there are none
+  GraphPlanOutcome in_time(GraphPlanOutcome given, const RunContext& context) {
+    constexpr int tries = 4;
+    constexpr double reserve = 1.25;  // of what a plan is late by
+    if (!given.counted || given.counted->in_time) return given;
+    const GraphQuestion& asked = given.result.question;
+    GraphPlanOutcome best = best_before(given.result, context);
+    double late_frac = asked.slack_frac;
+    double by_frac = given.counted->change.time_frac - asked.slack_frac;
+    std::optional<double> kept_frac;
+    for (int i = 0; i < tries && !context.stop_requested(); ++i) {
+      GraphQuestion tighter = asked;
+      tighter.slack_frac =
+          kept_frac ? 0.5 * (*kept_frac + late_frac) : late_frac - reserve * by_frac;
+      GraphPlanOutcome outcome = answered(tighter, given.result, context);
+      if (!outcome.counted) break;
+      if (outcome.counted->in_time) {
+        kept_frac = tighter.slack_frac;
+        if (saves_more(outcome, best)) best = std::move(outcome);
+      } else {
+        late_frac = tighter.slack_frac;
+        by_frac = outcome.counted->change.time_frac - asked.slack_frac;
+      }
+    }
+    return best.counted ? best : given;
+  }
+
+ private:
+  static bool saves_more(const GraphPlanOutcome& a, const GraphPlanOutcome& b) {
+    return !b.counted || a.counted->change.energy_frac < b.counted->change.energy_frac;
+  }
+
+  GraphPlanOutcome best_before(const GraphPlanResult& asked, const RunContext& context) {
+    GraphPlanOutcome best =
+        answered({GraphGrain::iteration, asked.question.slack_frac}, asked, context);
+    for (const GraphPlanOutcome& one : of_.plans) {
+      if (!one.counted || !one.counted->in_time || one.result.deadline_s > asked.deadline_s)
+        continue;
+      if (saves_more(one, best)) best = played(as_answer(one.result, asked));
+    }
+    return best;
+  }
+
+  GraphPlanOutcome answered(const GraphQuestion& question, const GraphPlanResult& asked,
+                            const RunContext& context) {
+    return played(as_answer(of_.planner->plan(std::span(&question, 1), context).front(), asked));
+  }
+
+  // A plan for another question, as one for what was asked.
+  GraphPlanResult as_answer(GraphPlanResult plan, const GraphPlanResult& asked) {
+    plan.question = asked.question;
+    plan.deadline_s = asked.deadline_s;
+    plan.switching = asked.switching;
+    plan.lower_bound_j = asked.lower_bound_j;
+    if (!plan.found()) return plan;
+    plan.run = simulator_.run(plan.plan, {.switching = plan.switching});
+    plan.status = SolveStatus::feasible;
+    plan.gap_frac = 1.0 - std::min(asked.lower_bound_j / plan.run.total_energy_j, 1.0);
+    return plan;
+  }
+
+  const GraphExploration& of_;
+  std::optional<SwitchModel> switching_;
+  GraphSimulator simulator_;
+};
+
 }  // namespace
 
 double GraphPlanOutcome::least(double PlanChange::*field) const {
@@ -91,19 +185,18 @@ GraphExploration explore_captured(const GraphExplorationInput& input, const RunC
 
   const ClockGrid grid = make_clock_grid(input.spec, input.grid);
   found.planner = std::make_unique<GraphPlanner>(*found.model, grid, context, input.switching);
-  GraphSimulator simulator(*found.model, grid);
   OtherSplit core_bound(*found.model, grid, 1.0), mem_bound(*found.model, grid, 0.0);
+  Rehearsal rehearsal(found, input.switching);
   for (GraphPlanResult& result : found.planner->plan(input.questions, context)) {
-    GraphPlanOutcome& outcome = found.plans.emplace_back();
-    outcome.result = std::move(result);
-    if (!outcome.result.found()) continue;
-    outcome.change = change(outcome.result.run, found.planner->baseline());
-    outcome.core_bound = core_bound.change_of(outcome.result);
-    outcome.mem_bound = mem_bound.change_of(outcome.result);
-    if (!input.switching) continue;
-    outcome.counted = counted_changes(
-        outcome.result, simulator.run(outcome.result.plan, {.switching = *input.switching}),
-        found.planner->baseline());
+    GraphPlanOutcome outcome = rehearsal.played(std::move(result));
+    if (outcome.result.question.grain == GraphGrain::automatic)
+      outcome = rehearsal.in_time(std::move(outcome), context);
+    if (outcome.result.found()) {
+      outcome.change = change(outcome.result.run, found.planner->baseline());
+      outcome.core_bound = core_bound.change_of(outcome.result);
+      outcome.mem_bound = mem_bound.change_of(outcome.result);
+    }
+    found.plans.push_back(std::move(outcome));
   }
   found.interrupted = context.stop_requested();
   found.wall_time_s =

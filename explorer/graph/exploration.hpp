@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/run_context.hpp"
+#include "explorer/graph/plan_segments.hpp"
 #include "explorer/graph/planner.hpp"
 #include "traces/graph/capture_graph.hpp"
 
@@ -33,7 +34,7 @@ struct PlanChange {
   double energy_frac = 0.0;
 };
 
-/// A plan once more, with what its changes of clock take.
+/// A plan as it would be played: one step's clocks for all steps, changes of clock counted.
 struct CountedChanges {
   PlanChange change;
   std::uint64_t clock_changes = 0, late_launches = 0;  ///< of all GPUs, see GpuTotals
@@ -48,6 +49,7 @@ struct GraphPlanOutcome {
   PlanChange change;      ///< as planned
   PlanChange core_bound;  ///< the same clocks, everything core bound
   PlanChange mem_bound;
+  std::vector<PlanSegment> segments;      ///< as planned
   std::optional<CountedChanges> counted;  ///< nothing: what changes of clock take is not known
 
   /// Ends of the interval of a quantity over the three.

@@ -5,40 +5,57 @@
 
 namespace rubato {
 
-GpuSequence::GpuSequence(const LaunchCosts& costs, const ClockGrid& grid,
-                         std::vector<std::uint32_t> launches, std::vector<double> length_s)
+GpuSequence::GpuSequence(const LaunchCosts& costs, const ClockGrid& grid, LeadingLaunches launches,
+                         std::vector<double> length_s)
     : clocks_(grid.size()),
       launches_(std::move(launches)),
+      cost_j_(launches_.positions() * clocks_, 0.0),
       pairs_(grid.pairs().begin(), grid.pairs().end()) {
   const double gpus = static_cast<double>(costs.model().graph().gpus().size());
   for (const ClockPair& pair : pairs_)
     idle_w_.push_back(
         std::max(costs.model().idle_power_w(pair) - costs.least_idle_w() / gpus, 0.0));
-  for (const std::uint32_t i : launches_) {
+  for (std::size_t k = 0; k < launches_.launches.size(); ++k) {
     for (std::size_t c = 0; c < clocks_; ++c) {
-      cost_j_.push_back(costs.cost_j(i, id_at<ClockId>(c)));
-      time_s_.push_back(costs.time_s(i, id_at<ClockId>(c)));
+      const std::uint32_t launch = launches_.launches[k];
+      cost_j_[launches_.position[k] * clocks_ + c] += costs.cost_j(launch, id_at<ClockId>(c));
+      time_s_.push_back(costs.time_s(launch, id_at<ClockId>(c)));
     }
   }
   Segment segment{.name = "run", .launches = {}};
-  for (std::size_t k = 0; k < launches_.size(); ++k) segment.launches.push_back(id_at<KernelId>(k));
+  for (std::size_t p = 0; p < launches_.positions(); ++p)
+    segment.launches.push_back(id_at<KernelId>(p));
   Trace trace;
   trace.segments.push_back(std::move(segment));
   trace_ = std::make_unique<const Trace>(std::move(trace));
   // Energies count for nothing here, see PricedSequence.
   std::vector<double> ones(length_s.size(), 1.0);
-  lengths_ = std::make_unique<const ProfileTable>(launches_.size(), clocks_, std::move(length_s),
-                                                  std::move(ones));
+  lengths_ = std::make_unique<const ProfileTable>(launches_.positions(), clocks_,
+                                                  std::move(length_s), std::move(ones));
 }
 
 std::vector<double> GpuSequence::priced_launches(const SequencePrices& prices) const {
-  std::vector<double> priced(cost_j_.size());
-  for (std::size_t k = 0; k < launches_.size(); ++k) {
-    const double flow_w = prices.flow_w[launches_[k]];
-    for (std::size_t c = k * clocks_; c < (k + 1) * clocks_; ++c)
-      priced[c] = cost_j_[c] + flow_w * time_s_[c];
+  std::vector<double> priced = cost_j_;
+  for (std::size_t k = 0; k < launches_.launches.size(); ++k) {
+    const double flow_w = prices.flow_w[launches_.launches[k]];
+    const std::size_t row = launches_.position[k] * clocks_;
+    for (std::size_t c = 0; c < clocks_; ++c) priced[row + c] += flow_w * time_s_[k * clocks_ + c];
   }
+  for (double& value : priced) value /= launches_.steps;
   return priced;
+}
+
+// Where a step comes to a position the clock may change.
+// @param price_at  of a change before the k-th launch
+template <class PriceAt>
+std::vector<double> GpuSequence::priced_changes(const PriceAt& price_at) const {
+  std::vector<double> change_w(launches_.positions(), 0.0);
+  for (std::size_t k = 0; k < launches_.launches.size(); ++k) {
+    const std::uint32_t position = launches_.position[k];
+    if (k == 0 || position != launches_.position[k - 1])
+      change_w[position] += price_at(k) / launches_.steps;
+  }
+  return change_w;
 }
 
 SwitchingProblem GpuSequence::problem(const SequencePrices& prices,
@@ -57,9 +74,8 @@ PricedRuns GpuSequence::cheapest(const SequencePrices& prices, const SwitchModel
   constexpr std::size_t most_rounds = 3;  // of first clocks, those that may be best first
   const SwitchingProblem asked = problem(prices, switching);
   const LaunchSequence sequence(asked);
-  std::vector<double> change_w;
-  for (const std::uint32_t i : launches_) change_w.push_back(prices.flow_w[i]);
-  const PricedSequence priced(sequence, priced_launches(prices), std::move(change_w));
+  const auto at_launch = [&](std::size_t k) { return prices.flow_w[launches_.launches[k]]; };
+  const PricedSequence priced(sequence, priced_launches(prices), priced_changes(at_launch));
   const std::vector<double> bounds = bounds_by_first_clock(priced);
   std::vector<std::size_t> order(bounds.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -78,23 +94,33 @@ PricedRuns GpuSequence::cheapest(const SequencePrices& prices, const SwitchModel
 PricedRuns GpuSequence::relaxed(const SequencePrices& prices, const SwitchModel& switching) const {
   const SwitchingProblem asked = problem(prices, switching);
   const LaunchSequence sequence(asked);
-  std::vector<double> change_w;
-  for (std::size_t k = 0; k < launches_.size(); ++k) {
-    const double flow_w = prices.flow_w[launches_[k]];
-    change_w.push_back(k == 0 ? 0.0 : std::min(flow_w, prices.flow_w[launches_[k - 1]]));
-  }
-  return cheapest_open(PricedSequence(sequence, priced_launches(prices), std::move(change_w)), {},
-                       true);
+  const auto cheaper = [&](std::size_t k) {
+    if (k == 0) return 0.0;
+    return std::min(prices.flow_w[launches_.launches[k]], prices.flow_w[launches_.launches[k - 1]]);
+  };
+  return cheapest_open(PricedSequence(sequence, priced_launches(prices), priced_changes(cheaper)),
+                       {}, true);
 }
 
-std::vector<std::vector<std::uint32_t>> leading_launches(const LaunchCosts& costs) {
+std::vector<LeadingLaunches> leading_launches(const LaunchCosts& costs,
+                                              const StepRepeats& repeats) {
   const ExecutionGraph& graph = costs.model().graph();
-  std::vector<std::vector<std::uint32_t>> launches(graph.gpus().size());
+  std::vector<LeadingLaunches> of_gpus(graph.gpus().size());
   for (std::uint32_t i = 0; i < graph.size(); ++i) {
-    if (costs.is_clocked(i) && costs.leads(i))
-      launches[index(*graph.gpu_of(graph.activities()[i]))].push_back(i);
+    if (!costs.is_clocked(i) || !costs.leads(i)) continue;
+    LeadingLaunches& own = of_gpus[index(*graph.gpu_of(graph.activities()[i]))];
+    own.launches.push_back(i);
+    if (repeats.played[i] == i) own.played.push_back(i);
   }
-  return launches;
+  for (std::size_t g = 0; g < of_gpus.size(); ++g) {
+    LeadingLaunches& own = of_gpus[g];
+    own.steps = repeats.steps[g];
+    for (const std::uint32_t i : own.launches) {
+      const auto at = std::ranges::lower_bound(own.played, repeats.played[i]);
+      own.position.push_back(static_cast<std::uint32_t>(at - own.played.begin()));
+    }
+  }
+  return of_gpus;
 }
 
 }  // namespace rubato

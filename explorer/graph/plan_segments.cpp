@@ -78,12 +78,8 @@ class SegmentCutter {
 
 }  // namespace
 
-std::vector<PlanSegment> plan_segments(const GraphModel& model, const ClockGrid& grid,
-                                       const GraphPlanResult& result) {
+std::vector<PlanSegment> plan_segments(const GraphModel& model, const GraphRun& run) {
   const ExecutionGraph& graph = model.graph();
-  GraphSimulator simulator(model, grid);
-  const GraphRun run = simulator.run(result.plan, {.phases = true, .switching = result.switching});
-
   std::vector<std::vector<ClockFrom>> clocks(graph.gpus().size());
   for (const GpuPhase& phase : run.phases) {
     auto& known = clocks[index(phase.gpu)];

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "explorer/graph/planner.hpp"
+#include "sim/graph/simulator.hpp"
 
 namespace rubato {
 
@@ -23,11 +23,12 @@ struct PlanSegment {
   std::uint64_t first_index = 0;  ///< its number among launches of that kernel in its step and pass
 };
 
-/// Replays the plan and cuts it where a GPU's clock changes and where its main stream begins
-/// another pass or step. Launches that no range names belong to the pass before them.
-/// @param result  found
+/// Cuts a run where a GPU's clock changes and where its main stream begins another pass or step.
+/// Launches that no range names belong to the pass before them.
+/// @param run  of the model, with its phases; without them it is cut into passes alone, whose
+/// clocks
+///             mean nothing
 /// @return by GPU and time
-[[nodiscard]] std::vector<PlanSegment> plan_segments(const GraphModel& model, const ClockGrid& grid,
-                                                     const GraphPlanResult& result);
+[[nodiscard]] std::vector<PlanSegment> plan_segments(const GraphModel& model, const GraphRun& run);
 
 }  // namespace rubato

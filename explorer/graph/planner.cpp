@@ -83,7 +83,9 @@ GraphPlanner::GraphPlanner(const GraphModel& model, const ClockGrid& grid,
       uniform_(sweep_uniform(model, grid, context)),
       alone_(model, grid),
       beside_(model, grid, slowdown_in(alone_, baseline_, grid.default_clock())),
-      held_(alone_) {
+      held_(alone_),
+      own_(no_repeats(model.graph())),
+      shared_(step_repeats(alone_)) {
   if (switching_) validate(*switching_);
 }
 
@@ -144,19 +146,22 @@ double GraphPlanner::cheapest_time_s() const {
   return std::ranges::min_element(prices_->frontier.vertices, {}, energy_j)->time_s;
 }
 
-LaunchUnits GraphPlanner::units_of(GraphGrain grain) const {
+LaunchUnits GraphPlanner::units_of(const GraphQuestion& question) const {
   using Key = std::array<std::uint32_t, 4>;
   const ExecutionGraph& graph = model_.graph();
+  const GraphGrain grain = question.grain;
+  const StepRepeats& repeats = repeats_of(question);
   std::vector<std::uint32_t> unit_of_activity(graph.size(), 0);
   std::map<Key, std::uint32_t> known;
   for (std::uint32_t i = 0; i < graph.size(); ++i) {
     if (!alone_.is_clocked(i)) continue;
-    const Activity& activity = graph.activities()[i];
+    const std::uint32_t played = grain >= GraphGrain::launch ? repeats.played[i] : i;
+    const Activity& activity = graph.activities()[played];
     Key key{};
     if (grain >= GraphGrain::gpu) key[0] = graph.gpu_of(activity)->value;
     if (grain >= GraphGrain::pass) key[1] = static_cast<std::uint32_t>(activity.pass);
     if (grain >= GraphGrain::kernel) key[2] = activity.kernel.value;
-    if (grain >= GraphGrain::launch) key[3] = i;
+    if (grain >= GraphGrain::launch) key[3] = played;
     unit_of_activity[i] =
         known.emplace(key, static_cast<std::uint32_t>(known.size())).first->second;
   }
@@ -251,9 +256,9 @@ void GraphPlanner::answer_automatic(GraphPlanResult& result, const Targets& all,
   const std::size_t at = all.of_deadline.at(result.deadline_s);
   std::optional<SequencePlan> start;
   if (result.found()) start = SequencePlan{std::move(result.plan), std::move(result.run)};
-  auto found =
-      sequence_plan({beside_, grid_, baseline_, result.switching, result.deadline_s}, simulator_,
-                    prices(all.beside[at * shorter.size()]), std::move(start), context);
+  auto found = sequence_plan(
+      {beside_, grid_, baseline_, repeats_of(result.question), result.switching, result.deadline_s},
+      simulator_, prices(all.beside[at * shorter.size()]), std::move(start), context);
   if (!found) return;
   result.plan = std::move(found->plan);
   result.run = std::move(found->run);
@@ -265,7 +270,7 @@ void GraphPlanner::answer_automatic(GraphPlanResult& result, const Targets& all,
 
 void GraphPlanner::answer(GraphPlanResult& result, const Targets& all, const RunContext& context) {
   const GraphGrain grain = result.question.grain;
-  const LaunchUnits units = units_of(grain);
+  const LaunchUnits units = units_of(result.question);
   const double least_s = prices_->rounder.least_time_s();
   const std::size_t at = all.of_deadline.at(result.deadline_s);
   const FrontierPlan& alone = all.alone[at];
@@ -273,7 +278,9 @@ void GraphPlanner::answer(GraphPlanResult& result, const Targets& all, const Run
       std::span(all.beside).subspan(at * shorter.size(), shorter.size());
   const double held_j = held_.least_j(result.deadline_s);
   result.lower_bound_j = bound_j(result.deadline_s) + held_j;
-  if (grain == GraphGrain::launch) {
+  const bool each_launch = std::ranges::none_of(repeats_of(result.question).steps,
+                                                [](std::uint32_t steps) { return steps > 1; });
+  if (grain == GraphGrain::launch && each_launch) {
     search_targets(
         result, units,
         [&](std::size_t k, double limit_s) -> std::optional<std::vector<ClockId>> {

@@ -16,6 +16,7 @@
 #include "common/run_context.hpp"
 #include "explorer/graph/held_energy.hpp"
 #include "explorer/graph/launch_costs.hpp"
+#include "explorer/graph/step_repeats.hpp"
 #include "explorer/graph/uniform_sweep.hpp"
 #include "explorer/graph/unit_search.hpp"
 #include "explorer/pipeline/frontier.hpp"
@@ -36,6 +37,9 @@ enum class GraphGrain { iteration, gpu, pass, kernel, launch, automatic };
 struct GraphQuestion {
   GraphGrain grain = GraphGrain::kernel;
   double slack_frac = 0.0;  ///< > -1
+  /// Launch, automatic: each step of a capture has clocks of its own. Only one of them can be
+  /// played for all, see StepRepeats.
+  bool own_steps = false;
 };
 
 /// An answer. Energies are of all GPUs over one replay of the graph.
@@ -102,7 +106,10 @@ class GraphPlanner {
   void prepare(const RunContext& context);
   [[nodiscard]] double bound_j(double deadline_s) const;
   [[nodiscard]] double cheapest_time_s() const;
-  [[nodiscard]] LaunchUnits units_of(GraphGrain grain) const;
+  [[nodiscard]] LaunchUnits units_of(const GraphQuestion& question) const;
+  [[nodiscard]] const StepRepeats& repeats_of(const GraphQuestion& question) const {
+    return question.own_steps ? own_ : shared_;
+  }
   [[nodiscard]] GraphPlan plan_of(const LaunchUnits& units,
                                   const std::vector<ClockId>& clock_of_unit) const;
   [[nodiscard]] Targets targets_for(std::span<const GraphPlanResult> results,
@@ -125,6 +132,7 @@ class GraphPlanner {
   // Launches alone, for bounds, and as slow as at the default clocks beside each other, for plans.
   LaunchCosts alone_, beside_;
   HeldEnergy held_;
+  StepRepeats own_, shared_;
   // What plans of many clocks need: made when the first of them is asked for.
   struct Prices;
   std::unique_ptr<Prices> prices_;

@@ -61,9 +61,9 @@ class SequenceBound {
         start_s_(graph_.size()),
         end_s_(graph_.size()) {
     const Windows windows(costs, deadline.time_s);
-    for (std::vector<std::uint32_t>& launches : leading_launches(costs)) {
-      if (launches.empty()) continue;
-      leading_ += launches.size();
+    for (LeadingLaunches& launches : leading_launches(costs, no_repeats(graph_))) {
+      if (launches.launches.empty()) continue;
+      leading_ += launches.launches.size();
       gpus_.push_back(bounded(grid, switching, std::move(launches), windows));
     }
   }
@@ -90,8 +90,9 @@ class SequenceBound {
  private:
   // Effects of changes are at least a latency and a dwell apart. Seen from the earliest starts of
   // the launches they fall into, or next to, they may be nearer by what launches can be late.
-  BoundedGpu bounded(const ClockGrid& grid, const SwitchModel& switching,
-                     std::vector<std::uint32_t> launches, const Windows& windows) const {
+  BoundedGpu bounded(const ClockGrid& grid, const SwitchModel& switching, LeadingLaunches leading,
+                     const Windows& windows) const {
+    const std::vector<std::uint32_t>& launches = leading.launches;
     double apart_s = switching.core.lead_s;
     if (switching.mem) apart_s = std::min(apart_s, switching.mem->lead_s);
     apart_s += switching.dwell_s;
@@ -112,7 +113,7 @@ class SequenceBound {
     if (left.mem) left.mem->lead_s = 0.0;
     left.dwell_s = std::max((apart_s - late_s - longest_s) * (1.0 - tiny_share), 0.0);
     return {
-        .sequence = GpuSequence(costs_, grid, std::move(launches), std::move(length_s)),
+        .sequence = GpuSequence(costs_, grid, std::move(leading), std::move(length_s)),
         .switching = left,
         .most_changes = apart_s > 0.0 ? 1.0 + std::floor(deadline_.time_s / apart_s) : unbounded};
   }
@@ -128,7 +129,7 @@ class SequenceBound {
       std::size_t k = 0;
       for (const ClockRun& run : runs.runs) {
         for (std::size_t n = 0; n < run.launches; ++n, ++k) {
-          const std::uint32_t i = gpu.sequence.launches()[k];
+          const std::uint32_t i = gpu.sequence.launches().launches[k];
           duration_s_[i] = costs_.time_s(i, ClockId{run.clock});
         }
       }

@@ -20,9 +20,19 @@ constexpr double first_price_raise = 0.25, raise_decay = 0.88;
 // Replays while single runs are improved: few of large graphs.
 constexpr std::size_t replayed_activities = 4'000'000, least_tries = 60, most_tries = 1'500;
 
+// Positions in a GPU's sequence.
+struct Range {
+  std::size_t first = 0, end = 0;
+
+  friend bool operator==(const Range&, const Range&) = default;
+};
+
 // A run of launches at one clock on a GPU.
 struct Stretch {
-  std::size_t gpu = 0, first = 0, end = 0;  // positions in the GPU's sequence
+  std::size_t gpu = 0;
+  Range positions;
+
+  friend bool operator==(const Stretch&, const Stretch&) = default;
 };
 
 class SequenceSearch {
@@ -31,8 +41,8 @@ class SequenceSearch {
                  std::optional<SequencePlan> start)
       : task_(task), graph_(task.costs.model().graph()), simulator_(simulator) {
     best_ = std::move(start);
-    for (std::vector<std::uint32_t>& launches : leading_launches(task.costs)) {
-      if (launches.empty()) continue;
+    for (LeadingLaunches& launches : leading_launches(task.costs, task.repeats)) {
+      if (launches.launches.empty()) continue;
       std::vector<double> length_s = run_lengths(launches);
       gpus_.emplace_back(task.costs, task.grid, std::move(launches), std::move(length_s));
     }
@@ -47,16 +57,22 @@ class SequenceSearch {
   }
 
  private:
-  // Until the next launch begins, as at the default clocks, or as long as it takes.
-  [[nodiscard]] std::vector<double> run_lengths(const std::vector<std::uint32_t>& launches) const {
-    std::vector<double> length_s;
-    for (std::size_t k = 0; k < launches.size(); ++k) {
-      const double begin_s = task_.baseline.start_s[launches[k]];
+  // Until the next position begins, as at the default clocks, or as long as it takes; in the step
+  // where that is shortest.
+  [[nodiscard]] std::vector<double> run_lengths(const LeadingLaunches& leading) const {
+    const std::vector<std::uint32_t>& launches = leading.launches;
+    const std::size_t clocks = task_.grid.size();
+    std::vector<double> length_s(leading.positions() * clocks, never_ends);
+    for (std::size_t k = 0, next = 0; k < launches.size(); k = next) {
+      while (next < launches.size() && leading.position[next] == leading.position[k]) ++next;
       const double next_s =
-          k + 1 < launches.size() ? task_.baseline.start_s[launches[k + 1]] : task_.baseline.span_s;
-      for (std::size_t c = 0; c < task_.grid.size(); ++c)
-        length_s.push_back(
-            std::max(next_s - begin_s, task_.costs.time_s(launches[k], id_at<ClockId>(c))));
+          next < launches.size() ? task_.baseline.start_s[launches[next]] : task_.baseline.span_s;
+      const double until_next_s = next_s - task_.baseline.start_s[launches[k]];
+      for (std::size_t c = 0; c < clocks; ++c) {
+        double& length = length_s[leading.position[k] * clocks + c];
+        const double own_s = task_.costs.time_s(launches[k], id_at<ClockId>(c));
+        length = std::min(length, std::max(until_next_s, own_s));
+      }
     }
     return length_s;
   }
@@ -66,13 +82,29 @@ class SequenceSearch {
     plan.only_main_streams_ask = true;
     for (const GpuSequence& gpu : gpus_) {
       const PricedRuns runs = gpu.cheapest({prices.flow_w}, task_.switching);
-      std::size_t k = 0;
-      for (const ClockRun& run : runs.runs) {
-        for (std::size_t n = 0; n < run.launches; ++n)
-          plan.clock_of_activity[gpu.launches()[k++]] = ClockId{run.clock};
-      }
+      std::vector<ClockId> clock_of_position;
+      for (const ClockRun& run : runs.runs)
+        clock_of_position.insert(clock_of_position.end(), run.launches, ClockId{run.clock});
+      const LeadingLaunches& leading = gpu.launches();
+      for (std::size_t k = 0; k < leading.launches.size(); ++k)
+        plan.clock_of_activity[leading.launches[k]] = clock_of_position[leading.position[k]];
     }
     return plan;
+  }
+
+  // @return whether anything is another clock now
+  static bool set_clock(GraphPlan& plan, const GpuSequence& gpu, const Range& positions,
+                        ClockId clock) {
+    const LeadingLaunches& leading = gpu.launches();
+    bool other = false;
+    for (std::size_t k = 0; k < leading.launches.size(); ++k) {
+      const std::uint32_t position = leading.position[k];
+      if (position < positions.first || position >= positions.end) continue;
+      ClockId& now = plan.clock_of_activity[leading.launches[k]];
+      other |= now != clock;
+      now = clock;
+    }
+    return other;
   }
 
   [[nodiscard]] bool in_time(const GraphRun& run) const {
@@ -129,25 +161,20 @@ class SequenceSearch {
   [[nodiscard]] std::vector<Stretch> stretches(const GraphPlan& plan) const {
     std::vector<Stretch> found;
     for (std::size_t g = 0; g < gpus_.size(); ++g) {
-      const auto launches = gpus_[g].launches();
-      for (std::size_t k = 0; k < launches.size(); ++k) {
+      const std::vector<std::uint32_t>& played = gpus_[g].launches().played;
+      for (std::size_t p = 0; p < played.size(); ++p) {
         const bool goes_on =
-            k > 0 && plan.clock_of_activity[launches[k]] == plan.clock_of_activity[launches[k - 1]];
-        if (!goes_on) found.push_back({g, k, k});
-        found.back().end = k + 1;
+            p > 0 && plan.clock_of_activity[played[p]] == plan.clock_of_activity[played[p - 1]];
+        if (!goes_on) found.push_back({g, {p, p}});
+        found.back().positions.end = p + 1;
       }
     }
     return found;
   }
 
-  bool try_clock(const Stretch& stretch, ClockId clock) {
+  bool try_clock(std::size_t gpu, const Range& positions, ClockId clock) {
     GraphPlan plan = best_->plan;
-    const auto launches = gpus_[stretch.gpu].launches();
-    bool other = false;
-    for (std::size_t k = stretch.first; k < stretch.end; ++k) {
-      other |= plan.clock_of_activity[launches[k]] != clock;
-      plan.clock_of_activity[launches[k]] = clock;
-    }
+    const bool other = set_clock(plan, gpus_[gpu], positions, clock);
     if (!other || tries_ == 0) return false;
     --tries_;
     GraphRun run = replay(plan);
@@ -165,31 +192,29 @@ class SequenceSearch {
         if (context.stop_requested()) return;
         // Runs move while they are improved; those that are no longer there are left for later.
         const auto now = stretches(best_->plan);
-        const auto same = [&](const Stretch& one) {
-          return one.gpu == stretch.gpu && one.first == stretch.first && one.end == stretch.end;
-        };
-        if (std::ranges::any_of(now, same)) better |= improve(stretch);
+        if (std::ranges::find(now, stretch) != now.end()) better |= improve(stretch);
       }
     }
   }
 
   bool improve(const Stretch& stretch) {
     constexpr std::array<int, 6> steps{-1, 1, -2, 2, -4, 4};
-    const auto launches = gpus_[stretch.gpu].launches();
-    const auto clock_at = [&](std::size_t k) { return best_->plan.clock_of_activity[launches[k]]; };
-    const ClockId own = clock_at(stretch.first);
+    const auto& [first, end] = stretch.positions;
+    const std::vector<std::uint32_t>& played = gpus_[stretch.gpu].launches().played;
+    const auto clock_at = [&](std::size_t p) { return best_->plan.clock_of_activity[played[p]]; };
+    const ClockId own = clock_at(first);
     const auto clocks = static_cast<int>(task_.grid.size());
     for (const int step : steps) {
       const int to = static_cast<int>(own.value) + step;
       if (to < 0 || to >= clocks) continue;
-      if (try_clock(stretch, id_at<ClockId>(static_cast<std::size_t>(to)))) return true;
+      const auto clock = id_at<ClockId>(static_cast<std::size_t>(to));
+      if (try_clock(stretch.gpu, stretch.positions, clock)) return true;
     }
-    const std::size_t length = stretch.end - stretch.first;
-    for (std::size_t part = length; part > 0; part /= 4) {
-      const Stretch head{stretch.gpu, stretch.first, stretch.first + part};
-      const Stretch tail{stretch.gpu, stretch.end - part, stretch.end};
-      if (stretch.first > 0 && try_clock(head, clock_at(stretch.first - 1))) return true;
-      if (stretch.end < launches.size() && try_clock(tail, clock_at(stretch.end))) return true;
+    for (std::size_t part = end - first; part > 0; part /= 4) {
+      if (first > 0 && try_clock(stretch.gpu, {first, first + part}, clock_at(first - 1)))
+        return true;
+      if (end < played.size() && try_clock(stretch.gpu, {end - part, end}, clock_at(end)))
+        return true;
     }
     return false;
   }
@@ -200,7 +225,7 @@ class SequenceSearch {
     GraphPlan& plan = best_->plan;
     const GraphRun& run = best_->run;
     for (const GpuSequence& gpu : gpus_) {
-      const auto launches = gpu.launches();
+      const std::vector<std::uint32_t>& launches = gpu.launches().launches;
       const auto stream = graph_.activities()[launches.front()].stream;
       const GpuId of = *graph_.gpu_of(graph_.activities()[launches.front()]);
       for (std::uint32_t i = 0; i < graph_.size(); ++i) {

@@ -8,6 +8,7 @@
 #include "common/run_context.hpp"
 #include "explorer/graph/launch_costs.hpp"
 #include "explorer/graph/launch_prices.hpp"
+#include "explorer/graph/step_repeats.hpp"
 #include "sim/graph/simulator.hpp"
 
 namespace rubato {
@@ -22,7 +23,8 @@ struct SequencePlan {
 struct SequenceTask {
   const LaunchCosts& costs;  ///< of launches as slow as beside each other at the default clocks
   const ClockGrid& grid;
-  const GraphRun& baseline;  ///< at the default clocks
+  const GraphRun& baseline;    ///< at the default clocks
+  const StepRepeats& repeats;  ///< which launches share clocks
   SwitchModel switching;
   double deadline_s = 0.0;
 };

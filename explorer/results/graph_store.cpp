@@ -6,7 +6,6 @@
 #include <tuple>
 
 #include "common/version.hpp"
-#include "explorer/graph/plan_segments.hpp"
 #include "explorer/results/plan_choice.hpp"
 #include "explorer/results/provenance.hpp"
 #include "explorer/results/store.hpp"
@@ -59,14 +58,13 @@ void store_clocks(const SqlConnection& connection, std::int64_t plan_id,
 }
 
 void store_segments(const SqlConnection& connection, std::int64_t plan_id,
-                    const GraphExploration& found, const GraphPlanResult& result) {
+                    const GraphExploration& found, const GraphPlanOutcome& outcome) {
   const ExecutionGraph& graph = found.run->graph;
   const ClockGrid& grid = found.planner->grid();
   SqlStatement insert(connection,
                       "INSERT INTO graph_segments VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
-  const std::vector<PlanSegment> segments = plan_segments(*found.model, grid, result);
-  for (std::size_t i = 0; i < segments.size(); ++i) {
-    const PlanSegment& row = segments[i];
+  for (std::size_t i = 0; i < outcome.segments.size(); ++i) {
+    const PlanSegment& row = outcome.segments[i];
     const GraphGpu& gpu = graph.gpus()[index(row.gpu)];
     insert.run(plan_id, i, gpu.rank, gpu.device,
                row.step ? SqlValue(std::int64_t{*row.step}) : SqlValue(), name_of(row.pass),
@@ -132,7 +130,7 @@ void store_plan(const SqlConnection& connection, std::int64_t run_id, const Grap
   if (!result.found()) return;
   const std::int64_t plan_id = connection.last_insert_id();
   store_clocks(connection, plan_id, found, result);
-  store_segments(connection, plan_id, found, result);
+  store_segments(connection, plan_id, found, outcome);
 }
 
 void store_collectives(const SqlConnection& connection, std::int64_t run_id,

@@ -5,7 +5,7 @@
 #include "common/error.hpp"
 #include "explorer/results/graph_store.hpp"
 #include "tests/expect_error.hpp"
-#include "tests/made_run.hpp"
+#include "tests/made_exploration.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace rubato {
@@ -13,31 +13,19 @@ namespace {
 
 class CapturedTransfers : public ::testing::Test {
  protected:
-  static GraphExplorationInput of(std::uint32_t layers, std::vector<GraphQuestion> questions = {}) {
-    GraphExplorationInput input{
-        .captures = {made_step({.layers = layers}, [](std::int64_t ns) { return ns; })},
-        .spec = load_gpu_spec("a100-sxm4-80gb"),
-        .captured_clock = {},
-        .grid = "full",
-        .power_limit_w = {},
-        .switching = {},
-        .questions = std::move(questions)};
-    input.captured_clock = parse_clock_pair(input.spec, "1593/1410");
-    return input;
-  }
-
-  // Plans 1, 2, ... of a run of four layers.
-  GraphExploration stored(std::vector<GraphQuestion> questions) {
-    GraphExploration found = explore_captured(of(4, std::move(questions)));
+  // Plans 1, 2, ...
+  GraphExploration stored(std::vector<GraphQuestion> questions, const MadeStep& step = run) {
+    GraphExploration found = explore_captured(made_exploration_input(step, std::move(questions)));
     store_graph_run(db(), {{"a.json"}, "1593/1410", ClockSource::given, "rubato explore"}, found);
     return found;
   }
-  [[nodiscard]] CapturedTransfer played(std::int64_t plan_id, std::uint32_t layers) const {
+  [[nodiscard]] CapturedTransfer played(std::int64_t plan_id, const MadeStep& step = run) const {
     const ResultStore store = ResultStore::open_read_only(db());
-    return transfer(store, load_graph_plan(store, plan_id), of(layers));
+    return transfer(store, load_graph_plan(store, plan_id), made_exploration_input(step, {}));
   }
   [[nodiscard]] std::filesystem::path db() const { return folder_ / "r.db"; }
 
+  static constexpr MadeStep run{.layers = 4};
   TemporaryFolder folder_;
 };
 
@@ -46,7 +34,7 @@ TEST_F(CapturedTransfers, OnItsOwnCaptureAPlanIsWhatItWas) {
       stored({{GraphGrain::iteration, 0.02}, {GraphGrain::pass, 0.02}, {GraphGrain::launch, 0.02}});
   for (std::size_t i = 0; i < found.plans.size(); ++i) {
     const GraphRun& plan = found.plans[i].result.run;
-    const CapturedTransfer same = played(static_cast<std::int64_t>(i) + 1, 4);
+    const CapturedTransfer same = played(static_cast<std::int64_t>(i) + 1);
     // Launches that begin with a change of clock may fall on either side of it.
     const double rounding =
         found.plans[i].result.question.grain == GraphGrain::launch ? 5e-3 : 1e-9;
@@ -58,10 +46,23 @@ TEST_F(CapturedTransfers, OnItsOwnCaptureAPlanIsWhatItWas) {
   }
 }
 
+// Steps share clocks, so that the one that is played is what was planned for all.
+TEST_F(CapturedTransfers, OneStepIsPlayedForAll) {
+  constexpr MadeStep steps{.steps = 4, .layers = 4};
+  const GraphExploration found =
+      stored({{GraphGrain::kernel, 0.02}, {GraphGrain::launch, 0.02}}, steps);
+  for (std::size_t i = 0; i < found.plans.size(); ++i) {
+    const GraphRun& plan = found.plans[i].result.run;
+    const CapturedTransfer same = played(static_cast<std::int64_t>(i) + 1, steps);
+    EXPECT_NEAR(same.played.time_s / plan.span_s, 1.0, 5e-3);
+    EXPECT_NEAR(same.played.energy_j / plan.total_energy_j, 1.0, 5e-3);
+  }
+}
+
 TEST_F(CapturedTransfers, ElsewhereNoPlanOfItsGranularityDoesBetterInTime) {
   const GraphExploration found = stored({{GraphGrain::iteration, 0.05}, {GraphGrain::pass, 0.05}});
   for (const std::int64_t plan : {1, 2}) {
-    const CapturedTransfer other = played(plan, 9);
+    const CapturedTransfer other = played(plan, {.layers = 9});
     ASSERT_TRUE(other.own);
     EXPECT_DOUBLE_EQ(other.deadline_s, 1.05 * other.baseline.time_s);
     EXPECT_LE(other.own->time_s, other.deadline_s * (1 + 1e-9));
@@ -75,7 +76,7 @@ TEST_F(CapturedTransfers, ElsewhereNoPlanOfItsGranularityDoesBetterInTime) {
 TEST_F(CapturedTransfers, APassThatThePlanLacksKeepsTheClock) {
   const GraphExploration found = stored({{GraphGrain::iteration, 0.02}});
   open_result_database(db()).execute("UPDATE graph_segments SET pass = 'other'");
-  const CapturedTransfer lost = played(1, 4);
+  const CapturedTransfer lost = played(1);
   EXPECT_EQ(lost.known_frac, 0.0);
   EXPECT_EQ(lost.clock_changes, 0U);
   EXPECT_NEAR(lost.played.energy_j, lost.baseline.energy_j, 1e-9 * lost.baseline.energy_j);
@@ -83,9 +84,9 @@ TEST_F(CapturedTransfers, APassThatThePlanLacksKeepsTheClock) {
 
 TEST_F(CapturedTransfers, SaysWhichPlanIsMissing) {
   stored({{GraphGrain::iteration, 0.02}});
-  expect_error<UsageError>([&] { (void)played(7, 4); }, "there is no plan graph:7");
+  expect_error<UsageError>([&] { (void)played(7); }, "there is no plan graph:7");
   open_result_database(db()).execute("DELETE FROM graph_segments");
-  expect_error<UsageError>([&] { (void)played(1, 4); }, "no order of clocks is stored");
+  expect_error<UsageError>([&] { (void)played(1); }, "no order of clocks is stored");
 }
 
 }  // namespace

@@ -4,30 +4,23 @@
 
 #include <gtest/gtest.h>
 
-#include "explorer/graph/exploration.hpp"
-#include "tests/made_run.hpp"
+#include "tests/made_exploration.hpp"
 
 namespace rubato {
 namespace {
 
 class PlanSegments : public ::testing::Test {
  protected:
-  explicit PlanSegments(const std::optional<SwitchModel>& switching = {}) {
-    GraphExplorationInput input{
-        .captures = {made_step({.layers = 4}, [](auto ns) { return ns; })},
-        .spec = load_gpu_spec("a100-sxm4-80gb"),
-        .captured_clock = {},
-        .grid = "full",
-        .power_limit_w = {},
-        .switching = switching,
-        .questions = {
-            {GraphGrain::iteration, 0.02}, {GraphGrain::pass, 0.02}, {GraphGrain::launch, 0.02}}};
-    input.captured_clock = parse_clock_pair(input.spec, "1593/1410");
-    found_ = explore_captured(input);
+  PlanSegments()
+      : found_(
+            explore_captured(made_exploration_input({.layers = 4}, {{GraphGrain::iteration, 0.02},
+                                                                    {GraphGrain::pass, 0.02},
+                                                                    {GraphGrain::launch, 0.02}}))) {
   }
 
   [[nodiscard]] std::vector<PlanSegment> of(const GraphPlanResult& plan) const {
-    return plan_segments(*found_.model, found_.planner->grid(), plan);
+    GraphSimulator simulator(*found_.model, found_.planner->grid());
+    return plan_segments(*found_.model, simulator.run(plan.plan, {.phases = true}));
   }
   [[nodiscard]] const ExecutionGraph& graph() const { return found_.run->graph; }
 
@@ -76,6 +69,18 @@ TEST_F(PlanSegments, LaunchesOfTheMainStreamFindTheirClockAndPass) {
         EXPECT_EQ(own.pass, activity.pass);
       }
     }
+  }
+}
+
+// The clocks of a run that was replayed without its phases are not known.
+TEST_F(PlanSegments, WithoutPhasesAreThePasses) {
+  const GraphPlanResult& fine = found_.plans[2].result;
+  const std::vector<PlanSegment> passes = plan_segments(*found_.model, fine.run);
+  const std::vector<PlanSegment> coarse = of(found_.plans[1].result);
+  ASSERT_EQ(passes.size(), coarse.size());
+  for (std::size_t i = 0; i < passes.size(); ++i) {
+    EXPECT_EQ(passes[i].pass, coarse[i].pass);
+    EXPECT_EQ(passes[i].launches, coarse[i].launches);
   }
 }
 

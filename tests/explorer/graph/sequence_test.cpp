@@ -37,14 +37,14 @@ SwitchModel arbitrary_switching() {
 std::vector<std::uint32_t> all_leading(const LaunchCosts& costs) {
   const ExecutionGraph& graph = costs.model().graph();
   std::vector<std::uint32_t> all;
-  const auto of_gpus = leading_launches(costs);
+  const auto of_gpus = leading_launches(costs, no_repeats(graph));
   for (std::size_t g = 0; g < of_gpus.size(); ++g) {
-    all.insert(all.end(), of_gpus[g].begin(), of_gpus[g].end());
+    all.insert(all.end(), of_gpus[g].launches.begin(), of_gpus[g].launches.end());
     std::optional<std::uint32_t> last;
     for (std::uint32_t i = 0; i < graph.size(); ++i) {
       if (costs.is_clocked(i) && index(*graph.gpu_of(graph.activities()[i])) == g) last = i;
     }
-    if (of_gpus[g].empty() && last) all.push_back(*last);
+    if (of_gpus[g].launches.empty() && last) all.push_back(*last);
   }
   return all;
 }

@@ -7,23 +7,15 @@
 
 #include "explorer/report/run_report.hpp"
 #include "explorer/results/store.hpp"
-#include "tests/made_run.hpp"
+#include "tests/made_exploration.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace rubato {
 namespace {
 
 GraphExploration explored(std::vector<GraphQuestion> questions) {
-  Capture capture = made_step({.layers = 3}, [](std::int64_t ns) { return ns; });
-  capture.kernels[1].label = "</script><script>alert(1)</script>";
-  GraphExplorationInput input{.captures = {std::move(capture)},
-                              .spec = load_gpu_spec("a100-sxm4-80gb"),
-                              .captured_clock = {},
-                              .grid = "full",
-                              .power_limit_w = {},
-                              .switching = {},
-                              .questions = std::move(questions)};
-  input.captured_clock = parse_clock_pair(input.spec, "1593/1410");
+  GraphExplorationInput input = made_exploration_input({.layers = 3}, std::move(questions));
+  input.captures[0].kernels[1].label = "</script><script>alert(1)</script>";
   return explore_captured(input);
 }
 

@@ -1,0 +1,28 @@
+#pragma once
+// Steps of a captured run that are played alike: a plan file holds the clocks of one step.
+
+#include <cstdint>
+#include <vector>
+
+#include "explorer/graph/launch_costs.hpp"
+
+namespace rubato {
+
+/// Which launch's clock each launch takes.
+struct StepRepeats {
+  /// Shape [activities]. Of a clocked launch one of the played step, or itself where its GPU has no
+  /// two steps; of anything else itself.
+  std::vector<std::uint32_t> played;
+  std::vector<std::uint32_t> steps;  ///< that share clocks, of each GPU, >= 1
+};
+
+/// Every launch at a clock of its own.
+[[nodiscard]] StepRepeats no_repeats(const ExecutionGraph& graph);
+
+/// The middle step of each GPU is played for all. A launch takes the clock of that step's launch of
+/// the same kernel at the same place of the same stream (matched_positions). A launch that the
+/// played step does not have, or that is in no step, takes the clock of the one before it on the
+/// main stream, which is what playing it does; on other streams it keeps its own.
+[[nodiscard]] StepRepeats step_repeats(const LaunchCosts& costs);
+
+}  // namespace rubato
