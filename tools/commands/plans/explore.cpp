@@ -40,7 +40,7 @@ struct Options {
   std::optional<double> energy_budget_j, power_budget_w, power_limit_w;
   SwitchOptions switching;
   TableOptions table;
-  bool per_kernel = false, per_pass = false, per_segment = false;
+  bool per_kernel = false, per_pass = false, per_segment = false, own_steps = false;
   OutputFormat format = OutputFormat::table;
 };
 
@@ -229,6 +229,7 @@ ExitStatus run_captured(const Options& o, const CommandLine& line, const RunCont
       .slacks_pct = {},
       .partial = o.step.partial,
       .per_kernel = o.per_kernel,
+      .own_steps = o.own_steps,
       .format = o.format};
   if (line.has("--granularity")) captured.granularities = o.granularities;
   if (line.has("--slack")) captured.slacks_pct = {o.slack_pct};
@@ -245,6 +246,7 @@ void refuse_with_table(const CommandLine& line) {
 ExitStatus run(const Options& o, const CommandLine& line, const RunContext& context) {
   check_numbers(o);
   if (is_captured_run(o)) return run_captured(o, line, context);
+  if (o.own_steps) throw UsageError("--own-steps is for captured runs of several steps");
   const bool one_table = o.format == OutputFormat::csv || o.format == OutputFormat::json_lines;
   if (one_table && o.per_pass + o.per_kernel + o.per_segment > 1) {
     throw UsageError(
@@ -342,6 +344,9 @@ Action setup_explore(CommandLine& app) {
   app.add_flag("--per-segment", o->per_segment,
                "Also list the segments that granularity auto chose");
   app.add_flag("--per-pass", o->per_pass, "Also list the totals of every pass");
+  app.add_flag("--own-steps", o->own_steps,
+               "Captured runs: plans of granularity launch and auto give each step clocks of its "
+               "own, though one step's are played for all");
   add_format_options(app, o->format);
   app.footer(
       "\nChange is against the default clocks of the same GPU, trace and power limit.\n"

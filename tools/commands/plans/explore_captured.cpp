@@ -71,7 +71,7 @@ std::vector<GraphQuestion> questions_of(const CapturedRunOptions& o,
         throw UsageError(fmt::format("--granularity '{}' is not known for captured runs{}", name,
                                      did_you_mean(name, all)));
       }
-      questions.push_back({*grain, slack_pct / percent});
+      questions.push_back({*grain, slack_pct / percent, o.own_steps});
     }
   }
   return questions;
@@ -280,18 +280,7 @@ std::string playing_text(const CapturedRunOptions& o, const GraphExploration& fo
     if (plan.result.found() && (best == nullptr || order(plan) < order(*best))) best = &plan;
   }
   if (best == nullptr || best->result.question.grain == GraphGrain::iteration) return "";
-  std::string text = play_lines(name_of(best->result.question.grain), o.db);
-  std::set<std::uint32_t> steps;
-  for (const Activity& activity : found.run->graph.activities()) {
-    if (activity.step) steps.insert(*activity.step);
-  }
-  if (steps.size() > 1 && best->result.question.grain > GraphGrain::pass) {
-    text += fmt::format(
-        "Each of the {} steps has clocks of its own; the middle one's are played for all. What "
-        "that gives: rubato transfer; one step alone: --step.\n",
-        steps.size());
-  }
-  return text;
+  return play_lines(name_of(best->result.question.grain), o.db);
 }
 
 void print_result(const CapturedRunOptions& o, const GraphRequest& request,

@@ -23,7 +23,7 @@ struct CapturedRunOptions {
   std::optional<SwitchOptions> switching;  ///< nothing: as the spec knows, if it does
   std::vector<std::string> granularities;  ///< empty: all
   std::vector<double> slacks_pct;          ///< empty: 0, 1, 2, 5
-  bool partial = false, per_kernel = false;
+  bool partial = false, per_kernel = false, own_steps = false;
   OutputFormat format = OutputFormat::table;
 };
 
