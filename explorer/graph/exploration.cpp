@@ -66,8 +66,8 @@ CountedChanges counted_changes(const GraphPlanResult& result, const GraphRun& ru
 // Plans as they are played.
 class Rehearsal {
  public:
-  Rehearsal(const GraphExploration& of, std::optional<SwitchModel> switching)
-      : of_(of), switching_(std::move(switching)), simulator_(*of.model, of.planner->grid()) {}
+  Rehearsal(const GraphExploration& of, const std::optional<SwitchModel>& switching)
+      : of_(of), switching_(switching), simulator_(*of.model, of.planner->grid()) {}
 
   GraphPlanOutcome played(GraphPlanResult result) {
     GraphPlanOutcome outcome;
