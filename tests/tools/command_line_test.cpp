@@ -65,7 +65,7 @@ TEST_F(CommandLine, HelpsAndCorrects) {
   expect("explore --slak 2", 2, "unknown option '--slak'; did you mean '--slack'?");
   expect("explore --goal wast", 2, "--goal 'wast' is not known; did you mean 'waste'?");
   expect("explore --slack -100", 2, "--slack is -100; expected a number above -100");
-  expect("explore --slack -1", 0, "relaxed_waste");
+  expect("explore --slack -1", 0, "time -1.00 %");
   expect("explore --slack -90", 1, "infeasible");
   expect("explore --slack -90 --granularity auto --switch-stall-us 10", 1, "infeasible");
   expect("explore --goal time", 2, "needs either --energy-budget or --power-budget");
@@ -130,7 +130,7 @@ TEST_F(CommandLine, FollowsARunFromTraceToReport) {
   expect("explore t.json --power-limit 250 --db r.db", 0, "stored as run 3");
   expect("compare --db r.db 1 3", 1, "strict_waste");
   expect("explore t.json --granularity auto --switch-stall-us 1000 --db r.db", 0,
-         "auto         global");
+         "auto         0.7");
   expect("explore t.json --granularity auto --switch-latency-us 100000 --switch-dwell-us 10", 0,
          "clock mem/core");
   expect("explore t.json --granularity auto --per-segment --csv --mem-switch-stall-us 5000", 0,
@@ -139,7 +139,7 @@ TEST_F(CommandLine, FollowsARunFromTraceToReport) {
          "--switch-stall-us is 20 and --switch-latency-us is 10; the stall is part of the latency");
   expect("explore --switch-dwell-us -1", 2, "--switch-dwell-us is -1; expected a number >= 0");
   expect("explore --switching spec", 2, "nothing is known of changes of clock on rtx-3080-ti");
-  expect("explore t.json --gpu h200-sxm5 --switching spec --granularity auto", 0, "switches");
+  expect("explore t.json --gpu h200-sxm5 --switching spec --granularity auto", 0, "changes/s");
   expect("explore --granularity auto --goal edp", 2, "granularity 'auto' plans for goal 'waste'");
   expect("sweep-latency t.json --latencies-us 1000", 0, "Ascend NPU");
   expect("sweep-latency t.json --latencies-us -1", 2, "--latencies-us is -1; expected numbers > 0");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -14,9 +15,18 @@ std::vector<Cell> plan_key(const Question& question) {
           name_of(question.goal)};
 }
 
-// Columns that say which plan a row belongs to, before `more`.
-OutputTable keyed_table(std::vector<Column> more) {
-  std::vector<Column> columns{{"granularity"}, {"aggregation"}, {"goal"}};
+// Columns that say which plan a row belongs to, before `more`; a terminal needs those that differ.
+OutputTable keyed_table(const Exploration& found, std::vector<Column> more) {
+  const auto all_same = [&](const auto& name) {
+    return std::ranges::all_of(found.plans, [&](const PlanResult& plan) {
+      return name(plan.question) == name(found.plans.front().question);
+    });
+  };
+  std::vector<Column> columns{
+      {"granularity"},
+      {.key = "aggregation",
+       .for_programs = all_same([](const Question& q) { return q.aggregation; })},
+      {.key = "goal", .for_programs = all_same([](const Question& q) { return name_of(q.goal); })}};
   columns.insert(columns.end(), more.begin(), more.end());
   return OutputTable(std::move(columns));
 }
@@ -48,6 +58,12 @@ std::vector<std::string> clocks_of_kernels(const Trace& trace, const ClockGrid& 
   return names;
 }
 
+// The one clock of a plan, or how many it has.
+std::string clocks_text(const ClockGrid& grid, const Plan& plan) {
+  const std::set<ClockId> clocks(plan.clock_of_site.begin(), plan.clock_of_site.end());
+  return clocks.size() == 1 ? grid.label(*clocks.begin()) : fmt::format("{} clocks", clocks.size());
+}
+
 const std::vector<Column> totals_columns{{"time_s", "time s", 4},
                                          {"energy_j", "energy J", 1},
                                          {"time_change_pct", "time %", 2},
@@ -74,37 +90,42 @@ OutputTable empty_plans_table(const Exploration& found) {
   const bool no_marks =
       found.baseline_marks.empty() &&
       std::ranges::all_of(found.plans, [](const PlanResult& plan) { return plan.marks.empty(); });
-  std::vector<Column> columns{{"status"}};
+  const bool all_found = std::ranges::all_of(found.plans, [](const PlanResult& plan) {
+    return plan.found() && plan.status == SolveStatus::optimal;
+  });
+  std::vector<Column> columns{{.key = "status", .for_programs = all_found}};
   columns.insert(columns.end(), totals_columns.begin(), totals_columns.end());
-  columns.insert(columns.end(), {{"time_change_low_pct", "low", 2},
-                                 {"time_change_high_pct", "high", 2},
+  columns.insert(columns.end(), {{"time_change_low_pct", "low", 2, true},
+                                 {"time_change_high_pct", "high", 2, true},
                                  {"time_change_expected_pct", "expected", 2, true},
                                  {"energy_change_low_pct", "low", 2},
                                  {"energy_change_high_pct", "high", 2},
                                  {"energy_change_expected_pct", "expected", 2},
-                                 {"average_power_w", "mean W", 1},
-                                 {"clock_switches", "switches"},
-                                 {"clock_switches_per_s", "per s", 0},
+                                 {"average_power_w", "mean W", 1, true},
+                                 {.key = "clock_switches", .for_programs = true},
+                                 {"clock_switches_per_s", "changes/s", 0},
                                  {"counted_time_change_pct", "counted: time %", 2, none_counted},
                                  {"counted_energy_change_pct", "energy %", 2, none_counted},
-                                 {"gap_pct", "gap %", 4},
-                                 {"solve_time_ms", "solved in ms", 2},
+                                 {"gap_pct", "gap %", 3},
+                                 {"solve_time_ms", "solved in ms", 2, true},
+                                 {"clocks"},
                                  {.key = "notes", .for_programs = no_marks}});
-  return keyed_table(std::move(columns));
+  return keyed_table(found, std::move(columns));
 }
 
 }  // namespace
 
 OutputTable plans_table(const Exploration& found) {
   OutputTable table = empty_plans_table(found);
-  constexpr std::size_t columns = 22;
+  constexpr std::size_t columns = 23;
   const Totals& base = found.baseline.total;
   std::vector<Cell> first{std::string("iteration"), std::string("-"), std::string("default"),
                           std::string("-")};
   add_totals(first, base, base);
   first.insert(first.end(), 6, std::monostate{});
   first.insert(first.end(), {base.average_power_w(), std::int64_t{0}, 0.0});
-  first.resize(columns - 1);
+  first.resize(columns - 2);
+  first.emplace_back(found.grid.label(found.grid.default_clock()));
   first.emplace_back(kinds_of(found.baseline_marks));
   table.add_row(std::move(first));
   for (const PlanResult& plan : found.plans) {
@@ -125,7 +146,8 @@ OutputTable plans_table(const Exploration& found) {
                   interval.energy.low_pct, interval.energy.high_pct, interval.energy.median_pct,
                   total.average_power_w(), static_cast<std::int64_t>(total.clock_switches),
                   switches / total.time_s, counted(&Totals::time_s), counted(&Totals::energy_j),
-                  100.0 * plan.gap_frac, 1e3 * plan.solve_time_s, kinds_of(plan.marks)});
+                  100.0 * plan.gap_frac, 1e3 * plan.solve_time_s,
+                  clocks_text(found.grid, plan.plan), kinds_of(plan.marks)});
     }
     table.add_row(std::move(row));
   }
@@ -159,7 +181,7 @@ OutputTable slacks_table(const Exploration& found) {
 }
 
 OutputTable notes_table(const Exploration& found) {
-  OutputTable table = keyed_table({{"note"}, {"reason"}});
+  OutputTable table = keyed_table(found, {{"note"}, {"reason"}});
   const auto add = [&](const std::vector<Cell>& key, const std::vector<Mark>& marks) {
     for (const Mark& mark : marks) {
       std::vector<Cell> row = key;
@@ -190,7 +212,7 @@ std::string marks_text(const Exploration& found) {
 OutputTable passes_table(const Exploration& found) {
   std::vector<Column> columns{{"pass"}};
   columns.insert(columns.end(), totals_columns.begin(), totals_columns.end());
-  OutputTable table = keyed_table(std::move(columns));
+  OutputTable table = keyed_table(found, std::move(columns));
   for (const PlanResult& plan : found.plans) {
     for (std::size_t p = 0; p < plan.sim.by_pass.size(); ++p) {
       if (plan.sim.by_pass[p].launches == 0) continue;
@@ -206,7 +228,7 @@ OutputTable passes_table(const Exploration& found) {
 OutputTable kernels_table(const Trace& trace, const Exploration& found) {
   std::vector<Column> columns{{"kernel"}, {"label"}, {"clock", "clock mem/core"}};
   columns.insert(columns.end(), totals_columns.begin(), totals_columns.end());
-  OutputTable table = keyed_table(std::move(columns));
+  OutputTable table = keyed_table(found, std::move(columns));
   for (const PlanResult& plan : found.plans) {
     if (plan.plan.clock_of_site.empty()) continue;
     const std::vector<std::string> clocks = clocks_of_kernels(trace, found.grid, plan.plan);
@@ -306,43 +328,26 @@ OutputTable segments_table(const Trace& trace, const Exploration& found) {
 }
 
 std::string exploration_notes(const ExplorationInput& input, const Exploration& found) {
-  std::array<double, coefficient_sources> time_s{};
   double dropped_s = 0.0;
   std::size_t dropped = 0;
-  for (std::size_t k = 0; k < found.coefficient_sources.size(); ++k) {
-    const double kernel_s = found.baseline.by_kernel[k].time_s;
-    time_s[static_cast<std::size_t>(found.coefficient_sources[k])] += kernel_s;
+  for (std::size_t k = 0; k < found.work_dropped.size(); ++k) {
     if (!found.work_dropped[k]) continue;
     ++dropped;
-    dropped_s += kernel_s;
+    dropped_s += found.baseline.by_kernel[k].time_s;
   }
-  const auto pct = [&](double part_s) { return 100.0 * part_s / found.baseline.total.time_s; };
-  std::string coverage;
-  for (const auto& [source, words] :
-       {std::pair{CoefficientSource::measured, "measured"},
-        {CoefficientSource::anchored, "anchored (captured time, modelled split)"},
-        {CoefficientSource::scaled, "scaled from other shapes"},
-        {CoefficientSource::derived, "derived from FLOPs and bytes"},
-        {CoefficientSource::guessed, "guessed"}}) {
-    const double part_s = time_s[static_cast<std::size_t>(source)];
-    if (part_s <= 0.0) continue;
-    coverage += fmt::format("{}{:.1f} % {}", coverage.empty() ? "" : ", ", pct(part_s), words);
-  }
-  std::string text =
-      fmt::format("Change is against {} on {} ({:.0f} W). Coverage by time: {}.\n",
-                  found.grid.label(found.grid.default_clock()), input.spec.title,
-                  input.power_limit_w.value_or(input.spec.power_limit.limit_w), coverage);
+  std::string text;
   if (dropped > 0) {
     text += fmt::format(
         "Work of {} kernels ({:.1f} % of the time) is not used: it would need more than the GPU's "
         "peak.\n",
-        dropped, pct(dropped_s));
+        dropped, 100.0 * dropped_s / found.baseline.total.time_s);
   }
   text += marks_text(found);
-  text += input.measured ? "Low and high: 90 % interval of the change when the plan is measured "
-                           "again: choosing favours lucky measurements; expected: its middle.\n"
-                         : "Low and high: 90 % interval of the change, from models that fit as "
-                           "well and the error on points held out; expected: its middle.\n";
+  text += "Changes are against the default clocks. ";
+  text += input.measured ? "Low and high: 90 % interval when the plan is measured again: choosing "
+                           "favours lucky measurements; expected: its middle.\n"
+                         : "Low and high: 90 % interval, from models that fit as well and the "
+                           "error on points held out; expected: its middle.\n";
   if (found.interrupted) text += "Interrupted: the remaining questions were not answered.\n";
   return text;
 }

@@ -31,7 +31,7 @@ namespace rubato {
 /// clock, as often as their block repeats them.
 [[nodiscard]] OutputTable segments_table(const Trace& trace, const Exploration& found);
 
-/// What a reader must know beside the numbers: baseline, coverage, model status.
+/// What a reader must know beside the numbers: marks, what the interval is of.
 [[nodiscard]] std::string exploration_notes(const ExplorationInput& input,
                                             const Exploration& found);
 

@@ -19,9 +19,9 @@
 #include "tools/options/files.hpp"
 #include "tools/options/switching.hpp"
 #include "tools/options/table.hpp"
+#include "tools/terminal/exploration_answer.hpp"
 #include "tools/terminal/exploration_tables.hpp"
 #include "tools/terminal/output.hpp"
-#include "tools/terminal/setting_lines.hpp"
 #include "traces/import/readers.hpp"
 
 namespace rubato {
@@ -147,43 +147,16 @@ void check_numbers(const Options& o) {
   not_negative("--tolerance", o.tolerance_pct);
 }
 
-// The plan that saves most in time, changes of clock counted where the spec knows them, as lines to
-// type; one clock for all also beside a finer plan.
-std::string setting_lines(const Options& o, const ExplorationInput& input,
-                          const Exploration& found) {
-  const PlanResult *best = nullptr, *uniform = nullptr;
-  for (const PlanResult& plan : found.plans) {
-    const bool late =
-        std::ranges::find(plan.marks, MarkKind::slack_missed, &Mark::kind) != plan.marks.end();
-    if (plan.plan.clock_of_site.empty() || late) continue;
-    const bool saves_more = best == nullptr || plan.sim.total.energy_j < best->sim.total.energy_j;
-    if (saves_more) best = &plan;
-    const bool one = std::ranges::all_of(plan.plan.clock_of_site, [&](ClockId clock) {
-      return clock == plan.plan.clock_of_site.front();
-    });
-    if (one && (uniform == nullptr || plan.sim.total.energy_j < uniform->sim.total.energy_j))
-      uniform = &plan;
-  }
-  std::string text;
-  if (uniform != nullptr) {
-    const ClockId clock = uniform->plan.clock_of_site.front();
-    text += fmt::format("One clock for all, {}. {}", found.grid.label(clock),
-                        one_clock_line(input.spec, found.grid[clock]));
-  }
-  if (best != nullptr && best != uniform)
-    text += play_lines(name_of(best->question.granularity), o.db);
-  return text;
-}
-
 // A program reads one document: JSON holds every table asked for, CSV exactly one.
 void print_results(const Options& o, const ExplorationInput& input, const Exploration& found) {
   const OutputTable plans = plans_table(found), passes = passes_table(found);
   const OutputTable kernels = kernels_table(input.trace, found);
   const OutputTable segments = segments_table(input.trace, found), slacks = slacks_table(found),
                     notes = notes_table(found);
-  std::vector<NamedTable> asked{{"plans", &plans}};
+  std::vector<NamedTable> asked;
   const bool one_table = o.format == OutputFormat::csv || o.format == OutputFormat::json_lines;
   if (slacks.rows() > 0 && !one_table) asked.push_back({"slacks", &slacks});
+  asked.push_back({"plans", &plans});
   if (o.format == OutputFormat::json) asked.push_back({"notes", &notes});
   if (o.per_pass) asked.push_back({"passes", &passes});
   if (o.per_kernel) asked.push_back({"kernels", &kernels});
@@ -192,9 +165,13 @@ void print_results(const Options& o, const ExplorationInput& input, const Explor
   const bool unasked =
       o.format == OutputFormat::table && segments.rows() > 0 && segments.rows() <= few;
   if (o.per_segment || unasked) asked.push_back({"segments", &segments});
+  if (o.format == OutputFormat::table) {
+    print(exploration_heading(o.trace, input, found) + '\n' +
+          exploration_answer(input, found, o.db) + '\n');
+  }
   print_tables(asked, o.format);
   if (o.format != OutputFormat::table) return;
-  print(exploration_notes(input, found) + setting_lines(o, input, found));
+  print(exploration_notes(input, found));
   if (segments.rows() > few && !o.per_segment)
     print(fmt::format("auto: {} segments; --per-segment lists them.\n", segments.rows()));
 }

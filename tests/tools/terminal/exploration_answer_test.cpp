@@ -1,0 +1,66 @@
+#include "tools/terminal/exploration_answer.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "common/numbers.hpp"
+#include "models/gpu/spec.hpp"
+#include "traces/gpt.hpp"
+
+namespace rubato {
+namespace {
+
+class ExplorationAnswer : public ::testing::Test {
+ protected:
+  ExplorationAnswer()
+      : input_{.trace = generate_gpt_trace({}),
+               .spec = load_gpu_spec("rtx-3080-ti"),
+               .grid = "paper",
+               .power_limit_w = {},
+               .switching = {},
+               .questions = {{Granularity::iteration}, {Granularity::kernel}}},
+        found_(explore(input_)) {}
+
+  [[nodiscard]] std::string answer() const {
+    return exploration_answer(input_, found_, "results.db");
+  }
+  [[nodiscard]] std::string energy_of(const PlanResult& plan) const {
+    return "energy " +
+           format_signed(change_pct(plan.sim.total.energy_j, found_.baseline.total.energy_j), 2) +
+           " % (";
+  }
+
+  ExplorationInput input_;
+  Exploration found_;
+};
+
+TEST_F(ExplorationAnswer, NamesTheClockAndThePlanThatSaveMost) {
+  const std::string heading = exploration_heading("gpt3-xl", input_, found_);
+  EXPECT_EQ(heading.find("gpt3-xl on NVIDIA GeForce RTX 3080 Ti, 350 W, 66 clocks"), 0U);
+  EXPECT_NE(heading.find("100.0 % measured\ndefault clocks auto/auto: "), std::string::npos);
+
+  const ClockId clock = found_.plans[0].plan.clock_of_site.front();
+  const std::string one = "One clock for all, " + found_.grid.label(clock) + ": ";
+  EXPECT_EQ(answer().find(one + energy_of(found_.plans[0])), 0U);
+  EXPECT_NE(answer().find("\n  To set: sudo nvidia-smi"), std::string::npos);
+  EXPECT_NE(answer().find("\nPer kernel, "), std::string::npos);
+  EXPECT_NE(answer().find(energy_of(found_.plans[1])), std::string::npos);
+  EXPECT_NE(answer().find("--granularity kernel --db results.db"), std::string::npos);
+}
+
+TEST_F(ExplorationAnswer, LeavesLatePlansOut) {
+  found_.plans[1].marks.push_back({MarkKind::slack_missed, "late"});
+  EXPECT_EQ(answer().find("Per kernel"), std::string::npos);
+  found_.plans[0].marks.push_back({MarkKind::slack_missed, "late"});
+  EXPECT_EQ(answer(), "No plan is in time.\n");
+}
+
+TEST_F(ExplorationAnswer, SaysWhenNothingIsSaved) {
+  for (PlanResult& plan : found_.plans) plan.sim = found_.baseline;
+  EXPECT_EQ(answer(), "No plan that is in time saves energy: keep the default clocks.\n");
+}
+
+}  // namespace
+}  // namespace rubato

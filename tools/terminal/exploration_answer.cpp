@@ -1,0 +1,114 @@
+#include "tools/terminal/exploration_answer.hpp"
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "common/numbers.hpp"
+#include "tools/terminal/setting_lines.hpp"
+
+namespace rubato {
+
+namespace {
+
+// What the times of kernels rest on, by their share of the default time.
+std::string coverage_text(const Exploration& found) {
+  std::array<double, coefficient_sources> time_s{};
+  for (std::size_t k = 0; k < found.coefficient_sources.size(); ++k)
+    time_s[static_cast<std::size_t>(found.coefficient_sources[k])] +=
+        found.baseline.by_kernel[k].time_s;
+  std::string text;
+  for (const auto& [source, words] :
+       {std::pair{CoefficientSource::measured, "measured"},
+        {CoefficientSource::anchored, "anchored (captured time, modelled split)"},
+        {CoefficientSource::scaled, "scaled from other shapes"},
+        {CoefficientSource::derived, "derived from FLOPs and bytes"},
+        {CoefficientSource::guessed, "guessed"}}) {
+    constexpr double shown_pct = 0.05;
+    const double part_pct =
+        100.0 * time_s[static_cast<std::size_t>(source)] / found.baseline.total.time_s;
+    if (part_pct < shown_pct) continue;
+    text += fmt::format("{}{:.1f} % {}", text.empty() ? "" : ", ", part_pct, words);
+  }
+  return text;
+}
+
+std::string with_interval(double value_pct, const std::optional<SavingInterval>& interval,
+                          Interval SavingInterval::*of) {
+  std::string text = format_signed(value_pct, 2) + " %";
+  if (interval) {
+    text += fmt::format(" ({} to {})", format_signed(((*interval).*of).low_pct, 2),
+                        format_signed(((*interval).*of).high_pct, 2));
+  }
+  return text;
+}
+
+std::string change_text(const PlanResult& plan, const Totals& base) {
+  const Totals& total = plan.sim.total;
+  std::string text = fmt::format(
+      "energy {}, time {}",
+      with_interval(change_pct(total.energy_j, base.energy_j), plan.interval,
+                    &SavingInterval::energy),
+      with_interval(change_pct(total.time_s, base.time_s), plan.interval, &SavingInterval::time));
+  if (plan.counted) {
+    text += fmt::format("; changes of clock counted: energy {} %, time {} %",
+                        format_signed(change_pct(plan.counted->energy_j, base.energy_j), 2),
+                        format_signed(change_pct(plan.counted->time_s, base.time_s), 2));
+  }
+  return text + '\n';
+}
+
+bool is_late(const PlanResult& plan) {
+  return std::ranges::find(plan.marks, MarkKind::slack_missed, &Mark::kind) != plan.marks.end();
+}
+
+}  // namespace
+
+std::string exploration_heading(std::string_view trace, const ExplorationInput& input,
+                                const Exploration& found) {
+  const Totals& base = found.baseline.total;
+  return fmt::format(
+      "{} on {}, {} W, {} clocks; times of kernels: {}\ndefault clocks {}: {:.4g} s, {:.5g} J, "
+      "{:.1f} W\n",
+      trace, input.spec.title,
+      format_number(input.power_limit_w.value_or(input.spec.power_limit.limit_w)),
+      found.grid.size(), coverage_text(found), found.grid.label(found.grid.default_clock()),
+      base.time_s, base.energy_j, base.average_power_w());
+}
+
+std::string exploration_answer(const ExplorationInput& input, const Exploration& found,
+                               std::string_view db) {
+  const Totals& base = found.baseline.total;
+  const PlanResult *best = nullptr, *one_clock = nullptr;
+  for (const PlanResult& plan : found.plans) {
+    if (plan.plan.clock_of_site.empty() || is_late(plan)) continue;
+    const auto saves_more = [&](const PlanResult* other) {
+      return other == nullptr || plan.sim.total.energy_j < other->sim.total.energy_j;
+    };
+    if (saves_more(best)) best = &plan;
+    const std::set<ClockId> clocks(plan.plan.clock_of_site.begin(), plan.plan.clock_of_site.end());
+    if (clocks.size() == 1 && saves_more(one_clock)) one_clock = &plan;
+  }
+  if (best == nullptr) return "No plan is in time.\n";
+  if (best->sim.total.energy_j >= base.energy_j)
+    return "No plan that is in time saves energy: keep the default clocks.\n";
+  std::string text;
+  if (one_clock != nullptr) {
+    const ClockId clock = one_clock->plan.clock_of_site.front();
+    text +=
+        fmt::format("One clock for all, {}: {}  {}", found.grid.label(clock),
+                    change_text(*one_clock, base), one_clock_line(input.spec, found.grid[clock]));
+  }
+  if (best == one_clock) return text;
+  const std::set<ClockId> clocks(best->plan.clock_of_site.begin(), best->plan.clock_of_site.end());
+  const Totals& total = best->sim.total;
+  text +=
+      fmt::format("Per {}, {} clocks, {:.0f} changes/s: {}{}", name_of(best->question.granularity),
+                  clocks.size(), static_cast<double>(total.clock_switches) / total.time_s,
+                  change_text(*best, base), play_lines(name_of(best->question.granularity), db));
+  return text;
+}
+
+}  // namespace rubato
