@@ -68,8 +68,10 @@ std::string counted_changes_note(const std::optional<SwitchModel>& switching) {
            "--switch-latency-us or --switch-stall-us to count them, and for plans of granularity "
            "auto.\n";
   }
-  std::string text = "Changes of clock are free in the first table but for auto. Second table: ";
-  if (switching->is_free()) return text + "they take nothing, as asked for.\n";
+  std::string text =
+      "Changes of clock are free in the first table but for auto. Second table: plans as they are "
+      "played, one step's clocks for all; ";
+  if (switching->is_free()) return text + "changes take nothing, as asked for.\n";
   text += fmt::format("a change takes {}", cost_text(switching->core));
   if (switching->mem) text += fmt::format(", of the memory clock {}", cost_text(*switching->mem));
   if (switching->dwell_s > 0.0)

@@ -280,7 +280,12 @@ std::string playing_text(const CapturedRunOptions& o, const GraphExploration& fo
     if (plan.result.found() && (best == nullptr || order(plan) < order(*best))) best = &plan;
   }
   if (best == nullptr || best->result.question.grain == GraphGrain::iteration) return "";
-  return play_lines(name_of(best->result.question.grain), o.db);
+  const PlanChange& change = best->counted ? best->counted->change : best->change;
+  const std::string_view grain = name_of(best->result.question.grain);
+  return fmt::format(
+      "per {}, {}: energy {} %, time {} %{}\n{}", grain, clocks_text(found, best->result),
+      format_signed(percent * change.energy_frac, 2), format_signed(percent * change.time_frac, 2),
+      best->counted ? ", as played" : ", changes of clock free", play_lines(grain, o.db));
 }
 
 void print_result(const CapturedRunOptions& o, const GraphRequest& request,
@@ -296,14 +301,14 @@ void print_result(const CapturedRunOptions& o, const GraphRequest& request,
   if (counted.rows() > 0 && !one_table) asked.push_back({"changes", &counted});
   if (o.per_kernel) asked.push_back({"kernels", &kernels});
   if (o.format == OutputFormat::table)
-    print(run_text(o, request, found) + answer_text(found) + '\n');
+    print(run_text(o, request, found) + '\n' + answer_text(found) + playing_text(o, found) + '\n');
   print_tables(asked, o.format);
   if (o.format != OutputFormat::table) return;
   print(
       "Change against the default clocks, all GPUs together. 'from' and 'to': captured times split "
       "between core and memory as far either way as the work leaves open. Bound: as long as "
       "nothing that runs at once slows anything else down.\n" +
-      counted_changes_note(found.planner->switching()) + playing_text(o, found));
+      counted_changes_note(found.planner->switching()));
 }
 
 // The captured run, the default clocks and every plan, replayed once more with all they do.
