@@ -23,7 +23,7 @@ using Json = nlohmann::ordered_json;
 // What was found, short enough for one line.
 std::string shown(const Json& json) {
   constexpr std::size_t max_shown = 60;
-  std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string text = json_text(json);
   if (text.size() > max_shown) text = text.substr(0, max_shown) + "...";
   return text;
 }
@@ -74,6 +74,10 @@ class DuplicateKeys {
 };
 
 }  // namespace
+
+std::string json_text(const nlohmann::ordered_json& json, int indent, bool ascii) {
+  return json.dump(indent, ' ', ascii, Json::error_handler_t::replace);
+}
 
 std::string JsonNode::where() const {
   if (place_.empty()) return source_->name;

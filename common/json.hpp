@@ -20,6 +20,13 @@ namespace rubato {
 
 class JsonDocument;
 
+/// Compiled once: every file that calls dump() costs the compiler a second. Bytes that are not
+/// UTF-8 become U+FFFD.
+/// @param indent  spaces a level; -1: all on one line
+/// @param ascii  characters beyond ASCII are escaped
+[[nodiscard]] std::string json_text(const nlohmann::ordered_json& json, int indent = -1,
+                                    bool ascii = false);
+
 /// Limits of a document, against files made to exhaust stack or time.
 inline constexpr std::size_t max_json_depth = 100;    ///< lists and objects in one another
 inline constexpr std::size_t max_json_keys = 10'000;  ///< of one object; keys are looked up in turn

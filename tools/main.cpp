@@ -1,23 +1,14 @@
-// Entry point: parses the command line, runs one subcommand, turns errors into
-// messages and exit statuses.
+// Entry point: runs the program, turns errors into messages and exit statuses.
 
 #include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <exception>
-#include <string>
-#include <vector>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include "common/error.hpp"
-#include "common/suggest.hpp"
-#include "common/text.hpp"
-#include "common/version.hpp"
-#include "tools/command_line.hpp"
-#include "tools/commands/command.hpp"
-#include "tools/terminal/progress_line.hpp"
+#include "tools/program.hpp"
 
 namespace rubato {
 namespace {
@@ -31,104 +22,6 @@ extern "C" void on_interrupt(int) {
   if (interrupted.exchange(true)) std::_Exit(130);
 }
 
-// The innermost subcommand on the command line: its options are the ones meant.
-const CLI::App& selected(const CLI::App& app) {
-  const auto chosen = app.get_subcommands();
-  return chosen.empty() ? app : selected(*chosen.front());
-}
-
-std::vector<std::string> known_words(const CLI::App& app, bool options) {
-  std::vector<std::string> words;
-  if (options) {
-    for (const CLI::Option* option : app.get_options()) {
-      for (const std::string& name : option->get_lnames()) words.push_back("--" + name);
-    }
-  } else {
-    for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
-      words.push_back(sub->get_name());
-    }
-  }
-  return words;
-}
-
-// The first word the parser could not place, if that is what went wrong.
-std::string unexpected_word(const CLI::App& root, const CLI::ParseError& error) {
-  const std::vector<std::string> left = root.remaining(true);
-  if (!left.empty()) return left.front();
-  if (error.get_name() != "ExtrasError") return "";
-  const std::string message = error.what();  // "... not expected: WORD WORD"
-  const std::size_t colon = message.rfind(": ");
-  if (colon == std::string::npos) return "";
-  return message.substr(colon + 2, message.find(' ', colon + 2) - colon - 2);
-}
-
-[[noreturn]] void throw_usage_error(const CLI::App& root, const CLI::ParseError& error) {
-  const CLI::App& app = selected(root);
-  std::string command = "rubato";
-  std::string names;
-  for (const CLI::App* at = &app; at != nullptr && at != &root; at = at->get_parent()) {
-    names.insert(0, " " + at->get_name());
-  }
-  command += names;
-  const std::string hint = fmt::format("see '{} --help'", command);
-  if (const std::string word = unexpected_word(root, error); !word.empty()) {
-    const bool option = word.starts_with("-");
-    const std::vector<std::string> known = known_words(app, option);
-    const auto near = nearest(option ? word.substr(0, word.find('=')) : word, known);
-    throw UsageError(
-        fmt::format("{}: unknown {} '{}'{}", command, option ? "option" : "word", printable(word),
-                    near ? fmt::format("; did you mean '{}'?", *near) : ""),
-        {.in = {}, .hint = hint});
-  }
-  throw UsageError(fmt::format("{}: {}", command, printable(error.what())),
-                   {.in = {}, .hint = hint});
-}
-
-std::string command_line(int argc, char** argv) {
-  std::string text = "rubato";
-  for (int i = 1; i < argc; ++i) {
-    const std::string word = argv[i];
-    const bool plain = !word.empty() && word.find_first_of(" \"'$`\\*;&|<>()") == std::string::npos;
-    text += plain ? ' ' + word : fmt::format(" '{}'", word);
-  }
-  return text;
-}
-
-ExitStatus run(int argc, char** argv) {
-  CLI::App app{
-      "Rubato: which clocks should a GPU run each kernel of a training step at?\n"
-      "Simulates kernel traces under a time and power model and finds the clocks\n"
-      "that use the least energy within a time budget.",
-      "rubato"};
-  app.set_version_flag("--version", fmt::format("rubato {} ({}; {})", program_version(),
-                                                source_revision(), build_info()));
-  app.require_subcommand(1);
-  Action action;
-  CommandLine root(app);
-  for (const Command& command : commands()) {
-    CommandLine* sub = root.add_subcommand(std::string(command.name), std::string(command.help));
-    Action prepared = command.setup(*sub);
-    sub->final_callback([&action, prepared] { action = prepared; });
-  }
-  // Behind the commands, or those without a footer would take it over.
-  app.footer(
-      "\nEvery command has its own --help. Start with: rubato reproduce spaan2026\n\n"
-      "Exit status: 0 done, 1 no plan meets the budget, 2 wrong usage, 3 bad input, 4 reading or\n"
-      "writing failed, 70 a bug of rubato's, 130 interrupted.");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& success) {  // --help, --version
-    return static_cast<ExitStatus>(app.exit(success));
-  } catch (const CLI::ParseError& error) {
-    throw_usage_error(app, error);
-  }
-  ProgressLine line;
-  const RunContext context{.progress = [&line](const ProgressUpdate& update) { line.show(update); },
-                           .cancelled = &interrupted,
-                           .command_line = command_line(argc, argv)};
-  return action(context);
-}
-
 }  // namespace
 }  // namespace rubato
 
@@ -138,7 +31,7 @@ int main(int argc, char** argv) {
   std::signal(SIGTERM, rubato::on_interrupt);
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is then an ordinary write error
   try {
-    return static_cast<int>(rubato::run(argc, argv));
+    return static_cast<int>(rubato::run_program(argc, argv, rubato::interrupted));
   } catch (const rubato::Error& error) {
     std::fputs(error.report().c_str(), stderr);
     return static_cast<int>(error.status());

@@ -6,12 +6,11 @@
 
 #include "common/error.hpp"
 #include "common/suggest.hpp"
+#include "common/units.hpp"
 
 namespace rubato {
 
 namespace {
-
-constexpr double percent = 100.0, us_per_s = 1e6;
 
 template <class T>
 T named(std::optional<T> value, std::string_view axis, const std::string& name,

@@ -9,6 +9,7 @@
 
 #include "common/error.hpp"
 #include "common/hash.hpp"
+#include "common/json.hpp"
 #include "common/text.hpp"
 #include "common/version.hpp"
 #include "explorer/experiments/point_values.hpp"
@@ -29,10 +30,6 @@ constexpr double kernel_solve_s_per_cell = 2.5e-6;
 constexpr double coarse_solve_s_per_cell = 0.5e-6;
 constexpr double pipeline_s_per_pass = 5e-4;
 constexpr double automatic_s_per_site_and_clock_pair = 1.2e-6;
-
-std::string dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
 
 std::string program_text() { return fmt::format("{} {}", program_version(), source_revision()); }
 
@@ -134,7 +131,7 @@ class Planner {
     Json json = Json::parse(plan_.settings[setting].options_json);
     json["question"] = question_json(question);
     Unit unit{.id = {},
-              .question_id = content_hash(dump(json)),
+              .question_id = content_hash(json_text(json)),
               .setting = setting,
               .question = question,
               .scenarios = {asked.scenario},
@@ -186,7 +183,7 @@ class Planner {
                            .stages = setting.pipeline->stages,
                            .microbatches = setting.pipeline->microbatches});
     }
-    setting.options_json = dump(options);
+    setting.options_json = json_text(options);
     setting.id = content_hash(setting.options_json + program_text());
     const auto found = setting_by_id_.find(setting.id);
     if (found != setting_by_id_.end()) return found->second;

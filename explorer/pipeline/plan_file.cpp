@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "common/json.hpp"
+
 namespace rubato {
 
 namespace {
@@ -71,7 +73,7 @@ std::string pipeline_plan_json(const PipelineWork& work, std::span<const Pipelin
                              {"energy_j", result.energy_j},
                              {"stages", stages}});
   }
-  return file.dump(1) + "\n";
+  return json_text(file, 1) + "\n";
 }
 
 }  // namespace rubato

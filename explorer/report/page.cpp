@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "common/embedded.hpp"
+#include "common/json.hpp"
 
 namespace rubato {
 
@@ -83,8 +84,7 @@ std::string filled_page(std::string_view title, std::string_view page, std::stri
   // Last to first, so that no mark is looked for inside what was put in.
   replace(text, "/*@js*/", fmt::format("{}{}", part("shared"), part(script)));
   replace(text, "/*@d3*/", part("d3.min"));
-  replace(text, "/*@data*/",
-          script_safe(data.dump(-1, ' ', false, Json::error_handler_t::replace)));
+  replace(text, "/*@data*/", script_safe(json_text(data)));
   replace(text, "<!--@main-->\n", part(page));
   replace(text, "/*@css*/", part("style"));
   replace(text, "<!--@title-->", title);

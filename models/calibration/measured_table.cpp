@@ -11,14 +11,13 @@
 
 #include "common/error.hpp"
 #include "common/text.hpp"
+#include "common/units.hpp"
 #include "models/calibration/sweep_fit.hpp"
 #include "models/gpu/clock_grid.hpp"
 
 namespace rubato {
 
 namespace {
-
-constexpr double percent = 100.0;
 
 // Measurements of one kernel at one clock.
 struct Repeats {

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "common/json.hpp"
 #include "models/gpu/spec.hpp"
 
 namespace rubato {
@@ -98,7 +99,7 @@ void write(const Json& json, int depth, std::string& text) {
   const bool open = json.is_structured() && !json.empty() &&
                     (depth < 2 || (depth == 2 && json.is_array() && json.front().is_structured()));
   if (!open) {
-    text += json.dump();
+    text += json_text(json);
     return;
   }
   text += json.is_object() ? "{\n" : "[\n";
@@ -107,7 +108,7 @@ void write(const Json& json, int depth, std::string& text) {
     if (!first) text += ",\n";
     first = false;
     text += indent;
-    if (json.is_object()) text += fmt::format("{}: ", Json(key).dump());
+    if (json.is_object()) text += fmt::format("{}: ", json_text(Json(key)));
     write(value, depth + 1, text);
   }
   text += fmt::format("\n{}{}", indent.substr(2), json.is_object() ? '}' : ']');

@@ -2,27 +2,25 @@
 
 #include <utility>
 
+#include "common/json.hpp"
+#include "common/units.hpp"
+
 namespace rubato {
 
 namespace {
 
-constexpr double us_per_s = 1e6;
 constexpr std::size_t piece_bytes = std::size_t{1} << 16;
-
-std::string compact(const ChromeTrace::Json& json) {
-  return json.dump(-1, ' ', false, ChromeTrace::Json::error_handler_t::replace);
-}
 
 }  // namespace
 
 ChromeTrace::ChromeTrace(TextSink sink, const Json& other_data)
     : sink_(std::move(sink)),
-      text_("{\"displayTimeUnit\":\"ns\",\"otherData\":" + compact(other_data) +
+      text_("{\"displayTimeUnit\":\"ns\",\"otherData\":" + json_text(other_data) +
             ",\"traceEvents\":[") {}
 
 void ChromeTrace::event(const Json& event) {
   if (!std::exchange(first_, false)) text_ += ',';
-  text_ += compact(event);
+  text_ += json_text(event);
   if (text_.size() >= piece_bytes) flush();
 }
 

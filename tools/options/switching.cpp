@@ -7,13 +7,12 @@
 
 #include "common/error.hpp"
 #include "common/numbers.hpp"
+#include "common/units.hpp"
 #include "tools/command_line.hpp"
 
 namespace rubato {
 
 namespace {
-
-constexpr double us_per_s = 1e6;
 
 std::optional<double> checked(const char* option, std::optional<double> value) {
   if (value && !(std::isfinite(*value) && *value >= 0.0)) {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "common/text.hpp"
+#include "common/units.hpp"
 #include "models/calibration/measured_table.hpp"
 #include "tools/command_line.hpp"
 
@@ -29,7 +30,6 @@ void plan_on_table(const TableOptions& options, std::optional<Trace> trace,
                    ExplorationInput& input) {
   // As `remeasure`: what a single measurement is trusted to, if no cell was measured twice.
   constexpr RelativeErrors usual{.time = 0.005, .energy = 0.01};
-  constexpr double percent = 100.0;
   const Sweep sweep = load_sweep(options.sweep, input.spec);
   MeasuredTable table =
       measured_table(sweep, input.spec, trace,

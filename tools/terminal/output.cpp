@@ -10,6 +10,7 @@
 #include "common/csv.hpp"
 #include "common/error.hpp"
 #include "common/file.hpp"
+#include "common/json.hpp"
 #include "common/numbers.hpp"
 #include "common/text.hpp"
 #include "tools/command_line.hpp"
@@ -132,14 +133,12 @@ nlohmann::ordered_json OutputTable::row_json(std::size_t row) const {
 std::string OutputTable::render_json() const {
   nlohmann::ordered_json array = nlohmann::ordered_json::array();
   for (std::size_t r = 0; r < rows_.size(); ++r) array.push_back(row_json(r));
-  return array.dump(2, ' ', true, nlohmann::ordered_json::error_handler_t::replace) + '\n';
+  return json_text(array, 2, true) + '\n';
 }
 
 std::string OutputTable::render_json_lines() const {
   std::string text;
-  for (std::size_t r = 0; r < rows_.size(); ++r)
-    text +=
-        row_json(r).dump(-1, ' ', true, nlohmann::ordered_json::error_handler_t::replace) + '\n';
+  for (std::size_t r = 0; r < rows_.size(); ++r) text += json_text(row_json(r), -1, true) + '\n';
   return text;
 }
 

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/error.hpp"
+#include "common/json.hpp"
 #include "common/numbers.hpp"
 #include "common/text.hpp"
 #include "explorer/results/provenance.hpp"
@@ -23,7 +24,7 @@ using Json = nlohmann::ordered_json;
 std::string event(std::string_view name, const Json& members) {
   Json json{{"event", name}, {"time_utc", now_utc()}};
   json.update(members);
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
+  return json_text(json) + '\n';
 }
 
 bool has_plan(const PlanResult& result) { return !result.plan.clock_of_site.empty(); }

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "common/gzip.hpp"
+#include "common/json.hpp"
 #include "traces/files/kernel_json.hpp"
 
 namespace rubato {
@@ -97,14 +98,14 @@ void append_block(std::string& text, const Capture& capture, std::span<const Cap
   };
   if (std::ranges::any_of(block, own_pass)) {
     const Json names = listed(block, [](const auto& l) { return name_of(l.pass); });
-    text += ", \"pass\": " + json_line(names);
+    text += ", \"pass\": " + json_text(names);
   }
   text += '}';
 }
 
 void append_calls(std::string& text, std::span<const CapturedCall> block, std::int64_t origin_ns) {
   const Json kinds = listed(block, [](const CapturedCall& c) { return name_of(c.kind); });
-  text += "{\"kind\": " + json_line(kinds);
+  text += "{\"kind\": " + json_text(kinds);
   append_column(text, "thread", block, [](const auto& c) { return Number(c.thread); });
   append_column(text, "start_ns", block,
                 [&](const auto& c) { return Number(c.start_ns - origin_ns); });
@@ -132,7 +133,7 @@ std::string communication_json(const Capture& capture) {
     if (!g.ranks.empty()) json["ranks"] = g.ranks;
     return json;
   });
-  if (!groups.empty()) text += fmt::format("  \"groups\": {},\n", json_line(groups));
+  if (!groups.empty()) text += fmt::format("  \"groups\": {},\n", json_text(groups));
   const Json collectives = listed(capture.collectives, [](const CapturedCollective& c) {
     Json json{{"kind", name_of(c.kind)}};
     put(json, "group", c.group);
@@ -143,7 +144,7 @@ std::string communication_json(const Capture& capture) {
     put(json, "target_rank", c.target_rank);
     return json;
   });
-  if (!collectives.empty()) text += fmt::format("  \"collectives\": {},\n", json_line(collectives));
+  if (!collectives.empty()) text += fmt::format("  \"collectives\": {},\n", json_text(collectives));
   return text;
 }
 
@@ -152,7 +153,7 @@ std::string calls_json(const Capture& capture, std::int64_t origin_ns) {
   const Json threads = listed(capture.threads, [](const CaptureThread& t) {
     return Json{{"process", t.process}, {"id", t.id}};
   });
-  return fmt::format("  \"threads\": {},\n  \"calls\": {},\n", json_line(threads),
+  return fmt::format("  \"threads\": {},\n  \"calls\": {},\n", json_text(threads),
                      in_blocks(std::span(capture.calls), [&](std::string& text, auto block) {
                        append_calls(text, block, origin_ns);
                      }));
@@ -175,13 +176,13 @@ std::string head_json(const Capture& capture, std::int64_t origin_ns) {
   });
   std::string text = fmt::format(
       "{{\n  \"schema\": {},\n  \"kind\": \"capture\",\n  \"name\": {},\n  \"provenance\": {},\n",
-      capture_schema, json_line(capture.name), json_line(provenance));
+      capture_schema, json_text(capture.name), json_text(provenance));
   if (capture.epoch_ns) text += fmt::format("  \"epoch_ns\": {},\n", *capture.epoch_ns);
   text += fmt::format(
       "  \"origin_ns\": {},\n  \"devices\": {},\n  \"streams\": {},\n  \"step_source\": \"{}\",\n"
       "  \"steps\": {},\n  \"left_out\": {},\n",
-      origin_ns, json_line(devices), json_line(streams), name_of(capture.step_source),
-      json_line(steps), json_line(Json(capture.left_out)));
+      origin_ns, json_text(devices), json_text(streams), name_of(capture.step_source),
+      json_text(steps), json_text(Json(capture.left_out)));
   return text;
 }
 
@@ -194,7 +195,7 @@ std::string capture_json(const Capture& capture) {
   text += calls_json(capture, origin_ns);
   text += "  \"kernels\": [";
   for (std::size_t k = 0; k < capture.kernels.size(); ++k)
-    text += (k > 0 ? ",\n    " : "\n    ") + json_line(kernel_json(capture.kernels[k]));
+    text += (k > 0 ? ",\n    " : "\n    ") + json_text(kernel_json(capture.kernels[k]));
   text += "\n  ],\n  \"launches\": ";
   text += in_blocks(std::span(capture.launches), [&](std::string& out, auto block) {
     append_block(out, capture, block, origin_ns);

@@ -85,8 +85,4 @@ nlohmann::ordered_json kernel_json(const Kernel& kernel) {
   return json;
 }
 
-std::string json_line(const nlohmann::ordered_json& json) {
-  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-}
-
 }  // namespace rubato

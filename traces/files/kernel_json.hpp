@@ -31,7 +31,4 @@ template <class Enum>
 /// The same written; what is unknown is left out.
 [[nodiscard]] nlohmann::ordered_json kernel_json(const Kernel& kernel);
 
-/// On one line; bytes that are not UTF-8 become U+FFFD.
-[[nodiscard]] std::string json_line(const nlohmann::ordered_json& json);
-
 }  // namespace rubato

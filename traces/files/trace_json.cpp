@@ -25,7 +25,7 @@ template <class List, class ToJson>
 std::string lines(const List& list, ToJson to) {
   std::string text;
   for (const auto& item : list)
-    text += fmt::format("{}\n    {}", text.empty() ? "" : ",", json_line(to(item)));
+    text += fmt::format("{}\n    {}", text.empty() ? "" : ",", json_text(to(item)));
   return text;
 }
 
@@ -41,7 +41,7 @@ std::string captured_line(const std::optional<CaptureConditions>& captured) {
   if (!captured) return {};
   Json json{{"device", captured->device}};
   if (captured->clock) json["clock"] = *captured->clock;
-  return fmt::format("  \"captured\": {},\n", json_line(json));
+  return fmt::format("  \"captured\": {},\n", json_text(json));
 }
 
 }  // namespace
@@ -95,7 +95,7 @@ std::string to_json(const Trace& trace) {
   return fmt::format(
       "{{\n  \"schema\": {},\n  \"name\": {},\n  \"provenance\": {},\n{}  \"kernels\": [{}\n  ],\n"
       "  \"segments\": [{}\n  ]\n}}\n",
-      trace_schema, json_line(trace.name), json_line(provenance), captured_line(trace.captured),
+      trace_schema, json_text(trace.name), json_text(provenance), captured_line(trace.captured),
       lines(trace.kernels, kernel_json), lines(trace.segments, segment_json));
 }
 

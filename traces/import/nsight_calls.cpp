@@ -158,8 +158,8 @@ std::vector<std::optional<std::uint32_t>> keep_calls(const Tables& tables,
 
 std::vector<std::optional<std::uint32_t>> keep_collectives(const Tables& tables,
                                                            CaptureBuilder& builder) {
-  std::vector<const Range*> labels;  // by thread and start, as the ranges are
-  for (const Range& range : tables.ranges) {
+  std::vector<const NvtxRange*> labels;  // by thread and start, as the ranges are
+  for (const NvtxRange& range : tables.ranges) {
     if (range.text.starts_with("nccl:")) labels.push_back(&range);
   }
   std::vector<std::optional<std::uint32_t>> out(tables.work.size());
@@ -171,7 +171,7 @@ std::vector<std::optional<std::uint32_t>> keep_collectives(const Tables& tables,
     if (work.launch_ns && work.thread) {
       auto label = std::ranges::upper_bound(
           labels, std::pair(*work.thread, *work.launch_ns), {},
-          [](const Range* range) { return std::pair(range->thread, range->start_ns); });
+          [](const NvtxRange* range) { return std::pair(range->thread, range->start_ns); });
       if (label != labels.begin() && (*--label)->thread == *work.thread &&
           (*label)->end_ns >= *work.launch_ns)
         collective.kind = collective_kind_of((*label)->text);

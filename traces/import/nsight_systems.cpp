@@ -20,7 +20,7 @@ namespace rubato {
 
 namespace {
 
-using nsight::Range, nsight::Tables, nsight::Work;
+using nsight::NvtxRange, nsight::Tables, nsight::Work;
 
 // "aten::mm, seq = 12, sizes = [[8, 4], [4, 2]]", as emit_nvtx writes it; dtypes are not said.
 std::optional<OperatorCall> call_of_label(std::string_view label) {
@@ -124,7 +124,7 @@ class NsightLinker {
     });
     std::vector<Around> out(tables_.work.size());
     // Ranges of a thread nest: the innermost with shapes is the last begun that has not ended.
-    std::vector<std::pair<const Range*, OperatorCall>> open;
+    std::vector<std::pair<const NvtxRange*, OperatorCall>> open;
     constexpr std::int64_t never = std::numeric_limits<std::int64_t>::min();
     std::int64_t autograd_until_ns = never;
     std::optional<std::int64_t> thread;
@@ -136,7 +136,7 @@ class NsightLinker {
         open.clear();
         autograd_until_ns = never;
         next = std::find_if(next, tables_.ranges.end(),
-                            [&](const Range& range) { return range.thread >= *thread; });
+                            [&](const NvtxRange& range) { return range.thread >= *thread; });
       }
       for (; next != tables_.ranges.end() && next->thread == *thread && next->start_ns <= ts_ns;
            ++next) {
@@ -153,7 +153,7 @@ class NsightLinker {
 
   std::vector<std::optional<Pass>> labelled_passes() const {
     std::vector<PassLabel> labels;
-    for (const Range& range : tables_.ranges) {
+    for (const NvtxRange& range : tables_.ranges) {
       if (range.text.find("op_id = ") != std::string::npos ||
           range.text.find("seq = ") != std::string::npos)
         continue;  // an operator, not a label of the user
@@ -178,7 +178,7 @@ class NsightLinker {
   StepFinder find_steps() {
     std::vector<CapturedStep>& steps = builder_.capture().steps;
     std::set<std::string_view> known;
-    for (const Range& range : tables_.ranges) {
+    for (const NvtxRange& range : tables_.ranges) {
       if (names_a_step(range.text) && known.insert(range.text).second)
         steps.push_back({range.text, range.start_ns, range.end_ns});
     }

@@ -311,7 +311,7 @@ class TableReader {
       if (thread && start && end && is_time(*start) && is_time(*end))
         tables_.ranges.push_back({*thread, *start, *end, text(row, 3)});
     }
-    std::ranges::stable_sort(tables_.ranges, [](const Range& a, const Range& b) {
+    std::ranges::stable_sort(tables_.ranges, [](const NvtxRange& a, const NvtxRange& b) {
       return std::tuple(a.thread, a.start_ns, -a.end_ns) <
              std::tuple(b.thread, b.start_ns, -b.end_ns);
     });

@@ -50,7 +50,7 @@ struct EventRecord {
 }
 
 /// A span of the host that NVTX marks.
-struct Range {
+struct NvtxRange {
   std::int64_t thread, start_ns, end_ns;
   std::string text;
 };
@@ -58,9 +58,9 @@ struct Range {
 struct Tables {
   std::optional<std::int64_t> epoch_ns;  ///< of time 0
   std::map<std::uint32_t, std::string> gpu_names;
-  std::vector<Work> work;       ///< at least one
-  std::vector<Range> ranges;    ///< by thread, then start; the longer one first
-  std::vector<HostCall> calls;  ///< by start
+  std::vector<Work> work;         ///< at least one
+  std::vector<NvtxRange> ranges;  ///< by thread, then start; the longer one first
+  std::vector<HostCall> calls;    ///< by start
   std::vector<Synchronization> synchronizations;
   std::vector<EventRecord> records;
   /// Priorities of streams by context and number; nothing where processes differ.

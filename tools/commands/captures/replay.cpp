@@ -28,7 +28,7 @@ namespace rubato {
 
 namespace {
 
-struct Options {
+struct ReplayOptions {
   std::string trace, gpu, clocks, step;
   std::string db, page, perfetto;
   CapturedClockOptions captured;
@@ -43,7 +43,7 @@ std::string label_of(const GpuSpec& spec, const ClockPair& clock) {
   return grid.label(*grid.find(clock));
 }
 
-PowerEvidence put_beside(const Options& o, const Capture& capture, const GpuSpec& spec,
+PowerEvidence put_beside(const ReplayOptions& o, const Capture& capture, const GpuSpec& spec,
                          const PowerLog& log) {
   const std::string& recorded = capture.devices[o.device].name;
   const std::string& gpu = recorded.empty() ? spec.title : recorded;
@@ -230,8 +230,8 @@ std::string verdict_text(const ReplayComparison& comparison) {
   return text;
 }
 
-void print_all(const Options& o, const ReplayRequest& request, const ReplayComparison& comparison,
-               const std::optional<PowerEvidence>& power) {
+void print_all(const ReplayOptions& o, const ReplayRequest& request,
+               const ReplayComparison& comparison, const std::optional<PowerEvidence>& power) {
   const Shown shown{request.replayed_clock != request.captured_clock, power.has_value()};
   const OutputTable runs = runs_table(request, comparison),
                     classes = rows_table(comparison.classes, "class", shown),
@@ -268,7 +268,7 @@ void print_all(const Options& o, const ReplayRequest& request, const ReplayCompa
 }
 
 // Shipped traces by name, our own files, and those of other tools.
-Capture read_capture(const Options& o) {
+Capture read_capture(const ReplayOptions& o) {
   const ImportOptions options{.partial = o.partial};
   if (!std::filesystem::exists(o.trace)) return as_capture(load_trace(o.trace));
   if (is_trace(capture_format(o.trace))) return as_capture(import_trace(o.trace, options));
@@ -280,7 +280,7 @@ Capture read_capture(const Options& o) {
   return capture;
 }
 
-Capture chosen_capture(const Options& o) {
+Capture chosen_capture(const ReplayOptions& o) {
   Capture capture = read_capture(o);
   if (!o.step.empty()) capture = only_step(std::move(capture), o.step);
   if (o.device >= capture.devices.size()) {
@@ -290,14 +290,14 @@ Capture chosen_capture(const Options& o) {
   return capture;
 }
 
-GpuSpec chosen_gpu(const Options& o, const Capture& capture) {
+GpuSpec chosen_gpu(const ReplayOptions& o, const Capture& capture) {
   std::vector<std::string> devices;
   for (const CaptureDevice& device : capture.devices) devices.push_back(device.name);
   return o.gpu.empty() ? load_gpu_of_devices(devices, o.trace)
                        : load_gpu_for_devices(o.gpu, devices, o.trace);
 }
 
-ExitStatus run(const Options& o, const RunContext& context) {
+ExitStatus run(const ReplayOptions& o, const RunContext& context) {
   const Capture capture = chosen_capture(o);
   const GpuSpec spec = chosen_gpu(o, capture);
   std::optional<PowerLog> log;
@@ -344,7 +344,7 @@ ExitStatus run(const Options& o, const RunContext& context) {
 }  // namespace
 
 Action setup_replay(CommandLine& app) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<ReplayOptions>();
   app.add_option(
          "TRACE", o->trace,
          "What rubato trace import reads: PyTorch profiler, Nsight Systems, Rubato capture ...")

@@ -45,7 +45,7 @@ std::string trace_summary(const Trace& trace) {
 
 namespace {
 
-Cell optional_cell(const std::optional<double>& value, double unit) {
+Cell in_units(const std::optional<double>& value, double unit) {
   return value ? Cell(*value / unit) : Cell(std::monostate{});
 }
 
@@ -71,7 +71,7 @@ std::string trace_table(const Trace& trace, OutputFormat format) {
     }
     table.add_row({kernel.name, kernel.label, std::string(name_of(kernel.kind)),
                    std::string(name_of(kernel.pass)), static_cast<std::int64_t>(counts[i]),
-                   optional_cell(kernel.flops, 1e9), optional_cell(kernel.dram_bytes, 1e6), shape});
+                   in_units(kernel.flops, 1e9), in_units(kernel.dram_bytes, 1e6), shape});
   }
   return table.render(format);
 }

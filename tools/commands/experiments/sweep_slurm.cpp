@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Options {
+struct SlurmOptions {
   std::string file, db, folder, program;
   std::size_t shards = 0, cpus = 1, retries = 2;
   std::string time_limit;
@@ -55,7 +55,7 @@ std::string job_name(const std::string& experiment) {
   return name;
 }
 
-std::string header(const Options& o, const std::string& name, const std::string& log) {
+std::string header(const SlurmOptions& o, const std::string& name, const std::string& log) {
   std::string text = fmt::format(
       "#!/bin/bash\n#SBATCH --job-name={}\n#SBATCH --output=\"{}/logs/{}\"\n", name, o.folder, log);
   if (!o.time_limit.empty()) text += fmt::format("#SBATCH --time={}\n", o.time_limit);
@@ -63,7 +63,7 @@ std::string header(const Options& o, const std::string& name, const std::string&
   return text;
 }
 
-std::string array_script(const Options& o, const std::string& name) {
+std::string array_script(const SlurmOptions& o, const std::string& name) {
   return header(o, name, "%a.log") +
          fmt::format(
              R"(#SBATCH --array=1-{shards}
@@ -97,7 +97,7 @@ exit "$status"
              fmt::arg("file", shell_word(o.file)), fmt::arg("folder", shell_word(o.folder)));
 }
 
-std::string merge_script(const Options& o, const std::string& name) {
+std::string merge_script(const SlurmOptions& o, const std::string& name) {
   return header(o, name + "-merge", "merge.log") +
          fmt::format(R"(# Merges what the array has finished; status 1 if a shard is missing.
 set -u
@@ -113,7 +113,7 @@ exit "$missing"
                      fmt::arg("shards", o.shards));
 }
 
-std::string submit_script(const Options& o) {
+std::string submit_script(const SlurmOptions& o) {
   return fmt::format(R"(#!/bin/bash
 # Submits the array and the merge job that waits for it; prints both job numbers.
 set -euo pipefail
@@ -124,7 +124,7 @@ echo "array $array merge $merge"
                      shell_word(o.folder));
 }
 
-void check(const Options& o) {
+void check(const SlurmOptions& o) {
   for (const std::string& directive : o.directives) {
     if (!directive.starts_with("-") || printable(directive) != directive)
       throw UsageError(
@@ -136,7 +136,7 @@ void check(const Options& o) {
                                  printable(o.time_limit)));
 }
 
-ExitStatus run(Options o) {
+ExitStatus run(SlurmOptions o) {
   check(o);
   const SweepPlan plan = plan_sweep(read_experiment(o.file));
   o.file = absolute(o.file);
@@ -172,7 +172,7 @@ ExitStatus run(Options o) {
 }  // namespace
 
 void setup_sweep_slurm(CommandLine& app, Action& action) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<SlurmOptions>();
   auto* sub = app.add_subcommand("slurm", "Write, and on request submit, a Slurm job array");
   sub->add_option("EXPERIMENT", o->file, "Experiment file (TOML)")->required();
   sub->add_option("--db", o->db, "Database that the shards are merged into")->required();

@@ -27,7 +27,7 @@ namespace rubato {
 
 namespace {
 
-struct Options {
+struct CalibrateOptions {
   SweepOptions sweep;
   CaptureCalibration captures;
   std::string other_kernels, gpu, trace = "gpt3-xl", grid = "paper", out = "-", name, title,
@@ -58,7 +58,7 @@ ExitStatus nothing_written() {
 }
 
 // Fit to the published numbers of Spaan et al., in a folder.
-ExitStatus fit_paper(const Options& o, const RunContext& context) {
+ExitStatus fit_paper(const CalibrateOptions& o, const RunContext& context) {
   const GpuSpec frame = load_gpu_spec(o.gpu);
   const ClockGrid grid = make_clock_grid(frame, o.grid);
   const Trace trace = load_trace(o.trace);
@@ -112,7 +112,7 @@ void cross_validate(const GpuSpec& frame, const Sweep& sweep, const SweepFitOpti
   write_errors(estimate_errors(unseen), spec);
 }
 
-ExitStatus fit_sweep(const Options& o, const RunContext& context) {
+ExitStatus fit_sweep(const CalibrateOptions& o, const RunContext& context) {
   const GpuSpec frame = o.kernels_only ? load_gpu(o.gpu) : load_gpu_spec(o.gpu);
   const Sweep sweep = load_sweep(o.sweep, frame);
   const SweepFitOptions options = fit_options(o.fit);
@@ -153,7 +153,7 @@ double mean_abs_pct(const std::vector<double>& errors) {
 }
 
 // Powers without times, with the use of the GPU's units.
-ExitStatus fit_utilisation(const Options& o, const RunContext& context) {
+ExitStatus fit_utilisation(const CalibrateOptions& o, const RunContext& context) {
   constexpr std::size_t groups = 5;
   const GpuSpec frame = load_gpu_spec(o.gpu);
   const std::string mem = o.reference.substr(0, o.reference.find('/'));
@@ -180,7 +180,7 @@ ExitStatus fit_utilisation(const Options& o, const RunContext& context) {
   return ExitStatus::done;
 }
 
-ExitStatus fit_captured(const Options& o) {
+ExitStatus fit_captured(const CalibrateOptions& o) {
   if (!o.sweep.file.empty()) throw UsageError("give either a SWEEP or --captures, not both");
   CaptureCalibration asked = o.captures;
   asked.gpu = o.gpu;
@@ -212,7 +212,7 @@ void add_capture_options(CommandLine& app, CaptureCalibration& captures) {
 }  // namespace
 
 Action setup_calibrate(CommandLine& app) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<CalibrateOptions>();
   add_sweep_options(app, o->sweep);
   app.add_option(
       "--gpu", o->gpu,

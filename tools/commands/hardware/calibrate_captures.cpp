@@ -12,6 +12,7 @@
 #include "common/file.hpp"
 #include "common/numbers.hpp"
 #include "common/text.hpp"
+#include "common/units.hpp"
 #include "models/calibration/capture_fit.hpp"
 #include "models/gpu/clock_grid.hpp"
 #include "models/gpu/device.hpp"
@@ -24,8 +25,6 @@
 namespace rubato {
 
 namespace {
-
-constexpr double percent = 100.0;
 
 // A capture, the clock behind its last @, and its power log.
 struct Recorded {

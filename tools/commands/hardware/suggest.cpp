@@ -19,14 +19,14 @@ namespace rubato {
 
 namespace {
 
-struct Options {
+struct SuggestOptions {
   std::string trace = "gpt3-xl", gpu = "rtx-3080-ti", clocks, measured;
   std::size_t points = 5;
   double noise_pct = 1.0, slack_pct = 0.0;
   OutputFormat format = OutputFormat::table;
 };
 
-ExitStatus run(const Options& o, const RunContext& context) {
+ExitStatus run(const SuggestOptions& o, const RunContext& context) {
   const Trace trace = load_trace(o.trace);
   const GpuModel model(load_gpu(o.gpu), trace);
   const ClockGrid grid = make_clock_grid(model.spec(), o.clocks);
@@ -59,7 +59,7 @@ ExitStatus run(const Options& o, const RunContext& context) {
 }  // namespace
 
 Action setup_suggest(CommandLine& app) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<SuggestOptions>();
   app.add_option("TRACE", o->trace, "Kernels to plan for: shipped name or file")
       ->capture_default_str();
   app.add_option("--gpu", o->gpu, "Shipped name or file of a GPU spec")->capture_default_str();

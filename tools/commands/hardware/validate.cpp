@@ -71,7 +71,7 @@ OutputTable coverage_table(const std::vector<CoverageRow>& rows) {
   return table;
 }
 
-struct Options {
+struct ValidateOptions {
   SweepOptions sweep;
   std::string gpu = "rtx-3080-ti", db, page;
   std::size_t folds = 5, points = 5;
@@ -81,7 +81,7 @@ struct Options {
   OutputFormat format = OutputFormat::table;
 };
 
-Holdout holdout_of(const Options& o) {
+Holdout holdout_of(const ValidateOptions& o) {
   if (o.known) return Holdout::known;
   if (o.k_fold) return Holdout::folds;
   if (o.leave_clocks_out) return Holdout::clocks;
@@ -106,7 +106,7 @@ void tell_unknown(const GpuSpec& spec, const Sweep& sweep) {
              unknown.size() > most ? ", ..." : "");
 }
 
-ExitStatus report(const Options& o, const GpuSpec& spec, const Sweep& sweep,
+ExitStatus report(const ValidateOptions& o, const GpuSpec& spec, const Sweep& sweep,
                   const ValidationOptions& options, const std::vector<ValidatedPoint>& points,
                   const RunContext& context) {
   print(summary_table(summaries(spec, points)).render(o.format));
@@ -120,7 +120,8 @@ ExitStatus report(const Options& o, const GpuSpec& spec, const Sweep& sweep,
 }
 
 // Powers of a utilisation model; nothing is fitted.
-ExitStatus validate_utilisation(const Options& o, const GpuSpec& spec, const RunContext& context) {
+ExitStatus validate_utilisation(const ValidateOptions& o, const GpuSpec& spec,
+                                const RunContext& context) {
   Sweep sweep;
   sweep.file = o.sweep.file;
   std::vector<ValidatedPoint> points;
@@ -139,7 +140,7 @@ ExitStatus validate_utilisation(const Options& o, const GpuSpec& spec, const Run
   return report(o, spec, sweep, {.holdout = Holdout::known}, points, context);
 }
 
-ExitStatus run(const Options& o, const RunContext& context) {
+ExitStatus run(const ValidateOptions& o, const RunContext& context) {
   const GpuSpec spec = load_gpu(o.gpu);
   if (spec.utilisation && is_utilisation_sweep(o.sweep.file)) {
     return validate_utilisation(o, spec, context);
@@ -165,7 +166,7 @@ ExitStatus run(const Options& o, const RunContext& context) {
 }  // namespace
 
 Action setup_validate(CommandLine& app) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<ValidateOptions>();
   add_sweep_options(app, o->sweep)->required();
   app.add_option("--gpu", o->gpu, "Spec: a shipped name or a file")->capture_default_str();
   app.add_option("--points", o->points, "Measured points a kernel is fitted to")

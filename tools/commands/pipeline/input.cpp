@@ -3,14 +3,13 @@
 #include <fmt/format.h>
 
 #include "common/error.hpp"
+#include "common/units.hpp"
 #include "tools/command_line.hpp"
 #include "tools/options/gpu.hpp"
 
 namespace rubato {
 
 namespace {
-
-constexpr double ms_per_s = 1e3;
 
 void check(const PipelineInput& input) {
   if (input.profile.empty() == input.model.empty()) {

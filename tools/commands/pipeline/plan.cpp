@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "common/file.hpp"
+#include "common/units.hpp"
 #include "explorer/pipeline/plan_file.hpp"
 #include "explorer/pipeline/zeus_schedule.hpp"
 #include "sim/timeline/pipeline.hpp"
@@ -20,8 +21,6 @@
 namespace rubato {
 
 namespace {
-
-constexpr double percent = 100.0;
 
 struct PlanOptions {
   PipelineInput input;

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "common/units.hpp"
 #include "explorer/pipeline/straggler.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/pipeline/subcommands.hpp"
@@ -12,8 +13,6 @@
 namespace rubato {
 
 namespace {
-
-constexpr double percent = 100.0;
 
 struct StraggleOptions {
   PipelineInput input;

@@ -7,6 +7,7 @@
 
 #include "common/error.hpp"
 #include "common/numbers.hpp"
+#include "common/units.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/pipeline/subcommands.hpp"
 #include "tools/terminal/exploration_tables.hpp"
@@ -14,8 +15,6 @@
 namespace rubato {
 
 namespace {
-
-constexpr double percent = 100.0, us_per_s = 1e6;
 
 struct LatencyOptions {
   PipelineInput input;

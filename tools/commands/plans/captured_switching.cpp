@@ -3,15 +3,12 @@
 #include <fmt/format.h>
 
 #include "common/numbers.hpp"
+#include "common/units.hpp"
 #include "tools/command_line.hpp"
 
 namespace rubato {
 
 namespace {
-
-constexpr double percent = 100.0;
-constexpr double ms_per_s = 1e3;
-constexpr double us_per_s = 1e6;
 
 std::string cost_text(const SwitchCost& cost) {
   std::string text = fmt::format("{} us", format_number(us_per_s * cost.latency_s()));

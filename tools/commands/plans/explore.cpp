@@ -7,7 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "common/file.hpp"
+#include "common/json.hpp"
 #include "common/suggest.hpp"
+#include "common/units.hpp"
 #include "explorer/exploration.hpp"
 #include "explorer/results/store.hpp"
 #include "sim/timeline/plan.hpp"
@@ -28,7 +30,7 @@ namespace rubato {
 
 namespace {
 
-struct Options {
+struct ExploreOptions {
   std::vector<std::string> ranks;
   std::string trace = "gpt3-xl", gpu, clocks, db, timeline;
   StepOptions step;
@@ -44,7 +46,6 @@ struct Options {
   OutputFormat format = OutputFormat::table;
 };
 
-constexpr double percent = 100.0;
 constexpr const char* default_gpu = "rtx-3080-ti";
 
 [[noreturn]] void unknown(std::string_view option, const std::string& value,
@@ -63,7 +64,7 @@ Aggregation aggregation_of(const std::string& name) {
   unknown("--aggregation", name, {"local", "global"});
 }
 
-Goal goal_of(const std::string& name, const Options& o) {
+Goal goal_of(const std::string& name, const ExploreOptions& o) {
   if (name == "waste") return LeastWaste{o.slack_pct / percent, o.tolerance_pct / percent};
   if (name == "edp") return LeastEdp{};
   if (name == "ed2p") return LeastEd2p{};
@@ -77,7 +78,7 @@ Goal goal_of(const std::string& name, const Options& o) {
   unknown("--goal", name, {"waste", "edp", "ed2p", "energy", "time"});
 }
 
-std::vector<Question> questions_of(const Options& o) {
+std::vector<Question> questions_of(const ExploreOptions& o) {
   std::vector<Question> questions;
   for (const std::string& goal : o.goals) {
     for (const std::string& granularity : o.granularities) {
@@ -90,37 +91,38 @@ std::vector<Question> questions_of(const Options& o) {
   return questions;
 }
 
-std::string options_json(const Options& o) {
+std::string options_json(const ExploreOptions& o) {
   const auto or_null = [](const std::optional<double>& value) {
     return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
   };
-  return nlohmann::ordered_json{{"trace", o.trace},
-                                {"gpu", o.gpu},
-                                {"captured_clock", o.captured.clock},
-                                {"power", o.captured.power},
-                                {"table", o.table.sweep.file},
-                                {"missing", o.table.given() ? o.table.missing : ""},
-                                {"clocks", o.clocks},
-                                {"granularity", o.granularities},
-                                {"aggregation", o.aggregations},
-                                {"goal", o.goals},
-                                {"slack_pct", o.slack_pct},
-                                {"tolerance_pct", o.tolerance_pct},
-                                {"energy_budget_j", or_null(o.energy_budget_j)},
-                                {"power_budget_w", or_null(o.power_budget_w)},
-                                {"power_limit_w", or_null(o.power_limit_w)},
-                                {"switching", o.switching.source},
-                                {"switch_latency_us", or_null(o.switching.latency_us)},
-                                {"switch_stall_us", or_null(o.switching.stall_us)},
-                                {"switch_energy_j", or_null(o.switching.energy_j)},
-                                {"switch_dwell_us", or_null(o.switching.dwell_us)},
-                                {"mem_switch_latency_us", or_null(o.switching.mem_latency_us)},
-                                {"mem_switch_stall_us", or_null(o.switching.mem_stall_us)},
-                                {"mem_switch_energy_j", or_null(o.switching.mem_energy_j)}}
-      .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  return json_text(
+      nlohmann::ordered_json{{"trace", o.trace},
+                             {"gpu", o.gpu},
+                             {"captured_clock", o.captured.clock},
+                             {"power", o.captured.power},
+                             {"table", o.table.sweep.file},
+                             {"missing", o.table.given() ? o.table.missing : ""},
+                             {"clocks", o.clocks},
+                             {"granularity", o.granularities},
+                             {"aggregation", o.aggregations},
+                             {"goal", o.goals},
+                             {"slack_pct", o.slack_pct},
+                             {"tolerance_pct", o.tolerance_pct},
+                             {"energy_budget_j", or_null(o.energy_budget_j)},
+                             {"power_budget_w", or_null(o.power_budget_w)},
+                             {"power_limit_w", or_null(o.power_limit_w)},
+                             {"switching", o.switching.source},
+                             {"switch_latency_us", or_null(o.switching.latency_us)},
+                             {"switch_stall_us", or_null(o.switching.stall_us)},
+                             {"switch_energy_j", or_null(o.switching.energy_j)},
+                             {"switch_dwell_us", or_null(o.switching.dwell_us)},
+                             {"mem_switch_latency_us", or_null(o.switching.mem_latency_us)},
+                             {"mem_switch_stall_us", or_null(o.switching.mem_stall_us)},
+                             {"mem_switch_energy_j", or_null(o.switching.mem_energy_j)}});
 }
 
-void write_timeline(const Options& o, const ExplorationInput& input, const Exploration& found) {
+void write_timeline(const ExploreOptions& o, const ExplorationInput& input,
+                    const Exploration& found) {
   const GpuModel model = model_of(input);
   const Plan defaults = uniform_plan(input.trace, found.grid.default_clock());
   std::vector<TimelineTrack> tracks{{"default clocks", &defaults, input.switching}};
@@ -137,7 +139,7 @@ void write_timeline(const Options& o, const ExplorationInput& input, const Explo
   file.commit();
 }
 
-void check_numbers(const Options& o) {
+void check_numbers(const ExploreOptions& o) {
   const auto not_negative = [](std::string_view option, double value) {
     if (!(value >= 0.0))
       throw UsageError(fmt::format("{} is {}; expected a number >= 0", option, value));
@@ -148,7 +150,8 @@ void check_numbers(const Options& o) {
 }
 
 // A program reads one document: JSON holds every table asked for, CSV exactly one.
-void print_results(const Options& o, const ExplorationInput& input, const Exploration& found) {
+void print_results(const ExploreOptions& o, const ExplorationInput& input,
+                   const Exploration& found) {
   const OutputTable plans = plans_table(found), passes = passes_table(found);
   const OutputTable kernels = kernels_table(input.trace, found);
   const OutputTable segments = segments_table(input.trace, found), slacks = slacks_table(found),
@@ -176,13 +179,14 @@ void print_results(const Options& o, const ExplorationInput& input, const Explor
     print(fmt::format("auto: {} segments; --per-segment lists them.\n", segments.rows()));
 }
 
-bool is_captured_run(const Options& o) {
+bool is_captured_run(const ExploreOptions& o) {
   return !o.ranks.empty() ||
          (std::filesystem::exists(o.trace) && !is_trace(capture_format(o.trace)));
 }
 
 // Execution graphs know one goal.
-ExitStatus run_captured(const Options& o, const CommandLine& line, const RunContext& context) {
+ExitStatus run_captured(const ExploreOptions& o, const CommandLine& line,
+                        const RunContext& context) {
   for (const char* option : {"--aggregation", "--goal", "--tolerance", "--energy-budget",
                              "--power-budget", "--per-segment", "--per-pass"}) {
     if (!line.has(option)) continue;
@@ -220,7 +224,7 @@ void refuse_with_table(const CommandLine& line) {
   }
 }
 
-ExitStatus run(const Options& o, const CommandLine& line, const RunContext& context) {
+ExitStatus run(const ExploreOptions& o, const CommandLine& line, const RunContext& context) {
   check_numbers(o);
   if (is_captured_run(o)) return run_captured(o, line, context);
   if (o.own_steps) throw UsageError("--own-steps is for captured runs of several steps");
@@ -265,7 +269,7 @@ ExitStatus run(const Options& o, const CommandLine& line, const RunContext& cont
 }
 
 // What to ask.
-void add_questions(CommandLine& app, Options& o) {
+void add_questions(CommandLine& app, ExploreOptions& o) {
   app.add_option("--granularity", o.granularities,
                  "What gets one clock: iteration, pass, kernel, or auto, which finds runs of "
                  "launches given what a switch costs; of a captured run also gpu and launch "
@@ -295,7 +299,7 @@ void add_questions(CommandLine& app, Options& o) {
 }  // namespace
 
 Action setup_explore(CommandLine& app) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<ExploreOptions>();
   app.add_option("TRACE", o->trace,
                  "Shipped name (gpt3-xl) or file: a trace, or what rubato trace import reads")
       ->capture_default_str();

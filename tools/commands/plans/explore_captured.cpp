@@ -11,6 +11,7 @@
 #include "common/numbers.hpp"
 #include "common/suggest.hpp"
 #include "common/text.hpp"
+#include "common/units.hpp"
 #include "explorer/results/graph_store.hpp"
 #include "explorer/results/store.hpp"
 #include "models/gpu/device.hpp"
@@ -25,9 +26,6 @@
 namespace rubato {
 
 namespace {
-
-constexpr double percent = 100.0;
-constexpr double ms_per_s = 1e3;
 
 std::vector<Capture> read_captures(const CapturedRunOptions& o) {
   std::vector<Capture> captures;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "common/error.hpp"
+#include "common/units.hpp"
 #include "explorer/choice.hpp"
 #include "explorer/confidence.hpp"
 #include "models/table/fill.hpp"
@@ -18,7 +19,7 @@ namespace rubato {
 
 namespace {
 
-struct Options {
+struct RemeasureOptions {
   std::string trace = "gpt3-xl", gpu = "rtx-3080-ti", clocks;
   double time_noise_pct = 0.5, energy_noise_pct = 1.0, slack_pct = 0.0;
   std::vector<double> safety{0.0, 1.0, 2.0};
@@ -34,8 +35,7 @@ std::vector<Column> interval_columns(const std::string& key, const std::string& 
   return {{key + "_pct", title, 2}, {key + "_low_pct", "low", 2}, {key + "_high_pct", "high", 2}};
 }
 
-ExitStatus run(const Options& o) {
-  constexpr double percent = 100.0;
+ExitStatus run(const RemeasureOptions& o) {
   const Trace trace = load_trace(o.trace);
   const GpuModel model(load_gpu(o.gpu), trace);
   const ClockGrid grid = make_clock_grid(model.spec(), o.clocks);
@@ -70,7 +70,7 @@ ExitStatus run(const Options& o) {
 }  // namespace
 
 Action setup_remeasure(CommandLine& app) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<RemeasureOptions>();
   app.add_option("TRACE", o->trace, "Shipped name or file")->capture_default_str();
   app.add_option("--gpu", o->gpu, "Shipped name or file of a GPU spec")->capture_default_str();
   app.add_option("--clocks", o->clocks, "Clocks to choose from [the spec's first grid]");

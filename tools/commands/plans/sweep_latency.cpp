@@ -8,6 +8,7 @@
 #include <tbb/parallel_for.h>
 
 #include "common/file.hpp"
+#include "common/units.hpp"
 #include "explorer/exploration.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
@@ -21,9 +22,7 @@ namespace rubato {
 
 namespace {
 
-constexpr double us_per_s = 1e6;
-
-struct Options {
+struct LatencyOptions {
   std::string trace = "gpt3-xl", gpu = "rtx-3080-ti", clocks, waits = "both", plot;
   std::vector<double> latencies_us;
   double slack_pct = 0.0;
@@ -41,8 +40,8 @@ Cell device_at(double latency_us) {
   return std::monostate{};
 }
 
-LatencyPoint point_at(const Options& o, const Trace& trace, const GpuSpec& spec, double latency_us,
-                      bool waits, const RunContext& context) {
+LatencyPoint point_at(const LatencyOptions& o, const Trace& trace, const GpuSpec& spec,
+                      double latency_us, bool waits, const RunContext& context) {
   const double latency_s = latency_us / us_per_s;
   const SwitchCost change =
       waits ? SwitchCost{.stall_s = latency_s} : SwitchCost{.lead_s = latency_s};
@@ -101,7 +100,7 @@ OutputTable table_of(const std::vector<LatencyPoint>& points) {
   return table;
 }
 
-std::vector<LatencyPoint> sweep(const Options& o, const Trace& trace, const GpuSpec& spec,
+std::vector<LatencyPoint> sweep(const LatencyOptions& o, const Trace& trace, const GpuSpec& spec,
                                 const RunContext& context) {
   std::vector<LatencyPoint> points;
   for (const bool waits : {false, true}) {
@@ -133,7 +132,7 @@ std::vector<LatencyPoint> sweep(const Options& o, const Trace& trace, const GpuS
 }  // namespace
 
 Action setup_sweep_latency(CommandLine& app) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<LatencyOptions>();
   app.add_option("TRACE", o->trace, "Shipped name or file")->capture_default_str();
   app.add_option("--gpu", o->gpu, "Shipped name or file of a GPU spec")->capture_default_str();
   app.add_option("--clocks", o->clocks, "Clocks to choose from")->capture_default_str();

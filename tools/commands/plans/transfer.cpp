@@ -23,7 +23,7 @@ namespace rubato {
 
 namespace {
 
-struct Options {
+struct TransferOptions {
   std::string db, model = "gpt3-xl", page, plot, plan;
   CapturedRunOptions captured;
   StepOptions step;
@@ -41,7 +41,7 @@ struct Target {
 };
 
 // The traces named, and every combination of batch and tensor-parallel degree.
-std::vector<Target> targets_of(const Options& o) {
+std::vector<Target> targets_of(const TransferOptions& o) {
   std::vector<Target> targets;
   for (const std::string& name : o.traces)
     targets.push_back({load_trace(name), "traces named", 0.0});
@@ -78,7 +78,7 @@ std::vector<Cell> row_of(const Transfer& t) {
           t.own_in_time_found ? Cell(100.0 * t.equal_time_regret_frac()) : Cell(std::monostate{})};
 }
 
-void write_pictures(const Options& o, const StoredPlan& plan,
+void write_pictures(const TransferOptions& o, const StoredPlan& plan,
                     const std::vector<DrawnTransfer>& drawn) {
   const TransferCaption caption{
       .plan = fmt::format("Plan {} ({}, {}, {})", plan.plan_id, name_of(plan.question.granularity),
@@ -104,7 +104,7 @@ std::int64_t plan_number(std::string_view digits, const std::string& given) {
   return static_cast<std::int64_t>(*number);
 }
 
-ExitStatus run_captured(const Options& o, const RunContext& context) {
+ExitStatus run_captured(const TransferOptions& o, const RunContext& context) {
   if (!o.batches.empty() || !o.tensor_parallel.empty() || !o.page.empty() || !o.plot.empty()) {
     throw UsageError("--batches, --tp, --page and --plot are for plans of traces",
                      {.in = {}, .hint = fmt::format("{} is of a captured run", o.plan)});
@@ -124,7 +124,7 @@ ExitStatus run_captured(const Options& o, const RunContext& context) {
   return transfer_captured(captured, context);
 }
 
-ExitStatus run(const Options& o, const RunContext& context) {
+ExitStatus run(const TransferOptions& o, const RunContext& context) {
   if (o.plan.starts_with(captured_prefix)) return run_captured(o, context);
   const CapturedRunOptions& c = o.captured;
   if (!o.ranks.empty() || !c.gpu.empty() || !c.captured.clock.empty() ||
@@ -175,7 +175,7 @@ ExitStatus run(const Options& o, const RunContext& context) {
 }  // namespace
 
 Action setup_transfer(CommandLine& app) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<TransferOptions>();
   app.add_option(
       "TRACE,--trace", o->traces,
       "Traces to apply the plan to: shipped names or files; of a captured run: captures");

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "common/numbers.hpp"
+#include "common/units.hpp"
 #include "explorer/captured_transfer.hpp"
 #include "explorer/results/store.hpp"
 #include "tools/terminal/exploration_tables.hpp"
@@ -10,8 +11,6 @@
 namespace rubato {
 
 namespace {
-
-constexpr double percent = 100.0;
 
 std::vector<Cell> row_of(const std::string& name, const CapturedTransfer& t) {
   const auto own = [&](double CapturedTotals::*total) {

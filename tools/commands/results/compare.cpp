@@ -17,7 +17,7 @@ namespace rubato {
 
 namespace {
 
-struct Options {
+struct CompareOptions {
   std::string db, a, b;
   double tolerance_pct = 0.01;
   std::optional<double> time_tolerance_pct, energy_tolerance_pct;
@@ -127,7 +127,7 @@ Pairs pairs_of_captured_runs(const ResultStore& store, std::int64_t a, std::int6
           only(a, b), only(b, a)};
 }
 
-Pairs pairs_of(const Options& o) {
+Pairs pairs_of(const CompareOptions& o) {
   if (o.db.empty()) return pairs_of_files(o.a, o.b);
   const ResultStore store = ResultStore::open_read_only(o.db);
   const auto a = parse_count(o.a), b = parse_count(o.b);
@@ -149,7 +149,7 @@ std::optional<double> difference_pct(const SqlValue& a, const SqlValue& b) {
 
 class Judge {
  public:
-  explicit Judge(const Options& o)
+  explicit Judge(const CompareOptions& o)
       : time_pct_(o.time_tolerance_pct.value_or(o.tolerance_pct)),
         energy_pct_(o.energy_tolerance_pct.value_or(o.tolerance_pct)),
         worse_only_(o.worse_only) {}
@@ -173,7 +173,7 @@ class Judge {
   bool worse_only_;
 };
 
-ExitStatus run(const Options& o) {
+ExitStatus run(const CompareOptions& o) {
   Pairs pairs = pairs_of(o);
   const Judge judge(o);
   std::size_t differing = 0;
@@ -203,7 +203,7 @@ ExitStatus run(const Options& o) {
 }  // namespace
 
 Action setup_compare(CommandLine& app) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<CompareOptions>();
   app.add_option(
          "A", o->a,
          "To compare against: a run (graph:N of a captured one) or program version of --db, or a "

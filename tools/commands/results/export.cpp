@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/file.hpp"
+#include "common/json.hpp"
 #include "common/suggest.hpp"
 #include "explorer/results/plan_file.hpp"
 #include "explorer/results/store.hpp"
@@ -70,19 +71,17 @@ const Part& part_of(const std::string& name, std::span<const Part> list) {
   throw UsageError(fmt::format("there is no part '{}'{}", name, did_you_mean(name, known)));
 }
 
-struct Options {
+struct ExportOptions {
   std::string db, part = "plans", experiment, out = "-", gpu;
   std::int64_t run = 0;
   PlanFileRequest plan;
   OutputFormat format = OutputFormat::csv;
 };
 
-ExitStatus export_plan(Options o) {
+ExitStatus export_plan(ExportOptions o) {
   const ResultStore store = ResultStore::open_read_only(o.db);
   if (!o.gpu.empty()) o.plan.spec = load_gpu_spec(o.gpu);
-  write_file(o.out, plan_file(store, o.plan)
-                            .dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
-                        '\n');
+  write_file(o.out, json_text(plan_file(store, o.plan), 1) + '\n');
   if (o.out != "-")
     fmt::print(stderr, "wrote {}\nnext: python3 -m rubato apply {} -- python3 train.py\n", o.out,
                o.out);
@@ -92,7 +91,7 @@ ExitStatus export_plan(Options o) {
 }  // namespace
 
 Action setup_export(CommandLine& app) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<ExportOptions>();
   app.add_option("PART", o->part,
                  "plans, clocks, kernels, cells, passes, front, runs, units or classes; with "
                  "--experiment: units, classes, sensitivity or best")

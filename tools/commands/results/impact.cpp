@@ -18,7 +18,7 @@ namespace rubato {
 
 namespace {
 
-struct Options {
+struct ImpactOptions {
   std::string file, db;
   std::int64_t plan = 0;
   bool print_template = false;
@@ -109,7 +109,7 @@ OutputTable inputs_table(const ImpactInputs& inputs) {
   return table;
 }
 
-ExitStatus run(const Options& o) {
+ExitStatus run(const ImpactOptions& o) {
   if (o.print_template) {
     print(impact_template());
     return ExitStatus::done;
@@ -154,7 +154,7 @@ ExitStatus run(const Options& o) {
 }  // namespace
 
 Action setup_impact(CommandLine& app) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<ImpactOptions>();
   app.add_option("INPUTS", o->file, "File of inputs (TOML), each with its source");
   app.add_option("--db", o->db, "Result database");
   app.add_option("--plan", o->plan, "plan_id [the best plan of the latest run without more time]");

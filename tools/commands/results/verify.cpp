@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "common/units.hpp"
 #include "explorer/results/store.hpp"
 #include "explorer/results/verification.hpp"
 #include "tools/command_line.hpp"
@@ -13,8 +14,6 @@
 namespace rubato {
 
 namespace {
-
-constexpr double percent = 100.0;
 
 OutputTable verification_table(const Verification& found) {
   OutputTable table({{"quantity"},
