@@ -18,7 +18,7 @@ Eigen::VectorXd levenberg_marquardt(const LeastSquaresProblem& problem, Eigen::V
   double damping = 1e-2;
   for (int i = 0; i < iterations; ++i) {
     const Eigen::MatrixXd jacobian = problem.jacobian(point, residuals);
-    const Eigen::MatrixXd normal = transposed_product(jacobian, jacobian);
+    const Eigen::MatrixXd normal = sparse_normal(jacobian);
     const Eigen::VectorXd gradient = transposed_product(jacobian, residuals);
     double gain = 0.0;
     for (int attempt = 0; attempt < max_tries && gain == 0.0; ++attempt) {

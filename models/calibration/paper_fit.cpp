@@ -4,6 +4,7 @@
 #include <cmath>
 #include <mutex>
 #include <random>
+#include <span>
 
 #include <fmt/format.h>
 #include <tbb/parallel_for.h>
@@ -197,38 +198,40 @@ Eigen::VectorXd descend(const CalibrationProblem& problem, const Eigen::VectorXd
 }
 
 // The best of descents from the physical start and from points around it, so that rounding
-// elsewhere does not decide which minimum is found.
-Eigen::VectorXd best_point(const CalibrationProblem& problem, const RunContext& context) {
+// elsewhere does not decide which minimum is found. One point for each problem; all at once.
+std::vector<Eigen::VectorXd> best_points(std::span<const CalibrationProblem> problems,
+                                         const RunContext& context) {
   constexpr std::size_t starts = 3;
   constexpr double around = 0.1;  // in logarithms
-  std::vector<Eigen::VectorXd> points(starts, problem.start());
-  for (std::size_t i = 1; i < starts; ++i) {
-    std::mt19937_64 random(i);
-    std::normal_distribution<double> gaussian;
-    for (double& value : points[i]) value += around * gaussian(random);
+  std::vector<Eigen::VectorXd> points;
+  for (const CalibrationProblem& problem : problems) {
+    for (std::size_t i = 0; i < starts; ++i) {
+      Eigen::VectorXd& point = points.emplace_back(problem.start());
+      if (i == 0) continue;
+      std::mt19937_64 random(i);
+      std::normal_distribution<double> gaussian;
+      for (double& value : point) value += around * gaussian(random);
+    }
   }
   std::mutex reporting;
   std::size_t done = 0;
-  tbb::parallel_for(std::size_t{0}, starts, [&](std::size_t i) {
-    points[i] = descend(problem, points[i], context);
+  const auto descend_from = [&](std::size_t i) {
+    points[i] = descend(problems[i / starts], points[i], context);
     const std::scoped_lock lock(reporting);
-    context.report({.done = ++done, .total = starts, .note = "descents"});
-  });
-  return *std::ranges::min_element(points, {}, [&](const Eigen::VectorXd& point) {
-    return problem.residuals(point).squaredNorm();
-  });
+    context.report({.done = ++done, .total = points.size(), .note = "descents"});
+  };
+  tbb::parallel_for(std::size_t{0}, points.size(), descend_from, tbb::simple_partitioner());
+  std::vector<Eigen::VectorXd> best;
+  for (std::size_t p = 0; p < problems.size(); ++p) {
+    best.push_back(*std::ranges::min_element(
+        std::span(points).subspan(p * starts, starts), {},
+        [&](const Eigen::VectorXd& point) { return problems[p].residuals(point).squaredNorm(); }));
+  }
+  return best;
 }
 
-}  // namespace
-
-namespace {
-
 // What single kernels are off by is known from Table 1 where it was left out of the fit.
-void add_own_errors(const GpuSpec& frame, const Trace& trace, const ClockGrid& grid,
-                    const PaperData& paper, const std::vector<SweepKernel>& sweep,
-                    const RunContext& context, GpuSpec& spec) {
-  const GpuSpec blind = calibrate(frame, trace, grid, paper, sweep,
-                                  {.use_table1 = false, .estimate_errors = false}, context);
+void add_own_errors(const GpuSpec& blind, GpuSpec& spec) {
   // The mean of |t| with four degrees of freedom is its scale.
   spec.fit_errors["own_time_pct"] =
       blind.fit_errors.at("table1_time_mae_points") / time_change_error;
@@ -241,8 +244,15 @@ void add_own_errors(const GpuSpec& frame, const Trace& trace, const ClockGrid& g
 GpuSpec calibrate(const GpuSpec& frame, const Trace& trace, const ClockGrid& grid,
                   const PaperData& paper, const std::vector<SweepKernel>& sweep,
                   const CalibrationOptions& options, const RunContext& context) {
-  const CalibrationProblem problem(frame, trace, grid, paper, sweep, options);
-  const Eigen::VectorXd point = best_point(problem, context);
+  std::vector<CalibrationProblem> problems;
+  problems.emplace_back(frame, trace, grid, paper, sweep, options);
+  if (options.estimate_errors) {
+    problems.emplace_back(frame, trace, grid, paper, sweep,
+                          CalibrationOptions{.use_table1 = false, .estimate_errors = false});
+  }
+  const std::vector<Eigen::VectorXd> points = best_points(problems, context);
+  const CalibrationProblem& problem = problems.front();
+  const Eigen::VectorXd& point = points.front();
   GpuSpec spec = problem.spec_at(point);
   spec.calibrated = true;
   spec.kernels.clear();
@@ -269,7 +279,11 @@ GpuSpec calibrate(const GpuSpec& frame, const Trace& trace, const ClockGrid& gri
   add_errors(spec, problem, point, grid, paper);
   spec.ensemble.clear();
   add_ensemble(spec, problem, point);
-  if (options.estimate_errors) add_own_errors(frame, trace, grid, paper, sweep, context, spec);
+  if (options.estimate_errors) {
+    GpuSpec blind;
+    add_errors(blind, problems.back(), points.back(), grid, paper);
+    add_own_errors(blind, spec);
+  }
   return spec;
 }
 

@@ -3,12 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include <tbb/parallel_for.h>
-
-#include "models/calibration/linear_algebra.hpp"
 #include "models/calibration/paper_parameters.hpp"
 #include "models/calibration/robust_loss.hpp"
-#include "models/kernel/model.hpp"
+#include "models/table/fill.hpp"
 
 namespace rubato {
 
@@ -41,9 +38,8 @@ constexpr double gemm_bytes_prior_sigma = 0.7;  // re-reads of a GEMM depend on 
 constexpr double fixed_prior_sigma = 0.5;
 constexpr double free_prior_sigma = 3.0;
 constexpr double usual_fixed_s = 2e-6;  // launch latency
-constexpr double difference = 1e-5;     // step of forward differences
 
-enum KernelParameter : Eigen::Index { cycles, bytes, fixed, core_energy, limit_offset, overlap };
+using enum CalibrationProblem::KernelParameter;
 
 double change_pct(double value, double reference) { return 100.0 * (value / reference - 1.0); }
 
@@ -56,23 +52,46 @@ double least_energy_time_s(const Eigen::ArrayXd& time_s, const Eigen::ArrayXd& e
 
 }  // namespace
 
+// What the kernels add to the published sums.
+struct CalibrationProblem::Shares {
+  PaperTable launched;  // all launches of each kernel
+  Eigen::ArrayXd least_energy_s;
+
+  void swap_kernel(Shares& other, Eigen::Index k) {
+    launched.time_s.row(k).swap(other.launched.time_s.row(k));
+    launched.energy_j.row(k).swap(other.launched.energy_j.row(k));
+    std::swap(least_energy_s[k], other.least_energy_s[k]);
+  }
+};
+
 CalibrationProblem::CalibrationProblem(const GpuSpec& frame, const Trace& trace,
                                        const ClockGrid& grid, const PaperData& paper,
                                        const std::vector<SweepKernel>& sweep,
                                        const CalibrationOptions& options)
     : frame_(frame),
+      gpu_(frame),
       grid_(grid),
       paper_(paper),
       sweep_(sweep),
       options_(options),
       shared_count_(SharedLayout(frame).size()) {
+  gpu_.kernels.clear();
+  gpu_.classes.clear();
+  gpu_.ensemble.clear();
+  gpu_.sources.clear();
+  gpu_.fit_errors.clear();
   for (const Kernel& kernel : trace.kernels) {
     published_bytes_.push_back(kernel.dram_bytes.value_or(1.0));
     is_gemm_.push_back(kernel.gemm.has_value());
   }
   for (const SweepKernel& kernel : sweep_) {
     longest_sweep_ = std::max(longest_sweep_, static_cast<Eigen::Index>(kernel.points.size()));
+    for (const SweepPoint& point : kernel.points) {
+      if (std::ranges::find(sweep_clocks_, point.clock) == sweep_clocks_.end())
+        sweep_clocks_.push_back(point.clock);
+    }
   }
+  std::ranges::stable_sort(sweep_clocks_, {}, &ClockPair::mem);  // as tables are filled the fastest
   start_ = start();
 }
 
@@ -122,20 +141,19 @@ GpuSpec CalibrationProblem::spec_at(const Eigen::VectorXd& point) const {
   return SharedLayout(frame_).spec(frame_, point.head(shared_count_));
 }
 
+// What tables need of it: a spec's kernels and draws take longer to copy than a table to fill.
+GpuSpec CalibrationProblem::gpu_at(const Eigen::VectorXd& point) const {
+  return SharedLayout(gpu_).spec(gpu_, point.head(shared_count_));
+}
+
 PaperTable CalibrationProblem::evaluate(const Eigen::VectorXd& point) const {
-  const GpuSpec spec = spec_at(point);
-  const auto clocks = static_cast<Eigen::Index>(grid_.size());
-  PaperTable table{Eigen::ArrayXXd(paper_kernels(), clocks),
-                   Eigen::ArrayXXd(paper_kernels(), clocks)};
-  tbb::parallel_for(Eigen::Index{0}, paper_kernels(), [&](Eigen::Index k) {
-    const KernelCoefficients kernel = kernel_at(point, k);
-    for (Eigen::Index c = 0; c < clocks; ++c) {
-      const OperatingPoint found = operating_point(
-          spec, kernel, grid_.pairs()[static_cast<std::size_t>(c)], spec.power_limit.limit_w);
-      table.time_s(k, c) = found.time_s;
-      table.energy_j(k, c) = found.energy_j;
-    }
-  });
+  const GpuSpec spec = gpu_at(point);
+  std::vector<KernelCoefficients> kernels;
+  for (Eigen::Index k = 0; k < paper_kernels(); ++k) kernels.push_back(kernel_at(point, k));
+  PaperTable table(paper_kernels(), static_cast<Eigen::Index>(grid_.size()));
+  // A point may be anything: where cells are not sound, neither are its residuals.
+  (void)fill_cells({spec, kernels, spec.power_limit.limit_w}, {grid_.pairs()}, table.time_s.data(),
+                   table.energy_j.data());
   return table;
 }
 
@@ -178,24 +196,30 @@ Eigen::MatrixXd CalibrationProblem::paper_residuals(const Eigen::VectorXd& point
   return out;
 }
 
-// Fig. 3, first all times, then all energies; then the time of all kernels at least energy.
-Eigen::VectorXd CalibrationProblem::sum_residuals(const PaperTable& table) const {
-  Eigen::ArrayXd time_s = Eigen::ArrayXd::Zero(table.time_s.cols());
-  Eigen::ArrayXd energy_j = time_s;
-  const auto reference = static_cast<Eigen::Index>(index(grid_.default_clock()));
-  double default_s = 0.0, least_energy_s = 0.0;
+CalibrationProblem::Shares CalibrationProblem::shares_of(const PaperTable& table) const {
+  Shares shares{table, Eigen::ArrayXd(paper_kernels())};
   for (Eigen::Index k = 0; k < paper_kernels(); ++k) {
-    const auto i = static_cast<std::size_t>(k);
-    default_s += paper_.kernels[i].count * table.time_s(k, reference);
-    least_energy_s +=
-        paper_.kernels[i].count *
-        least_energy_time_s(table.time_s.row(k).transpose(), table.energy_j.row(k).transpose());
-    if (!paper_.in_forward_pass[i]) continue;
-    time_s += paper_.kernels[i].count * table.time_s.row(k).transpose();
-    energy_j += paper_.kernels[i].count * table.energy_j.row(k).transpose();
+    const double count = paper_.kernels[static_cast<std::size_t>(k)].count;
+    shares.launched.time_s.row(k) *= count;
+    shares.launched.energy_j.row(k) *= count;
+    shares.least_energy_s[k] = count * least_energy_time_s(table.time_s.row(k).transpose(),
+                                                           table.energy_j.row(k).transpose());
   }
+  return shares;
+}
+
+// Fig. 3, first all times, then all energies.
+Eigen::VectorXd CalibrationProblem::pass_residuals(const PaperTable& launched) const {
+  Eigen::ArrayXd time_s = Eigen::ArrayXd::Zero(launched.time_s.cols());
+  Eigen::ArrayXd energy_j = time_s;
+  for (Eigen::Index k = 0; k < paper_kernels(); ++k) {
+    if (!paper_.in_forward_pass[static_cast<std::size_t>(k)]) continue;
+    time_s += launched.time_s.row(k).transpose();
+    energy_j += launched.energy_j.row(k).transpose();
+  }
+  const auto reference = static_cast<Eigen::Index>(index(grid_.default_clock()));
   const auto points = static_cast<Eigen::Index>(paper_.forward_pass.size());
-  Eigen::VectorXd out(2 * points + 1);
+  Eigen::VectorXd out(2 * points);
   for (Eigen::Index i = 0; i < points; ++i) {
     const PaperPassPoint& published = paper_.forward_pass[static_cast<std::size_t>(i)];
     const auto c = static_cast<Eigen::Index>(index(published.clock));
@@ -208,9 +232,25 @@ Eigen::VectorXd CalibrationProblem::sum_residuals(const PaperTable& table) const
         robust(weight * std::log(energy_ratio / (1.0 + published.energy_change_pct / 100.0)) /
                pass_energy_sigma);
   }
-  out[2 * points] = robust(
+  return out;
+}
+
+// The time of all kernels, each at the clocks of its own least energy.
+double CalibrationProblem::least_energy_residual(const Shares& shares) const {
+  const auto reference = static_cast<Eigen::Index>(index(grid_.default_clock()));
+  double default_s = 0.0, least_energy_s = 0.0;
+  for (Eigen::Index k = 0; k < paper_kernels(); ++k) {
+    default_s += shares.launched.time_s(k, reference);
+    least_energy_s += shares.least_energy_s[k];
+  }
+  return robust(
       std::log(least_energy_s / default_s / (1.0 + paper_.least_energy_time_change_pct / 100.0)) /
       least_energy_time_sigma);
+}
+
+Eigen::VectorXd CalibrationProblem::sum_residuals(const Shares& shares) const {
+  Eigen::VectorXd out(2 * std::ssize(paper_.forward_pass) + 1);
+  out << pass_residuals(shares.launched), least_energy_residual(shares);
   return out;
 }
 
@@ -226,32 +266,45 @@ Eigen::VectorXd CalibrationProblem::kernel_priors(const Eigen::VectorXd& point,
   return out;
 }
 
+// Shape [sweep kernels x sweep clocks], on the other card.
+PaperTable CalibrationProblem::evaluate_sweep(const Eigen::VectorXd& point) const {
+  const GpuSpec card = SharedLayout(gpu_).sweep_card(gpu_at(point), point.head(shared_count_));
+  std::vector<KernelCoefficients> kernels;
+  for (Eigen::Index k = 0; k < sweep_kernels(); ++k)
+    kernels.push_back(kernel_at(point, paper_kernels() + k));
+  PaperTable table(sweep_kernels(), std::ssize(sweep_clocks_));
+  if (!sweep_.empty()) {
+    (void)fill_cells({card, kernels, card.power_limit.limit_w}, {sweep_clocks_, true},
+                     table.time_s.data(), table.energy_j.data());
+  }
+  return table;
+}
+
 // Shape [2 x longest sweep + priors, sweep kernels]; missing points are zero.
 Eigen::MatrixXd CalibrationProblem::sweep_residuals(const Eigen::VectorXd& point) const {
-  const GpuSpec card = SharedLayout(frame_).sweep_card(spec_at(point), point.head(shared_count_));
+  const PaperTable table = evaluate_sweep(point);
   Matrix out = Matrix::Zero(2 * longest_sweep_ + per_kernel, sweep_kernels());
-  tbb::parallel_for(Eigen::Index{0}, sweep_kernels(), [&](Eigen::Index k) {
+  for (Eigen::Index k = 0; k < sweep_kernels(); ++k) {
     const auto& points = sweep_[static_cast<std::size_t>(k)].points;
-    const KernelCoefficients kernel = kernel_at(point, paper_kernels() + k);
     for (std::size_t i = 0; i < points.size(); ++i) {
-      const OperatingPoint found = applied_point(card, kernel, points[i].clock);
+      const auto c = std::ranges::find(sweep_clocks_, points[i].clock) - sweep_clocks_.begin();
+      const double time_s = table.time_s(k, c), power_w = table.energy_j(k, c) / time_s;
       const auto r = static_cast<Eigen::Index>(i);
-      out(r, k) = robust(std::log(found.time_s / *points[i].time_s) / sweep_sigma);
-      out(longest_sweep_ + r, k) =
-          robust(std::log(found.energy_j / found.time_s / *points[i].power_w) / sweep_sigma);
+      out(r, k) = robust(std::log(time_s / *points[i].time_s) / sweep_sigma);
+      out(longest_sweep_ + r, k) = robust(std::log(power_w / *points[i].power_w) / sweep_sigma);
     }
     out.col(k).tail(per_kernel) = kernel_priors(point, paper_kernels() + k).unaryExpr(&robust);
-  });
+  }
   return out;
 }
 
 Eigen::VectorXd CalibrationProblem::residuals(const Eigen::VectorXd& point) const {
   const PaperTable table = evaluate(point);
   const Matrix paper = paper_residuals(point, table);
-  const Eigen::VectorXd pass = sum_residuals(table);
+  const Eigen::VectorXd sums = sum_residuals(shares_of(table));
   const Matrix sweep = sweep_residuals(point);
-  Eigen::VectorXd out(paper.size() + pass.size() + sweep.size() + shared_count_);
-  out << paper.reshaped(), pass, sweep.reshaped(),
+  Eigen::VectorXd out(paper.size() + sums.size() + sweep.size() + shared_count_);
+  out << paper.reshaped(), sums, sweep.reshaped(),
       ((point - start_).head(shared_count_).array() * SharedLayout(frame_).prior_weights().array())
           .matrix();
   return out;
@@ -272,7 +325,8 @@ Eigen::MatrixXd CalibrationProblem::jacobian(const Eigen::VectorXd& point,
 void CalibrationProblem::fill_kernel_columns(const Eigen::VectorXd& point, Matrix& jacobian) const {
   const PaperTable table = evaluate(point);
   const Matrix paper = paper_residuals(point, table);
-  const Eigen::VectorXd pass = sum_residuals(table);
+  Shares shares = shares_of(table);
+  const Eigen::VectorXd sums = sum_residuals(shares);
   const Matrix sweep = sweep_residuals(point);
   for (Eigen::Index j = 0; j < per_kernel; ++j) {
     Eigen::VectorXd moved = point;
@@ -281,117 +335,33 @@ void CalibrationProblem::fill_kernel_columns(const Eigen::VectorXd& point, Matri
     const PaperTable moved_table = evaluate(moved);
     const Matrix paper_slope = (paper_residuals(moved, moved_table) - paper) / difference;
     const Matrix sweep_slope = (sweep_residuals(moved) - sweep) / difference;
+    Shares other = shares_of(moved_table);
     for (Eigen::Index k = 0; k < paper_kernels(); ++k) {
-      jacobian.col(kernel_offset(k) + j).segment(k * paper.rows(), paper.rows()) =
-          paper_slope.col(k);
-      PaperTable one = table;
-      one.time_s.row(k) = moved_table.time_s.row(k);
-      one.energy_j.row(k) = moved_table.energy_j.row(k);
-      jacobian.col(kernel_offset(k) + j).segment(paper.size(), pass.size()) =
-          (sum_residuals(one) - pass) / difference;
+      auto column = jacobian.col(kernel_offset(k) + j);
+      column.segment(k * paper.rows(), paper.rows()) = paper_slope.col(k);
+      shares.swap_kernel(other, k);
+      column.segment(paper.size(), sums.size()) = (sum_residuals(shares) - sums) / difference;
+      shares.swap_kernel(other, k);
     }
     for (Eigen::Index k = 0; k < sweep_kernels(); ++k) {
       jacobian.col(kernel_offset(paper_kernels() + k) + j)
-          .segment(paper.size() + pass.size() + k * sweep.rows(), sweep.rows()) =
+          .segment(paper.size() + sums.size() + k * sweep.rows(), sweep.rows()) =
           sweep_slope.col(k);
     }
   }
 }
 
-Eigen::MatrixXd CalibrationProblem::kernel_costs(const Eigen::VectorXd& point) const {
-  return paper_residuals(point, evaluate(point));
-}
-
-// One damped step of every kernel on its own; residuals `now` belong to `at`.
-Eigen::VectorXd CalibrationProblem::kernel_step(const Eigen::VectorXd& at, const Matrix& now,
-                                                const Eigen::VectorXd& damping) const {
-  constexpr double max_step = 0.4;
-  std::array<Matrix, per_kernel> slopes;
-  for (Eigen::Index j = 0; j < per_kernel; ++j) {
-    Eigen::VectorXd moved = at;
-    for (Eigen::Index k = 0; k < paper_kernels(); ++k) moved[kernel_offset(k) + j] += difference;
-    slopes[static_cast<std::size_t>(j)] = (kernel_costs(moved) - now) / difference;
-  }
-  Eigen::VectorXd next = at;
-  for (Eigen::Index k = 0; k < paper_kernels(); ++k) {
-    Matrix jacobian(now.rows(), per_kernel);
-    for (Eigen::Index j = 0; j < per_kernel; ++j)
-      jacobian.col(j) = slopes[static_cast<std::size_t>(j)].col(k);
-    Matrix normal = transposed_product(jacobian, jacobian);
-    normal.diagonal() += (damping[k] * normal.diagonal().array() + 1e-6).matrix();
-    next.segment(kernel_offset(k), per_kernel) +=
-        solve_symmetric(normal, -transposed_product(jacobian, now.col(k)))
-            .cwiseMax(-max_step)
-            .cwiseMin(max_step);
-  }
-  return next;
-}
-
-// Damped least squares of every kernel on its own, shared parameters fixed.
-Eigen::VectorXd CalibrationProblem::fit_kernels(Eigen::VectorXd at) const {
-  constexpr int iterations = 25;
-  Eigen::VectorXd damping = Eigen::VectorXd::Constant(paper_kernels(), 1e-2);
-  Matrix now = kernel_costs(at);
-  for (int i = 0; i < iterations; ++i) {
-    const Eigen::VectorXd next = kernel_step(at, now, damping);
-    const Matrix tried = kernel_costs(next);
-    for (Eigen::Index k = 0; k < paper_kernels(); ++k) {
-      const bool better = tried.col(k).squaredNorm() < now.col(k).squaredNorm();
-      damping[k] *= better ? 1.0 / 3.0 : 5.0;
-      if (!better) continue;
-      at.segment(kernel_offset(k), per_kernel) = next.segment(kernel_offset(k), per_kernel);
-      now.col(k) = tried.col(k);
-    }
-  }
-  return at;
-}
-
-Eigen::VectorXd CalibrationProblem::restart_kernels(const Eigen::VectorXd& point) const {
-  // Shifts of (cycles, core energy, overlap): between core and DRAM bound, and
-  // between limited by power and by the boost ceiling.
-  static constexpr std::array<std::array<double, 3>, 9> shifts{{{0, 0, 0},
-                                                                {0, -0.3, 0},
-                                                                {0, 0.3, 0},
-                                                                {0.15, -0.2, 0},
-                                                                {-0.3, -0.2, 0},
-                                                                {0, -0.2, 0.4},
-                                                                {0, -0.2, -0.4},
-                                                                {-0.3, 0.2, 0.3},
-                                                                {0, -0.6, 0}}};
-  constexpr double worth_it = 1e-6;
-  Eigen::VectorXd best = point;
-  Eigen::VectorXd best_cost = kernel_costs(point).colwise().squaredNorm().transpose();
-  for (const auto& shift : shifts) {
-    Eigen::VectorXd start = point;
-    for (Eigen::Index k = 0; k < paper_kernels(); ++k) {
-      auto p = start.segment(kernel_offset(k), per_kernel);
-      p[cycles] += shift[0];
-      p[core_energy] += shift[1];
-      p[overlap] += shift[2];
-      p[limit_offset] = 0.0;
-    }
-    const Eigen::VectorXd found = fit_kernels(std::move(start));
-    const Eigen::VectorXd cost = kernel_costs(found).colwise().squaredNorm().transpose();
-    for (Eigen::Index k = 0; k < paper_kernels(); ++k) {
-      if (cost[k] >= best_cost[k] - worth_it) continue;
-      best_cost[k] = cost[k];
-      best.segment(kernel_offset(k), per_kernel) = found.segment(kernel_offset(k), per_kernel);
-    }
-  }
-  return best;
-}
-
 std::pair<std::vector<double>, std::vector<double>> CalibrationProblem::sweep_errors(
     const Eigen::VectorXd& point) const {
-  const GpuSpec card = SharedLayout(frame_).sweep_card(spec_at(point), point.head(shared_count_));
+  const PaperTable table = evaluate_sweep(point);
   std::pair<std::vector<double>, std::vector<double>> errors;
   for (std::size_t k = 0; k < sweep_.size(); ++k) {
-    const KernelCoefficients kernel =
-        kernel_at(point, paper_kernels() + static_cast<Eigen::Index>(k));
     for (const SweepPoint& measured : sweep_[k].points) {
-      const OperatingPoint found = applied_point(card, kernel, measured.clock);
-      errors.first.push_back(found.time_s / *measured.time_s - 1.0);
-      errors.second.push_back(found.energy_j / found.time_s / *measured.power_w - 1.0);
+      const auto row = static_cast<Eigen::Index>(k);
+      const auto c = std::ranges::find(sweep_clocks_, measured.clock) - sweep_clocks_.begin();
+      const double time_s = table.time_s(row, c), power_w = table.energy_j(row, c) / time_s;
+      errors.first.push_back(time_s / *measured.time_s - 1.0);
+      errors.second.push_back(power_w / *measured.power_w - 1.0);
     }
   }
   return errors;

@@ -11,16 +11,22 @@
 
 namespace rubato {
 
-/// Times and energies of all paper kernels, shape [kernels x clocks].
+/// Times and energies of kernels, shape [kernels x clocks].
 struct PaperTable {
-  Eigen::ArrayXXd time_s;
-  Eigen::ArrayXXd energy_j;
+  using Rows = Eigen::Array<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+  PaperTable(Eigen::Index kernels, Eigen::Index clocks)
+      : time_s(kernels, clocks), energy_j(kernels, clocks) {}
+
+  Rows time_s;
+  Rows energy_j;
 };
 
 /// Parameters, model and residuals bound to the data.
 class CalibrationProblem {
  public:
   static constexpr Eigen::Index per_kernel = 6;
+  enum KernelParameter : Eigen::Index { cycles, bytes, fixed, core_energy, limit_offset, overlap };
 
   CalibrationProblem(const GpuSpec& frame, const Trace& trace, const ClockGrid& grid,
                      const PaperData& paper, const std::vector<SweepKernel>& sweep,
@@ -57,6 +63,7 @@ class CalibrationProblem {
 
  private:
   using Matrix = Eigen::MatrixXd;
+  static constexpr double difference = 1e-5;  // step of forward differences
 
   [[nodiscard]] Eigen::Index paper_kernels() const {
     return static_cast<Eigen::Index>(paper_.kernels.size());
@@ -67,12 +74,17 @@ class CalibrationProblem {
   [[nodiscard]] Eigen::Index kernel_offset(Eigen::Index kernel) const {
     return shared_count_ + kernel * per_kernel;
   }
-  [[nodiscard]] GpuSpec sweep_card(const GpuSpec& spec, const Eigen::VectorXd& point) const;
+  [[nodiscard]] GpuSpec gpu_at(const Eigen::VectorXd& point) const;
   [[nodiscard]] KernelCoefficients kernel_at(const Eigen::VectorXd& point,
                                              Eigen::Index kernel) const;
+  [[nodiscard]] PaperTable evaluate_sweep(const Eigen::VectorXd& point) const;
 
   [[nodiscard]] Matrix paper_residuals(const Eigen::VectorXd& point, const PaperTable& table) const;
-  [[nodiscard]] Eigen::VectorXd sum_residuals(const PaperTable& table) const;
+  struct Shares;
+  [[nodiscard]] Shares shares_of(const PaperTable& table) const;
+  [[nodiscard]] Eigen::VectorXd pass_residuals(const PaperTable& launched) const;
+  [[nodiscard]] double least_energy_residual(const Shares& shares) const;
+  [[nodiscard]] Eigen::VectorXd sum_residuals(const Shares& shares) const;
   [[nodiscard]] Matrix sweep_residuals(const Eigen::VectorXd& point) const;
   [[nodiscard]] Eigen::VectorXd kernel_priors(const Eigen::VectorXd& point,
                                               Eigen::Index kernel) const;
@@ -84,6 +96,7 @@ class CalibrationProblem {
   void fill_kernel_columns(const Eigen::VectorXd& point, Matrix& jacobian) const;
 
   const GpuSpec& frame_;
+  GpuSpec gpu_;  ///< the frame without what tables do not need
   const ClockGrid& grid_;
   const PaperData& paper_;
   const std::vector<SweepKernel>& sweep_;
@@ -92,6 +105,7 @@ class CalibrationProblem {
   std::vector<bool> is_gemm_;
   Eigen::Index shared_count_;
   Eigen::Index longest_sweep_ = 0;
+  std::vector<ClockPair> sweep_clocks_;  ///< distinct ones, by memory state
   Eigen::VectorXd start_;
 };
 

@@ -86,16 +86,18 @@ struct Run {
 // The clocks of a grid on a GPU, computed once for all kernels.
 class GridClocks {
  public:
-  GridClocks(const GpuSpec& spec, const ClockGrid& grid, const TableCells& loops)
-      : numbers_(columns_ * (grid.size() + ClockColumns::most_lanes)) {
+  GridClocks(const GpuSpec& spec, const ClockSettings& settings, const TableCells& loops)
+      : numbers_(columns_ * (settings.pairs.size() + ClockColumns::most_lanes)) {
+    const std::size_t count = settings.pairs.size();
     const std::array<double**, columns_> columns{&clocks_.core_mhz,   &clocks_.s_per_cycle,
                                                  &clocks_.s_per_byte, &clocks_.log2_balance,
                                                  &clocks_.idle_w,     &clocks_.squared_voltage};
     for (std::size_t i = 0; i < columns_; ++i)
-      *columns[i] = numbers_.data() + i * (grid.size() + ClockColumns::most_lanes);
-    for (std::size_t i = 0; i < grid.size(); ++i) {
-      const ClockPair& clock = grid.pairs()[i];
-      clocks_.core_mhz[i] = effective_core_mhz(spec, clock);
+      *columns[i] = numbers_.data() + i * (count + ClockColumns::most_lanes);
+    for (std::size_t i = 0; i < count; ++i) {
+      const ClockPair& clock = settings.pairs[i];
+      clocks_.core_mhz[i] =
+          settings.applied ? applied_core_mhz(spec, clock) : effective_core_mhz(spec, clock);
       if (runs_.empty() || runs_.back().mem != clock.mem)
         runs_.push_back(
             {i, i, i, clock.mem, formulas::memory_of(spec.mem_states[index(clock.mem)]), {}});
@@ -110,7 +112,7 @@ class GridClocks {
       bounds_.take(run.bounds);
     }
     for (double** column : columns)
-      std::fill_n(*column + grid.size(), ClockColumns::most_lanes, (*column)[grid.size() - 1]);
+      std::fill_n(*column + count, ClockColumns::most_lanes, (*column)[count - 1]);
   }
 
   [[nodiscard]] const ClockColumns& clocks() const noexcept { return clocks_; }
@@ -132,15 +134,18 @@ struct LimitedRun {
 
 class Filler {
  public:
-  Filler(const GpuModel& model, const ClockGrid& grid, const TableCells& loops)
-      : model_(model), loops_(loops), grid_(model.spec(), grid, loops), clocks_(grid.size()) {}
+  Filler(const BoundKernels& bound, const ClockSettings& clocks, const TableCells& loops)
+      : bound_(bound),
+        loops_(loops),
+        grid_(bound.spec, clocks, loops),
+        clocks_(clocks.pairs.size()) {}
 
   /// Whether all cells are known to be positive and finite.
   [[nodiscard]] bool fill(double* time_s, double* energy_j) const {
     // Fewer cells take less time than waking another thread; more than `most` leave the caches
     // before the power limit is applied.
     constexpr std::size_t worth_a_thread = 4096, most = std::size_t{1} << 15;
-    const std::size_t kernels = model_.kernels();
+    const std::size_t kernels = bound_.kernels.size();
     if (kernels == 0) return true;
     const auto threads = static_cast<std::size_t>(tbb::this_task_arena::max_concurrency());
     const auto chunks_of = [&](std::size_t rows) { return (kernels + rows - 1) / rows; };
@@ -184,7 +189,7 @@ class Filler {
     }
     // All at once, since a search for one clock uses few of the lanes.
     std::vector<OperatingPoint> points(launches.size());
-    loops_.regulate(model_.spec(), launches, points.data());
+    loops_.regulate(bound_.spec, launches, points.data());
     for (std::size_t i = 0; i < points.size(); ++i) {
       const auto& [at, cells] = limited[i];
       loops_.hold(launches[i].kernel, points[i], cells, time_s + at, energy_j + at);
@@ -195,17 +200,21 @@ class Filler {
   }
 
   [[nodiscard]] Launch launch_of(std::size_t kernel) const {
-    return formulas::launch_of(model_.coefficients(id_at<KernelId>(kernel)), model_.spec(),
-                               model_.power_limit_w());
+    return formulas::launch_of(bound_.kernels[kernel], bound_.spec, bound_.power_limit_w);
   }
 
-  const GpuModel& model_;
+  const BoundKernels& bound_;
   const TableCells& loops_;
   GridClocks grid_;
   std::size_t clocks_;
 };
 
 }  // namespace
+
+bool fill_cells(const BoundKernels& bound, const ClockSettings& clocks, double* time_s,
+                double* energy_j, const TableCells& loops) {
+  return Filler(bound, clocks, loops).fill(time_s, energy_j);
+}
 
 void fill_costs(const GpuModel& model, const ClockGrid& grid, std::span<double> time_s,
                 std::span<double> energy_j, const TableCells& loops) {
@@ -214,7 +223,8 @@ void fill_costs(const GpuModel& model, const ClockGrid& grid, std::span<double> 
     throw DataError(fmt::format("room for {} times and {} energies; expected {} x {}",
                                 time_s.size(), energy_j.size(), model.kernels(), grid.size()));
   }
-  if (!Filler(model, grid, loops).fill(time_s.data(), energy_j.data()))
+  const BoundKernels bound{model.spec(), model.coefficients(), model.power_limit_w()};
+  if (!fill_cells(bound, {grid.pairs()}, time_s.data(), energy_j.data(), loops))
     expect_sound_costs(time_s, energy_j, grid.size());
 }
 

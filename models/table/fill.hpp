@@ -1,6 +1,8 @@
 #pragma once
 // Fills the table that solvers read, as fast as the machine allows. docs/models.md, section 9.
 
+#include <span>
+
 #include "models/gpu/clock_grid.hpp"
 #include "models/kernel/cells.hpp"
 #include "models/table/gpu_model.hpp"
@@ -20,5 +22,24 @@ namespace rubato {
 /// @throws DataError as above, or if an array has another size
 void fill_costs(const GpuModel& model, const ClockGrid& grid, std::span<double> time_s,
                 std::span<double> energy_j, const TableCells& loops = table_cells().back());
+
+/// Kernels that need not belong to a trace, on one GPU.
+struct BoundKernels {
+  const GpuSpec& spec;
+  std::span<const KernelCoefficients> kernels;
+  double power_limit_w;
+};
+
+/// Settings of the clocks. Applied ones are not lowered by the boost ceiling (applied_core_mhz).
+struct ClockSettings {
+  std::span<const ClockPair> pairs;
+  bool applied = false;
+};
+
+/// Cells as of fill_costs, for fits, which may try any coefficients. Arrays of shape
+/// [kernels x clocks]. @return whether all cells are known to be positive and finite
+[[nodiscard]] bool fill_cells(const BoundKernels& bound, const ClockSettings& clocks,
+                              double* time_s, double* energy_j,
+                              const TableCells& loops = table_cells().back());
 
 }  // namespace rubato

@@ -69,6 +69,9 @@ class GpuModel {
   [[nodiscard]] const KernelCoefficients& coefficients(KernelId kernel) const {
     return coefficients_[index(kernel)];
   }
+  [[nodiscard]] std::span<const KernelCoefficients> coefficients() const noexcept {
+    return coefficients_;
+  }
 
   /// Where the coefficients of a kernel return its captured time; nothing: it was not captured
   /// here.

@@ -1,0 +1,95 @@
+// How kernels are fitted again from other starts, the shared parameters fixed.
+
+#include <array>
+
+#include "models/calibration/linear_algebra.hpp"
+#include "models/calibration/paper_problem.hpp"
+
+namespace rubato {
+
+using enum CalibrationProblem::KernelParameter;
+
+Eigen::MatrixXd CalibrationProblem::kernel_costs(const Eigen::VectorXd& point) const {
+  return paper_residuals(point, evaluate(point));
+}
+
+// One damped step of every kernel on its own; residuals `now` belong to `at`.
+Eigen::VectorXd CalibrationProblem::kernel_step(const Eigen::VectorXd& at, const Matrix& now,
+                                                const Eigen::VectorXd& damping) const {
+  constexpr double max_step = 0.4;
+  std::array<Matrix, per_kernel> slopes;
+  for (Eigen::Index j = 0; j < per_kernel; ++j) {
+    Eigen::VectorXd moved = at;
+    for (Eigen::Index k = 0; k < paper_kernels(); ++k) moved[kernel_offset(k) + j] += difference;
+    slopes[static_cast<std::size_t>(j)] = (kernel_costs(moved) - now) / difference;
+  }
+  Eigen::VectorXd next = at;
+  for (Eigen::Index k = 0; k < paper_kernels(); ++k) {
+    Matrix jacobian(now.rows(), per_kernel);
+    for (Eigen::Index j = 0; j < per_kernel; ++j)
+      jacobian.col(j) = slopes[static_cast<std::size_t>(j)].col(k);
+    Matrix normal = transposed_product(jacobian, jacobian);
+    normal.diagonal() += (damping[k] * normal.diagonal().array() + 1e-6).matrix();
+    next.segment(kernel_offset(k), per_kernel) +=
+        solve_symmetric(normal, -transposed_product(jacobian, now.col(k)))
+            .cwiseMax(-max_step)
+            .cwiseMin(max_step);
+  }
+  return next;
+}
+
+// Damped least squares of every kernel on its own, shared parameters fixed.
+Eigen::VectorXd CalibrationProblem::fit_kernels(Eigen::VectorXd at) const {
+  constexpr int iterations = 25;
+  Eigen::VectorXd damping = Eigen::VectorXd::Constant(paper_kernels(), 1e-2);
+  Matrix now = kernel_costs(at);
+  for (int i = 0; i < iterations; ++i) {
+    const Eigen::VectorXd next = kernel_step(at, now, damping);
+    const Matrix tried = kernel_costs(next);
+    for (Eigen::Index k = 0; k < paper_kernels(); ++k) {
+      const bool better = tried.col(k).squaredNorm() < now.col(k).squaredNorm();
+      damping[k] *= better ? 1.0 / 3.0 : 5.0;
+      if (!better) continue;
+      at.segment(kernel_offset(k), per_kernel) = next.segment(kernel_offset(k), per_kernel);
+      now.col(k) = tried.col(k);
+    }
+  }
+  return at;
+}
+
+Eigen::VectorXd CalibrationProblem::restart_kernels(const Eigen::VectorXd& point) const {
+  // Shifts of (cycles, core energy, overlap): between core and DRAM bound, and
+  // between limited by power and by the boost ceiling.
+  static constexpr std::array<std::array<double, 3>, 9> shifts{{{0, 0, 0},
+                                                                {0, -0.3, 0},
+                                                                {0, 0.3, 0},
+                                                                {0.15, -0.2, 0},
+                                                                {-0.3, -0.2, 0},
+                                                                {0, -0.2, 0.4},
+                                                                {0, -0.2, -0.4},
+                                                                {-0.3, 0.2, 0.3},
+                                                                {0, -0.6, 0}}};
+  constexpr double worth_it = 1e-6;
+  Eigen::VectorXd best = point;
+  Eigen::VectorXd best_cost = kernel_costs(point).colwise().squaredNorm().transpose();
+  for (const auto& shift : shifts) {
+    Eigen::VectorXd start = point;
+    for (Eigen::Index k = 0; k < paper_kernels(); ++k) {
+      auto p = start.segment(kernel_offset(k), per_kernel);
+      p[cycles] += shift[0];
+      p[core_energy] += shift[1];
+      p[overlap] += shift[2];
+      p[limit_offset] = 0.0;
+    }
+    const Eigen::VectorXd found = fit_kernels(std::move(start));
+    const Eigen::VectorXd cost = kernel_costs(found).colwise().squaredNorm().transpose();
+    for (Eigen::Index k = 0; k < paper_kernels(); ++k) {
+      if (cost[k] >= best_cost[k] - worth_it) continue;
+      best_cost[k] = cost[k];
+      best.segment(kernel_offset(k), per_kernel) = found.segment(kernel_offset(k), per_kernel);
+    }
+  }
+  return best;
+}
+
+}  // namespace rubato
