@@ -130,6 +130,14 @@ SavingInterval interval_of_plan(const ExplorationInput& input, const PlanInterva
        change_pct(result.sim.total.energy_j, found.baseline.total.energy_j)});
 }
 
+// How far to trust a plan.
+void appraise(const ExplorationInput& input, const GpuModel& model, const PlanIntervals& intervals,
+              const Exploration& found, const ProfileTable& per_launch, PlanResult& result) {
+  if (!result.plan.clock_of_site.empty())
+    result.interval = interval_of_plan(input, intervals, found, per_launch, result);
+  mark(input, model, found, per_launch, result);
+}
+
 }  // namespace
 
 GpuModel model_of(const ExplorationInput& input) {
@@ -159,16 +167,18 @@ Exploration explore(const ExplorationInput& input, const RunContext& context) {
   const Plan defaults = uniform_plan(input.trace, found.grid.default_clock());
   found.baseline = simulate(input.trace, model, found.grid, defaults, input.switching);
 
-  found.baseline_marks = marks_of_clocks(input.trace, model, found.grid, defaults, found.cells);
-  if (const auto memory = mark_of_memory(input.trace, input.spec))
-    found.baseline_marks.push_back(*memory);
-
-  const std::vector<GpuModel> models = input.measured
-                                           ? std::vector<GpuModel>(drawn_models, model)
-                                           : draw_models(model, input.trace, drawn_models);
-  const ModelErrors errors =
-      input.measured ? errors_of_noise(input.measured_noise) : model_errors(input.spec);
-  const PlanIntervals intervals(input.trace, model, models, found.grid, errors, input.switching);
+  std::vector<GpuModel> models;
+  std::optional<PlanIntervals> intervals;
+  if (!input.plans_only) {
+    found.baseline_marks = marks_of_clocks(input.trace, model, found.grid, defaults, found.cells);
+    if (const auto memory = mark_of_memory(input.trace, input.spec))
+      found.baseline_marks.push_back(*memory);
+    models = input.measured ? std::vector<GpuModel>(drawn_models, model)
+                            : draw_models(model, input.trace, drawn_models);
+    const ModelErrors errors =
+        input.measured ? errors_of_noise(input.measured_noise) : model_errors(input.spec);
+    intervals.emplace(input.trace, model, models, found.grid, errors, input.switching);
+  }
   std::vector<Granularity> fronts;
   for (const Question& question : input.questions) {
     if (context.stop_requested()) {
@@ -177,14 +187,11 @@ Exploration explore(const ExplorationInput& input, const RunContext& context) {
     }
     found.plans.push_back(answer(question, input, model, found.grid, per_launch,
                                  found.baseline.total.time_s, context));
-    PlanResult& result = found.plans.back();
-    if (!result.plan.clock_of_site.empty())
-      result.interval = interval_of_plan(input, intervals, found, per_launch, result);
-    mark(input, model, found, per_launch, result);
+    if (intervals) appraise(input, model, *intervals, found, per_launch, found.plans.back());
     context.report({.done = found.plans.size(),
                     .total = input.questions.size(),
                     .note = name_of(question.goal)});
-    const bool has_front = question.granularity != Granularity::automatic;
+    const bool has_front = !input.plans_only && question.granularity != Granularity::automatic;
     if (has_front && std::ranges::find(fronts, question.granularity) == fronts.end()) {
       fronts.push_back(question.granularity);
     }

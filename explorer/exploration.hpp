@@ -72,6 +72,7 @@ struct ExplorationInput {
   std::shared_ptr<const MeasuredCells> measured = {};
   std::vector<ClockPair> measured_clocks = {};
   RelativeErrors measured_noise = {};  ///< of one of these cells
+  bool plans_only = false;  ///< no intervals, marks or fronts: they take longer than plans
 };
 
 /// The model that answers it. @throws what GpuModel throws

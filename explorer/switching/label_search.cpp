@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
 #include <tuple>
 
 namespace rubato {
@@ -23,17 +22,46 @@ struct Node {
   std::uint32_t position;  ///< first launch
 };
 
+bool before(const Label& a, const Label& b) {
+  if (a.time_s != b.time_s) return a.time_s < b.time_s;
+  return std::tuple(a.energy_j, -a.run_s, a.node) < std::tuple(b.energy_j, -b.run_s, b.node);
+}
+
+// Labels that went on from the launch before are in order, and so are those of each clock that
+// joined them: such stretches are merged, not sorted.
+void sort_stretches(std::vector<Label>& list) {
+  std::vector<std::ptrdiff_t> ends{0};
+  while (ends.back() < std::ssize(list)) {
+    const auto sorted = std::is_sorted_until(list.begin() + ends.back(), list.end(), before);
+    ends.push_back(sorted - list.begin());
+  }
+  while (ends.size() > 2) {
+    std::vector<std::ptrdiff_t> merged{0};
+    for (std::size_t i = 0; i + 1 < ends.size(); i += 2) {
+      const std::ptrdiff_t end = ends[std::min(i + 2, ends.size() - 1)];
+      std::inplace_merge(list.begin() + ends[i], list.begin() + ends[i + 1], list.begin() + end,
+                         before);
+      merged.push_back(end);
+    }
+    ends = std::move(merged);
+  }
+}
+
 // In order of time, a label stays if none before it has as little energy and as long a run.
 void keep_undominated(std::vector<Label>& list) {
-  std::ranges::sort(
-      list, {}, [](const Label& l) { return std::tuple(l.time_s, l.energy_j, -l.run_s, l.node); });
-  std::map<double, double> longest_run_s;  // by energy, both ascending
+  sort_stretches(list);
+  struct Best {
+    double energy_j, run_s;
+  };
+  std::vector<Best> bests;  // of what stays so far, both ascending
   const auto dominated = [&](const Label& label) {
-    auto above = longest_run_s.upper_bound(label.energy_j);
-    if (above != longest_run_s.begin() && std::prev(above)->second >= label.run_s) return true;
-    while (above != longest_run_s.end() && above->second <= label.run_s)
-      above = longest_run_s.erase(above);
-    longest_run_s[label.energy_j] = label.run_s;
+    const auto above = std::ranges::upper_bound(bests, label.energy_j, {}, &Best::energy_j);
+    if (above != bests.begin() && std::prev(above)->run_s >= label.run_s) return true;
+    const auto longer = std::find_if(above, bests.end(),
+                                     [&](const Best& best) { return best.run_s > label.run_s; });
+    const bool as_cheap = above != bests.begin() && std::prev(above)->energy_j == label.energy_j;
+    const auto from = bests.erase(as_cheap ? std::prev(above) : above, longer);
+    bests.insert(from, {label.energy_j, label.run_s});
     return false;
   };
   std::erase_if(list, dominated);
@@ -49,8 +77,11 @@ class Search {
         to_go_(cost_to_go(priced, first)),
         clocks_(sequence_.clocks()),
         labels_(clocks_) {
-    for (const ChangeKind& kind : sequence_.kinds())
+    for (const ChangeKind& kind : sequence_.kinds()) {
       longest_run_s_ = std::max(longest_run_s_, kind.least_run_s);
+      leaving_.resize(leaving_.size() + kind.groups);
+    }
+    least_value_.resize(leaving_.size());
   }
 
   LabelResult run() {
@@ -91,29 +122,61 @@ class Search {
     labels_[clock].push_back(label);
   }
 
+  // What a label may be worth at most, energy + price x time, to go on at a clock after a change:
+  // worth_following with room for rounding, for labels by the million.
+  [[nodiscard]] double most_value(std::size_t position, const ChangeKind& kind,
+                                  std::size_t to) const {
+    constexpr double room = 1e-12;
+    const double allowed_j = limits_.energy_j + priced_.price().time_w * limits_.budget_s;
+    return allowed_j * (1.0 + room) - kind.into[to].energy_j -
+           priced_.price().time_w * kind.into[to].time_s - to_go_[position * clocks_ + to];
+  }
+  [[nodiscard]] double value(const Label& label) const {
+    return label.energy_j + priced_.price().time_w * label.time_s;
+  }
+
   // Where a change of this kind leads does not depend on the clock it comes from, so the labels of
-  // a group of clocks compete before they are offered to each of them.
+  // a group of clocks compete before they are offered to each of them: those that some may follow.
+  // Labels beaten by one that none follows are worth no more than it.
+  void gather(const ChangeKind& kind, std::uint32_t group, double most_value,
+              std::vector<Label>& pool) {
+    pool.clear();
+    for (std::size_t c = 0; c < clocks_; ++c) {
+      if (kind.group_of_clock[c] != group) continue;
+      for (Label label : labels_[c]) {
+        if (value(label) > most_value || label.run_s < kind.least_run_s * (1.0 - rounding))
+          continue;
+        label.run_s = 0.0;
+        pool.push_back(label);
+      }
+    }
+    keep_undominated(pool);
+  }
+
   void change_clocks(std::size_t position) {
-    leaving_.clear();
+    std::size_t pool = 0;
     for (const ChangeKind& kind : sequence_.kinds()) {
       for (std::uint32_t group = 0; group < kind.groups; ++group) {
-        std::vector<Label>& pool = leaving_.emplace_back();
-        for (std::size_t c = 0; c < clocks_; ++c) {
-          if (kind.group_of_clock[c] != group) continue;
-          for (Label label : labels_[c]) {
-            if (label.run_s < kind.least_run_s * (1.0 - rounding)) continue;
-            label.run_s = 0.0;
-            pool.push_back(label);
-          }
+        double most = -std::numeric_limits<double>::infinity();
+        for (std::size_t to = 0; to < clocks_; ++to) {
+          if (kind.group_of_clock[to] == group)
+            most = std::max(most, most_value(position, kind, to));
         }
-        keep_undominated(pool);
+        gather(kind, group, most, leaving_[pool]);
+        least_value_[pool] = std::numeric_limits<double>::infinity();
+        for (const Label& label : leaving_[pool])
+          least_value_[pool] = std::min(least_value_[pool], value(label));
+        ++pool;
       }
     }
     std::size_t first_pool = 0;
     for (const ChangeKind& kind : sequence_.kinds()) {
       for (std::size_t to = 0; to < clocks_; ++to) {
-        for (Label label : leaving_[first_pool + kind.group_of_clock[to]]) {
-          if (nodes_[label.node].clock == to) continue;
+        const double most = most_value(position, kind, to);
+        const std::size_t from = first_pool + kind.group_of_clock[to];
+        if (least_value_[from] > most) continue;
+        for (Label label : leaving_[from]) {
+          if (value(label) > most || nodes_[label.node].clock == to) continue;
           label.time_s += kind.into[to].time_s;
           label.energy_j += kind.into[to].energy_j;
           begin_run(position, to, label);
@@ -176,6 +239,7 @@ class Search {
   double longest_run_s_ = 0.0;
   std::vector<std::vector<Label>> labels_;   ///< by clock
   std::vector<std::vector<Label>> leaving_;  ///< by kind of change and group of clocks
+  std::vector<double> least_value_;          ///< of each of them
   std::vector<Node> nodes_;
   std::uint64_t followed_ = 0;
 };

@@ -50,7 +50,8 @@ LatencyPoint point_at(const LatencyOptions& o, const Trace& trace, const GpuSpec
                          .grid = o.clocks,
                          .power_limit_w = {},
                          .switching = {.core = change, .mem = {}},
-                         .questions = {}};
+                         .questions = {},
+                         .plans_only = true};
   for (const Granularity granularity : compared_granularities) {
     input.questions.push_back(
         {granularity, Aggregation::global, LeastWaste{o.slack_pct / 100.0, 0.0}});
