@@ -60,9 +60,10 @@ class Builder {
         fmt::format("rubato {}", program_version()),
         "kernel sequence of karpathy/llm.c f1e2ace; formulas in docs/traces.md",
         fmt::format("model={} layers={} hidden={} heads={} vocab={} batch={} seq={} dtype={} tp={} "
-                    "dp={} optimizer={}",
+                    "dp={} optimizer={}{}",
                     s_.model, s_.layers, s_.hidden, s_.heads, s_.vocab, s_.batch, s_.seq,
-                    name_of(s_.dtype), t_, s_.data_parallel, s_.optimizer)};
+                    name_of(s_.dtype), t_, s_.data_parallel, s_.optimizer,
+                    s_.collectives ? "" : " collectives=none")};
     validate(trace_, trace_.name);
     return std::move(trace_);
   }
@@ -133,12 +134,15 @@ class Builder {
         .gemm = GemmShape{m, n, k, batch};
   }
 
-  void collective(std::string name, CollectiveKind kind, double elements, std::uint64_t group) {
-    if (group < 2) return;
+  // Tensor-parallel ranks are neighbours; those of data parallelism lie a whole such group apart.
+  void collective(std::string name, CollectiveKind kind, double elements, std::uint64_t group,
+                  std::uint64_t stride = 1) {
+    if (group < 2 || !s_.collectives) return;
     const double bytes = elements * e_;
     // Each rank reads and writes the whole buffer at least once.
     add(std::move(name), "NCCL", KernelClass::communication, 0.0, 2.0 * bytes).collective =
-        Collective{kind, bytes, static_cast<std::uint32_t>(group)};
+        Collective{kind, bytes, static_cast<std::uint32_t>(group),
+                   static_cast<std::uint32_t>(stride)};
   }
 
   void bias(const std::string& id, double columns, bool reduced) {
@@ -221,7 +225,7 @@ class Builder {
     add_mlp_backward();
     add_attention_backward();
     collective("d0_all_reduce_layer", CollectiveKind::all_reduce,
-               (12.0 * C() * C() + 13.0 * C()) / t(), s_.data_parallel);
+               (12.0 * C() * C() + 13.0 * C()) / t(), s_.data_parallel, t_);
   }
 
   void add_mlp_backward() {
@@ -277,7 +281,7 @@ class Builder {
           e_ * (activation() + 2.0 * u * C()) + 32.0 * BT() + 128.0 * u);
     collective("d1_all_reduce_rest", CollectiveKind::all_reduce,
                (static_cast<double>(padded_vocab(s_)) * C() + T() * C() + 2.0 * C()) / t(),
-               s_.data_parallel);
+               s_.data_parallel, t_);
   }
 
   void add_gradient_clearing() {

@@ -23,6 +23,7 @@ struct GptShape {
   Dtype dtype = Dtype::bf16;
   std::uint64_t tensor_parallel = 1;  ///< Megatron tensor + sequence parallelism
   std::uint64_t data_parallel = 1;    ///< replicas; gradients are all-reduced per layer
+  bool collectives = true;            ///< false: kernels alone, as Spaan et al. time them
   bool optimizer = false;             ///< adds gradient clearing, gradient norm and AdamW
 };
 

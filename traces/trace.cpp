@@ -157,6 +157,7 @@ void check_kernel(const Kernel& kernel, std::string_view where, ErrorList& error
     add("message_bytes must be a number > 0");
   }
   if (kernel.collective->group_size < 2) add("group_size must be at least 2");
+  if (kernel.collective->stride < 1) add("stride must be at least 1");
 }
 
 }  // namespace

@@ -73,6 +73,7 @@ struct Collective {
   double message_bytes =
       0.0;  ///< size of the full buffer each rank ends up with or starts from, > 0
   std::uint32_t group_size = 1;  ///< ranks taking part, > 1
+  std::uint32_t stride = 1;      ///< GPUs from one rank of the group to the next, >= 1
 
   friend bool operator==(const Collective&, const Collective&) = default;
 };

@@ -294,7 +294,7 @@ GpuSpec parse_gpu_spec(std::string_view json_text, std::string name_for_messages
   root.expect_keys(
       {"schema", "name", "title", "calibrated", "chip", "core_clocks", "core_power", "memory",
        "power_limit", "switching", "default_clock", "grids", "kernels", "classes", "fit_errors"},
-      {"fitted_range", "peaks", "uncertainty", "utilisation"});
+      {"cluster", "fitted_range", "peaks", "uncertainty", "utilisation"});
   document.expect_schema(GpuSpec::schema);
   GpuSpec spec;
   spec.name = root.at("name").text();
@@ -304,6 +304,7 @@ GpuSpec parse_gpu_spec(std::string_view json_text, std::string name_for_messages
   read_core(root, spec);
   read_limits(root, spec);
   read_peaks(root, spec);
+  if (const auto cluster = root.find("cluster")) spec.cluster = read_cluster(*cluster);
   read_grids(root, spec);
   read_kernels(root, spec);
   const JsonNode errors = root.at("fit_errors");
@@ -311,6 +312,25 @@ GpuSpec parse_gpu_spec(std::string_view json_text, std::string name_for_messages
     spec.fit_errors[key] = errors.at(key).number(Range::non_negative);
   read_fit(root, spec);
   return spec;
+}
+
+ClusterSpec cluster_of(const GpuSpec& spec) {
+  if (spec.cluster) return *spec.cluster;
+  constexpr double least_nvlink_gbs = 100.0;
+  constexpr double nvlink_reached = 227.0 / 300.0, pcie_reached = 15.0 / 31.5;
+  constexpr double nvlink_over_network = 300.0 / 23.0;  // as in a DGX A100
+  constexpr double pcie_network_gbs = 1.25;             // 100 Gb/s for the eight of a node
+  constexpr std::uint32_t any_nodes = 1'000'000;
+  const bool nvlink = spec.link_gbs >= least_nvlink_gbs;
+  return {.name = "guess-" + spec.name,
+          .title = "guessed from the link of " + spec.title,
+          .gpus_per_node = 8,
+          .nodes = any_nodes,
+          .inside = {nvlink ? LinkKind::nvlink : LinkKind::pcie,
+                     spec.link_gbs * (nvlink ? nvlink_reached : pcie_reached), "guess"},
+          .between = Link{LinkKind::rdma,
+                          nvlink ? spec.link_gbs / nvlink_over_network : pcie_network_gbs, "guess"},
+          .in_switch_gbs = {}};
 }
 
 std::vector<std::string> shipped_gpu_specs() {

@@ -12,6 +12,7 @@
 
 #include "common/ids.hpp"
 #include "models/gpu/clock_pair.hpp"
+#include "models/network/cluster.hpp"
 #include "traces/trace.hpp"
 
 namespace rubato {
@@ -168,9 +169,10 @@ struct GpuSpec {
   CrossbarCurve crossbar;
   SharedParameters shared;
   double sm_count = 0.0;
-  double peak_flop_per_cycle = 0.0;  ///< all SMs, 16-bit tensor with fp32 accumulation
-  std::optional<double> memory_gb;   ///< device memory, 1e9 bytes; nothing: cards differ
-  double link_gbs = 0.0;             ///< bandwidth per GPU and direction of the link to its peers
+  double peak_flop_per_cycle = 0.0;    ///< all SMs, 16-bit tensor with fp32 accumulation
+  std::optional<double> memory_gb;     ///< device memory, 1e9 bytes; nothing: cards differ
+  double link_gbs = 0.0;               ///< bandwidth per GPU and direction of the link to its peers
+  std::optional<ClusterSpec> cluster;  ///< it is part of; nothing: see cluster_of
   PeakRates peaks;
   SwitchLatency switching;
   std::vector<CalibratedKernel> kernels;
@@ -195,6 +197,11 @@ struct GpuSpec {
 /// A shipped spec by name, or a file. @throws UsageError (unknown name, with the
 /// nearest), IoError, DataError
 [[nodiscard]] GpuSpec load_gpu_spec(std::string_view name_or_path);
+
+/// The cluster that collectives run on: the spec's, or a guess from its link: nodes of eight, as
+/// many as are asked for, NVLink from 100 GB/s up and PCIe below, at the shares of their rates that
+/// collectives reach on A100 (docs/network.md).
+[[nodiscard]] ClusterSpec cluster_of(const GpuSpec& spec);
 
 /// Names of the shipped specs.
 [[nodiscard]] std::vector<std::string> shipped_gpu_specs();

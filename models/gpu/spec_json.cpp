@@ -203,6 +203,7 @@ std::string to_json(const GpuSpec& spec) {
             {"kernels", kernels_json(spec)},
             {"classes", classes_json(spec)},
             {"fit_errors", spec.fit_errors}};
+  if (spec.cluster) json["cluster"] = cluster_json(*spec.cluster);
   if (spec.sources.contains("peaks")) json["peaks"] = peaks_json(spec);
   if (spec.fitted_range) {
     json["fitted_range"] = {{"min_core_mhz", spec.fitted_range->min_core_mhz},

@@ -5,42 +5,31 @@
 
 #include "models/kernel/model.hpp"
 #include "models/kernel/peaks.hpp"
+#include "models/network/collective_time.hpp"
 
 namespace rubato {
 
 namespace {
 
-// Bytes each rank sends over its link in the ring algorithm, as a share of the
-// message. Source: NCCL's performance notes (bus bandwidth factors).
-double ring_traffic(const Collective& collective) {
-  const double n = collective.group_size;
-  switch (collective.kind) {
-    case CollectiveKind::all_reduce: return 2.0 * (n - 1.0) / n;
-    case CollectiveKind::all_gather:
-    case CollectiveKind::reduce_scatter:
-    case CollectiveKind::all_to_all: return (n - 1.0) / n;
-    case CollectiveKind::broadcast:
-    case CollectiveKind::reduce:
-    case CollectiveKind::send_recv:
-    case CollectiveKind::other: break;
-  }
-  return 1.0;
-}
-
-// A collective takes its link time whatever the clocks are. Its core cycles are
-// the copy loop's, hidden behind the link unless the core clock is very low.
+// A collective takes its time on the links whatever the clocks are. Its copies are part of that
+// time at the default clocks; below them it takes longer by what they take longer.
 KernelCoefficients for_collective(const GpuSpec& spec, const Kernel& kernel) {
-  constexpr double latency_s =
-      10e-6;  // launch and ring set-up, order of NCCL's small-message latency
   constexpr double cycles_per_byte = 1e-3;  // a few SMs copy 1 KiB per cycle
   constexpr double core_nj_per_byte = 0.01;
-  const double traffic_bytes = kernel.collective->message_bytes * ring_traffic(*kernel.collective);
-  return {.core_cycles = traffic_bytes * cycles_per_byte,
-          .dram_bytes = kernel.dram_bytes.value_or(2.0 * traffic_bytes),
-          .fixed_s = latency_s + traffic_bytes / (spec.link_gbs * 1e9),
-          .core_j = traffic_bytes * core_nj_per_byte * 1e-9,
-          .limit_scale = 1.0,
-          .overlap_scale = 1.0};
+  constexpr double least_fixed_share = 0.1;  // of links faster than the copies
+  const Collective& message = *kernel.collective;
+  const double traffic_bytes = message.message_bytes * bus_factor(message.kind, message.group_size);
+  const double link_s = collective_time(cluster_of(spec), message, network_parameters()).time_s;
+  KernelCoefficients c{.core_cycles = traffic_bytes * cycles_per_byte,
+                       .dram_bytes = kernel.dram_bytes.value_or(2.0 * traffic_bytes),
+                       .fixed_s = link_s,
+                       .core_j = traffic_bytes * core_nj_per_byte * 1e-9,
+                       .limit_scale = 1.0,
+                       .overlap_scale = 1.0};
+  const double with_copies_s =
+      unlimited_point(clock_state(spec, spec.default_clock, false), c).time_s;
+  c.fixed_s = std::max(2.0 * link_s - with_copies_s, least_fixed_share * link_s);
+  return c;
 }
 
 // A copy over PCIe, by a copy engine.

@@ -34,7 +34,7 @@ namespace rubato {
 [[nodiscard]] std::optional<KernelCoefficients> derived(const GpuSpec& spec, const Kernel& kernel);
 
 /// Coefficients from peak rates of the kernel's type, for classes without a fit. Collectives: the
-/// ring algorithm's traffic over the link; copies from and to the host: PCIe; neither with core
+/// network model on the spec's cluster; copies from and to the host: PCIe; neither with core
 /// work to speak of. Nothing if FLOPs or DRAM bytes are missing.
 [[nodiscard]] std::optional<KernelCoefficients> guessed(const GpuSpec& spec, const Kernel& kernel);
 

@@ -153,7 +153,9 @@ void test_power_caps(const GpuSpec& spec, const Sweep& sweep, const ValidationOp
   test(fitted, fitted.kernels, parts.held_out, results);
 }
 
-ErrorQuantiles quantiles(std::vector<double> errors) {
+}  // namespace
+
+ErrorQuantiles error_quantiles(std::vector<double> errors) {
   if (errors.empty()) return {};
   for (double& error : errors) error = 100.0 * std::abs(error);
   std::ranges::sort(errors);
@@ -164,8 +166,6 @@ ErrorQuantiles quantiles(std::vector<double> errors) {
   return {errors.size(), sum(errors) / static_cast<double>(errors.size()), at(0.5), at(0.9),
           errors.back()};
 }
-
-}  // namespace
 
 std::string_view name_of(Holdout value) noexcept {
   switch (value) {
@@ -251,8 +251,8 @@ ErrorSummary summarise(std::string group, std::span<const ValidatedPoint> points
     if (const auto error = point.power_error()) power.push_back(*error);
     if (const auto error = point.energy_error()) energy.push_back(*error);
   }
-  return {std::move(group), quantiles(std::move(time)), quantiles(std::move(power)),
-          quantiles(std::move(energy))};
+  return {std::move(group), error_quantiles(std::move(time)), error_quantiles(std::move(power)),
+          error_quantiles(std::move(energy))};
 }
 
 std::vector<ErrorSummary> summaries(const GpuSpec& spec, std::span<const ValidatedPoint> points) {

@@ -52,6 +52,9 @@ struct ErrorQuantiles {
   double mean = 0.0, p50 = 0.0, p90 = 0.0, worst = 0.0;
 };
 
+/// @param errors  relative, of either sign; empty gives zeros
+[[nodiscard]] ErrorQuantiles error_quantiles(std::vector<double> errors);
+
 /// Errors of a group of points.
 struct ErrorSummary {
   std::string group;

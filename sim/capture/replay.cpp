@@ -13,14 +13,6 @@ namespace rubato {
 
 namespace {
 
-// A collective copies while the link is busy, so its copying takes no time of its own.
-KernelCoefficients behind_link(KernelCoefficients c, const ClockState& state) {
-  constexpr double visible = 0.01;  // of the copy loop's cycles
-  c.core_cycles *= visible;
-  c.fixed_s -= std::min(c.dram_bytes / state.dram_bytes_per_s, 0.99 * c.fixed_s);
-  return c;
-}
-
 std::int64_t first_start_ns(const Capture& capture) {
   if (capture.launches.empty())
     throw DataError(fmt::format("{}: no launches to replay", capture.name));
@@ -76,11 +68,9 @@ double CaptureReplay::captured_makespan_s() const {
 // The model's own durations, where it knows a kernel from its work.
 GraphModel CaptureReplay::predicted_model() const {
   std::vector<std::optional<KernelCoefficients>> predicted;
-  const ClockState state = clock_state(spec(), captured_clock(), false);
   for (const Kernel& kernel : graph().kernels()) {
     auto& own = predicted.emplace_back();
-    if (const auto found = find_coefficients(spec(), kernel))
-      own = kernel.collective ? behind_link(found->coefficients, state) : found->coefficients;
+    if (const auto found = find_coefficients(spec(), kernel)) own = found->coefficients;
   }
   return anchored_.with_whole_launches(predicted);
 }

@@ -36,6 +36,7 @@ Action setup_gpus(CommandLine& app);
 Action setup_impact(CommandLine& app);
 Action setup_man(CommandLine& app);
 Action setup_merge(CommandLine& app);
+Action setup_network(CommandLine& app);
 Action setup_pipeline(CommandLine& app);
 Action setup_query(CommandLine& app);
 Action setup_remeasure(CommandLine& app);

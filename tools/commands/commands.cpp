@@ -26,6 +26,7 @@ std::span<const Command> commands() {
       Command{"export", "Parts of a run as CSV or JSON", &setup_export},
       Command{"trace", "Generate, show and convert kernel traces", &setup_trace},
       Command{"gpus", "The shipped GPU specs and how they were fitted", &setup_gpus},
+      Command{"network", "Clusters, and how long collectives take on them", &setup_network},
       Command{"calibrate", "Fit a GPU's time and power model to measurements", &setup_calibrate},
       Command{"suggest", "Which clocks to measure next for the most certain plan", &setup_suggest},
       Command{"validate", "How far a model is from measurements it has not seen", &setup_validate},

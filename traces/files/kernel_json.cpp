@@ -49,10 +49,12 @@ Kernel read_kernel(const JsonNode& node) {
                             gemm->at("batch").count()};
   }
   if (const auto collective = node.find("collective")) {
-    collective->expect_keys({"kind", "message_bytes", "group_size"});
+    collective->expect_keys({"kind", "message_bytes", "group_size"}, {"stride"});
     kernel.collective = Collective{read_name<CollectiveKind>(collective->at("kind")),
                                    collective->at("message_bytes").number(Range::positive),
-                                   read_count_32(collective->at("group_size"))};
+                                   read_count_32(collective->at("group_size")), 1};
+    if (const auto stride = collective->find("stride"))
+      kernel.collective->stride = read_count_32(*stride);
   }
   if (node.find("grid") || node.find("block")) {
     kernel.launch = LaunchShape{read_triple(node.at("grid")), read_triple(node.at("block"))};
@@ -76,6 +78,7 @@ nlohmann::ordered_json kernel_json(const Kernel& kernel) {
     json["collective"] = {{"kind", name_of(c->kind)},
                           {"message_bytes", c->message_bytes},
                           {"group_size", c->group_size}};
+    if (c->stride != 1) json["collective"]["stride"] = c->stride;
   }
   if (kernel.launch) {
     json["grid"] = kernel.launch->grid;

@@ -82,29 +82,16 @@ Kernel read_kernel(const Row& row) {
   if (!row.text("collective").empty()) {
     kernel.collective = Collective{row.named("collective", CollectiveKind::other),
                                    row.number("message_bytes", Range::positive).value_or(1.0),
-                                   row.small("group_size", 1)};
+                                   row.small("group_size", 1), row.small("stride", 1)};
   }
   return kernel;
 }
 
-constexpr std::array columns{"segment",
-                             "repeat",
-                             "kernel",
-                             "label",
-                             "class",
-                             "pass",
-                             "dtype",
-                             "flops",
-                             "dram_bytes",
-                             "m",
-                             "n",
-                             "k",
-                             "gemm_batch",
-                             "collective",
-                             "message_bytes",
-                             "group_size",
-                             "measured_time_s",
-                             "work_source"};
+constexpr std::array columns{
+    "segment",    "repeat", "kernel",          "label",      "class",
+    "pass",       "dtype",  "flops",           "dram_bytes", "m",
+    "n",          "k",      "gemm_batch",      "collective", "message_bytes",
+    "group_size", "stride", "measured_time_s", "work_source"};
 
 }  // namespace
 
@@ -116,7 +103,7 @@ Trace parse_trace_csv(std::string_view text, const std::string& name) {
   table.expect_columns(
       {"segment", "repeat", "kernel", "class", "pass"},
       {"label", "dtype", "flops", "dram_bytes", "m", "n", "k", "gemm_batch", "collective",
-       "message_bytes", "group_size", "measured_time_s", "work_source"});
+       "message_bytes", "group_size", "stride", "measured_time_s", "work_source"});
   ErrorList errors;
   std::unordered_map<std::string, KernelId> ids;
   for (std::size_t r = 0; r < table.rows(); ++r) {
@@ -173,6 +160,7 @@ std::string to_csv(const Trace& trace) {
           k.collective ? std::string(name_of(k.collective->kind)) : "",
           k.collective ? format_number(k.collective->message_bytes) : "",
           k.collective ? fmt::format("{}", k.collective->group_size) : "",
+          k.collective ? fmt::format("{}", k.collective->stride) : "",
           number(k.measured_time_s),
           std::string(name_of(k.work_source))};
       text += csv_line(cells);

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/error.hpp"
+#include "models/network/collective_time.hpp"
 #include "models/table/gpu_model.hpp"
 #include "tests/expect_error.hpp"
 #include "traces/files/trace_json.hpp"
@@ -23,6 +24,42 @@ std::string replaced(std::string text, std::string_view from, std::string_view t
 
 TEST(GpuSpec, ReadsBackToTheSameText) {
   EXPECT_EQ(to_json(parse_gpu_spec(shipped(), "s.json")), shipped());
+}
+
+TEST(GpuSpec, KeepsTheClusterItIsPartOf) {
+  GpuSpec spec = load_gpu_spec("a100-sxm4-80gb");
+  EXPECT_FALSE(spec.cluster);
+  EXPECT_EQ(cluster_of(spec).inside.kind, LinkKind::nvlink);
+  EXPECT_EQ(cluster_of(load_gpu_spec("rtx-3080-ti")).inside.kind, LinkKind::pcie);
+  spec.cluster = load_cluster("dgx-a100");
+  const GpuSpec again = parse_gpu_spec(to_json(spec), "s.json");
+  EXPECT_EQ(again.cluster, spec.cluster);
+  EXPECT_EQ(cluster_of(again).name, "dgx-a100");
+}
+
+// A collective takes its time on the cluster, and little more at low clocks, when copies take
+// longer.
+TEST(GpuModel, CollectivesTakeTheirTimeOnTheCluster) {
+  GptShape shape = gpt_preset("gpt3-xl");
+  shape.data_parallel = 16;
+  const Trace trace = generate_gpt_trace(shape);
+  GpuSpec spec = load_gpu_spec("a100-sxm4-80gb");
+  for (const char* name : {"dgx-a100", "ethernet-pcie"}) {
+    spec.cluster = load_cluster(name);
+    const GpuModel model(spec, trace);
+    const auto at = std::ranges::find(trace.kernels, "d0_all_reduce_layer", &Kernel::name);
+    const KernelId kernel = id_at<KernelId>(static_cast<std::size_t>(at - trace.kernels.begin()));
+    const double link_s =
+        collective_time(*spec.cluster, *at->collective, network_parameters()).time_s;
+    EXPECT_NEAR(model.evaluate(kernel, spec.default_clock).time_s / link_s, 1.0, 1e-9) << name;
+    const double slow_s = model.evaluate(kernel, {MemStateId{0}, 600.0}).time_s;
+    EXPECT_GT(slow_s, link_s) << name;
+    EXPECT_LT(slow_s, 1.3 * link_s) << name;
+  }
+  shape.data_parallel = 2000;
+  spec.cluster = load_cluster("dgx-a100");
+  expect_error<UsageError>([&] { GpuModel(spec, generate_gpt_trace(shape)); },
+                           "needs 2000 GPUs; dgx-a100 has 1120 (140 x 8)");
 }
 
 TEST(GpuSpec, KnowsWhatAChangeOfClockTakes) {

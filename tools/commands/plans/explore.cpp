@@ -32,7 +32,7 @@ namespace {
 
 struct ExploreOptions {
   std::vector<std::string> ranks;
-  std::string trace = "gpt3-xl", gpu, clocks, db, timeline;
+  std::string trace = "gpt3-xl", gpu, cluster, clocks, db, timeline;
   StepOptions step;
   CapturedClockOptions captured;
   std::vector<std::string> granularities{"iteration", "pass", "kernel"};
@@ -98,6 +98,7 @@ std::string options_json(const ExploreOptions& o) {
   return json_text(
       nlohmann::ordered_json{{"trace", o.trace},
                              {"gpu", o.gpu},
+                             {"cluster", o.cluster},
                              {"captured_clock", o.captured.clock},
                              {"power", o.captured.power},
                              {"table", o.table.sweep.file},
@@ -187,8 +188,8 @@ bool is_captured_run(const ExploreOptions& o) {
 // Execution graphs know one goal.
 ExitStatus run_captured(const ExploreOptions& o, const CommandLine& line,
                         const RunContext& context) {
-  for (const char* option : {"--aggregation", "--goal", "--tolerance", "--energy-budget",
-                             "--power-budget", "--per-segment", "--per-pass"}) {
+  for (const char* option : {"--cluster", "--aggregation", "--goal", "--tolerance",
+                             "--energy-budget", "--power-budget", "--per-segment", "--per-pass"}) {
     if (!line.has(option)) continue;
     throw UsageError(fmt::format("{} does nothing for a captured run", option),
                      {.in = {},
@@ -244,6 +245,7 @@ ExitStatus run(const ExploreOptions& o, const CommandLine& line, const RunContex
     trace.captured->clock = clock;
   }
   GpuSpec spec = load_gpu_for_trace(o.gpu, default_gpu, trace, o.trace);
+  if (!o.cluster.empty()) spec.cluster = load_cluster(o.cluster);
   ExplorationInput input{.trace = std::move(trace),
                          .spec = std::move(spec),
                          .grid = o.clocks,
@@ -309,6 +311,9 @@ Action setup_explore(CommandLine& app) {
   app.add_option("--gpu", o->gpu,
                  "Shipped name or file of a GPU spec [the one of the GPU a trace was captured on, "
                  "else rtx-3080-ti]");
+  app.add_option("--cluster", o->cluster,
+                 "What a trace's collectives run on: shipped name or file, see rubato network "
+                 "[guessed from the GPU's link]");
   add_captured_clock_options(app, o->captured);
   add_step_options(app, o->step);
   add_table_options(app, o->table);

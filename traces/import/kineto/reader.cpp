@@ -302,7 +302,7 @@ class KinetoLinker {
       kernel.dtype = message.dtype;
       if (bytes > 0 && message.group.size.value_or(0) > 1) {
         kernel.collective =
-            Collective{message.collective.kind, static_cast<double>(bytes), *message.group.size};
+            Collective{message.collective.kind, static_cast<double>(bytes), *message.group.size, 1};
         kernel.flops = 0.0;
         kernel.dram_bytes = 2.0 * static_cast<double>(bytes);
         kernel.work_source = WorkSource::derived;

@@ -1,0 +1,56 @@
+#pragma once
+// How long a collective takes: the fastest of the algorithms and protocols that NCCL has for it.
+// Formulas and measured errors: docs/network.md.
+
+#include <cstdint>
+#include <string_view>
+
+#include "models/network/cluster.hpp"
+#include "models/network/parameters.hpp"
+#include "traces/trace.hpp"
+
+namespace rubato {
+
+/// Ranks of a collective and where they are: equally many on each node.
+struct CollectiveGroup {
+  double ranks = 2.0;  ///< >= 2
+  double nodes = 1.0;  ///< 1 to ranks
+  LinkKind inside = LinkKind::nvlink;
+  LinkKind between = LinkKind::rdma;  ///< of no meaning on one node
+
+  friend bool operator==(const CollectiveGroup&, const CollectiveGroup&) = default;
+};
+
+enum class CollectiveAlgorithm { ring, tree, in_switch, pairs };
+[[nodiscard]] std::string_view name_of(CollectiveAlgorithm value) noexcept;
+
+/// What a collective takes, and how.
+struct CollectiveTime {
+  double time_s = 0.0;  ///< > 0
+  CollectiveAlgorithm algorithm = CollectiveAlgorithm::ring;
+  bool low_latency = false;  ///< LL or LL128 rather than the Simple protocol
+};
+
+/// Bytes that each rank sends over its link, as a share of the message, in (0, 2]: nccl-tests' bus
+/// bandwidth over its algorithm bandwidth. 2 (n - 1) / n for all-reduces, (n - 1) / n for
+/// all-gathers, reduce-scatters and all-to-alls, else 1. Source: nccl-tests, doc/PERFORMANCE.md.
+[[nodiscard]] double bus_factor(CollectiveKind kind, double ranks);
+
+/// One collective when all its ranks have come.
+/// @param message_bytes  full buffer as in Collective, > 0
+/// @param bus_gbs        bus bandwidth large messages reach, GB/s, > 0
+/// @param latency_scale  of all latencies (ClusterSpec)
+[[nodiscard]] CollectiveTime collective_time(const NetworkParameters& parameters,
+                                             CollectiveKind kind, const CollectiveGroup& group,
+                                             double message_bytes, double bus_gbs,
+                                             double latency_scale = 1.0);
+
+/// The same on a cluster. Ranks are `stride` GPUs apart: 1 for neighbours, the tensor-parallel
+/// degree for data parallelism beside it; the GPUs in between run the same collective at the same
+/// time.
+/// @throws UsageError if the cluster has too few GPUs
+[[nodiscard]] CollectiveTime collective_time(const ClusterSpec& cluster,
+                                             const Collective& collective,
+                                             const NetworkParameters& parameters);
+
+}  // namespace rubato

@@ -1,0 +1,50 @@
+#pragma once
+// Constants of the network model: what NCCL's algorithms and protocols take on each kind of link,
+// the same for all clusters. Fitted to measured tables (models/calibration/network_fit.hpp).
+
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "models/network/cluster.hpp"
+
+namespace rubato {
+
+/// One kind of link. A path of h hops takes, in the low-latency protocols (LL, LL128),
+/// h hop_s + b low_latency_slowdown h^low_latency_growth, with b the time at full bus bandwidth;
+/// in the Simple protocol h hop_s + simple_s h^simple_growth + b.
+struct LinkParameters {
+  double hop_s = 0.0;                 ///< > 0
+  double low_latency_slowdown = 0.0;  ///< > 0
+  double low_latency_growth = 0.0;    ///< of the slowdown with hops
+  double simple_s = 0.0;              ///< > 0
+  double simple_growth = 0.0;         ///< of simple_s with hops
+  double peer_s = 0.0;                ///< per peer of an all-to-all, or of a send, > 0
+
+  friend bool operator==(const LinkParameters&, const LinkParameters&) = default;
+};
+
+struct NetworkParameters {
+  double launch_s = 0.0;       ///< of any collective, > 0
+  double tree_slowdown = 1.0;  ///< of the tree algorithm's bus bandwidth, over the ring's
+  double chain_share = 1.0;    ///< hops of broadcast and reduce that one message waits for
+  double peer_slowdown = 1.0;  ///< of messages between peers in small pieces
+  double peer_simple_s = 0.0;  ///< of messages between peers in large pieces, > 0
+  std::array<LinkParameters, link_kinds> links;
+  std::string source;
+
+  [[nodiscard]] const LinkParameters& of(LinkKind kind) const noexcept {
+    return links[static_cast<std::size_t>(kind)];
+  }
+  friend bool operator==(const NetworkParameters&, const NetworkParameters&) = default;
+};
+
+/// The shipped constants.
+[[nodiscard]] const NetworkParameters& network_parameters();
+
+/// @throws DataError naming the first wrong or missing entry
+[[nodiscard]] NetworkParameters parse_network_parameters(std::string_view json_text,
+                                                         std::string name_for_messages);
+[[nodiscard]] std::string to_json(const NetworkParameters& parameters);
+
+}  // namespace rubato

@@ -1,0 +1,21 @@
+#include <cmath>
+
+#include "models/calibration/network_measurements.hpp"
+#include "tests/fuzz/fuzz.hpp"
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using rubato::fuzz::require;
+  return rubato::fuzz::check(data, size, [](std::string_view bytes) {
+    for (const rubato::CollectiveSeries& series : rubato::parse_collective_series(bytes, "input")) {
+      require(!series.points.empty(), "a series has points");
+      require(std::isfinite(series.peak_gbs()) && series.peak_gbs() > 0.0,
+              "a peak is a number > 0");
+      require(series.group.nodes <= series.group.ranks, "a node has a rank");
+      double last = 0.0;
+      for (const rubato::CollectivePoint& point : series.points) {
+        require(point.message_bytes > last && point.time_s > 0.0, "messages ascend, times are > 0");
+        last = point.message_bytes;
+      }
+    }
+  });
+}

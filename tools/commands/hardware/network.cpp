@@ -1,0 +1,217 @@
+// rubato network: clusters, the time of a collective on one, and how far the model is from
+// measured ones.
+
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "common/error.hpp"
+#include "common/file.hpp"
+#include "common/suggest.hpp"
+#include "models/calibration/network_fit.hpp"
+#include "models/network/collective_time.hpp"
+#include "models/validation/network_errors.hpp"
+#include "tools/command_line.hpp"
+#include "tools/commands/command.hpp"
+#include "tools/terminal/output.hpp"
+
+namespace rubato {
+
+namespace {
+
+OutputTable clusters_table() {
+  OutputTable table({{"name"},
+                     {"title"},
+                     {"gpus_per_node", "GPUs/node"},
+                     {"nodes", "nodes"},
+                     {"inside"},
+                     {"inside_gbs", "GB/s", 1},
+                     {"between"},
+                     {"between_gbs", "GB/s a GPU", 2},
+                     {"in_switch_gbs", "in switch GB/s", 0}});
+  for (const std::string& name : shipped_clusters()) {
+    const ClusterSpec cluster = load_cluster(name);
+    const Cell none = std::monostate{};
+    table.add_row({name, cluster.title, static_cast<std::int64_t>(cluster.gpus_per_node),
+                   static_cast<std::int64_t>(cluster.nodes),
+                   std::string(name_of(cluster.inside.kind)), cluster.inside.bus_gbs,
+                   cluster.between ? Cell(std::string(name_of(cluster.between->kind))) : none,
+                   cluster.between ? Cell(cluster.between->bus_gbs) : none,
+                   cluster.in_switch_gbs ? Cell(*cluster.in_switch_gbs) : none});
+  }
+  return table;
+}
+
+void setup_list(CommandLine& app, Action& action) {
+  auto format = std::make_shared<OutputFormat>(OutputFormat::table);
+  auto* list = app.add_subcommand("list", "The shipped clusters");
+  add_format_options(*list, *format);
+  list->final_callback([&action, format] {
+    action = [format](const RunContext&) {
+      print(clusters_table().render(*format));
+      return ExitStatus::done;
+    };
+  });
+}
+
+struct TimeOptions {
+  std::string cluster = "dgx-a100", collective = "all_reduce";
+  unsigned ranks = 8, stride = 1;
+  std::vector<double> bytes{1e4, 1e5, 1e6, 1e7, 1e8, 1e9};
+  OutputFormat format = OutputFormat::table;
+};
+
+Collective collective_of(const TimeOptions& o, double bytes) {
+  const auto kind = from_name<CollectiveKind>(o.collective);
+  if (!kind || *kind == CollectiveKind::other) {
+    throw UsageError(fmt::format("--collective '{}' is not known{}", o.collective,
+                                 did_you_mean(o.collective, all_names<CollectiveKind>())));
+  }
+  if (o.ranks < 2) throw UsageError(fmt::format("--ranks is {}; expected at least 2", o.ranks));
+  if (o.stride < 1) throw UsageError("--stride is 0; expected at least 1");
+  if (!(bytes > 0.0 && bytes <= 1e18))
+    throw UsageError(fmt::format("--bytes is {}; expected a number above 0, at most 1e18", bytes));
+  return {*kind, bytes, o.ranks, o.stride};
+}
+
+OutputTable times_table(const TimeOptions& o) {
+  const ClusterSpec cluster = load_cluster(o.cluster);
+  OutputTable table({{"message_bytes", "bytes", 0},
+                     {"time_us", "us", 1},
+                     {"algorithm"},
+                     {"protocol"},
+                     {"algorithm_gbs", "algorithm GB/s", 2},
+                     {"bus_gbs", "bus GB/s", 2}});
+  for (const double bytes : o.bytes) {
+    const CollectiveTime time =
+        collective_time(cluster, collective_of(o, bytes), network_parameters());
+    const double algorithm_gbs = bytes / time.time_s * 1e-9;
+    const Collective message = collective_of(o, bytes);
+    table.add_row({bytes, time.time_s * 1e6, std::string(name_of(time.algorithm)),
+                   std::string(time.low_latency ? "low latency" : "simple"), algorithm_gbs,
+                   algorithm_gbs * bus_factor(message.kind, message.group_size)});
+  }
+  return table;
+}
+
+void setup_time(CommandLine& app, Action& action) {
+  auto o = std::make_shared<TimeOptions>();
+  auto* time = app.add_subcommand("time", "How long a collective takes on a cluster");
+  time->add_option("CLUSTER", o->cluster, "Shipped name or file")->capture_default_str();
+  time->add_option(
+          "--collective", o->collective,
+          "all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, reduce, send_recv")
+      ->capture_default_str();
+  time->add_option("--ranks", o->ranks, "Ranks of the group")->capture_default_str();
+  time->add_option("--stride", o->stride,
+                   "GPUs from one rank to the next: the tensor-parallel degree for data-parallel "
+                   "groups beside it")
+      ->capture_default_str();
+  time->add_option("--bytes", o->bytes,
+                   "Whole message as nccl-tests counts it: total output of an all-gather, total "
+                   "input of a reduce-scatter (several with commas)")
+      ->delimiter(',');
+  add_format_options(*time, o->format);
+  time->final_callback([&action, o] {
+    action = [o](const RunContext&) {
+      print(times_table(*o).render(o->format));
+      return ExitStatus::done;
+    };
+  });
+}
+
+struct ErrorOptions {
+  std::string file;
+  bool shipped = false, latency = false;
+  OutputFormat format = OutputFormat::table;
+};
+
+OutputTable errors_table(const std::vector<NetworkErrors>& errors) {
+  OutputTable table({{"group"},
+                     {"points"},
+                     {"mean_pct", "mean %", 1},
+                     {"median_pct", "median %", 1},
+                     {"p90_pct", "90 % below", 1},
+                     {"points_above_1mib", "> 1 MiB"},
+                     {"mean_above_1mib_pct", "mean %", 1},
+                     {"median_above_1mib_pct", "median %", 1},
+                     {"p90_above_1mib_pct", "90 % below", 1}});
+  for (const NetworkErrors& group : errors) {
+    const auto points = [](const ErrorQuantiles& q) { return static_cast<std::int64_t>(q.count); };
+    const auto large = [&](double value) {
+      return group.large.count > 0 ? Cell(value) : Cell(std::monostate{});
+    };
+    table.add_row({group.group, points(group.all), group.all.mean, group.all.p50, group.all.p90,
+                   points(group.large), large(group.large.mean), large(group.large.p50),
+                   large(group.large.p90)});
+  }
+  return table;
+}
+
+void setup_errors(CommandLine& app, Action& action) {
+  auto o = std::make_shared<ErrorOptions>();
+  auto* errors = app.add_subcommand("errors", "How far the model is from measured collectives");
+  errors
+      ->add_option("FILE", o->file,
+                   "CSV with columns system, gpu, gpus, nodes, link, collective, bytes, time_us")
+      ->required();
+  errors->add_flag("--shipped", o->shipped,
+                   "By the shipped constants; else each system by constants fitted to the others");
+  errors->add_flag("--latency", o->latency,
+                   "Of each system its time for the shortest message is known too");
+  add_format_options(*errors, o->format);
+  errors->footer(
+      "\nErrors are |model / measured - 1|. Of each collective on each group of GPUs the model is "
+      "told the highest bus\nbandwidth measured. What a message travels on is read from the words "
+      "in 'gpu' and 'link': docs/network.md.\n"
+      "Example:\n  rubato network errors models/data/measured/nccl_tests/collectives.csv");
+  errors->final_callback([&action, o] {
+    action = [o](const RunContext&) {
+      const std::vector<CollectiveSeries> series = read_collective_series(o->file);
+      const KnownOfSystem known =
+          o->latency ? KnownOfSystem::peak_and_latency : KnownOfSystem::peak;
+      const std::vector<NetworkPoint> points =
+          o->shipped ? predict_series(network_parameters(), series, known)
+                     : predict_left_out(series, known);
+      print(errors_table(network_errors(points)).render(o->format));
+      return ExitStatus::done;
+    };
+  });
+}
+
+void setup_fit(CommandLine& app, Action& action) {
+  struct Options {
+    std::string file, out = "-";
+  };
+  auto o = std::make_shared<Options>();
+  auto* fit = app.add_subcommand("fit", "The model's constants from measured collectives");
+  fit->add_option("FILE", o->file, "CSV as for 'errors'")->required();
+  fit->add_option("-o,--output", o->out, "File; - is standard output")->capture_default_str();
+  fit->final_callback([&action, o] {
+    action = [o](const RunContext&) {
+      const std::vector<CollectiveSeries> series = read_collective_series(o->file);
+      NetworkParameters parameters = fit_network(series);
+      parameters.source = fmt::format("fitted by rubato network fit to {}", o->file);
+      write_file(o->out, to_json(parameters));
+      return ExitStatus::done;
+    };
+  });
+}
+
+}  // namespace
+
+Action setup_network(CommandLine& app) {
+  app.require_subcommand(1);
+  auto chosen = std::make_shared<Action>();
+  setup_list(app, *chosen);
+  setup_time(app, *chosen);
+  setup_errors(app, *chosen);
+  setup_fit(app, *chosen);
+  app.footer(
+      "\nExamples:\n  rubato network list\n"
+      "  rubato network time hgx-h100 --ranks 64 --bytes 25e6,1e9\n"
+      "  rubato network errors models/data/measured/nccl_tests/collectives.csv");
+  return [chosen](const RunContext& context) { return (*chosen)(context); };
+}
+
+}  // namespace rubato
