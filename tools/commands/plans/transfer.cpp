@@ -6,6 +6,7 @@
 
 #include "common/file.hpp"
 #include "common/numbers.hpp"
+#include "explorer/given_plan.hpp"
 #include "explorer/transfer.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
@@ -24,7 +25,7 @@ namespace rubato {
 namespace {
 
 struct TransferOptions {
-  std::string db, model = "gpt3-xl", page, plot, plan;
+  std::string db, model = "gpt3-xl", collectives = "model", clocks, page, plot, plan;
   CapturedRunOptions captured;
   StepOptions step;
   std::vector<std::string> ranks;
@@ -47,6 +48,7 @@ std::vector<Target> targets_of(const TransferOptions& o) {
     targets.push_back({load_trace(name), "traces named", 0.0});
   if (o.batches.empty() && o.tensor_parallel.empty()) return targets;
   GptShape shape = gpt_preset(o.model);
+  shape.collectives = o.collectives == "model";
   for (const std::uint64_t tp :
        o.tensor_parallel.empty() ? std::vector{shape.tensor_parallel} : o.tensor_parallel) {
     for (const std::uint64_t batch : o.batches.empty() ? std::vector{shape.batch} : o.batches) {
@@ -81,8 +83,11 @@ std::vector<Cell> row_of(const Transfer& t) {
 void write_pictures(const TransferOptions& o, const StoredPlan& plan,
                     const std::vector<DrawnTransfer>& drawn) {
   const TransferCaption caption{
-      .plan = fmt::format("Plan {} ({}, {}, {})", plan.plan_id, name_of(plan.question.granularity),
-                          name_of(plan.question.aggregation), name_of(plan.question.goal)),
+      .plan =
+          fmt::format("{} ({}, {}, {})",
+                      plan.plan_id == 0 ? "The given plan" : fmt::format("Plan {}", plan.plan_id),
+                      name_of(plan.question.granularity), name_of(plan.question.aggregation),
+                      name_of(plan.question.goal)),
       .found_on = plan.trace,
       .gpu = plan.spec.title,
       .clocks = plan.grid,
@@ -91,7 +96,7 @@ void write_pictures(const TransferOptions& o, const StoredPlan& plan,
   if (!o.plot.empty()) write_file(o.plot, transfer_svg(caption, drawn));
 }
 
-constexpr std::string_view captured_prefix = "graph:";
+constexpr std::string_view captured_prefix = "graph:", given_suffix = ".csv";
 
 std::int64_t plan_number(std::string_view digits, const std::string& given) {
   const auto number = parse_count(digits);
@@ -124,24 +129,46 @@ ExitStatus run_captured(const TransferOptions& o, const RunContext& context) {
   return transfer_captured(captured, context);
 }
 
+// A database's plan brings its GPU and clocks along, one from a file does not.
+StoredPlan plan_of(const TransferOptions& o, std::span<const Target> targets) {
+  if (o.plan.ends_with(given_suffix)) {
+    if (!o.db.empty()) throw UsageError("give either --db or the plan's file");
+    const std::string& gpu = o.captured.gpu;
+    StoredPlan plan = parse_given_plan(read_file(o.plan), o.plan,
+                                       load_gpu(gpu.empty() ? "rtx-3080-ti" : gpu), o.clocks);
+    std::vector<Trace> traces;
+    for (const Target& target : targets) traces.push_back(target.trace);
+    require_known_kernels(plan, traces);
+    return plan;
+  }
+  if (o.db.empty()) {
+    throw UsageError("--db is missing: the result database with the plan",
+                     {.in = {}, .hint = "or --plan FILE.csv with columns kernel, mem, core"});
+  }
+  if (!o.captured.gpu.empty() || !o.clocks.empty())
+    throw UsageError("--gpu and --clocks are for captures and for plans of a .csv file");
+  check_result_database(o.db);
+  const ResultStore store = ResultStore::open_read_only(o.db);
+  StoredPlan plan = load_plan(
+      store, o.plan.empty() ? best_plan_of_latest_run(store) : plan_number(o.plan, o.plan));
+  say_if_not_calibrated(plan.spec);
+  return plan;
+}
+
 ExitStatus run(const TransferOptions& o, const RunContext& context) {
   if (o.plan.starts_with(captured_prefix)) return run_captured(o, context);
   const CapturedRunOptions& c = o.captured;
-  if (!o.ranks.empty() || !c.gpu.empty() || !c.captured.clock.empty() ||
-      !c.captured.power.empty() || !o.step.step.empty() || o.step.partial) {
+  if (!o.ranks.empty() || !c.captured.clock.empty() || !c.captured.power.empty() ||
+      !o.step.step.empty() || o.step.partial) {
     throw UsageError(
-        "--ranks, --gpu, --captured-clock, --power, --step and --partial are for "
+        "--ranks, --captured-clock, --power, --step and --partial are for "
         "plans of captured runs",
         {.in = {}, .hint = "--plan graph:N takes one"});
   }
-  check_result_database(o.db);
-  const ResultStore store = ResultStore::open_read_only(o.db);
-  const StoredPlan plan = load_plan(
-      store, o.plan.empty() ? best_plan_of_latest_run(store) : plan_number(o.plan, o.plan));
-  say_if_not_calibrated(plan.spec);
   const std::vector<Target> targets = targets_of(o);
   if (targets.empty())
     throw UsageError("no trace to apply the plan to; name one, or give --batches or --tp");
+  const StoredPlan plan = plan_of(o, targets);
   OutputTable table({{"trace"},
                      {"power_w", "default W", 0},
                      {"limited_pct", "at limit %", 1},
@@ -179,24 +206,33 @@ Action setup_transfer(CommandLine& app) {
   app.add_option(
       "TRACE,--trace", o->traces,
       "Traces to apply the plan to: shipped names or files; of a captured run: captures");
-  app.add_option("--db", o->db, "Result database with the plan")->required();
+  app.add_option("--db", o->db, "Result database with the plan");
   app.add_option(
       "--plan", o->plan,
       "plan_id [the best plan of the latest run]; graph:N: graph_plan_id N of a captured "
-      "run");
+      "run; FILE.csv: columns kernel, mem, core, e.g. a published plan");
+  app.add_option("--clocks", o->clocks,
+                 "Of a plan from a file: the clocks its own one is chosen from [the spec's first "
+                 "grid]");
   app.add_option("--batches", o->batches,
                  "Also to the GPT step with these batch sizes (with commas)")
       ->delimiter(',');
   app.add_option("--tp", o->tensor_parallel,
                  "Also to the GPT step with these tensor-parallel degrees")
       ->delimiter(',');
+  app.add_option("--collectives", o->collectives,
+                 "Of --tp: model, or none: kernels alone, as Spaan et al. time them")
+      ->one_of({"none", "model"})
+      ->capture_default_str();
   app.add_option("--model", o->model, "Model of --batches and --tp")->capture_default_str();
   app.add_option("--page", o->page, "Write an HTML page with the picture");
   app.add_option("--plot", o->plot, "Write the picture alone, as SVG");
   app.add_option("--ranks", o->ranks,
                  "Captures of several ranks of one run, as one: files or a pattern such as "
                  "'rank*.json.gz'");
-  app.add_option("--gpu", o->captured.gpu, "Spec of the captures [the one of their GPU]");
+  app.add_option("--gpu", o->captured.gpu,
+                 "Spec of the captures [the one of their GPU], or of a plan from a file "
+                 "[rtx-3080-ti]");
   add_captured_clock_options(app, o->captured.captured);
   add_step_options(app, o->step);
   add_format_options(app, o->format);
@@ -213,7 +249,8 @@ Action setup_transfer(CommandLine& app) {
       "shares of each\n"
       "pass; changes of clock are counted as the spec knows them.\n"
       "Example:\n  rubato transfer --db results.db --batches 1,5,10,20,40 --tp 1,2,4 --page "
-      "transfer.html");
+      "transfer.html\n"
+      "  rubato transfer --plan table1.csv --batches 1,40 --tp 1,16 --collectives none");
   return [o](const RunContext& context) { return run(*o, context); };
 }
 
