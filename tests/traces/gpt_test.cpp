@@ -11,6 +11,7 @@
 #include "tests/expect_error.hpp"
 #include "tests/paths.hpp"
 #include "tests/shared_data.hpp"
+#include "traces/files/trace_csv.hpp"
 #include "traces/files/trace_json.hpp"
 
 namespace rubato {
@@ -91,6 +92,33 @@ TEST(GptTrace, TensorParallelismSplitsWorkAndAddsCollectives) {
   ASSERT_NE(layer, part.kernels.end());
   EXPECT_DOUBLE_EQ(layer->collective->message_bytes,
                    (12.0 * 2048 * 2048 + 13.0 * 2048) / 4.0 * 2.0);
+}
+
+TEST(GptTrace, DataParallelRanksLieATensorParallelGroupApart) {
+  GptShape shape = gpt_preset("gpt3-xl");
+  shape.tensor_parallel = 4;
+  shape.data_parallel = 8;
+  const Trace trace = generate_gpt_trace(shape);
+  for (const Kernel& kernel : trace.kernels) {
+    if (!kernel.collective) continue;
+    EXPECT_EQ(kernel.collective->stride, kernel.collective->group_size == 4 ? 1U : 4U)
+        << kernel.name;
+  }
+  EXPECT_EQ(parse_trace_json(to_json(trace), "t.json"), trace);
+  EXPECT_EQ(parse_trace_csv(to_csv(trace), "t.csv").kernels, trace.kernels);
+}
+
+TEST(GptTrace, WithoutCollectivesItHasTheSameKernelsAlone) {
+  GptShape shape = gpt_preset("gpt3-xl");
+  shape.tensor_parallel = 4;
+  shape.data_parallel = 8;
+  Trace with = generate_gpt_trace(shape);
+  shape.collectives = false;
+  const Trace without = generate_gpt_trace(shape);
+  EXPECT_EQ(without.kernels.size(), 46U);
+  std::erase_if(with.kernels, [](const Kernel& kernel) { return kernel.collective.has_value(); });
+  EXPECT_EQ(without.kernels, with.kernels);
+  EXPECT_NE(without.provenance.options.find("collectives=none"), std::string::npos);
 }
 
 TEST(GptTrace, RefusesShapesThatDoNotDivide) {

@@ -5,14 +5,12 @@
 #include <fmt/format.h>
 
 #include "common/file.hpp"
-#include "common/suggest.hpp"
 #include "common/text.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/captures/trace.hpp"
 #include "tools/terminal/output.hpp"
 #include "traces/files/trace_csv.hpp"
 #include "traces/files/trace_json.hpp"
-#include "traces/gpt.hpp"
 
 namespace rubato {
 
@@ -76,57 +74,6 @@ std::string trace_table(const Trace& trace, OutputFormat format) {
   return table.render(format);
 }
 
-void setup_gen(CommandLine& app, Action& action) {
-  struct Options {
-    std::string preset = "gpt3-xl";
-    std::optional<std::uint64_t> layers, hidden, heads, vocab;
-    std::uint64_t batch = 40, seq = 1024, tp = 1, dp = 1;
-    std::string dtype = "bf16", out = "-";
-    bool optimizer = false;
-  };
-  auto o = std::make_shared<Options>();
-  auto* gen = app.add_subcommand("gen", "Kernels of a GPT training step from its shapes");
-  gen->add_option("MODEL", o->preset,
-                  "gpt3-small, -medium, -large, -xl, -2.7b, -6.7b, -13b or -175b")
-      ->capture_default_str();
-  gen->add_option("--batch", o->batch, "Sequences per GPU and step")->capture_default_str();
-  gen->add_option("--seq", o->seq, "Tokens per sequence")->capture_default_str();
-  gen->add_option("--tp", o->tp, "Tensor-parallel degree (Megatron, with sequence parallelism)")
-      ->capture_default_str();
-  gen->add_option("--dp", o->dp, "Data-parallel replicas")->capture_default_str();
-  gen->add_option("--layers", o->layers, "Layers [the model's]");
-  gen->add_option("--hidden", o->hidden, "Hidden size [the model's]");
-  gen->add_option("--heads", o->heads, "Attention heads [the model's]");
-  gen->add_option("--vocab", o->vocab, "Vocabulary [50257]");
-  gen->add_option("--dtype", o->dtype, "bf16, fp16 or fp32")->capture_default_str();
-  gen->add_flag("--optimizer", o->optimizer, "Add gradient clearing, gradient norm and AdamW");
-  gen->add_option("-o,--output", o->out, "File, .json or .csv; - is standard output")
-      ->capture_default_str();
-  gen->footer("\nExample:\n  rubato trace gen gpt3-xl --batch 20 --tp 2 -o gpt3-xl-tp2.json");
-  gen->final_callback([&action, o] {
-    action = [o](const RunContext&) {
-      GptShape shape = gpt_preset(o->preset);
-      shape.layers = o->layers.value_or(shape.layers);
-      shape.hidden = o->hidden.value_or(shape.hidden);
-      shape.heads = o->heads.value_or(shape.heads);
-      shape.vocab = o->vocab.value_or(shape.vocab);
-      shape.batch = o->batch;
-      shape.seq = o->seq;
-      shape.tensor_parallel = o->tp;
-      shape.data_parallel = o->dp;
-      shape.optimizer = o->optimizer;
-      const auto dtype = from_name<Dtype>(o->dtype);
-      if (!dtype || *dtype == Dtype::unknown) {
-        throw UsageError(fmt::format("--dtype '{}' is not known{}", o->dtype,
-                                     did_you_mean(o->dtype, all_names<Dtype>())));
-      }
-      shape.dtype = *dtype;
-      write_file(o->out, as_file(generate_gpt_trace(shape), o->out));
-      return ExitStatus::done;
-    };
-  });
-}
-
 void setup_show(CommandLine& app, Action& action) {
   struct Options {
     std::string trace = "gpt3-xl";
@@ -167,7 +114,7 @@ void setup_convert(CommandLine& app, Action& action) {
 Action setup_trace(CommandLine& app) {
   app.require_subcommand(1);
   auto chosen = std::make_shared<Action>();
-  setup_gen(app, *chosen);
+  setup_trace_gen(app, *chosen);
   setup_show(app, *chosen);
   setup_convert(app, *chosen);
   setup_trace_import(app, *chosen);

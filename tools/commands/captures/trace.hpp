@@ -16,6 +16,9 @@ class CommandLine;
 /// A line per segment and the sums of what is known.
 [[nodiscard]] std::string trace_summary(const Trace& trace);
 
+/// rubato trace gen
+void setup_trace_gen(CommandLine& app, Action& action);
+
 /// rubato trace import
 void setup_trace_import(CommandLine& app, Action& action);
 

@@ -1,0 +1,43 @@
+#pragma once
+// Which gradients of a GPT step are ready after which kernel, and the buckets that frameworks
+// reduce them in.
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "traces/gpt.hpp"
+
+namespace rubato {
+
+/// Tensors that are reduced together: [first, first + count) of a list.
+struct GradientBucket {
+  std::size_t first = 0;
+  std::size_t count = 0;
+  double elements = 0.0;
+
+  friend bool operator==(const GradientBucket&, const GradientBucket&) = default;
+};
+
+/// Caps of torch.nn.parallel.DistributedDataParallel: kDefaultFirstBucketBytes and bucket_cap_mb.
+struct BucketCaps {
+  double first_bytes = 1024.0 * 1024.0;         ///< > 0
+  double other_bytes = 25.0 * 1024.0 * 1024.0;  ///< > 0
+};
+
+/// As DDP fills them: tensors are added in the order their gradients come until a bucket holds its
+/// cap or more, so it may exceed it by all but a byte of a tensor; the last one holds the rest.
+/// @param elements  of each tensor in the order its gradient is ready, > 0
+/// Source: compute_bucket_assignment_by_size in pytorch torch/csrc/distributed/c10d/reducer.cpp
+[[nodiscard]] std::vector<GradientBucket> ddp_buckets(std::span<const double> elements,
+                                                      double element_bytes,
+                                                      const BucketCaps& caps = {});
+
+/// Elements of the gradients that are ready when this kernel of a generated GPT step ends, of one
+/// rank; 0: none. All kernels of a step together: parameter_count over the tensor-parallel degree.
+[[nodiscard]] double ready_gradients(const GptShape& shape, std::string_view kernel);
+
+}  // namespace rubato
