@@ -7,9 +7,9 @@
 
 #include <fmt/format.h>
 
+#include "common/byte_source.hpp"
 #include "common/csv.hpp"
 #include "common/error.hpp"
-#include "common/file.hpp"
 #include "common/statistics.hpp"
 #include "common/suggest.hpp"
 #include "common/text.hpp"
@@ -129,7 +129,8 @@ std::vector<CollectiveSeries> parse_collective_series(std::string_view text,
 }
 
 std::vector<CollectiveSeries> read_collective_series(const std::filesystem::path& path) {
-  return parse_collective_series(read_file(path), path.string());
+  constexpr std::uint64_t most_bytes = std::uint64_t{1} << 30U;
+  return parse_collective_series(read_expanded(path, most_bytes), path.string());
 }
 
 }  // namespace rubato

@@ -34,8 +34,8 @@ struct CollectiveSeries {
 [[nodiscard]] CollectiveGroup group_of(double ranks, double nodes, std::string_view gpu,
                                        std::string_view link);
 
-/// Reads columns system, gpu, gpus, nodes, link, collective, bytes, time_us; others are ignored.
-/// Repeats become their median. @throws IoError, DataError listing the bad lines
+/// Plain or gzip. Reads columns system, gpu, gpus, nodes, link, collective, bytes, time_us; others
+/// are ignored. Repeats become their median. @throws IoError, DataError listing the bad lines
 [[nodiscard]] std::vector<CollectiveSeries> read_collective_series(
     const std::filesystem::path& path);
 [[nodiscard]] std::vector<CollectiveSeries> parse_collective_series(std::string_view text,
