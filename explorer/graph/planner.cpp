@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "common/error.hpp"
+#include "explorer/graph/launch_frontier.hpp"
 #include "explorer/graph/sequence_bound.hpp"
 #include "explorer/graph/sequence_search.hpp"
 #include "explorer/pipeline/contraction.hpp"
@@ -26,17 +27,6 @@ constexpr int most_repairs = 60;  // of a late plan
 // Sums of a thousand launches differ in the last digits.
 constexpr double time_tolerance = 1e-9;
 constexpr double optimal_gap = 1e-9;
-
-// Sweeps take time with the vertices of all curves. Of large problems curves lose those that change
-// no cost by more than a thousandth of what a launch can save; the bound stays one.
-FrontierOptions sweep_options(const CrashProblem& problem) {
-  constexpr std::size_t exact_up_to = 50'000;
-  std::size_t vertices = 0;
-  for (const CostCurve& curve : problem.curves) vertices += curve.size();
-  FrontierOptions options;
-  if (vertices > exact_up_to) options.curve_error = 1e-3;
-  return options;
-}
 
 }  // namespace
 
@@ -61,15 +51,19 @@ std::optional<GraphGrain> grain_named(std::string_view name) noexcept {
 }
 
 struct GraphPlanner::Prices {
-  Prices(const LaunchCosts& alone_costs, const LaunchCosts& beside, const RunContext& context)
+  Prices(const LaunchCosts& alone_costs, const LaunchCosts& beside, std::vector<double> wanted_s,
+         const RunContext& context)
       : alone(crash_problem(launch_work(alone_costs))),
         work(launch_work(beside)),
         rounder(work),
-        frontier(sweep_contracted(alone, sweep_options(alone.problem()), context)) {}
+        times_s(std::move(wanted_s)),
+        frontier(sweeps.sweep(alone, times_s, context)) {}
 
   Contraction alone;
   PipelineWork work;
   ClockRounder rounder;
+  LaunchFrontiers sweeps;
+  std::vector<double> times_s;  // of the frontier's plans
   Frontier frontier;
 };
 
@@ -91,12 +85,12 @@ GraphPlanner::GraphPlanner(const GraphModel& model, const ClockGrid& grid,
 
 GraphPlanner::~GraphPlanner() = default;
 
-void GraphPlanner::prepare(const RunContext& context) {
-  if (!prices_) prices_ = std::make_unique<Prices>(alone_, beside_, context);
+void GraphPlanner::prepare(std::vector<double> times_s, const RunContext& context) {
+  if (!prices_) prices_ = std::make_unique<Prices>(alone_, beside_, std::move(times_s), context);
 }
 
 const Frontier& GraphPlanner::frontier(const RunContext& context) {
-  prepare(context);
+  prepare({}, context);
   return prices_->frontier;
 }
 
@@ -320,21 +314,22 @@ void GraphPlanner::answer(GraphPlanResult& result, const Targets& all, const Run
 // Durations and prices for every deadline, and for somewhat less time each.
 GraphPlanner::Targets GraphPlanner::targets_for(std::span<const GraphPlanResult> results,
                                                 const RunContext& context) {
-  prepare(context);
-  const Contraction beside(crash_problem(prices_->work));
-  FrontierOptions options_alone = sweep_options(prices_->alone.problem());
-  FrontierOptions options_beside = sweep_options(beside.problem());
   Targets targets;
+  std::vector<double> deadlines_s, alone_s, beside_s;
   for (const GraphPlanResult& result : results) {
-    const auto [at, is_new] =
-        targets.of_deadline.emplace(result.deadline_s, options_alone.times_s.size());
-    if (!is_new) continue;
-    const double target_s = std::min(result.deadline_s, cheapest_time_s());
-    options_alone.times_s.push_back(target_s);
-    for (const double share : shorter) options_beside.times_s.push_back(target_s * (1.0 - share));
+    if (targets.of_deadline.emplace(result.deadline_s, deadlines_s.size()).second)
+      deadlines_s.push_back(result.deadline_s);
   }
-  targets.alone = sweep_contracted(prices_->alone, options_alone, context).plans;
-  targets.beside = sweep_contracted(beside, options_beside, context).plans;
+  prepare(deadlines_s, context);
+  for (const double deadline_s : deadlines_s) {
+    alone_s.push_back(std::min(deadline_s, cheapest_time_s()));
+    for (const double share : shorter) beside_s.push_back(alone_s.back() * (1.0 - share));
+  }
+  targets.alone = alone_s == prices_->times_s
+                      ? prices_->frontier.plans
+                      : prices_->sweeps.sweep(prices_->alone, alone_s, context).plans;
+  const Contraction beside(crash_problem(prices_->work));
+  targets.beside = prices_->sweeps.sweep(beside, beside_s, context).plans;
   return targets;
 }
 

@@ -103,7 +103,7 @@ class GraphPlanner {
   };
 
   [[nodiscard]] double deadline_s(const GraphQuestion& question) const;
-  void prepare(const RunContext& context);
+  void prepare(std::vector<double> times_s, const RunContext& context);
   [[nodiscard]] double bound_j(double deadline_s) const;
   [[nodiscard]] double cheapest_time_s() const;
   [[nodiscard]] LaunchUnits units_of(const GraphQuestion& question) const;

@@ -205,6 +205,10 @@ class DeadlineSweep {
         frontier_.interrupted = true;
         break;
       }
+      if (flow_.node_visits() > options_.most_node_visits) {
+        frontier_.gave_up = true;
+        break;
+      }
       lower_to(target_);
       ++frontier_.phases;
       report();

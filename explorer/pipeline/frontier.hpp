@@ -3,6 +3,7 @@
 // iteration time, durations free on the hulls of the options.
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -59,6 +60,8 @@ struct FrontierOptions {
   std::vector<double> times_s = {};
   /// Ends with the shortest of times_s: the vertices below it are missing.
   bool only_times = false;
+  /// Gives up after as many visits of nodes; a visit takes some 10 ns.
+  std::uint64_t most_node_visits = std::numeric_limits<std::uint64_t>::max();
 };
 
 /// Exact for up to 2048 activities, coarse beyond: 8 bits and an error of 1 %, beyond 8192 7 bits
@@ -77,6 +80,7 @@ struct Frontier {
   std::uint64_t augmentations = 0;
   std::uint64_t node_visits = 0;
   bool interrupted = false;
+  bool gave_up = false;  ///< most_node_visits: what is faster is missing
 
   /// Highest lower bound that the vertices' prices give at a time.
   [[nodiscard]] double lower_bound_j(double time_s) const;

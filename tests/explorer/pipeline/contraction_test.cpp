@@ -9,6 +9,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "common/error.hpp"
+#include "explorer/graph/launch_frontier.hpp"
 #include "tests/expect_error.hpp"
 
 namespace rubato {
@@ -108,6 +109,28 @@ TEST(Contraction, LeavesWhatCanMatter) {
   EXPECT_NEAR(frontier.plans[0].duration_s[2], 2.5, 1e-9);
   EXPECT_NEAR(frontier.plans[0].duration_s[3], 2.0, 1e-9);
   EXPECT_NEAR(frontier.plans[0].cost_j, 17.0, 1e-9);
+}
+
+// Where a sweep would take too long it is less fine: a bound all the same, and close to the cost.
+RC_GTEST_PROP(LaunchFrontiers, GiveBoundsWhenTheyGiveUpBeingExact, ()) {
+  const CrashProblem problem = arbitrary_problem();
+  const Contraction contraction(problem);
+  const Frontier exact = LaunchFrontiers().sweep(contraction, {}, {});
+  std::vector<double> times_s;
+  for (const double share : {0.0, 0.3, 1.0})
+    times_s.push_back(exact.least_time_s + share * (exact.slowest_time_s - exact.least_time_s));
+  const Frontier coarse = LaunchFrontiers(0).sweep(contraction, times_s, {});
+  RC_ASSERT(!coarse.gave_up);
+  RC_ASSERT(coarse.plans.size() == times_s.size());
+  constexpr double coarseness = 1e-4, rounding = 1e-9;
+  for (std::size_t i = 0; i < times_s.size(); ++i) {
+    const double cost_j = exact.cost_j(times_s[i]);
+    const double range_j = 1.0 + std::abs(cost_j) + std::abs(exact.least_cost_j);
+    RC_ASSERT(coarse.plans[i].lower_bound_j <= cost_j + rounding * range_j);
+    RC_ASSERT(coarse.plans[i].lower_bound_j >= cost_j - coarseness * range_j);
+    RC_ASSERT(longest_path_s(problem, coarse.plans[i].duration_s) <=
+              times_s[i] * (1.0 + rounding) + rounding);
+  }
 }
 
 TEST(Contraction, CyclesAreRefused) {
