@@ -12,6 +12,7 @@
 #include "common/numbers.hpp"
 #include "explorer/solver.hpp"
 #include "models/calibration/change_errors.hpp"
+#include "models/table/fill.hpp"
 
 namespace rubato {
 
@@ -48,31 +49,59 @@ void add(Cost& sum, const Cost& cost) {
 Cost with_errors(Cost sum, std::span<const Cost> kernels, std::span<const Cost> logarithms,
                  std::span<const double> reach) {
   for (std::size_t k = 0; k < kernels.size(); ++k) {
+    if (reach[k] == 0.0) {
+      add(sum, kernels[k]);
+      continue;
+    }
     add(sum, {kernels[k].time_s * std::exp(reach[k] * logarithms[k].time_s),
               kernels[k].energy_j * std::exp(reach[k] * logarithms[k].energy_j)});
   }
   return sum;
 }
 
-// What simulate() adds up where changes are free, to the last bit: launch by launch.
+// Every kernel at every clock that a plan uses, filled as tables are.
+class PlanCells {
+ public:
+  PlanCells(const GpuModel& model, const ClockGrid& grid, const Plan& plan)
+      : clocks_(plan.clock_of_site) {
+    std::ranges::sort(clocks_);
+    clocks_.erase(std::unique(clocks_.begin(), clocks_.end()), clocks_.end());
+    std::vector<ClockPair> pairs;
+    for (const ClockId clock : clocks_) pairs.push_back(grid[clock]);
+    time_s_.resize(model.kernels() * pairs.size());
+    energy_j_.resize(time_s_.size());
+    (void)fill_cells({model.spec(), model.coefficients(), model.power_limit_w()}, {pairs},
+                     time_s_.data(), energy_j_.data());
+  }
+
+  [[nodiscard]] Cost cost(KernelId kernel, ClockId clock) const {
+    const auto at = std::ranges::lower_bound(clocks_, clock) - clocks_.begin();
+    const std::size_t cell = index(kernel) * clocks_.size() + static_cast<std::size_t>(at);
+    return {time_s_[cell], energy_j_[cell]};
+  }
+
+ private:
+  std::vector<ClockId> clocks_;  // ascending
+  std::vector<double> time_s_, energy_j_;
+};
+
+// What simulate() adds up where changes are free and no cell was measured, to the last bit: launch
+// by launch.
 std::vector<Cost> costs_of_launches(const Trace& trace, const GpuModel& model,
                                     const ClockGrid& grid, const Plan& plan) {
+  const PlanCells cells(model, grid, plan);
   const std::vector<Site> launches = sites(trace, plan);
-  std::vector<std::optional<ClockId>> known(trace.kernels.size());
-  std::vector<Cost> cells(trace.kernels.size());
+  std::vector<Cost> cost_of_site;
+  for (std::size_t i = 0; i < launches.size(); ++i)
+    cost_of_site.push_back(cells.cost(launches[i].kernel, plan.clock_of_site[i]));
   std::vector<CompensatedSum> time_s(trace.kernels.size()), energy_j(trace.kernels.size());
   std::size_t first = 0;
   for (const Segment& segment : plan.segments_of(trace)) {
     for (std::uint32_t repeat = 0; repeat < segment.repeat; ++repeat) {
       for (std::size_t i = first; i < first + segment.launches.size(); ++i) {
         const std::size_t k = index(launches[i].kernel);
-        if (const ClockId clock = plan.clock_of_site[i]; known[k] != clock) {
-          const OperatingPoint point = model.evaluate(launches[i].kernel, grid[clock]);
-          cells[k] = {point.time_s, point.energy_j};
-          known[k] = clock;
-        }
-        time_s[k].add(cells[k].time_s);
-        energy_j[k].add(cells[k].energy_j);
+        time_s[k].add(cost_of_site[i].time_s);
+        energy_j[k].add(cost_of_site[i].energy_j);
       }
     }
     first += segment.launches.size();
@@ -214,7 +243,8 @@ PlanIntervals::PlanIntervals(const Trace& trace, const GpuModel& model,
 
 std::vector<Cost> PlanIntervals::kernel_costs(const GpuModel& model, const Plan& plan,
                                               Cost& rest) const {
-  if (switching_.is_free()) return costs_of_launches(trace_, model, grid_, plan);
+  if (switching_.is_free() && model.measured() == nullptr)
+    return costs_of_launches(trace_, model, grid_, plan);
   const SimResult result = simulate(trace_, model, grid_, plan, switching_);
   rest = {result.switching.time_s, result.switching.energy_j};
   std::vector<Cost> costs;

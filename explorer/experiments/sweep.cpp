@@ -127,8 +127,10 @@ class Sweeper {
 
   void store(std::span<const Unit* const> units, const ExplorationInput& input,
              const Exploration& found) {
+    const ResultHashes hashes = result_hashes(found);
     const std::scoped_lock lock(mutex_);
-    const std::vector<bool> stored = store_.add(plan_, units, input, found, options_.command);
+    const std::vector<bool> stored =
+        store_.add(plan_, units, input, found, hashes, options_.command);
     for (std::size_t i = 0; i < units.size(); ++i) {
       finish(*units[i],
              {.outcome = stored[i] ? UnitOutcome::finished : UnitOutcome::stored_elsewhere,

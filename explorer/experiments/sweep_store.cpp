@@ -31,12 +31,32 @@ std::string result_hash(const PlanResult& result) {
   return content_hash(text);
 }
 
+void append(std::string& text, const OperatingPoint& cell) {
+  for (const double number : {cell.time_s, cell.energy_j, cell.core_mhz}) {
+    text += format_number(number);
+    text += ' ';
+  }
+  text += cell.power_limited ? "true\n" : "false\n";
+}
+
 std::string profile_hash(const Exploration& found) {
   std::string text;
   append(text, found.baseline);
+  // Above the power limit clock after clock comes to the same.
+  const OperatingPoint* before = nullptr;
+  std::size_t begin = 0;
   for (const OperatingPoint& cell : found.cells) {
-    text += fmt::format("{} {} {} {}\n", format_number(cell.time_s), format_number(cell.energy_j),
-                        format_number(cell.core_mhz), cell.power_limited);
+    const bool same = before != nullptr && cell.time_s == before->time_s &&
+                      cell.energy_j == before->energy_j && cell.core_mhz == before->core_mhz &&
+                      cell.power_limited == before->power_limited;
+    const std::size_t end = text.size();
+    if (same) {
+      text.append(text, begin, end - begin);
+    } else {
+      append(text, cell);
+    }
+    begin = end;
+    before = &cell;
   }
   return content_hash(text);
 }
@@ -53,6 +73,12 @@ double share_of_default_time(const Exploration& found, CoefficientSource source)
 SqlValue count_value(std::uint64_t value) { return static_cast<std::int64_t>(value); }
 
 }  // namespace
+
+ResultHashes result_hashes(const Exploration& found) {
+  ResultHashes hashes{profile_hash(found), {}};
+  for (const PlanResult& result : found.plans) hashes.plans.push_back(result_hash(result));
+  return hashes;
+}
 
 SweepStore::SweepStore(const std::filesystem::path& path)
     : connection_(open_result_database(path)) {
@@ -91,7 +117,7 @@ void SweepStore::add_memberships(const SweepPlan& plan, const Unit& unit) {
 
 std::int64_t SweepStore::run_of(const SweepPlan& plan, const Unit& unit,
                                 const ExplorationInput& input, const Exploration& found,
-                                const std::string& command) {
+                                const ResultHashes& hashes, const std::string& command) {
   const Setting& setting = plan.settings[unit.setting];
   SqlStatement find(connection_, "SELECT run_id FROM settings WHERE setting_id = ?");
   if (find.first(setting.id)) return std::get<std::int64_t>(find.value(0));
@@ -115,7 +141,7 @@ std::int64_t SweepStore::run_of(const SweepPlan& plan, const Unit& unit,
            pipeline_parallel, microbatches, schedule, count_value(setting.seed),
            share_of_default_time(found, CoefficientSource::measured),
            share_of_default_time(found, CoefficientSource::derived),
-           share_of_default_time(found, CoefficientSource::guessed), profile_hash(found),
+           share_of_default_time(found, CoefficientSource::guessed), hashes.profile,
            share_of_default_time(found, CoefficientSource::anchored),
            share_of_default_time(found, CoefficientSource::scaled));
   SqlStatement error(connection_,
@@ -127,7 +153,7 @@ std::int64_t SweepStore::run_of(const SweepPlan& plan, const Unit& unit,
 
 std::vector<bool> SweepStore::add(const SweepPlan& plan, std::span<const Unit* const> units,
                                   const ExplorationInput& input, const Exploration& found,
-                                  const std::string& command) {
+                                  const ResultHashes& hashes, const std::string& command) {
   const double wall_time_s = found.wall_time_s / static_cast<double>(units.size());
   SqlTransaction transaction(connection_, References::known_to_hold);
   RunWriter writer(connection_, input, found);
@@ -136,13 +162,13 @@ std::vector<bool> SweepStore::add(const SweepPlan& plan, std::span<const Unit* c
     const Unit& unit = *units[i];
     stored.push_back(!is_finished(unit));
     if (stored.back()) {
-      const std::int64_t run_id = run_of(plan, unit, input, found, command);
+      const std::int64_t run_id = run_of(plan, unit, input, found, hashes, command);
       writer.continue_run(run_id);
       const std::int64_t plan_id = writer.write_plan(found.plans[i]);
       SqlStatement(connection_, "INSERT INTO units VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
           .run(unit.id, unit.question_id, run_id, plan_id,
-               fmt::format("{} {}", program_version(), source_revision()),
-               result_hash(found.plans[i]), wall_time_s, unit.estimated_s, now_utc(), host_name());
+               fmt::format("{} {}", program_version(), source_revision()), hashes.plans[i],
+               wall_time_s, unit.estimated_s, now_utc(), host_name());
     }
     add_memberships(plan, unit);
   }

@@ -12,6 +12,13 @@
 
 namespace rubato {
 
+/// What tells whether results of another run are the same, to the last bit.
+struct ResultHashes {
+  std::string profile;             ///< of the cells and the default clocks
+  std::vector<std::string> plans;  ///< shape [plans]
+};
+[[nodiscard]] ResultHashes result_hashes(const Exploration& found);
+
 /// One writer at a time per object; several processes may have the same file open.
 class SweepStore {
  public:
@@ -27,19 +34,21 @@ class SweepStore {
 
   /// Stores finished units of one setting in one transaction, and the setting if they are its
   /// first.
-  /// @param found  the exploration of their questions, in order
+  /// @param found   the exploration of their questions, in order
+  /// @param hashes  of `found`
   /// @return of each unit, false if another process stored it meanwhile; it is left as it is then
   /// @throws IoError; nothing is stored then
   std::vector<bool> add(const SweepPlan& plan, std::span<const Unit* const> units,
                         const ExplorationInput& input, const Exploration& found,
-                        const std::string& command);
+                        const ResultHashes& hashes, const std::string& command);
 
   /// Time taken over time estimated, of the units in the database; 1 if there are none.
   [[nodiscard]] double estimate_scale() const;
 
  private:
   std::int64_t run_of(const SweepPlan& plan, const Unit& unit, const ExplorationInput& input,
-                      const Exploration& found, const std::string& command);
+                      const Exploration& found, const ResultHashes& hashes,
+                      const std::string& command);
   void add_memberships(const SweepPlan& plan, const Unit& unit);
 
   SqlConnection connection_;

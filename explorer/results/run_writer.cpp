@@ -12,6 +12,35 @@
 
 namespace rubato {
 
+namespace {
+
+// Rows of one statement share what it takes to begin and to end one.
+// @param bind_row  binds the values of a row, from a position of the statement on
+template <class BindRow>
+void insert_rows(const SqlConnection& connection, std::string_view insert_into, int columns,
+                 std::size_t rows, const BindRow& bind_row) {
+  constexpr std::size_t most_rows = 100;
+  std::string row = "(?";
+  for (int c = 1; c < columns; ++c) row += ", ?";
+  row += ')';
+  std::optional<SqlStatement> insert;
+  std::size_t at_once = 0;
+  for (std::size_t first = 0; first < rows; first += at_once) {
+    if (const std::size_t now = std::min(most_rows, rows - first); now != at_once) {
+      std::string sql = fmt::format("{} VALUES {}", insert_into, row);
+      for (std::size_t i = 1; i < now; ++i) sql += ", " + row;
+      insert.emplace(connection, sql);
+      at_once = now;
+    }
+    int position = 1;
+    for (std::size_t i = first; i < first + at_once; ++i, position += columns)
+      bind_row(*insert, position, i);
+    insert->run_bound();
+  }
+}
+
+}  // namespace
+
 std::int64_t RunWriter::write(const RunRecord& record) {
   write_setting(record);
   for (const PlanResult& result : found_.plans) write_plan(result);
@@ -59,13 +88,13 @@ void RunWriter::write_run(const RunRecord& record) {
 }
 
 void RunWriter::write_clocks() {
-  SqlStatement insert(connection_, "INSERT INTO clocks VALUES (?, ?, ?, ?, ?, ?, ?)");
-  for (std::size_t c = 0; c < found_.grid.size(); ++c) {
-    const auto id = id_at<ClockId>(c);
-    const MemState& mem = input_.spec.mem_states[index(found_.grid[id].mem)];
-    insert.run(run_id_, c, found_.grid.label(id), mem.name, mem.mem_mhz, found_.grid[id].core_mhz,
-               id == found_.grid.default_clock());
-  }
+  insert_rows(connection_, "INSERT INTO clocks", 7, found_.grid.size(),
+              [&](SqlStatement& insert, int position, std::size_t c) {
+                const auto id = id_at<ClockId>(c);
+                const MemState& mem = input_.spec.mem_states[index(found_.grid[id].mem)];
+                insert.bind_from(position, run_id_, c, found_.grid.label(id), mem.name, mem.mem_mhz,
+                                 found_.grid[id].core_mhz, id == found_.grid.default_clock());
+              });
 }
 
 void RunWriter::write_kernels() {
@@ -80,27 +109,13 @@ void RunWriter::write_kernels() {
 }
 
 void RunWriter::write_cells() {
-  // Rows of one statement share what it takes to begin and to end one.
-  constexpr std::size_t most_rows = 100;
-  constexpr int columns = 7;
-  const std::size_t clocks = found_.grid.size(), cells = found_.cells.size();
-  std::optional<SqlStatement> insert;
-  std::size_t rows = 0;
-  for (std::size_t first = 0; first < cells; first += rows) {
-    if (const std::size_t now = std::min(most_rows, cells - first); now != rows) {
-      std::string sql = "INSERT INTO profile_cells VALUES (?, ?, ?, ?, ?, ?, ?)";
-      for (std::size_t row = 1; row < now; ++row) sql += ", (?, ?, ?, ?, ?, ?, ?)";
-      insert.emplace(connection_, sql);
-      rows = now;
-    }
-    int position = 1;
-    for (std::size_t i = first; i < first + rows; ++i, position += columns) {
-      const OperatingPoint& cell = found_.cells[i];
-      insert->bind_from(position, run_id_, i / clocks, i % clocks, cell.time_s, cell.energy_j,
-                        cell.core_mhz, cell.power_limited);
-    }
-    insert->run_bound();
-  }
+  const std::size_t clocks = found_.grid.size();
+  insert_rows(connection_, "INSERT INTO profile_cells", 7, found_.cells.size(),
+              [&](SqlStatement& insert, int position, std::size_t i) {
+                const OperatingPoint& cell = found_.cells[i];
+                insert.bind_from(position, run_id_, i / clocks, i % clocks, cell.time_s,
+                                 cell.energy_j, cell.core_mhz, cell.power_limited);
+              });
 }
 
 // The default clocks as a plan of their own, so that views can join to it.
@@ -199,11 +214,12 @@ void RunWriter::write_entries(std::int64_t plan_id, const Plan& plan) {
 }
 
 void RunWriter::write_front(const Front& front) {
-  SqlStatement insert(connection_, "INSERT OR IGNORE INTO front_points VALUES (?, ?, ?, ?, ?)");
-  for (std::size_t i = 0; i < front.points.size(); ++i) {
-    insert.run(run_id_, name_of(front.granularity), i, front.points[i].time_s,
-               front.points[i].energy_j);
-  }
+  const std::string_view granularity = name_of(front.granularity);
+  insert_rows(connection_, "INSERT OR IGNORE INTO front_points", 5, front.points.size(),
+              [&](SqlStatement& insert, int position, std::size_t i) {
+                insert.bind_from(position, run_id_, granularity, i, front.points[i].time_s,
+                                 front.points[i].energy_j);
+              });
 }
 
 }  // namespace rubato
