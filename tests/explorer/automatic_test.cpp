@@ -47,6 +47,26 @@ TEST(Automatic, DegradesFromKernelsToTheIteration) {
   }
 }
 
+TEST(Exploration, PlansAloneAreTheSamePlans) {
+  ExplorationInput input{.trace = load_trace("gpt3-xl"),
+                         .spec = load_gpu_spec("rtx-3080-ti"),
+                         .grid = "paper",
+                         .power_limit_w = {},
+                         .switching = {.core = {.stall_s = 1e-4}, .mem = {}},
+                         .questions = {{Granularity::kernel}, {Granularity::automatic}}};
+  const Exploration whole = explore(input);
+  input.plans_only = true;
+  const Exploration alone = explore(input);
+  for (std::size_t i = 0; i < whole.plans.size(); ++i) {
+    EXPECT_EQ(alone.plans[i].plan.clock_of_site, whole.plans[i].plan.clock_of_site);
+    EXPECT_EQ(alone.plans[i].sim.total.energy_j, whole.plans[i].sim.total.energy_j);
+    EXPECT_TRUE(whole.plans[i].interval);
+    EXPECT_FALSE(alone.plans[i].interval);
+  }
+  EXPECT_EQ(whole.fronts.size(), 1U);
+  EXPECT_TRUE(alone.fronts.empty());
+}
+
 TEST(Automatic, AsksAheadOfTime) {
   const SwitchCost one_ms{.stall_s = 1e-3}, ahead{.lead_s = 1e-3};
   const Exploration stalled = explored({.core = one_ms, .mem = {}});

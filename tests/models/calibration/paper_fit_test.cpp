@@ -9,6 +9,7 @@
 
 #include "common/error.hpp"
 #include "models/calibration/levenberg_marquardt.hpp"
+#include "models/calibration/linear_algebra.hpp"
 #include "models/table/gpu_model.hpp"
 #include "tests/expect_error.hpp"
 #include "tests/shared_data.hpp"
@@ -35,6 +36,22 @@ TEST(LevenbergMarquardt, FindsTheParametersOfAnExponential) {
   const Eigen::VectorXd found = levenberg_marquardt(problem, Eigen::Vector2d(1.0, 0.0), 100, 1.0);
   EXPECT_NEAR(found[0], 3.0, 1e-4);
   EXPECT_NEAR(found[1], 0.7, 1e-4);
+}
+
+// Rows of blocks, and rows of all, as in a fit; more rows than one chunk holds.
+TEST(LinearAlgebra, SparseNormalIsTheProduct) {
+  constexpr Eigen::Index rows = 1300, columns = 23, shared = 5;
+  Eigen::MatrixXd a = Eigen::MatrixXd::Zero(rows, columns);
+  for (Eigen::Index r = 0; r < rows; ++r) {
+    const Eigen::Index own = shared + (r / 100) % (columns - shared);
+    for (Eigen::Index c = 0; c < columns; ++c) {
+      if (c < shared || c == own || r % 10 == 0)
+        a(r, c) = std::sin(static_cast<double>(7 * r + 3 * c + 1));
+    }
+  }
+  const Eigen::MatrixXd expected = a.transpose() * a, found = sparse_normal(a);
+  EXPECT_LT((found - expected).cwiseAbs().maxCoeff(), 1e-12 * expected.cwiseAbs().maxCoeff());
+  EXPECT_EQ(found, found.transpose());
 }
 
 // The shipped spec must be what the code in this repository makes of the data.

@@ -177,6 +177,41 @@ TEST(FillTable, HasTheSameBitsForAnyNumberOfThreads) {
   }
 }
 
+// Fits fill kernels of no trace, at requested clocks and at applied ones.
+TEST(FillTable, CellsOfAnyKernelsHaveTheSameBits) {
+  const GpuModel model(load_gpu_spec("rtx-3080-ti"), load_trace("gpt3-xl"));
+  const GpuSpec& spec = model.spec();
+  const ClockGrid grid = make_clock_grid(spec, "paper");
+  const double limit_w = spec.power_limit.limit_w;
+  std::vector<double> time_s(model.kernels() * grid.size()), energy_j(time_s.size());
+  for (const bool applied : {false, true}) {
+    EXPECT_TRUE(fill_cells({spec, model.coefficients(), limit_w}, {grid.pairs(), applied},
+                           time_s.data(), energy_j.data()));
+    std::size_t limited = 0;
+    for (std::size_t i = 0; i < time_s.size(); ++i) {
+      const KernelCoefficients& kernel = model.coefficients()[i / grid.size()];
+      const ClockPair& clock = grid.pairs()[i % grid.size()];
+      const OperatingPoint expected = applied ? applied_point(spec, kernel, clock)
+                                              : operating_point(spec, kernel, clock, limit_w);
+      ASSERT_EQ(time_s[i], expected.time_s) << i;
+      ASSERT_EQ(energy_j[i], expected.energy_j) << i;
+      limited += expected.power_limited ? 1 : 0;
+    }
+    EXPECT_GT(limited, 0U);
+  }
+}
+
+// What a fit tries may be no cell at all: it is told, not stopped.
+TEST(FillTable, CellsMayBeAnything) {
+  const GpuSpec spec = load_gpu_spec("rtx-3080-ti");
+  const ClockGrid grid = make_clock_grid(spec, "paper");
+  const KernelCoefficients bad{.core_cycles = 1e6, .dram_bytes = 1e6, .fixed_s = std::nan("")};
+  std::vector<double> time_s(grid.size()), energy_j(grid.size());
+  EXPECT_FALSE(
+      fill_cells({spec, {&bad, 1}, 300.0}, {grid.pairs()}, time_s.data(), energy_j.data()));
+  EXPECT_TRUE(std::isnan(time_s.front()));
+}
+
 TEST(FillTable, NamesTheFirstBadCell) {
   const GpuModel model(load_gpu_spec("rtx-3080-ti"), load_trace("gpt3-xl"));
   const ClockGrid grid = make_clock_grid(model.spec(), "paper");
