@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "explorer/switching/label_search.hpp"
 #include "explorer/switching/launch_dp.hpp"
 #include "explorer/switching/run_clocks.hpp"
 #include "explorer/switching/run_crossing.hpp"
@@ -310,6 +311,30 @@ RC_GTEST_PROP(Switching, SolutionMatchesBruteForce, ()) {
   const SwitchingSolution quick = solve_switching(problem, {}, {.labels = 0});
   RC_ASSERT(quick.lower_bound <= best + 1e-6);
   if (!quick.runs.empty()) RC_ASSERT(quick.total.energy_j >= best - 1e-6);
+}
+
+// At any price, and however little better than the best one known the plan may be.
+RC_GTEST_PROP(LabelSearch, FindsTheBestPlanBelowAnEnergy, ()) {
+  const SmallCase small = arbitrary_case();
+  const double budget_s = 0.5 * *rc::gen::inRange(10, 120);
+  const SwitchingProblem problem = small.problem(budget_s);
+  const LaunchSequence sequence(problem);
+  const PricedSequence priced(sequence, {1.0, 0.25 * *rc::gen::inRange(0, 12)});
+  const auto first =
+      *rc::gen::inRange<std::uint32_t>(0, static_cast<std::uint32_t>(small.clocks.size()));
+  const double best = least(
+      small, [&](const Cost& cost) { return cost.time_s > budget_s ? infinity : cost.energy_j; },
+      first);
+  if (std::isinf(best)) return;
+  const double above_j = best * (1.0 + *rc::gen::element(1e-6, 1e-3, 0.1, 10.0));
+  const LabelResult found = search_labels(priced, first, {budget_s, above_j, 1'000'000});
+  RC_ASSERT(found.complete);
+  const auto cost = iteration_cost(sequence, found.runs);
+  RC_ASSERT(!found.runs.empty() && cost.has_value());
+  RC_ASSERT(found.runs.front().clock == first);
+  RC_ASSERT(cost->time_s <= budget_s);
+  RC_ASSERT(std::abs(cost->energy_j - best) < 1e-9 * best);
+  RC_ASSERT(search_labels(priced, first, {budget_s, best, 1'000'000}).runs.empty());
 }
 
 RC_GTEST_PROP(Switching, PlansOfRunsKeepEveryClock, ()) {
