@@ -18,20 +18,6 @@ namespace rubato {
 
 namespace {
 
-// Values of many draws, as intervals.
-struct Draws {
-  std::vector<double> time_pct, energy_pct;
-
-  explicit Draws(std::size_t count) : time_pct(count), energy_pct(count) {}
-  void set(std::size_t i, const Cost& cost, const Cost& base) {
-    time_pct[i] = change_pct(cost.time_s, base.time_s);
-    energy_pct[i] = change_pct(cost.energy_j, base.energy_j);
-  }
-  [[nodiscard]] SavingInterval interval() const {
-    return {interval_of(time_pct), interval_of(energy_pct)};
-  }
-};
-
 // An error factor that is never far from 1 and never negative.
 double factor(double sigma, std::mt19937_64& random) {
   std::normal_distribution<double> gaussian;
@@ -112,31 +98,23 @@ std::vector<Cost> costs_of_launches(const Trace& trace, const GpuModel& model,
   return costs;
 }
 
-constexpr std::size_t draws_per_model = 16;
-
-// How far a plan takes each kernel from the default clocks: 0 for a clock that comes to the same,
-// and 1 from a third on. Predictions of neighbouring clocks err alike, but never quite.
-std::vector<double> reach_of_kernels(const Trace& trace, const GpuModel& model,
-                                     const ClockGrid& grid, const Plan& plan) {
-  constexpr double far = 0.3, least = 0.35;
-  const GpuSpec& spec = model.spec();
-  const auto in_effect = [&](ClockId clock) {
-    return std::pair{grid[clock].mem, effective_core_mhz(spec, grid[clock])};
-  };
-  const auto usual = in_effect(grid.default_clock());
+// How far a plan takes each kernel from the default clocks.
+std::vector<double> reach_of_kernels(const Trace& trace, const GpuSpec& spec, const ClockGrid& grid,
+                                     const Plan& plan) {
   std::vector<double> reach(trace.kernels.size(), 0.0);
   const std::vector<Site> launches = sites(trace, plan);
   for (std::size_t i = 0; i < launches.size(); ++i) {
-    const auto clock = in_effect(plan.clock_of_site[i]);
-    if (clock == usual) continue;
-    const double distance = std::abs(std::log(clock.second / usual.second)) +
-                            std::abs(std::log(spec.mem_states[index(clock.first)].mem_mhz /
-                                              spec.mem_states[index(usual.first)].mem_mhz));
-    const double squared = (least + (1.0 - least) * std::min(1.0, distance / far));
     double& most = reach[index(launches[i].kernel)];
-    most = std::max(most, std::sqrt(squared));
+    most = std::max(most, error_reach(spec, grid, plan.clock_of_site[i]));
   }
   return reach;
+}
+
+// How far a clock lies outside those the GPU was fitted at, in its logarithm.
+double beyond_fitted(const GpuSpec& spec, double core_mhz) {
+  if (!spec.fitted_range || !(core_mhz > 0.0)) return 0.0;
+  return std::max({0.0, std::log(spec.fitted_range->min_core_mhz / core_mhz),
+                   std::log(core_mhz / spec.fitted_range->max_core_mhz)});
 }
 
 ModelErrors change_errors(const ModelErrors& errors) {
@@ -196,6 +174,69 @@ Interval interval_of(std::vector<double> values) {
   return {at(0.05), at(0.5), at(0.95)};
 }
 
+std::vector<double> widened(std::vector<double> values) {
+  const std::size_t models = values.size() / draws_per_model;
+  const double centre = sum(values) / static_cast<double>(values.size());
+  const double farther = few_draws_factor(models) - 1.0;
+  for (std::size_t m = 0; m < models; ++m) {
+    const std::span<double> of_model(values.data() + m * draws_per_model, draws_per_model);
+    const double mean = sum(of_model) / static_cast<double>(draws_per_model);
+    for (double& value : of_model) value += farther * (mean - centre);
+  }
+  return values;
+}
+
+void SavingDraws::set(std::size_t draw, const Cost& cost, const Cost& base) {
+  time_pct_[draw] = change_pct(cost.time_s, base.time_s);
+  energy_pct_[draw] = change_pct(cost.energy_j, base.energy_j);
+}
+
+SavingInterval SavingDraws::interval() const {
+  return {interval_of(time_pct_), interval_of(energy_pct_)};
+}
+
+SavingInterval SavingDraws::interval(const Cost& estimate, const Cost& base) const {
+  SavingInterval found{interval_of(widened(time_pct_)), interval_of(widened(energy_pct_))};
+  reach_to(found.time, change_pct(estimate.time_s, base.time_s));
+  reach_to(found.energy, change_pct(estimate.energy_j, base.energy_j));
+  return found;
+}
+
+std::vector<Cost> draw_change_errors(const ModelErrors& errors, std::size_t models,
+                                     std::size_t kernels) {
+  const ModelErrors of_change = change_errors(errors);
+  std::vector<Cost> draws;
+  draws.reserve(models * draws_per_model * kernels);
+  for (std::size_t m = 0; m < models; ++m) {
+    std::mt19937_64 random(20260113 + m);
+    for (std::size_t d = 0; d < draws_per_model; ++d) {
+      ErrorDraw draw(of_change, random);
+      for (std::size_t k = 0; k < kernels; ++k) draws.push_back(draw.logarithms(random));
+    }
+  }
+  return draws;
+}
+
+double error_reach(const GpuSpec& spec, const ClockGrid& grid, ClockId clock) {
+  constexpr double far = 0.3, least = 0.35;
+  const auto in_effect = [&](ClockId id) {
+    return std::pair{grid[id].mem, effective_core_mhz(spec, grid[id])};
+  };
+  const auto usual = in_effect(grid.default_clock()), chosen = in_effect(clock);
+  constexpr double rounding = 1e-9;  // fitted boost clocks are off by as much
+  const double distance = std::abs(std::log(chosen.second / usual.second)) +
+                          std::abs(std::log(spec.mem_states[index(chosen.first)].mem_mhz /
+                                            spec.mem_states[index(usual.first)].mem_mhz));
+  if (chosen.first == usual.first && distance < rounding) return 0.0;
+  // Ranges of clocks left out at the ends of sweeps: 3 to 5 times the errors of those inside
+  // (docs/gpus.md, "Ranges of clocks left out").
+  constexpr double more_beyond = 3.0, far_beyond = 0.1;
+  const double beyond =
+      std::max(beyond_fitted(spec, chosen.second), beyond_fitted(spec, usual.second));
+  return std::sqrt(least + (1.0 - least) * std::min(1.0, distance / far)) *
+         (1.0 + more_beyond * std::min(1.0, beyond / far_beyond));
+}
+
 ErrorDraw::ErrorDraw(const ModelErrors& errors, std::mt19937_64& random) : errors_(errors) {
   shared_ = {errors.shared.time * gaussian_(random), errors.shared.energy * gaussian_(random)};
 }
@@ -225,19 +266,11 @@ PlanIntervals::PlanIntervals(const Trace& trace, const GpuModel& model,
       grid_(grid),
       switching_(switching),
       bases_(models.size()),
-      draws_(models.size() * draws_per_model * trace.kernels.size()) {
-  const ModelErrors of_change = change_errors(errors);
+      draws_(draw_change_errors(errors, models.size(), trace.kernels.size())) {
   const Plan defaults = uniform_plan(trace, grid.default_clock());
   base_ = total_of(simulate(trace, model, grid, defaults, switching));
   tbb::parallel_for(std::size_t{0}, models.size(), [&](std::size_t m) {
     bases_[m] = total_of(simulate(trace, models[m], grid, defaults, switching));
-    std::mt19937_64 random(20260113 + m);
-    auto next =
-        draws_.begin() + static_cast<std::ptrdiff_t>(m * draws_per_model * trace.kernels.size());
-    for (std::size_t d = 0; d < draws_per_model; ++d) {
-      ErrorDraw draw(of_change, random);
-      for (std::size_t k = 0; k < trace.kernels.size(); ++k) *next++ = draw.logarithms(random);
-    }
   });
 }
 
@@ -253,8 +286,8 @@ std::vector<Cost> PlanIntervals::kernel_costs(const GpuModel& model, const Plan&
 }
 
 SavingInterval PlanIntervals::of(const Plan& plan) const {
-  const std::vector<double> reach = reach_of_kernels(trace_, model_, grid_, plan);
-  Draws draws(models_.size() * draws_per_model);
+  const std::vector<double> reach = reach_of_kernels(trace_, model_.spec(), grid_, plan);
+  SavingDraws draws(models_.size() * draws_per_model);
   tbb::parallel_for(std::size_t{0}, models_.size(), [&](std::size_t m) {
     Cost rest;
     const std::vector<Cost> kernels = kernel_costs(models_[m], plan, rest);
@@ -264,11 +297,7 @@ SavingInterval PlanIntervals::of(const Plan& plan) const {
       draws.set(i, with_errors(rest, kernels, logarithms, reach), bases_[m]);
     }
   });
-  SavingInterval interval = draws.interval();
-  const Cost estimate = total_of(simulate(trace_, model_, grid_, plan, switching_));
-  reach_to(interval.time, change_pct(estimate.time_s, base_.time_s));
-  reach_to(interval.energy, change_pct(estimate.energy_j, base_.energy_j));
-  return interval;
+  return draws.interval(total_of(simulate(trace_, model_, grid_, plan, switching_)), base_);
 }
 
 SavingInterval saving_interval(const Trace& trace, const GpuModel& model,
@@ -283,7 +312,8 @@ WinnersCurse winners_curse(const ProfileTable& table, ClockId default_clock,
   if (setting.noise.time < 0.0 || setting.noise.energy < 0.0 || setting.safety < 0.0)
     throw UsageError("noise and safety must not be negative");
   if (setting.campaigns == 0) throw UsageError("there must be at least one campaign");
-  Draws promised(setting.campaigns), kept(setting.campaigns), lost(setting.campaigns);
+  SavingDraws promised(setting.campaigns), kept(setting.campaigns);
+  std::vector<double> lost_time(setting.campaigns), lost_energy(setting.campaigns);
   const std::vector<ClockId> defaults(table.rows(), default_clock);
   tbb::parallel_for(std::size_t{0}, setting.campaigns, [&](std::size_t i) {
     std::mt19937_64 random(setting.seed + i);
@@ -292,12 +322,19 @@ WinnersCurse winners_curse(const ProfileTable& table, ClockId default_clock,
     const ProfileTable seen = cautious(first, default_clock, setting);
     const Solution choice =
         solve_global(seen, LeastWaste{setting.time_budget_frac, 0.0}, default_clock);
-    promised.set(i, total(first, choice.clock_of_unit), total(first, defaults));
-    kept.set(i, total(again, choice.clock_of_unit), total(again, defaults));
-    lost.time_pct[i] = kept.time_pct[i] - promised.time_pct[i];
-    lost.energy_pct[i] = kept.energy_pct[i] - promised.energy_pct[i];
+    const Cost chosen = total(first, choice.clock_of_unit), usual = total(first, defaults);
+    const Cost chosen_again = total(again, choice.clock_of_unit),
+               usual_again = total(again, defaults);
+    promised.set(i, chosen, usual);
+    kept.set(i, chosen_again, usual_again);
+    lost_time[i] = change_pct(chosen_again.time_s, usual_again.time_s) -
+                   change_pct(chosen.time_s, usual.time_s);
+    lost_energy[i] = change_pct(chosen_again.energy_j, usual_again.energy_j) -
+                     change_pct(chosen.energy_j, usual.energy_j);
   });
-  return {promised.interval(), kept.interval(), lost.interval()};
+  return {promised.interval(),
+          kept.interval(),
+          {interval_of(std::move(lost_time)), interval_of(std::move(lost_energy))}};
 }
 
 SavingInterval remeasured_interval(const ProfileTable& table, ClockId default_clock,

@@ -25,8 +25,35 @@ struct SavingInterval {
   Interval time, energy;
 };
 
-/// As many models as a spec's ensemble has members.
-inline constexpr std::size_t drawn_models = 16;
+/// As many models as a spec's ensemble has members, and draws of the errors of their form for each.
+inline constexpr std::size_t drawn_models = 16, draws_per_model = 16;
+
+/// Changes against a baseline in many draws.
+class SavingDraws {
+ public:
+  explicit SavingDraws(std::size_t count) : time_pct_(count), energy_pct_(count) {}
+
+  void set(std::size_t draw, const Cost& cost, const Cost& base);
+  [[nodiscard]] SavingInterval interval() const;
+  /// Of draws_per_model draws for each of several models, in turn: `widened`, and reaching to the
+  /// estimate.
+  [[nodiscard]] SavingInterval interval(const Cost& estimate, const Cost& base) const;
+
+ private:
+  std::vector<double> time_pct_, energy_pct_;
+};
+
+/// Logarithms of the errors of changes to clocks far from the default ones: of each drawn model,
+/// one part that all kernels share and one of each. Deterministic.
+/// @param errors  of cells, as model_errors gives them
+/// @return shape [models x draws_per_model x kernels]
+[[nodiscard]] std::vector<Cost> draw_change_errors(const ModelErrors& errors, std::size_t models,
+                                                   std::size_t kernels);
+
+/// What part of such an error a clock has: 0 where it comes to the same as the default one, and 1
+/// from a third on, since predictions of neighbouring clocks err alike, but never quite. Up to four
+/// times as much where one of the two lies beyond the clocks the GPU was fitted at.
+[[nodiscard]] double error_reach(const GpuSpec& spec, const ClockGrid& grid, ClockId clock);
 
 /// What to expect of a plan that was chosen on an estimate: replays it and the default clocks with
 /// every model, which is not the one it was best for. On top come the errors no model of this form
@@ -69,6 +96,10 @@ class PlanIntervals {
 
 /// 5th, 50th and 95th percentile. @param values  at least one
 [[nodiscard]] Interval interval_of(std::vector<double> values);
+
+/// The values with what differs between models pulled apart: sixteen models show less than all of
+/// the spread that they stand for. @param values  draws_per_model of each model, in turn
+[[nodiscard]] std::vector<double> widened(std::vector<double> values);
 
 /// Draws of the errors of a model, as factors of time and energy.
 class ErrorDraw {

@@ -95,29 +95,47 @@ Parts measured_part(const GpuSpec& spec, const Sweep& sweep, std::size_t points,
   return parts;
 }
 
-// The spec's model with clocks as the sweep has them: those it applied are no upper bounds, and
-// its highest ones are the default.
-GpuSpec as_swept(GpuSpec spec, const Sweep& sweep) {
-  const auto rank = [&](const ClockPair& clock) {
-    const MemState& mem = spec.mem_states[index(clock.mem)];
-    return std::pair{mem.mem_mhz, clock.core_mhz.value_or(1e9)};
-  };
-  std::optional<ClockPair> highest;
-  for (const SweepPoint& point : sweep.kernels.front().points) {
-    if (!highest || rank(point.clock) > rank(*highest)) highest = point.clock;
+// A spec whose clocks and power limit are those of a sweep: what it applied is no upper bound, and
+// an automatic core clock is the boost clock.
+class SweptClocks {
+ public:
+  SweptClocks(GpuSpec spec, const Sweep& sweep) : spec_(std::move(spec)) {
+    constexpr double step_mhz = 0.1;  // sweeps log clocks between the steps
+    spec_.core.step_mhz = step_mhz;
+    for (const MemState& state : spec_.mem_states)
+      boosts_mhz_.push_back(std::round(state.boost_mhz / step_mhz) * step_mhz);
+    double& limit_w = spec_.power_limit.limit_w;
+    for (const SweepKernel& kernel : sweep.kernels) {
+      for (const SweepPoint& point : kernel.points)
+        limit_w = std::max(limit_w, point.power_cap_w.value_or(0.0));
+    }
+    spec_.power_limit.max_w = std::max(spec_.power_limit.max_w, limit_w);
+    if (!sweep.applied_clocks) return;
+    for (MemState& state : spec_.mem_states) {
+      state.boost_mhz = 2.0 * spec_.core.max_mhz;
+      state.max_core_mhz.reset();
+    }
   }
-  spec.default_clock = *highest;
-  spec.core.step_mhz = 0.1;  // sweeps log clocks between the steps
-  if (!sweep.applied_clocks) return spec;
-  for (MemState& state : spec.mem_states) {
-    state.boost_mhz = 2.0 * spec.core.max_mhz;
-    state.max_core_mhz.reset();
+
+  // The highest of the clocks is the default.
+  [[nodiscard]] GpuSpec spec(const std::vector<ClockPair>& clocks) const {
+    GpuSpec spec = spec_;
+    spec.default_clock = applied(*std::ranges::max_element(clocks, {}, [&](const ClockPair& clock) {
+      return std::pair{spec.mem_states[index(clock.mem)].mem_mhz, *applied(clock).core_mhz};
+    }));
+    return spec;
   }
-  return spec;
-}
+
+  [[nodiscard]] ClockPair applied(const ClockPair& clock) const {
+    return {clock.mem, clock.core_mhz.value_or(boosts_mhz_[index(clock.mem)])};
+  }
+
+ private:
+  GpuSpec spec_;
+  std::vector<double> boosts_mhz_;  // shape [memory states]
+};
 
 void test_cells(const GpuSpec& spec, const Sweep& rest, Tally& tally) {
-  constexpr std::size_t draws_per_member = 16;
   const ModelErrors errors = model_errors(spec);
   std::vector<GpuSpec> members;
   for (std::size_t m = 0; m < spec.ensemble.size(); ++m)
@@ -131,14 +149,15 @@ void test_cells(const GpuSpec& spec, const Sweep& rest, Tally& tally) {
       for (const GpuSpec& member : members) {
         const OperatingPoint at =
             predict(member, member.kernels[k].coefficients, point, rest.applied_clocks);
-        for (std::size_t d = 0; d < draws_per_member; ++d) {
+        for (std::size_t d = 0; d < draws_per_model; ++d) {
           const Cost factor = ErrorDraw(errors, random).factors(random);
           time.push_back(100.0 * std::log(at.time_s * factor.time_s / *point.time_s));
           energy.push_back(
               100.0 * std::log(at.energy_j * factor.energy_j / (*point.time_s * *point.power_w)));
         }
       }
-      tally.add({interval_of(std::move(time)), interval_of(std::move(energy))}, 0.0, 0.0);
+      tally.add({interval_of(widened(std::move(time))), interval_of(widened(std::move(energy)))},
+                0.0, 0.0);
     }
   }
 }
@@ -193,17 +212,20 @@ Cost measured_total(const Trace& trace, const std::vector<const SweepKernel*>& k
 }
 
 // One step made of some of the kernels: plans for it, and what they were measured to do.
-void test_plans_of(const GpuSpec& spec, const std::vector<const SweepKernel*>& kernels,
+void test_plans_of(const SweptClocks& swept, const std::vector<const SweepKernel*>& kernels,
                    std::mt19937_64& random, Tally& tally) {
   const std::vector<ClockPair> clocks = common_clocks(kernels);
-  if (clocks.size() < 3 || std::ranges::find(clocks, spec.default_clock) == clocks.end()) return;
+  if (clocks.size() < 3) return;
+  const GpuSpec spec = swept.spec(clocks);
   const Trace trace = trace_of(kernels, random);
   const GpuModel model(spec, trace);
-  const ClockGrid grid(spec, clocks);
+  std::vector<ClockPair> applied;
+  for (const ClockPair& clock : clocks) applied.push_back(swept.applied(clock));
+  const ClockGrid grid(spec, applied);
   const ProfileTable table = fill_profile_table(model, grid);
   const std::vector<GpuModel> models = draw_models(model, trace, spec.ensemble.size());
-  const Cost base =
-      measured_total(trace, kernels, std::vector<ClockPair>(kernels.size(), spec.default_clock));
+  const Cost base = measured_total(
+      trace, kernels, std::vector<ClockPair>(kernels.size(), clocks[index(grid.default_clock())]));
   for (const Granularity granularity : {Granularity::iteration, Granularity::kernel}) {
     const ChoiceUnits units = choice_units(trace, granularity);
     const ProfileTable by_unit = unit_table(table, trace, units);
@@ -212,9 +234,9 @@ void test_plans_of(const GpuSpec& spec, const std::vector<const SweepKernel*>& k
       if (best.clock_of_unit.empty()) continue;
       const Plan plan = plan_by_unit(trace, units, best.clock_of_unit);
       std::vector<ClockPair> chosen;
-      for (const ClockId clock : plan.clock_of_site) chosen.push_back(grid[clock]);
-      if (std::ranges::all_of(chosen, [&](const auto& c) { return c == spec.default_clock; }))
-        continue;  // nothing was predicted
+      for (const ClockId clock : plan.clock_of_site) chosen.push_back(clocks[index(clock)]);
+      const auto is_default = [&](ClockId clock) { return clock == grid.default_clock(); };
+      if (std::ranges::all_of(plan.clock_of_site, is_default)) continue;  // nothing was predicted
       const Cost measured = measured_total(trace, kernels, chosen);
       tally.add(saving_interval(trace, model, models, grid, plan, model_errors(spec), {}),
                 100.0 * (measured.time_s / base.time_s - 1.0),
@@ -225,7 +247,7 @@ void test_plans_of(const GpuSpec& spec, const std::vector<const SweepKernel*>& k
 
 void test_plans(const GpuSpec& spec, const Sweep& sweep, std::mt19937_64& random, Tally& tally) {
   constexpr int steps = 8;
-  const GpuSpec swept = as_swept(spec, sweep);
+  const SweptClocks swept(spec, sweep);
   for (int step = 0; step < steps; ++step) {
     std::vector<const SweepKernel*> kernels;
     for (const SweepKernel& kernel : sweep.kernels) {

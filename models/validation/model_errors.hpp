@@ -2,6 +2,7 @@
 // How far a model is from what it has not seen: a part that all kernels share, which no sum over
 // kernels averages away, and a part of each kernel's own. docs/models.md, section 6.
 
+#include <cstddef>
 #include <span>
 
 #include "models/gpu/spec.hpp"
@@ -28,8 +29,8 @@ inline constexpr int own_freedom = 4;
 /// clock nothing tells them apart, and they count the same.
 [[nodiscard]] ModelErrors estimate_errors(std::span<const ValidatedPoint> points);
 
-/// Of a sweep: kernels left out of the GPU's fit in turn and fitted from five points each, tested
-/// on the rest.
+/// Of a sweep: kernels left out of the GPU's fit in turn and fitted from five points each, fewer
+/// where a kernel would have less than two left to test.
 [[nodiscard]] ModelErrors held_out_errors(const GpuSpec& frame, const Sweep& sweep,
                                           const SweepFitOptions& fit,
                                           const RunContext& context = {});
@@ -37,8 +38,13 @@ inline constexpr int own_freedom = 4;
 /// Kept among the spec's fit_errors: "shared_time_pct" and so on.
 void write_errors(const ModelErrors& errors, GpuSpec& spec);
 
-/// What write_errors wrote; else the spec's mean errors on points held out, half of the variance
-/// shared; 10 and 15 % for a spec that was never fitted.
+/// How much wider the inner 90 % of a Gaussian are where its spread is known from `count` draws: of
+/// the next draw, by Student's t over a Gaussian. 1 for fewer than two, which tell nothing.
+[[nodiscard]] double few_draws_factor(std::size_t count);
+
+/// What write_errors wrote, the own part wider the fewer kernels the fit rests on; else the spec's
+/// mean errors on points held out, half of the variance shared; 10 and 15 % for a spec that was
+/// never fitted.
 [[nodiscard]] ModelErrors model_errors(const GpuSpec& spec);
 
 /// Of one cell of a profile table, all parts together.

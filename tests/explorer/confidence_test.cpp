@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "common/error.hpp"
+#include "common/numbers.hpp"
 #include "explorer/choice.hpp"
 #include "explorer/exploration.hpp"
 #include "explorer/solver.hpp"
@@ -63,6 +64,18 @@ TEST(WinnersCurse, SafetyTradesSavingForTime) {
   EXPECT_GT(careful.kept.energy.median_pct, bold.kept.energy.median_pct);
 }
 
+// Thirty standard errors of 1 %: only what saves nearly a third of a kernel's energy is changed.
+TEST(WinnersCurse, SafetyIsAskedOfEnergiesToo) {
+  ClockId base;
+  const ProfileTable table = paper_table(base);
+  const auto kept = [&](double safety) {
+    return winners_curse(table, base, {.noise = {0.0, 0.01}, .safety = safety, .campaigns = 5})
+        .kept.energy.median_pct;
+  };
+  EXPECT_LT(kept(0.0), -12.0);
+  EXPECT_GT(kept(30.0), 0.6 * kept(0.0));
+}
+
 // The interval a user gets from one noisy table must hold what its plan really
 // keeps: promise of that table + lost, over many tables.
 TEST(WinnersCurse, IntervalCoversInSimulation) {
@@ -104,6 +117,19 @@ TEST(WinnersCurse, IntervalCoversInSimulation) {
       ++covered;
   }
   EXPECT_GE(covered, trials * 80 / 100);
+}
+
+// The interval is what the estimate becomes: it loses energy, and gains none.
+TEST(WinnersCurse, TheIntervalLiesWhereTheLossMovesIt) {
+  ClockId base;
+  const ProfileTable table = paper_table(base);
+  const Remeasurement setting{.noise = {0.005, 0.01}, .campaigns = 200};
+  const Interval lost = winners_curse(table, base, setting).lost.energy;
+  ASSERT_GT(lost.median_pct, 0.3);
+  const Interval found = remeasured_interval(table, base, setting, {0.0, -15.0}).energy;
+  EXPECT_NEAR(found.low_pct, std::min(-15.0, -15.0 + lost.low_pct), 1e-9);
+  EXPECT_NEAR(found.median_pct, -15.0 + lost.median_pct, 1e-9);
+  EXPECT_NEAR(found.high_pct, -15.0 + lost.high_pct, 1e-9);
 }
 
 TEST(WinnersCurse, RefusesBadSettings) {
@@ -212,6 +238,23 @@ TEST(SavingInterval, GrowsWithTheDistanceFromTheDefaultClocks) {
   EXPECT_LT(width("9501/1680"), width("5001/1680"));
 }
 
+// Nobody measured what the clocks beyond do; a default clock beyond is no better known.
+TEST(SavingInterval, GrowsBeyondTheFittedClocks) {
+  GpuSpec spec = load_gpu_spec("a100-sxm4-80gb");
+  const ClockGrid grid = make_clock_grid(spec, "full");
+  const auto reach = [&](const char* clock) { return error_reach(spec, grid, *grid.find(clock)); };
+  spec.fitted_range = FittedRange{.min_core_mhz = 900.0, .max_core_mhz = 1410.0};
+  EXPECT_NEAR(reach("1593/900"), 1.0, 1e-12);
+  EXPECT_NEAR(reach("1593/855"), 1.0 + 3.0 * std::log(900.0 / 855.0) / 0.1, 1e-9);
+  EXPECT_NEAR(reach("1593/510"), 4.0, 1e-12);
+  const double inside = reach("1593/1305");
+  spec.fitted_range->max_core_mhz = 1380.0;
+  EXPECT_NEAR(reach("1593/1305"), inside * (1.0 + 3.0 * std::log(1410.0 / 1380.0) / 0.1), 1e-9);
+  EXPECT_EQ(reach("1593/1410"), 0.0);
+  spec.fitted_range.reset();
+  EXPECT_NEAR(reach("1593/1305"), inside, 1e-9);
+}
+
 TEST(SavingInterval, HoldsItsEstimateOnEverySpec) {
   ExplorationInput input{.trace = load_trace("gpt3-xl"),
                          .spec = {},
@@ -232,6 +275,39 @@ TEST(SavingInterval, HoldsItsEstimateOnEverySpec) {
       EXPECT_GE(plan.interval->energy.high_pct, plan.interval->energy.median_pct);
     }
   }
+}
+
+// Between models, not within: a value keeps its distance from the mean of its model.
+TEST(SavingInterval, SixteenModelsStandForMoreThanTheyShow) {
+  std::vector<double> values;
+  for (std::size_t m = 0; m < drawn_models; ++m) {
+    for (std::size_t d = 0; d < draws_per_model; ++d)
+      values.push_back(static_cast<double>(m) + (d % 2 == 0 ? 0.25 : -0.25));
+  }
+  const std::vector<double> wide = widened(values);
+  const double farther = few_draws_factor(drawn_models);
+  EXPECT_NEAR(farther, 1.0986, 0.005);  // t of 15 degrees over a Gaussian, and the mean's own error
+  EXPECT_NEAR(wide.front(), 7.5 - 7.5 * farther + 0.25, 1e-9);
+  EXPECT_NEAR(wide.back(), 7.5 + 7.5 * farther - 0.25, 1e-9);
+  EXPECT_NEAR(sum(wide), sum(values), 1e-9);
+}
+
+// Student's t at 95 %: 2.920, 2.132, 1.761, 1.684 for 2, 4, 14, 40 degrees of freedom.
+TEST(SavingInterval, FewDrawsTellLess) {
+  for (const auto& [count, t] :
+       {std::pair{3.0, 2.920}, {5.0, 2.132}, {15.0, 1.761}, {41.0, 1.684}}) {
+    EXPECT_NEAR(few_draws_factor(static_cast<std::size_t>(count)),
+                std::sqrt(1.0 + 1.0 / count) * t / 1.645, 0.04 * t)
+        << count;
+  }
+  EXPECT_EQ(few_draws_factor(1), 1.0);
+  EXPECT_EQ(few_draws_factor(0), 1.0);
+  GpuSpec spec = load_gpu_spec("rtx-3080-ti");
+  const ModelErrors all = model_errors(spec);
+  spec.kernels.resize(3);
+  EXPECT_NEAR(model_errors(spec).own.energy / all.own.energy,
+              few_draws_factor(3) / few_draws_factor(46), 0.02);
+  EXPECT_EQ(model_errors(spec).shared.energy, all.shared.energy);
 }
 
 // 90 % of what errors of this size do to a sum lies inside: drawn independently of the code above.
