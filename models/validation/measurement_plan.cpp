@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <span>
 #include <utility>
@@ -83,17 +84,26 @@ double variance(const KernelDesign& kernel, const MatrixXd& precision) {
   return solve_symmetric(precision, kernel.moment).trace();
 }
 
+// What a clock comes to; fitted boost clocks are off by rounding.
+std::pair<MemStateId, std::int64_t> effect_of(const GpuSpec& spec, const ClockPair& clock) {
+  constexpr double khz = 1e3;
+  return {clock.mem, std::llround(khz * effective_core_mhz(spec, clock))};
+}
+
 // Clocks between those the fit rests on, one request for each clock in effect; all, if none is.
 std::vector<ClockId> candidates(const GpuSpec& spec, const ClockGrid& grid) {
   std::vector<ClockId> inside;
-  std::vector<std::pair<MemStateId, double>> seen;
+  std::vector<std::pair<MemStateId, std::int64_t>> seen;
   for (const bool any_range : {false, true}) {
     for (std::size_t c = 0; c < grid.size(); ++c) {
       const ClockPair& clock = grid.pairs()[c];
-      const std::pair effect{clock.mem, effective_core_mhz(spec, clock)};
+      const auto effect = effect_of(spec, clock);
       if (std::ranges::find(seen, effect) != seen.end()) continue;
-      const bool fitted = !spec.fitted_range || (effect.second >= spec.fitted_range->min_core_mhz &&
-                                                 effect.second <= spec.fitted_range->max_core_mhz);
+      constexpr double same_clock = 1e-6;
+      const double core_mhz = effective_core_mhz(spec, clock);
+      const bool fitted =
+          !spec.fitted_range || (core_mhz >= spec.fitted_range->min_core_mhz * (1.0 - same_clock) &&
+                                 core_mhz <= spec.fitted_range->max_core_mhz * (1.0 + same_clock));
       if (!fitted && !any_range) continue;
       inside.push_back(id_at<ClockId>(c));
       seen.push_back(effect);
@@ -101,6 +111,44 @@ std::vector<ClockId> candidates(const GpuSpec& spec, const ClockGrid& grid) {
     if (!inside.empty()) break;
   }
   return inside;
+}
+
+// Position among `ids` of what comes to the default clocks, unless it was measured.
+std::optional<std::size_t> unmeasured_default(const GpuSpec& spec, const ClockGrid& grid,
+                                              const std::vector<ClockId>& ids,
+                                              const Sweep* measured) {
+  const auto usual = effect_of(spec, grid[grid.default_clock()]);
+  if (measured != nullptr) {
+    for (const SweepKernel& kernel : measured->kernels) {
+      const auto is_usual = [&](const SweepPoint& p) { return effect_of(spec, p.clock) == usual; };
+      if (std::ranges::any_of(kernel.points, is_usual)) return std::nullopt;
+    }
+  }
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (effect_of(spec, grid[ids[i]]) == usual) return i;
+  }
+  return std::nullopt;
+}
+
+// One axis at a time tells core and memory apart whatever the kernels are like: after the default
+// clocks others of its memory clock, then the highest of another memory clock, then any.
+std::vector<bool> axis_clocks(const GpuSpec& spec, const std::vector<ClockPair>& clocks,
+                              std::size_t usual, std::size_t step) {
+  const auto mem_mhz = [&](const ClockPair& clock) {
+    return spec.mem_states[index(clock.mem)].mem_mhz;
+  };
+  std::vector<bool> open(clocks.size(), false);
+  for (std::size_t c = 0; c < clocks.size(); ++c) {
+    const bool same = mem_mhz(clocks[c]) == mem_mhz(clocks[usual]);
+    const auto higher = [&](const ClockPair& other) {
+      return other.mem == clocks[c].mem &&
+             effective_core_mhz(spec, other) > effective_core_mhz(spec, clocks[c]);
+    };
+    if (step == 1) open[c] = same && c != usual;
+    if (step == 2) open[c] = !same && std::ranges::none_of(clocks, higher);
+  }
+  if (std::ranges::find(open, true) == open.end()) open.assign(clocks.size(), true);
+  return open;
 }
 
 Cost default_cost(const GpuModel& model, const PlannedKernels& plan, const ClockPair& usual) {
@@ -175,12 +223,21 @@ MeasurementPlan suggest_measurements(const GpuModel& model, const Trace& trace,
   out.sigma_now_pct = sigma_pct(variance_of_saving(designs, {}));
   out.sigma_full_pct = sigma_pct(variance_with_all(designs));
   std::vector<bool> chosen(clocks.size(), false);
+  const std::optional<std::size_t> usual_first =
+      unmeasured_default(model.spec(), grid, ids, measured);
   for (std::size_t step = 0; step < std::min(count, clocks.size()); ++step) {
     std::vector<double> after(clocks.size(), std::numeric_limits<double>::infinity());
+    const std::vector<bool> open = usual_first
+                                       ? axis_clocks(model.spec(), clocks, *usual_first, step)
+                                       : std::vector<bool>(clocks.size(), true);
     tbb::parallel_for(std::size_t{0}, clocks.size(), [&](std::size_t c) {
-      if (!chosen[c]) after[c] = variance_of_saving(designs, c);
+      if (!chosen[c] && open[c]) after[c] = variance_of_saving(designs, c);
     });
-    const auto best = static_cast<std::size_t>(std::ranges::min_element(after) - after.begin());
+    // The end that all changes share comes first.
+    const auto best =
+        step == 0 && usual_first
+            ? *usual_first
+            : static_cast<std::size_t>(std::ranges::min_element(after) - after.begin());
     chosen[best] = true;
     for (KernelDesign& design : designs) design.precision += design.gained[best];
     out.points.push_back({ids[best], sigma_pct(after[best])});

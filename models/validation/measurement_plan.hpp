@@ -29,6 +29,8 @@ struct MeasurementPlan {
   double sigma_full_pct = 0.0;         ///< with the whole grid measured
 };
 
+/// First the default clocks, which every change is against, another core clock and another memory
+/// clock, unless the first was measured; then any clock greedily.
 /// @param measured  points there are already, by kernel name; nullptr: none
 /// @param noise     relative standard error of a measured time and power, > 0
 /// Source: greedy sequential design for a mean variance (L-optimality), e.g. Pukelsheim, Optimal

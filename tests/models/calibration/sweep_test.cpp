@@ -331,15 +331,25 @@ TEST(MeasurementPlan, PointsAreDistinctAndInsideTheFittedRange) {
                               std::vector<double>(trace.kernels.size(), 1.0)};
     const MeasurementPlan found = suggest_measurements(model, trace, grid, plan, nullptr, 0.01, 5);
     ASSERT_EQ(found.points.size(), 5U);
+    // What every change is against comes first.
+    const auto core_of = [&](ClockId id) { return effective_core_mhz(model.spec(), grid[id]); };
+    EXPECT_EQ(grid[found.points[0].clock].mem, grid[grid.default_clock()].mem);
+    EXPECT_NEAR(core_of(found.points[0].clock), core_of(grid.default_clock()), 1e-6);
     std::vector<double> core_mhz;
     for (std::size_t i = 0; i < found.points.size(); ++i) {
       const ClockPair& clock = grid[found.points[i].clock];
       for (std::size_t j = 0; j < i; ++j) EXPECT_NE(clock, grid[found.points[j].clock]);
       core_mhz.push_back(effective_core_mhz(model.spec(), clock));
       if (!model.spec().fitted_range) continue;
-      EXPECT_GE(core_mhz.back(), model.spec().fitted_range->min_core_mhz);
-      EXPECT_LE(core_mhz.back(), model.spec().fitted_range->max_core_mhz);
+      EXPECT_GE(core_mhz.back(), model.spec().fitted_range->min_core_mhz - 1e-6);
+      EXPECT_LE(core_mhz.back(), model.spec().fitted_range->max_core_mhz + 1e-6);
     }
+    // Then one axis at a time, where there are two.
+    const auto mem_of = [&](std::size_t i) {
+      return model.spec().mem_states[index(grid[found.points[i].clock].mem)].mem_mhz;
+    };
+    EXPECT_EQ(mem_of(1), mem_of(0));
+    EXPECT_EQ(mem_of(2) == mem_of(0), model.spec().mem_states.size() == 1);
     EXPECT_GT(found.sigma_now_pct, 0.1);
     // Three points already reach over much of the clocks.
     const auto [low, high] = std::minmax({core_mhz[0], core_mhz[1], core_mhz[2]});

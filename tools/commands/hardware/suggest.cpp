@@ -75,7 +75,9 @@ Action setup_suggest(CommandLine& app) {
       "\nEach step names the clock pair that, measured for every kernel, makes the changes of "
       "time\n"
       "and energy most certain: half those of the plan, half those of all clocks, since the plan\n"
-      "may change. Only clocks the spec's fit reaches; the last row is all of them. The error is "
+      "may change. First the default clocks, another core and another memory clock. Only clocks "
+      "the\n"
+      "spec's fit reaches; the last row is all of them. The error is "
       "of\n"
       "the kernels only: it takes the spec's shared parameters as they are.\n"
       "Example:\n  rubato suggest gpt3-xl --gpu a100-sxm4-80gb --points 5 --csv > pairs.csv");
