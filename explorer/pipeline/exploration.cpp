@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "common/error.hpp"
+#include "explorer/pipeline/intervals.hpp"
 #include "explorer/pipeline/planner.hpp"
 #include "explorer/pipeline/stage_model.hpp"
 
@@ -61,8 +62,14 @@ class PerStage {
 class PipelineQuestions {
  public:
   PipelineQuestions(const ExplorationInput& input, const PipelineSplit& split, PassClocks clocks)
-      : work_(make_work(input, split, clocks)),
+      : stages_(stages_of(input, split, clocks)),
+        model_(modelled(stages_, split)),
+        work_(pipeline_work(make_schedule({.kind = split.schedule,
+                                           .stages = split.stages,
+                                           .microbatches = split.microbatches}),
+                            model_.profile, stages_.blocked_power_w)),
         planner_(work_, {.switching = input.switching}),
+        intervals_(stages_, model_.clocks, work_, input.switching),
         per_stage_(split) {}
 
   [[nodiscard]] const PipelineRun& baseline() const { return planner_.baseline(); }
@@ -82,6 +89,7 @@ class PipelineQuestions {
     result.lower_bound = per_stage_.energy_j(found.lower_bound_j);
     result.gap_frac = found.gap_frac;
     result.sim.total = per_stage_.of(found.run, passes());
+    result.interval = intervals_.of(found.plan);
     return result;
   }
 
@@ -98,26 +106,30 @@ class PipelineQuestions {
   }
 
  private:
-  static PipelineWork make_work(const ExplorationInput& input, const PipelineSplit& split,
-                                PassClocks clocks) {
+  static StageModelInput stages_of(const ExplorationInput& input, const PipelineSplit& split,
+                                   PassClocks clocks) {
     GpuSpec spec = input.spec;
     spec.power_limit.limit_w = input.power_limit_w.value_or(spec.power_limit.limit_w);
     const double blocked_power_w = model_idle_power_w(spec, input.grid);
-    ModelProfile model = model_profile({.shape = microbatch_shape(split),
-                                        .spec = spec,
-                                        .grid = input.grid,
-                                        .stages = split.stages,
-                                        .clocks = clocks,
-                                        .blocked_power_w = blocked_power_w});
-    if (split.schedule == ScheduleKind::early_recompute) add_recompute(model.profile);
-    return pipeline_work(
-        make_schedule(
-            {.kind = split.schedule, .stages = split.stages, .microbatches = split.microbatches}),
-        model.profile, blocked_power_w);
+    return {.shape = microbatch_shape(split),
+            .spec = std::move(spec),
+            .grid = input.grid,
+            .stages = split.stages,
+            .clocks = clocks,
+            .blocked_power_w = blocked_power_w};
   }
 
+  static ModelProfile modelled(const StageModelInput& stages, const PipelineSplit& split) {
+    ModelProfile model = model_profile(stages);
+    if (split.schedule == ScheduleKind::early_recompute) add_recompute(model.profile);
+    return model;
+  }
+
+  StageModelInput stages_;
+  ModelProfile model_;
   PipelineWork work_;
   PipelinePlanner planner_;
+  PipelineIntervals intervals_;
   PerStage per_stage_;
 };
 

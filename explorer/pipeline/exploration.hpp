@@ -29,8 +29,8 @@ void check_pipeline_question(const Question& question);
 
 /// Answers the questions with plans of the whole pipeline; a clock per kernel means inside each
 /// pass. Energies are means over the stages, so of one GPU like those of explore(). Passes and
-/// kernels of the baseline are without waiting, which is in the totals only; plans have neither,
-/// nor intervals. `input.trace` is microbatch_trace(split).
+/// kernels of the baseline are without waiting, which is in the totals only; plans have neither.
+/// `input.trace` is microbatch_trace(split).
 /// @throws what make_schedule, model_profile and check_pipeline_question throw
 [[nodiscard]] Exploration explore_pipeline(const ExplorationInput& input,
                                            const PipelineSplit& split);

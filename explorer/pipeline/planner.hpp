@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/run_context.hpp"
+#include "explorer/confidence.hpp"
 #include "explorer/pipeline/frontier.hpp"
 #include "explorer/pipeline/rounding.hpp"
 #include "explorer/pipeline/run_search.hpp"
@@ -34,6 +35,8 @@ struct PipelineResult {
   double energy_j = 0.0;       ///< run.energy_j, plus blocked power up to the deadline if waiting
   double lower_bound_j = 0.0;  ///< of energy_j over all plans that keep the deadline
   double gap_frac = 0.0;       ///< (energy_j - lower_bound_j) / energy_j
+  /// Of its change against the baseline: of modelled stages, by whoever asks PipelineIntervals.
+  std::optional<SavingInterval> interval = {};
 };
 
 /// How hard to look.

@@ -62,6 +62,8 @@ constexpr std::array record_tables{
     RecordTable{"graph_plans", "graph_plan_id", "graph_run_id"},
     RecordTable{"graph_plan_clocks", "", "graph_plan_id"},
     RecordTable{"graph_segments", "", "graph_plan_id"},
+    RecordTable{"graph_plan_marks", "", "graph_plan_id"},
+    RecordTable{"graph_run_marks", "", "graph_run_id"},
     RecordTable{"graph_collectives", "", "graph_run_id"},
     RecordTable{"graph_clocks", "", "graph_run_id"},
     RecordTable{"graph_front", "", "graph_run_id"},

@@ -85,16 +85,3 @@ CREATE TABLE IF NOT EXISTS pipeline_front (
   price_w REAL NOT NULL,                  -- energy above blocked power saved per second more
   PRIMARY KEY (pipeline_run_id, vertex_id)
 ) STRICT, WITHOUT ROWID;
-
--- Change against the baseline of the same run, in percent; negative energy is a saving.
-CREATE VIEW IF NOT EXISTS v_pipeline_plans AS
-SELECT p.pipeline_plan_id, p.pipeline_run_id, r.profile, r.schedule, r.stages, r.microbatches,
-       p.goal, p.status, p.deadline_s, p.time_s, p.energy_j, p.gap_frac,
-       100.0 * (p.time_s / b.time_s - 1) AS time_change_pct,
-       100.0 * (p.energy_j / (b.energy_j + CASE p.goal WHEN 'straggler' THEN
-         r.blocked_power_w * r.stages * (p.deadline_s - b.time_s) ELSE 0 END) - 1)
-         AS energy_change_pct,
-       p.energy_j * r.tensor_parallel * r.data_parallel AS cluster_energy_j
-FROM pipeline_plans p
-JOIN pipeline_runs r ON r.pipeline_run_id = p.pipeline_run_id
-JOIN pipeline_plans b ON b.pipeline_run_id = p.pipeline_run_id AND b.goal = 'baseline';

@@ -86,6 +86,7 @@ class PipelineWriter {
                     name_of(result.status), result.deadline_s);
     if (result.plan.option_of_pass.empty()) return;
     write_totals(plan_id, result.run, result.energy_j, result.lower_bound_j, result.gap_frac);
+    if (result.interval) write_interval(plan_id, *result.interval);
     write_passes(plan_id, result.plan, result.run);
   }
 
@@ -98,6 +99,17 @@ class PipelineWriter {
                  "clock_switches = ? WHERE pipeline_plan_id = ?")
         .run(run.time_s, energy_j, lower_bound_j, gap_frac, run.pass_energy_j, run.blocked_energy_j,
              run.switch_energy_j, static_cast<std::int64_t>(run.clock_switches), plan_id);
+  }
+
+  void write_interval(std::int64_t plan_id, const SavingInterval& interval) {
+    const auto& [time, energy] = interval;
+    SqlStatement(connection_,
+                 "UPDATE pipeline_plans SET time_change_low_pct = ?, time_change_high_pct = ?, "
+                 "time_change_expected_pct = ?, energy_change_low_pct = ?, "
+                 "energy_change_high_pct = ?, energy_change_expected_pct = ? "
+                 "WHERE pipeline_plan_id = ?")
+        .run(time.low_pct, time.high_pct, time.median_pct, energy.low_pct, energy.high_pct,
+             energy.median_pct, plan_id);
   }
 
   void write_passes(std::int64_t plan_id, const PipelinePlan& plan, const PipelineRun& run) {

@@ -97,7 +97,8 @@ SELECT u.unit_id, u.question_id, u.run_id, u.plan_id, u.program_version,
        100.0 * (p.energy_j / b.energy_j - 1) AS energy_change_pct,
        p.time_change_low_pct, p.time_change_high_pct, p.energy_change_low_pct, p.energy_change_high_pct,
        p.time_change_expected_pct, p.energy_change_expected_pct,
-       (SELECT group_concat(kind, ', ') FROM plan_marks m WHERE m.plan_id = p.plan_id) AS notes,
+       (SELECT group_concat(kind, ', ') FROM (SELECT DISTINCT kind FROM plan_marks
+          WHERE plan_id IN (p.plan_id, b.plan_id))) AS notes,  -- its own and those of the default clocks
        p.clock_switches, p.gap_frac, r.gpu_calibrated, s.measured_time_frac, s.anchored_time_frac,
        s.scaled_time_frac, s.derived_time_frac, s.guessed_time_frac, u.wall_time_s, u.finished_utc, u.host
 FROM units u
@@ -271,7 +272,8 @@ SELECT p.graph_plan_id, r.graph_run_id, r.captures, r.gpu, r.captured_clock, r.c
        100.0 * p.counted_time_change_frac AS counted_time_change_pct,
        100.0 * p.counted_energy_change_frac AS counted_energy_change_pct, p.counted_in_time,
        100.0 * r.source_guessed_split_s / (r.source_measured_s + r.source_anchored_s + r.source_fixed_s)
-         AS guessed_split_pct
+         AS guessed_split_pct,
+       (SELECT group_concat(kind, ', ') FROM graph_plan_marks m WHERE m.graph_plan_id = p.graph_plan_id) AS notes
 FROM graph_plans p JOIN graph_runs r USING (graph_run_id);
 
 -- Verifications with the plan they are of, in either kind of run: totals to the last bit tell plans apart.
@@ -315,3 +317,19 @@ SELECT a.graph_run_id AS graph_run_a, b.graph_run_id AS graph_run_b, a.granulari
        a.time_s AS time_a_s, b.time_s AS time_b_s, a.energy_j AS energy_a_j, b.energy_j AS energy_b_j
 FROM graph_plans a
 JOIN graph_plans b ON b.granularity = a.granularity AND b.slack_frac = a.slack_frac;
+
+-- Plans of pipelines, change against the baseline of the same run.
+DROP VIEW IF EXISTS v_pipeline_plans;
+CREATE VIEW v_pipeline_plans AS
+SELECT p.pipeline_plan_id, p.pipeline_run_id, r.profile, r.schedule, r.stages, r.microbatches,
+       p.goal, p.status, p.deadline_s, p.time_s, p.energy_j, p.gap_frac,
+       100.0 * (p.time_s / b.time_s - 1) AS time_change_pct,
+       100.0 * (p.energy_j / (b.energy_j + CASE p.goal WHEN 'straggler' THEN
+         r.blocked_power_w * r.stages * (p.deadline_s - b.time_s) ELSE 0 END) - 1)
+         AS energy_change_pct,
+       p.time_change_low_pct, p.time_change_high_pct, p.time_change_expected_pct,
+       p.energy_change_low_pct, p.energy_change_high_pct, p.energy_change_expected_pct,
+       p.energy_j * r.tensor_parallel * r.data_parallel AS cluster_energy_j
+FROM pipeline_plans p
+JOIN pipeline_runs r ON r.pipeline_run_id = p.pipeline_run_id
+JOIN pipeline_plans b ON b.pipeline_run_id = p.pipeline_run_id AND b.goal = 'baseline';

@@ -13,6 +13,7 @@
 #include "common/error.hpp"
 #include "common/file.hpp"
 #include "explorer/experiments/shards.hpp"
+#include "explorer/pipeline/intervals.hpp"
 #include "explorer/pipeline/planner.hpp"
 #include "explorer/pipeline/stage_model.hpp"
 #include "explorer/results/merge.hpp"
@@ -110,15 +111,17 @@ TEST_F(Sweep, PipelinesStandBesideSingleGpus) {
   GptShape shape = setting.pipeline->shape;
   shape.batch = 2;
   const double idle_w = model_idle_power_w(*setting.spec, setting.clocks);
+  const StageModelInput stages{shape, *setting.spec,        setting.clocks,
+                               2,     PassClocks::per_pass, idle_w};
+  const ModelProfile modelled = model_profile(stages);
   const PipelineWork work = pipeline_work(
       make_schedule({.kind = ScheduleKind::one_f_one_b, .stages = 2, .microbatches = 4}),
-      model_profile({shape, *setting.spec, setting.clocks, 2, PassClocks::per_pass, idle_w})
-          .profile,
-      idle_w);
+      modelled.profile, idle_w);
   const PipelinePlanner planner(work);
   const auto& waste = std::get<LeastWaste>(unit->question.goal);
   const std::array deadline{planner.baseline().time_s * (1.0 + waste.slack_frac)};
-  const PipelineRun by_hand = planner.plan(deadline).front().run;
+  const PipelineResult result = planner.plan(deadline).front();
+  const PipelineRun& by_hand = result.run;
   const auto stored = rows(file("a.db"),
                            "SELECT time_s, energy_j, default_energy_j, tensor_parallel "
                            "FROM v_units WHERE unit_id = '" +
@@ -127,6 +130,24 @@ TEST_F(Sweep, PipelinesStandBesideSingleGpus) {
   EXPECT_DOUBLE_EQ(std::get<double>(stored[0]), by_hand.time_s);
   EXPECT_DOUBLE_EQ(std::get<double>(stored[1]), by_hand.energy_j / 2);
   EXPECT_DOUBLE_EQ(std::get<double>(stored[2]), planner.baseline().energy_j / 2);
+  const SwitchModel free;
+  const SavingInterval interval =
+      PipelineIntervals(stages, modelled.clocks, work, free).of(result.plan);
+  const auto ends = rows(file("a.db"),
+                         "SELECT energy_change_low_pct, energy_change_high_pct, "
+                         "energy_change_expected_pct, time_change_low_pct FROM v_units WHERE "
+                         "unit_id = '" +
+                             unit->id + "'")
+                        .at(0);
+  EXPECT_LT(interval.energy.low_pct, interval.energy.high_pct);
+  EXPECT_DOUBLE_EQ(std::get<double>(ends[0]), interval.energy.low_pct);
+  EXPECT_DOUBLE_EQ(std::get<double>(ends[1]), interval.energy.high_pct);
+  EXPECT_DOUBLE_EQ(std::get<double>(ends[2]), interval.energy.median_pct);
+  EXPECT_DOUBLE_EQ(std::get<double>(ends[3]), interval.time.low_pct);
+  EXPECT_EQ(number(file("a.db"),
+                   "SELECT count(*) FROM v_units WHERE energy_change_low_pct NOT "
+                   "BETWEEN -100 AND energy_change_pct"),
+            0);
   EXPECT_EQ(run(plan("pipeline_parallel = [1, 2]\nmicrobatches = [1, 4]\n"), file("a.db")).finished,
             0U);
   expect_error<DataError>([&] { (void)plan("microbatches = 3\n"); },
@@ -282,6 +303,8 @@ TEST_F(Sweep, MergeKnowsEveryTable) {
       (8, 6, 'auto', 0, 'feasible', 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1);
     INSERT INTO graph_plan_clocks VALUES (8, 0, 0, 0, 'forward', 'k', 'm/c', 1, 1, 1, 'k');
     INSERT INTO graph_segments VALUES (8, 0, 0, 0, NULL, 'forward', 'm/c', 1, 0, 1, 1, 'k', 0);
+    INSERT INTO graph_run_marks VALUES (6, 'k', 'r');
+    INSERT INTO graph_plan_marks VALUES (8, 'k', 'r');
     INSERT INTO graph_clocks VALUES (6, 'm/c', 1, 1, 1);
     INSERT INTO graph_front VALUES (6, 0, 1, 1);
     INSERT INTO graph_collectives VALUES (6, 0, 'n', 'all_reduce', '', 2, 1, 0, 0, 1);
@@ -289,7 +312,8 @@ TEST_F(Sweep, MergeKnowsEveryTable) {
       (3, 't', 'c', 'v', 'r', 'b', 'h', 'p', '1f1b', 1, 1, 1, 0, 0, 0, 0, 1, 1, 1, 1);
     INSERT INTO pipeline_options VALUES (3, 0, 0, 0, 'forward', 1, NULL, 1, 1);
     INSERT INTO pipeline_front VALUES (3, 0, 1, 1, 1, 0);
-    INSERT INTO pipeline_plans VALUES (5, 3, 'baseline', 'optimal', NULL, 1, 1, 1, 0, 1, 0, 0, 0);
+    INSERT INTO pipeline_plans VALUES
+      (5, 3, 'baseline', 'optimal', NULL, 1, 1, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0);
     INSERT INTO pipeline_passes VALUES (5, 0, 0, 0, 0, 'forward', 0, 0, 1, 0, 1, 1, 1, 0);)";
   open_result_database(file("a.db")).execute(records);
   SqlConnection target = open_result_database(file("b.db"));

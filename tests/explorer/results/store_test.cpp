@@ -174,7 +174,7 @@ TEST_F(Store, RefusesANewerSchema) {
   add_run(db());
   plain_sql("PRAGMA user_version = 99");
   expect_error<IoError>([&] { (void)ResultStore::open(db()); },
-                        "the database has schema 99; this program knows schema 9", "newer version");
+                        "the database has schema 99; this program knows schema 10", "newer version");
   plain_sql("PRAGMA user_version = 4");
   EXPECT_EQ(number(ResultStore::open_read_only(db()), "SELECT count(*) FROM runs"), 1);
 }
@@ -185,7 +185,7 @@ TEST_F(Store, BringsAnOldSchemaUpToDate) {
             "PRAGMA application_id = 0x5255424F; PRAGMA user_version = 1;"
             "CREATE VIEW v_best_plan AS SELECT 1;"
             "INSERT INTO inputs VALUES ('h', 'trace', 'old', '{}');");
-  expect_error<IoError>([&] { check_result_database(db()); }, "has schema 1; expected 9");
+  expect_error<IoError>([&] { check_result_database(db()); }, "has schema 1; expected 10");
   EXPECT_EQ(number(ResultStore::open_read_only(db()), "SELECT count(*) FROM inputs"), 1);
   EXPECT_EQ(add_run(db()), 1);
   const ResultStore store = ResultStore::open_read_only(db());

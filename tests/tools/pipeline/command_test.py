@@ -62,6 +62,7 @@ def check_plan(folder):
     base, tight, loose = json.loads(out)["plans"]
     check("plans save energy in time", tight["time_s"] <= base["time_s"] and tight["energy_j"] < base["energy_j"])
     check("more time, less energy", loose["energy_j"] < tight["energy_j"])
+    check("measured profiles have no interval", tight["energy_change_low_pct"] is None and tight["energy_change_expected_pct"] is None)
     check("bounds hold", all(p["lower_bound_j"] <= p["energy_j"] for p in (tight, loose)))
 
     stages = PointSolution(folder / "new/zeus/freqs_pipeline_00000.py").schedules

@@ -36,15 +36,17 @@ void check(const PipelineInput& input) {
   positive("--data-parallel", input.data_parallel);
 }
 
-ModelProfile modelled(const PipelineInput& input, std::uint32_t stages, double blocked_power_w,
-                      const GpuSpec& spec) {
+StageModelInput modelled_stages(const PipelineInput& input, std::uint32_t stages) {
+  const GpuSpec spec = load_gpu(input.gpu);
+  const double blocked_power_w =
+      input.blocked_power_w.value_or(model_idle_power_w(spec, input.clocks));
   StageModelInput model{
       gpt_preset(input.model), spec, input.clocks, stages, pass_clocks_from_name(input.clock_per),
       blocked_power_w};
   model.shape.batch = input.batch;
   model.shape.seq = input.seq;
   model.shape.tensor_parallel = input.tensor_parallel;
-  return model_profile(model);
+  return model;
 }
 
 PipelineSchedule schedule_of(const PipelineInput& input,
@@ -112,11 +114,11 @@ LoadedPipeline load_pipeline(const PipelineInput& input) {
   PipelineSchedule schedule = schedule_of(input, profile);
   double blocked_power_w = input.blocked_power_w.value_or(0.0);
   std::vector<KernelClocks> kernel_clocks;
+  std::optional<StageModelInput> modelled;
   if (!profile) {
-    const GpuSpec spec = load_gpu(input.gpu);
-    blocked_power_w = input.blocked_power_w.value_or(model_idle_power_w(spec, input.clocks));
-    const std::uint32_t stages = schedule.shape.stages * schedule.shape.chunks;
-    ModelProfile model = modelled(input, stages, blocked_power_w, spec);
+    modelled = modelled_stages(input, schedule.shape.stages * schedule.shape.chunks);
+    blocked_power_w = modelled->blocked_power_w;
+    ModelProfile model = model_profile(*modelled);
     profile = std::move(model.profile);
     if (schedule.shape.kind == ScheduleKind::early_recompute) add_recompute(*profile);
     kernel_clocks = std::move(model.clocks);
@@ -128,7 +130,7 @@ LoadedPipeline load_pipeline(const PipelineInput& input) {
     }
   }
   return {pipeline_work(std::move(schedule), *profile, blocked_power_w, input.stage_map),
-          std::move(kernel_clocks)};
+          std::move(kernel_clocks), std::move(modelled)};
 }
 
 std::string baseline_name(const PipelineInput& input) {

@@ -32,11 +32,12 @@ struct PipelineInput {
 /// The referenced input must outlive parsing.
 void add_pipeline_options(CommandLine& app, PipelineInput& input);
 
-/// A pipeline as planned, and with --model the kernels' clocks: entry 2 v is the forward pass of
-/// virtual stage v, entry 2 v + 1 its backward pass.
+/// A pipeline as planned, and with --model what its stages were modelled from and the kernels'
+/// clocks: entry 2 v is the forward pass of virtual stage v, entry 2 v + 1 its backward pass.
 struct LoadedPipeline {
   PipelineWork work;
   std::vector<KernelClocks> kernel_clocks;
+  std::optional<StageModelInput> modelled;
 };
 
 /// Reads or models the profile and lays it over the schedule.

@@ -10,6 +10,7 @@
 
 #include "common/file.hpp"
 #include "common/units.hpp"
+#include "explorer/pipeline/intervals.hpp"
 #include "explorer/pipeline/plan_file.hpp"
 #include "explorer/pipeline/zeus_schedule.hpp"
 #include "sim/timeline/pipeline.hpp"
@@ -56,8 +57,7 @@ std::vector<Cell> jitter_cells(const PlanOptions& o, const PipelineWork& work,
   return {summary.mean_time_s, summary.p95_time_s};
 }
 
-OutputTable plans_table(const PlanOptions& o, const PipelinePlanner& planner,
-                        const std::vector<PipelineResult>& plans) {
+std::vector<Column> plans_columns(bool with_intervals, bool with_jitter) {
   std::vector<Column> columns{{"plan"},
                               {"status"},
                               {"deadline_s", "deadline s", 4},
@@ -65,37 +65,64 @@ OutputTable plans_table(const PlanOptions& o, const PipelinePlanner& planner,
                               {"energy_j", "energy J", 1},
                               {"time_change_pct", "time %", 2},
                               {"energy_change_pct", "energy %", 2},
+                              {"time_change_low_pct", "low", 2, !with_intervals},
+                              {"time_change_high_pct", "high", 2, !with_intervals},
+                              {"time_change_expected_pct", "expected", 2, true},
+                              {"energy_change_low_pct", "low", 2, !with_intervals},
+                              {"energy_change_high_pct", "high", 2, !with_intervals},
+                              {"energy_change_expected_pct", "expected", 2, !with_intervals},
                               {"lower_bound_j", "bound J", 1},
                               {"gap_pct", "gap %", 3},
                               {"average_power_w", "mean W", 1},
                               {"clock_switches", "changes"}};
-  if (o.jitter_pct != 0.0) {
+  if (with_jitter) {
     columns.push_back({"jitter_mean_time_s", "jittered s", 4});
     columns.push_back({"jitter_p95_time_s", "95 % below s", 4});
   }
+  return columns;
+}
+
+bool have_intervals(const std::vector<PipelineResult>& plans) {
+  return std::ranges::any_of(plans,
+                             [](const PipelineResult& plan) { return plan.interval.has_value(); });
+}
+
+OutputTable plans_table(const PlanOptions& o, const PipelinePlanner& planner,
+                        const std::vector<PipelineResult>& plans) {
+  const std::vector<Column> columns = plans_columns(have_intervals(plans), o.jitter_pct != 0.0);
   OutputTable table(columns);
   const PipelineRun& base = planner.baseline();
-  const auto add = [&](std::vector<Cell> row, const PipelinePlan& plan) {
+  const auto add = [&](std::vector<Cell> row, const std::optional<SavingInterval>& interval,
+                       std::vector<Cell> more, const PipelinePlan& plan) {
+    for (const Interval SavingInterval::*of : {&SavingInterval::time, &SavingInterval::energy}) {
+      for (const double Interval::*end :
+           {&Interval::low_pct, &Interval::high_pct, &Interval::median_pct})
+        row.push_back(interval ? Cell((*interval).*of.*end) : Cell());
+    }
+    row.insert(row.end(), more.begin(), more.end());
     const std::vector<Cell> jitter = jitter_cells(o, planner.work(), plan);
     row.insert(row.end(), jitter.begin(), jitter.end());
     table.add_row(std::move(row));
   };
   add({baseline_name(o.input), std::string("-"), std::monostate{}, base.time_s, base.energy_j, 0.0,
-       0.0, std::monostate{}, std::monostate{}, base.average_power_w(),
+       0.0},
+      std::nullopt,
+      {std::monostate{}, std::monostate{}, base.average_power_w(),
        static_cast<std::int64_t>(base.clock_switches)},
       highest_clocks(planner.work()));
   for (const PipelineResult& plan : plans) {
+    std::vector<Cell> row{std::string("deadline"), std::string(name_of(plan.status)),
+                          plan.deadline_s};
     if (plan.plan.option_of_pass.empty()) {
-      std::vector<Cell> row{std::string("deadline"), std::string(name_of(plan.status)),
-                            plan.deadline_s};
       row.resize(columns.size());
       table.add_row(std::move(row));
       continue;
     }
-    add({std::string("deadline"), std::string(name_of(plan.status)), plan.deadline_s,
-         plan.run.time_s, plan.energy_j, change_pct(plan.run.time_s, base.time_s),
-         change_pct(plan.energy_j, base.energy_j), plan.lower_bound_j, percent * plan.gap_frac,
-         plan.run.average_power_w(), static_cast<std::int64_t>(plan.run.clock_switches)},
+    row.insert(row.end(), {plan.run.time_s, plan.energy_j, change_pct(plan.run.time_s, base.time_s),
+                           change_pct(plan.energy_j, base.energy_j)});
+    add(std::move(row), plan.interval,
+        {plan.lower_bound_j, percent * plan.gap_frac, plan.run.average_power_w(),
+         static_cast<std::int64_t>(plan.run.clock_switches)},
         plan.plan);
   }
   return table;
@@ -206,13 +233,17 @@ void write_files(const PlanOptions& o, const PipelinePlanner& planner,
   }
 }
 
-std::string plan_notes(const PlanOptions& o, const PipelinePlanner& planner) {
+std::string plan_notes(const PlanOptions& o, const PipelinePlanner& planner, bool with_intervals) {
   std::string notes = fmt::format(
       "{}. No plan is faster than {:.6g} s; least energy at about {:.6g} s.\n"
       "Change is against the {}. The bound holds for all plans that keep "
       "the deadline, with free durations between the measured options.\n",
       describe(o.input, planner.work()), planner.least_time_s(), planner.cheapest_time_s(),
       baseline_name(o.input));
+  notes += with_intervals
+               ? "low and high: 90 % interval of the change when the plan is run, replayed with "
+                 "errors of the kernel model; expected: its middle.\n"
+               : "No interval: a measured profile does not say how noisy it is.\n";
   return notes + multiply_note(o.input, planner.work());
 }
 
@@ -229,13 +260,13 @@ void print_plans(const PlanOptions& o, const PipelinePlanner& planner,
     asked.push_back({"kernels", &*kernels});
   }
   print_tables(asked, o.format);
-  if (o.format == OutputFormat::table) print(plan_notes(o, planner));
+  if (o.format == OutputFormat::table) print(plan_notes(o, planner, !kernel_clocks.empty()));
 }
 
 ExitStatus run_plan(const PlanOptions& o, const RunContext& context) {
   if (!o.db.empty())
     (void)open_result_database(o.db);  // better known before the work than after it
-  const auto& [work, kernel_clocks] = load_pipeline(o.input);
+  const auto& [work, kernel_clocks, modelled] = load_pipeline(o.input);
   if (o.per_kernel && kernel_clocks.empty()) throw UsageError("--per-kernel needs --model");
   if (!o.zeus.empty() && !kernel_clocks.empty() && o.input.clock_per == "kernel") {
     throw UsageError("Zeus sets one clock per pass; this plan has one per kernel",
@@ -244,8 +275,13 @@ ExitStatus run_plan(const PlanOptions& o, const RunContext& context) {
   PlannerOptions options = planner_options(o.input);
   options.deadlines_s = deadlines_s(o, work);
   const PipelinePlanner planner(work, options, context);
-  const std::vector<PipelineResult> plans =
-      planner.plan(options.deadlines_s, AfterEnd::go_on, context);
+  std::vector<PipelineResult> plans = planner.plan(options.deadlines_s, AfterEnd::go_on, context);
+  if (modelled) {
+    const PipelineIntervals intervals(*modelled, kernel_clocks, work, options.switching);
+    for (PipelineResult& plan : plans) {
+      if (!plan.plan.option_of_pass.empty()) plan.interval = intervals.of(plan.plan);
+    }
+  }
   const OutputTable table = plans_table(o, planner, plans);
   print_plans(o, planner, plans, table, kernel_clocks);
   // What is stored first is not lost when a file cannot be written.

@@ -1,0 +1,136 @@
+#include "explorer/pipeline/intervals.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <utility>
+
+#include <tbb/parallel_for.h>
+
+#include "models/validation/uncertainty.hpp"
+
+namespace rubato {
+
+namespace {
+
+// Recomputing runs forward kernels; both gradients are cut out of the backward pass.
+std::size_t entry_of(const PipelinePass& pass, std::uint32_t stages) {
+  const bool forward = pass.kind == PassKind::forward || pass.kind == PassKind::recompute;
+  return 2 * (std::size_t{pass.chunk} * stages + pass.stage) + (forward ? 0 : 1);
+}
+
+Cost cost_of(const PipelineRun& run) { return {run.time_s, run.energy_j}; }
+
+}  // namespace
+
+PipelineIntervals::PipelineIntervals(const StageModelInput& input,
+                                     const std::vector<KernelClocks>& clocks,
+                                     const PipelineWork& work, const SwitchModel& switching)
+    : clocks_(clocks),
+      work_(work),
+      switching_(switching),
+      step_(generate_gpt_trace(input.shape)),
+      model_(input.spec, step_),
+      grid_(make_clock_grid(input.spec, input.grid)),
+      models_(draw_models(model_, step_, drawn_models)),
+      entry_of_type_(work.types.size()),
+      draws_(draw_change_errors(model_errors(input.spec), models_.size(), step_.kernels.size())) {
+  for (std::uint32_t stage = 0; stage < input.stages; ++stage) {
+    for (const PassKind kind : {PassKind::forward, PassKind::backward}) {
+      std::vector<PassKernel>& kernels = kernels_of_.emplace_back();
+      for (const Segment& part : stage_trace(input.shape, input.stages, stage, kind).segments) {
+        const auto whole = std::ranges::find(step_.segments, part.name, &Segment::name);
+        for (const KernelId kernel : whole->launches)
+          kernels.push_back({kernel, static_cast<double>(part.repeat)});
+      }
+    }
+  }
+  for (std::size_t i = 0; i < work.type_of_pass.size(); ++i)
+    entry_of_type_[index(work.type_of_pass[i])] =
+        entry_of(work.schedule.passes[i], work.schedule.shape.stages);
+}
+
+PipelineIntervals::UsedOption PipelineIntervals::used_option(std::size_t type,
+                                                             std::size_t option) const {
+  const std::size_t entry = entry_of_type_[type];
+  UsedOption used{type, option, kernels_of_[entry], {}, {}};
+  for (const std::string& label : clocks_[entry].clock_of_kernel[option]) {
+    used.clocks.push_back(*grid_.find(label));
+    used.reach.push_back(error_reach(model_.spec(), grid_, used.clocks.back()));
+  }
+  return used;
+}
+
+// Each once, the default clocks of every type among them.
+std::vector<PipelineIntervals::UsedOption> PipelineIntervals::used_options(
+    const PipelinePlan& plan) const {
+  std::set<std::pair<std::size_t, std::size_t>> used;
+  for (std::size_t i = 0; i < plan.option_of_pass.size(); ++i) {
+    const std::size_t type = index(work_.type_of_pass[i]);
+    used.emplace(type, 0);
+    used.emplace(type, index(plan.option_of_pass[i]));
+  }
+  std::vector<UsedOption> options;
+  for (const auto& [type, option] : used) options.push_back(used_option(type, option));
+  return options;
+}
+
+// All launches of each kernel.
+std::vector<Cost> PipelineIntervals::kernel_costs(const GpuModel& model, const ClockGrid& grid,
+                                                  const UsedOption& used) {
+  std::vector<Cost> costs;
+  for (std::size_t k = 0; k < used.kernels.size(); ++k) {
+    const PassKernel& of = used.kernels[k];
+    const OperatingPoint point = model.evaluate(of.kernel, grid[used.clocks[k]]);
+    costs.push_back({of.launches * point.time_s, of.launches * point.energy_j});
+  }
+  return costs;
+}
+
+Cost PipelineIntervals::with_errors(const std::vector<Cost>& costs, const UsedOption& used,
+                                    std::span<const Cost> logarithms) {
+  Cost sum;
+  for (std::size_t k = 0; k < costs.size(); ++k) {
+    const Cost& error = logarithms[index(used.kernels[k].kernel)];
+    sum.time_s += costs[k].time_s * std::exp(used.reach[k] * error.time_s);
+    sum.energy_j += costs[k].energy_j * std::exp(used.reach[k] * error.energy_j);
+  }
+  return sum;
+}
+
+SavingInterval PipelineIntervals::of(const PipelinePlan& plan) const {
+  const std::vector<UsedOption> used = used_options(plan);
+  const std::size_t kernels = step_.kernels.size();
+  const std::vector<Cost> no_errors(kernels);
+  const PipelineRunOptions how{.switching = switching_, .disturbance = {}};
+  const PipelinePlan defaults = highest_clocks(work_);
+  std::vector<Cost> nominal;
+  for (const UsedOption& option : used)
+    nominal.push_back(with_errors(kernel_costs(model_, grid_, option), option, no_errors));
+  SavingDraws changes(models_.size() * draws_per_model);
+  tbb::parallel_for(std::size_t{0}, models_.size(), [&](std::size_t m) {
+    PipelineWork drawn = work_;
+    std::vector<std::vector<Cost>> costs;
+    for (const UsedOption& option : used) costs.push_back(kernel_costs(models_[m], grid_, option));
+    const auto redraw = [&](std::span<const Cost> logarithms) {
+      for (std::size_t i = 0; i < used.size(); ++i) {
+        const Cost now = with_errors(costs[i], used[i], logarithms);
+        const ClockOption& was = work_.types[used[i].type].options[used[i].option];
+        ClockOption& option = drawn.types[used[i].type].options[used[i].option];
+        option.time_s = was.time_s * now.time_s / nominal[i].time_s;
+        option.energy_j = was.energy_j * now.energy_j / nominal[i].energy_j;
+      }
+    };
+    redraw(no_errors);
+    const Cost base = cost_of(simulate(drawn, defaults, how));
+    for (std::size_t d = 0; d < draws_per_model; ++d) {
+      const std::size_t i = m * draws_per_model + d;
+      redraw({draws_.data() + i * kernels, kernels});
+      changes.set(i, cost_of(simulate(drawn, plan, how)), base);
+    }
+  });
+  return changes.interval(cost_of(simulate(work_, plan, how)),
+                          cost_of(simulate(work_, defaults, how)));
+}
+
+}  // namespace rubato

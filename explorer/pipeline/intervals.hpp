@@ -1,0 +1,67 @@
+#pragma once
+// What plans of a modelled pipeline may turn out to save: the errors explorer/confidence.hpp knows
+// of single GPUs, through all passes of all stages at once.
+
+#include <span>
+#include <vector>
+
+#include "explorer/confidence.hpp"
+#include "explorer/pipeline/stage_model.hpp"
+#include "sim/pipeline_run.hpp"
+
+namespace rubato {
+
+/// Intervals of the change of time and energy against the default clocks. Every stage runs the same
+/// GPU model, so a draw moves all of them alike, a kernel on all stages that have it; the pipeline
+/// is replayed with each, since a slower pass may delay others. Power while waiting is taken to be
+/// known. References must outlive it.
+class PipelineIntervals {
+ public:
+  /// @param input  what `clocks` were modelled from
+  /// @param clocks  of ModelProfile: forward and backward pass of each virtual stage
+  /// @param work   of its profile, times and energies possibly scaled
+  /// @throws what GpuModel and make_clock_grid throw
+  PipelineIntervals(const StageModelInput& input, const std::vector<KernelClocks>& clocks,
+                    const PipelineWork& work, const SwitchModel& switching);
+
+  /// 5th, 50th and 95th percentile; the median is the value to expect, and the interval reaches to
+  /// the estimate. @throws what simulate() throws
+  [[nodiscard]] SavingInterval of(const PipelinePlan& plan) const;
+
+ private:
+  // A kernel of a pass: which one of the step, and how often it is launched.
+  struct PassKernel {
+    KernelId kernel;
+    double launches;
+  };
+
+  // An option of a pass type that a plan uses: its kernels, their clocks, and how much of the
+  // errors far from the default clocks they have.
+  struct UsedOption {
+    std::size_t type, option;
+    std::vector<PassKernel> kernels;
+    std::vector<ClockId> clocks;
+    std::vector<double> reach;
+  };
+
+  [[nodiscard]] std::vector<UsedOption> used_options(const PipelinePlan& plan) const;
+  [[nodiscard]] UsedOption used_option(std::size_t type, std::size_t option) const;
+  [[nodiscard]] static std::vector<Cost> kernel_costs(const GpuModel& model, const ClockGrid& grid,
+                                                      const UsedOption& used);
+  /// @param logarithms  of the kernels of the step
+  [[nodiscard]] static Cost with_errors(const std::vector<Cost>& costs, const UsedOption& used,
+                                        std::span<const Cost> logarithms);
+
+  const std::vector<KernelClocks>& clocks_;
+  const PipelineWork& work_;
+  const SwitchModel& switching_;
+  Trace step_;      ///< of one microbatch, all stages
+  GpuModel model_;  ///< of step_
+  ClockGrid grid_;
+  std::vector<GpuModel> models_;                     ///< drawn, of step_
+  std::vector<std::vector<PassKernel>> kernels_of_;  ///< shape [entries of clocks_]
+  std::vector<std::size_t> entry_of_type_;           ///< shape [types of work_]
+  std::vector<Cost> draws_;                          ///< shape [models x draws x kernels of step_]
+};
+
+}  // namespace rubato

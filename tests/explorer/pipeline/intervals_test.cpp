@@ -1,0 +1,163 @@
+// Intervals of modelled pipelines against those of single GPUs, and against what is known exactly.
+
+#include "explorer/pipeline/intervals.hpp"
+
+#include <gtest/gtest.h>
+
+#include "explorer/pipeline/planner.hpp"
+#include "models/validation/uncertainty.hpp"
+#include "traces/pipeline/schedule.hpp"
+
+namespace rubato {
+namespace {
+
+// The paper's step, whose kernels were measured, over some stages.
+struct ModelledPipeline {
+  StageModelInput input;
+  ModelProfile model;
+  PipelineWork work;
+  SwitchModel switching;
+
+  explicit ModelledPipeline(std::uint32_t stages, std::uint32_t microbatches,
+                            const ModelErrors& errors, bool drawn = false,
+                            ScheduleKind kind = ScheduleKind::one_f_one_b) {
+    input.shape = gpt_preset("gpt3-xl");
+    input.shape.batch = 40;
+    input.spec = load_gpu_spec("rtx-3080-ti");
+    if (!drawn) input.spec.ensemble.clear();
+    write_errors(errors, input.spec);
+    input.stages = stages;
+    input.blocked_power_w = 60.0;
+    model = model_profile(input);
+    if (kind == ScheduleKind::early_recompute) add_recompute(model.profile);
+    work =
+        pipeline_work(make_schedule({.kind = kind, .stages = stages, .microbatches = microbatches}),
+                      model.profile, input.blocked_power_w);
+  }
+
+  // All passes at one clock of the grid.
+  [[nodiscard]] PipelinePlan uniform(const std::string& label) const {
+    PipelinePlan plan;
+    for (const PassTypeId type : work.type_of_pass) {
+      const auto& clocks = model.clocks[index(type)].clock_of_kernel;
+      for (std::size_t o = 0; o < clocks.size(); ++o) {
+        if (clocks[o].front() == label) plan.option_of_pass.push_back(id_at<OptionId>(o));
+      }
+    }
+    return plan;
+  }
+
+  [[nodiscard]] SavingInterval of(const PipelinePlan& plan) const {
+    return PipelineIntervals(input, model.clocks, work, switching).of(plan);
+  }
+};
+
+double width(const Interval& interval) { return interval.high_pct - interval.low_pct; }
+
+constexpr const char* slow = "5001/1470";
+const ModelErrors some_errors{.shared = {0.01, 0.02}, .own = {0.01, 0.02}};
+
+// One stage and one microbatch are one GPU that runs the step: the same draws give the same ends.
+TEST(PipelineIntervals, OfOneStageAreThoseOfTheStep) {
+  const ModelledPipeline one(1, 1, some_errors, true);
+  const Trace step = generate_gpt_trace(one.input.shape);
+  const GpuModel model(one.input.spec, step);
+  const ClockGrid grid = make_clock_grid(one.input.spec, one.input.grid);
+  const SavingInterval expected =
+      saving_interval(step, model, draw_models(model, step, drawn_models), grid,
+                      uniform_plan(step, *grid.find(slow)), model_errors(one.input.spec), {});
+  const SavingInterval found = one.of(one.uniform(slow));
+  EXPECT_GT(width(expected.energy), 1.0);
+  for (const auto& [a, b] :
+       {std::pair{found.time, expected.time}, {found.energy, expected.energy}}) {
+    EXPECT_NEAR(a.low_pct, b.low_pct, 1e-6);
+    EXPECT_NEAR(a.median_pct, b.median_pct, 1e-6);
+    EXPECT_NEAR(a.high_pct, b.high_pct, 1e-6);
+  }
+}
+
+TEST(PipelineIntervals, AreTheChangeWhereNothingIsUncertain) {
+  ModelledPipeline four(4, 6, {});
+  four.switching.core = {.stall_s = 0.01, .energy_j = 1.0};
+  const PipelinePlanner planner(four.work, {.switching = four.switching});
+  const double deadline_s = 1.05 * planner.baseline().time_s;
+  const PipelineResult best = planner.plan({&deadline_s, 1}).front();
+  const SavingInterval interval = four.of(best.plan);
+  const double time_pct = change_pct(best.run.time_s, planner.baseline().time_s);
+  const double energy_pct = change_pct(best.run.energy_j, planner.baseline().energy_j);
+  ASSERT_LT(energy_pct, -5.0);
+  for (const auto& [of, expected] :
+       {std::pair{interval.time, time_pct}, {interval.energy, energy_pct}}) {
+    EXPECT_NEAR(of.low_pct, expected, 1e-9);
+    EXPECT_NEAR(of.high_pct, expected, 1e-9);
+  }
+}
+
+TEST(PipelineIntervals, DefaultClocksChangeNothingWhateverTheErrors) {
+  const ModelledPipeline two(2, 3, {.shared = {0.1, 0.1}, .own = {0.1, 0.1}}, true);
+  const SavingInterval interval = two.of(highest_clocks(two.work));
+  EXPECT_NEAR(interval.time.low_pct, 0.0, 1e-9);
+  EXPECT_NEAR(interval.time.high_pct, 0.0, 1e-9);
+  EXPECT_NEAR(interval.energy.low_pct, 0.0, 1e-9);
+  EXPECT_NEAR(interval.energy.high_pct, 0.0, 1e-9);
+}
+
+// Stages run the same GPU model: what it is off by does not average out over them.
+TEST(PipelineIntervals, ErrorsAreSharedByTheStages) {
+  const ModelErrors shared{.shared = {0.02, 0.0}, .own = {}};
+  const ModelledPipeline one(1, 4, shared), four(4, 4, shared);
+  const double of_one = width(one.of(one.uniform(slow)).time);
+  const double of_four = width(four.of(four.uniform(slow)).time);
+  EXPECT_GT(of_one, 5.0);
+  EXPECT_NEAR(of_four, of_one, 0.05 * of_one);
+  // The energy of passes is known exactly here: longer waits draw the blocked power.
+  EXPECT_LT(width(four.of(four.uniform(slow)).energy), 0.3 * of_four);
+}
+
+// A pass off the critical path may take longer without harm; the errors of those on it delay all.
+TEST(PipelineIntervals, OnlyCriticalPassesDelayTheIteration) {
+  const ModelledPipeline four(4, 4, {.shared = {0.02, 0.0}, .own = {}});
+  PipelinePlan first = highest_clocks(four.work);
+  const PipelinePlan all = four.uniform(slow);
+  for (std::size_t i = 0; i < first.option_of_pass.size(); ++i) {
+    const PipelinePass& pass = four.work.schedule.passes[i];
+    if (pass.stage == 3 && pass.kind == PassKind::forward && pass.microbatch == 0)
+      first.option_of_pass[i] = all.option_of_pass[i];
+  }
+  const double of_all = width(four.of(all).time), of_one = width(four.of(first).time);
+  EXPECT_GT(of_one, 0.0);
+  EXPECT_LT(of_one, 0.3 * of_all);
+}
+
+// Recomputing runs the forward kernels, and errs as they do.
+TEST(PipelineIntervals, RecomputingErrsLikeTheForwardPass) {
+  const ModelledPipeline plain(2, 3, {.shared = {}, .own = {0.02, 0.02}}),
+      twice(2, 3, {.shared = {}, .own = {0.02, 0.02}}, false, ScheduleKind::early_recompute);
+  PipelinePlan slowed = highest_clocks(twice.work);
+  for (std::size_t i = 0; i < slowed.option_of_pass.size(); ++i) {
+    const PassType& type = twice.work.types[index(twice.work.type_of_pass[i])];
+    if (type.kind == PassKind::recompute) slowed.option_of_pass[i] = OptionId{3};
+  }
+  const SavingInterval interval = twice.of(slowed);
+  EXPECT_GT(width(interval.energy), 0.01);
+  EXPECT_GT(width(plain.of(plain.uniform(slow)).energy), width(interval.energy));
+}
+
+TEST(PipelineIntervals, HoldTheEstimate) {
+  const ModelledPipeline four(4, 6, some_errors, true);
+  const PipelinePlanner planner(four.work);
+  for (const double slack : {1.0, 1.05, 1.2}) {
+    const double deadline_s = slack * planner.baseline().time_s;
+    const PipelineResult best = planner.plan({&deadline_s, 1}).front();
+    const SavingInterval interval = four.of(best.plan);
+    const double energy_pct = change_pct(best.run.energy_j, planner.baseline().energy_j);
+    EXPECT_LE(interval.energy.low_pct, energy_pct);
+    EXPECT_GE(interval.energy.high_pct, energy_pct);
+    EXPECT_LT(interval.energy.low_pct, interval.energy.median_pct);
+    EXPECT_GT(interval.energy.high_pct, interval.energy.median_pct);
+    EXPECT_LT(width(interval.energy), 30.0);
+  }
+}
+
+}  // namespace
+}  // namespace rubato
