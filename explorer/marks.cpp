@@ -12,28 +12,6 @@ namespace rubato {
 
 namespace {
 
-// Times and a range of values that are in effect for part of a step.
-struct Part {
-  double time_s = 0.0;
-  double least = std::numeric_limits<double>::infinity(), most = 0.0;
-
-  void add(double seconds, double value) {
-    time_s += seconds;
-    least = std::min(least, value);
-    most = std::max(most, value);
-  }
-};
-
-std::string range_text(const Part& part, std::string_view unit) {
-  const std::string most = fmt::format("{:.0f} {}", part.most, unit);
-  return part.most - part.least < 0.5 ? most : fmt::format("{:.0f} to {}", part.least, most);
-}
-
-std::string share_text(const Part& part, double all_s) {
-  const double percent = 100.0 * part.time_s / all_s;
-  return percent < 1.0 ? "less than 1 %" : fmt::format("{:.0f} %", percent);
-}
-
 bool was_fitted(const GpuSpec& spec, double core_mhz) {
   constexpr double same_clock = 0.005;
   return core_mhz >= spec.fitted_range->min_core_mhz * (1.0 - same_clock) &&
@@ -41,11 +19,11 @@ bool was_fitted(const GpuSpec& spec, double core_mhz) {
 }
 
 // More than rounding of the search for the clock at which the limit holds.
-bool over_limit(const GpuModel& model, KernelId kernel, const OperatingPoint& point) {
+bool over_limit(const GpuSpec& spec, const KernelCoefficients& kernel, const OperatingPoint& point,
+                double limit_w) {
   constexpr double rounding = 1e-3;
-  const KernelCoefficients& c = model.coefficients(kernel);
-  if (!(c.core_cycles > 0.0)) return false;  // measured: whatever the limit was, it was so
-  return !within_limit(model.spec(), c, point, model.power_limit_w() * (1.0 + rounding));
+  if (!(kernel.core_cycles > 0.0)) return false;  // measured: whatever the limit was, it was so
+  return !within_limit(spec, kernel, point, limit_w * (1.0 + rounding));
 }
 
 }  // namespace
@@ -62,39 +40,80 @@ std::string_view name_of(MarkKind value) noexcept {
   return "changes for nothing";
 }
 
+std::string kinds_text(std::span<const Mark> marks) {
+  std::string text;
+  for (const Mark& mark : marks) {
+    if (!text.empty()) text += ", ";
+    text += name_of(mark.kind);
+  }
+  return text;
+}
+
+std::string reasons_text(std::span<const std::vector<Mark>* const> lists) {
+  std::string text;
+  std::vector<MarkKind> told;
+  for (const std::vector<Mark>* marks : lists) {
+    for (const Mark& mark : *marks) {
+      if (std::ranges::find(told, mark.kind) != told.end()) continue;
+      told.push_back(mark.kind);
+      text += fmt::format("{}: {}.\n", name_of(mark.kind), mark.reason);
+    }
+  }
+  return text;
+}
+
+void ClockMarks::Part::add(double seconds, double value) {
+  time_s += seconds;
+  least = std::min(least, value);
+  most = std::max(most, value);
+}
+
+std::string ClockMarks::Part::range(std::string_view unit) const {
+  const std::string last = fmt::format("{:.0f} {}", most, unit);
+  return most - least < 0.5 ? last : fmt::format("{:.0f} to {}", least, last);
+}
+
+std::string ClockMarks::Part::share_of(double all_s) const {
+  const double percent = 100.0 * time_s / all_s;
+  return percent < 1.0 ? "less than 1 %" : fmt::format("{:.0f} %", percent);
+}
+
+void ClockMarks::add(const KernelCoefficients& kernel, const OperatingPoint& point, double time_s) {
+  all_s_ += time_s;
+  if (over_limit(spec_, kernel, point, limit_w_)) over_.add(time_s, point.energy_j / point.time_s);
+  const bool known_range = spec_.fitted_range && point.core_mhz > 0.0;
+  if (known_range && !was_fitted(spec_, point.core_mhz)) beyond_.add(time_s, point.core_mhz);
+}
+
+std::vector<Mark> ClockMarks::marks() const {
+  std::vector<Mark> marks;
+  if (over_.time_s > 0.0) {
+    marks.push_back({MarkKind::limit_not_reached,
+                     fmt::format("{} of the time draws {} at the lowest clock, {} MHz, more than "
+                                 "the limit of {} W; there is no lower clock to enforce it",
+                                 over_.share_of(all_s_), over_.range("W"),
+                                 format_number(spec_.core.min_mhz), format_number(limit_w_))});
+  }
+  if (beyond_.time_s > 0.0) {
+    marks.push_back(
+        {MarkKind::clocks_not_fitted,
+         fmt::format("{} of the time at {}; {} was measured from {:.0f} to {:.0f} MHz",
+                     beyond_.share_of(all_s_), beyond_.range("MHz"), spec_.name,
+                     spec_.fitted_range->min_core_mhz, spec_.fitted_range->max_core_mhz)});
+  }
+  return marks;
+}
+
 std::vector<Mark> marks_of_clocks(const Trace& trace, const GpuModel& model, const ClockGrid& grid,
                                   const Plan& plan, std::span<const OperatingPoint> cells) {
-  const GpuSpec& spec = model.spec();
-  double all_s = 0.0;
-  Part over, beyond;
+  ClockMarks marks(model.spec(), model.power_limit_w());
   const std::vector<Site> launches = sites(trace, plan);
   for (std::size_t i = 0; i < launches.size(); ++i) {
     const KernelId kernel = launches[i].kernel;
     const OperatingPoint& point = cells[index(kernel) * grid.size() + index(plan.clock_of_site[i])];
-    const double time_s = point.time_s * launches[i].repeat;
-    all_s += time_s;
-    if (over_limit(model, kernel, point)) over.add(time_s, point.energy_j / point.time_s);
-    const bool known_range = spec.fitted_range && point.core_mhz > 0.0;
-    if (known_range && !was_fitted(spec, point.core_mhz)) beyond.add(time_s, point.core_mhz);
+    marks.add(model.coefficients(kernel), point, point.time_s * launches[i].repeat);
   }
-  std::vector<Mark> marks;
-  if (over.time_s > 0.0) {
-    marks.push_back(
-        {MarkKind::limit_not_reached,
-         fmt::format("{} of the time draws {} at the lowest clock, {} MHz, more than "
-                     "the limit of {} W; there is no lower clock to enforce it",
-                     share_text(over, all_s), range_text(over, "W"),
-                     format_number(spec.core.min_mhz), format_number(model.power_limit_w()))});
-  }
-  if (beyond.time_s > 0.0) {
-    marks.push_back(
-        {MarkKind::clocks_not_fitted,
-         fmt::format("{} of the time at {}; {} was measured from {:.0f} to {:.0f} "
-                     "MHz",
-                     share_text(beyond, all_s), range_text(beyond, "MHz"), spec.name,
-                     spec.fitted_range->min_core_mhz, spec.fitted_range->max_core_mhz)});
-  }
-  return marks;
+  return marks.marks();
 }
 
 std::optional<Mark> mark_of_memory(const Trace& trace, const GpuSpec& spec) {

@@ -2,6 +2,7 @@
 // What a reader must know beside a saving: limits that do not bind, clocks nobody measured, steps
 // that do not fit. Data, worded once; tables and databases show them as they are.
 
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "explorer/goal.hpp"
 #include "models/gpu/clock_grid.hpp"
+#include "models/kernel/model.hpp"
 #include "models/table/gpu_model.hpp"
 #include "sim/plan.hpp"
 #include "sim/simulator.hpp"
@@ -34,7 +36,42 @@ struct Mark {
   std::string reason;  ///< a sentence without its full stop
 };
 
-/// What holds for a plan whatever it was chosen for: the power limit and the clocks in effect.
+/// Their kinds, as a table has room for: "limit not reached, slack missed".
+[[nodiscard]] std::string kinds_text(std::span<const Mark> marks);
+
+/// One line for each kind in `lists`, with the reason of the first mark that has it.
+[[nodiscard]] std::string reasons_text(std::span<const std::vector<Mark>* const> lists);
+
+/// Collects what holds for a plan whatever it was chosen for: the power limit and the clocks in
+/// effect.
+class ClockMarks {
+ public:
+  /// @param spec  must outlive it
+  ClockMarks(const GpuSpec& spec, double power_limit_w) : spec_(spec), limit_w_(power_limit_w) {}
+
+  /// @param kernel  whose launches, alone, give the point
+  /// @param time_s  all of them together take
+  void add(const KernelCoefficients& kernel, const OperatingPoint& point, double time_s);
+  [[nodiscard]] std::vector<Mark> marks() const;
+
+ private:
+  // Times and a range of values that are in effect for part of a step.
+  struct Part {
+    double time_s = 0.0;
+    double least = std::numeric_limits<double>::infinity(), most = 0.0;
+
+    void add(double seconds, double value);
+    [[nodiscard]] std::string range(std::string_view unit) const;
+    [[nodiscard]] std::string share_of(double all_s) const;
+  };
+
+  const GpuSpec& spec_;
+  double limit_w_;
+  double all_s_ = 0.0;
+  Part over_, beyond_;  ///< the limit, in W; the clocks of the fit, in MHz
+};
+
+/// ClockMarks of a plan of a trace.
 /// @param cells  what evaluate_all says, shape [kernels x clocks]
 [[nodiscard]] std::vector<Mark> marks_of_clocks(const Trace& trace, const GpuModel& model,
                                                 const ClockGrid& grid, const Plan& plan,

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
+#include <map>
+#include <utility>
 
 #include "common/numbers.hpp"
 #include "explorer/graph/playing.hpp"
@@ -156,6 +159,59 @@ class Rehearsal {
   GraphSimulator simulator_;
 };
 
+std::vector<Mark> marks_of_clocks(const GraphModel& model, const ClockGrid& grid,
+                                  const GraphPlan& plan, const GraphRun& run) {
+  const ExecutionGraph& graph = model.graph();
+  std::map<std::pair<KernelId, ClockId>, double> time_s;
+  for (std::size_t i = 0; i < graph.size(); ++i) {
+    if (model.work()[i] <= 0.0) continue;
+    time_s[{graph.activities()[i].kernel, plan.clock_of_activity[i]}] +=
+        run.end_s[i] - run.start_s[i];
+  }
+  ClockMarks marks(model.spec(), model.power_limit_w());
+  for (const auto& [at, seconds] : time_s) {
+    const auto& [kernel, clock] = at;
+    marks.add(model.coefficients()[index(kernel)], model.evaluate(kernel, grid[clock]), seconds);
+  }
+  return marks.marks();
+}
+
+Totals totals_of(const GraphRun& run) {
+  Totals totals{.time_s = run.span_s, .energy_j = run.total_energy_j};
+  for (const GpuTotals& gpu : run.gpus) totals.clock_switches += gpu.clock_changes;
+  return totals;
+}
+
+// Least energy of one clock for everything by a plan's deadline.
+std::optional<double> best_one_clock_j(const GraphPlanner& planner, double deadline_s) {
+  std::optional<double> least_j;
+  for (const UniformRun& run : planner.uniform()) {
+    if (run.span_s <= deadline_s) least_j = std::min(least_j.value_or(run.energy_j), run.energy_j);
+  }
+  return least_j;
+}
+
+std::vector<Mark> marks_of(const GraphModel& model, const GraphPlanner& planner,
+                           const GraphPlanOutcome& outcome) {
+  const GraphPlanResult& result = outcome.result;
+  const GraphRun& baseline = planner.baseline();
+  std::vector<Mark> marks = marks_of_clocks(model, planner.grid(), result.plan, result.run);
+  const Totals planned = totals_of(result.run);
+  std::optional<Totals> counted;
+  const bool ignores = outcome.counted && result.question.grain != GraphGrain::automatic &&
+                       planned.clock_switches > 0 && !planner.switching()->is_free();
+  if (ignores) {
+    counted = planned;
+    counted->time_s = (1.0 + outcome.counted->change.time_frac) * baseline.span_s;
+    counted->energy_j = (1.0 + outcome.counted->change.energy_frac) * baseline.total_energy_j;
+  }
+  const Goal goal = LeastWaste{.slack_frac = result.question.slack_frac};
+  std::ranges::move(marks_of_changes({goal, totals_of(baseline), planned, counted,
+                                      best_one_clock_j(planner, result.deadline_s)}),
+                    std::back_inserter(marks));
+  return marks;
+}
+
 }  // namespace
 
 double GraphPlanOutcome::least(double PlanChange::*field) const {
@@ -185,6 +241,8 @@ GraphExploration explore_captured(const GraphExplorationInput& input, const RunC
 
   const ClockGrid grid = make_clock_grid(input.spec, input.grid);
   found.planner = std::make_unique<GraphPlanner>(*found.model, grid, context, input.switching);
+  found.baseline_marks = marks_of_clocks(
+      *found.model, grid, uniform_plan(graph, grid.default_clock()), found.planner->baseline());
   OtherSplit core_bound(*found.model, grid, 1.0), mem_bound(*found.model, grid, 0.0);
   Rehearsal rehearsal(found, input.switching);
   for (GraphPlanResult& result : found.planner->plan(input.questions, context)) {
@@ -195,6 +253,7 @@ GraphExploration explore_captured(const GraphExplorationInput& input, const RunC
       outcome.change = change(outcome.result.run, found.planner->baseline());
       outcome.core_bound = core_bound.change_of(outcome.result);
       outcome.mem_bound = mem_bound.change_of(outcome.result);
+      outcome.marks = marks_of(*found.model, *found.planner, outcome);
     }
     found.plans.push_back(std::move(outcome));
   }

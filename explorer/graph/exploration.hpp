@@ -11,6 +11,7 @@
 #include "common/run_context.hpp"
 #include "explorer/graph/plan_segments.hpp"
 #include "explorer/graph/planner.hpp"
+#include "explorer/marks.hpp"
 #include "traces/graph/capture_graph.hpp"
 
 namespace rubato {
@@ -51,6 +52,7 @@ struct GraphPlanOutcome {
   PlanChange mem_bound;
   std::vector<PlanSegment> segments;      ///< as planned
   std::optional<CountedChanges> counted;  ///< nothing: what changes of clock take is not known
+  std::vector<Mark> marks;                ///< what to know beside these numbers
 
   /// Ends of the interval of a quantity over the three.
   [[nodiscard]] double least(double PlanChange::*field) const;
@@ -76,6 +78,7 @@ struct GraphExploration {
   double reproduced_span_s = 0.0;  ///< captured durations at the captured clocks, simulated
   double reproduced_energy_j = 0.0;
   GraphCoverage coverage;
+  std::vector<Mark> baseline_marks;     ///< of the default clocks, what every change is against
   std::vector<GraphPlanOutcome> plans;  ///< in the order of the questions
   double wall_time_s = 0.0;
   bool interrupted = false;  ///< Ctrl-C: later questions are missing

@@ -19,9 +19,10 @@ Json units_json(const ResultStore& store, const std::string& id) {
       "granularity, "
       "aggregation, goal, slack_pct, tolerance_pct, program_version, status, time_s, energy_j, "
       "time_change_pct, energy_change_pct, energy_change_low_pct, energy_change_high_pct, "
-      "clock_switches, 100.0 * gap_frac AS gap_pct, "
+      "clock_switches, 100.0 * gap_frac AS gap_pct, notes, "
       "gpu_calibrated, "
-      "100.0 * measured_time_frac AS measured_pct, 100.0 * derived_time_frac AS derived_pct, "
+      "100.0 * measured_time_frac AS measured_pct, 100.0 * scaled_time_frac AS scaled_pct, "
+      "100.0 * derived_time_frac AS derived_pct, "
       "100.0 * guessed_time_frac AS guessed_pct FROM v_experiment_units WHERE experiment_id = ? "
       "ORDER BY run_id, plan_id, scenario",
       {id}));

@@ -34,6 +34,8 @@ Json page_data(const ResultStore& store, std::int64_t run) {
       {"run", run_row},
       {"published", published_json(run_row)},
       {"plans", rows("SELECT * FROM v_plans WHERE run_id = {} ORDER BY plan_id")},
+      {"notes", rows("SELECT m.kind, m.reason FROM plans p JOIN plan_marks m USING (plan_id) WHERE "
+                     "p.run_id = {} ORDER BY m.plan_id, m.kind")},
       {"verifications",
        rows("SELECT * FROM v_verifications WHERE run_id = {} ORDER BY verification_id")},
       {"front",

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <tuple>
 
+#include <fmt/format.h>
+
 #include "common/version.hpp"
 #include "explorer/results/plan_choice.hpp"
 #include "explorer/results/provenance.hpp"
@@ -96,6 +98,12 @@ void store_clocks_and_front(const SqlConnection& connection, std::int64_t run_id
   }
 }
 
+void store_marks(const SqlConnection& connection, std::string_view table, std::int64_t id,
+                 const std::vector<Mark>& marks) {
+  SqlStatement insert(connection, fmt::format("INSERT INTO {} VALUES (?, ?, ?)", table));
+  for (const Mark& mark : marks) insert.run(id, name_of(mark.kind), mark.reason);
+}
+
 void store_plan(const SqlConnection& connection, std::int64_t run_id, const GraphExploration& found,
                 const GraphPlanOutcome& outcome) {
   const GraphPlanResult& result = outcome.result;
@@ -129,6 +137,7 @@ void store_plan(const SqlConnection& connection, std::int64_t run_id, const Grap
              counted ? SqlValue(std::int64_t{counted->in_time}) : null);
   if (!result.found()) return;
   const std::int64_t plan_id = connection.last_insert_id();
+  store_marks(connection, "graph_plan_marks", plan_id, outcome.marks);
   store_clocks(connection, plan_id, found, result);
   store_segments(connection, plan_id, found, outcome);
 }
@@ -207,6 +216,7 @@ std::int64_t store_graph_run(const std::filesystem::path& path, const GraphReque
   SqlConnection connection = open_result_database(path);
   SqlTransaction transaction(connection);
   const std::int64_t run_id = store_run(connection, request, found);
+  store_marks(connection, "graph_run_marks", run_id, found.baseline_marks);
   for (const GraphPlanOutcome& outcome : found.plans)
     store_plan(connection, run_id, found, outcome);
   store_clocks_and_front(connection, run_id, found);

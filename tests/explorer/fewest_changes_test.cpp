@@ -86,5 +86,16 @@ TEST(FewestChanges, NothingSavedIsNothingChanged) {
   }
 }
 
+TEST(FewestChanges, OfEqualClocksTheDefaultOneStays) {
+  Trace trace;
+  trace.kernels.resize(2);
+  trace.segments = {{.name = "s", .repeat = 1, .launches = {KernelId{0}, KernelId{1}}}};
+  const ProfileTable table(2, 3, std::vector<double>(6, 1.0), std::vector<double>(6, 1.0));
+  const std::vector<ClockId> chosen{ClockId{2}, ClockId{0}}, defaults{ClockId{1}, ClockId{1}};
+  EXPECT_EQ(
+      with_few_changes(trace, choice_units(trace, Granularity::kernel), table, chosen, ClockId{1}),
+      defaults);
+}
+
 }  // namespace
 }  // namespace rubato

@@ -47,6 +47,11 @@ TEST(Marks, ALimitBelowThePowerAtTheLowestClockIsNotReached) {
     const Mark* mark = find(found->baseline_marks, MarkKind::limit_not_reached);
     ASSERT_NE(mark, nullptr);
     EXPECT_NE(mark->reason.find("100 % of the time"), std::string::npos);
+    const std::size_t draws = mark->reason.find("draws ") + 6,
+                      to = mark->reason.find(" to ", draws);
+    EXPECT_LE(std::stod(mark->reason.substr(draws)), found->baseline.total.average_power_w());
+    EXPECT_GE(std::stod(mark->reason.substr(to + 4)), found->baseline.total.average_power_w());
+    EXPECT_LT(std::stod(mark->reason.substr(to + 4)), 200.0);
     EXPECT_NE(mark->reason.find("210 MHz"), std::string::npos);
     for (const PlanResult& plan : found->plans)
       EXPECT_NE(find(plan.marks, MarkKind::limit_not_reached), nullptr);

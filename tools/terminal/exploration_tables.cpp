@@ -73,16 +73,6 @@ const std::vector<Column> totals_columns{{"time_s", "time s", 4},
 
 namespace {
 
-// Kinds of marks, in the words that marks_text explains.
-std::string kinds_of(const std::vector<Mark>& marks) {
-  std::string text;
-  for (const Mark& mark : marks) {
-    if (!text.empty()) text += ", ";
-    text += name_of(mark.kind);
-  }
-  return text;
-}
-
 // What plans were found, and which of the columns beside their totals a terminal needs.
 OutputTable empty_plans_table(const Exploration& found) {
   const bool none_counted = std::ranges::none_of(
@@ -126,7 +116,7 @@ OutputTable plans_table(const Exploration& found) {
   first.insert(first.end(), {base.average_power_w(), std::int64_t{0}, 0.0});
   first.resize(columns - 2);
   first.emplace_back(found.grid.label(found.grid.default_clock()));
-  first.emplace_back(kinds_of(found.baseline_marks));
+  first.emplace_back(kinds_text(found.baseline_marks));
   table.add_row(std::move(first));
   for (const PlanResult& plan : found.plans) {
     std::vector<Cell> row = plan_key(plan.question);
@@ -147,7 +137,7 @@ OutputTable plans_table(const Exploration& found) {
                   total.average_power_w(), static_cast<std::int64_t>(total.clock_switches),
                   switches / total.time_s, counted(&Totals::time_s), counted(&Totals::energy_j),
                   100.0 * plan.gap_frac, 1e3 * plan.solve_time_s,
-                  clocks_text(found.grid, plan.plan), kinds_of(plan.marks)});
+                  clocks_text(found.grid, plan.plan), kinds_text(plan.marks)});
     }
     table.add_row(std::move(row));
   }
@@ -195,18 +185,9 @@ OutputTable notes_table(const Exploration& found) {
 }
 
 std::string marks_text(const Exploration& found) {
-  std::string text;
-  std::vector<MarkKind> told;
-  const auto add = [&](const std::vector<Mark>& marks) {
-    for (const Mark& mark : marks) {
-      if (std::ranges::find(told, mark.kind) != told.end()) continue;
-      told.push_back(mark.kind);
-      text += fmt::format("{}: {}.\n", name_of(mark.kind), mark.reason);
-    }
-  };
-  add(found.baseline_marks);
-  for (const PlanResult& plan : found.plans) add(plan.marks);
-  return text;
+  std::vector<const std::vector<Mark>*> lists{&found.baseline_marks};
+  for (const PlanResult& plan : found.plans) lists.push_back(&plan.marks);
+  return reasons_text(lists);
 }
 
 OutputTable passes_table(const Exploration& found) {

@@ -107,7 +107,9 @@ function front() {
     ["Time", cell((p) => percent(p.time_change_pct, 2)), true], ["at most", cell((p) => percent(p.time_change_high_pct, 2)), true],
     ["Energy", cell((p) => percent(p.energy_change_pct, 2)), true], ["from", cell((p) => percent(p.energy_change_low_pct, 1)), true], ["to", cell((p) => percent(p.energy_change_high_pct, 1)), true],
     ["Bound", cell((p) => percent(p.bound_change_pct, 2)), true], ["Gap", cell((p) => `${fixed(p.gap_pct, 2)} %`), true],
-    ["Clocks", cell(clocksText)], ["Changes/s", cell((p) => Math.round(p.clock_changes_per_s).toLocaleString("en")), true]], data.plans);
+    ["Clocks", cell(clocksText)], ["Changes/s", cell((p) => Math.round(p.clock_changes_per_s).toLocaleString("en")), true],
+    ...(data.notes.length > 0 ? [["Notes", (p) => p.notes || ""]] : [])], data.plans);
+  listNotes("#notes", data.notes);
 }
 
 const most = 40;

@@ -34,7 +34,8 @@ function modelError(gpu) {
 }
 const coverage = (u) => `${u.measured_pct.toFixed(0)} %`;
 const interval = (u) => u.energy_change_low_pct === null ? "" : `90 % interval ${percent(u.energy_change_low_pct, 1)} to ${percent(u.energy_change_high_pct, 1)}, `;
-const trust = (u) => `${interval(u)}${coverage(u)} measured, model error ${modelError(u.gpu)}${u.gpu_calibrated ? "" : ", not calibrated"}`;
+const trust = (u) => `${interval(u)}${coverage(u)} measured, ${u.scaled_pct > 0 ? `${u.scaled_pct.toFixed(0)} % scaled, ` : ""}model error ${modelError(u.gpu)}` +
+  `${u.gpu_calibrated ? "" : ", not calibrated"}${u.notes ? `; ${u.notes}` : ""}`;
 
 function fill(id, entries, chosen, change) {
   const select = element(id);
@@ -205,7 +206,7 @@ function drawKernels() {
 const unitColumns = [...(varied.includes("scenario") ? [["Scenario", "scenario", false]] : []), ["Trace", "trace_name", false],
   ...["gpu", "power_limit_w", "clock_grid", "switch_stall_us", "switch_energy_j", "switch_latency_us", "switch_dwell_us", "seed", "program_version", "aggregation", "goal"].filter((axis) => varied.includes(axis)).map((axis) => [words(axis), axis, typeof units[0][axis] === "number"]),
   ["One clock by", "granularity", false], ["Slack, %", "slack_pct", true], ["Time", "time_change_pct", true], ["Energy", "energy_change_pct", true], ["Least", "energy_change_low_pct", true], ["Most", "energy_change_high_pct", true],
-  ["Coverage", "measured_pct", true], ["Model error", "gpu_error", false], ["Status", "status", false], ["Switches", "clock_switches", true], ["Proven gap", "gap_pct", true]];
+  ["Coverage", "measured_pct", true], ["Model error", "gpu_error", false], ["Status", "status", false], ["Switches", "clock_switches", true], ["Proven gap", "gap_pct", true], ["Notes", "notes", false]];
 const cellText = {time_change_pct: (u) => percent(u.time_change_pct, 2), energy_change_pct: (u) => percent(u.energy_change_pct, 2),
   energy_change_low_pct: (u) => u.energy_change_low_pct === null ? "-" : percent(u.energy_change_low_pct, 2), energy_change_high_pct: (u) => u.energy_change_high_pct === null ? "-" : percent(u.energy_change_high_pct, 2), measured_pct: coverage,
   gpu_error: (u) => modelError(u.gpu) + (u.gpu_calibrated ? "" : " (not calibrated)"), gap_pct: (u) => u.gap_pct === null ? "-" : `${u.gap_pct.toFixed(3)} %`};

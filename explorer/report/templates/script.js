@@ -31,7 +31,9 @@ function drawPlans() {
       ? `${percent(v.measured_energy_change_pct, 2)} (${percent(v.measured_energy_change_low_pct, 2)} to ${percent(v.measured_energy_change_high_pct, 2)}), ${v.energy_verdict}` : "-"; };
     columns.push(["Measured energy", measured, true]);
   }
+  if (data.notes.length > 0) columns.push(["Notes", (p) => p.notes || ""]);
   table("#plans", columns, data.plans);
+  listNotes("#notes", data.notes);
 }
 
 function drawFront() {

@@ -17,6 +17,12 @@ function table(target, columns, rows) {
     .classed("number", (cell) => cell[1]).text((cell) => cell[0]);
 }
 
+// Marks beside savings, each kind once with its first reason; nothing where there is none.
+function listNotes(target, notes) {
+  const first = notes.filter((n, i) => notes.findIndex((m) => m.kind === n.kind) === i);
+  d3.select(target).selectAll("li").data(first).join("li").text((n) => `${n.kind}: ${n.reason}.`);
+}
+
 function chart(target, width, height, label) {
   return d3.select(target).html("").append("svg").attr("viewBox", `0 0 ${width} ${height}`)
     .attr("role", "img").attr("aria-label", label);

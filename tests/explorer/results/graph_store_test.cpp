@@ -1,5 +1,7 @@
 #include "explorer/results/graph_store.hpp"
 
+#include <algorithm>
+#include <optional>
 #include <string>
 #include <variant>
 
@@ -82,6 +84,60 @@ TEST_F(GraphStore, ThePageHoldsEverythingItNeedsAndNamesStayText) {
   EXPECT_EQ(page.find("<script>alert"), std::string::npos);
   EXPECT_NE(page.find("default-src 'none'"), std::string::npos);
   EXPECT_EQ(page.find("/*@"), std::string::npos);
+}
+
+bool has(const std::vector<Mark>& marks, MarkKind kind) {
+  return std::ranges::find(marks, kind, &Mark::kind) != marks.end();
+}
+
+GraphExploration explored_on(const char* gpu, const char* clock, std::optional<double> limit_w,
+                             std::optional<SwitchModel> switching) {
+  GraphExplorationInput input{
+      .captures = {made_step({.layers = 3}, [](std::int64_t ns) { return ns; })},
+      .spec = load_gpu_spec(gpu),
+      .captured_clock = {},
+      .grid = "full",
+      .power_limit_w = limit_w,
+      .switching = switching,
+      .questions = {{GraphGrain::iteration, 0.0}, {GraphGrain::kernel, 0.05}}};
+  input.captured_clock = parse_clock_pair(input.spec, clock);
+  return explore_captured(input);
+}
+
+TEST_F(GraphStore, MarksOfTheDefaultClocksStandBesideEveryPlan) {
+  const GraphExploration found = explored_on("a40", "7251/1740", 100.0, {});
+  EXPECT_TRUE(has(found.baseline_marks, MarkKind::limit_not_reached));
+  EXPECT_TRUE(has(found.baseline_marks, MarkKind::clocks_not_fitted));
+  for (const GraphPlanOutcome& plan : found.plans)
+    EXPECT_TRUE(has(plan.marks, MarkKind::limit_not_reached));
+  store_graph_run(db(), request_, found);
+  EXPECT_EQ(number("SELECT count(*) FROM graph_run_marks"), 2);
+  EXPECT_EQ(number("SELECT count(*) FROM v_graph_plans WHERE notes LIKE '%limit not reached%'"), 2);
+  const std::string page = captured_page(ResultStore::open_read_only(db()), 1);
+  EXPECT_NE(page.find("more than the limit of 100 W"), std::string::npos);
+
+  const GraphExploration usual = explored_on("a40", "7251/1740", {}, {});
+  EXPECT_TRUE(usual.baseline_marks.empty());
+  EXPECT_FALSE(has(usual.plans.at(0).marks, MarkKind::limit_not_reached));
+}
+
+TEST_F(GraphStore, PlansThatIgnoreChangesOfClockSaySo) {
+  SwitchModel slow;
+  slow.core.stall_s = 0.01;
+  const GraphExploration found = explored_on("a100-sxm4-80gb", "1593/1410", {}, slow);
+  const GraphPlanOutcome& one = found.plans.at(0);
+  const GraphPlanOutcome& kernel = found.plans.at(1);
+  EXPECT_FALSE(has(one.marks, MarkKind::changes_ignored));
+  ASSERT_GT(changes_per_s(kernel.result), 0.0);
+  EXPECT_TRUE(has(kernel.marks, MarkKind::changes_ignored));
+  // Stalls of 10 ms in a step of less than that.
+  ASSERT_TRUE(kernel.counted.has_value());
+  EXPECT_FALSE(kernel.counted->in_time);
+  EXPECT_TRUE(has(kernel.marks, MarkKind::slack_missed));
+
+  const GraphExploration free = explored_on("a100-sxm4-80gb", "1593/1410", {}, SwitchModel{});
+  EXPECT_FALSE(has(free.plans.at(1).marks, MarkKind::changes_ignored));
+  EXPECT_FALSE(has(free.plans.at(1).marks, MarkKind::slack_missed));
 }
 
 }  // namespace

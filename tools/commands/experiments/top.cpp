@@ -53,7 +53,9 @@ Action setup_top(CommandLine& app) {
   add_format_options(app, o->format);
   app.footer(
       "\nChange is against the default clocks of the same setting. Measured: share of the default "
-      "time in kernels\nwhose model was fitted to measurements.\n"
+      "time in kernels\nwhose model was fitted to measurements. Low and high: 90 % interval. "
+      "Notes: what to know "
+      "beside a saving;\ntheir reasons: rubato show RUN.\n"
       "Example:\n  rubato top --db results.db --experiment latest --max-time 1");
   return [o](const RunContext&) {
     const ResultStore store = ResultStore::open_read_only(o->db);
@@ -62,7 +64,8 @@ Action setup_top(CommandLine& app) {
         fmt::format(
             "SELECT run_id, trace_name AS trace, gpu, power_limit_w, switch_stall_us, "
             "granularity, aggregation, goal, slack_pct, time_change_pct, energy_change_pct, "
-            "100.0 * measured_time_frac AS measured_pct FROM v_units WHERE energy_j IS NOT NULL "
+            "energy_change_low_pct, energy_change_high_pct, 100.0 * measured_time_frac AS "
+            "measured_pct, notes FROM v_units WHERE energy_j IS NOT NULL "
             "AND (?1 = '' OR unit_id IN (SELECT unit_id FROM experiment_units WHERE "
             "experiment_id = ?1)) AND (?2 IS NULL OR time_change_pct <= ?2) "
             "ORDER BY {}, unit_id LIMIT ?3",

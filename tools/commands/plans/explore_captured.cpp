@@ -16,6 +16,7 @@
 #include "explorer/results/store.hpp"
 #include "models/gpu/device.hpp"
 #include "sim/timeline/graph.hpp"
+#include "tools/commands/plans/captured_notes.hpp"
 #include "tools/commands/plans/captured_switching.hpp"
 #include "tools/options/gpu.hpp"
 #include "tools/terminal/exploration_tables.hpp"
@@ -97,7 +98,8 @@ OutputTable plans_table(const GraphExploration& found) {
                      {"bound_change_pct", "bound %", 2},
                      {"gap_pct", "gap %", 2},
                      {"clocks"},
-                     {"changes_per_s", "changes/s", 0}});
+                     {"changes_per_s", "changes/s", 0},
+                     {"notes"}});
   const double default_j = found.planner->baseline().total_energy_j;
   for (const GraphPlanOutcome& outcome : found.plans) {
     const GraphPlanResult& r = outcome.result;
@@ -111,7 +113,7 @@ OutputTable plans_table(const GraphExploration& found) {
                    cell(percent * outcome.most(&PlanChange::energy_frac)),
                    cell(change_pct(r.lower_bound_j, default_j)), cell(percent * r.gap_frac),
                    r.found() ? Cell(clocks_text(found, r)) : Cell(),
-                   r.found() ? Cell(changes_per_s(r)) : Cell()});
+                   r.found() ? Cell(changes_per_s(r)) : Cell(), kinds_text(outcome.marks)});
   }
   return table;
 }
@@ -290,13 +292,14 @@ void print_result(const CapturedRunOptions& o, const GraphRequest& request,
                   const GraphExploration& found) {
   const OutputTable run = run_table(request, found), plans = plans_table(found),
                     kernels = kernels_table(found), collectives = collectives_table(found),
-                    counted = counted_changes_table(found);
+                    counted = counted_changes_table(found), notes = captured_notes_table(found);
   std::vector<NamedTable> asked;
   if (o.format == OutputFormat::json) asked.push_back({"run", &run});
   if (collectives.rows() > 0) asked.push_back({"collectives", &collectives});
   asked.push_back({"plans", &plans});
   const bool one_table = o.format == OutputFormat::csv || o.format == OutputFormat::json_lines;
   if (counted.rows() > 0 && !one_table) asked.push_back({"changes", &counted});
+  if (o.format == OutputFormat::json) asked.push_back({"notes", &notes});
   if (o.per_kernel) asked.push_back({"kernels", &kernels});
   if (o.format == OutputFormat::table)
     print(run_text(o, request, found) + '\n' + answer_text(found) + playing_text(o, found) + '\n');
@@ -306,7 +309,7 @@ void print_result(const CapturedRunOptions& o, const GraphRequest& request,
       "Change against the default clocks, all GPUs together. 'from' and 'to': captured times split "
       "between core and memory as far either way as the work leaves open. Bound: as long as "
       "nothing that runs at once slows anything else down.\n" +
-      counted_changes_note(found.planner->switching()));
+      captured_notes_text(found) + counted_changes_note(found.planner->switching()));
 }
 
 // The captured run, the default clocks and every plan, replayed once more with all they do.

@@ -39,8 +39,13 @@ constexpr std::array sections{
     Section{
         "plans", "Plans; change against the default clocks",
         "SELECT plan_id, granularity, aggregation, goal, 100.0 * slack_frac AS slack_pct, status, "
-        "time_s, energy_j, time_change_pct, energy_change_pct, clock_switches, 100.0 * gap_frac AS "
-        "gap_pct, notes FROM v_plans WHERE run_id = ? ORDER BY plan_id"},
+        "time_s, energy_j, time_change_pct, energy_change_pct, energy_change_low_pct, "
+        "energy_change_high_pct, clock_switches, 100.0 * gap_frac AS gap_pct, notes FROM v_plans "
+        "WHERE run_id = ? ORDER BY plan_id"},
+    Section{
+        "notes", "What to know beside these numbers",
+        "SELECT m.plan_id, m.kind, m.reason FROM plans p JOIN plan_marks m USING (plan_id) WHERE "
+        "p.run_id = ? ORDER BY 1, 2"},
     Section{
         "verifications", "Measured savings beside the promised ones, 90 % intervals",
         "SELECT plan_id, granularity, pairs, promised_energy_change_pct AS promised_pct, "

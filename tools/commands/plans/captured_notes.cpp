@@ -1,0 +1,27 @@
+#include "tools/commands/plans/captured_notes.hpp"
+
+namespace rubato {
+
+OutputTable captured_notes_table(const GraphExploration& found) {
+  OutputTable table({{"granularity"}, {"slack_pct", "slack %", 1}, {"note"}, {"reason"}});
+  const auto add = [&](std::string_view granularity, const Cell& slack_pct,
+                       const std::vector<Mark>& marks) {
+    for (const Mark& mark : marks)
+      table.add_row(
+          {std::string(granularity), slack_pct, std::string(name_of(mark.kind)), mark.reason});
+  };
+  add("default", std::monostate{}, found.baseline_marks);
+  for (const GraphPlanOutcome& outcome : found.plans) {
+    const GraphQuestion& question = outcome.result.question;
+    add(name_of(question.grain), 100.0 * question.slack_frac, outcome.marks);
+  }
+  return table;
+}
+
+std::string captured_notes_text(const GraphExploration& found) {
+  std::vector<const std::vector<Mark>*> lists{&found.baseline_marks};
+  for (const GraphPlanOutcome& outcome : found.plans) lists.push_back(&outcome.marks);
+  return reasons_text(lists);
+}
+
+}  // namespace rubato
