@@ -200,17 +200,19 @@ Eigen::VectorXd descend(const CalibrationProblem& problem, const Eigen::VectorXd
 // The best of descents from the physical start and from points around it, so that rounding
 // elsewhere does not decide which minimum is found. One point for each problem; all at once.
 std::vector<Eigen::VectorXd> best_points(std::span<const CalibrationProblem> problems,
-                                         const RunContext& context) {
+                                         double moved_starts, const RunContext& context) {
   constexpr std::size_t starts = 3;
   constexpr double around = 0.1;  // in logarithms
   std::vector<Eigen::VectorXd> points;
   for (const CalibrationProblem& problem : problems) {
     for (std::size_t i = 0; i < starts; ++i) {
       Eigen::VectorXd& point = points.emplace_back(problem.start());
-      if (i == 0) continue;
       std::mt19937_64 random(i);
       std::normal_distribution<double> gaussian;
-      for (double& value : point) value += around * gaussian(random);
+      for (double& value : point) {
+        if (i > 0) value += around * gaussian(random);
+        if (moved_starts > 0.0) value += moved_starts * gaussian(random);
+      }
     }
   }
   std::mutex reporting;
@@ -250,7 +252,7 @@ GpuSpec calibrate(const GpuSpec& frame, const Trace& trace, const ClockGrid& gri
     problems.emplace_back(frame, trace, grid, paper, sweep,
                           CalibrationOptions{.use_table1 = false, .estimate_errors = false});
   }
-  const std::vector<Eigen::VectorXd> points = best_points(problems, context);
+  const std::vector<Eigen::VectorXd> points = best_points(problems, options.moved_starts, context);
   const CalibrationProblem& problem = problems.front();
   const Eigen::VectorXd& point = points.front();
   GpuSpec spec = problem.spec_at(point);

@@ -52,6 +52,9 @@ struct PaperData {
 struct CalibrationOptions {
   bool use_table1 = true;       ///< false: Table 1 is a test only
   bool estimate_errors = true;  ///< errors of single kernels, from a second fit without Table 1
+  /// Standard deviation by which logarithms of the starting points are moved, to see whether the
+  /// fit lands in the same place.
+  double moved_starts = 0.0;
 };
 
 /// @param frame  supplies names, clock ranges, grids and sources; its model parameters are ignored
