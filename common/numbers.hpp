@@ -1,5 +1,5 @@
 #pragma once
-// Numbers as text, and sums that do not lose digits.
+// Numbers as text, factors between units, and sums that do not lose digits.
 
 #include <cstdint>
 #include <optional>
@@ -8,6 +8,11 @@
 #include <string_view>
 
 namespace rubato {
+
+// Factors between our units and those that people read and write.
+inline constexpr double percent = 100.0;  ///< of a fraction
+inline constexpr double ms_per_s = 1e3;
+inline constexpr double us_per_s = 1e6;
 
 /// Shortest text that reads back as the same double ("0.1", "1e-05"); zero has no sign.
 [[nodiscard]] std::string format_number(double value);

@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include "common/error.hpp"
+#include "common/numbers.hpp"
 #include "common/suggest.hpp"
-#include "common/units.hpp"
 
 namespace rubato {
 

@@ -10,8 +10,8 @@
 #include <fmt/ranges.h>
 
 #include "common/error.hpp"
+#include "common/numbers.hpp"
 #include "common/text.hpp"
-#include "common/units.hpp"
 #include "models/calibration/sweep_fit.hpp"
 #include "models/gpu/clock_grid.hpp"
 

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "common/json.hpp"
-#include "common/units.hpp"
+#include "common/numbers.hpp"
 
 namespace rubato {
 

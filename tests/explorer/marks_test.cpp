@@ -84,11 +84,11 @@ TEST(Marks, ShareOfTheTimeBeyondTheMeasuredClocks) {
   plan.clock_of_site[qkv] = *grid.find("1593/705");
   const SimResult run = simulate(trace, model, grid, plan);
   const KernelId slowed = sites(trace, plan)[qkv].kernel;
-  const double percent = 100.0 * run.by_kernel[index(slowed)].time_s / run.total.time_s;
+  const double share_pct = 100.0 * run.by_kernel[index(slowed)].time_s / run.total.time_s;
   const std::vector<Mark> marks =
       marks_of_clocks(trace, model, grid, plan, evaluate_all(model, grid));
   ASSERT_EQ(marks.size(), 1U);
-  EXPECT_EQ(std::stod(marks.front().reason), std::round(percent));
+  EXPECT_EQ(std::stod(marks.front().reason), std::round(share_pct));
 }
 
 TEST(Marks, AStepThatDoesNotFit) {

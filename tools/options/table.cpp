@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "common/numbers.hpp"
 #include "common/text.hpp"
-#include "common/units.hpp"
 #include "models/calibration/measured_table.hpp"
 #include "tools/command_line.hpp"
 

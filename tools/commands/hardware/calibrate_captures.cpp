@@ -12,7 +12,6 @@
 #include "common/file.hpp"
 #include "common/numbers.hpp"
 #include "common/text.hpp"
-#include "common/units.hpp"
 #include "models/calibration/capture_fit.hpp"
 #include "models/gpu/clock_grid.hpp"
 #include "models/gpu/device.hpp"

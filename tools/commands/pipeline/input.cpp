@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "common/error.hpp"
-#include "common/units.hpp"
+#include "common/numbers.hpp"
 #include "tools/command_line.hpp"
 #include "tools/options/gpu.hpp"
 

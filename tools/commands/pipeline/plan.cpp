@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "common/file.hpp"
-#include "common/units.hpp"
+#include "common/numbers.hpp"
 #include "explorer/pipeline/intervals.hpp"
 #include "explorer/pipeline/plan_file.hpp"
 #include "explorer/pipeline/zeus_schedule.hpp"

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "common/units.hpp"
+#include "common/numbers.hpp"
 #include "explorer/pipeline/straggler.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/pipeline/subcommands.hpp"

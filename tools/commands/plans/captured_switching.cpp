@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "common/numbers.hpp"
-#include "common/units.hpp"
 #include "tools/command_line.hpp"
 
 namespace rubato {

@@ -8,8 +8,8 @@
 
 #include "common/file.hpp"
 #include "common/json.hpp"
+#include "common/numbers.hpp"
 #include "common/suggest.hpp"
-#include "common/units.hpp"
 #include "explorer/exploration.hpp"
 #include "explorer/results/store.hpp"
 #include "sim/timeline/plan.hpp"

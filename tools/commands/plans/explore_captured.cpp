@@ -11,7 +11,6 @@
 #include "common/numbers.hpp"
 #include "common/suggest.hpp"
 #include "common/text.hpp"
-#include "common/units.hpp"
 #include "explorer/results/graph_store.hpp"
 #include "explorer/results/store.hpp"
 #include "models/gpu/device.hpp"

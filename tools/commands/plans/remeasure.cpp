@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "common/error.hpp"
-#include "common/units.hpp"
+#include "common/numbers.hpp"
 #include "explorer/choice.hpp"
 #include "explorer/confidence.hpp"
 #include "models/table/fill.hpp"

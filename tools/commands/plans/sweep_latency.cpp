@@ -8,7 +8,7 @@
 #include <tbb/parallel_for.h>
 
 #include "common/file.hpp"
-#include "common/units.hpp"
+#include "common/numbers.hpp"
 #include "explorer/exploration.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"

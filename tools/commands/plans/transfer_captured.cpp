@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "common/numbers.hpp"
-#include "common/units.hpp"
 #include "explorer/captured_transfer.hpp"
 #include "explorer/results/store.hpp"
 #include "tools/terminal/exploration_tables.hpp"

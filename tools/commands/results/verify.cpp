@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "common/units.hpp"
+#include "common/numbers.hpp"
 #include "explorer/results/store.hpp"
 #include "explorer/results/verification.hpp"
 #include "tools/command_line.hpp"
