@@ -103,7 +103,7 @@ function front() {
   key("#front-key", [...there.map((name) => ({name: whole[name], color: grainColor(name)})), {name: "every single clock; large: default", color: "var(--soft)", path: "M5 6 a2 2 0 1 0 4 0 a2 2 0 1 0 -4 0"},
     ...(inside.length > 1 ? [{name: "bound", color: "var(--ink)", path: "M1 6 h12"}] : [])]);
   const cell = (f) => (p) => p.energy_j === null ? "-" : f(p);
-  table("#plans", [["Granularity", (p) => p.granularity], ["Slack", (p) => `${fixed(p.slack_pct, 1)} %`, true], ["Status", (p) => p.status],
+  table("#plans", [["Granularity", (p) => p.granularity], ["Slack", (p) => `${fixed(p.slack_pct, 1)} %`, true],
     ["Time", cell((p) => percent(p.time_change_pct, 2)), true], ["at most", cell((p) => percent(p.time_change_high_pct, 2)), true],
     ["Energy", cell((p) => percent(p.energy_change_pct, 2)), true], ["from", cell((p) => percent(p.energy_change_low_pct, 1)), true], ["to", cell((p) => percent(p.energy_change_high_pct, 1)), true],
     ["Bound", cell((p) => percent(p.bound_change_pct, 2)), true], ["Gap", cell((p) => `${fixed(p.gap_pct, 2)} %`), true],

@@ -7,14 +7,16 @@ const fixed = (x, digits) => x.toFixed(digits).replace(/^-(0\.?0*)$/, "$1");
 const signed = (x, digits = 1) => (x > 0 ? "+" : "") + fixed(x, digits);
 const percent = (x, digits = 1) => x === null || x === undefined ? "-" : `${signed(x, digits)} %`;
 
-// A table from rows; columns are [title, value(row), is number].
+// A table from rows, whose longer texts take several lines; columns are [title, value(row), is number].
+const longest_line = 24;
 function table(target, columns, rows) {
   const element = d3.select(target).html("").append("table");
   element.append("thead").append("tr").selectAll("th").data(columns).join("th")
     .attr("scope", "col").classed("number", (c) => c[2]).text((c) => c[0]);
   element.append("tbody").selectAll("tr").data(rows).join("tr").selectAll("td")
     .data((row) => columns.map((c) => [c[1](row), c[2]])).join("td")
-    .classed("number", (cell) => cell[1]).text((cell) => cell[0]);
+    .classed("number", (cell) => cell[1]).classed("words", (cell) => String(cell[0]).length > longest_line)
+    .text((cell) => cell[0]);
 }
 
 // Marks beside savings, each kind once with its first reason; nothing where there is none.
