@@ -107,6 +107,7 @@ class Rehearsal {
       GraphQuestion tighter = asked;
       tighter.slack_frac =
           kept_frac ? 0.5 * (*kept_frac + late_frac) : late_frac - reserve * by_frac;
+      if (tighter.slack_frac <= -1.0) break;
       GraphPlanOutcome outcome = answered(tighter, given.result, context);
       if (!outcome.counted) break;
       if (outcome.counted->in_time) {

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <set>
 
+#include "explorer/graph/step_repeats.hpp"
+
 namespace rubato {
 
 namespace {
@@ -48,7 +50,8 @@ std::vector<StepStretch> played_step(std::span<const PlanSegment> segments, GpuI
   for (const PlanSegment& one : segments) {
     if (one.gpu == gpu && one.step) steps.insert(*one.step);
   }
-  const auto middle = std::next(steps.begin(), std::ssize(steps) / 2);
+  const auto middle =
+      std::next(steps.begin(), static_cast<std::ptrdiff_t>(played_position(steps.size())));
   std::vector<StepStretch> played;
   for (const PlanSegment& one : segments) {
     if (one.gpu != gpu || (!steps.empty() && one.step != *middle)) continue;

@@ -20,7 +20,7 @@ struct StepStretch {
   double time_s = 0.0;
 };
 
-/// The segments of the middle step of a GPU, or all where it has no steps: what a plan file plays.
+/// The segments of the played step of a GPU, or all where it has no steps: what a plan file plays.
 [[nodiscard]] std::vector<StepStretch> played_step(std::span<const PlanSegment> segments,
                                                    GpuId gpu);
 

@@ -68,7 +68,8 @@ StepRepeats step_repeats(const LaunchCosts& costs) {
     const auto& of_main = of_stream[main[gpu]];
     if (of_main.size() < 2) continue;
     repeats.steps[gpu] = static_cast<std::uint32_t>(of_main.size());
-    const auto middle = std::next(of_main.begin(), std::ssize(of_main) / 2);
+    const auto middle =
+        std::next(of_main.begin(), static_cast<std::ptrdiff_t>(played_position(of_main.size())));
     first[gpu] = middle->second.launches.front();
     const auto played = of_stream[s].find(middle->first);
     if (played == of_stream[s].end()) continue;

@@ -1,6 +1,7 @@
 #pragma once
 // Steps of a captured run that are played alike: a plan file holds the clocks of one step.
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -16,10 +17,15 @@ struct StepRepeats {
   std::vector<std::uint32_t> steps;  ///< that share clocks, of each GPU, >= 1
 };
 
+/// Position of the step that is played for all, among a GPU's steps in order: the middle one.
+[[nodiscard]] constexpr std::size_t played_position(std::size_t steps) noexcept {
+  return steps / 2;
+}
+
 /// Every launch at a clock of its own.
 [[nodiscard]] StepRepeats no_repeats(const ExecutionGraph& graph);
 
-/// The middle step of each GPU is played for all. A launch takes the clock of that step's launch of
+/// A launch takes the clock of the played step's launch of
 /// the same kernel at the same place of the same stream (matched_positions). A launch that the
 /// played step does not have, or that is in no step, takes the clock of the one before it on the
 /// main stream, which is what playing it does; on other streams it keeps its own.

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "common/version.hpp"
+#include "explorer/graph/step_repeats.hpp"
 #include "explorer/results/plan_choice.hpp"
 #include "explorer/results/provenance.hpp"
 #include "explorer/results/store.hpp"
@@ -193,17 +194,20 @@ std::vector<PlanClock> plan_clocks(const GraphModel& model, const GraphPlanResul
 
 std::vector<StoredSegment> stored_segments(const ResultStore& store, std::int64_t plan_id,
                                            std::int64_t rank, std::int64_t device) {
+  const auto steps = store
+                         .query(
+                             "SELECT DISTINCT step FROM graph_segments WHERE graph_plan_id = ? "
+                             "AND rank = ? AND device = ? AND step NOT NULL ORDER BY step",
+                             {plan_id, rank, device})
+                         .rows;
+  const SqlValue played = steps.empty() ? SqlValue() : steps[played_position(steps.size())].front();
   std::vector<StoredSegment> found;
   for (const auto& row :
        store
-           .query(
-               "WITH own AS (SELECT * FROM graph_segments WHERE graph_plan_id = ?1 AND rank = ?2 "
-               "AND device = ?3), steps AS (SELECT DISTINCT step FROM own WHERE step NOT NULL "
-               "ORDER BY step), played AS (SELECT step FROM steps LIMIT 1 OFFSET (SELECT "
-               "count(*) / 2 FROM steps)) SELECT pass, clock, launches, time_s, energy_j, "
-               "first_kernel, first_index FROM own WHERE NOT EXISTS (SELECT 1 FROM played) OR "
-               "step = (SELECT step FROM played) ORDER BY segment_id",
-               {plan_id, rank, device})
+           .query("SELECT pass, clock, launches, time_s, energy_j, first_kernel, first_index FROM "
+                  "graph_segments WHERE graph_plan_id = ?1 AND rank = ?2 AND device = ?3 AND "
+                  "(?4 IS NULL OR step = ?4) ORDER BY segment_id",
+                  {plan_id, rank, device, played})
            .rows) {
     found.push_back({text(row[0]), text(row[1]), whole(row[2]), real(row[3]), real(row[4]),
                      text(row[5]), whole(row[6])});
