@@ -2,6 +2,7 @@
 // The subcommands of the program: one file each, all listed in commands.cpp.
 
 #include <functional>
+#include <initializer_list>
 #include <span>
 #include <string_view>
 
@@ -25,6 +26,11 @@ struct Command {
 
 /// All subcommands in the order of `rubato --help`.
 [[nodiscard]] std::span<const Command> commands();
+
+/// A subcommand that has subcommands of its own: each adds itself to `app`, and sets the action if
+/// it is the one that was given.
+[[nodiscard]] Action one_of(
+    CommandLine& app, std::initializer_list<void (*)(CommandLine& app, Action& action)> setups);
 
 // Defined in the file of their name.
 Action setup_calibrate(CommandLine& app);

@@ -1,5 +1,7 @@
 #include <array>
+#include <memory>
 
+#include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
 
 namespace rubato {
@@ -35,6 +37,14 @@ std::span<const Command> commands() {
       Command{"man", "Manual pages", &setup_man},
   };
   return list;
+}
+
+Action one_of(CommandLine& app,
+              std::initializer_list<void (*)(CommandLine& app, Action& action)> setups) {
+  app.require_subcommand(1);
+  auto chosen = std::make_shared<Action>();
+  for (const auto setup : setups) setup(app, *chosen);
+  return [chosen](const RunContext& context) { return (*chosen)(context); };
 }
 
 }  // namespace rubato

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
 
 #include <fmt/format.h>
 
 #include "common/numbers.hpp"
+#include "tools/terminal/exploration_tables.hpp"
 #include "tools/terminal/setting_lines.hpp"
 
 namespace rubato {
@@ -88,8 +88,9 @@ std::string exploration_answer(const ExplorationInput& input, const Exploration&
       return other == nullptr || plan.sim.total.energy_j < other->sim.total.energy_j;
     };
     if (saves_more(best)) best = &plan;
-    const std::set<ClockId> clocks(plan.plan.clock_of_site.begin(), plan.plan.clock_of_site.end());
-    if (clocks.size() == 1 && saves_more(one_clock)) one_clock = &plan;
+    const std::vector<ClockId>& clocks = plan.plan.clock_of_site;
+    const bool all_same = std::ranges::count(clocks, clocks.front()) == std::ssize(clocks);
+    if (all_same && saves_more(one_clock)) one_clock = &plan;
   }
   if (best == nullptr) return "No plan is in time.\n";
   if (best->sim.total.energy_j >= base.energy_j)
@@ -102,11 +103,11 @@ std::string exploration_answer(const ExplorationInput& input, const Exploration&
                     change_text(*one_clock, base), one_clock_line(input.spec, found.grid[clock]));
   }
   if (best == one_clock) return text;
-  const std::set<ClockId> clocks(best->plan.clock_of_site.begin(), best->plan.clock_of_site.end());
   const Totals& total = best->sim.total;
   text +=
-      fmt::format("Per {}, {} clocks, {:.0f} changes/s: {}{}", name_of(best->question.granularity),
-                  clocks.size(), static_cast<double>(total.clock_switches) / total.time_s,
+      fmt::format("Per {}, {}, {:.0f} changes/s: {}{}", name_of(best->question.granularity),
+                  clocks_text(found.grid, best->plan.clock_of_site),
+                  static_cast<double>(total.clock_switches) / total.time_s,
                   change_text(*best, base), play_lines(name_of(best->question.granularity), db));
   return text;
 }

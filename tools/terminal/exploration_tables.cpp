@@ -58,12 +58,6 @@ std::vector<std::string> clocks_of_kernels(const Trace& trace, const ClockGrid& 
   return names;
 }
 
-// The one clock of a plan, or how many it has.
-std::string clocks_text(const ClockGrid& grid, const Plan& plan) {
-  const std::set<ClockId> clocks(plan.clock_of_site.begin(), plan.clock_of_site.end());
-  return clocks.size() == 1 ? grid.label(*clocks.begin()) : fmt::format("{} clocks", clocks.size());
-}
-
 const std::vector<Column> totals_columns{{"time_s", "time s", 4},
                                          {"energy_j", "energy J", 1},
                                          {"time_change_pct", "time %", 2},
@@ -105,6 +99,12 @@ OutputTable empty_plans_table(const Exploration& found) {
 
 }  // namespace
 
+std::string clocks_text(const ClockGrid& grid, std::span<const ClockId> clocks) {
+  const std::set<ClockId> different(clocks.begin(), clocks.end());
+  return different.size() == 1 ? grid.label(*different.begin())
+                               : fmt::format("{} clocks", different.size());
+}
+
 OutputTable plans_table(const Exploration& found) {
   OutputTable table = empty_plans_table(found);
   constexpr std::size_t columns = 23;
@@ -137,7 +137,7 @@ OutputTable plans_table(const Exploration& found) {
                   total.average_power_w(), static_cast<std::int64_t>(total.clock_switches),
                   switches / total.time_s, counted(&Totals::time_s), counted(&Totals::energy_j),
                   100.0 * plan.gap_frac, 1e3 * plan.solve_time_s,
-                  clocks_text(found.grid, plan.plan), kinds_text(plan.marks)});
+                  clocks_text(found.grid, plan.plan.clock_of_site), kinds_text(plan.marks)});
     }
     table.add_row(std::move(row));
   }

@@ -1,12 +1,16 @@
 #pragma once
 // An exploration as tables for the terminal and for programs.
 
+#include <span>
 #include <string>
 
 #include "explorer/exploration.hpp"
 #include "tools/terminal/output.hpp"
 
 namespace rubato {
+
+/// The one clock of a plan, or how many it has.
+[[nodiscard]] std::string clocks_text(const ClockGrid& grid, std::span<const ClockId> clocks);
 
 /// One row per plan, the default clocks first; change against the default clocks in percent.
 [[nodiscard]] OutputTable plans_table(const Exploration& found);

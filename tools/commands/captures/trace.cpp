@@ -112,13 +112,7 @@ void setup_convert(CommandLine& app, Action& action) {
 }  // namespace
 
 Action setup_trace(CommandLine& app) {
-  app.require_subcommand(1);
-  auto chosen = std::make_shared<Action>();
-  setup_trace_gen(app, *chosen);
-  setup_show(app, *chosen);
-  setup_convert(app, *chosen);
-  setup_trace_import(app, *chosen);
-  return [chosen](const RunContext& context) { return (*chosen)(context); };
+  return one_of(app, {&setup_trace_gen, &setup_show, &setup_convert, &setup_trace_import});
 }
 
 }  // namespace rubato

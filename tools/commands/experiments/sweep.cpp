@@ -186,12 +186,7 @@ void setup_new(CommandLine& app, Action& action) {
 }  // namespace
 
 Action setup_sweep(CommandLine& app) {
-  app.require_subcommand(1);
-  auto chosen = std::make_shared<Action>();
-  setup_new(app, *chosen);
-  setup_run(app, *chosen);
-  setup_sweep_slurm(app, *chosen);
-  return [chosen](const RunContext& context) { return (*chosen)(context); };
+  return one_of(app, {&setup_new, &setup_run, &setup_sweep_slurm});
 }
 
 }  // namespace rubato

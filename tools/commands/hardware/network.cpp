@@ -201,17 +201,11 @@ void setup_fit(CommandLine& app, Action& action) {
 }  // namespace
 
 Action setup_network(CommandLine& app) {
-  app.require_subcommand(1);
-  auto chosen = std::make_shared<Action>();
-  setup_list(app, *chosen);
-  setup_time(app, *chosen);
-  setup_errors(app, *chosen);
-  setup_fit(app, *chosen);
   app.footer(
       "\nExamples:\n  rubato network list\n"
       "  rubato network time hgx-h100 --ranks 64 --bytes 25e6,1e9\n"
       "  rubato network errors models/data/measured/nccl_tests/collectives.csv");
-  return [chosen](const RunContext& context) { return (*chosen)(context); };
+  return one_of(app, {&setup_list, &setup_time, &setup_errors, &setup_fit});
 }
 
 }  // namespace rubato

@@ -53,15 +53,9 @@ void store_pipeline(const std::string& db, const PipelinePlanner& planner,
 }
 
 Action setup_pipeline(CommandLine& app) {
-  app.require_subcommand(1);
-  auto chosen = std::make_shared<Action>();
-  setup_pipeline_plan(app, *chosen);
-  setup_pipeline_front(app, *chosen);
-  setup_pipeline_straggle(app, *chosen);
-  setup_pipeline_scale(app, *chosen);
-  setup_pipeline_compare(app, *chosen);
-  setup_pipeline_sweep_latency(app, *chosen);
-  return [chosen](const RunContext& context) { return (*chosen)(context); };
+  return one_of(app,
+                {&setup_pipeline_plan, &setup_pipeline_front, &setup_pipeline_straggle,
+                 &setup_pipeline_scale, &setup_pipeline_compare, &setup_pipeline_sweep_latency});
 }
 
 }  // namespace rubato

@@ -75,12 +75,11 @@ std::vector<GraphQuestion> questions_of(const CapturedRunOptions& o,
   return questions;
 }
 
-// One clock by its label, several by their number.
+// Of the launches that take a clock.
 std::string clocks_text(const GraphExploration& found, const GraphPlanResult& result) {
-  std::set<ClockId> clocks;
-  for (const PlanClock& row : plan_clocks(*found.model, result)) clocks.insert(row.clock);
-  if (clocks.size() == 1) return found.planner->grid().label(*clocks.begin());
-  return fmt::format("{} clocks", clocks.size());
+  std::vector<ClockId> clocks;
+  for (const PlanClock& row : plan_clocks(*found.model, result)) clocks.push_back(row.clock);
+  return clocks_text(found.planner->grid(), clocks);
 }
 
 OutputTable plans_table(const GraphExploration& found) {
