@@ -333,23 +333,12 @@ ClusterSpec cluster_of(const GpuSpec& spec) {
           .in_switch_gbs = {}};
 }
 
-std::vector<std::string> shipped_gpu_specs() {
-  std::vector<std::string> names;
-  for (const EmbeddedFile& file : embedded_gpu_specs()) names.emplace_back(file.name);
-  return names;
-}
+std::vector<std::string> shipped_gpu_specs() { return names_of(embedded_gpu_specs()); }
 
 GpuSpec load_gpu_spec(std::string_view name_or_path) {
-  for (const EmbeddedFile& file : embedded_gpu_specs()) {
-    if (file.name == name_or_path) return parse_gpu_spec(file.text, std::string(file.name));
-  }
-  const std::filesystem::path path(name_or_path);
-  if (!path.has_extension() && !path.has_parent_path()) {
-    throw UsageError(fmt::format("there is no GPU spec '{}'{}", name_or_path,
-                                 did_you_mean(name_or_path, shipped_gpu_specs())),
-                     {.in = {}, .hint = "give a shipped name or the path of a .json file"});
-  }
-  return parse_gpu_spec(read_file(path), path.string());
+  const NamedText named = read_named(embedded_gpu_specs(), name_or_path, "GPU spec",
+                                     "give a shipped name or the path of a .json file");
+  return parse_gpu_spec(named.text, named.path.string());
 }
 
 }  // namespace rubato

@@ -1,7 +1,6 @@
 #include "models/network/cluster.hpp"
 
 #include <algorithm>
-#include <filesystem>
 #include <limits>
 #include <span>
 
@@ -10,7 +9,6 @@
 
 #include "common/embedded.hpp"
 #include "common/error.hpp"
-#include "common/file.hpp"
 #include "common/json.hpp"
 #include "common/suggest.hpp"
 
@@ -108,24 +106,13 @@ nlohmann::ordered_json cluster_json(const ClusterSpec& cluster) {
   return json;
 }
 
-std::vector<std::string> shipped_clusters() {
-  std::vector<std::string> names;
-  for (const EmbeddedFile& file : embedded_clusters()) names.emplace_back(file.name);
-  return names;
-}
+std::vector<std::string> shipped_clusters() { return names_of(embedded_clusters()); }
 
 ClusterSpec load_cluster(std::string_view name_or_path) {
-  for (const EmbeddedFile& file : embedded_clusters()) {
-    if (file.name == name_or_path) return parse_cluster(file.text, std::string(file.name));
-  }
-  const std::filesystem::path path(name_or_path);
-  if (!path.has_extension() && !path.has_parent_path()) {
-    throw UsageError(
-        fmt::format("there is no cluster '{}'{}", name_or_path,
-                    did_you_mean(name_or_path, shipped_clusters())),
-        {.in = {}, .hint = "'rubato network list' has them; or give the path of a .json file"});
-  }
-  return parse_cluster(read_file(path), path.string());
+  const NamedText named =
+      read_named(embedded_clusters(), name_or_path, "cluster",
+                 "'rubato network list' has them; or give the path of a .json file");
+  return parse_cluster(named.text, named.path.string());
 }
 
 }  // namespace rubato

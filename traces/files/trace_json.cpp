@@ -99,25 +99,13 @@ std::string to_json(const Trace& trace) {
       lines(trace.kernels, kernel_json), lines(trace.segments, segment_json));
 }
 
-std::vector<std::string> shipped_traces() {
-  std::vector<std::string> names;
-  for (const EmbeddedFile& file : embedded_traces()) names.emplace_back(file.name);
-  return names;
-}
+std::vector<std::string> shipped_traces() { return names_of(embedded_traces()); }
 
 Trace load_trace(std::string_view name_or_path) {
-  for (const EmbeddedFile& file : embedded_traces()) {
-    if (file.name == name_or_path) return parse_trace_json(file.text, std::string(file.name));
-  }
-  const std::filesystem::path path(name_or_path);
-  if (!path.has_extension() && !path.has_parent_path()) {
-    throw UsageError(fmt::format("there is no trace '{}'{}", name_or_path,
-                                 did_you_mean(name_or_path, shipped_traces())),
-                     {.in = {}, .hint = "give a shipped name or the path of a .json or .csv file"});
-  }
-  const std::string text = read_file(path);
-  if (path.extension() == ".csv") return parse_trace_csv(text, path.string());
-  return parse_trace_json(text, path.string());
+  const NamedText named = read_named(embedded_traces(), name_or_path, "trace",
+                                     "give a shipped name or the path of a .json or .csv file");
+  if (named.path.extension() == ".csv") return parse_trace_csv(named.text, named.path.string());
+  return parse_trace_json(named.text, named.path.string());
 }
 
 }  // namespace rubato
