@@ -1,6 +1,7 @@
 #include "common/error.hpp"
 
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -35,6 +36,15 @@ std::string Error::report() const {
   if (!detail_.hint.empty()) text += fmt::format("  hint: {}\n", detail_.hint);
   return text;
 }
+
+UsageError::UsageError(const std::string& what, ErrorDetail detail)
+    : Error(ExitStatus::usage, what, std::move(detail)) {}
+
+DataError::DataError(const std::string& what, ErrorDetail detail)
+    : Error(ExitStatus::input, what, std::move(detail)) {}
+
+IoError::IoError(const std::string& what, ErrorDetail detail)
+    : Error(ExitStatus::io, what, std::move(detail)) {}
 
 void ErrorList::add(std::string message) {
   ++count_;

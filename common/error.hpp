@@ -46,22 +46,19 @@ class Error : public std::runtime_error {
 /// The command line asks for something that does not exist or contradicts itself.
 class UsageError : public Error {
  public:
-  explicit UsageError(const std::string& what, ErrorDetail detail = {})
-      : Error(ExitStatus::usage, what, std::move(detail)) {}
+  explicit UsageError(const std::string& what, ErrorDetail detail = {});
 };
 
 /// The content of a file is wrong.
 class DataError : public Error {
  public:
-  explicit DataError(const std::string& what, ErrorDetail detail = {})
-      : Error(ExitStatus::input, what, std::move(detail)) {}
+  explicit DataError(const std::string& what, ErrorDetail detail = {});
 };
 
 /// A file cannot be read or written, a database is locked or damaged.
 class IoError : public Error {
  public:
-  explicit IoError(const std::string& what, ErrorDetail detail = {})
-      : Error(ExitStatus::io, what, std::move(detail)) {}
+  explicit IoError(const std::string& what, ErrorDetail detail = {});
 };
 
 /// Collects problems of one file and throws them together, so a user mends a

@@ -6,10 +6,9 @@
 #include <random>
 #include <span>
 
-#include <tbb/parallel_for.h>
-
 #include "common/error.hpp"
 #include "common/numbers.hpp"
+#include "common/parallel.hpp"
 #include "explorer/solver.hpp"
 #include "models/calibration/change_errors.hpp"
 #include "models/table/fill.hpp"
@@ -269,7 +268,7 @@ PlanIntervals::PlanIntervals(const Trace& trace, const GpuModel& model,
       draws_(draw_change_errors(errors, models.size(), trace.kernels.size())) {
   const Plan defaults = uniform_plan(trace, grid.default_clock());
   base_ = total_of(simulate(trace, model, grid, defaults, switching));
-  tbb::parallel_for(std::size_t{0}, models.size(), [&](std::size_t m) {
+  parallel_for(models.size(), [&](std::size_t m) {
     bases_[m] = total_of(simulate(trace, models[m], grid, defaults, switching));
   });
 }
@@ -288,7 +287,7 @@ std::vector<Cost> PlanIntervals::kernel_costs(const GpuModel& model, const Plan&
 SavingInterval PlanIntervals::of(const Plan& plan) const {
   const std::vector<double> reach = reach_of_kernels(trace_, model_.spec(), grid_, plan);
   SavingDraws draws(models_.size() * draws_per_model);
-  tbb::parallel_for(std::size_t{0}, models_.size(), [&](std::size_t m) {
+  parallel_for(models_.size(), [&](std::size_t m) {
     Cost rest;
     const std::vector<Cost> kernels = kernel_costs(models_[m], plan, rest);
     for (std::size_t d = 0; d < draws_per_model; ++d) {
@@ -315,7 +314,7 @@ WinnersCurse winners_curse(const ProfileTable& table, ClockId default_clock,
   SavingDraws promised(setting.campaigns), kept(setting.campaigns);
   std::vector<double> lost_time(setting.campaigns), lost_energy(setting.campaigns);
   const std::vector<ClockId> defaults(table.rows(), default_clock);
-  tbb::parallel_for(std::size_t{0}, setting.campaigns, [&](std::size_t i) {
+  parallel_for(setting.campaigns, [&](std::size_t i) {
     std::mt19937_64 random(setting.seed + i);
     const ProfileTable first = measured(table, setting.noise, random);
     const ProfileTable again = measured(table, setting.noise, random);

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <tbb/parallel_for.h>
 
 #include "common/error.hpp"
+#include "common/parallel.hpp"
 #include "explorer/choice.hpp"
 #include "explorer/confidence.hpp"
 #include "explorer/solver.hpp"

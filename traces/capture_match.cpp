@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "common/sort_by.hpp"
 #include "common/statistics.hpp"
 
 namespace rubato {
@@ -201,7 +202,7 @@ Capture with_lost_launches(const Trace& reference,
     }
   }
   capture.launches.insert(capture.launches.end(), lost.begin(), lost.end());
-  std::ranges::stable_sort(capture.launches, {}, &CapturedLaunch::start_ns);
+  sort_by(capture.launches, &CapturedLaunch::start_ns);
   return capture;
 }
 

@@ -13,6 +13,7 @@
 #include "common/error.hpp"
 #include "common/file.hpp"
 #include "common/numbers.hpp"
+#include "common/sort_by.hpp"
 #include "common/text.hpp"
 
 namespace rubato {
@@ -321,7 +322,7 @@ class Reader {
     for (const Row& row : rows_) {
       if (row.gpu == wanted) log_.samples.push_back(row.sample);
     }
-    std::ranges::stable_sort(log_.samples, {}, &PowerSample::time_s);
+    sort_by(log_.samples, &PowerSample::time_s);
     const auto repeated = std::unique(
         log_.samples.begin(), log_.samples.end(),
         [](const PowerSample& a, const PowerSample& b) { return a.time_s == b.time_s; });

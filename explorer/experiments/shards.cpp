@@ -9,6 +9,7 @@
 
 #include "common/error.hpp"
 #include "common/numbers.hpp"
+#include "common/sort_by.hpp"
 #include "common/text.hpp"
 
 namespace rubato {
@@ -52,7 +53,7 @@ std::vector<std::size_t> units_of(const SweepPlan& plan, const Shard& shard) {
   for (const Group& group : groups) total_s += group.estimated_s;
   const double fair_s = total_s / static_cast<double>(shard.count);
   // Position in the plan decides between equals.
-  std::ranges::stable_sort(groups, std::ranges::greater{}, &Group::estimated_s);
+  sort_down_by(groups, &Group::estimated_s);
   std::vector<double> load_s(shard.count, 0.0);
   std::vector<std::size_t> mine;
   const auto assign = [&](std::size_t first, std::size_t last, double cost_s) {

@@ -13,6 +13,7 @@
 
 #include "common/error.hpp"
 #include "common/numbers.hpp"
+#include "common/sort_by.hpp"
 #include "common/text.hpp"
 
 namespace rubato {
@@ -87,7 +88,7 @@ class Sweeper {
       batches_.back().units.push_back(&unit);
       batches_.back().estimated_s += unit.estimated_s;
     }
-    std::ranges::stable_sort(batches_, std::ranges::greater{}, &Batch::estimated_s);
+    sort_down_by(batches_, &Batch::estimated_s);
   }
 
   void run_batch(std::vector<const Unit*> units) {

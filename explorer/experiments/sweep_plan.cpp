@@ -10,6 +10,7 @@
 #include "common/error.hpp"
 #include "common/hash.hpp"
 #include "common/json.hpp"
+#include "common/sort_by.hpp"
 #include "common/text.hpp"
 #include "common/version.hpp"
 #include "explorer/experiments/point_values.hpp"
@@ -220,7 +221,7 @@ class Planner {
     }
   }
 
-  void sort_by_setting() { std::ranges::stable_sort(plan_.units, {}, &Unit::setting); }
+  void sort_by_setting() { sort_by(plan_.units, &Unit::setting); }
 
   SweepPlan plan_;
   ErrorList errors_;

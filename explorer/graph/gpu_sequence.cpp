@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "common/sort_by.hpp"
+
 namespace rubato {
 
 GpuSequence::GpuSequence(const LaunchCosts& costs, const ClockGrid& grid, LeadingLaunches launches,
@@ -79,7 +81,7 @@ PricedRuns GpuSequence::cheapest(const SequencePrices& prices, const SwitchModel
   const std::vector<double> bounds = bounds_by_first_clock(priced);
   std::vector<std::size_t> order(bounds.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, {}, [&](std::size_t c) { return bounds[c]; });
+  sort_by(order, [&](std::size_t c) { return bounds[c]; });
   PricedRuns best = cheapest_round(priced, order[0]);
   for (std::size_t i = 1; i < std::min(most_rounds, order.size()); ++i) {
     if (bounds[order[i]] >= best.value) break;

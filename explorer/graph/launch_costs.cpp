@@ -5,7 +5,7 @@
 #include <limits>
 #include <tuple>
 
-#include <tbb/parallel_for.h>
+#include "common/parallel.hpp"
 
 namespace rubato {
 
@@ -33,7 +33,7 @@ LaunchCosts::LaunchCosts(const GraphModel& model, const ClockGrid& grid,
   active_j_.resize(kernels * clocks_);
   useful_.resize(useful_sets * kernels);
   surplus_j_.resize(kernels * clocks_);
-  tbb::parallel_for(std::size_t{0}, kernels, [&](std::size_t k) {
+  parallel_for(kernels, [&](std::size_t k) {
     const double idle_scale = model.coefficients()[k].idle_scale;
     for (std::size_t c = 0; c < clocks_; ++c) {
       const OperatingPoint point = model.evaluate(id_at<KernelId>(k), grid.pairs()[c]);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "common/sort_by.hpp"
+
 namespace rubato {
 
 namespace {
@@ -89,7 +91,7 @@ bool speed_up_latest_path(const LaunchCosts& costs, const LaunchUnits& units,
     }
     if (best.saved_s > 0.0) moves.push_back(best);
   }
-  std::ranges::stable_sort(moves, {}, &Move::ratio);
+  sort_by(moves, &Move::ratio);
   double left_s = late_s;
   for (const Move& move : moves) {
     if (left_s <= 0.0) break;

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "common/error.hpp"
+#include "common/sort_by.hpp"
 #include "explorer/graph/launch_frontier.hpp"
 #include "explorer/graph/sequence_bound.hpp"
 #include "explorer/graph/sequence_search.hpp"
@@ -348,7 +349,7 @@ std::vector<GraphPlanResult> GraphPlanner::plan(std::span<const GraphQuestion> q
   // Coarser plans first: they are plans of the finer grains too.
   std::vector<std::size_t> order(results.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, {}, [&](std::size_t q) { return questions[q].grain; });
+  sort_by(order, [&](std::size_t q) { return questions[q].grain; });
   for (const std::size_t q : order) {
     if (context.stop_requested()) break;
     GraphPlanResult& result = results[q];

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 
-#include <tbb/parallel_for.h>
+#include "common/parallel.hpp"
 
 namespace rubato {
 
@@ -30,7 +30,7 @@ class RowBlocks {
     if (count_ == 1) {
       of(0);
     } else {
-      tbb::parallel_for(std::size_t{0}, count_, of);
+      parallel_for(count_, of);
     }
   }
 

@@ -10,6 +10,7 @@
 
 #include "common/error.hpp"
 #include "common/numbers.hpp"
+#include "common/sort_by.hpp"
 
 namespace rubato {
 
@@ -185,7 +186,7 @@ void Contraction::add_row(const CrashProblem& problem, Row row) {
           {a, curve[k].time_s - curve[k - 1].time_s, curve[k - 1].cost_j - curve[k].cost_j});
     }
   }
-  std::ranges::stable_sort(row.segments, std::greater{}, &Segment::slope_w);
+  sort_down_by(row.segments, &Segment::slope_w);
   CostCurve curve{{row.fastest_s, cost_j}};
   constexpr double same_slope = 1e-12;  // what equal kernels differ by
   double slope_w = 0.0;

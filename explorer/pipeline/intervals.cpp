@@ -5,8 +5,7 @@
 #include <set>
 #include <utility>
 
-#include <tbb/parallel_for.h>
-
+#include "common/parallel.hpp"
 #include "models/validation/uncertainty.hpp"
 
 namespace rubato {
@@ -108,7 +107,7 @@ SavingInterval PipelineIntervals::of(const PipelinePlan& plan) const {
   for (const UsedOption& option : used)
     nominal.push_back(with_errors(kernel_costs(model_, grid_, option), option, no_errors));
   SavingDraws changes(models_.size() * draws_per_model);
-  tbb::parallel_for(std::size_t{0}, models_.size(), [&](std::size_t m) {
+  parallel_for(models_.size(), [&](std::size_t m) {
     PipelineWork drawn = work_;
     std::vector<std::vector<Cost>> costs;
     for (const UsedOption& option : used) costs.push_back(kernel_costs(models_[m], grid_, option));

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "common/error.hpp"
+#include "common/sort_by.hpp"
 
 namespace rubato {
 
@@ -323,7 +324,7 @@ void PipelinePlanner::make_monotone(std::vector<PipelineResult>& results) const 
   for (std::size_t i = 0; i < results.size(); ++i) {
     if (results[i].status == SolveStatus::feasible) order.push_back(i);
   }
-  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return results[i].deadline_s; });
+  sort_by(order, [&](std::size_t i) { return results[i].deadline_s; });
   for (std::size_t i = 1; i < order.size(); ++i) {
     PipelineResult earlier = results[order[i]];
     replay(earlier, results[order[i - 1]].plan);

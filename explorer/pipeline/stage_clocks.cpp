@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "common/numbers.hpp"
+#include "common/sort_by.hpp"
 
 namespace rubato {
 
@@ -26,7 +27,7 @@ std::vector<ClockOption> settings_of(const PipelineWork& work, std::uint32_t sta
       }
     }
   }
-  std::ranges::stable_sort(settings, {}, &ClockOption::time_s);
+  sort_by(settings, &ClockOption::time_s);
   return settings;
 }
 

@@ -7,6 +7,7 @@
 
 #include "common/error.hpp"
 #include "common/numbers.hpp"
+#include "common/sort_by.hpp"
 #include "common/suggest.hpp"
 #include "explorer/pareto.hpp"
 #include "models/kernel/model.hpp"
@@ -62,7 +63,7 @@ class PassTable {
     std::vector<Step> steps;
     std::vector<std::size_t> now;
     for (std::size_t k = 0; k < kernels(); ++k) now.push_back(add_steps(k, blocked_power_w, steps));
-    std::ranges::stable_sort(steps, std::ranges::greater{}, &Step::saving_w);
+    sort_down_by(steps, &Step::saving_w);
     add_uniform(index(grid_.default_clock()), type, clocks);
     add(option(now), now, type, clocks);
     const std::size_t stride = steps.size() / (most_kernel_plans - 2) + 1;

@@ -9,6 +9,7 @@
 
 #include "common/error.hpp"
 #include "common/numbers.hpp"
+#include "common/sort_by.hpp"
 
 namespace rubato {
 
@@ -158,7 +159,7 @@ PlanChoice choose_plans(const ResultStore& store, StoredRun run, std::string_vie
     if (one.granularity == best.granularity && one.slack_frac > best.slack_frac)
       choice.slower.push_back(one);
   }
-  std::ranges::stable_sort(choice.slower, {}, &PlanCandidate::slack_frac);
+  sort_by(choice.slower, &PlanCandidate::slack_frac);
   return choice;
 }
 

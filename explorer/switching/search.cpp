@@ -7,10 +7,9 @@
 #include <numeric>
 #include <utility>
 
-#include <tbb/parallel_for.h>
-
 #include "common/error.hpp"
 #include "common/numbers.hpp"
+#include "common/parallel.hpp"
 #include "explorer/knapsack/mckp.hpp"
 #include "explorer/switching/clock_sweep.hpp"
 #include "explorer/switching/label_search.hpp"
@@ -128,7 +127,7 @@ class SwitchingSearch {
     std::array<double, 2> prices_w{hint_w / (1.0 + width), hint_w * (1.0 + width)};
     for (int i = 0; i < most_tries; ++i) {
       std::array<AtPrice, 2> found;
-      tbb::parallel_for(std::size_t{0}, prices_w.size(), [&](std::size_t side) {
+      parallel_for(prices_w.size(), [&](std::size_t side) {
         found[side] = looked_up({1.0, prices_w[side]});
       });
       for (std::size_t side = 0; side < found.size(); ++side) {
@@ -200,8 +199,8 @@ class SwitchingSearch {
       found.bound = std::min(least, bounds[order[i]]);
       if (bounds[order[i]] >= least * (1.0 - close_enough) || i >= most_rounds) return found;
       std::vector<PricedRuns> rounds(std::min(at_once, order.size() - i));
-      tbb::parallel_for(std::size_t{0}, rounds.size(),
-                        [&](std::size_t r) { rounds[r] = cheapest_round(priced, order[i + r]); });
+      parallel_for(rounds.size(),
+                   [&](std::size_t r) { rounds[r] = cheapest_round(priced, order[i + r]); });
       for (const PricedRuns& round : rounds) {
         least = std::min(least, round.value);
         offer(found, priced.price(), round.runs);

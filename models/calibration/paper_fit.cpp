@@ -7,8 +7,8 @@
 #include <span>
 
 #include <fmt/format.h>
-#include <tbb/parallel_for.h>
 
+#include "common/parallel.hpp"
 #include "common/statistics.hpp"
 #include "common/version.hpp"
 #include "models/calibration/change_errors.hpp"
@@ -222,7 +222,7 @@ std::vector<Eigen::VectorXd> best_points(std::span<const CalibrationProblem> pro
     const std::scoped_lock lock(reporting);
     context.report({.done = ++done, .total = points.size(), .note = "descents"});
   };
-  tbb::parallel_for(std::size_t{0}, points.size(), descend_from, tbb::simple_partitioner());
+  parallel_for(points.size(), descend_from, LoopTasks::singly);
   std::vector<Eigen::VectorXd> best;
   for (std::size_t p = 0; p < problems.size(); ++p) {
     best.push_back(*std::ranges::min_element(

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "common/sort_by.hpp"
 #include "models/calibration/paper_parameters.hpp"
 #include "models/calibration/robust_loss.hpp"
 #include "models/table/fill.hpp"
@@ -91,7 +92,8 @@ CalibrationProblem::CalibrationProblem(const GpuSpec& frame, const Trace& trace,
         sweep_clocks_.push_back(point.clock);
     }
   }
-  std::ranges::stable_sort(sweep_clocks_, {}, &ClockPair::mem);  // as tables are filled the fastest
+  sort_by(sweep_clocks_,
+          [](ClockPair clock) { return index(clock.mem); });  // as tables are filled the fastest
   start_ = start();
 }
 

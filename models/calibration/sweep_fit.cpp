@@ -8,10 +8,10 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <tbb/parallel_for.h>
 
 #include "common/error.hpp"
 #include "common/numbers.hpp"
+#include "common/parallel.hpp"
 #include "common/version.hpp"
 #include "models/calibration/kernel_information.hpp"
 #include "models/calibration/sweep_problem.hpp"
@@ -330,7 +330,7 @@ GpuSpec with_kernels(GpuSpec spec, const Sweep& sweep, const SweepFitOptions& op
     return std::ranges::find(fitted, name, &CalibratedKernel::name) != fitted.end();
   };
   std::vector<std::vector<double>> ensemble(static_cast<std::size_t>(options.ensemble));
-  tbb::parallel_for(std::size_t{0}, ensemble.size(), [&](std::size_t m) {
+  parallel_for(ensemble.size(), [&](std::size_t m) {
     std::mt19937_64 random(20260113 + m);
     std::normal_distribution<double> gaussian;
     const GpuSpec member = ensemble_member(spec, m);

@@ -4,8 +4,7 @@
 #include <array>
 #include <cmath>
 
-#include <tbb/parallel_for.h>
-
+#include "common/parallel.hpp"
 #include "models/calibration/kernel_prior.hpp"
 #include "models/calibration/robust_loss.hpp"
 #include "models/kernel/model.hpp"
@@ -154,7 +153,7 @@ ArrowResiduals SweepProblem::residuals(const ArrowPoint& at, const BlockMask& ma
 
   ArrowResiduals out{VectorXd::Zero(problem_.first.back()),
                      VectorXd(centre_.shared.size() + static_cast<Index>(sweep_.idle.size()))};
-  tbb::parallel_for(std::size_t{0}, sweep_.kernels.size(), [&](std::size_t k) {
+  parallel_for(sweep_.kernels.size(), [&](std::size_t k) {
     if (!mask.empty() && !mask[k]) return;
     const auto column = static_cast<Index>(k);
     const KernelCoefficients kernel = make_coefficients(at.blocks.col(column));

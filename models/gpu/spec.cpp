@@ -16,6 +16,13 @@ namespace rubato {
 
 std::span<const EmbeddedFile> embedded_gpu_specs();
 
+GpuSpec::GpuSpec() = default;
+GpuSpec::GpuSpec(const GpuSpec& other) = default;
+GpuSpec::GpuSpec(GpuSpec&& other) noexcept = default;
+GpuSpec& GpuSpec::operator=(const GpuSpec& other) = default;
+GpuSpec& GpuSpec::operator=(GpuSpec&& other) noexcept = default;
+GpuSpec::~GpuSpec() = default;
+
 namespace {
 
 std::optional<double> optional_number(const JsonNode& node, std::string_view key, Range range) {

@@ -157,6 +157,14 @@ struct FittedRange {
 struct GpuSpec {
   static constexpr std::uint64_t schema = 1;
 
+  // Defined once: four kilobytes of code each, and forty units hold a spec.
+  GpuSpec();
+  GpuSpec(const GpuSpec& other);
+  GpuSpec(GpuSpec&& other) noexcept;
+  GpuSpec& operator=(const GpuSpec& other);
+  GpuSpec& operator=(GpuSpec&& other) noexcept;
+  ~GpuSpec();
+
   std::string name;         ///< "rtx-3080-ti"
   std::string title;        ///< "NVIDIA GeForce RTX 3080 Ti"
   bool calibrated = false;  ///< false: constants only, results are rough

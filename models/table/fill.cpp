@@ -8,10 +8,9 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <tbb/parallel_for.h>
-#include <tbb/task_arena.h>
 
 #include "common/error.hpp"
+#include "common/parallel.hpp"
 
 namespace rubato {
 
@@ -147,7 +146,7 @@ class Filler {
     constexpr std::size_t worth_a_thread = 4096, most = std::size_t{1} << 15;
     const std::size_t kernels = bound_.kernels.size();
     if (kernels == 0) return true;
-    const auto threads = static_cast<std::size_t>(tbb::this_task_arena::max_concurrency());
+    const auto threads = threads_at_hand();
     const auto chunks_of = [&](std::size_t rows) { return (kernels + rows - 1) / rows; };
     const std::size_t least = (worth_a_thread + clocks_ - 1) / clocks_;
     const std::size_t chunks =
@@ -155,7 +154,7 @@ class Filler {
     const std::size_t rows = chunks_of(chunks);
     if (kernels <= rows) return fill_rows(0, kernels, time_s, energy_j);
     std::atomic<bool> sound = true;
-    tbb::parallel_for(std::size_t{0}, chunks_of(rows), [&](std::size_t i) {
+    parallel_for(chunks_of(rows), [&](std::size_t i) {
       const std::size_t first = i * rows;
       if (!fill_rows(first, std::min(first + rows, kernels), time_s, energy_j))
         sound.store(false, std::memory_order_relaxed);

@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include <fmt/format.h>
-#include <tbb/parallel_for.h>
 
 #include "common/error.hpp"
 #include "common/numbers.hpp"
+#include "common/parallel.hpp"
 #include "models/gpu/device.hpp"
 #include "models/kernel/coefficients.hpp"
 
@@ -152,7 +152,7 @@ std::vector<OperatingPoint> evaluate_all(const GpuModel& model, const ClockGrid&
         clock_state(spec, spec.mem_states[index(clock.mem)], effective_core_mhz(spec, clock)));
   }
   std::vector<OperatingPoint> cells(model.kernels() * grid.size());
-  tbb::parallel_for(std::size_t{0}, model.kernels(), [&](std::size_t k) {
+  parallel_for(model.kernels(), [&](std::size_t k) {
     const KernelCoefficients& kernel = model.coefficients(id_at<KernelId>(k));
     std::vector<std::optional<OperatingPoint>> regulated(spec.mem_states.size());
     for (std::size_t c = 0; c < grid.size(); ++c) {

@@ -7,9 +7,8 @@
 #include <span>
 #include <utility>
 
-#include <tbb/parallel_for.h>
-
 #include "common/error.hpp"
+#include "common/parallel.hpp"
 #include "models/calibration/kernel_information.hpp"
 #include "models/calibration/linear_algebra.hpp"
 #include "models/gpu/spec_parameters.hpp"
@@ -198,7 +197,7 @@ MeasurementPlan suggest_measurements(const GpuModel& model, const Trace& trace,
   if (measured != nullptr) {
     known = kernel_posteriors(model.spec(), *measured, {.time_sigma = noise, .power_sigma = noise});
   }
-  tbb::parallel_for(std::size_t{0}, designs.size(), [&](std::size_t k) {
+  parallel_for(designs.size(), [&](std::size_t k) {
     const auto id = id_at<KernelId>(k);
     KernelDesign& design = designs[k];
     const KernelCoefficients& c = model.coefficients(id);
@@ -230,7 +229,7 @@ MeasurementPlan suggest_measurements(const GpuModel& model, const Trace& trace,
     const std::vector<bool> open = usual_first
                                        ? axis_clocks(model.spec(), clocks, *usual_first, step)
                                        : std::vector<bool>(clocks.size(), true);
-    tbb::parallel_for(std::size_t{0}, clocks.size(), [&](std::size_t c) {
+    parallel_for(clocks.size(), [&](std::size_t c) {
       if (!chosen[c] && open[c]) after[c] = variance_of_saving(designs, c);
     });
     // The end that all changes share comes first.

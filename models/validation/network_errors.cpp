@@ -7,9 +7,8 @@
 #include <map>
 #include <set>
 
-#include <tbb/parallel_for.h>
-
 #include "common/error.hpp"
+#include "common/parallel.hpp"
 #include "models/calibration/network_fit.hpp"
 
 namespace rubato {
@@ -85,7 +84,7 @@ std::vector<NetworkPoint> predict_left_out(std::span<const CollectiveSeries> ser
     throw UsageError("leaving systems out needs at least two systems in the file");
   const std::vector<std::string> systems(names.begin(), names.end());
   std::vector<NetworkParameters> fits(systems.size());
-  tbb::parallel_for(std::size_t{0}, systems.size(), [&](std::size_t i) {
+  parallel_for(systems.size(), [&](std::size_t i) {
     std::vector<CollectiveSeries> others;
     std::ranges::copy_if(series, std::back_inserter(others),
                          [&](const CollectiveSeries& one) { return one.system != systems[i]; });

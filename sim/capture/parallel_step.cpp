@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "common/error.hpp"
+#include "common/sort_by.hpp"
 #include "common/version.hpp"
 #include "models/table/gpu_model.hpp"
 
@@ -62,7 +63,7 @@ class StepWriter {
     capture_.step_source = StepSource::annotation;
     const std::int64_t end_ns = std::max(end_ns_[compute], end_ns_[comm]);
     capture_.steps = {{"step", 0, end_ns}};
-    std::ranges::stable_sort(capture_.launches, {}, &CapturedLaunch::start_ns);
+    sort_by(capture_.launches, &CapturedLaunch::start_ns);
     times_.step_s = static_cast<double>(end_ns) * s_per_ns;
     return {std::move(capture_), times_};
   }

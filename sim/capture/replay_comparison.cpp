@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "common/numbers.hpp"
+#include "common/sort_by.hpp"
 
 namespace rubato {
 
@@ -51,9 +52,7 @@ std::optional<double> half_width(const std::vector<ReplayRow>& kernels, const Re
   return z_90 * std::sqrt(squares * count / (count - 1.0)) / of.compared_s;
 }
 
-void sort_by_time(std::vector<ReplayRow>& rows) {
-  std::ranges::stable_sort(rows, std::greater<>{}, &ReplayRow::captured_s);
-}
+void sort_by_time(std::vector<ReplayRow>& rows) { sort_down_by(rows, &ReplayRow::captured_s); }
 
 void add_rows(const CaptureReplay& replay, const ReplayRuns& runs, ReplayComparison& result) {
   const Capture& capture = replay.capture();

@@ -10,6 +10,7 @@
 
 #include "common/error.hpp"
 #include "common/json_parts.hpp"
+#include "common/sort_by.hpp"
 #include "common/text.hpp"
 #include "traces/files/capture_parts.hpp"
 #include "traces/files/kernel_json.hpp"
@@ -222,7 +223,7 @@ class CaptureReader {
       step.end_ns = plus_origin(step.end_ns, origin_ns_);
     }
     if (!std::ranges::is_sorted(capture_.launches, {}, &CapturedLaunch::start_ns))
-      std::ranges::stable_sort(capture_.launches, {}, &CapturedLaunch::start_ns);
+      sort_by(capture_.launches, &CapturedLaunch::start_ns);
   }
 
   // Calls are not put in order: launches refer to them by their places.

@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "common/sort_by.hpp"
 #include "common/statistics.hpp"
 #include "traces/capture.hpp"
 
@@ -121,12 +122,10 @@ void CaptureDraft::add_stream_order() {
     if (launch.call) launches_of_call_[*launch.call].push_back(i);
   }
   for (auto& list : called_on_) {
-    std::ranges::stable_sort(list, {},
-                             [&](std::uint32_t i) { return *capture_.launches[i].launch_ns; });
+    sort_by(list, [&](std::uint32_t i) { return *capture_.launches[i].launch_ns; });
   }
   for (auto& list : by_stream_) {
-    std::ranges::stable_sort(list, {},
-                             [&](std::uint32_t i) { return capture_.launches[i].start_ns; });
+    sort_by(list, [&](std::uint32_t i) { return capture_.launches[i].start_ns; });
     for (std::size_t at = 1; at < list.size(); ++at) {
       const std::int64_t over_ns =
           capture_.launches[list[at - 1]].end_ns() - capture_.launches[list[at]].start_ns;
@@ -261,8 +260,7 @@ void CaptureDraft::add_calls_of_launches_alone() {
     if (call_known(launch)) called[capture_.streams[launch.stream].device].push_back(i);
   }
   for (auto& list : called) {
-    std::ranges::stable_sort(list, {},
-                             [&](std::uint32_t i) { return *capture_.launches[i].launch_ns; });
+    sort_by(list, [&](std::uint32_t i) { return *capture_.launches[i].launch_ns; });
     std::optional<DraftId> before;
     std::int64_t before_ns = 0;
     std::optional<std::uint32_t> last;

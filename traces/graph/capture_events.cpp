@@ -5,6 +5,8 @@
 #include <map>
 #include <numeric>
 
+#include "common/sort_by.hpp"
+
 #include "traces/graph/capture_draft.hpp"
 
 namespace rubato {
@@ -85,8 +87,7 @@ bool CaptureDraft::may_wait(std::uint32_t launch, std::optional<std::uint32_t> b
 void CaptureDraft::add_waits_by_time() {
   std::vector<std::uint32_t> by_start(capture_.launches.size());
   std::iota(by_start.begin(), by_start.end(), 0U);
-  std::ranges::stable_sort(by_start, {},
-                           [&](std::uint32_t i) { return capture_.launches[i].start_ns; });
+  sort_by(by_start, [&](std::uint32_t i) { return capture_.launches[i].start_ns; });
   std::vector<std::optional<std::uint32_t>> last_on_stream(capture_.streams.size());
   std::multimap<std::int64_t, std::uint32_t> ends;  // of launches that started before
   for (const std::uint32_t i : by_start) {

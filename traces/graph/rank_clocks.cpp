@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "common/error.hpp"
+#include "common/sort_by.hpp"
 #include "common/statistics.hpp"
 #include "common/text.hpp"
 
@@ -67,7 +68,7 @@ std::vector<ClockLink> clock_links(const JoinedRanks& joined) {
   }
   std::vector<ClockLink> links;
   for (auto& [ranks, one] : of_ranks) links.push_back(std::move(one));
-  std::ranges::stable_sort(links, std::greater{}, &ClockLink::shared);
+  sort_down_by(links, &ClockLink::shared);
   return links;
 }
 

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "common/error.hpp"
+#include "common/sort_by.hpp"
 #include "traces/graph/rank_clocks.hpp"
 
 namespace rubato {
@@ -88,8 +89,7 @@ void add_rows(const Capture& capture, const Participant& who, Circles& circles) 
         capture.kernels[index(launch.kernel)].kind == KernelClass::communication)
       order.push_back(i);
   }
-  std::ranges::stable_sort(order, {},
-                           [&](std::uint32_t i) { return capture.launches[i].start_ns; });
+  sort_by(order, [&](std::uint32_t i) { return capture.launches[i].start_ns; });
   for (const std::uint32_t i : order) {
     const CapturedLaunch& launch = capture.launches[i];
     auto& rows = circle_of(capture, launch, streams, circles).rows;
@@ -349,7 +349,7 @@ JoinedRanks join_ranks(std::span<const Capture> captures) {
   }
   align_clocks(captures, joined);
   expect_common_ends(joined);
-  std::ranges::stable_sort(joined.collectives, {}, &JoinedCollective::last_start_ns);
+  sort_by(joined.collectives, &JoinedCollective::last_start_ns);
   std::ranges::stable_sort(joined.messages, {},
                            [](const JoinedMessage& one) { return one.from.start_ns; });
   return joined;

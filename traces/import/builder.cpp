@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include "common/error.hpp"
+#include "common/sort_by.hpp"
 #include "common/text.hpp"
 
 namespace rubato {
@@ -143,7 +144,7 @@ CollectiveKind collective_kind_of(std::string_view name) {
 }
 
 StepFinder::StepFinder(std::vector<Interval> intervals) : intervals_(std::move(intervals)) {
-  std::ranges::stable_sort(intervals_, {}, &Interval::start_ns);
+  sort_by(intervals_, &Interval::start_ns);
   for (const Interval& interval : intervals_)
     latest_end_ns_.push_back(latest_end_ns_.empty()
                                  ? interval.end_ns
@@ -287,7 +288,7 @@ bool CaptureBuilder::launch(const CapturedLaunch& launch) {
 void CaptureBuilder::sort_calls() {
   std::vector<std::uint32_t> order(capture_.calls.size()), place(capture_.calls.size());
   std::iota(order.begin(), order.end(), 0U);
-  std::ranges::stable_sort(order, {}, [&](std::uint32_t i) { return capture_.calls[i].start_ns; });
+  sort_by(order, [&](std::uint32_t i) { return capture_.calls[i].start_ns; });
   std::vector<CapturedCall> calls;
   calls.reserve(order.size());
   for (std::uint32_t i = 0; i < order.size(); ++i) {

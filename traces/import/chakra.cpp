@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "common/error.hpp"
+#include "common/sort_by.hpp"
 #include "common/text.hpp"
 #include "traces/import/chakra_nodes.hpp"
 #include "traces/import/operator_work.hpp"
@@ -80,7 +81,7 @@ class ChakraGraph {
   ChakraGraph(const std::filesystem::path& path, std::vector<ChakraNode> nodes,
               CaptureBuilder& builder)
       : path_(path), nodes_(std::move(nodes)), builder_(builder) {
-    std::ranges::stable_sort(nodes_, {}, &ChakraNode::id);
+    sort_by(nodes_, &ChakraNode::id);
     for (std::size_t i = 0; i < nodes_.size(); ++i) by_id_.emplace(nodes_[i].id, i);
   }
 

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "common/error.hpp"
+#include "common/sort_by.hpp"
 #include "common/text.hpp"
 #include "traces/import/nsight_calls.hpp"
 #include "traces/import/nsight_tables.hpp"
@@ -182,7 +183,7 @@ class NsightLinker {
       if (names_a_step(range.text) && known.insert(range.text).second)
         steps.push_back({range.text, range.start_ns, range.end_ns});
     }
-    std::ranges::stable_sort(steps, {}, &CapturedStep::start_ns);
+    sort_by(steps, &CapturedStep::start_ns);
     if (!steps.empty()) builder_.capture().step_source = StepSource::annotation;
     std::vector<StepFinder::Interval> intervals;
     for (std::uint32_t i = 0; i < steps.size(); ++i)

@@ -11,6 +11,7 @@
 #include "common/byte_source.hpp"
 #include "common/error.hpp"
 #include "common/json.hpp"
+#include "common/sort_by.hpp"
 #include "traces/import/builder.hpp"
 #include "traces/import/readers.hpp"
 
@@ -72,7 +73,7 @@ std::vector<PassTimes> passes_of(const JsonNode& iteration) {
     throw DataError(fmt::format("{}: {} forward and {} backward passes; expected as many of both",
                                 iteration.where(), forwards, passes.size() - forwards));
   }
-  std::ranges::stable_sort(passes, {}, &PassTimes::start_ns);
+  sort_by(passes, &PassTimes::start_ns);
   return passes;
 }
 

@@ -5,10 +5,10 @@
 #include <mutex>
 
 #include <fmt/format.h>
-#include <tbb/parallel_for.h>
 
 #include "common/file.hpp"
 #include "common/numbers.hpp"
+#include "common/parallel.hpp"
 #include "explorer/exploration.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
@@ -113,7 +113,7 @@ std::vector<LatencyPoint> sweep(const LatencyOptions& o, const Trace& trace, con
   std::size_t count = 0;
   std::mutex reporting;
   const RunContext silent{.cancelled = context.cancelled};
-  tbb::parallel_for(std::size_t{0}, points.size(), [&](std::size_t i) {
+  parallel_for(points.size(), [&](std::size_t i) {
     if (context.stop_requested()) return;
     points[i] = point_at(o, trace, spec, points[i].latency_us, points[i].waits, silent);
     const std::scoped_lock lock(reporting);

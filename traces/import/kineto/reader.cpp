@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <unordered_map>
 
+#include "common/sort_by.hpp"
 #include "traces/import/kineto/calls.hpp"
 #include "traces/import/kineto/events.hpp"
 
@@ -151,7 +152,7 @@ class KinetoLinker {
     for (const Span& span : events_.annotations) {
       if (events_.names[span.name].starts_with("ProfilerStep")) marks.push_back(&span);
     }
-    std::ranges::stable_sort(marks, {}, &Span::start_ns);
+    sort_by(marks, &Span::start_ns);
     std::vector<CapturedStep>& steps = builder_.capture().steps;
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> times_seen;  // process, name
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> joined;  // name, which time
