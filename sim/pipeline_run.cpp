@@ -106,11 +106,11 @@ Edges edges_of(const PipelineSchedule& schedule) {
 
 // A pass ends. Of equal times the lower index comes first, so that a run is
 // the same everywhere.
-struct Event {
+struct PassEnd {
   double time_s = 0.0;
   std::uint32_t pass = 0;
 
-  [[nodiscard]] bool operator>(const Event& other) const {
+  [[nodiscard]] bool operator>(const PassEnd& other) const {
     return time_s != other.time_s ? time_s > other.time_s : pass > other.pass;
   }
 };
@@ -141,7 +141,7 @@ class Replay {
       if (waiting_for[i] == 0) start(static_cast<std::uint32_t>(i));
     }
     while (!ends_.empty()) {
-      const Event event = ends_.top();
+      const PassEnd event = ends_.top();
       ends_.pop();
       run_.time_s = std::max(run_.time_s, event.time_s);
       for (std::uint32_t e = edges_.first[event.pass]; e < edges_.first[event.pass + 1]; ++e) {
@@ -243,7 +243,7 @@ class Replay {
   std::vector<char> opens_stage_;
   std::vector<double> effect_s_;  ///< of the last change, shape [stages]
   CompensatedSum switch_energy_j_;
-  std::priority_queue<Event, std::vector<Event>, std::greater<>> ends_;
+  std::priority_queue<PassEnd, std::vector<PassEnd>, std::greater<>> ends_;
 };
 
 }  // namespace

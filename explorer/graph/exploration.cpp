@@ -1,9 +1,12 @@
 #include "explorer/graph/exploration.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <iterator>
 #include <map>
+#include <optional>
+#include <set>
 #include <utility>
 
 #include "common/numbers.hpp"
@@ -90,32 +93,31 @@ class Rehearsal {
   }
 
   // Steps differ: clocks that just fit one are late in others. Then plans are made for somewhat
-  // less time, as much less as is needed.
+  // less time, as much less as is needed, and, where none of them saves anything, with changes
+  // farther apart, which steps that differ meet better.
   // @param given  automatic
   // @return what saves most of those that are in time, plans before it and one clock for all
   //         included; the given one if there are none
   GraphPlanOutcome in_time(GraphPlanOutcome given, const RunContext& context) {
-    constexpr int tries = 4;
-    constexpr double reserve = 1.25;  // of what a plan is late by
+    // Of a step: where steps differ, so do the shares of their time at which clocks change.
+    constexpr std::array<double, 2> apart_frac{0.02, 0.1};
     if (!given.counted || given.counted->in_time) return given;
-    const GraphQuestion& asked = given.result.question;
+    GraphQuestion question = given.result.question;
     GraphPlanOutcome best = best_before(given.result, context);
-    double late_frac = asked.slack_frac;
-    double by_frac = given.counted->change.time_frac - asked.slack_frac;
-    std::optional<double> kept_frac;
-    for (int i = 0; i < tries && !context.stop_requested(); ++i) {
-      GraphQuestion tighter = asked;
-      tighter.slack_frac =
-          kept_frac ? 0.5 * (*kept_frac + late_frac) : late_frac - reserve * by_frac;
-      if (tighter.slack_frac <= -1.0) break;
-      GraphPlanOutcome outcome = answered(tighter, given.result, context);
+    bool better = tighten(question, *given.counted, given.result, best, context);
+    std::set<std::optional<std::uint32_t>> steps;
+    for (const PlanSegment& segment : given.segments) steps.insert(segment.step);
+    const double step_s = of_.planner->baseline().span_s / static_cast<double>(steps.size());
+    for (const double frac : apart_frac) {
+      question.dwell_s = frac * step_s;
+      if (better || question.dwell_s <= switching_->dwell_s || context.stop_requested()) break;
+      GraphPlanOutcome outcome = answered(question, given.result, context);
       if (!outcome.counted) break;
-      if (outcome.counted->in_time) {
-        kept_frac = tighter.slack_frac;
-        if (saves_more(outcome, best)) best = std::move(outcome);
-      } else {
-        late_frac = tighter.slack_frac;
-        by_frac = outcome.counted->change.time_frac - asked.slack_frac;
+      if (!outcome.counted->in_time) {
+        better = tighten(question, *outcome.counted, given.result, best, context);
+      } else if (saves_more(outcome, best)) {
+        best = std::move(outcome);
+        better = true;
       }
     }
     return best.counted ? best : given;
@@ -124,6 +126,40 @@ class Rehearsal {
  private:
   static bool saves_more(const GraphPlanOutcome& a, const GraphPlanOutcome& b) {
     return !b.counted || a.counted->change.energy_frac < b.counted->change.energy_frac;
+  }
+
+  // Asks for plans in less time, between one that is late and one that is not, or is none.
+  // @param late  what the question's own plan comes to
+  // @param best  in time, or nothing; replaced by what saves more
+  // @return whether it was
+  bool tighten(const GraphQuestion& question, const CountedChanges& late,
+               const GraphPlanResult& asked, GraphPlanOutcome& best, const RunContext& context) {
+    constexpr int tries = 6;
+    constexpr double reserve = 1.25;     // of what a plan is late by
+    constexpr double least_step = 0.25;  // of what the first one is late by
+    const double slack_frac = asked.question.slack_frac;
+    const double first_by_frac = late.change.time_frac - slack_frac;
+    double late_frac = question.slack_frac, by_frac = first_by_frac;
+    std::optional<double> early_frac;
+    bool better = false;
+    for (int i = 0; i < tries && !context.stop_requested(); ++i) {
+      GraphQuestion tighter = question;
+      tighter.slack_frac =
+          early_frac ? 0.5 * (*early_frac + late_frac)
+                     : late_frac - std::max(reserve * by_frac, least_step * first_by_frac);
+      GraphPlanOutcome outcome;
+      if (tighter.slack_frac > -1.0) outcome = answered(tighter, asked, context);
+      if (outcome.counted && !outcome.counted->in_time) {
+        late_frac = tighter.slack_frac;
+        by_frac = outcome.counted->change.time_frac - slack_frac;
+        continue;
+      }
+      early_frac = tighter.slack_frac;
+      if (!outcome.counted || !saves_more(outcome, best)) continue;
+      best = std::move(outcome);
+      better = true;
+    }
+    return better;
   }
 
   GraphPlanOutcome best_before(const GraphPlanResult& asked, const RunContext& context) {

@@ -340,7 +340,9 @@ std::vector<GraphPlanResult> GraphPlanner::plan(std::span<const GraphQuestion> q
   for (const GraphQuestion& question : questions) {
     results.emplace_back().question = question;
     results.back().deadline_s = deadline_s(question);
-    if (question.grain == GraphGrain::automatic) results.back().switching = *switching_;
+    if (question.grain != GraphGrain::automatic) continue;
+    SwitchModel& switching = results.back().switching = *switching_;
+    switching.dwell_s = std::max(switching.dwell_s, question.dwell_s);
   }
   const bool many_clocks = std::ranges::any_of(
       questions, [](const GraphQuestion& q) { return q.grain != GraphGrain::iteration; });

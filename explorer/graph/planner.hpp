@@ -40,6 +40,9 @@ struct GraphQuestion {
   /// Launch, automatic: each step of a capture has clocks of its own. Only one of them can be
   /// played for all, see StepRepeats.
   bool own_steps = false;
+  /// Automatic: from the effect of a change to the next request, if that is longer than what the
+  /// switch model asks for, >= 0.
+  double dwell_s = 0.0;
 };
 
 /// An answer. Energies are of all GPUs over one replay of the graph.

@@ -81,5 +81,28 @@ TEST(Playing, AutomaticPlansKeepTheirDeadlineInAllSteps) {
   EXPECT_GT(changes, 0U);
 }
 
+// The faster changes are, the more of them a plan has that other steps miss: it must not come back
+// to one clock for that.
+TEST(Playing, FastChangesStillSave) {
+  std::uint64_t state = 7;
+  const auto vary = [&](std::int64_t ns) {
+    state = state * 6364136223846793005U + 1442695040888963407U;
+    return ns + ns * static_cast<std::int64_t>(state >> 40U) / (10 << 24);
+  };
+  for (const double lead_s : {1e-6, 1e-5, 1e-4}) {
+    SwitchModel switching;
+    switching.core.lead_s = lead_s;
+    GraphExplorationInput input = made_exploration_input(
+        {}, {{GraphGrain::iteration, 0.01}, {GraphGrain::automatic, 0.01}}, switching);
+    input.captures = {made_step({.steps = 5, .layers = 12, .launches_per_layer = 6}, vary)};
+    const GraphExploration found = explore_captured(input);
+    ASSERT_TRUE(found.plans[1].counted);
+    EXPECT_TRUE(found.plans[1].counted->in_time);
+    EXPECT_LT(found.plans[1].counted->change.energy_frac,
+              found.plans[0].counted->change.energy_frac - 0.005)
+        << lead_s;
+  }
+}
+
 }  // namespace
 }  // namespace rubato

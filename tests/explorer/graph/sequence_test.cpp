@@ -144,6 +144,31 @@ TEST(AutomaticPlans, ALatencyRaisesTheBound) {
   EXPECT_GT(bound_j(8e-4), bound_j(0.0) * 1.001);
 }
 
+// A question may ask for changes farther apart than the hardware does: the same plan as on hardware
+// that needs it.
+TEST(AutomaticPlans, AQuestionsDwellIsAModels) {
+  SmallGraph made(1);
+  for (int i = 0; i < 12; ++i)
+    made.launch(0, i % 3 == 0 ? "gemm" : "memset",
+                i % 3 == 0 ? KernelClass::gemm : KernelClass::memset, 1e-4);
+  const ExecutionGraph graph = std::move(made).build();
+  const GraphModel model(graph, small_graph_spec(), small_graph_spec().default_clock);
+  const ClockGrid grid = arbitrary_clocks(4);
+  const auto planned = [&](double model_dwell_s, double asked_dwell_s) {
+    SwitchModel switching{.core = {.energy_j = 1e-9}, .mem = {}, .dwell_s = model_dwell_s};
+    GraphPlanner planner(model, grid, {}, switching);
+    const GraphQuestion question{
+        .grain = GraphGrain::automatic, .slack_frac = 0.05, .dwell_s = asked_dwell_s};
+    return planner.plan(std::span(&question, 1)).front();
+  };
+  const GraphPlanResult apart = planned(5e-4, 0.0), asked = planned(0.0, 5e-4),
+                        close = planned(0.0, 0.0), longer = planned(5e-4, 1e-4);
+  EXPECT_DOUBLE_EQ(asked.switching.dwell_s, 5e-4);
+  EXPECT_EQ(asked.run.total_energy_j, apart.run.total_energy_j);
+  EXPECT_EQ(longer.run.total_energy_j, apart.run.total_energy_j);
+  EXPECT_LT(close.run.total_energy_j, apart.run.total_energy_j);
+}
+
 TEST(AutomaticPlans, NeedToKnowWhatChangesTake) {
   SmallGraph made(1);
   made.launch(0, "gemm", KernelClass::gemm, 1e-3);
