@@ -22,7 +22,7 @@ class CsvTable {
   ///         unclosed quote or a repeated column name
   [[nodiscard]] static CsvTable parse(std::string_view text, std::string name);
 
-  /// @throws IoError, DataError
+  /// A file, inflated if it is gzip. @throws IoError, DataError
   [[nodiscard]] static CsvTable read(const std::filesystem::path& path);
 
   [[nodiscard]] std::size_t rows() const noexcept { return lines_.size(); }

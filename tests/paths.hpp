@@ -3,11 +3,15 @@
 // definitions on the command line they would make every test file depend on where the clone lies.
 
 #include <filesystem>
+#include <string>
 
 namespace rubato {
 
 /// The root of the project.
 [[nodiscard]] const std::filesystem::path& source_dir();
+
+/// Numbers that specs were fitted to: a file or folder below models/data/measured.
+[[nodiscard]] std::filesystem::path measured_data(const std::string& name);
 
 /// The folder of measured data that is not part of the project; it need not exist.
 [[nodiscard]] const std::filesystem::path& shared_dir();

@@ -6,6 +6,7 @@
 #include "common/csv.hpp"
 #include "common/error.hpp"
 #include "common/file.hpp"
+#include "common/gzip.hpp"
 #include "tests/expect_error.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -61,6 +62,15 @@ RC_GTEST_PROP(Csv, CellsSurviveARoundTrip, (std::vector<std::string> cells)) {
   const CsvTable table = CsvTable::parse(csv_line(header) + csv_line(cells), "t.csv");
   RC_ASSERT(table.rows() == 1U);
   for (std::size_t i = 0; i < cells.size(); ++i) RC_ASSERT(table.cell(0, i) == cells[i]);
+}
+
+TEST(Csv, ReadsGzip) {
+  const TemporaryFolder folder;
+  const std::string text = "name,x\na,1\n";
+  const auto path = folder.file("t.csv.gz", gzip(text));
+  EXPECT_EQ(CsvTable::read(path).cell(0, 0), "a");
+  write_file(path, gzip(text).substr(0, 20));
+  expect_error<DataError>([&] { (void)CsvTable::read(path); }, "t.csv.gz: the gzip data end early");
 }
 
 TEST(File, WritesWholeOrNotAtAll) {

@@ -10,7 +10,7 @@
 #include "explorer/exploration.hpp"
 #include "explorer/published.hpp"
 #include "models/calibration/paper_fit.hpp"
-#include "tests/shared_data.hpp"
+#include "tests/paths.hpp"
 #include "traces/files/trace_json.hpp"
 
 namespace rubato {
@@ -85,13 +85,11 @@ struct Apart {
 };
 
 void expect_same_place(const char* name, bool use_table1, const Apart& most) {
-  RUBATO_NEEDS_SHARED("spaan2026");
-  RUBATO_NEEDS_SHARED("rtx3080ti_kernels");
   const GpuSpec shipped = load_gpu_spec(name);
   const Trace trace = load_trace("gpt3-xl");
   const ClockGrid grid = make_clock_grid(shipped, "paper");
-  PaperData paper = read_paper_data(shared_data("spaan2026"), grid, trace);
-  auto sweep = read_sweep(shared_data("rtx3080ti_kernels/data.csv"), shipped).kernels;
+  PaperData paper = read_paper_data(measured_data("spaan2026"), grid, trace);
+  auto sweep = read_sweep(measured_data("rtx3080ti_kernels/kernels.csv"), shipped).kernels;
   Rounding rounding;
   rounding.move(paper);
   rounding.move(sweep);

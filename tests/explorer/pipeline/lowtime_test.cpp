@@ -35,7 +35,6 @@ CrashProblem fitted_problem(const Reference& reference, const PipelineSchedule& 
 }
 
 TEST(Lowtime, OurFrontierOnItsFittedCostsIsItsFrontier) {
-  RUBATO_NEEDS_SHARED("perseus");
   for (const Reference& reference : references()) {
     SCOPED_TRACE(reference.folder);
     const Frontier frontier = sweep_frontier(fitted_problem(reference, reference.schedule()));
@@ -53,7 +52,6 @@ TEST(Lowtime, OurFrontierOnItsFittedCostsIsItsFrontier) {
 }
 
 TEST(Lowtime, OurPlansUseLessEnergyAtItsTimes) {
-  RUBATO_NEEDS_SHARED("perseus");
   for (const Reference& reference : references()) {
     SCOPED_TRACE(reference.folder);
     const PipelineWork work =
@@ -80,7 +78,6 @@ TEST(Lowtime, OurPlansUseLessEnergyAtItsTimes) {
 }
 
 TEST(Lowtime, TheEmulationFitsItsCosts) {
-  RUBATO_NEEDS_SHARED("perseus");
   const Reference& reference = references()[1];
   const PipelineProfile profile = gpt3_a100();
   const CsvTable model = CsvTable::read(reference.file("model.csv"));
@@ -146,20 +143,19 @@ PipelinePlan fastest_plan(const PipelineWork& work) {
 // of 0.1, 0.2, 0.5 and 1 ms half a millisecond comes closest (docs/pipeline.md). Bloom on A40 is a
 // point above what is published at every step.
 TEST(Lowtime, PublishedSavingsComeOut) {
-  RUBATO_NEEDS_SHARED("perseus");
   struct Case {
     const char* profile;
     double blocked_w;
     std::vector<double> saving_pct;  // of 12 and 96 microbatches
     double tolerance;
   };
-  const std::vector<Case> cases{{"gpt3-175b+a100_sxm_bf16", a100_blocked_w, {15.2, 13.3}, 0.5},
-                                {"gpt3-175b+a40_bf16", a40_blocked_w, {11.8, 8.9}, 0.5},
-                                {"bloom+a100_sxm_bf16", a100_blocked_w, {10.5, 4.3}, 0.5},
-                                {"bloom+a40_bf16", a40_blocked_w, {7.0, 2.4}, 1.1}};
+  const std::vector<Case> cases{{"gpt3-175b-a100.csv", a100_blocked_w, {15.2, 13.3}, 0.5},
+                                {"gpt3-175b-a40.csv", a40_blocked_w, {11.8, 8.9}, 0.5},
+                                {"bloom-176b-a100.csv", a100_blocked_w, {10.5, 4.3}, 0.5},
+                                {"bloom-176b-a40.csv", a40_blocked_w, {7.0, 2.4}, 1.1}};
   for (const Case& c : cases) {
     const PipelineProfile profile =
-        read_pipeline_profile(shared_data(std::string("perseus/profiles/") + c.profile + ".csv"));
+        read_pipeline_profile(source_dir() / "docs/examples" / c.profile);
     for (const bool many : {false, true}) {
       SCOPED_TRACE(c.profile);
       const PipelineWork work = pipeline_work(

@@ -8,7 +8,7 @@
 #include "common/csv.hpp"
 #include "common/error.hpp"
 #include "explorer/pipeline/frontier.hpp"
-#include "tests/shared_data.hpp"
+#include "tests/paths.hpp"
 #include "traces/pipeline/profile.hpp"
 
 namespace rubato {
@@ -33,7 +33,7 @@ struct Reference {
   std::uint32_t microbatches = 12;
 
   [[nodiscard]] std::filesystem::path file(const std::string& name) const {
-    return shared_data("perseus/" + folder) / name;
+    return measured_data("perseus/lowtime_" + folder) / name;
   }
   [[nodiscard]] PipelineSchedule schedule() const {
     return read_schedule(file("ops.csv"), file("edges.csv"));
@@ -44,14 +44,12 @@ struct Reference {
 };
 
 inline const std::vector<Reference>& references() {
-  static const std::vector<Reference> list{{"gpt3-175b_a100sxm_S4_M4", 4, 4},
-                                           {"gpt3-175b_a100sxm_S8_M12", 8, 12},
-                                           {"gpt3-175b_a100sxm_S8_M24", 8, 24}};
+  static const std::vector<Reference> list{{"S4_M4", 4, 4}, {"S8_M12", 8, 12}, {"S8_M24", 8, 24}};
   return list;
 }
 
 inline PipelineProfile gpt3_a100() {
-  return read_pipeline_profile(shared_data("perseus/profiles/gpt3-175b+a100_sxm_bf16.csv"));
+  return read_pipeline_profile(source_dir() / "docs/examples/gpt3-175b-a100.csv");
 }
 
 }  // namespace rubato

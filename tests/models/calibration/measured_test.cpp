@@ -1,6 +1,5 @@
-// Fits to the measurements that are shipped in models/data/measured: that each spec is what the
-// code makes of them, how far fits are from what they have not seen, and where a power limit puts
-// the clock. Numbers: docs/gpus.md.
+// Fits to the measurements that are shipped in models/data/measured: how far fits are from what
+// they have not seen, and where a power limit puts the clock. Numbers: docs/gpus.md.
 
 #include <algorithm>
 #include <cctype>
@@ -18,12 +17,10 @@
 namespace rubato {
 namespace {
 
-CsvTable measured_table(const std::string& file) {
-  return CsvTable::read(source_dir() / "models/data/measured" / file);
-}
+CsvTable measured_table(const std::string& file) { return CsvTable::read(measured_data(file)); }
 
 Sweep measured(const std::string& file, const GpuSpec& spec, const SweepColumns& columns = {}) {
-  return read_sweep(source_dir() / "models/data/measured" / file, spec, columns);
+  return read_sweep(measured_data(file), spec, columns);
 }
 
 SweepColumns dgemm_rows(const char* gpu) {
@@ -246,45 +243,6 @@ INSTANTIATE_TEST_SUITE_P(
           name, [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
       return name;
     });
-
-// Each spec is what its command in docs/gpus.md makes of the shipped measurements.
-TEST(MeasuredSpecs, AreWhatTheFitsMake) {
-  struct Case {
-    const char* gpu;
-    Sweep sweep;
-    SweepFitOptions fit;
-  };
-  const auto spec_of = [](const char* gpu) { return load_gpu_spec(gpu); };
-  const Case cases[] = {
-      {"h100-sxm5",
-       measured("hopper_firestarter/dgemm.csv", spec_of("h100-sxm5"), dgemm_rows("H100")),
-       hopper_fit},
-      {"h200-sxm5",
-       measured("hopper_firestarter/dgemm.csv", spec_of("h200-sxm5"), dgemm_rows("H200")),
-       hopper_fit},
-      {"rtx-5090", measured("rtx_llm_serving/rtx5090.csv", spec_of("rtx-5090")), rtx_5090_fit},
-      {"b300-sxm6", b300_without_caps(b300_runs(spec_of("b300-sxm6"))), b300_fit},
-      {"v100-sxm2", measured("v100_33workloads/sweep.csv", spec_of("v100-sxm2")), v100_sxm2_fit},
-      {"rtx-4050-laptop",
-       measured("rtx4050laptop_kernels/kernels.csv", spec_of("rtx-4050-laptop")),
-       {}}};
-  for (const Case& c : cases) {
-    SCOPED_TRACE(c.gpu);
-    const GpuSpec shipped = load_gpu_spec(c.gpu);
-    const GpuSpec fitted = calibrate_sweep(shipped, c.sweep, c.fit).spec;
-    EXPECT_EQ(fitted.calibrated, shipped.calibrated);
-    const auto ours = validate(shipped, c.sweep, {.holdout = Holdout::known, .fit = {}}),
-               theirs = validate(fitted, c.sweep, {.holdout = Holdout::known, .fit = {}});
-    ASSERT_EQ(ours.size(), theirs.size());
-    // Other processors round otherwise on the way to a flat minimum.
-    for (std::size_t i = 0; i < ours.size(); ++i) {
-      ASSERT_NEAR(ours[i].predicted.time_s / theirs[i].predicted.time_s, 1.0, 0.02)
-          << ours[i].kernel;
-      ASSERT_NEAR(ours[i].predicted.energy_j / theirs[i].predicted.energy_j, 1.0, 0.03)
-          << ours[i].kernel;
-    }
-  }
-}
 
 // Products without a fit of their own: per FLOP what the measured one takes, on Hopper as a share
 // of the type's peak.

@@ -12,7 +12,7 @@
 #include "models/calibration/linear_algebra.hpp"
 #include "models/table/gpu_model.hpp"
 #include "tests/expect_error.hpp"
-#include "tests/shared_data.hpp"
+#include "tests/paths.hpp"
 #include "tests/temporary_folder.hpp"
 #include "traces/files/trace_json.hpp"
 
@@ -56,13 +56,11 @@ TEST(LinearAlgebra, SparseNormalIsTheProduct) {
 
 // The shipped spec must be what the code in this repository makes of the data.
 TEST(Calibration, MakesTheShippedSpec) {
-  RUBATO_NEEDS_SHARED("spaan2026");
-  RUBATO_NEEDS_SHARED("rtx3080ti_kernels");
   const GpuSpec shipped = load_gpu_spec("rtx-3080-ti");
   const Trace trace = load_trace("gpt3-xl");
   const ClockGrid grid = make_clock_grid(shipped, "paper");
-  const PaperData paper = read_paper_data(shared_data("spaan2026"), grid, trace);
-  const auto sweep = read_sweep(shared_data("rtx3080ti_kernels/data.csv"), shipped).kernels;
+  const PaperData paper = read_paper_data(measured_data("spaan2026"), grid, trace);
+  const auto sweep = read_sweep(measured_data("rtx3080ti_kernels/kernels.csv"), shipped).kernels;
   const GpuSpec fitted = calibrate(shipped, trace, grid, paper, sweep, {.estimate_errors = false});
   // The minimum is flat and other processors round otherwise on the way, so the coefficients of a
   // kernel may end elsewhere: what counts is what the model says, and how well it fits.

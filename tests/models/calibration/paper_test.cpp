@@ -9,7 +9,7 @@
 
 #include "models/calibration/paper_fit.hpp"
 #include "models/table/gpu_model.hpp"
-#include "tests/shared_data.hpp"
+#include "tests/paths.hpp"
 #include "traces/files/trace_json.hpp"
 
 namespace rubato {
@@ -20,11 +20,10 @@ struct Paper {
   Trace trace = load_trace("gpt3-xl");
   ClockGrid grid = make_clock_grid(spec, "paper");
   GpuModel model{spec, trace};
-  PaperData data = read_paper_data(shared_data("spaan2026"), grid, trace);
+  PaperData data = read_paper_data(measured_data("spaan2026"), grid, trace);
 };
 
 TEST(SpaanPaper, Table1ChangesAreMet) {
-  RUBATO_NEEDS_SHARED("spaan2026");
   const Paper paper;
   double time_points = 0.0, energy_points = 0.0;
   for (const PaperKernel& row : paper.data.kernels) {
@@ -40,7 +39,6 @@ TEST(SpaanPaper, Table1ChangesAreMet) {
 }
 
 TEST(SpaanPaper, ForwardSweepIsMetAtMemoryClocksFrom810) {
-  RUBATO_NEEDS_SHARED("spaan2026");
   const Paper paper;
   const auto sums = [&](const ClockPair& clock) {
     double time_s = 0.0, energy_j = 0.0;
@@ -71,7 +69,6 @@ TEST(SpaanPaper, ForwardSweepIsMetAtMemoryClocksFrom810) {
 // Most GEMMs take least energy at memory 810 MHz: the one published number about times there
 // beside those of the forward pass.
 TEST(SpaanPaper, TimeAtLeastEnergyIsMet) {
-  RUBATO_NEEDS_SHARED("spaan2026");
   for (const char* name : {"rtx-3080-ti", "rtx-3080-ti-without-table1"}) {
     Paper paper;
     paper.spec = load_gpu_spec(name);
@@ -96,7 +93,6 @@ TEST(SpaanPaper, TimeAtLeastEnergyIsMet) {
 }
 
 TEST(SpaanPaper, DefaultTimesAndEnergiesAreMet) {
-  RUBATO_NEEDS_SHARED("spaan2026");
   const Paper paper;
   for (const PaperKernel& row : paper.data.kernels) {
     const OperatingPoint base = paper.model.evaluate(row.kernel, paper.spec.default_clock);
@@ -122,9 +118,8 @@ TEST(SpaanPaper, LowMemoryClocksReachNoMoreOfTheSheetThanHighOnes) {
 
 // Streaming kernels of the other card say how the bandwidths of memory states compare.
 TEST(SpaanPaper, BandwidthsFollowStreamingKernels) {
-  RUBATO_NEEDS_SHARED("rtx3080ti_kernels/data.csv");
   const GpuSpec spec = load_gpu_spec("rtx-3080-ti");
-  const auto sweep = read_sweep(shared_data("rtx3080ti_kernels/data.csv"), spec).kernels;
+  const auto sweep = read_sweep(measured_data("rtx3080ti_kernels/kernels.csv"), spec).kernels;
   const auto bandwidth = [&](const std::string& name) {
     return std::ranges::find(spec.mem_states, name, &MemState::name)->bandwidth_gbs;
   };

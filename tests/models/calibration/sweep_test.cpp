@@ -15,9 +15,10 @@
 #include "models/table/gpu_model.hpp"
 #include "models/validation/errors.hpp"
 #include "models/validation/measurement_plan.hpp"
+#include "models/validation/shipped_fits.hpp"
 #include "models/validation/uncertainty.hpp"
 #include "tests/expect_error.hpp"
-#include "tests/shared_data.hpp"
+#include "tests/paths.hpp"
 #include "tests/temporary_folder.hpp"
 #include "traces/files/trace_json.hpp"
 
@@ -210,9 +211,6 @@ TEST(SweepCalibration, OnePointWithACounterBoundsAKernel) {
 // Cross-validated bars: mean absolute errors of time, power and energy in %.
 struct Bar {
   const char* gpu;
-  const char* file;
-  const char* idle;
-  const char* name_in_file;
   Holdout holdout;
   double time, power, energy;
 };
@@ -220,10 +218,10 @@ class Bars : public testing::TestWithParam<Bar> {};
 
 TEST_P(Bars, HoldOnPublicMeasurements) {
   const Bar& bar = GetParam();
-  RUBATO_NEEDS_SHARED(bar.file);
   const GpuSpec spec = load_gpu_spec(bar.gpu);
-  Sweep sweep = read_sweep(shared_data(bar.file), spec, {.where = {{"gpu", bar.name_in_file}}});
-  if (bar.idle[0] != '\0') add_idle(sweep, shared_data(bar.idle), spec);
+  const ShippedFit& made = shipped_fit(bar.gpu);
+  Sweep sweep = read_sweep(source_dir() / made.data, spec);
+  if (!made.other.empty()) add_idle(sweep, source_dir() / made.other, spec);
   const ErrorSummary errors =
       summarise("all", validate(spec, sweep, {.holdout = bar.holdout, .points = 5, .fit = {}}));
   EXPECT_LE(errors.time.mean, bar.time);
@@ -231,38 +229,29 @@ TEST_P(Bars, HoldOnPublicMeasurements) {
   EXPECT_LE(errors.energy.mean, bar.energy);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Gpus, Bars,
-    testing::Values(Bar{"rtx-3080-ti-2", "rtx3080ti_kernels/data.csv", "", "RTX 3080 Ti",
-                        Holdout::kernels, 4, 4, 5},
-                    Bar{"gtx-1080-ti", "pascal_turing_grid/data.csv", "", "GTX 1080 Ti",
-                        Holdout::kernels, 1.5, 1.5, 2},
-                    Bar{"rtx-2070-super", "pascal_turing_grid/data.csv", "", "RTX 2070 SUPER",
-                        Holdout::kernels, 2, 2.5, 3},
-                    Bar{"a100-sxm4-80gb", "dcgm_core_sweeps/a100.csv",
-                        "dcgm_core_sweeps/a100_idle.csv", "A100-SXM4-80GB", Holdout::kernels, 2.5,
-                        2.5, 3},
-                    Bar{"v100-pcie", "dcgm_core_sweeps/v100_rtx8000.csv", "", "V100-PCIe",
-                        Holdout::kernels, 3.5, 2.5, 3},
-                    Bar{"rtx-8000", "dcgm_core_sweeps/v100_rtx8000.csv", "", "RTX 8000",
-                        Holdout::kernels, 1.5, 1.5, 2},
-                    Bar{"rtx-8000", "dcgm_core_sweeps/v100_rtx8000.csv", "", "RTX 8000",
-                        Holdout::folds, 1.5, 1.5, 2},
-                    Bar{"a100-pcie-80gb", "powercap_freq/data.csv", "", "A100-PCIe-80GB",
-                        Holdout::power_caps, 5, 5, 5},
-                    Bar{"rtx-pro-6000", "powercap_freq/data.csv", "", "RTX PRO 6000 Blackwell",
-                        Holdout::power_caps, 5, 5, 5}),
-    [](const testing::TestParamInfo<Bar>& bar) {
-      std::string name = fmt::format("{}_{}", bar.param.gpu, name_of(bar.param.holdout));
-      std::ranges::replace_if(
-          name, [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
-      return name;
-    });
+INSTANTIATE_TEST_SUITE_P(Gpus, Bars,
+                         testing::Values(Bar{"rtx-3080-ti-2", Holdout::kernels, 4, 4, 5},
+                                         Bar{"gtx-1080-ti", Holdout::kernels, 1.5, 1.5, 2},
+                                         Bar{"rtx-2070-super", Holdout::kernels, 2, 2.5, 3},
+                                         Bar{"a100-sxm4-80gb", Holdout::kernels, 2.5, 2.5, 3},
+                                         Bar{"v100-pcie", Holdout::kernels, 3.5, 2.5, 3},
+                                         Bar{"rtx-8000", Holdout::kernels, 1.5, 1.5, 2},
+                                         Bar{"rtx-8000", Holdout::folds, 1.5, 1.5, 2},
+                                         Bar{"a100-pcie-80gb", Holdout::power_caps, 5, 5, 5},
+                                         Bar{"rtx-pro-6000", Holdout::power_caps, 5, 5, 5}),
+                         [](const testing::TestParamInfo<Bar>& bar) {
+                           std::string name =
+                               fmt::format("{}_{}", bar.param.gpu, name_of(bar.param.holdout));
+                           std::ranges::replace_if(
+                               name,
+                               [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); },
+                               '_');
+                           return name;
+                         });
 
 TEST(Validation, RowsAtThePowerLimitOfTheRtx3080Ti) {
-  RUBATO_NEEDS_SHARED("rtx3080ti_kernels/data.csv");
   const GpuSpec spec = load_gpu_spec("rtx-3080-ti-2");
-  const Sweep sweep = read_sweep(shared_data("rtx3080ti_kernels/data.csv"), spec);
+  const Sweep sweep = read_sweep(measured_data("rtx3080ti_kernels/kernels.csv"), spec);
   std::vector<ValidatedPoint> limited;
   for (const ValidatedPoint& point :
        validate(spec, sweep, {.holdout = Holdout::folds, .fit = {}})) {
@@ -273,11 +262,10 @@ TEST(Validation, RowsAtThePowerLimitOfTheRtx3080Ti) {
 }
 
 TEST(UtilisationPower, UnseenApplicationsOfTheTitanX) {
-  RUBATO_NEEDS_SHARED("guerreiro_power/data.csv");
   const GpuSpec frame = load_gpu_spec("gtx-titan-x");
   const auto read = [&](const char* set) {
-    return read_utilisation_sweep(shared_data("guerreiro_power/data.csv"), frame,
-                                  {.where = {{"gpu", "GTX Titan X (Maxwell)"}, {"set", set}}});
+    return read_utilisation_sweep(measured_data("guerreiro_power/gtx_titan_x.csv.gz"), frame,
+                                  {.where = {{"set", set}}});
   };
   const GpuSpec fitted = calibrate_utilisation(frame, read("micro"), 975.0, "3505");
   double sum = 0.0;

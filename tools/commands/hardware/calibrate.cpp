@@ -15,6 +15,7 @@
 #include "models/calibration/utilisation_power.hpp"
 #include "models/validation/errors.hpp"
 #include "models/validation/model_errors.hpp"
+#include "models/validation/shipped_fits.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/commands/hardware/calibrate_captures.hpp"
@@ -32,6 +33,7 @@ struct CalibrateOptions {
   CaptureCalibration captures;
   std::string other_kernels, gpu, trace = "gpt3-xl", grid = "paper", out = "-", name, title,
                                   reference;
+  std::vector<std::string> shipped;
   FitOptions fit;
   bool without_table1 = false, kernels_only = false, no_validation = false;
   OutputFormat format = OutputFormat::table;
@@ -58,7 +60,7 @@ ExitStatus nothing_written() {
 }
 
 // Fit to the published numbers of Spaan et al., in a folder.
-ExitStatus fit_paper(const CalibrateOptions& o, const RunContext& context) {
+GpuSpec fit_paper(const CalibrateOptions& o, const RunContext& context) {
   const GpuSpec frame = load_gpu_spec(o.gpu);
   const ClockGrid grid = make_clock_grid(frame, o.grid);
   const Trace trace = load_trace(o.trace);
@@ -66,14 +68,7 @@ ExitStatus fit_paper(const CalibrateOptions& o, const RunContext& context) {
   const std::vector<SweepKernel> sweep = o.other_kernels.empty()
                                              ? std::vector<SweepKernel>{}
                                              : read_sweep(o.other_kernels, frame).kernels;
-  GpuSpec spec =
-      calibrate(frame, trace, grid, paper, sweep, {.use_table1 = !o.without_table1}, context);
-  if (!o.name.empty()) spec.name = o.name;
-  if (!o.title.empty()) spec.title = o.title;
-  if (context.stop_requested()) return nothing_written();
-  write_file(o.out, to_json(spec));
-  if (o.out != "-") print(error_table(spec).render(o.format));
-  return ExitStatus::done;
+  return calibrate(frame, trace, grid, paper, sweep, {.use_table1 = !o.without_table1}, context);
 }
 
 // Errors of what was fitted go into the spec.
@@ -112,7 +107,7 @@ void cross_validate(const GpuSpec& frame, const Sweep& sweep, const SweepFitOpti
   write_errors(estimate_errors(unseen), spec);
 }
 
-ExitStatus fit_sweep(const CalibrateOptions& o, const RunContext& context) {
+SweepFit fit_sweep(const CalibrateOptions& o, const RunContext& context) {
   const GpuSpec frame = o.kernels_only ? load_gpu(o.gpu) : load_gpu_spec(o.gpu);
   const Sweep sweep = load_sweep(o.sweep, frame);
   const SweepFitOptions options = fit_options(o.fit);
@@ -128,22 +123,7 @@ ExitStatus fit_sweep(const CalibrateOptions& o, const RunContext& context) {
   std::vector<ValidatedPoint> seen =
       validate(fit.spec, sweep, {.holdout = Holdout::known, .fit = {}});
   add_errors("residual", seen, options, fit.spec);
-  if (!o.name.empty()) fit.spec.name = o.name;
-  if (!o.title.empty()) fit.spec.title = o.title;
-  if (context.stop_requested()) return nothing_written();
-  write_file(o.out, to_json(fit.spec));
-  if (o.out == "-") return ExitStatus::done;
-  const OutputTable parameters = parameter_table(fit), errors = error_table(fit.spec);
-  if (o.format != OutputFormat::table) {
-    print(o.format == OutputFormat::json
-              ? render_json_object({{"parameters", &parameters}, {"errors", &errors}})
-              : parameters.render(o.format));
-    return ExitStatus::done;
-  }
-  if (parameters.rows() > 0) print(parameters.render(o.format) + '\n');
-  print(errors.render(o.format));
-  for (const std::string& note : fit.notes) print(note + '\n');
-  return ExitStatus::done;
+  return fit;
 }
 
 double mean_abs_pct(const std::vector<double>& errors) {
@@ -153,7 +133,7 @@ double mean_abs_pct(const std::vector<double>& errors) {
 }
 
 // Powers without times, with the use of the GPU's units.
-ExitStatus fit_utilisation(const CalibrateOptions& o, const RunContext& context) {
+GpuSpec fit_utilisation(const CalibrateOptions& o, const RunContext& context) {
   constexpr std::size_t groups = 5;
   const GpuSpec frame = load_gpu_spec(o.gpu);
   const std::string mem = o.reference.substr(0, o.reference.find('/'));
@@ -172,11 +152,97 @@ ExitStatus fit_utilisation(const CalibrateOptions& o, const RunContext& context)
     spec.fit_errors["kernels_left_out_power_mape_pct"] =
         mean_abs_pct(utilisation_errors(frame, sweep, *core_mhz, mem, groups, context));
   }
-  if (!o.name.empty()) spec.name = o.name;
-  if (!o.title.empty()) spec.title = o.title;
+  return spec;
+}
+
+// What -o and --format ask for. @param whole_fit  a sweep's: parameters beside the errors
+ExitStatus write_fit(const CalibrateOptions& o, SweepFit fit, bool whole_fit,
+                     const RunContext& context) {
+  if (!o.name.empty()) fit.spec.name = o.name;
+  if (!o.title.empty()) fit.spec.title = o.title;
   if (context.stop_requested()) return nothing_written();
-  write_file(o.out, to_json(spec));
-  if (o.out != "-") print(error_table(spec).render(o.format));
+  write_file(o.out, to_json(fit.spec));
+  if (o.out == "-") return ExitStatus::done;
+  const OutputTable parameters = parameter_table(fit), errors = error_table(fit.spec);
+  if (whole_fit && o.format != OutputFormat::table) {
+    print(o.format == OutputFormat::json
+              ? render_json_object({{"parameters", &parameters}, {"errors", &errors}})
+              : parameters.render(o.format));
+    return ExitStatus::done;
+  }
+  if (parameters.rows() > 0) print(parameters.render(o.format) + '\n');
+  print(errors.render(o.format));
+  for (const std::string& note : fit.notes) print(note + '\n');
+  return ExitStatus::done;
+}
+
+ExitStatus fit_file(const CalibrateOptions& o, const RunContext& context) {
+  if (std::filesystem::is_directory(o.sweep.file))
+    return write_fit(o, {.spec = fit_paper(o, context), .parameters = {}, .notes = {}}, false,
+                     context);
+  if (is_utilisation_sweep(o.sweep.file))
+    return write_fit(o, {.spec = fit_utilisation(o, context), .parameters = {}, .notes = {}}, false,
+                     context);
+  return write_fit(o, fit_sweep(o, context), true, context);
+}
+
+// Options that say what a shipped spec was made with.
+CalibrateOptions options_of(const ShippedFit& fit, const CalibrateOptions& asked) {
+  CalibrateOptions o;
+  o.gpu = fit.spec;
+  o.sweep.file = fit.data;
+  (fit.kind == FitKind::paper ? o.other_kernels : o.sweep.idle) = fit.other;
+  o.sweep.where.assign(fit.where.begin(), fit.where.end());
+  o.fit = {.sigma = fit.sigma,
+           .curve_core_mhz = fit.curve_core_mhz,
+           .power_only = fit.kind == FitKind::power_only};
+  o.reference = fit.reference;
+  o.without_table1 = !fit.use_table1;
+  o.no_validation = asked.no_validation;
+  return o;
+}
+
+GpuSpec made_again(const ShippedFit& fit, const CalibrateOptions& asked,
+                   const RunContext& context) {
+  const CalibrateOptions o = options_of(fit, asked);
+  if (fit.kind == FitKind::paper) return fit_paper(o, context);
+  if (fit.kind == FitKind::utilisation) return fit_utilisation(o, context);
+  return fit_sweep(o, context).spec;
+}
+
+// Shipped specs made again from the numbers they were fitted to, and how far they are from what is
+// shipped.
+ExitStatus fit_shipped(const CalibrateOptions& asked, const RunContext& context) {
+  std::vector<const ShippedFit*> fits;
+  for (const std::string& name : asked.shipped) {
+    if (name != "all") {
+      fits.push_back(&shipped_fit(name));
+      continue;
+    }
+    for (const ShippedFit& fit : shipped_fits()) fits.push_back(&fit);
+  }
+  OutputTable table({{"spec"},
+                     {"fitted_to", "fitted to"},
+                     {"cells"},
+                     {"time_mean_pct", "time differs by %, mean", 3},
+                     {"time_worst_pct", "worst", 2},
+                     {"energy_mean_pct", "energy %, mean", 3},
+                     {"energy_worst_pct", "worst", 2}});
+  for (const ShippedFit* fit : fits) {
+    const GpuSpec made = made_again(*fit, asked, context);
+    if (context.stop_requested()) return nothing_written();
+    if (asked.out != "-")
+      write_file((std::filesystem::path(asked.out) / fmt::format("{}.json", fit->spec)).string(),
+                 to_json(made));
+    const SpecDifference d = difference(*fit, "", load_gpu_spec(fit->spec), made);
+    const auto shown = [](const ErrorQuantiles& q, double value) {
+      return q.count > 0 ? Cell(value) : Cell();
+    };
+    table.add_row({std::string(fit->spec), std::string(fit->data),
+                   static_cast<std::int64_t>(d.energy.count), shown(d.time, d.time.mean),
+                   shown(d.time, d.time.worst), d.energy.mean, d.energy.worst});
+  }
+  print(table.render(asked.format));
   return ExitStatus::done;
 }
 
@@ -225,6 +291,10 @@ Action setup_calibrate(CommandLine& app) {
                  "Powers with utilisations (u_*): the clock they were taken at, e.g. 3505/975");
   add_fit_options(app, o->fit);
   app.add_flag("--no-validation", o->no_validation, "Do not cross-validate");
+  app.add_option("--shipped", o->shipped,
+                 "Make shipped specs again, 'all' or by name, from the numbers in "
+                 "models/data/measured (run it in the root of a clone), and say how far they are "
+                 "from what is shipped; -o is a folder");
   app.add_option("--name", o->name, "Name of the fitted spec [the frame's]");
   app.add_option("--title", o->title, "Title of the fitted spec [the frame's]");
   app.add_option("-o,--output", o->out, "Fitted spec; - is standard output")->capture_default_str();
@@ -245,14 +315,17 @@ Action setup_calibrate(CommandLine& app) {
       "  rubato calibrate --captures a.json.gz@1410 b.json.gz@1110 --power a.csv b.csv -o "
       "kernels.json\n"
       "  rubato calibrate few.csv --gpu my-a100.json --kernels-only -o my-a100.json\n"
-      "  rubato calibrate data/spaan2026 --sweep data/rtx3080ti.csv -o my-3080-ti.json");
+      "  rubato calibrate data/spaan2026 --sweep data/rtx3080ti.csv -o my-3080-ti.json\n"
+      "  rubato calibrate --shipped a100-sxm4-80gb rtx-5090 --no-validation");
   return [o](const RunContext& context) {
     if (!o->captures.captures.empty()) return fit_captured(*o);
+    if (!o->shipped.empty()) {
+      if (!o->sweep.file.empty()) throw UsageError("give either a SWEEP or --shipped, not both");
+      return fit_shipped(*o, context);
+    }
     if (o->sweep.file.empty()) throw UsageError("give a SWEEP, or captures with --captures");
     if (o->gpu.empty()) o->gpu = "rtx-3080-ti";
-    if (std::filesystem::is_directory(o->sweep.file)) return fit_paper(*o, context);
-    return is_utilisation_sweep(o->sweep.file) ? fit_utilisation(*o, context)
-                                               : fit_sweep(*o, context);
+    return fit_file(*o, context);
   };
 }
 

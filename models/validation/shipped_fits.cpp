@@ -1,0 +1,195 @@
+#include "models/validation/shipped_fits.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "common/error.hpp"
+#include "common/numbers.hpp"
+#include "common/suggest.hpp"
+#include "models/calibration/paper_fit.hpp"
+#include "models/calibration/utilisation_power.hpp"
+#include "traces/files/trace_json.hpp"
+
+namespace rubato {
+
+namespace {
+
+// The trace and clocks of arXiv 2601.08539.
+constexpr const char* paper_trace = "gpt3-xl";
+constexpr const char* paper_grid = "paper";
+
+SweepColumns columns_of(const ShippedFit& fit) {
+  SweepColumns columns;
+  for (const std::string_view filter : fit.where) {
+    const auto equals = filter.find('=');
+    columns.where.emplace(filter.substr(0, equals), filter.substr(equals + 1));
+  }
+  return columns;
+}
+
+Sweep sweep_of(const ShippedFit& fit, const std::filesystem::path& root, const GpuSpec& frame) {
+  Sweep sweep = read_sweep(root / fit.data, frame, columns_of(fit));
+  if (!fit.other.empty()) add_idle(sweep, root / fit.other, frame);
+  return sweep;
+}
+
+GpuSpec fit_paper_again(const ShippedFit& fit, const std::filesystem::path& root,
+                        const RunContext& context) {
+  const GpuSpec frame = load_gpu_spec(fit.spec);
+  const Trace trace = load_trace(paper_trace);
+  const ClockGrid grid = make_clock_grid(frame, paper_grid);
+  return calibrate(frame, trace, grid, read_paper_data(root / fit.data, grid, trace),
+                   read_sweep(root / fit.other, frame).kernels,
+                   {.use_table1 = fit.use_table1, .estimate_errors = false}, context);
+}
+
+GpuSpec fit_utilisation_again(const ShippedFit& fit, const std::filesystem::path& root) {
+  const GpuSpec frame = load_gpu_spec(fit.spec);
+  const auto slash = fit.reference.find('/');
+  return calibrate_utilisation(frame,
+                               read_utilisation_sweep(root / fit.data, frame, columns_of(fit)),
+                               parse_number(fit.reference.substr(slash + 1)).value(),
+                               std::string(fit.reference.substr(0, slash)));
+}
+
+SpecDifference power_difference(const ShippedFit& fit, const std::filesystem::path& root,
+                                const GpuSpec& from, const GpuSpec& to) {
+  std::vector<double> power;
+  for (const UtilisationPoint& point :
+       read_utilisation_sweep(root / fit.data, from, columns_of(fit)).points)
+    power.push_back(utilisation_power_w(to, point) / utilisation_power_w(from, point) - 1.0);
+  return {.time = {}, .energy = error_quantiles(std::move(power))};
+}
+
+// Every kernel of the paper at each of its clock pairs, as a sweep without numbers.
+Sweep paper_cells(const GpuSpec& spec) {
+  Sweep cells;
+  cells.applied_clocks = false;
+  const ClockGrid grid = make_clock_grid(spec, paper_grid);
+  for (const CalibratedKernel& kernel : spec.kernels) {
+    SweepKernel& row = cells.kernels.emplace_back();
+    row.name = kernel.name;
+    for (const ClockPair& clock : grid.pairs()) {
+      row.points.emplace_back();
+      row.points.back().clock = clock;
+    }
+  }
+  return cells;
+}
+
+const KernelCoefficients* coefficients_of(const GpuSpec& spec, const std::string& kernel) {
+  const auto found = std::ranges::find(spec.kernels, kernel, &CalibratedKernel::name);
+  return found == spec.kernels.end() ? nullptr : &found->coefficients;
+}
+
+}  // namespace
+
+std::span<const ShippedFit> shipped_fits() {
+  static const std::array<ShippedFit, 20> fits{{
+      {.spec = "a100-pcie-80gb", .data = "models/data/measured/powercap_freq/a100_pcie.csv"},
+      {.spec = "a100-sxm4-80gb",
+       .data = "models/data/measured/dcgm_core_sweeps/a100.csv",
+       .other = "models/data/measured/dcgm_core_sweeps/a100_idle.csv"},
+      {.spec = "a40", .data = "docs/examples/gpt3-175b-a40.csv"},
+      {.spec = "b300-sxm6",
+       .data = "models/data/measured/b300_powerlab/runs.csv",
+       .where = {"steady=1"},
+       .curve_core_mhz = {926.0, 1779.0, 1885.0}},
+      {.spec = "gtx-1080-ti", .data = "models/data/measured/pascal_turing_grid/gtx1080ti.csv"},
+      {.spec = "gtx-titan-x",
+       .kind = FitKind::utilisation,
+       .data = "models/data/measured/guerreiro_power/gtx_titan_x.csv.gz",
+       .reference = "3505/975"},
+      {.spec = "h100-sxm5",
+       .kind = FitKind::power_only,
+       .data = "models/data/measured/hopper_firestarter/dgemm.csv",
+       .where = {"gpu=H100", "mode=clock lock"},
+       .sigma = 0.03,
+       .curve_core_mhz = {345.0, 975.0, 1350.0}},
+      {.spec = "h200-sxm5",
+       .kind = FitKind::power_only,
+       .data = "models/data/measured/hopper_firestarter/dgemm.csv",
+       .where = {"gpu=H200", "mode=clock lock"},
+       .sigma = 0.03,
+       .curve_core_mhz = {345.0, 975.0, 1350.0}},
+      {.spec = "rtx-2070-super",
+       .data = "models/data/measured/pascal_turing_grid/rtx2070super.csv"},
+      {.spec = "rtx-3080-ti",
+       .kind = FitKind::paper,
+       .data = "models/data/measured/spaan2026",
+       .other = "models/data/measured/rtx3080ti_kernels/kernels.csv"},
+      {.spec = "rtx-3080-ti-2", .data = "models/data/measured/rtx3080ti_kernels/kernels.csv"},
+      {.spec = "rtx-3080-ti-without-table1",
+       .kind = FitKind::paper,
+       .data = "models/data/measured/spaan2026",
+       .other = "models/data/measured/rtx3080ti_kernels/kernels.csv",
+       .use_table1 = false},
+      {.spec = "rtx-4050-laptop", .data = "models/data/measured/rtx4050laptop_kernels/kernels.csv"},
+      {.spec = "rtx-5090",
+       .data = "models/data/measured/rtx_llm_serving/rtx5090.csv",
+       .sigma = 0.03,
+       .curve_core_mhz = {180.0, 1147.0, 2122.0, 3090.0}},
+      {.spec = "rtx-8000", .data = "models/data/measured/dcgm_core_sweeps/rtx8000.csv"},
+      {.spec = "rtx-pro-6000", .data = "models/data/measured/powercap_freq/rtx_pro_6000.csv"},
+      {.spec = "titan-v",
+       .kind = FitKind::utilisation,
+       .data = "models/data/measured/guerreiro_power/titan_v.csv.gz",
+       .reference = "850/1200"},
+      {.spec = "titan-xp",
+       .kind = FitKind::utilisation,
+       .data = "models/data/measured/guerreiro_power/titan_xp.csv.gz",
+       .reference = "5705/1404"},
+      {.spec = "v100-pcie", .data = "models/data/measured/dcgm_core_sweeps/v100.csv"},
+      {.spec = "v100-sxm2",
+       .data = "models/data/measured/v100_33workloads/sweep.csv",
+       .curve_core_mhz = {757.0, 952.0, 1207.0, 1530.0}},
+  }};
+  return fits;
+}
+
+const ShippedFit& shipped_fit(std::string_view spec) {
+  std::vector<std::string> known;
+  for (const ShippedFit& fit : shipped_fits()) {
+    if (fit.spec == spec) return fit;
+    known.emplace_back(fit.spec);
+  }
+  throw UsageError(fmt::format("no shipped spec that was fitted is called '{}'{}", spec,
+                               did_you_mean(spec, known)));
+}
+
+GpuSpec fit_again(const ShippedFit& fit, const std::filesystem::path& root,
+                  const RunContext& context) {
+  if (fit.kind == FitKind::paper) return fit_paper_again(fit, root, context);
+  if (fit.kind == FitKind::utilisation) return fit_utilisation_again(fit, root);
+  const GpuSpec frame = load_gpu_spec(fit.spec);
+  const SweepFitOptions options{.time_sigma = fit.sigma,
+                                .power_sigma = fit.sigma,
+                                .ensemble = 0,
+                                .curve_core_mhz = fit.curve_core_mhz,
+                                .power_only = fit.kind == FitKind::power_only};
+  return calibrate_sweep(frame, sweep_of(fit, root, frame), options, context).spec;
+}
+
+SpecDifference difference(const ShippedFit& fit, const std::filesystem::path& root,
+                          const GpuSpec& from, const GpuSpec& to) {
+  if (fit.kind == FitKind::utilisation) return power_difference(fit, root, from, to);
+  const Sweep cells = fit.kind == FitKind::paper ? paper_cells(from) : sweep_of(fit, root, from);
+  std::vector<double> time, energy;
+  for (const SweepKernel& kernel : cells.kernels) {
+    const KernelCoefficients *before = coefficients_of(from, kernel.name),
+                             *after = coefficients_of(to, kernel.name);
+    if (before == nullptr || after == nullptr)
+      throw DataError(fmt::format("kernel '{}' is not in both specs", kernel.name));
+    for (const SweepPoint& point : kernel.points) {
+      const OperatingPoint a = predict(from, *before, point, cells.applied_clocks),
+                           b = predict(to, *after, point, cells.applied_clocks);
+      time.push_back(b.time_s / a.time_s - 1.0);
+      energy.push_back(b.energy_j / a.energy_j - 1.0);
+    }
+  }
+  return {.time = error_quantiles(std::move(time)), .energy = error_quantiles(std::move(energy))};
+}
+
+}  // namespace rubato
