@@ -114,6 +114,15 @@ CrashProblem lowtime_problem(const PipelineWork& work, const std::vector<Exponen
   return problem;
 }
 
+double highest_clocks_energy_j(const PipelineWork& work, double time_s) {
+  double energy_j = work.blocked_power_w * time_s * work.schedule.shape.stages;
+  for (const PassTypeId id : work.type_of_pass) {
+    const ClockOption& highest = work.types[index(id)].options.front();
+    energy_j += highest.energy_j - work.blocked_power_w * highest.time_s;
+  }
+  return energy_j;
+}
+
 LowtimeResult emulate_lowtime(const PipelineWork& work, double unit_s) {
   std::vector<ExponentialFit> fits;
   for (const PassType& type : work.types) {
@@ -125,6 +134,9 @@ LowtimeResult emulate_lowtime(const PipelineWork& work, double unit_s) {
   const Frontier frontier = sweep_frontier(problem, options);
   LowtimeResult result;
   result.planned_time_s = frontier.least_time_s;
+  result.planned_energy_j = frontier.plans.front().cost_j + work.blocked_power_w *
+                                                                work.schedule.shape.stages *
+                                                                result.planned_time_s;
   for (std::size_t i = 0; i < work.schedule.passes.size(); ++i) {
     const double q = frontier.plans.front().duration_s[i] / unit_s;
     const PassType& type = work.type_of(id_at<PassId>(i));

@@ -33,12 +33,17 @@ struct ExponentialFit {
 /// floored time fits.
 struct LowtimeResult {
   double planned_time_s = 0.0;
+  double planned_energy_j = 0.0;  ///< fitted costs, and waiting until then: what it publishes
   PipelinePlan plan;
   PipelineRun run;  ///< may end after planned_time_s: floored times are too short
 };
 
-/// @param unit_s  lowtime's time step; 1 ms in the published results
+/// @param unit_s  lowtime's time step; in the published results 1 ms for A100 and 0.1 ms for A40
 [[nodiscard]] LowtimeResult emulate_lowtime(const PipelineWork& work, double unit_s = 1e-3);
+
+/// What Perseus subtracts from: all passes at their highest clocks, and blocked power for what
+/// `time_s` leaves to each stage. The time may be shorter than these passes take.
+[[nodiscard]] double highest_clocks_energy_j(const PipelineWork& work, double time_s);
 
 /// The fitted problem: one curve per pass type with a vertex per step.
 [[nodiscard]] CrashProblem lowtime_problem(const PipelineWork& work,

@@ -198,6 +198,34 @@ TEST_F(CommandLine, ReproducesThePaper) {
                                read_file(source_dir() / "tests/tools/reproduce_spaan2026.txt"));
 }
 
+// docs/reproduced.md is what the program says: every published number beside ours.
+TEST_F(CommandLine, ReproducesAllAsTheDocumentSays) {
+  const Outcome outcome = run("reproduce all --report r.md --json");
+  ASSERT_EQ(outcome.status, 0);
+  expect_same_but_for_rounding(read_file(folder_ / "r.md"),
+                               read_file(source_dir() / "docs/reproduced.md"));
+  const auto tables = nlohmann::json::parse(outcome.text);
+  EXPECT_EQ(tables["spaan2026_figure3"].size(), 66U);
+  for (const auto& row : tables["perseus2024_table6"]) {
+    const double published = row["published_saving_pct"];
+    EXPECT_NEAR(row["account_saving_pct"].get<double>(), published, 1e-6);
+    EXPECT_NEAR(row["emulated_saving_pct"].get<double>(), published, 0.01);
+    EXPECT_LE(row["saving_pct"].get<double>(), row["most_saving_pct"].get<double>());
+    EXPECT_LT(row["energy_at_its_time_pct"].get<double>(), 0.0);
+  }
+}
+
+TEST_F(CommandLine, WritesThePublishedNumbersAsAPage) {
+  expect("reproduce spaan2026 --report r.html", 0, "Table 2: change of a whole iteration");
+  const std::string page = read_file(folder_ / "r.html");
+  for (const char* text :
+       {"Figure 3: the forward pass", "<polyline", "published 84, -36.9", "<details>"})
+    EXPECT_NE(page.find(text), std::string::npos) << text;
+  expect("reproduce spaan2026 --report r.txt", 2, "ends in .html or .md");
+  expect("reproduce spaan2025", 2, "did you mean 'spaan2026'");
+  expect("reproduce perseus2024 --db r.db", 2, "perseus2024 has none");
+}
+
 // Two kernels with gaps of the host between, captured; a log of the same seconds in local time.
 TEST_F(CommandLine, ReplaysACaptureBesideAPowerLog) {
   std::ostringstream trace, log;

@@ -88,36 +88,44 @@ std::string OutputTable::render(OutputFormat format) const {
   return render_table();
 }
 
-std::string OutputTable::render_table() const {
+std::vector<std::vector<std::string>> OutputTable::shown() const {
   std::vector<std::vector<std::string>> lines(1);
   for (const Column& column : columns_) {
+    if (column.for_programs) continue;
     lines[0].push_back(column.title.empty() ? shortened(printable(column.key)) : column.title);
   }
   for (const auto& row : rows_) {
     auto& line = lines.emplace_back();
     for (std::size_t c = 0; c < row.size(); ++c) {
-      line.push_back(std::visit(ShownCell{columns_[c]}, row[c]));
+      if (!columns_[c].for_programs) line.push_back(std::visit(ShownCell{columns_[c]}, row[c]));
     }
   }
+  return lines;
+}
+
+std::string OutputTable::render_table() const {
+  const std::vector<std::vector<std::string>> lines = shown();
+  std::vector<bool> left;
+  for (std::size_t c = 0; c < columns_.size(); ++c) {
+    if (columns_[c].for_programs) continue;
+    left.push_back(std::ranges::any_of(rows_, [&](const auto& row) { return is_text(row[c]); }));
+  }
   std::string text;
-  std::vector<std::size_t> widths(columns_.size(), 0);
+  std::vector<std::size_t> widths(left.size(), 0);
   for (const auto& line : lines) {
     for (std::size_t c = 0; c < line.size(); ++c) {
       widths[c] = std::max(widths[c], display_width(line[c]));
     }
   }
   for (const auto& line : lines) {
-    std::string shown;
+    std::string aligned;
     for (std::size_t c = 0; c < line.size(); ++c) {
-      if (columns_[c].for_programs) continue;
-      const bool left =
-          std::ranges::any_of(rows_, [&](const auto& row) { return is_text(row[c]); });
       const std::string padding(widths[c] - display_width(line[c]), ' ');
-      if (!shown.empty()) shown += "  ";
-      shown += left ? line[c] + padding : padding + line[c];
+      if (!aligned.empty()) aligned += "  ";
+      aligned += left[c] ? line[c] + padding : padding + line[c];
     }
-    shown.erase(shown.find_last_not_of(' ') + 1);
-    text += shown + '\n';
+    aligned.erase(aligned.find_last_not_of(' ') + 1);
+    text += aligned + '\n';
   }
   return text;
 }

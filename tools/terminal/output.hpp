@@ -40,6 +40,9 @@ class OutputTable {
   void add_row(std::vector<Cell> cells);
   [[nodiscard]] std::size_t rows() const noexcept { return rows_.size(); }
 
+  /// What a table shows: the titles, then a line per row.
+  [[nodiscard]] std::vector<std::vector<std::string>> shown() const;
+
   /// Aligned text (numbers right, names made printable), a JSON array of objects,
   /// a JSON object per line, or CSV with a header. Ends with a newline.
   [[nodiscard]] std::string render(OutputFormat format) const;

@@ -1,0 +1,111 @@
+// rubato reproduce: published experiments beside ours.
+
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "common/file.hpp"
+#include "common/suggest.hpp"
+#include "explorer/results/store.hpp"
+#include "tools/command_line.hpp"
+#include "tools/commands/command.hpp"
+#include "tools/commands/published/perseus2024.hpp"
+#include "tools/commands/published/spaan2026.hpp"
+#include "tools/commands/published/specs.hpp"
+
+namespace rubato {
+
+namespace {
+
+struct ReproduceOptions {
+  std::string experiment, db, report;
+  bool json = false;
+};
+
+// Everything that was asked for. @param spaan  kept for the database
+std::vector<Reproduction> reproductions(const ReproduceOptions& o, const RunContext& context,
+                                        std::optional<Spaan2026>& spaan) {
+  const bool all = o.experiment == "all";
+  std::vector<Reproduction> list;
+  if (all || o.experiment == "spaan2026") {
+    spaan = reproduce_spaan2026(context);
+    if (spaan->found.interrupted)
+      throw IoError("interrupted before all plans were found; nothing was stored");
+    list.push_back(spaan->reproduction);
+  }
+  if (all || o.experiment == "perseus2024") list.push_back(reproduce_perseus2024(context));
+  if (all) list.push_back(held_out_errors());
+  if (list.empty()) {
+    const std::vector<std::string> known{"all", "perseus2024", "spaan2026"};
+    throw UsageError(fmt::format("there is no experiment '{}'{}", o.experiment,
+                                 did_you_mean(o.experiment, known)));
+  }
+  return list;
+}
+
+// Before anything is planned. @throws UsageError
+bool is_markdown(const std::string& path) {
+  const std::string extension = std::filesystem::path(path).extension().string();
+  if (extension == ".html" || extension == ".md") return extension == ".md";
+  throw UsageError(
+      fmt::format("--report is '{}'; expected a name that ends in .html or .md", path));
+}
+
+ExitStatus reproduce(const ReproduceOptions& o, const RunContext& context) {
+  const bool markdown = !o.report.empty() && is_markdown(o.report);
+  std::optional<ResultStore> store;
+  if (!o.db.empty()) {
+    if (o.experiment == "perseus2024")
+      throw UsageError("--db stores the run of spaan2026; perseus2024 has none");
+    store = ResultStore::open(o.db);
+  }
+  std::optional<Spaan2026> spaan;
+  const std::vector<Reproduction> list = reproductions(o, context, spaan);
+  if (!o.report.empty()) write_file(o.report, markdown ? markdown_of(list) : page_of(list));
+  if (o.json) {
+    print(json_of(list));
+  } else {
+    std::string text;
+    for (const Reproduction& one : list) {
+      if (list.size() > 1) text += fmt::format("== {}\n{}\n\n", one.name, one.title);
+      text += text_of(one);
+      if (&one != &list.back()) text += '\n';
+    }
+    print(text);
+  }
+  if (store) {
+    const std::int64_t run_id = store->add(spaan->input, spaan->found,
+                                           {context.command_line, R"({"experiment":"spaan2026"})"});
+    fmt::print(stderr, "stored as run {} in {}\n", run_id, o.db);
+  }
+  return ExitStatus::done;
+}
+
+}  // namespace
+
+Action setup_reproduce(CommandLine& app) {
+  auto o = std::make_shared<ReproduceOptions>();
+  app.add_option(
+         "EXPERIMENT", o->experiment,
+         "spaan2026: kernel-level clocks for a GPT-3-xl step (arXiv 2601.08539); perseus2024: "
+         "clocks for pipelines (SOSP 2024); all: both, and the shipped specs")
+      ->required();
+  app.add_option("--db", o->db, "Store the run of spaan2026 in this SQLite database");
+  app.add_option("--report", o->report,
+                 "Write everything with pictures as one page (.html), or as Markdown (.md)");
+  app.add_flag("--json", o->json, "All tables, every row, as one JSON object");
+  app.footer(
+      "\nEach table says what of it our fits have seen: Table 2 of spaan2026 was not used to fit "
+      "the "
+      "model, but Table 1\nwas, and one row of Table 2 is its sum: 'blind' is the fit without it "
+      "(spec "
+      "rtx-3080-ti-without-table1). See docs/models.md.\n"
+      "Examples:\n"
+      "  rubato reproduce spaan2026 --db results.db\n"
+      "  rubato reproduce all --report page.html");
+  return [o](const RunContext& context) { return reproduce(*o, context); };
+}
+
+}  // namespace rubato

@@ -1,0 +1,42 @@
+#pragma once
+// Published numbers beside ours, for the terminal, for programs, and as a page.
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/terminal/output.hpp"
+
+namespace rubato {
+
+/// One table or figure of a publication.
+struct PublishedSection {
+  std::string key;      ///< in JSON: "table1"
+  std::string heading;  ///< "Table 1: ..."
+  std::string seen;     ///< what our numbers rest on: whether a fit has seen the published ones
+  OutputTable table;    ///< every published number beside ours
+  std::optional<OutputTable> summary = {};  ///< shown instead where the table is long
+  std::string notes = {};                   ///< lines below it
+  std::string pictures = {};                ///< HTML figures, for the page
+};
+
+/// All of one publication.
+struct Reproduction {
+  std::string name;   ///< "spaan2026"
+  std::string title;  ///< who measured what, where
+  std::vector<PublishedSection> sections;
+};
+
+/// For the terminal.
+[[nodiscard]] std::string text_of(const Reproduction& reproduction);
+
+/// One JSON object with all tables; of several publications keys begin with their names.
+[[nodiscard]] std::string json_of(std::span<const Reproduction> reproductions);
+
+/// Markdown, or a page of HTML that needs nothing else, with all tables and pictures.
+[[nodiscard]] std::string markdown_of(std::span<const Reproduction> reproductions);
+[[nodiscard]] std::string page_of(std::span<const Reproduction> reproductions);
+
+}  // namespace rubato
