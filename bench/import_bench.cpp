@@ -111,7 +111,8 @@ void import(benchmark::State& state, const BigTrace& trace) {
   state.SetBytesProcessed(state.iterations() * trace.bytes());
 }
 
-// Real captures where they are at hand, as in tests; one made up everywhere.
+// Real captures as they were published, where they are at hand (tests/captures holds what readers
+// read of them, which is quicker); one made up everywhere.
 int run(int argc, char** argv) {
   const std::filesystem::path shared = std::filesystem::path(RUBATO_SHARED_DIR) / "data/traces";
   std::vector<std::unique_ptr<BigTrace>> traces;

@@ -4,7 +4,7 @@
 Usage: bench/waiting.py OLD NEW [--runs N] [--sweep] [--paper FOLDER SWEEP.csv] [--data FILE.csv] [--captures FILE ...]
 OLD and NEW are programs, e.g. of two build folders; they run one after the other, N times each, and the medians
 are printed. --sweep adds the sweep of 8,640 units (minutes for older programs), --paper the fit to published
-numbers (shared/data/spaan2026, shared/data/rtx3080ti_kernels/data.csv), --data a table to calibrate from,
+numbers (spaan2026 and rtx3080ti_kernels/kernels.csv of models/data/measured), --data a table to calibrate from,
 --captures plans for captured runs on an H100. Answers are shown where they can differ.
 The row "nothing" is a process that does nothing: what --help takes beyond it is ours.
 """

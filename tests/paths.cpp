@@ -11,9 +11,4 @@ std::filesystem::path measured_data(const std::string& name) {
   return source_dir() / "models/data/measured" / name;
 }
 
-const std::filesystem::path& shared_dir() {
-  static const std::filesystem::path path = source_dir() / ".." / "shared";
-  return path;
-}
-
 }  // namespace rubato

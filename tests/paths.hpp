@@ -1,5 +1,5 @@
 #pragma once
-// Where the tests find the project and measured data beside it. Compiled once (paths.cpp): as
+// Where the tests find the project and its data. Compiled once (paths.cpp): as
 // definitions on the command line they would make every test file depend on where the clone lies.
 
 #include <filesystem>
@@ -12,8 +12,5 @@ namespace rubato {
 
 /// Numbers that specs were fitted to: a file or folder below models/data/measured.
 [[nodiscard]] std::filesystem::path measured_data(const std::string& name);
-
-/// The folder of measured data that is not part of the project; it need not exist.
-[[nodiscard]] const std::filesystem::path& shared_dir();
 
 }  // namespace rubato

@@ -10,7 +10,6 @@
 #include "common/file.hpp"
 #include "tests/expect_error.hpp"
 #include "tests/paths.hpp"
-#include "tests/shared_data.hpp"
 #include "traces/files/trace_csv.hpp"
 #include "traces/files/trace_json.hpp"
 
@@ -50,8 +49,7 @@ TEST(GptTrace, GemmWorkMatchesTheCountPerToken) {
 }
 
 TEST(GptTrace, WorkOfEachKernelMatchesTheHandCount) {
-  RUBATO_NEEDS_SHARED("gpt3xl_kernels.csv");
-  const CsvTable table = CsvTable::read(shared_data("gpt3xl_kernels.csv"));
+  const CsvTable table = CsvTable::read(source_dir() / "tests/traces/gpt3xl_work.csv");
   const Trace trace = generate_gpt_trace(gpt_preset("gpt3-xl"));
   ErrorList errors;
   for (std::size_t k = 0; k < trace.kernels.size(); ++k) {

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "tests/shared_data.hpp"
+#include "tests/captures.hpp"
 #include "traces/capture_stats.hpp"
 #include "traces/import/builder.hpp"
 #include "traces/import/readers.hpp"
@@ -243,16 +243,15 @@ TEST(StepPeriod, GivesLaunchesOfAllStreamsTheirStep) {
 
 // Real captures with their annotations taken away.
 TEST(StepPeriod, AgreesWithTheAnnotationsOfRealCaptures) {
-  RUBATO_NEEDS_SHARED("traces");
   const auto bare = [](const char* file) {
-    Capture capture = import_capture(shared_data(std::string("traces/") + file));
+    Capture capture = import_capture(captured(std::string("traces/") + file));
     for (CapturedLaunch& launch : capture.launches) launch.step.reset();
     capture.steps.clear();
     capture.step_source = StepSource::whole_file;
     find_periodic_steps(capture);
     return capture;
   };
-  const Capture annotated = import_capture(shared_data("traces/kineto_a100_ddp2_resnet.json.gz"));
+  const Capture annotated = import_capture(captured("traces/kineto_a100_ddp2_resnet.json.gz"));
   const Capture found = bare("kineto_a100_ddp2_resnet.json.gz");
   ASSERT_EQ(found.steps.size(), annotated.steps.size());
   for (std::size_t i = 0; i < found.launches.size(); ++i)

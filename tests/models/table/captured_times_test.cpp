@@ -10,7 +10,7 @@
 #include "models/gpu/device.hpp"
 #include "models/table/gpu_model.hpp"
 #include "models/validation/uncertainty.hpp"
-#include "tests/shared_data.hpp"
+#include "tests/captures.hpp"
 #include "traces/capture_stats.hpp"
 #include "traces/files/trace_json.hpp"
 #include "traces/import/readers.hpp"
@@ -117,18 +117,17 @@ TEST(CapturedTimes, DrawsKeepThemAndReachOverAllSplits) {
   EXPECT_GT(most, 1.9);
 }
 
-struct SharedCapture {
+struct RealCapture {
   const char* file;
   const char* spec;
 };
 
-class SharedCaptures : public testing::TestWithParam<SharedCapture> {};
+class RealCaptures : public testing::TestWithParam<RealCapture> {};
 
-TEST_P(SharedCaptures, DefaultTimeIsCapturedTime) {
+TEST_P(RealCaptures, DefaultTimeIsCapturedTime) {
   const auto [file, spec_name] = GetParam();
-  RUBATO_NEEDS_SHARED(file);
   const GpuSpec spec = load_gpu_spec(spec_name);
-  const Trace trace = fold(import_capture(shared_data(file)));
+  const Trace trace = fold(import_capture(captured(file)));
   const GpuModel model(spec, trace);
   const double ratio = time_of(trace, model, spec.default_clock) / captured_time(trace);
   EXPECT_NEAR(ratio, 1.0, 0.01);  // what was asked for
@@ -136,12 +135,12 @@ TEST_P(SharedCaptures, DefaultTimeIsCapturedTime) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All, SharedCaptures,
-    testing::Values(SharedCapture{"traces/kineto_a100_ddp2_resnet.json.gz", "a100-sxm4-80gb"},
-                    SharedCapture{"traces/kineto_h100_qwen_fwd.json.gz", "h100-sxm5"},
-                    SharedCapture{"traces/nsys_h100_2gpu_dit.sqlite", "h100-sxm5"},
-                    SharedCapture{"traces/chakra_resnet_rank0.et.gz", "v100-pcie"},
-                    SharedCapture{"traces/chakra_resnet_rank0.json.gz", "v100-pcie"}),
+    All, RealCaptures,
+    testing::Values(RealCapture{"traces/kineto_a100_ddp2_resnet.json.gz", "a100-sxm4-80gb"},
+                    RealCapture{"traces/kineto_h100_qwen_fwd.json.gz", "h100-sxm5"},
+                    RealCapture{"traces/nsys_h100_2gpu_dit.sqlite", "h100-sxm5"},
+                    RealCapture{"traces/chakra_resnet_rank0.et.gz", "v100-pcie"},
+                    RealCapture{"traces/chakra_resnet_rank0.json.gz", "v100-pcie"}),
     [](const auto& tested) {
       std::string name = std::filesystem::path(tested.param.file).stem().string();
       std::ranges::replace_if(
@@ -149,12 +148,11 @@ INSTANTIATE_TEST_SUITE_P(
       return name;
     });
 
-TEST(SharedRanks, DefaultTimeIsCapturedTime) {
-  RUBATO_NEEDS_SHARED("multirank/dlrm_v100_8rank");
+TEST(RealRanks, DefaultTimeIsCapturedTime) {
   const GpuSpec spec = load_gpu_spec("v100-pcie");
   std::size_t ranks = 0;
   for (const auto& entry :
-       std::filesystem::directory_iterator(shared_data("multirank/dlrm_v100_8rank"))) {
+       std::filesystem::directory_iterator(captured("multirank/dlrm_v100_8rank"))) {
     const std::string name = entry.path().filename().string();
     if (!entry.is_regular_file() || !name.ends_with(".json.gz")) continue;
     const Trace trace = fold(import_capture(entry.path()));

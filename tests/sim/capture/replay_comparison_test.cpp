@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/timeline/graph.hpp"
-#include "tests/shared_data.hpp"
+#include "tests/captures.hpp"
 #include "tests/sim/capture/small_capture.hpp"
 #include "traces/import/readers.hpp"
 
@@ -159,8 +159,7 @@ TEST(ReplayOfRealCaptures, ReproducesTheMakespan) {
   for (const Case& c : {Case{"traces/kineto_a100_ddp2_resnet.json.gz", "a100-sxm4-80gb", 1e-4},
                         Case{"traces/kineto_h100_qwen_fwd.json.gz", "h100-sxm5", 1e-4},
                         Case{"traces/nsys_h100_2gpu_dit.sqlite", "h100-sxm5", 1e-4}}) {
-    RUBATO_NEEDS_SHARED(c.file);
-    const Capture capture = import_capture(shared_data(c.file));
+    const Capture capture = import_capture(captured(c.file));
     const GpuSpec spec = load_gpu_spec(c.gpu);
     const CaptureReplay replay(capture, spec, spec.default_clock);
     const CaptureRun result = replay.run(spec.default_clock, DurationSource::captured);

@@ -10,8 +10,8 @@
 #include "common/error.hpp"
 #include "common/file.hpp"
 #include "common/gzip.hpp"
+#include "tests/captures.hpp"
 #include "tests/expect_error.hpp"
-#include "tests/shared_data.hpp"
 #include "tests/temporary_folder.hpp"
 #include "traces/capture_stats.hpp"
 #include "traces/files/trace_json.hpp"
@@ -270,8 +270,7 @@ TEST_F(CaptureJson, RealCapturesSurvive) {
                            "nsys_h100_2gpu_dit.sqlite", "chakra_resnet_rank0.et.gz",
                            "chakra_host_gpt2_train.json.gz"}) {
     const std::string path = std::string("traces/") + name;
-    RUBATO_NEEDS_SHARED(path);
-    const Capture capture = import_capture(shared_data(path));
+    const Capture capture = import_capture(captured(path));
     EXPECT_EQ(round_trip(capture), capture) << name;
   }
 }

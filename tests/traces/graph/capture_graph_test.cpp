@@ -11,9 +11,9 @@
 #include <rapidcheck/gtest.h>
 
 #include "common/error.hpp"
+#include "tests/captures.hpp"
 #include "tests/expect_error.hpp"
 #include "tests/made_run.hpp"
-#include "tests/shared_data.hpp"
 #include "tests/traces/graph/graph_text.hpp"
 #include "traces/import/readers.hpp"
 
@@ -336,14 +336,9 @@ RC_GTEST_PROP(CaptureGraph, InfersTheEventsOfTrainingSteps, ()) {
 }
 
 // Captures of others: at the captured durations they end when they did.
-TEST(CaptureGraph, SharedCapturesAreReproduced) {
-  RUBATO_NEEDS_SHARED("traces");
-  int files = 0;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(shared_data("traces"))) {
-    const std::string name = entry.path().filename().string();
-    if (!name.starts_with("kineto_") || !name.ends_with("json.gz")) continue;
-    const Capture capture = import_capture(entry.path());
-    if (capture.launches.empty()) continue;
+TEST(CaptureGraph, RealCapturesAreReproduced) {
+  for (const char* name : {"kineto_a100_ddp2_resnet.json.gz", "kineto_h100_qwen_fwd.json.gz"}) {
+    const Capture capture = import_capture(captured(std::string("traces/") + name));
     const CaptureGraph made = capture_graph(capture);
     const double span_s = made.graph.captured_span_s();
     EXPECT_NEAR(scaled_span_s(made.graph, 1.0) / span_s, 1.0, 1e-3) << name;
@@ -355,9 +350,7 @@ TEST(CaptureGraph, SharedCapturesAreReproduced) {
     }
     fmt::print("{}: {} launches, span {:.6f} s, largest error of a start {:.2e} s\n{}\n", name,
                capture.launches.size(), span_s, replay_error_s(made.graph), line);
-    ++files;
   }
-  if (files == 0) GTEST_SKIP() << "no captures here";
 }
 
 }  // namespace

@@ -9,8 +9,8 @@
 #include <gtest/gtest.h>
 
 #include "common/error.hpp"
+#include "tests/captures.hpp"
 #include "tests/expect_error.hpp"
-#include "tests/shared_data.hpp"
 #include "tests/traces/graph/graph_text.hpp"
 #include "traces/graph/capture_graph.hpp"
 #include "traces/import/readers.hpp"
@@ -21,8 +21,7 @@ namespace {
 constexpr std::int64_t us = 1000;
 
 TEST(RankJoin, EightRanksOfADlrmStepAgreeWithTheirReference) {
-  RUBATO_NEEDS_SHARED("multirank/dlrm_v100_8rank");
-  const auto folder = shared_data("multirank/dlrm_v100_8rank");
+  const auto folder = captured("multirank/dlrm_v100_8rank");
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().string().ends_with(".pt.trace.json.gz")) files.push_back(entry.path());
@@ -58,8 +57,7 @@ TEST(RankJoin, EightRanksOfADlrmStepAgreeWithTheirReference) {
 }
 
 TEST(RankJoin, RanksWithSampledEventsAreRefused) {
-  RUBATO_NEEDS_SHARED("multirank/hta_sampled_2of128_negative");
-  const auto folder = shared_data("multirank/hta_sampled_2of128_negative");
+  const auto folder = captured("multirank/hta_sampled_2of128_negative");
   std::vector<Capture> captures;
   for (const char* name : {"sampled_rank-0.json.gz", "sampled_rank-1.json.gz"})
     captures.push_back(import_capture(folder / name));

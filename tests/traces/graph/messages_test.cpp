@@ -15,8 +15,8 @@
 #include "common/error.hpp"
 #include "common/file.hpp"
 #include "common/text.hpp"
+#include "tests/captures.hpp"
 #include "tests/expect_error.hpp"
-#include "tests/shared_data.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/traces/graph/graph_text.hpp"
 #include "tests/traces/graph/made_ranks.hpp"
@@ -223,8 +223,7 @@ double span_with_usual_lags_s(const ExecutionGraph& graph) {
 }
 
 TEST(PipelinePasses, EightStagesOfAMegatronRunAreReplayed) {
-  RUBATO_NEEDS_SHARED("multirank/primus_pp8");
-  const auto folder = shared_data("multirank/primus_pp8");
+  const auto folder = captured("multirank/primus_pp8");
   std::vector<Capture> stages;
   for (int rank = 0; rank < 8; ++rank)
     stages.push_back(import_capture(folder / fmt::format("pp_rank_{}.json.gz", rank)));

@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "tests/shared_data.hpp"
+#include "tests/captures.hpp"
 #include "traces/import/host_calls.hpp"
 #include "traces/import/readers.hpp"
 
@@ -200,8 +200,7 @@ TEST(HostCalls, KindsFollowFromNames) {
 }
 
 TEST(RealDependencies, DataParallelResNet) {
-  RUBATO_NEEDS_SHARED("traces/kineto_a100_ddp2_resnet.json.gz");
-  const Capture capture = import_capture(shared_data("traces/kineto_a100_ddp2_resnet.json.gz"));
+  const Capture capture = import_capture(captured("traces/kineto_a100_ddp2_resnet.json.gz"));
   expect_sound(capture);
   EXPECT_EQ(capture.rank, 0U);
   EXPECT_EQ(capture.world_size, 2U);
@@ -231,12 +230,11 @@ TEST(RealDependencies, DataParallelResNet) {
 }
 
 TEST(RealDependencies, EightRanks) {
-  RUBATO_NEEDS_SHARED("multirank/dlrm_v100_8rank/reference.json");
   const std::vector<std::uint64_t> bytes{24'576,    192,    1'536, 13'568,
                                          1'576'964, 24'576, 448,   907'840};
   std::uint32_t ranks = 0;
   for (const auto& entry :
-       std::filesystem::directory_iterator(shared_data("multirank/dlrm_v100_8rank"))) {
+       std::filesystem::directory_iterator(captured("multirank/dlrm_v100_8rank"))) {
     if (!entry.path().string().ends_with("trace.json.gz")) continue;
     const Capture capture = import_capture(entry.path());
     expect_sound(capture);
@@ -259,8 +257,7 @@ TEST(RealDependencies, EightRanks) {
 
 // eventSyncId names the record call of every wait, though the file has no rows of events.
 TEST(RealDependencies, WaitsOfNsightSystems) {
-  RUBATO_NEEDS_SHARED("traces/nsys_h100_2gpu_dit.sqlite");
-  const Capture capture = import_capture(shared_data("traces/nsys_h100_2gpu_dit.sqlite"));
+  const Capture capture = import_capture(captured("traces/nsys_h100_2gpu_dit.sqlite"));
   expect_sound(capture);
   auto found = counts(capture);
   EXPECT_EQ(found[CallKind::launch] + found[CallKind::blocking_copy], 3604U + 1018 + 402 + 268);

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "tests/shared_data.hpp"
+#include "tests/captures.hpp"
 #include "traces/import/builder.hpp"
 #include "traces/import/operator_work.hpp"
 #include "traces/import/readers.hpp"
@@ -159,9 +159,8 @@ TEST(KernelWork, GuessesAreMarkedAndPossible) {
 
 // Element-wise kernels of a real file whose operators have shapes: names must say the same.
 TEST(KernelWork, NamesAgreeWithShapesOfARealCapture) {
-  RUBATO_NEEDS_SHARED("traces/kineto_h100_qwen_fwd.json.gz");
   const Capture capture =
-      import_kineto(shared_data("traces/kineto_h100_qwen_fwd.json.gz"), ImportOptions{});
+      import_kineto(captured("traces/kineto_h100_qwen_fwd.json.gz"), ImportOptions{});
   int compared = 0, equal = 0;
   for (const Kernel& kernel : capture.kernels) {
     if (kernel.work_source != WorkSource::guessed || !kernel.launch || !kernel.flops) continue;

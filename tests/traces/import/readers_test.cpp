@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/shared_data.hpp"
+#include "tests/captures.hpp"
 #include "traces/capture_stats.hpp"
 #include "traces/files/trace_json.hpp"
 #include "traces/import/builder.hpp"
@@ -79,7 +79,7 @@ TEST(Fold, FindsRunsThatRepeat) {
   EXPECT_EQ(parse_trace_json(to_json(trace), "again"), trace);
 }
 
-// Counts of the independent script that describes the shared traces.
+// Counts of the independent script that describes the published files.
 struct Known {
   const char* file;
   std::uint64_t kernels;
@@ -87,15 +87,14 @@ struct Known {
   std::uint64_t names, copies, memsets, launched, collectives;
 };
 
-TEST(SharedCaptures, HaveTheCountsOfTheirDescription) {
-  RUBATO_NEEDS_SHARED("traces");
+TEST(RealCaptures, HaveTheCountsOfTheirDescription) {
   const Known all[] = {
       {"kineto_a100_ddp2_resnet.json.gz", 2700, 162532.340, 660551.006, 155215.309, 70, 960, 114,
        2700, 21},
       {"kineto_h100_qwen_fwd.json.gz", 1465, 45432.698, 49652.832, 45432.706, 26, 1, 241, 1029, 0},
       {"nsys_h100_2gpu_dit.sqlite", 4010, 535200.650, 299877.006, 0.0, 27, 1020, 269, 3986, 66}};
   for (const Known& known : all) {
-    const Capture capture = import_capture(shared_data(std::string("traces/") + known.file));
+    const Capture capture = import_capture(captured(std::string("traces/") + known.file));
     const CaptureStats stats = capture_stats(capture);
     constexpr double rounding_us = 0.01;  // the description was computed with doubles
     EXPECT_EQ(stats.kernels.launches, known.kernels) << known.file;
@@ -114,9 +113,8 @@ TEST(SharedCaptures, HaveTheCountsOfTheirDescription) {
   }
 }
 
-TEST(SharedCaptures, StepsPassesAndProducts) {
-  RUBATO_NEEDS_SHARED("traces");
-  const Capture resnet = import_capture(shared_data("traces/kineto_a100_ddp2_resnet.json.gz"));
+TEST(RealCaptures, StepsPassesAndProducts) {
+  const Capture resnet = import_capture(captured("traces/kineto_a100_ddp2_resnet.json.gz"));
   const CaptureStats stats = capture_stats(resnet);
   for (const LaunchSums& one : stats.by_step) EXPECT_EQ(one.launches, 900U);
   const auto pass = [&](Pass p) { return stats.by_pass[static_cast<std::size_t>(p)].launches; };
@@ -124,7 +122,7 @@ TEST(SharedCaptures, StepsPassesAndProducts) {
   EXPECT_EQ(pass(Pass::backward), 1794U);
   EXPECT_EQ(pass(Pass::optimizer), 27U);
 
-  const Capture qwen = import_capture(shared_data("traces/kineto_h100_qwen_fwd.json.gz"));
+  const Capture qwen = import_capture(captured("traces/kineto_h100_qwen_fwd.json.gz"));
   EXPECT_EQ(capture_stats(qwen).by_step.at(0).launches, 1029U);
   double product_flops = 0.0;
   std::uint64_t products = 0;
@@ -141,17 +139,16 @@ TEST(SharedCaptures, StepsPassesAndProducts) {
       std::ranges::any_of(folded.segments, [](const Segment& s) { return s.repeat == 24; }));
 }
 
-TEST(SharedCaptures, Chakra) {
-  RUBATO_NEEDS_SHARED("traces");
+TEST(RealCaptures, Chakra) {
   for (const char* name : {"chakra_resnet_rank0.et.gz", "chakra_resnet_rank0.json.gz"}) {
-    const Capture capture = import_capture(shared_data(std::string("traces/") + name));
+    const Capture capture = import_capture(captured(std::string("traces/") + name));
     const CaptureStats stats = capture_stats(capture);
     EXPECT_EQ(capture.launches.size(), 1216U) << name;
     EXPECT_EQ(stats.collectives.launches, 7U) << name;
     EXPECT_EQ(stats.collectives.time_ns, 36'715'000) << name;
     EXPECT_EQ(stats.kernels.time_ns + stats.copies.time_ns, 329'543'000) << name;
   }
-  const Capture gpt2 = import_capture(shared_data("traces/chakra_host_gpt2_train.json.gz"));
+  const Capture gpt2 = import_capture(captured("traces/chakra_host_gpt2_train.json.gz"));
   double flops[2] = {0.0, 0.0};
   std::uint64_t products[2] = {0, 0};
   for (const CapturedLaunch& launch : gpt2.launches) {
