@@ -84,6 +84,24 @@ const KernelCoefficients* coefficients_of(const GpuSpec& spec, const std::string
   return found == spec.kernels.end() ? nullptr : &found->coefficients;
 }
 
+// One product over the core clock: the voltage bends once.
+ShippedFit hopper(std::string_view spec, std::string_view rows) {
+  return {.spec = spec,
+          .kind = FitKind::power_only,
+          .data = "models/data/measured/hopper_firestarter/dgemm.csv",
+          .where = {rows, "mode=clock lock"},
+          .sigma = 0.03,
+          .curve_core_mhz = {345.0, 975.0, 1350.0}};
+}
+
+ShippedFit published(std::string_view spec, bool use_table1) {
+  return {.spec = spec,
+          .kind = FitKind::paper,
+          .data = "models/data/measured/spaan2026",
+          .other = "models/data/measured/rtx3080ti_kernels/kernels.csv",
+          .use_table1 = use_table1};
+}
+
 }  // namespace
 
 std::span<const ShippedFit> shipped_fits() {
@@ -102,30 +120,13 @@ std::span<const ShippedFit> shipped_fits() {
        .kind = FitKind::utilisation,
        .data = "models/data/measured/guerreiro_power/gtx_titan_x.csv.gz",
        .reference = "3505/975"},
-      {.spec = "h100-sxm5",
-       .kind = FitKind::power_only,
-       .data = "models/data/measured/hopper_firestarter/dgemm.csv",
-       .where = {"gpu=H100", "mode=clock lock"},
-       .sigma = 0.03,
-       .curve_core_mhz = {345.0, 975.0, 1350.0}},
-      {.spec = "h200-sxm5",
-       .kind = FitKind::power_only,
-       .data = "models/data/measured/hopper_firestarter/dgemm.csv",
-       .where = {"gpu=H200", "mode=clock lock"},
-       .sigma = 0.03,
-       .curve_core_mhz = {345.0, 975.0, 1350.0}},
+      hopper("h100-sxm5", "gpu=H100"),
+      hopper("h200-sxm5", "gpu=H200"),
       {.spec = "rtx-2070-super",
        .data = "models/data/measured/pascal_turing_grid/rtx2070super.csv"},
-      {.spec = "rtx-3080-ti",
-       .kind = FitKind::paper,
-       .data = "models/data/measured/spaan2026",
-       .other = "models/data/measured/rtx3080ti_kernels/kernels.csv"},
+      published("rtx-3080-ti", true),
       {.spec = "rtx-3080-ti-2", .data = "models/data/measured/rtx3080ti_kernels/kernels.csv"},
-      {.spec = "rtx-3080-ti-without-table1",
-       .kind = FitKind::paper,
-       .data = "models/data/measured/spaan2026",
-       .other = "models/data/measured/rtx3080ti_kernels/kernels.csv",
-       .use_table1 = false},
+      published("rtx-3080-ti-without-table1", false),
       {.spec = "rtx-4050-laptop", .data = "models/data/measured/rtx4050laptop_kernels/kernels.csv"},
       {.spec = "rtx-5090",
        .data = "models/data/measured/rtx_llm_serving/rtx5090.csv",
