@@ -198,6 +198,21 @@ TEST_F(CommandLine, ReproducesThePaper) {
                                read_file(source_dir() / "tests/tools/reproduce_spaan2026.txt"));
 }
 
+TEST_F(CommandLine, MakesShippedSpecsAgain) {
+  expect("calibrate --shipped h100-sxm5", 4, "dgemm.csv: cannot open");  // not in a clone
+  std::filesystem::create_directory_symlink(source_dir() / "models", folder_ / "models");
+  const auto rows = nlohmann::json::parse(
+      run("calibrate --shipped h100-sxm5 titan-v --no-validation -o a/b --json").text);
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows[0]["spec"], "h100-sxm5");
+  EXPECT_EQ(rows[0]["cells"], 12);
+  EXPECT_LT(rows[0]["energy_worst_pct"].get<double>(), 1.0);
+  EXPECT_TRUE(rows[1]["time_mean_pct"].is_null());
+  expect("gpus a/b/titan-v.json", 0, "Titan V");
+  expect("calibrate --shipped h100", 2, "no shipped spec");
+  expect("calibrate --shipped h100-sxm5 --gpu a40", 2, "leave them out");
+}
+
 // docs/reproduced.md is what the program says: every published number beside ours.
 TEST_F(CommandLine, ReproducesAllAsTheDocumentSays) {
   const Outcome outcome = run("reproduce all --report r.md --json");

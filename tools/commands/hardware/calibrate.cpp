@@ -221,6 +221,10 @@ ExitStatus fit_shipped(const CalibrateOptions& asked, const RunContext& context)
     }
     for (const ShippedFit& fit : shipped_fits()) fits.push_back(&fit);
   }
+  if (asked.out != "-") {
+    std::error_code reported_when_written;
+    std::filesystem::create_directories(asked.out, reported_when_written);
+  }
   OutputTable table({{"spec"},
                      {"fitted_to", "fitted to"},
                      {"cells"},
@@ -320,7 +324,8 @@ Action setup_calibrate(CommandLine& app) {
   return [o](const RunContext& context) {
     if (!o->captures.captures.empty()) return fit_captured(*o);
     if (!o->shipped.empty()) {
-      if (!o->sweep.file.empty()) throw UsageError("give either a SWEEP or --shipped, not both");
+      if (!o->sweep.file.empty() || !o->gpu.empty())
+        throw UsageError("--shipped says itself which SWEEP and --gpu: leave them out");
       return fit_shipped(*o, context);
     }
     if (o->sweep.file.empty()) throw UsageError("give a SWEEP, or captures with --captures");
