@@ -107,8 +107,7 @@ struct KnownModel {
     return made;
   }
 
- private:
-  // Every 40 ms the mean of the last 25 of 100 ms, as the sensor of an A100 says it.
+  /// Every 40 ms the mean of the last 25 of 100 ms, as the sensor of an A100 says it.
   static void read_sensor(const StepCurve& power, double end_s, const CaptureNoise& noise,
                           std::mt19937_64& random, SimulatedRun& made) {
     std::normal_distribution<double> gaussian;
@@ -129,6 +128,7 @@ struct KnownModel {
     }
   }
 
+ private:
   void add(const char* name, KernelClass kind, double time_s, double core_share, double dram_share,
            double core_w, std::optional<double> of_peak_flops, std::optional<double> of_bandwidth) {
     const ClockState state = clock_state(frame, frame.default_clock, false);

@@ -196,6 +196,28 @@ def check_model(folder):
           per_kernel[1]["energy_change_pct"] < per_pass[1]["energy_change_pct"] < 0)
 
 
+def check_profile(folder):
+    examples = Path(__file__).resolve().parents[3] / "docs/examples/pipeline"
+    ranks, power = str(examples / "rank*.json.gz"), str(examples / "rank*.power.csv")
+    code, out, err = rubato(folder, "profile", "--ranks", ranks, "--power", power, "-o", "new/stages.csv")
+    check(f"profile works: {err}", code == 0 and "4 ranks, 4 stages, 6 microbatches, 3 steps, 1f1b" in out)
+    command = next(line for line in out.splitlines() if line.startswith("next: rubato pipeline ")).split()[3:]
+    check("waiting draws 90 W", abs(float(command[command.index("--blocked-power") + 1]) - 90) < 3)
+    code, out, err = rubato(folder, *command, "--json")
+    check(f"the command that it prints works: {err}", code == 0)
+    base, plan = json.loads(out)["plans"]
+    check(f"and saves: {plan}", plan["time_s"] <= base["time_s"] * (1 + 1e-9) and plan["energy_change_pct"] < -10)
+    code, out, err = rubato(folder, "profile", "--ranks", ranks, "--per-clock", "--json")
+    rows = json.loads(out)
+    check("intervals hold the estimate", all(row["time_low_ms"] <= row["time_ms"] <= row["time_high_ms"] for row in rows))
+    check("one clock is the captured one", sum(row["captured"] for row in rows) == 8)
+    expect(folder, ["profile", "--ranks", "none*.json"], 2, "no file is named like 'none*.json'")
+    expect(folder, ["profile", "--ranks", str(examples / "rank0.pt.trace.json.gz")], 3, "expected the ranks of a pipeline")
+    expect(folder, ["profile", "--ranks", ranks, "--power", str(examples / "rank0.power.csv")], 3,
+           "1 power logs for 4 ranks; expected one of each")
+    expect(folder, ["profile", "--ranks", str(examples.parent / "run.pt.trace.json.gz")], 3, "nothing is sent or received")
+
+
 def check_messages(folder):
     common = ["--profile", "p.csv", "--blocked-power", "80"]
     expect(folder, ["plan", "--bogus"], 2, "rubato pipeline plan: unknown option '--bogus'")
@@ -218,6 +240,6 @@ def check_messages(folder):
 
 with tempfile.TemporaryDirectory() as name:
     profile(Path(name))
-    for part in (check_plan, check_order, check_switching, check_compare, check_others, check_model, check_messages):
+    for part in (check_plan, check_order, check_switching, check_compare, check_others, check_model, check_profile, check_messages):
         part(Path(name))
 sys.exit(1 if failures else print("all passed") or 0)

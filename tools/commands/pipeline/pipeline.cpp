@@ -55,7 +55,8 @@ void store_pipeline(const std::string& db, const PipelinePlanner& planner,
 Action setup_pipeline(CommandLine& app) {
   return one_of(app,
                 {&setup_pipeline_plan, &setup_pipeline_front, &setup_pipeline_straggle,
-                 &setup_pipeline_scale, &setup_pipeline_compare, &setup_pipeline_sweep_latency});
+                 &setup_pipeline_scale, &setup_pipeline_compare, &setup_pipeline_sweep_latency,
+                 &setup_pipeline_profile});
 }
 
 }  // namespace rubato

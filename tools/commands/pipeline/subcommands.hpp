@@ -18,6 +18,7 @@ class CommandLine;
 void setup_pipeline_plan(CommandLine& app, Action& action);
 void setup_pipeline_front(CommandLine& app, Action& action);
 void setup_pipeline_straggle(CommandLine& app, Action& action);
+void setup_pipeline_profile(CommandLine& app, Action& action);
 void setup_pipeline_scale(CommandLine& app, Action& action);
 void setup_pipeline_compare(CommandLine& app, Action& action);
 void setup_pipeline_sweep_latency(CommandLine& app, Action& action);

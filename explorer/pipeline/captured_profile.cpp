@@ -1,0 +1,327 @@
+#include "explorer/pipeline/captured_profile.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "common/error.hpp"
+#include "common/numbers.hpp"
+#include "common/statistics.hpp"
+#include "models/kernel/model.hpp"
+#include "models/validation/pass_power.hpp"
+#include "sim/pipeline_run.hpp"
+#include "traces/graph/rank_join.hpp"
+#include "traces/trace_capture.hpp"
+
+namespace rubato {
+
+namespace {
+
+// Captured passes of one kind on one rank.
+struct PassSample {
+  std::size_t rank = 0;
+  std::vector<const CapturedPass*> passes;
+  std::vector<double> times_s;  // ascending
+};
+
+// An order statistic, linear between two.
+double quantile(const std::vector<double>& ascending, double at) {
+  const double place = at * static_cast<double>(ascending.size() - 1);
+  const auto below = static_cast<std::size_t>(place);
+  const std::size_t above = std::min(below + 1, ascending.size() - 1);
+  return std::lerp(ascending[below], ascending[above], place - static_cast<double>(below));
+}
+
+// The median and its 90 % interval, by counting: how many of n lie below the median is binomial.
+Estimate median_time(const std::vector<double>& ascending) {
+  constexpr double deviations = 1.645;  // of a normal distribution, 90 % two-sided
+  const auto n = static_cast<double>(ascending.size());
+  const double reach = 0.5 * deviations / std::sqrt(n);
+  return {quantile(ascending, 0.5), quantile(ascending, std::max(0.5 - reach, 0.0)),
+          quantile(ascending, std::min(0.5 + reach, 1.0))};
+}
+
+Estimate scaled(const Estimate& a, double factor) {
+  return {a.value * factor, a.low * factor, a.high * factor};
+}
+
+Estimate around(double value, double a, double b) {
+  return {value, std::min({value, a, b}), std::max({value, a, b})};
+}
+
+class ProfileMaker {
+ public:
+  explicit ProfileMaker(const CapturedProfileInput& input) : input_(input) {
+    profile_.pipeline = find_pipeline(input.captures);
+    profile_.notes = profile_.pipeline.notes;
+    if (!input.power.empty() && input.power.size() != input.captures.size())
+      throw DataError(fmt::format("{} power logs for {} ranks; expected one of each",
+                                  input.power.size(), input.captures.size()));
+    if (input.gpu) {
+      clocks_ = core_clocks(*input.gpu);
+      for (const Capture& capture : input.captures) models_.emplace_back(capture, *input.gpu);
+      profile_.idle_power_w = models_.front().idle_power_w();
+    }
+    for (const CapturedStage& rank : profile_.pipeline.ranks)
+      profile_.other_s = std::max(profile_.other_s, rank.other_s);
+  }
+
+  CapturedProfile make() && {
+    fit_power();
+    find_transfers();
+    for (const auto& [key, samples] : samples_by_type()) {
+      CapturedPassType type;
+      type.stage = key.first;
+      type.kind = key.second;
+      describe(samples, type);
+      set_options(samples, type);
+      profile_.types.push_back(std::move(type));
+    }
+    replay_step();
+    return std::move(profile_);
+  }
+
+ private:
+  using TypeKey = std::pair<std::uint32_t, PassKind>;
+
+  [[nodiscard]] std::map<TypeKey, std::vector<PassSample>> samples_by_type() const {
+    std::map<TypeKey, std::vector<PassSample>> types;
+    const CapturedPipeline& pipeline = profile_.pipeline;
+    for (std::size_t r = 0; r < pipeline.ranks.size(); ++r) {
+      for (const CapturedPass& pass : pipeline.ranks[r].passes) {
+        auto& samples = types[{pipeline.virtual_stage(r, pass), pass.kind}];
+        if (samples.empty() || samples.back().rank != r)
+          samples.push_back({.rank = r, .passes = {}, .times_s = {}});
+        samples.back().passes.push_back(&pass);
+        samples.back().times_s.push_back(pass.time_s());
+      }
+    }
+    for (auto& [key, samples] : types) {
+      for (PassSample& sample : samples) std::ranges::sort(sample.times_s);
+    }
+    return types;
+  }
+
+  // Of waiting, the mean over the ranks, each weighing as much as it is sure.
+  void fit_power() {
+    double weights = 0.0, weighted_w = 0.0;
+    for (std::size_t r = 0; r < input_.power.size(); ++r) {
+      const PassPower& power = power_.emplace_back(
+          pass_power(input_.captures[r], profile_.pipeline.ranks[r], input_.power[r]));
+      if (!power.waiting_w) continue;
+      constexpr double least_sigma_w = 0.1;  // of readings in tenths of a watt
+      const double sigma_w = std::max(*power.waiting_sigma_w, least_sigma_w);
+      weights += 1.0 / (sigma_w * sigma_w);
+      weighted_w += *power.waiting_w / (sigma_w * sigma_w);
+    }
+    if (weights > 0.0) profile_.blocked_power_w = weighted_w / weights;
+  }
+
+  // From the end of a pass to the start of one that was waiting for it. Steps one by one: some
+  // files count the time of each anew.
+  void find_transfers() {
+    std::vector<double> transfers_s;
+    std::optional<std::string> failure;
+    for (const CapturedStep& step : input_.captures.front().steps) {
+      std::vector<Capture> ranks;
+      for (const Capture& capture : input_.captures) {
+        if (std::ranges::find(capture.steps, step.name, &CapturedStep::name) != capture.steps.end())
+          ranks.push_back(only_step(capture, step.name));
+      }
+      try {
+        add_transfers(ranks, transfers_s);
+      } catch (const DataError& error) {
+        failure = error.what();
+      }
+    }
+    if (!transfers_s.empty()) {
+      profile_.pipeline.shape.transfer_s = median(std::move(transfers_s));
+    } else if (failure) {
+      profile_.notes.push_back(fmt::format(
+          "transfers are taken to need no time, since ranks cannot be joined: {}", *failure));
+    }
+  }
+
+  void add_transfers(std::span<const Capture> ranks, std::vector<double>& transfers_s) const {
+    const JoinedRanks joined = join_ranks(ranks);
+    for (const JoinedCollective& one : joined.collectives) {
+      if (one.kind == CollectiveKind::send_recv)
+        transfers_s.push_back(s_per_ns * static_cast<double>(one.transfer_ns()));
+    }
+    for (const JoinedMessage& one : joined.messages) {
+      if (waited(one.to, joined.offset_ns[one.to.capture], one.from.end_ns))
+        transfers_s.push_back(s_per_ns * static_cast<double>(one.to.start_ns - one.from.end_ns));
+    }
+  }
+
+  // Whether the receiver had ended its pass before something was sent to it.
+  [[nodiscard]] bool waited(const CollectiveMember& to, std::int64_t offset_ns,
+                            std::int64_t sent_ns) const {
+    const std::vector<CapturedPass>& passes = profile_.pipeline.ranks[to.capture].passes;
+    const std::int64_t arrived_ns = to.start_ns - offset_ns;
+    const auto next = std::ranges::lower_bound(passes, arrived_ns, {}, &CapturedPass::start_ns);
+    return next != passes.begin() && next != passes.end() && std::prev(next)->step == next->step &&
+           std::prev(next)->end_ns + offset_ns < sent_ns;
+  }
+
+  void replay_step() {
+    const CapturedPipeline& pipeline = profile_.pipeline;
+    const PipelineShape& shape = pipeline.shape;
+    const auto first = std::ranges::find(pipeline.stage_of_rank, 0U);
+    if (first != pipeline.stage_of_rank.end())
+      profile_.captured_step_s = median_step_s(
+          pipeline.ranks[static_cast<std::size_t>(first - pipeline.stage_of_rank.begin())]);
+    if (!pipeline.order_known ||
+        profile_.types.size() != std::size_t{2} * shape.stages * shape.chunks)
+      return;
+    PipelineProfile times{"captured", {}};
+    for (const CapturedPassType& type : profile_.types) {
+      times.passes.push_back(
+          {type.stage, type.kind, {{1.0, type.captured().time_s.value, 1.0}}});  // times only
+    }
+    const PipelineWork work = pipeline_work(make_schedule(shape), times, 0.0);
+    profile_.replayed_step_s = simulate(work, highest_clocks(work)).time_s;
+  }
+
+  static double median_step_s(const CapturedStage& rank) {
+    std::map<std::uint32_t, std::pair<std::int64_t, std::int64_t>> steps;
+    for (const CapturedPass& pass : rank.passes) {
+      auto& span = steps.try_emplace(pass.step, pass.start_ns, pass.end_ns).first->second;
+      span.second = std::max(span.second, pass.end_ns);
+    }
+    std::vector<double> lengths_s;
+    for (const auto& [step, span] : steps)
+      lengths_s.push_back(s_per_ns * static_cast<double>(span.second - span.first));
+    return median(std::move(lengths_s));
+  }
+
+  void describe(const std::vector<PassSample>& samples, CapturedPassType& type) const {
+    constexpr double lowest = 0.05, highest = 0.95;
+    std::vector<double> all_s;
+    for (const PassSample& sample : samples) {
+      all_s.insert(all_s.end(), sample.times_s.begin(), sample.times_s.end());
+    }
+    std::ranges::sort(all_s);
+    type.passes = all_s.size();
+    type.low_s = quantile(all_s, lowest);
+    type.high_s = quantile(all_s, highest);
+    std::vector<double> power_w;
+    for (const PassSample& sample : samples) {
+      if (const auto watts = measured_w(sample.rank, type.kind)) power_w.push_back(*watts);
+    }
+    if (!power_w.empty())
+      type.measured_power_w = sum(power_w) / static_cast<double>(power_w.size());
+  }
+
+  [[nodiscard]] std::optional<double> measured_w(std::size_t rank, PassKind kind) const {
+    if (power_.empty()) return std::nullopt;
+    return kind == PassKind::forward ? power_[rank].forward_w : power_[rank].backward_w;
+  }
+
+  [[nodiscard]] const PassSample& slowest(const std::vector<PassSample>& samples) const {
+    return *std::ranges::max_element(
+        samples, {}, [](const PassSample& sample) { return quantile(sample.times_s, 0.5); });
+  }
+
+  void set_options(const std::vector<PassSample>& samples, CapturedPassType& type) const {
+    const PassSample& deciding = slowest(samples);
+    const Estimate captured_s = median_time(deciding.times_s);
+    if (!input_.gpu) {
+      CapturedOption option{
+          .core_mhz = 0.0, .captured = true, .time_s = captured_s, .energy_j = {}};
+      if (type.measured_power_w) option.energy_j = scaled(captured_s, *type.measured_power_w);
+      type.options.push_back(option);
+      return;
+    }
+    std::vector<MeanPass> means;
+    for (const PassSample& sample : samples)
+      means.push_back(models_[sample.rank].mean_pass(
+          sample.passes, profile_.pipeline.ranks[sample.rank].main_stream));
+    const auto at = static_cast<std::size_t>(&deciding - samples.data());
+    type.kernel_frac = 1.0 - means[at].gap_s / means[at].time_s;
+    type.guessed_frac = models_[deciding.rank].guessed_frac(means[at]);
+    for (const ClockPair& clock : clocks_) {
+      CapturedOption option;
+      option.core_mhz = effective_core_mhz(input_.gpu->spec, clock);
+      option.captured = clock == input_.gpu->captured_clock;
+      option.time_s = time_at(deciding.rank, means[at], captured_s, clock);
+      option.energy_j = energy_at(samples, means, captured_s, clock);
+      type.options.push_back(option);
+    }
+  }
+
+  [[nodiscard]] Estimate time_at(std::size_t rank, const MeanPass& mean, const Estimate& captured_s,
+                                 const ClockPair& clock) const {
+    const auto costs = models_[rank].costs(mean, clock);
+    const auto before = models_[rank].costs(mean, input_.gpu->captured_clock);
+    std::array<double, 3> factor{};
+    for (std::size_t i = 0; i < factor.size(); ++i) factor[i] = costs[i].time_s / before[i].time_s;
+    const Estimate f = around(factor[0], factor[1], factor[2]);
+    return {captured_s.value * f.value, captured_s.low * f.low, captured_s.high * f.high};
+  }
+
+  // Mean over the ranks of a stage; each rank's passes as long as its median, its power at the
+  // captured clock the measured one if there is one.
+  [[nodiscard]] Estimate energy_at(const std::vector<PassSample>& samples,
+                                   const std::vector<MeanPass>& means, const Estimate& captured_s,
+                                   const ClockPair& clock) const {
+    Estimate mean;
+    for (std::size_t r = 0; r < samples.size(); ++r) {
+      const CapturedRank& model = models_[samples[r].rank];
+      const auto costs = model.costs(means[r], clock);
+      const auto before = model.costs(means[r], input_.gpu->captured_clock);
+      const double length = quantile(samples[r].times_s, 0.5) / means[r].time_s;
+      std::array<double, 3> joules{};
+      for (std::size_t i = 0; i < joules.size(); ++i) {
+        const auto watts = measured_w(samples[r].rank, samples[r].passes.front()->kind);
+        const double modelled_w = before[i].energy_j / before[i].time_s;
+        joules[i] = costs[i].energy_j * length * (watts ? *watts / modelled_w : 1.0);
+      }
+      const Estimate own = around(joules[0], joules[1], joules[2]);
+      const auto ranks = static_cast<double>(samples.size());
+      mean.value += own.value / ranks;
+      mean.low += own.low / ranks * captured_s.low / captured_s.value;
+      mean.high += own.high / ranks * captured_s.high / captured_s.value;
+    }
+    return mean;
+  }
+
+  const CapturedProfileInput& input_;
+  CapturedProfile profile_;
+  std::vector<ClockPair> clocks_;
+  std::vector<CapturedRank> models_;
+  std::vector<PassPower> power_;
+};
+
+}  // namespace
+
+const CapturedOption& CapturedPassType::captured() const {
+  return *std::ranges::find(options, true, &CapturedOption::captured);
+}
+
+CapturedProfile profile_captures(const CapturedProfileInput& input) {
+  return ProfileMaker(input).make();
+}
+
+std::string profile_csv(const CapturedProfile& profile) {
+  std::string csv = "stage,instruction,frequency,time,energy\n";
+  for (const CapturedPassType& type : profile.types) {
+    for (const CapturedOption& option : type.options) {
+      if (!option.energy_j || option.core_mhz <= 0.0)
+        throw DataError(
+            fmt::format("the {} of stage {}, {}, is not known",
+                        option.energy_j ? "clock" : "energy", type.stage, name_of(type.kind)),
+            {.in = {}, .hint = "--gpu names a GPU to model"});
+      csv += fmt::format("{},{},{},{},{}\n", type.stage, name_of(type.kind),
+                         format_number(option.core_mhz), format_number(option.time_s.value),
+                         format_number(option.energy_j->value));
+    }
+  }
+  return csv;
+}
+
+}  // namespace rubato

@@ -1,0 +1,77 @@
+#pragma once
+// Stage profiles from captured ranks: what passes took at the clocks of the capture, and what they
+// would take at others by the model of captured kernels (models/kernel/anchor.hpp).
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "explorer/pipeline/captured_rank.hpp"
+#include "traces/capture.hpp"
+#include "traces/pipeline/captured_ranks.hpp"
+#include "traces/pipeline/profile.hpp"
+#include "traces/power_log.hpp"
+
+namespace rubato {
+
+struct CapturedProfileInput {
+  std::span<const Capture> captures;  ///< the ranks of a pipeline
+  std::optional<CapturedGpu> gpu;     ///< without one, only what was measured is known
+  std::vector<PowerLog> power;        ///< empty, or one of each rank
+};
+
+/// A value and how far it is known, 0 < low <= value <= high.
+struct Estimate {
+  double value = 0.0, low = 0.0, high = 0.0;
+};
+
+/// A pass at one clock.
+struct CapturedOption {
+  double core_mhz = 0.0;  ///< 0 where no GPU is known
+  bool captured = false;  ///< the clock of the capture
+  /// s. At the clock of the capture the 90 % interval of the median; at others times the split of
+  /// kernels between core and memory as far either way as their work leaves open.
+  Estimate time_s;
+  std::optional<Estimate> energy_j;  ///< of one GPU; nothing without power log and GPU model
+};
+
+/// All passes of a kind on a stage.
+struct CapturedPassType {
+  std::uint32_t stage = 0;  ///< virtual: chunk x stages + stage
+  PassKind kind = PassKind::forward;
+  std::size_t passes = 0;                  ///< captured, of all ranks of the stage
+  double low_s = 0.0, high_s = 0.0;        ///< 5th and 95th percentile of their times
+  double kernel_frac = 0.0;                ///< share of the time in which the main stream is busy
+  double guessed_frac = 0.0;               ///< share whose split is guessed from the kernel's class
+  std::optional<double> measured_power_w;  ///< by the power logs
+  std::vector<CapturedOption> options;     ///< highest clock first, one of them captured
+
+  [[nodiscard]] const CapturedOption& captured() const;
+};
+
+struct CapturedProfile {
+  CapturedPipeline pipeline;              ///< shape.transfer_s set where ranks could be joined
+  std::vector<CapturedPassType> types;    ///< by stage, forward first
+  std::optional<double> blocked_power_w;  ///< of a GPU that waits, mean over the ranks; by the logs
+  double idle_power_w = 0.0;     ///< of the GPU model at the clock of the capture; 0 without one
+  double other_s = 0.0;          ///< of a step outside passes, on the rank where it is longest
+  double captured_step_s = 0.0;  ///< first to last pass of a rank of stage 0, median of steps
+  /// The schedule replayed with the times of the passes; nothing if a stage or the order is
+  /// missing. What stages do between two passes but wait is not in it.
+  std::optional<double> replayed_step_s;
+  std::vector<std::string> notes;
+};
+
+/// Finds passes, times them and models other clocks. Of the ranks of one stage the slowest decides
+/// the time; energies are means. Gaps between kernels stay as they were captured.
+/// @throws what find_pipeline, capture_graph and make_clock_grid throw; DataError if the number of
+///         logs is wrong or one does not fit its rank
+[[nodiscard]] CapturedProfile profile_captures(const CapturedProfileInput& input);
+
+/// `stage,instruction,frequency,time,energy`, as read_pipeline_profile takes it.
+/// @throws DataError if energies or clocks are not known
+[[nodiscard]] std::string profile_csv(const CapturedProfile& profile);
+
+}  // namespace rubato

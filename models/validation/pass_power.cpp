@@ -1,0 +1,139 @@
+#include "models/validation/pass_power.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "common/error.hpp"
+
+namespace rubato {
+
+namespace {
+
+constexpr std::size_t forward = 0, backward = 1, other = 2, classes = 3;
+
+// When something runs: begins and ends by time.
+class Running {
+ public:
+  void add(std::int64_t start_ns, std::int64_t end_ns) {
+    if (end_ns <= start_ns) return;
+    ++changes_[start_ns];
+    --changes_[end_ns];
+  }
+  [[nodiscard]] std::optional<StepCurve> curve(std::int64_t origin_ns) const {
+    if (changes_.empty()) return std::nullopt;
+    std::vector<double> at_s, value;
+    int running = 0;
+    for (const auto& [at_ns, change] : changes_) {
+      running += change;
+      at_s.push_back(s_per_ns * static_cast<double>(at_ns - origin_ns));
+      value.push_back(running > 0 ? 1.0 : 0.0);
+    }
+    return StepCurve(std::move(at_s), std::move(value));
+  }
+
+ private:
+  std::map<std::int64_t, int> changes_;
+};
+
+// Computing on the main stream in no pass.
+void add_other(const Capture& capture, const CapturedStage& stage, Running& running) {
+  std::vector<bool> in_pass(capture.launches.size());
+  for (const CapturedPass& pass : stage.passes) {
+    for (const std::uint32_t launch : pass.launches) in_pass[launch] = true;
+  }
+  for (std::size_t i = 0; i < in_pass.size(); ++i) {
+    const CapturedLaunch& launch = capture.launches[i];
+    const bool computes = capture.kernels[index(launch.kernel)].kind != KernelClass::communication;
+    if (!in_pass[i] && computes && launch.stream == stage.main_stream)
+      running.add(launch.start_ns, launch.end_ns());
+  }
+}
+
+// From the first pass of each step to its last one: outside, nothing waits for other stages.
+StepCurve in_steps(const CapturedStage& stage, std::int64_t origin_ns) {
+  std::map<std::uint32_t, std::pair<std::int64_t, std::int64_t>> steps;
+  for (const CapturedPass& pass : stage.passes) {
+    auto& [start_ns, end_ns] =
+        steps.try_emplace(pass.step, pass.start_ns, pass.end_ns).first->second;
+    start_ns = std::min(start_ns, pass.start_ns);
+    end_ns = std::max(end_ns, pass.end_ns);
+  }
+  Running running;
+  for (const auto& [step, span] : steps) running.add(span.first, span.second);
+  return *running.curve(origin_ns);
+}
+
+// What each reading averages, and the reading.
+struct Readings {
+  std::vector<double> shares, power_w;  // shape [readings x classes], [readings]
+};
+
+Readings readings_of(const std::vector<std::optional<StepCurve>>& curves, const StepCurve& steps,
+                     const PowerLog& log, const SensorModel& sensor, const Alignment& alignment) {
+  constexpr double whole = 1.0 - 1e-6;
+  Readings readings;
+  double last_cycle = -1.0;
+  for (const PowerSample& sample : log.samples) {
+    const double at_s = sample.time_s + alignment.offset_s;
+    if (at_s > steps.last_s() || reading(steps, sensor, at_s) < whole) continue;
+    // A reading that a sensor gives twice is one reading.
+    const double cycle = sensor.cycle_s > 0.0 ? std::floor(at_s / sensor.cycle_s) : -1.0;
+    if (sensor.cycle_s > 0.0 && cycle == last_cycle) continue;
+    last_cycle = cycle;
+    for (const auto& curve : curves)
+      readings.shares.push_back(curve ? reading(*curve, sensor, at_s) : 0.0);
+    readings.power_w.push_back(sample.power_w);
+  }
+  return readings;
+}
+
+}  // namespace
+
+PassPower pass_power(const Capture& capture, const CapturedStage& stage, const PowerLog& log) {
+  const std::int64_t origin_ns =
+      std::ranges::min_element(capture.launches, {}, &CapturedLaunch::start_ns)->start_ns;
+  std::vector<Running> running(classes);
+  Running any;
+  for (const CapturedPass& pass : stage.passes) {
+    running[pass.kind == PassKind::forward ? forward : backward].add(pass.start_ns, pass.end_ns);
+    any.add(pass.start_ns, pass.end_ns);
+  }
+  add_other(capture, stage, running[other]);
+  add_other(capture, stage, any);
+  std::vector<std::optional<StepCurve>> curves;
+  for (const Running& one : running) curves.push_back(one.curve(origin_ns));
+
+  const CapturedLaunch& first = capture.launches[stage.passes.front().launches.front()];
+  const SensorModel sensor =
+      sensor_of(capture.devices[capture.streams[first.stream].device].name, log);
+  std::optional<double> epoch_s;
+  if (capture.epoch_ns) epoch_s = s_per_ns * static_cast<double>(*capture.epoch_ns + origin_ns);
+  const Alignment alignment = align(*any.curve(origin_ns), log, sensor, epoch_s);
+  const Readings readings = readings_of(curves, in_steps(stage, origin_ns), log, sensor, alignment);
+  const auto fit = fit_class_power(readings.shares, readings.power_w, classes);
+  if (!fit)
+    throw DataError(fmt::format("{}: {} readings within steps of {}; expected at least {}",
+                                log.file, readings.power_w.size(), capture.name,
+                                2 * (classes + 1)));
+  PassPower power;
+  power.residual_w = fit->residual_w;
+  if (!fit->idle.power_w) return power;
+  // A rank that hardly waits has passes that are well known, but no power of waiting.
+  if (fit->idle.sigma_w) {
+    power.waiting_w = fit->idle.power_w;
+    power.waiting_sigma_w = fit->idle.sigma_w;
+  }
+  const auto total = [&](std::size_t of) {
+    const auto& above_w = fit->classes[of].power_w;
+    return above_w ? std::optional(*fit->idle.power_w + *above_w) : std::nullopt;
+  };
+  power.forward_w = total(forward);
+  power.backward_w = total(backward);
+  return power;
+}
+
+}  // namespace rubato

@@ -1,0 +1,26 @@
+#pragma once
+// What a GPU draws in the passes of a pipeline and while it waits for other stages, from a power
+// log of a captured rank.
+
+#include <optional>
+
+#include "models/validation/power_alignment.hpp"
+#include "traces/pipeline/captured_passes.hpp"
+
+namespace rubato {
+
+/// Board power, W. Nothing where the readings cannot tell it from the rest.
+struct PassPower {
+  std::optional<double> forward_w, backward_w;
+  std::optional<double> waiting_w, waiting_sigma_w;  ///< and its standard error
+  double residual_w = 0.0;                           ///< root mean square of reading less fit
+};
+
+/// Aligns the log on when the rank computed, then fits its readings by what they average: forward
+/// and backward passes, computing outside them (not told), and the rest, which is waiting.
+/// @param stage  of `capture`
+/// @throws what align() throws; DataError if there are too few readings
+[[nodiscard]] PassPower pass_power(const Capture& capture, const CapturedStage& stage,
+                                   const PowerLog& log);
+
+}  // namespace rubato

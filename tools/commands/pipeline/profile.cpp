@@ -1,0 +1,240 @@
+// rubato pipeline profile: a stage profile from the captured ranks of a pipeline.
+
+#include <algorithm>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "common/error.hpp"
+#include "common/file.hpp"
+#include "common/numbers.hpp"
+#include "common/text.hpp"
+#include "explorer/pipeline/captured_profile.hpp"
+#include "models/gpu/device.hpp"
+#include "tools/command_line.hpp"
+#include "tools/commands/pipeline/subcommands.hpp"
+#include "tools/options/captured.hpp"
+#include "tools/options/files.hpp"
+#include "tools/options/gpu.hpp"
+#include "tools/terminal/exploration_tables.hpp"
+#include "traces/import/readers.hpp"
+
+namespace rubato {
+
+namespace {
+
+struct ProfileOptions {
+  std::vector<std::string> ranks, power;
+  std::string captured_clock, gpu, clocks, out;
+  std::optional<double> blocked_power_w;
+  bool per_clock = false, partial = false;
+  OutputFormat format = OutputFormat::table;
+};
+
+std::vector<std::string> devices_of(const std::vector<Capture>& captures) {
+  std::vector<std::string> devices;
+  for (const Capture& capture : captures) {
+    for (const CaptureDevice& device : capture.devices) devices.push_back(device.name);
+  }
+  return devices;
+}
+
+// The model of the GPU: the one asked for, else that of the devices. Of GPUs without a spec only
+// what was captured is known.
+std::optional<CapturedGpu> gpu_of(const ProfileOptions& o, const std::vector<Capture>& captures,
+                                  const std::vector<PowerLog>& power) {
+  const std::vector<std::string> devices = devices_of(captures);
+  const std::string& first = captures.front().name;
+  std::optional<GpuSpec> spec;
+  if (!o.gpu.empty()) {
+    spec = load_gpu_for_devices(o.gpu, devices, first);
+  } else if (devices.front().empty() || vendor_of(devices.front()) != GpuVendor::nvidia) {
+    fmt::print(stderr,
+               "note: no spec is of its GPU{}: passes are known at the clock of the capture only; "
+               "--gpu names a GPU to model\n",
+               devices.front().empty() ? ", which the files do not name"
+                                       : ", " + printable(devices.front()));
+    return std::nullopt;
+  } else {
+    spec = load_gpu_of_devices(devices, first);
+  }
+  std::optional<std::string> label;
+  if (!o.captured_clock.empty()) {
+    label = o.captured_clock;
+  } else if (!power.empty()) {
+    label = logged_clock(power.front());
+  }
+  if (!label)
+    fmt::print(stderr,
+               "note: the clocks of the capture are not known: the GPU's default is assumed; "
+               "--captured-clock or --power say otherwise\n");
+  const ClockPair clock = captured_clock(*spec, label);
+  return CapturedGpu{std::move(*spec), clock, o.clocks};
+}
+
+Cell ms(double seconds) { return ms_per_s * seconds; }
+
+OutputTable types_table(const CapturedProfile& profile) {
+  OutputTable table({{"stage"},
+                     {"pass"},
+                     {"passes"},
+                     {"core_mhz", "core MHz", 0},
+                     {"time_ms", "time ms"},
+                     {"time_low_ms", "low"},
+                     {"time_high_ms", "high"},
+                     {"p5_ms", "5 %"},
+                     {"p95_ms", "95 %"},
+                     {"energy_j", "energy J"},
+                     {"measured_power_w", "measured W", 1},
+                     {"busy_pct", "busy %", 1},
+                     {"guessed_pct", "guessed split %", 1}});
+  const auto known = [](double value) { return value > 0.0 ? Cell(value) : Cell(); };
+  for (const CapturedPassType& type : profile.types) {
+    const CapturedOption& at = type.captured();
+    const bool modelled = at.core_mhz > 0.0;
+    table.add_row({std::int64_t{type.stage}, std::string(name_of(type.kind)),
+                   static_cast<std::int64_t>(type.passes), known(at.core_mhz), ms(at.time_s.value),
+                   ms(at.time_s.low), ms(at.time_s.high), ms(type.low_s), ms(type.high_s),
+                   at.energy_j ? Cell(at.energy_j->value) : Cell(),
+                   type.measured_power_w ? Cell(*type.measured_power_w) : Cell(),
+                   modelled ? Cell(percent * type.kernel_frac) : Cell(),
+                   modelled ? Cell(percent * type.guessed_frac) : Cell()});
+  }
+  return table;
+}
+
+OutputTable clocks_table(const CapturedProfile& profile) {
+  OutputTable table({{"stage"},
+                     {"pass"},
+                     {"core_mhz", "core MHz", 0},
+                     {"captured"},
+                     {"time_ms", "time ms"},
+                     {"time_low_ms", "low"},
+                     {"time_high_ms", "high"},
+                     {"energy_j", "energy J"},
+                     {"energy_low_j", "low"},
+                     {"energy_high_j", "high"}});
+  for (const CapturedPassType& type : profile.types) {
+    for (const CapturedOption& option : type.options) {
+      const auto joules = [&](double Estimate::*of) {
+        return option.energy_j ? Cell((*option.energy_j).*of) : Cell();
+      };
+      table.add_row({std::int64_t{type.stage}, std::string(name_of(type.kind)),
+                     option.core_mhz > 0.0 ? Cell(option.core_mhz) : Cell(), option.captured,
+                     ms(option.time_s.value), ms(option.time_s.low), ms(option.time_s.high),
+                     joules(&Estimate::value), joules(&Estimate::low), joules(&Estimate::high)});
+    }
+  }
+  return table;
+}
+
+// What a stage draws while it waits: given, measured, or what the model says of an idle GPU.
+double blocked_power_w(const ProfileOptions& o, const CapturedProfile& profile) {
+  return o.blocked_power_w.value_or(profile.blocked_power_w.value_or(profile.idle_power_w));
+}
+
+std::string plan_command(const ProfileOptions& o, const CapturedProfile& profile) {
+  const PipelineShape& shape = profile.pipeline.shape;
+  std::string command = fmt::format(
+      "rubato pipeline plan --profile {} --blocked-power {:.4g} --schedule {} --microbatches {}",
+      o.out, blocked_power_w(o, profile), name_of(shape.kind), shape.microbatches);
+  if (shape.chunks > 1)
+    command += fmt::format(" --stages {} --chunks {}", shape.stages, shape.chunks);
+  if (shape.transfer_s > 0.0)
+    command += fmt::format(" --transfer-ms {:.4g}", ms_per_s * shape.transfer_s);
+  return command;
+}
+
+std::string notes_of(const ProfileOptions& o, const CapturedProfile& profile) {
+  const CapturedPipeline& pipeline = profile.pipeline;
+  const PipelineShape& shape = pipeline.shape;
+  std::string text = fmt::format(
+      "\n{} ranks, {} stages, {} microbatches, {} steps, {}; {:.4g} ms from stage to stage; {:.4g} "
+      "ms of a step compute outside passes.\n",
+      pipeline.ranks.size(), shape.stages, shape.microbatches, pipeline.ranks.front().steps,
+      pipeline.order_known
+          ? std::string(name_of(shape.kind)) +
+                (shape.chunks > 1 ? fmt::format(" of {} chunks", shape.chunks) : "")
+          : "passes in an order that is not known",
+      ms_per_s * shape.transfer_s, ms_per_s * profile.other_s);
+  if (profile.replayed_step_s)
+    text += fmt::format(
+        "A step took {:.5g} ms; the schedule replayed with these times takes {:.5g} ms ({} %).\n",
+        ms_per_s * profile.captured_step_s, ms_per_s * *profile.replayed_step_s,
+        format_signed(change_pct(*profile.replayed_step_s, profile.captured_step_s), 2));
+  text +=
+      "Times are medians with their 90 % intervals, then the 5th and 95th percentile of the "
+      "passes. ";
+  const bool modelled = profile.types.front().options.front().core_mhz > 0.0;
+  if (!modelled) return text + "Other clocks are not known: no GPU was modelled.\n";
+  text += fmt::format(
+      "Energies and other clocks are modelled{}; --per-clock lists them from as memory bound to as "
+      "core bound as the kernels' work leaves open.\n",
+      profile.blocked_power_w ? " and scaled to the measured power" : "");
+  if (!o.blocked_power_w)
+    text += profile.blocked_power_w
+                ? fmt::format("A GPU that waits was measured to draw {:.4g} W.\n",
+                              *profile.blocked_power_w)
+                : fmt::format(
+                      "A GPU that waits is taken to draw its idle power, {:.4g} W, a guess: "
+                      "--power measures it.\n",
+                      profile.idle_power_w);
+  if (!o.out.empty() && pipeline.order_known)
+    text += fmt::format("\nnext: {}\n", plan_command(o, profile));
+  return text;
+}
+
+ExitStatus run_profile(const ProfileOptions& o) {
+  std::vector<Capture> captures;
+  for (const std::string& file : files_of_patterns(o.ranks)) {
+    captures.push_back(import_capture(file, {.partial = o.partial}));
+    for (const std::string& line : captures.back().left_out)
+      fmt::print(stderr, "note: {}: left out: {}\n", printable(file), printable(line));
+  }
+  CapturedProfileInput input{.captures = captures, .gpu = {}, .power = {}};
+  for (const std::string& file : files_of_patterns(o.power))
+    input.power.push_back(read_power_log(file));
+  input.gpu = gpu_of(o, captures, input.power);
+  const CapturedProfile profile = profile_captures(input);
+  for (const std::string& note : profile.notes) fmt::print(stderr, "note: {}\n", printable(note));
+  if (!o.out.empty()) {
+    make_folder_of(o.out);
+    write_file(o.out, profile_csv(profile));
+  }
+  print_with_notes(o.per_clock ? clocks_table(profile) : types_table(profile), notes_of(o, profile),
+                   o.format);
+  return ExitStatus::done;
+}
+
+}  // namespace
+
+void setup_pipeline_profile(CommandLine& app, Action& action) {
+  auto o = std::make_shared<ProfileOptions>();
+  auto* profile =
+      app.add_subcommand("profile", "A stage profile from the captured ranks of a pipeline");
+  profile
+      ->add_option("--ranks", o->ranks,
+                   "Captures of the ranks, as explore takes them; a pattern in quotes will do")
+      ->required();
+  profile->add_option("--power", o->power,
+                      "Power logs, one of each rank in the same order: nvidia-smi, DCGM, NVML or "
+                      "Zeus");
+  profile->add_option("--captured-clock", o->captured_clock,
+                      "Clocks of the capture, MEM/CORE (default: the power log's, else the GPU's)");
+  profile->add_option("--gpu", o->gpu,
+                      "GPU spec to model other clocks with, shipped name or file [the captures']");
+  profile->add_option("--clocks", o->clocks, "Clocks to model, see explore [the spec's first]");
+  profile->add_option("--blocked-power", o->blocked_power_w,
+                      "Power of a GPU that waits, W, for the command to plan with [by --power]");
+  profile->add_flag("--per-clock", o->per_clock, "List every clock, with intervals");
+  profile->add_flag("--partial", o->partial, "Leave out what cannot be read, and say so");
+  profile->add_option("-o,--output", o->out, "Profile for pipeline plan, CSV");
+  add_format_options(*profile, o->format);
+  profile->footer(
+      "\nExample:\n  rubato pipeline profile --ranks 'rank*.json.gz' --power 'rank*.power.csv' -o "
+      "stages.csv");
+  profile->final_callback(
+      [&action, o] { action = [o](const RunContext&) { return run_profile(*o); }; });
+}
+
+}  // namespace rubato

@@ -1,0 +1,47 @@
+#pragma once
+// The passes of one captured rank of a pipeline: what it launched between what it sent and
+// received.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "traces/capture.hpp"
+#include "traces/pipeline/schedule.hpp"
+
+namespace rubato {
+
+/// A pass as it was captured.
+struct CapturedPass {
+  PassKind kind = PassKind::forward;         ///< or backward
+  std::uint32_t step = 0;                    ///< into Capture::steps
+  std::uint32_t position = 0;                ///< among the passes of its step
+  std::int64_t start_ns = 0;                 ///< first start on the main stream
+  std::int64_t end_ns = 0;                   ///< last end on it
+  std::vector<std::uint32_t> launches = {};  ///< into Capture::launches, on all streams
+
+  [[nodiscard]] double time_s() const { return s_per_ns * static_cast<double>(end_ns - start_ns); }
+};
+
+/// One rank of a pipeline. All steps kept have the same passes in the same order.
+struct CapturedStage {
+  std::uint32_t main_stream = 0;  ///< which computes longest; a pass lasts as long as it does here
+  std::vector<CapturedPass> passes;  ///< of the steps kept, in order
+  std::vector<PassKind> order;       ///< of the passes of a step
+  std::uint32_t steps = 0;           ///< kept
+  double other_s = 0.0;              ///< of a step: computing on the main stream outside passes
+  std::vector<std::string> notes;    ///< what was left out
+};
+
+/// Forward and backward parts of every step in the order of the host's calls (of starts, where the
+/// file has no calls), cut at the sends and receives of the pipeline's group. Parts of less than a
+/// tenth of the usual are no passes (gradient scaling, shapes that are sent ahead), nor is what
+/// comes after the last backward part (gradient reduction, optimizer).
+/// @throws DataError if the capture has several GPUs, sends and receives nothing or no step has as
+///         many forward as backward passes
+[[nodiscard]] CapturedStage find_passes(const Capture& capture);
+
+/// The group of the pipeline's sends and receives; nullptr where the file has none.
+[[nodiscard]] const CaptureGroup* pipeline_group(const Capture& capture);
+
+}  // namespace rubato

@@ -1,0 +1,124 @@
+#include "traces/pipeline/captured_ranks.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "common/error.hpp"
+#include "traces/pipeline/orders.hpp"
+
+namespace rubato {
+
+namespace {
+
+// Returns whether the files say which rank is which stage.
+bool find_stages(std::span<const Capture> captures, CapturedPipeline& pipeline) {
+  std::uint32_t stages = 0;
+  bool by_group = true;
+  for (const Capture& capture : captures) {
+    const CaptureGroup* group = pipeline_group(capture);
+    by_group = by_group && group != nullptr && capture.rank &&
+               std::ranges::find(group->ranks, *capture.rank) != group->ranks.end();
+    if (group != nullptr)
+      stages = std::max(
+          {stages, group->size.value_or(0), static_cast<std::uint32_t>(group->ranks.size())});
+  }
+  if (stages == 0) {
+    stages = static_cast<std::uint32_t>(captures.size());
+    pipeline.notes.emplace_back(
+        "the files do not say how many stages there are: as many as ranks are assumed");
+  }
+  for (std::uint32_t i = 0; i < captures.size(); ++i) {
+    const std::uint32_t rank = captures[i].rank.value_or(i);
+    if (by_group) {
+      const std::vector<std::uint32_t>& ranks = pipeline_group(captures[i])->ranks;
+      pipeline.stage_of_rank.push_back(
+          static_cast<std::uint32_t>(std::ranges::find(ranks, rank) - ranks.begin()));
+      continue;
+    }
+    const std::uint64_t world = std::max<std::uint64_t>(
+        {captures[i].world_size.value_or(stages), stages, std::uint64_t{rank} + 1});
+    pipeline.stage_of_rank.push_back(
+        static_cast<std::uint32_t>(std::uint64_t{rank} * stages / world));
+  }
+  pipeline.shape.stages = stages;
+  return by_group;
+}
+
+bool ran(const CapturedPipeline& pipeline, const PipelineShape& shape) {
+  for (std::size_t r = 0; r < pipeline.ranks.size(); ++r) {
+    const std::vector<PipelinePass> order = stage_order(shape, pipeline.stage_of_rank[r]);
+    if (!std::ranges::equal(order, pipeline.ranks[r].order, {}, &PipelinePass::kind)) return false;
+  }
+  return true;
+}
+
+void find_order(CapturedPipeline& pipeline) {
+  PipelineShape& shape = pipeline.shape;
+  const std::uint32_t passes = shape.microbatches;
+  for (const ScheduleKind kind : {ScheduleKind::one_f_one_b, ScheduleKind::gpipe}) {
+    shape.kind = kind;
+    pipeline.order_known = ran(pipeline, shape);
+    if (pipeline.order_known) return;
+  }
+  constexpr std::uint32_t most_chunks = 16;
+  PipelineShape chunked = shape;
+  chunked.kind = ScheduleKind::interleaved;
+  for (chunked.chunks = 2; chunked.chunks <= most_chunks; ++chunked.chunks) {
+    if (passes % (chunked.chunks * shape.stages) != 0) continue;
+    chunked.microbatches = passes / chunked.chunks;
+    pipeline.order_known = ran(pipeline, chunked);
+    if (!pipeline.order_known) continue;
+    shape = chunked;
+    return;
+  }
+  shape.kind = ScheduleKind::one_f_one_b;
+  pipeline.notes.emplace_back(
+      "the ranks run their passes in no order that is known (GPipe, 1F1B, interleaved): chunks of "
+      "a "
+      "stage are not told apart, and plans need --ops and --edges");
+}
+
+}  // namespace
+
+std::uint32_t CapturedPipeline::virtual_stage(std::size_t rank, const CapturedPass& pass) const {
+  const std::uint32_t stage = stage_of_rank[rank];
+  if (!order_known || shape.chunks == 1) return stage;
+  return stage_order(shape, stage)[pass.position].chunk * shape.stages + stage;
+}
+
+CapturedPipeline find_pipeline(std::span<const Capture> captures) {
+  CapturedPipeline pipeline;
+  for (const Capture& capture : captures) {
+    CapturedStage& rank = pipeline.ranks.emplace_back(find_passes(capture));
+    pipeline.notes.insert(pipeline.notes.end(), rank.notes.begin(), rank.notes.end());
+    const std::size_t passes = pipeline.ranks.front().order.size();
+    if (rank.order.size() != passes)
+      throw DataError(fmt::format("{}: {} passes in a step; {} has {}", capture.name,
+                                  rank.order.size(), captures.front().name, passes),
+                      {.in = {}, .hint = "all ranks must be of one run"});
+  }
+  const bool stages_known = find_stages(captures, pipeline);
+  constexpr std::uint32_t most_stages = 65'536;  // a guard against damaged files
+  if (captures.size() < 2 || pipeline.shape.stages < 2 || pipeline.shape.stages > most_stages)
+    throw DataError(fmt::format("{} rank{} of {} stages; expected the ranks of a pipeline",
+                                captures.size(), captures.size() == 1 ? "" : "s",
+                                pipeline.shape.stages));
+  pipeline.shape.microbatches = static_cast<std::uint32_t>(pipeline.ranks.front().order.size() / 2);
+  find_order(pipeline);
+  // Under other orders than GPipe's no two stages run alike.
+  const bool checked = pipeline.order_known && pipeline.shape.kind != ScheduleKind::gpipe &&
+                       pipeline.shape.microbatches >= pipeline.shape.stages;
+  if (!stages_known && !checked)
+    pipeline.notes.emplace_back(
+        "the files do not say which rank is which stage: stages are counted by rank");
+  const std::set<std::uint32_t> given(pipeline.stage_of_rank.begin(), pipeline.stage_of_rank.end());
+  if (given.size() < pipeline.shape.stages)
+    pipeline.notes.push_back(fmt::format("of {} stages the ranks of {} are given",
+                                         pipeline.shape.stages, fmt::join(given, ", ")));
+  return pipeline;
+}
+
+}  // namespace rubato

@@ -1,0 +1,35 @@
+#pragma once
+// Captured ranks as one pipeline: which rank is which stage, and the schedule they ran.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "traces/pipeline/captured_passes.hpp"
+#include "traces/pipeline/schedule.hpp"
+
+namespace rubato {
+
+/// Several ranks as one pipeline.
+struct CapturedPipeline {
+  PipelineShape shape;  ///< without transfers
+  /// Whether all ranks ran `shape` (gpipe, one_f_one_b or interleaved); else every stage is taken
+  /// to hold one chunk, and shape.kind says nothing.
+  bool order_known = false;
+  std::vector<CapturedStage> ranks;          ///< shape [captures]
+  std::vector<std::uint32_t> stage_of_rank;  ///< shape [captures]
+  std::vector<std::string> notes;
+
+  /// chunk x stages + stage, of a pass of a rank.
+  [[nodiscard]] std::uint32_t virtual_stage(std::size_t rank, const CapturedPass& pass) const;
+};
+
+/// Stages by the place in the pipeline's group, where files have its ranks, else by rank: as
+/// Megatron-LM counts, ranks of one stage follow one another.
+/// @param captures  two or more ranks of one run, in any order
+/// @throws what find_passes throws; DataError if there is one stage only, or stages differ in the
+///         number of their passes
+[[nodiscard]] CapturedPipeline find_pipeline(std::span<const Capture> captures);
+
+}  // namespace rubato
