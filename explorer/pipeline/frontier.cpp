@@ -253,6 +253,9 @@ class DeadlineSweep {
               {},
               account_.lag_cost_j(),
               {}};
+      plan.duration_s.reserve(problem_.curve_of_activity.size());
+      plan.flow_w.reserve(problem_.curve_of_activity.size());
+      plan.arc_flow_w.reserve(problem_.dependencies.size());
       for (std::uint32_t a = 0; a < problem_.curve_of_activity.size(); ++a) {
         plan.duration_s.push_back(account_.duration_s(a));
         plan.flow_w.push_back(account_.flow_w(a));

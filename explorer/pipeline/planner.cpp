@@ -84,6 +84,12 @@ std::vector<double> times_around(std::span<const double> targets_s, const Candid
   return times_s;
 }
 
+std::vector<double> with_steady_times(std::vector<double> times_s, const CrashProblem& problem) {
+  const std::vector<double> steady_s = steady_times_s(problem);
+  times_s.insert(times_s.end(), steady_s.begin(), steady_s.end());
+  return times_s;
+}
+
 // Searches from the starts of least value; of these plans and the starts themselves the cheapest
 // one that ends in time, if there is one.
 // @param waiting_w  drawn while the iteration lasts
@@ -132,8 +138,14 @@ PipelinePlanner::PipelinePlanner(const PipelineWork& work, const PlannerOptions&
       baseline_(simulate(work, highest_clocks(work))),
       swept_times_s_(
           times_around(options.deadlines_s, candidates_for(work.schedule.passes.size()))),
-      frontier_(sweep_frontier(problem_, sweep_options(options, work, swept_times_s_), context)),
+      frontier_(sweep_frontier(
+          problem_, sweep_options(options, work, with_steady_times(swept_times_s_, problem_)),
+          context)),
       least_time_s_(rounder_.least_time_s()) {
+  const std::size_t around_deadlines = std::min(swept_times_s_.size(), frontier_.plans.size());
+  if (!frontier_.interrupted)
+    steady_ = SteadyPlans(rounder_, std::span(frontier_.plans).subspan(around_deadlines));
+  frontier_.plans.resize(around_deadlines);
   double least_j = std::numeric_limits<double>::infinity();
   for (const FrontierVertex& vertex : frontier_.vertices) {
     const double total_j = vertex.cost_j + waiting_power_w() * vertex.time_s;
@@ -196,6 +208,7 @@ std::optional<PipelinePlan> PipelinePlanner::pick_best(
           rounder_.splice(candidates[k].duration_s, candidates[k + 1].duration_s, useful_s, part));
     }
   }
+  for (PipelinePlan& plan : steady_.ending_by(rounder_, useful_s)) consider(std::move(plan));
   const double least_j = bound_j(question.limit_s, question.after_end);
   const bool far = best_j - least_j > options_.target_gap_frac * best_j;
   if (far && work_.schedule.passes.size() <= options_.improve_up_to) {

@@ -12,6 +12,7 @@
 #include "explorer/pipeline/frontier.hpp"
 #include "explorer/pipeline/rounding.hpp"
 #include "explorer/pipeline/run_search.hpp"
+#include "explorer/pipeline/steady_plans.hpp"
 #include "explorer/solver.hpp"
 #include "sim/pipeline_run.hpp"
 
@@ -110,6 +111,7 @@ class PipelinePlanner {
   PipelineRun baseline_;
   std::vector<double> swept_times_s_;  ///< of frontier_.plans
   Frontier frontier_;
+  SteadyPlans steady_;
   double least_time_s_ = 0.0;
   double cheapest_time_s_ = 0.0;
 };

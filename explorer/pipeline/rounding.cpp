@@ -137,6 +137,40 @@ std::vector<std::uint32_t> ClockRounder::floor(std::span<const double> duration_
   return chosen;
 }
 
+std::array<PipelinePlan, 2> ClockRounder::rounded_down(std::span<const double> duration_s) const {
+  return {plan_of(floor(duration_s, false)), plan_of(floor_pairs(duration_s))};
+}
+
+std::vector<std::uint32_t> ClockRounder::floor_pairs(std::span<const double> duration_s) const {
+  std::vector<std::uint32_t> chosen = floor(duration_s, false);
+  for (const std::vector<PassId>& row : work_.schedule.rows()) {
+    for (std::size_t i = 0; i + 1 < row.size(); ++i) {
+      const auto kind = [&](std::size_t at) { return work_.schedule.passes[index(row[at])].kind; };
+      if (kind(i) == PassKind::forward && kind(i + 1) == PassKind::backward)
+        floor_pair(duration_s, row[i].value, row[i + 1].value, chosen);
+    }
+  }
+  return chosen;
+}
+
+// The cheapest choices of two passes that together take no longer than both durations.
+void ClockRounder::floor_pair(std::span<const double> duration_s, std::uint32_t forward,
+                              std::uint32_t backward, std::vector<std::uint32_t>& chosen) const {
+  const std::vector<Choice>&first = choices(forward), &second = choices(backward);
+  const double limit_s = (duration_s[forward] + duration_s[backward]) * (1.0 + duration_tolerance);
+  double best_j = first[chosen[forward]].cost_j + second[chosen[backward]].cost_j;
+  auto other = static_cast<std::uint32_t>(second.size() - 1);
+  for (std::uint32_t c = 0; c < first.size(); ++c) {
+    while (other > 0 && first[c].time_s + second[other].time_s > limit_s) --other;
+    if (first[c].time_s + second[other].time_s > limit_s) break;
+    const double both_j = first[c].cost_j + second[other].cost_j;
+    if (both_j >= best_j) continue;
+    best_j = both_j;
+    chosen[forward] = c;
+    chosen[backward] = other;
+  }
+}
+
 // Follows the schedule of the free durations: a pass may take until the moment
 // it ends there. Time that one pass saves by rounding down is there for the next.
 std::vector<std::uint32_t> ClockRounder::follow(std::span<const double> duration_s,
@@ -191,7 +225,19 @@ std::vector<std::uint32_t> ClockRounder::by_start(const std::vector<std::uint32_
 std::optional<PipelinePlan> ClockRounder::splice(std::span<const double> slow_s,
                                                  std::span<const double> fast_s, double deadline_s,
                                                  SlowPart slow_part) const {
-  const std::vector<std::uint32_t> slow = floor(slow_s, false), fast = floor(fast_s, false);
+  return spliced(floor(slow_s, false), floor(fast_s, false), deadline_s, slow_part);
+}
+
+std::optional<PipelinePlan> ClockRounder::splice(const PipelinePlan& slow, const PipelinePlan& fast,
+                                                 double deadline_s, SlowPart slow_part) const {
+  const auto slow_choices = chosen_of(slow), fast_choices = chosen_of(fast);
+  if (!slow_choices || !fast_choices) return std::nullopt;
+  return spliced(*slow_choices, *fast_choices, deadline_s, slow_part);
+}
+
+std::optional<PipelinePlan> ClockRounder::spliced(const std::vector<std::uint32_t>& slow,
+                                                  const std::vector<std::uint32_t>& fast,
+                                                  double deadline_s, SlowPart slow_part) const {
   if (end_s(fast) > deadline_s) return std::nullopt;
   std::vector<std::uint32_t> sorted = by_start(slow);
   if (slow_part == SlowPart::both_ends || slow_part == SlowPart::middle) {
@@ -241,15 +287,10 @@ std::optional<PipelinePlan> ClockRounder::round(std::span<const double> duration
 
 PipelinePlan ClockRounder::improve(const PipelinePlan& plan, double deadline_s,
                                    std::span<const double> flow_w) const {
-  std::vector<std::uint32_t> chosen(order_.size());
-  for (std::uint32_t pass = 0; pass < order_.size(); ++pass) {
-    const auto& list = choices(pass);
-    const auto same = std::ranges::find(list, plan.option_of_pass[pass], &Choice::option);
-    if (same == list.end()) return plan;  // a dominated option: not one of ours
-    chosen[pass] = static_cast<std::uint32_t>(same - list.begin());
-  }
-  exchange(chosen, deadline_s, flow_w);
-  return plan_of(chosen);
+  auto chosen = chosen_of(plan);
+  if (!chosen) return plan;
+  exchange(*chosen, deadline_s, flow_w);
+  return plan_of(*chosen);
 }
 
 // Speeds single passes up where the slack that frees is worth more elsewhere. What a second is
@@ -289,6 +330,17 @@ double ClockRounder::chosen_cost_j(const std::vector<std::uint32_t>& chosen) con
     cost_j.add(choices(pass)[chosen[pass]].cost_j);
   }
   return cost_j.value();
+}
+
+std::optional<std::vector<std::uint32_t>> ClockRounder::chosen_of(const PipelinePlan& plan) const {
+  std::vector<std::uint32_t> chosen(order_.size());
+  for (std::uint32_t pass = 0; pass < order_.size(); ++pass) {
+    const auto& list = choices(pass);
+    const auto same = std::ranges::find(list, plan.option_of_pass[pass], &Choice::option);
+    if (same == list.end()) return std::nullopt;
+    chosen[pass] = static_cast<std::uint32_t>(same - list.begin());
+  }
+  return chosen;
 }
 
 PipelinePlan ClockRounder::plan_of(const std::vector<std::uint32_t>& chosen) const {

@@ -1,6 +1,7 @@
 #pragma once
 // From free durations to measured clocks, within a deadline.
 
+#include <array>
 #include <optional>
 #include <span>
 #include <vector>
@@ -36,6 +37,16 @@ class ClockRounder {
                                                    std::span<const double> fast_s,
                                                    double deadline_s, SlowPart slow_part) const;
 
+  /// The same of plans of clocks.
+  [[nodiscard]] std::optional<PipelinePlan> splice(const PipelinePlan& slow,
+                                                   const PipelinePlan& fast, double deadline_s,
+                                                   SlowPart slow_part) const;
+
+  /// Rounds down, in two ways, without spending slack: each pass by itself; and a forward pass
+  /// together with the backward pass right after it on its stage, which in the steady state of a
+  /// pipeline may take as long as both free durations are. Neither needs to end by any time.
+  [[nodiscard]] std::array<PipelinePlan, 2> rounded_down(std::span<const double> duration_s) const;
+
   /// Tries, pass by pass, whether a faster clock frees slack that is worth more elsewhere.
   /// O(passes^2): for pipelines of up to some thousand passes.
   /// @param plan  of round()
@@ -70,6 +81,9 @@ class ClockRounder {
                                              bool vertices_only) const;
   [[nodiscard]] std::vector<std::uint32_t> floor(std::span<const double> duration_s,
                                                  bool vertices_only) const;
+  [[nodiscard]] std::vector<std::uint32_t> floor_pairs(std::span<const double> duration_s) const;
+  void floor_pair(std::span<const double> duration_s, std::uint32_t forward, std::uint32_t backward,
+                  std::vector<std::uint32_t>& chosen) const;
   [[nodiscard]] std::vector<std::uint32_t> follow(std::span<const double> duration_s,
                                                   bool vertices_only) const;
   void exchange(std::vector<std::uint32_t>& chosen, double limit_s,
@@ -79,6 +93,11 @@ class ClockRounder {
   [[nodiscard]] std::vector<std::uint32_t> by_start(const std::vector<std::uint32_t>& chosen) const;
   void spend_slack(std::vector<std::uint32_t>& chosen, double deadline_s, double price_w) const;
   [[nodiscard]] double end_s(const std::vector<std::uint32_t>& chosen) const;
+  [[nodiscard]] std::optional<PipelinePlan> spliced(const std::vector<std::uint32_t>& slow,
+                                                    const std::vector<std::uint32_t>& fast,
+                                                    double deadline_s, SlowPart slow_part) const;
+  /// Nothing if a pass has a dominated option: not one of ours.
+  [[nodiscard]] std::optional<std::vector<std::uint32_t>> chosen_of(const PipelinePlan& plan) const;
   [[nodiscard]] PipelinePlan plan_of(const std::vector<std::uint32_t>& chosen) const;
 
   const PipelineWork& work_;
