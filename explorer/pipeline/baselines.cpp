@@ -150,7 +150,8 @@ std::vector<BaselineResult> compare_baselines(const PipelinePlanner& planner,
   const PipelineWork& work = planner.work();
   std::vector<BaselineResult> results;
   const auto add = [&](const char* method, const char* source, const PipelinePlan& plan) {
-    BaselineResult result{method, source, simulate(work, plan, {.switching = switching}), {}, {}};
+    BaselineResult result{method, source, plan, simulate(work, plan, {.switching = switching}),
+                          {},     {}};
     put_ours_beside(result, planner, context);
     results.push_back(std::move(result));
   };

@@ -13,7 +13,8 @@ namespace rubato {
 struct BaselineResult {
   std::string method;
   std::string source;  ///< publication, or what it is
-  PipelineRun run;     ///< replayed under the planner's switching
+  PipelinePlan plan;
+  PipelineRun run;  ///< replayed under the planner's switching
   /// Our plan that ends no later; nothing if the run is faster than any of our plans.
   std::optional<PipelineResult> at_equal_time;
   /// Our fastest plan found that uses no more energy; nothing if there is none.

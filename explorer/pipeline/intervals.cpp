@@ -18,8 +18,6 @@ std::size_t entry_of(const PipelinePass& pass, std::uint32_t stages) {
   return 2 * (std::size_t{pass.chunk} * stages + pass.stage) + (forward ? 0 : 1);
 }
 
-Cost cost_of(const PipelineRun& run) { return {run.time_s, run.energy_j}; }
-
 }  // namespace
 
 PipelineIntervals::PipelineIntervals(const StageModelInput& input,
@@ -62,12 +60,13 @@ PipelineIntervals::UsedOption PipelineIntervals::used_option(std::size_t type,
 
 // Each once, the default clocks of every type among them.
 std::vector<PipelineIntervals::UsedOption> PipelineIntervals::used_options(
-    const PipelinePlan& plan) const {
+    const PipelinePlan& plan, const PipelinePlan& against) const {
   std::set<std::pair<std::size_t, std::size_t>> used;
   for (std::size_t i = 0; i < plan.option_of_pass.size(); ++i) {
     const std::size_t type = index(work_.type_of_pass[i]);
     used.emplace(type, 0);
     used.emplace(type, index(plan.option_of_pass[i]));
+    used.emplace(type, index(against.option_of_pass[i]));
   }
   std::vector<UsedOption> options;
   for (const auto& [type, option] : used) options.push_back(used_option(type, option));
@@ -97,11 +96,33 @@ Cost PipelineIntervals::with_errors(const std::vector<Cost>& costs, const UsedOp
   return sum;
 }
 
-SavingInterval PipelineIntervals::of(const PipelinePlan& plan) const {
-  const std::vector<UsedOption> used = used_options(plan);
+PipelineRun PipelineIntervals::run(const PipelineWork& work, const PipelinePlan& plan,
+                                   const PipelineIntervalQuestion& question) const {
+  return simulate(work, plan,
+                  {.switching = question.switching != nullptr ? *question.switching : switching_,
+                   .disturbance = {}});
+}
+
+PipelineIntervals::Compared PipelineIntervals::compared(
+    const PipelineWork& work, const PipelineRun& defaults, const PipelinePlan& plan,
+    const PipelineIntervalQuestion& question) const {
+  const double waiting_w = work.blocked_power_w * work.schedule.shape.stages;
+  const auto until_done = [&](const PipelineRun& of) {
+    const double end_s =
+        std::max(of.time_s, question.until_vs_default.value_or(0.0) * defaults.time_s);
+    return Cost{end_s, of.energy_j + waiting_w * (end_s - of.time_s)};
+  };
+  const Cost cost = until_done(run(work, plan, question));
+  if (question.against == nullptr) return {cost, until_done(defaults)};
+  return {cost, until_done(run(work, *question.against, question))};
+}
+
+SavingInterval PipelineIntervals::of(const PipelinePlan& plan,
+                                     const PipelineIntervalQuestion& question) const {
+  const std::vector<UsedOption> used =
+      used_options(plan, question.against != nullptr ? *question.against : plan);
   const std::size_t kernels = step_.kernels.size();
   const std::vector<Cost> no_errors(kernels);
-  const PipelineRunOptions how{.switching = switching_, .disturbance = {}};
   const PipelinePlan defaults = highest_clocks(work_);
   std::vector<Cost> nominal;
   for (const UsedOption& option : used)
@@ -121,15 +142,16 @@ SavingInterval PipelineIntervals::of(const PipelinePlan& plan) const {
       }
     };
     redraw(no_errors);
-    const Cost base = cost_of(simulate(drawn, defaults, how));
+    const PipelineRun base = run(drawn, defaults, question);
     for (std::size_t d = 0; d < draws_per_model; ++d) {
       const std::size_t i = m * draws_per_model + d;
       redraw({draws_.data() + i * kernels, kernels});
-      changes.set(i, cost_of(simulate(drawn, plan, how)), base);
+      const Compared one = compared(drawn, base, plan, question);
+      changes.set(i, one.cost, one.base);
     }
   });
-  return changes.interval(cost_of(simulate(work_, plan, how)),
-                          cost_of(simulate(work_, defaults, how)));
+  const Compared estimate = compared(work_, run(work_, defaults, question), plan, question);
+  return changes.interval(estimate.cost, estimate.base);
 }
 
 }  // namespace rubato

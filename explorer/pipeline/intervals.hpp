@@ -2,6 +2,7 @@
 // What plans of a modelled pipeline may turn out to save: the errors explorer/confidence.hpp knows
 // of single GPUs, through all passes of all stages at once.
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -10,6 +11,15 @@
 #include "sim/pipeline_run.hpp"
 
 namespace rubato {
+
+/// What a plan is held against, and until when. Pointers may be null.
+struct PipelineIntervalQuestion {
+  const PipelinePlan* against = nullptr;  ///< null: the default clocks
+  /// The iteration of the slowest pipeline, as a multiple of that at the default clocks: who is
+  /// done before waits for it. Nothing: nobody waits.
+  std::optional<double> until_vs_default = {};
+  const SwitchModel* switching = nullptr;  ///< null: that of the constructor
+};
 
 /// Intervals of the change of time and energy against the default clocks. Every stage runs the same
 /// GPU model, so a draw moves all of them alike, a kernel on all stages that have it; the pipeline
@@ -26,7 +36,8 @@ class PipelineIntervals {
 
   /// 5th, 50th and 95th percentile; the median is the value to expect, and the interval reaches to
   /// the estimate. @throws what simulate() throws
-  [[nodiscard]] SavingInterval of(const PipelinePlan& plan) const;
+  [[nodiscard]] SavingInterval of(const PipelinePlan& plan,
+                                  const PipelineIntervalQuestion& question = {}) const;
 
  private:
   // A kernel of a pass: which one of the step, and how often it is launched.
@@ -44,7 +55,18 @@ class PipelineIntervals {
     std::vector<double> reach;
   };
 
-  [[nodiscard]] std::vector<UsedOption> used_options(const PipelinePlan& plan) const;
+  // What two plans cost, of one draw of the work.
+  struct Compared {
+    Cost cost, base;
+  };
+
+  [[nodiscard]] std::vector<UsedOption> used_options(const PipelinePlan& plan,
+                                                     const PipelinePlan& against) const;
+  [[nodiscard]] PipelineRun run(const PipelineWork& work, const PipelinePlan& plan,
+                                const PipelineIntervalQuestion& question) const;
+  [[nodiscard]] Compared compared(const PipelineWork& work, const PipelineRun& defaults,
+                                  const PipelinePlan& plan,
+                                  const PipelineIntervalQuestion& question) const;
   [[nodiscard]] UsedOption used_option(std::size_t type, std::size_t option) const;
   [[nodiscard]] static std::vector<Cost> kernel_costs(const GpuModel& model, const ClockGrid& grid,
                                                       const UsedOption& used);
@@ -54,7 +76,7 @@ class PipelineIntervals {
 
   const std::vector<KernelClocks>& clocks_;
   const PipelineWork& work_;
-  const SwitchModel& switching_;
+  SwitchModel switching_;
   Trace step_;      ///< of one microbatch, all stages
   GpuModel model_;  ///< of step_
   ClockGrid grid_;

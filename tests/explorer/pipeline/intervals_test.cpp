@@ -47,8 +47,9 @@ struct ModelledPipeline {
     return plan;
   }
 
-  [[nodiscard]] SavingInterval of(const PipelinePlan& plan) const {
-    return PipelineIntervals(input, model.clocks, work, switching).of(plan);
+  [[nodiscard]] SavingInterval of(const PipelinePlan& plan,
+                                  const PipelineIntervalQuestion& question = {}) const {
+    return PipelineIntervals(input, model.clocks, work, switching).of(plan, question);
   }
 };
 
@@ -91,6 +92,55 @@ TEST(PipelineIntervals, AreTheChangeWhereNothingIsUncertain) {
     EXPECT_NEAR(of.low_pct, expected, 1e-9);
     EXPECT_NEAR(of.high_pct, expected, 1e-9);
   }
+}
+
+TEST(PipelineIntervals, WhoIsDoneBeforeTheSlowestPipelineWaits) {
+  const ModelledPipeline four(4, 6, {});
+  const PipelinePlan plan = four.uniform(slow);
+  const PipelineRun base = simulate(four.work, highest_clocks(four.work));
+  const PipelineRun run = simulate(four.work, plan);
+  const double end_s = 3.0 * base.time_s, waiting_w = 4.0 * four.work.blocked_power_w;
+  ASSERT_GT(end_s, run.time_s);
+  const double expected = change_pct(run.energy_j + waiting_w * (end_s - run.time_s),
+                                     base.energy_j + waiting_w * (end_s - base.time_s));
+  const SavingInterval interval =
+      four.of(plan, {.against = nullptr, .until_vs_default = 3.0, .switching = nullptr});
+  EXPECT_NEAR(interval.energy.low_pct, expected, 1e-9);
+  EXPECT_NEAR(interval.energy.high_pct, expected, 1e-9);
+  EXPECT_NEAR(interval.time.high_pct, 0.0, 1e-9);
+}
+
+TEST(PipelineIntervals, AgainstAnotherPlanErrorsOfBothCount) {
+  const ModelledPipeline four(4, 6, some_errors, true);
+  const PipelinePlan plan = four.uniform(slow), other = four.uniform("5001/1260");
+  const SavingInterval same =
+      four.of(plan, {.against = &plan, .until_vs_default = {}, .switching = nullptr});
+  EXPECT_NEAR(width(same.energy), 0.0, 1e-9);
+  const SavingInterval against =
+      four.of(other, {.against = &plan, .until_vs_default = {}, .switching = nullptr});
+  const double expected =
+      change_pct(simulate(four.work, other).energy_j, simulate(four.work, plan).energy_j);
+  EXPECT_LE(against.energy.low_pct, expected);
+  EXPECT_GE(against.energy.high_pct, expected);
+  // What both are off by cancels.
+  EXPECT_LT(width(against.energy), width(four.of(other).energy));
+  EXPECT_GT(width(against.energy), 0.1);
+}
+
+TEST(PipelineIntervals, TakeOtherChangesOfClock) {
+  ModelledPipeline four(4, 6, some_errors, true);
+  SwitchModel costly;
+  costly.core = {.stall_s = 0.05, .energy_j = 50.0};
+  const PipelinePlanner planner(four.work);
+  const double deadline_s = 1.05 * planner.baseline().time_s;
+  const PipelinePlan plan = planner.plan({&deadline_s, 1}).front().plan;
+  const SavingInterval asked =
+      four.of(plan, {.against = nullptr, .until_vs_default = {}, .switching = &costly});
+  EXPECT_GT(asked.energy.low_pct, four.of(plan).energy.high_pct);
+  four.switching = costly;
+  const SavingInterval built = four.of(plan);
+  EXPECT_EQ(asked.energy.low_pct, built.energy.low_pct);
+  EXPECT_EQ(asked.time.high_pct, built.time.high_pct);
 }
 
 TEST(PipelineIntervals, DefaultClocksChangeNothingWhateverTheErrors) {

@@ -196,6 +196,27 @@ def check_model(folder):
           per_kernel[1]["energy_change_pct"] < per_pass[1]["energy_change_pct"] < 0)
 
 
+def check_intervals(folder):
+    """Changes of modelled stages lie in their intervals; of measured profiles there are none."""
+    model = ["--model", "gpt3-xl", "--stages", "4", "--microbatches", "4", "--batch", "2", "--json"]
+    measured = ["--profile", "p.csv", "--blocked-power", "80", "--microbatches", "6", "--json"]
+    for arguments, ends in (
+            (["straggle", "--factor", "1,1.2"], [("energy_change_pct", "energy_change_low_pct", "energy_change_high_pct")]),
+            (["scale", "--global-batch", "12", "--replicas", "3", "--factor", "1"],
+             [("energy_change_pct_straggler_1", "low_pct_straggler_1", "high_pct_straggler_1")]),
+            (["compare"], [("energy_change_pct", "energy_change_low_pct", "energy_change_high_pct"),
+                           ("ours_energy_change_pct", "ours_energy_change_low_pct", "ours_energy_change_high_pct")]),
+            (["sweep-latency", "--latencies-us", "10,100000"],
+             [(f"{how}_energy_change_pct", f"{how}_energy_change_low_pct", f"{how}_energy_change_high_pct") for how in ("stall", "ahead")])):
+        rows = json.loads(rubato(folder, *arguments, *model)[1])
+        for value, low, high in ends:
+            check(f"{arguments[0]}: {value} lies in its interval: {rows}", all(row[low] - 1e-9 <= row[value] <= row[high] + 1e-9 for row in rows))
+            check(f"{arguments[0]}: {value} is uncertain", any(row[high] - row[low] > 0.1 for row in rows))
+        if "--global-batch" not in arguments:
+            rows = json.loads(rubato(folder, *arguments, *measured)[1])
+            check(f"{arguments[0]}: no interval of a profile", all(row[low] is None for row in rows for _, low, _ in ends))
+
+
 def check_profile(folder):
     examples = Path(__file__).resolve().parents[3] / "docs/examples/pipeline"
     ranks, power = str(examples / "rank*.json.gz"), str(examples / "rank*.power.csv")
@@ -240,6 +261,6 @@ def check_messages(folder):
 
 with tempfile.TemporaryDirectory() as name:
     profile(Path(name))
-    for part in (check_plan, check_order, check_switching, check_compare, check_others, check_model, check_profile, check_messages):
+    for part in (check_plan, check_order, check_switching, check_compare, check_others, check_model, check_intervals, check_profile, check_messages):
         part(Path(name))
 sys.exit(1 if failures else print("all passed") or 0)

@@ -30,8 +30,11 @@ Cell time_change(const std::optional<PipelineResult>& ours, const PipelineRun& t
 }
 
 ExitStatus run_compare(const CompareOptions& o, const RunContext& context) {
-  const PipelineWork work = load_pipeline(o.input).work;
-  const PipelinePlanner planner(work, planner_options(o.input), context);
+  const LoadedPipeline loaded = load_pipeline(o.input);
+  const PipelineWork& work = loaded.work;
+  const PlannerOptions options = planner_options(o.input);
+  const PipelinePlanner planner(work, options, context);
+  const auto intervals = intervals_of(loaded, options.switching);
   const double unit_s = 1e-3 * o.step_ms * o.input.profile_scale;
   OutputTable table({{"method"},
                      {"source"},
@@ -39,14 +42,27 @@ ExitStatus run_compare(const CompareOptions& o, const RunContext& context) {
                      {"energy_j", "energy J", 1},
                      {"time_change_pct", "time %", 2},
                      {"energy_change_pct", "energy %", 2},
+                     {"energy_change_low_pct", "low", 2, !intervals},
+                     {"energy_change_high_pct", "high", 2, !intervals},
                      {"ours_energy_change_pct", "ours, energy %", 2},
+                     {"ours_energy_change_low_pct", "low", 2, !intervals},
+                     {"ours_energy_change_high_pct", "high", 2, !intervals},
                      {"ours_time_change_pct", "ours, time %", 2}});
   const PipelineRun& base = planner.baseline();
   for (const BaselineResult& b :
        compare_baselines(planner, switch_model(o.input), unit_s, context)) {
-    table.add_row({b.method, b.source, b.run.time_s, b.run.energy_j,
-                   change_pct(b.run.time_s, base.time_s), change_pct(b.run.energy_j, base.energy_j),
-                   energy_change(b.at_equal_time, b.run), time_change(b.at_equal_energy, b.run)});
+    std::vector<Cell> row{b.method,
+                          b.source,
+                          b.run.time_s,
+                          b.run.energy_j,
+                          change_pct(b.run.time_s, base.time_s),
+                          change_pct(b.run.energy_j, base.energy_j)};
+    add_energy_interval(row, intervals, b.plan);
+    row.push_back(energy_change(b.at_equal_time, b.run));
+    add_energy_interval(row, intervals, b.at_equal_time ? b.at_equal_time->plan : PipelinePlan{},
+                        {.against = &b.plan, .until_vs_default = {}, .switching = nullptr});
+    row.push_back(time_change(b.at_equal_energy, b.run));
+    table.add_row(std::move(row));
   }
   print_with_notes(
       table,
@@ -54,7 +70,8 @@ ExitStatus run_compare(const CompareOptions& o, const RunContext& context) {
                   "later than the row's, and time of our fastest that uses no more "
                   "energy, against the row. The other methods are emulated, lowtime "
                   "with steps of {:.4g} ms; see docs/pipeline.md.\n",
-                  describe(o.input, work), baseline_name(o.input), o.step_ms),
+                  describe(o.input, work), baseline_name(o.input), o.step_ms) +
+          interval_note(intervals),
       o.format);
   return ExitStatus::done;
 }

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <system_error>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -32,6 +33,31 @@ void print_with_notes(const OutputTable& table, const std::string& notes, Output
   if (format == OutputFormat::table) print(notes);
 }
 
+std::optional<PipelineIntervals> intervals_of(const LoadedPipeline& loaded,
+                                              const SwitchModel& switching) {
+  if (!loaded.modelled) return std::nullopt;
+  return std::optional<PipelineIntervals>(std::in_place, *loaded.modelled, loaded.kernel_clocks,
+                                          loaded.work, switching);
+}
+
+void add_energy_interval(std::vector<Cell>& row, const std::optional<PipelineIntervals>& intervals,
+                         const PipelinePlan& plan, const PipelineIntervalQuestion& question) {
+  if (!intervals || plan.option_of_pass.empty()) {
+    row.resize(row.size() + 2);
+    return;
+  }
+  const Interval energy = intervals->of(plan, question).energy;
+  row.emplace_back(energy.low_pct);
+  row.emplace_back(energy.high_pct);
+}
+
+std::string interval_note(const std::optional<PipelineIntervals>& intervals) {
+  if (!intervals) return "";
+  return "low and high: 90 % interval of the change beside them when the plan is run, replayed "
+         "with "
+         "errors of the kernel model.\n";
+}
+
 std::string multiply_note(const PipelineInput& input, const PipelineWork& work) {
   const std::uint32_t gpus =
       work.schedule.shape.stages * input.tensor_parallel * input.data_parallel;
@@ -53,10 +79,9 @@ void store_pipeline(const std::string& db, const PipelinePlanner& planner,
 }
 
 Action setup_pipeline(CommandLine& app) {
-  return one_of(app,
-                {&setup_pipeline_plan, &setup_pipeline_front, &setup_pipeline_straggle,
-                 &setup_pipeline_scale, &setup_pipeline_compare, &setup_pipeline_sweep_latency,
-                 &setup_pipeline_profile});
+  return one_of(app, {&setup_pipeline_plan, &setup_pipeline_front, &setup_pipeline_straggle,
+                      &setup_pipeline_scale, &setup_pipeline_compare, &setup_pipeline_sweep_latency,
+                      &setup_pipeline_profile});
 }
 
 }  // namespace rubato

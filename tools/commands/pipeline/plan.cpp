@@ -10,7 +10,6 @@
 
 #include "common/file.hpp"
 #include "common/numbers.hpp"
-#include "explorer/pipeline/intervals.hpp"
 #include "explorer/pipeline/plan_file.hpp"
 #include "explorer/pipeline/zeus_schedule.hpp"
 #include "sim/timeline/pipeline.hpp"
@@ -266,7 +265,9 @@ void print_plans(const PlanOptions& o, const PipelinePlanner& planner,
 ExitStatus run_plan(const PlanOptions& o, const RunContext& context) {
   if (!o.db.empty())
     (void)open_result_database(o.db);  // better known before the work than after it
-  const auto& [work, kernel_clocks, modelled] = load_pipeline(o.input);
+  const LoadedPipeline loaded = load_pipeline(o.input);
+  const PipelineWork& work = loaded.work;
+  const std::vector<KernelClocks>& kernel_clocks = loaded.kernel_clocks;
   if (o.per_kernel && kernel_clocks.empty()) throw UsageError("--per-kernel needs --model");
   if (!o.zeus.empty() && !kernel_clocks.empty() && o.input.clock_per == "kernel") {
     throw UsageError("Zeus sets one clock per pass; this plan has one per kernel",
@@ -276,11 +277,9 @@ ExitStatus run_plan(const PlanOptions& o, const RunContext& context) {
   options.deadlines_s = deadlines_s(o, work);
   const PipelinePlanner planner(work, options, context);
   std::vector<PipelineResult> plans = planner.plan(options.deadlines_s, AfterEnd::go_on, context);
-  if (modelled) {
-    const PipelineIntervals intervals(*modelled, kernel_clocks, work, options.switching);
-    for (PipelineResult& plan : plans) {
-      if (!plan.plan.option_of_pass.empty()) plan.interval = intervals.of(plan.plan);
-    }
+  const auto intervals = intervals_of(loaded, options.switching);
+  for (PipelineResult& plan : plans) {
+    if (intervals && !plan.plan.option_of_pass.empty()) plan.interval = intervals->of(plan.plan);
   }
   const OutputTable table = plans_table(o, planner, plans);
   print_plans(o, planner, plans, table, kernel_clocks);

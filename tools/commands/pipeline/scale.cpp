@@ -44,6 +44,9 @@ ExitStatus run_scale(const ScaleOptions& o, const RunContext& context) {
     columns.push_back({fmt::format("energy_change_pct_straggler_{:.4g}", factor),
                        factor == 1.0 ? "intrinsic %" : fmt::format("straggler x {:.4g} %", factor),
                        2});
+    for (const char* end : {"low", "high"})
+      columns.push_back(
+          {fmt::format("{}_pct_straggler_{:.4g}", end, factor), end, 2, o.input.model.empty()});
   }
   OutputTable table(columns);
   for (const std::uint32_t replicas : o.replicas) {
@@ -54,8 +57,11 @@ ExitStatus run_scale(const ScaleOptions& o, const RunContext& context) {
     PipelineInput input = o.input;
     input.data_parallel = replicas;
     input.microbatches = o.global_batch / replicas;
-    const PipelineWork work = load_pipeline(input).work;
-    const PipelinePlanner planner(work, planner_options(input), context);
+    const LoadedPipeline loaded = load_pipeline(input);
+    const PipelineWork& work = loaded.work;
+    const PlannerOptions options = planner_options(input);
+    const PipelinePlanner planner(work, options, context);
+    const auto intervals = intervals_of(loaded, options.switching);
     const PipelineRun& base = planner.baseline();
     const double gpus_per_stage = 1.0 * input.tensor_parallel * replicas;
     std::vector<Cell> row{std::int64_t{replicas},
@@ -68,6 +74,10 @@ ExitStatus run_scale(const ScaleOptions& o, const RunContext& context) {
     for (const double factor : o.factors) times_s.push_back(factor * base.time_s);
     for (const StragglerPoint& point : straggle(planner, times_s, context)) {
       row.emplace_back(change_pct(point.result.energy_j, point.baseline_energy_j));
+      add_energy_interval(row, intervals, point.result.plan,
+                          {.against = nullptr,
+                           .until_vs_default = point.time_s / base.time_s,
+                           .switching = nullptr});
     }
     table.add_row(std::move(row));
   }
@@ -75,8 +85,11 @@ ExitStatus run_scale(const ScaleOptions& o, const RunContext& context) {
       table,
       fmt::format("\nStrong scaling: {} microbatches per iteration over all replicas. "
                   "Energy is of all GPUs at their highest clocks. lowtime: its fastest "
-                  "plan, emulated with steps of half a millisecond of the profile.\n",
-                  o.global_batch),
+                  "plan, emulated with steps of half a millisecond of the profile.{}\n",
+                  o.global_batch,
+                  o.input.model.empty() ? ""
+                                        : " low and high: 90 % interval of the change before them, "
+                                          "replayed with errors of the kernel model."),
       o.format);
   return ExitStatus::done;
 }

@@ -65,8 +65,11 @@ std::vector<Cause> causes(const StraggleOptions& o, const PipelinePlanner& plann
 }
 
 ExitStatus run_straggle(StraggleOptions o, const RunContext& context) {
-  const PipelineWork work = load_pipeline(o.input).work;
-  const PipelinePlanner planner(work, planner_options(o.input), context);
+  const LoadedPipeline loaded = load_pipeline(o.input);
+  const PipelineWork& work = loaded.work;
+  const PlannerOptions options = planner_options(o.input);
+  const PipelinePlanner planner(work, options, context);
+  const auto intervals = intervals_of(loaded, options.switching);
   if (o.times_s.empty() && o.factors.empty() && o.throttles.empty() && o.input_delays_ms.empty() &&
       !o.lost_stage) {
     o.factors = {1.0, 1.05, 1.1, 1.15, 1.2, 1.25, 1.3, 1.35, 1.4, 1.45, 1.5};
@@ -82,6 +85,8 @@ ExitStatus run_straggle(StraggleOptions o, const RunContext& context) {
                      {"intrinsic_change_pct", "intrinsic %", 2},
                      {"energy_j", "energy J", 1},
                      {"energy_change_pct", "energy %", 2},
+                     {"energy_change_low_pct", "low", 2, !intervals},
+                     {"energy_change_high_pct", "high", 2, !intervals},
                      {"time_s", "time s", 4},
                      {"gap_pct", "gap %", 3},
                      {"cluster_saving_j", "all replicas save J", 1}});
@@ -91,10 +96,19 @@ ExitStatus run_straggle(StraggleOptions o, const RunContext& context) {
     const StragglerPoint& point = points[i];
     plans.push_back(point.result);
     const double base_j = point.baseline_energy_j, energy_j = point.result.energy_j;
-    table.add_row({list[i].what, point.time_s, point.time_s / planner.baseline().time_s, base_j,
-                   change_pct(point.intrinsic_energy_j, base_j), energy_j,
-                   change_pct(energy_j, base_j), point.result.run.time_s,
-                   percent * point.result.gap_frac, others * (base_j - energy_j)});
+    const double factor = point.time_s / planner.baseline().time_s;
+    std::vector<Cell> row{list[i].what,
+                          point.time_s,
+                          factor,
+                          base_j,
+                          change_pct(point.intrinsic_energy_j, base_j),
+                          energy_j,
+                          change_pct(energy_j, base_j)};
+    add_energy_interval(row, intervals, point.result.plan,
+                        {.against = nullptr, .until_vs_default = factor, .switching = nullptr});
+    row.insert(row.end(), {point.result.run.time_s, percent * point.result.gap_frac,
+                           others * (base_j - energy_j)});
+    table.add_row(std::move(row));
   }
   print_with_notes(
       table,
@@ -103,7 +117,8 @@ ExitStatus run_straggle(StraggleOptions o, const RunContext& context) {
                   "slower passes save nothing more. All replicas: {} pipelines without the "
                   "straggler, {} GPUs per stage.\n",
                   describe(o.input, work), planner.frontier().slowest_time_s,
-                  o.input.data_parallel - 1, o.input.tensor_parallel),
+                  o.input.data_parallel - 1, o.input.tensor_parallel) +
+          interval_note(intervals),
       o.format);
   if (!o.db.empty()) store_pipeline(o.db, planner, plans, o.input, context);
   return ExitStatus::done;

@@ -2,9 +2,11 @@
 // The subcommands of `rubato pipeline`, one file each, and what they share.
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "explorer/pipeline/intervals.hpp"
 #include "explorer/pipeline/planner.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/commands/pipeline/input.hpp"
@@ -30,6 +32,19 @@ void make_folder_of(const std::filesystem::path& file);
 
 /// The table, and the notes if people read it.
 void print_with_notes(const OutputTable& table, const std::string& notes, OutputFormat format);
+
+/// Of modelled stages; nothing for measured profiles, which do not say how noisy they are. Refers
+/// to `loaded`.
+[[nodiscard]] std::optional<PipelineIntervals> intervals_of(const LoadedPipeline& loaded,
+                                                            const SwitchModel& switching);
+
+/// Appends the ends of the interval of a change of energy, %; empty cells without intervals or
+/// plan.
+void add_energy_interval(std::vector<Cell>& row, const std::optional<PipelineIntervals>& intervals,
+                         const PipelinePlan& plan, const PipelineIntervalQuestion& question = {});
+
+/// What the columns that add_energy_interval fills mean; empty without intervals.
+[[nodiscard]] std::string interval_note(const std::optional<PipelineIntervals>& intervals);
 
 /// What the energies are of, and what multiplies them.
 [[nodiscard]] std::string multiply_note(const PipelineInput& input, const PipelineWork& work);

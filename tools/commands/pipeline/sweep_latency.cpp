@@ -23,13 +23,18 @@ struct LatencyOptions {
 };
 
 // As a stall; with `ahead` changes are asked for before the pass, and only the lead counts.
-PipelineResult plan_at(const LatencyOptions& o, const PipelineWork& work, double latency_s,
-                       bool ahead, const RunContext& context) {
+SwitchModel switching_at(const LatencyOptions& o, double latency_s, bool ahead) {
+  SwitchModel switching;
+  (ahead ? switching.core.lead_s : switching.core.stall_s) = latency_s;
+  switching.core.energy_j = o.input.switching.energy_j.value_or(0.0);
+  switching.dwell_s = o.input.switching.dwell_us.value_or(0.0) / us_per_s;
+  return switching;
+}
+
+PipelineResult plan_at(const LatencyOptions& o, const PipelineWork& work,
+                       const SwitchModel& switching, const RunContext& context) {
   PlannerOptions options = planner_options(o.input);
-  options.switching = {};
-  (ahead ? options.switching.core.lead_s : options.switching.core.stall_s) = latency_s;
-  options.switching.core.energy_j = o.input.switching.energy_j.value_or(0.0);
-  options.switching.dwell_s = o.input.switching.dwell_us.value_or(0.0) / us_per_s;
+  options.switching = switching;
   const double deadline_s =
       simulate(work, highest_clocks(work)).time_s * (1.0 + o.slack_pct / percent);
   const PipelinePlanner planner(work, options, context);
@@ -50,24 +55,33 @@ void check(const LatencyOptions& o) {
 
 ExitStatus run_sweep(const LatencyOptions& o, const RunContext& context) {
   check(o);
-  const PipelineWork work = load_pipeline(o.input).work;
+  const LoadedPipeline loaded = load_pipeline(o.input);
+  const PipelineWork& work = loaded.work;
+  const auto intervals = intervals_of(loaded, {});
   const PipelineRun base = simulate(work, highest_clocks(work));
   OutputTable table({{"latency_us", "latency us", 0},
                      {"stall_energy_change_pct", "stalls, energy %", 2},
+                     {"stall_energy_change_low_pct", "low", 2, !intervals},
+                     {"stall_energy_change_high_pct", "high", 2, !intervals},
                      {"stall_gap_pct", "gap %", 2},
                      {"stall_changes", "changes"},
                      {"ahead_energy_change_pct", "ahead, energy %", 2},
+                     {"ahead_energy_change_low_pct", "low", 2, !intervals},
+                     {"ahead_energy_change_high_pct", "high", 2, !intervals},
                      {"ahead_gap_pct", "gap %", 2},
                      {"ahead_changes", "changes"}});
   for (const double latency_us : o.latencies_us) {
     std::vector<Cell> row{latency_us};
     for (const bool ahead : {false, true}) {
-      const PipelineResult plan = plan_at(o, work, latency_us / us_per_s, ahead, context);
+      const SwitchModel switching = switching_at(o, latency_us / us_per_s, ahead);
+      const PipelineResult plan = plan_at(o, work, switching, context);
       if (plan.plan.option_of_pass.empty()) {
-        row.resize(row.size() + 3);
+        row.resize(row.size() + 5);
         continue;
       }
       row.emplace_back(change_pct(plan.energy_j, base.energy_j));
+      add_energy_interval(row, intervals, plan.plan,
+                          {.against = nullptr, .until_vs_default = {}, .switching = &switching});
       row.emplace_back(percent * plan.gap_frac);
       row.emplace_back(static_cast<std::int64_t>(plan.run.clock_switches));
     }
@@ -78,7 +92,8 @@ ExitStatus run_sweep(const LatencyOptions& o, const RunContext& context) {
       fmt::format("\n{}, {:.4g} % more time than the {}. Stalls: a stage waits out the latency of "
                   "each change. Ahead: the change is asked for while the pass before runs, which "
                   "the latency does not slow down.\n",
-                  describe(o.input, work), o.slack_pct, baseline_name(o.input)),
+                  describe(o.input, work), o.slack_pct, baseline_name(o.input)) +
+          interval_note(intervals),
       o.format);
   return ExitStatus::done;
 }
