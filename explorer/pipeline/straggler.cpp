@@ -7,6 +7,7 @@
 
 #include "common/error.hpp"
 #include "common/numbers.hpp"
+#include "traces/pipeline/step_end.hpp"
 
 namespace rubato {
 
@@ -58,7 +59,14 @@ PipelineWork without_one_stage(const PipelineWork& work) {
     const PipelinePass& pass = work.schedule.passes[i];
     old_types[{pass.stage, pass.kind}] = &work.type_of(id_at<PassId>(i));
   }
-  PipelineWork left{make_schedule(shape), {}, {}, work.blocked_power_w};
+  const auto has = [&](PassKind kind) {
+    return std::ranges::any_of(old_types, [&](const auto& t) { return t.first.second == kind; });
+  };
+  PipelineWork left{
+      with_step_end(make_schedule(shape), has(PassKind::all_reduce), has(PassKind::optimizer)),
+      {},
+      {},
+      work.blocked_power_w};
   std::map<Key, const PassType*> taken;
   for (const PipelinePass& pass : left.schedule.passes) {
     const std::uint32_t from = pass.stage * old_stages / shape.stages;

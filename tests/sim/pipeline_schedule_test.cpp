@@ -13,6 +13,7 @@
 #include "sim/pipeline_run.hpp"
 #include "tests/expect_error.hpp"
 #include "tests/temporary_folder.hpp"
+#include "traces/pipeline/step_end.hpp"
 
 namespace rubato {
 namespace {
@@ -92,6 +93,54 @@ RC_GTEST_PROP(PipelineSchedule, BubblesAreThePublishedOnes, ()) {
       {PassKind::forward, 1.0}, {PassKind::input_gradient, 1.0}, {PassKind::weight_gradient, 1.0}};
   RC_ASSERT(iteration(shape(ScheduleKind::zb_h1, stages, microbatches), split) ==
             3.0 * m + (s - 1.0));
+}
+
+// Stage 1 is done at 4, stage 0 at 6; reductions take 0.5, and the optimizer waits for both.
+TEST(PipelineSchedule, AStepEndsWithItsOptimizer) {
+  const std::string passes =
+      "stage,instruction,frequency,time,energy\n"
+      "0,forward,1000,1,30\n0,backward,1000,2,60\n1,forward,1000,1,30\n1,backward,1000,2,60\n";
+  const std::string reductions = "0,all_reduce,1000,0.5,9\n1,all_reduce,1000,0.5,9\n";
+  const std::string updates = "0,optimizer,1000,1,20\n1,optimizer,1000,1,20\n";
+  const auto run = [&](const std::string& more, bool all_reduce, bool optimizer) {
+    const PipelineSchedule plain = make_schedule({.stages = 2, .microbatches = 1});
+    const PipelineWork work = pipeline_work(with_step_end(plain, all_reduce, optimizer),
+                                            parse_pipeline_profile(passes + more, "p.csv"), 10.0);
+    check(work.schedule, "test");
+    return simulate(work, highest_clocks(work));
+  };
+  EXPECT_DOUBLE_EQ(run("", false, false).time_s, 6.0);
+  EXPECT_DOUBLE_EQ(run(reductions, true, false).time_s, 6.5);
+  EXPECT_DOUBLE_EQ(run(updates, false, true).time_s, 7.0);
+  const PipelineRun whole = run(reductions + updates, true, true);
+  EXPECT_DOUBLE_EQ(whole.time_s, 7.5);
+  // 6 s of passes and 3 s of step ends on two GPUs for 7.5 s: the rest is waited.
+  EXPECT_DOUBLE_EQ(whole.pass_energy_j, 180.0 + 18.0 + 40.0);
+  EXPECT_DOUBLE_EQ(whole.blocked_energy_j, 10.0 * (2 * 7.5 - 6.0 - 3.0));
+}
+
+TEST(PipelineSchedule, StepEndsAreNoPartOfChunks) {
+  const PipelineSchedule plain = make_schedule(
+      {.kind = ScheduleKind::interleaved, .stages = 2, .microbatches = 2, .chunks = 2});
+  const PipelineSchedule longer = with_step_end(plain, true, true);
+  EXPECT_EQ(longer.passes.size(), plain.passes.size() + 4);
+  for (const std::vector<PassId>& row : longer.rows()) {
+    EXPECT_EQ(longer.passes[index(row[row.size() - 2])].kind, PassKind::all_reduce);
+    EXPECT_EQ(longer.passes[index(row.back())].kind, PassKind::optimizer);
+  }
+  const PipelineProfile profile = parse_pipeline_profile(
+      "stage,instruction,frequency,time,energy\n"
+      "0,forward,1000,2,30\n0,backward,1000,2,60\n1,forward,1000,2,30\n1,backward,1000,2,60\n"
+      "0,all_reduce,1000,4,9\n1,all_reduce,1000,4,9\n0,optimizer,1000,1,20\n1,optimizer,1000,1,"
+      "20\n",
+      "p.csv");
+  const PipelineWork work = pipeline_work(longer, profile, 1.0);
+  for (const PassType& type : work.types) {
+    const double expected = type.kind == PassKind::all_reduce  ? 4.0
+                            : type.kind == PassKind::optimizer ? 1.0
+                                                               : 1.0;  // half of 2: two chunks
+    EXPECT_EQ(type.options.front().time_s, expected);
+  }
 }
 
 RC_GTEST_PROP(PipelineSchedule, HoldsEveryPassOnceAndLittleMemory, ()) {

@@ -159,7 +159,7 @@ class TypeMaker {
     const std::uint32_t place = virtual_stage % modulo_;
     const std::uint32_t stage = stage_map_.empty() ? place : stage_map_[place];
     PassType pass = from_profile(stage, kind);
-    if (share_ != 1.0) scale(pass, share_);
+    if (share_ != 1.0 && !ends_step(kind)) scale(pass, share_);
     return pass;
   }
 
@@ -216,6 +216,10 @@ const PassType* PipelineProfile::find(std::uint32_t stage, PassKind kind) const 
     if (pass.stage == stage && pass.kind == kind) return &pass;
   }
   return nullptr;
+}
+
+bool PipelineProfile::has(PassKind kind) const noexcept {
+  return std::ranges::find(passes, kind, &PassType::kind) != passes.end();
 }
 
 PipelineProfile read_pipeline_profile(const std::filesystem::path& path) {

@@ -44,6 +44,9 @@ struct PipelineProfile {
 
   /// Options of a stage's pass; nullptr if the profile has none.
   [[nodiscard]] const PassType* find(std::uint32_t stage, PassKind kind) const noexcept;
+
+  /// Whether some stage has options of a kind.
+  [[nodiscard]] bool has(PassKind kind) const noexcept;
 };
 
 /// Everything that defines the planning problem of one pipeline.

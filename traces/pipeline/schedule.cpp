@@ -338,6 +338,7 @@ std::vector<PassId> topological_order(const PipelineSchedule& schedule) {
 }
 
 std::string describe(const PipelinePass& pass) {
+  if (ends_step(pass.kind)) return fmt::format("{} of stage {}", name_of(pass.kind), pass.stage);
   return fmt::format("{} of microbatch {}, stage {}{}", name_of(pass.kind), pass.microbatch,
                      pass.stage, pass.chunk > 0 ? fmt::format(", chunk {}", pass.chunk) : "");
 }
@@ -360,8 +361,9 @@ ScheduleKind schedule_from_name(std::string_view name) {
 }
 
 const std::vector<std::string>& pass_kind_names() {
-  static const std::vector<std::string> names{"forward", "backward", "recompute", "input_gradient",
-                                              "weight_gradient"};
+  static const std::vector<std::string> names{"forward",        "backward",        "recompute",
+                                              "input_gradient", "weight_gradient", "all_reduce",
+                                              "optimizer"};
   return names;
 }
 

@@ -14,9 +14,23 @@ namespace rubato {
 
 using PassId = Id<struct PipelinePassTag>;  ///< into PipelineSchedule::passes
 
-/// What a pass computes. A backward pass is the gradient of inputs and weights
-/// together; schedules that split it use the last two instead.
-enum class PassKind { forward, backward, recompute, input_gradient, weight_gradient };
+/// What a pass computes. A backward pass is the gradient of inputs and weights together; schedules
+/// that split it use the two gradients instead. The last two end a step: a stage adds its gradients
+/// up over the replicas, and updates its weights.
+enum class PassKind {
+  forward,
+  backward,
+  recompute,
+  input_gradient,
+  weight_gradient,
+  all_reduce,
+  optimizer
+};
+
+/// Whether a stage runs it once in a step, whatever its chunks and microbatches.
+[[nodiscard]] constexpr bool ends_step(PassKind kind) noexcept {
+  return kind == PassKind::all_reduce || kind == PassKind::optimizer;
+}
 
 /// Order of passes in a stage.
 enum class ScheduleKind { gpipe, one_f_one_b, interleaved, early_recompute, zb_h1 };

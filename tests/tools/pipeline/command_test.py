@@ -217,6 +217,35 @@ def check_intervals(folder):
             check(f"{arguments[0]}: no interval of a profile", all(row[low] is None for row in rows for _, low, _ in ends))
 
 
+def check_step_end(folder):
+    """Reductions and optimizers of a profile are part of the iteration, and slowed down where others wait."""
+    rows = (folder / "p.csv").read_text()
+    for stage in range(3):
+        for kind, share in (("all_reduce", 0.1), ("optimizer", 0.9)):
+            for mhz in range(1400, 800, -50):
+                time = 0.5 * (1 - share + share * 1400 / mhz)
+                rows += f"{stage},{kind},{mhz},{time!r},{time * (90 + 200 * (mhz / 1400) ** 3)!r}\n"
+    (folder / "step.csv").write_text(rows)
+    common = ["--blocked-power", "80", "--microbatches", "5", "--json"]
+    without, _ = json.loads(rubato(folder, "plan", "--profile", "p.csv", *common)[1])["plans"]
+    code, out, err = rubato(folder, "plan", "--profile", "step.csv", *common, "--per-pass", "--zeus", "step")
+    check(f"a profile with step ends works: {err}", code == 0)
+    tables = json.loads(out)
+    base, plan = tables["plans"]
+    check("a step takes a reduction and an optimizer longer", abs(base["time_s"] - without["time_s"] - 1) < 1e-9)
+    check("and is planned", plan["energy_change_pct"] < 0 and plan["time_s"] <= base["time_s"] * (1 + 1e-9))
+    ends = [row for row in tables["passes"] if row["pass"] in ("all_reduce", "optimizer")]
+    check("each stage has one of each", len(ends) == 6)
+    starts = {row["start_s"] for row in ends if row["pass"] == "optimizer"}
+    check(f"optimizers wait for all gradients: {ends}", min(starts) >= max(r["end_s"] for r in ends if r["pass"] == "all_reduce") - 1e-9)
+    stages = PointSolution(folder / "step/freqs_pipeline_00000.py").schedules
+    check("Zeus gets the passes it knows", all(len(row) == 10 for row in stages))
+    code, out, err = rubato(folder, "straggle", "--profile", "step.csv", *common, "--lost-stage")
+    check(f"a lost stage has step ends, too: {err}", code == 0)
+    (folder / "half.csv").write_text("".join(line for line in rows.splitlines(True) if not line.startswith("2,optimizer")))
+    expect(folder, ["plan", "--profile", "half.csv", *common], 3, "no profile of the optimizer pass of stage 2")
+
+
 def check_profile(folder):
     examples = Path(__file__).resolve().parents[3] / "docs/examples/pipeline"
     ranks, power = str(examples / "rank*.json.gz"), str(examples / "rank*.power.csv")
@@ -261,6 +290,6 @@ def check_messages(folder):
 
 with tempfile.TemporaryDirectory() as name:
     profile(Path(name))
-    for part in (check_plan, check_order, check_switching, check_compare, check_others, check_model, check_intervals, check_profile, check_messages):
+    for part in (check_plan, check_order, check_switching, check_compare, check_others, check_model, check_intervals, check_step_end, check_profile, check_messages):
         part(Path(name))
 sys.exit(1 if failures else print("all passed") or 0)

@@ -6,6 +6,7 @@
 #include "common/numbers.hpp"
 #include "tools/command_line.hpp"
 #include "tools/options/gpu.hpp"
+#include "traces/pipeline/step_end.hpp"
 
 namespace rubato {
 
@@ -62,7 +63,10 @@ PipelineSchedule schedule_of(const PipelineInput& input,
     shape.stages = input.stage_map.empty() ? profile->stages()
                                            : static_cast<std::uint32_t>(input.stage_map.size());
   }
-  return make_schedule(shape);
+  const PipelineSchedule schedule = make_schedule(shape);
+  if (!profile) return schedule;
+  return with_step_end(schedule, profile->has(PassKind::all_reduce),
+                       profile->has(PassKind::optimizer));
 }
 
 }  // namespace
