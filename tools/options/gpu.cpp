@@ -30,7 +30,7 @@ std::vector<std::string> nearest_specs(std::string_view device) {
   std::vector<std::pair<std::size_t, std::string>> ranked;
   for (const std::string& name : shipped_gpu_specs())
     ranked.emplace_back(edit_distance(device, load_gpu_spec(name).title), name);
-  std::ranges::stable_sort(ranked, {}, &std::pair<std::size_t, std::string>::first);
+  sort_by(ranked, &std::pair<std::size_t, std::string>::first);
   std::vector<std::string> names;
   for (std::size_t i = 0; i < std::min(few, ranked.size()); ++i) names.push_back(ranked[i].second);
   return names;

@@ -63,7 +63,7 @@ PipelineSchedule schedule_of(const PipelineInput& input,
     shape.stages = input.stage_map.empty() ? profile->stages()
                                            : static_cast<std::uint32_t>(input.stage_map.size());
   }
-  const PipelineSchedule schedule = make_schedule(shape);
+  PipelineSchedule schedule = make_schedule(shape);
   if (!profile) return schedule;
   return with_step_end(schedule, profile->has(PassKind::all_reduce),
                        profile->has(PassKind::optimizer));

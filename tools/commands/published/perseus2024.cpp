@@ -1,12 +1,12 @@
 #include "tools/commands/published/perseus2024.hpp"
 
 #include <cmath>
+#include <functional>
 
 #include <fmt/format.h>
-#include <tbb/parallel_for.h>
-#include <tbb/parallel_invoke.h>
 
 #include "common/numbers.hpp"
+#include "common/parallel.hpp"
 #include "explorer/pipeline/intervals.hpp"
 #include "explorer/pipeline/lowtime.hpp"
 #include "explorer/pipeline/straggler.hpp"
@@ -76,7 +76,7 @@ PublishedSection table6(const RunContext& context) {
                             {"energy_at_its_time_pct", "at its time", 2}})};
   constexpr std::size_t per_pipeline = published_table6.front().rows.size();
   std::vector<Table6Row> rows(published_table6.size() * per_pipeline);
-  tbb::parallel_for(std::size_t{0}, rows.size(), [&](std::size_t i) {
+  parallel_for(rows.size(), [&](std::size_t i) {
     const PublishedPipeline& of = published_table6[i / per_pipeline];
     rows[i] = table6_row(of, of.rows[i % per_pipeline], context);
   });
@@ -256,13 +256,16 @@ PublishedSection table4(std::span<const std::optional<ModelledTraining>> ours) {
 Reproduction reproduce_perseus2024(const RunContext& context) {
   std::vector<std::optional<ModelledTraining>> ours(published_tables_3_and_4.size());
   std::optional<PublishedSection> savings, stragglers;
-  tbb::parallel_invoke([&] { savings = table6(context); }, [&] { stragglers = figure7(context); },
-                       [&] {
-                         tbb::parallel_for(std::size_t{0}, ours.size(), [&](std::size_t i) {
-                           const PublishedTraining& of = published_tables_3_and_4[i];
-                           if (!of.preset.empty()) ours[i] = modelled(of, context);
-                         });
-                       });
+  const std::vector<std::function<void()>> parts{
+      [&] { savings = table6(context); }, [&] { stragglers = figure7(context); },
+      [&] {
+        parallel_for(ours.size(), [&](std::size_t i) {
+          const PublishedTraining& of = published_tables_3_and_4[i];
+          if (!of.preset.empty()) ours[i] = modelled(of, context);
+        });
+      }};
+  parallel_for(
+      parts.size(), [&](std::size_t i) { parts[i](); }, LoopTasks::singly);
   return {.name = "perseus2024",
           .title =
               "Chung et al., Reducing Energy Bloat in Large Model Training (Perseus), SOSP 2024; "
