@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "common/error.hpp"
+#include "common/sort_by.hpp"
 #include "common/suggest.hpp"
 #include "common/text.hpp"
 #include "models/gpu/device.hpp"
