@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -19,35 +20,6 @@ namespace rubato {
 
 namespace {
 
-// Measurements of one kernel at one clock.
-struct Repeats {
-  ClockPair clock;
-  std::vector<double> times_s, energies_j;
-};
-
-double mean(const std::vector<double>& values) {
-  double sum = 0.0;
-  for (const double value : values) sum += value;
-  return sum / static_cast<double>(values.size());
-}
-
-std::string clock_text(const GpuSpec& spec, const ClockPair& clock) {
-  return fmt::format("{}/{}", spec.mem_states[index(clock.mem)].name,
-                     clock.core_mhz ? fmt::format("{:g}", *clock.core_mhz) : "auto");
-}
-
-void expect_agreement(const std::string& kernel, const std::string& clock, std::string_view what,
-                      const std::vector<double>& values) {
-  constexpr double most = 0.25;
-  const auto [low, high] = std::ranges::minmax(values);
-  if (high <= (1.0 + most) * low) return;
-  throw DataError(
-      fmt::format("kernel '{}' at {}: {} from {:g} to {:g} in one cell; expected repeats within "
-                  "{:.0f} %",
-                  printable(kernel), clock, what, low, high, percent * most),
-      {.in = {}, .hint = "rows of several runs or GPUs? choose with --where COLUMN=VALUE"});
-}
-
 // Clocks in order of memory state, then core clock; those without a bound last.
 bool slower(const ClockPair& a, const ClockPair& b) {
   constexpr double unbounded = 1e9;
@@ -55,45 +27,57 @@ bool slower(const ClockPair& a, const ClockPair& b) {
          std::pair(b.mem.value, b.core_mhz.value_or(unbounded));
 }
 
-// By clock.
-std::vector<Repeats> repeats_of(const SweepKernel& kernel, const GpuSpec& spec) {
-  std::map<ClockPair, Repeats, decltype(&slower)> by_clock(&slower);
-  for (const SweepPoint& point : kernel.points) {
-    if (!point.time_s || !point.power_w) {
-      throw DataError(
-          fmt::format("kernel '{}' at {}: {} is missing; a table needs time, and energy "
-                      "or power",
-                      printable(kernel.name), clock_text(spec, point.clock),
-                      point.time_s ? "power_w" : "time_s"));
-    }
-    Repeats& cell = by_clock.try_emplace(point.clock, Repeats{point.clock, {}, {}}).first->second;
-    cell.times_s.push_back(*point.time_s);
-    cell.energies_j.push_back(*point.time_s * *point.power_w);
+// Mean of a quantity over the repeats of a cell, and the sum of squares of what they are off it.
+struct Repeated {
+  double mean = 0.0, squares = 0.0;
+};
+
+// @param values  of one cell, at least one
+Repeated repeated(const SweepKernel& kernel, const std::string& clock, std::string_view what,
+                  std::span<const double> values) {
+  if (values.size() == 1) return {values.front(), 0.0};
+  constexpr double most = 0.25;
+  const auto [low, high] = std::ranges::minmax(values);
+  if (high > (1.0 + most) * low) {
+    throw DataError(
+        fmt::format("kernel '{}' at {}: {} from {:g} to {:g} in one cell; expected repeats within "
+                    "{:.0f} %",
+                    printable(kernel.name), clock, what, low, high, percent * most),
+        {.in = {}, .hint = "rows of several runs or GPUs? choose with --where COLUMN=VALUE"});
   }
-  std::vector<Repeats> cells;
-  for (auto& [clock, cell] : by_clock) cells.push_back(std::move(cell));
-  for (const Repeats& cell : cells) {
-    if (cell.times_s.size() == 1) continue;
-    expect_agreement(kernel.name, clock_text(spec, cell.clock), "time_s", cell.times_s);
-    expect_agreement(kernel.name, clock_text(spec, cell.clock), "energy_j", cell.energies_j);
+  Repeated out{.mean = sum(values) / static_cast<double>(values.size()), .squares = 0.0};
+  for (const double value : values)
+    out.squares += (value / out.mean - 1.0) * (value / out.mean - 1.0);
+  return out;
+}
+
+CellMean mean_of(const SweepKernel& kernel, const GpuSpec& spec,
+                 std::span<const SweepPoint* const> points) {
+  const ClockPair& clock = points.front()->clock;
+  std::vector<double> times_s, energies_j;
+  for (const SweepPoint* point : points) {
+    times_s.push_back(*point->time_s);
+    energies_j.push_back(*point->time_s * *point->power_w);
   }
-  return cells;
+  const std::string at = points.size() > 1 ? clock_text(spec, clock) : std::string{};
+  const Repeated time = repeated(kernel, at, "time_s", times_s);
+  const Repeated energy = repeated(kernel, at, "energy_j", energies_j);
+  return {.clock = clock,
+          .time_s = time.mean,
+          .energy_j = energy.mean,
+          .repeats = points.size() - 1,
+          .time_squares = time.squares,
+          .energy_squares = energy.squares};
 }
 
 // Pooled over cells.
-std::optional<RepeatNoise> noise_of(const std::vector<std::vector<Repeats>>& kernels) {
+std::optional<RepeatNoise> noise_of(const std::vector<std::vector<CellMean>>& kernels) {
   RepeatNoise noise;
-  const auto squares = [](const std::vector<double>& values) {
-    const double middle = mean(values);
-    double sum = 0.0;
-    for (const double value : values) sum += (value / middle - 1.0) * (value / middle - 1.0);
-    return sum;
-  };
   for (const auto& cells : kernels) {
-    for (const Repeats& cell : cells) {
-      noise.repeats += cell.times_s.size() - 1;
-      noise.time += squares(cell.times_s);
-      noise.energy += squares(cell.energies_j);
+    for (const CellMean& cell : cells) {
+      noise.repeats += cell.repeats;
+      noise.time += cell.time_squares;
+      noise.energy += cell.energy_squares;
     }
   }
   if (noise.repeats == 0) return std::nullopt;
@@ -183,17 +167,17 @@ void keep_default_clock(MeasuredTable& table) {
 }
 
 // Cells of all kernels of the trace at the clocks of the sweep.
-MeasuredCells cells_of(const std::vector<std::vector<Repeats>>& kernels, const GpuSpec& spec) {
+MeasuredCells cells_of(const std::vector<std::vector<CellMean>>& kernels, const GpuSpec& spec) {
   std::set<ClockPair, decltype(&slower)> clocks(&slower);
   for (const auto& cells : kernels) {
-    for (const Repeats& cell : cells) clocks.insert(cell.clock);
+    for (const CellMean& cell : cells) clocks.insert(cell.clock);
   }
   MeasuredCells all(kernels.size(), {clocks.begin(), clocks.end()});
   for (std::size_t k = 0; k < kernels.size(); ++k) {
-    for (const Repeats& cell : kernels[k]) {
+    for (const CellMean& cell : kernels[k]) {
       all.set(id_at<KernelId>(k), cell.clock,
-              {.time_s = mean(cell.times_s),
-               .energy_j = mean(cell.energies_j),
+              {.time_s = cell.time_s,
+               .energy_j = cell.energy_j,
                .core_mhz = effective_core_mhz(spec, cell.clock),
                .power_limited = false});
     }
@@ -219,6 +203,60 @@ void fit_missing(const Sweep& sweep, const std::vector<std::size_t>& position,
 
 }  // namespace
 
+std::string clock_text(const GpuSpec& spec, const ClockPair& clock) {
+  return fmt::format("{}/{}", spec.mem_states[index(clock.mem)].name,
+                     clock.core_mhz ? fmt::format("{:g}", *clock.core_mhz) : "auto");
+}
+
+std::vector<CellMean> cell_means(const SweepKernel& kernel, const GpuSpec& spec) {
+  std::vector<const SweepPoint*> by_clock;
+  for (const SweepPoint& point : kernel.points) {
+    if (!point.time_s || !point.power_w) {
+      throw DataError(
+          fmt::format("kernel '{}' at {}: {} is missing; a table needs time, and energy "
+                      "or power",
+                      printable(kernel.name), clock_text(spec, point.clock),
+                      point.time_s ? "power_w" : "time_s"));
+    }
+    by_clock.push_back(&point);
+  }
+  const auto earlier = [](const SweepPoint* a, const SweepPoint* b) {
+    return slower(a->clock, b->clock);
+  };
+  if (!std::ranges::is_sorted(by_clock, earlier)) std::ranges::stable_sort(by_clock, earlier);
+  std::vector<CellMean> cells;
+  for (std::size_t first = 0, end = 0; first < by_clock.size(); first = end) {
+    while (end < by_clock.size() && by_clock[end]->clock == by_clock[first]->clock) ++end;
+    cells.push_back(mean_of(kernel, spec, std::span(by_clock).subspan(first, end - first)));
+  }
+  return cells;
+}
+
+Sweep one_setting(const Sweep& sweep, const GpuSpec& spec) {
+  std::optional<double> largest_w;
+  for (const SweepKernel& kernel : sweep.kernels) {
+    for (const SweepPoint& point : kernel.points)
+      largest_w = std::max(largest_w, point.power_cap_w);
+  }
+  Sweep out = sweep;
+  for (SweepKernel& kernel : out.kernels) {
+    std::erase_if(kernel.points, [&](const SweepPoint& point) {
+      return !point.time_s || !point.power_w ||
+             (largest_w && point.power_cap_w.value_or(*largest_w) < *largest_w);
+    });
+    std::vector<SweepPoint> means;
+    for (const CellMean& cell : cell_means(kernel, spec)) {
+      const auto first = std::ranges::find(kernel.points, cell.clock, &SweepPoint::clock);
+      means.push_back(*first);
+      means.back().time_s = cell.time_s;
+      means.back().power_w = cell.energy_j / cell.time_s;
+    }
+    kernel.points = std::move(means);
+  }
+  std::erase_if(out.kernels, [](const SweepKernel& kernel) { return kernel.points.empty(); });
+  return out;
+}
+
 MeasuredTable measured_table(const Sweep& sweep, const GpuSpec& spec,
                              const std::optional<Trace>& trace, MissingCells missing) {
   MeasuredTable table{.trace = trace ? *trace : trace_of(sweep),
@@ -229,8 +267,8 @@ MeasuredTable measured_table(const Sweep& sweep, const GpuSpec& spec,
                       .modelled = 0,
                       .notes = {}};
   const std::vector<std::size_t> position = matched(table.trace, sweep);
-  std::vector<std::vector<Repeats>> kernels;
-  for (const std::size_t k : position) kernels.push_back(repeats_of(sweep.kernels[k], spec));
+  std::vector<std::vector<CellMean>> kernels;
+  for (const std::size_t k : position) kernels.push_back(cell_means(sweep.kernels[k], spec));
   if (kernels.size() < sweep.kernels.size() && trace) {
     table.notes.push_back(fmt::format("{} of {} kernels of the table are not in the trace",
                                       sweep.kernels.size() - kernels.size(), sweep.kernels.size()));

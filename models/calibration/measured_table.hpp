@@ -13,6 +13,26 @@
 
 namespace rubato {
 
+/// "5001/1470": memory state and core clock, or "auto".
+[[nodiscard]] std::string clock_text(const GpuSpec& spec, const ClockPair& clock);
+
+/// One kernel at one clock: means over its repeats.
+struct CellMean {
+  ClockPair clock;
+  double time_s = 0.0, energy_j = 0.0;
+  std::size_t repeats = 0;  ///< measurements beyond the first
+  /// Sums of squares of what repeats are off the mean, over the mean.
+  double time_squares = 0.0, energy_squares = 0.0;
+};
+
+/// In order of memory state, then core clock.
+/// @throws DataError if a point lacks time or power, or repeats differ by more than a quarter
+[[nodiscard]] std::vector<CellMean> cell_means(const SweepKernel& kernel, const GpuSpec& spec);
+
+/// The points with time and power under the largest power cap, each the mean of its repeats.
+/// Kernels without any are left out. @throws DataError if repeats differ by more than a quarter
+[[nodiscard]] Sweep one_setting(const Sweep& sweep, const GpuSpec& spec);
+
 /// Clocks at which some kernel was not measured: not to be chosen, or the missing cells from the
 /// model, fitted to the points of the same kernel.
 enum class MissingCells { leave_out, model };

@@ -123,10 +123,8 @@ std::vector<std::vector<std::size_t>> clock_ranges(const GpuSpec& spec, const Sw
 
 void test_kernels(const GpuSpec& spec, const Sweep& sweep, const ValidationOptions& options,
                   std::vector<ValidatedPoint>& results, const RunContext& context) {
-  const std::size_t groups = std::min(options.folds, sweep.kernels.size());
-  if (groups < 2) throw UsageError("one kernel cannot be left out of one kernel");
-  std::mt19937_64 random(seed);
-  const std::vector<std::size_t> group = shuffled_folds(sweep.kernels.size(), groups, random);
+  const std::vector<std::size_t> group = kernel_groups(sweep.kernels.size(), options.folds);
+  const std::size_t groups = std::ranges::max(group) + 1;
   for (std::size_t g = 0; g < groups && !context.stop_requested(); ++g) {
     context.report({.done = g, .total = groups, .note = "groups of kernels"});
     Sweep others = sweep, left_out = sweep;
@@ -154,6 +152,13 @@ void test_power_caps(const GpuSpec& spec, const Sweep& sweep, const ValidationOp
 }
 
 }  // namespace
+
+std::vector<std::size_t> kernel_groups(std::size_t kernels, std::size_t groups) {
+  if (std::min(groups, kernels) < 2)
+    throw UsageError("one kernel cannot be left out of one kernel");
+  std::mt19937_64 random(seed);
+  return shuffled_folds(kernels, std::min(groups, kernels), random);
+}
 
 ErrorQuantiles error_quantiles(std::vector<double> errors) {
   if (errors.empty()) return {};

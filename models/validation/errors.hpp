@@ -67,6 +67,10 @@ struct ErrorSummary {
 [[nodiscard]] std::vector<ErrorSummary> summaries(const GpuSpec& spec,
                                                   std::span<const ValidatedPoint> points);
 
+/// Group of each of so many kernels, 0 to groups - 1 (at most one per kernel), as even as can be,
+/// always the same. @throws UsageError for fewer than two kernels
+[[nodiscard]] std::vector<std::size_t> kernel_groups(std::size_t kernels, std::size_t groups);
+
 /// The `count` points of a kernel that say most about it when nothing else was
 /// measured: corners of the clocks and power limits first.
 [[nodiscard]] std::vector<std::size_t> spread_points(const GpuSpec& spec, const SweepKernel& kernel,

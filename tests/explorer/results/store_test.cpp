@@ -174,7 +174,7 @@ TEST_F(Store, RefusesANewerSchema) {
   add_run(db());
   plain_sql("PRAGMA user_version = 99");
   expect_error<IoError>([&] { (void)ResultStore::open(db()); },
-                        "the database has schema 99; this program knows schema 10",
+                        "the database has schema 99; this program knows schema 11",
                         "newer version");
   plain_sql("PRAGMA user_version = 4");
   EXPECT_EQ(number(ResultStore::open_read_only(db()), "SELECT count(*) FROM runs"), 1);
