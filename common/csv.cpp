@@ -28,20 +28,28 @@ class RecordReader {
   [[nodiscard]] std::size_t line() const { return record_line_; }
   [[nodiscard]] bool unclosed_quote() const { return unclosed_quote_; }
 
-  /// The next record, or nothing at the end. Empty lines are skipped.
-  std::optional<std::vector<std::string>> next() {
+  /// Appends the cells of the next record. @return how many; 0 at the end. Empty lines are skipped
+  std::size_t next(std::vector<std::string>& cells) {
+    const std::size_t before = cells.size();
     while (at_ < text_.size()) {
       record_line_ = line_;
-      std::vector<std::string> cells = read_record();
-      if (cells.size() > 1 || !cells.front().empty()) return cells;
+      read_record(cells);
+      if (cells.size() > before + 1 || !cells.back().empty()) return cells.size() - before;
+      cells.pop_back();
     }
-    return std::nullopt;
+    return 0;
   }
 
  private:
-  std::vector<std::string> read_record() {
-    std::vector<std::string> cells(1);
+  static bool is_special(char c) { return c == ',' || c == '"' || c == '\n' || c == '\r'; }
+
+  void read_record(std::vector<std::string>& cells) {
+    cells.emplace_back();
     while (at_ < text_.size()) {
+      const std::size_t from = at_;
+      while (at_ < text_.size() && !is_special(text_[at_])) ++at_;
+      cells.back().append(text_.substr(from, at_ - from));
+      if (at_ == text_.size()) break;
       const char c = text_[at_++];
       if (c == '"' && cells.back().empty()) {
         read_quoted(cells.back());
@@ -54,7 +62,6 @@ class RecordReader {
         cells.back() += c;
       }
     }
-    return cells;
   }
 
   void read_quoted(std::string& cell) {
@@ -81,24 +88,22 @@ CsvTable CsvTable::parse(std::string_view text, std::string name) {
   CsvTable table;
   table.name_ = std::move(name);
   RecordReader reader(text);
-  auto header = reader.next();
-  if (!header)
+  if (reader.next(table.header_) == 0)
     throw DataError(fmt::format("{}: the file is empty; expected a header line", table.name_));
-  table.header_ = *std::move(header);
   ErrorList errors;
   std::unordered_set<std::string_view> seen;
   for (const std::string& column : table.header_) {
     if (!seen.insert(column).second)
       errors.add(fmt::format("{}:1: column '{}' occurs twice", table.name_, column));
   }
-  while (auto record = reader.next()) {
-    if (record->size() != table.header_.size()) {
+  while (const std::size_t found = reader.next(table.cells_)) {
+    if (found != table.header_.size()) {
       errors.add(fmt::format("{}:{}: found {} cells; expected {} as in the header", table.name_,
-                             reader.line(), record->size(), table.header_.size()));
+                             reader.line(), found, table.header_.size()));
+      table.cells_.resize(table.cells_.size() - found);
       continue;
     }
     table.lines_.push_back(reader.line());
-    std::ranges::move(*record, std::back_inserter(table.cells_));
   }
   if (reader.unclosed_quote()) {
     errors.add(fmt::format("{}:{}: a quoted cell is not closed", table.name_, reader.line()));

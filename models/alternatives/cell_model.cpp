@@ -9,9 +9,9 @@
 
 #include "common/error.hpp"
 #include "common/text.hpp"
+#include "models/alternatives/measured_table.hpp"
 #include "models/alternatives/textbook.hpp"
 #include "models/alternatives/utilisation.hpp"
-#include "models/calibration/measured_table.hpp"
 #include "models/calibration/sweep_fit.hpp"
 
 namespace rubato {

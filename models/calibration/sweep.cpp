@@ -3,16 +3,17 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <set>
-#include <span>
 
 #include <fmt/format.h>
 
 #include "common/csv.hpp"
 #include "common/error.hpp"
+#include "common/file.hpp"
 #include "common/numbers.hpp"
 #include "common/suggest.hpp"
 #include "common/text.hpp"
+#include "models/calibration/implausible.hpp"
+#include "traces/import/kernel_tuner.hpp"
 
 namespace rubato {
 
@@ -140,50 +141,6 @@ class SweepReader {
   std::vector<std::pair<std::size_t, std::string>> filters_;
 };
 
-// Whether power falls sharply from a lower clock in the same memory state and under the same cap,
-// without the work taking longer. @param before  points at no higher clocks, and at others
-bool is_implausible(const SweepPoint& point, std::span<const SweepPoint* const> before) {
-  constexpr double least_share = 0.85;
-  return std::ranges::any_of(before, [&](const SweepPoint* lower) {
-    return lower->clock.mem == point.clock.mem && lower->power_cap_w == point.power_cap_w &&
-           *lower->clock.core_mhz < *point.clock.core_mhz &&
-           *point.power_w < least_share * *lower->power_w && *point.time_s <= *lower->time_s;
-  });
-}
-
-// One point per clock pair is enough to compare.
-void leave_out_implausible(Sweep& sweep) {
-  for (SweepKernel& kernel : sweep.kernels) {
-    std::vector<const SweepPoint*> by_clock;
-    for (const SweepPoint& point : kernel.points) {
-      if (point.power_w && point.time_s && point.clock.core_mhz) by_clock.push_back(&point);
-    }
-    std::ranges::stable_sort(by_clock, {},
-                             [](const SweepPoint* point) { return *point->clock.core_mhz; });
-    std::set<const SweepPoint*> wrong;
-    double most_power_w = 0.0;
-    for (std::size_t i = 0; i < by_clock.size(); ++i) {
-      const SweepPoint& point = *by_clock[i];
-      // Nearly always there is nothing to look for.
-      if (*point.power_w < most_power_w && is_implausible(point, std::span(by_clock).first(i)))
-        wrong.insert(&point);
-      most_power_w = std::max(most_power_w, *point.power_w);
-    }
-    if (wrong.empty()) continue;
-    std::vector<SweepPoint> kept;
-    for (const SweepPoint& point : kernel.points) {
-      if (!wrong.contains(&point)) {
-        kept.push_back(point);
-        continue;
-      }
-      sweep.left_out.push_back(fmt::format(
-          "{}, core {} MHz: {:.0f} W is far less than at lower clocks, without being slower",
-          kernel.name, format_number(point.clock.core_mhz.value_or(0.0)), *point.power_w));
-    }
-    kernel.points = std::move(kept);
-  }
-}
-
 // Where the file has what a row may say.
 struct RowSources {
   Source core;
@@ -201,7 +158,7 @@ RowSources sources_in(const SweepReader& in) {
                    .energy = in.find_any({"energy_j", "energy"}),
                    .cap = in.find("power_cap_w"),
                    .count = in.find("count"),
-                   .pass = in.find("pass"),
+                   .pass = in.find_any({"pass", "instruction"}),
                    .bytes = in.find("dram_bytes"),
                    .reads = in.find("dram_read_transactions"),
                    .writes = in.find("dram_write_transactions"),
@@ -253,6 +210,19 @@ std::optional<double> dram_bytes_in(SweepReader& in, std::size_t row, const RowS
   return bytes;
 }
 
+// A row that says all three says one of them twice.
+void expect_energy_of_power(SweepReader& in, std::size_t row, const SweepPoint& point,
+                            const std::optional<double>& energy_j) {
+  constexpr double most = 0.1;  // counters and samples of one run see other moments of it
+  if (!energy_j || !point.time_s || !point.power_w) return;
+  const double product_j = *point.time_s * *point.power_w;
+  if (std::abs(*energy_j / product_j - 1.0) <= most) return;
+  in.errors().add(fmt::format(
+      "{}: energy is {:g} J, but {:g} s at {:g} W are {:g} J; expected agreement within {:.0f} % "
+      "(another unit? e.g. --column energy_j=NAME:mJ)",
+      in.table().where(row), *energy_j, *point.time_s, *point.power_w, product_j, percent * most));
+}
+
 // A row's point; nothing where its clock is not known.
 std::optional<SweepPoint> point_in(SweepReader& in, std::size_t row, const RowSources& from,
                                    const GpuSpec& spec) {
@@ -264,6 +234,7 @@ std::optional<SweepPoint> point_in(SweepReader& in, std::size_t row, const RowSo
                    .power_cap_w = in.number(row, from.cap),
                    .dram_bytes = {}};
   const auto energy_j = in.number(row, from.energy);
+  expect_energy_of_power(in, row, point, energy_j);
   if (!point.power_w && energy_j && point.time_s)
     point.power_w = in.checked(row, "energy over time", *energy_j / *point.time_s);
   if (!point.time_s && energy_j && point.power_w)
@@ -294,7 +265,7 @@ void place_in_iteration(SweepReader& in, std::size_t row, const RowSources& from
   const std::string& name = in.text(row, *from.pass);
   if (const auto pass = from_name<Pass>(name)) {
     kernel.pass = *pass;
-  } else {
+  } else if (in.find("pass")) {  // an instruction of Zeus may be something else, e.g. "load"
     in.errors().add(fmt::format("{}: pass '{}' is not known{}", in.table().where(row),
                                 printable(name), did_you_mean(name, all_names<Pass>())));
   }
@@ -368,12 +339,17 @@ std::size_t Sweep::points() const noexcept {
 
 Sweep read_sweep(const std::filesystem::path& path, const GpuSpec& spec,
                  const SweepColumns& columns) {
-  return sweep_of(CsvTable::read(path), path.string(), spec, columns);
+  return parse_sweep(read_file(path), path.string(), spec, columns);
 }
 
 Sweep parse_sweep(std::string_view text, const std::string& name, const GpuSpec& spec,
                   const SweepColumns& columns) {
-  return sweep_of(CsvTable::parse(text, name), name, spec, columns);
+  if (!is_kernel_tuner_cache(text))
+    return sweep_of(CsvTable::parse(text, name), name, spec, columns);
+  const KernelTunerTable cache = read_kernel_tuner_cache(text, name);
+  Sweep sweep = sweep_of(CsvTable::parse(cache.csv, name + " as a table"), name, spec, columns);
+  sweep.left_out.insert(sweep.left_out.begin(), cache.left_out.begin(), cache.left_out.end());
+  return sweep;
 }
 
 void add_idle(Sweep& sweep, const std::filesystem::path& path, const GpuSpec& spec) {

@@ -67,7 +67,9 @@ struct SweepColumns {
 /// dram_bytes, or dram_read_transactions and dram_write_transactions (32 bytes each), or
 /// dram_active (share of the peak, 0..1). Other columns are ignored. Units s,
 /// ms, us, ns, W, mW, J, mJ, Wh, MHz, Hz, bytes, KB, MB, GB by renaming. Rows of the kernel "idle"
-/// are idle power. Perseus profiles (stage, instruction, frequency, time, energy) are known too.
+/// are idle power. Profiles of Zeus and Perseus (stage, instruction, frequency, time, energy; ranks
+/// as repeats) and caches of Kernel Tuner (traces/import/kernel_tuner.hpp) are known too.
+/// A row that says time, power and energy must mean one energy, within 10 %.
 /// Rows whose power falls by more than 15 % at a higher clock without the
 /// power limit or a longer time are left out. Where more power was drawn than the limit of `spec`,
 /// rows without power_cap_w get the least limit that allows it.

@@ -48,9 +48,16 @@ bool captured_here(const GpuSpec& spec, const Trace& trace) {
 
 namespace {
 
-bool whole(const MeasuredCells& cells, KernelId kernel) {
-  return std::ranges::all_of(
-      cells.clocks(), [&](const ClockPair& clock) { return cells.find(kernel, clock) != nullptr; });
+// Which kernels were measured at every clock, shape [kernels].
+std::vector<bool> whole_kernels(const MeasuredCells& measured) {
+  std::vector<bool> whole(measured.kernels(), true);
+  for (const ClockPair& clock : measured.clocks()) {
+    const std::span<const OperatingPoint> cells = measured.at(clock);
+    for (std::size_t k = 0; k < cells.size(); ++k) {
+      if (!(cells[k].time_s > 0.0)) whole[k] = false;
+    }
+  }
+  return whole;
 }
 
 }  // namespace
@@ -110,9 +117,10 @@ GpuModel::GpuModel(GpuSpec spec, const Trace& trace, std::optional<double> power
   std::optional<ClockPair> captured;
   if (captured_here(spec_, trace))
     captured = captured_clock(spec_, trace.captured ? trace.captured->clock : std::nullopt);
+  const std::vector<bool> whole = measured_ ? whole_kernels(*measured_) : std::vector<bool>{};
   ErrorList errors;
   for (const Kernel& kernel : trace.kernels) {
-    if (measured_ && whole(*measured_, id_at<KernelId>(kernels()))) {
+    if (measured_ && whole[kernels()]) {
       bind_measured();
       continue;
     }
@@ -147,7 +155,10 @@ double GpuModel::idle_power_w(const ClockPair& clock) const {
 std::vector<OperatingPoint> evaluate_all(const GpuModel& model, const ClockGrid& grid) {
   const GpuSpec& spec = model.spec();
   std::vector<ClockState> states;
+  std::vector<std::span<const OperatingPoint>> known;  // what was measured at each clock
   for (const ClockPair& clock : grid.pairs()) {
+    known.push_back(model.measured() != nullptr ? model.measured()->at(clock)
+                                                : std::span<const OperatingPoint>{});
     states.push_back(
         clock_state(spec, spec.mem_states[index(clock.mem)], effective_core_mhz(spec, clock)));
   }
@@ -157,16 +168,18 @@ std::vector<OperatingPoint> evaluate_all(const GpuModel& model, const ClockGrid&
     std::vector<std::optional<OperatingPoint>> regulated(spec.mem_states.size());
     for (std::size_t c = 0; c < grid.size(); ++c) {
       if (model.measured() != nullptr) {
-        cells[k * grid.size() + c] = model.evaluate(id_at<KernelId>(k), grid.pairs()[c]);
+        const bool measured = !known[c].empty() && known[c][k].time_s > 0.0;
+        cells[k * grid.size() + c] =
+            measured ? known[c][k] : model.evaluate(id_at<KernelId>(k), grid.pairs()[c]);
         continue;
       }
       const MemStateId mem = grid.pairs()[c].mem;
       OperatingPoint point = unlimited_point(states[c], kernel);
       if (!within_limit(spec, kernel, point, model.power_limit_w())) {
-        auto& known = regulated[index(mem)];
-        if (!known)
-          known = regulated_point(spec, kernel, spec.mem_states[index(mem)], model.power_limit_w());
-        point = *known;
+        auto& found = regulated[index(mem)];
+        if (!found)
+          found = regulated_point(spec, kernel, spec.mem_states[index(mem)], model.power_limit_w());
+        point = *found;
       }
       cells[k * grid.size() + c] = point;
     }

@@ -20,19 +20,20 @@ void MeasuredCells::set(KernelId kernel, const ClockPair& clock, const Operating
 }
 
 const OperatingPoint* MeasuredCells::find(KernelId kernel, const ClockPair& clock) const {
+  const std::span<const OperatingPoint> cells = at(clock);
+  if (cells.empty() || !(cells[index(kernel)].time_s > 0.0)) return nullptr;
+  return &cells[index(kernel)];
+}
+
+std::span<const OperatingPoint> MeasuredCells::at(const ClockPair& clock) const {
   const auto column = column_.find(clock);
-  if (column == column_.end()) return nullptr;
-  const OperatingPoint& cell = cells_[column->second * kernels_ + index(kernel)];
-  return cell.time_s > 0.0 ? &cell : nullptr;
+  if (column == column_.end()) return {};
+  return std::span(cells_).subspan(column->second * kernels_, kernels_);
 }
 
 std::size_t MeasuredCells::measured_at(const ClockPair& clock) const {
-  const auto column = column_.find(clock);
-  if (column == column_.end()) return 0;
-  const auto first = cells_.begin() + static_cast<std::ptrdiff_t>(column->second * kernels_);
-  return static_cast<std::size_t>(
-      std::count_if(first, first + static_cast<std::ptrdiff_t>(kernels_),
-                    [](const OperatingPoint& cell) { return cell.time_s > 0.0; }));
+  return static_cast<std::size_t>(std::ranges::count_if(
+      at(clock), [](const OperatingPoint& cell) { return cell.time_s > 0.0; }));
 }
 
 }  // namespace rubato

@@ -23,6 +23,10 @@ class MeasuredCells {
   /// Nothing where it was not measured. Valid while this lives.
   [[nodiscard]] const OperatingPoint* find(KernelId kernel, const ClockPair& clock) const;
 
+  /// Cells of all kernels at a clock, shape [kernels], time 0 where it was not measured; empty at
+  /// a clock that is none of `clocks`. Valid while this lives.
+  [[nodiscard]] std::span<const OperatingPoint> at(const ClockPair& clock) const;
+
   [[nodiscard]] std::span<const ClockPair> clocks() const noexcept { return clocks_; }
   [[nodiscard]] std::size_t kernels() const noexcept { return kernels_; }
   /// Kernels measured at a clock.

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "common/error.hpp"
-#include "models/calibration/measured_table.hpp"
+#include "models/alternatives/measured_table.hpp"
 
 namespace rubato {
 

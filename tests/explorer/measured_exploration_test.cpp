@@ -14,7 +14,7 @@
 
 #include "common/error.hpp"
 #include "explorer/exploration.hpp"
-#include "models/calibration/measured_table.hpp"
+#include "models/alternatives/measured_table.hpp"
 #include "tests/expect_error.hpp"
 
 namespace rubato {

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "common/error.hpp"
 #include "models/validation/model_comparison.hpp"
 
 namespace rubato {
@@ -12,6 +13,9 @@ inline constexpr std::string_view measured_model = "measured";
 
 /// "builtin, cmos, guerreiro, linear": names for help and hints, `measured` aside.
 [[nodiscard]] std::string model_names();
+
+/// What to say of a --model that is neither a name nor a file, with the nearest name.
+[[nodiscard]] UsageError unknown_model(const std::string& name_or_file);
 
 /// The model of a name, or the table in a file.
 /// @param own  what 'measured' is

@@ -12,16 +12,21 @@ namespace rubato {
 struct TableOptions {
   SweepOptions sweep;  ///< file empty: plan on the model
   std::string missing = "leave-out";
+  std::string model;  ///< --model as given; empty: what was measured, without a table the built-in
 
   [[nodiscard]] bool given() const noexcept { return !sweep.file.empty(); }
 };
 
-/// Adds --table, --missing, --column, --where and --keep-implausible. `options` must outlive
-/// parsing.
+/// Adds --table, --model, --missing, --column, --where and --keep-implausible. `options` must
+/// outlive parsing.
 void add_table_options(CommandLine& app, TableOptions& options);
 
-/// Reads the table and makes it what is planned on; standard error says what was left out or is
-/// modelled.
+/// The options with a file of --model as the table it is.
+/// @throws UsageError where --model and --table do not go together
+[[nodiscard]] TableOptions settled(TableOptions options);
+
+/// Reads the table and makes it, or what the model fitted to it says of its cells, what is planned
+/// on; standard error says what was left out or is modelled.
 /// @param trace  how often each kernel runs; nothing: the table says so
 /// @throws what read_sweep and measured_table throw
 void plan_on_table(const TableOptions& options, std::optional<Trace> trace,

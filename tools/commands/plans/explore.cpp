@@ -12,6 +12,7 @@
 #include "common/suggest.hpp"
 #include "explorer/exploration.hpp"
 #include "explorer/results/store.hpp"
+#include "models/alternatives/measured_table.hpp"
 #include "sim/timeline/plan.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
@@ -91,18 +92,24 @@ std::vector<Question> questions_of(const ExploreOptions& o) {
   return questions;
 }
 
-std::string options_json(const ExploreOptions& o) {
+// What was planned for: a trace, or a table that says itself how often its kernels run.
+const std::string& heading_name(const ExploreOptions& o, const ExplorationInput& input) {
+  return input.trace.provenance.generator == table_generator ? input.trace.name : o.trace;
+}
+
+std::string options_json(const ExploreOptions& o, const ExplorationInput& input) {
   const auto or_null = [](const std::optional<double>& value) {
     return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
   };
   return json_text(
-      nlohmann::ordered_json{{"trace", o.trace},
+      nlohmann::ordered_json{{"trace", heading_name(o, input)},
                              {"gpu", o.gpu},
                              {"cluster", o.cluster},
                              {"captured_clock", o.captured.clock},
                              {"power", o.captured.power},
                              {"table", o.table.sweep.file},
                              {"missing", o.table.given() ? o.table.missing : ""},
+                             {"model", o.table.model},
                              {"clocks", o.clocks},
                              {"granularity", o.granularities},
                              {"aggregation", o.aggregations},
@@ -170,7 +177,7 @@ void print_results(const ExploreOptions& o, const ExplorationInput& input,
       o.format == OutputFormat::table && segments.rows() > 0 && segments.rows() <= few;
   if (o.per_segment || unasked) asked.push_back({"segments", &segments});
   if (o.format == OutputFormat::table) {
-    print(exploration_heading(o.trace, input, found) + '\n' +
+    print(exploration_heading(heading_name(o, input), input, found) + '\n' +
           exploration_answer(input, found, o.db) + '\n');
   }
   print_tables(asked, o.format);
@@ -188,8 +195,9 @@ bool is_captured_run(const ExploreOptions& o) {
 // Execution graphs know one goal.
 ExitStatus run_captured(const ExploreOptions& o, const CommandLine& line,
                         const RunContext& context) {
-  for (const char* option : {"--cluster", "--aggregation", "--goal", "--tolerance",
-                             "--energy-budget", "--power-budget", "--per-segment", "--per-pass"}) {
+  for (const char* option :
+       {"--cluster", "--aggregation", "--goal", "--tolerance", "--energy-budget", "--power-budget",
+        "--per-segment", "--per-pass", "--table", "--missing", "--model"}) {
     if (!line.has(option)) continue;
     throw UsageError(fmt::format("{} does nothing for a captured run", option),
                      {.in = {},
@@ -262,7 +270,8 @@ ExitStatus run(const ExploreOptions& o, const CommandLine& line, const RunContex
   print_results(o, input, found);
   if (!o.timeline.empty()) write_timeline(o, input, found);
   if (store) {
-    const std::int64_t run_id = store->add(input, found, {context.command_line, options_json(o)});
+    const std::int64_t run_id =
+        store->add(input, found, {context.command_line, options_json(o, input)});
     fmt::print(stderr, "stored as run {} in {}\n", run_id, o.db);
   }
   const bool none = std::ranges::all_of(
@@ -343,8 +352,12 @@ Action setup_explore(CommandLine& app) {
       "  rubato explore gpt3-xl --clocks full --goal waste --slack 5 --granularity kernel "
       "--per-kernel\n"
       "  rubato explore --table sweep.csv --gpu a100-sxm4-80gb --slack 5\n"
+      "  rubato explore --table sweep.csv --gpu a100-sxm4-80gb --model linear\n"
       "  rubato explore gpt3-xl --goal time --power-budget 280 --granularity kernel");
-  return [o, &app](const RunContext& context) { return run(*o, app, context); };
+  return [o, &app](const RunContext& context) {
+    o->table = settled(o->table);
+    return run(*o, app, context);
+  };
 }
 
 }  // namespace rubato

@@ -1,4 +1,4 @@
-#include "models/calibration/measured_table.hpp"
+#include "models/alternatives/measured_table.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -89,7 +89,7 @@ std::optional<RepeatNoise> noise_of(const std::vector<std::vector<CellMean>>& ke
 
 Trace trace_of(const Sweep& sweep) {
   Trace trace{.name = sweep.file,
-              .provenance = {.generator = "sweep", .source = sweep.file, .options = ""},
+              .provenance = {.generator = table_generator, .source = sweep.file, .options = ""},
               .captured = {},
               .kernels = {},
               .segments = {}};

@@ -16,6 +16,9 @@ namespace rubato {
 /// "5001/1470": memory state and core clock, or "auto".
 [[nodiscard]] std::string clock_text(const GpuSpec& spec, const ClockPair& clock);
 
+/// TraceProvenance::generator of traces made from a table.
+inline constexpr const char* table_generator = "sweep";
+
 /// One kernel at one clock: means over its repeats.
 struct CellMean {
   ClockPair clock;
