@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """What planning with each model costs, over all sweeps there are: the tables of docs/models.md, section 12.
+Errors; then the energy of a step with a clock for each kernel within 5 %; then the regret of kernels that are steps of their own.
 
     bench/regret_table.py build/release/rubato [--shared ../shared/data]
 
@@ -13,6 +14,7 @@ import subprocess
 
 MODELS = ["builtin", "cmos", "guerreiro", "linear"]
 SHIPPED = pathlib.Path(__file__).resolve().parent.parent / "models/data/measured"
+SLACK = 5.0
 OUT = ["--leave-kernels-out"]
 # Spec, file, options; files below SHIPPED, else below --shared.
 SWEEPS = [
@@ -41,17 +43,29 @@ def measured(program, shared, sweep):
     return json.loads(done.stdout)
 
 
-def row_of(found, model, plans, slack):
-    rows = [r for r in found["regrets"] if (r["model"], r["plans"], r["slack_pct"]) == (model, plans, slack)]
-    return rows[0] if rows else None
+def number(value):
+    """Two digits, one after the point at least where there are any."""
+    return f"{value:.1f}" if value >= 0.095 or value == 0 else f"{value:.2f}"
 
 
 def saved(row):
-    """Time and energy of a plan, late ones marked."""
+    """Energy of the plan of a step, and by how much it is late."""
     if row is None:
         return "-"
-    late = " late" if row["late"] else ""
-    return f"{row['time_change_pct']:+.1f}{late}, {row['energy_change_pct']:+.1f}"
+    return f"{row['energy_change_pct']:.1f}" + (f", late by {number(row['late_pct'])}" if row["late"] else "")
+
+
+def alone(row):
+    """Regret of the plans of single kernels, and how many are late by how much."""
+    late = f", {row['late']} late by {number(row['late_pct'] * row['count'] / row['late'])}" if row["late"] else ""
+    return f"{row['regret_pct']:.1f}" + late
+
+
+def print_table(columns, rows):
+    print("| " + " | ".join(columns) + " |\n|" + " --- |" * len(columns))
+    for row in rows:
+        print("| " + " | ".join(map(str, row)) + " |")
+    print()
 
 
 def main():
@@ -59,8 +73,7 @@ def main():
     parser.add_argument("program")
     parser.add_argument("--shared", type=pathlib.Path, default=pathlib.Path("../shared/data"))
     options = parser.parse_args()
-    sums = {model: [] for model in MODELS}
-    errors, plans = [], []
+    errors, steps, kernels = [], [], []
     for sweep in SWEEPS:
         if not sweep[3] and not options.shared.exists():
             continue
@@ -68,26 +81,17 @@ def main():
         name = sweep[0] + (", " + pathlib.Path(sweep[1]).stem.split("+")[0] if "perseus" in sweep[1] else "")
         name += "" if "--leave-kernels-out" in sweep[2] else " *"
         of = {row["model"]: row for row in found["models"]}
-        errors.append([name, of["builtin"]["points"]] + [
-            " / ".join(f"{of[m][key]:.1f}" for key in ("time_mape_pct", "power_mape_pct", "energy_mape_pct")) for m in MODELS])
-        best = row_of(found, "builtin", "per-kernel", 5.0)
-        alone = [row_of(found, m, "alone", 5.0) for m in MODELS]
-        plans.append([name, f"{best['best_energy_pct']:.1f}" if best else "-"] +
-                     [saved(row_of(found, m, "per-kernel", 5.0)) for m in MODELS])
-        for model, row in zip(MODELS, alone):
-            sums[model].append((name, row))
-    print("| Spec | Points | " + " | ".join(MODELS) + " |\n|" + " --- |" * (len(MODELS) + 2))
-    for row in errors:
-        print("| " + " | ".join(map(str, row)) + " |")
-    print("\n| Spec | Best | " + " | ".join(MODELS) + " |\n|" + " --- |" * (len(MODELS) + 2))
-    for row in plans:
-        print("| " + " | ".join(map(str, row)) + " |")
-    print("\n| Spec | " + " | ".join(MODELS) + " |\n|" + " --- |" * (len(MODELS) + 1))
-    for i, (name, _) in enumerate(sums[MODELS[0]]):
-        cells = [sums[m][i][1] for m in MODELS]
-        print(f"| {name} | " + " | ".join(
-            f"{c['energy_change_pct']:+.1f}, {c['late']} of {c['count']} late by {c['late_pct'] * c['count'] / max(c['late'], 1):.1f}, "
-            f"{c['regret_pct']:.1f}" for c in cells) + " |")
+        keys = ("time_mape_pct", "power_mape_pct", "energy_mape_pct")
+        errors.append([name, of["builtin"]["points"]] + [" / ".join(f"{of[m][key]:.1f}" for key in keys) for m in MODELS])
+        at = {(r["model"], r["plans"]): r for r in found["regrets"] if r["slack_pct"] == SLACK}
+        if ("builtin", "per-kernel") in at:
+            steps.append([name, f"{at['builtin', 'per-kernel']['best_energy_pct']:.1f}"] +
+                         [saved(at[m, "per-kernel"]) for m in MODELS])
+        kernels.append([name, at["builtin", "alone"]["count"], f"{at['builtin', 'alone']['best_energy_pct']:.1f}"] +
+                       [alone(at[m, "alone"]) for m in MODELS])
+    print_table(["Spec", "Points"] + MODELS, errors)
+    print_table(["Spec", "Best"] + MODELS, steps)
+    print_table(["Spec", "Kernels", "Best"] + MODELS, kernels)
 
 
 if __name__ == "__main__":
