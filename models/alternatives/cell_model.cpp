@@ -80,7 +80,7 @@ class TableModel final : public CellModel {
                                   printable(names_[kernel]), clock_text(spec_, clock)),
                       {.in = {},
                        .hint = "a table used as a model holds every kernel at every "
-                               "clock that was measured"});
+                               "clock that is asked for"});
     }
     return {.time_s = found->time_s,
             .energy_j = found->energy_j,

@@ -185,6 +185,32 @@ KernelCoefficients scaled_to(const GpuSpec& spec, KernelCoefficients c, const Ca
   return c;
 }
 
+KernelCoefficients held_to(const GpuSpec& spec, KernelCoefficients kernel, const ClockPair& clock,
+                           double time_s, double energy_j) {
+  constexpr double most_dram = 0.5, most_idle = 0.9;  // of the energy; what is left has to be > 0
+  constexpr double no_limit = 1e3;
+  const ClockState state = clock_state(spec, clock, false);
+  const auto hold_time = [&] {
+    const double factor = time_s / unlimited_point(state, kernel).time_s;
+    kernel.core_cycles *= factor;
+    kernel.dram_bytes *= factor;
+    kernel.fixed_s *= factor;
+  };
+  hold_time();
+  const double most_bytes = most_dram * energy_j / state.dram_j_per_byte;
+  if (kernel.dram_bytes > most_bytes) {
+    kernel.dram_bytes = most_bytes;
+    kernel.core_cycles = time_s / state.s_per_cycle;
+    hold_time();
+  }
+  const double rest_j = energy_j - kernel.dram_bytes * state.dram_j_per_byte;
+  const double idle_j = state.idle_w * time_s;
+  kernel.idle_scale = std::min(kernel.idle_scale, most_idle * rest_j / idle_j);
+  kernel.core_j = (rest_j - kernel.idle_scale * idle_j) / state.squared_voltage;
+  kernel.limit_scale = no_limit;
+  return kernel;
+}
+
 AnchoredKernel anchored(const GpuSpec& spec, const Kernel& kernel, const CapturePoint& at,
                         double lean) {
   const Surroundings gpu{spec, clock_state(spec, at.clock, false),

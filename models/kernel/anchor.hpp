@@ -16,6 +16,12 @@ struct CapturePoint {
   double power_limit_w = 0.0;  ///< the board's when captured, > 0
 };
 
+/// The same kernel with a given time and energy at one clock, whatever the power limit: for cells
+/// that no formula made. Core, DRAM and fixed time keep their shares, but for DRAM traffic that
+/// would take more than half of the energy. @param time_s, energy_j  > 0
+[[nodiscard]] KernelCoefficients held_to(const GpuSpec& spec, KernelCoefficients kernel,
+                                         const ClockPair& clock, double time_s, double energy_j);
+
 /// What the split of a captured time rests on, best first.
 enum class SplitSource {
   fit,          ///< coefficients fitted to this kernel at several clocks

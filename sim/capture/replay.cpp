@@ -39,14 +39,19 @@ double CaptureRun::energy_over_j(std::uint32_t device, double from_s, double to_
 }
 
 CaptureReplay::CaptureReplay(const Capture& capture, const GpuSpec& spec,
-                             const ClockPair& captured_clock, std::optional<double> power_limit_w)
+                             const ClockPair& captured_clock, std::optional<double> power_limit_w,
+                             std::shared_ptr<const NamedCells> cells)
     : capture_(&capture),
       origin_ns_(first_start_ns(capture)),
       run_(std::make_unique<const CaptureGraph>(capture_graph(capture))),
-      anchored_(run_->graph, spec, captured_clock, power_limit_w) {
+      anchored_(run_->graph, spec, captured_clock, power_limit_w),
+      cells_(std::move(cells)) {
   for (const Kernel& kernel : capture.kernels) {
     auto& source = sources_.emplace_back();
-    if (const auto found = find_coefficients(spec, kernel)) source = found->source;
+    if (cells_ && cells_->find(kernel))
+      source = CoefficientSource::measured;
+    else if (const auto found = find_coefficients(spec, kernel))
+      source = found->source;
   }
 }
 
@@ -66,17 +71,42 @@ double CaptureReplay::captured_makespan_s() const {
 }
 
 // The model's own durations, where it knows a kernel from its work.
-GraphModel CaptureReplay::predicted_model() const {
+GraphModel CaptureReplay::predicted_model(const ClockPair& clock) const {
   std::vector<std::optional<KernelCoefficients>> predicted;
   for (const Kernel& kernel : graph().kernels()) {
+    const KernelCoefficients& anchored = anchored_.coefficients()[predicted.size()];
     auto& own = predicted.emplace_back();
-    if (const auto found = find_coefficients(spec(), kernel)) own = found->coefficients;
+    if (const auto known = cells_ ? cells_->find(kernel) : std::nullopt) {
+      const OperatingPoint cell = cells_->at(*known, clock);
+      own = held_to(spec(), anchored, clock, cell.time_s, cell.energy_j);
+    } else if (const auto found = find_coefficients(spec(), kernel)) {
+      own = found->coefficients;
+    }
   }
   return anchored_.with_whole_launches(predicted);
 }
 
+// Captured durations, brought to a clock; the power of cells is theirs.
+GraphModel CaptureReplay::captured_model(const ClockPair& clock) const {
+  if (!cells_) return anchored_;
+  std::vector<std::optional<KernelCoefficients>> coefficients;
+  for (const Kernel& kernel : graph().kernels()) {
+    const auto id = id_at<KernelId>(coefficients.size());
+    auto& own = coefficients.emplace_back();
+    const auto known = cells_->find(kernel);
+    if (!known) continue;
+    const OperatingPoint cell = cells_->at(*known, clock);
+    const double captured_s = anchored_.evaluate(id, captured_clock()).time_s;
+    const double share = captured_s / cells_->at(*known, captured_clock()).time_s;
+    own = held_to(spec(), anchored_.coefficients()[index(id)], clock, share * cell.time_s,
+                  share * cell.energy_j);
+  }
+  return anchored_.with_coefficients(coefficients);
+}
+
 CaptureRun CaptureReplay::run(const ClockPair& clock, DurationSource durations) const {
-  const GraphModel model = durations == DurationSource::model ? predicted_model() : anchored_;
+  const GraphModel model =
+      durations == DurationSource::model ? predicted_model(clock) : captured_model(clock);
   const ClockGrid grid(spec(), {clock});
   GraphSimulator simulator(model, grid);
   GraphRun run = simulator.run(uniform_plan(graph(), *grid.find(clock)), {.phases = true});

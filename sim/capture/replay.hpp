@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "models/alternatives/named_cells.hpp"
 #include "models/table/gpu_model.hpp"
 #include "sim/graph/simulator.hpp"
 #include "traces/capture.hpp"
@@ -43,10 +44,13 @@ struct CaptureRun {
 class CaptureReplay {
  public:
   /// @param captured_clock  clocks the capture ran at
+  /// @param cells  says what the kernels take that it knows, instead of the spec's formulas:
+  ///               `model` durations are its, `captured` ones change with the clock as it says
   /// @throws DataError if the capture has no launches, UsageError if the limit is
   ///         outside the spec's range
   CaptureReplay(const Capture& capture, const GpuSpec& spec, const ClockPair& captured_clock,
-                std::optional<double> power_limit_w = {});
+                std::optional<double> power_limit_w = {},
+                std::shared_ptr<const NamedCells> cells = {});
 
   [[nodiscard]] const Capture& capture() const noexcept { return *capture_; }
   [[nodiscard]] const ExecutionGraph& graph() const noexcept { return run_->graph; }
@@ -69,12 +73,14 @@ class CaptureReplay {
   [[nodiscard]] CaptureRun run(const ClockPair& clock, DurationSource durations) const;
 
  private:
-  [[nodiscard]] GraphModel predicted_model() const;
+  [[nodiscard]] GraphModel predicted_model(const ClockPair& clock) const;
+  [[nodiscard]] GraphModel captured_model(const ClockPair& clock) const;
 
   const Capture* capture_;
   std::int64_t origin_ns_;
   std::unique_ptr<const CaptureGraph> run_;
   GraphModel anchored_;  // returns the captured times
+  std::shared_ptr<const NamedCells> cells_;
   std::vector<std::optional<CoefficientSource>> sources_;
 };
 

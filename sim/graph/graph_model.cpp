@@ -32,12 +32,18 @@ GraphModel GraphModel::with_split(double lean) const {
   return other;
 }
 
-GraphModel GraphModel::with_whole_launches(
+GraphModel GraphModel::with_coefficients(
     const std::vector<std::optional<KernelCoefficients>>& coefficients) const {
   GraphModel other = *this;
   for (std::size_t k = 0; k < coefficients.size(); ++k) {
     if (coefficients[k]) other.coefficients_[k] = *coefficients[k];
   }
+  return other;
+}
+
+GraphModel GraphModel::with_whole_launches(
+    const std::vector<std::optional<KernelCoefficients>>& coefficients) const {
+  GraphModel other = with_coefficients(coefficients);
   for (std::size_t i = 0; i < work_.size(); ++i) {
     const Activity& activity = graph_->activities()[i];
     if (activity.kind == ActivityKind::launch && coefficients[index(activity.kernel)])

@@ -41,6 +41,11 @@ class GraphModel {
   /// @param lean  0: as much bound by memory as the work of the kernels leaves open, 1: by the core
   [[nodiscard]] GraphModel with_split(double lean) const;
 
+  /// The same GPUs with other coefficients where there are some; launches do as much of them as
+  /// before. @param coefficients  shape [kernels]
+  [[nodiscard]] GraphModel with_coefficients(
+      const std::vector<std::optional<KernelCoefficients>>& coefficients) const;
+
   /// The same GPUs with other coefficients where there are some: launches of such a kernel then do
   /// one launch of it each, whatever they took as captured.
   /// @param coefficients  shape [kernels]

@@ -54,21 +54,25 @@ void plan_on_model(const CellModelKind& kind, const Sweep& sweep, MeasuredTable 
 }  // namespace
 
 void add_table_options(CommandLine& app, TableOptions& options) {
-  app.add_option("--table", options.sweep.file,
-                 "Plan on measured cells: CSV with kernel, core_mhz, mem_mhz, time_s, and power_w "
-                 "or energy_j; "
-                 "without TRACE each kernel runs as often as column count says");
+  app.add_option(
+      "--table", options.sweep.file,
+      "Measured cells instead of a model: CSV with kernel, core_mhz, mem_mhz, time_s, and "
+      "power_w or energy_j, or a cache of Kernel Tuner; planned without TRACE each kernel "
+      "runs as often as column count says");
   app.add_option("--model", options.model,
                  "Who says what a kernel takes at a clock: builtin [without --table], measured "
                  "[with it]; with --table also a model fitted to its cells (" +
                      model_names() + "); or a table that another program wrote");
+  add_column_options(app, options.sweep);
+}
+
+void add_missing_option(CommandLine& app, TableOptions& options) {
   app.add_option("--missing", options.missing,
                  "--table: clocks at which some kernel was not measured are left out (leave-out), "
                  "or the model, "
                  "fitted to the same kernel, fills the cells (model)")
       ->one_of({"leave-out", "model"})
       ->capture_default_str();
-  add_column_options(app, options.sweep);
 }
 
 TableOptions settled(TableOptions options) {
@@ -94,6 +98,25 @@ TableOptions settled(TableOptions options) {
   if (!std::filesystem::exists(model)) throw unknown_model(model);
   options.sweep.file = std::exchange(options.model, {});
   return options;
+}
+
+std::shared_ptr<const NamedCells> cells_of_table(const TableOptions& options, const GpuSpec& spec,
+                                                 std::span<const Kernel> kernels) {
+  if (!options.given()) return {};
+  auto cells = named_cells(load_sweep(options.sweep, spec), spec, cell_model_kind(options.model));
+  const std::string file = printable(options.sweep.file);
+  const auto known = static_cast<std::size_t>(std::ranges::count_if(
+      kernels, [&](const Kernel& kernel) { return cells->find(kernel).has_value(); }));
+  if (known == 0) {
+    throw DataError(
+        fmt::format("{}: none of the run's {} kernels was measured", file, kernels.size()),
+        {.in = {}, .hint = "the table's column 'kernel' holds the names or labels of the run"});
+  }
+  if (known < kernels.size()) {
+    fmt::print(stderr, "note: {} of {} kernels are in {}; the others are the built-in model's\n",
+               known, kernels.size(), file);
+  }
+  return cells;
 }
 
 void plan_on_table(const TableOptions& options, std::optional<Trace> trace,

@@ -1,10 +1,13 @@
 #pragma once
 // Options of commands that plan on measured tables instead of a model.
 
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "explorer/exploration.hpp"
+#include "models/alternatives/named_cells.hpp"
 #include "tools/options/sweep.hpp"
 
 namespace rubato {
@@ -17,13 +20,23 @@ struct TableOptions {
   [[nodiscard]] bool given() const noexcept { return !sweep.file.empty(); }
 };
 
-/// Adds --table, --model, --missing, --column, --where and --keep-implausible. `options` must
-/// outlive parsing.
+/// Adds --table, --model, --column, --where and --keep-implausible. `options` must outlive parsing.
 void add_table_options(CommandLine& app, TableOptions& options);
+
+/// Adds --missing.
+void add_missing_option(CommandLine& app, TableOptions& options);
 
 /// The options with a file of --model as the table it is.
 /// @throws UsageError where --model and --table do not go together
 [[nodiscard]] TableOptions settled(TableOptions options);
+
+/// The table, or the model fitted to it, for those of `kernels` that it knows by name; nothing
+/// where neither --table nor --model says so. Standard error says how many it knows.
+/// @param options  settled
+/// @throws DataError if it knows none; what read_sweep and named_cells throw
+[[nodiscard]] std::shared_ptr<const NamedCells> cells_of_table(const TableOptions& options,
+                                                               const GpuSpec& spec,
+                                                               std::span<const Kernel> kernels);
 
 /// Reads the table and makes it, or what the model fitted to it says of its cells, what is planned
 /// on; standard error says what was left out or is modelled.

@@ -186,7 +186,7 @@ TEST_F(Store, BringsAnOldSchemaUpToDate) {
             "PRAGMA application_id = 0x5255424F; PRAGMA user_version = 1;"
             "CREATE VIEW v_best_plan AS SELECT 1;"
             "INSERT INTO inputs VALUES ('h', 'trace', 'old', '{}');");
-  expect_error<IoError>([&] { check_result_database(db()); }, "has schema 1; expected 10");
+  expect_error<IoError>([&] { check_result_database(db()); }, "has schema 1; expected 11");
   EXPECT_EQ(number(ResultStore::open_read_only(db()), "SELECT count(*) FROM inputs"), 1);
   EXPECT_EQ(add_run(db()), 1);
   const ResultStore store = ResultStore::open_read_only(db());

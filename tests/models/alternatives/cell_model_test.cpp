@@ -225,6 +225,7 @@ TEST(ModelComparison, LeavesOutRepeatsCapsAndKernelsOfFewPoints) {
   ASSERT_EQ(found.sweep.kernels.size(), 1U);
   ASSERT_EQ(found.sweep.kernels[0].points.size(), 3U);
   EXPECT_DOUBLE_EQ(*found.sweep.kernels[0].points[0].time_s, 2.1);
+  EXPECT_DOUBLE_EQ(*found.sweep.kernels[0].points[2].time_s, 1.0);  // not under 200 W
   EXPECT_EQ(found.models[0].held_out.size(), 1U);
   EXPECT_EQ(found.models[0].fit.most_points, 2U);
   expect_error<UsageError>([&] { (void)compare_models(spec, sweep, models, {.points = 5}); },

@@ -152,5 +152,73 @@ TEST(Streams, RefusesAnEmptyCapture) {
                           "no launches to replay");
 }
 
+// A table of the gemm, at the captured clock and another one, by label or name.
+std::shared_ptr<const NamedCells> gemm_cells(const GpuSpec& spec,
+                                             const CellModelKind* kind = nullptr) {
+  return named_cells(parse_sweep("kernel,core_mhz,time_s,power_w\n"
+                                 "gemm,1110,150e-6,200\ngemm,1410,120e-6,250\n",
+                                 "gemm.csv", spec),
+                     spec, kind);
+}
+
+TEST(ReplayOfATable, TakesItsTimesAndPowers) {
+  SmallCapture made;
+  made.add(0, made.gemm, 0, 100'000);
+  const CaptureReplay replay(made.capture, made.spec, made.clock, {}, gemm_cells(made.spec));
+  EXPECT_EQ(replay.source(made.gemm), CoefficientSource::measured);
+  const CaptureRun predicted = replay.run(made.clock, DurationSource::model);
+  EXPECT_NEAR(predicted.makespan_s / 120e-6, 1.0, 1e-9);
+  EXPECT_NEAR(predicted.energy_j / (120e-6 * 250.0), 1.0, 1e-9);
+  // What was captured is as many times slower as the table says, at the table's power.
+  const ClockPair slow = parse_clock_pair(made.spec, "1593/1110");
+  const CaptureRun replayed = replay.run(slow, DurationSource::captured);
+  EXPECT_NEAR(replayed.makespan_s / (100e-6 * 150.0 / 120.0), 1.0, 1e-9);
+  EXPECT_NEAR(replayed.energy_j / (replayed.makespan_s * 200.0), 1.0, 1e-9);
+  EXPECT_NEAR(replay.run(made.clock, DurationSource::captured).makespan_s, 100e-6, 1e-12);
+  expect_error<DataError>(
+      [&] { (void)replay.run(parse_clock_pair(made.spec, "1593/1005"), DurationSource::captured); },
+      "kernel 'gemm' has no cell at 1593/1005");
+}
+
+TEST(ReplayOfATable, LeavesOtherKernelsToTheFormulas) {
+  SmallCapture made;
+  made.add(0, made.copy, 0, 100'000);
+  const CaptureReplay plain(made.capture, made.spec, made.clock);
+  const CaptureReplay replay(made.capture, made.spec, made.clock, {}, gemm_cells(made.spec));
+  const ClockPair slow = parse_clock_pair(made.spec, "1593/1110");
+  for (const DurationSource source : {DurationSource::captured, DurationSource::model}) {
+    EXPECT_EQ(replay.run(slow, source).makespan_s, plain.run(slow, source).makespan_s);
+    EXPECT_EQ(replay.run(slow, source).energy_j, plain.run(slow, source).energy_j);
+  }
+}
+
+TEST(ReplayOfATable, AModelFittedToItFillsOtherClocks) {
+  SmallCapture made;
+  made.add(0, made.gemm, 0, 100'000);
+  const CaptureReplay replay(made.capture, made.spec, made.clock, {},
+                             gemm_cells(made.spec, cell_model_kind("linear")));
+  // Two points: power is linear between them.
+  const CaptureRun between =
+      replay.run(parse_clock_pair(made.spec, "1593/1260"), DurationSource::model);
+  EXPECT_NEAR(between.energy_j / between.makespan_s, 225.0, 1e-6);
+  EXPECT_GT(between.makespan_s, 120e-6);
+  EXPECT_LT(between.makespan_s, 150e-6);
+}
+
+// Cells that formulas could not make: far less power than idle, far more than the limit.
+TEST(HeldTo, GivesBackAnyCell) {
+  const GpuSpec spec = load_gpu_spec("a100-sxm4-80gb");
+  const ClockPair clock = parse_clock_pair(spec, "1593/1110");
+  for (const double power_w : {1.0, 100.0, 1000.0}) {
+    for (const CalibratedKernel& kernel : spec.kernels) {
+      const OperatingPoint point =
+          operating_point(spec, held_to(spec, kernel.coefficients, clock, 2e-3, 2e-3 * power_w),
+                          clock, spec.power_limit.limit_w);
+      EXPECT_NEAR(point.time_s / 2e-3, 1.0, 1e-9) << kernel.name;
+      EXPECT_NEAR(point.energy_j / (2e-3 * power_w), 1.0, 1e-9) << kernel.name;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace rubato

@@ -19,6 +19,7 @@
 #include "tools/drawing/replay_page.hpp"
 #include "tools/options/captured.hpp"
 #include "tools/options/gpu.hpp"
+#include "tools/options/table.hpp"
 #include "tools/terminal/output.hpp"
 #include "traces/files/trace_json.hpp"
 #include "traces/import/readers.hpp"
@@ -32,6 +33,7 @@ struct ReplayOptions {
   std::string trace, gpu, clocks, step;
   std::string db, page, perfetto;
   CapturedClockOptions captured;
+  TableOptions table;
   std::optional<double> power_limit_w, power_zone_h;
   std::uint32_t device = 0;
   bool per_kernel = false, partial = false;
@@ -298,6 +300,8 @@ GpuSpec chosen_gpu(const ReplayOptions& o, const Capture& capture) {
 }
 
 ExitStatus run(const ReplayOptions& o, const RunContext& context) {
+  if (o.table.given() && o.power_limit_w)
+    throw UsageError("--power-limit does nothing for cells of a table");
   const Capture capture = chosen_capture(o);
   const GpuSpec spec = chosen_gpu(o, capture);
   std::optional<PowerLog> log;
@@ -314,7 +318,8 @@ ExitStatus run(const ReplayOptions& o, const RunContext& context) {
   const ReplayRequest request{o.trace, label_of(spec, captured), label_of(spec, replayed),
                               context.command_line};
 
-  const CaptureReplay replay(capture, spec, captured, o.power_limit_w);
+  const CaptureReplay replay(capture, spec, captured, o.power_limit_w,
+                             cells_of_table(o.table, spec, capture.kernels));
   const ReplayRuns runs = run_all(replay, replayed);
   const ReplayComparison comparison = compare(replay, runs, power);
   print_notes(capture, comparison, power);
@@ -354,6 +359,7 @@ Action setup_replay(CommandLine& app) {
   add_captured_clock_options(app, o->captured);
   app.add_option("--clocks", o->clocks, "Also replay at these clocks, MEM/CORE");
   app.add_option("--power-limit", o->power_limit_w, "Board power limit in W");
+  add_table_options(app, o->table);
   app.add_option("--step", o->step, "Only this step: its name or its position from 0");
   app.add_option("--device", o->device, "Position of the GPU that power is compared of")
       ->capture_default_str();
@@ -373,7 +379,10 @@ Action setup_replay(CommandLine& app) {
       "  rubato replay run.pt.trace.json.gz --gpu a100-sxm4-80gb --power smi.csv --clocks "
       "1593/1110 --page "
       "replay.html");
-  return [o](const RunContext& context) { return run(*o, context); };
+  return [o](const RunContext& context) {
+    o->table = settled(o->table);
+    return run(*o, context);
+  };
 }
 
 }  // namespace rubato

@@ -1,6 +1,7 @@
 // rubato validate: how far a model is from measurements it has not seen.
 
 #include <algorithm>
+#include <initializer_list>
 #include <memory>
 
 #include <fmt/format.h>
@@ -190,6 +191,23 @@ ExitStatus run(const ValidateOptions& o, const CommandLine& line, const RunConte
   return report(o, spec, sweep, options, points, context);
 }
 
+// Which models to compare, and for which plans; not with other ways to hold points out.
+void add_model_options(CommandLine& app, ValidateOptions& o,
+                       std::initializer_list<Option*> others) {
+  Option* model =
+      app.add_option(
+             "--model", o.models,
+             "Compare models, with commas: " + model_names() +
+                 ", measured (the sweep's own cells), or a CSV as another program writes it: "
+                 "errors, and what plans made with each save of what the sweep allows")
+          ->delimiter(',');
+  for (Option* other : others) model->excludes(other);
+  app.add_option("--slack", o.slacks_pct,
+                 "With --model: time plans may take beyond the default clock, %, with commas")
+      ->delimiter(',')
+      ->capture_default_str();
+}
+
 }  // namespace
 
 Action setup_validate(CommandLine& app) {
@@ -230,20 +248,7 @@ Action setup_validate(CommandLine& app) {
           ->excludes(k_fold)
           ->excludes(clocks)
           ->excludes(leave);
-  app.add_option("--model", o->models,
-                 "Compare models, with commas: " + model_names() +
-                     ", measured (the sweep's own cells), or a CSV as another program writes it: "
-                     "errors, and what plans made with each save of what the sweep allows")
-      ->delimiter(',')
-      ->excludes(known)
-      ->excludes(k_fold)
-      ->excludes(clocks)
-      ->excludes(caps)
-      ->excludes(intervals);
-  app.add_option("--slack", o->slacks_pct,
-                 "With --model: time plans may take beyond the default clock, %, with commas")
-      ->delimiter(',')
-      ->capture_default_str();
+  add_model_options(app, *o, {known, k_fold, clocks, caps, intervals});
   add_fit_options(app, o->fit);
   app.add_option("--db", o->db, "Store every point in this SQLite database");
   app.add_option("--page", o->page, "Write an HTML page with the pictures");

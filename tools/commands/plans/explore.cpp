@@ -326,6 +326,7 @@ Action setup_explore(CommandLine& app) {
   add_captured_clock_options(app, o->captured);
   add_step_options(app, o->step);
   add_table_options(app, o->table);
+  add_missing_option(app, o->table);
   app.add_option("--clocks", o->clocks,
                  "Clocks to choose from: a grid of the spec, e.g. 'full', or e.g. "
                  "'mem=5001,auto core=210:2100:105,auto' [the spec's first grid]");
@@ -355,7 +356,7 @@ Action setup_explore(CommandLine& app) {
       "  rubato explore --table sweep.csv --gpu a100-sxm4-80gb --model linear\n"
       "  rubato explore gpt3-xl --goal time --power-budget 280 --granularity kernel");
   return [o, &app](const RunContext& context) {
-    o->table = settled(o->table);
+    if (!is_captured_run(*o)) o->table = settled(o->table);
     return run(*o, app, context);
   };
 }
