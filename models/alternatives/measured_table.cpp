@@ -201,6 +201,36 @@ void fit_missing(const Sweep& sweep, const std::vector<std::size_t>& position,
   }
 }
 
+// Observed clocks lie beside those that can be set, which are planned with; nothing: none does.
+// Clocks beyond the GPU's stay, to be refused.
+std::optional<Sweep> at_settable_clocks(const Sweep& sweep, const GpuSpec& spec,
+                                        std::vector<std::string>& notes) {
+  if (!sweep.applied_clocks) return std::nullopt;
+  std::optional<Sweep> moved;
+  std::size_t count = 0;
+  for (std::size_t k = 0; k < sweep.kernels.size(); ++k) {
+    for (std::size_t i = 0; i < sweep.kernels[k].points.size(); ++i) {
+      const std::optional<double> observed = sweep.kernels[k].points[i].clock.core_mhz;
+      if (!observed) continue;
+      const double nearest = nearest_step_mhz(spec, *observed);
+      // 1102.5 MHz are cut to 1102 where they are set.
+      const bool settable = *observed >= std::floor(nearest) && *observed <= std::ceil(nearest) &&
+                            (*observed == nearest || *observed == std::floor(*observed));
+      if (settable || std::abs(*observed - nearest) > 0.5 * spec.core.step_mhz) continue;
+      if (!moved) moved = sweep;
+      moved->kernels[k].points[i].clock.core_mhz = nearest;
+      ++count;
+    }
+  }
+  if (count > 0) {
+    notes.push_back(fmt::format(
+        "{} of {} rows were observed beside the clocks that can be set ({:g} MHz apart): "
+        "taken as the nearest of those",
+        count, sweep.points(), spec.core.step_mhz));
+  }
+  return moved;
+}
+
 }  // namespace
 
 std::string clock_text(const GpuSpec& spec, const ClockPair& clock) {
@@ -257,15 +287,18 @@ Sweep one_setting(const Sweep& sweep, const GpuSpec& spec) {
   return out;
 }
 
-MeasuredTable measured_table(const Sweep& sweep, const GpuSpec& spec,
+MeasuredTable measured_table(const Sweep& read, const GpuSpec& spec,
                              const std::optional<Trace>& trace, MissingCells missing) {
+  std::vector<std::string> notes;
+  const std::optional<Sweep> moved = at_settable_clocks(read, spec, notes);
+  const Sweep& sweep = moved ? *moved : read;
   MeasuredTable table{.trace = trace ? *trace : trace_of(sweep),
                       .spec = spec,
                       .cells = {},
                       .clocks = {},
                       .noise = {},
                       .modelled = 0,
-                      .notes = {}};
+                      .notes = std::move(notes)};
   const std::vector<std::size_t> position = matched(table.trace, sweep);
   std::vector<std::vector<CellMean>> kernels;
   for (const std::size_t k : position) kernels.push_back(cell_means(sweep.kernels[k], spec));

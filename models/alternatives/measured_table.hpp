@@ -56,7 +56,8 @@ struct MeasuredTable {
   std::vector<std::string> notes;  ///< what a reader must know, a line each
 };
 
-/// Cells are means over repeats.
+/// Cells are means over repeats. Observed clocks (Sweep::applied_clocks) count as the nearest ones
+/// that can be set.
 /// @param trace  says how often each kernel runs, found by name, else label. Nothing: each kernel
 ///               runs as often as its `count` says, once without one
 /// @throws DataError if a cell lacks time or power, repeats of a cell differ by more than a

@@ -38,9 +38,7 @@ MemStateId parse_mem_state(const GpuSpec& spec, std::string_view name) {
 // The clock that is meant. Drivers and sweeps cut 1102.5 MHz to 1102.
 // @throws UsageError if the GPU has none there
 double supported_core_mhz(const GpuSpec& spec, double core_mhz) {
-  const double steps = (core_mhz - spec.core.min_mhz) / spec.core.step_mhz;
-  const double nearest_mhz = std::clamp(spec.core.min_mhz + std::round(steps) * spec.core.step_mhz,
-                                        spec.core.min_mhz, spec.core.max_mhz);
+  const double nearest_mhz = nearest_step_mhz(spec, core_mhz);
   constexpr double rounding = 1e-6;
   const bool whole = core_mhz == std::floor(nearest_mhz) || core_mhz == std::ceil(nearest_mhz);
   if (std::abs(core_mhz - nearest_mhz) < rounding * spec.core.step_mhz || whole) return nearest_mhz;
@@ -115,6 +113,12 @@ std::vector<ClockPair> parse_selection(const GpuSpec& spec, std::string_view sel
 }
 
 }  // namespace
+
+double nearest_step_mhz(const GpuSpec& spec, double core_mhz) {
+  const double steps = (core_mhz - spec.core.min_mhz) / spec.core.step_mhz;
+  return std::clamp(spec.core.min_mhz + std::round(steps) * spec.core.step_mhz, spec.core.min_mhz,
+                    spec.core.max_mhz);
+}
 
 ClockGrid::ClockGrid(const GpuSpec& spec, std::vector<ClockPair> pairs) : pairs_(std::move(pairs)) {
   if (pairs_.empty()) throw UsageError("a clock grid needs at least one pair");

@@ -41,6 +41,9 @@ class ClockGrid {
   ClockId default_;
 };
 
+/// The core clock that can be set next to this one, MHz.
+[[nodiscard]] double nearest_step_mhz(const GpuSpec& spec, double core_mhz);
+
 /// A grid by name from the spec ("paper", "full"), its first one for an empty name, or a list such
 /// as "mem=5001,auto core=210:2100:210,auto".
 /// @throws UsageError with the names the spec offers

@@ -155,6 +155,21 @@ TEST(MeasuredTable, TracesFindTheirKernelsByNameOrLabel) {
                           "1 of 2 kernels of the trace were not measured: c");
 }
 
+// An A100 has a clock each 15 MHz; what ran at 1403 MHz was set to 1410 or regulated.
+TEST(MeasuredTable, ObservedClocksCountAsTheNearestOnesThatCanBeSet) {
+  const MeasuredTable table =
+      table_of("kernel,core_mhz,time_s,energy_j\na,512,2.0,200\na,1410,1.0,300\na,1404,1.1,300\n");
+  ASSERT_EQ(table.clocks.size(), 2U);
+  EXPECT_EQ(table.clocks[0].core_mhz, 510.0);
+  EXPECT_DOUBLE_EQ(table.cells->find(KernelId{0}, ClockPair{MemStateId{0}, 1410.0})->time_s, 1.05);
+  EXPECT_NE(table.notes.at(0).find("2 of 3 rows were observed beside"), std::string::npos);
+  // Another GPU's.
+  const MeasuredTable other =
+      table_of("kernel,core_mhz,time_s,energy_j\na,1410,2.0,400\na,2500,1.0,300\n");
+  expect_error<UsageError>([&] { (void)plans_on(other, 0.0); },
+                           "does not support a core clock of 2500 MHz");
+}
+
 TEST(MeasuredTable, BadTablesAreRefused) {
   expect_error<DataError>([] { (void)table_of("kernel,core_mhz,time_s\na,510,1\n"); },
                           "power_w is missing");
