@@ -114,6 +114,9 @@ TEST(PipelineSchedule, AStepEndsWithItsOptimizer) {
   EXPECT_DOUBLE_EQ(run(updates, false, true).time_s, 7.0);
   const PipelineRun whole = run(reductions + updates, true, true);
   EXPECT_DOUBLE_EQ(whole.time_s, 7.5);
+  EXPECT_DOUBLE_EQ(whole.passes[6].start_s,
+                   4.0);  // stage 1: forward, backward, all_reduce, optimizer
+  EXPECT_DOUBLE_EQ(whole.passes[7].start_s, 6.5);
   // 6 s of passes and 3 s of step ends on two GPUs for 7.5 s: the rest is waited.
   EXPECT_DOUBLE_EQ(whole.pass_energy_j, 180.0 + 18.0 + 40.0);
   EXPECT_DOUBLE_EQ(whole.blocked_energy_j, 10.0 * (2 * 7.5 - 6.0 - 3.0));
