@@ -10,8 +10,8 @@
 #include "explorer/pipeline/planner.hpp"
 #include "models/gpu/clock_grid.hpp"
 #include "models/kernel/model.hpp"
+#include "tests/captures.hpp"
 #include "tests/made_pipeline_ranks.hpp"
-#include "tests/shared_data.hpp"
 #include "traces/import/readers.hpp"
 
 namespace rubato {
@@ -252,10 +252,9 @@ TEST(CapturedProfile, CapturesWithoutMessagesAreRefused) {
 }
 
 TEST(CapturedProfile, MeasuredStagesOfPrimusAreFound) {
-  RUBATO_NEEDS_SHARED("multirank/primus_pp8");
   std::vector<Capture> captures;
   for (int rank = 0; rank < 8; ++rank)
-    captures.push_back(import_capture(shared_data("multirank/primus_pp8") /
+    captures.push_back(import_capture(captured("multirank/primus_pp8") /
                                       ("pp_rank_" + std::to_string(rank) + ".json.gz")));
   const CapturedProfile profile = profile_captures({.captures = captures, .gpu = {}, .power = {}});
   EXPECT_TRUE(profile.pipeline.order_known);
