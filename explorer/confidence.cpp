@@ -6,9 +6,9 @@
 #include <random>
 #include <span>
 
+#include "common/algorithms/parallel.hpp"
 #include "common/error.hpp"
 #include "common/numbers.hpp"
-#include "common/parallel.hpp"
 #include "explorer/solver.hpp"
 #include "models/calibration/change_errors.hpp"
 #include "models/table/fill.hpp"

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "common/sort_by.hpp"
+#include "common/algorithms/sort_by.hpp"
 #include "common/statistics.hpp"
 
 namespace rubato {

@@ -10,10 +10,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "common/algorithms/sort_by.hpp"
 #include "common/error.hpp"
 #include "common/file.hpp"
 #include "common/numbers.hpp"
-#include "common/sort_by.hpp"
 #include "common/text.hpp"
 
 namespace rubato {

@@ -11,9 +11,9 @@
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
 
+#include "common/algorithms/sort_by.hpp"
 #include "common/error.hpp"
 #include "common/numbers.hpp"
-#include "common/sort_by.hpp"
 #include "common/text.hpp"
 
 namespace rubato {

@@ -7,10 +7,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "common/algorithms/sort_by.hpp"
 #include "common/error.hpp"
 #include "common/hash.hpp"
 #include "common/json.hpp"
-#include "common/sort_by.hpp"
 #include "common/text.hpp"
 #include "common/version.hpp"
 #include "explorer/experiments/point_values.hpp"

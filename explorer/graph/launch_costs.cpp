@@ -5,7 +5,7 @@
 #include <limits>
 #include <tuple>
 
-#include "common/parallel.hpp"
+#include "common/algorithms/parallel.hpp"
 
 namespace rubato {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "common/sort_by.hpp"
+#include "common/algorithms/sort_by.hpp"
 
 namespace rubato {
 

@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "common/algorithms/sort_by.hpp"
 #include "common/error.hpp"
-#include "common/sort_by.hpp"
 #include "explorer/graph/launch_frontier.hpp"
 #include "explorer/graph/sequence_bound.hpp"
 #include "explorer/graph/sequence_search.hpp"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "common/parallel.hpp"
+#include "common/algorithms/parallel.hpp"
 
 namespace rubato {
 

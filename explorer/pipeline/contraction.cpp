@@ -8,9 +8,9 @@
 
 #include <fmt/format.h>
 
+#include "common/algorithms/sort_by.hpp"
 #include "common/error.hpp"
 #include "common/numbers.hpp"
-#include "common/sort_by.hpp"
 
 namespace rubato {
 

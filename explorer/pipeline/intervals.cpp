@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "common/parallel.hpp"
+#include "common/algorithms/parallel.hpp"
 #include "models/validation/uncertainty.hpp"
 
 namespace rubato {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "common/algorithms/sort_by.hpp"
 #include "common/numbers.hpp"
-#include "common/sort_by.hpp"
 
 namespace rubato {
 

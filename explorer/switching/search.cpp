@@ -7,9 +7,9 @@
 #include <numeric>
 #include <utility>
 
+#include "common/algorithms/parallel.hpp"
 #include "common/error.hpp"
 #include "common/numbers.hpp"
-#include "common/parallel.hpp"
 #include "explorer/knapsack/mckp.hpp"
 #include "explorer/switching/clock_sweep.hpp"
 #include "explorer/switching/label_search.hpp"

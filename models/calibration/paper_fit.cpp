@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "common/parallel.hpp"
+#include "common/algorithms/parallel.hpp"
 #include "common/statistics.hpp"
 #include "common/version.hpp"
 #include "models/calibration/change_errors.hpp"

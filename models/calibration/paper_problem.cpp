@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "common/sort_by.hpp"
+#include "common/algorithms/sort_by.hpp"
 #include "models/calibration/paper_parameters.hpp"
 #include "models/calibration/robust_loss.hpp"
 #include "models/table/fill.hpp"

@@ -9,9 +9,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "common/algorithms/parallel.hpp"
 #include "common/error.hpp"
 #include "common/numbers.hpp"
-#include "common/parallel.hpp"
 #include "common/version.hpp"
 #include "models/calibration/kernel_information.hpp"
 #include "models/calibration/sweep_problem.hpp"

@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 
-#include "common/parallel.hpp"
+#include "common/algorithms/parallel.hpp"
 #include "models/calibration/kernel_prior.hpp"
 #include "models/calibration/robust_loss.hpp"
 #include "models/kernel/model.hpp"

@@ -9,8 +9,8 @@
 
 #include <fmt/format.h>
 
+#include "common/algorithms/parallel.hpp"
 #include "common/error.hpp"
-#include "common/parallel.hpp"
 
 namespace rubato {
 

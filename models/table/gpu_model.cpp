@@ -4,9 +4,9 @@
 
 #include <fmt/format.h>
 
+#include "common/algorithms/parallel.hpp"
 #include "common/error.hpp"
 #include "common/numbers.hpp"
-#include "common/parallel.hpp"
 #include "models/gpu/device.hpp"
 #include "models/kernel/coefficients.hpp"
 

@@ -7,8 +7,8 @@
 #include <span>
 #include <utility>
 
+#include "common/algorithms/parallel.hpp"
 #include "common/error.hpp"
-#include "common/parallel.hpp"
 #include "models/calibration/kernel_information.hpp"
 #include "models/calibration/linear_algebra.hpp"
 #include "models/gpu/spec_parameters.hpp"

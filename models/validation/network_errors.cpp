@@ -7,8 +7,8 @@
 #include <map>
 #include <set>
 
+#include "common/algorithms/parallel.hpp"
 #include "common/error.hpp"
-#include "common/parallel.hpp"
 #include "models/calibration/network_fit.hpp"
 
 namespace rubato {

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "common/algorithms/sort_by.hpp"
 #include "common/numbers.hpp"
-#include "common/sort_by.hpp"
 
 namespace rubato {
 

@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "common/algorithms/sort_by.hpp"
 #include "common/error.hpp"
-#include "common/sort_by.hpp"
 #include "common/suggest.hpp"
 #include "common/text.hpp"
 #include "models/gpu/device.hpp"

@@ -8,9 +8,9 @@
 
 #include <fmt/format.h>
 
+#include "common/algorithms/sort_by.hpp"
 #include "common/error.hpp"
 #include "common/json_parts.hpp"
-#include "common/sort_by.hpp"
 #include "common/text.hpp"
 #include "traces/files/capture_parts.hpp"
 #include "traces/files/kernel_json.hpp"

@@ -6,7 +6,7 @@
 #include <map>
 #include <utility>
 
-#include "common/sort_by.hpp"
+#include "common/algorithms/sort_by.hpp"
 #include "common/statistics.hpp"
 #include "traces/capture.hpp"
 

@@ -5,7 +5,7 @@
 #include <map>
 #include <numeric>
 
-#include "common/sort_by.hpp"
+#include "common/algorithms/sort_by.hpp"
 
 #include "traces/graph/capture_draft.hpp"
 

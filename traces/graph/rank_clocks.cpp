@@ -9,8 +9,8 @@
 
 #include <fmt/format.h>
 
+#include "common/algorithms/sort_by.hpp"
 #include "common/error.hpp"
-#include "common/sort_by.hpp"
 #include "common/statistics.hpp"
 #include "common/text.hpp"
 

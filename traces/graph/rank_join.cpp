@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "common/algorithms/sort_by.hpp"
 #include "common/error.hpp"
-#include "common/sort_by.hpp"
 #include "traces/graph/rank_clocks.hpp"
 
 namespace rubato {

@@ -10,8 +10,8 @@
 
 #include <fmt/format.h>
 
+#include "common/algorithms/sort_by.hpp"
 #include "common/error.hpp"
-#include "common/sort_by.hpp"
 #include "common/text.hpp"
 #include "traces/import/chakra_nodes.hpp"
 #include "traces/import/operator_work.hpp"

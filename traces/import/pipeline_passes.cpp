@@ -8,10 +8,10 @@
 
 #include <fmt/format.h>
 
+#include "common/algorithms/sort_by.hpp"
 #include "common/byte_source.hpp"
 #include "common/error.hpp"
 #include "common/json.hpp"
-#include "common/sort_by.hpp"
 #include "traces/import/builder.hpp"
 #include "traces/import/readers.hpp"
 

@@ -6,9 +6,9 @@
 
 #include <fmt/format.h>
 
+#include "common/algorithms/parallel.hpp"
 #include "common/file.hpp"
 #include "common/numbers.hpp"
-#include "common/parallel.hpp"
 #include "explorer/exploration.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"

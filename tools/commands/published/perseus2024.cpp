@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "common/algorithms/parallel.hpp"
 #include "common/numbers.hpp"
-#include "common/parallel.hpp"
 #include "explorer/pipeline/intervals.hpp"
 #include "explorer/pipeline/lowtime.hpp"
 #include "explorer/pipeline/straggler.hpp"

@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <unordered_map>
 
-#include "common/sort_by.hpp"
+#include "common/algorithms/sort_by.hpp"
 #include "traces/import/kineto/calls.hpp"
 #include "traces/import/kineto/events.hpp"
 

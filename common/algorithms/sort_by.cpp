@@ -1,4 +1,4 @@
-#include "common/sort_by.hpp"
+#include "common/algorithms/sort_by.hpp"
 
 #include <algorithm>
 

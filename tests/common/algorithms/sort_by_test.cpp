@@ -1,4 +1,4 @@
-#include "common/sort_by.hpp"
+#include "common/algorithms/sort_by.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -31,7 +31,7 @@ std::vector<Row> random_rows(std::size_t count) {
 }
 
 TEST(SortBy, IsTheStableSortOfTheLibrary) {
-  for (const std::size_t count : {0, 1, 2, 50, 500}) {
+  for (const std::size_t count : {0U, 1U, 2U, 50U, 500U}) {
     auto rows = random_rows(count), expected = rows;
     sort_by(rows, &Row::price);
     std::ranges::stable_sort(expected, {}, &Row::price);

@@ -1,4 +1,4 @@
-#include "common/parallel.hpp"
+#include "common/algorithms/parallel.hpp"
 
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
