@@ -101,10 +101,12 @@ class Rehearsal {
   GraphPlanOutcome in_time(GraphPlanOutcome given, const RunContext& context) {
     // Of a step: where steps differ, so do the shares of their time at which clocks change.
     constexpr std::array<double, 2> apart_frac{0.02, 0.1};
-    if (!given.counted || given.counted->in_time) return given;
+    if (!given.counted) return given;
     GraphQuestion question = given.result.question;
     GraphPlanOutcome best = best_before(given.result, context);
-    bool better = tighten(question, *given.counted, given.result, best, context);
+    if (given.counted->in_time && saves_more(given, best)) return given;
+    bool better =
+        !given.counted->in_time && tighten(question, *given.counted, given.result, best, context);
     std::set<std::optional<std::uint32_t>> steps;
     for (const PlanSegment& segment : given.segments) steps.insert(segment.step);
     const double step_s = of_.planner->baseline().span_s / static_cast<double>(steps.size());

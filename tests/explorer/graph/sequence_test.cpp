@@ -153,7 +153,8 @@ TEST(AutomaticPlans, AQuestionsDwellIsAModels) {
                 i % 3 == 0 ? KernelClass::gemm : KernelClass::memset, 1e-4);
   const ExecutionGraph graph = std::move(made).build();
   const GraphModel model(graph, small_graph_spec(), small_graph_spec().default_clock);
-  const ClockGrid grid = arbitrary_clocks(4);
+  const ClockGrid grid(small_graph_spec(), {small_graph_spec().default_clock,
+                                            parse_clock_pair(small_graph_spec(), "1593/705")});
   const auto planned = [&](double model_dwell_s, double asked_dwell_s) {
     SwitchModel switching{.core = {.energy_j = 1e-9}, .mem = {}, .dwell_s = model_dwell_s};
     GraphPlanner planner(model, grid, {}, switching);
