@@ -35,33 +35,6 @@ bool speaks_of_pipelines(const CaptureGroup& group) {
   return text.find("pipeline") != std::string::npos;
 }
 
-// The pipeline's groups: those that say so, else all that send and receive (std::nullopt too).
-class Messages {
- public:
-  explicit Messages(const Capture& capture) : capture_(capture) {
-    named_ = std::ranges::any_of(capture.launches, [&](const CapturedLaunch& launch) {
-      return is_send(launch) && in_named_group(launch);
-    });
-  }
-
-  [[nodiscard]] bool has(const CapturedLaunch& launch) const {
-    return is_send(launch) && (!named_ || in_named_group(launch));
-  }
-
- private:
-  [[nodiscard]] bool is_send(const CapturedLaunch& launch) const {
-    return launch.collective &&
-           capture_.collectives[*launch.collective].kind == CollectiveKind::send_recv;
-  }
-  [[nodiscard]] bool in_named_group(const CapturedLaunch& launch) const {
-    const auto& group = capture_.collectives[*launch.collective].group;
-    return group && speaks_of_pipelines(capture_.groups[*group]);
-  }
-
-  const Capture& capture_;
-  bool named_ = false;
-};
-
 // Launches of one kind with nothing sent or received between them.
 struct Part {
   CapturedPass pass;
@@ -286,7 +259,7 @@ class PassFinder {
   }
 
   const Capture& capture_;
-  Messages messages_;
+  PipelineMessages messages_;
   CapturedStage stage_;
   std::vector<Part> parts_;
   std::map<std::uint32_t, double> other_s_;  // by step
@@ -294,10 +267,30 @@ class PassFinder {
 
 }  // namespace
 
+PipelineMessages::PipelineMessages(const Capture& capture) : capture_(capture) {
+  named_ = std::ranges::any_of(capture.launches, [&](const CapturedLaunch& launch) {
+    return is_send(launch) && in_named_group(launch);
+  });
+}
+
+bool PipelineMessages::has(const CapturedLaunch& launch) const {
+  return is_send(launch) && (!named_ || in_named_group(launch));
+}
+
+bool PipelineMessages::is_send(const CapturedLaunch& launch) const {
+  return launch.collective &&
+         capture_.collectives[*launch.collective].kind == CollectiveKind::send_recv;
+}
+
+bool PipelineMessages::in_named_group(const CapturedLaunch& launch) const {
+  const auto& group = capture_.collectives[*launch.collective].group;
+  return group && speaks_of_pipelines(capture_.groups[*group]);
+}
+
 CapturedStage find_passes(const Capture& capture) { return PassFinder(capture).find(); }
 
 const CaptureGroup* pipeline_group(const Capture& capture) {
-  const Messages messages(capture);
+  const PipelineMessages messages(capture);
   for (const CapturedLaunch& launch : capture.launches) {
     if (!messages.has(launch)) continue;
     const auto& group = capture.collectives[*launch.collective].group;

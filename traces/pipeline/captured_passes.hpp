@@ -41,6 +41,22 @@ struct CapturedStage {
 ///         many forward as backward passes
 [[nodiscard]] CapturedStage find_passes(const Capture& capture);
 
+/// Which sends and receives are the pipeline's: those of groups that say so, else all.
+class PipelineMessages {
+ public:
+  /// @param capture  must outlive this
+  explicit PipelineMessages(const Capture& capture);
+
+  [[nodiscard]] bool has(const CapturedLaunch& launch) const;
+
+ private:
+  [[nodiscard]] bool is_send(const CapturedLaunch& launch) const;
+  [[nodiscard]] bool in_named_group(const CapturedLaunch& launch) const;
+
+  const Capture& capture_;
+  bool named_ = false;
+};
+
 /// The group of the pipeline's sends and receives; nullptr where the file has none.
 [[nodiscard]] const CaptureGroup* pipeline_group(const Capture& capture);
 

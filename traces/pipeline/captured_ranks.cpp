@@ -30,6 +30,11 @@ bool find_stages(std::span<const Capture> captures, CapturedPipeline& pipeline) 
     pipeline.notes.emplace_back(
         "the files do not say how many stages there are: as many as ranks are assumed");
   }
+  std::uint64_t world = std::max<std::uint64_t>(stages, captures.size());
+  for (const Capture& capture : captures) {
+    world = std::max<std::uint64_t>(
+        {world, capture.world_size.value_or(0), std::uint64_t{capture.rank.value_or(0)} + 1});
+  }
   for (std::uint32_t i = 0; i < captures.size(); ++i) {
     const std::uint32_t rank = captures[i].rank.value_or(i);
     if (by_group) {
@@ -38,14 +43,24 @@ bool find_stages(std::span<const Capture> captures, CapturedPipeline& pipeline) 
           static_cast<std::uint32_t>(std::ranges::find(ranks, rank) - ranks.begin()));
       continue;
     }
-    const std::uint64_t world = std::max<std::uint64_t>(
-        {captures[i].world_size.value_or(stages), stages, std::uint64_t{rank} + 1});
     pipeline.stage_of_rank.push_back(
         static_cast<std::uint32_t>(std::uint64_t{rank} * stages / world));
   }
   pipeline.shape.stages = stages;
   return by_group;
 }
+
+void check_ranks_differ(std::span<const Capture> captures) {
+  std::set<std::uint32_t> ranks;
+  for (const Capture& capture : captures) {
+    if (capture.rank && !ranks.insert(*capture.rank).second)
+      throw DataError(
+          fmt::format("two captures are of rank {}; expected one of each rank", *capture.rank),
+          {.in = capture.name, .hint = {}});
+  }
+}
+
+bool guessed_steps(const Capture& capture) { return capture.step_source != StepSource::annotation; }
 
 bool ran(const CapturedPipeline& pipeline, const PipelineShape& shape) {
   for (std::size_t r = 0; r < pipeline.ranks.size(); ++r) {
@@ -90,6 +105,7 @@ std::uint32_t CapturedPipeline::virtual_stage(std::size_t rank, const CapturedPa
 }
 
 CapturedPipeline find_pipeline(std::span<const Capture> captures) {
+  check_ranks_differ(captures);
   CapturedPipeline pipeline;
   for (const Capture& capture : captures) {
     CapturedStage& rank = pipeline.ranks.emplace_back(find_passes(capture));
@@ -98,7 +114,10 @@ CapturedPipeline find_pipeline(std::span<const Capture> captures) {
     if (rank.order.size() != passes)
       throw DataError(fmt::format("{}: {} passes in a step; {} has {}", capture.name,
                                   rank.order.size(), captures.front().name, passes),
-                      {.in = {}, .hint = "all ranks must be of one run"});
+                      {.in = {},
+                       .hint = std::ranges::any_of(captures, guessed_steps)
+                                   ? "steps were guessed: mark them (ProfilerStep, NVTX ranges)"
+                                   : "all ranks must be of one run"});
   }
   const bool stages_known = find_stages(captures, pipeline);
   constexpr std::uint32_t most_stages = 65'536;  // a guard against damaged files

@@ -152,18 +152,50 @@ class TypeMaker {
     }
     const std::size_t listed = stage_map_.empty() ? profile.stages() : stage_map_.size();
     share_ = listed == virtual_stages ? 1.0 : 1.0 / schedule.shape.chunks;
+    stages_ = stages;
+    virtual_stages_ = virtual_stages;
     modulo_ = std::max<std::uint32_t>(1, static_cast<std::uint32_t>(listed));
   }
 
   [[nodiscard]] PassType make(std::uint32_t virtual_stage, PassKind kind) const {
-    const std::uint32_t place = virtual_stage % modulo_;
-    const std::uint32_t stage = stage_map_.empty() ? place : stage_map_[place];
-    PassType pass = from_profile(stage, kind);
-    if (share_ != 1.0 && !ends_step(kind)) scale(pass, share_);
+    PassType pass = from_profile(profile_stage(virtual_stage), kind);
+    if (ends_step(kind)) {
+      if (share_ == 1.0) add_chunks(virtual_stage, pass);
+    } else if (share_ != 1.0) {
+      scale(pass, share_);
+    }
     return pass;
   }
 
  private:
+  [[nodiscard]] std::uint32_t profile_stage(std::uint32_t virtual_stage) const {
+    const std::uint32_t place = virtual_stage % modulo_;
+    return stage_map_.empty() ? place : stage_map_[place];
+  }
+
+  // A stage ends its step once, for all of its chunks: theirs are added where the profile has them.
+  void add_chunks(std::uint32_t first, PassType& pass) const {
+    bool any = false;
+    for (std::uint32_t v = stages_; v < virtual_stages_; ++v)
+      any = any || profile_.find(profile_stage(v), pass.kind) != nullptr;
+    if (!any) return;
+    for (std::uint32_t v = first + stages_; v < virtual_stages_; v += stages_)
+      add_clocks(needed(profile_stage(v), pass.kind), pass);
+  }
+
+  void add_clocks(const PassType& more, PassType& pass) const {
+    for (ClockOption& option : pass.options) {
+      const auto same = std::ranges::find(more.options, option.core_mhz, &ClockOption::core_mhz);
+      if (same == more.options.end() || more.options.size() != pass.options.size())
+        throw DataError(
+            fmt::format("{}: {} of stages {} and {}, chunks of one stage, have different clocks",
+                        profile_.name, name_of(pass.kind), pass.stage, more.stage),
+            {.in = {}, .hint = "a stage ends its step at one clock: give both at the same clocks"});
+      option.time_s += same->time_s;
+      option.energy_j += same->energy_j;
+    }
+  }
+
   [[nodiscard]] PassType from_profile(std::uint32_t stage, PassKind kind) const {
     const bool split_backward = kind == PassKind::backward &&
                                 kind_ == ScheduleKind::early_recompute &&
@@ -201,6 +233,7 @@ class TypeMaker {
   const std::vector<std::uint32_t>& stage_map_;
   double share_ = 1.0;
   std::uint32_t modulo_ = 1;
+  std::uint32_t stages_ = 1, virtual_stages_ = 1;
 };
 
 }  // namespace

@@ -72,11 +72,14 @@ struct PipelineWork {
 /// Gives every pass of a schedule its options.
 /// @param stage_map  profile stage of each virtual stage (chunk * stages + stage); empty: equal
 ///                   numbers. With several chunks and a profile of one entry per physical
-///                   stage, a chunk takes an equal share of its stage's time and energy.
+///                   stage, a chunk takes an equal share of its stage's time and energy. What
+///                   ends a step is the sum over the chunks of a stage, or the first chunk's
+///                   where the profile has it for first chunks only.
 /// A profile without recompute passes gives them the forward pass, and takes its time and
 /// energy off the backward pass, which contained it. One without split gradients gives each
 /// half of the backward pass.
-/// @throws DataError if the profile lacks a stage or kind, or blocked power is out of range
+/// @throws DataError if the profile lacks a stage, kind or, of a chunk, a clock, or if blocked
+/// power is out of range
 [[nodiscard]] PipelineWork pipeline_work(PipelineSchedule schedule, const PipelineProfile& profile,
                                          double blocked_power_w,
                                          const std::vector<std::uint32_t>& stage_map = {});

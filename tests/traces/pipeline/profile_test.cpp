@@ -1,10 +1,12 @@
 // Zeus profiles and what passes are made of.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "common/error.hpp"
 #include "tests/expect_error.hpp"
 #include "traces/pipeline/profile.hpp"
+#include "traces/pipeline/step_end.hpp"
 
 namespace rubato {
 namespace {
@@ -66,6 +68,38 @@ TEST(PipelineWork, MakesThePassesAProfileLacks) {
   const PipelineWork chunks = work(ScheduleKind::interleaved, profile, 2);
   EXPECT_EQ(chunks.types.front().options,
             (std::vector<ClockOption>{{1000, 0.5, 15}, {900, 1, 10}}));
+}
+
+// A stage ends its step once: what a profile by chunks says of it adds up.
+TEST(PipelineWork, TheEndOfAStepIsTheSumOfItsChunks) {
+  std::string rows;
+  for (int v = 0; v < 4; ++v) {
+    for (const char* kind : {"forward", "backward"})
+      rows += fmt::format("{},{},1000,1,30\n", v, kind);
+    rows += fmt::format("{0},optimizer,1000,{1},{2}\n{0},optimizer,900,{3},{2}\n", v, 1 + v,
+                        10 * (1 + v), 2 * (1 + v));
+  }
+  const auto ended = [](const std::string& text) {
+    return pipeline_work(
+        with_step_end(
+            make_schedule(
+                {.kind = ScheduleKind::interleaved, .stages = 2, .microbatches = 2, .chunks = 2}),
+            false, true),
+        parse(text), 1.0);
+  };
+  std::vector<std::vector<ClockOption>> optimizers;
+  for (const PassType& type : ended(rows).types) {
+    if (type.kind == PassKind::optimizer) optimizers.push_back(type.options);
+  }
+  EXPECT_EQ(optimizers, (std::vector<std::vector<ClockOption>>{{{1000, 4, 40}, {900, 8, 40}},
+                                                               {{1000, 6, 60}, {900, 12, 60}}}));
+  expect_error<DataError>(
+      [&] { (void)ended(rows + "3,optimizer,800,9,9\n"); },
+      "optimizer of stages 1 and 3, chunks of one stage, have different clocks");
+  std::string without_last = rows;
+  without_last.erase(without_last.find("3,optimizer"));
+  expect_error<DataError>([&] { (void)ended(without_last); },
+                          "no profile of the optimizer pass of stage 3");
 }
 
 TEST(PipelineWork, NamesWhatIsMissing) {
