@@ -28,6 +28,8 @@ struct PassSample {
   std::vector<double> times_s;  // ascending
 };
 
+constexpr std::size_t most_counted = 100;  // of more times the median's interval is as if normal
+
 // An order statistic, linear between two.
 double quantile(const std::vector<double>& ascending, double at) {
   const double place = at * static_cast<double>(ascending.size() - 1);
@@ -36,8 +38,13 @@ double quantile(const std::vector<double>& ascending, double at) {
   return std::lerp(ascending[below], ascending[above], place - static_cast<double>(below));
 }
 
-// The median and its 90 % interval, by counting: how many of n lie below the median is binomial.
+// The median and its 90 % interval, by counting: how many of n lie below the median is binomial,
+// of many nearly normal.
 Estimate median_time(const std::vector<double>& ascending) {
+  if (ascending.size() <= most_counted) {
+    const std::size_t rank = median_rank(ascending.size()).value_or(0);
+    return {quantile(ascending, 0.5), ascending[rank], ascending[ascending.size() - 1 - rank]};
+  }
   constexpr double deviations = 1.645;  // of a normal distribution, 90 % two-sided
   const auto n = static_cast<double>(ascending.size());
   const double reach = 0.5 * deviations / std::sqrt(n);
@@ -53,14 +60,22 @@ Estimate around(double value, double a, double b) {
   return {value, std::min({value, a, b}), std::max({value, a, b})};
 }
 
+// One step of those ranks that have it.
+struct StepOfRanks {
+  std::vector<Capture> captures;
+  std::vector<std::size_t> rank;  // into CapturedProfileInput::captures
+};
+
 class ProfileMaker {
  public:
   explicit ProfileMaker(const CapturedProfileInput& input) : input_(input) {
     profile_.pipeline = find_pipeline(input.captures);
     profile_.notes = profile_.pipeline.notes;
     if (!input.power.empty() && input.power.size() != input.captures.size())
-      throw DataError(fmt::format("{} power logs for {} ranks; expected one of each",
-                                  input.power.size(), input.captures.size()));
+      throw DataError(
+          fmt::format("{} power logs for {} ranks; expected one of each", input.power.size(),
+                      input.captures.size()),
+          {.in = {}, .hint = "of a log of several GPUs, --power-gpu names one of each"});
     if (input.gpu) {
       clocks_ = core_clocks(*input.gpu);
       for (const Capture& capture : input.captures) models_.emplace_back(capture, *input.gpu);
@@ -73,6 +88,7 @@ class ProfileMaker {
   CapturedProfile make() && {
     fit_power();
     find_transfers();
+    std::size_t fewest = most_counted;
     for (const auto& [key, samples] : samples_by_type()) {
       CapturedPassType type;
       type.stage = key.first;
@@ -80,7 +96,13 @@ class ProfileMaker {
       describe(samples, type);
       set_options(samples, type);
       profile_.types.push_back(std::move(type));
+      fewest = std::min(fewest, slowest(samples).times_s.size());
     }
+    if (!median_rank(fewest))
+      profile_.notes.push_back(
+          fmt::format("{} pass{} of a kind: least to greatest time hold the median in less than 90 "
+                      "% of the cases; capture more steps",
+                      fewest, fewest == 1 ? "" : "es"));
     replay_step();
     return std::move(profile_);
   }
@@ -127,10 +149,13 @@ class ProfileMaker {
     std::vector<double> transfers_s;
     std::optional<std::string> failure;
     for (const CapturedStep& step : input_.captures.front().steps) {
-      std::vector<Capture> ranks;
-      for (const Capture& capture : input_.captures) {
-        if (std::ranges::find(capture.steps, step.name, &CapturedStep::name) != capture.steps.end())
-          ranks.push_back(only_step(capture, step.name));
+      StepOfRanks ranks;
+      for (std::size_t r = 0; r < input_.captures.size(); ++r) {
+        const Capture& capture = input_.captures[r];
+        if (std::ranges::find(capture.steps, step.name, &CapturedStep::name) == capture.steps.end())
+          continue;
+        ranks.captures.push_back(only_step(capture, step.name));
+        ranks.rank.push_back(r);
       }
       try {
         add_transfers(ranks, transfers_s);
@@ -143,25 +168,34 @@ class ProfileMaker {
     } else if (failure) {
       profile_.notes.push_back(fmt::format(
           "transfers are taken to need no time, since ranks cannot be joined: {}", *failure));
+    } else {
+      profile_.notes.emplace_back(
+          "transfers are taken to need no time: no step has one that a stage waited for");
     }
   }
 
-  void add_transfers(std::span<const Capture> ranks, std::vector<double>& transfers_s) const {
-    const JoinedRanks joined = join_ranks(ranks);
+  // Of the pipeline's groups only: other ranks send and receive too.
+  void add_transfers(const StepOfRanks& ranks, std::vector<double>& transfers_s) const {
+    const JoinedRanks joined = join_ranks(ranks.captures);
+    const std::vector<PipelineMessages> messages(ranks.captures.begin(), ranks.captures.end());
+    const auto of_pipeline = [&](const CollectiveMember& member) {
+      return messages[member.capture].has(ranks.captures[member.capture].launches[member.launch]);
+    };
     for (const JoinedCollective& one : joined.collectives) {
-      if (one.kind == CollectiveKind::send_recv)
+      if (std::ranges::all_of(one.members, of_pipeline))
         transfers_s.push_back(s_per_ns * static_cast<double>(one.transfer_ns()));
     }
     for (const JoinedMessage& one : joined.messages) {
-      if (waited(one.to, joined.offset_ns[one.to.capture], one.from.end_ns))
+      if (of_pipeline(one.to) && waited(ranks.rank[one.to.capture], one.to,
+                                        joined.offset_ns[one.to.capture], one.from.end_ns))
         transfers_s.push_back(s_per_ns * static_cast<double>(one.to.start_ns - one.from.end_ns));
     }
   }
 
   // Whether the receiver had ended its pass before something was sent to it.
-  [[nodiscard]] bool waited(const CollectiveMember& to, std::int64_t offset_ns,
+  [[nodiscard]] bool waited(std::size_t rank, const CollectiveMember& to, std::int64_t offset_ns,
                             std::int64_t sent_ns) const {
-    const std::vector<CapturedPass>& passes = profile_.pipeline.ranks[to.capture].passes;
+    const std::vector<CapturedPass>& passes = profile_.pipeline.ranks[rank].passes;
     const std::int64_t arrived_ns = to.start_ns - offset_ns;
     const auto next = std::ranges::lower_bound(passes, arrived_ns, {}, &CapturedPass::start_ns);
     return next != passes.begin() && next != passes.end() && std::prev(next)->step == next->step &&
@@ -175,9 +209,7 @@ class ProfileMaker {
     if (first != pipeline.stage_of_rank.end())
       profile_.captured_step_s = median_step_s(
           pipeline.ranks[static_cast<std::size_t>(first - pipeline.stage_of_rank.begin())]);
-    if (!pipeline.order_known ||
-        profile_.types.size() != std::size_t{2} * shape.stages * shape.chunks)
-      return;
+    if (!pipeline.order_known || !profile_.complete()) return;
     PipelineProfile times{"captured", {}};
     for (const CapturedPassType& type : profile_.types) {
       times.passes.push_back(
@@ -301,6 +333,11 @@ class ProfileMaker {
 
 const CapturedOption& CapturedPassType::captured() const {
   return *std::ranges::find(options, true, &CapturedOption::captured);
+}
+
+bool CapturedProfile::complete() const {
+  const PipelineShape& shape = pipeline.shape;
+  return types.size() == std::size_t{2} * shape.stages * shape.chunks;
 }
 
 CapturedProfile profile_captures(const CapturedProfileInput& input) {

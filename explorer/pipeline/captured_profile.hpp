@@ -31,10 +31,13 @@ struct Estimate {
 struct CapturedOption {
   double core_mhz = 0.0;  ///< 0 where no GPU is known
   bool captured = false;  ///< the clock of the capture
-  /// s. At the clock of the capture the 90 % interval of the median; at others times the split of
-  /// kernels between core and memory as far either way as their work leaves open.
+  /// s. At the clock of the capture the 90 % interval of the median, least to greatest of fewer
+  /// than five passes; at others times the split of kernels between core and memory as far either
+  /// way as their work leaves open.
   Estimate time_s;
-  std::optional<Estimate> energy_j;  ///< of one GPU; nothing without power log and GPU model
+  /// Of one GPU; nothing without power log and GPU model. The interval is that of the time and the
+  /// splits: how far the measured power is known is not in it.
+  std::optional<Estimate> energy_j;
 };
 
 /// All passes of a kind on a stage.
@@ -62,6 +65,9 @@ struct CapturedProfile {
   /// missing. What stages do between two passes but wait is not in it.
   std::optional<double> replayed_step_s;
   std::vector<std::string> notes;
+
+  /// Whether every stage has forward and backward passes.
+  [[nodiscard]] bool complete() const;
 };
 
 /// Finds passes, times them and models other clocks. Of the ranks of one stage the slowest decides

@@ -11,6 +11,7 @@
 #include "models/gpu/clock_grid.hpp"
 #include "models/kernel/model.hpp"
 #include "tests/captures.hpp"
+#include "tests/expect_error.hpp"
 #include "tests/made_pipeline_ranks.hpp"
 #include "traces/import/readers.hpp"
 
@@ -205,6 +206,90 @@ TEST(CapturedProfile, RanksOfUnnamedGroupsAreToldByTheirOrder) {
   EXPECT_TRUE(pipeline.notes.empty());
 }
 
+// Eight ranks of four stages that name their group's size only: two follow one another.
+TEST(CapturedProfile, RanksOfAStageFollowOneAnotherWithoutWorldSize) {
+  const MadePipeline made;
+  const auto stages = captures_of(made.run(made.model.frame.default_clock, false));
+  std::vector<Capture> captures;
+  for (std::uint32_t rank = 0; rank < 8; ++rank) {
+    captures.push_back(stages[rank / 2]);
+    captures.back().rank = rank;
+    captures.back().world_size.reset();
+  }
+  EXPECT_EQ(find_pipeline(captures).stage_of_rank,
+            (std::vector<std::uint32_t>{0, 0, 1, 1, 2, 2, 3, 3}));
+  captures.resize(4);  // the world is as large as one of them says
+  captures[2].world_size = 8;
+  EXPECT_EQ(find_pipeline(captures).stage_of_rank, (std::vector<std::uint32_t>{0, 0, 1, 1}));
+}
+
+TEST(CapturedProfile, ARankGivenTwiceIsRefused) {
+  const MadePipeline made;
+  auto captures = captures_of(made.run(made.model.frame.default_clock));
+  captures.push_back(captures.front());
+  expect_error<DataError>([&] { (void)find_pipeline(captures); },
+                          "two captures are of rank 0; expected one of each rank");
+}
+
+TEST(CapturedProfile, RanksOfDifferentGuessedStepsAreToldToMarkThem) {
+  const MadePipeline made;
+  auto captures = captures_of(made.run(made.model.frame.default_clock));
+  MadePipeline other = made;
+  other.shape.microbatches = 4;
+  captures[1] = other.run(made.model.frame.default_clock)[1].capture;
+  const auto find = [&] { (void)find_pipeline(captures); };
+  expect_error<DataError>(find, "passes in a step", "all ranks must be of one run");
+  captures[2].step_source = StepSource::periodic;
+  expect_error<DataError>(find, "passes in a step",
+                          "steps were guessed: mark them (ProfilerStep, NVTX ranges)");
+}
+
+// Ranks send one another other things as well, a hundredth of a second long.
+TEST(CapturedProfile, OnlyMessagesOfThePipelineAreTransfers) {
+  const MadePipeline made;
+  auto captures = captures_of(made.run(made.model.frame.default_clock));
+  const auto transfer_s = [&] {
+    return profile_captures({.captures = captures, .gpu = {}, .power = {}})
+        .pipeline.shape.transfer_s;
+  };
+  const double before_s = transfer_s();
+  for (std::uint32_t r = 0; r < 2; ++r) {
+    Capture& capture = captures[r];
+    capture.groups.push_back({"9", "CONTEXT_PARALLEL_GROUP", 4U, {0, 1, 2, 3}});
+    std::vector<CapturedLaunch> more;
+    for (const CapturedLaunch& launch : capture.launches) {
+      if (!launch.collective || launch.pass != (r == 0 ? Pass::forward : Pass::backward)) continue;
+      more.push_back(launch);
+    }
+    for (std::size_t i = 0; i < std::min<std::size_t>(more.size(), 40); ++i) {
+      for (int copy = 0; copy < 3; ++copy) {
+        CapturedLaunch& launch = capture.launches.emplace_back(more[i]);
+        launch.start_ns += r == 0 ? -10'000'000 : 0;
+        launch.collective = static_cast<std::uint32_t>(capture.collectives.size());
+        capture.collectives.push_back(
+            {.kind = CollectiveKind::send_recv, .group = 1U, .source_rank = 0U, .target_rank = 1U});
+      }
+    }
+    std::ranges::stable_sort(capture.launches, {}, &CapturedLaunch::start_ns);
+  }
+  EXPECT_DOUBLE_EQ(transfer_s(), before_s);
+}
+
+TEST(CapturedProfile, OfFewPassesTheIntervalSaysThatItIsNarrow) {
+  MadePipeline made;
+  made.shape.microbatches = 4;
+  made.steps = 1;
+  const auto captures = captures_of(made.run(made.model.frame.default_clock));
+  const CapturedProfile profile =
+      profile_captures({.captures = captures, .gpu = a100(made), .power = {}});
+  EXPECT_EQ(std::ranges::count_if(profile.notes,
+                                  [](const std::string& note) {
+                                    return note.starts_with("4 passes of a kind: least to");
+                                  }),
+            1);
+  EXPECT_TRUE(profile.complete());
+}
+
 TEST(CapturedProfile, MissingStagesAreSaid) {
   const MadePipeline made;
   auto captures = captures_of(made.run(made.model.frame.default_clock));
@@ -215,6 +300,7 @@ TEST(CapturedProfile, MissingStagesAreSaid) {
             (std::vector<std::string>{"of 4 stages the ranks of 0, 2, 3 are given"}));
   EXPECT_EQ(profile.types.size(), 6U);
   EXPECT_FALSE(profile.replayed_step_s);
+  EXPECT_FALSE(profile.complete());
 }
 
 TEST(CapturedProfile, WhatIsNoPassIsLeftOut) {

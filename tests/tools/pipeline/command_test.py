@@ -265,7 +265,40 @@ def check_profile(folder):
     expect(folder, ["profile", "--ranks", str(examples / "rank0.pt.trace.json.gz")], 3, "expected the ranks of a pipeline")
     expect(folder, ["profile", "--ranks", ranks, "--power", str(examples / "rank0.power.csv")], 3,
            "1 power logs for 4 ranks; expected one of each")
+    check_profile_power(folder, examples, ranks, power)
+    some = ["--ranks", *(str(examples / f"rank{rank}.pt.trace.json.gz") for rank in (0, 1, 3))]
+    code, out, err = rubato(folder, "profile", *some, "-o", "some.csv")
+    check(f"no plan is proposed of a part of the stages: {out}{err}", code == 0 and "next:" not in out)
+    expect(folder, ["profile", "--ranks", ranks, "--power-gpu", "0"], 2, "--power-gpu needs --power")
+    for watts in ("-5", "nan"):
+        expect(folder, ["profile", "--ranks", ranks, f"--blocked-power={watts}"], 2, "expected a number >= 0")
     expect(folder, ["profile", "--ranks", str(examples.parent / "run.pt.trace.json.gz")], 3, "nothing is sent or received")
+
+
+def check_profile_power(folder, examples, ranks, power):
+    """Logs of several GPUs in one file, and logs at different clocks."""
+    logs = [(examples / f"rank{rank}.power.csv").read_text().splitlines() for rank in range(4)]
+    head = logs[0][0].split(", ")
+    check(f"the examples are of nvidia-smi: {head}", "index" in head)
+    rows = [row.split(", ") for log in logs for row in log[1:]]
+    for rank, log in enumerate(logs):
+        for row in rows[sum(len(l) - 1 for l in logs[:rank]):][:len(log) - 1]:
+            row[head.index("index")] = str(rank)
+    rows.sort(key=lambda row: row[head.index("timestamp")])
+    (folder / "node.csv").write_text("\n".join(", ".join(row) for row in [head, *rows]) + "\n")
+    apart = rubato(folder, "profile", "--ranks", ranks, "--power", power, "--json")
+    node = ["profile", "--ranks", ranks, "--power", "node.csv", "--json"]
+    check("one log of a node serves all ranks", apart[0] == 0 and rubato(folder, *node, "--power-gpu", "0,1,2,3")[1] == apart[1])
+    expect(folder, node, 2, "--power-gpu N")
+    expect(folder, [*node, "--power-gpu", "0"], 3, "1 power logs for 4 ranks; expected one of each")
+    core = next(i for i, name in enumerate(head) if name.startswith("clocks.") and "sm" in name or "gr" in name)
+    slow = [head, *([*row[:core], "900 MHz", *row[core + 1:]] for row in (line.split(", ") for line in logs[2][1:]))]
+    (folder / "slow.csv").write_text("\n".join(", ".join(row) for row in slow) + "\n")
+    mixed = ["profile", "--ranks", ranks, "--power", *(str(examples / f"rank{rank}.power.csv") for rank in (0, 1)), "slow.csv",
+             str(examples / "rank3.power.csv")]
+    expect(folder, mixed, 3, "profile all ranks at the same clocks, or give --captured-clock")
+    code, out, err = rubato(folder, *mixed, "--captured-clock", "auto/1410")
+    check(f"which overrides: {err}", code == 0)
 
 
 def check_messages(folder):

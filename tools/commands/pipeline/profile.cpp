@@ -1,6 +1,7 @@
 // rubato pipeline profile: a stage profile from the captured ranks of a pipeline.
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 
 #include <fmt/format.h>
@@ -11,6 +12,7 @@
 #include "common/text.hpp"
 #include "explorer/pipeline/captured_profile.hpp"
 #include "models/gpu/device.hpp"
+#include "models/kernel/model.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/pipeline/subcommands.hpp"
 #include "tools/options/captured.hpp"
@@ -25,6 +27,7 @@ namespace {
 
 struct ProfileOptions {
   std::vector<std::string> ranks, power;
+  std::vector<unsigned> power_gpus;
   std::string captured_clock, gpu, clocks, out;
   std::optional<double> blocked_power_w;
   bool per_clock = false, partial = false;
@@ -37,6 +40,44 @@ std::vector<std::string> devices_of(const std::vector<Capture>& captures) {
     for (const CaptureDevice& device : capture.devices) devices.push_back(device.name);
   }
   return devices;
+}
+
+// One log of each rank; several of them may be GPUs of one file.
+std::vector<PowerLog> read_power(const ProfileOptions& o) {
+  const std::vector<std::string> files = files_of_patterns(o.power);
+  const std::size_t gpus = o.power_gpus.size();
+  if (gpus > 0 && files.empty()) throw UsageError("--power-gpu needs --power");
+  if (gpus > 1 && files.size() > 1 && gpus != files.size())
+    throw UsageError(
+        fmt::format("--power-gpu has {} GPUs for {} power logs; expected one of each, "
+                    "one for all or several of one log",
+                    gpus, files.size()));
+  std::vector<PowerLog> logs;
+  for (std::size_t i = 0; i < (files.empty() ? 0 : std::max(files.size(), gpus)); ++i) {
+    PowerLogOptions options;
+    if (gpus > 0) options.gpu = o.power_gpus[gpus == 1 ? 0 : i];
+    logs.push_back(read_power_log(files[files.size() == 1 ? 0 : i], options));
+  }
+  return logs;
+}
+
+// The clocks of the logs, which must agree: all ranks are anchored at one clock.
+std::optional<std::string> clock_of_logs(const GpuSpec& spec, const std::vector<PowerLog>& power) {
+  constexpr double same_frac = 0.02;  // medians of a GPU that its power limit holds back wander
+  std::optional<std::string> first;
+  for (const PowerLog& log : power) {
+    const std::optional<std::string> label = logged_clock(log);
+    if (!label) continue;
+    if (!first) first = label;
+    const ClockPair one = captured_clock(spec, first), other = captured_clock(spec, label);
+    const double one_mhz = effective_core_mhz(spec, one),
+                 other_mhz = effective_core_mhz(spec, other);
+    if (one.mem == other.mem && std::abs(one_mhz - other_mhz) <= same_frac * one_mhz) continue;
+    throw DataError(
+        fmt::format("{}: logged at {}, other ranks at {}", log.file, *label, *first),
+        {.in = {}, .hint = "profile all ranks at the same clocks, or give --captured-clock"});
+  }
+  return first;
 }
 
 // The model of the GPU: the one asked for, else that of the devices. Of GPUs without a spec only
@@ -61,8 +102,8 @@ std::optional<CapturedGpu> gpu_of(const ProfileOptions& o, const std::vector<Cap
   std::optional<std::string> label;
   if (!o.captured_clock.empty()) {
     label = o.captured_clock;
-  } else if (!power.empty()) {
-    label = logged_clock(power.front());
+  } else {
+    label = clock_of_logs(*spec, power);
   }
   if (!label)
     fmt::print(stderr,
@@ -167,24 +208,31 @@ std::string notes_of(const ProfileOptions& o, const CapturedProfile& profile) {
       "passes. ";
   const bool modelled = profile.types.front().options.front().core_mhz > 0.0;
   if (!modelled) return text + "Other clocks are not known: no GPU was modelled.\n";
+  const bool measured = std::ranges::any_of(profile.types, [](const CapturedPassType& type) {
+    return type.measured_power_w.has_value();
+  });
   text += fmt::format(
       "Energies and other clocks are modelled{}; --per-clock lists them from as memory bound to as "
       "core bound as the kernels' work leaves open.\n",
-      profile.blocked_power_w ? " and scaled to the measured power" : "");
+      measured ? " and scaled to the measured power" : "");
   if (!o.blocked_power_w)
     text += profile.blocked_power_w
                 ? fmt::format("A GPU that waits was measured to draw {:.4g} W.\n",
                               *profile.blocked_power_w)
                 : fmt::format(
-                      "A GPU that waits is taken to draw its idle power, {:.4g} W, a guess: "
-                      "--power measures it.\n",
-                      profile.idle_power_w);
-  if (!o.out.empty() && pipeline.order_known)
+                      "A GPU that waits is taken to draw its idle power, {:.4g} W, a guess: {}.\n",
+                      profile.idle_power_w,
+                      o.power.empty() ? "--power measures it"
+                                      : "the readings do not tell what waiting draws");
+  if (!o.out.empty() && pipeline.order_known && profile.complete())
     text += fmt::format("\nnext: {}\n", plan_command(o, profile));
   return text;
 }
 
 ExitStatus run_profile(const ProfileOptions& o) {
+  if (o.blocked_power_w && !(*o.blocked_power_w >= 0.0 && std::isfinite(*o.blocked_power_w)))
+    throw UsageError(
+        fmt::format("blocked power is {} W; expected a number >= 0", *o.blocked_power_w));
   std::vector<Capture> captures;
   for (const std::string& file : files_of_patterns(o.ranks)) {
     captures.push_back(import_capture(file, {.partial = o.partial}));
@@ -192,8 +240,7 @@ ExitStatus run_profile(const ProfileOptions& o) {
       fmt::print(stderr, "note: {}: left out: {}\n", printable(file), printable(line));
   }
   CapturedProfileInput input{.captures = captures, .gpu = {}, .power = {}};
-  for (const std::string& file : files_of_patterns(o.power))
-    input.power.push_back(read_power_log(file));
+  input.power = read_power(o);
   input.gpu = gpu_of(o, captures, input.power);
   const CapturedProfile profile = profile_captures(input);
   for (const std::string& note : profile.notes) fmt::print(stderr, "note: {}\n", printable(note));
@@ -219,6 +266,11 @@ void setup_pipeline_profile(CommandLine& app, Action& action) {
   profile->add_option("--power", o->power,
                       "Power logs, one of each rank in the same order: nvidia-smi, DCGM, NVML or "
                       "Zeus");
+  profile
+      ->add_option("--power-gpu", o->power_gpus,
+                   "Index of the GPU in the logs, one for all or one of each rank; of one log of a "
+                   "whole node one of each rank, e.g. 0,1,2,3")
+      ->delimiter(',');
   profile->add_option("--captured-clock", o->captured_clock,
                       "Clocks of the capture, MEM/CORE (default: the power log's, else the GPU's)");
   profile->add_option("--gpu", o->gpu,
