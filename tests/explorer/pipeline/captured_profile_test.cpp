@@ -244,7 +244,7 @@ TEST(CapturedProfile, RanksOfDifferentGuessedStepsAreToldToMarkThem) {
                           "steps were guessed: mark them (ProfilerStep, NVTX ranges)");
 }
 
-// Ranks send one another other things as well, a hundredth of a second long.
+// Ranks send one another other things as well, which take 0.4 ms longer.
 TEST(CapturedProfile, OnlyMessagesOfThePipelineAreTransfers) {
   const MadePipeline made;
   auto captures = captures_of(made.run(made.model.frame.default_clock));
@@ -256,18 +256,17 @@ TEST(CapturedProfile, OnlyMessagesOfThePipelineAreTransfers) {
   for (std::uint32_t r = 0; r < 2; ++r) {
     Capture& capture = captures[r];
     capture.groups.push_back({"9", "CONTEXT_PARALLEL_GROUP", 4U, {0, 1, 2, 3}});
-    std::vector<CapturedLaunch> more;
-    for (const CapturedLaunch& launch : capture.launches) {
-      if (!launch.collective || launch.pass != (r == 0 ? Pass::forward : Pass::backward)) continue;
-      more.push_back(launch);
-    }
-    for (std::size_t i = 0; i < std::min<std::size_t>(more.size(), 40); ++i) {
-      for (int copy = 0; copy < 3; ++copy) {
-        CapturedLaunch& launch = capture.launches.emplace_back(more[i]);
-        launch.start_ns += r == 0 ? -10'000'000 : 0;
+    const std::vector<CapturedLaunch> launches = capture.launches;
+    for (CapturedLaunch launch : launches) {
+      if (!launch.collective) continue;
+      CapturedCollective other = capture.collectives[*launch.collective];
+      if (other.source_rank != 0U || other.target_rank != 1U) continue;
+      other.group = 1U;
+      if (r == 0) launch.start_ns -= 400'000;
+      for (int copy = 0; copy < 20; ++copy) {
         launch.collective = static_cast<std::uint32_t>(capture.collectives.size());
-        capture.collectives.push_back(
-            {.kind = CollectiveKind::send_recv, .group = 1U, .source_rank = 0U, .target_rank = 1U});
+        capture.launches.push_back(launch);
+        capture.collectives.push_back(other);
       }
     }
     std::ranges::stable_sort(capture.launches, {}, &CapturedLaunch::start_ns);
