@@ -146,17 +146,17 @@ Regret regret_of(const ProfileTable& measured, const ProfileTable& predicted, Cl
                  double slack_frac) {
   const Cost base = default_total(measured, default_clock);
   const Cost base_predicted = default_total(predicted, default_clock);
-  const Solution planned = solve_global(predicted, LeastWaste{slack_frac, 0.0}, default_clock);
+  const Solution planned = solve_global(predicted, LeastWaste{slack_frac, rounding}, default_clock);
   // The default clocks are always in time.
   assert(!planned.clock_of_unit.empty());
   const Cost played = total_of(measured, planned.clock_of_unit);
   const double taken_frac = played.time_s / base.time_s - 1.0;
   const bool late = taken_frac > slack_frac + rounding;
   const auto best_j = [&](double allowed_frac) {
-    return solve_global(measured, LeastWaste{allowed_frac, 0.0}, default_clock).total.energy_j;
+    return solve_global(measured, LeastWaste{allowed_frac, rounding}, default_clock).total.energy_j;
   };
   const double best_in_time_j = best_j(slack_frac);
-  const double best_as_late_j = late ? best_j(taken_frac + rounding) : best_in_time_j;
+  const double best_as_late_j = late ? best_j(taken_frac) : best_in_time_j;
   return {.promised_energy_pct = percent * (planned.total.energy_j / base_predicted.energy_j - 1.0),
           .time_pct = percent * taken_frac,
           .energy_pct = percent * (played.energy_j / base.energy_j - 1.0),

@@ -34,7 +34,7 @@ double least_energy_j(const ProfileTable& table, double time_s) {
       total.time_s += cost.time_s;
       total.energy_j += cost.energy_j;
     }
-    if (total.time_s <= time_s * (1.0 + 1e-8)) best = std::min(best, total.energy_j);
+    if (total.time_s <= time_s * (1.0 + 1e-9)) best = std::min(best, total.energy_j);
     std::size_t row = 0;
     while (row < choice.size() && ++choice[row] == table.clocks()) choice[row++] = 0;
     more = row < choice.size();
@@ -91,6 +91,19 @@ TEST(Regrets, ALatePlanIsShownAsLate) {
   EXPECT_NEAR(regret.energy_pct, -40.0, 1e-9);
   EXPECT_NEAR(regret.best_energy_pct, 0.0, 1e-9);
   EXPECT_NEAR(regret.regret_pct, 0.0, 1e-9);  // nothing saves more in twice the time
+}
+
+// 15 % more time is 114.99999999999999: what is not late is within the budget of the best plan too.
+TEST(Regrets, AreNotNegativeWhereTheBudgetIsRounded) {
+  const ProfileTable measured(1, 2, {115.0, 100.0}, {50.0, 100.0});
+  const ProfileTable predicted(1, 2, {110.0, 100.0}, {50.0, 100.0});
+  const Regret regret = regret_of(measured, predicted, ClockId{1}, 0.15);
+  EXPECT_EQ(regret.late_pct, 0.0);
+  EXPECT_NEAR(regret.energy_pct, -50.0, 1e-9);
+  EXPECT_NEAR(regret.best_energy_pct, -50.0, 1e-9);
+  EXPECT_NEAR(regret.regret_pct, 0.0, 1e-9);
+  // Nor does the model's own plan lose it.
+  EXPECT_NEAR(regret_of(measured, measured, ClockId{1}, 0.15).energy_pct, -50.0, 1e-9);
 }
 
 std::vector<std::vector<OperatingPoint>> cells_of(const Sweep& sweep) {
