@@ -130,6 +130,8 @@ const CellModelKind* cell_model_kind(std::string_view name) {
 }
 
 std::unique_ptr<CellModel> fit_cell_model(const CellModelKind& kind, const ModelData& data) {
+  if (data.kernels.kernels.empty())
+    throw DataError(fmt::format("model '{}' has no kernel to be fitted to", kind.name));
   for (const SweepKernel& kernel : data.kernels.kernels) {
     if (kernel.points.size() >= kind.points) continue;
     throw DataError(fmt::format("kernel '{}' has {} point{}; model '{}' needs {} at least",

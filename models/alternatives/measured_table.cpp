@@ -201,36 +201,6 @@ void fit_missing(const Sweep& sweep, const std::vector<std::size_t>& position,
   }
 }
 
-// Observed clocks lie beside those that can be set, which are planned with; nothing: none does.
-// Clocks beyond the GPU's stay, to be refused.
-std::optional<Sweep> at_settable_clocks(const Sweep& sweep, const GpuSpec& spec,
-                                        std::vector<std::string>& notes) {
-  if (!sweep.applied_clocks) return std::nullopt;
-  std::optional<Sweep> moved;
-  std::size_t count = 0;
-  for (std::size_t k = 0; k < sweep.kernels.size(); ++k) {
-    for (std::size_t i = 0; i < sweep.kernels[k].points.size(); ++i) {
-      const std::optional<double> observed = sweep.kernels[k].points[i].clock.core_mhz;
-      if (!observed) continue;
-      const double nearest = nearest_step_mhz(spec, *observed);
-      // 1102.5 MHz are cut to 1102 where they are set.
-      const bool settable = *observed >= std::floor(nearest) && *observed <= std::ceil(nearest) &&
-                            (*observed == nearest || *observed == std::floor(*observed));
-      if (settable || std::abs(*observed - nearest) > 0.5 * spec.core.step_mhz) continue;
-      if (!moved) moved = sweep;
-      moved->kernels[k].points[i].clock.core_mhz = nearest;
-      ++count;
-    }
-  }
-  if (count > 0) {
-    notes.push_back(fmt::format(
-        "{} of {} rows were observed beside the clocks that can be set ({:g} MHz apart): "
-        "taken as the nearest of those",
-        count, sweep.points(), spec.core.step_mhz));
-  }
-  return moved;
-}
-
 }  // namespace
 
 std::string clock_text(const GpuSpec& spec, const ClockPair& clock) {
@@ -285,6 +255,34 @@ Sweep one_setting(const Sweep& sweep, const GpuSpec& spec) {
   }
   std::erase_if(out.kernels, [](const SweepKernel& kernel) { return kernel.points.empty(); });
   return out;
+}
+
+std::optional<Sweep> at_settable_clocks(const Sweep& sweep, const GpuSpec& spec,
+                                        std::vector<std::string>& notes) {
+  if (!sweep.applied_clocks) return std::nullopt;
+  std::optional<Sweep> moved;
+  std::size_t count = 0;
+  for (std::size_t k = 0; k < sweep.kernels.size(); ++k) {
+    for (std::size_t i = 0; i < sweep.kernels[k].points.size(); ++i) {
+      const std::optional<double> observed = sweep.kernels[k].points[i].clock.core_mhz;
+      if (!observed) continue;
+      const double nearest = nearest_step_mhz(spec, *observed);
+      // 1102.5 MHz are cut to 1102 where they are set.
+      const bool settable = *observed >= std::floor(nearest) && *observed <= std::ceil(nearest) &&
+                            (*observed == nearest || *observed == std::floor(*observed));
+      if (settable || std::abs(*observed - nearest) > 0.5 * spec.core.step_mhz) continue;
+      if (!moved) moved = sweep;
+      moved->kernels[k].points[i].clock.core_mhz = nearest;
+      ++count;
+    }
+  }
+  if (count > 0) {
+    notes.push_back(fmt::format(
+        "{} of {} rows were observed beside the clocks that can be set ({:g} MHz apart): "
+        "taken as the nearest of those",
+        count, sweep.points(), spec.core.step_mhz));
+  }
+  return moved;
 }
 
 MeasuredTable measured_table(const Sweep& read, const GpuSpec& spec,

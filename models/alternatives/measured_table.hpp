@@ -36,6 +36,12 @@ struct CellMean {
 /// Kernels without any are left out. @throws DataError if repeats differ by more than a quarter
 [[nodiscard]] Sweep one_setting(const Sweep& sweep, const GpuSpec& spec);
 
+/// Observed clocks (Sweep::applied_clocks) lie beside those that can be set, which are planned
+/// with: each is moved to the nearest. Nothing: none had to be. Clocks beyond the GPU's stay, to be
+/// refused. @param notes  gets a line if any was moved
+[[nodiscard]] std::optional<Sweep> at_settable_clocks(const Sweep& sweep, const GpuSpec& spec,
+                                                      std::vector<std::string>& notes);
+
 /// Clocks at which some kernel was not measured: not to be chosen, or the missing cells from the
 /// model, fitted to the points of the same kernel.
 enum class MissingCells { leave_out, model };

@@ -2,6 +2,9 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "common/error.hpp"
 #include "models/alternatives/measured_table.hpp"
 
 namespace rubato {
@@ -18,8 +21,12 @@ std::optional<std::size_t> NamedCells::find(const Kernel& kernel) const {
 }
 
 std::shared_ptr<const NamedCells> named_cells(const Sweep& sweep, const GpuSpec& spec,
-                                              const CellModelKind* kind) {
-  const Sweep points = one_setting(sweep, spec);
+                                              const CellModelKind* kind,
+                                              std::vector<std::string>& notes) {
+  const std::optional<Sweep> moved = at_settable_clocks(sweep, spec, notes);
+  const Sweep points = one_setting(moved ? *moved : sweep, spec);
+  if (points.kernels.empty())
+    throw DataError(fmt::format("{}: no row has time and power (or energy)", sweep.file));
   Sweep nothing = points;
   nothing.kernels.clear();
   const std::vector<std::string> names = kernel_names(points);

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "models/alternatives/cell_model.hpp"
 #include "traces/trace.hpp"
@@ -30,9 +31,10 @@ class NamedCells {
 };
 
 /// A sweep's cells, or what a model fitted to them says of its kernels. @param kind  nothing: the
-/// cells themselves
-/// @throws what fit_cell_model and table_model throw
+/// cells themselves @param notes  gets what a reader must know, a line each
+/// @throws DataError if no row has time and power; what fit_cell_model and table_model throw
 [[nodiscard]] std::shared_ptr<const NamedCells> named_cells(const Sweep& sweep, const GpuSpec& spec,
-                                                            const CellModelKind* kind);
+                                                            const CellModelKind* kind,
+                                                            std::vector<std::string>& notes);
 
 }  // namespace rubato

@@ -14,10 +14,7 @@ Eigen::VectorXd non_negative_least_squares(const Eigen::MatrixXd& a, const Eigen
   const Eigen::VectorXd size = a.colwise().norm().cwiseMax(std::numeric_limits<double>::min());
   Eigen::VectorXd best = Eigen::VectorXd::Zero(a.cols());
   double best_cost = b.squaredNorm();
-  std::vector<unsigned> subsets;
-  for (unsigned subset = 1; subset < (1U << static_cast<unsigned>(a.cols())); ++subset)
-    subsets.push_back(subset);
-  for (const unsigned subset : subsets) {
+  for (unsigned subset = 1; subset < (1U << static_cast<unsigned>(a.cols())); ++subset) {
     std::vector<Index> used;
     for (Index j = 0; j < a.cols(); ++j) {
       if ((subset >> static_cast<unsigned>(j) & 1U) != 0U) used.push_back(j);

@@ -67,6 +67,17 @@ double factor_of(std::span<const double> term_over_measured) {
   return squares > 0.0 ? sum / squares : 0.0;
 }
 
+// The best roofline that says of point k that core and memory bound it alike. @param core, memory
+// time of a cycle and of a byte over what was measured, shape [n]
+Roofline equal_at(std::size_t k, std::span<const double> core, std::span<const double> memory) {
+  const double bytes_per_cycle = core[k] / memory[k];
+  std::vector<double> longer;
+  for (std::size_t i = 0; i < core.size(); ++i)
+    longer.push_back(std::max(core[i], bytes_per_cycle * memory[i]));
+  const double cycles = factor_of(longer);
+  return {.cycles = cycles, .bytes = cycles * bytes_per_cycle};
+}
+
 }  // namespace
 
 ClockReader::ClockReader(const ModelData& data)
@@ -110,19 +121,22 @@ Roofline fit_roofline(std::span<const ClockTerms> terms, std::span<const double>
     memory.push_back(1.0 / (terms[i].dram_bytes_per_s * time_s[i]));
     core.push_back(1.0 / (terms[i].core_hz * time_s[i]));
   }
+  std::vector<Roofline> tried;
+  for (std::size_t bound = 0; bound <= order.size(); ++bound)
+    tried.push_back({.cycles = factor_of(std::span(core).subspan(bound)),
+                     .bytes = factor_of(std::span(memory).first(bound))});
+  for (std::size_t k = 0; k < order.size(); ++k) tried.push_back(equal_at(k, core, memory));
   Roofline best;
   double best_cost = std::numeric_limits<double>::infinity();
-  for (std::size_t bound = 0; bound <= order.size(); ++bound) {
-    const Roofline tried{.cycles = factor_of(std::span(core).subspan(bound)),
-                         .bytes = factor_of(std::span(memory).first(bound))};
+  for (const Roofline& roofline : tried) {
     double cost = 0.0;
     for (std::size_t i = 0; i < terms.size(); ++i) {
-      const double error = tried.time_s(terms[i]) / time_s[i] - 1.0;
+      const double error = roofline.time_s(terms[i]) / time_s[i] - 1.0;
       cost += error * error;
     }
     if (cost >= best_cost) continue;
     best_cost = cost;
-    best = tried;
+    best = roofline;
   }
   return best;
 }

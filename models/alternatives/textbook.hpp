@@ -44,8 +44,9 @@ struct Roofline {
   [[nodiscard]] double time_s(const ClockTerms& at) const;
 };
 
-/// Exact: every division of the points into those that the core bounds and those that memory
-/// bounds is tried. @param terms, time_s  shape [n], n >= 1
+/// Exact: of every division of the points into those that the core bounds and those that memory
+/// bounds the best of all weights is tried, and for every point the best of those under which both
+/// bound it alike. @param terms, time_s  shape [n], n >= 1
 [[nodiscard]] Roofline fit_roofline(std::span<const ClockTerms> terms,
                                     std::span<const double> time_s);
 

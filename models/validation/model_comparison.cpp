@@ -121,9 +121,10 @@ ModelComparison compare_models(const GpuSpec& spec, const Sweep& sweep,
                             : spec;
     for (std::size_t m = 0; m < models.size(); ++m) {
       const ModelData data{own, groups[g].seen, groups[g].others};
-      const auto model = models[m].kind != nullptr
-                             ? fit_cell_model(*models[m].kind, data)
-                             : table_model(*models[m].table, own, kernel_names(groups[g].seen));
+      const auto model =
+          models[m].kind != nullptr
+              ? fit_cell_model(*models[m].kind, data)
+              : table_model(one_setting(*models[m].table, spec), own, kernel_names(groups[g].seen));
       test_on(groups[g], *model, found.sweep, found.models[m]);
     }
   }

@@ -103,7 +103,10 @@ TableOptions settled(TableOptions options) {
 std::shared_ptr<const NamedCells> cells_of_table(const TableOptions& options, const GpuSpec& spec,
                                                  std::span<const Kernel> kernels) {
   if (!options.given()) return {};
-  auto cells = named_cells(load_sweep(options.sweep, spec), spec, cell_model_kind(options.model));
+  std::vector<std::string> notes;
+  auto cells =
+      named_cells(load_sweep(options.sweep, spec), spec, cell_model_kind(options.model), notes);
+  for (const std::string& note : notes) fmt::print(stderr, "note: {}\n", note);
   const std::string file = printable(options.sweep.file);
   const auto known = static_cast<std::size_t>(std::ranges::count_if(
       kernels, [&](const Kernel& kernel) { return cells->find(kernel).has_value(); }));

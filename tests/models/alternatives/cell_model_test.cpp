@@ -1,8 +1,10 @@
 // Models as parts: each recovers what it says itself from a few points of it; tables give back
 // their cells; what was held out is not seen.
 
+#include <array>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,7 +15,9 @@
 #include "common/error.hpp"
 #include "models/alternatives/cell_model.hpp"
 #include "models/alternatives/modelled_table.hpp"
+#include "models/alternatives/named_cells.hpp"
 #include "models/alternatives/non_negative.hpp"
+#include "models/alternatives/textbook.hpp"
 #include "models/validation/model_comparison.hpp"
 #include "tests/expect_error.hpp"
 
@@ -228,8 +232,90 @@ TEST(ModelComparison, LeavesOutRepeatsCapsAndKernelsOfFewPoints) {
   EXPECT_DOUBLE_EQ(*found.sweep.kernels[0].points[2].time_s, 1.0);  // not under 200 W
   EXPECT_EQ(found.models[0].held_out.size(), 1U);
   EXPECT_EQ(found.models[0].fit.most_points, 2U);
+  // What is compared and the table that is the model are brought to the same setting.
+  const ModelComparison itself = compare_models(spec, sweep, models, {.points = 2});
+  ASSERT_EQ(itself.models[0].cells[0].size(), 3U);
+  for (std::size_t i = 0; i < 3; ++i) {
+    const SweepPoint& point = itself.sweep.kernels[0].points[i];
+    EXPECT_DOUBLE_EQ(itself.models[0].cells[0][i].time_s, *point.time_s);
+    EXPECT_DOUBLE_EQ(itself.models[0].cells[0][i].energy_j, *point.time_s * *point.power_w);
+  }
   expect_error<UsageError>([&] { (void)compare_models(spec, sweep, models, {.points = 5}); },
                            "no kernel has more than 5 points", "fewer --points");
+}
+
+double squared_errors(const Roofline& roofline, std::span<const ClockTerms> terms,
+                      std::span<const double> time_s) {
+  double sum = 0.0;
+  for (std::size_t i = 0; i < terms.size(); ++i) {
+    const double error = roofline.time_s(terms[i]) / time_s[i] - 1.0;
+    sum += error * error;
+  }
+  return sum;
+}
+
+// The least of a fine grid of rooflines, none better than the fit. In the first case it lies where
+// core and memory bound a point alike.
+void expect_best_roofline(const std::vector<double>& core_hz, const std::vector<double>& time_s) {
+  std::vector<ClockTerms> terms;
+  for (const double hz : core_hz)
+    terms.push_back({.core_hz = hz, .mem_hz = 1.0, .dram_bytes_per_s = 1.0});
+  const double fitted = squared_errors(fit_roofline(terms, time_s), terms, time_s);
+  double least = std::numeric_limits<double>::infinity();
+  constexpr int steps = 400;
+  for (int c = 0; c <= steps; ++c) {
+    for (int b = 0; b <= steps; ++b)
+      least = std::min(least, squared_errors({.cycles = 2.0 * c / steps, .bytes = 2.0 * b / steps},
+                                             terms, time_s));
+  }
+  EXPECT_LE(fitted, least);
+  EXPECT_LE(least, fitted + 1e-3);  // the grid's step
+}
+
+TEST(Rooflines, AreTheBest) {
+  const std::vector<double> clocks_hz{0.5, 0.75, 1.0, 1.25, 1.5};
+  std::vector<double> kink_s;  // of 1 / (clock x time): 1.9017 ...
+  const std::array over_time{1.9017, 1.2686, 0.8467, 0.9667, 0.9304};
+  for (std::size_t i = 0; i < clocks_hz.size(); ++i)
+    kink_s.push_back(1.0 / (clocks_hz[i] * over_time[i]));
+  expect_best_roofline(clocks_hz, kink_s);
+  std::vector<ClockTerms> terms;
+  for (const double hz : clocks_hz)
+    terms.push_back({.core_hz = hz, .mem_hz = 1.0, .dram_bytes_per_s = 1.0});
+  EXPECT_NEAR(squared_errors(fit_roofline(terms, kink_s), terms, kink_s), 0.0120, 5e-5);
+  expect_best_roofline(clocks_hz, {2.0, 1.4, 1.0, 0.9, 0.9});
+  expect_best_roofline(clocks_hz, {1.0, 1.2, 0.7, 1.1, 0.8});
+}
+
+// Kernels with a time but no power leave nothing to fit.
+TEST(NamedCells, NeedTimeAndPower) {
+  const GpuSpec spec = load_gpu_spec("a100-sxm4-80gb");
+  const Sweep times = parse_sweep("kernel,core_mhz,time_s\na,510,2\na,1410,1\n", "t.csv", spec);
+  for (const char* model : {"guerreiro", "cmos", "linear", "builtin", "measured"}) {
+    std::vector<std::string> notes;
+    expect_error<DataError>([&] { (void)named_cells(times, spec, cell_model_kind(model), notes); },
+                            "t.csv: no row has time and power (or energy)");
+  }
+  Sweep none = times;
+  none.kernels.clear();
+  expect_error<DataError>(
+      [&] {
+        (void)fit_cell_model(*cell_model_kind("guerreiro"), {spec, none, none});
+      },
+      "model 'guerreiro' has no kernel to be fitted to");
+}
+
+// As explore takes them: 1 MHz beside a clock that can be set is that clock.
+TEST(NamedCells, LieAtClocksThatCanBeSet) {
+  const GpuSpec spec = load_gpu_spec("a100-sxm4-80gb");
+  const Sweep sweep =
+      parse_sweep("kernel,core_mhz,time_s,power_w\na,512,2,100\na,1409,1,200\n", "t.csv", spec);
+  std::vector<std::string> notes;
+  const auto cells = named_cells(sweep, spec, nullptr, notes);
+  EXPECT_DOUBLE_EQ(cells->at(0, {MemStateId{0}, 510.0}).time_s, 2.0);
+  EXPECT_DOUBLE_EQ(cells->at(0, {MemStateId{0}, 1410.0}).time_s, 1.0);
+  ASSERT_EQ(notes.size(), 1U);
+  EXPECT_NE(notes[0].find("2 of 2 rows were observed beside"), std::string::npos) << notes[0];
 }
 
 // Planning on a model means planning on its cells, also where others were measured.

@@ -155,10 +155,11 @@ TEST(Streams, RefusesAnEmptyCapture) {
 // A table of the gemm, at the captured clock and another one, by label or name.
 std::shared_ptr<const NamedCells> gemm_cells(const GpuSpec& spec,
                                              const CellModelKind* kind = nullptr) {
+  std::vector<std::string> notes;
   return named_cells(parse_sweep("kernel,core_mhz,time_s,power_w\n"
                                  "gemm,1110,150e-6,200\ngemm,1410,120e-6,250\n",
                                  "gemm.csv", spec),
-                     spec, kind);
+                     spec, kind, notes);
 }
 
 TEST(ReplayOfATable, TakesItsTimesAndPowers) {
