@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "common/byte_source.hpp"
 #include "common/csv.hpp"
 #include "common/error.hpp"
 #include "common/file.hpp"
@@ -339,7 +340,7 @@ std::size_t Sweep::points() const noexcept {
 
 Sweep read_sweep(const std::filesystem::path& path, const GpuSpec& spec,
                  const SweepColumns& columns) {
-  return parse_sweep(read_file(path), path.string(), spec, columns);
+  return parse_sweep(read_expanded(path, max_text_file_bytes), path.string(), spec, columns);
 }
 
 Sweep parse_sweep(std::string_view text, const std::string& name, const GpuSpec& spec,

@@ -24,6 +24,13 @@ constexpr std::string_view blanks = " \t\r\n";
 constexpr std::array<std::string_view, 3> settings{"nvml_gr_clock", "nvml_mem_clock",
                                                    "nvml_pwr_limit"};
 
+// What readers of sweeps take for numbers of a row or parts of its name; a parameter of that name
+// is none of them.
+constexpr auto columns_of_sweeps = std::to_array<std::string_view>(
+    {"kernel", "workload", "workload_id", "batch_size", "stage", "instruction", "pass", "count",
+     "core_mhz", "core_mhz_requested", "frequency", "time", "energy", "dram_bytes", "dram_active",
+     "dram_read_transactions", "dram_write_transactions"});
+
 JsonDocument parse_cache(std::string_view text, const std::string& name) {
   try {
     return JsonDocument::parse(text, name);
@@ -127,6 +134,7 @@ KernelTunerTable read_kernel_tuner_cache(std::string_view text, const std::strin
       "power_w", "power_cap_w"};
   const std::size_t own = header.size();
   for (const std::string& parameter : cache.parameters) {
+    if (std::ranges::find(columns_of_sweeps, parameter) != columns_of_sweeps.end()) continue;
     if (std::ranges::find(header, parameter) == header.end()) header.push_back(parameter);
   }
   KernelTunerTable table{.csv = csv_line(header), .left_out = {}};

@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 
 #include "common/error.hpp"
+#include "common/gzip.hpp"
 #include "models/alternatives/measured_table.hpp"
 #include "tests/expect_error.hpp"
+#include "tests/temporary_folder.hpp"
 
 namespace rubato {
 namespace {
@@ -52,6 +54,33 @@ TEST(KernelTunerTables, AreSweepsOfTheParametersThatVary) {
   EXPECT_DOUBLE_EQ(*sweep.kernels[1].points[0].power_w, 4.4 / 0.008);
   ASSERT_EQ(sweep.left_out.size(), 1U);
   EXPECT_EQ(sweep.left_out[0], "1 of 4 configurations of matmul: no time, clock, or energy");
+}
+
+// A tuned parameter may be called what a sweep's columns are called: it is none of them.
+TEST(KernelTunerTables, ParametersAreNoColumnsOfSweeps) {
+  const Sweep sweep = read(R"({"kernel_name": "k",
+    "tune_params_keys": ["count", "pass", "dram_bytes", "stage"], "cache": {
+    "1": {"count": 3, "pass": 1, "dram_bytes": 7, "stage": 2, "time": 2.0, "nvml_power": 200.0,
+          "core_freq": 1410},
+    "2": {"count": 5, "pass": 1, "dram_bytes": 7, "stage": 2, "time": 2.0, "nvml_power": 200.0,
+          "core_freq": 1410}}})");
+  ASSERT_EQ(sweep.kernels.size(), 2U);
+  EXPECT_EQ(sweep.kernels[0].name, "k count=3");
+  EXPECT_EQ(sweep.kernels[0].count, 1U);
+  EXPECT_EQ(sweep.kernels[0].points[0].dram_bytes, std::nullopt);
+}
+
+TEST(Sweeps, AreReadCompressed) {
+  const TemporaryFolder folder;
+  const GpuSpec spec = load_gpu_spec("a100-sxm4-80gb");
+  const std::string csv = "kernel,core_mhz,time_s,power_w\na,510,2,100\na,1410,1,200\n";
+  const Sweep sweep = read_sweep(folder.file("t.csv.gz", gzip(csv)), spec);
+  ASSERT_EQ(sweep.points(), 2U);
+  EXPECT_EQ(sweep.kernels[0].points[1].time_s, 1.0);
+  EXPECT_EQ(read_sweep(folder.file("c.json.gz", gzip(whole_cache())), spec).points(), 3U);
+  expect_error<DataError>(
+      [&] { (void)read_sweep(folder.file("half.csv.gz", gzip(csv).substr(0, 20)), spec); },
+      "half.csv.gz: the gzip data end early");
 }
 
 TEST(KernelTunerTables, AreReadUnfinished) {
