@@ -224,6 +224,11 @@ TEST_F(CommandLine, ReproducesThePaper) {
                                read_file(source_dir() / "tests/tools/reproduce_spaan2026.txt"));
 }
 
+TEST_F(CommandLine, RefusesUnknownExperimentsBeforeADatabaseIsMade) {
+  expect("reproduce perseus --db new.db", 2, "there is no experiment 'perseus'");
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "new.db"));
+}
+
 TEST_F(CommandLine, MakesShippedSpecsAgain) {
   expect("calibrate --shipped h100-sxm5", 4, "dgemm.csv: cannot open");  // not in a clone
   std::filesystem::create_directory_symlink(source_dir() / "models", folder_ / "models");
@@ -237,6 +242,11 @@ TEST_F(CommandLine, MakesShippedSpecsAgain) {
   expect("gpus a/b/titan-v.json", 0, "Titan V");
   expect("calibrate --shipped h100", 2, "no shipped spec");
   expect("calibrate --shipped h100-sxm5 --gpu a40", 2, "leave them out");
+  expect("calibrate --shipped a40 --sigma 0.1", 2, "--sigma does nothing with --shipped");
+  expect("calibrate --shipped a40 --where a=b", 2, "--where does nothing with --shipped");
+  expect("calibrate --shipped a40 --name x", 2, "--name does nothing with --shipped");
+  expect("calibrate --captures a.json@1410 --shipped a40", 2,
+         "--shipped does nothing with --captures");
 }
 
 // docs/reproduced.md is what the program says: every published number beside ours.

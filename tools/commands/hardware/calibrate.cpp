@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <initializer_list>
 #include <memory>
 
 #include <fmt/format.h>
@@ -250,7 +251,19 @@ ExitStatus fit_shipped(const CalibrateOptions& asked, const RunContext& context)
   return ExitStatus::done;
 }
 
-ExitStatus fit_captured(const CalibrateOptions& o) {
+// What says itself how it is fitted takes no options that say it as well.
+void refuse_options(const CommandLine& line, std::string_view with,
+                    std::initializer_list<const char*> options) {
+  for (const char* option : options) {
+    if (line.has(option)) throw UsageError(fmt::format("{} does nothing with {}", option, with));
+  }
+}
+
+ExitStatus fit_captured(const CalibrateOptions& o, const CommandLine& line) {
+  refuse_options(line, "--captures",
+                 {"--shipped", "--idle", "--column", "--where", "--keep-implausible",
+                  "--kernels-only", "--reference", "--sigma", "--curve-points", "--power-only",
+                  "--no-validation", "--sweep", "--trace", "--without-table1"});
   if (!o.sweep.file.empty()) throw UsageError("give either a SWEEP or --captures, not both");
   CaptureCalibration asked = o.captures;
   asked.gpu = o.gpu;
@@ -321,11 +334,16 @@ Action setup_calibrate(CommandLine& app) {
       "  rubato calibrate few.csv --gpu my-a100.json --kernels-only -o my-a100.json\n"
       "  rubato calibrate data/spaan2026 --sweep data/rtx3080ti.csv -o my-3080-ti.json\n"
       "  rubato calibrate --shipped a100-sxm4-80gb rtx-5090 --no-validation");
-  return [o](const RunContext& context) {
-    if (!o->captures.captures.empty()) return fit_captured(*o);
+  return [o, &app](const RunContext& context) {
+    if (!o->captures.captures.empty()) return fit_captured(*o, app);
     if (!o->shipped.empty()) {
       if (!o->sweep.file.empty() || !o->gpu.empty())
         throw UsageError("--shipped says itself which SWEEP and --gpu: leave them out");
+      refuse_options(
+          app, "--shipped",
+          {"--idle", "--column", "--where", "--keep-implausible", "--kernels-only", "--reference",
+           "--sigma", "--curve-points", "--power-only", "--name", "--title", "--sweep", "--trace",
+           "--without-table1", "--power", "--power-gpu", "--power-period", "--power-zone"});
       return fit_shipped(*o, context);
     }
     if (o->sweep.file.empty()) throw UsageError("give a SWEEP, or captures with --captures");

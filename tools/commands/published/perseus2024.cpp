@@ -41,10 +41,12 @@ Table6Row table6_row(const PublishedPipeline& of, const PublishedPipeline::Row& 
                      const RunContext& context) {
   const PipelineWork work = artifact_work(of, row.microbatches);
   const PipelinePlanner planner(work, {}, context);
+  throw_if_interrupted(context);
   const PipelineRun& base = planner.baseline();
   const LowtimeResult theirs = emulate_lowtime(work, of.step_s);
   const std::vector<PipelineResult> ours =
       planner.plan(std::vector<double>{base.time_s, theirs.run.time_s}, AfterEnd::go_on, context);
+  throw_if_interrupted(context);
   return {.account_pct =
               saving_pct(row.planned_energy_j, highest_clocks_energy_j(work, row.planned_time_s)),
           .emulated_pct = saving_pct(theirs.planned_energy_j,
@@ -134,6 +136,7 @@ PublishedSection figure7(const RunContext& context) {
     const PipelinePlanner planner(work, {}, context);
     const double base_s = planner.baseline().time_s, until_s = published_straggler * base_s;
     const StragglerPoint point = straggle(planner, std::vector<double>{until_s}, context).front();
+    throw_if_interrupted(context);
     section.table.add_row({std::string(of.model), std::string(of.gpu), of.straggler_saving_pct,
                            of.straggler_time_ratio, of.straggler_envpipe_saving_pct,
                            saving_pct(point.result.energy_j, point.baseline_energy_j),
@@ -167,6 +170,7 @@ ModelledTraining modelled(const PublishedTraining& of, const RunContext& context
   ModelledTraining out;
   const PipelineResult plan =
       planner.plan(std::vector<double>{base_s}, AfterEnd::go_on, context).front();
+  throw_if_interrupted(context);
   out.saving_pct = saving_pct(plan.energy_j, planner.baseline().energy_j);
   const SwitchModel free_changes;
   out.interval =
@@ -174,7 +178,9 @@ ModelledTraining modelled(const PublishedTraining& of, const RunContext& context
           .of(plan.plan);
   std::vector<double> times_s;
   for (const double slowdown : published_slowdowns) times_s.push_back(slowdown * base_s);
-  for (const StragglerPoint& point : straggle(planner, times_s, context))
+  const std::vector<StragglerPoint> stragglers = straggle(planner, times_s, context);
+  throw_if_interrupted(context);
+  for (const StragglerPoint& point : stragglers)
     out.straggler_saving_pct.push_back(saving_pct(point.result.energy_j, point.baseline_energy_j));
   return out;
 }
@@ -256,12 +262,13 @@ PublishedSection table4(std::span<const std::optional<ModelledTraining>> ours) {
 Reproduction reproduce_perseus2024(const RunContext& context) {
   std::vector<std::optional<ModelledTraining>> ours(published_tables_3_and_4.size());
   std::optional<PublishedSection> savings, stragglers;
+  const RunContext silent{.cancelled = context.cancelled};  // progress is of one thread at a time
   const std::vector<std::function<void()>> parts{
-      [&] { savings = table6(context); }, [&] { stragglers = figure7(context); },
+      [&] { savings = table6(silent); }, [&] { stragglers = figure7(silent); },
       [&] {
         parallel_for(ours.size(), [&](std::size_t i) {
           const PublishedTraining& of = published_tables_3_and_4[i];
-          if (!of.preset.empty()) ours[i] = modelled(of, context);
+          if (!of.preset.empty()) ours[i] = modelled(of, silent);
         });
       }};
   parallel_for(

@@ -6,7 +6,7 @@
 
 namespace rubato {
 
-/// @throws what planning throws
+/// @throws InterruptedError; what planning throws
 [[nodiscard]] Reproduction reproduce_perseus2024(const RunContext& context);
 
 }  // namespace rubato

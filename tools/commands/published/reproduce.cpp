@@ -1,5 +1,6 @@
 // rubato reproduce: published experiments beside ours.
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -31,18 +32,20 @@ std::vector<Reproduction> reproductions(const ReproduceOptions& o, const RunCont
   std::vector<Reproduction> list;
   if (all || o.experiment == "spaan2026") {
     spaan = reproduce_spaan2026(context);
-    if (spaan->found.interrupted)
-      throw IoError("interrupted before all plans were found; nothing was stored");
     list.push_back(spaan->reproduction);
   }
   if (all || o.experiment == "perseus2024") list.push_back(reproduce_perseus2024(context));
   if (all) list.push_back(held_out_errors());
-  if (list.empty()) {
-    const std::vector<std::string> known{"all", "perseus2024", "spaan2026"};
-    throw UsageError(fmt::format("there is no experiment '{}'{}", o.experiment,
-                                 did_you_mean(o.experiment, known)));
-  }
+  throw_if_interrupted(context);
   return list;
+}
+
+// Before anything is made. @throws UsageError
+void expect_known(const std::string& experiment) {
+  const std::vector<std::string> known{"all", "perseus2024", "spaan2026"};
+  if (std::ranges::find(known, experiment) != known.end()) return;
+  throw UsageError(
+      fmt::format("there is no experiment '{}'{}", experiment, did_you_mean(experiment, known)));
 }
 
 // Before anything is planned. @throws UsageError
@@ -54,6 +57,7 @@ bool is_markdown(const std::string& path) {
 }
 
 ExitStatus reproduce(const ReproduceOptions& o, const RunContext& context) {
+  expect_known(o.experiment);
   const bool markdown = !o.report.empty() && is_markdown(o.report);
   std::optional<ResultStore> store;
   if (!o.db.empty()) {

@@ -127,4 +127,9 @@ std::string page_of(std::span<const Reproduction> reproductions) {
   return whole_page(report_title, body);
 }
 
+void throw_if_interrupted(const RunContext& context) {
+  if (context.stop_requested())
+    throw InterruptedError("interrupted before all plans were found; nothing was written");
+}
+
 }  // namespace rubato

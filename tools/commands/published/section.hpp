@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "common/error.hpp"
+#include "common/run_context.hpp"
 #include "tools/terminal/output.hpp"
 
 namespace rubato {
@@ -38,5 +40,15 @@ struct Reproduction {
 /// Markdown, or a page of HTML that needs nothing else, with all tables and pictures.
 [[nodiscard]] std::string markdown_of(std::span<const Reproduction> reproductions);
 [[nodiscard]] std::string page_of(std::span<const Reproduction> reproductions);
+
+/// Ctrl-C, before there was anything to show.
+class InterruptedError : public Error {
+ public:
+  explicit InterruptedError(const std::string& what) : Error(ExitStatus::interrupted, what, {}) {}
+};
+
+/// Plans that Ctrl-C cut short are missing: before one is used.
+/// @throws InterruptedError if the user asked to stop
+void throw_if_interrupted(const RunContext& context);
 
 }  // namespace rubato

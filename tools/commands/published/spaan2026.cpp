@@ -1,5 +1,6 @@
 #include "tools/commands/published/spaan2026.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -92,11 +93,9 @@ PublishedSection table2(const Exploration& found, const Exploration& blind) {
 std::string clock_of(const ExplorationInput& input, const Exploration& found, const Plan& plan,
                      KernelId kernel) {
   const std::vector<Site> launches = sites(input.trace);
-  std::string clock;
-  for (std::size_t i = 0; i < launches.size(); ++i) {
-    if (launches[i].kernel == kernel) clock = found.grid.label(plan.clock_of_site[i]);
-  }
-  return clock;
+  const auto first = std::ranges::find(launches, kernel, &Site::kernel);
+  if (first == launches.end()) return {};
+  return found.grid.label(plan.clock_of_site[static_cast<std::size_t>(first - launches.begin())]);
 }
 
 // The published clock of each kernel, evaluated by the model; and the clock of our own plan.
@@ -164,7 +163,9 @@ Cost rtx_a4000_change(const RunContext& context) {
       .switching = {},
       .questions = {{Granularity::kernel, Aggregation::global, LeastWaste{}}},
       .plans_only = true};
-  return change_of(explore(input, context), 0);
+  const Exploration found = explore(input, context);
+  throw_if_interrupted(context);
+  return change_of(found, 0);
 }
 
 // Our fronts per kernel and pass, with Table 2. @param kernel  what the text says of plans per
@@ -251,8 +252,7 @@ Spaan2026 reproduce_spaan2026(const RunContext& context) {
       .input = paper_input(fitted_spec),
       .found = explore(paper_input(fitted_spec), context)};
   const Exploration blind = explore(blind_input, context);
-  out.found.interrupted = out.found.interrupted || blind.interrupted;
-  if (out.found.interrupted) return out;
+  throw_if_interrupted(context);
   out.reproduction.sections = {table1(out.input, out.found), table2(out.found, blind),
                                text_and_figure6(out.input, out.found, blind, context),
                                spaan2026_figure3(out.input, blind_input),

@@ -10,10 +10,10 @@ namespace rubato {
 struct Spaan2026 {
   Reproduction reproduction;
   ExplorationInput input;
-  Exploration found;  ///< interrupted: sections are missing
+  Exploration found;
 };
 
-/// @throws what explore() throws
+/// @throws InterruptedError; what explore() throws
 [[nodiscard]] Spaan2026 reproduce_spaan2026(const RunContext& context);
 
 }  // namespace rubato
