@@ -340,7 +340,10 @@ std::size_t Sweep::points() const noexcept {
 
 Sweep read_sweep(const std::filesystem::path& path, const GpuSpec& spec,
                  const SweepColumns& columns) {
-  return parse_sweep(read_expanded(path, max_text_file_bytes), path.string(), spec, columns);
+  constexpr std::string_view gzip_magic = "\x1f\x8b";
+  std::string text = read_file(path);
+  if (text.starts_with(gzip_magic)) text = read_expanded(path, max_text_file_bytes);
+  return parse_sweep(text, path.string(), spec, columns);
 }
 
 Sweep parse_sweep(std::string_view text, const std::string& name, const GpuSpec& spec,
