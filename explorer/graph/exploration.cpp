@@ -109,7 +109,8 @@ class Rehearsal {
         !given.counted->in_time && tighten(question, *given.counted, given.result, best, context);
     std::set<std::optional<std::uint32_t>> steps;
     for (const PlanSegment& segment : given.segments) steps.insert(segment.step);
-    const double step_s = of_.planner->baseline().span_s / static_cast<double>(steps.size());
+    const double step_s = of_.planner->baseline().span_s /
+                          static_cast<double>(std::max<std::size_t>(steps.size(), 1));
     for (const double frac : apart_frac) {
       question.dwell_s = frac * step_s;
       if (better || question.dwell_s <= switching_->dwell_s || context.stop_requested()) break;
