@@ -13,7 +13,7 @@ std::string errors_rows(const ModelComparison& comparison) {
   std::string html =
       "<div class=\"scroll\"><table><thead><tr><th>model</th><th>fitted to</th><th>numbers "
       "each</th><th>shared</th><th>tested</th><th>time %</th><th>power %</th><th>energy %</th>"
-      "<th>assumes</th></tr></thead><tbody>\n";
+      "</tr></thead><tbody>\n";
   for (const ComparedModel& model : comparison.models) {
     const ErrorSummary errors = summarise("all", model.held_out);
     const std::string fit =
@@ -22,12 +22,16 @@ std::string errors_rows(const ModelComparison& comparison) {
                           model.fit.shared)
             : "<td>-</td><td>-</td><td>-</td>";
     html += fmt::format(
-        "<tr><td>{}</td>{}<td>{}</td><td>{:.2f}</td><td>{:.2f}</td><td>{:.2f}</td><td>{}</td></"
-        "tr>\n",
+        "<tr><td>{}</td>{}<td>{}</td><td>{:.2f}</td><td>{:.2f}</td><td>{:.2f}</td></tr>\n",
         page_text(model.name), fit, errors.time.count, errors.time.mean, errors.power.mean,
-        errors.energy.mean, page_text(model.fit.assumed));
+        errors.energy.mean);
   }
-  return html + "</tbody></table></div>\n";
+  html += "</tbody></table></div>\n<ul>\n";
+  for (const ComparedModel& model : comparison.models) {
+    if (!model.fit.assumed.empty())
+      html += fmt::format("<li>{}: {}</li>\n", page_text(model.name), page_text(model.fit.assumed));
+  }
+  return html + "</ul>\n";
 }
 
 std::string regret_rows(const ModelComparison& comparison,

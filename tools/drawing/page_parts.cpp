@@ -21,7 +21,7 @@ main { max-width: 62rem; margin: 0 auto; padding: 1.5rem 1rem 4rem; }
 h1 { font-size: 1.7rem; margin: 0 0 .3rem; } h2 { font-size: 1.2rem; margin: 2.5rem 0 .3rem; }
 p { color: var(--soft); margin: .3rem 0 .8rem; }
 .plots { display: flex; flex-wrap: wrap; gap: 1.5rem; }
-figure { margin: 0; flex: 1 1 20rem; } figcaption { font-weight: 600; }
+figure { margin: 0; flex: 1 1 20rem; max-width: 36rem; } figcaption { font-weight: 600; }
 svg { width: 100%; height: auto; font: 12px system-ui, sans-serif; }
 svg text { fill: var(--soft); } .paper { fill: none; } .axis { stroke: var(--line); } .same { stroke: var(--ink); stroke-width: 1; } .band { fill: var(--band); }
 .free { fill: var(--free); } .capped { fill: var(--capped); } circle { fill-opacity: .55; }
