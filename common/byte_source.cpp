@@ -4,11 +4,13 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <zlib.h>
 
 #include "common/error.hpp"
+#include "common/file.hpp"
 #include "common/text.hpp"
 
 namespace rubato {
@@ -143,6 +145,13 @@ std::string read_expanded(const std::filesystem::path& path, std::uint64_t limit
     *damage = error.what();
   }
   text.resize(size);
+  return text;
+}
+
+std::string read_text(const std::filesystem::path& path) {
+  constexpr std::string_view gzip_magic = "\x1f\x8b";
+  std::string text = read_file(path);
+  if (text.starts_with(gzip_magic)) text = read_expanded(path, max_text_file_bytes);
   return text;
 }
 

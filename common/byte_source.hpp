@@ -44,4 +44,8 @@ class ByteSource {
 [[nodiscard]] std::string read_expanded(const std::filesystem::path& path, std::uint64_t limit,
                                         std::string* damage = nullptr);
 
+/// A whole text file of at most max_text_file_bytes, inflated if it is gzip.
+/// @throws as read_file and read_expanded
+[[nodiscard]] std::string read_text(const std::filesystem::path& path);
+
 }  // namespace rubato

@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include "common/byte_source.hpp"
-#include "common/file.hpp"
 #include "common/numbers.hpp"
 #include "common/suggest.hpp"
 
@@ -113,10 +112,7 @@ CsvTable CsvTable::parse(std::string_view text, std::string name) {
 }
 
 CsvTable CsvTable::read(const std::filesystem::path& path) {
-  constexpr std::string_view gzip_magic = "\x1f\x8b";
-  std::string text = read_file(path);
-  if (text.starts_with(gzip_magic)) text = read_expanded(path, max_text_file_bytes);
-  return parse(text, path.string());
+  return parse(read_text(path), path.string());
 }
 
 std::optional<std::size_t> CsvTable::find_column(std::string_view name) const {

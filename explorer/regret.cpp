@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/numbers.hpp"
+#include "models/alternatives/measured_table.hpp"
 
 namespace rubato {
 
@@ -12,29 +13,13 @@ namespace {
 
 constexpr double rounding = 1e-9;  // of sums of times
 
-Cost total_of(const ProfileTable& table, std::span<const ClockId> clock_of_unit) {
-  Cost total;
-  for (std::size_t unit = 0; unit < clock_of_unit.size(); ++unit) {
-    const Cost cost = table.cost(unit, clock_of_unit[unit]);
-    total.time_s += cost.time_s;
-    total.energy_j += cost.energy_j;
-  }
-  return total;
-}
-
 Cost default_total(const ProfileTable& table, ClockId clock) {
   return total_of(table, std::vector<ClockId>(table.rows(), clock));
 }
 
-// A default that can be chosen among these clocks.
-ClockId default_among(const GpuSpec& spec, std::span<const ClockPair> clocks) {
-  const auto own = std::ranges::find(clocks, spec.default_clock);
-  const auto height = [&](const ClockPair& clock) {
-    const MemState& mem = spec.mem_states[index(clock.mem)];
-    return std::pair(mem.mem_mhz, clock.core_mhz.value_or(2.0 * spec.core.max_mhz));
-  };
-  const auto chosen = own != clocks.end() ? own : std::ranges::max_element(clocks, {}, height);
-  return id_at<ClockId>(static_cast<std::size_t>(chosen - clocks.begin()));
+ClockId usual_id(const GpuSpec& spec, std::span<const ClockPair> clocks) {
+  const auto usual = std::ranges::find(clocks, usual_clock(spec, clocks));
+  return id_at<ClockId>(static_cast<std::size_t>(usual - clocks.begin()));
 }
 
 // Costs of launches at some clocks, measured and predicted, shape [kernels x clocks].
@@ -83,7 +68,7 @@ Tables together(const GpuSpec& spec, const Sweep& sweep,
   Tables tables;
   tables.clocks = clocks_of_all(sweep);
   if (tables.clocks.empty()) return tables;
-  const ClockPair& usual = tables.clocks[index(default_among(spec, tables.clocks))];
+  const ClockPair usual = usual_clock(spec, tables.clocks);
   const bool counted = std::ranges::any_of(
       sweep.kernels, [](const SweepKernel& kernel) { return kernel.count != 1; });
   for (std::size_t k = 0; k < sweep.kernels.size(); ++k) {
@@ -176,7 +161,7 @@ std::vector<RegretRow> regrets(const GpuSpec& spec, const Sweep& sweep,
   for (const double slack_frac : slacks_frac) {
     RegretRow row{.steps = PlannedSteps::alone, .slack_frac = slack_frac, .mean = {}};
     for (const Tables& tables : each) {
-      add(row, regret_of(tables.measured(), tables.predicted(), default_among(spec, tables.clocks),
+      add(row, regret_of(tables.measured(), tables.predicted(), usual_id(spec, tables.clocks),
                          slack_frac));
     }
     finish(row);
@@ -185,7 +170,7 @@ std::vector<RegretRow> regrets(const GpuSpec& spec, const Sweep& sweep,
   constexpr std::size_t enough_clocks = 3;
   if (step.clocks.size() < enough_clocks) return rows;
   const ProfileTable measured = step.measured(), modelled = step.predicted();
-  const ClockId usual = default_among(spec, step.clocks);
+  const ClockId usual = usual_id(spec, step.clocks);
   for (const PlannedSteps steps : {PlannedSteps::one_clock, PlannedSteps::clock_per_kernel}) {
     const bool one = steps == PlannedSteps::one_clock;
     for (const double slack_frac : slacks_frac) {

@@ -21,16 +21,6 @@ std::span<const double> all_energies(const ProfileTable& table) {
   return {table.energies_j(0).data(), table.rows() * table.clocks()};
 }
 
-Cost total_of(const ProfileTable& table, const std::vector<ClockId>& clocks) {
-  CompensatedSum time_s, energy_j;
-  for (std::size_t row = 0; row < table.rows(); ++row) {
-    const Cost cost = table.cost(row, clocks[row]);
-    time_s.add(cost.time_s);
-    energy_j.add(cost.energy_j);
-  }
-  return {time_s.value(), energy_j.value()};
-}
-
 double total_time(const ProfileTable& table, ClockId clock) {
   return total_of(table, std::vector<ClockId>(table.rows(), clock)).time_s;
 }
@@ -197,6 +187,16 @@ struct LocalRuleOf {
 };
 
 }  // namespace
+
+Cost total_of(const ProfileTable& table, std::span<const ClockId> clock_of_unit) {
+  CompensatedSum time_s, energy_j;
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    const Cost cost = table.cost(row, clock_of_unit[row]);
+    time_s.add(cost.time_s);
+    energy_j.add(cost.energy_j);
+  }
+  return {time_s.value(), energy_j.value()};
+}
 
 double Solution::gap_frac() const noexcept {
   if (status == SolveStatus::optimal || objective == 0.0) return 0.0;

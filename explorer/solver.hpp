@@ -3,6 +3,7 @@
 // already include launch counts.
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -30,6 +31,9 @@ struct Solution {
   /// Relative gap, exactly 0 when the status is optimal.
   [[nodiscard]] double gap_frac() const noexcept;
 };
+
+/// Costs of a choice, summed over units. @param clock_of_unit  shape [units]
+[[nodiscard]] Cost total_of(const ProfileTable& table, std::span<const ClockId> clock_of_unit);
 
 /// Global optimum: one budget over all units (multiple-choice knapsack).
 /// @param table          [units x clocks], counts included

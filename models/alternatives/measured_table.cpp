@@ -152,14 +152,8 @@ std::vector<ClockPair> chosen_clocks(const MeasuredCells& all, MissingCells miss
 
 // The default clock, if it can be chosen; else the highest one takes its place.
 void keep_default_clock(MeasuredTable& table) {
-  if (std::ranges::find(table.clocks, table.spec.default_clock) != table.clocks.end()) return;
-  const auto mem_mhz = [&](const ClockPair& clock) {
-    return table.spec.mem_states[index(clock.mem)].mem_mhz;
-  };
-  const ClockPair highest =
-      *std::ranges::max_element(table.clocks, [&](const auto& a, const auto& b) {
-        return mem_mhz(a) != mem_mhz(b) ? mem_mhz(a) < mem_mhz(b) : slower(a, b);
-      });
+  const ClockPair highest = usual_clock(table.spec, table.clocks);
+  if (highest == table.spec.default_clock) return;
   table.notes.push_back(fmt::format("the default clock {} was not measured: changes are against {}",
                                     clock_text(table.spec, table.spec.default_clock),
                                     clock_text(table.spec, highest)));
@@ -255,6 +249,16 @@ Sweep one_setting(const Sweep& sweep, const GpuSpec& spec) {
   }
   std::erase_if(out.kernels, [](const SweepKernel& kernel) { return kernel.points.empty(); });
   return out;
+}
+
+ClockPair usual_clock(const GpuSpec& spec, std::span<const ClockPair> clocks) {
+  if (std::ranges::find(clocks, spec.default_clock) != clocks.end()) return spec.default_clock;
+  const auto mem_mhz = [&](const ClockPair& clock) {
+    return spec.mem_states[index(clock.mem)].mem_mhz;
+  };
+  return *std::ranges::max_element(clocks, [&](const auto& a, const auto& b) {
+    return mem_mhz(a) != mem_mhz(b) ? mem_mhz(a) < mem_mhz(b) : slower(a, b);
+  });
 }
 
 std::optional<Sweep> at_settable_clocks(const Sweep& sweep, const GpuSpec& spec,

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,10 @@ struct CellMean {
 /// refused. @param notes  gets a line if any was moved
 [[nodiscard]] std::optional<Sweep> at_settable_clocks(const Sweep& sweep, const GpuSpec& spec,
                                                       std::vector<std::string>& notes);
+
+/// What changes are against among these clocks: the spec's default or, where it was not measured,
+/// the highest one. @param clocks  at least one
+[[nodiscard]] ClockPair usual_clock(const GpuSpec& spec, std::span<const ClockPair> clocks);
 
 /// Clocks at which some kernel was not measured: not to be chosen, or the missing cells from the
 /// model, fitted to the points of the same kernel.

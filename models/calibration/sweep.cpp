@@ -9,7 +9,6 @@
 #include "common/byte_source.hpp"
 #include "common/csv.hpp"
 #include "common/error.hpp"
-#include "common/file.hpp"
 #include "common/numbers.hpp"
 #include "common/suggest.hpp"
 #include "common/text.hpp"
@@ -340,10 +339,7 @@ std::size_t Sweep::points() const noexcept {
 
 Sweep read_sweep(const std::filesystem::path& path, const GpuSpec& spec,
                  const SweepColumns& columns) {
-  constexpr std::string_view gzip_magic = "\x1f\x8b";
-  std::string text = read_file(path);
-  if (text.starts_with(gzip_magic)) text = read_expanded(path, max_text_file_bytes);
-  return parse_sweep(text, path.string(), spec, columns);
+  return parse_sweep(read_text(path), path.string(), spec, columns);
 }
 
 Sweep parse_sweep(std::string_view text, const std::string& name, const GpuSpec& spec,
