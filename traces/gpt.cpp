@@ -1,6 +1,6 @@
 #include "traces/gpt.hpp"
 
-#include <array>
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <utility>
@@ -12,22 +12,11 @@
 #include "common/suggest.hpp"
 #include "common/text.hpp"
 #include "common/version.hpp"
+#include "traces/transformer/kernel_list.hpp"
 
 namespace rubato {
 
 namespace {
-
-struct Preset {
-  const char* name;
-  std::uint64_t layers, hidden, heads;
-};
-
-constexpr std::array presets{
-    Preset{"gpt3-small", 12, 768, 12},  Preset{"gpt3-medium", 24, 1024, 16},
-    Preset{"gpt3-large", 24, 1536, 16}, Preset{"gpt3-xl", 24, 2048, 16},
-    Preset{"gpt3-2.7b", 32, 2560, 32},  Preset{"gpt3-6.7b", 32, 4096, 32},
-    Preset{"gpt3-13b", 40, 5120, 40},   Preset{"gpt3-175b", 96, 12288, 96},
-};
 
 constexpr std::uint64_t vocab_multiple = 128;
 constexpr double sm_blocks = 2.0 * 80.0;  // blocks of the layer-norm backward kernel on 80 SMs
@@ -36,12 +25,12 @@ std::uint64_t padded_vocab(const GptShape& s) {
   return (s.vocab + vocab_multiple - 1) / vocab_multiple * vocab_multiple;
 }
 
-// Builds the kernel list. Lengths are doubles because byte counts are; `b*` are
-// sizes in elements of what one GPU holds.
-class Builder {
+// Builds the kernel list. Lengths are doubles because byte counts are.
+class Builder : private KernelList {
  public:
   explicit Builder(const GptShape& shape)
-      : s_(shape),
+      : KernelList(shape.dtype, shape.tensor_parallel, shape.collectives),
+        s_(shape),
         e_(element_bytes(shape.dtype)),
         t_(shape.tensor_parallel),
         rows_(shape.batch * shape.seq) {}
@@ -54,18 +43,15 @@ class Builder {
     add_backward();
     add_embedding_backward();
     if (s_.optimizer) add_optimizer();
-    trace_.name =
-        fmt::format("{}-b{}-s{}-tp{}-dp{}", s_.model, s_.batch, s_.seq, t_, s_.data_parallel);
-    trace_.provenance = {
-        fmt::format("rubato {}", program_version()),
-        "kernel sequence of karpathy/llm.c f1e2ace; formulas in docs/traces.md",
-        fmt::format("model={} layers={} hidden={} heads={} vocab={} batch={} seq={} dtype={} tp={} "
-                    "dp={} optimizer={}{}",
-                    s_.model, s_.layers, s_.hidden, s_.heads, s_.vocab, s_.batch, s_.seq,
-                    name_of(s_.dtype), t_, s_.data_parallel, s_.optimizer,
-                    s_.collectives ? "" : " collectives=none")};
-    validate(trace_, trace_.name);
-    return std::move(trace_);
+    return take(
+        fmt::format("{}-b{}-s{}-tp{}-dp{}", s_.model, s_.batch, s_.seq, t_, s_.data_parallel),
+        {fmt::format("rubato {}", program_version()),
+         "kernel sequence of karpathy/llm.c f1e2ace; formulas in docs/traces.md",
+         fmt::format("model={} layers={} hidden={} heads={} vocab={} batch={} seq={} dtype={} "
+                     "tp={} dp={} optimizer={}{}",
+                     s_.model, s_.layers, s_.hidden, s_.heads, s_.vocab, s_.batch, s_.seq,
+                     name_of(s_.dtype), t_, s_.data_parallel, s_.optimizer,
+                     s_.collectives ? "" : " collectives=none")});
   }
 
  private:
@@ -85,64 +71,16 @@ class Builder {
     return std::round(v * -std::expm1(BT() * std::log1p(-1.0 / v)));
   }
 
-  void segment(std::string name, std::uint64_t repeat) {
-    trace_.segments.push_back(
-        {.name = std::move(name), .repeat = static_cast<std::uint32_t>(repeat), .launches = {}});
-  }
-
-  Kernel& add(std::string name, std::string label, KernelClass kind, double flops, double bytes) {
-    trace_.kernels.push_back({.name = std::move(name),
-                              .label = std::move(label),
-                              .kind = kind,
-                              .pass = pass_,
-                              .dtype = s_.dtype,
-                              .flops = flops,
-                              .dram_bytes = bytes,
-                              .gemm = {},
-                              .collective = {},
-                              .launch = {},
-                              .measured_time_s = {},
-                              .work_source = WorkSource::derived});
-    trace_.segments.back().launches.push_back(id_at<KernelId>(trace_.kernels.size() - 1));
-    return trace_.kernels.back();
-  }
-
-  // Work split evenly over the tensor-parallel group.
-  Kernel& split(std::string name, std::string label, KernelClass kind, double flops, double bytes) {
-    return add(std::move(name), std::move(label), kind, flops / t(), bytes / t());
-  }
-
-  // Each operand is moved once; a weight gradient accumulates, so its output is read too.
+  // A weight gradient accumulates, so its output is read too.
   void gemm(std::string name, std::uint64_t m, std::uint64_t n, std::uint64_t k, bool bias,
             bool accumulates) {
-    const double dm = static_cast<double>(m), dn = static_cast<double>(n),
-                 dk = static_cast<double>(k);
-    const double outputs = accumulates ? 2.0 : 1.0;
-    add(std::move(name), "GEMM", KernelClass::gemm, 2.0 * dm * dn * dk,
-        e_ * (dm * dk + dk * dn + outputs * dm * dn + (bias ? dm : 0.0)))
-        .gemm = GemmShape{m, n, k, 1};
+    KernelList::gemm(std::move(name), KernelClass::gemm, {m, n, k, 1}, bias, accumulates);
   }
 
   // One product per sequence and head.
   void head_gemm(std::string name, std::uint64_t m, std::uint64_t n, std::uint64_t k) {
-    const std::uint64_t batch = s_.batch * s_.heads / t_;
-    const double dm = static_cast<double>(m), dn = static_cast<double>(n),
-                 dk = static_cast<double>(k);
-    add(std::move(name), "GEMM", KernelClass::gemm_batched,
-        2.0 * dm * dn * dk * static_cast<double>(batch),
-        e_ * static_cast<double>(batch) * (dm * dk + dk * dn + dm * dn))
-        .gemm = GemmShape{m, n, k, batch};
-  }
-
-  // Tensor-parallel ranks are neighbours; those of data parallelism lie a whole such group apart.
-  void collective(std::string name, CollectiveKind kind, double elements, std::uint64_t group,
-                  std::uint64_t stride = 1) {
-    if (group < 2 || !s_.collectives) return;
-    const double bytes = elements * e_;
-    // Each rank reads and writes the whole buffer at least once.
-    add(std::move(name), "NCCL", KernelClass::communication, 0.0, 2.0 * bytes).collective =
-        Collective{kind, bytes, static_cast<std::uint32_t>(group),
-                   static_cast<std::uint32_t>(stride)};
+    KernelList::gemm(std::move(name), KernelClass::gemm_batched,
+                     {m, n, k, s_.batch * s_.heads / t_});
   }
 
   void bias(const std::string& id, double columns, bool reduced) {
@@ -161,7 +99,7 @@ class Builder {
   }
 
   void add_embedding() {
-    pass_ = Pass::embedding;
+    pass(Pass::embedding);
     segment("embedding", 1);
     // The position table is read again for each sequence: streams push it out of a small L2.
     split("00_embedding", "WTE & WPE", KernelClass::embedding, activation(),
@@ -171,7 +109,7 @@ class Builder {
   }
 
   void add_forward() {
-    pass_ = Pass::forward;
+    pass(Pass::forward);
     segment("layer forward", s_.layers);
     const std::uint64_t c = s_.hidden, head = c / s_.heads;
     const double pairs = BT() * NH() * (T() + 1.0);  // causal half of the score matrices, twice
@@ -202,7 +140,7 @@ class Builder {
   }
 
   void add_loss() {
-    pass_ = Pass::loss;
+    pass(Pass::loss);
     segment("loss", 1);
     const std::uint64_t vp = padded_vocab(s_), rows = rows_ / t_;
     const double v = static_cast<double>(s_.vocab);
@@ -210,7 +148,7 @@ class Builder {
     split("15_classifier", "Softmax", KernelClass::softmax, 8.0 * BT() * v,
           e_ * 2.0 * BT() * v + 8.0 * BT());
     // Everything after the loss works on gradients: the backward pass begins here.
-    pass_ = Pass::backward;
+    pass(Pass::backward);
     segment("head backward", 1);
     if (s_.optimizer)
       split("x1_memset_residual_grad", "memset", KernelClass::memset, 0.0, e_ * activation());
@@ -220,7 +158,7 @@ class Builder {
   }
 
   void add_backward() {
-    pass_ = Pass::backward;
+    pass(Pass::backward);
     segment("layer backward", s_.layers);
     add_mlp_backward();
     add_attention_backward();
@@ -272,7 +210,7 @@ class Builder {
   }
 
   void add_embedding_backward() {
-    pass_ = Pass::embedding_backward;
+    pass(Pass::embedding_backward);
     segment("embedding backward", 1);
     const double u = distinct_tokens();
     split("44_wpe_bwd", "bwd WPE", KernelClass::embedding, activation(),
@@ -285,13 +223,13 @@ class Builder {
   }
 
   void add_gradient_clearing() {
-    pass_ = Pass::optimizer;
+    pass(Pass::optimizer);
     segment("gradient clearing", 1);
     split("x0_memset_grads", "memset", KernelClass::memset, 0.0, e_ * parameter_count(s_));
   }
 
   void add_optimizer() {
-    pass_ = Pass::optimizer;
+    pass(Pass::optimizer);
     segment("optimizer", 1);
     const double n = parameter_count(s_);
     split("x4_grad_norm", "grad norm", KernelClass::reduce, 2.0 * n, e_ * n);
@@ -303,9 +241,7 @@ class Builder {
   double e_;
   std::uint64_t t_;
   std::uint64_t rows_;
-  Pass pass_ = Pass::embedding;
   double pending_reduce_ = 0.0;
-  Trace trace_;
 };
 
 void check(const GptShape& s) {
@@ -338,23 +274,40 @@ void check(const GptShape& s) {
 }  // namespace
 
 std::vector<std::string> gpt_preset_names() {
-  std::vector<std::string> names;
-  for (const Preset& preset : presets) names.emplace_back(preset.name);
+  std::vector<std::string> names = model_shape_names();
+  std::erase_if(names, [](const std::string& name) { return !name.starts_with("gpt"); });
   return names;
 }
 
 GptShape gpt_preset(std::string_view name) {
-  for (const Preset& preset : presets) {
-    if (preset.name != name) continue;
-    GptShape shape;
-    shape.model = preset.name;
-    shape.layers = preset.layers;
-    shape.hidden = preset.hidden;
-    shape.heads = preset.heads;
-    return shape;
-  }
-  throw UsageError(
-      fmt::format("there is no model '{}'{}", name, did_you_mean(name, gpt_preset_names())));
+  const std::vector<std::string> names = gpt_preset_names();
+  if (std::ranges::find(names, name) == names.end())
+    throw UsageError(fmt::format("there is no model '{}'{}", name, did_you_mean(name, names)));
+  return gpt_shape(load_model_shape(name));
+}
+
+GptShape gpt_shape(const ModelShape& model) {
+  if (!is_gpt(model))
+    throw UsageError(
+        fmt::format("model '{}' is not a GPT; llm.c has kernels for LayerNorm, GELU, learned "
+                    "positions, biases, a head that is the token table, an FFN of four times the "
+                    "hidden size and as many KV heads as heads",
+                    model.name),
+        {.in = {}, .hint = "--kernels fused"});
+  GptShape shape;
+  shape.model = model.name;
+  shape.layers = model.layers;
+  shape.hidden = model.hidden;
+  shape.heads = model.heads;
+  shape.vocab = model.vocab;
+  return shape;
+}
+
+bool is_gpt(const ModelShape& model) {
+  return model.kind == ModelKind::decoder && model.norm == Norm::layernorm &&
+         model.activation == Activation::gelu && model.positions == PositionEncoding::learned &&
+         model.biases && model.tied_embeddings && model.experts == 0 &&
+         model.kv_heads == model.heads && model.ffn == 4 * model.hidden;
 }
 
 double parameter_count(const GptShape& s) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "traces/trace.hpp"
+#include "traces/transformer/model_shape.hpp"
 
 namespace rubato {
 
@@ -33,6 +34,12 @@ struct GptShape {
 [[nodiscard]] GptShape gpt_preset(std::string_view name);
 
 [[nodiscard]] std::vector<std::string> gpt_preset_names();
+
+/// Whether llm.c could train it, at any size.
+[[nodiscard]] bool is_gpt(const ModelShape& model);
+
+/// @throws UsageError for a model that is not a GPT, saying what makes one
+[[nodiscard]] GptShape gpt_shape(const ModelShape& model);
 
 /// Parameters of the model, all layers, biases and both embeddings.
 [[nodiscard]] double parameter_count(const GptShape& shape);

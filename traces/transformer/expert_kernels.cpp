@@ -1,0 +1,70 @@
+// Layers with experts: each token goes to a few of many FFNs. Order of launches and collectives as
+// in Megatron's all-to-all token dispatcher.
+
+#include "traces/transformer/layer_kernels.hpp"
+
+namespace rubato {
+
+// Of each expert, the loads being equal; tokens of all ranks that share the experts come here.
+std::uint64_t LayerKernels::expert_rows() const {
+  const std::uint64_t local = local_experts();
+  return (z_.tokens * model_.experts_per_token + local - 1) / local;
+}
+
+// All experts of a rank in one launch.
+void LayerKernels::expert_product(const std::string& name, std::uint64_t m, std::uint64_t n,
+                                  std::uint64_t k) {
+  list_.gemm(name, KernelClass::gemm, {m, n, k, local_experts()}).label = "grouped GEMM";
+}
+
+void LayerKernels::expert_weight(const std::string& name, std::uint64_t outputs,
+                                 std::uint64_t inputs) {
+  expert_product(name, inputs, outputs, expert_rows());
+  list_.finishes(static_cast<double>(local_experts()) * static_cast<double>(outputs) *
+                 static_cast<double>(inputs));
+}
+
+void LayerKernels::experts(const std::string& prefix) {
+  const double routed = chosen() * z_.activation;
+  const double scores = z_.rows * static_cast<double>(model_.experts);
+  list_.linear(prefix, router());
+  list_.split(prefix + "_router_top_k", "router", KernelClass::softmax, 8.0 * scores,
+              (z_.e + 4.0) * scores);
+  list_.split(prefix + "_permute", "permute", KernelClass::permute, 0.0,
+              z_.e * (z_.activation + routed));
+  exchange(prefix + "_all_to_all_dispatch");
+  gather(prefix + "_all_gather_" + up().name, routed);
+  expert_product(prefix + "_gemm_" + up().name, up().outputs, expert_rows(), model_.hidden);
+  activation(prefix + "_activation", chosen() * z_.rows, false);
+  expert_product(prefix + "_gemm_down", model_.hidden, expert_rows(), down().inputs);
+  scatter(prefix + "_reduce_scatter_down", routed);
+  exchange(prefix + "_all_to_all_combine");
+  list_.split(prefix + "_unpermute", "unpermute", KernelClass::permute, 2.0 * routed,
+              z_.e * (z_.activation + routed));
+}
+
+void LayerKernels::experts_backward() {
+  const double routed = chosen() * z_.activation;
+  const double scores = z_.rows * static_cast<double>(model_.experts);
+  // Reads what the experts gave as well: the gradient of a token's weight is its product with it.
+  list_.split("bwd_unpermute", "unpermute bwd", KernelClass::permute, 3.0 * routed,
+              z_.e * (z_.activation + 2.0 * routed));
+  exchange("bwd_all_to_all_combine");
+  gather("bwd_all_gather_down", routed);
+  expert_product("bwd_gemm_down_input", down().inputs, expert_rows(), model_.hidden);
+  expert_weight("bwd_gemm_down_weight", model_.hidden, down().inputs);
+  activation("bwd_activation", chosen() * z_.rows, true);
+  expert_product("bwd_gemm_" + up().name + "_input", model_.hidden, expert_rows(), up().outputs);
+  scatter("bwd_reduce_scatter_" + up().name, routed);
+  gather("bwd_all_gather_" + up().name + "_input", routed);
+  expert_weight("bwd_gemm_" + up().name + "_weight", up().outputs, model_.hidden);
+  exchange("bwd_all_to_all_dispatch");
+  list_.split("bwd_permute", "permute bwd", KernelClass::permute, routed,
+              z_.e * (z_.activation + routed));
+  list_.split("bwd_router_top_k", "router bwd", KernelClass::softmax, 8.0 * scores,
+              (z_.e + 8.0) * scores);
+  list_.linear_input(router(), true);
+  list_.linear_weight(router());
+}
+
+}  // namespace rubato

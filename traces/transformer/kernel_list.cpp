@@ -1,0 +1,76 @@
+#include "traces/transformer/kernel_list.hpp"
+
+#include <utility>
+
+namespace rubato {
+
+void KernelList::segment(std::string name, std::uint64_t repeat) {
+  trace_.segments.push_back(
+      {.name = std::move(name), .repeat = static_cast<std::uint32_t>(repeat), .launches = {}});
+}
+
+Kernel& KernelList::add(std::string name, std::string label, KernelClass kind, double flops,
+                        double bytes) {
+  trace_.kernels.push_back({.name = std::move(name),
+                            .label = std::move(label),
+                            .kind = kind,
+                            .pass = pass_,
+                            .dtype = dtype_,
+                            .flops = flops,
+                            .dram_bytes = bytes,
+                            .gemm = {},
+                            .collective = {},
+                            .launch = {},
+                            .measured_time_s = {},
+                            .work_source = WorkSource::derived});
+  gradients_.push_back(0.0);
+  trace_.segments.back().launches.push_back(id_at<KernelId>(trace_.kernels.size() - 1));
+  return trace_.kernels.back();
+}
+
+Kernel& KernelList::gemm(std::string name, KernelClass kind, const GemmShape& shape, bool bias,
+                         bool accumulates) {
+  const double m = static_cast<double>(shape.m), n = static_cast<double>(shape.n),
+               k = static_cast<double>(shape.k), batch = static_cast<double>(shape.batch);
+  const double outputs = accumulates ? 2.0 : 1.0;
+  Kernel& kernel = add(std::move(name), "GEMM", kind, 2.0 * m * n * k * batch,
+                       e_ * batch * (m * k + k * n + outputs * m * n + (bias ? m : 0.0)));
+  kernel.gemm = shape;
+  return kernel;
+}
+
+void KernelList::linear(const std::string& prefix, const LinearLayer& layer) {
+  gemm(prefix + "_gemm_" + layer.name, KernelClass::gemm,
+       {layer.outputs, layer.rows, layer.inputs, 1}, layer.bias);
+}
+
+void KernelList::linear_input(const LinearLayer& layer, bool accumulates) {
+  gemm("bwd_gemm_" + layer.name + "_input", KernelClass::gemm,
+       {layer.inputs, layer.rows, layer.outputs, 1}, false, accumulates);
+}
+
+void KernelList::linear_weight(const LinearLayer& layer) {
+  gemm("bwd_gemm_" + layer.name + "_weight", KernelClass::gemm,
+       {layer.inputs, layer.outputs, layer.rows, 1}, layer.bias);
+  const double outputs = static_cast<double>(layer.outputs);
+  finishes(outputs * static_cast<double>(layer.inputs) + (layer.bias ? outputs : 0.0));
+}
+
+void KernelList::collective(std::string name, CollectiveKind kind, double elements,
+                            std::uint64_t group, std::uint64_t stride) {
+  if (group < 2 || !collectives_) return;
+  const double bytes = elements * e_;
+  // Each rank reads and writes the whole buffer at least once.
+  add(std::move(name), "NCCL", KernelClass::communication, 0.0, 2.0 * bytes).collective =
+      Collective{kind, bytes, static_cast<std::uint32_t>(group),
+                 static_cast<std::uint32_t>(stride)};
+}
+
+Trace KernelList::take(std::string name, Provenance provenance) {
+  trace_.name = std::move(name);
+  trace_.provenance = std::move(provenance);
+  validate(trace_, trace_.name);
+  return std::exchange(trace_, {});
+}
+
+}  // namespace rubato

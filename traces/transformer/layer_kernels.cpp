@@ -1,0 +1,246 @@
+#include "traces/transformer/layer_kernels.hpp"
+
+namespace rubato {
+
+StepSizes::StepSizes(const TrainingStep& step)
+    : e(element_bytes(step.dtype)),
+      h(static_cast<double>(step.model.hidden)),
+      batch(static_cast<double>(step.batch)),
+      rows(rubato::tokens(step)),
+      activation(rows * h),
+      kv(static_cast<double>(step.model.kv_width())),
+      pairs(attention_pairs(step) * static_cast<double>(step.model.heads)),
+      heads(static_cast<double>(step.model.heads)),
+      tokens(step.batch * step.seq),
+      t(step.tensor_parallel) {}
+
+// ---- products
+
+LinearLayer LayerKernels::qkv() const {
+  return {"qkv", (model_.hidden + 2 * model_.kv_width()) / z_.t, model_.hidden, z_.tokens,
+          model_.biases};
+}
+
+LinearLayer LayerKernels::projection() const {
+  return {"projection", model_.hidden, model_.hidden / z_.t, z_.tokens, model_.biases};
+}
+
+LinearLayer LayerKernels::up() const {
+  return {model_.activation == Activation::swiglu ? "gate_up" : "up", model_.ffn_outputs() / z_.t,
+          model_.hidden, z_.tokens, model_.biases};
+}
+
+LinearLayer LayerKernels::down() const {
+  return {"down", model_.hidden, model_.ffn / z_.t, z_.tokens, model_.biases};
+}
+
+LinearLayer LayerKernels::router() const {
+  return {"router", model_.experts, model_.hidden, z_.tokens / z_.t, false};
+}
+
+LinearLayer LayerKernels::shift_and_scale() const {
+  return {"modulation", 6 * model_.hidden, model_.hidden, step_.batch, true};
+}
+
+void LayerKernels::head_product(const std::string& name, std::uint64_t m, std::uint64_t n,
+                                std::uint64_t k) {
+  list_.gemm(name, KernelClass::gemm_batched, {m, n, k, step_.batch * model_.heads / z_.t});
+}
+
+// ---- norms, activation, collectives
+
+void LayerKernels::norm(const std::string& name) {
+  const bool centred = model_.norm == Norm::layernorm;
+  const double tables = centred ? 2.0 : 1.0, flops = centred ? 8.0 : 5.0;
+  list_.split(name, "norm", KernelClass::layernorm, flops * z_.activation,
+              z_.e * (2.0 * z_.activation + tables * z_.h) + tables * 4.0 * z_.rows);
+}
+
+void LayerKernels::residual_norm(const std::string& name) {
+  const bool centred = model_.norm == Norm::layernorm;
+  const double tables = centred ? 2.0 : 1.0, flops = centred ? 9.0 : 6.0;
+  list_.split(name, "residual + norm", KernelClass::residual_layernorm, flops * z_.activation,
+              z_.e * (4.0 * z_.activation + tables * z_.h) + tables * 4.0 * z_.rows);
+}
+
+// Reads the gradient of its output, its input and the gradient of the residual, writes their sum.
+void LayerKernels::norm_backward(const std::string& name) {
+  const bool centred = model_.norm == Norm::layernorm;
+  const double tables = centred ? 2.0 : 1.0, flops = centred ? 14.0 : 11.0;
+  list_.split(name, "norm bwd", KernelClass::layernorm, flops * z_.activation,
+              z_.e * (4.0 * z_.activation + 2.0 * tables * z_.h) + tables * 4.0 * z_.rows);
+  if (model_.kind != ModelKind::dit) list_.finishes(tables * z_.h / static_cast<double>(z_.t));
+}
+
+void LayerKernels::activation(const std::string& name, double rows, bool backward) {
+  const bool gated = model_.activation == Activation::swiglu;
+  const double elements = rows * static_cast<double>(model_.ffn);
+  const double read_and_written = (gated ? 3.0 : 2.0) + (backward ? (gated ? 2.0 : 1.0) : 0.0);
+  const double flops = (gated ? 5.0 : 10.0) * (backward ? 2.0 : 1.0);
+  list_.split(name, gated ? "SwiGLU" : "GELU", gated ? KernelClass::elementwise : KernelClass::gelu,
+              flops * elements, z_.e * read_and_written * elements);
+}
+
+void LayerKernels::gather(const std::string& name, double elements) {
+  list_.collective(name, CollectiveKind::all_gather, elements, z_.t);
+}
+
+void LayerKernels::scatter(const std::string& name, double elements) {
+  list_.collective(name, CollectiveKind::reduce_scatter, elements, z_.t);
+}
+
+// Tokens of this rank to the ranks that hold their experts, or back.
+void LayerKernels::exchange(const std::string& name) {
+  list_.collective(name, CollectiveKind::all_to_all,
+                   chosen() * z_.activation / static_cast<double>(z_.t), step_.expert_parallel,
+                   z_.t);
+}
+
+// ---- attention
+
+void LayerKernels::rope(const std::string& name) {
+  const double rotated = z_.rows * (z_.h + z_.kv);
+  const double table = 4.0 * static_cast<double>(step_.seq * model_.head_width());
+  list_.split(name, "RoPE", KernelClass::elementwise, 3.0 * rotated, z_.e * 2.0 * rotated + table);
+}
+
+void LayerKernels::attention(const std::string& prefix) {
+  gather(prefix + "_all_gather_qkv", z_.activation);
+  list_.linear(prefix, qkv());
+  if (model_.positions == PositionEncoding::rope) rope(prefix + "_rope");
+  core_attention(prefix);
+  list_.linear(prefix, projection());
+  scatter(prefix + "_reduce_scatter_projection", z_.activation);
+}
+
+void LayerKernels::core_attention(const std::string& prefix) {
+  if (step_.flash_attention) {
+    const double width = static_cast<double>(model_.head_width());
+    list_.split(prefix + "_flash_attention", "flash attention", KernelClass::attention,
+                4.0 * z_.pairs * width,
+                z_.e * (2.0 * z_.activation + 2.0 * z_.rows * z_.kv) + 4.0 * z_.rows * z_.heads);
+    return;
+  }
+  const std::uint64_t width = model_.head_width();
+  const double seen = z_.rows * (static_cast<double>(step_.seq) + 1.0) * z_.heads / 2.0;
+  const double square = z_.pairs, read = model_.causal() ? seen : square;
+  head_product(prefix + "_gemm_scores", step_.seq, step_.seq, width);
+  list_.split(prefix + "_softmax", "softmax", KernelClass::softmax, 5.0 * read,
+              z_.e * (read + square));
+  head_product(prefix + "_gemm_context", width, step_.seq, step_.seq);
+}
+
+void LayerKernels::core_attention_backward() {
+  const std::uint64_t width = model_.head_width();
+  if (!step_.flash_attention) {
+    const double seen = z_.rows * (static_cast<double>(step_.seq) + 1.0) * z_.heads / 2.0;
+    const double square = z_.pairs, read = model_.causal() ? seen : square;
+    head_product("bwd_gemm_scores_gradient", step_.seq, step_.seq, width);
+    head_product("bwd_gemm_values", width, step_.seq, step_.seq);
+    list_.split("bwd_softmax", "softmax bwd", KernelClass::softmax, 5.0 * read,
+                z_.e * (2.0 * read + square));
+    head_product("bwd_gemm_queries", width, step_.seq, step_.seq);
+    head_product("bwd_gemm_keys", width, step_.seq, step_.seq);
+    return;
+  }
+  // The gradient of the queries is summed in fp32 by blocks of keys, then rounded.
+  const double statistics = 4.0 * z_.rows * z_.heads;
+  list_.split("bwd_flash_dot", "flash attention bwd, dot", KernelClass::elementwise,
+              2.0 * z_.activation, z_.e * 2.0 * z_.activation + 4.0 * z_.activation + statistics);
+  list_.split("bwd_flash_attention", "flash attention bwd", KernelClass::attention,
+              10.0 * z_.pairs * static_cast<double>(width),
+              z_.e * (2.0 * z_.activation + 4.0 * z_.rows * z_.kv) + 8.0 * z_.activation +
+                  2.0 * statistics);
+  list_.split("bwd_flash_convert", "flash attention bwd, convert", KernelClass::elementwise, 0.0,
+              (4.0 + z_.e) * z_.activation);
+}
+
+void LayerKernels::attention_backward() {
+  gather("bwd_all_gather_projection", z_.activation);
+  list_.linear_input(projection());
+  list_.linear_weight(projection());
+  if (step_.recomputation == Recomputation::selective) core_attention("rec");
+  core_attention_backward();
+  if (model_.positions == PositionEncoding::rope) rope("bwd_rope");
+  list_.linear_input(qkv());
+  scatter("bwd_reduce_scatter_qkv", z_.activation);
+  gather("bwd_all_gather_qkv_input", z_.activation);
+  list_.linear_weight(qkv());
+}
+
+// ---- feed-forward network
+
+void LayerKernels::ffn(const std::string& prefix) {
+  gather(prefix + "_all_gather_" + up().name, z_.activation);
+  list_.linear(prefix, up());
+  activation(prefix + "_activation", z_.rows, false);
+  list_.linear(prefix, down());
+  scatter(prefix + "_reduce_scatter_down", z_.activation);
+}
+
+void LayerKernels::ffn_backward() {
+  gather("bwd_all_gather_down", z_.activation);
+  list_.linear_input(down());
+  list_.linear_weight(down());
+  activation("bwd_activation", z_.rows, true);
+  list_.linear_input(up());
+  scatter("bwd_reduce_scatter_" + up().name, z_.activation);
+  gather("bwd_all_gather_" + up().name + "_input", z_.activation);
+  list_.linear_weight(up());
+}
+
+// ---- adaLN-Zero: shift, scale and gate of both branches from the condition of an image
+
+void LayerKernels::modulation() {
+  const double values = z_.batch * z_.h;
+  list_.add("fwd_silu", "SiLU", KernelClass::elementwise, 4.0 * values, z_.e * 2.0 * values);
+  list_.linear("fwd", shift_and_scale());
+}
+
+// Sums over the tokens of an image: of both branches the gradient and what it multiplied.
+void LayerKernels::modulation_backward() {
+  const double values = z_.batch * z_.h;
+  list_.split("bwd_modulation_reduce", "modulation bwd", KernelClass::reduce, 10.0 * z_.activation,
+              z_.e * 6.0 * z_.activation);
+  list_.linear_input(shift_and_scale());
+  list_.linear_weight(shift_and_scale());
+  list_.add("bwd_silu", "SiLU bwd", KernelClass::elementwise, 8.0 * values, z_.e * 3.0 * values);
+}
+
+// ---- a whole layer
+
+void LayerKernels::forward() {
+  if (model_.kind == ModelKind::dit) modulation();
+  attention("fwd");
+  residual_norm("fwd_residual_norm_2");
+  if (model_.experts > 0) {
+    experts("fwd");
+  } else {
+    ffn("fwd");
+  }
+  residual_norm("fwd_residual_norm_1");
+}
+
+void LayerKernels::backward() {
+  if (step_.recomputation == Recomputation::full) {
+    norm("rec_norm_1");
+    attention("rec");
+    residual_norm("rec_residual_norm_2");
+    if (model_.experts > 0) {
+      experts("rec");
+    } else {
+      ffn("rec");
+    }
+  }
+  if (model_.experts > 0) {
+    experts_backward();
+  } else {
+    ffn_backward();
+  }
+  norm_backward("bwd_norm_2");
+  attention_backward();
+  norm_backward("bwd_norm_1");
+  if (model_.kind == ModelKind::dit) modulation_backward();
+}
+
+}  // namespace rubato

@@ -1,0 +1,82 @@
+#pragma once
+// Kernels of one layer, forward and backward, and the sizes they follow from.
+
+#include <string>
+#include <string_view>
+
+#include "traces/transformer/kernel_list.hpp"
+#include "traces/transformer/training_step.hpp"
+
+namespace rubato {
+
+/// Sizes of a step that kernels share. Elements are of all ranks of a tensor-parallel group.
+struct StepSizes {
+  explicit StepSizes(const TrainingStep& step);
+
+  double e;           ///< bytes of an element
+  double h;           ///< hidden
+  double batch;       ///< sequences or images
+  double rows;        ///< tokens
+  double activation;  ///< rows x hidden
+  double kv;          ///< width of keys, and of values
+  double pairs;       ///< of query and key, all heads
+  double heads;
+  std::uint64_t tokens;
+  std::uint64_t t;  ///< tensor-parallel degree
+};
+
+/// Launches a layer. One matrix makes queries, keys and values, one gate and up; a norm adds the
+/// residual before it, so the first norm of a layer ends the layer before.
+class LayerKernels {
+ public:
+  LayerKernels(KernelList& list, const TrainingStep& step)
+      : list_(list), step_(step), model_(step.model), z_(step) {}
+
+  void forward();
+  void backward();  ///< with what is recomputed
+
+  /// A norm alone, and one that adds the residual first; `name` whole.
+  void norm(const std::string& name);
+  void residual_norm(const std::string& name);
+  /// Gradient of a norm, with that of the residual beside it added.
+  void norm_backward(const std::string& name);
+
+ private:
+  void modulation();
+  void modulation_backward();
+  void attention(const std::string& prefix);
+  void core_attention(const std::string& prefix);
+  void attention_backward();
+  void core_attention_backward();
+  void rope(const std::string& name);
+  void ffn(const std::string& prefix);
+  void ffn_backward();
+  void experts(const std::string& prefix);
+  void experts_backward();
+  void activation(const std::string& name, double rows, bool backward);
+  void head_product(const std::string& name, std::uint64_t m, std::uint64_t n, std::uint64_t k);
+  void expert_product(const std::string& name, std::uint64_t m, std::uint64_t n, std::uint64_t k);
+  void expert_weight(const std::string& name, std::uint64_t outputs, std::uint64_t inputs);
+  [[nodiscard]] std::uint64_t local_experts() const {
+    return model_.experts / step_.expert_parallel;
+  }
+  [[nodiscard]] std::uint64_t expert_rows() const;
+  void gather(const std::string& name, double elements);
+  void scatter(const std::string& name, double elements);
+  void exchange(const std::string& name);
+
+  [[nodiscard]] LinearLayer qkv() const;
+  [[nodiscard]] LinearLayer projection() const;
+  [[nodiscard]] LinearLayer up() const;
+  [[nodiscard]] LinearLayer down() const;
+  [[nodiscard]] LinearLayer router() const;
+  [[nodiscard]] LinearLayer shift_and_scale() const;
+  [[nodiscard]] double chosen() const { return static_cast<double>(model_.experts_per_token); }
+
+  KernelList& list_;
+  const TrainingStep& step_;
+  const ModelShape& model_;
+  StepSizes z_;
+};
+
+}  // namespace rubato

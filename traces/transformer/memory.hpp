@@ -1,0 +1,29 @@
+#pragma once
+// What a rank holds in memory.
+
+#include "traces/transformer/training_step.hpp"
+
+namespace rubato {
+
+/// Bytes of one rank. Not in it: buffers of collectives, workspaces, fragmentation.
+struct MemoryPerRank {
+  double parameters = 0.0;
+  double gradients = 0.0;
+  double optimizer = 0.0;  ///< AdamW: two moments in fp32, and master weights unless fp32 are kept
+  double activations = 0.0;  ///< kept for the backward pass when it begins
+
+  [[nodiscard]] double total() const noexcept {
+    return parameters + gradients + optimizer + activations;
+  }
+};
+
+/// Bytes that one layer keeps for its backward pass on this rank: inputs of products, norms,
+/// attention and activation; not the statistics of norms. Without attention's own, it is
+/// 32 s b h / t for a GPT layer of 16 bits: Korthikanti et al., arXiv 2205.05198, equation 4, less
+/// the 2 s b h / t of the masks of dropout, which is not run.
+[[nodiscard]] double layer_activation_bytes(const TrainingStep& step);
+
+/// With full recomputation the inputs of all layers and one layer as it is run again.
+[[nodiscard]] MemoryPerRank memory_per_rank(const TrainingStep& step);
+
+}  // namespace rubato

@@ -1,0 +1,213 @@
+#include "traces/transformer/training_step.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "common/error.hpp"
+#include "common/version.hpp"
+#include "traces/transformer/layer_kernels.hpp"
+#include "traces/transformer/memory.hpp"
+#include "traces/transformer/model_ends.hpp"
+#include "traces/transformer/parameters.hpp"
+
+namespace rubato {
+
+namespace {
+
+void expect_range(std::string_view name, std::uint64_t value) {
+  constexpr std::uint64_t most = 1'000'000'000;
+  if (value == 0 || value > most)
+    throw UsageError(
+        fmt::format("{} is {}; expected a whole number from 1 to {}", name, value, most));
+}
+
+void expect_divides(std::string_view small, std::uint64_t by, std::string_view large,
+                    std::uint64_t of) {
+  if (of % by != 0)
+    throw UsageError(fmt::format("{} {} does not divide {} {}", small, by, large, of));
+}
+
+// Products stay whole numbers that files hold exactly.
+void expect_countable(std::string_view what, double value) {
+  constexpr double most = 9007199254740992.0;  // 2^53
+  if (value > most)
+    throw UsageError(fmt::format("{} is {:.3g}; expected at most 2^53, {:.0f}", what, value, most));
+}
+
+void check_sequence(const TrainingStep& step) {
+  const ModelShape& s = step.model;
+  if (s.kind == ModelKind::decoder) {
+    if (step.seq > s.context)
+      throw UsageError(fmt::format("seq is {}; model '{}' has a context of {} tokens", step.seq,
+                                   s.name, s.context));
+  } else if (step.seq != s.tokens_per_image()) {
+    throw UsageError(fmt::format("seq is {}; an image of model '{}' has {} tokens", step.seq,
+                                 s.name, s.tokens_per_image()));
+  }
+}
+
+void check_tensor_parallel(const TrainingStep& step) {
+  const ModelShape& s = step.model;
+  const std::uint64_t t = step.tensor_parallel;
+  if (t == 1) return;
+  if (s.kind != ModelKind::decoder)
+    throw UsageError(fmt::format("tp {}: only decoders are split, not model '{}'", t, s.name));
+  expect_divides("tp", t, "heads", s.heads);
+  expect_divides("tp", t, "kv_heads", s.kv_heads);
+  expect_divides("tp", t, "ffn", s.ffn);
+  expect_divides("tp", t, "batch x seq", step.batch * step.seq);
+}
+
+void check_expert_parallel(const TrainingStep& step) {
+  const std::uint64_t ep = step.expert_parallel;
+  if (ep == 1) return;
+  if (step.model.experts == 0)
+    throw UsageError(fmt::format("ep {}: model '{}' has no experts", ep, step.model.name));
+  expect_divides("ep", ep, "experts", step.model.experts);
+  expect_divides("ep", ep, "dp", step.data_parallel);
+}
+
+class StepBuilder {
+ public:
+  explicit StepBuilder(const TrainingStep& step)
+      : step_(step),
+        list_(step.dtype, step.tensor_parallel, step.collectives),
+        layer_(list_, step_),
+        context_{list_, layer_, step_, StepSizes(step)} {}
+
+  GeneratedStep build() {
+    const std::uint64_t layers = step_.model.layers;
+    open(Pass::embedding, "embedding", 1);
+    embed(context_);
+    open(Pass::forward, "layer forward", layers);
+    layer_.forward();
+    open(Pass::loss, "loss", 1);
+    head_and_loss(context_);
+    open(Pass::backward, "head backward", 1);
+    head_backward(context_);
+    open(Pass::backward, "layer backward", layers);
+    layer_.backward();
+    reduce_layer();
+    open(Pass::embedding_backward, "embedding backward", 1);
+    embed_backward(context_);
+    reduce_rest();
+    if (step_.optimizer) update();
+    std::vector<double> gradients = list_.gradients();
+    return {list_.take(name(), provenance()), std::move(gradients)};
+  }
+
+ private:
+  void open(Pass pass, std::string name, std::uint64_t repeat) {
+    list_.pass(pass);
+    list_.segment(std::move(name), repeat);
+  }
+
+  // Replicas lie a tensor-parallel group apart, those of one expert also the ranks that share them.
+  void reduce_layer() {
+    const ParameterCount count = count_parameters(step_.model);
+    const double t = static_cast<double>(step_.tensor_parallel);
+    const std::uint64_t ep = step_.expert_parallel;
+    list_.collective("bwd_all_reduce_layer", CollectiveKind::all_reduce,
+                     (count.layer - count.layer_experts) / t, step_.data_parallel,
+                     step_.tensor_parallel);
+    if (step_.model.experts == 0) return;
+    list_.collective("bwd_all_reduce_experts", CollectiveKind::all_reduce,
+                     count.layer_experts / static_cast<double>(ep) / t, step_.data_parallel / ep,
+                     step_.tensor_parallel * ep);
+  }
+
+  void reduce_rest() {
+    const ParameterCount count = count_parameters(step_.model);
+    const double rest = count.total - static_cast<double>(step_.model.layers) * count.layer;
+    list_.collective("bwd_all_reduce_rest", CollectiveKind::all_reduce,
+                     rest / static_cast<double>(step_.tensor_parallel), step_.data_parallel,
+                     step_.tensor_parallel);
+  }
+
+  // AdamW reads gradient, both moments and master weight; writes all but the gradient, and the
+  // weight. In fp32 the weight is its own master.
+  void update() {
+    open(Pass::optimizer, "optimizer", 1);
+    const double n = parameters_per_rank(step_), e = list_.element();
+    const double moments = 16.0, weights = step_.dtype == Dtype::fp32 ? 2.0 * e : 8.0 + e;
+    list_.add("opt_gradient_norm", "gradient norm", KernelClass::reduce, 2.0 * n, e * n);
+    list_.add("opt_adamw", "AdamW", KernelClass::optimizer, 15.0 * n, (moments + weights + e) * n);
+  }
+
+  [[nodiscard]] std::string name() const {
+    const std::string experts =
+        step_.expert_parallel > 1 ? fmt::format("-ep{}", step_.expert_parallel) : "";
+    return fmt::format("{}-b{}-s{}-tp{}-dp{}{}", step_.model.name, step_.batch, step_.seq,
+                       step_.tensor_parallel, step_.data_parallel, experts);
+  }
+
+  [[nodiscard]] Provenance provenance() const {
+    const MemoryPerRank memory = memory_per_rank(step_);
+    return {fmt::format("rubato {}", program_version()),
+            fmt::format("{}; kernels of fused frameworks, formulas in docs/model-shapes.md",
+                        step_.model.source),
+            fmt::format("model={} batch={} seq={} dtype={} tp={} dp={} ep={} optimizer={} "
+                        "attention={} recompute={} held_bytes={:.0f} activation_bytes={:.0f}{}",
+                        step_.model.name, step_.batch, step_.seq, name_of(step_.dtype),
+                        step_.tensor_parallel, step_.data_parallel, step_.expert_parallel,
+                        step_.optimizer, step_.flash_attention ? "flash" : "unfused",
+                        name_of(step_.recomputation), memory.total(), memory.activations,
+                        step_.collectives ? "" : " collectives=none")};
+  }
+
+  const TrainingStep& step_;
+  KernelList list_;
+  LayerKernels layer_;
+  StepContext context_;
+};
+
+}  // namespace
+
+std::string_view name_of(Recomputation value) noexcept {
+  switch (value) {
+    case Recomputation::none: return "none";
+    case Recomputation::selective: return "selective";
+    case Recomputation::full: return "full";
+  }
+  return {};
+}
+
+double tokens(const TrainingStep& step) {
+  return static_cast<double>(step.batch) * static_cast<double>(step.seq);
+}
+
+double attention_pairs(const TrainingStep& step) {
+  const double length = static_cast<double>(step.seq);
+  const bool half = step.model.causal() && step.flash_attention;
+  return tokens(step) * (half ? (length + 1.0) / 2.0 : length);
+}
+
+std::uint64_t padded_vocabulary(const TrainingStep& step) {
+  const std::uint64_t multiple = 8 * step.tensor_parallel;
+  return (step.model.vocab + multiple - 1) / multiple * multiple;
+}
+
+void check(const TrainingStep& step) {
+  check(step.model);
+  expect_range("batch", step.batch);
+  expect_range("seq", step.seq);
+  expect_range("tp", step.tensor_parallel);
+  expect_range("dp", step.data_parallel);
+  expect_range("ep", step.expert_parallel);
+  expect_range("tp x ep", step.tensor_parallel * step.expert_parallel);
+  check_sequence(step);
+  const double widest = static_cast<double>(
+      std::max({step.model.experts_per_token, step.model.heads, std::uint64_t{1}}));
+  expect_countable("batch x seq x heads", tokens(step) * widest);
+  check_tensor_parallel(step);
+  check_expert_parallel(step);
+}
+
+GeneratedStep generate_training_step(const TrainingStep& step) {
+  check(step);
+  return StepBuilder(step).build();
+}
+
+}  // namespace rubato

@@ -1,0 +1,64 @@
+#pragma once
+// One training step of a transformer, as fused frameworks launch it: what one rank runs.
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "traces/trace.hpp"
+#include "traces/transformer/model_shape.hpp"
+
+namespace rubato {
+
+/// What the backward pass runs again instead of having kept it (Korthikanti et al., arXiv
+/// 2205.05198).
+enum class Recomputation {
+  none,
+  selective,  ///< scores, softmax and their product with the values: Megatron's core attention
+  full        ///< a whole layer from its input
+};
+
+[[nodiscard]] std::string_view name_of(Recomputation value) noexcept;
+
+/// A step of a rank: the model, the rank's share of the batch, and how it is run.
+struct TrainingStep {
+  ModelShape model;
+  std::uint64_t batch = 1;  ///< sequences or images of a rank
+  std::uint64_t seq = 0;    ///< tokens of a sequence, at most the context; of images: tokens of one
+  Dtype dtype = Dtype::bf16;
+  std::uint64_t tensor_parallel = 1;  ///< Megatron, with sequence parallelism
+  std::uint64_t data_parallel = 1;    ///< replicas; expert parallelism is within them
+  std::uint64_t expert_parallel = 1;  ///< ranks that share the experts of a layer
+  bool collectives = true;            ///< false: kernels alone
+  bool optimizer = true;              ///< norm of the gradients and AdamW
+  bool flash_attention = true;        ///< false: scores in memory, as Megatron did before
+  Recomputation recomputation = Recomputation::none;
+};
+
+/// @throws UsageError for what a model cannot be: out of range, degrees that do not divide what
+/// they split, experts that are not there, more tokens than can be counted
+void check(const TrainingStep& step);
+
+/// Tokens of a rank's batch, and what its attention multiplies: pairs of query and key of one head,
+/// of all sequences; causal attention counts the half it needs.
+[[nodiscard]] double tokens(const TrainingStep& step);
+[[nodiscard]] double attention_pairs(const TrainingStep& step);
+
+/// Rows of the table of a rank that holds all of it: the vocabulary, padded to whole tiles of 8 on
+/// every tensor-parallel rank.
+[[nodiscard]] std::uint64_t padded_vocabulary(const TrainingStep& step);
+
+/// Kernels of a rank and what they make ready.
+struct GeneratedStep {
+  Trace trace;
+  std::vector<double> gradients;  ///< elements each kernel finishes per launch, shape [kernels]
+};
+
+/// FLOPs and DRAM bytes are per launch and rank, each operand moved once. Kernels of equal layers
+/// are one; segments are "embedding", "layer forward", "loss", "head backward", "layer backward",
+/// "embedding backward" and "optimizer". Experts get equal loads: an assumption.
+/// @throws UsageError as check
+/// Source: docs/model-shapes.md
+[[nodiscard]] GeneratedStep generate_training_step(const TrainingStep& step);
+
+}  // namespace rubato
