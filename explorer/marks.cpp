@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "common/numbers.hpp"
-#include "traces/gpt.hpp"
+#include "traces/held_memory.hpp"
 
 namespace rubato {
 
@@ -118,11 +118,15 @@ std::vector<Mark> marks_of_clocks(const Trace& trace, const GpuModel& model, con
 
 std::optional<Mark> mark_of_memory(const Trace& trace, const GpuSpec& spec) {
   constexpr double bytes_per_gb = 1e9;
-  const std::optional<double> held = held_bytes(trace);
-  if (!held || !spec.memory_gb || *held <= *spec.memory_gb * bytes_per_gb) return std::nullopt;
+  const std::optional<HeldMemory> held = held_memory(trace);
+  if (!held || !spec.memory_gb || held->bytes <= *spec.memory_gb * bytes_per_gb)
+    return std::nullopt;
+  const std::string_view what = held->activations
+                                    ? "weights, gradients, optimizer state and activations are"
+                                    : "weights and gradients alone are";
   return Mark{MarkKind::too_large,
-              fmt::format("weights and gradients alone are {:.0f} GB, {} has {:.0f} GB",
-                          *held / bytes_per_gb, spec.title, *spec.memory_gb)};
+              fmt::format("{} {:.0f} GB, {} has {:.0f} GB", what, held->bytes / bytes_per_gb,
+                          spec.title, *spec.memory_gb)};
 }
 
 std::vector<Mark> marks_of_changes(const CountedPlan& plan) {

@@ -22,7 +22,7 @@ namespace rubato {
 enum class MarkKind {
   limit_not_reached,    ///< draws more than the power limit at the lowest clock
   clocks_not_fitted,    ///< runs at clocks beyond those the GPU was fitted at
-  too_large,            ///< weights alone are more than the GPU's memory
+  too_large,            ///< what the step holds is more than the GPU's memory
   changes_ignored,      ///< planned as if changes of clock cost nothing, which is known to be wrong
   slack_missed,         ///< takes longer than asked for once changes of clock are counted
   changes_for_nothing,  ///< one clock for all saves as much

@@ -2,15 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "common/error.hpp"
-#include "common/numbers.hpp"
 #include "common/suggest.hpp"
-#include "common/text.hpp"
 #include "common/version.hpp"
 #include "traces/transformer/kernel_list.hpp"
 
@@ -316,28 +313,22 @@ double parameter_count(const GptShape& s) {
          (static_cast<double>(padded_vocab(s)) + static_cast<double>(s.seq)) * c + 2.0 * c;
 }
 
-std::optional<double> held_bytes(const Trace& trace) {
-  if (!trace.provenance.generator.starts_with("rubato ")) return std::nullopt;
-  std::map<std::string_view, std::string_view> options;
-  for (const std::string_view item : split(trace.provenance.options, ' ')) {
-    const std::size_t equals = item.find('=');
-    if (equals != std::string_view::npos) options[item.substr(0, equals)] = item.substr(equals + 1);
-  }
-  const auto dtype = from_name<Dtype>(options["dtype"]);
-  GptShape shape;
-  for (const auto& [name, value] : {std::pair{"layers", &shape.layers},
-                                    {"hidden", &shape.hidden},
-                                    {"vocab", &shape.vocab},
-                                    {"seq", &shape.seq},
-                                    {"tp", &shape.tensor_parallel}}) {
-    const auto number = parse_number(options[name]);
-    if (!number || *number < 1.0 || !dtype) return std::nullopt;
-    *value = static_cast<std::uint64_t>(*number);
-  }
-  // AdamW: two moments and the master weight, fp32.
-  const double of_optimizer = options["optimizer"] == "true" ? 12.0 : 0.0;
-  return (2.0 * element_bytes(*dtype) + of_optimizer) * parameter_count(shape) /
-         static_cast<double>(shape.tensor_parallel);
+// Per layer llm.c keeps the residual stream and the output of the norms twice each, queries, keys
+// and values, what attention gives, the FFN before its GELU, and the attention weights; outside of
+// them the embedding, the last norm, one GELU that is made again, and the logits.
+MemoryPerRank memory_per_rank(const GptShape& s) {
+  const double e = element_bytes(s.dtype), t = static_cast<double>(s.tensor_parallel);
+  const double rows = static_cast<double>(s.batch) * static_cast<double>(s.seq);
+  const double width = rows * static_cast<double>(s.hidden);
+  const double weights = rows * static_cast<double>(s.heads) * static_cast<double>(s.seq);
+  const double outside = 6.0 * width + rows * static_cast<double>(padded_vocab(s));
+  const double parameters = parameter_count(s) / t;
+  constexpr double moments_and_master = 12.0;
+  return {
+      .parameters = e * parameters,
+      .gradients = e * parameters,
+      .optimizer = s.optimizer ? moments_and_master * parameters : 0.0,
+      .activations = e * (static_cast<double>(s.layers) * (12.0 * width + weights) + outside) / t};
 }
 
 Trace generate_gpt_trace(const GptShape& shape) {

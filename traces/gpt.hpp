@@ -2,12 +2,12 @@
 // The kernels of a GPT training step, from the model's shapes by formula.
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "traces/trace.hpp"
+#include "traces/transformer/memory.hpp"
 #include "traces/transformer/model_shape.hpp"
 
 namespace rubato {
@@ -44,9 +44,8 @@ struct GptShape {
 /// Parameters of the model, all layers, biases and both embeddings.
 [[nodiscard]] double parameter_count(const GptShape& shape);
 
-/// Bytes of weights and gradients, and of AdamW's state where the step runs it, that each GPU of a
-/// generated step holds throughout; activations come on top. Nothing for other traces.
-[[nodiscard]] std::optional<double> held_bytes(const Trace& trace);
+/// What a GPU holds in llm.c's step; tensor parallelism splits all of it.
+[[nodiscard]] MemoryPerRank memory_per_rank(const GptShape& shape);
 
 /// The training step llm.c runs (bf16, separate attention kernels, GELU recomputed):
 /// 46 kernels for one GPU, in the order and with the names of Spaan et al., arXiv

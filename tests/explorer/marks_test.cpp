@@ -10,6 +10,9 @@
 #include "models/validation/uncertainty.hpp"
 #include "traces/files/trace_json.hpp"
 #include "traces/gpt.hpp"
+#include "traces/held_memory.hpp"
+#include "traces/transformer/memory.hpp"
+#include "traces/transformer/training_step.hpp"
 
 namespace rubato {
 namespace {
@@ -95,10 +98,10 @@ TEST(Marks, AStepThatDoesNotFit) {
   GptShape shape = gpt_preset("gpt3-175b");
   const Trace large = generate_gpt_trace(shape);
   // bf16 weights and gradients; Brown et al. count 174.6 billion parameters.
-  EXPECT_NEAR(*held_bytes(large) / (4.0 * 174.6e9), 1.0, 0.01);
+  EXPECT_NEAR(held_memory(large)->bytes / (4.0 * 174.6e9), 1.0, 0.01);
   shape.tensor_parallel = 8;
   shape.optimizer = true;
-  EXPECT_NEAR(*held_bytes(generate_gpt_trace(shape)) / (16.0 / 8.0 * 174.6e9), 1.0, 0.01);
+  EXPECT_NEAR(held_memory(generate_gpt_trace(shape))->bytes / (16.0 / 8.0 * 174.6e9), 1.0, 0.01);
   const auto mark = mark_of_memory(large, load_gpu_spec("rtx-3080-ti"));
   ASSERT_TRUE(mark.has_value());
   EXPECT_NE(mark->reason.find("has 12 GB"), std::string::npos);
@@ -106,7 +109,20 @@ TEST(Marks, AStepThatDoesNotFit) {
   EXPECT_FALSE(mark_of_memory(large, load_gpu_spec("v100-sxm2")));  // 16 or 32 GB: not known
   Trace captured = large;
   captured.provenance.generator = "Kineto";
-  EXPECT_FALSE(held_bytes(captured));
+  EXPECT_FALSE(held_memory(captured));
+}
+
+TEST(Marks, AStepOfFusedKernelsCountsItsActivations) {
+  TrainingStep step{.model = load_model_shape("llama3-8b"), .batch = 1, .seq = 2048};
+  const Trace whole = generate_training_step(step).trace;
+  const double bytes = memory_per_rank(step).total();
+  EXPECT_NEAR(held_memory(whole)->bytes, bytes, 0.5);
+  const auto mark =
+      mark_of_memory(whole, load_gpu_spec("a100-sxm4-80gb"));  // 16 bytes x 8.03 B, and 9.7 GB
+  ASSERT_TRUE(mark.has_value());
+  EXPECT_NE(mark->reason.find("and activations are 138 GB"), std::string::npos) << mark->reason;
+  step.tensor_parallel = 4;
+  EXPECT_FALSE(mark_of_memory(generate_training_step(step).trace, load_gpu_spec("a100-sxm4-80gb")));
 }
 
 TEST(Marks, ChangesOfClockAreCountedWhereTheirCostIsKnown) {

@@ -119,6 +119,20 @@ TEST(GptTrace, WithoutCollectivesItHasTheSameKernelsAlone) {
   EXPECT_NE(without.provenance.options.find("collectives=none"), std::string::npos);
 }
 
+// What unfused kernels keep (Korthikanti et al.), less the GELU of every layer but one and less
+// what dropout keeps.
+TEST(GptTrace, ActivationsAreThoseOfUnfusedKernelsLessGelu) {
+  GptShape shape = gpt_preset("gpt3-xl");
+  const double sbh = 40.0 * 1024.0 * 2048.0, scores = 40.0 * 16.0 * 1024.0 * 1024.0;
+  const double layer = 34.0 * sbh + 5.0 * scores - 2.0 * sbh - 3.0 * scores - 8.0 * sbh;
+  const double ends = 2.0 * 2.0 * sbh + 8.0 * sbh + 2.0 * 40.0 * 1024.0 * 50304.0;
+  EXPECT_EQ(memory_per_rank(shape).activations, 24.0 * layer + ends);
+  shape.tensor_parallel = 4;
+  EXPECT_EQ(memory_per_rank(shape).activations, (24.0 * layer + ends) / 4.0);
+  EXPECT_EQ(memory_per_rank(shape).optimizer, 0.0);
+  EXPECT_EQ(memory_per_rank(shape).parameters, 2.0 * 1'313'722'368.0 / 4.0);
+}
+
 TEST(GptTrace, RefusesShapesThatDoNotDivide) {
   GptShape shape = gpt_preset("gpt3-xl");
   shape.tensor_parallel = 3;

@@ -19,9 +19,9 @@ struct Field {
   std::string_view bytes;
 };
 
-class Message {
+class ProtobufMessage {
  public:
-  explicit Message(std::string_view bytes) : rest_(bytes) {}
+  explicit ProtobufMessage(std::string_view bytes) : rest_(bytes) {}
 
   [[nodiscard]] bool next(Field& field) {
     if (rest_.empty()) return false;
@@ -65,13 +65,13 @@ class Message {
 
 void add_ids(const Field& field, std::vector<std::uint64_t>& ids) {
   if (field.wire == 0) return ids.push_back(field.value);
-  Message packed(field.bytes);
+  ProtobufMessage packed(field.bytes);
   while (packed.left() > 0) ids.push_back(packed.varint());
 }
 
 void read_attribute(std::string_view bytes, ChakraNode& node) {
   enum : std::uint64_t { name = 1, int32 = 7, int64 = 9, uint32 = 11, uint64 = 13, boolean = 27 };
-  Message message(bytes);
+  ProtobufMessage message(bytes);
   Field field;
   std::string_view key;
   std::optional<std::uint64_t> value;
@@ -88,7 +88,7 @@ void read_attribute(std::string_view bytes, ChakraNode& node) {
 
 ChakraNode read_node(std::string_view bytes) {
   ChakraNode node;
-  Message message(bytes);
+  ProtobufMessage message(bytes);
   Field field;
   while (message.next(field)) {
     switch (field.number) {
@@ -123,7 +123,7 @@ void read_chakra_protobuf(const std::filesystem::path& path, const ImportOptions
   std::string damage;
   const std::string text =
       read_expanded(path, options.max_expanded_bytes, options.partial ? &damage : nullptr);
-  Message file(text);
+  ProtobufMessage file(text);
   bool metadata = true;
   while (file.left() > 0) {
     const std::size_t at = text.size() - file.left();

@@ -1,0 +1,39 @@
+#include "traces/held_memory.hpp"
+
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include "common/numbers.hpp"
+#include "common/text.hpp"
+#include "traces/gpt.hpp"
+
+namespace rubato {
+
+std::optional<HeldMemory> held_memory(const Trace& trace) {
+  if (!trace.provenance.generator.starts_with("rubato ")) return std::nullopt;
+  std::map<std::string_view, std::string_view> options;
+  for (const std::string_view item : split(trace.provenance.options, ' ')) {
+    const std::size_t equals = item.find('=');
+    if (equals != std::string_view::npos) options[item.substr(0, equals)] = item.substr(equals + 1);
+  }
+  if (const auto bytes = parse_number(options["held_bytes"])) return HeldMemory{*bytes, true};
+
+  const auto dtype = from_name<Dtype>(options["dtype"]);
+  GptShape shape;
+  for (const auto& [name, value] : {std::pair{"layers", &shape.layers},
+                                    {"hidden", &shape.hidden},
+                                    {"vocab", &shape.vocab},
+                                    {"seq", &shape.seq},
+                                    {"tp", &shape.tensor_parallel}}) {
+    const auto number = parse_number(options[name]);
+    if (!number || *number < 1.0 || !dtype) return std::nullopt;
+    *value = static_cast<std::uint64_t>(*number);
+  }
+  shape.dtype = *dtype;
+  shape.optimizer = options["optimizer"] == "true";
+  const MemoryPerRank memory = memory_per_rank(shape);
+  return HeldMemory{memory.total() - memory.activations, false};
+}
+
+}  // namespace rubato
