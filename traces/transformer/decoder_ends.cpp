@@ -62,15 +62,10 @@ void head_backward(const StepContext& c) {
   c.list.linear_input(head);
   c.list.collective("bwd_reduce_scatter_logits", CollectiveKind::reduce_scatter, z.activation, z.t);
   c.list.collective("bwd_all_gather_logits_input", CollectiveKind::all_gather, z.activation, z.t);
-  if (c.step.model.tied_embeddings) {
-    // The embedding's backward pass finishes the table.
-    c.list.gemm("bwd_gemm_logits_weight", KernelClass::gemm,
-                {head.inputs, head.outputs, head.rows, 1});
-  } else {
-    c.list.gemm("bwd_gemm_logits_weight", KernelClass::gemm,
-                {head.inputs, head.outputs, head.rows, 1});
-    c.list.finishes(table_of_rank(c));
-  }
+  c.list.gemm("bwd_gemm_logits_weight", KernelClass::gemm,
+              {head.inputs, head.outputs, head.rows, 1});
+  // Of a tied table the embedding's backward pass finishes it.
+  if (!c.step.model.tied_embeddings) c.list.finishes(table_of_rank(c));
   c.layer.norm_backward("bwd_norm_final");
 }
 

@@ -113,42 +113,44 @@ void LayerKernels::attention(const std::string& prefix) {
   scatter(prefix + "_reduce_scatter_projection", z_.activation);
 }
 
+// Causal softmax reads the lower half of the scores, and writes all.
+double LayerKernels::scores_read() const {
+  const double length = static_cast<double>(step_.seq);
+  return model_.causal() ? z_.rows * z_.heads * (length + 1.0) / 2.0 : z_.pairs;
+}
+
 void LayerKernels::core_attention(const std::string& prefix) {
+  const std::uint64_t width = model_.head_width();
   if (step_.flash_attention) {
-    const double width = static_cast<double>(model_.head_width());
     list_.split(prefix + "_flash_attention", "flash attention", KernelClass::attention,
-                4.0 * z_.pairs * width,
+                4.0 * z_.pairs * static_cast<double>(width),
                 z_.e * (2.0 * z_.activation + 2.0 * z_.rows * z_.kv) + 4.0 * z_.rows * z_.heads);
     return;
   }
-  const std::uint64_t width = model_.head_width();
-  const double seen = z_.rows * (static_cast<double>(step_.seq) + 1.0) * z_.heads / 2.0;
-  const double square = z_.pairs, read = model_.causal() ? seen : square;
   head_product(prefix + "_gemm_scores", step_.seq, step_.seq, width);
-  list_.split(prefix + "_softmax", "softmax", KernelClass::softmax, 5.0 * read,
-              z_.e * (read + square));
+  list_.split(prefix + "_softmax", "softmax", KernelClass::softmax, 5.0 * scores_read(),
+              z_.e * (scores_read() + z_.pairs));
   head_product(prefix + "_gemm_context", width, step_.seq, step_.seq);
 }
 
 void LayerKernels::core_attention_backward() {
+  if (step_.flash_attention) return flash_attention_backward();
   const std::uint64_t width = model_.head_width();
-  if (!step_.flash_attention) {
-    const double seen = z_.rows * (static_cast<double>(step_.seq) + 1.0) * z_.heads / 2.0;
-    const double square = z_.pairs, read = model_.causal() ? seen : square;
-    head_product("bwd_gemm_scores_gradient", step_.seq, step_.seq, width);
-    head_product("bwd_gemm_values", width, step_.seq, step_.seq);
-    list_.split("bwd_softmax", "softmax bwd", KernelClass::softmax, 5.0 * read,
-                z_.e * (2.0 * read + square));
-    head_product("bwd_gemm_queries", width, step_.seq, step_.seq);
-    head_product("bwd_gemm_keys", width, step_.seq, step_.seq);
-    return;
-  }
-  // The gradient of the queries is summed in fp32 by blocks of keys, then rounded.
+  head_product("bwd_gemm_scores_gradient", step_.seq, step_.seq, width);
+  head_product("bwd_gemm_values", width, step_.seq, step_.seq);
+  list_.split("bwd_softmax", "softmax bwd", KernelClass::softmax, 5.0 * scores_read(),
+              z_.e * (2.0 * scores_read() + z_.pairs));
+  head_product("bwd_gemm_queries", width, step_.seq, step_.seq);
+  head_product("bwd_gemm_keys", width, step_.seq, step_.seq);
+}
+
+// The gradient of the queries is summed in fp32 by blocks of keys, then rounded.
+void LayerKernels::flash_attention_backward() {
   const double statistics = 4.0 * z_.rows * z_.heads;
   list_.split("bwd_flash_dot", "flash attention bwd, dot", KernelClass::elementwise,
               2.0 * z_.activation, z_.e * 2.0 * z_.activation + 4.0 * z_.activation + statistics);
   list_.split("bwd_flash_attention", "flash attention bwd", KernelClass::attention,
-              10.0 * z_.pairs * static_cast<double>(width),
+              10.0 * z_.pairs * static_cast<double>(model_.head_width()),
               z_.e * (2.0 * z_.activation + 4.0 * z_.rows * z_.kv) + 8.0 * z_.activation +
                   2.0 * statistics);
   list_.split("bwd_flash_convert", "flash attention bwd, convert", KernelClass::elementwise, 0.0,

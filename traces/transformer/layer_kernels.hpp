@@ -19,7 +19,7 @@ struct StepSizes {
   double rows;        ///< tokens
   double activation;  ///< rows x hidden
   double kv;          ///< width of keys, and of values
-  double pairs;       ///< of query and key, all heads
+  double pairs;       ///< of query and key that are multiplied, all heads
   double heads;
   std::uint64_t tokens;
   std::uint64_t t;  ///< tensor-parallel degree
@@ -48,6 +48,8 @@ class LayerKernels {
   void core_attention(const std::string& prefix);
   void attention_backward();
   void core_attention_backward();
+  void flash_attention_backward();
+  [[nodiscard]] double scores_read() const;
   void rope(const std::string& name);
   void ffn(const std::string& prefix);
   void ffn_backward();

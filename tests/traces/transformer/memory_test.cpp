@@ -84,6 +84,23 @@ TEST(MemoryPerRank, OfALlamaByHand) {
   EXPECT_EQ(memory_per_rank(step).activations, 32.0 * 2.0 * rows * h + layer + ends);
 }
 
+TEST(MemoryPerRank, OfExpertsAndImagesByHand) {
+  const double r = 2048.0, h = 4096.0, f = 14336.0;
+  // Each token is with two experts, as it came, gate, up, their product and what they gave.
+  EXPECT_EQ(layer_activation_bytes(step_of("mixtral-8x7b", 1)),
+            2.0 * (r * (4.0 * h + 1.5 * h + h) + 2.0 * r * (2.0 * h + 3.0 * f) + 8.0 * r) +
+                4.0 * r * 32.0);
+  // A DiT also keeps what both branches gave, for the gradient of their gates.
+  const double image = 256.0 * 1152.0;
+  const MemoryPerRank dit = memory_per_rank(step_of("dit-xl-2", 1));
+  const double layer = 2.0 * image * (4.0 + 4.0 + 2.0 + 8.0) + 4.0 * 256.0 * 16.0;
+  EXPECT_EQ(dit.activations, 28.0 * layer + 2.0 * (2.0 * image + 2.0 * 32.0 * 32.0 * 4.0));
+  const double tokens = 197.0 * 1024.0;
+  const MemoryPerRank vit = memory_per_rank(step_of("vit-l-16", 1));
+  EXPECT_EQ(vit.activations, 24.0 * (2.0 * tokens * (4.0 + 4.0 + 8.0) + 4.0 * 197.0 * 16.0) +
+                                 2.0 * (2.0 * tokens + 1000.0));
+}
+
 TEST(MemoryPerRank, DegreesShareWhatTheySplit) {
   TrainingStep step = step_of("mixtral-8x7b", 1);
   const MemoryPerRank whole = memory_per_rank(step);

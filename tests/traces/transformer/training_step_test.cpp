@@ -204,6 +204,72 @@ TEST(TrainingStep, ExpertParallelismMovesTokensNotWork) {
   EXPECT_EQ(experts.message_bytes, 2.0 * 3.0 * 4096.0 * 14336.0);
 }
 
+double bytes_of(const Trace& trace, std::string_view name) {
+  const auto found = std::ranges::find(trace.kernels, name, &Kernel::name);
+  return found == trace.kernels.end() ? -1.0 : found->dram_bytes.value();
+}
+
+// Tensors of rows x width that are read and written, in 16 bits, and what is in 32.
+TEST(TrainingStep, KernelsOfALlamaMoveTheirTensors) {
+  const Trace trace = generate_training_step(step_of("llama3-8b", 1)).trace;
+  const double r = 2048.0, h = 4096.0, kv = 1024.0, f = 14336.0, v = 128256.0, a = r * h;
+  EXPECT_EQ(bytes_of(trace, "fwd_embedding"), 2 * 2 * a + 4 * r);
+  EXPECT_EQ(bytes_of(trace, "fwd_norm_1"), 2 * (2 * a + h) + 4 * r);
+  EXPECT_EQ(bytes_of(trace, "fwd_rope"), 2 * 2 * r * (h + kv) + 4 * r * 128);
+  EXPECT_EQ(bytes_of(trace, "fwd_residual_norm_2"), 2 * (4 * a + h) + 4 * r);
+  EXPECT_EQ(bytes_of(trace, "fwd_activation"), 2 * 3 * r * f);
+  EXPECT_EQ(bytes_of(trace, "loss_cross_entropy"), 2 * 2 * r * v + 8 * r);
+  EXPECT_EQ(bytes_of(trace, "bwd_norm_final"), 2 * (4 * a + 2 * h) + 4 * r);
+  EXPECT_EQ(bytes_of(trace, "bwd_activation"), 2 * 5 * r * f);
+  EXPECT_EQ(bytes_of(trace, "bwd_flash_dot"), 2 * 2 * a + 4 * a + 4 * r * 32);
+  // Queries and the gradient of the output read, keys and values read and their gradients
+  // written; the fp32 sum of the queries' gradient read and written.
+  EXPECT_EQ(bytes_of(trace, "bwd_flash_attention"), 2 * (2 * a + 4 * r * kv) + 8 * a + 8 * r * 32);
+  EXPECT_EQ(bytes_of(trace, "bwd_flash_convert"), 6 * a);
+  EXPECT_EQ(bytes_of(trace, "bwd_memset_table"), 2 * v * h);
+  EXPECT_EQ(bytes_of(trace, "bwd_gemm_down_weight"), 2 * (f * h + r * h + r * f));
+  EXPECT_EQ(bytes_of(trace, "opt_gradient_norm"), 2 * 8'030'261'248.0);
+}
+
+TEST(TrainingStep, KernelsOfAGptMoveTheirTensors) {
+  TrainingStep step = step_of("gpt3-xl", 2, 1024);
+  step.flash_attention = false;
+  const Trace trace = generate_training_step(step).trace;
+  const double r = 2048.0, h = 2048.0, a = r * h;
+  const double square = 2.0 * 16.0 * 1024.0 * 1024.0, half = 2.0 * 16.0 * 1024.0 * 1025.0 / 2.0;
+  EXPECT_EQ(bytes_of(trace, "fwd_embedding"), 2 * (2 * a + 1024 * h) + 4 * r);
+  EXPECT_EQ(bytes_of(trace, "fwd_norm_1"), 2 * (2 * a + 2 * h) + 8 * r);
+  EXPECT_EQ(bytes_of(trace, "fwd_softmax"), 2 * (half + square));
+  EXPECT_EQ(bytes_of(trace, "bwd_softmax"), 2 * (2 * half + square));
+  EXPECT_EQ(bytes_of(trace, "fwd_activation"), 2 * 2 * 4 * a);
+  EXPECT_EQ(bytes_of(trace, "bwd_activation"), 2 * 3 * 4 * a);
+  EXPECT_EQ(bytes_of(trace, "fwd_gemm_up"), 2 * (r * h + 4 * h * h + 4 * a + 4 * h));
+  EXPECT_EQ(bytes_of(trace, "bwd_positions"), 2 * (a + 1024 * h));
+  EXPECT_EQ(bytes_of(trace, "bwd_memset_table"), -1.0);  // the head's gradient is there already
+}
+
+TEST(TrainingStep, KernelsOfExpertsAndImagesMoveTheirTensors) {
+  const Trace mixtral = generate_training_step(step_of("mixtral-8x7b", 1)).trace;
+  const double r = 2048.0, a = r * 4096.0, f = 14336.0;
+  EXPECT_EQ(bytes_of(mixtral, "fwd_permute"), 2 * 3 * a);
+  EXPECT_EQ(bytes_of(mixtral, "fwd_router_top_k"), 6 * r * 8);
+  EXPECT_EQ(bytes_of(mixtral, "fwd_activation"), 2 * 3 * 2 * r * f);
+  EXPECT_EQ(bytes_of(mixtral, "fwd_unpermute"), 2 * 3 * a);
+  EXPECT_EQ(bytes_of(mixtral, "bwd_unpermute"), 2 * 5 * a);
+  EXPECT_EQ(bytes_of(mixtral, "bwd_permute"), 2 * 3 * a);
+  EXPECT_EQ(bytes_of(mixtral, "bwd_router_top_k"), 10 * r * 8);
+  EXPECT_EQ(bytes_of(mixtral, "bwd_gemm_router_input"), 2 * (8 * 4096 + 8 * r + 2 * a));
+  const Trace dit = generate_training_step(step_of("dit-xl-2", 3)).trace;
+  const double images = 3.0 * 256.0 * 1152.0, condition = 3.0 * 1152.0;
+  EXPECT_EQ(bytes_of(dit, "fwd_silu"), 2 * 2 * condition);
+  EXPECT_EQ(bytes_of(dit, "bwd_modulation_reduce"), 2 * 6 * images);
+  EXPECT_EQ(bytes_of(dit, "fwd_patches"), 2 * 2 * 3.0 * 32 * 32 * 4);
+  EXPECT_EQ(bytes_of(dit, "loss_squares"), 2 * 2.5 * 2 * 3.0 * 32 * 32 * 4);
+  const Trace vit = generate_training_step(step_of("vit-l-16", 3)).trace;
+  EXPECT_EQ(bytes_of(vit, "fwd_add_positions"), 2 * (2 * 3.0 * 197 + 197) * 1024);
+  EXPECT_EQ(bytes_of(vit, "loss_cross_entropy"), 2 * 2 * 3.0 * 1000 + 8 * 3.0);
+}
+
 TEST(TrainingStep, AdamWKeepsFp32BesideTheWeights) {
   TrainingStep step = step_of("llama3-8b", 1);
   const double n = 8'030'261'248.0;
