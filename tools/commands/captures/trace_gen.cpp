@@ -140,7 +140,8 @@ void refuse(const CommandLine& line, std::initializer_list<const char*> options,
 
 void check(const Options& o, const CommandLine& line, bool fused) {
   if (fused) {
-    refuse(line, {"--graph", "--layers", "--hidden", "--heads", "--vocab"},
+    refuse(line, {"--graph"}, "--kernels llm.c");
+    refuse(line, {"--layers", "--hidden", "--heads", "--vocab"},
            "llm.c's kernels; the shape of another model goes into a file, docs/model-shapes.md");
   } else {
     refuse(line, {"--ep", "--attention", "--recompute"}, "--kernels fused");
