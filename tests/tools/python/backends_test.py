@@ -1,17 +1,14 @@
 #!/usr/bin/env python3
-"""NVML's binding against the stand-in library, zeusd over its socket, latency as measured."""
+"""NVML's binding against the stand-in library, latency as measured."""
 
 import json
-import os
-from unittest import mock
 
-from parts import ROOT, OnMachine, TWO_PASSES, document, run_tests, until
+from parts import ROOT, OnMachine, run_tests, until
 
 import rubato
-from rubato.backends import NvmlBackend, ZeusdBackend, open_backend
+from rubato.backends import NvmlBackend
 from rubato.errors import DataError, IoError, UsageError
 from rubato.nvml import Nvml, NVMLError
-from simulated.zeusd import Zeusd
 
 
 class Binding(OnMachine):
@@ -53,47 +50,6 @@ class Binding(OnMachine):
             self.assertEqual((caught.exception.value, str(caught.exception)), (code, text))
         with self.assertRaisesRegex(NVMLError, "this driver has no nvmlDeviceGetFieldValues"):
             nvml.nvmlDeviceGetFieldValues(handle, [186])
-
-
-class OverZeusd(OnMachine):
-    def setUp(self):
-        super().setUp()
-        self.socket = self.folder / "zeusd.sock"
-
-    def test_a_plan_is_played_and_given_back_by_the_guard_too(self):
-        machine = self.machine()
-        with mock.patch.dict(os.environ, {"ZEUSD_SOCK_PATH": str(self.socket)}), Zeusd(self.socket) as daemon:
-            applier = rubato.Applier(document([dict(segments=TWO_PASSES)]), backend="zeusd", strict=True)
-            applier.mark("backward")
-            self.assertTrue(until(lambda: machine.read()["core_mhz"] == 1305))
-            applier.close()
-            self.assertEqual(machine.read()["core_asked"], 0)
-            self.assertEqual(daemon.calls[:2], ["/gpu/set_gpu_locked_clocks"] * 2)
-
-    def test_refusals(self):
-        machine = self.machine()
-        with Zeusd(self.socket) as daemon:
-            backend = ZeusdBackend(str(self.socket))
-            machine.fail("refuse", 2)
-            with self.assertRaisesRegex(IoError, "GPU 0: .*Invalid Argument"):
-                backend.set_core(0, 900)
-            machine.fail("refuse", 0)
-            daemon.token = "secret"
-            with self.assertRaisesRegex(IoError, "401"):
-                backend.set_core(0, 900)
-            ZeusdBackend(str(self.socket), token="secret").set_core(0, 900)
-            self.assertEqual(machine.read()["core_asked"], 900)
-            daemon.token, daemon.groups = None, False
-            with self.assertRaises(IoError) as caught:
-                backend.set_core(0, 900)
-            self.assertIn("group of calls", caught.exception.hint)
-
-    def test_no_daemon(self):
-        with self.assertRaises(IoError) as caught:
-            ZeusdBackend(str(self.folder / "none.sock"))
-        self.assertIn("is zeusd running?", caught.exception.hint)
-        with self.assertRaisesRegex(UsageError, "backend is 'dcgm'; expected auto, nvml, zeusd, dry"):
-            open_backend("dcgm")
 
 
 class Latency(OnMachine):

@@ -172,7 +172,7 @@ RANK = textwrap.dedent("""
                 watch.compute(0.2 if rank == 1 else 0.1)
             applier.mark("forward")
             import time; time.sleep(0.2)
-            gpu = applier._backend.gpu(applier.gpus[0])
+            gpu = applier._held.backend.gpu(applier.gpus[0])
             print(json.dumps([rank, applier.gpus, gpu.core_mhz(), watch.slowdown_frac]))
     except rubato.RubatoError as error:
         print(json.dumps([rank, str(error)]))

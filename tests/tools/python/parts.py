@@ -72,6 +72,10 @@ def document(plans, slower=(), title=A100, core_s=0.004, kernels=()):
 TWO_PASSES = [("forward", 900, 0.04), ("backward", 1305, 0.04)]
 
 
+def plan(**options):
+    return document([dict(segments=TWO_PASSES, **options)])
+
+
 def until(condition, seconds=5.0):
     """Waits for a condition; says whether it came."""
     end = time.monotonic() + seconds

@@ -13,57 +13,24 @@ import os
 import queue
 import threading
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Callable, Iterator, Mapping, Optional, Sequence, Union
 
 from rubato import backends
+from rubato.applier_report import ApplierReport
 from rubato.devices import check_gpu, local_gpu
-from rubato.errors import RubatoError, UsageError
+from rubato.errors import RubatoError, Unreachable, UsageError
 from rubato.guard import Guard
+from rubato.held_clocks import HeldClocks
 from rubato.plan_file import Clock, Plan, PlanFile, load_plan
 from rubato.schedule import Score, Timing, choose_plan, passes_of
 
 DEFAULT_LATENCY_S = 0.02  #: where neither caller nor plan knows one: a pessimistic data-centre GPU
 POLL_S = 2e-4  #: between looks at events of the GPU
-READ_BACK_S = 1.0  #: between looks at what clock the GPU has
 RELEARN_STEPS = 2  #: steps until measured durations replace the plan's in choosing the granularity
-FOREIGN_MHZ = 20  #: a reading this far above what was set is not ours; below it may be the power limit
+AWAY_S = 1.0  #: between tries to reach zeusd again
 
 _log = logging.getLogger("rubato")
-
-
-@dataclass
-class ApplierReport:
-    """What came of applying a plan on one process's GPUs."""
-
-    granularity: Optional[str] = None  #: that was played; None: nothing was
-    plan_id: Optional[int] = None  #: of it in the result database
-    fallback: list[str] = field(default_factory=list)  #: why finer ones were not
-    latency_s: float = 0.0
-    steps: int = 0
-    requests: int = 0  #: calls that changed a clock
-    ahead: int = 0  #: of them before their pass began
-    late: int = 0  #: changes asked for when their pass had begun already
-    unmatched_marks: dict[str, int] = field(default_factory=dict)  #: passes that the plan does not know
-    planned_time_s: float = 0.0  #: in passes that the plan knows
-    total_time_s: float = 0.0
-    foreign_clocks: int = 0  #: times a clock was found that nobody here set
-    errors: list[str] = field(default_factory=list)
-
-    @property
-    def applied_time_frac(self) -> float:
-        """Share of the time between marks that ran under planned clocks."""
-        return self.planned_time_s / self.total_time_s if self.total_time_s > 0 else 0.0
-
-    def __str__(self) -> str:
-        text = (f"plan played per {self.granularity}, {self.steps} steps, {self.requests} requests ({self.ahead} ahead, {self.late} late), "
-                f"{100 * self.applied_time_frac:.1f} % of the time under planned clocks") if self.granularity else "plan not played"
-        for name, count in self.unmatched_marks.items():
-            text += f"; {count} marks '{name}' are not in the plan"
-        if self.foreign_clocks:
-            text += f"; {self.foreign_clocks} times somebody else had changed the clocks"
-        return text + "".join(f"\n  {reason}" for reason in self.fallback) + "".join(f"\n  error: {error}" for error in self.errors)
 
 
 class Applier:
@@ -97,15 +64,13 @@ class Applier:
         self._report = ApplierReport(latency_s=_latency(self.plan_file, latency_s))
         self._timing = Timing()
         self._occurrences: dict[str, int] = {}
-        self._now: dict[int, list[Optional[int]]] = {gpu: [None, None] for gpu in self.gpus}  # core, mem as asked for
-        self._touched = False
+        self._held: Optional[HeldClocks] = None
+        self._away_until_s: Optional[float] = None  # zeusd cannot be reached; when to try again
         self._paused = False
         self._due: list[tuple[float, Clock, bool]] = []  # at, clock, ahead of its pass
-        self._read_at_s = self._settled_at_s = 0.0
         self._queue: "queue.SimpleQueue[Optional[tuple[str, float, Any]]]" = queue.SimpleQueue()
         self._thread: Optional[threading.Thread] = None
         self._guard: Optional[Guard] = None
-        self._backend: Optional[backends.Backend] = None
         self._score: Optional[Score] = None
         try:
             self._start(backend, guard, any_gpu, shared_gpu)
@@ -148,9 +113,9 @@ class Applier:
             self._queue.put(None)
             self._thread.join()
             self._thread = None
-        self._release()
+        given_back = self._release()
         if self._guard is not None:
-            self._guard.close()
+            self._guard.close(given_back)
             self._guard = None
         atexit.unregister(self.close)
         return self._report
@@ -165,12 +130,13 @@ class Applier:
     # Beginning and end.
 
     def _start(self, backend: Union[str, backends.Backend], guard: bool, any_gpu: bool, shared_gpu: bool) -> None:
-        self._backend = backends.open_backend(backend) if isinstance(backend, str) else backend
+        opened = backends.open_backend(backend) if isinstance(backend, str) else backend
         for gpu in self.gpus:
-            check_gpu(self._backend, gpu, self.plan_file, any_gpu, shared_gpu)
+            check_gpu(opened, gpu, self.plan_file, any_gpu, shared_gpu)
+        self._held = HeldClocks(opened, self.gpus, self._report.latency_s)
         self._choose(self.plan_file.plans)
-        if guard and self._backend.name in ("nvml", "zeusd"):
-            self._guard = Guard(self._backend.name, self.gpus)
+        if guard and opened.name in ("nvml", "zeusd"):
+            self._guard = Guard(opened, self.gpus)
         atexit.register(self.close)
         self._apply_first()
         self._thread = threading.Thread(target=self._run, name="rubato-applier", daemon=True)
@@ -195,18 +161,36 @@ class Applier:
         """Sets the first clock before training begins, so that a refusal is known then."""
         self._ask(self._passes[0].changes[0].clock)
 
-    def _release(self) -> None:
-        if self._backend is not None and self._touched:
-            self._touched = False
-            for text in backends.release(self._backend, self.gpus):
-                self._note(f"clocks may still be locked: {text}")
-        for state in self._now.values():
-            state[:] = [None, None]
+    def _release(self) -> bool:
+        """Gives the clocks back; False where that failed, which the thread or the guard tries again."""
+        failed = self._held.give_back() if self._held is not None else []
+        for error in failed:
+            self._note(f"clocks may still be locked: {error}")
+        if any(isinstance(error, Unreachable) for error in failed):
+            self._away_until_s = time.perf_counter() + AWAY_S
+        return not failed
 
     def _note(self, text: str) -> None:
         if text not in self._report.errors:
             self._report.errors.append(text)
             _log.error("rubato: %s", text)
+
+    def _lose(self, error: Unreachable) -> None:
+        """zeusd does not answer: what it set stays until it is back or restarted, and is given back before the plan goes on."""
+        self._note(str(error))
+        self._report.interruptions += 1
+        self._due.clear()
+        self._away_until_s = time.perf_counter() + AWAY_S
+
+    def _come_back(self) -> None:
+        self._away_until_s = None
+        failed = self._held.give_back()
+        if any(isinstance(error, Unreachable) for error in failed):
+            self._away_until_s = time.perf_counter() + AWAY_S
+        elif failed:
+            raise failed[0]
+        else:
+            _log.warning("rubato: zeusd is back; the clocks were given back, and the plan goes on")
 
     def _give_up(self, error: Exception) -> None:
         self._note(f"{error}" + (f" ({error.hint})" if getattr(error, "hint", "") else ""))
@@ -222,6 +206,8 @@ class Applier:
             try:
                 if not self._turn(pending):
                     return
+            except Unreachable as error:
+                self._lose(error)
             except Exception as error:  # never into training
                 self._give_up(error)
 
@@ -231,6 +217,9 @@ class Applier:
             timeout = max(self._due[0][0] - time.perf_counter(), 0.0)
         if pending:
             timeout = min(timeout, POLL_S) if timeout is not None else POLL_S
+        if self._away_until_s is not None:
+            left_s = max(self._away_until_s - time.perf_counter(), 0.0)
+            timeout = min(timeout, left_s) if timeout is not None else left_s
         try:
             got = self._queue.get(timeout=timeout)
             if got is None:
@@ -245,8 +234,16 @@ class Applier:
             _, clock, ahead = self._due.pop(0)
             if self._ask(clock):
                 self._report.ahead += ahead
-        self._read_back()
+        if self._away_until_s is not None and self._away_until_s <= time.perf_counter():
+            self._come_back()
+        if self._plays():
+            for text in self._held.set_again():
+                self._report.foreign_clocks += 1
+                self._note(text)
         return True
+
+    def _plays(self) -> bool:
+        return not self._paused and self._score is not None and self._away_until_s is None
 
     def _command(self, text: str) -> None:
         self._queue.put((f"\0{text}", time.perf_counter(), None))
@@ -255,7 +252,8 @@ class Applier:
         if command == "pause":
             self._paused = True
             self._due.clear()
-            self._release()
+            if self._away_until_s is None:
+                self._release()
         elif command == "resume":
             self._paused = False
         elif self._score is not None:
@@ -279,7 +277,8 @@ class Applier:
         occurrence = self._occurrences.get(name, 0)
         self._occurrences[name] = occurrence + 1
         self._due.clear()
-        if self._paused or self._score is None:
+        self._planned = False
+        if not self._plays():
             return
         planned = self._score.find(name, occurrence)
         self._planned = planned is not None
@@ -314,45 +313,15 @@ class Applier:
 
     def _ask(self, clock: Clock) -> bool:
         """Requests what differs from the last request; True if anything did."""
-        asked = False
-        core_mhz, mem_mhz = (None if mhz is None else round(mhz) for mhz in (clock.core_mhz, clock.mem_mhz))
-        for gpu in self.gpus:
-            state = self._now[gpu]
-            if state[1] != mem_mhz and self._sets_memory():
-                self._touched = asked = True
-                self._backend.set_mem(gpu, mem_mhz)
-                state[1] = mem_mhz
-                self._report.requests += 1
-            if state[0] != core_mhz:
-                self._touched = asked = True
-                self._backend.set_core(gpu, core_mhz)
-                state[0] = core_mhz
-                self._report.requests += 1
-        if asked:
-            self._settled_at_s = time.perf_counter() + 3 * self._report.latency_s
-        return asked
+        requests = self._held.ask(clock, self._sets_memory())
+        self._report.requests += requests
+        return requests > 0
 
     def _sets_memory(self) -> bool:
         """A memory clock that never changes and is the default one is left alone: many cards refuse to lock it."""
         memory = {change.clock.mem_mhz for one in self._passes for change in one.changes}
         default = str((self.plan_file.document["gpu"].get("default_clock") or "/").split("/")[0])
         return memory not in ({None}, {_number(default)})
-
-    def _read_back(self) -> None:
-        now_s = time.perf_counter()
-        if self._paused or self._score is None or now_s < self._settled_at_s or now_s < self._read_at_s + READ_BACK_S:
-            return
-        self._read_at_s = now_s
-        for gpu in self.gpus:
-            core_mhz = self._backend.read(gpu)[0]
-            asked = self._now[gpu][0]
-            if core_mhz is not None and asked is not None and core_mhz > asked + FOREIGN_MHZ:
-                self._report.foreign_clocks += 1
-                self._note(f"GPU {gpu} runs at {core_mhz} MHz and was set to {asked} MHz: somebody else changes its clocks; set again")
-                self._now[gpu][0] = None
-                self._backend.set_core(gpu, asked)
-                self._now[gpu][0] = asked
-                self._settled_at_s = now_s + 3 * self._report.latency_s
 
 
 def _number(text: str) -> Optional[float]:

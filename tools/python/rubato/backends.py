@@ -1,6 +1,7 @@
 """Ways to set the clocks of GPUs: NVML, Zeus's daemon `zeusd` (no root needed), or none at all (dry).
 
-Indices are NVML's. MHz are whole; None gives a clock back to the driver. Every failure is an IoError.
+Indices are NVML's. MHz are whole; None gives a clock back to the driver. Every failure is an IoError, and Unreachable where
+zeusd does not answer, which may pass.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ import socket
 from typing import Any, Optional, Protocol, Sequence
 from urllib.parse import urlencode
 
-from rubato.errors import IoError, UsageError
+from rubato.errors import IoError, Unreachable, UsageError
 from rubato.gpu import Gpu, load_nvml
 from rubato.nvml import NVMLError
 
 ZEUSD_SOCKET = "/run/zeusd/zeusd.sock"
 ZEUSD_VARIABLE = "ZEUSD_SOCK_PATH"
+TOKEN_VARIABLE = "ZEUSD_TOKEN"
 
 Mhz = Optional[int]
 
@@ -31,6 +33,7 @@ class Backend(Protocol):
     def set_core(self, index: int, mhz: Mhz) -> None: ...
     def set_mem(self, index: int, mhz: Mhz) -> None: ...
     def read(self, index: int) -> tuple[Optional[int], Optional[int]]: ...
+    def is_held_down(self, index: int) -> bool: ...
 
 
 class NvmlBackend:
@@ -76,6 +79,9 @@ class NvmlBackend:
     def read(self, index: int) -> tuple[Optional[int], Optional[int]]:
         return self.gpu(index).core_mhz(), self.gpu(index).mem_mhz()
 
+    def is_held_down(self, index: int) -> bool:
+        return self.gpu(index).is_held_down()
+
 
 class _UnixConnection(http.client.HTTPConnection):
     def __init__(self, path: str):
@@ -94,15 +100,25 @@ class ZeusdBackend:
     name = "zeusd"
 
     def __init__(self, path: Optional[str] = None, token: Optional[str] = None):
-        self.path = path or os.environ.get(ZEUSD_VARIABLE, ZEUSD_SOCKET)
-        self.token = token or os.environ.get("ZEUSD_TOKEN")
         self._connection: Optional[_UnixConnection] = None
+        self.path = path or os.environ.get(ZEUSD_VARIABLE, ZEUSD_SOCKET)
+        self.token = token or os.environ.get(TOKEN_VARIABLE)
+        #: of a process that is to reach the same daemon
+        self.environment = {ZEUSD_VARIABLE: self.path, **({TOKEN_VARIABLE: self.token} if self.token else {})}
         discovered = self._request("GET", "/discover")
         self._names = {int(gpu["id"]): gpu.get("name") for gpu in discovered.get("gpus", [])}
         try:
-            self._reader: Optional[NvmlBackend] = NvmlBackend()
+            self.reader: Optional[NvmlBackend] = NvmlBackend()
         except IoError:
-            self._reader = None
+            self.reader = None
+
+    def __del__(self) -> None:
+        self._drop()
+
+    def _drop(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
 
     def _request(self, method: str, path: str, **query: Any) -> Any:
         target = f"{path}?{urlencode(query)}" if query else path
@@ -116,11 +132,11 @@ class ZeusdBackend:
                 body = answer.read()
                 break
             except (OSError, http.client.HTTPException) as error:
-                self._connection = None
+                self._drop()
                 if attempt == 2 or isinstance(error, (FileNotFoundError, PermissionError, ConnectionRefusedError)):
-                    raise IoError(f"zeusd at {self.path}: {error}", f"is zeusd running? {ZEUSD_VARIABLE} names its socket") from None
+                    raise Unreachable(f"zeusd at {self.path}: {error}", f"is zeusd running? {ZEUSD_VARIABLE} names its socket") from None
         if answer.status != 200:
-            hints = {401: "ZEUSD_TOKEN holds the token", 403: "the token may not set clocks",
+            hints = {401: f"{TOKEN_VARIABLE} holds the token", 403: "the token may not set clocks",
                      404: "start zeusd with its group of calls for clocks"}
             raise IoError(f"zeusd: {path}: {answer.status} {body.decode('utf-8', 'replace').strip()}", hints.get(answer.status, ""))
         try:
@@ -149,7 +165,10 @@ class ZeusdBackend:
         self._set("mem", index, mhz)
 
     def read(self, index: int) -> tuple[Optional[int], Optional[int]]:
-        return self._reader.read(index) if self._reader else (None, None)
+        return self.reader.read(index) if self.reader else (None, None)
+
+    def is_held_down(self, index: int) -> bool:
+        return self.reader is not None and self.reader.is_held_down(index)
 
 
 class DryBackend:
@@ -172,6 +191,9 @@ class DryBackend:
     def read(self, index: int) -> tuple[Optional[int], Optional[int]]:
         return None, None
 
+    def is_held_down(self, index: int) -> bool:
+        return False
+
 
 BACKENDS = {"nvml": NvmlBackend, "zeusd": ZeusdBackend, "dry": DryBackend}
 
@@ -186,14 +208,14 @@ def open_backend(name: str) -> Backend:
     return BACKENDS[name]()
 
 
-def release(backend: Backend, indices: Sequence[int]) -> list[str]:
-    """Gives the clocks of GPUs back; what failed, as text. A GPU without memory lock, or rights, kept nothing."""
-    failed = []
+def release(backend: Backend, indices: Sequence[int]) -> list[IoError]:
+    """Gives the clocks of GPUs back; what failed. A GPU without memory lock, or rights, kept nothing."""
+    failed: list[IoError] = []
     for index in indices:
         for give_back in (backend.set_core, backend.set_mem):
             try:
                 give_back(index, None)
             except IoError as error:
                 if "Not Supported" not in str(error) and "Insufficient Permissions" not in str(error):
-                    failed.append(str(error))
+                    failed.append(error)
     return failed

@@ -34,9 +34,10 @@ def check_gpu(backend: backends.Backend, index: int, plan: PlanFile, any_gpu: bo
                          "plan for this GPU with 'rubato explore --gpu', or pass any_gpu=True")
     if name is not None and plan.fits_gpu(name) is None:
         _log.warning("rubato: the plan file does not say for which GPU it is; this one is %s", name)
-    if not isinstance(backend, backends.NvmlBackend):
+    reader = backend if isinstance(backend, backends.NvmlBackend) else getattr(backend, "reader", None)
+    if reader is None:
         return
-    gpu = backend.gpu(index)
+    gpu = reader.gpu(index)
     if gpu.mig_enabled():
         raise IoError(f"{name}: MIG is on, and clocks are those of all its instances", "apply plans to whole GPUs only")
     others = [pid for pid in gpu.processes() if pid != os.getpid() and os.path.exists(f"/proc/{pid}")]

@@ -1,12 +1,14 @@
 """Errors for users, with the exit statuses of rubato."""
 
+from __future__ import annotations
+
 
 class RubatoError(Exception):
     """A message that says where, what was found and what was expected; `hint` says what to try."""
 
     status = 70
 
-    def __init__(self, message, hint=""):
+    def __init__(self, message: str, hint: str = ""):
         super().__init__(message)
         self.hint = hint
 
@@ -25,9 +27,13 @@ class IoError(RubatoError):
     status = 4
 
 
+class Unreachable(IoError):
+    """Nobody answers at the moment, though somebody did before: zeusd is restarted."""
+
+
 class Terminated(BaseException):
     """A signal asked the process to end; like KeyboardInterrupt, no handler of errors catches it."""
 
-    def __init__(self, number):
+    def __init__(self, number: int):
         super().__init__(number)
         self.number = number

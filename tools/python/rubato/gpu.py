@@ -1,13 +1,17 @@
 """One GPU behind NVML: readings in W, J, MHz and degrees C, and clocks that are always given back."""
 
+from __future__ import annotations
+
 import contextlib
 import signal
 import sys
+from typing import Any, Iterator, Optional, TextIO, Union
 
 from rubato.errors import IoError, Terminated, UsageError
 from rubato.nvml import Nvml, NVMLError
 
 AUTO = "auto"  # a clock that the driver chooses
+Request = Union[int, str]  # MHz or AUTO
 
 # NVML_CLOCKS_THROTTLE_REASON_*; idle, application clocks and display are no throttling.
 THROTTLE_REASONS = {
@@ -17,9 +21,10 @@ THROTTLE_REASONS = {
     0x40: "hw_thermal",
     0x80: "hw_power_brake",
 }
+THROTTLE_IDLE = 0x01
 
 
-def load_nvml():
+def load_nvml() -> Nvml:
     """NVML, initialised. Raises IoError where there is no driver."""
     try:
         return Nvml()
@@ -29,11 +34,11 @@ def load_nvml():
         raise IoError(f"NVML does not start: {error}", "is the NVIDIA driver loaded? try nvidia-smi") from None
 
 
-def text(value):
+def text(value: Union[bytes, str]) -> str:
     return value.decode() if isinstance(value, bytes) else value
 
 
-def is_kind(nvml, error, kind):
+def is_kind(nvml: Any, error: Exception, kind: str) -> bool:
     """Whether an NVMLError is `kind`, by its code: its classes are made at run time."""
     return getattr(error, "value", None) == getattr(nvml, "NVML_ERROR_" + kind)
 
@@ -41,7 +46,7 @@ def is_kind(nvml, error, kind):
 class Gpu:
     """Readings of the GPU with NVML index `index`. Missing ones are None."""
 
-    def __init__(self, nvml, index=0):
+    def __init__(self, nvml: Any, index: int = 0):
         self.nvml = nvml
         count = nvml.nvmlDeviceGetCount()
         if not 0 <= index < count:
@@ -50,7 +55,7 @@ class Gpu:
         self.name = text(nvml.nvmlDeviceGetName(self.handle))
         self.uuid = text(nvml.nvmlDeviceGetUUID(self.handle))
 
-    def _read(self, function, *arguments):
+    def _read(self, function: str, *arguments: Any) -> Any:
         try:
             return getattr(self.nvml, function)(self.handle, *arguments)
         except self.nvml.NVMLError as error:
@@ -58,50 +63,54 @@ class Gpu:
                 return None
             raise IoError(f"{self.name}: {function}: {error}") from None
 
-    def _scaled(self, function, scale):
+    def _scaled(self, function: str, scale: float) -> Optional[float]:
         value = self._read(function)
         return None if value is None else value * scale
 
-    def energy_j(self):
+    def energy_j(self) -> Optional[float]:
         """Counter since the driver was loaded; Volta and later."""
         return self._scaled("nvmlDeviceGetTotalEnergyConsumption", 1e-3)  # from mJ
 
-    def power_w(self):
+    def power_w(self) -> Optional[float]:
         return self._scaled("nvmlDeviceGetPowerUsage", 1e-3)  # from mW
 
-    def power_cap_w(self):
+    def power_cap_w(self) -> Optional[float]:
         return self._scaled("nvmlDeviceGetEnforcedPowerLimit", 1e-3)  # from mW
 
-    def core_mhz(self):
+    def core_mhz(self) -> Optional[int]:
         return self._read("nvmlDeviceGetClockInfo", self.nvml.NVML_CLOCK_SM)
 
-    def mem_mhz(self):
+    def mem_mhz(self) -> Optional[int]:
         return self._read("nvmlDeviceGetClockInfo", self.nvml.NVML_CLOCK_MEM)
 
-    def temperature_c(self):
+    def temperature_c(self) -> Optional[int]:
         return self._read("nvmlDeviceGetTemperature", self.nvml.NVML_TEMPERATURE_GPU)
 
-    def throttle_reasons(self):
+    def throttle_reasons(self) -> set[str]:
         """Names of the reasons that hold the clocks below the request now."""
         mask = self._read("nvmlDeviceGetCurrentClocksThrottleReasons") or 0
         return {name for bit, name in THROTTLE_REASONS.items() if mask & bit}
 
-    def supported_mem_mhz(self):
+    def is_held_down(self) -> bool:
+        """Whether the GPU names a reason of its own for clocks below the request: power, heat, idleness."""
+        return bool((self._read("nvmlDeviceGetCurrentClocksThrottleReasons") or 0) & (THROTTLE_IDLE | sum(THROTTLE_REASONS)))
+
+    def supported_mem_mhz(self) -> list[int]:
         """Memory clocks, highest first."""
         return sorted(self._read("nvmlDeviceGetSupportedMemoryClocks") or [], reverse=True)
 
-    def supported_core_mhz(self, mem_mhz):
+    def supported_core_mhz(self, mem_mhz: int) -> list[int]:
         """Core clocks at a memory clock, highest first."""
         return sorted(self._read("nvmlDeviceGetSupportedGraphicsClocks", mem_mhz) or [], reverse=True)
 
-    def mig_enabled(self):
+    def mig_enabled(self) -> bool:
         """Whether the GPU is divided into instances (MIG)."""
         try:
             return self.nvml.nvmlDeviceGetMigMode(self.handle)[0] == 1
         except self.nvml.NVMLError:
             return False  # GPUs without it answer with one of several errors
 
-    def processes(self):
+    def processes(self) -> list[int]:
         """Ids of the processes that compute on the GPU."""
         return [process.pid for process in self._read("nvmlDeviceGetComputeRunningProcesses") or []]
 
@@ -113,15 +122,15 @@ class Clocks:
     clocks were locked before, so a lock set by somebody else is lifted too.
     """
 
-    def __init__(self, gpu, log=sys.stderr):
+    def __init__(self, gpu: Gpu, log: TextIO = sys.stderr):
         self.gpu = gpu
         self.log = log
         self.touched = False
 
-    def __enter__(self):
+    def __enter__(self) -> Clocks:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: Any) -> None:
         try:
             with signals_held():
                 if self.touched:
@@ -130,7 +139,7 @@ class Clocks:
             if self.touched:  # a signal came just before they were held, or a first try failed
                 self.restore()
 
-    def set(self, core_mhz, mem_mhz):
+    def set(self, core_mhz: Request, mem_mhz: Request) -> None:
         """Each a clock in MHz or AUTO. Raises IoError without the rights, or where clocks are fixed."""
         nvml, handle = self.gpu.nvml, self.gpu.handle
         self.touched = True
@@ -151,7 +160,7 @@ class Clocks:
         except nvml.NVMLError as error:
             raise self._refusal(error, core_mhz, mem_mhz) from None
 
-    def _set_applications_clocks(self, core_mhz, mem_mhz):
+    def _set_applications_clocks(self, core_mhz: Request, mem_mhz: Request) -> None:
         if core_mhz == AUTO and mem_mhz == AUTO:
             self.gpu.nvml.nvmlDeviceResetApplicationsClocks(self.gpu.handle)
             return
@@ -160,11 +169,11 @@ class Clocks:
         self._reset_quietly("nvmlDeviceResetMemoryLockedClocks")
         self.gpu.nvml.nvmlDeviceSetApplicationsClocks(self.gpu.handle, mem, core)
 
-    def _reset_quietly(self, function):
+    def _reset_quietly(self, function: str) -> None:
         with contextlib.suppress(self.gpu.nvml.NVMLError):
             getattr(self.gpu.nvml, function)(self.gpu.handle)
 
-    def _refusal(self, error, core_mhz, mem_mhz):
+    def _refusal(self, error: Exception, core_mhz: Request, mem_mhz: Request) -> IoError:
         where = f"{self.gpu.name}: core {core_mhz} MHz, memory {mem_mhz} MHz"
         if is_kind(self.gpu.nvml, error, "NO_PERMISSION"):
             return IoError(f"{where}: no rights to set clocks",
@@ -172,7 +181,7 @@ class Clocks:
                            "in a container the host must allow it")
         return IoError(f"{where}: the driver refuses: {error}", "nvidia-smi -q -d SUPPORTED_CLOCKS lists what it takes")
 
-    def restore(self):
+    def restore(self) -> bool:
         """Gives both clocks back; True if every way to do so that the GPU knows has worked."""
         nvml, failed = self.gpu.nvml, []
         for function in ("nvmlDeviceResetGpuLockedClocks", "nvmlDeviceResetMemoryLockedClocks",
@@ -191,7 +200,7 @@ class Clocks:
 
 
 @contextlib.contextmanager
-def signals_held():
+def signals_held() -> Iterator[None]:
     """Ctrl-C and SIGTERM wait until the end of the block."""
     held = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
     signal.pthread_sigmask(signal.SIG_BLOCK, held)
@@ -202,10 +211,10 @@ def signals_held():
 
 
 @contextlib.contextmanager
-def signals_raise():
+def signals_raise() -> Iterator[None]:
     """SIGTERM and SIGHUP unwind the stack as Ctrl-C does."""
 
-    def end(number, _):
+    def end(number: int, _: Any) -> None:
         raise Terminated(number)
 
     before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}

@@ -13,23 +13,26 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Optional, Sequence
+from typing import Any, Optional, Sequence
 
-READY, DONE = b"ready\n", b"done\n"
+READY, DONE, LEFT = b"ready\n", b"done\n", b"left\n"
 START_S = 20.0  #: most a guard may take to be ready
 AGAIN_S = 0.25  #: the second time it resets: a request may have been on its way when the trainer was killed
 POLL_S = 0.05  #: between looks, where the kernel has no pidfd
+PATIENCE_S = 600.0  #: how long zeusd may be gone until the guard gives up
+RETRY_S = 0.5  #: between tries to reach it
 
 
 class Guard:
-    """Watches this process until close(). Raises IoError from the constructor where it cannot start."""
+    """Watches this process until close(), and opens the same kind of backend. Raises IoError from the constructor where it cannot start."""
 
-    def __init__(self, backend: str, indices: Sequence[int]):
+    def __init__(self, backend: Any, indices: Sequence[int]):
         from rubato.errors import IoError
 
         self._process = subprocess.Popen(
-            [sys.executable, "-s", "-B", __file__, backend, ",".join(map(str, indices)), str(os.getpid())],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
+            [sys.executable, "-s", "-B", __file__, backend.name, ",".join(map(str, indices)), str(os.getpid())],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
+            env={**os.environ, **getattr(backend, "environment", {})})
         ready, _, _ = select.select([self._process.stdout], [], [], START_S)
         if not ready or self._process.stdout.readline() != READY:
             self._process.kill()
@@ -40,12 +43,13 @@ class Guard:
     def pid(self) -> int:
         return self._process.pid
 
-    def close(self) -> None:
-        """Ends it without a reset: the clocks are given back already."""
+    def close(self, given_back: bool = True) -> None:
+        """Ends it without a reset, as the clocks are given back already; else it goes on alone until it has done that."""
         try:
-            self._process.stdin.write(DONE)
+            self._process.stdin.write(DONE if given_back else LEFT)
             self._process.stdin.close()
-            self._process.wait(timeout=5.0)
+            if given_back:
+                self._process.wait(timeout=5.0)
         except (OSError, ValueError, subprocess.TimeoutExpired):
             self._process.kill()
             self._process.wait()
@@ -53,7 +57,7 @@ class Guard:
 
 
 def _wait(parent: int, descriptor: Optional[int]) -> bool:
-    """True once the parent is gone; False if it said that it is done."""
+    """True once the parent is gone, or leaves its clocks to the guard; False if it said that it is done."""
     waiter = select.poll()
     waiter.register(0, select.POLLIN)
     if descriptor is not None:
@@ -65,8 +69,8 @@ def _wait(parent: int, descriptor: Optional[int]) -> bool:
                 return True
             read = os.read(0, 64)
             text += read
-            if DONE in text:
-                return False
+            if DONE in text or LEFT in text:
+                return LEFT in text
             if not read:
                 waiter.unregister(0)  # closed by somebody; the pidfd decides
                 if descriptor is None:
@@ -75,13 +79,30 @@ def _wait(parent: int, descriptor: Optional[int]) -> bool:
             return True
 
 
+def _release_when_reached(backend: Any, indices: Sequence[int]) -> list[Any]:
+    """release(), again and again while zeusd is gone: clocks that it set outlive it."""
+    from rubato.backends import release
+    from rubato.errors import Unreachable
+
+    begin_s, told = time.monotonic(), False
+    while True:
+        failed = release(backend, indices)
+        if not any(isinstance(error, Unreachable) for error in failed) or time.monotonic() > begin_s + PATIENCE_S:
+            return failed
+        if not told:
+            told = True
+            print(f"rubato: {failed[0]}; clocks may still be locked, trying for {PATIENCE_S / 60:.0f} minutes", file=sys.stderr, flush=True)
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # whoever reads the trainer's output is not kept waiting
+        time.sleep(RETRY_S)
+
+
 def main(arguments: Sequence[str]) -> int:
     backend_name, indices, parent = arguments[0], [int(i) for i in arguments[1].split(",")], int(arguments[2])
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # it ends after the trainer, not with it
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
     from rubato.backends import open_backend, release
-    from rubato.errors import RubatoError
+    from rubato.errors import RubatoError, Unreachable
 
     try:
         descriptor = os.pidfd_open(parent)
@@ -97,11 +118,12 @@ def main(arguments: Sequence[str]) -> int:
         sys.stdout.flush()
     if not _wait(parent, descriptor):
         return 0
-    release(backend, indices)
+    failed = _release_when_reached(backend, indices)
     time.sleep(AGAIN_S)
-    failed = release(backend, indices)
+    again = release(backend, indices)  # zeusd that is gone by now has taken the requests on their way with it
+    failed += [error for error in again if not isinstance(error, Unreachable)]
     if failed:
-        print(f"rubato: clocks may still be locked: {'; '.join(failed)}\n  hint: nvidia-smi -rgc; nvidia-smi -rmc", file=sys.stderr)
+        print(f"rubato: clocks may still be locked: {'; '.join(sorted(set(map(str, failed))))}\n  hint: nvidia-smi -rgc; nvidia-smi -rmc", file=sys.stderr)
     return 4 if failed else 0
 
 

@@ -97,7 +97,7 @@ def measure_latency(core_mhz: Sequence[int] = (), mem_mhz: Sequence[int] = (), *
     mems = list(mem_mhz) or (memories if len(memories) > 1 else [])
     if len(cores) < 2 and len(mems) < 2:
         raise UsageError(f"{device.name}: expected two clocks at least", "core_mhz=(900, 1410)")
-    watcher = Guard("nvml", [gpu]) if guard else None
+    watcher = Guard(backend, [gpu]) if guard else None
     try:
         with load if load is not None else _busy(gpu):
             pairs = [_pair(backend, gpu, clock, a, b, repeats) for clock, clocks in (("core", cores), ("mem", mems))

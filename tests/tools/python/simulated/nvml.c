@@ -38,7 +38,7 @@ typedef struct {
   double left_frac;                /* of the kernel that runs */
   double now_s, energy_j, shown_j, next_step_s, power_w;
   Launch log[most_log];
-  int refuse, refuse_reset, mig, other_pid, no_mem_lock, has_counter;
+  int refuse, refuse_reset, mig, other_pid, no_mem_lock, has_counter, throttle;
   double lost_at_s;                /* < 0: never */
   uint64_t sets, resets;
   uint32_t random;
@@ -212,7 +212,7 @@ int nvmlDeviceGetComputeRunningProcesses_v3(Gpu* g, unsigned* count, ProcessInfo
   }
 READ(nvmlDeviceGetPowerUsage, unsigned, 1e3 * g->power_w)
 READ(nvmlDeviceGetEnforcedPowerLimit, unsigned, 1000000)
-READ(nvmlDeviceGetCurrentClocksThrottleReasons, unsigned long long, 0)
+READ(nvmlDeviceGetCurrentClocksThrottleReasons, unsigned long long, g->throttle)
 int nvmlDeviceGetTotalEnergyConsumption(Gpu* g, unsigned long long* out) {
   const int status = enter(g);
   if (status != ok) return status;
@@ -336,6 +336,7 @@ void sim_fail(int gpu, const char* what, double value) {
   if (strcmp(what, "refuse_reset") == 0) g->refuse_reset = (int)value;
   if (strcmp(what, "mig") == 0) g->mig = (int)value;
   if (strcmp(what, "other_pid") == 0) g->other_pid = (int)value;
+  if (strcmp(what, "throttle") == 0) g->throttle = (int)value;
   if (strcmp(what, "no_mem_lock") == 0) g->no_mem_lock = (int)value;
   if (strcmp(what, "no_counter") == 0) g->has_counter = !(int)value;
   if (strcmp(what, "lost_after_s") == 0) g->lost_at_s = value < 0 ? -1.0 : now_s() + value;

@@ -1,12 +1,23 @@
-"""A stand-in for Zeus's daemon on a Unix socket: the calls for clocks, played on the simulated machine through NVML."""
+"""A stand-in for Zeus's daemon on a Unix socket: the calls for clocks, played on the simulated machine through NVML.
+
+Usage: zeusd.py SOCKET; a process of its own can be killed and started again.
+"""
 
 from __future__ import annotations
 
 import json
+import os
+import signal
 import socketserver
+import subprocess
+import sys
 import threading
+from pathlib import Path
 from http.server import BaseHTTPRequestHandler
 from urllib.parse import parse_qs, urlsplit
+
+if __name__ == "__main__":
+    sys.path[:0] = [str(Path(__file__).resolve().parents[4] / "tools" / "python")]
 
 from rubato.backends import NvmlBackend
 from rubato.errors import IoError
@@ -24,6 +35,11 @@ class Zeusd(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
     def __enter__(self):
         threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
         return self
+
+    def handle_error(self, *_):
+        """Clients that were killed are none of the test's business."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(*_)
 
     def __exit__(self, *_):
         self.shutdown()
@@ -72,3 +88,42 @@ class Handler(BaseHTTPRequestHandler):
             except IoError as error:
                 errors[gpu] = str(error)
         return self.answer(200, {"errors": errors} if errors else {})
+
+
+class ZeusdProcess:
+    """The daemon as a process: `with ZeusdProcess(path) as daemon: daemon.kill(); daemon.start()`."""
+
+    def __init__(self, path):
+        self.path = path
+        self.process = None
+
+    def start(self):
+        self.process = subprocess.Popen([sys.executable, "-B", __file__, str(self.path)], stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout.readline() == "ready\n"
+
+    def kill(self):
+        """As kill -9 does: the socket's file stays, clocks stay as they are."""
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+        self.process.stdout.close()
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.kill()
+
+
+def main():
+    path = sys.argv[1]
+    if os.path.exists(path):  # of a daemon that was killed
+        os.unlink(path)
+    with Zeusd(path):
+        print("ready", flush=True)
+        signal.pause()
+
+
+if __name__ == "__main__":
+    main()

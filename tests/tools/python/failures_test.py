@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+"""Plans that cannot be applied, wholly or for a while: one clear error, clocks given back, training never stopped."""
+
+import json
+import os
+import time
+from unittest import mock
+
+from parts import OnMachine, TWO_PASSES, document, plan, run_tests, until
+
+import rubato
+from rubato import held_clocks
+from rubato.backends import NvmlBackend
+from rubato.errors import DataError, IoError, UsageError
+
+SAFE = dict(guard=False)
+
+
+class Failures(OnMachine):
+    def apply_quietly(self, machine, **options):
+        """A whole run with a plan that cannot be applied: training must not notice."""
+        with rubato.apply(options.pop("plan", plan()), **{**SAFE, **options}) as applier:
+            for _ in range(3):
+                applier.mark("forward")
+                applier.mark("backward")
+                applier.step()
+                time.sleep(0.01)
+        return applier.report()
+
+    def refused(self, expected, error=IoError, **options):
+        with self.assertRaisesRegex(error, expected):
+            rubato.Applier(options.pop("plan", plan()), strict=True, **{**SAFE, **options})
+
+    def test_no_rights(self):
+        machine = self.machine()
+        machine.fail("refuse", 4)
+        self.refused("Insufficient Permissions")
+        report = self.apply_quietly(machine)
+        self.assertIn("needs root, or zeusd", report.errors[0])
+        self.assertEqual(report.requests, 0)
+
+    def test_mig(self):
+        self.machine().fail("mig", 1)
+        self.refused("MIG is on")
+
+    def test_another_process(self):
+        machine = self.machine()
+        machine.fail("other_pid", os.getppid())
+        self.refused(f"process {os.getppid()} computes on it too")
+        with rubato.Applier(plan(), strict=True, shared_gpu=True, **SAFE):
+            pass
+
+    def test_refused_clocks_are_told_with_the_clock(self):
+        self.machine().fail("refuse", 2)
+        self.refused(r"nvmlDeviceSetGpuLockedClocks\(900, 900\): Invalid Argument")
+
+    def test_plan_for_another_gpu(self):
+        machine = self.machine(name="NVIDIA H100 80GB HBM3")
+        self.refused("the plan is for NVIDIA A100-SXM4-80GB; GPU 0 is NVIDIA H100 80GB HBM3", UsageError)
+        with rubato.Applier(plan(), strict=True, any_gpu=True, **SAFE):
+            pass
+        self.assertEqual(machine.read()["sets"], 1)
+
+    def test_refused_in_the_middle_gives_back_once_and_goes_quiet(self):
+        machine = self.machine()
+        with rubato.Applier(plan(), **SAFE) as applier:
+            applier.mark("forward")
+            self.assertTrue(until(lambda: machine.read()["core_asked"] == 900))
+            machine.fail("refuse", 999)
+            for _ in range(5):
+                applier.mark("backward")
+                applier.mark("forward")
+                time.sleep(0.01)
+            self.assertTrue(until(lambda: machine.read()["core_asked"] == 0))
+        self.assertEqual(len(applier.report().errors), 1)
+
+    def test_device_lost_in_mid_step(self):
+        machine = self.machine()
+        with rubato.Applier(plan(), **SAFE) as applier:
+            applier.mark("forward")
+            time.sleep(0.02)
+            machine.fail("lost_after_s", 0)
+            for _ in range(5):
+                applier.mark("backward")
+                applier.step()
+                applier.mark("forward")
+                time.sleep(0.01)
+        self.assertIn("GPU is lost", applier.report().errors[0])
+
+    def test_clocks_changed_by_somebody_else_are_noticed_and_set_again(self):
+        machine = self.machine()
+        with mock.patch.object(held_clocks, "READ_BACK_S", 0.05), rubato.Applier(plan(), **SAFE) as applier:
+            applier.mark("forward")
+            time.sleep(0.1)
+            NvmlBackend().set_core(0, None)  # somebody else
+            time.sleep(0.05)
+            for _ in range(20):
+                applier.mark("forward")
+                time.sleep(0.01)
+            self.assertEqual(machine.read()["core_asked"], 900)
+        self.assertGreaterEqual(applier.report().foreign_clocks, 1)
+
+    def test_lower_clocks_are_somebody_elses_where_the_gpu_names_no_reason(self):
+        for reason, found in ((0, True), (0x4, False), (0x1, False)):  # none; power limit; idle
+            with self.subTest(reason=reason):
+                machine = self.machine()
+                machine.fail("throttle", reason)
+                with mock.patch.object(held_clocks, "READ_BACK_S", 0.02), rubato.Applier(plan(), **SAFE) as applier:
+                    applier.mark("forward")
+                    time.sleep(0.05)
+                    NvmlBackend().set_core(0, 510)
+                    for _ in range(20):
+                        applier.mark("forward")
+                        time.sleep(0.01)
+                    self.assertEqual(machine.read()["core_asked"], 900 if found else 510)
+                self.assertEqual(applier.report().foreign_clocks > 0, found)
+                self.assertEqual("runs at 510 MHz and was set to 900 MHz" in str(applier.report()), found)
+
+    def test_bad_plan_files(self):
+        path = self.folder / "plan.json"
+        cases = {"": "is not JSON", "[]": "is no plan file", json.dumps({**plan(), "schema": 9}): "has schema 9",
+                 json.dumps({**plan(), "clocks": []}): "the plan is damaged", json.dumps({**plan(), "plans": []}): "holds no plan"}
+        for text, expected in cases.items():
+            path.write_text(text, encoding="utf-8")
+            with self.assertRaisesRegex(DataError, f"plan.json: {expected}"):
+                rubato.Applier(path)
+        with self.assertRaisesRegex(IoError, "none.json: No such file"):
+            rubato.Applier(self.folder / "none.json")
+
+    def test_plan_older_than_the_models_kernels(self):
+        found = rubato.match_launches(document([dict(segments=TWO_PASSES)], kernels=["gemm_a"]),
+                                      [("gemm_a", 0.75), ("gemm_new", 0.25), ("gemm_a", 1.0)])
+        self.assertEqual((found.launches, found.unmatched_launches, found.unmatched_names), (3, 1, ("gemm_new",)))
+        self.assertAlmostEqual(found.applied_time_frac, 1.75 / 2.0)
+
+    def test_launches_of_another_shape_are_not_the_plans(self):
+        file = document([dict(segments=TWO_PASSES)], kernels=["gemm"])
+        file["kernels"][0]["launched_as"] = {"name": "void gemm<4>()", "grid": [8, 1, 1], "block": [256, 1, 1]}
+        block = (256, 1, 1)
+        found = rubato.match_launches(file, [("void gemm<4>()", 1.0, ((8, 1, 1), block)), ("void gemm<4>()", 2.0, ((16, 1, 1), block)),
+                                             ("void gemm<4>()", 4.0), ("gemm", 8.0)])
+        self.assertEqual((found.launches, found.unmatched_launches), (4, 2))
+        self.assertAlmostEqual(found.unmatched_time_s, 10.0)
+
+    def test_no_driver(self):
+        with mock.patch.dict(os.environ, {"RUBATO_NVML": "no-such-library.so"}):
+            self.refused("NVML is not there")
+
+
+if __name__ == "__main__":
+    run_tests()

@@ -1,0 +1,99 @@
+"""The clocks of one process's GPUs: asked for where they differ, looked at for somebody else's hand, given back."""
+
+from __future__ import annotations
+
+import time
+from typing import Optional, Sequence
+
+from rubato.backends import Backend, release
+from rubato.errors import IoError
+from rubato.plan_file import Clock
+
+READ_BACK_S = 1.0  #: between looks at what clock a GPU has
+FOREIGN_MHZ = 20  #: a reading as far from what was set is not rounding
+
+
+class HeldClocks:
+    """Raises IoError from calls that the driver or zeusd refuses; what was asked for by then is remembered."""
+
+    def __init__(self, backend: Backend, gpus: Sequence[int], latency_s: float):
+        self.backend = backend
+        self.gpus = list(gpus)
+        self.latency_s = latency_s
+        self.touched = False  #: a clock may be set that has not been given back
+        self._asked: dict[int, list[Optional[int]]] = {gpu: [None, None] for gpu in self.gpus}  # core, mem
+        self._low: dict[int, int] = dict.fromkeys(self.gpus, 0)  # looks in a row at a clock that nothing explains
+        self._read_at_s = self._settled_at_s = 0.0
+
+    def ask(self, clock: Clock, memory: bool) -> int:
+        """Requests what differs from the last request. `memory`: the memory clock too. Returns the number of requests."""
+        core_mhz, mem_mhz = (None if mhz is None else round(mhz) for mhz in (clock.core_mhz, clock.mem_mhz))
+        requests = 0
+        for gpu in self.gpus:
+            asked = self._asked[gpu]
+            if memory and asked[1] != mem_mhz:
+                self.touched = True
+                self.backend.set_mem(gpu, mem_mhz)
+                asked[1] = mem_mhz
+                requests += 1
+            if asked[0] != core_mhz:
+                self.touched = True
+                self.backend.set_core(gpu, core_mhz)
+                asked[0] = core_mhz
+                requests += 1
+        if requests:
+            self._settled_at_s = time.perf_counter() + 3 * self.latency_s
+        return requests
+
+    def give_back(self) -> list[IoError]:
+        """All clocks to the driver; what failed. Does nothing where nothing is set."""
+        if not self.touched:
+            return []
+        failed = release(self.backend, self.gpus)
+        self.touched = bool(failed)
+        for asked in self._asked.values():
+            asked[:] = [None, None]
+        return failed
+
+    def set_again(self) -> list[str]:
+        """Reads the clocks back, once in READ_BACK_S; those that somebody else has changed are set again, and told.
+
+        A higher clock than was set is somebody's, a lower one where the GPU names no reason twice in a row: a power limit,
+        heat and idleness lower clocks too.
+        """
+        now_s = time.perf_counter()
+        if now_s < self._settled_at_s or now_s < self._read_at_s + READ_BACK_S:
+            return []
+        self._read_at_s = now_s
+        found = []
+        for gpu in self.gpus:
+            (core_mhz, mem_mhz), (asked_mhz, mem_asked_mhz) = self.backend.read(gpu), self._asked[gpu]
+            changed = [f"{name} at {mhz} MHz and was set to {asked} MHz"
+                       for name, mhz, asked in (("runs", core_mhz, asked_mhz), ("has its memory", mem_mhz, mem_asked_mhz))
+                       if self._is_foreign(gpu, mhz, asked)]
+            if changed:
+                found.append(f"GPU {gpu} {' and '.join(changed)}: somebody else changes its clocks; set again")
+                self._set(gpu)
+        return found
+
+    def _is_foreign(self, gpu: int, mhz: Optional[int], asked_mhz: Optional[int]) -> bool:
+        if mhz is None or asked_mhz is None:
+            return False
+        if mhz > asked_mhz + FOREIGN_MHZ:
+            return True
+        if mhz >= asked_mhz - FOREIGN_MHZ or self.backend.is_held_down(gpu):
+            self._low[gpu] = 0
+            return False
+        self._low[gpu] += 1
+        return self._low[gpu] > 1
+
+    def _set(self, gpu: int) -> None:
+        core_mhz, mem_mhz = self._asked[gpu]
+        self._low[gpu] = 0
+        self._asked[gpu] = [None, None]
+        if mem_mhz is not None:
+            self.backend.set_mem(gpu, mem_mhz)
+        if core_mhz is not None:
+            self.backend.set_core(gpu, core_mhz)
+        self._asked[gpu] = [core_mhz, mem_mhz]
+        self._settled_at_s = time.perf_counter() + 3 * self.latency_s
