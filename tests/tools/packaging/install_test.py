@@ -4,12 +4,16 @@ completions complete.
 
 Usage: install_test.py BUILD_DIR
 """
+import base64
+import hashlib
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
+import zipfile
 from pathlib import Path
 
 BUILD = Path(sys.argv[1])
@@ -113,15 +117,55 @@ def check_python(prefix, rubato):
     done = run(sys.executable, "-c", says, env={**env, "PYTHONPATH": str(folder)}, cwd=prefix)
     check("the Python package runs where it is installed", done.stdout == f"{folder}/rubato/__init__.py\n2\n", done.stdout + done.stderr)
     check("its types are installed", (folder / "rubato/py.typed").is_file())
-    if run(sys.executable, "-c", "import pip, setuptools, wheel").returncode != 0:
+    check_pip(prefix, folder, rubato, says)
+
+
+def check_pip(prefix, folder, rubato, says):
+    """`pip install` in a virtual environment of its own, as docs/python.md says: built in isolation, without a network."""
+    environment = prefix / "environment"
+    if run(sys.executable, "-m", "venv", environment).returncode != 0:
         not_checked.append("pip")
         return
-    source, target = prefix / "copy", prefix / "by-pip"
-    shutil.copytree(folder, source)  # pip builds in the folder it is given
-    done = run(sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--no-build-isolation", "--target", target, source)
-    check("pip install", done.returncode == 0, done.stdout + done.stderr)
-    done = run(sys.executable, "-c", says, env={**env, "PYTHONPATH": str(target)}, cwd=prefix)
-    check("the package runs where pip put it", done.stdout == f"{target}/rubato/__init__.py\n2\n", done.stdout + done.stderr)
+    python, env = environment / "bin/python", {**os.environ, "RUBATO": str(rubato), "PIP_NO_INDEX": "1", "PYTHONPATH": ""}
+    for how in ([], ["--editable"]):
+        done = run(python, "-m", "pip", "install", "-q", *how, folder, env=env)
+        check(f"pip install {' '.join(how)}", done.returncode == 0, done.stdout + done.stderr)
+        done = run(python, "-c", says, env=env, cwd=prefix)
+        home = f"{folder}/rubato/" if how else f"{environment}/lib/"
+        check(f"the package runs where pip {' '.join(how)} put it", done.stdout.startswith(home) and done.stdout.endswith("\n2\n"), done.stdout + done.stderr)
+        done = run(environment / "bin/rubato-py", "--help")
+        check("pip installs rubato-py", done.returncode == 0 and "capture" in done.stdout, done.stderr)
+        files = run(python, "-m", "pip", "show", "-f", "rubato-gpu").stdout
+        check("pip knows the package and its version", run(rubato, "--version").stdout.split()[1] == files.split("Version: ")[1].split("\n")[0], files)
+        done = run(python, "-m", "pip", "uninstall", "-q", "-y", "rubato-gpu")
+        left = list(environment.glob("lib/*/site-packages/*rubato*"))
+        check("pip uninstall leaves nothing", done.returncode == 0 and not left, f"{left}")
+    check_wheel(folder, prefix)
+
+
+def check_wheel(folder, prefix):
+    """RECORD lists every file of a wheel with its digest and size, and equal sources give equal bytes."""
+    wheels = []
+    for name in ("first", "second"):
+        (prefix / name).mkdir()
+        made = run(sys.executable, "-c", f"import build_wheel; print(build_wheel.build_wheel('{prefix / name}')); print(build_wheel.build_sdist('{prefix / name}'))", cwd=folder)
+        check("a wheel and a source archive are made", made.returncode == 0, made.stderr)
+        wheels.append(prefix / name / made.stdout.split()[0])
+    check("equal sources give equal wheels", wheels[0].read_bytes() == wheels[1].read_bytes())
+    with zipfile.ZipFile(wheels[0]) as wheel:
+        rows = [line.rsplit(",", 2) for line in wheel.read(next(name for name in wheel.namelist() if name.endswith("RECORD"))).decode().split()]
+        check("RECORD lists every file", sorted(row[0] for row in rows) == sorted(wheel.namelist()))
+        for name, digest, size in rows:
+            data = wheel.read(name)
+            right = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+            check(f"RECORD knows {name}", name.endswith("RECORD") or (digest, size) == (f"sha256={right}", str(len(data))))
+        check("py.typed is in the wheel", "rubato/py.typed" in wheel.namelist())
+    again = prefix / "unpacked"
+    with tarfile.open(next((prefix / "first").glob("*.tar.gz"))) as archive:
+        archive.extractall(again)
+    root = next(again.iterdir())
+    done = run(sys.executable, "-c", f"import build_wheel; print(build_wheel.build_wheel('{again}'))", cwd=root)
+    check("the source archive makes the same wheel", (again / wheels[0].name).read_bytes() == wheels[0].read_bytes(), done.stderr)
 
 
 def main():
