@@ -255,11 +255,13 @@ std::vector<Mark> marks_of(const GraphModel& model, const GraphPlanner& planner,
 }  // namespace
 
 double GraphPlanOutcome::least(double PlanChange::*field) const {
-  return std::min({change.*field, core_bound.*field, mem_bound.*field});
+  const double split = std::min({change.*field, core_bound.*field, mem_bound.*field});
+  return (1.0 + split) * (1.0 + error.low.*field) - 1.0;
 }
 
 double GraphPlanOutcome::most(double PlanChange::*field) const {
-  return std::max({change.*field, core_bound.*field, mem_bound.*field});
+  const double split = std::max({change.*field, core_bound.*field, mem_bound.*field});
+  return (1.0 + split) * (1.0 + error.high.*field) - 1.0;
 }
 
 GraphExploration explore_captured(const GraphExplorationInput& input, const RunContext& context) {
@@ -284,6 +286,7 @@ GraphExploration explore_captured(const GraphExplorationInput& input, const RunC
   found.baseline_marks = marks_of_clocks(
       *found.model, grid, uniform_plan(graph, grid.default_clock()), found.planner->baseline());
   OtherSplit core_bound(*found.model, grid, 1.0), mem_bound(*found.model, grid, 0.0);
+  const PlanErrors errors(*found.model, grid);
   Rehearsal rehearsal(found, input.switching);
   for (GraphPlanResult& result : found.planner->plan(input.questions, context)) {
     GraphPlanOutcome outcome = rehearsal.played(std::move(result));
@@ -293,6 +296,7 @@ GraphExploration explore_captured(const GraphExplorationInput& input, const RunC
       outcome.change = change(outcome.result.run, found.planner->baseline());
       outcome.core_bound = core_bound.change_of(outcome.result);
       outcome.mem_bound = mem_bound.change_of(outcome.result);
+      outcome.error = errors.of(outcome.result.plan, outcome.result.run);
       outcome.marks = marks_of(*found.model, *found.planner, outcome);
     }
     found.plans.push_back(std::move(outcome));

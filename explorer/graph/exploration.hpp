@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/run_context.hpp"
+#include "explorer/graph/plan_error.hpp"
 #include "explorer/graph/plan_segments.hpp"
 #include "explorer/graph/planner.hpp"
 #include "explorer/marks.hpp"
@@ -29,12 +30,6 @@ struct GraphExplorationInput {
   std::vector<GraphQuestion> questions;
 };
 
-/// A plan's change against the default clocks, as fractions.
-struct PlanChange {
-  double time_frac = 0.0;
-  double energy_frac = 0.0;
-};
-
 /// A plan as it would be played: one step's clocks for all steps, changes of clock counted.
 struct CountedChanges {
   PlanChange change;
@@ -50,11 +45,12 @@ struct GraphPlanOutcome {
   PlanChange change;      ///< as planned
   PlanChange core_bound;  ///< the same clocks, everything core bound
   PlanChange mem_bound;
-  std::vector<PlanSegment> segments;      ///< as planned
+  PlanError error;                    ///< of the model of what clocks change, whatever the split
+  std::vector<PlanSegment> segments;  ///< as planned
   std::optional<CountedChanges> counted;  ///< nothing: what changes of clock take is not known
   std::vector<Mark> marks;                ///< what to know beside these numbers
 
-  /// Ends of the interval of a quantity over the three.
+  /// Ends of the interval of a quantity: over the three, and farther by the model's error.
   [[nodiscard]] double least(double PlanChange::*field) const;
   [[nodiscard]] double most(double PlanChange::*field) const;
 };

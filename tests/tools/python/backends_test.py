@@ -2,8 +2,10 @@
 """NVML's binding against the stand-in library, latency as measured."""
 
 import json
+import os
+from unittest import mock
 
-from parts import ROOT, OnMachine, run_tests, until
+from parts import ROOT, OnMachine, rubato as program, run_tests, until
 
 import rubato
 from rubato.backends import NvmlBackend
@@ -78,6 +80,28 @@ class Latency(OnMachine):
             (self.folder / "list.json").write_text("[]")
             found.write_spec(self.folder / "list.json", self.folder / "out.json")
         self.assertEqual(machine.read()["core_asked"], 0)
+
+    def test_memory_clocks_have_their_own_latency_and_a_spec_with_both_is_planned_with(self):
+        def at(mem_mhz, core_mhz):
+            return 0.01, 100.0
+
+        kernels = {"gemm": {(mem, core): at(mem, core) for mem in (810, 1593) for core in (900, 1410)}}
+        machine = self.machine(kernels=kernels, core_latency_s=0.004, mem_latency_s=0.03, jitter_s=0.001)
+        found = rubato.measure_latency(repeats=3, guard=False)
+        self.assertEqual({(pair.clock, pair.from_mhz, pair.to_mhz) for pair in found.pairs},
+                         {("core", 900, 1410), ("core", 1410, 900), ("mem", 810, 1593), ("mem", 1593, 810)})
+        for pair in found.pairs:
+            self.assertEqual(len(pair.latency_s), 3)
+            self.assertGreaterEqual(pair.quantile_s(0.0), 0.03 if pair.clock == "mem" else 0.004)
+            self.assertEqual((pair.quantile_s(0.0), pair.quantile_s(0.5), pair.quantile_s(1.0)), tuple(sorted(pair.latency_s)))
+        section = found.switching()
+        self.assertGreater(section["mem_s"], section["core_s"] + 0.02)
+        self.assertEqual((machine.read()["core_asked"], machine.read()["mem_asked"]), (0, 0))
+        with mock.patch.dict(os.environ, {"RUBATO": os.path.abspath(program(self))}):
+            found.write_spec(ROOT / "models" / "data" / "a100-sxm4-80gb.json", self.folder / "mine.json")
+            spec = json.loads(rubato.run("gpus", self.folder / "mine.json"))
+            self.assertEqual((spec["switching"]["core_s"], spec["switching"]["mem_s"]), (section["core_s"], section["mem_s"]))
+            rubato.explore("gpt3-xl", gpu=self.folder / "mine.json", switching="spec", granularity="auto", slack=2, pandas=False)
 
     def test_refused_clocks_are_given_back(self):
         machine = self.machine()

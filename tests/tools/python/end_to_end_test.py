@@ -73,15 +73,20 @@ class EndToEnd(OnMachine):
         rubato.run("export", "--plan", "latest", "--db", self.db, "--granularity", "pass", "--gpu", spec, "-o", plan)
         promised = rubato.load_plan(plan).chosen.expected
         self.assertLess(promised.energy_change_frac, -0.05)  # else there is nothing to verify
+        # Kernels fitted at several clocks leave no split open; what is left is the error of the model, which is not nothing.
+        self.assertLess(promised.energy_change_low_frac, promised.energy_change_frac - 0.002)
+        self.assertGreater(promised.energy_change_high_frac, promised.energy_change_frac + 0.002)
+        self.assertLess(promised.energy_change_high_frac - promised.energy_change_low_frac, 0.08)
 
         for attempt in range(3):  # where other work keeps the applier's thread waiting, the plan is not what is measured
             found, report = self.measured(training, plan, "ab.csv")
             rows = self.verify(plan, "ab.csv")
-            print(f"promised energy {100 * promised.energy_change_frac:+.2f} %, time {100 * promised.time_change_frac:+.2f} %; measured {found}; {report}")
+            print(f"promised energy {100 * promised.energy_change_frac:+.2f} % ({100 * promised.energy_change_low_frac:+.2f} to "
+                  f"{100 * promised.energy_change_high_frac:+.2f}), time {100 * promised.time_change_frac:+.2f} %; measured {found}; {report}")
             # Repeats differ by hundredths of a point, less than changes of clock that come a moment early or late: a verdict on
             # time would be one on the machine that runs the test.
-            off_pct = abs(rows["time"]["measured_pct"] - rows["time"]["promised_pct"])
-            if rows["energy"]["verdict"] == "kept" and off_pct < 0.5:
+            off_pct = max(abs(row["measured_pct"] - row["promised_pct"]) for row in rows.values())
+            if off_pct < 0.5:
                 break
         self.assertEqual(report.granularity, "pass")
         self.assertEqual(machine.read()["core_asked"], 0)

@@ -305,8 +305,8 @@ void print_result(const CapturedRunOptions& o, const GraphRequest& request,
   if (o.format != OutputFormat::table) return;
   print(
       "Change against the default clocks, all GPUs together. 'from' and 'to': captured times split "
-      "between core and memory as far either way as the work leaves open. Bound: as long as "
-      "nothing that runs at once slows anything else down.\n" +
+      "between core and memory as far either way as the work leaves open, and the model's error on "
+      "top (90 %). Bound: as long as nothing that runs at once slows anything else down.\n" +
       captured_notes_text(found) + counted_changes_note(found.planner->switching()));
 }
 

@@ -14,10 +14,14 @@ class RubatoError(Exception):
 
 
 class UsageError(RubatoError):
+    """The call, or the command line, asks for what there is not."""
+
     status = 2
 
 
 class DataError(RubatoError):
+    """A file does not hold what it should."""
+
     status = 3
 
 

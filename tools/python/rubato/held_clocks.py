@@ -22,7 +22,7 @@ class HeldClocks:
         self.latency_s = latency_s
         self.touched = False  #: a clock may be set that has not been given back
         self._asked: dict[int, list[Optional[int]]] = {gpu: [None, None] for gpu in self.gpus}  # core, mem
-        self._low: dict[int, int] = dict.fromkeys(self.gpus, 0)  # looks in a row at a clock that nothing explains
+        self._odd: dict[int, int] = dict.fromkeys(self.gpus, 0)  # looks in a row at clocks that nothing explains
         self._read_at_s = self._settled_at_s = 0.0
 
     def ask(self, clock: Clock, memory: bool) -> int:
@@ -58,8 +58,8 @@ class HeldClocks:
     def set_again(self) -> list[str]:
         """Reads the clocks back, once in READ_BACK_S; those that somebody else has changed are set again, and told.
 
-        A higher clock than was set is somebody's, a lower one where the GPU names no reason twice in a row: a power limit,
-        heat and idleness lower clocks too.
+        Changed is a clock that was found wrong twice in a row, since the first may be a change that takes longer than it
+        should. A lower one is the GPU's own where it names a reason: a power limit, heat and idleness lower clocks too.
         """
         now_s = time.perf_counter()
         if now_s < self._settled_at_s or now_s < self._read_at_s + READ_BACK_S:
@@ -67,29 +67,24 @@ class HeldClocks:
         self._read_at_s = now_s
         found = []
         for gpu in self.gpus:
-            (core_mhz, mem_mhz), (asked_mhz, mem_asked_mhz) = self.backend.read(gpu), self._asked[gpu]
-            changed = [f"{name} at {mhz} MHz and was set to {asked} MHz"
-                       for name, mhz, asked in (("runs", core_mhz, asked_mhz), ("has its memory", mem_mhz, mem_asked_mhz))
-                       if self._is_foreign(gpu, mhz, asked)]
-            if changed:
-                found.append(f"GPU {gpu} {' and '.join(changed)}: somebody else changes its clocks; set again")
+            (core_mhz, mem_mhz), (core_asked_mhz, mem_asked_mhz) = self.backend.read(gpu), self._asked[gpu]
+            odd = [f"{name} at {mhz} MHz and was set to {asked_mhz} MHz"
+                   for name, mhz, asked_mhz in (("runs", core_mhz, core_asked_mhz), ("has its memory", mem_mhz, mem_asked_mhz))
+                   if self._is_odd(gpu, mhz, asked_mhz)]
+            self._odd[gpu] = self._odd[gpu] + 1 if odd else 0
+            if self._odd[gpu] > 1:
+                found.append(f"GPU {gpu} {' and '.join(odd)}: somebody else changes its clocks; set again")
                 self._set(gpu)
         return found
 
-    def _is_foreign(self, gpu: int, mhz: Optional[int], asked_mhz: Optional[int]) -> bool:
+    def _is_odd(self, gpu: int, mhz: Optional[int], asked_mhz: Optional[int]) -> bool:
         if mhz is None or asked_mhz is None:
             return False
-        if mhz > asked_mhz + FOREIGN_MHZ:
-            return True
-        if mhz >= asked_mhz - FOREIGN_MHZ or self.backend.is_held_down(gpu):
-            self._low[gpu] = 0
-            return False
-        self._low[gpu] += 1
-        return self._low[gpu] > 1
+        return mhz > asked_mhz + FOREIGN_MHZ or (mhz < asked_mhz - FOREIGN_MHZ and not self.backend.is_held_down(gpu))
 
     def _set(self, gpu: int) -> None:
         core_mhz, mem_mhz = self._asked[gpu]
-        self._low[gpu] = 0
+        self._odd[gpu] = 0
         self._asked[gpu] = [None, None]
         if mem_mhz is not None:
             self.backend.set_mem(gpu, mem_mhz)

@@ -32,6 +32,12 @@ def cuda_event() -> Any:
     return event
 
 
+def grad_enabled() -> bool:
+    """Whether this is training: validation runs without gradients. True where there is no torch."""
+    torch = sys.modules.get("torch")
+    return torch is None or torch.is_grad_enabled()
+
+
 def tensors_in(output: Any) -> Iterator[Any]:
     """Tensors in what a model returns: tuples, lists, dictionaries, objects with fields."""
     if hasattr(output, "requires_grad") and hasattr(output, "register_hook"):
@@ -48,11 +54,15 @@ def tensors_in(output: Any) -> Iterator[Any]:
 
 
 def attach(applier: Any, model: Any = None, optimizer: Any = None) -> Detach:
-    """Hooks for one model and one optimizer; what is None gets none. Returns what takes them away again."""
+    """Hooks for one model and one optimizer; what is None gets none. Returns what takes them away again.
+
+    A call without gradients (validation) is no pass.
+    """
     undo: list[Detach] = []
     if model is not None:
         def before(*_: Any) -> None:
-            applier.mark("forward")
+            if grad_enabled():
+                applier.mark("forward")
 
         def after(_module: Any, _inputs: Any, output: Any) -> None:
             marked = []

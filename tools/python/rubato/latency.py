@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import math
 import statistics
 import threading
 import time
@@ -37,6 +38,10 @@ class PairLatency:
     def median_s(self) -> float:
         return statistics.median(self.latency_s)
 
+    def quantile_s(self, share: float) -> float:
+        """Of the repeats, 0 <= share <= 1: the least value that at least this share of them does not exceed."""
+        return _quantile(self.latency_s, share)
+
 
 @dataclass(frozen=True)
 class LatencyResult:
@@ -46,19 +51,19 @@ class LatencyResult:
     pairs: tuple[PairLatency, ...]
 
     def quantile_s(self, clock: str, share: float) -> Optional[float]:
-        """Over all pairs and repeats of a clock, 0 <= share <= 1; None where none was measured."""
-        values = sorted(value for pair in self.pairs if pair.clock == clock for value in pair.latency_s)
-        return values[min(int(share * len(values)), len(values) - 1)] if values else None
+        """Over all pairs and repeats of a clock, as PairLatency.quantile_s; None where none was measured."""
+        values = [value for pair in self.pairs if pair.clock == clock for value in pair.latency_s]
+        return _quantile(values, share) if values else None
 
     def switching(self) -> dict[str, Any]:
         """The `switching` section of a GPU spec: medians; the source says the spread."""
         section: dict[str, Any] = {"source": ""}
         told = []
         for clock in ("core", "mem"):
-            median_s = self.quantile_s(clock, 0.5)
-            if median_s is None:
+            values = [value for pair in self.pairs if pair.clock == clock for value in pair.latency_s]
+            if not values:
                 continue
-            section[f"{clock}_s"] = median_s
+            section[f"{clock}_s"] = statistics.median(values)
             pairs = [pair for pair in self.pairs if pair.clock == clock]
             told.append(f"{clock}: median of {sum(len(pair.latency_s) for pair in pairs)} changes over {len(pairs)} pairs, "
                         f"95 % within {1e3 * self.quantile_s(clock, 0.95):.3g} ms, at most {1e3 * self.quantile_s(clock, 1.0):.3g} ms")
@@ -74,12 +79,16 @@ class LatencyResult:
         except ValueError as error:
             raise DataError(f"{spec}: is not JSON: {error}") from None
         if not isinstance(document, dict) or "core_clocks" not in document:
-            raise DataError(f"{spec}: is no GPU spec", "rubato gpus --show NAME prints a shipped one")
+            raise DataError(f"{spec}: is no GPU spec", "rubato gpus NAME prints a shipped one")
         document["switching"] = self.switching()
         Path(output).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
     def to_json(self) -> str:
         return json.dumps({"gpu": self.gpu, "switching": self.switching(), "pairs": [asdict(pair) for pair in self.pairs]}, indent=1)
+
+
+def _quantile(values: Sequence[float], share: float) -> float:
+    return sorted(values)[max(math.ceil(share * len(values)), 1) - 1]
 
 
 def measure_latency(core_mhz: Sequence[int] = (), mem_mhz: Sequence[int] = (), *, gpu: int = 0, repeats: int = 10,

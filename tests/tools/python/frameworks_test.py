@@ -1,0 +1,228 @@
+#!/usr/bin/env python3
+"""The recipes of docs/apply.md, run as they stand there: DDP in two processes over gloo; Megatron-LM and DeepSpeed as
+stand-ins that call what the real ones call (megatron/, and Engine below)."""
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import textwrap
+import types
+import unittest
+
+from parts import ROOT, OnMachine, TWO_PASSES, document, plan, run_tests
+
+import rubato
+from rubato import hooks
+from rubato.errors import UsageError
+
+try:
+    import torch
+except ImportError:
+    torch = None
+
+THREE_PASSES = [*TWO_PASSES, ("optimizer", 1110, 0.02)]
+
+
+def recipe(heading):
+    """The code below a heading of docs/apply.md."""
+    text = (ROOT / "docs" / "apply.md").read_text(encoding="utf-8")
+    return re.search(rf"^## {heading}$.*?```python\n(.*?)```", text, re.MULTILINE | re.DOTALL)[1]
+
+
+class Played:
+    """Stands in for rubato.apply in a recipe: hooks as it sets them, marks remembered."""
+
+    def __init__(self):
+        self.seen = []
+
+    def apply(self, path, model=None, optimizer=None, **options):
+        assert path == "plan.json"
+        return self.Block(self, model, optimizer)
+
+    def mark(self, name):
+        self.seen.append(name)
+
+    def step(self):
+        self.seen.append("step")
+
+    class Block:
+        def __init__(self, played, model, optimizer):
+            self.played, self.arguments = played, (model, optimizer)
+
+        def __enter__(self):
+            self.detach = hooks.attach(self.played, *self.arguments)
+            return self.played
+
+        def __exit__(self, *_):
+            self.detach()
+
+
+class Engine:
+    """What DeepSpeedEngine does with module and optimizer (deepspeed/runtime/engine.py, read 2026-11-23): backward scales the loss
+    by the steps of accumulation, step() calls the optimizer at their border and counts micro-batches after that."""
+
+    def __init__(self, module, optimizer, accumulation):
+        self.module, self.optimizer, self.accumulation, self.micro_steps = module, optimizer, accumulation, 0
+
+    def __call__(self, *inputs):
+        return self.module(*inputs)
+
+    def is_gradient_accumulation_boundary(self):
+        return (self.micro_steps + 1) % self.accumulation == 0
+
+    def backward(self, loss):
+        (loss / self.accumulation).backward()
+
+    def step(self):
+        if self.is_gradient_accumulation_boundary():
+            self.optimizer.step()
+            self.optimizer.zero_grad()
+        self.micro_steps += 1
+
+
+class ZeroOptimizer:
+    """DeepSpeed's own optimizers are no torch.optim.Optimizer."""
+
+    def __init__(self, inner):
+        self.inner, self.steps = inner, 0
+
+    def step(self, closure=None):
+        self.inner.step()
+        self.steps += 1
+
+    def zero_grad(self, set_to_none=True):
+        self.inner.zero_grad(set_to_none)
+
+
+@unittest.skipIf(torch is None, "python3-torch is not installed")
+class Recipes(OnMachine):
+    def model(self):
+        class Loss(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.linear = torch.nn.Linear(4, 1)
+
+            def forward(self, batch):
+                return self.linear(batch).sum()
+
+        return Loss()
+
+    def test_deepspeed(self):
+        model = self.model()
+        optimizer = ZeroOptimizer(torch.optim.SGD(model.parameters(), lr=0.1))
+        played, data = Played(), [torch.randn(2, 4) for _ in range(4)]
+        exec(recipe("DeepSpeed"), {"rubato": played, "engine": Engine(model, optimizer, accumulation=2), "data": data})
+        self.assertEqual(played.seen, (["forward", "backward"] * 2 + ["optimizer", "step"]) * 2)
+        self.assertEqual(optimizer.steps, 2)
+        self.assertNotIn("step", vars(optimizer))
+
+    def test_fsdp(self):
+        played = Played()
+        exec(recipe("DDP and FSDP"), {"rubato": played, "torch": torch, "model": self.model(), "data": [torch.randn(2, 4)] * 2,
+                                      "FullyShardedDataParallel": lambda model: torch.nn.Sequential(model)})
+        self.assertEqual(played.seen, ["forward", "backward", "optimizer", "step"] * 2)
+
+    def megatron(self):
+        """Its modules, as far as a step goes through them; torn out again at the end of the test."""
+        sys.path.insert(0, str(ROOT / "tests" / "tools" / "python"))
+        self.addCleanup(sys.path.remove, str(ROOT / "tests" / "tools" / "python"))
+        import megatron.training.training as training
+        from megatron.core.pipeline_parallel import schedules
+
+        return training, schedules
+
+    def test_megatron(self):
+        training, schedules = self.megatron()
+        before = training.train_step, schedules.forward_step, schedules.backward_step
+        model = self.model()
+        played = Played()
+        optimizer = ZeroOptimizer(torch.optim.SGD(model.parameters(), lr=0.1))
+
+        def forward_step(data_iterator, model):
+            return model(next(data_iterator)), lambda loss: loss
+
+        def pretrain(datasets, model_provider, model_type, forward_step_func):
+            training.train(forward_step_func, [model_provider], optimizer, iter([torch.randn(2, 4)] * 20), iterations=2, micro_batches=3)
+
+        module = types.ModuleType("rubato")
+        module.apply, module.hooks, module.megatron = played.apply, hooks, __import__("rubato.megatron").megatron
+        code = re.sub(r"^import rubato.*\n", "", recipe("Megatron-LM"), flags=re.MULTILINE)
+        exec(code, {"rubato": module, "pretrain": pretrain, "train_valid_test_datasets_provider": None, "model_provider": model,
+                    "ModelType": types.SimpleNamespace(encoder_or_decoder=1), "forward_step": forward_step})
+        self.assertEqual(played.seen, (["forward", "backward"] * 3 + ["optimizer", "step"]) * 2)  # and nothing of the evaluation
+        self.assertEqual((training.train_step, schedules.forward_step, schedules.backward_step), before)
+        self.assertNotIn("step", vars(optimizer))
+
+    def test_another_megatron_is_told_and_left_as_it_was(self):
+        from rubato import megatron
+
+        training, schedules = self.megatron()
+        train_step, forward_step = training.train_step, schedules.forward_step
+        del training.train_step
+        try:
+            with self.assertRaisesRegex(UsageError, "megatron.training.training has no train_step"):
+                with megatron.marks(Played()):
+                    pass
+            self.assertEqual(schedules.forward_step, forward_step)
+        finally:
+            training.train_step = train_step
+
+    def test_validation_is_no_pass(self):
+        played, model = Played(), self.model()
+        hooks.attach(played, model)
+        with torch.no_grad():
+            model(torch.randn(2, 4))
+        self.assertEqual(played.seen, [])
+
+
+RANK = textwrap.dedent("""
+    import json, os, sys, time
+    import torch
+    sys.path[:0] = [sys.argv[1]]
+    import rubato
+    torch.distributed.init_process_group("gloo")
+    rank = torch.distributed.get_rank()
+    torch.manual_seed(1)
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 1)))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    seen = []
+    with rubato.apply(sys.argv[2] if rank == 0 else "none.json", model, optimizer, guard=False, strict=True, granularity="pass") as applier:
+        for step in range(6):
+            torch.manual_seed(10 * step + rank)
+            loss = model(torch.randn(8, 64)).sum()
+            for _ in range(10):  # the next pass is asked for ahead of its time
+                time.sleep(0.002)
+                seen.append(applier._held._asked[applier.gpus[0]][0])
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    report = applier.report()
+    print(json.dumps([rank, report.steps, report.unmatched_marks, report.errors, 900 in seen, float(next(model.parameters()).sum())]))
+""")
+
+
+@unittest.skipIf(torch is None or not torch.distributed.is_available(), "no torch.distributed")
+class TwoProcesses(OnMachine):
+    def test_ddp(self):
+        machine = self.machine(gpus=2)
+        path = self.folder / "plan.json"
+        path.write_text(json.dumps(document([dict(segments=THREE_PASSES)])))
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = str(free.getsockname()[1])
+        running = [subprocess.Popen([sys.executable, "-B", "-c", RANK, str(ROOT / "tools" / "python"), str(path)], stdout=subprocess.PIPE, text=True,
+                                    env={**os.environ, "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2",
+                                         "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}) for rank in range(2)]
+        found = [json.loads(process.communicate(timeout=60)[0]) for process in running]
+        for rank in range(2):
+            self.assertEqual(found[rank][:5], [rank, 6, {}, [], True])  # each its own GPU, in the clock of the forward pass
+        self.assertEqual(found[0][5], found[1][5])  # the hooks leave DDP's gradients alone
+        self.assertEqual([machine.read(i)["core_asked"] for i in (0, 1)], [0, 0])
+        self.assertGreater(min(machine.read(i)["sets"] for i in (0, 1)), 6)
+
+
+if __name__ == "__main__":
+    run_tests()
