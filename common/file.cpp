@@ -29,6 +29,18 @@ using File = std::unique_ptr<std::FILE, CloseFile>;
                 {.in = {}, .hint = hint});
 }
 
+void make_folder_of(const std::filesystem::path& path) {
+  std::error_code error;
+  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), error);
+  if (error) fail(path, "make the folder of", error.value());
+}
+
+// Whoever reads standard output may have seen enough, as head does: what follows goes nowhere.
+void fail_to_write(const std::filesystem::path& path, bool to_standard_output) {
+  if (to_standard_output && errno == EPIPE) return;
+  fail(path, "write", errno);
+}
+
 }  // namespace
 
 std::string read_file(const std::filesystem::path& path, std::size_t limit_bytes) {
@@ -56,6 +68,7 @@ FileWriter::FileWriter(const std::filesystem::path& path) : path_(path) {
     file_ = stdout;
     return;
   }
+  make_folder_of(path_);
   part_ = path_.string() + fmt::format(".part{}", ::getpid());
   file_ = std::fopen(part_.c_str(), "wb");
   if (file_ == nullptr) fail(path_, "create", errno);
@@ -68,12 +81,13 @@ FileWriter::~FileWriter() {
 }
 
 void FileWriter::write(std::string_view text) {
-  if (std::fwrite(text.data(), 1, text.size(), file_) != text.size()) fail(path_, "write", errno);
+  if (std::fwrite(text.data(), 1, text.size(), file_) != text.size())
+    fail_to_write(path_, part_.empty());
 }
 
 void FileWriter::commit() {
   if (part_.empty()) {
-    if (std::fflush(file_) != 0) fail(path_, "write", errno);
+    if (std::fflush(file_) != 0) fail_to_write(path_, part_.empty());
     return;
   }
   const bool closed = std::fclose(std::exchange(file_, nullptr)) == 0;

@@ -1,12 +1,31 @@
 #include "common/suggest.hpp"
 
 #include <algorithm>
-#include <vector>
+#include <cctype>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 namespace rubato {
+
+namespace {
+
+// Known names that hold a part, in any case of letters.
+std::vector<std::string> names_with(std::string_view part, std::span<const std::string> known) {
+  constexpr std::size_t least = 2;  // shorter ones are in too many
+  std::vector<std::string> found;
+  if (part.size() < least) return found;
+  const auto same = [](unsigned char a, unsigned char b) {
+    return std::tolower(a) == std::tolower(b);
+  };
+  for (const std::string& name : known) {
+    if (std::search(name.begin(), name.end(), part.begin(), part.end(), same) != name.end())
+      found.push_back(name);
+  }
+  return found;
+}
+
+}  // namespace
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   // Three rolling rows: before_last is needed for swaps of neighbours.
@@ -45,6 +64,9 @@ std::optional<std::string> nearest(std::string_view name, std::span<const std::s
 }
 
 std::string did_you_mean(std::string_view name, std::span<const std::string> known) {
+  const std::vector<std::string> longer = names_with(name, known);
+  if (longer.size() > 1) return fmt::format("; did you mean one of {}?", fmt::join(longer, ", "));
+  if (longer.size() == 1) return fmt::format("; did you mean '{}'?", longer.front());
   if (const auto best = nearest(name, known)) return fmt::format("; did you mean '{}'?", *best);
   if (known.empty()) return "";
   return fmt::format("; expected one of {}", fmt::join(known, ", "));

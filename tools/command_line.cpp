@@ -1,10 +1,95 @@
 #include "tools/command_line.hpp"
 
+#include <algorithm>
+#include <cmath>
+#include <type_traits>
 #include <utility>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
+#include "common/suggest.hpp"
+#include "common/text.hpp"
+#include "tools/options/files.hpp"
+
 namespace rubato {
+
+namespace {
+
+// Numbers that an option takes, one by one.
+template <class T>
+struct OfOne {
+  using type = T;
+};
+template <class T>
+struct OfOne<std::optional<T>> {
+  using type = T;
+};
+template <class T>
+struct OfOne<std::vector<T>> {
+  using type = T;
+};
+
+// What is wrong with a word that should be a number; empty: nothing.
+template <class T>
+std::string problem_of_number(const std::string& word) {
+  T value{};
+  // The parser takes -3 for 2^64 - 3.
+  const bool below_zero = std::is_unsigned_v<T> && word.starts_with('-');
+  if (below_zero || !CLI::detail::lexical_cast(word, value)) {
+    return fmt::format("is '{}'; expected a {}", printable(word),
+                       std::is_floating_point_v<T> ? "number"
+                       : std::is_unsigned_v<T>     ? "whole number >= 0"
+                                                   : "whole number");
+  }
+  if constexpr (std::is_floating_point_v<T>) {
+    if (!std::isfinite(value)) return fmt::format("is {}; expected a finite number", value);
+  }
+  return "";
+}
+
+// The unit stands in the help of an option, and may be typed behind its number.
+bool is_percentage(const std::string& help) { return help.find('%') != std::string::npos; }
+
+template <class T>
+void check_number(CLI::Option& option, const std::string& help) {
+  using Number = typename OfOne<T>::type;
+  if constexpr (std::is_arithmetic_v<Number>) {
+    if (is_percentage(help)) {
+      option.transform(CLI::Validator(
+          [](std::string& word) {
+            if (word.size() > 1 && word.back() == '%') word.pop_back();
+            return std::string();
+          },
+          ""));
+    }
+    option.check(CLI::Validator(
+        [](const std::string& word) { return problem_of_number<Number>(word); }, ""));
+  }
+}
+
+// Words without a name that are files to read.
+bool is_input(const std::string& names) {
+  static const std::vector<std::string> inputs{"TRACE", "SWEEP", "FILE"};
+  return std::ranges::find(inputs, names) != inputs.end();
+}
+
+template <class T>
+std::string problem_of_range(const std::string& word, T least, T most) {
+  T value{};
+  if (CLI::detail::lexical_cast(word, value) && value >= least && value <= most) return "";
+  return fmt::format("is {}; expected a number from {} to {}", printable(word), least, most);
+}
+
+template <class T>
+void check_range(CLI::Option& option, T least, T most) {
+  option.check(
+      [least, most](const std::string& word) { return problem_of_range(word, least, most); },
+      fmt::format("{} in [{} - {}]", std::is_integral_v<T> ? "INT" : "FLOAT", least, most));
+}
+
+}  // namespace
 
 Option* Option::required() {
   option_->required();
@@ -32,22 +117,34 @@ Option* Option::group(const std::string& title) {
 }
 
 Option* Option::positive() {
-  option_->check(CLI::PositiveNumber);
+  option_->check(
+      [](const std::string& word) {
+        double value = 0.0;
+        if (CLI::detail::lexical_cast(word, value) && value > 0.0) return std::string();
+        return fmt::format("is {}; expected a number > 0", printable(word));
+      },
+      "POSITIVE");
   return this;
 }
 
 Option* Option::in_range(int least, int most) {
-  option_->check(CLI::Range(least, most));
+  check_range(*option_, least, most);
   return this;
 }
 
 Option* Option::in_range(double least, double most) {
-  option_->check(CLI::Range(least, most));
+  check_range(*option_, least, most);
   return this;
 }
 
 Option* Option::one_of(std::initializer_list<const char*> words) {
-  option_->check(CLI::IsMember(std::vector<std::string>(words.begin(), words.end())));
+  const std::vector<std::string> known(words.begin(), words.end());
+  option_->check(
+      [known](const std::string& word) {
+        if (std::ranges::find(known, word) != known.end()) return std::string();
+        return fmt::format("is '{}'{}", printable(word), did_you_mean(word, known));
+      },
+      fmt::format("{{{}}}", fmt::join(known, ",")));
   return this;
 }
 
@@ -60,7 +157,17 @@ Option* CommandLine::keep(CLI::Option* option) {
 
 template <OptionValue T>
 Option* CommandLine::add_option(const std::string& names, T& value, const std::string& help) {
-  return keep(app_->add_option(names, value, help));
+  CLI::Option& option = *app_->add_option(names, value, help);
+  check_number<T>(option, help);
+  if (is_input(names)) {
+    option.transform(CLI::Validator(
+        [](std::string& word) {
+          word = input_file(word);
+          return std::string();
+        },
+        ""));
+  }
+  return keep(&option);
 }
 
 #define RUBATO_OPTION_VALUE(...) \

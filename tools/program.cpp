@@ -1,7 +1,12 @@
 #include "tools/program.hpp"
 
+#include <cstdio>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -66,8 +71,11 @@ std::string unexpected_word(const CLI::App& root, const CLI::ParseError& error) 
                     near ? fmt::format("; did you mean '{}'?", *near) : ""),
         {.in = {}, .hint = hint});
   }
-  throw UsageError(fmt::format("{}: {}", command, printable(error.what())),
-                   {.in = {}, .hint = hint});
+  // "--batch: is 0; expected ...": the parser's colon between an option and what is wrong with it.
+  std::string message = error.what();
+  if (const std::size_t colon = message.find(": is "); colon != std::string::npos)
+    message.erase(colon, 1);
+  throw UsageError(fmt::format("{}: {}", command, printable(message)), {.in = {}, .hint = hint});
 }
 
 std::string command_line(int argc, char** argv) {
@@ -79,6 +87,48 @@ std::string command_line(int argc, char** argv) {
   }
   return text;
 }
+
+// "help explore" as "explore --help".
+std::vector<char*> arguments_of(int argc, char** argv) {
+  static std::string help = "--help";
+  std::vector<char*> words(argv, argv + argc);
+  if (words.size() < 2 || std::string_view(words[1]) != "help") return words;
+  words.erase(words.begin() + 1);
+  words.push_back(help.data());
+  return words;
+}
+
+// Every command that does something takes it.
+void add_quiet(CLI::App& app, bool& quiet) {
+  const auto below = app.get_subcommands([](const CLI::App*) { return true; });
+  for (CLI::App* sub : below) add_quiet(*sub, quiet);
+  if (below.empty())
+    app.add_flag("--quiet", quiet, "No notes and no progress on standard error; errors stay");
+}
+
+// Standard error goes nowhere as long as this lives.
+class Quiet {
+ public:
+  explicit Quiet(bool wanted) {
+    if (!wanted) return;
+    std::fflush(stderr);
+    kept_ = ::dup(STDERR_FILENO);
+    const int nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (nowhere >= 0) ::dup2(nowhere, STDERR_FILENO);
+    if (nowhere >= 0) ::close(nowhere);
+  }
+  ~Quiet() {
+    if (kept_ < 0) return;
+    std::fflush(stderr);
+    ::dup2(kept_, STDERR_FILENO);
+    ::close(kept_);
+  }
+  Quiet(const Quiet&) = delete;
+  Quiet& operator=(const Quiet&) = delete;
+
+ private:
+  int kept_ = -1;
+};
 
 }  // namespace
 
@@ -98,18 +148,24 @@ ExitStatus run_program(int argc, char** argv, const std::atomic<bool>& interrupt
     Action prepared = command.setup(*sub);
     sub->final_callback([&action, prepared] { action = prepared; });
   }
+  bool quiet = false;
+  add_quiet(app, quiet);
   // Behind the commands, or those without a footer would take it over.
   app.footer(
-      "\nEvery command has its own --help. Start with: rubato reproduce spaan2026\n\n"
+      "\nEvery command has its own --help, also as: rubato help COMMAND. Start with: rubato "
+      "reproduce spaan2026\n\n"
       "Exit status: 0 done, 1 no plan meets the budget, 2 wrong usage, 3 bad input, 4 reading or\n"
       "writing failed, 70 a bug of rubato's, 130 interrupted.");
   try {
-    app.parse(argc, argv);
+    std::vector<char*> words = arguments_of(argc, argv);
+    app.parse(static_cast<int>(words.size()), words.data());
   } catch (const CLI::Success& success) {  // --help, --version
+    if (!app.remaining(true).empty()) throw_usage_error(app, CLI::ExtrasError({}));
     return static_cast<ExitStatus>(app.exit(success));
   } catch (const CLI::ParseError& error) {
     throw_usage_error(app, error);
   }
+  const Quiet hush(quiet);
   ProgressLine line;
   const RunContext context{.progress = [&line](const ProgressUpdate& update) { line.show(update); },
                            .cancelled = &interrupted,

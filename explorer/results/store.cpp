@@ -81,6 +81,9 @@ void migrate(SqlConnection& connection, std::int64_t from) {
 }  // namespace
 
 SqlConnection open_result_database(const std::filesystem::path& path) {
+  // Where the folder cannot be made, opening the database says what is wrong.
+  std::error_code ignored;
+  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), ignored);
   SqlConnection connection(path, SqlConnection::Mode::create);
   if (is_empty(connection)) {
     connection.use_write_ahead_log();

@@ -77,8 +77,10 @@ TEST(File, WritesWholeOrNotAtAll) {
   const TemporaryFolder folder;
   write_file(folder / "a.txt", "one");
   EXPECT_EQ(read_file(folder / "a.txt"), "one");
-  expect_error<IoError>([&] { write_file(folder / "missing/a.txt", "two"); },
-                        "cannot create: No such file or directory", "check the spelling");
+  write_file(folder / "made/for/b.txt", "two");
+  EXPECT_EQ(read_file(folder / "made/for/b.txt"), "two");
+  expect_error<IoError>([&] { write_file(folder / "a.txt/c.txt", "three"); },
+                        "cannot make the folder of: Not a directory");
   expect_error<IoError>([&] { (void)read_file(folder / "b.txt"); },
                         "b.txt: cannot open: No such file or directory");
   expect_error<IoError>([&] { (void)read_file(folder.path()); }, "cannot read: Is a directory");

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "common/numbers.hpp"
+#include "common/version.hpp"
 #include "tools/terminal/exploration_tables.hpp"
 #include "tools/terminal/setting_lines.hpp"
 
@@ -13,12 +14,17 @@ namespace rubato {
 
 namespace {
 
-// What the times of kernels rest on, by their share of the default time.
-std::string coverage_text(const Exploration& found) {
-  std::array<double, coefficient_sources> time_s{};
+// What the times of kernels rest on, as shares of the default time in percent.
+std::array<double, coefficient_sources> coverage_pct(const Exploration& found) {
+  std::array<double, coefficient_sources> share_pct{};
   for (std::size_t k = 0; k < found.coefficient_sources.size(); ++k)
-    time_s[static_cast<std::size_t>(found.coefficient_sources[k])] +=
-        found.baseline.by_kernel[k].time_s;
+    share_pct[static_cast<std::size_t>(found.coefficient_sources[k])] +=
+        percent * found.baseline.by_kernel[k].time_s / found.baseline.total.time_s;
+  return share_pct;
+}
+
+std::string coverage_text(const Exploration& found) {
+  const std::array<double, coefficient_sources> share_pct = coverage_pct(found);
   std::string text;
   for (const auto& [source, words] :
        {std::pair{CoefficientSource::measured, "measured"},
@@ -27,8 +33,7 @@ std::string coverage_text(const Exploration& found) {
         {CoefficientSource::derived, "derived from FLOPs and bytes"},
         {CoefficientSource::guessed, "guessed"}}) {
     constexpr double shown_pct = 0.05;
-    const double part_pct =
-        100.0 * time_s[static_cast<std::size_t>(source)] / found.baseline.total.time_s;
+    const double part_pct = share_pct[static_cast<std::size_t>(source)];
     if (part_pct < shown_pct) continue;
     text += fmt::format("{}{:.1f} % {}", text.empty() ? "" : ", ", part_pct, words);
   }
@@ -76,6 +81,35 @@ std::string exploration_heading(std::string_view trace, const ExplorationInput& 
       format_number(input.power_limit_w.value_or(input.spec.power_limit.limit_w)),
       found.grid.size(), coverage_text(found), found.grid.label(found.grid.default_clock()),
       base.time_s, base.energy_j, base.average_power_w());
+}
+
+OutputTable run_table(std::string_view trace, const ExplorationInput& input,
+                      const Exploration& found) {
+  OutputTable table({{"program_version"},
+                     {"trace"},
+                     {"gpu"},
+                     {"power_limit_w"},
+                     {"clocks"},
+                     {"default_clock"},
+                     {"default_time_s"},
+                     {"default_energy_j"},
+                     {"measured_pct"},
+                     {"anchored_pct"},
+                     {"scaled_pct"},
+                     {"derived_pct"},
+                     {"guessed_pct"}});
+  const std::array<double, coefficient_sources> share_pct = coverage_pct(found);
+  const auto share = [&](CoefficientSource source) {
+    return share_pct[static_cast<std::size_t>(source)];
+  };
+  table.add_row({std::string(program_version()), std::string(trace), input.spec.name,
+                 input.power_limit_w.value_or(input.spec.power_limit.limit_w),
+                 static_cast<std::int64_t>(found.grid.size()),
+                 found.grid.label(found.grid.default_clock()), found.baseline.total.time_s,
+                 found.baseline.total.energy_j, share(CoefficientSource::measured),
+                 share(CoefficientSource::anchored), share(CoefficientSource::scaled),
+                 share(CoefficientSource::derived), share(CoefficientSource::guessed)});
+  return table;
 }
 
 std::string exploration_answer(const ExplorationInput& input, const Exploration& found,

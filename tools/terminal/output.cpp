@@ -4,6 +4,7 @@
 #include <cassert>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 #include <nlohmann/json.hpp>
 
@@ -247,6 +248,19 @@ std::string experiment_id(const ResultStore& store, const std::string& name) {
       {.in = {},
        .hint = list.empty() ? "the database has no experiments; 'rubato sweep run' stores one"
                             : "the database has: " + list});
+}
+
+void write_output(const std::string& path, std::string_view text) {
+  write_file(path, text);
+  if (path != "-") fmt::print(stderr, "wrote {}\n", printable(path));
+}
+
+void check_extension(std::string_view option, const std::string& path,
+                     std::initializer_list<std::string_view> known) {
+  const auto ends = [&](std::string_view extension) { return path.ends_with(extension); };
+  if (path == "-" || std::ranges::any_of(known, ends)) return;
+  throw UsageError(fmt::format("{} is '{}'; expected a name that ends in {}", option,
+                               printable(path), fmt::join(known, ", ")));
 }
 
 void print(std::string_view text) {

@@ -2,6 +2,7 @@
 // Results on standard output: a table for people, JSON or CSV for programs.
 
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -87,6 +88,15 @@ void print_tables(const std::vector<NamedTable>& tables, OutputFormat format);
 
 /// @throws UsageError naming the runs there are, if `run` is not one of them
 void require_run(const ResultStore& store, std::int64_t run);
+
+/// Writes a file that was asked for and says so on standard error; "-" is standard output.
+/// @throws IoError as write_file
+void write_output(const std::string& path, std::string_view text);
+
+/// @throws UsageError if the file's name ends in none of these, such as ".html"; "-" may be
+/// anything
+void check_extension(std::string_view option, const std::string& path,
+                     std::initializer_list<std::string_view> known);
 
 /// Writes to standard output; on a terminal control characters are made visible. @throws IoError if
 /// it is closed or the disk is full

@@ -324,7 +324,7 @@ ExitStatus run(const ReplayOptions& o, const RunContext& context) {
   const ReplayComparison comparison = compare(replay, runs, power);
   print_notes(capture, comparison, power);
   print_all(o, request, comparison, power);
-  if (!o.page.empty()) write_file(o.page, replay_page(request, replay, comparison, power));
+  if (!o.page.empty()) write_output(o.page, replay_page(request, replay, comparison, power));
   if (!o.perfetto.empty()) {
     const ClockGrid at_capture(spec, {captured}), at_replay(spec, {replayed});
     std::vector<GraphTrack> tracks{

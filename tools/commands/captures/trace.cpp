@@ -15,6 +15,7 @@
 namespace rubato {
 
 std::string as_file(const Trace& trace, const std::string& path) {
+  check_extension("the file", path, {".json", ".csv"});
   return path.ends_with(".csv") ? to_csv(trace) : to_json(trace);
 }
 
@@ -103,7 +104,7 @@ void setup_convert(CommandLine& app, Action& action) {
   convert->add_option("OUTPUT", o->to, "File, .json or .csv")->required();
   convert->final_callback([&action, o] {
     action = [o](const RunContext&) {
-      write_file(o->to, as_file(load_trace(o->from), o->to));
+      write_output(o->to, as_file(load_trace(o->from), o->to));
       return ExitStatus::done;
     };
   });

@@ -162,7 +162,7 @@ ExitStatus write_fit(const CalibrateOptions& o, SweepFit fit, bool whole_fit,
   if (!o.name.empty()) fit.spec.name = o.name;
   if (!o.title.empty()) fit.spec.title = o.title;
   if (context.stop_requested()) return nothing_written();
-  write_file(o.out, to_json(fit.spec));
+  write_output(o.out, to_json(fit.spec));
   if (o.out == "-") return ExitStatus::done;
   const OutputTable parameters = parameter_table(fit), errors = error_table(fit.spec);
   if (whole_fit && o.format != OutputFormat::table) {
@@ -237,8 +237,8 @@ ExitStatus fit_shipped(const CalibrateOptions& asked, const RunContext& context)
     const GpuSpec made = made_again(*fit, asked, context);
     if (context.stop_requested()) return nothing_written();
     if (asked.out != "-")
-      write_file((std::filesystem::path(asked.out) / fmt::format("{}.json", fit->spec)).string(),
-                 to_json(made));
+      write_output((std::filesystem::path(asked.out) / fmt::format("{}.json", fit->spec)).string(),
+                   to_json(made));
     const SpecDifference d = difference(*fit, "", load_gpu_spec(fit->spec), made);
     const auto shown = [](const ErrorQuantiles& q, double value) {
       return q.count > 0 ? Cell(value) : Cell();

@@ -18,6 +18,7 @@
 #include "models/validation/power_windows.hpp"
 #include "tools/options/captured.hpp"
 #include "tools/options/gpu.hpp"
+#include "tools/terminal/output.hpp"
 #include "traces/capture_stats.hpp"
 #include "traces/import/readers.hpp"
 
@@ -177,7 +178,7 @@ ExitStatus calibrate_captures(const CaptureCalibration& asked) {
   CaptureFit fit = fit_captures(frame, step, observed);
   if (!asked.name.empty()) fit.spec.name = asked.name;
   if (!asked.title.empty()) fit.spec.title = asked.title;
-  write_file(asked.out, to_json(fit.spec));
+  write_output(asked.out, to_json(fit.spec));
   if (asked.out == "-") return ExitStatus::done;
   const OutputTable captures = captures_table(all, frame, step, observed),
                     classes = classes_table(fit);

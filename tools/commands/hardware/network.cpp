@@ -192,7 +192,7 @@ void setup_fit(CommandLine& app, Action& action) {
       const std::vector<CollectiveSeries> series = read_collective_series(o->file);
       NetworkParameters parameters = fit_network(series);
       parameters.source = fmt::format("fitted by rubato network fit to {}", o->file);
-      write_file(o->out, to_json(parameters));
+      write_output(o->out, to_json(parameters));
       return ExitStatus::done;
     };
   });

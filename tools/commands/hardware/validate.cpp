@@ -115,7 +115,7 @@ ExitStatus report(const ValidateOptions& o, const GpuSpec& spec, const Sweep& sw
                   const ValidationOptions& options, const std::vector<ValidatedPoint>& points,
                   const RunContext& context) {
   print(summary_table(summaries(spec, points)).render(o.format));
-  if (!o.page.empty()) write_file(o.page, validation_page(spec, sweep, options, points));
+  if (!o.page.empty()) write_output(o.page, validation_page(spec, sweep, options, points));
   if (!o.db.empty()) {
     const std::int64_t id =
         store_validation(o.db, spec, sweep, options, points, context.command_line);

@@ -12,6 +12,7 @@
 #include "explorer/results/validation_store.hpp"
 #include "tools/drawing/model_comparison_page.hpp"
 #include "tools/options/model.hpp"
+#include "tools/terminal/output.hpp"
 
 namespace rubato {
 
@@ -105,7 +106,7 @@ ExitStatus validate_models(const ValidateModelsOptions& o, const GpuSpec& spec, 
     }
   }
   if (!o.page.empty())
-    write_file(o.page, model_comparison_page(spec, comparison, o.comparison, rows));
+    write_output(o.page, model_comparison_page(spec, comparison, o.comparison, rows));
   if (!o.db.empty()) {
     for (std::size_t m = 0; m < rows.size(); ++m) {
       const std::int64_t id =

@@ -1,15 +1,18 @@
 // rubato explore: find clocks for a trace on a GPU.
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "common/file.hpp"
 #include "common/json.hpp"
 #include "common/numbers.hpp"
 #include "common/suggest.hpp"
+#include "common/text.hpp"
 #include "explorer/exploration.hpp"
 #include "explorer/results/store.hpp"
 #include "models/alternatives/measured_table.hpp"
@@ -73,6 +76,11 @@ Goal goal_of(const std::string& name, const ExploreOptions& o) {
   if (name == "time") {
     if (o.energy_budget_j.has_value() == o.power_budget_w.has_value()) {
       throw UsageError("goal 'time' needs either --energy-budget or --power-budget");
+    }
+    const double budget = o.energy_budget_j.value_or(o.power_budget_w.value_or(0.0));
+    if (!(budget > 0.0)) {
+      throw UsageError(fmt::format("--{}-budget is {}; expected a number > 0",
+                                   o.energy_budget_j ? "energy" : "power", budget));
     }
     return LeastTime{o.energy_budget_j, o.power_budget_w};
   }
@@ -145,16 +153,34 @@ void write_timeline(const ExploreOptions& o, const ExplorationInput& input,
   write_timeline([&](std::string_view text) { file.write(text); }, input.trace, model, found.grid,
                  tracks);
   file.commit();
+  fmt::print(stderr, "wrote {}\n", printable(o.timeline));
 }
 
 void check_numbers(const ExploreOptions& o) {
-  const auto not_negative = [](std::string_view option, double value) {
-    if (!(value >= 0.0))
-      throw UsageError(fmt::format("{} is {}; expected a number >= 0", option, value));
+  constexpr double most_pct = 1e6;
+  if (!(o.slack_pct > -percent && o.slack_pct <= most_pct)) {
+    throw UsageError(fmt::format("--slack is {}; expected a number above -100, at most {}",
+                                 o.slack_pct, most_pct));
+  }
+  if (!(o.tolerance_pct >= 0.0 && o.tolerance_pct <= most_pct)) {
+    throw UsageError(fmt::format("--tolerance is {}; expected a number from 0 to {}",
+                                 o.tolerance_pct, most_pct));
+  }
+}
+
+// Options of one goal that was not asked for.
+void refuse_without_goal(const ExploreOptions& o, const CommandLine& line) {
+  struct OfGoal {
+    const char* option;
+    std::string_view goal;
   };
-  if (!(o.slack_pct > -percent))
-    throw UsageError(fmt::format("--slack is {}; expected a number above -100", o.slack_pct));
-  not_negative("--tolerance", o.tolerance_pct);
+  for (const OfGoal& one : {OfGoal{"--slack", "waste"}, OfGoal{"--tolerance", "waste"},
+                            OfGoal{"--energy-budget", "time"}, OfGoal{"--power-budget", "time"}}) {
+    if (!line.has(one.option) || std::ranges::find(o.goals, one.goal) != o.goals.end()) continue;
+    throw UsageError(
+        fmt::format("{} does nothing with --goal {}", one.option, fmt::join(o.goals, ",")),
+        {.in = {}, .hint = fmt::format("it belongs to --goal {}", one.goal)});
+  }
 }
 
 // A program reads one document: JSON holds every table asked for, CSV exactly one.
@@ -163,9 +189,11 @@ void print_results(const ExploreOptions& o, const ExplorationInput& input,
   const OutputTable plans = plans_table(found), passes = passes_table(found);
   const OutputTable kernels = kernels_table(input.trace, found);
   const OutputTable segments = segments_table(input.trace, found), slacks = slacks_table(found),
-                    notes = notes_table(found);
+                    notes = notes_table(found),
+                    run = run_table(heading_name(o, input), input, found);
   std::vector<NamedTable> asked;
   const bool one_table = o.format == OutputFormat::csv || o.format == OutputFormat::json_lines;
+  if (o.format == OutputFormat::json) asked.push_back({"run", &run});
   if (slacks.rows() > 0 && !one_table) asked.push_back({"slacks", &slacks});
   asked.push_back({"plans", &plans});
   if (o.format == OutputFormat::json) asked.push_back({"notes", &notes});
@@ -236,6 +264,7 @@ void refuse_with_table(const CommandLine& line) {
 ExitStatus run(const ExploreOptions& o, const CommandLine& line, const RunContext& context) {
   check_numbers(o);
   if (is_captured_run(o)) return run_captured(o, line, context);
+  refuse_without_goal(o, line);
   if (o.own_steps) throw UsageError("--own-steps is for captured runs of several steps");
   const bool one_table = o.format == OutputFormat::csv || o.format == OutputFormat::json_lines;
   if (one_table && o.per_pass + o.per_kernel + o.per_segment > 1) {

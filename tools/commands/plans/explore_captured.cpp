@@ -11,6 +11,7 @@
 #include "common/numbers.hpp"
 #include "common/suggest.hpp"
 #include "common/text.hpp"
+#include "common/version.hpp"
 #include "explorer/results/graph_store.hpp"
 #include "explorer/results/store.hpp"
 #include "models/gpu/device.hpp"
@@ -88,6 +89,7 @@ OutputTable plans_table(const GraphExploration& found) {
                      {.key = "status", .for_programs = true},
                      {"time_ms", "time ms", 3, true},
                      {"time_change_pct", "time %", 2},
+                     {.key = "time_change_low_pct", .for_programs = true},
                      {"time_change_high_pct", "to", 2},
                      {"energy_j", "energy J", 3, true},
                      {"energy_change_pct", "energy %", 2},
@@ -105,6 +107,7 @@ OutputTable plans_table(const GraphExploration& found) {
     table.add_row({std::string(name_of(r.question.grain)), percent * r.question.slack_frac,
                    std::string(name_of(r.status)), cell(ms_per_s * r.run.span_s),
                    cell(percent * outcome.change.time_frac),
+                   cell(percent * outcome.least(&PlanChange::time_frac)),
                    cell(percent * outcome.most(&PlanChange::time_frac)), cell(r.run.total_energy_j),
                    cell(percent * outcome.change.energy_frac),
                    cell(percent * outcome.least(&PlanChange::energy_frac)),
@@ -163,8 +166,10 @@ OutputTable collectives_table(const GraphExploration& found) {
   return table;
 }
 
-OutputTable run_table(const GraphRequest& request, const GraphExploration& found) {
-  OutputTable table({{"gpu"},
+OutputTable captured_run_table(const GraphRequest& request, const GraphExploration& found) {
+  OutputTable table({{"program_version"},
+                     {"trace"},
+                     {"gpu"},
                      {"captured_clock"},
                      {"captured_clock_source"},
                      {"power_limit_w"},
@@ -192,7 +197,8 @@ OutputTable run_table(const GraphRequest& request, const GraphExploration& found
   const double total_s = std::max(c.total_s(), 1e-12);
   const GraphRun& baseline = found.planner->baseline();
   table.add_row(
-      {found.model->spec().name, request.captured_clock, std::string(name_of(request.clock_source)),
+      {std::string(program_version()), request.files.front(), found.model->spec().name,
+       request.captured_clock, std::string(name_of(request.clock_source)),
        found.model->power_limit_w(), static_cast<std::int64_t>(found.run->rank_of_capture.size()),
        static_cast<std::int64_t>(graph.gpus().size()), static_cast<std::int64_t>(graph.size()),
        read, inferred, ms_per_s * found.captured_span_s, ms_per_s * found.reproduced_span_s,
@@ -288,7 +294,7 @@ std::string playing_text(const CapturedRunOptions& o, const GraphExploration& fo
 
 void print_result(const CapturedRunOptions& o, const GraphRequest& request,
                   const GraphExploration& found) {
-  const OutputTable run = run_table(request, found), plans = plans_table(found),
+  const OutputTable run = captured_run_table(request, found), plans = plans_table(found),
                     kernels = kernels_table(found), collectives = collectives_table(found),
                     counted = counted_changes_table(found), notes = captured_notes_table(found);
   std::vector<NamedTable> asked;

@@ -166,12 +166,12 @@ Action setup_sweep_latency(CommandLine& app) {
     const std::vector<LatencyPoint> points = sweep(*o, trace, spec, context);
     print(table_of(points).render(o->format));
     if (!o->plot.empty() && !points.empty()) {
-      write_file(o->plot, latency_svg({.trace = trace.name,
-                                       .gpu = spec.title,
-                                       .clocks = grid_name(spec, o->clocks),
-                                       .power_limit_w = spec.power_limit.limit_w,
-                                       .slack_pct = o->slack_pct},
-                                      points));
+      write_output(o->plot, latency_svg({.trace = trace.name,
+                                         .gpu = spec.title,
+                                         .clocks = grid_name(spec, o->clocks),
+                                         .power_limit_w = spec.power_limit.limit_w,
+                                         .slack_pct = o->slack_pct},
+                                        points));
     }
     return ExitStatus::done;
   };

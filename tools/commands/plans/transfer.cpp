@@ -92,8 +92,8 @@ void write_pictures(const TransferOptions& o, const StoredPlan& plan,
       .gpu = plan.spec.title,
       .clocks = plan.grid,
       .power_limit_w = plan.power_limit_w};
-  if (!o.page.empty()) write_file(o.page, transfer_page(caption, drawn));
-  if (!o.plot.empty()) write_file(o.plot, transfer_svg(caption, drawn));
+  if (!o.page.empty()) write_output(o.page, transfer_page(caption, drawn));
+  if (!o.plot.empty()) write_output(o.plot, transfer_svg(caption, drawn));
 }
 
 constexpr std::string_view captured_prefix = "graph:", given_suffix = ".csv";

@@ -16,6 +16,7 @@
 #include "tools/commands/published/spaan2026.hpp"
 #include "tools/commands/published/specs.hpp"
 #include "tools/commands/published/steps.hpp"
+#include "tools/terminal/output.hpp"
 
 namespace rubato {
 
@@ -69,7 +70,7 @@ ExitStatus reproduce(const ReproduceOptions& o, const RunContext& context) {
   }
   std::optional<Spaan2026> spaan;
   const std::vector<Reproduction> list = reproductions(o, context, spaan);
-  if (!o.report.empty()) write_file(o.report, markdown ? markdown_of(list) : page_of(list));
+  if (!o.report.empty()) write_output(o.report, markdown ? markdown_of(list) : page_of(list));
   if (o.json) {
     print(json_of(list));
   } else {

@@ -78,13 +78,21 @@ struct ExportOptions {
   OutputFormat format = OutputFormat::csv;
 };
 
+// By the name of the file, unless an option says it.
+void choose_format(ExportOptions& o, const CommandLine& line) {
+  if (!o.plan.run.empty()) return check_extension("--output", o.out, {".json"});
+  if (line.has("--json") || line.has("--json-lines") || line.has("--csv")) return;
+  check_extension("--output", o.out, {".csv", ".json", ".jsonl"});
+  if (o.out.ends_with(".json")) o.format = OutputFormat::json;
+  if (o.out.ends_with(".jsonl")) o.format = OutputFormat::json_lines;
+}
+
 ExitStatus export_plan(ExportOptions o) {
   const ResultStore store = ResultStore::open_read_only(o.db);
   if (!o.gpu.empty()) o.plan.spec = load_gpu_spec(o.gpu);
-  write_file(o.out, json_text(plan_file(store, o.plan), 1) + '\n');
+  write_output(o.out, json_text(plan_file(store, o.plan), 1) + '\n');
   if (o.out != "-")
-    fmt::print(stderr, "wrote {}\nnext: python3 -m rubato apply {} -- python3 train.py\n", o.out,
-               o.out);
+    fmt::print(stderr, "next: python3 -m rubato apply {} -- python3 train.py\n", o.out);
   return ExitStatus::done;
 }
 
@@ -115,10 +123,12 @@ Action setup_export(CommandLine& app) {
   app.add_option("-o,--output", o->out, "File; - is standard output")->capture_default_str();
   add_format_options(app, o->format);
   app.footer(
-      "\nCSV unless --json or --json-lines is given.\nExample:\n  rubato export cells --db "
+      "\nCSV unless --json or --json-lines is given or the file's name ends in .json or "
+      ".jsonl.\nExample:\n  rubato export cells --db "
       "results.db --run 1 "
       "--csv -o cells.csv\n  rubato export --plan latest --db results.db -o plan.json");
-  return [o](const RunContext&) {
+  return [o, &app](const RunContext&) {
+    choose_format(*o, app);
     if (!o->plan.run.empty()) return export_plan(*o);
     if (!o->plan.granularity.empty() || o->plan.plan_id || !o->gpu.empty())
       throw UsageError("--granularity, --plan-id and --gpu choose a plan; give --plan too");
@@ -126,14 +136,14 @@ Action setup_export(CommandLine& app) {
     if (!o->experiment.empty()) {
       const Part& part = part_of(o->part == "plans" ? "units" : o->part, experiment_parts);
       const QueryResult rows = store.query(part.sql, {experiment_id(store, o->experiment)});
-      write_file(o->out, as_table(rows).render(o->format));
+      write_output(o->out, as_table(rows).render(o->format));
       return ExitStatus::done;
     }
     const Part& part = part_of(o->part, parts);
     const std::int64_t run = o->run > 0 ? o->run : latest_run(store);
     require_run(store, run);
-    write_file(o->out,
-               as_table(store.query(fmt::format(fmt::runtime(part.sql), run))).render(o->format));
+    write_output(o->out,
+                 as_table(store.query(fmt::format(fmt::runtime(part.sql), run))).render(o->format));
     return ExitStatus::done;
   };
 }

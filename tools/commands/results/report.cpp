@@ -31,6 +31,7 @@ Action setup_report(CommandLine& app) {
       "  rubato report --db results.db --run graph:2 -o captured.html\n"
       "  rubato report --db results.db --experiment latest -o experiment.html");
   return [o](const RunContext&) {
+    check_extension("--output", o->out, {".html", ".htm"});
     const ResultStore store = ResultStore::open_read_only(o->db);
     if (!o->experiment.empty()) {
       const std::string id = experiment_id(store, o->experiment);

@@ -155,6 +155,7 @@ class Applier:
         self._plan = plan
         self._passes = passes_of(plan.device(self.rank))
         self._score = Score(self._passes)
+        self._memory = self._sets_memory()
         self._report.granularity, self._report.plan_id = plan.granularity, plan.plan_id
 
     def _apply_first(self) -> None:
@@ -313,7 +314,7 @@ class Applier:
 
     def _ask(self, clock: Clock) -> bool:
         """Requests what differs from the last request; True if anything did."""
-        requests = self._held.ask(clock, self._sets_memory())
+        requests = self._held.ask(clock, self._memory)
         self._report.requests += requests
         return requests > 0
 
