@@ -29,6 +29,15 @@ TEST(Suggest, FindsTheNearestName) {
   EXPECT_EQ(did_you_mean("clock", known), "; expected one of kernel, pass, iteration");
 }
 
+TEST(Suggest, NamesThatHoldAPartAreTheCandidates) {
+  const std::vector<std::string> known{"a100-sxm4-80gb", "a100-pcie-80gb", "a40", "h100-sxm5"};
+  EXPECT_EQ(did_you_mean("A100", known), "; did you mean one of a100-sxm4-80gb, a100-pcie-80gb?");
+  EXPECT_EQ(did_you_mean("a100-sxm4", known), "; did you mean 'a100-sxm4-80gb'?");
+  EXPECT_EQ(did_you_mean("a41", known), "; did you mean 'a40'?");  // nearest, since none holds it
+  EXPECT_EQ(did_you_mean("0", known),
+            "; expected one of a100-sxm4-80gb, a100-pcie-80gb, a40, h100-sxm5");
+}
+
 RC_GTEST_PROP(EditDistance, IsSymmetricAndZeroOnlyForEqualWords,
               (const std::string& a, const std::string& b)) {
   RC_ASSERT(edit_distance(a, b) == edit_distance(b, a));

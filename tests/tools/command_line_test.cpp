@@ -246,7 +246,7 @@ TEST_F(CommandLine, MakesShippedSpecsAgain) {
   expect("calibrate --shipped h100-sxm5", 4, "dgemm.csv: cannot open");  // not in a clone
   std::filesystem::create_directory_symlink(source_dir() / "models", folder_ / "models");
   const auto rows = nlohmann::json::parse(
-      run("calibrate --shipped h100-sxm5 titan-v --no-validation -o a/b --json").text);
+      run("calibrate --shipped h100-sxm5 titan-v --no-validation -o a/b --json --quiet").text);
   ASSERT_EQ(rows.size(), 2U);
   EXPECT_EQ(rows[0]["spec"], "h100-sxm5");
   EXPECT_EQ(rows[0]["cells"], 12);
@@ -264,7 +264,7 @@ TEST_F(CommandLine, MakesShippedSpecsAgain) {
 
 // docs/reproduced.md is what the program says: every published number beside ours.
 TEST_F(CommandLine, ReproducesAllAsTheDocumentSays) {
-  const Outcome outcome = run("reproduce all --report r.md --json");
+  const Outcome outcome = run("reproduce all --report r.md --json --quiet");
   ASSERT_EQ(outcome.status, 0);
   expect_same_but_for_rounding(read_file(folder_ / "r.md"),
                                read_file(source_dir() / "docs/reproduced.md"));
