@@ -58,7 +58,7 @@ class TemporaryFile {
     if (::mkdtemp(pattern.data()) == nullptr)
       throw IoError(fmt::format("{}: cannot create: {}", pattern, std::strerror(errno)));
     folder_ = pattern;
-    const std::string path = (folder_ / ("standard-input" + extension_of(text))).string();
+    std::string path = (folder_ / ("standard-input" + extension_of(text))).string();
     write_file(path, text);
     return path;
   }
