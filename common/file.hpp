@@ -17,10 +17,11 @@ inline constexpr std::size_t max_text_file_bytes = std::size_t{1} << 30;  ///< 1
                                     std::size_t limit_bytes = max_text_file_bytes);
 
 /// A file written piece by piece: beside the target until commit() renames it, so that a reader
-/// never sees half a file and a failure leaves the old one. "-" is standard output.
+/// never sees half a file and a failure leaves the old one. "-" is standard output, whose reader
+/// may go when it has seen enough.
 class FileWriter {
  public:
-  /// @throws IoError if the folder is missing or not writable
+  /// Makes the folder if there is none. @throws IoError if it cannot be made or written to
   explicit FileWriter(const std::filesystem::path& path);
   ~FileWriter();  ///< without commit() nothing is left behind
   FileWriter(const FileWriter&) = delete;
@@ -37,7 +38,7 @@ class FileWriter {
 
 /// Writes beside the target and renames, so that a reader never sees half a
 /// file and a failure leaves the old one. "-" is standard output.
-/// @throws IoError if the folder is missing, not writable or the disk is full
+/// @throws IoError if the folder cannot be made or written to, or the disk is full
 void write_file(const std::filesystem::path& path, std::string_view text);
 
 }  // namespace rubato

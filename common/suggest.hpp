@@ -17,7 +17,8 @@ namespace rubato {
 [[nodiscard]] std::optional<std::string> nearest(std::string_view name,
                                                  std::span<const std::string> known);
 
-/// "; did you mean 'x'?" or, without a near name, "; expected one of a, b, c".
+/// "; did you mean 'x'?" of the name that holds this one or is nearest, "; did you mean one of x,
+/// y?" where several hold it, or, without either, "; expected one of a, b, c".
 [[nodiscard]] std::string did_you_mean(std::string_view name, std::span<const std::string> known);
 
 }  // namespace rubato
