@@ -18,6 +18,9 @@ constexpr const char* muted = R"(fill="#555")";
 constexpr const char* centred = R"(fill="#555" text-anchor="middle")";
 constexpr const char* grid_line = R"(stroke="#ddd")";
 
+// Of passes, in the order of PassKind.
+constexpr std::array pass_letters{'F', 'B', 'R', 'I', 'W', 'A', 'O'};
+
 struct Rgb {
   double r, g, b;
 };
@@ -104,13 +107,19 @@ class Gantt {
     svg_.text(left + bar + 404, 18, fmt::format("waiting, {:.4g} W", work_.blocked_power_w), muted);
   }
 
+  // The kinds that there are, in the order of PassKind.
   [[nodiscard]] std::string passes_text() const {
-    switch (work_.schedule.shape.kind) {
-      case ScheduleKind::early_recompute: return "F forward, R recompute, B backward";
-      case ScheduleKind::zb_h1: return "F forward, I input gradient, W weight gradient";
-      case ScheduleKind::interleaved: return "F forward, B backward, by microbatch, ' chunk 1";
-      default: return "F forward, B backward, by microbatch";
+    std::array<bool, std::size(pass_letters)> used{};
+    for (const PipelinePass& pass : work_.schedule.passes)
+      used[static_cast<std::size_t>(pass.kind)] = true;
+    std::string text;
+    for (std::size_t kind = 0; kind < used.size(); ++kind) {
+      if (!used[kind]) continue;
+      std::string name(name_of(static_cast<PassKind>(kind)));
+      std::ranges::replace(name, '_', ' ');
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", pass_letters[kind], name);
     }
+    return text + (work_.schedule.shape.chunks > 1 ? ", ' next chunk" : "");
   }
 
   void draw_run(const DrawnRun& drawn, double top) {
@@ -161,12 +170,15 @@ class Gantt {
     return std::min(most, wide / (0.65 * static_cast<double>(label.size())));
   }
 
-  // "F3", of the second chunk "F3'": the most that can be read, down to nothing.
+  // "F3", of the second chunk "F3'": the most that can be read, down to nothing. A stage ends its
+  // step once, so that what does so has no number.
   [[nodiscard]] std::string label_of(const PipelinePass& pass, double wide) const {
     constexpr double least_px = 5.0;
-    const std::string number = fmt::format("{}{}", pass.microbatch, std::string(pass.chunk, '\''));
-    for (const std::string& label : {"FBRIW"[static_cast<int>(pass.kind)] + number, number}) {
-      if (font_px(label, wide) >= least_px) return label;
+    const std::string letter(1, pass_letters[static_cast<std::size_t>(pass.kind)]);
+    std::string number = fmt::format("{}{}", pass.microbatch, std::string(pass.chunk, '\''));
+    if (ends_step(pass.kind)) number.clear();
+    for (const std::string& label : {letter + number, number}) {
+      if (!label.empty() && font_px(label, wide) >= least_px) return label;
     }
     return "";
   }
