@@ -188,7 +188,9 @@ Cost total(const ProfileTable& table, const std::vector<ClockId>& clocks) {
 
 }  // namespace
 
-double change_pct(double value, double reference) { return 100.0 * (value / reference - 1.0); }
+double change_pct(double value, double reference) {
+  return value == reference ? 0.0 : 100.0 * (value / reference - 1.0);  // of nothing, too
+}
 
 Interval interval_of(std::vector<double> values) {
   std::ranges::sort(values);

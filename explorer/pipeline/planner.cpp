@@ -295,7 +295,8 @@ void PipelinePlanner::replay(PipelineResult& result, PipelinePlan plan) const {
   result.energy_j = result.run.energy_j + waiting_power_w() * wait_s;
   // Equal but for the last digits is no gap: far beyond the plan's end they are joules.
   result.lower_bound_j = std::min(result.lower_bound_j, result.energy_j);
-  result.gap_frac = std::max(0.0, 1.0 - result.lower_bound_j / result.energy_j);
+  const bool costs = result.energy_j > 0.0;  // unless neither passes nor waiting draw anything
+  result.gap_frac = costs ? std::max(0.0, 1.0 - result.lower_bound_j / result.energy_j) : 0.0;
 }
 
 std::vector<PipelineResult> PipelinePlanner::plan(std::span<const double> deadlines_s,

@@ -21,6 +21,7 @@ struct Sample {
   double time_s = 0.0;
   CompensatedSum energy_j;
   std::size_t ranks = 0;
+  std::size_t with_energy = 0;  // of them; the others were not measured
 };
 
 using Key = std::pair<std::uint32_t, PassKind>;
@@ -45,19 +46,36 @@ class ProfileReader {
           fmt::format("{}: there is no line; expected one per stage, pass and clock", name));
     }
     PipelineProfile profile{std::move(name), {}};
-    for (const Key& key : order_) {
-      PassType pass{key.first, key.second, {}};
-      for (const auto& [core_mhz, sample] : samples_.at(key)) {
-        pass.options.push_back(
-            {core_mhz, sample.time_s, sample.energy_j.value() / static_cast<double>(sample.ranks)});
-      }
-      std::ranges::reverse(pass.options);  // highest clock first
-      profile.passes.push_back(std::move(pass));
-    }
+    for (const Key& key : order_) profile.passes.push_back(pass_of(key, profile.notes));
     return profile;
   }
 
  private:
+  // A clock without energy beside others with it was not measured: it would be the cheapest.
+  PassType pass_of(const Key& key, std::vector<std::string>& notes) const {
+    PassType pass{key.first, key.second, {}};
+    std::size_t unmeasured = 0;
+    for (const auto& [core_mhz, sample] : samples_.at(key)) {
+      if (sample.with_energy == 0) ++unmeasured;
+    }
+    const bool any = unmeasured < samples_.at(key).size();
+    for (const auto& [core_mhz, sample] : samples_.at(key)) {
+      if (sample.with_energy == 0 && any) continue;
+      const auto ranks = static_cast<double>(std::max<std::size_t>(sample.with_energy, 1));
+      pass.options.push_back({core_mhz, sample.time_s, sample.energy_j.value() / ranks});
+    }
+    std::ranges::reverse(pass.options);  // highest clock first
+    const std::string what = fmt::format("{} of stage {}", name_of(key.second), key.first);
+    if (!any) {
+      notes.push_back(
+          fmt::format("{} has an energy of 0 J at every clock; it counts as that", what));
+    } else if (unmeasured > 0) {
+      notes.push_back(fmt::format("{} has an energy of 0 J at {} of {} clocks; they are left out",
+                                  what, unmeasured, samples_.at(key).size()));
+    }
+    return pass;
+  }
+
   std::optional<Key> read_key(std::size_t row) {
     const std::string& stage = table_.cell(row, table_.column("stage"));
     const std::string& kind = table_.cell(row, table_.column("instruction"));
@@ -85,7 +103,7 @@ class ProfileReader {
     };
     const auto core_mhz = number("frequency");
     const auto time_s = number("time");
-    const auto energy_j = number("energy");
+    const auto energy_j = table_.number(row, table_.column("energy"), Range::non_negative, errors_);
     if (!key || !core_mhz || !time_s || !energy_j) return;
     if (!samples_.contains(*key)) order_.push_back(*key);
     Sample& sample = samples_[*key][*core_mhz];
@@ -99,6 +117,7 @@ class ProfileReader {
       errors_.add(
           fmt::format("{}: the energies of the ranks add up to no number", table_.where(row)));
     ++sample.ranks;
+    if (*energy_j > 0.0) ++sample.with_energy;
   }
 
   const CsvTable& table_;
@@ -123,7 +142,7 @@ PassType without_forward(PassType backward, const PassType& forward, const std::
     if (same == forward.options.end()) continue;
     left.push_back(
         {option.core_mhz, option.time_s - same->time_s, option.energy_j - same->energy_j});
-    if (left.back().time_s > 0.0 && left.back().energy_j > 0.0) continue;
+    if (left.back().time_s > 0.0 && left.back().energy_j >= 0.0) continue;
     throw DataError(
         fmt::format("{}: stage {}: the backward pass at {} MHz does not contain a forward pass",
                     name, backward.stage, option.core_mhz),

@@ -20,7 +20,7 @@ using OptionId = Id<struct OptionTag>;      ///< into PassType::options
 struct ClockOption {
   double core_mhz = 0.0;  ///< > 0
   double time_s = 0.0;    ///< > 0
-  double energy_j = 0.0;  ///< board energy over time_s, > 0
+  double energy_j = 0.0;  ///< board energy over time_s, >= 0
   double mem_mhz = 0.0;   ///< 0 where the memory clock is not a choice
 
   friend bool operator==(const ClockOption&, const ClockOption&) = default;
@@ -38,6 +38,7 @@ struct PassType {
 struct PipelineProfile {
   std::string name;
   std::vector<PassType> passes;
+  std::vector<std::string> notes = {};  ///< what its reader is to know, a sentence each
 
   /// Number of stages: one more than the highest stage.
   [[nodiscard]] std::uint32_t stages() const noexcept;
@@ -64,7 +65,8 @@ struct PipelineWork {
 /// Reads a Zeus profile. Short form: `stage,instruction,frequency,time,energy`. Long form:
 /// also `rank,dp_rank,pp_rank,tp_rank`; of the ranks of one stage the longest time and the
 /// mean energy are kept, since the slowest rank decides. Instruction `load` is skipped:
-/// loading data overlaps with computing. Units: MHz, s, J of one GPU.
+/// loading data overlaps with computing. Units: MHz, s, J of one GPU. An energy of 0 J was not
+/// measured: such clocks are left out where others of the pass have one, which a note says.
 /// @throws IoError, DataError listing the bad lines (a clock given twice among them)
 [[nodiscard]] PipelineProfile read_pipeline_profile(const std::filesystem::path& path);
 [[nodiscard]] PipelineProfile parse_pipeline_profile(std::string_view text, std::string name);

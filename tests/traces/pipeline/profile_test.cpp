@@ -45,7 +45,7 @@ TEST(PipelineProfile, TheSlowestRankDecidesInTheLongForm) {
 
 TEST(PipelineProfile, NamesEveryBadLine) {
   expect_error<DataError>([] { (void)parse("0,forward,1000,-1,30\n"); }, "time");
-  expect_error<DataError>([] { (void)parse("0,forward,1000,1,0\n"); }, "expected a number > 0");
+  expect_error<DataError>([] { (void)parse("0,forward,0,1,30\n"); }, "expected a number > 0");
   expect_error<DataError>([] { (void)parse("0,forwards,1000,1,3\n"); }, "did you mean 'forward'?");
   expect_error<DataError>([] { (void)parse("0,forward,1000,1,3\n0,forward,1000,2,3\n"); },
                           "p.csv:3: stage 0, forward at 1000 MHz is given twice");
@@ -100,6 +100,29 @@ TEST(PipelineWork, TheEndOfAStepIsTheSumOfItsChunks) {
   without_last.erase(without_last.find("3,optimizer"));
   expect_error<DataError>([&] { (void)ended(without_last); },
                           "no profile of the optimizer pass of stage 3");
+}
+
+// A clock whose energy was not measured would be the cheapest of all.
+TEST(PipelineProfile, ZeroEnergyIsAMarkNotAnError) {
+  const PipelineProfile profile =
+      parse("0,forward,1000,1,30\n0,forward,900,1.2,0\n0,backward,1000,2,0\n0,backward,900,3,0\n");
+  EXPECT_EQ(profile.passes[0].options, (std::vector<ClockOption>{{1000, 1, 30}}));
+  EXPECT_EQ(profile.passes[1].options, (std::vector<ClockOption>{{1000, 2, 0}, {900, 3, 0}}));
+  EXPECT_EQ(profile.notes,
+            (std::vector<std::string>{
+                "forward of stage 0 has an energy of 0 J at 1 of 2 clocks; they are left out",
+                "backward of stage 0 has an energy of 0 J at every clock; it counts as that"}));
+  EXPECT_TRUE(parse("0,forward,1000,1,30\n").notes.empty());
+  expect_error<DataError>([] { (void)parse("0,forward,1000,1,-1\n"); }, "expected a number >= 0");
+}
+
+// Of the ranks of a stage, those whose energy was measured speak for the others.
+TEST(PipelineProfile, ARankWithoutEnergyDoesNotHalveTheMean) {
+  const PipelineProfile profile = parse_pipeline_profile(
+      "rank,dp_rank,pp_rank,tp_rank,stage,instruction,frequency,time,energy\n"
+      "0,0,0,0,0,forward,1000,1,30\n1,0,0,1,0,forward,1000,2,0\n",
+      "two");
+  EXPECT_EQ(profile.passes.front().options, (std::vector<ClockOption>{{1000, 2, 30}}));
 }
 
 TEST(PipelineWork, NamesWhatIsMissing) {
