@@ -136,17 +136,18 @@ class FakeNvml:
 
 
 class FakeRunner:
-    """Every kernel takes 1e6 cycles of the core clock. `on_run` gets the number of the run and may raise."""
+    """A kernel takes `cycles(name)` of the core clock. `on_run` gets the number of the run and may raise."""
 
-    def __init__(self, nvml, on_run=lambda count: None, too_large=()):
-        self.nvml, self.on_run, self.too_large = nvml, on_run, too_large
-        self.runs = 0
+    def __init__(self, nvml, on_run=lambda count: None, too_large=(), cycles=lambda name: 1e6):
+        self.nvml, self.on_run, self.too_large, self.cycles = nvml, on_run, too_large, cycles
+        self.runs, self.loaded = 0, None
 
     def load(self, kernel):
         from rubato.capture.runner import KernelDoesNotFit
 
         if kernel.name in self.too_large:
             raise KernelDoesNotFit(kernel.name)
+        self.loaded = kernel.name
 
     def unload(self):
         self.nvml.busy = False
@@ -159,7 +160,7 @@ class FakeRunner:
         while self.nvml.now_s < end:
             poll()
             self.nvml.sleep(0.005)
-        return [1.0 / self.nvml.core()] * 4
+        return [self.cycles(self.loaded) * 1e-6 / self.nvml.core()] * 4
 
 
 class FakeTorch:

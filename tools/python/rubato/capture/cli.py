@@ -1,11 +1,11 @@
-"""The command line: capture sweep | trace | kernels | restore."""
+"""The command line: capture sweep | stages | trace | kernels | restore."""
 
 import argparse
 import os
 import signal
 import sys
 
-from rubato.capture import plan, sweep, trace
+from rubato.capture import plan, stages, sweep, trace
 from rubato.errors import RubatoError, IoError, Terminated, UsageError
 from rubato.gpu import AUTO, Clocks, Gpu, load_nvml, signals_raise
 from rubato.capture.kernels import Shape, choose, gpt_kernels
@@ -28,6 +28,23 @@ def add_shape(command, batch):
         command.add_argument(f"--{name}", type=positive(int), default=value, help=f"of the GPT model [{value}]")
 
 
+def add_effort(command):
+    command.add_argument("--dry-run", action="store_true", help="print the plan and touch nothing")
+    command.add_argument("--resume", action="store_true", help="add what is missing in a file that is there")
+    command.add_argument("--core", default="", metavar="MHZ", help="900,1200 or FIRST:LAST:STEP")
+    command.add_argument("--core-count", type=positive(int), default=12,
+                         help="without --core: so many core clocks at each memory clock [12]")
+    command.add_argument("--repeats", type=positive(int), default=3, help="[3]")
+    command.add_argument("--warm-up", type=positive(float), default=0.5, metavar="S", help="[0.5]")
+    command.add_argument("--window", type=positive(float), default=2.0, metavar="S",
+                         help="measured time of each; under 1 s the energy counter is coarse [2]")
+    command.add_argument("--cool-below", type=positive(float), default=80.0, metavar="C",
+                         help="wait up to 2 minutes before each [80]")
+    command.add_argument("--seed", type=int, default=1, help="of the order [1]")
+    command.add_argument("--shared-gpu", action="store_true", help="measure although others compute on the GPU")
+    command.add_argument("--gpu", type=int, default=0, help="index in nvidia-smi [0]")
+
+
 def shape_of(options):
     shape = Shape(**{name: getattr(options, name) for name in Shape.__dataclass_fields__})
     if shape.channels % shape.heads:
@@ -43,25 +60,22 @@ def build_parser():
                                   epilog="example: sudo -E tools/capture/capture sweep -o sweep.csv --core-count 8")
     command.set_defaults(run=run_sweep)
     command.add_argument("-o", "--output", required=True, metavar="CSV", help="read by rubato calibrate")
-    command.add_argument("--dry-run", action="store_true", help="print the plan and touch nothing")
-    command.add_argument("--resume", action="store_true", help="add to CSV what is missing in it")
-    command.add_argument("--core", default="", metavar="MHZ", help="900,1200 or FIRST:LAST:STEP")
-    command.add_argument("--mem", default="", metavar="MHZ", help="the same, or 'auto' to leave memory alone [all]")
-    command.add_argument("--core-count", type=positive(int), default=12,
-                         help="without --core: so many core clocks at each memory clock [12]")
+    command.add_argument("--mem", default="", metavar="MHZ", help="as --core, or 'auto' to leave memory alone [all]")
     command.add_argument("--pairs", metavar="CSV", help="clocks from rubato suggest --csv")
     command.add_argument("--default-clocks", action="store_true", help="measure without locked clocks too")
     command.add_argument("--kernels", default="", metavar="NAMES", help="shell patterns, comma-separated [all]")
-    command.add_argument("--repeats", type=positive(int), default=3, help="[3]")
-    command.add_argument("--warm-up", type=positive(float), default=0.5, metavar="S", help="[0.5]")
-    command.add_argument("--window", type=positive(float), default=2.0, metavar="S",
-                         help="measured time of each kernel; under 1 s the energy counter is coarse [2]")
-    command.add_argument("--cool-below", type=positive(float), default=80.0, metavar="C",
-                         help="wait up to 2 minutes before each kernel [80]")
-    command.add_argument("--seed", type=int, default=1, help="of the order [1]")
-    command.add_argument("--shared-gpu", action="store_true", help="measure although others compute on the GPU")
-    command.add_argument("--gpu", type=int, default=0, help="index in nvidia-smi [0]")
+    add_effort(command)
     add_shape(command, batch=40)
+
+    command = commands.add_parser("stages", help="time and energy of pipeline stages over clocks (needs rights)",
+                                  epilog="example: sudo -E tools/capture/capture stages -o stages.csv --stages 4")
+    command.set_defaults(run=run_stages, pairs=None, default_clocks=False)
+    command.add_argument("-o", "--output", required=True, metavar="CSV",
+                         help="read by rubato pipeline plan --profile; single measurements go beside it")
+    command.add_argument("--stages", type=positive(int), required=True, help="of the pipeline; one GPU runs them in turn")
+    command.add_argument("--mem", default=AUTO, metavar="MHZ", help="one memory clock for all [auto]")
+    add_effort(command)
+    add_shape(command, batch=4)
 
     command = commands.add_parser("trace", help="profile a training step with its power (needs no rights)",
                                   epilog="example: tools/capture/capture trace -o gpt3-xl --batch 8")
@@ -118,8 +132,8 @@ def open_gpu(options, load):
     return Gpu(load(), options.gpu)
 
 
-def run_sweep(options, world):
-    kernels = choose(gpt_kernels(shape_of(options)), options.kernels)
+def measure(options, world, kernels, output):
+    """Measures what `output` does not hold yet. Returns the names left out; None in a dry run, which prints the plan."""
     try:
         gpu = open_gpu(options, world.nvml)
     except IoError:
@@ -130,23 +144,47 @@ def run_sweep(options, world):
     tasks = plan.tasks([kernel.name for kernel in kernels], pairs, options.repeats, options.seed)
     settings = sweep.Settings(options.warm_up, options.window, cool_below_c=options.cool_below)
     if options.dry_run:
-        done = sweep.rows_done(options.output, gpu.name if gpu else None) if options.resume else set()
+        done = sweep.rows_done(output, gpu.name if gpu else None) if options.resume else set()
         left = [task for task in tasks if task.key not in done]
         print_plan(options, gpu, pairs, tasks, left, settings, world.out)
-        return 0
+        return None
     others = [pid for pid in gpu.processes() if pid != os.getpid()]
     if others and not options.shared_gpu:
         raise IoError(f"{gpu.name}: process {others[0]} computes on it", "end it, or measure with --shared-gpu")
     with signals_raise(), Clocks(gpu, world.log) as clocks:
         clocks.set(pairs[0].core_mhz, pairs[0].mem_mhz)  # refuses before anything is written
         runner = world.runner(gpu)
-        file = sweep.SweepFile(options.output, gpu.name, options.resume)
+        file = sweep.SweepFile(output, gpu.name, options.resume)
         try:
             work = sweep.Sweep(gpu, clocks, runner, kernels, settings, world.clock, world.sleep)
-            left_out = work.run(tasks, file, lambda line: print(line, file=world.log))
+            return work.run(tasks, file, lambda line: print(line, file=world.log))
         finally:
             file.close()
-    return 1 if len(left_out) == len(kernels) else 0
+
+
+def run_sweep(options, world):
+    kernels = choose(gpt_kernels(shape_of(options)), options.kernels)
+    left_out = measure(options, world, kernels, options.output)
+    return 1 if left_out is not None and len(left_out) == len(kernels) else 0
+
+
+def run_stages(options, world):
+    passes = stages.StagePasses(shape_of(options), options.stages)
+    if options.mem != AUTO and len(plan.parse_clocks("--mem", options.mem)) > 1:
+        raise UsageError(f"--mem is {options.mem}; expected one memory clock: profiles list core clocks")
+    measured = stages.measurements_of(options.output)
+    if measure(options, world, passes.kernels(), measured) is None:
+        return 0
+    profile = stages.profile_of(measured, options.stages)
+    stages.write_profile(profile, options.output)
+    for name in profile.throttled:
+        print(f"note: {name} was held back by the GPU; the clock is the one asked for", file=world.log)
+    low_w, high_w = profile.blocked_range_w
+    print(f"{options.output}: {len(profile.rows)} rows; a GPU that waits draws {profile.blocked_w:.4g} W "
+          f"({low_w:.4g} to {high_w:.4g} over the clocks; one polling thread, the receive of NCCL may differ)\n"
+          f"next: rubato pipeline plan --profile {options.output} --blocked-power {profile.blocked_w:.4g} "
+          f"--microbatches {2 * options.stages}", file=world.out)
+    return 0
 
 
 def run_trace(options, world):

@@ -6,7 +6,7 @@ that a cache cannot hold are not in them, and element-wise FLOPs are rough.
 
 import fnmatch
 from dataclasses import dataclass
-from typing import Callable
+from typing import Callable, Optional
 
 from rubato.errors import UsageError
 
@@ -35,11 +35,11 @@ class Shape:
 
 @dataclass(frozen=True)
 class Kernel:
-    """`build(torch, device)` allocates the operands and returns the call to measure."""
+    """`build(torch, device)` allocates the operands and returns the call to measure. None: not counted."""
 
     name: str
-    flop: float
-    dram_bytes: float
+    flop: Optional[float]
+    dram_bytes: Optional[float]
     build: Callable
     capturable: bool = True  # may go into a CUDA graph
 

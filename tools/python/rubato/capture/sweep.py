@@ -176,9 +176,9 @@ class Sweep:
             self.runner.unload()
         time_s = statistics.fmean(times)
         row = self._row(task, meter)
-        row.update(time_s=time_s, energy_j=row["power_w"] * time_s, flop=float(kernel.flop),
-                   time_std_s=statistics.stdev(times) if len(times) > 1 else None,
-                   dram_bytes=float(kernel.dram_bytes))
+        row.update(time_s=time_s, energy_j=row["power_w"] * time_s, flop=_counted(kernel.flop),
+                   dram_bytes=_counted(kernel.dram_bytes),
+                   time_std_s=statistics.stdev(times) if len(times) > 1 else None)
         return row
 
     def _idle(self, task):
@@ -214,6 +214,10 @@ class Sweep:
         end = self.clock() + self.settings.cool_at_most_s
         while (self.gpu.temperature_c() or 0) > self.settings.cool_below_c and self.clock() < end:
             self.sleep(1.0)
+
+
+def _counted(number):
+    return None if number is None else float(number)
 
 
 def _typical(readings, otherwise):

@@ -6,53 +6,21 @@ import time
 from pathlib import Path
 
 from rubato.errors import IoError, UsageError
+from rubato.capture.gpt import random_tokens, stage_module
 
 LOG_COLUMNS = ("timestamp_s", "power_w", "energy_j", "core_mhz", "mem_mhz", "temperature_c", "throttled")
 
 
 def build_step(torch, shape, device="cuda"):
     """A call that runs forward, backward and AdamW of a GPT with bf16 weights on random tokens."""
-    nn, functional = torch.nn, torch.nn.functional
-
-    class Block(nn.Module):
-        def __init__(self):
-            super().__init__()
-            width = shape.channels
-            self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
-            self.qkv, self.attproj = nn.Linear(width, 3 * width), nn.Linear(width, width)
-            self.fc, self.fcproj = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
-
-        def forward(self, x):
-            batch, sequence, width = x.shape
-            split = self.qkv(self.norm1(x)).view(batch, sequence, 3, shape.heads, shape.head_size)
-            q, k, v = split.permute(2, 0, 3, 1, 4)
-            context = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-            x = x + self.attproj(context.transpose(1, 2).reshape(batch, sequence, width))
-            return x + self.fcproj(functional.gelu(self.fc(self.norm2(x)), approximate="tanh"))
-
-    class Gpt(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.words = nn.Embedding(shape.vocabulary, shape.channels)
-            self.positions = nn.Embedding(shape.sequence, shape.channels)
-            self.blocks = nn.ModuleList(Block() for _ in range(shape.layers))
-            self.norm = nn.LayerNorm(shape.channels)
-
-        def forward(self, tokens):
-            x = self.words(tokens) + self.positions.weight
-            for block in self.blocks:
-                x = block(x)
-            return functional.linear(self.norm(x), self.words.weight)
-
-    model = Gpt().to(device=device, dtype=torch.bfloat16)
+    model = stage_module(torch, shape, device=device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=str(device).startswith("cuda"))
-    tokens, targets = (torch.randint(0, shape.vocabulary, (shape.batch, shape.sequence), device=device)
-                       for _ in range(2))
+    tokens, targets = (random_tokens(torch, shape, device) for _ in range(2))
 
     def step():
         optimizer.zero_grad(set_to_none=True)
         with torch.profiler.record_function("forward"):
-            loss = functional.cross_entropy(model(tokens).view(-1, shape.vocabulary), targets.view(-1))
+            loss = model(tokens, targets)
         with torch.profiler.record_function("backward"):
             loss.backward()
         with torch.profiler.record_function("optimizer"):
