@@ -28,6 +28,9 @@ struct PassSample {
   std::vector<double> times_s;  // ascending
 };
 
+constexpr double normal_90 =
+    1.645;  // standard deviations, 90 % of a normal distribution, two-sided
+constexpr double student_90 = 1.833;       // of errors from ten blocks
 constexpr std::size_t most_counted = 100;  // of more times the median's interval is as if normal
 
 // An order statistic, linear between two.
@@ -45,15 +48,14 @@ Estimate median_time(const std::vector<double>& ascending) {
     const std::size_t rank = median_rank(ascending.size()).value_or(0);
     return {quantile(ascending, 0.5), ascending[rank], ascending[ascending.size() - 1 - rank]};
   }
-  constexpr double deviations = 1.645;  // of a normal distribution, 90 % two-sided
   const auto n = static_cast<double>(ascending.size());
-  const double reach = 0.5 * deviations / std::sqrt(n);
+  const double reach = 0.5 * normal_90 / std::sqrt(n);
   return {quantile(ascending, 0.5), quantile(ascending, std::max(0.5 - reach, 0.0)),
           quantile(ascending, std::min(0.5 + reach, 1.0))};
 }
 
-Estimate scaled(const Estimate& a, double factor) {
-  return {a.value * factor, a.low * factor, a.high * factor};
+Estimate product(const Estimate& a, const Estimate& b) {
+  return {a.value * b.value, a.low * b.low, a.high * b.high};
 }
 
 Estimate around(double value, double a, double b) {
@@ -241,17 +243,29 @@ class ProfileMaker {
     type.passes = all_s.size();
     type.low_s = quantile(all_s, lowest);
     type.high_s = quantile(all_s, highest);
-    std::vector<double> power_w;
+    std::vector<double> power_w, low_w, high_w;
     for (const PassSample& sample : samples) {
-      if (const auto watts = measured_w(sample.rank, type.kind)) power_w.push_back(*watts);
+      const auto watts = measured_w(sample.rank, type.kind);
+      if (!watts) continue;
+      power_w.push_back(watts->value);
+      low_w.push_back(watts->low);
+      high_w.push_back(watts->high);
     }
+    const auto ranks = static_cast<double>(power_w.size());
     if (!power_w.empty())
-      type.measured_power_w = sum(power_w) / static_cast<double>(power_w.size());
+      type.measured_power_w =
+          Estimate{sum(power_w) / ranks, sum(low_w) / ranks, sum(high_w) / ranks};
   }
 
-  [[nodiscard]] std::optional<double> measured_w(std::size_t rank, PassKind kind) const {
+  // With the 90 % interval of the fit to the readings.
+  [[nodiscard]] std::optional<Estimate> measured_w(std::size_t rank, PassKind kind) const {
     if (power_.empty()) return std::nullopt;
-    return kind == PassKind::forward ? power_[rank].forward_w : power_[rank].backward_w;
+    const PassPower& power = power_[rank];
+    const auto& watts = kind == PassKind::forward ? power.forward_w : power.backward_w;
+    if (!watts) return std::nullopt;
+    constexpr double least_frac = 0.01;  // a power is more than nothing, however badly known
+    const double reach_w = student_90 * power.pass_sigma_w.value_or(0.0);
+    return Estimate{*watts, std::max(*watts - reach_w, least_frac * *watts), *watts + reach_w};
   }
 
   [[nodiscard]] const PassSample& slowest(const std::vector<PassSample>& samples) const {
@@ -265,7 +279,7 @@ class ProfileMaker {
     if (!input_.gpu) {
       CapturedOption option{
           .core_mhz = 0.0, .captured = true, .time_s = captured_s, .energy_j = {}};
-      if (type.measured_power_w) option.energy_j = scaled(captured_s, *type.measured_power_w);
+      if (type.measured_power_w) option.energy_j = product(captured_s, *type.measured_power_w);
       type.options.push_back(option);
       return;
     }
@@ -307,13 +321,16 @@ class ProfileMaker {
       const auto costs = model.costs(means[r], clock);
       const auto before = model.costs(means[r], input_.gpu->captured_clock);
       const double length = quantile(samples[r].times_s, 0.5) / means[r].time_s;
+      const auto watts = measured_w(samples[r].rank, samples[r].passes.front()->kind);
       std::array<double, 3> joules{};
       for (std::size_t i = 0; i < joules.size(); ++i) {
-        const auto watts = measured_w(samples[r].rank, samples[r].passes.front()->kind);
         const double modelled_w = before[i].energy_j / before[i].time_s;
-        joules[i] = costs[i].energy_j * length * (watts ? *watts / modelled_w : 1.0);
+        joules[i] = costs[i].energy_j * length * (watts ? watts->value / modelled_w : 1.0);
       }
-      const Estimate own = around(joules[0], joules[1], joules[2]);
+      Estimate own = around(joules[0], joules[1], joules[2]);
+      if (watts)
+        own = {own.value, own.low * watts->low / watts->value,
+               own.high * watts->high / watts->value};
       const auto ranks = static_cast<double>(samples.size());
       mean.value += own.value / ranks;
       mean.low += own.low / ranks * captured_s.low / captured_s.value;

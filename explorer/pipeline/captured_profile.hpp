@@ -35,8 +35,9 @@ struct CapturedOption {
   /// than five passes; at others times the split of kernels between core and memory as far either
   /// way as their work leaves open.
   Estimate time_s;
-  /// Of one GPU; nothing without power log and GPU model. The interval is that of the time and the
-  /// splits: how far the measured power is known is not in it.
+  /// Of one GPU; nothing without power log and GPU model. The interval is that of the time, of the
+  /// splits and of the fit of measured power. What a sensor reads too much or too little of all
+  /// powers alike is not in it.
   std::optional<Estimate> energy_j;
 };
 
@@ -44,12 +45,12 @@ struct CapturedOption {
 struct CapturedPassType {
   std::uint32_t stage = 0;  ///< virtual: chunk x stages + stage
   PassKind kind = PassKind::forward;
-  std::size_t passes = 0;                  ///< captured, of all ranks of the stage
-  double low_s = 0.0, high_s = 0.0;        ///< 5th and 95th percentile of their times
-  double kernel_frac = 0.0;                ///< share of the time in which the main stream is busy
-  double guessed_frac = 0.0;               ///< share whose split is guessed from the kernel's class
-  std::optional<double> measured_power_w;  ///< by the power logs
-  std::vector<CapturedOption> options;     ///< highest clock first, one of them captured
+  std::size_t passes = 0;            ///< captured, of all ranks of the stage
+  double low_s = 0.0, high_s = 0.0;  ///< 5th and 95th percentile of their times
+  double kernel_frac = 0.0;          ///< share of the time in which the main stream is busy
+  double guessed_frac = 0.0;         ///< share whose split is guessed from the kernel's class
+  std::optional<Estimate> measured_power_w;  ///< by the power logs, 90 % interval of the fit
+  std::vector<CapturedOption> options;       ///< highest clock first, one of them captured
 
   [[nodiscard]] const CapturedOption& captured() const;
 };

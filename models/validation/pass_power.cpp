@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "common/error.hpp"
+#include "common/numbers.hpp"
 
 namespace rubato {
 
@@ -91,6 +92,41 @@ Readings readings_of(const std::vector<std::optional<StepCurve>>& curves, const 
   return readings;
 }
 
+// Power of passes, idle power included; nothing where the readings cannot tell it.
+std::optional<double> total_w(const PowerFit& fit, std::size_t of) {
+  const auto& above_w = fit.classes[of].power_w;
+  if (!above_w || !fit.idle.power_w) return std::nullopt;
+  return *fit.idle.power_w + *above_w;
+}
+
+// Readings that follow one another err alike: they average the same moments, and a pass draws now
+// more, now less. So the standard error is that of fits without one block of readings at a time.
+// Source: Kuensch, "The jackknife and the bootstrap for general stationary observations", Annals of
+// Statistics 17(3), 1989.
+std::optional<double> jackknife_sigma_w(const Readings& readings, std::size_t of) {
+  constexpr std::size_t blocks = 10;
+  const std::size_t rows = readings.power_w.size();
+  std::vector<double> left_w;
+  for (std::size_t block = 0; block < blocks; ++block) {
+    const std::size_t begin = rows * block / blocks, end = rows * (block + 1) / blocks;
+    Readings others;
+    for (std::size_t i = 0; i < rows; ++i) {
+      if (i >= begin && i < end) continue;
+      others.power_w.push_back(readings.power_w[i]);
+      for (std::size_t c = 0; c < classes; ++c)
+        others.shares.push_back(readings.shares[i * classes + c]);
+    }
+    const auto fit = fit_class_power(others.shares, others.power_w, classes);
+    const auto watts = fit ? total_w(*fit, of) : std::nullopt;
+    if (!watts) return std::nullopt;
+    left_w.push_back(*watts);
+  }
+  const double mean_w = sum(left_w) / blocks;
+  double squares = 0.0;
+  for (const double watts : left_w) squares += (watts - mean_w) * (watts - mean_w);
+  return std::sqrt(squares * (blocks - 1) / blocks);
+}
+
 }  // namespace
 
 PassPower pass_power(const Capture& capture, const CapturedStage& stage, const PowerLog& log) {
@@ -127,12 +163,13 @@ PassPower pass_power(const Capture& capture, const CapturedStage& stage, const P
     power.waiting_w = fit->idle.power_w;
     power.waiting_sigma_w = fit->idle.sigma_w;
   }
-  const auto total = [&](std::size_t of) {
-    const auto& above_w = fit->classes[of].power_w;
-    return above_w ? std::optional(*fit->idle.power_w + *above_w) : std::nullopt;
-  };
-  power.forward_w = total(forward);
-  power.backward_w = total(backward);
+  power.forward_w = total_w(*fit, forward);
+  power.backward_w = total_w(*fit, backward);
+  // Forward and backward passes are told apart by the same readings: neither is known better.
+  const auto forward_sigma_w = jackknife_sigma_w(readings, forward);
+  const auto backward_sigma_w = jackknife_sigma_w(readings, backward);
+  if (forward_sigma_w && backward_sigma_w)
+    power.pass_sigma_w = std::max(*forward_sigma_w, *backward_sigma_w);
   return power;
 }
 

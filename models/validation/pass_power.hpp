@@ -12,6 +12,7 @@ namespace rubato {
 /// Board power, W. Nothing where the readings cannot tell it from the rest.
 struct PassPower {
   std::optional<double> forward_w, backward_w;
+  std::optional<double> pass_sigma_w;                ///< standard error of either
   std::optional<double> waiting_w, waiting_sigma_w;  ///< and its standard error
   double residual_w = 0.0;                           ///< root mean square of reading less fit
 };

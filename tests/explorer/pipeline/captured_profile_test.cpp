@@ -87,9 +87,37 @@ TEST(CapturedProfile, PowerLogsGivePowerOfPassesAndOfWaiting) {
   for (const CapturedPassType& type : profile.types) {
     const ClockOption truth = made.truth(type.stage, type.kind, made.model.frame.default_clock);
     ASSERT_TRUE(type.measured_power_w);
-    EXPECT_NEAR(*type.measured_power_w / (truth.energy_j / truth.time_s), 1.0, 0.03);
+    EXPECT_NEAR(type.measured_power_w->value / (truth.energy_j / truth.time_s), 1.0, 0.03);
     EXPECT_NEAR(type.captured().energy_j->value / truth.energy_j, 1.0, 0.03);
   }
+}
+
+// Eight kinds of passes of each of twelve noisy runs. A pass ends before the gap after its last
+// kernel.
+TEST(CapturedProfile, MeasuredPowersLieInTheirIntervals) {
+  const MadePipeline made;
+  std::size_t inside = 0, energies = 0, all = 0;
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    const auto ranks = made.run(made.model.frame.default_clock, true, seed);
+    const auto captures = captures_of(ranks);
+    const CapturedProfile profile =
+        profile_captures({.captures = captures, .gpu = a100(made), .power = logs_of(ranks)});
+    for (const CapturedPassType& type : profile.types) {
+      const ClockOption truth = made.truth(type.stage, type.kind, made.model.frame.default_clock);
+      const double energy_j = truth.energy_j - made.idle_w * made.gap_s;
+      const double power_w = energy_j / (truth.time_s - made.gap_s);
+      const Estimate &watts = *type.measured_power_w, &joules = *type.captured().energy_j;
+      inside += power_w > watts.low && power_w < watts.high ? 1 : 0;
+      energies += energy_j > joules.low && energy_j < joules.high ? 1 : 0;
+      ++all;
+      EXPECT_LT(watts.high - watts.low, 0.1 * watts.value);
+      // At no clock is the energy better known than the power that it is scaled with.
+      for (const CapturedOption& option : type.options)
+        EXPECT_GE(option.energy_j->high / option.energy_j->low, 0.999 * watts.high / watts.low);
+    }
+  }
+  EXPECT_GE(inside, all * 7 / 10);    // 76 of 96
+  EXPECT_GE(energies, all * 8 / 10);  // 82 of 96
 }
 
 // A plan made from captures, run on the truth.

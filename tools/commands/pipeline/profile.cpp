@@ -127,17 +127,22 @@ OutputTable types_table(const CapturedProfile& profile) {
                      {"p95_ms", "95 %"},
                      {"energy_j", "energy J"},
                      {"measured_power_w", "measured W", 1},
+                     {"measured_power_low_w", "low", 1},
+                     {"measured_power_high_w", "high", 1},
                      {"busy_pct", "busy %", 1},
                      {"guessed_pct", "guessed split %", 1}});
   const auto known = [](double value) { return value > 0.0 ? Cell(value) : Cell(); };
   for (const CapturedPassType& type : profile.types) {
     const CapturedOption& at = type.captured();
     const bool modelled = at.core_mhz > 0.0;
+    const auto watts = [&](double Estimate::*of) {
+      return type.measured_power_w ? Cell((*type.measured_power_w).*of) : Cell();
+    };
     table.add_row({std::int64_t{type.stage}, std::string(name_of(type.kind)),
                    static_cast<std::int64_t>(type.passes), known(at.core_mhz), ms(at.time_s.value),
                    ms(at.time_s.low), ms(at.time_s.high), ms(type.low_s), ms(type.high_s),
-                   at.energy_j ? Cell(at.energy_j->value) : Cell(),
-                   type.measured_power_w ? Cell(*type.measured_power_w) : Cell(),
+                   at.energy_j ? Cell(at.energy_j->value) : Cell(), watts(&Estimate::value),
+                   watts(&Estimate::low), watts(&Estimate::high),
                    modelled ? Cell(percent * type.kernel_frac) : Cell(),
                    modelled ? Cell(percent * type.guessed_frac) : Cell()});
   }
