@@ -249,12 +249,13 @@ class Replay {
 }  // namespace
 
 bool same_clock(const ClockOption& a, const ClockOption& b) {
-  return a.core_mhz == b.core_mhz && a.mem_mhz == b.mem_mhz;
+  return a.core_mhz == b.core_mhz && a.mem_mhz == b.mem_mhz && a.power_limit_w == b.power_limit_w;
 }
 
 SwitchCost change_of_clock(const SwitchModel& model, const ClockOption& from,
                            const ClockOption& to) {
-  return model.change(from.core_mhz != to.core_mhz, from.mem_mhz != to.mem_mhz);
+  const bool core = from.core_mhz != to.core_mhz || from.power_limit_w != to.power_limit_w;
+  return model.change(core, from.mem_mhz != to.mem_mhz);
 }
 
 PipelinePlan highest_clocks(const PipelineWork& work) {

@@ -58,11 +58,12 @@ struct PipelineRun {
   [[nodiscard]] double average_power_w() const noexcept { return energy_j / time_s; }
 };
 
-/// The change from one option to another. @pre their clocks differ
+/// The change from one option to another; one of the power limit takes what one of the core clock
+/// does. @pre their clocks or limits differ
 [[nodiscard]] SwitchCost change_of_clock(const SwitchModel& model, const ClockOption& from,
                                          const ClockOption& to);
 
-/// Whether both run at the same clocks.
+/// Whether both run at the same clocks under the same power limit.
 [[nodiscard]] bool same_clock(const ClockOption& a, const ClockOption& b);
 
 /// Every pass at its first option, the highest clock: the baseline of all savings.

@@ -10,16 +10,6 @@
 
 namespace rubato {
 
-namespace {
-
-// Recomputing runs forward kernels; both gradients are cut out of the backward pass.
-std::size_t entry_of(const PipelinePass& pass, std::uint32_t stages) {
-  const bool forward = pass.kind == PassKind::forward || pass.kind == PassKind::recompute;
-  return 2 * (std::size_t{pass.chunk} * stages + pass.stage) + (forward ? 0 : 1);
-}
-
-}  // namespace
-
 PipelineIntervals::PipelineIntervals(const StageModelInput& input,
                                      const std::vector<KernelClocks>& clocks,
                                      const PipelineWork& work, const SwitchModel& switching)
@@ -44,7 +34,7 @@ PipelineIntervals::PipelineIntervals(const StageModelInput& input,
   }
   for (std::size_t i = 0; i < work.type_of_pass.size(); ++i)
     entry_of_type_[index(work.type_of_pass[i])] =
-        entry_of(work.schedule.passes[i], work.schedule.shape.stages);
+        clocks_entry(work.schedule.passes[i], work.schedule.shape, clocks.size());
 }
 
 PipelineIntervals::UsedOption PipelineIntervals::used_option(std::size_t type,
@@ -64,6 +54,7 @@ std::vector<PipelineIntervals::UsedOption> PipelineIntervals::used_options(
   std::set<std::pair<std::size_t, std::size_t>> used;
   for (std::size_t i = 0; i < plan.option_of_pass.size(); ++i) {
     const std::size_t type = index(work_.type_of_pass[i]);
+    if (ends_step(work_.types[type].kind)) continue;  // taken as known
     used.emplace(type, 0);
     used.emplace(type, index(plan.option_of_pass[i]));
     used.emplace(type, index(against.option_of_pass[i]));

@@ -20,11 +20,9 @@ double shown_mhz(double mhz) {
   return std::abs(mhz - whole) <= rounding_mhz ? whole : mhz;
 }
 
-Json kernels_of(const PipelinePass& pass, std::uint32_t stages, std::size_t option,
+Json kernels_of(const PipelinePass& pass, const PipelineShape& shape, std::size_t option,
                 const std::vector<KernelClocks>& kernel_clocks) {
-  const bool forward = pass.kind == PassKind::forward || pass.kind == PassKind::recompute;
-  const KernelClocks& clocks =
-      kernel_clocks[2 * (pass.chunk * stages + pass.stage) + (forward ? 0 : 1)];
+  const KernelClocks& clocks = kernel_clocks[clocks_entry(pass, shape, kernel_clocks.size())];
   Json list = Json::array();
   for (std::size_t k = 0; k < clocks.kernels.size(); ++k) {
     list.push_back({{"kernel", clocks.kernels[k]}, {"clock", clocks.clock_of_kernel[option][k]}});
@@ -48,8 +46,9 @@ Json stage_json(const PipelineWork& work, const PipelinePlan& plan, const std::v
          {"option", o},
          {"core_mhz", shown_mhz(option.core_mhz)},
          {"mem_mhz", option.mem_mhz > 0.0 ? Json(shown_mhz(option.mem_mhz)) : Json()}});
+    if (option.power_limit_w > 0.0) passes.back()["power_limit_w"] = option.power_limit_w;
     if (kernel_clocks.empty() || !listed.emplace(pass.chunk, pass.kind, o).second) continue;
-    kernels.push_back(kernels_of(pass, work.schedule.shape.stages, o, kernel_clocks));
+    kernels.push_back(kernels_of(pass, work.schedule.shape, o, kernel_clocks));
   }
   Json stage{{"stage", work.schedule.passes[index(row.front())].stage}, {"passes", passes}};
   if (!kernel_clocks.empty()) stage["kernels"] = kernels;

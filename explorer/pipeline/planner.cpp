@@ -84,7 +84,10 @@ std::vector<double> times_around(std::span<const double> targets_s, const Candid
   return times_s;
 }
 
-std::vector<double> with_steady_times(std::vector<double> times_s, const CrashProblem& problem) {
+// A pipeline that has hardly filled when it begins to empty has no steady state to splice plans of.
+std::vector<double> with_steady_times(std::vector<double> times_s, const CrashProblem& problem,
+                                      const PipelineShape& shape) {
+  if (shape.microbatches <= std::uint64_t{2} * shape.stages) return times_s;
   const std::vector<double> steady_s = steady_times_s(problem);
   times_s.insert(times_s.end(), steady_s.begin(), steady_s.end());
   return times_s;
@@ -139,7 +142,9 @@ PipelinePlanner::PipelinePlanner(const PipelineWork& work, const PlannerOptions&
       swept_times_s_(
           times_around(options.deadlines_s, candidates_for(work.schedule.passes.size()))),
       frontier_(sweep_frontier(
-          problem_, sweep_options(options, work, with_steady_times(swept_times_s_, problem_)),
+          problem_,
+          sweep_options(options, work,
+                        with_steady_times(swept_times_s_, problem_, work.schedule.shape)),
           context)),
       least_time_s_(rounder_.least_time_s()) {
   const std::size_t around_deadlines = std::min(swept_times_s_.size(), frontier_.plans.size());

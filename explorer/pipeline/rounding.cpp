@@ -27,6 +27,9 @@ constexpr int exchange_rounds = 2;
 constexpr std::uint32_t fastest_exchange = 3;
 constexpr double most_worth = 1.5;
 
+// Passes that all trials of exchanges together may look at: about half a second.
+constexpr double exchange_effort = 3e7;
+
 // Slack goes to savings above a price that halves from round to round.
 constexpr int slack_rounds = 12;
 
@@ -69,11 +72,13 @@ ClockRounder::ClockRounder(const PipelineWork& work) : work_(work) {
   }
 }
 
-double ClockRounder::end_s(const std::vector<std::uint32_t>& chosen) const {
-  std::vector<double> start_s(order_.size());
+// The end of the last pass; passes start as early as they can.
+template <class Duration>
+double ClockRounder::run(Duration duration_s, std::vector<double>& start_s) const {
+  start_s.assign(order_.size(), 0.0);
   double last_s = 0.0;
   for (const std::uint32_t pass : order_) {
-    const double done_s = start_s[pass] + choices(pass)[chosen[pass]].time_s;
+    const double done_s = start_s[pass] + duration_s(pass);
     last_s = std::max(last_s, done_s);
     for (std::uint32_t e = first_edge_[pass]; e < first_edge_[pass + 1]; ++e) {
       double& next_s = start_s[edges_[e].to];
@@ -81,6 +86,11 @@ double ClockRounder::end_s(const std::vector<std::uint32_t>& chosen) const {
     }
   }
   return last_s;
+}
+
+double ClockRounder::end_s(const std::vector<std::uint32_t>& chosen) const {
+  std::vector<double> start_s;
+  return run([&](std::uint32_t pass) { return choices(pass)[chosen[pass]].time_s; }, start_s);
 }
 
 // Slows passes down, first to last, as far as the passes after them allow and
@@ -209,14 +219,8 @@ bool ClockRounder::spend_all(std::vector<std::uint32_t>& chosen, double deadline
 
 // Passes in the order in which they start.
 std::vector<std::uint32_t> ClockRounder::by_start(const std::vector<std::uint32_t>& chosen) const {
-  std::vector<double> start_s(order_.size());
-  for (const std::uint32_t pass : order_) {
-    const double done_s = start_s[pass] + choices(pass)[chosen[pass]].time_s;
-    for (std::uint32_t e = first_edge_[pass]; e < first_edge_[pass + 1]; ++e) {
-      double& next_s = start_s[edges_[e].to];
-      next_s = std::max(next_s, done_s + edges_[e].lag_s);
-    }
-  }
+  std::vector<double> start_s;
+  run([&](std::uint32_t pass) { return choices(pass)[chosen[pass]].time_s; }, start_s);
   std::vector<std::uint32_t> sorted = order_;
   std::ranges::stable_sort(sorted, {}, [&](std::uint32_t pass) { return start_s[pass]; });
   return sorted;
@@ -293,6 +297,22 @@ PipelinePlan ClockRounder::improve(const PipelinePlan& plan, double deadline_s,
   return plan_of(*chosen);
 }
 
+// Passes in the order in which exchanges try them: where trials are few, those first whose next
+// faster clock costs least beyond what its time is worth.
+std::vector<std::uint32_t> ClockRounder::by_promise(const std::vector<std::uint32_t>& chosen,
+                                                    std::span<const double> flow_w) const {
+  std::vector<std::uint32_t> sorted = order_;
+  const auto passes = static_cast<double>(order_.size());
+  if (4.0 * passes * passes * fastest_exchange * exchange_rounds <= exchange_effort) return sorted;
+  const auto excess_j = [&](std::uint32_t pass) {
+    if (chosen[pass] == 0) return std::numeric_limits<double>::infinity();
+    const Choice &now = choices(pass)[chosen[pass]], &then = choices(pass)[chosen[pass] - 1];
+    return then.cost_j - now.cost_j - flow_w[pass] * (now.time_s - then.time_s);
+  };
+  std::ranges::stable_sort(sorted, {}, excess_j);
+  return sorted;
+}
+
 // Speeds single passes up where the slack that frees is worth more elsewhere. What a second is
 // worth is the flow through the pass: where speeding up costs more than that, nothing is gained.
 void ClockRounder::exchange(std::vector<std::uint32_t>& chosen, double limit_s,
@@ -300,15 +320,18 @@ void ClockRounder::exchange(std::vector<std::uint32_t>& chosen, double limit_s,
   const double price_w = steepest_w_ / 64.0;  // first to large savings, then to any
   double best_j = chosen_cost_j(chosen);
   std::vector<std::uint32_t> trial;
+  double effort_left = exchange_effort;
   for (int round = 0; round < exchange_rounds; ++round) {
     const double before_j = best_j;
-    for (const std::uint32_t pass : order_) {
+    for (const std::uint32_t pass : by_promise(chosen, flow_w)) {
       const std::vector<Choice>& list = choices(pass);
       for (std::uint32_t faster = 1; faster <= fastest_exchange && faster <= chosen[pass];
            ++faster) {
         const Choice &now = list[chosen[pass]], &then = list[chosen[pass] - faster];
         const double worth_j = flow_w[pass] * (now.time_s - then.time_s);
         if (then.cost_j - now.cost_j > most_worth * worth_j) continue;
+        effort_left -= 4.0 * static_cast<double>(order_.size());  // twice there and back
+        if (effort_left < 0.0) return;
         trial = chosen;
         trial[pass] -= faster;
         spend_slack(trial, limit_s, price_w);
@@ -356,18 +379,11 @@ double ClockRounder::least_time_s() const {
 }
 
 double ClockRounder::time_s(const PipelinePlan& plan) const {
-  std::vector<double> start_s(order_.size());
-  double last_s = 0.0;
-  for (const std::uint32_t pass : order_) {
-    const PassType& type = work_.type_of(PassId{pass});
-    const double done_s = start_s[pass] + type.options[index(plan.option_of_pass[pass])].time_s;
-    last_s = std::max(last_s, done_s);
-    for (std::uint32_t e = first_edge_[pass]; e < first_edge_[pass + 1]; ++e) {
-      double& next_s = start_s[edges_[e].to];
-      next_s = std::max(next_s, done_s + edges_[e].lag_s);
-    }
-  }
-  return last_s;
+  std::vector<double> start_s;
+  const auto duration_s = [&](std::uint32_t pass) {
+    return work_.type_of(PassId{pass}).options[index(plan.option_of_pass[pass])].time_s;
+  };
+  return run(duration_s, start_s);
 }
 
 double ClockRounder::cost_j(const PipelinePlan& plan) const {

@@ -48,7 +48,7 @@ class ClockRounder {
   [[nodiscard]] std::array<PipelinePlan, 2> rounded_down(std::span<const double> duration_s) const;
 
   /// Tries, pass by pass, whether a faster clock frees slack that is worth more elsewhere.
-  /// O(passes^2): for pipelines of up to some thousand passes.
+  /// O(passes^2) up to some hundred passes, beyond with a limit on the work.
   /// @param plan  of round()
   [[nodiscard]] PipelinePlan improve(const PipelinePlan& plan, double deadline_s,
                                      std::span<const double> flow_w) const;
@@ -86,12 +86,16 @@ class ClockRounder {
                   std::vector<std::uint32_t>& chosen) const;
   [[nodiscard]] std::vector<std::uint32_t> follow(std::span<const double> duration_s,
                                                   bool vertices_only) const;
+  [[nodiscard]] std::vector<std::uint32_t> by_promise(const std::vector<std::uint32_t>& chosen,
+                                                      std::span<const double> flow_w) const;
   void exchange(std::vector<std::uint32_t>& chosen, double limit_s,
                 std::span<const double> flow_w) const;
   [[nodiscard]] double chosen_cost_j(const std::vector<std::uint32_t>& chosen) const;
   [[nodiscard]] bool spend_all(std::vector<std::uint32_t>& chosen, double deadline_s) const;
   [[nodiscard]] std::vector<std::uint32_t> by_start(const std::vector<std::uint32_t>& chosen) const;
   void spend_slack(std::vector<std::uint32_t>& chosen, double deadline_s, double price_w) const;
+  template <class Duration>
+  double run(Duration duration_s, std::vector<double>& start_s) const;
   [[nodiscard]] double end_s(const std::vector<std::uint32_t>& chosen) const;
   [[nodiscard]] std::optional<PipelinePlan> spliced(const std::vector<std::uint32_t>& slow,
                                                     const std::vector<std::uint32_t>& fast,

@@ -57,6 +57,14 @@ class PassTable {
     }
   }
 
+  /// The default clocks under the model's power limit.
+  void add_limited_option(PassType& type, KernelClocks& clocks) const {
+    add_uniform(index(grid_.default_clock()), type, clocks);
+    type.options.back().power_limit_w = model_.power_limit_w();
+    for (std::string& label : clocks.clock_of_kernel.back())
+      label += fmt::format(", {:.4g} W", model_.power_limit_w());
+  }
+
   /// Default clocks, then the lower hull of all combinations: one kernel after the other goes to
   /// its next slower vertex, the largest saving per second first.
   void add_kernel_options(double blocked_power_w, PassType& type, KernelClocks& clocks) const {
@@ -135,6 +143,43 @@ void append_segment(Trace& to, const Trace& from, std::string_view name, std::ui
   to.segments.push_back(std::move(segment));
 }
 
+// What a stage holds of a model.
+struct StageWeights {
+  const GptShape& shape;
+  std::uint32_t layers;
+  bool first, last;
+
+  // Share of the model's parameters; the last stage has the logits' weights once more.
+  [[nodiscard]] double share() const {
+    GptShape without = shape;
+    without.layers = 0;
+    const double ends = parameter_count(without), all = parameter_count(shape);
+    const double of_layers = (all - ends) * layers / static_cast<double>(shape.layers);
+    return (of_layers + (first ? ends : 0.0) + (last && !first ? ends : 0.0)) / all;
+  }
+};
+
+// Of the kernels that end a step of the whole model, those of a stage.
+void append_step_end(Trace& to, const Trace& whole, PassKind kind, const StageWeights& stage) {
+  if (kind == PassKind::optimizer) {
+    append_segment(to, whole, "optimizer", 1);
+    for (Kernel& kernel : to.kernels) {
+      if (kernel.flops) *kernel.flops *= stage.share();
+      if (kernel.dram_bytes) *kernel.dram_bytes *= stage.share();
+    }
+    return;
+  }
+  const auto add = [&](std::string_view name, std::uint32_t repeat) {
+    const auto found = std::ranges::find(whole.kernels, name, &Kernel::name);
+    if (found == whole.kernels.end())
+      throw DataError(fmt::format("{}: there is no reduction of gradients", whole.name));
+    to.segments.push_back({std::string(name), repeat, {id_at<KernelId>(to.kernels.size())}});
+    to.kernels.push_back(*found);
+  };
+  add("d0_all_reduce_layer", stage.layers);
+  if (stage.first || stage.last) add("d1_all_reduce_rest", 1);
+}
+
 }  // namespace
 
 PassClocks pass_clocks_from_name(std::string_view name) {
@@ -142,6 +187,18 @@ PassClocks pass_clocks_from_name(std::string_view name) {
   if (name == names[0]) return PassClocks::per_pass;
   if (name == names[1]) return PassClocks::per_kernel;
   throw UsageError(fmt::format("--clock-per '{}' is not known{}", name, did_you_mean(name, names)));
+}
+
+std::size_t clocks_entry(const PipelinePass& pass, const PipelineShape& shape,
+                         std::size_t entries) {
+  const std::size_t all = std::size_t{shape.stages} * shape.chunks;
+  const std::size_t stage = std::size_t{pass.chunk} * shape.stages + pass.stage;
+  if (ends_step(pass.kind)) {  // one or two of each stage, optimizers last
+    const std::size_t each = entries / all - 2;
+    return 2 * all + stage * each + (pass.kind == PassKind::optimizer ? each - 1 : 0);
+  }
+  const bool forward = pass.kind == PassKind::forward || pass.kind == PassKind::recompute;
+  return 2 * stage + (forward ? 0 : 1);
 }
 
 Trace stage_trace(const GptShape& shape, std::uint32_t stages, std::uint32_t stage, PassKind kind) {
@@ -154,6 +211,10 @@ Trace stage_trace(const GptShape& shape, std::uint32_t stages, std::uint32_t sta
              whole.captured,
              {},
              {}};
+  if (ends_step(kind)) {
+    append_step_end(part, whole, kind, {shape, layers, stage == 0, stage + 1 == stages});
+    return part;
+  }
   if (forward && stage == 0) append_segment(part, whole, "embedding", 1);
   if (!forward && stage + 1 == stages) append_segment(part, whole, "head backward", 1);
   append_segment(part, whole, forward ? "layer forward" : "layer backward", layers);
@@ -168,22 +229,37 @@ ModelProfile model_profile(const StageModelInput& input) {
     throw UsageError(fmt::format("{} stages for {} layers; expected 1 to {}", input.stages,
                                  input.shape.layers, input.shape.layers));
   }
+  if (input.clocks == PassClocks::per_kernel && !input.power_limits_w.empty())
+    throw UsageError("power limits are set for whole passes",
+                     {.in = {}, .hint = "leave --power-limits or --clock-per kernel out"});
   const ClockGrid grid = make_clock_grid(input.spec, input.grid);
   ModelProfile model{{fmt::format("{} on {}", input.shape.model, input.spec.name), {}}, {}};
-  for (std::uint32_t stage = 0; stage < input.stages; ++stage) {
-    for (const PassKind kind : {PassKind::forward, PassKind::backward}) {
-      const Trace trace = stage_trace(input.shape, input.stages, stage, kind);
-      const GpuModel gpu(input.spec, trace);
-      const PassTable table(gpu, grid, trace);
-      PassType& type = model.profile.passes.emplace_back(PassType{stage, kind, {}});
-      KernelClocks& clocks = model.clocks.emplace_back();
-      for (const Kernel& kernel : trace.kernels) clocks.kernels.push_back(kernel.name);
-      if (input.clocks == PassClocks::per_pass) {
-        table.add_uniform_options(type, clocks);
-      } else {
-        table.add_kernel_options(input.blocked_power_w, type, clocks);
-      }
+  const auto add = [&](std::uint32_t stage, PassKind kind) {
+    GptShape shape = input.shape;
+    if (kind == PassKind::all_reduce) shape.data_parallel = input.replicas;
+    shape.optimizer = kind == PassKind::optimizer;
+    const Trace trace = stage_trace(shape, input.stages, stage, kind);
+    const GpuModel gpu(input.spec, trace);
+    const PassTable table(gpu, grid, trace);
+    PassType& type = model.profile.passes.emplace_back(PassType{stage, kind, {}});
+    KernelClocks& clocks = model.clocks.emplace_back();
+    for (const Kernel& kernel : trace.kernels) clocks.kernels.push_back(kernel.name);
+    if (input.clocks == PassClocks::per_pass || ends_step(kind)) {
+      table.add_uniform_options(type, clocks);
+    } else {
+      table.add_kernel_options(input.blocked_power_w, type, clocks);
     }
+    for (const double limit_w : input.power_limits_w) {
+      const GpuModel limited(input.spec, trace, limit_w);
+      PassTable(limited, grid, trace).add_limited_option(type, clocks);
+    }
+  };
+  for (std::uint32_t stage = 0; stage < input.stages; ++stage) {
+    for (const PassKind kind : {PassKind::forward, PassKind::backward}) add(stage, kind);
+  }
+  for (std::uint32_t stage = 0; input.step_end && stage < input.stages; ++stage) {
+    if (input.replicas > 1) add(stage, PassKind::all_reduce);
+    add(stage, PassKind::optimizer);
   }
   return model;
 }

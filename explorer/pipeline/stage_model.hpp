@@ -24,6 +24,11 @@ struct StageModelInput {
   std::uint32_t stages = 1;    ///< layers are dealt out as evenly as they go
   PassClocks clocks = PassClocks::per_pass;
   double blocked_power_w = 0.0;  ///< options beyond the least energy pay while this is drawn
+  /// The gradients' reduction over replicas (if there are several) and AdamW end a step.
+  bool step_end = false;
+  std::uint64_t replicas = 1;
+  /// W, each within the spec's range: besides the clocks, each is a choice at the default clocks.
+  std::vector<double> power_limits_w = {};
 };
 
 /// Most options of a pass with a clock per kernel; the front between them is left out.
@@ -44,9 +49,17 @@ struct ModelProfile {
 /// A profile with default clocks as the first option of each pass. Per pass, the others are the
 /// grid's clocks. Per kernel, they are vertices of the front of all kernels of the pass, and
 /// core_mhz and mem_mhz are means over time; changes of clock inside a pass cost nothing.
-/// The first stage has the embedding, the last one the loss.
-/// @throws UsageError if there are more stages than layers, and what GpuModel throws
+/// The first stage has the embedding, the last one the loss. What ends a step comes after all other
+/// passes, stage by stage, at one clock per pass.
+/// @throws UsageError for power limits with clocks per kernel or outside the spec's range, if there
+/// are more stages than layers, and what GpuModel throws
 [[nodiscard]] ModelProfile model_profile(const StageModelInput& input);
+
+/// The entry of ModelProfile::clocks that a pass runs: recomputing runs forward kernels, both
+/// gradients are cut out of the backward pass.
+/// @param entries  of ModelProfile::clocks
+[[nodiscard]] std::size_t clocks_entry(const PipelinePass& pass, const PipelineShape& shape,
+                                       std::size_t entries);
 
 /// Adds recomputing the forward pass as a pass of its own: a modelled backward pass does not
 /// hold it.
@@ -58,7 +71,9 @@ void add_recompute(PipelineProfile& profile);
 [[nodiscard]] double model_idle_power_w(const GpuSpec& spec, const std::string& grid);
 
 /// The kernels of one pass of one stage, e.g. for `kind` forward: embedding (first stage), its
-/// share of the layers, loss (last stage).
+/// share of the layers, loss (last stage). For `all_reduce` and `optimizer` what the stage holds:
+/// the first stage the embeddings, the last one weights of its own for the logits.
+/// @pre optimizer: shape.optimizer
 [[nodiscard]] Trace stage_trace(const GptShape& shape, std::uint32_t stages, std::uint32_t stage,
                                 PassKind kind);
 

@@ -26,15 +26,22 @@ struct Sample {
 
 using Key = std::pair<std::uint32_t, PassKind>;
 
+// What a stage is asked to run at: core clock, and power limit or 0.
+using Setting = std::pair<double, double>;
+
+Setting setting_of(const ClockOption& option) { return {option.core_mhz, option.power_limit_w}; }
+
 class ProfileReader {
  public:
   explicit ProfileReader(const CsvTable& table) : table_(table) {
     long_form_ = table.find_column("rank").has_value();
     if (long_form_) {
       table.expect_columns({"rank", "dp_rank", "pp_rank", "tp_rank", "stage", "instruction",
-                            "frequency", "time", "energy"});
+                            "frequency", "time", "energy"},
+                           {"power_limit"});
     } else {
-      table.expect_columns({"stage", "instruction", "frequency", "time", "energy"});
+      table.expect_columns({"stage", "instruction", "frequency", "time", "energy"},
+                           {"power_limit"});
     }
   }
 
@@ -55,14 +62,17 @@ class ProfileReader {
   PassType pass_of(const Key& key, std::vector<std::string>& notes) const {
     PassType pass{key.first, key.second, {}};
     std::size_t unmeasured = 0;
-    for (const auto& [core_mhz, sample] : samples_.at(key)) {
+    for (const auto& [setting, sample] : samples_.at(key)) {
       if (sample.with_energy == 0) ++unmeasured;
     }
     const bool any = unmeasured < samples_.at(key).size();
-    for (const auto& [core_mhz, sample] : samples_.at(key)) {
+    for (const auto& [setting, sample] : samples_.at(key)) {
       if (sample.with_energy == 0 && any) continue;
       const auto ranks = static_cast<double>(std::max<std::size_t>(sample.with_energy, 1));
-      pass.options.push_back({core_mhz, sample.time_s, sample.energy_j.value() / ranks});
+      pass.options.push_back({.core_mhz = setting.first,
+                              .time_s = sample.time_s,
+                              .energy_j = sample.energy_j.value() / ranks,
+                              .power_limit_w = setting.second});
     }
     std::ranges::reverse(pass.options);  // highest clock first
     const std::string what = fmt::format("{} of stage {}", name_of(key.second), key.first);
@@ -104,12 +114,15 @@ class ProfileReader {
     const auto core_mhz = number("frequency");
     const auto time_s = number("time");
     const auto energy_j = table_.number(row, table_.column("energy"), Range::non_negative, errors_);
-    if (!key || !core_mhz || !time_s || !energy_j) return;
+    const auto limited = table_.find_column("power_limit");
+    const auto limit_w = limited ? number("power_limit") : std::optional(0.0);
+    if (!key || !core_mhz || !time_s || !energy_j || !limit_w) return;
     if (!samples_.contains(*key)) order_.push_back(*key);
-    Sample& sample = samples_[*key][*core_mhz];
+    Sample& sample = samples_[*key][{*core_mhz, *limit_w}];
     if (sample.ranks > 0 && !long_form_) {
-      errors_.add(fmt::format("{}: stage {}, {} at {} MHz is given twice", table_.where(row),
-                              key->first, name_of(key->second), *core_mhz));
+      errors_.add(fmt::format("{}: stage {}, {} at {} MHz{} is given twice", table_.where(row),
+                              key->first, name_of(key->second), *core_mhz,
+                              limited ? fmt::format(" and {} W", *limit_w) : ""));
     }
     sample.time_s = std::max(sample.time_s, *time_s);
     sample.energy_j.add(*energy_j);
@@ -122,7 +135,7 @@ class ProfileReader {
 
   const CsvTable& table_;
   bool long_form_ = false;
-  std::map<Key, std::map<double, Sample>> samples_;
+  std::map<Key, std::map<Setting, Sample>> samples_;
   std::vector<Key> order_;
   ErrorList errors_;
 };
@@ -138,10 +151,11 @@ void scale(PassType& pass, double factor) {
 PassType without_forward(PassType backward, const PassType& forward, const std::string& name) {
   std::vector<ClockOption> left;
   for (const ClockOption& option : backward.options) {
-    const auto same = std::ranges::find(forward.options, option.core_mhz, &ClockOption::core_mhz);
+    const auto same = std::ranges::find(forward.options, setting_of(option), setting_of);
     if (same == forward.options.end()) continue;
-    left.push_back(
-        {option.core_mhz, option.time_s - same->time_s, option.energy_j - same->energy_j});
+    left.push_back(option);
+    left.back().time_s -= same->time_s;
+    left.back().energy_j -= same->energy_j;
     if (left.back().time_s > 0.0 && left.back().energy_j >= 0.0) continue;
     throw DataError(
         fmt::format("{}: stage {}: the backward pass at {} MHz does not contain a forward pass",
@@ -204,7 +218,7 @@ class TypeMaker {
 
   void add_clocks(const PassType& more, PassType& pass) const {
     for (ClockOption& option : pass.options) {
-      const auto same = std::ranges::find(more.options, option.core_mhz, &ClockOption::core_mhz);
+      const auto same = std::ranges::find(more.options, setting_of(option), setting_of);
       if (same == more.options.end() || more.options.size() != pass.options.size())
         throw DataError(
             fmt::format("{}: {} of stages {} and {}, chunks of one stage, have different clocks",

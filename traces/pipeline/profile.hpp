@@ -18,10 +18,11 @@ using OptionId = Id<struct OptionTag>;      ///< into PassType::options
 
 /// One pass at one clock, on one GPU.
 struct ClockOption {
-  double core_mhz = 0.0;  ///< > 0
-  double time_s = 0.0;    ///< > 0
-  double energy_j = 0.0;  ///< board energy over time_s, >= 0
-  double mem_mhz = 0.0;   ///< 0 where the memory clock is not a choice
+  double core_mhz = 0.0;       ///< > 0
+  double time_s = 0.0;         ///< > 0
+  double energy_j = 0.0;       ///< board energy over time_s, >= 0
+  double mem_mhz = 0.0;        ///< 0 where the memory clock is not a choice
+  double power_limit_w = 0.0;  ///< 0 where the board's power limit is not a choice
 
   friend bool operator==(const ClockOption&, const ClockOption&) = default;
 };
@@ -64,9 +65,10 @@ struct PipelineWork {
 
 /// Reads a Zeus profile. Short form: `stage,instruction,frequency,time,energy`. Long form:
 /// also `rank,dp_rank,pp_rank,tp_rank`; of the ranks of one stage the longest time and the
-/// mean energy are kept, since the slowest rank decides. Instruction `load` is skipped:
-/// loading data overlaps with computing. Units: MHz, s, J of one GPU. An energy of 0 J was not
-/// measured: such clocks are left out where others of the pass have one, which a note says.
+/// mean energy are kept, since the slowest rank decides. Either form may have `power_limit`, W:
+/// options are pairs of clock and limit, those of the highest limit first. Instruction `load` is
+/// skipped: loading data overlaps with computing. Units: MHz, s, J of one GPU. An energy of 0 J was
+/// not measured: such clocks are left out where others of the pass have one, which a note says.
 /// @throws IoError, DataError listing the bad lines (a clock given twice among them)
 [[nodiscard]] PipelineProfile read_pipeline_profile(const std::filesystem::path& path);
 [[nodiscard]] PipelineProfile parse_pipeline_profile(std::string_view text, std::string name);

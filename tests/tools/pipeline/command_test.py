@@ -246,6 +246,72 @@ def check_step_end(folder):
     expect(folder, ["plan", "--profile", "half.csv", *common], 3, "no profile of the optimizer pass of stage 2")
 
 
+def check_power_limits(folder):
+    """Limits are choices besides clocks, or in their place."""
+    head, *rows = (folder / "p.csv").read_text().splitlines()
+    kept, tops = [], {}
+    for row in rows:
+        stage, kind, mhz, time, energy = row.split(",")
+        kept.append(f"{stage},{kind},{mhz},400,{time},{energy}")
+        tops.setdefault((stage, kind), (mhz, float(time), float(energy)))
+    # Under a limit the clock that a pass needs is found for it: as fast as a clock, a tenth cheaper.
+    limits = [f"{stage},{kind},{mhz},{watts},{time * slower!r},{energy * cheaper!r}"
+              for (stage, kind), (mhz, time, energy) in tops.items()
+              for watts, slower, cheaper in ((300, 1.05, 0.75), (200, 1.3, 0.6))]
+    columns = "stage,instruction,frequency,power_limit,time,energy"
+    (folder / "both.csv").write_text("\n".join([columns, *kept, *limits]) + "\n")
+    (folder / "limits.csv").write_text("\n".join([columns, *(row for row in kept if ",1400,400," in row), *limits]) + "\n")
+    common = ["plan", "--blocked-power", "80", "--microbatches", "5", "--slack", "6", "--json"]
+    clocks = json.loads(rubato(folder, *common, "--profile", "p.csv")[1])["plans"]
+    code, out, err = rubato(folder, *common, "--profile", "both.csv", "--per-pass", "--plan-file", "limits.json")
+    check(f"limits besides clocks work: {err}", code == 0)
+    tables = json.loads(out)
+    check("the baseline is the highest clock under the highest limit", abs(tables["plans"][0]["energy_j"] - clocks[0]["energy_j"]) < 1e-9)
+    check("limits that save more are chosen", tables["plans"][1]["energy_j"] < clocks[1]["energy_j"])
+    check("and said", {row["power_limit_w"] for row in tables["passes"]} > {200, 300} and tables["plans"][1]["time_s"] <= tables["plans"][1]["deadline_s"])
+    listed = [[p["power_limit_w"] for p in stage["passes"]] for stage in json.loads((folder / "limits.json").read_text())["plans"][0]["stages"]]
+    order = [[row["power_limit_w"] for row in tables["passes"] if row["stage"] == s] for s in range(3)]
+    check("the plan file says the same", listed == order)
+    code, out, err = rubato(folder, *common, "--profile", "limits.csv")
+    check(f"limits in place of clocks work: {err}", code == 0 and json.loads(out)["plans"][1]["energy_change_pct"] < -10)
+    # 300 W and 200 W change places between passes: a change costs what one of the clock does.
+    check("changes of the limit count", json.loads(out)["plans"][1]["clock_switches"] > 0)
+    expect(folder, [*common, "--profile", "limits.csv", "--zeus", "l"], 2, "Zeus sets core clocks only")
+    expect(folder, [*common, "--profile", "limits.csv", "--db", "l.db"], 2, "--db holds clocks, no power limits")
+    (folder / "twice.csv").write_text("\n".join([columns, *kept, kept[0]]) + "\n")
+    expect(folder, [*common, "--profile", "twice.csv"], 3, "stage 0, forward at 1400 MHz and 400 W is given twice")
+    model = ["plan", "--model", "gpt3-xl", "--stages", "2", "--microbatches", "4", "--json", "--gpu", "a100-sxm4-80gb", "--clocks", "coarse"]
+    free = json.loads(rubato(folder, *model)[1])["plans"]
+    code, out, err = rubato(folder, *model, "--power-limits", "200,300")
+    check(f"modelled limits work: {err}", code == 0)
+    check("more choices are no dearer, but for rounding", json.loads(out)["plans"][1]["energy_j"] <= free[1]["energy_j"] * 1.002)
+    expect(folder, [*model, "--power-limits", "5"], 2, "power limit")
+    expect(folder, [*model, "--power-limits", "200", "--clock-per", "kernel"], 2, "power limits are set for whole passes")
+    expect(folder, [*common, "--profile", "p.csv", "--power-limits", "200"], 2, "--optimizer and --power-limits need --model")
+
+
+def check_modelled_step_end(folder):
+    """A modelled optimizer takes as long as its bytes; gradients are reduced where there are replicas."""
+    model = ["plan", "--model", "gpt3-xl", "--stages", "4", "--microbatches", "4", "--per-pass", "--json"]
+    without = json.loads(rubato(folder, *model)[1])["plans"]
+    code, out, err = rubato(folder, *model, "--optimizer")
+    check(f"a modelled optimizer works: {err}", code == 0)
+    tables = json.loads(out)
+    ends = {row["stage"]: row for row in tables["passes"] if row["pass"] == "optimizer"}
+    check("every stage has one, none reduces gradients", len(ends) == 4 and len(tables["passes"]) == 4 * 4 * 2 + 4)
+    # 36 bytes of each of a stage's parameters through some 912 GB/s: 6 layers of 12 x 2048^2, and 50304 x 2048 at both ends.
+    expected = (6 * 12 * 2048 ** 2 + 50304 * 2048) * 30 / 912e9
+    took = tables["plans"][0]["time_s"] - without[0]["time_s"]
+    check(f"the step is longer by it: {took}, {expected}", 0.8 < took / expected < 1.5)
+    code, out, err = rubato(folder, *model, "--optimizer", "--data-parallel", "8")
+    reductions = [row for row in json.loads(out)["passes"] if row["pass"] == "all_reduce"]
+    check(f"replicas reduce gradients: {err}", len(reductions) == 4 and all(row["end_s"] > row["start_s"] for row in reductions))
+    code, out, err = rubato(folder, *model, "--optimizer", "--clock-per", "kernel", "--per-kernel", "--plan-file", "end.json")
+    kernels = {row["kernel"] for row in json.loads(out)["kernels"] if row["pass"] == "optimizer"}
+    check(f"its kernels are listed: {kernels}", kernels == {"x4_grad_norm", "x6_adamw"})
+    check("in the plan file, too", "x6_adamw" in (folder / "end.json").read_text())
+
+
 def check_profile(folder):
     examples = Path(__file__).resolve().parents[3] / "docs/examples/pipeline"
     ranks, power = str(examples / "rank*.json.gz"), str(examples / "rank*.power.csv")
@@ -323,6 +389,6 @@ def check_messages(folder):
 
 with tempfile.TemporaryDirectory() as name:
     profile(Path(name))
-    for part in (check_plan, check_order, check_switching, check_compare, check_others, check_model, check_intervals, check_step_end, check_profile, check_messages):
+    for part in (check_plan, check_order, check_switching, check_compare, check_others, check_model, check_intervals, check_step_end, check_power_limits, check_modelled_step_end, check_profile, check_messages):
         part(Path(name))
 sys.exit(1 if failures else print("all passed") or 0)

@@ -21,6 +21,9 @@ void check(const PipelineInput& input) {
   if (!input.model.empty() && !input.stage_map.empty()) {
     throw UsageError("--stage-map needs --profile; --model makes the stages itself");
   }
+  if (input.model.empty() && (input.optimizer || !input.power_limits_w.empty())) {
+    throw UsageError("--optimizer and --power-limits need --model; a profile has rows of them");
+  }
   if (input.ops.empty() != input.edges.empty()) {
     throw UsageError("a graph of one's own needs both --ops and --edges");
   }
@@ -48,6 +51,9 @@ StageModelInput modelled_stages(const PipelineInput& input, std::uint32_t stages
   model.shape.batch = input.batch;
   model.shape.seq = input.seq;
   model.shape.tensor_parallel = input.tensor_parallel;
+  model.replicas = input.data_parallel;
+  model.step_end = input.optimizer;
+  model.power_limits_w = input.power_limits_w;
   return model;
 }
 
@@ -65,7 +71,8 @@ PipelineSchedule schedule_of(const PipelineInput& input,
                                            : static_cast<std::uint32_t>(input.stage_map.size());
   }
   PipelineSchedule schedule = make_schedule(shape);
-  if (!profile) return schedule;
+  if (!profile)
+    return with_step_end(schedule, input.optimizer && input.data_parallel > 1, input.optimizer);
   return with_step_end(schedule, profile->has(PassKind::all_reduce),
                        profile->has(PassKind::optimizer));
 }
@@ -92,6 +99,12 @@ void add_pipeline_options(CommandLine& app, PipelineInput& input) {
   app.add_option("--clock-per", input.clock_per,
                  "With --model: one clock per pass, or one per kernel inside each pass")
       ->capture_default_str();
+  app.add_option("--power-limits", input.power_limits_w,
+                 "With --model: power limits to choose from besides the clocks, W, e.g. 200,250")
+      ->delimiter(',');
+  app.add_flag(
+      "--optimizer", input.optimizer,
+      "With --model: AdamW, and with --data-parallel the reduction of gradients, end a step");
   app.add_option("--batch", input.batch, "With --model: sequences per microbatch")
       ->capture_default_str();
   app.add_option("--seq", input.seq, "With --model: tokens per sequence")->capture_default_str();

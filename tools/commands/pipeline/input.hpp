@@ -26,6 +26,8 @@ struct PipelineInput {
   double transfer_ms = 0.0, profile_scale = 1.0;
   SwitchOptions switching;
   std::vector<std::uint32_t> stage_map;
+  std::vector<double> power_limits_w;
+  bool optimizer = false;
   std::optional<double> blocked_power_w;
 };
 

@@ -35,7 +35,8 @@ void print_with_notes(const OutputTable& table, const std::string& notes, Output
 
 std::optional<PipelineIntervals> intervals_of(const LoadedPipeline& loaded,
                                               const SwitchModel& switching) {
-  if (!loaded.modelled) return std::nullopt;
+  // Drawn models know no power limits but the spec's.
+  if (!loaded.modelled || !loaded.modelled->power_limits_w.empty()) return std::nullopt;
   return std::optional<PipelineIntervals>(std::in_place, *loaded.modelled, loaded.kernel_clocks,
                                           loaded.work, switching);
 }

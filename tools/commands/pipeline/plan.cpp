@@ -127,6 +127,13 @@ OutputTable plans_table(const PlanOptions& o, const PipelinePlanner& planner,
   return table;
 }
 
+bool has_power_limits(const PipelineWork& work) {
+  return std::ranges::any_of(work.types, [](const PassType& type) {
+    return std::ranges::any_of(
+        type.options, [](const ClockOption& option) { return option.power_limit_w > 0.0; });
+  });
+}
+
 OutputTable passes_table(const PipelineWork& work, const std::vector<PipelineResult>& plans) {
   OutputTable table({{"deadline_s", "deadline s", 4},
                      {"stage"},
@@ -135,6 +142,7 @@ OutputTable passes_table(const PipelineWork& work, const std::vector<PipelineRes
                      {"microbatch"},
                      {"core_mhz", "core MHz", 0},
                      {"mem_mhz", "memory MHz", 0},
+                     {"power_limit_w", "limit W", 0, !has_power_limits(work)},
                      {"start_s", "start s", 4},
                      {"end_s", "end s", 4},
                      {"energy_j", "energy J", 2},
@@ -145,11 +153,12 @@ OutputTable passes_table(const PipelineWork& work, const std::vector<PipelineRes
     for (std::size_t i = 0; i < plan.run.passes.size(); ++i) {
       const PipelinePass& pass = work.schedule.passes[i];
       const TimedPass& timed = plan.run.passes[i];
-      const double mem_mhz =
-          work.type_of(id_at<PassId>(i)).options[index(plan.plan.option_of_pass[i])].mem_mhz;
+      const ClockOption& option =
+          work.type_of(id_at<PassId>(i)).options[index(plan.plan.option_of_pass[i])];
+      const auto chosen = [](double value) { return value > 0.0 ? Cell(value) : Cell(); };
       table.add_row({plan.deadline_s, std::int64_t{pass.stage}, std::string(name_of(pass.kind)),
                      std::int64_t{pass.chunk}, std::int64_t{pass.microbatch}, timed.core_mhz,
-                     mem_mhz > 0.0 ? Cell(mem_mhz) : Cell(std::monostate{}), timed.start_s,
+                     chosen(option.mem_mhz), chosen(option.power_limit_w), timed.start_s,
                      timed.end_s, timed.energy_j, timed.power_w(), timed.critical, timed.switched});
     }
   }
@@ -178,11 +187,8 @@ OutputTable kernels_table(const PipelineWork& work, const std::vector<PipelineRe
     }
     for (const auto& [key, microbatches] : users) {
       const auto& [stage, chunk, kind, option] = key;
-      // Recomputing runs forward kernels; both gradients are cut out of the backward pass.
-      const bool forward = kind == PassKind::forward || kind == PassKind::recompute;
-      const std::size_t entry =
-          2 * (chunk * work.schedule.shape.stages + stage) + (forward ? 0 : 1);
-      const KernelClocks& clocks = kernel_clocks[entry];
+      const KernelClocks& clocks = kernel_clocks[clocks_entry(
+          {stage, chunk, 0, kind}, work.schedule.shape, kernel_clocks.size())];
       for (std::size_t k = 0; k < clocks.kernels.size(); ++k) {
         table.add_row({plan.deadline_s, std::int64_t{stage}, std::int64_t{chunk},
                        std::string(name_of(kind)), static_cast<std::int64_t>(option), microbatches,
@@ -242,7 +248,9 @@ std::string plan_notes(const PlanOptions& o, const PipelinePlanner& planner, boo
   notes += with_intervals
                ? "low and high: 90 % interval of the change when the plan is run, replayed with "
                  "errors of the kernel model; expected: its middle.\n"
-               : "No interval: a measured profile does not say how noisy it is.\n";
+               : (o.input.model.empty()
+                      ? "No interval: a measured profile does not say how noisy it is.\n"
+                      : "No interval: errors are known of clocks, not of power limits.\n");
   return notes + multiply_note(o.input, planner.work());
 }
 
@@ -259,7 +267,8 @@ void print_plans(const PlanOptions& o, const PipelinePlanner& planner,
     asked.push_back({"kernels", &*kernels});
   }
   print_tables(asked, o.format);
-  if (o.format == OutputFormat::table) print(plan_notes(o, planner, !kernel_clocks.empty()));
+  if (o.format == OutputFormat::table)
+    print(plan_notes(o, planner, !kernel_clocks.empty() && o.input.power_limits_w.empty()));
 }
 
 ExitStatus run_plan(const PlanOptions& o, const RunContext& context) {
@@ -269,6 +278,10 @@ ExitStatus run_plan(const PlanOptions& o, const RunContext& context) {
   const PipelineWork& work = loaded.work;
   const std::vector<KernelClocks>& kernel_clocks = loaded.kernel_clocks;
   if (o.per_kernel && kernel_clocks.empty()) throw UsageError("--per-kernel needs --model");
+  if (!o.db.empty() && has_power_limits(work)) {
+    throw UsageError("--db holds clocks, no power limits",
+                     {.in = {}, .hint = "--plan-file writes both"});
+  }
   if (!o.zeus.empty() && !kernel_clocks.empty() && o.input.clock_per == "kernel") {
     throw UsageError("Zeus sets one clock per pass; this plan has one per kernel",
                      {.in = {}, .hint = "--plan-file writes it, or plan with --clock-per pass"});
