@@ -116,6 +116,16 @@ TEST(PipelineProfile, ZeroEnergyIsAMarkNotAnError) {
   expect_error<DataError>([] { (void)parse("0,forward,1000,1,-1\n"); }, "expected a number >= 0");
 }
 
+TEST(PipelineProfile, PowerLimitsAreOptionsBesideClocks) {
+  const PipelineProfile profile = parse_pipeline_profile(
+      "stage,instruction,frequency,power_limit,time,energy\n0,forward,1000,200,2,20\n"
+      "0,forward,900,400,1.5,25\n0,forward,1000,400,1,30\n",
+      "limits");
+  EXPECT_EQ(profile.passes.front().options,
+            (std::vector<ClockOption>{
+                {1000, 1, 30, 0, 400}, {1000, 2, 20, 0, 200}, {900, 1.5, 25, 0, 400}}));
+}
+
 // Of the ranks of a stage, those whose energy was measured speak for the others.
 TEST(PipelineProfile, ARankWithoutEnergyDoesNotHalveTheMean) {
   const PipelineProfile profile = parse_pipeline_profile(
