@@ -87,7 +87,7 @@ std::vector<double> times_around(std::span<const double> targets_s, const Candid
 // A pipeline that has hardly filled when it begins to empty has no steady state to splice plans of.
 std::vector<double> with_steady_times(std::vector<double> times_s, const CrashProblem& problem,
                                       const PipelineShape& shape) {
-  if (shape.microbatches <= std::uint64_t{2} * shape.stages) return times_s;
+  if (shape.microbatches <= shape.stages) return times_s;
   const std::vector<double> steady_s = steady_times_s(problem);
   times_s.insert(times_s.end(), steady_s.begin(), steady_s.end());
   return times_s;
