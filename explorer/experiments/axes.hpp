@@ -15,6 +15,8 @@ namespace rubato {
 enum class AxisId : std::size_t {
   gpu,
   trace,
+  capture,
+  captured_clock,
   model,
   batch,
   sequence,
@@ -38,7 +40,7 @@ enum class AxisId : std::size_t {
   power_budget_w,
   seed
 };
-inline constexpr std::size_t axis_count = 24;
+inline constexpr std::size_t axis_count = 26;
 
 /// What the values of an axis are. A word stands for "what the spec says" (power_limit_w).
 enum class AxisKind { text, count_from_0, count_from_1, non_negative, positive, positive_or_spec };

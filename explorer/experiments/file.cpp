@@ -107,33 +107,50 @@ bool applies_to_models_only(AxisId id) {
          id == AxisId::pipeline_parallel || id == AxisId::microbatches || id == AxisId::schedule;
 }
 
+// The axes that say what is run. They are one axis: a trace has no batch, a model no file.
+constexpr std::array work_axes{AxisId::trace, AxisId::capture, AxisId::model};
+
+bool applies_to(AxisId id, AxisId work) {
+  if (std::ranges::find(work_axes, id) != work_axes.end()) return id == work;
+  if (id == AxisId::captured_clock) return work == AxisId::capture;
+  return work == AxisId::model || !applies_to_models_only(id);
+}
+
 bool has(const AxisValues& values, AxisId id) {
   return !values[static_cast<std::size_t>(id)].empty();
 }
 
-// Own values, then the file's defaults, then the program's. A table that names a
-// trace or a model does not also take the other one from the defaults.
+bool given(const AxisValues& values, AxisId id) {
+  return !std::holds_alternative<std::monostate>(values[static_cast<std::size_t>(id)].front());
+}
+
+// Own values, then the file's defaults, then the program's. A table that names traces, captures or
+// models does not also take others from the defaults.
 AxisValues completed(AxisValues values, const AxisValues& defaults, const JsonNode& table) {
-  const bool own_work = has(values, AxisId::trace) || has(values, AxisId::model);
+  const auto is_work = [](AxisId id) {
+    return std::ranges::find(work_axes, id) != work_axes.end();
+  };
+  const bool own_work = std::ranges::any_of(work_axes, [&](AxisId id) { return has(values, id); });
   for (const Axis& axis : axes()) {
     auto& list = values[static_cast<std::size_t>(axis.id)];
-    const bool work = axis.id == AxisId::trace || axis.id == AxisId::model;
-    if (list.empty() && !(work && own_work)) list = defaults[static_cast<std::size_t>(axis.id)];
+    if (list.empty() && !(is_work(axis.id) && own_work))
+      list = defaults[static_cast<std::size_t>(axis.id)];
     if (list.empty()) list = {axis.fallback};
   }
-  const auto given = [&](AxisId id) {
-    return !std::holds_alternative<std::monostate>(values[static_cast<std::size_t>(id)].front());
-  };
-  if (!given(AxisId::gpu)) table.fail("key 'gpu' is missing");
-  if (!given(AxisId::trace) && !given(AxisId::model))
-    table.fail("neither 'trace' nor 'model' is given", "name fixed traces, models, or both");
-  if (!given(AxisId::model)) {
-    for (const std::string& key : table.keys()) {
-      if (applies_to_models_only(axis_named(table, key).id))
-        table.at(key).fail("a fixed trace has its own; this applies to models only");
-    }
+  if (!given(values, AxisId::gpu)) table.fail("key 'gpu' is missing");
+  if (std::ranges::none_of(work_axes, [&](AxisId id) { return given(values, id); })) {
+    table.fail("none of 'trace', 'capture' and 'model' is given",
+               "name fixed traces, captured runs, models, or several of them");
   }
-  if (given(AxisId::model) && !(given(AxisId::batch) && given(AxisId::sequence)))
+  for (const std::string& key : table.keys()) {
+    const AxisId id = axis_named(table, key).id;
+    if (applies_to_models_only(id) && !given(values, AxisId::model))
+      table.at(key).fail("a fixed trace has its own; this applies to models only");
+    if (id == AxisId::captured_clock && !given(values, AxisId::capture))
+      table.at(key).fail("this applies to captures only");
+  }
+  if (given(values, AxisId::model) &&
+      !(given(values, AxisId::batch) && given(values, AxisId::sequence)))
     table.fail("a model needs 'batch' and 'sequence'");
   return values;
 }
@@ -196,18 +213,13 @@ std::vector<Filter> read_filters(const JsonNode& root, std::string_view key) {
   return filters;
 }
 
-// Traces and models are one axis: a trace has no batch, a model no file.
 std::vector<AxisValues> split_by_work(const AxisValues& values) {
-  const auto given = [&](AxisId id) {
-    return !std::holds_alternative<std::monostate>(values[static_cast<std::size_t>(id)].front());
-  };
   std::vector<AxisValues> parts;
-  for (const bool fixed : {true, false}) {
-    if (!given(fixed ? AxisId::trace : AxisId::model)) continue;
+  for (const AxisId work : work_axes) {
+    if (!given(values, work)) continue;
     AxisValues part = values;
     for (const Axis& axis : axes()) {
-      const bool absent = fixed ? applies_to_models_only(axis.id) : axis.id == AxisId::trace;
-      if (absent) part[static_cast<std::size_t>(axis.id)] = {AxisValue{}};
+      if (!applies_to(axis.id, work)) part[static_cast<std::size_t>(axis.id)] = {AxisValue{}};
     }
     parts.push_back(std::move(part));
   }

@@ -20,6 +20,23 @@ namespace rubato {
 
 namespace {
 
+// Captured runs and pipelines are explored a unit at a time.
+bool share_tables(const Setting& setting) {
+  return setting.captured() == nullptr && setting.pipeline() == nullptr;
+}
+
+UnitAnswer answer_of(const Exploration& found, const PlanResult& result, std::size_t units) {
+  UnitAnswer answer{.status = result.status,
+                    .time_change_pct = {},
+                    .energy_change_pct = {},
+                    .wall_time_s = found.wall_time_s / static_cast<double>(units)};
+  if (result.plan.clock_of_site.empty()) return answer;
+  const Totals &total = result.sim.total, &base = found.baseline.total;
+  answer.time_change_pct = percent * (total.time_s / base.time_s - 1.0);
+  answer.energy_change_pct = percent * (total.energy_j / base.energy_j - 1.0);
+  return answer;
+}
+
 class Sweeper {
  public:
   Sweeper(const SweepPlan& plan, std::vector<std::size_t> units, SweepStore& store,
@@ -80,7 +97,7 @@ class Sweeper {
                       [&](std::size_t u) { return std::pair(plan_.units[u].setting, u); });
     for (const std::size_t u : units_) {
       const Unit& unit = plan_.units[u];
-      const bool joins = !batches_.empty() && !plan_.settings[unit.setting].pipeline &&
+      const bool joins = !batches_.empty() && share_tables(plan_.settings[unit.setting]) &&
                          batches_.back().units.front()->setting == unit.setting &&
                          batches_.back().units.size() < most &&
                          batches_.back().estimated_s + unit.estimated_s <= longest_s;
@@ -105,19 +122,16 @@ class Sweeper {
   }
 
   void explore_and_store(std::span<const Unit* const> units) {
-    ExplorationInput input = exploration_input(plan_, *units.front());
-    input.questions.clear();
-    for (const Unit* unit : units) input.questions.push_back(unit->question);
-    std::optional<Exploration> found;
     std::string error;
     try {
-      // Without the context: what is begun is finished.
-      const auto& pipeline = plan_.settings[units.front()->setting].pipeline;
-      found = pipeline ? explore_pipeline(input, *pipeline) : explore(input);
+      if (plan_.settings[units.front()->setting].captured() != nullptr)
+        return store_captured(*units.front());
+      return store_traced(units);
+    } catch (const IoError&) {
+      throw;
     } catch (const Error& problem) {
       error = problem.what();
     }
-    if (found) return store(units, input, *found);
     if (units.size() > 1) {  // only those whose question it is fail
       for (std::size_t i = 0; i < units.size(); ++i) explore_and_store(units.subspan(i, 1));
       return;
@@ -126,8 +140,32 @@ class Sweeper {
     finish(*units.front(), {.outcome = UnitOutcome::failed, .error = error});
   }
 
-  void store(std::span<const Unit* const> units, const ExplorationInput& input,
-             const Exploration& found) {
+  // Both without the context: what is begun is finished.
+
+  void store_captured(const Unit& unit) {
+    const GraphExploration found = explore_captured(graph_exploration_input(plan_, unit));
+    const ResultHashes hashes = result_hashes(found);
+    UnitAnswer answer{.status = found.plans.front().result.status,
+                      .time_change_pct = {},
+                      .energy_change_pct = {},
+                      .wall_time_s = found.wall_time_s};
+    if (const auto& counted = found.plans.front().counted) {
+      answer.time_change_pct = percent * counted->change.time_frac;
+      answer.energy_change_pct = percent * counted->change.energy_frac;
+    }
+    const std::scoped_lock lock(mutex_);
+    const bool stored = store_.add(plan_, unit, found, hashes, options_.command);
+    finish(unit, {.outcome = stored ? UnitOutcome::finished : UnitOutcome::stored_elsewhere,
+                  .answer = answer});
+  }
+
+  void store_traced(std::span<const Unit* const> units) {
+    ExplorationInput input = exploration_input(plan_, *units.front());
+    input.questions.clear();
+    for (const Unit* unit : units) input.questions.push_back(std::get<Question>(unit->question));
+    const PipelineSplit* pipeline = plan_.settings[units.front()->setting].pipeline();
+    const Exploration found =
+        pipeline != nullptr ? explore_pipeline(input, *pipeline) : explore(input);
     const ResultHashes hashes = result_hashes(found);
     const std::scoped_lock lock(mutex_);
     const std::vector<bool> stored =
@@ -135,9 +173,7 @@ class Sweeper {
     for (std::size_t i = 0; i < units.size(); ++i) {
       finish(*units[i],
              {.outcome = stored[i] ? UnitOutcome::finished : UnitOutcome::stored_elsewhere,
-              .found = &found,
-              .plan = &found.plans[i],
-              .wall_time_s = found.wall_time_s / static_cast<double>(units.size())});
+              .answer = answer_of(found, found.plans[i], units.size())});
     }
   }
 
@@ -191,24 +227,43 @@ SweepSummary run_sweep(const SweepPlan& plan, std::vector<std::size_t> units, Sw
 
 ExplorationInput exploration_input(const SweepPlan& plan, const Unit& unit) {
   const Setting& setting = plan.settings[unit.setting];
-  return {.trace = *setting.trace,
+  return {.trace = *setting.traced()->trace,
           .spec = *setting.spec,
           .grid = setting.clocks,
           .power_limit_w = setting.power_limit_w,
           .switching = setting.switching,
-          .questions = {unit.question}};
+          .questions = {std::get<Question>(unit.question)}};
+}
+
+GraphExplorationInput graph_exploration_input(const SweepPlan& plan, const Unit& unit) {
+  const Setting& setting = plan.settings[unit.setting];
+  const CapturedWork& work = *setting.captured();
+  return {.captures = work.run->captures,
+          .spec = *setting.spec,
+          .captured_clock = work.clock,
+          .grid = setting.clocks,
+          .power_limit_w = setting.power_limit_w,
+          .switching = setting.switching,
+          .questions = {std::get<GraphQuestion>(unit.question)}};
 }
 
 std::string unit_label(const SweepPlan& plan, const Unit& unit) {
   const Setting& setting = plan.settings[unit.setting];
-  const Question& question = unit.question;
-  std::string text =
-      fmt::format("{} on {}, {} W, {}, {}, {}", setting.trace->name, setting.spec->name,
-                  format_number(setting.power_limit_w), name_of(question.granularity),
-                  name_of(question.aggregation), name_of(question.goal));
-  if (setting.pipeline) text += fmt::format(", {} stages", setting.pipeline->stages);
-  if (const auto* waste = std::get_if<LeastWaste>(&question.goal); waste && waste->slack_frac > 0.0)
-    text += fmt::format(" +{} %", format_number(100.0 * waste->slack_frac));
+  std::string text = fmt::format("{} on {}, {} W, ", setting.name(), setting.spec->name,
+                                 format_number(setting.power_limit_w));
+  double slack_frac = 0.0;
+  if (const auto* captured = std::get_if<GraphQuestion>(&unit.question)) {
+    text += name_of(captured->grain);
+    slack_frac = captured->slack_frac;
+  } else {
+    const Question& question = std::get<Question>(unit.question);
+    text += fmt::format("{}, {}, {}", name_of(question.granularity), name_of(question.aggregation),
+                        name_of(question.goal));
+    if (const auto* waste = std::get_if<LeastWaste>(&question.goal)) slack_frac = waste->slack_frac;
+  }
+  if (const PipelineSplit* pipeline = setting.pipeline())
+    text += fmt::format(", {} stages", pipeline->stages);
+  if (slack_frac > 0.0) text += fmt::format(" +{} %", format_number(100.0 * slack_frac));
   return printable(text);
 }
 

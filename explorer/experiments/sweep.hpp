@@ -2,7 +2,7 @@
 // Runs the units of a sweep in parallel and stores each as it is finished.
 
 #include <functional>
-#include <set>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,15 +22,20 @@ enum class UnitOutcome {
 
 [[nodiscard]] std::string_view name_of(UnitOutcome value) noexcept;
 
+/// What a finished unit came to.
+struct UnitAnswer {
+  SolveStatus status = SolveStatus::infeasible;
+  std::optional<double> time_change_pct, energy_change_pct;  ///< as stored; nothing if infeasible
+  double wall_time_s = 0.0;  ///< its part of the time that those explored with it took
+};
+
 /// State of a sweep after a unit.
 struct SweepProgress {
   const Unit* unit = nullptr;
   UnitOutcome outcome = UnitOutcome::finished;
-  const Exploration* found = nullptr;  ///< nullptr if failed or stored elsewhere
-  const PlanResult* plan = nullptr;    ///< of the unit; nullptr as `found`
-  double wall_time_s = 0.0;            ///< its part of the time its setting took
-  std::string error = {};              ///< of a failed unit
-  std::size_t done = 0;                ///< units of this run so far, whatever their outcome
+  std::optional<UnitAnswer> answer = {};  ///< nothing if failed or stored elsewhere before
+  std::string error = {};                 ///< of a failed unit
+  std::size_t done = 0;                   ///< units of this run so far, whatever their outcome
   std::size_t total = 0;
   double estimated_left_s = 0.0;  ///< on one core, unscaled
 };
@@ -52,16 +57,20 @@ struct SweepRunOptions {
   std::string command = {};
 };
 
-/// Runs `units` (positions in the plan), longest first; a few of the same setting at once, which
-/// share its table and models and one transaction. After Ctrl-C no unit is started; those in flight
-/// are finished and stored. A unit that cannot be explored is counted and left out.
+/// Runs `units` (positions in the plan), longest first; a few of the same trace's setting at once,
+/// which share its table and models and one transaction. After Ctrl-C no unit is started; those in
+/// flight are finished and stored. A unit that cannot be explored is counted and left out.
 /// @throws IoError if the database cannot be written; units stored before stay
 SweepSummary run_sweep(const SweepPlan& plan, std::vector<std::size_t> units, SweepStore& store,
                        const SweepRunOptions& options, const SweepObserver& observer,
                        const RunContext& context);
 
-/// What the unit explores.
+/// What a unit of a trace explores.
 [[nodiscard]] ExplorationInput exploration_input(const SweepPlan& plan, const Unit& unit);
+
+/// What a unit of a captured run explores.
+[[nodiscard]] GraphExplorationInput graph_exploration_input(const SweepPlan& plan,
+                                                            const Unit& unit);
 
 /// "gpt3-xl-b40-s1024-tp1-dp1 on rtx-3080-ti, 350 W, kernel, global, strict_waste +2 %"; printable.
 [[nodiscard]] std::string unit_label(const SweepPlan& plan, const Unit& unit);

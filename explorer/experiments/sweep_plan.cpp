@@ -31,6 +31,11 @@ constexpr double kernel_solve_s_per_cell = 2.5e-6;
 constexpr double coarse_solve_s_per_cell = 0.5e-6;
 constexpr double pipeline_s_per_pass = 5e-4;
 constexpr double automatic_s_per_site_and_clock_pair = 1.2e-6;
+// Of captured runs, each unit alone: the example's 942 launches.
+constexpr double replay_s_per_launch_and_clock = 0.2e-6;
+constexpr double made_ready_s_per_launch = 5e-5;
+constexpr double solve_s_per_captured_launch = 5e-5;
+constexpr double automatic_s_per_captured_launch = 1e-3;
 
 std::string program_text() { return fmt::format("{} {}", program_version(), source_revision()); }
 
@@ -47,6 +52,34 @@ Json question_json(const Question& question) {
   if (const auto* time = std::get_if<LeastTime>(&question.goal)) {
     json["max_energy_j"] = or_null(time->max_energy_j);
     json["max_average_power_w"] = or_null(time->max_average_power_w);
+  }
+  return json;
+}
+
+Json question_json(const GraphQuestion& question) {
+  return {{"granularity", name_of(question.grain)}, {"slack_frac", question.slack_frac}};
+}
+
+// What tells a setting of some work from others. Ids are hashes of it: its order stays.
+Json options_json(const Setting& setting, const std::string& spec_hash) {
+  const SwitchModel& switching = setting.switching;
+  Json json;
+  if (const CapturedWork* captured = setting.captured())
+    json["captured_clock"] = captured->clock_label;
+  json.update({{"spec_hash", spec_hash},
+               {"power_limit_w", setting.power_limit_w},
+               {"clocks", setting.clocks},
+               {"switch_stall_s", switching.core.stall_s},
+               {"switch_energy_j", switching.core.energy_j},
+               {"seed", setting.seed}});
+  if (switching.may_delay()) {
+    json["switch_lead_s"] = switching.core.lead_s;
+    json["switch_dwell_s"] = switching.dwell_s;
+  }
+  if (const PipelineSplit* pipeline = setting.pipeline()) {
+    json["pipeline_parallel"] = pipeline->stages;
+    json["microbatches"] = pipeline->microbatches;
+    json["schedule"] = name_of(pipeline->schedule);
   }
   return json;
 }
@@ -103,7 +136,7 @@ class Planner {
     return kept;
   }
 
-  const Hashed<Trace>& work(const Point& point) {
+  const Hashed<Trace>& trace(const Point& point) {
     const bool fixed = std::holds_alternative<std::string>(point[AxisId::trace]);
     std::string key = fixed ? "trace" : "model";
     for (const AxisId id :
@@ -124,13 +157,24 @@ class Planner {
     return pipeline ? microbatch_trace(*pipeline) : generate_gpt_trace(gpt_shape_of(point));
   }
 
+  const std::shared_ptr<const CapturedFiles>& captured_run(const std::string& name) {
+    auto& kept = captured_runs_[name];
+    if (!kept) {
+      kept = std::make_shared<CapturedFiles>(read_captured_files(name, plan_.experiment.folder));
+    }
+    return kept;
+  }
+
   void add(const ExperimentPoint& asked) {
     const Point& point = asked.point;
-    const Question question = question_of(point);
+    const bool captured = std::holds_alternative<std::string>(point[AxisId::capture]);
+    const UnitQuestion question =
+        captured ? UnitQuestion(graph_question_of(point)) : UnitQuestion(question_of(point));
     const std::size_t setting = setting_of(point);
-    if (plan_.settings[setting].pipeline) check_pipeline_question(question);
+    if (plan_.settings[setting].pipeline() != nullptr)
+      check_pipeline_question(std::get<Question>(question));
     Json json = Json::parse(plan_.settings[setting].options_json);
-    json["question"] = question_json(question);
+    json["question"] = std::visit([](const auto& one) { return question_json(one); }, question);
     Unit unit{.id = {},
               .question_id = content_hash(json_text(json)),
               .setting = setting,
@@ -149,52 +193,67 @@ class Planner {
       scenarios.push_back(asked.scenario);
   }
 
+  // What a setting is of, and the key and hash of it.
+  struct Work {
+    std::variant<TraceWork, CapturedWork> value;
+    std::string key, hash;
+  };
+
+  Work work_of(const Point& point, const GpuSpec& gpu) {
+    if (const auto* name = std::get_if<std::string>(&point[AxisId::capture])) {
+      CapturedWork work = captured_work(captured_run(*name), gpu, point);
+      std::string hash = work.run->hash;
+      return {std::move(work), "capture_hash", std::move(hash)};
+    }
+    const Hashed<Trace>& trace = this->trace(point);
+    return {TraceWork{trace.value, work_shape_of(point), pipeline_of(point)}, "trace_hash",
+            trace.hash};
+  }
+
   std::size_t setting_of(const Point& point) {
     const Hashed<GpuSpec>& gpu = spec(point.text(AxisId::gpu));
-    const Hashed<Trace>& trace = work(point);
+    Work work = work_of(point, *gpu.value);
     Setting setting{
         .id = {},
-        .trace = trace.value,
+        .work = std::move(work.value),
         .spec = gpu.value,
         .power_limit_w =
             point.optional_number(AxisId::power_limit_w).value_or(gpu.value->power_limit.limit_w),
         .clocks = point.text(AxisId::clocks),
         .switching = switching_of(point),
         .seed = point.count(AxisId::seed),
-        .shape = work_shape_of(point),
-        .pipeline = pipeline_of(point),
         .options_json = {},
         .estimated_store_s = 0.0};
-    Json options{{"trace_hash", trace.hash},
-                 {"spec_hash", gpu.hash},
-                 {"power_limit_w", setting.power_limit_w},
-                 {"clocks", setting.clocks},
-                 {"switch_stall_s", setting.switching.core.stall_s},
-                 {"switch_energy_j", setting.switching.core.energy_j},
-                 {"seed", setting.seed}};
-    if (setting.switching.may_delay()) {
-      options["switch_lead_s"] = setting.switching.core.lead_s;
-      options["switch_dwell_s"] = setting.switching.dwell_s;
-    }
-    if (setting.pipeline) {
-      options["pipeline_parallel"] = setting.pipeline->stages;
-      options["microbatches"] = setting.pipeline->microbatches;
-      options["schedule"] = name_of(setting.pipeline->schedule);
-      (void)make_schedule({.kind = setting.pipeline->schedule,
-                           .stages = setting.pipeline->stages,
-                           .microbatches = setting.pipeline->microbatches});
-    }
+    Json options{{work.key, work.hash}};
+    options.update(options_json(setting, gpu.hash));
     setting.options_json = json_text(options);
     setting.id = content_hash(setting.options_json + program_text());
     const auto found = setting_by_id_.find(setting.id);
     if (found != setting_by_id_.end()) return found->second;
-    // Whatever cannot be run is better known before the first unit than in the night.
-    (void)GpuModel(*setting.spec, *setting.trace, setting.power_limit_w);
-    const double cells = static_cast<double>(setting.trace->kernels.size() * clocks_of(setting));
-    setting.estimated_store_s = cells * store_s_per_cell;
+    check(setting);
+    if (const TraceWork* traced = setting.traced()) {
+      const double cells = static_cast<double>(traced->trace->kernels.size() * clocks_of(setting));
+      setting.estimated_store_s = cells * store_s_per_cell;
+    }
     setting_by_id_.emplace(setting.id, plan_.settings.size());
     plan_.settings.push_back(std::move(setting));
     return plan_.settings.size() - 1;
+  }
+
+  // Whatever cannot be run is better known before the first unit than in the night.
+  void check(const Setting& setting) {
+    if (const PipelineSplit* pipeline = setting.pipeline()) {
+      (void)make_schedule({.kind = pipeline->schedule,
+                           .stages = pipeline->stages,
+                           .microbatches = pipeline->microbatches});
+    }
+    if (const TraceWork* traced = setting.traced()) {
+      (void)GpuModel(*setting.spec, *traced->trace, setting.power_limit_w);
+    } else {
+      (void)accepted_power_limit_w(*setting.spec, setting.power_limit_w);
+      validate(setting.switching);
+    }
+    (void)clocks_of(setting);
   }
 
   std::size_t clocks_of(const Setting& setting) {
@@ -203,18 +262,34 @@ class Planner {
     return clocks;
   }
 
-  double estimate(std::size_t index, const Question& question) {
+  double estimate(std::size_t index, const UnitQuestion& question) {
     const Setting& setting = plan_.settings[index];
+    if (const CapturedWork* captured = setting.captured())
+      return estimate(setting, *captured, std::get<GraphQuestion>(question));
+    return estimate(setting, *setting.traced(), std::get<Question>(question));
+  }
+
+  double estimate(const Setting& setting, const CapturedWork& work, const GraphQuestion& question) {
+    const double launches = static_cast<double>(work.run->launches());
     const double clocks = static_cast<double>(clocks_of(setting));
-    const double cells = static_cast<double>(setting.trace->kernels.size()) * clocks;
-    if (const auto& pipeline = setting.pipeline) {
+    double time_s = launches * (made_ready_s_per_launch + clocks * replay_s_per_launch_and_clock);
+    if (question.grain != GraphGrain::iteration) time_s += launches * solve_s_per_captured_launch;
+    if (question.grain == GraphGrain::automatic)
+      time_s += launches * automatic_s_per_captured_launch;
+    return time_s;
+  }
+
+  double estimate(const Setting& setting, const TraceWork& work, const Question& question) {
+    const double clocks = static_cast<double>(clocks_of(setting));
+    const double cells = static_cast<double>(work.trace->kernels.size()) * clocks;
+    if (const auto& pipeline = work.pipeline) {
       return cells * evaluate_s_per_cell * pipeline->stages +
              static_cast<double>(pipeline->stages) * pipeline->microbatches * pipeline_s_per_pass;
     }
     switch (question.granularity) {
       case Granularity::kernel: return cells * (evaluate_s_per_cell + kernel_solve_s_per_cell);
       case Granularity::automatic:
-        return cells * evaluate_s_per_cell + static_cast<double>(sites(*setting.trace).size()) *
+        return cells * evaluate_s_per_cell + static_cast<double>(sites(*work.trace).size()) *
                                                  clocks * clocks *
                                                  automatic_s_per_site_and_clock_pair;
       default: return cells * (evaluate_s_per_cell + coarse_solve_s_per_cell);
@@ -228,6 +303,7 @@ class Planner {
   std::set<std::string> complaints_;
   std::map<std::string, Hashed<GpuSpec>> specs_;
   std::map<std::string, Hashed<Trace>> traces_;
+  std::map<std::string, std::shared_ptr<const CapturedFiles>> captured_runs_;
   std::map<std::pair<const GpuSpec*, std::string>, std::size_t> clocks_;
   std::map<std::string, std::size_t> setting_by_id_, unit_by_id_;
 };

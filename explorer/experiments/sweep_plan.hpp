@@ -7,8 +7,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <variant>
 #include <vector>
 
+#include "explorer/experiments/captured_work.hpp"
 #include "explorer/experiments/file.hpp"
 #include "explorer/experiments/point_values.hpp"
 #include "explorer/exploration.hpp"
@@ -16,27 +19,48 @@
 
 namespace rubato {
 
-/// A trace on a GPU with clocks to choose from. Units of one setting share its profile.
-struct Setting {
-  std::string id;  ///< hash of trace, spec, power limit, clocks, switch cost, seed and program
+/// A trace, and how it was made where it was generated.
+struct TraceWork {
   std::shared_ptr<const Trace> trace;  ///< of one microbatch where there is a pipeline
+  std::optional<WorkShape> shape;
+  std::optional<PipelineSplit> pipeline;
+};
+
+/// A trace or a captured run on a GPU with clocks to choose from. Units of one setting of a trace
+/// share its profile.
+struct Setting {
+  std::string id;  ///< hash of work, spec, power limit, clocks, switch cost, seed and program
+  std::variant<TraceWork, CapturedWork> work;
   std::shared_ptr<const GpuSpec> spec;
   double power_limit_w = 0.0;
   std::string clocks;
   SwitchModel switching;
   std::uint64_t seed = 0;
-  std::optional<WorkShape> shape;
-  std::optional<PipelineSplit> pipeline;
   std::string options_json;        ///< every option as text, for the store
   double estimated_store_s = 0.0;  ///< time to store its profile once
+
+  /// nullptr where it is of the other kind.
+  [[nodiscard]] const TraceWork* traced() const { return std::get_if<TraceWork>(&work); }
+  [[nodiscard]] const CapturedWork* captured() const { return std::get_if<CapturedWork>(&work); }
+  /// nullptr where there are no stages.
+  [[nodiscard]] const PipelineSplit* pipeline() const {
+    return traced() != nullptr && traced()->pipeline ? &*traced()->pipeline : nullptr;
+  }
+  /// Of the trace or the captured run.
+  [[nodiscard]] const std::string& name() const {
+    return captured() != nullptr ? captured()->run->name : traced()->trace->name;
+  }
 };
+
+/// What is asked of a trace, or of a captured run.
+using UnitQuestion = std::variant<Question, GraphQuestion>;
 
 /// One question in one setting: the piece of work that is finished or not.
 struct Unit {
-  std::string id;           ///< as question_id, and the program version
-  std::string question_id;  ///< hash of everything the answer depends on but the program
-  std::size_t setting = 0;  ///< index into SweepPlan::settings
-  Question question;
+  std::string id;                      ///< as question_id, and the program version
+  std::string question_id;             ///< hash of everything the answer depends on but the program
+  std::size_t setting = 0;             ///< index into SweepPlan::settings
+  UnitQuestion question;               ///< of the kind of its setting
   std::vector<std::string> scenarios;  ///< that ask for it; "" is the axes
   double estimated_s = 0.0;            ///< on one core
 };
@@ -48,7 +72,7 @@ struct SweepPlan {
   std::size_t repeated = 0;  ///< points that ask a question another point asks
 };
 
-/// Loads or generates every trace and spec, checks every setting, hashes everything.
+/// Loads or generates every trace, captured run and spec, checks every setting, hashes everything.
 /// @throws DataError listing the points that cannot be run (a degree that does not divide the
 ///         heads, a power limit out of range, ...), IoError
 [[nodiscard]] SweepPlan plan_sweep(Experiment experiment);

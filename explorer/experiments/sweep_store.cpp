@@ -7,6 +7,7 @@
 #include "common/hash.hpp"
 #include "common/numbers.hpp"
 #include "common/version.hpp"
+#include "explorer/results/graph_store.hpp"
 #include "explorer/results/provenance.hpp"
 #include "explorer/results/run_writer.hpp"
 #include "explorer/results/store.hpp"
@@ -61,6 +62,30 @@ std::string profile_hash(const Exploration& found) {
   return content_hash(text);
 }
 
+std::string profile_hash(const GraphExploration& found) {
+  std::string text;
+  for (const UniformRun& run : found.planner->uniform())
+    text += fmt::format("{} {}\n", format_number(run.span_s), format_number(run.energy_j));
+  return content_hash(text);
+}
+
+std::string result_hash(const GraphPlanOutcome& outcome) {
+  const GraphPlanResult& result = outcome.result;
+  std::string text = fmt::format("{}\n", name_of(result.status));
+  if (result.found()) {
+    text +=
+        fmt::format("{} {} {}\n", format_number(result.run.span_s),
+                    format_number(result.run.total_energy_j), format_number(result.lower_bound_j));
+  }
+  if (const auto& counted = outcome.counted) {
+    text += fmt::format("{} {} {}\n", format_number(counted->change.time_frac),
+                        format_number(counted->change.energy_frac), counted->clock_changes);
+  }
+  for (const ClockId clock : result.plan.clock_of_activity)
+    text += fmt::format("{} ", index(clock));
+  return content_hash(text);
+}
+
 double share_of_default_time(const Exploration& found, CoefficientSource source) {
   CompensatedSum time_s, all_s;
   for (std::size_t k = 0; k < found.coefficient_sources.size(); ++k) {
@@ -77,6 +102,12 @@ SqlValue count_value(std::uint64_t value) { return static_cast<std::int64_t>(val
 ResultHashes result_hashes(const Exploration& found) {
   ResultHashes hashes{profile_hash(found), {}};
   for (const PlanResult& result : found.plans) hashes.plans.push_back(result_hash(result));
+  return hashes;
+}
+
+ResultHashes result_hashes(const GraphExploration& found) {
+  ResultHashes hashes{profile_hash(found), {}};
+  for (const GraphPlanOutcome& outcome : found.plans) hashes.plans.push_back(result_hash(outcome));
   return hashes;
 }
 
@@ -125,7 +156,7 @@ std::int64_t SweepStore::run_of(const SweepPlan& plan, const Unit& unit,
   const std::int64_t run_id = writer.write_setting({command, setting.options_json});
   SqlValue model, batch, sequence, tensor_parallel, data_parallel, pipeline_parallel, microbatches,
       schedule;
-  if (const auto& shape = setting.shape) {
+  if (const auto& shape = setting.traced()->shape) {
     model = shape->model;
     batch = count_value(shape->batch);
     sequence = count_value(shape->sequence);
@@ -134,7 +165,8 @@ std::int64_t SweepStore::run_of(const SweepPlan& plan, const Unit& unit,
     pipeline_parallel = count_value(shape->pipeline_parallel);
     microbatches = count_value(shape->microbatches);
   }
-  if (setting.pipeline) schedule = std::string(name_of(setting.pipeline->schedule));
+  if (const PipelineSplit* pipeline = setting.pipeline())
+    schedule = std::string(name_of(pipeline->schedule));
   SqlStatement(connection_,
                "INSERT INTO settings VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
       .run(setting.id, run_id, model, batch, sequence, tensor_parallel, data_parallel,
@@ -144,10 +176,7 @@ std::int64_t SweepStore::run_of(const SweepPlan& plan, const Unit& unit,
            share_of_default_time(found, CoefficientSource::guessed), hashes.profile,
            share_of_default_time(found, CoefficientSource::anchored),
            share_of_default_time(found, CoefficientSource::scaled));
-  SqlStatement error(connection_,
-                     "INSERT OR IGNORE INTO model_errors SELECT spec_hash, ?, ? FROM runs WHERE "
-                     "run_id = ?");
-  for (const auto& [name, value] : setting.spec->fit_errors) error.run(name, value, run_id);
+  add_model_errors(*setting.spec, content_hash(to_json(*setting.spec)));
   return run_id;
 }
 
@@ -165,10 +194,9 @@ std::vector<bool> SweepStore::add(const SweepPlan& plan, std::span<const Unit* c
       const std::int64_t run_id = run_of(plan, unit, input, found, hashes, command);
       writer.continue_run(run_id);
       const std::int64_t plan_id = writer.write_plan(found.plans[i]);
-      SqlStatement(connection_, "INSERT INTO units VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
-          .run(unit.id, unit.question_id, run_id, plan_id,
-               fmt::format("{} {}", program_version(), source_revision()), hashes.plans[i],
-               wall_time_s, unit.estimated_s, now_utc(), host_name());
+      add_unit(unit,
+               {.run_id = run_id, .plan_id = plan_id, .graph_run_id = {}, .graph_plan_id = {}},
+               hashes.plans[i], wall_time_s);
     }
     add_memberships(plan, unit);
   }
@@ -177,6 +205,61 @@ std::vector<bool> SweepStore::add(const SweepPlan& plan, std::span<const Unit* c
   }
   transaction.commit();
   return stored;
+}
+
+std::int64_t SweepStore::captured_run_of(const Setting& setting, const GraphExploration& found,
+                                         const std::string& profile_hash,
+                                         const std::string& command) {
+  SqlStatement find(connection_, "SELECT graph_run_id FROM graph_settings WHERE setting_id = ?");
+  if (find.first(setting.id)) return std::get<std::int64_t>(find.value(0));
+  const CapturedWork& work = *setting.captured();
+  const std::int64_t run_id = store_graph_setting(
+      connection_, {work.run->files, work.clock_label, work.clock_source, command}, found);
+  const std::string spec_hash =
+      store_input(connection_, "gpu_spec", setting.spec->name, to_json(*setting.spec));
+  const SwitchCost& core = setting.switching.core;
+  SqlStatement(connection_,
+               "INSERT INTO graph_settings VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+      .run(setting.id, run_id, work.run->name, work.run->hash, spec_hash, setting.spec->calibrated,
+           setting.clocks, core.stall_s, core.lead_s, setting.switching.dwell_s, core.energy_j,
+           count_value(setting.seed), profile_hash);
+  add_model_errors(*setting.spec, spec_hash);
+  return run_id;
+}
+
+bool SweepStore::add(const SweepPlan& plan, const Unit& unit, const GraphExploration& found,
+                     const ResultHashes& hashes, const std::string& command) {
+  SqlTransaction transaction(connection_);
+  const bool fresh = !is_finished(unit);
+  if (fresh) {
+    const std::int64_t run_id =
+        captured_run_of(plan.settings[unit.setting], found, hashes.profile, command);
+    const std::int64_t plan_id = store_graph_plan(connection_, run_id, found, found.plans.front());
+    store_graph_front(connection_, run_id, found);
+    add_unit(unit, {.run_id = {}, .plan_id = {}, .graph_run_id = run_id, .graph_plan_id = plan_id},
+             hashes.plans.front(), found.wall_time_s);
+  }
+  add_memberships(plan, unit);
+  transaction.commit();
+  return fresh;
+}
+
+void SweepStore::add_unit(const Unit& unit, const StoredPlan& plan, const std::string& result_hash,
+                          double wall_time_s) {
+  const auto if_any = [](const std::optional<std::int64_t>& id) {
+    return id ? SqlValue(*id) : SqlValue();
+  };
+  SqlStatement(connection_, "INSERT INTO units VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+      .run(unit.id, unit.question_id, if_any(plan.run_id), if_any(plan.plan_id),
+           fmt::format("{} {}", program_version(), source_revision()), result_hash, wall_time_s,
+           unit.estimated_s, now_utc(), host_name(), if_any(plan.graph_run_id),
+           if_any(plan.graph_plan_id));
+}
+
+// The spec is among the inputs.
+void SweepStore::add_model_errors(const GpuSpec& spec, const std::string& spec_hash) {
+  SqlStatement error(connection_, "INSERT OR IGNORE INTO model_errors VALUES (?, ?, ?)");
+  for (const auto& [name, value] : spec.fit_errors) error.run(spec_hash, name, value);
 }
 
 double SweepStore::estimate_scale() const {

@@ -2,13 +2,16 @@
 // The part of a result database that a sweep writes: finished units, a transaction for those that
 // were explored together.
 
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "common/sqlite.hpp"
 #include "explorer/experiments/sweep_plan.hpp"
+#include "explorer/graph/exploration.hpp"
 
 namespace rubato {
 
@@ -18,6 +21,7 @@ struct ResultHashes {
   std::vector<std::string> plans;  ///< shape [plans]
 };
 [[nodiscard]] ResultHashes result_hashes(const Exploration& found);
+[[nodiscard]] ResultHashes result_hashes(const GraphExploration& found);
 
 /// One writer at a time per object; several processes may have the same file open.
 class SweepStore {
@@ -42,6 +46,14 @@ class SweepStore {
                         const ExplorationInput& input, const Exploration& found,
                         const ResultHashes& hashes, const std::string& command);
 
+  /// Stores a finished unit of a captured run in one transaction, and the setting if it is its
+  /// first.
+  /// @param found  of its question alone
+  /// @return false if another process stored it meanwhile; it is left as it is then
+  /// @throws IoError; nothing is stored then
+  bool add(const SweepPlan& plan, const Unit& unit, const GraphExploration& found,
+           const ResultHashes& hashes, const std::string& command);
+
   /// Time taken over time estimated, of the units in the database; 1 if there are none.
   [[nodiscard]] double estimate_scale() const;
 
@@ -49,6 +61,15 @@ class SweepStore {
   std::int64_t run_of(const SweepPlan& plan, const Unit& unit, const ExplorationInput& input,
                       const Exploration& found, const ResultHashes& hashes,
                       const std::string& command);
+  std::int64_t captured_run_of(const Setting& setting, const GraphExploration& found,
+                               const std::string& profile_hash, const std::string& command);
+  // A run and a plan of the tables of its kind.
+  struct StoredPlan {
+    std::optional<std::int64_t> run_id, plan_id, graph_run_id, graph_plan_id;
+  };
+  void add_unit(const Unit& unit, const StoredPlan& plan, const std::string& result_hash,
+                double wall_time_s);
+  void add_model_errors(const GpuSpec& spec, const std::string& spec_hash);
   void add_memberships(const SweepPlan& plan, const Unit& unit);
 
   SqlConnection connection_;

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <iterator>
+
 #include "explorer/report/page.hpp"
 #include "explorer/report/run_report.hpp"
 
@@ -13,7 +16,9 @@ constexpr int max_heat_map_settings = 40;
 
 Json units_json(const ResultStore& store, const std::string& id) {
   return rows_as_table(store.query(
-      "SELECT scenario, run_id, plan_id, gpu, trace_name, model, batch, sequence, tensor_parallel, "
+      "SELECT scenario, coalesce(run_id, 'graph:' || graph_run_id) AS run_id, "
+      "coalesce(plan_id, 'graph:' || graph_plan_id) AS plan_id, gpu, trace_name, captured_clock, "
+      "model, batch, sequence, tensor_parallel, "
       "data_parallel, pipeline_parallel, microbatches, schedule, power_limit_w, clock_grid, "
       "switch_stall_us, switch_energy_j, switch_latency_us, switch_dwell_us, seed, "
       "granularity, "
@@ -23,20 +28,34 @@ Json units_json(const ResultStore& store, const std::string& id) {
       "gpu_calibrated, "
       "100.0 * measured_time_frac AS measured_pct, 100.0 * scaled_time_frac AS scaled_pct, "
       "100.0 * derived_time_frac AS derived_pct, "
-      "100.0 * guessed_time_frac AS guessed_pct FROM v_experiment_units WHERE experiment_id = ? "
-      "ORDER BY run_id, plan_id, scenario",
+      "100.0 * guessed_time_frac AS guessed_pct FROM v_experiment_units u WHERE experiment_id = ? "
+      "ORDER BY u.run_id, graph_run_id, u.plan_id, graph_plan_id, scenario",
       {id}));
 }
 
 // Every run's fronts as [run, granularity, [time %, energy %, ...]], evenly thinned, both ends
 // kept.
+// Of captured runs single clocks that nothing beats, as granularity iteration.
 Json fronts_json(const ResultStore& store, const std::string& id) {
-  const QueryResult points = store.query(
+  QueryResult points = store.query(
       "SELECT f.run_id, f.granularity, f.time_change_pct, f.energy_change_pct FROM "
       "(SELECT DISTINCT u.run_id FROM experiment_units e JOIN units u USING (unit_id) WHERE "
       "e.experiment_id = ?) r JOIN v_front f ON f.run_id = r.run_id WHERE f.time_change_pct <= 100 "
       "ORDER BY f.run_id, f.granularity, f.point_id",
       {id});
+  std::ranges::move(
+      store
+          .query("SELECT 'graph:' || r.graph_run_id, 'iteration', 100.0 * (c.time_s / r.default_s "
+                 "- 1), 100.0 * (c.energy_j / r.default_j - 1) FROM "
+                 "(SELECT DISTINCT u.graph_run_id FROM experiment_units e JOIN units u USING "
+                 "(unit_id) WHERE e.experiment_id = ?) s JOIN graph_runs r USING (graph_run_id) "
+                 "JOIN graph_clocks c USING (graph_run_id) WHERE c.time_s <= 2 * r.default_s AND "
+                 "NOT EXISTS (SELECT 1 FROM graph_clocks d WHERE d.graph_run_id = c.graph_run_id "
+                 "AND d.time_s <= c.time_s AND d.energy_j < c.energy_j) "
+                 "ORDER BY r.graph_run_id, c.time_s",
+                 {id})
+          .rows,
+      std::back_inserter(points.rows));
   Json fronts = Json::array();
   for (std::size_t first = 0; first < points.rows.size();) {
     std::size_t last = first;
@@ -50,7 +69,9 @@ Json fronts_json(const ResultStore& store, const std::string& id) {
       line.push_back(std::get<double>(row[2]));
       line.push_back(std::get<double>(row[3]));
     }
-    fronts.push_back({std::get<std::int64_t>(points.rows[first][0]),
+    const SqlValue& run = points.rows[first][0];
+    const auto* captured = std::get_if<std::string>(&run);
+    fronts.push_back({captured != nullptr ? Json(*captured) : Json(std::get<std::int64_t>(run)),
                       std::get<std::string>(points.rows[first][1]), std::move(line)});
     first = last;
   }
@@ -65,7 +86,8 @@ Json kernels_json(const ResultStore& store, const std::string& id) {
       "100.0 * k.default_energy_j / b.energy_j AS share_pct FROM "
       "(SELECT run_id, plan_id FROM (SELECT run_id, plan_id, energy_change_pct, row_number() OVER "
       "(PARTITION BY run_id ORDER BY energy_j, plan_id) AS rank FROM v_experiment_units WHERE "
-      "experiment_id = ?1 AND energy_j IS NOT NULL) WHERE rank = 1 ORDER BY energy_change_pct, "
+      "experiment_id = ?1 AND plan_id IS NOT NULL AND energy_j IS NOT NULL) WHERE rank = 1 ORDER "
+      "BY energy_change_pct, "
       "run_id "
       "LIMIT ?2) best JOIN v_kernel_savings k ON k.plan_id = best.plan_id "
       "JOIN plans b ON b.run_id = best.run_id AND b.goal = 'default' ORDER BY k.run_id, "
@@ -92,7 +114,11 @@ std::string experiment_page(const ResultStore& store, const std::string& experim
            "SELECT DISTINCT r.gpu, m.name, m.value FROM experiment_units e JOIN units u USING "
            "(unit_id) "
            "JOIN runs r ON r.run_id = u.run_id JOIN model_errors m ON m.spec_hash = r.spec_hash "
-           "WHERE e.experiment_id = ? ORDER BY 1, 2",
+           "WHERE e.experiment_id = ?1 UNION "
+           "SELECT r.gpu, m.name, m.value FROM experiment_units e JOIN units u USING (unit_id) "
+           "JOIN graph_runs r ON r.graph_run_id = u.graph_run_id JOIN graph_settings s ON "
+           "s.graph_run_id = u.graph_run_id JOIN model_errors m ON m.spec_hash = s.spec_hash "
+           "WHERE e.experiment_id = ?1 ORDER BY 1, 2",
            {experiment_id}))}};
   return filled_page("Rubato experiment", "experiment", "experiment_script", data);
 }

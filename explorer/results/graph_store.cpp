@@ -76,26 +76,14 @@ void store_segments(const SqlConnection& connection, std::int64_t plan_id,
   }
 }
 
-void store_clocks_and_front(const SqlConnection& connection, std::int64_t run_id,
-                            const GraphExploration& found) {
+void store_single_clocks(const SqlConnection& connection, std::int64_t run_id,
+                         const GraphExploration& found) {
   const GraphPlanner& planner = *found.planner;
   const ClockGrid& grid = planner.grid();
   SqlStatement clock(connection, "INSERT INTO graph_clocks VALUES (?, ?, ?, ?, ?)");
-  double least_s = planner.baseline().span_s;
   for (const UniformRun& run : planner.uniform()) {
     clock.run(run_id, grid.label(run.clock), std::int64_t{run.clock == grid.default_clock()},
               run.span_s, run.energy_j);
-    least_s = std::min(least_s, run.span_s);
-  }
-  // Enough points for a line on a page.
-  constexpr std::int64_t points = 80;
-  constexpr double longest = 1.3;  // of the default time
-  SqlStatement point(connection, "INSERT INTO graph_front VALUES (?, ?, ?, ?)");
-  for (std::int64_t i = 0; i <= points; ++i) {
-    const double share = static_cast<double>(i) / static_cast<double>(points);
-    const double time_s = least_s + share * (longest * planner.baseline().span_s - least_s);
-    if (const auto bound_j = planner.bound_of_launches_j(time_s))
-      point.run(run_id, i, time_s, *bound_j);
   }
 }
 
@@ -103,44 +91,6 @@ void store_marks(const SqlConnection& connection, std::string_view table, std::i
                  const std::vector<Mark>& marks) {
   SqlStatement insert(connection, fmt::format("INSERT INTO {} VALUES (?, ?, ?)", table));
   for (const Mark& mark : marks) insert.run(id, name_of(mark.kind), mark.reason);
-}
-
-void store_plan(const SqlConnection& connection, std::int64_t run_id, const GraphExploration& found,
-                const GraphPlanOutcome& outcome) {
-  const GraphPlanResult& result = outcome.result;
-  SqlStatement insert(connection,
-                      "INSERT INTO graph_plans VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
-                      "?, ?, ?, ?, ?, ?, ?, ?, ?)");
-  const SqlValue null;
-  const auto if_found = [&](double value) { return result.found() ? SqlValue(value) : null; };
-  const std::optional<CountedChanges>& counted = outcome.counted;
-  const auto if_counted = [&](std::uint64_t CountedChanges::*count) {
-    return counted ? SqlValue(static_cast<std::int64_t>((*counted).*count)) : null;
-  };
-  SqlValue changes;
-  if (result.found()) {
-    std::int64_t sum = 0;
-    for (const GpuTotals& gpu : result.run.gpus)
-      sum += static_cast<std::int64_t>(gpu.clock_changes);
-    changes = sum;
-  }
-  insert.run(run_id, name_of(result.question.grain), result.question.slack_frac,
-             name_of(result.status), result.deadline_s, if_found(result.run.span_s),
-             if_found(result.run.total_energy_j), if_found(result.lower_bound_j),
-             if_found(result.gap_frac), if_found(outcome.change.time_frac),
-             if_found(outcome.least(&PlanChange::time_frac)),
-             if_found(outcome.most(&PlanChange::time_frac)), if_found(outcome.change.energy_frac),
-             if_found(outcome.least(&PlanChange::energy_frac)),
-             if_found(outcome.most(&PlanChange::energy_frac)), changes,
-             if_counted(&CountedChanges::clock_changes), if_counted(&CountedChanges::late_launches),
-             counted ? SqlValue(counted->change.time_frac) : null,
-             counted ? SqlValue(counted->change.energy_frac) : null,
-             counted ? SqlValue(std::int64_t{counted->in_time}) : null);
-  if (!result.found()) return;
-  const std::int64_t plan_id = connection.last_insert_id();
-  store_marks(connection, "graph_plan_marks", plan_id, outcome.marks);
-  store_clocks(connection, plan_id, found, result);
-  store_segments(connection, plan_id, found, outcome);
 }
 
 void store_collectives(const SqlConnection& connection, std::int64_t run_id,
@@ -215,16 +165,79 @@ std::vector<StoredSegment> stored_segments(const ResultStore& store, std::int64_
   return found;
 }
 
+std::int64_t store_graph_setting(const SqlConnection& connection, const GraphRequest& request,
+                                 const GraphExploration& found) {
+  const std::int64_t run_id = store_run(connection, request, found);
+  store_marks(connection, "graph_run_marks", run_id, found.baseline_marks);
+  store_single_clocks(connection, run_id, found);
+  store_collectives(connection, run_id, found);
+  return run_id;
+}
+
+std::int64_t store_graph_plan(const SqlConnection& connection, std::int64_t run_id,
+                              const GraphExploration& found, const GraphPlanOutcome& outcome) {
+  const GraphPlanResult& result = outcome.result;
+  SqlStatement insert(connection,
+                      "INSERT INTO graph_plans VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
+                      "?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  const SqlValue null;
+  const auto if_found = [&](double value) { return result.found() ? SqlValue(value) : null; };
+  const std::optional<CountedChanges>& counted = outcome.counted;
+  const auto if_counted = [&](std::uint64_t CountedChanges::*count) {
+    return counted ? SqlValue(static_cast<std::int64_t>((*counted).*count)) : null;
+  };
+  SqlValue changes;
+  if (result.found()) {
+    std::int64_t sum = 0;
+    for (const GpuTotals& gpu : result.run.gpus)
+      sum += static_cast<std::int64_t>(gpu.clock_changes);
+    changes = sum;
+  }
+  insert.run(run_id, name_of(result.question.grain), result.question.slack_frac,
+             name_of(result.status), result.deadline_s, if_found(result.run.span_s),
+             if_found(result.run.total_energy_j), if_found(result.lower_bound_j),
+             if_found(result.gap_frac), if_found(outcome.change.time_frac),
+             if_found(outcome.least(&PlanChange::time_frac)),
+             if_found(outcome.most(&PlanChange::time_frac)), if_found(outcome.change.energy_frac),
+             if_found(outcome.least(&PlanChange::energy_frac)),
+             if_found(outcome.most(&PlanChange::energy_frac)), changes,
+             if_counted(&CountedChanges::clock_changes), if_counted(&CountedChanges::late_launches),
+             counted ? SqlValue(counted->change.time_frac) : null,
+             counted ? SqlValue(counted->change.energy_frac) : null,
+             counted ? SqlValue(std::int64_t{counted->in_time}) : null);
+  const std::int64_t plan_id = connection.last_insert_id();
+  if (!result.found()) return plan_id;
+  store_marks(connection, "graph_plan_marks", plan_id, outcome.marks);
+  store_clocks(connection, plan_id, found, result);
+  store_segments(connection, plan_id, found, outcome);
+  return plan_id;
+}
+
+void store_graph_front(const SqlConnection& connection, std::int64_t run_id,
+                       const GraphExploration& found) {
+  const GraphPlanner& planner = *found.planner;
+  double least_s = planner.baseline().span_s;
+  for (const UniformRun& run : planner.uniform()) least_s = std::min(least_s, run.span_s);
+  // Enough points for a line on a page.
+  constexpr std::int64_t points = 80;
+  constexpr double longest = 1.3;  // of the default time
+  SqlStatement point(connection, "INSERT OR IGNORE INTO graph_front VALUES (?, ?, ?, ?)");
+  for (std::int64_t i = 0; i <= points; ++i) {
+    const double share = static_cast<double>(i) / static_cast<double>(points);
+    const double time_s = least_s + share * (longest * planner.baseline().span_s - least_s);
+    if (const auto bound_j = planner.bound_of_launches_j(time_s))
+      point.run(run_id, i, time_s, *bound_j);
+  }
+}
+
 std::int64_t store_graph_run(const std::filesystem::path& path, const GraphRequest& request,
                              const GraphExploration& found) {
   SqlConnection connection = open_result_database(path);
   SqlTransaction transaction(connection);
-  const std::int64_t run_id = store_run(connection, request, found);
-  store_marks(connection, "graph_run_marks", run_id, found.baseline_marks);
+  const std::int64_t run_id = store_graph_setting(connection, request, found);
   for (const GraphPlanOutcome& outcome : found.plans)
-    store_plan(connection, run_id, found, outcome);
-  store_clocks_and_front(connection, run_id, found);
-  store_collectives(connection, run_id, found);
+    store_graph_plan(connection, run_id, found, outcome);
+  store_graph_front(connection, run_id, found);
   transaction.commit();
   return run_id;
 }

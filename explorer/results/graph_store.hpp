@@ -54,6 +54,18 @@ struct StoredSegment {
                                                          std::int64_t plan_id, std::int64_t rank,
                                                          std::int64_t device);
 
+/// A captured run without its plans, in an open transaction. @return its graph_run_id
+std::int64_t store_graph_setting(const SqlConnection& connection, const GraphRequest& request,
+                                 const GraphExploration& found);
+
+/// A plan of a stored captured run. @return its graph_plan_id
+std::int64_t store_graph_plan(const SqlConnection& connection, std::int64_t run_id,
+                              const GraphExploration& found, const GraphPlanOutcome& outcome);
+
+/// The bound over time of a stored captured run, if it is known and not there yet.
+void store_graph_front(const SqlConnection& connection, std::int64_t run_id,
+                       const GraphExploration& found);
+
 /// One exploration in the tables graph_*; the database is created where there is none.
 /// @return its graph_run_id
 /// @throws IoError; nothing is stored then

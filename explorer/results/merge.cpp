@@ -16,7 +16,15 @@ namespace rubato {
 namespace {
 
 // Which rows of a table are copied, and by which map its ids are renumbered.
-enum class Rows { all, of_new_runs, of_all_runs, of_new_plans };
+enum class Rows {
+  all,
+  of_new_runs,
+  of_all_runs,
+  of_new_plans,
+  of_new_graph_runs,
+  of_all_graph_runs,
+  of_new_graph_plans
+};
 
 struct CopiedTable {
   std::string_view name;
@@ -39,7 +47,18 @@ constexpr std::array copied_tables{
     CopiedTable{"plan_marks", Rows::of_new_plans},
     CopiedTable{"plan_passes", Rows::of_new_plans},
     CopiedTable{"plan_kernels", Rows::of_new_plans},
+    CopiedTable{"graph_runs", Rows::of_new_graph_runs},
+    CopiedTable{"graph_settings", Rows::of_new_graph_runs},
+    CopiedTable{"graph_run_marks", Rows::of_new_graph_runs},
+    CopiedTable{"graph_collectives", Rows::of_new_graph_runs},
+    CopiedTable{"graph_clocks", Rows::of_new_graph_runs},
+    CopiedTable{"graph_front", Rows::of_all_graph_runs},
+    CopiedTable{"graph_plans", Rows::of_new_graph_plans},
+    CopiedTable{"graph_plan_clocks", Rows::of_new_graph_plans},
+    CopiedTable{"graph_segments", Rows::of_new_graph_plans},
+    CopiedTable{"graph_plan_marks", Rows::of_new_graph_plans},
     CopiedTable{"units", Rows::of_new_plans},
+    CopiedTable{"units", Rows::of_new_graph_plans},
     CopiedTable{"experiment_units", Rows::all},
 };
 
@@ -59,15 +78,6 @@ constexpr std::array record_tables{
     RecordTable{"replay_rows", "", "replay_id"},
     RecordTable{"replay_steps", "", "replay_id"},
     RecordTable{"verifications", "verification_id", ""},
-    RecordTable{"graph_runs", "graph_run_id", ""},
-    RecordTable{"graph_plans", "graph_plan_id", "graph_run_id"},
-    RecordTable{"graph_plan_clocks", "", "graph_plan_id"},
-    RecordTable{"graph_segments", "", "graph_plan_id"},
-    RecordTable{"graph_plan_marks", "", "graph_plan_id"},
-    RecordTable{"graph_run_marks", "", "graph_run_id"},
-    RecordTable{"graph_collectives", "", "graph_run_id"},
-    RecordTable{"graph_clocks", "", "graph_run_id"},
-    RecordTable{"graph_front", "", "graph_run_id"},
     RecordTable{"pipeline_runs", "pipeline_run_id", ""},
     RecordTable{"pipeline_options", "", "pipeline_run_id"},
     RecordTable{"pipeline_front", "", "pipeline_run_id"},
@@ -97,7 +107,28 @@ INSERT INTO plan_map
   WHERE r.fresh OR p.plan_id IN (
     SELECT plan_id FROM source.units u
     WHERE NOT EXISTS (SELECT 1 FROM main.units m WHERE m.unit_id = u.unit_id));
+CREATE TEMP TABLE graph_run_map (old INTEGER PRIMARY KEY, new INTEGER NOT NULL, fresh INTEGER NOT NULL);
+INSERT INTO graph_run_map
+  SELECT s.graph_run_id, m.graph_run_id, 0 FROM source.graph_settings s JOIN main.graph_settings m USING (setting_id);
+INSERT INTO graph_run_map
+  SELECT r.graph_run_id, min(m.graph_run_id), 0 FROM source.graph_runs r
+  JOIN main.graph_runs m ON {same_graph_run}
+  WHERE r.graph_run_id NOT IN (SELECT graph_run_id FROM source.graph_settings)
+  GROUP BY r.graph_run_id;
+INSERT INTO graph_run_map
+  SELECT graph_run_id, (SELECT coalesce(max(graph_run_id), 0) FROM main.graph_runs)
+    + row_number() OVER (ORDER BY graph_run_id), 1
+  FROM source.graph_runs WHERE graph_run_id NOT IN (SELECT old FROM graph_run_map);
+CREATE TEMP TABLE graph_plan_map (old INTEGER PRIMARY KEY, new INTEGER NOT NULL);
+INSERT INTO graph_plan_map
+  SELECT p.graph_plan_id, (SELECT coalesce(max(graph_plan_id), 0) FROM main.graph_plans)
+    + row_number() OVER (ORDER BY p.graph_plan_id)
+  FROM source.graph_plans p JOIN graph_run_map r ON r.old = p.graph_run_id
+  WHERE r.fresh OR p.graph_plan_id IN (
+    SELECT graph_plan_id FROM source.units u WHERE u.graph_plan_id IS NOT NULL
+    AND NOT EXISTS (SELECT 1 FROM main.units m WHERE m.unit_id = u.unit_id));
 )";
+constexpr std::array temporary_maps{"run_map", "plan_map", "graph_run_map", "graph_plan_map"};
 
 std::int64_t count(const SqlConnection& connection, std::string_view sql) {
   SqlStatement statement(connection, sql);
@@ -111,15 +142,35 @@ std::vector<std::string> columns_of(const SqlConnection& connection, std::string
   return names;
 }
 
+// The maps that rows of a kind are found by.
+struct Maps {
+  std::string_view run_key, plan_key;  ///< columns; their maps are named after them
+  bool by_plan = false, only_fresh = false;
+};
+
+Maps maps_of(Rows rows) {
+  switch (rows) {
+    case Rows::all: break;
+    case Rows::of_new_runs: return {"run", "plan", false, true};
+    case Rows::of_all_runs: return {"run", "plan", false, false};
+    case Rows::of_new_plans: return {"run", "plan", true, false};
+    case Rows::of_new_graph_runs: return {"graph_run", "graph_plan", false, true};
+    case Rows::of_all_graph_runs: return {"graph_run", "graph_plan", false, false};
+    case Rows::of_new_graph_plans: return {"graph_run", "graph_plan", true, false};
+  }
+  return {};
+}
+
 // "SELECT" list of a table with ids renumbered, so that a column added later is copied too.
 std::string renumbered_columns(const SqlConnection& connection, std::string_view table, Rows rows) {
+  const Maps maps = maps_of(rows);
   std::string list;
   for (const std::string& name : columns_of(connection, table)) {
     if (!list.empty()) list += ", ";
-    if (rows != Rows::all && name == "run_id") {
-      list += "run_map.new";
-    } else if (rows == Rows::of_new_plans && name == "plan_id") {
-      list += "plan_map.new";
+    if (rows != Rows::all && name == fmt::format("{}_id", maps.run_key)) {
+      list += fmt::format("{}_map.new", maps.run_key);
+    } else if (maps.by_plan && name == fmt::format("{}_id", maps.plan_key)) {
+      list += fmt::format("{}_map.new", maps.plan_key);
     } else {
       list += "t." + name;
     }
@@ -129,19 +180,28 @@ std::string renumbered_columns(const SqlConnection& connection, std::string_view
 
 // The map comes first, so that rows arrive in the order of the target's keys.
 std::string rows_of(std::string_view table, Rows rows) {
-  switch (rows) {
-    case Rows::all: return fmt::format("source.{} t", table);
-    case Rows::of_new_runs:
-    case Rows::of_all_runs:
-      return fmt::format("run_map CROSS JOIN source.{} t ON t.run_id = run_map.old{}", table,
-                         rows == Rows::of_new_runs ? " WHERE run_map.fresh" : "");
-    case Rows::of_new_plans: break;
+  if (rows == Rows::all) return fmt::format("source.{} t", table);
+  const Maps maps = maps_of(rows);
+  if (!maps.by_plan) {
+    return fmt::format("{1}_map CROSS JOIN source.{0} t ON t.{1}_id = {1}_map.old{2}", table,
+                       maps.run_key,
+                       maps.only_fresh ? fmt::format(" WHERE {}_map.fresh", maps.run_key) : "");
   }
   return fmt::format(
-      "plan_map CROSS JOIN source.{0} t ON t.plan_id = plan_map.old "
-      "CROSS JOIN source.plans p ON p.plan_id = plan_map.old "
-      "CROSS JOIN run_map ON run_map.old = p.run_id",
-      table);
+      "{2}_map CROSS JOIN source.{0} t ON t.{2}_id = {2}_map.old "
+      "CROSS JOIN source.{2}s p ON p.{2}_id = {2}_map.old "
+      "CROSS JOIN {1}_map ON {1}_map.old = p.{1}_id",
+      table, maps.run_key, maps.plan_key);
+}
+
+// A captured run outside sweeps is known by all its columns but the key.
+std::string maps_text(const SqlConnection& connection) {
+  std::string same = "true", text = make_maps;
+  for (const std::string& column : columns_of(connection, "graph_runs")) {
+    if (column != "graph_run_id") same += fmt::format(" AND m.{0} IS r.{0}", column);
+  }
+  constexpr std::string_view place = "{same_graph_run}";
+  return text.replace(text.find(place), place.size(), same);
 }
 
 class Merger {
@@ -153,7 +213,8 @@ class Merger {
   }
   ~Merger() {
     try {
-      target_.execute("DROP TABLE IF EXISTS temp.run_map; DROP TABLE IF EXISTS temp.plan_map");
+      for (const char* map : temporary_maps)
+        target_.execute(fmt::format("DROP TABLE IF EXISTS temp.{}", map));
       for (const RecordTable& table : record_tables) {
         if (!table.key.empty())
           target_.execute(fmt::format("DROP TABLE IF EXISTS temp.{}_map", table.key));
@@ -169,10 +230,20 @@ class Merger {
   MergeCounts run() {
     SqlTransaction transaction(target_);
     refuse_conflicts();
-    target_.execute(make_maps);
+    target_.execute(maps_text(target_));
     MergeCounts counts;
-    counts.new_runs = count(target_, "SELECT count(*) FROM run_map WHERE fresh");
-    counts.known_runs = count(target_, "SELECT count(*) FROM run_map WHERE NOT fresh");
+    // Captured runs of sweeps are runs; those of explore are records.
+    const auto runs = [&](std::string_view fresh) {
+      return count(target_, fmt::format("SELECT count(*) FROM run_map WHERE {}", fresh)) +
+             count(target_, fmt::format("SELECT count(*) FROM graph_run_map JOIN "
+                                        "source.graph_settings s ON s.graph_run_id = old WHERE {}",
+                                        fresh));
+    };
+    counts.new_runs = runs("fresh");
+    counts.known_runs = runs("NOT fresh");
+    counts.new_records = count(target_,
+                               "SELECT count(*) FROM graph_run_map WHERE fresh AND old NOT IN "
+                               "(SELECT graph_run_id FROM source.graph_settings)");
     const std::int64_t before = count(target_, "SELECT count(*) FROM main.units");
     for (const CopiedTable& table : copied_tables) copy(table);
     for (const RecordTable& table : record_tables) counts.new_records += copy(table);
@@ -202,6 +273,17 @@ class Merger {
              "SELECT s.setting_id, r.trace_name || ' on ' || r.gpu FROM source.settings s "
              "JOIN main.settings m USING (setting_id) JOIN source.runs r ON r.run_id = s.run_id "
              "WHERE s.profile_hash <> m.profile_hash ORDER BY 1");
+    complain("setting",
+             "SELECT s.setting_id, s.capture || ' on ' || r.gpu FROM source.graph_settings s "
+             "JOIN main.graph_settings m USING (setting_id) "
+             "JOIN source.graph_runs r ON r.graph_run_id = s.graph_run_id "
+             "WHERE s.profile_hash <> m.profile_hash ORDER BY 1");
+    complain("unit",
+             "SELECT s.unit_id, r.captures || ' on ' || r.gpu || ', ' || p.granularity "
+             "FROM source.units s JOIN main.units m USING (unit_id) "
+             "JOIN source.graph_runs r ON r.graph_run_id = s.graph_run_id "
+             "JOIN source.graph_plans p ON p.graph_plan_id = s.graph_plan_id "
+             "WHERE s.result_hash <> m.result_hash ORDER BY 1");
     complain(
         "unit",
         "SELECT s.unit_id, r.trace_name || ' on ' || r.gpu || ', ' || p.granularity || ', ' || "
@@ -216,10 +298,13 @@ class Merger {
   }
 
   void copy(const CopiedTable& table) {
-    target_.execute(fmt::format(
-        "INSERT {} INTO main.{} SELECT {} FROM {}",
-        table.rows == Rows::all || table.rows == Rows::of_all_runs ? "OR IGNORE" : "", table.name,
-        renumbered_columns(target_, table.name, table.rows), rows_of(table.name, table.rows)));
+    target_.execute(fmt::format("INSERT {} INTO main.{} SELECT {} FROM {}",
+                                table.rows == Rows::all || table.rows == Rows::of_all_runs ||
+                                        table.rows == Rows::of_all_graph_runs
+                                    ? "OR IGNORE"
+                                    : "",
+                                table.name, renumbered_columns(target_, table.name, table.rows),
+                                rows_of(table.name, table.rows)));
   }
 
   // @return roots copied

@@ -57,17 +57,19 @@ std::int64_t RunWriter::write_setting(const RunRecord& record) {
   return run_id_;
 }
 
-std::string RunWriter::write_input(std::string_view kind, const std::string& name,
-                                   const std::string& text) {
+std::string store_input(const SqlConnection& connection, std::string_view kind,
+                        const std::string& name, const std::string& text) {
   std::string hash = content_hash(text);
-  SqlStatement(connection_, "INSERT OR IGNORE INTO inputs VALUES (?, ?, ?, ?)")
+  SqlStatement(connection, "INSERT OR IGNORE INTO inputs VALUES (?, ?, ?, ?)")
       .run(hash, kind, name, text);
   return hash;
 }
 
 void RunWriter::write_run(const RunRecord& record) {
-  const std::string trace_hash = write_input("trace", input_.trace.name, to_json(input_.trace));
-  const std::string spec_hash = write_input("gpu_spec", input_.spec.name, to_json(input_.spec));
+  const std::string trace_hash =
+      store_input(connection_, "trace", input_.trace.name, to_json(input_.trace));
+  const std::string spec_hash =
+      store_input(connection_, "gpu_spec", input_.spec.name, to_json(input_.spec));
   const SwitchModel& switching = input_.switching;
   const auto of_mem = [&](double SwitchCost::*value) {
     return switching.mem ? std::optional((*switching.mem).*value) : std::nullopt;

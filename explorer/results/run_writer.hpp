@@ -11,6 +11,10 @@
 
 namespace rubato {
 
+/// Keeps an input file, whole, once. @return its hash
+std::string store_input(const SqlConnection& connection, std::string_view kind,
+                        const std::string& name, const std::string& text);
+
 /// References must outlive the writer.
 class RunWriter {
  public:
@@ -33,7 +37,6 @@ class RunWriter {
   void write_front(const Front& front);
 
  private:
-  std::string write_input(std::string_view kind, const std::string& name, const std::string& text);
   void write_run(const RunRecord& record);
   void write_clocks();
   void write_kernels();

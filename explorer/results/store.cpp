@@ -73,6 +73,7 @@ void migrate(SqlConnection& connection, std::int64_t from) {
   if (from < 9) connection.execute_on_schema(embedded("schema_9"));
   if (from < 10) connection.execute(embedded("schema_10"));
   if (from < 11) connection.execute(embedded("schema_11"));
+  if (from < 12) connection.execute_on_schema(embedded("schema_12"));
   connection.execute(embedded("views"));
   connection.execute(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}",
                                  application_id, ResultStore::schema));

@@ -82,30 +82,61 @@ FROM v_plans a
 JOIN v_plans b ON b.granularity = a.granularity AND b.aggregation = a.aggregation AND b.goal = a.goal
   AND b.slack_frac IS a.slack_frac AND b.tolerance_frac IS a.tolerance_frac;
 
--- Sweeps: one row a unit, with the value of every axis, beside it how far the model can be trusted.
+-- Sweeps: one row a unit, with the value of every axis, beside it how far the model can be trusted. Of captured runs (g, q) time and
+-- energy are those of the plan as it is played, changes of clock counted, and its interval is that over the split of captured times,
+-- moved along; v_graph_plans has the plan as it was made. One SELECT, which SQLite can flatten: a UNION would be read whole.
 DROP VIEW IF EXISTS v_units;
 CREATE VIEW v_units AS
-SELECT u.unit_id, u.question_id, u.run_id, u.plan_id, u.program_version,
-       r.gpu, r.trace_name, s.model, s.batch, s.sequence, s.tensor_parallel, s.data_parallel,
+SELECT u.unit_id, u.question_id, u.run_id, u.plan_id, u.graph_run_id, u.graph_plan_id, u.program_version,
+       coalesce(r.gpu, g.gpu) AS gpu, coalesce(r.trace_name, h.capture) AS trace_name, g.captured_clock,
+       s.model, s.batch, s.sequence, s.tensor_parallel, s.data_parallel,
        s.pipeline_parallel, s.microbatches, s.schedule,
-       r.power_limit_w, r.clock_grid, 1e6 * r.switch_stall_s AS switch_stall_us, r.switch_energy_j,
-       1e6 * (r.switch_lead_s + r.switch_stall_s) AS switch_latency_us, 1e6 * r.switch_dwell_s AS switch_dwell_us,
-       s.seed, p.granularity, p.aggregation, p.goal, 100.0 * p.slack_frac AS slack_pct,
-       100.0 * p.tolerance_frac AS tolerance_pct, p.status, p.time_s, p.energy_j,
-       b.time_s AS default_time_s, b.energy_j AS default_energy_j,
-       100.0 * (p.time_s / b.time_s - 1) AS time_change_pct,
-       100.0 * (p.energy_j / b.energy_j - 1) AS energy_change_pct,
-       p.time_change_low_pct, p.time_change_high_pct, p.energy_change_low_pct, p.energy_change_high_pct,
+       coalesce(r.power_limit_w, g.power_limit_w) AS power_limit_w, coalesce(r.clock_grid, h.clock_grid) AS clock_grid,
+       1e6 * coalesce(r.switch_stall_s, h.switch_stall_s) AS switch_stall_us,
+       coalesce(r.switch_energy_j, h.switch_energy_j) AS switch_energy_j,
+       1e6 * coalesce(r.switch_lead_s + r.switch_stall_s, h.switch_lead_s + h.switch_stall_s) AS switch_latency_us,
+       1e6 * coalesce(r.switch_dwell_s, h.switch_dwell_s) AS switch_dwell_us,
+       coalesce(s.seed, h.seed) AS seed, coalesce(p.granularity, q.granularity) AS granularity,
+       coalesce(p.aggregation, 'global') AS aggregation,
+       coalesce(p.goal, CASE q.slack_frac WHEN 0 THEN 'strict_waste' ELSE 'relaxed_waste' END) AS goal,
+       100.0 * coalesce(p.slack_frac, q.slack_frac) AS slack_pct,
+       100.0 * coalesce(p.tolerance_frac, 0 * q.slack_frac) AS tolerance_pct, coalesce(p.status, q.status) AS status,
+       coalesce(p.time_s, g.default_s * (1 + q.counted_time_change_frac)) AS time_s,
+       coalesce(p.energy_j, g.default_j * (1 + q.counted_energy_change_frac)) AS energy_j, q.counted_in_time AS in_time,
+       coalesce(b.time_s, g.default_s) AS default_time_s, coalesce(b.energy_j, g.default_j) AS default_energy_j,
+       100.0 * coalesce(p.time_s / b.time_s - 1, q.counted_time_change_frac) AS time_change_pct,
+       100.0 * coalesce(p.energy_j / b.energy_j - 1, q.counted_energy_change_frac) AS energy_change_pct,
+       coalesce(p.time_change_low_pct, 100.0 * (q.time_change_low_frac + q.counted_time_change_frac - q.time_change_frac))
+         AS time_change_low_pct,
+       coalesce(p.time_change_high_pct, 100.0 * (q.time_change_high_frac + q.counted_time_change_frac - q.time_change_frac))
+         AS time_change_high_pct,
+       coalesce(p.energy_change_low_pct,
+                100.0 * (q.energy_change_low_frac + q.counted_energy_change_frac - q.energy_change_frac)) AS energy_change_low_pct,
+       coalesce(p.energy_change_high_pct,
+                100.0 * (q.energy_change_high_frac + q.counted_energy_change_frac - q.energy_change_frac)) AS energy_change_high_pct,
        p.time_change_expected_pct, p.energy_change_expected_pct,
-       (SELECT group_concat(kind, ', ') FROM (SELECT DISTINCT kind FROM plan_marks
-          WHERE plan_id IN (p.plan_id, b.plan_id))) AS notes,  -- its own and those of the default clocks
-       p.clock_switches, p.gap_frac, r.gpu_calibrated, s.measured_time_frac, s.anchored_time_frac,
-       s.scaled_time_frac, s.derived_time_frac, s.guessed_time_frac, u.wall_time_s, u.finished_utc, u.host
+       (SELECT group_concat(kind, ', ') FROM (  -- its own and those of the default clocks
+          SELECT kind FROM plan_marks WHERE plan_id IN (p.plan_id, b.plan_id)
+          UNION SELECT kind FROM graph_plan_marks WHERE graph_plan_id = u.graph_plan_id
+          UNION SELECT kind FROM graph_run_marks WHERE graph_run_id = u.graph_run_id)) AS notes,
+       coalesce(p.clock_switches, q.counted_clock_changes) AS clock_switches, coalesce(p.gap_frac, q.gap_frac) AS gap_frac,
+       coalesce(r.gpu_calibrated, h.gpu_calibrated) AS gpu_calibrated,
+       coalesce(s.measured_time_frac, g.source_measured_s / (g.source_measured_s + g.source_anchored_s + g.source_fixed_s))
+         AS measured_time_frac,
+       coalesce(s.anchored_time_frac, (g.source_anchored_s - g.source_guessed_split_s + g.source_fixed_s)
+         / (g.source_measured_s + g.source_anchored_s + g.source_fixed_s)) AS anchored_time_frac,  -- what no clock changes, too
+       coalesce(s.scaled_time_frac, 0.0) AS scaled_time_frac, coalesce(s.derived_time_frac, 0.0) AS derived_time_frac,
+       coalesce(s.guessed_time_frac, g.source_guessed_split_s
+         / (g.source_measured_s + g.source_anchored_s + g.source_fixed_s)) AS guessed_time_frac,
+       u.wall_time_s, u.finished_utc, u.host
 FROM units u
-JOIN plans p ON p.plan_id = u.plan_id
-JOIN runs r ON r.run_id = u.run_id
-JOIN settings s ON s.run_id = u.run_id
-JOIN plans b ON b.run_id = u.run_id AND b.goal = 'default';
+LEFT JOIN plans p ON p.plan_id = u.plan_id
+LEFT JOIN runs r ON r.run_id = u.run_id
+LEFT JOIN settings s ON s.run_id = u.run_id
+LEFT JOIN plans b ON b.run_id = u.run_id AND b.goal = 'default'
+LEFT JOIN graph_plans q ON q.graph_plan_id = u.graph_plan_id
+LEFT JOIN graph_runs g ON g.graph_run_id = u.graph_run_id
+LEFT JOIN graph_settings h ON h.graph_run_id = u.graph_run_id;
 
 DROP VIEW IF EXISTS v_experiment_units;
 CREATE VIEW v_experiment_units AS
@@ -120,13 +151,13 @@ SELECT e.experiment_id, e.name, e.first_run_utc, e.planned_units,
         WHERE eu.experiment_id = e.experiment_id) AS finished_units
 FROM experiments e;
 
--- Per experiment, setting, goal and slack: the finest answer that uses the least energy.
+-- Per experiment, setting, goal and slack: the answer that uses the least energy; of captured runs among those in time as played.
 DROP VIEW IF EXISTS v_best_unit;
 CREATE VIEW v_best_unit AS
 SELECT * FROM (
-  SELECT v.*, row_number() OVER (PARTITION BY experiment_id, run_id, goal, slack_pct
-                                 ORDER BY energy_j, plan_id) AS rank
-  FROM v_experiment_units v WHERE status IN ('optimal', 'feasible'))
+  SELECT v.*, row_number() OVER (PARTITION BY experiment_id, run_id, graph_run_id, goal, slack_pct
+                                 ORDER BY energy_j, plan_id, graph_plan_id) AS rank
+  FROM v_experiment_units v WHERE status IN ('optimal', 'feasible') AND in_time IS NOT 0)
 WHERE rank = 1;
 
 DROP VIEW IF EXISTS v_class_savings;
@@ -149,6 +180,11 @@ SELECT experiment_id, 'trace_name' AS axis, CAST(trace_name AS TEXT) AS value, c
        avg(energy_change_pct) AS mean_energy_change_pct, min(energy_change_pct) AS best_energy_change_pct,
        max(energy_change_pct) AS worst_energy_change_pct, avg(time_change_pct) AS mean_time_change_pct
 FROM v_experiment_units WHERE trace_name IS NOT NULL AND scenario = '' GROUP BY experiment_id, trace_name
+UNION ALL
+SELECT experiment_id, 'captured_clock' AS axis, CAST(captured_clock AS TEXT) AS value, count(*) AS units,
+       avg(energy_change_pct) AS mean_energy_change_pct, min(energy_change_pct) AS best_energy_change_pct,
+       max(energy_change_pct) AS worst_energy_change_pct, avg(time_change_pct) AS mean_time_change_pct
+FROM v_experiment_units WHERE captured_clock IS NOT NULL AND scenario = '' GROUP BY experiment_id, captured_clock
 UNION ALL
 SELECT experiment_id, 'model' AS axis, CAST(model AS TEXT) AS value, count(*) AS units,
        avg(energy_change_pct) AS mean_energy_change_pct, min(energy_change_pct) AS best_energy_change_pct,
@@ -255,8 +291,8 @@ SELECT a.question_id, a.unit_id AS unit_a, b.unit_id AS unit_b, a.program_versio
        100.0 * (pb.energy_j / pa.energy_j - 1) AS energy_difference_pct
 FROM units a
 JOIN units b ON b.question_id = a.question_id AND b.program_version <> a.program_version
-JOIN plans pa ON pa.plan_id = a.plan_id
-JOIN plans pb ON pb.plan_id = b.plan_id;
+JOIN v_units pa ON pa.unit_id = a.unit_id
+JOIN v_units pb ON pb.unit_id = b.unit_id;
 
 -- Plans of captured runs, change against the default clocks.
 DROP VIEW IF EXISTS v_graph_plans;

@@ -89,9 +89,8 @@ GpuSpec load_gpu_of_devices(std::span<const std::string> devices, const std::str
   return shipped_spec_of(*names.begin(), file);
 }
 
-GpuSpec load_gpu_for_devices(const std::string& name_or_path, std::span<const std::string> devices,
-                             const std::string& file) {
-  GpuSpec spec = load_gpu(name_or_path);
+void check_devices(const GpuSpec& spec, std::span<const std::string> devices,
+                   const std::string& file) {
   const std::set<std::string> names(devices.begin(), devices.end());
   for (const std::string& device : names) {
     const std::string shown = printable(device);
@@ -114,6 +113,12 @@ GpuSpec load_gpu_for_devices(const std::string& name_or_path, std::span<const st
                    shown, printable(spec.title));
     }
   }
+}
+
+GpuSpec load_gpu_for_devices(const std::string& name_or_path, std::span<const std::string> devices,
+                             const std::string& file) {
+  GpuSpec spec = load_gpu(name_or_path);
+  check_devices(spec, devices, file);
   return spec;
 }
 

@@ -23,6 +23,11 @@ void say_if_not_calibrated(const GpuSpec& spec);
 [[nodiscard]] GpuSpec load_gpu_of_devices(std::span<const std::string> devices,
                                           const std::string& file);
 
+/// A line on standard error where the devices of a capture are not of the spec's kind.
+/// @throws UsageError if they are another vendor's
+void check_devices(const GpuSpec& spec, std::span<const std::string> devices,
+                   const std::string& file);
+
 /// The spec that was asked for, with a line on standard error where the capture's devices are not
 /// of its kind.
 /// @throws UsageError if they are another vendor's; what load_gpu throws

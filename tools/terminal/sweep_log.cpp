@@ -12,7 +12,6 @@
 #include "common/numbers.hpp"
 #include "common/text.hpp"
 #include "explorer/results/provenance.hpp"
-#include "tools/terminal/exploration_tables.hpp"
 #include "tools/terminal/progress_line.hpp"
 
 namespace rubato {
@@ -26,8 +25,6 @@ std::string event(std::string_view name, const Json& members) {
   json.update(members);
   return json_text(json) + '\n';
 }
-
-bool has_plan(const PlanResult& result) { return !result.plan.clock_of_site.empty(); }
 
 }  // namespace
 
@@ -103,18 +100,17 @@ void SweepLog::unit_done(const SweepProgress& progress) {
   if (progress.outcome == UnitOutcome::failed) {
     members["error"] = progress.error;
     text += ": " + printable(progress.error);
-  } else if (progress.found != nullptr) {
-    const PlanResult& result = *progress.plan;
-    members["status"] = name_of(result.status);
-    members["wall_time_s"] = progress.wall_time_s;
-    text += fmt::format(": {}", name_of(result.status));
-    if (has_plan(result)) {
-      const Totals& base = progress.found->baseline.total;
-      const double energy_pct = change_pct(result.sim.total.energy_j, base.energy_j);
-      members["time_change_pct"] = change_pct(result.sim.total.time_s, base.time_s);
-      members["energy_change_pct"] = energy_pct;
-      best_pct_ = std::min(best_pct_.value_or(energy_pct), energy_pct);
-      text += fmt::format(", energy {} %", format_signed(energy_pct, 2));
+  } else if (progress.answer) {
+    const UnitAnswer& answer = *progress.answer;
+    members["status"] = name_of(answer.status);
+    members["wall_time_s"] = answer.wall_time_s;
+    text += fmt::format(": {}", name_of(answer.status));
+    if (answer.time_change_pct && answer.energy_change_pct) {
+      members["time_change_pct"] = *answer.time_change_pct;
+      members["energy_change_pct"] = *answer.energy_change_pct;
+      best_pct_ =
+          std::min(best_pct_.value_or(*answer.energy_change_pct), *answer.energy_change_pct);
+      text += fmt::format(", energy {} %", format_signed(*answer.energy_change_pct, 2));
     }
   }
   write_json(event(fmt::format("unit_{}", name_of(progress.outcome)), members));

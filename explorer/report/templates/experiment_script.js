@@ -7,14 +7,14 @@ const asked = objects(data.units);
 const units = [...d3.group(asked, (u) => u.plan_id).values()].map((same) => ({...same[0],
   scenario: [...new Set(same.map((u) => u.scenario))].filter((name) => name !== "").join(", ")}));
 const solved = units.filter((u) => u.energy_j !== null);
-const axes = ["gpu", "trace_name", "model", "batch", "sequence", "tensor_parallel", "data_parallel", "pipeline_parallel", "microbatches", "schedule", "power_limit_w", "clock_grid",
+const axes = ["gpu", "trace_name", "captured_clock", "model", "batch", "sequence", "tensor_parallel", "data_parallel", "pipeline_parallel", "microbatches", "schedule", "power_limit_w", "clock_grid",
   "switch_stall_us", "switch_energy_j", "switch_latency_us", "switch_dwell_us", "seed", "granularity", "aggregation", "goal", "slack_pct", "tolerance_pct", "scenario", "program_version"];
 const byValue = (a, b) => typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b));
 const valuesOf = (axis, rows = units) => [...new Set(rows.map((u) => u[axis]))].sort(byValue);
 // A fixed trace has no batch: null is no value of an axis.
 const varied = axes.filter((axis) => valuesOf(axis).filter((v) => v !== null).length > 1);
 const show = (value) => value === null || value === "" ? "-" : typeof value === "number" ? String(+value.toPrecision(6)) : words(value);
-const grains = ["iteration", "pass", "kernel", "auto"];
+const grains = ["iteration", "pass", "kernel", "auto", "gpu", "launch"];
 const presentGrains = grains.filter((name) => units.some((u) => u.granularity === name));
 const grainColor = (name) => color(grains.indexOf(name));
 const settingAxes = varied.filter((axis) => !["granularity", "aggregation", "goal", "slack_pct", "tolerance_pct", "scenario", "trace_name"].includes(axis));
@@ -33,7 +33,7 @@ function modelError(gpu) {
   return `${worst.value.toFixed(2)} ${worst.name.endsWith("_points") ? "points" : "%"}`;
 }
 const coverage = (u) => `${u.measured_pct.toFixed(0)} %`;
-const interval = (u) => u.energy_change_low_pct === null ? "" : `90 % interval ${percent(u.energy_change_low_pct, 1)} to ${percent(u.energy_change_high_pct, 1)}, `;
+const interval = (u) => u.energy_change_low_pct === null ? "" : `${u.captured_clock === null ? "90 % interval" : "over the split of captured times"} ${percent(u.energy_change_low_pct, 1)} to ${percent(u.energy_change_high_pct, 1)}, `;
 const trust = (u) => `${interval(u)}${coverage(u)} measured, ${u.scaled_pct > 0 ? `${u.scaled_pct.toFixed(0)} % scaled, ` : ""}model error ${modelError(u.gpu)}` +
   `${u.gpu_calibrated ? "" : ", not calibrated"}${u.notes ? `; ${u.notes}` : ""}`;
 
@@ -108,8 +108,11 @@ function drawMultiples() {
 const settings = [...d3.group(units, (u) => u.run_id)].map(([run, list]) => ({run, unit: list[0], name: settingName(list[0]), best: d3.least(list.filter((u) => u.energy_j !== null), (u) => u.energy_change_pct)}));
 const fronts = d3.group(data.fronts.map(([run, granularity, flat]) => ({run, granularity, points: d3.range(flat.length / 2).map((i) => [flat[2 * i], flat[2 * i + 1]])})), (f) => f.run);
 
+// Captured runs have names, others numbers.
+const runOf = (id) => { const run = element(id).value; return run.startsWith("graph:") ? run : Number(run); };
+
 function drawFronts() {
-  const chosen = [[Number(element("front-a").value), null], [Number(element("front-b").value), "5 4"]];
+  const chosen = [[runOf("front-a"), null], [runOf("front-b"), "5 4"]];
   const lines = chosen.flatMap(([run, dash]) => (fronts.get(run) || []).map((front) => ({...front, dash})));
   const points = lines.flatMap((line) => line.points);
   if (points.length === 0) return;
@@ -217,7 +220,7 @@ function drawUnits() {
   const wanted = element("find").value.toLowerCase().split(/\s+/).filter(Boolean);
   const found = units.filter((u) => { const text = unitColumns.map((c) => textOf(u, c[1])).join(" ").toLowerCase(); return wanted.every((word) => text.includes(word)); });
   const missing = (value) => value === null || value === undefined;
-  found.sort((a, b) => missing(a[order.field]) - missing(b[order.field]) || (order.down ? -1 : 1) * byValue(a[order.field], b[order.field]) || a.plan_id - b.plan_id);
+  found.sort((a, b) => missing(a[order.field]) - missing(b[order.field]) || (order.down ? -1 : 1) * byValue(a[order.field], b[order.field]) || byValue(a.plan_id, b.plan_id));
   const rows = everything ? found : found.slice(0, 50);
   const box = d3.select("#units").html("").append("table");
   const heads = box.append("thead").append("tr").selectAll("th").data(unitColumns).join("th").attr("scope", "col").classed("number", (c) => c[2])

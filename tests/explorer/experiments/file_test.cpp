@@ -95,7 +95,8 @@ TEST(Experiment, SaysWhereAFileIsWrong) {
                   "the filters leave nothing to run");
   expect_rejected(base, "nothing to run");
   expect_rejected(head + "[axes]\nmodel = 'gpt3-xl'\n", "key 'gpu' is missing");
-  expect_rejected(head + "[axes]\ngpu = 'rtx-3080-ti'\n", "neither 'trace' nor 'model' is given");
+  expect_rejected(head + "[axes]\ngpu = 'rtx-3080-ti'\n",
+                  "none of 'trace', 'capture' and 'model' is given");
   expect_rejected(head + "[axes]\ngpu = 'rtx-3080-ti'\nmodel = 'gpt3-xl'\n",
                   "a model needs 'batch' and 'sequence'");
   expect_rejected(base +

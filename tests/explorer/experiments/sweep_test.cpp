@@ -101,14 +101,15 @@ TEST_F(Sweep, PipelinesStandBesideSingleGpus) {
   const SweepPlan all = plan("pipeline_parallel = [1, 2]\nmicrobatches = [1, 4]\n");
   EXPECT_EQ(run(all, file("a.db"), 2).finished, 32U);
   const auto unit = std::ranges::find_if(all.units, [&](const Unit& u) {
-    const auto& split = all.settings[u.setting].pipeline;
-    return split && split->stages == 2 && split->microbatches == 4 && split->shape.batch == 8 &&
-           u.question.granularity == Granularity::pass;
+    const PipelineSplit* split = all.settings[u.setting].pipeline();
+    return split != nullptr && split->stages == 2 && split->microbatches == 4 &&
+           split->shape.batch == 8 &&
+           std::get<Question>(u.question).granularity == Granularity::pass;
   });
   ASSERT_NE(unit, all.units.end());
   // By hand: the stages' profile, the schedule, a plan no slower than the default clocks.
   const Setting& setting = all.settings[unit->setting];
-  GptShape shape = setting.pipeline->shape;
+  GptShape shape = setting.pipeline()->shape;
   shape.batch = 2;
   const double idle_w = model_idle_power_w(*setting.spec, setting.clocks);
   const StageModelInput stages{shape, *setting.spec,        setting.clocks,
@@ -118,7 +119,7 @@ TEST_F(Sweep, PipelinesStandBesideSingleGpus) {
       make_schedule({.kind = ScheduleKind::one_f_one_b, .stages = 2, .microbatches = 4}),
       modelled.profile, idle_w);
   const PipelinePlanner planner(work);
-  const auto& waste = std::get<LeastWaste>(unit->question.goal);
+  const auto& waste = std::get<LeastWaste>(std::get<Question>(unit->question).goal);
   const std::array deadline{planner.baseline().time_s * (1.0 + waste.slack_frac)};
   const PipelineResult result = planner.plan(deadline).front();
   const PipelineRun& by_hand = result.run;
@@ -304,6 +305,7 @@ TEST_F(Sweep, MergeKnowsEveryTable) {
       (8, 6, 'auto', 0, 'feasible', 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1);
     INSERT INTO graph_plan_clocks VALUES (8, 0, 0, 0, 'forward', 'k', 'm/c', 1, 1, 1, 'k');
     INSERT INTO graph_segments VALUES (8, 0, 0, 0, NULL, 'forward', 'm/c', 1, 0, 1, 1, 'k', 0);
+    INSERT INTO graph_settings SELECT 'h', 6, 'f', 'h', min(input_hash), 1, 'g', 0, 0, 0, 0, 0, 'h' FROM inputs;
     INSERT INTO graph_run_marks VALUES (6, 'k', 'r');
     INSERT INTO graph_plan_marks VALUES (8, 'k', 'r');
     INSERT INTO graph_clocks VALUES (6, 'm/c', 1, 1, 1);
@@ -318,7 +320,9 @@ TEST_F(Sweep, MergeKnowsEveryTable) {
     INSERT INTO pipeline_passes VALUES (5, 0, 0, 0, 0, 'forward', 0, 0, 1, 0, 1, 1, 1, 0);)";
   open_result_database(file("a.db")).execute(records);
   SqlConnection target = open_result_database(file("b.db"));
-  EXPECT_EQ(merge(target, file("b.db"), file("a.db")).new_records, 5);
+  const MergeCounts first = merge(target, file("b.db"), file("a.db"));
+  EXPECT_EQ(first.new_records, 4);
+  EXPECT_EQ(first.new_runs, 3);  // one of them captured
   EXPECT_EQ(merge(target, file("b.db"), file("a.db")).new_records, 0);
   for (const auto& row :
        rows(file("a.db"),

@@ -174,7 +174,7 @@ TEST_F(Store, RefusesANewerSchema) {
   add_run(db());
   plain_sql("PRAGMA user_version = 99");
   expect_error<IoError>([&] { (void)ResultStore::open(db()); },
-                        "the database has schema 99; this program knows schema 11",
+                        "the database has schema 99; this program knows schema 12",
                         "newer version");
   plain_sql("PRAGMA user_version = 4");
   EXPECT_EQ(number(ResultStore::open_read_only(db()), "SELECT count(*) FROM runs"), 1);
@@ -186,7 +186,7 @@ TEST_F(Store, BringsAnOldSchemaUpToDate) {
             "PRAGMA application_id = 0x5255424F; PRAGMA user_version = 1;"
             "CREATE VIEW v_best_plan AS SELECT 1;"
             "INSERT INTO inputs VALUES ('h', 'trace', 'old', '{}');");
-  expect_error<IoError>([&] { check_result_database(db()); }, "has schema 1; expected 11");
+  expect_error<IoError>([&] { check_result_database(db()); }, "has schema 1; expected 12");
   EXPECT_EQ(number(ResultStore::open_read_only(db()), "SELECT count(*) FROM inputs"), 1);
   EXPECT_EQ(add_run(db()), 1);
   const ResultStore store = ResultStore::open_read_only(db());
@@ -194,6 +194,47 @@ TEST_F(Store, BringsAnOldSchemaUpToDate) {
   EXPECT_EQ(number(store, "SELECT count(*) FROM v_best_plan"), 1);
   EXPECT_EQ(number(store, "SELECT count(*) FROM units"), 0);
   check_result_database(db());
+}
+
+// The table of units as schema 2 made it.
+std::string units_of_schema_2() {
+  const std::string text = read_file(source_dir() / "explorer/results/schema_2.sql");
+  const std::size_t from = text.find("CREATE TABLE units"),
+                    to = text.find("-- Which units an experiment");
+  return text.substr(from, to - from);
+}
+
+// Units of schema 11 have a run and a plan; of schema 12 either those or those of a captured run.
+TEST_F(Store, KeepsTheUnitsOfSchema11) {
+  add_run(db());
+  // Back to what schema 11 had: the newer columns and tables are gone, the checks are back.
+  plain_sql(
+      "DROP VIEW v_units; DROP VIEW "
+      "v_experiment_units; DROP VIEW v_experiments; DROP VIEW v_best_unit; DROP VIEW "
+      "v_sensitivity; DROP VIEW v_regressions; DROP TABLE graph_settings; DROP TABLE units;" +
+      units_of_schema_2() +
+      "INSERT INTO units SELECT 'u', 'q', min(run_id), min(plan_id), 'v', 'h', 1, 1, 't', 'host' "
+      "FROM plans; PRAGMA user_version = 11;");
+  SqlConnection store = open_result_database(db());
+  SqlStatement unit(store,
+                    "SELECT unit_id, run_id, plan_id, graph_run_id, graph_plan_id FROM units");
+  ASSERT_TRUE(unit.next());
+  EXPECT_EQ(std::get<std::string>(unit.value(0)), "u");
+  EXPECT_EQ(std::get<std::int64_t>(unit.value(1)), 1);
+  EXPECT_EQ(std::get<std::int64_t>(unit.value(2)), 1);
+  EXPECT_TRUE(std::holds_alternative<std::monostate>(unit.value(3)));
+  EXPECT_TRUE(std::holds_alternative<std::monostate>(unit.value(4)));
+  EXPECT_FALSE(unit.next());
+  const auto insert = [&](const std::string& ids) {
+    store.execute("INSERT INTO units SELECT 'w', 'q', " + ids +
+                  ", 'v', 'h', 1, 1, 't', 'host', NULL, NULL");
+  };
+  expect_error<IoError>([&] { insert("NULL, NULL"); }, "CHECK constraint failed");
+  expect_error<IoError>([&] { insert("1, 1"); }, "UNIQUE constraint failed");
+  EXPECT_FALSE(SqlStatement(store, "PRAGMA foreign_key_check").next());
+  SqlStatement whole(store, "PRAGMA integrity_check");
+  ASSERT_TRUE(whole.next());
+  EXPECT_EQ(std::get<std::string>(whole.value(0)), "ok");
 }
 
 TEST_F(Store, SaysWhenAPageIsDamaged) {

@@ -42,12 +42,26 @@ struct Work {
   double scale = 1.0;
 };
 
+// Once for each spec and each captured run, before the first unit.
+void say_what_to_know(const SweepPlan& plan) {
+  std::set<const GpuSpec*> specs;
+  std::set<const CapturedFiles*> captured;
+  std::set<std::pair<const CapturedFiles*, const GpuSpec*>> pairs;
+  for (const Setting& setting : plan.settings) {
+    if (specs.insert(setting.spec.get()).second) say_if_not_calibrated(*setting.spec);
+    if (setting.captured() == nullptr) continue;
+    const CapturedFiles& run = *setting.captured()->run;
+    if (captured.insert(&run).second) {
+      for (const std::string& note : run.notes) fmt::print(stderr, "note: {}\n", printable(note));
+    }
+    if (pairs.emplace(&run, setting.spec.get()).second)
+      check_devices(*setting.spec, run.devices(), run.name);
+  }
+}
+
 Work work_of(const RunOptions& o, SweepStore* store) {
   Work work{.plan = plan_sweep(read_experiment(o.file)), .mine = {}, .left = {}, .finished = {}};
-  std::set<const GpuSpec*> specs;
-  for (const Setting& setting : work.plan.settings) {
-    if (specs.insert(setting.spec.get()).second) say_if_not_calibrated(*setting.spec);
-  }
+  say_what_to_know(work.plan);
   const Shard shard = parse_shard(o.shard);
   work.mine = units_of(work.plan, shard);
   work.finished.assign(work.plan.units.size(), false);

@@ -16,9 +16,9 @@
 #include "tools/command_line.hpp"
 #include "tools/commands/pipeline/subcommands.hpp"
 #include "tools/options/captured.hpp"
-#include "tools/options/files.hpp"
 #include "tools/options/gpu.hpp"
 #include "tools/terminal/exploration_tables.hpp"
+#include "traces/import/file_patterns.hpp"
 #include "traces/import/readers.hpp"
 
 namespace rubato {

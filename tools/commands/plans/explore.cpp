@@ -22,12 +22,12 @@
 #include "tools/commands/plans/captured_switching.hpp"
 #include "tools/commands/plans/explore_captured.hpp"
 #include "tools/options/captured.hpp"
-#include "tools/options/files.hpp"
 #include "tools/options/switching.hpp"
 #include "tools/options/table.hpp"
 #include "tools/terminal/exploration_answer.hpp"
 #include "tools/terminal/exploration_tables.hpp"
 #include "tools/terminal/output.hpp"
+#include "traces/import/file_patterns.hpp"
 #include "traces/import/readers.hpp"
 
 namespace rubato {

@@ -13,12 +13,12 @@
 #include "tools/commands/plans/transfer_captured.hpp"
 #include "tools/drawing/transfer.hpp"
 #include "tools/options/captured.hpp"
-#include "tools/options/files.hpp"
 #include "tools/options/gpu.hpp"
 #include "tools/terminal/exploration_tables.hpp"
 #include "tools/terminal/output.hpp"
 #include "traces/files/trace_json.hpp"
 #include "traces/gpt.hpp"
+#include "traces/import/file_patterns.hpp"
 
 namespace rubato {
 

@@ -59,7 +59,8 @@ constexpr std::array experiment_parts{
          "ORDER BY plan_id, class, pass"},
     Part{"sensitivity", "SELECT * FROM v_sensitivity WHERE experiment_id = ? ORDER BY axis, value"},
     Part{"best",
-         "SELECT * FROM v_best_unit WHERE experiment_id = ? ORDER BY run_id, goal, slack_pct"},
+         "SELECT * FROM v_best_unit WHERE experiment_id = ? ORDER BY run_id, graph_run_id, goal, "
+         "slack_pct"},
 };
 
 const Part& part_of(const std::string& name, std::span<const Part> list) {

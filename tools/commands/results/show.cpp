@@ -1,10 +1,13 @@
-// rubato show: one run at a glance.
+// rubato show: one run of a trace, or one captured run, at a glance.
 
 #include <array>
 #include <memory>
+#include <span>
 
 #include <fmt/format.h>
 
+#include "common/numbers.hpp"
+#include "explorer/results/plan_choice.hpp"
 #include "explorer/results/store.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
@@ -19,7 +22,7 @@ struct Section {
   std::string_view sql;  ///< ? is the run
 };
 
-constexpr std::array sections{
+constexpr std::array run_sections{
     Section{
         "run", "",
         "SELECT run_id, created_utc, host, program_version || ' ' || source_revision AS version, "
@@ -60,38 +63,85 @@ constexpr std::array sections{
         "ORDER BY saved_j DESC"},
 };
 
+constexpr std::array captured_sections{
+    Section{
+        "run", "",
+        "SELECT r.graph_run_id, r.created_utc, r.program_version AS version, r.captures, r.gpu, "
+        "r.captured_clock, r.captured_clock_source, r.power_limit_w, s.clock_grid, 1e6 * "
+        "(s.switch_lead_s + s.switch_stall_s) AS switch_latency_us, r.ranks, r.gpus, "
+        "r.launches, 1e3 * r.captured_s AS captured_ms, 1e3 * r.reproduced_s AS reproduced_ms, "
+        "1e3 * r.default_s AS default_ms, r.default_j, r.command FROM graph_runs r LEFT JOIN "
+        "graph_settings s USING (graph_run_id) WHERE r.graph_run_id = ?"},
+    Section{"coverage", "GPU time by what is known of the kernels",
+            "SELECT 100.0 * source_measured_s / all_s AS measured_pct, 100.0 * source_anchored_s / "
+            "all_s AS anchored_pct, 100.0 * source_guessed_split_s / all_s AS guessed_split_pct, "
+            "100.0 * source_fixed_s / all_s AS no_clock_changes_pct FROM (SELECT *, "
+            "source_measured_s + source_anchored_s + source_fixed_s AS all_s FROM graph_runs WHERE "
+            "graph_run_id = ?)"},
+    Section{"plans", "Plans; change against the default clocks, as made and as played",
+            "SELECT graph_plan_id, granularity, slack_pct, status, time_s, energy_j, "
+            "time_change_pct, energy_change_pct, energy_change_low_pct, energy_change_high_pct, "
+            "gap_pct, counted_time_change_pct AS played_time_pct, counted_energy_change_pct AS "
+            "played_energy_pct, counted_in_time AS in_time, notes FROM v_graph_plans WHERE "
+            "graph_run_id = ? ORDER BY graph_plan_id"},
+    Section{"notes", "What to know beside these numbers",
+            "SELECT NULL AS graph_plan_id, kind, reason FROM graph_run_marks WHERE graph_run_id = "
+            "?1 UNION ALL SELECT m.graph_plan_id, m.kind, m.reason FROM graph_plans p JOIN "
+            "graph_plan_marks m USING (graph_plan_id) WHERE p.graph_run_id = ?1 ORDER BY 1, 2"},
+};
+
+// A number is a run of a trace where there is one, as it always was.
+StoredRun run_named(const ResultStore& store, const std::string& name) {
+  if (name.empty()) return find_stored_run(store, "latest");
+  const auto number = parse_count(name);
+  const bool run =
+      number &&
+      !store.query("SELECT 1 FROM runs WHERE run_id = ?", {static_cast<std::int64_t>(*number)})
+           .rows.empty();
+  return find_stored_run(store, run ? "run:" + name : name);
+}
+
+void show(const ResultStore& store, const StoredRun& run, std::span<const Section> sections,
+          OutputFormat format) {
+  std::vector<OutputTable> tables;
+  for (const Section& section : sections)
+    tables.push_back(as_table(store.query(section.sql, {run.id})));
+  if (format == OutputFormat::json) {
+    std::vector<NamedTable> named;
+    for (std::size_t i = 0; i < sections.size(); ++i)
+      named.push_back({sections[i].name, &tables[i]});
+    print(render_json_object(named));
+    return;
+  }
+  for (std::size_t i = 0; i < sections.size(); ++i) {
+    if (tables[i].rows() == 0) continue;
+    print(fmt::format("{}{}{}", i > 0 ? "\n" : "", sections[i].title, i > 0 ? ":\n" : "") +
+          tables[i].render(OutputFormat::table));
+  }
+}
+
 }  // namespace
 
 Action setup_show(CommandLine& app) {
   struct Options {
-    std::string db;
-    std::int64_t run = 0;
+    std::string db, run;
     OutputFormat format = OutputFormat::table;
   };
   auto o = std::make_shared<Options>();
-  app.add_option("RUN", o->run, "Run [the latest]");
+  app.add_option("RUN", o->run,
+                 "Run: its number, or run:N and graph:N where a captured run has the same number "
+                 "[the latest]");
   app.add_option("--db", o->db, "Result database")->required();
   app.add_flag_callback(
       "--json", [o] { o->format = OutputFormat::json; }, "JSON on standard output");
   app.footer("\nExample:\n  rubato show 3 --db results.db");
   return [o](const RunContext&) {
     const ResultStore store = ResultStore::open_read_only(o->db);
-    const std::int64_t run = o->run > 0 ? o->run : latest_run(store);
-    require_run(store, run);
-    std::vector<OutputTable> tables;
-    for (const Section& section : sections)
-      tables.push_back(as_table(store.query(section.sql, {run})));
-    if (o->format == OutputFormat::json) {
-      std::vector<NamedTable> named;
-      for (std::size_t i = 0; i < sections.size(); ++i)
-        named.push_back({sections[i].name, &tables[i]});
-      print(render_json_object(named));
-      return ExitStatus::done;
-    }
-    for (std::size_t i = 0; i < sections.size(); ++i) {
-      if (tables[i].rows() == 0) continue;
-      print(fmt::format("{}{}{}", i > 0 ? "\n" : "", sections[i].title, i > 0 ? ":\n" : "") +
-            tables[i].render(OutputFormat::table));
+    const StoredRun run = run_named(store, o->run);
+    if (run.captured) {
+      show(store, run, captured_sections, o->format);
+    } else {
+      show(store, run, run_sections, o->format);
     }
     return ExitStatus::done;
   };

@@ -1,5 +1,5 @@
 #pragma once
-// Options that name many files at once.
+// Captures that are named together: the ranks of one run.
 
 #include <string>
 #include <vector>

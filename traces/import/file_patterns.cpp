@@ -1,4 +1,4 @@
-#include "tools/options/files.hpp"
+#include "traces/import/file_patterns.hpp"
 
 #include <algorithm>
 #include <cctype>

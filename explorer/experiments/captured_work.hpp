@@ -1,0 +1,53 @@
+#pragma once
+// Captured runs as work of an experiment.
+
+#include <cstddef>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "explorer/experiments/axes.hpp"
+#include "explorer/graph/planner.hpp"
+#include "explorer/results/graph_store.hpp"
+#include "models/gpu/spec.hpp"
+#include "traces/capture.hpp"
+
+namespace rubato {
+
+/// The files of one captured run, read once however many settings use them.
+struct CapturedFiles {
+  std::string name;  ///< file or pattern, as the experiment has it
+  std::vector<std::string> files;
+  std::vector<Capture> captures;   ///< one, or one of each rank
+  std::string hash;                ///< of the files' bytes, in order
+  std::vector<std::string> notes;  ///< what was left out, and what ranks rest on; one line each
+
+  /// Launches of all ranks.
+  [[nodiscard]] std::size_t launches() const;
+  /// Names of the GPUs, where known.
+  [[nodiscard]] std::vector<std::string> devices() const;
+};
+
+/// @param name    a file, or a pattern for the ranks of one run
+/// @param folder  where relative names start, before the working directory
+/// @throws UsageError if a pattern names no file; what import_capture and capture_graph throw
+[[nodiscard]] CapturedFiles read_captured_files(const std::string& name,
+                                                const std::filesystem::path& folder);
+
+/// A captured run at the clocks it is taken to have run at.
+struct CapturedWork {
+  std::shared_ptr<const CapturedFiles> run;
+  ClockPair clock;
+  std::string clock_label;  ///< MEMORY/CORE
+  ClockSource clock_source = ClockSource::gpu_default;
+};
+
+/// Axis captured_clock of a point. @throws UsageError if it is no clock of the GPU
+[[nodiscard]] CapturedWork captured_work(std::shared_ptr<const CapturedFiles> run,
+                                         const GpuSpec& spec, const Point& point);
+
+/// @throws UsageError if a name is not known or captured runs are not planned for it
+[[nodiscard]] GraphQuestion graph_question_of(const Point& point);
+
+}  // namespace rubato

@@ -1,0 +1,245 @@
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "common/error.hpp"
+#include "explorer/experiments/shards.hpp"
+#include "explorer/experiments/sweep.hpp"
+#include "explorer/report/run_report.hpp"
+#include "explorer/results/merge.hpp"
+#include "explorer/results/store.hpp"
+#include "models/gpu/device.hpp"
+#include "tests/expect_error.hpp"
+#include "tests/made_exploration.hpp"
+#include "tests/paths.hpp"
+#include "tests/temporary_folder.hpp"
+#include "traces/files/capture_json.hpp"
+#include "traces/import/readers.hpp"
+
+namespace rubato {
+namespace {
+
+// Two latencies and three slacks of a made run and of the shipped example.
+const std::string slacks = "slack_pct = [0, 1, 5]\n";
+
+class CapturedSweep : public testing::Test {
+ protected:
+  CapturedSweep() {
+    save_capture(made_exploration_input({.layers = 3}, {}).captures.front(), file("made.json"));
+  }
+
+  [[nodiscard]] std::filesystem::path file(const std::string& name) const { return folder_ / name; }
+
+  [[nodiscard]] SweepPlan plan(const std::string& axes, const std::string& more = "") const {
+    return plan_sweep(
+        parse_experiment("schema = 1\nname = 'captured'\n[axes]\ngpu = 'a100-sxm4-80gb'\n"
+                         "captured_clock = '1593/1410'\nclocks = 'coarse'\n"
+                         "switch_latency_us = [1000, 22000]\n" +
+                             axes + more,
+                         file("e.toml")));
+  }
+  [[nodiscard]] SweepPlan made(const std::string& more = "") const {
+    return plan(slacks + "capture = 'made.json'\ngranularity = ['iteration', 'kernel', 'auto']\n",
+                more);
+  }
+
+  static SweepSummary run(const SweepPlan& plan, const std::filesystem::path& db,
+                          const SweepObserver& observer = {}, const RunContext& context = {}) {
+    SweepStore store(db);
+    std::vector<std::size_t> left;
+    const std::vector<bool> finished = store.finished(plan);
+    for (std::size_t u = 0; u < plan.units.size(); ++u) {
+      if (!finished[u]) left.push_back(u);
+    }
+    store.begin(plan);
+    return run_sweep(plan, left, store, {2, "test"}, observer, context);
+  }
+
+  static std::vector<std::vector<SqlValue>> rows(const std::filesystem::path& db,
+                                                 const std::string& sql) {
+    return ResultStore::open_read_only(db).query(sql).rows;
+  }
+  static std::int64_t number(const std::filesystem::path& db, const std::string& sql) {
+    return std::get<std::int64_t>(rows(db, sql).at(0).at(0));
+  }
+
+  // Each unit beside one exploration of its question, asked by hand.
+  static void expect_as_explored(const SweepPlan& all, const std::filesystem::path& db,
+                                 const std::filesystem::path& capture) {
+    for (const Unit& unit : all.units) {
+      const auto& question = std::get<GraphQuestion>(unit.question);
+      GraphExplorationInput input{.captures = {import_capture(capture)},
+                                  .spec = load_gpu_spec("a100-sxm4-80gb"),
+                                  .captured_clock = {},
+                                  .grid = "coarse",
+                                  .power_limit_w = {},
+                                  .switching = all.settings[unit.setting].switching,
+                                  .questions = {question}};
+      input.captured_clock = captured_clock(input.spec, "1593/1410");
+      const GraphExploration found = explore_captured(input);
+      const GraphPlanOutcome& outcome = found.plans.at(0);
+      const auto row =
+          rows(db,
+               "SELECT p.time_s, p.energy_j, p.lower_bound_j, p.energy_change_low_frac, "
+               "u.time_change_pct, u.energy_change_pct, u.in_time, u.switch_latency_us, "
+               "u.slack_pct, u.granularity FROM v_units u JOIN graph_plans p USING "
+               "(graph_plan_id) WHERE unit_id = '" +
+                   unit.id + "'")
+              .at(0);
+      EXPECT_EQ(std::get<double>(row[0]), outcome.result.run.span_s);
+      EXPECT_EQ(std::get<double>(row[1]), outcome.result.run.total_energy_j);
+      EXPECT_EQ(std::get<double>(row[2]), outcome.result.lower_bound_j);
+      EXPECT_EQ(std::get<double>(row[3]), outcome.least(&PlanChange::energy_frac));
+      EXPECT_DOUBLE_EQ(std::get<double>(row[4]), 100.0 * outcome.counted->change.time_frac);
+      EXPECT_DOUBLE_EQ(std::get<double>(row[5]), 100.0 * outcome.counted->change.energy_frac);
+      EXPECT_EQ(std::get<std::int64_t>(row[6]), outcome.counted->in_time ? 1 : 0);
+      EXPECT_DOUBLE_EQ(std::get<double>(row[7]), 1e6 * input.switching->core.latency_s());
+      EXPECT_DOUBLE_EQ(std::get<double>(row[8]), 100.0 * question.slack_frac);
+      EXPECT_EQ(std::get<std::string>(row[9]), name_of(question.grain));
+    }
+  }
+
+  TemporaryFolder folder_;
+};
+
+// Every stored number of a sweep without ids that depend on the order of work, and without times.
+const std::vector<std::string> contents{
+    "SELECT u.unit_id, u.question_id, u.result_hash, p.granularity, p.slack_frac, p.status, "
+    "p.time_s, p.energy_j, p.lower_bound_j, p.gap_frac, p.counted_energy_change_frac, "
+    "p.counted_in_time FROM units u JOIN graph_plans p USING (graph_plan_id) ORDER BY 1",
+    "SELECT u.unit_id, c.row_id, c.kernel, c.clock, c.time_s, c.energy_j FROM units u JOIN "
+    "graph_plan_clocks c USING (graph_plan_id) ORDER BY 1, 2",
+    "SELECT u.unit_id, g.segment_id, g.clock, g.start_s, g.energy_j FROM units u JOIN "
+    "graph_segments g USING (graph_plan_id) ORDER BY 1, 2",
+    "SELECT s.setting_id, s.capture_hash, s.profile_hash, s.switch_lead_s, c.clock, c.time_s, "
+    "c.energy_j FROM graph_settings s JOIN graph_clocks c USING (graph_run_id) ORDER BY 1, 5",
+    "SELECT s.setting_id, f.point_id, f.time_s, f.bound_j FROM graph_settings s JOIN graph_front f "
+    "USING (graph_run_id) ORDER BY 1, 2",
+    "SELECT experiment_id, scenario, unit_id FROM experiment_units ORDER BY 1, 2, 3",
+    "SELECT name, value FROM model_errors ORDER BY 1"};
+
+void expect_equal_contents(const std::filesystem::path& a, const std::filesystem::path& b) {
+  for (const std::string& sql : contents) {
+    const auto expected = ResultStore::open_read_only(a).query(sql).rows;
+    EXPECT_FALSE(expected.empty()) << sql;
+    EXPECT_EQ(ResultStore::open_read_only(b).query(sql).rows, expected) << sql;
+  }
+}
+
+TEST_F(CapturedSweep, TheAnswersAreThoseOfExplore) {
+  const SweepPlan all = made();
+  EXPECT_EQ(all.settings.size(), 2U);
+  EXPECT_EQ(run(all, file("a.db")).finished, 18U);
+  expect_as_explored(all, file("a.db"), file("made.json"));
+  EXPECT_EQ(number(file("a.db"), "SELECT count(*) FROM graph_runs"), 2);
+  EXPECT_EQ(number(file("a.db"), "SELECT count(*) FROM runs"), 0);
+  const SqlConnection stored(file("a.db"), SqlConnection::Mode::create);
+  EXPECT_FALSE(SqlStatement(stored, "SELECT * FROM pragma_foreign_key_check").next());
+}
+
+TEST_F(CapturedSweep, TheShippedExampleAtTwoLatenciesAndThreeSlacks) {
+  const auto example = source_dir() / "docs/examples/run.pt.trace.json.gz";
+  const SweepPlan all =
+      plan(slacks + "capture = '" + example.string() + "'\ngranularity = 'kernel'\n");
+  EXPECT_EQ(run(all, file("a.db")).finished, 6U);
+  expect_as_explored(all, file("a.db"), example);
+  // Slack that a plan misses as played is said, and such a plan is never the best one.
+  EXPECT_GT(number(file("a.db"), "SELECT count(*) FROM v_units WHERE NOT in_time"), 0);
+  EXPECT_EQ(number(file("a.db"), "SELECT count(*) FROM v_best_unit WHERE NOT in_time"), 0);
+}
+
+TEST_F(CapturedSweep, CtrlCFinishesWhatIsInFlightAndTheRestIsRunLater) {
+  const SweepPlan all = made();
+  run(all, file("whole.db"));
+  std::atomic<bool> stop = false;
+  const SweepObserver observer{.started = {}, .done = [&](const SweepProgress& progress) {
+                                 ASSERT_TRUE(progress.answer);
+                                 if (progress.done == 5) stop = true;
+                               }};
+  const SweepSummary first =
+      run(all, file("a.db"), observer, {.progress = {}, .cancelled = &stop, .command_line = {}});
+  EXPECT_TRUE(first.interrupted());
+  EXPECT_GE(first.finished, 5U);
+  EXPECT_EQ(run(all, file("a.db")).finished, 18U - first.finished);
+  EXPECT_EQ(run(all, file("a.db")).finished, 0U);
+  expect_equal_contents(file("whole.db"), file("a.db"));
+}
+
+TEST_F(CapturedSweep, ShardsMergeToTheWhole) {
+  const SweepPlan all = made(
+      "[scenario.named]\ngpu = 'a100-sxm4-80gb'\ncapture = 'made.json'\n"
+      "clocks = 'coarse'\ngranularity = 'gpu'\n");
+  run(all, file("whole.db"));
+  SqlConnection target = open_result_database(file("merged.db"));
+  std::int64_t units = 0;
+  for (std::size_t i = 1; i <= 2; ++i) {
+    const auto shard = file("shard" + std::to_string(i) + ".db");
+    SweepStore store(shard);
+    store.begin(all);
+    const std::vector<std::size_t> mine = units_of(all, {i, 2});
+    EXPECT_LT(mine.size(), all.units.size());
+    run_sweep(all, mine, store, {1, "shard"}, {}, {});
+    units += merge(target, file("merged.db"), shard).new_units;
+  }
+  EXPECT_EQ(units, static_cast<std::int64_t>(all.units.size()));
+  expect_equal_contents(file("whole.db"), file("merged.db"));
+  for (const char* name : {"shard1.db", "shard2.db", "whole.db"}) {
+    const MergeCounts again = merge(target, file("merged.db"), file(name));
+    EXPECT_EQ(again.new_runs + again.new_units + again.new_records, 0) << name;
+    EXPECT_GT(again.known_runs, 0);
+  }
+  expect_equal_contents(file("whole.db"), file("merged.db"));
+  EXPECT_FALSE(SqlStatement(target, "PRAGMA foreign_key_check").next());
+  EXPECT_EQ(run(all, file("merged.db")).finished, 0U);
+  // The same question with another answer is refused.
+  open_result_database(file("shard1.db")).execute("UPDATE units SET result_hash = 'other'");
+  expect_error<DataError>([&] { merge(target, file("merged.db"), file("shard1.db")); },
+                          "has another result than in", "answered in two ways");
+}
+
+TEST_F(CapturedSweep, StandsBesideTracesInOneExperiment) {
+  const SweepPlan all = plan(
+      "capture = 'made.json'\nmodel = 'gpt3-small'\nbatch = 4\nsequence = 128\ngranularity = "
+      "'pass'\nslack_pct = 1\n");
+  EXPECT_EQ(all.units.size(), 4U);
+  EXPECT_EQ(run(all, file("a.db")).finished, 4U);
+  EXPECT_EQ(number(file("a.db"),
+                   "SELECT count(*) FROM v_experiment_units WHERE energy_change_pct <= 0 AND "
+                   "(model IS NULL) = (captured_clock IS NOT NULL)"),
+            4);
+  EXPECT_EQ(number(file("a.db"),
+                   "SELECT units FROM v_sensitivity WHERE axis = 'trace_name' AND value = "
+                   "'made.json'"),
+            2);
+  const ResultStore store = ResultStore::open_read_only(file("a.db"));
+  const std::string page = experiment_page(store, all.experiment.id);
+  EXPECT_NE(page.find("\"graph:1\""), std::string::npos);
+  EXPECT_NE(page.find("[\"graph:1\",\"iteration\",["), std::string::npos);
+}
+
+TEST_F(CapturedSweep, SaysWhatItCannotPlan) {
+  const std::string capture = "capture = 'made.json'\n";
+  expect_error<DataError>([&] { (void)plan(capture + "granularity = 'passes'\n"); },
+                          "granularity 'passes' is not known for captured runs",
+                          "leave impossible combinations out");
+  expect_error<DataError>([&] { (void)plan(capture + "goal = 'edp'\n"); },
+                          "captured runs are planned for goal 'waste'");
+  expect_error<DataError>([&] { (void)plan(capture + "aggregation = 'local'\n"); },
+                          "captured runs are planned for goal 'waste'");
+  expect_error<DataError>([&] { (void)plan(capture + "power_limit_w = 1\n"); },
+                          "a power limit of 1 W is outside");
+  expect_error<DataError>([&] { (void)plan("capture = 'none*.json'\n"); },
+                          "no file is named like 'none*.json'");
+  expect_error<DataError>([&] { (void)plan("trace = 'gpt3-xl'\n"); },
+                          "captured_clock: this applies to captures only");
+  expect_error<DataError>(
+      [] { (void)parse_experiment("schema = 1\nname = 'n'\n[axes]\ngpu = 'a40'\n", "e.toml"); },
+      "none of 'trace', 'capture' and 'model' is given");
+}
+
+}  // namespace
+}  // namespace rubato
