@@ -83,6 +83,26 @@ TEST(Playing, AutomaticPlansKeepTheirDeadlineInAllSteps) {
   EXPECT_GT(changes, 0U);
 }
 
+// A start cut into stretches of one clock has no more passes than one that is not.
+TEST(Playing, LearnsFromPassesWhateverTheStartKept) {
+  GraphExplorationInput input = made_exploration_input({}, {{GraphGrain::launch, 0.05}});
+  input.captures = {made_step({.steps = 3, .layers = 6, .launches_per_layer = 6},
+                              [](std::int64_t ns) { return ns; })};
+  const GraphExploration found = explore_captured(input);
+  const GraphPlanResult& plan = found.plans.at(0).result;
+  GraphSimulator simulator(*found.model, found.planner->grid());
+  const GraphRun cut = simulator.run(plan.plan, {.phases = true}), whole = simulator.run(plan.plan);
+  const std::vector<PlanSegment> segments = plan_segments(*found.model, cut);
+  ASSERT_GT(segments.size(), plan_segments(*found.model, whole).size());
+  const std::vector<StepScore> scores{StepScore(played_step(segments, GpuId{0}))};
+  const ClockId other = found.planner->grid().default_clock();
+  const PlayedRun a = play(*found.model, simulator, scores, other, {}, cut),
+                  b = play(*found.model, simulator, scores, other, {}, whole);
+  EXPECT_EQ(a.run.end_s, b.run.end_s);
+  EXPECT_EQ(a.run.total_energy_j, b.run.total_energy_j);
+  EXPECT_EQ(a.run.gpus[0].clock_changes, b.run.gpus[0].clock_changes);
+}
+
 // The example of the documents: steps that differ. One clock saves nothing in so little time, and
 // plans just short of it are late as played.
 TEST(Playing, LittleTimeIsUsed) {
