@@ -179,7 +179,11 @@ function drawLatency() {
 
 function drawKernels() {
   const cells = objects(data.kernels);
-  if (cells.length === 0) return;
+  if (cells.length === 0) {
+    element("kernels-note").textContent = "Captured runs only: rubato report --run graph:N draws the clock of every kernel of one.";
+    element("kernels-details").hidden = true;
+    return;
+  }
   const runs = [...new Set(cells.map((c) => c.run_id))].map((run) => settings.find((s) => s.run === run)).sort((a, b) => a.best.energy_change_pct - b.best.energy_change_pct);
   const names = [...new Set(cells.map((c) => c.name))];
   const line = 18, margin = {top: 8, right: 8, bottom: 34, left: 190}, width = 900;
