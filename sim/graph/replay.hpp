@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <optional>
-#include <queue>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -44,8 +42,7 @@ class GraphReplay {
     for (std::uint32_t g = 0; g < gpus_.size(); ++g) share(g, 0.0);
     begin(0, 0.0);
     while (!events_.empty()) {
-      const Event event = events_.top();
-      events_.pop();
+      const Event event = events_.pop();
       switch (event.kind) {
         case EventKind::transfer_ends:
           if (transfers_[event.what].version == event.version) end(event.what, event.at_s);
@@ -65,14 +62,9 @@ class GraphReplay {
     }
     for (std::uint32_t g = 0; g < gpus_.size(); ++g) settle(g, run_.span_s);
     for (const GpuTotals& gpu : run_.gpus) run_.total_energy_j += gpu.energy_j;
+    for (const GpuState& gpu : gpus_)
+      run_.left_behind.push_back({gpu.held.clock, gpu.held.free_s - run_.span_s});
     return std::move(run_);
-  }
-
-  /// What meets the next run of the same kind, after this one.
-  [[nodiscard]] std::vector<HeldClock> left_behind(double span_s) const {
-    std::vector<HeldClock> held;
-    for (const GpuState& gpu : gpus_) held.push_back({gpu.held.clock, gpu.held.free_s - span_s});
-    return held;
   }
 
  private:
@@ -82,7 +74,7 @@ class GraphReplay {
     switch (activity.kind) {
       case ActivityKind::launch:
         if (left_[i] > 0.0) {
-          const std::uint32_t g = index32(*graph_.gpu_of(activity));
+          const std::uint32_t g = gpu_of(activity);
           settle(g, at_s);
           gpus_[g].running.push_back({i, activity.kernel.value, false});
           share(g, at_s);
@@ -90,7 +82,7 @@ class GraphReplay {
         }
         break;
       case ActivityKind::arrival: {
-        const std::uint32_t g = index32(*graph_.gpu_of(activity));
+        const std::uint32_t g = gpu_of(activity);
         settle(g, at_s);
         gpus_[g].running.push_back({i, activity.kernel.value, true});
         share(g, at_s);
@@ -141,7 +133,7 @@ class GraphReplay {
 
   // The collective that a stream has run since its arrival.
   void leave(const Activity& departure, double at_s) {
-    const std::uint32_t g = index32(*graph_.gpu_of(departure));
+    const std::uint32_t g = gpu_of(departure);
     settle(g, at_s);
     std::erase_if(gpus_[g].running, [&](const Running& one) {
       return one.holds && graph_.activities()[one.activity].stream == departure.stream;
@@ -201,14 +193,14 @@ class GraphReplay {
     if (now.power_limited) totals.power_limited_s += passed_s;
   }
 
-  // Whose clock a GPU takes; nobody's if it runs nothing, or only holds collectives.
-  [[nodiscard]] std::optional<std::uint32_t> leader(std::uint32_t g) const {
-    std::optional<std::uint32_t> oldest;
+  // Whose clock a GPU takes; `nobody` if it runs nothing, or only holds collectives.
+  [[nodiscard]] std::uint32_t leader(std::uint32_t g) const {
+    std::uint32_t oldest = nobody;
     for (const Running& one : gpus_[g].running) {
       if (one.holds) continue;
       if (graph_.activities()[one.activity].stream == simulator_.main_stream_[g])
         return one.activity;
-      if (!oldest && !plan_.only_main_streams_ask) oldest = one.activity;
+      if (oldest == nobody && !plan_.only_main_streams_ask) oldest = one.activity;
     }
     return oldest;
   }
@@ -217,13 +209,12 @@ class GraphReplay {
     return at_s < gpu.stalled_until_s;
   }
 
-  // The clock that is asked for, if it is not in force.
-  [[nodiscard]] std::optional<ClockId> asks_for_another(std::uint32_t g) const {
-    std::optional<ClockId> asked = gpus_[g].timed_clock;
-    if (!asked) {
-      if (const auto leading = leader(g)) asked = plan_.clock_of_activity[*leading];
-    }
-    return asked == gpus_[g].held.clock ? std::nullopt : asked;
+  // The clock that is asked for; the one in force if none is.
+  [[nodiscard]] ClockId asked_clock(std::uint32_t g) const {
+    const GpuState& gpu = gpus_[g];
+    if (gpu.timed_clock) return *gpu.timed_clock;
+    const std::uint32_t leading = leader(g);
+    return leading == nobody ? gpu.held.clock : plan_.clock_of_activity[leading];
   }
 
   void ask(std::uint32_t g, const TimedClock& timed, double at_s) {
@@ -240,20 +231,20 @@ class GraphReplay {
       gpu.stalled_until_s = -unbounded_s;
       stall_transfers(gpu, at_s, false);
     }
-    const auto asked = asks_for_another(g);
-    if (asked && !is_stalled(gpu, at_s)) {
-      const double from_s = earliest_change_s(gpu, *asked);
+    const ClockId asked = asked_clock(g);
+    if (asked != gpu.held.clock && !is_stalled(gpu, at_s)) {
+      const double from_s = earliest_change_s(gpu, asked);
       // Sums of times differ by rounding between a planner and this loop.
       constexpr double rounding = 1e-9;
       const SwitchModel& switching = options_.switching;
       const SwitchCost cost =
-          switching.change(simulator_.grid_[gpu.held.clock], simulator_.grid_[*asked]);
+          switching.change(simulator_.grid_[gpu.held.clock], simulator_.grid_[asked]);
       if (from_s - at_s > rounding * (cost.lead_s + switching.dwell_s)) {
-        const auto leading = leader(g);
-        if (leading && late_.insert(*leading).second) ++run_.gpus[g].late_launches;
+        const std::uint32_t leading = leader(g);
+        if (leading != nobody && late_.insert(leading).second) ++run_.gpus[g].late_launches;
         return share(g, at_s, from_s);
       }
-      begin_change(g, *asked, cost, at_s);
+      begin_change(g, asked, cost, at_s);
     }
     share(g, at_s);
   }
@@ -266,7 +257,8 @@ class GraphReplay {
   void begin_change(std::uint32_t g, ClockId to, const SwitchCost& cost, double at_s) {
     GpuState& gpu = gpus_[g];
     GpuTotals& totals = run_.gpus[g];
-    const double idle_w = simulator_.model_->idle_power_w(simulator_.grid_[to]);
+    const double idle_w =
+        cost.stall_s > 0.0 ? simulator_.model_->idle_power_w(simulator_.grid_[to]) : 0.0;
     ++totals.clock_changes;
     totals.energy_j += cost.energy_j;
     totals.stalled_s += cost.stall_s;
@@ -283,10 +275,11 @@ class GraphReplay {
   // change. @param change_s  not before
   void share(std::uint32_t g, double at_s, double change_s = -unbounded_s) {
     GpuState& gpu = gpus_[g];
-    const auto asked = asks_for_another(g);
-    if (asked && free_changes_) {
+    const ClockId asked = asked_clock(g);
+    const bool another = asked != gpu.held.clock;
+    if (another && free_changes_) {
       ++run_.gpus[g].clock_changes;
-      gpu.held.clock = *asked;
+      gpu.held.clock = asked;
     }
     gpu.kernels.clear();
     for (const Running& one : gpu.running) gpu.kernels.push_back(one.kernel);
@@ -303,7 +296,7 @@ class GraphReplay {
         if (!one.holds) next_s = std::min(next_s, at_s + left_[one.activity] / rate(g, one.kernel));
       }
       if (next_s < unbounded_s) events_.push({next_s, EventKind::launch_ends, g, gpu.version});
-      if (asked && !free_changes_)
+      if (another && !free_changes_)
         events_.push({std::max(at_s, change_s), EventKind::clock_changes, g, gpu.version});
     }
     if (!options_.phases) return;
@@ -320,8 +313,12 @@ class GraphReplay {
     return &gpu.stall;
   }
 
-  [[nodiscard]] static std::uint32_t index32(GpuId gpu) { return gpu.value; }
+  // Of an activity on a stream. (An optional, made to be read at once, would be waited for.)
+  [[nodiscard]] std::uint32_t gpu_of(const Activity& activity) const {
+    return graph_.streams()[*activity.stream].gpu.value;
+  }
 
+  static constexpr std::uint32_t nobody = std::numeric_limits<std::uint32_t>::max();
   static constexpr double unbounded_s = std::numeric_limits<double>::infinity();
 
   GraphSimulator& simulator_;
@@ -336,7 +333,7 @@ class GraphReplay {
   std::vector<GpuState> gpus_;
   std::unordered_map<std::uint32_t, TransferState> transfers_;
   std::unordered_set<std::uint32_t> late_;  // launches that waited for their clock
-  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  EventQueue events_;
   GraphRun run_;
 };
 

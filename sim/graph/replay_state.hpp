@@ -1,10 +1,11 @@
 #pragma once
 // What a replay of an execution graph keeps of GPUs and transfers while it is under way.
 
+#include <cassert>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>
-#include <tuple>
 #include <vector>
 
 #include "sim/graph/simulator.hpp"
@@ -16,12 +17,6 @@ struct Running {
   std::uint32_t activity = 0;
   std::uint32_t kernel = 0;
   bool holds = false;  ///< a collective between arrival and departure: others decide its end
-};
-
-/// A clock in force, and from when on a request for another one may be issued.
-struct HeldClock {
-  ClockId clock;
-  double free_s = -std::numeric_limits<double>::infinity();
 };
 
 /// One GPU while a graph is replayed. What has run is settled whenever the running set changes.
@@ -61,11 +56,59 @@ struct Event {
   EventKind kind;
   std::uint32_t what;
   std::uint32_t version;  ///< clock_asked: position among the GPU's timed clocks
+};
 
-  friend bool operator>(const Event& a, const Event& b) {
-    return std::tuple(a.at_s, a.kind, a.what, a.version) >
-           std::tuple(b.at_s, b.kind, b.what, b.version);
+/// Events by time, then kind, what and version. A heap of its own: std::priority_queue writes an
+/// event part by part and reads it back as a whole at once, which processors wait for.
+class EventQueue {
+ public:
+  [[nodiscard]] bool empty() const noexcept { return heap_.empty(); }
+
+  void push(const Event& event) {
+    const Slot slot{event.at_s, key_of(event)};
+    std::size_t hole = heap_.size();
+    heap_.emplace_back();
+    for (; hole > 0 && before(slot, heap_[(hole - 1) / 2]); hole = (hole - 1) / 2)
+      heap_[hole] = heap_[(hole - 1) / 2];
+    heap_[hole] = slot;
   }
+
+  /// The first event; there must be one.
+  Event pop() {
+    const Slot first = heap_.front(), last = heap_.back();
+    heap_.pop_back();
+    std::size_t hole = 0;
+    for (std::size_t child = 1; child < heap_.size(); child = 2 * hole + 1) {
+      if (child + 1 < heap_.size() && before(heap_[child + 1], heap_[child])) ++child;
+      if (!before(heap_[child], last)) break;
+      heap_[hole] = heap_[child];
+      hole = child;
+    }
+    if (!heap_.empty()) heap_[hole] = last;
+    return {first.at_s, static_cast<EventKind>(first.key >> kind_shift),
+            static_cast<std::uint32_t>(first.key >> what_shift) & most_activities,
+            static_cast<std::uint32_t>(first.key)};
+  }
+
+ private:
+  static constexpr unsigned what_shift = 32, kind_shift = 61;
+  static constexpr std::uint32_t most_activities = (std::uint32_t{1} << 29U) - 1;
+
+  struct Slot {
+    double at_s = 0.0;
+    std::uint64_t key = 0;
+  };
+
+  static std::uint64_t key_of(const Event& event) {
+    assert(event.what <= most_activities);
+    return static_cast<std::uint64_t>(event.kind) << kind_shift |
+           std::uint64_t{event.what} << what_shift | event.version;
+  }
+  static bool before(const Slot& a, const Slot& b) {
+    return a.at_s < b.at_s || (a.at_s == b.at_s && a.key < b.key);
+  }
+
+  std::vector<Slot> heap_;
 };
 
 enum class RunEnd { first, last };

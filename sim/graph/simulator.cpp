@@ -74,11 +74,12 @@ GraphRun GraphSimulator::run(const GraphPlan& plan, const GraphRunOptions& optio
   const GraphModel& of = *model_;
   if (options.switching.is_free())
     return GraphReplay(*this, plan, options, asked_clocks(of, plan, RunEnd::first)).run();
+  if (options.after != nullptr)
+    return GraphReplay(*this, plan, options, options.after->left_behind).run();
   const std::vector<HeldClock> assumed = asked_clocks(of, plan, RunEnd::last);
-  GraphReplay replay(*this, plan, options, assumed);
-  GraphRun found = replay.run();
+  GraphRun found = GraphReplay(*this, plan, options, assumed).run();
   // What one run leaves behind, another clock, a change under way or a dwell, meets the next.
-  const std::vector<HeldClock> held = replay.left_behind(found.span_s);
+  const std::vector<HeldClock>& held = found.left_behind;
   bool as_assumed = true;
   for (std::size_t g = 0; g < held.size(); ++g) {
     const bool changed = found.gpus[g].clock_changes > 0 || found.gpus[g].late_launches > 0;

@@ -4,6 +4,7 @@
 // reported of a graph comes from here. docs/graphs.md, section 4.
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -56,12 +57,19 @@ struct GpuTotals {
   std::uint64_t late_launches = 0;  ///< led, but waited for the clock they asked for
 };
 
+/// A clock in force, and from when on a request for another one may be issued.
+struct HeldClock {
+  ClockId clock;
+  double free_s = -std::numeric_limits<double>::infinity();
+};
+
 /// Times are seconds since the origin.
 struct GraphRun {
   std::vector<double> start_s, end_s;  ///< shape [activities]
   std::vector<double> energy_j;        ///< shape [activities]: own, and a share of idle power
   std::vector<GpuTotals> gpus;         ///< shape [gpus]
   std::vector<GpuPhase> phases;        ///< by time; empty unless asked for
+  std::vector<HeldClock> left_behind;  ///< shape [gpus]: what the next run meets, at its time 0
   double span_s = 0.0;                 ///< last end
   double total_energy_j = 0.0;         ///< all GPUs
 };
@@ -70,6 +78,9 @@ struct GraphRun {
 struct GraphRunOptions {
   bool phases = false;         ///< keep what each GPU did
   SwitchModel switching = {};  ///< the default: changes of clock take nothing
+  /// What the run follows, where changes of clock take something. Nothing: a run like it, so that
+  /// it is in steady state, which may take a second replay.
+  const GraphRun* after = nullptr;
 };
 
 /// Replays on one thread; keeps what it learned of kernels that run together, so one object should

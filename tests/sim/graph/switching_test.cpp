@@ -73,6 +73,22 @@ RC_GTEST_PROP(GraphSwitching, AgreesWithItsRulesStepByStep, ()) {
   RC_CLASSIFY(late > 0, "launches wait for their clock");
 }
 
+RC_GTEST_PROP(GraphSwitching, FollowsAnotherRun, ()) {
+  const ExecutionGraph graph = arbitrary_graph({.most_gpus = 3, .most_launches = 10});
+  const ClockGrid grid = arbitrary_clocks(*rc::gen::inRange<std::size_t>(2, 4));
+  const GraphModel model(graph, small_graph_spec(), small_graph_spec().default_clock);
+  const GraphPlan before = arbitrary_plan(graph, grid), plan = arbitrary_plan(graph, grid);
+  const SwitchModel switching = arbitrary_switching();
+  GraphSimulator simulator(model, grid);
+  const GraphRun first = simulator.run(before, {.switching = switching});
+  const GraphRun run = simulator.run(plan, {.switching = switching, .after = &first});
+  SlowReplay slow(model, grid, plan, switching);
+  slow.follow(slow_steady(model, grid, before, switching));
+  slow.run();
+  RC_ASSERT(std::abs(run.span_s - slow.now_s) <= rounding * slow.now_s);
+  RC_ASSERT(std::abs(run.total_energy_j - slow.energy_j) <= rounding * slow.energy_j);
+}
+
 // Whatever launches asked for, asked for by time: the same run.
 RC_GTEST_PROP(GraphSwitching, ClocksByTimeGiveTheSameRunAsLaunchesThatAsk, ()) {
   const ExecutionGraph graph = arbitrary_graph({.most_gpus = 3, .most_launches = 10});
