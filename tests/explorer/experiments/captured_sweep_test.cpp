@@ -221,6 +221,26 @@ TEST_F(CapturedSweep, StandsBesideTracesInOneExperiment) {
   EXPECT_NE(page.find("[\"graph:1\",\"iteration\",["), std::string::npos);
 }
 
+TEST_F(CapturedSweep, IdsFollowWhatTheAnswerDependsOn) {
+  const auto ids = [&](const std::string& capture, const std::string& clock) {
+    const SweepPlan all = plan_sweep(parse_experiment(
+        "schema = 1\nname = 'n'\n[axes]\ngpu = 'a100-sxm4-80gb'\ncapture = '" + capture +
+            "'\ncaptured_clock = '" + clock + "'\nclocks = 'coarse'\nslack_pct = [0, 1]\n",
+        file("e.toml")));
+    std::vector<std::string> found;
+    for (const Unit& unit : all.units) found.push_back(unit.question_id);
+    return found;
+  };
+  const std::vector<std::string> original = ids("made.json", "1593/1410");
+  EXPECT_NE(original.at(0), original.at(1));
+  // The name of a file is not what the answer depends on, what it holds is.
+  std::filesystem::copy_file(file("made.json"), file("copy.json"));
+  EXPECT_EQ(ids("copy.json", "1593/1410"), original);
+  EXPECT_NE(ids("made.json", "1593/1005"), original);
+  save_capture(made_exploration_input({.layers = 4}, {}).captures.front(), file("made.json"));
+  EXPECT_NE(ids("made.json", "1593/1410"), original);
+}
+
 TEST_F(CapturedSweep, SaysWhatItCannotPlan) {
   const std::string capture = "capture = 'made.json'\n";
   expect_error<DataError>([&] { (void)plan(capture + "granularity = 'passes'\n"); },
