@@ -72,6 +72,26 @@ expect 3 'class="latency"'
 expect $((12 * 46)) 'class="cell"'
 expect 37 'class="unit-row"'
 expect 0 '<b>bold'
+# Captured runs in an experiment: 4 units of 2 settings, a front of single clocks each.
+cat > "$folder/captured.toml" <<TOML
+schema = 1
+name = "captured"
+[axes]
+gpu = "a100-sxm4-80gb"
+capture = "$(cd "$(dirname "$0")/../.." && pwd)/docs/examples/run.pt.trace.json.gz"
+clocks = "coarse"
+granularity = ["iteration", "kernel"]
+slack_pct = 1
+switch_latency_us = [1000, 22000]
+TOML
+"$rubato" sweep run "$folder/captured.toml" --db "$folder/captured_sweep.db" 2> "$folder/sweep.txt"
+"$rubato" report --db "$folder/captured_sweep.db" --experiment latest -o "$folder/captured_sweep.html"
+draw "$folder/captured_sweep.html"
+expect 2 '4 of 4 units'     # title and table
+expect 4 'class="unit-row"'
+expect 2 'class="front"'
+expect 2 'class="latency"'
+expect 0 'class="cell"'
 # A captured run: the answer, 82 single clocks at most, two plans, one row per kernel.
 run=$(cd "$(dirname "$0")/../.." && pwd)/docs/examples/run.pt.trace.json.gz
 "$rubato" explore "$run" --captured-clock 1593/1410 --slack 5 --granularity iteration,kernel --db "$folder/c.db" > "$folder/captured.txt" 2>&1
