@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <numbers>
 #include <queue>
 
 #include <fmt/format.h>
 
 #include "common/error.hpp"
 #include "common/numbers.hpp"
+#include "sim/jitter.hpp"
 
 namespace rubato {
 
@@ -18,29 +18,6 @@ namespace {
 // Two ends closer than this share of the iteration count as equal when the
 // critical path is marked: sums of a thousand terms differ in the last digits.
 constexpr double time_tolerance = 1e-9;
-
-// One step of splitmix64. Source: Steele, Lea, Flood, OOPSLA 2014.
-std::uint64_t mix(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15ULL;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-  return x ^ (x >> 31);
-}
-
-// In (0, 1), the same on every machine.
-double uniform(std::uint64_t seed, std::uint64_t draw) {
-  const double steps = 9007199254740992.0;  // 2^53
-  return (static_cast<double>(mix(mix(seed) ^ draw) >> 11) + 0.5) / steps;
-}
-
-// Log-normal with mean 1, so that jitter lengthens no pass on average.
-double jitter_factor(const PipelineDisturbance& disturbance, std::size_t pass) {
-  const double sigma = disturbance.jitter_frac;
-  if (sigma == 0.0) return 1.0;
-  const double radius = std::sqrt(-2.0 * std::log(uniform(disturbance.seed, 2 * pass)));
-  const double angle = 2.0 * std::numbers::pi * uniform(disturbance.seed, 2 * pass + 1);
-  return std::exp(sigma * radius * std::cos(angle) - 0.5 * sigma * sigma);
-}
 
 void check_plan(const PipelineWork& work, const PipelinePlan& plan) {
   const std::size_t passes = work.schedule.passes.size();
@@ -191,7 +168,7 @@ class Replay {
     if (what.stage == 0 && what.chunk == 0 && what.kind == PassKind::forward) {
       start_s += disturbance.input_delay_s;
     }
-    double factor = jitter_factor(disturbance, pass);
+    double factor = jitter_factor(disturbance.jitter_frac, disturbance.seed, pass);
     const double jittered_energy_j = option(pass).energy_j * factor;
     if (!disturbance.slowdown_of_stage.empty()) factor *= disturbance.slowdown_of_stage[what.stage];
     timed.start_s = start_s;

@@ -282,6 +282,12 @@ GraphExploration explore_captured(const GraphExplorationInput& input, const RunC
   found.reproduced_energy_j = reproduced.total_energy_j;
 
   const ClockGrid grid = make_clock_grid(input.spec, input.grid);
+  if (!input.disturbance.none()) {
+    found.undisturbed_span_s =
+        GraphSimulator(*found.model, grid).run(uniform_plan(graph, grid.default_clock())).span_s;
+    found.model = std::make_unique<const GraphModel>(
+        found.model->with_slowdown(slowdown_of(graph, input.disturbance)));
+  }
   found.planner = std::make_unique<GraphPlanner>(*found.model, grid, context, input.switching);
   found.baseline_marks = marks_of_clocks(
       *found.model, grid, uniform_plan(graph, grid.default_clock()), found.planner->baseline());

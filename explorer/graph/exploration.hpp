@@ -13,6 +13,7 @@
 #include "explorer/graph/plan_segments.hpp"
 #include "explorer/graph/planner.hpp"
 #include "explorer/marks.hpp"
+#include "sim/graph/disturbance.hpp"
 #include "traces/graph/capture_graph.hpp"
 
 namespace rubato {
@@ -27,6 +28,8 @@ struct GraphExplorationInput {
   /// What changes of clock take: automatic plans count it, for others it is said what is left of
   /// the saving. Nothing: not known.
   std::optional<SwitchModel> switching;
+  /// What goes differently from the capture: default clocks and plans are of the disturbed run.
+  GraphDisturbance disturbance = {};
   std::vector<GraphQuestion> questions;
 };
 
@@ -73,6 +76,8 @@ struct GraphExploration {
   double captured_span_s = 0.0;
   double reproduced_span_s = 0.0;  ///< captured durations at the captured clocks, simulated
   double reproduced_energy_j = 0.0;
+  /// The default clocks without the disturbance; nothing: there was none.
+  std::optional<double> undisturbed_span_s;
   GraphCoverage coverage;
   std::vector<Mark> baseline_marks;     ///< of the default clocks, what every change is against
   std::vector<GraphPlanOutcome> plans;  ///< in the order of the questions

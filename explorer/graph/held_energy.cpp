@@ -72,7 +72,8 @@ HeldEnergy::HeldEnergy(const LaunchCosts& costs) {
     for (const GraphArc& arc : graph.arcs_into(ActivityId{i})) {
       const Activity& from = graph[arc.from];
       if (from.kind == ActivityKind::transfer)
-        hold.copying_s = std::max(hold.copying_s, from.duration_s + arc.lag_s);
+        hold.copying_s =
+            std::max(hold.copying_s, costs.model().transfer_s(index(arc.from)) + arc.lag_s);
     }
     holder.holds.push_back(hold);
   }

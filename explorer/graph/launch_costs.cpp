@@ -48,7 +48,7 @@ LaunchCosts::LaunchCosts(const GraphModel& model, const ClockGrid& grid,
   const std::vector<std::uint32_t> main_stream = main_streams(graph);
   for (std::size_t i = 0; i < graph.size(); ++i) {
     const Activity& activity = graph.activities()[i];
-    fixed_s_.push_back(activity.kind == ActivityKind::transfer ? activity.duration_s : 0.0);
+    fixed_s_.push_back(model.transfer_s(i));
     const auto gpu = graph.gpu_of(activity);
     on_main_.push_back(gpu && main_stream[index(*gpu)] == *activity.stream);
   }

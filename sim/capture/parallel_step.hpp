@@ -1,15 +1,22 @@
 #pragma once
-// One rank of a data-parallel GPT step as a profiler would record it: a compute and a communication
-// stream, at the times the model gives the GPU's default clocks. What captured runs are planned and
-// replayed with then takes it too. docs/network.md.
+// One step of a parallel GPT training as a profiler would record it: a rank of each pipeline stage,
+// kernels in one stream and collectives in others beside it, at the times the model gives the GPU's
+// default clocks. What captured runs are planned and replayed with then takes it too.
+// docs/parallel.md.
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
+#include <vector>
 
 #include "models/gpu/spec.hpp"
+#include "sim/capture/layer_writer.hpp"
+#include "sim/capture/step_writer.hpp"
 #include "traces/capture.hpp"
 #include "traces/gpt.hpp"
 #include "traces/gradient_buckets.hpp"
+#include "traces/parallel/rank_work.hpp"
+#include "traces/pipeline/schedule.hpp"
 
 namespace rubato {
 
@@ -25,33 +32,50 @@ enum class Sharding {
 
 /// What a parallel step is made from.
 struct ParallelStepInput {
-  GptShape shape;  ///< data_parallel >= 2; tensor-parallel collectives stay in the compute stream
+  GptShape shape;         ///< its batch is one microbatch, its tensor_parallel counts, see split
+  ModelSplit split = {};  ///< split.tensor is the shape's
   Sharding sharding = Sharding::none;
-  BucketCaps buckets;
+  BucketCaps buckets = {};
+  TensorOverlap tensor_overlap = {};
+  /// Stages, microbatches and their order; transfer_s counts for nothing.
+  PipelineShape pipeline = {};
+  /// Messages between stages beside kernels: received one pass ahead, and nothing waits until they
+  /// are sent. False, as Megatron-LM's 1F1B: a stage goes on when its messages are over.
+  /// Interleaved chunks always do.
+  bool overlap_messages = false;
   GpuSpec spec;  ///< with the cluster the collectives run on
+
+  /// GPUs of the run: tp x cp x dp x stages.
+  [[nodiscard]] std::uint64_t gpus() const noexcept;
 };
 
 /// Times of one step.
 struct ParallelStepTimes {
   double step_s = 0.0;
-  double compute_s = 0.0;   ///< in the compute stream
-  double comm_s = 0.0;      ///< in the communication stream
-  double comm_bytes = 0.0;  ///< messages in it, as Collective counts them
+  std::vector<RankTimes> stages;  ///< a rank of each
 
-  /// Time the step takes beyond its kernels.
-  [[nodiscard]] double exposed_s() const noexcept { return step_s - compute_s; }
+  /// Means over the stages.
+  [[nodiscard]] double compute_s() const;
+  [[nodiscard]] double comm_s() const;
+  [[nodiscard]] double exposed_s() const;  ///< communication with no kernel beside it
+  /// Neither kernels nor communication: what a rank waits for other stages, and for its host.
+  [[nodiscard]] double bubble_s() const;
+  [[nodiscard]] double comm_bytes() const;
 };
 
 /// A generated step, no capture of anything that ran.
 struct ParallelStep {
-  Capture capture;
+  std::vector<Capture> stages;  ///< a rank of each, for all that do the same
+  PipelineSchedule schedule;
+  /// Pass of the schedule that a launch is of; nothing: of what a step does once. Shape
+  /// [stages][launches].
+  std::vector<std::vector<std::optional<std::uint32_t>>> pass_of_launch;
   ParallelStepTimes times;
 };
 
 /// Launches keep their own times: what runs beside them slows nothing down here.
-/// @throws UsageError if data_parallel is below 2 or above 1e9, or what generate_gpt_trace and the
-/// network model
-///         throw
+/// @throws UsageError if nothing is parallel, a degree does not fit the shape, the schedule or the
+///         cluster, and what gpt_rank_work, make_schedule and the network model throw
 [[nodiscard]] ParallelStep parallel_step(const ParallelStepInput& input);
 
 }  // namespace rubato

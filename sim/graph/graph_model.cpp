@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "models/table/gpu_model.hpp"
 
@@ -50,6 +51,19 @@ GraphModel GraphModel::with_whole_launches(
       other.work_[i] = 1.0;
   }
   return other;
+}
+
+GraphModel GraphModel::with_slowdown(std::vector<double> factor) const {
+  GraphModel other = *this;
+  other.slowdown_ = std::move(factor);
+  other.anchor_work();
+  return other;
+}
+
+double GraphModel::transfer_s(std::size_t activity) const {
+  const Activity& of = graph_->activities()[activity];
+  if (of.kind != ActivityKind::transfer) return 0.0;
+  return of.duration_s * (slowdown_.empty() ? 1.0 : slowdown_[activity]);
 }
 
 double GraphModel::idle_power_w(const ClockPair& clock) const {
@@ -132,6 +146,7 @@ void GraphModel::anchor_work() {
       for (const auto& [kernel, activity] : running) kernels.push_back(kernel);
     }
   }
+  for (std::size_t i = 0; i < slowdown_.size(); ++i) work_[i] *= slowdown_[i];
 }
 
 }  // namespace rubato

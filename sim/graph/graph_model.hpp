@@ -52,6 +52,14 @@ class GraphModel {
   [[nodiscard]] GraphModel with_whole_launches(
       const std::vector<std::optional<KernelCoefficients>>& coefficients) const;
 
+  /// The same GPUs where activities take longer than captured, at every clock: launches do so much
+  /// more, transfers are so much slower. Energy grows with what launches do.
+  /// @param factor  shape [activities], each > 0
+  [[nodiscard]] GraphModel with_slowdown(std::vector<double> factor) const;
+
+  /// How long an activity takes that no clock changes: a transfer; 0 for others.
+  [[nodiscard]] double transfer_s(std::size_t activity) const;
+
   /// How much each activity does, in launches of the model: so that the captured clocks give the
   /// captured duration back, what ran beside it counted. 0 where no clock matters. Shape
   /// [activities].
@@ -82,6 +90,7 @@ class GraphModel {
   std::vector<KernelCoefficients> coefficients_;
   std::vector<SplitSource> splits_;
   std::vector<SmDemand> demands_;
+  std::vector<double> slowdown_;  // shape [activities], empty: 1
   std::vector<double> work_;
 };
 

@@ -99,7 +99,7 @@ class GraphReplay {
   void begin_transfer(std::uint32_t i, double at_s) {
     TransferState& transfer = transfers_[i];
     transfer.begun = true;
-    transfer.left_s = graph_.activities()[i].duration_s;
+    transfer.left_s = simulator_.model_->transfer_s(i);
     transfer.since_s = at_s;
     for (const GraphArc& arc : graph_.arcs_into(ActivityId{i})) {
       const auto gpu = graph_.gpu_of(graph_[arc.from]);

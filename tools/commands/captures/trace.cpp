@@ -113,7 +113,8 @@ void setup_convert(CommandLine& app, Action& action) {
 }  // namespace
 
 Action setup_trace(CommandLine& app) {
-  return one_of(app, {&setup_trace_gen, &setup_show, &setup_convert, &setup_trace_import});
+  return one_of(app, {&setup_trace_gen, &setup_show, &setup_convert, &setup_trace_import,
+                      &setup_trace_scale});
 }
 
 }  // namespace rubato

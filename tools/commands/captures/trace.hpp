@@ -19,6 +19,9 @@ class CommandLine;
 /// rubato trace gen
 void setup_trace_gen(CommandLine& app, Action& action);
 
+/// rubato trace scale
+void setup_trace_scale(CommandLine& app, Action& action);
+
 /// rubato trace import
 void setup_trace_import(CommandLine& app, Action& action);
 

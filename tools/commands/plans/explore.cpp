@@ -36,6 +36,7 @@ namespace {
 
 struct ExploreOptions {
   std::vector<std::string> ranks;
+  DisturbanceOptions disturbance;
   std::string trace = "gpt3-xl", gpu, cluster, clocks, db, timeline;
   StepOptions step;
   CapturedClockOptions captured;
@@ -245,6 +246,7 @@ ExitStatus run_captured(const ExploreOptions& o, const CommandLine& line,
       .switching = given_switching(line, o.switching),
       .granularities = {},
       .slacks_pct = {},
+      .disturbance = o.disturbance,
       .partial = o.step.partial,
       .per_kernel = o.per_kernel,
       .own_steps = o.own_steps,
@@ -266,6 +268,7 @@ ExitStatus run(const ExploreOptions& o, const CommandLine& line, const RunContex
   if (is_captured_run(o)) return run_captured(o, line, context);
   refuse_without_goal(o, line);
   if (o.own_steps) throw UsageError("--own-steps is for captured runs of several steps");
+  refuse_disturbance(line);
   const bool one_table = o.format == OutputFormat::csv || o.format == OutputFormat::json_lines;
   if (one_table && o.per_pass + o.per_kernel + o.per_segment > 1) {
     throw UsageError(
@@ -346,6 +349,7 @@ Action setup_explore(CommandLine& app) {
   app.add_option("--ranks", o->ranks,
                  "Captures of several ranks of one run, as one: files or a pattern such as "
                  "'rank*.json.gz'");
+  add_disturbance_options(app, o->disturbance);
   app.add_option("--gpu", o->gpu,
                  "Shipped name or file of a GPU spec [the one of the GPU a trace was captured on, "
                  "else rtx-3080-ti]");

@@ -239,6 +239,10 @@ std::string run_text(const CapturedRunOptions& o, const GraphRequest& request,
           ? "the GPU's default, assumed: give --captured-clock or --power"
           : std::string(name_of(request.clock_source)),
       ms_per_s * baseline.span_s, baseline.total_energy_j, found.model->spec().name);
+  if (found.undisturbed_span_s)
+    text += fmt::format(
+        "slowed as asked, the default clocks take {:.3f} ms longer; every change is against that\n",
+        ms_per_s * (baseline.span_s - *found.undisturbed_span_s));
   const GraphCoverage& c = found.coverage;
   const double total_s = std::max(c.total_s(), 1e-12);
   text += fmt::format(
@@ -347,6 +351,7 @@ CapturedRun captured_run(const CapturedRunOptions& o, const RunContext& context)
                    .grid = o.clocks,
                    .power_limit_w = o.power_limit_w,
                    .switching = {},
+                   .disturbance = disturbance_of(o.disturbance),
                    .questions = {}},
                   {o.files, {}, ClockSource::gpu_default, context.command_line}};
   GraphExplorationInput& input = run.input;
@@ -369,6 +374,8 @@ ExitStatus explore_captured_run(const CapturedRunOptions& o, const RunContext& c
   GraphExplorationInput& input = run.input;
   const GraphRequest& request = run.request;
   input.questions = questions_of(o, input);
+  if (!o.db.empty() && !input.disturbance.none())
+    throw UsageError("--db keeps plans of runs as captured, not with stragglers or jitter");
   // A database that cannot be written is better known before the work than after it.
   if (!o.db.empty()) (void)ResultStore::open(o.db);
 

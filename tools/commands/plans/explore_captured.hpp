@@ -9,6 +9,7 @@
 #include "common/run_context.hpp"
 #include "explorer/results/graph_store.hpp"
 #include "tools/options/captured.hpp"
+#include "tools/options/disturbance.hpp"
 #include "tools/options/switching.hpp"
 #include "tools/terminal/output.hpp"
 
@@ -23,6 +24,7 @@ struct CapturedRunOptions {
   std::optional<SwitchOptions> switching;  ///< nothing: as the spec knows, if it does
   std::vector<std::string> granularities;  ///< empty: all
   std::vector<double> slacks_pct;          ///< empty: 0, 1, 2, 5
+  DisturbanceOptions disturbance;
   bool partial = false, per_kernel = false, own_steps = false;
   OutputFormat format = OutputFormat::table;
 };

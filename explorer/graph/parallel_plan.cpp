@@ -1,0 +1,227 @@
+#include "explorer/graph/parallel_plan.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "common/algorithms/sort_by.hpp"
+#include "explorer/graph/uniform_sweep.hpp"
+
+namespace rubato {
+
+namespace {
+
+// What a pass takes, of launches in the compute stream and of what it waits for between them.
+struct PassCost {
+  std::map<KernelId, double> launches;  // how many
+  double begin_s = std::numeric_limits<double>::infinity();
+  double end_s = 0.0, compute_s = 0.0;
+
+  [[nodiscard]] double waiting_s() const { return std::max(end_s - begin_s - compute_s, 0.0); }
+};
+
+PassType type_of(const GraphModel& model, const ClockGrid& grid, std::span<const ClockId> clocks,
+                 const PipelinePass& pass, const PassCost& cost) {
+  PassType type{pass.stage, pass.kind, {}};
+  for (const ClockId clock : clocks) {
+    const ClockPair& pair = grid[clock];
+    const double idle_w = model.idle_power_w(pair);
+    ClockOption option{.core_mhz = effective_core_mhz(model.spec(), pair),
+                       .time_s = cost.waiting_s(),
+                       .energy_j = idle_w * cost.waiting_s(),
+                       .mem_mhz = model.spec().mem_states[index(pair.mem)].mem_mhz};
+    for (const auto& [kernel, count] : cost.launches) {
+      const OperatingPoint point = model.evaluate(kernel, pair);
+      option.time_s += count * point.time_s;
+      option.energy_j += count * point.energy_j;
+    }
+    type.options.push_back(option);
+  }
+  return type;
+}
+
+// Of a message between stages, alone; 0 without any.
+double message_time_s(const ExecutionGraph& graph) {
+  double least_s = std::numeric_limits<double>::infinity();
+  for (const Activity& activity : graph.activities()) {
+    if (activity.kind == ActivityKind::transfer) least_s = std::min(least_s, activity.duration_s);
+  }
+  return std::isfinite(least_s) ? least_s : 0.0;
+}
+
+CaptureGraph graph_of(const ParallelStep& step) {
+  if (step.stages.size() == 1) return capture_graph(step.stages.front());
+  return capture_graph(std::span(step.stages));
+}
+
+}  // namespace
+
+ParallelPlanner::ParallelPlanner(const ParallelStepInput& input, const std::string& grid,
+                                 const GraphDisturbance& disturbance)
+    : step_(parallel_step(input)),
+      graph_(graph_of(step_)),
+      model_(std::make_unique<const GraphModel>(
+          GraphModel(graph_.graph, input.spec, input.spec.default_clock)
+              .with_slowdown(slowdown_of(graph_.graph, disturbance)))),
+      grid_(make_clock_grid(input.spec, grid)),
+      simulator_(*model_, grid_),
+      baseline_(simulator_.run(uniform_plan(graph_.graph, grid_.default_clock()))),
+      pass_of_activity_(graph_.graph.size()) {
+  for (std::size_t s = 0; s < step_.stages.size(); ++s) {
+    for (std::size_t i = 0; i < step_.pass_of_launch[s].size(); ++i)
+      pass_of_activity_[index(graph_.activity_of_launch[s][i])] = step_.pass_of_launch[s][i];
+  }
+  make_work(slowdown_of(graph_.graph, disturbance));
+}
+
+// Passes as the planner of pipelines takes them: the sums of their kernels at each clock, and what
+// they wait for within.
+void ParallelPlanner::make_work(const std::vector<double>& slowdown) {
+  const ExecutionGraph& graph = graph_.graph;
+  std::vector<PassCost> costs(step_.schedule.passes.size());
+  const std::vector<std::uint32_t> main = main_streams(graph);
+  for (std::size_t i = 0; i < graph.size(); ++i) {
+    const Activity& activity = graph.activities()[i];
+    if (!pass_of_activity_[i] || activity.kind != ActivityKind::launch) continue;
+    PassCost& cost = costs[*pass_of_activity_[i]];
+    if (main[index(*graph.gpu_of(activity))] != *activity.stream) continue;
+    cost.launches[activity.kernel] += slowdown[i];
+    cost.begin_s = std::min(cost.begin_s, activity.start_s);
+    cost.end_s = std::max(cost.end_s, activity.end_s());
+    cost.compute_s += activity.duration_s;
+  }
+  clock_of_option_ = {grid_.default_clock()};
+  for (std::size_t c = 0; c < grid_.size(); ++c)
+    if (id_at<ClockId>(c) != grid_.default_clock()) clock_of_option_.push_back(id_at<ClockId>(c));
+  double idle_w = std::numeric_limits<double>::infinity();
+  for (const ClockId clock : clock_of_option_)
+    idle_w = std::min(idle_w, model_->idle_power_w(grid_[clock]));
+  PipelineShape shape = step_.schedule.shape;
+  shape.transfer_s = message_time_s(graph);
+  work_ = {
+      .schedule = make_schedule(shape), .types = {}, .type_of_pass = {}, .blocked_power_w = idle_w};
+  std::map<std::tuple<std::uint32_t, std::uint32_t, PassKind>, PassTypeId> known;
+  for (std::size_t p = 0; p < costs.size(); ++p) {
+    const PipelinePass& pass = step_.schedule.passes[p];
+    const auto [at, added] = known.emplace(std::tuple(pass.stage, pass.chunk, pass.kind),
+                                           id_at<PassTypeId>(work_.types.size()));
+    if (added) work_.types.push_back(type_of(*model_, grid_, clock_of_option_, pass, costs[p]));
+    work_.type_of_pass.push_back(at->second);
+  }
+}
+
+GraphPlan ParallelPlanner::graph_plan(const PipelinePlan& plan) const {
+  GraphPlan found = uniform_plan(graph_.graph, grid_.default_clock());
+  for (std::size_t i = 0; i < pass_of_activity_.size(); ++i) {
+    if (!pass_of_activity_[i]) continue;
+    found.clock_of_activity[i] =
+        clock_of_option_[index(plan.option_of_pass[*pass_of_activity_[i]])];
+  }
+  found.only_main_streams_ask = true;
+  return found;
+}
+
+// Passes on the path that ends last, each once.
+std::set<std::uint32_t> ParallelPlanner::last_passes(const GraphRun& run) const {
+  std::set<std::uint32_t> passes;
+  const auto last = std::ranges::max_element(run.end_s);
+  auto at = id_at<ActivityId>(static_cast<std::size_t>(last - run.end_s.begin()));
+  while (index(at) != 0) {
+    if (const auto pass = pass_of_activity_[index(at)]) passes.insert(*pass);
+    const auto arcs = graph_.graph.arcs_into(at);
+    at = std::ranges::max_element(arcs, {}, [&](const GraphArc& arc) {
+           return run.end_s[index(arc.from)] + arc.lag_s;
+         })->from;
+  }
+  return passes;
+}
+
+// Speeds passes up, least energy for each second first, until they gain what is missing.
+// @return whether any could be
+bool ParallelPlanner::speed_up(PipelinePlan& plan, const std::set<std::uint32_t>& passes,
+                               double missing_s) const {
+  struct Step {
+    double price_w = 0.0, gain_s = 0.0;
+    std::uint32_t pass = 0;
+    OptionId to;
+  };
+  std::vector<Step> steps;
+  for (const std::uint32_t pass : passes) {
+    const std::vector<ClockOption>& options = work_.type_of(PassId{pass}).options;
+    const ClockOption& now = options[index(plan.option_of_pass[pass])];
+    Step best{std::numeric_limits<double>::infinity(), 0.0, pass, {}};
+    for (std::size_t o = 0; o < options.size(); ++o) {
+      const double gain_s = now.time_s - options[o].time_s;
+      if (gain_s <= 0.0) continue;
+      const double price_w = (options[o].energy_j - now.energy_j) / gain_s;
+      if (price_w < best.price_w) best = {price_w, gain_s, pass, id_at<OptionId>(o)};
+    }
+    if (best.gain_s > 0.0) steps.push_back(best);
+  }
+  sort_by(steps, &Step::price_w);
+  for (const Step& step : steps) {
+    plan.option_of_pass[step.pass] = step.to;
+    missing_s -= step.gain_s;
+    if (missing_s <= 0.0) break;
+  }
+  return !steps.empty();
+}
+
+// The planner of pipelines knows nothing of what runs beside passes and between them: where the
+// graph ends late, passes on its last path are sped up.
+void ParallelPlanner::keep_in_time(ParallelPlan& best, PipelinePlan plan,
+                                   const RunContext& context) {
+  constexpr int most_repairs = 40;
+  constexpr double rounding = 1e-9;
+  const double allowed_s = (1.0 + best.slack_frac + rounding) * baseline_.span_s;
+  for (int i = 0; i < most_repairs && !context.stop_requested(); ++i) {
+    GraphPlan found = graph_plan(plan);
+    const GraphRun run = simulator_.run(found);
+    if (run.span_s <= allowed_s) {
+      keep_if_better(best, std::move(found), {run.span_s, run.total_energy_j});
+      return;
+    }
+    // Behind one path that is late comes the next: more at once, the longer it takes.
+    const double missing_s = (1.0 + 0.25 * i) * (run.span_s - allowed_s);
+    if (!speed_up(plan, last_passes(run), missing_s)) return;
+  }
+}
+
+void ParallelPlanner::keep_if_better(ParallelPlan& best, GraphPlan plan,
+                                     const Replayed& run) const {
+  const double energy_frac = run.energy_j / baseline_.total_energy_j - 1.0;
+  if (energy_frac >= best.energy_frac) return;
+  best = {best.slack_frac, std::move(plan), run.span_s / baseline_.span_s - 1.0, energy_frac};
+}
+
+std::vector<ParallelPlan> ParallelPlanner::plan(std::span<const double> slacks_frac,
+                                                const RunContext& context) {
+  const PipelinePlanner passes(work_, {}, context);
+  const std::vector<UniformRun> uniform = sweep_uniform(*model_, grid_, context);
+  std::vector<ParallelPlan> plans;
+  for (const double slack_frac : slacks_frac) {
+    ParallelPlan best{slack_frac, uniform_plan(graph_.graph, grid_.default_clock()), 0.0, 0.0};
+    for (const UniformRun& run : uniform) {
+      if (run.span_s <= (1.0 + slack_frac) * baseline_.span_s)
+        keep_if_better(best, uniform_plan(graph_.graph, run.clock), {run.span_s, run.energy_j});
+    }
+    const double deadline_s = passes.baseline().time_s + slack_frac * baseline_.span_s;
+    const PipelineResult found = passes.plan({&deadline_s, 1}, AfterEnd::go_on, context).front();
+    if (found.status != SolveStatus::infeasible) keep_in_time(best, found.plan, context);
+    plans.push_back(std::move(best));
+  }
+  // What is in time for less is in time for more.
+  for (ParallelPlan& plan : plans) {
+    for (const ParallelPlan& other : plans) {
+      if (other.time_frac > plan.slack_frac || other.energy_frac >= plan.energy_frac) continue;
+      plan = {plan.slack_frac, other.plan, other.time_frac, other.energy_frac};
+    }
+  }
+  return plans;
+}
+
+}  // namespace rubato

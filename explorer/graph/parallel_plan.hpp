@@ -1,0 +1,75 @@
+#pragma once
+// Clocks for every pass of a step of parallel training: found on passes by the planner of
+// pipelines, replayed launch by launch on the step's execution graph. docs/parallel.md.
+
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/run_context.hpp"
+#include "explorer/pipeline/planner.hpp"
+#include "sim/capture/parallel_step.hpp"
+#include "sim/graph/disturbance.hpp"
+#include "sim/graph/simulator.hpp"
+#include "traces/graph/capture_graph.hpp"
+
+namespace rubato {
+
+/// A plan's change against the default clocks, by the simulator of graphs, one GPU for each stage.
+struct ParallelPlan {
+  double slack_frac = 0.0;
+  GraphPlan plan;
+  double time_frac = 0.0;
+  double energy_frac = 0.0;
+};
+
+/// One step of parallel training: its graph, its baseline, plans. A clock for each pass of each
+/// stage; what is done once in a step keeps the default clocks, and changes of clock are free.
+class ParallelPlanner {
+ public:
+  /// @param disturbance  of ranks as parallel_step numbers them: one of each stage, stage x GPUs of
+  /// a
+  ///                     stage; baseline and plans are of the disturbed step
+  /// @throws what parallel_step, capture_graph, slowdown_of and make_clock_grid throw
+  ParallelPlanner(const ParallelStepInput& input, const std::string& grid,
+                  const GraphDisturbance& disturbance = {});
+  ParallelPlanner(const ParallelPlanner&) = delete;
+  ParallelPlanner& operator=(const ParallelPlanner&) = delete;
+  ~ParallelPlanner() = default;
+
+  [[nodiscard]] const ParallelStep& step() const noexcept { return step_; }
+  [[nodiscard]] const GraphModel& model() const noexcept { return *model_; }
+  /// The default clocks, replayed.
+  [[nodiscard]] const GraphRun& baseline() const noexcept { return baseline_; }
+
+  /// One for each slack, >= 0, none later than (1 + slack) x the baseline. The baseline itself
+  /// where nothing better was found.
+  [[nodiscard]] std::vector<ParallelPlan> plan(std::span<const double> slacks_frac,
+                                               const RunContext& context = {});
+
+ private:
+  void make_work(const std::vector<double>& slowdown);
+  [[nodiscard]] GraphPlan graph_plan(const PipelinePlan& plan) const;
+  struct Replayed {
+    double span_s = 0.0, energy_j = 0.0;
+  };
+  void keep_if_better(ParallelPlan& best, GraphPlan plan, const Replayed& run) const;
+  void keep_in_time(ParallelPlan& best, PipelinePlan plan, const RunContext& context);
+  [[nodiscard]] std::set<std::uint32_t> last_passes(const GraphRun& run) const;
+  bool speed_up(PipelinePlan& plan, const std::set<std::uint32_t>& passes, double missing_s) const;
+
+  ParallelStep step_;
+  CaptureGraph graph_;
+  std::unique_ptr<const GraphModel> model_;
+  ClockGrid grid_;
+  GraphSimulator simulator_;
+  GraphRun baseline_;
+  std::vector<std::optional<std::uint32_t>> pass_of_activity_;
+  PipelineWork work_;
+  std::vector<ClockId> clock_of_option_;  // the default clock first
+};
+
+}  // namespace rubato

@@ -1,0 +1,53 @@
+#pragma once
+// Collectives of data parallelism beside the kernels of one stage: buckets of gradients, and
+// parameters of which each rank keeps a part.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/capture/parallel_step.hpp"
+#include "sim/capture/step_writer.hpp"
+
+namespace rubato {
+
+/// Ranks that hold the same parameters.
+struct DataGroup {
+  std::uint64_t size = 1;
+  std::uint64_t stride = 1;  ///< GPUs from one to the next
+};
+
+/// Of all parameters, or of those of experts, which fewer ranks share.
+[[nodiscard]] DataGroup data_group(const ParallelStepInput& input, bool of_experts);
+
+/// Launches a data-parallel collective behind all kernels so far; nothing for a group of one.
+void communicate(const ParallelStepInput& input, StepWriter& step, const std::string& name,
+                 CollectiveKind kind, double elements, bool of_experts);
+
+/// Gradients that wait for their bucket, DDP and ZeRO 1 and 2. Of one stage.
+class GradientQueue {
+ public:
+  /// @param elements   of each tensor in the order its gradient is ready
+  /// @param of_experts whether they are shared by the ranks that share experts only
+  GradientQueue(const ParallelStepInput& input, StepWriter& step,
+                const std::vector<double>& elements, bool of_experts);
+
+  /// The next gradient is ready.
+  void ready();
+  /// After the optimizer: each rank has updated its part.
+  void gather_parameters();
+
+ private:
+  const ParallelStepInput& input_;
+  StepWriter& step_;
+  std::vector<GradientBucket> buckets_;
+  bool of_experts_;
+  std::size_t next_ = 0, tensors_ = 0;
+};
+
+/// All of a step whose parameters are sharded: units are the layers, and the rest (embeddings and
+/// the last norm), which stays gathered from its first use on, as the root of FSDP does.
+void write_sharded_step(const ParallelStepInput& input, const RankWork& work, StepWriter& step);
+
+}  // namespace rubato

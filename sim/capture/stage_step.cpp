@@ -1,0 +1,274 @@
+#include "sim/capture/stage_step.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <numeric>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "sim/capture/data_parallel.hpp"
+#include "sim/capture/layer_writer.hpp"
+
+namespace rubato {
+
+namespace {
+
+// The products of the weights' gradients, what is added up beside them, and what gathers for them:
+// what zero-bubble schedules put off.
+RankWork::Launches of_weights(const RankWork& work, const RankWork::Launches& list) {
+  const auto belongs = [&](KernelId id) {
+    const Kernel& kernel = work.kernel(id);
+    const bool adds = kernel.kind == KernelClass::bias || kernel.kind == KernelClass::bias_reduce;
+    return adds || (kernel.gemm && work.gradients[index(id)] > 0.0);
+  };
+  RankWork::Launches found;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const bool gathers = i + 1 < list.size() && belongs(list[i + 1]) &&
+                         work.kernel(list[i]).collective &&
+                         work.kernel(list[i]).collective->kind == CollectiveKind::all_gather;
+    if (belongs(list[i]) || gathers) found.push_back(list[i]);
+  }
+  return found;
+}
+
+RankWork::Launches without(const RankWork::Launches& list, const RankWork::Launches& others) {
+  RankWork::Launches left;
+  std::ranges::copy_if(list, std::back_inserter(left),
+                       [&](KernelId id) { return std::ranges::find(others, id) == others.end(); });
+  return left;
+}
+
+// What of the backward pass of a layer, and of the ends of the model, a kind of pass runs.
+struct BackwardLists {
+  RankWork::Launches head, layer, embedding;
+};
+
+BackwardLists backward_lists(const RankWork& work, PassKind kind) {
+  BackwardLists all{work.head_backward, work.backward, work.embedding_backward};
+  if (kind == PassKind::backward) return all;
+  BackwardLists weights{of_weights(work, all.head), of_weights(work, all.layer), all.embedding};
+  if (kind == PassKind::weight_gradient) return weights;
+  return {without(all.head, weights.head), without(all.layer, weights.layer), {}};
+}
+
+// All of a step on one stage but for its message times.
+class StageStep {
+ public:
+  StageStep(const ParallelStepInput& input, const RankWork& work, const PipelineSchedule& schedule,
+            StepWriter& step)
+      : input_(input),
+        shape_(schedule.shape),
+        // Of interleaved chunks a stage has to take more than one message at a time.
+        overlaps_(input.overlap_messages || schedule.shape.chunks > 1),
+        work_(work),
+        split_(split_lists(work)),
+        step_(step),
+        writer_(work_, input.tensor_overlap, step) {
+    for (std::uint32_t i = 0; i < schedule.passes.size(); ++i) {
+      if (schedule.passes[i].stage != step.stage()) continue;
+      if (passes_.empty()) first_pass_ = i;  // those of a stage lie in a row
+      passes_.push_back(schedule.passes[i]);
+    }
+    set_last_microbatches();
+    std::vector<double> dense, of_experts;
+    for (const PipelinePass& pass : passes_) {
+      if (is_last(pass)) collect_gradients(pass, dense, of_experts);
+    }
+    parameters_ = std::accumulate(dense.begin(), dense.end(), 0.0) +
+                  std::accumulate(of_experts.begin(), of_experts.end(), 0.0);
+    dense_.emplace(input, step, dense, false);
+    experts_.emplace(input, step, of_experts, true);
+  }
+
+  void write() {
+    for (const KernelId kernel : work_.clearing) step_.launch(own_part(kernel));
+    for (std::size_t i = 0; i < passes_.size(); ++i) {
+      receive(i);
+      step_.begin_pass(first_pass_ + static_cast<std::uint32_t>(i));
+      run(passes_[i]);
+      step_.begin_pass({});
+      send(passes_[i]);
+    }
+    wait_until_sent();
+    if (!work_.optimizer.empty()) step_.follow(StepStream::compute, StepStream::data);
+    for (const KernelId kernel : work_.optimizer) step_.launch(own_part(kernel));
+    if (input_.sharding != Sharding::optimizer) return;
+    dense_->gather_parameters();
+    experts_->gather_parameters();
+  }
+
+ private:
+  struct Lists {
+    BackwardLists whole, input, weights;
+  };
+  static Lists split_lists(const RankWork& work) {
+    return {backward_lists(work, PassKind::backward),
+            backward_lists(work, PassKind::input_gradient),
+            backward_lists(work, PassKind::weight_gradient)};
+  }
+  [[nodiscard]] const BackwardLists& lists_of(PassKind kind) const {
+    if (kind == PassKind::input_gradient) return split_.input;
+    return kind == PassKind::weight_gradient ? split_.weights : split_.whole;
+  }
+
+  [[nodiscard]] std::uint32_t virtual_stages() const { return shape_.stages * shape_.chunks; }
+  [[nodiscard]] std::uint32_t place(const PipelinePass& pass) const {
+    return pass.chunk * shape_.stages + pass.stage;
+  }
+  // The first virtual stages have one more where layers do not divide.
+  [[nodiscard]] std::uint64_t layers_of(const PipelinePass& pass) const {
+    return work_.layers / virtual_stages() + (place(pass) < work_.layers % virtual_stages());
+  }
+  [[nodiscard]] bool is_first(const PipelinePass& pass) const { return place(pass) == 0; }
+  [[nodiscard]] bool is_end(const PipelinePass& pass) const {
+    return place(pass) + 1 == virtual_stages();
+  }
+
+  // Gradients add up over microbatches; they are complete in the last of each chunk.
+  void set_last_microbatches() {
+    last_.assign(shape_.chunks, 0);
+    for (const PipelinePass& pass : passes_) {
+      if (finishes_gradients(pass.kind)) last_[pass.chunk] = pass.microbatch;
+    }
+  }
+  static bool finishes_gradients(PassKind kind) {
+    return kind == PassKind::backward || kind == PassKind::weight_gradient;
+  }
+  [[nodiscard]] bool is_last(const PipelinePass& pass) const {
+    const bool gradients = finishes_gradients(pass.kind) || pass.kind == PassKind::input_gradient;
+    return gradients && last_[pass.chunk] == pass.microbatch;
+  }
+
+  void collect_gradients(const PipelinePass& pass, std::vector<double>& dense,
+                         std::vector<double>& of_experts) const {
+    const auto add = [&](const RankWork::Launches& list) {
+      for (const KernelId kernel : list) {
+        const double elements = work_.gradients[index(kernel)];
+        if (elements > 0.0)
+          (work_.of_expert[index(kernel)] ? of_experts : dense).push_back(elements);
+      }
+    };
+    const BackwardLists& lists = lists_of(pass.kind);
+    if (is_end(pass)) add(lists.head);
+    for (std::uint64_t l = 0; l < layers_of(pass); ++l) add(lists.layer);
+    if (is_first(pass)) add(lists.embedding);
+  }
+
+  void run(const PipelinePass& pass) {
+    if (pass.kind == PassKind::forward || pass.kind == PassKind::recompute) {
+      const bool again = pass.kind == PassKind::recompute;
+      if (is_first(pass) && !again) writer_.run(work_.embedding, ListOf::other);
+      for (std::uint64_t l = 0; l < layers_of(pass); ++l)
+        writer_.run(work_.forward, ListOf::layer_forward);
+      if (is_end(pass) && !again) writer_.run(work_.loss, ListOf::other);
+      return;
+    }
+    const bool last = is_last(pass);
+    const auto launched = [&](KernelId kernel) {
+      if (!last || work_.gradients[index(kernel)] <= 0.0) return;
+      (work_.of_expert[index(kernel)] ? *experts_ : *dense_).ready();
+    };
+    const BackwardLists& lists = lists_of(pass.kind);
+    if (is_end(pass)) writer_.run(lists.head, ListOf::other, launched);
+    for (std::uint64_t l = 0; l < layers_of(pass); ++l)
+      writer_.run(lists.layer, ListOf::layer_backward, launched);
+    if (is_first(pass)) writer_.run(lists.embedding, ListOf::other, launched);
+  }
+
+  // The stage a pass gets its input from, or hands its output to.
+  [[nodiscard]] std::optional<std::uint32_t> neighbour(const PipelinePass& pass, bool sends) const {
+    const bool forward = pass.kind == PassKind::forward;
+    if (!forward && pass.kind != PassKind::backward && pass.kind != PassKind::input_gradient)
+      return std::nullopt;
+    const bool up = forward == sends;  // to the next virtual stage
+    if (shape_.stages < 2 || (up ? is_end(pass) : is_first(pass))) return std::nullopt;
+    return (pass.stage + (up ? 1 : shape_.stages - 1)) % shape_.stages;
+  }
+
+  [[nodiscard]] KernelId message_kernel(bool forward) {
+    const Collective collective{CollectiveKind::send_recv,
+                                work_.boundary_elements * element_bytes(work_.dtype), 2,
+                                static_cast<std::uint32_t>(input_.gpus() / shape_.stages)};
+    return step_.kernels().add(
+        collective_kernel(forward ? "p0_send_activations" : "p1_send_gradients", collective,
+                          forward ? Pass::forward : Pass::backward, work_.dtype));
+  }
+
+  // Posted when the pass before is over, or one pass ahead.
+  void receive(std::size_t at) {
+    if (overlaps_) {
+      if (at == 0) post_receive(0);
+      if (at + 1 < passes_.size()) post_receive(at + 1);
+    } else {
+      post_receive(at);
+      wait_until_sent();
+    }
+    const PipelinePass& pass = passes_[at];
+    if (!neighbour(pass, false)) return;
+    step_.wait(StepStream::compute, received_.front());
+    received_.erase(received_.begin());
+  }
+
+  void post_receive(std::size_t at) {
+    const PipelinePass& pass = passes_[at];
+    const auto from = neighbour(pass, false);
+    if (!from) return;
+    const bool forward = pass.kind == PassKind::forward;
+    const StepStream stream = forward ? StepStream::forward_in : StepStream::backward_in;
+    step_.follow(stream, StepStream::compute);
+    step_.message(stream, message_kernel(forward), {*from, false});
+    received_.push_back(step_.mark(stream));
+  }
+
+  void wait_until_sent() {
+    if (sent_) step_.wait(StepStream::compute, *std::exchange(sent_, std::nullopt));
+  }
+
+  void send(const PipelinePass& pass) {
+    const auto to = neighbour(pass, true);
+    if (!to) return;
+    const bool forward = pass.kind == PassKind::forward;
+    const StepStream stream = forward ? StepStream::forward_out : StepStream::backward_out;
+    step_.follow(stream, StepStream::compute);
+    step_.message(stream, message_kernel(forward), {*to, true});
+    if (!overlaps_) sent_ = step_.mark(stream);
+  }
+
+  // Of what is done once for all parameters, this stage's.
+  [[nodiscard]] KernelId own_part(KernelId id) {
+    if (shape_.stages < 2) return id;
+    Kernel kernel = work_.kernel(id);
+    const double share = parameters_ / work_.parameters();
+    kernel.name += fmt::format("_stage{}", step_.stage());
+    kernel.flops = *kernel.flops * share;
+    kernel.dram_bytes = *kernel.dram_bytes * share;
+    return step_.kernels().add(kernel);
+  }
+
+  const ParallelStepInput& input_;
+  PipelineShape shape_;
+  bool overlaps_;
+  const RankWork& work_;
+  Lists split_;
+  StepWriter& step_;
+  LayerWriter writer_;
+  std::vector<PipelinePass> passes_;
+  std::uint32_t first_pass_ = 0;     // of the schedule
+  std::vector<std::uint32_t> last_;  // microbatch of each chunk
+  double parameters_ = 0.0;          // of this stage
+  std::optional<GradientQueue> dense_, experts_;
+  std::vector<std::uint32_t> received_;  // marks of messages that were posted
+  std::optional<std::uint32_t> sent_;
+};
+
+}  // namespace
+
+void write_stage(const ParallelStepInput& input, const RankWork& work,
+                 const PipelineSchedule& schedule, StepWriter& step) {
+  StageStep(input, work, schedule, step).write();
+}
+
+}  // namespace rubato

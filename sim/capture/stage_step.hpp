@@ -1,0 +1,17 @@
+#pragma once
+// All that one pipeline stage launches in a step: its passes in the order of the schedule, messages
+// to its neighbours, data-parallel collectives behind the last gradients, the optimizer.
+
+#include "sim/capture/parallel_step.hpp"
+#include "sim/capture/step_writer.hpp"
+#include "traces/parallel/rank_work.hpp"
+#include "traces/pipeline/schedule.hpp"
+
+namespace rubato {
+
+/// Writes stage step.stage(). Parameters are whole on every data-parallel rank.
+/// @param schedule  of input.pipeline
+void write_stage(const ParallelStepInput& input, const RankWork& work,
+                 const PipelineSchedule& schedule, StepWriter& step);
+
+}  // namespace rubato

@@ -1,0 +1,196 @@
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "common/error.hpp"
+#include "models/gpu/clock_grid.hpp"
+#include "tests/expect_error.hpp"
+#include "tests/sim/capture/parallel_input.hpp"
+#include "traces/graph/capture_graph.hpp"
+
+namespace rubato {
+namespace {
+
+constexpr double layers = 12.0, hidden = 768.0, tokens = 4.0 * 1024.0;
+
+double flops_of(const Capture& stage, bool attention) {
+  double sum = 0.0;
+  for (const CapturedLaunch& launch : stage.launches) {
+    const Kernel& kernel = stage.kernels[index(launch.kernel)];
+    if (kernel.pass == Pass::loss || kernel.kind == KernelClass::communication) continue;
+    if (attention == (kernel.kind == KernelClass::gemm_batched)) sum += *kernel.flops;
+  }
+  return sum;
+}
+
+ParallelStepInput on_ring(std::uint32_t ranks, double bus_gbs) {
+  ParallelStepInput input = parallel_input(bus_gbs);
+  input.split.context = ranks;
+  return input;
+}
+
+// A rank sends its block of keys and values c - 1 times forward and again backward, and the
+// gradients of each block c times, so that they are home in the end.
+TEST(ContextParallel, SendsBlocksRoundTheRing) {
+  const ParallelStep step = parallel_step(on_ring(4, usual));
+  EXPECT_EQ(count_launches(step.stages[0], "r0_send_kv"), 2U * 3U * 12U);
+  EXPECT_EQ(count_launches(step.stages[0], "r1_send_dkv"), 4U * 12U);
+  const double block_bytes = 2.0 * 2.0 * tokens / 4.0 * hidden;
+  EXPECT_DOUBLE_EQ(sent(step.stages[0], CollectiveKind::send_recv).bytes,
+                   layers * (6.0 + 4.0) * block_bytes);
+  // Its ranks share the parameters, and add up their gradients.
+  EXPECT_NEAR(sent(step.stages[0], CollectiveKind::all_reduce).bytes / 2.0 /
+                  parameter_count(parallel_input(usual).shape),
+              1.0, 1e-12);
+}
+
+TEST(ContextParallel, SharesTheWork) {
+  const Capture one = parallel_step(parallel_input(usual)).stages[0];
+  const Capture four = parallel_step(on_ring(4, usual)).stages[0];
+  EXPECT_NEAR(flops_of(four, true) * 4.0 / flops_of(one, true), 1.0, 1e-9);
+  EXPECT_NEAR(flops_of(four, false) * 4.0 / flops_of(one, false), 1.0, 0.01);
+}
+
+// Forward, while one block is worked on the next comes: c - 1 times max(0, communication -
+// computation). Backward the same, with gradients that follow each block on a stream of their own.
+TEST(ContextParallel, ExposesWhatAttentionDoesNotCover) {
+  for (const double bus_gbs : {fast, usual, 2.0}) {
+    ParallelStepInput input = on_ring(4, bus_gbs);
+    input.shape.batch = 16;
+    const ParallelStep step = parallel_step(input);
+    const Capture& stage = step.stages[0];
+    const auto time = [&](std::string_view kernel) { return time_of(stage, kernel); };
+    const double forward_s = time("04_gemm_scores") + time("05_softmax") + time("06_gemm_context");
+    const double backward_s = time("34_gemm_dp") + time("35_gemm_dv") + time("36_softmax_bwd") +
+                              time("37_gemm_dq") + time("38_gemm_dk") + time("r3_merge_gradients");
+    const double kv_s = time("r0_send_kv"), dkv_s = time("r1_send_dkv");
+    // The first block is merged with nothing.
+    double span_s = std::max(forward_s, kv_s) +
+                    2.0 * std::max(forward_s + time("r2_merge_blocks"), kv_s) + forward_s +
+                    time("r2_merge_blocks");
+    double at_s = 0.0, home_s = 0.0;
+    for (int round = 0; round < 4; ++round) {
+      const double done_s = at_s + backward_s;
+      home_s = std::max(home_s, done_s) + dkv_s;
+      at_s = round < 3 ? std::max(done_s, (round + 1) * kv_s) : done_s;
+    }
+    span_s += home_s;
+    const double computed_s = 4.0 * (forward_s + backward_s) + 3.0 * time("r2_merge_blocks");
+    // All that is exposed but the all-reduces at the end.
+    const auto last = std::ranges::find_if(
+        stage.launches.rbegin(), stage.launches.rend(), [&](const CapturedLaunch& launch) {
+          return stage.kernels[index(launch.kernel)].name == "45_wte_bwd";
+        });
+    const double end_s = static_cast<double>(last->end_ns()) * s_per_ns;
+    EXPECT_NEAR((end_s - step.times.compute_s()) / layers, span_s - computed_s,
+                0.01 * span_s + 1e-5)
+        << bus_gbs;
+  }
+}
+
+ParallelStepInput with_experts(std::uint32_t expert_ranks, double bus_gbs) {
+  ParallelStepInput input = parallel_input(bus_gbs);
+  input.shape.data_parallel = 8;
+  input.split.experts = 8;
+  input.split.expert = expert_ranks;
+  return input;
+}
+
+// Each token goes to two experts and comes back, forward and backward.
+TEST(ExpertParallel, DispatchesAndCombinesTokens) {
+  const Capture step = parallel_step(with_experts(4, usual)).stages[0];
+  const Sent moved = sent(step, CollectiveKind::all_to_all);
+  EXPECT_EQ(moved.launches, 4U * 12U);
+  EXPECT_DOUBLE_EQ(moved.bytes, layers * 4.0 * 2.0 * 2.0 * tokens * hidden);
+  // Waited for: nothing that could run meanwhile depends on none of it.
+  const ParallelStepTimes t = parallel_step(with_experts(4, 5.0)).times;
+  EXPECT_GT(t.exposed_s(), layers * 4.0 * time_of(step, "e1_all_to_all_dispatch_f"));
+}
+
+// Ranks of a ring lie a tensor-parallel group apart, those that share experts a ring.
+TEST(ContextAndExpertParallel, GroupsLieBesideEachOther) {
+  ParallelStepInput input = with_experts(4, usual);
+  input.shape.tensor_parallel = 2;
+  input.split.context = 4;
+  const Capture step = parallel_step(input).stages[0];
+  for (const Kernel& kernel : step.kernels) {
+    if (!kernel.collective) continue;
+    switch (kernel.collective->kind) {
+      case CollectiveKind::send_recv: EXPECT_EQ(kernel.collective->stride, 2U); break;
+      case CollectiveKind::all_to_all: EXPECT_EQ(kernel.collective->stride, 8U); break;
+      case CollectiveKind::all_reduce:
+        EXPECT_EQ(kernel.collective->group_size, kernel.name.starts_with("d0_expert") ? 8U : 32U)
+            << kernel.name;
+        break;
+      default: EXPECT_EQ(kernel.collective->group_size, 2U);
+    }
+  }
+}
+
+// The products of tokens do the same work wherever experts are; twice that of a dense layer for two
+// experts a token.
+TEST(ExpertParallel, SharesTheExpertsAndTheirGradients) {
+  const auto dense_flops = [](const Capture& stage) {
+    double sum = 0.0;
+    for (const char* name : {"10_gemm_fc", "12_gemm_fcproj", "22_gemm_dgelu", "24_gemm_dw_fcproj"})
+      sum += *std::ranges::find(stage.kernels, name, &Kernel::name)->flops;
+    return sum;
+  };
+  ParallelStepInput dense = parallel_input(usual);
+  dense.shape.data_parallel = 8;
+  const ParallelStep one = parallel_step(dense), alone = parallel_step(with_experts(1, usual)),
+                     shared = parallel_step(with_experts(4, usual));
+  EXPECT_NEAR(dense_flops(alone.stages[0]) / dense_flops(one.stages[0]), 2.0, 1e-12);
+  EXPECT_NEAR(dense_flops(shared.stages[0]) / dense_flops(alone.stages[0]), 1.0, 1e-12);
+  // Of 8 experts a rank holds 2, and reduces their gradients with one other rank.
+  const double expert = 8.0 * hidden * hidden + 4.0 * hidden;  // bias_fc included, fcproj's not
+  const double rest = parameter_count(dense.shape) - layers * expert;
+  double of_experts = 0.0, others = 0.0;
+  for (const CapturedLaunch& launch : shared.stages[0].launches) {
+    const Kernel& kernel = shared.stages[0].kernels[index(launch.kernel)];
+    if (!kernel.name.starts_with("d0_")) continue;
+    const bool is_expert = kernel.name.starts_with("d0_expert_");
+    (is_expert ? of_experts : others) += kernel.collective->message_bytes;
+    EXPECT_EQ(kernel.collective->group_size, is_expert ? 2U : 8U);
+    EXPECT_EQ(kernel.collective->stride, is_expert ? 4U : 1U);
+  }
+  EXPECT_NEAR(of_experts / (2.0 * 2.0 * layers * expert), 1.0, 1e-12);
+  EXPECT_NEAR(others / (2.0 * rest), 1.0, 1e-12);
+}
+
+TEST(ContextAndExpertParallel, AreReadAsTheGraphsTheyWereMadeAs) {
+  ParallelStepInput input = with_experts(2, 5.0);
+  input.split.context = 2;
+  input.shape.tensor_parallel = 2;
+  input.pipeline.stages = 2;
+  input.pipeline.microbatches = 2;
+  const ParallelStep step = parallel_step(input);
+  const CaptureGraph made = capture_graph(std::span(step.stages));
+  for (const std::uint64_t inferred : made.graph.count_arcs().inferred) EXPECT_EQ(inferred, 0U);
+  std::vector<double> durations, starts(made.graph.size());
+  for (const Activity& activity : made.graph.activities()) durations.push_back(activity.duration_s);
+  EXPECT_NEAR(earliest_starts(made.graph, durations, starts) / step.times.step_s, 1.0, 0.001);
+}
+
+TEST(ContextAndExpertParallel, RefuseWhatCannotBe) {
+  const auto refused = [](const ParallelStepInput& input, std::string_view why) {
+    expect_error<UsageError>([&] { (void)parallel_step(input); }, std::string(why));
+  };
+  refused(on_ring(3, usual), "cp 3 does not divide seq 1024");
+  refused(on_ring(0, usual), "cp is 0");
+  ParallelStepInput input = parallel_input(usual);
+  input.shape.data_parallel = 8;
+  input.split.expert = 2;
+  refused(input, "ep 2, but gpt3-small has no experts");
+  input.split.experts = 3;
+  refused(input, "ep 2 does not divide experts 3");
+  input.split.experts = 8;
+  input.split.top_k = 9;
+  refused(input, "a token goes to 9 experts; expected 1 to 8");
+  input.split.top_k = 2;
+  input.shape.data_parallel = 3;
+  refused(input, "ep 2 does not divide dp 3");
+}
+
+}  // namespace
+}  // namespace rubato

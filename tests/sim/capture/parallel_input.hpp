@@ -1,0 +1,62 @@
+#pragma once
+// Steps of parallel training for tests: a small model on a cluster of one link.
+
+#include <string>
+#include <vector>
+
+#include "sim/capture/parallel_step.hpp"
+
+namespace rubato {
+
+inline constexpr double fast = 1e9, usual = 50.0, slow = 1e-3;  // GB/s
+
+/// gpt3-small, batch 4, on 64 GPUs, all in one node.
+inline ParallelStepInput parallel_input(double bus_gbs) {
+  ParallelStepInput input{.shape = gpt_preset("gpt3-small"),
+                          .spec = load_gpu_spec("a100-sxm4-80gb")};
+  input.shape.batch = 4;
+  input.spec.cluster = ClusterSpec{.name = "made-up",
+                                   .title = "made up",
+                                   .gpus_per_node = 64,
+                                   .nodes = 1,
+                                   .inside = {LinkKind::nvlink, bus_gbs, "made up"},
+                                   .between = {},
+                                   .in_switch_gbs = {},
+                                   .latency_scale = 1e-9};
+  return input;
+}
+
+/// Launches of kernels with that name, of a stage.
+inline std::size_t count_launches(const Capture& stage, std::string_view kernel) {
+  std::size_t count = 0;
+  for (const CapturedLaunch& launch : stage.launches)
+    count += stage.kernels[index(launch.kernel)].name == kernel ? 1U : 0U;
+  return count;
+}
+
+/// Of collectives of a kind that a stage launches, bytes and launches.
+struct Sent {
+  double bytes = 0.0;
+  std::size_t launches = 0;
+};
+inline Sent sent(const Capture& stage, CollectiveKind kind) {
+  Sent sum;
+  for (const CapturedLaunch& launch : stage.launches) {
+    const auto& collective = stage.kernels[index(launch.kernel)].collective;
+    if (!collective || collective->kind != kind) continue;
+    sum.bytes += collective->message_bytes;
+    ++sum.launches;
+  }
+  return sum;
+}
+
+/// How long a launch of a kernel takes alone; of a message its shortest launch.
+inline double time_of(const Capture& stage, std::string_view kernel) {
+  double least_s = 1e9;
+  for (const CapturedLaunch& launch : stage.launches)
+    if (stage.kernels[index(launch.kernel)].name == kernel)
+      least_s = std::min(least_s, static_cast<double>(launch.duration_ns) * s_per_ns);
+  return least_s;
+}
+
+}  // namespace rubato

@@ -1,0 +1,61 @@
+#include "tools/options/disturbance.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "common/error.hpp"
+#include "common/numbers.hpp"
+#include "common/text.hpp"
+#include "tools/command_line.hpp"
+
+namespace rubato {
+
+namespace {
+
+// "4=1.1": rank 4 takes 1.1 times as long.
+std::vector<RankSlowdown> slowdowns_of(const std::vector<std::string>& texts,
+                                       std::string_view option) {
+  std::vector<RankSlowdown> slowdowns;
+  for (const std::string& text : texts) {
+    const std::size_t equals = std::min(text.find('='), text.size());
+    const auto rank = parse_count(text.substr(0, equals));
+    const auto factor = parse_number(text.substr(std::min(equals + 1, text.size())));
+    if (!rank || *rank > std::numeric_limits<std::uint32_t>::max() || !factor) {
+      throw UsageError(
+          fmt::format("{} '{}'; expected RANK=FACTOR, e.g. 4=1.1", option, printable(text)));
+    }
+    slowdowns.push_back({static_cast<std::uint32_t>(*rank), *factor});
+  }
+  return slowdowns;
+}
+
+}  // namespace
+
+void add_disturbance_options(CommandLine& app, DisturbanceOptions& o) {
+  app.add_option("--straggler", o.stragglers,
+                 "Of several ranks: RANK=FACTOR, one whose kernels take so many times as long "
+                 "(several with commas)")
+      ->delimiter(',');
+  app.add_option("--slow-link", o.slow_links,
+                 "Of several ranks: RANK=FACTOR, one whose communication does")
+      ->delimiter(',');
+  app.add_option(
+      "--jitter", o.jitter_frac,
+      "Of captured and generated runs: standard deviation of the logarithm of each kernel's time");
+}
+
+void refuse_disturbance(const CommandLine& app) {
+  for (const char* option : {"--straggler", "--slow-link", "--jitter"})
+    if (app.has(option)) throw UsageError(fmt::format("{} is for captured runs", option));
+}
+
+GraphDisturbance disturbance_of(const DisturbanceOptions& o) {
+  return {.gpus = slowdowns_of(o.stragglers, "--straggler"),
+          .links = slowdowns_of(o.slow_links, "--slow-link"),
+          .jitter_frac = o.jitter_frac};
+}
+
+}  // namespace rubato

@@ -1,0 +1,27 @@
+#pragma once
+// Options of captured runs that go differently from the capture: slower ranks and links, jitter.
+
+#include <string>
+#include <vector>
+
+#include "sim/graph/disturbance.hpp"
+
+namespace rubato {
+
+class CommandLine;
+
+struct DisturbanceOptions {
+  std::vector<std::string> stragglers, slow_links;  ///< "RANK=FACTOR"
+  double jitter_frac = 0.0;
+};
+
+/// Adds --straggler, --slow-link and --jitter. `options` must outlive parsing.
+void add_disturbance_options(CommandLine& app, DisturbanceOptions& options);
+
+/// @throws UsageError if one of them was given: they mean nothing here
+void refuse_disturbance(const CommandLine& app);
+
+/// @throws UsageError for what is not "RANK=FACTOR"
+[[nodiscard]] GraphDisturbance disturbance_of(const DisturbanceOptions& options);
+
+}  // namespace rubato
