@@ -28,8 +28,10 @@ void add_model_shape_options(CommandLine& app, ModelShapeOptions& o) {
          "MODEL,--model", o.model,
          fmt::format("{}, or a file of a shape (.json)", fmt::join(model_shape_names(), ", ")))
       ->capture_default_str();
-  app.add_option("--batch", o.batch,
-                 "Sequences or images per GPU and step, with graphs per microbatch [40; fused: 1]");
+  app.add_option(
+      "--batch", o.batch,
+      fmt::format("Sequences or images per GPU and step, with graphs per microbatch [{}]",
+                  o.batch ? fmt::to_string(*o.batch) : "40; fused: 1"));
   app.add_option("--seq", o.seq, "Tokens per sequence [1024; fused: the model's context]");
   app.add_option("--layers", o.layers, "Layers [the model's]");
   app.add_option("--hidden", o.hidden, "Hidden size [the model's]");

@@ -88,7 +88,7 @@ std::string notes_of(const ScaleOptions& o, std::size_t left_out, const ClusterS
       "or the host). {} microbatches of {} sequences in each replica; GPUs that do the same are "
       "simulated once, collectives at the size of their group.\nAll times are modelled: nothing "
       "of it was measured.",
-      o.parallel.microbatches, o.model.batch);
+      o.parallel.microbatches, o.model.batch.value_or(1));
   if (!o.without_plans)
     text +=
         " Slack: change of energy with a clock for each pass of each stage, changes of clock "
