@@ -1,7 +1,6 @@
 #include "traces/gpt.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include <fmt/format.h>
@@ -10,6 +9,7 @@
 #include "common/suggest.hpp"
 #include "common/version.hpp"
 #include "traces/transformer/kernel_list.hpp"
+#include "traces/transformer/limits.hpp"
 
 namespace rubato {
 
@@ -61,12 +61,6 @@ class Builder : private KernelList {
   [[nodiscard]] double activation() const {
     return BT() * C();
   }  // elements of one B x T x C tensor
-
-  // Distinct tokens of a batch of uniformly random ones; real text has fewer.
-  [[nodiscard]] double distinct_tokens() const {
-    const double v = static_cast<double>(s_.vocab);
-    return std::round(v * -std::expm1(BT() * std::log1p(-1.0 / v)));
-  }
 
   // A weight gradient accumulates, so its output is read too.
   void gemm(std::string name, std::uint64_t m, std::uint64_t n, std::uint64_t k, bool bias,
@@ -209,7 +203,7 @@ class Builder : private KernelList {
   void add_embedding_backward() {
     pass(Pass::embedding_backward);
     segment("embedding backward", 1);
-    const double u = distinct_tokens();
+    const double u = distinct_tokens(BT(), static_cast<double>(s_.vocab));
     split("44_wpe_bwd", "bwd WPE", KernelClass::embedding, activation(),
           e_ * (activation() + 2.0 * T() * C()));
     split("45_wte_bwd", "bwd WTE", KernelClass::embedding, activation(),
@@ -242,30 +236,18 @@ class Builder : private KernelList {
 };
 
 void check(const GptShape& s) {
-  const auto positive = [](std::string_view name, std::uint64_t value) {
-    constexpr std::uint64_t most = 1'000'000'000;
-    if (value == 0 || value > most) {
-      throw UsageError(
-          fmt::format("{} is {}; expected a whole number from 1 to {}", name, value, most));
-    }
-  };
-  positive("layers", s.layers);
-  positive("hidden", s.hidden);
-  positive("heads", s.heads);
-  positive("vocab", s.vocab);
-  positive("batch", s.batch);
-  positive("seq", s.seq);
-  positive("tp", s.tensor_parallel);
-  positive("dp", s.data_parallel);
-  const auto divides = [](std::string_view small, std::uint64_t by, std::string_view large,
-                          std::uint64_t of) {
-    if (of % by != 0) {
-      throw UsageError(fmt::format("{} {} does not divide {} {}", small, by, large, of));
-    }
-  };
-  divides("heads", s.heads, "hidden", s.hidden);
-  divides("tp", s.tensor_parallel, "heads", s.heads);
-  divides("tp", s.tensor_parallel, "batch x seq", s.batch * s.seq);
+  expect_range("layers", s.layers);
+  expect_range("hidden", s.hidden);
+  expect_range("heads", s.heads);
+  expect_range("vocab", s.vocab);
+  expect_range("batch", s.batch);
+  expect_range("seq", s.seq);
+  expect_range("tp", s.tensor_parallel);
+  expect_range("dp", s.data_parallel);
+  expect_training_dtype(s.dtype);
+  expect_divides("heads", s.heads, "hidden", s.hidden);
+  expect_divides("tp", s.tensor_parallel, "heads", s.heads);
+  expect_divides("tp", s.tensor_parallel, "batch x seq", s.batch * s.seq);
 }
 
 }  // namespace
@@ -297,6 +279,7 @@ GptShape gpt_shape(const ModelShape& model) {
   shape.hidden = model.hidden;
   shape.heads = model.heads;
   shape.vocab = model.vocab;
+  shape.seq = std::min(shape.seq, model.context);
   return shape;
 }
 

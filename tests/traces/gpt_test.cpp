@@ -142,6 +142,13 @@ TEST(GptTrace, RefusesShapesThatDoNotDivide) {
   shape.batch = 0;
   expect_error<UsageError>([&] { (void)generate_gpt_trace(shape); },
                            "batch is 0; expected a whole number from 1");
+  shape = gpt_preset("gpt3-xl");
+  shape.dtype = Dtype::fp8;
+  expect_error<UsageError>([&] { (void)generate_gpt_trace(shape); },
+                           "dtype is fp8; steps are made in bf16, fp16 or fp32");
+  ModelShape model = load_model_shape("gpt3-xl");
+  model.context = 128;
+  EXPECT_EQ(gpt_shape(model).seq, 128U);
   expect_error<UsageError>([] { (void)gpt_preset("gpt3-xll"); },
                            "there is no model 'gpt3-xll'; did you mean 'gpt3-xl'?");
 }

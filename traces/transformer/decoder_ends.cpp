@@ -1,5 +1,3 @@
-#include <cmath>
-
 #include "traces/transformer/model_ends.hpp"
 
 namespace rubato {
@@ -17,14 +15,31 @@ double table_of_rank(const StepContext& c) {
 
 double positions_of(const StepContext& c) { return static_cast<double>(c.step.seq) * c.sizes.h; }
 
-// Distinct tokens of a batch of uniformly random ones; real text has fewer.
-double distinct_tokens(const StepContext& c) {
-  const double v = static_cast<double>(c.step.model.vocab);
-  return v > 1.0 ? std::round(v * -std::expm1(c.sizes.rows * std::log1p(-1.0 / v))) : 1.0;
-}
-
 bool learned_positions(const StepContext& c) {
   return c.step.model.positions == PositionEncoding::learned;
+}
+
+// Logits are read, and their gradient is left in their place. On one rank a row stays in cache;
+// ranks that share the vocabulary first need what all of them found of a row: its maximum, then
+// its sum and the token's own logit.
+void cross_entropy(const StepContext& c) {
+  const StepSizes& z = c.sizes;
+  constexpr double fp32 = 4.0;
+  const double logits = z.rows * static_cast<double>(padded_vocabulary(c.step));
+  const double t = static_cast<double>(z.t);
+  if (z.t == 1) {
+    c.list.add("loss_cross_entropy", "cross entropy", KernelClass::softmax, 8.0 * logits,
+               z.e * 2.0 * logits + 2.0 * fp32 * z.rows);
+    return;
+  }
+  // Reads the targets, writes the three; then reads all four and writes the loss.
+  c.list.add("loss_statistics", "cross entropy, statistics", KernelClass::softmax, 4.0 * logits / t,
+             z.e * logits / t + 4.0 * fp32 * z.rows);
+  c.list.collective("loss_all_reduce_maxima", CollectiveKind::all_reduce, z.rows * fp32 / z.e, z.t);
+  c.list.collective("loss_all_reduce_sums", CollectiveKind::all_reduce, 2.0 * z.rows * fp32 / z.e,
+                    z.t);
+  c.list.add("loss_cross_entropy", "cross entropy", KernelClass::softmax, 4.0 * logits / t,
+             z.e * 2.0 * logits / t + 5.0 * fp32 * z.rows);
 }
 
 }  // namespace
@@ -32,27 +47,26 @@ bool learned_positions(const StepContext& c) {
 void embed(const StepContext& c) {
   if (c.step.model.kind != ModelKind::decoder) return embed_images(c);
   const StepSizes& z = c.sizes;
-  c.list.split(
-      "fwd_embedding", "embedding", KernelClass::embedding,
-      learned_positions(c) ? z.activation : 0.0,
-      z.e * (2.0 * z.activation + (learned_positions(c) ? positions_of(c) : 0.0)) + 4.0 * z.rows);
+  const double positions = learned_positions(c) ? positions_of(c) : 0.0;
+  const double added = learned_positions(c) ? z.activation : 0.0;
+  const double t = static_cast<double>(z.t);
+  // A rank reads the tokens of its part of the table, and writes zeros for the others.
+  c.list.add("fwd_embedding", "embedding", KernelClass::embedding, z.t == 1 ? added : 0.0,
+             z.e * (z.activation / t + z.activation + (z.t == 1 ? positions : 0.0)) + 4.0 * z.rows);
   c.list.collective("fwd_reduce_scatter_embedding", CollectiveKind::reduce_scatter, z.activation,
                     z.t);
+  if (z.t > 1 && learned_positions(c))
+    c.list.split("fwd_add_positions", "positions", KernelClass::elementwise, added,
+                 z.e * (2.0 * z.activation + positions));
   c.layer.norm("fwd_norm_1");
 }
 
 void head_and_loss(const StepContext& c) {
   if (c.step.model.kind != ModelKind::decoder) return image_head_and_loss(c);
   const StepSizes& z = c.sizes;
-  constexpr double statistics = 3.0, fp32 = 4.0;  // of a row: maximum, sum and the token's own
   c.list.collective("loss_all_gather_logits", CollectiveKind::all_gather, z.activation, z.t);
   c.list.linear("loss", head_of(c));
-  // Reads the logits and leaves their gradient in their place; a row stays in cache.
-  const double logits = z.rows * static_cast<double>(padded_vocabulary(c.step));
-  c.list.split("loss_cross_entropy", "cross entropy", KernelClass::softmax, 8.0 * logits,
-               z.e * 2.0 * logits + 8.0 * z.rows);
-  c.list.collective("loss_all_reduce_statistics", CollectiveKind::all_reduce,
-                    statistics * z.rows * fp32 / z.e, z.t);
+  cross_entropy(c);
 }
 
 void head_backward(const StepContext& c) {
@@ -66,7 +80,7 @@ void head_backward(const StepContext& c) {
               {head.inputs, head.outputs, head.rows, 1});
   // Of a tied table the embedding's backward pass finishes it.
   if (!c.step.model.tied_embeddings) c.list.finishes(table_of_rank(c));
-  c.layer.norm_backward("bwd_norm_final");
+  c.layer.norm_backward("bwd_norm_final", false);
 }
 
 void embed_backward(const StepContext& c) {
@@ -80,8 +94,11 @@ void embed_backward(const StepContext& c) {
   c.list.collective("bwd_all_gather_embedding", CollectiveKind::all_gather, z.activation, z.t);
   if (!c.step.model.tied_embeddings)
     c.list.add("bwd_memset_table", "memset", KernelClass::memset, 0.0, z.e * table_of_rank(c));
-  c.list.split("bwd_embedding", "embedding bwd", KernelClass::embedding, z.activation,
-               z.e * (z.activation + 2.0 * distinct_tokens(c) * z.h) + 4.0 * z.rows);
+  // A rank reads the gradients of all tokens, and adds those of its part of the table.
+  const double t = static_cast<double>(z.t);
+  const double distinct = distinct_tokens(z.rows, static_cast<double>(c.step.model.vocab)) / t;
+  c.list.add("bwd_embedding", "embedding bwd", KernelClass::embedding, z.activation / t,
+             z.e * (z.activation + 2.0 * distinct * z.h) + 4.0 * z.rows);
   c.list.finishes(table_of_rank(c));
 }
 

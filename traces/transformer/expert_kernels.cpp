@@ -24,6 +24,14 @@ void LayerKernels::expert_weight(const std::string& name, std::uint64_t outputs,
                  static_cast<double>(inputs));
 }
 
+// A rank with several experts puts together what came for each, and back again: tokens gathered
+// from the whole tensor-parallel group.
+void LayerKernels::sort_chunks(const std::string& name) {
+  if (local_experts() > 1)
+    list_.add(name, "sort chunks", KernelClass::permute, 0.0,
+              z_.e * 2.0 * chosen() * z_.activation);
+}
+
 void LayerKernels::experts(const std::string& prefix) {
   const double routed = chosen() * z_.activation;
   const double scores = z_.rows * static_cast<double>(model_.experts);
@@ -34,15 +42,18 @@ void LayerKernels::experts(const std::string& prefix) {
               z_.e * (z_.activation + routed));
   exchange(prefix + "_all_to_all_dispatch");
   gather(prefix + "_all_gather_" + up().name, routed);
+  sort_chunks(prefix + "_sort_dispatched");
   expert_product(prefix + "_gemm_" + up().name, up().outputs, expert_rows(), model_.hidden);
   activation(prefix + "_activation", chosen() * z_.rows, false);
   expert_product(prefix + "_gemm_down", model_.hidden, expert_rows(), down().inputs);
+  sort_chunks(prefix + "_sort_combined");
   scatter(prefix + "_reduce_scatter_down", routed);
   exchange(prefix + "_all_to_all_combine");
   list_.split(prefix + "_unpermute", "unpermute", KernelClass::permute, 2.0 * routed,
               z_.e * (z_.activation + routed));
 }
 
+// The gathered tokens were kept: inside the experts nothing is sent.
 void LayerKernels::experts_backward() {
   const double routed = chosen() * z_.activation;
   const double scores = z_.rows * static_cast<double>(model_.experts);
@@ -51,13 +62,14 @@ void LayerKernels::experts_backward() {
               z_.e * (z_.activation + 2.0 * routed));
   exchange("bwd_all_to_all_combine");
   gather("bwd_all_gather_down", routed);
+  sort_chunks("bwd_sort_combined");
   expert_product("bwd_gemm_down_input", down().inputs, expert_rows(), model_.hidden);
   expert_weight("bwd_gemm_down_weight", model_.hidden, down().inputs);
   activation("bwd_activation", chosen() * z_.rows, true);
   expert_product("bwd_gemm_" + up().name + "_input", model_.hidden, expert_rows(), up().outputs);
-  scatter("bwd_reduce_scatter_" + up().name, routed);
-  gather("bwd_all_gather_" + up().name + "_input", routed);
   expert_weight("bwd_gemm_" + up().name + "_weight", up().outputs, model_.hidden);
+  sort_chunks("bwd_sort_dispatched");
+  scatter("bwd_reduce_scatter_" + up().name, routed);
   exchange("bwd_all_to_all_dispatch");
   list_.split("bwd_permute", "permute bwd", KernelClass::permute, routed,
               z_.e * (z_.activation + routed));

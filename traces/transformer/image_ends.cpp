@@ -94,7 +94,7 @@ void image_head_backward(const StepContext& c) {
     c.list.linear_input(last_modulation(c));
     c.list.linear_weight(last_modulation(c));
   }
-  c.layer.norm_backward("bwd_norm_final");
+  c.layer.norm_backward("bwd_norm_final", false);
 }
 
 void embed_images_backward(const StepContext& c) {

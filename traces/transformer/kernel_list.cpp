@@ -1,8 +1,14 @@
 #include "traces/transformer/kernel_list.hpp"
 
+#include <cmath>
 #include <utility>
 
 namespace rubato {
+
+double distinct_tokens(double tokens, double vocabulary) {
+  if (vocabulary <= 1.0) return 1.0;
+  return std::round(vocabulary * -std::expm1(tokens * std::log1p(-1.0 / vocabulary)));
+}
 
 void KernelList::segment(std::string name, std::uint64_t repeat) {
   trace_.segments.push_back(
@@ -53,7 +59,10 @@ void KernelList::linear_weight(const LinearLayer& layer) {
   gemm("bwd_gemm_" + layer.name + "_weight", KernelClass::gemm,
        {layer.inputs, layer.outputs, layer.rows, 1}, layer.bias);
   const double outputs = static_cast<double>(layer.outputs);
-  finishes(outputs * static_cast<double>(layer.inputs) + (layer.bias ? outputs : 0.0));
+  const double weight = outputs * static_cast<double>(layer.inputs);
+  const double bias = layer.bias ? outputs : 0.0;
+  finishes((layer.split == LinearSplit::rows ? weight / t_ : weight) +
+           (layer.split == LinearSplit::outputs ? bias : bias / t_));
 }
 
 void KernelList::collective(std::string name, CollectiveKind kind, double elements,
@@ -70,6 +79,7 @@ Trace KernelList::take(std::string name, Provenance provenance) {
   trace_.name = std::move(name);
   trace_.provenance = std::move(provenance);
   validate(trace_, trace_.name);
+  gradients_.clear();
   return std::exchange(trace_, {});
 }
 

@@ -9,6 +9,13 @@
 
 namespace rubato {
 
+/// What tensor-parallel ranks share of a linear layer.
+enum class LinearSplit {
+  outputs,  ///< rows of the weight and of the bias
+  inputs,   ///< columns of the weight; each has the whole bias
+  rows      ///< rows of the input; each has the whole weight
+};
+
 /// A linear layer as one rank runs it: outputs = weight [outputs x inputs] times inputs, of `rows`
 /// rows.
 struct LinearLayer {
@@ -16,7 +23,12 @@ struct LinearLayer {
   std::uint64_t outputs = 0, inputs = 0;
   std::uint64_t rows = 0;
   bool bias = false;
+  LinearSplit split = LinearSplit::outputs;
 };
+
+/// Distinct tokens among uniformly random ones; real text has fewer.
+/// @param tokens, vocabulary  at least 1
+[[nodiscard]] double distinct_tokens(double tokens, double vocabulary);
 
 /// Builds the trace of one rank, segment by segment. Lengths are doubles because byte counts are.
 class KernelList {
@@ -48,7 +60,8 @@ class KernelList {
                bool accumulates = false);
 
   /// "PREFIX_gemm_NAME", and in the backward pass "bwd_gemm_NAME_input" and "bwd_gemm_NAME_weight".
-  /// The gradient of a bias comes out of the product that makes the weight's.
+  /// The gradient of a bias comes out of the product that makes the weight's. Of what every rank
+  /// has whole, a rank's share is finished.
   void linear(const std::string& prefix, const LinearLayer& layer);
   void linear_input(const LinearLayer& layer, bool accumulates = false);
   void linear_weight(const LinearLayer& layer);

@@ -1,5 +1,7 @@
 #include "traces/transformer/layer_kernels.hpp"
 
+#include "traces/transformer/parameters.hpp"
+
 namespace rubato {
 
 StepSizes::StepSizes(const TrainingStep& step)
@@ -8,7 +10,7 @@ StepSizes::StepSizes(const TrainingStep& step)
       batch(static_cast<double>(step.batch)),
       rows(rubato::tokens(step)),
       activation(rows * h),
-      kv(static_cast<double>(step.model.kv_width())),
+      kv(static_cast<double>(kv_copies(step) * step.model.kv_width())),
       pairs(attention_pairs(step) * static_cast<double>(step.model.heads)),
       heads(static_cast<double>(step.model.heads)),
       tokens(step.batch * step.seq),
@@ -17,12 +19,13 @@ StepSizes::StepSizes(const TrainingStep& step)
 // ---- products
 
 LinearLayer LayerKernels::qkv() const {
-  return {"qkv", (model_.hidden + 2 * model_.kv_width()) / z_.t, model_.hidden, z_.tokens,
-          model_.biases};
+  return {"qkv", (model_.hidden + 2 * kv_copies(step_) * model_.kv_width()) / z_.t, model_.hidden,
+          z_.tokens, model_.biases};
 }
 
 LinearLayer LayerKernels::projection() const {
-  return {"projection", model_.hidden, model_.hidden / z_.t, z_.tokens, model_.biases};
+  return {"projection", model_.hidden, model_.hidden / z_.t,
+          z_.tokens,    model_.biases, LinearSplit::inputs};
 }
 
 LinearLayer LayerKernels::up() const {
@@ -31,11 +34,11 @@ LinearLayer LayerKernels::up() const {
 }
 
 LinearLayer LayerKernels::down() const {
-  return {"down", model_.hidden, model_.ffn / z_.t, z_.tokens, model_.biases};
+  return {"down", model_.hidden, model_.ffn / z_.t, z_.tokens, model_.biases, LinearSplit::inputs};
 }
 
 LinearLayer LayerKernels::router() const {
-  return {"router", model_.experts, model_.hidden, z_.tokens / z_.t, false};
+  return {"router", model_.experts, model_.hidden, z_.tokens / z_.t, false, LinearSplit::rows};
 }
 
 LinearLayer LayerKernels::shift_and_scale() const {
@@ -63,12 +66,15 @@ void LayerKernels::residual_norm(const std::string& name) {
               z_.e * (4.0 * z_.activation + tables * z_.h) + tables * 4.0 * z_.rows);
 }
 
-// Reads the gradient of its output, its input and the gradient of the residual, writes their sum.
-void LayerKernels::norm_backward(const std::string& name) {
+// Reads the gradient of its output and its input, and where there is one the gradient of the
+// residual; writes their sum.
+void LayerKernels::norm_backward(const std::string& name, bool residual) {
   const bool centred = model_.norm == Norm::layernorm;
-  const double tables = centred ? 2.0 : 1.0, flops = centred ? 14.0 : 11.0;
-  list_.split(name, "norm bwd", KernelClass::layernorm, flops * z_.activation,
-              z_.e * (4.0 * z_.activation + 2.0 * tables * z_.h) + tables * 4.0 * z_.rows);
+  const double tables = centred ? 2.0 : 1.0, beside = residual ? 1.0 : 0.0;
+  const double flops = (centred ? 13.0 : 10.0) + beside;
+  list_.split(
+      name, "norm bwd", KernelClass::layernorm, flops * z_.activation,
+      z_.e * ((3.0 + beside) * z_.activation + 2.0 * tables * z_.h) + tables * 4.0 * z_.rows);
   if (model_.kind != ModelKind::dit) list_.finishes(tables * z_.h / static_cast<double>(z_.t));
 }
 
@@ -127,6 +133,10 @@ void LayerKernels::core_attention(const std::string& prefix) {
                 z_.e * (2.0 * z_.activation + 2.0 * z_.rows * z_.kv) + 4.0 * z_.rows * z_.heads);
     return;
   }
+  if (shared_keys()) {
+    repeat_heads(prefix + "_repeat_keys");
+    repeat_heads(prefix + "_repeat_values");
+  }
   head_product(prefix + "_gemm_scores", step_.seq, step_.seq, width);
   list_.split(prefix + "_softmax", "softmax", KernelClass::softmax, 5.0 * scores_read(),
               z_.e * (scores_read() + z_.pairs));
@@ -142,19 +152,35 @@ void LayerKernels::core_attention_backward() {
               z_.e * (2.0 * scores_read() + z_.pairs));
   head_product("bwd_gemm_queries", width, step_.seq, step_.seq);
   head_product("bwd_gemm_keys", width, step_.seq, step_.seq);
+  if (shared_keys()) sum_heads();
 }
 
-// The gradient of the queries is summed in fp32 by blocks of keys, then rounded.
+// Batched products want keys and values of every head.
+void LayerKernels::repeat_heads(const std::string& name) {
+  list_.split(name, "repeat heads", KernelClass::permute, 0.0,
+              z_.e * (z_.rows * z_.kv + z_.activation));
+}
+
+// Gradients of keys and values come for every head, and are added where heads share them.
+void LayerKernels::sum_heads() {
+  for (const char* name : {"bwd_sum_keys", "bwd_sum_values"})
+    list_.split(name, "sum of heads", KernelClass::reduce, z_.activation,
+                z_.e * (z_.activation + z_.rows * z_.kv));
+}
+
+// The gradient of the queries is summed in fp32 by blocks of keys, then rounded. Those of keys and
+// values are written for every head.
 void LayerKernels::flash_attention_backward() {
   const double statistics = 4.0 * z_.rows * z_.heads;
   list_.split("bwd_flash_dot", "flash attention bwd, dot", KernelClass::elementwise,
               2.0 * z_.activation, z_.e * 2.0 * z_.activation + 4.0 * z_.activation + statistics);
   list_.split("bwd_flash_attention", "flash attention bwd", KernelClass::attention,
               10.0 * z_.pairs * static_cast<double>(model_.head_width()),
-              z_.e * (2.0 * z_.activation + 4.0 * z_.rows * z_.kv) + 8.0 * z_.activation +
+              z_.e * (4.0 * z_.activation + 2.0 * z_.rows * z_.kv) + 8.0 * z_.activation +
                   2.0 * statistics);
   list_.split("bwd_flash_convert", "flash attention bwd, convert", KernelClass::elementwise, 0.0,
               (4.0 + z_.e) * z_.activation);
+  if (shared_keys()) sum_heads();
 }
 
 void LayerKernels::attention_backward() {
@@ -168,6 +194,9 @@ void LayerKernels::attention_backward() {
   scatter("bwd_reduce_scatter_qkv", z_.activation);
   gather("bwd_all_gather_qkv_input", z_.activation);
   list_.linear_weight(qkv());
+  // Ranks with copies of one head of keys and values stand side by side.
+  list_.collective("bwd_all_reduce_kv_copies", CollectiveKind::all_reduce,
+                   kv_weights(model_) / static_cast<double>(model_.kv_heads), kv_copies(step_));
 }
 
 // ---- feed-forward network
@@ -193,17 +222,29 @@ void LayerKernels::ffn_backward() {
 
 // ---- adaLN-Zero: shift, scale and gate of both branches from the condition of an image
 
-void LayerKernels::modulation() {
+void LayerKernels::modulation(const std::string& prefix) {
   const double values = z_.batch * z_.h;
-  list_.add("fwd_silu", "SiLU", KernelClass::elementwise, 4.0 * values, z_.e * 2.0 * values);
-  list_.linear("fwd", shift_and_scale());
+  list_.add(prefix + "_silu", "SiLU", KernelClass::elementwise, 4.0 * values, z_.e * 2.0 * values);
+  list_.linear(prefix, shift_and_scale());
 }
 
-// Sums over the tokens of an image: of both branches the gradient and what it multiplied.
+// Reads the gradient and what the branch gave, for the sum over the tokens of an image; writes the
+// gradient of what it gave.
+void LayerKernels::gate_backward(const std::string& branch) {
+  if (model_.kind == ModelKind::dit)
+    list_.split("bwd_gate_" + branch, "gate bwd", KernelClass::reduce, 3.0 * z_.activation,
+                z_.e * 3.0 * z_.activation);
+}
+
+// Sums over the tokens of an image: of the gradient, and of it with what the norm gave.
+void LayerKernels::shift_and_scale_backward(const std::string& branch) {
+  if (model_.kind == ModelKind::dit)
+    list_.split("bwd_shift_scale_" + branch, "shift and scale bwd", KernelClass::reduce,
+                3.0 * z_.activation, z_.e * 2.0 * z_.activation);
+}
+
 void LayerKernels::modulation_backward() {
   const double values = z_.batch * z_.h;
-  list_.split("bwd_modulation_reduce", "modulation bwd", KernelClass::reduce, 10.0 * z_.activation,
-              z_.e * 6.0 * z_.activation);
   list_.linear_input(shift_and_scale());
   list_.linear_weight(shift_and_scale());
   list_.add("bwd_silu", "SiLU bwd", KernelClass::elementwise, 8.0 * values, z_.e * 3.0 * values);
@@ -212,7 +253,7 @@ void LayerKernels::modulation_backward() {
 // ---- a whole layer
 
 void LayerKernels::forward() {
-  if (model_.kind == ModelKind::dit) modulation();
+  if (model_.kind == ModelKind::dit) modulation("fwd");
   attention("fwd");
   residual_norm("fwd_residual_norm_2");
   if (model_.experts > 0) {
@@ -225,6 +266,7 @@ void LayerKernels::forward() {
 
 void LayerKernels::backward() {
   if (step_.recomputation == Recomputation::full) {
+    if (model_.kind == ModelKind::dit) modulation("rec");
     norm("rec_norm_1");
     attention("rec");
     residual_norm("rec_residual_norm_2");
@@ -234,13 +276,17 @@ void LayerKernels::backward() {
       ffn("rec");
     }
   }
+  gate_backward("ffn");
   if (model_.experts > 0) {
     experts_backward();
   } else {
     ffn_backward();
   }
+  shift_and_scale_backward("ffn");
   norm_backward("bwd_norm_2");
+  gate_backward("attention");
   attention_backward();
+  shift_and_scale_backward("attention");
   norm_backward("bwd_norm_1");
   if (model_.kind == ModelKind::dit) modulation_backward();
 }

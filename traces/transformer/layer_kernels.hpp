@@ -18,7 +18,7 @@ struct StepSizes {
   double batch;       ///< sequences or images
   double rows;        ///< tokens
   double activation;  ///< rows x hidden
-  double kv;          ///< width of keys, and of values
+  double kv;          ///< width of keys, and of values, with the copies of their heads
   double pairs;       ///< of query and key that are multiplied, all heads
   double heads;
   std::uint64_t tokens;
@@ -38,23 +38,29 @@ class LayerKernels {
   /// A norm alone, and one that adds the residual first; `name` whole.
   void norm(const std::string& name);
   void residual_norm(const std::string& name);
-  /// Gradient of a norm, with that of the residual beside it added.
-  void norm_backward(const std::string& name);
+  /// @param residual  the gradient of the residual beside it is added
+  void norm_backward(const std::string& name, bool residual = true);
 
  private:
-  void modulation();
+  void modulation(const std::string& prefix);
   void modulation_backward();
+  void gate_backward(const std::string& branch);
+  void shift_and_scale_backward(const std::string& branch);
   void attention(const std::string& prefix);
   void core_attention(const std::string& prefix);
   void attention_backward();
   void core_attention_backward();
   void flash_attention_backward();
   [[nodiscard]] double scores_read() const;
+  [[nodiscard]] bool shared_keys() const { return z_.kv < z_.h; }  // by heads of a rank
+  void repeat_heads(const std::string& name);
+  void sum_heads();
   void rope(const std::string& name);
   void ffn(const std::string& prefix);
   void ffn_backward();
   void experts(const std::string& prefix);
   void experts_backward();
+  void sort_chunks(const std::string& name);
   void activation(const std::string& name, double rows, bool backward);
   void head_product(const std::string& name, std::uint64_t m, std::uint64_t n, std::uint64_t k);
   void expert_product(const std::string& name, std::uint64_t m, std::uint64_t n, std::uint64_t k);

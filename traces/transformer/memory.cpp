@@ -10,7 +10,9 @@ namespace {
 // Of attention alone: what selective recomputation does not keep.
 double core_attention_bytes(const TrainingStep& step, const StepSizes& z) {
   constexpr double fp32 = 4.0;
-  return step.flash_attention ? fp32 * z.rows * z.heads : z.e * z.pairs;
+  if (step.flash_attention) return fp32 * z.rows * z.heads;
+  // Keys and values of every head, in place of those that heads share.
+  return z.e * (z.pairs + 2.0 * (z.activation - z.rows * z.kv));
 }
 
 double ffn_elements(const TrainingStep& step, const StepSizes& z) {
@@ -18,8 +20,9 @@ double ffn_elements(const TrainingStep& step, const StepSizes& z) {
   const double between =
       z.rows * (static_cast<double>(s.ffn_outputs()) + static_cast<double>(s.ffn));
   if (s.experts == 0) return between;
-  // Experts also keep the tokens as they came and what they gave.
-  return static_cast<double>(s.experts_per_token) * (between + 2.0 * z.activation) +
+  // Experts also keep what they gave, and the tokens as they came: each rank those of all.
+  return static_cast<double>(s.experts_per_token) *
+             (between + z.activation * (1.0 + static_cast<double>(z.t))) +
          z.rows * static_cast<double>(s.experts);
 }
 
@@ -27,7 +30,9 @@ double ffn_elements(const TrainingStep& step, const StepSizes& z) {
 double kept_elements(const TrainingStep& step, const StepSizes& z) {
   const double norms = 4.0 * z.activation;  // inputs and outputs
   const double attention = z.activation + 2.0 * z.rows * z.kv + z.activation;
-  const double branches = step.model.kind == ModelKind::dit ? 2.0 * z.activation : 0.0;
+  // What both branches gave; shifts, scales and gates, and what made them.
+  const double branches =
+      step.model.kind == ModelKind::dit ? 2.0 * z.activation + 7.0 * z.batch * z.h : 0.0;
   return norms + attention + branches + ffn_elements(step, z);
 }
 
@@ -47,6 +52,16 @@ double layer_bytes(const TrainingStep& step, const StepSizes& z, bool core_atten
          static_cast<double>(z.t);
 }
 
+// Of the layer whose backward pass runs.
+double made_again_bytes(const TrainingStep& step, const StepSizes& z) {
+  switch (step.recomputation) {
+    case Recomputation::none: return 0.0;
+    case Recomputation::selective: return core_attention_bytes(step, z) / static_cast<double>(z.t);
+    case Recomputation::full: return layer_bytes(step, z, true);
+  }
+  return 0.0;
+}
+
 }  // namespace
 
 double layer_activation_bytes(const TrainingStep& step) {
@@ -60,7 +75,7 @@ MemoryPerRank memory_per_rank(const TrainingStep& step) {
   const StepSizes z(step);
   const double parameters = parameters_per_rank(step);
   const double state = step.dtype == Dtype::fp32 ? 8.0 : 12.0;
-  const double again = step.recomputation == Recomputation::full ? layer_bytes(step, z, true) : 0.0;
+  const double again = made_again_bytes(step, z);
   return {.parameters = z.e * parameters,
           .gradients = z.e * parameters,
           .optimizer = step.optimizer ? state * parameters : 0.0,

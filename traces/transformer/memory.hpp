@@ -23,7 +23,7 @@ struct MemoryPerRank {
 /// the 2 s b h / t of the masks of dropout, which is not run.
 [[nodiscard]] double layer_activation_bytes(const TrainingStep& step);
 
-/// With full recomputation the inputs of all layers and one layer as it is run again.
+/// With what one layer makes again: all of it (full recomputation), or attention's own (selective).
 [[nodiscard]] MemoryPerRank memory_per_rank(const TrainingStep& step);
 
 }  // namespace rubato

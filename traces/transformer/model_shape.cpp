@@ -10,6 +10,7 @@
 #include "common/error.hpp"
 #include "common/json.hpp"
 #include "common/suggest.hpp"
+#include "traces/transformer/limits.hpp"
 
 namespace rubato {
 
@@ -56,8 +57,9 @@ ModelShape read_shape(const JsonNode& root) {
   shape.heads = root.at("heads").count();
   shape.kv_heads = count_or("kv_heads", shape.heads);
   shape.ffn = root.at("ffn").count();
-  shape.vocab = count_or("vocab", 0);
-  shape.context = count_or("context", 0);
+  const bool text = shape.kind == ModelKind::decoder;
+  shape.vocab = text ? root.at("vocab").count() : count_or("vocab", 0);
+  shape.context = text ? root.at("context").count() : count_or("context", 0);
   shape.norm = choice<Norm>(root.at("norm"), {"layernorm", "rmsnorm"});
   shape.activation = choice<Activation>(root.at("activation"), {"gelu", "swiglu"});
   shape.positions = choice<PositionEncoding>(root.at("positions"), {"learned", "rope", "fixed"});
@@ -65,8 +67,9 @@ ModelShape read_shape(const JsonNode& root) {
   shape.tied_embeddings = false;
   if (const auto tied = root.find("tied_embeddings")) shape.tied_embeddings = tied->boolean();
   shape.experts = count_or("experts", 0);
-  shape.experts_per_token = count_or("experts_per_token", 0);
-  if (const auto image = root.find("image")) shape.image = read_image(*image);
+  shape.experts_per_token =
+      shape.experts > 0 ? root.at("experts_per_token").count() : count_or("experts_per_token", 0);
+  if (!text || root.find("image")) shape.image = read_image(root.at("image"));
   return shape;
 }
 
@@ -75,9 +78,7 @@ ModelShape read_shape(const JsonNode& root) {
 }
 
 void check_range(const ModelShape& shape, std::string_view name, std::uint64_t value) {
-  constexpr std::uint64_t most = 1'000'000'000;
-  if (value == 0 || value > most)
-    refuse(shape, fmt::format("{} is {}; expected a whole number from 1 to {}", name, value, most));
+  expect_range(name, value, fmt::format("model '{}': ", shape.name));
 }
 
 void check_experts(const ModelShape& shape) {
@@ -100,6 +101,13 @@ void check_image(const ModelShape& shape) {
   check_range(shape, "image.classes", image.classes);
   if (image.size % image.patch != 0)
     refuse(shape, fmt::format("patch {} does not divide image size {}", image.patch, image.size));
+  constexpr double most_in_patch = 1e9;
+  const double in_patch = static_cast<double>(image.patch) * static_cast<double>(image.patch) *
+                          static_cast<double>(image.channels);
+  if (in_patch > most_in_patch)
+    refuse(shape, fmt::format("a patch has {:.3g} numbers, patch x patch x channels; expected at "
+                              "most {:.0f}",
+                              in_patch, most_in_patch));
   if (shape.vocab != 0 || shape.context != 0 || shape.tied_embeddings)
     refuse(shape, "vocab, context and tied_embeddings are of decoders");
   const bool fits = shape.kind == ModelKind::vit ? shape.positions == PositionEncoding::learned

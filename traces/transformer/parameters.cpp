@@ -6,6 +6,12 @@ namespace {
 
 double number(std::uint64_t value) { return static_cast<double>(value); }
 
+// Pairs of query and key that a head needs, of all sequences.
+double needed_pairs(const TrainingStep& step) {
+  const double length = number(step.seq);
+  return tokens(step) * (step.model.causal() ? (length + 1.0) / 2.0 : length);
+}
+
 double norm_parameters(const ModelShape& s) {
   // adaLN computes scale and shift, so a DiT's norms have none of their own.
   if (s.kind == ModelKind::dit) return 0.0;
@@ -83,8 +89,14 @@ ParameterCount count_parameters(const ModelShape& s) {
 double parameters_per_rank(const TrainingStep& step) {
   const ParameterCount count = count_parameters(step.model);
   const double experts = number(step.model.layers) * count.layer_experts;
-  return (count.total - experts + experts / number(step.expert_parallel)) /
+  const double copies =
+      number(step.model.layers) * number(kv_copies(step) - 1) * kv_weights(step.model);
+  return (count.total + copies - experts + experts / number(step.expert_parallel)) /
          number(step.tensor_parallel);
+}
+
+double kv_weights(const ModelShape& s) {
+  return 2.0 * number(s.kv_width()) * (number(s.hidden) + (s.biases ? 1.0 : 0.0));
 }
 
 double model_flops(const TrainingStep& step) {
@@ -95,7 +107,7 @@ double model_flops(const TrainingStep& step) {
   const double products = count.per_token * tokens(step) +
                           count.per_patch * (tokens(step) - class_tokens) +
                           count.per_sample * batch;
-  const double attention = 4.0 * attention_pairs(step) * number(s.hidden) * number(s.layers);
+  const double attention = 4.0 * needed_pairs(step) * number(s.hidden) * number(s.layers);
   return (6.0 * products + 3.0 * attention) / number(step.tensor_parallel);
 }
 

@@ -18,13 +18,17 @@ struct ParameterCount {
 
 [[nodiscard]] ParameterCount count_parameters(const ModelShape& shape);
 
-/// Parameters on one rank: a tensor-parallel share of all, experts shared out besides. What norms
-/// replicate counts as divided too.
+/// Parameters on one rank: a tensor-parallel share of all and of copied heads of keys and values,
+/// experts shared out besides. Norms, routers and biases that each rank has whole count as divided.
 [[nodiscard]] double parameters_per_rank(const TrainingStep& step);
 
-/// FLOPs of a rank's step that the model needs, whatever is run twice: 6 per parameter and token
-/// (2 forward, 4 backward), and three times the two products of attention. What MFU divides.
-/// Source: Narayanan et al., arXiv 2104.04473, section 5.1, without recomputation.
+/// Parameters of a layer that make keys and values.
+[[nodiscard]] double kv_weights(const ModelShape& shape);
+
+/// FLOPs of a rank's step that the model needs, whatever is run: 6 per parameter and token (2
+/// forward, 4 backward), and three times the two products of attention, of causal attention the
+/// half that is not masked. Source: Narayanan et al., arXiv 2104.04473, section 5.1, without
+/// recomputation; that counts the masked half too.
 [[nodiscard]] double model_flops(const TrainingStep& step);
 
 }  // namespace rubato

@@ -1,13 +1,16 @@
 #include "traces/transformer/training_step.hpp"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "common/error.hpp"
 #include "common/version.hpp"
 #include "traces/transformer/layer_kernels.hpp"
+#include "traces/transformer/limits.hpp"
 #include "traces/transformer/memory.hpp"
 #include "traces/transformer/model_ends.hpp"
 #include "traces/transformer/parameters.hpp"
@@ -16,24 +19,21 @@ namespace rubato {
 
 namespace {
 
-void expect_range(std::string_view name, std::uint64_t value) {
-  constexpr std::uint64_t most = 1'000'000'000;
-  if (value == 0 || value > most)
-    throw UsageError(
-        fmt::format("{} is {}; expected a whole number from 1 to {}", name, value, most));
-}
+constexpr std::array<std::string_view, 3> recomputation_names{"none", "selective", "full"};
 
-void expect_divides(std::string_view small, std::uint64_t by, std::string_view large,
-                    std::uint64_t of) {
-  if (of % by != 0)
-    throw UsageError(fmt::format("{} {} does not divide {} {}", small, by, large, of));
-}
-
-// Products stay whole numbers that files hold exactly.
-void expect_countable(std::string_view what, double value) {
-  constexpr double most = 9007199254740992.0;  // 2^53
-  if (value > most)
-    throw UsageError(fmt::format("{} is {:.3g}; expected at most 2^53, {:.0f}", what, value, most));
+// Beyond all that was ever trained, far below what doubles and files hold.
+void check_work(const TrainingStep& step) {
+  constexpr double exact = 9007199254740992.0;  // 2^53: sides and numbers of products
+  constexpr double parameters = 1e15, flops = 1e24;
+  const auto expect_most = [](std::string_view what, double value, double most) {
+    if (value > most)
+      throw UsageError(fmt::format("{} is {:.3g}; expected at most {:.3g}", what, value, most));
+  };
+  const double widest = static_cast<double>(
+      std::max({step.model.experts_per_token, step.model.heads, std::uint64_t{1}}));
+  expect_most("batch x seq x heads", tokens(step) * widest, exact);
+  expect_most("number of parameters", count_parameters(step.model).total, parameters);
+  expect_most("FLOP count of a step", model_flops(step), flops);
 }
 
 void check_sequence(const TrainingStep& step) {
@@ -55,7 +55,7 @@ void check_tensor_parallel(const TrainingStep& step) {
   if (s.kind != ModelKind::decoder)
     throw UsageError(fmt::format("tp {}: only decoders are split, not model '{}'", t, s.name));
   expect_divides("tp", t, "heads", s.heads);
-  expect_divides("tp", t, "kv_heads", s.kv_heads);
+  if (t % s.kv_heads != 0) expect_divides("tp", t, "kv_heads", s.kv_heads);
   expect_divides("tp", t, "ffn", s.ffn);
   expect_divides("tp", t, "batch x seq", step.batch * step.seq);
 }
@@ -109,8 +109,9 @@ class StepBuilder {
     const ParameterCount count = count_parameters(step_.model);
     const double t = static_cast<double>(step_.tensor_parallel);
     const std::uint64_t ep = step_.expert_parallel;
+    const double copies = static_cast<double>(kv_copies(step_) - 1) * kv_weights(step_.model);
     list_.collective("bwd_all_reduce_layer", CollectiveKind::all_reduce,
-                     (count.layer - count.layer_experts) / t, step_.data_parallel,
+                     (count.layer + copies - count.layer_experts) / t, step_.data_parallel,
                      step_.tensor_parallel);
     if (step_.model.experts == 0) return;
     list_.collective("bwd_all_reduce_experts", CollectiveKind::all_reduce,
@@ -139,8 +140,12 @@ class StepBuilder {
   [[nodiscard]] std::string name() const {
     const std::string experts =
         step_.expert_parallel > 1 ? fmt::format("-ep{}", step_.expert_parallel) : "";
-    return fmt::format("{}-b{}-s{}-tp{}-dp{}{}", step_.model.name, step_.batch, step_.seq,
-                       step_.tensor_parallel, step_.data_parallel, experts);
+    const std::string again = step_.recomputation == Recomputation::none
+                                  ? ""
+                                  : fmt::format("-recompute-{}", name_of(step_.recomputation));
+    return fmt::format("{}-b{}-s{}-tp{}-dp{}{}{}{}", step_.model.name, step_.batch, step_.seq,
+                       step_.tensor_parallel, step_.data_parallel, experts,
+                       step_.flash_attention ? "" : "-unfused", again);
   }
 
   [[nodiscard]] Provenance provenance() const {
@@ -166,12 +171,16 @@ class StepBuilder {
 }  // namespace
 
 std::string_view name_of(Recomputation value) noexcept {
-  switch (value) {
-    case Recomputation::none: return "none";
-    case Recomputation::selective: return "selective";
-    case Recomputation::full: return "full";
-  }
-  return {};
+  const auto index = static_cast<std::size_t>(value);
+  return index < recomputation_names.size() ? recomputation_names[index] : std::string_view{};
+}
+
+Recomputation recomputation_from_name(std::string_view name) {
+  const auto found = std::ranges::find(recomputation_names, name);
+  if (found == recomputation_names.end())
+    throw UsageError(fmt::format("recomputation '{}' is not known; expected one of {}", name,
+                                 fmt::join(recomputation_names, ", ")));
+  return static_cast<Recomputation>(found - recomputation_names.begin());
 }
 
 double tokens(const TrainingStep& step) {
@@ -184,8 +193,13 @@ double attention_pairs(const TrainingStep& step) {
   return tokens(step) * (half ? (length + 1.0) / 2.0 : length);
 }
 
+std::uint64_t kv_copies(const TrainingStep& step) {
+  return std::max<std::uint64_t>(1, step.tensor_parallel / step.model.kv_heads);
+}
+
 std::uint64_t padded_vocabulary(const TrainingStep& step) {
-  const std::uint64_t multiple = 8 * step.tensor_parallel;
+  const std::uint64_t t = step.tensor_parallel;
+  const std::uint64_t multiple = t > 1 ? 128 * t : 8;
   return (step.model.vocab + multiple - 1) / multiple * multiple;
 }
 
@@ -198,9 +212,8 @@ void check(const TrainingStep& step) {
   expect_range("ep", step.expert_parallel);
   expect_range("tp x ep", step.tensor_parallel * step.expert_parallel);
   check_sequence(step);
-  const double widest = static_cast<double>(
-      std::max({step.model.experts_per_token, step.model.heads, std::uint64_t{1}}));
-  expect_countable("batch x seq x heads", tokens(step) * widest);
+  expect_training_dtype(step.dtype);
+  check_work(step);
   check_tensor_parallel(step);
   check_expert_parallel(step);
 }

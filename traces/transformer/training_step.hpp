@@ -19,13 +19,15 @@ enum class Recomputation {
 };
 
 [[nodiscard]] std::string_view name_of(Recomputation value) noexcept;
+/// @throws UsageError
+[[nodiscard]] Recomputation recomputation_from_name(std::string_view name);
 
 /// A step of a rank: the model, the rank's share of the batch, and how it is run.
 struct TrainingStep {
   ModelShape model;
   std::uint64_t batch = 1;  ///< sequences or images of a rank
   std::uint64_t seq = 0;    ///< tokens of a sequence, at most the context; of images: tokens of one
-  Dtype dtype = Dtype::bf16;
+  Dtype dtype = Dtype::bf16;          ///< bf16, fp16 or fp32
   std::uint64_t tensor_parallel = 1;  ///< Megatron, with sequence parallelism
   std::uint64_t data_parallel = 1;    ///< replicas; expert parallelism is within them
   std::uint64_t expert_parallel = 1;  ///< ranks that share the experts of a layer
@@ -40,12 +42,16 @@ struct TrainingStep {
 void check(const TrainingStep& step);
 
 /// Tokens of a rank's batch, and what its attention multiplies: pairs of query and key of one head,
-/// of all sequences; causal attention counts the half it needs.
+/// of all sequences; of causal attention half of the square where flash attention skips the rest.
 [[nodiscard]] double tokens(const TrainingStep& step);
 [[nodiscard]] double attention_pairs(const TrainingStep& step);
 
-/// Rows of the table of a rank that holds all of it: the vocabulary, padded to whole tiles of 8 on
-/// every tensor-parallel rank.
+/// How often each head of keys and values is there in a tensor-parallel group: more than once where
+/// the group has more ranks than the model such heads.
+[[nodiscard]] std::uint64_t kv_copies(const TrainingStep& step);
+
+/// Rows of logits of all ranks together: the vocabulary, padded to whole tiles of 8, and for tensor
+/// parallelism to 128 on every rank, as Megatron does.
 [[nodiscard]] std::uint64_t padded_vocabulary(const TrainingStep& step);
 
 /// Kernels of a rank and what they make ready.

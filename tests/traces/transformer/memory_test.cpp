@@ -84,6 +84,27 @@ TEST(MemoryPerRank, OfALlamaByHand) {
   EXPECT_EQ(memory_per_rank(step).activations, 32.0 * 2.0 * rows * h + layer + ends);
 }
 
+// The layer whose backward pass runs holds what selective recomputation makes again.
+TEST(MemoryPerRank, SelectiveRecomputationHoldsTheScoresOfOneLayer) {
+  TrainingStep step = gpt3_175b();
+  step.recomputation = Recomputation::selective;
+  const double ends = 2.0 * (2.0 * sbh + 2048.0 * 50264.0);
+  EXPECT_EQ(memory_per_rank(step).activations, 96.0 * 32.0 * sbh + 2.0 * scores + ends);
+  step.tensor_parallel = 8;
+  const double padded = 2.0 * 2048.0 * (51200.0 - 50264.0);
+  EXPECT_EQ(8.0 * memory_per_rank(step).activations,
+            96.0 * 32.0 * sbh + 2.0 * scores + ends + padded);
+}
+
+TEST(MemoryPerRank, UnfusedAttentionKeepsKeysOfEveryHead) {
+  TrainingStep step = step_of("llama3-8b", 1);
+  const double flash = layer_activation_bytes(step);
+  step.flash_attention = false;
+  const double heads = 32.0, rows = 2048.0;
+  EXPECT_EQ(layer_activation_bytes(step), flash - 4.0 * rows * heads + 2.0 * heads * rows * rows +
+                                              2.0 * 2.0 * rows * (32.0 - 8.0) * 128.0);
+}
+
 TEST(MemoryPerRank, OfExpertsAndImagesByHand) {
   const double r = 2048.0, h = 4096.0, f = 14336.0;
   // Each token is with two experts, as it came, gate, up, their product and what they gave.
@@ -93,7 +114,8 @@ TEST(MemoryPerRank, OfExpertsAndImagesByHand) {
   // A DiT also keeps what both branches gave, for the gradient of their gates.
   const double image = 256.0 * 1152.0;
   const MemoryPerRank dit = memory_per_rank(step_of("dit-xl-2", 1));
-  const double layer = 2.0 * image * (4.0 + 4.0 + 2.0 + 8.0) + 4.0 * 256.0 * 16.0;
+  const double layer = 2.0 * image * (4.0 + 4.0 + 2.0 + 8.0) + 4.0 * 256.0 * 16.0 +
+                       2.0 * 7.0 * 1152.0;  // and shifts, scales, gates and what made them
   EXPECT_EQ(dit.activations, 28.0 * layer + 2.0 * (2.0 * image + 2.0 * 32.0 * 32.0 * 4.0));
   const double tokens = 197.0 * 1024.0;
   const MemoryPerRank vit = memory_per_rank(step_of("vit-l-16", 1));
@@ -107,7 +129,10 @@ TEST(MemoryPerRank, DegreesShareWhatTheySplit) {
   EXPECT_EQ(whole.parameters, 2.0 * 46'702'792'704.0);
   step.tensor_parallel = 4;
   EXPECT_EQ(memory_per_rank(step).parameters, whole.parameters / 4.0);
-  EXPECT_EQ(memory_per_rank(step).activations, whole.activations / 4.0);
+  // But the tokens of experts, which each rank has of all; and 256 tokens that do not exist.
+  const double gathered = 32.0 * 2.0 * 2.0 * 2048.0 * 4096.0;
+  EXPECT_EQ(memory_per_rank(step).activations,
+            (whole.activations - gathered + 2.0 * 2048.0 * 256.0) / 4.0 + gathered);
   step.tensor_parallel = 1;
   step.data_parallel = step.expert_parallel = 8;
   const double experts = 32.0 * 8.0 * 3.0 * 4096.0 * 14336.0;

@@ -80,11 +80,23 @@ TEST(ModelShape, OneClearErrorForWhatAModelCannotBe) {
   refused(R"(, "kv_heads": 3)", "small.json: model 'small': kv_heads 3 does not divide heads 8");
   refused(R"(, "kv_heads": 16)", "kv_heads 16 does not divide heads 8");
   refused(R"(, "experts_per_token": 2)", "2 experts per token, but no experts");
-  refused(R"(, "experts": 4)", "experts_per_token is 0; expected 1 to the 4 experts");
+  refused(R"(, "experts": 4)", "key 'experts_per_token' is missing");
+  refused(R"(, "experts": 4, "experts_per_token": 0)", "experts_per_token is 0; expected 1 to");
   refused(R"(, "experts": 4, "experts_per_token": 5)", "experts_per_token is 5; expected 1 to");
   refused(R"(, "kv_head": 3)", "unknown key 'kv_head'");
   refused(R"(, "image": {"size": 8, "patch": 2, "channels": 3, "classes": 9})",
           "image is of kinds 'vit' and 'dit'");
+}
+
+TEST(ModelShape, KeysThatAKindNeedsAreMissed) {
+  const auto without = [](std::string text, std::string_view from, std::string_view to) {
+    text.replace(text.find(from), from.size(), to);
+    return [text] { (void)parse_model_shape(text + "}", "small.json"); };
+  };
+  const std::string all(small);
+  expect_error<DataError>(without(all, R"("vocab": 100, )", ""), "key 'vocab' is missing");
+  expect_error<DataError>(without(all, R"("context": 32, )", ""), "key 'context' is missing");
+  expect_error<DataError>(without(all, "decoder", "vit"), "key 'image' is missing");
 }
 
 TEST(ModelShape, ShapesAreCheckedWhereverTheyComeFrom) {
@@ -102,6 +114,9 @@ TEST(ModelShape, ShapesAreCheckedWhereverTheyComeFrom) {
   shape = load_model_shape("vit-l-16");
   shape.image.patch = 15;
   refused(shape, "patch 15 does not divide image size 224");
+  shape.image.size = shape.image.patch = shape.image.channels = 1'000'000'000;
+  refused(shape,
+          "a patch has 1e+27 numbers, patch x patch x channels; expected at most 1000000000");
   shape.name = "two words";
   refused(shape, "a name has no blanks");
 }
