@@ -32,7 +32,8 @@ void add_model_shape_options(CommandLine& app, ModelShapeOptions& o) {
       "--batch", o.batch,
       fmt::format("Sequences or images per GPU and step, with graphs per microbatch [{}]",
                   o.batch ? fmt::to_string(*o.batch) : "40; fused: 1"));
-  app.add_option("--seq", o.seq, "Tokens per sequence [1024; fused: the model's context]");
+  app.add_option("--seq", o.seq,
+                 "Tokens per sequence [1024, at most the model's context; fused: the context]");
   app.add_option("--layers", o.layers, "Layers [the model's]");
   app.add_option("--hidden", o.hidden, "Hidden size [the model's]");
   app.add_option("--heads", o.heads, "Attention heads [the model's]");
@@ -59,6 +60,10 @@ GptShape shape_of(const ModelShapeOptions& o, const ModelShape& model) {
   shape.vocab = o.vocab.value_or(shape.vocab);
   shape.batch = o.batch.value_or(shape.batch);
   shape.seq = o.seq.value_or(shape.seq);
+  const bool as_named = !o.layers && !o.hidden && !o.heads && !o.vocab;
+  if (as_named && shape.seq > model.context)
+    throw UsageError(fmt::format("seq is {}; model '{}' has a context of {} tokens", shape.seq,
+                                 model.name, model.context));
   shape.optimizer = o.optimizer;
   shape.dtype = dtype_of(o);
   return shape;

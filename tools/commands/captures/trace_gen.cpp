@@ -1,6 +1,7 @@
 // rubato trace gen: the kernels of a training step from a model's shapes.
 
 #include <algorithm>
+#include <array>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -62,9 +63,7 @@ TrainingStep step_of(const Options& o, const ModelShape& model) {
           .collectives = o.collectives == "model",
           .optimizer = o.model.optimizer,
           .flash_attention = o.attention == "flash",
-          .recomputation = o.recompute == "none"   ? Recomputation::none
-                           : o.recompute == "full" ? Recomputation::full
-                                                   : Recomputation::selective};
+          .recomputation = recomputation_from_name(o.recompute)};
 }
 
 // "step.json.gz" as "step-stage3.json.gz".
@@ -106,13 +105,26 @@ void write_graph(const Options& o, const ModelShape& model) {
   fmt::print(stderr, "{}", summary(step));
 }
 
+// With the first unit, each a thousandth of the one before it, that it reaches.
+std::string scaled(double value, double first, int digits,
+                   const std::array<const char*, 3>& units) {
+  std::size_t unit = 0;
+  while (value > 0.0 && value < first && unit + 1 < units.size()) {
+    first /= 1e3;
+    ++unit;
+  }
+  return fmt::format("{:.{}f} {}", value / first, digits, units.at(unit));
+}
+
+std::string bytes(double value) { return scaled(value, 1e9, 1, {"GB", "MB", "kB"}); }
+
 void say_memory(double parameters, const MemoryPerRank& memory) {
-  constexpr double giga = 1e-9;
   fmt::print(stderr,
-             "{:.2f} B parameters; each GPU holds {:.1f} GB: {:.1f} GB of weights, {:.1f} GB of "
-             "gradients, {:.1f} GB of optimizer state, {:.1f} GB of activations\n",
-             parameters * giga, memory.total() * giga, memory.parameters * giga,
-             memory.gradients * giga, memory.optimizer * giga, memory.activations * giga);
+             "{} parameters; each GPU holds {}: {} of weights, {} of gradients, {} of optimizer "
+             "state, {} of activations\n",
+             scaled(parameters, 1e9, 2, {"B", "M", "K"}), bytes(memory.total()),
+             bytes(memory.parameters), bytes(memory.gradients), bytes(memory.optimizer),
+             bytes(memory.activations));
 }
 
 Trace llm_c_step(const Options& o, const ModelShape& model) {
@@ -125,8 +137,8 @@ Trace llm_c_step(const Options& o, const ModelShape& model) {
 Trace fused_step(const Options& o, const ModelShape& model) {
   const TrainingStep step = step_of(o, model);
   GeneratedStep generated = generate_training_step(step);
-  fmt::print(stderr, "{}: {:.1f} TFLOP of each GPU that the model needs\n", generated.trace.name,
-             model_flops(step) * 1e-12);
+  fmt::print(stderr, "{}: {} of each GPU that the model needs\n", generated.trace.name,
+             scaled(model_flops(step), 1e12, 1, {"TFLOP", "GFLOP", "MFLOP"}));
   say_memory(count_parameters(model).total, memory_per_rank(step));
   return std::move(generated.trace);
 }
