@@ -121,11 +121,15 @@ std::optional<Mark> mark_of_memory(const Trace& trace, const GpuSpec& spec) {
   const std::optional<HeldMemory> held = held_memory(trace);
   if (!held || !spec.memory_gb || held->bytes <= *spec.memory_gb * bytes_per_gb)
     return std::nullopt;
-  const std::string_view what = held->activations
-                                    ? "weights, gradients, optimizer state and activations are"
-                                    : "weights and gradients alone are";
+  const auto what = [&]() -> std::string_view {
+    if (held->activations)
+      return held->optimizer ? "weights, gradients, optimizer state and activations are"
+                             : "weights, gradients and activations are";
+    return held->optimizer ? "weights, gradients and optimizer state alone are"
+                           : "weights and gradients alone are";
+  };
   return Mark{MarkKind::too_large,
-              fmt::format("{} {:.0f} GB, {} has {:.0f} GB", what, held->bytes / bytes_per_gb,
+              fmt::format("{} {:.0f} GB, {} has {:.0f} GB", what(), held->bytes / bytes_per_gb,
                           spec.title, *spec.memory_gb)};
 }
 

@@ -17,7 +17,9 @@ std::optional<HeldMemory> held_memory(const Trace& trace) {
     const std::size_t equals = item.find('=');
     if (equals != std::string_view::npos) options[item.substr(0, equals)] = item.substr(equals + 1);
   }
-  if (const auto bytes = parse_number(options["held_bytes"])) return HeldMemory{*bytes, true};
+  const bool optimizer = options["optimizer"] == "true";
+  if (const auto bytes = parse_number(options["held_bytes"]))
+    return HeldMemory{.bytes = *bytes, .optimizer = optimizer, .activations = true};
 
   const auto dtype = from_name<Dtype>(options["dtype"]);
   GptShape shape;
@@ -31,9 +33,9 @@ std::optional<HeldMemory> held_memory(const Trace& trace) {
     *value = static_cast<std::uint64_t>(*number);
   }
   shape.dtype = *dtype;
-  shape.optimizer = options["optimizer"] == "true";
+  shape.optimizer = optimizer;
   const MemoryPerRank memory = memory_per_rank(shape);
-  return HeldMemory{memory.total() - memory.activations, false};
+  return HeldMemory{.bytes = memory.total() - memory.activations, .optimizer = optimizer};
 }
 
 }  // namespace rubato

@@ -10,7 +10,8 @@ namespace rubato {
 /// Bytes that a GPU holds in a step.
 struct HeldMemory {
   double bytes = 0.0;
-  bool activations = false;  ///< in it, beside weights, gradients and AdamW's state
+  bool optimizer = false;    ///< AdamW's state is in it, beside weights and gradients
+  bool activations = false;  ///< in it as well
 };
 
 /// Of a step from `trace gen`; nothing for other traces. Of llm.c's kernels without activations:

@@ -104,7 +104,11 @@ TEST(Marks, AStepThatDoesNotFit) {
   EXPECT_NEAR(held_memory(generate_gpt_trace(shape))->bytes / (16.0 / 8.0 * 174.6e9), 1.0, 0.01);
   const auto mark = mark_of_memory(large, load_gpu_spec("rtx-3080-ti"));
   ASSERT_TRUE(mark.has_value());
+  EXPECT_NE(mark->reason.find("weights and gradients alone are"), std::string::npos);
   EXPECT_NE(mark->reason.find("has 12 GB"), std::string::npos);
+  const auto updated = mark_of_memory(generate_gpt_trace(shape), load_gpu_spec("rtx-3080-ti"));
+  ASSERT_TRUE(updated.has_value());
+  EXPECT_NE(updated->reason.find("gradients and optimizer state alone are"), std::string::npos);
   EXPECT_FALSE(mark_of_memory(load_trace("gpt3-xl"), load_gpu_spec("rtx-3080-ti")));
   EXPECT_FALSE(mark_of_memory(large, load_gpu_spec("v100-sxm2")));  // 16 or 32 GB: not known
   Trace captured = large;
@@ -120,7 +124,15 @@ TEST(Marks, AStepOfFusedKernelsCountsItsActivations) {
   const auto mark =
       mark_of_memory(whole, load_gpu_spec("a100-sxm4-80gb"));  // 16 bytes x 8.03 B, and 9.7 GB
   ASSERT_TRUE(mark.has_value());
-  EXPECT_NE(mark->reason.find("and activations are 138 GB"), std::string::npos) << mark->reason;
+  EXPECT_NE(mark->reason.find("optimizer state and activations are 138 GB"), std::string::npos)
+      << mark->reason;
+  TrainingStep still = step;
+  still.optimizer = false;
+  const auto kept =
+      mark_of_memory(generate_training_step(still).trace, load_gpu_spec("rtx-3080-ti"));
+  ASSERT_TRUE(kept.has_value());
+  EXPECT_NE(kept->reason.find("weights, gradients and activations are 42 GB"), std::string::npos)
+      << kept->reason;
   step.tensor_parallel = 4;
   EXPECT_FALSE(mark_of_memory(generate_training_step(step).trace, load_gpu_spec("a100-sxm4-80gb")));
 }
