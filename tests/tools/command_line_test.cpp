@@ -50,12 +50,13 @@ TEST_F(CommandLine, MakesStepsOfModelsFromTheirShapes) {
          "8.03 B parameters; each GPU holds 138.2 GB: 16.1 GB of weights, 16.1 GB of gradients, "
          "96.4 GB of optimizer state, 9.7 GB of activations");
   expect("explore l.json --gpu a100-sxm4-80gb", 0, "optimizer state and activations are 138 GB");
-  expect("trace gen gpt3-xl --kernels fused --recompute full", 0, "rec_flash_attention");
+  expect("trace gen gpt3-small --kernels fused --recompute full --seq 256", 0, "full: 193.4 GFLOP");
   std::ofstream(folder_ / "mine.json") << R"({"schema": 1, "name": "mine"})";
   expect("trace gen mine.json", 3, "mine.json: key 'source' is missing");
   expect("trace gen llama3-8b --kernels llm.c", 2, "model 'llama3-8b' is not a GPT");
   expect("trace gen llama3-8b --hidden 64", 2, "--hidden is for llm.c's kernels");
   expect("trace gen gpt3-xl --recompute full", 2, "--recompute is for --kernels fused");
+  expect("trace gen gpt3-xl --seq 4096", 2, "model 'gpt3-xl' has a context of 2048 tokens");
 }
 
 TEST_F(CommandLine, ExitStatusTellsWhatIsWrong) {
