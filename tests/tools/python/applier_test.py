@@ -9,12 +9,13 @@ import textwrap
 import threading
 import time
 import unittest
+from unittest import mock
 
 from parts import OnMachine, TWO_PASSES, document, plan, run_tests, until
 
 import rubato
 from rubato.backends import DryBackend
-from rubato.errors import UsageError
+from rubato.errors import Unreachable, UsageError
 from rubato.schedule import choose_plan
 from rubato.plan_file import load_plan
 
@@ -139,6 +140,99 @@ class Playing(OnMachine):
             applier.mark("forward")
             self.assertTrue(until(lambda: [machine.read(i)["core_asked"] for i in range(3)] == [900, 0, 900]))
         self.assertEqual([machine.read(i)["core_asked"] for i in range(3)], [0, 0, 0])
+
+
+class Lost(DryBackend):
+    """A zeusd that may be gone."""
+
+    gone = False
+
+    def set_core(self, index, mhz):
+        if self.gone:
+            raise Unreachable("zeusd is gone")
+        super().set_core(index, mhz)
+
+
+class Shares(unittest.TestCase):
+    """The share under planned clocks, on a clock of the test's: the thread has ended, its calls are made here."""
+
+    def setUp(self):
+        self.backend, self.now_s = Lost(), 0.0
+        self.applier = rubato.Applier(plan(), backend=self.backend, guard=False, latency_s=0.001)
+        self.applier._queue.put(None)
+        self.applier._thread.join()
+        patch = mock.patch("rubato.applier.time.perf_counter", lambda: self.now_s)
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def at(self, now_s, word):
+        self.now_s = now_s
+        try:
+            self.applier._border(word, now_s)
+        except Unreachable as error:
+            self.applier._lose(error)
+
+    def counted(self):
+        return self.applier.report().planned_time_s, self.applier.report().total_time_s
+
+    def test_all_of_it(self):
+        for at_s, name in ((0.0, "forward"), (1.0, "backward"), (3.0, "optimizer"), (7.0, ""), (15.0, "forward"), (16.0, "")):
+            self.at(at_s, name)
+        self.assertEqual(self.counted(), (4.0, 8.0))  # optimizer is not in the plan; between steps nothing counts
+
+    def test_a_pause_is_neither(self):
+        for at_s, name in ((0.0, "forward"), (1.0, "\0pause"), (3.0, "backward"), (7.0, "\0resume"), (15.0, "forward"), (31.0, "")):
+            self.at(at_s, name)
+        self.assertEqual(self.counted(), (17.0, 17.0))
+
+    def test_a_refused_border_is_not_under_planned_clocks(self):
+        self.at(0.0, "forward")
+        self.backend.gone = True
+        self.at(1.0, "backward")
+        self.at(3.0, "")
+        self.at(3.0, "forward")
+        self.backend.gone = False
+        self.at(7.0, "backward")  # not tried again yet
+        self.at(15.0, "")
+        self.assertEqual(self.counted(), (1.0, 15.0))
+        self.now_s = 16.0
+        self.applier._come_back()
+        self.at(16.0, "forward")
+        self.at(32.0, "")
+        self.assertEqual(self.counted(), (17.0, 31.0))
+
+    def test_a_pass_ends_to_count_where_the_plan_is_lost_within_it(self):
+        self.at(0.0, "forward")
+        self.now_s = 1.0
+        self.applier._lose(Unreachable("zeusd is gone"))
+        self.at(3.0, "")
+        self.assertEqual(self.counted(), (1.0, 3.0))
+        self.applier._come_back()
+        self.at(3.0, "forward")
+        self.now_s = 7.0
+        self.applier._give_up(OSError("lost"))
+        self.at(15.0, "backward")
+        self.assertEqual(self.counted(), (5.0, 15.0))
+
+    def test_waiting_for_an_answer_is_not_under_planned_clocks(self):
+        self.at(0.0, "forward")
+
+        def hangs(index, mhz):
+            self.now_s += 4.0
+            raise Unreachable("timed out")
+
+        self.now_s = 1.0
+        with mock.patch.object(self.backend, "set_core", hangs), self.assertRaises(Unreachable):
+            self.applier._ask(self.applier._passes[1].changes[0].clock)  # within the pass
+        self.at(7.0, "")
+        self.assertEqual(self.counted(), (1.0, 7.0))
+
+    def test_back_is_not_on_where_nothing_is_played(self):
+        for paused in (False, True):
+            self.applier._paused = paused
+            with self.assertLogs("rubato", "WARNING") as logged:
+                self.applier._come_back()
+            self.assertEqual("the plan goes on" in logged.output[0], not paused)
 
 
 class Granularity(unittest.TestCase):

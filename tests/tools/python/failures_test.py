@@ -10,8 +10,9 @@ from parts import OnMachine, TWO_PASSES, document, plan, run_tests, until
 
 import rubato
 from rubato import held_clocks
-from rubato.backends import NvmlBackend
+from rubato.backends import NvmlBackend, release
 from rubato.errors import DataError, IoError, UsageError
+from rubato.guard import Guard
 
 SAFE = dict(guard=False)
 
@@ -141,6 +142,56 @@ class Failures(OnMachine):
                                              ("void gemm<4>()", 4.0), ("gemm", 8.0)])
         self.assertEqual((found.launches, found.unmatched_launches), (4, 2))
         self.assertAlmostEqual(found.unmatched_time_s, 10.0)
+
+    def test_what_cannot_start_is_no_error_of_training(self):
+        self.machine(gpus=2)
+        for environment, expected in (({"CUDA_VISIBLE_DEVICES": "MIG-1234"}, "apply plans to whole GPUs only"), ({"LOCAL_RANK": "7"}, "there is no GPU 7"),
+                                      ({"CUDA_VISIBLE_DEVICES": "GPU-none"}, "CUDA_VISIBLE_DEVICES names GPU GPU-none: Not Found"),
+                                      ({"CUDA_VISIBLE_DEVICES": "0,1", "LOCAL_RANK": "2"}, "names 2 GPUs"), ({"RANK": "first"}, "RANK is 'first'")):
+            with self.subTest(environment=environment), mock.patch.dict(os.environ, environment):
+                self.assertIn(expected, self.apply_quietly(None).errors[0])
+        for options in (dict(latency_s=-1.0), dict(backend=object())):
+            self.assertEqual(len(self.apply_quietly(None, **options).errors), 1)
+        with mock.patch.dict(os.environ, {"CUDA_VISIBLE_DEVICES": "0", "LOCAL_RANK": "3"}):
+            rubato.Applier(plan(), backend="dry", strict=True, **SAFE).close()
+
+    def test_a_gpu_that_is_lost_before(self):
+        machine = self.machine(gpus=2)
+        machine.fail("lost_after_s", 0)
+        self.refused("GPU 0: GPU is lost")
+        NvmlBackend().set_core(1, 900)
+        self.assertEqual([str(error) for error in release(NvmlBackend(), [0, 1])], ["GPU 0: GPU is lost"] * 2)
+        self.assertEqual(machine.read(1)["core_asked"], 0)  # the other is given back all the same
+
+    def test_a_guard_that_finds_no_gpu_does_not_start(self):
+        self.machine()
+        with self.assertRaisesRegex(IoError, "the guard process does not start"):
+            Guard(NvmlBackend(), [0, 1])
+
+    def test_an_event_that_fails_is_asked_once(self):
+        class Event:
+            queries = 0
+
+            def query(self):
+                Event.queries += 1
+                raise OSError("an illegal memory access was encountered")
+
+        def no_event():
+            raise OSError("an illegal memory access was encountered")
+
+        for event in (Event, no_event):
+            machine = self.machine()
+            with rubato.Applier(plan(), event=event, **SAFE) as applier:
+                applier.mark("forward")
+                self.assertTrue(until(lambda: applier.report().errors))
+                for name in ("backward", "forward"):
+                    applier.mark(name)
+                applier.step()
+                self.assertTrue(until(lambda: applier.report().steps == 1))  # goes on counting, at the host's time
+                self.assertEqual(machine.read()["core_asked"], 0)
+            self.assertIn("illegal memory access", applier.report().errors[0])
+            self.assertEqual(applier.report().planned_time_s, 0.0)
+        self.assertEqual(Event.queries, 1)
 
     def test_no_driver(self):
         with mock.patch.dict(os.environ, {"RUBATO_NVML": "no-such-library.so"}):

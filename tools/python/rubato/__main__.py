@@ -102,8 +102,7 @@ def run_latency(options: argparse.Namespace) -> int:
     found = measure_latency(options.core, options.mem, gpu=options.gpu, repeats=options.repeats)
     print(found.gpu)
     for pair in found.pairs:
-        print(f"  {pair.clock} {pair.from_mhz:5} -> {pair.to_mhz:5} MHz: median {1e3 * pair.median_s:7.2f} ms, "
-              f"5 to 95 % {1e3 * pair.quantile_s(0.05):.2f} to {1e3 * pair.quantile_s(0.95):.2f}, most {1e3 * max(pair.latency_s):.2f}" + (f", {pair.unseen} unseen" if pair.unseen else ""))
+        print(f"  {pair}")
     if options.spec:
         found.write_spec(options.spec, options.output)
     elif options.output:

@@ -18,10 +18,11 @@ from typing import Any, Callable, Iterator, Mapping, Optional, Sequence, Union
 
 from rubato import backends
 from rubato.applier_report import ApplierReport
-from rubato.devices import check_gpu, local_gpu
-from rubato.errors import RubatoError, Unreachable, UsageError
+from rubato.devices import check_gpu, local_gpu, rank_of
+from rubato.errors import Unreachable, UsageError
 from rubato.guard import Guard
 from rubato.held_clocks import HeldClocks
+from rubato.hooks import NoEvent
 from rubato.plan_file import Clock, Plan, PlanFile, load_plan
 from rubato.schedule import Score, Timing, choose_plan, passes_of
 
@@ -57,11 +58,9 @@ class Applier:
                  strict: bool = False, any_gpu: bool = False, shared_gpu: bool = False):
         self.plan_file = load_plan(plan)
         self._owner = os.getpid()
-        self.gpus = list(gpus) if gpus is not None else [local_gpu()]
-        self.rank = int(os.environ.get("RANK", 0)) if rank is None else rank
         self._asked_granularity = granularity
         self._event = event
-        self._report = ApplierReport(latency_s=_latency(self.plan_file, latency_s))
+        self._report = ApplierReport()
         self._timing = Timing()
         self._occurrences: dict[str, int] = {}
         self._held: Optional[HeldClocks] = None
@@ -72,9 +71,16 @@ class Applier:
         self._thread: Optional[threading.Thread] = None
         self._guard: Optional[Guard] = None
         self._score: Optional[Score] = None
+        self.gpus: list[int] = list(gpus or ())
+        self.rank = rank or 0
         try:
-            self._start(backend, guard, any_gpu, shared_gpu)
-        except RubatoError as error:
+            self._report.latency_s = _latency(self.plan_file, latency_s)
+            self.rank = rank_of("RANK") if rank is None else rank
+            opened = backends.open_backend(backend) if isinstance(backend, str) else backend
+            if gpus is None:
+                self.gpus = [rank_of("LOCAL_RANK") if opened.name == "dry" else local_gpu()]
+            self._start(opened, guard, any_gpu, shared_gpu)
+        except Exception as error:  # training goes on whatever is wrong
             self._give_up(error)
             if strict:
                 raise
@@ -83,11 +89,11 @@ class Applier:
 
     def mark(self, name: str) -> None:
         """A pass begins: 'forward', 'backward', 'optimizer' or another that the plan names. Costs microseconds, never raises."""
-        self._queue.put((name, time.perf_counter(), self._event() if self._event else None))
+        self._put(name)
 
     def step(self) -> None:
         """The step is over."""
-        self._queue.put(("", time.perf_counter(), self._event() if self._event else None))
+        self._put("")
 
     def pause(self) -> None:
         """Gives the clocks back until resume(), for validation or as the other arm of a measurement."""
@@ -127,10 +133,20 @@ class Applier:
         report = self.close()
         _log.info("%s", report)
 
+    def _put(self, name: str) -> None:
+        if self._thread is None:
+            return
+        event = None
+        if self._event is not None and self._score is not None:  # a plan given up is counted at the host's time
+            try:
+                event = self._event()
+            except Exception as error:  # of the GPU, such as an illegal address in a kernel before
+                event = NoEvent(error)
+        self._queue.put((name, time.perf_counter(), event))
+
     # Beginning and end.
 
-    def _start(self, backend: Union[str, backends.Backend], guard: bool, any_gpu: bool, shared_gpu: bool) -> None:
-        opened = backends.open_backend(backend) if isinstance(backend, str) else backend
+    def _start(self, opened: backends.Backend, guard: bool, any_gpu: bool, shared_gpu: bool) -> None:
         for gpu in self.gpus:
             check_gpu(opened, gpu, self.plan_file, any_gpu, shared_gpu)
         self._held = HeldClocks(opened, self.gpus, self._report.latency_s)
@@ -179,6 +195,7 @@ class Applier:
     def _lose(self, error: Unreachable) -> None:
         """zeusd does not answer: what it set stays until it is back or restarted, and is given back before the plan goes on."""
         self._note(str(error))
+        self._stop_counting(time.perf_counter())
         self._report.interruptions += 1
         self._due.clear()
         self._away_until_s = time.perf_counter() + AWAY_S
@@ -191,10 +208,11 @@ class Applier:
         elif failed:
             raise failed[0]
         else:
-            _log.warning("rubato: zeusd is back; the clocks were given back, and the plan goes on")
+            _log.warning("rubato: zeusd is back; the clocks were given back%s", ", and the plan goes on" if self._plays() else "")
 
     def _give_up(self, error: Exception) -> None:
         self._note(f"{error}" + (f" ({error.hint})" if getattr(error, "hint", "") else ""))
+        self._stop_counting(time.perf_counter())
         self._score = None
         self._due.clear()
         self._release()
@@ -211,6 +229,7 @@ class Applier:
                 self._lose(error)
             except Exception as error:  # never into training
                 self._give_up(error)
+                pending[:] = [(name, at_s, None) for name, at_s, _ in pending]  # an event that failed will again
 
     def _turn(self, pending: list[tuple[str, float, Any]]) -> bool:
         timeout = None
@@ -249,8 +268,10 @@ class Applier:
     def _command(self, text: str) -> None:
         self._queue.put((f"\0{text}", time.perf_counter(), None))
 
-    def _obey(self, command: str) -> None:
+    def _obey(self, command: str, at_s: float) -> None:
         if command == "pause":
+            self._account(at_s)
+            self._counted_s = None
             self._paused = True
             self._due.clear()
             if self._away_until_s is None:
@@ -264,9 +285,11 @@ class Applier:
 
     def _border(self, name: str, at_s: float) -> None:
         if name.startswith("\0"):
-            self._obey(name[1:])
+            self._obey(name[1:], at_s)
             return
         self._account(at_s)
+        self._planned = False
+        self._counted_s = at_s if name and not self._paused else None
         if not name:
             self._timing.step(at_s)
             self._occurrences.clear()
@@ -278,24 +301,32 @@ class Applier:
         occurrence = self._occurrences.get(name, 0)
         self._occurrences[name] = occurrence + 1
         self._due.clear()
-        self._planned = False
         if not self._plays():
             return
         planned = self._score.find(name, occurrence)
-        self._planned = planned is not None
         if planned is None:
             self._report.unmatched_marks[name] = self._report.unmatched_marks.get(name, 0) + 1
-        elif self._ask(planned.changes[0].clock):
-            self._report.late += 1
+        else:
+            self._report.late += self._ask(planned.changes[0].clock)
+            self._planned = True
         self._schedule(planned, at_s)
 
-    _planned = False
+    _planned = False  #: the clocks of the pass that runs are the plan's
+    _counted_s: Optional[float] = None  #: its time is in the report up to then; None where no pass runs, or in a pause
 
     def _account(self, at_s: float) -> None:
-        if self._timing.position >= 0 and not self._paused:
-            lasted_s = max(at_s - self._timing.begun_s, 0.0)
-            self._report.total_time_s += lasted_s
-            self._report.planned_time_s += lasted_s if self._planned and self._score is not None else 0.0
+        """Counts the time up to a moment."""
+        if self._counted_s is None:
+            return
+        lasted_s = max(at_s - self._counted_s, 0.0)
+        self._counted_s += lasted_s
+        self._report.total_time_s += lasted_s
+        self._report.planned_time_s += lasted_s if self._planned else 0.0
+
+    def _stop_counting(self, at_s: float) -> None:
+        """From this moment on the clocks are not the plan's, until the next mark."""
+        self._account(at_s)
+        self._planned = False
 
     def _schedule(self, planned: Any, at_s: float) -> None:
         """Requests for the changes inside this pass and for the begin of the next, a latency ahead of each."""
@@ -314,7 +345,12 @@ class Applier:
 
     def _ask(self, clock: Clock) -> bool:
         """Requests what differs from the last request; True if anything did."""
-        requests = self._held.ask(clock, self._memory)
+        begun_s = time.perf_counter()
+        try:
+            requests = self._held.ask(clock, self._memory)
+        except Exception:
+            self._stop_counting(begun_s)
+            raise
         self._report.requests += requests
         return requests > 0
 

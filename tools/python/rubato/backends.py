@@ -13,13 +13,14 @@ import socket
 from typing import Any, Optional, Protocol, Sequence
 from urllib.parse import urlencode
 
-from rubato.errors import IoError, Unreachable, UsageError
+from rubato.errors import IoError, RubatoError, Unreachable, UsageError
 from rubato.gpu import Gpu, load_nvml
 from rubato.nvml import NVMLError
 
 ZEUSD_SOCKET = "/run/zeusd/zeusd.sock"
 ZEUSD_VARIABLE = "ZEUSD_SOCK_PATH"
 TOKEN_VARIABLE = "ZEUSD_TOKEN"
+ANSWER_S = 2.0  #: most that zeusd may take; a driver's call takes some tens of ms
 
 Mhz = Optional[int]
 
@@ -85,7 +86,7 @@ class NvmlBackend:
 
 class _UnixConnection(http.client.HTTPConnection):
     def __init__(self, path: str):
-        super().__init__("zeusd", timeout=5.0)
+        super().__init__("zeusd", timeout=ANSWER_S)
         self.path = path
 
     def connect(self) -> None:
@@ -131,9 +132,12 @@ class ZeusdBackend:
                 answer = self._connection.getresponse()
                 body = answer.read()
                 break
+            except PermissionError as error:
+                self._drop()
+                raise IoError(f"zeusd at {self.path}: {error}", "its socket is for members of its group") from None
             except (OSError, http.client.HTTPException) as error:
                 self._drop()
-                if attempt == 2 or isinstance(error, (FileNotFoundError, PermissionError, ConnectionRefusedError)):
+                if attempt == 2 or isinstance(error, (FileNotFoundError, ConnectionRefusedError, socket.timeout)):
                     raise Unreachable(f"zeusd at {self.path}: {error}", f"is zeusd running? {ZEUSD_VARIABLE} names its socket") from None
         if answer.status != 200:
             hints = {401: f"{TOKEN_VARIABLE} holds the token", 403: "the token may not set clocks",
@@ -208,14 +212,19 @@ def open_backend(name: str) -> Backend:
     return BACKENDS[name]()
 
 
-def release(backend: Backend, indices: Sequence[int]) -> list[IoError]:
-    """Gives the clocks of GPUs back; what failed. A GPU without memory lock, or rights, kept nothing."""
-    failed: list[IoError] = []
+def release(backend: Backend, indices: Sequence[int]) -> list[RubatoError]:
+    """Gives the clocks of GPUs back; what failed. A GPU without memory lock, or rights, kept nothing.
+
+    One GPU that fails does not keep the others; zeusd that does not answer is not asked again.
+    """
+    failed: list[RubatoError] = []
     for index in indices:
         for give_back in (backend.set_core, backend.set_mem):
             try:
                 give_back(index, None)
-            except IoError as error:
+            except Unreachable as error:
+                return [*failed, error]
+            except RubatoError as error:
                 if "Not Supported" not in str(error) and "Insufficient Permissions" not in str(error):
                     failed.append(error)
     return failed

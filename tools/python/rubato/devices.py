@@ -7,14 +7,23 @@ import os
 
 from rubato import backends
 from rubato.errors import IoError, UsageError
+from rubato.nvml import NVMLError
 from rubato.plan_file import PlanFile
 
 _log = logging.getLogger("rubato")
 
 
+def rank_of(variable: str) -> int:
+    """RANK or LOCAL_RANK of the environment, else 0. Raises UsageError where it is no number."""
+    word = os.environ.get(variable, "0")
+    if not word.strip().isdigit():
+        raise UsageError(f"{variable} is '{word}'; expected a number from 0")
+    return int(word)
+
+
 def local_gpu() -> int:
-    """NVML index of this rank's GPU: entry LOCAL_RANK of CUDA_VISIBLE_DEVICES. Raises UsageError where that is no index."""
-    rank = int(os.environ.get("LOCAL_RANK", 0))
+    """NVML index of this rank's GPU: entry LOCAL_RANK of CUDA_VISIBLE_DEVICES. Raises UsageError, IoError where there is none."""
+    rank = rank_of("LOCAL_RANK")
     visible = [name.strip() for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name.strip()]
     if not visible:
         return rank
@@ -22,8 +31,13 @@ def local_gpu() -> int:
         raise UsageError(f"LOCAL_RANK is {rank}, but CUDA_VISIBLE_DEVICES names {len(visible)} GPUs")
     if visible[rank].isdigit():
         return int(visible[rank])
-    gpu = backends.NvmlBackend().nvml
-    return gpu.nvmlDeviceGetIndex(gpu.nvmlDeviceGetHandleByUUID(visible[rank]))
+    if visible[rank].startswith("MIG"):
+        raise IoError(f"{visible[rank]} is an instance of a GPU, and clocks are those of all its instances", "apply plans to whole GPUs only")
+    nvml = backends.NvmlBackend().nvml
+    try:
+        return nvml.nvmlDeviceGetIndex(nvml.nvmlDeviceGetHandleByUUID(visible[rank]))
+    except NVMLError as error:
+        raise IoError(f"CUDA_VISIBLE_DEVICES names GPU {visible[rank]}: {error}", "nvidia-smi -L lists the GPUs") from None
 
 
 def check_gpu(backend: backends.Backend, index: int, plan: PlanFile, any_gpu: bool, shared_gpu: bool) -> None:

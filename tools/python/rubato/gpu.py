@@ -17,6 +17,7 @@ Request = Union[int, str]  # MHz or AUTO
 THROTTLE_REASONS = {
     0x04: "sw_power_cap",
     0x08: "hw_slowdown",
+    0x10: "sync_boost",
     0x20: "sw_thermal",
     0x40: "hw_thermal",
     0x80: "hw_power_brake",
@@ -44,16 +45,19 @@ def is_kind(nvml: Any, error: Exception, kind: str) -> bool:
 
 
 class Gpu:
-    """Readings of the GPU with NVML index `index`. Missing ones are None."""
+    """Readings of the GPU with NVML index `index`. Missing ones are None. Raises UsageError, IoError where it does not answer."""
 
     def __init__(self, nvml: Any, index: int = 0):
         self.nvml = nvml
-        count = nvml.nvmlDeviceGetCount()
-        if not 0 <= index < count:
-            raise UsageError(f"--gpu is {index}; expected 0 to {count - 1}", "nvidia-smi -L lists the GPUs")
-        self.handle = nvml.nvmlDeviceGetHandleByIndex(index)
-        self.name = text(nvml.nvmlDeviceGetName(self.handle))
-        self.uuid = text(nvml.nvmlDeviceGetUUID(self.handle))
+        try:
+            count = nvml.nvmlDeviceGetCount()
+            if not 0 <= index < count:
+                raise UsageError(f"there is no GPU {index}; expected 0 to {count - 1}", "nvidia-smi -L lists the GPUs")
+            self.handle = nvml.nvmlDeviceGetHandleByIndex(index)
+            self.name = text(nvml.nvmlDeviceGetName(self.handle))
+            self.uuid = text(nvml.nvmlDeviceGetUUID(self.handle))
+        except nvml.NVMLError as error:
+            raise IoError(f"GPU {index}: {error}", "nvidia-smi -L lists the GPUs that answer") from None
 
     def _read(self, function: str, *arguments: Any) -> Any:
         try:

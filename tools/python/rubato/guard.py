@@ -110,6 +110,8 @@ def main(arguments: Sequence[str]) -> int:
         descriptor = None
     try:
         backend = open_backend(backend_name)
+        for index in indices:
+            backend.gpu_name(index)  # opens it: the driver may not find a GPU any more that is lost by then
     except RubatoError as error:
         print(error, file=sys.stderr)
         return error.status

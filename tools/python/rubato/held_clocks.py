@@ -6,7 +6,7 @@ import time
 from typing import Optional, Sequence
 
 from rubato.backends import Backend, release
-from rubato.errors import IoError
+from rubato.errors import RubatoError
 from rubato.plan_file import Clock
 
 READ_BACK_S = 1.0  #: between looks at what clock a GPU has
@@ -45,7 +45,7 @@ class HeldClocks:
             self._settled_at_s = time.perf_counter() + 3 * self.latency_s
         return requests
 
-    def give_back(self) -> list[IoError]:
+    def give_back(self) -> list[RubatoError]:
         """All clocks to the driver; what failed. Does nothing where nothing is set."""
         if not self.touched:
             return []

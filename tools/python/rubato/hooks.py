@@ -32,6 +32,16 @@ def cuda_event() -> Any:
     return event
 
 
+class NoEvent:
+    """Stands for an event that could not be recorded: asking it raises in the applier's thread, not in training."""
+
+    def __init__(self, error: Exception):
+        self._error = error
+
+    def query(self) -> bool:
+        raise self._error
+
+
 def grad_enabled() -> bool:
     """Whether this is training: validation runs without gradients. True where there is no torch."""
     torch = sys.modules.get("torch")

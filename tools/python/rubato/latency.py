@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import logging
 import math
 import statistics
 import threading
@@ -16,8 +17,10 @@ from typing import Any, ContextManager, Optional, Sequence, Union
 
 from rubato.backends import NvmlBackend, release
 from rubato.errors import DataError, IoError, UsageError
+from rubato.gpu import Gpu
 from rubato.guard import Guard
 
+_log = logging.getLogger("rubato")
 LOOK_S = 2e-4  #: between two readings of the clock
 LONGEST_S = 2.0  #: a change not seen by then counts as refused
 SETTLE_S = 0.05  #: at a clock before the next request
@@ -35,17 +38,26 @@ class PairLatency:
     unseen: int  #: changes that no reading showed
 
     @property
-    def median_s(self) -> float:
-        return statistics.median(self.latency_s)
+    def median_s(self) -> Optional[float]:
+        """None where no change was seen."""
+        return statistics.median(self.latency_s) if self.latency_s else None
 
-    def quantile_s(self, share: float) -> float:
-        """Of the repeats, 0 <= share <= 1: the least value that at least this share of them does not exceed."""
-        return _quantile(self.latency_s, share)
+    def quantile_s(self, share: float) -> Optional[float]:
+        """Of the repeats seen, 0 <= share <= 1: the least value that at least this share of them does not exceed; None without any."""
+        return _quantile(self.latency_s, share) if self.latency_s else None
+
+    def __str__(self) -> str:
+        text = f"{self.clock} {self.from_mhz:5} -> {self.to_mhz:5} MHz: "
+        if not self.latency_s:
+            return text + f"never seen in {self.unseen} tries"
+        text += (f"median {1e3 * self.median_s:7.2f} ms, 5 to 95 % {1e3 * self.quantile_s(0.05):.2f} to {1e3 * self.quantile_s(0.95):.2f}, "
+                 f"most {1e3 * max(self.latency_s):.2f}")
+        return text + (f", {self.unseen} unseen" if self.unseen else "")
 
 
 @dataclass(frozen=True)
 class LatencyResult:
-    """Changes of clock of one GPU."""
+    """Changes of clock of one GPU; pairs that were never seen are among them."""
 
     gpu: str
     pairs: tuple[PairLatency, ...]
@@ -60,13 +72,17 @@ class LatencyResult:
         section: dict[str, Any] = {"source": ""}
         told = []
         for clock in ("core", "mem"):
-            values = [value for pair in self.pairs if pair.clock == clock for value in pair.latency_s]
+            pairs = [pair for pair in self.pairs if pair.clock == clock]
+            values = [value for pair in pairs for value in pair.latency_s]
+            unseen = sum(pair.unseen for pair in pairs)
             if not values:
+                told += [f"{clock}: none of {unseen} changes was seen"] if unseen else []
                 continue
             section[f"{clock}_s"] = statistics.median(values)
-            pairs = [pair for pair in self.pairs if pair.clock == clock]
-            told.append(f"{clock}: median of {sum(len(pair.latency_s) for pair in pairs)} changes over {len(pairs)} pairs, "
+            told.append(f"{clock}: median of {len(values)} changes over {sum(bool(pair.latency_s) for pair in pairs)} pairs, "
                         f"95 % within {1e3 * self.quantile_s(clock, 0.95):.3g} ms, at most {1e3 * self.quantile_s(clock, 1.0):.3g} ms")
+            if unseen:
+                told[-1] += f"; {unseen} more were not seen within {LONGEST_S:g} s and do not count"
         section["source"] = f"rubato.measure_latency on {self.gpu}, {date.today()}; {'; '.join(told) or 'nothing measured'}"
         return section
 
@@ -97,7 +113,8 @@ def measure_latency(core_mhz: Sequence[int] = (), mem_mhz: Sequence[int] = (), *
 
     Without clocks: the lowest, middle and highest core clock, and all memory clocks where there are several. `load` keeps the
     GPU busy meanwhile (an idle one sleeps at clocks of its own); default: matrix products where PyTorch sees CUDA. A reading
-    proves the clock no earlier than the driver shows it. Clocks are given back on every exit. Raises IoError, UsageError.
+    proves the clock no earlier than the driver shows it. Clocks are given back on every exit; where that fails, it is logged and
+    the guard goes on trying. Raises IoError, and UsageError also where CUDA's name of the GPU is not known: give `load` then.
     """
     backend = NvmlBackend()
     device = backend.gpu(gpu)
@@ -108,14 +125,16 @@ def measure_latency(core_mhz: Sequence[int] = (), mem_mhz: Sequence[int] = (), *
         raise UsageError(f"{device.name}: expected two clocks at least", "core_mhz=(900, 1410)")
     watcher = Guard(backend, [gpu]) if guard else None
     try:
-        with load if load is not None else _busy(gpu):
+        with load if load is not None else _busy(device):
             pairs = [_pair(backend, gpu, clock, a, b, repeats) for clock, clocks in (("core", cores), ("mem", mems))
                      for a, b in itertools.permutations(clocks, 2)]
     finally:
-        release(backend, [gpu])
+        failed = release(backend, [gpu])
+        for error in failed:
+            _log.error("rubato: clocks may still be locked: %s", error)
         if watcher:
-            watcher.close()
-    return LatencyResult(device.name, tuple(pair for pair in pairs if pair.latency_s))
+            watcher.close(not failed)
+    return LatencyResult(device.name, tuple(pairs))
 
 
 def _three(clocks: Sequence[int]) -> list[int]:
@@ -153,8 +172,21 @@ def _wait(backend: NvmlBackend, gpu: int, clock: str, mhz: int) -> Optional[floa
     return None
 
 
+def cuda_device(torch: Any, gpu: Gpu) -> int:
+    """CUDA's number of a GPU of NVML: they count in different orders. Raises UsageError where it cannot be told."""
+    count = torch.cuda.device_count()
+    for device in range(count):
+        uuid = str(getattr(torch.cuda.get_device_properties(device), "uuid", ""))
+        if uuid and uuid == (gpu.uuid[4:] if gpu.uuid.startswith("GPU-") else gpu.uuid):
+            return device
+    if count == 1 and gpu.nvml.nvmlDeviceGetCount() == 1:
+        return 0
+    raise UsageError(f"{gpu.name} {gpu.uuid} is none of PyTorch's {count} CUDA devices, or it does not tell their UUIDs",
+                     "keep the GPU busy otherwise, and pass load=contextlib.nullcontext()")
+
+
 @contextlib.contextmanager
-def _busy(gpu: int) -> Any:
+def _busy(gpu: Gpu) -> Any:
     try:
         import torch
     except ImportError:
@@ -162,14 +194,15 @@ def _busy(gpu: int) -> Any:
     if torch is None or not torch.cuda.is_available():
         yield
         return
+    device = cuda_device(torch, gpu)
     over = threading.Event()
 
     def work() -> None:
         with torch.no_grad():
-            a = torch.randn(2048, 2048, device="cuda")
+            a = torch.randn(2048, 2048, device=f"cuda:{device}")
             while not over.is_set():
                 a = torch.nn.functional.normalize(a @ a)
-                torch.cuda.synchronize()
+                torch.cuda.synchronize(device)
 
     thread = threading.Thread(target=work, daemon=True)
     thread.start()

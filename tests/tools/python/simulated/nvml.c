@@ -38,7 +38,7 @@ typedef struct {
   double left_frac;                /* of the kernel that runs */
   double now_s, energy_j, shown_j, next_step_s, power_w;
   Launch log[most_log];
-  int refuse, refuse_reset, mig, other_pid, no_mem_lock, has_counter, throttle;
+  int refuse, refuse_reset, mig, other_pid, no_mem_lock, has_counter, throttle, stuck_below_mhz;
   double lost_at_s;                /* < 0: never */
   uint64_t sets, resets;
   uint32_t random;
@@ -182,7 +182,9 @@ int nvmlDeviceGetCount_v2(unsigned* count) { *count = (unsigned)state->gpus; ret
 int nvmlDeviceGetHandleByIndex_v2(unsigned i, Gpu** g) {
   if ((int)i >= state->gpus) return invalid;
   *g = &state->gpu[i];
-  return ok;
+  const int status = enter(*g);
+  if (status == ok) unlock();
+  return status;
 }
 int nvmlDeviceGetHandleByUUID(const char* uuid, Gpu** g) {
   for (int i = 0; i < state->gpus; ++i)
@@ -224,7 +226,7 @@ int nvmlDeviceGetTemperature(Gpu* g, unsigned sensor, unsigned* out) { (void)g; 
 int nvmlDeviceGetClockInfo(Gpu* g, unsigned kind, unsigned* out) {
   const int status = enter(g);
   if (status != ok) return status;
-  *out = (unsigned)(kind == 2 ? g->mem_mhz : g->core_mhz);
+  *out = (unsigned)(kind == 2 ? g->mem_mhz : g->core_mhz < g->stuck_below_mhz ? g->stuck_below_mhz : g->core_mhz);
   unlock();
   return ok;
 }
@@ -336,6 +338,7 @@ void sim_fail(int gpu, const char* what, double value) {
   if (strcmp(what, "refuse_reset") == 0) g->refuse_reset = (int)value;
   if (strcmp(what, "mig") == 0) g->mig = (int)value;
   if (strcmp(what, "other_pid") == 0) g->other_pid = (int)value;
+  if (strcmp(what, "stuck_below_mhz") == 0) g->stuck_below_mhz = (int)value;
   if (strcmp(what, "throttle") == 0) g->throttle = (int)value;
   if (strcmp(what, "no_mem_lock") == 0) g->no_mem_lock = (int)value;
   if (strcmp(what, "no_counter") == 0) g->has_counter = !(int)value;
