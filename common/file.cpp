@@ -32,7 +32,7 @@ using File = std::unique_ptr<std::FILE, CloseFile>;
 void make_folder_of(const std::filesystem::path& path) {
   std::error_code error;
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), error);
-  if (error) fail(path, "make the folder of", error.value());
+  if (error) fail(path, "make its folder", error.value());
 }
 
 // Whoever reads standard output may have seen enough, as head does: what follows goes nowhere.

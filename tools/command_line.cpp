@@ -1,7 +1,9 @@
 #include "tools/command_line.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
+#include <limits>
 #include <type_traits>
 #include <utility>
 
@@ -35,6 +37,7 @@ struct OfOne<std::vector<T>> {
 template <class T>
 std::string problem_of_number(const std::string& word) {
   T value{};
+  errno = 0;
   // The parser takes -3 for 2^64 - 3.
   const bool below_zero = std::is_unsigned_v<T> && word.starts_with('-');
   if (below_zero || !CLI::detail::lexical_cast(word, value)) {
@@ -42,6 +45,12 @@ std::string problem_of_number(const std::string& word) {
                        std::is_floating_point_v<T> ? "number"
                        : std::is_unsigned_v<T>     ? "whole number >= 0"
                                                    : "whole number");
+  }
+  if constexpr (std::is_integral_v<T>) {  // the parser takes the nearest it can hold
+    if (errno == ERANGE) {
+      return fmt::format("is {}; expected a whole number from {} to {}", printable(word),
+                         std::numeric_limits<T>::min(), std::numeric_limits<T>::max());
+    }
   }
   if constexpr (std::is_floating_point_v<T>) {
     if (!std::isfinite(value)) return fmt::format("is {}; expected a finite number", value);

@@ -9,6 +9,7 @@
 
 #include "common/error.hpp"
 #include "tools/program.hpp"
+#include "tools/terminal/standard_error.hpp"
 
 namespace rubato {
 namespace {
@@ -39,9 +40,8 @@ int main(int argc, char** argv) {
     std::fputs("error: out of memory\n", stderr);
     return static_cast<int>(ExitStatus::io);
   } catch (const std::exception& error) {
-    fmt::print(stderr,
-               "error: a bug in rubato: {}\n  hint: please report the command and its input\n",
-               error.what());
+    rubato::tell("error: a bug in rubato: {}\n  hint: please report the command and its input\n",
+                 error.what());
     return static_cast<int>(ExitStatus::bug);
   }
 }

@@ -89,20 +89,20 @@ std::string command_line(int argc, char** argv) {
 }
 
 // "help explore" as "explore --help".
-std::vector<char*> arguments_of(int argc, char** argv) {
-  static std::string help = "--help";
+std::vector<char*> arguments_of(int argc, char** argv, std::string& help) {
   std::vector<char*> words(argv, argv + argc);
   if (words.size() < 2 || std::string_view(words[1]) != "help") return words;
   words.erase(words.begin() + 1);
+  if (words.size() == 2 && std::string_view(words[1]) == "help") words.pop_back();
   words.push_back(help.data());
   return words;
 }
 
-// Every command that does something takes it.
+// Every command that does something takes it, and the program before the command.
 void add_quiet(CLI::App& app, bool& quiet) {
   const auto below = app.get_subcommands([](const CLI::App*) { return true; });
   for (CLI::App* sub : below) add_quiet(*sub, quiet);
-  if (below.empty())
+  if (below.empty() || app.get_parent() == nullptr)
     app.add_flag("--quiet", quiet, "No notes and no progress on standard error; errors stay");
 }
 
@@ -112,7 +112,7 @@ class Quiet {
   explicit Quiet(bool wanted) {
     if (!wanted) return;
     std::fflush(stderr);
-    kept_ = ::dup(STDERR_FILENO);
+    kept_ = ::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
     const int nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
     if (nowhere >= 0) ::dup2(nowhere, STDERR_FILENO);
     if (nowhere >= 0) ::close(nowhere);
@@ -156,8 +156,9 @@ ExitStatus run_program(int argc, char** argv, const std::atomic<bool>& interrupt
       "reproduce spaan2026\n\n"
       "Exit status: 0 done, 1 no plan meets the budget, 2 wrong usage, 3 bad input, 4 reading or\n"
       "writing failed, 70 a bug of rubato's, 130 interrupted.");
+  std::string help = "--help";
   try {
-    std::vector<char*> words = arguments_of(argc, argv);
+    std::vector<char*> words = arguments_of(argc, argv, help);
     app.parse(static_cast<int>(words.size()), words.data());
   } catch (const CLI::Success& success) {  // --help, --version
     if (!app.remaining(true).empty()) throw_usage_error(app, CLI::ExtrasError({}));

@@ -13,6 +13,7 @@ from pathlib import Path
 
 RUBATO, SOURCE = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
 FEW = ("--granularity", "iteration")
+PIPELINE = ("--profile", SOURCE / "docs/examples/gpt3-175b-a100.csv", "--blocked-power", "83.64", "--microbatches", "4")
 
 
 class Manners(unittest.TestCase):
@@ -33,6 +34,13 @@ class Manners(unittest.TestCase):
         self.assertEqual(done.stdout, "{\n0\n")
         self.assertEqual(done.stderr, "stored as run 1 in r.db\n")
         self.assertEqual(self.run_program("query", "--db", "r.db", "--csv", "SELECT count(*) AS n FROM runs").stdout, "n\n1\n")
+
+    def test_a_reader_of_both_streams_ends_nothing(self):
+        # Status 0, or that of the error, though nobody reads notes and errors any more.
+        for command, status in ((f"explore {' '.join(FEW)} --db r.db", 0), (f"explore {SOURCE}/docs/examples/run.pt.trace.json.gz {' '.join(FEW)}", 0),
+                                ("trace convert gpt3-xl t.csv", 0), ("explore --slack 1e308", 2)):
+            subprocess.run(["bash", "-c", f"exec 3> >(true); sleep 0.2; {RUBATO} {command} >&3 2>&3; echo $? > status"], cwd=self.folder, timeout=60)
+            self.assertEqual((self.folder / "status").read_text(), f"{status}\n", command)
 
     def test_a_full_disk_is_still_an_error(self):
         with open("/dev/full", "w", encoding="utf-8") as full:
@@ -68,7 +76,12 @@ class Manners(unittest.TestCase):
 
     def test_what_is_written_is_told(self):
         self.run_program("explore", *FEW, "--db", "r.db")
-        for arguments, path in ((("trace", "convert", "gpt3-xl", "t.csv"), "t.csv"), (("export", "--db", "r.db", "-o", "p.json"), "p.json"),
+        capture, pipeline = SOURCE / "docs/examples/run.pt.trace.json.gz", ("pipeline", "plan", *PIPELINE)
+        for arguments, path in ((("explore", capture, *FEW, "--timeline", "c.json"), "c.json"), (("replay", capture, "--perfetto", "y.json"), "y.json"),
+                                ((*pipeline, "--gantt", "g.svg", "--page", "g.html", "--timeline", "g.json", "--plan-file", "made/p.json"), "made/p.json"),
+                                ((*pipeline, "--zeus", "z"), "z"), (("trace", "gen", "gpt3-xl", "-o", "n.json"), "n.json"),
+                                (("completion", "bash", "-o", "b.sh"), "b.sh"),
+                                (("trace", "convert", "gpt3-xl", "t.csv"), "t.csv"), (("export", "--db", "r.db", "-o", "p.json"), "p.json"),
                                 (("export", "--db", "r.db", "--plan", "latest", "-o", "plan.json"), "plan.json"),
                                 (("explore", *FEW, "--timeline", "l.json"), "l.json"), (("transfer", "--db", "r.db", "--batches", "8", "--page", "t.html"), "t.html"),
                                 (("sweep-latency", "--latencies-us", "10,100", "--plot", "s.svg"), "s.svg")):
@@ -82,6 +95,9 @@ class Manners(unittest.TestCase):
         self.assertEqual(len([json.loads(line) for line in (self.folder / "p.jsonl").read_text().splitlines()]), 2)
         self.run_program("export", "--db", "r.db", "-o", "p.csv")
         self.assertTrue((self.folder / "p.csv").read_text().startswith("plan_id,"))
+        self.assertIn("--csv does nothing with --plan", self.run_program("export", "--db", "r.db", "--plan", "latest", "--csv", status=2).stderr)
+        self.assertIn("expected a name that ends in .svg",
+                      self.run_program("sweep-latency", "--latencies-us", "10", "--plot", "s.png", status=2).stderr)
         self.run_program("export", "--db", "r.db", "-o", "p.json", "--csv")  # an option outweighs a name
         self.assertTrue((self.folder / "p.json").read_text().startswith("plan_id,"))
 
@@ -90,6 +106,20 @@ class Manners(unittest.TestCase):
         self.assertEqual(with_sign["plans"][1]["energy_j"], without["plans"][1]["energy_j"])
         self.assertIn("--power-limit is '5%'; expected a number", self.run_program("explore", "--power-limit", "5%", status=2).stderr)
 
+    def test_the_first_thing_wrong_is_named(self):
+        self.assertIn("--goal 'wast' is not known; did you mean 'waste'?", self.run_program("explore", "--goal", "wast", "--slack", "5", status=2).stderr)
+        self.assertIn("--batch is 99999999999999999999; expected a whole number from 0 to 18446744073709551615",
+                      self.run_program("trace", "gen", "gpt3-xl", "--batch", "9" * 20, "-o", "-", status=2).stderr)
+        (self.folder / "file").write_text("")
+        self.assertIn("file/t.csv: cannot make its folder: Not a directory", self.run_program("trace", "convert", "gpt3-xl", "file/t.csv", status=4).stderr)
+
+    def test_intervals_that_meet_are_no_saving_yet(self):
+        rows = [f"{pair},{arm},10,1.0,{energy}" for pair, plan in ((0, 800), (1, 1000)) for arm, energy in (("default", 1000), ("plan", plan))]
+        (self.folder / "ab.csv").write_text("pair,arm,steps,time_s,energy_j\n" + "\n".join(rows) + "\n")
+        told = self.run_program("verify", "--plan", SOURCE / "docs/examples/plan.json", "--measured", "ab.csv").stdout
+        self.assertIn("Undecided: ", told)
+        self.assertNotIn("The promised saving came", told)
+
     def test_quiet(self):
         capture = SOURCE / "docs/examples/run.pt.trace.json.gz"
         loud = self.run_program("explore", capture, *FEW)
@@ -97,11 +127,13 @@ class Manners(unittest.TestCase):
         self.assertIn("note: ", loud.stderr)
         self.assertEqual((quiet.stdout, quiet.stderr), (loud.stdout, ""))
         self.assertIn("error: --slack is 1e+308", self.run_program("explore", "--quiet", "--slack", "1e308", status=2).stderr)
+        self.assertEqual(self.run_program("--quiet", "explore", capture, *FEW).stderr, "")
         self.assertIn("--quiet", self.run_program("pipeline", "plan", "--help").stdout)
 
     def test_help(self):
         for path in (("explore",), ("pipeline", "plan")):
             self.assertEqual(self.run_program("help", *path).stdout, self.run_program(*path, "--help").stdout)
+        self.assertEqual(self.run_program("help", "help").stdout, self.run_program("--help").stdout)
         self.assertEqual(self.run_program("help").stdout, self.run_program("--help").stdout)
         self.assertIn("did you mean 'explore'?", self.run_program("help", "explor", status=2).stderr)
 

@@ -16,6 +16,7 @@
 #include "models/gpu/device.hpp"
 #include "tools/command_line.hpp"
 #include "tools/options/gpu.hpp"
+#include "tools/terminal/standard_error.hpp"
 #include "traces/files/trace_json.hpp"
 #include "traces/import/readers.hpp"
 
@@ -78,15 +79,15 @@ GpuSpec load_gpu_for_trace(const std::string& gpu, const std::string& fallback, 
   const ClockGrid grid(spec, {clock});
   const std::string& label = grid.label(*grid.find(clock));
   if (!trace.captured->clock) {
-    fmt::print(stderr,
-               "note: the clocks of the capture are not known: the GPU's default, {}, is assumed; "
-               "--captured-clock or --power say otherwise\n",
-               label);
+    tell(
+        "note: the clocks of the capture are not known: the GPU's default, {}, is assumed; "
+        "--captured-clock or --power say otherwise\n",
+        label);
   } else {
-    fmt::print(stderr, "note: captured at {}{}\n", label,
-               label == *trace.captured->clock
-                   ? ""
-                   : ", the spec's nearest to " + printable(*trace.captured->clock));
+    tell("note: captured at {}{}\n", label,
+         label == *trace.captured->clock
+             ? ""
+             : ", the spec's nearest to " + printable(*trace.captured->clock));
   }
   return spec;
 }

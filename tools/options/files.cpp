@@ -19,6 +19,9 @@ namespace {
 // Gone when the program ends.
 class TemporaryFile {
  public:
+  TemporaryFile() = default;
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
   ~TemporaryFile() {
     std::error_code ignored;
     if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
@@ -37,6 +40,7 @@ class TemporaryFile {
  private:
   static std::string extension_of(std::string_view text) {
     if (text.starts_with("\x1f\x8b")) return ".json.gz";
+    if (text.starts_with("SQLite format 3")) return ".sqlite";
     const std::size_t first = text.find_first_not_of(" \t\r\n");
     const bool json = first != std::string_view::npos && (text[first] == '{' || text[first] == '[');
     return json ? ".json" : ".csv";

@@ -1,7 +1,6 @@
 #include "tools/options/gpu.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <set>
 
 #include <fmt/format.h>
@@ -12,6 +11,7 @@
 #include "common/suggest.hpp"
 #include "common/text.hpp"
 #include "models/gpu/device.hpp"
+#include "tools/terminal/standard_error.hpp"
 
 namespace rubato {
 
@@ -50,7 +50,7 @@ GpuSpec shipped_spec_of(const std::string& device, const std::string& file) {
   if (same.size() > 1)
     refuse(file, fmt::format("{} shipped specs are of its GPU, {}", same.size(), shown), same);
   if (same.size() == 1) {
-    fmt::print(stderr, "note: taken as {}, after the device's name: {}\n", same.front(), shown);
+    tell("note: taken as {}, after the device's name: {}\n", same.front(), shown);
     return load_gpu(same.front());
   }
   if (const GpuVendor vendor = vendor_of(device); vendor != GpuVendor::nvidia)
@@ -58,10 +58,10 @@ GpuSpec shipped_spec_of(const std::string& device, const std::string& file) {
   const std::vector<std::string> near = specs_matching(device, DeviceMatch::near);
   if (near.size() == 1) {
     GpuSpec spec = load_gpu(near.front());
-    fmt::print(stderr,
-               "note: taken as {}: no shipped spec is of {}, but {} has the same chip; its memory, "
-               "clocks and power limit may differ\n",
-               spec.name, shown, spec.title);
+    tell(
+        "note: taken as {}: no shipped spec is of {}, but {} has the same chip; its memory, "
+        "clocks and power limit may differ\n",
+        spec.name, shown, spec.title);
     return spec;
   }
   if (near.empty()) {
@@ -98,8 +98,8 @@ void check_devices(const GpuSpec& spec, std::span<const std::string> devices,
       case DeviceMatch::same:
       case DeviceMatch::unnamed: break;
       case DeviceMatch::near:
-        fmt::print(stderr, "note: captured on {}, the same chip as {} on another card\n", shown,
-                   printable(spec.title));
+        tell("note: captured on {}, the same chip as {} on another card\n", shown,
+             printable(spec.title));
         break;
       case DeviceMatch::other:
         if (vendor_of(device) != vendor_of(spec.title)) {
@@ -107,10 +107,10 @@ void check_devices(const GpuSpec& spec, std::span<const std::string> devices,
                         fmt::format("{} is another vendor's, and knows nothing of its kernels",
                                     printable(spec.name)));
         }
-        fmt::print(stderr,
-                   "note: captured on {}, which is not what {} describes: captured times are used "
-                   "only for kernels of unknown work, as a guess\n",
-                   shown, printable(spec.title));
+        tell(
+            "note: captured on {}, which is not what {} describes: captured times are used "
+            "only for kernels of unknown work, as a guess\n",
+            shown, printable(spec.title));
     }
   }
 }
@@ -124,10 +124,9 @@ GpuSpec load_gpu_for_devices(const std::string& name_or_path, std::span<const st
 
 void say_if_not_calibrated(const GpuSpec& spec) {
   if (spec.calibrated) return;
-  fmt::print(stderr, "note: {} is not calibrated: {}; its numbers are rough\n",
-             printable(spec.name),
-             spec.utilisation || spec.fitted_range ? "its power was fitted, its times were not"
-                                                   : "its constants were scaled from another GPU");
+  tell("note: {} is not calibrated: {}; its numbers are rough\n", printable(spec.name),
+       spec.utilisation || spec.fitted_range ? "its power was fitted, its times were not"
+                                             : "its constants were scaled from another GPU");
 }
 
 GpuSpec load_gpu(const std::string& name_or_path) {

@@ -1,6 +1,5 @@
 #include "tools/options/sweep.hpp"
 
-#include <cstdio>
 #include <map>
 
 #include <fmt/format.h>
@@ -8,6 +7,7 @@
 #include "common/error.hpp"
 #include "common/text.hpp"
 #include "tools/command_line.hpp"
+#include "tools/terminal/standard_error.hpp"
 
 namespace rubato {
 
@@ -74,9 +74,8 @@ SweepColumns sweep_columns(const SweepOptions& options) {
 Sweep load_sweep(const SweepOptions& options, const GpuSpec& spec) {
   Sweep sweep = read_sweep(options.file, spec, sweep_columns(options));
   if (!options.idle.empty()) add_idle(sweep, options.idle, spec);
-  for (const std::string& line : sweep.left_out)
-    fmt::print(stderr, "left out: {}\n", printable(line));
-  for (const std::string& line : sweep.notes) fmt::print(stderr, "note: {}\n", line);
+  for (const std::string& line : sweep.left_out) tell("left out: {}\n", printable(line));
+  for (const std::string& line : sweep.notes) tell("note: {}\n", line);
   return sweep;
 }
 

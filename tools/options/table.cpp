@@ -13,6 +13,7 @@
 #include "models/alternatives/modelled_table.hpp"
 #include "tools/command_line.hpp"
 #include "tools/options/model.hpp"
+#include "tools/terminal/standard_error.hpp"
 
 namespace rubato {
 
@@ -31,20 +32,20 @@ void plan_on_model(const CellModelKind& kind, const Sweep& sweep, MeasuredTable 
                    const RelativeErrors& least, ExplorationInput& input) {
   const ModelledTable modelled = modelled_table(kind, table, sweep);
   const ModelFit& fit = modelled.fit;
-  for (const std::string& line : table.notes) fmt::print(stderr, "note: {}\n", printable(line));
-  fmt::print(stderr,
-             "note: cells are what model '{}' says, {} numbers per kernel{} fitted to {} points of "
-             "each; {}\n",
-             kind.name, fit.own, fit.shared > 0 ? fmt::format(" and {} for all", fit.shared) : "",
-             fit.least_points == fit.most_points
-                 ? fmt::format("{}", fit.most_points)
-                 : fmt::format("{} to {}", fit.least_points, fit.most_points),
-             fit.assumed);
-  fmt::print(stderr,
-             "note: it misses those points by {:.2f} % in time and {:.2f} % in energy, which "
-             "intervals take as errors, {:.1f} and {:.1f} % at least\n",
-             percent * modelled.missed_time, percent * modelled.missed_energy, percent * least.time,
-             percent * least.energy);
+  for (const std::string& line : table.notes) tell("note: {}\n", printable(line));
+  tell(
+      "note: cells are what model '{}' says, {} numbers per kernel{} fitted to {} points of "
+      "each; {}\n",
+      kind.name, fit.own, fit.shared > 0 ? fmt::format(" and {} for all", fit.shared) : "",
+      fit.least_points == fit.most_points
+          ? fmt::format("{}", fit.most_points)
+          : fmt::format("{} to {}", fit.least_points, fit.most_points),
+      fit.assumed);
+  tell(
+      "note: it misses those points by {:.2f} % in time and {:.2f} % in energy, which "
+      "intervals take as errors, {:.1f} and {:.1f} % at least\n",
+      percent * modelled.missed_time, percent * modelled.missed_energy, percent * least.time,
+      percent * least.energy);
   input.measured_noise = {.time = std::max(least.time, modelled.missed_time),
                           .energy = std::max(least.energy, modelled.missed_energy)};
   table.cells = modelled.cells;
@@ -106,7 +107,7 @@ std::shared_ptr<const NamedCells> cells_of_table(const TableOptions& options, co
   std::vector<std::string> notes;
   auto cells =
       named_cells(load_sweep(options.sweep, spec), spec, cell_model_kind(options.model), notes);
-  for (const std::string& note : notes) fmt::print(stderr, "note: {}\n", note);
+  for (const std::string& note : notes) tell("note: {}\n", note);
   const std::string file = printable(options.sweep.file);
   const auto known = static_cast<std::size_t>(std::ranges::count_if(
       kernels, [&](const Kernel& kernel) { return cells->find(kernel).has_value(); }));
@@ -116,8 +117,8 @@ std::shared_ptr<const NamedCells> cells_of_table(const TableOptions& options, co
         {.in = {}, .hint = "the table's column 'kernel' holds the names or labels of the run"});
   }
   if (known < kernels.size()) {
-    fmt::print(stderr, "note: {} of {} kernels are in {}; the others are the built-in model's\n",
-               known, kernels.size(), file);
+    tell("note: {} of {} kernels are in {}; the others are the built-in model's\n", known,
+         kernels.size(), file);
   }
   return cells;
 }
@@ -132,17 +133,17 @@ void plan_on_table(const TableOptions& options, std::optional<Trace> trace,
                      options.missing == "model" ? MissingCells::model : MissingCells::leave_out);
   if (!options.model.empty() && options.model != measured_model)
     return plan_on_model(*cell_model_kind(options.model), sweep, std::move(table), usual, input);
-  for (const std::string& line : table.notes) fmt::print(stderr, "note: {}\n", printable(line));
+  for (const std::string& line : table.notes) tell("note: {}\n", printable(line));
   if (table.noise) {
     input.measured_noise = {table.noise->time, table.noise->energy};
-    fmt::print(stderr, "note: repeated cells differ by {:.2f} % in time and {:.2f} % in energy\n",
-               percent * table.noise->time, percent * table.noise->energy);
+    tell("note: repeated cells differ by {:.2f} % in time and {:.2f} % in energy\n",
+         percent * table.noise->time, percent * table.noise->energy);
   } else {
     input.measured_noise = usual;
-    fmt::print(stderr,
-               "note: no cell was measured twice: intervals take errors of {:.1f} % in time and "
-               "{:.1f} % in energy, a guess\n",
-               percent * usual.time, percent * usual.energy);
+    tell(
+        "note: no cell was measured twice: intervals take errors of {:.1f} % in time and "
+        "{:.1f} % in energy, a guess\n",
+        percent * usual.time, percent * usual.energy);
   }
   plan_on_cells(std::move(table), input);
 }

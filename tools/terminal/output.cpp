@@ -15,6 +15,7 @@
 #include "common/numbers.hpp"
 #include "common/text.hpp"
 #include "tools/command_line.hpp"
+#include "tools/terminal/standard_error.hpp"
 
 namespace rubato {
 
@@ -250,9 +251,13 @@ std::string experiment_id(const ResultStore& store, const std::string& name) {
                             : "the database has: " + list});
 }
 
+void tell_written(const std::string& path) {
+  if (path != "-") tell("wrote {}\n", printable(path));
+}
+
 void write_output(const std::string& path, std::string_view text) {
   write_file(path, text);
-  if (path != "-") fmt::print(stderr, "wrote {}\n", printable(path));
+  tell_written(path);
 }
 
 void check_extension(std::string_view option, const std::string& path,

@@ -89,6 +89,9 @@ void print_tables(const std::vector<NamedTable>& tables, OutputFormat format);
 /// @throws UsageError naming the runs there are, if `run` is not one of them
 void require_run(const ResultStore& store, std::int64_t run);
 
+/// Says on standard error that a file or folder was written; nothing of "-".
+void tell_written(const std::string& path);
+
 /// Writes a file that was asked for and says so on standard error; "-" is standard output.
 /// @throws IoError as write_file
 void write_output(const std::string& path, std::string_view text);

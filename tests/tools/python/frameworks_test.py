@@ -2,6 +2,7 @@
 """The recipes of docs/apply.md, run as they stand there: DDP in two processes over gloo; Megatron-LM and DeepSpeed as
 stand-ins that call what the real ones call (megatron/, and Engine below)."""
 
+import contextlib
 import json
 import os
 import re
@@ -11,6 +12,7 @@ import sys
 import textwrap
 import types
 import unittest
+from unittest import mock
 
 from parts import ROOT, OnMachine, TWO_PASSES, document, plan, run_tests
 
@@ -33,31 +35,34 @@ def recipe(heading):
 
 
 class Played:
-    """Stands in for rubato.apply in a recipe: hooks as it sets them, marks remembered."""
+    """The package in a recipe: rubato.apply itself with all of its arguments, but with the dry backend and a plan of three passes;
+    what the applier is told is remembered. An event is a thing that has happened."""
 
     def __init__(self):
-        self.seen = []
+        self.seen, self.options, self.report = [], {}, None
 
-    def apply(self, path, model=None, optimizer=None, **options):
+    @contextlib.contextmanager
+    def apply(self, path, *arguments, **options):
         assert path == "plan.json"
-        return self.Block(self, model, optimizer)
+        self.options = dict(options)
+        if "event" in options:
+            options["event"] = lambda: types.SimpleNamespace(query=lambda: True)  # there is no CUDA here
+        play = rubato.apply(document([dict(segments=THREE_PASSES)]), *arguments, backend="dry", granularity="pass", guard=False, strict=True, **options)
+        mark, step = rubato.Applier.mark, rubato.Applier.step
 
-    def mark(self, name):
-        self.seen.append(name)
+        def seen_mark(applier, name):
+            self.seen.append(name)
+            mark(applier, name)
 
-    def step(self):
-        self.seen.append("step")
+        def seen_step(applier):
+            self.seen.append("step")
+            step(applier)
 
-    class Block:
-        def __init__(self, played, model, optimizer):
-            self.played, self.arguments = played, (model, optimizer)
-
-        def __enter__(self):
-            self.detach = hooks.attach(self.played, *self.arguments)
-            return self.played
-
-        def __exit__(self, *_):
-            self.detach()
+        with mock.patch.object(rubato.Applier, "mark", seen_mark), mock.patch.object(rubato.Applier, "step", seen_step):
+            with play as applier:
+                yield applier
+                self.report = applier.report()
+        assert self.report.errors == [] and self.report.unmatched_marks == {}, self.report
 
 
 class Engine:
@@ -116,6 +121,7 @@ class Recipes(OnMachine):
         played, data = Played(), [torch.randn(2, 4) for _ in range(4)]
         exec(recipe("DeepSpeed"), {"rubato": played, "engine": Engine(model, optimizer, accumulation=2), "data": data})
         self.assertEqual(played.seen, (["forward", "backward"] * 2 + ["optimizer", "step"]) * 2)
+        self.assertEqual(played.report.granularity, "pass")
         self.assertEqual(optimizer.steps, 2)
         self.assertNotIn("step", vars(optimizer))
 
@@ -153,6 +159,7 @@ class Recipes(OnMachine):
         exec(code, {"rubato": module, "pretrain": pretrain, "train_valid_test_datasets_provider": None, "model_provider": model,
                     "ModelType": types.SimpleNamespace(encoder_or_decoder=1), "forward_step": forward_step})
         self.assertEqual(played.seen, (["forward", "backward"] * 3 + ["optimizer", "step"]) * 2)  # and nothing of the evaluation
+        self.assertEqual(played.options, {"event": hooks.cuda_event})
         self.assertEqual((training.train_step, schedules.forward_step, schedules.backward_step), before)
         self.assertNotIn("step", vars(optimizer))
 
@@ -164,7 +171,7 @@ class Recipes(OnMachine):
         del training.train_step
         try:
             with self.assertRaisesRegex(UsageError, "megatron.training.training has no train_step"):
-                with megatron.marks(Played()):
+                with megatron.marks(None):
                     pass
             self.assertEqual(schedules.forward_step, forward_step)
         finally:
@@ -172,8 +179,7 @@ class Recipes(OnMachine):
 
     def test_validation_is_no_pass(self):
         played, model = Played(), self.model()
-        hooks.attach(played, model)
-        with torch.no_grad():
+        with played.apply("plan.json", model), torch.no_grad():
             model(torch.randn(2, 4))
         self.assertEqual(played.seen, [])
 

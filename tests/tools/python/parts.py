@@ -76,7 +76,7 @@ def plan(**options):
     return document([dict(segments=TWO_PASSES, **options)])
 
 
-def until(condition, seconds=5.0):
+def until(condition, seconds=20.0):
     """Waits for a condition; says whether it came."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:

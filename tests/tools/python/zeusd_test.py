@@ -85,7 +85,7 @@ class Restarts(OnMachine):
         return self.simulated.read()["core_asked"]
 
     def play_until(self, applier, condition):
-        """Steps of 2 x 5 ms, until the condition holds or 5 s have passed."""
+        """Steps of 2 x 5 ms, until the condition holds or 20 s have passed."""
         def step():
             for name in ("forward", "backward"):
                 applier.mark(name)
@@ -93,7 +93,7 @@ class Restarts(OnMachine):
             applier.step()
             return condition()
 
-        return until(step)
+        return until(step, 20.0)
 
     def test_the_plan_goes_on_when_zeusd_is_back(self):
         with mock.patch.object(applier_module, "AWAY_S", 0.05), \

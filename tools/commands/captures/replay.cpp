@@ -21,6 +21,7 @@
 #include "tools/options/gpu.hpp"
 #include "tools/options/table.hpp"
 #include "tools/terminal/output.hpp"
+#include "tools/terminal/standard_error.hpp"
 #include "traces/files/trace_json.hpp"
 #include "traces/import/readers.hpp"
 #include "traces/trace_capture.hpp"
@@ -183,29 +184,26 @@ OutputTable alignment_table(const PowerEvidence& power) {
 
 void print_notes(const Capture& capture, const ReplayComparison& comparison,
                  const std::optional<PowerEvidence>& power) {
-  for (const std::string& line : capture.left_out)
-    fmt::print(stderr, "note: left out: {}\n", printable(line));
+  for (const std::string& line : capture.left_out) tell("note: left out: {}\n", printable(line));
   if (!power) return;
   const Alignment& a = power->alignment;
   if (a.zone_quarter_hours) {
-    fmt::print(stderr, "note: {} taken as UTC{:+g}; set --power-zone if it is not\n",
-               printable(power->log->file), *a.zone_quarter_hours / 4.0);
+    tell("note: {} taken as UTC{:+g}; set --power-zone if it is not\n", printable(power->log->file),
+         *a.zone_quarter_hours / 4.0);
   }
-  fmt::print(stderr, "note: power log shifted by {} s, correlation {:.2f} over {} samples\n",
-             format_signed(a.shift_s, 3), a.correlation, a.samples);
+  tell("note: power log shifted by {} s, correlation {:.2f} over {} samples\n",
+       format_signed(a.shift_s, 3), a.correlation, a.samples);
   for (const std::string& line : power->log->left_out)
-    fmt::print(stderr, "note: {}: {}\n", printable(power->log->file), line);
+    tell("note: {}: {}\n", printable(power->log->file), line);
   if (comparison.power_residual_w) {
     std::string unknown;
     for (const ReplayRow& row : comparison.classes) {
       if (!row.measured_power_w) unknown += (unknown.empty() ? "" : ", ") + row.name;
     }
     if (!unknown.empty())
-      fmt::print(stderr, "note: measured power unknown: {}: samples hardly see them run\n",
-                 unknown);
+      tell("note: measured power unknown: {}: samples hardly see them run\n", unknown);
   } else {
-    fmt::print(stderr,
-               "note: too few samples for the power of classes; only energies are compared\n");
+    tell("note: too few samples for the power of classes; only energies are compared\n");
   }
 }
 
@@ -338,10 +336,11 @@ ExitStatus run(const ReplayOptions& o, const RunContext& context) {
     write_graph_timeline([&](std::string_view text) { file.write(text); }, replay.graph(), spec,
                          tracks, logged);
     file.commit();
+    tell_written(o.perfetto);
   }
   if (!o.db.empty()) {
     const std::int64_t id = store_replay(o.db, request, replay, comparison, power);
-    fmt::print(stderr, "stored as replay {} in {}\n", id, o.db);
+    tell("stored as replay {} in {}\n", id, o.db);
   }
   return ExitStatus::done;
 }

@@ -11,13 +11,13 @@
 #include <fmt/format.h>
 
 #include "common/error.hpp"
-#include "common/file.hpp"
 #include "common/numbers.hpp"
 #include "sim/capture/parallel_step.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/captures/trace.hpp"
 #include "tools/options/parallel.hpp"
 #include "tools/terminal/output.hpp"
+#include "tools/terminal/standard_error.hpp"
 #include "traces/files/capture_json.hpp"
 #include "traces/gpt.hpp"
 #include "traces/transformer/memory.hpp"
@@ -102,7 +102,7 @@ void write_graph(const Options& o, const ModelShape& model) {
   } else {
     save(step, o.out);
   }
-  fmt::print(stderr, "{}", summary(step));
+  tell("{}", summary(step));
 }
 
 // With the first unit, each a thousandth of the one before it, that it reaches.
@@ -119,12 +119,11 @@ std::string scaled(double value, double first, int digits,
 std::string bytes(double value) { return scaled(value, 1e9, 1, {"GB", "MB", "kB"}); }
 
 void say_memory(double parameters, const MemoryPerRank& memory) {
-  fmt::print(stderr,
-             "{} parameters; each GPU holds {}: {} of weights, {} of gradients, {} of optimizer "
-             "state, {} of activations\n",
-             scaled(parameters, 1e9, 2, {"B", "M", "K"}), bytes(memory.total()),
-             bytes(memory.parameters), bytes(memory.gradients), bytes(memory.optimizer),
-             bytes(memory.activations));
+  tell(
+      "{} parameters; each GPU holds {}: {} of weights, {} of gradients, {} of optimizer "
+      "state, {} of activations\n",
+      scaled(parameters, 1e9, 2, {"B", "M", "K"}), bytes(memory.total()), bytes(memory.parameters),
+      bytes(memory.gradients), bytes(memory.optimizer), bytes(memory.activations));
 }
 
 Trace llm_c_step(const Options& o, const ModelShape& model) {
@@ -137,8 +136,8 @@ Trace llm_c_step(const Options& o, const ModelShape& model) {
 Trace fused_step(const Options& o, const ModelShape& model) {
   const TrainingStep step = step_of(o, model);
   GeneratedStep generated = generate_training_step(step);
-  fmt::print(stderr, "{}: {} of each GPU that the model needs\n", generated.trace.name,
-             scaled(model_flops(step), 1e12, 1, {"TFLOP", "GFLOP", "MFLOP"}));
+  tell("{}: {} of each GPU that the model needs\n", generated.trace.name,
+       scaled(model_flops(step), 1e12, 1, {"TFLOP", "GFLOP", "MFLOP"}));
   say_memory(count_parameters(model).total, memory_per_rank(step));
   return std::move(generated.trace);
 }
@@ -171,7 +170,7 @@ void generate(Options& o, const CommandLine& line) {
   check(o, line, is_fused);
   if (is_fused && !line.has("--optimizer")) o.model.optimizer = true;
   if (o.graph) return write_graph(o, model);
-  write_file(o.out, as_file(is_fused ? fused_step(o, model) : llm_c_step(o, model), o.out));
+  write_output(o.out, as_file(is_fused ? fused_step(o, model) : llm_c_step(o, model), o.out));
 }
 
 void add_options(CommandLine& gen, Options& o) {

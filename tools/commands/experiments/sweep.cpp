@@ -15,6 +15,7 @@
 #include "tools/options/gpu.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/progress_line.hpp"
+#include "tools/terminal/standard_error.hpp"
 #include "tools/terminal/sweep_log.hpp"
 
 namespace rubato {
@@ -135,7 +136,7 @@ ExitStatus dry_run(const RunOptions& o) {
   print(units_table(work, whole ? work.mine.size() : shown).render(o.format));
   if (!whole && work.mine.size() > shown)
     print(fmt::format("... and {} more (--json lists all)\n", work.mine.size() - shown));
-  fmt::print(stderr, "{}", summary_text(o, work));
+  tell("{}", summary_text(o, work));
   return ExitStatus::done;
 }
 
@@ -147,7 +148,7 @@ ExitStatus run(const RunOptions& o, const RunContext& context) {
   (void)read_experiment(o.file);
   SweepStore store(o.db);
   const Work work = work_of(o, &store);
-  fmt::print(stderr, "{}", summary_text(o, work));
+  tell("{}", summary_text(o, work));
   store.begin(work.plan);
   SweepLog log(work.plan, o.log, context);
   log.begin(work.mine.size(), work.mine.size() - work.left.size(), work.estimated_s);

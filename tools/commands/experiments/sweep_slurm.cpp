@@ -15,6 +15,7 @@
 #include "tools/commands/experiments/sweep.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/progress_line.hpp"
+#include "tools/terminal/standard_error.hpp"
 
 namespace rubato {
 
@@ -155,8 +156,8 @@ ExitStatus run(SlurmOptions o) {
   double longest_s = 0.0;
   for (std::size_t i = 1; i <= o.shards; ++i)
     longest_s = std::max(longest_s, estimated_time_s(plan, units_of(plan, {i, o.shards})));
-  fmt::print(stderr, "{} units in {} shards, the longest about {} of one core (rough); wrote {}\n",
-             plan.units.size(), o.shards, duration_text(longest_s), o.folder);
+  tell("{} units in {} shards, the longest about {} of one core (rough); wrote {}\n",
+       plan.units.size(), o.shards, duration_text(longest_s), o.folder);
   if (!o.submit) {
     print(fmt::format("bash {}/submit.sh\n", shell_word(o.folder)));
     return ExitStatus::done;

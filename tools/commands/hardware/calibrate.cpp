@@ -23,6 +23,7 @@
 #include "tools/options/gpu.hpp"
 #include "tools/options/sweep.hpp"
 #include "tools/terminal/output.hpp"
+#include "tools/terminal/standard_error.hpp"
 #include "traces/files/trace_json.hpp"
 
 namespace rubato {
@@ -56,7 +57,7 @@ OutputTable parameter_table(const SweepFit& fit) {
 
 // A fit that was stopped on its way is no calibration.
 ExitStatus nothing_written() {
-  fmt::print(stderr, "interrupted: no spec was written\n");
+  tell("interrupted: no spec was written\n");
   return ExitStatus::interrupted;
 }
 

@@ -19,6 +19,7 @@
 #include "tools/options/captured.hpp"
 #include "tools/options/gpu.hpp"
 #include "tools/terminal/output.hpp"
+#include "tools/terminal/standard_error.hpp"
 #include "traces/capture_stats.hpp"
 #include "traces/import/readers.hpp"
 
@@ -54,7 +55,7 @@ std::vector<Recorded> read_all(const CaptureCalibration& asked) {
     const auto [file, clock] = file_and_clock(asked.captures[i]);
     Recorded& recorded = all.emplace_back(Recorded{file, clock, import_capture(file), {}});
     for (const std::string& line : recorded.capture.left_out)
-      fmt::print(stderr, "note: {}: left out: {}\n", printable(file), printable(line));
+      tell("note: {}: left out: {}\n", printable(file), printable(line));
     if (asked.power.empty()) continue;
     recorded.log = read_power_log(asked.power[i], asked.log);
     if (!recorded.clock) recorded.clock = logged_clock(*recorded.log);
@@ -86,9 +87,9 @@ std::vector<PowerWindow> windows_of(const CaptureCalibration& asked, const GpuSp
   if (capture.epoch_ns) epoch_s = 1e-9 * static_cast<double>(*capture.epoch_ns + origin_ns);
   const Alignment alignment = align(busy_curve(capture, device, origin_ns), *recorded.log, sensor,
                                     epoch_s, asked.power_zone_h);
-  fmt::print(stderr, "note: {}: shifted by {} s, correlation {:.2f} over {} samples\n",
-             printable(recorded.log->file), format_signed(alignment.shift_s, 3),
-             alignment.correlation, alignment.samples);
+  tell("note: {}: shifted by {} s, correlation {:.2f} over {} samples\n",
+       printable(recorded.log->file), format_signed(alignment.shift_s, 3), alignment.correlation,
+       alignment.samples);
   return power_windows(with_lost_launches(step, times, capture), device,
                        same_kernels(step, capture), step.kernels.size(), *recorded.log, sensor,
                        alignment);
@@ -169,8 +170,8 @@ ExitStatus calibrate_captures(const CaptureCalibration& asked) {
                         .times = typical_times(step, recorded.capture),
                         .power = {}});
     if (!recorded.clock) {
-      fmt::print(stderr, "note: {}: its clocks are not known: the GPU's default is assumed\n",
-                 printable(recorded.file));
+      tell("note: {}: its clocks are not known: the GPU's default is assumed\n",
+           printable(recorded.file));
     }
     if (recorded.log)
       observed.back().power = windows_of(asked, frame, step, recorded, observed.back().times);

@@ -21,6 +21,7 @@
 #include "tools/options/model.hpp"
 #include "tools/options/sweep.hpp"
 #include "tools/terminal/output.hpp"
+#include "tools/terminal/standard_error.hpp"
 
 namespace rubato {
 
@@ -106,9 +107,8 @@ void tell_unknown(const GpuSpec& spec, const Sweep& sweep) {
   std::string names;
   for (std::size_t i = 0; i < std::min(most, unknown.size()); ++i)
     names += fmt::format("{}'{}'", i > 0 ? ", " : "", printable(unknown[i]));
-  fmt::print(stderr, "note: {} of {} kernels are not in {} and were left out: {}{}\n",
-             unknown.size(), sweep.kernels.size(), spec.name, names,
-             unknown.size() > most ? ", ..." : "");
+  tell("note: {} of {} kernels are not in {} and were left out: {}{}\n", unknown.size(),
+       sweep.kernels.size(), spec.name, names, unknown.size() > most ? ", ..." : "");
 }
 
 ExitStatus report(const ValidateOptions& o, const GpuSpec& spec, const Sweep& sweep,
@@ -119,7 +119,7 @@ ExitStatus report(const ValidateOptions& o, const GpuSpec& spec, const Sweep& sw
   if (!o.db.empty()) {
     const std::int64_t id =
         store_validation(o.db, spec, sweep, options, points, context.command_line);
-    fmt::print(stderr, "stored as validation {} in {}\n", id, o.db);
+    tell("stored as validation {} in {}\n", id, o.db);
   }
   return ExitStatus::done;
 }

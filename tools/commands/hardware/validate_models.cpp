@@ -1,7 +1,5 @@
 #include "tools/commands/hardware/validate_models.hpp"
 
-#include <cstdio>
-
 #include <fmt/format.h>
 
 #include "common/error.hpp"
@@ -13,6 +11,7 @@
 #include "tools/drawing/model_comparison_page.hpp"
 #include "tools/options/model.hpp"
 #include "tools/terminal/output.hpp"
+#include "tools/terminal/standard_error.hpp"
 
 namespace rubato {
 
@@ -89,8 +88,7 @@ ExitStatus validate_models(const ValidateModelsOptions& o, const GpuSpec& spec, 
   for (const std::string& name : o.models) models.push_back(model_choice(name, spec, sweep));
   const ModelComparison comparison = compare_models(spec, sweep, models, o.comparison, context);
   if (context.stop_requested()) return ExitStatus::interrupted;
-  for (const std::string& note : comparison.notes)
-    fmt::print(stderr, "note: {}\n", printable(note));
+  for (const std::string& note : comparison.notes) tell("note: {}\n", printable(note));
   std::vector<double> slacks_frac;
   for (const double slack_pct : o.slacks_pct) slacks_frac.push_back(slack_pct / percent);
   std::vector<std::vector<RegretRow>> rows;
@@ -112,8 +110,7 @@ ExitStatus validate_models(const ValidateModelsOptions& o, const GpuSpec& spec, 
       const std::int64_t id =
           store_compared_model(o.db, spec, comparison.sweep, o.comparison, comparison.models[m],
                                rows[m], context.command_line);
-      fmt::print(stderr, "stored {} as validation {} in {}\n", printable(comparison.models[m].name),
-                 id, o.db);
+      tell("stored {} as validation {} in {}\n", printable(comparison.models[m].name), id, o.db);
     }
   }
   return ExitStatus::done;

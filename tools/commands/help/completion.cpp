@@ -11,6 +11,7 @@
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/commands/help/completion_scripts.hpp"
+#include "tools/terminal/output.hpp"
 
 namespace rubato {
 
@@ -50,7 +51,7 @@ Action setup_completion(CommandLine& app) {
       "  source <(rubato completion bash)\n"
       "  rubato completion fish -o ~/.config/fish/completions/rubato.fish");
   return [o, &app](const RunContext&) {
-    write_file(o->out, script_for(o->shell, describe(*app.app().get_parent(), "rubato")));
+    write_output(o->out, script_for(o->shell, describe(*app.app().get_parent(), "rubato")));
     return ExitStatus::done;
   };
 }

@@ -1,7 +1,6 @@
 // rubato pipeline: clocks for every pass of pipeline-parallel training.
 
 #include <memory>
-#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -10,6 +9,7 @@
 #include "explorer/results/pipeline_store.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/pipeline/subcommands.hpp"
+#include "tools/terminal/standard_error.hpp"
 
 namespace rubato {
 
@@ -17,15 +17,6 @@ PlannerOptions planner_options(const PipelineInput& input) {
   PlannerOptions options;
   options.switching = switch_model(input);
   return options;
-}
-
-void make_folder_of(const std::filesystem::path& file) {
-  if (!file.has_parent_path()) return;
-  std::error_code error;
-  std::filesystem::create_directories(file.parent_path(), error);
-  if (!error) return;
-  throw IoError(
-      fmt::format("{}: cannot make the folder: {}", file.parent_path().string(), error.message()));
 }
 
 void print_with_notes(const OutputTable& table, const std::string& notes, OutputFormat format) {
@@ -76,7 +67,7 @@ void store_pipeline(const std::string& db, const PipelinePlanner& planner,
       add_pipeline(db, planner, plans,
                    {context.command_line, profile_name(input), switch_model(input).core,
                     input.tensor_parallel, input.data_parallel});
-  fmt::print(stderr, "stored as pipeline run {} in {}\n", run_id, db);
+  tell("stored as pipeline run {} in {}\n", run_id, db);
 }
 
 Action setup_pipeline(CommandLine& app) {

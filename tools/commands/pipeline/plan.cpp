@@ -17,6 +17,7 @@
 #include "tools/commands/pipeline/subcommands.hpp"
 #include "tools/drawing/pipeline.hpp"
 #include "tools/terminal/exploration_tables.hpp"
+#include "tools/terminal/output.hpp"
 
 namespace rubato {
 
@@ -217,25 +218,26 @@ void write_files(const PlanOptions& o, const PipelinePlanner& planner,
     drawn.push_back({title, &plan.run});
     tracks.push_back({title, &plan.run});
   }
-  for (const std::string& path : {o.gantt, o.timeline, o.page, o.plan_file}) make_folder_of(path);
-  if (!o.gantt.empty()) write_file(o.gantt, gantt_svg(work, drawn));
-  if (!o.plan_file.empty()) write_file(o.plan_file, pipeline_plan_json(work, plans, kernel_clocks));
+  if (!o.gantt.empty()) write_output(o.gantt, gantt_svg(work, drawn));
+  if (!o.plan_file.empty())
+    write_output(o.plan_file, pipeline_plan_json(work, plans, kernel_clocks));
   if (!o.timeline.empty()) {
     FileWriter file(o.timeline);
     write_pipeline_timeline([&](std::string_view text) { file.write(text); }, work, tracks);
     file.commit();
+    tell_written(o.timeline);
   }
   if (!o.page.empty()) {
-    write_file(o.page, pipeline_page(planner, plans, baseline_name(o.input),
-                                     describe(o.input, work), table));
+    write_output(o.page, pipeline_page(planner, plans, baseline_name(o.input),
+                                       describe(o.input, work), table));
   }
   if (o.zeus.empty()) return;
-  make_folder_of(std::filesystem::path(o.zeus) / "file");
   for (std::size_t i = 0; i < plans.size(); ++i) {
     if (plans[i].plan.option_of_pass.empty()) continue;
     write_file(std::filesystem::path(o.zeus) / zeus_file_name(i),
                zeus_schedule(work, plans[i].plan, plans[i].run));
   }
+  tell_written(o.zeus);
 }
 
 std::string plan_notes(const PlanOptions& o, const PipelinePlanner& planner, bool with_intervals) {

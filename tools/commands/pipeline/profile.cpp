@@ -18,6 +18,8 @@
 #include "tools/options/captured.hpp"
 #include "tools/options/gpu.hpp"
 #include "tools/terminal/exploration_tables.hpp"
+#include "tools/terminal/output.hpp"
+#include "tools/terminal/standard_error.hpp"
 #include "traces/import/file_patterns.hpp"
 #include "traces/import/readers.hpp"
 
@@ -90,11 +92,11 @@ std::optional<CapturedGpu> gpu_of(const ProfileOptions& o, const std::vector<Cap
   if (!o.gpu.empty()) {
     spec = load_gpu_for_devices(o.gpu, devices, first);
   } else if (devices.front().empty() || vendor_of(devices.front()) != GpuVendor::nvidia) {
-    fmt::print(stderr,
-               "note: no spec is of its GPU{}: passes are known at the clock of the capture only; "
-               "--gpu names a GPU to model\n",
-               devices.front().empty() ? ", which the files do not name"
-                                       : ", " + printable(devices.front()));
+    tell(
+        "note: no spec is of its GPU{}: passes are known at the clock of the capture only; "
+        "--gpu names a GPU to model\n",
+        devices.front().empty() ? ", which the files do not name"
+                                : ", " + printable(devices.front()));
     return std::nullopt;
   } else {
     spec = load_gpu_of_devices(devices, first);
@@ -106,9 +108,9 @@ std::optional<CapturedGpu> gpu_of(const ProfileOptions& o, const std::vector<Cap
     label = clock_of_logs(*spec, power);
   }
   if (!label)
-    fmt::print(stderr,
-               "note: the clocks of the capture are not known: the GPU's default is assumed; "
-               "--captured-clock or --power say otherwise\n");
+    tell(
+        "note: the clocks of the capture are not known: the GPU's default is assumed; "
+        "--captured-clock or --power say otherwise\n");
   const ClockPair clock = captured_clock(*spec, label);
   return CapturedGpu{std::move(*spec), clock, o.clocks};
 }
@@ -242,17 +244,14 @@ ExitStatus run_profile(const ProfileOptions& o) {
   for (const std::string& file : files_of_patterns(o.ranks)) {
     captures.push_back(import_capture(file, {.partial = o.partial}));
     for (const std::string& line : captures.back().left_out)
-      fmt::print(stderr, "note: {}: left out: {}\n", printable(file), printable(line));
+      tell("note: {}: left out: {}\n", printable(file), printable(line));
   }
   CapturedProfileInput input{.captures = captures, .gpu = {}, .power = {}};
   input.power = read_power(o);
   input.gpu = gpu_of(o, captures, input.power);
   const CapturedProfile profile = profile_captures(input);
-  for (const std::string& note : profile.notes) fmt::print(stderr, "note: {}\n", printable(note));
-  if (!o.out.empty()) {
-    make_folder_of(o.out);
-    write_file(o.out, profile_csv(profile));
-  }
+  for (const std::string& note : profile.notes) tell("note: {}\n", printable(note));
+  if (!o.out.empty()) write_output(o.out, profile_csv(profile));
   print_with_notes(o.per_clock ? clocks_table(profile) : types_table(profile), notes_of(o, profile),
                    o.format);
   return ExitStatus::done;

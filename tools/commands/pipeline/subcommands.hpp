@@ -27,9 +27,6 @@ void setup_pipeline_sweep_latency(CommandLine& app, Action& action);
 
 [[nodiscard]] PlannerOptions planner_options(const PipelineInput& input);
 
-/// Makes the folders on the way to a file. @throws IoError
-void make_folder_of(const std::filesystem::path& file);
-
 /// The table, and the notes if people read it.
 void print_with_notes(const OutputTable& table, const std::string& notes, OutputFormat format);
 

@@ -27,6 +27,7 @@
 #include "tools/terminal/exploration_answer.hpp"
 #include "tools/terminal/exploration_tables.hpp"
 #include "tools/terminal/output.hpp"
+#include "tools/terminal/standard_error.hpp"
 #include "traces/import/file_patterns.hpp"
 #include "traces/import/readers.hpp"
 
@@ -69,23 +70,26 @@ Aggregation aggregation_of(const std::string& name) {
   unknown("--aggregation", name, {"local", "global"});
 }
 
+void check_goal(const std::string& name) {
+  const std::vector<std::string> known{"waste", "edp", "ed2p", "energy", "time"};
+  if (std::ranges::find(known, name) == known.end()) unknown("--goal", name, known);
+}
+
+// Expects a known name.
 Goal goal_of(const std::string& name, const ExploreOptions& o) {
   if (name == "waste") return LeastWaste{o.slack_pct / percent, o.tolerance_pct / percent};
   if (name == "edp") return LeastEdp{};
   if (name == "ed2p") return LeastEd2p{};
   if (name == "energy") return LeastEnergy{};
-  if (name == "time") {
-    if (o.energy_budget_j.has_value() == o.power_budget_w.has_value()) {
-      throw UsageError("goal 'time' needs either --energy-budget or --power-budget");
-    }
-    const double budget = o.energy_budget_j.value_or(o.power_budget_w.value_or(0.0));
-    if (!(budget > 0.0)) {
-      throw UsageError(fmt::format("--{}-budget is {}; expected a number > 0",
-                                   o.energy_budget_j ? "energy" : "power", budget));
-    }
-    return LeastTime{o.energy_budget_j, o.power_budget_w};
+  if (o.energy_budget_j.has_value() == o.power_budget_w.has_value()) {
+    throw UsageError("goal 'time' needs either --energy-budget or --power-budget");
   }
-  unknown("--goal", name, {"waste", "edp", "ed2p", "energy", "time"});
+  const double budget = o.energy_budget_j.value_or(o.power_budget_w.value_or(0.0));
+  if (!(budget > 0.0)) {
+    throw UsageError(fmt::format("--{}-budget is {}; expected a number > 0",
+                                 o.energy_budget_j ? "energy" : "power", budget));
+  }
+  return LeastTime{o.energy_budget_j, o.power_budget_w};
 }
 
 std::vector<Question> questions_of(const ExploreOptions& o) {
@@ -154,7 +158,7 @@ void write_timeline(const ExploreOptions& o, const ExplorationInput& input,
   write_timeline([&](std::string_view text) { file.write(text); }, input.trace, model, found.grid,
                  tracks);
   file.commit();
-  fmt::print(stderr, "wrote {}\n", printable(o.timeline));
+  tell_written(o.timeline);
 }
 
 void check_numbers(const ExploreOptions& o) {
@@ -175,6 +179,7 @@ void refuse_without_goal(const ExploreOptions& o, const CommandLine& line) {
     const char* option;
     std::string_view goal;
   };
+  for (const std::string& goal : o.goals) check_goal(goal);
   for (const OfGoal& one : {OfGoal{"--slack", "waste"}, OfGoal{"--tolerance", "waste"},
                             OfGoal{"--energy-budget", "time"}, OfGoal{"--power-budget", "time"}}) {
     if (!line.has(one.option) || std::ranges::find(o.goals, one.goal) != o.goals.end()) continue;
@@ -304,7 +309,7 @@ ExitStatus run(const ExploreOptions& o, const CommandLine& line, const RunContex
   if (store) {
     const std::int64_t run_id =
         store->add(input, found, {context.command_line, options_json(o, input)});
-    fmt::print(stderr, "stored as run {} in {}\n", run_id, o.db);
+    tell("stored as run {} in {}\n", run_id, o.db);
   }
   const bool none = std::ranges::all_of(
       found.plans, [](const PlanResult& p) { return p.plan.clock_of_site.empty(); });

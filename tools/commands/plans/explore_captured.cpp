@@ -20,7 +20,9 @@
 #include "tools/commands/plans/captured_switching.hpp"
 #include "tools/options/gpu.hpp"
 #include "tools/terminal/exploration_tables.hpp"
+#include "tools/terminal/output.hpp"
 #include "tools/terminal/setting_lines.hpp"
+#include "tools/terminal/standard_error.hpp"
 #include "traces/import/readers.hpp"
 #include "traces/trace_capture.hpp"
 
@@ -34,7 +36,7 @@ std::vector<Capture> read_captures(const CapturedRunOptions& o) {
     Capture capture = import_capture(file, {.partial = o.partial});
     if (!o.step.empty()) capture = only_step(std::move(capture), o.step);
     for (const std::string& line : capture.left_out)
-      fmt::print(stderr, "note: {}: left out: {}\n", printable(file), printable(line));
+      tell("note: {}: left out: {}\n", printable(file), printable(line));
     captures.push_back(std::move(capture));
   }
   return captures;
@@ -340,6 +342,7 @@ void write_timeline(const CapturedRunOptions& o, const GraphExploration& found) 
   write_graph_timeline([&](std::string_view text) { file.write(text); }, found.run->graph,
                        found.model->spec(), tracks);
   file.commit();
+  tell_written(o.timeline);
 }
 
 }  // namespace
@@ -380,12 +383,12 @@ ExitStatus explore_captured_run(const CapturedRunOptions& o, const RunContext& c
   if (!o.db.empty()) (void)ResultStore::open(o.db);
 
   const GraphExploration found = explore_captured(input, context);
-  for (const std::string& note : found.run->ranks.notes) fmt::print(stderr, "note: {}\n", note);
+  for (const std::string& note : found.run->ranks.notes) tell("note: {}\n", note);
   print_result(o, request, found);
   if (!o.timeline.empty()) write_timeline(o, found);
   if (!o.db.empty()) {
     const std::int64_t id = store_graph_run(o.db, request, found);
-    fmt::print(stderr, "stored as graph run {} in {}\n", id, o.db);
+    tell("stored as graph run {} in {}\n", id, o.db);
   }
   const bool none = std::ranges::none_of(
       found.plans, [](const GraphPlanOutcome& outcome) { return outcome.result.found(); });

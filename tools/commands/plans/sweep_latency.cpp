@@ -157,6 +157,7 @@ Action setup_sweep_latency(CommandLine& app) {
       "with it. Devices are marked where their latency was published.\n"
       "Example:\n  rubato sweep-latency gpt3-xl --latencies-us 1,100,10000 --plot latency.svg");
   return [o](const RunContext& context) {
+    if (!o->plot.empty()) check_extension("--plot", o->plot, {".svg"});
     const Trace trace = load_trace(o->trace);
     const GpuSpec spec = load_gpu(o->gpu);
     for (const double latency_us : o->latencies_us) {

@@ -251,7 +251,10 @@ Action setup_transfer(CommandLine& app) {
       "Example:\n  rubato transfer --db results.db --batches 1,5,10,20,40 --tp 1,2,4 --page "
       "transfer.html\n"
       "  rubato transfer --plan table1.csv --batches 1,40 --tp 1,16 --collectives none");
-  return [o](const RunContext& context) { return run(*o, context); };
+  return [o](const RunContext& context) {
+    if (!o->plot.empty()) check_extension("--plot", o->plot, {".svg"});
+    return run(*o, context);
+  };
 }
 
 }  // namespace rubato

@@ -17,6 +17,7 @@
 #include "tools/commands/published/specs.hpp"
 #include "tools/commands/published/steps.hpp"
 #include "tools/terminal/output.hpp"
+#include "tools/terminal/standard_error.hpp"
 
 namespace rubato {
 
@@ -85,7 +86,7 @@ ExitStatus reproduce(const ReproduceOptions& o, const RunContext& context) {
   if (store) {
     const std::int64_t run_id = store->add(spaan->input, spaan->found,
                                            {context.command_line, R"({"experiment":"spaan2026"})"});
-    fmt::print(stderr, "stored as run {} in {}\n", run_id, o.db);
+    tell("stored as run {} in {}\n", run_id, o.db);
   }
   return ExitStatus::done;
 }

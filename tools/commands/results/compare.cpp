@@ -12,6 +12,7 @@
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/terminal/output.hpp"
+#include "tools/terminal/standard_error.hpp"
 
 namespace rubato {
 
@@ -191,8 +192,8 @@ ExitStatus run(const CompareOptions& o) {
     row.insert(row.end(), {time, energy, std::int64_t{differs ? 1 : 0}});
   }
   print(as_table(pairs.rows).render(o.format));
-  fmt::print(stderr, "{} questions in both, {} differ; {} only in A, {} only in B\n",
-             pairs.rows.rows.size(), differing, pairs.only_a, pairs.only_b);
+  tell("{} questions in both, {} differ; {} only in A, {} only in B\n", pairs.rows.rows.size(),
+       differing, pairs.only_a, pairs.only_b);
   if (pairs.rows.rows.empty()) {
     throw DataError("A and B have no question in common",
                     {.in = {}, .hint = "compare runs of one trace, or sweeps of one experiment"});

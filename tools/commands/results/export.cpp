@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "common/file.hpp"
+#include "common/error.hpp"
 #include "common/json.hpp"
 #include "common/suggest.hpp"
 #include "explorer/results/plan_file.hpp"
@@ -14,6 +14,7 @@
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/terminal/output.hpp"
+#include "tools/terminal/standard_error.hpp"
 
 namespace rubato {
 
@@ -81,7 +82,11 @@ struct ExportOptions {
 
 // By the name of the file, unless an option says it.
 void choose_format(ExportOptions& o, const CommandLine& line) {
-  if (!o.plan.run.empty()) return check_extension("--output", o.out, {".json"});
+  if (!o.plan.run.empty()) {
+    for (const char* option : {"--csv", "--json-lines"})
+      if (line.has(option)) throw UsageError(fmt::format("{} does nothing with --plan", option));
+    return check_extension("--output", o.out, {".json"});
+  }
   if (line.has("--json") || line.has("--json-lines") || line.has("--csv")) return;
   check_extension("--output", o.out, {".csv", ".json", ".jsonl"});
   if (o.out.ends_with(".json")) o.format = OutputFormat::json;
@@ -92,8 +97,7 @@ ExitStatus export_plan(ExportOptions o) {
   const ResultStore store = ResultStore::open_read_only(o.db);
   if (!o.gpu.empty()) o.plan.spec = load_gpu_spec(o.gpu);
   write_output(o.out, json_text(plan_file(store, o.plan), 1) + '\n');
-  if (o.out != "-")
-    fmt::print(stderr, "next: python3 -m rubato apply {} -- python3 train.py\n", o.out);
+  if (o.out != "-") tell("next: python3 -m rubato apply {} -- python3 train.py\n", o.out);
   return ExitStatus::done;
 }
 

@@ -10,6 +10,7 @@
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/terminal/output.hpp"
+#include "tools/terminal/standard_error.hpp"
 
 namespace rubato {
 
@@ -36,14 +37,13 @@ Action setup_report(CommandLine& app) {
     if (!o->experiment.empty()) {
       const std::string id = experiment_id(store, o->experiment);
       write_file(o->out, experiment_page(store, id));
-      if (o->out != "-") fmt::print(stderr, "wrote {} (experiment {})\n", o->out, id);
+      if (o->out != "-") tell("wrote {} (experiment {})\n", o->out, id);
       return ExitStatus::done;
     }
     const StoredRun run = find_stored_run(store, o->run);
     write_file(o->out, run.captured ? captured_page(store, run.id) : report_page(store, run.id));
     if (o->out != "-")
-      fmt::print(stderr, "wrote {} ({} {})\n", o->out, run.captured ? "captured run" : "run",
-                 run.id);
+      tell("wrote {} ({} {})\n", o->out, run.captured ? "captured run" : "run", run.id);
     return ExitStatus::done;
   };
 }

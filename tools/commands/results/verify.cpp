@@ -10,6 +10,7 @@
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/terminal/output.hpp"
+#include "tools/terminal/standard_error.hpp"
 
 namespace rubato {
 
@@ -36,14 +37,18 @@ OutputTable verification_table(const Verification& found) {
 }
 
 std::string verdict_text(const Verification& found) {
+  // Intervals that meet are no saving yet.
   std::string text =
-      found.energy == PromiseVerdict::kept
+      found.energy == PromiseVerdict::kept && !found.saves()
+          ? "Undecided: the measured interval meets the promised one, but does not exclude that "
+            "nothing is saved; measure more pairs.\n"
+      : found.energy == PromiseVerdict::kept
           ? "The promised saving came: the measured interval meets the promised one.\n"
       : found.energy == PromiseVerdict::better
           ? "More was saved than promised: the measured interval lies below the promised one.\n"
           : "The promised saving did not come: the measured interval lies above the promised "
             "one.\n";
-  if (!found.saves())
+  if (!found.saves() && found.energy != PromiseVerdict::kept)
     text += "The measured interval does not exclude that nothing is saved; measure more pairs.\n";
   if (found.time == PromiseVerdict::missed) text += "It takes more time than promised.\n";
   return text + fmt::format(
@@ -76,7 +81,7 @@ Action setup_verify(CommandLine& app) {
     if (o->format == OutputFormat::table) print("\n" + verdict_text(found));
     if (!o->db.empty()) {
       const std::int64_t id = store_verification(o->db, found, context.command_line);
-      fmt::print(stderr, "stored as verification {} in {}\n", id, o->db);
+      tell("stored as verification {} in {}\n", id, o->db);
     }
     const bool missed =
         found.energy == PromiseVerdict::missed || found.time == PromiseVerdict::missed;
