@@ -336,8 +336,8 @@ def check_profile(folder):
     code, out, err = rubato(folder, "profile", *some, "-o", "some.csv")
     check(f"no plan is proposed of a part of the stages: {out}{err}", code == 0 and "next:" not in out)
     expect(folder, ["profile", "--ranks", ranks, "--power-gpu", "0"], 2, "--power-gpu needs --power")
-    for watts in ("-5", "nan"):
-        expect(folder, ["profile", "--ranks", ranks, f"--blocked-power={watts}"], 2, "expected a number >= 0")
+    for watts, expected in (("-5", "expected a number >= 0"), ("nan", "expected a finite number")):
+        expect(folder, ["profile", "--ranks", ranks, f"--blocked-power={watts}"], 2, expected)
     expect(folder, ["profile", "--ranks", str(examples.parent / "run.pt.trace.json.gz")], 3, "nothing is sent or received")
 
 
