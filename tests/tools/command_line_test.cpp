@@ -14,7 +14,7 @@
 #include "common/file.hpp"
 #include "models/gpu/spec.hpp"
 #include "tests/paths.hpp"
-#include "tests/tools/command_line.hpp"
+#include "tests/tools/program_run.hpp"
 
 namespace rubato {
 namespace {
@@ -23,7 +23,7 @@ std::string replaced(std::string text, std::string_view from, std::string_view t
   return text.replace(text.find(from), from.size(), to);
 }
 
-TEST_F(CommandLine, HelpsAndCorrects) {
+TEST_F(ProgramRun, HelpsAndCorrects) {
   expect("--version", 0, "rubato 0.1.0");
   expect("--help", 0, "reproduce");
   expect("explore --help", 0, "--power-limit");
@@ -45,7 +45,7 @@ TEST_F(CommandLine, HelpsAndCorrects) {
   expect("man exlpore", 2, "no command 'exlpore'; did you mean 'explore'?");
 }
 
-TEST_F(CommandLine, MakesStepsOfModelsFromTheirShapes) {
+TEST_F(ProgramRun, MakesStepsOfModelsFromTheirShapes) {
   expect("trace gen --model llama3-8b --batch 1 --seq 2048 -o l.json", 0,
          "8.03 B parameters; each GPU holds 138.2 GB: 16.1 GB of weights, 16.1 GB of gradients, "
          "96.4 GB of optimizer state, 9.7 GB of activations");
@@ -59,7 +59,7 @@ TEST_F(CommandLine, MakesStepsOfModelsFromTheirShapes) {
   expect("trace gen gpt3-xl --seq 4096", 2, "model 'gpt3-xl' has a context of 2048 tokens");
 }
 
-TEST_F(CommandLine, ExitStatusTellsWhatIsWrong) {
+TEST_F(ProgramRun, ExitStatusTellsWhatIsWrong) {
   std::ofstream(folder_ / "bad.json") << "{\"schema\": 1";
   expect("trace show bad.json", 3, "error: bad.json:1:13: not valid JSON");
   expect("trace show missing.json", 4, "missing.json: cannot open");
@@ -70,7 +70,7 @@ TEST_F(CommandLine, ExitStatusTellsWhatIsWrong) {
 }
 
 // Whenever Ctrl-C comes, in the fit or in its validation, no half of a fit is left.
-TEST_F(CommandLine, AnInterruptedCalibrationWritesNothing) {
+TEST_F(ProgramRun, AnInterruptedCalibrationWritesNothing) {
   const std::string sweep = source_dir() / "models/data/measured/rtx4050laptop_kernels/kernels.csv";
   for (const char* seconds : {"0.2", "1", "3"}) {
     const Outcome outcome = run("calibrate '" + sweep + "' --gpu rtx-4050-laptop -o spec.json",
@@ -80,7 +80,7 @@ TEST_F(CommandLine, AnInterruptedCalibrationWritesNothing) {
   }
 }
 
-TEST_F(CommandLine, ValidatesPowersOfUnitsIntoDatabaseAndPage) {
+TEST_F(ProgramRun, ValidatesPowersOfUnitsIntoDatabaseAndPage) {
   std::ofstream(folder_ / "units.csv") << "kernel,core_mhz,mem_mhz,power_w,u_sp,u_dram\n"
                                           "a,1164,3505,150,0.5,0.2\na,975,3505,130,0.5,0.2\n"
                                           "b,1164,3505,180,0.2,0.8\n";
@@ -89,7 +89,7 @@ TEST_F(CommandLine, ValidatesPowersOfUnitsIntoDatabaseAndPage) {
   EXPECT_NE(read_file(folder_ / "v.html").find("units.csv"), std::string::npos);
 }
 
-TEST_F(CommandLine, SaysWhichKernelsTheSpecDoesNotKnow) {
+TEST_F(ProgramRun, SaysWhichKernelsTheSpecDoesNotKnow) {
   const std::string known = load_gpu_spec("v100-sxm2").kernels.front().name;
   std::ofstream(folder_ / "s.csv")
       << "kernel,core_mhz,time_s,power_w\nmine,1530,1,200\n" + known + ",1530,1,200\n";
@@ -97,7 +97,7 @@ TEST_F(CommandLine, SaysWhichKernelsTheSpecDoesNotKnow) {
          "note: 1 of 2 kernels are not in v100-sxm2 and were left out: 'mine'");
 }
 
-TEST_F(CommandLine, ComparesModelsAndPlansWithThem) {
+TEST_F(ProgramRun, ComparesModelsAndPlansWithThem) {
   const std::string table = (source_dir() / "docs/examples/a100-sweep.csv").string();
   const std::string validate = "validate '" + table + "' --gpu a100-sxm4-80gb";
   expect(validate + " --model measured,linear --slack 0,5 --db m.db --page m.html", 0,
@@ -123,7 +123,7 @@ TEST_F(CommandLine, ComparesModelsAndPlansWithThem) {
          "46 of 46 kernels of the trace were not measured");
 }
 
-TEST_F(CommandLine, FollowsARunFromTraceToReport) {
+TEST_F(ProgramRun, FollowsARunFromTraceToReport) {
   expect("trace gen gpt3-xl --batch 8 --tp 2 -o t.json", 0, "");
   expect("trace show t.json", 0, "24 x layer forward");
   expect("trace convert t.json t.csv", 0, "");
@@ -158,7 +158,7 @@ TEST_F(CommandLine, FollowsARunFromTraceToReport) {
   EXPECT_TRUE(nlohmann::json::parse(read_file(folder_ / "timeline.json")).contains("traceEvents"));
 }
 
-TEST_F(CommandLine, MakesStepsOfParallelTraining) {
+TEST_F(ProgramRun, MakesStepsOfParallelTraining) {
   const std::string gen = "trace gen gpt3-small --layers 4 --tp 2 --pp 2 --batch 1 -o s.json";
   expect(gen, 2, "--pp is for --graph");
   expect(gen + " --graph --cp 3", 2, "cp 3 does not divide seq 1024");
@@ -169,7 +169,7 @@ TEST_F(CommandLine, MakesStepsOfParallelTraining) {
   expect("trace scale gpt3-small --tp 1,2 --dp 2 --csv", 0, "tp,pp,dp,gpus,step_ms,");
 }
 
-TEST_F(CommandLine, ImportsItsOwnTraces) {
+TEST_F(ProgramRun, ImportsItsOwnTraces) {
   expect("trace gen gpt3-xl -o t.json", 0, "");
   expect("trace import t.json -o t.csv", 0,
          "Rubato trace (JSON): 14 distinct kernel names, 46 kernels");
@@ -181,7 +181,7 @@ TEST_F(CommandLine, ImportsItsOwnTraces) {
   expect("replay c.json", 3, "c.json: no launch has a time");
 }
 
-TEST_F(CommandLine, JsonIsForPrograms) {
+TEST_F(ProgramRun, JsonIsForPrograms) {
   const auto found = nlohmann::json::parse(
       run("explore --granularity kernel --goal waste,edp --per-kernel --json").text);
   EXPECT_EQ(found["kernels"].size(), 2U * 46U);
@@ -192,7 +192,7 @@ TEST_F(CommandLine, JsonIsForPrograms) {
 }
 
 // Two kernels with gaps of the host between, captured; a log of the same seconds in local time.
-TEST_F(CommandLine, ReplaysACaptureBesideAPowerLog) {
+TEST_F(ProgramRun, ReplaysACaptureBesideAPowerLog) {
   std::ostringstream trace, log;
   trace << R"({"schemaVersion": 1, "baseTimeNanoseconds": 1716398122000000000,
  "deviceProperties": [{"id": 0, "name": "NVIDIA A100-SXM4-80GB"}], "traceEvents": [)";

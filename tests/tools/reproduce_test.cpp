@@ -10,7 +10,7 @@
 #include "common/file.hpp"
 #include "common/numbers.hpp"
 #include "tests/paths.hpp"
-#include "tests/tools/command_line.hpp"
+#include "tests/tools/program_run.hpp"
 
 namespace rubato {
 namespace {
@@ -33,19 +33,19 @@ void expect_same_but_for_rounding(const std::string& found, const std::string& g
 }
 
 // Golden: the paper's experiment. Values change only when model or trace do.
-TEST_F(CommandLine, ReproducesThePaper) {
+TEST_F(ProgramRun, ReproducesThePaper) {
   const Outcome outcome = run("reproduce spaan2026");
   ASSERT_EQ(outcome.status, 0);
   expect_same_but_for_rounding(outcome.text,
                                read_file(source_dir() / "tests/tools/reproduce_spaan2026.txt"));
 }
 
-TEST_F(CommandLine, RefusesUnknownExperimentsBeforeADatabaseIsMade) {
+TEST_F(ProgramRun, RefusesUnknownExperimentsBeforeADatabaseIsMade) {
   expect("reproduce perseus --db new.db", 2, "there is no experiment 'perseus'");
   EXPECT_FALSE(std::filesystem::exists(folder_ / "new.db"));
 }
 
-TEST_F(CommandLine, MakesShippedSpecsAgain) {
+TEST_F(ProgramRun, MakesShippedSpecsAgain) {
   expect("calibrate --shipped h100-sxm5", 4, "dgemm.csv: cannot open");  // not in a clone
   std::filesystem::create_directory_symlink(source_dir() / "models", folder_ / "models");
   const auto rows = nlohmann::json::parse(
@@ -66,7 +66,7 @@ TEST_F(CommandLine, MakesShippedSpecsAgain) {
 }
 
 // docs/reproduced.md is what the program says: every published number beside ours.
-TEST_F(CommandLine, ReproducesAllAsTheDocumentSays) {
+TEST_F(ProgramRun, ReproducesAllAsTheDocumentSays) {
   const Outcome outcome = run("reproduce all --report r.md --json --quiet");
   ASSERT_EQ(outcome.status, 0);
   expect_same_but_for_rounding(read_file(folder_ / "r.md"),
@@ -82,7 +82,7 @@ TEST_F(CommandLine, ReproducesAllAsTheDocumentSays) {
   }
 }
 
-TEST_F(CommandLine, WritesThePublishedNumbersAsAPage) {
+TEST_F(ProgramRun, WritesThePublishedNumbersAsAPage) {
   expect("reproduce spaan2026 --report r.html", 0, "Table 2: change of a whole iteration");
   const std::string page = read_file(folder_ / "r.html");
   for (const char* text :

@@ -53,7 +53,7 @@ void say_what_to_know(const SweepPlan& plan) {
     if (setting.captured() == nullptr) continue;
     const CapturedFiles& run = *setting.captured()->run;
     if (captured.insert(&run).second) {
-      for (const std::string& note : run.notes) fmt::print(stderr, "note: {}\n", printable(note));
+      for (const std::string& note : run.notes) tell("note: {}\n", printable(note));
     }
     if (pairs.emplace(&run, setting.spec.get()).second)
       check_devices(*setting.spec, run.devices(), run.name);

@@ -7,6 +7,7 @@
 #include "common/text.hpp"
 #include "tools/command_line.hpp"
 #include "tools/options/gpu.hpp"
+#include "tools/terminal/standard_error.hpp"
 #include "traces/pipeline/step_end.hpp"
 
 namespace rubato {
@@ -130,7 +131,7 @@ LoadedPipeline load_pipeline(const PipelineInput& input) {
   std::optional<PipelineProfile> profile;
   if (!input.profile.empty()) profile = read_pipeline_profile(input.profile);
   for (const std::string& note : profile ? profile->notes : std::vector<std::string>{})
-    fmt::print(stderr, "note: {}\n", printable(note));
+    tell("note: {}\n", printable(note));
   PipelineSchedule schedule = schedule_of(input, profile);
   double blocked_power_w = input.blocked_power_w.value_or(0.0);
   std::vector<KernelClocks> kernel_clocks;

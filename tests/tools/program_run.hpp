@@ -18,7 +18,7 @@ struct Outcome {
   std::string text;  ///< standard output and error
 };
 
-class CommandLine : public testing::Test {
+class ProgramRun : public testing::Test {
  protected:
   // @param under  a command that runs the program
   [[nodiscard]] Outcome run(const std::string& arguments, const std::string& under = "") const {
