@@ -81,14 +81,12 @@ Goal goal_of(const std::string& name, const ExploreOptions& o) {
   if (name == "edp") return LeastEdp{};
   if (name == "ed2p") return LeastEd2p{};
   if (name == "energy") return LeastEnergy{};
-  if (o.energy_budget_j.has_value() == o.power_budget_w.has_value()) {
+  if (o.energy_budget_j.has_value() == o.power_budget_w.has_value())
     throw UsageError("goal 'time' needs either --energy-budget or --power-budget");
-  }
   const double budget = o.energy_budget_j.value_or(o.power_budget_w.value_or(0.0));
-  if (!(budget > 0.0)) {
+  if (!(budget > 0.0))
     throw UsageError(fmt::format("--{}-budget is {}; expected a number > 0",
                                  o.energy_budget_j ? "energy" : "power", budget));
-  }
   return LeastTime{o.energy_budget_j, o.power_budget_w};
 }
 
@@ -163,14 +161,12 @@ void write_timeline(const ExploreOptions& o, const ExplorationInput& input,
 
 void check_numbers(const ExploreOptions& o) {
   constexpr double most_pct = 1e6;
-  if (!(o.slack_pct > -percent && o.slack_pct <= most_pct)) {
+  if (!(o.slack_pct > -percent && o.slack_pct <= most_pct))
     throw UsageError(fmt::format("--slack is {}; expected a number above -100, at most {}",
                                  o.slack_pct, most_pct));
-  }
-  if (!(o.tolerance_pct >= 0.0 && o.tolerance_pct <= most_pct)) {
+  if (!(o.tolerance_pct >= 0.0 && o.tolerance_pct <= most_pct))
     throw UsageError(fmt::format("--tolerance is {}; expected a number from 0 to {}",
                                  o.tolerance_pct, most_pct));
-  }
 }
 
 // Options of one goal that was not asked for.
