@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -26,10 +27,13 @@ struct Sample {
 
 using Key = std::pair<std::uint32_t, PassKind>;
 
-// What a stage is asked to run at: core clock, and power limit or 0.
+// What a profile asks a stage to run at: core clock, and power limit or 0.
 using Setting = std::pair<double, double>;
 
-Setting setting_of(const ClockOption& option) { return {option.core_mhz, option.power_limit_w}; }
+// What any option is asked to run at: models choose memory clocks, too.
+std::tuple<double, double, double> setting_of(const ClockOption& option) {
+  return {option.core_mhz, option.mem_mhz, option.power_limit_w};
+}
 
 class ProfileReader {
  public:
@@ -54,19 +58,22 @@ class ProfileReader {
     }
     PipelineProfile profile{std::move(name), {}};
     for (const Key& key : order_) profile.passes.push_back(pass_of(key, profile.notes));
+    errors_.throw_if_any();
     return profile;
   }
 
  private:
   // A clock without energy beside others with it was not measured: it would be the cheapest.
-  PassType pass_of(const Key& key, std::vector<std::string>& notes) const {
+  PassType pass_of(const Key& key, std::vector<std::string>& notes) {
     PassType pass{key.first, key.second, {}};
-    std::size_t unmeasured = 0;
-    for (const auto& [setting, sample] : samples_.at(key)) {
+    const std::map<Setting, Sample>& samples = samples_.at(key);
+    std::size_t unmeasured = 0, partly = 0;
+    for (const auto& [setting, sample] : samples) {
       if (sample.with_energy == 0) ++unmeasured;
+      if (sample.with_energy > 0 && sample.with_energy < sample.ranks) ++partly;
     }
-    const bool any = unmeasured < samples_.at(key).size();
-    for (const auto& [setting, sample] : samples_.at(key)) {
+    const bool any = unmeasured < samples.size();
+    for (const auto& [setting, sample] : samples) {
       if (sample.with_energy == 0 && any) continue;
       const auto ranks = static_cast<double>(std::max<std::size_t>(sample.with_energy, 1));
       pass.options.push_back({.core_mhz = setting.first,
@@ -77,12 +84,21 @@ class ProfileReader {
     std::ranges::reverse(pass.options);  // highest clock first
     const std::string what = fmt::format("{} of stage {}", name_of(key.second), key.first);
     if (!any) {
-      notes.push_back(
-          fmt::format("{} has an energy of 0 J at every clock; it counts as that", what));
+      notes.push_back(fmt::format(
+          "{} has an energy of 0 J at every clock; it is taken to draw blocked power", what));
+    } else if (samples.rbegin()->second.with_energy == 0) {
+      errors_.add(fmt::format(
+          "{} has an energy of 0 J at its highest clock, {} MHz, which savings are against; leave "
+          "that clock out, or measure its energy",
+          what, samples.rbegin()->first.first));
     } else if (unmeasured > 0) {
       notes.push_back(fmt::format("{} has an energy of 0 J at {} of {} clocks; they are left out",
-                                  what, unmeasured, samples_.at(key).size()));
+                                  what, unmeasured, samples.size()));
     }
+    if (partly > 0)
+      notes.push_back(fmt::format(
+          "{} has an energy of 0 J on some ranks at {} of {} clocks; the mean is of the others",
+          what, partly, samples.size()));
     return pass;
   }
 
@@ -149,20 +165,23 @@ void scale(PassType& pass, double factor) {
 
 // backward - forward, clock by clock: what is left once recomputing is a pass of its own.
 PassType without_forward(PassType backward, const PassType& forward, const std::string& name) {
-  std::vector<ClockOption> left;
-  for (const ClockOption& option : backward.options) {
+  const auto refuse = [&](const std::string& why) {
+    throw DataError(fmt::format("{}: stage {}: {}", name, backward.stage, why),
+                    {.in = {}, .hint = "add rows with instruction 'recompute' to the profile"});
+  };
+  for (ClockOption& option : backward.options) {
     const auto same = std::ranges::find(forward.options, setting_of(option), setting_of);
-    if (same == forward.options.end()) continue;
-    left.push_back(option);
-    left.back().time_s -= same->time_s;
-    left.back().energy_j -= same->energy_j;
-    if (left.back().time_s > 0.0 && left.back().energy_j >= 0.0) continue;
-    throw DataError(
-        fmt::format("{}: stage {}: the backward pass at {} MHz does not contain a forward pass",
-                    name, backward.stage, option.core_mhz),
-        {.in = {}, .hint = "add rows with instruction 'recompute' to the profile"});
+    if (same == forward.options.end())
+      refuse(fmt::format("the forward pass has no energy at {} MHz to take off the backward pass",
+                         option.core_mhz));
+    if (option.energy_j == 0.0 || same->energy_j == 0.0)
+      refuse("recomputing cannot be taken off a backward pass where an energy is 0 J");
+    option.time_s -= same->time_s;
+    option.energy_j -= same->energy_j;
+    if (option.time_s <= 0.0 || option.energy_j <= 0.0)
+      refuse(fmt::format("the backward pass at {} MHz does not contain a forward pass",
+                         option.core_mhz));
   }
-  backward.options = std::move(left);
   return backward;
 }
 
@@ -170,8 +189,11 @@ PassType without_forward(PassType backward, const PassType& forward, const std::
 class TypeMaker {
  public:
   TypeMaker(const PipelineProfile& profile, const PipelineSchedule& schedule,
-            const std::vector<std::uint32_t>& stage_map)
-      : profile_(profile), kind_(schedule.shape.kind), stage_map_(stage_map) {
+            double blocked_power_w, const std::vector<std::uint32_t>& stage_map)
+      : profile_(profile),
+        kind_(schedule.shape.kind),
+        stage_map_(stage_map),
+        blocked_power_w_(blocked_power_w) {
     const std::uint32_t stages = schedule.shape.stages;
     const std::uint32_t virtual_stages = stages * schedule.shape.chunks;
     if (stage_map_.empty() && profile.stages() != virtual_stages && profile.stages() != stages) {
@@ -196,6 +218,10 @@ class TypeMaker {
       if (share_ == 1.0) add_chunks(virtual_stage, pass);
     } else if (share_ != 1.0) {
       scale(pass, share_);
+    }
+    // Of a pass whose energy nobody measured no duration is cheaper than another.
+    for (ClockOption& option : pass.options) {
+      if (option.energy_j == 0.0) option.energy_j = blocked_power_w_ * option.time_s;
     }
     return pass;
   }
@@ -264,7 +290,7 @@ class TypeMaker {
   const PipelineProfile& profile_;
   ScheduleKind kind_;
   const std::vector<std::uint32_t>& stage_map_;
-  double share_ = 1.0;
+  double blocked_power_w_ = 0.0, share_ = 1.0;
   std::uint32_t modulo_ = 1;
   std::uint32_t stages_ = 1, virtual_stages_ = 1;
 };
@@ -303,7 +329,7 @@ PipelineWork pipeline_work(PipelineSchedule schedule, const PipelineProfile& pro
   if (!(blocked_power_w >= 0.0) || !std::isfinite(blocked_power_w)) {
     throw DataError(fmt::format("blocked power is {} W; expected a number >= 0", blocked_power_w));
   }
-  const TypeMaker maker(profile, schedule, stage_map);
+  const TypeMaker maker(profile, schedule, blocked_power_w, stage_map);
   PipelineWork work{std::move(schedule), {}, {}, blocked_power_w};
   std::map<Key, PassTypeId> known;
   for (const PipelinePass& pass : work.schedule.passes) {

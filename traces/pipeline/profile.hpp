@@ -68,8 +68,10 @@ struct PipelineWork {
 /// mean energy are kept, since the slowest rank decides. Either form may have `power_limit`, W:
 /// options are pairs of clock and limit, those of the highest limit first. Instruction `load` is
 /// skipped: loading data overlaps with computing. Units: MHz, s, J of one GPU. An energy of 0 J was
-/// not measured: such clocks are left out where others of the pass have one, which a note says.
-/// @throws IoError, DataError listing the bad lines (a clock given twice among them)
+/// not measured: such clocks are left out where others of the pass have one, such ranks out of the
+/// mean, which notes say.
+/// @throws IoError, DataError listing the bad lines (a clock given twice among them) and passes
+/// whose highest clock has no energy but others have
 [[nodiscard]] PipelineProfile read_pipeline_profile(const std::filesystem::path& path);
 [[nodiscard]] PipelineProfile parse_pipeline_profile(std::string_view text, std::string name);
 
@@ -81,9 +83,9 @@ struct PipelineWork {
 ///                   where the profile has it for first chunks only.
 /// A profile without recompute passes gives them the forward pass, and takes its time and
 /// energy off the backward pass, which contained it. One without split gradients gives each
-/// half of the backward pass.
-/// @throws DataError if the profile lacks a stage, kind or, of a chunk, a clock, or if blocked
-/// power is out of range
+/// half of the backward pass. A pass of 0 J draws blocked power: none of its durations is cheaper.
+/// @throws DataError if the profile lacks a stage, kind or, of a chunk or to take recomputing off
+/// a backward pass, a clock, or if blocked power is out of range
 [[nodiscard]] PipelineWork pipeline_work(PipelineSchedule schedule, const PipelineProfile& profile,
                                          double blocked_power_w,
                                          const std::vector<std::uint32_t>& stage_map = {});

@@ -1,5 +1,7 @@
 // Zeus profiles and what passes are made of.
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -108,12 +110,63 @@ TEST(PipelineProfile, ZeroEnergyIsAMarkNotAnError) {
       parse("0,forward,1000,1,30\n0,forward,900,1.2,0\n0,backward,1000,2,0\n0,backward,900,3,0\n");
   EXPECT_EQ(profile.passes[0].options, (std::vector<ClockOption>{{1000, 1, 30}}));
   EXPECT_EQ(profile.passes[1].options, (std::vector<ClockOption>{{1000, 2, 0}, {900, 3, 0}}));
-  EXPECT_EQ(profile.notes,
-            (std::vector<std::string>{
-                "forward of stage 0 has an energy of 0 J at 1 of 2 clocks; they are left out",
-                "backward of stage 0 has an energy of 0 J at every clock; it counts as that"}));
+  EXPECT_EQ(
+      profile.notes,
+      (std::vector<std::string>{
+          "forward of stage 0 has an energy of 0 J at 1 of 2 clocks; they are left out",
+          "backward of stage 0 has an energy of 0 J at every clock; it is taken to draw blocked "
+          "power"}));
   EXPECT_TRUE(parse("0,forward,1000,1,30\n").notes.empty());
   expect_error<DataError>([] { (void)parse("0,forward,1000,1,-1\n"); }, "expected a number >= 0");
+}
+
+// What savings are against is not to be left out without a word.
+TEST(PipelineProfile, TheHighestClockNeedsAnEnergy) {
+  expect_error<DataError>([] { (void)parse("0,forward,1000,1,0\n0,forward,900,1.2,25\n"); },
+                          "forward of stage 0 has an energy of 0 J at its highest clock, 1000 MHz");
+}
+
+// Else the longest of its durations would be the cheapest, waiting being paid for.
+TEST(PipelineWork, APassWithoutEnergyDrawsBlockedPower) {
+  const PipelineProfile profile = parse(
+      "0,forward,1000,1,30\n0,backward,1000,2,0\n0,backward,900,3,0\n"
+      "1,forward,1000,1,30\n1,backward,1000,2,60\n");
+  const PipelineWork priced = pipeline_work(
+      make_schedule({.kind = ScheduleKind::gpipe, .stages = 2, .microbatches = 1}), profile, 7.0);
+  for (const PassType& type : priced.types) {
+    if (type.stage != 0 || type.kind != PassKind::backward) continue;
+    EXPECT_EQ(type.options, (std::vector<ClockOption>{{1000, 2, 14}, {900, 3, 21}}));
+  }
+  expect_error<DataError>([&] { (void)work(ScheduleKind::early_recompute, profile); },
+                          "cannot be taken off a backward pass where an energy is 0 J");
+}
+
+TEST(PipelineWork, RecomputingIsTakenOffAtEveryClockOrRefused) {
+  expect_error<DataError>(
+      [] {
+        (void)work(ScheduleKind::early_recompute, parse(two_stages + "0,backward,800,5,50\n"));
+      },
+      "stage 0: the forward pass has no energy at 800 MHz");
+}
+
+// Chunks of one stage at two memory clocks: each adds what it takes at the same pair.
+TEST(PipelineWork, ChunksAddUpAtTheSameMemoryClock) {
+  PipelineProfile profile{"two memory clocks", {}};
+  for (std::uint32_t v = 0; v < 4; ++v) {
+    const double n = 1.0 + v;
+    for (const PassKind kind : {PassKind::forward, PassKind::backward, PassKind::optimizer})
+      profile.passes.push_back(
+          {v, kind, {{1000, n, 10 * n, 5000}, {1000, 3 * n, 20 * n, 400}, {900, n, n, 400}}});
+  }
+  const PipelineWork sums = pipeline_work(
+      with_step_end(
+          make_schedule(
+              {.kind = ScheduleKind::interleaved, .stages = 2, .microbatches = 2, .chunks = 2}),
+          false, true),
+      profile, 1.0);
+  const auto first = std::ranges::find(sums.types, PassKind::optimizer, &PassType::kind);
+  EXPECT_EQ(first->options,
+            (std::vector<ClockOption>{{1000, 4, 40, 5000}, {1000, 12, 80, 400}, {900, 4, 4, 400}}));
 }
 
 TEST(PipelineProfile, PowerLimitsAreOptionsBesideClocks) {
@@ -133,6 +186,9 @@ TEST(PipelineProfile, ARankWithoutEnergyDoesNotHalveTheMean) {
       "0,0,0,0,0,forward,1000,1,30\n1,0,0,1,0,forward,1000,2,0\n",
       "two");
   EXPECT_EQ(profile.passes.front().options, (std::vector<ClockOption>{{1000, 2, 30}}));
+  EXPECT_EQ(profile.notes, (std::vector<std::string>{
+                               "forward of stage 0 has an energy of 0 J on some ranks at 1 of 1 "
+                               "clocks; the mean is of the others"}));
 }
 
 TEST(PipelineWork, NamesWhatIsMissing) {
