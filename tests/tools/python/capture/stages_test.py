@@ -106,6 +106,19 @@ class Stages(Scratch):
         again = [line.rsplit(",", 1)[0] for line in self.csv.read_text(encoding="utf-8").splitlines()]
         self.assertEqual(again, [line.rsplit(",", 1)[0] for line in whole.splitlines()])  # but for readings of energy
 
+    def test_another_run_is_neither_mixed_in_nor_overwritten(self):
+        self.assertEqual(self.measure(self.world()), 0)
+        whole = self.csv.read_text(encoding="utf-8")
+        for more in (["--batch", "8"], ["--layers", "30"], ["--sequence", "512"]):
+            world = self.world()
+            self.assertEqual(self.measure(world, "--resume", *more), 2)
+            self.assertIn("--resume needs the same stages and shape", world.log.getvalue())
+        stages.measurements_of(self.csv).unlink()
+        world = self.world()
+        self.assertEqual(self.measure(world), 2)
+        self.assertIn("is there already", world.log.getvalue())
+        self.assertEqual(self.csv.read_text(encoding="utf-8"), whole)
+
     def test_a_pass_too_large_leaves_no_profile(self):
         world = self.world(too_large={"stage 1 backward"})
         self.assertEqual(self.measure(world), 3)

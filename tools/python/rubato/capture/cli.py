@@ -173,6 +173,9 @@ def run_stages(options, world):
     if options.mem != AUTO and len(plan.parse_clocks("--mem", options.mem)) > 1:
         raise UsageError(f"--mem is {options.mem}; expected one memory clock: profiles list core clocks")
     measured = stages.measurements_of(options.output)
+    stages.check_run(options.output, passes, options.resume)
+    if not options.dry_run:
+        stages.note_run(options.output, passes)
     if measure(options, world, passes.kernels(), measured) is None:
         return 0
     profile = stages.profile_of(measured, options.stages)

@@ -79,6 +79,38 @@ def measurements_of(output):
     return path.with_name(path.stem + ".measured.csv")
 
 
+def run_of(output):
+    """The file that says which stages of which model were measured."""
+    path = Path(output)
+    return path.with_name(path.stem + ".run.txt")
+
+
+def text_of(passes):
+    return f"{passes.stages} stages, {passes.shape}\n"
+
+
+def check_run(output, passes, resume):
+    """Raises UsageError where another run's measurements would be mixed with these, or a profile lost."""
+    note, measured = run_of(output), measurements_of(output)
+    if not resume:
+        if Path(output).exists():
+            raise UsageError(f"{output} is there already", "--resume adds what is missing; or choose another name")
+    elif measured.exists():
+        before = note.read_text(encoding="utf-8") if note.exists() else "nothing says what"
+        if before != text_of(passes):
+            raise UsageError(f"{measured}: measured is {before.strip()}; asked for is {text_of(passes).strip()}",
+                             "--resume needs the same stages and shape; or choose another name")
+
+
+def note_run(output, passes):
+    if measurements_of(output).exists():
+        return
+    try:
+        run_of(output).write_text(text_of(passes), encoding="utf-8")
+    except OSError as error:
+        raise IoError(f"{run_of(output)}: {error.strerror}") from None
+
+
 @dataclass(frozen=True)
 class StageProfile:
     """What `rubato pipeline plan --profile` reads, and power while waiting, W: median, least and most over the clocks."""
