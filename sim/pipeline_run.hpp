@@ -58,8 +58,8 @@ struct PipelineRun {
   [[nodiscard]] double average_power_w() const noexcept { return energy_j / time_s; }
 };
 
-/// The change from one option to another; one of the power limit takes what one of the core clock
-/// does. @pre their clocks or limits differ
+/// The change from one option to another; one of the power limit is taken to need what one of
+/// the core clock does, a guess. @pre their clocks or limits differ
 [[nodiscard]] SwitchCost change_of_clock(const SwitchModel& model, const ClockOption& from,
                                          const ClockOption& to);
 

@@ -22,10 +22,11 @@ double shown_mhz(double mhz) {
 
 Json kernels_of(const PipelinePass& pass, const PipelineShape& shape, std::size_t option,
                 const std::vector<KernelClocks>& kernel_clocks) {
-  const KernelClocks& clocks = kernel_clocks[clocks_entry(pass, shape, kernel_clocks.size())];
   Json list = Json::array();
-  for (std::size_t k = 0; k < clocks.kernels.size(); ++k) {
-    list.push_back({{"kernel", clocks.kernels[k]}, {"clock", clocks.clock_of_kernel[option][k]}});
+  for (const std::size_t entry : clocks_entries(pass, shape, kernel_clocks.size())) {
+    const KernelClocks& clocks = kernel_clocks[entry];
+    for (std::size_t k = 0; k < clocks.kernels.size(); ++k)
+      list.push_back({{"kernel", clocks.kernels[k]}, {"clock", clocks.clock_of_kernel[option][k]}});
   }
   return {
       {"pass", name_of(pass.kind)}, {"chunk", pass.chunk}, {"option", option}, {"clocks", list}};

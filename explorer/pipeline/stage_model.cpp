@@ -1,6 +1,7 @@
 #include "explorer/pipeline/stage_model.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <map>
 
 #include <fmt/format.h>
@@ -194,11 +195,21 @@ std::size_t clocks_entry(const PipelinePass& pass, const PipelineShape& shape,
   const std::size_t all = std::size_t{shape.stages} * shape.chunks;
   const std::size_t stage = std::size_t{pass.chunk} * shape.stages + pass.stage;
   if (ends_step(pass.kind)) {  // one or two of each stage, optimizers last
+    assert(entries >= 3 * all);
     const std::size_t each = entries / all - 2;
     return 2 * all + stage * each + (pass.kind == PassKind::optimizer ? each - 1 : 0);
   }
   const bool forward = pass.kind == PassKind::forward || pass.kind == PassKind::recompute;
   return 2 * stage + (forward ? 0 : 1);
+}
+
+std::vector<std::size_t> clocks_entries(const PipelinePass& pass, const PipelineShape& shape,
+                                        std::size_t entries) {
+  if (!ends_step(pass.kind)) return {clocks_entry(pass, shape, entries)};
+  std::vector<std::size_t> of_chunks;
+  for (PipelinePass of = pass; of.chunk < shape.chunks; ++of.chunk)
+    of_chunks.push_back(clocks_entry(of, shape, entries));
+  return of_chunks;
 }
 
 Trace stage_trace(const GptShape& shape, std::uint32_t stages, std::uint32_t stage, PassKind kind) {
@@ -248,6 +259,10 @@ ModelProfile model_profile(const StageModelInput& input) {
       table.add_uniform_options(type, clocks);
     } else {
       table.add_kernel_options(input.blocked_power_w, type, clocks);
+    }
+    // Who plays a plan has to set the limit back.
+    if (!input.power_limits_w.empty()) {
+      for (ClockOption& option : type.options) option.power_limit_w = gpu.power_limit_w();
     }
     for (const double limit_w : input.power_limits_w) {
       const GpuModel limited(input.spec, trace, limit_w);

@@ -27,7 +27,8 @@ struct StageModelInput {
   /// The gradients' reduction over replicas (if there are several) and AdamW end a step.
   bool step_end = false;
   std::uint64_t replicas = 1;
-  /// W, each within the spec's range: besides the clocks, each is a choice at the default clocks.
+  /// W, distinct, each within the spec's range and not the spec's own: each is a choice at the
+  /// default clocks, besides the clocks, which then carry the spec's own limit.
   std::vector<double> power_limits_w = {};
 };
 
@@ -60,6 +61,11 @@ struct ModelProfile {
 /// @param entries  of ModelProfile::clocks
 [[nodiscard]] std::size_t clocks_entry(const PipelinePass& pass, const PipelineShape& shape,
                                        std::size_t entries);
+
+/// The entries whose kernels a pass runs: one, of what ends a step one for each chunk of the stage.
+[[nodiscard]] std::vector<std::size_t> clocks_entries(const PipelinePass& pass,
+                                                      const PipelineShape& shape,
+                                                      std::size_t entries);
 
 /// Adds recomputing the forward pass as a pass of its own: a modelled backward pass does not
 /// hold it.

@@ -20,6 +20,7 @@ constexpr const char* grid_line = R"(stroke="#ddd")";
 
 // Of passes, in the order of PassKind.
 constexpr std::array pass_letters{'F', 'B', 'R', 'I', 'W', 'A', 'O'};
+static_assert(pass_letters.size() == static_cast<std::size_t>(PassKind::optimizer) + 1);
 
 struct Rgb {
   double r, g, b;

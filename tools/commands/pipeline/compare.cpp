@@ -71,7 +71,7 @@ ExitStatus run_compare(const CompareOptions& o, const RunContext& context) {
                   "energy, against the row. The other methods are emulated, lowtime "
                   "with steps of {:.4g} ms; see docs/pipeline.md.\n",
                   describe(o.input, work), baseline_name(o.input), o.step_ms) +
-          interval_note(intervals),
+          interval_note(loaded),
       o.format);
   return ExitStatus::done;
 }

@@ -1,5 +1,7 @@
 #include "tools/commands/pipeline/input.hpp"
 
+#include <set>
+
 #include <fmt/format.h>
 
 #include "common/error.hpp"
@@ -54,7 +56,10 @@ StageModelInput modelled_stages(const PipelineInput& input, std::uint32_t stages
   model.shape.tensor_parallel = input.tensor_parallel;
   model.replicas = input.data_parallel;
   model.step_end = input.optimizer;
-  model.power_limits_w = input.power_limits_w;
+  // Each once; the spec's own is the limit of all clocks anyway.
+  std::set<double> limits_w(input.power_limits_w.begin(), input.power_limits_w.end());
+  limits_w.erase(spec.power_limit.limit_w);
+  model.power_limits_w.assign(limits_w.begin(), limits_w.end());
   return model;
 }
 
@@ -129,9 +134,10 @@ void add_pipeline_options(CommandLine& app, PipelineInput& input) {
 LoadedPipeline load_pipeline(const PipelineInput& input) {
   check(input);
   std::optional<PipelineProfile> profile;
-  if (!input.profile.empty()) profile = read_pipeline_profile(input.profile);
-  for (const std::string& note : profile ? profile->notes : std::vector<std::string>{})
-    tell("note: {}\n", printable(note));
+  if (!input.profile.empty()) {
+    profile = read_pipeline_profile(input.profile);
+    for (const std::string& note : profile->notes) tell("note: {}\n", printable(note));
+  }
   PipelineSchedule schedule = schedule_of(input, profile);
   double blocked_power_w = input.blocked_power_w.value_or(0.0);
   std::vector<KernelClocks> kernel_clocks;

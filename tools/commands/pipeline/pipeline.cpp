@@ -1,5 +1,6 @@
 // rubato pipeline: clocks for every pass of pipeline-parallel training.
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -24,10 +25,17 @@ void print_with_notes(const OutputTable& table, const std::string& notes, Output
   if (format == OutputFormat::table) print(notes);
 }
 
+std::optional<std::string> no_interval(const LoadedPipeline& loaded) {
+  if (!loaded.modelled) return "a measured profile does not say how noisy it is";
+  // Drawn models know no power limits but the spec's.
+  if (!loaded.modelled->power_limits_w.empty())
+    return "errors are known of clocks, not of power limits";
+  return std::nullopt;
+}
+
 std::optional<PipelineIntervals> intervals_of(const LoadedPipeline& loaded,
                                               const SwitchModel& switching) {
-  // Drawn models know no power limits but the spec's.
-  if (!loaded.modelled || !loaded.modelled->power_limits_w.empty()) return std::nullopt;
+  if (no_interval(loaded)) return std::nullopt;
   return std::optional<PipelineIntervals>(std::in_place, *loaded.modelled, loaded.kernel_clocks,
                                           loaded.work, switching);
 }
@@ -43,11 +51,30 @@ void add_energy_interval(std::vector<Cell>& row, const std::optional<PipelineInt
   row.emplace_back(energy.high_pct);
 }
 
-std::string interval_note(const std::optional<PipelineIntervals>& intervals) {
-  if (!intervals) return "";
+std::string interval_note(const LoadedPipeline& loaded) {
+  if (const auto why = no_interval(loaded)) return fmt::format("No interval: {}.\n", *why);
   return "low and high: 90 % interval of the change beside them when the plan is run, replayed "
-         "with "
-         "errors of the kernel model.\n";
+         "with errors of the kernel model.\n";
+}
+
+bool has_power_limits(const PipelineWork& work) {
+  return std::ranges::any_of(work.types, [](const PassType& type) {
+    return std::ranges::any_of(
+        type.options, [](const ClockOption& option) { return option.power_limit_w > 0.0; });
+  });
+}
+
+void check_storable(const PipelineWork& work) {
+  if (has_power_limits(work))
+    throw UsageError("--db holds clocks, no power limits",
+                     {.in = {}, .hint = "--plan-file writes both"});
+  for (const PassType& type : work.types) {
+    if (std::ranges::find(type.options, 0.0, &ClockOption::energy_j) == type.options.end())
+      continue;
+    throw UsageError(fmt::format("--db holds measured energies; {} of stage {} has one of 0 J",
+                                 name_of(type.kind), type.stage),
+                     {.in = {}, .hint = "--plan-file writes such plans"});
+  }
 }
 
 std::string multiply_note(const PipelineInput& input, const PipelineWork& work) {

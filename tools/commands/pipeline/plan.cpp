@@ -128,13 +128,6 @@ OutputTable plans_table(const PlanOptions& o, const PipelinePlanner& planner,
   return table;
 }
 
-bool has_power_limits(const PipelineWork& work) {
-  return std::ranges::any_of(work.types, [](const PassType& type) {
-    return std::ranges::any_of(
-        type.options, [](const ClockOption& option) { return option.power_limit_w > 0.0; });
-  });
-}
-
 OutputTable passes_table(const PipelineWork& work, const std::vector<PipelineResult>& plans) {
   OutputTable table({{"deadline_s", "deadline s", 4},
                      {"stage"},
@@ -188,12 +181,13 @@ OutputTable kernels_table(const PipelineWork& work, const std::vector<PipelineRe
     }
     for (const auto& [key, microbatches] : users) {
       const auto& [stage, chunk, kind, option] = key;
-      const KernelClocks& clocks = kernel_clocks[clocks_entry(
-          {stage, chunk, 0, kind}, work.schedule.shape, kernel_clocks.size())];
-      for (std::size_t k = 0; k < clocks.kernels.size(); ++k) {
-        table.add_row({plan.deadline_s, std::int64_t{stage}, std::int64_t{chunk},
-                       std::string(name_of(kind)), static_cast<std::int64_t>(option), microbatches,
-                       clocks.kernels[k], clocks.clock_of_kernel[option][k]});
+      for (const std::size_t entry :
+           clocks_entries({stage, chunk, 0, kind}, work.schedule.shape, kernel_clocks.size())) {
+        const KernelClocks& clocks = kernel_clocks[entry];
+        for (std::size_t k = 0; k < clocks.kernels.size(); ++k)
+          table.add_row({plan.deadline_s, std::int64_t{stage}, std::int64_t{chunk},
+                         std::string(name_of(kind)), static_cast<std::int64_t>(option),
+                         microbatches, clocks.kernels[k], clocks.clock_of_kernel[option][k]});
       }
     }
   }
@@ -240,26 +234,23 @@ void write_files(const PlanOptions& o, const PipelinePlanner& planner,
   tell_written(o.zeus);
 }
 
-std::string plan_notes(const PlanOptions& o, const PipelinePlanner& planner, bool with_intervals) {
-  std::string notes = fmt::format(
-      "{}. No plan is faster than {:.6g} s; least energy at about {:.6g} s.\n"
-      "Change is against the {}. The bound holds for all plans that keep "
-      "the deadline, with free durations between the measured options.\n",
-      describe(o.input, planner.work()), planner.least_time_s(), planner.cheapest_time_s(),
-      baseline_name(o.input));
-  notes += with_intervals
-               ? "low and high: 90 % interval of the change when the plan is run, replayed with "
-                 "errors of the kernel model; expected: its middle.\n"
-               : (o.input.model.empty()
-                      ? "No interval: a measured profile does not say how noisy it is.\n"
-                      : "No interval: errors are known of clocks, not of power limits.\n");
-  return notes + multiply_note(o.input, planner.work());
+std::string plan_notes(const PlanOptions& o, const PipelinePlanner& planner,
+                       const LoadedPipeline& loaded) {
+  return fmt::format(
+             "{}. No plan is faster than {:.6g} s; least energy at about {:.6g} s.\n"
+             "Change is against the {}. The bound holds for all plans that keep "
+             "the deadline, with free durations between the measured options.\n",
+             describe(o.input, planner.work()), planner.least_time_s(), planner.cheapest_time_s(),
+             baseline_name(o.input)) +
+         interval_note(loaded) + (no_interval(loaded) ? "" : "expected: its middle.\n") +
+         multiply_note(o.input, planner.work());
 }
 
 // A program reads one document: JSON holds every table asked for, JSON lines and CSV the last one.
 void print_plans(const PlanOptions& o, const PipelinePlanner& planner,
                  const std::vector<PipelineResult>& plans, const OutputTable& table,
-                 const std::vector<KernelClocks>& kernel_clocks) {
+                 const LoadedPipeline& loaded) {
+  const std::vector<KernelClocks>& kernel_clocks = loaded.kernel_clocks;
   const OutputTable passes = passes_table(planner.work(), plans);
   std::vector<NamedTable> asked{{"plans", &table}};
   if (o.per_pass) asked.push_back({"passes", &passes});
@@ -269,8 +260,7 @@ void print_plans(const PlanOptions& o, const PipelinePlanner& planner,
     asked.push_back({"kernels", &*kernels});
   }
   print_tables(asked, o.format);
-  if (o.format == OutputFormat::table)
-    print(plan_notes(o, planner, !kernel_clocks.empty() && o.input.power_limits_w.empty()));
+  if (o.format == OutputFormat::table) print(plan_notes(o, planner, loaded));
 }
 
 ExitStatus run_plan(const PlanOptions& o, const RunContext& context) {
@@ -280,10 +270,7 @@ ExitStatus run_plan(const PlanOptions& o, const RunContext& context) {
   const PipelineWork& work = loaded.work;
   const std::vector<KernelClocks>& kernel_clocks = loaded.kernel_clocks;
   if (o.per_kernel && kernel_clocks.empty()) throw UsageError("--per-kernel needs --model");
-  if (!o.db.empty() && has_power_limits(work)) {
-    throw UsageError("--db holds clocks, no power limits",
-                     {.in = {}, .hint = "--plan-file writes both"});
-  }
+  if (!o.db.empty()) check_storable(work);
   if (!o.zeus.empty() && !kernel_clocks.empty() && o.input.clock_per == "kernel") {
     throw UsageError("Zeus sets one clock per pass; this plan has one per kernel",
                      {.in = {}, .hint = "--plan-file writes it, or plan with --clock-per pass"});
@@ -297,7 +284,7 @@ ExitStatus run_plan(const PlanOptions& o, const RunContext& context) {
     if (intervals && !plan.plan.option_of_pass.empty()) plan.interval = intervals->of(plan.plan);
   }
   const OutputTable table = plans_table(o, planner, plans);
-  print_plans(o, planner, plans, table, kernel_clocks);
+  print_plans(o, planner, plans, table, loaded);
   // What is stored first is not lost when a file cannot be written.
   if (!o.db.empty()) store_pipeline(o.db, planner, plans, o.input, context);
   write_files(o, planner, plans, table.render(OutputFormat::table), kernel_clocks);

@@ -49,6 +49,7 @@ ExitStatus run_scale(const ScaleOptions& o, const RunContext& context) {
           {fmt::format("{}_pct_straggler_{:.4g}", end, factor), end, 2, o.input.model.empty()});
   }
   OutputTable table(columns);
+  std::string note;
   for (const std::uint32_t replicas : o.replicas) {
     if (replicas == 0 || o.global_batch % replicas != 0) {
       throw UsageError(
@@ -62,6 +63,7 @@ ExitStatus run_scale(const ScaleOptions& o, const RunContext& context) {
     const PlannerOptions options = planner_options(input);
     const PipelinePlanner planner(work, options, context);
     const auto intervals = intervals_of(loaded, options.switching);
+    note = interval_note(loaded);
     const PipelineRun& base = planner.baseline();
     const double gpus_per_stage = 1.0 * input.tensor_parallel * replicas;
     std::vector<Cell> row{std::int64_t{replicas},
@@ -85,11 +87,9 @@ ExitStatus run_scale(const ScaleOptions& o, const RunContext& context) {
       table,
       fmt::format("\nStrong scaling: {} microbatches per iteration over all replicas. "
                   "Energy is of all GPUs at their highest clocks. lowtime: its fastest "
-                  "plan, emulated with steps of half a millisecond of the profile.{}\n",
-                  o.global_batch,
-                  o.input.model.empty() ? ""
-                                        : " low and high: 90 % interval of the change before them, "
-                                          "replayed with errors of the kernel model."),
+                  "plan, emulated with steps of half a millisecond of the profile.\n",
+                  o.global_batch) +
+          note,
       o.format);
   return ExitStatus::done;
 }

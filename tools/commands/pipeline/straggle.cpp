@@ -67,6 +67,7 @@ std::vector<Cause> causes(const StraggleOptions& o, const PipelinePlanner& plann
 ExitStatus run_straggle(StraggleOptions o, const RunContext& context) {
   const LoadedPipeline loaded = load_pipeline(o.input);
   const PipelineWork& work = loaded.work;
+  if (!o.db.empty()) check_storable(work);
   const PlannerOptions options = planner_options(o.input);
   const PipelinePlanner planner(work, options, context);
   const auto intervals = intervals_of(loaded, options.switching);
@@ -118,7 +119,7 @@ ExitStatus run_straggle(StraggleOptions o, const RunContext& context) {
                   "straggler, {} GPUs per stage.\n",
                   describe(o.input, work), planner.frontier().slowest_time_s,
                   o.input.data_parallel - 1, o.input.tensor_parallel) +
-          interval_note(intervals),
+          interval_note(loaded),
       o.format);
   if (!o.db.empty()) store_pipeline(o.db, planner, plans, o.input, context);
   return ExitStatus::done;

@@ -30,8 +30,10 @@ void setup_pipeline_sweep_latency(CommandLine& app, Action& action);
 /// The table, and the notes if people read it.
 void print_with_notes(const OutputTable& table, const std::string& notes, OutputFormat format);
 
-/// Of modelled stages; nothing for measured profiles, which do not say how noisy they are. Refers
-/// to `loaded`.
+/// Why plans of a pipeline have no intervals; nothing where they have.
+[[nodiscard]] std::optional<std::string> no_interval(const LoadedPipeline& loaded);
+
+/// Nothing where no_interval says why. Refers to `loaded`.
 [[nodiscard]] std::optional<PipelineIntervals> intervals_of(const LoadedPipeline& loaded,
                                                             const SwitchModel& switching);
 
@@ -40,11 +42,16 @@ void print_with_notes(const OutputTable& table, const std::string& notes, Output
 void add_energy_interval(std::vector<Cell>& row, const std::optional<PipelineIntervals>& intervals,
                          const PipelinePlan& plan, const PipelineIntervalQuestion& question = {});
 
-/// What the columns that add_energy_interval fills mean; empty without intervals.
-[[nodiscard]] std::string interval_note(const std::optional<PipelineIntervals>& intervals);
+/// What the columns that add_energy_interval fills mean, or why they are empty.
+[[nodiscard]] std::string interval_note(const LoadedPipeline& loaded);
 
 /// What the energies are of, and what multiplies them.
 [[nodiscard]] std::string multiply_note(const PipelineInput& input, const PipelineWork& work);
+
+[[nodiscard]] bool has_power_limits(const PipelineWork& work);
+
+/// @throws UsageError for what the database does not hold: power limits, passes of 0 J
+void check_storable(const PipelineWork& work);
 
 /// Adds a run to a database and says so.
 void store_pipeline(const std::string& db, const PipelinePlanner& planner,

@@ -93,7 +93,7 @@ ExitStatus run_sweep(const LatencyOptions& o, const RunContext& context) {
                   "each change. Ahead: the change is asked for while the pass before runs, which "
                   "the latency does not slow down.\n",
                   describe(o.input, work), o.slack_pct, baseline_name(o.input)) +
-          interval_note(intervals),
+          interval_note(loaded),
       o.format);
   return ExitStatus::done;
 }
