@@ -28,9 +28,8 @@ struct PassSample {
   std::vector<double> times_s;  // ascending
 };
 
-constexpr double normal_90 =
-    1.645;  // standard deviations, 90 % of a normal distribution, two-sided
-constexpr double student_90 = 1.833;       // of errors from ten blocks
+// Standard deviations to either end of 90 % of a normal distribution.
+constexpr double normal_90 = 1.645;
 constexpr std::size_t most_counted = 100;  // of more times the median's interval is as if normal
 
 // An order statistic, linear between two.
@@ -261,10 +260,11 @@ class ProfileMaker {
   [[nodiscard]] std::optional<Estimate> measured_w(std::size_t rank, PassKind kind) const {
     if (power_.empty()) return std::nullopt;
     const PassPower& power = power_[rank];
-    const auto& watts = kind == PassKind::forward ? power.forward_w : power.backward_w;
+    const bool forward = kind == PassKind::forward;
+    const auto& watts = forward ? power.forward_w : power.backward_w;
     if (!watts) return std::nullopt;
     constexpr double least_frac = 0.01;  // a power is more than nothing, however badly known
-    const double reach_w = student_90 * power.pass_sigma_w.value_or(0.0);
+    const double reach_w = *(forward ? power.forward_reach_w : power.backward_reach_w);
     return Estimate{*watts, std::max(*watts - reach_w, least_frac * *watts), *watts + reach_w};
   }
 

@@ -1,6 +1,7 @@
 #include "models/validation/pass_power.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <utility>
@@ -99,13 +100,25 @@ std::optional<double> total_w(const PowerFit& fit, std::size_t of) {
   return *fit.idle.power_w + *above_w;
 }
 
+// Standard deviations to either end of a 90 % interval of Student's t; of more than 9 degrees of
+// freedom as of 9, which is wider.
+double student_90(std::size_t degrees) {
+  constexpr std::array<double, 9> table{6.314, 2.920, 2.353, 2.132, 2.015,
+                                        1.943, 1.895, 1.860, 1.833};
+  return table[std::min(degrees, table.size()) - 1];
+}
+
+// Of 96 powers in simulated runs 76 lay within an unwidened jackknife's interval, where 86 should.
+constexpr double widening = 1.4;
+
 // Readings that follow one another err alike: they average the same moments, and a pass draws now
 // more, now less. So the standard error is that of fits without one block of readings at a time.
 // Source: Kuensch, "The jackknife and the bootstrap for general stationary observations", Annals of
 // Statistics 17(3), 1989.
-std::optional<double> jackknife_sigma_w(const Readings& readings, std::size_t of) {
-  constexpr std::size_t blocks = 10;
+std::optional<double> jackknife_reach_w(const Readings& readings, std::size_t of) {
+  constexpr std::size_t most_blocks = 10;
   const std::size_t rows = readings.power_w.size();
+  const std::size_t blocks = std::min(most_blocks, rows);
   std::vector<double> left_w;
   for (std::size_t block = 0; block < blocks; ++block) {
     const std::size_t begin = rows * block / blocks, end = rows * (block + 1) / blocks;
@@ -121,10 +134,37 @@ std::optional<double> jackknife_sigma_w(const Readings& readings, std::size_t of
     if (!watts) return std::nullopt;
     left_w.push_back(*watts);
   }
-  const double mean_w = sum(left_w) / blocks;
+  const auto fits = static_cast<double>(blocks);
+  const double mean_w = sum(left_w) / fits;
   double squares = 0.0;
   for (const double watts : left_w) squares += (watts - mean_w) * (watts - mean_w);
-  return std::sqrt(squares * (blocks - 1) / blocks);
+  return student_90(blocks - 1) * std::sqrt(squares * (fits - 1.0) / fits);
+}
+
+// Of too few readings for a jackknife what the fit itself says, its errors taken as independent.
+std::optional<double> fit_reach_w(const PowerFit& fit, std::size_t of, std::size_t rows) {
+  const auto& sigma_w = fit.classes[of].sigma_w;
+  if (!sigma_w) return std::nullopt;
+  return student_90(rows - classes - 1) * std::hypot(*sigma_w, fit.idle.sigma_w.value_or(0.0));
+}
+
+// Of forward and backward passes. The same readings tell them apart: neither is known better.
+void set_reaches(const Readings& readings, const PowerFit& fit, PassPower& power) {
+  const auto forward_w = jackknife_reach_w(readings, forward);
+  const auto backward_w = jackknife_reach_w(readings, backward);
+  const auto set = [&](std::size_t of, std::optional<double> own_w, std::optional<double>& watts,
+                       std::optional<double>& reach_w) {
+    reach_w = forward_w && backward_w ? std::max(forward_w, backward_w) : own_w;
+    if (!reach_w) reach_w = fit_reach_w(fit, of, readings.power_w.size());
+    if (!watts || !reach_w) {
+      watts.reset();
+      reach_w.reset();
+    } else {
+      *reach_w *= widening;
+    }
+  };
+  set(forward, forward_w, power.forward_w, power.forward_reach_w);
+  set(backward, backward_w, power.backward_w, power.backward_reach_w);
 }
 
 }  // namespace
@@ -165,11 +205,7 @@ PassPower pass_power(const Capture& capture, const CapturedStage& stage, const P
   }
   power.forward_w = total_w(*fit, forward);
   power.backward_w = total_w(*fit, backward);
-  // Forward and backward passes are told apart by the same readings: neither is known better.
-  const auto forward_sigma_w = jackknife_sigma_w(readings, forward);
-  const auto backward_sigma_w = jackknife_sigma_w(readings, backward);
-  if (forward_sigma_w && backward_sigma_w)
-    power.pass_sigma_w = std::max(*forward_sigma_w, *backward_sigma_w);
+  set_reaches(readings, *fit, power);
   return power;
 }
 

@@ -9,12 +9,12 @@
 
 namespace rubato {
 
-/// Board power, W. Nothing where the readings cannot tell it from the rest.
+/// Board power, W. Nothing where the readings cannot tell it from the rest, or not how well.
 struct PassPower {
   std::optional<double> forward_w, backward_w;
-  std::optional<double> pass_sigma_w;                ///< standard error of either
-  std::optional<double> waiting_w, waiting_sigma_w;  ///< and its standard error
-  double residual_w = 0.0;                           ///< root mean square of reading less fit
+  std::optional<double> forward_reach_w, backward_reach_w;  ///< 90 % interval: power +- this
+  std::optional<double> waiting_w, waiting_sigma_w;         ///< and its standard error
+  double residual_w = 0.0;  ///< root mean square of reading less fit
 };
 
 /// Aligns the log on when the rank computed, then fits its readings by what they average: forward

@@ -3,54 +3,14 @@
 
 Usage: command_test.py RUBATO
 """
-import ast
 import json
 import sqlite3
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from xml.etree import ElementTree
 
-RUBATO = sys.argv[1]
-failures = []
-
-
-def rubato(folder, *arguments):
-    done = subprocess.run([RUBATO, "pipeline", *arguments], capture_output=True, text=True, cwd=folder)
-    return done.returncode, done.stdout, done.stderr
-
-
-def check(what, condition):
-    if not condition:
-        failures.append(what)
-        print("failed:", what)
-
-
-def expect(folder, arguments, status, text):
-    code, out, err = rubato(folder, *arguments)
-    check(f"{' '.join(arguments)}: status {code}, {out}{err}; expected {status}, {text}",
-          code == status and text in out + err)
-
-
-class PointSolution:
-    """What Zeus's PointSolution does with a file: evaluates it and gives each stage its (instruction, MHz) in turn."""
-
-    def __init__(self, path):
-        with open(path, encoding="utf-8") as f:
-            self.schedules = ast.literal_eval(f.read())
-        if not all(kind in ("forward", "backward") and mhz > 0 for row in self.schedules for kind, mhz in row):
-            raise ValueError(path)
-
-
-def profile(folder):
-    rows = ["stage,instruction,frequency,time,energy"]
-    for stage in range(3):
-        for kind, work in (("forward", 1.0), ("backward", 2.0)):
-            for mhz in range(1400, 800, -50):
-                time = work * (1 + 0.1 * stage) * (0.3 + 0.7 * 1400 / mhz)
-                rows.append(f"{stage},{kind},{mhz},{time!r},{time * (90 + 310 * (mhz / 1400) ** 3)!r}")
-    (folder / "p.csv").write_text("\n".join(rows) + "\n")
+from pipeline_runs import PointSolution, check, expect, failures, profile, rubato
 
 
 def check_plan(folder):
@@ -217,140 +177,6 @@ def check_intervals(folder):
             check(f"{arguments[0]}: no interval of a profile", all(row[low] is None for row in rows for _, low, _ in ends))
 
 
-def check_step_end(folder):
-    """Reductions and optimizers of a profile are part of the iteration, and slowed down where others wait."""
-    rows = (folder / "p.csv").read_text()
-    for stage in range(3):
-        for kind, share in (("all_reduce", 0.1), ("optimizer", 0.9)):
-            for mhz in range(1400, 800, -50):
-                time = 0.5 * (1 - share + share * 1400 / mhz)
-                rows += f"{stage},{kind},{mhz},{time!r},{time * (90 + 200 * (mhz / 1400) ** 3)!r}\n"
-    (folder / "step.csv").write_text(rows)
-    common = ["--blocked-power", "80", "--microbatches", "5", "--json"]
-    without, _ = json.loads(rubato(folder, "plan", "--profile", "p.csv", *common)[1])["plans"]
-    code, out, err = rubato(folder, "plan", "--profile", "step.csv", *common, "--per-pass", "--zeus", "step")
-    check(f"a profile with step ends works: {err}", code == 0)
-    tables = json.loads(out)
-    base, plan = tables["plans"]
-    check("a step takes a reduction and an optimizer longer", abs(base["time_s"] - without["time_s"] - 1) < 1e-9)
-    check("and is planned", plan["energy_change_pct"] < 0 and plan["time_s"] <= base["time_s"] * (1 + 1e-9))
-    ends = [row for row in tables["passes"] if row["pass"] in ("all_reduce", "optimizer")]
-    check("each stage has one of each", len(ends) == 6)
-    starts = {row["start_s"] for row in ends if row["pass"] == "optimizer"}
-    check(f"optimizers wait for all gradients: {ends}", min(starts) >= max(r["end_s"] for r in ends if r["pass"] == "all_reduce") - 1e-9)
-    stages = PointSolution(folder / "step/freqs_pipeline_00000.py").schedules
-    check("Zeus gets the passes it knows", all(len(row) == 10 for row in stages))
-    code, out, err = rubato(folder, "straggle", "--profile", "step.csv", *common, "--lost-stage")
-    check(f"a lost stage has step ends, too: {err}", code == 0)
-    (folder / "half.csv").write_text("".join(line for line in rows.splitlines(True) if not line.startswith("2,optimizer")))
-    expect(folder, ["plan", "--profile", "half.csv", *common], 3, "no profile of the optimizer pass of stage 2")
-
-
-def check_power_limits(folder):
-    """Limits are choices besides clocks, or in their place."""
-    head, *rows = (folder / "p.csv").read_text().splitlines()
-    kept, tops = [], {}
-    for row in rows:
-        stage, kind, mhz, time, energy = row.split(",")
-        kept.append(f"{stage},{kind},{mhz},400,{time},{energy}")
-        tops.setdefault((stage, kind), (mhz, float(time), float(energy)))
-    # Under a limit the clock that a pass needs is found for it: as fast as a clock, a tenth cheaper.
-    limits = [f"{stage},{kind},{mhz},{watts},{time * slower!r},{energy * cheaper!r}"
-              for (stage, kind), (mhz, time, energy) in tops.items()
-              for watts, slower, cheaper in ((300, 1.05, 0.75), (200, 1.3, 0.6))]
-    columns = "stage,instruction,frequency,power_limit,time,energy"
-    (folder / "both.csv").write_text("\n".join([columns, *kept, *limits]) + "\n")
-    (folder / "limits.csv").write_text("\n".join([columns, *(row for row in kept if ",1400,400," in row), *limits]) + "\n")
-    common = ["plan", "--blocked-power", "80", "--microbatches", "5", "--slack", "6", "--json"]
-    clocks = json.loads(rubato(folder, *common, "--profile", "p.csv")[1])["plans"]
-    code, out, err = rubato(folder, *common, "--profile", "both.csv", "--per-pass", "--plan-file", "limits.json")
-    check(f"limits besides clocks work: {err}", code == 0)
-    tables = json.loads(out)
-    check("the baseline is the highest clock under the highest limit", abs(tables["plans"][0]["energy_j"] - clocks[0]["energy_j"]) < 1e-9)
-    check("limits that save more are chosen", tables["plans"][1]["energy_j"] < clocks[1]["energy_j"])
-    check("and said", {row["power_limit_w"] for row in tables["passes"]} > {200, 300} and tables["plans"][1]["time_s"] <= tables["plans"][1]["deadline_s"])
-    listed = [[p["power_limit_w"] for p in stage["passes"]] for stage in json.loads((folder / "limits.json").read_text())["plans"][0]["stages"]]
-    order = [[row["power_limit_w"] for row in tables["passes"] if row["stage"] == s] for s in range(3)]
-    check("the plan file says the same", listed == order)
-    code, out, err = rubato(folder, *common, "--profile", "limits.csv")
-    check(f"limits in place of clocks work: {err}", code == 0 and json.loads(out)["plans"][1]["energy_change_pct"] < -10)
-    # 300 W and 200 W change places between passes: a change costs what one of the clock does.
-    check("changes of the limit count", json.loads(out)["plans"][1]["clock_switches"] > 0)
-    expect(folder, [*common, "--profile", "limits.csv", "--zeus", "l"], 2, "Zeus sets core clocks only")
-    expect(folder, [*common, "--profile", "limits.csv", "--db", "l.db"], 2, "--db holds clocks, no power limits")
-    (folder / "twice.csv").write_text("\n".join([columns, *kept, kept[0]]) + "\n")
-    expect(folder, [*common, "--profile", "twice.csv"], 3, "stage 0, forward at 1400 MHz and 400 W is given twice")
-    model = ["plan", "--model", "gpt3-xl", "--stages", "2", "--microbatches", "4", "--json", "--gpu", "a100-sxm4-80gb", "--clocks", "coarse"]
-    free = json.loads(rubato(folder, *model)[1])["plans"]
-    code, out, err = rubato(folder, *model, "--power-limits", "200,300,300,400", "--per-pass", "--plan-file", "modelled.json")
-    check(f"modelled limits work: {err}", code == 0)
-    tables = json.loads(out)
-    plan, passes = tables["plans"][1], tables["passes"]
-    check("more choices save more", plan["energy_j"] < free[1]["energy_j"] and plan["time_s"] <= plan["deadline_s"])
-    check("a limit is chosen, and no pass draws more than its own", any(row["power_limit_w"] < 400 for row in passes) and
-          all(row["power_w"] <= row["power_limit_w"] * (1 + 1e-9) for row in passes))
-    stages = json.loads((folder / "modelled.json").read_text())["plans"][0]["stages"]
-    check("others have the GPU's own to set back", {p["power_limit_w"] for s in stages for p in s["passes"]} <= {200, 300, 400})
-    twice = rubato(folder, *model, "--power-limits", "300,300,200")[1]
-    check("a limit given twice is one", twice == rubato(folder, *model, "--power-limits", "200,300")[1])
-    own = rubato(folder, *model, "--power-limits", "400")[1]
-    check("the GPU's own limit is no other choice", json.loads(own)["plans"] == free)
-    limited = [*model[1:], "--power-limits", "300"]
-    limited.remove("--json")
-    for subcommand in (["plan"], ["scale", "--global-batch", "8", "--replicas", "2"], ["straggle", "--factor", "1.1"], ["compare"],
-                       ["sweep-latency", "--latencies-us", "10"]):
-        expect(folder, [*subcommand, *limited], 0, "No interval: errors are known of clocks, not of power limits.")
-    expect(folder, [*model, "--power-limits", "5"], 2, "power limit")
-    expect(folder, [*model, "--power-limits", "200", "--clock-per", "kernel"], 2, "power limits are set for whole passes")
-    expect(folder, [*common, "--profile", "p.csv", "--power-limits", "200"], 2, "--optimizer and --power-limits need --model")
-
-
-def check_no_energy(folder):
-    """Passes of 0 J draw blocked power; without that, they are no energy to store."""
-    rows = [row.rsplit(",", 1)[0] + ",0" if row.startswith("1,backward") else row for row in (folder / "p.csv").read_text().splitlines()]
-    (folder / "zero.csv").write_text("\n".join(rows) + "\n")
-    plan = ["plan", "--profile", "zero.csv", "--microbatches", "5", "--json"]
-    code, out, err = rubato(folder, *plan, "--blocked-power", "80", "--slack", "10", "--per-pass", "--db", "zero.db")
-    check(f"it is told: {err}", code == 0 and "note: backward of stage 1 has an energy of 0 J at every clock" in err)
-    drawn = {round(row["power_w"], 6) for row in json.loads(out)["passes"] if (row["stage"], row["pass"]) == (1, "backward")}
-    check(f"and draws blocked power: {drawn}", drawn == {80})
-    for subcommand in (plan, ["straggle", *plan[1:], "--factor", "1.1"]):
-        expect(folder, [*subcommand, "--blocked-power", "0", "--db", "none.db"], 2, "backward of stage 1 has one of 0 J")
-    expect(folder, [*plan, "--blocked-power", "80", "--schedule", "early-recompute"], 3, "an energy is 0 J")
-
-
-def check_modelled_step_end(folder):
-    """A modelled optimizer takes as long as its bytes; gradients are reduced where there are replicas."""
-    model = ["plan", "--model", "gpt3-xl", "--stages", "4", "--microbatches", "4", "--per-pass", "--json"]
-    without = json.loads(rubato(folder, *model)[1])["plans"]
-    code, out, err = rubato(folder, *model, "--optimizer")
-    check(f"a modelled optimizer works: {err}", code == 0)
-    tables = json.loads(out)
-    ends = {row["stage"]: row for row in tables["passes"] if row["pass"] == "optimizer"}
-    check("every stage has one, none reduces gradients", len(ends) == 4 and len(tables["passes"]) == 4 * 4 * 2 + 4)
-    # 30 bytes of each of a stage's parameters through some 912 GB/s: 6 layers of 12 x 2048^2, and 50304 x 2048 at both ends.
-    for stage, row in ends.items():
-        expected = (6 * 12 * 2048 ** 2 + (50304 * 2048 if stage in (0, 3) else 0)) * 30 / 912e9
-        took = row["end_s"] - row["start_s"]
-        check(f"the optimizer of stage {stage} takes as long as its bytes: {took}, {expected}", 1 < took / expected < 1.12)
-    longest = max(row["end_s"] - row["start_s"] for row in ends.values())
-    took = tables["plans"][0]["time_s"] - without[0]["time_s"]
-    check(f"the step is longer by the longest: {took}, {longest}", 0.97 < took / longest < 1.001)
-    code, out, err = rubato(folder, *model, "--optimizer", "--data-parallel", "8")
-    reductions = [row for row in json.loads(out)["passes"] if row["pass"] == "all_reduce"]
-    check(f"replicas reduce gradients: {err}", len(reductions) == 4 and all(row["end_s"] > row["start_s"] for row in reductions))
-    code, out, err = rubato(folder, *model, "--optimizer", "--clock-per", "kernel", "--per-kernel", "--plan-file", "end.json")
-    kernels = {row["kernel"] for row in json.loads(out)["kernels"] if row["pass"] == "optimizer"}
-    check(f"its kernels are listed: {kernels}", kernels == {"x4_grad_norm", "x6_adamw"})
-    check("in the plan file, too", "x6_adamw" in (folder / "end.json").read_text())
-    code, out, err = rubato(folder, *model[:4], "2", *model[5:], "--schedule", "interleaved", "--chunks", "2", "--optimizer",
-                            "--data-parallel", "4", "--per-kernel", "--plan-file", "chunks.json")
-    check(f"chunks of a stage end the step together, at any memory clock: {err}", code == 0)
-    rest = [row["stage"] for row in json.loads(out)["kernels"] if row["kernel"] == "d1_all_reduce_rest"]
-    check(f"the kernels of every chunk are listed: {rest}", rest == [0, 1])
-    check("in the plan file, too", (folder / "chunks.json").read_text().count("d1_all_reduce_rest") == 2)
-
-
 def check_profile(folder):
     examples = Path(__file__).resolve().parents[3] / "docs/examples/pipeline"
     ranks, power = str(examples / "rank*.json.gz"), str(examples / "rank*.power.csv")
@@ -428,6 +254,6 @@ def check_messages(folder):
 
 with tempfile.TemporaryDirectory() as name:
     profile(Path(name))
-    for part in (check_plan, check_order, check_switching, check_compare, check_others, check_model, check_intervals, check_step_end, check_power_limits, check_no_energy, check_modelled_step_end, check_profile, check_messages):
+    for part in (check_plan, check_order, check_switching, check_compare, check_others, check_model, check_intervals, check_profile, check_messages):
         part(Path(name))
 sys.exit(1 if failures else print("all passed") or 0)

@@ -1,0 +1,44 @@
+"""What tests of `rubato pipeline` share: runs, checks, a profile, and what reads Zeus's schedules."""
+import ast
+import subprocess
+import sys
+
+RUBATO = sys.argv[1]
+failures = []
+
+
+def rubato(folder, *arguments):
+    done = subprocess.run([RUBATO, "pipeline", *arguments], capture_output=True, text=True, cwd=folder)
+    return done.returncode, done.stdout, done.stderr
+
+
+def check(what, condition):
+    if not condition:
+        failures.append(what)
+        print("failed:", what)
+
+
+def expect(folder, arguments, status, text):
+    code, out, err = rubato(folder, *arguments)
+    check(f"{' '.join(arguments)}: status {code}, {out}{err}; expected {status}, {text}",
+          code == status and text in out + err)
+
+
+class PointSolution:
+    """What Zeus's PointSolution does with a file: evaluates it and gives each stage its (instruction, MHz) in turn."""
+
+    def __init__(self, path):
+        with open(path, encoding="utf-8") as f:
+            self.schedules = ast.literal_eval(f.read())
+        if not all(kind in ("forward", "backward") and mhz > 0 for row in self.schedules for kind, mhz in row):
+            raise ValueError(path)
+
+
+def profile(folder):
+    rows = ["stage,instruction,frequency,time,energy"]
+    for stage in range(3):
+        for kind, work in (("forward", 1.0), ("backward", 2.0)):
+            for mhz in range(1400, 800, -50):
+                time = work * (1 + 0.1 * stage) * (0.3 + 0.7 * 1400 / mhz)
+                rows.append(f"{stage},{kind},{mhz},{time!r},{time * (90 + 310 * (mhz / 1400) ** 3)!r}")
+    (folder / "p.csv").write_text("\n".join(rows) + "\n")
