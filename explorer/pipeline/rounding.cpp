@@ -27,7 +27,7 @@ constexpr int exchange_rounds = 2;
 constexpr std::uint32_t fastest_exchange = 3;
 constexpr double most_worth = 1.5;
 
-// Passes that all trials of exchanges together may look at: about half a second.
+// Passes that all trials of exchanges together may look at.
 constexpr double exchange_effort = 3e7;
 
 // Slack goes to savings above a price that halves from round to round.

@@ -48,7 +48,7 @@ class ClockRounder {
   [[nodiscard]] std::array<PipelinePlan, 2> rounded_down(std::span<const double> duration_s) const;
 
   /// Tries, pass by pass, whether a faster clock frees slack that is worth more elsewhere.
-  /// O(passes^2) up to some hundred passes, beyond with a limit on the work.
+  /// O(passes^2) up to about 1,100 passes, beyond with a limit on the work.
   /// @param plan  of round()
   [[nodiscard]] PipelinePlan improve(const PipelinePlan& plan, double deadline_s,
                                      std::span<const double> flow_w) const;
