@@ -1,4 +1,5 @@
 #include "sim/capture/data_parallel.hpp"
+#include "traces/transformer/kernel_list.hpp"
 
 #include <fmt/format.h>
 

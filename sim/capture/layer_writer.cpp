@@ -92,6 +92,8 @@ std::size_t LayerWriter::run_ring(const Launches& list, std::size_t at, bool bac
         step_.launch(list[i]);
       }
     }
+    // What came for this block from the ranks before is what its gradients are added to.
+    if (round > 0 && backward) step_.follow(StepStream::compute, StepStream::gradients_home);
     if (round > 0 || backward) step_.launch(backward ? ring.merge_grads : ring.merge);
     if (backward) {
       step_.follow(StepStream::gradients_home, StepStream::compute);

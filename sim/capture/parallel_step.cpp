@@ -16,11 +16,7 @@ namespace rubato {
 
 namespace {
 
-bool is_update(const Kernel& kernel) {
-  return kernel.kind == KernelClass::optimizer || kernel.label == "grad norm";
-}
-
-// Kernels of one rank; of what is sharded it has its part.
+// Kernels of one rank; where parameters are sharded, what is done with all of them is too.
 RankWork own_work(const ParallelStepInput& input) {
   RankWork work = gpt_rank_work(input.shape, input.split, input.pipeline.stages > 1);
   const auto gpus_per_node = cluster_of(input.spec).gpus_per_node;
@@ -30,16 +26,36 @@ RankWork own_work(const ParallelStepInput& input) {
     for (const KernelId send : {work.ring.send_kv, work.ring.send_dkv})
       work.kernels[index(send)].collective->stride = std::max(ranks_apart, gpus_per_node);
   }
-  if (input.sharding == Sharding::none) return work;
-  const double ranks = static_cast<double>(input.shape.data_parallel);
-  for (Kernel& kernel : work.kernels) {
-    const bool clears = kernel.kind == KernelClass::memset && kernel.pass == Pass::optimizer &&
-                        input.sharding == Sharding::parameters;
-    if (!is_update(kernel) && !clears) continue;
-    kernel.flops = kernel.flops.value_or(0.0) / ranks;
-    kernel.dram_bytes = kernel.dram_bytes.value_or(0.0) / ranks;
+  if (input.sharding != Sharding::parameters) return work;
+  const double ranks = static_cast<double>(data_group(input, false).size);
+  for (const RankWork::Launches* list : {&work.clearing, &work.optimizer}) {
+    for (const KernelId id : *list) {
+      Kernel& kernel = work.kernels[index(id)];
+      kernel.flops = kernel.flops.value_or(0.0) / ranks;
+      kernel.dram_bytes = kernel.dram_bytes.value_or(0.0) / ranks;
+    }
   }
   return work;
+}
+
+// A guard against mistyped sizes: a million launches take about half a GB with their graph.
+void check_size(const ParallelStepInput& input, const RankWork& work) {
+  constexpr double most = 5'000'000.0;
+  double of_layer = 0.0;
+  for (const RankWork::Launches* list : {&work.forward, &work.backward}) {
+    for (const KernelId id : *list) {
+      const Kernel& kernel = work.kernel(id);
+      const bool in_chunks = kernel.collective && input.shape.tensor_parallel > 1;
+      of_layer += is_attention(kernel) ? work.ring.ranks
+                                       : (in_chunks ? 2.0 * input.tensor_overlap.chunks : 1.0);
+    }
+  }
+  const double launches = of_layer * static_cast<double>(work.layers) * input.pipeline.microbatches;
+  if (launches <= most) return;
+  throw UsageError(
+      fmt::format("{} layers of {} microbatches are about {:.3g} launches; expected "
+                  "at most {:.0f}",
+                  work.layers, input.pipeline.microbatches, launches, most));
 }
 
 void check_degrees(const ParallelStepInput& input) {
@@ -54,6 +70,7 @@ void check_degrees(const ParallelStepInput& input) {
   in_range("tp", shape.tensor_parallel);
   in_range("dp", shape.data_parallel);
   in_range("cp", input.split.context);
+  in_range("ep", input.split.expert);
   in_range("pp", pipeline.stages);
   if (shape.layers < std::uint64_t{pipeline.stages} * pipeline.chunks) {
     throw UsageError(fmt::format("{} layers cannot be dealt out to {} stages of {} chunk{}",
@@ -65,9 +82,11 @@ void check_degrees(const ParallelStepInput& input) {
     throw UsageError("sharded parameters are for one stage, one microbatch and no experts",
                      {.in = {}, .hint = "--zero 1 shards the optimizer in all of them"});
   }
-  if (input.split.experts > 0 && shape.data_parallel % input.split.expert != 0) {
-    throw UsageError(fmt::format("ep {} does not divide dp {}, whose ranks share the experts",
-                                 input.split.expert, shape.data_parallel));
+  const std::uint64_t replicas = shape.data_parallel * input.split.context;
+  if (input.split.experts > 0 && replicas % input.split.expert != 0) {
+    throw UsageError(
+        fmt::format("ep {} does not divide dp {} x cp {}, whose ranks share the experts",
+                    input.split.expert, shape.data_parallel, input.split.context));
   }
 }
 
@@ -130,6 +149,7 @@ std::uint64_t ParallelStepInput::gpus() const noexcept {
 
 double ParallelStepTimes::compute_s() const { return mean(stages, &RankTimes::compute_s); }
 double ParallelStepTimes::comm_s() const { return mean(stages, &RankTimes::comm_s); }
+double ParallelStepTimes::hidden_s() const { return mean(stages, &RankTimes::hidden_s); }
 double ParallelStepTimes::exposed_s() const { return mean(stages, &RankTimes::exposed_s); }
 double ParallelStepTimes::bubble_s() const { return step_s - compute_s() - exposed_s(); }
 double ParallelStepTimes::comm_bytes() const { return mean(stages, &RankTimes::comm_bytes); }
@@ -138,6 +158,7 @@ ParallelStep parallel_step(const ParallelStepInput& input) {
   check_degrees(input);
   const RankWork work = own_work(input);
   check_cluster(input);
+  check_size(input, work);
   ParallelStep step;
   step.schedule = make_schedule(input.pipeline);
   StepKernels kernels(input.spec, work.kernels);

@@ -32,8 +32,8 @@ enum class Sharding {
 
 /// What a parallel step is made from.
 struct ParallelStepInput {
-  GptShape shape;         ///< its batch is one microbatch, its tensor_parallel counts, see split
-  ModelSplit split = {};  ///< split.tensor is the shape's
+  GptShape shape;  ///< its batch is one microbatch; tensor_parallel and data_parallel count
+  ModelSplit split = {};
   Sharding sharding = Sharding::none;
   BucketCaps buckets = {};
   TensorOverlap tensor_overlap = {};
@@ -57,6 +57,7 @@ struct ParallelStepTimes {
   /// Means over the stages.
   [[nodiscard]] double compute_s() const;
   [[nodiscard]] double comm_s() const;
+  [[nodiscard]] double hidden_s() const;   ///< some communication, and a kernel beside it
   [[nodiscard]] double exposed_s() const;  ///< communication with no kernel beside it
   /// Neither kernels nor communication: what a rank waits for other stages, and for its host.
   [[nodiscard]] double bubble_s() const;
@@ -74,8 +75,9 @@ struct ParallelStep {
 };
 
 /// Launches keep their own times: what runs beside them slows nothing down here.
-/// @throws UsageError if nothing is parallel, a degree does not fit the shape, the schedule or the
-///         cluster, and what gpt_rank_work, make_schedule and the network model throw
+/// @throws UsageError if a degree is 0 or does not fit the shape, the schedule or the cluster, if
+///         there are more than about 5 million launches in layers, and what gpt_rank_work,
+///         make_schedule and the network model throw
 [[nodiscard]] ParallelStep parallel_step(const ParallelStepInput& input);
 
 }  // namespace rubato

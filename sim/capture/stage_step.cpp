@@ -11,6 +11,7 @@
 
 #include "sim/capture/data_parallel.hpp"
 #include "sim/capture/layer_writer.hpp"
+#include "traces/transformer/kernel_list.hpp"
 
 namespace rubato {
 
@@ -77,14 +78,15 @@ class StageStep {
     for (const PipelinePass& pass : passes_) {
       if (is_last(pass)) collect_gradients(pass, dense, of_experts);
     }
-    parameters_ = std::accumulate(dense.begin(), dense.end(), 0.0) +
-                  std::accumulate(of_experts.begin(), of_experts.end(), 0.0);
+    of_dense_ = std::accumulate(dense.begin(), dense.end(), 0.0);
+    of_experts_ = std::accumulate(of_experts.begin(), of_experts.end(), 0.0);
     dense_.emplace(input, step, dense, false);
     experts_.emplace(input, step, of_experts, true);
   }
 
   void write() {
-    for (const KernelId kernel : work_.clearing) step_.launch(own_part(kernel));
+    for (const KernelId kernel : work_.clearing)
+      step_.launch(own_part(kernel, of_dense_ + of_experts_));
     for (std::size_t i = 0; i < passes_.size(); ++i) {
       receive(i);
       step_.begin_pass(first_pass_ + static_cast<std::uint32_t>(i));
@@ -94,7 +96,7 @@ class StageStep {
     }
     wait_until_sent();
     if (!work_.optimizer.empty()) step_.follow(StepStream::compute, StepStream::data);
-    for (const KernelId kernel : work_.optimizer) step_.launch(own_part(kernel));
+    for (const KernelId kernel : work_.optimizer) step_.launch(own_part(kernel, updated()));
     if (input_.sharding != Sharding::optimizer) return;
     dense_->gather_parameters();
     experts_->gather_parameters();
@@ -188,13 +190,25 @@ class StageStep {
     return (pass.stage + (up ? 1 : shape_.stages - 1)) % shape_.stages;
   }
 
-  [[nodiscard]] KernelId message_kernel(bool forward) {
+  // All pairs of two stages send at the same time; where one of them crosses between nodes, it sets
+  // their pace.
+  [[nodiscard]] bool crosses_nodes(std::uint32_t peer) const {
+    const std::uint64_t ranks = input_.gpus() / shape_.stages;
+    const std::uint64_t per_node = cluster_of(input_.spec).gpus_per_node;
+    const std::uint64_t first = std::min(peer, step_.stage()) * ranks;
+    const std::uint64_t last = (std::max(peer, step_.stage()) + 1) * ranks - 1;
+    return first / per_node != last / per_node;
+  }
+
+  [[nodiscard]] KernelId message_kernel(bool forward, std::uint32_t peer) {
+    const bool crosses = crosses_nodes(peer);
+    const std::uint32_t stride = crosses ? cluster_of(input_.spec).gpus_per_node : 1;
     const Collective collective{CollectiveKind::send_recv,
-                                work_.boundary_elements * element_bytes(work_.dtype), 2,
-                                static_cast<std::uint32_t>(input_.gpus() / shape_.stages)};
-    return step_.kernels().add(
-        collective_kernel(forward ? "p0_send_activations" : "p1_send_gradients", collective,
-                          forward ? Pass::forward : Pass::backward, work_.dtype));
+                                work_.boundary_elements * element_bytes(work_.dtype), 2, stride};
+    std::string name = forward ? "p0_send_activations" : "p1_send_gradients";
+    if (crosses) name += "_between_nodes";
+    return step_.kernels().add(collective_kernel(
+        std::move(name), collective, forward ? Pass::forward : Pass::backward, work_.dtype));
   }
 
   // Posted when the pass before is over, or one pass ahead.
@@ -219,7 +233,7 @@ class StageStep {
     const bool forward = pass.kind == PassKind::forward;
     const StepStream stream = forward ? StepStream::forward_in : StepStream::backward_in;
     step_.follow(stream, StepStream::compute);
-    step_.message(stream, message_kernel(forward), {*from, false});
+    step_.message(stream, message_kernel(forward, *from), {*from, false});
     received_.push_back(step_.mark(stream));
   }
 
@@ -233,15 +247,22 @@ class StageStep {
     const bool forward = pass.kind == PassKind::forward;
     const StepStream stream = forward ? StepStream::forward_out : StepStream::backward_out;
     step_.follow(stream, StepStream::compute);
-    step_.message(stream, message_kernel(forward), {*to, true});
+    step_.message(stream, message_kernel(forward, *to), {*to, true});
     if (!overlaps_) sent_ = step_.mark(stream);
   }
 
-  // Of what is done once for all parameters, this stage's.
-  [[nodiscard]] KernelId own_part(KernelId id) {
-    if (shape_.stages < 2) return id;
+  // Elements that this rank updates: of what is sharded its part.
+  [[nodiscard]] double updated() const {
+    if (input_.sharding != Sharding::optimizer) return of_dense_ + of_experts_;
+    return of_dense_ / static_cast<double>(data_group(input_, false).size) +
+           of_experts_ / static_cast<double>(data_group(input_, true).size);
+  }
+
+  // Of what is done once for all parameters, that of `elements` of them.
+  [[nodiscard]] KernelId own_part(KernelId id, double elements) {
+    if (shape_.stages < 2 && input_.sharding == Sharding::none) return id;
     Kernel kernel = work_.kernel(id);
-    const double share = parameters_ / work_.parameters();
+    const double share = elements / work_.parameters();
     kernel.name += fmt::format("_stage{}", step_.stage());
     kernel.flops = *kernel.flops * share;
     kernel.dram_bytes = *kernel.dram_bytes * share;
@@ -256,9 +277,9 @@ class StageStep {
   StepWriter& step_;
   LayerWriter writer_;
   std::vector<PipelinePass> passes_;
-  std::uint32_t first_pass_ = 0;     // of the schedule
-  std::vector<std::uint32_t> last_;  // microbatch of each chunk
-  double parameters_ = 0.0;          // of this stage
+  std::uint32_t first_pass_ = 0;              // of the schedule
+  std::vector<std::uint32_t> last_;           // microbatch of each chunk
+  double of_dense_ = 0.0, of_experts_ = 0.0;  // parameters of this stage
   std::optional<GradientQueue> dense_, experts_;
   std::vector<std::uint32_t> received_;  // marks of messages that were posted
   std::optional<std::uint32_t> sent_;

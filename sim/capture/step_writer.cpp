@@ -271,7 +271,9 @@ RankTimes times_of(const StepWriter& rank) {
     times.comm_bytes += (*rank.kernels_)[launch.kernel].collective->message_bytes;
     comm.emplace_back(launch.end_ns() - alone_ns, launch.end_ns());
   }
-  times.exposed_s = static_cast<double>(only_in(std::move(comm), kernels)) * s_per_ns;
+  const std::int64_t some_ns = only_in(comm, {}), exposed_ns = only_in(std::move(comm), kernels);
+  times.exposed_s = static_cast<double>(exposed_ns) * s_per_ns;
+  times.hidden_s = static_cast<double>(some_ns - exposed_ns) * s_per_ns;
   return times;
 }
 

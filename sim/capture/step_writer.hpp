@@ -61,6 +61,7 @@ struct MessageEnd {
 struct RankTimes {
   double compute_s = 0.0;   ///< of kernels in the compute stream
   double comm_s = 0.0;      ///< of collectives and messages, waiting for others not counted
+  double hidden_s = 0.0;    ///< time with communication and a kernel; several at once count once
   double exposed_s = 0.0;   ///< time with communication and no kernel
   double comm_bytes = 0.0;  ///< messages, as Collective counts them
 };

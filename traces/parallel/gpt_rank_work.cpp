@@ -9,25 +9,21 @@
 #include "common/error.hpp"
 #include "traces/gradient_buckets.hpp"
 #include "traces/parallel/rank_work.hpp"
+#include "traces/transformer/kernel_list.hpp"
 
 namespace rubato {
 
 namespace {
 
 // What lies between the products of a layer: with sequence parallelism each rank has its part.
-constexpr std::array<std::string_view, 12> between_products{
+constexpr std::array<std::string_view, 11> between_products{
     "00_embedding",           "01_layernorm",   "09_residual_ln2",    "13_residual_ln1",
     "18_layernorm_bwd_final", "20_bias_fcproj", "28_layernorm_bwd_2", "29_bias_attproj",
-    "43_layernorm_bwd_1",     "44_wpe_bwd",     "45_wte_bwd",         "x1_memset_residual_grad"};
+    "43_layernorm_bwd_1",     "44_wpe_bwd",     "45_wte_bwd"};
 // Products and what lies between them in the MLP, and the products of its weights.
 constexpr std::array<std::string_view, 10> of_mlp{
     "10_gemm_fc",  "11_gelu",           "12_gemm_fcproj", "19_gelu_recompute", "22_gemm_dgelu",
     "23_gelu_bwd", "24_gemm_dw_fcproj", "25_bias_fc",     "26_gemm_dln2",      "27_gemm_dw_fc"};
-
-template <std::size_t N>
-bool is_one_of(const std::array<std::string_view, N>& names, std::string_view name) {
-  return std::ranges::find(names, name) != names.end();
-}
 
 void check_split(const GptShape& shape, const ModelSplit& split) {
   const auto at_least_one = [](std::string_view what, std::uint32_t value) {
@@ -43,6 +39,11 @@ void check_split(const GptShape& shape, const ModelSplit& split) {
                        {.in = {}, .hint = "--experts gives its layers some"});
     }
     return;
+  }
+  if (shape.tensor_parallel > 1) {
+    throw UsageError(
+        fmt::format("experts with tp {}; here their products are not split", shape.tensor_parallel),
+        {.in = {}, .hint = "give layers with experts --tp 1"});
   }
   if (split.top_k == 0 || split.top_k > split.experts) {
     throw UsageError(
@@ -71,6 +72,8 @@ class GptWork {
     set_gradients(own_head);
     if (!split_.sequence_parallel) reduce_to_all();
     if (split_.experts > 0) add_experts();
+    // The generator knows of no experts, and has positions for this rank's part of the sequence.
+    scale_updates(work_.parameters() * ranks() / parameter_count(shape_));
     if (split_.context > 1) add_ring();
     return std::move(work_);
   }
@@ -79,9 +82,6 @@ class GptWork {
   [[nodiscard]] double hidden() const { return static_cast<double>(shape_.hidden); }
   [[nodiscard]] double tokens() const { return static_cast<double>(shape_.batch * shape_.seq); }
   [[nodiscard]] double ranks() const { return static_cast<double>(shape_.tensor_parallel); }
-  [[nodiscard]] std::uint32_t stride() const {
-    return static_cast<std::uint32_t>(shape_.tensor_parallel);
-  }
   [[nodiscard]] double bytes() const { return element_bytes(shape_.dtype); }
 
   RankWork::Launches& list_of(std::string_view segment) {
@@ -102,6 +102,14 @@ class GptWork {
     return id_at<KernelId>(work_.kernels.size() - 1);
   }
 
+  // Where the list of names and the generator part ways, nothing may be left out in silence.
+  [[nodiscard]] std::size_t place_of(std::string_view name) const {
+    const auto at = std::ranges::find(work_.kernels, name, &Kernel::name);
+    if (at == work_.kernels.end())
+      throw DataError(fmt::format("a GPT step has no kernel '{}'", name));
+    return static_cast<std::size_t>(at - work_.kernels.begin());
+  }
+
   void set_gradients(bool own_head) {
     // Positions are not split over a sequence's ranks.
     GptShape whole = shape_;
@@ -109,6 +117,7 @@ class GptWork {
     for (const Kernel& kernel : work_.kernels) {
       const bool head = own_head && kernel.name == "17_gemm_dwte";
       work_.gradients.push_back(ready_gradients(whole, head ? "45_wte_bwd" : kernel.name));
+      if (head) work_.copied = work_.gradients.back();
     }
     work_.of_expert.assign(work_.kernels.size(), false);
   }
@@ -116,12 +125,14 @@ class GptWork {
   // Without sequence parallelism: sums go to all ranks, and nothing needs to be gathered.
   void reduce_to_all() {
     for (Kernel& kernel : work_.kernels) {
-      if (kernel.collective && kernel.collective->kind == CollectiveKind::reduce_scatter)
-        kernel.collective->kind = CollectiveKind::all_reduce;
-      if (!is_one_of(between_products, kernel.name)) continue;
-      kernel.flops = *kernel.flops * ranks();
-      kernel.dram_bytes = *kernel.dram_bytes * ranks();
+      if (!kernel.collective || kernel.collective->kind != CollectiveKind::reduce_scatter) continue;
+      constexpr std::string_view before = "reduce_scatter";
+      kernel.collective->kind = CollectiveKind::all_reduce;
+      kernel.name.replace(kernel.name.find(before), before.size(), "all_reduce");
     }
+    for (const std::string_view name : between_products)
+      scale(work_.kernels[place_of(name)], ranks());
+    if (shape_.optimizer) scale(work_.kernels[place_of("x1_memset_residual_grad")], ranks());
     for (RankWork::Launches* list : {&work_.forward, &work_.backward}) {
       std::erase_if(*list, [&](KernelId id) {
         const auto& collective = work_.kernel(id).collective;
@@ -135,9 +146,9 @@ class GptWork {
   void add_experts() {
     const double local = static_cast<double>(split_.experts) / split_.expert;
     const double copies = split_.top_k;
-    for (std::size_t k = 0; k < work_.kernels.size(); ++k) {
+    for (const std::string_view name : of_mlp) {
+      const std::size_t k = place_of(name);
       Kernel& kernel = work_.kernels[k];
-      if (!is_one_of(of_mlp, kernel.name)) continue;
       kernel.flops = *kernel.flops * copies;
       if (kernel.gemm) {
         deal_out(kernel, local, copies);
@@ -150,6 +161,17 @@ class GptWork {
     }
     route(work_.forward, "10_gemm_fc", "12_gemm_fcproj", Pass::forward);
     route(work_.backward, "22_gemm_dgelu", "27_gemm_dw_fc", Pass::backward);
+  }
+
+  static void scale(Kernel& kernel, double factor) {
+    kernel.flops = *kernel.flops * factor;
+    kernel.dram_bytes = *kernel.dram_bytes * factor;
+  }
+
+  // What is done once for all parameters.
+  void scale_updates(double factor) {
+    for (const RankWork::Launches* list : {&work_.clearing, &work_.optimizer})
+      for (const KernelId id : *list) scale(work_.kernels[index(id)], factor);
   }
 
   // One product of all rows as one for each local expert, each with its share of the rows.
@@ -168,19 +190,17 @@ class GptWork {
   // Tokens go to their experts before, and come back behind, in the order they came.
   void route(RankWork::Launches& list, std::string_view first, std::string_view last, Pass pass) {
     const char way = pass == Pass::forward ? 'f' : 'b';
-    const double rows = tokens() * split_.top_k / ranks();
-    const double moved = rows * hidden();
+    const double moved = tokens() * split_.top_k * hidden();
     const auto at = [&](std::string_view name) {
-      return std::ranges::find(
-          list, name, [&](KernelId id) -> std::string_view { return work_.kernel(id).name; });
+      return std::ranges::find(list, id_at<KernelId>(place_of(name)));
     };
     RankWork::Launches before, behind;
     if (pass == Pass::forward) before.push_back(router());
     before.push_back(permute(fmt::format("e0_permute_{}", way), moved, pass));
     behind.push_back(permute(fmt::format("e3_unpermute_{}", way), moved, pass));
     if (split_.expert > 1 && shape_.collectives) {
-      const Collective exchange{CollectiveKind::all_to_all, moved * bytes(), split_.expert,
-                                stride() * split_.context};
+      // Ranks that share experts are the nearest of those with the same parameters.
+      const Collective exchange{CollectiveKind::all_to_all, moved * bytes(), split_.expert, 1};
       before.push_back(add(collective_kernel(fmt::format("e1_all_to_all_dispatch_{}", way),
                                              exchange, pass, shape_.dtype)));
       behind.insert(behind.begin(),
@@ -198,9 +218,8 @@ class GptWork {
     kernel.kind = KernelClass::gemm;
     kernel.pass = Pass::forward;
     kernel.dtype = shape_.dtype;
-    const auto rows = static_cast<std::uint64_t>(tokens() / ranks());
-    kernel.gemm = GemmShape{split_.experts, std::max<std::uint64_t>(rows, 1), shape_.hidden, 1};
-    const double m = split_.experts, n = static_cast<double>(kernel.gemm->n);
+    kernel.gemm = GemmShape{split_.experts, shape_.batch * shape_.seq, shape_.hidden, 1};
+    const double m = split_.experts, n = tokens();
     kernel.flops = 2.0 * m * n * hidden();
     kernel.dram_bytes = bytes() * (m * hidden() + n * hidden() + m * n);
     kernel.work_source = WorkSource::derived;
@@ -231,7 +250,8 @@ class GptWork {
     const double own = tokens() * hidden() / ranks();  // elements of queries
     AttentionRing& ring = work_.ring;
     ring.ranks = split_.context;
-    const Collective hop{CollectiveKind::send_recv, 2.0 * own * bytes(), 2, stride()};
+    const Collective hop{CollectiveKind::send_recv, 2.0 * own * bytes(), 2,
+                         static_cast<std::uint32_t>(shape_.tensor_parallel)};
     ring.send_kv = add(collective_kernel("r0_send_kv", hop, Pass::forward, shape_.dtype));
     ring.send_dkv = add(collective_kernel("r1_send_dkv", hop, Pass::backward, shape_.dtype));
     // Reads the sum and a block's part, writes the sum.

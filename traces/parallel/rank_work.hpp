@@ -53,6 +53,8 @@ struct RankWork {
   std::vector<double> gradients;
   std::vector<bool> of_expert;  ///< those gradients belong to experts, shape [kernels]
   std::uint64_t layers = 1;
+  /// Of the token table's gradients, those of the last stage: copies, no parameters of their own.
+  double copied = 0.0;
   double boundary_elements = 0.0;  ///< activations from one layer to the next, of this rank
   Dtype dtype = Dtype::bf16;
   ModelSplit split;
@@ -60,7 +62,7 @@ struct RankWork {
 
   /// Gradient elements of a list of launches.
   [[nodiscard]] double gradients_of(const Launches& launches) const;
-  /// Parameters of this rank: all layers, embedding and head.
+  /// Parameters of this rank: all layers, embedding and head; a copy does not count.
   [[nodiscard]] double parameters() const;
   [[nodiscard]] const Kernel& kernel(KernelId id) const { return kernels[index(id)]; }
 };
@@ -69,15 +71,11 @@ struct RankWork {
 /// kernel. A ring repeats them for every block of keys and values.
 [[nodiscard]] bool is_attention(const Kernel& kernel);
 
-/// A kernel that a rank of a group runs.
-[[nodiscard]] Kernel collective_kernel(std::string name, const Collective& collective, Pass pass,
-                                       Dtype dtype);
-
 /// The kernels of a GPT step (generate_gpt_trace) for one of `split`.
 /// @param shape  its batch is one microbatch; data_parallel counts for nothing
 /// @param own_head  the last stage is not the first: it has a gradient of the token table too
 /// @throws UsageError as generate_gpt_trace; if a degree is 0 or does not divide what it splits; if
-///         there are expert-parallel ranks and no experts
+///         there are expert-parallel ranks and no experts, or experts and tensor-parallel ranks
 [[nodiscard]] RankWork gpt_rank_work(const GptShape& shape, const ModelSplit& split,
                                      bool own_head = false);
 

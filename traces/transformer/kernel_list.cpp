@@ -10,6 +10,21 @@ double distinct_tokens(double tokens, double vocabulary) {
   return std::round(vocabulary * -std::expm1(tokens * std::log1p(-1.0 / vocabulary)));
 }
 
+Kernel collective_kernel(std::string name, const Collective& collective, Pass pass, Dtype dtype) {
+  Kernel kernel;
+  kernel.name = std::move(name);
+  kernel.label = "NCCL";
+  kernel.kind = KernelClass::communication;
+  kernel.pass = pass;
+  kernel.dtype = dtype;
+  kernel.flops = 0.0;
+  // Each rank reads and writes the whole buffer at least once.
+  kernel.dram_bytes = 2.0 * collective.message_bytes;
+  kernel.collective = collective;
+  kernel.work_source = WorkSource::derived;
+  return kernel;
+}
+
 void KernelList::segment(std::string name, std::uint64_t repeat) {
   trace_.segments.push_back(
       {.name = std::move(name), .repeat = static_cast<std::uint32_t>(repeat), .launches = {}});
@@ -17,18 +32,22 @@ void KernelList::segment(std::string name, std::uint64_t repeat) {
 
 Kernel& KernelList::add(std::string name, std::string label, KernelClass kind, double flops,
                         double bytes) {
-  trace_.kernels.push_back({.name = std::move(name),
-                            .label = std::move(label),
-                            .kind = kind,
-                            .pass = pass_,
-                            .dtype = dtype_,
-                            .flops = flops,
-                            .dram_bytes = bytes,
-                            .gemm = {},
-                            .collective = {},
-                            .launch = {},
-                            .measured_time_s = {},
-                            .work_source = WorkSource::derived});
+  return append({.name = std::move(name),
+                 .label = std::move(label),
+                 .kind = kind,
+                 .pass = pass_,
+                 .dtype = dtype_,
+                 .flops = flops,
+                 .dram_bytes = bytes,
+                 .gemm = {},
+                 .collective = {},
+                 .launch = {},
+                 .measured_time_s = {},
+                 .work_source = WorkSource::derived});
+}
+
+Kernel& KernelList::append(Kernel kernel) {
+  trace_.kernels.push_back(std::move(kernel));
   gradients_.push_back(0.0);
   trace_.segments.back().launches.push_back(id_at<KernelId>(trace_.kernels.size() - 1));
   return trace_.kernels.back();
@@ -68,11 +87,9 @@ void KernelList::linear_weight(const LinearLayer& layer) {
 void KernelList::collective(std::string name, CollectiveKind kind, double elements,
                             std::uint64_t group, std::uint64_t stride) {
   if (group < 2 || !collectives_) return;
-  const double bytes = elements * e_;
-  // Each rank reads and writes the whole buffer at least once.
-  add(std::move(name), "NCCL", KernelClass::communication, 0.0, 2.0 * bytes).collective =
-      Collective{kind, bytes, static_cast<std::uint32_t>(group),
-                 static_cast<std::uint32_t>(stride)};
+  const Collective one{kind, elements * e_, static_cast<std::uint32_t>(group),
+                       static_cast<std::uint32_t>(stride)};
+  append(collective_kernel(std::move(name), one, pass_, dtype_));
 }
 
 Trace KernelList::take(std::string name, Provenance provenance) {

@@ -30,6 +30,10 @@ struct LinearLayer {
 /// @param tokens, vocabulary  at least 1
 [[nodiscard]] double distinct_tokens(double tokens, double vocabulary);
 
+/// A kernel that each rank of a group runs: it reads and writes the whole buffer at least once.
+[[nodiscard]] Kernel collective_kernel(std::string name, const Collective& collective, Pass pass,
+                                       Dtype dtype);
+
 /// Builds the trace of one rank, segment by segment. Lengths are doubles because byte counts are.
 class KernelList {
  public:
@@ -81,6 +85,8 @@ class KernelList {
   [[nodiscard]] Trace take(std::string name, Provenance provenance);
 
  private:
+  Kernel& append(Kernel kernel);
+
   double e_, t_;
   Dtype dtype_;
   bool collectives_;

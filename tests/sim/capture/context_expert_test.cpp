@@ -62,7 +62,7 @@ TEST(ContextParallel, ExposesWhatAttentionDoesNotCover) {
     const auto time = [&](std::string_view kernel) { return time_of(stage, kernel); };
     const double forward_s = time("04_gemm_scores") + time("05_softmax") + time("06_gemm_context");
     const double backward_s = time("34_gemm_dp") + time("35_gemm_dv") + time("36_softmax_bwd") +
-                              time("37_gemm_dq") + time("38_gemm_dk") + time("r3_merge_gradients");
+                              time("37_gemm_dq") + time("38_gemm_dk");
     const double kv_s = time("r0_send_kv"), dkv_s = time("r1_send_dkv");
     // The first block is merged with nothing.
     double span_s = std::max(forward_s, kv_s) +
@@ -70,12 +70,14 @@ TEST(ContextParallel, ExposesWhatAttentionDoesNotCover) {
                     time("r2_merge_blocks");
     double at_s = 0.0, home_s = 0.0;
     for (int round = 0; round < 4; ++round) {
-      const double done_s = at_s + backward_s;
-      home_s = std::max(home_s, done_s) + dkv_s;
+      // Its gradients are added to what has come of that block from the ranks before.
+      const double done_s = std::max(at_s + backward_s, home_s) + time("r3_merge_gradients");
+      home_s = done_s + dkv_s;
       at_s = round < 3 ? std::max(done_s, (round + 1) * kv_s) : done_s;
     }
     span_s += home_s;
-    const double computed_s = 4.0 * (forward_s + backward_s) + 3.0 * time("r2_merge_blocks");
+    const double computed_s =
+        4.0 * (forward_s + backward_s + time("r3_merge_gradients")) + 3.0 * time("r2_merge_blocks");
     // All that is exposed but the all-reduces at the end.
     const auto last = std::ranges::find_if(
         stage.launches.rbegin(), stage.launches.rend(), [&](const CapturedLaunch& launch) {
@@ -103,27 +105,90 @@ TEST(ExpertParallel, DispatchesAndCombinesTokens) {
   EXPECT_EQ(moved.launches, 4U * 12U);
   EXPECT_DOUBLE_EQ(moved.bytes, layers * 4.0 * 2.0 * 2.0 * tokens * hidden);
   // Waited for: nothing that could run meanwhile depends on none of it.
-  const ParallelStepTimes t = parallel_step(with_experts(4, 5.0)).times;
-  EXPECT_GT(t.exposed_s(), layers * 4.0 * time_of(step, "e1_all_to_all_dispatch_f"));
+  const ParallelStep slower = parallel_step(with_experts(4, 5.0));
+  EXPECT_GT(slower.times.exposed_s(),
+            layers * 4.0 * time_of(slower.stages[0], "e1_all_to_all_dispatch_f"));
 }
 
-// Ranks of a ring lie a tensor-parallel group apart, those that share experts a ring.
-TEST(ContextAndExpertParallel, GroupsLieBesideEachOther) {
-  ParallelStepInput input = with_experts(4, usual);
+// Ranks of a ring lie a tensor-parallel group apart.
+TEST(ContextParallel, RingsLieBesideEachOther) {
+  ParallelStepInput input = on_ring(4, usual);
   input.shape.tensor_parallel = 2;
-  input.split.context = 4;
   const Capture step = parallel_step(input).stages[0];
   for (const Kernel& kernel : step.kernels) {
-    if (!kernel.collective) continue;
-    switch (kernel.collective->kind) {
-      case CollectiveKind::send_recv: EXPECT_EQ(kernel.collective->stride, 2U); break;
-      case CollectiveKind::all_to_all: EXPECT_EQ(kernel.collective->stride, 8U); break;
-      case CollectiveKind::all_reduce:
-        EXPECT_EQ(kernel.collective->group_size, kernel.name.starts_with("d0_expert") ? 8U : 32U)
-            << kernel.name;
-        break;
-      default: EXPECT_EQ(kernel.collective->group_size, 2U);
+    if (kernel.collective && kernel.collective->kind == CollectiveKind::send_recv) {
+      EXPECT_EQ(kernel.collective->stride, 2U) << kernel.name;
     }
+  }
+}
+
+// Experts are shared by neighbours, whether they share a sequence or not; ranks with the same
+// experts lie such a group apart.
+TEST(ContextAndExpertParallel, GroupsLieBesideEachOther) {
+  ParallelStepInput input = with_experts(8, usual);
+  input.shape.data_parallel = 4;
+  input.split.context = 4;
+  const Capture step = parallel_step(input).stages[0];
+  std::size_t seen = 0;
+  for (const Kernel& kernel : step.kernels) {
+    if (!kernel.collective || kernel.collective->kind == CollectiveKind::send_recv) continue;
+    const bool exchanges = kernel.collective->kind == CollectiveKind::all_to_all;
+    const bool of_experts = kernel.name.starts_with("d0_expert");
+    EXPECT_EQ(kernel.collective->stride, of_experts ? 8U : 1U) << kernel.name;
+    EXPECT_EQ(kernel.collective->group_size, exchanges ? 8U : (of_experts ? 2U : 16U))
+        << kernel.name;
+    seen += exchanges || of_experts ? 1U : 0U;
+  }
+  EXPECT_GE(seen, 5U);
+}
+
+double update_bytes(const ParallelStepInput& input, const char* kernel) {
+  double bytes = 0.0;
+  for (const Capture& stage : parallel_step(input).stages) {
+    for (const CapturedLaunch& launch : stage.launches) {
+      const Kernel& one = stage.kernels[index(launch.kernel)];
+      if (one.name.starts_with(kernel)) bytes += *one.dram_bytes;
+    }
+  }
+  return bytes;
+}
+
+// A rank updates the experts it holds; of what ZeRO shards, its part: the ranks that hold the same
+// experts share them, all ranks of rings and replicas the rest.
+TEST(ContextAndExpertParallel, UpdateTheirParameters) {
+  ParallelStepInput dense = parallel_input(usual);
+  dense.shape.optimizer = true;
+  ParallelStepInput input = with_experts(4, usual);
+  input.shape.optimizer = true;
+  input.split.context = 2;
+  const double expert = layers * (8.0 * hidden * hidden + 4.0 * hidden);
+  const double all = parameter_count(dense.shape), rest = all - expert;
+  for (const char* kernel : {"x0_memset_grads", "x4_grad_norm", "x6_adamw"}) {
+    const bool cleared = std::string_view(kernel).starts_with("x0");
+    const double once = update_bytes(dense, kernel);
+    input.sharding = Sharding::none;
+    EXPECT_NEAR(update_bytes(input, kernel) / once * all / (rest + 2.0 * expert), 1.0, 1e-9);
+    input.sharding = Sharding::optimizer;
+    const double updated = cleared ? rest + 2.0 * expert : rest / 16.0 + 2.0 * expert / 4.0;
+    EXPECT_NEAR(update_bytes(input, kernel) / once * all / updated, 1.0, 1e-9) << kernel;
+  }
+  ParallelStepInput ring = on_ring(4, usual);
+  ring.shape.optimizer = true;
+  ring.shape.data_parallel = 2;
+  for (const Sharding sharding : {Sharding::optimizer, Sharding::parameters}) {
+    ring.sharding = sharding;
+    EXPECT_NEAR(update_bytes(ring, "x6_adamw") * 8.0 / update_bytes(dense, "x6_adamw"), 1.0, 1e-9);
+  }
+}
+
+// Keys and values, and their gradients, are on their way at the same time: beside kernels they are
+// hidden once.
+TEST(ContextParallel, HidesNoMoreThanKernelsTake) {
+  for (const double bus_gbs : {usual, 5.0, 0.5}) {
+    const ParallelStepTimes t = parallel_step(on_ring(4, bus_gbs)).times;
+    EXPECT_LE(t.hidden_s(), t.compute_s() + 1e-9);
+    EXPECT_LE(t.hidden_s() + t.exposed_s(), t.step_s);
+    EXPECT_LT(t.hidden_s() + t.exposed_s(), 0.99 * t.comm_s());
   }
 }
 
@@ -161,7 +226,6 @@ TEST(ExpertParallel, SharesTheExpertsAndTheirGradients) {
 TEST(ContextAndExpertParallel, AreReadAsTheGraphsTheyWereMadeAs) {
   ParallelStepInput input = with_experts(2, 5.0);
   input.split.context = 2;
-  input.shape.tensor_parallel = 2;
   input.pipeline.stages = 2;
   input.pipeline.microbatches = 2;
   const ParallelStep step = parallel_step(input);
@@ -189,7 +253,12 @@ TEST(ContextAndExpertParallel, RefuseWhatCannotBe) {
   refused(input, "a token goes to 9 experts; expected 1 to 8");
   input.split.top_k = 2;
   input.shape.data_parallel = 3;
-  refused(input, "ep 2 does not divide dp 3");
+  refused(input, "ep 2 does not divide dp 3 x cp 1");
+  input.split.expert = 0;
+  refused(input, "ep is 0");
+  input.split.expert = 1;
+  input.shape.tensor_parallel = 2;
+  refused(input, "experts with tp 2");
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include <gtest/gtest.h>
@@ -192,13 +193,16 @@ TEST(PipelineStep, MessagesBesideKernelsAreHidden) {
   EXPECT_NEAR(beside.times.compute_s(), waited.times.compute_s(), 1e-12);
 }
 
+// The last stage has a copy of the token table, and updates it.
 TEST(PipelineStep, OptimizerWorksOnTheStagesOwnParameters) {
   ParallelStepInput input = in_stages(4, 4, usual);
+  input.shape.vocab = 51200;
   input.shape.optimizer = true;
   const ParallelStep step = parallel_step(input);
   const ParallelStepInput whole = [&] {
     ParallelStepInput one = in_stages(1, 4, usual);
     one.shape.optimizer = true;
+    one.shape.vocab = 51200;
     return one;
   }();
   const auto bytes_of = [](const Capture& stage, std::string_view prefix) {
@@ -212,7 +216,34 @@ TEST(PipelineStep, OptimizerWorksOnTheStagesOwnParameters) {
   double bytes = 0.0;
   for (const Capture& stage : step.stages) bytes += bytes_of(stage, "x6_adamw");
   const double once = bytes_of(parallel_step(whole).stages.front(), "x6_adamw");
-  EXPECT_NEAR(bytes / once, 1.0, 1e-9);
+  const double parameters = parameter_count(input.shape);
+  EXPECT_NEAR(bytes / once, (parameters + 51200.0 * 768.0) / parameters, 1e-9);
+}
+
+// Stages of 1, 3, 4 and 8 GPUs on nodes of 8: where a pair of two stages lies on two nodes, their
+// messages are between nodes.
+TEST(PipelineStep, HopsBetweenNodesArePricedAsSuch) {
+  ParallelStepInput input = in_stages(4, 2, usual);
+  input.spec.cluster->gpus_per_node = 8;
+  input.spec.cluster->nodes = 8;
+  input.spec.cluster->between = Link{LinkKind::rdma, 5.0, "made up"};
+  struct Case {
+    std::uint64_t replicas;
+    std::array<std::size_t, 4> crossing;  // messages of each stage's forward passes
+  };
+  for (const Case& c : {Case{1, {0, 0, 0, 0}}, Case{3, {0, 2, 4, 2}}, Case{4, {0, 2, 2, 0}},
+                        Case{8, {2, 4, 4, 2}}}) {
+    input.shape.data_parallel = c.replicas;
+    const ParallelStep step = parallel_step(input);
+    for (std::size_t s = 0; s < 4; ++s) {
+      const Capture& stage = step.stages[s];
+      EXPECT_EQ(count_launches(stage, "p0_send_activations_between_nodes"), c.crossing[s]);
+      EXPECT_EQ(count_launches(stage, "p1_send_gradients_between_nodes"), c.crossing[s]);
+    }
+    if (c.replicas != 4) continue;
+    const double inside_s = time_of(step.stages[1], "p0_send_activations");
+    EXPECT_GT(time_of(step.stages[1], "p0_send_activations_between_nodes"), 5.0 * inside_s);
+  }
 }
 
 TEST(PipelineStep, RefusesWhatCannotBe) {
@@ -225,6 +256,12 @@ TEST(PipelineStep, RefusesWhatCannotBe) {
                            "2 chunks need the schedule 'interleaved'");
   input = in_stages(4, 0, usual);
   expect_error<UsageError>([&] { (void)parallel_step(input); }, "microbatches is 0");
+  input = in_stages(1, 300'000, usual);
+  expect_error<UsageError>([&] { (void)parallel_step(input); },
+                           "12 layers of 300000 microbatches are about 1.33e+08 launches");
+  input = in_stages(1, 1, usual);
+  input.shape.layers = 1'000'000'000;
+  expect_error<UsageError>([&] { (void)parallel_step(input); }, "expected at most 5000000");
   input = in_stages(2, 2, usual);
   input.shape.data_parallel = 2;
   input.sharding = Sharding::parameters;

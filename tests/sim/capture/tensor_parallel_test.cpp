@@ -35,6 +35,7 @@ TEST(TensorParallel, SendsWhatMegatronDoes) {
   input.split.sequence_parallel = false;
   const Capture whole = parallel_step(input).stages.front();
   EXPECT_EQ(sent(whole, CollectiveKind::all_gather).launches, 0U);
+  EXPECT_EQ(count_launches(whole, "c1_all_reduce_attproj"), 12U);
   EXPECT_DOUBLE_EQ(sent(whole, CollectiveKind::all_reduce).bytes, 48.0 * activation_bytes);
 }
 
@@ -135,9 +136,9 @@ TEST(TensorParallel, AllReducesBesideTheWeightsGradient) {
     input.split.sequence_parallel = false;
     const ParallelStep step = parallel_step(input);
     const auto time = [&](std::string_view kernel) { return time_of(step.stages[0], kernel); };
-    double exposed_s = time("c1_reduce_scatter_attproj") + time("c3_reduce_scatter_fcproj") +
-                       std::max(0.0, time("c5_reduce_scatter_dln2") - time("27_gemm_dw_fc")) +
-                       std::max(0.0, time("c8_reduce_scatter_dln1") - time("42_gemm_dw_qkv"));
+    double exposed_s = time("c1_all_reduce_attproj") + time("c3_all_reduce_fcproj") +
+                       std::max(0.0, time("c5_all_reduce_dln2") - time("27_gemm_dw_fc")) +
+                       std::max(0.0, time("c8_all_reduce_dln1") - time("42_gemm_dw_qkv"));
     exposed_s *= layers;
     EXPECT_NEAR(step.times.exposed_s(), exposed_s, host_s);
   }
