@@ -44,13 +44,29 @@ PassType type_of(const GraphModel& model, const ClockGrid& grid, std::span<const
   return type;
 }
 
-// Of a message between stages, alone; 0 without any.
-double message_time_s(const ExecutionGraph& graph) {
-  double least_s = std::numeric_limits<double>::infinity();
-  for (const Activity& activity : graph.activities()) {
-    if (activity.kind == ActivityKind::transfer) least_s = std::min(least_s, activity.duration_s);
+// What passes of one stage wait for from another: a message between the two, alone.
+void add_messages(const GraphModel& model, std::uint64_t ranks_of_stage,
+                  PipelineSchedule& schedule) {
+  const ExecutionGraph& graph = model.graph();
+  std::map<std::pair<std::uint64_t, std::uint64_t>, double> least_s;
+  for (std::size_t i = 0; i < graph.size(); ++i) {
+    if (graph.activities()[i].kind != ActivityKind::transfer) continue;
+    const auto sides = graph.arcs_into(id_at<ActivityId>(i));
+    const auto stage_of = [&](const GraphArc& arc) -> std::uint64_t {
+      return graph[arc.from].rank / ranks_of_stage;
+    };
+    const std::pair<std::uint64_t, std::uint64_t> ends =
+        std::minmax(stage_of(sides.front()), stage_of(sides.back()));
+    const double time_s = model.transfer_s(i);
+    const auto [at, added] = least_s.emplace(ends, time_s);
+    if (!added) at->second = std::min(at->second, time_s);
   }
-  return std::isfinite(least_s) ? least_s : 0.0;
+  for (Dependency& one : schedule.dependencies) {
+    const std::uint64_t from = schedule.passes[index(one.from)].stage;
+    const std::uint64_t to = schedule.passes[index(one.to)].stage;
+    const auto message = least_s.find(std::minmax(from, to));
+    if (message != least_s.end()) one.lag_s = message->second;
+  }
 }
 
 CaptureGraph graph_of(const ParallelStep& step) {
@@ -75,12 +91,12 @@ ParallelPlanner::ParallelPlanner(const ParallelStepInput& input, const std::stri
     for (std::size_t i = 0; i < step_.pass_of_launch[s].size(); ++i)
       pass_of_activity_[index(graph_.activity_of_launch[s][i])] = step_.pass_of_launch[s][i];
   }
-  make_work(slowdown_of(graph_.graph, disturbance));
+  make_work(slowdown_of(graph_.graph, disturbance), input.gpus() / input.pipeline.stages);
 }
 
 // Passes as the planner of pipelines takes them: the sums of their kernels at each clock, and what
 // they wait for within.
-void ParallelPlanner::make_work(const std::vector<double>& slowdown) {
+void ParallelPlanner::make_work(const std::vector<double>& slowdown, std::uint64_t ranks_of_stage) {
   const ExecutionGraph& graph = graph_.graph;
   std::vector<PassCost> costs(step_.schedule.passes.size());
   const std::vector<std::uint32_t> main = main_streams(graph);
@@ -90,9 +106,9 @@ void ParallelPlanner::make_work(const std::vector<double>& slowdown) {
     PassCost& cost = costs[*pass_of_activity_[i]];
     if (main[index(*graph.gpu_of(activity))] != *activity.stream) continue;
     cost.launches[activity.kernel] += slowdown[i];
-    cost.begin_s = std::min(cost.begin_s, activity.start_s);
-    cost.end_s = std::max(cost.end_s, activity.end_s());
-    cost.compute_s += activity.duration_s;
+    cost.begin_s = std::min(cost.begin_s, baseline_.start_s[i]);
+    cost.end_s = std::max(cost.end_s, baseline_.end_s[i]);
+    cost.compute_s += baseline_.end_s[i] - baseline_.start_s[i];
   }
   clock_of_option_ = {grid_.default_clock()};
   for (std::size_t c = 0; c < grid_.size(); ++c)
@@ -100,10 +116,8 @@ void ParallelPlanner::make_work(const std::vector<double>& slowdown) {
   double idle_w = std::numeric_limits<double>::infinity();
   for (const ClockId clock : clock_of_option_)
     idle_w = std::min(idle_w, model_->idle_power_w(grid_[clock]));
-  PipelineShape shape = step_.schedule.shape;
-  shape.transfer_s = message_time_s(graph);
-  work_ = {
-      .schedule = make_schedule(shape), .types = {}, .type_of_pass = {}, .blocked_power_w = idle_w};
+  work_ = {.schedule = step_.schedule, .types = {}, .type_of_pass = {}, .blocked_power_w = idle_w};
+  add_messages(*model_, ranks_of_stage, work_.schedule);
   std::map<std::tuple<std::uint32_t, std::uint32_t, PassKind>, PassTypeId> known;
   for (std::size_t p = 0; p < costs.size(); ++p) {
     const PipelinePass& pass = step_.schedule.passes[p];

@@ -30,9 +30,9 @@ struct ParallelPlan {
 /// stage; what is done once in a step keeps the default clocks, and changes of clock are free.
 class ParallelPlanner {
  public:
-  /// @param disturbance  of ranks as parallel_step numbers them: one of each stage, stage x GPUs of
-  /// a
-  ///                     stage; baseline and plans are of the disturbed step
+  /// @param disturbance  of ranks as parallel_step numbers them: of stage s rank s x GPUs of a
+  /// stage;
+  ///                     baseline and plans are of the disturbed step
   /// @throws what parallel_step, capture_graph, slowdown_of and make_clock_grid throw
   ParallelPlanner(const ParallelStepInput& input, const std::string& grid,
                   const GraphDisturbance& disturbance = {});
@@ -51,7 +51,7 @@ class ParallelPlanner {
                                                const RunContext& context = {});
 
  private:
-  void make_work(const std::vector<double>& slowdown);
+  void make_work(const std::vector<double>& slowdown, std::uint64_t ranks_of_stage);
   [[nodiscard]] GraphPlan graph_plan(const PipelinePlan& plan) const;
   struct Replayed {
     double span_s = 0.0, energy_j = 0.0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <string>
 
 #include <fmt/format.h>
 
@@ -15,14 +16,25 @@ namespace {
 
 using FactorOfRank = std::map<std::uint32_t, double>;
 
+std::string list_of_ranks(const FactorOfRank& ranks) {
+  constexpr std::size_t most = 16;
+  std::string text;
+  std::size_t listed = 0;
+  for (const auto& [rank, factor] : ranks) {
+    if (++listed > most) return text + fmt::format(" ... {}", ranks.rbegin()->first);
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", rank);
+  }
+  return text;
+}
+
 FactorOfRank factors(const ExecutionGraph& graph, const std::vector<RankSlowdown>& slowdowns) {
   FactorOfRank found;
   for (const GraphGpu& gpu : graph.gpus()) found[gpu.rank] = 1.0;
   for (const RankSlowdown& one : slowdowns) {
     const auto at = found.find(one.rank);
     if (at == found.end()) {
-      throw UsageError(fmt::format("there is no rank {}; the run has {} of {} to {}", one.rank,
-                                   found.size(), found.begin()->first, found.rbegin()->first));
+      throw UsageError(
+          fmt::format("there is no rank {}; the run has {}", one.rank, list_of_ranks(found)));
     }
     if (!(one.factor >= 1.0) || !std::isfinite(one.factor)) {
       throw UsageError(fmt::format("rank {} takes {} times as long; expected a number >= 1",

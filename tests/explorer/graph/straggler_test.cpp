@@ -108,6 +108,21 @@ TEST(Stragglers, OtherStagesSaveMoreWhileOneIsLate) {
   EXPECT_LT(with.energy_frac, without.energy_frac - 0.02);
 }
 
+// With links of a stage in the middle that are slow, all stages wait, itself too.
+TEST(Stragglers, StagesSaveMoreWhileALinkIsSlow) {
+  ParallelStepInput input = parallel_input(usual);
+  input.shape.vocab = 128;
+  input.pipeline = {.stages = 3, .microbatches = 9};
+  const std::array slacks{0.0};
+  const auto saved = [&](double factor) {
+    GraphDisturbance slow;
+    slow.links = {{1, factor}};
+    ParallelPlanner planner(input, three_clocks, slow);
+    return -planner.plan(slacks).front().energy_frac;
+  };
+  EXPECT_GT(saved(4.0), saved(1.0) + 0.015);
+}
+
 // Launches of the rank take so many times as long, those of others as long as before.
 TEST(Stragglers, ScaleTheirOwnKernels) {
   const TwoStages two;
@@ -169,7 +184,7 @@ TEST(Stragglers, RefuseWhatCannotBe) {
   const auto refused = [&](const GraphDisturbance& disturbance, const char* why) {
     expect_error<UsageError>([&] { (void)slowdown_of(two.run.graph, disturbance); }, why);
   };
-  refused({.gpus = {{7, 1.1}}}, "there is no rank 7; the run has 2 of 0 to 1");
+  refused({.gpus = {{7, 1.1}}}, "there is no rank 7; the run has 0, 1");
   refused({.links = {{0, 0.5}}}, "rank 0 takes 0.5 times as long; expected a number >= 1");
   refused({.jitter_frac = 1.5}, "jitter is 1.5; expected a number from 0 to 1");
 }
