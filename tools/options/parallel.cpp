@@ -92,8 +92,8 @@ void add_parallel_options(CommandLine& app, ParallelOptions& o) {
       ->group(heading);
   add("--cp", o.context, "Context parallelism: ranks that share a sequence, ring attention");
   add("--experts", o.experts, "Of each layer's MLP; 0: it is dense");
-  add("--top-k", o.top_k, "Experts a token goes to");
-  add("--ep", o.expert, "Expert parallelism: ranks of --dp that share the experts");
+  app.add_option("--top-k", o.top_k, "Experts a token goes to [2]")->group(heading);
+  add("--ep", o.expert, "Expert parallelism: ranks of --dp x --cp that share the experts");
   add("--gpu", o.gpu, "Shipped name or file");
   app.add_option("--cluster", o.cluster,
                  "Shipped name or file, see rubato network [guessed from the GPU's link]")
@@ -110,11 +110,12 @@ std::optional<std::string> given_parallel_option(const CommandLine& app) {
 
 ParallelStepInput parallel_input(const ParallelOptions& o, const GptShape& shape,
                                  std::uint32_t stages) {
+  if (o.top_k && o.experts == 0) throw UsageError("--top-k means nothing without --experts");
   ParallelStepInput input{.shape = shape,
                           .split = {.sequence_parallel = !o.without_sequence,
                                     .context = o.context,
                                     .experts = o.experts,
-                                    .top_k = o.top_k,
+                                    .top_k = o.top_k.value_or(2),
                                     .expert = o.expert},
                           .sharding = sharding_of(o.zero),
                           .tensor_overlap = {.bulk = o.tensor_chunks > 0,

@@ -38,7 +38,8 @@ void add_model_shape_options(CommandLine& app, ModelShapeOptions& options);
 struct ParallelOptions {
   std::string gpu = "a100-sxm4-80gb", cluster, zero = "0", schedule = "1f1b";
   std::uint32_t microbatches = 1, chunks = 1, tensor_chunks = 1;
-  std::uint32_t context = 1, experts = 0, top_k = 2, expert = 1;
+  std::uint32_t context = 1, experts = 0, expert = 1;
+  std::optional<std::uint32_t> top_k;  ///< nothing: 2
   bool without_sequence = false, overlap_messages = false;
 };
 

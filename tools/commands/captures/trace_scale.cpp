@@ -35,16 +35,12 @@ struct ScaleOptions {
 };
 
 OutputTable table_of(const ScaleOptions& o) {
-  std::vector<Column> columns{{"tp"},
-                              {"pp"},
-                              {"dp"},
-                              {"gpus", "GPUs"},
-                              {"step_ms", "step ms", 1},
-                              {"compute_pct", "compute %", 1},
-                              {"hidden_pct", "hidden %", 1},
-                              {"exposed_pct", "exposed %", 1},
-                              {"bubble_pct", "bubble %", 1},
-                              {"energy_kj", "energy kJ", 1}};
+  std::vector<Column> columns{{"tp"}, {"pp"}, {"dp"}, {"gpus", "GPUs"}, {"step_ms", "step ms", 1}};
+  if (disturbance_of(o.disturbance).none()) {
+    for (const char* name : {"compute", "hidden", "exposed", "bubble"})
+      columns.push_back({fmt::format("{}_pct", name), fmt::format("{} %", name), 1});
+  }
+  columns.push_back({"energy_kj", "energy kJ", 1});
   if (!o.without_plans) {
     for (const double slack_pct : o.slacks_pct)
       columns.push_back({fmt::format("energy_change_pct_slack_{}", format_number(slack_pct)),
@@ -57,21 +53,19 @@ std::vector<Cell> row_of(const ScaleOptions& o, const ParallelStepInput& input,
                          const RunContext& context) {
   ParallelPlanner planner(input, o.clocks, disturbance_of(o.disturbance));
   const ParallelStepTimes& t = planner.step().times;
-  // Shares are of the step without disturbance; how long it takes is of the step with it.
   const bool disturbed = !disturbance_of(o.disturbance).none();
-  const auto share = [&](double time_s) { return percent * time_s / t.step_s; };
   const double replicas =
       static_cast<double>(input.gpus()) / static_cast<double>(input.pipeline.stages);
   std::vector<Cell> row{static_cast<std::int64_t>(input.shape.tensor_parallel),
                         static_cast<std::int64_t>(input.pipeline.stages),
                         static_cast<std::int64_t>(input.shape.data_parallel),
                         static_cast<std::int64_t>(input.gpus()),
-                        ms_per_s * (disturbed ? planner.baseline().span_s : t.step_s),
-                        share(t.compute_s()),
-                        share(t.comm_s() - t.exposed_s()),
-                        share(t.exposed_s()),
-                        share(t.bubble_s()),
-                        1e-3 * planner.baseline().total_energy_j * replicas};
+                        ms_per_s * (disturbed ? planner.baseline().span_s : t.step_s)};
+  if (!disturbed) {  // shares of the generated step, which no rank is late in
+    for (const double time_s : {t.compute_s(), t.hidden_s(), t.exposed_s(), t.bubble_s()})
+      row.emplace_back(percent * time_s / t.step_s);
+  }
+  row.emplace_back(1e-3 * planner.baseline().total_energy_j * replicas);
   if (o.without_plans) return row;
   std::vector<double> slacks_frac;
   for (const double slack_pct : o.slacks_pct) slacks_frac.push_back(slack_pct / percent);
@@ -81,14 +75,17 @@ std::vector<Cell> row_of(const ScaleOptions& o, const ParallelStepInput& input,
 }
 
 std::string notes_of(const ScaleOptions& o, std::size_t left_out, const ClusterSpec& cluster) {
+  const std::string shares =
+      disturbance_of(o.disturbance).none()
+          ? "Of the step at default clocks, means over a GPU of each stage: kernels, communication "
+            "beside kernels (hidden) and without any (exposed), neither (bubble: waiting for other "
+            "stages or the host)."
+          : "Of the disturbed step; what of it is hidden and exposed is told of undisturbed ones.";
   std::string text = fmt::format(
-      "\nOf the step at default clocks, means over a GPU of each stage: kernels, communication "
-      "beside kernels (hidden) and without any (exposed), neither (bubble: waiting for other "
-      "stages "
-      "or the host). {} microbatches of {} sequences in each replica; GPUs that do the same are "
+      "\n{} {} microbatches of {} sequences in each replica; GPUs that do the same are "
       "simulated once, collectives at the size of their group.\nAll times are modelled: nothing "
       "of it was measured.",
-      o.parallel.microbatches, o.model.batch.value_or(1));
+      shares, o.parallel.microbatches, o.model.batch.value_or(1));
   if (!o.without_plans)
     text +=
         " Slack: change of energy with a clock for each pass of each stage, changes of clock "
