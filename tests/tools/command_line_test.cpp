@@ -167,6 +167,9 @@ TEST_F(ProgramRun, MakesStepsOfParallelTraining) {
   expect(explore + " --straggler 2=1.5", 0, "the default clocks take");
   expect(explore + " --straggler x", 2, "--straggler 'x'; expected RANK=FACTOR");
   expect("trace scale gpt3-small --tp 1,2 --dp 2 --csv", 0, "tp,pp,dp,gpus,step_ms,");
+  expect("trace scale gpt3-small --pp 2 --dp 2 --straggler 2=1.1 --no-plans --csv", 0,
+         "tp,pp,dp,gpus,step_ms,energy_kj");
+  expect("trace scale gpt3-small --top-k 3", 2, "--top-k means nothing without --experts");
 }
 
 TEST_F(ProgramRun, ImportsItsOwnTraces) {
