@@ -2,6 +2,7 @@
 // The event loop of GraphSimulator.
 
 #include <algorithm>
+#include <cassert>
 #include <limits>
 #include <unordered_map>
 #include <unordered_set>
@@ -315,6 +316,7 @@ class GraphReplay {
 
   // Of an activity on a stream. (An optional, made to be read at once, would be waited for.)
   [[nodiscard]] std::uint32_t gpu_of(const Activity& activity) const {
+    assert(activity.stream.has_value());
     return graph_.streams()[*activity.stream].gpu.value;
   }
 

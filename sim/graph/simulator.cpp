@@ -1,6 +1,7 @@
 #include "sim/graph/simulator.hpp"
 
 #include <algorithm>
+#include <cassert>
 
 #include <fmt/format.h>
 
@@ -74,8 +75,10 @@ GraphRun GraphSimulator::run(const GraphPlan& plan, const GraphRunOptions& optio
   const GraphModel& of = *model_;
   if (options.switching.is_free())
     return GraphReplay(*this, plan, options, asked_clocks(of, plan, RunEnd::first)).run();
-  if (options.after != nullptr)
+  if (options.after != nullptr) {
+    assert(options.after->left_behind.size() == of.graph().gpus().size());
     return GraphReplay(*this, plan, options, options.after->left_behind).run();
+  }
   const std::vector<HeldClock> assumed = asked_clocks(of, plan, RunEnd::last);
   GraphRun found = GraphReplay(*this, plan, options, assumed).run();
   // What one run leaves behind, another clock, a change under way or a dwell, meets the next.
