@@ -1,6 +1,8 @@
 #include "explorer/experiments/captured_work.hpp"
 
+#include <cmath>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -21,12 +23,42 @@ namespace rubato {
 
 namespace {
 
-std::vector<std::string> files_of(const std::string& name, const std::filesystem::path& folder) {
-  try {
-    return files_of_patterns({(folder / name).string()});
-  } catch (const UsageError&) {
-    return files_of_patterns({name});
+// A folder whose name holds wildcards is that folder.
+std::filesystem::path without_wildcards(const std::filesystem::path& folder) {
+  std::string text;
+  for (const char c : folder.string()) {
+    if (std::string_view("[]*?\\").find(c) != std::string_view::npos) text += '\\';
+    text += c;
   }
+  return text;
+}
+
+std::vector<std::string> files_of(const std::string& name, const std::filesystem::path& folder) {
+  const std::filesystem::path beside = folder / name;
+  if (std::filesystem::exists(beside)) return {beside.string()};
+  for (const auto& pattern : {without_wildcards(folder) / name, std::filesystem::path(name)}) {
+    try {
+      return files_of_patterns({pattern.string()});
+    } catch (const UsageError&) {
+      continue;
+    }
+  }
+  throw IoError(fmt::format("no file is named like '{}', neither in {} nor in {}", printable(name),
+                            printable(std::filesystem::absolute(folder).string()),
+                            printable(std::filesystem::current_path().string())),
+                {.in = {},
+                 .hint = "captures are looked for beside the experiment, then in the working "
+                         "directory"});
+}
+
+// Rounding to a step of the GPU's clock is no news, another clock would be.
+void check_core_clock(const std::string& label, const GpuSpec& spec, const ClockPair& taken) {
+  const auto asked_mhz = parse_number(label.substr(label.find('/') + 1));
+  if (!asked_mhz || !taken.core_mhz || std::abs(*asked_mhz - *taken.core_mhz) <= spec.core.step_mhz)
+    return;
+  throw UsageError(fmt::format("captured_clock '{}': core clocks of {} are {} to {} MHz",
+                               printable(label), spec.name, format_number(spec.core.min_mhz),
+                               format_number(spec.core.max_mhz)));
 }
 
 }  // namespace
@@ -71,6 +103,7 @@ CapturedWork captured_work(std::shared_ptr<const CapturedFiles> run, const GpuSp
                     .clock = captured_clock(spec, given ? std::optional(label) : std::nullopt),
                     .clock_label = {},
                     .clock_source = given ? ClockSource::given : ClockSource::gpu_default};
+  if (given) check_core_clock(label, spec, work.clock);
   const ClockGrid at_capture(spec, {work.clock});
   work.clock_label = at_capture.label(*at_capture.find(work.clock));
   return work;

@@ -31,7 +31,7 @@ struct CapturedFiles {
 
 /// @param name    a file, or a pattern for the ranks of one run
 /// @param folder  where relative names start, before the working directory
-/// @throws UsageError if a pattern names no file; what import_capture and capture_graph throw
+/// @throws IoError if it names no file; what import_capture and capture_graph throw
 [[nodiscard]] CapturedFiles read_captured_files(const std::string& name,
                                                 const std::filesystem::path& folder);
 
@@ -43,7 +43,8 @@ struct CapturedWork {
   ClockSource clock_source = ClockSource::gpu_default;
 };
 
-/// Axis captured_clock of a point. @throws UsageError if it is no clock of the GPU
+/// Axis captured_clock of a point: the nearest memory state and step of the core clock.
+/// @throws UsageError if it is no pair of clocks, or the core clock is out of the GPU's range
 [[nodiscard]] CapturedWork captured_work(std::shared_ptr<const CapturedFiles> run,
                                          const GpuSpec& spec, const Point& point);
 
