@@ -24,7 +24,7 @@ enum class MarkKind {
   clocks_not_fitted,    ///< runs at clocks beyond those the GPU was fitted at
   too_large,            ///< what the step holds is more than the GPU's memory
   changes_ignored,      ///< planned as if changes of clock cost nothing, which is known to be wrong
-  slack_missed,         ///< takes longer than asked for once changes of clock are counted
+  slack_missed,         ///< takes longer than asked for as played
   changes_for_nothing,  ///< one clock for all saves as much
 };
 

@@ -15,6 +15,7 @@
 #include "common/error.hpp"
 #include "common/numbers.hpp"
 #include "common/text.hpp"
+#include "explorer/confidence.hpp"
 
 namespace rubato {
 
@@ -32,8 +33,8 @@ UnitAnswer answer_of(const Exploration& found, const PlanResult& result, std::si
                     .wall_time_s = found.wall_time_s / static_cast<double>(units)};
   if (result.plan.clock_of_site.empty()) return answer;
   const Totals &total = result.sim.total, &base = found.baseline.total;
-  answer.time_change_pct = percent * (total.time_s / base.time_s - 1.0);
-  answer.energy_change_pct = percent * (total.energy_j / base.energy_j - 1.0);
+  answer.time_change_pct = change_pct(total.time_s, base.time_s);
+  answer.energy_change_pct = change_pct(total.energy_j, base.energy_j);
   return answer;
 }
 
@@ -152,6 +153,7 @@ class Sweeper {
     if (const auto& counted = found.plans.front().counted) {
       answer.time_change_pct = percent * counted->change.time_frac;
       answer.energy_change_pct = percent * counted->change.energy_frac;
+      answer.in_time = counted->in_time;
     }
     const std::scoped_lock lock(mutex_);
     const bool stored = store_.add(plan_, unit, found, hashes, options_.command);

@@ -26,6 +26,7 @@ enum class UnitOutcome {
 struct UnitAnswer {
   SolveStatus status = SolveStatus::infeasible;
   std::optional<double> time_change_pct, energy_change_pct;  ///< as stored; nothing if infeasible
+  bool in_time = true;       ///< of captured runs: the plan keeps its slack as it is played
   double wall_time_s = 0.0;  ///< its part of the time that those explored with it took
 };
 

@@ -249,6 +249,12 @@ std::vector<Mark> marks_of(const GraphModel& model, const GraphPlanner& planner,
   std::ranges::move(marks_of_changes({goal, totals_of(baseline), planned, counted,
                                       best_one_clock_j(planner, result.deadline_s)}),
                     std::back_inserter(marks));
+  const bool said = std::ranges::find(marks, MarkKind::slack_missed, &Mark::kind) != marks.end();
+  if (outcome.counted && !outcome.counted->in_time && !said) {
+    marks.push_back({MarkKind::slack_missed,
+                     "takes longer than the slack allows as played: one step's clocks for all "
+                     "steps, changes of clock counted"});
+  }
   return marks;
 }
 

@@ -23,6 +23,7 @@ Json units_json(const ResultStore& store, const std::string& id) {
       "switch_stall_us, switch_energy_j, switch_latency_us, switch_dwell_us, seed, "
       "granularity, "
       "aggregation, goal, slack_pct, tolerance_pct, program_version, status, time_s, energy_j, "
+      "in_time, "
       "time_change_pct, energy_change_pct, energy_change_low_pct, energy_change_high_pct, "
       "clock_switches, 100.0 * gap_frac AS gap_pct, notes, "
       "gpu_calibrated, "

@@ -83,8 +83,8 @@ JOIN v_plans b ON b.granularity = a.granularity AND b.aggregation = a.aggregatio
   AND b.slack_frac IS a.slack_frac AND b.tolerance_frac IS a.tolerance_frac;
 
 -- Sweeps: one row a unit, with the value of every axis, beside it how far the model can be trusted. Of captured runs (g, q) time and
--- energy are those of the plan as it is played, changes of clock counted, and its interval is that over the split of captured times,
--- moved along; v_graph_plans has the plan as it was made. One SELECT, which SQLite can flatten: a UNION would be read whole.
+-- energy are those of the plan as it is played, changes of clock counted; status and gap follow it, where it is in time; its interval is
+-- assumed to be that over the split of captured times, shifted by as much; v_graph_plans has the plan as it was made. One SELECT, which SQLite can flatten: a UNION would be read whole.
 DROP VIEW IF EXISTS v_units;
 CREATE VIEW v_units AS
 SELECT u.unit_id, u.question_id, u.run_id, u.plan_id, u.graph_run_id, u.graph_plan_id, u.program_version,
@@ -100,7 +100,9 @@ SELECT u.unit_id, u.question_id, u.run_id, u.plan_id, u.graph_run_id, u.graph_pl
        coalesce(p.aggregation, 'global') AS aggregation,
        coalesce(p.goal, CASE q.slack_frac WHEN 0 THEN 'strict_waste' ELSE 'relaxed_waste' END) AS goal,
        100.0 * coalesce(p.slack_frac, q.slack_frac) AS slack_pct,
-       100.0 * coalesce(p.tolerance_frac, 0 * q.slack_frac) AS tolerance_pct, coalesce(p.status, q.status) AS status,
+       100.0 * coalesce(p.tolerance_frac, CASE WHEN q.graph_plan_id IS NOT NULL THEN 0.0 END) AS tolerance_pct,
+       coalesce(p.status, CASE WHEN q.status = 'optimal' AND abs(q.counted_energy_change_frac - q.energy_change_frac) > 1e-9
+                               THEN 'feasible' ELSE q.status END) AS status,
        coalesce(p.time_s, g.default_s * (1 + q.counted_time_change_frac)) AS time_s,
        coalesce(p.energy_j, g.default_j * (1 + q.counted_energy_change_frac)) AS energy_j, q.counted_in_time AS in_time,
        coalesce(b.time_s, g.default_s) AS default_time_s, coalesce(b.energy_j, g.default_j) AS default_energy_j,
@@ -119,7 +121,8 @@ SELECT u.unit_id, u.question_id, u.run_id, u.plan_id, u.graph_run_id, u.graph_pl
           SELECT kind FROM plan_marks WHERE plan_id IN (p.plan_id, b.plan_id)
           UNION SELECT kind FROM graph_plan_marks WHERE graph_plan_id = u.graph_plan_id
           UNION SELECT kind FROM graph_run_marks WHERE graph_run_id = u.graph_run_id)) AS notes,
-       coalesce(p.clock_switches, q.counted_clock_changes) AS clock_switches, coalesce(p.gap_frac, q.gap_frac) AS gap_frac,
+       coalesce(p.clock_switches, q.counted_clock_changes) AS clock_switches, coalesce(p.gap_frac, CASE WHEN q.counted_in_time
+         THEN max(0.0, 1 - q.lower_bound_j / (g.default_j * (1 + q.counted_energy_change_frac))) END) AS gap_frac,
        coalesce(r.gpu_calibrated, h.gpu_calibrated) AS gpu_calibrated,
        coalesce(s.measured_time_frac, g.source_measured_s / (g.source_measured_s + g.source_anchored_s + g.source_fixed_s))
          AS measured_time_frac,

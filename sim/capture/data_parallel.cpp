@@ -1,7 +1,8 @@
 #include "sim/capture/data_parallel.hpp"
-#include "traces/transformer/kernel_list.hpp"
 
 #include <fmt/format.h>
+
+#include "traces/transformer/kernel_list.hpp"
 
 namespace rubato {
 

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/file.hpp"
+#include "explorer/results/store.hpp"
 #include "models/gpu/spec.hpp"
 #include "tests/paths.hpp"
 #include "tests/tools/program_run.hpp"
@@ -170,6 +171,16 @@ TEST_F(ProgramRun, MakesStepsOfParallelTraining) {
   expect("trace scale gpt3-small --pp 2 --dp 2 --straggler 2=1.1 --no-plans --csv", 0,
          "tp,pp,dp,gpus,step_ms,energy_kj");
   expect("trace scale gpt3-small --top-k 3", 2, "--top-k means nothing without --experts");
+}
+
+TEST_F(ProgramRun, QuestionsAboutSweepsSayThatADatabaseIsOlder) {
+  expect("trace gen gpt3-xl --batch 8 --tp 2 -o t.json", 0, "");
+  expect("explore t.json --db r.db", 0, "stored as run 1");
+  open_result_database(folder_ / "r.db").execute("PRAGMA user_version = 11");
+  for (const char* command : {"top --db r.db", "report --db r.db --experiment latest -o r.html",
+                              "export best --db r.db --experiment latest"})
+    expect(command, 4, "the database has schema 11; expected 12");
+  expect("show 1 --db r.db", 0, "");
 }
 
 TEST_F(ProgramRun, ImportsItsOwnTraces) {

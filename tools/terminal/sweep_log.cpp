@@ -108,9 +108,14 @@ void SweepLog::unit_done(const SweepProgress& progress) {
     if (answer.time_change_pct && answer.energy_change_pct) {
       members["time_change_pct"] = *answer.time_change_pct;
       members["energy_change_pct"] = *answer.energy_change_pct;
-      best_pct_ =
-          std::min(best_pct_.value_or(*answer.energy_change_pct), *answer.energy_change_pct);
+      members["in_time"] = answer.in_time;
       text += fmt::format(", energy {} %", format_signed(*answer.energy_change_pct, 2));
+      if (answer.in_time) {
+        best_pct_ =
+            std::min(best_pct_.value_or(*answer.energy_change_pct), *answer.energy_change_pct);
+      } else {
+        text += ", slack missed";
+      }
     }
   }
   write_json(event(fmt::format("unit_{}", name_of(progress.outcome)), members));

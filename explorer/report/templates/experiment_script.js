@@ -7,6 +7,8 @@ const asked = objects(data.units);
 const units = [...d3.group(asked, (u) => u.plan_id).values()].map((same) => ({...same[0],
   scenario: [...new Set(same.map((u) => u.scenario))].filter((name) => name !== "").join(", ")}));
 const solved = units.filter((u) => u.energy_j !== null);
+// Of those, the one that saves most, among captured plans only where the slack is kept as played.
+const bestOf = (rows) => d3.least(rows.filter((u) => u.energy_j !== null && u.in_time !== 0), (u) => u.energy_change_pct);
 const axes = ["gpu", "trace_name", "captured_clock", "model", "batch", "sequence", "tensor_parallel", "data_parallel", "pipeline_parallel", "microbatches", "schedule", "power_limit_w", "clock_grid",
   "switch_stall_us", "switch_energy_j", "switch_latency_us", "switch_dwell_us", "seed", "granularity", "aggregation", "goal", "slack_pct", "tolerance_pct", "scenario", "program_version"];
 const byValue = (a, b) => typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b));
@@ -33,7 +35,7 @@ function modelError(gpu) {
   return `${worst.value.toFixed(2)} ${worst.name.endsWith("_points") ? "points" : "%"}`;
 }
 const coverage = (u) => `${u.measured_pct.toFixed(0)} %`;
-const interval = (u) => u.energy_change_low_pct === null ? "" : `${u.captured_clock === null ? "90 % interval" : "over the split of captured times"} ${percent(u.energy_change_low_pct, 1)} to ${percent(u.energy_change_high_pct, 1)}, `;
+const interval = (u) => u.energy_change_low_pct === null ? "" : `${u.captured_clock === null ? "90 % interval" : "shifted interval over the split of captured times"} ${percent(u.energy_change_low_pct, 1)} to ${percent(u.energy_change_high_pct, 1)}, `;
 const trust = (u) => `${interval(u)}${coverage(u)} measured, ${u.scaled_pct > 0 ? `${u.scaled_pct.toFixed(0)} % scaled, ` : ""}model error ${modelError(u.gpu)}` +
   `${u.gpu_calibrated ? "" : ", not calibrated"}${u.notes ? `; ${u.notes}` : ""}`;
 
@@ -81,10 +83,10 @@ function drawMultiples() {
     line.append("th").attr("scope", "row").text(rowAxis ? `${words(rowAxis)} ${short(show(rowValue), 24)}` : "");
     for (const columnValue of shownColumns) {
       const here = ((groups.get(rowValue) || new Map()).get(columnValue) || []).filter((u) => u.energy_j !== null && u.time_change_pct <= 100);
-      const best = d3.least(here, (u) => u.energy_change_pct);
+      const best = bestOf(here);
       const name = [rowAxis && `${words(rowAxis)} ${show(rowValue)}`, columnAxis && `${words(columnAxis)} ${show(columnValue)}`].filter(Boolean).join(", ") || "all units";
       const svg = line.append("td").append("svg").attr("class", "panel").attr("width", size).attr("height", size).attr("viewBox", `0 0 ${size} ${size}`)
-        .attr("role", "img").attr("tabindex", 0).attr("aria-label", best ? `${name}: ${here.length} units, best ${percent(best.energy_change_pct, 2)} energy at ${percent(best.time_change_pct, 2)} time, ${questionName(best)}; ${trust(best)}` : `${name}: no unit`);
+        .attr("role", "img").attr("tabindex", 0).attr("aria-label", best ? `${name}: ${here.length} units, best ${percent(best.energy_change_pct, 2)} energy at ${percent(best.time_change_pct, 2)} time, ${questionName(best)}; ${trust(best)}` : `${name}: no unit${here.length > 0 ? " in time" : ""}`);
       svg.append("rect").attr("width", size).attr("height", size).attr("class", "ground");
       svg.append("path").attr("class", "zero").attr("d", `M${x(0)} 0 V${size} M0 ${y(0)} H${size}`);
       svg.selectAll("circle").data(here).join("circle").attr("class", "unit").attr("cx", (u) => x(u.time_change_pct)).attr("cy", (u) => y(u.energy_change_pct))
@@ -105,7 +107,7 @@ function drawMultiples() {
     ["its time", (n) => percent(n.best.time_change_pct, 2), true], ["Coverage", (n) => coverage(n.best), true], ["Model error", (n) => modelError(n.best.gpu), true], ["Question", (n) => questionName(n.best)]], numbers);
 }
 
-const settings = [...d3.group(units, (u) => u.run_id)].map(([run, list]) => ({run, unit: list[0], name: settingName(list[0]), best: d3.least(list.filter((u) => u.energy_j !== null), (u) => u.energy_change_pct)}));
+const settings = [...d3.group(units, (u) => u.run_id)].map(([run, list]) => ({run, unit: list[0], name: settingName(list[0]), best: bestOf(list)}));
 const fronts = d3.group(data.fronts.map(([run, granularity, flat]) => ({run, granularity, points: d3.range(flat.length / 2).map((i) => [flat[2 * i], flat[2 * i + 1]])})), (f) => f.run);
 
 // Captured runs have names, others numbers.
@@ -180,7 +182,8 @@ function drawLatency() {
 function drawKernels() {
   const cells = objects(data.kernels);
   if (cells.length === 0) {
-    element("kernels-note").textContent = "Captured runs only: rubato report --run graph:N draws the clock of every kernel of one.";
+    element("kernels-note").textContent = units.every((u) => u.captured_clock !== null)
+      ? "Captured runs only: rubato report --run graph:N draws the clock of every kernel of one." : "No plan of a trace was found.";
     element("kernels-details").hidden = true;
     return;
   }
@@ -238,7 +241,7 @@ function drawUnits() {
 }
 
 const e = data.experiment;
-const best = d3.least(solved, (u) => u.energy_change_pct);
+const best = bestOf(units);
 document.title = e.name;
 element("title").textContent = short(e.name, 200);
 element("subtitle").textContent = `${e.finished_units} of ${e.planned_units} units, ${settings.length} settings, begun ${e.first_run_utc}.` +

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <string>
 #include <variant>
@@ -152,7 +153,7 @@ TEST_F(CapturedSweep, TheShippedExampleAtTwoLatenciesAndThreeSlacks) {
   EXPECT_EQ(number(file("a.db"), "SELECT count(*) FROM v_best_unit WHERE NOT in_time"), 0);
 }
 
-TEST_F(CapturedSweep, CtrlCFinishesWhatIsInFlightAndTheRestIsRunLater) {
+TEST_F(CapturedSweep, AStoppedSweepIsResumedToTheSameContents) {
   const SweepPlan all = made();
   run(all, file("whole.db"));
   std::atomic<bool> stop = false;
@@ -241,6 +242,39 @@ TEST_F(CapturedSweep, IdsFollowWhatTheAnswerDependsOn) {
   EXPECT_NE(ids("made.json", "1593/1410"), original);
 }
 
+// Steps of the example differ, so that one step's clocks for all are late though changes are free.
+TEST_F(CapturedSweep, LatePlansAreMarkedWhereChangesOfClockAreFree) {
+  const auto example = source_dir() / "docs/examples/run.pt.trace.json.gz";
+  const SweepPlan all = plan_sweep(parse_experiment(
+      "schema = 1\nname = 'free'\n[axes]\ngpu = 'a100-sxm4-80gb'\ncaptured_clock = '1593/1410'\n"
+      "clocks = 'coarse'\nslack_pct = 1\ngranularity = ['iteration', 'kernel']\ncapture = '" +
+          example.string() + "'\n",
+      file("e.toml")));
+  const auto is_late = [](const SweepProgress& one) { return !one.answer->in_time; };
+  std::size_t late = 0;
+  EXPECT_EQ(run(all, file("a.db"),
+                {.started = {},
+                 .done = [&](const SweepProgress& one) { late += is_late(one) ? 1U : 0U; }})
+                .finished,
+            2U);
+  EXPECT_EQ(late, 1U);
+  EXPECT_EQ(number(file("a.db"),
+                   "SELECT count(*) FROM v_units WHERE granularity = 'kernel' AND NOT in_time AND "
+                   "notes LIKE '%slack missed%' AND gap_frac IS NULL"),
+            1);
+  EXPECT_EQ(number(file("a.db"),
+                   "SELECT count(*) FROM v_units WHERE granularity = 'iteration' AND in_time AND "
+                   "gap_frac IS NOT NULL AND tolerance_pct = 0"),
+            1);
+}
+
+TEST_F(CapturedSweep, AFolderWithWildcardsInItsNameIsAFolder) {
+  std::filesystem::create_directory(file("run[1]*"));
+  std::filesystem::copy_file(file("made.json"), file("run[1]*/rank0.json"));
+  EXPECT_EQ(read_captured_files("rank0.json", file("run[1]*")).files.size(), 1U);
+  EXPECT_EQ(read_captured_files("rank*.json", file("run[1]*")).files.size(), 1U);
+}
+
 TEST_F(CapturedSweep, SaysWhatItCannotPlan) {
   const std::string capture = "capture = 'made.json'\n";
   expect_error<DataError>([&] { (void)plan(capture + "granularity = 'passes'\n"); },
@@ -250,10 +284,18 @@ TEST_F(CapturedSweep, SaysWhatItCannotPlan) {
                           "captured runs are planned for goal 'waste'");
   expect_error<DataError>([&] { (void)plan(capture + "aggregation = 'local'\n"); },
                           "captured runs are planned for goal 'waste'");
+  expect_error<UsageError>(
+      [&] {
+        Point point;
+        point[AxisId::captured_clock] = std::string("1593/1");
+        (void)captured_work(nullptr, load_gpu_spec("a100-sxm4-80gb"), point);
+      },
+      "captured_clock '1593/1': core clocks of a100-sxm4-80gb are 210 to 1410 MHz");
   expect_error<DataError>([&] { (void)plan(capture + "power_limit_w = 1\n"); },
                           "a power limit of 1 W is outside");
-  expect_error<DataError>([&] { (void)plan("capture = 'none*.json'\n"); },
-                          "no file is named like 'none*.json'");
+  expect_error<IoError>([&] { (void)plan("capture = 'none*.json'\n"); },
+                        "no file is named like 'none*.json', neither in " + folder_.path().string(),
+                        "beside the experiment, then in the working directory");
   expect_error<DataError>([&] { (void)plan("trace = 'gpt3-xl'\n"); },
                           "captured_clock: this applies to captures only");
   expect_error<DataError>(

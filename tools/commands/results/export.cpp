@@ -137,6 +137,7 @@ Action setup_export(CommandLine& app) {
     if (!o->plan.run.empty()) return export_plan(*o);
     if (!o->plan.granularity.empty() || o->plan.plan_id || !o->gpu.empty())
       throw UsageError("--granularity, --plan-id and --gpu choose a plan; give --plan too");
+    if (!o->experiment.empty()) check_result_database(o->db);
     const ResultStore store = ResultStore::open_read_only(o->db);
     if (!o->experiment.empty()) {
       const Part& part = part_of(o->part == "plans" ? "units" : o->part, experiment_parts);

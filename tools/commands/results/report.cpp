@@ -33,6 +33,7 @@ Action setup_report(CommandLine& app) {
       "  rubato report --db results.db --experiment latest -o experiment.html");
   return [o](const RunContext&) {
     check_extension("--output", o->out, {".html", ".htm"});
+    if (!o->experiment.empty()) check_result_database(o->db);
     const ResultStore store = ResultStore::open_read_only(o->db);
     if (!o->experiment.empty()) {
       const std::string id = experiment_id(store, o->experiment);
