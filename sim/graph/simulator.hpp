@@ -79,7 +79,7 @@ struct GraphRunOptions {
   bool phases = false;         ///< keep what each GPU did
   SwitchModel switching = {};  ///< the default: changes of clock take nothing
   /// What the run follows, where changes of clock take something. Nothing: a run like it, so that
-  /// it is in steady state, which may take a second replay.
+  /// it is in steady state, which may take a second replay. Of as many GPUs.
   const GraphRun* after = nullptr;
 };
 
