@@ -80,7 +80,7 @@ TEST(File, WritesWholeOrNotAtAll) {
   write_file(folder / "made/for/b.txt", "two");
   EXPECT_EQ(read_file(folder / "made/for/b.txt"), "two");
   expect_error<IoError>([&] { write_file(folder / "a.txt/c.txt", "three"); },
-                        "cannot make the folder of: Not a directory");
+                        "cannot make its folder: Not a directory");
   expect_error<IoError>([&] { (void)read_file(folder / "b.txt"); },
                         "b.txt: cannot open: No such file or directory");
   expect_error<IoError>([&] { (void)read_file(folder.path()); }, "cannot read: Is a directory");

@@ -83,7 +83,7 @@ def completed_by_bash(script, *words):
 def check_bash(script):
     cases = {("rubato", "swe"): {"sweep", "sweep-latency"}, ("rubato", "sweep", ""): {"new", "run", "slurm"},
              ("rubato", "sweep", "run", "--dry"): {"--dry-run"}, ("rubato", "explore", "--switching", ""): {"none", "spec"},
-             ("rubato", "explore", "--switching", "none", "--sl"): {"--slack"}, ("rubato", "explore", "no such"): set()}
+             ("rubato", "explore", "--switching", "none", "--sla"): {"--slack"}, ("rubato", "explore", "no such"): set()}
     for words, expected in cases.items():
         found = completed_by_bash(script, *words)
         check(f"bash completes {words} to {expected}", found == expected, found)

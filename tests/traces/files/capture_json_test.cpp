@@ -184,7 +184,7 @@ TEST_F(CaptureJson, WrongEntriesAreNamed) {
   rejected("\"stream_wait\"", "\"stream_weit\"", "did you mean 'stream_wait'?");
   rejected("\"group\":0", "\"group\":2", "a collective has group 2, but there are 2");
   rejected("\"priority\":-5", "\"priority\":-5000000000", "whole number of 32 bits");
-  rejected("\"class\":\"gemm\"", "\"class\":\"gem\"", "did you mean 'gemm'?");
+  rejected("\"class\":\"gemm\"", "\"class\":\"gem\"", "did you mean one of gemm, gemm_batched?");
 }
 
 TEST_F(CaptureJson, WhatIsDamagedIsLeftOutIfAsked) {

@@ -85,7 +85,7 @@ TEST(TraceCsv, ListsEveryProblemOfAFile) {
     expect_error<DataError>([&] { (void)parse_trace_csv(text, "t.csv"); }, what);
   };
   fails("t.csv:2: measured_time_s is '-0.1'; expected a number > 0");
-  fails("t.csv:3: class 'gem' is not known; did you mean 'gemm'?");
+  fails("t.csv:3: class 'gem' is not known; did you mean one of gemm, gemm_batched?");
   fails("t.csv:3: flops is 'NaN'; expected a number >= 0");
   fails("t.csv:4: kernel 'k0' has other figures in an earlier row");
   fails("t.csv:4: repeat is 3, but segment 'a' began with 2");

@@ -38,7 +38,7 @@ inline bool is_backward(const Kernel& kernel) {
 }
 /// Products with parameters, and those of attention.
 inline bool is_product(const Kernel& kernel) { return kernel.kind == KernelClass::gemm; }
-inline bool is_attention(const Kernel& kernel) {
+inline bool multiplies_in_attention(const Kernel& kernel) {
   return kernel.kind == KernelClass::attention || kernel.kind == KernelClass::gemm_batched;
 }
 

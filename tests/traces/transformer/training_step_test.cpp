@@ -71,7 +71,7 @@ TEST(TrainingStep, WorkOfEveryModelIsSixNDAndAttention) {
     const double met = count_parameters(step.model).active - looked_up(step.model) - once;
     const double expected = 6.0 * met * tokens + attention;
     EXPECT_NEAR(all(trace) / expected, 1.0, 0.01) << name;
-    EXPECT_NEAR(flops_of(trace, is_attention) / attention, 1.0, 1e-12) << name;
+    EXPECT_NEAR(flops_of(trace, multiplies_in_attention) / attention, 1.0, 1e-12) << name;
   }
 }
 
@@ -79,7 +79,7 @@ TEST(TrainingStep, ModelWorkIsWhatIsNeededWhateverIsRun) {
   TrainingStep step = step_of("llama3-8b");
   const double needed = model_flops(step);
   const Trace trace = generate_training_step(step).trace;
-  const double attention = flops_of(trace, is_attention);
+  const double attention = flops_of(trace, multiplies_in_attention);
   EXPECT_NEAR(needed / (flops_of(trace, is_product) + attention * 3.0 / 3.5), 1.0, 1e-12);
   step.recomputation = Recomputation::full;
   EXPECT_EQ(model_flops(step), needed);
@@ -93,7 +93,7 @@ TEST(TrainingStep, UnfusedAttentionMultipliesWholeSquares) {
   const Trace trace = generate_training_step(step).trace;
   // 12 s^2 h of a layer and sequence: Korthikanti et al., appendix A.
   const double expected = 12.0 * 2048.0 * 2048.0 * 12288.0 * 96.0;
-  EXPECT_NEAR(flops_of(trace, is_attention) / expected, 1.0, 1e-12);
+  EXPECT_NEAR(flops_of(trace, multiplies_in_attention) / expected, 1.0, 1e-12);
   // 72 L s h^2 (1 + s / 6 h + V / 12 L h) with the padded vocabulary.
   const double h = 12288.0, s = 2048.0;
   const double all_products =
@@ -109,13 +109,15 @@ TEST(TrainingStep, RecomputationRunsTheForwardPassAgain) {
     const auto layers_forward = [&](auto counts) {
       return flops_of(none, [&](const Kernel& k) { return k.pass == Pass::forward && counts(k); });
     };
-    const double attention = layers_forward(is_attention);
+    const double attention = layers_forward(multiplies_in_attention);
     step.recomputation = Recomputation::selective;
     const Trace selective = generate_training_step(step).trace;
     EXPECT_NEAR(all(selective) - all(none), attention, 1e-9 * all(none)) << model;
     step.recomputation = Recomputation::full;
     const Trace full = generate_training_step(step).trace;
-    const auto products = [](const Kernel& k) { return is_product(k) || is_attention(k); };
+    const auto products = [](const Kernel& k) {
+      return is_product(k) || multiplies_in_attention(k);
+    };
     EXPECT_NEAR(flops_of(full, products) - flops_of(none, products), layers_forward(products),
                 1e-9 * all(none))
         << model;

@@ -170,6 +170,7 @@ void generate(Options& o, const CommandLine& line) {
   check(o, line, is_fused);
   if (is_fused && !line.has("--optimizer")) o.model.optimizer = true;
   if (o.graph) return write_graph(o, model);
+  check_extension("--output", o.out, {".json", ".csv"});
   write_output(o.out, as_file(is_fused ? fused_step(o, model) : llm_c_step(o, model), o.out));
 }
 
