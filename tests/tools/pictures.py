@@ -15,10 +15,19 @@ RUBATO, SOURCE = sys.argv[1], Path(sys.argv[2])
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def run(*arguments, status=0):
+def finished(*arguments, status=0):
     done = subprocess.run([*map(str, arguments)], capture_output=True, text=True)
     assert done.returncode == status, f"{arguments}: status {done.returncode}\n{done.stdout}{done.stderr}"
+    return done
+
+
+def run(*arguments, status=0):
+    done = finished(*arguments, status=status)
     return done.stdout + done.stderr
+
+
+def rows_of(*arguments):
+    return json.loads(finished(*arguments, "--json").stdout)
 
 
 def numbers(attribute):
@@ -31,8 +40,8 @@ def transfer_pictures(folder):
     named.write_text("segment,repeat,kernel,class,pass,flops,dram_bytes\n"
                      "s,1,a<b & c,gelu,forward,1e9,1e9\n")
     run(RUBATO, "explore", "gpt3-xl", "--granularity", "kernel", "--db", db)
-    rows = json.loads(run(RUBATO, "transfer", named, "--db", db, "--batches", "1,40", "--tp", "1,2",
-                          "--plot", svg, "--page", page, "--json", "--quiet"))
+    rows = rows_of(RUBATO, "transfer", named, "--db", db, "--batches", "1,40", "--tp", "1,2",
+                          "--plot", svg, "--page", page)
     assert [row["trace"] for row in rows] == ["named"] + [
         f"gpt3-xl-b{b}-s1024-tp{tp}-dp1" for tp in (1, 2) for b in (1, 40)], rows
 
@@ -93,7 +102,7 @@ def growth_pictures(folder):
 
 def latency_picture(folder):
     svg = folder / "l.svg"
-    rows = json.loads(run(RUBATO, "sweep-latency", "gpt3-xl", "--latencies-us", "1,1000,6000", "--plot", svg, "--json"))
+    rows = rows_of(RUBATO, "sweep-latency", "gpt3-xl", "--latencies-us", "1,1000,6000", "--plot", svg)
     assert len(rows) == 6, rows
     drawing = xml.parse(svg).getroot()
     texts = [element.text for element in drawing.iter(SVG + "text")]
