@@ -15,9 +15,9 @@
 #include "explorer/results/store.hpp"
 #include "models/gpu/device.hpp"
 #include "tests/expect_error.hpp"
+#include "tests/explorer/experiments/sweep_fixture.hpp"
 #include "tests/made_exploration.hpp"
 #include "tests/paths.hpp"
-#include "tests/temporary_folder.hpp"
 #include "traces/files/capture_json.hpp"
 #include "traces/import/readers.hpp"
 
@@ -27,13 +27,11 @@ namespace {
 // Two latencies and three slacks of a made run and of the shipped example.
 const std::string slacks = "slack_pct = [0, 1, 5]\n";
 
-class CapturedSweep : public testing::Test {
+class CapturedSweep : public SweepFixture {
  protected:
   CapturedSweep() {
     save_capture(made_exploration_input({.layers = 3}, {}).captures.front(), file("made.json"));
   }
-
-  [[nodiscard]] std::filesystem::path file(const std::string& name) const { return folder_ / name; }
 
   [[nodiscard]] SweepPlan plan(const std::string& axes, const std::string& more = "") const {
     return plan_sweep(
@@ -46,26 +44,6 @@ class CapturedSweep : public testing::Test {
   [[nodiscard]] SweepPlan made(const std::string& more = "") const {
     return plan(slacks + "capture = 'made.json'\ngranularity = ['iteration', 'kernel', 'auto']\n",
                 more);
-  }
-
-  static SweepSummary run(const SweepPlan& plan, const std::filesystem::path& db,
-                          const SweepObserver& observer = {}, const RunContext& context = {}) {
-    SweepStore store(db);
-    std::vector<std::size_t> left;
-    const std::vector<bool> finished = store.finished(plan);
-    for (std::size_t u = 0; u < plan.units.size(); ++u) {
-      if (!finished[u]) left.push_back(u);
-    }
-    store.begin(plan);
-    return run_sweep(plan, left, store, {2, "test"}, observer, context);
-  }
-
-  static std::vector<std::vector<SqlValue>> rows(const std::filesystem::path& db,
-                                                 const std::string& sql) {
-    return ResultStore::open_read_only(db).query(sql).rows;
-  }
-  static std::int64_t number(const std::filesystem::path& db, const std::string& sql) {
-    return std::get<std::int64_t>(rows(db, sql).at(0).at(0));
   }
 
   // Each unit beside one exploration of its question, asked by hand.
@@ -103,8 +81,6 @@ class CapturedSweep : public testing::Test {
       EXPECT_EQ(std::get<std::string>(row[9]), name_of(question.grain));
     }
   }
-
-  TemporaryFolder folder_;
 };
 
 // Every stored number of a sweep without ids that depend on the order of work, and without times.
@@ -162,7 +138,7 @@ TEST_F(CapturedSweep, AStoppedSweepIsResumedToTheSameContents) {
                                  if (progress.done == 5) stop = true;
                                }};
   const SweepSummary first =
-      run(all, file("a.db"), observer, {.progress = {}, .cancelled = &stop, .command_line = {}});
+      run(all, file("a.db"), 2, observer, {.progress = {}, .cancelled = &stop, .command_line = {}});
   EXPECT_TRUE(first.interrupted());
   EXPECT_GE(first.finished, 5U);
   EXPECT_EQ(run(all, file("a.db")).finished, 18U - first.finished);
@@ -252,7 +228,7 @@ TEST_F(CapturedSweep, LatePlansAreMarkedWhereChangesOfClockAreFree) {
       file("e.toml")));
   const auto is_late = [](const SweepProgress& one) { return !one.answer->in_time; };
   std::size_t late = 0;
-  EXPECT_EQ(run(all, file("a.db"),
+  EXPECT_EQ(run(all, file("a.db"), 2,
                 {.started = {},
                  .done = [&](const SweepProgress& one) { late += is_late(one) ? 1U : 0U; }})
                 .finished,

@@ -19,16 +19,14 @@
 #include "explorer/results/merge.hpp"
 #include "explorer/results/store.hpp"
 #include "tests/expect_error.hpp"
+#include "tests/explorer/experiments/sweep_fixture.hpp"
 #include "tests/paths.hpp"
-#include "tests/temporary_folder.hpp"
 
 namespace rubato {
 namespace {
 
-class Sweep : public testing::Test {
+class Sweep : public SweepFixture {
  protected:
-  [[nodiscard]] std::filesystem::path file(const std::string& name) const { return folder_ / name; }
-
   static SweepPlan plan(const std::string& axes = "") {
     return plan_sweep(parse_experiment(
         "schema = 1\nname = 'test'\n[defaults]\ngpu = 'rtx-3080-ti'\nmodel = 'gpt3-xl'\n"
@@ -37,30 +35,6 @@ class Sweep : public testing::Test {
             axes,
         "test.toml"));
   }
-
-  // Runs what is not finished, as the command does.
-  static SweepSummary run(const SweepPlan& plan, const std::filesystem::path& db,
-                          std::size_t threads = 2, const SweepObserver& observer = {},
-                          const RunContext& context = {}) {
-    SweepStore store(db);
-    std::vector<std::size_t> left;
-    const std::vector<bool> finished = store.finished(plan);
-    for (std::size_t u = 0; u < plan.units.size(); ++u) {
-      if (!finished[u]) left.push_back(u);
-    }
-    store.begin(plan);
-    return run_sweep(plan, left, store, {threads, "test"}, observer, context);
-  }
-
-  static std::vector<std::vector<SqlValue>> rows(const std::filesystem::path& db,
-                                                 const std::string& sql) {
-    return ResultStore::open_read_only(db).query(sql).rows;
-  }
-  static std::int64_t number(const std::filesystem::path& db, const std::string& sql) {
-    return std::get<std::int64_t>(rows(db, sql).at(0).at(0));
-  }
-
-  TemporaryFolder folder_;
 };
 
 // Every stored number of a sweep without ids that depend on the order of work, and without times.

@@ -9,30 +9,19 @@
 #include "models/gpu/clock_grid.hpp"
 #include "sim/graph/simulator.hpp"
 #include "tests/expect_error.hpp"
+#include "tests/sim/capture/parallel_input.hpp"
 #include "traces/graph/capture_graph.hpp"
 
 namespace rubato {
 namespace {
 
-// Bandwidths between GPUs, so that communication is nothing, or everything.
+// Eight ranks of data parallelism.
 ParallelStepInput input_with(double bus_gbs, Sharding sharding) {
-  ParallelStepInput input{.shape = gpt_preset("gpt3-small"),
-                          .sharding = sharding,
-                          .spec = load_gpu_spec("a100-sxm4-80gb")};
-  input.shape.batch = 4;
+  ParallelStepInput input = parallel_input(bus_gbs);
+  input.sharding = sharding;
   input.shape.data_parallel = 8;
-  input.spec.cluster = ClusterSpec{.name = "made-up",
-                                   .title = "made up",
-                                   .gpus_per_node = 8,
-                                   .nodes = 1,
-                                   .inside = {LinkKind::nvlink, bus_gbs, "made up"},
-                                   .between = {},
-                                   .in_switch_gbs = {},
-                                   .latency_scale = 1e-9};
   return input;
 }
-
-constexpr double fast = 1e9, usual = 50.0, slow = 1e-3;  // GB/s
 
 double message_bytes(const ParallelStep& step, CollectiveKind kind) {
   double sum = 0.0;
@@ -191,9 +180,9 @@ TEST(ParallelStep, RefusesWhatCannotBe) {
   ParallelStepInput input = input_with(usual, Sharding::none);
   input.shape.data_parallel = 5'000'000'000;
   expect_error<UsageError>([&] { return parallel_step(input); }, "dp is 5000000000;");
-  input.shape.data_parallel = 16;
+  input.shape.data_parallel = 65;
   expect_error<UsageError>([&] { return parallel_step(input); },
-                           "tp 1 x cp 1 x dp 16 x pp 1 needs 16 GPUs; made-up has 8");
+                           "tp 1 x cp 1 x dp 65 x pp 1 needs 65 GPUs; made-up has 64");
   input.shape.data_parallel = 8;
   input.shape.tensor_parallel = 5;
   expect_error<UsageError>([&] { return parallel_step(input); }, "tp 5 does not divide heads 12");

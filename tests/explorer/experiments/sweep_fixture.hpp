@@ -1,0 +1,48 @@
+#pragma once
+// Sweeps run in a folder of their own.
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "explorer/experiments/sweep.hpp"
+#include "explorer/results/store.hpp"
+#include "tests/temporary_folder.hpp"
+
+namespace rubato {
+
+class SweepFixture : public testing::Test {
+ protected:
+  [[nodiscard]] std::filesystem::path file(const std::string& name) const { return folder_ / name; }
+
+  // Runs what is not finished, as the command does.
+  static SweepSummary run(const SweepPlan& plan, const std::filesystem::path& db,
+                          std::size_t threads = 2, const SweepObserver& observer = {},
+                          const RunContext& context = {}) {
+    SweepStore store(db);
+    std::vector<std::size_t> left;
+    const std::vector<bool> finished = store.finished(plan);
+    for (std::size_t u = 0; u < plan.units.size(); ++u) {
+      if (!finished[u]) left.push_back(u);
+    }
+    store.begin(plan);
+    return run_sweep(plan, left, store, {threads, "test"}, observer, context);
+  }
+
+  static std::vector<std::vector<SqlValue>> rows(const std::filesystem::path& db,
+                                                 const std::string& sql) {
+    return ResultStore::open_read_only(db).query(sql).rows;
+  }
+  static std::int64_t number(const std::filesystem::path& db, const std::string& sql) {
+    return std::get<std::int64_t>(rows(db, sql).at(0).at(0));
+  }
+
+  TemporaryFolder folder_;
+};
+
+}  // namespace rubato
