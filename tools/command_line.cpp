@@ -218,6 +218,14 @@ void CommandLine::footer(const std::string& text) { app_->footer(text); }
 
 bool CommandLine::has(const std::string& option) const { return app_->count(option) > 0; }
 
+std::vector<std::string> CommandLine::given_of(const std::string& group) const {
+  std::vector<std::string> given;
+  for (const CLI::Option* option : std::as_const(*app_).get_options())
+    if (option->get_group() == group && option->count() > 0)
+      given.push_back("--" + option->get_lnames().front());
+  return given;
+}
+
 void CommandLine::final_callback(std::function<void()> action) {
   app_->final_callback(std::move(action));
 }

@@ -73,6 +73,8 @@ class CommandLine {
 
   /// Whether a line that was parsed holds an option, by one of its names.
   [[nodiscard]] bool has(const std::string& option) const;
+  /// Names of the options of a group that a line that was parsed holds, as they were added.
+  [[nodiscard]] std::vector<std::string> given_of(const std::string& group) const;
 
   /// For who reads a command line rather than adding to it.
   [[nodiscard]] CLI::App& app() const noexcept { return *app_; }

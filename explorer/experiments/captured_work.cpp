@@ -1,7 +1,6 @@
 #include "explorer/experiments/captured_work.hpp"
 
 #include <cmath>
-#include <span>
 #include <string_view>
 #include <utility>
 
@@ -89,8 +88,7 @@ CapturedFiles read_captured_files(const std::string& name, const std::filesystem
   }
   run.hash = content_hash(hashes);
   // Ranks that do not belong together are better known before the first unit.
-  const CaptureGraph graph = run.captures.size() == 1 ? capture_graph(run.captures.front())
-                                                      : capture_graph(std::span(run.captures));
+  const CaptureGraph graph = capture_graph(run.captures);
   run.notes.insert(run.notes.end(), graph.ranks.notes.begin(), graph.ranks.notes.end());
   return run;
 }

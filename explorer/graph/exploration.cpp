@@ -273,9 +273,7 @@ double GraphPlanOutcome::most(double PlanChange::*field) const {
 GraphExploration explore_captured(const GraphExplorationInput& input, const RunContext& context) {
   const auto begin = std::chrono::steady_clock::now();
   GraphExploration found;
-  found.run = std::make_unique<const CaptureGraph>(input.captures.size() == 1
-                                                       ? capture_graph(input.captures.front())
-                                                       : capture_graph(std::span(input.captures)));
+  found.run = std::make_unique<const CaptureGraph>(capture_graph(input.captures));
   const ExecutionGraph& graph = found.run->graph;
   found.model = std::make_unique<const GraphModel>(graph, input.spec, input.captured_clock,
                                                    input.power_limit_w);

@@ -69,17 +69,12 @@ void add_messages(const GraphModel& model, std::uint64_t ranks_of_stage,
   }
 }
 
-CaptureGraph graph_of(const ParallelStep& step) {
-  if (step.stages.size() == 1) return capture_graph(step.stages.front());
-  return capture_graph(std::span(step.stages));
-}
-
 }  // namespace
 
 ParallelPlanner::ParallelPlanner(const ParallelStepInput& input, const std::string& grid,
                                  const GraphDisturbance& disturbance)
     : step_(parallel_step(input)),
-      graph_(graph_of(step_)),
+      graph_(capture_graph(step_.stages)),
       model_(std::make_unique<const GraphModel>(
           GraphModel(graph_.graph, input.spec, input.spec.default_clock)
               .with_slowdown(slowdown_of(graph_.graph, disturbance)))),

@@ -13,6 +13,7 @@
 #include "explorer/pareto.hpp"
 #include "models/kernel/model.hpp"
 #include "models/table/gpu_model.hpp"
+#include "traces/transformer/kernel_list.hpp"
 
 namespace rubato {
 
@@ -164,10 +165,7 @@ struct StageWeights {
 void append_step_end(Trace& to, const Trace& whole, PassKind kind, const StageWeights& stage) {
   if (kind == PassKind::optimizer) {
     append_segment(to, whole, "optimizer", 1);
-    for (Kernel& kernel : to.kernels) {
-      if (kernel.flops) *kernel.flops *= stage.share();
-      if (kernel.dram_bytes) *kernel.dram_bytes *= stage.share();
-    }
+    for (Kernel& kernel : to.kernels) scale_work(kernel, stage.share());
     return;
   }
   const auto add = [&](std::string_view name, std::uint32_t repeat) {

@@ -11,6 +11,8 @@
 #include "common/version.hpp"
 #include "sim/capture/data_parallel.hpp"
 #include "sim/capture/stage_step.hpp"
+#include "traces/transformer/kernel_list.hpp"
+#include "traces/transformer/limits.hpp"
 
 namespace rubato {
 
@@ -29,11 +31,7 @@ RankWork own_work(const ParallelStepInput& input) {
   if (input.sharding != Sharding::parameters) return work;
   const double ranks = static_cast<double>(data_group(input, false).size);
   for (const RankWork::Launches* list : {&work.clearing, &work.optimizer}) {
-    for (const KernelId id : *list) {
-      Kernel& kernel = work.kernels[index(id)];
-      kernel.flops = kernel.flops.value_or(0.0) / ranks;
-      kernel.dram_bytes = kernel.dram_bytes.value_or(0.0) / ranks;
-    }
+    for (const KernelId id : *list) scale_work(work.kernels[index(id)], 1.0 / ranks);
   }
   return work;
 }
@@ -61,17 +59,12 @@ void check_size(const ParallelStepInput& input, const RankWork& work) {
 void check_degrees(const ParallelStepInput& input) {
   const GptShape& shape = input.shape;
   const PipelineShape& pipeline = input.pipeline;
-  const auto in_range = [](std::string_view name, std::uint64_t value) {
-    constexpr std::uint64_t most = 1'000'000;
-    if (value == 0 || value > most)
-      throw UsageError(
-          fmt::format("{} is {}; expected a whole number from 1 to {}", name, value, most));
-  };
-  in_range("tp", shape.tensor_parallel);
-  in_range("dp", shape.data_parallel);
-  in_range("cp", input.split.context);
-  in_range("ep", input.split.expert);
-  in_range("pp", pipeline.stages);
+  constexpr std::uint64_t most = 1'000'000;
+  expect_range("tp", shape.tensor_parallel, {}, most);
+  expect_range("dp", shape.data_parallel, {}, most);
+  expect_range("cp", input.split.context, {}, most);
+  expect_range("ep", input.split.expert, {}, most);
+  expect_range("pp", pipeline.stages, {}, most);
   if (shape.layers < std::uint64_t{pipeline.stages} * pipeline.chunks) {
     throw UsageError(fmt::format("{} layers cannot be dealt out to {} stages of {} chunk{}",
                                  shape.layers, pipeline.stages, pipeline.chunks,

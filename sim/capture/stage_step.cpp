@@ -262,10 +262,8 @@ class StageStep {
   [[nodiscard]] KernelId own_part(KernelId id, double elements) {
     if (shape_.stages < 2 && input_.sharding == Sharding::none) return id;
     Kernel kernel = work_.kernel(id);
-    const double share = elements / work_.parameters();
     kernel.name += fmt::format("_stage{}", step_.stage());
-    kernel.flops = *kernel.flops * share;
-    kernel.dram_bytes = *kernel.dram_bytes * share;
+    scale_work(kernel, elements / work_.parameters());
     return step_.kernels().add(kernel);
   }
 

@@ -21,6 +21,8 @@ Sharding sharding_of(const std::string& zero) {
   return zero == "3" ? Sharding::parameters : Sharding::optimizer;
 }
 
+constexpr const char* heading = "Steps as graphs";
+
 }  // namespace
 
 void add_model_shape_options(CommandLine& app, ModelShapeOptions& o) {
@@ -70,7 +72,6 @@ GptShape shape_of(const ModelShapeOptions& o, const ModelShape& model) {
 }
 
 void add_parallel_options(CommandLine& app, ParallelOptions& o) {
-  const std::string heading = "Steps as graphs";
   const auto add = [&](const char* name, auto& value, const char* help) {
     return app.add_option(name, value, help)->capture_default_str()->group(heading);
   };
@@ -101,10 +102,8 @@ void add_parallel_options(CommandLine& app, ParallelOptions& o) {
 }
 
 std::optional<std::string> given_parallel_option(const CommandLine& app) {
-  for (const char* option :
-       {"--zero", "--no-sequence-parallel", "--tp-overlap", "--microbatches", "--schedule",
-        "--chunks", "--pp-overlap", "--cp", "--experts", "--top-k", "--gpu", "--cluster"})
-    if (app.has(option)) return option;
+  for (const std::string& option : app.given_of(heading))
+    if (option != "--ep") return option;
   return std::nullopt;
 }
 

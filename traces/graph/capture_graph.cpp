@@ -117,6 +117,7 @@ CaptureGraph capture_graph(const Capture& capture, const CaptureGraphOptions& op
 }
 
 CaptureGraph capture_graph(std::span<const Capture> captures, const CaptureGraphOptions& options) {
+  if (captures.size() == 1) return capture_graph(captures.front(), options);
   expect_distinct_ranks(captures);
   return graph_of(captures, join_ranks(captures), options);
 }

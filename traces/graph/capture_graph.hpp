@@ -25,9 +25,9 @@ struct CaptureGraph {
 [[nodiscard]] CaptureGraph capture_graph(const Capture& capture,
                                          const CaptureGraphOptions& options = {});
 
-/// The captures of several ranks as one run: their collectives joined, their clocks aligned.
+/// The captures of one or several ranks as one run: their collectives joined, their clocks aligned.
 /// Collectives that are not joined stay launches whose captured time holds what they waited.
-/// @param captures  two or more, each of another rank
+/// @param captures  of one rank each; one is taken alone
 /// @throws DataError as join_ranks, if a capture has no launches or two are of one rank
 [[nodiscard]] CaptureGraph capture_graph(std::span<const Capture> captures,
                                          const CaptureGraphOptions& options = {});

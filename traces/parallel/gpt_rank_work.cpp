@@ -10,6 +10,7 @@
 #include "traces/gradient_buckets.hpp"
 #include "traces/parallel/rank_work.hpp"
 #include "traces/transformer/kernel_list.hpp"
+#include "traces/transformer/limits.hpp"
 
 namespace rubato {
 
@@ -26,13 +27,9 @@ constexpr std::array<std::string_view, 10> of_mlp{
     "23_gelu_bwd", "24_gemm_dw_fcproj", "25_bias_fc",     "26_gemm_dln2",      "27_gemm_dw_fc"};
 
 void check_split(const GptShape& shape, const ModelSplit& split) {
-  const auto at_least_one = [](std::string_view what, std::uint32_t value) {
-    if (value == 0) throw UsageError(fmt::format("{} is 0; expected at least 1", what));
-  };
-  at_least_one("cp", split.context);
-  at_least_one("ep", split.expert);
-  if (shape.seq % split.context != 0)
-    throw UsageError(fmt::format("cp {} does not divide seq {}", split.context, shape.seq));
+  expect_range("cp", split.context);
+  expect_range("ep", split.expert);
+  expect_divides("cp", split.context, "seq", shape.seq);
   if (split.experts == 0) {
     if (split.expert > 1) {
       throw UsageError(fmt::format("ep {}, but {} has no experts", split.expert, shape.model),
@@ -49,8 +46,7 @@ void check_split(const GptShape& shape, const ModelSplit& split) {
     throw UsageError(
         fmt::format("a token goes to {} experts; expected 1 to {}", split.top_k, split.experts));
   }
-  if (split.experts % split.expert != 0)
-    throw UsageError(fmt::format("ep {} does not divide experts {}", split.expert, split.experts));
+  expect_divides("ep", split.expert, "experts", split.experts);
 }
 
 class GptWork {
@@ -131,8 +127,8 @@ class GptWork {
       kernel.name.replace(kernel.name.find(before), before.size(), "all_reduce");
     }
     for (const std::string_view name : between_products)
-      scale(work_.kernels[place_of(name)], ranks());
-    if (shape_.optimizer) scale(work_.kernels[place_of("x1_memset_residual_grad")], ranks());
+      scale_work(work_.kernels[place_of(name)], ranks());
+    if (shape_.optimizer) scale_work(work_.kernels[place_of("x1_memset_residual_grad")], ranks());
     for (RankWork::Launches* list : {&work_.forward, &work_.backward}) {
       std::erase_if(*list, [&](KernelId id) {
         const auto& collective = work_.kernel(id).collective;
@@ -163,15 +159,10 @@ class GptWork {
     route(work_.backward, "22_gemm_dgelu", "27_gemm_dw_fc", Pass::backward);
   }
 
-  static void scale(Kernel& kernel, double factor) {
-    kernel.flops = *kernel.flops * factor;
-    kernel.dram_bytes = *kernel.dram_bytes * factor;
-  }
-
   // What is done once for all parameters.
   void scale_updates(double factor) {
     for (const RankWork::Launches* list : {&work_.clearing, &work_.optimizer})
-      for (const KernelId id : *list) scale(work_.kernels[index(id)], factor);
+      for (const KernelId id : *list) scale_work(work_.kernels[index(id)], factor);
   }
 
   // One product of all rows as one for each local expert, each with its share of the rows.
@@ -182,9 +173,8 @@ class GptWork {
     rows = std::max<std::uint64_t>(
         static_cast<std::uint64_t>(static_cast<double>(rows) * copies / local), 1);
     gemm.batch = static_cast<std::uint64_t>(local);
-    const double m = static_cast<double>(gemm.m), n = static_cast<double>(gemm.n),
-                 k = static_cast<double>(gemm.k);
-    kernel.dram_bytes = bytes() * local * (m * k + k * n + (of_weights ? 2.0 : 1.0) * m * n);
+    kernel.dram_bytes =
+        gemm_kernel("", kernel.kind, kernel.pass, kernel.dtype, gemm, false, of_weights).dram_bytes;
   }
 
   // Tokens go to their experts before, and come back behind, in the order they came.
@@ -212,36 +202,17 @@ class GptWork {
   }
 
   KernelId router() {
-    Kernel kernel;
-    kernel.name = "e0_gemm_router";
-    kernel.label = "GEMM";
-    kernel.kind = KernelClass::gemm;
-    kernel.pass = Pass::forward;
-    kernel.dtype = shape_.dtype;
-    kernel.gemm = GemmShape{split_.experts, shape_.batch * shape_.seq, shape_.hidden, 1};
-    const double m = split_.experts, n = tokens();
-    kernel.flops = 2.0 * m * n * hidden();
-    kernel.dram_bytes = bytes() * (m * hidden() + n * hidden() + m * n);
-    kernel.work_source = WorkSource::derived;
-    return add(std::move(kernel));
+    return add(gemm_kernel("e0_gemm_router", KernelClass::gemm, Pass::forward, shape_.dtype,
+                           {split_.experts, shape_.batch * shape_.seq, shape_.hidden, 1}));
   }
 
-  KernelId permute(std::string name, double elements, Pass pass) {
-    return element_wise(std::move(name), KernelClass::permute, 0.0, 2.0 * bytes() * elements, pass);
+  KernelId permute(const std::string& name, double elements, Pass pass) {
+    return element_wise(name, KernelClass::permute, 0.0, 2.0 * bytes() * elements, pass);
   }
 
-  KernelId element_wise(std::string name, KernelClass kind, double flops, double dram_bytes,
+  KernelId element_wise(const std::string& name, KernelClass kind, double flops, double dram_bytes,
                         Pass pass) {
-    Kernel kernel;
-    kernel.name = std::move(name);
-    kernel.label = kernel.name;
-    kernel.kind = kind;
-    kernel.pass = pass;
-    kernel.dtype = shape_.dtype;
-    kernel.flops = flops;
-    kernel.dram_bytes = dram_bytes;
-    kernel.work_source = WorkSource::derived;
-    return add(std::move(kernel));
+    return add(derived_kernel(name, name, kind, pass, shape_.dtype, flops, dram_bytes));
   }
 
   // Each rank of a ring passes the block it holds on. Where the ring leaves a node, its slowest hop

@@ -4,10 +4,7 @@ namespace rubato {
 
 namespace {
 
-std::uint64_t pixels_of(const StepContext& c) {
-  const ImageShape& image = c.step.model.image;
-  return image.patch * image.patch * image.channels;
-}
+std::uint64_t pixels_of(const StepContext& c) { return c.step.model.image.values_in_patch(); }
 
 bool is_dit(const StepContext& c) { return c.step.model.kind == ModelKind::dit; }
 

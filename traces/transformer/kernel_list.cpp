@@ -10,18 +10,43 @@ double distinct_tokens(double tokens, double vocabulary) {
   return std::round(vocabulary * -std::expm1(tokens * std::log1p(-1.0 / vocabulary)));
 }
 
+Kernel derived_kernel(std::string name, std::string label, KernelClass kind, Pass pass, Dtype dtype,
+                      double flops, double bytes) {
+  return {.name = std::move(name),
+          .label = std::move(label),
+          .kind = kind,
+          .pass = pass,
+          .dtype = dtype,
+          .flops = flops,
+          .dram_bytes = bytes,
+          .gemm = {},
+          .collective = {},
+          .launch = {},
+          .measured_time_s = {},
+          .work_source = WorkSource::derived};
+}
+
+Kernel gemm_kernel(std::string name, KernelClass kind, Pass pass, Dtype dtype,
+                   const GemmShape& shape, bool bias, bool accumulates) {
+  const double m = static_cast<double>(shape.m), n = static_cast<double>(shape.n),
+               k = static_cast<double>(shape.k), batch = static_cast<double>(shape.batch);
+  const double outputs = accumulates ? 2.0 : 1.0;
+  Kernel kernel = derived_kernel(
+      std::move(name), "GEMM", kind, pass, dtype, 2.0 * m * n * k * batch,
+      element_bytes(dtype) * batch * (m * k + k * n + outputs * m * n + (bias ? m : 0.0)));
+  kernel.gemm = shape;
+  return kernel;
+}
+
+void scale_work(Kernel& kernel, double factor) {
+  for (std::optional<double>* work : {&kernel.flops, &kernel.dram_bytes})
+    if (*work) **work *= factor;
+}
+
 Kernel collective_kernel(std::string name, const Collective& collective, Pass pass, Dtype dtype) {
-  Kernel kernel;
-  kernel.name = std::move(name);
-  kernel.label = "NCCL";
-  kernel.kind = KernelClass::communication;
-  kernel.pass = pass;
-  kernel.dtype = dtype;
-  kernel.flops = 0.0;
-  // Each rank reads and writes the whole buffer at least once.
-  kernel.dram_bytes = 2.0 * collective.message_bytes;
+  Kernel kernel = derived_kernel(std::move(name), "NCCL", KernelClass::communication, pass, dtype,
+                                 0.0, 2.0 * collective.message_bytes);
   kernel.collective = collective;
-  kernel.work_source = WorkSource::derived;
   return kernel;
 }
 
@@ -32,18 +57,8 @@ void KernelList::segment(std::string name, std::uint64_t repeat) {
 
 Kernel& KernelList::add(std::string name, std::string label, KernelClass kind, double flops,
                         double bytes) {
-  return append({.name = std::move(name),
-                 .label = std::move(label),
-                 .kind = kind,
-                 .pass = pass_,
-                 .dtype = dtype_,
-                 .flops = flops,
-                 .dram_bytes = bytes,
-                 .gemm = {},
-                 .collective = {},
-                 .launch = {},
-                 .measured_time_s = {},
-                 .work_source = WorkSource::derived});
+  return append(
+      derived_kernel(std::move(name), std::move(label), kind, pass_, dtype_, flops, bytes));
 }
 
 Kernel& KernelList::append(Kernel kernel) {
@@ -55,13 +70,7 @@ Kernel& KernelList::append(Kernel kernel) {
 
 Kernel& KernelList::gemm(std::string name, KernelClass kind, const GemmShape& shape, bool bias,
                          bool accumulates) {
-  const double m = static_cast<double>(shape.m), n = static_cast<double>(shape.n),
-               k = static_cast<double>(shape.k), batch = static_cast<double>(shape.batch);
-  const double outputs = accumulates ? 2.0 : 1.0;
-  Kernel& kernel = add(std::move(name), "GEMM", kind, 2.0 * m * n * k * batch,
-                       e_ * batch * (m * k + k * n + outputs * m * n + (bias ? m : 0.0)));
-  kernel.gemm = shape;
-  return kernel;
+  return append(gemm_kernel(std::move(name), kind, pass_, dtype_, shape, bias, accumulates));
 }
 
 void KernelList::linear(const std::string& prefix, const LinearLayer& layer) {

@@ -30,6 +30,20 @@ struct LinearLayer {
 /// @param tokens, vocabulary  at least 1
 [[nodiscard]] double distinct_tokens(double tokens, double vocabulary);
 
+/// A kernel whose work follows from shapes. @param flops, bytes  of one launch
+[[nodiscard]] Kernel derived_kernel(std::string name, std::string label, KernelClass kind,
+                                    Pass pass, Dtype dtype, double flops, double bytes);
+
+/// A matrix product, each operand moved once.
+/// @param bias  one is added on the way out
+/// @param accumulates  onto its output, which is then read too
+[[nodiscard]] Kernel gemm_kernel(std::string name, KernelClass kind, Pass pass, Dtype dtype,
+                                 const GemmShape& shape, bool bias = false,
+                                 bool accumulates = false);
+
+/// `factor` times what is known of a kernel's work.
+void scale_work(Kernel& kernel, double factor);
+
 /// A kernel that each rank of a group runs: it reads and writes the whole buffer at least once.
 [[nodiscard]] Kernel collective_kernel(std::string name, const Collective& collective, Pass pass,
                                        Dtype dtype);
@@ -57,9 +71,7 @@ class KernelList {
     return add(std::move(name), std::move(label), kind, flops / t_, bytes / t_);
   }
 
-  /// A matrix product on this rank, each operand moved once.
-  /// @param bias  one is added on the way out
-  /// @param accumulates  onto its output, which is then read too
+  /// As gemm_kernel, on this rank.
   Kernel& gemm(std::string name, KernelClass kind, const GemmShape& shape, bool bias = false,
                bool accumulates = false);
 

@@ -120,10 +120,7 @@ void LayerKernels::attention(const std::string& prefix) {
 }
 
 // Causal softmax reads the lower half of the scores, and writes all.
-double LayerKernels::scores_read() const {
-  const double length = static_cast<double>(step_.seq);
-  return model_.causal() ? z_.rows * z_.heads * (length + 1.0) / 2.0 : z_.pairs;
-}
+double LayerKernels::scores_read() const { return needed_pairs(step_) * z_.heads; }
 
 void LayerKernels::core_attention(const std::string& prefix) {
   const std::uint64_t width = model_.head_width();
@@ -252,15 +249,16 @@ void LayerKernels::modulation_backward() {
 
 // ---- a whole layer
 
+void LayerKernels::feed_forward(const std::string& prefix) {
+  if (model_.experts > 0) return experts(prefix);
+  ffn(prefix);
+}
+
 void LayerKernels::forward() {
   if (model_.kind == ModelKind::dit) modulation("fwd");
   attention("fwd");
   residual_norm("fwd_residual_norm_2");
-  if (model_.experts > 0) {
-    experts("fwd");
-  } else {
-    ffn("fwd");
-  }
+  feed_forward("fwd");
   residual_norm("fwd_residual_norm_1");
 }
 
@@ -270,11 +268,7 @@ void LayerKernels::backward() {
     norm("rec_norm_1");
     attention("rec");
     residual_norm("rec_residual_norm_2");
-    if (model_.experts > 0) {
-      experts("rec");
-    } else {
-      ffn("rec");
-    }
+    feed_forward("rec");
   }
   gate_backward("ffn");
   if (model_.experts > 0) {

@@ -56,6 +56,7 @@ class LayerKernels {
   void repeat_heads(const std::string& name);
   void sum_heads();
   void rope(const std::string& name);
+  void feed_forward(const std::string& prefix);
   void ffn(const std::string& prefix);
   void ffn_backward();
   void experts(const std::string& prefix);

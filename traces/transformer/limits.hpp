@@ -13,9 +13,9 @@
 
 namespace rubato {
 
-/// @throws UsageError unless value is 1 to 1e9. @param whose  before the name, may be empty
-inline void expect_range(std::string_view name, std::uint64_t value, std::string_view whose = {}) {
-  constexpr std::uint64_t most = 1'000'000'000;
+/// @throws UsageError unless value is 1 to most. @param whose  before the name, may be empty
+inline void expect_range(std::string_view name, std::uint64_t value, std::string_view whose = {},
+                         std::uint64_t most = 1'000'000'000) {
   if (value == 0 || value > most)
     throw UsageError(
         fmt::format("{}{} is {}; expected a whole number from 1 to {}", whose, name, value, most));

@@ -43,8 +43,7 @@ double end_elements(const TrainingStep& step, const StepSizes& z) {
     return norm + z.rows * static_cast<double>(padded_vocabulary(step));
   if (step.model.kind == ModelKind::vit)
     return norm + z.batch * static_cast<double>(step.model.image.classes);
-  const ImageShape& image = step.model.image;
-  return norm + 2.0 * z.rows * static_cast<double>(image.patch * image.patch * image.channels);
+  return norm + 2.0 * z.rows * static_cast<double>(step.model.image.values_in_patch());
 }
 
 double layer_bytes(const TrainingStep& step, const StepSizes& z, bool core_attention) {

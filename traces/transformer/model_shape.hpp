@@ -29,6 +29,8 @@ struct ImageShape {
   std::uint64_t channels = 0;  ///< of the input
   std::uint64_t classes = 0;
 
+  [[nodiscard]] std::uint64_t values_in_patch() const { return patch * patch * channels; }
+
   friend bool operator==(const ImageShape&, const ImageShape&) = default;
 };
 

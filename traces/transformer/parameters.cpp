@@ -6,12 +6,6 @@ namespace {
 
 double number(std::uint64_t value) { return static_cast<double>(value); }
 
-// Pairs of query and key that a head needs, of all sequences.
-double needed_pairs(const TrainingStep& step) {
-  const double length = number(step.seq);
-  return tokens(step) * (step.model.causal() ? (length + 1.0) / 2.0 : length);
-}
-
 double norm_parameters(const ModelShape& s) {
   // adaLN computes scale and shift, so a DiT's norms have none of their own.
   if (s.kind == ModelKind::dit) return 0.0;
@@ -39,7 +33,7 @@ struct Ends {
 
 Ends ends_of(const ModelShape& s) {
   const double h = number(s.hidden), classes = number(s.image.classes);
-  const double pixels = number(s.image.patch) * number(s.image.patch) * number(s.image.channels);
+  const double pixels = number(s.image.values_in_patch());
   switch (s.kind) {
     case ModelKind::decoder: {
       const double table = number(s.vocab) * h;

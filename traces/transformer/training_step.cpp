@@ -187,10 +187,13 @@ double tokens(const TrainingStep& step) {
   return static_cast<double>(step.batch) * static_cast<double>(step.seq);
 }
 
-double attention_pairs(const TrainingStep& step) {
+double needed_pairs(const TrainingStep& step) {
   const double length = static_cast<double>(step.seq);
-  const bool half = step.model.causal() && step.flash_attention;
-  return tokens(step) * (half ? (length + 1.0) / 2.0 : length);
+  return tokens(step) * (step.model.causal() ? (length + 1.0) / 2.0 : length);
+}
+
+double attention_pairs(const TrainingStep& step) {
+  return step.flash_attention ? needed_pairs(step) : tokens(step) * static_cast<double>(step.seq);
 }
 
 std::uint64_t kv_copies(const TrainingStep& step) {

@@ -41,9 +41,12 @@ struct TrainingStep {
 /// they split, experts that are not there, more tokens than can be counted
 void check(const TrainingStep& step);
 
-/// Tokens of a rank's batch, and what its attention multiplies: pairs of query and key of one head,
-/// of all sequences; of causal attention half of the square where flash attention skips the rest.
-[[nodiscard]] double tokens(const TrainingStep& step);
+[[nodiscard]] double tokens(const TrainingStep& step);  ///< of a rank's batch
+
+/// Pairs of query and key of one head, of all sequences: those that attention needs, of causal
+/// attention half of the square, and those it multiplies, all where flash attention does not skip
+/// the rest.
+[[nodiscard]] double needed_pairs(const TrainingStep& step);
 [[nodiscard]] double attention_pairs(const TrainingStep& step);
 
 /// How often each head of keys and values is there in a tensor-parallel group: more than once where
