@@ -26,7 +26,11 @@ std::uint64_t padded_vocab(const GptShape& s) {
 class Builder : private KernelList {
  public:
   explicit Builder(const GptShape& shape)
-      : KernelList(shape.dtype, shape.tensor_parallel, shape.collectives),
+      : KernelList({.dtype = shape.dtype,
+                    .tensor_parallel = shape.tensor_parallel,
+                    .sequence_parallel = shape.sequence_parallel,
+                    .collectives = shape.collectives,
+                    .accumulates = true}),
         s_(shape),
         e_(element_bytes(shape.dtype)),
         t_(shape.tensor_parallel),
@@ -74,29 +78,30 @@ class Builder : private KernelList {
                      {m, n, k, s_.batch * s_.heads / t_});
   }
 
-  void bias(const std::string& id, double columns, bool reduced) {
+  // Of a product that sums over ranks: it lies behind the sum, and is added up in a second kernel.
+  void bias_of_sum(const std::string& id, std::string reduce) {
+    between(id, "bwd Bias", KernelClass::bias, BT() * C(), e_ * BT() * C() + 4.0 * C() * t());
+    add(std::move(reduce), "bwd Bias reduce", KernelClass::bias_reduce, 5.0 * C(),
+        (4.0 * 5.0 + 2.0 * e_) * C());
+  }
+  void bias(const std::string& id, double columns) {
     split(id, "bwd Bias", KernelClass::bias, BT() * columns,
           e_ * BT() * columns + 4.0 * columns * t());
-    if (reduced) pending_reduce_ = columns;
-  }
-  void bias_reduce(std::string name) {
-    add(std::move(name), "bwd Bias reduce", KernelClass::bias_reduce, 5.0 * pending_reduce_,
-        (4.0 * 5.0 + 2.0 * e_) * pending_reduce_);
   }
   void layernorm_backward(std::string name) {
     // dout and inp are read twice, and the second read misses in a small L2.
-    split(std::move(name), "bwd Layernorm", KernelClass::layernorm, 20.0 * activation(),
-          e_ * (6.0 * activation() + 3.0 * C()) + 8.0 * BT() + 16.0 * sm_blocks * C());
+    between(std::move(name), "bwd Layernorm", KernelClass::layernorm, 20.0 * activation(),
+            e_ * (6.0 * activation() + 3.0 * C()) + 8.0 * BT() + 16.0 * sm_blocks * C());
   }
 
   void add_embedding() {
     pass(Pass::embedding);
     segment("embedding", 1);
     // The position table is read again for each sequence: streams push it out of a small L2.
-    split("00_embedding", "WTE & WPE", KernelClass::embedding, activation(),
-          e_ * 3.0 * activation() + 4.0 * BT());
-    split("01_layernorm", "Layernorm", KernelClass::layernorm, 8.0 * activation(),
-          e_ * (2.0 * activation() + 2.0 * C()) + 8.0 * BT());
+    between("00_embedding", "WTE & WPE", KernelClass::embedding, activation(),
+            e_ * 3.0 * activation() + 4.0 * BT());
+    between("01_layernorm", "Layernorm", KernelClass::layernorm, 8.0 * activation(),
+            e_ * (2.0 * activation() + 2.0 * C()) + 8.0 * BT());
   }
 
   void add_forward() {
@@ -104,7 +109,7 @@ class Builder : private KernelList {
     segment("layer forward", s_.layers);
     const std::uint64_t c = s_.hidden, head = c / s_.heads;
     const double pairs = BT() * NH() * (T() + 1.0);  // causal half of the score matrices, twice
-    collective("c0_all_gather_qkv", CollectiveKind::all_gather, activation(), t_);
+    gather("c0", "qkv", activation());
     gemm("02_gemm_qkv", 3 * c / t_, rows_, c, true, false);
     split("03_permute_qkv", "Permute", KernelClass::permute, 0.0, e_ * 6.0 * activation());
     head_gemm("04_gemm_scores", s_.seq, s_.seq, head);
@@ -112,19 +117,19 @@ class Builder : private KernelList {
     head_gemm("06_gemm_context", head, s_.seq, s_.seq);
     split("07_unpermute", "Permute", KernelClass::permute, 0.0, e_ * 2.0 * activation());
     gemm("08_gemm_attproj", c, rows_, c / t_, true, false);
-    collective("c1_reduce_scatter_attproj", CollectiveKind::reduce_scatter, activation(), t_);
+    sum("c1", "attproj", activation());
     residual("09_residual_ln2");
-    collective("c2_all_gather_fc", CollectiveKind::all_gather, activation(), t_);
+    gather("c2", "fc", activation());
     gemm("10_gemm_fc", 4 * c / t_, rows_, c, true, false);
     gelu("11_gelu");
     gemm("12_gemm_fcproj", c, rows_, 4 * c / t_, true, false);
-    collective("c3_reduce_scatter_fcproj", CollectiveKind::reduce_scatter, activation(), t_);
+    sum("c3", "fcproj", activation());
     residual("13_residual_ln1");
   }
 
   void residual(std::string name) {
-    split(std::move(name), "Residual", KernelClass::residual_layernorm, 9.0 * activation(),
-          e_ * (4.0 * activation() + 2.0 * C()) + 8.0 * BT());
+    between(std::move(name), "Residual", KernelClass::residual_layernorm, 9.0 * activation(),
+            e_ * (4.0 * activation() + 2.0 * C()) + 8.0 * BT());
   }
   void gelu(std::string name) {
     split(std::move(name), "GELU", KernelClass::gelu, 40.0 * activation(), e_ * 8.0 * activation());
@@ -142,7 +147,7 @@ class Builder : private KernelList {
     pass(Pass::backward);
     segment("head backward", 1);
     if (s_.optimizer)
-      split("x1_memset_residual_grad", "memset", KernelClass::memset, 0.0, e_ * activation());
+      between("x1_memset_residual_grad", "memset", KernelClass::memset, 0.0, e_ * activation());
     gemm("16_gemm_dlnf", s_.hidden, rows, vp, false, false);
     gemm("17_gemm_dwte", s_.hidden, vp, rows, false, true);
     layernorm_backward("18_layernorm_bwd_final");
@@ -160,27 +165,25 @@ class Builder : private KernelList {
   void add_mlp_backward() {
     const std::uint64_t c = s_.hidden;
     gelu("19_gelu_recompute");
-    bias("20_bias_fcproj", C(), true);
-    bias_reduce("21_bias_reduce_fcproj");
-    collective("c4_all_gather_dfcproj", CollectiveKind::all_gather, activation(), t_);
+    bias_of_sum("20_bias_fcproj", "21_bias_reduce_fcproj");
+    gather("c4", "dfcproj", activation());
     gemm("22_gemm_dgelu", 4 * c / t_, rows_, c, false, false);
     split("23_gelu_bwd", "bwd GELU", KernelClass::gelu, 96.0 * activation(),
           e_ * 12.0 * activation());
     gemm("24_gemm_dw_fcproj", 4 * c / t_, c, rows_, false, true);
-    bias("25_bias_fc", 4.0 * C(), false);
+    bias("25_bias_fc", 4.0 * C());
     gemm("26_gemm_dln2", c, rows_, 4 * c / t_, false, false);
-    collective("c5_reduce_scatter_dln2", CollectiveKind::reduce_scatter, activation(), t_);
-    collective("c6_all_gather_fc_input", CollectiveKind::all_gather, activation(), t_);
+    sum("c5", "dln2", activation());
+    gather("c6", "fc_input", activation());
     gemm("27_gemm_dw_fc", c, 4 * c / t_, rows_, false, true);
     layernorm_backward("28_layernorm_bwd_2");
-    bias("29_bias_attproj", C(), true);
-    bias_reduce("30_bias_reduce_attproj");
+    bias_of_sum("29_bias_attproj", "30_bias_reduce_attproj");
   }
 
   void add_attention_backward() {
     const std::uint64_t c = s_.hidden, head = c / s_.heads;
     const double pairs = BT() * NH() * (T() + 1.0);
-    collective("c7_all_gather_dattproj", CollectiveKind::all_gather, activation(), t_);
+    gather("c7", "dattproj", activation());
     gemm("31_gemm_datt", c / t_, rows_, c, false, false);
     gemm("32_gemm_dw_attproj", c / t_, c, rows_, false, true);
     split("33_unpermute_bwd", "Permute", KernelClass::permute, 0.0, e_ * 2.0 * activation());
@@ -192,10 +195,10 @@ class Builder : private KernelList {
     head_gemm("37_gemm_dq", head, s_.seq, s_.seq);
     head_gemm("38_gemm_dk", head, s_.seq, s_.seq);
     split("39_permute_bwd", "Permute", KernelClass::permute, 0.0, e_ * 6.0 * activation());
-    bias("40_bias_qkv", 3.0 * C(), false);
+    bias("40_bias_qkv", 3.0 * C());
     gemm("41_gemm_dln1", c, rows_, 3 * c / t_, false, false);
-    collective("c8_reduce_scatter_dln1", CollectiveKind::reduce_scatter, activation(), t_);
-    collective("c9_all_gather_qkv_input", CollectiveKind::all_gather, activation(), t_);
+    sum("c8", "dln1", activation());
+    gather("c9", "qkv_input", activation());
     gemm("42_gemm_dw_qkv", c, 3 * c / t_, rows_, false, true);
     layernorm_backward("43_layernorm_bwd_1");
   }
@@ -204,10 +207,10 @@ class Builder : private KernelList {
     pass(Pass::embedding_backward);
     segment("embedding backward", 1);
     const double u = distinct_tokens(BT(), static_cast<double>(s_.vocab));
-    split("44_wpe_bwd", "bwd WPE", KernelClass::embedding, activation(),
-          e_ * (activation() + 2.0 * T() * C()));
-    split("45_wte_bwd", "bwd WTE", KernelClass::embedding, activation(),
-          e_ * (activation() + 2.0 * u * C()) + 32.0 * BT() + 128.0 * u);
+    between("44_wpe_bwd", "bwd WPE", KernelClass::embedding, activation(),
+            e_ * (activation() + 2.0 * T() * C()));
+    between("45_wte_bwd", "bwd WTE", KernelClass::embedding, activation(),
+            e_ * (activation() + 2.0 * u * C()) + 32.0 * BT() + 128.0 * u);
     collective("d1_all_reduce_rest", CollectiveKind::all_reduce,
                (static_cast<double>(padded_vocab(s_)) * C() + T() * C() + 2.0 * C()) / t(),
                s_.data_parallel, t_);
@@ -232,7 +235,6 @@ class Builder : private KernelList {
   double e_;
   std::uint64_t t_;
   std::uint64_t rows_;
-  double pending_reduce_ = 0.0;
 };
 
 void check(const GptShape& s) {
@@ -280,6 +282,26 @@ GptShape gpt_shape(const ModelShape& model) {
   shape.heads = model.heads;
   shape.vocab = model.vocab;
   shape.seq = std::min(shape.seq, model.context);
+  return shape;
+}
+
+GptShape gpt_shape(const TrainingStep& step) {
+  GptShape shape = gpt_shape(step.model);
+  if (step.recomputation != Recomputation::none)
+    throw UsageError(fmt::format("recomputation {}: llm.c's kernels make GELU again, no more",
+                                 name_of(step.recomputation)),
+                     {.in = {}, .hint = "--kernels fused"});
+  if (step.fp32_gradients)
+    throw UsageError("gradients in fp32: llm.c's kernels keep them in the model's type",
+                     {.in = {}, .hint = "--kernels fused"});
+  shape.batch = step.batch;
+  shape.seq = step.seq / step.context_parallel;
+  shape.dtype = step.dtype;
+  shape.tensor_parallel = step.tensor_parallel;
+  shape.sequence_parallel = step.sequence_parallel;
+  shape.data_parallel = step.data_parallel;
+  shape.collectives = step.collectives;
+  shape.optimizer = step.optimizer;
   return shape;
 }
 

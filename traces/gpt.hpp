@@ -22,7 +22,8 @@ struct GptShape {
   std::uint64_t batch = 40;     ///< sequences per GPU and step
   std::uint64_t seq = 1024;     ///< tokens per sequence
   Dtype dtype = Dtype::bf16;
-  std::uint64_t tensor_parallel = 1;  ///< Megatron tensor + sequence parallelism
+  std::uint64_t tensor_parallel = 1;  ///< Megatron's
+  bool sequence_parallel = true;      ///< of its ranks, for what lies between products
   std::uint64_t data_parallel = 1;    ///< replicas; gradients are all-reduced per layer
   bool collectives = true;            ///< false: kernels alone, as Spaan et al. time them
   bool optimizer = false;             ///< adds gradient clearing, gradient norm and AdamW
@@ -40,6 +41,10 @@ struct GptShape {
 
 /// @throws UsageError for a model that is not a GPT, saying what makes one
 [[nodiscard]] GptShape gpt_shape(const ModelShape& model);
+
+/// The same step with llm.c's kernels, `seq` the rank's part of a sequence.
+/// @throws UsageError as for a model, and for recomputation, of which llm.c has its own
+[[nodiscard]] GptShape gpt_shape(const TrainingStep& step);
 
 /// Parameters of the model, all layers, biases and both embeddings.
 [[nodiscard]] double parameter_count(const GptShape& shape);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 namespace rubato {
 
@@ -42,6 +43,23 @@ std::vector<GradientBucket> ddp_buckets(std::span<const double> elements, double
     open = {.first = i + 1};
   }
   if (open.count > 0) buckets.push_back(open);
+  return buckets;
+}
+
+std::vector<GradientBucket> megatron_buckets(std::span<const ChunkGradients> chunks, double ranks) {
+  constexpr double least = 40e6, of_rank = 1e6;
+  const double cap = std::max(least, of_rank * ranks);
+  std::vector<GradientBucket> buckets;
+  std::size_t first = 0;
+  for (const ChunkGradients& chunk : chunks) {
+    const double own = chunk.of_first ? cap : std::numeric_limits<double>::infinity();
+    for (GradientBucket bucket :
+         ddp_buckets(chunk.elements, 1.0, {.first_bytes = own, .other_bytes = own})) {
+      bucket.first += first;
+      buckets.push_back(bucket);
+    }
+    first += chunk.elements.size();
+  }
   return buckets;
 }
 

@@ -3,6 +3,7 @@
 // reduce them in.
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -35,6 +36,22 @@ struct BucketCaps {
 [[nodiscard]] std::vector<GradientBucket> ddp_buckets(std::span<const double> elements,
                                                       double element_bytes,
                                                       const BucketCaps& caps = {});
+
+/// Whose buckets.
+enum class Bucketing : std::uint8_t { ddp, megatron };
+
+/// Tensors of one chunk of a stage, in the order their gradients are ready, > 0.
+struct ChunkGradients {
+  std::vector<double> elements;
+  bool of_first = true;  ///< chunk 0 of the first stage
+};
+
+/// Megatron-LM's: of max(40 million, 1 million x ranks) elements or more, chunks apart; all of a
+/// chunk but the first one's in one.
+/// @param ranks  that reduce them
+/// Source: Megatron-LM core 0.12.1, core/distributed/distributed_data_parallel.py
+[[nodiscard]] std::vector<GradientBucket> megatron_buckets(std::span<const ChunkGradients> chunks,
+                                                           double ranks);
 
 /// Elements of the gradients that are ready when this kernel of a generated GPT step ends, of one
 /// rank; 0: none. All kernels of a step together: parameter_count over the tensor-parallel degree.

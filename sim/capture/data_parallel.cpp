@@ -7,32 +7,43 @@
 namespace rubato {
 
 DataGroup data_group(const ParallelStepInput& input, bool of_experts) {
-  const ModelSplit& split = input.split;
-  const std::uint64_t ranks = input.shape.data_parallel * split.context;
-  if (!of_experts) return {ranks, input.shape.tensor_parallel};
-  return {ranks / split.expert, input.shape.tensor_parallel * split.expert};
+  const TrainingStep& shape = input.shape;
+  const std::uint64_t ranks = shape.data_parallel * shape.context_parallel;
+  if (!of_experts) return {ranks, shape.tensor_parallel};
+  return {ranks / shape.expert_parallel, shape.tensor_parallel * shape.expert_parallel};
 }
 
 void communicate(const ParallelStepInput& input, StepWriter& step, const std::string& name,
                  CollectiveKind kind, double elements, bool of_experts) {
   const DataGroup group = data_group(input, of_experts);
   if (group.size < 2) return;
-  const Collective collective{kind, elements * element_bytes(input.shape.dtype),
-                              static_cast<std::uint32_t>(group.size),
+  const bool gathers = kind == CollectiveKind::all_gather;
+  const double element = gathers ? element_bytes(input.shape.dtype) : gradient_bytes(input.shape);
+  const Collective collective{kind, elements * element, static_cast<std::uint32_t>(group.size),
                               static_cast<std::uint32_t>(group.stride)};
-  const Pass pass = kind == CollectiveKind::all_gather ? Pass::forward : Pass::backward;
+  const Pass pass = gathers ? Pass::forward : Pass::backward;
   const KernelId kernel =
       step.kernels().add(collective_kernel(name, collective, pass, input.shape.dtype));
   step.follow(StepStream::data, StepStream::compute);
   step.communicate(StepStream::data, kernel);
 }
 
+double gradient_bytes(const TrainingStep& step) {
+  return element_bytes(step.fp32_gradients ? Dtype::fp32 : step.dtype);
+}
+
 GradientQueue::GradientQueue(const ParallelStepInput& input, StepWriter& step,
-                             const std::vector<double>& elements, bool of_experts)
-    : input_(input),
-      step_(step),
-      buckets_(ddp_buckets(elements, element_bytes(input.shape.dtype), input.buckets)),
-      of_experts_(of_experts) {}
+                             std::span<const ChunkGradients> chunks, bool of_experts)
+    : input_(input), step_(step), of_experts_(of_experts) {
+  if (input.bucketing == Bucketing::megatron) {
+    buckets_ = megatron_buckets(chunks, static_cast<double>(data_group(input, of_experts).size));
+    return;
+  }
+  std::vector<double> all;
+  for (const ChunkGradients& chunk : chunks)
+    all.insert(all.end(), chunk.elements.begin(), chunk.elements.end());
+  buckets_ = ddp_buckets(all, gradient_bytes(input.shape), input.buckets);
+}
 
 void GradientQueue::ready() {
   if (++tensors_ < buckets_[next_].first + buckets_[next_].count) return;
@@ -64,52 +75,62 @@ class ShardedStep {
         step_(step),
         writer_(work, input.tensor_overlap, step),
         layer_(work.gradients_of(work.backward)),
-        root_(work.gradients_of(work.head_backward) + work.gradients_of(work.embedding_backward)) {}
+        root_{.dense = work.gradients_of(work.head_backward).dense +
+                       work.gradients_of(work.embedding_backward).dense} {}
 
   void write() {
-    gather("f0_all_gather_root", root_);
-    step_.follow(StepStream::compute, StepStream::data);
-    gather_layer();
-    writer_.run(work_.clearing, ListOf::other);
-    writer_.run(work_.embedding, ListOf::other);
-    run_layers(work_.forward, ListOf::layer_forward);
-    writer_.run(work_.loss, ListOf::other);
-    gather_layer();
-    writer_.run(work_.head_backward, ListOf::other);
-    run_layers(work_.backward, ListOf::layer_backward);
-    writer_.run(work_.embedding_backward, ListOf::other);
-    scatter("f3_reduce_scatter_root", root_);
+    for (std::uint32_t m = 0; m < input_.pipeline.microbatches; ++m) run_microbatch(m == 0);
     if (work_.optimizer.empty()) return;
     step_.follow(StepStream::compute, StepStream::data);
-    writer_.run(work_.optimizer, ListOf::other);
+    writer_.run(work_.optimizer);
   }
 
  private:
-  void run_layers(const RankWork::Launches& list, ListOf of) {
+  // Gradients of each microbatch are summed up on their own, and each rank adds up its part.
+  void run_microbatch(bool first) {
+    gather("f0_all_gather_root", root_);
+    step_.follow(StepStream::compute, StepStream::data);
+    gather_layer();
+    if (first) writer_.run(work_.clearing);
+    writer_.run(work_.embedding);
+    run_layers(work_.forward, false);
+    writer_.run(work_.loss);
+    gather_layer();
+    writer_.run(work_.head_backward);
+    run_layers(work_.backward, true);
+    writer_.run(work_.embedding_backward);
+    scatter("f3_reduce_scatter_root", root_);
+  }
+  void run_layers(const RankWork::Launches& list, bool backward) {
     for (std::uint64_t l = 0; l < work_.layers; ++l) {
       const std::uint32_t own = gathered_;
       if (l + 1 < work_.layers) gather_layer();  // the next one, while this one runs
       step_.wait(StepStream::compute, own);
-      writer_.run(list, of);
-      if (of == ListOf::layer_backward) scatter("f2_reduce_scatter_layer", layer_);
+      writer_.run(list);
+      if (backward) scatter("f2_reduce_scatter_layer", layer_);
     }
   }
-  void gather(const char* name, double elements) {
-    communicate(input_, step_, name, CollectiveKind::all_gather, elements, false);
+  void send(const std::string& name, CollectiveKind kind, const RankWork::Elements& elements) {
+    communicate(input_, step_, name, kind, elements.dense, false);
+    if (elements.of_experts > 0.0)
+      communicate(input_, step_, name + "_experts", kind, elements.of_experts, true);
+  }
+  void gather(const char* name, const RankWork::Elements& elements) {
+    send(name, CollectiveKind::all_gather, elements);
   }
   void gather_layer() {
     gather("f1_all_gather_layer", layer_);
     gathered_ = step_.mark(StepStream::data);
   }
-  void scatter(const char* name, double elements) {
-    communicate(input_, step_, name, CollectiveKind::reduce_scatter, elements, false);
+  void scatter(const char* name, const RankWork::Elements& elements) {
+    send(name, CollectiveKind::reduce_scatter, elements);
   }
 
   const ParallelStepInput& input_;
   const RankWork& work_;
   StepWriter& step_;
   LayerWriter writer_;
-  double layer_, root_;         // elements
+  RankWork::Elements layer_, root_;
   std::uint32_t gathered_ = 0;  // mark of the layer gathered last
 };
 

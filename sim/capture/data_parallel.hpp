@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,16 +23,20 @@ struct DataGroup {
 [[nodiscard]] DataGroup data_group(const ParallelStepInput& input, bool of_experts);
 
 /// Launches a data-parallel collective behind all kernels so far; nothing for a group of one.
+/// Parameters are gathered in the model's type, gradients reduced in theirs.
 void communicate(const ParallelStepInput& input, StepWriter& step, const std::string& name,
                  CollectiveKind kind, double elements, bool of_experts);
+
+/// Bytes of an element of a gradient that is reduced.
+[[nodiscard]] double gradient_bytes(const TrainingStep& step);
 
 /// Gradients that wait for their bucket, DDP and ZeRO 1 and 2. Of one stage.
 class GradientQueue {
  public:
-  /// @param elements   of each tensor in the order its gradient is ready
+  /// @param chunks     in the order their gradients are ready
   /// @param of_experts whether they are shared by the ranks that share experts only
   GradientQueue(const ParallelStepInput& input, StepWriter& step,
-                const std::vector<double>& elements, bool of_experts);
+                std::span<const ChunkGradients> chunks, bool of_experts);
 
   /// The next gradient is ready.
   void ready();

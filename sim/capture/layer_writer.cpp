@@ -27,16 +27,19 @@ void shorten(Kernel& kernel, double chunks) {
 
 }  // namespace
 
-void LayerWriter::run(const Launches& list, ListOf of,
+void LayerWriter::run(const Launches& list, bool last,
                       const std::function<void(KernelId)>& launched) {
+  last_ = last;
   launched_ = launched;
-  for (std::size_t at = 0; at < list.size();) at += run_at(list, of, at);
+  for (std::size_t at = 0; at < list.size();) at += run_at(list, at);
 }
 
-std::size_t LayerWriter::run_at(const Launches& list, ListOf of, std::size_t at) {
+std::size_t LayerWriter::run_at(const Launches& list, std::size_t at) {
   const Kernel& kernel = work_.kernel(list[at]);
-  if (of != ListOf::other && work_.ring.ranks > 1 && is_attention(kernel))
-    return run_ring(list, at, of == ListOf::layer_backward);
+  const KernelPart part = work_.part(list[at]);
+  const bool attends = part == KernelPart::attention || part == KernelPart::attention_backward;
+  if (work_.ring.ranks > 1 && attends) return run_ring(list, at);
+  if (part == KernelPart::gradient_sum && !last_) return 1;
   if (const std::size_t written = run_bulk(list, at)) return written;
   if (overlap_.chunks > 1) {
     if (sends(list, at, CollectiveKind::all_gather) && is_product(list, at + 1)) {
@@ -75,9 +78,11 @@ std::size_t LayerWriter::run_bulk(const Launches& list, std::size_t at) {
 
 // Blocks of keys and values go round while attention of the block that is here runs; in the
 // backward pass the gradients of each block follow it, home again at the end.
-std::size_t LayerWriter::run_ring(const Launches& list, std::size_t at, bool backward) {
+std::size_t LayerWriter::run_ring(const Launches& list, std::size_t at) {
+  const KernelPart part = work_.part(list[at]);
+  const bool backward = part == KernelPart::attention_backward;
   std::size_t end = at;
-  while (end < list.size() && is_attention(work_.kernel(list[end]))) ++end;
+  while (end < list.size() && work_.part(list[end]) == part) ++end;
   const AttentionRing& ring = work_.ring;
   for (std::uint32_t round = 0; round < ring.ranks; ++round) {
     const bool last = round + 1 == ring.ranks;
@@ -85,13 +90,8 @@ std::size_t LayerWriter::run_ring(const Launches& list, std::size_t at, bool bac
     if (round == 0 && !last) step_.follow(StepStream::context, StepStream::compute);
     if (!last) step_.communicate(StepStream::context, ring.send_kv);
     const std::uint32_t came = step_.mark(StepStream::context);
-    for (std::size_t i = at; i < end; ++i) {
-      if (last) {
-        launch(list[i]);
-      } else {
-        step_.launch(list[i]);
-      }
-    }
+    for (std::size_t i = at; i < end; ++i)
+      step_.launch(round == 0 ? list[i] : ring.of_other_block[index(list[i])]);
     // What came for this block from the ranks before is what its gradients are added to.
     if (round > 0 && backward) step_.follow(StepStream::compute, StepStream::gradients_home);
     if (round > 0 || backward) step_.launch(backward ? ring.merge_grads : ring.merge);
@@ -161,9 +161,11 @@ KernelId LayerWriter::chunk_of(KernelId kernel) {
   return step_.kernels().add(part);
 }
 
+// Not those of experts, as in Megatron-LM.
 bool LayerWriter::is_product(const Launches& list, std::size_t at) const {
   return at < list.size() && work_.kernel(list[at]).gemm &&
-         work_.kernel(list[at]).kind == KernelClass::gemm;
+         work_.kernel(list[at]).kind == KernelClass::gemm &&
+         work_.part(list[at]) != KernelPart::expert;
 }
 
 bool LayerWriter::sends(const Launches& list, std::size_t at, CollectiveKind kind) const {
@@ -173,6 +175,7 @@ bool LayerWriter::sends(const Launches& list, std::size_t at, CollectiveKind kin
 }
 
 bool LayerWriter::sums(const Launches& list, std::size_t at) const {
+  if (at < list.size() && work_.part(list[at]) == KernelPart::gradient_sum) return false;
   return sends(list, at, CollectiveKind::reduce_scatter) ||
          sends(list, at, CollectiveKind::all_reduce);
 }

@@ -26,9 +26,6 @@ struct TensorOverlap {
   friend bool operator==(const TensorOverlap&, const TensorOverlap&) = default;
 };
 
-/// What a list is of: where attention is shared, a layer's goes round.
-enum class ListOf : std::uint8_t { layer_forward, layer_backward, other };
-
 /// Writes lists of kernels of one rank.
 class LayerWriter {
  public:
@@ -38,14 +35,16 @@ class LayerWriter {
   LayerWriter(const RankWork& work, const TensorOverlap& overlap, StepWriter& step)
       : work_(work), overlap_(overlap), step_(step) {}
 
+  /// @param last  gradients are complete behind it: what sums them up is run
   /// @param launched  called for each kernel of the list when it is launched
-  void run(const Launches& list, ListOf of, const std::function<void(KernelId)>& launched = {});
+  void run(const Launches& list, bool last = true,
+           const std::function<void(KernelId)>& launched = {});
 
  private:
   // Of a list at a position: how many launches it wrote.
-  std::size_t run_at(const Launches& list, ListOf of, std::size_t at);
+  std::size_t run_at(const Launches& list, std::size_t at);
   std::size_t run_bulk(const Launches& list, std::size_t at);
-  std::size_t run_ring(const Launches& list, std::size_t at, bool backward);
+  std::size_t run_ring(const Launches& list, std::size_t at);
   void gather_in_chunks(KernelId gather, KernelId product);
   void scatter_in_chunks(KernelId product, KernelId scatter);
   void communicate_alone(KernelId kernel);
@@ -60,6 +59,7 @@ class LayerWriter {
   const RankWork& work_;
   TensorOverlap overlap_;
   StepWriter& step_;
+  bool last_ = true;
   std::function<void(KernelId)> launched_;
 };
 

@@ -18,20 +18,34 @@ namespace rubato {
 
 namespace {
 
+// What of a step each rank updates of what it holds: with sharded parameters its part.
+double own_share(const ParallelStepInput& input, const RankWork& work) {
+  const RankWork::Elements of_layer = work.gradients_of(work.backward);
+  const double experts = of_layer.of_experts * static_cast<double>(work.layers);
+  const double all = work.parameters();
+  const auto ranks = [&](bool of_experts) {
+    return static_cast<double>(data_group(input, of_experts).size);
+  };
+  return ((all - experts) / ranks(false) + experts / ranks(true)) / all;
+}
+
 // Kernels of one rank; where parameters are sharded, what is done with all of them is too.
 RankWork own_work(const ParallelStepInput& input) {
-  RankWork work = gpt_rank_work(input.shape, input.split, input.pipeline.stages > 1);
+  TrainingStep step = input.shape;
+  step.accumulate_gradients =
+      input.pipeline.microbatches > 1 && input.sharding != Sharding::parameters;
+  RankWork work = rank_work(step, input.pipeline.stages > 1);
   const auto gpus_per_node = cluster_of(input.spec).gpus_per_node;
-  const auto ranks_apart = static_cast<std::uint32_t>(input.shape.tensor_parallel);
-  if (input.split.context > 1 && ranks_apart * input.split.context > gpus_per_node) {
+  const auto ranks_apart = static_cast<std::uint32_t>(step.tensor_parallel);
+  if (step.context_parallel > 1 && ranks_apart * step.context_parallel > gpus_per_node) {
     // The ring leaves the node, and its slowest hop sets its pace.
     for (const KernelId send : {work.ring.send_kv, work.ring.send_dkv})
       work.kernels[index(send)].collective->stride = std::max(ranks_apart, gpus_per_node);
   }
   if (input.sharding != Sharding::parameters) return work;
-  const double ranks = static_cast<double>(data_group(input, false).size);
+  const double share = own_share(input, work);
   for (const RankWork::Launches* list : {&work.clearing, &work.optimizer}) {
-    for (const KernelId id : *list) scale_work(work.kernels[index(id)], 1.0 / ranks);
+    for (const KernelId id : *list) scale_work(work.kernels[index(id)], share);
   }
   return work;
 }
@@ -44,8 +58,9 @@ void check_size(const ParallelStepInput& input, const RankWork& work) {
     for (const KernelId id : *list) {
       const Kernel& kernel = work.kernel(id);
       const bool in_chunks = kernel.collective && input.shape.tensor_parallel > 1;
-      of_layer += is_attention(kernel) ? work.ring.ranks
-                                       : (in_chunks ? 2.0 * input.tensor_overlap.chunks : 1.0);
+      const bool attends =
+          work.part(id) == KernelPart::attention || work.part(id) == KernelPart::attention_backward;
+      of_layer += attends ? work.ring.ranks : (in_chunks ? 2.0 * input.tensor_overlap.chunks : 1.0);
     }
   }
   const double launches = of_layer * static_cast<double>(work.layers) * input.pipeline.microbatches;
@@ -57,52 +72,55 @@ void check_size(const ParallelStepInput& input, const RankWork& work) {
 }
 
 void check_degrees(const ParallelStepInput& input) {
-  const GptShape& shape = input.shape;
+  const TrainingStep& shape = input.shape;
   const PipelineShape& pipeline = input.pipeline;
   constexpr std::uint64_t most = 1'000'000;
   expect_range("tp", shape.tensor_parallel, {}, most);
   expect_range("dp", shape.data_parallel, {}, most);
-  expect_range("cp", input.split.context, {}, most);
-  expect_range("ep", input.split.expert, {}, most);
+  expect_range("cp", shape.context_parallel, {}, most);
+  expect_range("ep", shape.expert_parallel, {}, most);
   expect_range("pp", pipeline.stages, {}, most);
-  if (shape.layers < std::uint64_t{pipeline.stages} * pipeline.chunks) {
+  if (shape.model.layers < std::uint64_t{pipeline.stages} * pipeline.chunks) {
     throw UsageError(fmt::format("{} layers cannot be dealt out to {} stages of {} chunk{}",
-                                 shape.layers, pipeline.stages, pipeline.chunks,
+                                 shape.model.layers, pipeline.stages, pipeline.chunks,
                                  pipeline.chunks == 1 ? "" : "s"));
   }
-  if (input.sharding == Sharding::parameters &&
-      (pipeline.stages > 1 || pipeline.microbatches > 1 || input.split.experts > 0)) {
-    throw UsageError("sharded parameters are for one stage, one microbatch and no experts",
-                     {.in = {}, .hint = "--zero 1 shards the optimizer in all of them"});
+  if (input.sharding == Sharding::parameters && pipeline.stages > 1) {
+    throw UsageError("sharded parameters are for one stage",
+                     {.in = {}, .hint = "--zero 1 shards the optimizer of several"});
   }
-  const std::uint64_t replicas = shape.data_parallel * input.split.context;
-  if (input.split.experts > 0 && replicas % input.split.expert != 0) {
+  if (pipeline.kind == ScheduleKind::early_recompute &&
+      shape.recomputation != Recomputation::none) {
     throw UsageError(
-        fmt::format("ep {} does not divide dp {} x cp {}, whose ranks share the experts",
-                    input.split.expert, shape.data_parallel, input.split.context));
+        fmt::format("schedule {} runs layers again in passes of their own; recomputation {} would "
+                    "once more",
+                    name_of(pipeline.kind), name_of(shape.recomputation)));
   }
 }
 
 void check_cluster(const ParallelStepInput& input) {
   const ClusterSpec cluster = cluster_of(input.spec);
   const double gpus = 1.0 * static_cast<double>(input.shape.tensor_parallel) *
-                      static_cast<double>(input.shape.data_parallel) * input.split.context *
-                      input.pipeline.stages;
+                      static_cast<double>(input.shape.data_parallel) *
+                      static_cast<double>(input.shape.context_parallel) * input.pipeline.stages;
   if (gpus <= static_cast<double>(cluster.gpus())) return;
   throw UsageError(
       fmt::format("tp {} x cp {} x dp {} x pp {} needs {:.0f} GPUs; {} has {} ({} x {})",
-                  input.shape.tensor_parallel, input.split.context, input.shape.data_parallel,
-                  input.pipeline.stages, gpus, cluster.name, cluster.gpus(), cluster.nodes,
-                  cluster.gpus_per_node),
+                  input.shape.tensor_parallel, input.shape.context_parallel,
+                  input.shape.data_parallel, input.pipeline.stages, gpus, cluster.name,
+                  cluster.gpus(), cluster.nodes, cluster.gpus_per_node),
       {.in = {}, .hint = "lower the parallel degrees, or give a larger cluster with --cluster"});
 }
 
 std::string title_of(const ParallelStepInput& input) {
-  const GptShape& shape = input.shape;
-  std::string title = fmt::format("{}-b{}-s{}-tp{}-dp{}", shape.model, shape.batch, shape.seq,
+  const TrainingStep& shape = input.shape;
+  std::string title = fmt::format("{}-b{}-s{}-tp{}-dp{}", shape.model.name, shape.batch, shape.seq,
                                   shape.tensor_parallel, shape.data_parallel);
-  if (input.split.context > 1) title += fmt::format("-cp{}", input.split.context);
-  if (input.split.expert > 1) title += fmt::format("-ep{}", input.split.expert);
+  if (shape.context_parallel > 1) title += fmt::format("-cp{}", shape.context_parallel);
+  if (shape.expert_parallel > 1) title += fmt::format("-ep{}", shape.expert_parallel);
+  if (!shape.flash_attention) title += "-unfused";
+  if (shape.recomputation != Recomputation::none)
+    title += fmt::format("-recompute-{}", name_of(shape.recomputation));
   if (input.pipeline.stages > 1)
     title += fmt::format("-pp{}-{}", input.pipeline.stages, name_of(input.pipeline.kind));
   if (input.pipeline.microbatches > 1) title += fmt::format("-m{}", input.pipeline.microbatches);
@@ -111,12 +129,18 @@ std::string title_of(const ParallelStepInput& input) {
 
 std::string options_of(const ParallelStepInput& input) {
   return fmt::format(
-      "gpu={} cluster={} dp={} {} first_bucket={} bucket={} bytes pp={} microbatches={} chunks={} "
+      "gpu={} cluster={} kernels={} dp={} {} {} pp={} microbatches={} "
+      "chunks={} "
       "sequence_parallel={} tensor_chunks={}",
-      input.spec.name, cluster_of(input.spec).name, input.shape.data_parallel,
-      name_of(input.sharding), input.buckets.first_bytes, input.buckets.other_bytes,
+      input.spec.name, cluster_of(input.spec).name,
+      input.shape.kernels == KernelStyle::fused ? "fused" : "llm.c", input.shape.data_parallel,
+      name_of(input.sharding),
+      input.bucketing == Bucketing::megatron
+          ? std::string("buckets=megatron")
+          : fmt::format("first_bucket={} bucket={} bytes", input.buckets.first_bytes,
+                        input.buckets.other_bytes),
       input.pipeline.stages, input.pipeline.microbatches, input.pipeline.chunks,
-      input.split.sequence_parallel, input.tensor_overlap.chunks);
+      input.shape.sequence_parallel, input.tensor_overlap.chunks);
 }
 
 double mean(const std::vector<RankTimes>& stages, double RankTimes::*field) {
@@ -137,7 +161,7 @@ std::string_view name_of(Sharding value) noexcept {
 }
 
 std::uint64_t ParallelStepInput::gpus() const noexcept {
-  return shape.tensor_parallel * shape.data_parallel * split.context * pipeline.stages;
+  return shape.tensor_parallel * shape.data_parallel * shape.context_parallel * pipeline.stages;
 }
 
 double ParallelStepTimes::compute_s() const { return mean(stages, &RankTimes::compute_s); }

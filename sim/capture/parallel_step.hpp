@@ -1,5 +1,5 @@
 #pragma once
-// One step of a parallel GPT training as a profiler would record it: a rank of each pipeline stage,
+// One step of a parallel training as a profiler would record it: a rank of each pipeline stage,
 // kernels in one stream and collectives in others beside it, at the times the model gives the GPU's
 // default clocks. What captured runs are planned and replayed with then takes it too.
 // docs/parallel.md.
@@ -13,7 +13,6 @@
 #include "sim/capture/layer_writer.hpp"
 #include "sim/capture/step_writer.hpp"
 #include "traces/capture.hpp"
-#include "traces/gpt.hpp"
 #include "traces/gradient_buckets.hpp"
 #include "traces/parallel/rank_work.hpp"
 #include "traces/pipeline/schedule.hpp"
@@ -32,10 +31,10 @@ enum class Sharding {
 
 /// What a parallel step is made from.
 struct ParallelStepInput {
-  GptShape shape;  ///< its batch is one microbatch; tensor_parallel and data_parallel count
-  ModelSplit split = {};
+  TrainingStep shape;  ///< its batch is one microbatch; whether gradients add up is set here
   Sharding sharding = Sharding::none;
-  BucketCaps buckets = {};
+  Bucketing bucketing = Bucketing::ddp;
+  BucketCaps buckets = {};  ///< of DDP
   TensorOverlap tensor_overlap = {};
   /// Stages, microbatches and their order; transfer_s counts for nothing.
   PipelineShape pipeline = {};
@@ -76,7 +75,7 @@ struct ParallelStep {
 
 /// Launches keep their own times: what runs beside them slows nothing down here.
 /// @throws UsageError if a degree is 0 or does not fit the shape, the schedule or the cluster, if
-///         there are more than about 5 million launches in layers, and what gpt_rank_work,
+///         there are more than about 5 million launches in layers, and what rank_work,
 ///         make_schedule and the network model throw
 [[nodiscard]] ParallelStep parallel_step(const ParallelStepInput& input);
 

@@ -22,7 +22,8 @@ namespace {
 RankWork::Launches of_weights(const RankWork& work, const RankWork::Launches& list) {
   const auto belongs = [&](KernelId id) {
     const Kernel& kernel = work.kernel(id);
-    const bool adds = kernel.kind == KernelClass::bias || kernel.kind == KernelClass::bias_reduce;
+    const bool adds = kernel.kind == KernelClass::bias || kernel.kind == KernelClass::bias_reduce ||
+                      work.part(id) == KernelPart::gradient_sum;
     return adds || (kernel.gemm && work.gradients[index(id)] > 0.0);
   };
   RankWork::Launches found;
@@ -74,14 +75,7 @@ class StageStep {
       passes_.push_back(schedule.passes[i]);
     }
     set_last_microbatches();
-    std::vector<double> dense, of_experts;
-    for (const PipelinePass& pass : passes_) {
-      if (is_last(pass)) collect_gradients(pass, dense, of_experts);
-    }
-    of_dense_ = std::accumulate(dense.begin(), dense.end(), 0.0);
-    of_experts_ = std::accumulate(of_experts.begin(), of_experts.end(), 0.0);
-    dense_.emplace(input, step, dense, false);
-    experts_.emplace(input, step, of_experts, true);
+    collect_gradients();
   }
 
   void write() {
@@ -95,6 +89,7 @@ class StageStep {
       send(passes_[i]);
     }
     wait_until_sent();
+    sum_tables();
     if (!work_.optimizer.empty()) step_.follow(StepStream::compute, StepStream::data);
     for (const KernelId kernel : work_.optimizer) step_.launch(own_part(kernel, updated()));
     if (input_.sharding != Sharding::optimizer) return;
@@ -136,6 +131,9 @@ class StageStep {
       if (finishes_gradients(pass.kind)) last_[pass.chunk] = pass.microbatch;
     }
   }
+  [[nodiscard]] bool of_expert(KernelId kernel) const {
+    return work_.part(kernel) == KernelPart::expert;
+  }
   static bool finishes_gradients(PassKind kind) {
     return kind == PassKind::backward || kind == PassKind::weight_gradient;
   }
@@ -144,13 +142,37 @@ class StageStep {
     return gradients && last_[pass.chunk] == pass.microbatch;
   }
 
-  void collect_gradients(const PipelinePass& pass, std::vector<double>& dense,
-                         std::vector<double>& of_experts) const {
+  // Of experts and of all else, in the order they are ready.
+  void collect_gradients() {
+    std::vector<ChunkGradients> dense, of_experts;
+    std::optional<std::uint32_t> chunk;
+    for (const PipelinePass& pass : passes_) {
+      if (!is_last(pass)) continue;
+      if (chunk != pass.chunk) {
+        dense.push_back({.elements = {}, .of_first = is_first(pass)});
+        of_experts.push_back({.elements = {}, .of_first = is_first(pass)});
+        chunk = pass.chunk;
+      }
+      add_gradients(pass, dense.back().elements, of_experts.back().elements);
+    }
+    const auto sum = [](const std::vector<ChunkGradients>& chunks) {
+      double elements = 0.0;
+      for (const ChunkGradients& one : chunks)
+        elements = std::accumulate(one.elements.begin(), one.elements.end(), elements);
+      return elements;
+    };
+    of_dense_ = sum(dense);
+    of_experts_ = sum(of_experts);
+    dense_.emplace(input_, step_, dense, false);
+    experts_.emplace(input_, step_, of_experts, true);
+  }
+
+  void add_gradients(const PipelinePass& pass, std::vector<double>& dense,
+                     std::vector<double>& of_experts) const {
     const auto add = [&](const RankWork::Launches& list) {
       for (const KernelId kernel : list) {
         const double elements = work_.gradients[index(kernel)];
-        if (elements > 0.0)
-          (work_.of_expert[index(kernel)] ? of_experts : dense).push_back(elements);
+        if (elements > 0.0) (of_expert(kernel) ? of_experts : dense).push_back(elements);
       }
     };
     const BackwardLists& lists = lists_of(pass.kind);
@@ -162,22 +184,20 @@ class StageStep {
   void run(const PipelinePass& pass) {
     if (pass.kind == PassKind::forward || pass.kind == PassKind::recompute) {
       const bool again = pass.kind == PassKind::recompute;
-      if (is_first(pass) && !again) writer_.run(work_.embedding, ListOf::other);
-      for (std::uint64_t l = 0; l < layers_of(pass); ++l)
-        writer_.run(work_.forward, ListOf::layer_forward);
-      if (is_end(pass) && !again) writer_.run(work_.loss, ListOf::other);
+      if (is_first(pass) && !again) writer_.run(work_.embedding);
+      for (std::uint64_t l = 0; l < layers_of(pass); ++l) writer_.run(work_.forward);
+      if (is_end(pass) && !again) writer_.run(work_.loss);
       return;
     }
     const bool last = is_last(pass);
     const auto launched = [&](KernelId kernel) {
       if (!last || work_.gradients[index(kernel)] <= 0.0) return;
-      (work_.of_expert[index(kernel)] ? *experts_ : *dense_).ready();
+      (of_expert(kernel) ? *experts_ : *dense_).ready();
     };
     const BackwardLists& lists = lists_of(pass.kind);
-    if (is_end(pass)) writer_.run(lists.head, ListOf::other, launched);
-    for (std::uint64_t l = 0; l < layers_of(pass); ++l)
-      writer_.run(lists.layer, ListOf::layer_backward, launched);
-    if (is_first(pass)) writer_.run(lists.embedding, ListOf::other, launched);
+    if (is_end(pass)) writer_.run(lists.head, last, launched);
+    for (std::uint64_t l = 0; l < layers_of(pass); ++l) writer_.run(lists.layer, last, launched);
+    if (is_first(pass)) writer_.run(lists.embedding, last, launched);
   }
 
   // The stage a pass gets its input from, or hands its output to.
@@ -200,13 +220,17 @@ class StageStep {
     return first / per_node != last / per_node;
   }
 
+  // GPUs apart, as the network model takes them.
+  [[nodiscard]] std::uint32_t stride_to(std::uint32_t peer) const {
+    return crosses_nodes(peer) ? cluster_of(input_.spec).gpus_per_node : 1;
+  }
+
   [[nodiscard]] KernelId message_kernel(bool forward, std::uint32_t peer) {
-    const bool crosses = crosses_nodes(peer);
-    const std::uint32_t stride = crosses ? cluster_of(input_.spec).gpus_per_node : 1;
     const Collective collective{CollectiveKind::send_recv,
-                                work_.boundary_elements * element_bytes(work_.dtype), 2, stride};
+                                work_.boundary_elements * element_bytes(work_.dtype), 2,
+                                stride_to(peer)};
     std::string name = forward ? "p0_send_activations" : "p1_send_gradients";
-    if (crosses) name += "_between_nodes";
+    if (crosses_nodes(peer)) name += "_between_nodes";
     return step_.kernels().add(collective_kernel(
         std::move(name), collective, forward ? Pass::forward : Pass::backward, work_.dtype));
   }
@@ -249,6 +273,22 @@ class StageStep {
     step_.follow(stream, StepStream::compute);
     step_.message(stream, message_kernel(forward, *to), {*to, true});
     if (!overlaps_) sent_ = step_.mark(stream);
+  }
+
+  // First and last stage each have a gradient of a token table that is the head too: the sum of
+  // both, behind those over replicas, as in finalize_model_grads of Megatron-LM.
+  void sum_tables() {
+    const std::uint32_t last = shape_.stages - 1;
+    if (work_.copied <= 0.0 || (step_.stage() != 0 && step_.stage() != last)) return;
+    const std::uint32_t peer = step_.stage() == 0 ? last : 0;
+    const Collective sum{CollectiveKind::all_reduce, work_.copied * gradient_bytes(input_.shape), 2,
+                         stride_to(peer)};
+    const KernelId kernel = step_.kernels().add(
+        collective_kernel("p2_all_reduce_tables", sum, Pass::backward, work_.dtype));
+    step_.follow(StepStream::tables, StepStream::compute);
+    step_.follow(StepStream::tables, StepStream::data);
+    step_.message(StepStream::tables, kernel, {peer, step_.stage() == 0});
+    step_.follow(StepStream::compute, StepStream::tables);
   }
 
   // Elements that this rank updates: of what is sharded its part.

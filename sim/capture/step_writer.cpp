@@ -21,11 +21,12 @@ namespace {
 constexpr std::int64_t host_call_ns = 5'000;  // a launch of the host, far ahead of the GPU
 constexpr std::int64_t not_known = -1;
 
-constexpr std::array<std::int64_t, step_streams> stream_numbers{7,  20, 24, 28, 29,
-                                                                32, 36, 37, 40, 41};
+constexpr std::array<std::int64_t, step_streams> stream_numbers{7,  20, 24, 28, 29, 32,
+                                                                36, 37, 40, 41, 44};
 constexpr std::array<std::string_view, step_streams> group_names{
     "",       "data",        "tensor",      "context",   "context gradients",
-    "expert", "activations", "activations", "gradients", "gradients"};
+    "expert", "activations", "activations", "gradients", "gradients",
+    "tables"};
 
 std::size_t slot(StepStream stream) { return static_cast<std::size_t>(stream); }
 
@@ -117,7 +118,8 @@ void StepWriter::name_group(CapturedLaunch& launch, std::string group,
       groups_.emplace(group, static_cast<std::uint32_t>(capture_.groups.size()));
   if (added) capture_.groups.push_back({std::move(group), "", std::nullopt});
   CapturedCollective one{.kind = (*kernels_)[launch.kernel].collective->kind, .group = at->second};
-  if (end) (end->sends ? one.target_rank : one.source_rank) = end->peer * ranks_;
+  if (end && one.kind == CollectiveKind::send_recv)
+    (end->sends ? one.target_rank : one.source_rank) = end->peer * ranks_;
   launch.collective = static_cast<std::uint32_t>(capture_.collectives.size());
   capture_.collectives.push_back(one);
 }
@@ -175,7 +177,7 @@ class StepTiming {
   }
 
  private:
-  using Route = std::tuple<std::uint32_t, std::uint32_t, bool>;  // from, to, gradients
+  using Route = std::tuple<std::uint32_t, std::uint32_t, std::string_view>;  // from, to, group
   struct Side {
     std::uint32_t rank = 0, launch = 0;
   };
@@ -221,11 +223,10 @@ class StepTiming {
   void arrive(const Side& side) {
     const StepWriter& rank = ranks_[side.rank];
     const StepWriter::Order& order = rank.orders_[side.launch];
-    const bool gradients =
-        order.stream == StepStream::backward_in || order.stream == StepStream::backward_out;
+    const std::string_view group = group_names[slot(order.stream)];
     const std::uint32_t peer = order.message->peer, own = rank.stage_;
     std::deque<Side>& waiting =
-        order.message->sends ? arrived_[{own, peer, gradients}] : arrived_[{peer, own, gradients}];
+        order.message->sends ? arrived_[{own, peer, group}] : arrived_[{peer, own, group}];
     if (waiting.empty() || waiting.front().rank == side.rank) {
       waiting.push_back(side);
       return;

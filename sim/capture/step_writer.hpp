@@ -36,7 +36,8 @@ class StepKernels {
 };
 
 /// Streams of a rank: kernels, and collectives of each kind of group. Messages between pipeline
-/// stages have one for each direction of activations and of gradients.
+/// stages have one for each direction of activations and of gradients; first and last stage sum
+/// gradients of their token tables.
 enum class StepStream : std::uint8_t {
   compute,
   data,
@@ -47,11 +48,13 @@ enum class StepStream : std::uint8_t {
   forward_in,
   forward_out,
   backward_in,
-  backward_out
+  backward_out,
+  tables
 };
-inline constexpr std::size_t step_streams = 10;
+inline constexpr std::size_t step_streams = 11;
 
-/// One side of a message between stages.
+/// One side of a message between stages, or of a collective of two of them, whose sides are told
+/// apart the same way.
 struct MessageEnd {
   std::uint32_t peer = 0;  ///< stage of the other side
   bool sends = false;      ///< this side does

@@ -55,7 +55,7 @@ TEST_F(ProgramRun, MakesStepsOfModelsFromTheirShapes) {
   std::ofstream(folder_ / "mine.json") << R"({"schema": 1, "name": "mine"})";
   expect("trace gen mine.json", 3, "mine.json: key 'source' is missing");
   expect("trace gen llama3-8b --kernels llm.c", 2, "model 'llama3-8b' is not a GPT");
-  expect("trace gen llama3-8b --hidden 64", 2, "--hidden is for llm.c's kernels");
+  expect("trace gen llama3-8b --hidden 64", 2, "--hidden is for GPT models");
   expect("trace gen gpt3-xl --recompute full", 2, "--recompute is for --kernels fused");
   expect("trace gen gpt3-xl --seq 4096", 2, "model 'gpt3-xl' has a context of 2048 tokens");
 }
@@ -171,6 +171,14 @@ TEST_F(ProgramRun, MakesStepsOfParallelTraining) {
   expect("trace scale gpt3-small --pp 2 --dp 2 --straggler 2=1.1 --no-plans --csv", 0,
          "tp,pp,dp,gpus,step_ms,energy_kj");
   expect("trace scale gpt3-small --top-k 3", 2, "--top-k means nothing without --experts");
+  const std::string llama = "trace gen llama3-8b --layers 2 --seq 512 --graph -o l.json";
+  expect(llama + " --tp 2 --recompute full --buckets megatron --fp32-gradients", 0,
+         "llama3-8b-b1-s512-tp2-dp1-recompute-full-ddp: ");
+  expect(llama + " --tp 3", 2, "tp 3 does not divide heads 32");
+  expect(llama + " --ep 2 --dp 2", 2, "ep 2: model 'llama3-8b' has no experts");
+  expect("trace gen gpt3-small --graph --experts 4 --ep 2 --dp 2 -o e.json", 0, "dp2-ep2-ddp: ");
+  expect("trace gen gpt3-small --graph --recompute full", 2, "--recompute is for --kernels fused");
+  expect("trace scale llama3-8b --layers 2 --seq 512 --tp 2 --no-plans --csv", 0, "tp,pp,dp,gpus");
 }
 
 TEST_F(ProgramRun, QuestionsAboutSweepsSayThatADatabaseIsOlder) {

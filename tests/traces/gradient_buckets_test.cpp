@@ -74,6 +74,18 @@ RC_GTEST_PROP(DdpBuckets, EachEndsWithTheTensorThatFillsIt, ()) {
   RC_ASSERT(next == elements.size());
 }
 
+// 40 million elements or a million a rank; chunks behind the first keep theirs together.
+TEST(MegatronBuckets, AreLargeOnTheFirstStageAndWholeElsewhere) {
+  const std::vector<ChunkGradients> chunks{{.elements = {30e6, 5e6, 90e6}, .of_first = false},
+                                           {.elements = {30e6, 20e6, 10e6}, .of_first = true}};
+  const auto few = megatron_buckets(chunks, 8.0);
+  EXPECT_EQ(sizes_of(few), (std::vector<double>{125e6, 50e6, 10e6}));
+  EXPECT_EQ(few[1].first, 3U);
+  EXPECT_EQ(few[2].first, 5U);
+  EXPECT_EQ(sizes_of(megatron_buckets(chunks, 60.0)), (std::vector<double>{125e6, 60e6}));
+  EXPECT_EQ(sizes_of(megatron_buckets(chunks, 50.0)), (std::vector<double>{125e6, 50e6, 10e6}));
+}
+
 TEST(ReadyGradients, OfAllKernelsAreAllParameters) {
   GptShape shape = gpt_preset("gpt3-2.7b");
   for (const std::uint64_t tp : {1U, 4U}) {

@@ -1,6 +1,7 @@
 #include "tools/options/parallel.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,6 +11,7 @@
 #include "models/network/cluster.hpp"
 #include "tools/command_line.hpp"
 #include "tools/options/gpu.hpp"
+#include "traces/gpt.hpp"
 
 namespace rubato {
 
@@ -22,6 +24,85 @@ Sharding sharding_of(const std::string& zero) {
 }
 
 constexpr const char* heading = "Steps as graphs";
+
+Dtype dtype_of(const ModelShapeOptions& o) {
+  const auto dtype = from_name<Dtype>(o.dtype);
+  if (!dtype || *dtype == Dtype::unknown) {
+    throw UsageError(fmt::format("--dtype '{}' is not known{}", o.dtype,
+                                 did_you_mean(o.dtype, all_names<Dtype>())));
+  }
+  return *dtype;
+}
+
+// Experts have no biases; see check(ModelShape).
+void give_experts(const ModelShapeOptions& o, ModelShape& model) {
+  if (o.experts && *o.experts > 0) {
+    model.biases = false;
+    model.experts = *o.experts;
+    if (model.experts_per_token == 0) model.experts_per_token = 2;
+  }
+  if (!o.top_k) return;
+  if (model.experts == 0) throw UsageError("--top-k means nothing without --experts");
+  model.experts_per_token = *o.top_k;
+}
+
+// A shape that was not published has no longest sequence.
+ModelShape model_of(const ModelShapeOptions& o, ModelShape model) {
+  if ((o.hidden || o.heads) && !is_gpt(model)) {
+    throw UsageError(fmt::format("{} is for GPT models; the shape of another one goes into a file",
+                                 o.hidden ? "--hidden" : "--heads"),
+                     {.in = {}, .hint = "docs/model-shapes.md says what it holds"});
+  }
+  if (o.layers) model.layers = *o.layers;
+  if (o.vocab) model.vocab = *o.vocab;
+  if (o.hidden) {
+    model.hidden = *o.hidden;
+    model.ffn = 4 * *o.hidden;
+  }
+  if (o.heads) model.heads = model.kv_heads = *o.heads;
+  if (o.layers || o.vocab || o.hidden || o.heads)
+    model.context = std::max(model.context, o.seq.value_or(0));
+  give_experts(o, model);
+  return model;
+}
+
+// llm.c's kernels where it could run the model, those of fused frameworks elsewhere.
+KernelStyle style_of(const ModelShapeOptions& o, const ModelShape& model) {
+  const bool fused = o.kernels.empty() ? !is_gpt(model) : o.kernels == "fused";
+  if (fused) return KernelStyle::fused;
+  for (const auto& [name, value] :
+       {std::pair{"--attention", &o.attention}, {"--recompute", &o.recompute}}) {
+    if (!value->empty()) throw UsageError(fmt::format("{} is for --kernels fused", name));
+  }
+  return KernelStyle::llm_c;
+}
+
+std::uint64_t usual_seq(const ModelShape& model, KernelStyle style) {
+  constexpr std::uint64_t of_llm_c = 1024;
+  if (model.kind != ModelKind::decoder) return model.tokens_per_image();
+  return style == KernelStyle::llm_c ? std::min(of_llm_c, model.context) : model.context;
+}
+
+void add_kernel_options(CommandLine& app, ModelShapeOptions& o) {
+  app.add_option(
+         "--kernels", o.kernels,
+         "llm.c: as llm.c launches them; fused: flash attention, one GEMM for queries, keys "
+         "and values, as fused frameworks do [llm.c for GPT models]")
+      ->one_of({"llm.c", "fused"});
+  app.add_option("--attention", o.attention,
+                 "Of fused kernels: flash, or unfused with the scores in memory [flash]")
+      ->one_of({"flash", "unfused"});
+  app.add_option("--recompute", o.recompute,
+                 "Of fused kernels, what the backward pass runs again: none, selective (attention "
+                 "alone) or full (whole layers) [none]")
+      ->one_of({"none", "selective", "full"});
+  app.add_flag(
+      "--fp32-gradients", o.fp32_gradients,
+      "Of fused kernels: weights' gradients in fp32, as Megatron-LM sums and reduces them");
+  app.add_flag("--optimizer", o.optimizer,
+               "With gradient norm and AdamW, of llm.c also gradient clearing [no; fused: yes]");
+  app.add_flag("--no-optimizer", o.without_optimizer, "Of fused kernels: without");
+}
 
 }  // namespace
 
@@ -37,38 +118,31 @@ void add_model_shape_options(CommandLine& app, ModelShapeOptions& o) {
   app.add_option("--seq", o.seq,
                  "Tokens per sequence [1024, at most the model's context; fused: the context]");
   app.add_option("--layers", o.layers, "Layers [the model's]");
-  app.add_option("--hidden", o.hidden, "Hidden size [the model's]");
-  app.add_option("--heads", o.heads, "Attention heads [the model's]");
+  app.add_option("--hidden", o.hidden, "Hidden size, of GPT models [the model's]");
+  app.add_option("--heads", o.heads, "Attention heads, of GPT models [the model's]");
   app.add_option("--vocab", o.vocab, "Vocabulary [the model's]");
+  app.add_option("--experts", o.experts,
+                 "Each layer's FFN becomes so many, without biases [the model's]");
+  app.add_option("--top-k", o.top_k, "Experts a token goes to [the model's, or 2]");
   app.add_option("--dtype", o.dtype, "bf16, fp16 or fp32")->capture_default_str();
-  app.add_flag("--optimizer,!--no-optimizer", o.optimizer,
-               "With gradient norm and AdamW, of llm.c also gradient clearing [no; fused: yes]");
+  add_kernel_options(app, o);
 }
 
-Dtype dtype_of(const ModelShapeOptions& o) {
-  const auto dtype = from_name<Dtype>(o.dtype);
-  if (!dtype || *dtype == Dtype::unknown) {
-    throw UsageError(fmt::format("--dtype '{}' is not known{}", o.dtype,
-                                 did_you_mean(o.dtype, all_names<Dtype>())));
-  }
-  return *dtype;
-}
-
-GptShape shape_of(const ModelShapeOptions& o, const ModelShape& model) {
-  GptShape shape = gpt_shape(model);
-  shape.layers = o.layers.value_or(shape.layers);
-  shape.hidden = o.hidden.value_or(shape.hidden);
-  shape.heads = o.heads.value_or(shape.heads);
-  shape.vocab = o.vocab.value_or(shape.vocab);
-  shape.batch = o.batch.value_or(shape.batch);
-  shape.seq = o.seq.value_or(shape.seq);
-  const bool as_named = !o.layers && !o.hidden && !o.heads && !o.vocab;
-  if (as_named && shape.seq > model.context)
-    throw UsageError(fmt::format("seq is {}; model '{}' has a context of {} tokens", shape.seq,
-                                 model.name, model.context));
-  shape.optimizer = o.optimizer;
-  shape.dtype = dtype_of(o);
-  return shape;
+TrainingStep shape_of(const ModelShapeOptions& o, const ModelShape& model) {
+  constexpr std::uint64_t llm_c_batch = 40;
+  TrainingStep step{.model = model_of(o, model), .dtype = dtype_of(o)};
+  step.kernels = style_of(o, step.model);
+  const bool fused = step.kernels == KernelStyle::fused;
+  step.batch = o.batch.value_or(fused ? 1 : llm_c_batch);
+  step.seq = o.seq.value_or(usual_seq(step.model, step.kernels));
+  if (!fused && step.seq > step.model.context)
+    throw UsageError(fmt::format("seq is {}; model '{}' has a context of {} tokens", step.seq,
+                                 model.name, step.model.context));
+  step.optimizer = o.optimizer || (fused && !o.without_optimizer);
+  step.fp32_gradients = o.fp32_gradients;
+  step.flash_attention = o.attention != "unfused";
+  if (!o.recompute.empty()) step.recomputation = recomputation_from_name(o.recompute);
+  return step;
 }
 
 void add_parallel_options(CommandLine& app, ParallelOptions& o) {
@@ -85,6 +159,10 @@ void add_parallel_options(CommandLine& app, ParallelOptions& o) {
       "0: nothing beside the collectives of --tp; 1: those of the backward pass beside its "
       "products, as Megatron-LM; N: others too, in N pieces beside their product's")
       ->in_range(0, 64);
+  add("--buckets", o.buckets,
+      "Of gradients: ddp, of 1 and then 25 MiB; megatron, of 40 million elements or more, one "
+      "behind the first stage")
+      ->one_of({"ddp", "megatron"});
   add("--microbatches", o.microbatches, "Of a step and replica, --batch sequences each");
   add("--schedule", o.schedule, "Of --pp: gpipe, 1f1b, interleaved, early-recompute, zb-h1");
   add("--chunks", o.chunks, "Model chunks of each stage, with --schedule interleaved");
@@ -92,8 +170,6 @@ void add_parallel_options(CommandLine& app, ParallelOptions& o) {
                "Messages between stages beside kernels, received one pass ahead")
       ->group(heading);
   add("--cp", o.context, "Context parallelism: ranks that share a sequence, ring attention");
-  add("--experts", o.experts, "Of each layer's MLP; 0: it is dense");
-  app.add_option("--top-k", o.top_k, "Experts a token goes to [2]")->group(heading);
   add("--ep", o.expert, "Expert parallelism: ranks of --dp x --cp that share the experts");
   add("--gpu", o.gpu, "Shipped name or file");
   app.add_option("--cluster", o.cluster,
@@ -103,28 +179,27 @@ void add_parallel_options(CommandLine& app, ParallelOptions& o) {
 
 std::optional<std::string> given_parallel_option(const CommandLine& app) {
   for (const std::string& option : app.given_of(heading))
-    if (option != "--ep") return option;
+    if (option != "--ep" && option != "--no-sequence-parallel") return option;
   return std::nullopt;
 }
 
-ParallelStepInput parallel_input(const ParallelOptions& o, const GptShape& shape,
+ParallelStepInput parallel_input(const ParallelOptions& o, const TrainingStep& shape,
                                  std::uint32_t stages) {
-  if (o.top_k && o.experts == 0) throw UsageError("--top-k means nothing without --experts");
-  ParallelStepInput input{.shape = shape,
-                          .split = {.sequence_parallel = !o.without_sequence,
-                                    .context = o.context,
-                                    .experts = o.experts,
-                                    .top_k = o.top_k.value_or(2),
-                                    .expert = o.expert},
-                          .sharding = sharding_of(o.zero),
-                          .tensor_overlap = {.bulk = o.tensor_chunks > 0,
-                                             .chunks = std::max<std::uint32_t>(o.tensor_chunks, 1)},
-                          .pipeline = {.kind = schedule_from_name(o.schedule),
-                                       .stages = stages,
-                                       .microbatches = o.microbatches,
-                                       .chunks = o.chunks},
-                          .overlap_messages = o.overlap_messages,
-                          .spec = load_gpu(o.gpu)};
+  ParallelStepInput input{
+      .shape = shape,
+      .sharding = sharding_of(o.zero),
+      .bucketing = o.buckets == "megatron" ? Bucketing::megatron : Bucketing::ddp,
+      .tensor_overlap = {.bulk = o.tensor_chunks > 0,
+                         .chunks = std::max<std::uint32_t>(o.tensor_chunks, 1)},
+      .pipeline = {.kind = schedule_from_name(o.schedule),
+                   .stages = stages,
+                   .microbatches = o.microbatches,
+                   .chunks = o.chunks},
+      .overlap_messages = o.overlap_messages,
+      .spec = load_gpu(o.gpu)};
+  input.shape.sequence_parallel = !o.without_sequence;
+  input.shape.context_parallel = o.context;
+  input.shape.expert_parallel = o.expert;
   if (!o.cluster.empty()) input.spec.cluster = load_cluster(o.cluster);
   return input;
 }

@@ -13,7 +13,9 @@ double table_of_rank(const StepContext& c) {
   return static_cast<double>(c.step.model.vocab) * c.sizes.h / static_cast<double>(c.sizes.t);
 }
 
-double positions_of(const StepContext& c) { return static_cast<double>(c.step.seq) * c.sizes.h; }
+double positions_of(const StepContext& c) {
+  return static_cast<double>(own_seq(c.step)) * c.sizes.h;
+}
 
 bool learned_positions(const StepContext& c) {
   return c.step.model.positions == PositionEncoding::learned;
@@ -53,18 +55,17 @@ void embed(const StepContext& c) {
   // A rank reads the tokens of its part of the table, and writes zeros for the others.
   c.list.add("fwd_embedding", "embedding", KernelClass::embedding, z.t == 1 ? added : 0.0,
              z.e * (z.activation / t + z.activation + (z.t == 1 ? positions : 0.0)) + 4.0 * z.rows);
-  c.list.collective("fwd_reduce_scatter_embedding", CollectiveKind::reduce_scatter, z.activation,
-                    z.t);
+  c.list.sum("fwd", "embedding", z.activation);
   if (z.t > 1 && learned_positions(c))
-    c.list.split("fwd_add_positions", "positions", KernelClass::elementwise, added,
-                 z.e * (2.0 * z.activation + positions));
+    c.list.between("fwd_add_positions", "positions", KernelClass::elementwise, added,
+                   z.e * (2.0 * z.activation + positions));
   c.layer.norm("fwd_norm_1");
 }
 
 void head_and_loss(const StepContext& c) {
   if (c.step.model.kind != ModelKind::decoder) return image_head_and_loss(c);
   const StepSizes& z = c.sizes;
-  c.list.collective("loss_all_gather_logits", CollectiveKind::all_gather, z.activation, z.t);
+  c.list.gather("loss", "logits", z.activation);
   c.list.linear("loss", head_of(c));
   cross_entropy(c);
 }
@@ -74,10 +75,9 @@ void head_backward(const StepContext& c) {
   const StepSizes& z = c.sizes;
   const LinearLayer head = head_of(c);
   c.list.linear_input(head);
-  c.list.collective("bwd_reduce_scatter_logits", CollectiveKind::reduce_scatter, z.activation, z.t);
-  c.list.collective("bwd_all_gather_logits_input", CollectiveKind::all_gather, z.activation, z.t);
-  c.list.gemm("bwd_gemm_logits_weight", KernelClass::gemm,
-              {head.inputs, head.outputs, head.rows, 1});
+  c.list.sum("bwd", "logits", z.activation);
+  c.list.gather("bwd", "logits_input", z.activation);
+  c.list.weight_gradient("bwd_gemm_logits_weight", {head.inputs, head.outputs, head.rows, 1});
   // Of a tied table the embedding's backward pass finishes it.
   if (!c.step.model.tied_embeddings) c.list.finishes(table_of_rank(c));
   c.layer.norm_backward("bwd_norm_final", false);
@@ -87,18 +87,19 @@ void embed_backward(const StepContext& c) {
   if (c.step.model.kind != ModelKind::decoder) return embed_images_backward(c);
   const StepSizes& z = c.sizes;
   if (learned_positions(c)) {
-    c.list.split("bwd_positions", "positions bwd", KernelClass::embedding, z.activation,
-                 z.e * (z.activation + positions_of(c)));
+    c.list.between("bwd_positions", "positions bwd", KernelClass::embedding, z.activation,
+                   z.e * (z.activation + positions_of(c)));
     c.list.finishes(static_cast<double>(c.step.model.context) * z.h / static_cast<double>(z.t));
   }
-  c.list.collective("bwd_all_gather_embedding", CollectiveKind::all_gather, z.activation, z.t);
-  if (!c.step.model.tied_embeddings)
-    c.list.add("bwd_memset_table", "memset", KernelClass::memset, 0.0, z.e * table_of_rank(c));
+  c.list.gather("bwd", "embedding", z.activation);
+  if (!c.step.model.tied_embeddings && !c.step.accumulate_gradients)
+    c.list.add("bwd_memset_table", "memset", KernelClass::memset, 0.0,
+               c.list.gradient_element() * table_of_rank(c));
   // A rank reads the gradients of all tokens, and adds those of its part of the table.
   const double t = static_cast<double>(z.t);
   const double distinct = distinct_tokens(z.rows, static_cast<double>(c.step.model.vocab)) / t;
   c.list.add("bwd_embedding", "embedding bwd", KernelClass::embedding, z.activation / t,
-             z.e * (z.activation + 2.0 * distinct * z.h) + 4.0 * z.rows);
+             z.e * z.activation + c.list.gradient_element() * 2.0 * distinct * z.h + 4.0 * z.rows);
   c.list.finishes(table_of_rank(c));
 }
 

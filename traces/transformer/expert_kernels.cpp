@@ -19,7 +19,8 @@ void LayerKernels::expert_product(const std::string& name, std::uint64_t m, std:
 
 void LayerKernels::expert_weight(const std::string& name, std::uint64_t outputs,
                                  std::uint64_t inputs) {
-  expert_product(name, inputs, outputs, expert_rows());
+  list_.weight_gradient(name, {inputs, outputs, expert_rows(), local_experts()}).label =
+      "grouped GEMM";
   list_.finishes(static_cast<double>(local_experts()) * static_cast<double>(outputs) *
                  static_cast<double>(inputs));
 }
@@ -40,15 +41,17 @@ void LayerKernels::experts(const std::string& prefix) {
               (z_.e + 4.0) * scores);
   list_.split(prefix + "_permute", "permute", KernelClass::permute, 0.0,
               z_.e * (z_.activation + routed));
+  list_.part(KernelPart::expert);
   exchange(prefix + "_all_to_all_dispatch");
-  gather(prefix + "_all_gather_" + up().name, routed);
+  list_.gather(prefix, up().name, routed);
   sort_chunks(prefix + "_sort_dispatched");
   expert_product(prefix + "_gemm_" + up().name, up().outputs, expert_rows(), model_.hidden);
   activation(prefix + "_activation", chosen() * z_.rows, false);
   expert_product(prefix + "_gemm_down", model_.hidden, expert_rows(), down().inputs);
   sort_chunks(prefix + "_sort_combined");
-  scatter(prefix + "_reduce_scatter_down", routed);
+  list_.sum(prefix, "down", routed);
   exchange(prefix + "_all_to_all_combine");
+  list_.part(KernelPart::other);
   list_.split(prefix + "_unpermute", "unpermute", KernelClass::permute, 2.0 * routed,
               z_.e * (z_.activation + routed));
 }
@@ -60,8 +63,9 @@ void LayerKernels::experts_backward() {
   // Reads what the experts gave as well: the gradient of a token's weight is its product with it.
   list_.split("bwd_unpermute", "unpermute bwd", KernelClass::permute, 3.0 * routed,
               z_.e * (z_.activation + 2.0 * routed));
+  list_.part(KernelPart::expert);
   exchange("bwd_all_to_all_combine");
-  gather("bwd_all_gather_down", routed);
+  list_.gather("bwd", "down", routed);
   sort_chunks("bwd_sort_combined");
   expert_product("bwd_gemm_down_input", down().inputs, expert_rows(), model_.hidden);
   expert_weight("bwd_gemm_down_weight", model_.hidden, down().inputs);
@@ -69,8 +73,9 @@ void LayerKernels::experts_backward() {
   expert_product("bwd_gemm_" + up().name + "_input", model_.hidden, expert_rows(), up().outputs);
   expert_weight("bwd_gemm_" + up().name + "_weight", up().outputs, model_.hidden);
   sort_chunks("bwd_sort_dispatched");
-  scatter("bwd_reduce_scatter_" + up().name, routed);
+  list_.sum("bwd", up().name, routed);
   exchange("bwd_all_to_all_dispatch");
+  list_.part(KernelPart::other);
   list_.split("bwd_permute", "permute bwd", KernelClass::permute, routed,
               z_.e * (z_.activation + routed));
   list_.split("bwd_router_top_k", "router bwd", KernelClass::softmax, 8.0 * scores,

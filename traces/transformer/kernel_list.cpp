@@ -58,19 +58,20 @@ void KernelList::segment(std::string name, std::uint64_t repeat) {
 Kernel& KernelList::add(std::string name, std::string label, KernelClass kind, double flops,
                         double bytes) {
   return append(
-      derived_kernel(std::move(name), std::move(label), kind, pass_, dtype_, flops, bytes));
+      derived_kernel(std::move(name), std::move(label), kind, pass_, rank_.dtype, flops, bytes));
 }
 
 Kernel& KernelList::append(Kernel kernel) {
   trace_.kernels.push_back(std::move(kernel));
   gradients_.push_back(0.0);
+  parts_.push_back(part_);
   trace_.segments.back().launches.push_back(id_at<KernelId>(trace_.kernels.size() - 1));
   return trace_.kernels.back();
 }
 
 Kernel& KernelList::gemm(std::string name, KernelClass kind, const GemmShape& shape, bool bias,
                          bool accumulates) {
-  return append(gemm_kernel(std::move(name), kind, pass_, dtype_, shape, bias, accumulates));
+  return append(gemm_kernel(std::move(name), kind, pass_, rank_.dtype, shape, bias, accumulates));
 }
 
 void KernelList::linear(const std::string& prefix, const LinearLayer& layer) {
@@ -83,9 +84,18 @@ void KernelList::linear_input(const LinearLayer& layer, bool accumulates) {
        {layer.inputs, layer.rows, layer.outputs, 1}, false, accumulates);
 }
 
+Kernel& KernelList::weight_gradient(std::string name, const GemmShape& shape, bool bias) {
+  Kernel& kernel = gemm(std::move(name), KernelClass::gemm, shape, bias, rank_.accumulates);
+  const double elements = static_cast<double>(shape.m) * static_cast<double>(shape.n) *
+                          static_cast<double>(shape.batch);
+  kernel.dram_bytes =
+      *kernel.dram_bytes + (gradient_element() - e_) * (rank_.accumulates ? 2.0 : 1.0) * elements;
+  return kernel;
+}
+
 void KernelList::linear_weight(const LinearLayer& layer) {
-  gemm("bwd_gemm_" + layer.name + "_weight", KernelClass::gemm,
-       {layer.inputs, layer.outputs, layer.rows, 1}, layer.bias);
+  weight_gradient("bwd_gemm_" + layer.name + "_weight",
+                  {layer.inputs, layer.outputs, layer.rows, 1}, layer.bias);
   const double outputs = static_cast<double>(layer.outputs);
   const double weight = outputs * static_cast<double>(layer.inputs);
   const double bias = layer.bias ? outputs : 0.0;
@@ -95,10 +105,23 @@ void KernelList::linear_weight(const LinearLayer& layer) {
 
 void KernelList::collective(std::string name, CollectiveKind kind, double elements,
                             std::uint64_t group, std::uint64_t stride) {
-  if (group < 2 || !collectives_) return;
+  if (group < 2 || !rank_.collectives) return;
   const Collective one{kind, elements * e_, static_cast<std::uint32_t>(group),
                        static_cast<std::uint32_t>(stride)};
-  append(collective_kernel(std::move(name), one, pass_, dtype_));
+  append(collective_kernel(std::move(name), one, pass_, rank_.dtype));
+}
+
+void KernelList::gather(const std::string& prefix, const std::string& what, double elements) {
+  if (rank_.sequence_parallel)
+    collective(prefix + "_all_gather_" + what, CollectiveKind::all_gather, elements,
+               rank_.tensor_parallel);
+}
+
+void KernelList::sum(const std::string& prefix, const std::string& what, double elements) {
+  const bool scatter = rank_.sequence_parallel;
+  collective(prefix + (scatter ? "_reduce_scatter_" : "_all_reduce_") + what,
+             scatter ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce, elements,
+             rank_.tensor_parallel);
 }
 
 Trace KernelList::take(std::string name, Provenance provenance) {
@@ -106,6 +129,7 @@ Trace KernelList::take(std::string name, Provenance provenance) {
   trace_.provenance = std::move(provenance);
   validate(trace_, trace_.name);
   gradients_.clear();
+  parts_.clear();
   return std::exchange(trace_, {});
 }
 

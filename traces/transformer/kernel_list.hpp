@@ -26,6 +26,15 @@ struct LinearLayer {
   LinearSplit split = LinearSplit::outputs;
 };
 
+/// What a kernel is part of, where that decides what runs beside it.
+enum class KernelPart : std::uint8_t {
+  other,
+  attention,           ///< from queries, keys and values to what they give: a ring repeats it
+  attention_backward,  ///< of the same
+  expert,              ///< done for the experts of this rank
+  gradient_sum         ///< adds up complete gradients of weights inside a tensor-parallel group
+};
+
 /// Distinct tokens among uniformly random ones; real text has fewer.
 /// @param tokens, vocabulary  at least 1
 [[nodiscard]] double distinct_tokens(double tokens, double vocabulary);
@@ -48,19 +57,31 @@ void scale_work(Kernel& kernel, double factor);
 [[nodiscard]] Kernel collective_kernel(std::string name, const Collective& collective, Pass pass,
                                        Dtype dtype);
 
+/// What a rank's kernels are made with.
+struct ListedRank {
+  Dtype dtype = Dtype::bf16;
+  std::uint64_t tensor_parallel = 1;
+  bool sequence_parallel = true;  ///< what lies between products is split over its ranks too
+  bool collectives = true;        ///< false: kernels alone
+  bool accumulates = false;       ///< gradients of weights are added to those that are there
+  bool fp32_gradients = false;    ///< of weights, whatever the dtype
+};
+
 /// Builds the trace of one rank, segment by segment. Lengths are doubles because byte counts are.
 class KernelList {
  public:
-  /// @param collectives  false: kernels alone
-  KernelList(Dtype dtype, std::uint64_t tensor_parallel, bool collectives)
-      : e_(element_bytes(dtype)),
-        t_(static_cast<double>(tensor_parallel)),
-        dtype_(dtype),
-        collectives_(collectives) {}
+  explicit KernelList(const ListedRank& rank)
+      : rank_(rank), e_(element_bytes(rank.dtype)), t_(static_cast<double>(rank.tensor_parallel)) {}
 
   [[nodiscard]] double element() const noexcept { return e_; }  ///< bytes
+  /// Bytes of an element of a weight's gradient.
+  [[nodiscard]] double gradient_element() const noexcept {
+    return rank_.fp32_gradients ? element_bytes(Dtype::fp32) : e_;
+  }
 
   void pass(Pass pass) noexcept { pass_ = pass; }
+  /// Of what is launched from here on.
+  void part(KernelPart part) noexcept { part_ = part; }
   void segment(std::string name, std::uint64_t repeat);
 
   /// @param flops, bytes  of one launch on this rank
@@ -71,9 +92,19 @@ class KernelList {
     return add(std::move(name), std::move(label), kind, flops / t_, bytes / t_);
   }
 
+  /// The same of what lies between products: without sequence parallelism each rank does all of it.
+  Kernel& between(std::string name, std::string label, KernelClass kind, double flops,
+                  double bytes) {
+    const double ranks = rank_.sequence_parallel ? t_ : 1.0;
+    return add(std::move(name), std::move(label), kind, flops / ranks, bytes / ranks);
+  }
+
   /// As gemm_kernel, on this rank.
   Kernel& gemm(std::string name, KernelClass kind, const GemmShape& shape, bool bias = false,
                bool accumulates = false);
+
+  /// The product that makes a weight's gradient, its output, and finishes it.
+  Kernel& weight_gradient(std::string name, const GemmShape& shape, bool bias = false);
 
   /// "PREFIX_gemm_NAME", and in the backward pass "bwd_gemm_NAME_input" and "bwd_gemm_NAME_weight".
   /// The gradient of a bias comes out of the product that makes the weight's. Of what every rank
@@ -87,11 +118,26 @@ class KernelList {
   void collective(std::string name, CollectiveKind kind, double elements, std::uint64_t group,
                   std::uint64_t stride = 1);
 
+  /// An all-reduce of gradients of weights, in their type.
+  void reduce_gradients(std::string name, double elements, std::uint64_t group,
+                        std::uint64_t stride = 1) {
+    collective(std::move(name), CollectiveKind::all_reduce, elements * gradient_element() / e_,
+               group, stride);
+  }
+
+  /// Activations between products are gathered before a product, nothing without sequence
+  /// parallelism, and summed behind one: "NAME_reduce_scatter_WHAT", or "NAME_all_reduce_WHAT".
+  void gather(const std::string& prefix, const std::string& what, double elements);
+  void sum(const std::string& prefix, const std::string& what, double elements);
+
   /// The last kernel finishes these gradients of the rank.
   void finishes(double elements) { gradients_.back() += elements; }
 
   /// Elements of gradients each kernel finishes in a launch, shape [kernels].
   [[nodiscard]] const std::vector<double>& gradients() const noexcept { return gradients_; }
+
+  /// Shape [kernels].
+  [[nodiscard]] const std::vector<KernelPart>& parts() const noexcept { return parts_; }
 
   /// The kernels so far; the list is then empty. @throws DataError
   [[nodiscard]] Trace take(std::string name, Provenance provenance);
@@ -99,12 +145,13 @@ class KernelList {
  private:
   Kernel& append(Kernel kernel);
 
+  ListedRank rank_;
   double e_, t_;
-  Dtype dtype_;
-  bool collectives_;
   Pass pass_ = Pass::embedding;
+  KernelPart part_ = KernelPart::other;
   Trace trace_;
   std::vector<double> gradients_;
+  std::vector<KernelPart> parts_;
 };
 
 }  // namespace rubato

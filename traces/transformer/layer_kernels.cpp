@@ -13,7 +13,7 @@ StepSizes::StepSizes(const TrainingStep& step)
       kv(static_cast<double>(kv_copies(step) * step.model.kv_width())),
       pairs(attention_pairs(step) * static_cast<double>(step.model.heads)),
       heads(static_cast<double>(step.model.heads)),
-      tokens(step.batch * step.seq),
+      tokens(step.batch * own_seq(step)),
       t(step.tensor_parallel) {}
 
 // ---- products
@@ -55,15 +55,15 @@ void LayerKernels::head_product(const std::string& name, std::uint64_t m, std::u
 void LayerKernels::norm(const std::string& name) {
   const bool centred = model_.norm == Norm::layernorm;
   const double tables = centred ? 2.0 : 1.0, flops = centred ? 8.0 : 5.0;
-  list_.split(name, "norm", KernelClass::layernorm, flops * z_.activation,
-              z_.e * (2.0 * z_.activation + tables * z_.h) + tables * 4.0 * z_.rows);
+  list_.between(name, "norm", KernelClass::layernorm, flops * z_.activation,
+                z_.e * (2.0 * z_.activation + tables * z_.h) + tables * 4.0 * z_.rows);
 }
 
 void LayerKernels::residual_norm(const std::string& name) {
   const bool centred = model_.norm == Norm::layernorm;
   const double tables = centred ? 2.0 : 1.0, flops = centred ? 9.0 : 6.0;
-  list_.split(name, "residual + norm", KernelClass::residual_layernorm, flops * z_.activation,
-              z_.e * (4.0 * z_.activation + tables * z_.h) + tables * 4.0 * z_.rows);
+  list_.between(name, "residual + norm", KernelClass::residual_layernorm, flops * z_.activation,
+                z_.e * (4.0 * z_.activation + tables * z_.h) + tables * 4.0 * z_.rows);
 }
 
 // Reads the gradient of its output and its input, and where there is one the gradient of the
@@ -72,7 +72,7 @@ void LayerKernels::norm_backward(const std::string& name, bool residual) {
   const bool centred = model_.norm == Norm::layernorm;
   const double tables = centred ? 2.0 : 1.0, beside = residual ? 1.0 : 0.0;
   const double flops = (centred ? 13.0 : 10.0) + beside;
-  list_.split(
+  list_.between(
       name, "norm bwd", KernelClass::layernorm, flops * z_.activation,
       z_.e * ((3.0 + beside) * z_.activation + 2.0 * tables * z_.h) + tables * 4.0 * z_.rows);
   if (model_.kind != ModelKind::dit) list_.finishes(tables * z_.h / static_cast<double>(z_.t));
@@ -87,14 +87,6 @@ void LayerKernels::activation(const std::string& name, double rows, bool backwar
               flops * elements, z_.e * read_and_written * elements);
 }
 
-void LayerKernels::gather(const std::string& name, double elements) {
-  list_.collective(name, CollectiveKind::all_gather, elements, z_.t);
-}
-
-void LayerKernels::scatter(const std::string& name, double elements) {
-  list_.collective(name, CollectiveKind::reduce_scatter, elements, z_.t);
-}
-
 // Tokens of this rank to the ranks that hold their experts, or back.
 void LayerKernels::exchange(const std::string& name) {
   list_.collective(name, CollectiveKind::all_to_all,
@@ -106,17 +98,19 @@ void LayerKernels::exchange(const std::string& name) {
 
 void LayerKernels::rope(const std::string& name) {
   const double rotated = z_.rows * (z_.h + z_.kv);
-  const double table = 4.0 * static_cast<double>(step_.seq * model_.head_width());
+  const double table = 4.0 * static_cast<double>(own_seq(step_) * model_.head_width());
   list_.split(name, "RoPE", KernelClass::elementwise, 3.0 * rotated, z_.e * 2.0 * rotated + table);
 }
 
 void LayerKernels::attention(const std::string& prefix) {
-  gather(prefix + "_all_gather_qkv", z_.activation);
+  list_.gather(prefix, "qkv", z_.activation);
   list_.linear(prefix, qkv());
   if (model_.positions == PositionEncoding::rope) rope(prefix + "_rope");
+  list_.part(KernelPart::attention);
   core_attention(prefix);
+  list_.part(KernelPart::other);
   list_.linear(prefix, projection());
-  scatter(prefix + "_reduce_scatter_projection", z_.activation);
+  list_.sum(prefix, "projection", z_.activation);
 }
 
 // Causal softmax reads the lower half of the scores, and writes all.
@@ -181,39 +175,45 @@ void LayerKernels::flash_attention_backward() {
 }
 
 void LayerKernels::attention_backward() {
-  gather("bwd_all_gather_projection", z_.activation);
+  list_.gather("bwd", "projection", z_.activation);
   list_.linear_input(projection());
   list_.linear_weight(projection());
+  list_.part(KernelPart::attention);
   if (step_.recomputation == Recomputation::selective) core_attention("rec");
+  list_.part(KernelPart::attention_backward);
   core_attention_backward();
+  list_.part(KernelPart::other);
   if (model_.positions == PositionEncoding::rope) rope("bwd_rope");
   list_.linear_input(qkv());
-  scatter("bwd_reduce_scatter_qkv", z_.activation);
-  gather("bwd_all_gather_qkv_input", z_.activation);
+  list_.sum("bwd", "qkv", z_.activation);
+  list_.gather("bwd", "qkv_input", z_.activation);
   list_.linear_weight(qkv());
   // Ranks with copies of one head of keys and values stand side by side.
-  list_.collective("bwd_all_reduce_kv_copies", CollectiveKind::all_reduce,
-                   kv_weights(model_) / static_cast<double>(model_.kv_heads), kv_copies(step_));
+  list_.part(KernelPart::gradient_sum);
+  list_.reduce_gradients("bwd_all_reduce_kv_copies",
+                         kv_weights(model_) / static_cast<double>(model_.kv_heads),
+                         kv_copies(step_));
+  list_.part(KernelPart::other);
 }
 
 // ---- feed-forward network
 
 void LayerKernels::ffn(const std::string& prefix) {
-  gather(prefix + "_all_gather_" + up().name, z_.activation);
+  list_.gather(prefix, up().name, z_.activation);
   list_.linear(prefix, up());
   activation(prefix + "_activation", z_.rows, false);
   list_.linear(prefix, down());
-  scatter(prefix + "_reduce_scatter_down", z_.activation);
+  list_.sum(prefix, "down", z_.activation);
 }
 
 void LayerKernels::ffn_backward() {
-  gather("bwd_all_gather_down", z_.activation);
+  list_.gather("bwd", "down", z_.activation);
   list_.linear_input(down());
   list_.linear_weight(down());
   activation("bwd_activation", z_.rows, true);
   list_.linear_input(up());
-  scatter("bwd_reduce_scatter_" + up().name, z_.activation);
-  gather("bwd_all_gather_" + up().name + "_input", z_.activation);
+  list_.sum("bwd", up().name, z_.activation);
+  list_.gather("bwd", up().name + "_input", z_.activation);
   list_.linear_weight(up());
 }
 

@@ -70,8 +70,6 @@ class LayerKernels {
     return model_.experts / step_.expert_parallel;
   }
   [[nodiscard]] std::uint64_t expert_rows() const;
-  void gather(const std::string& name, double elements);
-  void scatter(const std::string& name, double elements);
   void exchange(const std::string& name);
 
   [[nodiscard]] LinearLayer qkv() const;

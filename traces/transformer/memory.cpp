@@ -76,7 +76,7 @@ MemoryPerRank memory_per_rank(const TrainingStep& step) {
   const double state = step.dtype == Dtype::fp32 ? 8.0 : 12.0;
   const double again = made_again_bytes(step, z);
   return {.parameters = z.e * parameters,
-          .gradients = z.e * parameters,
+          .gradients = (step.fp32_gradients ? element_bytes(Dtype::fp32) : z.e) * parameters,
           .optimizer = step.optimizer ? state * parameters : 0.0,
           .activations = static_cast<double>(step.model.layers) * layer_activation_bytes(step) +
                          again + z.e * end_elements(step, z) / static_cast<double>(z.t)};

@@ -57,7 +57,23 @@ void check_tensor_parallel(const TrainingStep& step) {
   expect_divides("tp", t, "heads", s.heads);
   if (t % s.kv_heads != 0) expect_divides("tp", t, "kv_heads", s.kv_heads);
   expect_divides("tp", t, "ffn", s.ffn);
-  expect_divides("tp", t, "batch x seq", step.batch * step.seq);
+  expect_divides("tp", t, "batch x seq", step.batch * own_seq(step));
+  if (!step.sequence_parallel && s.experts > 0)
+    throw UsageError(
+        fmt::format("experts with tp {} and without sequence parallelism; their "
+                    "tokens are split by it, as Megatron-LM demands",
+                    t));
+}
+
+void check_context_parallel(const TrainingStep& step) {
+  const std::uint64_t c = step.context_parallel;
+  if (c == 1) return;
+  if (step.model.kind != ModelKind::decoder)
+    throw UsageError(fmt::format("cp {}: only sequences of decoders are shared, not of model '{}'",
+                                 c, step.model.name));
+  expect_divides("cp", c, "seq", step.seq);
+  if (!step.flash_attention)
+    throw UsageError(fmt::format("cp {} with unfused attention; rings run flash attention", c));
 }
 
 void check_expert_parallel(const TrainingStep& step) {
@@ -66,19 +82,30 @@ void check_expert_parallel(const TrainingStep& step) {
   if (step.model.experts == 0)
     throw UsageError(fmt::format("ep {}: model '{}' has no experts", ep, step.model.name));
   expect_divides("ep", ep, "experts", step.model.experts);
-  expect_divides("ep", ep, "dp", step.data_parallel);
+  if (step.context_parallel == 1) expect_divides("ep", ep, "dp", step.data_parallel);
+  const std::uint64_t replicas = step.data_parallel * step.context_parallel;
+  if (replicas % ep != 0)
+    throw UsageError(
+        fmt::format("ep {} does not divide dp {} x cp {}, whose ranks share the experts", ep,
+                    step.data_parallel, step.context_parallel));
 }
 
 class StepBuilder {
  public:
   explicit StepBuilder(const TrainingStep& step)
       : step_(step),
-        list_(step.dtype, step.tensor_parallel, step.collectives),
+        list_({.dtype = step.dtype,
+               .tensor_parallel = step.tensor_parallel,
+               .sequence_parallel = step.sequence_parallel,
+               .collectives = step.collectives,
+               .accumulates = step.accumulate_gradients,
+               .fp32_gradients = step.fp32_gradients}),
         layer_(list_, step_),
         context_{list_, layer_, step_, StepSizes(step)} {}
 
   GeneratedStep build() {
     const std::uint64_t layers = step_.model.layers;
+    if (step_.optimizer && step_.accumulate_gradients) clear();
     open(Pass::embedding, "embedding", 1);
     embed(context_);
     open(Pass::forward, "layer forward", layers);
@@ -89,13 +116,14 @@ class StepBuilder {
     head_backward(context_);
     open(Pass::backward, "layer backward", layers);
     layer_.backward();
-    reduce_layer();
+    if (step_.reduce_gradients) reduce_layer();
     open(Pass::embedding_backward, "embedding backward", 1);
     embed_backward(context_);
-    reduce_rest();
+    if (step_.reduce_gradients) reduce_rest();
     if (step_.optimizer) update();
     std::vector<double> gradients = list_.gradients();
-    return {list_.take(name(), provenance()), std::move(gradients)};
+    std::vector<KernelPart> parts = list_.parts();
+    return {list_.take(name(), provenance()), std::move(gradients), std::move(parts)};
   }
 
  private:
@@ -110,31 +138,35 @@ class StepBuilder {
     const double t = static_cast<double>(step_.tensor_parallel);
     const std::uint64_t ep = step_.expert_parallel;
     const double copies = static_cast<double>(kv_copies(step_) - 1) * kv_weights(step_.model);
-    list_.collective("bwd_all_reduce_layer", CollectiveKind::all_reduce,
-                     (count.layer + copies - count.layer_experts) / t, step_.data_parallel,
-                     step_.tensor_parallel);
+    list_.reduce_gradients("bwd_all_reduce_layer", (count.layer + copies - count.layer_experts) / t,
+                           step_.data_parallel, step_.tensor_parallel);
     if (step_.model.experts == 0) return;
-    list_.collective("bwd_all_reduce_experts", CollectiveKind::all_reduce,
-                     count.layer_experts / static_cast<double>(ep) / t, step_.data_parallel / ep,
-                     step_.tensor_parallel * ep);
+    list_.reduce_gradients("bwd_all_reduce_experts",
+                           count.layer_experts / static_cast<double>(ep) / t,
+                           step_.data_parallel / ep, step_.tensor_parallel * ep);
   }
 
   void reduce_rest() {
     const ParameterCount count = count_parameters(step_.model);
     const double rest = count.total - static_cast<double>(step_.model.layers) * count.layer;
-    list_.collective("bwd_all_reduce_rest", CollectiveKind::all_reduce,
-                     rest / static_cast<double>(step_.tensor_parallel), step_.data_parallel,
-                     step_.tensor_parallel);
+    list_.reduce_gradients("bwd_all_reduce_rest", rest / static_cast<double>(step_.tensor_parallel),
+                           step_.data_parallel, step_.tensor_parallel);
+  }
+
+  void clear() {
+    open(Pass::optimizer, "gradient clearing", 1);
+    list_.add("opt_memset_gradients", "memset", KernelClass::memset, 0.0,
+              list_.gradient_element() * parameters_per_rank(step_));
   }
 
   // AdamW reads gradient, both moments and master weight; writes all but the gradient, and the
   // weight. In fp32 the weight is its own master.
   void update() {
     open(Pass::optimizer, "optimizer", 1);
-    const double n = parameters_per_rank(step_), e = list_.element();
+    const double n = parameters_per_rank(step_), e = list_.element(), g = list_.gradient_element();
     const double moments = 16.0, weights = step_.dtype == Dtype::fp32 ? 2.0 * e : 8.0 + e;
-    list_.add("opt_gradient_norm", "gradient norm", KernelClass::reduce, 2.0 * n, e * n);
-    list_.add("opt_adamw", "AdamW", KernelClass::optimizer, 15.0 * n, (moments + weights + e) * n);
+    list_.add("opt_gradient_norm", "gradient norm", KernelClass::reduce, 2.0 * n, g * n);
+    list_.add("opt_adamw", "AdamW", KernelClass::optimizer, 15.0 * n, (moments + weights + g) * n);
   }
 
   [[nodiscard]] std::string name() const {
@@ -183,8 +215,10 @@ Recomputation recomputation_from_name(std::string_view name) {
   return static_cast<Recomputation>(found - recomputation_names.begin());
 }
 
+std::uint64_t own_seq(const TrainingStep& step) { return step.seq / step.context_parallel; }
+
 double tokens(const TrainingStep& step) {
-  return static_cast<double>(step.batch) * static_cast<double>(step.seq);
+  return static_cast<double>(step.batch) * static_cast<double>(own_seq(step));
 }
 
 double needed_pairs(const TrainingStep& step) {
@@ -193,7 +227,10 @@ double needed_pairs(const TrainingStep& step) {
 }
 
 double attention_pairs(const TrainingStep& step) {
-  return step.flash_attention ? needed_pairs(step) : tokens(step) * static_cast<double>(step.seq);
+  TrainingStep own = step;
+  own.seq = own_seq(step);
+  own.context_parallel = 1;
+  return step.flash_attention ? needed_pairs(own) : tokens(own) * static_cast<double>(own.seq);
 }
 
 std::uint64_t kv_copies(const TrainingStep& step) {
@@ -212,11 +249,14 @@ void check(const TrainingStep& step) {
   expect_range("seq", step.seq);
   expect_range("tp", step.tensor_parallel);
   expect_range("dp", step.data_parallel);
+  expect_range("cp", step.context_parallel);
   expect_range("ep", step.expert_parallel);
   expect_range("tp x ep", step.tensor_parallel * step.expert_parallel);
+  expect_range("dp x cp", step.data_parallel * step.context_parallel);
   check_sequence(step);
   expect_training_dtype(step.dtype);
   check_work(step);
+  check_context_parallel(step);
   check_tensor_parallel(step);
   check_expert_parallel(step);
 }

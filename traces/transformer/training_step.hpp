@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "traces/trace.hpp"
+#include "traces/transformer/kernel_list.hpp"
 #include "traces/transformer/model_shape.hpp"
 
 namespace rubato {
@@ -18,6 +19,12 @@ enum class Recomputation {
   full        ///< a whole layer from its input
 };
 
+/// Whose kernels a step launches.
+enum class KernelStyle : std::uint8_t {
+  fused,  ///< generate_training_step
+  llm_c   ///< generate_gpt_trace: GPT models
+};
+
 [[nodiscard]] std::string_view name_of(Recomputation value) noexcept;
 /// @throws UsageError
 [[nodiscard]] Recomputation recomputation_from_name(std::string_view name);
@@ -27,13 +34,22 @@ struct TrainingStep {
   ModelShape model;
   std::uint64_t batch = 1;  ///< sequences or images of a rank
   std::uint64_t seq = 0;    ///< tokens of a sequence, at most the context; of images: tokens of one
-  Dtype dtype = Dtype::bf16;          ///< bf16, fp16 or fp32
-  std::uint64_t tensor_parallel = 1;  ///< Megatron, with sequence parallelism
-  std::uint64_t data_parallel = 1;    ///< replicas; expert parallelism is within them
-  std::uint64_t expert_parallel = 1;  ///< ranks that share the experts of a layer
-  bool collectives = true;            ///< false: kernels alone
-  bool optimizer = true;              ///< norm of the gradients and AdamW
-  bool flash_attention = true;        ///< false: scores in memory, as Megatron did before
+  Dtype dtype = Dtype::bf16;  ///< bf16, fp16 or fp32
+  KernelStyle kernels = KernelStyle::fused;
+  std::uint64_t tensor_parallel = 1;  ///< Megatron's
+  /// What lies between products is split over the tensor-parallel ranks: all-gathers before and
+  /// reduce-scatters behind the products. False: all-reduces, and each rank does all of it.
+  bool sequence_parallel = true;
+  std::uint64_t context_parallel = 1;  ///< ranks that share each sequence: ring attention
+  std::uint64_t data_parallel = 1;     ///< replicas
+  std::uint64_t expert_parallel = 1;   ///< of replicas and context: ranks that share the experts
+  bool collectives = true;             ///< false: kernels alone
+  bool reduce_gradients = true;        ///< false: left to who deals gradients out in buckets
+  /// They add to those of microbatches before, and are cleared before all of them.
+  bool accumulate_gradients = false;
+  bool fp32_gradients = false;  ///< of weights, whatever the dtype: as Megatron-LM sums them
+  bool optimizer = true;        ///< norm of the gradients and AdamW
+  bool flash_attention = true;  ///< false: scores in memory, as Megatron did before
   Recomputation recomputation = Recomputation::none;
 };
 
@@ -41,12 +57,15 @@ struct TrainingStep {
 /// they split, experts that are not there, more tokens than can be counted
 void check(const TrainingStep& step);
 
-[[nodiscard]] double tokens(const TrainingStep& step);  ///< of a rank's batch
+/// Of a sequence, the tokens a rank has, and of its batch.
+[[nodiscard]] std::uint64_t own_seq(const TrainingStep& step);
+[[nodiscard]] double tokens(const TrainingStep& step);
 
-/// Pairs of query and key of one head, of all sequences: those that attention needs, of causal
-/// attention half of the square, and those it multiplies, all where flash attention does not skip
-/// the rest.
+/// Pairs of query and key of one head, of all sequences, that the queries of a rank need: of causal
+/// attention half of the square.
 [[nodiscard]] double needed_pairs(const TrainingStep& step);
+/// Those that attention multiplies of a rank's own queries and keys: the needed ones, all where
+/// it is not flash attention, which skips the rest.
 [[nodiscard]] double attention_pairs(const TrainingStep& step);
 
 /// How often each head of keys and values is there in a tensor-parallel group: more than once where
@@ -61,11 +80,14 @@ void check(const TrainingStep& step);
 struct GeneratedStep {
   Trace trace;
   std::vector<double> gradients;  ///< elements each kernel finishes per launch, shape [kernels]
+  std::vector<KernelPart> parts;  ///< shape [kernels]
 };
 
 /// FLOPs and DRAM bytes are per launch and rank, each operand moved once. Kernels of equal layers
 /// are one; segments are "embedding", "layer forward", "loss", "head backward", "layer backward",
-/// "embedding backward" and "optimizer". Experts get equal loads: an assumption.
+/// "embedding backward" and "optimizer", before all "gradient clearing" where they are added up.
+/// Experts get equal loads: an assumption. Where ranks share a sequence, attention is that of a
+/// rank's own queries with its own keys: RankWork has the rest.
 /// @throws UsageError as check
 /// Source: docs/model-shapes.md
 [[nodiscard]] GeneratedStep generate_training_step(const TrainingStep& step);

@@ -17,7 +17,7 @@ const char* const few_clocks = "mem=1593 core=900,1155,1410";
 
 ParallelStepInput small_step(std::uint32_t stages, std::uint32_t microbatches) {
   ParallelStepInput input = parallel_input(usual);
-  input.shape.layers = 6;
+  input.shape.model.layers = 6;
   input.pipeline.stages = stages;
   input.pipeline.microbatches = microbatches;
   return input;

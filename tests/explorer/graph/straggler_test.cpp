@@ -27,8 +27,8 @@ struct TwoStages {
   explicit TwoStages(double bus_gbs = usual)
       : input([&] {
           ParallelStepInput made = parallel_input(bus_gbs);
-          made.shape.layers = 4;
-          made.shape.vocab = 128;
+          made.shape.model.layers = 4;
+          made.shape.model.vocab = 128;
           made.pipeline.stages = 2;
           made.pipeline.microbatches = 3;
           return made;
@@ -94,7 +94,7 @@ TEST(Stragglers, OthersSaveWhatTryingAllClocksFinds) {
 // A stage in the middle that is late leaves the others time, in every microbatch.
 TEST(Stragglers, OtherStagesSaveMoreWhileOneIsLate) {
   ParallelStepInput input = parallel_input(usual);
-  input.shape.vocab = 128;
+  input.shape.model.vocab = 128;
   input.pipeline = {.stages = 3, .microbatches = 9};
   const std::array slacks{0.0};
   const auto planned = [&](const GraphDisturbance& disturbance) {
@@ -111,7 +111,7 @@ TEST(Stragglers, OtherStagesSaveMoreWhileOneIsLate) {
 // With links of a stage in the middle that are slow, all stages wait, itself too.
 TEST(Stragglers, StagesSaveMoreWhileALinkIsSlow) {
   ParallelStepInput input = parallel_input(usual);
-  input.shape.vocab = 128;
+  input.shape.model.vocab = 128;
   input.pipeline = {.stages = 3, .microbatches = 9};
   const std::array slacks{0.0};
   const auto saved = [&](double factor) {

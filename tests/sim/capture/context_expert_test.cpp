@@ -7,6 +7,7 @@
 #include "tests/expect_error.hpp"
 #include "tests/sim/capture/parallel_input.hpp"
 #include "traces/graph/capture_graph.hpp"
+#include "traces/transformer/parameters.hpp"
 
 namespace rubato {
 namespace {
@@ -25,7 +26,7 @@ double flops_of(const Capture& stage, bool attention) {
 
 ParallelStepInput on_ring(std::uint32_t ranks, double bus_gbs) {
   ParallelStepInput input = parallel_input(bus_gbs);
-  input.split.context = ranks;
+  input.shape.context_parallel = ranks;
   return input;
 }
 
@@ -40,7 +41,7 @@ TEST(ContextParallel, SendsBlocksRoundTheRing) {
                    layers * (6.0 + 4.0) * block_bytes);
   // Its ranks share the parameters, and add up their gradients.
   EXPECT_NEAR(sent(step.stages[0], CollectiveKind::all_reduce).bytes / 2.0 /
-                  parameter_count(parallel_input(usual).shape),
+                  parameter_count(gpt_shape(parallel_input(usual).shape)),
               1.0, 1e-12);
 }
 
@@ -93,8 +94,11 @@ TEST(ContextParallel, ExposesWhatAttentionDoesNotCover) {
 ParallelStepInput with_experts(std::uint32_t expert_ranks, double bus_gbs) {
   ParallelStepInput input = parallel_input(bus_gbs);
   input.shape.data_parallel = 8;
-  input.split.experts = 8;
-  input.split.expert = expert_ranks;
+  input.shape.kernels = KernelStyle::fused;
+  input.shape.model.biases = false;
+  input.shape.model.experts = 8;
+  input.shape.model.experts_per_token = 2;
+  input.shape.expert_parallel = expert_ranks;
   return input;
 }
 
@@ -107,7 +111,7 @@ TEST(ExpertParallel, DispatchesAndCombinesTokens) {
   // Waited for: nothing that could run meanwhile depends on none of it.
   const ParallelStep slower = parallel_step(with_experts(4, 5.0));
   EXPECT_GT(slower.times.exposed_s(),
-            layers * 4.0 * time_of(slower.stages[0], "e1_all_to_all_dispatch_f"));
+            layers * 4.0 * time_of(slower.stages[0], "fwd_all_to_all_dispatch"));
 }
 
 // Ranks of a ring lie a tensor-parallel group apart.
@@ -127,7 +131,7 @@ TEST(ContextParallel, RingsLieBesideEachOther) {
 TEST(ContextAndExpertParallel, GroupsLieBesideEachOther) {
   ParallelStepInput input = with_experts(8, usual);
   input.shape.data_parallel = 4;
-  input.split.context = 4;
+  input.shape.context_parallel = 4;
   const Capture step = parallel_step(input).stages[0];
   std::size_t seen = 0;
   for (const Kernel& kernel : step.kernels) {
@@ -154,24 +158,30 @@ double update_bytes(const ParallelStepInput& input, const char* kernel) {
 }
 
 // A rank updates the experts it holds; of what ZeRO shards, its part: the ranks that hold the same
-// experts share them, all ranks of rings and replicas the rest.
+// experts share them, all ranks of rings and replicas the rest. What is cleared is all it holds.
 TEST(ContextAndExpertParallel, UpdateTheirParameters) {
-  ParallelStepInput dense = parallel_input(usual);
-  dense.shape.optimizer = true;
   ParallelStepInput input = with_experts(4, usual);
   input.shape.optimizer = true;
-  input.split.context = 2;
-  const double expert = layers * (8.0 * hidden * hidden + 4.0 * hidden);
-  const double all = parameter_count(dense.shape), rest = all - expert;
-  for (const char* kernel : {"x0_memset_grads", "x4_grad_norm", "x6_adamw"}) {
-    const bool cleared = std::string_view(kernel).starts_with("x0");
-    const double once = update_bytes(dense, kernel);
-    input.sharding = Sharding::none;
-    EXPECT_NEAR(update_bytes(input, kernel) / once * all / (rest + 2.0 * expert), 1.0, 1e-9);
-    input.sharding = Sharding::optimizer;
-    const double updated = cleared ? rest + 2.0 * expert : rest / 16.0 + 2.0 * expert / 4.0;
-    EXPECT_NEAR(update_bytes(input, kernel) / once * all / updated, 1.0, 1e-9) << kernel;
-  }
+  input.shape.context_parallel = 2;
+  input.pipeline.microbatches = 2;
+  const double expert = layers * 8.0 * 8.0 * hidden * hidden;
+  const double rest = count_parameters(input.shape.model).total - expert;
+  const auto expect_updated = [&](const char* kernel, double bytes, double elements) {
+    EXPECT_NEAR(update_bytes(input, kernel) / bytes / elements, 1.0, 1e-9)
+        << kernel << name_of(input.sharding);
+  };
+  const double held = rest + expert / 4.0, part = rest / 16.0 + expert / 4.0 / 4.0;
+  expect_updated("opt_memset_gradients", 2.0, held);
+  expect_updated("opt_gradient_norm", 2.0, held);
+  expect_updated("opt_adamw", 28.0, held);
+  input.sharding = Sharding::optimizer;
+  expect_updated("opt_memset_gradients", 2.0, held);
+  expect_updated("opt_adamw", 28.0, part);
+  input.sharding = Sharding::parameters;
+  expect_updated("opt_adamw", 28.0, part);
+
+  ParallelStepInput dense = parallel_input(usual);
+  dense.shape.optimizer = true;
   ParallelStepInput ring = on_ring(4, usual);
   ring.shape.optimizer = true;
   ring.shape.data_parallel = 2;
@@ -195,21 +205,24 @@ TEST(ContextParallel, HidesNoMoreThanKernelsTake) {
 // The products of tokens do the same work wherever experts are; twice that of a dense layer for two
 // experts a token.
 TEST(ExpertParallel, SharesTheExpertsAndTheirGradients) {
-  const auto dense_flops = [](const Capture& stage) {
+  const auto ffn_flops = [](const Capture& stage) {
     double sum = 0.0;
-    for (const char* name : {"10_gemm_fc", "12_gemm_fcproj", "22_gemm_dgelu", "24_gemm_dw_fcproj"})
+    for (const char* name : {"fwd_gemm_up", "fwd_gemm_down", "bwd_gemm_down_input",
+                             "bwd_gemm_down_weight", "bwd_gemm_up_input", "bwd_gemm_up_weight"})
       sum += *std::ranges::find(stage.kernels, name, &Kernel::name)->flops;
     return sum;
   };
   ParallelStepInput dense = parallel_input(usual);
+  dense.shape.kernels = KernelStyle::fused;
   dense.shape.data_parallel = 8;
   const ParallelStep one = parallel_step(dense), alone = parallel_step(with_experts(1, usual)),
                      shared = parallel_step(with_experts(4, usual));
-  EXPECT_NEAR(dense_flops(alone.stages[0]) / dense_flops(one.stages[0]), 2.0, 1e-12);
-  EXPECT_NEAR(dense_flops(shared.stages[0]) / dense_flops(alone.stages[0]), 1.0, 1e-12);
+  EXPECT_NEAR(ffn_flops(alone.stages[0]) / ffn_flops(one.stages[0]), 2.0, 1e-12);
+  EXPECT_NEAR(ffn_flops(shared.stages[0]) / ffn_flops(alone.stages[0]), 1.0, 1e-12);
   // Of 8 experts a rank holds 2, and reduces their gradients with one other rank.
-  const double expert = 8.0 * hidden * hidden + 4.0 * hidden;  // bias_fc included, fcproj's not
-  const double rest = parameter_count(dense.shape) - layers * expert;
+  const double expert = 8.0 * hidden * hidden;
+  const double rest =
+      count_parameters(with_experts(1, usual).shape.model).total - layers * 8.0 * expert;
   double of_experts = 0.0, others = 0.0;
   for (const CapturedLaunch& launch : shared.stages[0].launches) {
     const Kernel& kernel = shared.stages[0].kernels[index(launch.kernel)];
@@ -225,7 +238,7 @@ TEST(ExpertParallel, SharesTheExpertsAndTheirGradients) {
 
 TEST(ContextAndExpertParallel, AreReadAsTheGraphsTheyWereMadeAs) {
   ParallelStepInput input = with_experts(2, 5.0);
-  input.split.context = 2;
+  input.shape.context_parallel = 2;
   input.pipeline.stages = 2;
   input.pipeline.microbatches = 2;
   const ParallelStep step = parallel_step(input);
@@ -244,21 +257,28 @@ TEST(ContextAndExpertParallel, RefuseWhatCannotBe) {
   refused(on_ring(0, usual), "cp is 0");
   ParallelStepInput input = parallel_input(usual);
   input.shape.data_parallel = 8;
-  input.split.expert = 2;
-  refused(input, "ep 2, but gpt3-small has no experts");
-  input.split.experts = 3;
-  refused(input, "ep 2 does not divide experts 3");
-  input.split.experts = 8;
-  input.split.top_k = 9;
-  refused(input, "a token goes to 9 experts; expected 1 to 8");
-  input.split.top_k = 2;
+  input.shape.expert_parallel = 2;
+  refused(input, "ep 2: model 'gpt3-small' has no experts");
+  input = with_experts(3, usual);
+  refused(input, "ep 3 does not divide experts 8");
+  input.shape.model.experts_per_token = 9;
+  refused(input, "experts_per_token is 9; expected 1 to the 8 experts there are");
+  input = with_experts(2, usual);
   input.shape.data_parallel = 3;
-  refused(input, "ep 2 does not divide dp 3 x cp 1");
-  input.split.expert = 0;
+  refused(input, "ep 2 does not divide dp 3");
+  input.shape.context_parallel = 4;
+  input.shape.data_parallel = 1;
+  input.shape.expert_parallel = 8;
+  refused(input, "ep 8 does not divide dp 1 x cp 4, whose ranks share the experts");
+  input.shape.expert_parallel = 0;
   refused(input, "ep is 0");
-  input.split.expert = 1;
+  input = with_experts(2, usual);
   input.shape.tensor_parallel = 2;
-  refused(input, "experts with tp 2");
+  input.shape.sequence_parallel = false;
+  refused(input, "experts with tp 2 and without sequence parallelism");
+  input = with_experts(2, usual);
+  input.shape.kernels = KernelStyle::llm_c;
+  refused(input, "model 'gpt3-small' is not a GPT");
 }
 
 }  // namespace

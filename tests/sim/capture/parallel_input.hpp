@@ -5,16 +5,20 @@
 #include <vector>
 
 #include "sim/capture/parallel_step.hpp"
+#include "traces/gpt.hpp"
 
 namespace rubato {
 
 inline constexpr double fast = 1e9, usual = 50.0, slow = 1e-3;  // GB/s
 
-/// gpt3-small, batch 4, on 64 GPUs, all in one node.
+/// gpt3-small with llm.c's kernels, batch 4, on 64 GPUs, all in one node.
 inline ParallelStepInput parallel_input(double bus_gbs) {
-  ParallelStepInput input{.shape = gpt_preset("gpt3-small"),
+  ParallelStepInput input{.shape = {.model = load_model_shape("gpt3-small"),
+                                    .batch = 4,
+                                    .seq = 1024,
+                                    .kernels = KernelStyle::llm_c,
+                                    .optimizer = false},
                           .spec = load_gpu_spec("a100-sxm4-80gb")};
-  input.shape.batch = 4;
   input.spec.cluster = ClusterSpec{.name = "made-up",
                                    .title = "made up",
                                    .gpus_per_node = 64,
@@ -24,6 +28,12 @@ inline ParallelStepInput parallel_input(double bus_gbs) {
                                    .in_switch_gbs = {},
                                    .latency_scale = 1e-9};
   return input;
+}
+
+/// A GPT of another width.
+inline void widen(ModelShape& model, std::uint64_t hidden) {
+  model.hidden = hidden;
+  model.ffn = 4 * hidden;
 }
 
 /// Launches of kernels with that name, of a stage.
@@ -39,11 +49,13 @@ struct Sent {
   double bytes = 0.0;
   std::size_t launches = 0;
 };
-inline Sent sent(const Capture& stage, CollectiveKind kind) {
+/// @param prefix  of the kernels' names
+inline Sent sent(const Capture& stage, CollectiveKind kind, std::string_view prefix = {}) {
   Sent sum;
   for (const CapturedLaunch& launch : stage.launches) {
-    const auto& collective = stage.kernels[index(launch.kernel)].collective;
-    if (!collective || collective->kind != kind) continue;
+    const Kernel& kernel = stage.kernels[index(launch.kernel)];
+    const auto& collective = kernel.collective;
+    if (!collective || collective->kind != kind || !kernel.name.starts_with(prefix)) continue;
     sum.bytes += collective->message_bytes;
     ++sum.launches;
   }

@@ -43,7 +43,7 @@ std::vector<std::string> on_stream(const ParallelStep& step, std::uint32_t strea
 
 TEST(ParallelStep, SendsWhatTheFrameworksDo) {
   const ParallelStepInput ddp = input_with(usual, Sharding::none);
-  const double bytes = 2.0 * parameter_count(ddp.shape);
+  const double bytes = 2.0 * parameter_count(gpt_shape(ddp.shape));
   const ParallelStep replicated = parallel_step(ddp);
   EXPECT_NEAR(message_bytes(replicated, CollectiveKind::all_reduce) / bytes, 1.0, 1e-12);
   EXPECT_NEAR(replicated.times.comm_bytes() / bytes, 1.0, 1e-12);

@@ -16,7 +16,7 @@ namespace {
 // Equal stages: hardly any vocabulary.
 ParallelStepInput in_stages(std::uint32_t stages, std::uint32_t microbatches, double bus_gbs) {
   ParallelStepInput input = parallel_input(bus_gbs);
-  input.shape.vocab = 128;
+  input.shape.model.vocab = 128;
   input.pipeline.stages = stages;
   input.pipeline.microbatches = microbatches;
   return input;
@@ -46,7 +46,7 @@ TEST(PipelineStep, BubblesAreThoseOfTheSchedules) {
 // Longest path over the passes of the schedule, with the times of what each runs.
 double schedule_span_s(const ParallelStepInput& input, const ParallelStep& step) {
   const PipelineSchedule schedule = make_schedule(input.pipeline);
-  const RankWork work = gpt_rank_work(input.shape, input.split, true);
+  const RankWork work = rank_work(input.shape, true);
   const auto list_s = [&](const RankWork::Launches& list) {
     double sum_s = 0.0;
     for (const KernelId kernel : list) {
@@ -61,8 +61,9 @@ double schedule_span_s(const ParallelStepInput& input, const ParallelStep& step)
   const std::uint32_t last = input.pipeline.stages * input.pipeline.chunks - 1;
   const auto time_s = [&](const PipelinePass& pass) {
     const std::uint32_t place = pass.chunk * input.pipeline.stages + pass.stage;
-    const double layers = static_cast<double>(input.shape.layers / (last + 1) +
-                                              (place < input.shape.layers % (last + 1) ? 1 : 0));
+    const double layers =
+        static_cast<double>(input.shape.model.layers / (last + 1) +
+                            (place < input.shape.model.layers % (last + 1) ? 1 : 0));
     if (pass.kind == PassKind::forward) {
       return layers * forward_s + (place == 0 ? list_s(work.embedding) : 0.0) +
              (place == last ? list_s(work.loss) : 0.0);
@@ -90,7 +91,7 @@ TEST(PipelineStep, FollowsItsSchedule) {
        {ScheduleKind::gpipe, ScheduleKind::one_f_one_b, ScheduleKind::interleaved}) {
     for (const bool overlap : {false, true}) {
       ParallelStepInput input = in_stages(5, 10, fast);
-      input.shape.vocab = 20000;
+      input.shape.model.vocab = 20000;
       input.pipeline.kind = kind;
       input.pipeline.chunks = kind == ScheduleKind::interleaved ? 2 : 1;
       input.overlap_messages = overlap;
@@ -130,14 +131,14 @@ TEST(PipelineStep, ReducesGradientsOnce) {
     const ParallelStep step = parallel_step(input);
     double bytes = 0.0;
     for (const Capture& stage : step.stages) {
-      bytes += sent(stage, CollectiveKind::all_reduce).bytes;
+      bytes += sent(stage, CollectiveKind::all_reduce, "d0_").bytes;
       const auto reduced = std::ranges::find_if(stage.launches, [&](const CapturedLaunch& launch) {
         return stage.kernels[index(launch.kernel)].name.starts_with("d0_");
       });
       ASSERT_NE(reduced, stage.launches.end());
       EXPECT_GT(static_cast<double>(reduced->start_ns) * s_per_ns, 0.5 * step.times.step_s);
     }
-    EXPECT_NEAR(bytes / 2.0 / (parameter_count(input.shape) + 128.0 * 768.0), 1.0, 1e-12)
+    EXPECT_NEAR(bytes / 2.0 / (parameter_count(gpt_shape(input.shape)) + 128.0 * 768.0), 1.0, 1e-12)
         << name_of(kind);
   }
 }
@@ -157,7 +158,8 @@ TEST(PipelineStep, IsReadAsTheGraphItWasMadeAs) {
       const ParallelStep step = parallel_step(input);
       const CaptureGraph made = capture_graph(std::span(step.stages));
       const std::size_t hops = 3 * input.pipeline.chunks - 1;
-      EXPECT_EQ(made.ranks.collectives.size(), 2 * 6 * hops) << name_of(kind);
+      // And the token tables of the ends.
+      EXPECT_EQ(made.ranks.collectives.size(), 2 * 6 * hops + 1) << name_of(kind);
       EXPECT_TRUE(made.ranks.notes.empty());
       for (const std::uint64_t inferred : made.graph.count_arcs().inferred) EXPECT_EQ(inferred, 0U);
       std::vector<double> durations, starts(made.graph.size());
@@ -180,7 +182,9 @@ TEST(PipelineStep, MessagesBesideKernelsAreHidden) {
   input.overlap_messages = false;
   const ParallelStep waited = parallel_step(input);
   const auto longer_s = [&](const ParallelStep& step) {
-    return step.times.step_s - free.times.step_s;
+    const char* const tables = "p2_all_reduce_tables";
+    return step.times.step_s - free.times.step_s -
+           (time_of(step.stages[0], tables) - time_of(free.stages[0], tables));
   };
   const auto hop_s = [](const ParallelStep& step) {
     return time_of(step.stages[1], "p0_send_activations");
@@ -196,13 +200,13 @@ TEST(PipelineStep, MessagesBesideKernelsAreHidden) {
 // The last stage has a copy of the token table, and updates it.
 TEST(PipelineStep, OptimizerWorksOnTheStagesOwnParameters) {
   ParallelStepInput input = in_stages(4, 4, usual);
-  input.shape.vocab = 51200;
+  input.shape.model.vocab = 51200;
   input.shape.optimizer = true;
   const ParallelStep step = parallel_step(input);
   const ParallelStepInput whole = [&] {
     ParallelStepInput one = in_stages(1, 4, usual);
     one.shape.optimizer = true;
-    one.shape.vocab = 51200;
+    one.shape.model.vocab = 51200;
     return one;
   }();
   const auto bytes_of = [](const Capture& stage, std::string_view prefix) {
@@ -216,7 +220,7 @@ TEST(PipelineStep, OptimizerWorksOnTheStagesOwnParameters) {
   double bytes = 0.0;
   for (const Capture& stage : step.stages) bytes += bytes_of(stage, "x6_adamw");
   const double once = bytes_of(parallel_step(whole).stages.front(), "x6_adamw");
-  const double parameters = parameter_count(input.shape);
+  const double parameters = parameter_count(gpt_shape(input.shape));
   EXPECT_NEAR(bytes / once, (parameters + 51200.0 * 768.0) / parameters, 1e-9);
 }
 
@@ -260,7 +264,7 @@ TEST(PipelineStep, RefusesWhatCannotBe) {
   expect_error<UsageError>([&] { (void)parallel_step(input); },
                            "12 layers of 300000 microbatches are about 1.33e+08 launches");
   input = in_stages(1, 1, usual);
-  input.shape.layers = 1'000'000'000;
+  input.shape.model.layers = 1'000'000;
   expect_error<UsageError>([&] { (void)parallel_step(input); }, "expected at most 5000000");
   input = in_stages(2, 2, usual);
   input.shape.data_parallel = 2;

@@ -32,7 +32,7 @@ TEST(TensorParallel, SendsWhatMegatronDoes) {
   EXPECT_EQ(sent(split, CollectiveKind::reduce_scatter).launches, 4U * 12U);
   EXPECT_DOUBLE_EQ(sent(split, CollectiveKind::all_gather).bytes, 72.0 * activation_bytes);
   EXPECT_DOUBLE_EQ(sent(split, CollectiveKind::reduce_scatter).bytes, 48.0 * activation_bytes);
-  input.split.sequence_parallel = false;
+  input.shape.sequence_parallel = false;
   const Capture whole = parallel_step(input).stages.front();
   EXPECT_EQ(sent(whole, CollectiveKind::all_gather).launches, 0U);
   EXPECT_EQ(count_launches(whole, "c1_all_reduce_attproj"), 12U);
@@ -60,7 +60,7 @@ TEST(TensorParallel, SharesWhatLiesBetweenProductsWithSequenceParallelism) {
     return *std::ranges::find(step.kernels, name, &Kernel::name)->dram_bytes;
   };
   const double shared = bytes_of("09_residual_ln2"), gelu = bytes_of("11_gelu");
-  input.split.sequence_parallel = false;
+  input.shape.sequence_parallel = false;
   EXPECT_DOUBLE_EQ(bytes_of("09_residual_ln2"), 4.0 * shared);
   EXPECT_DOUBLE_EQ(bytes_of("11_gelu"), gelu);
 }
@@ -102,7 +102,7 @@ TEST(TensorParallel, ExposesWhatTheProductsOfTheBackwardPassDoNotCover) {
 TEST(TensorParallel, PiecesRunBesideTheNextPieces) {
   for (const double bus_gbs : {fast, usual, 5.0, 1.0}) {
     ParallelStepInput input = on_tensor_ranks(bus_gbs, {.bulk = true, .chunks = 4});
-    input.shape.hidden = 1536;  // pieces take longer than the host's calls
+    widen(input.shape.model, 1536);  // pieces take longer than the host's calls
     input.shape.batch = 16;
     const ParallelStep step = parallel_step(input);
     const auto time = [&](std::string_view kernel) { return time_of(step.stages[0], kernel); };
@@ -133,7 +133,7 @@ TEST(TensorParallel, PiecesRunBesideTheNextPieces) {
 TEST(TensorParallel, AllReducesBesideTheWeightsGradient) {
   for (const double bus_gbs : {usual, 1.0}) {
     ParallelStepInput input = on_tensor_ranks(bus_gbs);
-    input.split.sequence_parallel = false;
+    input.shape.sequence_parallel = false;
     const ParallelStep step = parallel_step(input);
     const auto time = [&](std::string_view kernel) { return time_of(step.stages[0], kernel); };
     double exposed_s = time("c1_all_reduce_attproj") + time("c3_all_reduce_fcproj") +

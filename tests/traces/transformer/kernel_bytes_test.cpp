@@ -8,6 +8,8 @@
 
 #include "tests/traces/transformer/steps.hpp"
 #include "traces/transformer/kernel_list.hpp"
+#include "traces/transformer/memory.hpp"
+#include "traces/transformer/parameters.hpp"
 #include "traces/transformer/training_step.hpp"
 
 namespace rubato {
@@ -103,6 +105,51 @@ TEST(KernelBytes, AdamWKeepsFp32BesideTheWeights) {
   step.optimizer = false;
   for (const Kernel& kernel : generate_training_step(step).trace.kernels)
     EXPECT_NE(kernel.pass, Pass::optimizer) << kernel.name;
+}
+
+// As Megatron-LM: two more bytes wherever a weight's gradient is written, read or reduced.
+TEST(KernelBytes, GradientsInFp32TakeTwoMoreBytes) {
+  TrainingStep step = step_of("mixtral-8x7b", 1);
+  step.data_parallel = 2;
+  const double n = count_parameters(step.model).total, h = 4096.0;
+  const auto bytes = [&](std::string_view name) {
+    return bytes_of(generate_training_step(step).trace, name);
+  };
+  const std::vector<std::pair<const char*, double>> added{
+      {"opt_adamw", 2.0 * n},
+      {"opt_gradient_norm", 2.0 * n},
+      {"bwd_gemm_qkv_weight", 2.0 * h * 6144.0},
+      {"bwd_gemm_down_weight", 2.0 * 8.0 * h * 14336.0},
+      {"bwd_gemm_logits_weight", 2.0 * h * 32000.0},
+      {"bwd_memset_table", 2.0 * h * 32000.0},
+      {"bwd_all_reduce_layer", 2.0 * 2.0 * (h * 6144.0 + h * h + 8.0 * h + 2.0 * h)}};
+  std::vector<double> before;
+  for (const auto& [name, more] : added) before.push_back(bytes(name));
+  step.fp32_gradients = true;
+  for (std::size_t i = 0; i < added.size(); ++i)
+    EXPECT_DOUBLE_EQ(bytes(added[i].first) - before[i], added[i].second) << added[i].first;
+  EXPECT_DOUBLE_EQ(memory_per_rank(step).gradients, 4.0 * n);
+  // And the sum of microbatches is read again.
+  step.accumulate_gradients = true;
+  EXPECT_DOUBLE_EQ(bytes("bwd_gemm_qkv_weight") - before[2], 6.0 * h * 6144.0);
+  EXPECT_DOUBLE_EQ(bytes("opt_memset_gradients"), 4.0 * n);
+}
+
+// Without sequence parallelism each rank does all of what lies between products, and no more.
+TEST(KernelBytes, SequenceParallelismSharesWhatLiesBetweenProducts) {
+  TrainingStep step = step_of("llama3-8b", 1);
+  step.tensor_parallel = 4;
+  const Trace shared = generate_training_step(step).trace;
+  step.sequence_parallel = false;
+  const Trace whole = generate_training_step(step).trace;
+  for (const Kernel& kernel : whole.kernels) {
+    if (kernel.collective) continue;
+    const bool between =
+        kernel.kind == KernelClass::layernorm || kernel.kind == KernelClass::residual_layernorm;
+    EXPECT_DOUBLE_EQ(kernel.dram_bytes.value(),
+                     (between ? 4.0 : 1.0) * bytes_of(shared, kernel.name))
+        << kernel.name;
+  }
 }
 
 TEST(KernelBytes, GroupedQueriesShrinkKeysAndValues) {

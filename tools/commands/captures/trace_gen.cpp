@@ -31,39 +31,20 @@ namespace {
 struct Options {
   ModelShapeOptions model;
   ParallelOptions parallel;
-  std::string kernels, attention = "flash", recompute = "none";
   std::uint64_t tp = 1, dp = 1;
   std::uint32_t pp = 1;
   std::string collectives = "model", out = "-";
   bool graph = false;
 };
 
-// llm.c's kernels where it could run the model, those of fused frameworks elsewhere.
-bool fused(const Options& o, const ModelShape& model) {
-  return o.kernels.empty() ? !is_gpt(model) : o.kernels == "fused";
-}
-
-GptShape parallel_shape(const Options& o, const ModelShape& model) {
-  GptShape shape = shape_of(o.model, model);
-  shape.tensor_parallel = o.tp;
-  shape.data_parallel = o.dp;
-  shape.collectives = o.collectives == "model";
-  return shape;
-}
-
 TrainingStep step_of(const Options& o, const ModelShape& model) {
-  const bool text = model.kind == ModelKind::decoder;
-  return {.model = model,
-          .batch = o.model.batch.value_or(1),
-          .seq = o.model.seq.value_or(text ? model.context : model.tokens_per_image()),
-          .dtype = dtype_of(o.model),
-          .tensor_parallel = o.tp,
-          .data_parallel = o.dp,
-          .expert_parallel = o.parallel.expert,
-          .collectives = o.collectives == "model",
-          .optimizer = o.model.optimizer,
-          .flash_attention = o.attention == "flash",
-          .recomputation = recomputation_from_name(o.recompute)};
+  TrainingStep step = shape_of(o.model, model);
+  step.tensor_parallel = o.tp;
+  step.sequence_parallel = !o.parallel.without_sequence;
+  step.data_parallel = o.dp;
+  step.expert_parallel = o.parallel.expert;
+  step.collectives = o.collectives == "model";
+  return step;
 }
 
 // "step.json.gz" as "step-stage3.json.gz".
@@ -92,11 +73,10 @@ std::string summary(const ParallelStep& step) {
   return text + '\n';
 }
 
-void write_graph(const Options& o, const ModelShape& model) {
+void write_graph(const Options& o, const TrainingStep& shape) {
   if (o.pp > 1 && o.out == "-")
     throw UsageError("stages are written to a file each; name them with -o");
-  const ParallelStep step =
-      parallel_step(parallel_input(o.parallel, parallel_shape(o, model), o.pp));
+  const ParallelStep step = parallel_step(parallel_input(o.parallel, shape, o.pp));
   if (o.out == "-") {
     print(capture_json(step.stages.front()));
   } else {
@@ -126,19 +106,18 @@ void say_memory(double parameters, const MemoryPerRank& memory) {
       bytes(memory.gradients), bytes(memory.optimizer), bytes(memory.activations));
 }
 
-Trace llm_c_step(const Options& o, const ModelShape& model) {
-  const GptShape shape = parallel_shape(o, model);
+Trace llm_c_step(const TrainingStep& step) {
+  const GptShape shape = gpt_shape(step);
   Trace trace = generate_gpt_trace(shape);
   say_memory(parameter_count(shape), memory_per_rank(shape));
   return trace;
 }
 
-Trace fused_step(const Options& o, const ModelShape& model) {
-  const TrainingStep step = step_of(o, model);
+Trace fused_step(const TrainingStep& step) {
   GeneratedStep generated = generate_training_step(step);
   tell("{}: {} of each GPU that the model needs\n", generated.trace.name,
        scaled(model_flops(step), 1e12, 1, {"TFLOP", "GFLOP", "MFLOP"}));
-  say_memory(count_parameters(model).total, memory_per_rank(step));
+  say_memory(count_parameters(step.model).total, memory_per_rank(step));
   return std::move(generated.trace);
 }
 
@@ -147,52 +126,29 @@ void refuse(const CommandLine& line, std::initializer_list<const char*> options,
     if (line.has(option)) throw UsageError(fmt::format("{} is for {}", option, why));
 }
 
-void check(const Options& o, const CommandLine& line, bool fused) {
-  if (fused) {
-    refuse(line, {"--graph"}, "--kernels llm.c");
-    refuse(line, {"--layers", "--hidden", "--heads", "--vocab"},
-           "llm.c's kernels; the shape of another model goes into a file, docs/model-shapes.md");
-  } else {
-    refuse(line, {"--attention", "--recompute"}, "--kernels fused");
-    if (!o.graph) refuse(line, {"--ep"}, "--kernels fused or --graph");
-  }
+void check(const Options& o, const CommandLine& line, KernelStyle kernels) {
   if (o.graph && o.collectives == "none")
     throw UsageError("--graph puts collectives beside kernels; --collectives none has none");
   if (o.graph) return;
+  if (kernels == KernelStyle::llm_c) refuse(line, {"--ep"}, "--kernels fused or --graph");
   refuse(line, {"--pp"}, "--graph");
   if (const std::optional<std::string> given = given_parallel_option(line))
     throw UsageError(fmt::format("{} is for --graph", *given));
 }
 
-void generate(Options& o, const CommandLine& line) {
-  const ModelShape model = load_model_shape(o.model.model);
-  const bool is_fused = fused(o, model);
-  check(o, line, is_fused);
-  if (is_fused && !line.has("--optimizer")) o.model.optimizer = true;
-  if (o.graph) return write_graph(o, model);
+void generate(const Options& o, const CommandLine& line) {
+  const TrainingStep step = step_of(o, load_model_shape(o.model.model));
+  check(o, line, step.kernels);
+  if (o.graph) return write_graph(o, step);
   check_extension("--output", o.out, {".json", ".csv"});
-  write_output(o.out, as_file(is_fused ? fused_step(o, model) : llm_c_step(o, model), o.out));
+  const bool fused = step.kernels == KernelStyle::fused;
+  write_output(o.out, as_file(fused ? fused_step(step) : llm_c_step(step), o.out));
 }
 
 void add_options(CommandLine& gen, Options& o) {
   add_model_shape_options(gen, o.model);
-  gen.add_option(
-         "--kernels", o.kernels,
-         "llm.c: as llm.c launches them; fused: flash attention, one GEMM for queries, keys "
-         "and values, as fused frameworks do [llm.c for GPT models]")
-      ->one_of({"llm.c", "fused"});
-  gen.add_option("--tp", o.tp, "Tensor-parallel degree (Megatron, with sequence parallelism)")
-      ->capture_default_str();
+  gen.add_option("--tp", o.tp, "Tensor-parallel degree (Megatron)")->capture_default_str();
   gen.add_option("--dp", o.dp, "Data-parallel replicas")->capture_default_str();
-  gen.add_option("--attention", o.attention,
-                 "Of fused kernels: flash, or unfused with the scores in memory")
-      ->one_of({"flash", "unfused"})
-      ->capture_default_str();
-  gen.add_option("--recompute", o.recompute,
-                 "Of fused kernels, what the backward pass runs again: none, selective (attention "
-                 "alone) or full (whole layers)")
-      ->one_of({"none", "selective", "full"})
-      ->capture_default_str();
   gen.add_option("--collectives", o.collectives,
                  "model: with the collectives of --tp and --dp; none: kernels alone")
       ->one_of({"none", "model"})

@@ -108,7 +108,7 @@ ExitStatus run_scale(const ScaleOptions& o, const RunContext& context) {
   for (const std::uint64_t tp : o.tp) {
     for (const unsigned pp : o.pp) {
       for (const std::uint64_t dp : o.dp) {
-        GptShape shape = shape_of(o.model, model);
+        TrainingStep shape = shape_of(o.model, model);
         shape.tensor_parallel = tp;
         shape.data_parallel = dp;
         const ParallelStepInput input = parallel_input(o.parallel, shape, pp);
