@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "common/numbers.hpp"
@@ -202,16 +203,18 @@ class Rehearsal {
 std::vector<Mark> marks_of_clocks(const GraphModel& model, const ClockGrid& grid,
                                   const GraphPlan& plan, const GraphRun& run) {
   const ExecutionGraph& graph = model.graph();
-  std::map<std::pair<KernelId, ClockId>, double> time_s;
+  std::map<std::tuple<KernelId, ThrottleId, ClockId>, double> time_s;
   for (std::size_t i = 0; i < graph.size(); ++i) {
     if (model.work()[i] <= 0.0) continue;
-    time_s[{graph.activities()[i].kernel, plan.clock_of_activity[i]}] +=
+    const Activity& launch = graph.activities()[i];
+    time_s[{launch.kernel, model.throttle_of(*graph.gpu_of(launch)), plan.clock_of_activity[i]}] +=
         run.end_s[i] - run.start_s[i];
   }
   ClockMarks marks(model.spec(), model.power_limit_w());
   for (const auto& [at, seconds] : time_s) {
-    const auto& [kernel, clock] = at;
-    marks.add(model.coefficients()[index(kernel)], model.evaluate(kernel, grid[clock]), seconds);
+    const auto& [kernel, throttle, clock] = at;
+    marks.add(model.coefficients()[index(kernel)], model.evaluate(kernel, grid[clock], throttle),
+              seconds);
   }
   return marks.marks();
 }
@@ -289,8 +292,7 @@ GraphExploration explore_captured(const GraphExplorationInput& input, const RunC
   if (!input.disturbance.none()) {
     found.undisturbed_span_s =
         GraphSimulator(*found.model, grid).run(uniform_plan(graph, grid.default_clock())).span_s;
-    found.model = std::make_unique<const GraphModel>(
-        found.model->with_slowdown(slowdown_of(graph, input.disturbance)));
+    found.model = std::make_unique<const GraphModel>(disturbed(*found.model, input.disturbance));
   }
   found.planner = std::make_unique<GraphPlanner>(*found.model, grid, context, input.switching);
   found.baseline_marks = marks_of_clocks(

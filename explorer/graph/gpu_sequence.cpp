@@ -14,9 +14,12 @@ GpuSequence::GpuSequence(const LaunchCosts& costs, const ClockGrid& grid, Leadin
       cost_j_(launches_.positions() * clocks_, 0.0),
       pairs_(grid.pairs().begin(), grid.pairs().end()) {
   const double gpus = static_cast<double>(costs.model().graph().gpus().size());
+  const ExecutionGraph& graph = costs.model().graph();
+  const ThrottleId throttle =
+      costs.model().throttle_of(*graph.gpu_of(graph.activities()[launches_.launches.front()]));
   for (const ClockPair& pair : pairs_)
     idle_w_.push_back(
-        std::max(costs.model().idle_power_w(pair) - costs.least_idle_w() / gpus, 0.0));
+        std::max(costs.model().idle_power_w(pair, throttle) - costs.least_idle_w() / gpus, 0.0));
   for (std::size_t k = 0; k < launches_.launches.size(); ++k) {
     for (std::size_t c = 0; c < clocks_; ++c) {
       const std::uint32_t launch = launches_.launches[k];

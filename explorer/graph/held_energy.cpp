@@ -64,7 +64,7 @@ HeldEnergy::HeldEnergy(const LaunchCosts& costs) {
       arrival = i;
     }
     if (activity.kind != ActivityKind::departure) continue;
-    Hold hold{.power_w = costs.least_active_w(activity.kernel),
+    Hold hold{.power_w = costs.least_active_w(i),
               .copying_s = 0.0,
               .first_departure_s = first_start_s[i],
               .last_arrival_s = last_start_s[arrival],

@@ -14,36 +14,26 @@ LaunchCosts::LaunchCosts(const GraphModel& model, const ClockGrid& grid,
     : model_(&model), clocks_(grid.size()), slowdown_(std::move(slowdown)) {
   const ExecutionGraph& graph = model.graph();
   slowdown_.resize(graph.size(), 1.0);
-  double least_w = std::numeric_limits<double>::infinity();
-  std::vector<double> idle_w;
-  for (const ClockPair& clock : grid.pairs()) {
-    idle_w.push_back(model.idle_power_w(clock));
-    least_w = std::min(least_w, idle_w.back());
+  least_w_ = std::numeric_limits<double>::infinity();
+  for (std::size_t t = 0; t < model.throttles(); ++t) {
+    for (const ClockPair& clock : grid.pairs()) {
+      idle_w_.push_back(model.idle_power_w(clock, id_at<ThrottleId>(t)));
+      least_w_ = std::min(least_w_, idle_w_.back());
+    }
   }
   // Some kernels leave units asleep that an idle GPU keeps awake.
   double least_scale = 1.0;
   for (const KernelCoefficients& kernel : model.coefficients())
     least_scale = std::min(least_scale, kernel.idle_scale);
-  least_w *= least_scale;
-  for (const double power_w : idle_w) surplus_w_.push_back(power_w - least_w);
-  least_idle_w_ = least_w * static_cast<double>(graph.gpus().size());
+  least_w_ *= least_scale;
+  least_idle_w_ = least_w_ * static_cast<double>(graph.gpus().size());
 
-  const std::size_t kernels = graph.kernels().size();
+  const std::size_t kernels = model.throttles() * graph.kernels().size();
   time_s_.resize(kernels * clocks_);
   active_j_.resize(kernels * clocks_);
   useful_.resize(useful_sets * kernels);
   surplus_j_.resize(kernels * clocks_);
-  parallel_for(kernels, [&](std::size_t k) {
-    const double idle_scale = model.coefficients()[k].idle_scale;
-    for (std::size_t c = 0; c < clocks_; ++c) {
-      const OperatingPoint point = model.evaluate(id_at<KernelId>(k), grid.pairs()[c]);
-      const std::size_t at = k * clocks_ + c;
-      time_s_[at] = point.time_s;
-      active_j_[at] = std::max(point.energy_j - idle_w[c] * idle_scale * point.time_s, 0.0);
-      surplus_j_[at] = std::max(idle_w[c] * idle_scale - least_w, 0.0) * point.time_s;
-    }
-    find_useful_clocks(k);
-  });
+  parallel_for(kernels, [&](std::size_t k) { add_kernel(grid, k); });
 
   const std::vector<std::uint32_t> main_stream = main_streams(graph);
   for (std::size_t i = 0; i < graph.size(); ++i) {
@@ -51,8 +41,28 @@ LaunchCosts::LaunchCosts(const GraphModel& model, const ClockGrid& grid,
     fixed_s_.push_back(model.transfer_s(i));
     const auto gpu = graph.gpu_of(activity);
     on_main_.push_back(gpu && main_stream[index(*gpu)] == *activity.stream);
+    const std::size_t throttle = gpu ? index(model.throttle_of(*gpu)) : 0;
+    kernel_of_.push_back(static_cast<std::uint32_t>(throttle * graph.kernels().size()) +
+                         activity.kernel.value);
   }
   find_held_lags();
+}
+
+// Kernels of the first throttle come first.
+void LaunchCosts::add_kernel(const ClockGrid& grid, std::size_t kernel) {
+  const std::size_t different = model_->graph().kernels().size();
+  const auto id = id_at<KernelId>(kernel % different);
+  const std::size_t throttle = kernel / different;
+  const double idle_scale = model_->coefficients()[index(id)].idle_scale;
+  for (std::size_t c = 0; c < clocks_; ++c) {
+    const OperatingPoint point = model_->evaluate(id, grid.pairs()[c], id_at<ThrottleId>(throttle));
+    const std::size_t at = kernel * clocks_ + c;
+    const double idle_w = idle_w_[throttle * clocks_ + c] * idle_scale;
+    time_s_[at] = point.time_s;
+    active_j_[at] = std::max(point.energy_j - idle_w * point.time_s, 0.0);
+    surplus_j_[at] = std::max(idle_w - least_w_, 0.0) * point.time_s;
+  }
+  find_useful_clocks(kernel);
 }
 
 void LaunchCosts::find_held_lags() {
@@ -72,10 +82,10 @@ void LaunchCosts::find_held_lags() {
   }
 }
 
-double LaunchCosts::least_active_w(KernelId kernel) const {
+double LaunchCosts::least_active_w(std::size_t activity) const {
   double least_w = std::numeric_limits<double>::infinity();
   for (std::size_t c = 0; c < clocks_; ++c) {
-    const std::size_t at = index(kernel) * clocks_ + c;
+    const std::size_t at = cell(activity, id_at<ClockId>(c));
     least_w = std::min(least_w, active_j_[at] / time_s_[at]);
   }
   return least_w;
@@ -97,7 +107,7 @@ void LaunchCosts::find_useful_clocks(std::size_t kernel) {
       // Faster ones that cost no more, also through a lag of any length.
       const bool beaten = std::ranges::any_of(useful, [&](ClockId other) {
         return cost(other) <= cost(clock) &&
-               (set != Useful::holding || surplus_w_[index(other)] <= surplus_w_[index(clock)]);
+               (set != Useful::holding || surplus_w(kernel, other) <= surplus_w(kernel, clock));
       });
       if (!beaten) useful.push_back(clock);
     }

@@ -31,8 +31,8 @@ class LaunchCosts {
     return model_->work()[activity] > 0.0;
   }
 
-  /// Power of a kernel beyond idle power at the clock where that is least, W.
-  [[nodiscard]] double least_active_w(KernelId kernel) const;
+  /// Power of an activity's kernel beyond idle power at the clock where that is least, W.
+  [[nodiscard]] double least_active_w(std::size_t activity) const;
 
   /// Whether an activity runs on the stream whose launches decide their GPU's clock. Others may run
   /// at the clock of what runs beside them.
@@ -49,9 +49,13 @@ class LaunchCosts {
     return slowdown_[activity] * model_->work()[activity];
   }
 
+  /// Kernels whose times by clock may differ: those of throttled GPUs count again.
+  [[nodiscard]] std::size_t kernels() const noexcept { return time_s_.size() / clocks_; }
+  /// Below kernels().
+  [[nodiscard]] std::uint32_t kernel_of(std::size_t activity) const { return kernel_of_[activity]; }
   /// Time of one launch of a kernel alone, by clock.
-  [[nodiscard]] std::span<const double> kernel_times_s(KernelId kernel) const {
-    return {time_s_.data() + index(kernel) * clocks_, clocks_};
+  [[nodiscard]] std::span<const double> kernel_times_s(std::uint32_t kernel) const {
+    return {time_s_.data() + kernel * clocks_, clocks_};
   }
 
   /// Of no launch more than what it adds to the GPU's energy: idle power beyond the least counts
@@ -63,17 +67,16 @@ class LaunchCosts {
     const std::size_t at = cell(activity, clock);
     return model_->work()[activity] *
                (active_j_[at] + (on_main_[activity] ? surplus_j_[at] : 0.0)) +
-           held_after_s_[activity] * surplus_w_[index(clock)];
+           held_after_s_[activity] * surplus_w(kernel_of_[activity], clock);
   }
 
   /// Clocks at which an activity takes less time, or costs less, than at any other; fastest first.
   /// @pre is_clocked(activity)
   [[nodiscard]] std::span<const ClockId> useful_clocks(std::size_t activity) const {
-    const std::size_t kernel = index(model_->graph().activities()[activity].kernel);
     const auto set = held_after_s_[activity] > 0.0 ? Useful::holding
                      : on_main_[activity]          ? Useful::on_main
                                                    : Useful::beside;
-    return useful_[useful_sets * kernel + static_cast<std::size_t>(set)];
+    return useful_[useful_sets * kernel_of_[activity] + static_cast<std::size_t>(set)];
   }
 
  private:
@@ -81,21 +84,28 @@ class LaunchCosts {
   enum class Useful { beside, on_main, holding };
   static constexpr std::size_t useful_sets = 3;
 
+  void add_kernel(const ClockGrid& grid, std::size_t kernel);
   void find_useful_clocks(std::size_t kernel);
   void find_held_lags();
   [[nodiscard]] std::size_t cell(std::size_t activity, ClockId clock) const {
-    return index(model_->graph().activities()[activity].kernel) * clocks_ + index(clock);
+    return kernel_of_[activity] * clocks_ + index(clock);
+  }
+  // Beyond the least power, of a GPU with a kernel's throttle that runs nothing.
+  [[nodiscard]] double surplus_w(std::size_t kernel, ClockId clock) const {
+    return idle_w_[kernel / model_->graph().kernels().size() * clocks_ + index(clock)] - least_w_;
   }
 
   const GraphModel* model_;
   std::size_t clocks_;
   std::vector<double> slowdown_;                       // shape [activities]
-  std::vector<double> time_s_, active_j_, surplus_j_;  // shape [kernels x clocks], of one launch
-  std::vector<std::vector<ClockId>> useful_;           // shape [kernels x useful_sets]
-  std::vector<double> surplus_w_;                      // by clock, of a GPU that runs nothing
+  std::vector<double> time_s_, active_j_, surplus_j_;  // shape [kernels() x clocks], of one launch
+  std::vector<std::vector<ClockId>> useful_;           // shape [kernels() x useful_sets]
+  std::vector<double> idle_w_;                         // shape [throttles x clocks]
+  std::vector<std::uint32_t> kernel_of_;               // shape [activities]
   std::vector<double> held_after_s_;                   // shape [activities]
   std::vector<double> fixed_s_;                        // shape [activities]
   std::vector<bool> on_main_;                          // shape [activities]
+  double least_w_ = 0.0;                               // of one GPU
   double least_idle_w_ = 0.0;
 };
 

@@ -34,7 +34,7 @@ class UnitSearch {
         duration_s_(graph_.size()),
         start_s_(graph_.size()),
         end_s_(graph_.size()),
-        flow_of_kernel_(graph_.kernels().size(), {0.0, 0.0}) {
+        flow_of_kernel_(costs.kernels(), {0.0, 0.0}) {
     unit_cost_j_.reserve(units.size() * costs.clocks());
     for (std::uint32_t u = 0; u < units.size(); ++u) {
       for (std::size_t c = 0; c < costs.clocks(); ++c)
@@ -84,18 +84,18 @@ class UnitSearch {
   // Flow x time of a unit by clock, of all its launches and of those that lead: launches of one
   // kernel differ by a factor.
   void add_flow_j(std::uint32_t unit, std::vector<double>& all_j, std::vector<double>& leading_j) {
-    std::vector<KernelId> kernels;
+    std::vector<std::uint32_t> kernels;
     for (const std::uint32_t i : units_.members(unit)) {
-      const KernelId kernel = graph_.activities()[i].kernel;
-      auto& [all_w, leading_w] = flow_of_kernel_[index(kernel)];
+      const std::uint32_t kernel = costs_.kernel_of(i);
+      auto& [all_w, leading_w] = flow_of_kernel_[kernel];
       const double flow_w = prices_.flow_w[i] * costs_.amount(i);
       if (flow_w == 0.0) continue;
       if (all_w == 0.0) kernels.push_back(kernel);
       all_w += flow_w;
       if (costs_.leads(i)) leading_w += flow_w;
     }
-    for (const KernelId kernel : kernels) {
-      auto& [all_w, leading_w] = flow_of_kernel_[index(kernel)];
+    for (const std::uint32_t kernel : kernels) {
+      auto& [all_w, leading_w] = flow_of_kernel_[kernel];
       const std::span<const double> time_s = costs_.kernel_times_s(kernel);
       for (std::size_t c = 0; c < time_s.size(); ++c) {
         all_j[c] += all_w * time_s[c];
@@ -218,7 +218,7 @@ class UnitSearch {
   std::vector<double> duration_s_, start_s_, end_s_;
   std::vector<double> unit_cost_j_;  // shape [units x clocks]
   // Of the unit that is looked at: all of it, what leads.
-  std::vector<std::pair<double, double>> flow_of_kernel_;  // shape [kernels]
+  std::vector<std::pair<double, double>> flow_of_kernel_;  // shape [kernels()]
   std::size_t replayed_ = 0;                               // activities
 };
 

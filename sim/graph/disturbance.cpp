@@ -27,22 +27,35 @@ std::string list_of_ranks(const FactorOfRank& ranks) {
   return text;
 }
 
-FactorOfRank factors(const ExecutionGraph& graph, const std::vector<RankSlowdown>& slowdowns) {
+FactorOfRank ranks_of(const ExecutionGraph& graph) {
   FactorOfRank found;
   for (const GraphGpu& gpu : graph.gpus()) found[gpu.rank] = 1.0;
+  return found;
+}
+
+double& at_rank(FactorOfRank& ranks, std::uint32_t rank) {
+  const auto at = ranks.find(rank);
+  if (at == ranks.end())
+    throw UsageError(
+        fmt::format("there is no rank {}; the run has {}", rank, list_of_ranks(ranks)));
+  return at->second;
+}
+
+FactorOfRank factors(const ExecutionGraph& graph, const std::vector<RankSlowdown>& slowdowns) {
+  FactorOfRank found = ranks_of(graph);
   for (const RankSlowdown& one : slowdowns) {
-    const auto at = found.find(one.rank);
-    if (at == found.end()) {
-      throw UsageError(
-          fmt::format("there is no rank {}; the run has {}", one.rank, list_of_ranks(found)));
-    }
+    double& factor = at_rank(found, one.rank);
     if (!(one.factor >= 1.0) || !std::isfinite(one.factor)) {
       throw UsageError(fmt::format("rank {} takes {} times as long; expected a number >= 1",
                                    one.rank, one.factor));
     }
-    at->second *= one.factor;
+    factor *= one.factor;
   }
   return found;
+}
+
+void lower(std::optional<double>& limit, const std::optional<double>& other) {
+  if (other && (!limit || *other < *limit)) limit = other;
 }
 
 }  // namespace
@@ -70,6 +83,23 @@ std::vector<double> slowdown_of(const ExecutionGraph& graph, const GraphDisturba
     }
   }
   return factor;
+}
+
+GraphModel disturbed(const GraphModel& model, const GraphDisturbance& disturbance) {
+  const ExecutionGraph& graph = model.graph();
+  GraphModel slowed = model.with_slowdown(slowdown_of(graph, disturbance));
+  if (disturbance.throttles.empty()) return slowed;
+  FactorOfRank ranks = ranks_of(graph);
+  std::vector<GpuThrottle> of_gpu(graph.gpus().size());
+  for (const RankThrottle& one : disturbance.throttles) {
+    (void)at_rank(ranks, one.rank);
+    for (std::size_t g = 0; g < of_gpu.size(); ++g) {
+      if (graph.gpus()[g].rank != one.rank) continue;
+      lower(of_gpu[g].core_mhz, one.throttle.core_mhz);
+      lower(of_gpu[g].power_limit_w, one.throttle.power_limit_w);
+    }
+  }
+  return slowed.with_throttles(of_gpu);
 }
 
 }  // namespace rubato

@@ -1,11 +1,12 @@
 #pragma once
-// What may go differently from a graph's times: ranks with a slower GPU or link, jitter. What the
-// others can save while they wait is what the planner finds on the disturbed graph.
+// What may go differently from a graph's times: ranks with a slower or throttled GPU or a slower
+// link, jitter. What the others can save while they wait is what the planner finds on the disturbed
+// graph.
 
 #include <cstdint>
 #include <vector>
 
-#include "traces/graph/execution_graph.hpp"
+#include "sim/graph/graph_model.hpp"
 
 namespace rubato {
 
@@ -17,15 +18,23 @@ struct RankSlowdown {
   friend bool operator==(const RankSlowdown&, const RankSlowdown&) = default;
 };
 
-/// Factors multiply where several are of one rank.
+/// A rank that is held back by heat or by whoever runs it, at a lower core clock or a lower power
+/// limit; see GpuThrottle.
+struct RankThrottle {
+  std::uint32_t rank = 0;
+  GpuThrottle throttle;
+};
+
+/// Factors multiply where several are of one rank; of throttles the lowest of each kind counts.
 struct GraphDisturbance {
   std::vector<RankSlowdown> gpus = {};   ///< kernels, but those of communication
   std::vector<RankSlowdown> links = {};  ///< communication it takes part in: the slowest counts
-  double jitter_frac = 0.0;              ///< standard deviation of log time of each kernel, 0 to 1
-  std::uint64_t seed = 1;                ///< of the jitter
+  std::vector<RankThrottle> throttles = {};
+  double jitter_frac = 0.0;  ///< standard deviation of log time of each kernel, 0 to 1
+  std::uint64_t seed = 1;    ///< of the jitter
 
   [[nodiscard]] bool none() const noexcept {
-    return gpus.empty() && links.empty() && jitter_frac == 0.0;
+    return gpus.empty() && links.empty() && throttles.empty() && jitter_frac == 0.0;
   }
 };
 
@@ -35,5 +44,9 @@ struct GraphDisturbance {
 ///         jitter outside 0 to 1
 [[nodiscard]] std::vector<double> slowdown_of(const ExecutionGraph& graph,
                                               const GraphDisturbance& disturbance);
+
+/// The model of the graph as disturbed. @throws UsageError as slowdown_of and
+/// GraphModel::with_throttles
+[[nodiscard]] GraphModel disturbed(const GraphModel& model, const GraphDisturbance& disturbance);
 
 }  // namespace rubato

@@ -4,6 +4,9 @@
 #include <cmath>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "common/error.hpp"
 #include "models/table/gpu_model.hpp"
 
 namespace rubato {
@@ -60,15 +63,39 @@ GraphModel GraphModel::with_slowdown(std::vector<double> factor) const {
   return other;
 }
 
+GraphModel GraphModel::with_throttles(const std::vector<GpuThrottle>& of_gpu) const {
+  GraphModel other = *this;
+  other.throttle_of_gpu_.clear();
+  for (const GpuThrottle& one : of_gpu) {
+    if (one.power_limit_w) (void)accepted_power_limit_w(spec_, one.power_limit_w);
+    const double mhz = one.core_mhz.value_or(spec_.core.max_mhz);
+    if (!(mhz >= spec_.core.min_mhz && mhz <= spec_.core.max_mhz)) {
+      throw UsageError(fmt::format("a GPU is held at {:g} MHz; {} has {:g} to {:g} MHz", mhz,
+                                   spec_.name, spec_.core.min_mhz, spec_.core.max_mhz));
+    }
+    auto known = std::ranges::find(other.throttles_, one);
+    if (known == other.throttles_.end()) known = other.throttles_.insert(known, one);
+    other.throttle_of_gpu_.push_back(
+        id_at<ThrottleId>(static_cast<std::size_t>(known - other.throttles_.begin())));
+  }
+  return other;
+}
+
+ClockPair GraphModel::held_clock(const ClockPair& asked, ThrottleId throttle) const {
+  const std::optional<double> most_mhz = throttles_[index(throttle)].core_mhz;
+  if (!most_mhz) return asked;
+  return {asked.mem, std::min(asked.core_mhz.value_or(*most_mhz), *most_mhz)};
+}
+
 double GraphModel::transfer_s(std::size_t activity) const {
   const Activity& of = graph_->activities()[activity];
   if (of.kind != ActivityKind::transfer) return 0.0;
   return of.duration_s * (slowdown_.empty() ? 1.0 : slowdown_[activity]);
 }
 
-double GraphModel::idle_power_w(const ClockPair& clock) const {
+double GraphModel::idle_power_w(const ClockPair& clock, ThrottleId throttle) const {
   return rubato::idle_power_w(spec_, spec_.mem_states[index(clock.mem)],
-                              effective_core_mhz(spec_, clock));
+                              effective_core_mhz(spec_, held_clock(clock, throttle)));
 }
 
 void GraphModel::bind_kernels(double lean) {

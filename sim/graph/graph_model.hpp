@@ -13,6 +13,16 @@
 
 namespace rubato {
 
+/// What holds a GPU back whatever clock it is asked for: heat, or whoever runs it.
+struct GpuThrottle {
+  std::optional<double> core_mhz = {};       ///< no higher core clock
+  std::optional<double> power_limit_w = {};  ///< instead of the run's
+
+  friend bool operator==(const GpuThrottle&, const GpuThrottle&) = default;
+};
+
+using ThrottleId = Id<struct GpuThrottleTag>;  ///< into the throttles of a GraphModel
+
 /// The GPUs of a graph, all of one type and captured at one clock. Refers to the graph, which must
 /// live as long.
 class GraphModel {
@@ -57,6 +67,17 @@ class GraphModel {
   /// @param factor  shape [activities], each > 0
   [[nodiscard]] GraphModel with_slowdown(std::vector<double> factor) const;
 
+  /// The same graph on GPUs some of which are throttled, from now on: not while it was captured.
+  /// @param of_gpu  shape [gpus]
+  /// @throws UsageError for a clock or power limit outside the spec's range
+  [[nodiscard]] GraphModel with_throttles(const std::vector<GpuThrottle>& of_gpu) const;
+
+  /// Throttles that differ, at least one: the first is none.
+  [[nodiscard]] std::size_t throttles() const noexcept { return throttles_.size(); }
+  [[nodiscard]] ThrottleId throttle_of(GpuId gpu) const {
+    return throttle_of_gpu_.empty() ? ThrottleId{} : throttle_of_gpu_[index(gpu)];
+  }
+
   /// How long an activity takes that no clock changes: a transfer; 0 for others.
   [[nodiscard]] double transfer_s(std::size_t activity) const;
 
@@ -65,23 +86,31 @@ class GraphModel {
   /// [activities].
   [[nodiscard]] const std::vector<double>& work() const noexcept { return work_; }
 
+  /// What a GPU does when asked for a clock: no more than its throttle lets it.
+  [[nodiscard]] ClockPair held_clock(const ClockPair& asked, ThrottleId throttle) const;
+
   /// The kernels of this graph, running together at a requested clock. One object serves one
   /// thread.
-  [[nodiscard]] SharedGpu shared_gpu(const ClockPair& clock) const {
-    return {spec_, coefficients_, demands_, clock, power_limit_w_};
+  [[nodiscard]] SharedGpu shared_gpu(const ClockPair& clock, ThrottleId throttle = {}) const {
+    return {spec_, coefficients_, demands_, held_clock(clock, throttle), limit_w(throttle)};
   }
 
   /// Time and energy of one launch alone, no power but idle shared.
-  [[nodiscard]] OperatingPoint evaluate(KernelId kernel, const ClockPair& clock) const {
-    return operating_point(spec_, coefficients_[index(kernel)], clock, power_limit_w_);
+  [[nodiscard]] OperatingPoint evaluate(KernelId kernel, const ClockPair& clock,
+                                        ThrottleId throttle = {}) const {
+    return operating_point(spec_, coefficients_[index(kernel)], held_clock(clock, throttle),
+                           limit_w(throttle));
   }
 
   /// Board power while nothing runs, W.
-  [[nodiscard]] double idle_power_w(const ClockPair& clock) const;
+  [[nodiscard]] double idle_power_w(const ClockPair& clock, ThrottleId throttle = {}) const;
 
  private:
   void bind_kernels(double lean);
   void anchor_work();
+  [[nodiscard]] double limit_w(ThrottleId throttle) const {
+    return throttles_[index(throttle)].power_limit_w.value_or(power_limit_w_);
+  }
 
   const ExecutionGraph* graph_;
   GpuSpec spec_;
@@ -90,7 +119,9 @@ class GraphModel {
   std::vector<KernelCoefficients> coefficients_;
   std::vector<SplitSource> splits_;
   std::vector<SmDemand> demands_;
-  std::vector<double> slowdown_;  // shape [activities], empty: 1
+  std::vector<double> slowdown_;                       // shape [activities], empty: 1
+  std::vector<GpuThrottle> throttles_{GpuThrottle{}};  // that differ
+  std::vector<ThrottleId> throttle_of_gpu_;            // shape [gpus], empty: none
   std::vector<double> work_;
 };
 

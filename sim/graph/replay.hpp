@@ -194,6 +194,10 @@ class GraphReplay {
     if (now.power_limited) totals.power_limited_s += passed_s;
   }
 
+  [[nodiscard]] ThrottleId throttle_of(std::uint32_t g) const {
+    return simulator_.model_->throttle_of(GpuId{g});
+  }
+
   // Whose clock a GPU takes; `nobody` if it runs nothing, or only holds collectives.
   [[nodiscard]] std::uint32_t leader(std::uint32_t g) const {
     std::uint32_t oldest = nobody;
@@ -259,7 +263,8 @@ class GraphReplay {
     GpuState& gpu = gpus_[g];
     GpuTotals& totals = run_.gpus[g];
     const double idle_w =
-        cost.stall_s > 0.0 ? simulator_.model_->idle_power_w(simulator_.grid_[to]) : 0.0;
+        cost.stall_s > 0.0 ? simulator_.model_->idle_power_w(simulator_.grid_[to], throttle_of(g))
+                           : 0.0;
     ++totals.clock_changes;
     totals.energy_j += cost.energy_j;
     totals.stalled_s += cost.stall_s;
@@ -286,8 +291,8 @@ class GraphReplay {
     for (const Running& one : gpu.running) gpu.kernels.push_back(one.kernel);
     std::ranges::sort(gpu.kernels);
     const bool stalled = is_stalled(gpu, at_s);
-    gpu.sharing =
-        stalled ? standing_still(gpu) : &simulator_.gpu_at(gpu.held.clock).at(gpu.kernels);
+    gpu.sharing = stalled ? standing_still(gpu)
+                          : &simulator_.gpu_at(gpu.held.clock, throttle_of(g)).at(gpu.kernels);
     ++gpu.version;
     if (stalled) {
       events_.push({gpu.stalled_until_s, EventKind::clock_changes, g, gpu.version});

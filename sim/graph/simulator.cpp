@@ -17,7 +17,7 @@ GraphPlan uniform_plan(const ExecutionGraph& graph, ClockId clock) {
 GraphSimulator::GraphSimulator(const GraphModel& model, const ClockGrid& grid)
     : model_(&model),
       grid_(grid),
-      gpu_of_clock_(grid.size()),
+      gpu_of_clock_(model.throttles() * grid.size()),
       main_stream_(main_streams(model.graph())),
       transfer_of_(model.graph().size(), 0) {
   const ExecutionGraph& graph = model.graph();
@@ -43,9 +43,9 @@ GraphSimulator::GraphSimulator(const GraphModel& model, const ClockGrid& grid)
   }
 }
 
-SharedGpu& GraphSimulator::gpu_at(ClockId clock) {
-  auto& gpu = gpu_of_clock_[index(clock)];
-  if (!gpu) gpu = std::make_unique<SharedGpu>(model_->shared_gpu(grid_[clock]));
+SharedGpu& GraphSimulator::gpu_at(ClockId clock, ThrottleId throttle) {
+  auto& gpu = gpu_of_clock_[index(throttle) * grid_.size() + index(clock)];
+  if (!gpu) gpu = std::make_unique<SharedGpu>(model_->shared_gpu(grid_[clock], throttle));
   return *gpu;
 }
 

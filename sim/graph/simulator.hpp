@@ -100,14 +100,14 @@ class GraphSimulator {
   [[nodiscard]] GraphRun run(const GraphPlan& plan, const GraphRunOptions& options = {});
 
  private:
-  [[nodiscard]] SharedGpu& gpu_at(ClockId clock);
+  [[nodiscard]] SharedGpu& gpu_at(ClockId clock, ThrottleId throttle);
   void check_timed(const GraphPlan& plan) const;
   friend class GraphReplay;
 
   const GraphModel* model_;
   ClockGrid grid_;
-  std::vector<std::unique_ptr<SharedGpu>> gpu_of_clock_;
-  std::vector<std::uint32_t> first_out_, out_;  // followers of each activity
+  std::vector<std::unique_ptr<SharedGpu>> gpu_of_clock_;  // shape [throttles x clocks]
+  std::vector<std::uint32_t> first_out_, out_;            // followers of each activity
   std::vector<double> out_lag_s_;
   std::vector<std::uint32_t> waits_;        // arcs into each activity
   std::vector<std::uint32_t> main_stream_;  // of each GPU
