@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "common/algorithms/sort_by.hpp"
+#include "explorer/graph/late_passes.hpp"
 #include "explorer/graph/uniform_sweep.hpp"
 
 namespace rubato {
@@ -18,6 +19,7 @@ namespace {
 // What a pass takes, of launches in the compute stream and of what it waits for between them.
 struct PassCost {
   std::map<KernelId, double> launches;  // how many
+  ThrottleId throttle;
   double begin_s = std::numeric_limits<double>::infinity();
   double end_s = 0.0, compute_s = 0.0;
 
@@ -29,13 +31,14 @@ PassType type_of(const GraphModel& model, const ClockGrid& grid, std::span<const
   PassType type{pass.stage, pass.kind, {}};
   for (const ClockId clock : clocks) {
     const ClockPair& pair = grid[clock];
-    const double idle_w = model.idle_power_w(pair);
-    ClockOption option{.core_mhz = effective_core_mhz(model.spec(), pair),
-                       .time_s = cost.waiting_s(),
-                       .energy_j = idle_w * cost.waiting_s(),
-                       .mem_mhz = model.spec().mem_states[index(pair.mem)].mem_mhz};
+    const double idle_w = model.idle_power_w(pair, cost.throttle);
+    ClockOption option{
+        .core_mhz = effective_core_mhz(model.spec(), model.held_clock(pair, cost.throttle)),
+        .time_s = cost.waiting_s(),
+        .energy_j = idle_w * cost.waiting_s(),
+        .mem_mhz = model.spec().mem_states[index(pair.mem)].mem_mhz};
     for (const auto& [kernel, count] : cost.launches) {
-      const OperatingPoint point = model.evaluate(kernel, pair);
+      const OperatingPoint point = model.evaluate(kernel, pair, cost.throttle);
       option.time_s += count * point.time_s;
       option.energy_j += count * point.energy_j;
     }
@@ -76,8 +79,7 @@ ParallelPlanner::ParallelPlanner(const ParallelStepInput& input, const std::stri
     : step_(parallel_step(input)),
       graph_(capture_graph(step_.stages)),
       model_(std::make_unique<const GraphModel>(
-          GraphModel(graph_.graph, input.spec, input.spec.default_clock)
-              .with_slowdown(slowdown_of(graph_.graph, disturbance)))),
+          disturbed(GraphModel(graph_.graph, input.spec, input.spec.default_clock), disturbance))),
       grid_(make_clock_grid(input.spec, grid)),
       simulator_(*model_, grid_),
       baseline_(simulator_.run(uniform_plan(graph_.graph, grid_.default_clock()))),
@@ -100,6 +102,7 @@ void ParallelPlanner::make_work(const std::vector<double>& slowdown, std::uint64
     if (!pass_of_activity_[i] || activity.kind != ActivityKind::launch) continue;
     PassCost& cost = costs[*pass_of_activity_[i]];
     if (main[index(*graph.gpu_of(activity))] != *activity.stream) continue;
+    cost.throttle = model_->throttle_of(*graph.gpu_of(activity));
     cost.launches[activity.kernel] += slowdown[i];
     cost.begin_s = std::min(cost.begin_s, baseline_.start_s[i]);
     cost.end_s = std::max(cost.end_s, baseline_.end_s[i]);
@@ -134,21 +137,6 @@ GraphPlan ParallelPlanner::graph_plan(const PipelinePlan& plan) const {
   return found;
 }
 
-// Passes on the path that ends last, each once.
-std::set<std::uint32_t> ParallelPlanner::last_passes(const GraphRun& run) const {
-  std::set<std::uint32_t> passes;
-  const auto last = std::ranges::max_element(run.end_s);
-  auto at = id_at<ActivityId>(static_cast<std::size_t>(last - run.end_s.begin()));
-  while (index(at) != 0) {
-    if (const auto pass = pass_of_activity_[index(at)]) passes.insert(*pass);
-    const auto arcs = graph_.graph.arcs_into(at);
-    at = std::ranges::max_element(arcs, {}, [&](const GraphArc& arc) {
-           return run.end_s[index(arc.from)] + arc.lag_s;
-         })->from;
-  }
-  return passes;
-}
-
 // Speeds passes up, least energy for each second first, until they gain what is missing.
 // @return whether any could be
 bool ParallelPlanner::speed_up(PipelinePlan& plan, const std::set<std::uint32_t>& passes,
@@ -181,23 +169,71 @@ bool ParallelPlanner::speed_up(PipelinePlan& plan, const std::set<std::uint32_t>
 }
 
 // The planner of pipelines knows nothing of what runs beside passes and between them: where the
-// graph ends late, passes on its last path are sped up.
+// graph ends late, passes on its last path are sped up, and where those are at their fastest, the
+// passes that keep messages beside them waiting.
 void ParallelPlanner::keep_in_time(ParallelPlan& best, PipelinePlan plan,
                                    const RunContext& context) {
-  constexpr int most_repairs = 40;
+  constexpr int most_repairs = 80;
   constexpr double rounding = 1e-9;
+  constexpr double slowed_by = 8.0;  // about: a waiting message slows kernels by an eighth
   const double allowed_s = (1.0 + best.slack_frac + rounding) * baseline_.span_s;
+  const LatePasses late_passes(graph_.graph, baseline_, pass_of_activity_);
+  const PipelinePlan wanted = plan;
   for (int i = 0; i < most_repairs && !context.stop_requested(); ++i) {
-    GraphPlan found = graph_plan(plan);
-    const GraphRun run = simulator_.run(found);
+    const GraphRun run = simulator_.run(graph_plan(plan));
     if (run.span_s <= allowed_s) {
-      keep_if_better(best, std::move(found), {run.span_s, run.total_energy_j});
+      if (i > 0) give_back(plan, wanted, allowed_s, context);
+      keep_if_better(best, plan);
       return;
     }
     // Behind one path that is late comes the next: more at once, the longer it takes.
-    const double missing_s = (1.0 + 0.25 * i) * (run.span_s - allowed_s);
-    if (!speed_up(plan, last_passes(run), missing_s)) return;
+    double missing_s = (1.0 + 0.25 * i) * (run.span_s - allowed_s);
+    bool sped_up = false;
+    for (const std::set<std::uint32_t>& passes : late_passes.of(run)) {
+      sped_up = speed_up(plan, passes, missing_s);
+      if (sped_up) break;
+      missing_s *= slowed_by;
+    }
+    if (!sped_up) break;
   }
+  // Still late: as much of it as there is room for beside the default clocks.
+  PipelinePlan in_time = plan;
+  std::ranges::fill(in_time.option_of_pass, OptionId{0});
+  give_back(in_time, plan, allowed_s, context);
+  keep_if_better(best, in_time);
+}
+
+// What repairs sped up more than was needed gets the clocks back that were wanted, many passes at a
+// time, then fewer, as long as the step ends in time.
+void ParallelPlanner::give_back(PipelinePlan& plan, const PipelinePlan& wanted, double allowed_s,
+                                const RunContext& context) {
+  constexpr std::size_t most_trials = 64, least_trials = 12, most_replayed = 2'000'000;
+  std::vector<std::uint32_t> passes;
+  for (std::uint32_t p = 0; p < wanted.option_of_pass.size(); ++p)
+    if (plan.option_of_pass[p] != wanted.option_of_pass[p]) passes.push_back(p);
+  std::size_t trials = std::clamp(most_replayed / graph_.graph.size(), least_trials, most_trials);
+  for (std::size_t many = (passes.size() + 1) / 2; many > 0; many /= 2) {
+    std::vector<std::uint32_t> kept;
+    for (std::size_t first = 0; first < passes.size(); first += many) {
+      const auto part = std::span(passes).subspan(first, std::min(many, passes.size() - first));
+      PipelinePlan slower = plan;
+      for (const std::uint32_t p : part) slower.option_of_pass[p] = wanted.option_of_pass[p];
+      const bool tried = trials > 0 && !context.stop_requested();
+      if (tried) --trials;
+      if (tried && simulator_.run(graph_plan(slower)).span_s <= allowed_s) {
+        plan = std::move(slower);
+      } else {
+        kept.insert(kept.end(), part.begin(), part.end());
+      }
+    }
+    passes = std::move(kept);
+  }
+}
+
+void ParallelPlanner::keep_if_better(ParallelPlan& best, const PipelinePlan& plan) {
+  GraphPlan found = graph_plan(plan);
+  const GraphRun run = simulator_.run(found);
+  keep_if_better(best, std::move(found), {run.span_s, run.total_energy_j});
 }
 
 void ParallelPlanner::keep_if_better(ParallelPlan& best, GraphPlan plan,

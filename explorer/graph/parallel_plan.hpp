@@ -57,8 +57,10 @@ class ParallelPlanner {
     double span_s = 0.0, energy_j = 0.0;
   };
   void keep_if_better(ParallelPlan& best, GraphPlan plan, const Replayed& run) const;
+  void keep_if_better(ParallelPlan& best, const PipelinePlan& plan);
+  void give_back(PipelinePlan& plan, const PipelinePlan& wanted, double allowed_s,
+                 const RunContext& context);
   void keep_in_time(ParallelPlan& best, PipelinePlan plan, const RunContext& context);
-  [[nodiscard]] std::set<std::uint32_t> last_passes(const GraphRun& run) const;
   bool speed_up(PipelinePlan& plan, const std::set<std::uint32_t>& passes, double missing_s) const;
 
   ParallelStep step_;

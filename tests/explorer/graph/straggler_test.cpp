@@ -91,6 +91,75 @@ TEST(Stragglers, OthersSaveWhatTryingAllClocksFinds) {
   }
 }
 
+// Held at a clock, or below a power limit: the other rank and the throttled one itself save what
+// trying all clocks finds.
+TEST(Stragglers, OthersSaveWhatTryingAllClocksFindsWhileOneIsThrottled) {
+  const TwoStages two;
+  const GraphQuestion question{GraphGrain::gpu, 0.02};
+  const double undisturbed_s = two.span_s(two.model);
+  for (const GpuThrottle& throttle :
+       {GpuThrottle{.core_mhz = 1200.0}, GpuThrottle{.core_mhz = 900.0},
+        GpuThrottle{.power_limit_w = 200.0}, GpuThrottle{1305.0, 220.0}}) {
+    const GraphModel model = disturbed(two.model, {.throttles = {{1, throttle}}});
+    GraphPlanner planner(model, two.grid);
+    EXPECT_GT(planner.baseline().span_s, 1.01 * undisturbed_s);
+    const GraphPlanResult found = planner.plan(std::span(&question, 1)).front();
+    const double best_j = best_pair_j(two, model, found.deadline_s);
+    EXPECT_NEAR(found.run.total_energy_j / best_j, 1.0, 1e-9);
+    EXPECT_LE(found.lower_bound_j, best_j * (1.0 + 1e-9));
+    EXPECT_LE(found.run.span_s, found.deadline_s * (1.0 + 1e-9));
+    EXPECT_LT(found.run.total_energy_j, 0.99 * planner.baseline().total_energy_j);
+    for (const GraphGrain grain : {GraphGrain::pass, GraphGrain::launch}) {
+      const GraphQuestion finer{grain, 0.02};
+      const GraphPlanResult fine = planner.plan(std::span(&finer, 1)).front();
+      EXPECT_LE(fine.lower_bound_j, best_j * (1.0 + 1e-9));
+      EXPECT_LE(fine.run.span_s, fine.deadline_s * (1.0 + 1e-9));
+    }
+  }
+}
+
+// A GPU held at a clock of the grid is one that is asked for no more than it.
+TEST(Stragglers, ThrottledGpusDoWhatTheyAreHeldAt) {
+  const TwoStages two;
+  const GraphModel model =
+      disturbed(two.model, {.throttles = {{0, {.core_mhz = 1155.0}}, {0, {.core_mhz = 1305.0}}}});
+  GraphSimulator throttled(model, two.grid), free(two.model, two.grid);
+  GraphPlan asked = uniform_plan(two.run.graph, two.grid.default_clock());
+  const GraphRun run = throttled.run(asked);
+  const auto held =
+      std::ranges::find(two.grid.pairs(), std::optional(1155.0), &ClockPair::core_mhz);
+  ASSERT_NE(held, two.grid.pairs().end());
+  for (std::size_t i = 0; i < two.run.graph.size(); ++i) {
+    const auto gpu = two.run.graph.gpu_of(two.run.graph.activities()[i]);
+    if (gpu && index(*gpu) == 0)
+      asked.clock_of_activity[i] =
+          id_at<ClockId>(static_cast<std::size_t>(held - two.grid.pairs().begin()));
+  }
+  const GraphRun same = free.run(asked);
+  EXPECT_NEAR(run.span_s / same.span_s, 1.0, 1e-12);
+  EXPECT_NEAR(run.gpus[0].busy_s / same.gpus[0].busy_s, 1.0, 1e-12);
+  // Other splits of captured times keep the throttle, slower kernels too.
+  EXPECT_GT(throttled.run(uniform_plan(two.run.graph, two.grid.default_clock())).span_s,
+            1.01 * two.span_s(two.model));
+  EXPECT_GT(two.span_s(model.with_split(1.0)), 1.01 * two.span_s(two.model));
+}
+
+// A throttled stage leaves the others time, also where passes have clocks of their own.
+TEST(Stragglers, OtherStagesSaveMoreWhileOneIsThrottled) {
+  ParallelStepInput input = parallel_input(usual);
+  input.shape.vocab = 128;
+  input.pipeline = {.stages = 3, .microbatches = 9};
+  const std::array slacks{0.0};
+  const auto planned = [&](const GraphDisturbance& disturbance) {
+    ParallelPlanner planner(input, three_clocks, disturbance);
+    return planner.plan(slacks).front();
+  };
+  const ParallelPlan without = planned({}),
+                     with = planned({.throttles = {{1, {.core_mhz = 1000.0}}}});
+  EXPECT_LE(with.time_frac, 1e-9);
+  EXPECT_LT(with.energy_frac, without.energy_frac - 0.02);
+}
+
 // A stage in the middle that is late leaves the others time, in every microbatch.
 TEST(Stragglers, OtherStagesSaveMoreWhileOneIsLate) {
   ParallelStepInput input = parallel_input(usual);
@@ -186,6 +255,16 @@ TEST(Stragglers, RefuseWhatCannotBe) {
   };
   refused({.gpus = {{7, 1.1}}}, "there is no rank 7; the run has 0, 1");
   refused({.links = {{0, 0.5}}}, "rank 0 takes 0.5 times as long; expected a number >= 1");
+  const auto not_held = [&](const GpuThrottle& throttle, std::uint32_t rank, const char* why) {
+    expect_error<UsageError>(
+        [&] {
+          (void)disturbed(two.model, {.throttles = {{rank, throttle}}});
+        },
+        why);
+  };
+  not_held({.core_mhz = 1200.0}, 7, "there is no rank 7; the run has 0, 1");
+  not_held({.core_mhz = 20.0}, 1, "a GPU is held at 20 MHz; a100-sxm4-80gb has 210 to 1410 MHz");
+  not_held({.power_limit_w = 20.0}, 1, "a power limit of 20 W is outside what");
   refused({.jitter_frac = 1.5}, "jitter is 1.5; expected a number from 0 to 1");
 }
 
