@@ -7,13 +7,17 @@
 
 #include "common/error.hpp"
 #include "common/file.hpp"
+#include "common/numbers.hpp"
 #include "common/suggest.hpp"
 #include "models/calibration/network_fit.hpp"
+#include "models/network/cluster_fit.hpp"
 #include "models/network/collective_time.hpp"
 #include "models/validation/network_errors.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/terminal/output.hpp"
+#include "traces/import/file_patterns.hpp"
+#include "traces/import/readers.hpp"
 
 namespace rubato {
 
@@ -198,6 +202,102 @@ void setup_fit(CommandLine& app, Action& action) {
   });
 }
 
+struct CaptureOptions {
+  std::vector<std::string> files;
+  std::string cluster, out, name;
+  OutputFormat format = OutputFormat::table;
+};
+
+OutputTable captured_table(const ClusterSpec& frame, const ClusterFit& fit,
+                           std::span<const ObservedCollective> observed) {
+  OutputTable table({{"collective"},
+                     {"ranks"},
+                     {"message_bytes", "bytes", 0},
+                     {"launches"},
+                     {"time_us", "us", 1},
+                     {"frame_us", "frame us", 1},
+                     {"fitted_us", "fitted us", 1},
+                     {"error_pct", "error %", 1}});
+  for (const ObservedCollective& one : observed) {
+    const auto time_us = [&](const ClusterSpec& cluster) {
+      return us_per_s * collective_time(cluster, one.message, network_parameters()).time_s;
+    };
+    const double fitted_us = time_us(fit.cluster), captured_us = us_per_s * one.time_s;
+    table.add_row({std::string(name_of(one.message.kind)),
+                   static_cast<std::int64_t>(one.message.group_size), one.message.message_bytes,
+                   static_cast<std::int64_t>(one.launches), captured_us, time_us(frame), fitted_us,
+                   percent * (fitted_us / captured_us - 1.0)});
+  }
+  return table;
+}
+
+// "between GPUs of a node 91.3 GB/s (88 to 95 without one of the messages)"
+std::string fitted_text(const std::string& what, const std::string& unit,
+                        const std::optional<FittedNumber>& fitted, double frame) {
+  if (!fitted)
+    return fmt::format("{}: no message tells; {:.4g}{} as in the frame.\n", what, frame, unit);
+  return fmt::format("{}: {:.4g}{} (frame {:.4g}); {:.4g} to {:.4g} without one of the messages.\n",
+                     what, fitted->value, unit, frame, fitted->low, fitted->high);
+}
+
+std::string fit_notes(const CaptureOptions& o, const ClusterSpec& frame, const ClusterFit& fit) {
+  std::string text = fitted_text("Inside nodes", " GB/s", fit.inside_gbs, frame.inside.bus_gbs);
+  if (frame.between)
+    text += fitted_text("Between nodes", " GB/s a GPU", fit.between_gbs, frame.between->bus_gbs);
+  text += fitted_text("Latencies", " x the model's", fit.latency_scale, frame.latency_scale);
+  return text +
+         (o.files.size() > 1
+              ? "Times are medians from the last rank's arrival to the first end.\n"
+              : "Of one rank nobody knows how long it waited: times are the shortest of each "
+                "message, bandwidths at least these.\n");
+}
+
+ExitStatus run_capture(const CaptureOptions& o) {
+  std::vector<Capture> captures;
+  for (const std::string& file : o.files) captures.push_back(import_capture(file, {}));
+  const std::vector<ObservedCollective> observed = observed_collectives(captures);
+  if (observed.empty()) {
+    throw DataError(fmt::format("{}: no collective with kind, ranks and bytes", o.files.front()));
+  }
+  const ClusterSpec frame = load_cluster(o.cluster);
+  ClusterFit fit = fit_cluster(frame, observed, network_parameters());
+  print(captured_table(frame, fit, observed).render(o.format));
+  if (o.format == OutputFormat::table) print('\n' + fit_notes(o, frame, fit));
+  if (o.out.empty()) return ExitStatus::done;
+  fit.cluster.name = o.name.empty() ? frame.name + "-captured" : o.name;
+  const std::string source = fmt::format("fitted to {} messages of {} by rubato network capture",
+                                         observed.size(), o.files.front());
+  if (fit.inside_gbs) fit.cluster.inside.source = source;
+  if (fit.between_gbs) fit.cluster.between->source = source;
+  write_output(o.out, cluster_file(fit.cluster));
+  return ExitStatus::done;
+}
+
+void setup_capture(CommandLine& app, Action& action) {
+  auto o = std::make_shared<CaptureOptions>();
+  auto* capture = app.add_subcommand(
+      "capture", "Bandwidth and latency of a cluster from the collectives of a captured run");
+  capture->add_option("CAPTURE", o->files, "Captures of the ranks of one run: files or patterns")
+      ->required();
+  capture
+      ->add_option("--cluster", o->cluster,
+                   "Shipped name or file: the frame, whose nodes and kinds of links hold")
+      ->required();
+  capture->add_option("-o,--output", o->out, "Write the fitted cluster, for --cluster elsewhere");
+  capture->add_option("--name", o->name, "Of the fitted cluster [the frame's, -captured]");
+  add_format_options(*capture, o->format);
+  capture->footer(
+      "\nOf captures of all ranks a collective takes from its last arrival on; one rank alone also "
+      "waited.\nExample:\n  rubato network capture 'rank*.json.gz' --cluster dgx-a100 -o "
+      "mine.json");
+  capture->final_callback([&action, o] {
+    action = [o](const RunContext&) {
+      o->files = files_of_patterns(o->files);
+      return run_capture(*o);
+    };
+  });
+}
+
 }  // namespace
 
 Action setup_network(CommandLine& app) {
@@ -205,7 +305,7 @@ Action setup_network(CommandLine& app) {
       "\nExamples:\n  rubato network list\n"
       "  rubato network time hgx-h100 --ranks 64 --bytes 25e6,1e9\n"
       "  rubato network errors models/data/measured/nccl_tests/collectives.csv");
-  return one_of(app, {&setup_list, &setup_time, &setup_errors, &setup_fit});
+  return one_of(app, {&setup_list, &setup_time, &setup_errors, &setup_fit, &setup_capture});
 }
 
 }  // namespace rubato

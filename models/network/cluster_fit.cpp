@@ -1,0 +1,203 @@
+#include "models/network/cluster_fit.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "common/json.hpp"
+#include "models/network/collective_time.hpp"
+#include "traces/graph/rank_join.hpp"
+
+namespace rubato {
+
+namespace {
+
+using MessageKey = std::tuple<CollectiveKind, std::uint32_t, std::uint32_t, double>;
+
+constexpr double told_change = 0.1;  // of a message's time by twice a number, see fit_cluster
+
+double median_of(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
+// The numbers of a cluster that are fitted.
+enum class Number { inside, between, latency };
+
+double& number(ClusterSpec& cluster, Number which) {
+  if (which == Number::latency) return cluster.latency_scale;
+  return which == Number::inside ? cluster.inside.bus_gbs : cluster.between->bus_gbs;
+}
+
+class ClusterProblem {
+ public:
+  ClusterProblem(std::span<const ObservedCollective> observed, const NetworkParameters& parameters)
+      : observed_(observed), parameters_(parameters) {}
+
+  // Over all messages but one. @param inside_only  those that stay inside a node
+  [[nodiscard]] double loss(const ClusterSpec& cluster, std::size_t without,
+                            bool inside_only) const {
+    constexpr double usual_error = 0.1;
+    double sum = 0.0;
+    for (std::size_t i = 0; i < observed_.size(); ++i) {
+      if (i == without || (inside_only && !stays_inside(cluster, i))) continue;
+      const double error = std::log(time_s(cluster, i) / observed_[i].time_s) / usual_error;
+      sum += std::sqrt(1.0 + error * error);
+    }
+    return sum;
+  }
+
+  [[nodiscard]] bool told(const ClusterSpec& cluster, Number which) const {
+    ClusterSpec twice = cluster;
+    number(twice, which) *= 2.0;
+    for (std::size_t i = 0; i < observed_.size(); ++i)
+      if (std::abs(std::log(time_s(twice, i) / time_s(cluster, i))) > told_change) return true;
+    return false;
+  }
+
+  // What nodes do inside first, from what stays there, then what lies between them, then all.
+  [[nodiscard]] ClusterSpec fitted(const ClusterSpec& frame, const std::vector<Number>& numbers,
+                                   std::size_t without) const {
+    constexpr double wide = 4.6, near = 0.3;  // of ln: a factor of 100 up and down, and of 1.35
+    const auto between = std::ranges::find(numbers, Number::between);
+    if (between == numbers.end()) return searched(frame, numbers, wide, without, false);
+    std::vector<Number> others = numbers;
+    std::erase(others, Number::between);
+    ClusterSpec cluster = searched(frame, others, wide, without, true);
+    cluster = searched(std::move(cluster), {Number::between}, wide, without, false);
+    return searched(std::move(cluster), numbers, near, without, false);
+  }
+
+ private:
+  // Numbers in turn, each where the loss is least on a grid around it that gets finer.
+  [[nodiscard]] ClusterSpec searched(ClusterSpec cluster, const std::vector<Number>& numbers,
+                                     double reach, std::size_t without, bool inside_only) const {
+    constexpr int grid = 12, rounds = 40;
+    constexpr double narrower = 0.8;
+    for (int round = 0; round < rounds; ++round, reach *= narrower) {
+      for (const Number which : numbers) {
+        ClusterSpec best = cluster;
+        double best_loss = loss(cluster, without, inside_only);
+        for (int k = -grid; k <= grid; ++k) {
+          ClusterSpec tried = cluster;
+          number(tried, which) *= std::exp(reach * k / grid);
+          const double tried_loss = loss(tried, without, inside_only);
+          if (tried_loss >= best_loss) continue;
+          best_loss = tried_loss;
+          best = std::move(tried);
+        }
+        cluster = std::move(best);
+      }
+    }
+    return cluster;
+  }
+
+  [[nodiscard]] bool stays_inside(const ClusterSpec& cluster, std::size_t i) const {
+    const Collective& message = observed_[i].message;
+    return message.group_size * message.stride <= cluster.gpus_per_node;
+  }
+  [[nodiscard]] double time_s(const ClusterSpec& cluster, std::size_t i) const {
+    return collective_time(cluster, observed_[i].message, parameters_).time_s;
+  }
+
+  std::span<const ObservedCollective> observed_;
+  const NetworkParameters& parameters_;
+};
+
+// What a launch sends: as recorded with it, what is missing there as of its kernel.
+// @param members  ranks that were seen to take part
+std::optional<Collective> message_of(const Capture& capture, std::size_t launch,
+                                     std::size_t members) {
+  const CapturedLaunch& of = capture.launches[launch];
+  const std::optional<Collective>& known = capture.kernels[index(of.kernel)].collective;
+  if (!of.collective) return known;
+  const CapturedCollective& one = capture.collectives[*of.collective];
+  std::optional<std::uint32_t> ranks;
+  if (one.group) ranks = capture.groups[*one.group].size;
+  if (!ranks) ranks = known ? known->group_size : static_cast<std::uint32_t>(members);
+  // The full buffer is what an all-gather fills and what a reduce-scatter is given.
+  const std::uint64_t bytes = std::max(one.in_bytes.value_or(0), one.out_bytes.value_or(0));
+  const double recorded = static_cast<double>(bytes);
+  return Collective{one.kind, bytes == 0 && known ? known->message_bytes : recorded, *ranks,
+                    known ? known->stride : 1};
+}
+
+}  // namespace
+
+std::vector<ObservedCollective> observed_collectives(std::span<const Capture> captures) {
+  std::map<MessageKey, std::vector<double>> times_s;
+  const auto add = [&](const std::optional<Collective>& message, std::int64_t time_ns) {
+    if (!message || message->kind == CollectiveKind::other || message->group_size < 2) return;
+    if (!(message->message_bytes > 0.0) || time_ns <= 0) return;
+    times_s[{message->kind, message->group_size, message->stride, message->message_bytes}]
+        .push_back(1e-9 * static_cast<double>(time_ns));
+  };
+  const bool joined = captures.size() > 1;
+  if (joined) {
+    for (const JoinedCollective& one : join_ranks(captures).collectives) {
+      const CollectiveMember& member = one.members.front();
+      add(message_of(captures[member.capture], member.launch, one.members.size()),
+          one.transfer_ns());
+    }
+  } else {
+    for (const Capture& capture : captures)
+      for (std::size_t i = 0; i < capture.launches.size(); ++i)
+        add(message_of(capture, i, 0), capture.launches[i].duration_ns);
+  }
+  std::vector<ObservedCollective> observed;
+  for (auto& [key, times] : times_s) {
+    const auto& [kind, ranks, stride, bytes] = key;
+    const auto launches = static_cast<std::uint32_t>(times.size());
+    const double time_s = joined ? median_of(std::move(times)) : *std::ranges::min_element(times);
+    observed.push_back({{kind, bytes, ranks, stride}, launches, time_s});
+  }
+  return observed;
+}
+
+ClusterFit fit_cluster(const ClusterSpec& frame, std::span<const ObservedCollective> observed,
+                       const NetworkParameters& parameters) {
+  const ClusterProblem problem(observed, parameters);
+  const std::size_t none = observed.size();
+  std::vector<Number> numbers{Number::inside, Number::latency};
+  if (frame.between) numbers.insert(numbers.begin() + 1, Number::between);
+  // What no message tells stays the frame's; without it others may be told no more.
+  ClusterSpec cluster = problem.fitted(frame, numbers, none);
+  for (std::size_t i = 0; i < numbers.size();) {
+    if (problem.told(cluster, numbers[i])) {
+      ++i;
+      continue;
+    }
+    numbers.erase(numbers.begin() + static_cast<std::ptrdiff_t>(i));
+    cluster = problem.fitted(frame, numbers, none);
+    i = 0;
+  }
+  ClusterFit fit{.cluster = cluster, .inside_gbs = {}, .between_gbs = {}, .latency_scale = {}};
+  const auto slot = [&](Number which) -> std::optional<FittedNumber>& {
+    if (which == Number::latency) return fit.latency_scale;
+    return which == Number::inside ? fit.inside_gbs : fit.between_gbs;
+  };
+  for (const Number which : numbers) {
+    const double value = number(cluster, which);
+    slot(which) = {value, value, value};
+  }
+  for (std::size_t without = 0; observed.size() > 1 && without < observed.size(); ++without) {
+    ClusterSpec other = problem.fitted(frame, numbers, without);
+    for (const Number which : numbers) {
+      FittedNumber& found = *slot(which);
+      found.low = std::min(found.low, number(other, which));
+      found.high = std::max(found.high, number(other, which));
+    }
+  }
+  return fit;
+}
+
+std::string cluster_file(const ClusterSpec& cluster) {
+  return json_text(cluster_json(cluster), 2) + '\n';
+}
+
+}  // namespace rubato
