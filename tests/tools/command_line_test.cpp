@@ -170,6 +170,17 @@ TEST_F(ProgramRun, MakesStepsOfParallelTraining) {
   expect("trace scale gpt3-small --tp 1,2 --dp 2 --csv", 0, "tp,pp,dp,gpus,step_ms,");
   expect("trace scale gpt3-small --pp 2 --dp 2 --straggler 2=1.1 --no-plans --csv", 0,
          "tp,pp,dp,gpus,step_ms,energy_kj");
+  expect("trace scale gpt3-small --pp 2 --dp 2 --throttle 2=1110MHz,0=250W --no-plans --csv", 0,
+         "2,2,4");
+  expect("trace scale gpt3-small --throttle 0=1110", 2, "expected RANK=CLOCK or RANK=POWER");
+  expect("trace scale gpt3-small --throttle 0=20W", 2, "a power limit of 20 W is outside");
+  expect("network capture s-stage0.json", 2, "--cluster is required");
+  expect("network capture s-stage0.json --cluster dgx-a100 -o mine.json", 0,
+         "Inside nodes: 227 GB/s (frame 227)");
+  expect("network time mine.json --ranks 2 --bytes 1e6", 0, "simple");
+  expect("trace scale gpt3-small --tp 4..1", 2, "--tp '4..1'; expected numbers from 1 to");
+  expect("trace scale gpt3-small --dp 0", 2, "--dp '0'; expected numbers from 1 to");
+  expect("trace scale gpt3-small --dp 2 --no-plans --plot steps.png", 2, "--plot");
   expect("trace scale gpt3-small --top-k 3", 2, "--top-k means nothing without --experts");
   const std::string llama = "trace gen llama3-8b --layers 2 --seq 512 --graph -o l.json";
   expect(llama + " --tp 2 --recompute full --buckets megatron --fp32-gradients", 0,

@@ -60,16 +60,62 @@ def transfer_pictures(folder):
     # Heights agree with the numbers: a trace that saves more is drawn higher, in all panels.
     marks = [e for e in drawing.iter(SVG + "circle") if e.find(SVG + "title") is not None]
     saved = {m.find(SVG + "title").text.split(":")[0]: float(m.get("cy")) for m in marks if m.get("fill") == "#d55e00"
-             and float(m.get("cy")) < 290}
+             and float(m.get("cy")) < 308}
     by_saving = sorted(rows, key=lambda row: row["energy_change_pct"])
     heights = [saved[row["trace"]] for row in by_saving]
     assert heights == sorted(heights), (by_saving, heights)
+
+    # Each mark of the plan lies within its interval, in its saving and in its time.
+    intervals = [e for e in drawing.iter(SVG + "line") if e.get("class") == "interval"]
+    assert len(intervals) == 2 * len(rows), (len(intervals), len(rows))
+    for line in intervals:
+        inside = [m for m in marks if m.get("fill") == "#d55e00" and m.get("cx") == line.get("x1")
+                  and float(line.get("y2")) - 0.1 <= float(m.get("cy")) <= float(line.get("y1")) + 0.1]
+        assert len(inside) == 1, (line.attrib, inside)
 
     html = page.read_text()
     assert all(row["trace"] in html for row in rows)
     inside = xml.fromstring(re.search(r"<svg .*?</svg>", html, re.DOTALL)[0])
     assert len(list(inside.iter(SVG + "title"))) == len(titles)
     assert "cannot" in run(RUBATO, "transfer", named, "--db", db, "--plot", db / "t.svg", status=4)
+
+
+def scale_pictures(folder):
+    """Steps over degrees of parallelism: bars as high as shares, lines as high as savings."""
+    svg, page = folder / "s.svg", folder / "s.html"
+    rows = rows_of(RUBATO, "trace", "scale", "gpt3-small", "--tp", "1..2", "--pp", "1,2", "--dp", "1..4",
+                   "--microbatches", "4", "--slack", "0,5", "--clocks", "mem=1593 core=900,1155,1410",
+                   "--cluster", "dgx-a100", "--plot", svg, "--page", page)
+    assert [(row["tp"], row["pp"], row["dp"]) for row in rows] == [
+        (t, p, d) for t in (1, 2) for p in (1, 2) for d in (1, 2, 4)], rows
+    drawing = xml.parse(svg).getroot()
+    texts = [element.text for element in drawing.iter(SVG + "text")]
+    for text in ("TP 1: share of the step", "TP 2: energy saved, %", "2 stages, replicas", "slack 5 %"):
+        assert text in texts, (text, texts)
+    saved = []
+    for row in rows:
+        named = f"TP {row['tp']}, PP {row['pp']}, DP {row['dp']}: {row['gpus']} GPUs"
+        own = lambda kind: [e for e in drawing.iter(SVG + kind)
+                            if e.find(SVG + "title") is not None and e.find(SVG + "title").text.startswith(named)]
+        heights = [float(bar.get("height")) for bar in own("rect")]
+        shares = [row["compute_pct"] - row["hidden_pct"], row["hidden_pct"], row["exposed_pct"], row["bubble_pct"]]
+        assert len(heights) == len(shares) and abs(sum(heights) - 92) < 0.5, (named, heights)
+        for height, share in zip(heights, shares):
+            assert abs(height / 0.92 - share) < 0.2, (named, heights, shares)
+        points = own("circle")
+        assert len(points) == 2, (named, points)
+        saved += [(row["tp"], row[f"energy_change_pct_slack_{slack}"], float(point.get("cy")))
+                  for slack, point in zip((0, 5), points)]
+    for tensor in (1, 2):
+        by_change = sorted((change, height) for t, change, height in saved if t == tensor)
+        assert [height for _, height in by_change] == sorted(height for _, height in by_change), by_change
+    html = page.read_text()
+    least = min(rows, key=lambda row: row["energy_change_pct_slack_5"])
+    assert (f"to {-least['energy_change_pct_slack_5']:.1f} % (TP {least['tp']}, PP {least['pp']}, DP {least['dp']})"
+            in html), html
+    assert html.count("<tr>") == len(rows) + 1
+    times = run(RUBATO, "trace", "scale", "gpt3-small", "--dp", "2", "--no-plans", "--straggler", "0=1.5", "--plot", svg)
+    assert "wrote" in times and not list(xml.parse(svg).getroot().iter(SVG + "circle"))
 
 
 def growth_pictures(folder):
@@ -118,6 +164,7 @@ def latency_picture(folder):
 
 with tempfile.TemporaryDirectory() as temporary:
     transfer_pictures(Path(temporary))
+    scale_pictures(Path(temporary))
     growth_pictures(Path(temporary))
     latency_picture(Path(temporary))
-print("3 passed, 0 failed")
+print("4 passed, 0 failed")

@@ -1,18 +1,24 @@
 // rubato trace scale: a training step over degrees of parallelism: what is computed, hidden and
 // waited for, and what a plan saves.
 
+#include <algorithm>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "common/algorithms/parallel.hpp"
 #include "common/error.hpp"
 #include "common/numbers.hpp"
+#include "common/text.hpp"
 #include "explorer/graph/parallel_plan.hpp"
 #include "models/network/cluster.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/captures/trace.hpp"
+#include "tools/drawing/scale.hpp"
 #include "tools/options/disturbance.hpp"
 #include "tools/options/parallel.hpp"
 #include "tools/terminal/exploration_tables.hpp"
@@ -25,11 +31,11 @@ namespace {
 struct ScaleOptions {
   ModelShapeOptions model;
   ParallelOptions parallel;
-  std::vector<std::uint64_t> tp{1}, dp{1};
-  std::vector<unsigned> pp{1};
+  std::vector<std::string> tp{"1"}, pp{"1"}, dp{"1"};
   DisturbanceOptions disturbance;
   std::vector<double> slacks_pct{0.0, 1.0, 5.0};
   std::string clocks = "coarse";
+  std::string page, plot;
   bool without_plans = false;
   OutputFormat format = OutputFormat::table;
 };
@@ -49,28 +55,69 @@ OutputTable table_of(const ScaleOptions& o) {
   return OutputTable(columns);
 }
 
-std::vector<Cell> row_of(const ScaleOptions& o, const ParallelStepInput& input,
-                         const RunContext& context) {
+// "4" or "1..16", which doubles: 1, 2, 4, 8, 16.
+std::vector<std::uint64_t> degrees_of(const std::vector<std::string>& texts,
+                                      std::string_view option) {
+  constexpr std::string_view between = "..";
+  std::vector<std::uint64_t> degrees;
+  for (const std::string& text : texts) {
+    const std::size_t dots = std::min(text.find(between), text.size());
+    const auto from = parse_count(std::string_view(text).substr(0, dots));
+    const auto to = dots == text.size()
+                        ? from
+                        : parse_count(std::string_view(text).substr(dots + between.size()));
+    constexpr std::uint64_t most = 1U << 24U;
+    if (!from || !to || *from == 0 || *to < *from || *to > most) {
+      throw UsageError(
+          fmt::format("{} '{}'; expected numbers from 1 to {}, or 1..16 for 1, 2, 4, 8, 16", option,
+                      printable(text), most));
+    }
+    for (std::uint64_t degree = *from; degree <= *to; degree *= 2) degrees.push_back(degree);
+  }
+  std::ranges::sort(degrees);
+  degrees.erase(std::unique(degrees.begin(), degrees.end()), degrees.end());
+  return degrees;
+}
+
+DrawnStep planned(const ScaleOptions& o, const ParallelStepInput& input,
+                  const RunContext& context) {
   ParallelPlanner planner(input, o.clocks, disturbance_of(o.disturbance));
   const ParallelStepTimes& t = planner.step().times;
-  const bool disturbed = !disturbance_of(o.disturbance).none();
+  const bool as_generated = disturbance_of(o.disturbance).none();
   const double replicas =
       static_cast<double>(input.gpus()) / static_cast<double>(input.pipeline.stages);
-  std::vector<Cell> row{static_cast<std::int64_t>(input.shape.tensor_parallel),
-                        static_cast<std::int64_t>(input.pipeline.stages),
-                        static_cast<std::int64_t>(input.shape.data_parallel),
-                        static_cast<std::int64_t>(input.gpus()),
-                        ms_per_s * (disturbed ? planner.baseline().span_s : t.step_s)};
-  if (!disturbed) {  // shares of the generated step, which no rank is late in
-    for (const double time_s : {t.compute_s(), t.hidden_s(), t.exposed_s(), t.bubble_s()})
-      row.emplace_back(percent * time_s / t.step_s);
+  DrawnStep step{.tensor = input.shape.tensor_parallel,
+                 .stages = input.pipeline.stages,
+                 .replicas = input.shape.data_parallel,
+                 .gpus = input.gpus(),
+                 .step_s = as_generated ? t.step_s : planner.baseline().span_s,
+                 .energy_j = planner.baseline().total_energy_j * replicas,
+                 .shares = {},
+                 .energy_changes_pct = {}};
+  if (as_generated) {  // shares of the generated step, which no rank is late in
+    step.shares = {t.compute_s() / t.step_s, t.hidden_s() / t.step_s, t.exposed_s() / t.step_s,
+                   t.bubble_s() / t.step_s};
   }
-  row.emplace_back(1e-3 * planner.baseline().total_energy_j * replicas);
-  if (o.without_plans) return row;
+  if (o.without_plans) return step;
   std::vector<double> slacks_frac;
   for (const double slack_pct : o.slacks_pct) slacks_frac.push_back(slack_pct / percent);
   for (const ParallelPlan& plan : planner.plan(slacks_frac, context))
-    row.emplace_back(percent * plan.energy_frac);
+    step.energy_changes_pct.push_back(percent * plan.energy_frac);
+  return step;
+}
+
+std::vector<Cell> row_of(const DrawnStep& step) {
+  std::vector<Cell> row{static_cast<std::int64_t>(step.tensor),
+                        static_cast<std::int64_t>(step.stages),
+                        static_cast<std::int64_t>(step.replicas),
+                        static_cast<std::int64_t>(step.gpus), ms_per_s * step.step_s};
+  if (step.shares) {
+    const StepShares& s = *step.shares;
+    for (const double frac : {s.compute, s.hidden, s.exposed, s.bubble})
+      row.emplace_back(percent * frac);
+  }
+  row.emplace_back(1e-3 * step.energy_j);
+  for (const double change_pct : step.energy_changes_pct) row.emplace_back(change_pct);
   return row;
 }
 
@@ -82,9 +129,9 @@ std::string notes_of(const ScaleOptions& o, std::size_t left_out, const ClusterS
             "stages or the host)."
           : "Of the disturbed step; what of it is hidden and exposed is told of undisturbed ones.";
   std::string text = fmt::format(
-      "\n{} {} microbatches of {} sequences in each replica; GPUs that do the same are "
-      "simulated once, collectives at the size of their group.\nAll times are modelled: nothing "
-      "of it was measured.",
+      "{} {} microbatches of {} sequences in each replica; GPUs that do the same are simulated "
+      "once, collectives at the size of their group. All times are modelled: nothing of it was "
+      "measured.",
       shares, o.parallel.microbatches, o.model.batch.value_or(1));
   if (!o.without_plans)
     text +=
@@ -93,7 +140,55 @@ std::string notes_of(const ScaleOptions& o, std::size_t left_out, const ClusterS
   if (left_out > 0)
     text += fmt::format(" Left out: {} combinations of more GPUs than {} has ({}).", left_out,
                         cluster.name, cluster.gpus());
-  return text + '\n';
+  return text;
+}
+
+// Every combination that the cluster has GPUs for; a single one is made in any case, and refused
+// there with what it needs.
+struct Combinations {
+  std::vector<ParallelStepInput> inputs;
+  std::size_t left_out = 0;
+  ClusterSpec cluster;
+};
+
+Combinations combinations_of(const ScaleOptions& o) {
+  const ModelShape model = load_model_shape(o.model.model);
+  const std::vector<std::uint64_t> tensors = degrees_of(o.tp, "--tp"),
+                                   stages = degrees_of(o.pp, "--pp"),
+                                   replicas = degrees_of(o.dp, "--dp");
+  const bool only = tensors.size() * stages.size() * replicas.size() == 1;
+  const TrainingStep shape = shape_of(o.model, model);
+  // Specs are read once.
+  const ParallelStepInput first = parallel_input(o.parallel, shape, 1);
+  Combinations all{.inputs = {}, .left_out = 0, .cluster = cluster_of(first.spec)};
+  for (const std::uint64_t tensor : tensors) {
+    for (const std::uint64_t stage : stages) {
+      for (const std::uint64_t replica : replicas) {
+        ParallelStepInput input = first;
+        input.shape.tensor_parallel = tensor;
+        input.shape.data_parallel = replica;
+        input.pipeline.stages = static_cast<std::uint32_t>(stage);
+        if (!only && input.gpus() > all.cluster.gpus()) {
+          ++all.left_out;
+        } else {
+          all.inputs.push_back(std::move(input));
+        }
+      }
+    }
+  }
+  return all;
+}
+
+void write_drawings(const ScaleOptions& o, const Combinations& all,
+                    const std::vector<DrawnStep>& steps, const OutputTable& table) {
+  const ScaleCaption caption{
+      .model = fmt::format("{}, {} microbatches of {} sequences in each replica", o.model.model,
+                           o.parallel.microbatches, o.model.batch.value_or(1)),
+      .cluster = fmt::format("{}, {}", all.cluster.name, o.parallel.gpu),
+      .slacks_pct = o.without_plans ? std::vector<double>{} : o.slacks_pct,
+      .notes = notes_of(o, all.left_out, all.cluster)};
+  if (!o.page.empty()) write_output(o.page, scale_page(caption, steps, table.shown()));
+  if (!o.plot.empty()) write_output(o.plot, scale_svg(caption, steps));
 }
 
 ExitStatus run_scale(const ScaleOptions& o, const RunContext& context) {
@@ -101,32 +196,31 @@ ExitStatus run_scale(const ScaleOptions& o, const RunContext& context) {
     if (!(slack_pct >= 0.0))
       throw UsageError(fmt::format("--slack is {}; expected a number >= 0", slack_pct));
   }
-  const ModelShape model = load_model_shape(o.model.model);
+  const Combinations all = combinations_of(o);
+  std::vector<std::optional<DrawnStep>> found(all.inputs.size());
+  std::mutex reporting;
+  std::size_t done = 0;
+  parallel_for(
+      found.size(),
+      [&](std::size_t i) {
+        if (context.stop_requested()) return;
+        found[i] = planned(o, all.inputs[i], context);
+        const std::lock_guard lock(reporting);
+        context.report({.done = ++done, .total = found.size(), .note = {}});
+      },
+      LoopTasks::singly);
   OutputTable table = table_of(o);
-  std::size_t left_out = 0, done = 0;
-  ClusterSpec cluster;
-  for (const std::uint64_t tp : o.tp) {
-    for (const unsigned pp : o.pp) {
-      for (const std::uint64_t dp : o.dp) {
-        TrainingStep shape = shape_of(o.model, model);
-        shape.tensor_parallel = tp;
-        shape.data_parallel = dp;
-        const ParallelStepInput input = parallel_input(o.parallel, shape, pp);
-        cluster = cluster_of(input.spec);
-        const bool only = o.tp.size() * o.pp.size() * o.dp.size() == 1;
-        if (!only && input.gpus() > cluster.gpus()) {
-          ++left_out;
-          continue;
-        }
-        if (context.stop_requested()) break;
-        table.add_row(row_of(o, input, context));
-        ++done;
-      }
-    }
+  std::vector<DrawnStep> steps;
+  for (const std::optional<DrawnStep>& step : found) {
+    if (!step) continue;
+    table.add_row(row_of(*step));
+    steps.push_back(*step);
   }
   print(table.render(o.format));
-  if (o.format == OutputFormat::table) print(notes_of(o, left_out, cluster));
-  return done > 0 ? ExitStatus::done : ExitStatus::no_plan;
+  if (o.format == OutputFormat::table) print('\n' + notes_of(o, all.left_out, all.cluster) + '\n');
+  if (steps.empty()) return ExitStatus::no_plan;
+  write_drawings(o, all, steps, table);
+  return ExitStatus::done;
 }
 
 }  // namespace
@@ -138,23 +232,30 @@ void setup_trace_scale(CommandLine& app, Action& action) {
   o->model.batch = 1;
   o->parallel.microbatches = 16;
   add_model_shape_options(*scale, o->model);
-  scale->add_option("--tp", o->tp, "Tensor-parallel degrees (several with commas)")->delimiter(',');
-  scale->add_option("--pp", o->pp, "Pipeline stages (several with commas)")->delimiter(',');
-  scale->add_option("--dp", o->dp, "Data-parallel replicas (several with commas)")->delimiter(',');
+  scale->add_option("--tp", o->tp, "Tensor-parallel degrees: with commas, or 1..16, which doubles")
+      ->delimiter(',');
+  scale->add_option("--pp", o->pp, "Pipeline stages, as --tp")->delimiter(',');
+  scale->add_option("--dp", o->dp, "Data-parallel replicas, as --tp")->delimiter(',');
   scale->add_option("--slack", o->slacks_pct, "Time allowed beyond the default clocks, %")
       ->delimiter(',')
       ->capture_default_str();
   scale->add_option("--clocks", o->clocks, "Grid of clocks, see rubato explore")
       ->capture_default_str();
   scale->add_flag("--no-plans", o->without_plans, "Times only");
+  scale->add_option("--page", o->page, "Write an HTML page with picture and table");
+  scale->add_option("--plot", o->plot, "Write the picture alone, as SVG");
   add_disturbance_options(*scale, o->disturbance);
   add_parallel_options(*scale, o->parallel);
   add_format_options(*scale, o->format);
   scale->footer(
       "\nExample:\n  rubato trace scale gpt3-13b --tp 1,2,4,8 --pp 1,4 --dp 16 --seq 2048 "
-      "--optimizer --zero 1 --cluster dgx-a100");
-  scale->final_callback(
-      [&action, o] { action = [o](const RunContext& context) { return run_scale(*o, context); }; });
+      "--optimizer --zero 1 --cluster dgx-a100\n"
+      "  rubato trace scale gpt3-2.7b --tp 1..4 --pp 1..4 --dp 1..64 --optimizer --page "
+      "scale.html");
+  scale->final_callback([&action, o] {
+    if (!o->plot.empty()) check_extension("--plot", o->plot, {".svg"});
+    action = [o](const RunContext& context) { return run_scale(*o, context); };
+  });
 }
 
 }  // namespace rubato
