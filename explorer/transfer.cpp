@@ -1,8 +1,12 @@
 #include "explorer/transfer.hpp"
 
+#include <algorithm>
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "common/error.hpp"
+#include "models/kernel/coefficients.hpp"
 #include "models/validation/uncertainty.hpp"
 
 namespace rubato {
@@ -97,7 +101,29 @@ std::vector<std::optional<ClockId>> known_clocks(const StoredPlan& plan, const T
   return clocks;
 }
 
-// Totals of the plan, and what its change may turn out to be.
+// The same model where a library finds tiles that leave no more SMs idle in a product's last wave
+// than in that of the shapes that were measured.
+GpuModel with_full_waves(const GpuModel& model, const Trace& trace) {
+  std::vector<KernelCoefficients> coefficients(model.coefficients().begin(),
+                                               model.coefficients().end());
+  for (std::size_t k = 0; k < coefficients.size(); ++k) {
+    const Kernel& kernel = trace.kernels[k];
+    const CalibratedKernel* measured = calibrated_kernel(model.spec(), kernel);
+    if (measured == nullptr || !measured->gemm || !kernel.gemm) continue;
+    const double sm_count = model.spec().sm_count;
+    coefficients[k].core_cycles *= std::min(
+        wave_efficiency(*kernel.gemm, sm_count) / wave_efficiency(*measured->gemm, sm_count), 1.0);
+  }
+  return model.with(std::move(coefficients));
+}
+
+void reach_over(Interval& interval, const Interval& other) {
+  interval.low_pct = std::min(interval.low_pct, other.low_pct);
+  interval.high_pct = std::max(interval.high_pct, other.high_pct);
+}
+
+// Totals of the plan, and what its change may turn out to be: nobody has measured which tiles
+// a library picks where the last wave of the usual ones is not full, so both ends count.
 void replay_plan(const StoredPlan& plan, const Trace& trace, const ClockGrid& grid,
                  const std::vector<std::optional<ClockId>>& known, Transfer& result) {
   std::vector<ClockId> clocks;
@@ -105,8 +131,14 @@ void replay_plan(const StoredPlan& plan, const Trace& trace, const ClockGrid& gr
   const Plan transferred = plan_by_kernel(trace, clocks);
   const GpuModel model(plan.spec, trace, plan.power_limit_w);
   result.transferred = simulate(trace, model, grid, transferred, plan.switching).total;
-  result.interval = saving_interval(trace, model, draw_models(model, trace, drawn_models), grid,
-                                    transferred, model_errors(plan.spec), plan.switching);
+  std::vector<GpuModel> draws = draw_models(model, trace, drawn_models);
+  const ModelErrors errors = model_errors(plan.spec);
+  result.interval = saving_interval(trace, model, draws, grid, transferred, errors, plan.switching);
+  for (GpuModel& draw : draws) draw = with_full_waves(draw, trace);
+  const SavingInterval full = saving_interval(trace, with_full_waves(model, trace), draws, grid,
+                                              transferred, errors, plan.switching);
+  reach_over(result.interval.time, full.time);
+  reach_over(result.interval.energy, full.energy);
 }
 
 // Shares of the default clocks' time.

@@ -55,6 +55,19 @@ TEST_F(TransferTest, TheIntervalIsThePlansAndWiderElsewhere) {
   EXPECT_GE(elsewhere.high_pct, change);
 }
 
+// At batch 1 the usual tiles of five products leave a fifth of the SMs idle, at batch 5 none more
+// than where they were measured: which tiles a library takes then is within the interval.
+TEST_F(TransferTest, IntervalsReachOverWhatTilesMayDo) {
+  GptShape shape = gpt_preset("gpt3-xl");
+  const auto below = [&](std::uint64_t batch) {
+    shape.batch = batch;
+    const Transfer other = transfer(plan(4), generate_gpt_trace(shape));
+    return change_pct(other.transferred.time_s, other.baseline.time_s) -
+           other.interval.time.low_pct;
+  };
+  EXPECT_GT(below(1), below(5) + 1.0);
+}
+
 TEST_F(TransferTest, KeepsUnknownKernelsAtDefaultClocks) {
   GptShape shape = gpt_preset("gpt3-xl");
   shape.tensor_parallel = 4;

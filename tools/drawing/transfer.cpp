@@ -26,7 +26,7 @@ constexpr const char* right_aligned = R"(fill="#555" text-anchor="end")";
 constexpr const char* dashes = R"( stroke-dasharray="5 3")";
 constexpr const char* bold = R"(fill="#222" font-weight="600")";
 
-constexpr double left = 62.0, right = 16.0, gap = 22.0, top = 112.0, row_gap = 34.0;
+constexpr double left = 62.0, right = 16.0, gap = 22.0, top = 130.0, row_gap = 34.0;
 constexpr double no_value = 0.0;
 
 using Points = std::vector<std::pair<double, double>>;
@@ -52,6 +52,15 @@ std::optional<double> own_time_pct(const Transfer& t) {
   return t.own_found ? std::optional(change_pct(t.own.time_s, t.baseline.time_s)) : std::nullopt;
 }
 
+// 90 % intervals of what the transferred plan changes.
+Interval plan_saving_interval(const Transfer& t) {
+  Interval saving = t.interval.energy;
+  saving.low_pct = -t.interval.energy.high_pct;
+  saving.high_pct = -t.interval.energy.low_pct;
+  return saving;
+}
+Interval plan_time_interval(const Transfer& t) { return t.interval.time; }
+
 // A column of the picture: transfers [first, last).
 struct Panel {
   std::size_t first = 0, last = 0;
@@ -62,6 +71,7 @@ struct Line {
   Value value;
   const char* colour;
   bool dashed = false;
+  Interval (*interval)(const Transfer&) = nullptr;
 };
 
 // A row of the picture with its own vertical axis, shared by all columns.
@@ -104,9 +114,11 @@ class Picture {
          170.0,
          {{own_saving_pct, own_colour},
           {in_time_saving_pct, own_colour, true},
-          {plan_saving_pct, plan_colour}}},
+          {plan_saving_pct, plan_colour, false, plan_saving_interval}}},
         {"regret at equal time, points", 80.0, {{regret_points, plan_colour}}},
-        {"change of time, %", 100.0, {{own_time_pct, own_colour}, {plan_time_pct, plan_colour}}}};
+        {"change of time, %",
+         100.0,
+         {{own_time_pct, own_colour}, {plan_time_pct, plan_colour, false, plan_time_interval}}}};
     for (std::size_t i = 0; i < transfers.size(); ++i) {
       if (i == 0 || transfers[i].panel != transfers[i - 1].panel) panels_.push_back({i, i, 0.0});
       panels_.back().last = i + 1;
@@ -153,6 +165,10 @@ class Picture {
         const auto found = line.value(drawn.transfer);
         row.least = std::min(row.least, found.value_or(0.0));
         row.most = std::max(row.most, found.value_or(0.0));
+        if (line.interval == nullptr) continue;
+        const Interval interval = line.interval(drawn.transfer);
+        row.least = std::min(row.least, interval.low_pct);
+        row.most = std::max(row.most, interval.high_pct);
       }
     }
     // Changes of the last digits are no picture: at least a point is shown.
@@ -194,8 +210,7 @@ class Picture {
              fmt::format("{}, {:g} W, clocks '{}'. Baseline: the default clocks of each trace.",
                          caption_.gpu, caption_.power_limit_w, caption_.clocks),
              muted);
-    const double y = 62.0;
-    double at = left;
+    double y = 62.0, at = left;
     const auto line = [&](const char* colour, const char* name, double width, bool dashed) {
       svg.line(at, y - 4, at + 24, y - 4,
                fmt::format(R"(stroke="{}" stroke-width="1.8"{})", colour, dashed ? dashes : ""));
@@ -203,9 +218,11 @@ class Picture {
       svg.text(at + 30, y, name, muted);
       at += width;
     };
-    line(plan_colour, "the transferred plan", 158, false);
+    line(plan_colour, "the transferred plan, 90 % interval", 254, false);
     line(own_colour, "the trace's own best plan", 196, false);
     line(own_colour, "the same in the transferred plan's time", 278, true);
+    at = left;
+    y += 18.0;
     svg.rect(at, y - 11, 24, 13, fmt::format(R"(fill="{}" fill-opacity="0.18")", plan_colour));
     svg.text(at + 30, y, "regret", muted);
     svg.circle(at + 92, y - 4, 6.5, R"(fill="none" stroke="#888" stroke-width="1.3")");
@@ -260,6 +277,11 @@ class Picture {
       return;
     }
     svg.circle(at, y, 3.5, fmt::format(R"(fill="{}")", line.colour), text);
+    if (line.interval != nullptr) {
+      const Interval interval = line.interval(transfers_[i].transfer);
+      svg.line(at, row.at(interval.low_pct), at, row.at(interval.high_pct),
+               fmt::format(R"(class="interval" stroke="{}" stroke-width="1.3")", line.colour));
+    }
     if (transfers_[i].source)
       svg.circle(at, y, 6.5, R"(fill="none" stroke="#888" stroke-width="1.3")");
   }
