@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <random>
 #include <span>
@@ -16,12 +17,6 @@
 namespace rubato {
 
 namespace {
-
-// An error factor that is never far from 1 and never negative.
-double factor(double sigma, std::mt19937_64& random) {
-  std::normal_distribution<double> gaussian;
-  return std::exp(sigma * gaussian(random));
-}
 
 Cost total_of(const SimResult& result) { return {result.total.time_s, result.total.energy_j}; }
 
@@ -120,7 +115,16 @@ ModelErrors change_errors(const ModelErrors& errors) {
   const auto of_change = [](const RelativeErrors& cell) -> RelativeErrors {
     return {time_change_error * cell.time, energy_change_error * cell.energy};
   };
-  return {of_change(errors.shared), of_change(errors.own)};
+  return {of_change(errors.shared), of_change(errors.own), errors.scales};
+}
+
+// Campaigns are of measured kernels: where others are in it they may widen intervals, not narrow.
+RelativeErrors scale_of_model(const GpuModel& model, const RelativeErrors& scale) {
+  for (std::size_t k = 0; k < model.kernels(); ++k) {
+    if (model.source(id_at<KernelId>(k)) != CoefficientSource::measured)
+      return {std::max(1.0, scale.time), std::max(1.0, scale.energy)};
+  }
+  return scale;
 }
 
 void reach_to(Interval& interval, double estimate_pct) {
@@ -128,62 +132,17 @@ void reach_to(Interval& interval, double estimate_pct) {
   interval.high_pct = std::max(interval.high_pct, estimate_pct);
 }
 
-// A table as one campaign measures it.
-ProfileTable measured(const ProfileTable& table, const RelativeErrors& noise,
-                      std::mt19937_64& random) {
-  const std::size_t cells = table.rows() * table.clocks();
-  const std::shared_ptr<double[]> numbers = unset_numbers(2 * cells);
-  double* time_s = numbers.get();
-  double* energy_j = time_s + cells;
-  for (std::size_t row = 0; row < table.rows(); ++row) {
-    for (std::size_t c = 0; c < table.clocks(); ++c) {
-      *time_s++ = table.times_s(row)[c] * factor(noise.time, random);
-      *energy_j++ = table.energies_j(row)[c] * factor(noise.energy, random);
-    }
-  }
-  return {table.rows(), table.clocks(), numbers};
+Interval scaled(const Interval& drawn, double scale) {
+  return {drawn.median_pct + scale * (drawn.low_pct - drawn.median_pct), drawn.median_pct,
+          drawn.median_pct + scale * (drawn.high_pct - drawn.median_pct)};
 }
 
-// What a campaign measures of a choice and of the default clock; cells that nobody asks for need no
-// noise. Where both are one cell it is measured once.
-struct MeasuredAgain {
-  Cost chosen, usual;
-};
-
-MeasuredAgain measured_again(const ProfileTable& table, const std::vector<ClockId>& choice,
-                             ClockId default_clock, const RelativeErrors& noise,
-                             std::mt19937_64& random) {
-  const auto noisy = [&](const Cost& cost) {
-    const double time_s = cost.time_s * factor(noise.time, random);
-    return Cost{time_s, cost.energy_j * factor(noise.energy, random)};
-  };
-  MeasuredAgain again;
-  for (std::size_t row = 0; row < table.rows(); ++row) {
-    const Cost usual = noisy(table.cost(row, default_clock));
-    add(again.usual, usual);
-    add(again.chosen, choice[row] == default_clock ? usual : noisy(table.cost(row, choice[row])));
-  }
-  return again;
-}
-
-// All clocks but the default look worse by `safety` standard errors.
-ProfileTable cautious(const ProfileTable& table, ClockId default_clock, const Remeasurement& s) {
-  if (s.safety == 0.0) return table;
-  std::vector<double> time_s, energy_j;
-  for (std::size_t row = 0; row < table.rows(); ++row) {
-    for (std::size_t c = 0; c < table.clocks(); ++c) {
-      const double caution = id_at<ClockId>(c) == default_clock ? 0.0 : s.safety;
-      time_s.push_back(table.times_s(row)[c] * (1.0 + caution * s.noise.time));
-      energy_j.push_back(table.energies_j(row)[c] * (1.0 + caution * s.noise.energy));
-    }
-  }
-  return {table.rows(), table.clocks(), std::move(time_s), std::move(energy_j)};
-}
-
-Cost total(const ProfileTable& table, const std::vector<ClockId>& clocks) {
-  Cost sum;
-  for (std::size_t row = 0; row < table.rows(); ++row) add(sum, table.cost(row, clocks[row]));
-  return sum;
+double needed_scale(const Interval& drawn, double estimate_pct, double measured_pct) {
+  const double off = measured_pct - drawn.median_pct, reached = estimate_pct - drawn.median_pct;
+  if (off == 0.0 || (off > 0.0 ? reached >= off : reached <= off)) return 0.0;
+  const double side =
+      off > 0.0 ? drawn.high_pct - drawn.median_pct : drawn.low_pct - drawn.median_pct;
+  return side == 0.0 ? std::numeric_limits<double>::infinity() : off / side;
 }
 
 }  // namespace
@@ -222,11 +181,21 @@ SavingInterval SavingDraws::interval() const {
   return {interval_of(time_pct_), interval_of(energy_pct_)};
 }
 
-SavingInterval SavingDraws::interval(const Cost& estimate, const Cost& base) const {
-  SavingInterval found{interval_of(widened(time_pct_)), interval_of(widened(energy_pct_))};
-  reach_to(found.time, change_pct(estimate.time_s, base.time_s));
-  reach_to(found.energy, change_pct(estimate.energy_j, base.energy_j));
+SavingInterval SavingDraws::widened_interval() const {
+  return {interval_of(widened(time_pct_)), interval_of(widened(energy_pct_))};
+}
+
+SavingInterval scaled_interval(const SavingInterval& drawn, const RelativeErrors& scale,
+                               const Cost& estimate_pct) {
+  SavingInterval found{scaled(drawn.time, scale.time), scaled(drawn.energy, scale.energy)};
+  reach_to(found.time, estimate_pct.time_s);
+  reach_to(found.energy, estimate_pct.energy_j);
   return found;
+}
+
+Cost needed_scale(const SavingInterval& drawn, const Cost& estimate_pct, const Cost& measured_pct) {
+  return {needed_scale(drawn.time, estimate_pct.time_s, measured_pct.time_s),
+          needed_scale(drawn.energy, estimate_pct.energy_j, measured_pct.energy_j)};
 }
 
 std::vector<Cost> draw_change_errors(const ModelErrors& errors, std::size_t models,
@@ -292,6 +261,7 @@ PlanIntervals::PlanIntervals(const Trace& trace, const GpuModel& model,
       models_(models),
       grid_(grid),
       switching_(switching),
+      scale_(scale_of_model(model, errors.scales.plans)),
       bases_(models.size()),
       draws_(draw_change_errors(errors, models.size(), trace.kernels.size())) {
   const Plan defaults = uniform_plan(trace, grid.default_clock());
@@ -313,6 +283,15 @@ std::vector<Cost> PlanIntervals::kernel_costs(const GpuModel& model, const Plan&
 }
 
 SavingInterval PlanIntervals::of(const Plan& plan) const {
+  return scaled_interval(drawn(plan), scale_, estimate_pct(plan));
+}
+
+Cost PlanIntervals::estimate_pct(const Plan& plan) const {
+  const Cost cost = total_of(simulate(trace_, model_, grid_, plan, switching_));
+  return {change_pct(cost.time_s, base_.time_s), change_pct(cost.energy_j, base_.energy_j)};
+}
+
+SavingInterval PlanIntervals::drawn(const Plan& plan) const {
   const std::vector<double> reach = reach_of_kernels(trace_, model_.spec(), grid_, plan);
   SavingDraws draws(models_.size() * draws_per_model);
   parallel_for(models_.size(), [&](std::size_t m) {
@@ -324,7 +303,7 @@ SavingInterval PlanIntervals::of(const Plan& plan) const {
       draws.set(i, with_errors(rest, kernels, logarithms, reach), bases_[m]);
     }
   });
-  return draws.interval(total_of(simulate(trace_, model_, grid_, plan, switching_)), base_);
+  return draws.widened_interval();
 }
 
 SavingInterval saving_interval(const Trace& trace, const GpuModel& model,
@@ -334,53 +313,18 @@ SavingInterval saving_interval(const Trace& trace, const GpuModel& model,
   return PlanIntervals(trace, model, models, grid, errors, switching).of(plan);
 }
 
-WinnersCurse winners_curse(const ProfileTable& table, ClockId default_clock,
-                           const Remeasurement& setting) {
-  if (setting.noise.time < 0.0 || setting.noise.energy < 0.0 || setting.safety < 0.0)
-    throw UsageError("noise and safety must not be negative");
-  if (setting.campaigns == 0) throw UsageError("there must be at least one campaign");
-  SavingDraws promised(setting.campaigns), kept(setting.campaigns);
-  std::vector<double> lost_time(setting.campaigns), lost_energy(setting.campaigns);
-  const std::vector<ClockId> defaults(table.rows(), default_clock);
-  parallel_for(setting.campaigns, [&](std::size_t i) {
-    std::mt19937_64 random(setting.seed + i);
-    const ProfileTable first = measured(table, setting.noise, random);
-    const ProfileTable seen = cautious(first, default_clock, setting);
-    const Solution choice =
-        solve_global(seen, LeastWaste{setting.time_budget_frac, 0.0}, default_clock);
-    const Cost chosen = total(first, choice.clock_of_unit), usual = total(first, defaults);
-    const auto [chosen_again, usual_again] =
-        measured_again(table, choice.clock_of_unit, default_clock, setting.noise, random);
-    promised.set(i, chosen, usual);
-    kept.set(i, chosen_again, usual_again);
-    lost_time[i] = change_pct(chosen_again.time_s, usual_again.time_s) -
-                   change_pct(chosen.time_s, usual.time_s);
-    lost_energy[i] = change_pct(chosen_again.energy_j, usual_again.energy_j) -
-                     change_pct(chosen.energy_j, usual.energy_j);
-  });
-  return {promised.interval(),
-          kept.interval(),
-          {interval_of(std::move(lost_time)), interval_of(std::move(lost_energy))}};
-}
-
-SavingInterval remeasured_interval(const ProfileTable& table, ClockId default_clock,
-                                   Remeasurement setting, const Cost& estimate_pct) {
-  constexpr std::size_t cells_to_draw = 5'000'000, least_campaigns = 8, most_campaigns = 200;
-  setting.campaigns =
-      std::clamp(cells_to_draw / (table.rows() * table.clocks()), least_campaigns, most_campaigns);
-  const WinnersCurse curse = winners_curse(table, default_clock, setting);
-  const auto moved = [](double pct, const Interval& lost) {
-    Interval interval{pct + lost.low_pct, pct + lost.median_pct, pct + lost.high_pct};
-    reach_to(interval, pct);
-    return interval;
-  };
-  return {moved(estimate_pct.time_s, curse.lost.time),
-          moved(estimate_pct.energy_j, curse.lost.energy)};
-}
-
-ModelErrors errors_of_noise(const RelativeErrors& noise) {
-  constexpr double scale = 0.7071;
-  return {.shared = {}, .own = {scale * noise.time, scale * noise.energy}};
+SavingInterval cell_interval(std::span<const Cost> by_models, const Cost& measured,
+                             const ModelErrors& errors, std::mt19937_64& random) {
+  constexpr double percent = 100.0;
+  std::vector<double> time, energy;
+  for (const Cost& cost : by_models) {
+    for (std::size_t d = 0; d < draws_per_model; ++d) {
+      const Cost error = ErrorDraw(errors, random).logarithms(random);
+      time.push_back(percent * (std::log(cost.time_s / measured.time_s) + error.time_s));
+      energy.push_back(percent * (std::log(cost.energy_j / measured.energy_j) + error.energy_j));
+    }
+  }
+  return {interval_of(widened(std::move(time))), interval_of(widened(std::move(energy)))};
 }
 
 }  // namespace rubato

@@ -1,10 +1,10 @@
 #pragma once
-// What a plan may turn out to save: intervals from other models that fit as
-// well, and what a choice among noisy measurements is worth when measured again.
+// What a plan may turn out to save: intervals from other models that fit as well.
 
 #include <cstddef>
 #include <cstdint>
 #include <random>
+#include <span>
 #include <vector>
 
 #include "explorer/goal.hpp"
@@ -35,13 +35,22 @@ class SavingDraws {
 
   void set(std::size_t draw, const Cost& cost, const Cost& base);
   [[nodiscard]] SavingInterval interval() const;
-  /// Of draws_per_model draws for each of several models, in turn: `widened`, and reaching to the
-  /// estimate.
-  [[nodiscard]] SavingInterval interval(const Cost& estimate, const Cost& base) const;
+  /// Of draws_per_model draws for each of several models, in turn: `widened`.
+  [[nodiscard]] SavingInterval widened_interval() const;
 
  private:
   std::vector<double> time_pct_, energy_pct_;
 };
+
+/// An interval as wide as campaigns say that it must be, and reaching to the estimate.
+/// @param scale         of both sides, >= 0
+/// @param estimate_pct  changes of time and energy
+[[nodiscard]] SavingInterval scaled_interval(const SavingInterval& drawn,
+                                             const RelativeErrors& scale, const Cost& estimate_pct);
+
+/// By what a drawn interval must be multiplied to hold what was measured, as scaled_interval does.
+[[nodiscard]] Cost needed_scale(const SavingInterval& drawn, const Cost& estimate_pct,
+                                const Cost& measured_pct);
 
 /// Logarithms of the errors of changes to clocks far from the default ones: of each drawn model,
 /// one part that all kernels share and one of each. Deterministic.
@@ -75,6 +84,10 @@ class PlanIntervals {
                 const ClockGrid& grid, const ModelErrors& errors, const SwitchModel& switching);
 
   [[nodiscard]] SavingInterval of(const Plan& plan) const;
+  /// As drawn, before it is scaled and reaches to the estimate.
+  [[nodiscard]] SavingInterval drawn(const Plan& plan) const;
+  /// Changes of time and energy by the model the plan was chosen with.
+  [[nodiscard]] Cost estimate_pct(const Plan& plan) const;
 
  private:
   [[nodiscard]] std::vector<Cost> kernel_costs(const GpuModel& model, const Plan& plan,
@@ -85,6 +98,7 @@ class PlanIntervals {
   const std::vector<GpuModel>& models_;
   const ClockGrid& grid_;
   const SwitchModel& switching_;
+  RelativeErrors scale_;
   Cost base_;                ///< the default clocks, by the model
   std::vector<Cost> bases_;  ///< and by the drawn ones, shape [models]
   std::vector<Cost> draws_;  ///< logarithms of errors far from the default clocks, shape [models x
@@ -117,40 +131,9 @@ class ErrorDraw {
   RelativeErrors shared_;
 };
 
-/// Measurement campaigns to imagine.
-struct Remeasurement {
-  RelativeErrors noise;           ///< of one measurement of one cell
-  double time_budget_frac = 0.0;  ///< slack of the goal
-  double safety = 0.0;            ///< standard errors added to cells other than the default's
-  std::size_t campaigns = 200;
-  std::uint64_t seed = 20260113;
-};
-
-/// What choosing by measurements promises and what it keeps.
-struct WinnersCurse {
-  SavingInterval promised;  ///< by the measurements the choice was made on
-  SavingInterval kept;      ///< the same plan, measured again
-  SavingInterval lost;      ///< kept - promised of each campaign, points
-};
-
-/// Plays campaigns: measure every cell of `table` with noise, choose the least
-/// energy within the time of the default clock, measure the choice again.
-/// Source of the effect: Spaan et al., arXiv 2601.08539: 15.6 % became 14.6 %.
-/// @param table  true times and energies of all launches of a unit, shape [units x clocks]
-/// @throws UsageError if noise or safety is negative or there is no campaign
-[[nodiscard]] WinnersCurse winners_curse(const ProfileTable& table, ClockId default_clock,
-                                         const Remeasurement& setting);
-
-/// What to expect of a plan that was chosen among measured cells: cells that were measured too good
-/// were the ones chosen, so it keeps less when it is measured again. As many campaigns as take
-/// about the same time on any table.
-/// @param table        the measured cells, counts included
-/// @param estimate_pct  its change of time and energy by these cells
-[[nodiscard]] SavingInterval remeasured_interval(const ProfileTable& table, ClockId default_clock,
-                                                 Remeasurement setting, const Cost& estimate_pct);
-
-/// Errors of measured cells as those of a model: nothing in common, and Gaussian, of which
-/// Student's t has the deviation at a smaller scale.
-[[nodiscard]] ModelErrors errors_of_noise(const RelativeErrors& noise);
+/// Of a cell against what was measured, in % of its logarithm, before it is scaled.
+/// @param by_models  at least one; with fewer than two the interval knows of model errors only
+[[nodiscard]] SavingInterval cell_interval(std::span<const Cost> by_models, const Cost& measured,
+                                           const ModelErrors& errors, std::mt19937_64& random);
 
 }  // namespace rubato

@@ -8,6 +8,7 @@
 #include "explorer/automatic.hpp"
 #include "explorer/choice.hpp"
 #include "explorer/fewest_changes.hpp"
+#include "explorer/winners_curse.hpp"
 #include "models/validation/uncertainty.hpp"
 
 namespace rubato {

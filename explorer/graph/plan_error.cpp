@@ -6,11 +6,16 @@
 
 #include "common/numbers.hpp"
 #include "explorer/confidence.hpp"
-#include "models/validation/model_errors.hpp"
 
 namespace rubato {
 
 namespace {
+
+// Campaigns are of measured kernels: intervals of captured ones they may widen, not narrow.
+RelativeErrors scale_of_captured(const GpuSpec& spec) {
+  const RelativeErrors scale = model_errors(spec).scales.plans;
+  return {std::max(1.0, scale.time), std::max(1.0, scale.energy)};
+}
 
 // Launches of one kernel that are as far from the default clocks.
 struct Part {
@@ -48,6 +53,7 @@ std::vector<ActivityId> last_path(const ExecutionGraph& graph, const GraphRun& r
 
 PlanErrors::PlanErrors(const GraphModel& model, const ClockGrid& grid)
     : model_(model),
+      scale_(scale_of_captured(model.spec())),
       draws_(draw_change_errors(model_errors(model.spec()), drawn_models,
                                 model.graph().kernels().size())) {
   for (std::size_t c = 0; c < grid.size(); ++c)
@@ -82,9 +88,9 @@ PlanError PlanErrors::of(const GraphPlan& plan, const GraphRun& run) const {
     time.push_back(change.time_frac);
     energy.push_back(change.energy_frac);
   }
-  const Interval of_time = interval_of(std::move(time)), of_energy = interval_of(std::move(energy));
-  return {{std::min(of_time.low_pct, 0.0), std::min(of_energy.low_pct, 0.0)},
-          {std::max(of_time.high_pct, 0.0), std::max(of_energy.high_pct, 0.0)}};
+  const SavingInterval found = scaled_interval(
+      {interval_of(std::move(time)), interval_of(std::move(energy))}, scale_, {0.0, 0.0});
+  return {{found.time.low_pct, found.energy.low_pct}, {found.time.high_pct, found.energy.high_pct}};
 }
 
 }  // namespace rubato

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "models/table/profile_table.hpp"
+#include "models/validation/model_errors.hpp"
 #include "sim/graph/simulator.hpp"
 
 namespace rubato {
@@ -36,6 +37,7 @@ class PlanErrors {
 
  private:
   const GraphModel& model_;
+  RelativeErrors scale_;  ///< of intervals
   std::vector<double> reach_of_clock_;
   std::vector<Cost> draws_;  ///< logarithms, shape [draws x kernels]
 };

@@ -10,6 +10,16 @@
 
 namespace rubato {
 
+namespace {
+
+// Campaigns are of measured kernels: intervals of a generated step's they may widen, not narrow.
+RelativeErrors scale_of_steps(const GpuSpec& spec) {
+  const RelativeErrors scale = model_errors(spec).scales.plans;
+  return {std::max(1.0, scale.time), std::max(1.0, scale.energy)};
+}
+
+}  // namespace
+
 PipelineIntervals::PipelineIntervals(const StageModelInput& input,
                                      const std::vector<KernelClocks>& clocks,
                                      const PipelineWork& work, const SwitchModel& switching)
@@ -21,6 +31,7 @@ PipelineIntervals::PipelineIntervals(const StageModelInput& input,
       grid_(make_clock_grid(input.spec, input.grid)),
       models_(draw_models(model_, step_, drawn_models)),
       entry_of_type_(work.types.size()),
+      scale_(scale_of_steps(input.spec)),
       draws_(draw_change_errors(model_errors(input.spec), models_.size(), step_.kernels.size())) {
   for (std::uint32_t stage = 0; stage < input.stages; ++stage) {
     for (const PassKind kind : {PassKind::forward, PassKind::backward}) {
@@ -142,7 +153,9 @@ SavingInterval PipelineIntervals::of(const PipelinePlan& plan,
     }
   });
   const Compared estimate = compared(work_, run(work_, defaults, question), plan, question);
-  return changes.interval(estimate.cost, estimate.base);
+  return scaled_interval(changes.widened_interval(), scale_,
+                         {change_pct(estimate.cost.time_s, estimate.base.time_s),
+                          change_pct(estimate.cost.energy_j, estimate.base.energy_j)});
 }
 
 }  // namespace rubato

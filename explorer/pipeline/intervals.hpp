@@ -83,6 +83,7 @@ class PipelineIntervals {
   std::vector<GpuModel> models_;                     ///< drawn, of step_
   std::vector<std::vector<PassKernel>> kernels_of_;  ///< shape [entries of clocks_]
   std::vector<std::size_t> entry_of_type_;           ///< shape [types of work_]
+  RelativeErrors scale_;                             ///< of intervals
   std::vector<Cost> draws_;                          ///< shape [models x draws x kernels of step_]
 };
 

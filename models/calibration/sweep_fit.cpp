@@ -356,6 +356,9 @@ GpuSpec with_kernels(GpuSpec spec, const Sweep& sweep, const SweepFitOptions& op
   std::erase_if(spec.kernels, [&](const CalibratedKernel& old) { return is_new(old.name); });
   spec.kernels.insert(spec.kernels.end(), fitted.begin(), fitted.end());
   spec.ensemble = std::move(ensemble);
+  std::size_t fewest = sweep.kernels.front().points.size();
+  for (const SweepKernel& kernel : sweep.kernels) fewest = std::min(fewest, kernel.points.size());
+  spec.fit_errors[kernel_points_key] = static_cast<double>(fewest);
   spec.sources["uncertainty"] =
       "draws of the GPU around its fit; kernels fitted to points and priors moved by their errors";
   return spec;

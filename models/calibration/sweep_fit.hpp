@@ -57,6 +57,9 @@ struct SweepFit {
 [[nodiscard]] std::vector<CalibratedKernel> fit_kernels(const GpuSpec& spec, const Sweep& sweep,
                                                         const SweepFitOptions& options = {});
 
+/// Among the fit_errors of a spec whose kernels were fitted to few points: the least of them.
+inline constexpr const char* kernel_points_key = "kernel_points";
+
 /// The spec with the kernels of a sweep, in place of those of the same names, and with draws of
 /// them in its ensemble: what few points leave open stays open.
 /// @param time_error, power_error  relative standard errors of a measured number, those of the

@@ -11,6 +11,8 @@
 
 #include "common/error.hpp"
 #include "common/numbers.hpp"
+#include "models/gpu/ensemble.hpp"
+#include "models/validation/model_errors.hpp"
 
 namespace rubato {
 
@@ -42,16 +44,40 @@ Split split(const Sweep& sweep, IsHeldOut&& held_out) {
   return out;
 }
 
-// Predictions of all held-out points of kernels that have coefficients.
-void test(const GpuSpec& spec, std::span<const CalibratedKernel> kernels, const Sweep& held_out,
+// Predictions of all held-out points of kernels that the spec has, with `draws` by its ensemble
+// too.
+void test(const GpuSpec& spec, const Sweep& held_out, bool draws,
           std::vector<ValidatedPoint>& results) {
+  std::vector<GpuSpec> members;
+  for (std::size_t m = 0; draws && m < spec.ensemble.size(); ++m)
+    members.push_back(ensemble_member(spec, m));
   for (const SweepKernel& kernel : held_out.kernels) {
-    const auto known = std::ranges::find(kernels, kernel.name, &CalibratedKernel::name);
-    if (known == kernels.end()) continue;
-    for (const SweepPoint& point : kernel.points)
-      results.push_back(
-          {kernel.name, point, predict(spec, known->coefficients, point, held_out.applied_clocks)});
+    const auto known = std::ranges::find(spec.kernels, kernel.name, &CalibratedKernel::name);
+    if (known == spec.kernels.end()) continue;
+    const auto k = static_cast<std::size_t>(known - spec.kernels.begin());
+    const auto by = [&](const GpuSpec& of, const SweepPoint& point) {
+      return predict(of, of.kernels[k].coefficients, point, held_out.applied_clocks);
+    };
+    for (const SweepPoint& point : kernel.points) {
+      ValidatedPoint result{kernel.name, point, by(spec, point)};
+      for (const GpuSpec& member : members) {
+        const OperatingPoint at = by(member, point);
+        result.drawn.push_back({at.time_s, at.energy_j});
+      }
+      results.push_back(std::move(result));
+    }
   }
+}
+
+// The spec with these kernels only, and with draws of them where they are asked for.
+GpuSpec with_only(GpuSpec spec, const Sweep& seen, const ValidationOptions& options) {
+  if (options.draws) {
+    const RelativeErrors errors = cell_errors(spec);
+    return with_kernels(std::move(spec), seen, options.fit, errors.time, errors.energy);
+  }
+  spec.kernels = fit_kernels(spec, seen, options.fit);
+  spec.ensemble.clear();
+  return spec;
 }
 
 // Kernels from a few of their points, tested on the rest.
@@ -63,7 +89,7 @@ void test_few_points(const GpuSpec& spec, const Sweep& sweep, const ValidationOp
   const Split parts = split(sweep, [&](std::size_t k, std::size_t i) {
     return std::ranges::find(chosen[k], i) == chosen[k].end();
   });
-  test(spec, fit_kernels(spec, parts.seen, options.fit), parts.held_out, results);
+  test(with_only(spec, parts.seen, options), parts.held_out, options.draws, results);
 }
 
 // Fold of every point of a kernel, as even as can be, in random order.
@@ -94,7 +120,7 @@ void test_folds(const GpuSpec& spec, const Sweep& sweep, const ValidationOptions
     std::erase_if(parts.seen.kernels,
                   [](const SweepKernel& kernel) { return kernel.points.empty(); });
     const GpuSpec fitted = calibrate_sweep(spec, parts.seen, options.fit).spec;
-    test(fitted, fitted.kernels, parts.held_out, results);
+    test(fitted, parts.held_out, options.draws, results);
   }
 }
 
@@ -148,7 +174,18 @@ void test_power_caps(const GpuSpec& spec, const Sweep& sweep, const ValidationOp
     return sweep.kernels[k].points[i].power_cap_w.value_or(largest) < largest;
   });
   const GpuSpec fitted = calibrate_sweep(spec, parts.seen, options.fit).spec;
-  test(fitted, fitted.kernels, parts.held_out, results);
+  test(fitted, parts.held_out, options.draws, results);
+}
+
+std::optional<double> inside_pct(std::span<const ValidatedPoint> points,
+                                 std::optional<bool> ValidatedPoint::*inside) {
+  double held = 0.0, all = 0.0;
+  for (const ValidatedPoint& point : points) {
+    if (!(point.*inside)) continue;
+    ++all;
+    if (*(point.*inside)) ++held;
+  }
+  return all > 0.0 ? std::optional(100.0 * held / all) : std::nullopt;
 }
 
 }  // namespace
@@ -168,8 +205,11 @@ ErrorQuantiles error_quantiles(std::vector<double> errors) {
     return errors[static_cast<std::size_t>(
         std::lround(share * static_cast<double>(errors.size() - 1)))];
   };
-  return {errors.size(), sum(errors) / static_cast<double>(errors.size()), at(0.5), at(0.9),
-          errors.back()};
+  return {.count = errors.size(),
+          .mean = sum(errors) / static_cast<double>(errors.size()),
+          .p50 = at(0.5),
+          .p90 = at(0.9),
+          .worst = errors.back()};
 }
 
 std::string_view name_of(Holdout value) noexcept {
@@ -232,7 +272,7 @@ std::vector<ValidatedPoint> validate(const GpuSpec& spec, const Sweep& sweep,
                                      const ValidationOptions& options, const RunContext& context) {
   std::vector<ValidatedPoint> results;
   switch (options.holdout) {
-    case Holdout::known: test(spec, spec.kernels, sweep, results); break;
+    case Holdout::known: test(spec, sweep, options.draws, results); break;
     case Holdout::few_points: test_few_points(spec, sweep, options, results); break;
     case Holdout::folds:
       test_folds(spec, sweep, options, random_folds(sweep, options.folds), results, context);
@@ -256,8 +296,11 @@ ErrorSummary summarise(std::string group, std::span<const ValidatedPoint> points
     if (const auto error = point.power_error()) power.push_back(*error);
     if (const auto error = point.energy_error()) energy.push_back(*error);
   }
-  return {std::move(group), error_quantiles(std::move(time)), error_quantiles(std::move(power)),
-          error_quantiles(std::move(energy))};
+  ErrorSummary summary{std::move(group), error_quantiles(std::move(time)),
+                       error_quantiles(std::move(power)), error_quantiles(std::move(energy))};
+  summary.time.inside_pct = inside_pct(points, &ValidatedPoint::time_inside);
+  summary.energy.inside_pct = inside_pct(points, &ValidatedPoint::energy_inside);
+  return summary;
 }
 
 std::vector<ErrorSummary> summaries(const GpuSpec& spec, std::span<const ValidatedPoint> points) {

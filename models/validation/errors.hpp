@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "models/calibration/sweep_fit.hpp"
+#include "models/table/profile_table.hpp"
 
 namespace rubato {
 
@@ -27,6 +28,8 @@ struct ValidatedPoint {
   std::string kernel;
   SweepPoint measured;
   OperatingPoint predicted;
+  std::vector<Cost> drawn = {};  ///< by the members of the fit's ensemble, where asked for
+  std::optional<bool> time_inside = {}, energy_inside = {};  ///< a 90 % interval holds it
 
   [[nodiscard]] std::optional<double> time_error() const;  ///< predicted over measured - 1
   [[nodiscard]] std::optional<double> power_error() const;
@@ -38,6 +41,7 @@ struct ValidationOptions {
   std::size_t points = 5;  ///< per kernel, for few_points and kernels
   std::size_t folds = 5;   ///< for folds, ranges of clocks and groups of kernels
   SweepFitOptions fit = {};
+  bool draws = false;  ///< fill ValidatedPoint::drawn
 };
 
 /// @return the points that were held out, in the order of the sweep
@@ -50,6 +54,7 @@ struct ValidationOptions {
 struct ErrorQuantiles {
   std::size_t count = 0;
   double mean = 0.0, p50 = 0.0, p90 = 0.0, worst = 0.0;
+  std::optional<double> inside_pct = {};  ///< of points with an interval, those that it holds
 };
 
 /// @param errors  relative, of either sign; empty gives zeros

@@ -5,7 +5,9 @@
 #include <map>
 #include <numbers>
 #include <optional>
+#include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -14,7 +16,6 @@ namespace rubato {
 
 namespace {
 
-constexpr std::size_t few_points = 5;     // of a kernel
 constexpr double own_90_pct = 2.1318;     // of |t| with own_freedom degrees
 constexpr double own_deviation = 1.4142;  // its standard deviation over its scale
 
@@ -96,6 +97,30 @@ Parts parts_of(const GpuSpec& spec, const char* what, double never_fitted) {
   return {sigma / std::numbers::sqrt2, sigma / std::numbers::sqrt2 / own_deviation};
 }
 
+// "plans_time_scale_3"; whole sweeps are "plans_time_scale_many".
+std::string scale_key(const char* what, const char* quantity, std::size_t points) {
+  return fmt::format("{}_{}_scale_{}", what, quantity,
+                     points == 0 ? std::string("many") : std::to_string(points));
+}
+
+// Of kernels with as many points as the spec's, or fewer: campaigns were played with a few numbers.
+IntervalScales scales_of_kernels(const GpuSpec& spec) {
+  constexpr double many = 10.0;
+  const auto given = spec.fit_errors.find(kernel_points_key);
+  const double points = given == spec.fit_errors.end() ? many : given->second;
+  std::size_t played = 1;
+  for (const std::size_t few : {std::size_t{3}, std::size_t{5}}) {
+    if (points >= static_cast<double>(few)) played = few;
+  }
+  if (points >= many) played = 0;
+  const auto scale = [&](const char* what, const char* quantity) {
+    const auto entry = spec.fit_errors.find(scale_key(what, quantity, played));
+    return entry == spec.fit_errors.end() ? 1.0 : entry->second;
+  };
+  return {{scale("cells", "time"), scale("cells", "energy")},
+          {scale("plans", "time"), scale("plans", "energy")}};
+}
+
 }  // namespace
 
 ModelErrors estimate_errors(std::span<const ValidatedPoint> points) {
@@ -104,26 +129,18 @@ ModelErrors estimate_errors(std::span<const ValidatedPoint> points) {
   return {{time.shared, energy.shared}, {time.own, energy.own}};
 }
 
-ModelErrors held_out_errors(const GpuSpec& frame, const Sweep& sweep, const SweepFitOptions& fit,
-                            const RunContext& context) {
-  constexpr std::size_t groups = 4;
-  constexpr std::size_t to_test = 2;  // points of each kernel, at least
-  std::size_t points = few_points;
-  for (const SweepKernel& kernel : sweep.kernels)
-    points = std::min(points, std::max(kernel.points.size(), to_test + 1) - to_test);
-  SweepFitOptions without_draws = fit;
-  without_draws.ensemble = 0;
-  return estimate_errors(validate(
-      frame, sweep,
-      {.holdout = Holdout::kernels, .points = points, .folds = groups, .fit = without_draws},
-      context));
-}
-
 void write_errors(const ModelErrors& errors, GpuSpec& spec) {
   spec.fit_errors["shared_time_pct"] = 100.0 * errors.shared.time;
   spec.fit_errors["shared_energy_pct"] = 100.0 * errors.shared.energy;
   spec.fit_errors["own_time_pct"] = 100.0 * errors.own.time;
   spec.fit_errors["own_energy_pct"] = 100.0 * errors.own.energy;
+}
+
+void write_scales(const IntervalScales& scales, std::size_t points, GpuSpec& spec) {
+  for (const auto& [what, of] : {std::pair{"cells", &scales.cells}, {"plans", &scales.plans}}) {
+    spec.fit_errors[scale_key(what, "time", points)] = of->time;
+    spec.fit_errors[scale_key(what, "energy", points)] = of->energy;
+  }
 }
 
 // The quantile of t by its expansion in one over the degrees of freedom: 3 % low for two of them,
@@ -143,7 +160,8 @@ ModelErrors model_errors(const GpuSpec& spec) {
   const Parts time = parts_of(spec, "time", never_fitted.time);
   const Parts energy = parts_of(spec, "energy", never_fitted.energy);
   const double few = few_draws_factor(spec.kernels.size());
-  return {{time.shared, energy.shared}, {few * time.own, few * energy.own}};
+  return {
+      {time.shared, energy.shared}, {few * time.own, few * energy.own}, scales_of_kernels(spec)};
 }
 
 RelativeErrors cell_errors(const GpuSpec& spec) {

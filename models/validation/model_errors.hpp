@@ -16,10 +16,18 @@ struct RelativeErrors {
   double energy = 0.0;
 };
 
+/// How many times as wide as they are drawn 90 % intervals must be to hold 90 % of what campaigns
+/// on the GPU's own sweep measured (learn_errors); 1 where none was played.
+struct IntervalScales {
+  RelativeErrors cells{1.0, 1.0};  ///< of a kernel at a clock
+  RelativeErrors plans{1.0, 1.0};  ///< of the change of a plan that was chosen on the model
+};
+
 /// Of predicted times and energies at a clock.
 struct ModelErrors {
   RelativeErrors shared;  ///< standard deviation of what all kernels have in common at a clock
   RelativeErrors own;     ///< scale of Student's t with `own_freedom` degrees, for each kernel
+  IntervalScales scales = {};
 };
 
 /// Residuals have the tails of this t: a few kernels are far off, most are not.
@@ -29,14 +37,12 @@ inline constexpr int own_freedom = 4;
 /// clock nothing tells them apart, and they count the same.
 [[nodiscard]] ModelErrors estimate_errors(std::span<const ValidatedPoint> points);
 
-/// Of a sweep: kernels left out of the GPU's fit in turn and fitted from five points each, fewer
-/// where a kernel would have less than two left to test.
-[[nodiscard]] ModelErrors held_out_errors(const GpuSpec& frame, const Sweep& sweep,
-                                          const SweepFitOptions& fit,
-                                          const RunContext& context = {});
-
 /// Kept among the spec's fit_errors: "shared_time_pct" and so on.
 void write_errors(const ModelErrors& errors, GpuSpec& spec);
+
+/// Kept among the spec's fit_errors for kernels of so many points: "plans_time_scale_3".
+/// @param points  0: whole sweeps
+void write_scales(const IntervalScales& scales, std::size_t points, GpuSpec& spec);
 
 /// How much wider the inner 90 % of a Gaussian are where its spread is known from `count` draws: of
 /// the next draw, by Student's t over a Gaussian. 1 for fewer than two, which tell nothing.
@@ -44,7 +50,7 @@ void write_errors(const ModelErrors& errors, GpuSpec& spec);
 
 /// What write_errors wrote, the own part wider the fewer kernels the fit rests on; else the spec's
 /// mean errors on points held out, half of the variance shared; 10 and 15 % for a spec that was
-/// never fitted.
+/// never fitted. Scales are those of kernels with as many points as the spec's, or fewer.
 [[nodiscard]] ModelErrors model_errors(const GpuSpec& spec);
 
 /// Of one cell of a profile table, all parts together.

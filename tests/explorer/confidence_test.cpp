@@ -10,6 +10,7 @@
 #include "explorer/choice.hpp"
 #include "explorer/exploration.hpp"
 #include "explorer/solver.hpp"
+#include "explorer/winners_curse.hpp"
 #include "models/table/fill.hpp"
 #include "tests/expect_error.hpp"
 #include "traces/files/trace_json.hpp"
@@ -215,6 +216,31 @@ TEST(SavingInterval, SharedErrorsCountInFull) {
   EXPECT_LT(own.high_pct - own.low_pct, 0.7 * (shared.high_pct - shared.low_pct));
   EXPECT_GT(own.high_pct - own.low_pct, 0.2 * (shared.high_pct - shared.low_pct));
   EXPECT_NEAR(shared.median_pct, step.change_pct().energy_j, 0.5);
+}
+
+// Both sides about the median, time and energy each by its own.
+TEST(SavingInterval, IsAsWideAsCampaignsSay) {
+  PlannedStep step;
+  ModelErrors errors{.shared = {0.02, 0.02}, .own = {0.01, 0.01}};
+  const SavingInterval drawn = step.interval(errors);
+  errors.scales.plans = {3.0, 0.5};
+  const SavingInterval found = step.interval(errors);
+  const auto expect = [](const Interval& narrow, const Interval& wide, double scale) {
+    EXPECT_EQ(narrow.median_pct, wide.median_pct);
+    EXPECT_NEAR(wide.high_pct - wide.median_pct, scale * (narrow.high_pct - narrow.median_pct),
+                1e-9);
+    EXPECT_NEAR(wide.low_pct - wide.median_pct, scale * (narrow.low_pct - narrow.median_pct), 1e-9);
+  };
+  expect(drawn.time, found.time, 3.0);
+  expect(drawn.energy, found.energy, 0.5);
+
+  // With a kernel that nobody measured they widen and never narrow.
+  step.trace.kernels.front().name = "unmeasured";
+  step.model = GpuModel(load_gpu_spec("rtx-3080-ti"), step.trace);
+  const SavingInterval told = step.interval(errors);
+  errors.scales.plans = {3.0, 1.0};
+  EXPECT_EQ(told.energy.low_pct, step.interval(errors).energy.low_pct);
+  EXPECT_EQ(told.time.high_pct, step.interval(errors).time.high_pct);
 }
 
 TEST(SavingInterval, DefaultClocksChangeNothingWhateverTheErrors) {

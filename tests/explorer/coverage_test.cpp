@@ -4,14 +4,18 @@
 #include "explorer/coverage.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <limits>
 #include <ostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "common/error.hpp"
+#include "explorer/campaigns.hpp"
 #include "models/validation/shipped_fits.hpp"
 #include "tests/expect_error.hpp"
 #include "tests/paths.hpp"
@@ -19,12 +23,14 @@
 namespace rubato {
 namespace {
 
-// What intervals must hold of the sweep behind a spec, which is what docs/gpus.md lists less what
-// one kernel more or less moves. 90 % is meant; what is far from it is said there.
+// The same bounds for all GPUs: 90 % is meant. Kernels of a sweep are few and steps share them, so
+// a row scatters by some 10 points; all rows of a GPU together do less.
+constexpr double least_of_row = 0.70, least = 0.80, most = 0.985;
+
 struct SweepCase {
   const char* gpu;
-  double cells, plans_time, plans_energy;  ///< least share inside
-  double widest_pct;                       ///< of 90 % intervals, mean
+  std::vector<std::size_t> points;  ///< 0: four fifths
+  double widest_pct;                ///< of 90 % intervals of plans, mean
 };
 
 void PrintTo(const SweepCase& of, std::ostream* out) { *out << of.gpu; }
@@ -33,6 +39,22 @@ Sweep sweep_of(const char* gpu) {
   return read_sweep(source_dir() / shipped_fit(gpu).data, load_gpu_spec(gpu));
 }
 
+// Share inside, of all rows that have enough.
+struct Held {
+  double inside = 0.0, rows = 0.0;
+
+  void add(double share) {
+    EXPECT_GE(share, least_of_row);
+    inside += share;
+    ++rows;
+  }
+  void expect_about_90_pct() const {
+    if (rows == 0.0) return;
+    EXPECT_GE(inside / rows, least);
+    EXPECT_LE(inside / rows, most);
+  }
+};
+
 class CoverageOf : public testing::TestWithParam<SweepCase> {};
 
 TEST_P(CoverageOf, NinetyPercentIntervals) {
@@ -40,36 +62,114 @@ TEST_P(CoverageOf, NinetyPercentIntervals) {
   const GpuSpec spec = load_gpu_spec(of.gpu);
   const std::vector<CoverageRow> rows = measure_coverage(
       spec, sweep_of(of.gpu),
-      {.points = {3, 5}, .fit = {.curve_core_mhz = shipped_fit(of.gpu).curve_core_mhz}});
-  ASSERT_EQ(rows.size(), 2U);
+      {.points = of.points, .fit = {.curve_core_mhz = shipped_fit(of.gpu).curve_core_mhz}});
+  ASSERT_EQ(rows.size(), of.points.size());
+  std::array<Held, 4> held;
+  constexpr std::size_t enough = 50;
   for (const CoverageRow& row : rows) {
     SCOPED_TRACE(row.points);
-    EXPECT_GE(row.cells.count, 50U);
-    EXPECT_GE(row.cells.time, of.cells);
-    EXPECT_GE(row.cells.energy, of.cells);
-    if (row.plans.count < 50) continue;  // kernels of some sweeps have hardly a clock in common
-    EXPECT_GE(row.plans.time, of.plans_time);
-    EXPECT_GE(row.plans.energy, of.plans_energy);
+    if (row.cells.count >= enough) {
+      held[0].add(row.cells.time);
+      held[1].add(row.cells.energy);
+    }
+    if (row.plans.count < enough) continue;  // kernels of some sweeps have hardly a clock in common
+    held[2].add(row.plans.time);
+    held[3].add(row.plans.energy);
     // Not because they are as wide as the answer, or beside it.
     EXPECT_LT(row.plans.time_width_pct, of.widest_pct);
     EXPECT_LT(row.plans.energy_width_pct, of.widest_pct);
-    EXPECT_LT(std::abs(row.plans.energy_bias_pct), 0.25 * row.plans.energy_width_pct);
-    EXPECT_LT(std::abs(row.plans.time_bias_pct), 0.25 * row.plans.time_width_pct);
+    EXPECT_LT(std::abs(row.plans.energy_bias_pct), 0.3 * row.plans.energy_width_pct);
+    EXPECT_LT(std::abs(row.plans.time_bias_pct), 0.3 * row.plans.time_width_pct);
   }
+  for (const Held& of_all : held) of_all.expect_about_90_pct();
 }
 
+const std::vector<std::size_t> all_points{1, 3, 5, 0};
 INSTANTIATE_TEST_SUITE_P(Sweeps, CoverageOf,
-                         testing::Values(SweepCase{"v100-sxm2", 0.85, 0.85, 0.85, 12.0},
-                                         SweepCase{"rtx-4050-laptop", 0.82, 0.75, 0.88, 15.0},
-                                         SweepCase{"rtx-3080-ti-2", 0.88, 0.9, 0.9, 30.0},
-                                         SweepCase{"gtx-1080-ti", 0.88, 0.84, 0.82, 9.0},
-                                         SweepCase{"rtx-2070-super", 0.87, 0.84, 0.82, 13.0},
-                                         SweepCase{"a100-sxm4-80gb", 0.83, 0.80, 0.84, 16.0}),
+                         testing::Values(SweepCase{"v100-sxm2", all_points, 40.0},
+                                         SweepCase{"gtx-1080-ti", all_points, 40.0},
+                                         SweepCase{"rtx-2070-super", all_points, 40.0}),
                          [](const auto& info) {
                            std::string name = info.param.gpu;
                            std::ranges::replace(name, '-', '_');
                            return name;
                          });
+
+// What a spec is told by campaigns is what its intervals are multiplied by.
+TEST(Campaigns, ScalesAreThoseOfAsManyPoints) {
+  GpuSpec spec = load_gpu_spec("rtx-pro-6000");
+  EXPECT_EQ(model_errors(spec).scales.plans.time, 1.0);
+  write_scales({{1.1, 1.2}, {1.3, 1.4}}, 1, spec);
+  write_scales({{2.1, 2.2}, {2.3, 2.4}}, 5, spec);
+  write_scales({{3.1, 3.2}, {3.3, 3.4}}, 0, spec);
+  const auto at = [&](double points) {
+    spec.fit_errors[kernel_points_key] = points;
+    return model_errors(spec).scales;
+  };
+  EXPECT_EQ(model_errors(spec).scales.cells.time, 3.1);
+  EXPECT_EQ(at(1.0).cells.energy, 1.2);
+  EXPECT_EQ(at(2.0).plans.time, 1.3);
+  EXPECT_EQ(at(3.0).plans.time, 1.0);  // no campaign was played with three
+  EXPECT_EQ(at(9.0).plans.energy, 2.4);
+  EXPECT_EQ(at(10.0).plans.energy, 3.4);
+}
+
+// A prediction is held by its interval from the scale on that it needs, and not below.
+TEST(Campaigns, NeededScaleJustHolds) {
+  const SavingInterval drawn{{-2.0, 1.0, 2.0}, {-9.0, -5.0, -4.0}};
+  const Cost estimate{1.5, -6.0};
+  for (const Cost& measured : {Cost{4.0, -8.0}, {-7.0, -1.0}, {1.2, -5.5}, {1.0, -5.0}}) {
+    const Cost needed = needed_scale(drawn, estimate, measured);
+    const auto holds = [&](double more) {
+      const SavingInterval i = scaled_interval(
+          drawn, {std::max(0.0, needed.time_s + more), std::max(0.0, needed.energy_j + more)},
+          estimate);
+      return std::pair{
+          i.time.low_pct <= measured.time_s && measured.time_s <= i.time.high_pct,
+          i.energy.low_pct <= measured.energy_j && measured.energy_j <= i.energy.high_pct};
+    };
+    EXPECT_EQ(holds(1e-9), std::pair(true, true));
+    EXPECT_EQ(holds(-1e-3), std::pair(needed.time_s == 0.0, needed.energy_j == 0.0));
+  }
+  EXPECT_DOUBLE_EQ(needed_scale(drawn, estimate, {4.0, -8.0}).time_s, 3.0);
+  EXPECT_DOUBLE_EQ(needed_scale(drawn, estimate, {4.0, -8.0}).energy_j, 0.75);
+  EXPECT_EQ(needed_scale(drawn, estimate, {1.2, -5.5}).time_s, 0.0);  // as far as the estimate
+  EXPECT_EQ(needed_scale({{1, 1, 1}, {1, 1, 1}}, {1, 1}, {2, 1}).time_s,
+            std::numeric_limits<double>::infinity());
+}
+
+TEST(Campaigns, ScalesHoldNineInTen) {
+  const GpuSpec spec = load_gpu_spec("v100-sxm2");
+  Sweep sweep = usable_points(sweep_of("v100-sxm2"));
+  sweep.kernels.resize(8);
+  GpuSpec as_measured = spec, told = spec;
+  learn_errors(spec, sweep, {1}, {.ensemble = 4}, as_measured);
+  const ModelErrors errors = model_errors(as_measured);
+  EXPECT_GT(errors.own.energy, 0.0);
+  told.fit_errors = as_measured.fit_errors;
+  told.fit_errors[kernel_points_key] = 1.0;
+  const IntervalScales scales = model_errors(told).scales;
+  for (const double scale :
+       {scales.cells.time, scales.cells.energy, scales.plans.time, scales.plans.energy}) {
+    EXPECT_GE(scale, 0.25);
+    EXPECT_LE(scale, 5.0);
+  }
+  // Played on the very campaigns it was learned from, the scale holds nine in ten of their cells
+  // where it does not narrow.
+  double held = 0.0, all = 0.0;
+  for (Campaign& campaign : fit_without_groups(spec, sweep, 4, {.ensemble = 4})) {
+    write_errors({errors.shared,
+                  {as_measured.fit_errors.at("own_time_pct") / 100.0,
+                   as_measured.fit_errors.at("own_energy_pct") / 100.0}},
+                 campaign.fitted);
+    for (const Prediction& cell : play(campaign, 1, {.ensemble = 4}).cells) {
+      const Cost needed = needed_scale(cell.drawn, cell.estimate_pct, cell.measured_pct);
+      if (needed.energy_j <= scales.cells.energy) ++held;
+      ++all;
+    }
+  }
+  EXPECT_GE(held / all, 0.895);
+}
 
 // Three kernels of five clocks: nothing is left to test from five points, and little to learn from.
 TEST(Coverage, TakesSweepsOfFewPoints) {

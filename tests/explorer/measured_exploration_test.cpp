@@ -14,6 +14,7 @@
 
 #include "common/error.hpp"
 #include "explorer/exploration.hpp"
+#include "explorer/winners_curse.hpp"
 #include "models/alternatives/measured_table.hpp"
 #include "tests/expect_error.hpp"
 

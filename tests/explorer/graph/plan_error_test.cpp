@@ -37,6 +37,7 @@ struct ChainBesideOne {
 
 GpuSpec spec_with_errors(const RelativeErrors& shared, const RelativeErrors& own) {
   GpuSpec spec = small_graph_spec();
+  spec.fit_errors.clear();
   write_errors({shared, own}, spec);
   return spec;
 }
@@ -95,6 +96,19 @@ TEST_F(PlanErrorOfAChain, ErrorsOfItsOwnAverageOut) {
   const PlanError own = error_at(spec_with_errors({}, {0.007, 0.007}), 900.0);
   EXPECT_LT(own.high.time_frac, shared.high.time_frac);
   EXPECT_GT(own.high.time_frac, 0.3 * shared.high.time_frac);
+}
+
+// Campaigns are of measured kernels; captured ones they do not make more certain.
+TEST_F(PlanErrorOfAChain, CampaignsWidenAndNeverNarrow) {
+  GpuSpec spec = spec_with_errors({0.01, 0.01}, {0.01, 0.01});
+  const PlanError drawn = error_at(spec, 900.0);
+  write_scales({{}, {2.0, 0.5}}, 0, spec);
+  const PlanError scaled = error_at(spec, 900.0);
+  EXPECT_EQ(scaled.low.energy_frac, drawn.low.energy_frac);
+  EXPECT_EQ(scaled.high.energy_frac, drawn.high.energy_frac);
+  EXPECT_GT(scaled.high.time_frac, 1.8 * drawn.high.time_frac);
+  EXPECT_LT(scaled.high.time_frac, 2.2 * drawn.high.time_frac);
+  EXPECT_LT(scaled.low.time_frac, 1.8 * drawn.low.time_frac);
 }
 
 TEST_F(PlanErrorOfAChain, ClocksNearTheDefaultErrLess) {

@@ -12,6 +12,7 @@
 #include "common/error.hpp"
 #include "common/file.hpp"
 #include "common/numbers.hpp"
+#include "explorer/campaigns.hpp"
 #include "models/calibration/paper_fit.hpp"
 #include "models/calibration/utilisation_power.hpp"
 #include "models/validation/errors.hpp"
@@ -106,7 +107,7 @@ void cross_validate(const GpuSpec& frame, const Sweep& sweep, const SweepFitOpti
   const std::vector<ValidatedPoint> unseen =
       validate(frame, sweep, {.holdout = Holdout::kernels, .points = points, .fit = fit}, context);
   add_errors("kernels_left_out_5_points", unseen, fit, spec);
-  write_errors(estimate_errors(unseen), spec);
+  learn_errors(frame, sweep, {1, 3, 5, 0}, fit, spec, context);
 }
 
 SweepFit fit_sweep(const CalibrateOptions& o, const RunContext& context) {

@@ -1,0 +1,350 @@
+#include "explorer/campaigns.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <random>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "common/error.hpp"
+#include "explorer/choice.hpp"
+#include "explorer/solver.hpp"
+#include "models/gpu/ensemble.hpp"
+#include "models/table/fill.hpp"
+#include "models/validation/uncertainty.hpp"
+
+namespace rubato {
+
+namespace {
+
+constexpr std::uint64_t seed = 20260113;
+
+bool complete(const SweepPoint& point) { return point.time_s && point.power_w; }
+
+// What a campaign has measured of its kernels, and what not.
+struct Parts {
+  Sweep seen, rest;
+};
+
+Parts measured_part(const GpuSpec& spec, const Sweep& sweep, std::size_t points,
+                    std::mt19937_64& random) {
+  Parts parts{sweep, sweep};
+  for (std::size_t k = 0; k < sweep.kernels.size(); ++k) {
+    const std::vector<SweepPoint>& all = sweep.kernels[k].points;
+    std::vector<bool> chosen(all.size(), points == 0);
+    if (points == 0) {
+      constexpr std::size_t part = 5;
+      for (std::size_t i = random() % part; i < all.size(); i += part) chosen[i] = false;
+    } else {
+      for (const std::size_t i : spread_points(spec, sweep.kernels[k], points)) chosen[i] = true;
+    }
+    parts.seen.kernels[k].points.clear();
+    parts.rest.kernels[k].points.clear();
+    for (std::size_t i = 0; i < all.size(); ++i)
+      (chosen[i] ? parts.seen : parts.rest).kernels[k].points.push_back(all[i]);
+  }
+  return parts;
+}
+
+// A spec whose clocks and power limit are those of a sweep: what it applied or logged is no upper
+// bound, and an automatic core clock is the boost clock.
+class SweptClocks {
+ public:
+  SweptClocks(GpuSpec spec, const Sweep& sweep) : spec_(std::move(spec)) {
+    constexpr double step_mhz = 0.1;  // sweeps log clocks between the steps
+    spec_.core.step_mhz = step_mhz;
+    double& limit_w = spec_.power_limit.limit_w;
+    for (const SweepKernel& kernel : sweep.kernels) {
+      for (const SweepPoint& point : kernel.points) {
+        limit_w = std::max(limit_w, point.power_cap_w.value_or(0.0));
+        spec_.core.max_mhz = std::max(spec_.core.max_mhz, point.clock.core_mhz.value_or(0.0));
+      }
+    }
+    for (const MemState& state : spec_.mem_states)
+      boosts_mhz_.push_back(
+          std::min(std::round(state.boost_mhz / step_mhz) * step_mhz, spec_.core.max_mhz));
+    spec_.power_limit.max_w = std::max(spec_.power_limit.max_w, limit_w);
+    if (!sweep.applied_clocks) return;
+    for (MemState& state : spec_.mem_states) {
+      state.boost_mhz = 2.0 * spec_.core.max_mhz;
+      state.max_core_mhz.reset();
+    }
+  }
+
+  // The highest of the clocks is the default.
+  [[nodiscard]] GpuSpec spec(const std::vector<ClockPair>& clocks) const {
+    GpuSpec spec = spec_;
+    spec.default_clock = applied(*std::ranges::max_element(clocks, {}, [&](const ClockPair& clock) {
+      return std::pair{spec.mem_states[index(clock.mem)].mem_mhz, *applied(clock).core_mhz};
+    }));
+    return spec;
+  }
+
+  [[nodiscard]] ClockPair applied(const ClockPair& clock) const {
+    return {clock.mem, clock.core_mhz.value_or(boosts_mhz_[index(clock.mem)])};
+  }
+
+ private:
+  GpuSpec spec_;
+  std::vector<double> boosts_mhz_;  // shape [memory states]
+};
+
+// Of points that were not measured; changes are logarithms against the measured value, in %.
+void test_cells(const GpuSpec& spec, const Sweep& rest, std::vector<Prediction>& predictions) {
+  const ModelErrors errors = model_errors(spec);
+  std::vector<GpuSpec> members;
+  for (std::size_t m = 0; m < spec.ensemble.size(); ++m)
+    members.push_back(ensemble_member(spec, m));
+  std::mt19937_64 random(seed);
+  for (const SweepKernel& kernel : rest.kernels) {
+    const auto known = std::ranges::find(spec.kernels, kernel.name, &CalibratedKernel::name);
+    const auto k = static_cast<std::size_t>(known - spec.kernels.begin());
+    for (const SweepPoint& point : kernel.points) {
+      std::vector<Cost> by_members;
+      for (const GpuSpec& member : members) {
+        const OperatingPoint at =
+            predict(member, member.kernels[k].coefficients, point, rest.applied_clocks);
+        by_members.push_back({at.time_s, at.energy_j});
+      }
+      const Cost measured{*point.time_s, *point.time_s * *point.power_w};
+      const SavingInterval drawn = cell_interval(by_members, measured, errors, random);
+      predictions.push_back({drawn, {drawn.time.median_pct, drawn.energy.median_pct}, {}});
+    }
+  }
+}
+
+// Kernels launched so that each takes about as long, give or take a factor of three.
+Trace trace_of(const std::vector<const SweepKernel*>& kernels, std::mt19937_64& random) {
+  Trace trace;
+  trace.name = "campaign";
+  double longest_s = 0.0;
+  for (const SweepKernel* kernel : kernels)
+    longest_s = std::max(longest_s, kernel->points.front().time_s.value());
+  for (const SweepKernel* kernel : kernels) {
+    const double each = 10.0 * longest_s / kernel->points.front().time_s.value();
+    const double share = static_cast<double>(1 + random() % 5) / 3.0;
+    Kernel& added = trace.kernels.emplace_back();
+    added.name = kernel->name;
+    Segment& segment = trace.segments.emplace_back();
+    segment.name = kernel->name;
+    segment.repeat = static_cast<std::uint32_t>(std::clamp(std::round(each * share), 1.0, 1e9));
+    segment.launches = {id_at<KernelId>(trace.kernels.size() - 1)};
+  }
+  return trace;
+}
+
+// Measured cost of a kernel at a clock.
+std::optional<Cost> measured_cost(const SweepKernel& kernel, const ClockPair& clock) {
+  const auto found = std::ranges::find(kernel.points, clock, &SweepPoint::clock);
+  if (found == kernel.points.end()) return std::nullopt;
+  return Cost{*found->time_s, *found->time_s * *found->power_w};
+}
+
+std::vector<ClockPair> common_clocks(const std::vector<const SweepKernel*>& kernels) {
+  std::vector<ClockPair> clocks;
+  for (const SweepPoint& point : kernels.front()->points) {
+    const bool everywhere = std::ranges::all_of(
+        kernels, [&](const SweepKernel* k) { return measured_cost(*k, point.clock).has_value(); });
+    if (everywhere && std::ranges::find(clocks, point.clock) == clocks.end())
+      clocks.push_back(point.clock);
+  }
+  return clocks;
+}
+
+Cost measured_total(const Trace& trace, const std::vector<const SweepKernel*>& kernels,
+                    const std::vector<ClockPair>& clock_of_kernel) {
+  Cost sum;
+  for (std::size_t k = 0; k < kernels.size(); ++k) {
+    const Cost cost = measured_cost(*kernels[k], clock_of_kernel[k]).value();
+    sum.time_s += trace.segments[k].repeat * cost.time_s;
+    sum.energy_j += trace.segments[k].repeat * cost.energy_j;
+  }
+  return sum;
+}
+
+// One step made of some of the kernels: plans for it, and what they were measured to do.
+void test_plans_of(const SweptClocks& swept, const std::vector<const SweepKernel*>& kernels,
+                   std::mt19937_64& random, std::vector<Prediction>& predictions) {
+  const std::vector<ClockPair> clocks = common_clocks(kernels);
+  if (clocks.size() < 3) return;
+  const GpuSpec spec = swept.spec(clocks);
+  const Trace trace = trace_of(kernels, random);
+  const GpuModel model(spec, trace);
+  std::vector<ClockPair> applied;
+  for (const ClockPair& clock : clocks) applied.push_back(swept.applied(clock));
+  const ClockGrid grid(spec, applied);
+  const ProfileTable table = fill_profile_table(model, grid);
+  const std::vector<GpuModel> models = draw_models(model, trace, spec.ensemble.size());
+  const SwitchModel free_changes;
+  const PlanIntervals intervals(trace, model, models, grid, model_errors(spec), free_changes);
+  const Cost base = measured_total(
+      trace, kernels, std::vector<ClockPair>(kernels.size(), clocks[index(grid.default_clock())]));
+  for (const Granularity granularity : {Granularity::iteration, Granularity::kernel}) {
+    const ChoiceUnits units = choice_units(trace, granularity);
+    const ProfileTable by_unit = unit_table(table, trace, units);
+    for (const double slack : {0.02, 0.05, 0.1, 0.2}) {
+      const Solution best = solve_global(by_unit, LeastWaste{slack, 0.0}, grid.default_clock());
+      if (best.clock_of_unit.empty()) continue;
+      const Plan plan = plan_by_unit(trace, units, best.clock_of_unit);
+      std::vector<ClockPair> chosen;
+      for (const ClockId clock : plan.clock_of_site) chosen.push_back(clocks[index(clock)]);
+      const auto is_default = [&](ClockId clock) { return clock == grid.default_clock(); };
+      if (std::ranges::all_of(plan.clock_of_site, is_default)) continue;  // nothing was predicted
+      const Cost measured = measured_total(trace, kernels, chosen);
+      predictions.push_back({intervals.drawn(plan),
+                             intervals.estimate_pct(plan),
+                             {change_pct(measured.time_s, base.time_s),
+                              change_pct(measured.energy_j, base.energy_j)}});
+    }
+  }
+}
+
+void test_plans(const GpuSpec& spec, const Sweep& sweep, std::mt19937_64& random,
+                std::vector<Prediction>& predictions) {
+  constexpr int steps = 8;
+  const SweptClocks swept(spec, sweep);
+  for (int step = 0; step < steps; ++step) {
+    std::vector<const SweepKernel*> kernels;
+    for (const SweepKernel& kernel : sweep.kernels) {
+      if (random() % 2 == 0) kernels.push_back(&kernel);
+    }
+    if (kernels.empty()) kernels.push_back(&sweep.kernels[random() % sweep.kernels.size()]);
+    test_plans_of(swept, kernels, random, predictions);
+  }
+}
+
+// Of kernels fitted to five points, fewer where a kernel would have less than two left to test.
+ModelErrors few_point_errors(const std::vector<Campaign>& campaigns, const Sweep& sweep,
+                             const SweepFitOptions& fit) {
+  constexpr std::size_t few_points = 5, to_test = 2;
+  std::size_t points = few_points;
+  for (const SweepKernel& kernel : sweep.kernels)
+    points = std::min(points, std::max(kernel.points.size(), to_test + 1) - to_test);
+  std::vector<ValidatedPoint> unseen;
+  for (const Campaign& campaign : campaigns) {
+    for (ValidatedPoint& point :
+         validate(campaign.fitted, campaign.own,
+                  {.holdout = Holdout::few_points, .points = points, .fit = fit}))
+      unseen.push_back(std::move(point));
+  }
+  return estimate_errors(unseen);
+}
+
+// What holds 90 % of them. How narrow intervals may be few kernels know by halves: what would make
+// them narrower counts as that of so many kernels and `unsure` others that say nothing.
+double scale_of(std::vector<double> needed, std::size_t kernels, double unsure) {
+  constexpr double narrowest = 0.25, widest = 5.0;
+  if (needed.empty()) return 1.0;
+  std::ranges::sort(needed);
+  const auto at = static_cast<std::size_t>(std::ceil(0.9 * static_cast<double>(needed.size() - 1)));
+  const double scale = std::clamp(needed[at], narrowest, widest);
+  const auto count = static_cast<double>(kernels);
+  return scale < 1.0 ? std::pow(scale, count / (count + unsure)) : scale;
+}
+
+RelativeErrors scale_of(const std::vector<Prediction>& predictions, std::size_t kernels,
+                        double unsure) {
+  std::vector<double> time, energy;
+  for (const Prediction& p : predictions) {
+    const Cost needed = needed_scale(p.drawn, p.estimate_pct, p.measured_pct);
+    time.push_back(needed.time_s);
+    energy.push_back(needed.energy_j);
+  }
+  return {scale_of(std::move(time), kernels, unsure), scale_of(std::move(energy), kernels, unsure)};
+}
+
+}  // namespace
+
+Sweep usable_points(Sweep sweep) {
+  double largest_w = 0.0;
+  for (const SweepKernel& kernel : sweep.kernels) {
+    for (const SweepPoint& point : kernel.points)
+      largest_w = std::max(largest_w, point.power_cap_w.value_or(0.0));
+  }
+  for (SweepKernel& kernel : sweep.kernels) {
+    std::erase_if(kernel.points, [&](const SweepPoint& point) {
+      return !complete(point) || point.power_cap_w.value_or(largest_w) < largest_w;
+    });
+  }
+  std::erase_if(sweep.kernels, [](const SweepKernel& kernel) { return kernel.points.size() < 2; });
+  return sweep;
+}
+
+std::vector<Campaign> fit_without_groups(const GpuSpec& frame, const Sweep& sweep,
+                                         std::size_t groups, const SweepFitOptions& fit,
+                                         const RunContext& context) {
+  const std::size_t count = std::min(groups, sweep.kernels.size());
+  if (count < 2) throw UsageError(fmt::format("{} has too few kernels", sweep.file));
+  std::vector<Campaign> campaigns;
+  for (std::size_t g = 0; g < count && !context.stop_requested(); ++g) {
+    context.report({.done = g, .total = count, .note = "groups of kernels"});
+    Sweep others = sweep, own = sweep;
+    others.kernels.clear();
+    own.kernels.clear();
+    for (std::size_t k = 0; k < sweep.kernels.size(); ++k)
+      (k % count == g ? own : others).kernels.push_back(sweep.kernels[k]);
+    GpuSpec fitted = calibrate_sweep(frame, others, fit).spec;
+    campaigns.push_back({std::move(fitted), std::move(others), std::move(own)});
+  }
+  return campaigns;
+}
+
+Predictions play(const Campaign& campaign, std::size_t points, const SweepFitOptions& fit) {
+  std::mt19937_64 random(seed + points);
+  const Parts parts = measured_part(campaign.fitted, campaign.own, points, random);
+  const ModelErrors errors = model_errors(campaign.fitted);
+  const GpuSpec spec = with_kernels(campaign.fitted, parts.seen, fit,
+                                    std::hypot(errors.own.time, errors.shared.time),
+                                    std::hypot(errors.own.energy, errors.shared.energy));
+  Predictions predictions{.cells = {}, .plans = {}, .scales = model_errors(spec).scales};
+  test_cells(spec, parts.rest, predictions.cells);
+  test_plans(spec, campaign.own, random, predictions.plans);
+  return predictions;
+}
+
+void learn_errors(const GpuSpec& frame, const Sweep& sweep, const std::vector<std::size_t>& points,
+                  const SweepFitOptions& fit, GpuSpec& spec, const RunContext& context) {
+  constexpr std::size_t groups = 4, enough_kernels = 6;
+  const Sweep all = usable_points(sweep);
+  std::vector<Campaign> campaigns = fit_without_groups(frame, all, groups, fit, context);
+  const ModelErrors errors = few_point_errors(campaigns, all, fit);
+  write_errors(errors, spec);
+  if (all.kernels.size() < enough_kernels) return;
+  for (Campaign& campaign : campaigns) write_errors(errors, campaign.fitted);
+  for (const std::size_t p : points) {
+    Predictions together;
+    for (const Campaign& campaign : campaigns) {
+      const Predictions of = play(campaign, p, fit);
+      together.cells.insert(together.cells.end(), of.cells.begin(), of.cells.end());
+      together.plans.insert(together.plans.end(), of.plans.begin(), of.plans.end());
+    }
+    // Plans of steps that share kernels say less than as many cells.
+    constexpr double unsure_cells = 5.0, unsure_plans = 15.0;
+    const std::size_t kernels = all.kernels.size();
+    write_scales({scale_of(together.cells, kernels, unsure_cells),
+                  scale_of(together.plans, kernels, unsure_plans)},
+                 p, spec);
+  }
+}
+
+void hold_against_intervals(const ModelErrors& errors, std::vector<ValidatedPoint>& points) {
+  std::mt19937_64 random(seed);
+  for (ValidatedPoint& point : points) {
+    const Cost predicted{point.predicted.time_s, point.predicted.energy_j};
+    std::vector<Cost> drawn = point.drawn;
+    if (drawn.empty()) drawn.push_back(predicted);
+    const Cost measured{point.measured.time_s.value_or(predicted.time_s),
+                        complete(point.measured) ? *point.measured.time_s * *point.measured.power_w
+                                                 : predicted.energy_j};
+    const SavingInterval interval = cell_interval(drawn, measured, errors, random);
+    const RelativeErrors& scale = errors.scales.cells;
+    const Cost needed =
+        needed_scale(interval, {interval.time.median_pct, interval.energy.median_pct}, {});
+    if (point.measured.time_s) point.time_inside = needed.time_s <= scale.time;
+    if (complete(point.measured)) point.energy_inside = needed.energy_j <= scale.energy;
+  }
+}
+
+}  // namespace rubato

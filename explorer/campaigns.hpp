@@ -1,0 +1,63 @@
+#pragma once
+// Campaigns to imagine: a GPU is fitted without some of its kernels, those are measured at a few
+// points, and what is left of them, and plans for them, are predicted with intervals. What was
+// measured says how wide these must be.
+
+#include <cstddef>
+#include <vector>
+
+#include "common/run_context.hpp"
+#include "explorer/confidence.hpp"
+#include "models/calibration/sweep_fit.hpp"
+#include "models/validation/errors.hpp"
+
+namespace rubato {
+
+/// A GPU fitted without some of its kernels.
+struct Campaign {
+  GpuSpec fitted;
+  Sweep others;  ///< what it was fitted to
+  Sweep own;     ///< what was left out
+};
+
+/// A 90 % interval and what was measured, in %.
+struct Prediction {
+  SavingInterval drawn;  ///< before it is scaled
+  Cost estimate_pct;     ///< of time and energy, by the model the plan was chosen with
+  Cost measured_pct;
+};
+
+/// What a campaign predicts.
+struct Predictions {
+  std::vector<Prediction> cells;  ///< points that were left out, against the measured value
+  std::vector<Prediction> plans;  ///< changes against the highest clocks, for left-out kernels
+  IntervalScales scales;          ///< by what the spec multiplies such intervals
+};
+
+/// Points with time and power, under the largest power cap, of kernels that have two.
+[[nodiscard]] Sweep usable_points(Sweep sweep);
+
+/// The GPU fitted without every `groups`-th kernel in turn.
+/// @throws UsageError if there are fewer kernels than two groups need
+[[nodiscard]] std::vector<Campaign> fit_without_groups(const GpuSpec& frame, const Sweep& sweep,
+                                                       std::size_t groups,
+                                                       const SweepFitOptions& fit,
+                                                       const RunContext& context = {});
+
+/// @param points  measured of each kernel that was left out; 0: four fifths of them
+[[nodiscard]] Predictions play(const Campaign& campaign, std::size_t points,
+                               const SweepFitOptions& fit);
+
+/// Plays campaigns on a sweep and writes into a spec that was fitted to it how far the model is
+/// off, and for kernels of so many points by what intervals must be multiplied so that 90 % of them
+/// hold what was measured; sweeps of fewer than six kernels do not say the latter.
+/// @param points  as in play
+/// @throws UsageError if there are fewer than two kernels
+void learn_errors(const GpuSpec& frame, const Sweep& sweep, const std::vector<std::size_t>& points,
+                  const SweepFitOptions& fit, GpuSpec& spec, const RunContext& context = {});
+
+/// Which measured times and energies lie in the 90 % intervals of their predictions.
+/// @param points  with what the members of an ensemble predict, where there was one
+void hold_against_intervals(const ModelErrors& errors, std::vector<ValidatedPoint>& points);
+
+}  // namespace rubato
