@@ -9,6 +9,7 @@
 #include "common/error.hpp"
 #include "common/file.hpp"
 #include "common/text.hpp"
+#include "explorer/campaigns.hpp"
 #include "explorer/coverage.hpp"
 #include "explorer/results/validation_store.hpp"
 #include "models/calibration/utilisation_power.hpp"
@@ -34,6 +35,7 @@ OutputTable summary_table(const std::vector<ErrorSummary>& summaries) {
                      {"time_p50_pct", "p50", 2},
                      {"time_p90_pct", "p90", 2},
                      {"time_worst_pct", "worst", 1},
+                     {"time_inside_pct", "in 90 %", 0},
                      {"power_mape_pct", "power %", 2},
                      {"power_p50_pct", "p50", 2},
                      {"power_p90_pct", "p90", 2},
@@ -41,13 +43,18 @@ OutputTable summary_table(const std::vector<ErrorSummary>& summaries) {
                      {"energy_mape_pct", "energy %", 2},
                      {"energy_p50_pct", "p50", 2},
                      {"energy_p90_pct", "p90", 2},
-                     {"energy_worst_pct", "worst", 1}});
+                     {"energy_worst_pct", "worst", 1},
+                     {"energy_inside_pct", "in 90 %", 0}});
+  const auto share = [](const ErrorQuantiles& q) {
+    return q.inside_pct ? Cell(*q.inside_pct) : Cell();
+  };
   for (const ErrorSummary& s : summaries) {
     std::vector<Cell> row{s.group,
                           static_cast<std::int64_t>(std::max(s.time.count, s.power.count))};
     for (const ErrorQuantiles* q : {&s.time, &s.power, &s.energy}) {
       for (const double value : {q->mean, q->p50, q->p90, q->worst})
         row.push_back(q->count > 0 ? Cell(value) : Cell());
+      if (q != &s.power) row.push_back(share(*q));
     }
     table.add_row(std::move(row));
   }
@@ -109,6 +116,13 @@ void tell_unknown(const GpuSpec& spec, const Sweep& sweep) {
     names += fmt::format("{}'{}'", i > 0 ? ", " : "", printable(unknown[i]));
   tell("note: {} of {} kernels are not in {} and were left out: {}{}\n", unknown.size(),
        sweep.kernels.size(), spec.name, names, unknown.size() > most ? ", ..." : "");
+}
+
+// Of predictions for kernels that were fitted to what `options` leave of them.
+ModelErrors errors_of(GpuSpec spec, const ValidationOptions& options) {
+  if (options.holdout == Holdout::few_points || options.holdout == Holdout::kernels)
+    spec.fit_errors[kernel_points_key] = static_cast<double>(options.points);
+  return model_errors(spec);
 }
 
 ExitStatus report(const ValidateOptions& o, const GpuSpec& spec, const Sweep& sweep,
@@ -183,11 +197,15 @@ ExitStatus run(const ValidateOptions& o, const CommandLine& line, const RunConte
     print(coverage_table(rows).render(o.format));
     return ExitStatus::done;
   }
-  const ValidationOptions options{
-      .holdout = holdout_of(o), .points = o.points, .folds = o.folds, .fit = fit_options(o.fit)};
+  const ValidationOptions options{.holdout = holdout_of(o),
+                                  .points = o.points,
+                                  .folds = o.folds,
+                                  .fit = fit_options(o.fit),
+                                  .draws = true};
   if (o.known) tell_unknown(spec, sweep);
-  const std::vector<ValidatedPoint> points = validate(spec, sweep, options, context);
+  std::vector<ValidatedPoint> points = validate(spec, sweep, options, context);
   if (context.stop_requested()) return ExitStatus::interrupted;
+  hold_against_intervals(errors_of(spec, options), points);
   return report(o, spec, sweep, options, points, context);
 }
 
@@ -255,7 +273,9 @@ Action setup_validate(CommandLine& app) {
   add_format_options(app, o->format);
   app.footer(
       "\nWithout a flag, each kernel is fitted to --points of its measurements and tested on the "
-      "rest;\nthe GPU's parameters are the spec's. Errors are absolute, in percent.\n"
+      "rest;\nthe GPU's parameters are the spec's. Errors are absolute, in percent; 'in 90 %' is "
+      "the "
+      "share\nof points that the 90 % intervals of their predictions hold.\n"
       "Examples:\n"
       "  rubato validate sweep.csv --gpu a100-sxm4-80gb\n"
       "  rubato validate sweep.csv --gpu my-gpu.json --leave-kernels-out --page validation.html\n"
