@@ -10,6 +10,11 @@ namespace rubato {
 
 namespace {
 
+// What is not a choice is 0 in options and NULL in tables.
+std::optional<double> if_chosen(double value) {
+  return value > 0.0 ? std::optional(value) : std::nullopt;
+}
+
 class PipelineWriter {
  public:
   PipelineWriter(SqlConnection& connection, const PipelinePlanner& planner,
@@ -41,14 +46,14 @@ class PipelineWriter {
 
   void write_options() {
     SqlStatement insert(connection_,
-                        "INSERT INTO pipeline_options VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)");
+                        "INSERT INTO pipeline_options VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
     for (std::size_t t = 0; t < work_.types.size(); ++t) {
       const PassType& type = work_.types[t];
       for (std::size_t o = 0; o < type.options.size(); ++o) {
         const ClockOption& option = type.options[o];
         insert.run(run_id_, t, o, type.stage, name_of(type.kind), option.core_mhz,
-                   option.mem_mhz > 0.0 ? std::optional(option.mem_mhz) : std::nullopt,
-                   option.time_s, option.energy_j);
+                   if_chosen(option.mem_mhz), option.time_s, option.energy_j,
+                   if_chosen(option.power_limit_w));
       }
     }
   }
@@ -115,13 +120,16 @@ class PipelineWriter {
   void write_passes(std::int64_t plan_id, const PipelinePlan& plan, const PipelineRun& run) {
     SqlStatement insert(
         connection_,
-        "INSERT INTO pipeline_passes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+        "INSERT INTO pipeline_passes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
     for (std::size_t i = 0; i < run.passes.size(); ++i) {
       const PipelinePass& pass = work_.schedule.passes[i];
       const TimedPass& timed = run.passes[i];
+      const ClockOption& option =
+          work_.type_of(id_at<PassId>(i)).options[index(plan.option_of_pass[i])];
       insert.run(plan_id, i, pass.stage, pass.chunk, pass.microbatch, name_of(pass.kind),
                  index(work_.type_of_pass[i]), index(plan.option_of_pass[i]), timed.core_mhz,
-                 timed.start_s, timed.end_s, timed.energy_j, timed.critical, timed.switched);
+                 timed.start_s, timed.end_s, timed.energy_j, timed.critical, timed.switched,
+                 if_chosen(option.power_limit_w));
     }
   }
 

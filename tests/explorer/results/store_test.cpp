@@ -174,7 +174,7 @@ TEST_F(Store, RefusesANewerSchema) {
   add_run(db());
   plain_sql("PRAGMA user_version = 99");
   expect_error<IoError>([&] { (void)ResultStore::open(db()); },
-                        "the database has schema 99; this program knows schema 12",
+                        "the database has schema 99; this program knows schema 13",
                         "newer version");
   plain_sql("PRAGMA user_version = 4");
   EXPECT_EQ(number(ResultStore::open_read_only(db()), "SELECT count(*) FROM runs"), 1);
@@ -186,7 +186,7 @@ TEST_F(Store, BringsAnOldSchemaUpToDate) {
             "PRAGMA application_id = 0x5255424F; PRAGMA user_version = 1;"
             "CREATE VIEW v_best_plan AS SELECT 1;"
             "INSERT INTO inputs VALUES ('h', 'trace', 'old', '{}');");
-  expect_error<IoError>([&] { check_result_database(db()); }, "has schema 1; expected 12");
+  expect_error<IoError>([&] { check_result_database(db()); }, "has schema 1; expected 13");
   EXPECT_EQ(number(ResultStore::open_read_only(db()), "SELECT count(*) FROM inputs"), 1);
   EXPECT_EQ(add_run(db()), 1);
   const ResultStore store = ResultStore::open_read_only(db());
@@ -204,11 +204,34 @@ std::string units_of_schema_2() {
   return text.substr(from, to - from);
 }
 
+// What schema 13 added, so that it can be added again.
+const std::string back_to_schema_12 =
+    "ALTER TABLE pipeline_options DROP COLUMN power_limit_w;"
+    "ALTER TABLE pipeline_passes DROP COLUMN power_limit_w;";
+
+// Pipelines of schema 12 had clocks only; what is stored of them stays.
+TEST_F(Store, KeepsThePassesOfSchema12) {
+  add_run(db());
+  plain_sql(back_to_schema_12 +
+            "INSERT INTO pipeline_runs VALUES "
+            "(3, 't', 'c', 'v', 'r', 'b', 'h', 'p', '1f1b', 1, 1, 1, 0, 0, 0, 0, 1, 1, 1, 1);"
+            "INSERT INTO pipeline_options VALUES (3, 0, 0, 0, 'forward', 1410, NULL, 1, 1);"
+            "PRAGMA user_version = 12;");
+  SqlConnection store = open_result_database(db());
+  SqlStatement option(store, "SELECT core_mhz, power_limit_w FROM pipeline_options");
+  ASSERT_TRUE(option.next());
+  EXPECT_EQ(std::get<double>(option.value(0)), 1410.0);
+  EXPECT_TRUE(std::holds_alternative<std::monostate>(option.value(1)));
+  expect_error<IoError>([&] { store.execute("UPDATE pipeline_options SET power_limit_w = 0"); },
+                        "CHECK constraint failed");
+}
+
 // Units of schema 11 have a run and a plan; of schema 12 either those or those of a captured run.
 TEST_F(Store, KeepsTheUnitsOfSchema11) {
   add_run(db());
   // Back to what schema 11 had: the newer columns and tables are gone, the checks are back.
   plain_sql(
+      back_to_schema_12 +
       "DROP VIEW v_units; DROP VIEW "
       "v_experiment_units; DROP VIEW v_experiments; DROP VIEW v_best_unit; DROP VIEW "
       "v_sensitivity; DROP VIEW v_regressions; DROP TABLE graph_settings; DROP TABLE units;" +

@@ -4,6 +4,7 @@
 Usage: choices_test.py RUBATO
 """
 import json
+import sqlite3
 import sys
 import tempfile
 from pathlib import Path
@@ -71,7 +72,14 @@ def check_power_limits(folder):
     # 300 W and 200 W change places between passes: a change costs what one of the clock does.
     check("changes of the limit count", json.loads(out)["plans"][1]["clock_switches"] > 0)
     expect(folder, [*common, "--profile", "limits.csv", "--zeus", "l"], 2, "Zeus sets core clocks only")
-    expect(folder, [*common, "--profile", "limits.csv", "--db", "l.db"], 2, "--db holds clocks, no power limits")
+    check("the database holds limits", rubato(folder, *common, "--profile", "limits.csv", "--db", "l.db")[0] == 0)
+    with sqlite3.connect(folder / "l.db") as db:
+        offered = {limit for limit, in db.execute("SELECT power_limit_w FROM pipeline_options")}
+        chosen = db.execute("SELECT o.power_limit_w, p.power_limit_w, p.start_s FROM pipeline_passes p JOIN pipeline_options o USING (type_id, option_id) "
+                            "WHERE pipeline_plan_id = 2").fetchall()
+    check(f"those offered and those of every pass: {offered}", offered == {200, 300, 400} and all(a == b for a, b, _ in chosen))
+    check("as the plan has them", {limit for _, limit, _ in chosen} == {row["power_limit_w"] for row in json.loads(
+        rubato(folder, *common, "--profile", "limits.csv", "--per-pass")[1])["passes"]})
     (folder / "twice.csv").write_text("\n".join([columns, *kept, kept[0]]) + "\n")
     expect(folder, [*common, "--profile", "twice.csv"], 3, "stage 0, forward at 1400 MHz and 400 W is given twice")
     model = ["plan", "--model", "gpt3-xl", "--stages", "2", "--microbatches", "4", "--json", "--gpu", "a100-sxm4-80gb", "--clocks", "coarse"]

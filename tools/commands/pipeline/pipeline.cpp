@@ -65,9 +65,6 @@ bool has_power_limits(const PipelineWork& work) {
 }
 
 void check_storable(const PipelineWork& work) {
-  if (has_power_limits(work))
-    throw UsageError("--db holds clocks, no power limits",
-                     {.in = {}, .hint = "--plan-file writes both"});
   for (const PassType& type : work.types) {
     if (std::ranges::find(type.options, 0.0, &ClockOption::energy_j) == type.options.end())
       continue;
