@@ -40,11 +40,17 @@ struct PipelineResult {
   std::optional<SavingInterval> interval = {};
 };
 
+/// Different ways to dive, see PlannerOptions.
+inline constexpr std::size_t most_dives = 8;
+
 /// How hard to look.
 struct PlannerOptions {
   bool exact_sweep = false;          ///< of large pipelines too, see automatic_sweep
   double target_gap_frac = 2e-3;     ///< plans above it are improved pass by pass
   std::size_t improve_up_to = 4096;  ///< passes; above, improving takes too long
+  double dive_gap_frac = 3e-3;       ///< for plans above it a ClockDive is tried, then another
+  std::size_t dives = 2;             ///< at most for each plan; 0 to most_dives
+  std::size_t dive_up_to = 256;      ///< passes; above, dives take too long
   /// Deadlines that plan() will be asked for: their durations come from the frontier's own sweep.
   std::vector<double> deadlines_s = {};
   SwitchModel switching = {};  ///< if it is not free, plans weigh it: see run_search.hpp

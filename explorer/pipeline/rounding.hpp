@@ -11,11 +11,19 @@
 
 namespace rubato {
 
-/// Picks options for one piece of work; holds its graph, so that many deadlines
-/// share it.
 /// Which part of an iteration has the clocks of the slower plan.
 enum class SlowPart { begin, end, both_ends, middle };
 
+/// An option that no other one beats in time and cost.
+struct ClockChoice {
+  OptionId option;
+  double time_s = 0.0;
+  double cost_j = 0.0;  ///< energy minus blocked power x time
+  bool vertex = false;  ///< of the lower hull
+};
+
+/// Picks options for one piece of work; holds its graph, so that many deadlines
+/// share it.
 class ClockRounder {
  public:
   /// @param work  must outlive the rounder
@@ -56,6 +64,11 @@ class ClockRounder {
   /// Time with every pass at its fastest option: no plan is faster.
   [[nodiscard]] double least_time_s() const;
 
+  /// Options worth choosing for a pass, fastest first.
+  [[nodiscard]] const std::vector<ClockChoice>& choices(std::uint32_t pass) const {
+    return choices_of_type_[index(work_.type_of_pass[pass])];
+  }
+
   /// Longest path under a plan.
   [[nodiscard]] double time_s(const PipelinePlan& plan) const;
 
@@ -63,20 +76,12 @@ class ClockRounder {
   [[nodiscard]] double cost_j(const PipelinePlan& plan) const;
 
  private:
-  struct Choice {
-    OptionId option;
-    double time_s = 0.0;
-    double cost_j = 0.0;
-    bool vertex = false;  // of the lower hull
-  };
+  using Choice = ClockChoice;
   struct Edge {
     std::uint32_t to = 0;
     double lag_s = 0.0;
   };
 
-  [[nodiscard]] const std::vector<Choice>& choices(std::uint32_t pass) const {
-    return choices_of_type_[index(work_.type_of_pass[pass])];
-  }
   [[nodiscard]] std::uint32_t slowest_within(std::uint32_t pass, double duration_s, double spare_s,
                                              bool vertices_only) const;
   [[nodiscard]] std::vector<std::uint32_t> floor(std::span<const double> duration_s,

@@ -61,6 +61,19 @@ def check_plan(folder):
         check("foreign keys hold", not db.execute("PRAGMA foreign_key_check").fetchall())
 
 
+def check_gap(folder):
+    profile = Path(__file__).resolve().parents[3] / "docs/examples/gpt3-175b-a40.csv"
+    common = ["plan", "--profile", str(profile), "--blocked-power", "70.38", "--microbatches", "4", "--stage-map", "0,1,6,7", "--json",
+              "--deadline", "2.85,2.9"]
+    plain = json.loads(rubato(folder, *common)[1])["plans"][1:]
+    asked = json.loads(rubato(folder, *common, "--gap", "0")[1])["plans"][1:]
+    check("--gap finds cheaper plans", all(a["gap_pct"] < 0.7 * p["gap_pct"] for a, p in zip(asked, plain)))
+    check("in time, above the same bound", all(a["time_s"] <= a["deadline_s"] and a["lower_bound_j"] == p["lower_bound_j"] for a, p in zip(asked, plain)))
+    near = json.loads(rubato(folder, *common, "--gap", "50")[1])["plans"][1:]
+    check("it may be larger than what is looked for anyway", all(n["energy_j"] >= p["energy_j"] for n, p in zip(near, plain)))
+    expect(folder, [*common, "--gap", "-1"], 2, "--gap is -1; expected a number >= 0")
+
+
 def check_order(folder):
     # A file that cannot be written does not cost what was stored.
     code, out, err = rubato(folder, "plan", "--profile", "p.csv", "--blocked-power", "80", "--db", "kept.db", "--gantt", "/proc/no/g.svg")
@@ -254,6 +267,6 @@ def check_messages(folder):
 
 with tempfile.TemporaryDirectory() as name:
     profile(Path(name))
-    for part in (check_plan, check_order, check_switching, check_compare, check_others, check_model, check_intervals, check_profile, check_messages):
+    for part in (check_plan, check_gap, check_order, check_switching, check_compare, check_others, check_model, check_intervals, check_profile, check_messages):
         part(Path(name))
 sys.exit(1 if failures else print("all passed") or 0)

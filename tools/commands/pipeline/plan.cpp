@@ -26,6 +26,7 @@ namespace {
 struct PlanOptions {
   PipelineInput input;
   std::vector<double> deadlines_s, slacks_pct;
+  std::optional<double> gap_pct;
   double jitter_pct = 0.0;
   std::uint32_t jitter_runs = 200;
   std::uint64_t seed = 1;
@@ -263,6 +264,17 @@ void print_plans(const PlanOptions& o, const PipelinePlanner& planner,
   if (o.format == OutputFormat::table) print(plan_notes(o, planner, loaded));
 }
 
+// All ways to look, for pipelines of any size that passes are improved for one by one.
+void look_for_gap(const PlanOptions& o, PlannerOptions& options) {
+  if (!o.gap_pct) return;
+  if (!(*o.gap_pct >= 0.0))
+    throw UsageError(fmt::format("--gap is {}; expected a number >= 0", *o.gap_pct));
+  options.dive_gap_frac = *o.gap_pct / 100.0;
+  options.target_gap_frac = std::min(options.target_gap_frac, options.dive_gap_frac);
+  options.dives = most_dives;
+  options.dive_up_to = options.improve_up_to;
+}
+
 ExitStatus run_plan(const PlanOptions& o, const RunContext& context) {
   if (!o.db.empty())
     (void)open_result_database(o.db);  // better known before the work than after it
@@ -277,6 +289,7 @@ ExitStatus run_plan(const PlanOptions& o, const RunContext& context) {
   }
   PlannerOptions options = planner_options(o.input);
   options.deadlines_s = deadlines_s(o, work);
+  look_for_gap(o, options);
   const PipelinePlanner planner(work, options, context);
   std::vector<PipelineResult> plans = planner.plan(options.deadlines_s, AfterEnd::go_on, context);
   const auto intervals = intervals_of(loaded, options.switching);
@@ -302,6 +315,9 @@ void setup_pipeline_plan(CommandLine& app, Action& action) {
   plan->add_option("--slack", o->slacks_pct,
                    "Deadlines as time beyond the highest clocks, % [0 if there is no --deadline]")
       ->delimiter(',');
+  plan->add_option(
+      "--gap", o->gap_pct,
+      "Look longer for plans more than this above their bound, % (seconds to minutes)");
   plan->add_option("--jitter", o->jitter_pct, "Spread of each pass's time, standard deviation, %")
       ->capture_default_str();
   plan->add_option("--jitter-runs", o->jitter_runs, "Simulated iterations with jitter")

@@ -1,0 +1,65 @@
+#pragma once
+// Measured clocks by fixing some passes at a time and asking again how long all others last.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "explorer/pipeline/frontier.hpp"
+#include "explorer/pipeline/rounding.hpp"
+
+namespace rubato {
+
+/// How a dive goes down.
+struct DiveOptions {
+  /// Of the passes that lie between two clocks, the share that is restricted at a time.
+  double share = 0.2;
+  /// Passes at or beyond this part of the way from one clock to the next get the slower one.
+  double slower_from = 0.5;
+  int slope_bits = 8;  ///< see FrontierOptions
+};
+
+/// Free durations of many passes lie between two clocks. Rounding all of them at once wastes what
+/// one pass could leave to another. A dive restricts those that lose most by rounding to the clocks
+/// on one side, asks for free durations again under these limits, and so on until all lie at
+/// clocks; on the way every answer is rounded. ("Relax and fix".)
+class ClockDive {
+ public:
+  /// @param rounder  of `work`; both must outlive this
+  ClockDive(const PipelineWork& work, const ClockRounder& rounder);
+
+  /// The cheapest plan on the way down, or nothing if none ends by the deadline.
+  /// @param duration_s  free durations for the deadline, shape [passes]
+  [[nodiscard]] std::optional<PipelinePlan> dive(std::span<const double> duration_s,
+                                                 double deadline_s,
+                                                 const DiveOptions& options = {}) const;
+
+ private:
+  // Of a pass, the choices `first` to `last` are left.
+  struct Range {
+    std::uint32_t first = 0, last = 0;
+
+    friend auto operator<=>(const Range&, const Range&) = default;
+  };
+  struct Restriction {
+    std::uint32_t pass = 0;
+    Range faster, slower;
+    double lost_j = 0.0;  // by rounding down
+    bool prefers_slower = false;
+  };
+
+  [[nodiscard]] std::vector<Restriction> between_clocks(std::span<const double> duration_s,
+                                                        std::span<const Range> ranges,
+                                                        double slower_from) const;
+  [[nodiscard]] std::optional<std::vector<double>> durations(std::span<const Range> ranges,
+                                                             double deadline_s,
+                                                             int slope_bits) const;
+  [[nodiscard]] Range around(std::uint32_t pass, double duration_s) const;
+  [[nodiscard]] CostCurve curve(std::uint32_t pass, Range range) const;
+
+  const PipelineWork& work_;
+  const ClockRounder& rounder_;
+};
+
+}  // namespace rubato
