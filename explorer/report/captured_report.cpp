@@ -1,19 +1,54 @@
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
 #include <string_view>
-
-#include <fmt/format.h>
+#include <variant>
+#include <vector>
 
 #include "explorer/report/page.hpp"
 #include "explorer/report/run_report.hpp"
+#include "explorer/report/setting_lines.hpp"
+#include "models/gpu/clock_grid.hpp"
 
 namespace rubato {
+
+namespace {
+
+// Of the single clocks that no other beats, the lines that set them; of shipped specs only, since a
+// run keeps the name alone.
+nlohmann::ordered_json single_clock_lines(const QueryResult& singles, const GpuSpec& spec) {
+  nlohmann::ordered_json lines = nlohmann::ordered_json::object();
+  for (const auto& row : singles.rows) {
+    const auto& label = std::get<std::string>(row.front());
+    const SettingCommands commands = setting_commands(spec, parse_clock_pair(spec, label));
+    lines[label] = {commands.set, commands.back};
+  }
+  return lines;
+}
+
+}  // namespace
 
 std::string captured_page(const ResultStore& store, std::int64_t graph_run) {
   const auto rows = [&](std::string_view sql) {
     return rows_as_objects(store.query(sql, {graph_run}));
   };
+  const nlohmann::ordered_json run =
+      rows("SELECT * FROM graph_runs WHERE graph_run_id = ?").front();
+  const auto gpu = run["gpu"].get<std::string>();
+  std::optional<GpuSpec> spec;
+  const std::vector<std::string> shipped = shipped_gpu_specs();
+  if (std::ranges::find(shipped, gpu) != shipped.end()) spec = load_gpu_spec(gpu);
+  const QueryResult unbeaten = store.query(
+      "SELECT clock FROM graph_clocks c WHERE graph_run_id = ?1 AND NOT EXISTS (SELECT 1 FROM "
+      "graph_clocks d WHERE d.graph_run_id = ?1 AND d.time_s <= c.time_s AND d.energy_j < "
+      "c.energy_j)",
+      {graph_run});
   return filled_page(
       "Rubato: captured run", "captured", "captured_script",
-      {{"run", rows("SELECT * FROM graph_runs WHERE graph_run_id = ?").front()},
+      {{"run", run},
+       {"lines", spec ? single_clock_lines(unbeaten, *spec) : nlohmann::ordered_json::object()},
+       {"errors", spec ? spec->fit_errors : std::map<std::string, double>{}},
        {"plans", rows("SELECT * FROM v_graph_plans WHERE graph_run_id = ? ORDER BY graph_plan_id")},
        {"notes", rows("SELECT kind, reason FROM graph_run_marks WHERE graph_run_id = ?1 UNION ALL "
                       "SELECT m.kind, m.reason FROM graph_plans p JOIN graph_plan_marks m USING "

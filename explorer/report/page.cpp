@@ -37,6 +37,16 @@ void replace(std::string& text, std::string_view mark, std::string_view by) {
   text.replace(at, mark.size(), by);
 }
 
+std::string framed(std::string_view title, std::string_view main, std::string_view scripts) {
+  std::string text(part("frame"));
+  // Last to first, so that no mark is looked for inside what was put in.
+  replace(text, "<!--@scripts-->", scripts);
+  replace(text, "<!--@main-->\n", main);
+  replace(text, "/*@css*/", part("style"));
+  replace(text, "<!--@title-->", title);
+  return text;
+}
+
 }  // namespace
 
 nlohmann::ordered_json rows_as_objects(const QueryResult& result) {
@@ -78,17 +88,17 @@ std::string script_safe(std::string_view json) {
   return safe;
 }
 
+std::string static_page(std::string_view title, std::string_view main) {
+  return framed(title, main, fmt::format("<script>\n{}</script>", part("common")));
+}
+
 std::string filled_page(std::string_view title, std::string_view page, std::string_view script,
                         const nlohmann::ordered_json& data) {
-  std::string text(part("frame"));
-  // Last to first, so that no mark is looked for inside what was put in.
-  replace(text, "/*@js*/", fmt::format("{}{}", part("shared"), part(script)));
-  replace(text, "/*@d3*/", part("d3.min"));
-  replace(text, "/*@data*/", script_safe(json_text(data)));
-  replace(text, "<!--@main-->\n", part(page));
-  replace(text, "/*@css*/", part("style"));
-  replace(text, "<!--@title-->", title);
-  return text;
+  return framed(title, part(page),
+                fmt::format("<script type=\"application/json\" id=\"data\">{}</script>\n"
+                            "<script>\n{}</script>\n<script>\n{}{}</script>\n<script>\n{}</script>",
+                            script_safe(json_text(data)), part("d3.min"), part("shared"),
+                            part(script), part("common")));
 }
 
 }  // namespace rubato

@@ -1,5 +1,6 @@
 #pragma once
-// Self-contained pages: a template, styles, d3, a script and data as JSON.
+// Self-contained pages of one design: frame.html, style.css and common.js around contents that are
+// drawn already, or a template, d3, a script and data as JSON.
 
 #include <string>
 #include <string_view>
@@ -20,6 +21,10 @@ namespace rubato {
 /// @param page, script  names without extension of the template of its contents and of its script
 [[nodiscard]] std::string filled_page(std::string_view title, std::string_view page,
                                       std::string_view script, const nlohmann::ordered_json& data);
+
+/// The same frame around contents that are drawn already: no d3, no data.
+/// @param title, main  HTML, what comes from files escaped
+[[nodiscard]] std::string static_page(std::string_view title, std::string_view main);
 
 /// JSON text that can stand inside a script element: no '<', '>' or '&', and no
 /// line separators that JavaScript would take for ends of lines.

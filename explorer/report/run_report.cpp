@@ -1,9 +1,17 @@
 #include "explorer/report/run_report.hpp"
 
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
 #include <fmt/format.h>
 
+#include "explorer/pareto.hpp"
 #include "explorer/published.hpp"
 #include "explorer/report/page.hpp"
+#include "explorer/report/setting_lines.hpp"
+#include "models/gpu/clock_grid.hpp"
 
 namespace rubato {
 
@@ -25,13 +33,111 @@ Json published_json(const Json& run) {
   return rows;
 }
 
+// What has a clock of its own, at every clock of the grid, all launches of an iteration.
+struct ClockedGroup {
+  std::string name;
+  std::vector<std::string> clocks;
+  std::vector<double> time_s, energy_j;
+};
+
+// @param sql  group, clock, time and energy, a group's rows together
+std::vector<ClockedGroup> clocked_groups(const ResultStore& store, std::int64_t run,
+                                         std::string_view sql) {
+  std::vector<ClockedGroup> groups;
+  for (const auto& row : store.query(sql, {run}).rows) {
+    const auto& name = std::get<std::string>(row[0]);
+    if (groups.empty() || groups.back().name != name) groups.push_back({name, {}, {}, {}});
+    groups.back().clocks.push_back(std::get<std::string>(row[1]));
+    groups.back().time_s.push_back(std::get<double>(row[2]));
+    groups.back().energy_j.push_back(std::get<double>(row[3]));
+  }
+  return groups;
+}
+
+// [clock, time, energy] of what a plan may choose, fastest first.
+Json options_json(const ClockedGroup& group, const std::vector<std::size_t>& positions) {
+  Json options = Json::array();
+  for (const std::size_t i : positions)
+    options.push_back({group.clocks[i], group.time_s[i], group.energy_j[i]});
+  return options;
+}
+
+// As choice_units takes passes together: those of the paper.
+constexpr std::string_view pass_unit =
+    "CASE WHEN pass IN ('embedding', 'forward', 'loss') THEN 'forward' WHEN pass IN ('backward', "
+    "'embedding_backward') THEN 'backward' ELSE pass END";
+
+// Of kernels the lower hull: a price of time picks one point of each, so that these make the front
+// of all plans. Of passes and the iteration, which are few, everything that nothing beats; of the
+// clocks that those may get all kernels' cells too.
+Json slider_json(const ResultStore& store, std::int64_t run, const GpuSpec& spec) {
+  const auto iteration = clocked_groups(
+      store, run,
+      "SELECT 'iteration', clock, sum(time_s), sum(energy_j) FROM v_pass_grid WHERE run_id = ? "
+      "GROUP BY clock_id ORDER BY clock_id");
+  const auto passes = clocked_groups(
+      store, run,
+      fmt::format("SELECT {} AS unit, clock, sum(time_s), sum(energy_j) FROM v_pass_grid WHERE "
+                  "run_id = ? GROUP BY unit, clock_id ORDER BY unit, clock_id",
+                  pass_unit));
+  const auto kernels = clocked_groups(
+      store, run,
+      "SELECT k.name, c.label, k.launches * x.time_s, k.launches * x.energy_j FROM kernels k "
+      "JOIN profile_cells x USING (run_id, kernel_id) JOIN clocks c USING (run_id, clock_id) WHERE "
+      "run_id = ? ORDER BY x.kernel_id, x.clock_id");
+  Json whole = Json::array(), by_pass = Json::array(), by_kernel = Json::array();
+  Json lines = Json::object();
+  std::set<std::size_t> shared;
+  for (const ClockedGroup& group : iteration) {
+    const std::vector<std::size_t> kept = pareto_front(group.time_s, group.energy_j);
+    shared.insert(kept.begin(), kept.end());
+    whole.push_back({{"name", group.name}, {"options", options_json(group, kept)}});
+    for (const std::size_t i : kept) {
+      const auto commands = setting_commands(spec, parse_clock_pair(spec, group.clocks[i]));
+      lines[group.clocks[i]] = {commands.set, commands.back};
+    }
+  }
+  for (const ClockedGroup& group : passes) {
+    const std::vector<std::size_t> kept = pareto_front(group.time_s, group.energy_j);
+    shared.insert(kept.begin(), kept.end());
+    by_pass.push_back({{"name", group.name}, {"options", options_json(group, kept)}});
+  }
+  for (const ClockedGroup& group : kernels) {
+    by_kernel.push_back({{"name", group.name},
+                         {"options", options_json(group, lower_hull(group.time_s, group.energy_j))},
+                         {"cells", options_json(group, {shared.begin(), shared.end()})}});
+  }
+  return {{"iteration", std::move(whole)},
+          {"pass", std::move(by_pass)},
+          {"kernel", std::move(by_kernel)},
+          {"lines", std::move(lines)}};
+}
+
+GpuSpec stored_spec(const ResultStore& store, std::int64_t run) {
+  const QueryResult found = store.query(
+      "SELECT i.text, i.name FROM runs r JOIN inputs i ON i.input_hash = r.spec_hash WHERE "
+      "r.run_id = ?",
+      {run});
+  return parse_gpu_spec(std::get<std::string>(found.rows.front()[0]),
+                        std::get<std::string>(found.rows.front()[1]));
+}
+
 Json page_data(const ResultStore& store, std::int64_t run) {
   const auto rows = [&](std::string_view sql) {
     return rows_as_objects(store.query(fmt::format(fmt::runtime(sql), run)));
   };
   const Json run_row = rows("SELECT * FROM runs WHERE run_id = {}").front();
+  const GpuSpec spec = stored_spec(store, run);
   return {
       {"run", run_row},
+      {"gpu_title", spec.title},
+      {"errors", spec.fit_errors},
+      {"coverage",
+       rows("SELECT k.coefficients AS source, sum(d.time_s) AS time_s FROM plans p JOIN "
+            "plan_kernels d USING (plan_id) JOIN kernels k ON k.run_id = p.run_id AND "
+            "k.kernel_id = d.kernel_id WHERE p.run_id = {} AND p.goal = 'default' GROUP "
+            "BY 1")},
+      {"slider", slider_json(store, run, spec)},
       {"published", published_json(run_row)},
       {"plans", rows("SELECT * FROM v_plans WHERE run_id = {} ORDER BY plan_id")},
       {"notes", rows("SELECT m.kind, m.reason FROM plans p JOIN plan_marks m USING (plan_id) WHERE "
@@ -48,10 +154,11 @@ Json page_data(const ResultStore& store, std::int64_t run) {
             "ORDER BY c.site_id LIMIT 1) AS clock FROM v_kernel_savings s JOIN plans p USING "
             "(plan_id) "
             "WHERE s.run_id = {} AND p.goal <> 'default' ORDER BY s.plan_id, s.kernel_id")},
-      {"grid", rows("SELECT g.pass, g.mem_state, g.core_mhz, g.time_s, g.energy_j, c.is_default "
-                    "FROM v_pass_grid g "
-                    "JOIN clocks c USING (run_id, clock_id) WHERE g.run_id = {} ORDER BY g.pass, "
-                    "g.clock_id")}};
+      {"grid",
+       rows("SELECT g.pass, g.clock, g.mem_state, g.core_mhz, g.time_s, g.energy_j, c.is_default "
+            "FROM v_pass_grid g "
+            "JOIN clocks c USING (run_id, clock_id) WHERE g.run_id = {} ORDER BY g.pass, "
+            "g.clock_id")}};
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "common/numbers.hpp"
+#include "tools/drawing/page_parts.hpp"
 #include "tools/drawing/svg.hpp"
 
 namespace rubato {
@@ -14,9 +15,13 @@ namespace {
 
 // Okabe and Ito's palette for colour-blind readers (2008), as compared_granularities.
 constexpr std::array colours{"#999999", "#e69f00", "#d55e00", "#0072b2"};
-constexpr const char* muted = R"(fill="#555")";
-constexpr const char* centred = R"(fill="#555" text-anchor="middle")";
-constexpr const char* right_aligned = R"(fill="#555" text-anchor="end")";
+constexpr std::array styles{"none", "c4", "c1", "c0"};  // their classes on pages
+constexpr const char* muted = R"(class="soft" fill="#555")";
+constexpr const char* centred = R"(class="soft" fill="#555" text-anchor="middle")";
+constexpr const char* right_aligned = R"(class="soft" fill="#555" text-anchor="end")";
+// Readable where lines cross it.
+constexpr const char* over_lines =
+    R"(class="soft label" fill="#555" paint-order="stroke" stroke="#fff" stroke-width="3")";
 
 constexpr double left = 58.0, gap = 34.0, panel_width = 400.0, top = 154.0, row_gap = 30.0;
 constexpr double below = 52.0, right = 22.0;
@@ -103,7 +108,7 @@ class Picture {
     svg.text(
         left, 22,
         fmt::format("What is left of a saving when changes of clock take time: {}", caption_.trace),
-        R"(fill="#222" font-weight="600" font-size="14")");
+        R"(class="ink" fill="#222" font-weight="600" font-size="14")");
     svg.text(left, 42,
              fmt::format("{}, {:g} W, clocks '{}', least energy within +{:g} % time. Baseline: "
                          "default clocks.",
@@ -111,7 +116,8 @@ class Picture {
              muted);
     double at = left;
     for (std::size_t g = 0; g < colours.size(); ++g) {
-      svg.line(at, 58, at + 22, 58, fmt::format(R"(stroke="{}" stroke-width="2.2")", colours[g]));
+      svg.line(at, 58, at + 22, 58,
+               fmt::format(R"(class="{}" stroke="{}" stroke-width="2.2")", styles[g], colours[g]));
       const bool knows = compared_granularities[g] == Granularity::automatic;
       svg.text(at + 28, 62,
                fmt::format("{}{}", name_of(compared_granularities[g]),
@@ -126,7 +132,7 @@ class Picture {
     svg.text(from, 86,
              panels_[panel] ? "the device waits for the whole latency"
                             : "kernels run on at the old clock, requests are issued ahead",
-             R"(fill="#222" font-weight="600")");
+             R"(class="ink" fill="#222" font-weight="600")");
     for (const Row& row : rows_) draw_frame(svg, row, panel, from);
     draw_devices(svg, panel);
     for (const Row& row : rows_) draw_lines(svg, row, panel);
@@ -144,7 +150,7 @@ class Picture {
     for (const double tick : axis_ticks(row.least, row.most, ticks)) {
       const double y = row.at(tick);
       svg.line(from, y, from + panel_width, y,
-               tick == 0.0 ? R"(stroke="#999")" : R"(stroke="#e5e5e5")");
+               tick == 0.0 ? R"(class="same" stroke="#999")" : R"(class="axis" stroke="#e5e5e5")");
       if (panel == 0)
         svg.text(left - 6, y + 4, fmt::format("{:g}", tick == 0.0 ? 0.0 : tick), right_aligned);
     }
@@ -153,7 +159,7 @@ class Picture {
       svg.text(
           16, y, row.title,
           fmt::format(
-              R"style(fill="#555" text-anchor="middle" transform="rotate(-90 16 {:.1f})")style",
+              R"style(class="soft" fill="#555" text-anchor="middle" transform="rotate(-90 16 {:.1f})")style",
               y));
     }
   }
@@ -161,16 +167,21 @@ class Picture {
   // The names stand in three lines, in turn, so that near neighbours do not meet.
   void draw_devices(Svg& svg, std::size_t panel) const {
     constexpr double line_height = 16.0, first_line = 110.0;
-    double y = first_line;
-    for (const PublishedLatency& device : published_latencies) {
-      if (device.latency_us < low_us_ || device.latency_us > high_us_) continue;
-      const double at = x(panel, device.latency_us);
-      const bool at_left = device.latency_us == low_us_;
-      svg.line(at, y - 8, at, bottom_, R"(stroke="#777" stroke-dasharray="3 3")");
-      svg.text(at + (at_left ? 4 : -4), y,
-               fmt::format("{}, {}", device.device, latency_text(device.latency_us)),
-               at_left ? muted : right_aligned);
-      y = y > first_line + 1.5 * line_height ? first_line : y + line_height;
+    for (const bool names : {false, true}) {  // names last: no line crosses them
+      double y = first_line;
+      for (const PublishedLatency& device : published_latencies) {
+        if (device.latency_us < low_us_ || device.latency_us > high_us_) continue;
+        const double at = x(panel, device.latency_us);
+        const bool at_left = device.latency_us == low_us_;
+        if (names) {
+          svg.text(at + (at_left ? 4 : -4), y,
+                   fmt::format("{}, {}", device.device, latency_text(device.latency_us)),
+                   fmt::format("{}{}", over_lines, at_left ? "" : R"( text-anchor="end")"));
+        } else {
+          svg.line(at, y - 8, at, bottom_, R"(class="zero" stroke="#777" stroke-dasharray="3 3")");
+        }
+        y = y > first_line + 1.5 * line_height ? first_line : y + line_height;
+      }
     }
   }
 
@@ -184,14 +195,14 @@ class Picture {
         line.emplace_back(x(panel, point.latency_us), row.at(value));
       }
       // The first, broad, shows beside others that lie on it.
-      svg.polyline(line,
-                   fmt::format(R"(stroke="{}" stroke-width="{}")", colours[g], g == 0 ? 6 : 2));
+      svg.polyline(line, fmt::format(R"(class="{}" stroke="{}" stroke-width="{}")", styles[g],
+                                     colours[g], g == 0 ? 6 : 2));
       for (const LatencyPoint& point : points_) {
         if (point.waits != panels_[panel] || !point.plans[g]) continue;
         const PlanUnderLatency& plan = *point.plans[g];
         if (plan.*row.value > row.most) continue;
         svg.circle(x(panel, point.latency_us), row.at(plan.*row.value), 2.6,
-                   fmt::format(R"(fill="{}")", colours[g]),
+                   fmt::format(R"(class="mark {}" fill="{}")", styles[g], colours[g]),
                    fmt::format("{}, {}: energy {} %, time {} %, {} changes, {} launches "
                                "late, gap {:.3f} %",
                                name_of(compared_granularities[g]), latency_text(point.latency_us),
@@ -213,6 +224,71 @@ class Picture {
 
 std::string latency_svg(const LatencyCaption& caption, std::span<const LatencyPoint> points) {
   return Picture(caption, points).draw();
+}
+
+namespace {
+
+// What plans that know the latency keep at the shortest and at the longest.
+std::string latency_answer(std::span<const LatencyPoint> points) {
+  std::string text;
+  for (const bool waits : {false, true}) {
+    const LatencyPoint *least = nullptr, *most = nullptr;
+    for (const LatencyPoint& point : points) {
+      if (point.waits != waits || !point.plans.back()) continue;
+      if (least == nullptr || point.latency_us < least->latency_us) least = &point;
+      if (most == nullptr || point.latency_us > most->latency_us) most = &point;
+    }
+    if (least == nullptr) continue;
+    text += fmt::format(
+        "{}{}: <b>energy {} %</b> if a change of clock takes {}, <b>{} %</b> if it takes {}.",
+        text.empty() ? "" : "<br>",
+        waits ? "A device that waits for a change" : "A device that runs on meanwhile",
+        format_signed(least->plans.back()->energy_change_pct, 2), latency_text(least->latency_us),
+        format_signed(most->plans.back()->energy_change_pct, 2), latency_text(most->latency_us));
+  }
+  return text;
+}
+
+std::string latency_numbers(std::span<const LatencyPoint> points) {
+  std::vector<std::vector<std::string>> rows;
+  for (const LatencyPoint& point : points) {
+    for (std::size_t g = 0; g < point.plans.size(); ++g) {
+      const auto& plan = point.plans[g];
+      if (!plan) continue;
+      rows.push_back({point.waits ? "waits" : "runs on", latency_text(point.latency_us),
+                      std::string(name_of(compared_granularities[g])),
+                      format_signed(plan->energy_change_pct, 2),
+                      format_signed(plan->time_change_pct, 2), fmt::format("{}", plan->switches),
+                      fmt::format("{}", plan->late_launches),
+                      fmt::format("{:.3f}", plan->gap_pct)});
+    }
+  }
+  return html_table({"meanwhile the device", "latency", "one clock per", "energy %", "time %",
+                     "changes", "launches late", "gap %"},
+                    rows);
+}
+
+}  // namespace
+
+std::string latency_page(const LatencyCaption& caption, std::span<const LatencyPoint> points) {
+  std::string body = page_section(
+      "How sure this is",
+      facts_table({{"Plans",
+                    "of granularity auto know the latency; the others took changes to be "
+                    "free and are counted with it, late ones too"},
+                   {"Numbers",
+                    "of the simulator, against the default clocks; gap: to a proven "
+                    "bound of auto"}}));
+  body += page_section("Energy and time over latency", wide_picture(latency_svg(caption, points)));
+  body += page_section("Numbers",
+                       fmt::format("<details><summary>All {} latencies</summary>\n{}</details>\n",
+                                   points.size(), latency_numbers(points)));
+  return whole_page(
+      {"What is left when changes of clock take time",
+       fmt::format("{} on {}, {:g} W, clocks '{}', least energy within +{:g} % time", caption.trace,
+                   caption.gpu, caption.power_limit_w, caption.clocks, caption.slack_pct),
+       latency_answer(points), ""},
+      body);
 }
 
 }  // namespace rubato

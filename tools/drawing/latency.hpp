@@ -57,4 +57,8 @@ struct LatencyCaption {
 [[nodiscard]] std::string latency_svg(const LatencyCaption& caption,
                                       std::span<const LatencyPoint> points);
 
+/// An HTML page with the picture and the numbers behind it.
+[[nodiscard]] std::string latency_page(const LatencyCaption& caption,
+                                       std::span<const LatencyPoint> points);
+
 }  // namespace rubato

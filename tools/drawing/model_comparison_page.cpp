@@ -1,5 +1,8 @@
 #include "tools/drawing/model_comparison_page.hpp"
 
+#include <algorithm>
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "common/numbers.hpp"
@@ -9,48 +12,63 @@ namespace rubato {
 
 namespace {
 
-std::string errors_rows(const ModelComparison& comparison) {
-  std::string html =
-      "<div class=\"scroll\"><table><thead><tr><th>model</th><th>fitted to</th><th>numbers "
-      "each</th><th>shared</th><th>tested</th><th>time %</th><th>power %</th><th>energy %</th>"
-      "</tr></thead><tbody>\n";
+std::string errors_table(const ModelComparison& comparison) {
+  std::vector<std::vector<std::string>> rows;
+  std::string assumed;
   for (const ComparedModel& model : comparison.models) {
     const ErrorSummary errors = summarise("all", model.held_out);
-    const std::string fit =
-        model.fit.most_points > 0
-            ? fmt::format("<td>{}</td><td>{}</td><td>{}</td>", model.fit.most_points, model.fit.own,
-                          model.fit.shared)
-            : "<td>-</td><td>-</td><td>-</td>";
-    html += fmt::format(
-        "<tr><td>{}</td>{}<td>{}</td><td>{:.2f}</td><td>{:.2f}</td><td>{:.2f}</td></tr>\n",
-        page_text(model.name), fit, errors.time.count, errors.time.mean, errors.power.mean,
-        errors.energy.mean);
-  }
-  html += "</tbody></table></div>\n<ul>\n";
-  for (const ComparedModel& model : comparison.models) {
-    if (!model.fit.assumed.empty())
-      html += fmt::format("<li>{}: {}</li>\n", page_text(model.name), page_text(model.fit.assumed));
-  }
-  return html + "</ul>\n";
-}
-
-std::string regret_rows(const ModelComparison& comparison,
-                        std::span<const std::vector<RegretRow>> regrets) {
-  std::string html =
-      "<div class=\"scroll\"><table><thead><tr><th>model</th><th>plans</th><th>slack %</th>"
-      "<th>late</th><th>time %</th><th>late by %</th><th>energy %</th><th>best %</th>"
-      "<th>regret</th><th>worst</th></tr></thead><tbody>\n";
-  for (std::size_t m = 0; m < regrets.size(); ++m) {
-    for (const RegretRow& row : regrets[m]) {
-      html += fmt::format(
-          "<tr><td>{}</td><td>{}</td><td>{:g}</td><td>{} of {}</td><td>{:+.2f}</td><td>{:.2f}</td>"
-          "<td>{:+.2f}</td><td>{:+.2f}</td><td>{:.2f}</td><td>{:.2f}</td></tr>\n",
-          page_text(comparison.models[m].name), name_of(row.steps), percent * row.slack_frac,
-          row.late, row.plans, row.mean.time_pct, row.mean.late_pct, row.mean.energy_pct,
-          row.mean.best_energy_pct, row.mean.regret_pct, row.worst_regret_pct);
+    const bool fitted = model.fit.most_points > 0;
+    const auto count = [&](std::size_t n) { return fitted ? std::to_string(n) : "-"; };
+    rows.push_back({page_text(model.name), count(model.fit.most_points), count(model.fit.own),
+                    count(model.fit.shared), std::to_string(errors.time.count),
+                    fmt::format("{:.2f}", errors.time.mean),
+                    fmt::format("{:.2f}", errors.power.mean),
+                    fmt::format("{:.2f}", errors.energy.mean)});
+    if (!model.fit.assumed.empty()) {
+      assumed +=
+          fmt::format("<li>{}: {}</li>\n", page_text(model.name), page_text(model.fit.assumed));
     }
   }
-  return html + "</tbody></table></div>\n";
+  return html_table({"model", "fitted to", "numbers each", "shared", "tested", "time %", "power %",
+                     "energy %"},
+                    rows) +
+         fmt::format("<ul>\n{}</ul>\n", assumed);
+}
+
+std::string regret_table(const ModelComparison& comparison,
+                         std::span<const std::vector<RegretRow>> regrets) {
+  std::vector<std::vector<std::string>> rows;
+  for (std::size_t m = 0; m < regrets.size(); ++m) {
+    for (const RegretRow& row : regrets[m]) {
+      rows.push_back(
+          {page_text(comparison.models[m].name), std::string(name_of(row.steps)),
+           fmt::format("{:g}", percent * row.slack_frac),
+           fmt::format("{} of {}", row.late, row.plans), fmt::format("{:+.2f}", row.mean.time_pct),
+           fmt::format("{:.2f}", row.mean.late_pct), fmt::format("{:+.2f}", row.mean.energy_pct),
+           fmt::format("{:+.2f}", row.mean.best_energy_pct),
+           fmt::format("{:.2f}", row.mean.regret_pct),
+           fmt::format("{:.2f}", row.worst_regret_pct)});
+    }
+  }
+  return html_table({"model", "plans", "slack %", "late", "time %", "late by %", "energy %",
+                     "best %", "regret", "worst"},
+                    rows);
+}
+
+// Which model errs least on energy, and by how much.
+std::string comparison_answer(const ModelComparison& comparison) {
+  std::vector<std::pair<double, std::string>> errors;
+  for (const ComparedModel& model : comparison.models) {
+    const ErrorSummary summary = summarise("all", model.held_out);
+    if (summary.energy.count > 0) errors.emplace_back(summary.energy.mean, model.name);
+  }
+  if (errors.empty()) return {};
+  std::ranges::sort(errors);
+  std::string text = fmt::format("Least error of energy: <b>{}, {:.2f} %</b>",
+                                 page_text(errors.front().second), errors.front().first);
+  for (std::size_t i = 1; i < errors.size(); ++i)
+    text += fmt::format(", {} {:.2f} %", page_text(errors[i].second), errors[i].first);
+  return text + ".";
 }
 
 std::string plots(const ModelComparison& comparison) {
@@ -60,7 +78,7 @@ std::string plots(const ModelComparison& comparison) {
     std::vector<MeasuredPair> energies;
     for (const ValidatedPoint& p : model.held_out) {
       energies.push_back({*p.measured.time_s * *p.measured.power_w, p.predicted.energy_j,
-                          p.predicted.power_limited, p.kernel});
+                          p.predicted.power_limited, p.kernel, p.kernel});
     }
     html += agreement_plot("Energy, " + page_text(model.name), "J", energies, tolerance);
   }
@@ -72,19 +90,28 @@ std::string plots(const ModelComparison& comparison) {
 std::string model_comparison_page(const GpuSpec& spec, const ModelComparison& comparison,
                                   const ComparisonOptions& options,
                                   std::span<const std::vector<RegretRow>> regrets) {
-  const std::string body = fmt::format(
-      "<p>{}: {} kernels, each model fitted to {} points of each{}, tested on the others.</p>\n"
-      "<h2>What planning with each costs</h2>\n"
+  std::string body = page_section(
+      "How sure this is",
+      facts_table({{"Tested on",
+                    fmt::format("{} kernels, each model fitted to {} points of each{}, tested on "
+                                "the others",
+                                comparison.sweep.kernels.size(), options.points,
+                                options.leave_kernels_out ? ", the GPU to other kernels" : "")},
+                   {"Measurements", page_text(comparison.sweep.file)}}));
+  body += page_section("Predicted over measured energy",
+                       fmt::format("<p>The band is 5 %; orange: at the power limit.</p>\n<div "
+                                   "class=\"plots\">\n{}</div>\n",
+                                   plots(comparison)));
+  body += page_section(
+      "What planning with each costs",
       "<p>Time and energy of the plan as measured, against the default clock; late: takes longer "
       "than the slack allows. Best: the best plan within the slack. Regret: points of energy that "
       "the best plan in the same time saves more. Alone: each kernel a step of its own, means; "
-      "one-clock, per-kernel: one step of all kernels.</p>\n{}"
-      "<h2>Absolute errors</h2>\n{}<p>The band is 5 %; orange: at the power limit.</p>\n"
-      "<div class=\"plots\">\n{}</div>\n",
-      page_text(comparison.sweep.file), comparison.sweep.kernels.size(), options.points,
-      options.leave_kernels_out ? ", the GPU to other kernels" : "",
-      regret_rows(comparison, regrets), errors_rows(comparison), plots(comparison));
-  return whole_page("Models of " + spec.title, body);
+      "one-clock, per-kernel: one step of all kernels.</p>\n" +
+          regret_table(comparison, regrets));
+  body += page_section("Absolute errors", errors_table(comparison));
+  return whole_page({"Models beside each other", spec.title, comparison_answer(comparison), ""},
+                    body);
 }
 
 }  // namespace rubato

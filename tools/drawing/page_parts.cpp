@@ -3,35 +3,97 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "common/numbers.hpp"
 #include "common/text.hpp"
+#include "explorer/report/page.hpp"
 #include "tools/drawing/svg.hpp"
 
 namespace rubato {
 
 namespace {
 
-constexpr const char* page_style = R"(
-:root { color-scheme: light dark; --ink: #1f2328; --paper: #fdfdfb; --soft: #5b6470; --line: #d5d9de; --free: #0072b2; --capped: #d55e00; --band: #0072b220; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6e8ea; --paper: #16191d; --soft: #a0a8b2; --line: #3a414a; --free: #58a6dd; --capped: #f08a4b; --band: #58a6dd30; } }
-body { margin: 0; background: var(--paper); color: var(--ink); font: 16px/1.5 system-ui, sans-serif; }
-main { max-width: 62rem; margin: 0 auto; padding: 1.5rem 1rem 4rem; }
-h1 { font-size: 1.7rem; margin: 0 0 .3rem; } h2 { font-size: 1.2rem; margin: 2.5rem 0 .3rem; }
-p { color: var(--soft); margin: .3rem 0 .8rem; }
-.plots { display: flex; flex-wrap: wrap; gap: 1.5rem; }
-figure { margin: 0; flex: 1 1 20rem; max-width: 36rem; } figcaption { font-weight: 600; }
-svg { width: 100%; height: auto; font: 12px system-ui, sans-serif; }
-svg text { fill: var(--soft); } .paper { fill: none; } .axis { stroke: var(--line); } .same { stroke: var(--ink); stroke-width: 1; } .band { fill: var(--band); }
-.free { fill: var(--free); } .capped { fill: var(--capped); } circle { fill-opacity: .55; }
-.scroll { overflow-x: auto; } table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; }
-th, td { text-align: right; padding: .2rem .6rem .2rem 0; border-bottom: 1px solid var(--line); white-space: nowrap; }
-th:first-child, td:first-child, .left { text-align: left; } th { color: var(--soft); })";
+// Digits, signs and marks, no words: "-12.8", "+2.6 \u00b1 1.6", "1e-06".
+bool reads_as_number(std::string_view cell) {
+  return cell.find_first_of("0123456789-") != std::string_view::npos &&
+         std::ranges::none_of(cell, [](char c) {
+           return c != 'e' && ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '/');
+         });
+}
+
+std::vector<bool> number_columns(std::size_t columns,
+                                 const std::vector<std::vector<std::string>>& rows) {
+  std::vector<bool> numbers(columns, !rows.empty());
+  for (const auto& row : rows) {
+    for (std::size_t c = 0; c < std::min(columns, row.size()); ++c)
+      numbers[c] = numbers[c] && (row[c].empty() || reads_as_number(row[c]));
+  }
+  return numbers;
+}
 
 }  // namespace
 
 std::string page_text(std::string_view text) { return xml_escaped(printable(text)); }
+
+std::string whole_page(const PageHead& head, std::string_view body) {
+  std::string top = fmt::format("<header>\n<p class=\"soft\">{}</p>\n<h1>{}</h1>\n",
+                                page_text(head.subtitle), page_text(head.title));
+  if (!head.answer.empty()) top += fmt::format("<p class=\"answer\">{}</p>\n", head.answer);
+  if (!head.warning.empty())
+    top += fmt::format("<p class=\"warning\">{}</p>\n", page_text(head.warning));
+  return static_page(page_text(head.title), fmt::format("{}</header>\n{}", top, body));
+}
+
+std::string page_section(std::string_view heading, std::string_view html) {
+  return fmt::format("<section>\n<h2>{}</h2>\n{}</section>\n", page_text(heading), html);
+}
+
+std::string html_table(const std::vector<std::string>& head,
+                       const std::vector<std::vector<std::string>>& rows) {
+  const std::vector<bool> numbers = number_columns(head.size(), rows);
+  constexpr std::size_t longest_line = 24;
+  const auto cell = [&](std::string_view tag, std::size_t c, std::string_view text) {
+    const bool number = c < numbers.size() && numbers[c];
+    const std::string_view style = number                       ? " class=\"number\""
+                                   : text.size() > longest_line ? " class=\"words\""
+                                                                : "";
+    return fmt::format("<{0}{1}>{2}</{0}>", tag, style, text);
+  };
+  std::string html = "<div class=\"scroll\"><table><thead><tr>";
+  for (std::size_t c = 0; c < head.size(); ++c) html += cell("th", c, head[c]);
+  html += "</tr></thead><tbody>\n";
+  for (const auto& row : rows) {
+    html += fmt::format("<tr data-kernel=\"{}\">", row.empty() ? "" : row.front());
+    for (std::size_t c = 0; c < row.size(); ++c) html += cell("td", c, row[c]);
+    html += "</tr>\n";
+  }
+  return html + "</tbody></table></div>\n";
+}
+
+std::string html_table(const OutputTable& table) {
+  std::vector<std::vector<std::string>> lines = table.shown();
+  for (auto& line : lines) {
+    for (std::string& cell : line) cell = page_text(cell);
+  }
+  if (lines.empty()) return {};
+  return html_table(lines.front(), {lines.begin() + 1, lines.end()});
+}
+
+std::string facts_table(const std::vector<std::pair<std::string, std::string>>& facts) {
+  std::string html = "<div class=\"scroll\"><table><tbody>\n";
+  for (const auto& [name, text] : facts)
+    html +=
+        fmt::format("<tr><th scope=\"row\">{}</th><td class=\"free\">{}</td></tr>\n", name, text);
+  return html + "</tbody></table></div>\n";
+}
+
+std::string wide_picture(const std::string& svg) {
+  return fmt::format("<div class=\"scroll\"><div class=\"chart wide\">{}</div></div>\n", svg);
+}
 
 std::string agreement_plot(const std::string& title, const std::string& unit,
                            const std::vector<MeasuredPair>& pairs, double tolerance) {
@@ -42,11 +104,11 @@ std::string agreement_plot(const std::string& title, const std::string& unit,
     high = std::max({high, pair.measured, pair.predicted});
   }
   const double band = 1.0 + tolerance;
-  constexpr double size = 430.0, margin = 64.0, reserve = 1.08;
+  constexpr double size = 430.0, margin = 56.0, inset = 10.0, reserve = 1.08;
   low /= reserve;
   high *= reserve;
   const auto at = [&](double value) {
-    return margin + (size - 2.0 * margin) * std::log(value / low) / std::log(high / low);
+    return margin + (size - margin - inset) * std::log(value / low) / std::log(high / low);
   };
   const auto x = [&](double value) { return at(value); };
   const auto y = [&](double value) { return size - at(value); };
@@ -71,19 +133,20 @@ std::string agreement_plot(const std::string& title, const std::string& unit,
       if (value < low || value > high || (long_range && digit > 1.0)) continue;
       svg += fmt::format(
           "<line class=\"axis\" x1=\"{0:.1f}\" y1=\"{1:.1f}\" x2=\"{0:.1f}\" y2=\"{2:.1f}\"/>"
-          "<line class=\"axis\" x1=\"{1:.1f}\" y1=\"{3:.1f}\" x2=\"{4:.1f}\" y2=\"{3:.1f}\"/>"
+          "<line class=\"axis\" x1=\"{9:.1f}\" y1=\"{3:.1f}\" x2=\"{4:.1f}\" y2=\"{3:.1f}\"/>"
           "<text x=\"{0:.1f}\" y=\"{5:.1f}\" text-anchor=\"middle\">{6:g}</text>"
           "<text x=\"{7:.1f}\" y=\"{8:.1f}\" text-anchor=\"end\">{6:g}</text>",
-          x(value), margin, size - margin, y(value), size - margin, size - margin + 16.0, value,
-          margin - 6.0, y(value) + 4.0);
+          x(value), inset, size - margin, y(value), size - inset, size - margin + 16.0, value,
+          margin - 6.0, y(value) + 4.0, margin);
     }
   }
   for (const MeasuredPair& pair : pairs) {
     svg += fmt::format(
-        "<circle class=\"{}\" r=\"2.6\" cx=\"{:.1f}\" cy=\"{:.1f}\"><title>{}: {:.4g} {}, "
-        "predicted {:.4g}</title></circle>",
-        pair.capped ? "capped" : "free", x(pair.measured), y(pair.predicted), page_text(pair.label),
-        pair.measured, unit, pair.predicted);
+        "<circle class=\"mark {}\" data-kernel=\"{}\" r=\"3\" cx=\"{:.1f}\" cy=\"{:.1f}\">"
+        "<title>{}: {:.4g} {}, predicted {:.4g} ({} %)</title></circle>",
+        pair.capped ? "capped" : "free", page_text(pair.kernel), x(pair.measured),
+        y(pair.predicted), page_text(pair.label), pair.measured, unit, pair.predicted,
+        format_signed(100.0 * (pair.predicted / pair.measured - 1.0), 1));
   }
   svg += fmt::format(
       "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">measured, {}</text>"
@@ -94,12 +157,64 @@ std::string agreement_plot(const std::string& title, const std::string& unit,
   return svg;
 }
 
-std::string whole_page(std::string_view title, std::string_view body) {
-  return fmt::format(
-      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
-      "content=\"width=device-width, initial-scale=1\"><title>{0}</title><style>{1}"
-      "</style></head><body><main>\n<h1>{0}</h1>\n{2}</main></body></html>\n",
-      page_text(title), page_style, body);
+std::string error_plot(const std::string& title, const std::string& x_title,
+                       const std::vector<ErrorPoint>& points, double tolerance) {
+  if (points.empty()) return {};
+  constexpr double width = 430.0, height = 260.0, left = 50.0, right = 12.0, top = 10.0,
+                   bottom = 44.0, most_bands = 6.0, reserve = 1.1;
+  double reach = tolerance, low = points.front().x, high = low;
+  std::map<double, std::pair<double, double>> sums;  // x: sum, count
+  for (const ErrorPoint& point : points) {
+    reach = std::max(reach, std::abs(point.error_frac));
+    low = std::min(low, point.x);
+    high = std::max(high, point.x);
+    sums[point.x].first += point.error_frac;
+    sums[point.x].second += 1.0;
+  }
+  reach = reserve * std::min(reach, most_bands * tolerance);
+  const double room = high > low ? 0.03 * (high - low) : 1.0;
+  const auto x = [&](double value) {
+    return left + (width - left - right) * (value - low + room) / (high - low + 2.0 * room);
+  };
+  const auto y = [&](double error) {
+    return 0.5 * (top + height - bottom) -
+           0.5 * (height - top - bottom) * std::clamp(error / reach, -1.0, 1.0);
+  };
+  std::string svg = fmt::format(
+      "<figure><figcaption>{0}</figcaption><svg viewBox=\"0 0 {1} {2}\" role=\"img\" "
+      "aria-label=\"{0} over {3}, {4} points\"><rect class=\"band\" x=\"{5}\" y=\"{6:.1f}\" "
+      "width=\"{7}\" height=\"{8:.1f}\"/>",
+      title, width, height, x_title, points.size(), left, y(tolerance), width - left - right,
+      y(-tolerance) - y(tolerance));
+  constexpr int ticks = 6;
+  for (const double tick : axis_ticks(-100.0 * reach, 100.0 * reach, ticks)) {
+    const double at = y(tick / 100.0);
+    svg += fmt::format(
+        "<line class=\"{}\" x1=\"{}\" x2=\"{}\" y1=\"{:.1f}\" y2=\"{:.1f}\"/><text "
+        "class=\"soft\" x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{} %</text>",
+        tick == 0.0 ? "same" : "axis", left, width - right, at, at, left - 5.0, at + 4.0,
+        format_signed(tick, 0));
+  }
+  for (const double tick : axis_ticks(low, high, ticks)) {
+    svg +=
+        fmt::format("<text class=\"soft\" x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{:g}</text>",
+                    x(tick), height - bottom + 18.0, tick + 0.0);
+  }
+  std::string mean;
+  for (const auto& [at, sum] : sums)
+    mean += fmt::format("{:.1f},{:.1f} ", x(at), y(sum.first / sum.second));
+  svg += fmt::format("<polyline class=\"bar\" fill=\"none\" points=\"{}\"/>", mean);
+  for (const ErrorPoint& point : points) {
+    svg += fmt::format(
+        "<circle class=\"mark {}\" data-kernel=\"{}\" r=\"3\" cx=\"{:.1f}\" "
+        "cy=\"{:.1f}\"><title>{}: {} %</title></circle>",
+        point.capped ? "capped" : "free", page_text(point.kernel), x(point.x), y(point.error_frac),
+        page_text(point.label), format_signed(100.0 * point.error_frac, 2));
+  }
+  return svg + fmt::format(
+                   "<text class=\"soft\" x=\"{}\" y=\"{}\" text-anchor=\"end\">{}"
+                   "</text></svg></figure>\n",
+                   width - right, height - 8.0, x_title);
 }
 
 }  // namespace rubato

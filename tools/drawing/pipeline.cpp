@@ -3,9 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
+#include <ranges>
 
 #include <fmt/format.h>
 
+#include "common/numbers.hpp"
+#include "common/text.hpp"
+#include "tools/drawing/page_parts.hpp"
 #include "tools/drawing/svg.hpp"
 
 namespace rubato {
@@ -14,9 +19,13 @@ namespace {
 
 constexpr double width = 1240.0, left = 70.0, right = 20.0;
 constexpr double plot_width = width - left - right;
-constexpr const char* muted = R"(fill="#555")";
-constexpr const char* centred = R"(fill="#555" text-anchor="middle")";
-constexpr const char* grid_line = R"(stroke="#ddd")";
+constexpr const char* muted = R"(class="soft" fill="#555")";
+constexpr const char* centred = R"(class="soft" fill="#555" text-anchor="middle")";
+constexpr const char* right_aligned = R"(class="soft" fill="#555" text-anchor="end")";
+// Readable where lines cross it.
+constexpr const char* over_lines =
+    R"(class="soft label" fill="#555" paint-order="stroke" stroke="#fff" stroke-width="3")";
+constexpr const char* grid_line = R"(class="axis" stroke="#ddd")";
 
 // Of passes, in the order of PassKind.
 constexpr std::array pass_letters{'F', 'B', 'R', 'I', 'W', 'A', 'O'};
@@ -31,31 +40,37 @@ struct Rgb {
 constexpr std::array power_colours{Rgb{255, 255, 178}, Rgb{254, 204, 92}, Rgb{253, 141, 60},
                                    Rgb{240, 59, 32}, Rgb{189, 0, 38}};
 
-std::string power_colour(double share) {
-  const double at = std::clamp(share, 0.0, 1.0) * (power_colours.size() - 1);
-  const std::size_t i = std::min(static_cast<std::size_t>(at), power_colours.size() - 2);
+// Light to dark blue: a higher clock is darker. Five steps of ColorBrewer's Blues.
+constexpr std::array clock_colours{Rgb{239, 243, 255}, Rgb{189, 215, 231}, Rgb{107, 174, 214},
+                                   Rgb{49, 130, 189}, Rgb{8, 81, 156}};
+constexpr double dark_share = 0.7;  // from here on letters are white
+
+std::string colour_at(const std::array<Rgb, 5>& colours, double share) {
+  const double at = std::clamp(share, 0.0, 1.0) * static_cast<double>(colours.size() - 1);
+  const std::size_t i = std::min(static_cast<std::size_t>(at), colours.size() - 2);
   const double t = at - static_cast<double>(i);
   const auto mix = [&](double a, double b) {
     return static_cast<int>(std::lround(a + t * (b - a)));
   };
-  const Rgb &a = power_colours[i], &b = power_colours[i + 1];
+  const Rgb &a = colours[i], &b = colours[i + 1];
   return fmt::format("#{:02x}{:02x}{:02x}", mix(a.r, b.r), mix(a.g, b.g), mix(a.b, b.b));
 }
 
-struct PowerScale {
-  double least_w, most_w;
+struct Scale {
+  double least, most;
 
-  [[nodiscard]] double share(double power_w) const {
-    return most_w > least_w ? (power_w - least_w) / (most_w - least_w) : 0.5;
+  [[nodiscard]] double share(double value) const {
+    return most > least ? (value - least) / (most - least) : 0.5;
   }
 };
 
-PowerScale power_scale(const std::vector<DrawnRun>& runs) {
-  PowerScale scale{runs.front().run->passes.front().power_w(), 0.0};
+template <class Value>
+Scale scale_of(const std::vector<DrawnRun>& runs, Value&& value) {
+  Scale scale{value(runs.front().run->passes.front()), 0.0};
   for (const DrawnRun& drawn : runs) {
     for (const TimedPass& pass : drawn.run->passes) {
-      scale.least_w = std::min(scale.least_w, pass.power_w());
-      scale.most_w = std::max(scale.most_w, pass.power_w());
+      scale.least = std::min(scale.least, value(pass));
+      scale.most = std::max(scale.most, value(pass));
     }
   }
   return scale;
@@ -68,7 +83,8 @@ class Gantt {
   Gantt(const PipelineWork& work, const std::vector<DrawnRun>& runs)
       : work_(work),
         runs_(runs),
-        scale_(power_scale(runs)),
+        power_(scale_of(runs, [](const TimedPass& pass) { return pass.power_w(); })),
+        clock_(scale_of(runs, [](const TimedPass& pass) { return pass.core_mhz; })),
         row_height_(work.schedule.shape.stages <= 16 ? 24.0 : 14.0),
         svg_(width, legend_height + static_cast<double>(runs.size()) * run_height() + axis_height) {
     for (const DrawnRun& drawn : runs) longest_s_ = std::max(longest_s_, drawn.run->time_s);
@@ -86,6 +102,8 @@ class Gantt {
   }
 
  private:
+  static constexpr double least_px = 5.0;  // smaller letters cannot be read
+
   [[nodiscard]] double run_height() const {
     return caption_height + row_height_ * work_.schedule.shape.stages + 14.0;
   }
@@ -94,16 +112,23 @@ class Gantt {
   void legend() {
     constexpr int steps = 40;
     constexpr double bar = 200.0;
-    for (int i = 0; i < steps; ++i) {
-      svg_.rect(left + bar * i / steps, 8, bar / steps + 0.5, 12,
-                fmt::format(R"(fill="{}")", power_colour((i + 0.5) / steps)));
-    }
-    svg_.text(left, 34, fmt::format("{:.0f} W", scale_.least_w), muted);
-    svg_.text(left + bar, 34, fmt::format("{:.0f} W", scale_.most_w),
-              R"(fill="#555" text-anchor="end")");
-    svg_.rect(left + bar + 40, 8, 26, 12, R"(fill="#eee" stroke="#111" stroke-width="1.6")");
+    const auto range = [&](const std::array<Rgb, 5>& colours, const Scale& scale,
+                           std::string_view unit, std::string_view style) {
+      for (int i = 0; i < steps; ++i) {
+        svg_.rect(left + bar * i / steps, 8, bar / steps + 0.5, 12,
+                  fmt::format(R"({} fill="{}")", style, colour_at(colours, (i + 0.5) / steps)));
+      }
+      svg_.text(left, 34, fmt::format("{:.0f} {}", scale.least, unit),
+                fmt::format(R"({} fill="#555")", style));
+      svg_.text(left + bar, 34, fmt::format("{:.0f} {}", scale.most, unit),
+                fmt::format(R"({} fill="#555" text-anchor="end")", style));
+    };
+    range(power_colours, power_, "W", R"(class="watts")");
+    range(clock_colours, clock_, "MHz", R"(class="mhz" display="none")");
+    svg_.rect(left + bar + 40, 8, 26, 12,
+              R"(class="wait dark" fill="#eee" stroke="#111" stroke-width="1.6")");
     svg_.text(left + bar + 74, 18, "critical path: a later end delays the iteration", muted);
-    svg_.rect(left + bar + 370, 8, 26, 12, R"(fill="#f1f1f1")");
+    svg_.rect(left + bar + 370, 8, 26, 12, R"(class="wait" fill="#f1f1f1")");
     svg_.text(left + bar + 560, 18, passes_text(), muted);
     svg_.text(left + bar + 404, 18, fmt::format("waiting, {:.4g} W", work_.blocked_power_w), muted);
   }
@@ -128,13 +153,13 @@ class Gantt {
     svg_.text(left, top + 15,
               fmt::format("{}: {:.4g} s, {:.5g} J, {:.4g} W", drawn.title, run.time_s, run.energy_j,
                           run.average_power_w()),
-              R"(font-size="13" font-weight="600" fill="#111")");
+              R"(class="ink" font-size="13" font-weight="600" fill="#111")");
     top += caption_height;
     for (std::uint32_t stage = 0; stage < work_.schedule.shape.stages; ++stage) {
       const double y = top + row_height_ * stage;
-      svg_.rect(left, y + 1, x(run.time_s) - left, row_height_ - 2, R"(fill="#f1f1f1")");
-      svg_.text(left - 8, y + row_height_ - 7, fmt::format("stage {}", stage),
-                R"(fill="#555" text-anchor="end")");
+      svg_.rect(left, y + 1, x(run.time_s) - left, row_height_ - 2,
+                R"(class="wait" fill="#f1f1f1")");
+      svg_.text(left - 8, y + row_height_ - 7, fmt::format("stage {}", stage), right_aligned);
     }
     // Outlines last, so that no neighbour covers them.
     for (const bool critical : {false, true}) {
@@ -147,22 +172,36 @@ class Gantt {
   void draw_pass(std::size_t i, const TimedPass& timed, double top) {
     const PipelinePass& pass = work_.schedule.passes[i];
     const double y = top + row_height_ * pass.stage + 1, at = x(timed.start_s);
-    const double wide = x(timed.end_s) - at, share = scale_.share(timed.power_w());
+    const double wide = x(timed.end_s) - at;
+    const double share = power_.share(timed.power_w()), clock = clock_.share(timed.core_mhz);
     const bool backward = pass.kind != PassKind::forward;
     svg_.rect(
         at, y, wide, row_height_ - 2,
-        fmt::format(R"(fill="{}" stroke="{}" stroke-width="{}")", power_colour(share),
-                    timed.critical ? "#111" : "#fff",
-                    std::min(timed.critical ? 1.6 : 0.5, wide * (timed.critical ? 0.15 : 0.05))),
+        fmt::format(
+            R"(fill="{}" stroke="{}" stroke-width="{}" class="mark pass {}" style="--clock:{}")",
+            colour_at(power_colours, share), timed.critical ? "#111" : "#fff",
+            std::min(timed.critical ? 1.6 : 0.5, wide * (timed.critical ? 0.15 : 0.05)),
+            timed.critical ? "dark" : "", colour_at(clock_colours, clock)),
         fmt::format("{}: {:.4g} MHz, {:.4g} W, {:.4g} J, {:.4g} s to {:.4g} s", describe(pass),
                     timed.core_mhz, timed.power_w(), timed.energy_j, timed.start_s, timed.end_s));
+    const double middle = at + wide / 2, text_y = y + row_height_ / 2 + 3;
     const std::string label = label_of(pass, wide);
-    if (label.empty()) return;
-    svg_.text(
-        at + wide / 2, y + row_height_ / 2 + 3, label,
-        fmt::format(R"(font-size="{:.1f}" text-anchor="middle" pointer-events="none" fill="{}"{})",
-                    font_px(label, wide), share > 0.7 ? "#fff" : "#111",
-                    backward ? R"( font-weight="600")" : ""));
+    if (!label.empty()) {
+      svg_.text(
+          middle, text_y, label,
+          fmt::format(
+              R"(font-size="{:.1f}" text-anchor="middle" pointer-events="none" fill="{}"{} class="watts pass-text{}")",
+              font_px(label, wide), share > dark_share ? "#fff" : "#111",
+              backward ? R"( font-weight="600")" : "", share > dark_share ? " light" : ""));
+    }
+    const std::string mhz = fmt::format("{:.0f}", timed.core_mhz);
+    if (font_px(mhz, wide) >= least_px) {
+      svg_.text(
+          middle, text_y, mhz,
+          fmt::format(
+              R"(display="none" text-anchor="middle" pointer-events="none" class="mhz pass-text{}" font-size="{:.1f}")",
+              clock > dark_share ? " deep" : "", font_px(mhz, wide)));
+    }
   }
 
   // A digit is about 0.6 of the font's size wide.
@@ -174,7 +213,6 @@ class Gantt {
   // "F3", of the second chunk "F3'": the most that can be read, down to nothing. A stage ends its
   // step once, so that what does so has no number.
   [[nodiscard]] std::string label_of(const PipelinePass& pass, double wide) const {
-    constexpr double least_px = 5.0;
     const std::string letter(1, pass_letters[static_cast<std::size_t>(pass.kind)]);
     std::string number = fmt::format("{}{}", pass.microbatch, std::string(pass.chunk, '\''));
     if (ends_step(pass.kind)) number.clear();
@@ -185,16 +223,16 @@ class Gantt {
   }
 
   void axis(double top) {
-    svg_.line(left, top, left + plot_width, top, R"(stroke="#999")");
+    svg_.line(left, top, left + plot_width, top, R"(class="same" stroke="#999")");
     for (const double tick : axis_ticks(0.0, longest_s_, 10)) {
-      svg_.line(x(tick), top, x(tick), top + 4, R"(stroke="#999")");
+      svg_.line(x(tick), top, x(tick), top + 4, R"(class="same" stroke="#999")");
       svg_.text(x(tick), top + 18, fmt::format("{:.4g} s", tick), centred);
     }
   }
 
   const PipelineWork& work_;
   const std::vector<DrawnRun>& runs_;
-  PowerScale scale_;
+  Scale power_, clock_;
   double row_height_;
   double longest_s_ = 0.0;
   Svg svg_;
@@ -224,8 +262,7 @@ void draw_axes(Svg& svg, const Axis& time, const Axis& energy) {
   }
   for (const double tick : axis_ticks(energy.least, energy.most, 6)) {
     svg.line(time.from, energy.at(tick), time.to, energy.at(tick), grid_line);
-    svg.text(time.from - 8, energy.at(tick) + 4, fmt::format("{:.6g}", tick),
-             R"(fill="#555" text-anchor="end")");
+    svg.text(time.from - 8, energy.at(tick) + 4, fmt::format("{:.6g}", tick), right_aligned);
   }
   svg.text((time.from + time.to) / 2, energy.from + 38, "time of an iteration, s", centred);
   svg.text(time.from, energy.to - 8, "energy of an iteration, J, one GPU per stage", muted);
@@ -244,7 +281,7 @@ std::string frontier_svg(const PipelinePlanner& planner, const std::vector<Pipel
     return v.cost_j + planner.waiting_power_w() * v.time_s;
   };
   const PipelineRun& base = planner.baseline();
-  Axis time{base.time_s, base.time_s, 80.0, 780.0};
+  Axis time{base.time_s, base.time_s, 62.0, 628.0};
   Axis energy{base.energy_j, base.energy_j, 360.0, 30.0};
   for (const FrontierVertex& v : vertices) {
     time.include(v.time_s);
@@ -257,52 +294,130 @@ std::string frontier_svg(const PipelinePlanner& planner, const std::vector<Pipel
   }
   time.widen();
   energy.widen();
-  Svg svg(1000, 410);
+  Svg svg(640, 410);
   draw_axes(svg, time, energy);
   std::vector<std::pair<double, double>> line;
   for (const FrontierVertex& v : vertices)
     line.emplace_back(time.at(v.time_s), energy.at(total_j(v)));
-  svg.polyline(line, R"(stroke="#2166ac" stroke-width="1.8")");
+  svg.polyline(line, R"(class="c0" stroke="#0072b2" stroke-width="1.8")");
   for (const PipelineResult& plan : plans) {
     if (plan.plan.option_of_pass.empty()) continue;
-    svg.circle(time.at(plan.run.time_s), energy.at(plan.run.energy_j), 4, R"(fill="#b2182b")",
-               fmt::format("{:.6g} s, {:.6g} J", plan.run.time_s, plan.run.energy_j));
+    svg.circle(time.at(plan.run.time_s), energy.at(plan.run.energy_j), 4,
+               R"(class="mark c1" fill="#d55e00")",
+               fmt::format("plan: {:.6g} s, {:.6g} J", plan.run.time_s, plan.run.energy_j));
   }
-  svg.rect(time.at(base.time_s) - 4.5, energy.at(base.energy_j) - 4.5, 9, 9, R"(fill="#111")",
+  svg.rect(time.at(base.time_s) - 4.5, energy.at(base.energy_j) - 4.5, 9, 9,
+           R"(class="mark ink" fill="#111")",
            fmt::format("{}: {:.6g} s, {:.6g} J", baseline, base.time_s, base.energy_j));
-  svg.rect(806, 40, 9, 9, R"(fill="#111")");
-  svg.text(822, 49, baseline, muted);
-  svg.circle(810.5, 66, 4, R"(fill="#b2182b")");
-  svg.text(822, 70, "plans of measured clocks", muted);
-  svg.line(800, 87, 818, 87, R"(stroke="#2166ac" stroke-width="1.8")");
-  svg.text(822, 91, "frontier, free durations", muted);
+  const double x = 430.0;
+  svg.rect(x, 40, 9, 9, R"(class="ink" fill="#111")");
+  svg.text(x + 18, 49, baseline, over_lines);
+  svg.circle(x + 4.5, 66, 4, R"(class="c1" fill="#d55e00")");
+  svg.text(x + 18, 70, "plans of measured clocks", over_lines);
+  svg.line(x - 6, 87, x + 12, 87, R"(class="c0" stroke="#0072b2" stroke-width="1.8")");
+  svg.text(x + 18, 91, "frontier, free durations", over_lines);
   return svg.str();
 }
 
+namespace {
+
+const PipelineResult* first_plan(const std::vector<PipelineResult>& plans) {
+  const auto found = std::ranges::find_if(
+      plans, [](const PipelineResult& plan) { return !plan.plan.option_of_pass.empty(); });
+  return found == plans.end() ? nullptr : &*found;
+}
+
+std::string change(double now, double before) {
+  return format_signed(100.0 * (now / before - 1.0), 2);
+}
+
+std::string pipeline_answer(const PipelinePlanner& planner, const PipelineResult* plan) {
+  const PipelineRun& base = planner.baseline();
+  if (plan == nullptr)
+    return fmt::format("No plan keeps the time. The fastest takes {:.5g} s.",
+                       planner.least_time_s());
+  const auto [low, high] =
+      std::ranges::minmax(plan->run.passes | std::views::transform(&TimedPass::core_mhz));
+  return fmt::format(
+      "<b>Passes at {:.0f} to {:.0f} MHz: energy {} %</b>, time {} % ({:.5g} s and {:.5g} J an "
+      "iteration, from {:.5g} s and {:.5g} J).",
+      low, high, change(plan->energy_j, base.energy_j), change(plan->run.time_s, base.time_s),
+      plan->run.time_s, plan->energy_j, base.time_s, base.energy_j);
+}
+
+// Of each stage and plan the clocks of each kind of pass.
+std::string clocks_table(const PipelineWork& work, const std::vector<DrawnRun>& runs) {
+  std::vector<std::string> head{"stage"};
+  for (const DrawnRun& drawn : runs) head.push_back(xml_escaped(drawn.title) + ", MHz");
+  std::vector<std::vector<std::string>> rows;
+  for (std::uint32_t stage = 0; stage < work.schedule.shape.stages; ++stage) {
+    rows.push_back({std::to_string(stage)});
+    for (const DrawnRun& drawn : runs) {
+      std::string text;
+      for (std::size_t kind = 0; kind < std::size(pass_letters); ++kind) {
+        double low = std::numeric_limits<double>::infinity(), high = 0.0;
+        for (std::size_t i = 0; i < work.schedule.passes.size(); ++i) {
+          const PipelinePass& pass = work.schedule.passes[i];
+          if (pass.stage != stage || static_cast<std::size_t>(pass.kind) != kind) continue;
+          low = std::min(low, drawn.run->passes[i].core_mhz);
+          high = std::max(high, drawn.run->passes[i].core_mhz);
+        }
+        if (high == 0.0) continue;
+        text += fmt::format("{}{} {:.0f}", text.empty() ? "" : "; ", pass_letters[kind], low);
+        if (high > low) text += fmt::format(" to {:.0f}", high);
+      }
+      rows.back().push_back(std::move(text));
+    }
+  }
+  return html_table(head, rows);
+}
+
+std::string trust_facts(const PipelineResult* plan, std::string_view notes) {
+  std::vector<std::pair<std::string, std::string>> facts;
+  if (plan != nullptr) {
+    facts.emplace_back("Proof", fmt::format("no plan in that time takes less than {:.5g} J, with "
+                                            "free durations between the options: gap {:.3f} %",
+                                            plan->lower_bound_j, 100.0 * plan->gap_frac));
+    facts.emplace_back(
+        "Interval", plan->interval ? fmt::format("90 %: energy {} to {} %, time {} to {} %",
+                                                 format_signed(plan->interval->energy.low_pct, 2),
+                                                 format_signed(plan->interval->energy.high_pct, 2),
+                                                 format_signed(plan->interval->time.low_pct, 2),
+                                                 format_signed(plan->interval->time.high_pct, 2))
+                                   : "none: options are taken as they are given, without a spread");
+  }
+  std::string lines;
+  for (const std::string_view line : split(notes, '\n')) {
+    if (!line.empty()) lines += fmt::format("{}{}", lines.empty() ? "" : "<br>", page_text(line));
+  }
+  facts.emplace_back("Numbers", lines);
+  return facts_table(facts);
+}
+
+}  // namespace
+
 std::string pipeline_page(const PipelinePlanner& planner, const std::vector<PipelineResult>& plans,
-                          const std::string& baseline, const std::string& title,
-                          const std::string& table) {
-  std::vector<DrawnRun> runs{{baseline, &planner.baseline()}};
+                          const PipelineCaption& caption, const OutputTable& table) {
+  std::vector<DrawnRun> runs{{caption.baseline, &planner.baseline()}};
   for (const PipelineResult& plan : plans) {
     if (plan.plan.option_of_pass.empty()) continue;
     runs.push_back({fmt::format("plan for {:.5g} s", plan.deadline_s), &plan.run});
   }
-  return fmt::format(
-      R"(<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>{0}</title>
-<style>body{{font:14px system-ui,sans-serif;max-width:1260px;margin:2em auto;padding:0 1em;color:#111}}
-pre{{background:#f6f6f6;padding:1em;overflow-x:auto}}svg{{max-width:100%;height:auto}}h2{{margin-top:1.6em}}</style>
-</head><body><h1>{0}</h1>
-<p>Energies are of one pipeline with one GPU per stage. Change is against the {4}.</p>
-<pre>{1}</pre>
-<h2>Before and after</h2>
-{2}
-<h2>Time and energy</h2>
-{3}
-</body></html>
-)",
-      xml_escaped(title), xml_escaped(table), gantt_svg(planner.work(), runs),
-      frontier_svg(planner, plans, baseline), xml_escaped(baseline));
+  const PipelineResult* plan = first_plan(plans);
+  std::string body = page_section("How sure this is", trust_facts(plan, caption.notes));
+  body += page_section(
+      "Before and after",
+      "<p><label><input type=\"checkbox\" data-class=\"by-clock\" data-of=\"gantt\"> coloured by "
+      "clock, with MHz</label></p>\n<div id=\"gantt\">\n" +
+          wide_picture(gantt_svg(planner.work(), runs)) + "</div>\n");
+  body += page_section("Clocks of the passes", clocks_table(planner.work(), runs));
+  body += page_section("Time and energy",
+                       fmt::format("<p>Of one pipeline with one GPU per stage.</p>\n<figure>{}"
+                                   "</figure>\n",
+                                   frontier_svg(planner, plans, caption.baseline)));
+  body += page_section("All plans", html_table(table));
+  return whole_page({"Clocks of a pipeline", caption.subtitle, pipeline_answer(planner, plan), ""},
+                    body);
 }
 
 }  // namespace rubato

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "explorer/pipeline/planner.hpp"
+#include "tools/terminal/output.hpp"
 
 namespace rubato {
 
@@ -24,12 +25,16 @@ struct DrawnRun {
                                        const std::vector<PipelineResult>& plans,
                                        const std::string& baseline);
 
-/// One self-contained page: pictures and a table of the plans.
-/// @param baseline  its name
-/// @param table     the plans as aligned text
+/// What a page says around its pictures; plain text.
+struct PipelineCaption {
+  std::string subtitle;  ///< which pipeline
+  std::string baseline;  ///< the name of what changes are against
+  std::string notes;     ///< lines
+};
+
+/// One self-contained page: the first plan's answer, pictures, clocks and a table of the plans.
 [[nodiscard]] std::string pipeline_page(const PipelinePlanner& planner,
                                         const std::vector<PipelineResult>& plans,
-                                        const std::string& baseline, const std::string& title,
-                                        const std::string& table);
+                                        const PipelineCaption& caption, const OutputTable& table);
 
 }  // namespace rubato

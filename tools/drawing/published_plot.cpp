@@ -19,7 +19,7 @@ constexpr std::array series_colours{"#0072b2", "#d55e00", "#009e73",
                                     "#cc79a7", "#e69f00", "#56b4e9"};
 constexpr double plot_width = 520.0, plot_height = 340.0, plot_left = 58.0, plot_right = 120.0,
                  plot_top = 14.0, plot_bottom = 46.0;
-constexpr const char* faint = R"(stroke="#8886" stroke-width="1")";
+constexpr const char* faint = R"(class="axis" stroke="#8886" stroke-width="1")";
 
 struct Span {
   double least = std::numeric_limits<double>::infinity(), most = -least;
@@ -88,16 +88,18 @@ std::string published_plot(const PlotAxes& axes, std::span<const PlotSeries> ser
   for (std::size_t i = 0; i < series.size(); ++i) {
     const PlotSeries& one = series[i];
     const char* colour = series_colours[i % series_colours.size()];
+    const std::string style = fmt::format("c{}", i % series_colours.size());
     std::vector<std::pair<double, double>> line;
     for (const auto& [x, y] : one.ours) line.emplace_back(x_at(x), y_at(y));
-    svg.polyline(line, fmt::format(R"(fill="none" stroke="{}" stroke-width="1.6")", colour));
+    svg.polyline(line, fmt::format(R"(class="{}" stroke="{}" stroke-width="1.6")", style, colour));
     for (const auto& [x, y] : one.published) {
       svg.circle(x_at(x), y_at(y), 3.2,
-                 fmt::format(R"(fill="{0}" fill-opacity=".35" stroke="{0}")", colour),
+                 fmt::format(R"(class="mark {1}" fill="{0}" fill-opacity=".35" stroke="{0}")",
+                             colour, style),
                  fmt::format("{}: published {:.4g}, {:.4g}", one.name, x, y));
     }
     svg.rect(plot_width - plot_right + 10.0, legend_y - 8.0, 10.0, 10.0,
-             fmt::format(R"(fill="{}")", colour));
+             fmt::format(R"(class="{}" fill="{}")", style, colour));
     svg.text(plot_width - plot_right + 26.0, legend_y + 1.0, one.name);
     legend_y += 18.0;
   }

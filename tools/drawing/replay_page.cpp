@@ -15,15 +15,6 @@ namespace {
 
 using Cells = std::vector<std::string>;
 
-std::string html_table(const Cells& head, const std::vector<Cells>& rows) {
-  std::string html =
-      fmt::format("<div class=\"scroll\"><table><thead><tr><th>{}</th></tr></thead><tbody>\n",
-                  fmt::join(head, "</th><th>"));
-  for (const Cells& row : rows)
-    html += fmt::format("<tr><td>{}</td></tr>\n", fmt::join(row, "</td><td>"));
-  return html + "</tbody></table></div>\n";
-}
-
 std::string ms(double s) { return fmt::format("{:.3f}", s * 1e3); }
 std::string change_pct(double now, double before) {
   return before > 0.0 ? format_signed(100.0 * (now / before - 1.0), 2) : "-";
@@ -31,7 +22,7 @@ std::string change_pct(double now, double before) {
 std::string error_text(const std::optional<ErrorBar>& error) {
   if (!error) return "-";
   std::string text = format_signed(100.0 * error->value, 1);
-  if (error->half_width) text += fmt::format(" &plusmn; {:.1f}", 100.0 * *error->half_width);
+  if (error->half_width) text += fmt::format(" ± {:.1f}", 100.0 * *error->half_width);
   return text;
 }
 std::string measured_text(const std::optional<SpanEnergy>& span) {
@@ -49,8 +40,8 @@ std::string verdict_plot(const std::vector<ReplayRow>& classes) {
     lines += 1.0;
   }
   if (lines == 0.0) return {};
-  // Beyond this an error is drawn at the edge; the table has the number.
-  reach = std::min(1.1 * reach, 2.0);
+  // One class that is far off must not hide the others: it is drawn at the edge, with its number.
+  reach = 1.1 * std::min(reach, 3.0 * verdict_tolerance);
   constexpr double width = 430.0, left = 130.0, line = 24.0, top = 8.0;
   const double bottom = top + lines * line;
   const auto x = [&](double error) {
@@ -71,9 +62,18 @@ std::string verdict_plot(const std::vector<ReplayRow>& classes) {
     svg += fmt::format(
         "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>"
         "<line class=\"{}\" stroke=\"currentColor\" x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" "
-        "y2=\"{:.1f}\"/><circle class=\"{}\" r=\"4\" cx=\"{:.1f}\" cy=\"{:.1f}\"/>",
+        "y2=\"{:.1f}\"/><circle class=\"mark {}\" r=\"4\" cx=\"{:.1f}\" cy=\"{:.1f}\"><title>{}: "
+        "{} "
+        "%</title></circle>",
         left - 10.0, y + 4.0, page_text(row.name), "bar", x(error - bar), y, x(error + bar), y,
-        verdict_of(row) == Verdict::off ? "capped" : "free", x(error), y);
+        verdict_of(row) == Verdict::off ? "capped" : "free", x(error), y, page_text(row.name),
+        error_text(row.time_error));
+    if (std::abs(error) > reach) {
+      svg += fmt::format(
+          "<text class=\"label\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{} %</text>",
+          x(error) + (error > 0.0 ? -9.0 : 9.0), y + 4.0, error > 0.0 ? "end" : "start",
+          format_signed(100.0 * error, 0));
+    }
     y += line;
   }
   for (const double tick : {-reach / 1.1, 0.0, reach / 1.1}) {
@@ -89,7 +89,7 @@ std::string kernels_plot(const std::vector<ReplayRow>& kernels) {
     const auto launches = static_cast<double>(row.launches);
     if (!row.time_error || row.compared_s <= 0.0 || row.predicted_s <= 0.0) continue;
     pairs.push_back({1e3 * row.compared_s / launches, 1e3 * row.predicted_s / launches,
-                     verdict_of(row) == Verdict::off, row.name});
+                     verdict_of(row) == Verdict::off, row.name, row.name});
   }
   return agreement_plot("Time of a kernel", "ms", pairs, verdict_tolerance);
 }
@@ -115,7 +115,7 @@ std::string rows_table(const std::vector<ReplayRow>& rows, std::size_t most) {
     if (cells.size() == most) break;
     std::string measured = "-";
     if (row.measured_power_w) {
-      measured = fmt::format("{:.0f} &plusmn; {:.0f}", *row.measured_power_w,
+      measured = fmt::format("{:.0f} ± {:.0f}", *row.measured_power_w,
                              1.645 * row.measured_sigma_w.value_or(0.0));
     }
     cells.push_back({page_text(row.name), std::to_string(row.launches), ms(row.captured_s),
@@ -142,42 +142,77 @@ std::string steps_table(const std::vector<ReplayStep>& steps) {
                     cells);
 }
 
+// How much of the GPU time was predicted and met.
+std::string replay_answer(const ReplayComparison& comparison) {
+  const ReplayTotals& t = comparison.totals;
+  double within_s = 0.0, compared_s = 0.0, all_s = 0.0;
+  for (const ReplayRow& row : comparison.kernels) {
+    all_s += row.captured_s;
+    const Verdict verdict = verdict_of(row);
+    if (verdict == Verdict::within) within_s += row.captured_s;
+    if (row.time_error) compared_s += row.captured_s;
+  }
+  const auto share = [&](double s) { return 100.0 * s / std::max(all_s, 1e-12); };
+  std::string text =
+      fmt::format("The model gives the run {} ms; it took {} ms: <b>{} %</b>.", ms(t.predicted_s),
+                  ms(t.captured_s), change_pct(t.predicted_s, t.captured_s));
+  if (comparison.measured) {
+    text += fmt::format(" Energy {:.1f} J; the log says {:.1f} J: <b>{} %</b>.", t.predicted_j,
+                        comparison.measured->energy_j,
+                        change_pct(t.predicted_j, comparison.measured->energy_j));
+  }
+  return text + fmt::format(" {:.0f} % of the GPU time was compared, {:.0f} % is within {:.0f} %.",
+                            share(compared_s), share(within_s), 100.0 * verdict_tolerance);
+}
+
+std::string replay_trust(const ReplayRequest& request, const ReplayComparison& comparison,
+                         const std::optional<PowerEvidence>& power) {
+  const ReplayCoverage& c = comparison.coverage;
+  const auto share = [&](double s) { return 100.0 * s / std::max(c.total_s(), 1e-12); };
+  std::vector<std::pair<std::string, std::string>> facts{
+      {"Clocks of the capture", page_text(request.captured_clock)},
+      {"Times of kernels",
+       fmt::format("{:.1f} % measured, {:.1f} % scaled from the same kernel at other shapes, "
+                   "{:.1f} % derived from FLOPs, bytes and class, {:.1f} % guessed from peak "
+                   "rates, {:.1f} % anchored only: not predicted, they keep their captured times",
+                   share(c.measured_s), share(c.scaled_s), share(c.derived_s), share(c.guessed_s),
+                   share(c.anchored_s))}};
+  if (power) {
+    facts.emplace_back(
+        "Power log",
+        fmt::format("{}: shift {} s, correlation {:.2f} over {} samples",
+                    page_text(power->log->file), format_signed(power->alignment.shift_s, 3),
+                    power->alignment.correlation, power->alignment.samples));
+  }
+  return facts_table(facts);
+}
+
 }  // namespace
 
 std::string replay_page(const ReplayRequest& request, const CaptureReplay& replay,
                         const ReplayComparison& comparison,
                         const std::optional<PowerEvidence>& power) {
   constexpr std::size_t most_kernels = 60;
-  const ReplayCoverage& c = comparison.coverage;
-  const auto share = [&](double s) { return 100.0 * s / std::max(c.total_s(), 1e-12); };
-  std::string body = fmt::format(
-      "<p>{} on {}, captured at {}. Of the GPU time {:.1f} % is measured, {:.1f} % scaled from "
-      "the same kernel at other shapes, {:.1f} % "
-      "derived from FLOPs, bytes and class, {:.1f} % guessed from peak rates, {:.1f} % "
-      "anchored only: not predicted, they keep their captured times.{}</p>\n",
-      page_text(request.trace_file), page_text(replay.spec().title),
-      page_text(request.captured_clock), share(c.measured_s), share(c.scaled_s), share(c.derived_s),
-      share(c.guessed_s), share(c.anchored_s),
-      replay.spec().calibrated
-          ? ""
-          : " <strong>This GPU is not calibrated: its numbers are rough.</strong>");
-  if (power) {
-    body += fmt::format("<p>Power from {}: shift {} s, correlation {:.2f} over {} samples.</p>\n",
-                        page_text(power->log->file), format_signed(power->alignment.shift_s, 3),
-                        power->alignment.correlation, power->alignment.samples);
-  }
-  body += runs_table(request, comparison);
-  body += fmt::format(
-      "<h2>Predicted over captured</h2>\n<p>The band is {:.0f} %, orange is off by more; bars are "
-      "90 %.</p>\n<div class=\"plots\">\n{}{}</div>\n",
-      100.0 * verdict_tolerance, kernels_plot(comparison.kernels),
-      verdict_plot(comparison.classes));
-  body += "<h2>Classes</h2>\n" + rows_table(comparison.classes, comparison.classes.size());
-  if (!comparison.steps.empty()) body += "<h2>Steps</h2>\n" + steps_table(comparison.steps);
-  body += fmt::format("<h2>Kernels</h2>\n<p>The {} with most captured time of {}.</p>\n",
-                      std::min(most_kernels, comparison.kernels.size()), comparison.kernels.size());
-  body += rows_table(comparison.kernels, most_kernels);
-  return whole_page("Replay of " + replay.capture().name, body);
+  std::string body = page_section("How sure this is", replay_trust(request, comparison, power));
+  body += page_section(
+      "Predicted over captured",
+      fmt::format("<p>The band is {:.0f} %, orange is off by more; bars are 90 % intervals.</p>\n"
+                  "<div class=\"plots\">\n{}{}</div>\n",
+                  100.0 * verdict_tolerance, kernels_plot(comparison.kernels),
+                  verdict_plot(comparison.classes)));
+  body += page_section("The run, four times", runs_table(request, comparison));
+  body += page_section("Classes", rows_table(comparison.classes, comparison.classes.size()));
+  if (!comparison.steps.empty()) body += page_section("Steps", steps_table(comparison.steps));
+  body += page_section("Kernels", fmt::format("<p>The {} with most captured time of {}.</p>\n{}",
+                                              std::min(most_kernels, comparison.kernels.size()),
+                                              comparison.kernels.size(),
+                                              rows_table(comparison.kernels, most_kernels)));
+  const bool calibrated = replay.spec().calibrated;
+  return whole_page(
+      {"Replay of " + replay.capture().name,
+       fmt::format("{} on {}", request.trace_file, replay.spec().title), replay_answer(comparison),
+       calibrated ? "" : "This GPU is not calibrated: its numbers are rough."},
+      body);
 }
 
 }  // namespace rubato

@@ -20,11 +20,13 @@ namespace {
 // Blue and vermilion of Okabe and Ito's palette for colour-blind readers (2008).
 constexpr const char* own_colour = "#0072b2";
 constexpr const char* plan_colour = "#d55e00";
-constexpr const char* muted = R"(fill="#555")";
-constexpr const char* centred = R"(fill="#555" text-anchor="middle")";
-constexpr const char* right_aligned = R"(fill="#555" text-anchor="end")";
+// Their classes on pages, which have darker and lighter ones.
+std::string_view style_of(std::string_view colour) { return colour == own_colour ? "c0" : "c1"; }
+constexpr const char* muted = R"(class="soft" fill="#555")";
+constexpr const char* centred = R"(class="soft" fill="#555" text-anchor="middle")";
+constexpr const char* right_aligned = R"(class="soft" fill="#555" text-anchor="end")";
 constexpr const char* dashes = R"( stroke-dasharray="5 3")";
-constexpr const char* bold = R"(fill="#222" font-weight="600")";
+constexpr const char* bold = R"(class="ink" fill="#222" font-weight="600")";
 
 constexpr double left = 62.0, right = 16.0, gap = 22.0, top = 130.0, row_gap = 34.0;
 constexpr double no_value = 0.0;
@@ -205,7 +207,7 @@ class Picture {
     svg.text(
         left, 22,
         fmt::format("{}, found on {}, applied to other traces", caption_.plan, caption_.found_on),
-        R"(fill="#222" font-weight="600" font-size="14")");
+        R"(class="ink" fill="#222" font-weight="600" font-size="14")");
     svg.text(left, 42,
              fmt::format("{}, {:g} W, clocks '{}'. Baseline: the default clocks of each trace.",
                          caption_.gpu, caption_.power_limit_w, caption_.clocks),
@@ -213,8 +215,11 @@ class Picture {
     double y = 62.0, at = left;
     const auto line = [&](const char* colour, const char* name, double width, bool dashed) {
       svg.line(at, y - 4, at + 24, y - 4,
-               fmt::format(R"(stroke="{}" stroke-width="1.8"{})", colour, dashed ? dashes : ""));
-      if (!dashed) svg.circle(at + 12, y - 4, 3.5, fmt::format(R"(fill="{}")", colour));
+               fmt::format(R"(class="{}" stroke="{}" stroke-width="1.8"{})", style_of(colour),
+                           colour, dashed ? dashes : ""));
+      if (!dashed)
+        svg.circle(at + 12, y - 4, 3.5,
+                   fmt::format(R"(class="{}" fill="{}")", style_of(colour), colour));
       svg.text(at + 30, y, name, muted);
       at += width;
     };
@@ -223,7 +228,8 @@ class Picture {
     line(own_colour, "the same in the transferred plan's time", 278, true);
     at = left;
     y += 18.0;
-    svg.rect(at, y - 11, 24, 13, fmt::format(R"(fill="{}" fill-opacity="0.18")", plan_colour));
+    svg.rect(at, y - 11, 24, 13,
+             fmt::format(R"(class="c1" fill="{}" fill-opacity="0.18")", plan_colour));
     svg.text(at + 30, y, "regret", muted);
     svg.circle(at + 92, y - 4, 6.5, R"(fill="none" stroke="#888" stroke-width="1.3")");
     svg.text(at + 105, y, "found here", muted);
@@ -257,8 +263,8 @@ class Picture {
     for (const Line& line : row.lines) {
       if (!bars) {
         svg.polyline(points(row, panel, line.value),
-                     fmt::format(R"(stroke="{}" stroke-width="1.8"{})", line.colour,
-                                 line.dashed ? dashes : ""));
+                     fmt::format(R"(class="{}" stroke="{}" stroke-width="1.8"{})",
+                                 style_of(line.colour), line.colour, line.dashed ? dashes : ""));
       }
       if (line.dashed) continue;
       for (std::size_t i = panel.first; i < panel.last; ++i) draw_mark(svg, row, line, panel, i);
@@ -273,14 +279,19 @@ class Picture {
     const std::string text = tooltip(transfers_[i].transfer);
     if (row.lines.size() == 1) {
       svg.rect(at - 4.5, std::min(y, row.at(0.0)), 9.0, std::abs(row.at(0.0) - y),
-               fmt::format(R"(fill="{}" fill-opacity="0.7")", line.colour), text);
+               fmt::format(R"(class="mark {}" fill="{}" fill-opacity="0.7")", style_of(line.colour),
+                           line.colour),
+               text);
       return;
     }
-    svg.circle(at, y, 3.5, fmt::format(R"(fill="{}")", line.colour), text);
+    svg.circle(at, y, 3.5,
+               fmt::format(R"(class="mark {}" fill="{}")", style_of(line.colour), line.colour),
+               text);
     if (line.interval != nullptr) {
       const Interval interval = line.interval(transfers_[i].transfer);
       svg.line(at, row.at(interval.low_pct), at, row.at(interval.high_pct),
-               fmt::format(R"(class="interval" stroke="{}" stroke-width="1.3")", line.colour));
+               fmt::format(R"(class="interval {}" stroke="{}" stroke-width="1.3")",
+                           style_of(line.colour), line.colour));
     }
     if (transfers_[i].source)
       svg.circle(at, y, 6.5, R"(fill="none" stroke="#888" stroke-width="1.3")");
@@ -298,7 +309,7 @@ class Picture {
     }
     outline.insert(outline.end(), back.rbegin(), back.rend());
     if (outline.size() >= 4)
-      svg.polygon(outline, fmt::format(R"(fill="{}" fill-opacity="0.18")", plan_colour));
+      svg.polygon(outline, fmt::format(R"(class="c1" fill="{}" fill-opacity="0.18")", plan_colour));
   }
 
   void draw_axis(Svg& svg, const Panel& panel) const {
@@ -309,7 +320,7 @@ class Picture {
         svg.text(
             at, y, transfers_[i].transfer.trace,
             fmt::format(
-                R"style(fill="#555" text-anchor="end" transform="rotate(-35 {:.1f} {:.1f})")style",
+                R"style(class="soft" fill="#555" text-anchor="end" transform="rotate(-35 {:.1f} {:.1f})")style",
                 at, y));
       } else {
         svg.text(at, y, fmt::format("{:g}", transfers_[i].batch), centred);
@@ -331,34 +342,89 @@ std::string transfer_svg(const TransferCaption& caption, std::span<const DrawnTr
   return Picture(caption, transfers).draw();
 }
 
-std::string transfer_page(const TransferCaption& caption,
-                          std::span<const DrawnTransfer> transfers) {
-  std::string body = fmt::format(
-      "<p>{} on {}, {:g} W, clocks '{}', found on {}. Baseline: the default clocks of each trace. "
-      "Regret is what a trace's own plan for the same question would save beyond the transferred "
-      "one; at equal time, in the time the transferred one "
-      "takes.</p>\n<figure>{}</figure>\n<h2>Numbers</h2>\n<div class=\"scroll\"><table><thead><tr>"
-      "<th>trace</th><th>default W</th><th>at the limit %</th><th>known time %</th><th>time %</th>"
-      "<th>energy %</th><th>own time %</th><th>own energy %</th><th>regret</th><th>at equal "
-      "time</th></tr></thead>"
-      "<tbody>\n",
-      page_text(caption.plan), page_text(caption.gpu), caption.power_limit_w,
-      page_text(caption.clocks), page_text(caption.found_on), transfer_svg(caption, transfers));
-  const auto number = [](std::optional<double> value) {
-    return value ? format_fixed(*value, 2) : std::string("-");
-  };
+namespace {
+
+std::string number(std::optional<double> value) {
+  return value ? format_fixed(*value, 2) : std::string("-");
+}
+
+// What the plan saves on average, and what each trace's own plan would.
+std::string transfer_answer(std::span<const DrawnTransfer> transfers) {
+  double saved = 0.0, time = 0.0, regret = 0.0, worst = 0.0;
+  std::size_t count = 0, with_regret = 0;
+  std::string worst_trace;
+  for (const DrawnTransfer& drawn : transfers) {
+    if (drawn.source) continue;
+    ++count;
+    saved += *plan_saving_pct(drawn.transfer);
+    time += *plan_time_pct(drawn.transfer);
+    const auto lost = regret_points(drawn.transfer);
+    if (!lost) continue;
+    ++with_regret;
+    regret += *lost;
+    if (worst_trace.empty() || *lost > worst) {
+      worst = *lost;
+      worst_trace = drawn.transfer.trace;
+    }
+  }
+  if (count == 0) return "Nothing but the trace it was found on.";
+  const auto mean = [](double sum, std::size_t n) { return sum / static_cast<double>(n); };
+  std::string text = fmt::format(
+      "On {} other traces the plan changes energy by <b>{} %</b> and time by <b>{} %</b> in the "
+      "mean.",
+      count, format_signed(-mean(saved, count), 2), format_signed(mean(time, count), 2));
+  if (with_regret > 0) {
+    text += fmt::format(
+        " Plans of their own would save {:.2f} points more in the same time; most, {:.2f}, on {}.",
+        mean(regret, with_regret), worst, page_text(worst_trace));
+  }
+  return text;
+}
+
+std::string transfer_numbers(std::span<const DrawnTransfer> transfers) {
+  std::vector<std::vector<std::string>> rows;
   for (const auto& [t, panel, batch, source] : transfers) {
     const auto own = own_saving_pct(t);
-    body += fmt::format(
-        "<tr><td>{}</td><td>{:.0f}</td><td>{:.1f}</td><td>{:.1f}</td><td>{}</td><td>{}</td>"
-        "<td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
-        page_text(t.trace), t.baseline.average_power_w(), 100.0 * t.limited_frac,
-        100.0 * t.known_frac, number(plan_time_pct(t)), number(-*plan_saving_pct(t)),
-        number(own_time_pct(t)), number(own ? std::optional(-*own) : own),
-        number(own ? std::optional(100.0 * t.regret_frac()) : own), number(regret_points(t)));
+    rows.push_back(
+        {page_text(t.trace), fmt::format("{:.0f}", t.baseline.average_power_w()),
+         fmt::format("{:.1f}", 100.0 * t.limited_frac), fmt::format("{:.1f}", 100.0 * t.known_frac),
+         number(plan_time_pct(t)), number(-*plan_saving_pct(t)), number(own_time_pct(t)),
+         number(own ? std::optional(-*own) : own),
+         number(own ? std::optional(100.0 * t.regret_frac()) : own), number(regret_points(t))});
   }
-  body += "</tbody></table></div>\n";
-  return whole_page("A plan on other traces", body);
+  return html_table({"trace", "default W", "at the limit %", "known time %", "time %", "energy %",
+                     "own time %", "own energy %", "regret", "at equal time"},
+                    rows);
+}
+
+}  // namespace
+
+std::string transfer_page(const TransferCaption& caption,
+                          std::span<const DrawnTransfer> transfers) {
+  double least_known = 1.0;
+  for (const DrawnTransfer& drawn : transfers)
+    least_known = std::min(least_known, drawn.transfer.known_frac);
+  std::string body = page_section(
+      "How sure this is",
+      facts_table({{"Kernels",
+                    fmt::format("at least {:.0f} % of a trace's time is in kernels that the plan "
+                                "knows; the others keep the default clocks",
+                                100.0 * least_known)},
+                   {"Numbers",
+                    "all of the simulator, against the default clocks of each trace; no "
+                    "intervals are made for transferred plans"}}));
+  body += page_section("Saving, regret, time", wide_picture(transfer_svg(caption, transfers)));
+  body += page_section(
+      "Numbers",
+      "<p>Regret is what a trace's own plan for the same question would save beyond the "
+      "transferred one; at equal time, in the time the transferred one takes.</p>\n" +
+          transfer_numbers(transfers));
+  return whole_page(
+      {"A plan on other traces",
+       fmt::format("{}, found on {}; {}, {:g} W, clocks '{}'", caption.plan, caption.found_on,
+                   caption.gpu, caption.power_limit_w, caption.clocks),
+       transfer_answer(transfers), ""},
+      body);
 }
 
 }  // namespace rubato

@@ -1,8 +1,11 @@
 #include "tools/drawing/validation_page.hpp"
 
 #include <algorithm>
+#include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "tools/drawing/page_parts.hpp"
 
@@ -10,22 +13,52 @@ namespace rubato {
 
 namespace {
 
-std::string table(const std::vector<ErrorSummary>& summaries) {
-  std::string html =
-      "<div class=\"scroll\"><table><thead><tr><th>group</th><th>points</th><th>time "
-      "%</th><th>p50</th>"
-      "<th>p90</th><th>worst</th><th>power %</th><th>p50</th><th>p90</th><th>worst</th><th>energy "
-      "%</th><th>p50</th><th>p90</th><th>worst</th></tr></thead><tbody>\n";
+std::string errors_table(const std::vector<ErrorSummary>& summaries) {
+  std::vector<std::vector<std::string>> rows;
   for (const ErrorSummary& s : summaries) {
-    html += fmt::format("<tr><td>{}</td><td>{}</td>", page_text(s.group),
-                        std::max(s.time.count, s.power.count));
+    rows.push_back({page_text(s.group), std::to_string(std::max(s.time.count, s.power.count))});
     for (const ErrorQuantiles* q : {&s.time, &s.power, &s.energy}) {
       for (const double value : {q->mean, q->p50, q->p90, q->worst})
-        html += q->count > 0 ? fmt::format("<td>{:.2f}</td>", value) : "<td>-</td>";
+        rows.back().push_back(q->count > 0 ? fmt::format("{:.2f}", value) : "-");
     }
-    html += "</tr>\n";
   }
-  return html + "</tbody></table></div>\n";
+  return html_table(
+      {"group", "points", "time: mean %", "50 % below", "90 % below", "worst", "power: mean %",
+       "50 % below", "90 % below", "worst", "energy: mean %", "50 % below", "90 % below", "worst"},
+      rows);
+}
+
+std::string mean_and_worst(std::string_view what, const ErrorQuantiles& errors) {
+  return errors.count == 0
+             ? ""
+             : fmt::format("<b>{} {:.2f} %</b> (worst {:.1f} %)", what, errors.mean, errors.worst);
+}
+
+struct Plots {
+  std::vector<MeasuredPair> times, powers;
+  std::vector<ErrorPoint> time_errors, power_errors;
+};
+
+Plots plotted(const GpuSpec& spec, std::span<const ValidatedPoint> points) {
+  Plots plots;
+  for (const ValidatedPoint& p : points) {
+    const std::optional<double>& core = p.measured.clock.core_mhz;
+    const std::string label = fmt::format("{}, memory {}, core {}", p.kernel,
+                                          spec.mem_states[index(p.measured.clock.mem)].name,
+                                          core ? fmt::format("{:g}", *core) : "auto");
+    const bool capped = p.predicted.power_limited;
+    const auto add = [&](std::vector<MeasuredPair>& pairs, std::vector<ErrorPoint>& errors,
+                         double measured, double predicted) {
+      pairs.push_back({measured, predicted, capped, label, p.kernel});
+      if (core) errors.push_back({*core, predicted / measured - 1.0, capped, label, p.kernel});
+    };
+    if (p.measured.time_s)
+      add(plots.times, plots.time_errors, *p.measured.time_s, p.predicted.time_s);
+    if (p.measured.power_w)
+      add(plots.powers, plots.power_errors, *p.measured.power_w,
+          p.predicted.energy_j / p.predicted.time_s);
+  }
+  return plots;
 }
 
 }  // namespace
@@ -33,25 +66,38 @@ std::string table(const std::vector<ErrorSummary>& summaries) {
 std::string validation_page(const GpuSpec& spec, const Sweep& sweep,
                             const ValidationOptions& options,
                             std::span<const ValidatedPoint> points) {
-  std::vector<MeasuredPair> times, powers;
-  for (const ValidatedPoint& p : points) {
-    const std::string label = fmt::format(
-        "{}, memory {}, core {}", p.kernel, spec.mem_states[index(p.measured.clock.mem)].name,
-        p.measured.clock.core_mhz ? fmt::format("{:g}", *p.measured.clock.core_mhz) : "auto");
-    const bool capped = p.predicted.power_limited;
-    if (p.measured.time_s) times.push_back({*p.measured.time_s, p.predicted.time_s, capped, label});
-    if (p.measured.power_w)
-      powers.push_back(
-          {*p.measured.power_w, p.predicted.energy_j / p.predicted.time_s, capped, label});
+  const Plots plots = plotted(spec, points);
+  const std::vector<ErrorSummary> groups = summaries(spec, points);
+  std::vector<std::string> errors;
+  for (const auto& [what, quantiles] :
+       {std::pair{"time", groups.front().time}, std::pair{"power", groups.front().power},
+        std::pair{"energy", groups.front().energy}}) {
+    if (quantiles.count > 0) errors.push_back(mean_and_worst(what, quantiles));
   }
   constexpr double tolerance = 0.05;
-  const std::string body = fmt::format(
-      "<p>{}: {} held-out points, held out: {}. Blue: free, orange: at the power limit; the band "
-      "is 5 %.</p>\n<div class=\"plots\">\n{}{}</div>\n<h2>Absolute errors</h2>\n{}",
-      page_text(sweep.file), points.size(), name_of(options.holdout),
-      agreement_plot("Time", "s", times, tolerance),
-      agreement_plot("Power", "W", powers, tolerance), table(summaries(spec, points)));
-  return whole_page("Validation of " + spec.title, body);
+  const std::string core = "core clock as set, MHz";
+  std::string body = page_section(
+      "How sure this is",
+      facts_table({{"Tested on", fmt::format("{} points that the fit had not seen; held out: {}",
+                                             points.size(), name_of(options.holdout))},
+                   {"Measurements", page_text(sweep.file)}}));
+  body +=
+      page_section("Predicted over measured",
+                   fmt::format("<p>Blue: free, orange: at the power limit; the band is 5 %.</p>\n"
+                               "<div class=\"plots\">\n{}{}</div>\n",
+                               agreement_plot("Time", "s", plots.times, tolerance),
+                               agreement_plot("Power", "W", plots.powers, tolerance)));
+  body += page_section(
+      "Error over the clock",
+      fmt::format("<p>The line is the mean of the kernels at a clock: away from zero, the model "
+                  "is wrong there in the same way for all.</p>\n<div "
+                  "class=\"plots\">\n{}{}</div>\n",
+                  error_plot("Error of time", core, plots.time_errors, tolerance),
+                  error_plot("Error of power", core, plots.power_errors, tolerance)));
+  body += page_section("Absolute errors", errors_table(groups));
+  return whole_page({"How right the model is on held-out points", spec.title,
+                     fmt::format("Mean absolute error: {}.", fmt::join(errors, ", ")), ""},
+                    body);
 }
 
 }  // namespace rubato

@@ -7,8 +7,8 @@
 
 #include "common/numbers.hpp"
 #include "common/version.hpp"
+#include "explorer/report/setting_lines.hpp"
 #include "tools/terminal/exploration_tables.hpp"
-#include "tools/terminal/setting_lines.hpp"
 
 namespace rubato {
 

@@ -11,8 +11,6 @@ const whole = {iteration: "one clock for the whole run", gpu: "one clock per GPU
 const planName = (p) => `${whole[p.granularity] || p.granularity}, slack ${fixed(p.slack_pct, 1)} %`;
 const clocksOf = (p) => [...new Set(kernels.filter((k) => k.graph_plan_id === p.graph_plan_id).map((k) => k.clock))];
 const clocksText = (p) => { const all = clocksOf(p); return all.length === 1 ? all[0] : `${all.length} clocks`; };
-const range = (low, high, digits) => `${percent(low, digits)} to ${percent(high, digits)}`;
-const label = (clock) => { const [mem, core] = clock.split("/"); return `memory ${mem} MHz, core ${core} MHz`; };
 
 
 const saves = (p) => `energy ${percent(p.energy_change_pct)} (${range(p.energy_change_low_pct, p.energy_change_high_pct)}), ` +
@@ -20,32 +18,36 @@ const saves = (p) => `energy ${percent(p.energy_change_pct)} (${range(p.energy_c
 
 function answer() {
   const files = run.captures.split("\n");
-  document.getElementById("subtitle").textContent = `${files[0].split("/").pop()}${files.length > 1 ? ` and ${files.length - 1} more ranks` : ""}: ` +
+  element("subtitle").textContent = `${files[0].split("/").pop()}${files.length > 1 ? ` and ${files.length - 1} more ranks` : ""}: ` +
     `${run.gpus} GPU${run.gpus > 1 ? "s" : ""}, ${run.gpu}`;
   const least = (list) => list.length === 0 ? undefined : list.reduce((a, b) => b.energy_j < a.energy_j ? b : a);
-  const element = d3.select("#answer");
+  const target = d3.select("#answer");
   const single = least(found.filter((p) => p.granularity === "iteration"));
   // With its changes of clock counted, where it is known what they take, and still in time.
   const energy = (p) => p.counted_energy_change_pct ?? p.energy_change_pct;
   const best = found.filter((p) => p.counted_in_time !== 0).sort((a, b) => energy(a) - energy(b))[0] || least(found);
   const shown = single || best;
   if (!shown) {
-    element.text("No plan keeps the time that was asked for.");
+    target.text("No plan keeps the time that was asked for.");
     return;
   }
-  element.append("b").text(single ? label(clocksText(single)) : planName(best));
-  element.append("span").text(`, within ${fixed(shown.slack_pct, 1)} % more time: ${saves(shown)}.`);
+  target.append("b").text(single ? clockWords(clocksText(single)) : planName(best));
+  target.append("span").text(`, within ${fixed(shown.slack_pct, 1)} % more time: ${saves(shown)}.`);
   if (best !== shown)
-    document.getElementById("finer").textContent = `The most that was found: ${planName(best)}, ${Math.round(best.clock_changes_per_s).toLocaleString("en")} changes of clock per second` +
+    element("finer").textContent = `The most that was found: ${planName(best)}, ${Math.round(best.clock_changes_per_s).toLocaleString("en")} changes of clock per second` +
       (best.counted_in_time === null ? `: ${saves(best)}` : `, counted: energy ${percent(energy(best))}, time ${percent(best.counted_time_change_pct)}`) +
       `. Bound ${percent(best.bound_change_pct)}, gap ${fixed(best.gap_pct, 2)} %.`;
+  const [set, back] = (single && data.lines[clocksText(single)]) || [];
+  commandLine("set-line", "To set:", set && `${set}   # back: ${back}`);
+  const db = (/--db[ =](\S+)/.exec(run.command) || [])[1] || "results.db";
+  commandLine("play-line", "To play it:", best !== single && `rubato export --plan graph:${run.graph_run_id} --plan-id ${best.graph_plan_id} --db ${db} -o plan.json && sudo -E python3 -m rubato apply plan.json -- python3 train.py`);
   const notes = [];
   if (run.captured_clock_source === "default") notes.push("The clocks of the capture are assumed, not known: give --captured-clock or --power.");
   const off = change(run.reproduced_s, run.captured_s);
   if (Math.abs(off) > 0.1) notes.push(`The simulator gives the captured run back ${percent(off, 2)} off.`);
   const guessed = 100 * run.source_guessed_split_s / total();
   if (guessed > 20) notes.push(`The split between core and memory is guessed for ${fixed(guessed, 0)} % of the GPU time.`);
-  const warning = document.getElementById("warning");
+  const warning = element("warning");
   warning.hidden = notes.length === 0;
   warning.textContent = notes.join(" ");
 }
@@ -54,25 +56,18 @@ const total = () => Math.max(run.source_measured_s + run.source_anchored_s + run
 
 function trust() {
   const arcs = run.arcs_read + run.arcs_inferred;
-  table("#trust", [["", (r) => r[0]], ["", (r) => r[1], true], ["", (r) => r[2]]], [
-    ["Captured", `${ms(run.captured_s)} ms`, `at ${run.captured_clock} (${run.captured_clock_source === "default" ? "the GPU's default, assumed" : run.captured_clock_source})`],
-    ["Reproduced", `${ms(run.reproduced_s)} ms`, `${percent(change(run.reproduced_s, run.captured_s), 3)}: simulated at the captured clocks`],
-    ["Default clocks", `${ms(run.default_s)} ms`, `${fixed(run.default_j, 2)} J, simulated: what changes are against`],
-    ["Waits", `${arcs.toLocaleString("en")}`, `${run.arcs_read.toLocaleString("en")} read from the files, ${run.arcs_inferred.toLocaleString("en")} inferred, between ${run.activities.toLocaleString("en")} activities`]]);
-  const parts = [["fitted to the kernel at several clocks", run.source_measured_s], ["captured time, split from work or counters", run.source_anchored_s - run.source_guessed_split_s],
-    ["captured time, split guessed", run.source_guessed_split_s], ["no clock changes it", run.source_fixed_s]];
-  const width = 900, svg = chart("#coverage", width, 26, "GPU time by what is known of the kernels");
-  let x = 0;
-  parts.forEach(([name, s], i) => {
-    const w = width * s / total();
-    svg.append("rect").attr("class", "part").attr("x", x).attr("y", 4).attr("width", w).attr("height", 18).attr("fill", color(i)).append("title").text(`${name}: ${fixed(100 * s / total(), 1)} %`);
-    x += w;
-  });
-  key("#coverage-key", parts.map(([name, s], i) => ({name: `${name}: ${fixed(100 * s / total(), 1)} % of the GPU time`, color: color(i)})));
+  facts("#trust", [
+    ["Captured", `${ms(run.captured_s)} ms at ${run.captured_clock} (${run.captured_clock_source === "default" ? "the GPU's default, assumed" : run.captured_clock_source})`],
+    ["Reproduced", `${ms(run.reproduced_s)} ms, ${percent(change(run.reproduced_s, run.captured_s), 3)}: simulated at the captured clocks`],
+    ["Default clocks", `${ms(run.default_s)} ms, ${fixed(run.default_j, 2)} J, simulated: what changes are against`],
+    ["Waits", `${arcs.toLocaleString("en")} between ${run.activities.toLocaleString("en")} activities: ${run.arcs_read.toLocaleString("en")} read from the files, ${run.arcs_inferred.toLocaleString("en")} inferred`],
+    ["Model error", worstError(Object.entries(data.errors)) ? `${errorText(worstError(Object.entries(data.errors)))} at most in fit and cross-validation (${errorName(worstError(Object.entries(data.errors))[0])}), within the intervals` : "not known for this spec"]]);
+  shareBar("#coverage", "#coverage-key", [["fitted to the kernel at several clocks", run.source_measured_s], ["captured time, split from work or counters", run.source_anchored_s - run.source_guessed_split_s],
+    ["captured time, split guessed", run.source_guessed_split_s], ["no clock changes it", run.source_fixed_s]].filter((part) => part[1] > 0), "GPU time by what is known of the kernels");
 }
 
 function front() {
-  const width = 900, height = 460, margin = {top: 14, right: 20, bottom: 46, left: 64};
+  const width = drawWidth("#front"), height = width < narrow ? 340 : 460, margin = {top: 20, right: 14, bottom: 44, left: 58};
   const point = (p) => ({...p, x: change(p.time_s, run.default_s), y: change(p.energy_j ?? p.bound_j, run.default_j)});
   const plans = found.map(point);
   const last = Math.max(12, 1.3 * (d3.max(plans, (p) => p.x) ?? 0));
@@ -81,12 +76,7 @@ function front() {
   const x = d3.scaleLinear(d3.extent([0, ...singles.map((p) => p.x), ...plans.map((p) => p.x)]), [margin.left, width - margin.right]).nice();
   const y = d3.scaleLinear([Math.min(0, d3.min(ys) ?? -1), Math.min(Math.max(0, d3.max(ys) ?? 0), 60)], [height - margin.bottom, margin.top]).nice();
   const svg = chart("#front", width, height, "Energy change over time change of single clocks, plans and bound. The numbers of the plans are in the table below.");
-  svg.append("g").attr("transform", `translate(0,${height - margin.bottom})`).call(d3.axisBottom(x).tickFormat((v) => percent(v, 0)));
-  svg.append("g").attr("transform", `translate(${margin.left},0)`).call(d3.axisLeft(y).tickFormat((v) => percent(v, 0)));
-  for (const [x1, x2, y1, y2] of [[x(0), x(0), margin.top, height - margin.bottom], [margin.left, width - margin.right, y(0), y(0)]])
-    svg.append("line").attr("class", "zero").attr("x1", x1).attr("x2", x2).attr("y1", y1).attr("y2", y2).attr("stroke-dasharray", "3 3");
-  svg.append("text").attr("class", "soft").attr("x", width - margin.right).attr("y", height - 8).attr("text-anchor", "end").text("time of the run against default clocks");
-  svg.append("text").attr("class", "soft").attr("transform", `translate(14,${margin.top}) rotate(-90)`).attr("text-anchor", "end").text("energy against default clocks");
+  timeEnergyAxes(svg, x, y, width, height, margin, "the run");
   const inside = bound.filter((p) => p.x >= x.domain()[0] && p.x <= x.domain()[1]);
   if (inside.length > 1)
     svg.append("path").attr("class", "bound").attr("fill", "none").attr("stroke", "var(--ink)").attr("stroke-width", 1.6)
@@ -97,11 +87,21 @@ function front() {
   const marks = svg.append("g").selectAll("g").data(plans).join("g").attr("class", "plan");
   marks.append("line").attr("x1", (p) => x(p.x)).attr("x2", (p) => x(p.x)).attr("y1", (p) => y(p.energy_change_low_pct))
     .attr("y2", (p) => y(p.energy_change_high_pct)).attr("stroke", (p) => grainColor(p.granularity)).attr("stroke-width", 1.6);
-  marks.append("rect").attr("class", "mark").attr("tabindex", 0).attr("x", (p) => x(p.x) - 4).attr("y", (p) => y(p.y) - 4).attr("width", 8).attr("height", 8)
+  marks.append("rect").attr("class", "mark").attr("x", (p) => x(p.x) - 4).attr("y", (p) => y(p.y) - 4).attr("width", 8).attr("height", 8)
     .attr("fill", (p) => grainColor(p.granularity)).attr("stroke", "var(--paper)").append("title").text((p) => `${planName(p)}: ${saves(p)}`);
   const there = grains.filter((name) => found.some((p) => p.granularity === name));
   key("#front-key", [...there.map((name) => ({name: whole[name], color: grainColor(name)})), {name: "every single clock; large: default", color: "var(--soft)", path: "M5 6 a2 2 0 1 0 4 0 a2 2 0 1 0 -4 0"},
     ...(inside.length > 1 ? [{name: "bound", color: "var(--ink)", path: "M1 6 h12"}] : [])]);
+  const cursor = svg.append("g").attr("class", "chosen");
+  markChosen = () => {
+    cursor.html("");
+    if (!chosen) return;
+    const at = Number(element("slack").value);
+    if (at <= x.domain()[1]) cursor.append("line").attr("x1", x(at)).attr("x2", x(at)).attr("y1", margin.top).attr("y2", height - margin.bottom).attr("stroke", "var(--ink)").attr("stroke-width", 1.2);
+    cursor.append("circle").attr("cx", x(chosen.x)).attr("cy", y(chosen.y)).attr("r", 6).attr("fill", "none").attr("stroke", "var(--ink)").attr("stroke-width", 2);
+  };
+  svg.on("click", function () { element("slack").value = x.invert(d3.mouse(this)[0]); slide(); });
+  markChosen();
   const cell = (f) => (p) => p.energy_j === null ? "-" : f(p);
   table("#plans", [["Granularity", (p) => p.granularity], ["Slack", (p) => `${fixed(p.slack_pct, 1)} %`, true],
     ["Time", cell((p) => percent(p.time_change_pct, 2)), true], ["at most", cell((p) => percent(p.time_change_high_pct, 2)), true],
@@ -112,6 +112,22 @@ function front() {
   listNotes("#notes", data.notes);
 }
 
+// One clock for the whole run within a slack: simulated, not modelled again here.
+let chosen = null, markChosen = () => {};
+function slide() {
+  const slack = Number(element("slack").value);
+  element("slack-shown").textContent = percent(slack);
+  const fits = data.singles.filter((s) => s.time_s <= run.default_s * (1 + slack / 100) * (1 + 1e-9));
+  const least = d3.least(fits, (s) => s.energy_j);
+  chosen = least && {x: change(least.time_s, run.default_s), y: change(least.energy_j, run.default_j)};
+  const bound = least && data.front.filter((p) => p.time_s <= run.default_s * (1 + slack / 100));
+  element("slider-answer").textContent = !least ? "No single clock is that fast." : `One clock for the whole run, ${clockWords(least.clock)}: energy ${percent(chosen.y, 2)}, time ${percent(chosen.x, 2)}.` +
+    (bound.length > 0 ? ` No plan of any kind saves more than ${percent(change(bound[bound.length - 1].bound_j, run.default_j), 1)} in that time.` : "");
+  const [set, back] = (least && data.lines[least.clock]) || [];
+  commandLine("slider-line", "To set:", set && `${set}   # back: ${back}`);
+  markChosen();
+}
+
 const most = 40;
 function drawKernels(planId) {
   const rows = kernels.filter((k) => k.graph_plan_id === planId);
@@ -119,41 +135,39 @@ function drawKernels(planId) {
     energy_j: d3.sum(list, (k) => k.energy_j), time_s: d3.sum(list, (k) => k.time_s), launches: d3.sum(list, (k) => k.launches)}));
   groups.sort((a, b) => b.energy_j - a.energy_j);
   const shown = groups.slice(0, most), all_j = d3.sum(groups, (g) => g.energy_j);
-  document.getElementById("kernels-note").textContent = `Each circle is a clock; its area is the share of the kernel's energy at that clock. ` +
+  element("kernels-note").textContent = `Each circle is a clock; its area is the share of the kernel's energy at that clock. ` +
     (groups.length > most ? `The ${most} kernels that take most energy (${fixed(100 * d3.sum(shown, (g) => g.energy_j) / all_j, 0)} %) of ${groups.length}.` : `Most energy first.`);
-  const line = 20, margin = {top: 40, right: 90, bottom: 8, left: 330}, width = 900, height = margin.top + margin.bottom + line * shown.length;
+  const width = drawWidth("#kernels"), slim = width < narrow, line = slim ? 34 : 20, margin = {top: 40, right: slim ? 8 : 90, bottom: 8, left: slim ? 8 : 330}, height = margin.top + margin.bottom + line * shown.length;
   const core = (k) => Number(k.clock.split("/")[1]) || 0;
   const x = d3.scaleLinear(d3.extent(kernels, core), [margin.left + 12, width - margin.right - 12]).nice();
+  const middle = slim ? 24 : line / 2;
   const svg = chart("#kernels", width, height, "Core clock of each kernel under the selected plan. The numbers are in the table below.");
-  svg.append("g").attr("transform", `translate(0,${margin.top - 6})`).call(d3.axisTop(x).ticks(8).tickSize(-(height - margin.top)));
-  svg.append("text").attr("class", "soft").attr("x", width - margin.right).attr("y", 12).attr("text-anchor", "end").text("core clock, MHz");
+  svg.append("g").attr("transform", `translate(0,${margin.top - 6})`).call(d3.axisTop(x).ticks(slim ? 4 : 8).tickSize(-(height - margin.top)));
+  svg.append("text").attr("class", "soft").attr("x", slim ? width - 110 : width - margin.right).attr("y", 12).attr("text-anchor", "end").text("core clock, MHz");
   svg.append("text").attr("class", "soft").attr("x", width - 4).attr("y", 12).attr("text-anchor", "end").text("of the energy");
-  const row = svg.selectAll("g.row").data(shown).join("g").attr("class", "row").attr("transform", (g, i) => `translate(0,${margin.top + i * line})`);
-  const short = (name) => name.length > 40 ? `${name.slice(0, 39)}…` : name;
-  row.append("text").attr("x", margin.left - 8).attr("y", line * 0.65).attr("text-anchor", "end").text((g) => short(g.kernel)).append("title").text((g) => g.kernel);
-  row.selectAll("circle").data((g) => g.list.map((k) => ({...k, share: k.energy_j / g.energy_j}))).join("circle").attr("class", "mark").attr("tabindex", 0)
-    .attr("cx", (k) => x(core(k))).attr("cy", line / 2).attr("r", (k) => 1.5 + 7 * Math.sqrt(k.share)).attr("fill", (k) => color(Math.max(passes.indexOf(k.pass), 0))).attr("fill-opacity", .75)
+  const row = svg.selectAll("g.row").data(shown).join("g").attr("class", "row").attr("data-kernel", (g) => g.kernel).attr("transform", (g, i) => `translate(0,${margin.top + i * line})`);
+  row.append("text").attr("class", "label").attr("x", slim ? margin.left : margin.left - 8).attr("y", slim ? 13 : line * 0.65).attr("text-anchor", slim ? "start" : "end").text((g) => short(g.kernel, slim ? 34 : 40)).append("title").text((g) => g.kernel);
+  row.selectAll("circle").data((g) => g.list.map((k) => ({...k, share: k.energy_j / g.energy_j}))).join("circle").attr("class", "mark")
+    .attr("cx", (k) => x(core(k))).attr("cy", middle).attr("r", (k) => 1.5 + 7 * Math.sqrt(k.share)).attr("fill", (k) => color(Math.max(passes.indexOf(k.pass), 0))).attr("fill-opacity", .75)
     .append("title").text((k) => `${k.kernel} (${k.pass}) at ${k.clock}: ${k.launches} launches, ${ms(k.time_s)} ms, ${fixed(k.energy_j, 3)} J`);
-  row.append("text").attr("class", "soft").attr("x", width - 4).attr("y", line * 0.65).attr("text-anchor", "end").text((g) => `${fixed(100 * g.energy_j / all_j, 1)} %`);
+  row.append("text").attr("class", "soft label").attr("x", width - 4).attr("y", slim ? 13 : line * 0.65).attr("text-anchor", "end").text((g) => `${fixed(100 * g.energy_j / all_j, 1)} %`);
   key("#kernels-key", passes.filter((pass) => groups.some((g) => g.pass === pass)).map((pass) => ({name: pass, color: color(passes.indexOf(pass))})));
   table("#kernels-table", [["Kernel", (k) => k.kernel], ["Pass", (k) => k.pass], ["Clock", (k) => k.clock], ["Launches", (k) => k.launches.toLocaleString("en"), true],
-    ["Time", (k) => `${ms(k.time_s)} ms`, true], ["Energy", (k) => `${fixed(k.energy_j, 3)} J`, true]], d3.sort(rows, (k) => -k.energy_j));
+    ["Time", (k) => `${ms(k.time_s)} ms`, true], ["Energy", (k) => `${fixed(k.energy_j, 3)} J`, true]], d3.sort(rows, (k) => -k.energy_j), (k) => k.kernel);
 }
 
 function planChoice() {
-  const select = d3.select("#plan");
-  select.selectAll("option").data(found).join("option").attr("value", (p) => p.graph_plan_id).text((p) => `${planName(p)}: ${percent(p.energy_change_pct)} energy`);
   const finest = found.find((p) => p.granularity === "kernel") || found[found.length - 1];
-  if (!finest) return;
-  select.property("value", finest.graph_plan_id).on("change", (event) => drawKernels(Number(event.target.value)));
+  if (!finest) { element("h-kernels").parentNode.hidden = true; return; }
+  const select = fill("plan", found.map((p) => [p.graph_plan_id, `${planName(p)}: ${percent(p.energy_change_pct)} energy`]), finest.graph_plan_id, () => drawKernels(Number(select.value)));
   drawKernels(finest.graph_plan_id);
 }
 
 function collectives() {
   if (data.collectives.length === 0) return;
-  document.getElementById("ranks").hidden = false;
+  element("ranks").hidden = false;
   const late = d3.rollups(data.collectives, (list) => [list.length, d3.sum(list, (c) => c.start_skew_s)], (c) => c.last_rank).sort((a, b) => b[1][1] - a[1][1]);
-  document.getElementById("late").textContent = `${data.collectives.length} collectives join ${run.ranks} ranks. ` +
+  element("late").textContent = `${data.collectives.length} collectives join ${run.ranks} ranks. ` +
     late.slice(0, 4).map(([rank, [count, s]]) => `Rank ${rank} came last ${count} times, ${fixed(1e3 * s, 3)} ms after the first`).join("; ") + ".";
   const us = (s) => fixed(1e6 * s, 0);
   table("#collectives", [["Collective", (c) => c.name], ["Kind", (c) => c.collective.replace(/_/g, " ")], ["Ranks", (c) => c.ranks, true], ["Last rank", (c) => c.last_rank, true],
@@ -162,9 +176,13 @@ function collectives() {
 
 answer();
 trust();
+element("slack").value = found.length > 0 ? d3.min(found, (p) => p.slack_pct) : 5;
+element("slack").addEventListener("input", slide);
+slide();
 front();
 planChoice();
+whenResized(() => { front(); if (found.length > 0) drawKernels(Number(element("plan").value)); });
 collectives();
-table("#run", [["", (r) => r[0]], ["", (r) => r[1]]], [["Captures", run.captures.split("\n").join(", ")], ["GPU", run.gpu], ["Power limit", `${run.power_limit_w} W`], ["Command", run.command],
+facts("#run", [["Captures", run.captures.split("\n").join(", ")], ["GPU", run.gpu], ["Power limit", `${run.power_limit_w} W`], ["Command", run.command],
   ["Made", run.created_utc], ["Program", run.program_version], ["Planning took", `${fixed(run.wall_time_s, 2)} s`]]);
 })();

@@ -1,6 +1,3 @@
-const short = (text, most = 60) => String(text).length > most ? `${String(text).slice(0, most - 1)}…` : String(text);
-const element = (id) => document.getElementById(id);
-
 const objects = (table) => table.rows.map((row) => Object.fromEntries(table.columns.map((name, i) => [name, row[i]])));
 const asked = objects(data.units);
 // A unit that several scenarios ask for is drawn once.
@@ -26,33 +23,18 @@ const questionName = (u) => `${u.granularity}, ${u.aggregation}, ${words(u.goal)
 
 // What fit and cross-validation of each GPU left on energy (or, failing that, power): the worst.
 const errors = d3.group(objects(data.errors), (e) => e.gpu);
-function modelError(gpu) {
-  const all = errors.get(gpu) || [];
-  const about = (word) => all.filter((e) => e.name.includes(word));
-  const found = about("energy").length > 0 ? about("energy") : about("power");
-  if (found.length === 0) return "-";
-  const worst = d3.greatest(found, (e) => e.value);
-  return `${worst.value.toFixed(2)} ${worst.name.endsWith("_points") ? "points" : "%"}`;
-}
+const modelError = (gpu) => errorText(worstError((errors.get(gpu) || []).map((e) => [e.name, e.value])));
 const coverage = (u) => `${u.measured_pct.toFixed(0)} %`;
 const interval = (u) => u.energy_change_low_pct === null ? "" : `${u.captured_clock === null ? "90 % interval" : "shifted interval over the split of captured times"} ${percent(u.energy_change_low_pct, 1)} to ${percent(u.energy_change_high_pct, 1)}, `;
 const trust = (u) => `${interval(u)}${coverage(u)} measured, ${u.scaled_pct > 0 ? `${u.scaled_pct.toFixed(0)} % scaled, ` : ""}model error ${modelError(u.gpu)}` +
   `${u.gpu_calibrated ? "" : ", not calibrated"}${u.notes ? `; ${u.notes}` : ""}`;
-
-function fill(id, entries, chosen, change) {
-  const select = element(id);
-  d3.select(select).selectAll("option").data(entries).join("option").attr("value", (e) => e[0]).text((e) => short(e[1], 90));
-  select.value = chosen;
-  select.addEventListener("change", change);
-  return select;
-}
 
 function drawModel() {
   const settings = [...d3.group(units, (u) => u.gpu)];
   table("#model", [["GPU", (g) => g[0]], ["Calibrated", (g) => g[1][0].gpu_calibrated ? "yes" : "no: numbers are rough"],
     ["Least coverage", (g) => `${d3.min(g[1], (u) => u.measured_pct).toFixed(0)} %`, true],
     ["Most guessed", (g) => `${d3.max(g[1], (u) => u.guessed_pct).toFixed(0)} %`, true],
-    ["Errors of fit and cross-validation", (g) => (errors.get(g[0]) || []).map((e) => `${words(e.name)} ${e.value.toFixed(2)}`).join("; ") || "-"]], settings);
+    ["Worst error of energy", (g) => modelError(g[0]), true], ["where", (g) => { const e = worstError((errors.get(g[0]) || []).map((one) => [one.name, one.value])); return e ? errorName(e[0]) : "-"; }]], settings);
   const rough = settings.filter((g) => !g[1][0].gpu_calibrated).map((g) => g[0]);
   if (rough.length > 0) {
     element("warning").hidden = false;
@@ -90,10 +72,9 @@ function drawMultiples() {
       svg.append("rect").attr("width", size).attr("height", size).attr("class", "ground");
       svg.append("path").attr("class", "zero").attr("d", `M${x(0)} 0 V${size} M0 ${y(0)} H${size}`);
       svg.selectAll("circle").data(here).join("circle").attr("class", "unit").attr("cx", (u) => x(u.time_change_pct)).attr("cy", (u) => y(u.energy_change_pct))
-        .attr("r", 2.6).attr("fill", (u) => grainColor(u.granularity));
+        .attr("r", 2.6).attr("fill", (u) => grainColor(u.granularity)).append("title").text((u) => `${questionName(u)}: energy ${percent(u.energy_change_pct, 2)}, time ${percent(u.time_change_pct, 2)}`);
       if (best) {
         svg.append("text").attr("x", size - pad).attr("y", 14).attr("text-anchor", "end").text(percent(best.energy_change_pct, 1));
-        svg.append("title").text(svg.attr("aria-label"));
         numbers.push({name, best, count: here.length});
       }
     }
@@ -118,17 +99,16 @@ function drawFronts() {
   const lines = chosen.flatMap(([run, dash]) => (fronts.get(run) || []).map((front) => ({...front, dash})));
   const points = lines.flatMap((line) => line.points);
   if (points.length === 0) return;
-  const width = 900, height = 420, margin = {top: 14, right: 20, bottom: 46, left: 64};
-  const x = d3.scaleLinear(d3.extent(points, (p) => p[0]), [margin.left, width - margin.right]).nice();
-  const y = d3.scaleLinear(d3.extent(points, (p) => p[1]), [height - margin.bottom, margin.top]).nice();
+  const width = drawWidth("#fronts"), height = width < narrow ? 320 : 420, margin = {top: 20, right: 14, bottom: 44, left: 58};
+  const x = d3.scaleLinear(d3.extent([[0, 0], ...points], (p) => p[0]), [margin.left, width - margin.right]).nice();
+  const y = d3.scaleLinear(d3.extent([[0, 0], ...points], (p) => p[1]), [height - margin.bottom, margin.top]).nice();
   const name = (run) => settings.find((s) => s.run === run).name;
   const svg = chart("#fronts", width, height, `Fronts of energy over time: ${name(chosen[0][0])} solid, ${name(chosen[1][0])} dashed. The numbers are in the table below.`);
-  svg.append("g").attr("transform", `translate(0,${height - margin.bottom})`).call(d3.axisBottom(x).tickFormat((v) => percent(v, 0)));
-  svg.append("g").attr("transform", `translate(${margin.left},0)`).call(d3.axisLeft(y).tickFormat((v) => percent(v, 0)));
-  svg.append("text").attr("class", "soft").attr("x", width - margin.right).attr("y", height - 8).attr("text-anchor", "end").text("time against default clocks");
-  svg.append("text").attr("class", "soft").attr("transform", `translate(14,${margin.top}) rotate(-90)`).attr("text-anchor", "end").text("energy against default clocks");
+  timeEnergyAxes(svg, x, y, width, height, margin, "an iteration");
   svg.selectAll("path.front").data(lines).join("path").attr("class", "front").attr("fill", "none").attr("stroke", (l) => grainColor(l.granularity)).attr("stroke-width", 2)
     .attr("stroke-dasharray", (l) => l.dash).attr("d", (l) => d3.line().x((p) => x(p[0])).y((p) => y(p[1]))(l.points));
+  svg.append("g").selectAll("circle").data(lines.flatMap((l) => l.points.map((p) => ({l, p})))).join("circle").attr("cx", (d) => x(d.p[0])).attr("cy", (d) => y(d.p[1])).attr("r", 2).attr("fill", (d) => grainColor(d.l.granularity))
+    .append("title").text((d) => `${name(d.l.run)}, one clock per ${d.l.granularity}: energy ${percent(d.p[1], 2)}, time ${percent(d.p[0], 2)}`);
   const present = grains.filter((grain) => lines.some((l) => l.granularity === grain));
   key("#fronts-key", [...present.map((grain) => ({name: `by ${grain}`, color: grainColor(grain)})), {name: short(name(chosen[0][0])), color: "var(--ink)", path: "M0 6 h14"},
     {name: short(name(chosen[1][0])), color: "var(--ink)", path: "M0 6 h14", dash: "4 3"}]);
@@ -158,14 +138,14 @@ function drawLatency() {
         measured: d3.min(here, (u) => u.measured_pct), gpus: [...new Set(here.map((u) => u.gpu))]});
     }
   }
-  const width = 900, height = 360, margin = {top: 14, right: 20, bottom: 46, left: 64};
+  const width = drawWidth("#latency"), height = 360, margin = {top: 14, right: 14, bottom: 46, left: 58};
   const x = d3.scalePoint(stalls, [margin.left + 20, width - margin.right - 20]);
   const y = d3.scaleLinear(d3.extent([0, ...rows.flatMap((r) => [r.least, r.most])]), [height - margin.bottom, margin.top]).nice();
   const svg = chart("#latency", width, height, "Energy change over the latency of a change of clock, by granularity: middle of all units and the range of the inner 80 %. The numbers are in the table below.");
   svg.append("g").attr("transform", `translate(0,${height - margin.bottom})`).call(d3.axisBottom(x).tickFormat(show));
   svg.append("g").attr("transform", `translate(${margin.left},0)`).call(d3.axisLeft(y).tickFormat((v) => percent(v, 0)));
   svg.append("line").attr("class", "zero").attr("x1", margin.left).attr("x2", width - margin.right).attr("y1", y(0)).attr("y2", y(0));
-  svg.append("text").attr("class", "soft").attr("x", width - margin.right).attr("y", height - 8).attr("text-anchor", "end").text("latency of a change of clock, us (values as given, not to scale)");
+  svg.append("text").attr("class", "soft").attr("x", width - margin.right).attr("y", height - 8).attr("text-anchor", "end").text(width < narrow ? "latency of a change of clock, us" : "latency of a change of clock, us (values as given, not to scale)");
   presentGrains.forEach((grain, i) => {
     const line = rows.filter((r) => r.grain === grain), at = (r) => x(r.stall) + 4 * (i - presentGrains.length / 2);
     svg.append("path").attr("class", "latency").attr("fill", "none").attr("stroke", grainColor(grain)).attr("stroke-width", 2).attr("d", d3.line().x(at).y((r) => y(r.middle))(line));
@@ -196,7 +176,7 @@ function drawKernels() {
   const most = Math.max(1, d3.max(cells, (c) => Math.abs(c.energy_change_pct)));
   const position = new Map(runs.map((s, i) => [s.run, i + 1]));
   const svg = chart("#kernels", width, height, "Energy change of each kernel (rows) in each setting (columns) under its best plan. The numbers are in the table below.");
-  const cell = svg.selectAll("g.cell").data(cells).join("g").attr("class", "cell").attr("transform", (c) => `translate(${x(c.run_id)},${y(c.name)})`);
+  const cell = svg.selectAll("g.cell").data(cells).join("g").attr("class", "cell").attr("data-kernel", (c) => c.name).attr("transform", (c) => `translate(${x(c.run_id)},${y(c.name)})`);
   cell.append("rect").attr("width", x.bandwidth()).attr("height", y.bandwidth()).attr("fill", "var(--mid)");
   cell.append("rect").attr("width", x.bandwidth()).attr("height", y.bandwidth()).attr("fill", (c) => c.energy_change_pct < 0 ? "var(--low)" : "var(--high)")
     .attr("fill-opacity", (c) => 0.9 * Math.sqrt(Math.abs(c.energy_change_pct) / most))
@@ -235,7 +215,7 @@ function drawUnits() {
   heads.append("button").attr("type", "button").text((c) => `${c[0]}${c[1] === order.field ? (order.down ? " ▾" : " ▴") : ""}`)
     .on("click", (c) => { order = {field: c[1], down: order.field === c[1] && !order.down}; drawUnits(); element("units").querySelectorAll("th button")[unitColumns.indexOf(c)].focus(); });
   box.append("tbody").selectAll("tr").data(rows).join("tr").attr("class", "unit-row").selectAll("td").data((u) => unitColumns.map((c) => [textOf(u, c[1]), c[2]])).join("td")
-    .classed("number", (cell) => cell[1]).text((cell) => short(cell[0]));
+    .classed("number", (cell) => cell[1]).classed("words", (cell) => String(cell[0]).length > longest_line).text((cell) => short(cell[0]));
   element("units-note").textContent = `${rows.length} of ${found.length} units`;
   element("all").hidden = rows.length === found.length;
 }
@@ -244,10 +224,14 @@ const e = data.experiment;
 const best = bestOf(units);
 document.title = e.name;
 element("title").textContent = short(e.name, 200);
-element("subtitle").textContent = `${e.finished_units} of ${e.planned_units} units, ${settings.length} settings, begun ${e.first_run_utc}.` +
-  (best ? ` Least energy: ${percent(best.energy_change_pct, 2)} at ${percent(best.time_change_pct, 2)} time (${questionName(best)}; ${trust(best)}).` : "");
-table("#run", [["", (r) => words(r[0])], ["", (r) => String(r[1])]], [["experiment", e.experiment_id], ...axes.filter((axis) => !varied.includes(axis) && units.length > 0)
-  .map((axis) => [axis, show(units[0][axis])]), ["varied", varied.map(words).join(", ") || "nothing"]]);
+element("subtitle").textContent = `${e.finished_units} of ${e.planned_units} units, ${settings.length} settings, begun ${e.first_run_utc}.`;
+if (best) {
+  const target = d3.select("#answer");
+  target.append("b").text(`Energy ${percent(best.energy_change_pct, 2)}`);
+  target.append("span").text(` at ${percent(best.time_change_pct, 2)} time is the most that was saved: ${questionName(best)}${settings.length > 1 ? `, ${best.trace_name} on ${best.gpu}` : ""}; ${trust(best)}.`);
+} else element("answer").textContent = "No unit found a plan.";
+facts("#run", [["experiment", e.experiment_id], ...axes.filter((axis) => !varied.includes(axis) && units.length > 0)
+  .map((axis) => [words(axis), show(units[0][axis])]), ["varied", varied.map(words).join(", ") || "nothing"]]);
 element("file").textContent = data.file;
 if (units.length > 0) {
   drawModel();
@@ -265,6 +249,7 @@ if (units.length > 0) {
     drawFronts();
     drawLatency();
     drawKernels();
+    whenResized(() => { drawFronts(); drawLatency(); });
   }
   element("find").addEventListener("input", drawUnits);
   element("all").addEventListener("click", () => { everything = true; drawUnits(); });

@@ -1,106 +1,236 @@
+const run = data.run;
 const granularities = ["iteration", "pass", "kernel"];
 const passes = ["embedding", "forward", "loss", "backward", "embedding_backward", "optimizer", "unknown"];
 const passColor = (pass) => color(Math.max(passes.indexOf(pass), 0));
-
-
+const grainColor = (name) => color(Math.max(granularities.indexOf(name), 0));
+const plans = data.plans.filter((p) => p.energy_j !== null && p.goal !== "default");
+const baseline = data.plans.find((p) => p.goal === "default");
+const whole = {iteration: "one clock for everything", pass: "one clock per pass", kernel: "one clock per kernel", auto: "clocks for runs of kernels"};
 const planName = (p) => p.goal === "default" ? "default clocks"
-  : `${p.granularity}, ${p.aggregation}, ${words(p.goal)}` + (p.slack_frac > 0 ? ` +${(100 * p.slack_frac).toFixed(0)} %` : "");
+  : `${p.granularity}, ${p.aggregation}, ${words(p.goal)}` + (p.slack_frac > 0 ? ` +${fixed(100 * p.slack_frac, 1)} %` : "");
+const intervalText = (p) => p.energy_change_low_pct === null ? "" : ` (90 %: ${range(p.energy_change_low_pct, p.energy_change_high_pct)})`;
+const saves = (p) => `energy ${percent(p.energy_change_pct)}${intervalText(p)}, time ${percent(p.time_change_pct)}`;
+const kernelsOf = (plan) => data.kernels.filter((k) => k.plan_id === plan.plan_id);
+const clocksOf = (plan) => [...new Set(kernelsOf(plan).map((k) => k.clock))];
 
-function published(plan) {
-  return data.published.find((row) => row.granularity === plan.granularity &&
-    row.aggregation === plan.aggregation && row.goal === plan.goal);
+// Of the plans that were asked for, those within the least slack come first; else whatever was found.
+function answered() {
+  const waste = plans.filter((p) => p.slack_frac !== null && p.aggregation === "global" && !(p.notes || "").includes("slack missed"));
+  const least = d3.min(waste, (p) => p.slack_frac);
+  return waste.length > 0 ? waste.filter((p) => p.slack_frac === least) : plans;
+}
+const leastEnergy = (list) => d3.least(list, (p) => p.energy_j);
+
+function answer() {
+  element("subtitle").textContent = `${run.trace_name} on ${data.gpu_title}, power limit ${run.power_limit_w} W, ${new Set(data.grid.map((c) => c.clock)).size} clocks`;
+  document.title = `${run.trace_name} on ${run.gpu}`;
+  const asked = answered(), single = leastEnergy(asked.filter((p) => p.granularity === "iteration")), best = leastEnergy(asked);
+  const shown = single || best, target = d3.select("#answer");
+  if (!shown) {
+    target.text(`No plan does what was asked for. The default clocks take ${fixed(baseline.time_s, 3)} s and ${fixed(baseline.energy_j, 1)} J.`);
+  } else {
+    const clocks = clocksOf(shown);
+    target.append("b").text(clocks.length === 1 ? clockWords(clocks[0]) : whole[shown.granularity] || shown.granularity);
+    target.append("span").text(`${shown.slack_frac === null ? ` for ${words(shown.goal)}` : ` within ${percent(100 * shown.slack_frac)} time`}: ${saves(shown)}.`);
+    const [set, back] = (single && data.slider.lines[clocks[0]]) || [];
+    commandLine("set-line", "To set:", set && `${set}   # back: ${back}`);
+    if (best !== shown) element("finer").textContent = `${whole[best.granularity][0].toUpperCase()}${whole[best.granularity].slice(1)}: ${saves(best)}. ` +
+      `${clocksOf(best).length} clocks, ${Math.round(best.clock_switches_per_s).toLocaleString("en")} changes of clock per second` +
+      (best.counted_energy_change_pct === null || best.counted_energy_change_pct === undefined ? "." : `; with what these take: energy ${percent(best.counted_energy_change_pct)}, time ${percent(best.counted_time_change_pct)}.`);
+    const played = best !== single ? best : null;
+    const db = (/--db[ =](\S+)/.exec(run.command) || [])[1] || "results.db";
+    commandLine("play-line", "To play it:", played && `rubato export --plan run:${run.run_id} --plan-id ${played.plan_id} --db ${db} -o plan.json && sudo -E python3 -m rubato apply plan.json -- python3 train.py`);
+  }
+  if (!run.gpu_calibrated) {
+    element("warning").hidden = false;
+    element("warning").textContent = `${run.gpu} is not calibrated: these numbers are rough.`;
+  }
+}
+
+function trust() {
+  const errors = Object.entries(data.errors), worst = worstError(errors);
+  const all = d3.sum(data.coverage, (c) => c.time_s), share = (source) => d3.sum(data.coverage.filter((c) => c.source === source), (c) => c.time_s) / all;
+  const asked = answered(), best = leastEnergy(asked);
+  const last = best && data.verifications.filter((v) => v.plan_id === best.plan_id).at(-1);
+  facts("#trust", [
+    ["Kernels", `${fixed(100 * share("measured"), 0)} % of the time in kernels that were measured on this GPU` + (share("anchored") > 0 ? `, ${fixed(100 * share("anchored"), 0)} % captured at one clock` : "") +
+      (share("guessed") > 0 ? `, ${fixed(100 * share("guessed"), 0)} % guessed` : "")],
+    ["Model error", worst ? `${errorText(worst)} ${worst[0].includes("energy") ? "of energy" : "of power"} at most in fit and cross-validation (${errorName(worst[0])})` : "not known: nothing was measured on this GPU"],
+    ["Interval", best && best.energy_change_low_pct !== null ? `90 %: energy ${range(best.energy_change_low_pct, best.energy_change_high_pct)}, time ${range(best.time_change_low_pct, best.time_change_high_pct)} (${planName(best)})` : "none: too little is known of these kernels"],
+    ["Proof", best && best.gap_frac !== null ? `no plan of this kind saves more than ${fixed(100 * best.gap_frac, 3)} % beyond it, by the model` : "-"],
+    ["Measured", last ? `energy ${percent(last.measured_energy_change_pct, 2)} (${range(last.measured_energy_change_low_pct, last.measured_energy_change_high_pct, 2)}): ${last.energy_verdict}` : "not yet: rubato verify sets a measured saving beside this one"]]);
+  const names = {measured: "measured", anchored: "captured at one clock", scaled: "scaled from other shapes", derived: "derived from work", guessed: "guessed"};
+  shareBar("#coverage", "#coverage-key", Object.keys(names).filter((s) => share(s) > 0).map((s) => [names[s], share(s)]), "Time at default clocks by what is known of the kernels");
+  listNotes("#notes", data.notes);
+  table("#errors", [["What was left out or fitted", (e) => errorName(e[0])], ["Error", (e) => errorText(e), true]], errors);
 }
 
 function drawPlans() {
+  const some = (field) => data.plans.some((p) => p[field] !== null && p[field] !== undefined);
   const columns = [
-    ["Plan", planName], ["Status", (p) => p.status],
+    ["Plan", planName], ...(data.plans.some((p) => p.energy_j === null) ? [["Status", (p) => p.status]] : []),
     ["Time", (p) => p.time_s === null ? "-" : percent(p.time_change_pct, 2), true],
     ["Energy", (p) => p.energy_j === null ? "-" : percent(p.energy_change_pct, 2), true],
-    ["90 % interval", (p) => p.energy_change_low_pct === null ? "-" : `${percent(p.energy_change_low_pct, 1)} to ${percent(p.energy_change_high_pct, 1)}`, true],
+    ["90 % interval", (p) => p.energy_change_low_pct === null ? "-" : range(p.energy_change_low_pct, p.energy_change_high_pct), true],
+    ...(some("counted_energy_change_pct") ? [["Energy, changes counted", (p) => percent(p.counted_energy_change_pct, 2), true]] : []),
     ["Mean power", (p) => p.energy_j === null ? "-" : `${p.average_power_w.toFixed(0)} W`, true],
-    ["Switches", (p) => p.clock_switches === null ? "-" : p.clock_switches, true],
+    ["Clocks", (p) => p.goal === "default" || p.energy_j === null ? "-" : clocksOf(p).length, true],
+    ["Changes of clock", (p) => p.clock_switches === null ? "-" : p.clock_switches, true],
     ["Proven gap", (p) => p.gap_frac === null ? "-" : `${(100 * p.gap_frac).toFixed(3)} %`, true],
   ];
-  if (data.published.length > 0) {
+  const inPaper = (p) => data.published.some((row) => row.granularity === p.granularity && row.aggregation === p.aggregation && row.goal === p.goal);
+  if (data.plans.some(inPaper)) {
+    const published = (plan) => data.published.find((row) => row.granularity === plan.granularity && row.aggregation === plan.aggregation && row.goal === plan.goal);
     const cell = (field) => (p) => { const row = published(p); return row ? percent(row[field], 2) : "-"; };
-    columns.push(["Paper time", cell("time_change_pct"), true], ["Paper energy", cell("energy_change_pct"), true]);
+    columns.push(["Paper: time", cell("time_change_pct"), true], ["energy", cell("energy_change_pct"), true]);
   }
   if (data.verifications.length > 0) {
     const last = (p) => data.verifications.filter((v) => v.plan_id === p.plan_id).at(-1);
     const measured = (p) => { const v = last(p); return v
-      ? `${percent(v.measured_energy_change_pct, 2)} (${percent(v.measured_energy_change_low_pct, 2)} to ${percent(v.measured_energy_change_high_pct, 2)}), ${v.energy_verdict}` : "-"; };
+      ? `${percent(v.measured_energy_change_pct, 2)} (${range(v.measured_energy_change_low_pct, v.measured_energy_change_high_pct, 2)}), ${v.energy_verdict}` : "-"; };
     columns.push(["Measured energy", measured, true]);
   }
   if (data.notes.length > 0) columns.push(["Notes", (p) => p.notes || ""]);
   table("#plans", columns, data.plans);
-  listNotes("#notes", data.notes);
 }
 
+const few = 3;
+const free = data.slider;  // of each granularity, what has a clock of its own: options as [clock, time, energy], fastest first
+const unitOf = (pass) => ["embedding", "forward", "loss"].includes(pass) ? "forward" : ["backward", "embedding_backward"].includes(pass) ? "backward" : pass;
+// The least energy within a time. Of a few groups all choices are tried; of kernels, steps down their hulls in the order of what
+// a second buys, as a Lagrange multiplier would take them, as long as they fit: at most a step of one kernel from the best.
+function planWithin(grain, time_s) {
+  const groups = free[grain];
+  if (groups.length <= few) {
+    let best = null;
+    const tryAll = (picked, time, energy) => {
+      if (time > time_s) return;
+      if (picked.length === groups.length) { if (!best || energy < best.energy) best = {energy, picked}; return; }
+      for (const option of groups[picked.length].options) tryAll([...picked, option], time + option[1], energy + option[2]);
+    };
+    tryAll([], 0, 0);
+    return best && best.picked;
+  }
+  const at = groups.map(() => 0);
+  let spent = d3.sum(groups, (g) => g.options[0][1]);
+  if (spent > time_s) return null;
+  const steps = groups.flatMap((g, i) => g.options.slice(1).map((o, j) => ({group: i, to: j + 1, time: o[1] - g.options[j][1], price: (g.options[j][2] - o[2]) / (o[1] - g.options[j][1])})));
+  for (const step of steps.sort((a, b) => b.price - a.price)) {
+    if (at[step.group] !== step.to - 1 || spent + step.time > time_s) continue;
+    at[step.group] = step.to;
+    spent += step.time;
+  }
+  return groups.map((g, i) => g.options[at[i]]);
+}
+
+let chosen = null;  // what the slider gives: {grain, slack, time, energy, clocks by pass or kernel}
+function slide() {
+  const slack = Number(element("slack").value), grain = element("grain").value;
+  element("slack-shown").textContent = percent(slack);
+  const options = planWithin(grain, baseline.time_s * (1 + slack / 100) * (1 + 1e-9));
+  const names = free[grain].map((g) => g.name);
+  chosen = options && {grain, slack, x: 100 * (d3.sum(options, (o) => o[1]) / baseline.time_s - 1), y: 100 * (d3.sum(options, (o) => o[2]) / baseline.energy_j - 1),
+    clocks: new Map(names.map((name, i) => [name, options[i]]))};
+  const count = options ? new Set(options.map((o) => o[0])).size : 0;
+  element("slider-answer").textContent = !chosen ? "No plan is that fast." : `${grain === "iteration" ? clockWords(options[0][0]) : `${whole[grain]}, ${count} clocks`}: energy ${percent(chosen.y, 2)}, time ${percent(chosen.x, 2)}` +
+    (grain === "pass" ? ` (${names.map((name, i) => `${words(name)} ${options[i][0]}`).join(", ")}).` : ".") +
+    (grain === "iteration" ? "" : " By the model, changes of clock free.");
+  const [set, back] = (chosen && grain === "iteration" && data.slider.lines[options[0][0]]) || [];
+  commandLine("slider-line", "To set:", set ? `${set}   # back: ${back}` : grain !== "iteration" && chosen ? `rubato explore ${run.trace_name} --gpu ${run.gpu} --granularity ${grain} --slack ${slack}` : null);
+  markChosen();
+  if (plans.length > 0) element("plan").value = "slider";
+  if (chosen && plans.length > 0) drawKernels("slider");
+}
+
+let markChosen = () => {};
 function drawFront() {
-  const width = 900, height = 460, margin = {top: 14, right: 20, bottom: 46, left: 64};
+  const width = drawWidth("#front"), height = width < narrow ? 340 : 460, margin = {top: 20, right: 14, bottom: 44, left: 58};
   const shown = data.front.filter((p) => p.time_change_pct <= 100);
-  const plans = data.plans.filter((p) => p.energy_j !== null && p.time_change_pct <= 100);
-  const all = [...shown, ...plans, ...data.published];
+  const within = plans.filter((p) => p.time_change_pct <= 100);
+  const all = [...shown, ...within, ...data.published, {time_change_pct: 0, energy_change_pct: 0}];
+  const ys = [...all.map((p) => p.energy_change_pct), ...within.flatMap((p) => p.energy_change_low_pct === null ? [] : [p.energy_change_low_pct, p.energy_change_high_pct])];
   const x = d3.scaleLinear(d3.extent(all, (p) => p.time_change_pct), [margin.left, width - margin.right]).nice();
-  const y = d3.scaleLinear(d3.extent(all, (p) => p.energy_change_pct), [height - margin.bottom, margin.top]).nice();
+  const y = d3.scaleLinear(d3.extent(ys), [height - margin.bottom, margin.top]).nice();
   const svg = chart("#front", width, height, "Energy change over time change: fronts of the three granularities, the plans of this run and the published results. The numbers are in the table below.");
-  svg.append("g").attr("transform", `translate(0,${height - margin.bottom})`).call(d3.axisBottom(x).tickFormat((v) => percent(v, 0)));
-  svg.append("g").attr("transform", `translate(${margin.left},0)`).call(d3.axisLeft(y).tickFormat((v) => percent(v, 0)));
-  svg.append("line").attr("class", "zero").attr("x1", x(0)).attr("x2", x(0)).attr("y1", margin.top).attr("y2", height - margin.bottom).attr("stroke-dasharray", "3 3");
-  svg.append("text").attr("class", "soft").attr("x", width - margin.right).attr("y", height - 8).attr("text-anchor", "end").text("time of an iteration against default clocks");
-  svg.append("text").attr("class", "soft").attr("transform", `translate(14,${margin.top}) rotate(-90)`).attr("text-anchor", "end").text("energy against default clocks");
+  timeEnergyAxes(svg, x, y, width, height, margin, "an iteration");
   granularities.forEach((name, i) => {
     const points = shown.filter((p) => p.granularity === name);
     if (points.length === 0) return;
     svg.append("path").attr("class", "front").attr("fill", "none").attr("stroke", color(i)).attr("stroke-width", 2)
       .attr("d", d3.line().x((p) => x(p.time_change_pct)).y((p) => y(p.energy_change_pct))
         .curve(name === "kernel" ? d3.curveLinear : d3.curveStepAfter)(points));
-    if (points.length < 80) {
-      svg.append("g").selectAll("circle").data(points).join("circle").attr("r", 2.5).attr("fill", color(i))
-        .attr("cx", (p) => x(p.time_change_pct)).attr("cy", (p) => y(p.energy_change_pct));
-    }
+    svg.append("g").selectAll("circle").data(points).join("circle").attr("r", points.length < 80 ? 2.5 : 1).attr("fill", color(i))
+      .attr("cx", (p) => x(p.time_change_pct)).attr("cy", (p) => y(p.energy_change_pct))
+      .append("title").text((p) => `front, one clock per ${name}: time ${percent(p.time_change_pct, 2)}, energy ${percent(p.energy_change_pct, 2)}`);
   });
-  const planColor = (p) => color(Math.max(granularities.indexOf(p.granularity), 0));
-  const tip = (p, who) => `${who}: ${planName(p)}: time ${percent(p.time_change_pct, 2)}, energy ${percent(p.energy_change_pct, 2)}`;
-  svg.append("g").selectAll("rect").data(plans).join("rect").attr("class", "mark").attr("tabindex", 0)
+  const tip = (p, who) => `${who}: ${planName(p)}: energy ${percent(p.energy_change_pct, 2)}, time ${percent(p.time_change_pct, 2)}`;
+  svg.append("g").selectAll("line").data(within.filter((p) => p.energy_change_low_pct !== null)).join("line").attr("class", "interval").attr("x1", (p) => x(p.time_change_pct)).attr("x2", (p) => x(p.time_change_pct))
+    .attr("y1", (p) => y(p.energy_change_low_pct)).attr("y2", (p) => y(p.energy_change_high_pct)).attr("stroke", (p) => grainColor(p.granularity)).attr("stroke-width", 1.4);
+  svg.append("g").selectAll("rect").data([...within, baseline]).join("rect").attr("class", "mark")
     .attr("x", (p) => x(p.time_change_pct) - 4).attr("y", (p) => y(p.energy_change_pct) - 4).attr("width", 8).attr("height", 8)
-    .attr("fill", planColor).attr("stroke", "var(--paper)").append("title").text((p) => tip(p, "this run"));
-  svg.append("g").selectAll("path").data(data.published).join("path").attr("class", "mark published").attr("tabindex", 0)
-    .attr("d", "M0 -7 L7 0 L0 7 L-7 0 Z").attr("fill", "none").attr("stroke", planColor).attr("stroke-width", 1.8)
+    .attr("fill", (p) => p.goal === "default" ? "var(--ink)" : grainColor(p.granularity)).attr("stroke", "var(--paper)").append("title").text((p) => `${tip(p, "this run")}${intervalText(p)}`);
+  svg.append("g").selectAll("path").data(data.published).join("path").attr("class", "mark published")
+    .attr("d", "M0 -7 L7 0 L0 7 L-7 0 Z").attr("fill", "none").attr("stroke", (p) => grainColor(p.granularity)).attr("stroke-width", 1.8)
     .attr("transform", (p) => `translate(${x(p.time_change_pct)},${y(p.energy_change_pct)})`)
     .append("title").text((p) => tip(p, "paper"));
+  const cursor = svg.append("g").attr("class", "chosen");
+  markChosen = () => {
+    cursor.html("");
+    if (!chosen || chosen.x > x.domain()[1]) return;
+    cursor.append("line").attr("x1", x(chosen.slack)).attr("x2", x(chosen.slack)).attr("y1", margin.top).attr("y2", height - margin.bottom).attr("stroke", "var(--ink)").attr("stroke-width", 1.2);
+    cursor.append("circle").attr("cx", x(chosen.x)).attr("cy", y(chosen.y)).attr("r", 6).attr("fill", grainColor(chosen.grain)).attr("stroke", "var(--ink)").attr("stroke-width", 2)
+      .append("title").text(element("slider-answer").textContent);
+    const left = x(chosen.slack) > width - 130;
+    cursor.append("text").attr("class", "label").attr("x", x(chosen.slack) + (left ? -8 : 8)).attr("y", margin.top + 14).attr("text-anchor", left ? "end" : "start").text(`${percent(chosen.y)} energy`);
+  };
+  svg.on("click", function () {
+    element("slack").value = x.invert(d3.mouse(this)[0]);
+    slide();
+  });
   const entries = granularities.map((name, i) => ({name: `one clock per ${name}`, color: color(i)}));
+  entries.push({name: "default clocks", color: "var(--ink)"});
   if (data.published.length > 0) entries.push({name: "published (arXiv 2601.08539, Table 2), same colours", color: "var(--ink)", path: "M7 1 L12 6 L7 11 L2 6 Z"});
   key("#front-key", entries);
-  table("#front-table", [["Granularity", (p) => p.granularity], ["Time", (p) => percent(p.time_change_pct, 3), true],
+  table("#front-table", [["One clock per", (p) => p.granularity], ["Time", (p) => percent(p.time_change_pct, 3), true],
     ["Energy", (p) => percent(p.energy_change_pct, 3), true]], data.front);
+  markChosen();
+}
+
+// Kernels under the plan that the slider gives, as rows of v_kernel_savings.
+function slidKernels() {
+  const cells = new Map(free.kernel.map((k) => [k.name, k]));
+  return kernelsOf(plans[0]).map((k) => {
+    const of = cells.get(k.name);
+    const [clock, t, e] = chosen.grain === "kernel" ? chosen.clocks.get(k.name) : of.cells.find((c) => c[0] === chosen.clocks.get(chosen.grain === "pass" ? unitOf(k.pass) : "iteration")[0]);
+    return {...k, clock, time_change_pct: 100 * (t / k.default_time_s - 1), energy_change_pct: 100 * (e / k.default_energy_j - 1), saved_j: k.default_energy_j - e};
+  });
 }
 
 function drawKernels(planId) {
-  const rows = data.kernels.filter((k) => k.plan_id === planId);
-  const line = 19, margin = {top: 26, right: 150, bottom: 10, left: 190}, width = 900;
-  const height = margin.top + margin.bottom + line * rows.length;
+  const rows = planId === "slider" ? slidKernels() : data.kernels.filter((k) => k.plan_id === Number(planId));
+  const width = drawWidth("#kernels"), slim = width < narrow, line = slim ? 32 : 19, margin = {top: 42, right: slim ? 8 : 110, bottom: 10, left: slim ? 8 : 190};
+  const height = margin.top + margin.bottom + line * rows.length, bar = slim ? 18 : 4;
   const values = rows.flatMap((k) => [k.energy_change_pct, k.time_change_pct]);
   const x = d3.scaleLinear([Math.min(-1, d3.min(values)), Math.max(1, d3.max(values))], [margin.left, width - margin.right]).nice();
   const svg = chart("#kernels", width, height, "Energy and time change of each kernel under the selected plan. The numbers are in the table below.");
-  svg.append("g").attr("transform", `translate(0,${margin.top - 4})`).call(d3.axisTop(x).tickFormat((v) => percent(v, 0)).tickSize(-(height - margin.top)));
-  const row = svg.selectAll("g.row").data(rows).join("g").attr("class", "row")
+  svg.append("g").attr("transform", `translate(0,${margin.top - 4})`).call(d3.axisTop(x).ticks(slim ? 5 : 10).tickFormat((v) => percent(v, 0)).tickSize(-(height - margin.top)));
+  svg.append("line").attr("class", "zero").attr("x1", x(0)).attr("x2", x(0)).attr("y1", margin.top).attr("y2", height - margin.bottom);
+  const row = svg.selectAll("g.row").data(rows).join("g").attr("class", "row").attr("data-kernel", (k) => k.name)
     .attr("transform", (k, i) => `translate(0,${margin.top + i * line})`);
-  row.append("text").attr("x", margin.left - 8).attr("y", line * 0.7).attr("text-anchor", "end").text((k) => k.name);
-  row.append("rect").attr("class", "mark").attr("tabindex", 0).attr("y", 4).attr("height", line - 8)
-    .attr("x", (k) => Math.min(x(0), x(k.energy_change_pct))).attr("width", (k) => Math.abs(x(k.energy_change_pct) - x(0)))
+  row.append("text").attr("class", "label").attr("x", slim ? margin.left : margin.left - 8).attr("y", slim ? 13 : line * 0.7).attr("text-anchor", slim ? "start" : "end").text((k) => short(k.name, 28));
+  row.append("rect").attr("class", "mark").attr("y", bar).attr("height", 11)
+    .attr("x", (k) => Math.min(x(0), x(k.energy_change_pct))).attr("width", (k) => Math.max(0.5, Math.abs(x(k.energy_change_pct) - x(0))))
     .attr("fill", (k) => passColor(k.pass))
     .append("title").text((k) => `${k.name} (${words(k.pass)}), clock ${k.clock}: energy ${percent(k.energy_change_pct, 2)}, time ${percent(k.time_change_pct, 2)}`);
-  row.append("circle").attr("cx", (k) => x(k.time_change_pct)).attr("cy", line / 2).attr("r", 3.4)
+  row.append("circle").attr("cx", (k) => x(k.time_change_pct)).attr("cy", bar + 5.5).attr("r", 3.4)
     .attr("fill", "var(--paper)").attr("stroke", "var(--ink)").attr("stroke-width", 1.5);
-  row.append("text").attr("class", "soft").attr("x", width - margin.right + 36).attr("y", line * 0.7).text((k) => k.clock);
-  svg.append("line").attr("class", "zero").attr("x1", x(0)).attr("x2", x(0)).attr("y1", margin.top).attr("y2", height - margin.bottom);
-  svg.append("text").attr("class", "soft").attr("x", width - margin.right + 36).attr("y", margin.top - 8).text("memory/core MHz");
+  row.append("text").attr("class", "soft label").attr("x", width - 4).attr("y", slim ? 13 : line * 0.7).attr("text-anchor", "end").text((k) => k.clock);
+  svg.append("text").attr("class", "soft").attr("x", width - 4).attr("y", 12).attr("text-anchor", "end").text("clock, memory/core MHz");
   const present = passes.filter((pass) => rows.some((k) => k.pass === pass));
   key("#kernels-key", [...present.map((pass) => ({name: `energy, ${words(pass)}`, color: passColor(pass)})), {name: "time", color: "var(--ink)", path: "M3 6 a4 4 0 1 0 8 0 a4 4 0 1 0 -8 0"}]);
   table("#kernels-table", [["Kernel", (k) => k.name], ["Label", (k) => k.label], ["Pass", (k) => words(k.pass)], ["Clock", (k) => k.clock],
     ["Launches", (k) => k.launches, true], ["Time", (k) => percent(k.time_change_pct, 2), true],
-    ["Energy", (k) => percent(k.energy_change_pct, 2), true], ["Saved per iteration", (k) => `${k.saved_j.toFixed(2)} J`, true]], rows);
+    ["Energy", (k) => percent(k.energy_change_pct, 2), true], ["Saved per iteration", (k) => `${k.saved_j.toFixed(2)} J`, true]], rows, (k) => k.name);
 }
 
 function drawGrid() {
@@ -124,7 +254,7 @@ function drawGrid() {
   box.append("rect").attr("width", x.bandwidth()).attr("height", y.bandwidth()).attr("fill", "var(--mid)");
   box.append("rect").attr("width", x.bandwidth()).attr("height", y.bandwidth())
     .attr("fill", (c) => change(c) < 0 ? "var(--low)" : "var(--high)").attr("fill-opacity", (c) => 0.85 * Math.sqrt(share(c)))
-    .append("title").text((c) => `memory ${c.mem_state}, core ${coreName(c.core_mhz)}: ${percent(change(c), 1)}`);
+    .append("title").text((c) => `${clockWords(c.clock)}: ${quantity === "time_s" ? "time" : "energy"} ${percent(change(c), 1)}`);
   if (cores.length <= 14) {
     box.append("text").attr("x", x.bandwidth() / 2).attr("y", y.bandwidth() / 2 + 4).attr("text-anchor", "middle").text((c) => signed(change(c), 0));
   }
@@ -132,40 +262,35 @@ function drawGrid() {
   svg.append("g").attr("transform", `translate(0,${height - margin.bottom})`).call(d3.axisBottom(x).tickValues(ticks).tickSize(0).tickPadding(8));
   svg.append("g").attr("transform", `translate(${margin.left},0)`).call(d3.axisLeft(y).tickSize(0).tickPadding(8));
   svg.append("text").attr("class", "soft").attr("x", width - margin.right).attr("y", height - 6).attr("text-anchor", "end").text("requested core clock, MHz");
-  svg.append("text").attr("class", "soft").attr("transform", `translate(14,${margin.top}) rotate(-90)`).attr("text-anchor", "end").text("memory, MHz");
+  svg.append("text").attr("class", "soft").attr("x", 4).attr("y", height - 6).text("memory, MHz");
   document.getElementById("grid-note").textContent = `Change of ${quantity === "time_s" ? "time" : "energy"} against default clocks, %. Blue is less, orange is more; the colour is full at ${most.toFixed(0)} %.`;
   table("#grid-table", [["Memory", (c) => c.mem_state], ["Core", (c) => coreName(c.core_mhz), true],
     ["Time", (c) => `${c.time_s.toFixed(4)} s`, true], ["Energy", (c) => `${c.energy_j.toFixed(1)} J`, true], ["Change", (c) => percent(change(c), 2), true]], cells);
 }
 
-function fill(id, entries, change) {
-  const select = document.getElementById(id);
-  d3.select(select).selectAll("option").data(entries).join("option").attr("value", (e) => e[0]).text((e) => e[1]);
-  select.addEventListener("change", change);
-  return select;
-}
 
-const run = data.run;
-document.getElementById("subtitle").textContent = `${run.trace_name} on ${run.gpu}, power limit ${run.power_limit_w} W, clock grid ${run.clock_grid}. Run ${run.run_id}, ${run.created_utc}.`;
-document.title = `${run.trace_name} on ${run.gpu}`;
-if (!run.gpu_calibrated) {
-  const warning = document.getElementById("warning");
-  warning.hidden = false;
-  warning.textContent = `${run.gpu} is not calibrated: these numbers are rough.`;
-}
+answer();
+trust();
 drawPlans();
-drawFront();
-const plans = data.plans.filter((p) => p.energy_j !== null && p.goal !== "default");
-if (plans.length > 0) {
-  const best = plans.find((p) => p.granularity === "kernel" && p.aggregation === "global" && p.goal === "strict_waste") || plans[plans.length - 1];
-  const select = fill("plan", plans.map((p) => [p.plan_id, planName(p)]), () => drawKernels(Number(select.value)));
-  select.value = best.plan_id;
-  drawKernels(best.plan_id);
-}
 const present = passes.filter((pass) => data.grid.some((c) => c.pass === pass));
-fill("pass", present.map((pass) => [pass, words(pass)]), drawGrid);
-document.getElementById("quantity").addEventListener("change", drawGrid);
-if (present.includes("forward")) document.getElementById("pass").value = "forward";
+fill("pass", present.map((pass) => [pass, words(pass)]), present.includes("forward") ? "forward" : null, drawGrid);
+element("quantity").addEventListener("change", drawGrid);
 drawGrid();
-table("#run", [["", (e) => words(e[0])], ["", (e) => e[1] === null ? "-" : String(e[1])]], Object.entries(run));
+drawFront();
+const best = leastEnergy(answered()) || plans[plans.length - 1];
+const select = fill("plan", [["slider", "as the slider above says"], ...plans.map((p) => [p.plan_id, planName(p)])], null, () => drawKernels(select.value));
+const last_pct = 100 * (d3.sum(free.kernel, (k) => k.options[k.options.length - 1][1]) / baseline.time_s - 1);
+Object.assign(element("slack"), {min: 0, max: Math.min(50, Math.max(5, Math.ceil(last_pct)))});
+fill("grain", granularities.map((name) => [name, name]), best && granularities.includes(best.granularity) ? best.granularity : "kernel", slide);
+element("slack").value = best && best.slack_frac !== null ? 100 * best.slack_frac : 0;
+element("slack").addEventListener("input", slide);
+slide();
+const shownPlan = () => {
+  if (plans.length === 0) { element("h-kernels").parentNode.hidden = true; return; }
+  drawKernels(select.value);
+};
+if (best) select.value = best.plan_id;
+shownPlan();
+whenResized(() => { drawFront(); shownPlan(); });
+facts("#run", Object.entries(run).map(([name, value]) => [words(name), value]));
 })();

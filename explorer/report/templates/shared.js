@@ -1,22 +1,35 @@
 "use strict";
 (function () {
 const data = JSON.parse(document.getElementById("data").textContent);
+const element = (id) => document.getElementById(id);
 const color = (i) => `var(--c${((i % 6) + 6) % 6})`;
 const words = (name) => String(name).replace(/_/g, " ");
+const short = (text, most = 60) => String(text).length > most ? `${String(text).slice(0, most - 1)}…` : String(text);
 const fixed = (x, digits) => x.toFixed(digits).replace(/^-(0\.?0*)$/, "$1");
-const signed = (x, digits = 1) => (x > 0 ? "+" : "") + fixed(x, digits);
+const signed = (x, digits = 1) => (x > 0 && fixed(x, digits) !== fixed(0, digits) ? "+" : "") + fixed(x, digits);
 const percent = (x, digits = 1) => x === null || x === undefined ? "-" : `${signed(x, digits)} %`;
+const range = (low, high, digits) => `${percent(low, digits)} to ${percent(high, digits)}`;
+const clockWords = (clock) => { const [mem, core] = clock.split("/"); return `memory ${mem}${mem === "auto" ? "" : " MHz"}, core ${core}${core === "auto" ? "" : " MHz"}`; };
 
 // A table from rows, whose longer texts take several lines; columns are [title, value(row), is number].
+// @param kernel  of a row, for highlighting
 const longest_line = 24;
-function table(target, columns, rows) {
+function table(target, columns, rows, kernel) {
   const element = d3.select(target).html("").append("table");
   element.append("thead").append("tr").selectAll("th").data(columns).join("th")
     .attr("scope", "col").classed("number", (c) => c[2]).text((c) => c[0]);
-  element.append("tbody").selectAll("tr").data(rows).join("tr").selectAll("td")
-    .data((row) => columns.map((c) => [c[1](row), c[2]])).join("td")
+  const lines = element.append("tbody").selectAll("tr").data(rows).join("tr");
+  if (kernel) lines.attr("data-kernel", kernel);
+  lines.selectAll("td").data((row) => columns.map((c) => [c[1](row), c[2]])).join("td")
     .classed("number", (cell) => cell[1]).classed("words", (cell) => String(cell[0]).length > longest_line)
     .text((cell) => cell[0]);
+}
+
+// Pairs of a name and a text that takes as many lines as it needs; not a table to save.
+function facts(target, pairs) {
+  const lines = d3.select(target).html("").append("table").append("tbody").selectAll("tr").data(pairs).join("tr");
+  lines.append("th").attr("scope", "row").text((p) => p[0]);
+  lines.append("td").attr("class", "free").text((p) => p[1] === null || p[1] === undefined ? "-" : String(p[1]));
 }
 
 // Marks beside savings, each kind once with its first reason; nothing where there is none.
@@ -25,9 +38,30 @@ function listNotes(target, notes) {
   d3.select(target).selectAll("li").data(first).join("li").text((n) => `${n.kind}: ${n.reason}.`);
 }
 
+// The width to draw at, so that a letter is as large on a telephone as on a desk.
+const widest = 1000, narrowest = 330, narrow = 600;
+const drawWidth = (target) => Math.max(narrowest, Math.min(widest, Math.round(document.querySelector(target).clientWidth) || widest));
+// Draws again when the window gets another width.
+function whenResized(draw) {
+  let width = innerWidth;
+  addEventListener("resize", () => { if (innerWidth !== width) { width = innerWidth; draw(); } });
+}
+
 function chart(target, width, height, label) {
   return d3.select(target).html("").append("svg").attr("viewBox", `0 0 ${width} ${height}`)
     .attr("role", "img").attr("aria-label", label);
+}
+
+// Axes of time against energy, in percent, with lines at no change.
+function timeEnergyAxes(svg, x, y, width, height, margin, what) {
+  const ticks = width < narrow ? 4 : 9;
+  const digits = (scale) => scale.domain()[1] - scale.domain()[0] < 6 ? 1 : 0;
+  svg.append("g").attr("transform", `translate(0,${height - margin.bottom})`).call(d3.axisBottom(x).ticks(ticks).tickFormat((v) => percent(v, digits(x))));
+  svg.append("g").attr("transform", `translate(${margin.left},0)`).call(d3.axisLeft(y).ticks(8).tickFormat((v) => percent(v, digits(y))));
+  for (const [x1, x2, y1, y2] of [[x(0), x(0), margin.top, height - margin.bottom], [margin.left, width - margin.right, y(0), y(0)]])
+    svg.append("line").attr("class", "zero").attr("x1", x1).attr("x2", x2).attr("y1", y1).attr("y2", y2).attr("stroke-dasharray", "3 3");
+  svg.append("text").attr("class", "soft").attr("x", width - margin.right).attr("y", height - 8).attr("text-anchor", "end").text(`time of ${what} against default clocks`);
+  svg.append("text").attr("class", "soft").attr("x", margin.left + 6).attr("y", 11).text("energy against default clocks");
 }
 
 function key(target, entries) {
@@ -38,3 +72,46 @@ function key(target, entries) {
     .attr("stroke-dasharray", (e) => e.dash || null);
   items.append("span").text((e) => e.name);
 }
+
+// A bar of shares: parts are [name, amount].
+function shareBar(target, keyTarget, parts, of) {
+  const all = d3.sum(parts, (p) => p[1]) || 1, width = 900;
+  const svg = chart(target, width, 26, `${of}: ${parts.map(([name, amount]) => `${name} ${fixed(100 * amount / all, 1)} %`).join(", ")}`);
+  let x = 0;
+  parts.forEach(([name, amount], i) => {
+    const w = width * amount / all;
+    svg.append("rect").attr("class", "part").attr("x", x).attr("y", 4).attr("width", w).attr("height", 18).attr("fill", color(i))
+      .append("title").text(`${name}: ${fixed(100 * amount / all, 1)} %`);
+    x += w;
+  });
+  key(keyTarget, parts.map(([name, amount], i) => ({name: `${name}: ${fixed(100 * amount / all, 1)} %`, color: color(i)})));
+}
+
+function fill(id, entries, chosen, change) {
+  const select = element(id);
+  d3.select(select).selectAll("option").data(entries).join("option").attr("value", (e) => e[0]).text((e) => short(e[1], 90));
+  if (chosen !== null) select.value = chosen;
+  select.addEventListener("change", change);
+  return select;
+}
+
+// A line to type, with what it is for before it; hidden where there is none.
+function commandLine(id, before, line) {
+  const target = element(id);
+  target.hidden = !line;
+  target.textContent = "";
+  if (!line) return;
+  const code = document.createElement("code");
+  code.textContent = line;
+  target.append(`${before} `, code);
+}
+
+// What fit and cross-validation left on energy (or, failing that, power): the worst.
+// @param errors  [name, value]
+function worstError(errors) {
+  const about = (word) => errors.filter((e) => e[0].includes(word));
+  const found = about("energy").length > 0 ? about("energy") : about("power");
+  return found.length === 0 ? null : d3.greatest(found, (e) => e[1]);
+}
+const errorText = (e) => e === null ? "-" : `${e[1].toFixed(2)} ${e[0].endsWith("_points") ? "points" : "%"}`;
+const errorName = (name) => words(name.replace(/_(pct|points)$/, "")).replace(/ (mape|mae)$/, ", mean absolute");

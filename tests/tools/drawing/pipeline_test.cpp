@@ -37,7 +37,7 @@ struct Chart {
   explicit Chart(const PipelineWork& work) : run(simulate(work, highest_clocks(work))) {
     svg = gantt_svg(work, {{"first", &run}});
     const std::regex rect(
-        R"re(<rect x="[^"]*" y="[^"]*" width="([^"]*)" height="[^"]*" fill="#\w+" stroke="(#\w+)" stroke-width="([^"]*)"><title>)re");
+        R"re(<rect x="[^"]*" y="[^"]*" width="([^"]*)" height="[^"]*" fill="#\w+" stroke="(#\w+)" stroke-width="([^"]*)" class="mark pass[^>]*><title>)re");
     for (std::sregex_iterator i(svg.begin(), svg.end(), rect), end; i != end; ++i)
       passes.push_back({std::stod((*i)[1]), std::stod((*i)[3]), (*i)[2] == "#111"});
     const std::regex text(

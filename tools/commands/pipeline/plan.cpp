@@ -201,9 +201,22 @@ const PipelineResult* first_found(const std::vector<PipelineResult>& plans) {
   return found == plans.end() ? nullptr : &*found;
 }
 
+std::string plan_notes(const PlanOptions& o, const PipelinePlanner& planner,
+                       const LoadedPipeline& loaded) {
+  return fmt::format(
+             "{}. No plan is faster than {:.6g} s; least energy at about {:.6g} s.\n"
+             "Change is against the {}. The bound holds for all plans that keep "
+             "the deadline, with free durations between the measured options.\n",
+             describe(o.input, planner.work()), planner.least_time_s(), planner.cheapest_time_s(),
+             baseline_name(o.input)) +
+         interval_note(loaded) + (no_interval(loaded) ? "" : "expected: its middle.\n") +
+         multiply_note(o.input, planner.work());
+}
+
 void write_files(const PlanOptions& o, const PipelinePlanner& planner,
-                 const std::vector<PipelineResult>& plans, const std::string& table,
-                 const std::vector<KernelClocks>& kernel_clocks) {
+                 const std::vector<PipelineResult>& plans, const OutputTable& table,
+                 const LoadedPipeline& loaded) {
+  const std::vector<KernelClocks>& kernel_clocks = loaded.kernel_clocks;
   const PipelineWork& work = planner.work();
   std::vector<DrawnRun> drawn{{baseline_name(o.input), &planner.baseline()}};
   std::vector<PipelineTrack> tracks{{baseline_name(o.input), &planner.baseline()}};
@@ -223,8 +236,10 @@ void write_files(const PlanOptions& o, const PipelinePlanner& planner,
     tell_written(o.timeline);
   }
   if (!o.page.empty()) {
-    write_output(o.page, pipeline_page(planner, plans, baseline_name(o.input),
-                                       describe(o.input, work), table));
+    write_output(o.page, pipeline_page(planner, plans,
+                                       {describe(o.input, work), baseline_name(o.input),
+                                        plan_notes(o, planner, loaded)},
+                                       table));
   }
   if (o.zeus.empty()) return;
   for (std::size_t i = 0; i < plans.size(); ++i) {
@@ -233,18 +248,6 @@ void write_files(const PlanOptions& o, const PipelinePlanner& planner,
                zeus_schedule(work, plans[i].plan, plans[i].run));
   }
   tell_written(o.zeus);
-}
-
-std::string plan_notes(const PlanOptions& o, const PipelinePlanner& planner,
-                       const LoadedPipeline& loaded) {
-  return fmt::format(
-             "{}. No plan is faster than {:.6g} s; least energy at about {:.6g} s.\n"
-             "Change is against the {}. The bound holds for all plans that keep "
-             "the deadline, with free durations between the measured options.\n",
-             describe(o.input, planner.work()), planner.least_time_s(), planner.cheapest_time_s(),
-             baseline_name(o.input)) +
-         interval_note(loaded) + (no_interval(loaded) ? "" : "expected: its middle.\n") +
-         multiply_note(o.input, planner.work());
 }
 
 // A program reads one document: JSON holds every table asked for, JSON lines and CSV the last one.
@@ -300,7 +303,7 @@ ExitStatus run_plan(const PlanOptions& o, const RunContext& context) {
   print_plans(o, planner, plans, table, loaded);
   // What is stored first is not lost when a file cannot be written.
   if (!o.db.empty()) store_pipeline(o.db, planner, plans, o.input, context);
-  write_files(o, planner, plans, table.render(OutputFormat::table), kernel_clocks);
+  write_files(o, planner, plans, table, loaded);
   return first_found(plans) != nullptr ? ExitStatus::done : ExitStatus::no_plan;
 }
 

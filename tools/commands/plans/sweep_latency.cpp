@@ -23,7 +23,7 @@ namespace rubato {
 namespace {
 
 struct LatencyOptions {
-  std::string trace = "gpt3-xl", gpu = "rtx-3080-ti", clocks, waits = "both", plot;
+  std::string trace = "gpt3-xl", gpu = "rtx-3080-ti", clocks, waits = "both", plot, page;
   std::vector<double> latencies_us;
   double slack_pct = 0.0;
   OutputFormat format = OutputFormat::table;
@@ -147,7 +147,8 @@ Action setup_sweep_latency(CommandLine& app) {
       ->capture_default_str();
   app.add_option("--slack", o->slack_pct, "Time allowed beyond the default clocks, %")
       ->capture_default_str();
-  app.add_option("--plot", o->plot, "Write the picture, as SVG");
+  app.add_option("--page", o->page, "Write an HTML page with the picture");
+  app.add_option("--plot", o->plot, "Write the picture alone, as SVG");
   add_format_options(app, o->format);
   app.footer(
       "\nPlans per iteration, pass and kernel do not know of the latency and may miss the time "
@@ -158,6 +159,7 @@ Action setup_sweep_latency(CommandLine& app) {
       "Example:\n  rubato sweep-latency gpt3-xl --latencies-us 1,100,10000 --plot latency.svg");
   return [o](const RunContext& context) {
     if (!o->plot.empty()) check_extension("--plot", o->plot, {".svg"});
+    if (!o->page.empty()) check_extension("--page", o->page, {".html", ".htm"});
     const Trace trace = load_trace(o->trace);
     const GpuSpec spec = load_gpu(o->gpu);
     for (const double latency_us : o->latencies_us) {
@@ -166,14 +168,13 @@ Action setup_sweep_latency(CommandLine& app) {
     }
     const std::vector<LatencyPoint> points = sweep(*o, trace, spec, context);
     print(table_of(points).render(o->format));
-    if (!o->plot.empty() && !points.empty()) {
-      write_output(o->plot, latency_svg({.trace = trace.name,
-                                         .gpu = spec.title,
-                                         .clocks = grid_name(spec, o->clocks),
-                                         .power_limit_w = spec.power_limit.limit_w,
-                                         .slack_pct = o->slack_pct},
-                                        points));
-    }
+    const LatencyCaption caption{.trace = trace.name,
+                                 .gpu = spec.title,
+                                 .clocks = grid_name(spec, o->clocks),
+                                 .power_limit_w = spec.power_limit.limit_w,
+                                 .slack_pct = o->slack_pct};
+    if (!o->plot.empty() && !points.empty()) write_output(o->plot, latency_svg(caption, points));
+    if (!o->page.empty() && !points.empty()) write_output(o->page, latency_page(caption, points));
     return ExitStatus::done;
   };
 }

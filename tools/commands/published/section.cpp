@@ -38,18 +38,6 @@ std::string markdown_table(const OutputTable& table) {
   return text;
 }
 
-std::string html_table(const OutputTable& table) {
-  std::string html = "<div class=\"scroll\"><table>";
-  const std::vector<std::vector<std::string>> lines = table.shown();
-  for (std::size_t i = 0; i < lines.size(); ++i) {
-    html += "<tr>";
-    for (const std::string& cell : lines[i])
-      html += fmt::format("<{0}>{1}</{0}>", i == 0 ? "th" : "td", page_text(cell));
-    html += "</tr>\n";
-  }
-  return html + "</table></div>\n";
-}
-
 // Lines below a table.
 std::string html_notes(std::string_view notes) {
   std::string html;
@@ -107,7 +95,7 @@ std::string markdown_of(std::span<const Reproduction> reproductions) {
 }
 
 std::string page_of(std::span<const Reproduction> reproductions) {
-  std::string body = fmt::format("<p>{}</p>\n", page_text(report_intro));
+  std::string body;
   for (const Reproduction& reproduction : reproductions) {
     body += fmt::format("<h2>{}</h2>\n<p>{}</p>\n", page_text(reproduction.name),
                         page_text(reproduction.title));
@@ -124,7 +112,11 @@ std::string page_of(std::span<const Reproduction> reproductions) {
       body += html_notes(section.notes);
     }
   }
-  return whole_page(report_title, body);
+  std::size_t sections = 0;
+  for (const Reproduction& reproduction : reproductions) sections += reproduction.sections.size();
+  return whole_page({std::string(report_title), std::string(report_intro),
+                     fmt::format("{} papers, {} comparisons.", reproductions.size(), sections), ""},
+                    body);
 }
 
 void throw_if_interrupted(const RunContext& context) {

@@ -154,7 +154,7 @@ PublishedSection spaan2026_figure5(const ExplorationInput& input, const ClockGri
       const bool is_time = std::string_view(column).ends_with("time_s");
       (is_time ? times : energies)
           .push_back({published, ours, std::string_view(column).starts_with("max"),
-                      fmt::format("{}, {}", name, column)});
+                      fmt::format("{}, {}", name, column), name});
     }
   }
   for (const char* column : {"auto_time_s", "min_time_s", "max_time_s", "auto_energy_j",

@@ -1,4 +1,4 @@
-#include "tools/terminal/setting_lines.hpp"
+#include "explorer/report/setting_lines.hpp"
 
 #include <algorithm>
 

@@ -10,6 +10,13 @@
 
 namespace rubato {
 
+/// What to type to set a clock pair with the tool of the GPU's maker, and to go back to the default
+/// clocks. Both empty where nothing is to do, or the tool has no way.
+struct SettingCommands {
+  std::string set, back;
+};
+[[nodiscard]] SettingCommands setting_commands(const GpuSpec& spec, const ClockPair& clock);
+
 /// Sets one clock pair with the tool of the GPU's maker; of the default clocks, that nothing is to
 /// do.
 [[nodiscard]] std::string one_clock_line(const GpuSpec& spec, const ClockPair& clock);

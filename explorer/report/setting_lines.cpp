@@ -1,0 +1,57 @@
+#include "explorer/report/setting_lines.hpp"
+
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "common/ids.hpp"
+#include "models/gpu/device.hpp"
+
+namespace rubato {
+
+namespace {
+
+// Drivers take whole MHz.
+long whole_mhz(double mhz) { return std::lround(mhz); }
+
+void add(SettingCommands& commands, std::string_view set, std::string_view back) {
+  const std::string_view joint = commands.set.empty() ? "" : " && ";
+  commands.set += fmt::format("{}sudo nvidia-smi {}", joint, set);
+  commands.back += fmt::format("{}sudo nvidia-smi {}", joint, back);
+}
+
+}  // namespace
+
+SettingCommands setting_commands(const GpuSpec& spec, const ClockPair& clock) {
+  if (clock == spec.default_clock) return {};
+  if (vendor_of(spec.title) == GpuVendor::amd) {
+    if (!clock.core_mhz) return {};
+    return {fmt::format("sudo rocm-smi --setperfdeterminism {}", whole_mhz(*clock.core_mhz)),
+            "sudo rocm-smi --resetperfdeterminism"};
+  }
+  SettingCommands commands;
+  if (clock.core_mhz)
+    add(commands, fmt::format("-lgc {0},{0}", whole_mhz(*clock.core_mhz)), "-rgc");
+  const MemState& memory = spec.mem_states[index(clock.mem)];
+  if (clock.mem != spec.default_clock.mem && memory.name != "auto")
+    add(commands, fmt::format("-lmc {0},{0}", whole_mhz(memory.mem_mhz)), "-rmc");
+  return commands;
+}
+
+std::string one_clock_line(const GpuSpec& spec, const ClockPair& clock) {
+  if (clock == spec.default_clock) return "To set: nothing, these are the default clocks.\n";
+  const SettingCommands commands = setting_commands(spec, clock);
+  return commands.set.empty() ? ""
+                              : fmt::format("To set: {}; back: {}\n", commands.set, commands.back);
+}
+
+std::string play_lines(std::string_view granularity, std::string_view db) {
+  return fmt::format(
+      "To play the plan per {}{}:\n  rubato export --plan latest --granularity {} --db {} -o "
+      "plan.json\n"
+      "  sudo -E python3 -m rubato apply plan.json -- python3 train.py\n",
+      granularity, db.empty() ? " (store it first, with --db results.db)" : "", granularity,
+      db.empty() ? "results.db" : db);
+}
+
+}  // namespace rubato

@@ -1,0 +1,238 @@
+#!/usr/bin/env python3
+"""Opens every kind of page in headless Chromium: it draws without a word on the console, at the widths of a desk and a telephone,
+light and dark, and does what pages do: values, slider, highlighting, files, lines to copy.
+
+Usage: pages_in_browser.py RUBATO SOURCE_DIR; exit status 77: skipped.
+"""
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as xml
+from pathlib import Path
+
+RUBATO, SOURCE = sys.argv[1], Path(sys.argv[2])
+sys.path.insert(0, str(SOURCE / "tools" / "site"))
+import browser  # noqa: E402
+
+EXAMPLES = SOURCE / "docs" / "examples"
+
+
+def run(*arguments):
+    done = subprocess.run([RUBATO, *map(str, arguments)], capture_output=True, text=True)
+    assert done.returncode == 0, f"{arguments}: status {done.returncode}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def report(folder, db, name, *arguments):
+    run("report", "--db", folder / db, "-o", folder / name, *arguments)
+    return folder / name
+
+
+def count(page, selector):
+    return page.evaluate(f"document.querySelectorAll({json.dumps(selector)}).length")
+
+
+def text(page, selector):
+    return page.evaluate(f"document.querySelector({json.dumps(selector)}).textContent")
+
+
+def percents(words):
+    return [float(number) for number in re.findall(r"([+-]?\d+\.\d+) %", words)]
+
+
+def sound(page, path):
+    """Opens a page as all its readers do; at last on a desk, light."""
+    for width, dark, media in ((390, True, "screen"), (390, False, "screen"), (1300, True, "screen"), (1300, False, "print"), (1300, False, "screen")):
+        page.open(path, width=width, dark=dark, media=media)
+        assert page.console == [], (path, width, page.console)
+        beyond = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert beyond <= 0, f"{path}: {beyond} px wider than a window of {width}"
+        # Everything in a picture is where there is a picture.
+        assert page.evaluate("[...document.querySelectorAll('svg *')].every((e) => ![...e.attributes].some((a) => /NaN|undefined|Infinity/.test(a.value)))"), path
+    tops = page.evaluate("[...document.querySelectorAll('h1, .answer, h2')].map((e) => e.tagName + ' ' + e.textContent)")
+    assert tops[0].startswith("H1") and tops[1].startswith("P ") and len(tops[1]) > 20, (path, tops)
+    if path.name != "reproduce.html":
+        assert tops[2] == "H2 How sure this is", (path, tops)
+    for heading in ("h1", "title"):
+        assert str(EXAMPLES) not in text(page, heading), text(page, heading)
+
+
+def run_page(page, folder):
+    run("reproduce", "spaan2026", "--db", folder / "r.db")
+    sound(page, report(folder, "r.db", "report.html"))
+    for expected, selector in ((3, "path.front"), (8, ".published"), (46, "#kernels .row"), (66, "#grid .cell"), (1, "#set-line code")):
+        assert count(page, selector) == expected, (selector, count(page, selector))
+    assert text(page, "#set-line code") == "sudo nvidia-smi -lgc 1890,1890 && sudo nvidia-smi -lmc 9251,9251   # back: sudo nvidia-smi -rgc && sudo nvidia-smi -rmc"
+    slider(page)
+    interactions(page)
+
+
+def slide(page, grain, slack):
+    page.evaluate(f"(() => {{ const g = document.getElementById('grain'); g.value = '{grain}'; g.dispatchEvent(new Event('change'));"
+                  f" const s = document.getElementById('slack'); s.value = {slack}; s.dispatchEvent(new Event('input')); }})()")
+    energy, time = percents(text(page, "#slider-answer"))[:2]
+    assert time <= slack + 0.006, (grain, slack, time)
+    return energy
+
+
+def slider(page):
+    """It gives what the search gives, and the bars follow it."""
+    for grain in ("iteration", "pass", "kernel"):
+        for slack in (0, 5, 12):
+            exact = json.loads(run("explore", "gpt3-xl", "--granularity", grain, "--slack", slack, "--json"))["plans"][-1]
+            assert exact["granularity"] == grain
+            # Of kernels the page goes a step at a time: a little less than the best, and never more.
+            beyond = slide(page, grain, slack) - exact["energy_change_pct"]
+            assert -0.006 < beyond < (0.6 if grain == "kernel" else 0.006), (grain, slack, beyond)
+    bars = "[...document.querySelectorAll('#kernels rect.mark')].map((e) => e.getAttribute('width')).join()"
+    clocks = "[...document.querySelectorAll('#kernels-table tbody tr')].map((e) => e.cells[3].textContent).join()"
+    seen = set()
+    for slack in (0, 10, 20):
+        slide(page, "kernel", slack)
+        seen.add((page.evaluate(bars), page.evaluate(clocks)))
+        # The kernels' savings add up to what the slider says.
+        saved = page.evaluate("[...document.querySelectorAll('#kernels-table tbody tr')].map((e) => parseFloat(e.cells[7].textContent)).reduce((a, b) => a + b)")
+        energy = percents(text(page, "#slider-answer"))[0]
+        assert abs(saved / 1814.1 + energy / 100) < 2e-4, (slack, saved, energy)
+    assert len(seen) == 3, "bars and clocks do not follow the slider"
+    slide(page, "iteration", 10)
+    assert text(page, "#slider-line code").startswith("sudo nvidia-smi -lgc "), text(page, "#slider-line code")
+
+
+def interactions(page):
+    page.hover("#kernels .row:nth-of-type(12) rect.mark")
+    name = text(page, "#kernels .row:nth-of-type(12) text")
+    assert name in text(page, "#tip") and "energy" in text(page, "#tip"), text(page, "#tip")
+    linked = page.evaluate("[...document.querySelectorAll('.linked')].map((e) => e.dataset.kernel)")
+    assert len(linked) == 2 and set(linked) == {name}, (name, linked)  # bar and row of the table
+    # One stop of the keyboard for a picture, arrows within.
+    assert count(page, "#kernels .mark[tabindex='0']") == 1
+    page.evaluate("document.querySelector('#kernels .mark').focus()")
+    first = text(page, "#tip")
+    page.press("ArrowDown")
+    assert text(page, "#tip") != first and page.evaluate("document.querySelector('#tip').hidden") is False
+    for button, kind in (("#front + .tools button", "svg"), ("#plans + .tools button", "csv")):
+        page.evaluate(f"document.querySelector({json.dumps(button)}).click()")
+        saved = page.download(kind)
+        if kind == "svg":
+            root = xml.fromstring(saved)
+            assert len(list(root.iter("{http://www.w3.org/2000/svg}path"))) > 10 and "var(" not in saved, saved[:300]
+        else:
+            lines = saved.splitlines()
+            assert lines[0].startswith("Plan,Time (%),Energy (%)") and lines[1].startswith("default clocks,0.00,0.00"), lines[:2]
+    page.evaluate("document.querySelector('#set-line button').click()")
+    page.evaluate("new Promise((done) => setTimeout(done, 50))")
+    assert text(page, "#set-line button") == "Copied"
+
+
+def without_a_plan(page, folder):
+    run_status = subprocess.run([RUBATO, "explore", "gpt3-xl", "--goal", "time", "--energy-budget", "1", "--db", folder / "n.db"], capture_output=True)
+    assert run_status.returncode == 1
+    sound(page, report(folder, "n.db", "none.html"))
+    assert "No plan does what was asked for" in text(page, ".answer")
+    assert page.evaluate("document.getElementById('kernels').closest('section').hidden")
+
+
+EXPERIMENT = """
+schema = 1
+name = "<script>alert(1)</script> & \\"co\\""
+[axes]
+gpu = "rtx-3080-ti"
+model = "gpt3-xl"
+batch = [4, 8, 16]
+sequence = [512, 1024]
+switch_stall_us = [0, 100]
+clocks = "mem=5001,auto core=1470,1680,auto"
+granularity = ["iteration", "pass", "kernel"]
+[scenario."</script><b>bold"]
+gpu = "rtx-3080-ti"
+trace = "gpt3-xl"
+goal = "time"
+energy_budget_j = 1
+"""
+
+
+def experiment_page(page, folder):
+    """12 settings of 3 units, and a scenario whose name must stay text."""
+    (folder / "e.toml").write_text(EXPERIMENT)
+    run("sweep", "run", folder / "e.toml", "--db", folder / "e.db")
+    sound(page, report(folder, "e.db", "experiment.html", "--experiment", "latest"))
+    assert text(page, "#title") == '<script>alert(1)</script> & "co"'
+    assert "37 of 37 units" in text(page, "#subtitle") and "12 of 13 settings that save most" in text(page, "#kernels-note")
+    for expected, selector in ((6, ".panel"), (36, ".unit"), (6, "path.front"), (3, "path.latency"), (12 * 46, ".cell"), (37, ".unit-row"), (0, "b:not(#answer b)")):
+        assert count(page, selector) == expected, (selector, count(page, selector))
+
+
+def captured_experiment_page(page, folder):
+    (folder / "captured.toml").write_text(f"""schema = 1
+name = "captured"
+[axes]
+gpu = "a100-sxm4-80gb"
+capture = "{EXAMPLES / 'run.pt.trace.json.gz'}"
+clocks = "coarse"
+granularity = ["iteration", "kernel"]
+slack_pct = 1
+switch_latency_us = [1000, 22000]
+""")
+    run("sweep", "run", folder / "captured.toml", "--db", folder / "cs.db")
+    sound(page, report(folder, "cs.db", "captured-experiment.html", "--experiment", "latest"))
+    for expected, selector in ((4, ".unit-row"), (2, "path.front"), (2, "path.latency"), (0, ".cell")):
+        assert count(page, selector) == expected, (selector, count(page, selector))
+
+
+def captured_page(page, folder):
+    run("explore", EXAMPLES / "run.pt.trace.json.gz", "--captured-clock", "1593/1410", "--slack", "5", "--granularity", "iteration,kernel", "--db", folder / "c.db")
+    sound(page, report(folder, "c.db", "captured.html"))
+    assert text(page, "#answer b") == "memory 1593 MHz, core 1005 MHz"
+    assert text(page, "#set-line code").startswith("sudo nvidia-smi -lgc 1005,1005 ")
+    for expected, selector in ((1, ".bound"), (2, ".plan"), (40, "#kernels .row")):
+        assert count(page, selector) == expected, (selector, count(page, selector))
+    # The slider's single clock is the plan's.
+    assert "memory 1593 MHz, core 1005 MHz" in text(page, "#slider-answer"), text(page, "#slider-answer")
+    page.evaluate("(() => { const s = document.getElementById('slack'); s.value = 0; s.dispatchEvent(new Event('input')); })()")
+    assert percents(text(page, "#slider-answer"))[1] <= 0.0, text(page, "#slider-answer")
+
+
+def drawn_pages(page, folder):
+    """Pages without d3: each with what only it shows."""
+    run("replay", EXAMPLES / "run.pt.trace.json.gz", "--power", EXAMPLES / "run.power.csv", "--page", folder / "replay.html")
+    sweep = (EXAMPLES / "a100-sweep.csv", "--gpu", "a100-sxm4-80gb")
+    run("validate", *sweep, "--page", folder / "validation.html")
+    run("validate", *sweep, "--model", "builtin,linear", "--page", folder / "models.html")
+    run("transfer", "--db", folder / "r.db", "--batches", "1,40", "--tp", "1,2", "--page", folder / "transfer.html")
+    run("pipeline", "plan", "--profile", EXAMPLES / "gpt3-175b-a100.csv", "--blocked-power", "84", "--slack", "0,5", "--page", folder / "pipeline.html")
+    run("sweep-latency", "gpt3-xl", "--latencies-us", "1,1000", "--page", folder / "latency.html")
+    run("reproduce", "spaan2026", "--report", folder / "reproduce.html")
+    for name in ("replay", "validation", "models", "transfer", "pipeline", "latency", "reproduce"):
+        sound(page, folder / f"{name}.html")
+        assert count(page, ".tools button") >= 2, name
+        page.hover("svg .mark")
+        assert len(text(page, "#tip")) > 10, name
+    page.open(folder / "replay.html")
+    page.hover("figure .mark")
+    assert len(set(page.evaluate("[...document.querySelectorAll('.linked')].map((e) => e.dataset.kernel)"))) == 1
+    page.open(folder / "pipeline.html")
+    shown = "[...document.querySelectorAll('#gantt text.mhz')].filter((e) => getComputedStyle(e).display !== 'none').length"
+    colour = "getComputedStyle(document.querySelectorAll('#gantt rect.pass')[200]).fill"
+    before = page.evaluate(colour)
+    assert page.evaluate(shown) == 0
+    page.evaluate("document.querySelector('input[data-class]').click()")
+    assert page.evaluate(shown) > 300 and page.evaluate(colour) != before
+
+
+def main():
+    if not browser.found():
+        print("skipped: no chromium on this machine")
+        return 77
+    checks = (run_page, without_a_plan, experiment_page, captured_experiment_page, captured_page, drawn_pages)
+    with tempfile.TemporaryDirectory() as temporary, browser.Browser() as page:
+        for check in checks:
+            check(page, Path(temporary))
+    print(f"{len(checks)} passed, 0 failed")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
