@@ -193,7 +193,7 @@ std::string error_plot(const std::string& title, const std::string& x_title,
         "<line class=\"{}\" x1=\"{}\" x2=\"{}\" y1=\"{:.1f}\" y2=\"{:.1f}\"/><text "
         "class=\"soft\" x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{} %</text>",
         tick == 0.0 ? "same" : "axis", left, width - right, at, at, left - 5.0, at + 4.0,
-        format_signed(tick, 0));
+        tick == 0.0 ? "0" : format_signed(tick, 0));
   }
   for (const double tick : axis_ticks(low, high, ticks)) {
     svg +=

@@ -131,12 +131,11 @@ class Browser:
                 return text
         raise RuntimeError(f"no .{extension} was saved")
 
-    def screenshot(self, path, selector=None):
-        """The whole page, or an element of it, as PNG."""
-        box = self.evaluate(
-            f"(() => {{ const b = document.querySelector({json.dumps(selector)}).getBoundingClientRect();"
-            " return [b.x + scrollX, b.y + scrollY, b.width, b.height]; })()" if selector else
-            "[0, 0, document.documentElement.clientWidth, document.documentElement.scrollHeight]")
+    def screenshot(self, path, until=None):
+        """The page from its top to the end of an element, or the whole of it, as PNG."""
+        height = self.evaluate("document.documentElement.scrollHeight" if until is None else
+                               f"Math.ceil(document.querySelector({json.dumps(until)}).getBoundingClientRect().bottom + scrollY)")
+        width = self.evaluate("document.documentElement.clientWidth")
         shot = self._call("Page.captureScreenshot", captureBeyondViewport=True,
-                          clip=dict(zip(("x", "y", "width", "height"), box), scale=1))
+                          clip={"x": 0, "y": 0, "width": width, "height": height, "scale": 1})
         Path(path).write_bytes(base64.b64decode(shot["data"]))

@@ -122,7 +122,7 @@ function slide() {
   chosen = least && {x: change(least.time_s, run.default_s), y: change(least.energy_j, run.default_j)};
   const bound = least && data.front.filter((p) => p.time_s <= run.default_s * (1 + slack / 100));
   element("slider-answer").textContent = !least ? "No single clock is that fast." : `One clock for the whole run, ${clockWords(least.clock)}: energy ${percent(chosen.y, 2)}, time ${percent(chosen.x, 2)}.` +
-    (bound.length > 0 ? ` No plan of any kind saves more than ${percent(change(bound[bound.length - 1].bound_j, run.default_j), 1)} in that time.` : "");
+    (bound.length > 0 ? ` No plan of any kind saves more than ${fixed(-change(bound[bound.length - 1].bound_j, run.default_j), 1)} % in that time.` : "");
   const [set, back] = (least && data.lines[least.clock]) || [];
   commandLine("slider-line", "To set:", set && `${set}   # back: ${back}`);
   markChosen();
@@ -137,7 +137,7 @@ function drawKernels(planId) {
   const shown = groups.slice(0, most), all_j = d3.sum(groups, (g) => g.energy_j);
   element("kernels-note").textContent = `Each circle is a clock; its area is the share of the kernel's energy at that clock. ` +
     (groups.length > most ? `The ${most} kernels that take most energy (${fixed(100 * d3.sum(shown, (g) => g.energy_j) / all_j, 0)} %) of ${groups.length}.` : `Most energy first.`);
-  const width = drawWidth("#kernels"), slim = width < narrow, line = slim ? 34 : 20, margin = {top: 40, right: slim ? 8 : 90, bottom: 8, left: slim ? 8 : 330}, height = margin.top + margin.bottom + line * shown.length;
+  const width = drawWidth("#kernels"), slim = width < narrow, line = slim ? 34 : 20, margin = {top: 40, right: slim ? 20 : 90, bottom: 8, left: slim ? 20 : 330}, height = margin.top + margin.bottom + line * shown.length;
   const core = (k) => Number(k.clock.split("/")[1]) || 0;
   const x = d3.scaleLinear(d3.extent(kernels, core), [margin.left + 12, width - margin.right - 12]).nice();
   const middle = slim ? 24 : line / 2;
@@ -146,7 +146,7 @@ function drawKernels(planId) {
   svg.append("text").attr("class", "soft").attr("x", slim ? width - 110 : width - margin.right).attr("y", 12).attr("text-anchor", "end").text("core clock, MHz");
   svg.append("text").attr("class", "soft").attr("x", width - 4).attr("y", 12).attr("text-anchor", "end").text("of the energy");
   const row = svg.selectAll("g.row").data(shown).join("g").attr("class", "row").attr("data-kernel", (g) => g.kernel).attr("transform", (g, i) => `translate(0,${margin.top + i * line})`);
-  row.append("text").attr("class", "label").attr("x", slim ? margin.left : margin.left - 8).attr("y", slim ? 13 : line * 0.65).attr("text-anchor", slim ? "start" : "end").text((g) => short(g.kernel, slim ? 34 : 40)).append("title").text((g) => g.kernel);
+  row.append("text").attr("class", "label").attr("x", slim ? 4 : margin.left - 8).attr("y", slim ? 13 : line * 0.65).attr("text-anchor", slim ? "start" : "end").text((g) => short(g.kernel, slim ? 34 : 40)).append("title").text((g) => g.kernel);
   row.selectAll("circle").data((g) => g.list.map((k) => ({...k, share: k.energy_j / g.energy_j}))).join("circle").attr("class", "mark")
     .attr("cx", (k) => x(core(k))).attr("cy", middle).attr("r", (k) => 1.5 + 7 * Math.sqrt(k.share)).attr("fill", (k) => color(Math.max(passes.indexOf(k.pass), 0))).attr("fill-opacity", .75)
     .append("title").text((k) => `${k.kernel} (${k.pass}) at ${k.clock}: ${k.launches} launches, ${ms(k.time_s)} ms, ${fixed(k.energy_j, 3)} J`);

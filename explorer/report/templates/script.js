@@ -136,7 +136,9 @@ function slide() {
     (grain === "pass" ? ` (${names.map((name, i) => `${words(name)} ${options[i][0]}`).join(", ")}).` : ".") +
     (grain === "iteration" ? "" : " By the model, changes of clock free.");
   const [set, back] = (chosen && grain === "iteration" && data.slider.lines[options[0][0]]) || [];
-  commandLine("slider-line", "To set:", set ? `${set}   # back: ${back}` : grain !== "iteration" && chosen ? `rubato explore ${run.trace_name} --gpu ${run.gpu} --granularity ${grain} --slack ${slack}` : null);
+  const [, trace] = /^rubato explore (\S+)/.exec(run.command) || [];
+  if (grain === "iteration") commandLine("slider-line", "To set:", set && `${set}   # back: ${back}`);
+  else commandLine("slider-line", "To plan it, with its proof:", chosen && trace && `rubato explore ${trace} --gpu ${run.gpu} --granularity ${grain} --slack ${slack}`);
   markChosen();
   if (plans.length > 0) element("plan").value = "slider";
   if (chosen && plans.length > 0) drawKernels("slider");
@@ -208,7 +210,7 @@ function slidKernels() {
 
 function drawKernels(planId) {
   const rows = planId === "slider" ? slidKernels() : data.kernels.filter((k) => k.plan_id === Number(planId));
-  const width = drawWidth("#kernels"), slim = width < narrow, line = slim ? 32 : 19, margin = {top: 42, right: slim ? 8 : 110, bottom: 10, left: slim ? 8 : 190};
+  const width = drawWidth("#kernels"), slim = width < narrow, line = slim ? 32 : 19, margin = {top: 42, right: slim ? 20 : 110, bottom: 10, left: slim ? 20 : 190};
   const height = margin.top + margin.bottom + line * rows.length, bar = slim ? 18 : 4;
   const values = rows.flatMap((k) => [k.energy_change_pct, k.time_change_pct]);
   const x = d3.scaleLinear([Math.min(-1, d3.min(values)), Math.max(1, d3.max(values))], [margin.left, width - margin.right]).nice();
@@ -217,7 +219,7 @@ function drawKernels(planId) {
   svg.append("line").attr("class", "zero").attr("x1", x(0)).attr("x2", x(0)).attr("y1", margin.top).attr("y2", height - margin.bottom);
   const row = svg.selectAll("g.row").data(rows).join("g").attr("class", "row").attr("data-kernel", (k) => k.name)
     .attr("transform", (k, i) => `translate(0,${margin.top + i * line})`);
-  row.append("text").attr("class", "label").attr("x", slim ? margin.left : margin.left - 8).attr("y", slim ? 13 : line * 0.7).attr("text-anchor", slim ? "start" : "end").text((k) => short(k.name, 28));
+  row.append("text").attr("class", "label").attr("x", slim ? 4 : margin.left - 8).attr("y", slim ? 13 : line * 0.7).attr("text-anchor", slim ? "start" : "end").text((k) => short(k.name, 28));
   row.append("rect").attr("class", "mark").attr("y", bar).attr("height", 11)
     .attr("x", (k) => Math.min(x(0), x(k.energy_change_pct))).attr("width", (k) => Math.max(0.5, Math.abs(x(k.energy_change_pct) - x(0))))
     .attr("fill", (k) => passColor(k.pass))

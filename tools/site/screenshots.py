@@ -1,0 +1,42 @@
+#!/usr/bin/env python3
+"""The screenshots of README.md and the tutorial, from the examples: docs/pictures/*.png.
+
+Usage: screenshots.py RUBATO FOLDER
+"""
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from browser import Browser
+
+RUBATO, FOLDER = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
+SOURCE = Path(__file__).resolve().parents[2]
+WIDTH = 960
+CAPTURE = "docs/examples/run.pt.trace.json.gz"
+PROFILE = "docs/examples/gpt3-175b-a100.csv"
+# Name, what ends the picture, commands; the page is {page}, a database {db}.
+PICTURES = [
+    ("report-captured", "#front", [f"explore {CAPTURE} --slack 2 --db {{db}}", "report --db {db} -o {page}"]),
+    ("report-paper", "#front", ["explore gpt3-xl --slack 5 --db {db}", "report --db {db} -o {page}"]),
+    ("report-pipeline", "#gantt", [f"pipeline plan --profile {PROFILE} --blocked-power 83.64 --slack 0,5 --page {{page}}"]),
+    ("report-experiment", "#multiples", ["sweep run docs/examples/experiment.toml --db {db}", "report --db {db} --experiment latest -o {page}"]),
+]
+
+
+def main():
+    with tempfile.TemporaryDirectory() as temporary, Browser() as browser:
+        for name, until, commands in PICTURES:
+            page, db = Path(temporary) / f"{name}.html", Path(temporary) / f"{name}.db"
+            for command in commands:
+                words = command.format(page=page, db=db).split()
+                subprocess.run([RUBATO, *words], cwd=SOURCE, check=True, capture_output=True)
+            browser.open(page, width=WIDTH)
+            # The database's own place is of no use to readers.
+            browser.evaluate(f"document.querySelectorAll('code').forEach((c) => {{ c.textContent = c.textContent.replaceAll('{db}', 'results.db'); }})")
+            browser.screenshot(FOLDER / f"{name}.png", until)
+            print(f"wrote {FOLDER / name}.png")
+
+
+if __name__ == "__main__":
+    main()
