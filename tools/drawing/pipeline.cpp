@@ -3,14 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
-#include <ranges>
 
 #include <fmt/format.h>
 
-#include "common/numbers.hpp"
-#include "common/text.hpp"
-#include "tools/drawing/page_parts.hpp"
 #include "tools/drawing/svg.hpp"
 
 namespace rubato {
@@ -26,10 +21,6 @@ constexpr const char* right_aligned = R"(class="soft" fill="#555" text-anchor="e
 constexpr const char* over_lines =
     R"(class="soft label" fill="#555" paint-order="stroke" stroke="#fff" stroke-width="3")";
 constexpr const char* grid_line = R"(class="axis" stroke="#ddd")";
-
-// Of passes, in the order of PassKind.
-constexpr std::array pass_letters{'F', 'B', 'R', 'I', 'W', 'A', 'O'};
-static_assert(pass_letters.size() == static_cast<std::size_t>(PassKind::optimizer) + 1);
 
 struct Rgb {
   double r, g, b;
@@ -317,107 +308,6 @@ std::string frontier_svg(const PipelinePlanner& planner, const std::vector<Pipel
   svg.line(x - 6, 87, x + 12, 87, R"(class="c0" stroke="#0072b2" stroke-width="1.8")");
   svg.text(x + 18, 91, "frontier, free durations", over_lines);
   return svg.str();
-}
-
-namespace {
-
-const PipelineResult* first_plan(const std::vector<PipelineResult>& plans) {
-  const auto found = std::ranges::find_if(
-      plans, [](const PipelineResult& plan) { return !plan.plan.option_of_pass.empty(); });
-  return found == plans.end() ? nullptr : &*found;
-}
-
-std::string change(double now, double before) {
-  return format_signed(100.0 * (now / before - 1.0), 2);
-}
-
-std::string pipeline_answer(const PipelinePlanner& planner, const PipelineResult* plan) {
-  const PipelineRun& base = planner.baseline();
-  if (plan == nullptr)
-    return fmt::format("No plan keeps the time. The fastest takes {:.5g} s.",
-                       planner.least_time_s());
-  const auto [low, high] =
-      std::ranges::minmax(plan->run.passes | std::views::transform(&TimedPass::core_mhz));
-  return fmt::format(
-      "<b>Passes at {:.0f} to {:.0f} MHz: energy {} %</b>, time {} % ({:.5g} s and {:.5g} J an "
-      "iteration, from {:.5g} s and {:.5g} J).",
-      low, high, change(plan->energy_j, base.energy_j), change(plan->run.time_s, base.time_s),
-      plan->run.time_s, plan->energy_j, base.time_s, base.energy_j);
-}
-
-// Of each stage and plan the clocks of each kind of pass.
-std::string clocks_table(const PipelineWork& work, const std::vector<DrawnRun>& runs) {
-  std::vector<std::string> head{"stage"};
-  for (const DrawnRun& drawn : runs) head.push_back(xml_escaped(drawn.title) + ", MHz");
-  std::vector<std::vector<std::string>> rows;
-  for (std::uint32_t stage = 0; stage < work.schedule.shape.stages; ++stage) {
-    rows.push_back({std::to_string(stage)});
-    for (const DrawnRun& drawn : runs) {
-      std::string text;
-      for (std::size_t kind = 0; kind < std::size(pass_letters); ++kind) {
-        double low = std::numeric_limits<double>::infinity(), high = 0.0;
-        for (std::size_t i = 0; i < work.schedule.passes.size(); ++i) {
-          const PipelinePass& pass = work.schedule.passes[i];
-          if (pass.stage != stage || static_cast<std::size_t>(pass.kind) != kind) continue;
-          low = std::min(low, drawn.run->passes[i].core_mhz);
-          high = std::max(high, drawn.run->passes[i].core_mhz);
-        }
-        if (high == 0.0) continue;
-        text += fmt::format("{}{} {:.0f}", text.empty() ? "" : "; ", pass_letters[kind], low);
-        if (high > low) text += fmt::format(" to {:.0f}", high);
-      }
-      rows.back().push_back(std::move(text));
-    }
-  }
-  return html_table(head, rows);
-}
-
-std::string trust_facts(const PipelineResult* plan, std::string_view notes) {
-  std::vector<std::pair<std::string, std::string>> facts;
-  if (plan != nullptr) {
-    facts.emplace_back("Proof", fmt::format("no plan in that time takes less than {:.5g} J, with "
-                                            "free durations between the options: gap {:.3f} %",
-                                            plan->lower_bound_j, 100.0 * plan->gap_frac));
-    facts.emplace_back(
-        "Interval", plan->interval ? fmt::format("90 %: energy {} to {} %, time {} to {} %",
-                                                 format_signed(plan->interval->energy.low_pct, 2),
-                                                 format_signed(plan->interval->energy.high_pct, 2),
-                                                 format_signed(plan->interval->time.low_pct, 2),
-                                                 format_signed(plan->interval->time.high_pct, 2))
-                                   : "none: options are taken as they are given, without a spread");
-  }
-  std::string lines;
-  for (const std::string_view line : split(notes, '\n')) {
-    if (!line.empty()) lines += fmt::format("{}{}", lines.empty() ? "" : "<br>", page_text(line));
-  }
-  facts.emplace_back("Numbers", lines);
-  return facts_table(facts);
-}
-
-}  // namespace
-
-std::string pipeline_page(const PipelinePlanner& planner, const std::vector<PipelineResult>& plans,
-                          const PipelineCaption& caption, const OutputTable& table) {
-  std::vector<DrawnRun> runs{{caption.baseline, &planner.baseline()}};
-  for (const PipelineResult& plan : plans) {
-    if (plan.plan.option_of_pass.empty()) continue;
-    runs.push_back({fmt::format("plan for {:.5g} s", plan.deadline_s), &plan.run});
-  }
-  const PipelineResult* plan = first_plan(plans);
-  std::string body = page_section("How sure this is", trust_facts(plan, caption.notes));
-  body += page_section(
-      "Before and after",
-      "<p><label><input type=\"checkbox\" data-class=\"by-clock\" data-of=\"gantt\"> coloured by "
-      "clock, with MHz</label></p>\n<div id=\"gantt\">\n" +
-          wide_picture(gantt_svg(planner.work(), runs)) + "</div>\n");
-  body += page_section("Clocks of the passes", clocks_table(planner.work(), runs));
-  body += page_section("Time and energy",
-                       fmt::format("<p>Of one pipeline with one GPU per stage.</p>\n<figure>{}"
-                                   "</figure>\n",
-                                   frontier_svg(planner, plans, caption.baseline)));
-  body += page_section("All plans", html_table(table));
-  return whole_page({"Clocks of a pipeline", caption.subtitle, pipeline_answer(planner, plan), ""},
-                    body);
 }
 
 }  // namespace rubato

@@ -1,13 +1,18 @@
 #pragma once
-// Pictures of pipelines, and the page that holds them.
+// Pictures of pipelines.
 
+#include <array>
+#include <cstddef>
 #include <string>
 #include <vector>
 
 #include "explorer/pipeline/planner.hpp"
-#include "tools/terminal/output.hpp"
 
 namespace rubato {
+
+/// Of passes, in the order of PassKind.
+inline constexpr std::array pass_letters{'F', 'B', 'R', 'I', 'W', 'A', 'O'};
+static_assert(pass_letters.size() == static_cast<std::size_t>(PassKind::optimizer) + 1);
 
 /// A run and its caption.
 struct DrawnRun {
@@ -24,17 +29,5 @@ struct DrawnRun {
 [[nodiscard]] std::string frontier_svg(const PipelinePlanner& planner,
                                        const std::vector<PipelineResult>& plans,
                                        const std::string& baseline);
-
-/// What a page says around its pictures; plain text.
-struct PipelineCaption {
-  std::string subtitle;  ///< which pipeline
-  std::string baseline;  ///< the name of what changes are against
-  std::string notes;     ///< lines
-};
-
-/// One self-contained page: the first plan's answer, pictures, clocks and a table of the plans.
-[[nodiscard]] std::string pipeline_page(const PipelinePlanner& planner,
-                                        const std::vector<PipelineResult>& plans,
-                                        const PipelineCaption& caption, const OutputTable& table);
 
 }  // namespace rubato

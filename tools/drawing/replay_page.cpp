@@ -16,7 +16,7 @@ namespace {
 using Cells = std::vector<std::string>;
 
 std::string ms(double s) { return fmt::format("{:.3f}", s * 1e3); }
-std::string change_pct(double now, double before) {
+std::string change_text(double now, double before) {
   return before > 0.0 ? format_signed(100.0 * (now / before - 1.0), 2) : "-";
 }
 std::string error_text(const std::optional<ErrorBar>& error) {
@@ -97,7 +97,7 @@ std::string kernels_plot(const std::vector<ReplayRow>& kernels) {
 std::string runs_table(const ReplayRequest& request, const ReplayComparison& comparison) {
   const ReplayTotals& t = comparison.totals;
   const auto row = [&](const std::string& what, double time_s, const std::string& energy) {
-    return Cells{what, ms(time_s), change_pct(time_s, t.captured_s), energy};
+    return Cells{what, ms(time_s), change_text(time_s, t.captured_s), energy};
   };
   return html_table({"run", "time ms", "over captured %", "energy J"},
                     {row("captured", t.captured_s, measured_text(comparison.measured)),
@@ -132,10 +132,10 @@ std::string steps_table(const std::vector<ReplayStep>& steps) {
   std::vector<Cells> cells;
   for (const ReplayStep& step : steps) {
     cells.push_back({page_text(step.name), std::to_string(step.launches), ms(step.captured_s),
-                     ms(step.predicted_s), change_pct(step.predicted_s, step.captured_s),
+                     ms(step.predicted_s), change_text(step.predicted_s, step.captured_s),
                      ms(step.replayed_s), fmt::format("{:.3f}", step.predicted_j),
                      measured_text(step.measured),
-                     step.measured ? change_pct(step.predicted_j, step.measured->energy_j) : "-"});
+                     step.measured ? change_text(step.predicted_j, step.measured->energy_j) : "-"});
   }
   return html_table({"step", "launches", "captured ms", "predicted ms", "error %", "replayed ms",
                      "predicted J", "measured J", "error %"},
@@ -155,11 +155,11 @@ std::string replay_answer(const ReplayComparison& comparison) {
   const auto share = [&](double s) { return 100.0 * s / std::max(all_s, 1e-12); };
   std::string text =
       fmt::format("The model gives the run {} ms; it took {} ms: <b>{} %</b>.", ms(t.predicted_s),
-                  ms(t.captured_s), change_pct(t.predicted_s, t.captured_s));
+                  ms(t.captured_s), change_text(t.predicted_s, t.captured_s));
   if (comparison.measured) {
     text += fmt::format(" Energy {:.1f} J; the log says {:.1f} J: <b>{} %</b>.", t.predicted_j,
                         comparison.measured->energy_j,
-                        change_pct(t.predicted_j, comparison.measured->energy_j));
+                        change_text(t.predicted_j, comparison.measured->energy_j));
   }
   return text + fmt::format(" {:.0f} % of the GPU time was compared, {:.0f} % is within {:.0f} %.",
                             share(compared_s), share(within_s), 100.0 * verdict_tolerance);

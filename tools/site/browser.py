@@ -115,7 +115,8 @@ class Browser:
 
     def hover(self, selector):
         """The pointer on the middle of an element, scrolled into view."""
-        at = self.evaluate(f"(() => {{ const e = document.querySelector({json.dumps(selector)}); e.scrollIntoView({{block: 'center'}});"
+        frame = "await new Promise((done) => requestAnimationFrame(() => setTimeout(done, 50)));"
+        at = self.evaluate(f"(async () => {{ const e = document.querySelector({json.dumps(selector)}); e.scrollIntoView({{block: 'center'}}); {frame}"
                            " const b = e.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2]; })()")
         self._call("Input.dispatchMouseEvent", type="mouseMoved", x=at[0], y=at[1])
         self.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done, 20)))")

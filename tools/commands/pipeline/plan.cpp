@@ -16,6 +16,7 @@
 #include "tools/command_line.hpp"
 #include "tools/commands/pipeline/subcommands.hpp"
 #include "tools/drawing/pipeline.hpp"
+#include "tools/drawing/pipeline_page.hpp"
 #include "tools/terminal/exploration_tables.hpp"
 #include "tools/terminal/output.hpp"
 

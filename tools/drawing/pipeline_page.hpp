@@ -1,0 +1,24 @@
+#pragma once
+// Plans of a pipeline as one page.
+
+#include <string>
+#include <vector>
+
+#include "explorer/pipeline/planner.hpp"
+#include "tools/terminal/output.hpp"
+
+namespace rubato {
+
+/// What a page says around its pictures; plain text.
+struct PipelineCaption {
+  std::string subtitle;  ///< which pipeline
+  std::string baseline;  ///< the name of what changes are against
+  std::string notes;     ///< lines
+};
+
+/// One self-contained page: the first plan's answer, pictures, clocks and a table of the plans.
+[[nodiscard]] std::string pipeline_page(const PipelinePlanner& planner,
+                                        const std::vector<PipelineResult>& plans,
+                                        const PipelineCaption& caption, const OutputTable& table);
+
+}  // namespace rubato

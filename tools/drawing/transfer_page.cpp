@@ -1,0 +1,100 @@
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "common/numbers.hpp"
+#include "tools/drawing/page_parts.hpp"
+#include "tools/drawing/transfer.hpp"
+#include "tools/drawing/transfer_values.hpp"
+
+namespace rubato {
+
+namespace {
+
+std::string number(std::optional<double> value) {
+  return value ? format_fixed(*value, 2) : std::string("-");
+}
+
+// What the plan saves on average, and what each trace's own plan would.
+std::string transfer_answer(std::span<const DrawnTransfer> transfers) {
+  double saved = 0.0, time = 0.0, regret = 0.0, worst = 0.0;
+  std::size_t count = 0, with_regret = 0;
+  std::string worst_trace;
+  for (const DrawnTransfer& drawn : transfers) {
+    if (drawn.source) continue;
+    ++count;
+    saved += *plan_saving_pct(drawn.transfer);
+    time += *plan_time_pct(drawn.transfer);
+    const auto lost = regret_points(drawn.transfer);
+    if (!lost) continue;
+    ++with_regret;
+    regret += *lost;
+    if (worst_trace.empty() || *lost > worst) {
+      worst = *lost;
+      worst_trace = drawn.transfer.trace;
+    }
+  }
+  if (count == 0) return "Nothing but the trace it was found on.";
+  const auto mean = [](double sum, std::size_t n) { return sum / static_cast<double>(n); };
+  std::string text = fmt::format(
+      "On {} other traces the plan changes energy by <b>{} %</b> and time by <b>{} %</b> in the "
+      "mean.",
+      count, format_signed(-mean(saved, count), 2), format_signed(mean(time, count), 2));
+  if (with_regret > 0) {
+    text += fmt::format(
+        " Plans of their own would save {:.2f} points more in the same time; most, {:.2f}, on {}.",
+        mean(regret, with_regret), worst, page_text(worst_trace));
+  }
+  return text;
+}
+
+std::string transfer_numbers(std::span<const DrawnTransfer> transfers) {
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& [t, panel, batch, source] : transfers) {
+    const auto own = own_saving_pct(t);
+    rows.push_back(
+        {page_text(t.trace), fmt::format("{:.0f}", t.baseline.average_power_w()),
+         fmt::format("{:.1f}", 100.0 * t.limited_frac), fmt::format("{:.1f}", 100.0 * t.known_frac),
+         number(plan_time_pct(t)), number(-*plan_saving_pct(t)), number(own_time_pct(t)),
+         number(own ? std::optional(-*own) : own),
+         number(own ? std::optional(100.0 * t.regret_frac()) : own), number(regret_points(t))});
+  }
+  return html_table({"trace", "default W", "at the limit %", "known time %", "time %", "energy %",
+                     "own time %", "own energy %", "regret", "at equal time"},
+                    rows);
+}
+
+}  // namespace
+
+std::string transfer_page(const TransferCaption& caption,
+                          std::span<const DrawnTransfer> transfers) {
+  double least_known = 1.0;
+  for (const DrawnTransfer& drawn : transfers)
+    least_known = std::min(least_known, drawn.transfer.known_frac);
+  std::string body = page_section(
+      "How sure this is",
+      facts_table({{"Kernels",
+                    fmt::format("at least {:.0f} % of a trace's time is in kernels that the plan "
+                                "knows; the others keep the default clocks",
+                                100.0 * least_known)},
+                   {"Numbers",
+                    "all of the simulator, against the default clocks of each trace; bars are "
+                    "90 % intervals of the transferred plan"}}));
+  body += page_section("Saving, regret, time", wide_picture(transfer_svg(caption, transfers)));
+  body += page_section(
+      "Numbers",
+      "<p>Regret is what a trace's own plan for the same question would save beyond the "
+      "transferred one; at equal time, in the time the transferred one takes.</p>\n" +
+          transfer_numbers(transfers));
+  return whole_page(
+      {"A plan on other traces",
+       fmt::format("{}, found on {}; {}, {:g} W, clocks '{}'", caption.plan, caption.found_on,
+                   caption.gpu, caption.power_limit_w, caption.clocks),
+       transfer_answer(transfers), ""},
+      body);
+}
+
+}  // namespace rubato
