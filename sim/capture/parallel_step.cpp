@@ -13,6 +13,7 @@
 #include "sim/capture/stage_step.hpp"
 #include "traces/transformer/kernel_list.hpp"
 #include "traces/transformer/limits.hpp"
+#include "traces/transformer/parameters.hpp"
 
 namespace rubato {
 
@@ -63,6 +64,12 @@ void check_size(const ParallelStepInput& input, const RankWork& work) {
       of_layer += attends ? work.ring.ranks : (in_chunks ? 2.0 * input.tensor_overlap.chunks : 1.0);
     }
   }
+  // Times are whole nanoseconds of 64 bits.
+  constexpr double most_flops = 1e24;
+  const double flops = model_flops(input.shape) * input.pipeline.microbatches;
+  if (flops > most_flops)
+    throw UsageError(fmt::format("FLOP count of {} microbatches is {:.3g}; expected at most {:.3g}",
+                                 input.pipeline.microbatches, flops, most_flops));
   const double launches = of_layer * static_cast<double>(work.layers) * input.pipeline.microbatches;
   if (launches <= most) return;
   throw UsageError(

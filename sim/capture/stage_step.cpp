@@ -213,7 +213,9 @@ class StageStep {
   // All pairs of two stages send at the same time; where one of them crosses between nodes, it sets
   // their pace.
   [[nodiscard]] bool crosses_nodes(std::uint32_t peer) const {
-    const std::uint64_t ranks = input_.gpus() / shape_.stages;
+    const TrainingStep& shape = input_.shape;
+    const std::uint64_t ranks =
+        shape.tensor_parallel * shape.context_parallel * shape.data_parallel;
     const std::uint64_t per_node = cluster_of(input_.spec).gpus_per_node;
     const std::uint64_t first = std::min(peer, step_.stage()) * ranks;
     const std::uint64_t last = (std::max(peer, step_.stage()) + 1) * ranks - 1;
@@ -279,7 +281,8 @@ class StageStep {
   // both, behind those over replicas, as in finalize_model_grads of Megatron-LM.
   void sum_tables() {
     const std::uint32_t last = shape_.stages - 1;
-    if (work_.copied <= 0.0 || (step_.stage() != 0 && step_.stage() != last)) return;
+    const bool at_an_end = step_.stage() == 0 || step_.stage() == last;
+    if (shape_.stages < 2 || work_.copied <= 0.0 || !at_an_end) return;
     const std::uint32_t peer = step_.stage() == 0 ? last : 0;
     const Collective sum{CollectiveKind::all_reduce, work_.copied * gradient_bytes(input_.shape), 2,
                          stride_to(peer)};

@@ -365,6 +365,10 @@ TEST(ModelStep, RefusesWhatCannotBe) {
   input.shape.context_parallel = 2;
   input.shape.flash_attention = false;
   refused(input, "cp 2 with unfused attention");
+  input = input_of("llama3-8b");
+  input.shape.batch = 1'000'000'000;
+  input.pipeline.microbatches = 1'000;
+  refused(input, "FLOP count of 1000 microbatches is ");
   input = input_of("dit-xl-2");
   input.shape.context_parallel = 2;
   refused(input, "cp 2: only sequences of decoders are shared, not of model 'dit-xl-2'");
