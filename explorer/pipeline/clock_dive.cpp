@@ -1,6 +1,7 @@
 #include "explorer/pipeline/clock_dive.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -56,11 +57,11 @@ ClockDive::Range ClockDive::around(std::uint32_t pass, double duration_s) const 
 std::optional<std::vector<double>> ClockDive::durations(std::span<const Range> ranges,
                                                         double deadline_s, int slope_bits) const {
   CrashProblem problem;
-  std::map<std::pair<std::uint32_t, Range>, std::uint32_t> known;
+  std::map<std::array<std::uint32_t, 3>, std::uint32_t> known;  // curve of a type and a range
   for (std::uint32_t pass = 0; pass < ranges.size(); ++pass) {
     const auto next = static_cast<std::uint32_t>(problem.curves.size());
-    const auto [found, is_new] =
-        known.try_emplace({work_.type_of_pass[pass].value, ranges[pass]}, next);
+    const auto [found, is_new] = known.try_emplace(
+        {work_.type_of_pass[pass].value, ranges[pass].first, ranges[pass].last}, next);
     if (is_new) problem.curves.push_back(curve(pass, ranges[pass]));
     problem.curve_of_activity.push_back(found->second);
   }

@@ -39,8 +39,6 @@ class ClockDive {
   // Of a pass, the choices `first` to `last` are left.
   struct Range {
     std::uint32_t first = 0, last = 0;
-
-    friend auto operator<=>(const Range&, const Range&) = default;
   };
   struct Restriction {
     std::uint32_t pass = 0;
