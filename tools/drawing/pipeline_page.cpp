@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <ranges>
 #include <string_view>
 #include <utility>
 
@@ -33,13 +32,13 @@ std::string pipeline_answer(const PipelinePlanner& planner, const PipelineResult
   if (plan == nullptr)
     return fmt::format("No plan keeps the time. The fastest takes {:.5g} s.",
                        planner.least_time_s());
-  const auto [low, high] =
-      std::ranges::minmax(plan->run.passes | std::views::transform(&TimedPass::core_mhz));
+  const auto [low, high] = std::ranges::minmax_element(plan->run.passes, {}, &TimedPass::core_mhz);
   return fmt::format(
       "<b>Passes at {:.0f} to {:.0f} MHz: energy {} %</b>, time {} % ({:.5g} s and {:.5g} J an "
       "iteration, from {:.5g} s and {:.5g} J).",
-      low, high, change(plan->energy_j, base.energy_j), change(plan->run.time_s, base.time_s),
-      plan->run.time_s, plan->energy_j, base.time_s, base.energy_j);
+      low->core_mhz, high->core_mhz, change(plan->energy_j, base.energy_j),
+      change(plan->run.time_s, base.time_s), plan->run.time_s, plan->energy_j, base.time_s,
+      base.energy_j);
 }
 
 // Of each stage and plan the clocks of each kind of pass.
