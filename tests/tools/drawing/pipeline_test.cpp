@@ -1,6 +1,7 @@
 // Gantt charts: what can be read and seen in them, down to passes of two pixels.
 
 #include <algorithm>
+#include <iterator>
 #include <regex>
 #include <set>
 
@@ -70,6 +71,11 @@ TEST(Gantt, EveryPassIsDrawnAndNamedWhereThereIsRoom) {
   EXPECT_EQ(chart.labels.size(), 48U);
   EXPECT_TRUE(chart.texts().contains("F0"));
   EXPECT_TRUE(chart.texts().contains("B5"));
+  // Shown where a page colours passes by their clock.
+  const std::regex mhz(R"re(class="mhz pass-text[^>]*>1400</text>)re");
+  EXPECT_EQ(std::distance(std::sregex_iterator(chart.svg.begin(), chart.svg.end(), mhz),
+                          std::sregex_iterator()),
+            48);
 }
 
 // 48 pixels a pass, then 23, 12 and 4: letters go first, then numbers, and none is too small to
@@ -140,7 +146,7 @@ TEST(Gantt, AllRunsShareOneTimeAxis) {
   // The highest clocks end where they do on the axis of the slower run.
   const Chart alone(work);
   const std::regex rect(
-      R"re(width="([^"]*)" height="[^"]*" fill="#\w+" stroke="#\w+" stroke-width="[^"]*"><title>)re");
+      R"re(width="([^"]*)" height="[^"]*" fill="#\w+" stroke="#\w+" stroke-width="[^"]*" class="mark pass[^>]*><title>)re");
   std::smatch first;
   ASSERT_TRUE(std::regex_search(svg, first, rect));
   EXPECT_NEAR(std::stod(first[1]) / alone.passes.front().wide, fast_run.time_s / slow_run.time_s,
