@@ -202,7 +202,7 @@ class Applier:
 
     def _come_back(self) -> None:
         self._away_until_s = None
-        failed = self._held.give_back()
+        failed = self._held.give_back() if self._held is not None else []
         if any(isinstance(error, Unreachable) for error in failed):
             self._away_until_s = time.perf_counter() + AWAY_S
         elif failed:
@@ -211,7 +211,8 @@ class Applier:
             _log.warning("rubato: zeusd is back; the clocks were given back%s", ", and the plan goes on" if self._plays() else "")
 
     def _give_up(self, error: Exception) -> None:
-        self._note(f"{error}" + (f" ({error.hint})" if getattr(error, "hint", "") else ""))
+        hint = getattr(error, "hint", "")
+        self._note(f"{error} ({hint})" if hint else f"{error}")
         self._stop_counting(time.perf_counter())
         self._score = None
         self._due.clear()
@@ -256,7 +257,7 @@ class Applier:
                 self._report.ahead += ahead
         if self._away_until_s is not None and self._away_until_s <= time.perf_counter():
             self._come_back()
-        if self._plays():
+        if self._held is not None and self._plays():
             for text in self._held.set_again():
                 self._report.foreign_clocks += 1
                 self._note(text)
@@ -301,7 +302,7 @@ class Applier:
         occurrence = self._occurrences.get(name, 0)
         self._occurrences[name] = occurrence + 1
         self._due.clear()
-        if not self._plays():
+        if self._score is None or not self._plays():
             return
         planned = self._score.find(name, occurrence)
         if planned is None:
@@ -338,13 +339,15 @@ class Applier:
             self._due.append((at_s + change.at_frac * duration_s - latency_s, change.clock, False))
         following = self._timing.next_name()
         wraps = self._timing.position + 1 >= len(self._timing.names)
-        upcoming = following and self._score.find(following, 0 if wraps else self._occurrences.get(following, 0))
+        upcoming = self._score and following and self._score.find(following, 0 if wraps else self._occurrences.get(following, 0))
         if upcoming:
             self._due.append((at_s + duration_s - latency_s, upcoming.changes[0].clock, True))
         self._due.sort(key=lambda one: one[0])
 
     def _ask(self, clock: Clock) -> bool:
         """Requests what differs from the last request; True if anything did."""
+        if self._held is None:
+            return False
         begun_s = time.perf_counter()
         try:
             requests = self._held.ask(clock, self._memory)

@@ -102,7 +102,7 @@ class ZeusdBackend:
 
     def __init__(self, path: Optional[str] = None, token: Optional[str] = None):
         self._connection: Optional[_UnixConnection] = None
-        self.path = path or os.environ.get(ZEUSD_VARIABLE, ZEUSD_SOCKET)
+        self.path = path or os.environ.get(ZEUSD_VARIABLE) or ZEUSD_SOCKET
         self.token = token or os.environ.get(TOKEN_VARIABLE)
         #: of a process that is to reach the same daemon
         self.environment = {ZEUSD_VARIABLE: self.path, **({TOKEN_VARIABLE: self.token} if self.token else {})}

@@ -168,7 +168,7 @@ class Clocks:
         if core_mhz == AUTO and mem_mhz == AUTO:
             self.gpu.nvml.nvmlDeviceResetApplicationsClocks(self.gpu.handle)
             return
-        mem = self.gpu.supported_mem_mhz()[0] if mem_mhz == AUTO else mem_mhz
+        mem = mem_mhz if isinstance(mem_mhz, int) else self.gpu.supported_mem_mhz()[0]
         core = self.gpu.supported_core_mhz(mem)[0] if core_mhz == AUTO else core_mhz
         self._reset_quietly("nvmlDeviceResetMemoryLockedClocks")
         self.gpu.nvml.nvmlDeviceSetApplicationsClocks(self.gpu.handle, mem, core)

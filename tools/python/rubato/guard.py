@@ -33,8 +33,10 @@ class Guard:
             [sys.executable, "-s", "-B", __file__, backend.name, ",".join(map(str, indices)), str(os.getpid())],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
             env={**os.environ, **getattr(backend, "environment", {})})
-        ready, _, _ = select.select([self._process.stdout], [], [], START_S)
-        if not ready or self._process.stdout.readline() != READY:
+        assert self._process.stdin and self._process.stdout  # pipes, as asked for
+        self._to, self._from = self._process.stdin, self._process.stdout
+        ready, _, _ = select.select([self._from], [], [], START_S)
+        if not ready or self._from.readline() != READY:
             self._process.kill()
             raise IoError("the guard process does not start; it gives clocks back if this one is killed",
                           "guard=False goes without it")
@@ -46,14 +48,14 @@ class Guard:
     def close(self, given_back: bool = True) -> None:
         """Ends it without a reset, as the clocks are given back already; else it goes on alone until it has done that."""
         try:
-            self._process.stdin.write(DONE if given_back else LEFT)
-            self._process.stdin.close()
+            self._to.write(DONE if given_back else LEFT)
+            self._to.close()
             if given_back:
                 self._process.wait(timeout=5.0)
         except (OSError, ValueError, subprocess.TimeoutExpired):
             self._process.kill()
             self._process.wait()
-        self._process.stdout.close()
+        self._from.close()
 
 
 def _wait(parent: int, descriptor: Optional[int]) -> bool:

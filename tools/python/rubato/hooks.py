@@ -75,7 +75,7 @@ def attach(applier: Any, model: Any = None, optimizer: Any = None) -> Detach:
                 applier.mark("forward")
 
         def after(_module: Any, _inputs: Any, output: Any) -> None:
-            marked = []
+            marked: list[bool] = []
 
             def begins(_gradient: Any) -> None:
                 if not marked:  # of several outputs the first gradient counts
@@ -169,10 +169,11 @@ def attach_everywhere(applier: Any) -> Detach:
         if "step" not in vars(self):
             wrap_step(Marks, self)
 
-    torch.autograd.backward, torch.optim.Optimizer.__init__ = backward, init
+    optimizer: Any = torch.optim.Optimizer
+    torch.autograd.backward, optimizer.__init__ = backward, init
 
     def detach() -> None:
         handle.remove()
-        torch.autograd.backward, torch.optim.Optimizer.__init__ = autograd_backward, make_optimizer
+        torch.autograd.backward, optimizer.__init__ = autograd_backward, make_optimizer
 
     return detach

@@ -48,9 +48,10 @@ class PairLatency:
 
     def __str__(self) -> str:
         text = f"{self.clock} {self.from_mhz:5} -> {self.to_mhz:5} MHz: "
-        if not self.latency_s:
+        if self.median_s is None:
             return text + f"never seen in {self.unseen} tries"
-        text += (f"median {1e3 * self.median_s:7.2f} ms, 5 to 95 % {1e3 * self.quantile_s(0.05):.2f} to {1e3 * self.quantile_s(0.95):.2f}, "
+        text += (f"median {1e3 * self.median_s:7.2f} ms, 5 to 95 % {1e3 * _quantile(self.latency_s, 0.05):.2f} to "
+                 f"{1e3 * _quantile(self.latency_s, 0.95):.2f}, "
                  f"most {1e3 * max(self.latency_s):.2f}")
         return text + (f", {self.unseen} unseen" if self.unseen else "")
 
@@ -80,7 +81,7 @@ class LatencyResult:
                 continue
             section[f"{clock}_s"] = statistics.median(values)
             told.append(f"{clock}: median of {len(values)} changes over {sum(bool(pair.latency_s) for pair in pairs)} pairs, "
-                        f"95 % within {1e3 * self.quantile_s(clock, 0.95):.3g} ms, at most {1e3 * self.quantile_s(clock, 1.0):.3g} ms")
+                        f"95 % within {1e3 * _quantile(values, 0.95):.3g} ms, at most {1e3 * max(values):.3g} ms")
             if unseen:
                 told[-1] += f"; {unseen} more were not seen within {LONGEST_S:g} s and do not count"
         section["source"] = f"rubato.measure_latency on {self.gpu}, {date.today()}; {'; '.join(told) or 'nothing measured'}"
@@ -190,8 +191,9 @@ def _busy(gpu: Gpu) -> Any:
     try:
         import torch
     except ImportError:
-        torch = None
-    if torch is None or not torch.cuda.is_available():
+        yield
+        return
+    if not torch.cuda.is_available():
         yield
         return
     device = cuda_device(torch, gpu)

@@ -10,7 +10,7 @@ import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Callable, Iterator, Optional, Union
+from typing import Any, Callable, Iterable, Iterator, Optional, TypeVar, Union
 
 from rubato.applier import Applier
 from rubato.backends import NvmlBackend
@@ -21,6 +21,8 @@ from rubato.intervals import change_interval
 COLUMNS = ("pair", "arm", "steps", "time_s", "energy_j", "core_mhz", "mem_mhz", "temperature_c", "throttled", "power_source", "plan_id")
 POLL_S = 0.005  #: between readings of counter and clocks
 STALE_S = 0.25  #: the counter is asked for this long past a window, to hold its end
+
+Number = TypeVar("Number", int, float)
 
 
 @dataclass(frozen=True)
@@ -182,9 +184,13 @@ def measure(step: Callable[[], Any], applier: Applier, *, pairs: int = 8, steps:
 
 def _window(recorder: Recorder, pair: int, arm: str, begin_s: float, end_s: float, steps: int, plan_id: Optional[int]) -> Window:
     inside = [reading for reading in recorder.readings if begin_s <= reading[0] <= end_s] or recorder.readings[-1:]
-    middle = [sorted(values)[len(values) // 2] if (values := [r[i] for r in inside if r[i] is not None]) else None for i in (1, 2, 3)]
+    def middle(values: Iterable[Optional[Number]]) -> Optional[Number]:
+        seen = sorted(value for value in values if value is not None)
+        return seen[len(seen) // 2] if seen else None
+
     throttled = "+".join(sorted(set().union(*(reading[4] for reading in inside))))
-    return Window(pair, arm, steps, end_s - begin_s, recorder.energy_j(begin_s, end_s), *middle, throttled,
+    return Window(pair, arm, steps, end_s - begin_s, recorder.energy_j(begin_s, end_s), middle(one[1] for one in inside),
+                  middle(one[2] for one in inside), middle(one[3] for one in inside), throttled,
                   "energy_counter" if recorder.counted else "sampled", plan_id if arm == "plan" else None)
 
 

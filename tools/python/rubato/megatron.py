@@ -56,7 +56,7 @@ def _module(name: str) -> Any:
 
 
 def _wrap(module: Any, name: str, before: Callable[..., None]) -> Detach:
-    original = getattr(module, name, None)
+    original: Any = getattr(module, name, None)
     if original is None:
         raise UsageError(f"{module.__name__} has no {name}", "this version of Megatron-LM needs marks by hand")
 

@@ -200,7 +200,7 @@ class LaunchMatch:
         return 1.0 - self.unmatched_time_s / self.time_s if self.time_s > 0 else 0.0
 
 
-def match_launches(plan: Union[str, Path, PlanFile], launches: Union[str, Path, Iterable[tuple]]) -> LaunchMatch:
+def match_launches(plan: Union[str, Path, PlanFile], launches: Union[str, Path, Iterable[tuple[Any, ...]]]) -> LaunchMatch:
     """Compares a plan's kernels with those of a run: (name, seconds) or (name, seconds, (grid, block)) each, or a Kineto file
     (.json, .json.gz).
 
@@ -222,13 +222,13 @@ def match_launches(plan: Union[str, Path, PlanFile], launches: Union[str, Path, 
         if not shapes or (shape and shape[0] and None not in shapes and shape[0] not in shapes):
             unmatched += 1
             strangers[name] = strangers.get(name, 0.0) + seconds
-    return LaunchMatch(count, unmatched, time_s, sum(strangers.values()), tuple(sorted(strangers, key=strangers.get, reverse=True)))
+    return LaunchMatch(count, unmatched, time_s, sum(strangers.values()), tuple(sorted(strangers, key=lambda name: strangers[name], reverse=True)))
 
 
 def kineto_launches(path: Union[str, Path]) -> list[tuple[str, float, Optional[Shape]]]:
     """(name, seconds, (grid, block)) of the kernels in a file of the PyTorch profiler."""
     try:
-        opened = gzip.open if str(path).endswith(".gz") else open
+        opened: Any = gzip.open if str(path).endswith(".gz") else open
         with opened(path, "rt", encoding="utf-8") as file:
             events = json.load(file)["traceEvents"]
     except OSError as error:

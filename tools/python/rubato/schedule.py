@@ -7,7 +7,7 @@ latency before their change; the begin of the next pass is expected where it was
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Optional, Sequence
+from typing import Any, Optional, Sequence
 
 from rubato.plan_file import Clock, DevicePlan, Plan
 
@@ -36,7 +36,7 @@ class PassPlan:
 
 def passes_of(device: DevicePlan) -> tuple[PassPlan, ...]:
     """A device's segments as passes in order. Expects segments."""
-    groups: list[list] = []
+    groups: list[list[Any]] = []
     for segment in device.segments or ():
         if not groups or groups[-1][0].pass_name != segment.pass_name:
             groups.append([])
@@ -44,7 +44,8 @@ def passes_of(device: DevicePlan) -> tuple[PassPlan, ...]:
     passes = []
     for group in groups:
         total_s = sum(segment.time_s for segment in group) or 1.0
-        changes, before_s = [], 0.0
+        changes: list[Change] = []
+        before_s = 0.0
         for segment in group:
             if not changes or changes[-1].clock != segment.clock:
                 changes.append(Change(before_s / total_s, segment.clock))
@@ -58,7 +59,7 @@ def too_short_frac(passes: Sequence[PassPlan], latency_s: float, learned_s: Opti
 
     `learned_s`: measured seconds of a pass by name, instead of what the plan expects.
     """
-    stretches: list[list] = []  # clock, seconds
+    stretches: list[list[Any]] = []  # clock, seconds
     for one in passes:
         pass_s = (learned_s or {}).get(one.name, one.time_s)
         ends = [change.at_frac for change in one.changes[1:]] + [1.0]

@@ -1,19 +1,28 @@
 """The command line: capture sweep | stages | trace | kernels | restore."""
 
+from __future__ import annotations
+
 import argparse
 import os
 import signal
 import sys
+from pathlib import Path
+from typing import Any, Callable, Optional, Sequence, TextIO, TypeVar
 
 from rubato.capture import plan, stages, sweep, trace
 from rubato.errors import RubatoError, IoError, Terminated, UsageError
 from rubato.gpu import AUTO, Clocks, Gpu, load_nvml, signals_raise
-from rubato.capture.kernels import Shape, choose, gpt_kernels
+from rubato.capture.kernels import Kernel, Shape, choose, gpt_kernels
 from rubato.capture.runner import TorchRunner, load_torch
+from rubato.nvml import Nvml
+
+Number = TypeVar("Number", int, float)
 
 
-def positive(kind):
-    def parse(given):
+def positive(kind: Callable[[str], Number]) -> Callable[[str], Number]:
+    """A reader of numbers > 0 for argparse."""
+
+    def parse(given: str) -> Number:
         value = kind(given)
         if not value > 0:
             raise argparse.ArgumentTypeError(f"is {given}; expected > 0")
@@ -22,13 +31,15 @@ def positive(kind):
     return parse
 
 
-def add_shape(command, batch):
+def add_shape(command: argparse.ArgumentParser, batch: int) -> None:
+    """Options for each field of Shape; `batch` is the default one."""
     defaults = Shape(batch=batch)
     for name, value in vars(defaults).items():
         command.add_argument(f"--{name}", type=positive(int), default=value, help=f"of the GPT model [{value}]")
 
 
-def add_effort(command):
+def add_effort(command: argparse.ArgumentParser) -> None:
+    """Options of what is measured over clocks."""
     command.add_argument("--dry-run", action="store_true", help="print the plan and touch nothing")
     command.add_argument("--resume", action="store_true", help="add what is missing in a file that is there")
     command.add_argument("--core", default="", metavar="MHZ", help="900,1200 or FIRST:LAST:STEP")
@@ -45,14 +56,16 @@ def add_effort(command):
     command.add_argument("--gpu", type=int, default=0, help="index in nvidia-smi [0]")
 
 
-def shape_of(options):
+def shape_of(options: argparse.Namespace) -> Shape:
+    """Raises UsageError where heads do not divide channels."""
     shape = Shape(**{name: getattr(options, name) for name in Shape.__dataclass_fields__})
     if shape.channels % shape.heads:
         raise UsageError(f"--channels {shape.channels} is no multiple of --heads {shape.heads}")
     return shape
 
 
-def build_parser():
+def build_parser() -> argparse.ArgumentParser:
+    """Each command sets `run`, which takes the parsed options and a World and returns the exit status."""
     parser = argparse.ArgumentParser(prog="capture", description="Record clock sweeps and traces for rubato")
     commands = parser.add_subparsers(dest="command", required=True)
 
@@ -97,7 +110,8 @@ def build_parser():
     return parser
 
 
-def chosen_pairs(options, gpu):
+def chosen_pairs(options: argparse.Namespace, gpu: Optional[Gpu]) -> list[plan.Pair]:
+    """Clocks to measure at. Raises UsageError, DataError; IoError where they are to be those of a GPU and there is none."""
     if options.pairs:
         if options.core or options.mem:
             raise UsageError("--pairs excludes --core and --mem")
@@ -109,7 +123,9 @@ def chosen_pairs(options, gpu):
     return pairs + [plan.Pair(AUTO, AUTO)] * options.default_clocks
 
 
-def print_plan(options, gpu, pairs, tasks, left, settings, out):
+def print_plan(options: argparse.Namespace, gpu: Optional[Gpu], pairs: Sequence[plan.Pair], tasks: Sequence[plan.Task],
+               left: Sequence[plan.Task], settings: sweep.Settings, out: TextIO) -> None:
+    """What --dry-run says: `left` of `tasks` are still to be measured."""
     print(f"GPU      {gpu.name + ', ' + gpu.uuid if gpu else 'none found; clocks are not checked'}", file=out)
     print(f"output   {options.output}: {len(left)} of {len(tasks)} measurements to do", file=out)
     print(f"time     about {settings.seconds(left) / 60:.0f} min, without waits to cool down", file=out)
@@ -117,9 +133,10 @@ def print_plan(options, gpu, pairs, tasks, left, settings, out):
     print(f"pairs    {len(pairs)} (core/memory MHz): "
           + " ".join(f"{pair.core_mhz}/{pair.mem_mhz}" for pair in pairs), file=out)
     print(f"order    seed {options.seed}; repeat core/memory: kernels", file=out)
-    names, last = [], None
+    names: list[str] = []
+    last: Optional[tuple[int, plan.Pair]] = None
     for task in [*left, None]:
-        here = task and (task.repeat, task.pair)
+        here = (task.repeat, task.pair) if task else None
         if last and here != last:
             print(f"  {last[0]} {last[1].core_mhz}/{last[1].mem_mhz}: {' '.join(names)}", file=out)
             names = []
@@ -128,18 +145,19 @@ def print_plan(options, gpu, pairs, tasks, left, settings, out):
         last = here
 
 
-def open_gpu(options, load):
+def open_gpu(options: argparse.Namespace, load: Callable[[], Nvml]) -> Gpu:
+    """The GPU of --gpu. Raises IoError without a driver, UsageError where there is no such GPU."""
     return Gpu(load(), options.gpu)
 
 
-def measure(options, world, kernels, output):
+def measure(options: argparse.Namespace, world: World, kernels: Sequence[Kernel], output: Path) -> Optional[set[str]]:
     """Measures what `output` does not hold yet. Returns the names left out; None in a dry run, which prints the plan."""
+    gpu: Optional[Gpu] = None
     try:
         gpu = open_gpu(options, world.nvml)
     except IoError:
         if not options.dry_run:
             raise
-        gpu = None
     pairs = chosen_pairs(options, gpu)
     tasks = plan.tasks([kernel.name for kernel in kernels], pairs, options.repeats, options.seed)
     settings = sweep.Settings(options.warm_up, options.window, cool_below_c=options.cool_below)
@@ -148,6 +166,7 @@ def measure(options, world, kernels, output):
         left = [task for task in tasks if task.key not in done]
         print_plan(options, gpu, pairs, tasks, left, settings, world.out)
         return None
+    assert gpu is not None  # else it was a dry run
     others = [pid for pid in gpu.processes() if pid != os.getpid()]
     if others and not options.shared_gpu:
         raise IoError(f"{gpu.name}: process {others[0]} computes on it", "end it, or measure with --shared-gpu")
@@ -162,13 +181,15 @@ def measure(options, world, kernels, output):
             file.close()
 
 
-def run_sweep(options, world):
+def run_sweep(options: argparse.Namespace, world: World) -> int:
+    """Status 1: no kernel fitted into memory."""
     kernels = choose(gpt_kernels(shape_of(options)), options.kernels)
-    left_out = measure(options, world, kernels, options.output)
+    left_out = measure(options, world, kernels, Path(options.output))
     return 1 if left_out is not None and len(left_out) == len(kernels) else 0
 
 
-def run_stages(options, world):
+def run_stages(options: argparse.Namespace, world: World) -> int:
+    """Measures, then writes the profile and says the power of a GPU that waits, W."""
     passes = stages.StagePasses(shape_of(options), options.stages)
     if options.mem != AUTO and len(plan.parse_clocks("--mem", options.mem)) > 1:
         raise UsageError(f"--mem is {options.mem}; expected one memory clock: profiles list core clocks")
@@ -190,7 +211,8 @@ def run_stages(options, world):
     return 0
 
 
-def run_trace(options, world):
+def run_trace(options: argparse.Namespace, world: World) -> int:
+    """Profiles steps and logs power; sets no clock."""
     shape = shape_of(options)
     if options.dry_run:
         print(f"output   {options.output}.json.gz, {options.output}.power.csv\n"
@@ -204,36 +226,43 @@ def run_trace(options, world):
     return 0
 
 
-def run_kernels(options, world):
+def run_kernels(options: argparse.Namespace, world: World) -> int:
+    """Names, FLOPs and bytes of a launch of each kernel."""
     for kernel in gpt_kernels(shape_of(options)):
-        print(f"{kernel.name:24}{kernel.flop / 1e9:12.3f} GFLOP{kernel.dram_bytes / 1e6:12.3f} MB", file=world.out)
+        print(f"{kernel.name:24}{(kernel.flop or 0.0) / 1e9:12.3f} GFLOP{(kernel.dram_bytes or 0.0) / 1e6:12.3f} MB", file=world.out)
     return 0
 
 
-def run_restore(options, world):
+def run_restore(options: argparse.Namespace, world: World) -> int:
+    """Status 4: clocks may still be set."""
     with signals_raise(), Clocks(open_gpu(options, world.nvml), world.log) as clocks:
         clocks.set(AUTO, AUTO)
     return 4 if clocks.touched else 0
 
 
 class World:
-    """What tests replace: NVML, PyTorch, clock, sleep and the streams."""
+    """What tests replace: NVML, PyTorch, clock and sleep in s, and the streams."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         import time
 
-        self.nvml = load_nvml
-        self.clock, self.sleep = time.monotonic, time.sleep
-        self.out, self.log = sys.stdout, sys.stderr
+        self.nvml: Callable[[], Nvml] = load_nvml
+        self.clock: Callable[[], float] = time.monotonic
+        self.sleep: Callable[[float], object] = time.sleep
+        self.out: TextIO = sys.stdout
+        self.log: TextIO = sys.stderr
 
-    def torch(self, gpu):
+    def torch(self, gpu: Gpu) -> Any:
+        """The module torch, which sees this GPU only. Raises IoError."""
         return load_torch(gpu.uuid)
 
-    def runner(self, gpu):
+    def runner(self, gpu: Gpu) -> Any:
+        """What load, run and unload kernels: a TorchRunner. Raises IoError."""
         return TorchRunner(self.torch(gpu))
 
 
-def main(arguments=None, world=None):
+def main(arguments: Optional[Sequence[str]] = None, world: Optional[World] = None) -> int:
+    """Runs one command. @return its exit status: 0, those of the errors, 128 + the number of a signal"""
     world = world or World()
     options = build_parser().parse_args(arguments)
     try:

@@ -1,19 +1,25 @@
 """The layers of a GPT in PyTorch, whole or in pipeline stages, with bf16 weights and random tokens."""
 
+from __future__ import annotations
+
 import functools
+from typing import Any
+
+from rubato.capture.kernels import Shape
 
 
-def layers_of(shape, stages, stage):
+def layers_of(shape: Shape, stages: int, stage: int) -> int:
     """How many layers a stage holds: as `rubato pipeline --model` shares them out."""
     return shape.layers * (stage + 1) // stages - shape.layers * stage // stages
 
 
 @functools.cache
-def _classes(torch):
-    nn, functional = torch.nn, torch.nn.functional
+def _classes(torch: Any) -> Any:
+    nn: Any = torch.nn
+    functional = torch.nn.functional
 
     class Block(nn.Module):
-        def __init__(self, shape):
+        def __init__(self, shape: Shape) -> None:
             super().__init__()
             width = shape.channels
             self.heads, self.head_size = shape.heads, shape.head_size
@@ -21,7 +27,7 @@ def _classes(torch):
             self.qkv, self.attproj = nn.Linear(width, 3 * width), nn.Linear(width, width)
             self.fc, self.fcproj = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
 
-        def forward(self, x):
+        def forward(self, x: Any) -> Any:
             batch, sequence, width = x.shape
             split = self.qkv(self.norm1(x)).view(batch, sequence, 3, self.heads, self.head_size)
             q, k, v = split.permute(2, 0, 3, 1, 4)
@@ -32,7 +38,7 @@ def _classes(torch):
     class Stage(nn.Module):
         """Layers of one pipeline stage: the first begins with the embedding, the last ends with the loss."""
 
-        def __init__(self, shape, layers, first, last):
+        def __init__(self, shape: Shape, layers: int, first: bool, last: bool) -> None:
             super().__init__()
             if first:
                 self.words = nn.Embedding(shape.vocabulary, shape.channels)
@@ -44,7 +50,7 @@ def _classes(torch):
                 self.head = self.words if first else nn.Embedding(shape.vocabulary, shape.channels)
             self.first, self.last = first, last
 
-        def forward(self, x, targets=None):
+        def forward(self, x: Any, targets: Any = None) -> Any:
             if self.first:
                 x = self.words(x) + self.positions.weight
             for block in self.blocks:
@@ -57,12 +63,13 @@ def _classes(torch):
     return Stage
 
 
-def stage_module(torch, shape, stages=1, stage=0, device="cuda"):
+def stage_module(torch: Any, shape: Shape, stages: int = 1, stage: int = 0, device: str = "cuda") -> Any:
     """One of `stages` stages; with one stage the whole GPT."""
     layers = layers_of(shape, stages, stage)
     module = _classes(torch)(shape, layers, stage == 0, stage + 1 == stages)
     return module.to(device=device, dtype=torch.bfloat16)
 
 
-def random_tokens(torch, shape, device="cuda"):
+def random_tokens(torch: Any, shape: Shape, device: str = "cuda") -> Any:
+    """Of a microbatch, shape [batch, sequence], below the vocabulary."""
     return torch.randint(0, shape.vocabulary, (shape.batch, shape.sequence), device=device)

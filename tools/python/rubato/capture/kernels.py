@@ -4,13 +4,19 @@ FLOPs and bytes are counted from shapes: each operand of each PyTorch call moves
 that a cache cannot hold are not in them, and element-wise FLOPs are rough.
 """
 
+from __future__ import annotations
+
 import fnmatch
 from dataclasses import dataclass
-from typing import Callable, Optional
+from typing import Any, Callable, Optional, Sequence
 
 from rubato.errors import UsageError
 
 ELEMENT_BYTES = 2  # bf16
+
+Call = Callable[[], Any]  #: launches the kernel once
+Build = Callable[[Any, str], Call]  #: (module torch, device): allocates the operands
+Size = tuple[int, ...]  #: of an operand, in elements
 
 
 @dataclass(frozen=True)
@@ -25,34 +31,36 @@ class Shape:
     vocabulary: int = 50304
 
     @property
-    def tokens(self):
+    def tokens(self) -> int:
+        """Of a batch."""
         return self.batch * self.sequence
 
     @property
-    def head_size(self):
+    def head_size(self) -> int:
+        """Channels of a head."""
         return self.channels // self.heads
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """`build(torch, device)` allocates the operands and returns the call to measure. None: not counted."""
+    """What one launch does, and `build(torch, device)`, which returns the call to measure. None: not counted."""
 
     name: str
     flop: Optional[float]
     dram_bytes: Optional[float]
-    build: Callable
+    build: Build
     capturable: bool = True  # may go into a CUDA graph
 
 
-def _random(torch, device, *shape):
+def _random(torch: Any, device: str, *shape: int) -> Any:
     return torch.randn(shape, device=device, dtype=torch.bfloat16)
 
 
-def _matmul(name, m, n, k, operands, batch=1, bias=False):
+def _matmul(name: str, m: int, n: int, k: int, operands: str, batch: int = 1, bias: bool = False) -> Kernel:
     """out[n, m] = a[n, k] b[k, m]; `operands` says how a and b lie in memory, 't' for transposed."""
     elements = batch * (m * n + n * k + k * m) + (m if bias else 0)
 
-    def build(torch, device):
+    def build(torch: Any, device: str) -> Call:
         lead = (batch,) if batch > 1 else ()
         a = _random(torch, device, *lead, *((k, n) if operands[0] == "t" else (n, k)))
         b = _random(torch, device, *lead, *((m, k) if operands[1] == "t" else (k, m)))
@@ -67,27 +75,28 @@ def _matmul(name, m, n, k, operands, batch=1, bias=False):
     return Kernel(name, 2.0 * m * n * k * batch, ELEMENT_BYTES * elements, build)
 
 
-def _streaming(name, elements_moved, flop, operand_shapes, call, extra_bytes=0):
+def _streaming(name: str, elements_moved: int, flop: float, operand_shapes: Sequence[Size], call: Callable[..., Any],
+               extra_bytes: int = 0) -> Kernel:
     """`call(torch, *operands)` on random operands of the given shapes."""
 
-    def build(torch, device):
+    def build(torch: Any, device: str) -> Call:
         operands = [_random(torch, device, *shape) for shape in operand_shapes]
         return lambda: call(torch, *operands)
 
     return Kernel(name, float(flop), ELEMENT_BYTES * elements_moved + extra_bytes, build)
 
 
-def _permute(name, shape, order):
+def _permute(name: str, shape: Size, order: Size) -> Kernel:
     elements = 1
     for size in shape:
         elements *= size
     return _streaming(name, 2 * elements, 0, [shape], lambda torch, x: x.permute(order).contiguous())
 
 
-def _layernorm(name, s, residual):
+def _layernorm(name: str, s: Shape, residual: bool) -> Kernel:
     width, elements = s.channels, s.tokens * s.channels
 
-    def call(torch, x, y, weight, bias):
+    def call(torch: Any, x: Any, y: Any, weight: Any, bias: Any) -> Any:
         return torch.nn.functional.layer_norm(x + y if residual else x, (width,), weight, bias)
 
     shape = (s.tokens, width)
@@ -96,10 +105,10 @@ def _layernorm(name, s, residual):
                       [shape, shape if residual else (1,), (width,), (width,)], call, 8 * s.tokens)
 
 
-def _layernorm_backward(name, s):
+def _layernorm_backward(name: str, s: Shape) -> Kernel:
     width, elements = s.channels, s.tokens * s.channels
 
-    def build(torch, device):
+    def build(torch: Any, device: str) -> Call:
         x, grad = (_random(torch, device, s.tokens, width) for _ in range(2))
         weight, bias = (_random(torch, device, width) for _ in range(2))
         _, mean, rstd = torch.native_layer_norm(x, [width], weight, bias, 1e-5)
@@ -109,55 +118,55 @@ def _layernorm_backward(name, s):
     return Kernel(name, 20.0 * elements, ELEMENT_BYTES * 3 * elements + 8 * s.tokens, build)
 
 
-def _bias_backward(name, s, width):
+def _bias_backward(name: str, s: Shape, width: int) -> Kernel:
     return _streaming(name, s.tokens * width + width, s.tokens * width, [(s.tokens, width)],
                       lambda torch, grad: grad.sum(0))
 
 
-def _bias_reduce(name, s):
+def _bias_reduce(name: str, s: Shape) -> Kernel:
     blocks = 5  # partial sums that 80 SMs leave, see llm.c's matmul_backward_bias
 
-    def build(torch, device):
+    def build(torch: Any, device: str) -> Call:
         partial = torch.randn(blocks, s.channels, device=device)
         return lambda: partial.sum(0)
 
     return Kernel(name, float(blocks * s.channels), 4.0 * (blocks + 1) * s.channels, build)
 
 
-def _gelu(name, s):
+def _gelu(name: str, s: Shape) -> Kernel:
     elements = 4 * s.tokens * s.channels
     return _streaming(name, 2 * elements, 10 * elements, [(s.tokens, 4 * s.channels)],
                       lambda torch, x: torch.nn.functional.gelu(x, approximate="tanh"))
 
 
-def _gelu_backward(name, s):
+def _gelu_backward(name: str, s: Shape) -> Kernel:
     elements = 4 * s.tokens * s.channels
     shape = (s.tokens, 4 * s.channels)
     return _streaming(name, 3 * elements, 24 * elements, [shape, shape],
                       lambda torch, grad, x: torch.ops.aten.gelu_backward(grad, x, approximate="tanh"))
 
 
-def _softmax(name, s):
+def _softmax(name: str, s: Shape) -> Kernel:
     elements = s.batch * s.heads * s.sequence**2
     return _streaming(name, 2 * elements, 5 * elements, [(s.batch * s.heads, s.sequence, s.sequence)],
                       lambda torch, x: torch.softmax(x, -1))
 
 
-def _softmax_backward(name, s):
+def _softmax_backward(name: str, s: Shape) -> Kernel:
     elements = s.batch * s.heads * s.sequence**2
     shape = (s.batch * s.heads, s.sequence, s.sequence)
     return _streaming(name, 3 * elements, 4 * elements, [shape, shape],
                       lambda torch, grad, p: torch.ops.aten._softmax_backward_data(grad, p, -1, grad.dtype))
 
 
-def _tokens(torch, device, s):
+def _tokens(torch: Any, device: str, s: Shape) -> Any:
     return torch.randint(0, s.vocabulary, (s.tokens,), device=device)
 
 
-def _embedding(name, s):
+def _embedding(name: str, s: Shape) -> Kernel:
     elements = s.tokens * s.channels
 
-    def build(torch, device):
+    def build(torch: Any, device: str) -> Call:
         tokens = _tokens(torch, device, s).view(s.batch, s.sequence)
         words = _random(torch, device, s.vocabulary, s.channels)
         positions = _random(torch, device, s.sequence, s.channels)
@@ -167,10 +176,10 @@ def _embedding(name, s):
     return Kernel(name, float(elements), ELEMENT_BYTES * (3 * elements + rows) + 8 * s.tokens, build)
 
 
-def _embedding_backward(name, s):
+def _embedding_backward(name: str, s: Shape) -> Kernel:
     elements = s.tokens * s.channels
 
-    def build(torch, device):
+    def build(torch: Any, device: str) -> Call:
         tokens, grad = _tokens(torch, device, s), _random(torch, device, s.tokens, s.channels)
         return lambda: torch.ops.aten.embedding_dense_backward(grad, tokens, s.vocabulary, -1, False)
 
@@ -179,17 +188,17 @@ def _embedding_backward(name, s):
     return Kernel(name, float(elements), ELEMENT_BYTES * moved + 8 * s.tokens, build, capturable=False)
 
 
-def _classifier(name, s):
+def _classifier(name: str, s: Shape) -> Kernel:
     """Cross-entropy, forward and backward: loss and (softmax - one-hot) over the logits."""
     elements = s.tokens * s.vocabulary
 
-    def build(torch, device):
+    def build(torch: Any, device: str) -> Call:
         logits = _random(torch, device, s.tokens, s.vocabulary)
         grad = torch.empty_like(logits)
         targets = _tokens(torch, device, s).unsqueeze(1)
         minus_one = torch.full(targets.shape, -1.0, device=device, dtype=grad.dtype)
 
-        def call():
+        def call() -> Any:
             torch.softmax(logits, -1, out=grad)
             loss = grad.gather(1, targets).log().mean()
             grad.scatter_add_(1, targets, minus_one)
@@ -200,7 +209,7 @@ def _classifier(name, s):
     return Kernel(name, 5.0 * elements, ELEMENT_BYTES * 2.0 * elements, build)
 
 
-def _attention(name, s):
+def _attention(name: str, s: Shape) -> Kernel:
     shape = (s.batch, s.heads, s.sequence, s.head_size)
     elements = s.tokens * s.channels
     return _streaming(
@@ -208,18 +217,18 @@ def _attention(name, s):
         lambda torch, q, k, v: torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True))
 
 
-def _dropout(name, s):
+def _dropout(name: str, s: Shape) -> Kernel:
     elements = s.tokens * s.channels
     # It also writes a mask of one byte an element.
     return _streaming(name, 2 * elements, 2 * elements, [(s.tokens, s.channels)],
                       lambda torch, x: torch.native_dropout(x, 0.1, True), elements)
 
 
-def _adamw(name, s):
+def _adamw(name: str, s: Shape) -> Kernel:
     """One layer's parameters in fp32: reads weight, gradient and two moments, writes all but the gradient."""
     count = 12 * s.channels**2 + 13 * s.channels
 
-    def build(torch, device):
+    def build(torch: Any, device: str) -> Call:
         weight = torch.nn.Parameter(torch.randn(count, device=device))
         weight.grad = torch.randn_like(weight)
         on_gpu = str(device).startswith("cuda")
@@ -228,7 +237,7 @@ def _adamw(name, s):
     return Kernel(name, 15.0 * count, 28.0 * count, build)
 
 
-def gpt_kernels(s):
+def gpt_kernels(s: Shape) -> list[Kernel]:
     """All kernels of a step of `s`, in the order of the trace; attention, dropout and adamw are not in the trace."""
     c, rows, vocabulary = s.channels, s.tokens, s.vocabulary
     heads, seq, head = s.batch * s.heads, s.sequence, s.head_size
@@ -287,8 +296,11 @@ def gpt_kernels(s):
     ]
 
 
-def choose(kernels, patterns):
-    """Those whose name fits one of the comma-separated shell patterns, in their order; all if empty."""
+def choose(kernels: list[Kernel], patterns: str) -> list[Kernel]:
+    """Those whose name fits one of the comma-separated shell patterns, in their order; all if empty.
+
+    Raises UsageError naming the first pattern that fits none.
+    """
     if not patterns:
         return kernels
     wanted = patterns.split(",")

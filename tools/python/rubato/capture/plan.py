@@ -1,12 +1,16 @@
 """What a sweep measures and in which order, before anything is touched."""
 
+from __future__ import annotations
+
 import csv
 import random
 import re
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Optional, Sequence, Union
 
 from rubato.errors import DataError, IoError, UsageError
-from rubato.gpu import AUTO
+from rubato.gpu import AUTO, Gpu, Request
 
 IDLE = "idle"
 
@@ -15,9 +19,9 @@ IDLE = "idle"
 class Pair:
     """Requested clocks, MHz or AUTO."""
 
-    core_mhz: object
-    mem_mhz: object
-    mem_state: str = ""  # to write instead of the memory clock that is read back
+    core_mhz: Request
+    mem_mhz: Request
+    mem_state: str = ""  #: to write instead of the memory clock that is read back
 
 
 @dataclass(frozen=True)
@@ -29,13 +33,13 @@ class Task:
     repeat: int
 
     @property
-    def key(self):
+    def key(self) -> tuple[str, str, str, str]:
         """Identifies the row in the file, to resume."""
         return self.kernel, str(self.pair.core_mhz), str(self.pair.mem_mhz), str(self.repeat)
 
 
-def parse_clocks(option, given):
-    """'900,1200' or 'FIRST:LAST:STEP' (ends included) in MHz as a list of wishes."""
+def parse_clocks(option: str, given: str) -> list[int]:
+    """'900,1200' or 'FIRST:LAST:STEP' (ends included) in MHz as a list of wishes. Raises UsageError naming `option`."""
     span = re.fullmatch(r"(\d+):(\d+):(\d+)", given)
     if span:
         first, last, step = map(int, span.groups())
@@ -47,7 +51,7 @@ def parse_clocks(option, given):
     return [int(part) for part in given.split(",")]
 
 
-def spread(clocks, count):
+def spread(clocks: Sequence[int], count: int) -> list[int]:
     """At most `count` of `clocks`, evenly over their positions, both ends included."""
     if count >= len(clocks):
         return list(clocks)
@@ -56,8 +60,8 @@ def spread(clocks, count):
     return [clocks[round(i * (len(clocks) - 1) / (count - 1))] for i in range(count)]
 
 
-def nearest(option, wish_mhz, supported):
-    """The supported clock next to a wish that lies in their range."""
+def nearest(option: str, wish_mhz: int, supported: Sequence[int]) -> int:
+    """The supported clock next to a wish that lies in their range, MHz. Raises UsageError naming `option` beyond it."""
     if not supported:
         return wish_mhz
     low, high = min(supported), max(supported)
@@ -66,18 +70,22 @@ def nearest(option, wish_mhz, supported):
     return min(supported, key=lambda clock: (abs(clock - wish_mhz), clock))
 
 
-def grid_pairs(gpu, core="", mem="", core_count=12):
-    """All pairs of the wanted clocks that the GPU supports; by default all memory clocks x core_count."""
-    mem_clocks = gpu.supported_mem_mhz()
+def grid_pairs(gpu: Gpu, core: str = "", mem: str = "", core_count: int = 12) -> list[Pair]:
+    """All pairs of the wanted clocks that the GPU supports; by default all memory clocks x core_count.
+
+    Raises UsageError for clocks it does not have, IoError where the driver lists none.
+    """
+    listed_mhz = gpu.supported_mem_mhz()
+    mem_clocks: list[Request] = [*listed_mhz]
     if not mem_clocks:
         raise IoError(f"{gpu.name}: the driver lists no clocks", "clocks of this GPU cannot be set")
     if mem == AUTO:
         mem_clocks = [AUTO]
     elif mem:
-        mem_clocks = [nearest("--mem", wish, mem_clocks) for wish in parse_clocks("--mem", mem)]
-    pairs = []
+        mem_clocks = [nearest("--mem", wish, listed_mhz) for wish in parse_clocks("--mem", mem)]
+    pairs: list[Pair] = []
     for mem_mhz in mem_clocks:
-        core_clocks = gpu.supported_core_mhz(gpu.supported_mem_mhz()[0] if mem_mhz == AUTO else mem_mhz)
+        core_clocks = gpu.supported_core_mhz(mem_mhz if isinstance(mem_mhz, int) else listed_mhz[0])
         if core:
             # Low memory clocks often allow few core clocks only.
             wishes = [wish for wish in parse_clocks("--core", core)
@@ -92,10 +100,11 @@ def grid_pairs(gpu, core="", mem="", core_count=12):
     return pairs
 
 
-def file_pairs(path, gpu=None):
+def file_pairs(path: Union[str, Path], gpu: Optional[Gpu] = None) -> list[Pair]:
     """Pairs from `rubato suggest --csv`: columns mem and core, MHz or 'auto'; rows without clocks are passed over.
 
-    `gpu` checks them against what it supports; None leaves them as they are.
+    `gpu` checks them against what it supports; None leaves them as they are. Raises IoError, DataError naming the
+    line, UsageError for clocks it does not have.
     """
     try:
         with open(path, newline="", encoding="utf-8") as file:
@@ -117,18 +126,18 @@ def file_pairs(path, gpu=None):
         if gpu:
             where = f"{path}:{line}"
             mem_clocks = gpu.supported_mem_mhz()
-            if mem_mhz != AUTO:
+            if isinstance(mem_mhz, int):
                 mem_mhz = nearest(where, mem_mhz, mem_clocks)
-            if core_mhz != AUTO:
-                at = mem_clocks[0] if mem_mhz == AUTO and mem_clocks else mem_mhz
-                core_mhz = nearest(where, core_mhz, gpu.supported_core_mhz(at) if at != AUTO else [])
+            if isinstance(core_mhz, int):
+                at = mem_mhz if isinstance(mem_mhz, int) else (mem_clocks[0] if mem_clocks else 0)
+                core_mhz = nearest(where, core_mhz, gpu.supported_core_mhz(at) if at else [])
         pairs.append(Pair(core_mhz, mem_mhz, AUTO if mem_mhz == AUTO else ""))
     if not pairs:
         raise DataError(f"{path}: no row has clocks")
     return list(dict.fromkeys(pairs))
 
 
-def _clock(path, line, column, cell):
+def _clock(path: Union[str, Path], line: int, column: str, cell: str) -> Request:
     if cell == AUTO:
         return AUTO
     try:
@@ -140,24 +149,24 @@ def _clock(path, line, column, cell):
     raise DataError(f"{path}:{line}: {column} is '{cell}'; expected whole MHz > 0 or 'auto'")
 
 
-def idle_pairs(pairs):
+def idle_pairs(pairs: Sequence[Pair]) -> list[Pair]:
     """For each memory clock the lowest and the highest core clock in the plan."""
-    chosen = []
+    chosen: list[Pair] = []
     for mem_mhz in dict.fromkeys(pair.mem_mhz for pair in pairs):
-        cores = sorted((p.core_mhz for p in pairs if p.mem_mhz == mem_mhz and p.core_mhz != AUTO))
-        wanted = {*cores[:1], *cores[-1:]} or {AUTO}
+        cores = sorted(p.core_mhz for p in pairs if p.mem_mhz == mem_mhz and isinstance(p.core_mhz, int))
+        wanted: set[Request] = {*cores[:1], *cores[-1:]} or {AUTO}
         chosen += [p for p in pairs if p.mem_mhz == mem_mhz and p.core_mhz in wanted]
     return chosen
 
 
-def tasks(kernels, pairs, repeats, seed):
+def tasks(kernels: Sequence[str], pairs: Sequence[Pair], repeats: int, seed: int) -> list[Task]:
     """All measurements in the order they run: shuffled pairs, and within each shuffled kernels, idle first.
 
     The same arguments give the same order, so that a resumed sweep goes on where it was.
     """
     rng = random.Random(seed)
     idle = set(idle_pairs(pairs))
-    order = []
+    order: list[Task] = []
     for repeat in range(1, repeats + 1):
         for pair in rng.sample(pairs, len(pairs)):
             if pair in idle:

@@ -1,8 +1,12 @@
 """Runs kernels with PyTorch on CUDA and times them with events."""
 
+from __future__ import annotations
+
 import os
 import time
+from typing import Any, Callable, Optional
 
+from rubato.capture.kernels import Call, Kernel
 from rubato.errors import IoError
 
 BATCH_S = 0.02     # a batch of launches lasts about this long between two events
@@ -14,7 +18,7 @@ class KernelDoesNotFit(Exception):
     """The operands need more memory than the GPU has."""
 
 
-def load_torch(gpu_uuid):
+def load_torch(gpu_uuid: str) -> Any:
     """PyTorch that sees only the GPU with this UUID. Raises IoError where there is none."""
     os.environ["CUDA_VISIBLE_DEVICES"] = gpu_uuid
     try:
@@ -31,12 +35,12 @@ def load_torch(gpu_uuid):
 class TorchRunner:
     """Keeps the GPU busy with one kernel at a time."""
 
-    def __init__(self, torch):
+    def __init__(self, torch: Any) -> None:
         self.torch = torch
-        self.replay = None
+        self.replay: Optional[Call] = None
         self.launches = 1  # in one replay
 
-    def load(self, kernel):
+    def load(self, kernel: Kernel) -> None:
         """Allocates the operands and captures as many launches as last BATCH_S. Raises KernelDoesNotFit."""
         try:
             call = kernel.build(self.torch, "cuda")
@@ -49,22 +53,24 @@ class TorchRunner:
             self.unload()
             raise KernelDoesNotFit(kernel.name) from None
 
-    def unload(self):
+    def unload(self) -> None:
+        """Frees the operands."""
         self.replay = None
         self.torch.cuda.synchronize()
         self.torch.cuda.empty_cache()
 
-    def run(self, seconds, poll):
+    def run(self, seconds: float, poll: Callable[[], object]) -> list[float]:
         """Launches for at least `seconds` without a gap, calling poll() meanwhile.
 
         Returns the time of one launch in seconds, once per batch.
         """
+        replay = self._loaded()
         events = [self._mark()]
-        self.replay()
+        replay()
         events.append(self._mark())
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            self.replay()  # one batch ahead, so that the GPU never waits for the host
+            replay()  # one batch ahead, so that the GPU never waits for the host
             events.append(self._mark())
             while not events[-2].query():
                 poll()
@@ -72,20 +78,26 @@ class TorchRunner:
         self.torch.cuda.synchronize()
         return [a.elapsed_time(b) * 1e-3 / self.launches for a, b in zip(events, events[1:])]  # from ms
 
-    def _mark(self):
+    def _loaded(self) -> Call:
+        if self.replay is None:
+            raise RuntimeError("no kernel is loaded")
+        return self.replay
+
+    def _mark(self) -> Any:
         event = self.torch.cuda.Event(enable_timing=True)
         event.record()
         return event
 
-    def _seconds(self, count):
+    def _seconds(self, count: int) -> float:
+        replay = self._loaded()
         begin = self._mark()
         for _ in range(count):
-            self.replay()
+            replay()
         end = self._mark()
         self.torch.cuda.synchronize()
         return begin.elapsed_time(end) * 1e-3 / count
 
-    def _graph(self, call, count):
+    def _graph(self, call: Call, count: int) -> Call:
         graph = self.torch.cuda.CUDAGraph()
         stream = self.torch.cuda.Stream()
         stream.wait_stream(self.torch.cuda.current_stream())
@@ -98,8 +110,8 @@ class TorchRunner:
         return graph.replay
 
     @staticmethod
-    def _loop(call, count):
-        def replay():
+    def _loop(call: Call, count: int) -> Call:
+        def replay() -> None:
             for _ in range(count):
                 call()
 

@@ -1,21 +1,25 @@
 """Time and energy of the passes of pipeline stages over clocks, stage after stage on one GPU, and power while it waits."""
 
+from __future__ import annotations
+
 import csv
 import io
 import statistics
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Union
 
 from rubato.errors import DataError, IoError, UsageError
 from rubato.capture.gpt import random_tokens, stage_module
-from rubato.capture.kernels import Kernel
+from rubato.capture.kernels import Build, Call, Kernel, Shape
 
 WAITING = "waiting"
 PASSES = ("forward", "backward", "optimizer")
 SPIN_CYCLES = 2_000_000  # about a millisecond between two launches
 
 
-def pass_name(stage, instruction):
+def pass_name(stage: int, instruction: str) -> str:
+    """As the file of single measurements names it."""
     return f"stage {stage} {instruction}"
 
 
@@ -23,23 +27,24 @@ def pass_name(stage, instruction):
 class StagePasses:
     """Makes the passes of a GPT's stages as the sweep measures kernels: build(torch, device) returns the call."""
 
-    shape: object  # of one microbatch
+    shape: Shape  #: of one microbatch
     stages: int
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not 1 <= self.stages <= self.shape.layers:
             raise UsageError(f"--stages is {self.stages} for {self.shape.layers} layers; expected 1 to {self.shape.layers}")
 
-    def kernels(self):
+    def kernels(self) -> list[Kernel]:
         """All passes, stage by stage, and what a GPU does that waits for another."""
         passes = [Kernel(pass_name(stage, instruction), None, None, self._builder(stage, instruction), capturable=False)
                   for stage in range(self.stages) for instruction in PASSES]
         return [*passes, Kernel(WAITING, None, None, _spin, capturable=False)]
 
-    def _builder(self, stage, instruction):
-        return lambda torch, device: getattr(self, "_" + instruction)(torch, device, stage)
+    def _builder(self, stage: int, instruction: str) -> Build:
+        make = {"forward": self._forward, "backward": self._backward, "optimizer": self._optimizer}[instruction]
+        return lambda torch, device: make(torch, device, stage)
 
-    def _module_and_inputs(self, torch, device, stage):
+    def _module_and_inputs(self, torch: Any, device: str, stage: int) -> tuple[Any, tuple[Any, ...]]:
         module = stage_module(torch, self.shape, self.stages, stage, device)
         if stage == 0:
             x = random_tokens(torch, self.shape, device)
@@ -49,47 +54,48 @@ class StagePasses:
         last = stage + 1 == self.stages
         return module, (x, random_tokens(torch, self.shape, device)) if last else (x,)
 
-    def _forward(self, torch, device, stage):
+    def _forward(self, torch: Any, device: str, stage: int) -> Call:
         """With gradients on: what a backward pass needs is kept until the pass is over."""
         module, inputs = self._module_and_inputs(torch, device, stage)
         return lambda: module(*inputs)
 
-    def _backward(self, torch, device, stage):
+    def _backward(self, torch: Any, device: str, stage: int) -> Call:
         """One forward pass, whose gradients are computed again and again and added up, as over microbatches."""
         module, inputs = self._module_and_inputs(torch, device, stage)
         output = module(*inputs)
         gradient = torch.ones_like(output)
         return lambda: torch.autograd.backward(output, gradient, retain_graph=True)
 
-    def _optimizer(self, torch, device, stage):
+    def _optimizer(self, torch: Any, device: str, stage: int) -> Call:
         module = stage_module(torch, self.shape, self.stages, stage, device)
         for parameter in module.parameters():
             parameter.grad = torch.ones_like(parameter)
         return torch.optim.AdamW(module.parameters(), lr=1e-4, fused=str(device).startswith("cuda")).step
 
 
-def _spin(torch, device):
+def _spin(torch: Any, device: str) -> Call:
     """One thread that polls, as a receiving kernel does until data come."""
     return lambda: torch.cuda._sleep(SPIN_CYCLES)
 
 
-def measurements_of(output):
+def measurements_of(output: Union[str, Path]) -> Path:
     """The file of single measurements beside a profile."""
     path = Path(output)
     return path.with_name(path.stem + ".measured.csv")
 
 
-def run_of(output):
+def run_of(output: Union[str, Path]) -> Path:
     """The file that says which stages of which model were measured."""
     path = Path(output)
     return path.with_name(path.stem + ".run.txt")
 
 
-def text_of(passes):
+def text_of(passes: StagePasses) -> str:
+    """What run_of holds."""
     return f"{passes.stages} stages, {passes.shape}\n"
 
 
-def check_run(output, passes, resume):
+def check_run(output: Union[str, Path], passes: StagePasses, resume: bool) -> None:
     """Raises UsageError where another run's measurements would be mixed with these, or a profile lost."""
     note, measured = run_of(output), measurements_of(output)
     if not resume:
@@ -102,7 +108,8 @@ def check_run(output, passes, resume):
                              "--resume needs the same stages and shape; or choose another name")
 
 
-def note_run(output, passes):
+def note_run(output: Union[str, Path], passes: StagePasses) -> None:
+    """Writes run_of, unless something is measured already. Raises IoError."""
     if measurements_of(output).exists():
         return
     try:
@@ -115,15 +122,17 @@ def note_run(output, passes):
 class StageProfile:
     """What `rubato pipeline plan --profile` reads, and power while waiting, W: median, least and most over the clocks."""
 
-    rows: list  # of (stage, instruction, core clock as asked for in MHz, s, J)
+    rows: list[tuple[int, str, int, float, float]]  #: stage, instruction, core clock as asked for in MHz, s, J
     blocked_w: float
-    blocked_range_w: tuple
-    throttled: list  # names of passes and clocks where the GPU was held back
+    blocked_range_w: tuple[float, float]
+    throttled: list[str]  #: names of passes and clocks where the GPU was held back
 
 
-def profile_of(path, stages):
+def profile_of(path: Union[str, Path], stages: int) -> StageProfile:
     """Medians over the repeats of a file of measurements. Raises DataError where a pass or waiting is missing."""
-    samples, waiting, throttled = {}, {}, []
+    samples: dict[tuple[str, int], list[tuple[float, float]]] = {}
+    waiting: dict[str, list[float]] = {}
+    throttled: list[str] = []
     try:
         text = Path(path).read_text(encoding="utf-8")
     except OSError as error:
@@ -153,8 +162,8 @@ def profile_of(path, stages):
     return StageProfile(rows, statistics.median(powers), (min(powers), max(powers)), list(dict.fromkeys(throttled)))
 
 
-def write_profile(profile, path):
-    """The columns of Zeus: stage, instruction, frequency (MHz), time (s), energy (J of one GPU)."""
+def write_profile(profile: StageProfile, path: Union[str, Path]) -> None:
+    """The columns of Zeus: stage, instruction, frequency (MHz), time (s), energy (J of one GPU). Raises IoError."""
     try:
         with open(path, "w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file, lineterminator="\n")

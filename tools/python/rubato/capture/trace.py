@@ -1,23 +1,28 @@
 """Profiles a GPT training step and logs the power meanwhile. Never sets a clock."""
 
+from __future__ import annotations
+
 import csv
 import threading
 import time
 from pathlib import Path
+from typing import Any, Callable, Optional, Union
 
 from rubato.errors import IoError, UsageError
 from rubato.capture.gpt import random_tokens, stage_module
+from rubato.capture.kernels import Shape
+from rubato.gpu import Gpu
 
 LOG_COLUMNS = ("timestamp_s", "power_w", "energy_j", "core_mhz", "mem_mhz", "temperature_c", "throttled")
 
 
-def build_step(torch, shape, device="cuda"):
+def build_step(torch: Any, shape: Shape, device: str = "cuda") -> Callable[[], Any]:
     """A call that runs forward, backward and AdamW of a GPT with bf16 weights on random tokens."""
     model = stage_module(torch, shape, device=device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=str(device).startswith("cuda"))
     tokens, targets = (random_tokens(torch, shape, device) for _ in range(2))
 
-    def step():
+    def step() -> Any:
         optimizer.zero_grad(set_to_none=True)
         with torch.profiler.record_function("forward"):
             loss = model(tokens, targets)
@@ -31,17 +36,20 @@ def build_step(torch, shape, device="cuda"):
 
 
 class PowerLog:
-    """A thread that writes one line of readings per period while the `with` lasts."""
+    """A thread that writes one line of readings per `period_s` seconds while the `with` lasts; `clock` gives s since 1970.
 
-    def __init__(self, gpu, path, period_s=0.02, clock=time.time):
+    Raises IoError where the file cannot be written or the GPU does not answer.
+    """
+
+    def __init__(self, gpu: Gpu, path: Union[str, Path], period_s: float = 0.02, clock: Callable[[], float] = time.time) -> None:
         self.gpu = gpu
         self.path = path
         self.period_s = period_s
         self.clock = clock
         self.stop = threading.Event()
-        self.error = None
+        self.error: Optional[Exception] = None
 
-    def __enter__(self):
+    def __enter__(self) -> PowerLog:
         try:
             self.file = open(self.path, "w", newline="", encoding="utf-8")
         except OSError as error:
@@ -52,14 +60,14 @@ class PowerLog:
         self.thread.start()
         return self
 
-    def __exit__(self, kind, *_):
+    def __exit__(self, kind: Any, *_: Any) -> None:
         self.stop.set()
         self.thread.join()
         self.file.close()
         if self.error and kind is None:
             raise self.error
 
-    def _log(self):
+    def _log(self) -> None:
         try:
             while not self.stop.is_set():
                 self.writer.writerow(self._line())
@@ -67,13 +75,13 @@ class PowerLog:
         except Exception as error:  # handed to the main thread
             self.error = error
 
-    def _line(self):
+    def _line(self) -> list[Any]:
         values = (self.gpu.power_w(), self.gpu.energy_j(), self.gpu.core_mhz(), self.gpu.mem_mhz(),
                   self.gpu.temperature_c(), "+".join(sorted(self.gpu.throttle_reasons())))
         return [f"{self.clock():.6f}", *("" if value is None else value for value in values)]
 
 
-def record(torch, gpu, shape, stem, warm_up_steps=3, steps=2):
+def record(torch: Any, gpu: Gpu, shape: Shape, stem: str, warm_up_steps: int = 3, steps: int = 2) -> tuple[Path, Path]:
     """Writes STEM.json.gz (Kineto, `steps` training steps) and STEM.power.csv (the same span and its warm-up).
 
     Returns both paths. Raises IoError where the step does not fit or a file cannot be written.
