@@ -23,6 +23,9 @@ using Json = nlohmann::ordered_json;
 // What was found, short enough for one line.
 std::string shown(const Json& json) {
   constexpr std::size_t max_shown = 60;
+  // TOML knows what JSON has no word for.
+  if (json.is_number_float() && !std::isfinite(json.get<double>()))
+    return fmt::format("{}", json.get<double>());
   std::string text = json_text(json);
   if (text.size() > max_shown) text = text.substr(0, max_shown) + "...";
   return text;

@@ -77,22 +77,22 @@ std::string impact_template() {
 schema = 1
 
 # Tokens of the whole run.
-tokens = {value = , source = ""}
+tokens = {value = nan, source = ""}
 # GPUs it runs on; a multiple of the GPUs that share a replica.
-gpus = {value = , source = ""}
+gpus = {value = nan, source = ""}
 # Energy of the building over energy of its computers, >= 1.
-pue = {value = , source = ""}
+pue = {value = nan, source = ""}
 # What the operator pays per kWh of the building.
-price_per_kwh = {value = , currency = "", source = ""}
+price_per_kwh = {value = nan, currency = "", source = ""}
 # Emissions of the grid, grams of CO2 equivalent per kWh; say which place, year and method.
-grid_gco2e_per_kwh = {value = , source = ""}
+grid_gco2e_per_kwh = {value = nan, source = ""}
 
 # Power of the rest of the server per GPU, W. Without it only the boards are counted.
-# host_w_per_gpu = {value = , source = ""}
+# host_w_per_gpu = {value = nan, source = ""}
 
 # For fixed traces only; generated ones know theirs: tokens of one replica's iteration, and the GPUs of a replica.
-# tokens_per_iteration = {value = , source = ""}
-# gpus_per_replica = {value = , source = ""}
+# tokens_per_iteration = {value = nan, source = ""}
+# gpus_per_replica = {value = nan, source = ""}
 )";
 }
 

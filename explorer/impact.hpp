@@ -37,8 +37,8 @@ struct ImpactInputs {
 /// @throws DataError naming line and key of what is wrong, missing, unknown or without a source
 [[nodiscard]] ImpactInputs parse_impact_inputs(std::string_view text, std::string name);
 
-/// A commented file of inputs; its values are placeholders that do not parse until they are filled
-/// in.
+/// A commented file of inputs: valid TOML, whose values are not numbers (nan) and are refused until
+/// they are filled in.
 [[nodiscard]] std::string impact_template();
 
 /// One GPU's iteration under some clocks, as the simulator says.

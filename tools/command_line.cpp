@@ -78,12 +78,6 @@ void check_number(CLI::Option& option, const std::string& help) {
   }
 }
 
-// Words without a name that are files to read.
-bool is_input(const std::string& names) {
-  static const std::vector<std::string> inputs{"TRACE", "SWEEP", "FILE"};
-  return std::ranges::find(inputs, names) != inputs.end();
-}
-
 template <class T>
 std::string problem_of_range(const std::string& word, T least, T most) {
   T value{};
@@ -125,6 +119,16 @@ Option* Option::group(const std::string& title) {
   return this;
 }
 
+Option* Option::reads_file() {
+  option_->transform(CLI::Validator(
+      [](std::string& word) {
+        word = input_file(word);
+        return std::string();
+      },
+      ""));
+  return this;
+}
+
 Option* Option::positive() {
   option_->check(
       [](const std::string& word) {
@@ -157,6 +161,19 @@ Option* Option::one_of(std::initializer_list<const char*> words) {
   return this;
 }
 
+Option* Option::ends_in(std::initializer_list<const char*> extensions) {
+  const std::vector<std::string> known(extensions.begin(), extensions.end());
+  option_->check(CLI::Validator(
+      [known](const std::string& word) {
+        const auto ends = [&](const std::string& extension) { return word.ends_with(extension); };
+        if (word == "-" || std::ranges::any_of(known, ends)) return std::string();
+        return fmt::format("is '{}'; expected a name that ends in {}", printable(word),
+                           fmt::join(known, ", "));
+      },
+      ""));
+  return this;
+}
+
 CommandLine::CommandLine(CLI::App& app) : app_(&app) {}
 CommandLine::~CommandLine() = default;
 
@@ -168,14 +185,6 @@ template <OptionValue T>
 Option* CommandLine::add_option(const std::string& names, T& value, const std::string& help) {
   CLI::Option& option = *app_->add_option(names, value, help);
   check_number<T>(option, help);
-  if (is_input(names)) {
-    option.transform(CLI::Validator(
-        [](std::string& word) {
-          word = input_file(word);
-          return std::string();
-        },
-        ""));
-  }
   return keep(&option);
 }
 

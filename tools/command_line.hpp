@@ -39,12 +39,15 @@ class Option {
   Option* delimiter(char between);
   Option* excludes(Option* other);
   Option* group(const std::string& title);  ///< heading in --help
+  Option* reads_file();                     ///< "-" is standard input, see input_file
 
   // What else is refused, each with a message that says what was expected.
   Option* positive();
   Option* in_range(int least, int most);
   Option* in_range(double least, double most);
   Option* one_of(std::initializer_list<const char*> words);
+  /// A file to write, whose name says its form; "-", standard output, may be anything.
+  Option* ends_in(std::initializer_list<const char*> extensions);
 
  private:
   CLI::Option* option_;

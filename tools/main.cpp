@@ -8,8 +8,10 @@
 #include <fmt/format.h>
 
 #include "common/error.hpp"
+#include "tools/options/files.hpp"
 #include "tools/program.hpp"
 #include "tools/terminal/standard_error.hpp"
+#include "tools/terminal/terminal.hpp"
 
 namespace rubato {
 namespace {
@@ -34,7 +36,8 @@ int main(int argc, char** argv) {
   try {
     return static_cast<int>(rubato::run_program(argc, argv, rubato::interrupted));
   } catch (const rubato::Error& error) {
-    std::fputs(error.report().c_str(), stderr);
+    rubato::clear_progress();
+    std::fputs(rubato::with_input_named(error.report()).c_str(), stderr);
     return static_cast<int>(error.status());
   } catch (const std::bad_alloc&) {
     std::fputs("error: out of memory\n", stderr);

@@ -17,6 +17,7 @@
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/terminal/progress_line.hpp"
+#include "tools/terminal/terminal.hpp"
 
 namespace rubato {
 
@@ -98,12 +99,14 @@ std::vector<char*> arguments_of(int argc, char** argv, std::string& help) {
   return words;
 }
 
-// Every command that does something takes it, and the program before the command.
-void add_quiet(CLI::App& app, bool& quiet) {
+// Every command that does something takes them, and the program before the command.
+void add_terminal_options(CLI::App& app, bool& quiet) {
   const auto below = app.get_subcommands([](const CLI::App*) { return true; });
-  for (CLI::App* sub : below) add_quiet(*sub, quiet);
-  if (below.empty() || app.get_parent() == nullptr)
-    app.add_flag("--quiet", quiet, "No notes and no progress on standard error; errors stay");
+  for (CLI::App* sub : below) add_terminal_options(*sub, quiet);
+  if (!below.empty() && app.get_parent() != nullptr) return;
+  app.add_flag("--quiet", quiet, "No notes and no progress on standard error; errors stay");
+  app.add_flag_callback("--wide", show_tables_wide,
+                        "Tables with all columns, whatever the width of the terminal");
 }
 
 // Standard error goes nowhere as long as this lives.
@@ -149,7 +152,7 @@ ExitStatus run_program(int argc, char** argv, const std::atomic<bool>& interrupt
     sub->final_callback([&action, prepared] { action = prepared; });
   }
   bool quiet = false;
-  add_quiet(app, quiet);
+  add_terminal_options(app, quiet);
   // Behind the commands, or those without a footer would take it over.
   app.footer(
       "\nEvery command has its own --help, also as: rubato help COMMAND. Start with: rubato "

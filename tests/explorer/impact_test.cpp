@@ -59,7 +59,7 @@ TEST(Impact, EveryInputNeedsAValueAndASource) {
   expect_rejected(with("currency = \"EUR\", ", ""), "key 'currency' is missing");
   expect_rejected(with("tokens = {value = 3600000", "tokens = {value = -1"),
                   "found -1; expected a number > 0");
-  expect_rejected(impact_template(), "not valid TOML");
+  expect_rejected(impact_template(), "tokens.value: found nan; expected a number > 0");
 }
 
 }  // namespace

@@ -3,11 +3,17 @@
 
 Usage: terminal_manners_test.py RUBATO SOURCE_DIR
 """
+import fcntl
+import gzip
 import json
 import os
+import pty
+import re
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import unittest
 from pathlib import Path
 
@@ -116,9 +122,11 @@ class Manners(unittest.TestCase):
     def test_intervals_that_meet_are_no_saving_yet(self):
         rows = [f"{pair},{arm},10,1.0,{energy}" for pair, plan in ((0, 800), (1, 1000)) for arm, energy in (("default", 1000), ("plan", plan))]
         (self.folder / "ab.csv").write_text("pair,arm,steps,time_s,energy_j\n" + "\n".join(rows) + "\n")
-        told = self.run_program("verify", "--plan", SOURCE / "docs/examples/plan.json", "--measured", "ab.csv").stdout
+        told = self.run_program("verify", "--plan", SOURCE / "docs/examples/plan.json", "--measured", "ab.csv", "--db", "r.db", status=1).stdout
         self.assertIn("Undecided: ", told)
+        self.assertIn(" undecided\n", told)
         self.assertNotIn("The promised saving came", told)
+        self.assertIn("undecided", self.run_program("query", "--db", "r.db", "SELECT energy_verdict FROM v_verifications").stdout)
 
     def test_quiet(self):
         capture = SOURCE / "docs/examples/run.pt.trace.json.gz"
@@ -129,6 +137,69 @@ class Manners(unittest.TestCase):
         self.assertIn("error: --slack is 1e+308", self.run_program("explore", "--quiet", "--slack", "1e308", status=2).stderr)
         self.assertEqual(self.run_program("--quiet", "explore", capture, *FEW).stderr, "")
         self.assertIn("--quiet", self.run_program("pipeline", "plan", "--help").stdout)
+
+    def on_terminal(self, *arguments, columns, **environment):
+        """Standard output and standard error on a terminal of so many columns."""
+        ours, its = pty.openpty()
+        fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+        env = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR")}
+        with subprocess.Popen([RUBATO, *map(str, arguments)], cwd=self.folder, stdin=subprocess.DEVNULL, stdout=its, stderr=its,
+                              env={**env, "TERM": "xterm", **environment}) as process:
+            os.close(its)
+            shown = b""
+            while True:
+                try:
+                    piece = os.read(ours, 65536)
+                except OSError:  # the terminal is gone with its last program
+                    break
+                if not piece:
+                    break
+                shown += piece
+        os.close(ours)
+        self.assertEqual(process.returncode, 0, shown)
+        return shown.decode().replace("\r\n", "\n")
+
+    def test_tables_fit_the_terminal(self):
+        self.run_program("explore", *FEW, "--db", "r.db")
+        question = ("query", "--db", "r.db", "SELECT plan_id, granularity, goal, status, trace_name, gpu, time_s, energy_j, energy_change_pct FROM v_plans")
+        piped = self.run_program(*question).stdout
+        for columns in (40, 60, 80):
+            shown = self.on_terminal(*question, columns=columns, NO_COLOR="1")
+            self.assertLessEqual(max(map(len, shown.splitlines()[:-1])), columns)
+            self.assertTrue(shown.startswith("plan_id"), shown)
+            self.assertRegex(shown.splitlines()[-1], r"^\(left out: .*energy_change_pct; --wide shows all\)$")
+        self.assertEqual(self.on_terminal(*question, "--wide", columns=40, NO_COLOR="1"), piped)
+        self.assertEqual(self.on_terminal(*question, columns=40, NO_COLOR="1", COLUMNS="400"), piped)
+        self.assertEqual(self.run_program(*question, "--wide").stdout, piped)
+
+    def test_colours_are_for_terminals(self):
+        self.run_program("explore", *FEW, "--db", "r.db")
+        question = ("query", "--db", "r.db", "SELECT plan_id, energy_change_pct, '\x1b[31mred' AS name FROM v_plans")
+        shown = self.on_terminal(*question, columns=200)
+        self.assertIn("\x1b[1mplan_id\x1b[0m", shown)
+        self.assertRegex(shown, r"\x1b\[36m-\d")  # less energy
+        self.assertNotIn("\x1b[31m", shown)  # of a name, not ours
+        plain = self.run_program(*question).stdout
+        self.assertEqual(re.sub("\x1b\\[[0-9]*m", "", shown), plain)
+        for variable in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
+            self.assertEqual(self.on_terminal(*question, columns=200, **variable), plain)
+
+    def test_progress_does_not_run_into_tables(self):
+        """A capture that takes longer than the second after which progress is shown."""
+        shown = self.on_terminal("validate", SOURCE / "models/data/measured/v100_33workloads/sweep.csv", "--gpu", "v100-sxm2", "--intervals",
+                                 columns=200, NO_COLOR="1")
+        self.assertIn("groups of kernels", shown)
+        self.assertRegex(shown, r"\r\x1b\[Kpoints per kernel")
+
+    def test_standard_input_is_called_so(self):
+        capture = gzip.decompress((SOURCE / "docs/examples/run.pt.trace.json.gz").read_bytes()).decode()
+        for arguments in (("explore", "-", *FEW), ("explore", "-", *FEW, "--json"), ("trace", "import", "-"), ("explore", "-", *FEW, "--db", "r.db")):
+            told = self.run_program(*arguments, input=capture)
+            self.assertIn("standard input", told.stdout)
+            self.assertNotIn("rubato-", told.stdout + told.stderr)
+            self.assertNotIn("standard-input", told.stdout + told.stderr)
+        self.assertIn("standard input", self.run_program("query", "--db", "r.db", "SELECT captures FROM graph_runs").stdout)
+        self.assertIn("error: standard input:1:", self.run_program("trace", "show", "-", input="{", status=3).stderr)
 
     def test_help(self):
         for path in (("explore",), ("pipeline", "plan")):

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -32,10 +33,13 @@ class TemporaryFile {
     if (::mkdtemp(pattern.data()) == nullptr)
       throw IoError(fmt::format("{}: cannot create: {}", pattern, std::strerror(errno)));
     folder_ = pattern;
-    std::string path = (folder_ / ("standard-input" + extension_of(text))).string();
-    write_file(path, text);
-    return path;
+    path_ = (folder_ / ("standard-input" + extension_of(text))).string();
+    write_file(path_, text);
+    return path_;
   }
+
+  // Empty: nothing was kept.
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
 
  private:
   static std::string extension_of(std::string_view text) {
@@ -47,16 +51,36 @@ class TemporaryFile {
   }
 
   std::filesystem::path folder_;
+  std::string path_;
 };
+
+TemporaryFile& standard_input() {
+  static TemporaryFile file;
+  return file;
+}
 
 }  // namespace
 
 std::string input_file(const std::string& word) {
   if (word != "-") return word;
-  static TemporaryFile standard_input;
   const std::string text = read_file("/dev/stdin");
   if (text.empty()) throw IoError("standard input: is empty");
-  return standard_input.keep(text);
+  return standard_input().keep(text);
+}
+
+std::string with_input_named(std::string text) {
+  const std::string& path = standard_input().path();
+  if (path.empty()) return text;
+  for (const std::string& name : {path, std::filesystem::path(path).filename().string()}) {
+    for (std::size_t at = text.find(name); at != std::string::npos; at = text.find(name, at))
+      text.replace(at, name.size(), "standard input");
+  }
+  return text;
+}
+
+std::vector<std::string> with_inputs_named(std::vector<std::string> names) {
+  for (std::string& name : names) name = with_input_named(std::move(name));
+  return names;
 }
 
 }  // namespace rubato

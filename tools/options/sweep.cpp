@@ -38,7 +38,8 @@ void add_column_options(CommandLine& app, SweepOptions& options) {
 
 Option* add_sweep_options(CommandLine& app, SweepOptions& options) {
   Option* sweep = app.add_option("SWEEP", options.file,
-                                 "CSV: kernel, core_mhz, mem_mhz, time_s, power_w or energy_j");
+                                 "CSV: kernel, core_mhz, mem_mhz, time_s, power_w or energy_j")
+                      ->reads_file();
   app.add_option("--idle", options.idle, "CSV with idle power: core_mhz, mem_mhz, power_w");
   add_column_options(app, options);
   return sweep;

@@ -21,13 +21,55 @@ namespace rubato {
 
 namespace {
 
-// A table is for reading; JSON and CSV carry every character.
-std::string shortened(std::string text) {
-  constexpr std::size_t most = 100;
+// To so many characters, at least four.
+std::string cut_to(std::string text, std::size_t most) {
   if (display_width(text) <= most) return text;
   std::size_t end = 0, characters = 0;
   while (characters < most - 3) characters += (text[++end] & 0xC0) != 0x80;
   return text.substr(0, end) + "...";
+}
+
+// A table is for reading; JSON and CSV carry every character.
+std::string shortened(std::string text) {
+  constexpr std::size_t most = 100;
+  return cut_to(std::move(text), most);
+}
+
+constexpr std::string_view between_columns = "  ";
+
+struct TableColumn {
+  std::size_t width = 0;
+  bool left = false;  // text: may be shortened
+};
+
+// Shortens what is text, the widest first, until the columns fit.
+// @return how many from the left are to be shown
+std::size_t fit(std::vector<TableColumn>& columns, std::size_t most) {
+  constexpr std::size_t least_text = 12;
+  std::size_t total = 0;
+  for (const TableColumn& column : columns) total += column.width + between_columns.size();
+  const auto too_wide = [&] {
+    return total > between_columns.size() && total - between_columns.size() > most;
+  };
+  const auto text_width = [](const TableColumn& column) { return column.left ? column.width : 0; };
+  while (too_wide()) {
+    const auto widest = std::ranges::max_element(columns, {}, text_width);
+    if (text_width(*widest) <= least_text) break;
+    --widest->width;
+    --total;
+  }
+  std::size_t kept = columns.size();
+  while (kept > 1 && too_wide()) total -= columns[--kept].width + between_columns.size();
+  return kept;
+}
+
+// Changes for less and for more; anything else as it is.
+Ink ink_of(const Column& column, std::string_view cell, bool title) {
+  if (title) return Ink::bold;
+  if (column.key.find("_change_") == std::string::npos || !column.key.ends_with("_pct"))
+    return Ink::plain;
+  if (cell.find_first_of("123456789") == std::string_view::npos) return Ink::plain;
+  return cell.starts_with('-') ? Ink::less : Ink::more;
 }
 
 struct ShownCell {
@@ -87,7 +129,7 @@ std::string OutputTable::render(OutputFormat format) const {
     case OutputFormat::csv: return render_csv();
     case OutputFormat::table: break;
   }
-  return render_table();
+  return text();
 }
 
 std::vector<std::vector<std::string>> OutputTable::shown() const {
@@ -105,31 +147,39 @@ std::vector<std::vector<std::string>> OutputTable::shown() const {
   return lines;
 }
 
-std::string OutputTable::render_table() const {
-  const std::vector<std::vector<std::string>> lines = shown();
-  std::vector<bool> left;
+std::string OutputTable::text(const TableStyle& style) const {
+  std::vector<std::vector<std::string>> lines = shown();
+  std::vector<const Column*> columns;
+  std::vector<TableColumn> layout;
   for (std::size_t c = 0; c < columns_.size(); ++c) {
     if (columns_[c].for_programs) continue;
-    left.push_back(std::ranges::any_of(rows_, [&](const auto& row) { return is_text(row[c]); }));
+    TableColumn& column = layout.emplace_back();
+    column.left = std::ranges::any_of(rows_, [&](const auto& row) { return is_text(row[c]); });
+    for (const auto& line : lines)
+      column.width = std::max(column.width, display_width(line[columns.size()]));
+    columns.push_back(&columns_[c]);
   }
+  const std::size_t kept = fit(layout, style.columns);
   std::string text;
-  std::vector<std::size_t> widths(left.size(), 0);
-  for (const auto& line : lines) {
-    for (std::size_t c = 0; c < line.size(); ++c) {
-      widths[c] = std::max(widths[c], display_width(line[c]));
-    }
-  }
-  for (const auto& line : lines) {
+  for (std::size_t l = 0; l < lines.size(); ++l) {
     std::string aligned;
-    for (std::size_t c = 0; c < line.size(); ++c) {
-      const std::string padding(widths[c] - display_width(line[c]), ' ');
-      if (!aligned.empty()) aligned += "  ";
-      aligned += left[c] ? line[c] + padding : padding + line[c];
+    for (std::size_t c = 0; c < kept; ++c) {
+      const bool last = c + 1 == kept;
+      const std::string cell = cut_to(lines[l][c], layout[c].width);
+      const std::string padding(layout[c].width - display_width(cell), ' ');
+      const std::string shown =
+          style.colours ? inked(cell, ink_of(*columns[c], cell, l == 0)) : cell;
+      aligned += layout[c].left ? shown + (last ? "" : padding) : padding + shown;
+      if (!last) aligned += between_columns;
     }
     aligned.erase(aligned.find_last_not_of(' ') + 1);
     text += aligned + '\n';
   }
-  return text;
+  if (kept == columns.size()) return text;
+  std::string left_out;
+  for (std::size_t c = kept; c < columns.size(); ++c)
+    left_out += (left_out.empty() ? "" : ", ") + lines[0][c];
+  return text + fmt::format("(left out: {}; --wide shows all)\n", left_out);
 }
 
 nlohmann::ordered_json OutputTable::row_json(std::size_t row) const {
@@ -181,7 +231,10 @@ void print_tables(const std::vector<NamedTable>& tables, OutputFormat format) {
     case OutputFormat::csv: return print(tables.back().table->render(format));
     case OutputFormat::table: break;
   }
-  for (const NamedTable& named : tables) print(named.table->render(format) + '\n');
+  for (const NamedTable& named : tables) {
+    print(*named.table, format);
+    print("\n");
+  }
 }
 
 OutputTable as_table(const QueryResult& result) {
@@ -269,15 +322,20 @@ void check_extension(std::string_view option, const std::string& path,
 }
 
 void print(std::string_view text) {
+  clear_progress();
   if (::isatty(STDOUT_FILENO) != 1) return write_file("-", text);
   std::string safe;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
-    safe += printable(text.substr(0, end));
+    safe += printable_but_inks(text.substr(0, end));
     if (end < text.size()) safe += '\n';
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   write_file("-", safe);
+}
+
+void print(const OutputTable& table, OutputFormat format) {
+  print(format == OutputFormat::table ? table.text(table_style()) : table.render(format));
 }
 
 }  // namespace rubato

@@ -11,6 +11,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "explorer/results/store.hpp"
+#include "tools/terminal/terminal.hpp"
 
 namespace rubato {
 
@@ -48,8 +49,11 @@ class OutputTable {
   /// a JSON object per line, or CSV with a header. Ends with a newline.
   [[nodiscard]] std::string render(OutputFormat format) const;
 
+  /// Aligned text that keeps to a width: names are shortened first, then columns at the right are
+  /// left out, which a last line says.
+  [[nodiscard]] std::string text(const TableStyle& style = {}) const;
+
  private:
-  [[nodiscard]] std::string render_table() const;
   [[nodiscard]] std::string render_json() const;
   [[nodiscard]] std::string render_json_lines() const;
   [[nodiscard]] std::string render_csv() const;
@@ -104,5 +108,8 @@ void check_extension(std::string_view option, const std::string& path,
 /// Writes to standard output; on a terminal control characters are made visible. @throws IoError if
 /// it is closed or the disk is full
 void print(std::string_view text);
+
+/// A table as the terminal shows it, JSON, JSON lines or CSV.
+void print(const OutputTable& table, OutputFormat format);
 
 }  // namespace rubato

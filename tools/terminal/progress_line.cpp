@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "common/text.hpp"
+#include "tools/terminal/terminal.hpp"
 
 namespace rubato {
 
@@ -24,7 +25,8 @@ void write_line(const std::string& text) {
 }  // namespace
 
 void print_message(const std::string& line) {
-  write_line((::isatty(STDERR_FILENO) == 1 ? "\r\x1b[K" : "") + line + '\n');
+  clear_progress();
+  write_line(line + '\n');
 }
 
 std::string duration_text(double time_s) {
@@ -36,15 +38,13 @@ std::string duration_text(double time_s) {
 
 ProgressLine::ProgressLine() : is_terminal_(::isatty(STDERR_FILENO) == 1) {}
 
-ProgressLine::~ProgressLine() {
-  if (shown_) write_line("\r\x1b[K");
-}
+ProgressLine::~ProgressLine() { clear_progress(); }
 
 void ProgressLine::show(const ProgressUpdate& update) {
   const auto now = Clock::now();
   if (!is_terminal_ || now - start_ < first_after || now - last_ < interval) return;
   last_ = now;
-  shown_ = true;
+  note_progress();
   const double elapsed_s = std::chrono::duration<double>(now - start_).count();
   const double rate_per_s = static_cast<double>(update.done) / elapsed_s;
   std::string text = fmt::format("\r\x1b[K{}", update.done);

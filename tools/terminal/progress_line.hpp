@@ -29,7 +29,6 @@ class ProgressLine {
   using Clock = std::chrono::steady_clock;
 
   bool is_terminal_;
-  bool shown_ = false;
   Clock::time_point start_ = Clock::now();
   Clock::time_point last_ = start_;
 };

@@ -249,19 +249,19 @@ void print_all(const ReplayOptions& o, const ReplayRequest& request,
     return;
   }
   if (o.format == OutputFormat::csv) {
-    print((o.per_kernel ? kernels : classes).render(o.format));
+    print((o.per_kernel ? kernels : classes), o.format);
     return;
   }
   const ReplayCoverage& c = comparison.coverage;
   const double total_s = std::max(c.total_s(), 1e-12);
-  print(runs.render(o.format));
+  print(runs, o.format);
   print(fmt::format(
       "\nGPU time: {:.1f} % measured, {:.1f} % scaled, {:.1f} % derived, {:.1f} % guessed, {:.1f} "
       "% "
       "anchored only: not predicted, they keep their captured times in every run\n\n",
       100.0 * c.measured_s / total_s, 100.0 * c.scaled_s / total_s, 100.0 * c.derived_s / total_s,
       100.0 * c.guessed_s / total_s, 100.0 * c.anchored_s / total_s));
-  print(classes.render(o.format));
+  print(classes, o.format);
   print("\n" + verdict_text(comparison));
   if (steps.rows() > 0) print("\n" + steps.render(o.format));
   if (o.per_kernel) print("\n" + kernels.render(o.format));
@@ -352,7 +352,8 @@ Action setup_replay(CommandLine& app) {
   app.add_option(
          "TRACE", o->trace,
          "What rubato trace import reads: PyTorch profiler, Nsight Systems, Rubato capture ...")
-      ->required();
+      ->required()
+      ->reads_file();
   app.add_option("--gpu", o->gpu,
                  "Spec: a shipped name or a file [the one of the capture's device]");
   add_captured_clock_options(app, o->captured);
@@ -367,9 +368,10 @@ Action setup_replay(CommandLine& app) {
   app.add_flag("--partial", o->partial, "Leave out what cannot be read of the capture");
   app.add_flag("--per-kernel", o->per_kernel, "Also print every kernel");
   app.add_option("--db", o->db, "Store the comparison in this SQLite database");
-  app.add_option("--page", o->page, "Write an HTML page with the pictures");
-  app.add_option("--perfetto", o->perfetto,
-                 "Write captured and simulated runs for ui.perfetto.dev");
+  app.add_option("--page", o->page, "Write an HTML page with the pictures")
+      ->ends_in({".html", ".htm"});
+  app.add_option("--perfetto", o->perfetto, "Write captured and simulated runs for ui.perfetto.dev")
+      ->ends_in({".json"});
   add_format_options(app, o->format);
   app.footer(
       "\nVerdict: within or off by more than 10 % of the captured time, 90 % error bar included.\n"

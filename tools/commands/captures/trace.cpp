@@ -82,7 +82,7 @@ void setup_show(CommandLine& app, Action& action) {
   };
   auto o = std::make_shared<Options>();
   auto* show = app.add_subcommand("show", "Kernels, launches and work of a trace");
-  show->add_option("TRACE", o->trace, "Shipped name or file")->capture_default_str();
+  show->add_option("TRACE", o->trace, "Shipped name or file")->capture_default_str()->reads_file();
   add_format_options(*show, o->format);
   show->final_callback([&action, o] {
     action = [o](const RunContext&) {
@@ -100,7 +100,7 @@ void setup_convert(CommandLine& app, Action& action) {
   };
   auto o = std::make_shared<Options>();
   auto* convert = app.add_subcommand("convert", "Between Rubato's JSON and CSV forms");
-  convert->add_option("TRACE", o->from, "Shipped name or file")->required();
+  convert->add_option("TRACE", o->from, "Shipped name or file")->required()->reads_file();
   convert->add_option("OUTPUT", o->to, "File, .json or .csv")->required();
   convert->final_callback([&action, o] {
     action = [o](const RunContext&) {

@@ -11,6 +11,7 @@
 #include "common/text.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/captures/trace.hpp"
+#include "tools/options/files.hpp"
 #include "tools/terminal/output.hpp"
 #include "traces/capture_stats.hpp"
 #include "traces/files/capture_json.hpp"
@@ -152,8 +153,8 @@ std::string import_notes(const Capture& capture, const CaptureStats& stats, Capt
       "\n{}, {}: {} distinct kernel names, {} kernels by name, grid, pass and shape; devices {}\n"
       "first start to last end {:.3f} us, some kernel running {:.3f} us; {} of {} kernels were "
       "launched in the file\n{}",
-      printable(capture.name), name_of(kind), stats.names, capture.kernels.size(), devices,
-      static_cast<double>(stats.span_ns) / ns_per_us,
+      printable(with_input_named(capture.name)), name_of(kind), stats.names, capture.kernels.size(),
+      devices, static_cast<double>(stats.span_ns) / ns_per_us,
       static_cast<double>(stats.busy_ns) / ns_per_us, stats.launched_in_file,
       stats.kernels.launches, coverage_line(capture, stats));
   if (capture.step_source == StepSource::whole_file)
@@ -189,7 +190,7 @@ void print_capture(const Capture& capture, CaptureFormat kind, OutputFormat form
                                 {"left_out", &left_out}}));
       break;
     case OutputFormat::json_lines:
-    case OutputFormat::csv: print(groups.render(format)); break;
+    case OutputFormat::csv: print(groups, format); break;
     case OutputFormat::table:
       print(counts.render(format) + '\n' + groups.render(format) +
             import_notes(capture, stats, kind));
@@ -225,7 +226,8 @@ void setup_trace_import(CommandLine& app, Action& action) {
       ->add_option("FILE", o->file,
                    "PyTorch profiler trace, Nsight Systems SQLite export, Nsight Compute CSV, "
                    "Chakra execution trace; Rubato capture or trace")
-      ->required();
+      ->required()
+      ->reads_file();
   import->add_option("-o,--output", o->out, "Trace of one step, .json or .csv [none]");
   import->add_option("--capture", o->capture,
                      "Everything, all streams and steps, .json or .json.gz [none]");

@@ -216,7 +216,7 @@ ExitStatus run_scale(const ScaleOptions& o, const RunContext& context) {
     table.add_row(row_of(*step));
     steps.push_back(*step);
   }
-  print(table.render(o.format));
+  print(table, o.format);
   if (o.format == OutputFormat::table) print('\n' + notes_of(o, all.left_out, all.cluster) + '\n');
   if (steps.empty()) return ExitStatus::no_plan;
   write_drawings(o, all, steps, table);

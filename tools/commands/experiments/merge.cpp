@@ -42,7 +42,7 @@ Action setup_merge(CommandLine& app) {
       context.report(
           {.done = i + 1, .total = o->sources.size(), .note = o->sources[i], .left_s = {}});
     }
-    print(table.render(o->format));
+    print(table, o->format);
     return context.stop_requested() ? ExitStatus::interrupted : ExitStatus::done;
   };
 }

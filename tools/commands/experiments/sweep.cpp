@@ -133,7 +133,7 @@ ExitStatus dry_run(const RunOptions& o) {
   const Work work = work_of(o, store ? &*store : nullptr);
   constexpr std::size_t shown = 20;
   const bool whole = o.format != OutputFormat::table;
-  print(units_table(work, whole ? work.mine.size() : shown).render(o.format));
+  print(units_table(work, whole ? work.mine.size() : shown), o.format);
   if (!whole && work.mine.size() > shown)
     print(fmt::format("... and {} more (--json lists all)\n", work.mine.size() - shown));
   tell("{}", summary_text(o, work));

@@ -77,7 +77,7 @@ Action setup_top(CommandLine& app) {
             order_by(o->by)),
         {id, o->most_time_pct ? SqlValue(*o->most_time_pct) : SqlValue(),
          static_cast<std::int64_t>(o->count)});
-    print(as_table(found).render(o->format));
+    print(as_table(found), o->format);
     return found.rows.empty() ? ExitStatus::no_plan : ExitStatus::done;
   };
 }

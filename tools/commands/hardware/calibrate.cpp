@@ -174,7 +174,7 @@ ExitStatus write_fit(const CalibrateOptions& o, SweepFit fit, bool whole_fit,
     return ExitStatus::done;
   }
   if (parameters.rows() > 0) print(parameters.render(o.format) + '\n');
-  print(errors.render(o.format));
+  print(errors, o.format);
   for (const std::string& note : fit.notes) print(note + '\n');
   return ExitStatus::done;
 }
@@ -249,7 +249,7 @@ ExitStatus fit_shipped(const CalibrateOptions& asked, const RunContext& context)
                    static_cast<std::int64_t>(d.energy.count), shown(d.time, d.time.mean),
                    shown(d.time, d.time.worst), d.energy.mean, d.energy.worst});
   }
-  print(table.render(asked.format));
+  print(table, asked.format);
   return ExitStatus::done;
 }
 

@@ -52,7 +52,7 @@ void setup_list(CommandLine& app, Action& action) {
   add_format_options(*list, *format);
   list->final_callback([&action, format] {
     action = [format](const RunContext&) {
-      print(clusters_table().render(*format));
+      print(clusters_table(), *format);
       return ExitStatus::done;
     };
   });
@@ -118,7 +118,7 @@ void setup_time(CommandLine& app, Action& action) {
   add_format_options(*time, o->format);
   time->final_callback([&action, o] {
     action = [o](const RunContext&) {
-      print(times_table(*o).render(o->format));
+      print(times_table(*o), o->format);
       return ExitStatus::done;
     };
   });
@@ -158,7 +158,8 @@ void setup_errors(CommandLine& app, Action& action) {
   errors
       ->add_option("FILE", o->file,
                    "CSV with columns system, gpu, gpus, nodes, link, collective, bytes, time_us")
-      ->required();
+      ->required()
+      ->reads_file();
   errors->add_flag("--shipped", o->shipped,
                    "By the shipped constants; else each system by constants fitted to the others");
   errors->add_flag("--latency", o->latency,
@@ -177,7 +178,7 @@ void setup_errors(CommandLine& app, Action& action) {
       const std::vector<NetworkPoint> points =
           o->shipped ? predict_series(network_parameters(), series, known)
                      : predict_left_out(series, known);
-      print(errors_table(network_errors(points)).render(o->format));
+      print(errors_table(network_errors(points)), o->format);
       return ExitStatus::done;
     };
   });
@@ -189,7 +190,7 @@ void setup_fit(CommandLine& app, Action& action) {
   };
   auto o = std::make_shared<Options>();
   auto* fit = app.add_subcommand("fit", "The model's constants from measured collectives");
-  fit->add_option("FILE", o->file, "CSV as for 'errors'")->required();
+  fit->add_option("FILE", o->file, "CSV as for 'errors'")->required()->reads_file();
   fit->add_option("-o,--output", o->out, "File; - is standard output")->capture_default_str();
   fit->final_callback([&action, o] {
     action = [o](const RunContext&) {

@@ -52,7 +52,7 @@ ExitStatus run(const SuggestOptions& o, const RunContext& context) {
   }
   table.add_row(
       {std::string("all clocks"), std::monostate{}, std::monostate{}, found.sigma_full_pct});
-  print(table.render(o.format));
+  print(table, o.format);
   return ExitStatus::done;
 }
 
@@ -61,7 +61,8 @@ ExitStatus run(const SuggestOptions& o, const RunContext& context) {
 Action setup_suggest(CommandLine& app) {
   auto o = std::make_shared<SuggestOptions>();
   app.add_option("TRACE", o->trace, "Kernels to plan for: shipped name or file")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->reads_file();
   app.add_option("--gpu", o->gpu, "Shipped name or file of a GPU spec")->capture_default_str();
   app.add_option("--clocks", o->clocks, "Clocks to choose from [the spec's first grid]");
   app.add_option("--measured", o->measured, "Sweep with the points there are already");

@@ -21,7 +21,7 @@ PlannerOptions planner_options(const PipelineInput& input) {
 }
 
 void print_with_notes(const OutputTable& table, const std::string& notes, OutputFormat format) {
-  print(table.render(format));
+  print(table, format);
   if (format == OutputFormat::table) print(notes);
 }
 

@@ -331,9 +331,11 @@ void setup_pipeline_plan(CommandLine& app, Action& action) {
   plan->add_flag("--per-kernel", o->per_kernel,
                  "With --model: also list the clock of every kernel");
   plan->add_option("--db", o->db, "Store pipeline, frontier and plans in this SQLite database");
-  plan->add_option("--gantt", o->gantt, "Gantt chart before and after, SVG");
-  plan->add_option("--page", o->page, "Page with Gantt chart, frontier and table, HTML");
-  plan->add_option("--timeline", o->timeline, "Chrome trace for ui.perfetto.dev, JSON");
+  plan->add_option("--gantt", o->gantt, "Gantt chart before and after, SVG")->ends_in({".svg"});
+  plan->add_option("--page", o->page, "Page with Gantt chart, frontier and table, HTML")
+      ->ends_in({".html", ".htm"});
+  plan->add_option("--timeline", o->timeline, "Chrome trace for ui.perfetto.dev, JSON")
+      ->ends_in({".json"});
   plan->add_option("--zeus", o->zeus, "Folder for schedules that Zeus loads, freqs_pipeline_*.py");
   plan->add_option(
       "--plan-file", o->plan_file,

@@ -346,7 +346,8 @@ Action setup_explore(CommandLine& app) {
   auto o = std::make_shared<ExploreOptions>();
   app.add_option("TRACE", o->trace,
                  "Shipped name (gpt3-xl) or file: a trace, or what rubato trace import reads")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->reads_file();
   app.add_option("--ranks", o->ranks,
                  "Captures of several ranks of one run, as one: files or a pattern such as "
                  "'rank*.json.gz'");
@@ -369,7 +370,8 @@ Action setup_explore(CommandLine& app) {
   add_switch_options(app, o->switching);
   app.add_option("--db", o->db, "Store the run in this SQLite database");
   app.add_option("--timeline", o->timeline,
-                 "Chrome trace of one iteration under each plan, for ui.perfetto.dev");
+                 "Chrome trace of one iteration under each plan, for ui.perfetto.dev")
+      ->ends_in({".json"});
   app.add_flag("--per-kernel", o->per_kernel, "Also list the clock and the saving of every kernel");
   app.add_flag("--per-segment", o->per_segment,
                "Also list the segments that granularity auto chose");

@@ -19,6 +19,7 @@
 #include "sim/timeline/graph.hpp"
 #include "tools/commands/plans/captured_notes.hpp"
 #include "tools/commands/plans/captured_switching.hpp"
+#include "tools/options/files.hpp"
 #include "tools/options/gpu.hpp"
 #include "tools/terminal/exploration_tables.hpp"
 #include "tools/terminal/output.hpp"
@@ -36,7 +37,7 @@ std::vector<Capture> read_captures(const CapturedRunOptions& o) {
     Capture capture = import_capture(file, {.partial = o.partial});
     if (!o.step.empty()) capture = only_step(std::move(capture), o.step);
     for (const std::string& line : capture.left_out)
-      tell("note: {}: left out: {}\n", printable(file), printable(line));
+      tell("note: {}: left out: {}\n", printable(with_input_named(file)), printable(line));
     captures.push_back(std::move(capture));
   }
   return captures;
@@ -109,11 +110,11 @@ OutputTable plans_table(const GraphExploration& found) {
     table.add_row({std::string(name_of(r.question.grain)), percent * r.question.slack_frac,
                    std::string(name_of(r.status)), cell(ms_per_s * r.run.span_s),
                    cell(percent * outcome.change.time_frac),
-                   cell(percent * outcome.least(&PlanChange::time_frac)),
-                   cell(percent * outcome.most(&PlanChange::time_frac)), cell(r.run.total_energy_j),
+                   cell(percent * outcome.interval.low.time_frac),
+                   cell(percent * outcome.interval.high.time_frac), cell(r.run.total_energy_j),
                    cell(percent * outcome.change.energy_frac),
-                   cell(percent * outcome.least(&PlanChange::energy_frac)),
-                   cell(percent * outcome.most(&PlanChange::energy_frac)),
+                   cell(percent * outcome.interval.low.energy_frac),
+                   cell(percent * outcome.interval.high.energy_frac),
                    cell(change_pct(r.lower_bound_j, default_j)), cell(percent * r.gap_frac),
                    r.found() ? Cell(clocks_text(found, r)) : Cell(),
                    r.found() ? Cell(changes_per_s(r)) : Cell(), kinds_text(outcome.marks)});
@@ -226,11 +227,11 @@ std::string run_text(const CapturedRunOptions& o, const GraphRequest& request,
                      const GraphExploration& found) {
   const ExecutionGraph& graph = found.run->graph;
   const GraphRun& baseline = found.planner->baseline();
-  std::string text =
-      fmt::format("{}{}: {} GPU{}, {} activities; waits: {}\n", printable(o.files.front()),
-                  o.files.size() > 1 ? fmt::format(" and {} more ranks", o.files.size() - 1) : "",
-                  graph.gpus().size(), graph.gpus().size() == 1 ? "" : "s", graph.size(),
-                  arcs_text(graph.count_arcs()));
+  std::string text = fmt::format(
+      "{}{}: {} GPU{}, {} activities; waits: {}\n", printable(with_input_named(o.files.front())),
+      o.files.size() > 1 ? fmt::format(" and {} more ranks", o.files.size() - 1) : "",
+      graph.gpus().size(), graph.gpus().size() == 1 ? "" : "s", graph.size(),
+      arcs_text(graph.count_arcs()));
   text += fmt::format(
       "captured {:.3f} ms, reproduced {:.3f} ms ({} %) at {} ({}); default clocks {:.3f} ms, "
       "{:.4g} J on {}\n",
@@ -266,10 +267,9 @@ std::string answer_text(const GraphExploration& found) {
   const auto shown = [](double frac) { return format_signed(percent * frac, 2); };
   return fmt::format("one clock for all: {}: energy {} % ({} to {}), time {} % ({} to {})\n",
                      clocks_text(found, best->result), shown(best->change.energy_frac),
-                     shown(best->least(&PlanChange::energy_frac)),
-                     shown(best->most(&PlanChange::energy_frac)), shown(best->change.time_frac),
-                     shown(best->least(&PlanChange::time_frac)),
-                     shown(best->most(&PlanChange::time_frac))) +
+                     shown(best->interval.low.energy_frac), shown(best->interval.high.energy_frac),
+                     shown(best->change.time_frac), shown(best->interval.low.time_frac),
+                     shown(best->interval.high.time_frac)) +
          one_clock_line(found.model->spec(),
                         found.planner->grid()[best->result.plan.clock_of_activity.front()]);
 }
@@ -356,7 +356,7 @@ CapturedRun captured_run(const CapturedRunOptions& o, const RunContext& context)
                    .switching = {},
                    .disturbance = disturbance_of(o.disturbance),
                    .questions = {}},
-                  {o.files, {}, ClockSource::gpu_default, context.command_line}};
+                  {with_inputs_named(o.files), {}, ClockSource::gpu_default, context.command_line}};
   GraphExplorationInput& input = run.input;
   GraphRequest& request = run.request;
   input.spec = spec_of(o, input.captures);

@@ -63,7 +63,7 @@ ExitStatus run(const RemeasureOptions& o) {
       add(row, interval);
     out.add_row(std::move(row));
   }
-  print(out.render(o.format));
+  print(out, o.format);
   return ExitStatus::done;
 }
 
@@ -71,7 +71,7 @@ ExitStatus run(const RemeasureOptions& o) {
 
 Action setup_remeasure(CommandLine& app) {
   auto o = std::make_shared<RemeasureOptions>();
-  app.add_option("TRACE", o->trace, "Shipped name or file")->capture_default_str();
+  app.add_option("TRACE", o->trace, "Shipped name or file")->capture_default_str()->reads_file();
   app.add_option("--gpu", o->gpu, "Shipped name or file of a GPU spec")->capture_default_str();
   app.add_option("--clocks", o->clocks, "Clocks to choose from [the spec's first grid]");
   app.add_option("--time-noise", o->time_noise_pct, "Standard error of a measured time, %")

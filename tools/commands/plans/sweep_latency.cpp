@@ -134,7 +134,7 @@ std::vector<LatencyPoint> sweep(const LatencyOptions& o, const Trace& trace, con
 
 Action setup_sweep_latency(CommandLine& app) {
   auto o = std::make_shared<LatencyOptions>();
-  app.add_option("TRACE", o->trace, "Shipped name or file")->capture_default_str();
+  app.add_option("TRACE", o->trace, "Shipped name or file")->capture_default_str()->reads_file();
   app.add_option("--gpu", o->gpu, "Shipped name or file of a GPU spec")->capture_default_str();
   app.add_option("--clocks", o->clocks, "Clocks to choose from")->capture_default_str();
   app.add_option("--latencies-us", o->latencies_us,
@@ -147,8 +147,8 @@ Action setup_sweep_latency(CommandLine& app) {
       ->capture_default_str();
   app.add_option("--slack", o->slack_pct, "Time allowed beyond the default clocks, %")
       ->capture_default_str();
-  app.add_option("--page", o->page, "Write an HTML page with the picture");
-  app.add_option("--plot", o->plot, "Write the picture alone, as SVG");
+  app.add_option("--page", o->page, "Write an HTML page with the picture")->ends_in({".html", ".htm"});
+  app.add_option("--plot", o->plot, "Write the picture alone, as SVG")->ends_in({".svg"});
   add_format_options(app, o->format);
   app.footer(
       "\nPlans per iteration, pass and kernel do not know of the latency and may miss the time "
@@ -158,8 +158,6 @@ Action setup_sweep_latency(CommandLine& app) {
       "with it. Devices are marked where their latency was published.\n"
       "Example:\n  rubato sweep-latency gpt3-xl --latencies-us 1,100,10000 --plot latency.svg");
   return [o](const RunContext& context) {
-    if (!o->plot.empty()) check_extension("--plot", o->plot, {".svg"});
-    if (!o->page.empty()) check_extension("--page", o->page, {".html", ".htm"});
     const Trace trace = load_trace(o->trace);
     const GpuSpec spec = load_gpu(o->gpu);
     for (const double latency_us : o->latencies_us) {
@@ -167,7 +165,7 @@ Action setup_sweep_latency(CommandLine& app) {
         throw UsageError(fmt::format("--latencies-us is {}; expected numbers > 0", latency_us));
     }
     const std::vector<LatencyPoint> points = sweep(*o, trace, spec, context);
-    print(table_of(points).render(o->format));
+    print(table_of(points), o->format);
     const LatencyCaption caption{.trace = trace.name,
                                  .gpu = spec.title,
                                  .clocks = grid_name(spec, o->clocks),

@@ -194,7 +194,7 @@ ExitStatus run(const TransferOptions& o, const RunContext& context) {
     table.add_row(row_of(drawn.back().transfer));
     context.report({.done = i + 1, .total = targets.size(), .note = target.trace.name});
   }
-  print(table.render(o.format));
+  print(table, o.format);
   if (!drawn.empty()) write_pictures(o, plan, drawn);
   return ExitStatus::done;
 }
@@ -225,8 +225,9 @@ Action setup_transfer(CommandLine& app) {
       ->one_of({"none", "model"})
       ->capture_default_str();
   app.add_option("--model", o->model, "Model of --batches and --tp")->capture_default_str();
-  app.add_option("--page", o->page, "Write an HTML page with the picture");
-  app.add_option("--plot", o->plot, "Write the picture alone, as SVG");
+  app.add_option("--page", o->page, "Write an HTML page with the picture")
+      ->ends_in({".html", ".htm"});
+  app.add_option("--plot", o->plot, "Write the picture alone, as SVG")->ends_in({".svg"});
   app.add_option("--ranks", o->ranks,
                  "Captures of several ranks of one run, as one: files or a pattern such as "
                  "'rank*.json.gz'");
@@ -251,10 +252,7 @@ Action setup_transfer(CommandLine& app) {
       "Example:\n  rubato transfer --db results.db --batches 1,5,10,20,40 --tp 1,2,4 --page "
       "transfer.html\n"
       "  rubato transfer --plan table1.csv --batches 1,40 --tp 1,16 --collectives none");
-  return [o](const RunContext& context) {
-    if (!o->plot.empty()) check_extension("--plot", o->plot, {".svg"});
-    return run(*o, context);
-  };
+  return [o](const RunContext& context) { return run(*o, context); };
 }
 
 }  // namespace rubato

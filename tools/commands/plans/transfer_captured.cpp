@@ -60,7 +60,7 @@ ExitStatus transfer_captured(const TransferCapturedOptions& o, const RunContext&
     table.add_row(row_of(name, transfer(store, plan, std::move(run.input), context)));
     context.report({.done = ++done, .total = o.runs.size(), .note = name});
   }
-  print(table.render(o.each.format));
+  print(table, o.each.format);
   return ExitStatus::done;
 }
 

@@ -191,7 +191,7 @@ ExitStatus run(const CompareOptions& o) {
     const SqlValue energy = value(difference_pct(row[n - 2], row[n - 1]));
     row.insert(row.end(), {time, energy, std::int64_t{differs ? 1 : 0}});
   }
-  print(as_table(pairs.rows).render(o.format));
+  print(as_table(pairs.rows), o.format);
   tell("{} questions in both, {} differ; {} only in A, {} only in B\n", pairs.rows.rows.size(),
        differing, pairs.only_a, pairs.only_b);
   if (pairs.rows.rows.empty()) {

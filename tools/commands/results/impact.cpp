@@ -139,7 +139,7 @@ ExitStatus run(const ImpactOptions& o) {
     return ExitStatus::done;
   }
   if (o.format != OutputFormat::table) {
-    print(totals.render(o.format));
+    print(totals, o.format);
     return ExitStatus::done;
   }
   print(fmt::format(

@@ -27,7 +27,7 @@ Action setup_query(CommandLine& app) {
     const ResultStore store = ResultStore::open_read_only(o->db);
     const std::string sql =
         o->sql == "-" ? std::string(std::istreambuf_iterator<char>(std::cin), {}) : o->sql;
-    print(as_table(store.query(sql)).render(o->format));
+    print(as_table(store.query(sql)), o->format);
     return ExitStatus::done;
   };
 }

@@ -1,0 +1,39 @@
+#pragma once
+// What standard output and standard error are shown on. There is one of it for a process.
+
+#include <cstddef>
+#include <limits>
+#include <string>
+#include <string_view>
+
+namespace rubato {
+
+/// How tables are shown.
+struct TableStyle {
+  static constexpr std::size_t no_limit = std::numeric_limits<std::size_t>::max();
+
+  std::size_t columns = no_limit;  ///< characters of a line
+  bool colours = false;            ///< bold titles, changes for less in cyan, for more in yellow
+};
+
+/// On a terminal: its width (the environment variable COLUMNS outweighs it), and colours unless
+/// NO_COLOR is set (no-color.org) or TERM is 'dumb'. Anywhere else, as in a file or a pipe:
+/// neither.
+[[nodiscard]] TableStyle table_style();
+
+/// Tables are as wide as they are from now on (--wide).
+void show_tables_wide();
+
+enum class Ink { plain, bold, less, more };
+/// The text between the control sequences of an ink.
+[[nodiscard]] std::string inked(std::string_view text, Ink ink);
+
+/// Control characters made visible, but for those of `inked`.
+[[nodiscard]] std::string printable_but_inks(std::string_view line);
+
+/// Says that a progress line stands on the terminal, which the next text must not run into.
+void note_progress();
+/// Erases it, if there is one.
+void clear_progress();
+
+}  // namespace rubato
