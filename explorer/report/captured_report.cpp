@@ -53,6 +53,8 @@ std::string captured_page(const ResultStore& store, std::int64_t graph_run) {
        {"notes", rows("SELECT kind, reason FROM graph_run_marks WHERE graph_run_id = ?1 UNION ALL "
                       "SELECT m.kind, m.reason FROM graph_plans p JOIN graph_plan_marks m USING "
                       "(graph_plan_id) WHERE p.graph_run_id = ?1")},
+       {"verifications",
+        rows("SELECT * FROM v_verifications WHERE graph_run_id = ? ORDER BY verification_id")},
        {"singles", rows("SELECT clock, is_default, time_s, energy_j FROM graph_clocks WHERE "
                         "graph_run_id = ? ORDER BY time_s")},
        {"front", rows("SELECT time_s, bound_j FROM graph_front WHERE graph_run_id = ? ORDER BY "

@@ -1,3 +1,12 @@
--- Schema 13: power limits of pipelines.
+-- Schema 13. Power limits of pipelines:
 ALTER TABLE pipeline_options ADD COLUMN power_limit_w REAL CHECK (power_limit_w > 0);  -- NULL where it is not a choice
 ALTER TABLE pipeline_passes ADD COLUMN power_limit_w REAL CHECK (power_limit_w > 0);   -- of the option
+-- A promised saving whose measured interval reaches to no change at all is undecided, not kept.
+-- A wider check changes no row; SQLite has no ALTER for it (sqlite.org/lang_altertable.html, section 7).
+PRAGMA writable_schema = ON;
+UPDATE sqlite_schema SET sql = replace(sql, 'energy_verdict IN (''kept'', ''better'', ''missed'')',
+  'energy_verdict IN (''kept'', ''better'', ''missed'', ''undecided'')')
+WHERE type = 'table' AND name = 'verifications';
+PRAGMA writable_schema = RESET;
+UPDATE verifications SET energy_verdict = 'undecided'
+WHERE energy_verdict = 'kept' AND promised_energy_change_frac < 0 AND measured_energy_change_high_frac >= 0;

@@ -74,7 +74,7 @@ void migrate(SqlConnection& connection, std::int64_t from) {
   if (from < 10) connection.execute(embedded("schema_10"));
   if (from < 11) connection.execute(embedded("schema_11"));
   if (from < 12) connection.execute_on_schema(embedded("schema_12"));
-  if (from < 13) connection.execute(embedded("schema_13"));
+  if (from < 13) connection.execute_on_schema(embedded("schema_13"));
   connection.execute(embedded("views"));
   connection.execute(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}",
                                  application_id, ResultStore::schema));

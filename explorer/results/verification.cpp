@@ -137,14 +137,28 @@ std::string_view name_of(PromiseVerdict value) noexcept {
   switch (value) {
     case PromiseVerdict::kept: return "kept";
     case PromiseVerdict::better: return "better";
-    case PromiseVerdict::missed: break;
+    case PromiseVerdict::missed: return "missed";
+    case PromiseVerdict::undecided: break;
   }
-  return "missed";
+  return "undecided";
 }
 
 PromiseVerdict verdict_of(const ChangeRange& promised, const ChangeRange& measured) {
   if (measured.low > promised.high) return PromiseVerdict::missed;
   return measured.high < promised.low ? PromiseVerdict::better : PromiseVerdict::kept;
+}
+
+PromiseVerdict saving_verdict(const ChangeRange& promised, const ChangeRange& measured) {
+  const PromiseVerdict verdict = verdict_of(promised, measured);
+  const bool unsure = promised.value < 0.0 && measured.high >= 0.0;
+  return verdict == PromiseVerdict::kept && unsure ? PromiseVerdict::undecided : verdict;
+}
+
+bool Verification::came() const noexcept {
+  const auto holds = [](PromiseVerdict verdict) {
+    return verdict == PromiseVerdict::kept || verdict == PromiseVerdict::better;
+  };
+  return holds(energy) && holds(time);
 }
 
 Verification verify(const std::filesystem::path& plan, const std::filesystem::path& measured) {
@@ -172,7 +186,7 @@ Verification verify(const std::filesystem::path& plan, const std::filesystem::pa
                      .measured_time = change_over(windows.pairs, &Window::time_s),
                      .default_power_w = windows.default_power_w,
                      .plan_power_w = windows.plan_power_w};
-  found.energy = verdict_of(found.promised_energy, found.measured_energy);
+  found.energy = saving_verdict(found.promised_energy, found.measured_energy);
   found.time = verdict_of(found.promised_time, found.measured_time);
   return found;
 }

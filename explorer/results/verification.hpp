@@ -16,11 +16,18 @@ struct ChangeRange {
 };
 
 /// How a measured interval lies to the promised one: they meet, or it lies wholly on one side.
-enum class PromiseVerdict { kept, better, missed };
+/// Undecided: they meet, but so does no saving at all.
+enum class PromiseVerdict { kept, better, missed, undecided };
 [[nodiscard]] std::string_view name_of(PromiseVerdict value) noexcept;
 
 /// @param promised, measured  low <= high
+/// @return never undecided
 [[nodiscard]] PromiseVerdict verdict_of(const ChangeRange& promised, const ChangeRange& measured);
+
+/// The same of energy: a promised saving is undecided as long as the measured interval reaches to no
+/// change at all, however well it meets the promise.
+[[nodiscard]] PromiseVerdict saving_verdict(const ChangeRange& promised,
+                                            const ChangeRange& measured);
 
 /// What a plan promised and what was measured.
 struct Verification {
@@ -35,6 +42,9 @@ struct Verification {
 
   /// Whether the measured interval of energy lies below no change at all.
   [[nodiscard]] bool saves() const noexcept { return measured_energy.high < 0.0; }
+
+  /// Whether what was promised came for sure: neither energy nor time missed, nor undecided.
+  [[nodiscard]] bool came() const noexcept;
 };
 
 /// Reads a plan file (rubato export --plan) and the windows of rubato.measure: columns pair, arm

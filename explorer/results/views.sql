@@ -327,6 +327,8 @@ SELECT v.verification_id, v.created_utc, v.gpu, v.source, v.granularity, v.pairs
        100.0 * v.measured_energy_change_low_frac AS measured_energy_change_low_pct,
        100.0 * v.measured_energy_change_high_frac AS measured_energy_change_high_pct,
        100.0 * v.promised_time_change_frac AS promised_time_change_pct,
+       100.0 * v.promised_time_change_low_frac AS promised_time_change_low_pct,
+       100.0 * v.promised_time_change_high_frac AS promised_time_change_high_pct,
        100.0 * v.measured_time_change_frac AS measured_time_change_pct,
        100.0 * v.measured_time_change_low_frac AS measured_time_change_low_pct,
        100.0 * v.measured_time_change_high_frac AS measured_time_change_high_pct,

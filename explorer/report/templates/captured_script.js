@@ -103,11 +103,14 @@ function front() {
   svg.on("click", function () { element("slack").value = x.invert(d3.mouse(this)[0]); slide(); });
   markChosen();
   const cell = (f) => (p) => p.energy_j === null ? "-" : f(p);
+  const measured = (p) => { const v = data.verifications.filter((one) => one.graph_plan_id === p.graph_plan_id).at(-1);
+    return v ? `${percent(v.measured_energy_change_pct, 2)} (${range(v.measured_energy_change_low_pct, v.measured_energy_change_high_pct, 2)}), ${v.energy_verdict}` : "-"; };
   table("#plans", [["Granularity", (p) => p.granularity], ["Slack", (p) => `${fixed(p.slack_pct, 1)} %`, true],
     ["Time", cell((p) => percent(p.time_change_pct, 2)), true], ["at most", cell((p) => percent(p.time_change_high_pct, 2)), true],
     ["Energy", cell((p) => percent(p.energy_change_pct, 2)), true], ["from", cell((p) => percent(p.energy_change_low_pct, 1)), true], ["to", cell((p) => percent(p.energy_change_high_pct, 1)), true],
     ["Bound", cell((p) => percent(p.bound_change_pct, 2)), true], ["Gap", cell((p) => `${fixed(p.gap_pct, 2)} %`), true],
     ["Clocks", cell(clocksText)], ["Changes/s", cell((p) => Math.round(p.clock_changes_per_s).toLocaleString("en")), true],
+    ...(data.verifications.length > 0 ? [["Measured energy", measured, true]] : []),
     ...(data.notes.length > 0 ? [["Notes", (p) => p.notes || ""]] : [])], data.plans);
   listNotes("#notes", data.notes);
 }

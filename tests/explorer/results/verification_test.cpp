@@ -1,6 +1,8 @@
 #include "explorer/results/verification.hpp"
 
 #include <cmath>
+#include <map>
+#include <string>
 
 #include <gtest/gtest.h>
 
@@ -71,6 +73,79 @@ TEST_F(Verify, VerdictIsHowTheIntervalsLie) {
   EXPECT_EQ(verdict_of(promised, {-0.07, -0.08, -0.06}), PromiseVerdict::kept);  // they touch
   EXPECT_EQ(verdict_of(promised, {-0.06, -0.079, -0.05}), PromiseVerdict::missed);
   EXPECT_EQ(verdict_of(promised, {-0.15, -0.16, -0.121}), PromiseVerdict::better);
+}
+
+TEST_F(Verify, SavingThatMayBeNothingIsUndecided) {
+  const ChangeRange promised{-0.02, -0.04, -0.01};
+  EXPECT_EQ(saving_verdict(promised, {-0.01, -0.03, 0.01}), PromiseVerdict::undecided);
+  EXPECT_EQ(saving_verdict(promised, {-0.01, -0.03, 0.0}), PromiseVerdict::undecided);
+  EXPECT_EQ(saving_verdict(promised, {-0.01, -0.03, -1e-6}), PromiseVerdict::kept);
+  EXPECT_EQ(saving_verdict(promised, {0.00, -0.005, 0.005}), PromiseVerdict::missed);
+  EXPECT_EQ(saving_verdict(promised, {-0.10, -0.11, -0.09}), PromiseVerdict::better);
+  // No saving was promised: none is no surprise.
+  EXPECT_EQ(saving_verdict({0.01, -0.01, 0.03}, {0.0, -0.01, 0.01}), PromiseVerdict::kept);
+}
+
+TEST_F(Verify, CameIsNeitherMissedNorUndecided) {
+  Verification found;
+  EXPECT_TRUE(found.came());
+  found.energy = PromiseVerdict::better;
+  EXPECT_TRUE(found.came());
+  for (const PromiseVerdict verdict : {PromiseVerdict::missed, PromiseVerdict::undecided}) {
+    found.energy = verdict;
+    EXPECT_FALSE(found.came());
+  }
+  found.energy = PromiseVerdict::kept;
+  found.time = PromiseVerdict::missed;
+  EXPECT_FALSE(found.came());
+}
+
+// -10 % and +2 %: their interval is wide.
+constexpr const char* noisy_pairs =
+    "0,default,10,1.0,1000,\n0,plan,10,1.0,900,7\n1,plan,10,1.0,1020,7\n1,default,10,1.0,1000,\n";
+
+TEST_F(Verify, UndecidedIsStoredAsSuch) {
+  const Verification found = of(noisy_pairs);
+  EXPECT_EQ(found.energy, PromiseVerdict::undecided);
+  const auto db = folder_ / "r.db";
+  store_verification(db, found, "rubato verify");
+  const auto row = ResultStore::open_read_only(db)
+                       .query("SELECT energy_verdict, promised_time_change_high_pct FROM "
+                              "v_verifications")
+                       .rows.at(0);
+  EXPECT_EQ(std::get<std::string>(row[0]), "undecided");
+  EXPECT_EQ(std::get<double>(row[1]), 1.0);
+}
+
+// Schema 12 knew three verdicts and called this one kept.
+TEST_F(Verify, KeptOfSchema12IsLookedAtAgain) {
+  const auto db = folder_ / "r.db";
+  Verification found = of(noisy_pairs);
+  store_verification(db, of(two_pairs), "sure");
+  found.energy = PromiseVerdict::kept;
+  store_verification(db, found, "unsure");
+  found.promised_energy = {0.0, -0.1, 0.1};
+  store_verification(db, found, "nothing promised");
+  {
+    SqlConnection old(db, SqlConnection::Mode::create);
+    old.execute_on_schema(
+        "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = replace(sql, ', "
+        "''undecided''', '') WHERE name = 'verifications'; PRAGMA writable_schema = RESET; PRAGMA "
+        "user_version = 12;");
+    expect_error<IoError>(
+        [&] { old.execute("UPDATE verifications SET energy_verdict = 'undecided'"); },
+        "CHECK constraint failed");
+  }
+  SqlConnection store = open_result_database(db);
+  SqlStatement rows(store, "SELECT command, energy_verdict FROM verifications");
+  std::map<std::string, std::string> verdicts;
+  while (rows.next())
+    verdicts[std::get<std::string>(rows.value(0))] = std::get<std::string>(rows.value(1));
+  const std::map<std::string, std::string> expected{
+      {"sure", "kept"}, {"unsure", "undecided"}, {"nothing promised", "kept"}};
+  EXPECT_EQ(verdicts, expected);
+  expect_error<IoError>([&] { store.execute("UPDATE verifications SET time_verdict = 'maybe'"); },
+                        "CHECK constraint failed");
 }
 
 TEST_F(Verify, SaysWhatIsWrongWithAFile) {

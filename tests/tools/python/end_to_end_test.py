@@ -73,10 +73,10 @@ class EndToEnd(OnMachine):
         rubato.run("export", "--plan", "latest", "--db", self.db, "--granularity", "pass", "--gpu", spec, "-o", plan)
         promised = rubato.load_plan(plan).chosen.expected
         self.assertLess(promised.energy_change_frac, -0.05)  # else there is nothing to verify
-        # Kernels fitted at several clocks leave no split open; what is left is the error of the model, which is not nothing.
+        # Kernels fitted at several clocks leave no split open; what is left are other fits to the same points and the error of the model.
         self.assertLess(promised.energy_change_low_frac, promised.energy_change_frac - 0.002)
         self.assertGreater(promised.energy_change_high_frac, promised.energy_change_frac + 0.002)
-        self.assertLess(promised.energy_change_high_frac - promised.energy_change_low_frac, 0.08)
+        self.assertLess(promised.energy_change_high_frac - promised.energy_change_low_frac, 0.15)
 
         for attempt in range(3):  # where other work keeps the applier's thread waiting, the plan is not what is measured
             found, report = self.measured(training, plan, "ab.csv")
@@ -103,6 +103,9 @@ class EndToEnd(OnMachine):
         with rubato.Results(self.db, pandas=False) as results:
             self.assertEqual([(row["energy_verdict"], row["graph_plan_id"]) for row in results.verifications][-2:],
                              [("kept", report.plan_id), ("missed", report.plan_id)])
+        self.assertIn("Measured savings beside the promised ones", rubato.run("show", "graph:1", "--db", self.db))
+        rubato.run("report", "--run", "graph:1", "--db", self.db, "-o", self.folder / "page.html")
+        self.assertIn('"energy_verdict":"missed"', (self.folder / "page.html").read_text(encoding="utf-8"))
 
 
 if __name__ == "__main__":

@@ -88,6 +88,12 @@ constexpr std::array captured_sections{
             "SELECT NULL AS graph_plan_id, kind, reason FROM graph_run_marks WHERE graph_run_id = "
             "?1 UNION ALL SELECT m.graph_plan_id, m.kind, m.reason FROM graph_plans p JOIN "
             "graph_plan_marks m USING (graph_plan_id) WHERE p.graph_run_id = ?1 ORDER BY 1, 2"},
+    Section{
+        "verifications", "Measured savings beside the promised ones, 90 % intervals",
+        "SELECT graph_plan_id, granularity, pairs, promised_energy_change_pct AS promised_pct, "
+        "measured_energy_change_pct AS measured_pct, measured_energy_change_low_pct AS low_pct, "
+        "measured_energy_change_high_pct AS high_pct, energy_verdict, time_verdict "
+        "FROM v_verifications WHERE graph_run_id = ? ORDER BY verification_id"},
 };
 
 // A number is a run of a trace where there is one, as it always was.
@@ -115,8 +121,8 @@ void show(const ResultStore& store, const StoredRun& run, std::span<const Sectio
   }
   for (std::size_t i = 0; i < sections.size(); ++i) {
     if (tables[i].rows() == 0) continue;
-    print(fmt::format("{}{}{}", i > 0 ? "\n" : "", sections[i].title, i > 0 ? ":\n" : "") +
-          tables[i].render(OutputFormat::table));
+    print(fmt::format("{}{}{}", i > 0 ? "\n" : "", sections[i].title, i > 0 ? ":\n" : ""));
+    print(tables[i], OutputFormat::table);
   }
 }
 

@@ -1,6 +1,8 @@
 // rubato verify: a promised saving beside the measured one.
 
 #include <memory>
+#include <string>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -36,20 +38,28 @@ OutputTable verification_table(const Verification& found) {
   return table;
 }
 
+std::string_view energy_text(const Verification& found) {
+  switch (found.energy) {
+    case PromiseVerdict::kept:
+      return found.promised_energy.value < 0.0
+                 ? "The promised saving came: the measured interval meets the promised one."
+                 : "No saving was promised, and the measured interval meets the promised one.";
+    case PromiseVerdict::better:
+      return "More was saved than promised: the measured interval lies below the promised one.";
+    case PromiseVerdict::missed:
+      return found.saves()
+                 ? "The promised saving did not come, a smaller one did: the measured interval "
+                   "lies above the promised one."
+                 : "The promised saving did not come: the measured interval lies above the "
+                   "promised one, and does not exclude that nothing is saved.";
+    case PromiseVerdict::undecided: break;
+  }
+  return "Undecided: the measured interval meets the promised one, but does not exclude that "
+         "nothing is saved; measure more pairs.";
+}
+
 std::string verdict_text(const Verification& found) {
-  // Intervals that meet are no saving yet.
-  std::string text =
-      found.energy == PromiseVerdict::kept && !found.saves()
-          ? "Undecided: the measured interval meets the promised one, but does not exclude that "
-            "nothing is saved; measure more pairs.\n"
-      : found.energy == PromiseVerdict::kept
-          ? "The promised saving came: the measured interval meets the promised one.\n"
-      : found.energy == PromiseVerdict::better
-          ? "More was saved than promised: the measured interval lies below the promised one.\n"
-          : "The promised saving did not come: the measured interval lies above the promised "
-            "one.\n";
-  if (!found.saves() && found.energy != PromiseVerdict::kept)
-    text += "The measured interval does not exclude that nothing is saved; measure more pairs.\n";
+  std::string text = fmt::format("{}\n", energy_text(found));
   if (found.time == PromiseVerdict::missed) text += "It takes more time than promised.\n";
   return text + fmt::format(
                     "Per {}, {} pairs of windows, {:.1f} W at the default clocks, {:.1f} W under "
@@ -72,20 +82,18 @@ Action setup_verify(CommandLine& app) {
   app.add_option("--db", o->db, "Store it in this result database; its report shows it");
   add_format_options(app, o->format);
   app.footer(
-      "\nStatus 1: the saving, or the time, was missed.\n"
+      "\nStatus 1: the saving or the time was missed, or the saving is undecided.\n"
       "Example:\n  rubato verify --plan docs/examples/plan.json --measured docs/examples/ab.csv");
   return [o](const RunContext& context) {
     if (!o->db.empty()) (void)ResultStore::open(o->db);
     const Verification found = verify(o->plan, o->measured);
-    print(verification_table(found).render(o->format));
+    print(verification_table(found), o->format);
     if (o->format == OutputFormat::table) print("\n" + verdict_text(found));
     if (!o->db.empty()) {
       const std::int64_t id = store_verification(o->db, found, context.command_line);
       tell("stored as verification {} in {}\n", id, o->db);
     }
-    const bool missed =
-        found.energy == PromiseVerdict::missed || found.time == PromiseVerdict::missed;
-    return missed ? ExitStatus::no_plan : ExitStatus::done;
+    return found.came() ? ExitStatus::done : ExitStatus::no_plan;
   };
 }
 
