@@ -308,6 +308,7 @@ void learn_errors(const GpuSpec& frame, const Sweep& sweep, const std::vector<st
                   const SweepFitOptions& fit, GpuSpec& spec, const RunContext& context) {
   constexpr std::size_t groups = 4, enough_kernels = 6;
   const Sweep all = usable_points(sweep);
+  if (all.kernels.size() < 2) return;
   std::vector<Campaign> campaigns = fit_without_groups(frame, all, groups, fit, context);
   const ModelErrors errors = few_point_errors(campaigns, all, fit);
   write_errors(errors, spec);

@@ -50,9 +50,9 @@ struct Predictions {
 
 /// Plays campaigns on a sweep and writes into a spec that was fitted to it how far the model is
 /// off, and for kernels of so many points by what intervals must be multiplied so that 90 % of them
-/// hold what was measured; sweeps of fewer than six kernels do not say the latter.
+/// hold what was measured; sweeps of fewer than six usable kernels do not say the latter, those of
+/// one say nothing.
 /// @param points  as in play
-/// @throws UsageError if there are fewer than two kernels
 void learn_errors(const GpuSpec& frame, const Sweep& sweep, const std::vector<std::size_t>& points,
                   const SweepFitOptions& fit, GpuSpec& spec, const RunContext& context = {});
 

@@ -46,8 +46,8 @@ std::vector<CoverageRow> measure_coverage(const GpuSpec& frame, const Sweep& swe
   std::vector<Tally> cells(options.points.size()), plans(options.points.size());
   for (Campaign& campaign :
        fit_without_groups(frame, usable_points(sweep), options.groups, options.fit, context)) {
-    if (campaign.others.kernels.size() > 1)
-      learn_errors(frame, campaign.others, options.points, options.fit, campaign.fitted, context);
+    campaign.fitted.fit_errors.clear();  // the frame's know all kernels
+    learn_errors(frame, campaign.others, options.points, options.fit, campaign.fitted, context);
     for (std::size_t p = 0; p < options.points.size(); ++p) {
       const Predictions found = play(campaign, options.points[p], options.fit);
       for (const Prediction& cell : found.cells) cells[p].add(cell, found.scales.cells);

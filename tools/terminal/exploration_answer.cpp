@@ -65,6 +65,37 @@ std::string change_text(const PlanResult& plan, const Totals& base) {
   return text + '\n';
 }
 
+// Where no plan was found at all: the fastest there is.
+std::string fastest_of_fronts(const Exploration& found) {
+  const Front* fastest = nullptr;
+  for (const Front& front : found.fronts) {
+    if (front.points.empty()) continue;
+    if (fastest == nullptr || front.points.front().time_s < fastest->points.front().time_s)
+      fastest = &front;
+  }
+  if (fastest == nullptr) return "No plan is in time.\n";
+  const Totals& base = found.baseline.total;
+  const FrontPoint& point = fastest->points.front();
+  return fmt::format("No plan is in time; the fastest, per {}: energy {} %, time {} %\n",
+                     name_of(fastest->granularity),
+                     format_signed(change_pct(point.energy_j, base.energy_j), 2),
+                     format_signed(change_pct(point.time_s, base.time_s), 2));
+}
+
+// None of them; the fastest says how far from it they are.
+std::string no_plan_in_time(const Exploration& found) {
+  const PlanResult* fastest = nullptr;
+  for (const PlanResult& plan : found.plans) {
+    if (plan.plan.clock_of_site.empty()) continue;
+    if (fastest == nullptr || plan.sim.total.time_s < fastest->sim.total.time_s) fastest = &plan;
+  }
+  if (fastest == nullptr) return fastest_of_fronts(found);
+  return fmt::format("No plan is in time; the fastest, per {}, {}: {}",
+                     name_of(fastest->question.granularity),
+                     clocks_text(found.grid, fastest->plan.clock_of_site),
+                     change_text(*fastest, found.baseline.total));
+}
+
 bool is_late(const PlanResult& plan) {
   return std::ranges::find(plan.marks, MarkKind::slack_missed, &Mark::kind) != plan.marks.end();
 }
@@ -126,7 +157,7 @@ std::string exploration_answer(const ExplorationInput& input, const Exploration&
     const bool all_same = std::ranges::count(clocks, clocks.front()) == std::ssize(clocks);
     if (all_same && saves_more(one_clock)) one_clock = &plan;
   }
-  if (best == nullptr) return "No plan is in time.\n";
+  if (best == nullptr) return no_plan_in_time(found);
   if (best->sim.total.energy_j >= base.energy_j)
     return "No plan that is in time saves energy: keep the default clocks.\n";
   std::string text;

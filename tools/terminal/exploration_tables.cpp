@@ -75,7 +75,7 @@ OutputTable empty_plans_table(const Exploration& found) {
       found.baseline_marks.empty() &&
       std::ranges::all_of(found.plans, [](const PlanResult& plan) { return plan.marks.empty(); });
   const bool all_found = std::ranges::all_of(found.plans, [](const PlanResult& plan) {
-    return plan.found() && plan.status == SolveStatus::optimal;
+    return plan.found() && status_text(plan.status, plan.marks) == name_of(SolveStatus::optimal);
   });
   std::vector<Column> columns{{.key = "status", .for_programs = all_found}};
   columns.insert(columns.end(), totals_columns.begin(), totals_columns.end());
@@ -105,6 +105,12 @@ std::string clocks_text(const ClockGrid& grid, std::span<const ClockId> clocks) 
                                : fmt::format("{} clocks", different.size());
 }
 
+std::string status_text(SolveStatus status, std::span<const Mark> marks) {
+  const bool out_of_reach =
+      std::ranges::find(marks, MarkKind::limit_not_reached, &Mark::kind) != marks.end();
+  return std::string(out_of_reach ? name_of(MarkKind::limit_not_reached) : name_of(status));
+}
+
 OutputTable plans_table(const Exploration& found) {
   OutputTable table = empty_plans_table(found);
   constexpr std::size_t columns = 23;
@@ -120,7 +126,7 @@ OutputTable plans_table(const Exploration& found) {
   table.add_row(std::move(first));
   for (const PlanResult& plan : found.plans) {
     std::vector<Cell> row = plan_key(plan.question);
-    row.emplace_back(std::string(name_of(plan.status)));
+    row.emplace_back(status_text(plan.status, plan.marks));
     if (plan.plan.clock_of_site.empty()) {
       row.resize(columns);
     } else {

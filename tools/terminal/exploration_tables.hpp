@@ -12,6 +12,10 @@ namespace rubato {
 /// The one clock of a plan, or how many it has.
 [[nodiscard]] std::string clocks_text(const ClockGrid& grid, std::span<const ClockId> clocks);
 
+/// The solver's status, or "limit not reached": a plan within a power limit that no clock enforces
+/// is the best of nothing.
+[[nodiscard]] std::string status_text(SolveStatus status, std::span<const Mark> marks);
+
 /// One row per plan, the default clocks first; change against the default clocks in percent.
 [[nodiscard]] OutputTable plans_table(const Exploration& found);
 

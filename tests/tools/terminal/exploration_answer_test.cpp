@@ -1,12 +1,14 @@
 #include "tools/terminal/exploration_answer.hpp"
 
 #include <algorithm>
+#include <array>
 #include <string>
 
 #include <gtest/gtest.h>
 
 #include "common/numbers.hpp"
 #include "models/gpu/spec.hpp"
+#include "tools/terminal/exploration_tables.hpp"
 #include "traces/gpt.hpp"
 
 namespace rubato {
@@ -54,7 +56,39 @@ TEST_F(ExplorationAnswer, LeavesLatePlansOut) {
   found_.plans[1].marks.push_back({MarkKind::slack_missed, "late"});
   EXPECT_EQ(answer().find("Per kernel"), std::string::npos);
   found_.plans[0].marks.push_back({MarkKind::slack_missed, "late"});
+  const auto faster =
+      found_.plans[0].sim.total.time_s <= found_.plans[1].sim.total.time_s ? 0U : 1U;
+  const PlanResult& fastest = found_.plans.at(faster);
+  EXPECT_EQ(answer().find("No plan is in time; the fastest, per " +
+                          std::string(name_of(fastest.question.granularity)) + ", " +
+                          clocks_text(found_.grid, fastest.plan.clock_of_site) + ": " +
+                          energy_of(fastest)),
+            0U);
+  for (PlanResult& plan : found_.plans) plan.plan.clock_of_site.clear();
+  EXPECT_EQ(answer().find("No plan is in time; the fastest, per kernel: energy "), 0U);
+  const FrontPoint& fastest_kernels = found_.fronts.at(1).points.front();
+  EXPECT_NE(answer().find(
+                "time " +
+                format_signed(change_pct(fastest_kernels.time_s, found_.baseline.total.time_s), 2) +
+                " %\n"),
+            std::string::npos);
+  found_.fronts.clear();
   EXPECT_EQ(answer(), "No plan is in time.\n");
+}
+
+TEST_F(ExplorationAnswer, StatusSaysThatALimitIsNotReached) {
+  EXPECT_EQ(status_text(SolveStatus::optimal, {}), "optimal");
+  const Mark late{MarkKind::slack_missed, "late"}, over{MarkKind::limit_not_reached, "too much"};
+  EXPECT_EQ(status_text(SolveStatus::optimal, std::array{late}), "optimal");
+  EXPECT_EQ(status_text(SolveStatus::feasible, std::array{late, over}), "limit not reached");
+}
+
+TEST_F(ExplorationAnswer, TableShowsWhereALimitIsNotReached) {
+  EXPECT_EQ(plans_table(found_).render(OutputFormat::table).find("limit not reached"),
+            std::string::npos);
+  found_.plans[0].marks.push_back({MarkKind::limit_not_reached, "too much"});
+  const std::string csv = plans_table(found_).render(OutputFormat::csv);
+  EXPECT_NE(csv.find(",limit not reached,"), std::string::npos);
 }
 
 TEST_F(ExplorationAnswer, SaysWhenNothingIsSaved) {

@@ -107,6 +107,7 @@ void cross_validate(const GpuSpec& frame, const Sweep& sweep, const SweepFitOpti
   const std::vector<ValidatedPoint> unseen =
       validate(frame, sweep, {.holdout = Holdout::kernels, .points = points, .fit = fit}, context);
   add_errors("kernels_left_out_5_points", unseen, fit, spec);
+  write_errors(estimate_errors(unseen), spec);
   learn_errors(frame, sweep, {1, 3, 5, 0}, fit, spec, context);
 }
 

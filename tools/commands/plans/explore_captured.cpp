@@ -108,7 +108,7 @@ OutputTable plans_table(const GraphExploration& found) {
     const GraphPlanResult& r = outcome.result;
     const auto cell = [&](double value) { return r.found() ? Cell(value) : Cell(); };
     table.add_row({std::string(name_of(r.question.grain)), percent * r.question.slack_frac,
-                   std::string(name_of(r.status)), cell(ms_per_s * r.run.span_s),
+                   status_text(r.status, outcome.marks), cell(ms_per_s * r.run.span_s),
                    cell(percent * outcome.change.time_frac),
                    cell(percent * outcome.interval.low.time_frac),
                    cell(percent * outcome.interval.high.time_frac), cell(r.run.total_energy_j),
