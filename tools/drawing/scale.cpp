@@ -145,7 +145,8 @@ class ScalePicture {
       // Of many replicas every other number has room.
       const std::size_t every = replicas_.size() > 6 ? (replicas_.size() + 4) / 5 : 1;
       for (const std::uint64_t replicas : replicas_) {
-        if (place % every == 0 || replicas == *replicas_.rbegin())
+        const std::size_t left = replicas_.size() - 1 - place;
+        if (left == 0 || (place % every == 0 && left >= every))
           svg.text(x + place_x(place), y + 14, fmt::format("{}", replicas), centred_text);
         ++place;
       }
