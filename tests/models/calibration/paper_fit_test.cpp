@@ -10,6 +10,7 @@
 #include "common/error.hpp"
 #include "models/calibration/levenberg_marquardt.hpp"
 #include "models/calibration/linear_algebra.hpp"
+#include "models/linear/dense_loops.hpp"
 #include "models/table/gpu_model.hpp"
 #include "tests/expect_error.hpp"
 #include "tests/paths.hpp"
@@ -52,6 +53,55 @@ TEST(LinearAlgebra, SparseNormalIsTheProduct) {
   const Eigen::MatrixXd expected = a.transpose() * a, found = sparse_normal(a);
   EXPECT_LT((found - expected).cwiseAbs().maxCoeff(), 1e-12 * expected.cwiseAbs().maxCoeff());
   EXPECT_EQ(found, found.transpose());
+}
+
+// Sizes around those where panels begin and sums are broken; a matrix that is not definite, and one
+// of less than full rank.
+TEST(LinearAlgebra, SolvesAsEigenDoesToTheLastBit) {
+  for (const Eigen::Index size : {3, 64, 77, 127, 128, 129, 145, 300}) {
+    Eigen::MatrixXd a(size, size), b(size, 2);
+    for (Eigen::Index c = 0; c < size; ++c) {
+      for (Eigen::Index r = 0; r < size; ++r)
+        a(r, c) = std::sin(static_cast<double>(r * r + 5 * c + 1)) / static_cast<double>(1 + c % 9);
+      b(c, 0) = std::cos(static_cast<double>(c));
+      b(c, 1) = static_cast<double>(c % 7);
+    }
+    const Eigen::MatrixXd definite = a.transpose() * a, mixed = a + a.transpose();
+    Eigen::MatrixXd singular = definite;
+    singular.row(size / 2).setZero();
+    singular.col(size / 2).setZero();
+    for (const Eigen::MatrixXd& matrix : {definite, mixed, singular}) {
+      const Eigen::MatrixXd expected = matrix.ldlt().solve(b);
+      EXPECT_EQ(solve_symmetric(matrix, b), expected) << size;
+    }
+  }
+}
+
+TEST(DenseLoops, AllInstructionSetsGiveTheSameBits) {
+  constexpr std::size_t stride = 3 * dense_padding;
+  std::vector<double> a(5 * stride), row(stride, 0.0);
+  for (std::size_t i = 0; i < a.size(); ++i) a[i] = std::sin(static_cast<double>(i + 1));
+  std::copy_n(a.begin(), dense_block, row.begin() + dense_block);
+  std::copy_n(a.begin(), dense_block, row.begin() + 4 * dense_block);
+  const std::vector<std::size_t> blocks{1, 4};
+  std::vector<double> first_sum, first_column;
+  for (const DenseLoops& loops : dense_loops()) {
+    std::vector<double> sum(stride * stride, 0.1), column(stride, 0.3);
+    loops.add_square(row.data(), blocks, stride, sum.data());
+    loops.subtract(a.data(), stride, a.data() + 7, 5, dense_padding, stride, column.data());
+    if (first_sum.empty()) {
+      first_sum = sum;
+      first_column = column;
+    }
+    EXPECT_EQ(sum, first_sum) << loops.name;
+    EXPECT_EQ(column, first_column) << loops.name;
+  }
+  EXPECT_EQ(first_sum[dense_block * stride + 4 * dense_block], 0.1 + a[0] * a[0]);
+  EXPECT_EQ(first_sum[2 * dense_block * stride + 4 * dense_block], 0.1);  // a block that is zero
+  double expected = 0.0;
+  for (std::size_t j = 0; j < 5; ++j) expected += a[j * stride + 20] * a[7 + j];
+  EXPECT_EQ(first_column[20], 0.3 - expected);
+  EXPECT_EQ(first_column[dense_padding - 1], 0.3);
 }
 
 // The shipped spec must be what the code in this repository makes of the data.
