@@ -13,8 +13,8 @@ using Runs = std::vector<ClockRun>;
 
 SwitchingSolution solve_on_grid(const ExplorationInput& input, const GpuModel& model,
                                 const ClockGrid& grid, const ProfileTable& per_launch,
-                                const LeastWaste& goal, double budget_s, std::vector<Runs> starts,
-                                const RunContext& context) {
+                                const LeastWaste& goal, double budget_s, double gap_frac,
+                                std::vector<Runs> starts, const RunContext& context) {
   std::vector<double> idle_power_w;
   for (const ClockPair& clock : grid.pairs()) idle_power_w.push_back(model.idle_power_w(clock));
   const SwitchingProblem problem{.trace = input.trace,
@@ -31,7 +31,7 @@ SwitchingSolution solve_on_grid(const ExplorationInput& input, const GpuModel& m
     starts.push_back(
         runs_of(input.trace, plan_by_unit(input.trace, units, solution.clock_of_unit)));
   }
-  return solve_switching(problem, starts, {}, context);
+  return solve_switching(problem, starts, {.gap_frac = gap_frac}, context);
 }
 
 // Where the clocks of `part` are in `grid`, or clocks that come to the same; empty if it does not
@@ -67,22 +67,24 @@ ProfileTable columns_of(const ProfileTable& table, std::span<const ClockId> cloc
 
 SwitchingSolution solve_automatic(const ExplorationInput& input, const GpuModel& model,
                                   const ClockGrid& grid, const ProfileTable& per_launch,
-                                  const LeastWaste& goal, double budget_s,
+                                  const LeastWaste& goal, double budget_s, double gap_frac,
                                   const RunContext& context) {
   std::vector<Runs> starts;
   if (!input.measured) {
     const ClockGrid part = make_clock_grid(input.spec, "");
     const std::vector<ClockId> places = places_of(part, grid, input.spec);
     if (!places.empty()) {
-      const SwitchingSolution solution = solve_on_grid(
-          input, model, part, columns_of(per_launch, places), goal, budget_s, {}, context);
+      const SwitchingSolution solution =
+          solve_on_grid(input, model, part, columns_of(per_launch, places), goal, budget_s,
+                        gap_frac, {}, context);
       std::vector<std::uint32_t> clocks;
       for (const ClockRun& run : solution.runs)
         clocks.insert(clocks.end(), run.launches, places[run.clock].value);
       if (!clocks.empty()) starts.push_back(runs_of(clocks));
     }
   }
-  return solve_on_grid(input, model, grid, per_launch, goal, budget_s, std::move(starts), context);
+  return solve_on_grid(input, model, grid, per_launch, goal, budget_s, gap_frac, std::move(starts),
+                       context);
 }
 
 }  // namespace rubato

@@ -10,10 +10,11 @@ namespace rubato {
 /// spec's first grid where `grid` holds it: more clocks never make a worse plan.
 /// @param per_launch  shape [kernels x grid]
 /// @param budget_s    time of the iteration
+/// @param gap_frac    that is small enough, see SwitchingEffort
 [[nodiscard]] SwitchingSolution solve_automatic(const ExplorationInput& input,
                                                 const GpuModel& model, const ClockGrid& grid,
                                                 const ProfileTable& per_launch,
                                                 const LeastWaste& goal, double budget_s,
-                                                const RunContext& context);
+                                                double gap_frac, const RunContext& context);
 
 }  // namespace rubato

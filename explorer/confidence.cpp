@@ -10,9 +10,9 @@
 #include "common/algorithms/parallel.hpp"
 #include "common/error.hpp"
 #include "common/numbers.hpp"
+#include "explorer/free_cost.hpp"
 #include "explorer/solver.hpp"
 #include "models/calibration/change_errors.hpp"
-#include "models/table/fill.hpp"
 
 namespace rubato {
 
@@ -39,57 +39,12 @@ Cost with_errors(Cost sum, std::span<const Cost> kernels, std::span<const Cost> 
   return sum;
 }
 
-// Every kernel at every clock that a plan uses, filled as tables are.
-class PlanCells {
- public:
-  PlanCells(const GpuModel& model, const ClockGrid& grid, const Plan& plan)
-      : clocks_(plan.clock_of_site) {
-    std::ranges::sort(clocks_);
-    clocks_.erase(std::unique(clocks_.begin(), clocks_.end()), clocks_.end());
-    std::vector<ClockPair> pairs;
-    for (const ClockId clock : clocks_) pairs.push_back(grid[clock]);
-    time_s_.resize(model.kernels() * pairs.size());
-    energy_j_.resize(time_s_.size());
-    (void)fill_cells({model.spec(), model.coefficients(), model.power_limit_w()}, {pairs},
-                     time_s_.data(), energy_j_.data());
-  }
-
-  [[nodiscard]] Cost cost(KernelId kernel, ClockId clock) const {
-    const auto at = std::ranges::lower_bound(clocks_, clock) - clocks_.begin();
-    const std::size_t cell = index(kernel) * clocks_.size() + static_cast<std::size_t>(at);
-    return {time_s_[cell], energy_j_[cell]};
-  }
-
- private:
-  std::vector<ClockId> clocks_;  // ascending
-  std::vector<double> time_s_, energy_j_;
-};
-
-// What simulate() adds up where changes are free and no cell was measured, to the last bit: launch
-// by launch.
-std::vector<Cost> costs_of_launches(const Trace& trace, const GpuModel& model,
-                                    const ClockGrid& grid, const Plan& plan) {
-  const PlanCells cells(model, grid, plan);
-  const std::vector<Site> launches = sites(trace, plan);
-  std::vector<Cost> cost_of_site;
-  for (std::size_t i = 0; i < launches.size(); ++i)
-    cost_of_site.push_back(cells.cost(launches[i].kernel, plan.clock_of_site[i]));
-  std::vector<CompensatedSum> time_s(trace.kernels.size()), energy_j(trace.kernels.size());
-  std::size_t first = 0;
-  for (const Segment& segment : plan.segments_of(trace)) {
-    for (std::uint32_t repeat = 0; repeat < segment.repeat; ++repeat) {
-      for (std::size_t i = first; i < first + segment.launches.size(); ++i) {
-        const std::size_t k = index(launches[i].kernel);
-        time_s[k].add(cost_of_site[i].time_s);
-        energy_j[k].add(cost_of_site[i].energy_j);
-      }
-    }
-    first += segment.launches.size();
-  }
-  std::vector<Cost> costs;
-  for (std::size_t k = 0; k < time_s.size(); ++k)
-    costs.push_back({time_s[k].value(), energy_j[k].value()});
-  return costs;
+// As simulate() has it.
+Cost total_of(const Trace& trace, const GpuModel& model, const ClockGrid& grid, const Plan& plan,
+              const SwitchModel& switching) {
+  if (switching.is_free() && model.measured() == nullptr)
+    return free_cost(trace, model, grid, plan);
+  return total_of(simulate(trace, model, grid, plan, switching));
 }
 
 // How far a plan takes each kernel from the default clocks.
@@ -265,16 +220,16 @@ PlanIntervals::PlanIntervals(const Trace& trace, const GpuModel& model,
       bases_(models.size()),
       draws_(draw_change_errors(errors, models.size(), trace.kernels.size())) {
   const Plan defaults = uniform_plan(trace, grid.default_clock());
-  base_ = total_of(simulate(trace, model, grid, defaults, switching));
+  base_ = total_of(trace, model, grid, defaults, switching);
   parallel_for(models.size(), [&](std::size_t m) {
-    bases_[m] = total_of(simulate(trace, models[m], grid, defaults, switching));
+    bases_[m] = total_of(trace, models[m], grid, defaults, switching);
   });
 }
 
 std::vector<Cost> PlanIntervals::kernel_costs(const GpuModel& model, const Plan& plan,
                                               Cost& rest) const {
   if (switching_.is_free() && model.measured() == nullptr)
-    return costs_of_launches(trace_, model, grid_, plan);
+    return free_costs(trace_, model, grid_, plan);
   const SimResult result = simulate(trace_, model, grid_, plan, switching_);
   rest = {result.switching.time_s, result.switching.energy_j};
   std::vector<Cost> costs;
@@ -287,7 +242,7 @@ SavingInterval PlanIntervals::of(const Plan& plan) const {
 }
 
 Cost PlanIntervals::estimate_pct(const Plan& plan) const {
-  const Cost cost = total_of(simulate(trace_, model_, grid_, plan, switching_));
+  const Cost cost = total_of(trace_, model_, grid_, plan, switching_);
   return {change_pct(cost.time_s, base_.time_s), change_pct(cost.energy_j, base_.energy_j)};
 }
 

@@ -8,6 +8,7 @@
 #include "explorer/automatic.hpp"
 #include "explorer/choice.hpp"
 #include "explorer/fewest_changes.hpp"
+#include "explorer/limited_exploration.hpp"
 #include "explorer/winners_curse.hpp"
 #include "models/validation/uncertainty.hpp"
 
@@ -21,15 +22,15 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 
 // Runs of launches with one clock each, given what a change of clock costs.
 void answer_automatic(const ExplorationInput& input, const GpuModel& model, const ClockGrid& grid,
-                      const ProfileTable& per_launch, double default_time_s,
+                      const ProfileTable& per_launch, double default_time_s, double gap_frac,
                       const RunContext& context, PlanResult& result) {
   const auto* goal = std::get_if<LeastWaste>(&result.question.goal);
   if (goal == nullptr || result.question.aggregation != Aggregation::global) {
     throw UsageError("granularity 'auto' plans for goal 'waste' with global aggregation only");
   }
-  const SwitchingSolution solution =
-      solve_automatic(input, model, grid, per_launch, *goal,
-                      (1.0 + goal->slack_frac + goal->tolerance_frac) * default_time_s, context);
+  const SwitchingSolution solution = solve_automatic(
+      input, model, grid, per_launch, *goal,
+      (1.0 + goal->slack_frac + goal->tolerance_frac) * default_time_s, gap_frac, context);
   result.status = solution.status;
   result.objective = solution.total.energy_j;
   result.lower_bound = solution.lower_bound;
@@ -40,12 +41,12 @@ void answer_automatic(const ExplorationInput& input, const GpuModel& model, cons
 
 PlanResult answer(const Question& question, const ExplorationInput& input, const GpuModel& model,
                   const ClockGrid& grid, const ProfileTable& per_launch, double default_time_s,
-                  const RunContext& context) {
+                  double gap_frac, const RunContext& context) {
   const auto start = std::chrono::steady_clock::now();
   PlanResult result;
   result.question = question;
   if (question.granularity == Granularity::automatic) {
-    answer_automatic(input, model, grid, per_launch, default_time_s, context, result);
+    answer_automatic(input, model, grid, per_launch, default_time_s, gap_frac, context, result);
   } else {
     const ChoiceUnits units = choice_units(input.trace, question.granularity);
     const ProfileTable table = unit_table(per_launch, input.trace, units);
@@ -146,6 +147,12 @@ GpuModel model_of(const ExplorationInput& input) {
 }
 
 Exploration explore(const ExplorationInput& input, const RunContext& context) {
+  return explore(input, {}, context);
+}
+
+Exploration explore(const ExplorationInput& input, const SearchLimits& limits,
+                    const RunContext& context) {
+  const TimeLimit limit(limits.time_s, context);
   const auto start = std::chrono::steady_clock::now();
   const GpuModel model = model_of(input);
   Exploration found{.grid = input.measured ? ClockGrid(input.spec, input.measured_clocks)
@@ -187,7 +194,7 @@ Exploration explore(const ExplorationInput& input, const RunContext& context) {
       break;
     }
     found.plans.push_back(answer(question, input, model, found.grid, per_launch,
-                                 found.baseline.total.time_s, context));
+                                 found.baseline.total.time_s, limits.gap_frac, limit.context()));
     if (intervals) appraise(input, model, *intervals, found, per_launch, found.plans.back());
     context.report({.done = found.plans.size(),
                     .total = input.questions.size(),

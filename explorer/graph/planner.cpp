@@ -353,7 +353,6 @@ std::vector<GraphPlanResult> GraphPlanner::plan(std::span<const GraphQuestion> q
   std::iota(order.begin(), order.end(), std::size_t{0});
   sort_by(order, [&](std::size_t q) { return questions[q].grain; });
   for (const std::size_t q : order) {
-    if (context.stop_requested()) break;
     GraphPlanResult& result = results[q];
     for (const GraphPlanResult& coarser : results) {
       if (coarser.found() && coarser.deadline_s <= result.deadline_s &&
@@ -361,6 +360,11 @@ std::vector<GraphPlanResult> GraphPlanner::plan(std::span<const GraphQuestion> q
         keep_if_better(result, coarser.plan);
     }
     try_uniform(result);
+    if (context.stop_requested()) {  // what is known by now, without a bound
+      result.status = result.found() ? SolveStatus::time_limit : SolveStatus::infeasible;
+      result.gap_frac = result.found() ? 1.0 : 0.0;
+      continue;
+    }
     if (questions[q].grain == GraphGrain::iteration) {
       // All there are were tried.
       result.lower_bound_j = result.run.total_energy_j;
@@ -375,7 +379,9 @@ std::vector<GraphPlanResult> GraphPlanner::plan(std::span<const GraphQuestion> q
     if (!result.found()) continue;
     const double energy_j = result.run.total_energy_j;
     result.gap_frac = std::max(energy_j - result.lower_bound_j, 0.0) / energy_j;
-    result.status = result.gap_frac <= optimal_gap ? SolveStatus::optimal : SolveStatus::feasible;
+    result.status = result.gap_frac <= optimal_gap ? SolveStatus::optimal
+                    : context.stop_requested()     ? SolveStatus::time_limit
+                                                   : SolveStatus::feasible;
   }
   return results;
 }

@@ -88,7 +88,7 @@ class GraphPlanner {
   /// Nothing before plans of several clocks were asked for.
   [[nodiscard]] std::optional<double> bound_of_launches_j(double time_s) const;
 
-  /// One result per question. Interrupted, later ones are infeasible.
+  /// One result per question. Stopped, later ones are `time_limit`: what is known, and no bound.
   /// @throws UsageError for a slack that is not a number > -1, or automatic plans where nothing is
   ///         known of changes of clock
   [[nodiscard]] std::vector<GraphPlanResult> plan(std::span<const GraphQuestion> questions,

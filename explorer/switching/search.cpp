@@ -258,7 +258,7 @@ class SwitchingSearch {
                              (slow_->total.time_s - quick_->total.time_s);
       // Joined plans of a long sequence come so near that the best price need not be exact.
       if (!fine_) join_plans(nearest_plans());
-      if (!(price_w > 0.0) || within(fine_ ? rounding_gap : long_gap)) break;
+      if (!(price_w > 0.0) || within(fine_ ? enough_ : std::max(long_gap, effort_.gap_frac))) break;
       const Price price{1.0, price_w};
       const AtPrice found = at_price(price);
       raise_bound(found.bound, price_w);
@@ -291,7 +291,7 @@ class SwitchingSearch {
   void join_plans(std::span<const Candidate> plans) {
     for (const Candidate& before : plans) {
       for (const Candidate& after : plans) {
-        if (&before == &after || within(rounding_gap)) continue;
+        if (&before == &after || within(enough_)) continue;
         const auto joined = join(sequence_, before.runs, after.runs, budget_s_);
         if (!joined.empty()) consider(joined);
       }
@@ -303,7 +303,7 @@ class SwitchingSearch {
     plans.resize(std::min(plans.size(), std::size_t{8}));
     if (best_) plans.push_back(*best_);
     for (const Candidate& plan : plans) {
-      if (plan.runs.size() < 2 || within(rounding_gap)) continue;
+      if (plan.runs.size() < 2 || within(enough_)) continue;
       const auto changed = with_new_clocks(sequence_, plan.runs, budget_s_, context_);
       if (!changed.empty()) consider(changed);
     }
@@ -319,7 +319,7 @@ class SwitchingSearch {
     const PricedSequence priced(sequence_, {1.0, price_w_});
     const std::vector<double> bounds = bounds_by_first_clock(priced);
     const double gap_j = best_->total.energy_j - lower_bound_;
-    for (double share = 1.0 / 64.0; !within(rounding_gap); share *= 2.0) {
+    for (double share = 1.0 / 64.0; !within(enough_); share *= 2.0) {
       const double below_j = std::min(lower_bound_ + share * gap_j, best_->total.energy_j);
       if (!search_below(below_j, priced, bounds)) return;
       // All plans below were looked at: either the best of them is found, or there is none.
@@ -355,7 +355,8 @@ class SwitchingSearch {
     solution.runs = best_->runs;
     solution.total = best_->total;
     const bool proven = within(2.0 * rounding_gap);
-    solution.status = proven ? SolveStatus::optimal : SolveStatus::feasible;
+    solution.status = context_.stop_requested() ? SolveStatus::time_limit : SolveStatus::feasible;
+    if (proven) solution.status = SolveStatus::optimal;
     solution.lower_bound =
         proven ? solution.total.energy_j : std::min(lower_bound_, solution.total.energy_j);
     return solution;
@@ -366,6 +367,7 @@ class SwitchingSearch {
 
   LaunchSequence sequence_;
   SwitchingEffort effort_;
+  double enough_ = std::max(rounding_gap, effort_.gap_frac);  ///< a gap that is small enough
   const RunContext& context_;
   double budget_s_ = 0.0;
   bool fine_ = false;
@@ -375,8 +377,7 @@ class SwitchingSearch {
   double lower_bound_ = 0.0;
   double dual_bound_ = -ClockSweep::infinity;
   double price_w_ = 0.0;  ///< the price behind dual_bound_
-  std::uint64_t prices_ = 0;
-  std::uint64_t labels_ = 0;
+  std::uint64_t prices_ = 0, labels_ = 0;
 };
 
 }  // namespace

@@ -18,12 +18,15 @@ struct SwitchingEffort {
   /// Partial plans, counted at each launch, of the exact end, and as many more as its sweeps take
   /// the time of; 0: no exact end, the gap stays as the bound leaves it.
   std::uint64_t labels = 1'000'000;
+  /// (energy - bound) / energy at which the search ends, >= 0; 0: as near as sums of numbers go.
+  double gap_frac = 0.0;
 };
 
 /// `total` and `lower_bound` (J) are of one iteration.
 struct SwitchingSolution {
-  SolveStatus status = SolveStatus::infeasible;  ///< feasible: within gap_frac() of the optimum
-  std::vector<ClockRun> runs;                    ///< empty if infeasible
+  /// Feasible: within gap_frac() of the optimum; time_limit: the same, and the search was stopped.
+  SolveStatus status = SolveStatus::infeasible;
+  std::vector<ClockRun> runs;  ///< empty if infeasible
   Cost total;
   double lower_bound = 0.0;
   std::uint64_t prices = 0;  ///< of time, each a dynamic program or a few

@@ -1,9 +1,12 @@
 #include "explorer/automatic.hpp"
 
+#include <atomic>
+#include <thread>
 #include <tuple>
 
 #include <gtest/gtest.h>
 
+#include "explorer/limited_exploration.hpp"
 #include "explorer/switching/launch_sequence.hpp"
 #include "traces/files/trace_json.hpp"
 
@@ -118,6 +121,51 @@ TEST(Automatic, MoreClocksAreNeverWorse) {
     EXPECT_LE(full.objective, on_grid("").objective);
     EXPECT_LE(full.gap_frac, 2e-4);
   }
+}
+
+ExplorationInput hard_input() {
+  return {.trace = load_trace("gpt3-xl"),
+          .spec = load_gpu_spec("rtx-3080-ti"),
+          .grid = "",
+          .power_limit_w = {},
+          .switching = {.core = {.stall_s = 1e-3}, .mem = {}},
+          .questions = {{Granularity::automatic}, {Granularity::kernel}}};
+}
+
+// Nothing is proven in so little time; what is said holds all the same.
+TEST(SearchLimits, EachQuestionIsAnsweredWhenTheTimeIsOver) {
+  const ExplorationInput input = hard_input();
+  const Exploration whole = explore(input), cut = explore(input, {.time_s = 1e-6}, {});
+  ASSERT_EQ(cut.plans.size(), 2U);
+  EXPECT_FALSE(cut.interrupted);
+  const PlanResult& plan = cut.plans.front();
+  EXPECT_EQ(plan.status, SolveStatus::time_limit);
+  EXPECT_TRUE(plan.found());
+  EXPECT_LE(plan.sim.total.time_s, cut.baseline.total.time_s * (1.0 + 1e-9));
+  EXPECT_LE(plan.lower_bound, whole.plans.front().sim.total.energy_j * (1.0 + 1e-9));
+  EXPECT_GT(plan.gap_frac, 0.0);
+  EXPECT_GE(plan.sim.total.energy_j, whole.plans.front().sim.total.energy_j * (1.0 - 1e-9));
+}
+
+TEST(SearchLimits, ASearchEndsAtTheGap) {
+  ExplorationInput input = hard_input();
+  input.questions.pop_back();
+  const double gap_frac = 0.01;
+  const Exploration near = explore(input, {.gap_frac = gap_frac}, {});
+  const Exploration whole = explore(input);
+  EXPECT_LE(near.plans.front().gap_frac, gap_frac);
+  EXPECT_LT(near.plans.front().nodes, whole.plans.front().nodes);
+  EXPECT_GT(near.plans.front().gap_frac, whole.plans.front().gap_frac);
+}
+
+TEST(TimeLimit, StopsWithTheContextItIsMadeFrom) {
+  std::atomic<bool> cancelled = false;
+  const RunContext outer{.cancelled = &cancelled};
+  const TimeLimit limit(1e9, outer), none({}, outer);
+  EXPECT_FALSE(limit.context().stop_requested());
+  cancelled = true;
+  EXPECT_TRUE(none.context().stop_requested());
+  while (!limit.context().stop_requested()) std::this_thread::yield();  // else the test times out
 }
 
 }  // namespace

@@ -13,7 +13,7 @@
 #include "common/numbers.hpp"
 #include "common/suggest.hpp"
 #include "common/text.hpp"
-#include "explorer/exploration.hpp"
+#include "explorer/limited_exploration.hpp"
 #include "explorer/results/store.hpp"
 #include "models/alternatives/measured_table.hpp"
 #include "sim/timeline/plan.hpp"
@@ -22,6 +22,7 @@
 #include "tools/commands/plans/captured_switching.hpp"
 #include "tools/commands/plans/explore_captured.hpp"
 #include "tools/options/captured.hpp"
+#include "tools/options/limits.hpp"
 #include "tools/options/switching.hpp"
 #include "tools/options/table.hpp"
 #include "tools/terminal/exploration_answer.hpp"
@@ -48,6 +49,7 @@ struct ExploreOptions {
   std::optional<double> energy_budget_j, power_budget_w, power_limit_w;
   SwitchOptions switching;
   TableOptions table;
+  LimitOptions limits;
   bool per_kernel = false, per_pass = false, per_segment = false, own_steps = false;
   OutputFormat format = OutputFormat::table;
 };
@@ -75,7 +77,6 @@ void check_goal(const std::string& name) {
   if (std::ranges::find(known, name) == known.end()) unknown("--goal", name, known);
 }
 
-// Expects a known name.
 Goal goal_of(const std::string& name, const ExploreOptions& o) {
   if (name == "waste") return LeastWaste{o.slack_pct / percent, o.tolerance_pct / percent};
   if (name == "edp") return LeastEdp{};
@@ -103,7 +104,7 @@ std::vector<Question> questions_of(const ExploreOptions& o) {
   return questions;
 }
 
-// What was planned for: a trace, or a table that says itself how often its kernels run.
+// A trace, or a table that says itself how often its kernels run.
 const std::string& heading_name(const ExploreOptions& o, const ExplorationInput& input) {
   return input.trace.provenance.generator == table_generator ? input.trace.name : o.trace;
 }
@@ -130,6 +131,8 @@ std::string options_json(const ExploreOptions& o, const ExplorationInput& input)
                              {"energy_budget_j", or_null(o.energy_budget_j)},
                              {"power_budget_w", or_null(o.power_budget_w)},
                              {"power_limit_w", or_null(o.power_limit_w)},
+                             {"time_limit_s", or_null(o.limits.time_s)},
+                             {"gap_pct", or_null(o.limits.gap_pct)},
                              {"switching", o.switching.source},
                              {"switch_latency_us", or_null(o.switching.latency_us)},
                              {"switch_stall_us", or_null(o.switching.stall_us)},
@@ -169,7 +172,6 @@ void check_numbers(const ExploreOptions& o) {
                                  o.tolerance_pct, most_pct));
 }
 
-// Options of one goal that was not asked for.
 void refuse_without_goal(const ExploreOptions& o, const CommandLine& line) {
   struct OfGoal {
     const char* option;
@@ -189,8 +191,8 @@ void refuse_without_goal(const ExploreOptions& o, const CommandLine& line) {
 void print_results(const ExploreOptions& o, const ExplorationInput& input,
                    const Exploration& found) {
   const OutputTable plans = plans_table(found), passes = passes_table(found);
-  const OutputTable kernels = kernels_table(input.trace, found);
-  const OutputTable segments = segments_table(input.trace, found), slacks = slacks_table(found),
+  const OutputTable kernels = kernels_table(input.trace, found),
+                    segments = segments_table(input.trace, found), slacks = slacks_table(found),
                     notes = notes_table(found),
                     run = run_table(heading_name(o, input), input, found);
   std::vector<NamedTable> asked;
@@ -222,18 +224,24 @@ bool is_captured_run(const ExploreOptions& o) {
          (std::filesystem::exists(o.trace) && !is_trace(capture_format(o.trace)));
 }
 
+// Options that mean nothing here.
+void refuse(const CommandLine& line, std::initializer_list<const char*> options,
+            std::string_view where, const std::string& hint = "") {
+  for (const char* option : options) {
+    if (line.has(option))
+      throw UsageError(fmt::format("{} does nothing {}", option, where), {.in = {}, .hint = hint});
+  }
+}
+
 // Execution graphs know one goal.
 ExitStatus run_captured(const ExploreOptions& o, const CommandLine& line,
                         const RunContext& context) {
-  for (const char* option :
-       {"--cluster", "--aggregation", "--goal", "--tolerance", "--energy-budget", "--power-budget",
-        "--per-segment", "--per-pass", "--table", "--missing", "--model"}) {
-    if (!line.has(option)) continue;
-    throw UsageError(fmt::format("{} does nothing for a captured run", option),
-                     {.in = {},
-                      .hint = "'rubato trace import FILE -o step.json' makes a trace of one stream "
-                              "of it, which knows all goals"});
-  }
+  refuse(
+      line,
+      {"--cluster", "--aggregation", "--goal", "--tolerance", "--energy-budget", "--power-budget",
+       "--per-segment", "--per-pass", "--table", "--missing", "--model", "--gap"},
+      "for a captured run",
+      "'rubato trace import FILE -o step.json' makes a trace of one stream, which knows all goals");
   if (!o.ranks.empty() && line.has("TRACE")) throw UsageError("give either TRACE or --ranks");
   CapturedRunOptions captured{
       .files = o.ranks.empty() ? std::vector{o.trace} : files_of_patterns(o.ranks),
@@ -244,24 +252,16 @@ ExitStatus run_captured(const ExploreOptions& o, const CommandLine& line,
       .timeline = o.timeline,
       .captured = o.captured,
       .power_limit_w = o.power_limit_w,
+      .time_limit_s = o.limits.time_s,
       .switching = given_switching(line, o.switching),
-      .granularities = {},
-      .slacks_pct = {},
+      .granularities = line.has("--granularity") ? o.granularities : std::vector<std::string>{},
+      .slacks_pct = line.has("--slack") ? std::vector{o.slack_pct} : std::vector<double>{},
       .disturbance = o.disturbance,
       .partial = o.step.partial,
       .per_kernel = o.per_kernel,
       .own_steps = o.own_steps,
       .format = o.format};
-  if (line.has("--granularity")) captured.granularities = o.granularities;
-  if (line.has("--slack")) captured.slacks_pct = {o.slack_pct};
   return explore_captured_run(captured, context);
-}
-
-// Measured cells have their clocks and limit.
-void refuse_with_table(const CommandLine& line) {
-  for (const char* option : {"--clocks", "--power-limit", "--captured-clock", "--power"}) {
-    if (line.has(option)) throw UsageError(fmt::format("{} does nothing with --table", option));
-  }
 }
 
 ExitStatus run(const ExploreOptions& o, const CommandLine& line, const RunContext& context) {
@@ -277,7 +277,10 @@ ExitStatus run(const ExploreOptions& o, const CommandLine& line, const RunContex
                     "or use --json",
                     o.format == OutputFormat::csv ? "csv" : "json-lines"));
   }
-  if (o.table.given()) refuse_with_table(line);
+  if (o.table.given())
+    refuse(line, {"--clocks", "--power-limit", "--captured-clock", "--power"}, "with --table");
+  if (std::ranges::find(o.granularities, "auto") == o.granularities.end())
+    refuse(line, {"--gap"}, "without --granularity auto");
   // A table without a trace says itself how often its kernels run.
   const bool has_trace = !o.table.given() || line.has("TRACE");
   Trace trace = has_trace ? load_own_trace(o.trace, o.step) : Trace{};
@@ -296,19 +299,17 @@ ExitStatus run(const ExploreOptions& o, const CommandLine& line, const RunContex
   input.switching = switch_model(o.switching, input.spec);
   if (o.table.given())
     plan_on_table(o.table, has_trace ? std::optional(input.trace) : std::nullopt, input);
-  // A database that cannot be written is better known before the work than after it.
-  std::optional<ResultStore> store;
+  std::optional<ResultStore> store;  // which cannot be written is better known before the work
   if (!o.db.empty()) store = ResultStore::open(o.db);
-  const Exploration found = explore(input, context);
+  const SearchLimits limits{o.limits.time_s, o.limits.gap_pct.value_or(0.0) / percent};
+  const Exploration found = explore(input, limits, context);
   print_results(o, input, found);
   if (!o.timeline.empty()) write_timeline(o, input, found);
   if (store) {
-    const std::int64_t run_id =
-        store->add(input, found, {context.command_line, options_json(o, input)});
-    tell("stored as run {} in {}\n", run_id, o.db);
+    tell("stored as run {} in {}\n",
+         store->add(input, found, {context.command_line, options_json(o, input)}), o.db);
   }
-  const bool none = std::ranges::all_of(
-      found.plans, [](const PlanResult& p) { return p.plan.clock_of_site.empty(); });
+  const bool none = std::ranges::none_of(found.plans, &PlanResult::found);
   return none ? ExitStatus::no_plan : ExitStatus::done;
 }
 
@@ -368,6 +369,7 @@ Action setup_explore(CommandLine& app) {
   add_questions(app, *o);
   app.add_option("--power-limit", o->power_limit_w, "Board power limit, W [the spec's]");
   add_switch_options(app, o->switching);
+  add_limit_options(app, o->limits);
   app.add_option("--db", o->db, "Store the run in this SQLite database");
   app.add_option("--timeline", o->timeline,
                  "Chrome trace of one iteration under each plan, for ui.perfetto.dev")

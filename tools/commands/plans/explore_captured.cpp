@@ -12,6 +12,7 @@
 #include "common/suggest.hpp"
 #include "common/text.hpp"
 #include "common/version.hpp"
+#include "explorer/limited_exploration.hpp"
 #include "explorer/report/setting_lines.hpp"
 #include "explorer/results/graph_store.hpp"
 #include "explorer/results/store.hpp"
@@ -382,7 +383,8 @@ ExitStatus explore_captured_run(const CapturedRunOptions& o, const RunContext& c
   // A database that cannot be written is better known before the work than after it.
   if (!o.db.empty()) (void)ResultStore::open(o.db);
 
-  const GraphExploration found = explore_captured(input, context);
+  const TimeLimit limit(o.time_limit_s, context);
+  const GraphExploration found = explore_captured(input, limit.context());
   for (const std::string& note : found.run->ranks.notes) tell("note: {}\n", note);
   print_result(o, request, found);
   if (!o.timeline.empty()) write_timeline(o, found);

@@ -20,7 +20,7 @@ struct CapturedRunOptions {
   std::vector<std::string> files;  ///< one, or one of each rank
   std::string gpu, clocks, step, db, timeline;
   CapturedClockOptions captured;
-  std::optional<double> power_limit_w;
+  std::optional<double> power_limit_w, time_limit_s;
   std::optional<SwitchOptions> switching;  ///< nothing: as the spec knows, if it does
   std::vector<std::string> granularities;  ///< empty: all
   std::vector<double> slacks_pct;          ///< empty: 0, 1, 2, 5

@@ -1,0 +1,24 @@
+#pragma once
+// What an iteration takes under a plan where changes of clock are free and no cell was measured:
+// what simulate() adds up, launch by launch, to the last bit, without a replay.
+
+#include <vector>
+
+#include "models/gpu/clock_grid.hpp"
+#include "models/table/gpu_model.hpp"
+#include "models/table/profile_table.hpp"
+#include "sim/plan.hpp"
+#include "traces/trace.hpp"
+
+namespace rubato {
+
+/// @param model  without measured cells
+/// @param plan   its clocks are of `grid`
+[[nodiscard]] Cost free_cost(const Trace& trace, const GpuModel& model, const ClockGrid& grid,
+                             const Plan& plan);
+
+/// The same of each kernel, shape [kernels].
+[[nodiscard]] std::vector<Cost> free_costs(const Trace& trace, const GpuModel& model,
+                                           const ClockGrid& grid, const Plan& plan);
+
+}  // namespace rubato
