@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
+#include <deque>
 #include <mutex>
 #include <span>
 
@@ -166,10 +168,50 @@ class Sweeper {
     input.questions.clear();
     for (const Unit* unit : units) input.questions.push_back(std::get<Question>(unit->question));
     const PipelineSplit* pipeline = plan_.settings[units.front()->setting].pipeline();
-    const Exploration found =
-        pipeline != nullptr ? explore_pipeline(input, *pipeline) : explore(input);
-    const ResultHashes hashes = result_hashes(found);
+    Exploration found = pipeline != nullptr ? explore_pipeline(input, *pipeline) : explore(input);
+    ResultHashes hashes = result_hashes(found);
+    hand_over(
+        {{units.begin(), units.end()}, std::move(input), std::move(found), std::move(hashes)});
+  }
+
+  // Explored, and not yet stored.
+  struct Answered {
+    std::vector<const Unit*> units;
+    ExplorationInput input;
+    Exploration found;
+    ResultHashes hashes;
+  };
+
+  // Whoever finds nobody writing writes what is waiting; the others go on exploring.
+  void hand_over(Answered answered) {
+    constexpr std::size_t most_waiting = 1;  // each holds a table
+    std::unique_lock lock(waiting_mutex_);
+    room_.wait(lock, [&] { return waiting_.size() < most_waiting || !writing_; });
+    waiting_.push_back(std::move(answered));
+    if (writing_) return;
+    writing_ = true;
+    try {
+      while (!waiting_.empty()) {
+        const Answered next = std::move(waiting_.front());
+        waiting_.pop_front();
+        lock.unlock();
+        room_.notify_one();
+        store(next);
+        lock.lock();
+      }
+    } catch (...) {  // the next one who comes tries for himself
+      if (!lock.owns_lock()) lock.lock();
+      writing_ = false;
+      room_.notify_all();
+      throw;
+    }
+    writing_ = false;
+    room_.notify_all();
+  }
+
+  void store(const Answered& answered) {
     const std::scoped_lock lock(mutex_);
+    const auto& [units, input, found, hashes] = answered;
     const std::vector<bool> stored =
         store_.add(plan_, units, input, found, hashes, options_.command);
     for (std::size_t i = 0; i < units.size(); ++i) {
@@ -204,6 +246,10 @@ class Sweeper {
   std::vector<Batch> batches_;
   std::atomic<std::size_t> next_ = 0;
   std::atomic<bool> failed_ = false;
+  std::mutex waiting_mutex_;  // guards the three that follow
+  std::condition_variable room_;
+  std::deque<Answered> waiting_;
+  bool writing_ = false;
   std::mutex mutex_;  // guards store, observer and everything below
   SweepSummary summary_;
   std::size_t done_ = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -44,7 +45,7 @@ void insert_rows(const SqlConnection& connection, std::string_view insert_into, 
 std::int64_t RunWriter::write(const RunRecord& record) {
   write_setting(record);
   for (const PlanResult& result : found_.plans) write_plan(result);
-  for (const Front& front : found_.fronts) write_front(front);
+  write_fronts();
   return run_id_;
 }
 
@@ -215,9 +216,20 @@ void RunWriter::write_entries(std::int64_t plan_id, const Plan& plan) {
   }
 }
 
+// In the order of the table's key: rows that come last need no room made for them.
+void RunWriter::write_fronts() {
+  std::vector<const Front*> fronts;
+  for (const Front& front : found_.fronts) fronts.push_back(&front);
+  std::ranges::sort(fronts, {}, [](const Front* front) { return name_of(front->granularity); });
+  for (const Front* front : fronts) write_front(*front);
+}
+
 void RunWriter::write_front(const Front& front) {
   const std::string_view granularity = name_of(front.granularity);
-  insert_rows(connection_, "INSERT OR IGNORE INTO front_points", 5, front.points.size(),
+  SqlStatement known(connection_,
+                     "SELECT 1 FROM front_points WHERE run_id = ? AND granularity = ?");
+  if (known.first(run_id_, granularity)) return;
+  insert_rows(connection_, "INSERT INTO front_points", 5, front.points.size(),
               [&](SqlStatement& insert, int position, std::size_t i) {
                 insert.bind_from(position, run_id_, granularity, i, front.points[i].time_s,
                                  front.points[i].energy_j);

@@ -33,8 +33,8 @@ class RunWriter {
   /// @return plan_id
   std::int64_t write_plan(const PlanResult& result);
 
-  /// Does nothing if the run has the front already.
-  void write_front(const Front& front);
+  /// Those that the run does not have yet.
+  void write_fronts();
 
  private:
   void write_run(const RunRecord& record);
@@ -42,6 +42,7 @@ class RunWriter {
   void write_kernels();
   void write_cells();
   void write_baseline();
+  void write_front(const Front& front);
   void write_totals(std::int64_t plan_id, const SimResult& sim);
   void write_interval(std::int64_t plan_id, const SavingInterval& interval);
   void write_marks(std::int64_t plan_id, const std::vector<Mark>& marks);
