@@ -8,6 +8,7 @@
 
 #include "common/error.hpp"
 #include "common/text.hpp"
+#include "explorer/results/merge_references.hpp"
 #include "explorer/results/provenance.hpp"
 #include "explorer/results/store.hpp"
 
@@ -228,9 +229,15 @@ class Merger {
   Merger& operator=(const Merger&) = delete;
 
   MergeCounts run() {
-    SqlTransaction transaction(target_);
+    // What would be looked up row by row is looked up in the file and where it meets the target.
+    SqlTransaction transaction(target_, References::known_to_hold);
+    std::vector<std::string_view> tables;
+    for (const CopiedTable& table : copied_tables) tables.push_back(table.name);
+    for (const RecordTable& table : record_tables) tables.push_back(table.name);
+    refuse_broken_references(target_, source_, tables);
     refuse_conflicts();
     target_.execute(maps_text(target_));
+    refuse_rows_of_others(target_, source_);
     MergeCounts counts;
     // Captured runs of sweeps are runs; those of explore are records.
     const auto runs = [&](std::string_view fresh) {

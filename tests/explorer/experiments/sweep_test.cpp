@@ -226,6 +226,39 @@ TEST_F(Sweep, ShardsMergeToTheWhole) {
   EXPECT_EQ(run(all, file("merged.db")).finished, 0U);
 }
 
+TEST_F(Sweep, MergeRefusesRowsThatReferToNothing) {
+  run(plan(), file("sound.db"), 1);
+  SqlConnection target = open_result_database(file("merged.db"));
+  // Plan 1 is the default clocks of the first run.
+  for (const std::string& sql :
+       {std::string("DELETE FROM clocks WHERE run_id = 1 AND clock_id = 1"),
+        std::string("DELETE FROM clocks WHERE run_id = 2"),
+        std::string("DELETE FROM kernels WHERE run_id = 1 AND kernel_id = 3"),
+        std::string("DELETE FROM plans WHERE plan_id = 2"), std::string("DELETE FROM inputs"),
+        std::string("UPDATE plan_entries SET clock_id = 1000 WHERE plan_id = 2 AND site_id = 0")}) {
+    std::filesystem::copy_file(file("sound.db"), file("bad.db"),
+                               std::filesystem::copy_options::overwrite_existing);
+    {
+      SqlConnection bad(file("bad.db"), SqlConnection::Mode::create);
+      bad.execute("PRAGMA foreign_keys = OFF");
+      bad.execute(sql);
+    }
+    expect_error<DataError>([&] { (void)merge(target, file("merged.db"), file("bad.db")); },
+                            "refer to rows that are not there");
+    EXPECT_EQ(number(file("merged.db"), "SELECT count(*) FROM runs"), 0) << sql;
+  }
+  // A run that is known, with a kernel that it did not have.
+  EXPECT_GT(merge(target, file("merged.db"), file("sound.db")).new_units, 0);
+  {
+    SqlConnection bad(file("sound.db"), SqlConnection::Mode::create);
+    bad.execute(
+        "INSERT INTO kernels SELECT run_id, 10000, name, label, class, pass, dtype, launches, "
+        "flops, dram_bytes, coefficients FROM kernels WHERE run_id = 1 AND kernel_id = 0");
+  }
+  expect_error<DataError>([&] { (void)merge(target, file("merged.db"), file("sound.db")); },
+                          "rows of table kernels refer to rows that are not there");
+}
+
 TEST_F(Sweep, MergeTakesRunsOfExploreToo) {
   const SweepPlan all = plan();
   const ExplorationInput input = exploration_input(all, all.units.front());
