@@ -56,7 +56,8 @@ StoredGraphPlan load_graph_plan(const ResultStore& store, std::int64_t plan_id) 
       store
           .query(
               "SELECT r.gpu, p.granularity, p.slack_frac, r.graph_run_id, "
-              "EXISTS (SELECT 1 FROM graph_segments s WHERE s.graph_plan_id = p.graph_plan_id) "
+              "EXISTS (SELECT 1 FROM graph_segments s WHERE s.graph_plan_id = p.graph_plan_id), "
+              "p.comm_sms "
               "FROM graph_plans p JOIN graph_runs r USING (graph_run_id) "
               "WHERE p.graph_plan_id = ?",
               {plan_id})
@@ -74,13 +75,16 @@ StoredGraphPlan load_graph_plan(const ResultStore& store, std::int64_t plan_id) 
   return {.plan_id = plan_id,
           .gpu = text(row[0]),
           .grid = grid_of_run(store, whole(row[3])),
-          .question = {grain_named(text(row[1])).value_or(GraphGrain::kernel), real(row[2])}};
+          .question = {grain_named(text(row[1])).value_or(GraphGrain::kernel), real(row[2])},
+          .comm_sms = std::holds_alternative<std::monostate>(row[5]) ? std::nullopt
+                                                                     : std::optional(real(row[5]))};
 }
 
 CapturedTransfer transfer(const ResultStore& store, const StoredGraphPlan& plan,
                           GraphExplorationInput input, const RunContext& context) {
   input.questions = {plan.question};
   input.grid = plan.grid;
+  if (plan.comm_sms) input.comm_sms = std::vector<double>{*plan.comm_sms};
   const std::optional<SwitchModel> switching = input.switching;
   const GraphExploration found = explore_captured(input, context);
   const ExecutionGraph& graph = found.run->graph;
@@ -90,8 +94,9 @@ CapturedTransfer transfer(const ResultStore& store, const StoredGraphPlan& plan,
   std::vector<StepScore> scores;
   for (const GraphGpu& gpu : graph.gpus())
     scores.push_back(score_for(store, plan.plan_id, gpu, grid));
-  GraphSimulator simulator(*found.model, grid);
-  const PlayedRun played = play(*found.model, simulator, scores, grid.default_clock(),
+  const GraphModel& model = found.comm_sms.empty() ? *found.model : *found.comm_sms.front().model;
+  GraphSimulator simulator(model, grid);
+  const PlayedRun played = play(model, simulator, scores, grid.default_clock(),
                                 switching.value_or(SwitchModel{}), baseline);
   const GraphRun& run = played.run;
   CapturedTransfer result{.baseline = {baseline.span_s, baseline.total_energy_j},

@@ -17,6 +17,7 @@ struct StoredGraphPlan {
   std::string gpu;   ///< name of the spec
   std::string grid;  ///< the clocks it was chosen from, as make_clock_grid takes them
   GraphQuestion question;
+  std::optional<double> comm_sms;  ///< of collectives beside compute; nothing: as captured
 };
 
 /// @throws UsageError if there is no such plan, it was not found, or its order is not stored

@@ -13,6 +13,7 @@
 #include "explorer/graph/plan_segments.hpp"
 #include "explorer/graph/planner.hpp"
 #include "explorer/marks.hpp"
+#include "sim/graph/comm_sms.hpp"
 #include "sim/graph/disturbance.hpp"
 #include "traces/graph/capture_graph.hpp"
 
@@ -30,6 +31,9 @@ struct GraphExplorationInput {
   std::optional<SwitchModel> switching;
   /// What goes differently from the capture: default clocks and plans are of the disturbed run.
   GraphDisturbance disturbance = {};
+  /// Numbers of SMs that plans may also put the collectives on that run beside compute, all on the
+  /// same; empty: usual_comm_sms. Nothing: they stay on those they were captured on.
+  std::optional<std::vector<double>> comm_sms = {};
   std::vector<GraphQuestion> questions;
 };
 
@@ -51,6 +55,7 @@ struct GraphPlanOutcome {
   PlanError error;                    ///< of the model of what clocks change, whatever the split
   std::vector<PlanSegment> segments;  ///< as planned
   std::optional<CountedChanges> counted;  ///< nothing: what changes of clock take is not known
+  std::optional<double> comm_sms = {};    ///< of collectives beside compute; nothing: as captured
   std::vector<Mark> marks;                ///< what to know beside these numbers
 
   /// Ends of the interval of a quantity: over the three, and farther by the model's error.
@@ -68,6 +73,13 @@ struct GraphCoverage {
   [[nodiscard]] double total_s() const { return measured_s + anchored_s + fixed_s; }
 };
 
+/// The same run with the collectives that run beside compute on other SMs.
+struct CommSmsChoice {
+  std::optional<double> comm_sms;
+  std::unique_ptr<const GraphModel> model;
+  std::unique_ptr<GraphPlanner> planner;  ///< against the default clocks as captured
+};
+
 /// What was found. Refers to nothing outside itself.
 struct GraphExploration {
   std::unique_ptr<const CaptureGraph> run;
@@ -81,11 +93,19 @@ struct GraphExploration {
   GraphCoverage coverage;
   std::vector<Mark> baseline_marks;     ///< of the default clocks, what every change is against
   std::vector<GraphPlanOutcome> plans;  ///< in the order of the questions
+  std::vector<OverlappingCollective> overlapping;  ///< whose SMs were chosen
+  std::vector<CommSmsChoice> comm_sms;             ///< in the order they were tried
   double wall_time_s = 0.0;
   bool interrupted = false;  ///< Ctrl-C: later questions are missing
+
+  /// What a plan was made on.
+  [[nodiscard]] const GraphModel& model_of(const GraphPlanOutcome& outcome) const;
+  [[nodiscard]] const GraphPlanner& planner_of(const GraphPlanOutcome& outcome) const;
 };
 
-/// @throws what capture_graph, GraphModel, make_clock_grid and GraphPlanner throw
+/// @throws UsageError for SMs to choose where no collective runs beside compute, or a number the
+///         GPU does not have;
+///         what capture_graph, GraphModel, make_clock_grid and GraphPlanner throw
 [[nodiscard]] GraphExploration explore_captured(const GraphExplorationInput& input,
                                                 const RunContext& context = {});
 

@@ -16,7 +16,9 @@ struct DurationRange {
   explicit DurationRange(const LaunchCosts& costs) {
     const std::size_t count = costs.model().graph().size();
     for (std::size_t i = 0; i < count; ++i) {
-      double least = costs.time_s(i, ClockId{0}), most = least;
+      const GraphModel& model = costs.model();
+      double least = costs.time_s(i, ClockId{0});
+      double most = std::max(least, model.transfer_s(i, model.spec().core.min_mhz));
       for (std::size_t c = 1; costs.is_clocked(i) && c < costs.clocks(); ++c) {
         const double time_s = costs.time_s(i, id_at<ClockId>(c));
         least = std::min(least, time_s);

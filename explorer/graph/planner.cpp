@@ -69,15 +69,17 @@ struct GraphPlanner::Prices {
 };
 
 GraphPlanner::GraphPlanner(const GraphModel& model, const ClockGrid& grid,
-                           const RunContext& context, const std::optional<SwitchModel>& switching)
+                           const RunContext& context, const std::optional<SwitchModel>& switching,
+                           const GraphRun* baseline)
     : model_(model),
       grid_(grid),
       switching_(switching),
       simulator_(model, grid),
-      baseline_(simulator_.run(uniform_plan(model.graph(), grid.default_clock()))),
+      defaults_(simulator_.run(uniform_plan(model.graph(), grid.default_clock()))),
+      baseline_(baseline != nullptr ? *baseline : defaults_),
       uniform_(sweep_uniform(model, grid, context)),
       alone_(model, grid),
-      beside_(model, grid, slowdown_in(alone_, baseline_, grid.default_clock())),
+      beside_(model, grid, slowdown_in(alone_, defaults_, grid.default_clock())),
       held_(alone_),
       own_(no_repeats(model.graph())),
       shared_(step_repeats(alone_)) {
@@ -252,9 +254,12 @@ void GraphPlanner::answer_automatic(GraphPlanResult& result, const Targets& all,
   std::optional<SequencePlan> start;
   if (result.found()) start = SequencePlan{std::move(result.plan), std::move(result.run)};
   auto found = sequence_plan(
-      {beside_, grid_, baseline_, repeats_of(result.question), result.switching, result.deadline_s},
+      {beside_, grid_, defaults_, repeats_of(result.question), result.switching, result.deadline_s},
       simulator_, prices(all.beside[at * shorter.size()]), std::move(start), context);
-  if (!found) return;
+  if (!found) {
+    result.lower_bound_j = bound_j(result.deadline_s);
+    return;
+  }
   result.plan = std::move(found->plan);
   result.run = std::move(found->run);
   const double bound = sequence_bound_j(alone_, grid_, result.switching, prices(all.alone[at]),

@@ -67,12 +67,14 @@ class GraphPlanner {
   /// Replays the graph at every clock.
   /// @param model      must outlive the planner
   /// @param switching  what changes of clock take; nothing: not known, no automatic plans
+  /// @param baseline   what slack is beyond, kept as a copy; null: the default clocks of the model
   /// @throws UsageError as validate(SwitchModel)
   GraphPlanner(const GraphModel& model, const ClockGrid& grid, const RunContext& context = {},
-               const std::optional<SwitchModel>& switching = {});
+               const std::optional<SwitchModel>& switching = {},
+               const GraphRun* baseline = nullptr);
   ~GraphPlanner();
 
-  /// The default clocks, replayed.
+  /// What slack is beyond: the default clocks, replayed.
   [[nodiscard]] const GraphRun& baseline() const noexcept { return baseline_; }
 
   /// By clock.
@@ -130,7 +132,7 @@ class GraphPlanner {
   ClockGrid grid_;
   std::optional<SwitchModel> switching_;
   GraphSimulator simulator_;
-  GraphRun baseline_;
+  GraphRun defaults_, baseline_;  // the model's default clocks; what slack is beyond
   std::vector<UniformRun> uniform_;
   // Launches alone, for bounds, and as slow as at the default clocks beside each other, for plans.
   LaunchCosts alone_, beside_;

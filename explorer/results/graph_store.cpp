@@ -179,7 +179,7 @@ std::int64_t store_graph_plan(const SqlConnection& connection, std::int64_t run_
   const GraphPlanResult& result = outcome.result;
   SqlStatement insert(connection,
                       "INSERT INTO graph_plans VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
-                      "?, ?, ?, ?, ?, ?, ?, ?, ?)");
+                      "?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   const SqlValue null;
   const auto if_found = [&](double value) { return result.found() ? SqlValue(value) : null; };
   const std::optional<CountedChanges>& counted = outcome.counted;
@@ -204,7 +204,8 @@ std::int64_t store_graph_plan(const SqlConnection& connection, std::int64_t run_
              if_counted(&CountedChanges::clock_changes), if_counted(&CountedChanges::late_launches),
              counted ? SqlValue(counted->change.time_frac) : null,
              counted ? SqlValue(counted->change.energy_frac) : null,
-             counted ? SqlValue(std::int64_t{counted->in_time}) : null);
+             counted ? SqlValue(std::int64_t{counted->in_time}) : null,
+             outcome.comm_sms ? SqlValue(*outcome.comm_sms) : null);
   const std::int64_t plan_id = connection.last_insert_id();
   if (!result.found()) return plan_id;
   store_marks(connection, "graph_plan_marks", plan_id, outcome.marks);

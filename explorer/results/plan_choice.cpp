@@ -54,7 +54,7 @@ constexpr const char* captured_plans_sql =
     "v.time_change_high_pct + v.later, v.energy_change_pct + v.dearer, "
     "v.energy_change_low_pct + v.dearer, v.energy_change_high_pct + v.dearer, p.lower_bound_j, "
     "p.gap_frac, coalesce(p.counted_clock_changes, p.clock_changes), "
-    "coalesce(v.counted_in_time, 1) FROM (SELECT *, "
+    "coalesce(v.counted_in_time, 1), v.comm_sms FROM (SELECT *, "
     "coalesce(counted_time_change_pct - time_change_pct, 0) AS later, "
     "coalesce(counted_energy_change_pct - energy_change_pct, 0) AS dearer FROM v_graph_plans) v "
     "JOIN graph_plans p USING (graph_plan_id) "
@@ -65,7 +65,7 @@ constexpr const char* plans_sql =
     "v.time_change_high_pct + v.later, v.energy_change_pct + v.dearer, "
     "v.energy_change_low_pct + v.dearer, v.energy_change_high_pct + v.dearer, v.lower_bound, "
     "v.gap_frac, v.clock_switches, NOT EXISTS (SELECT 1 FROM plan_marks m WHERE m.plan_id = "
-    "v.plan_id AND m.kind = 'slack missed') FROM (SELECT w.*, p.lower_bound, "
+    "v.plan_id AND m.kind = 'slack missed'), NULL FROM (SELECT w.*, p.lower_bound, "
     "coalesce(100.0 * (p.counted_time_s - p.time_s) / b.time_s, 0) AS later, "
     "coalesce(100.0 * (p.counted_energy_j - p.energy_j) / b.energy_j, 0) AS dearer "
     "FROM v_plans w JOIN plans p USING (plan_id) "
@@ -90,6 +90,7 @@ std::vector<PlanCandidate> candidates_of(const ResultStore& store, StoredRun run
     one.gap_frac = optional_real(row[14]);
     if (const auto* changes = std::get_if<std::int64_t>(&row[15])) one.clock_changes = *changes;
     one.in_time = whole(row[16]) != 0;
+    one.comm_sms = optional_real(row[17]);
   }
   return found;
 }
@@ -146,7 +147,8 @@ PlanChoice choose_plans(const ResultStore& store, StoredRun run, std::string_vie
                       fineness(one.granularity), one.id);
   });
   std::erase_if(all, [&](const PlanCandidate& one) {
-    return one.goal != best.goal || one.aggregation != best.aggregation;
+    return one.goal != best.goal || one.aggregation != best.aggregation ||
+           one.comm_sms != best.comm_sms;  // which a job has from its start
   });
   PlanChoice choice{{best}, {}};
   std::ranges::stable_sort(all, std::greater<>{},

@@ -39,6 +39,7 @@ struct PlanCandidate {
   bool in_time = true;  ///< still, with that
   std::optional<double> lower_bound_j, gap_frac;
   std::optional<std::int64_t> clock_changes;
+  std::optional<double> comm_sms;  ///< of collectives beside compute; nothing: as captured
 };
 
 /// The chosen plan and those of its run, goal and aggregation that may stand in for it.

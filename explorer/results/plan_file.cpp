@@ -305,6 +305,7 @@ nlohmann::ordered_json plan_file(const ResultStore& store, const PlanFileRequest
            {"granularity", one.granularity},
            {"goal", one.goal},
            {"slack_frac", one.slack_frac},
+           {"comm_sms", one.comm_sms ? Json(*one.comm_sms) : Json(nullptr)},
            {"expected", expected_of(one)},
            {"devices", run.captured ? graph_devices(store, one.id, clocks)
                                     : trace_segments(store, one.id, *facts.trace, clocks)}});

@@ -1,6 +1,8 @@
 -- Schema 13. Power limits of pipelines:
 ALTER TABLE pipeline_options ADD COLUMN power_limit_w REAL CHECK (power_limit_w > 0);  -- NULL where it is not a choice
 ALTER TABLE pipeline_passes ADD COLUMN power_limit_w REAL CHECK (power_limit_w > 0);   -- of the option
+-- Plans of captured runs that put collectives on other SMs:
+ALTER TABLE graph_plans ADD COLUMN comm_sms REAL;  -- of collectives that run beside compute; NULL: as captured
 -- A promised saving whose measured interval reaches to no change at all is undecided, not kept.
 -- A wider check changes no row; SQLite has no ALTER for it (sqlite.org/lang_altertable.html, section 7).
 PRAGMA writable_schema = ON;

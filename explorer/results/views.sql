@@ -309,7 +309,7 @@ SELECT p.graph_plan_id, r.graph_run_id, r.captures, r.gpu, r.captured_clock, r.c
        100.0 * (p.lower_bound_j / r.default_j - 1) AS bound_change_pct, 100.0 * p.gap_frac AS gap_pct,
        p.clock_changes / p.time_s AS clock_changes_per_s,
        100.0 * p.counted_time_change_frac AS counted_time_change_pct,
-       100.0 * p.counted_energy_change_frac AS counted_energy_change_pct, p.counted_in_time,
+       100.0 * p.counted_energy_change_frac AS counted_energy_change_pct, p.counted_in_time, p.comm_sms,
        100.0 * r.source_guessed_split_s / (r.source_measured_s + r.source_anchored_s + r.source_fixed_s)
          AS guessed_split_pct,
        (SELECT group_concat(kind, ', ') FROM graph_plan_marks m WHERE m.graph_plan_id = p.graph_plan_id) AS notes

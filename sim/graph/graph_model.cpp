@@ -1,6 +1,7 @@
 #include "sim/graph/graph_model.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <utility>
 
@@ -33,6 +34,7 @@ GraphModel GraphModel::with_split(double lean) const {
   GraphModel other = *this;
   other.bind_kernels(lean);
   other.anchor_work();
+  other.move_collectives();
   return other;
 }
 
@@ -57,6 +59,7 @@ GraphModel GraphModel::with_whole_launches(
 }
 
 GraphModel GraphModel::with_slowdown(std::vector<double> factor) const {
+  assert(moved_.empty());
   GraphModel other = *this;
   other.slowdown_ = std::move(factor);
   other.anchor_work();
@@ -87,10 +90,28 @@ ClockPair GraphModel::held_clock(const ClockPair& asked, ThrottleId throttle) co
   return {asked.mem, std::min(asked.core_mhz.value_or(*most_mhz), *most_mhz)};
 }
 
-double GraphModel::transfer_s(std::size_t activity) const {
+GraphModel GraphModel::with_comm_sms(std::vector<OverlappingCollective> collectives,
+                                     double comm_sms) const {
+  assert(moved_.empty() && comm_sms >= 1.0);
+  GraphModel other = *this;
+  other.moved_ = std::move(collectives);
+  other.comm_sms_ = comm_sms;
+  other.move_collectives();
+  return other;
+}
+
+// A captured time, load beside it included, follows no clock: only what is added does.
+double GraphModel::transfer_s(std::size_t activity, double core_mhz) const {
   const Activity& of = graph_->activities()[activity];
   if (of.kind != ActivityKind::transfer) return 0.0;
-  return of.duration_s * (slowdown_.empty() ? 1.0 : slowdown_[activity]);
+  const double captured_s = of.duration_s * (slowdown_.empty() ? 1.0 : slowdown_[activity]);
+  const double added = added_.empty() ? 0.0 : added_[index(of.kernel)];
+  if (added == 0.0) return captured_s;
+  const CollectiveSharing sharing;
+  const double fixed = 1.0 - sharing.core_share;
+  if (added < 0.0) return captured_s * (1.0 + added * fixed);
+  const double at_clock = fixed + sharing.core_share * sharing.reference_mhz / core_mhz;
+  return captured_s * (1.0 + added * at_clock * (1.0 + sharing.load_slowdown));
 }
 
 double GraphModel::idle_power_w(const ClockPair& clock, ThrottleId throttle) const {
@@ -117,6 +138,28 @@ void GraphModel::bind_kernels(double lean) {
     coefficients_.push_back(own.coefficients);
     splits_.push_back(own.split);
     demands_.push_back(sm_demand(kernel, spec_.sm_count));
+  }
+}
+
+// Power is not known to fall with the SMs, nor energy with the time: what is longer draws the power
+// it had, what is shorter takes the energy.
+void GraphModel::move_collectives() {
+  if (moved_.empty()) return;
+  const ClockState state = clock_state(spec_, captured_clock_, false);
+  added_.assign(coefficients_.size(), 0.0);
+  std::vector<bool> runs_by_itself(coefficients_.size(), false);
+  for (const Activity& activity : graph_->activities()) {
+    if (activity.kind == ActivityKind::launch) runs_by_itself[index(activity.kernel)] = true;
+  }
+  for (const OverlappingCollective& one : moved_) {
+    const std::size_t k = index(one.kernel);
+    added_[k] = one.added_frac(comm_sms_);
+    demands_[k] = {.share = comm_sms_ / spec_.sm_count, .held = comm_sms_};
+    if (!runs_by_itself[k]) continue;  // its transfer takes the time, and it waits as it did
+    KernelCoefficients& kernel = coefficients_[k];
+    const double captured_s = unlimited_point(state, kernel).time_s;
+    kernel = copying_longer({}, kernel, added_[k] * captured_s);
+    kernel.core_j *= std::max(unlimited_point(state, kernel).time_s / captured_s, 1.0);
   }
 }
 

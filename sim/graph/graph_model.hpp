@@ -8,6 +8,7 @@
 #include "models/gpu/clock_grid.hpp"
 #include "models/kernel/anchor.hpp"
 #include "models/kernel/model.hpp"
+#include "sim/graph/comm_sms.hpp"
 #include "sim/sharing/shared_gpu.hpp"
 #include "traces/graph/execution_graph.hpp"
 
@@ -65,6 +66,7 @@ class GraphModel {
   /// The same GPUs where activities take longer than captured, at every clock: launches do so much
   /// more, transfers are so much slower. Energy grows with what launches do.
   /// @param factor  shape [activities], each > 0
+  /// @pre collectives are on their captured SMs
   [[nodiscard]] GraphModel with_slowdown(std::vector<double> factor) const;
 
   /// The same graph on GPUs some of which are throttled, from now on: not while it was captured.
@@ -78,8 +80,21 @@ class GraphModel {
     return throttle_of_gpu_.empty() ? ThrottleId{} : throttle_of_gpu_[index(gpu)];
   }
 
-  /// How long an activity takes that no clock changes: a transfer; 0 for others.
-  [[nodiscard]] double transfer_s(std::size_t activity) const;
+  /// The same GPUs with collectives on other SMs than captured: what runs beside them has the
+  /// others, and they copy slower or faster. Launches do as much of them as before.
+  /// @param comm_sms  of each of them, >= 1, below the spec's
+  /// @pre collectives are on their captured SMs
+  [[nodiscard]] GraphModel with_comm_sms(std::vector<OverlappingCollective> collectives,
+                                         double comm_sms) const;
+
+  /// How long a transfer takes; 0 for others. As captured no clock changes it; what fewer SMs add
+  /// follows the core clock of its slowest GPU.
+  [[nodiscard]] double transfer_s(std::size_t activity, double core_mhz) const;
+  /// Not shorter at any clock.
+  [[nodiscard]] double transfer_s(std::size_t activity) const {
+    return transfer_s(activity, spec_.core.max_mhz);
+  }
+  [[nodiscard]] bool transfers_follow_clocks() const noexcept { return !moved_.empty(); }
 
   /// How much each activity does, in launches of the model: so that the captured clocks give the
   /// captured duration back, what ran beside it counted. 0 where no clock matters. Shape
@@ -111,6 +126,7 @@ class GraphModel {
   [[nodiscard]] double limit_w(ThrottleId throttle) const {
     return throttles_[index(throttle)].power_limit_w.value_or(power_limit_w_);
   }
+  void move_collectives();
 
   const ExecutionGraph* graph_;
   GpuSpec spec_;
@@ -119,7 +135,10 @@ class GraphModel {
   std::vector<KernelCoefficients> coefficients_;
   std::vector<SplitSource> splits_;
   std::vector<SmDemand> demands_;
-  std::vector<double> slowdown_;                       // shape [activities], empty: 1
+  std::vector<OverlappingCollective> moved_;
+  double comm_sms_ = 0.0;         // of those that moved
+  std::vector<double> added_;     // share of captured time, shape [kernels]; empty: none
+  std::vector<double> slowdown_;  // shape [activities], empty: 1
   std::vector<GpuThrottle> throttles_{GpuThrottle{}};  // that differ
   std::vector<ThrottleId> throttle_of_gpu_;            // shape [gpus], empty: none
   std::vector<double> work_;

@@ -100,13 +100,27 @@ class GraphReplay {
   void begin_transfer(std::uint32_t i, double at_s) {
     TransferState& transfer = transfers_[i];
     transfer.begun = true;
-    transfer.left_s = simulator_.model_->transfer_s(i);
+    transfer.left_s = transfer_s(i);
     transfer.since_s = at_s;
     for (const GraphArc& arc : graph_.arcs_into(ActivityId{i})) {
       const auto gpu = graph_.gpu_of(graph_[arc.from]);
       if (gpu && is_stalled(gpus_[index(*gpu)], at_s)) ++transfer.stalls;
     }
     end_transfer_if_nothing_stalls(i, at_s);
+  }
+
+  // At the clocks its GPUs have as it begins.
+  [[nodiscard]] double transfer_s(std::uint32_t i) const {
+    const GraphModel& model = *simulator_.model_;
+    if (!model.transfers_follow_clocks()) return model.transfer_s(i);
+    double slowest_mhz = model.spec().core.max_mhz;
+    for (const GraphArc& arc : graph_.arcs_into(ActivityId{i})) {
+      const auto gpu = graph_.gpu_of(graph_[arc.from]);
+      if (!gpu) continue;
+      const ClockPair& held = simulator_.grid_[gpus_[index(*gpu)].held.clock];
+      slowest_mhz = std::min(slowest_mhz, effective_core_mhz(model.spec(), held));
+    }
+    return model.transfer_s(i, slowest_mhz);
   }
 
   void end_transfer_if_nothing_stalls(std::uint32_t i, double at_s) {

@@ -12,13 +12,6 @@ constexpr double least_sms_left = 0.02;  // share of the SMs: collectives never 
 
 double drawn_out(double use, double factor) { return 1.0 - use + use * factor; }
 
-// Of `traffic_bytes` copied by some SMs at the reference clock, s.
-double copy_s(const CollectiveSharing& sharing, double traffic_bytes, double sms, double threads) {
-  const double of_one = sharing.sm_gbs * 1e9 *
-                        std::pow(threads / sharing.reference_threads, sharing.threads_exponent);
-  return traffic_bytes / (of_one * sms);
-}
-
 // A set of kernels as a number: multiplied by 2^64 / golden ratio, as of Fibonacci hashing.
 std::uint64_t hash_of(std::span<const std::uint32_t> set) {
   std::uint64_t hash = set.size();
@@ -43,11 +36,19 @@ SmDemand sm_demand(const Kernel& kernel, double sm_count) {
   return {.share = blocks / sm_count, .held = collective ? blocks : 0.0};
 }
 
+double copy_time_s(const CollectiveSharing& sharing, double traffic_bytes, double comm_sms,
+                   double block_threads) {
+  const double of_one =
+      sharing.sm_gbs * 1e9 *
+      std::pow(block_threads / sharing.reference_threads, sharing.threads_exponent);
+  return traffic_bytes / (of_one * comm_sms);
+}
+
 KernelCoefficients collective_on_sms(const CollectiveSharing& sharing, double latency_s,
                                      double traffic_bytes, double comm_sms, double block_threads) {
   constexpr double touches = 4.0;  // a byte sent is read and written here, one received as well
   constexpr double sharp = 10.0;   // its DRAM time is hidden behind the link
-  const double busy_s = copy_s(sharing, traffic_bytes, comm_sms, block_threads);
+  const double busy_s = copy_time_s(sharing, traffic_bytes, comm_sms, block_threads);
   return {.core_cycles = sharing.core_share * busy_s * sharing.reference_mhz * 1e6,
           .dram_bytes = touches * traffic_bytes,
           .fixed_s = latency_s + (1.0 - sharing.core_share) * busy_s,
@@ -55,12 +56,9 @@ KernelCoefficients collective_on_sms(const CollectiveSharing& sharing, double la
           .overlap_scale = sharp};
 }
 
-KernelCoefficients moved_to_sms(const CollectiveSharing& sharing, const KernelCoefficients& known,
-                                double known_sms, double traffic_bytes, double comm_sms,
-                                double block_threads) {
+KernelCoefficients copying_longer(const CollectiveSharing& sharing, const KernelCoefficients& known,
+                                  double added_s) {
   constexpr double least = 0.01;  // of what was there: nothing may vanish
-  const double added_s = copy_s(sharing, traffic_bytes, comm_sms, block_threads) -
-                         copy_s(sharing, traffic_bytes, known_sms, block_threads);
   KernelCoefficients moved = known;
   const double cycles_per_s = sharing.core_share * sharing.reference_mhz * 1e6;
   moved.core_cycles =
@@ -68,6 +66,14 @@ KernelCoefficients moved_to_sms(const CollectiveSharing& sharing, const KernelCo
   moved.fixed_s =
       std::max(known.fixed_s + (1.0 - sharing.core_share) * added_s, least * known.fixed_s);
   return moved;
+}
+
+KernelCoefficients moved_to_sms(const CollectiveSharing& sharing, const KernelCoefficients& known,
+                                double known_sms, double traffic_bytes, double comm_sms,
+                                double block_threads) {
+  return copying_longer(sharing, known,
+                        copy_time_s(sharing, traffic_bytes, comm_sms, block_threads) -
+                            copy_time_s(sharing, traffic_bytes, known_sms, block_threads));
 }
 
 double Sharing::power_w() const {

@@ -51,9 +51,17 @@ struct SmDemand {
                                                    double latency_s, double traffic_bytes,
                                                    double comm_sms, double block_threads);
 
+/// Time that SMs take to copy what a collective sends, at the reference clock.
+[[nodiscard]] double copy_time_s(const CollectiveSharing& sharing, double traffic_bytes,
+                                 double comm_sms, double block_threads);
+
+/// The same collective, its SMs copying so much longer at the reference clock, or shorter.
+/// @param known  stays no shorter than its core and fixed parts leave room for
+[[nodiscard]] KernelCoefficients copying_longer(const CollectiveSharing& sharing,
+                                                const KernelCoefficients& known, double added_s);
+
 /// The same collective on other SMs: only the time its SMs take to copy changes.
-/// @param known     its coefficients on `known_sms` (of a capture, say); stays no shorter than the
-///                  fixed part leaves room for
+/// @param known     its coefficients on `known_sms` (of a capture, say); see copying_longer
 [[nodiscard]] KernelCoefficients moved_to_sms(const CollectiveSharing& sharing,
                                               const KernelCoefficients& known, double known_sms,
                                               double traffic_bytes, double comm_sms,

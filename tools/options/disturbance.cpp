@@ -74,8 +74,9 @@ void add_disturbance_options(CommandLine& app, DisturbanceOptions& o) {
       "Of captured and generated runs: standard deviation of the logarithm of each kernel's time");
 }
 
-void refuse_disturbance(const CommandLine& app) {
-  for (const char* option : {"--straggler", "--throttle", "--slow-link", "--jitter"})
+void refuse_options_of_captures(const CommandLine& app) {
+  for (const char* option :
+       {"--straggler", "--throttle", "--slow-link", "--jitter", "--comm-sms", "--own-steps"})
     if (app.has(option)) throw UsageError(fmt::format("{} is for captured runs", option));
 }
 

@@ -20,8 +20,8 @@ struct DisturbanceOptions {
 /// Adds --straggler, --throttle, --slow-link and --jitter. `options` must outlive parsing.
 void add_disturbance_options(CommandLine& app, DisturbanceOptions& options);
 
-/// @throws UsageError if one of them was given: they mean nothing here
-void refuse_disturbance(const CommandLine& app);
+/// @throws UsageError if one of them, --comm-sms or --own-steps was given: they mean nothing here
+void refuse_options_of_captures(const CommandLine& app);
 
 /// @throws UsageError for what is not "RANK=FACTOR", of throttles "RANK=CLOCK" or "RANK=POWER"
 [[nodiscard]] GraphDisturbance disturbance_of(const DisturbanceOptions& options);

@@ -234,7 +234,9 @@ TEST_F(Store, KeepsTheUnitsOfSchema11) {
       back_to_schema_12 +
       "DROP VIEW v_units; DROP VIEW "
       "v_experiment_units; DROP VIEW v_experiments; DROP VIEW v_best_unit; DROP VIEW "
-      "v_sensitivity; DROP VIEW v_regressions; DROP TABLE graph_settings; DROP TABLE units;" +
+      "v_sensitivity; DROP VIEW v_regressions; DROP VIEW v_graph_plans; DROP VIEW "
+      "v_best_graph_plan; ALTER TABLE graph_plans DROP COLUMN comm_sms; DROP TABLE graph_settings; "
+      "DROP TABLE units;" +
       units_of_schema_2() +
       "INSERT INTO units SELECT 'u', 'q', min(run_id), min(plan_id), 'v', 'h', 1, 1, 't', 'host' "
       "FROM plans; PRAGMA user_version = 11;");

@@ -22,6 +22,7 @@
 #include "tools/commands/plans/captured_switching.hpp"
 #include "tools/commands/plans/explore_captured.hpp"
 #include "tools/options/captured.hpp"
+#include "tools/options/comm_sms.hpp"
 #include "tools/options/limits.hpp"
 #include "tools/options/switching.hpp"
 #include "tools/options/table.hpp"
@@ -37,7 +38,7 @@ namespace rubato {
 namespace {
 
 struct ExploreOptions {
-  std::vector<std::string> ranks;
+  std::vector<std::string> ranks, comm_sms;
   DisturbanceOptions disturbance;
   std::string trace = "gpt3-xl", gpu, cluster, clocks, db, timeline;
   StepOptions step;
@@ -257,6 +258,7 @@ ExitStatus run_captured(const ExploreOptions& o, const CommandLine& line,
       .granularities = line.has("--granularity") ? o.granularities : std::vector<std::string>{},
       .slacks_pct = line.has("--slack") ? std::vector{o.slack_pct} : std::vector<double>{},
       .disturbance = o.disturbance,
+      .comm_sms = comm_sms_of(o.comm_sms),
       .partial = o.step.partial,
       .per_kernel = o.per_kernel,
       .own_steps = o.own_steps,
@@ -268,8 +270,7 @@ ExitStatus run(const ExploreOptions& o, const CommandLine& line, const RunContex
   check_numbers(o);
   if (is_captured_run(o)) return run_captured(o, line, context);
   refuse_without_goal(o, line);
-  if (o.own_steps) throw UsageError("--own-steps is for captured runs of several steps");
-  refuse_disturbance(line);
+  refuse_options_of_captures(line);
   const bool one_table = o.format == OutputFormat::csv || o.format == OutputFormat::json_lines;
   if (one_table && o.per_pass + o.per_kernel + o.per_segment > 1) {
     throw UsageError(
@@ -353,6 +354,7 @@ Action setup_explore(CommandLine& app) {
                  "Captures of several ranks of one run, as one: files or a pattern such as "
                  "'rank*.json.gz'");
   add_disturbance_options(app, o->disturbance);
+  add_comm_sms_option(app, o->comm_sms);
   app.add_option("--gpu", o->gpu,
                  "Shipped name or file of a GPU spec [the one of the GPU a trace was captured on, "
                  "else rtx-3080-ti]");

@@ -20,6 +20,7 @@
 #include "sim/timeline/graph.hpp"
 #include "tools/commands/plans/captured_notes.hpp"
 #include "tools/commands/plans/captured_switching.hpp"
+#include "tools/commands/plans/captured_tables.hpp"
 #include "tools/options/files.hpp"
 #include "tools/options/gpu.hpp"
 #include "tools/terminal/exploration_tables.hpp"
@@ -80,138 +81,6 @@ std::vector<GraphQuestion> questions_of(const CapturedRunOptions& o,
   return questions;
 }
 
-// Of the launches that take a clock.
-std::string clocks_text(const GraphExploration& found, const GraphPlanResult& result) {
-  std::vector<ClockId> clocks;
-  for (const PlanClock& row : plan_clocks(*found.model, result)) clocks.push_back(row.clock);
-  return clocks_text(found.planner->grid(), clocks);
-}
-
-OutputTable plans_table(const GraphExploration& found) {
-  OutputTable table({{"granularity"},
-                     {"slack_pct", "slack %", 1},
-                     {.key = "status", .for_programs = true},
-                     {"time_ms", "time ms", 3, true},
-                     {"time_change_pct", "time %", 2},
-                     {.key = "time_change_low_pct", .for_programs = true},
-                     {"time_change_high_pct", "to", 2},
-                     {"energy_j", "energy J", 3, true},
-                     {"energy_change_pct", "energy %", 2},
-                     {"energy_change_low_pct", "from", 2},
-                     {"energy_change_high_pct", "to", 2},
-                     {"bound_change_pct", "bound %", 2},
-                     {"gap_pct", "gap %", 2},
-                     {"clocks"},
-                     {"changes_per_s", "changes/s", 0},
-                     {"notes"}});
-  const double default_j = found.planner->baseline().total_energy_j;
-  for (const GraphPlanOutcome& outcome : found.plans) {
-    const GraphPlanResult& r = outcome.result;
-    const auto cell = [&](double value) { return r.found() ? Cell(value) : Cell(); };
-    table.add_row({std::string(name_of(r.question.grain)), percent * r.question.slack_frac,
-                   status_text(r.status, outcome.marks), cell(ms_per_s * r.run.span_s),
-                   cell(percent * outcome.change.time_frac),
-                   cell(percent * outcome.interval.low.time_frac),
-                   cell(percent * outcome.interval.high.time_frac), cell(r.run.total_energy_j),
-                   cell(percent * outcome.change.energy_frac),
-                   cell(percent * outcome.interval.low.energy_frac),
-                   cell(percent * outcome.interval.high.energy_frac),
-                   cell(change_pct(r.lower_bound_j, default_j)), cell(percent * r.gap_frac),
-                   r.found() ? Cell(clocks_text(found, r)) : Cell(),
-                   r.found() ? Cell(changes_per_s(r)) : Cell(), kinds_text(outcome.marks)});
-  }
-  return table;
-}
-
-OutputTable kernels_table(const GraphExploration& found) {
-  OutputTable table({{"granularity"},
-                     {"slack_pct", "slack %", 1},
-                     {"rank"},
-                     {"device"},
-                     {"pass"},
-                     {"kernel"},
-                     {"clock"},
-                     {"launches"},
-                     {"time_ms", "time ms"},
-                     {"energy_j", "energy J"}});
-  const ExecutionGraph& graph = found.run->graph;
-  for (const GraphPlanOutcome& outcome : found.plans) {
-    if (!outcome.result.found()) continue;
-    for (const PlanClock& row : plan_clocks(*found.model, outcome.result)) {
-      const GraphGpu& gpu = graph.gpus()[index(row.gpu)];
-      table.add_row({std::string(name_of(outcome.result.question.grain)),
-                     percent * outcome.result.question.slack_frac,
-                     static_cast<std::int64_t>(gpu.rank), static_cast<std::int64_t>(gpu.device),
-                     std::string(name_of(row.pass)), graph.kernels()[index(row.kernel)].name,
-                     found.planner->grid().label(row.clock),
-                     static_cast<std::int64_t>(row.launches), ms_per_s * row.time_s, row.energy_j});
-    }
-  }
-  return table;
-}
-
-OutputTable collectives_table(const GraphExploration& found) {
-  OutputTable table({{"collective"},
-                     {"kind"},
-                     {"ranks"},
-                     {"last_rank", "last rank"},
-                     {"start_skew_us", "skew us", 0},
-                     {"transfer_us", "transfer us", 0},
-                     {"end_spread_us", "ends apart us", 0}});
-  constexpr double us_per_ns = 1e-3;
-  for (const JoinedCollective& one : found.run->ranks.collectives) {
-    table.add_row(
-        {one.name, std::string(name_of(one.kind)), static_cast<std::int64_t>(one.members.size()),
-         static_cast<std::int64_t>(found.run->rank_of_capture[one.members[one.last].capture]),
-         us_per_ns * static_cast<double>(one.start_skew_ns()),
-         us_per_ns * static_cast<double>(one.transfer_ns()),
-         us_per_ns * static_cast<double>(one.end_spread_ns())});
-  }
-  return table;
-}
-
-OutputTable captured_run_table(const GraphRequest& request, const GraphExploration& found) {
-  OutputTable table({{"program_version"},
-                     {"trace"},
-                     {"gpu"},
-                     {"captured_clock"},
-                     {"captured_clock_source"},
-                     {"power_limit_w"},
-                     {"ranks"},
-                     {"gpus"},
-                     {"activities"},
-                     {"arcs_read"},
-                     {"arcs_inferred"},
-                     {"captured_ms"},
-                     {"reproduced_ms"},
-                     {"default_ms"},
-                     {"default_j"},
-                     {"measured_pct"},
-                     {"anchored_pct"},
-                     {"guessed_split_pct"},
-                     {"fixed_pct"}});
-  const ExecutionGraph& graph = found.run->graph;
-  const ArcCounts arcs = graph.count_arcs();
-  std::int64_t read = 0, inferred = 0;
-  for (std::size_t kind = 0; kind < arc_kinds; ++kind) {
-    read += static_cast<std::int64_t>(arcs.read[kind]);
-    inferred += static_cast<std::int64_t>(arcs.inferred[kind]);
-  }
-  const GraphCoverage& c = found.coverage;
-  const double total_s = std::max(c.total_s(), 1e-12);
-  const GraphRun& baseline = found.planner->baseline();
-  table.add_row(
-      {std::string(program_version()), request.files.front(), found.model->spec().name,
-       request.captured_clock, std::string(name_of(request.clock_source)),
-       found.model->power_limit_w(), static_cast<std::int64_t>(found.run->rank_of_capture.size()),
-       static_cast<std::int64_t>(graph.gpus().size()), static_cast<std::int64_t>(graph.size()),
-       read, inferred, ms_per_s * found.captured_span_s, ms_per_s * found.reproduced_span_s,
-       ms_per_s * baseline.span_s, baseline.total_energy_j, percent * c.measured_s / total_s,
-       percent * c.anchored_s / total_s, percent * c.guessed_split_s / total_s,
-       percent * c.fixed_s / total_s});
-  return table;
-}
-
 std::string arcs_text(const ArcCounts& arcs) {
   std::string text;
   for (std::size_t kind = 0; kind < arc_kinds; ++kind) {
@@ -266,11 +135,11 @@ std::string answer_text(const GraphExploration& found) {
   }
   if (best == nullptr) return "";
   const auto shown = [](double frac) { return format_signed(percent * frac, 2); };
-  return fmt::format("one clock for all: {}: energy {} % ({} to {}), time {} % ({} to {})\n",
-                     clocks_text(found, best->result), shown(best->change.energy_frac),
-                     shown(best->interval.low.energy_frac), shown(best->interval.high.energy_frac),
-                     shown(best->change.time_frac), shown(best->interval.low.time_frac),
-                     shown(best->interval.high.time_frac)) +
+  return fmt::format("one clock for all: {}{}: energy {} % ({} to {}), time {} % ({} to {})\n",
+                     plan_clocks_text(found, best->result), comm_sms_text(*best),
+                     shown(best->change.energy_frac), shown(best->interval.low.energy_frac),
+                     shown(best->interval.high.energy_frac), shown(best->change.time_frac),
+                     shown(best->interval.low.time_frac), shown(best->interval.high.time_frac)) +
          one_clock_line(found.model->spec(),
                         found.planner->grid()[best->result.plan.clock_of_activity.front()]);
 }
@@ -294,22 +163,25 @@ std::string playing_text(const CapturedRunOptions& o, const GraphExploration& fo
   const PlanChange& change = best->counted ? best->counted->change : best->change;
   const std::string_view grain = name_of(best->result.question.grain);
   return fmt::format(
-      "per {}, {}: energy {} %, time {} %{}\n{}", grain, clocks_text(found, best->result),
-      format_signed(percent * change.energy_frac, 2), format_signed(percent * change.time_frac, 2),
+      "per {}, {}{}: energy {} %, time {} %{}\n{}", grain, plan_clocks_text(found, best->result),
+      comm_sms_text(*best), format_signed(percent * change.energy_frac, 2),
+      format_signed(percent * change.time_frac, 2),
       best->counted ? ", as played" : ", changes of clock free", play_lines(grain, o.db));
 }
 
 void print_result(const CapturedRunOptions& o, const GraphRequest& request,
                   const GraphExploration& found) {
-  const OutputTable run = captured_run_table(request, found), plans = plans_table(found),
-                    kernels = kernels_table(found), collectives = collectives_table(found),
-                    counted = counted_changes_table(found), notes = captured_notes_table(found);
+  const OutputTable run = captured_run_table(request, found), plans = captured_plans_table(found),
+                    kernels = captured_kernels_table(found), collectives = collectives_table(found),
+                    counted = counted_changes_table(found), notes = captured_notes_table(found),
+                    comm_sms = comm_sms_table(found);
   std::vector<NamedTable> asked;
   if (o.format == OutputFormat::json) asked.push_back({"run", &run});
   if (collectives.rows() > 0) asked.push_back({"collectives", &collectives});
   asked.push_back({"plans", &plans});
   const bool one_table = o.format == OutputFormat::csv || o.format == OutputFormat::json_lines;
   if (counted.rows() > 0 && !one_table) asked.push_back({"changes", &counted});
+  if (comm_sms.rows() > 0 && !one_table) asked.push_back({"comm_sms", &comm_sms});
   if (o.format == OutputFormat::json) asked.push_back({"notes", &notes});
   if (o.per_kernel) asked.push_back({"kernels", &kernels});
   if (o.format == OutputFormat::table)
@@ -320,7 +192,8 @@ void print_result(const CapturedRunOptions& o, const GraphRequest& request,
       "Change against the default clocks, all GPUs together. 'from' and 'to': captured times split "
       "between core and memory as far either way as the work leaves open, and the model's error on "
       "top (90 %). Bound: as long as nothing that runs at once slows anything else down.\n" +
-      captured_notes_text(found) + counted_changes_note(found.planner->switching()));
+      captured_notes_text(found) + counted_changes_note(found.planner->switching()) +
+      comm_sms_note(found));
 }
 
 // The captured run, the default clocks and every plan, replayed once more with all they do.
@@ -333,7 +206,8 @@ void write_timeline(const CapturedRunOptions& o, const GraphExploration& found) 
   for (const GraphPlanOutcome& outcome : found.plans) {
     const GraphPlanResult& result = outcome.result;
     if (!result.found()) continue;
-    runs.push_back(simulator.run(result.plan, {.phases = true, .switching = result.switching}));
+    GraphSimulator of_plan(found.model_of(outcome), grid);
+    runs.push_back(of_plan.run(result.plan, {.phases = true, .switching = result.switching}));
     titles.push_back(fmt::format("{}, slack {} %", name_of(result.question.grain),
                                  format_number(percent * result.question.slack_frac)));
   }
@@ -356,6 +230,7 @@ CapturedRun captured_run(const CapturedRunOptions& o, const RunContext& context)
                    .power_limit_w = o.power_limit_w,
                    .switching = {},
                    .disturbance = disturbance_of(o.disturbance),
+                   .comm_sms = o.comm_sms,
                    .questions = {}},
                   {with_inputs_named(o.files), {}, ClockSource::gpu_default, context.command_line}};
   GraphExplorationInput& input = run.input;

@@ -25,6 +25,7 @@ struct CapturedRunOptions {
   std::vector<std::string> granularities;  ///< empty: all
   std::vector<double> slacks_pct;          ///< empty: 0, 1, 2, 5
   DisturbanceOptions disturbance;
+  std::optional<std::vector<double>> comm_sms;  ///< as GraphExplorationInput::comm_sms
   bool partial = false, per_kernel = false, own_steps = false;
   OutputFormat format = OutputFormat::table;
 };

@@ -1,0 +1,152 @@
+#include "explorer/graph/rehearsal.hpp"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "explorer/graph/playing.hpp"
+
+namespace rubato {
+
+namespace {
+
+CountedChanges counted_changes(const GraphPlanResult& result, const GraphRun& run,
+                               const GraphRun& baseline) {
+  constexpr double rounding = 1e-9;  // as planners count
+  CountedChanges counted{.change = change_against(run, baseline),
+                         .in_time = run.span_s <= result.deadline_s * (1.0 + rounding)};
+  for (const GpuTotals& gpu : run.gpus) {
+    counted.clock_changes += gpu.clock_changes;
+    counted.late_launches += gpu.late_launches;
+    counted.stalled_s += gpu.stalled_s;
+  }
+  return counted;
+}
+
+bool saves_more(const GraphPlanOutcome& a, const GraphPlanOutcome& b) {
+  return !b.counted || a.counted->change.energy_frac < b.counted->change.energy_frac;
+}
+
+}  // namespace
+
+PlanChange change_against(const GraphRun& run, const GraphRun& baseline) {
+  return {run.span_s / baseline.span_s - 1.0, run.total_energy_j / baseline.total_energy_j - 1.0};
+}
+
+GraphPlanOutcome Rehearsal::played(GraphPlanResult result) {
+  GraphPlanOutcome outcome;
+  outcome.result = std::move(result);
+  const GraphPlanResult& plan = outcome.result;
+  if (!plan.found()) return outcome;
+  const GraphRun run = simulator_.run(plan.plan, {.phases = true, .switching = plan.switching});
+  outcome.segments = plan_segments(model_, run);
+  if (!planner_.switching()) return outcome;
+  std::vector<StepScore> scores;
+  for (std::size_t g = 0; g < model_.graph().gpus().size(); ++g)
+    scores.emplace_back(played_step(outcome.segments, id_at<GpuId>(g)));
+  const PlayedRun played =
+      play(model_, simulator_, scores, planner_.grid().default_clock(), *planner_.switching(), run);
+  outcome.counted = counted_changes(plan, played.run, planner_.baseline());
+  return outcome;
+}
+
+GraphPlanOutcome Rehearsal::in_time(GraphPlanOutcome given,
+                                    std::span<const GraphPlanOutcome> before,
+                                    const RunContext& context) {
+  // From effect to effect, of a step: where steps differ, so do the shares of their time at which
+  // clocks change, and plans made for a longer latency may be the better ones.
+  constexpr std::array<double, 5> apart_frac{0.0125, 0.025, 0.05, 0.1, 0.2};
+  constexpr double small_gap_frac = 0.005;
+  if (!given.counted) return given;
+  GraphQuestion question = given.result.question;
+  GraphPlanOutcome best = best_before(given.result, before, context);
+  if (given.counted->in_time && saves_more(given, best)) {
+    if (given.result.gap_frac <= small_gap_frac) return given;
+    best = given;
+  }
+  if (!given.counted->in_time) tighten(question, *given.counted, given.result, best, context);
+  std::set<std::optional<std::uint32_t>> steps;
+  for (const PlanSegment& segment : given.segments) steps.insert(segment.step);
+  const double step_s =
+      planner_.baseline().span_s / static_cast<double>(std::max<std::size_t>(steps.size(), 1));
+  const SwitchModel& switching = *planner_.switching();
+  for (const double frac : apart_frac) {
+    question.dwell_s = frac * step_s - switching.core.latency_s();
+    if (question.dwell_s <= switching.dwell_s) continue;
+    if (context.stop_requested() || best.result.gap_frac <= small_gap_frac) break;
+    GraphPlanOutcome outcome = answered(question, given.result, context);
+    if (!outcome.counted) break;
+    if (!saves_more(outcome, best)) continue;  // in less time it saves less
+    if (outcome.counted->in_time) {
+      best = std::move(outcome);
+    } else {
+      tighten(question, *outcome.counted, given.result, best, context);
+    }
+  }
+  return best.counted ? best : given;
+}
+
+// Asks for plans in less time, between one that is late and one that is not, or is none.
+// @param late  what the question's own plan comes to
+// @param best  in time, or nothing; replaced by what saves more
+void Rehearsal::tighten(const GraphQuestion& question, const CountedChanges& late,
+                        const GraphPlanResult& asked, GraphPlanOutcome& best,
+                        const RunContext& context) {
+  constexpr int tries = 6;
+  constexpr double reserve = 1.25;     // of what a plan is late by
+  constexpr double least_step = 0.25;  // of what the first one is late by
+  const double slack_frac = asked.question.slack_frac;
+  const double first_by_frac = late.change.time_frac - slack_frac;
+  double late_frac = question.slack_frac, by_frac = first_by_frac;
+  std::optional<double> early_frac;
+  for (int i = 0; i < tries && !context.stop_requested(); ++i) {
+    GraphQuestion tighter = question;
+    tighter.slack_frac = early_frac
+                             ? 0.5 * (*early_frac + late_frac)
+                             : late_frac - std::max(reserve * by_frac, least_step * first_by_frac);
+    GraphPlanOutcome outcome;
+    if (tighter.slack_frac > -1.0) outcome = answered(tighter, asked, context);
+    if (outcome.counted && !outcome.counted->in_time) {
+      late_frac = tighter.slack_frac;
+      by_frac = outcome.counted->change.time_frac - slack_frac;
+      continue;
+    }
+    early_frac = tighter.slack_frac;
+    if (outcome.counted && saves_more(outcome, best)) best = std::move(outcome);
+  }
+}
+
+GraphPlanOutcome Rehearsal::best_before(const GraphPlanResult& asked,
+                                        std::span<const GraphPlanOutcome> before,
+                                        const RunContext& context) {
+  GraphPlanOutcome best =
+      answered({GraphGrain::iteration, asked.question.slack_frac}, asked, context);
+  for (const GraphPlanOutcome& one : before) {
+    if (!one.counted || !one.counted->in_time || one.result.deadline_s > asked.deadline_s) continue;
+    if (saves_more(one, best)) best = played(as_answer(one.result, asked));
+  }
+  return best;
+}
+
+GraphPlanOutcome Rehearsal::answered(const GraphQuestion& question, const GraphPlanResult& asked,
+                                     const RunContext& context) {
+  return played(as_answer(planner_.plan(std::span(&question, 1), context).front(), asked));
+}
+
+// A plan for another question, as one for what was asked.
+GraphPlanResult Rehearsal::as_answer(GraphPlanResult plan, const GraphPlanResult& asked) {
+  plan.question = asked.question;
+  plan.deadline_s = asked.deadline_s;
+  plan.switching = asked.switching;
+  plan.lower_bound_j = asked.lower_bound_j;
+  if (!plan.found()) return plan;
+  plan.run = simulator_.run(plan.plan, {.switching = plan.switching});
+  plan.status = SolveStatus::feasible;
+  plan.gap_frac = 1.0 - std::min(asked.lower_bound_j / plan.run.total_energy_j, 1.0);
+  return plan;
+}
+
+}  // namespace rubato

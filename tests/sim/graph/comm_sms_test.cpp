@@ -1,0 +1,202 @@
+// Collectives on other SMs than captured: against sums by hand.
+
+#include "sim/graph/comm_sms.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "sim/graph/simulator.hpp"
+#include "tests/made_run.hpp"
+#include "tests/small_graph.hpp"
+
+namespace rubato {
+namespace {
+
+constexpr double unnamed_sms = 16.0;  // of a collective whose grid is not known
+
+std::vector<OverlappingCollective> collectives_of(const ExecutionGraph& graph,
+                                                  double drawn_out_frac) {
+  std::vector<OverlappingCollective> found;
+  for (std::size_t k = 0; k < graph.kernels().size(); ++k) {
+    if (graph.kernels()[k].kind != KernelClass::communication) continue;
+    found.push_back({id_at<KernelId>(k), unnamed_sms, drawn_out_frac, drawn_out_frac});
+  }
+  return found;
+}
+
+RC_GTEST_PROP(CommSms, OnTheirCapturedSmsNothingChanges, ()) {
+  const ExecutionGraph graph = arbitrary_graph({.most_gpus = 3, .most_launches = 10});
+  const ClockGrid grid = arbitrary_clocks(3);
+  const GraphModel model(graph, small_graph_spec(), small_graph_spec().default_clock);
+  const GraphModel moved = model.with_comm_sms(collectives_of(graph, 0.7), unnamed_sms);
+  const GraphPlan plan = arbitrary_plan(graph, grid);
+  const GraphRun as_captured = GraphSimulator(model, grid).run(plan);
+  const GraphRun same = GraphSimulator(moved, grid).run(plan);
+  RC_ASSERT(same.start_s == as_captured.start_s && same.end_s == as_captured.end_s);
+  RC_ASSERT(same.total_energy_j == as_captured.total_energy_j);
+}
+
+// A split that is open is another model, on whatever SMs.
+RC_GTEST_PROP(CommSms, SplitsAndMovesGoTogether, ()) {
+  const ExecutionGraph graph = arbitrary_graph({.most_gpus = 2, .most_launches = 8});
+  const ClockGrid grid = arbitrary_clocks(3);
+  const GraphModel model(graph, small_graph_spec(), small_graph_spec().default_clock);
+  const auto collectives = collectives_of(graph, 0.4);
+  const GraphPlan plan = arbitrary_plan(graph, grid);
+  for (const double lean : {0.0, 1.0}) {
+    const GraphModel first = model.with_comm_sms(collectives, 4.0).with_split(lean);
+    const GraphModel last = model.with_split(lean).with_comm_sms(collectives, 4.0);
+    const GraphRun a = GraphSimulator(first, grid).run(plan),
+                   b = GraphSimulator(last, grid).run(plan);
+    RC_ASSERT(a.end_s == b.end_s);
+    RC_ASSERT(a.total_energy_j == b.total_energy_j);
+  }
+}
+
+// A collective of 1 ms beside a product that fills the GPU.
+struct BesideAProduct {
+  BesideAProduct() : graph(made()), model(graph, spec, spec.default_clock) {}
+
+  static ExecutionGraph made() {
+    SmallGraph small(1);
+    small.launch(0, "gemm", KernelClass::gemm, 5e-3);
+    small.launch(1, "all-reduce", KernelClass::communication, 1e-3);
+    return std::move(small).build();
+  }
+  [[nodiscard]] static ClockGrid grid(const char* clock) {
+    return {small_graph_spec(), {parse_clock_pair(small_graph_spec(), clock)}};
+  }
+  // Launches a second of each kernel, both running.
+  [[nodiscard]] static std::vector<double> rates(const GraphModel& of, const char* clock) {
+    SharedGpu gpu = of.shared_gpu(parse_clock_pair(small_graph_spec(), clock));
+    return gpu.at(std::vector<std::uint32_t>{0, 1}).launches_per_s;
+  }
+
+  const GpuSpec& spec = small_graph_spec();
+  ExecutionGraph graph;
+  GraphModel model;
+};
+
+TEST(CommSms, FewerSmsCopyLongerAndLeaveMoreToOthers) {
+  const BesideAProduct both;
+  const char* const captured = "1593/1410";
+  const GraphModel moved = both.model.with_comm_sms(collectives_of(both.graph, 0.5), 4.0);
+  const auto before = BesideAProduct::rates(both.model, captured),
+             after = BesideAProduct::rates(moved, captured);
+  // Half of the time is copying, which a quarter of the SMs takes four times as long.
+  EXPECT_NEAR(before[1] / after[1], 0.5 + 0.5 * 4.0, 0.02);
+  // The product has 104 SMs, not 92, for what is core time of it.
+  EXPECT_GT(after[0] / before[0], 1.05);
+  EXPECT_LT(after[0] / before[0], 104.0 / 92.0);
+  // What is added follows the core clock by the fitted share; what was captured by hardly anything.
+  const double slower = 1410.0 / 705.0, share = CollectiveSharing{}.core_share;
+  const auto low = BesideAProduct::rates(moved, "1593/705");
+  EXPECT_NEAR(after[1] / low[1], (1.0 + 1.5 * (share * slower + 1.0 - share)) / 2.5, 0.03);
+}
+
+TEST(CommSms, MoreSmsNeverSaveWhatTheFileDoesNotSay) {
+  const BesideAProduct both;
+  auto collectives = collectives_of(both.graph, 1.0);
+  collectives.front().shortened_frac = 0.0;
+  const GraphModel moved = both.model.with_comm_sms(collectives, 32.0);
+  const auto before = BesideAProduct::rates(both.model, "1593/1410"),
+             after = BesideAProduct::rates(moved, "1593/1410");
+  EXPECT_NEAR(after[1] / before[1], 1.0, 1e-3);
+  EXPECT_LT(after[0], before[0]);
+}
+
+// Two GPUs, a transfer of 200 us that begins when both have come.
+TEST(CommSms, TransfersFollowTheSlowestGpuInWhatIsAdded) {
+  SmallGraph small(2);
+  small.launch(0, "gemm", KernelClass::gemm, 1e-4);
+  small.collective({0, 2}, 2e-4);
+  const ExecutionGraph graph = std::move(small).build();
+  const GraphModel model(graph, small_graph_spec(), small_graph_spec().default_clock);
+  const GraphModel moved = model.with_comm_sms(collectives_of(graph, 0.25), 8.0);
+  const ClockGrid grid(small_graph_spec(), {parse_clock_pair(small_graph_spec(), "1593/1410"),
+                                            parse_clock_pair(small_graph_spec(), "1593/705")});
+  const CollectiveSharing sharing;
+  const auto transfer_s = [&](const GraphModel& of, ClockId clock) {
+    const GraphRun run = GraphSimulator(of, grid).run(uniform_plan(graph, clock));
+    for (std::size_t i = 0; i < graph.size(); ++i) {
+      if (graph.activities()[i].kind == ActivityKind::transfer)
+        return run.end_s[i] - run.start_s[i];
+    }
+    return 0.0;
+  };
+  for (const ClockId clock : {ClockId{0}, ClockId{1}}) {
+    const double mhz = *grid[clock].core_mhz;
+    const double at_clock = 1.0 - sharing.core_share + sharing.core_share * 1410.0 / mhz;
+    EXPECT_NEAR(transfer_s(model, clock), 2e-4, 1e-15);
+    // A quarter of it copies, on half the SMs twice as long, beside load longer still.
+    EXPECT_NEAR(transfer_s(moved, clock),
+                2e-4 * (1.0 + 0.25 * at_clock * (1.0 + sharing.load_slowdown)), 1e-12);
+  }
+  const GraphModel faster = model.with_comm_sms(collectives_of(graph, 0.25), 32.0);
+  EXPECT_NEAR(transfer_s(faster, ClockId{1}),
+              2e-4 * (1.0 - 0.25 * 0.5 * (1.0 - sharing.core_share)), 1e-12);
+}
+
+// Two collectives, the second of them alone on the GPU.
+Capture two_collectives(std::optional<std::uint64_t> bytes) {
+  MadeRun run(2);
+  const KernelId product = run.kernel("gemm"),
+                 beside = run.kernel("beside", KernelClass::communication),
+                 alone = run.kernel("alone", KernelClass::communication);
+  run.launch(0, product, 900'000);
+  run.launch(1, beside, 400'000);
+  run.sync_device();
+  run.launch(1, alone, 400'000);
+  run.sync_device();
+  Capture capture = std::move(run).finish();
+  capture.groups = {{"0", "default_pg", 4, {}}};
+  capture.collectives = {{.kind = CollectiveKind::all_reduce, .group = 0, .in_bytes = bytes}};
+  for (CapturedLaunch& launch : capture.launches) {
+    if (launch.kernel != product) launch.collective = 0;
+  }
+  capture.kernels[index(beside)].launch = LaunchShape{.grid = {12, 1, 1}, .block = {512, 1, 1}};
+  return capture;
+}
+
+std::vector<OverlappingCollective> overlapping_in(const Capture& capture) {
+  return overlapping_collectives(capture_graph(capture), {&capture, 1}, 108.0);
+}
+
+TEST(OverlappingCollectives, AreThoseBesideCompute) {
+  constexpr std::uint64_t bytes = 8'000'000;
+  const auto found = overlapping_in(two_collectives(bytes));
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].captured_sms, 12.0);
+  // A ring of four sends one and a half times the message.
+  const double copying_s =
+      1.5 * bytes / (12.0 * 6.85e9 * std::pow(0.5, CollectiveSharing{}.threads_exponent));
+  EXPECT_NEAR(found[0].drawn_out_frac, copying_s / 400e-6, 1e-12);
+  EXPECT_EQ(found[0].shortened_frac, found[0].drawn_out_frac);
+  EXPECT_NEAR(found[0].added_frac(3.0), 3.0 * found[0].drawn_out_frac, 1e-12);
+  EXPECT_NEAR(found[0].added_frac(24.0), -0.5 * found[0].drawn_out_frac, 1e-12);
+  EXPECT_EQ(found[0].added_frac(12.0), 0.0);
+}
+
+TEST(OverlappingCollectives, AreTakenAtTheirWorstWhereNothingIsKnown) {
+  const auto found = overlapping_in(two_collectives({}));
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].drawn_out_frac, 1.0);
+  EXPECT_EQ(found[0].shortened_frac, 0.0);
+  EXPECT_EQ(found[0].added_frac(6.0), 1.0);
+  EXPECT_EQ(found[0].added_frac(24.0), 0.0);
+  // More than the SMs of this GPU could copy: then all of its time is copying.
+  const auto fast = overlapping_in(two_collectives(1'000'000'000));
+  EXPECT_EQ(fast[0].drawn_out_frac, 1.0);
+}
+
+TEST(OverlappingCollectives, AreTriedOnPowersOfTwo) {
+  const std::vector<OverlappingCollective> twelve{{KernelId{0}, 12.0}, {KernelId{1}, 2.0}};
+  EXPECT_EQ(usual_comm_sms(twelve, 108.0), (std::vector<double>{1, 2, 4, 8, 16}));
+  EXPECT_EQ(usual_comm_sms(twelve, 16.0), (std::vector<double>{1, 2, 4, 8}));
+}
+
+}  // namespace
+}  // namespace rubato

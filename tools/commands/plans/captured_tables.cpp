@@ -1,0 +1,199 @@
+#include "tools/commands/plans/captured_tables.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "common/numbers.hpp"
+#include "common/text.hpp"
+#include "common/version.hpp"
+#include "tools/terminal/exploration_tables.hpp"
+
+namespace rubato {
+
+// Of the launches that take a clock.
+std::string plan_clocks_text(const GraphExploration& found, const GraphPlanResult& result) {
+  std::vector<ClockId> clocks;
+  for (const PlanClock& row : plan_clocks(*found.model, result)) clocks.push_back(row.clock);
+  return clocks_text(found.planner->grid(), clocks);
+}
+
+OutputTable captured_plans_table(const GraphExploration& found) {
+  OutputTable table({{"granularity"},
+                     {"slack_pct", "slack %", 1},
+                     {.key = "status", .for_programs = true},
+                     {"time_ms", "time ms", 3, true},
+                     {"time_change_pct", "time %", 2},
+                     {.key = "time_change_low_pct", .for_programs = true},
+                     {"time_change_high_pct", "to", 2},
+                     {"energy_j", "energy J", 3, true},
+                     {"energy_change_pct", "energy %", 2},
+                     {"energy_change_low_pct", "from", 2},
+                     {"energy_change_high_pct", "to", 2},
+                     {"bound_change_pct", "bound %", 2},
+                     {"gap_pct", "gap %", 2},
+                     {"clocks"},
+                     {.key = "comm_sms",
+                      .title = "comm SMs",
+                      .decimals = 0,
+                      .for_programs = found.comm_sms.empty()},
+                     {"changes_per_s", "changes/s", 0},
+                     {"notes"}});
+  const double default_j = found.planner->baseline().total_energy_j;
+  for (const GraphPlanOutcome& outcome : found.plans) {
+    const GraphPlanResult& r = outcome.result;
+    const auto cell = [&](double value) { return r.found() ? Cell(value) : Cell(); };
+    table.add_row({std::string(name_of(r.question.grain)), percent * r.question.slack_frac,
+                   status_text(r.status, outcome.marks), cell(ms_per_s * r.run.span_s),
+                   cell(percent * outcome.change.time_frac),
+                   cell(percent * outcome.interval.low.time_frac),
+                   cell(percent * outcome.interval.high.time_frac), cell(r.run.total_energy_j),
+                   cell(percent * outcome.change.energy_frac),
+                   cell(percent * outcome.interval.low.energy_frac),
+                   cell(percent * outcome.interval.high.energy_frac),
+                   cell(change_pct(r.lower_bound_j, default_j)), cell(percent * r.gap_frac),
+                   r.found() ? Cell(plan_clocks_text(found, r)) : Cell(),
+                   outcome.comm_sms ? Cell(*outcome.comm_sms) : Cell(),
+                   r.found() ? Cell(changes_per_s(r)) : Cell(), kinds_text(outcome.marks)});
+  }
+  return table;
+}
+
+OutputTable captured_kernels_table(const GraphExploration& found) {
+  OutputTable table({{"granularity"},
+                     {"slack_pct", "slack %", 1},
+                     {"rank"},
+                     {"device"},
+                     {"pass"},
+                     {"kernel"},
+                     {"clock"},
+                     {"launches"},
+                     {"time_ms", "time ms"},
+                     {"energy_j", "energy J"}});
+  const ExecutionGraph& graph = found.run->graph;
+  for (const GraphPlanOutcome& outcome : found.plans) {
+    if (!outcome.result.found()) continue;
+    for (const PlanClock& row : plan_clocks(*found.model, outcome.result)) {
+      const GraphGpu& gpu = graph.gpus()[index(row.gpu)];
+      table.add_row({std::string(name_of(outcome.result.question.grain)),
+                     percent * outcome.result.question.slack_frac,
+                     static_cast<std::int64_t>(gpu.rank), static_cast<std::int64_t>(gpu.device),
+                     std::string(name_of(row.pass)), graph.kernels()[index(row.kernel)].name,
+                     found.planner->grid().label(row.clock),
+                     static_cast<std::int64_t>(row.launches), ms_per_s * row.time_s, row.energy_j});
+    }
+  }
+  return table;
+}
+
+OutputTable collectives_table(const GraphExploration& found) {
+  OutputTable table({{"collective"},
+                     {"kind"},
+                     {"ranks"},
+                     {"last_rank", "last rank"},
+                     {"start_skew_us", "skew us", 0},
+                     {"transfer_us", "transfer us", 0},
+                     {"end_spread_us", "ends apart us", 0}});
+  constexpr double us_per_ns = 1e-3;
+  for (const JoinedCollective& one : found.run->ranks.collectives) {
+    table.add_row(
+        {one.name, std::string(name_of(one.kind)), static_cast<std::int64_t>(one.members.size()),
+         static_cast<std::int64_t>(found.run->rank_of_capture[one.members[one.last].capture]),
+         us_per_ns * static_cast<double>(one.start_skew_ns()),
+         us_per_ns * static_cast<double>(one.transfer_ns()),
+         us_per_ns * static_cast<double>(one.end_spread_ns())});
+  }
+  return table;
+}
+
+OutputTable captured_run_table(const GraphRequest& request, const GraphExploration& found) {
+  OutputTable table({{"program_version"},
+                     {"trace"},
+                     {"gpu"},
+                     {"captured_clock"},
+                     {"captured_clock_source"},
+                     {"power_limit_w"},
+                     {"ranks"},
+                     {"gpus"},
+                     {"activities"},
+                     {"arcs_read"},
+                     {"arcs_inferred"},
+                     {"captured_ms"},
+                     {"reproduced_ms"},
+                     {"default_ms"},
+                     {"default_j"},
+                     {"measured_pct"},
+                     {"anchored_pct"},
+                     {"guessed_split_pct"},
+                     {"fixed_pct"}});
+  const ExecutionGraph& graph = found.run->graph;
+  const ArcCounts arcs = graph.count_arcs();
+  std::int64_t read = 0, inferred = 0;
+  for (std::size_t kind = 0; kind < arc_kinds; ++kind) {
+    read += static_cast<std::int64_t>(arcs.read[kind]);
+    inferred += static_cast<std::int64_t>(arcs.inferred[kind]);
+  }
+  const GraphCoverage& c = found.coverage;
+  const double total_s = std::max(c.total_s(), 1e-12);
+  const GraphRun& baseline = found.planner->baseline();
+  table.add_row(
+      {std::string(program_version()), request.files.front(), found.model->spec().name,
+       request.captured_clock, std::string(name_of(request.clock_source)),
+       found.model->power_limit_w(), static_cast<std::int64_t>(found.run->rank_of_capture.size()),
+       static_cast<std::int64_t>(graph.gpus().size()), static_cast<std::int64_t>(graph.size()),
+       read, inferred, ms_per_s * found.captured_span_s, ms_per_s * found.reproduced_span_s,
+       ms_per_s * baseline.span_s, baseline.total_energy_j, percent * c.measured_s / total_s,
+       percent * c.anchored_s / total_s, percent * c.guessed_split_s / total_s,
+       percent * c.fixed_s / total_s});
+  return table;
+}
+
+OutputTable comm_sms_table(const GraphExploration& found) {
+  OutputTable table({{"comm_sms", "comm SMs", 0},
+                     {"default_time_change_pct", "time %", 2},
+                     {"default_energy_change_pct", "energy %", 2},
+                     {"plans"}});
+  if (found.comm_sms.empty()) return table;
+  const GraphRun& baseline = found.planner->baseline();
+  const auto add = [&](const std::optional<double>& comm_sms, const GraphPlanner& planner) {
+    const auto chosen = std::ranges::count_if(found.plans, [&](const GraphPlanOutcome& outcome) {
+      return outcome.result.found() && outcome.comm_sms == comm_sms;
+    });
+    const ClockId clock = planner.grid().default_clock();
+    const auto defaults = std::ranges::find(planner.uniform(), clock, &UniformRun::clock);
+    table.add_row({comm_sms ? Cell(*comm_sms) : Cell(),
+                   change_pct(defaults->span_s, baseline.span_s),
+                   change_pct(defaults->energy_j, baseline.total_energy_j),
+                   static_cast<std::int64_t>(chosen)});
+  };
+  add(std::nullopt, *found.planner);
+  for (const CommSmsChoice& choice : found.comm_sms) add(choice.comm_sms, *choice.planner);
+  return table;
+}
+
+std::string comm_sms_text(const GraphPlanOutcome& outcome) {
+  return outcome.comm_sms ? fmt::format(", collectives beside compute on {} SMs", *outcome.comm_sms)
+                          : "";
+}
+
+std::string comm_sms_note(const GraphExploration& found) {
+  if (found.comm_sms.empty()) return "";
+  std::string text = "Collectives beside compute, with their captured SMs:";
+  constexpr std::size_t most = 6;
+  for (std::size_t i = 0; i < std::min(most, found.overlapping.size()); ++i) {
+    const OverlappingCollective& one = found.overlapping[i];
+    text += fmt::format("{} {} ({})", i > 0 ? "," : "",
+                        printable(found.run->graph.kernels()[index(one.kernel)].name),
+                        one.captured_sms);
+  }
+  if (found.overlapping.size() > most)
+    text += fmt::format(" and {} more", found.overlapping.size() - most);
+  return text + fmt::format(
+                    ". Table comm_sms: the default clocks with them on so many SMs, and how many "
+                    "plans take that. NCCL_MIN_CTAS and NCCL_MAX_CTAS set it. What SMs change is "
+                    "known of {}; elsewhere it is a guess.\n",
+                    CollectiveSharing::measured_in);
+}
+
+}  // namespace rubato

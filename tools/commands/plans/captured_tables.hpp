@@ -1,0 +1,28 @@
+#pragma once
+// Explorations of captured runs as tables.
+
+#include <string>
+
+#include "explorer/results/graph_store.hpp"
+#include "tools/terminal/output.hpp"
+
+namespace rubato {
+
+/// The clock of a plan, or how many.
+[[nodiscard]] std::string plan_clocks_text(const GraphExploration& found,
+                                           const GraphPlanResult& result);
+
+[[nodiscard]] OutputTable captured_plans_table(const GraphExploration& found);
+[[nodiscard]] OutputTable captured_kernels_table(const GraphExploration& found);
+[[nodiscard]] OutputTable collectives_table(const GraphExploration& found);
+[[nodiscard]] OutputTable captured_run_table(const GraphRequest& request,
+                                             const GraphExploration& found);
+
+/// Numbers of SMs that were tried, as captured first; empty if none were asked for.
+[[nodiscard]] OutputTable comm_sms_table(const GraphExploration& found);
+/// ", collectives beside compute on 8 SMs", or nothing.
+[[nodiscard]] std::string comm_sms_text(const GraphPlanOutcome& outcome);
+/// What was moved, how to set it and what that rests on; empty if nothing was asked for.
+[[nodiscard]] std::string comm_sms_note(const GraphExploration& found);
+
+}  // namespace rubato
