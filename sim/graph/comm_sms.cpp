@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstdint>
 #include <set>
 #include <utility>
 
@@ -135,7 +136,7 @@ std::vector<double> usual_comm_sms(std::span<const OverlappingCollective> collec
   const double most =
       std::ranges::max_element(collectives, {}, &OverlappingCollective::captured_sms)->captured_sms;
   std::vector<double> tried;
-  for (double sms = 1.0; sms <= std::min(2.0 * most, 0.5 * sm_count); sms *= 2.0)
+  for (std::uint32_t sms = 1; sms <= std::min(2.0 * most, 0.5 * sm_count); sms *= 2)
     tried.push_back(sms);
   return tried;
 }

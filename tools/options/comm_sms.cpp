@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "common/error.hpp"
+#include "common/numbers.hpp"
 #include "common/text.hpp"
 #include "tools/command_line.hpp"
 
