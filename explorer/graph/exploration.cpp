@@ -36,28 +36,6 @@ GraphCoverage coverage_of(const GraphModel& model) {
   return coverage;
 }
 
-// The same plans on the same run, its kernels' times split another way.
-class OtherSplit {
- public:
-  /// @param as_captured  collectives on their captured SMs, which plans are measured against
-  OtherSplit(const GraphModel& model, const GraphModel& as_captured, const ClockGrid& grid,
-             double lean)
-      : model_(model.with_split(lean)), simulator_(model_, grid) {
-    const GraphModel captured = as_captured.with_split(lean);
-    baseline_ =
-        GraphSimulator(captured, grid).run(uniform_plan(model.graph(), grid.default_clock()));
-  }
-
-  [[nodiscard]] PlanChange change_of(const GraphPlanResult& result) {
-    return change_against(simulator_.run(result.plan, {.switching = result.switching}), baseline_);
-  }
-
- private:
-  GraphModel model_;
-  GraphSimulator simulator_;
-  GraphRun baseline_;
-};
-
 std::vector<Mark> marks_of_clocks(const GraphModel& model, const ClockGrid& grid,
                                   const GraphPlan& plan, const GraphRun& run) {
   const ExecutionGraph& graph = model.graph();
@@ -141,9 +119,7 @@ std::vector<GraphPlanOutcome> outcomes_of(const GraphModel& model, GraphPlanner&
                                           const GraphModel& as_captured,
                                           std::span<const GraphQuestion> questions,
                                           const RunContext& context) {
-  const ClockGrid& grid = planner.grid();
-  OtherSplit core_bound(model, as_captured, grid, 1.0), mem_bound(model, as_captured, grid, 0.0);
-  const PlanErrors errors(model, grid);
+  const GraphPlanIntervals intervals(model, as_captured, planner.grid(), planner.baseline());
   Rehearsal rehearsal(model, planner);
   std::vector<GraphPlanOutcome> outcomes;
   for (GraphPlanResult& result : planner.plan(questions, context)) {
@@ -152,9 +128,7 @@ std::vector<GraphPlanOutcome> outcomes_of(const GraphModel& model, GraphPlanner&
       outcome = rehearsal.in_time(std::move(outcome), outcomes, context);
     if (outcome.result.found()) {
       outcome.change = change_against(outcome.result.run, planner.baseline());
-      outcome.core_bound = core_bound.change_of(outcome.result);
-      outcome.mem_bound = mem_bound.change_of(outcome.result);
-      outcome.error = errors.of(outcome.result.plan, outcome.result.run);
+      outcome.interval = intervals.of(outcome.result.plan, outcome.result.run);
     }
     outcomes.push_back(std::move(outcome));
   }
@@ -232,16 +206,6 @@ const GraphModel& GraphExploration::model_of(const GraphPlanOutcome& outcome) co
 const GraphPlanner& GraphExploration::planner_of(const GraphPlanOutcome& outcome) const {
   const auto choice = std::ranges::find(comm_sms, outcome.comm_sms, &CommSmsChoice::comm_sms);
   return choice == comm_sms.end() ? *planner : *choice->planner;
-}
-
-double GraphPlanOutcome::least(double PlanChange::*field) const {
-  const double split = std::min({change.*field, core_bound.*field, mem_bound.*field});
-  return (1.0 + split) * (1.0 + error.low.*field) - 1.0;
-}
-
-double GraphPlanOutcome::most(double PlanChange::*field) const {
-  const double split = std::max({change.*field, core_bound.*field, mem_bound.*field});
-  return (1.0 + split) * (1.0 + error.high.*field) - 1.0;
 }
 
 GraphExploration explore_captured(const GraphExplorationInput& input, const RunContext& context) {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "common/run_context.hpp"
-#include "explorer/graph/plan_error.hpp"
+#include "explorer/graph/plan_interval.hpp"
 #include "explorer/graph/plan_segments.hpp"
 #include "explorer/graph/planner.hpp"
 #include "explorer/marks.hpp"
@@ -45,22 +45,15 @@ struct CountedChanges {
   bool in_time = false;                                ///< ends by the plan's deadline
 };
 
-/// A plan, and what it takes if the captured times split otherwise between core and memory than
-/// guessed: all launches as much bound by the core, or by memory, as their work leaves open.
+/// A plan and how far off it may be.
 struct GraphPlanOutcome {
   GraphPlanResult result;
-  PlanChange change;      ///< as planned
-  PlanChange core_bound;  ///< the same clocks, everything core bound
-  PlanChange mem_bound;
-  PlanError error;                    ///< of the model of what clocks change, whatever the split
-  std::vector<PlanSegment> segments;  ///< as planned
+  PlanChange change;                      ///< as planned
+  GraphPlanInterval interval;             ///< 90 %, around it
+  std::vector<PlanSegment> segments;      ///< as planned
   std::optional<CountedChanges> counted;  ///< nothing: what changes of clock take is not known
   std::optional<double> comm_sms = {};    ///< of collectives beside compute; nothing: as captured
   std::vector<Mark> marks;                ///< what to know beside these numbers
-
-  /// Ends of the interval of a quantity: over the three, and farther by the model's error.
-  [[nodiscard]] double least(double PlanChange::*field) const;
-  [[nodiscard]] double most(double PlanChange::*field) const;
 };
 
 /// GPU time of launches by what is known of their kernels, s.

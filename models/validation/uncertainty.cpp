@@ -9,7 +9,6 @@
 #include <Eigen/Core>
 
 #include "models/gpu/ensemble.hpp"
-#include "models/kernel/anchor.hpp"
 #include "models/kernel/coefficients.hpp"
 
 namespace rubato {
@@ -41,6 +40,15 @@ std::vector<ClassDraws> class_draws(std::size_t count, std::mt19937_64& random) 
       std::swap(shared.lean[i - 1], shared.lean[random() % i]);
   }
   return classes;
+}
+
+KernelCoefficients drawn_anchored(const GpuSpec& member, const Kernel& kernel,
+                                  const CapturePoint& at, const ClassDraws& shared,
+                                  std::size_t draw) {
+  AnchoredKernel own = anchored(member, kernel, at, shared.lean[draw]);
+  if (own.split == SplitSource::fit) return own.coefficients;
+  own.coefficients.core_j *= shared.core_energy[draw];
+  return scaled_to(member, own.coefficients, at);
 }
 
 }  // namespace
@@ -82,10 +90,7 @@ std::vector<GpuModel> draw_models(const GpuModel& model, const Trace& trace, std
       KernelCoefficients& c = coefficients.emplace_back(member.coefficients(id));
       if (model.source(id) == CoefficientSource::anchored) {
         const ClassDraws& shared = classes[static_cast<std::size_t>(kernel.kind)];
-        const CapturePoint& at = *member.anchor(id);
-        c = anchored(member.spec(), kernel, at, shared.lean[i]).coefficients;
-        c.core_j *= shared.core_energy[i];
-        c = scaled_to(member.spec(), c, at);
+        c = drawn_anchored(member.spec(), kernel, *member.anchor(id), shared, i);
         continue;
       }
       const double sigma = coefficient_error(model.spec(), kernel, model.source(id));
@@ -98,6 +103,23 @@ std::vector<GpuModel> draw_models(const GpuModel& model, const Trace& trace, std
     models.push_back(member.with(std::move(coefficients)));
   }
   return models;
+}
+
+std::vector<std::vector<KernelCoefficients>> draw_captured(const GpuSpec& spec,
+                                                           std::span<const Kernel> kernels,
+                                                           std::span<const CapturePoint> captured,
+                                                           std::size_t count) {
+  std::mt19937_64 random(20260113);
+  const std::vector<ClassDraws> classes = class_draws(count, random);
+  std::vector<std::vector<KernelCoefficients>> draws(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const GpuSpec member = ensemble_member(spec, i);
+    for (std::size_t k = 0; k < kernels.size(); ++k) {
+      draws[i].push_back(drawn_anchored(member, kernels[k], captured[k],
+                                        classes[static_cast<std::size_t>(kernels[k].kind)], i));
+    }
+  }
+  return draws;
 }
 
 }  // namespace rubato

@@ -3,8 +3,10 @@
 // errors the form of the model leaves in any cell.
 
 #include <cstddef>
+#include <span>
 #include <vector>
 
+#include "models/kernel/anchor.hpp"
 #include "models/table/gpu_model.hpp"
 
 namespace rubato {
@@ -22,5 +24,13 @@ namespace rubato {
 /// @throws what GpuModel throws
 [[nodiscard]] std::vector<GpuModel> draw_models(const GpuModel& model, const Trace& trace,
                                                 std::size_t count);
+
+/// Draws of captured kernels: those that were fitted at several clocks take the draws of their fit;
+/// the others are drawn as anchored ones above. Deterministic.
+/// @param captured  shape [kernels]
+/// @return one spec's coefficients for each draw, which goes with ensemble_member(spec, draw)
+[[nodiscard]] std::vector<std::vector<KernelCoefficients>> draw_captured(
+    const GpuSpec& spec, std::span<const Kernel> kernels, std::span<const CapturePoint> captured,
+    std::size_t count);
 
 }  // namespace rubato

@@ -72,7 +72,7 @@ class CapturedSweep : public SweepFixture {
       EXPECT_EQ(std::get<double>(row[0]), outcome.result.run.span_s);
       EXPECT_EQ(std::get<double>(row[1]), outcome.result.run.total_energy_j);
       EXPECT_EQ(std::get<double>(row[2]), outcome.result.lower_bound_j);
-      EXPECT_EQ(std::get<double>(row[3]), outcome.least(&PlanChange::energy_frac));
+      EXPECT_EQ(std::get<double>(row[3]), outcome.interval.low.energy_frac);
       EXPECT_DOUBLE_EQ(std::get<double>(row[4]), 100.0 * outcome.counted->change.time_frac);
       EXPECT_DOUBLE_EQ(std::get<double>(row[5]), 100.0 * outcome.counted->change.energy_frac);
       EXPECT_EQ(std::get<std::int64_t>(row[6]), outcome.counted->in_time ? 1 : 0);

@@ -1,0 +1,139 @@
+#include "explorer/graph/plan_interval.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "common/numbers.hpp"
+#include "explorer/confidence.hpp"
+#include "models/gpu/ensemble.hpp"
+#include "models/kernel/coefficients.hpp"
+#include "models/validation/model_errors.hpp"
+#include "models/validation/uncertainty.hpp"
+
+namespace rubato {
+
+namespace {
+
+// What kernels that err alike have in common.
+std::string source_of(const GpuSpec& spec, const Kernel& kernel) {
+  if (const CalibratedKernel* known = calibrated_kernel(spec, kernel)) return known->name;
+  return kernel.label.empty() ? kernel.name : kernel.label;
+}
+
+// Campaigns are of measured kernels: intervals of captured ones they may widen, not narrow.
+RelativeErrors scale_of_captured(const GpuSpec& spec) {
+  const RelativeErrors scale = model_errors(spec).scales.plans;
+  return {std::max(1.0, scale.time), std::max(1.0, scale.energy)};
+}
+
+// Of one launch of each kernel alone, as captured.
+std::vector<CapturePoint> captured_points(const GraphModel& model) {
+  const double limit_w = model.spec().power_limit.limit_w;
+  std::vector<CapturePoint> points;
+  for (const KernelCoefficients& kernel : model.coefficients()) {
+    const OperatingPoint at =
+        operating_point(model.spec(), kernel, model.captured_clock(), limit_w);
+    points.push_back({model.captured_clock(), at.time_s, limit_w});
+  }
+  return points;
+}
+
+}  // namespace
+
+std::vector<ActivityId> last_path(const ExecutionGraph& graph, const GraphRun& run) {
+  std::vector<ActivityId> path;
+  if (run.end_s.empty()) return path;
+  const auto last = std::ranges::max_element(run.end_s) - run.end_s.begin();
+  path.push_back(id_at<ActivityId>(static_cast<std::size_t>(last)));
+  const auto ready_s = [&](const GraphArc& arc) { return run.end_s[index(arc.from)] + arc.lag_s; };
+  while (true) {
+    const std::span<const GraphArc> arcs = graph.arcs_into(path.back());
+    if (arcs.empty()) return path;
+    path.push_back(std::ranges::max_element(arcs, {}, ready_s)->from);
+  }
+}
+
+GraphPlanIntervals::GraphPlanIntervals(const GraphModel& model, const GraphModel& as_captured,
+                                       const ClockGrid& grid, const GraphRun& baseline)
+    : model_(model),
+      grid_(grid),
+      scale_(scale_of_captured(model.spec())),
+      base_{baseline.span_s, baseline.total_energy_j} {
+  const std::vector<Kernel>& kernels = model.graph().kernels();
+  std::map<std::string, std::size_t> sources;
+  for (const Kernel& kernel : kernels) {
+    source_of_kernel_.push_back(
+        sources.try_emplace(source_of(model.spec(), kernel), sources.size()).first->second);
+  }
+  sources_ = sources.size();
+  errors_ = draw_change_errors(model_errors(model.spec()), drawn_models, sources_);
+  kernels_ = draw_captured(model.spec(), kernels, captured_points(model), drawn_models);
+  for (std::size_t c = 0; c < grid.size(); ++c)
+    reach_of_clock_.push_back(error_reach(model.spec(), grid, id_at<ClockId>(c)));
+  const Parts parts =
+      parts_of(as_captured, uniform_plan(model.graph(), grid.default_clock()), baseline);
+  const std::vector<Cost> none(sources_);
+  for (std::size_t m = 0; m < drawn_models; ++m) {
+    specs_.push_back(ensemble_member(model.spec(), m));
+    bases_.push_back(total(parts, baseline, m, none));
+  }
+}
+
+GraphPlanInterval GraphPlanIntervals::of(const GraphPlan& plan, const GraphRun& run) const {
+  const Parts parts = parts_of(model_, plan, run);
+  SavingDraws draws(drawn_models * draws_per_model);
+  for (std::size_t i = 0; i < drawn_models * draws_per_model; ++i) {
+    const std::size_t m = i / draws_per_model;
+    draws.set(i, total(parts, run, m, std::span(errors_).subspan(i * sources_, sources_)),
+              bases_[m]);
+  }
+  const SavingInterval found = scaled_interval(
+      draws.widened_interval(), scale_,
+      {change_pct(run.span_s, base_.time_s), change_pct(run.total_energy_j, base_.energy_j)});
+  constexpr double frac = 0.01;  // of %
+  return {{frac * found.time.low_pct, frac * found.energy.low_pct},
+          {frac * found.time.high_pct, frac * found.energy.high_pct}};
+}
+
+GraphPlanIntervals::Parts GraphPlanIntervals::parts_of(const GraphModel& model,
+                                                       const GraphPlan& plan, const GraphRun& run) {
+  const ExecutionGraph& graph = model.graph();
+  Parts parts;
+  const auto part_of = [&](std::size_t i) -> Part* {
+    if (model.work()[i] <= 0.0) return nullptr;
+    return &parts[{graph.activities()[i].kernel, plan.clock_of_activity[i]}];
+  };
+  for (std::size_t i = 0; i < graph.size(); ++i) {
+    if (Part* part = part_of(i)) part->energy_j += run.energy_j[i];
+  }
+  for (const ActivityId activity : last_path(graph, run)) {
+    const std::size_t i = index(activity);
+    if (Part* part = part_of(i)) part->path_s += run.end_s[i] - run.start_s[i];
+  }
+  return parts;
+}
+
+// What a launch takes in a draw over what it takes in the model.
+Cost GraphPlanIntervals::drawn(std::size_t model, KernelId kernel, ClockId clock) const {
+  const OperatingPoint own = model_.evaluate(kernel, grid_[clock]),
+                       other = operating_point(specs_[model], kernels_[model][index(kernel)],
+                                               grid_[clock], model_.power_limit_w());
+  return {other.time_s / own.time_s, other.energy_j / own.energy_j};
+}
+
+Cost GraphPlanIntervals::total(const Parts& parts, const GraphRun& run, std::size_t model,
+                               std::span<const Cost> logarithms) const {
+  Cost sum{run.span_s, run.total_energy_j};
+  for (const auto& [at, part] : parts) {
+    const auto& [kernel, clock] = at;
+    const Cost factor = drawn(model, kernel, clock);
+    const Cost& log = logarithms[source_of_kernel_[index(kernel)]];
+    const double reach = reach_of_clock_[index(clock)];
+    sum.time_s += part.path_s * (factor.time_s * std::exp(reach * log.time_s) - 1.0);
+    sum.energy_j += part.energy_j * (factor.energy_j * std::exp(reach * log.energy_j) - 1.0);
+  }
+  return sum;
+}
+
+}  // namespace rubato

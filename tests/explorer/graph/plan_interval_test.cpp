@@ -1,0 +1,249 @@
+#include "explorer/graph/plan_interval.hpp"
+
+#include <cmath>
+#include <optional>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "models/validation/model_errors.hpp"
+#include "tests/made_exploration.hpp"
+#include "tests/small_graph.hpp"
+
+namespace rubato {
+namespace {
+
+// A chain of two launches beside a launch that ends earlier.
+struct ChainBesideOne {
+  ChainBesideOne() {
+    GraphBuilder builder;
+    const GpuId gpu = builder.add_gpu({0, 0, "A100"});
+    for (std::uint32_t s = 0; s < 2; ++s) builder.add_stream({gpu, s});
+    const auto launch = [&](std::uint32_t stream, const char* name, double start_s, double time_s) {
+      Activity activity{.kind = ActivityKind::launch, .stream = stream};
+      Kernel kernel;
+      kernel.name = name;
+      activity.kernel = builder.add_kernel(kernel);
+      activity.start_s = start_s;
+      activity.duration_s = time_s;
+      return builder.add(activity);
+    };
+    const DraftId first = launch(0, "first", 0.0, 0.010);
+    const DraftId second = launch(0, "second", 0.011, 0.020);
+    (void)launch(1, "beside", 0.0, 0.005);
+    builder.add_arc(first, second, 0.001, ArcKind::stream_order);
+    graph = std::move(builder).build("test").graph;
+  }
+  ExecutionGraph graph;
+};
+
+GpuSpec spec_with_errors(const RelativeErrors& shared, const RelativeErrors& own) {
+  GpuSpec spec = small_graph_spec();
+  write_errors({shared, own}, spec);
+  return spec;
+}
+
+class IntervalOfAChain : public ::testing::Test {
+ protected:
+  // Around the estimate, of a launch whose split and energy are known: only the model's form errs.
+  [[nodiscard]] GraphPlanInterval around_at(GpuSpec spec, double core_mhz) const {
+    for (const Kernel& kernel : made_.graph.kernels()) {
+      CalibratedKernel& fitted = spec.kernels.emplace_back();
+      fitted.name = kernel.name;
+      fitted.coefficients = {.core_cycles = 1e7, .dram_bytes = 1e7, .core_j = 1.0};
+    }
+    spec.ensemble.clear();
+    const ClockPair low{spec.default_clock.mem, core_mhz};
+    const ClockGrid grid(spec, {spec.default_clock, low});
+    const GraphModel model(made_.graph, spec, spec.default_clock);
+    GraphSimulator simulator(model, grid);
+    const GraphRun usual = simulator.run(uniform_plan(made_.graph, grid.default_clock()));
+    const GraphPlan plan = uniform_plan(made_.graph, *grid.find(low));
+    const GraphRun run = simulator.run(plan);
+    const GraphPlanInterval found = GraphPlanIntervals(model, model, grid, usual).of(plan, run);
+    const PlanChange estimate{run.span_s / usual.span_s - 1.0,
+                              run.total_energy_j / usual.total_energy_j - 1.0};
+    const auto beside = [](double end, double value) { return (1.0 + end) / (1.0 + value) - 1.0; };
+    return {{beside(found.low.time_frac, estimate.time_frac),
+             beside(found.low.energy_frac, estimate.energy_frac)},
+            {beside(found.high.time_frac, estimate.time_frac),
+             beside(found.high.energy_frac, estimate.energy_frac)}};
+  }
+  ChainBesideOne made_;
+};
+
+TEST_F(IntervalOfAChain, ThePathThatEndsLastIsTheChain) {
+  const GraphModel model(made_.graph, small_graph_spec(), small_graph_spec().default_clock);
+  const ClockGrid grid(small_graph_spec(), {small_graph_spec().default_clock});
+  const GraphRun run =
+      GraphSimulator(model, grid).run(uniform_plan(made_.graph, grid.default_clock()));
+  std::vector<std::string> names;
+  for (const ActivityId id : last_path(made_.graph, run)) {
+    const Activity& activity = made_.graph.activities()[index(id)];
+    if (activity.kind == ActivityKind::launch)
+      names.push_back(made_.graph.kernels()[index(activity.kernel)].name);
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"second", "first"}));
+}
+
+TEST_F(IntervalOfAChain, NothingIsUncertainAtTheDefaultClocks) {
+  const GpuSpec spec = spec_with_errors({0.1, 0.1}, {0.1, 0.1});
+  const ClockGrid grid(spec, {spec.default_clock});
+  const GraphModel model(made_.graph, spec, spec.default_clock);
+  const GraphPlan plan = uniform_plan(made_.graph, grid.default_clock());
+  const GraphRun run = GraphSimulator(model, grid).run(plan);
+  const GraphPlanInterval found = GraphPlanIntervals(model, model, grid, run).of(plan, run);
+  EXPECT_EQ(found.low.time_frac, 0.0);
+  EXPECT_EQ(found.high.energy_frac, 0.0);
+}
+
+// What nobody measured is drawn too: splits and core energies of the chain's class.
+TEST_F(IntervalOfAChain, UnknownKernelsAreWiderThanFittedOnes) {
+  const GpuSpec spec = spec_with_errors({0.01, 0.01}, {});
+  const GraphModel model(made_.graph, spec, spec.default_clock);
+  const ClockGrid grid(spec, {spec.default_clock, {spec.default_clock.mem, 900.0}});
+  GraphSimulator simulator(model, grid);
+  const GraphRun usual = simulator.run(uniform_plan(made_.graph, grid.default_clock()));
+  const GraphPlan plan = uniform_plan(made_.graph, *grid.find({spec.default_clock.mem, 900.0}));
+  const GraphPlanInterval found =
+      GraphPlanIntervals(model, model, grid, usual).of(plan, simulator.run(plan));
+  const GraphPlanInterval fitted = around_at(spec, 900.0);
+  EXPECT_GT(found.high.time_frac - found.low.time_frac,
+            2.0 * (fitted.high.time_frac - fitted.low.time_frac));
+  EXPECT_GT(found.high.energy_frac - found.low.energy_frac,
+            2.0 * (fitted.high.energy_frac - fitted.low.energy_frac));
+}
+
+// All kernels err alike: the run by the launches on its path, 30 of 31 ms, energy by all of it.
+// What is drawn has the deviation of change errors, so the inner 90 % reach 1.645 of it.
+TEST_F(IntervalOfAChain, SharedErrorsMoveTheWholeRun) {
+  const GraphPlanInterval small = around_at(spec_with_errors({0.01, 0.01}, {}), 900.0),
+                          large = around_at(spec_with_errors({0.02, 0.02}, {}), 900.0);
+  EXPECT_NEAR(large.high.time_frac, 2.0 * small.high.time_frac, 0.05 * large.high.time_frac);
+  EXPECT_NEAR(large.low.energy_frac, 2.0 * small.low.energy_frac, -0.05 * large.low.energy_frac);
+  EXPECT_NEAR(-small.low.time_frac, small.high.time_frac, 0.25 * small.high.time_frac);
+  EXPECT_GT(small.high.time_frac, 1.2 * 0.01);
+  EXPECT_LT(small.high.time_frac, 3.0 * 0.01);
+}
+
+TEST_F(IntervalOfAChain, ErrorsOfItsOwnAverageOut) {
+  const GraphPlanInterval shared = around_at(spec_with_errors({0.01, 0.01}, {}), 900.0);
+  // Student's t at this scale has the same deviation.
+  const GraphPlanInterval own = around_at(spec_with_errors({}, {0.007, 0.007}), 900.0);
+  EXPECT_LT(own.high.time_frac, shared.high.time_frac);
+  EXPECT_GT(own.high.time_frac, 0.3 * shared.high.time_frac);
+}
+
+TEST_F(IntervalOfAChain, ClocksNearTheDefaultErrLess) {
+  const GpuSpec spec = spec_with_errors({0.02, 0.02}, {0.01, 0.01});
+  EXPECT_LT(around_at(spec, 1350.0).high.time_frac, 0.9 * around_at(spec, 1005.0).high.time_frac);
+}
+
+// One draw played again with kernels that are as much slower: the first order is what the run
+// takes more.
+TEST(IntervalsOfACapture, FirstOrderIsTheReplay) {
+  const GraphExploration found =
+      explore_captured(made_exploration_input({.layers = 4}, {{GraphGrain::iteration, 0.05}}));
+  const GraphRun& run = found.plans.front().result.run;
+  const ExecutionGraph& graph = found.run->graph;
+  constexpr double slower = 1.01;
+  std::vector<std::optional<KernelCoefficients>> coefficients(graph.kernels().size());
+  double path_s = 0.0;
+  for (const ActivityId id : last_path(graph, run)) {
+    if (found.model->work()[index(id)] > 0.0)
+      path_s += run.end_s[index(id)] - run.start_s[index(id)];
+  }
+  const ClockGrid& grid = found.planner->grid();
+  const GraphPlan& plan = found.plans.front().result.plan;
+  for (std::size_t k = 0; k < coefficients.size(); ++k) {
+    const ClockPair& clock = grid[plan.clock_of_activity.front()];
+    const OperatingPoint at = found.model->evaluate(id_at<KernelId>(k), clock);
+    coefficients[k] = scaled_to(found.model->spec(), found.model->coefficients()[k],
+                                {clock, slower * at.time_s, found.model->power_limit_w()});
+  }
+  const GraphModel model = found.model->with_coefficients(coefficients);
+  const GraphRun again = GraphSimulator(model, grid).run(plan);
+  EXPECT_GT(path_s, 0.5 * run.span_s);
+  EXPECT_NEAR(again.span_s - run.span_s, (slower - 1.0) * path_s, 0.02 * (slower - 1.0) * path_s);
+}
+
+// Kernels of one function err alike, whatever their grid: their errors do not average out.
+TEST(IntervalsOfACapture, ErrorsAreOfTheSourceNotOfTheName) {
+  const auto width = [](bool one_function) {
+    GraphBuilder builder;
+    (void)builder.add_stream({builder.add_gpu({0, 0, "A100"}), 0});
+    constexpr int launches = 16;
+    std::optional<DraftId> before;
+    for (int i = 0; i < launches; ++i) {
+      Kernel kernel;
+      kernel.name = "kernel " + std::to_string(i);
+      kernel.label = one_function ? "kernel" : "";
+      kernel.kind = KernelClass::communication;  // whose split hardly matters
+      Activity activity{.kind = ActivityKind::launch, .stream = 0};
+      activity.kernel = builder.add_kernel(kernel);
+      activity.start_s = 0.01 * i;
+      activity.duration_s = 0.01;
+      const DraftId id = builder.add(activity);
+      if (before) builder.add_arc(*before, id, 0.0, ArcKind::stream_order);
+      before = id;
+    }
+    const ExecutionGraph graph = std::move(builder).build("test").graph;
+    const GpuSpec spec = spec_with_errors({}, {0.05, 0.05});
+    const ClockGrid grid(spec, {spec.default_clock, {spec.default_clock.mem, 900.0}});
+    const GraphModel model(graph, spec, spec.default_clock);
+    GraphSimulator simulator(model, grid);
+    const GraphRun usual = simulator.run(uniform_plan(graph, grid.default_clock()));
+    const GraphPlan plan = uniform_plan(graph, *grid.find({spec.default_clock.mem, 900.0}));
+    const GraphPlanInterval found =
+        GraphPlanIntervals(model, model, grid, usual).of(plan, simulator.run(plan));
+    return found.high.time_frac - found.low.time_frac;
+  };
+  EXPECT_GT(width(true), 2.0 * width(false));
+}
+
+// Truths that are known: everything splits otherwise than guessed, replayed, with what runs beside
+// each other and the path that ends last as they are then.
+TEST(IntervalsOfACapture, HoldOtherSplitsAsReplayed) {
+  std::size_t count = 0, time_inside = 0, energy_inside = 0;
+  for (const std::uint32_t layers : {2U, 4U}) {
+    const GraphExploration found =
+        explore_captured(made_exploration_input({.layers = layers}, {{GraphGrain::iteration, 0.02},
+                                                                     {GraphGrain::iteration, 0.1},
+                                                                     {GraphGrain::pass, 0.05},
+                                                                     {GraphGrain::kernel, 0.05}}));
+    const ClockGrid& grid = found.planner->grid();
+    for (const double lean : {0.1, 0.2, 0.3, 0.4, 0.6, 0.7, 0.8, 0.9}) {
+      const GraphModel truth = found.model->with_split(lean);
+      GraphSimulator simulator(truth, grid);
+      const GraphRun usual = simulator.run(uniform_plan(found.run->graph, grid.default_clock()));
+      for (const GraphPlanOutcome& plan : found.plans) {
+        const GraphRun run = simulator.run(plan.result.plan);
+        const double time_frac = run.span_s / usual.span_s - 1.0,
+                     energy_frac = run.total_energy_j / usual.total_energy_j - 1.0;
+        ++count;
+        time_inside +=
+            plan.interval.low.time_frac <= time_frac && time_frac <= plan.interval.high.time_frac;
+        energy_inside += plan.interval.low.energy_frac <= energy_frac &&
+                         energy_frac <= plan.interval.high.energy_frac;
+      }
+    }
+  }
+  EXPECT_GE(10 * time_inside, 8 * count) << time_inside << " of " << count;
+  EXPECT_GE(10 * energy_inside, 8 * count) << energy_inside << " of " << count;
+}
+
+TEST(IntervalsOfACapture, ReachFromBelowToAboveTheEstimate) {
+  const GraphExploration found = explore_captured(made_exploration_input(
+      {.layers = 4}, {{GraphGrain::iteration, 0.05}, {GraphGrain::pass, 0.05}}));
+  for (const GraphPlanOutcome& plan : found.plans) {
+    ASSERT_TRUE(plan.result.found());
+    for (double PlanChange::*field : {&PlanChange::time_frac, &PlanChange::energy_frac}) {
+      EXPECT_LT(plan.interval.low.*field, plan.change.*field);
+      EXPECT_GT(plan.interval.high.*field, plan.change.*field);
+      EXPECT_GT(plan.interval.low.*field, -0.9);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rubato
