@@ -7,9 +7,9 @@
 #include "common/error.hpp"
 #include "explorer/automatic.hpp"
 #include "explorer/choice.hpp"
+#include "explorer/confidence/winners_curse.hpp"
 #include "explorer/fewest_changes.hpp"
 #include "explorer/limited_exploration.hpp"
-#include "explorer/winners_curse.hpp"
 #include "models/validation/uncertainty.hpp"
 
 namespace rubato {

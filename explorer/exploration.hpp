@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "common/run_context.hpp"
-#include "explorer/confidence.hpp"
+#include "explorer/confidence/confidence.hpp"
 #include "explorer/goal.hpp"
 #include "explorer/marks.hpp"
 #include "explorer/solver.hpp"

@@ -17,7 +17,7 @@
 #include "common/error.hpp"
 #include "common/numbers.hpp"
 #include "common/text.hpp"
-#include "explorer/confidence.hpp"
+#include "explorer/confidence/confidence.hpp"
 
 namespace rubato {
 

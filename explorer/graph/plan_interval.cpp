@@ -5,7 +5,7 @@
 #include <string>
 
 #include "common/numbers.hpp"
-#include "explorer/confidence.hpp"
+#include "explorer/confidence/confidence.hpp"
 #include "models/gpu/ensemble.hpp"
 #include "models/kernel/coefficients.hpp"
 #include "models/validation/model_errors.hpp"

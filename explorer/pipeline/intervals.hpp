@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "explorer/confidence.hpp"
+#include "explorer/confidence/confidence.hpp"
 #include "explorer/pipeline/stage_model.hpp"
 #include "sim/pipeline_run.hpp"
 

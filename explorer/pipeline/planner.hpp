@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/run_context.hpp"
-#include "explorer/confidence.hpp"
+#include "explorer/confidence/confidence.hpp"
 #include "explorer/pipeline/frontier.hpp"
 #include "explorer/pipeline/rounding.hpp"
 #include "explorer/pipeline/run_search.hpp"

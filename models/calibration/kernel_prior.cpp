@@ -14,7 +14,9 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-enum Coefficient : Index { cycles, bytes, fixed, core_energy };
+struct Of {
+  enum Coefficient : Index { cycles, bytes, fixed, core_energy };
+};
 
 // Shares of the time of a launch and, for the core energy, of its energy.
 VectorXd shares(const KernelCoefficients& kernel, const ClockState& state) {
@@ -45,7 +47,7 @@ KernelPrior share_prior(const GpuSpec& spec, const ClockState& state) {
   MatrixXd all(kernel_parameters, kernels);
   for (Index k = 0; k < kernels; ++k)
     all.col(k) = shares(spec.kernels[static_cast<std::size_t>(k)].coefficients, state);
-  for (const Index j : {cycles, bytes, fixed, core_energy}) {
+  for (const Index j : {Of::cycles, Of::bytes, Of::fixed, Of::core_energy}) {
     std::vector<double> values(all.row(j).begin(), all.row(j).end());
     std::ranges::sort(values);
     const auto at = [&](double share) {
@@ -64,16 +66,16 @@ KernelPrior absolute_prior(const KernelPrior& shares, const GpuSpec& spec, const
   const double time_s = seen.time_s.value_or(1.0);
   const double energy_j = time_s * seen.power_w.value_or(0.5 * spec.power_limit.limit_w);
   KernelPrior prior{shares.mean, shares.sigma};
-  prior.mean[cycles] += std::log(time_s * state.core_mhz * 1e6);
-  prior.mean[bytes] += std::log(time_s * state.dram_bytes_per_s);
-  prior.mean[fixed] += std::log(time_s);
-  prior.mean[core_energy] += std::log(energy_j / state.squared_voltage);
+  prior.mean[Of::cycles] += std::log(time_s * state.core_mhz * 1e6);
+  prior.mean[Of::bytes] += std::log(time_s * state.dram_bytes_per_s);
+  prior.mean[Of::fixed] += std::log(time_s);
+  prior.mean[Of::core_energy] += std::log(energy_j / state.squared_voltage);
   if (seen.dram_bytes) {
     constexpr double counter_sigma = 0.15;  // what caches and refresh leave open
     constexpr double least_bytes = 1.0;
-    prior.mean[bytes] = std::log(std::max(*seen.dram_bytes, least_bytes));
-    prior.sigma[bytes] = counter_sigma;
-    if (*seen.dram_bytes < 0.01 * time_s * state.dram_bytes_per_s) prior.sigma[bytes] = 1.0;
+    prior.mean[Of::bytes] = std::log(std::max(*seen.dram_bytes, least_bytes));
+    prior.sigma[Of::bytes] = counter_sigma;
+    if (*seen.dram_bytes < 0.01 * time_s * state.dram_bytes_per_s) prior.sigma[Of::bytes] = 1.0;
   }
   return prior;
 }

@@ -13,8 +13,8 @@
 #include <rapidcheck/gtest.h>
 
 #include "common/error.hpp"
+#include "explorer/confidence/winners_curse.hpp"
 #include "explorer/exploration.hpp"
-#include "explorer/winners_curse.hpp"
 #include "models/alternatives/measured_table.hpp"
 #include "tests/expect_error.hpp"
 

@@ -230,18 +230,6 @@ std::string answer_of(const ScaleCaption& caption, std::span<const DrawnStep> st
   return text.empty() ? text : "<ul>\n" + text + "</ul>\n";
 }
 
-std::string html_table(const std::vector<std::vector<std::string>>& rows) {
-  std::string text = "<div class=\"scroll\"><table><thead>";
-  for (std::size_t r = 0; r < rows.size(); ++r) {
-    const char* cell = r == 0 ? "th" : "td";
-    text += "<tr>";
-    for (const std::string& value : rows[r])
-      text += fmt::format("<{0}>{1}</{0}>", cell, page_text(value));
-    text += r == 0 ? "</tr></thead><tbody>\n" : "</tr>\n";
-  }
-  return text + "</tbody></table></div>\n";
-}
-
 }  // namespace
 
 std::string scale_svg(const ScaleCaption& caption, std::span<const DrawnStep> steps) {
@@ -249,12 +237,13 @@ std::string scale_svg(const ScaleCaption& caption, std::span<const DrawnStep> st
 }
 
 std::string scale_page(const ScaleCaption& caption, std::span<const DrawnStep> steps,
-                       const std::vector<std::vector<std::string>>& numbers) {
-  std::string body =
-      answer_of(caption, steps) + fmt::format("<p>{}</p>\n", page_text(caption.notes)) +
-      "<div class=\"scroll\"><figure style=\"min-width: 46rem; max-width: none\">" +
-      scale_svg(caption, steps) + "</figure></div>\n<h2>Numbers</h2>\n" + html_table(numbers);
-  return whole_page("A training step over degrees of parallelism", body);
+                       const OutputTable& numbers) {
+  return whole_page(
+      {"A training step over degrees of parallelism",
+       fmt::format("{}; {}", caption.model, caption.cluster), answer_of(caption, steps), ""},
+      page_section("How sure this is", "<p>" + page_text(caption.notes) + "</p>\n") +
+          page_section("Shares and savings", wide_picture(scale_svg(caption, steps))) +
+          page_section("Numbers", html_table(numbers)));
 }
 
 }  // namespace rubato

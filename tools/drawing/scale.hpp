@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "tools/terminal/output.hpp"
+
 namespace rubato {
 
 /// Where the time of a step goes, shares of it, means over stages; all but `hidden` add up to 1.
@@ -39,9 +41,8 @@ struct ScaleCaption {
 /// @param steps  at least one, with as many changes as there are slacks
 [[nodiscard]] std::string scale_svg(const ScaleCaption& caption, std::span<const DrawnStep> steps);
 
-/// An HTML page: what is saved least and most, a picture for each tensor-parallel degree.
-/// @param numbers  table of the page, its titles first
+/// An HTML page: what is saved least and most, the picture, and the numbers as a table.
 [[nodiscard]] std::string scale_page(const ScaleCaption& caption, std::span<const DrawnStep> steps,
-                                     const std::vector<std::vector<std::string>>& numbers);
+                                     const OutputTable& numbers);
 
 }  // namespace rubato

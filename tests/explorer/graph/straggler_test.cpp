@@ -147,7 +147,7 @@ TEST(Stragglers, ThrottledGpusDoWhatTheyAreHeldAt) {
 // A throttled stage leaves the others time, also where passes have clocks of their own.
 TEST(Stragglers, OtherStagesSaveMoreWhileOneIsThrottled) {
   ParallelStepInput input = parallel_input(usual);
-  input.shape.vocab = 128;
+  input.shape.model.vocab = 128;
   input.pipeline = {.stages = 3, .microbatches = 9};
   const std::array slacks{0.0};
   const auto planned = [&](const GraphDisturbance& disturbance) {

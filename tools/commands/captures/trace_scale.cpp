@@ -187,7 +187,7 @@ void write_drawings(const ScaleOptions& o, const Combinations& all,
       .cluster = fmt::format("{}, {}", all.cluster.name, o.parallel.gpu),
       .slacks_pct = o.without_plans ? std::vector<double>{} : o.slacks_pct,
       .notes = notes_of(o, all.left_out, all.cluster)};
-  if (!o.page.empty()) write_output(o.page, scale_page(caption, steps, table.shown()));
+  if (!o.page.empty()) write_output(o.page, scale_page(caption, steps, table));
   if (!o.plot.empty()) write_output(o.plot, scale_svg(caption, steps));
 }
 
@@ -242,8 +242,9 @@ void setup_trace_scale(CommandLine& app, Action& action) {
   scale->add_option("--clocks", o->clocks, "Grid of clocks, see rubato explore")
       ->capture_default_str();
   scale->add_flag("--no-plans", o->without_plans, "Times only");
-  scale->add_option("--page", o->page, "Write an HTML page with picture and table");
-  scale->add_option("--plot", o->plot, "Write the picture alone, as SVG");
+  scale->add_option("--page", o->page, "Write an HTML page with picture and table")
+      ->ends_in({".html", ".htm"});
+  scale->add_option("--plot", o->plot, "Write the picture alone, as SVG")->ends_in({".svg"});
   add_disturbance_options(*scale, o->disturbance);
   add_parallel_options(*scale, o->parallel);
   add_format_options(*scale, o->format);
@@ -252,10 +253,8 @@ void setup_trace_scale(CommandLine& app, Action& action) {
       "--optimizer --zero 1 --cluster dgx-a100\n"
       "  rubato trace scale gpt3-2.7b --tp 1..4 --pp 1..4 --dp 1..64 --optimizer --page "
       "scale.html");
-  scale->final_callback([&action, o] {
-    if (!o->plot.empty()) check_extension("--plot", o->plot, {".svg"});
-    action = [o](const RunContext& context) { return run_scale(*o, context); };
-  });
+  scale->final_callback(
+      [&action, o] { action = [o](const RunContext& context) { return run_scale(*o, context); }; });
 }
 
 }  // namespace rubato

@@ -12,7 +12,7 @@
 #include "common/error.hpp"
 #include "common/file.hpp"
 #include "common/numbers.hpp"
-#include "explorer/campaigns.hpp"
+#include "explorer/confidence/campaigns.hpp"
 #include "models/calibration/paper_fit.hpp"
 #include "models/calibration/utilisation_power.hpp"
 #include "models/validation/errors.hpp"

@@ -5,13 +5,11 @@
 #include <memory>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "common/file.hpp"
 #include "common/json.hpp"
 #include "common/numbers.hpp"
-#include "common/suggest.hpp"
 #include "common/text.hpp"
 #include "explorer/limited_exploration.hpp"
 #include "explorer/results/store.hpp"
@@ -24,6 +22,7 @@
 #include "tools/options/captured.hpp"
 #include "tools/options/comm_sms.hpp"
 #include "tools/options/limits.hpp"
+#include "tools/options/questions.hpp"
 #include "tools/options/switching.hpp"
 #include "tools/options/table.hpp"
 #include "tools/terminal/exploration_answer.hpp"
@@ -43,11 +42,8 @@ struct ExploreOptions {
   std::string trace = "gpt3-xl", gpu, cluster, clocks, db, timeline;
   StepOptions step;
   CapturedClockOptions captured;
-  std::vector<std::string> granularities{"iteration", "pass", "kernel"};
-  std::vector<std::string> aggregations{"global"};
-  std::vector<std::string> goals{"waste"};
-  double slack_pct = 0.0, tolerance_pct = 0.0;
-  std::optional<double> energy_budget_j, power_budget_w, power_limit_w;
+  QuestionOptions questions;
+  std::optional<double> power_limit_w;
   SwitchOptions switching;
   TableOptions table;
   LimitOptions limits;
@@ -56,54 +52,6 @@ struct ExploreOptions {
 };
 
 constexpr const char* default_gpu = "rtx-3080-ti";
-
-[[noreturn]] void unknown(std::string_view option, const std::string& value,
-                          std::vector<std::string> known) {
-  throw UsageError(
-      fmt::format("{} '{}' is not known{}", option, value, did_you_mean(value, known)));
-}
-
-Granularity granularity_of(const std::string& name) {
-  if (const auto value = granularity_named(name)) return *value;
-  unknown("--granularity", name, {"iteration", "pass", "kernel", "auto"});
-}
-
-Aggregation aggregation_of(const std::string& name) {
-  if (const auto value = aggregation_named(name)) return *value;
-  unknown("--aggregation", name, {"local", "global"});
-}
-
-void check_goal(const std::string& name) {
-  const std::vector<std::string> known{"waste", "edp", "ed2p", "energy", "time"};
-  if (std::ranges::find(known, name) == known.end()) unknown("--goal", name, known);
-}
-
-Goal goal_of(const std::string& name, const ExploreOptions& o) {
-  if (name == "waste") return LeastWaste{o.slack_pct / percent, o.tolerance_pct / percent};
-  if (name == "edp") return LeastEdp{};
-  if (name == "ed2p") return LeastEd2p{};
-  if (name == "energy") return LeastEnergy{};
-  if (o.energy_budget_j.has_value() == o.power_budget_w.has_value())
-    throw UsageError("goal 'time' needs either --energy-budget or --power-budget");
-  const double budget = o.energy_budget_j.value_or(o.power_budget_w.value_or(0.0));
-  if (!(budget > 0.0))
-    throw UsageError(fmt::format("--{}-budget is {}; expected a number > 0",
-                                 o.energy_budget_j ? "energy" : "power", budget));
-  return LeastTime{o.energy_budget_j, o.power_budget_w};
-}
-
-std::vector<Question> questions_of(const ExploreOptions& o) {
-  std::vector<Question> questions;
-  for (const std::string& goal : o.goals) {
-    for (const std::string& granularity : o.granularities) {
-      for (const std::string& aggregation : o.aggregations) {
-        questions.push_back(
-            {granularity_of(granularity), aggregation_of(aggregation), goal_of(goal, o)});
-      }
-    }
-  }
-  return questions;
-}
 
 // A trace, or a table that says itself how often its kernels run.
 const std::string& heading_name(const ExploreOptions& o, const ExplorationInput& input) {
@@ -124,13 +72,13 @@ std::string options_json(const ExploreOptions& o, const ExplorationInput& input)
                              {"missing", o.table.given() ? o.table.missing : ""},
                              {"model", o.table.model},
                              {"clocks", o.clocks},
-                             {"granularity", o.granularities},
-                             {"aggregation", o.aggregations},
-                             {"goal", o.goals},
-                             {"slack_pct", o.slack_pct},
-                             {"tolerance_pct", o.tolerance_pct},
-                             {"energy_budget_j", or_null(o.energy_budget_j)},
-                             {"power_budget_w", or_null(o.power_budget_w)},
+                             {"granularity", o.questions.granularities},
+                             {"aggregation", o.questions.aggregations},
+                             {"goal", o.questions.goals},
+                             {"slack_pct", o.questions.slack_pct},
+                             {"tolerance_pct", o.questions.tolerance_pct},
+                             {"energy_budget_j", or_null(o.questions.energy_budget_j)},
+                             {"power_budget_w", or_null(o.questions.power_budget_w)},
                              {"power_limit_w", or_null(o.power_limit_w)},
                              {"time_limit_s", or_null(o.limits.time_s)},
                              {"gap_pct", or_null(o.limits.gap_pct)},
@@ -161,31 +109,6 @@ void write_timeline(const ExploreOptions& o, const ExplorationInput& input,
                  tracks);
   file.commit();
   tell_written(o.timeline);
-}
-
-void check_numbers(const ExploreOptions& o) {
-  constexpr double most_pct = 1e6;
-  if (!(o.slack_pct > -percent && o.slack_pct <= most_pct))
-    throw UsageError(fmt::format("--slack is {}; expected a number above -100, at most {}",
-                                 o.slack_pct, most_pct));
-  if (!(o.tolerance_pct >= 0.0 && o.tolerance_pct <= most_pct))
-    throw UsageError(fmt::format("--tolerance is {}; expected a number from 0 to {}",
-                                 o.tolerance_pct, most_pct));
-}
-
-void refuse_without_goal(const ExploreOptions& o, const CommandLine& line) {
-  struct OfGoal {
-    const char* option;
-    std::string_view goal;
-  };
-  for (const std::string& goal : o.goals) check_goal(goal);
-  for (const OfGoal& one : {OfGoal{"--slack", "waste"}, OfGoal{"--tolerance", "waste"},
-                            OfGoal{"--energy-budget", "time"}, OfGoal{"--power-budget", "time"}}) {
-    if (!line.has(one.option) || std::ranges::find(o.goals, one.goal) != o.goals.end()) continue;
-    throw UsageError(
-        fmt::format("{} does nothing with --goal {}", one.option, fmt::join(o.goals, ",")),
-        {.in = {}, .hint = fmt::format("it belongs to --goal {}", one.goal)});
-  }
 }
 
 // A program reads one document: JSON holds every table asked for, CSV exactly one.
@@ -255,8 +178,10 @@ ExitStatus run_captured(const ExploreOptions& o, const CommandLine& line,
       .power_limit_w = o.power_limit_w,
       .time_limit_s = o.limits.time_s,
       .switching = given_switching(line, o.switching),
-      .granularities = line.has("--granularity") ? o.granularities : std::vector<std::string>{},
-      .slacks_pct = line.has("--slack") ? std::vector{o.slack_pct} : std::vector<double>{},
+      .granularities =
+          line.has("--granularity") ? o.questions.granularities : std::vector<std::string>{},
+      .slacks_pct =
+          line.has("--slack") ? std::vector{o.questions.slack_pct} : std::vector<double>{},
       .disturbance = o.disturbance,
       .comm_sms = comm_sms_of(o.comm_sms),
       .partial = o.step.partial,
@@ -267,9 +192,9 @@ ExitStatus run_captured(const ExploreOptions& o, const CommandLine& line,
 }
 
 ExitStatus run(const ExploreOptions& o, const CommandLine& line, const RunContext& context) {
-  check_numbers(o);
+  check_numbers(o.questions);
   if (is_captured_run(o)) return run_captured(o, line, context);
-  refuse_without_goal(o, line);
+  refuse_without_goal(o.questions, line);
   refuse_options_of_captures(line);
   const bool one_table = o.format == OutputFormat::csv || o.format == OutputFormat::json_lines;
   if (one_table && o.per_pass + o.per_kernel + o.per_segment > 1) {
@@ -280,7 +205,7 @@ ExitStatus run(const ExploreOptions& o, const CommandLine& line, const RunContex
   }
   if (o.table.given())
     refuse(line, {"--clocks", "--power-limit", "--captured-clock", "--power"}, "with --table");
-  if (std::ranges::find(o.granularities, "auto") == o.granularities.end())
+  if (std::ranges::find(o.questions.granularities, "auto") == o.questions.granularities.end())
     refuse(line, {"--gap"}, "without --granularity auto");
   // A table without a trace says itself how often its kernels run.
   const bool has_trace = !o.table.given() || line.has("TRACE");
@@ -296,7 +221,7 @@ ExitStatus run(const ExploreOptions& o, const CommandLine& line, const RunContex
                          .grid = o.clocks,
                          .power_limit_w = o.power_limit_w,
                          .switching = {},
-                         .questions = questions_of(o)};
+                         .questions = questions_of(o.questions)};
   input.switching = switch_model(o.switching, input.spec);
   if (o.table.given())
     plan_on_table(o.table, has_trace ? std::optional(input.trace) : std::nullopt, input);
@@ -312,34 +237,6 @@ ExitStatus run(const ExploreOptions& o, const CommandLine& line, const RunContex
   }
   const bool none = std::ranges::none_of(found.plans, &PlanResult::found);
   return none ? ExitStatus::no_plan : ExitStatus::done;
-}
-
-// What to ask.
-void add_questions(CommandLine& app, ExploreOptions& o) {
-  app.add_option("--granularity", o.granularities,
-                 "What gets one clock: iteration, pass, kernel, or auto, which finds runs of "
-                 "launches given what a switch costs; of a captured run also gpu and launch "
-                 "(several with commas)")
-      ->delimiter(',')
-      ->capture_default_str();
-  app.add_option("--aggregation", o.aggregations,
-                 "One budget for all units (global), or each on its own (local)")
-      ->delimiter(',')
-      ->capture_default_str();
-  app.add_option("--goal", o.goals,
-                 "waste (least energy in the time budget), edp, ed2p, energy, time")
-      ->delimiter(',')
-      ->capture_default_str();
-  app.add_option("--slack", o.slack_pct,
-                 "Goal waste: time allowed beyond the default clocks, %; negative: to be saved")
-      ->capture_default_str();
-  app.add_option(
-         "--tolerance", o.tolerance_pct,
-         "Goal waste: what still counts as no slower, %; measured times repeat to about 0.1")
-      ->capture_default_str();
-  app.add_option("--energy-budget", o.energy_budget_j, "Goal time: energy of an iteration, J");
-  app.add_option("--power-budget", o.power_budget_w,
-                 "Goal time: average power over an iteration, W");
 }
 
 }  // namespace
@@ -368,7 +265,7 @@ Action setup_explore(CommandLine& app) {
   app.add_option("--clocks", o->clocks,
                  "Clocks to choose from: a grid of the spec, e.g. 'full', or e.g. "
                  "'mem=5001,auto core=210:2100:105,auto' [the spec's first grid]");
-  add_questions(app, *o);
+  add_question_options(app, o->questions);
   app.add_option("--power-limit", o->power_limit_w, "Board power limit, W [the spec's]");
   add_switch_options(app, o->switching);
   add_limit_options(app, o->limits);

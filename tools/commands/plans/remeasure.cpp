@@ -7,7 +7,7 @@
 #include "common/error.hpp"
 #include "common/numbers.hpp"
 #include "explorer/choice.hpp"
-#include "explorer/winners_curse.hpp"
+#include "explorer/confidence/winners_curse.hpp"
 #include "models/table/fill.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"

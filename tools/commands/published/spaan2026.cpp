@@ -7,8 +7,8 @@
 
 #include "common/numbers.hpp"
 #include "explorer/choice.hpp"
+#include "explorer/confidence/winners_curse.hpp"
 #include "explorer/published.hpp"
-#include "explorer/winners_curse.hpp"
 #include "models/table/fill.hpp"
 #include "models/validation/uncertainty.hpp"
 #include "tools/commands/published/spaan2026_figures.hpp"

@@ -1,4 +1,4 @@
-#include "explorer/confidence.hpp"
+#include "explorer/confidence/confidence.hpp"
 
 #include <cmath>
 #include <random>
@@ -8,9 +8,9 @@
 #include "common/error.hpp"
 #include "common/numbers.hpp"
 #include "explorer/choice.hpp"
+#include "explorer/confidence/winners_curse.hpp"
 #include "explorer/exploration.hpp"
 #include "explorer/solver.hpp"
-#include "explorer/winners_curse.hpp"
 #include "models/table/fill.hpp"
 #include "tests/expect_error.hpp"
 #include "traces/files/trace_json.hpp"

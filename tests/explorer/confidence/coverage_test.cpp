@@ -1,7 +1,7 @@
 // Do intervals hold the truth? Campaigns on sweeps that are shipped: fitted on part, tested on the
 // rest. The table of all sweeps is in docs/gpus.md.
 
-#include "explorer/coverage.hpp"
+#include "explorer/confidence/coverage.hpp"
 
 #include <algorithm>
 #include <array>
@@ -15,7 +15,7 @@
 #include <gtest/gtest.h>
 
 #include "common/error.hpp"
-#include "explorer/campaigns.hpp"
+#include "explorer/confidence/campaigns.hpp"
 #include "models/validation/shipped_fits.hpp"
 #include "tests/expect_error.hpp"
 #include "tests/paths.hpp"

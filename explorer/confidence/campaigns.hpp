@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/run_context.hpp"
-#include "explorer/confidence.hpp"
+#include "explorer/confidence/confidence.hpp"
 #include "models/calibration/sweep_fit.hpp"
 #include "models/validation/errors.hpp"
 

@@ -1,4 +1,4 @@
-#include "explorer/campaigns.hpp"
+#include "explorer/confidence/campaigns.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "explorer/confidence.hpp"
+#include "explorer/confidence/confidence.hpp"
 
 namespace rubato {
 

@@ -1,8 +1,8 @@
-#include "explorer/coverage.hpp"
+#include "explorer/confidence/coverage.hpp"
 
 #include <algorithm>
 
-#include "explorer/campaigns.hpp"
+#include "explorer/confidence/campaigns.hpp"
 
 namespace rubato {
 

@@ -1,4 +1,4 @@
-#include "explorer/confidence.hpp"
+#include "explorer/confidence/confidence.hpp"
 
 #include <algorithm>
 #include <cmath>

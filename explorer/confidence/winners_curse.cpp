@@ -1,4 +1,4 @@
-#include "explorer/winners_curse.hpp"
+#include "explorer/confidence/winners_curse.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,0 +1,119 @@
+#include "tools/options/questions.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "common/error.hpp"
+#include "common/numbers.hpp"
+#include "common/suggest.hpp"
+#include "tools/command_line.hpp"
+
+namespace rubato {
+
+namespace {
+
+[[noreturn]] void unknown(std::string_view option, const std::string& value,
+                          std::vector<std::string> known) {
+  throw UsageError(
+      fmt::format("{} '{}' is not known{}", option, value, did_you_mean(value, known)));
+}
+
+Granularity granularity_of(const std::string& name) {
+  if (const auto value = granularity_named(name)) return *value;
+  unknown("--granularity", name, {"iteration", "pass", "kernel", "auto"});
+}
+
+Aggregation aggregation_of(const std::string& name) {
+  if (const auto value = aggregation_named(name)) return *value;
+  unknown("--aggregation", name, {"local", "global"});
+}
+
+void check_goal(const std::string& name) {
+  const std::vector<std::string> known{"waste", "edp", "ed2p", "energy", "time"};
+  if (std::ranges::find(known, name) == known.end()) unknown("--goal", name, known);
+}
+
+Goal goal_of(const std::string& name, const QuestionOptions& o) {
+  if (name == "waste") return LeastWaste{o.slack_pct / percent, o.tolerance_pct / percent};
+  if (name == "edp") return LeastEdp{};
+  if (name == "ed2p") return LeastEd2p{};
+  if (name == "energy") return LeastEnergy{};
+  if (o.energy_budget_j.has_value() == o.power_budget_w.has_value())
+    throw UsageError("goal 'time' needs either --energy-budget or --power-budget");
+  const double budget = o.energy_budget_j.value_or(o.power_budget_w.value_or(0.0));
+  if (!(budget > 0.0))
+    throw UsageError(fmt::format("--{}-budget is {}; expected a number > 0",
+                                 o.energy_budget_j ? "energy" : "power", budget));
+  return LeastTime{o.energy_budget_j, o.power_budget_w};
+}
+
+}  // namespace
+
+void add_question_options(CommandLine& app, QuestionOptions& o) {
+  app.add_option("--granularity", o.granularities,
+                 "What gets one clock: iteration, pass, kernel, or auto, which finds runs of "
+                 "launches given what a switch costs; of a captured run also gpu and launch "
+                 "(several with commas)")
+      ->delimiter(',')
+      ->capture_default_str();
+  app.add_option("--aggregation", o.aggregations,
+                 "One budget for all units (global), or each on its own (local)")
+      ->delimiter(',')
+      ->capture_default_str();
+  app.add_option("--goal", o.goals,
+                 "waste (least energy in the time budget), edp, ed2p, energy, time")
+      ->delimiter(',')
+      ->capture_default_str();
+  app.add_option("--slack", o.slack_pct,
+                 "Goal waste: time allowed beyond the default clocks, %; negative: to be saved")
+      ->capture_default_str();
+  app.add_option(
+         "--tolerance", o.tolerance_pct,
+         "Goal waste: what still counts as no slower, %; measured times repeat to about 0.1")
+      ->capture_default_str();
+  app.add_option("--energy-budget", o.energy_budget_j, "Goal time: energy of an iteration, J");
+  app.add_option("--power-budget", o.power_budget_w,
+                 "Goal time: average power over an iteration, W");
+}
+
+std::vector<Question> questions_of(const QuestionOptions& o) {
+  std::vector<Question> questions;
+  for (const std::string& goal : o.goals) {
+    for (const std::string& granularity : o.granularities) {
+      for (const std::string& aggregation : o.aggregations) {
+        questions.push_back(
+            {granularity_of(granularity), aggregation_of(aggregation), goal_of(goal, o)});
+      }
+    }
+  }
+  return questions;
+}
+
+void check_numbers(const QuestionOptions& o) {
+  constexpr double most_pct = 1e6;
+  if (!(o.slack_pct > -percent && o.slack_pct <= most_pct))
+    throw UsageError(fmt::format("--slack is {}; expected a number above -100, at most {}",
+                                 o.slack_pct, most_pct));
+  if (!(o.tolerance_pct >= 0.0 && o.tolerance_pct <= most_pct))
+    throw UsageError(fmt::format("--tolerance is {}; expected a number from 0 to {}",
+                                 o.tolerance_pct, most_pct));
+}
+
+void refuse_without_goal(const QuestionOptions& o, const CommandLine& line) {
+  struct OfGoal {
+    const char* option;
+    std::string_view goal;
+  };
+  for (const std::string& goal : o.goals) check_goal(goal);
+  for (const OfGoal& one : {OfGoal{"--slack", "waste"}, OfGoal{"--tolerance", "waste"},
+                            OfGoal{"--energy-budget", "time"}, OfGoal{"--power-budget", "time"}}) {
+    if (!line.has(one.option) || std::ranges::find(o.goals, one.goal) != o.goals.end()) continue;
+    throw UsageError(
+        fmt::format("{} does nothing with --goal {}", one.option, fmt::join(o.goals, ",")),
+        {.in = {}, .hint = fmt::format("it belongs to --goal {}", one.goal)});
+  }
+}
+
+}  // namespace rubato

@@ -1,0 +1,36 @@
+#pragma once
+// What is asked of a trace: goals, and what gets one clock.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "explorer/exploration.hpp"
+
+namespace rubato {
+
+class CommandLine;
+
+/// Names as given, every combination of which is a question; budgets of goal `time`.
+struct QuestionOptions {
+  std::vector<std::string> granularities{"iteration", "pass", "kernel"};
+  std::vector<std::string> aggregations{"global"};
+  std::vector<std::string> goals{"waste"};
+  double slack_pct = 0.0, tolerance_pct = 0.0;
+  std::optional<double> energy_budget_j, power_budget_w;
+};
+
+/// Adds --granularity, --aggregation, --goal and what goals need. `options` must outlive parsing.
+void add_question_options(CommandLine& app, QuestionOptions& options);
+
+/// @throws UsageError for names that are not known, listing near ones, and for goal `time` unless
+///         it has one budget > 0
+[[nodiscard]] std::vector<Question> questions_of(const QuestionOptions& options);
+
+/// @throws UsageError for a slack or a tolerance out of range
+void check_numbers(const QuestionOptions& options);
+
+/// @throws UsageError for goals that are not known, and for options of a goal that was not given
+void refuse_without_goal(const QuestionOptions& options, const CommandLine& line);
+
+}  // namespace rubato
