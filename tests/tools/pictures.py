@@ -66,7 +66,7 @@ def transfer_pictures(folder):
     assert heights == sorted(heights), (by_saving, heights)
 
     # Each mark of the plan lies within its interval, in its saving and in its time.
-    intervals = [e for e in drawing.iter(SVG + "line") if e.get("class") == "interval"]
+    intervals = [e for e in drawing.iter(SVG + "line") if "interval" in (e.get("class") or "").split()]
     assert len(intervals) == 2 * len(rows), (len(intervals), len(rows))
     for line in intervals:
         inside = [m for m in marks if m.get("fill") == "#d55e00" and m.get("cx") == line.get("x1")
@@ -113,7 +113,7 @@ def scale_pictures(folder):
     least = min(rows, key=lambda row: row["energy_change_pct_slack_5"])
     assert (f"to {-least['energy_change_pct_slack_5']:.1f} % (TP {least['tp']}, PP {least['pp']}, DP {least['dp']})"
             in html), html
-    assert html.count("<tr>") == len(rows) + 1
+    assert html.count("<tr") == len(rows) + 1
     times = run(RUBATO, "trace", "scale", "gpt3-small", "--dp", "2", "--no-plans", "--straggler", "0=1.5", "--plot", svg)
     assert "wrote" in times and not list(xml.parse(svg).getroot().iter(SVG + "circle"))
 

@@ -39,6 +39,7 @@ struct ChainBesideOne {
 
 GpuSpec spec_with_errors(const RelativeErrors& shared, const RelativeErrors& own) {
   GpuSpec spec = small_graph_spec();
+  spec.fit_errors.clear();  // and with them the scales of campaigns
   write_errors({shared, own}, spec);
   return spec;
 }
@@ -124,6 +125,19 @@ TEST_F(IntervalOfAChain, SharedErrorsMoveTheWholeRun) {
   EXPECT_NEAR(-small.low.time_frac, small.high.time_frac, 0.25 * small.high.time_frac);
   EXPECT_GT(small.high.time_frac, 1.2 * 0.01);
   EXPECT_LT(small.high.time_frac, 3.0 * 0.01);
+}
+
+// Campaigns are of measured kernels; captured ones they do not make more certain.
+TEST_F(IntervalOfAChain, CampaignsWidenAndNeverNarrow) {
+  GpuSpec spec = spec_with_errors({0.01, 0.01}, {0.01, 0.01});
+  const GraphPlanInterval drawn = around_at(spec, 900.0);
+  write_scales({{}, {2.0, 0.5}}, 0, spec);
+  const GraphPlanInterval scaled = around_at(spec, 900.0);
+  EXPECT_EQ(scaled.low.energy_frac, drawn.low.energy_frac);
+  EXPECT_EQ(scaled.high.energy_frac, drawn.high.energy_frac);
+  EXPECT_GT(scaled.high.time_frac, 1.8 * drawn.high.time_frac);
+  EXPECT_LT(scaled.high.time_frac, 2.2 * drawn.high.time_frac);
+  EXPECT_LT(scaled.low.time_frac, 1.8 * drawn.low.time_frac);
 }
 
 TEST_F(IntervalOfAChain, ErrorsOfItsOwnAverageOut) {

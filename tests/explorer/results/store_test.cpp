@@ -11,6 +11,7 @@
 #include "common/file.hpp"
 #include "explorer/results/merge.hpp"
 #include "tests/expect_error.hpp"
+#include "tests/explorer/results/schema_12.hpp"
 #include "tests/explorer/small_run.hpp"
 #include "tests/paths.hpp"
 #include "tests/temporary_folder.hpp"
@@ -204,19 +205,14 @@ std::string units_of_schema_2() {
   return text.substr(from, to - from);
 }
 
-// What schema 13 added, so that it can be added again.
-const std::string back_to_schema_12 =
-    "ALTER TABLE pipeline_options DROP COLUMN power_limit_w;"
-    "ALTER TABLE pipeline_passes DROP COLUMN power_limit_w;";
-
 // Pipelines of schema 12 had clocks only; what is stored of them stays.
 TEST_F(Store, KeepsThePassesOfSchema12) {
   add_run(db());
-  plain_sql(back_to_schema_12 +
-            "INSERT INTO pipeline_runs VALUES "
-            "(3, 't', 'c', 'v', 'r', 'b', 'h', 'p', '1f1b', 1, 1, 1, 0, 0, 0, 0, 1, 1, 1, 1);"
-            "INSERT INTO pipeline_options VALUES (3, 0, 0, 0, 'forward', 1410, NULL, 1, 1);"
-            "PRAGMA user_version = 12;");
+  back_to_schema_12(db());
+  plain_sql(
+      "INSERT INTO pipeline_runs VALUES "
+      "(3, 't', 'c', 'v', 'r', 'b', 'h', 'p', '1f1b', 1, 1, 1, 0, 0, 0, 0, 1, 1, 1, 1);"
+      "INSERT INTO pipeline_options VALUES (3, 0, 0, 0, 'forward', 1410, NULL, 1, 1);");
   SqlConnection store = open_result_database(db());
   SqlStatement option(store, "SELECT core_mhz, power_limit_w FROM pipeline_options");
   ASSERT_TRUE(option.next());
@@ -230,14 +226,9 @@ TEST_F(Store, KeepsThePassesOfSchema12) {
 TEST_F(Store, KeepsTheUnitsOfSchema11) {
   add_run(db());
   // Back to what schema 11 had: the newer columns and tables are gone, the checks are back.
+  back_to_schema_12(db());
   plain_sql(
-      back_to_schema_12 +
-      "DROP VIEW v_units; DROP VIEW "
-      "v_experiment_units; DROP VIEW v_experiments; DROP VIEW v_best_unit; DROP VIEW "
-      "v_sensitivity; DROP VIEW v_regressions; DROP VIEW v_graph_plans; DROP VIEW "
-      "v_best_graph_plan; ALTER TABLE graph_plans DROP COLUMN comm_sms; DROP TABLE graph_settings; "
-      "DROP TABLE units;" +
-      units_of_schema_2() +
+      "DROP TABLE graph_settings; DROP TABLE units;" + units_of_schema_2() +
       "INSERT INTO units SELECT 'u', 'q', min(run_id), min(plan_id), 'v', 'h', 1, 1, 't', 'host' "
       "FROM plans; PRAGMA user_version = 11;");
   SqlConnection store = open_result_database(db());

@@ -12,6 +12,7 @@
 #include "explorer/report/run_report.hpp"
 #include "explorer/results/store.hpp"
 #include "tests/expect_error.hpp"
+#include "tests/explorer/results/schema_12.hpp"
 #include "tests/explorer/small_run.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -110,8 +111,9 @@ TEST_F(Verify, UndecidedIsStoredAsSuch) {
   const auto db = folder_ / "r.db";
   store_verification(db, found, "rubato verify");
   const auto row = ResultStore::open_read_only(db)
-                       .query("SELECT energy_verdict, promised_time_change_high_pct FROM "
-                              "v_verifications")
+                       .query(
+                           "SELECT energy_verdict, promised_time_change_high_pct FROM "
+                           "v_verifications")
                        .rows.at(0);
   EXPECT_EQ(std::get<std::string>(row[0]), "undecided");
   EXPECT_EQ(std::get<double>(row[1]), 1.0);
@@ -127,11 +129,8 @@ TEST_F(Verify, KeptOfSchema12IsLookedAtAgain) {
   found.promised_energy = {0.0, -0.1, 0.1};
   store_verification(db, found, "nothing promised");
   {
+    back_to_schema_12(db);
     SqlConnection old(db, SqlConnection::Mode::create);
-    old.execute_on_schema(
-        "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = replace(sql, ', "
-        "''undecided''', '') WHERE name = 'verifications'; PRAGMA writable_schema = RESET; PRAGMA "
-        "user_version = 12;");
     expect_error<IoError>(
         [&] { old.execute("UPDATE verifications SET energy_verdict = 'undecided'"); },
         "CHECK constraint failed");
