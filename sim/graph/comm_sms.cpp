@@ -12,6 +12,8 @@ namespace rubato {
 
 namespace {
 
+constexpr double s_per_ns = 1e-9;
+
 // When a GPU ran what, as captured.
 struct Interval {
   double start_s = 0.0, end_s = 0.0;
@@ -73,25 +75,48 @@ std::optional<double> sent_bytes(const Capture& capture, const CapturedCollectiv
   return bus_factor(collective.kind, ranks) * static_cast<double>(*message);
 }
 
-// What the launches of a kernel send, and how long they took as captured.
+// What launches of a kernel send, and how long they took as captured.
 struct Sent {
   double traffic_bytes = 0.0, time_s = 0.0;
   bool known = true;  // of all of them
+  bool any = false;
 };
 
-std::vector<Sent> sent_by_kernels(const CaptureGraph& run, std::span<const Capture> captures) {
-  constexpr double s_per_ns = 1e-9;
-  std::vector<Sent> sent(run.graph.kernels().size());
+// Of a kernel: where ranks were joined, its time is that of the transfer, from the last arrival on;
+// elsewhere nothing tells it from waiting.
+struct KernelSent {
+  Sent joined, alone;
+};
+
+// From the last arrival to the first end, of launches that were joined; shape [captures][launches].
+std::vector<std::vector<std::optional<double>>> transfer_times(const CaptureGraph& run,
+                                                               std::span<const Capture> captures) {
+  std::vector<std::vector<std::optional<double>>> times;
+  for (const Capture& capture : captures) times.emplace_back(capture.launches.size());
+  for (const JoinedCollective& joined : run.ranks.collectives) {
+    for (const CollectiveMember& member : joined.members)
+      times[member.capture][member.launch] = s_per_ns * static_cast<double>(joined.transfer_ns());
+  }
+  return times;
+}
+
+std::vector<KernelSent> sent_by_kernels(const CaptureGraph& run,
+                                        std::span<const Capture> captures) {
+  std::vector<KernelSent> sent(run.graph.kernels().size());
+  const auto transfers_s = transfer_times(run, captures);
   for (std::size_t c = 0; c < captures.size(); ++c) {
     for (std::size_t l = 0; l < captures[c].launches.size(); ++l) {
       const CapturedLaunch& launch = captures[c].launches[l];
-      Sent& of = sent[index(run.graph[run.activity_of_launch[c][l]].kernel)];
+      const std::optional<double> transfer_s = transfers_s[c][l];
+      KernelSent& of_kernel = sent[index(run.graph[run.activity_of_launch[c][l]].kernel)];
+      Sent& of = transfer_s ? of_kernel.joined : of_kernel.alone;
       std::optional<double> bytes;
       if (launch.collective)
         bytes = sent_bytes(captures[c], captures[c].collectives[*launch.collective]);
+      of.any = true;
       of.known = of.known && bytes.has_value();
       of.traffic_bytes += bytes.value_or(0.0);
-      of.time_s += s_per_ns * static_cast<double>(launch.duration_ns);
+      of.time_s += transfer_s.value_or(s_per_ns * static_cast<double>(launch.duration_ns));
     }
   }
   return sent;
@@ -105,6 +130,21 @@ double threads_of_block(const Kernel& kernel) {
   return threads;
 }
 
+// The worst of what is known of its launches.
+void take_shares(const Sent& sent, const Kernel& kernel, OverlappingCollective& one) {
+  if (!sent.any) return;
+  if (!sent.known || !(sent.time_s > 0.0)) {
+    one.drawn_out_frac = 1.0;
+    one.shortened_frac = 0.0;
+    return;
+  }
+  const double copying_s =
+      copy_time_s({}, sent.traffic_bytes, one.captured_sms, threads_of_block(kernel));
+  const double share = std::min(copying_s / sent.time_s, 1.0);
+  one.drawn_out_frac = std::max(one.drawn_out_frac, share);
+  one.shortened_frac = std::min(one.shortened_frac, share);
+}
+
 }  // namespace
 
 double OverlappingCollective::added_frac(double comm_sms) const {
@@ -115,16 +155,16 @@ double OverlappingCollective::added_frac(double comm_sms) const {
 std::vector<OverlappingCollective> overlapping_collectives(const CaptureGraph& run,
                                                            std::span<const Capture> captures,
                                                            double sm_count) {
-  const std::vector<Sent> sent = sent_by_kernels(run, captures);
+  const std::vector<KernelSent> sent = sent_by_kernels(run, captures);
   std::vector<OverlappingCollective> found;
   for (const KernelId id : kernels_beside_compute(run.graph)) {
     const Kernel& kernel = run.graph.kernels()[index(id)];
-    OverlappingCollective one{.kernel = id, .captured_sms = sm_demand(kernel, sm_count).held};
-    if (const Sent& of = sent[index(id)]; of.known && of.time_s > 0.0) {
-      const double copying_s =
-          copy_time_s({}, of.traffic_bytes, one.captured_sms, threads_of_block(kernel));
-      one.drawn_out_frac = one.shortened_frac = std::min(copying_s / of.time_s, 1.0);
-    }
+    OverlappingCollective one{.kernel = id,
+                              .captured_sms = sm_demand(kernel, sm_count).held,
+                              .drawn_out_frac = 0.0,
+                              .shortened_frac = 1.0};
+    take_shares(sent[index(id)].joined, kernel, one);
+    take_shares(sent[index(id)].alone, kernel, one);
     found.push_back(one);
   }
   return found;

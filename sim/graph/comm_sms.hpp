@@ -16,7 +16,8 @@ struct OverlappingCollective {
   KernelId kernel;
   double captured_sms = 0.0;  ///< that it holds, >= 1
   /// Share of its captured time that its SMs take to copy, in [0, 1]: what fewer SMs draw out, and
-  /// what more of them shorten. Where the file does not say what it sends: 1 and 0, the worst.
+  /// what more of them shorten. Of the transfer, where ranks were joined: what they wait does not
+  /// count. Where the file does not say what it sends: 1 and 0, the worst.
   double drawn_out_frac = 1.0, shortened_frac = 0.0;
 
   /// By how much of its captured time other SMs lengthen it at the reference clock of

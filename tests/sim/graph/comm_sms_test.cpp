@@ -192,6 +192,42 @@ TEST(OverlappingCollectives, AreTakenAtTheirWorstWhereNothingIsKnown) {
   EXPECT_EQ(fast[0].drawn_out_frac, 1.0);
 }
 
+// The first rank waits 900 us for the second, and then both copy for half of 100 us.
+TEST(OverlappingCollectives, WaitingForTheLastRankIsNoTransfer) {
+  constexpr double transfer_ns = 100e3;
+  const double copied_gbs = 12.0 * 6.85 * std::pow(0.5, CollectiveSharing{}.threads_exponent);
+  std::vector<Capture> ranks;
+  for (const std::uint32_t rank : {0U, 1U}) {
+    MadeRun run(2);
+    const KernelId product = run.kernel("gemm"),
+                   reduce = run.kernel("reduce", KernelClass::communication);
+    run.launch(0, product, 2'000'000);
+    if (rank == 1) run.spend(900'000);
+    run.launch(1, reduce, rank == 0 ? 1'000'000 : 100'000);
+    run.sync_device();
+    Capture& capture = ranks.emplace_back(std::move(run).finish());
+    capture.rank = rank;
+    capture.groups = {{"0", "default_pg", 2, {}}};
+    capture.collectives = {
+        {.kind = CollectiveKind::all_reduce,
+         .group = 0,
+         .in_bytes = static_cast<std::uint64_t>(0.5 * transfer_ns * copied_gbs)}};
+    for (CapturedLaunch& launch : capture.launches) {
+      if (launch.kernel == reduce) launch.collective = 0;
+    }
+    capture.kernels[index(reduce)].launch = LaunchShape{.grid = {12, 1, 1}, .block = {512, 1, 1}};
+  }
+  const CaptureGraph run = capture_graph(ranks);
+  ASSERT_EQ(run.ranks.collectives.size(), 1U);
+  EXPECT_NEAR(static_cast<double>(run.ranks.collectives.front().transfer_ns()), transfer_ns, 1e3);
+  const auto found = overlapping_collectives(run, ranks, 108.0);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_NEAR(found[0].drawn_out_frac, 0.5, 0.01);
+  EXPECT_EQ(found[0].shortened_frac, found[0].drawn_out_frac);
+  // Half the SMs: 50 us more.
+  EXPECT_NEAR(found[0].added_frac(6.0) * transfer_ns, 50e3, 1e3);
+}
+
 TEST(OverlappingCollectives, AreTriedOnPowersOfTwo) {
   const std::vector<OverlappingCollective> twelve{{KernelId{0}, 12.0}, {KernelId{1}, 2.0}};
   EXPECT_EQ(usual_comm_sms(twelve, 108.0), (std::vector<double>{1, 2, 4, 8, 16}));
