@@ -1,7 +1,7 @@
 #pragma once
 // How far off a plan of a captured run may be though the captured times are exact: the model says
 // what changes when clocks change, and errs. docs/graphs.md, section 3; how often the intervals
-// hold: coverage.hpp.
+// hold: explorer/confidence/coverage.hpp.
 
 #include <map>
 #include <span>

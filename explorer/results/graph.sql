@@ -38,7 +38,7 @@ CREATE TABLE IF NOT EXISTS graph_plans (
   lower_bound_j REAL,                     -- as long as nothing that runs at once slows anything else down
   gap_frac REAL,
   time_change_frac REAL,                  -- against the default clocks
-  time_change_low_frac REAL,              -- 90 %: over how captured times may split between core and memory, and the model's error on top
+  time_change_low_frac REAL,              -- 90 %: over draws of how captured times split, of guessed core energies, of fits and of the model's errors
   time_change_high_frac REAL,
   energy_change_frac REAL,
   energy_change_low_frac REAL,

@@ -84,7 +84,7 @@ JOIN v_plans b ON b.granularity = a.granularity AND b.aggregation = a.aggregatio
 
 -- Sweeps: one row a unit, with the value of every axis, beside it how far the model can be trusted. Of captured runs (g, q) time and
 -- energy are those of the plan as it is played, changes of clock counted; status and gap follow it, where it is in time; its interval is
--- assumed to be that over the split of captured times, shifted by as much; v_graph_plans has the plan as it was made. One SELECT, which SQLite can flatten: a UNION would be read whole.
+-- assumed to be the 90 % interval of the plan as it was made, shifted by as much; v_graph_plans has the plan as it was made. One SELECT, which SQLite can flatten: a UNION would be read whole.
 DROP VIEW IF EXISTS v_units;
 CREATE VIEW v_units AS
 SELECT u.unit_id, u.question_id, u.run_id, u.plan_id, u.graph_run_id, u.graph_plan_id, u.program_version,

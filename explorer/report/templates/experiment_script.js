@@ -25,7 +25,7 @@ const questionName = (u) => `${u.granularity}, ${u.aggregation}, ${words(u.goal)
 const errors = d3.group(objects(data.errors), (e) => e.gpu);
 const modelError = (gpu) => errorText(worstError((errors.get(gpu) || []).map((e) => [e.name, e.value])));
 const coverage = (u) => `${u.measured_pct.toFixed(0)} %`;
-const interval = (u) => u.energy_change_low_pct === null ? "" : `${u.captured_clock === null ? "90 % interval" : "shifted interval over the split of captured times"} ${percent(u.energy_change_low_pct, 1)} to ${percent(u.energy_change_high_pct, 1)}, `;
+const interval = (u) => u.energy_change_low_pct === null ? "" : `${u.captured_clock === null ? "90 % interval" : "shifted 90 % interval"} ${percent(u.energy_change_low_pct, 1)} to ${percent(u.energy_change_high_pct, 1)}, `;
 const trust = (u) => `${interval(u)}${coverage(u)} measured, ${u.scaled_pct > 0 ? `${u.scaled_pct.toFixed(0)} % scaled, ` : ""}model error ${modelError(u.gpu)}` +
   `${u.gpu_calibrated ? "" : ", not calibrated"}${u.notes ? `; ${u.notes}` : ""}`;
 

@@ -189,9 +189,9 @@ void print_result(const CapturedRunOptions& o, const GraphRequest& request,
   print_tables(asked, o.format);
   if (o.format != OutputFormat::table) return;
   print(
-      "Change against the default clocks, all GPUs together. 'from' and 'to': captured times split "
-      "between core and memory as far either way as the work leaves open, and the model's error on "
-      "top (90 %). Bound: as long as nothing that runs at once slows anything else down.\n" +
+      "Change against the default clocks, all GPUs together. 'from' and 'to': 90 %, over draws of "
+      "how captured times split, of guessed core energies, of fits and of the model's errors. "
+      "Bound: as long as nothing that runs at once slows anything else down.\n" +
       captured_notes_text(found) + counted_changes_note(found.planner->switching()) +
       comm_sms_note(found));
 }
