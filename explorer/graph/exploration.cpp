@@ -148,6 +148,17 @@ bool is_better(const GraphPlanOutcome& a, const GraphPlanOutcome& b) {
   return a.result.run.total_energy_j < b.result.run.total_energy_j * (1.0 - worth_it);
 }
 
+// What other SMs change is predicted too: farther off by what held-out measurements were.
+void widen_for_comm_sms(GraphPlanInterval& interval) {
+  const auto widen = [](double& low, double& high, double error_frac) {
+    low = (1.0 + low) * (1.0 - error_frac) - 1.0;
+    high = (1.0 + high) * (1.0 + error_frac) - 1.0;
+  };
+  widen(interval.low.time_frac, interval.high.time_frac, CollectiveSharing::held_out_time_frac);
+  widen(interval.low.energy_frac, interval.high.energy_frac,
+        CollectiveSharing::held_out_energy_frac);
+}
+
 // The better plan, under a bound of both.
 void choose(GraphPlanOutcome& best, GraphPlanOutcome other, double comm_sms) {
   const bool exact = best.result.question.grain == GraphGrain::iteration;
@@ -158,12 +169,15 @@ void choose(GraphPlanOutcome& best, GraphPlanOutcome other, double comm_sms) {
   if (is_better(other, best)) {
     best = std::move(other);
     best.comm_sms = comm_sms;
+    widen_for_comm_sms(best.interval);
   }
   GraphPlanResult& result = best.result;
   if (!result.found()) return;
   result.lower_bound_j = bound_j;
   result.gap_frac = std::max(1.0 - bound_j / result.run.total_energy_j, 0.0);
-  if (!exact && result.gap_frac > 0.0) result.status = SolveStatus::feasible;
+  if (result.status == SolveStatus::optimal && result.gap_frac > optimal_gap_frac)
+    result.status = SolveStatus::feasible;
+  if (bound_j <= 0.0) result.status = SolveStatus::time_limit;  // a search was stopped: no bound
 }
 
 // Every question again with collectives on other SMs, to be answered in the same time.

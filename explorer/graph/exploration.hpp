@@ -89,7 +89,7 @@ struct GraphExploration {
   std::vector<OverlappingCollective> overlapping;  ///< whose SMs were chosen
   std::vector<CommSmsChoice> comm_sms;             ///< in the order they were tried
   double wall_time_s = 0.0;
-  bool interrupted = false;  ///< Ctrl-C: later questions are missing
+  bool interrupted = false;  ///< Ctrl-C or a time limit: plans found by then
 
   /// What a plan was made on.
   [[nodiscard]] const GraphModel& model_of(const GraphPlanOutcome& outcome) const;

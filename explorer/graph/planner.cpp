@@ -27,7 +27,6 @@ constexpr int halvings = 5;       // between the last late and the first plan in
 constexpr int most_repairs = 60;  // of a late plan
 // Sums of a thousand launches differ in the last digits.
 constexpr double time_tolerance = 1e-9;
-constexpr double optimal_gap = 1e-9;
 
 }  // namespace
 
@@ -366,8 +365,8 @@ std::vector<GraphPlanResult> GraphPlanner::plan(std::span<const GraphQuestion> q
     }
     try_uniform(result);
     if (context.stop_requested()) {  // what is known by now, without a bound
-      result.status = result.found() ? SolveStatus::time_limit : SolveStatus::infeasible;
-      result.gap_frac = result.found() ? 1.0 : 0.0;
+      result.status = SolveStatus::time_limit;
+      result.gap_frac = 1.0;
       continue;
     }
     if (questions[q].grain == GraphGrain::iteration) {
@@ -384,9 +383,9 @@ std::vector<GraphPlanResult> GraphPlanner::plan(std::span<const GraphQuestion> q
     if (!result.found()) continue;
     const double energy_j = result.run.total_energy_j;
     result.gap_frac = std::max(energy_j - result.lower_bound_j, 0.0) / energy_j;
-    result.status = result.gap_frac <= optimal_gap ? SolveStatus::optimal
-                    : context.stop_requested()     ? SolveStatus::time_limit
-                                                   : SolveStatus::feasible;
+    result.status = result.gap_frac <= optimal_gap_frac ? SolveStatus::optimal
+                    : context.stop_requested()          ? SolveStatus::time_limit
+                                                        : SolveStatus::feasible;
   }
   return results;
 }

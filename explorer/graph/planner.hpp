@@ -45,6 +45,9 @@ struct GraphQuestion {
   double dwell_s = 0.0;
 };
 
+/// Up to this gap a plan is taken to be the best there is: more is rounding.
+inline constexpr double optimal_gap_frac = 1e-9;
+
 /// An answer. Energies are of all GPUs over one replay of the graph.
 struct GraphPlanResult {
   GraphQuestion question;

@@ -195,9 +195,10 @@ std::int64_t store_graph_plan(const SqlConnection& connection, std::int64_t run_
   }
   insert.run(run_id, name_of(result.question.grain), result.question.slack_frac,
              name_of(result.status), result.deadline_s, if_found(result.run.span_s),
-             if_found(result.run.total_energy_j), if_found(result.lower_bound_j),
-             if_found(result.gap_frac), if_found(outcome.change.time_frac),
-             if_found(outcome.interval.low.time_frac),
+             if_found(result.run.total_energy_j),
+             result.lower_bound_j > 0.0 ? if_found(result.lower_bound_j) : null,
+             result.lower_bound_j > 0.0 ? if_found(result.gap_frac) : null,
+             if_found(outcome.change.time_frac), if_found(outcome.interval.low.time_frac),
              if_found(outcome.interval.high.time_frac), if_found(outcome.change.energy_frac),
              if_found(outcome.interval.low.energy_frac),
              if_found(outcome.interval.high.energy_frac), changes,

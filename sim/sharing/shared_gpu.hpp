@@ -27,6 +27,9 @@ struct CollectiveSharing {
   double dram_weight = 1.25;     ///< of its DRAM use, as the others feel it, > 0
   double sm_w = 0.43;            ///< power of a held SM at the voltage floor, W
 
+  /// Worst errors of predicted blocks with SM counts that were left out of the fit.
+  static constexpr double held_out_time_frac = 0.031, held_out_energy_frac = 0.042;
+
   static constexpr double reference_threads = 1024.0;
   static constexpr double reference_mhz = 1410.0;  ///< clock of sm_gbs and core_share
 };

@@ -1,6 +1,7 @@
 #include "explorer/results/graph_store.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <optional>
 #include <string>
 #include <variant>
@@ -15,10 +16,10 @@
 namespace rubato {
 namespace {
 
-GraphExploration explored(std::vector<GraphQuestion> questions) {
+GraphExploration explored(std::vector<GraphQuestion> questions, const RunContext& context = {}) {
   GraphExplorationInput input = made_exploration_input({.layers = 3}, std::move(questions));
   input.captures[0].kernels[1].label = "</script><script>alert(1)</script>";
-  return explore_captured(input);
+  return explore_captured(input, context);
 }
 
 class GraphStore : public testing::Test {
@@ -53,6 +54,18 @@ TEST_F(GraphStore, EverySingleClockAndTheBoundAreKept) {
                    "WHERE p.energy_j < f.bound_j * (1 - 1e-9)"),
             0);
   EXPECT_EQ(number("SELECT count(*) FROM graph_plan_clocks WHERE kernel_key = ''"), 0);
+}
+
+// Nothing was proven when the search ended, not even that there is no plan.
+TEST_F(GraphStore, StoppedSearchesHaveNoBound) {
+  const std::atomic<bool> stop = true;
+  const GraphExploration found =
+      explored({{GraphGrain::iteration, 0.0}, {GraphGrain::launch, 0.1}, {GraphGrain::pass, -0.5}},
+               {.cancelled = &stop});
+  store_graph_run(db(), request_, found);
+  EXPECT_EQ(number("SELECT count(*) FROM graph_plans WHERE status = 'time_limit' AND lower_bound_j "
+                   "IS NULL AND gap_frac IS NULL"),
+            3);
 }
 
 TEST_F(GraphStore, OneClockAloneNeedsNoBound) {

@@ -52,7 +52,8 @@ OutputTable captured_plans_table(const GraphExploration& found) {
                    cell(percent * outcome.change.energy_frac),
                    cell(percent * outcome.interval.low.energy_frac),
                    cell(percent * outcome.interval.high.energy_frac),
-                   cell(change_pct(r.lower_bound_j, default_j)), cell(percent * r.gap_frac),
+                   r.lower_bound_j > 0.0 ? cell(change_pct(r.lower_bound_j, default_j)) : Cell(),
+                   r.lower_bound_j > 0.0 ? cell(percent * r.gap_frac) : Cell(),
                    r.found() ? Cell(plan_clocks_text(found, r)) : Cell(),
                    outcome.comm_sms ? Cell(*outcome.comm_sms) : Cell(),
                    r.found() ? Cell(changes_per_s(r)) : Cell(), kinds_text(outcome.marks)});

@@ -188,6 +188,10 @@ void print_result(const CapturedRunOptions& o, const GraphRequest& request,
     print(run_text(o, request, found) + '\n' + answer_text(found) + playing_text(o, found) + '\n');
   print_tables(asked, o.format);
   if (o.format != OutputFormat::table) return;
+  if (found.interrupted)
+    print(
+        "The search ended before all was tried: plans are the best known by then, and bounds that "
+        "are missing are not known.\n");
   print(
       "Change against the default clocks, all GPUs together. 'from' and 'to': 90 %, over draws of "
       "how captured times split, of guessed core energies, of fits and of the model's errors. "

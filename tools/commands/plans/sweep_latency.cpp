@@ -147,7 +147,8 @@ Action setup_sweep_latency(CommandLine& app) {
       ->capture_default_str();
   app.add_option("--slack", o->slack_pct, "Time allowed beyond the default clocks, %")
       ->capture_default_str();
-  app.add_option("--page", o->page, "Write an HTML page with the picture")->ends_in({".html", ".htm"});
+  app.add_option("--page", o->page, "Write an HTML page with the picture")
+      ->ends_in({".html", ".htm"});
   app.add_option("--plot", o->plot, "Write the picture alone, as SVG")->ends_in({".svg"});
   add_format_options(app, o->format);
   app.footer(
