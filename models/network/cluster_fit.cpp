@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "common/algorithms/parallel.hpp"
 #include "common/json.hpp"
 #include "models/network/collective_time.hpp"
 #include "traces/graph/rank_join.hpp"
@@ -18,7 +19,8 @@ namespace {
 
 using MessageKey = std::tuple<CollectiveKind, std::uint32_t, std::uint32_t, double>;
 
-constexpr double told_change = 0.1;  // of a message's time by twice a number, see fit_cluster
+// Of the loss by twice a number: as much as a tenth of one message's time adds.
+constexpr double told_rise = 0.4;
 
 double median_of(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -52,12 +54,15 @@ class ClusterProblem {
     return sum;
   }
 
-  [[nodiscard]] bool told(const ClusterSpec& cluster, Number which) const {
+  // How much worse twice a number fits, however the others are chosen then.
+  [[nodiscard]] double rise(const ClusterSpec& cluster, const std::vector<Number>& numbers,
+                            Number which) const {
+    const std::size_t none = observed_.size();
+    std::vector<Number> others = numbers;
+    std::erase(others, which);
     ClusterSpec twice = cluster;
     number(twice, which) *= 2.0;
-    for (std::size_t i = 0; i < observed_.size(); ++i)
-      if (std::abs(std::log(time_s(twice, i) / time_s(cluster, i))) > told_change) return true;
-    return false;
+    return loss(fitted(twice, others, none), none, false) - loss(cluster, none, false);
   }
 
   // What nodes do inside first, from what stays there, then what lies between them, then all.
@@ -165,16 +170,16 @@ ClusterFit fit_cluster(const ClusterSpec& frame, std::span<const ObservedCollect
   const std::size_t none = observed.size();
   std::vector<Number> numbers{Number::inside, Number::latency};
   if (frame.between) numbers.insert(numbers.begin() + 1, Number::between);
-  // What no message tells stays the frame's; without it others may be told no more.
+  // What the messages tell least stays the frame's, one number at a time: without it others may be
+  // told no more. As many numbers as messages would fit whatever was captured.
   ClusterSpec cluster = problem.fitted(frame, numbers, none);
-  for (std::size_t i = 0; i < numbers.size();) {
-    if (problem.told(cluster, numbers[i])) {
-      ++i;
-      continue;
-    }
-    numbers.erase(numbers.begin() + static_cast<std::ptrdiff_t>(i));
+  while (!numbers.empty()) {
+    std::vector<double> rises;
+    for (const Number which : numbers) rises.push_back(problem.rise(cluster, numbers, which));
+    const auto least = std::ranges::min_element(rises);
+    if (*least > told_rise && observed.size() > numbers.size()) break;
+    numbers.erase(numbers.begin() + (least - rises.begin()));
     cluster = problem.fitted(frame, numbers, none);
-    i = 0;
   }
   ClusterFit fit{.cluster = cluster, .inside_gbs = {}, .between_gbs = {}, .latency_scale = {}};
   const auto slot = [&](Number which) -> std::optional<FittedNumber>& {
@@ -185,8 +190,12 @@ ClusterFit fit_cluster(const ClusterSpec& frame, std::span<const ObservedCollect
     const double value = number(cluster, which);
     slot(which) = {value, value, value};
   }
-  for (std::size_t without = 0; observed.size() > 1 && without < observed.size(); ++without) {
-    ClusterSpec other = problem.fitted(frame, numbers, without);
+  if (numbers.empty()) return fit;
+  std::vector<ClusterSpec> others(observed.size());
+  parallel_for(observed.size(), [&](std::size_t without) {
+    others[without] = problem.fitted(frame, numbers, without);
+  });
+  for (ClusterSpec& other : others) {
     for (const Number which : numbers) {
       FittedNumber& found = *slot(which);
       found.low = std::min(found.low, number(other, which));

@@ -40,7 +40,8 @@ struct ClusterFit {
 };
 
 /// Bandwidths and latency with least robust error of ln(time), every message with the same weight.
-/// One is told if twice as much of it changes the time of some message by a tenth.
+/// One is told if twice as much of it fits worse with the others fitted again, by what a tenth of a
+/// message's time adds to the loss, and only as long as there are more messages than numbers.
 /// @param frame     its nodes and kinds of links hold; GPUs of a group are taken to be neighbours
 /// @param observed  not empty
 /// @throws UsageError if the frame has too few GPUs

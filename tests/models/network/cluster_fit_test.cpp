@@ -63,18 +63,33 @@ TEST(ClusterFit, FindsTheNetworkBetweenNodesAgain) {
 // Short messages say nothing of the bandwidth, long ones nothing of the latency.
 TEST(ClusterFit, KeepsTheFrameWhereNoMessageTells) {
   const ClusterSpec frame = load_cluster("dgx-a100"), truth = true_cluster();
-  const ClusterFit brief = fit_cluster(
-      frame, observed_on(truth, {{CollectiveKind::all_reduce, 64.0, 8}}), network_parameters());
+  const ClusterFit brief = fit_cluster(frame,
+                                       observed_on(truth, {{CollectiveKind::all_reduce, 64.0, 8},
+                                                           {CollectiveKind::all_reduce, 256.0, 8}}),
+                                       network_parameters());
   EXPECT_FALSE(brief.inside_gbs);
   EXPECT_EQ(brief.cluster.inside, frame.inside);
   ASSERT_TRUE(brief.latency_scale);
   EXPECT_NEAR(brief.latency_scale->value / 1.7, 1.0, 0.01);
   const ClusterFit lengthy = fit_cluster(
-      frame, observed_on(truth, {{CollectiveKind::all_reduce, 1e10, 8}}), network_parameters());
+      frame,
+      observed_on(truth,
+                  {{CollectiveKind::all_reduce, 1e10, 8}, {CollectiveKind::all_reduce, 2e10, 8}}),
+      network_parameters());
   EXPECT_FALSE(lengthy.latency_scale);
   EXPECT_EQ(lengthy.cluster.latency_scale, frame.latency_scale);
   ASSERT_TRUE(lengthy.inside_gbs);
   EXPECT_NEAR(lengthy.inside_gbs->value / 77.0, 1.0, 0.02);
+}
+
+// One message fits any bandwidth with some latency: nothing is told.
+TEST(ClusterFit, OneMessageTellsNothing) {
+  const ClusterSpec frame = load_cluster("hgx-h100");
+  const ClusterFit fit =
+      fit_cluster(frame, observed_on(true_cluster(), {{CollectiveKind::all_reduce, 4e6, 8}}),
+                  network_parameters());
+  EXPECT_FALSE(fit.inside_gbs || fit.between_gbs || fit.latency_scale);
+  EXPECT_EQ(fit.cluster, frame);
 }
 
 // A launch that something else held up does not move the fit; without it nothing changes.

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "common/error.hpp"
 #include "common/file.hpp"
@@ -236,7 +237,8 @@ OutputTable captured_table(const ClusterSpec& frame, const ClusterFit& fit,
 std::string fitted_text(const std::string& what, const std::string& unit,
                         const std::optional<FittedNumber>& fitted, double frame) {
   if (!fitted)
-    return fmt::format("{}: no message tells; {:.4g}{} as in the frame.\n", what, frame, unit);
+    return fmt::format("{}: the messages do not tell; {:.4g}{} as in the frame.\n", what, frame,
+                       unit);
   return fmt::format("{}: {:.4g}{} (frame {:.4g}); {:.4g} to {:.4g} without one of the messages.\n",
                      what, fitted->value, unit, frame, fitted->low, fitted->high);
 }
@@ -267,7 +269,7 @@ ExitStatus run_capture(const CaptureOptions& o) {
   if (o.out.empty()) return ExitStatus::done;
   fit.cluster.name = o.name.empty() ? frame.name + "-captured" : o.name;
   const std::string source = fmt::format("fitted to {} messages of {} by rubato network capture",
-                                         observed.size(), o.files.front());
+                                         observed.size(), fmt::join(o.files, ", "));
   if (fit.inside_gbs) fit.cluster.inside.source = source;
   if (fit.between_gbs) fit.cluster.between->source = source;
   write_output(o.out, cluster_file(fit.cluster));
