@@ -36,7 +36,8 @@ GradientQueue::GradientQueue(const ParallelStepInput& input, StepWriter& step,
                              std::span<const ChunkGradients> chunks, bool of_experts)
     : input_(input), step_(step), of_experts_(of_experts) {
   if (input.bucketing == Bucketing::megatron) {
-    buckets_ = megatron_buckets(chunks, static_cast<double>(data_group(input, of_experts).size));
+    // One size for both kinds of buckets, of the dense group.
+    buckets_ = megatron_buckets(chunks, static_cast<double>(data_group(input, false).size));
     return;
   }
   std::vector<double> all;

@@ -134,20 +134,34 @@ std::string title_of(const ParallelStepInput& input) {
   return fmt::format("{}-{}", title, name_of(input.sharding));
 }
 
+std::string buckets_of(const ParallelStepInput& input) {
+  if (input.sharding == Sharding::parameters) return "";
+  if (input.bucketing == Bucketing::megatron) return " buckets=megatron";
+  return fmt::format(" first_bucket={} bucket={} bytes", input.buckets.first_bytes,
+                     input.buckets.other_bytes);
+}
+
+// The model's shape, which options may have changed under its name, and what is not as usual.
+std::string shape_options(const TrainingStep& step) {
+  const ModelShape& model = step.model;
+  std::string text = fmt::format(" dtype={} optimizer={} layers={} hidden={} heads={} vocab={}",
+                                 name_of(step.dtype), step.optimizer, model.layers, model.hidden,
+                                 model.heads, model.vocab);
+  if (model.experts > 0)
+    text += fmt::format(" experts={} top_k={}", model.experts, model.experts_per_token);
+  if (step.fp32_gradients) text += " fp32_gradients=true";
+  return text;
+}
+
 std::string options_of(const ParallelStepInput& input) {
   return fmt::format(
-      "gpu={} cluster={} kernels={} dp={} {} {} pp={} microbatches={} "
-      "chunks={} "
-      "sequence_parallel={} tensor_chunks={}",
+      "gpu={} cluster={} kernels={} dp={} {}{} pp={} microbatches={} chunks={} "
+      "sequence_parallel={} tensor_chunks={}{}",
       input.spec.name, cluster_of(input.spec).name,
       input.shape.kernels == KernelStyle::fused ? "fused" : "llm.c", input.shape.data_parallel,
-      name_of(input.sharding),
-      input.bucketing == Bucketing::megatron
-          ? std::string("buckets=megatron")
-          : fmt::format("first_bucket={} bucket={} bytes", input.buckets.first_bytes,
-                        input.buckets.other_bytes),
-      input.pipeline.stages, input.pipeline.microbatches, input.pipeline.chunks,
-      input.shape.sequence_parallel, input.tensor_overlap.chunks);
+      name_of(input.sharding), buckets_of(input), input.pipeline.stages,
+      input.pipeline.microbatches, input.pipeline.chunks, input.shape.sequence_parallel,
+      input.tensor_overlap.chunks, shape_options(input.shape));
 }
 
 double mean(const std::vector<RankTimes>& stages, double RankTimes::*field) {

@@ -69,8 +69,10 @@ GraphModel GraphModel::with_slowdown(std::vector<double> factor) const {
 GraphModel GraphModel::with_throttles(const std::vector<GpuThrottle>& of_gpu) const {
   GraphModel other = *this;
   other.throttle_of_gpu_.clear();
-  for (const GpuThrottle& one : of_gpu) {
-    if (one.power_limit_w) (void)accepted_power_limit_w(spec_, one.power_limit_w);
+  for (GpuThrottle one : of_gpu) {
+    if (one.power_limit_w)  // a throttle holds back: the run's limit stays where it is lower
+      one.power_limit_w =
+          std::min(accepted_power_limit_w(spec_, one.power_limit_w), power_limit_w_);
     const double mhz = one.core_mhz.value_or(spec_.core.max_mhz);
     if (!(mhz >= spec_.core.min_mhz && mhz <= spec_.core.max_mhz)) {
       throw UsageError(fmt::format("a GPU is held at {:g} MHz; {} has {:g} to {:g} MHz", mhz,

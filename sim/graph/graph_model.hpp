@@ -17,7 +17,7 @@ namespace rubato {
 /// What holds a GPU back whatever clock it is asked for: heat, or whoever runs it.
 struct GpuThrottle {
   std::optional<double> core_mhz = {};       ///< no higher core clock
-  std::optional<double> power_limit_w = {};  ///< instead of the run's
+  std::optional<double> power_limit_w = {};  ///< beside the run's
 
   friend bool operator==(const GpuThrottle&, const GpuThrottle&) = default;
 };

@@ -144,6 +144,24 @@ TEST(Stragglers, ThrottledGpusDoWhatTheyAreHeldAt) {
   EXPECT_GT(two.span_s(model.with_split(1.0)), 1.01 * two.span_s(two.model));
 }
 
+// A throttle above the run's own power limit changes nothing; each of several has to be in range.
+TEST(Stragglers, ThrottlesOnlyHoldBack) {
+  const TwoStages two;
+  const GraphModel limited(two.run.graph, two.input.spec, two.input.spec.default_clock, 200.0);
+  const double limited_s = two.span_s(limited);
+  const auto throttled_s = [&](double watts) {
+    return two.span_s(disturbed(limited, {.throttles = {{1, {.power_limit_w = watts}}}}));
+  };
+  EXPECT_DOUBLE_EQ(throttled_s(400.0), limited_s);
+  EXPECT_GT(throttled_s(150.0), 1.01 * limited_s);
+  expect_error<UsageError>(
+      [&] {
+        (void)disturbed(two.model,
+                        {.throttles = {{1, {.core_mhz = 1155.0}}, {1, {.core_mhz = 99'999.0}}}});
+      },
+      "a GPU is held at 99999 MHz");
+}
+
 // A throttled stage leaves the others time, also where passes have clocks of their own.
 TEST(Stragglers, OtherStagesSaveMoreWhileOneIsThrottled) {
   ParallelStepInput input = parallel_input(usual);

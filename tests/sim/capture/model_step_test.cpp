@@ -321,6 +321,14 @@ TEST(ModelStep, FillsMegatronsBuckets) {
               1.0, 1e-12);
 }
 
+TEST(ModelStep, FillsMegatronsBucketsOfExpertsByTheDenseRanks) {
+  ParallelStepInput input = input_of("mixtral-8x7b");
+  input.bucketing = Bucketing::megatron;
+  input.shape.data_parallel = 64;  // 64 million; by the 8 ranks of an expert 8 buckets of 40
+  input.shape.expert_parallel = 8;
+  EXPECT_EQ(sent(parallel_step(input).stages[0], CollectiveKind::all_reduce, "d0_e").launches, 4U);
+}
+
 // Copies of heads of keys and values are summed once their gradients are complete.
 TEST(ModelStep, SumsCopiesOfHeadsInTheLastMicrobatch) {
   ParallelStepInput input = input_of("llama3-8b");
