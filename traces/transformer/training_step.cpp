@@ -57,7 +57,7 @@ void check_tensor_parallel(const TrainingStep& step) {
   expect_divides("tp", t, "heads", s.heads);
   if (t % s.kv_heads != 0) expect_divides("tp", t, "kv_heads", s.kv_heads);
   expect_divides("tp", t, "ffn", s.ffn);
-  expect_divides("tp", t, "batch x seq", step.batch * own_seq(step));
+  if (step.sequence_parallel) expect_divides("tp", t, "batch x seq", step.batch * own_seq(step));
   if (!step.sequence_parallel && s.experts > 0)
     throw UsageError(
         fmt::format("experts with tp {} and without sequence parallelism; their "
@@ -186,12 +186,24 @@ class StepBuilder {
             fmt::format("{}; kernels of fused frameworks, formulas in docs/model-shapes.md",
                         step_.model.source),
             fmt::format("model={} batch={} seq={} dtype={} tp={} dp={} ep={} optimizer={} "
-                        "attention={} recompute={} held_bytes={:.0f} activation_bytes={:.0f}{}",
+                        "attention={} recompute={} held_bytes={:.0f} activation_bytes={:.0f}{}{}",
                         step_.model.name, step_.batch, step_.seq, name_of(step_.dtype),
                         step_.tensor_parallel, step_.data_parallel, step_.expert_parallel,
                         step_.optimizer, step_.flash_attention ? "flash" : "unfused",
                         name_of(step_.recomputation), memory.total(), memory.activations,
-                        step_.collectives ? "" : " collectives=none")};
+                        step_.collectives ? "" : " collectives=none", shape_options())};
+  }
+
+  // The model's shape, which options may have changed under its name, and what is not as usual.
+  [[nodiscard]] std::string shape_options() const {
+    const ModelShape& model = step_.model;
+    std::string text =
+        fmt::format(" layers={} hidden={} vocab={}", model.layers, model.hidden, model.vocab);
+    if (model.experts > 0)
+      text += fmt::format(" experts={} top_k={}", model.experts, model.experts_per_token);
+    if (!step_.sequence_parallel) text += " sequence_parallel=false";
+    if (step_.fp32_gradients) text += " fp32_gradients=true";
+    return text;
   }
 
   const TrainingStep& step_;
