@@ -15,8 +15,10 @@ GpuSequence::GpuSequence(const LaunchCosts& costs, const ClockGrid& grid, Leadin
       pairs_(grid.pairs().begin(), grid.pairs().end()) {
   const double gpus = static_cast<double>(costs.model().graph().gpus().size());
   const ExecutionGraph& graph = costs.model().graph();
-  const ThrottleId throttle =
-      costs.model().throttle_of(*graph.gpu_of(graph.activities()[launches_.launches.front()]));
+  const ThrottleId throttle = launches_.launches.empty()
+                                  ? ThrottleId{}
+                                  : costs.model().throttle_of(*graph.gpu_of(
+                                        graph.activities()[launches_.launches.front()]));
   for (const ClockPair& pair : pairs_)
     idle_w_.push_back(
         std::max(costs.model().idle_power_w(pair, throttle) - costs.least_idle_w() / gpus, 0.0));

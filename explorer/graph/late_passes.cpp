@@ -22,13 +22,19 @@ LatePasses::LatePasses(const ExecutionGraph& graph, const GraphRun& baseline,
       leading_[index(*gpu)].push_back(i);
     if (activity.kind == ActivityKind::arrival) of_stream[*activity.stream].push_back({i, 0, 0});
     if (activity.kind != ActivityKind::departure) continue;
-    Hold& hold = of_stream[*activity.stream].back();
+    std::vector<Hold>& holds = of_stream[*activity.stream];
+    if (holds.empty()) continue;  // nothing arrived: who left was not captured from its begin
+    Hold& hold = holds.back();
     hold.departure = i;
     for (const GraphArc& arc : graph.arcs_into(ActivityId{i}))
       if (graph[arc.from].kind == ActivityKind::transfer) hold.transfer = arc.from.value;
     hold.baseline_s = baseline.end_s[i] - baseline.start_s[hold.arrival];
   }
   for (auto& stream : of_stream) {
+    // Without a departure or a transfer nobody was kept waiting.
+    std::erase_if(stream.second,
+                  [](const Hold& hold) { return !hold.departure || !hold.transfer; });
+    if (stream.second.empty()) continue;
     const Activity& first = graph.activities()[stream.second.front().arrival];
     holds_[index(*graph.gpu_of(first))].push_back(std::move(stream.second));
   }
@@ -62,6 +68,7 @@ void LatePasses::walk_back(const GraphRun& run, std::uint32_t from, std::vector<
     seen[at] = true;
     visit(at);
     const auto arcs = graph_.arcs_into(ActivityId{at});
+    if (arcs.empty()) return;
     at = std::ranges::max_element(arcs, {}, [&](const GraphArc& arc) {
            return run.end_s[index(arc.from)] + arc.lag_s;
          })->from.value;
@@ -95,6 +102,7 @@ void LatePasses::add_late_sides(const GraphRun& run, std::uint32_t activity,
       const double held_s = run.end_s[hold->departure] - run.start_s[hold->arrival];
       if (held_s <= hold->baseline_s) continue;
       const auto sides = graph_.arcs_into(ActivityId{hold->transfer});
+      if (sides.empty()) continue;
       const auto late = std::ranges::max_element(
           sides, {}, [&](const GraphArc& arc) { return run.end_s[index(arc.from)] + arc.lag_s; });
       arrivals.insert(late->from.value);

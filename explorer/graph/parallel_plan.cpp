@@ -53,7 +53,11 @@ void add_messages(const GraphModel& model, std::uint64_t ranks_of_stage,
   const ExecutionGraph& graph = model.graph();
   std::map<std::pair<std::uint64_t, std::uint64_t>, double> least_s;
   for (std::size_t i = 0; i < graph.size(); ++i) {
-    if (graph.activities()[i].kind != ActivityKind::transfer) continue;
+    const Activity& transfer = graph.activities()[i];
+    if (transfer.kind != ActivityKind::transfer) continue;
+    // Stages share collectives too: the gradients of tied tables are no message.
+    const auto& sent = graph.kernels()[index(transfer.kernel)].collective;
+    if (!sent || sent->kind != CollectiveKind::send_recv) continue;
     const auto sides = graph.arcs_into(id_at<ActivityId>(i));
     const auto stage_of = [&](const GraphArc& arc) -> std::uint64_t {
       return graph[arc.from].rank / ranks_of_stage;
