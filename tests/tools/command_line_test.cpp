@@ -175,9 +175,15 @@ TEST_F(ProgramRun, MakesStepsOfParallelTraining) {
   expect("trace scale gpt3-small --throttle 0=1110", 2, "expected RANK=CLOCK or RANK=POWER");
   expect("trace scale gpt3-small --throttle 0=20W", 2, "a power limit of 20 W is outside");
   expect("network capture s-stage0.json", 2, "--cluster is required");
-  expect("network capture s-stage0.json --cluster dgx-a100 -o mine.json", 0,
-         "Inside nodes: 227 GB/s (frame 227)");
+  expect("network capture s-stage0.json --cluster hgx-h100 -o mine.json", 0,
+         "Inside nodes: 227 GB/s (frame 365)");
   expect("network time mine.json --ranks 2 --bytes 1e6", 0, "simple");
+  expect("trace scale gpt3-small --layers 2 --tp 1,8 --no-plans", 0,
+         "Left out as impossible: 1, the first because tp 8 does not divide heads 12");
+  expect("trace scale gpt3-small --layers 2 --tp 8 --no-plans", 2, "tp 8 does not divide heads 12");
+  expect("trace scale gpt3-small --optimizer --no-optimizer", 2, "--no-optimizer is for --kernels");
+  expect("trace scale llama3-8b --optimizer --no-optimizer", 2, "exclude each other");
+  expect("trace scale gpt3-small --dp 2 --zero 3 --buckets megatron", 2, "no buckets");
   expect("trace scale gpt3-small --tp 4..1", 2, "--tp '4..1'; expected numbers from 1 to");
   expect("trace scale gpt3-small --dp 0", 2, "--dp '0'; expected numbers from 1 to");
   expect("trace scale gpt3-small --dp 2 --no-plans --plot steps.png", 2, "--plot");

@@ -36,6 +36,7 @@ Dtype dtype_of(const ModelShapeOptions& o) {
 
 // Experts have no biases; see check(ModelShape).
 void give_experts(const ModelShapeOptions& o, ModelShape& model) {
+  if (o.experts && *o.experts == 0) model.experts = model.experts_per_token = 0;
   if (o.experts && *o.experts > 0) {
     model.biases = false;
     model.experts = *o.experts;
@@ -74,6 +75,7 @@ KernelStyle style_of(const ModelShapeOptions& o, const ModelShape& model) {
        {std::pair{"--attention", &o.attention}, {"--recompute", &o.recompute}}) {
     if (!value->empty()) throw UsageError(fmt::format("{} is for --kernels fused", name));
   }
+  if (o.without_optimizer) throw UsageError("--no-optimizer is for --kernels fused");
   return KernelStyle::llm_c;
 }
 
@@ -138,6 +140,8 @@ TrainingStep shape_of(const ModelShapeOptions& o, const ModelShape& model) {
   if (!fused && step.seq > step.model.context)
     throw UsageError(fmt::format("seq is {}; model '{}' has a context of {} tokens", step.seq,
                                  model.name, step.model.context));
+  if (o.optimizer && o.without_optimizer)
+    throw UsageError("--optimizer and --no-optimizer exclude each other");
   step.optimizer = o.optimizer || (fused && !o.without_optimizer);
   step.fp32_gradients = o.fp32_gradients;
   step.flash_attention = o.attention != "unfused";
@@ -185,6 +189,8 @@ std::optional<std::string> given_parallel_option(const CommandLine& app) {
 
 ParallelStepInput parallel_input(const ParallelOptions& o, const TrainingStep& shape,
                                  std::uint32_t stages) {
+  if (o.buckets == "megatron" && sharding_of(o.zero) == Sharding::parameters)
+    throw UsageError("--buckets megatron means nothing with --zero 3, which has no buckets");
   ParallelStepInput input{
       .shape = shape,
       .sharding = sharding_of(o.zero),

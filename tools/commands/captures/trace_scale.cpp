@@ -2,13 +2,16 @@
 // waited for, and what a plan saves.
 
 #include <algorithm>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "common/algorithms/parallel.hpp"
 #include "common/error.hpp"
@@ -66,7 +69,7 @@ std::vector<std::uint64_t> degrees_of(const std::vector<std::string>& texts,
     const auto to = dots == text.size()
                         ? from
                         : parse_count(std::string_view(text).substr(dots + between.size()));
-    constexpr std::uint64_t most = 1U << 24U;
+    constexpr std::uint64_t most = 1'000'000;
     if (!from || !to || *from == 0 || *to < *from || *to > most) {
       throw UsageError(
           fmt::format("{} '{}'; expected numbers from 1 to {}, or 1..16 for 1, 2, 4, 8, 16", option,
@@ -121,7 +124,33 @@ std::vector<Cell> row_of(const DrawnStep& step) {
   return row;
 }
 
-std::string notes_of(const ScaleOptions& o, std::size_t left_out, const ClusterSpec& cluster) {
+// Every combination that the cluster has GPUs for; a single one is made in any case, and refused
+// there with what it needs.
+struct Combinations {
+  std::vector<ParallelStepInput> inputs;
+  std::size_t left_out = 0;
+  ClusterSpec cluster;
+};
+
+// What became of the combinations.
+struct ScaleRuns {
+  std::vector<DrawnStep> steps;
+  std::size_t refused = 0, not_made = 0;
+  std::string first_refusal;
+  std::vector<std::string> cut_short;  // "TP 1, PP 2, DP 4", whose plans the interrupt ended early
+};
+
+std::string interruption_of(const ScaleRuns& runs) {
+  std::string text;
+  if (runs.not_made > 0)
+    text += fmt::format(" Interrupted: {} combinations were not made.", runs.not_made);
+  if (!runs.cut_short.empty())
+    text += fmt::format(" Interrupted while planning, better plans may be there: {}.",
+                        fmt::join(runs.cut_short, "; "));
+  return text;
+}
+
+std::string notes_of(const ScaleOptions& o, const Combinations& all, const ScaleRuns& runs) {
   const std::string shares =
       disturbance_of(o.disturbance).none()
           ? "Of the step at default clocks, means over a GPU of each stage: kernels, communication "
@@ -137,19 +166,21 @@ std::string notes_of(const ScaleOptions& o, std::size_t left_out, const ClusterS
     text +=
         " Slack: change of energy with a clock for each pass of each stage, changes of clock "
         "free.";
-  if (left_out > 0)
-    text += fmt::format(" Left out: {} combinations of more GPUs than {} has ({}).", left_out,
-                        cluster.name, cluster.gpus());
-  return text;
+  if (all.left_out > 0)
+    text += fmt::format(" Left out: {} combinations of more GPUs than {} has ({}).", all.left_out,
+                        all.cluster.name, all.cluster.gpus());
+  if (runs.refused > 0)
+    text += fmt::format(" Left out as impossible: {}, the first because {}.", runs.refused,
+                        runs.first_refusal);
+  return text + interruption_of(runs);
 }
 
-// Every combination that the cluster has GPUs for; a single one is made in any case, and refused
-// there with what it needs.
-struct Combinations {
-  std::vector<ParallelStepInput> inputs;
-  std::size_t left_out = 0;
-  ClusterSpec cluster;
-};
+// As a double: whole numbers of 64 bits do not hold the product of the largest degrees.
+double gpus_of(const ParallelStepInput& input) {
+  return static_cast<double>(input.shape.tensor_parallel) *
+         static_cast<double>(input.shape.data_parallel) *
+         static_cast<double>(input.shape.context_parallel) * input.pipeline.stages;
+}
 
 Combinations combinations_of(const ScaleOptions& o) {
   const ModelShape model = load_model_shape(o.model.model);
@@ -168,7 +199,7 @@ Combinations combinations_of(const ScaleOptions& o) {
         input.shape.tensor_parallel = tensor;
         input.shape.data_parallel = replica;
         input.pipeline.stages = static_cast<std::uint32_t>(stage);
-        if (!only && input.gpus() > all.cluster.gpus()) {
+        if (!only && gpus_of(input) > static_cast<double>(all.cluster.gpus())) {
           ++all.left_out;
         } else {
           all.inputs.push_back(std::move(input));
@@ -179,16 +210,63 @@ Combinations combinations_of(const ScaleOptions& o) {
   return all;
 }
 
-void write_drawings(const ScaleOptions& o, const Combinations& all,
-                    const std::vector<DrawnStep>& steps, const OutputTable& table) {
+void write_drawings(const ScaleOptions& o, const Combinations& all, const ScaleRuns& runs,
+                    const OutputTable& table) {
   const ScaleCaption caption{
       .model = fmt::format("{}, {} microbatches of {} sequences in each replica", o.model.model,
                            o.parallel.microbatches, o.model.batch.value_or(1)),
       .cluster = fmt::format("{}, {}", all.cluster.name, o.parallel.gpu),
       .slacks_pct = o.without_plans ? std::vector<double>{} : o.slacks_pct,
-      .notes = notes_of(o, all.left_out, all.cluster)};
-  if (!o.page.empty()) write_output(o.page, scale_page(caption, steps, table));
-  if (!o.plot.empty()) write_output(o.plot, scale_svg(caption, steps));
+      .notes = notes_of(o, all, runs)};
+  if (!o.page.empty()) write_output(o.page, scale_page(caption, runs.steps, table));
+  if (!o.plot.empty()) write_output(o.plot, scale_svg(caption, runs.steps));
+}
+
+// One that cannot be is left out of many; alone it is refused.
+ScaleRuns made_runs(const ScaleOptions& o, const Combinations& all, const RunContext& context) {
+  struct Made {
+    std::optional<DrawnStep> step;
+    std::exception_ptr refusal;
+    std::string reason;
+    bool cut_short = false;
+  };
+  std::vector<Made> found(all.inputs.size());
+  std::mutex reporting;
+  std::size_t done = 0;
+  parallel_for(
+      found.size(),
+      [&](std::size_t i) {
+        if (context.stop_requested()) return;
+        try {
+          found[i].step = planned(o, all.inputs[i], context);
+          found[i].cut_short = !o.without_plans && context.stop_requested();
+        } catch (const UsageError& error) {
+          found[i].refusal = std::current_exception();
+          found[i].reason = error.what();
+        }
+        const std::lock_guard lock(reporting);
+        context.report({.done = ++done, .total = found.size(), .note = {}});
+      },
+      LoopTasks::singly);
+  ScaleRuns runs;
+  std::exception_ptr first;
+  for (Made& made : found) {
+    if (made.refusal) {
+      if (runs.refused++ == 0) {
+        first = made.refusal;
+        runs.first_refusal = made.reason;
+      }
+    } else if (!made.step) {
+      ++runs.not_made;
+    } else {
+      if (made.cut_short)
+        runs.cut_short.push_back(fmt::format("TP {}, PP {}, DP {}", made.step->tensor,
+                                             made.step->stages, made.step->replicas));
+      runs.steps.push_back(*std::move(made.step));
+    }
+  }
+  if (first && runs.refused == found.size()) std::rethrow_exception(first);
+  return runs;
 }
 
 ExitStatus run_scale(const ScaleOptions& o, const RunContext& context) {
@@ -197,29 +275,13 @@ ExitStatus run_scale(const ScaleOptions& o, const RunContext& context) {
       throw UsageError(fmt::format("--slack is {}; expected a number >= 0", slack_pct));
   }
   const Combinations all = combinations_of(o);
-  std::vector<std::optional<DrawnStep>> found(all.inputs.size());
-  std::mutex reporting;
-  std::size_t done = 0;
-  parallel_for(
-      found.size(),
-      [&](std::size_t i) {
-        if (context.stop_requested()) return;
-        found[i] = planned(o, all.inputs[i], context);
-        const std::lock_guard lock(reporting);
-        context.report({.done = ++done, .total = found.size(), .note = {}});
-      },
-      LoopTasks::singly);
+  const ScaleRuns runs = made_runs(o, all, context);
   OutputTable table = table_of(o);
-  std::vector<DrawnStep> steps;
-  for (const std::optional<DrawnStep>& step : found) {
-    if (!step) continue;
-    table.add_row(row_of(*step));
-    steps.push_back(*step);
-  }
+  for (const DrawnStep& step : runs.steps) table.add_row(row_of(step));
   print(table, o.format);
-  if (o.format == OutputFormat::table) print('\n' + notes_of(o, all.left_out, all.cluster) + '\n');
-  if (steps.empty()) return ExitStatus::no_plan;
-  write_drawings(o, all, steps, table);
+  if (o.format == OutputFormat::table) print('\n' + notes_of(o, all, runs) + '\n');
+  if (runs.steps.empty()) return ExitStatus::no_plan;
+  write_drawings(o, all, runs, table);
   return ExitStatus::done;
 }
 
