@@ -73,11 +73,10 @@ ModelErrors change_errors(const ModelErrors& errors) {
   return {of_change(errors.shared), of_change(errors.own), errors.scales};
 }
 
-// Campaigns are of measured kernels: where others are in it they may widen intervals, not narrow.
 RelativeErrors scale_of_model(const GpuModel& model, const RelativeErrors& scale) {
   for (std::size_t k = 0; k < model.kernels(); ++k) {
     if (model.source(id_at<KernelId>(k)) != CoefficientSource::measured)
-      return {std::max(1.0, scale.time), std::max(1.0, scale.energy)};
+      return widening_only(scale);
   }
   return scale;
 }

@@ -21,12 +21,6 @@ std::string source_of(const GpuSpec& spec, const Kernel& kernel) {
   return kernel.label.empty() ? kernel.name : kernel.label;
 }
 
-// Campaigns are of measured kernels: intervals of captured ones they may widen, not narrow.
-RelativeErrors scale_of_captured(const GpuSpec& spec) {
-  const RelativeErrors scale = model_errors(spec).scales.plans;
-  return {std::max(1.0, scale.time), std::max(1.0, scale.energy)};
-}
-
 // Of one launch of each kernel alone, as captured.
 std::vector<CapturePoint> captured_points(const GraphModel& model) {
   const double limit_w = model.spec().power_limit.limit_w;
@@ -58,7 +52,7 @@ GraphPlanIntervals::GraphPlanIntervals(const GraphModel& model, const GraphModel
                                        const ClockGrid& grid, const GraphRun& baseline)
     : model_(model),
       grid_(grid),
-      scale_(scale_of_captured(model.spec())),
+      scale_(widening_only(model_errors(model.spec()).scales.plans)),
       base_{baseline.span_s, baseline.total_energy_j} {
   const std::vector<Kernel>& kernels = model.graph().kernels();
   std::map<std::string, std::size_t> sources;

@@ -10,16 +10,6 @@
 
 namespace rubato {
 
-namespace {
-
-// Campaigns are of measured kernels: intervals of a generated step's they may widen, not narrow.
-RelativeErrors scale_of_steps(const GpuSpec& spec) {
-  const RelativeErrors scale = model_errors(spec).scales.plans;
-  return {std::max(1.0, scale.time), std::max(1.0, scale.energy)};
-}
-
-}  // namespace
-
 PipelineIntervals::PipelineIntervals(const StageModelInput& input,
                                      const std::vector<KernelClocks>& clocks,
                                      const PipelineWork& work, const SwitchModel& switching)
@@ -31,7 +21,7 @@ PipelineIntervals::PipelineIntervals(const StageModelInput& input,
       grid_(make_clock_grid(input.spec, input.grid)),
       models_(draw_models(model_, step_, drawn_models)),
       entry_of_type_(work.types.size()),
-      scale_(scale_of_steps(input.spec)),
+      scale_(widening_only(model_errors(input.spec).scales.plans)),
       draws_(draw_change_errors(model_errors(input.spec), models_.size(), step_.kernels.size())) {
   for (std::uint32_t stage = 0; stage < input.stages; ++stage) {
     for (const PassKind kind : {PassKind::forward, PassKind::backward}) {

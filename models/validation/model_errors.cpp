@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <numbers>
 #include <optional>
@@ -105,17 +106,23 @@ std::string scale_key(const char* what, const char* quantity, std::size_t points
 
 // Of kernels with as many points as the spec's, or fewer: campaigns were played with a few numbers.
 IntervalScales scales_of_kernels(const GpuSpec& spec) {
-  constexpr double many = 10.0;
-  const auto given = spec.fit_errors.find(kernel_points_key);
-  const double points = given == spec.fit_errors.end() ? many : given->second;
+  constexpr double between = 10.0;  // nearer to whole sweeps than to five points
+  constexpr std::size_t whole = 0, most_of_few = 5;
+  const auto entry_or = [&](const std::string& key, double other) {
+    const auto entry = spec.fit_errors.find(key);
+    return entry == spec.fit_errors.end() ? other : entry->second;
+  };
+  constexpr double unknown = std::numeric_limits<double>::infinity();
+  const double points = entry_or(kernel_points_key, unknown);
+  const bool all_points = points >= entry_or(scale_many_points_key, unknown);
   std::size_t played = 1;
-  for (const std::size_t few : {std::size_t{3}, std::size_t{5}}) {
+  for (const std::size_t few : {std::size_t{3}, most_of_few}) {
     if (points >= static_cast<double>(few)) played = few;
   }
-  if (points >= many) played = 0;
   const auto scale = [&](const char* what, const char* quantity) {
-    const auto entry = spec.fit_errors.find(scale_key(what, quantity, played));
-    return entry == spec.fit_errors.end() ? 1.0 : entry->second;
+    const auto of = [&](std::size_t p) { return entry_or(scale_key(what, quantity, p), 1.0); };
+    if (all_points) return of(whole);
+    return points >= between ? std::max(of(most_of_few), of(whole)) : of(played);
   };
   return {{scale("cells", "time"), scale("cells", "energy")},
           {scale("plans", "time"), scale("plans", "energy")}};

@@ -23,6 +23,12 @@ struct IntervalScales {
   RelativeErrors plans{1.0, 1.0};  ///< of the change of a plan that was chosen on the model
 };
 
+/// Where others than the kernels of campaigns are in it, scales may widen an interval, not narrow
+/// it.
+[[nodiscard]] constexpr RelativeErrors widening_only(const RelativeErrors& scale) {
+  return {scale.time < 1.0 ? 1.0 : scale.time, scale.energy < 1.0 ? 1.0 : scale.energy};
+}
+
 /// Of predicted times and energies at a clock.
 struct ModelErrors {
   RelativeErrors shared;  ///< standard deviation of what all kernels have in common at a clock
@@ -40,6 +46,10 @@ inline constexpr int own_freedom = 4;
 /// Kept among the spec's fit_errors: "shared_time_pct" and so on.
 void write_errors(const ModelErrors& errors, GpuSpec& spec);
 
+/// Among fit_errors: the points of the kernels that the scales of whole sweeps ("..._scale_many")
+/// were learned from, the least of them.
+inline constexpr const char* scale_many_points_key = "scale_many_points";
+
 /// Kept among the spec's fit_errors for kernels of so many points: "plans_time_scale_3".
 /// @param points  0: whole sweeps
 void write_scales(const IntervalScales& scales, std::size_t points, GpuSpec& spec);
@@ -50,7 +60,8 @@ void write_scales(const IntervalScales& scales, std::size_t points, GpuSpec& spe
 
 /// What write_errors wrote, the own part wider the fewer kernels the fit rests on; else the spec's
 /// mean errors on points held out, half of the variance shared; 10 and 15 % for a spec that was
-/// never fitted. Scales are those of kernels with as many points as the spec's, or fewer.
+/// never fitted. Scales are those of kernels with as many points as the spec's, or fewer; from
+/// ten points on, but fewer than campaigns of whole sweeps had, the wider of both neighbours.
 [[nodiscard]] ModelErrors model_errors(const GpuSpec& spec);
 
 /// Of one cell of a profile table, all parts together.
