@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <variant>
 
 #include <fmt/format.h>
 
@@ -65,6 +66,10 @@ std::string change_text(const PlanResult& plan, const Totals& base) {
   return text + '\n';
 }
 
+bool asks_for_time(const PlanResult& plan) {
+  return std::holds_alternative<LeastWaste>(plan.question.goal);
+}
+
 // Where no plan was found at all: the fastest there is.
 std::string fastest_of_fronts(const Exploration& found) {
   const Front* fastest = nullptr;
@@ -82,8 +87,13 @@ std::string fastest_of_fronts(const Exploration& found) {
                      format_signed(change_pct(point.time_s, base.time_s), 2));
 }
 
-// None of them; the fastest says how far from it they are.
-std::string no_plan_in_time(const Exploration& found) {
+// None of them. Where time was asked for, the fastest says how far from it they are.
+std::string no_plan(const Exploration& found) {
+  if (!std::ranges::all_of(found.plans, asks_for_time)) {
+    return std::ranges::any_of(found.plans, asks_for_time)
+               ? "No plan keeps within the time or budget asked for.\n"
+               : "No plan keeps within the budget.\n";
+  }
   const PlanResult* fastest = nullptr;
   for (const PlanResult& plan : found.plans) {
     if (plan.plan.clock_of_site.empty()) continue;
@@ -157,9 +167,11 @@ std::string exploration_answer(const ExplorationInput& input, const Exploration&
     const bool all_same = std::ranges::count(clocks, clocks.front()) == std::ssize(clocks);
     if (all_same && saves_more(one_clock)) one_clock = &plan;
   }
-  if (best == nullptr) return no_plan_in_time(found);
+  if (best == nullptr) return no_plan(found);
   if (best->sim.total.energy_j >= base.energy_j)
-    return "No plan that is in time saves energy: keep the default clocks.\n";
+    return std::ranges::all_of(found.plans, asks_for_time)
+               ? "No plan that is in time saves energy: keep the default clocks.\n"
+               : "No plan that meets its goal saves energy: keep the default clocks.\n";
   std::string text;
   if (one_clock != nullptr) {
     const ClockId clock = one_clock->plan.clock_of_site.front();
