@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
+#include <limits>
 #include <random>
 #include <utility>
 
@@ -10,6 +10,7 @@
 
 #include "common/error.hpp"
 #include "explorer/choice.hpp"
+#include "explorer/confidence/campaign_steps.hpp"
 #include "explorer/solver.hpp"
 #include "models/gpu/ensemble.hpp"
 #include "models/table/fill.hpp"
@@ -48,55 +49,13 @@ Parts measured_part(const GpuSpec& spec, const Sweep& sweep, std::size_t points,
   return parts;
 }
 
-// A spec whose clocks and power limit are those of a sweep: what it applied or logged is no upper
-// bound, and an automatic core clock is the boost clock.
-class SweptClocks {
- public:
-  SweptClocks(GpuSpec spec, const Sweep& sweep) : spec_(std::move(spec)) {
-    constexpr double step_mhz = 0.1;  // sweeps log clocks between the steps
-    spec_.core.step_mhz = step_mhz;
-    double& limit_w = spec_.power_limit.limit_w;
-    for (const SweepKernel& kernel : sweep.kernels) {
-      for (const SweepPoint& point : kernel.points) {
-        limit_w = std::max(limit_w, point.power_cap_w.value_or(0.0));
-        spec_.core.max_mhz = std::max(spec_.core.max_mhz, point.clock.core_mhz.value_or(0.0));
-      }
-    }
-    for (const MemState& state : spec_.mem_states)
-      boosts_mhz_.push_back(
-          std::min(std::round(state.boost_mhz / step_mhz) * step_mhz, spec_.core.max_mhz));
-    spec_.power_limit.max_w = std::max(spec_.power_limit.max_w, limit_w);
-    if (!sweep.applied_clocks) return;
-    for (MemState& state : spec_.mem_states) {
-      state.boost_mhz = 2.0 * spec_.core.max_mhz;
-      state.max_core_mhz.reset();
-    }
-  }
-
-  // The highest of the clocks is the default.
-  [[nodiscard]] GpuSpec spec(const std::vector<ClockPair>& clocks) const {
-    GpuSpec spec = spec_;
-    spec.default_clock = applied(*std::ranges::max_element(clocks, {}, [&](const ClockPair& clock) {
-      return std::pair{spec.mem_states[index(clock.mem)].mem_mhz, *applied(clock).core_mhz};
-    }));
-    return spec;
-  }
-
-  [[nodiscard]] ClockPair applied(const ClockPair& clock) const {
-    return {clock.mem, clock.core_mhz.value_or(boosts_mhz_[index(clock.mem)])};
-  }
-
- private:
-  GpuSpec spec_;
-  std::vector<double> boosts_mhz_;  // shape [memory states]
-};
-
 // Of points that were not measured; changes are logarithms against the measured value, in %.
 void test_cells(const GpuSpec& spec, const Sweep& rest, std::vector<Prediction>& predictions) {
   const ModelErrors errors = model_errors(spec);
   std::vector<GpuSpec> members;
   for (std::size_t m = 0; m < spec.ensemble.size(); ++m)
     members.push_back(ensemble_member(spec, m));
+  if (members.empty()) members.push_back(spec);  // errors of the model's form alone
   std::mt19937_64 random(seed);
   for (const SweepKernel& kernel : rest.kernels) {
     const auto known = std::ranges::find(spec.kernels, kernel.name, &CalibratedKernel::name);
@@ -115,53 +74,19 @@ void test_cells(const GpuSpec& spec, const Sweep& rest, std::vector<Prediction>&
   }
 }
 
-// Kernels launched so that each takes about as long, give or take a factor of three.
-Trace trace_of(const std::vector<const SweepKernel*>& kernels, std::mt19937_64& random) {
+// One segment of each kernel.
+Trace trace_of(const std::vector<const SweepKernel*>& kernels,
+               const std::vector<std::uint32_t>& launches) {
   Trace trace;
   trace.name = "campaign";
-  double longest_s = 0.0;
-  for (const SweepKernel* kernel : kernels)
-    longest_s = std::max(longest_s, kernel->points.front().time_s.value());
-  for (const SweepKernel* kernel : kernels) {
-    const double each = 10.0 * longest_s / kernel->points.front().time_s.value();
-    const double share = static_cast<double>(1 + random() % 5) / 3.0;
-    Kernel& added = trace.kernels.emplace_back();
-    added.name = kernel->name;
+  for (std::size_t k = 0; k < kernels.size(); ++k) {
+    trace.kernels.emplace_back().name = kernels[k]->name;
     Segment& segment = trace.segments.emplace_back();
-    segment.name = kernel->name;
-    segment.repeat = static_cast<std::uint32_t>(std::clamp(std::round(each * share), 1.0, 1e9));
-    segment.launches = {id_at<KernelId>(trace.kernels.size() - 1)};
+    segment.name = kernels[k]->name;
+    segment.repeat = launches[k];
+    segment.launches = {id_at<KernelId>(k)};
   }
   return trace;
-}
-
-// Measured cost of a kernel at a clock.
-std::optional<Cost> measured_cost(const SweepKernel& kernel, const ClockPair& clock) {
-  const auto found = std::ranges::find(kernel.points, clock, &SweepPoint::clock);
-  if (found == kernel.points.end()) return std::nullopt;
-  return Cost{*found->time_s, *found->time_s * *found->power_w};
-}
-
-std::vector<ClockPair> common_clocks(const std::vector<const SweepKernel*>& kernels) {
-  std::vector<ClockPair> clocks;
-  for (const SweepPoint& point : kernels.front()->points) {
-    const bool everywhere = std::ranges::all_of(
-        kernels, [&](const SweepKernel* k) { return measured_cost(*k, point.clock).has_value(); });
-    if (everywhere && std::ranges::find(clocks, point.clock) == clocks.end())
-      clocks.push_back(point.clock);
-  }
-  return clocks;
-}
-
-Cost measured_total(const Trace& trace, const std::vector<const SweepKernel*>& kernels,
-                    const std::vector<ClockPair>& clock_of_kernel) {
-  Cost sum;
-  for (std::size_t k = 0; k < kernels.size(); ++k) {
-    const Cost cost = measured_cost(*kernels[k], clock_of_kernel[k]).value();
-    sum.time_s += trace.segments[k].repeat * cost.time_s;
-    sum.energy_j += trace.segments[k].repeat * cost.energy_j;
-  }
-  return sum;
 }
 
 // One step made of some of the kernels: plans for it, and what they were measured to do.
@@ -170,17 +95,21 @@ void test_plans_of(const SweptClocks& swept, const std::vector<const SweepKernel
   const std::vector<ClockPair> clocks = common_clocks(kernels);
   if (clocks.size() < 3) return;
   const GpuSpec spec = swept.spec(clocks);
-  const Trace trace = trace_of(kernels, random);
+  constexpr double of_longest = 10.0, most = 1e9;
+  const std::vector<std::uint32_t> launches = drawn_launches(kernels, of_longest, most, random);
+  const Trace trace = trace_of(kernels, launches);
   const GpuModel model(spec, trace);
   std::vector<ClockPair> applied;
   for (const ClockPair& clock : clocks) applied.push_back(swept.applied(clock));
   const ClockGrid grid(spec, applied);
   const ProfileTable table = fill_profile_table(model, grid);
-  const std::vector<GpuModel> models = draw_models(model, trace, spec.ensemble.size());
+  const std::vector<GpuModel> models =
+      draw_models(model, trace, std::max<std::size_t>(1, spec.ensemble.size()));
   const SwitchModel free_changes;
   const PlanIntervals intervals(trace, model, models, grid, model_errors(spec), free_changes);
-  const Cost base = measured_total(
-      trace, kernels, std::vector<ClockPair>(kernels.size(), clocks[index(grid.default_clock())]));
+  const Cost base =
+      measured_total(launches, kernels,
+                     std::vector<ClockPair>(kernels.size(), clocks[index(grid.default_clock())]));
   for (const Granularity granularity : {Granularity::iteration, Granularity::kernel}) {
     const ChoiceUnits units = choice_units(trace, granularity);
     const ProfileTable by_unit = unit_table(table, trace, units);
@@ -192,7 +121,7 @@ void test_plans_of(const SweptClocks& swept, const std::vector<const SweepKernel
       for (const ClockId clock : plan.clock_of_site) chosen.push_back(clocks[index(clock)]);
       const auto is_default = [&](ClockId clock) { return clock == grid.default_clock(); };
       if (std::ranges::all_of(plan.clock_of_site, is_default)) continue;  // nothing was predicted
-      const Cost measured = measured_total(trace, kernels, chosen);
+      const Cost measured = measured_total(launches, kernels, chosen);
       predictions.push_back({intervals.drawn(plan),
                              intervals.estimate_pct(plan),
                              {change_pct(measured.time_s, base.time_s),
@@ -203,16 +132,9 @@ void test_plans_of(const SweptClocks& swept, const std::vector<const SweepKernel
 
 void test_plans(const GpuSpec& spec, const Sweep& sweep, std::mt19937_64& random,
                 std::vector<Prediction>& predictions) {
-  constexpr int steps = 8;
   const SweptClocks swept(spec, sweep);
-  for (int step = 0; step < steps; ++step) {
-    std::vector<const SweepKernel*> kernels;
-    for (const SweepKernel& kernel : sweep.kernels) {
-      if (random() % 2 == 0) kernels.push_back(&kernel);
-    }
-    if (kernels.empty()) kernels.push_back(&sweep.kernels[random() % sweep.kernels.size()]);
-    test_plans_of(swept, kernels, random, predictions);
-  }
+  for (int step = 0; step < steps_of_a_campaign; ++step)
+    test_plans_of(swept, drawn_kernels(sweep, random), random, predictions);
 }
 
 // Of kernels fitted to five points, fewer where a kernel would have less than two left to test.
@@ -298,7 +220,7 @@ Predictions play(const Campaign& campaign, std::size_t points, const SweepFitOpt
   const GpuSpec spec = with_kernels(campaign.fitted, parts.seen, fit,
                                     std::hypot(errors.own.time, errors.shared.time),
                                     std::hypot(errors.own.energy, errors.shared.energy));
-  Predictions predictions{.cells = {}, .plans = {}, .scales = model_errors(spec).scales};
+  Predictions predictions{.cells = {}, .plans = {}, .spec = spec};
   test_cells(spec, parts.rest, predictions.cells);
   test_plans(spec, campaign.own, random, predictions.plans);
   return predictions;
@@ -316,8 +238,10 @@ void learn_errors(const GpuSpec& frame, const Sweep& sweep, const std::vector<st
   for (Campaign& campaign : campaigns) write_errors(errors, campaign.fitted);
   for (const std::size_t p : points) {
     Predictions together;
+    double fewest = std::numeric_limits<double>::infinity();
     for (const Campaign& campaign : campaigns) {
       const Predictions of = play(campaign, p, fit);
+      fewest = std::min(fewest, of.spec.fit_errors.at(kernel_points_key));
       together.cells.insert(together.cells.end(), of.cells.begin(), of.cells.end());
       together.plans.insert(together.plans.end(), of.plans.begin(), of.plans.end());
     }
@@ -327,6 +251,7 @@ void learn_errors(const GpuSpec& frame, const Sweep& sweep, const std::vector<st
     write_scales({scale_of(together.cells, kernels, unsure_cells),
                   scale_of(together.plans, kernels, unsure_plans)},
                  p, spec);
+    if (p == 0) spec.fit_errors[scale_many_points_key] = fewest;
   }
 }
 

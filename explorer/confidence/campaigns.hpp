@@ -31,7 +31,7 @@ struct Prediction {
 struct Predictions {
   std::vector<Prediction> cells;  ///< points that were left out, against the measured value
   std::vector<Prediction> plans;  ///< changes against the highest clocks, for left-out kernels
-  IntervalScales scales;          ///< by what the spec multiplies such intervals
+  GpuSpec spec;                   ///< with the kernels as far as they were measured
 };
 
 /// Points with time and power, under the largest power cap, of kernels that have two.

@@ -1,7 +1,7 @@
 // Do intervals hold the truth? Campaigns on sweeps that are shipped: fitted on part, tested on the
 // rest. The table of all sweeps is in docs/gpus.md.
 
-#include "explorer/confidence/coverage.hpp"
+#include "explorer/coverage.hpp"
 
 #include <algorithm>
 #include <array>

@@ -3,6 +3,7 @@
 // predicted with intervals, and what was measured says how many of them are right.
 
 #include <cstddef>
+#include <limits>
 #include <vector>
 
 #include "common/run_context.hpp"
@@ -10,11 +11,15 @@
 
 namespace rubato {
 
+/// In CoverageOptions::points: kernels whose time was captured at one clock, nothing else.
+inline constexpr std::size_t captured_only = std::numeric_limits<std::size_t>::max();
+
 struct CoverageOptions {
   /// Measured points of each kernel that the GPU's fit has not seen; 0: four fifths of them.
-  std::vector<std::size_t> points{1, 3, 5, 0};
+  std::vector<std::size_t> points{captured_only, 1, 3, 5, 0};
   std::size_t groups = 4;  ///< of kernels, each left out of the GPU's fit in turn
   SweepFitOptions fit = {};
+  bool captures = true;  ///< plans of captured runs too
 };
 
 /// Of predictions with a 90 % interval.
@@ -29,6 +34,7 @@ struct CoverageRow {
   std::size_t points = 0;  ///< of each kernel, as in CoverageOptions
   Covered cells;           ///< points that were left out
   Covered plans;           ///< changes against the highest clocks of plans for left-out kernels
+  Covered captured;        ///< the same of steps that were captured at the highest clocks
 };
 
 /// Plays the campaigns. Points under power caps below the largest are left aside.

@@ -1,12 +1,16 @@
-#include "explorer/confidence/coverage.hpp"
+#include "explorer/coverage.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "explorer/confidence/campaigns.hpp"
+#include "explorer/graph/captured_campaign.hpp"
 
 namespace rubato {
 
 namespace {
+
+constexpr std::size_t seed = 20260113;
 
 // Sums for a Covered.
 struct Tally {
@@ -43,20 +47,33 @@ struct Tally {
 std::vector<CoverageRow> measure_coverage(const GpuSpec& frame, const Sweep& sweep,
                                           const CoverageOptions& options,
                                           const RunContext& context) {
-  std::vector<Tally> cells(options.points.size()), plans(options.points.size());
+  std::vector<Tally> cells(options.points.size()), plans(cells), captured(cells);
+  std::vector<std::size_t> measured = options.points;
+  std::erase(measured, captured_only);
+  std::size_t g = 0;
   for (Campaign& campaign :
        fit_without_groups(frame, usable_points(sweep), options.groups, options.fit, context)) {
     campaign.fitted.fit_errors.clear();  // the frame's know all kernels
-    learn_errors(frame, campaign.others, options.points, options.fit, campaign.fitted, context);
+    learn_errors(frame, campaign.others, measured, options.fit, campaign.fitted, context);
     for (std::size_t p = 0; p < options.points.size(); ++p) {
-      const Predictions found = play(campaign, options.points[p], options.fit);
-      for (const Prediction& cell : found.cells) cells[p].add(cell, found.scales.cells);
-      for (const Prediction& plan : found.plans) plans[p].add(plan, found.scales.plans);
+      GpuSpec spec = campaign.fitted;
+      if (options.points[p] != captured_only) {
+        Predictions found = play(campaign, options.points[p], options.fit);
+        const IntervalScales scales = model_errors(found.spec).scales;
+        for (const Prediction& cell : found.cells) cells[p].add(cell, scales.cells);
+        for (const Prediction& plan : found.plans) plans[p].add(plan, scales.plans);
+        spec = std::move(found.spec);
+      }
+      if (!options.captures) continue;
+      constexpr RelativeErrors as_answered{1.0, 1.0};
+      for (const Prediction& plan : play_captured(spec, campaign.own, seed + g))
+        captured[p].add(plan, as_answered);
     }
+    ++g;
   }
   std::vector<CoverageRow> rows;
   for (std::size_t p = 0; p < options.points.size(); ++p)
-    rows.push_back({options.points[p], cells[p].mean(), plans[p].mean()});
+    rows.push_back({options.points[p], cells[p].mean(), plans[p].mean(), captured[p].mean()});
   return rows;
 }
 
