@@ -6,6 +6,9 @@
 #include <variant>
 #include <vector>
 
+#include <fmt/format.h>
+
+#include "common/error.hpp"
 #include "explorer/report/page.hpp"
 #include "explorer/report/run_report.hpp"
 #include "explorer/report/setting_lines.hpp"
@@ -15,30 +18,74 @@ namespace rubato {
 
 namespace {
 
-// Of the single clocks that no other beats, the lines that set them; of shipped specs only, since a
-// run keeps the name alone.
+// Whether a command named a spec that is shipped by its name, or left it to the captured devices.
+bool names_shipped(const std::string& command, const std::string& gpu) {
+  std::string words = command + ' ';
+  std::ranges::replace(words, '=', ' ');
+  const std::size_t at = words.find(" --gpu ");
+  return at == std::string::npos || words.find(" --gpu " + gpu + ' ') == at;
+}
+
+// The spec of a run: as a sweep keeps it; else the shipped one of its name, where the command says
+// that it was that one and its default clocks are the run's.
+std::optional<GpuSpec> spec_of_run(const ResultStore& store, std::int64_t graph_run,
+                                   const nlohmann::ordered_json& run) {
+  const auto kept = store.query(
+      "SELECT i.text, i.name FROM graph_settings s JOIN inputs i ON i.input_hash = s.spec_hash "
+      "WHERE s.graph_run_id = ?",
+      {graph_run});
+  if (!kept.rows.empty())
+    return parse_gpu_spec(std::get<std::string>(kept.rows.front()[0]),
+                          std::get<std::string>(kept.rows.front()[1]));
+  const auto gpu = run["gpu"].get<std::string>(), command = run["command"].get<std::string>();
+  const std::vector<std::string> shipped = shipped_gpu_specs();
+  if (std::ranges::find(shipped, gpu) == shipped.end() || !command.starts_with("rubato explore ") ||
+      !names_shipped(command, gpu))
+    return std::nullopt;
+  GpuSpec spec = load_gpu_spec(gpu);
+  const ClockGrid defaults(spec, {spec.default_clock});
+  const auto same =
+      store.query("SELECT 1 FROM graph_clocks WHERE graph_run_id = ? AND is_default AND clock = ?",
+                  {graph_run, defaults.label(defaults.default_clock())});
+  return same.rows.empty() ? std::nullopt : std::optional(std::move(spec));
+}
+
+// Of the single clocks that no other beats, the lines that set them.
 nlohmann::ordered_json single_clock_lines(const QueryResult& singles, const GpuSpec& spec) {
   nlohmann::ordered_json lines = nlohmann::ordered_json::object();
   for (const auto& row : singles.rows) {
     const auto& label = std::get<std::string>(row.front());
-    const SettingCommands commands = setting_commands(spec, parse_clock_pair(spec, label));
-    lines[label] = {commands.set, commands.back};
+    try {
+      const SettingCommands commands = setting_commands(spec, parse_clock_pair(spec, label));
+      lines[label] = {commands.set, commands.back};
+    } catch (const UsageError&) {
+      continue;  // the spec has changed since: there is no such clock now
+    }
+  }
+  return lines;
+}
+
+nlohmann::ordered_json captured_play_lines(const ResultStore& store, std::int64_t graph_run,
+                                           std::string_view db) {
+  nlohmann::ordered_json lines = nlohmann::ordered_json::object();
+  const auto plans =
+      store.query("SELECT graph_plan_id FROM graph_plans WHERE graph_run_id = ?", {graph_run});
+  for (const auto& row : plans.rows) {
+    const auto plan = std::get<std::int64_t>(row.front());
+    lines[fmt::format("{}", plan)] = play_command(fmt::format("graph:{}", graph_run), plan, db);
   }
   return lines;
 }
 
 }  // namespace
 
-std::string captured_page(const ResultStore& store, std::int64_t graph_run) {
+std::string captured_page(const ResultStore& store, std::int64_t graph_run, std::string_view db) {
   const auto rows = [&](std::string_view sql) {
     return rows_as_objects(store.query(sql, {graph_run}));
   };
   const nlohmann::ordered_json run =
       rows("SELECT * FROM graph_runs WHERE graph_run_id = ?").front();
-  const auto gpu = run["gpu"].get<std::string>();
-  std::optional<GpuSpec> spec;
-  const std::vector<std::string> shipped = shipped_gpu_specs();
-  if (std::ranges::find(shipped, gpu) != shipped.end()) spec = load_gpu_spec(gpu);
+  const std::optional<GpuSpec> spec = spec_of_run(store, graph_run, run);
   const QueryResult unbeaten = store.query(
       "SELECT clock FROM graph_clocks c WHERE graph_run_id = ?1 AND NOT EXISTS (SELECT 1 FROM "
       "graph_clocks d WHERE d.graph_run_id = ?1 AND d.time_s <= c.time_s AND d.energy_j < "
@@ -47,6 +94,7 @@ std::string captured_page(const ResultStore& store, std::int64_t graph_run) {
   return filled_page(
       "Rubato: captured run", "captured", "captured_script",
       {{"run", run},
+       {"play", captured_play_lines(store, graph_run, db)},
        {"lines", spec ? single_clock_lines(unbeaten, *spec) : nlohmann::ordered_json::object()},
        {"errors", spec ? spec->fit_errors : std::map<std::string, double>{}},
        {"plans", rows("SELECT * FROM v_graph_plans WHERE graph_run_id = ? ORDER BY graph_plan_id")},

@@ -1,7 +1,9 @@
 #include "explorer/report/run_report.hpp"
 
+#include <array>
 #include <set>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -122,7 +124,48 @@ GpuSpec stored_spec(const ResultStore& store, std::int64_t run) {
                         std::get<std::string>(found.rows.front()[1]));
 }
 
-Json page_data(const ResultStore& store, std::int64_t run) {
+// What makes plans like those of a run, but for granularity and slack, which the page adds: from
+// the options that were stored. Nothing where they are not those of a trace on a GPU.
+std::string planning_line(const Json& run) {
+  Json options = Json::parse(run["options_json"].get<std::string>());
+  const auto text = [&](const char* name) { return options.value(name, Json("")); };
+  const bool of_a_trace = text("trace").is_string() && text("trace") != "" && text("table") == "";
+  if (!of_a_trace || !options.contains("gpu")) return "";
+  if (text("gpu") == "" && text("cluster") == "") options["gpu"] = run["gpu"];  // the default one
+  std::string line = fmt::format("rubato explore {}", shell_word(text("trace").get<std::string>()));
+  constexpr std::array given{std::pair{"gpu", "gpu"},
+                             std::pair{"cluster", "cluster"},
+                             std::pair{"captured_clock", "captured-clock"},
+                             std::pair{"power", "power"},
+                             std::pair{"clocks", "clocks"},
+                             std::pair{"power_limit_w", "power-limit"},
+                             std::pair{"switching", "switching"},
+                             std::pair{"switch_latency_us", "switch-latency-us"},
+                             std::pair{"switch_stall_us", "switch-stall-us"},
+                             std::pair{"switch_energy_j", "switch-energy-j"},
+                             std::pair{"switch_dwell_us", "switch-dwell-us"},
+                             std::pair{"mem_switch_latency_us", "mem-switch-latency-us"},
+                             std::pair{"mem_switch_stall_us", "mem-switch-stall-us"},
+                             std::pair{"mem_switch_energy_j", "mem-switch-energy-j"}};
+  for (const auto& [name, option] : given) {
+    const Json value = text(name);
+    if (value.is_null() || value == "") continue;
+    line += fmt::format(" --{} {}", option,
+                        value.is_string() ? shell_word(value.get<std::string>()) : value.dump());
+  }
+  return line;
+}
+
+Json play_lines_of(const ResultStore& store, std::int64_t run, std::string_view db) {
+  Json lines = Json::object();
+  for (const auto& row : store.query("SELECT plan_id FROM plans WHERE run_id = ?", {run}).rows) {
+    const auto plan = std::get<std::int64_t>(row.front());
+    lines[fmt::format("{}", plan)] = play_command(fmt::format("run:{}", run), plan, db);
+  }
+  return lines;
+}
+
+Json page_data(const ResultStore& store, std::int64_t run, std::string_view db) {
   const auto rows = [&](std::string_view sql) {
     return rows_as_objects(store.query(fmt::format(fmt::runtime(sql), run)));
   };
@@ -131,6 +174,8 @@ Json page_data(const ResultStore& store, std::int64_t run) {
   return {
       {"run", run_row},
       {"gpu_title", spec.title},
+      {"planning_line", planning_line(run_row)},
+      {"play", play_lines_of(store, run, db)},
       {"errors", spec.fit_errors},
       {"coverage",
        rows("SELECT k.coefficients AS source, sum(d.time_s) AS time_s FROM plans p JOIN "
@@ -163,8 +208,8 @@ Json page_data(const ResultStore& store, std::int64_t run) {
 
 }  // namespace
 
-std::string report_page(const ResultStore& store, std::int64_t run) {
-  return filled_page("Rubato report", "page", "script", page_data(store, run));
+std::string report_page(const ResultStore& store, std::int64_t run, std::string_view db) {
+  return filled_page("Rubato report", "page", "script", page_data(store, run, db));
 }
 
 }  // namespace rubato

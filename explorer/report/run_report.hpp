@@ -12,7 +12,9 @@ namespace rubato {
 /// HTML with data, styles and scripts inside. Published results are drawn beside
 /// a run in the published setting.
 /// @param run  an existing run_id
-[[nodiscard]] std::string report_page(const ResultStore& store, std::int64_t run);
+/// @param db   the path of the database, for lines to type
+[[nodiscard]] std::string report_page(const ResultStore& store, std::int64_t run,
+                                      std::string_view db);
 
 /// An experiment: small multiples over two axes, fronts, saving over switching latency, kernels,
 /// and every unit with the coverage and error of its model.
@@ -23,6 +25,8 @@ namespace rubato {
 /// A captured run planned whole: what to set, what that rests on, time against energy of single
 /// clocks, plans and bound, the clock of every kernel, collectives of several ranks.
 /// @param graph_run  an existing graph_run_id
-[[nodiscard]] std::string captured_page(const ResultStore& store, std::int64_t graph_run);
+/// @param db  the path of the database, for lines to type
+[[nodiscard]] std::string captured_page(const ResultStore& store, std::int64_t graph_run,
+                                        std::string_view db);
 
 }  // namespace rubato

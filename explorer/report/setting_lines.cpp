@@ -45,13 +45,30 @@ std::string one_clock_line(const GpuSpec& spec, const ClockPair& clock) {
                               : fmt::format("To set: {}; back: {}\n", commands.set, commands.back);
 }
 
+std::string shell_word(std::string_view text) {
+  constexpr std::string_view plain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:,=+@%";
+  if (!text.empty() && text.find_first_not_of(plain) == std::string_view::npos)
+    return std::string(text);
+  std::string word = "'";
+  for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return word + "'";
+}
+
+std::string play_command(std::string_view run, std::int64_t plan_id, std::string_view db) {
+  return fmt::format(
+      "rubato export --plan {} --plan-id {} --db {} -o plan.json && sudo -E python3 -m rubato "
+      "apply plan.json -- python3 train.py",
+      run, plan_id, shell_word(db));
+}
+
 std::string play_lines(std::string_view granularity, std::string_view db) {
   return fmt::format(
       "To play the plan per {}{}:\n  rubato export --plan latest --granularity {} --db {} -o "
       "plan.json\n"
       "  sudo -E python3 -m rubato apply plan.json -- python3 train.py\n",
       granularity, db.empty() ? " (store it first, with --db results.db)" : "", granularity,
-      db.empty() ? "results.db" : db);
+      db.empty() ? "results.db" : shell_word(db));
 }
 
 }  // namespace rubato

@@ -1,6 +1,7 @@
 #pragma once
 // The lines to type that set a plan on a GPU: docs/apply.md.
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,7 +22,16 @@ struct SettingCommands {
 /// do.
 [[nodiscard]] std::string one_clock_line(const GpuSpec& spec, const ClockPair& clock);
 
-/// Plays a stored plan of several clocks.
+/// A word as a shell reads it: in quotes where it needs them.
+[[nodiscard]] std::string shell_word(std::string_view text);
+
+/// Plays one stored plan.
+/// @param run  as `rubato export --plan` names it, "run:3" or "graph:3"
+/// @param db   the database that holds it
+[[nodiscard]] std::string play_command(std::string_view run, std::int64_t plan_id,
+                                       std::string_view db);
+
+/// Plays the newest stored plan of several clocks.
 /// @param db  the database that holds it; empty: it is not stored, which the line says
 [[nodiscard]] std::string play_lines(std::string_view granularity, std::string_view db);
 

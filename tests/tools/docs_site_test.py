@@ -36,6 +36,20 @@ def check_finds_broken_links(out):
     assert broken == ["made.html: glossary.html#nowhere", "made.html: gone.html", "made.html: gone.png"], broken
 
 
+def check_navigation(folder):
+    for page in [page for pages in site.NAVIGATION.values() for page in pages]:
+        (folder / page).parent.mkdir(parents=True, exist_ok=True)
+        (folder / page).write_text("# x\n")
+    assert "trust.md" in site.navigation(folder)
+    (folder / "forgotten.md").write_text("# x\n")
+    try:
+        site.navigation(folder)
+    except SystemExit as refused:
+        assert "forgotten.md" in str(refused)
+    else:
+        raise AssertionError("a document outside NAVIGATION is not an error")
+
+
 def check_relinking():
     cases = {("[a](../LICENSE)", "docs/install.md"): "[a](LICENSE.txt)", ("[a](docs/trust.md#x)", "README.md"): "[a](trust.md#x)",
              ("[a](../../LICENSE)", "docs/examples/README.md"): "[a](../LICENSE.txt)", ("[a](https://x.org)", "README.md"): "[a](https://x.org)",
@@ -48,6 +62,8 @@ def check_relinking():
 
 def main():
     check_relinking()
+    with tempfile.TemporaryDirectory() as temporary:
+        check_navigation(Path(temporary))
     if not shutil.which("mkdocs"):
         print("skipped: mkdocs is not installed")
         return 77
@@ -55,7 +71,7 @@ def main():
         out = Path(temporary) / "site"
         check_built(out)
         check_finds_broken_links(out)
-    print("3 passed, 0 failed")
+    print("4 passed, 0 failed")
     return 0
 
 

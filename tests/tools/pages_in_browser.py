@@ -4,8 +4,11 @@ light and dark, and does what pages do: values, slider, highlighting, files, lin
 
 Usage: pages_in_browser.py RUBATO SOURCE_DIR; exit status 77: skipped.
 """
+import csv
+import gzip
 import json
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -122,9 +125,53 @@ def interactions(page):
         else:
             lines = saved.splitlines()
             assert lines[0].startswith("Plan,Time (%),Energy (%)") and lines[1].startswith("default clocks,0.00,0.00"), lines[:2]
-    page.evaluate("document.querySelector('#set-line button').click()")
+    csv_numbers(page)
+    copying(page)
+
+
+def csv_numbers(page):
+    """Numbers lose their marks for thousands, lists of numbers stay lists, cut names are whole."""
+    page.evaluate("""(() => { const made = document.createElement('div'); made.className = 'scroll'; made.id = 'made';
+        made.innerHTML = '<table><thead><tr><th>a</th><th>b</th><th>c</th></tr></thead><tbody><tr><td>1,234.5 J</td><td>0,1,2</td><td data-full="whole name">whole…</td></tr>'
+          + '<tr><td>+12 J</td><td>3</td><td>x</td></tr></tbody></table>';
+        document.querySelector('main').append(made); })()""")
     page.evaluate("new Promise((done) => setTimeout(done, 50))")
-    assert text(page, "#set-line button") == "Copied"
+    page.evaluate("document.querySelector('#made + .tools button').click()")
+    assert page.download("csv").splitlines() == ["a (J),b,c", '1234.5,"0,1,2",whole name', "12,3,x"]
+    page.evaluate("(() => { const made = document.querySelector('#made'); made.nextElementSibling.remove(); made.remove(); })()")
+
+
+def copying(page):
+    click = "document.querySelector('#set-line button').click()"
+    page.evaluate("addEventListener('copy', () => { window.copiedText = getSelection().toString(); })")
+    # By the clipboard's interface, and by the older command where that is refused.
+    for write in ("async (text) => { window.copiedText = text; }", "async () => { throw new Error('refused'); }"):
+        page.evaluate(f"(() => {{ window.copiedText = null; Object.defineProperty(navigator, 'clipboard', {{value: {{writeText: {write}}}, configurable: true}}); {click}; }})()")
+        page.evaluate("new Promise((done) => setTimeout(done, 50))")
+        assert page.evaluate("window.copiedText") == text(page, "#set-line code"), write
+        assert text(page, "#set-line button") == "Copied", write
+    page.evaluate(f"(() => {{ document.execCommand = () => false; {click}; }})()")
+    page.evaluate("new Promise((done) => setTimeout(done, 50))")
+    assert text(page, "#set-line button") != "Copied"
+
+
+def missed_slack(page, folder):
+    """A plan that is late once changes of clock are counted is no answer; lines to type are words to a shell."""
+    db = folder / "it's $HOME.db"
+    options = ("--granularity", "kernel", "--slack", "2", "--switch-latency-us", "20000", "--power-limit", "300", "--db", db)
+    run("explore", *options, "gpt3-xl")
+    sound(page, report(folder, db.name, "missed.html"))
+    assert text(page, ".answer").startswith("No plan is in time"), text(page, ".answer")
+    assert count(page, "#play-line code") == 0 and count(page, "#set-line code") == 0
+    line = shlex.split(text(page, "#slider-line code"))
+    assert line == "rubato explore gpt3-xl --gpu rtx-3080-ti --power-limit 300.0 --switching none --switch-latency-us 20000.0 --granularity kernel --slack 2".split(), line
+    run(*line[1:])
+    quick = folder / "quick it's $HOME.db"
+    run("explore", "--granularity", "kernel", "--slack", "2", "--db", quick)
+    sound(page, report(folder, quick.name, "quick.html"))
+    line = shlex.split(text(page, "#play-line code"))
+    assert line[line.index("--db") + 1] == str(quick), line
+    run(*line[1:line.index("-o")], "-o", folder / "plan.json")
 
 
 def without_a_plan(page, folder):
@@ -191,8 +238,57 @@ def captured_page(page, folder):
         assert count(page, selector) == expected, (selector, count(page, selector))
     # The slider's single clock is the plan's.
     assert "memory 1593 MHz, core 1005 MHz" in text(page, "#slider-answer"), text(page, "#slider-answer")
+    # The bound that is said holds for every plan of the run that is within that time.
+    bound = percents(text(page, "#slider-answer"))[2]
+    plans = json.loads(run("explore", EXAMPLES / "run.pt.trace.json.gz", "--captured-clock", "1593/1410", "--slack", "5", "--json"))["plans"]
+    assert bound >= max(-p["energy_change_pct"] for p in plans) - 0.06, (bound, plans)
+    assert "as long as nothing that runs at once slows" in text(page, "#slider-answer")
     page.evaluate("(() => { const s = document.getElementById('slack'); s.value = 0; s.dispatchEvent(new Event('input')); })()")
     assert percents(text(page, "#slider-answer"))[1] <= 0.0, text(page, "#slider-answer")
+
+
+def other_spec(page, folder):
+    """A file that takes the name of a shipped spec: its errors and clocks are not the shipped ones."""
+    spec = json.loads((SOURCE / "models" / "data" / "a100-sxm4-80gb.json").read_text())
+    (folder / "own.json").write_text(json.dumps(spec).replace('"1593"', '"fast"'))
+    run("explore", EXAMPLES / "run.pt.trace.json.gz", "--gpu", folder / "own.json", "--slack", "5", "--granularity", "iteration", "--db", folder / "own.db")
+    sound(page, report(folder, "own.db", "own.html"))
+    assert "Model error" in text(page, "#trust") and "not known for this spec" in text(page, "#trust"), text(page, "#trust")
+    assert count(page, "#set-line code") == 0
+
+
+HOSTILE = "<b class='bad'>&\"x\"'y'</b><script>console.log(1)</script>"
+
+
+def hostile_names(page, folder):
+    """Names from files are text on every drawn page."""
+    with gzip.open(EXAMPLES / "run.pt.trace.json.gz", "rt") as file:
+        capture = json.load(file)
+    name = max((e for e in capture["traceEvents"] if e.get("cat") == "kernel"), key=lambda e: e["dur"])["name"]
+    for event in capture["traceEvents"]:
+        if event.get("cat") == "kernel" and event["name"] == name:
+            event["name"] = HOSTILE
+    trace = folder / "<i class='bad'>&.pt.trace.json"
+    trace.write_text(json.dumps(capture))
+    run("replay", trace, "--page", folder / "h-replay.html")
+    lines = (EXAMPLES / "a100-sweep.csv").read_text().splitlines()
+    rows = list(csv.reader(lines))
+    column = rows[0].index("kernel")
+    first = rows[1][column]
+    with open(folder / "<i class='bad'>&.csv", "w", newline="") as file:
+        csv.writer(file).writerows([[HOSTILE if cell == first else cell for cell in row] for row in rows])
+    run("validate", folder / "<i class='bad'>&.csv", "--gpu", "a100-sxm4-80gb", "--page", folder / "h-validation.html")
+    profile = folder / "<i class='bad'>&profile.csv"
+    profile.write_text((EXAMPLES / "gpt3-175b-a100.csv").read_text())
+    run("pipeline", "plan", "--profile", profile, "--blocked-power", "84", "--slack", "0", "--page", folder / "h-pipeline.html")
+    # Readers of captures leave out what stands in angle brackets: template arguments.
+    for page_name, shown in (("h-replay", """&"x"'y'"""), ("h-validation", HOSTILE), ("h-pipeline", "")):
+        page.open(folder / f"{page_name}.html")
+        assert page.console == [] and count(page, ".bad") == 0, (page_name, page.console)
+        if shown:
+            assert shown in text(page, "main"), page_name
+            kernels = page.evaluate("[...document.querySelectorAll('[data-kernel]')].map((e) => e.dataset.kernel)")
+            assert any(shown in kernel for kernel in kernels), page_name
 
 
 def drawn_pages(page, folder):
@@ -205,7 +301,8 @@ def drawn_pages(page, folder):
     run("pipeline", "plan", "--profile", EXAMPLES / "gpt3-175b-a100.csv", "--blocked-power", "84", "--slack", "0,5", "--page", folder / "pipeline.html")
     run("sweep-latency", "gpt3-xl", "--latencies-us", "1,1000", "--page", folder / "latency.html")
     run("reproduce", "spaan2026", "--report", folder / "reproduce.html")
-    for name in ("replay", "validation", "models", "transfer", "pipeline", "latency", "reproduce"):
+    run("trace", "scale", "gpt3-small", "--tp", "1..2", "--pp", "1..2", "--dp", "1..2", "--microbatches", "4", "--page", folder / "scale.html")
+    for name in ("scale", "replay", "validation", "models", "transfer", "pipeline", "latency", "reproduce"):
         sound(page, folder / f"{name}.html")
         assert count(page, ".tools button") >= 2, name
         page.hover("svg .mark")
@@ -226,7 +323,7 @@ def main():
     if not browser.found():
         print("skipped: no chromium on this machine")
         return 77
-    checks = (run_page, without_a_plan, experiment_page, captured_experiment_page, captured_page, drawn_pages)
+    checks = (run_page, without_a_plan, missed_slack, experiment_page, captured_experiment_page, captured_page, other_spec, hostile_names, drawn_pages)
     with tempfile.TemporaryDirectory() as temporary, browser.Browser() as page:
         for check in checks:
             check(page, Path(temporary))

@@ -53,7 +53,8 @@ std::string page_section(std::string_view heading, std::string_view html) {
 }
 
 std::string html_table(const std::vector<std::string>& head,
-                       const std::vector<std::vector<std::string>>& rows) {
+                       const std::vector<std::vector<std::string>>& rows,
+                       const std::vector<std::string>& kernels) {
   const std::vector<bool> numbers = number_columns(head.size(), rows);
   constexpr std::size_t longest_line = 24;
   const auto cell = [&](std::string_view tag, std::size_t c, std::string_view text) {
@@ -66,9 +67,10 @@ std::string html_table(const std::vector<std::string>& head,
   std::string html = "<div class=\"scroll\"><table><thead><tr>";
   for (std::size_t c = 0; c < head.size(); ++c) html += cell("th", c, head[c]);
   html += "</tr></thead><tbody>\n";
-  for (const auto& row : rows) {
-    html += fmt::format("<tr data-kernel=\"{}\">", row.empty() ? "" : row.front());
-    for (std::size_t c = 0; c < row.size(); ++c) html += cell("td", c, row[c]);
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    html +=
+        kernels.empty() ? "<tr>" : fmt::format("<tr data-kernel=\"{}\">", page_text(kernels.at(r)));
+    for (std::size_t c = 0; c < rows[r].size(); ++c) html += cell("td", c, rows[r][c]);
     html += "</tr>\n";
   }
   return html + "</tbody></table></div>\n";

@@ -29,8 +29,11 @@ struct PageHead {
 [[nodiscard]] std::string page_section(std::string_view heading, std::string_view html);
 
 /// Cells are HTML. Columns of numbers stand to the right; "-" is a missing one.
+/// @param kernels  of each row, plain text: highlighted together with others of this name; empty:
+///                 rows are not of kernels
 [[nodiscard]] std::string html_table(const std::vector<std::string>& head,
-                                     const std::vector<std::vector<std::string>>& rows);
+                                     const std::vector<std::vector<std::string>>& rows,
+                                     const std::vector<std::string>& kernels = {});
 [[nodiscard]] std::string html_table(const OutputTable& table);
 
 /// Names with a text each, both HTML: what an answer rests on.

@@ -111,6 +111,7 @@ std::string runs_table(const ReplayRequest& request, const ReplayComparison& com
 
 std::string rows_table(const std::vector<ReplayRow>& rows, std::size_t most) {
   std::vector<Cells> cells;
+  std::vector<std::string> names;
   for (const ReplayRow& row : rows) {
     if (cells.size() == most) break;
     std::string measured = "-";
@@ -118,6 +119,7 @@ std::string rows_table(const std::vector<ReplayRow>& rows, std::size_t most) {
       measured = fmt::format("{:.0f} ± {:.0f}", *row.measured_power_w,
                              1.645 * row.measured_sigma_w.value_or(0.0));
     }
+    names.push_back(row.name);
     cells.push_back({page_text(row.name), std::to_string(row.launches), ms(row.captured_s),
                      ms(row.compared_s), row.time_error ? ms(row.predicted_s) : "-",
                      error_text(row.time_error), std::string(name_of(verdict_of(row))),
@@ -125,7 +127,7 @@ std::string rows_table(const std::vector<ReplayRow>& rows, std::size_t most) {
   }
   return html_table({"name", "launches", "captured ms", "compared ms", "predicted ms", "error %",
                      "verdict", "replayed ms", "predicted W", "measured W"},
-                    cells);
+                    cells, names);
 }
 
 std::string steps_table(const std::vector<ReplayStep>& steps) {

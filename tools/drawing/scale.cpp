@@ -17,19 +17,25 @@ namespace {
 // Okabe and Ito's palette for colour-blind readers (2008).
 struct Share {
   const char* title;
-  const char* colour;
-  double width;  ///< of its entry in the legend, px
+  const char* style;  ///< class of the page's colours, and one for a picture alone
+  double width;       ///< of its entry in the legend, px
 };
-constexpr std::array shares{Share{"kernels alone", "#0072b2", 116.0},
-                            Share{"kernels, communication beside them (hidden)", "#56b4e9", 322.0},
-                            Share{"communication alone (exposed)", "#d55e00", 228.0},
-                            Share{"neither (bubble)", "#c8c8c8", 110.0}};
-constexpr std::array saving_colours{"#009e73", "#e69f00", "#cc79a7", "#0072b2", "#d55e00"};
+constexpr std::array shares{
+    Share{"kernels alone", R"(class="c0" fill="#0072b2")", 116.0},
+    Share{"kernels, communication beside them (hidden)", R"(class="c5" fill="#56b4e9")", 322.0},
+    Share{"communication alone (exposed)", R"(class="c1" fill="#d55e00")", 228.0},
+    Share{"neither (bubble)", R"(class="bubble" fill="#c8c8c8")", 110.0}};
+struct SavingColour {
+  const char *name, *colour;
+};
+constexpr std::array saving_colours{SavingColour{"c2", "#009e73"}, SavingColour{"c4", "#e69f00"},
+                                    SavingColour{"c3", "#cc79a7"}, SavingColour{"c0", "#0072b2"},
+                                    SavingColour{"c1", "#d55e00"}};
 
-constexpr const char* muted_text = R"(fill="#555")";
-constexpr const char* centred_text = R"(fill="#555" text-anchor="middle")";
-constexpr const char* right_text = R"(fill="#555" text-anchor="end")";
-constexpr const char* bold_text = R"(fill="#222" font-weight="600")";
+constexpr const char* muted_text = R"(class="soft" fill="#555")";
+constexpr const char* centred_text = R"(class="soft" fill="#555" text-anchor="middle")";
+constexpr const char* right_text = R"(class="soft" fill="#555" text-anchor="end")";
+constexpr const char* bold_text = R"(class="ink" fill="#222" font-weight="600")";
 
 constexpr double left_px = 60.0, gap_px = 14.0, right_px = 14.0, top_px = 96.0;
 constexpr double shares_px = 92.0, savings_px = 84.0, between_px = 22.0, below_px = 58.0;
@@ -69,6 +75,7 @@ class ScalePicture {
     const auto columns = static_cast<double>(stages_.size());
     panel_px_ = std::clamp(900.0 / columns - gap_px, 118.0, 300.0);
     width_ = std::max(left_px + columns * (panel_px_ + gap_px) - gap_px + right_px, least_width_px);
+    width_ = std::max(width_, left_px + letter_px * static_cast<double>(heading().size()));
     block_px_ = (with_shares_ ? shares_px + between_px : 0.0) +
                 (caption.slacks_pct.empty() ? 0.0 : savings_px) + below_px;
   }
@@ -87,15 +94,18 @@ class ScalePicture {
   }
 
  private:
-  static constexpr double least_width_px = 860.0;
+  static constexpr double least_width_px = 860.0, letter_px = 7.5;
+
+  [[nodiscard]] std::string heading() const {
+    return fmt::format("{} on {}", caption_.model, caption_.cluster);
+  }
 
   void draw_legend(Svg& svg) const {
-    svg.text(left_px, 20, fmt::format("{} on {}", caption_.model, caption_.cluster),
-             R"(fill="#222" font-weight="600" font-size="14")");
+    svg.text(left_px, 20, heading(), bold_text);
     double x = left_px;
     if (with_shares_) {
       for (const Share& share : shares) {
-        svg.rect(x, 33, 11, 11, fmt::format(R"(fill="{}")", share.colour));
+        svg.rect(x, 33, 11, 11, share.style);
         svg.text(x + 16, 43, share.title, muted_text);
         x += share.width;
       }
@@ -164,8 +174,7 @@ class ScalePicture {
     for (std::size_t i = 0; i < parts.size(); ++i) {
       const double high = shares_px * std::max(parts[i], 0.0);
       y -= high;
-      svg.rect(x_of(step) - wide / 2, y, wide, high, fmt::format(R"(fill="{}")", shares[i].colour),
-               text);
+      svg.rect(x_of(step) - wide / 2, y, wide, high, shares[i].style, text);
     }
   }
 
@@ -183,11 +192,12 @@ class ScalePicture {
   }
 
   [[nodiscard]] static std::string stroke_of(std::size_t slack) {
-    return fmt::format(R"(stroke="{}" stroke-width="1.6")",
-                       saving_colours[slack % saving_colours.size()]);
+    const SavingColour& of = saving_colours[slack % saving_colours.size()];
+    return fmt::format(R"(class="{}" stroke="{}" stroke-width="1.6")", of.name, of.colour);
   }
   [[nodiscard]] static std::string fill_of(std::size_t slack) {
-    return fmt::format(R"(fill="{}")", saving_colours[slack % saving_colours.size()]);
+    const SavingColour& of = saving_colours[slack % saving_colours.size()];
+    return fmt::format(R"(class="mark {}" fill="{}")", of.name, of.colour);
   }
   [[nodiscard]] double at_saving(double top, double saved_pct) const {
     return top + savings_px * (1.0 - saved_pct / std::max(most_pct_, 1.0));
@@ -223,11 +233,11 @@ std::string answer_of(const ScaleCaption& caption, std::span<const DrawnStep> st
       return fmt::format("{} % (TP {}, PP {}, DP {})", format_fixed(-change(step), 1), step.tensor,
                          step.stages, step.replicas);
     };
-    text +=
-        fmt::format("<li>With {} % more time allowed, plans save {} to {} of the energy.</li>\n",
-                    format_number(caption.slacks_pct[i]), named(*least), named(*most));
+    text += fmt::format("{}With {} % more time allowed, plans save {} to {} of the energy.",
+                        i > 0 ? "<br>" : "", format_number(caption.slacks_pct[i]), named(*least),
+                        named(*most));
   }
-  return text.empty() ? text : "<ul>\n" + text + "</ul>\n";
+  return text;
 }
 
 }  // namespace

@@ -15,7 +15,9 @@ namespace {
 
 std::string errors_table(const std::vector<ErrorSummary>& summaries) {
   std::vector<std::vector<std::string>> rows;
+  std::vector<std::string> groups;
   for (const ErrorSummary& s : summaries) {
+    groups.push_back(s.group);
     rows.push_back({page_text(s.group), std::to_string(std::max(s.time.count, s.power.count))});
     for (const ErrorQuantiles* q : {&s.time, &s.power, &s.energy}) {
       for (const double value : {q->mean, q->p50, q->p90, q->worst})
@@ -25,7 +27,7 @@ std::string errors_table(const std::vector<ErrorSummary>& summaries) {
   return html_table(
       {"group", "points", "time: mean %", "50 % below", "90 % below", "worst", "power: mean %",
        "50 % below", "90 % below", "worst", "energy: mean %", "50 % below", "90 % below", "worst"},
-      rows);
+      rows, groups);
 }
 
 std::string mean_and_worst(std::string_view what, const ErrorQuantiles& errors) {

@@ -109,7 +109,13 @@ def stage(folder, rubato):
 
 
 def navigation(folder):
+    """@throws SystemExit where a document has no place in NAVIGATION, or the other way round"""
     lines = []
+    named = {page for pages in NAVIGATION.values() for page in pages}
+    there = {path.relative_to(folder).as_posix() for path in folder.rglob("*.md")} - {"changelog.md"}
+    there = {page for page in there if not page.startswith("decisions/")}
+    if there - named or named - there - {"commands.md"}:
+        sys.exit(f"NAVIGATION and documents differ: {', '.join(sorted((there ^ named) - {'commands.md'}))}")
     for title, pages in NAVIGATION.items():
         lines.append(f"- '{title}':")
         lines += [f"  - {page}" for page in pages if (folder / page).exists()]

@@ -84,11 +84,11 @@ const fileName = (element, extension) => {
 };
 // Columns of numbers with one unit keep it in the heading, so that programs read numbers.
 function csvOf(table) {
-  const rows = [...table.rows].map((row) => [...row.cells].map((cell) => cell.innerText.trim()));
+  const rows = [...table.rows].map((row) => [...row.cells].map((cell) => cell.dataset.full || cell.innerText.trim()));
   const head = rows.shift();
   const quoted = (cell) => /[",\n]/.test(cell) ? `"${cell.replace(/"/g, '""')}"` : cell;
   head.forEach((name, c) => {
-    const parts = rows.map((row) => /^([+-]?[\d,]*\.?\d+(?:e[+-]?\d+)?)\s?(%|ms|us|s|J|W|MHz)?$/.exec(row[c] || "") || (row[c] === "-" ? ["", "", null] : null));
+    const parts = rows.map((row) => /^([+-]?(?:(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|\.\d+)(?:e[+-]?\d+)?)\s?(%|ms|us|s|J|W|MHz)?$/.exec(row[c] || "") || (row[c] === "-" ? ["", "", null] : null));
     const units = new Set(parts.filter((p) => p && p[2] !== null).map((p) => p[2]));
     if (parts.some((p) => !p) || units.size !== 1) return;
     rows.forEach((row, r) => { row[c] = parts[r][1].replace(/,/g, "").replace(/^\+/, ""); });
@@ -136,13 +136,14 @@ function tool(frame, made) {
 function copied(code) {
   const text = code.textContent;
   const done = button("Copy", `Copy: ${text}`, async () => {
+    let fine = true;
     try {
       await navigator.clipboard.writeText(text);
     } catch {
       getSelection().selectAllChildren(code);
-      document.execCommand("copy");
+      fine = document.execCommand("copy");
     }
-    done.textContent = "Copied";
+    done.textContent = fine ? "Copied" : "Selected: copy by hand";
     setTimeout(() => { done.textContent = "Copy"; }, 1500);
   });
   code.after(done);
@@ -161,7 +162,7 @@ function prepare() {
   for (const frame of document.querySelectorAll(".scroll")) {
     if (frame.dataset.tools || frame.matches(".chart, .multiples") || !frame.querySelector("table thead")) continue;
     frame.dataset.tools = "1";
-    tool(frame, button("CSV", "Save the table as CSV", () => { const now = frame.querySelector("table"); save(fileName(now, "csv"), "text/csv", csvOf(now)); }));
+    tool(frame, button(frame.dataset.part ? "CSV of the rows shown" : "CSV", "Save the table as CSV", () => { const now = frame.querySelector("table"); save(fileName(now, "csv"), "text/csv", csvOf(now)); }));
   }
   for (const code of document.querySelectorAll(".copied code")) if (!code.nextElementSibling) copied(code);
 }

@@ -215,7 +215,7 @@ function drawUnits() {
   heads.append("button").attr("type", "button").text((c) => `${c[0]}${c[1] === order.field ? (order.down ? " ▾" : " ▴") : ""}`)
     .on("click", (c) => { order = {field: c[1], down: order.field === c[1] && !order.down}; drawUnits(); element("units").querySelectorAll("th button")[unitColumns.indexOf(c)].focus(); });
   box.append("tbody").selectAll("tr").data(rows).join("tr").attr("class", "unit-row").selectAll("td").data((u) => unitColumns.map((c) => [textOf(u, c[1]), c[2]])).join("td")
-    .classed("number", (cell) => cell[1]).classed("words", (cell) => String(cell[0]).length > longest_line).text((cell) => short(cell[0]));
+    .classed("number", (cell) => cell[1]).classed("words", (cell) => String(cell[0]).length > longest_line).attr("data-full", (cell) => cell[0]).text((cell) => short(cell[0]));
   element("units-note").textContent = `${rows.length} of ${found.length} units`;
   element("all").hidden = rows.length === found.length;
 }

@@ -13,11 +13,12 @@ const saves = (p) => `energy ${percent(p.energy_change_pct)}${intervalText(p)}, 
 const kernelsOf = (plan) => data.kernels.filter((k) => k.plan_id === plan.plan_id);
 const clocksOf = (plan) => [...new Set(kernelsOf(plan).map((k) => k.clock))];
 
-// Of the plans that were asked for, those within the least slack come first; else whatever was found.
+// Of the plans that are in time, those within the least slack come first; else whatever was found.
+const inTime = plans.filter((p) => !(p.notes || "").includes("slack missed"));
 function answered() {
-  const waste = plans.filter((p) => p.slack_frac !== null && p.aggregation === "global" && !(p.notes || "").includes("slack missed"));
+  const waste = inTime.filter((p) => p.slack_frac !== null && p.aggregation === "global");
   const least = d3.min(waste, (p) => p.slack_frac);
-  return waste.length > 0 ? waste.filter((p) => p.slack_frac === least) : plans;
+  return waste.length > 0 ? waste.filter((p) => p.slack_frac === least) : inTime;
 }
 const leastEnergy = (list) => d3.least(list, (p) => p.energy_j);
 
@@ -27,7 +28,9 @@ function answer() {
   const asked = answered(), single = leastEnergy(asked.filter((p) => p.granularity === "iteration")), best = leastEnergy(asked);
   const shown = single || best, target = d3.select("#answer");
   if (!shown) {
-    target.text(`No plan does what was asked for. The default clocks take ${fixed(baseline.time_s, 3)} s and ${fixed(baseline.energy_j, 1)} J.`);
+    target.text(`${plans.length > 0 ? "No plan is in time once changes of clock are counted: keep the default clocks" : "No plan does what was asked for"}. The default clocks take ${fixed(baseline.time_s, 3)} s and ${fixed(baseline.energy_j, 1)} J.`);
+  } else if (best.energy_j >= baseline.energy_j) {
+    target.text("No plan that is in time saves energy: keep the default clocks.");
   } else {
     const clocks = clocksOf(shown);
     target.append("b").text(clocks.length === 1 ? clockWords(clocks[0]) : whole[shown.granularity] || shown.granularity);
@@ -38,8 +41,7 @@ function answer() {
       `${clocksOf(best).length} clocks, ${Math.round(best.clock_switches_per_s).toLocaleString("en")} changes of clock per second` +
       (best.counted_energy_change_pct === null || best.counted_energy_change_pct === undefined ? "." : `; with what these take: energy ${percent(best.counted_energy_change_pct)}, time ${percent(best.counted_time_change_pct)}.`);
     const played = best !== single ? best : null;
-    const db = (/--db[ =](\S+)/.exec(run.command) || [])[1] || "results.db";
-    commandLine("play-line", "To play it:", played && `rubato export --plan run:${run.run_id} --plan-id ${played.plan_id} --db ${db} -o plan.json && sudo -E python3 -m rubato apply plan.json -- python3 train.py`);
+    commandLine("play-line", "To play it:", played && data.play[played.plan_id]);
   }
   if (!run.gpu_calibrated) {
     element("warning").hidden = false;
@@ -47,20 +49,21 @@ function answer() {
   }
 }
 
+const sources = {measured: "measured", anchored: "captured at one clock", scaled: "scaled from other shapes", derived: "derived from work", guessed: "guessed"};
+const others = Object.keys(sources).filter((s) => s !== "measured");
 function trust() {
   const errors = Object.entries(data.errors), worst = worstError(errors);
   const all = d3.sum(data.coverage, (c) => c.time_s), share = (source) => d3.sum(data.coverage.filter((c) => c.source === source), (c) => c.time_s) / all;
   const asked = answered(), best = leastEnergy(asked);
   const last = best && data.verifications.filter((v) => v.plan_id === best.plan_id).at(-1);
   facts("#trust", [
-    ["Kernels", `${fixed(100 * share("measured"), 0)} % of the time in kernels that were measured on this GPU` + (share("anchored") > 0 ? `, ${fixed(100 * share("anchored"), 0)} % captured at one clock` : "") +
-      (share("guessed") > 0 ? `, ${fixed(100 * share("guessed"), 0)} % guessed` : "")],
+    ["Kernels", `${fixed(100 * share("measured"), 0)} % of the time in kernels that were measured on this GPU` +
+      others.filter((s) => share(s) > 0).map((s) => `, ${fixed(100 * share(s), 0)} % ${sources[s]}`).join("")],
     ["Model error", worst ? `${errorText(worst)} ${worst[0].includes("energy") ? "of energy" : "of power"} at most in fit and cross-validation (${errorName(worst[0])})` : "not known: nothing was measured on this GPU"],
     ["Interval", best && best.energy_change_low_pct !== null ? `90 %: energy ${range(best.energy_change_low_pct, best.energy_change_high_pct)}, time ${range(best.time_change_low_pct, best.time_change_high_pct)} (${planName(best)})` : "none: too little is known of these kernels"],
     ["Proof", best && best.gap_frac !== null ? `no plan of this kind saves more than ${fixed(100 * best.gap_frac, 3)} % beyond it, by the model` : "-"],
     ["Measured", last ? `energy ${percent(last.measured_energy_change_pct, 2)} (${range(last.measured_energy_change_low_pct, last.measured_energy_change_high_pct, 2)}): ${last.energy_verdict}` : "not yet: rubato verify sets a measured saving beside this one"]]);
-  const names = {measured: "measured", anchored: "captured at one clock", scaled: "scaled from other shapes", derived: "derived from work", guessed: "guessed"};
-  shareBar("#coverage", "#coverage-key", Object.keys(names).filter((s) => share(s) > 0).map((s) => [names[s], share(s)]), "Time at default clocks by what is known of the kernels");
+  shareBar("#coverage", "#coverage-key", Object.keys(sources).filter((s) => share(s) > 0).map((s) => [sources[s], share(s)]), "Time at default clocks by what is known of the kernels");
   listNotes("#notes", data.notes);
   table("#errors", [["What was left out or fitted", (e) => errorName(e[0])], ["Error", (e) => errorText(e), true]], errors);
 }
@@ -136,9 +139,8 @@ function slide() {
     (grain === "pass" ? ` (${names.map((name, i) => `${words(name)} ${options[i][0]}`).join(", ")}).` : ".") +
     (grain === "iteration" ? "" : " By the model, changes of clock free.");
   const [set, back] = (chosen && grain === "iteration" && data.slider.lines[options[0][0]]) || [];
-  const [, trace] = /^rubato explore (\S+)/.exec(run.command) || [];
   if (grain === "iteration") commandLine("slider-line", "To set:", set && `${set}   # back: ${back}`);
-  else commandLine("slider-line", "To plan it, with its proof:", chosen && trace && `rubato explore ${trace} --gpu ${run.gpu} --granularity ${grain} --slack ${slack}`);
+  else commandLine("slider-line", "To plan it, with its proof:", chosen && data.planning_line && `${data.planning_line} --granularity ${grain} --slack ${slack}`);
   markChosen();
   if (plans.length > 0) element("plan").value = "slider";
   if (chosen && plans.length > 0) drawKernels("slider");

@@ -109,9 +109,9 @@ function commandLine(id, before, line) {
 // What fit and cross-validation left on energy (or, failing that, power): the worst.
 // @param errors  [name, value]
 function worstError(errors) {
-  const about = (word) => errors.filter((e) => e[0].includes(word));
+  const about = (word) => errors.filter((e) => e[0].includes(word) && !e[0].includes("_scale_"));
   const found = about("energy").length > 0 ? about("energy") : about("power");
   return found.length === 0 ? null : d3.greatest(found, (e) => e[1]);
 }
-const errorText = (e) => e === null ? "-" : `${e[1].toFixed(2)} ${e[0].endsWith("_points") ? "points" : "%"}`;
+const errorText = (e) => e === null ? "-" : `${e[1].toFixed(2)} ${e[0].includes("_scale_") ? "times" : e[0].endsWith("_points") ? "points" : "%"}`;
 const errorName = (name) => words(name.replace(/_(pct|points)$/, "")).replace(/ (mape|mae)$/, ", mean absolute");

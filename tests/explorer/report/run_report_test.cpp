@@ -25,7 +25,7 @@ TEST(Report, HoldsEverythingItNeeds) {
   input.trace.kernels[0].label = "</script><script>alert(1)</script>";
   ResultStore store = ResultStore::open(folder / "r.db");
   store.add(input, explore(input), {"rubato explore", "{}"});
-  const std::string page = report_page(store, 1);
+  const std::string page = report_page(store, 1, "r.db");
   EXPECT_EQ(page.find("<script>alert"), std::string::npos);
   EXPECT_NE(page.find("default-src 'none'"), std::string::npos);  // the browser refuses any request
   EXPECT_EQ(page.find("/*@"), std::string::npos);                 // every mark was filled

@@ -41,5 +41,17 @@ TEST(SettingLines, AmdByItsOwnTool) {
             "--resetperfdeterminism\n");
 }
 
+TEST(SettingLines, PathsAreOneWordToAShell) {
+  EXPECT_EQ(shell_word("runs/r-1.db"), "runs/r-1.db");
+  EXPECT_EQ(shell_word("my runs.db"), "'my runs.db'");
+  EXPECT_EQ(shell_word("it's; rm -rf $HOME"), "'it'\\''s; rm -rf $HOME'");
+  EXPECT_EQ(shell_word(""), "''");
+  EXPECT_EQ(
+      play_command("graph:2", 7, "a b.db"),
+      "rubato export --plan graph:2 --plan-id 7 --db 'a b.db' -o plan.json && sudo -E python3 "
+      "-m rubato apply plan.json -- python3 train.py");
+  EXPECT_NE(play_lines("kernel", "a b.db").find("--db 'a b.db' -o"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace rubato

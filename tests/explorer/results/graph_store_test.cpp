@@ -72,7 +72,7 @@ TEST_F(GraphStore, OneClockAloneNeedsNoBound) {
   store_graph_run(db(), request_, explored({{GraphGrain::iteration, 0.0}}));
   EXPECT_EQ(number("SELECT count(*) FROM graph_front"), 0);
   EXPECT_GT(number("SELECT count(*) FROM graph_clocks"), 0);
-  const std::string page = captured_page(ResultStore::open_read_only(db()), 1);
+  const std::string page = captured_page(ResultStore::open_read_only(db()), 1, db().string());
   EXPECT_NE(page.find("\"front\":[]"), std::string::npos);
 }
 
@@ -93,7 +93,7 @@ TEST_F(GraphStore, TheBestPlanIsNoSlowerThanTheDefaultClocks) {
 TEST_F(GraphStore, ThePageHoldsEverythingItNeedsAndNamesStayText) {
   store_graph_run(db(), request_,
                   explored({{GraphGrain::iteration, 0.0}, {GraphGrain::kernel, 0.05}}));
-  const std::string page = captured_page(ResultStore::open_read_only(db()), 1);
+  const std::string page = captured_page(ResultStore::open_read_only(db()), 1, db().string());
   EXPECT_EQ(page.find("<script>alert"), std::string::npos);
   EXPECT_NE(page.find("default-src 'none'"), std::string::npos);
   EXPECT_EQ(page.find("/*@"), std::string::npos);
@@ -126,7 +126,7 @@ TEST_F(GraphStore, MarksOfTheDefaultClocksStandBesideEveryPlan) {
   store_graph_run(db(), request_, found);
   EXPECT_EQ(number("SELECT count(*) FROM graph_run_marks"), 2);
   EXPECT_EQ(number("SELECT count(*) FROM v_graph_plans WHERE notes LIKE '%limit not reached%'"), 2);
-  const std::string page = captured_page(ResultStore::open_read_only(db()), 1);
+  const std::string page = captured_page(ResultStore::open_read_only(db()), 1, db().string());
   EXPECT_NE(page.find("more than the limit of 100 W"), std::string::npos);
 
   const GraphExploration usual = explored_on("a40", "7251/1740", {}, {});

@@ -194,7 +194,7 @@ TEST_F(Verify, IsFoundAgainByTheTotalsOfItsPlanAndShownInTheReport) {
   const auto row =
       store.query("SELECT energy_verdict FROM v_verifications WHERE run_id = 1").rows.at(0);
   EXPECT_EQ(std::get<std::string>(row[0]), "kept");
-  EXPECT_NE(report_page(store, 1).find("\"energy_verdict\":\"kept\""), std::string::npos);
+  EXPECT_NE(report_page(store, 1, "r.db").find("\"energy_verdict\":\"kept\""), std::string::npos);
 }
 
 }  // namespace

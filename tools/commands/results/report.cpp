@@ -42,7 +42,8 @@ Action setup_report(CommandLine& app) {
       return ExitStatus::done;
     }
     const StoredRun run = find_stored_run(store, o->run);
-    write_file(o->out, run.captured ? captured_page(store, run.id) : report_page(store, run.id));
+    write_file(o->out, run.captured ? captured_page(store, run.id, o->db)
+                                    : report_page(store, run.id, o->db));
     if (o->out != "-")
       tell("wrote {} ({} {})\n", o->out, run.captured ? "captured run" : "run", run.id);
     return ExitStatus::done;
