@@ -7,6 +7,11 @@ the top; all must end with status 0, and no number may read -0.00. A block that 
 
     <!-- not run: needs a GPU -->
 
+A block of text that quotes what the command before it prints has such a comment too, and is compared line by line,
+numbers with decimals to the last digit but one:
+
+    <!-- printed by the command above -->
+
 Of commands inside sentences (`rubato ...`) and of the examples of --help it is only checked that command and options
 exist.
 
@@ -79,6 +84,34 @@ def steps(text):
             yield from ((number, command, reason) for number, command in joined(block))
 
 
+def quotes(text):
+    """{line of the command: lines that it is said to print}."""
+    found, last, marked, inside = {}, None, False, False
+    commands = [number for number, _, reason in steps(text) if not reason]
+    for number, line in enumerate(text.splitlines(), 1):
+        last = number if number in commands else last
+        if line == "<!-- printed by the command above -->":
+            marked = True
+        elif line.startswith("```") and (marked or inside):
+            inside, marked = not inside, False
+        elif inside:
+            found.setdefault(last, []).append(line)
+    return found
+
+
+DECIMAL = r"[+-]?\d+\.\d+"
+
+
+def prints(line, printed):
+    """Whether a line was printed, numbers with decimals to ten units of the last place."""
+    for other in printed.splitlines():
+        ours, theirs = re.findall(DECIMAL, line), re.findall(DECIMAL, other)
+        if re.sub(DECIMAL, "#", line) == re.sub(DECIMAL, "#", other.rstrip()) and all(
+                abs(float(a) - float(b)) <= 10.01 * 10 ** -len(a.split(".")[1]) for a, b in zip(ours, theirs)):
+            return True
+    return False
+
+
 def sentences(text):
     """(line number, command) of `rubato ...` inside sentences."""
     for number, line in enumerate(text.splitlines(), 1):
@@ -105,7 +138,9 @@ def run_document(path):
         scratch_copy(folder)
         environment = {**os.environ, "PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "HOME": temporary,
                        "PYTHONPATH": str(SOURCE / "tools" / "python"), "PYTHONDONTWRITEBYTECODE": "1"}
-        for number, command, reason in steps(path.read_text(encoding="utf-8")):
+        text = path.read_text(encoding="utf-8")
+        quoted = quotes(text)
+        for number, command, reason in steps(text):
             if reason:
                 left_out += 1
                 lines.append(f"not run ({reason}): {name}:{number}: {command.splitlines()[0]}")
@@ -118,6 +153,8 @@ def run_document(path):
                 status, said = done.returncode, done.stdout[-500:] + done.stderr[-2000:]
                 if minus_zero := re.search(r"(?<![\w.-])-0(\.0*)?(?![\w.])", done.stdout + done.stderr):
                     status, said = "a zero with a sign", (done.stdout + done.stderr)[max(0, minus_zero.start() - 200):][:400]
+                if wrong := [line for line in quoted.get(number, []) if not prints(line, done.stdout)]:
+                    status, said = "quoted otherwise", "\n".join(wrong) + "\n" + done.stdout[:1000]
             except subprocess.TimeoutExpired:
                 status, said = "none", f"still running after {TIMEOUT_S} s"
             lines.append(f"{time.monotonic() - begin:6.2f} s  {name}:{number}: {command.splitlines()[0]}")

@@ -113,7 +113,7 @@ class ScalePicture {
     x = left_px;
     for (std::size_t i = 0; i < caption_.slacks_pct.size(); ++i) {
       svg.line(x, 58, x + 22, 58, stroke_of(i));
-      svg.circle(x + 11, 58, 3, fill_of(i));
+      svg.circle(x + 11, 58, 3, fill_of(i, ""));
       svg.text(x + 28, 62, fmt::format("slack {} %", format_number(caption_.slacks_pct[i])),
                muted_text);
       x += 96.0;
@@ -184,7 +184,7 @@ class ScalePicture {
       for (const DrawnStep& step : steps_) {
         if (step.tensor != tensor || step.stages != stages) continue;
         line.emplace_back(x_of(step), at_saving(top, -step.energy_changes_pct[slack]));
-        svg.circle(line.back().first, line.back().second, 2.4, fill_of(slack),
+        svg.circle(line.back().first, line.back().second, 2.4, fill_of(slack, "mark "),
                    tooltip_of(caption_, step));
       }
       if (line.size() > 1) svg.polyline(line, stroke_of(slack));
@@ -195,9 +195,9 @@ class ScalePicture {
     const SavingColour& of = saving_colours[slack % saving_colours.size()];
     return fmt::format(R"(class="{}" stroke="{}" stroke-width="1.6")", of.name, of.colour);
   }
-  [[nodiscard]] static std::string fill_of(std::size_t slack) {
+  [[nodiscard]] static std::string fill_of(std::size_t slack, std::string_view use) {
     const SavingColour& of = saving_colours[slack % saving_colours.size()];
-    return fmt::format(R"(class="mark {}" fill="{}")", of.name, of.colour);
+    return fmt::format(R"(class="{}{}" fill="{}")", use, of.name, of.colour);
   }
   [[nodiscard]] double at_saving(double top, double saved_pct) const {
     return top + savings_px * (1.0 - saved_pct / std::max(most_pct_, 1.0));
