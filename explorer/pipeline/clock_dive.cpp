@@ -54,8 +54,9 @@ ClockDive::Range ClockDive::around(std::uint32_t pass, double duration_s) const 
   return range;
 }
 
-std::optional<std::vector<double>> ClockDive::durations(std::span<const Range> ranges,
-                                                        double deadline_s, int slope_bits) const {
+// Nothing if the fastest clocks left end too late, or if interrupted.
+std::optional<FrontierPlan> ClockDive::free_plan(std::span<const Range> ranges, double deadline_s,
+                                                 int slope_bits, const RunContext& context) const {
   CrashProblem problem;
   std::map<std::array<std::uint32_t, 3>, std::uint32_t> known;  // curve of a type and a range
   for (std::uint32_t pass = 0; pass < ranges.size(); ++pass) {
@@ -70,9 +71,9 @@ std::optional<std::vector<double>> ClockDive::durations(std::span<const Range> r
   sweep.slope_bits = slope_bits;
   sweep.times_s = {deadline_s};
   sweep.only_times = true;
-  Frontier frontier = sweep_frontier(problem, sweep);
-  if (frontier.least_time_s > deadline_s) return std::nullopt;
-  return std::move(frontier.plans.front().duration_s);
+  Frontier frontier = sweep_frontier(problem, sweep, context);
+  if (frontier.interrupted || frontier.least_time_s > deadline_s) return std::nullopt;
+  return std::move(frontier.plans.front());
 }
 
 std::vector<ClockDive::Restriction> ClockDive::between_clocks(std::span<const double> duration_s,
@@ -99,14 +100,15 @@ std::vector<ClockDive::Restriction> ClockDive::between_clocks(std::span<const do
 }
 
 std::optional<PipelinePlan> ClockDive::dive(std::span<const double> duration_s, double deadline_s,
-                                            const DiveOptions& options) const {
+                                            const DiveOptions& options,
+                                            const RunContext& context) const {
   std::vector<Range> ranges;
   for (std::uint32_t pass = 0; pass < duration_s.size(); ++pass)
     ranges.push_back(around(pass, duration_s[pass]));
   std::vector<double> now_s(duration_s.begin(), duration_s.end());
   std::optional<PipelinePlan> best;
-  double best_j = std::numeric_limits<double>::infinity();
-  while (true) {
+  double best_j = options.known_j;
+  while (!context.stop_requested()) {
     if (auto plan = rounder_.round(now_s, deadline_s); plan && rounder_.cost_j(*plan) < best_j) {
       best_j = rounder_.cost_j(*plan);
       best = std::move(plan);
@@ -118,14 +120,15 @@ std::optional<PipelinePlan> ClockDive::dive(std::span<const double> duration_s, 
                                   static_cast<double>(ranges.size()) / most_steps);
     open.resize(std::min(open.size(), static_cast<std::size_t>(std::ceil(count))));
     for (const Restriction& r : open) ranges[r.pass] = r.prefers_slower ? r.slower : r.faster;
-    auto next_s = durations(ranges, deadline_s, options.slope_bits);
-    if (!next_s) {  // too slow: all of them faster is not
+    auto next = free_plan(ranges, deadline_s, options.slope_bits, context);
+    if (!next) {  // too slow: all of them faster is not
       for (const Restriction& r : open) ranges[r.pass] = r.faster;
-      next_s = durations(ranges, deadline_s, options.slope_bits);
+      next = free_plan(ranges, deadline_s, options.slope_bits, context);
     }
-    if (!next_s) return best;
-    now_s = std::move(*next_s);
+    if (!next || next->lower_bound_j >= best_j) return best;
+    now_s = std::move(next->duration_s);
   }
+  return best;
 }
 
 }  // namespace rubato

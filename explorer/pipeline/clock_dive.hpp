@@ -2,10 +2,12 @@
 // Measured clocks by fixing some passes at a time and asking again how long all others last.
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "common/run_context.hpp"
 #include "explorer/pipeline/frontier.hpp"
 #include "explorer/pipeline/rounding.hpp"
 
@@ -18,6 +20,8 @@ struct DiveOptions {
   /// Passes at or beyond this part of the way from one clock to the next get the slower one.
   double slower_from = 0.5;
   int slope_bits = 8;  ///< see FrontierOptions
+  /// Cost of a plan that is known, J: a dive ends where no plan further down can be cheaper.
+  double known_j = std::numeric_limits<double>::infinity();
 };
 
 /// Free durations of many passes lie between two clocks. Rounding all of them at once wastes what
@@ -29,11 +33,12 @@ class ClockDive {
   /// @param rounder  of `work`; both must outlive this
   ClockDive(const PipelineWork& work, const ClockRounder& rounder);
 
-  /// The cheapest plan on the way down, or nothing if none ends by the deadline.
+  /// The cheapest plan on the way down, interrupted until then, or nothing if none ends by the
+  /// deadline.
   /// @param duration_s  free durations for the deadline, shape [passes]
   [[nodiscard]] std::optional<PipelinePlan> dive(std::span<const double> duration_s,
-                                                 double deadline_s,
-                                                 const DiveOptions& options = {}) const;
+                                                 double deadline_s, const DiveOptions& options = {},
+                                                 const RunContext& context = {}) const;
 
  private:
   // Of a pass, the choices `first` to `last` are left.
@@ -50,9 +55,9 @@ class ClockDive {
   [[nodiscard]] std::vector<Restriction> between_clocks(std::span<const double> duration_s,
                                                         std::span<const Range> ranges,
                                                         double slower_from) const;
-  [[nodiscard]] std::optional<std::vector<double>> durations(std::span<const Range> ranges,
-                                                             double deadline_s,
-                                                             int slope_bits) const;
+  [[nodiscard]] std::optional<FrontierPlan> free_plan(std::span<const Range> ranges,
+                                                      double deadline_s, int slope_bits,
+                                                      const RunContext& context) const;
   [[nodiscard]] Range around(std::uint32_t pass, double duration_s) const;
   [[nodiscard]] CostCurve curve(std::uint32_t pass, Range range) const;
 

@@ -109,7 +109,8 @@ std::vector<double> with_steady_times(std::vector<double> times_s, const CrashPr
 // @param waiting_w  drawn while the iteration lasts
 std::optional<StagePlan> search_runs(const StageClocks& clocks, double target_s, double limit_s,
                                      double price_w, double waiting_w,
-                                     const std::vector<StagePlan>& starts) {
+                                     const std::vector<StagePlan>& starts,
+                                     const RunContext& context) {
   RunSearch search(clocks, target_s, price_w, search_effort);
   std::vector<std::pair<double, std::size_t>> order;
   for (std::size_t i = 0; i < starts.size(); ++i) order.emplace_back(search.value(starts[i]), i);
@@ -127,6 +128,7 @@ std::optional<StagePlan> search_runs(const StageClocks& clocks, double target_s,
   for (const StagePlan& start : starts) consider(start);
   std::size_t found = 0;
   for (std::size_t i = 0; i < order.size() && (i < starts_searched || found == 0); ++i) {
+    if (context.stop_requested()) return best;
     if (i > 0 && order[i].first == order[i - 1].first) continue;  // the same plan, as a rule
     const auto improved = search.improve(starts[order[i].second]);
     if (!improved) continue;
@@ -134,7 +136,7 @@ std::optional<StagePlan> search_runs(const StageClocks& clocks, double target_s,
     consider(*improved);
   }
   if (found == 0 && target_s < limit_s) {
-    return search_runs(clocks, limit_s, limit_s, price_w, waiting_w, starts);
+    return search_runs(clocks, limit_s, limit_s, price_w, waiting_w, starts, context);
   }
   return best;
 }
@@ -191,8 +193,9 @@ double PipelinePlanner::bound_j(double deadline_s, AfterEnd after_end,
 }
 
 // Rounds every candidate, keeps the cheapest, and improves it if it is far from the bound.
-std::optional<PipelinePlan> PipelinePlanner::pick_best(
-    const Question& question, std::span<const FrontierPlan> candidates) const {
+std::optional<PipelinePlan> PipelinePlanner::pick_best(const Question& question,
+                                                       std::span<const FrontierPlan> candidates,
+                                                       const RunContext& context) const {
   const bool waits = question.after_end == AfterEnd::wait;
   const auto total_j = [&](const PipelinePlan& plan) {
     const double end_s = waits ? question.limit_s : rounder_.time_s(plan);
@@ -227,7 +230,7 @@ std::optional<PipelinePlan> PipelinePlanner::pick_best(
   for (PipelinePlan& plan : steady_.ending_by(rounder_, useful_s)) consider(std::move(plan));
   const double least_j = bound_j(question.limit_s, question.after_end);
   const bool far = best_j - least_j > options_.target_gap_frac * best_j;
-  if (far && work_.schedule.passes.size() <= options_.improve_up_to) {
+  if (far && !context.stop_requested() && work_.schedule.passes.size() <= options_.improve_up_to) {
     const double limit_s =
         std::min(question.limit_s, std::max(rounder_.time_s(*best), question.target_s));
     PipelinePlan better = rounder_.improve(*best, limit_s, candidates.front().flow_w);
@@ -237,7 +240,9 @@ std::optional<PipelinePlan> PipelinePlanner::pick_best(
   const ClockDive diving(work_, rounder_);
   for (const DiveOptions& way : std::span(ways_to_dive).first(options_.dives)) {
     if (best_j - least_j <= options_.dive_gap_frac * best_j) break;
-    consider(diving.dive(candidates.front().duration_s, useful_s, way));
+    DiveOptions options = way;
+    options.known_j = best_j - waiting_power_w() * (waits ? question.limit_s : useful_s);
+    consider(diving.dive(candidates.front().duration_s, useful_s, options, context));
   }
   return best;
 }
@@ -263,8 +268,8 @@ std::vector<std::optional<PipelinePlan>> PipelinePlanner::answer(
   std::vector<std::optional<PipelinePlan>> plans(questions.size());
   if (!swept) return plans;
   for (std::size_t i = 0; i < questions.size(); ++i) {
-    plans[i] = pick_best(questions[i],
-                         std::span(*swept).subspan(i * candidates.size(), candidates.size()));
+    plans[i] = pick_best(
+        questions[i], std::span(*swept).subspan(i * candidates.size(), candidates.size()), context);
   }
   return plans;
 }
@@ -300,7 +305,7 @@ std::vector<std::optional<PipelinePlan>> PipelinePlanner::answer_switching(
     const double price_w = 2.0 * std::max((*swept)[i * count].price_w, waiting_power_w());
     const double waiting_w = questions[i].after_end == AfterEnd::wait ? 0.0 : waiting_power_w();
     const auto found = search_runs(clocks, questions[i].target_s, questions[i].limit_s, price_w,
-                                   waiting_w, starts);
+                                   waiting_w, starts, context);
     plans.push_back(found ? std::optional(clocks.plan(*found)) : std::nullopt);
     results[i].lower_bound_j = bound_j(questions[i].limit_s, questions[i].after_end, priced);
   }

@@ -80,7 +80,8 @@ class PipelinePlanner {
   [[nodiscard]] double cheapest_time_s() const noexcept { return cheapest_time_s_; }
 
   /// One plan per deadline, from one more sweep; none is dearer than that of an earlier deadline.
-  /// Interrupted, plans are missing (`infeasible`).
+  /// Interrupted, plans are the best so far; before the sweep has ended they are missing
+  /// (`infeasible`).
   /// @param deadlines_s  each > 0
   /// @throws UsageError for a deadline that is not a positive number
   [[nodiscard]] std::vector<PipelineResult> plan(std::span<const double> deadlines_s,
@@ -102,8 +103,9 @@ class PipelinePlanner {
                                                                    const RunContext& context) const;
   [[nodiscard]] std::vector<std::optional<PipelinePlan>> answer(std::span<const Question> questions,
                                                                 const RunContext& context) const;
-  [[nodiscard]] std::optional<PipelinePlan> pick_best(
-      const Question& question, std::span<const FrontierPlan> candidates) const;
+  [[nodiscard]] std::optional<PipelinePlan> pick_best(const Question& question,
+                                                      std::span<const FrontierPlan> candidates,
+                                                      const RunContext& context) const;
   [[nodiscard]] std::vector<std::optional<PipelinePlan>> answer_switching(
       std::span<const Question> questions, std::span<PipelineResult> results,
       const RunContext& context) const;

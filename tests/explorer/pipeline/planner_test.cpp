@@ -1,6 +1,7 @@
 // Plans of measured clocks against all plans there are.
 
 #include <algorithm>
+#include <atomic>
 #include <limits>
 
 #include <gtest/gtest.h>
@@ -176,6 +177,44 @@ RC_GTEST_PROP(PipelinePlanner, DivesEndInTime, ()) {
   const double waited_j = work.blocked_power_w * work.schedule.shape.stages * deadline_s;
   RC_ASSERT(rounder.cost_j(*plan) + waited_j >=
             best_energy_j(work, deadline_s, AfterEnd::wait) * (1.0 - 1e-9));
+}
+
+// A dive ends where it cannot beat what is known, and finds what it finds without.
+RC_GTEST_PROP(PipelinePlanner, DivesBeatWhatIsKnownOrEnd, ()) {
+  const PipelineWork work = arbitrary_work(2, 2, 3);
+  const ClockRounder rounder(work);
+  const double deadline_s = rounder.least_time_s() + 1.0 * *rc::gen::inRange(0, 20);
+  const Frontier frontier = sweep_frontier(crash_problem(work), {.times_s = {deadline_s}});
+  const std::vector<double>& free_s = frontier.plans.front().duration_s;
+  const ClockDive diving(work, rounder);
+  const auto plan = diving.dive(free_s, deadline_s);
+  if (!plan) return;
+  const double cost_j = rounder.cost_j(*plan);
+  RC_ASSERT(!diving.dive(free_s, deadline_s, {.known_j = cost_j}));
+  const auto again = diving.dive(free_s, deadline_s, {.known_j = cost_j + 1e-6});
+  RC_ASSERT(again && rounder.cost_j(*again) == cost_j);
+}
+
+// Interrupted after the sweep, plans are those before dives and single passes.
+TEST(PipelinePlanner, InterruptedItGivesTheBestSoFar) {
+  const PipelineProfile profile =
+      read_pipeline_profile(source_dir() / "docs/examples/gpt3-175b-a40.csv");
+  const PipelineWork work = pipeline_work(make_schedule({.stages = 4, .microbatches = 4}), profile,
+                                          70.38, std::vector<std::uint32_t>{0, 1, 6, 7});
+  const std::vector<double> deadlines_s{2.8254};
+  const PlannerOptions longest{.target_gap_frac = 0.0,
+                               .dive_gap_frac = 0.0,
+                               .dives = most_dives,
+                               .deadlines_s = deadlines_s};
+  PlannerOptions none = longest;
+  none.improve_up_to = none.dive_up_to = 0;
+  const PipelinePlanner planner(work, longest);
+  const std::atomic<bool> stop = true;
+  const PipelineResult stopped =
+      planner.plan(deadlines_s, AfterEnd::go_on, {.cancelled = &stop}).front();
+  ASSERT_EQ(stopped.status, SolveStatus::feasible);
+  EXPECT_EQ(stopped.energy_j, PipelinePlanner(work, none).plan(deadlines_s).front().energy_j);
+  EXPECT_GT(stopped.energy_j, planner.plan(deadlines_s).front().energy_j);
 }
 
 TEST(PipelinePlanner, SaysHowFastItCouldBe) {
