@@ -73,6 +73,11 @@ def check_gap(folder):
     near = json.loads(rubato(folder, *common, "--gap", "50")[1])["plans"][1:]
     check("it may be larger than what is looked for anyway", all(n["energy_j"] >= p["energy_j"] for n, p in zip(near, plain)))
     expect(folder, [*common, "--gap", "-1"], 2, "--gap is -1; expected a number >= 0")
+    expect(folder, [*common, "--gap", "0.1", "--switch-stall-us", "1000"], 2, "--gap does nothing where changes of clock cost")
+    large = [*common, "--microbatches", "1024"]
+    large.remove("4")
+    large.remove("--microbatches")
+    expect(folder, [*large, "--gap", "0.1"], 2, "--gap does nothing beyond 4096 passes; these are 8192")
 
 
 def check_order(folder):

@@ -19,6 +19,7 @@
 #include "tools/drawing/pipeline_page.hpp"
 #include "tools/terminal/exploration_tables.hpp"
 #include "tools/terminal/output.hpp"
+#include "tools/terminal/standard_error.hpp"
 
 namespace rubato {
 
@@ -269,10 +270,16 @@ void print_plans(const PlanOptions& o, const PipelinePlanner& planner,
 }
 
 // All ways to look, for pipelines of any size that passes are improved for one by one.
-void look_for_gap(const PlanOptions& o, PlannerOptions& options) {
+void look_for_gap(const PlanOptions& o, const PipelineWork& work, PlannerOptions& options) {
   if (!o.gap_pct) return;
   if (!(*o.gap_pct >= 0.0))
     throw UsageError(fmt::format("--gap is {}; expected a number >= 0", *o.gap_pct));
+  const std::size_t passes = work.schedule.passes.size();
+  if (passes > options.improve_up_to)
+    throw UsageError(fmt::format("--gap does nothing beyond {} passes; these are {}",
+                                 options.improve_up_to, passes));
+  if (!options.switching.is_free())
+    throw UsageError("--gap does nothing where changes of clock cost time or energy");
   options.dive_gap_frac = *o.gap_pct / 100.0;
   options.target_gap_frac = std::min(options.target_gap_frac, options.dive_gap_frac);
   options.dives = most_dives;
@@ -293,7 +300,7 @@ ExitStatus run_plan(const PlanOptions& o, const RunContext& context) {
   }
   PlannerOptions options = planner_options(o.input);
   options.deadlines_s = deadlines_s(o, work);
-  look_for_gap(o, options);
+  look_for_gap(o, work, options);
   const PipelinePlanner planner(work, options, context);
   std::vector<PipelineResult> plans = planner.plan(options.deadlines_s, AfterEnd::go_on, context);
   const auto intervals = intervals_of(loaded, options.switching);
@@ -305,6 +312,10 @@ ExitStatus run_plan(const PlanOptions& o, const RunContext& context) {
   // What is stored first is not lost when a file cannot be written.
   if (!o.db.empty()) store_pipeline(o.db, planner, plans, o.input, context);
   write_files(o, planner, plans, table, loaded);
+  if (context.stop_requested()) {
+    tell("interrupted: plans are the best so far\n");
+    return ExitStatus::interrupted;
+  }
   return first_found(plans) != nullptr ? ExitStatus::done : ExitStatus::no_plan;
 }
 
@@ -321,7 +332,8 @@ void setup_pipeline_plan(CommandLine& app, Action& action) {
       ->delimiter(',');
   plan->add_option(
       "--gap", o->gap_pct,
-      "Look longer for plans more than this above their bound, % (seconds to minutes)");
+      "Look for plans up to this far above their bound, %: below 0.3 longer than without "
+      "(seconds to minutes), above it less");
   plan->add_option("--jitter", o->jitter_pct, "Spread of each pass's time, standard deviation, %")
       ->capture_default_str();
   plan->add_option("--jitter-runs", o->jitter_runs, "Simulated iterations with jitter")
