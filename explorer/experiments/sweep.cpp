@@ -4,6 +4,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <exception>
 #include <mutex>
 #include <span>
 
@@ -66,6 +67,7 @@ class Sweeper {
           0, threads_, [&](int) { tbb::this_task_arena::isolate([&] { work(); }); },
           tbb::static_partitioner());
     });
+    if (error_) std::rethrow_exception(error_);
     summary_.not_started = units_.size() - done_;
     return summary_;
   }
@@ -78,8 +80,12 @@ class Sweeper {
       try {
         run_batch(batches_[next].units);
       } catch (...) {
-        failed_ = true;  // a database that fails once is not tried again
-        throw;
+        // Nothing more is begun. Thrown through the parallel loop, it would cancel the loops inside
+        // what others explore, and they would store what is half done.
+        failed_ = true;
+        const std::scoped_lock lock(mutex_);
+        if (!error_) error_ = std::current_exception();
+        return;
       }
     }
   }
@@ -182,7 +188,8 @@ class Sweeper {
     ResultHashes hashes;
   };
 
-  // Whoever finds nobody writing writes what is waiting; the others go on exploring.
+  // Whoever finds nobody writing writes what is waiting; the others go on exploring. If the store
+  // fails, what others handed over is still tried: nobody else would.
   void hand_over(Answered answered) {
     constexpr std::size_t most_waiting = 1;  // each holds a table
     std::unique_lock lock(waiting_mutex_);
@@ -190,23 +197,23 @@ class Sweeper {
     waiting_.push_back(std::move(answered));
     if (writing_) return;
     writing_ = true;
-    try {
-      while (!waiting_.empty()) {
-        const Answered next = std::move(waiting_.front());
-        waiting_.pop_front();
-        lock.unlock();
-        room_.notify_one();
+    std::exception_ptr error;
+    while (!waiting_.empty()) {
+      const Answered next = std::move(waiting_.front());
+      waiting_.pop_front();
+      lock.unlock();
+      room_.notify_one();
+      try {
         store(next);
-        lock.lock();
+      } catch (...) {
+        failed_ = true;
+        if (!error) error = std::current_exception();
       }
-    } catch (...) {  // the next one who comes tries for himself
-      if (!lock.owns_lock()) lock.lock();
-      writing_ = false;
-      room_.notify_all();
-      throw;
+      lock.lock();
     }
     writing_ = false;
     room_.notify_all();
+    if (error) std::rethrow_exception(error);
   }
 
   void store(const Answered& answered) {
@@ -254,6 +261,7 @@ class Sweeper {
   SweepSummary summary_;
   std::size_t done_ = 0;
   double estimated_left_s_ = 0.0;
+  std::exception_ptr error_;
 };
 
 }  // namespace

@@ -1,0 +1,70 @@
+#include <cstddef>
+#include <set>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "common/error.hpp"
+#include "explorer/results/merge.hpp"
+#include "tests/expect_error.hpp"
+#include "tests/explorer/experiments/sweep_fixture.hpp"
+
+namespace rubato {
+namespace {
+
+class SweepStoring : public SweepFixture {
+ protected:
+  static SweepPlan plan(const std::string& axes = "") {
+    return plan_sweep(parse_experiment(
+        "schema = 1\nname = 'test'\n[defaults]\ngpu = 'rtx-3080-ti'\nmodel = 'gpt3-xl'\n"
+        "batch = 8\nsequence = 1024\nclocks = 'mem=5001,auto core=1470,1680,auto'\n"
+        "[axes]\nbatch = [4, 8]\ngranularity = ['pass', 'kernel']\nslack_pct = [0, 2]\n" +
+            axes,
+        "test.toml"));
+  }
+};
+
+// Profiles are hashed in another way than once: those hashes say nothing about these.
+TEST_F(SweepStoring, MergeComparesProfilesHashedAlikeOnly) {
+  const SweepPlan all = plan();
+  run(all, file("a.db"));
+  run(all, file("older.db"));
+  SqlConnection target = open_result_database(file("a.db"));
+  const auto set_hashes = [&](const std::string& hash) {
+    open_result_database(file("older.db")).execute("UPDATE settings SET profile_hash = " + hash);
+  };
+  for (const char* hash : {"'bits:0'", "'bits:'"}) {
+    set_hashes(hash);
+    expect_error<DataError>([&] { merge(target, file("a.db"), file("older.db")); },
+                            "has another result than in", "setting ");
+  }
+  for (const char* hash : {"substr(profile_hash, 6)", "'text'", "'other:0'"}) {
+    set_hashes(hash);
+    EXPECT_EQ(merge(target, file("a.db"), file("older.db")).known_units, 8) << hash;
+  }
+}
+
+// Whoever stores what others handed over to it stores all of it, though one unit fails.
+TEST_F(SweepStoring, AFailureOfTheStoreLosesNothingElse) {
+  const SweepPlan all = plan("seed = [0, 1, 2]\n");
+  for (const std::size_t bad : {0U, 4U, 9U, 17U}) {
+    const auto db = file("bad" + std::to_string(bad) + ".db");
+    // Slow to fail, so that others queue meanwhile.
+    open_result_database(db).execute(
+        "CREATE TRIGGER full BEFORE INSERT ON units WHEN NEW.unit_id = '" + all.units[bad].id +
+        "' BEGIN SELECT RAISE(ABORT, 'full') FROM (WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL "
+        "SELECT i + 1 FROM c WHERE i < 300000) SELECT max(i) FROM c); END");
+    std::set<std::string> started;
+    const SweepObserver observer{.started = [&](const Unit& unit) { started.insert(unit.id); },
+                                 .done = {}};
+    expect_error<IoError>([&] { run(all, db, 6, observer); }, "full");
+    started.erase(all.units[bad].id);
+    std::set<std::string> stored;
+    for (const auto& row : rows(db, "SELECT unit_id FROM units"))
+      stored.insert(std::get<std::string>(row[0]));
+    EXPECT_EQ(stored, started) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace rubato
