@@ -75,13 +75,13 @@ void check_storable(const PipelineWork& work) {
 }
 
 std::string multiply_note(const PipelineInput& input, const PipelineWork& work) {
-  const std::uint32_t gpus =
-      work.schedule.shape.stages * input.tensor_parallel * input.data_parallel;
+  const std::uint32_t pipelines = input.tensor_parallel * input.data_parallel;
+  if (pipelines == 1) return "";
   return fmt::format(
       "Energies are of one pipeline with one GPU per stage; all {} GPUs (tensor x data parallel "
       "{} x {}) use {} times as much.\n",
-      gpus, input.tensor_parallel, input.data_parallel,
-      input.tensor_parallel * input.data_parallel);
+      work.schedule.shape.stages * pipelines, input.tensor_parallel, input.data_parallel,
+      pipelines);
 }
 
 void store_pipeline(const std::string& db, const PipelinePlanner& planner,
