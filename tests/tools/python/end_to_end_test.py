@@ -76,9 +76,12 @@ class EndToEnd(OnMachine):
         # Kernels fitted at several clocks leave no split open; what is left are other fits to the same points and the error of the model.
         self.assertLess(promised.energy_change_low_frac, promised.energy_change_frac - 0.002)
         self.assertGreater(promised.energy_change_high_frac, promised.energy_change_frac + 0.002)
-        self.assertLess(promised.energy_change_high_frac - promised.energy_change_low_frac, 0.15)
+        # 12.12 points wide (-32.58 to -20.46 %); sweep and capture repeat exactly, so that a tenth more is another method.
+        self.assertLess(promised.energy_change_high_frac - promised.energy_change_low_frac, 0.133)
 
-        for attempt in range(3):  # where other work keeps the applier's thread waiting, the plan is not what is measured
+        # Kernels take exact times, requests the host's real ones: beside 13 other processes the energy was 0.59 points off with 19 of 104
+        # requests late, 0.62 with at most 10, 0.04 with 8. Where other work keeps the applier's thread waiting, the plan is not what is measured.
+        for attempt in range(6):
             found, report = self.measured(training, plan, "ab.csv")
             rows = self.verify(plan, "ab.csv")
             print(f"promised energy {100 * promised.energy_change_frac:+.2f} % ({100 * promised.energy_change_low_frac:+.2f} to "
