@@ -80,6 +80,31 @@ void migrate(SqlConnection& connection, std::int64_t from) {
                                  application_id, ResultStore::schema));
 }
 
+// Schemas 6 to 12 had no 'undecided' and called it kept. What only reads leaves the file as it is
+// and puts a view before the table and the view of it, with the rule of schema_13.sql.
+void look_at_kept_again(SqlConnection& connection) {
+  for (const auto& [name, unit] :
+       {std::pair{"verifications", "frac"}, std::pair{"v_verifications", "pct"}}) {
+    std::string columns;
+    SqlStatement found(connection,
+                       fmt::format("SELECT name FROM pragma_table_info('{}', 'main')", name));
+    while (found.next()) {
+      const std::string column = std::get<std::string>(found.value(0));
+      columns += columns.empty() ? "" : ", ";
+      columns += column != "energy_verdict"
+                     ? column
+                     : fmt::format(
+                           "CASE WHEN energy_verdict = 'kept' AND promised_energy_change_{0} < 0 "
+                           "AND measured_energy_change_high_{0} >= 0 THEN 'undecided' ELSE "
+                           "energy_verdict END AS energy_verdict",
+                           unit);
+    }
+    if (columns.empty()) continue;  // not yet in this schema
+    connection.execute(
+        fmt::format("CREATE TEMP VIEW {0} AS SELECT {1} FROM main.{0}", name, columns));
+  }
+}
+
 }  // namespace
 
 SqlConnection open_result_database(const std::filesystem::path& path) {
@@ -124,6 +149,7 @@ ResultStore ResultStore::open(const std::filesystem::path& path) {
 ResultStore ResultStore::open_read_only(const std::filesystem::path& path) {
   SqlConnection connection(path, SqlConnection::Mode::read_only);
   check_schema(connection, path);
+  if (pragma(connection, "user_version") < 13) look_at_kept_again(connection);
   connection.forbid_writes();
   return ResultStore(std::move(connection));
 }

@@ -20,10 +20,36 @@ FROM plans p
 JOIN runs r ON r.run_id = p.run_id
 CROSS JOIN plans b ON b.run_id = p.run_id AND b.goal = 'default';  -- CROSS: looked up last
 
--- The least energy per run among the plans no slower than the default clocks allow.
+-- What an explored run's numbers rest on: shares of the default time by where the kernels' times come from.
+DROP VIEW IF EXISTS v_trust;
+CREATE VIEW v_trust AS
+SELECT r.run_id, r.gpu, r.gpu_calibrated, r.power_limit_w, r.trace_name,
+       100.0 * sum(CASE k.coefficients WHEN 'measured' THEN pk.time_s ELSE 0.0 END) / sum(pk.time_s) AS measured_pct,
+       100.0 * sum(CASE k.coefficients WHEN 'anchored' THEN pk.time_s ELSE 0.0 END) / sum(pk.time_s) AS anchored_pct,
+       100.0 * sum(CASE k.coefficients WHEN 'scaled' THEN pk.time_s ELSE 0.0 END) / sum(pk.time_s) AS scaled_pct,
+       100.0 * sum(CASE k.coefficients WHEN 'derived' THEN pk.time_s ELSE 0.0 END) / sum(pk.time_s) AS derived_pct,
+       100.0 * sum(CASE k.coefficients WHEN 'guessed' THEN pk.time_s ELSE 0.0 END) / sum(pk.time_s) AS guessed_pct
+FROM runs r
+CROSS JOIN plans b ON b.run_id = r.run_id AND b.goal = 'default'  -- CROSS: runs first
+CROSS JOIN plan_kernels pk ON pk.plan_id = b.plan_id
+CROSS JOIN kernels k ON k.run_id = r.run_id AND k.kernel_id = pk.kernel_id
+GROUP BY r.run_id;
+
+-- The least energy per run among the plans no slower than the default clocks allow; beside it what to set, where it is one clock,
+-- and what it rests on.
 DROP VIEW IF EXISTS v_best_plan;
 CREATE VIEW v_best_plan AS
-SELECT v.*
+SELECT v.*, r.power_limit_w,
+       (SELECT count(DISTINCT clock_id) FROM plan_entries e WHERE e.plan_id = v.plan_id) AS clocks,
+       (SELECT CASE WHEN count(DISTINCT e.clock_id) = 1 THEN min(c.label) END
+        FROM plan_entries e JOIN clocks c ON c.run_id = e.run_id AND c.clock_id = e.clock_id
+        WHERE e.plan_id = v.plan_id) AS clock,
+       (SELECT 100.0 * sum(CASE k.coefficients WHEN 'measured' THEN pk.time_s ELSE 0.0 END) / sum(pk.time_s)
+        FROM plans b JOIN plan_kernels pk ON pk.plan_id = b.plan_id JOIN kernels k ON k.run_id = b.run_id AND k.kernel_id = pk.kernel_id
+        WHERE b.run_id = r.run_id AND b.goal = 'default') AS measured_pct,  -- of the default time, as in v_trust
+       (SELECT 100.0 * sum(CASE k.coefficients WHEN 'guessed' THEN pk.time_s ELSE 0.0 END) / sum(pk.time_s)
+        FROM plans b JOIN plan_kernels pk ON pk.plan_id = b.plan_id JOIN kernels k ON k.run_id = b.run_id AND k.kernel_id = pk.kernel_id
+        WHERE b.run_id = r.run_id AND b.goal = 'default') AS guessed_pct
 FROM runs r
 CROSS JOIN v_plans v ON v.run_id = r.run_id AND v.plan_id = (
   SELECT plan_id FROM plans

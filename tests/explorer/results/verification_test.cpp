@@ -119,6 +119,20 @@ TEST_F(Verify, UndecidedIsStoredAsSuch) {
   EXPECT_EQ(std::get<double>(row[1]), 1.0);
 }
 
+// What is read of the rows of the test below, with the file as it is.
+void looked_at_again_by_readers(const std::filesystem::path& db) {
+  for (const char* table : {"verifications", "v_verifications"}) {  // read, the file as it is
+    const auto read = ResultStore::open_read_only(db)
+                          .query(fmt::format("SELECT energy_verdict, time_verdict FROM {} ORDER BY "
+                                             "verification_id",
+                                             table))
+                          .rows;
+    const std::vector<std::vector<SqlValue>> looked_at{
+        {"kept", "missed"}, {"undecided", "better"}, {"kept", "better"}};
+    EXPECT_EQ(read, looked_at) << table;
+  }
+}
+
 // Schema 12 knew three verdicts and called this one kept.
 TEST_F(Verify, KeptOfSchema12IsLookedAtAgain) {
   const auto db = folder_ / "r.db";
@@ -134,6 +148,16 @@ TEST_F(Verify, KeptOfSchema12IsLookedAtAgain) {
     expect_error<IoError>(
         [&] { old.execute("UPDATE verifications SET energy_verdict = 'undecided'"); },
         "CHECK constraint failed");
+  }
+  looked_at_again_by_readers(db);
+  {
+    SqlConnection old(db, SqlConnection::Mode::create);
+    old.execute(
+        "DROP VIEW v_units; DROP VIEW v_experiment_units; DROP VIEW v_experiments; DROP VIEW "
+        "v_best_unit; DROP VIEW v_sensitivity; DROP VIEW v_regressions; DROP VIEW v_graph_plans; "
+        "DROP VIEW v_best_graph_plan; ALTER TABLE graph_plans DROP COLUMN comm_sms; ALTER TABLE "
+        "pipeline_options DROP COLUMN power_limit_w; ALTER TABLE pipeline_passes DROP COLUMN "
+        "power_limit_w;");
   }
   SqlConnection store = open_result_database(db);
   SqlStatement rows(store, "SELECT command, energy_verdict FROM verifications");
