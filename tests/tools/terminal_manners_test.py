@@ -128,6 +128,11 @@ class Manners(unittest.TestCase):
         self.assertNotIn("The promised saving came", told)
         self.assertIn("undecided", self.run_program("query", "--db", "r.db", "SELECT energy_verdict FROM v_verifications").stdout)
 
+    def test_nothing_is_said_of_one_pipeline(self):
+        for command in ("plan", "front"):
+            self.assertNotIn("times as much", self.run_program("pipeline", command, *PIPELINE).stdout)
+            self.assertIn("(tensor x data parallel 1 x 2) use 2 times as much", self.run_program("pipeline", command, *PIPELINE, "--data-parallel", "2").stdout)
+
     def test_quiet(self):
         capture = SOURCE / "docs/examples/run.pt.trace.json.gz"
         loud = self.run_program("explore", capture, *FEW)
@@ -138,7 +143,7 @@ class Manners(unittest.TestCase):
         self.assertEqual(self.run_program("--quiet", "explore", capture, *FEW).stderr, "")
         self.assertIn("--quiet", self.run_program("pipeline", "plan", "--help").stdout)
 
-    def on_terminal(self, *arguments, columns, **environment):
+    def on_terminal(self, *arguments, columns, status=0, **environment):
         """Standard output and standard error on a terminal of so many columns."""
         ours, its = pty.openpty()
         fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
@@ -156,7 +161,7 @@ class Manners(unittest.TestCase):
                     break
                 shown += piece
         os.close(ours)
-        self.assertEqual(process.returncode, 0, shown)
+        self.assertEqual(process.returncode, status, shown)
         return shown.decode().replace("\r\n", "\n")
 
     def test_tables_fit_the_terminal(self):
@@ -167,7 +172,7 @@ class Manners(unittest.TestCase):
             shown = self.on_terminal(*question, columns=columns, NO_COLOR="1")
             self.assertLessEqual(max(map(len, shown.splitlines()[:-1])), columns)
             self.assertTrue(shown.startswith("plan_id"), shown)
-            self.assertRegex(shown.splitlines()[-1], r"^\(left out: .*energy_change_pct; --wide shows all\)$")
+            self.assertRegex(shown.splitlines()[-1], r"^\(left out: .*energy_change_pct(; shortened: .*)?; --wide shows all\)$")
         self.assertEqual(self.on_terminal(*question, "--wide", columns=40, NO_COLOR="1"), piped)
         self.assertEqual(self.on_terminal(*question, columns=40, NO_COLOR="1", COLUMNS="400"), piped)
         self.assertEqual(self.run_program(*question, "--wide").stdout, piped)
@@ -184,12 +189,40 @@ class Manners(unittest.TestCase):
         for variable in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
             self.assertEqual(self.on_terminal(*question, columns=200, **variable), plain)
 
-    def test_progress_does_not_run_into_tables(self):
-        """A capture that takes longer than the second after which progress is shown."""
-        shown = self.on_terminal("validate", SOURCE / "models/data/measured/v100_33workloads/sweep.csv", "--gpu", "v100-sxm2", "--intervals",
-                                 columns=200, NO_COLOR="1")
-        self.assertIn("groups of kernels", shown)
-        self.assertRegex(shown, r"\r\x1b\[Kpoints per kernel")
+    def test_warnings_outlast_details(self):
+        shown = self.on_terminal("explore", SOURCE / "docs/examples/run.pt.trace.json.gz", "--slack", "2", columns=80, NO_COLOR="1")
+        tables = [line.split() for line in shown.splitlines() if line.startswith("granularity")]
+        self.assertEqual([set(table) & {"clocks", "notes", "deadline", "bound"} for table in tables], [{"clocks", "notes"}, {"deadline"}], shown)
+        self.assertRegex(shown, r"\n[^(\n]*  changes ignored, slack missed\n")
+        self.assertRegex(shown, r"\n[^(\n]*  missed\n")
+        self.assertIn("bound %", re.search(r"\(left out: .*\)", shown).group())
+
+    def test_names_cut_are_told(self):
+        self.run_program("explore", *FEW, "--db", "r.db")
+        question = ("query", "--db", "r.db", f"SELECT '{'k' * 150}' AS kernel, 1 AS one")
+        for shown in (self.run_program(*question).stdout, self.on_terminal(*question, columns=400, NO_COLOR="1")):
+            self.assertIn("(shortened: kernel; --wide shows all)", shown)
+            self.assertNotIn("k" * 101, shown)
+        for shown in (self.run_program(*question, "--wide").stdout, self.on_terminal(*question, "--wide", columns=40, NO_COLOR="1")):
+            self.assertIn("k" * 150, shown)
+            self.assertNotIn("--wide", shown)
+
+    def test_all_tables_of_a_command_fit(self):
+        capture = SOURCE / "docs/examples/run.pt.trace.json.gz"
+        for command in (("replay", capture, "--per-kernel"), ("trace", "import", capture), ("trace", "show", "gpt3-xl")):
+            shown = self.on_terminal(*command, columns=32)
+            plain = re.sub("\x1b\\[[0-9]*m", "", shown)
+            self.assertNotEqual(plain, shown)
+            self.assertIn("--wide shows all)", plain)
+            rows = [line for line in plain.splitlines() if re.search(r"\S {2,}\S", line) and not line.startswith("(")]
+            self.assertLessEqual(max(map(len, rows)), 32, rows)
+
+    def test_colours_of_data_do_not_pass(self):
+        shown = self.on_terminal("trace", "show", "\x1b[1mbold\x1b[0m", columns=80, status=2)
+        self.assertNotIn("\x1b[1m", shown)
+        self.run_program("explore", *FEW, "--db", "r.db")
+        shown = self.on_terminal("query", "--db", "r.db", "--csv", "SELECT '\x1b[1mbold\x1b[0m' AS name", columns=80)
+        self.assertEqual(shown, "name\n\\x1b[1mbold\\x1b[0m\n")
 
     def test_standard_input_is_called_so(self):
         capture = gzip.decompress((SOURCE / "docs/examples/run.pt.trace.json.gz").read_bytes()).decode()
@@ -198,6 +231,11 @@ class Manners(unittest.TestCase):
             self.assertIn("standard input", told.stdout)
             self.assertNotIn("rubato-", told.stdout + told.stderr)
             self.assertNotIn("standard-input", told.stdout + told.stderr)
+        self.run_program("trace", "convert", "gpt3-xl", "t.json")
+        told = self.run_program("explore", "-", *FEW, input=(self.folder / "t.json").read_text())
+        self.assertTrue(told.stdout.startswith("standard input on "), told.stdout)
+        told = self.run_program("explore", "-", *FEW, "--json", input=(self.folder / "t.json").read_text())
+        self.assertEqual(json.loads(told.stdout)["run"][0]["trace"], "standard input")
         self.assertIn("standard input", self.run_program("query", "--db", "r.db", "SELECT captures FROM graph_runs").stdout)
         self.assertIn("error: standard input:1:", self.run_program("trace", "show", "-", input="{", status=3).stderr)
 

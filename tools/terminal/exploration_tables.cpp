@@ -77,23 +77,23 @@ OutputTable empty_plans_table(const Exploration& found) {
   const bool all_found = std::ranges::all_of(found.plans, [](const PlanResult& plan) {
     return plan.found() && status_text(plan.status, plan.marks) == name_of(SolveStatus::optimal);
   });
-  std::vector<Column> columns{{.key = "status", .for_programs = all_found}};
+  std::vector<Column> columns{{.key = "status", .for_programs = all_found, .room = Room::needed}};
   columns.insert(columns.end(), totals_columns.begin(), totals_columns.end());
   columns.insert(columns.end(), {{"time_change_low_pct", "low", 2, true},
                                  {"time_change_high_pct", "high", 2, true},
                                  {"time_change_expected_pct", "expected", 2, true},
-                                 {"energy_change_low_pct", "low", 2},
-                                 {"energy_change_high_pct", "high", 2},
-                                 {"energy_change_expected_pct", "expected", 2},
+                                 {"energy_change_low_pct", "low", 2, false, Room::detail},
+                                 {"energy_change_high_pct", "high", 2, false, Room::detail},
+                                 {"energy_change_expected_pct", "expected", 2, false, Room::detail},
                                  {"average_power_w", "mean W", 1, true},
                                  {.key = "clock_switches", .for_programs = true},
-                                 {"clock_switches_per_s", "changes/s", 0},
+                                 {"clock_switches_per_s", "changes/s", 0, false, Room::detail},
                                  {"counted_time_change_pct", "counted: time %", 2, none_counted},
                                  {"counted_energy_change_pct", "energy %", 2, none_counted},
-                                 {"gap_pct", "gap %", 3},
+                                 {"gap_pct", "gap %", 3, false, Room::detail},
                                  {"solve_time_ms", "solved in ms", 2, true},
-                                 {"clocks"},
-                                 {.key = "notes", .for_programs = no_marks}});
+                                 {.key = "clocks", .room = Room::needed},
+                                 {.key = "notes", .for_programs = no_marks, .room = Room::needed}});
   return keyed_table(found, std::move(columns));
 }
 

@@ -29,38 +29,82 @@ std::string cut_to(std::string text, std::size_t most) {
   return text.substr(0, end) + "...";
 }
 
-// A table is for reading; JSON and CSV carry every character.
+// A name in a message.
 std::string shortened(std::string text) {
-  constexpr std::size_t most = 100;
-  return cut_to(std::move(text), most);
+  return cut_to(std::move(text), TableStyle{}.longest_text);
 }
 
 constexpr std::string_view between_columns = "  ";
 
 struct TableColumn {
+  const Column* column;
+  std::size_t place;        // among those that are shown
+  std::size_t natural = 0;  // width, if nothing is cut
   std::size_t width = 0;
   bool left = false;  // text: may be shortened
+
+  // Of a text that is `needed`, all of it, as long as there is something else to leave out.
+  [[nodiscard]] std::size_t least(bool keep_needed) const {
+    constexpr std::size_t least_text = 12;
+    const bool whole = !left || (keep_needed && column->room == Room::needed);
+    return whole ? width : std::min(width, least_text);
+  }
 };
 
-// Shortens what is text, the widest first, until the columns fit.
-// @return how many from the left are to be shown
-std::size_t fit(std::vector<TableColumn>& columns, std::size_t most) {
-  constexpr std::size_t least_text = 12;
+template <class Width>
+std::size_t total_width(const std::vector<TableColumn>& columns, Width width) {
   std::size_t total = 0;
-  for (const TableColumn& column : columns) total += column.width + between_columns.size();
-  const auto too_wide = [&] {
-    return total > between_columns.size() && total - between_columns.size() > most;
-  };
-  const auto text_width = [](const TableColumn& column) { return column.left ? column.width : 0; };
-  while (too_wide()) {
-    const auto widest = std::ranges::max_element(columns, {}, text_width);
-    if (text_width(*widest) <= least_text) break;
-    --widest->width;
-    --total;
+  for (const TableColumn& column : columns)
+    total += (&column == &columns.front() ? 0 : between_columns.size()) + width(column);
+  return total;
+}
+
+// Until the rest can be made to fit; the first column says what a row is of and stays.
+// @return their titles, from the left
+std::vector<std::string> leave_out(std::vector<TableColumn>& columns, std::size_t most,
+                                   const std::vector<std::string>& titles) {
+  std::vector<std::size_t> places;
+  while (columns.size() > 1) {
+    const auto first =
+        std::ranges::min_element(columns.rbegin(), columns.rend() - 1, {},
+                                 [](const TableColumn& column) { return column.column->room; });
+    const bool others = first->column->room != Room::needed;
+    if (total_width(columns, [&](const TableColumn& c) { return c.least(others); }) <= most) break;
+    places.push_back(first->place);
+    columns.erase(first.base() - 1);
   }
-  std::size_t kept = columns.size();
-  while (kept > 1 && too_wide()) total -= columns[--kept].width + between_columns.size();
-  return kept;
+  std::ranges::sort(places);
+  std::vector<std::string> names;
+  for (const std::size_t place : places) names.push_back(titles[place]);
+  return names;
+}
+
+// The widest texts first, those that are needed last.
+void shorten(std::vector<TableColumn>& columns, std::size_t most) {
+  std::size_t total = total_width(columns, [](const TableColumn& c) { return c.width; });
+  for (const bool keep_needed : {true, false}) {
+    const auto spare = [&](const TableColumn& c) {
+      return c.width > c.least(keep_needed) ? c.width : 0;
+    };
+    for (; total > most; --total) {
+      const auto widest = std::ranges::max_element(columns, {}, spare);
+      if (spare(*widest) == 0) break;
+      --widest->width;
+    }
+  }
+}
+
+// What a reader does not see, or nothing.
+std::string cut_line(const std::vector<std::string>& left_out,
+                     const std::vector<TableColumn>& columns,
+                     const std::vector<std::string>& titles) {
+  std::vector<std::string> shorter, parts;
+  for (const TableColumn& column : columns) {
+    if (column.width < column.natural) shorter.push_back(titles[column.place]);
+  }
+  if (!left_out.empty()) parts.push_back(fmt::format("left out: {}", fmt::join(left_out, ", ")));
+  if (!shorter.empty()) parts.push_back(fmt::format("shortened: {}", fmt::join(shorter, ", ")));
+  return parts.empty() ? "" : fmt::format("({}; --wide shows all)\n", fmt::join(parts, "; "));
 }
 
 // Changes for less and for more; anything else as it is.
@@ -74,9 +118,12 @@ Ink ink_of(const Column& column, std::string_view cell, bool title) {
 
 struct ShownCell {
   const Column& column;
+  std::size_t longest_text;
 
   std::string operator()(std::monostate) const { return "-"; }
-  std::string operator()(const std::string& text) const { return shortened(printable(text)); }
+  std::string operator()(const std::string& text) const {
+    return cut_to(printable(text), longest_text);
+  }
   std::string operator()(double value) const { return format_fixed(value, column.decimals); }
   std::string operator()(std::int64_t value) const { return fmt::format("{}", value); }
   std::string operator()(bool value) const { return value ? "yes" : "no"; }
@@ -132,54 +179,52 @@ std::string OutputTable::render(OutputFormat format) const {
   return text();
 }
 
-std::vector<std::vector<std::string>> OutputTable::shown() const {
+std::vector<std::vector<std::string>> OutputTable::shown(std::size_t longest_text) const {
   std::vector<std::vector<std::string>> lines(1);
   for (const Column& column : columns_) {
     if (column.for_programs) continue;
-    lines[0].push_back(column.title.empty() ? shortened(printable(column.key)) : column.title);
+    lines[0].push_back(
+        cut_to(printable(column.title.empty() ? column.key : column.title), longest_text));
   }
   for (const auto& row : rows_) {
     auto& line = lines.emplace_back();
     for (std::size_t c = 0; c < row.size(); ++c) {
-      if (!columns_[c].for_programs) line.push_back(std::visit(ShownCell{columns_[c]}, row[c]));
+      if (!columns_[c].for_programs)
+        line.push_back(std::visit(ShownCell{columns_[c], longest_text}, row[c]));
     }
   }
   return lines;
 }
 
 std::string OutputTable::text(const TableStyle& style) const {
-  std::vector<std::vector<std::string>> lines = shown();
-  std::vector<const Column*> columns;
-  std::vector<TableColumn> layout;
+  const std::vector<std::vector<std::string>> lines = shown(TableStyle::no_limit);
+  std::vector<TableColumn> columns;
   for (std::size_t c = 0; c < columns_.size(); ++c) {
     if (columns_[c].for_programs) continue;
-    TableColumn& column = layout.emplace_back();
+    TableColumn& column =
+        columns.emplace_back(TableColumn{.column = &columns_[c], .place = columns.size()});
     column.left = std::ranges::any_of(rows_, [&](const auto& row) { return is_text(row[c]); });
     for (const auto& line : lines)
-      column.width = std::max(column.width, display_width(line[columns.size()]));
-    columns.push_back(&columns_[c]);
+      column.natural = std::max(column.natural, display_width(line[column.place]));
+    column.width = std::min(column.natural, style.longest_text);
   }
-  const std::size_t kept = fit(layout, style.columns);
+  const std::vector<std::string> left_out = leave_out(columns, style.columns, lines[0]);
+  shorten(columns, style.columns);
   std::string text;
   for (std::size_t l = 0; l < lines.size(); ++l) {
     std::string aligned;
-    for (std::size_t c = 0; c < kept; ++c) {
-      const bool last = c + 1 == kept;
-      const std::string cell = cut_to(lines[l][c], layout[c].width);
-      const std::string padding(layout[c].width - display_width(cell), ' ');
+    for (const TableColumn& column : columns) {
+      const std::string cell = cut_to(lines[l][column.place], column.width);
+      const std::string padding(column.width - display_width(cell), ' ');
       const std::string shown =
-          style.colours ? inked(cell, ink_of(*columns[c], cell, l == 0)) : cell;
-      aligned += layout[c].left ? shown + (last ? "" : padding) : padding + shown;
-      if (!last) aligned += between_columns;
+          style.colours ? inked(cell, ink_of(*column.column, cell, l == 0)) : cell;
+      if (&column != &columns.front()) aligned += between_columns;
+      aligned += column.left ? shown + padding : padding + shown;
     }
     aligned.erase(aligned.find_last_not_of(' ') + 1);
     text += aligned + '\n';
   }
-  if (kept == columns.size()) return text;
-  std::string left_out;
-  for (std::size_t c = kept; c < columns.size(); ++c)
-    left_out += (left_out.empty() ? "" : ", ") + lines[0][c];
-  return text + fmt::format("(left out: {}; --wide shows all)\n", left_out);
+  return text + cut_line(left_out, columns, lines[0]);
 }
 
 nlohmann::ordered_json OutputTable::row_json(std::size_t row) const {
@@ -239,8 +284,11 @@ void print_tables(const std::vector<NamedTable>& tables, OutputFormat format) {
 
 OutputTable as_table(const QueryResult& result) {
   std::vector<Column> columns;
-  for (const std::string& name : result.columns)
-    columns.push_back({.key = name, .title = {}, .decimals = 4});
+  for (const std::string& name : result.columns) {
+    const bool warns = name == "notes" || name.ends_with("verdict");
+    columns.push_back(
+        {.key = name, .title = {}, .decimals = 4, .room = warns ? Room::needed : Room::usual});
+  }
   OutputTable table(std::move(columns));
   struct ToCell {
     Cell operator()(std::monostate) const { return std::monostate{}; }
@@ -327,7 +375,7 @@ void print(std::string_view text) {
   std::string safe;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
-    safe += printable_but_inks(text.substr(0, end));
+    safe += printable(text.substr(0, end));
     if (end < text.size()) safe += '\n';
     text.remove_prefix(std::min(end + 1, text.size()));
   }
@@ -335,7 +383,9 @@ void print(std::string_view text) {
 }
 
 void print(const OutputTable& table, OutputFormat format) {
-  print(format == OutputFormat::table ? table.text(table_style()) : table.render(format));
+  if (format != OutputFormat::table) return print(table.render(format));
+  clear_progress();
+  write_file("-", table.text(table_style()));  // its names are printable, its inks our own
 }
 
 }  // namespace rubato

@@ -25,12 +25,17 @@ void add_format_options(CommandLine& app, OutputFormat& format);
 /// One value; monostate is missing: "-" in a table, null in JSON, empty in CSV.
 using Cell = std::variant<std::monostate, std::string, double, std::int64_t, bool>;
 
+/// Which columns a narrow terminal loses first: details, and last what a reader must know, such as
+/// warnings and what to set.
+enum class Room { detail, usual, needed };
+
 /// A column. `key` names it in JSON and CSV and carries the unit ("time_ms").
 struct Column {
   std::string key;
   std::string title = {};     ///< in tables; empty: the key
   int decimals = 3;           ///< of numbers in tables; JSON and CSV carry every digit
   bool for_programs = false;  ///< left out of tables, which have room for about 100 characters
+  Room room = Room::usual;
 };
 
 /// Rows under fixed columns.
@@ -42,15 +47,16 @@ class OutputTable {
   void add_row(std::vector<Cell> cells);
   [[nodiscard]] std::size_t rows() const noexcept { return rows_.size(); }
 
-  /// What a table shows: the titles, then a line per row.
-  [[nodiscard]] std::vector<std::vector<std::string>> shown() const;
+  /// What a table shows: the titles, then a line per row; texts of that many characters at most.
+  [[nodiscard]] std::vector<std::vector<std::string>> shown(
+      std::size_t longest_text = TableStyle{}.longest_text) const;
 
   /// Aligned text (numbers right, names made printable), a JSON array of objects,
   /// a JSON object per line, or CSV with a header. Ends with a newline.
   [[nodiscard]] std::string render(OutputFormat format) const;
 
-  /// Aligned text that keeps to a width: names are shortened first, then columns at the right are
-  /// left out, which a last line says.
+  /// Aligned text that keeps to a width: names are shortened first, then columns left out, details
+  /// before others and the right before the left. A last line says both.
   [[nodiscard]] std::string text(const TableStyle& style = {}) const;
 
  private:
@@ -105,8 +111,8 @@ void write_output(const std::string& path, std::string_view text);
 void check_extension(std::string_view option, const std::string& path,
                      std::initializer_list<std::string_view> known);
 
-/// Writes to standard output; on a terminal control characters are made visible. @throws IoError if
-/// it is closed or the disk is full
+/// Writes to standard output; on a terminal every control character is made visible. @throws
+/// IoError if it is closed or the disk is full
 void print(std::string_view text);
 
 /// A table as the terminal shows it, JSON, JSON lines or CSV.

@@ -14,7 +14,6 @@ namespace rubato {
 
 namespace {
 
-constexpr std::chrono::milliseconds first_after{1000};
 constexpr std::chrono::milliseconds interval{200};
 
 void write_line(const std::string& text) {
@@ -36,13 +35,15 @@ std::string duration_text(double time_s) {
   return fmt::format("{:.1f} h", time_s / hour_s);
 }
 
-ProgressLine::ProgressLine() : is_terminal_(::isatty(STDERR_FILENO) == 1) {}
+ProgressLine::ProgressLine(std::chrono::milliseconds first_after)
+    : is_terminal_(::isatty(STDERR_FILENO) == 1), first_after_(first_after) {}
 
 ProgressLine::~ProgressLine() { clear_progress(); }
 
 void ProgressLine::show(const ProgressUpdate& update) {
   const auto now = Clock::now();
-  if (!is_terminal_ || now - start_ < first_after || now - last_ < interval) return;
+  if (!is_terminal_ || now - start_ < first_after_) return;
+  if (last_ && now - *last_ < interval) return;
   last_ = now;
   note_progress();
   const double elapsed_s = std::chrono::duration<double>(now - start_).count();

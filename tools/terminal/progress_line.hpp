@@ -2,6 +2,7 @@
 // A progress line on a terminal: done of total, rate, time left, best so far.
 
 #include <chrono>
+#include <optional>
 #include <string>
 
 #include "common/run_context.hpp"
@@ -18,7 +19,7 @@ void print_message(const std::string& line);
 /// the first second; does nothing if standard error is not a terminal.
 class ProgressLine {
  public:
-  ProgressLine();
+  explicit ProgressLine(std::chrono::milliseconds first_after = std::chrono::seconds(1));
   ~ProgressLine();  ///< clears the line
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
@@ -29,8 +30,9 @@ class ProgressLine {
   using Clock = std::chrono::steady_clock;
 
   bool is_terminal_;
+  std::chrono::milliseconds first_after_;
   Clock::time_point start_ = Clock::now();
-  Clock::time_point last_ = start_;
+  std::optional<Clock::time_point> last_;  // of a line that was shown
 };
 
 }  // namespace rubato

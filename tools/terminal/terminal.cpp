@@ -40,9 +40,12 @@ std::size_t terminal_columns() {
 }  // namespace
 
 TableStyle table_style() {
-  if (::isatty(STDOUT_FILENO) != 1) return {};
-  return {.columns = wide ? TableStyle::no_limit : terminal_columns(),
-          .colours = variable("NO_COLOR").empty() && variable("TERM") != "dumb"};
+  TableStyle style;
+  if (wide) style.longest_text = TableStyle::no_limit;
+  if (::isatty(STDOUT_FILENO) != 1) return style;
+  if (!wide) style.columns = terminal_columns();
+  style.colours = variable("NO_COLOR").empty() && variable("TERM") != "dumb";
+  return style;
 }
 
 void show_tables_wide() { wide = true; }
@@ -50,26 +53,6 @@ void show_tables_wide() { wide = true; }
 std::string inked(std::string_view text, Ink ink) {
   if (ink == Ink::plain) return std::string(text);
   return std::string(begins[static_cast<std::size_t>(ink)]).append(text).append(plain_again);
-}
-
-std::string printable_but_inks(std::string_view line) {
-  const auto ink_at = [&](std::size_t at) -> std::size_t {
-    for (const std::string_view begin : begins) {
-      if (!begin.empty() && line.substr(at).starts_with(begin)) return begin.size();
-    }
-    return line.substr(at).starts_with(plain_again) ? plain_again.size() : 0;
-  };
-  std::string safe;
-  std::size_t kept = 0;  // up to here
-  for (std::size_t at = line.find('\x1b'); at != std::string_view::npos;
-       at = line.find('\x1b', at + 1)) {
-    const std::size_t size = ink_at(at);
-    if (size == 0) continue;
-    safe += printable(line.substr(kept, at - kept));
-    safe += line.substr(at, size);
-    kept = at + size;
-  }
-  return safe + printable(line.substr(kept));
 }
 
 void note_progress() { progress_stands = true; }

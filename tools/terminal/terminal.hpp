@@ -14,6 +14,7 @@ struct TableStyle {
 
   std::size_t columns = no_limit;  ///< characters of a line
   bool colours = false;            ///< bold titles, changes for less in cyan, for more in yellow
+  std::size_t longest_text = 100;  ///< characters of a cell; no_limit with --wide
 };
 
 /// On a terminal: its width (the environment variable COLUMNS outweighs it), and colours unless
@@ -27,9 +28,6 @@ void show_tables_wide();
 enum class Ink { plain, bold, less, more };
 /// The text between the control sequences of an ink.
 [[nodiscard]] std::string inked(std::string_view text, Ink ink);
-
-/// Control characters made visible, but for those of `inked`.
-[[nodiscard]] std::string printable_but_inks(std::string_view line);
 
 /// Says that a progress line stands on the terminal, which the next text must not run into.
 void note_progress();

@@ -46,15 +46,66 @@ TEST(OutputTable, ShortensTextToFitTheWidth) {
   EXPECT_EQ(wide_sample().text({.columns = 47}),
             "name            energy %  notes           count\n"
             "a kernel of...      -1.5  a note that...      3\n"
-            "b                    2.5                     10\n");
+            "b                    2.5                     10\n"
+            "(shortened: name, notes; --wide shows all)\n");
 }
 
 TEST(OutputTable, LeavesColumnsOutAndSaysSo) {
   EXPECT_EQ(wide_sample().text({.columns = 24}),
-            "name          energy %\n"
-            "a kernel ...      -1.5\n"
-            "b                  2.5\n"
-            "(left out: notes, count; --wide shows all)\n");
+            "name            energy %\n"
+            "a kernel of...      -1.5\n"
+            "b                    2.5\n"
+            "(left out: notes, count; shortened: name; --wide shows all)\n");
+}
+
+TEST(OutputTable, LosesDetailsFirstAndWarningsLast) {
+  OutputTable table({{"plan"},
+                     {.key = "low", .decimals = 1, .room = Room::detail},
+                     {.key = "energy", .decimals = 1},
+                     {.key = "high", .decimals = 1, .room = Room::detail},
+                     {.key = "time", .decimals = 1},
+                     {.key = "notes", .room = Room::needed}});
+  table.add_row({std::string("a"), 1.0, 2.0, 3.0, 4.0, std::string("late")});
+  EXPECT_EQ(table.text({.columns = 30}),
+            "plan  low  energy  time  notes\n"
+            "a     1.0     2.0   4.0  late\n"
+            "(left out: high; --wide shows all)\n");
+  EXPECT_EQ(table.text({.columns = 25}),
+            "plan  energy  time  notes\n"
+            "a        2.0   4.0  late\n"
+            "(left out: low, high; --wide shows all)\n");
+  EXPECT_EQ(table.text({.columns = 12}),
+            "plan  notes\n"
+            "a     late\n"
+            "(left out: low, energy, high, time; --wide shows all)\n");
+  EXPECT_TRUE(table.text({.columns = 1}).starts_with("plan\na\n(left out: low, "));
+}
+
+TEST(OutputTable, WarningsAreShortenedLast) {
+  OutputTable table(
+      {{"kernel"}, {.key = "time", .decimals = 1}, {.key = "notes", .room = Room::needed}});
+  table.add_row({std::string("a kernel of words"), 1.0, std::string("changes ignored, late")});
+  EXPECT_EQ(table.text({.columns = 41}),
+            "kernel        time  notes\n"
+            "a kernel ...   1.0  changes ignored, late\n"
+            "(shortened: kernel; --wide shows all)\n");
+  EXPECT_EQ(table.text({.columns = 35}),
+            "kernel        notes\n"
+            "a kernel ...  changes ignored, late\n"
+            "(left out: time; shortened: kernel; --wide shows all)\n");
+  EXPECT_EQ(table.text({.columns = 30}),
+            "kernel        notes\n"
+            "a kernel ...  changes ignor...\n"
+            "(left out: time; shortened: kernel, notes; --wide shows all)\n");
+}
+
+TEST(OutputTable, LongNamesAreCutUnlessWide) {
+  OutputTable table({{"name"}, {"count"}});
+  table.add_row({std::string(101, 'k'), std::int64_t{1}});
+  EXPECT_EQ(table.text(), "name" + std::string(98, ' ') + "count\n" + std::string(97, 'k') +
+                              "...      1\n(shortened: name; --wide shows all)\n");
+  EXPECT_EQ(table.text({.longest_text = TableStyle::no_limit}),
+            "name" + std::string(99, ' ') + "count\n" + std::string(101, 'k') + "      1\n");
 }
 
 TEST(OutputTable, ColoursTitlesAndChanges) {
@@ -69,10 +120,11 @@ TEST(OutputTable, ColoursTitlesAndChanges) {
             "     \x1b[33m2.5\x1b[0m       1.0\n");
 }
 
-TEST(Terminal, OnlyItsOwnInksPass) {
-  EXPECT_EQ(printable_but_inks("\x1b[1ma\x1b[0m \x1b[31mb\x1b]0;c\x07"),
-            "\x1b[1ma\x1b[0m \\x1b[31mb\\x1b]0;c\\x07");
-  EXPECT_EQ(printable_but_inks("plain"), "plain");
+TEST(OutputTable, InksOfNamesDoNotPass) {
+  OutputTable table({{"a\x1b[1m"}, {"b", "\x1b[1m"}});
+  table.add_row({std::string("\x1b[33mx\x1b[0m"), std::string()});
+  EXPECT_EQ(table.text({.colours = true}),
+            "\x1b[1ma\\x1b[1m\x1b[0m          \x1b[1m\\x1b[1m\x1b[0m\n\\x1b[33mx\\x1b[0m\n");
 }
 
 TEST(OutputTable, ZeroHasNoSign) {

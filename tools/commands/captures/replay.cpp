@@ -113,7 +113,7 @@ OutputTable rows_table(const std::vector<ReplayRow>& rows, const char* what, con
                      {"predicted_ms", "model ms"},
                      {"error_pct", "error %", 1},
                      {"error_90_pct", "+-90 %", 1},
-                     {"verdict"},
+                     {.key = "verdict", .room = Room::needed},
                      {"replayed_ms", "replayed ms", 3, !shown.replayed},
                      {"predicted_w", "model W", 0, !shown.power},
                      {"measured_w", "log W", 0, !shown.power},
@@ -263,8 +263,14 @@ void print_all(const ReplayOptions& o, const ReplayRequest& request,
       100.0 * c.guessed_s / total_s, 100.0 * c.anchored_s / total_s));
   print(classes, o.format);
   print("\n" + verdict_text(comparison));
-  if (steps.rows() > 0) print("\n" + steps.render(o.format));
-  if (o.per_kernel) print("\n" + kernels.render(o.format));
+  if (steps.rows() > 0) {
+    print("\n");
+    print(steps, o.format);
+  }
+  if (o.per_kernel) {
+    print("\n");
+    print(kernels, o.format);
+  }
 }
 
 // Shipped traces by name, our own files, and those of other tools.

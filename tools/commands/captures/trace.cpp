@@ -48,7 +48,7 @@ Cell in_units(const std::optional<double>& value, double unit) {
   return value ? Cell(*value / unit) : Cell(std::monostate{});
 }
 
-std::string trace_table(const Trace& trace, OutputFormat format) {
+OutputTable trace_table(const Trace& trace) {
   OutputTable table({{"kernel"},
                      {"label"},
                      {"class"},
@@ -72,7 +72,7 @@ std::string trace_table(const Trace& trace, OutputFormat format) {
                    std::string(name_of(kernel.pass)), static_cast<std::int64_t>(counts[i]),
                    in_units(kernel.flops, 1e9), in_units(kernel.dram_bytes, 1e6), shape});
   }
-  return table.render(format);
+  return table;
 }
 
 void setup_show(CommandLine& app, Action& action) {
@@ -87,8 +87,8 @@ void setup_show(CommandLine& app, Action& action) {
   show->final_callback([&action, o] {
     action = [o](const RunContext&) {
       const Trace trace = load_trace(o->trace);
-      print(trace_table(trace, o->format) +
-            (o->format == OutputFormat::table ? trace_summary(trace) : ""));
+      print(trace_table(trace), o->format);
+      if (o->format == OutputFormat::table) print(trace_summary(trace));
       return ExitStatus::done;
     };
   });

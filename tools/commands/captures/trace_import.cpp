@@ -192,8 +192,10 @@ void print_capture(const Capture& capture, CaptureFormat kind, OutputFormat form
     case OutputFormat::json_lines:
     case OutputFormat::csv: print(groups, format); break;
     case OutputFormat::table:
-      print(counts.render(format) + '\n' + groups.render(format) +
-            import_notes(capture, stats, kind));
+      print(counts, format);
+      print("\n");
+      print(groups, format);
+      print(import_notes(capture, stats, kind));
   }
 }
 

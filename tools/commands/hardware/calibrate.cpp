@@ -174,7 +174,10 @@ ExitStatus write_fit(const CalibrateOptions& o, SweepFit fit, bool whole_fit,
               : parameters.render(o.format));
     return ExitStatus::done;
   }
-  if (parameters.rows() > 0) print(parameters.render(o.format) + '\n');
+  if (parameters.rows() > 0) {
+    print(parameters, o.format);
+    print("\n");
+  }
   print(errors, o.format);
   for (const std::string& note : fit.notes) print(note + '\n');
   return ExitStatus::done;

@@ -189,8 +189,10 @@ ExitStatus calibrate_captures(const CaptureCalibration& asked) {
               : captures.render(asked.format));
     return ExitStatus::done;
   }
-  print(captures.render(asked.format) + '\n' + classes.render(asked.format) + '\n' +
-        notes_of(fit, observed));
+  print(captures, asked.format);
+  print("\n");
+  print(classes, asked.format);
+  print('\n' + notes_of(fit, observed));
   return ExitStatus::done;
 }
 

@@ -63,7 +63,11 @@ Action setup_gpus(CommandLine& app) {
       "\nErrors are on points that were held out; docs/gpus.md says of which data.\n"
       "Examples:\n  rubato gpus\n  rubato gpus a100-sxm4-80gb > my-gpu.json");
   return [o](const RunContext&) {
-    print(o->name.empty() ? list().render(o->format) : to_json(load_gpu_spec(o->name)));
+    if (o->name.empty()) {
+      print(list(), o->format);
+    } else {
+      print(to_json(load_gpu_spec(o->name)));
+    }
     return ExitStatus::done;
   };
 }

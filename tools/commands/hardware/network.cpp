@@ -264,7 +264,7 @@ ExitStatus run_capture(const CaptureOptions& o) {
   }
   const ClusterSpec frame = load_cluster(o.cluster);
   ClusterFit fit = fit_cluster(frame, observed, network_parameters());
-  print(captured_table(frame, fit, observed).render(o.format));
+  print(captured_table(frame, fit, observed), o.format);
   if (o.format == OutputFormat::table) print('\n' + fit_notes(o, frame, fit));
   if (o.out.empty()) return ExitStatus::done;
   fit.cluster.name = o.name.empty() ? frame.name + "-captured" : o.name;

@@ -135,7 +135,7 @@ ModelErrors errors_of(GpuSpec spec, const ValidationOptions& options) {
 ExitStatus report(const ValidateOptions& o, const GpuSpec& spec, const Sweep& sweep,
                   const ValidationOptions& options, const std::vector<ValidatedPoint>& points,
                   const RunContext& context) {
-  print(summary_table(summaries(spec, points)).render(o.format));
+  print(summary_table(summaries(spec, points)), o.format);
   if (!o.page.empty()) write_output(o.page, validation_page(spec, sweep, options, points));
   if (!o.db.empty()) {
     const std::int64_t id =
@@ -201,7 +201,7 @@ ExitStatus run(const ValidateOptions& o, const CommandLine& line, const RunConte
     const std::vector<CoverageRow> rows =
         measure_coverage(spec, sweep, {.fit = fit_options(o.fit)}, context);
     if (context.stop_requested()) return ExitStatus::interrupted;
-    print(coverage_table(rows).render(o.format));
+    print(coverage_table(rows), o.format);
     return ExitStatus::done;
   }
   const ValidationOptions options{.holdout = holdout_of(o),

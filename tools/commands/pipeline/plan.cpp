@@ -61,23 +61,24 @@ std::vector<Cell> jitter_cells(const PlanOptions& o, const PipelineWork& work,
 }
 
 std::vector<Column> plans_columns(bool with_intervals, bool with_jitter) {
-  std::vector<Column> columns{{"plan"},
-                              {"status"},
-                              {"deadline_s", "deadline s", 4},
-                              {"time_s", "time s", 4},
-                              {"energy_j", "energy J", 1},
-                              {"time_change_pct", "time %", 2},
-                              {"energy_change_pct", "energy %", 2},
-                              {"time_change_low_pct", "low", 2, !with_intervals},
-                              {"time_change_high_pct", "high", 2, !with_intervals},
-                              {"time_change_expected_pct", "expected", 2, true},
-                              {"energy_change_low_pct", "low", 2, !with_intervals},
-                              {"energy_change_high_pct", "high", 2, !with_intervals},
-                              {"energy_change_expected_pct", "expected", 2, !with_intervals},
-                              {"lower_bound_j", "bound J", 1},
-                              {"gap_pct", "gap %", 3},
-                              {"average_power_w", "mean W", 1},
-                              {"clock_switches", "changes"}};
+  std::vector<Column> columns{
+      {"plan"},
+      {.key = "status", .room = Room::needed},
+      {"deadline_s", "deadline s", 4},
+      {"time_s", "time s", 4},
+      {"energy_j", "energy J", 1},
+      {"time_change_pct", "time %", 2},
+      {"energy_change_pct", "energy %", 2},
+      {"time_change_low_pct", "low", 2, !with_intervals, Room::detail},
+      {"time_change_high_pct", "high", 2, !with_intervals, Room::detail},
+      {"time_change_expected_pct", "expected", 2, true},
+      {"energy_change_low_pct", "low", 2, !with_intervals, Room::detail},
+      {"energy_change_high_pct", "high", 2, !with_intervals, Room::detail},
+      {"energy_change_expected_pct", "expected", 2, !with_intervals, Room::detail},
+      {"lower_bound_j", "bound J", 1, false, Room::detail},
+      {"gap_pct", "gap %", 3, false, Room::detail},
+      {"average_power_w", "mean W", 1, false, Room::detail},
+      {"clock_switches", "changes"}};
   if (with_jitter) {
     columns.push_back({"jitter_mean_time_s", "jittered s", 4});
     columns.push_back({"jitter_p95_time_s", "95 % below s", 4});

@@ -39,12 +39,12 @@ std::optional<SwitchModel> captured_switching(const std::optional<SwitchOptions>
 OutputTable counted_changes_table(const GraphExploration& found) {
   OutputTable table({{"granularity"},
                      {"slack_pct", "slack %", 1},
-                     {"clock_changes", "changes"},
+                     {"clock_changes", "changes", 0, false, Room::detail},
                      {"late_launches", "late launches"},
-                     {"stalled_ms", "stalled ms"},
+                     {"stalled_ms", "stalled ms", 3, false, Room::detail},
                      {"time_change_pct", "time %", 2},
                      {"energy_change_pct", "energy %", 2},
-                     {"deadline"}});
+                     {.key = "deadline", .room = Room::needed}});
   for (const GraphPlanOutcome& outcome : found.plans) {
     if (!outcome.counted) continue;
     const CountedChanges& counted = *outcome.counted;

@@ -26,20 +26,20 @@ OutputTable captured_plans_table(const GraphExploration& found) {
                      {"time_ms", "time ms", 3, true},
                      {"time_change_pct", "time %", 2},
                      {.key = "time_change_low_pct", .for_programs = true},
-                     {"time_change_high_pct", "to", 2},
+                     {"time_change_high_pct", "to", 2, false, Room::detail},
                      {"energy_j", "energy J", 3, true},
                      {"energy_change_pct", "energy %", 2},
-                     {"energy_change_low_pct", "from", 2},
-                     {"energy_change_high_pct", "to", 2},
-                     {"bound_change_pct", "bound %", 2},
-                     {"gap_pct", "gap %", 2},
-                     {"clocks"},
+                     {"energy_change_low_pct", "from", 2, false, Room::detail},
+                     {"energy_change_high_pct", "to", 2, false, Room::detail},
+                     {"bound_change_pct", "bound %", 2, false, Room::detail},
+                     {"gap_pct", "gap %", 2, false, Room::detail},
+                     {.key = "clocks", .room = Room::needed},
                      {.key = "comm_sms",
                       .title = "comm SMs",
                       .decimals = 0,
                       .for_programs = found.comm_sms.empty()},
-                     {"changes_per_s", "changes/s", 0},
-                     {"notes"}});
+                     {"changes_per_s", "changes/s", 0, false, Room::detail},
+                     {.key = "notes", .room = Room::needed}});
   const double default_j = found.planner->baseline().total_energy_j;
   for (const GraphPlanOutcome& outcome : found.plans) {
     const GraphPlanResult& r = outcome.result;

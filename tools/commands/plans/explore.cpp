@@ -21,6 +21,7 @@
 #include "tools/commands/plans/explore_captured.hpp"
 #include "tools/options/captured.hpp"
 #include "tools/options/comm_sms.hpp"
+#include "tools/options/files.hpp"
 #include "tools/options/limits.hpp"
 #include "tools/options/questions.hpp"
 #include "tools/options/switching.hpp"
@@ -54,8 +55,9 @@ struct ExploreOptions {
 constexpr const char* default_gpu = "rtx-3080-ti";
 
 // A trace, or a table that says itself how often its kernels run.
-const std::string& heading_name(const ExploreOptions& o, const ExplorationInput& input) {
-  return input.trace.provenance.generator == table_generator ? input.trace.name : o.trace;
+std::string heading_name(const ExploreOptions& o, const ExplorationInput& input) {
+  return input.trace.provenance.generator == table_generator ? input.trace.name
+                                                             : with_input_named(o.trace);
 }
 
 std::string options_json(const ExploreOptions& o, const ExplorationInput& input) {

@@ -37,8 +37,8 @@ ExitStatus transfer_captured(const TransferCapturedOptions& o, const RunContext&
                      {"known_pct", "known time %", 1},
                      {"time_change_pct", "time %", 2},
                      {"energy_change_pct", "energy %", 2},
-                     {"clock_changes", "changes"},
-                     {"deadline"},
+                     {"clock_changes", "changes", 0, false, Room::detail},
+                     {.key = "deadline", .room = Room::needed},
                      {"own_time_change_pct", "own time %", 2},
                      {"own_energy_change_pct", "own energy %", 2},
                      {"regret_points", "regret", 2}});

@@ -142,12 +142,10 @@ ExitStatus run(const ImpactOptions& o) {
     print(totals, o.format);
     return ExitStatus::done;
   }
-  print(fmt::format(
-      "{}\n\n{}\n{}\n{}\n{}", printable(plan.label), totals.render(o.format),
-      sources.render(o.format), trust.render(o.format),
-      inputs.host_w_per_gpu
-          ? ""
-          : "Only the boards are counted: give host_w_per_gpu for the rest of the server.\n"));
+  print(printable(plan.label) + "\n\n");
+  print_tables({{"impact", &totals}, {"inputs", &sources}, {"model", &trust}}, o.format);
+  if (!inputs.host_w_per_gpu)
+    print("Only the boards are counted: give host_w_per_gpu for the rest of the server.\n");
   return ExitStatus::done;
 }
 

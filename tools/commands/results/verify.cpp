@@ -21,12 +21,12 @@ namespace {
 OutputTable verification_table(const Verification& found) {
   OutputTable table({{"quantity"},
                      {"promised_pct", "promised %", 2},
-                     {"promised_low_pct", "from", 2},
-                     {"promised_high_pct", "to", 2},
+                     {"promised_low_pct", "from", 2, false, Room::detail},
+                     {"promised_high_pct", "to", 2, false, Room::detail},
                      {"measured_pct", "measured %", 2},
-                     {"measured_low_pct", "from", 2},
-                     {"measured_high_pct", "to", 2},
-                     {"verdict"}});
+                     {"measured_low_pct", "from", 2, false, Room::detail},
+                     {"measured_high_pct", "to", 2, false, Room::detail},
+                     {.key = "verdict", .room = Room::needed}});
   const auto add = [&](const char* quantity, const ChangeRange& promised,
                        const ChangeRange& measured, PromiseVerdict verdict) {
     table.add_row({std::string(quantity), percent * promised.value, percent * promised.low,
