@@ -13,7 +13,7 @@ import sys
 
 MOST_SECONDS = 10.0
 MOST_BYTES = 4e9
-MODEL = ["gpt3-175b", "--layers", "80", "--hidden", "8192", "--heads", "64", "--vocab", "128256", "--seq", "8192"]
+MODEL = ["llama3-70b", "--seq", "8192"]
 TRAINING = ["--batch", "1", "--microbatches", "16", "--optimizer", "--zero", "1", "--gpu", "h100-sxm5", "--cluster", "hgx-h100"]
 
 

@@ -24,8 +24,8 @@ enum class PromiseVerdict { kept, better, missed, undecided };
 /// @return never undecided
 [[nodiscard]] PromiseVerdict verdict_of(const ChangeRange& promised, const ChangeRange& measured);
 
-/// The same of energy: a promised saving is undecided as long as the measured interval reaches to no
-/// change at all, however well it meets the promise.
+/// The same of energy: a promised saving is undecided as long as the measured interval reaches to
+/// no change at all, however well it meets the promise.
 [[nodiscard]] PromiseVerdict saving_verdict(const ChangeRange& promised,
                                             const ChangeRange& measured);
 
