@@ -150,15 +150,6 @@ TEST_F(Verify, KeptOfSchema12IsLookedAtAgain) {
         "CHECK constraint failed");
   }
   looked_at_again_by_readers(db);
-  {
-    SqlConnection old(db, SqlConnection::Mode::create);
-    old.execute(
-        "DROP VIEW v_units; DROP VIEW v_experiment_units; DROP VIEW v_experiments; DROP VIEW "
-        "v_best_unit; DROP VIEW v_sensitivity; DROP VIEW v_regressions; DROP VIEW v_graph_plans; "
-        "DROP VIEW v_best_graph_plan; ALTER TABLE graph_plans DROP COLUMN comm_sms; ALTER TABLE "
-        "pipeline_options DROP COLUMN power_limit_w; ALTER TABLE pipeline_passes DROP COLUMN "
-        "power_limit_w;");
-  }
   SqlConnection store = open_result_database(db);
   SqlStatement rows(store, "SELECT command, energy_verdict FROM verifications");
   std::map<std::string, std::string> verdicts;
