@@ -129,9 +129,12 @@ GpuSpec stored_spec(const ResultStore& store, std::int64_t run) {
 std::string planning_line(const Json& run) {
   Json options = Json::parse(run["options_json"].get<std::string>());
   const auto text = [&](const char* name) { return options.value(name, Json("")); };
-  const bool of_a_trace = text("trace").is_string() && text("trace") != "" && text("table") == "";
-  if (!of_a_trace || !options.contains("gpu")) return "";
-  if (text("gpu") == "" && text("cluster") == "") options["gpu"] = run["gpu"];  // the default one
+  const auto is_name = [](const Json& value) {
+    return value.is_string() && !value.get_ref<const std::string&>().empty();
+  };
+  if (!is_name(text("trace")) || is_name(text("table")) || !options.contains("gpu")) return "";
+  if (!is_name(text("gpu")) && !is_name(text("cluster")))
+    options["gpu"] = run["gpu"];  // the default one
   std::string line = fmt::format("rubato explore {}", shell_word(text("trace").get<std::string>()));
   constexpr std::array given{std::pair{"gpu", "gpu"},
                              std::pair{"cluster", "cluster"},
@@ -149,7 +152,7 @@ std::string planning_line(const Json& run) {
                              std::pair{"mem_switch_energy_j", "mem-switch-energy-j"}};
   for (const auto& [name, option] : given) {
     const Json value = text(name);
-    if (value.is_null() || value == "") continue;
+    if (!is_name(value) && !value.is_number()) continue;
     line += fmt::format(" --{} {}", option,
                         value.is_string() ? shell_word(value.get<std::string>()) : value.dump());
   }

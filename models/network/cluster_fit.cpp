@@ -114,6 +114,13 @@ class ClusterProblem {
   const NetworkParameters& parameters_;
 };
 
+// GPUs from one rank of a group to the next, in the mean where they are not even.
+std::uint32_t stride_of(const CaptureGroup& group) {
+  if (group.ranks.size() < 2) return 1;
+  const auto [first, last] = std::ranges::minmax(group.ranks);
+  return std::max(1U, (last - first) / static_cast<std::uint32_t>(group.ranks.size() - 1));
+}
+
 // What a launch sends: as recorded with it, what is missing there as of its kernel.
 // @param members  ranks that were seen to take part
 std::optional<Collective> message_of(const Capture& capture, std::size_t launch,
@@ -123,13 +130,18 @@ std::optional<Collective> message_of(const Capture& capture, std::size_t launch,
   if (!of.collective) return known;
   const CapturedCollective& one = capture.collectives[*of.collective];
   std::optional<std::uint32_t> ranks;
-  if (one.group) ranks = capture.groups[*one.group].size;
+  std::uint32_t stride = known ? known->stride : 1;
+  if (one.group) {
+    const CaptureGroup& group = capture.groups[*one.group];
+    ranks = group.size;
+    if (!known) stride = stride_of(group);
+  }
   if (!ranks) ranks = known ? known->group_size : static_cast<std::uint32_t>(members);
   // The full buffer is what an all-gather fills and what a reduce-scatter is given.
   const std::uint64_t bytes = std::max(one.in_bytes.value_or(0), one.out_bytes.value_or(0));
   const double recorded = static_cast<double>(bytes);
   return Collective{one.kind, bytes == 0 && known ? known->message_bytes : recorded, *ranks,
-                    known ? known->stride : 1};
+                    stride};
 }
 
 }  // namespace
@@ -146,8 +158,9 @@ std::vector<ObservedCollective> observed_collectives(std::span<const Capture> ca
   if (joined) {
     for (const JoinedCollective& one : join_ranks(captures).collectives) {
       const CollectiveMember& member = one.members.front();
-      add(message_of(captures[member.capture], member.launch, one.members.size()),
-          one.transfer_ns());
+      const auto message = message_of(captures[member.capture], member.launch, one.members.size());
+      // Where a rank is missing it may have been the last.
+      if (message && message->group_size == one.members.size()) add(message, one.transfer_ns());
     }
   } else {
     for (const Capture& capture : captures)

@@ -22,7 +22,8 @@ struct ObservedCollective {
 };
 
 /// What a run's collectives took, by kind, ranks and bytes.
-/// @param captures  of the ranks of one run: medians from the last rank's arrival to the first end.
+/// @param captures  of the ranks of one run: medians from the last rank's arrival to the first end,
+///                  collectives of which a rank is missing left out.
 ///                  One alone does not tell how long a launch waited: the shortest of each message
 /// @throws DataError as join_ranks
 [[nodiscard]] std::vector<ObservedCollective> observed_collectives(
@@ -42,7 +43,7 @@ struct ClusterFit {
 /// Bandwidths and latency with least robust error of ln(time), every message with the same weight.
 /// One is told if twice as much of it fits worse with the others fitted again, by what a tenth of a
 /// message's time adds to the loss, and only as long as there are more messages than numbers.
-/// @param frame     its nodes and kinds of links hold; GPUs of a group are taken to be neighbours
+/// @param frame     its nodes and kinds of links hold
 /// @param observed  not empty
 /// @throws UsageError if the frame has too few GPUs
 [[nodiscard]] ClusterFit fit_cluster(const ClusterSpec& frame,

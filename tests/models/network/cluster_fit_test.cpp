@@ -101,6 +101,28 @@ TEST(ClusterFit, AnOutlierMovesLittle) {
   EXPECT_NEAR(fit.inside_gbs->value / 77.0, 1.0, 0.1);
 }
 
+// Every eighth rank: their GPUs are in nodes of their own.
+TEST(ClusterFit, RanksOfAGroupTellHowFarApartTheyAre) {
+  Capture capture;
+  Kernel reduce;
+  reduce.name = "reduce";
+  capture.kernels = {reduce};
+  capture.groups.push_back({"dp", "", 4, {3, 11, 19, 27}});
+  CapturedCollective one;
+  one.kind = CollectiveKind::all_reduce;
+  one.group = 0;
+  one.in_bytes = one.out_bytes = 1000;
+  capture.collectives.push_back(one);
+  CapturedLaunch launch;
+  launch.kernel = KernelId{0};
+  launch.duration_ns = 100;
+  launch.collective = 0;
+  capture.launches.push_back(launch);
+  const std::vector<ObservedCollective> observed = observed_collectives({&capture, 1});
+  ASSERT_EQ(observed.size(), 1U);
+  EXPECT_EQ(observed[0].message, (Collective{CollectiveKind::all_reduce, 1000.0, 4, 8}));
+}
+
 // Of one rank the shortest launch of each message; what has no message is left out.
 TEST(ClusterFit, OneRankGivesTheShortestLaunches) {
   Capture capture;
