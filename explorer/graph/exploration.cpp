@@ -5,8 +5,10 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <span>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -180,21 +182,27 @@ void choose(GraphPlanOutcome& best, GraphPlanOutcome other, double comm_sms) {
   if (bound_j <= 0.0) result.status = SolveStatus::time_limit;  // a search was stopped: no bound
 }
 
-// Every question again with collectives on other SMs, to be answered in the same time.
-void try_comm_sms(const GraphExplorationInput& input, GraphExploration& found,
-                  const RunContext& context) {
+// Numbers of SMs to try, better refused before the work.
+std::vector<double> comm_sms_to_try(const GraphExplorationInput& input, GraphExploration& found) {
+  if (!input.comm_sms) return {};
   found.overlapping = overlapping_collectives(*found.run, input.captures, input.spec.sm_count);
   if (found.overlapping.empty())
     throw UsageError("no collective runs beside compute here: there are no SMs to choose",
                      {.in = {}, .hint = "leave --comm-sms out"});
-  const std::vector<double> tried = input.comm_sms->empty()
-                                        ? usual_comm_sms(found.overlapping, input.spec.sm_count)
-                                        : *input.comm_sms;
+  std::vector<double> tried = input.comm_sms->empty()
+                                  ? usual_comm_sms(found.overlapping, input.spec.sm_count)
+                                  : *input.comm_sms;
   for (const double comm_sms : tried) {
     if (!(comm_sms >= 1.0 && comm_sms < input.spec.sm_count))
       throw UsageError(fmt::format("a collective on {} SMs: {} has {}; expected 1 to {}", comm_sms,
                                    input.spec.name, input.spec.sm_count, input.spec.sm_count - 1));
   }
+  return tried;
+}
+
+// Every question again with collectives on other SMs, to be answered in the same time.
+void try_comm_sms(const GraphExplorationInput& input, std::span<const double> tried,
+                  GraphExploration& found, const RunContext& context) {
   for (const double comm_sms : tried) {
     if (context.stop_requested()) return;
     CommSmsChoice& choice = found.comm_sms.emplace_back();
@@ -225,6 +233,7 @@ const GraphPlanner& GraphExploration::planner_of(const GraphPlanOutcome& outcome
 GraphExploration explore_captured(const GraphExplorationInput& input, const RunContext& context) {
   const auto begin = std::chrono::steady_clock::now();
   GraphExploration found = reproduced_run(input);
+  const std::vector<double> comm_sms = comm_sms_to_try(input, found);
   const ExecutionGraph& graph = found.run->graph;
   const ClockGrid grid = make_clock_grid(input.spec, input.grid);
   if (!input.disturbance.none()) {
@@ -236,7 +245,7 @@ GraphExploration explore_captured(const GraphExplorationInput& input, const RunC
   found.baseline_marks = marks_of_clocks(
       *found.model, grid, uniform_plan(graph, grid.default_clock()), found.planner->baseline());
   found.plans = outcomes_of(*found.model, *found.planner, *found.model, input.questions, context);
-  if (input.comm_sms) try_comm_sms(input, found, context);
+  try_comm_sms(input, comm_sms, found, context);
   for (GraphPlanOutcome& outcome : found.plans) {
     if (outcome.result.found()) outcome.marks = marks_of(found, outcome);
   }
