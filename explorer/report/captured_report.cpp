@@ -92,7 +92,7 @@ std::string captured_page(const ResultStore& store, std::int64_t graph_run, std:
       "c.energy_j)",
       {graph_run});
   return filled_page(
-      "Rubato: captured run", "captured", "captured_script",
+      "Rubato: captured run", {"what_to_set", "captured"}, "captured_script",
       {{"run", run},
        {"play", captured_play_lines(store, graph_run, db)},
        {"lines", spec ? single_clock_lines(unbeaten, *spec) : nlohmann::ordered_json::object()},

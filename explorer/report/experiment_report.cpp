@@ -121,7 +121,7 @@ std::string experiment_page(const ResultStore& store, const std::string& experim
            "s.graph_run_id = u.graph_run_id JOIN model_errors m ON m.spec_hash = s.spec_hash "
            "WHERE e.experiment_id = ?1 ORDER BY 1, 2",
            {experiment_id}))}};
-  return filled_page("Rubato experiment", "experiment", "experiment_script", data);
+  return filled_page("Rubato experiment", {"experiment"}, "experiment_script", data);
 }
 
 }  // namespace rubato

@@ -92,9 +92,11 @@ std::string static_page(std::string_view title, std::string_view main) {
   return framed(title, main, fmt::format("<script>\n{}</script>", part("common")));
 }
 
-std::string filled_page(std::string_view title, std::string_view page, std::string_view script,
-                        const nlohmann::ordered_json& data) {
-  return framed(title, part(page),
+std::string filled_page(std::string_view title, std::initializer_list<std::string_view> parts,
+                        std::string_view script, const nlohmann::ordered_json& data) {
+  std::string main;
+  for (const std::string_view name : parts) main += part(name);
+  return framed(title, main,
                 fmt::format("<script type=\"application/json\" id=\"data\">{}</script>\n"
                             "<script>\n{}</script>\n<script>\n{}{}</script>\n<script>\n{}</script>",
                             script_safe(json_text(data)), part("d3.min"), part("shared"),

@@ -2,6 +2,7 @@
 // Self-contained pages of one design: frame.html, style.css and common.js around contents that are
 // drawn already, or a template, d3, a script and data as JSON.
 
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -18,8 +19,9 @@ namespace rubato {
 [[nodiscard]] nlohmann::ordered_json rows_as_table(const QueryResult& result);
 
 /// A page: templates/frame.html with its parts put in.
-/// @param page, script  names without extension of the template of its contents and of its script
-[[nodiscard]] std::string filled_page(std::string_view title, std::string_view page,
+/// @param parts, script  names without extension: the templates of its contents, and its script
+[[nodiscard]] std::string filled_page(std::string_view title,
+                                      std::initializer_list<std::string_view> parts,
                                       std::string_view script, const nlohmann::ordered_json& data);
 
 /// The same frame around contents that are drawn already: no d3, no data.

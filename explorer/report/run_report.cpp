@@ -1,6 +1,6 @@
 #include "explorer/report/run_report.hpp"
 
-#include <array>
+#include <algorithm>
 #include <set>
 #include <string>
 #include <utility>
@@ -136,23 +136,15 @@ std::string planning_line(const Json& run) {
   if (!is_name(text("gpu")) && !is_name(text("cluster")))
     options["gpu"] = run["gpu"];  // the default one
   std::string line = fmt::format("rubato explore {}", shell_word(text("trace").get<std::string>()));
-  constexpr std::array given{std::pair{"gpu", "gpu"},
-                             std::pair{"cluster", "cluster"},
-                             std::pair{"captured_clock", "captured-clock"},
-                             std::pair{"power", "power"},
-                             std::pair{"clocks", "clocks"},
-                             std::pair{"power_limit_w", "power-limit"},
-                             std::pair{"switching", "switching"},
-                             std::pair{"switch_latency_us", "switch-latency-us"},
-                             std::pair{"switch_stall_us", "switch-stall-us"},
-                             std::pair{"switch_energy_j", "switch-energy-j"},
-                             std::pair{"switch_dwell_us", "switch-dwell-us"},
-                             std::pair{"mem_switch_latency_us", "mem-switch-latency-us"},
-                             std::pair{"mem_switch_stall_us", "mem-switch-stall-us"},
-                             std::pair{"mem_switch_energy_j", "mem-switch-energy-j"}};
-  for (const auto& [name, option] : given) {
+  for (const char* name :
+       {"gpu", "cluster", "captured_clock", "power", "clocks", "power_limit_w", "switching",
+        "switch_latency_us", "switch_stall_us", "switch_energy_j", "switch_dwell_us",
+        "mem_switch_latency_us", "mem_switch_stall_us", "mem_switch_energy_j"}) {
     const Json value = text(name);
     if (!is_name(value) && !value.is_number()) continue;
+    // Options are called as they are stored, but for the unit of the limit.
+    std::string option = name == std::string_view("power_limit_w") ? "power-limit" : name;
+    std::ranges::replace(option, '_', '-');
     line += fmt::format(" --{} {}", option,
                         value.is_string() ? shell_word(value.get<std::string>()) : value.dump());
   }
@@ -212,7 +204,7 @@ Json page_data(const ResultStore& store, std::int64_t run, std::string_view db) 
 }  // namespace
 
 std::string report_page(const ResultStore& store, std::int64_t run, std::string_view db) {
-  return filled_page("Rubato report", "page", "script", page_data(store, run, db));
+  return filled_page("Rubato report", {"what_to_set", "page"}, "script", page_data(store, run, db));
 }
 
 }  // namespace rubato

@@ -20,6 +20,16 @@ class SweepFixture : public testing::Test {
  protected:
   [[nodiscard]] std::filesystem::path file(const std::string& name) const { return folder_ / name; }
 
+  // Eight units of 66 kernels at a few clocks, and what further axes make of them.
+  static SweepPlan plan(const std::string& axes = "") {
+    return plan_sweep(parse_experiment(
+        "schema = 1\nname = 'test'\n[defaults]\ngpu = 'rtx-3080-ti'\nmodel = 'gpt3-xl'\n"
+        "batch = 8\nsequence = 1024\nclocks = 'mem=5001,auto core=1470,1680,auto'\n"
+        "[axes]\nbatch = [4, 8]\ngranularity = ['pass', 'kernel']\nslack_pct = [0, 2]\n" +
+            axes,
+        "test.toml"));
+  }
+
   // Runs what is not finished, as the command does.
   static SweepSummary run(const SweepPlan& plan, const std::filesystem::path& db,
                           std::size_t threads = 2, const SweepObserver& observer = {},

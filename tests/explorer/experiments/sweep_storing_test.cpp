@@ -12,17 +12,7 @@
 namespace rubato {
 namespace {
 
-class SweepStoring : public SweepFixture {
- protected:
-  static SweepPlan plan(const std::string& axes = "") {
-    return plan_sweep(parse_experiment(
-        "schema = 1\nname = 'test'\n[defaults]\ngpu = 'rtx-3080-ti'\nmodel = 'gpt3-xl'\n"
-        "batch = 8\nsequence = 1024\nclocks = 'mem=5001,auto core=1470,1680,auto'\n"
-        "[axes]\nbatch = [4, 8]\ngranularity = ['pass', 'kernel']\nslack_pct = [0, 2]\n" +
-            axes,
-        "test.toml"));
-  }
-};
+using SweepStoring = SweepFixture;
 
 // Profiles are hashed in another way than once: those hashes say nothing about these.
 TEST_F(SweepStoring, MergeComparesProfilesHashedAlikeOnly) {

@@ -25,17 +25,7 @@
 namespace rubato {
 namespace {
 
-class Sweep : public SweepFixture {
- protected:
-  static SweepPlan plan(const std::string& axes = "") {
-    return plan_sweep(parse_experiment(
-        "schema = 1\nname = 'test'\n[defaults]\ngpu = 'rtx-3080-ti'\nmodel = 'gpt3-xl'\n"
-        "batch = 8\nsequence = 1024\nclocks = 'mem=5001,auto core=1470,1680,auto'\n"
-        "[axes]\nbatch = [4, 8]\ngranularity = ['pass', 'kernel']\nslack_pct = [0, 2]\n" +
-            axes,
-        "test.toml"));
-  }
-};
+using Sweep = SweepFixture;
 
 // Every stored number of a sweep without ids that depend on the order of work, and without times.
 const std::vector<std::string> contents{

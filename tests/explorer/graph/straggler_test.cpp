@@ -162,50 +162,38 @@ TEST(Stragglers, ThrottlesOnlyHoldBack) {
       "a GPU is held at 99999 MHz");
 }
 
-// A throttled stage leaves the others time, also where passes have clocks of their own.
-TEST(Stragglers, OtherStagesSaveMoreWhileOneIsThrottled) {
+// Three equal stages, planned at no slack.
+ParallelPlan plan_of_three_stages(const GraphDisturbance& disturbance) {
   ParallelStepInput input = parallel_input(usual);
   input.shape.model.vocab = 128;
   input.pipeline = {.stages = 3, .microbatches = 9};
-  const std::array slacks{0.0};
-  const auto planned = [&](const GraphDisturbance& disturbance) {
-    ParallelPlanner planner(input, three_clocks, disturbance);
-    return planner.plan(slacks).front();
-  };
-  const ParallelPlan without = planned({}),
-                     with = planned({.throttles = {{1, {.core_mhz = 1000.0}}}});
+  ParallelPlanner planner(input, three_clocks, disturbance);
+  return planner.plan(std::array{0.0}).front();
+}
+
+// A throttled stage leaves the others time, also where passes have clocks of their own.
+TEST(Stragglers, OtherStagesSaveMoreWhileOneIsThrottled) {
+  const ParallelPlan without = plan_of_three_stages({}),
+                     with = plan_of_three_stages({.throttles = {{1, {.core_mhz = 1000.0}}}});
   EXPECT_LE(with.time_frac, 1e-9);
   EXPECT_LT(with.energy_frac, without.energy_frac - 0.02);
 }
 
 // A stage in the middle that is late leaves the others time, in every microbatch.
 TEST(Stragglers, OtherStagesSaveMoreWhileOneIsLate) {
-  ParallelStepInput input = parallel_input(usual);
-  input.shape.model.vocab = 128;
-  input.pipeline = {.stages = 3, .microbatches = 9};
-  const std::array slacks{0.0};
-  const auto planned = [&](const GraphDisturbance& disturbance) {
-    ParallelPlanner planner(input, three_clocks, disturbance);
-    return planner.plan(slacks).front();
-  };
   GraphDisturbance late;
   late.gpus = {{1, 1.4}};
-  const ParallelPlan without = planned({}), with = planned(late);
+  const ParallelPlan without = plan_of_three_stages({}), with = plan_of_three_stages(late);
   EXPECT_LE(with.time_frac, 1e-9);
   EXPECT_LT(with.energy_frac, without.energy_frac - 0.02);
 }
 
 // With links of a stage in the middle that are slow, all stages wait, itself too.
 TEST(Stragglers, StagesSaveMoreWhileALinkIsSlow) {
-  ParallelStepInput input = parallel_input(usual);
-  input.shape.model.vocab = 128;
-  input.pipeline = {.stages = 3, .microbatches = 9};
-  const std::array slacks{0.0};
   const auto saved = [&](double factor) {
     GraphDisturbance slow;
     slow.links = {{1, factor}};
-    ParallelPlanner planner(input, three_clocks, slow);
-    return -planner.plan(slacks).front().energy_frac;
+    return -plan_of_three_stages(slow).energy_frac;
   };
   EXPECT_GT(saved(4.0), saved(1.0) + 0.015);
 }
