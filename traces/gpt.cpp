@@ -22,6 +22,14 @@ std::uint64_t padded_vocab(const GptShape& s) {
   return (s.vocab + vocab_multiple - 1) / vocab_multiple * vocab_multiple;
 }
 
+double token_table(const GptShape& s) {
+  return static_cast<double>(padded_vocab(s)) * static_cast<double>(s.hidden);
+}
+
+double position_table(const GptShape& s) {
+  return static_cast<double>(s.seq * s.context_parallel) * static_cast<double>(s.hidden);
+}
+
 // Builds the kernel list. Lengths are doubles because byte counts are.
 class Builder : private KernelList {
  public:
@@ -36,7 +44,7 @@ class Builder : private KernelList {
         t_(shape.tensor_parallel),
         rows_(shape.batch * shape.seq) {}
 
-  Trace build() {
+  GeneratedStep build() {
     if (s_.optimizer) add_gradient_clearing();
     add_embedding();
     add_forward();
@@ -66,6 +74,11 @@ class Builder : private KernelList {
     return BT() * C();
   }  // elements of one B x T x C tensor
 
+  // The last kernel finishes the gradients of so many weights and biases of a layer.
+  void finishes(double squares, double rows) {
+    KernelList::finishes((squares * C() * C() + rows * C()) / t());
+  }
+
   // A weight gradient accumulates, so its output is read too.
   void gemm(std::string name, std::uint64_t m, std::uint64_t n, std::uint64_t k, bool bias,
             bool accumulates) {
@@ -83,15 +96,19 @@ class Builder : private KernelList {
     between(id, "bwd Bias", KernelClass::bias, BT() * C(), e_ * BT() * C() + 4.0 * C() * t());
     add(std::move(reduce), "bwd Bias reduce", KernelClass::bias_reduce, 5.0 * C(),
         (4.0 * 5.0 + 2.0 * e_) * C());
+    finishes(0, 1);
   }
-  void bias(const std::string& id, double columns) {
+  void bias(const std::string& id, double rows) {
+    const double columns = rows * C();
     split(id, "bwd Bias", KernelClass::bias, BT() * columns,
           e_ * BT() * columns + 4.0 * columns * t());
+    finishes(0, rows);
   }
   void layernorm_backward(std::string name) {
     // dout and inp are read twice, and the second read misses in a small L2.
     between(std::move(name), "bwd Layernorm", KernelClass::layernorm, 20.0 * activation(),
             e_ * (6.0 * activation() + 3.0 * C()) + 8.0 * BT() + 16.0 * sm_blocks * C());
+    finishes(0, 2);
   }
 
   void add_embedding() {
@@ -112,9 +129,11 @@ class Builder : private KernelList {
     gather("c0", "qkv", activation());
     gemm("02_gemm_qkv", 3 * c / t_, rows_, c, true, false);
     split("03_permute_qkv", "Permute", KernelClass::permute, 0.0, e_ * 6.0 * activation());
+    part(KernelPart::attention);
     head_gemm("04_gemm_scores", s_.seq, s_.seq, head);
     split("05_softmax", "Softmax", KernelClass::softmax, 4.0 * pairs, e_ * pairs);
     head_gemm("06_gemm_context", head, s_.seq, s_.seq);
+    part(KernelPart::other);
     split("07_unpermute", "Permute", KernelClass::permute, 0.0, e_ * 2.0 * activation());
     gemm("08_gemm_attproj", c, rows_, c / t_, true, false);
     sum("c1", "attproj", activation());
@@ -171,11 +190,13 @@ class Builder : private KernelList {
     split("23_gelu_bwd", "bwd GELU", KernelClass::gelu, 96.0 * activation(),
           e_ * 12.0 * activation());
     gemm("24_gemm_dw_fcproj", 4 * c / t_, c, rows_, false, true);
-    bias("25_bias_fc", 4.0 * C());
+    finishes(4, 0);
+    bias("25_bias_fc", 4);
     gemm("26_gemm_dln2", c, rows_, 4 * c / t_, false, false);
     sum("c5", "dln2", activation());
     gather("c6", "fc_input", activation());
     gemm("27_gemm_dw_fc", c, 4 * c / t_, rows_, false, true);
+    finishes(4, 0);
     layernorm_backward("28_layernorm_bwd_2");
     bias_of_sum("29_bias_attproj", "30_bias_reduce_attproj");
   }
@@ -186,7 +207,9 @@ class Builder : private KernelList {
     gather("c7", "dattproj", activation());
     gemm("31_gemm_datt", c / t_, rows_, c, false, false);
     gemm("32_gemm_dw_attproj", c / t_, c, rows_, false, true);
+    finishes(1, 0);
     split("33_unpermute_bwd", "Permute", KernelClass::permute, 0.0, e_ * 2.0 * activation());
+    part(KernelPart::attention_backward);
     head_gemm("34_gemm_dp", s_.seq, s_.seq, head);
     head_gemm("35_gemm_dv", head, s_.seq, s_.seq);
     // Reads two lower triangles, writes the full square.
@@ -194,12 +217,14 @@ class Builder : private KernelList {
           e_ * BT() * NH() * (2.0 * T() + 1.0));
     head_gemm("37_gemm_dq", head, s_.seq, s_.seq);
     head_gemm("38_gemm_dk", head, s_.seq, s_.seq);
+    part(KernelPart::other);
     split("39_permute_bwd", "Permute", KernelClass::permute, 0.0, e_ * 6.0 * activation());
-    bias("40_bias_qkv", 3.0 * C());
+    bias("40_bias_qkv", 3);
     gemm("41_gemm_dln1", c, rows_, 3 * c / t_, false, false);
     sum("c8", "dln1", activation());
     gather("c9", "qkv_input", activation());
     gemm("42_gemm_dw_qkv", c, 3 * c / t_, rows_, false, true);
+    finishes(3, 0);
     layernorm_backward("43_layernorm_bwd_1");
   }
 
@@ -209,11 +234,12 @@ class Builder : private KernelList {
     const double u = distinct_tokens(BT(), static_cast<double>(s_.vocab));
     between("44_wpe_bwd", "bwd WPE", KernelClass::embedding, activation(),
             e_ * (activation() + 2.0 * T() * C()));
+    KernelList::finishes(position_table(s_) / t());
     between("45_wte_bwd", "bwd WTE", KernelClass::embedding, activation(),
             e_ * (activation() + 2.0 * u * C()) + 32.0 * BT() + 128.0 * u);
+    KernelList::finishes(token_table(s_) / t());
     collective("d1_all_reduce_rest", CollectiveKind::all_reduce,
-               (static_cast<double>(padded_vocab(s_)) * C() + T() * C() + 2.0 * C()) / t(),
-               s_.data_parallel, t_);
+               (token_table(s_) + position_table(s_) + 2.0 * C()) / t(), s_.data_parallel, t_);
   }
 
   void add_gradient_clearing() {
@@ -295,7 +321,8 @@ GptShape gpt_shape(const TrainingStep& step) {
     throw UsageError("gradients in fp32: llm.c's kernels keep them in the model's type",
                      {.in = {}, .hint = "--kernels fused"});
   shape.batch = step.batch;
-  shape.seq = step.seq / step.context_parallel;
+  shape.seq = own_seq(step);
+  shape.context_parallel = step.context_parallel;
   shape.dtype = step.dtype;
   shape.tensor_parallel = step.tensor_parallel;
   shape.sequence_parallel = step.sequence_parallel;
@@ -314,8 +341,8 @@ bool is_gpt(const ModelShape& model) {
 
 double parameter_count(const GptShape& s) {
   const double c = static_cast<double>(s.hidden);
-  return static_cast<double>(s.layers) * (12.0 * c * c + 13.0 * c) +
-         (static_cast<double>(padded_vocab(s)) + static_cast<double>(s.seq)) * c + 2.0 * c;
+  return static_cast<double>(s.layers) * (12.0 * c * c + 13.0 * c) + token_table(s) +
+         position_table(s) + 2.0 * c;
 }
 
 // Per layer llm.c keeps the residual stream and the output of the norms twice each, queries, keys
@@ -336,9 +363,11 @@ MemoryPerRank memory_per_rank(const GptShape& s) {
       .activations = e * (static_cast<double>(s.layers) * (12.0 * width + weights) + outside) / t};
 }
 
-Trace generate_gpt_trace(const GptShape& shape) {
+GeneratedStep generate_gpt_step(const GptShape& shape) {
   check(shape);
   return Builder(shape).build();
 }
+
+Trace generate_gpt_trace(const GptShape& shape) { return generate_gpt_step(shape).trace; }
 
 }  // namespace rubato

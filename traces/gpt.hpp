@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "traces/trace.hpp"
+#include "traces/transformer/kernel_list.hpp"
 #include "traces/transformer/memory.hpp"
 #include "traces/transformer/model_shape.hpp"
 
@@ -20,13 +21,14 @@ struct GptShape {
   std::uint64_t heads = 16;     ///< divides hidden
   std::uint64_t vocab = 50257;  ///< padded to a multiple of 128 for the classifier
   std::uint64_t batch = 40;     ///< sequences per GPU and step
-  std::uint64_t seq = 1024;     ///< tokens per sequence
+  std::uint64_t seq = 1024;     ///< tokens of a sequence on one rank
   Dtype dtype = Dtype::bf16;
-  std::uint64_t tensor_parallel = 1;  ///< Megatron's
-  bool sequence_parallel = true;      ///< of its ranks, for what lies between products
-  std::uint64_t data_parallel = 1;    ///< replicas; gradients are all-reduced per layer
-  bool collectives = true;            ///< false: kernels alone, as Spaan et al. time them
-  bool optimizer = false;             ///< adds gradient clearing, gradient norm and AdamW
+  std::uint64_t context_parallel = 1;  ///< ranks that share each sequence
+  std::uint64_t tensor_parallel = 1;   ///< Megatron's
+  bool sequence_parallel = true;       ///< of its ranks, for what lies between products
+  std::uint64_t data_parallel = 1;     ///< replicas; gradients are all-reduced per layer
+  bool collectives = true;             ///< false: kernels alone, as Spaan et al. time them
+  bool optimizer = false;              ///< adds gradient clearing, gradient norm and AdamW
 };
 
 /// Shape of a published model by name ("gpt3-xl", "gpt3-6.7b", ...), other fields at
@@ -59,6 +61,9 @@ struct GptShape {
 /// @throws UsageError if a dimension is 0 or a degree does not divide what it splits
 /// Source: kernel list read from karpathy/llm.c f1e2ace; tensor parallelism derived from
 /// Megatron-LM (Korthikanti et al., arXiv 2205.05198), which llm.c does not have.
+[[nodiscard]] GeneratedStep generate_gpt_step(const GptShape& shape);
+
+/// Its kernels alone.
 [[nodiscard]] Trace generate_gpt_trace(const GptShape& shape);
 
 }  // namespace rubato

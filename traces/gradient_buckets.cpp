@@ -1,34 +1,9 @@
 #include "traces/gradient_buckets.hpp"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 
 namespace rubato {
-
-namespace {
-
-// Multiples of hidden^2 and hidden that a kernel of a layer finishes.
-struct ReadyTensor {
-  std::string_view kernel;
-  double squares, rows;
-};
-
-constexpr std::array layer_tensors{
-    ReadyTensor{"21_bias_reduce_fcproj", 0, 1},
-    ReadyTensor{"24_gemm_dw_fcproj", 4, 0},
-    ReadyTensor{"25_bias_fc", 0, 4},
-    ReadyTensor{"27_gemm_dw_fc", 4, 0},
-    ReadyTensor{"28_layernorm_bwd_2", 0, 2},
-    ReadyTensor{"30_bias_reduce_attproj", 0, 1},
-    ReadyTensor{"32_gemm_dw_attproj", 1, 0},
-    ReadyTensor{"40_bias_qkv", 0, 3},
-    ReadyTensor{"42_gemm_dw_qkv", 3, 0},
-    ReadyTensor{"43_layernorm_bwd_1", 0, 2},
-    ReadyTensor{"18_layernorm_bwd_final", 0, 2},
-};
-
-}  // namespace
 
 std::vector<GradientBucket> ddp_buckets(std::span<const double> elements, double element_bytes,
                                         const BucketCaps& caps) {
@@ -61,20 +36,6 @@ std::vector<GradientBucket> megatron_buckets(std::span<const ChunkGradients> chu
     first += chunk.elements.size();
   }
   return buckets;
-}
-
-double ready_gradients(const GptShape& shape, std::string_view kernel) {
-  const double hidden = static_cast<double>(shape.hidden);
-  const double ranks = static_cast<double>(shape.tensor_parallel);
-  const auto found = std::ranges::find(layer_tensors, kernel, &ReadyTensor::kernel);
-  if (found != layer_tensors.end())
-    return (found->squares * hidden * hidden + found->rows * hidden) / ranks;
-  const double positions = static_cast<double>(shape.seq) * hidden;
-  if (kernel == "44_wpe_bwd") return positions / ranks;
-  if (kernel != "45_wte_bwd") return 0.0;
-  const double layers = static_cast<double>(shape.layers);
-  const double in_layers = layers * (12.0 * hidden * hidden + 13.0 * hidden);
-  return (parameter_count(shape) - in_layers - positions - 2.0 * hidden) / ranks;
 }
 
 }  // namespace rubato

@@ -1,16 +1,10 @@
 #pragma once
-// Which gradients of a GPT step are ready after which kernel, and the buckets that frameworks
-// reduce them in.
+// The buckets that frameworks reduce gradients in.
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
-#include <string>
-#include <string_view>
 #include <vector>
-
-#include "traces/gpt.hpp"
 
 namespace rubato {
 
@@ -52,9 +46,5 @@ struct ChunkGradients {
 /// Source: Megatron-LM core 0.12.1, core/distributed/distributed_data_parallel.py
 [[nodiscard]] std::vector<GradientBucket> megatron_buckets(std::span<const ChunkGradients> chunks,
                                                            double ranks);
-
-/// Elements of the gradients that are ready when this kernel of a generated GPT step ends, of one
-/// rank; 0: none. All kernels of a step together: parameter_count over the tensor-parallel degree.
-[[nodiscard]] double ready_gradients(const GptShape& shape, std::string_view kernel);
 
 }  // namespace rubato

@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "traces/gpt.hpp"
+
 namespace rubato {
 namespace {
 
@@ -90,10 +92,10 @@ TEST(ReadyGradients, OfAllKernelsAreAllParameters) {
   GptShape shape = gpt_preset("gpt3-2.7b");
   for (const std::uint64_t tp : {1U, 4U}) {
     shape.tensor_parallel = tp;
-    const Trace trace = generate_gpt_trace(shape);
+    const GeneratedStep step = generate_gpt_step(shape);
     double sum = 0.0;
-    for (const KernelId kernel : launches(trace.segments))
-      sum += ready_gradients(shape, trace.kernels[index(kernel)].name);
+    for (const KernelId kernel : launches(step.trace.segments))
+      sum += step.gradients[index(kernel)];
     EXPECT_NEAR(sum * static_cast<double>(tp) / parameter_count(shape), 1.0, 1e-12);
   }
 }

@@ -9,7 +9,6 @@
 
 #include "common/error.hpp"
 #include "traces/gpt.hpp"
-#include "traces/gradient_buckets.hpp"
 #include "traces/transformer/kernel_list.hpp"
 #include "traces/transformer/layer_kernels.hpp"
 #include "traces/transformer/parameters.hpp"
@@ -18,22 +17,12 @@ namespace rubato {
 
 namespace {
 
-// llm.c's step, told in the terms of the others.
-GeneratedStep llm_c_step(const TrainingStep& step) {
+// No gradient of replicas is reduced.
+GeneratedStep own_step(const TrainingStep& step) {
+  if (step.kernels == KernelStyle::fused) return generate_training_step(step);
   GptShape shape = gpt_shape(step);
   shape.data_parallel = 1;
-  GeneratedStep made{generate_gpt_trace(shape), {}, {}};
-  shape.seq = step.seq;  // positions are not shared by a sequence's ranks
-  for (const Kernel& kernel : made.trace.kernels) {
-    made.gradients.push_back(ready_gradients(shape, kernel.name));
-    const bool attends =
-        kernel.kind == KernelClass::gemm_batched || kernel.kind == KernelClass::softmax;
-    const bool backward = kernel.pass == Pass::backward;
-    made.parts.push_back(!attends || kernel.pass == Pass::loss ? KernelPart::other
-                         : backward                            ? KernelPart::attention_backward
-                                                               : KernelPart::attention);
-  }
-  return made;
+  return generate_gpt_step(shape);
 }
 
 // Elements that its clearing and its optimizer are made for.
@@ -51,8 +40,7 @@ class WorkBuilder {
         own_head && step_.model.kind == ModelKind::decoder && step_.model.tied_embeddings;
     // A table of its own is what a copy is, but for who it belongs to.
     if (copy && step_.kernels == KernelStyle::fused) step_.model.tied_embeddings = false;
-    GeneratedStep made =
-        step_.kernels == KernelStyle::fused ? generate_training_step(step_) : llm_c_step(step_);
+    GeneratedStep made = own_step(step_);
     work_.kernels = std::move(made.trace.kernels);
     work_.gradients = std::move(made.gradients);
     work_.parts = std::move(made.parts);
@@ -82,14 +70,17 @@ class WorkBuilder {
 
   // The head's product finishes gradients of its own table.
   void set_copy() {
-    const std::string_view name =
-        step_.kernels == KernelStyle::fused ? "bwd_gemm_logits_weight" : "17_gemm_dwte";
+    if (step_.kernels == KernelStyle::fused) {
+      work_.copied = gradient("bwd_gemm_logits_weight");
+    } else {
+      work_.copied = gradient("17_gemm_dwte") = gradient("45_wte_bwd");
+    }
+  }
+
+  double& gradient(std::string_view name) {
     const auto at = std::ranges::find(work_.kernels, name, &Kernel::name);
     if (at == work_.kernels.end()) throw DataError(fmt::format("a step has no kernel '{}'", name));
-    double& elements = work_.gradients[static_cast<std::size_t>(at - work_.kernels.begin())];
-    if (step_.kernels == KernelStyle::llm_c)
-      elements = ready_gradients(gpt_shape(step_), "45_wte_bwd");
-    work_.copied = elements;
+    return work_.gradients[static_cast<std::size_t>(at - work_.kernels.begin())];
   }
 
   void set_boundary() {

@@ -51,7 +51,7 @@ Kernel collective_kernel(std::string name, const Collective& collective, Pass pa
 }
 
 void KernelList::segment(std::string name, std::uint64_t repeat) {
-  trace_.segments.push_back(
+  made_.trace.segments.push_back(
       {.name = std::move(name), .repeat = static_cast<std::uint32_t>(repeat), .launches = {}});
 }
 
@@ -62,11 +62,11 @@ Kernel& KernelList::add(std::string name, std::string label, KernelClass kind, d
 }
 
 Kernel& KernelList::append(Kernel kernel) {
-  trace_.kernels.push_back(std::move(kernel));
-  gradients_.push_back(0.0);
-  parts_.push_back(part_);
-  trace_.segments.back().launches.push_back(id_at<KernelId>(trace_.kernels.size() - 1));
-  return trace_.kernels.back();
+  made_.trace.kernels.push_back(std::move(kernel));
+  made_.gradients.push_back(0.0);
+  made_.parts.push_back(part_);
+  made_.trace.segments.back().launches.push_back(id_at<KernelId>(made_.trace.kernels.size() - 1));
+  return made_.trace.kernels.back();
 }
 
 Kernel& KernelList::gemm(std::string name, KernelClass kind, const GemmShape& shape, bool bias,
@@ -124,13 +124,11 @@ void KernelList::sum(const std::string& prefix, const std::string& what, double 
              rank_.tensor_parallel);
 }
 
-Trace KernelList::take(std::string name, Provenance provenance) {
-  trace_.name = std::move(name);
-  trace_.provenance = std::move(provenance);
-  validate(trace_, trace_.name);
-  gradients_.clear();
-  parts_.clear();
-  return std::exchange(trace_, {});
+GeneratedStep KernelList::take(std::string name, Provenance provenance) {
+  made_.trace.name = std::move(name);
+  made_.trace.provenance = std::move(provenance);
+  validate(made_.trace, made_.trace.name);
+  return std::exchange(made_, {});
 }
 
 }  // namespace rubato

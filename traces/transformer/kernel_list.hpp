@@ -57,6 +57,13 @@ void scale_work(Kernel& kernel, double factor);
 [[nodiscard]] Kernel collective_kernel(std::string name, const Collective& collective, Pass pass,
                                        Dtype dtype);
 
+/// Kernels of a rank and what they make ready.
+struct GeneratedStep {
+  Trace trace;
+  std::vector<double> gradients;  ///< elements each kernel finishes per launch, shape [kernels]
+  std::vector<KernelPart> parts;  ///< shape [kernels]
+};
+
 /// What a rank's kernels are made with.
 struct ListedRank {
   Dtype dtype = Dtype::bf16;
@@ -131,16 +138,10 @@ class KernelList {
   void sum(const std::string& prefix, const std::string& what, double elements);
 
   /// The last kernel finishes these gradients of the rank.
-  void finishes(double elements) { gradients_.back() += elements; }
-
-  /// Elements of gradients each kernel finishes in a launch, shape [kernels].
-  [[nodiscard]] const std::vector<double>& gradients() const noexcept { return gradients_; }
-
-  /// Shape [kernels].
-  [[nodiscard]] const std::vector<KernelPart>& parts() const noexcept { return parts_; }
+  void finishes(double elements) { made_.gradients.back() += elements; }
 
   /// The kernels so far; the list is then empty. @throws DataError
-  [[nodiscard]] Trace take(std::string name, Provenance provenance);
+  [[nodiscard]] GeneratedStep take(std::string name, Provenance provenance);
 
  private:
   Kernel& append(Kernel kernel);
@@ -149,9 +150,7 @@ class KernelList {
   double e_, t_;
   Pass pass_ = Pass::embedding;
   KernelPart part_ = KernelPart::other;
-  Trace trace_;
-  std::vector<double> gradients_;
-  std::vector<KernelPart> parts_;
+  GeneratedStep made_;
 };
 
 }  // namespace rubato

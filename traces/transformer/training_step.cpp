@@ -121,9 +121,7 @@ class StepBuilder {
     embed_backward(context_);
     if (step_.reduce_gradients) reduce_rest();
     if (step_.optimizer) update();
-    std::vector<double> gradients = list_.gradients();
-    std::vector<KernelPart> parts = list_.parts();
-    return {list_.take(name(), provenance()), std::move(gradients), std::move(parts)};
+    return list_.take(name(), provenance());
   }
 
  private:

@@ -76,13 +76,6 @@ void check(const TrainingStep& step);
 /// parallelism to 128 on every rank, as Megatron does.
 [[nodiscard]] std::uint64_t padded_vocabulary(const TrainingStep& step);
 
-/// Kernels of a rank and what they make ready.
-struct GeneratedStep {
-  Trace trace;
-  std::vector<double> gradients;  ///< elements each kernel finishes per launch, shape [kernels]
-  std::vector<KernelPart> parts;  ///< shape [kernels]
-};
-
 /// FLOPs and DRAM bytes are per launch and rank, each operand moved once. Kernels of equal layers
 /// are one; segments are "embedding", "layer forward", "loss", "head backward", "layer backward",
 /// "embedding backward" and "optimizer", before all "gradient clearing" where they are added up.
