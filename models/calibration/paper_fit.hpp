@@ -55,7 +55,15 @@ struct CalibrationOptions {
   /// Standard deviation by which logarithms of the starting points are moved, to see whether the
   /// fit lands in the same place.
   double moved_starts = 0.0;
+  /// Fits made before. Many minima fit alike, and rounding decides which of them a descent finds:
+  /// of these, one that was fitted to the same numbers stays where no descent fits better by more
+  /// than `alike_frac` of the objective.
+  std::vector<GpuSpec> earlier = {};
 };
+
+/// Descents from starts 10 % apart, or from numbers moved by rounding, end at objectives that
+/// differ by about as much.
+inline constexpr double alike_frac = 0.02;
 
 /// @param frame  supplies names, clock ranges, grids and sources; its model parameters are ignored
 /// @param sweep  may be empty
@@ -63,5 +71,11 @@ struct CalibrationOptions {
 [[nodiscard]] GpuSpec calibrate(const GpuSpec& frame, const Trace& trace, const ClockGrid& grid,
                                 const PaperData& paper, const std::vector<SweepKernel>& sweep,
                                 const CalibrationOptions& options, const RunContext& context = {});
+
+/// The sum of squares a fit minimises, of a spec that was made by one; parameters that specs do not
+/// hold are fitted. Nothing for a spec of other kernels.
+[[nodiscard]] std::optional<double> misfit(const GpuSpec& fitted, const Trace& trace,
+                                           const ClockGrid& grid, const PaperData& paper,
+                                           const std::vector<SweepKernel>& sweep, bool use_table1);
 
 }  // namespace rubato

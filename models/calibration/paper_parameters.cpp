@@ -118,6 +118,41 @@ GpuSpec SharedLayout::spec(const GpuSpec& frame, const Eigen::VectorXd& x) const
   return spec;
 }
 
+std::optional<Eigen::VectorXd> SharedLayout::parameters_of(const GpuSpec& spec) const {
+  if (std::ssize(spec.mem_states) != states_ || spec.voltage.core_mhz != voltage_knots() ||
+      spec.core.effective_mhz.empty())
+    return std::nullopt;
+  Eigen::VectorXd x = start();
+  x[lowest_] = std::log(spec.core.effective_mhz.front() / spec.core.min_mhz);
+  const std::vector<double>& volts = spec.voltage.relative_v;
+  for (Eigen::Index i = 0; i < steps_; ++i) {
+    const auto next = static_cast<std::size_t>(i) + 1;
+    x[voltage_ + i] = std::log(volts[next] - volts[next - 1]);
+  }
+  for (Eigen::Index i = 0; i < states_; ++i) {
+    const MemState& state = spec.mem_states[static_cast<std::size_t>(i)];
+    x[boost_ + i] = std::log(state.boost_mhz);
+    x[base_power_ + i] = std::log(state.base_power_w);
+    x[bandwidth_ + i] = std::log(state.bandwidth_gbs);
+    if (state.name == "auto") x[auto_voltage_] = std::log(state.voltage_scale - 1.0);
+  }
+  x[clock_] = std::log(spec.shared.clock_w_per_mhz);
+  x[crossbar_] = std::log(spec.shared.crossbar_bytes_per_cycle * 1e-3);
+  x[limit_] = std::log(spec.power_limit.regulated_frac);
+  x[overlap_] = std::log(spec.shared.overlap_exponent);
+  x[dram_] = std::log(spec.shared.dram_nj_per_byte);
+  x[leakage_] = std::log(spec.shared.leakage_w);
+  if (!x.allFinite()) return std::nullopt;
+  return x;
+}
+
+std::vector<bool> SharedLayout::in_specs() const {
+  std::vector<bool> in(static_cast<std::size_t>(size_), true);
+  for (const Eigen::Index i : {price_, card_power_, card_voltage_})
+    in[static_cast<std::size_t>(i)] = false;
+  return in;
+}
+
 GpuSpec SharedLayout::sweep_card(const GpuSpec& spec, const Eigen::VectorXd& x) const {
   GpuSpec card = spec;
   for (double& v : card.voltage.relative_v) v = 1.0 + (v - 1.0) * std::exp(x[card_voltage_]);

@@ -1,6 +1,9 @@
 #pragma once
 // The shared parameters of a calibration and how they enter a spec.
 
+#include <optional>
+#include <vector>
+
 #include <Eigen/Core>
 
 #include "models/gpu/spec.hpp"
@@ -21,6 +24,13 @@ class SharedLayout {
 
   /// The frame with these parameters.
   [[nodiscard]] GpuSpec spec(const GpuSpec& frame, const Eigen::VectorXd& x) const;
+
+  /// The parameters of a spec made by `spec`, to rounding; those it does not hold are as at the
+  /// start. Nothing where its voltage curve or memory states are others.
+  [[nodiscard]] std::optional<Eigen::VectorXd> parameters_of(const GpuSpec& spec) const;
+
+  /// Whether `parameters_of` finds a parameter, shape [size].
+  [[nodiscard]] std::vector<bool> in_specs() const;
 
   /// As above for the other card of the sweeps: other silicon and temperature.
   [[nodiscard]] GpuSpec sweep_card(const GpuSpec& spec, const Eigen::VectorXd& x) const;

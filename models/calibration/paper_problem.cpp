@@ -67,14 +67,13 @@ struct CalibrationProblem::Shares {
 
 CalibrationProblem::CalibrationProblem(const GpuSpec& frame, const Trace& trace,
                                        const ClockGrid& grid, const PaperData& paper,
-                                       const std::vector<SweepKernel>& sweep,
-                                       const CalibrationOptions& options)
+                                       const std::vector<SweepKernel>& sweep, bool use_table1)
     : frame_(frame),
       gpu_(frame),
       grid_(grid),
       paper_(paper),
       sweep_(sweep),
-      options_(options),
+      use_table1_(use_table1),
       shared_count_(SharedLayout(frame).size()) {
   gpu_.kernels.clear();
   gpu_.classes.clear();
@@ -84,6 +83,7 @@ CalibrationProblem::CalibrationProblem(const GpuSpec& frame, const Trace& trace,
   for (const Kernel& kernel : trace.kernels) {
     published_bytes_.push_back(kernel.dram_bytes.value_or(1.0));
     is_gemm_.push_back(kernel.gemm.has_value());
+    names_.push_back(kernel.name);
   }
   for (const SweepKernel& kernel : sweep_) {
     longest_sweep_ = std::max(longest_sweep_, static_cast<Eigen::Index>(kernel.points.size()));
@@ -164,7 +164,7 @@ Eigen::MatrixXd CalibrationProblem::paper_residuals(const Eigen::VectorXd& point
                                                     const PaperTable& table) const {
   const auto reference = static_cast<Eigen::Index>(index(grid_.default_clock()));
   const double price_w = SharedLayout(frame_).time_price_w(point.head(shared_count_));
-  Matrix out(options_.use_table1 ? 13 : 10, paper_kernels());
+  Matrix out(use_table1_ ? 13 : 10, paper_kernels());
   for (Eigen::Index k = 0; k < paper_kernels(); ++k) {
     const PaperKernel& paper = paper_.kernels[static_cast<std::size_t>(k)];
     const auto time_s = table.time_s.row(k), energy_j = table.energy_j.row(k);
@@ -176,7 +176,7 @@ Eigen::MatrixXd CalibrationProblem::paper_residuals(const Eigen::VectorXd& point
     put(std::log(time_s.maxCoeff() / paper.max_time_s) / most_time_sigma);
     put(std::log(energy_j.minCoeff() / paper.min_energy_j) / least_energy_sigma);
     put(std::log(energy_j.maxCoeff() / paper.max_energy_j) / most_energy_sigma);
-    if (options_.use_table1) {
+    if (use_table1_) {
       const auto best = static_cast<Eigen::Index>(index(paper.best_clock));
       put((change_pct(time_s[best], time_s[reference]) - paper.best_time_change_pct) /
           table1_time_sigma_pct);

@@ -2,6 +2,8 @@
 // The residuals of a calibration: parameters as logarithms in one vector, in
 // which the parameters all kernels share come first, then six per kernel.
 
+#include <optional>
+#include <string>
 #include <vector>
 
 #include <Eigen/Core>
@@ -30,7 +32,7 @@ class CalibrationProblem {
 
   CalibrationProblem(const GpuSpec& frame, const Trace& trace, const ClockGrid& grid,
                      const PaperData& paper, const std::vector<SweepKernel>& sweep,
-                     const CalibrationOptions& options);
+                     bool use_table1);
 
   /// Starting point: rough physical values, independent of any fitted spec.
   [[nodiscard]] Eigen::VectorXd start() const;
@@ -47,6 +49,10 @@ class CalibrationProblem {
   /// boost ceiling): restarts each kernel from several points with the shared
   /// parameters fixed and keeps the best.
   [[nodiscard]] Eigen::VectorXd restart_kernels(const Eigen::VectorXd& point) const;
+
+  /// The point of a spec that was fitted to this trace; what no spec holds (kernels of the sweep,
+  /// their card, the price of time) is fitted, the rest held. Nothing for other specs.
+  [[nodiscard]] std::optional<Eigen::VectorXd> point_of(const GpuSpec& spec) const;
 
   /// Parameters all kernels share; they come first.
   [[nodiscard]] Eigen::Index shared_count() const { return shared_count_; }
@@ -100,9 +106,10 @@ class CalibrationProblem {
   const ClockGrid& grid_;
   const PaperData& paper_;
   const std::vector<SweepKernel>& sweep_;
-  CalibrationOptions options_;
+  bool use_table1_;
   std::vector<double> published_bytes_;  ///< compulsory DRAM bytes per paper kernel
   std::vector<bool> is_gemm_;
+  std::vector<std::string> names_;  ///< of paper kernels
   Eigen::Index shared_count_;
   Eigen::Index longest_sweep_ = 0;
   std::vector<ClockPair> sweep_clocks_;  ///< distinct ones, by memory state

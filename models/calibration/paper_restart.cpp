@@ -1,8 +1,11 @@
-// How kernels are fitted again from other starts, the shared parameters fixed.
+// Other places to start from: kernels moved with the shared parameters fixed, and fits made before.
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "models/calibration/linear_algebra.hpp"
+#include "models/calibration/paper_parameters.hpp"
 #include "models/calibration/paper_problem.hpp"
 
 namespace rubato {
@@ -90,6 +93,37 @@ Eigen::VectorXd CalibrationProblem::restart_kernels(const Eigen::VectorXd& point
     }
   }
   return best;
+}
+
+std::optional<Eigen::VectorXd> CalibrationProblem::point_of(const GpuSpec& spec) const {
+  constexpr int iterations = 40;
+  constexpr double max_step = 0.5;
+  const SharedLayout layout(frame_);
+  const auto shared = layout.parameters_of(spec);
+  if (!shared || !std::ranges::equal(spec.kernels, names_, {}, &CalibratedKernel::name))
+    return std::nullopt;
+  Eigen::VectorXd point = start_;
+  point.head(shared_count_) = *shared;
+  for (Eigen::Index k = 0; k < paper_kernels(); ++k) {
+    const KernelCoefficients& c = spec.kernels[static_cast<std::size_t>(k)].coefficients;
+    point.segment(kernel_offset(k), per_kernel) << std::log(c.core_cycles * 1e-6),
+        std::log(c.dram_bytes * 1e-9), std::log(c.fixed_s), std::log(c.core_j),
+        std::log(c.limit_scale), std::log(c.overlap_scale);
+  }
+  if (!point.allFinite()) return std::nullopt;
+  const std::vector<bool> held = layout.in_specs();
+  const LeastSquaresProblem rest{
+      .residuals = [&](const Eigen::VectorXd& at) { return residuals(at); },
+      .jacobian =
+          [&](const Eigen::VectorXd& at, const Eigen::VectorXd& now) {
+            Matrix slopes = jacobian(at, now);
+            for (Eigen::Index g = 0; g < shared_count_; ++g) {
+              if (held[static_cast<std::size_t>(g)]) slopes.col(g).setZero();
+            }
+            slopes.middleCols(kernel_offset(0), per_kernel * paper_kernels()).setZero();
+            return slopes;
+          }};
+  return levenberg_marquardt(rest, std::move(point), iterations, max_step);
 }
 
 }  // namespace rubato

@@ -40,9 +40,11 @@ GpuSpec fit_paper_again(const ShippedFit& fit, const std::filesystem::path& root
   const GpuSpec frame = load_gpu_spec(fit.spec);
   const Trace trace = load_trace(paper_trace);
   const ClockGrid grid = make_clock_grid(frame, paper_grid);
-  return calibrate(frame, trace, grid, read_paper_data(root / fit.data, grid, trace),
-                   read_sweep(root / fit.other, frame).kernels,
-                   {.use_table1 = fit.use_table1, .estimate_errors = false}, context);
+  return calibrate(
+      frame, trace, grid, read_paper_data(root / fit.data, grid, trace),
+      read_sweep(root / fit.other, frame).kernels,
+      {.use_table1 = fit.use_table1, .estimate_errors = false, .earlier = shipped_paper_fits()},
+      context);
 }
 
 GpuSpec fit_utilisation_again(const ShippedFit& fit, const std::filesystem::path& root) {
@@ -158,6 +160,14 @@ const ShippedFit& shipped_fit(std::string_view spec) {
   }
   throw UsageError(fmt::format("no shipped spec that was fitted is called '{}'{}", spec,
                                did_you_mean(spec, known)));
+}
+
+std::vector<GpuSpec> shipped_paper_fits() {
+  std::vector<GpuSpec> specs;
+  for (const ShippedFit& fit : shipped_fits()) {
+    if (fit.kind == FitKind::paper) specs.push_back(load_gpu_spec(fit.spec));
+  }
+  return specs;
 }
 
 GpuSpec fit_again(const ShippedFit& fit, const std::filesystem::path& root,

@@ -41,8 +41,12 @@ struct ShippedFit {
 /// @throws UsageError naming the nearest if there is no such spec or nothing was fitted
 [[nodiscard]] const ShippedFit& shipped_fit(std::string_view spec);
 
+/// The specs fitted to a paper, as CalibrationOptions::earlier takes them.
+[[nodiscard]] std::vector<GpuSpec> shipped_paper_fits();
+
 /// Makes a spec again: its frame (names, clocks, constants) is the shipped one, whose fitted
-/// numbers are not looked at. Without cross-validation and without draws.
+/// numbers are not looked at, but for fits to a paper (shipped_paper_fits). Without
+/// cross-validation and without draws.
 /// @param root  of a clone
 /// @throws IoError, DataError
 [[nodiscard]] GpuSpec fit_again(const ShippedFit& fit, const std::filesystem::path& root,

@@ -71,7 +71,8 @@ GpuSpec fit_paper(const CalibrateOptions& o, const RunContext& context) {
   const std::vector<SweepKernel> sweep = o.other_kernels.empty()
                                              ? std::vector<SweepKernel>{}
                                              : read_sweep(o.other_kernels, frame).kernels;
-  return calibrate(frame, trace, grid, paper, sweep, {.use_table1 = !o.without_table1}, context);
+  return calibrate(frame, trace, grid, paper, sweep,
+                   {.use_table1 = !o.without_table1, .earlier = shipped_paper_fits()}, context);
 }
 
 // Errors of what was fitted go into the spec.
