@@ -5,17 +5,6 @@
 
 namespace rubato {
 
-namespace {
-
-struct LaterFirst {
-  template <class Entry>
-  bool operator()(const Entry& a, const Entry& b) const {
-    return a.distance > b.distance;
-  }
-};
-
-}  // namespace
-
 CriticalFlow::CriticalFlow(const IntegerGraph& graph)
     : curves_(graph.curves), curve_of_(graph.curve_of_activity), arcs_(graph.arcs) {
   add_terminals(graph);
@@ -28,6 +17,8 @@ CriticalFlow::CriticalFlow(const IntegerGraph& graph)
     links_[a].level = static_cast<std::uint32_t>(curves_[curve_of_[a]].time.size()) - 1;
     refresh(a);
   }
+  find<true>(source_, source_, along);
+  find<false>(sink_, sink_, along);
 }
 
 // Two activities of no duration, before everything and after everything.
@@ -153,6 +144,30 @@ void CriticalFlow::for_each_residual(Node node, Visit visit) const {
   }
 }
 
+template <bool forward>
+void CriticalFlow::find(Node node, Node parent, std::int32_t via) {
+  reach<forward>(node) = {waiting, parent, via};
+  search_of<forward>().stack.push_back(node);
+  search_of<forward>().found.push_back(node);
+}
+
+// Undoes all but the first steps of a search.
+template <bool forward>
+void CriticalFlow::go_back(std::uint32_t steps) {
+  Search& mine = search_of<forward>();
+  if (steps >= mine.reached.size()) return;
+  for (std::size_t i = mine.reached.size(); i-- > steps;) {
+    mine.stack.resize(mine.steps[i].stack);
+    mine.stack.push_back(mine.reached[i]);
+    reach<forward>(mine.reached[i]).order = waiting;
+  }
+  for (std::size_t i = mine.steps[steps].found; i < mine.found.size(); ++i)
+    reach<forward>(mine.found[i]).order = unseen;
+  mine.found.resize(mine.steps[steps].found);
+  mine.reached.resize(steps);
+  mine.steps.resize(steps);
+}
+
 // Takes one node off the stack and reaches its neighbours without cost.
 // Returns whether the other search was met.
 template <bool forward>
@@ -160,20 +175,28 @@ bool CriticalFlow::grow_at_no_cost() {
   Search& mine = search_of<forward>();
   const Node node = mine.stack.back();
   mine.stack.pop_back();
+  reach<forward>(node).order = static_cast<std::uint32_t>(mine.reached.size());
   mine.reached.push_back(node);
-  const std::int64_t distance = nodes_[node].distance;
+  mine.steps.push_back({static_cast<std::uint32_t>(mine.stack.size()),
+                        static_cast<std::uint32_t>(mine.found.size())});
   bool met = false;
   for_each_residual<forward>(node, [&](Node next, std::int64_t cost, std::int32_t via) {
-    if (cost != 0 || reach<forward>(next).mark == round_) return;
-    reach<forward>(next) = {round_, node, via};
-    nodes_[next].distance = distance;
-    mine.stack.push_back(next);
-    if (reach<!forward>(next).mark == round_) {
-      meeting_ = next;
-      met = true;
-    }
+    if (cost != 0 || reach<forward>(next).order != unseen) return;
+    find<forward>(next, node, via);
+    if (reach<!forward>(next).order == unseen) return;
+    meeting_ = next;
+    met = true;
   });
   return met;
+}
+
+// An arc that is without slack once the horizon has fallen: searches from the start would take it.
+template <bool forward>
+void CriticalFlow::note_opened(const Entry& entry) {
+  const std::uint32_t here = reach<forward>(entry.parent).order;
+  const std::uint32_t there = reach<!forward>(entry.node).order;
+  if (here < reached_free_) same_steps_ = std::min(same_steps_, here);
+  if (there < waiting) same_steps_ = std::min(same_steps_, there);
 }
 
 // Dijkstra from all nodes reached so far until the other search is met.
@@ -181,63 +204,73 @@ bool CriticalFlow::grow_at_no_cost() {
 template <bool forward>
 std::int64_t CriticalFlow::grow_by_cost() {
   Search& mine = search_of<forward>();
+  const auto later = [](const Entry& a, const Entry& b) { return a.distance > b.distance; };
+  reached_free_ = mine.reached.size();
+  distance_.clear();
   heap_.clear();
-  std::size_t scanned = 0;
-  while (true) {
+  const auto pop = [&] {
+    std::ranges::pop_heap(heap_, later);
+    heap_.pop_back();
+  };
+  std::int64_t distance = 0;
+  bool met = false;
+  for (std::size_t scanned = 0; !met;) {
     for (; scanned < mine.reached.size(); ++scanned) {
       const Node node = mine.reached[scanned];
-      const std::int64_t distance = nodes_[node].distance;
+      const std::int64_t so_far = scanned < reached_free_ ? 0 : distance_[scanned - reached_free_];
       for_each_residual<forward>(node, [&](Node next, std::int64_t cost, std::int32_t via) {
-        if (reach<forward>(next).mark == round_) return;
-        heap_.push_back({distance + cost, next, node, via});
-        std::ranges::push_heap(heap_, LaterFirst{});
+        if (reach<forward>(next).order != unseen) return;
+        heap_.push_back({so_far + cost, next, node, via});
+        std::ranges::push_heap(heap_, later);
       });
-    }
-    while (!heap_.empty() && reach<forward>(heap_.front().node).mark == round_) {
-      std::ranges::pop_heap(heap_, LaterFirst{});
-      heap_.pop_back();
     }
     assert(!heap_.empty());  // the horizon is above the least one, so a path exists
     const Entry entry = heap_.front();
-    reach<forward>(entry.node) = {round_, entry.parent, entry.via};
-    nodes_[entry.node].distance = entry.distance;
-    meeting_ = entry.node;
-    if (reach<!forward>(entry.node).mark == round_) return entry.distance;
-    mine.stack.assign(1, entry.node);
-    while (!mine.stack.empty()) {
-      if (grow_at_no_cost<forward>()) return entry.distance;
+    if (const std::uint32_t order = reach<forward>(entry.node).order; order != unseen) {
+      if (distance_[order - reached_free_] == entry.distance) note_opened<forward>(entry);
+      pop();
+      continue;
     }
+    distance = entry.distance;
+    meeting_ = entry.node;
+    met = reach<!forward>(entry.node).order != unseen;
+    find<forward>(entry.node, entry.parent, entry.via);
+    while (!met && !mine.stack.empty()) met = grow_at_no_cost<forward>();
+    distance_.resize(mine.reached.size() - reached_free_, distance);
   }
-}
-
-template <bool forward>
-void CriticalFlow::begin_search(Node root) {
-  search_of<forward>().reached.clear();
-  search_of<forward>().stack.assign(1, root);
-  reach<forward>(root) = {round_, root, along};
-  nodes_[root].distance = 0;
+  for (; !heap_.empty() && heap_.front().distance == distance; pop())
+    note_opened<forward>(heap_.front());
+  return distance;
 }
 
 // One node from each side in turn, so the work is twice that of the smaller
 // side. Returns whether a path without cost was found.
 bool CriticalFlow::search() {
-  ++round_;
-  begin_search<true>(source_);
-  begin_search<false>(sink_);
+  go_back<true>(same_steps_);
+  go_back<false>(same_steps_);
   bool met = false;
   while (!met && !from_source_.stack.empty() && !from_sink_.stack.empty()) {
     met = grow_at_no_cost<true>() || grow_at_no_cost<false>();
+    node_visits_ += 2;
   }
   source_side_moves_ = from_source_.stack.empty();
-  node_visits_ += from_source_.reached.size() + from_sink_.reached.size();
+  same_steps_ = waiting;
   return met;
 }
 
 void CriticalFlow::collect_path(std::size_t side) {
-  for (Node node = meeting_; nodes_[node].reach[side].parent != node;
-       node = nodes_[node].reach[side].parent) {
-    path_.emplace_back(node / 2, nodes_[node].reach[side].via);
+  for (Node node = meeting_; nodes_[node].reach[side].parent != node;) {
+    const Reach& reach = nodes_[node].reach[side];
+    path_.push_back({node / 2, reach.via, nodes_[reach.parent].reach[side].order});
+    node = reach.parent;
   }
+}
+
+std::int64_t CriticalFlow::room_of(const PathArc& at) const {
+  if (at.via == along) return links_[at.activity].up_room;
+  if (at.via == against) return links_[at.activity].down_room;
+  if (at.via < against) return flow_of_arc_[static_cast<std::size_t>(-3 - at.via)];
+  return flow_without_limit;
 }
 
 // Pushes as much flow as fits along the path through the meeting node.
@@ -246,16 +279,10 @@ void CriticalFlow::augment() {
   collect_path(0);
   collect_path(1);
   std::int64_t room = flow_without_limit;
-  for (const auto& [activity, via] : path_) {
-    if (via == along) {
-      room = std::min(room, links_[activity].up_room);
-    } else if (via == against) {
-      room = std::min(room, links_[activity].down_room);
-    } else if (via < against) {
-      room = std::min(room, flow_of_arc_[static_cast<std::size_t>(-3 - via)]);
-    }
-  }
-  for (const auto& [activity, via] : path_) {
+  for (const PathArc& at : path_) room = std::min(room, room_of(at));
+  for (const PathArc& at : path_) {
+    if (room_of(at) == room) same_steps_ = std::min(same_steps_, at.step);  // it is full then
+    const auto [activity, via, step] = at;
     if (via == along || via == against) {
       links_[activity].flow += via == along ? room : -room;
       refresh(activity);
@@ -286,13 +313,13 @@ void CriticalFlow::fall(std::int64_t by) {
   const Search& side = source_side_moves_ ? from_source_ : from_sink_;
   const std::int64_t total = fallen_ + by;
   moved_.clear();
-  for (const Node node : side.reached) {
-    NodeState& state = nodes_[node];
-    const std::int64_t shift = std::max<std::int64_t>(0, total - state.distance) -
-                               std::max<std::int64_t>(0, fallen_ - state.distance);
+  for (std::size_t i = 0; i < side.reached.size(); ++i) {
+    const std::int64_t distance = i < reached_free_ ? 0 : distance_[i - reached_free_];
+    const std::int64_t shift =
+        std::max<std::int64_t>(0, total - distance) - std::max<std::int64_t>(0, fallen_ - distance);
     if (shift == 0) continue;
-    state.when += source_side_moves_ ? shift : -shift;
-    moved_.push_back(node / 2);
+    nodes_[side.reached[i]].when += source_side_moves_ ? shift : -shift;
+    moved_.push_back(side.reached[i] / 2);
   }
   fallen_ = total;
   horizon_ -= by;

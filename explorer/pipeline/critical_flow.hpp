@@ -3,7 +3,9 @@
 // choosing durations. See docs/pipeline.md for the mathematics.
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 namespace rubato {
@@ -39,7 +41,8 @@ struct IntegerGraph {
 /// Every activity is an arc from its start to its end node. At a given horizon the flow runs
 /// only along arcs without slack. maximise() augments it until a cut blocks it; fall() then
 /// lowers the horizon by moving the nodes on the smaller side of the cut, along the shortest
-/// residual paths, until a new path opens. Memory: O(activities + arcs).
+/// residual paths, until a new path opens. A search goes on from where it and the one before it
+/// would part, so it finds what one from the start would. Memory: O(activities + arcs).
 /// Source: primal-dual project crashing, Fulkerson, Management Science 7(2), 1961, and Kelley,
 /// Operations Research 9(3), 1961; shortest residual paths as in Ahuja, Magnanti, Orlin,
 /// "Network Flows", 1993, section 9.8.
@@ -76,6 +79,8 @@ class CriticalFlow {
   [[nodiscard]] double lag_value() const noexcept { return lag_value_; }
 
   [[nodiscard]] std::uint64_t augmentations() const noexcept { return augmentations_; }
+
+  /// Nodes that searches for paths without slack looked at, a measure of the work.
   [[nodiscard]] std::uint64_t node_visits() const noexcept { return node_visits_; }
 
  private:
@@ -96,18 +101,32 @@ class CriticalFlow {
   };
   // How one of the two searches came to a node.
   struct Reach {
-    std::uint32_t mark = 0;  // round
+    std::uint32_t order = unseen;  // into Search::reached, or one of the two below
     Node parent = 0;
     std::int32_t via = 0;  // residual arc to the parent, coded as below
   };
+  static constexpr std::uint32_t unseen = std::numeric_limits<std::uint32_t>::max();
+  static constexpr std::uint32_t waiting = unseen - 1;  // on the stack
   // All that a search touches at a node lies together.
   struct NodeState {
-    std::int64_t when = 0;      // only differences count
-    std::int64_t distance = 0;  // of nodes reached by cost in the last search
+    std::int64_t when = 0;  // only differences count
     std::array<Reach, 2> reach;
   };
+  // Keeps what it takes to go back to any of its steps; each takes one node off the stack.
   struct Search {
-    std::vector<Node> stack, reached;
+    struct Step {
+      std::uint32_t stack = 0, found = 0;  // their sizes when the node was taken off
+    };
+    std::vector<Node> stack;
+    std::vector<Node> reached;  // taken off
+    std::vector<Step> steps;    // shape [reached]
+    std::vector<Node> found;    // put on the stack, ever
+  };
+  // An arc of a path, and the step in which its search came along it.
+  struct PathArc {
+    std::uint32_t activity = 0;
+    std::int32_t via = 0;
+    std::uint32_t step = 0;
   };
   struct Entry {
     std::int64_t distance;
@@ -137,13 +156,18 @@ class CriticalFlow {
     return nodes_[node].reach[forward ? 0 : 1];
   }
   template <bool forward>
-  void begin_search(Node root);
+  void find(Node node, Node parent, std::int32_t via);
+  template <bool forward>
+  void go_back(std::uint32_t steps);
   template <bool forward>
   bool grow_at_no_cost();
   template <bool forward>
   std::int64_t grow_by_cost();
+  template <bool forward>
+  void note_opened(const Entry& entry);
   [[nodiscard]] bool search();
   void collect_path(std::size_t side);
+  [[nodiscard]] std::int64_t room_of(const PathArc& at) const;
   void augment();
 
   std::vector<IntegerCurve> curves_;
@@ -156,10 +180,14 @@ class CriticalFlow {
   std::vector<NodeState> nodes_;
   Search from_source_, from_sink_;
   std::vector<Entry> heap_;
-  std::vector<std::pair<std::uint32_t, std::int32_t>> path_;
+  std::vector<PathArc> path_;
+  // Of the side that moves: nodes reached before those that only a fall opens the way to, and the
+  // distances of these.
+  std::size_t reached_free_ = 0;
+  std::vector<std::int64_t> distance_;
   std::vector<std::uint32_t> changed_, moved_;
   Node source_ = 0, sink_ = 0, meeting_ = 0;
-  std::uint32_t round_ = 0;
+  std::uint32_t same_steps_ = 0;  // of both searches: so many would be the same from the start
   std::int64_t horizon_ = 0, least_horizon_ = 0, price_ = 0;
   std::int64_t fallen_ = 0;  // since the last maximise()
   bool source_side_moves_ = true;
