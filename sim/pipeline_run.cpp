@@ -137,12 +137,24 @@ class Replay {
     return work_.type_of(id_at<PassId>(pass)).options[index(plan_.option_of_pass[pass])];
   }
 
+  // Jitter scales time and energy alike.
+  [[nodiscard]] double jitter(std::size_t pass) const {
+    return jitter_factor(options_.disturbance.jitter_frac, options_.disturbance.seed, pass);
+  }
+
+  // Of a pass in this run. A throttled GPU is slower at about the same energy for the same work.
+  [[nodiscard]] double time_s(std::size_t pass) const {
+    const std::vector<double>& slowdown = options_.disturbance.slowdown_of_stage;
+    const double slower = slowdown.empty() ? 1.0 : slowdown[work_.schedule.passes[pass].stage];
+    return option(pass).time_s * (jitter(pass) * slower);
+  }
+
   // Least time that the last clock of a stage has been in force when an iteration ends.
   [[nodiscard]] double last_run_s(const std::vector<PassId>& row) const {
     double run_s = 0.0;
     for (std::size_t i = row.size(); i-- > 0;) {
       if (!same_clock(option(index(row[i])), option(index(row.back())))) break;
-      run_s += option(index(row[i])).time_s;
+      run_s += time_s(index(row[i]));
     }
     return run_s;
   }
@@ -150,7 +162,6 @@ class Replay {
   // The earliest start, once all predecessors have ended.
   void start(std::uint32_t pass) {
     const PipelinePass& what = work_.schedule.passes[pass];
-    const PipelineDisturbance& disturbance = options_.disturbance;
     double start_s = ready_s_[pass];
     TimedPass& timed = run_.passes[pass];
     const std::size_t before = before_[pass];
@@ -166,16 +177,12 @@ class Replay {
       switch_energy_j_.add(cost.energy_j);
     }
     if (what.stage == 0 && what.chunk == 0 && what.kind == PassKind::forward) {
-      start_s += disturbance.input_delay_s;
+      start_s += options_.disturbance.input_delay_s;
     }
-    double factor = jitter_factor(disturbance.jitter_frac, disturbance.seed, pass);
-    const double jittered_energy_j = option(pass).energy_j * factor;
-    if (!disturbance.slowdown_of_stage.empty()) factor *= disturbance.slowdown_of_stage[what.stage];
     timed.start_s = start_s;
-    timed.end_s = start_s + option(pass).time_s * factor;
+    timed.end_s = start_s + time_s(pass);
     timed.core_mhz = option(pass).core_mhz;
-    // A throttled GPU is slower at about the same energy for the same work.
-    timed.energy_j = jittered_energy_j;
+    timed.energy_j = option(pass).energy_j * jitter(pass);
     ends_.push({timed.end_s, pass});
   }
 

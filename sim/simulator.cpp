@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <unordered_map>
 
 #include <fmt/format.h>
 
@@ -72,9 +73,16 @@ class Device {
         sites_(sites(trace, plan)),
         switching_(switching),
         in_force_(plan.clock_of_site.back()) {
-    // A site always runs the same way at its own clock, however often it is repeated.
-    for (std::size_t i = 0; i < sites_.size(); ++i)
-      planned_.push_back(model.evaluate(sites_[i].kernel, grid[plan.clock_of_site[i]]));
+    // A kernel always runs the same way at a clock, at however many sites.
+    std::unordered_map<std::size_t, OperatingPoint> known;
+    planned_.reserve(sites_.size());
+    for (std::size_t i = 0; i < sites_.size(); ++i) {
+      const ClockId clock = plan.clock_of_site[i];
+      const auto [at, is_new] =
+          known.try_emplace(index(sites_[i].kernel) * grid.size() + index(clock));
+      if (is_new) at->second = model.evaluate(sites_[i].kernel, grid[clock]);
+      planned_.push_back(at->second);
+    }
   }
 
   /// One more iteration; times count from its begin.

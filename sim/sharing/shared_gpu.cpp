@@ -206,6 +206,16 @@ Sharing SharedGpu::limited(std::span<const std::uint32_t> running) {
   const auto at_clock = [&](double core_mhz) {
     return unlimited(running, clock_state(*spec_, spec_->mem_states[index(clock_.mem)], core_mhz));
   };
+  // Alone, a launch runs where the limit holds it anywhere else: of several clocks with that power,
+  // which launches bound by memory may have, both must take the same.
+  if (running.size() == 1) {
+    const MemState& mem = spec_->mem_states[index(clock_.mem)];
+    const double mhz =
+        regulated_point(*spec_, kernels_[running.front()], mem, power_limit_w_).core_mhz;
+    sharing = at_clock(mhz);
+    sharing.power_limited = true;
+    return sharing;
+  }
   // False position from both ends; a side that stays twice loses half its weight (Illinois).
   constexpr int most_steps = 60;
   constexpr double close_enough = 1e-9;

@@ -5,11 +5,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "common/error.hpp"
-#include "models/table/gpu_model.hpp"
 #include "sim/graph/simulator.hpp"
-#include "sim/simulator.hpp"
-#include "tests/expect_error.hpp"
+#include "tests/arbitrary_switching.hpp"
 #include "tests/slow_graph_replay.hpp"
 #include "tests/small_graph.hpp"
 
@@ -18,20 +15,6 @@ namespace {
 
 // Sums of some dozen numbers, and work left that is divided and multiplied again.
 constexpr double rounding = 1e-9;
-
-SwitchCost arbitrary_cost() {
-  const auto some = [](double most) {
-    return *rc::gen::arbitrary<bool>() ? uniform(0.0, most) : 0.0;
-  };
-  return {.stall_s = some(2e-4), .energy_j = some(0.02), .lead_s = some(8e-4)};
-}
-
-SwitchModel arbitrary_switching() {
-  SwitchModel model{.core = arbitrary_cost(), .mem = {}, .dwell_s = 0.0};
-  if (*rc::gen::arbitrary<bool>()) model.dwell_s = uniform(0.0, 4e-4);
-  if (model.is_free()) model.core.stall_s = 1e-4;
-  return model;
-}
 
 // In steady state: the second of two runs.
 SlowReplay slow_steady(const GraphModel& model, const ClockGrid& grid, const GraphPlan& plan,
@@ -148,66 +131,6 @@ TEST(GraphSwitching, ClocksByTimeKeepTheirDistance) {
   EXPECT_GT(run.span_s, 1e-3);
   EXPECT_LT(run.span_s, 1.3e-3);
   EXPECT_EQ(run.gpus[0].late_launches, 1U);
-}
-
-// A step of launches in a row, as a trace and as a graph.
-struct Chain {
-  Trace trace;
-  ExecutionGraph graph;
-};
-
-Chain arbitrary_chain() {
-  constexpr std::array kinds{KernelClass::gemm, KernelClass::memset, KernelClass::elementwise};
-  Chain chain;
-  SmallGraph made(1, 1);
-  std::vector<double> time_s;
-  for (std::size_t k = 0; k < kinds.size(); ++k) {
-    Kernel kernel;
-    kernel.name = kernel.label = "kernel " + std::to_string(k);
-    kernel.kind = kinds[k];
-    time_s.push_back(uniform(1e-5, 5e-4));
-    kernel.measured_time_s = time_s.back();
-    chain.trace.kernels.push_back(kernel);
-  }
-  const auto launches = *rc::gen::inRange<std::size_t>(kinds.size(), 10);
-  Segment segment{.name = "step", .launches = {}};
-  for (std::size_t i = 0; i < launches; ++i) {
-    const auto k = i < kinds.size() ? i : *rc::gen::inRange<std::size_t>(0, kinds.size());
-    segment.launches.push_back(id_at<KernelId>(k));
-    made.launch(0, chain.trace.kernels[k].name, kinds[k], time_s[k]);
-  }
-  chain.trace.segments.push_back(segment);
-  chain.graph = std::move(made).build();
-  return chain;
-}
-
-RC_GTEST_PROP(GraphSwitching, AChainIsReplayedAsATraceIs, ()) {
-  Chain chain = arbitrary_chain();
-  const GpuSpec& spec = small_graph_spec();
-  const ClockGrid grid = arbitrary_clocks(*rc::gen::inRange<std::size_t>(2, 4));
-  const GraphModel model(chain.graph, spec, spec.default_clock);
-  const GpuModel traced = GpuModel(spec, chain.trace).with(model.coefficients());
-  SwitchModel switching = arbitrary_switching();
-  if (*rc::gen::arbitrary<bool>()) switching.mem = arbitrary_cost();
-  Plan plan;
-  GraphPlan graph_plan = uniform_plan(chain.graph, ClockId{0});
-  for (std::size_t i = 0; i < chain.graph.size(); ++i) {
-    if (chain.graph.activities()[i].kind != ActivityKind::launch) continue;
-    const auto clock = id_at<ClockId>(*rc::gen::inRange<std::size_t>(0, grid.size()));
-    plan.clock_of_site.push_back(clock);
-    graph_plan.clock_of_activity[i] = clock;
-  }
-  const SimResult as_trace = simulate(chain.trace, traced, grid, plan, switching);
-  const GraphRun as_graph = GraphSimulator(model, grid).run(graph_plan, {.switching = switching});
-  RC_ASSERT(std::abs(as_graph.span_s - as_trace.total.time_s) <= rounding * as_trace.total.time_s);
-  RC_ASSERT(std::abs(as_graph.total_energy_j - as_trace.total.energy_j) <=
-            rounding * as_trace.total.energy_j);
-  RC_ASSERT(as_graph.gpus[0].clock_changes == as_trace.total.clock_switches);
-  RC_ASSERT(as_graph.gpus[0].late_launches == as_trace.late_launches);
-  RC_ASSERT(std::abs(as_graph.gpus[0].stalled_s - as_trace.switching.time_s) <=
-            rounding * as_trace.total.time_s);
-  RC_ASSERT(std::abs(as_graph.gpus[0].switch_energy_j - as_trace.switching.energy_j) <=
-            rounding * as_trace.total.energy_j);
 }
 
 }  // namespace
