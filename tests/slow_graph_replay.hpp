@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -127,11 +128,35 @@ class SlowReplay {
     return plan_.clock_of_activity[*leading];
   }
 
-  void set_clock(Gpu& gpu) const {
+  void set_clock(Gpu& gpu) {
     const auto to = wanted(gpu);
     if (!free_ || !to) return;
-    gpu.clock = *to;
+    take_clock(gpu, *to);
+  }
+
+  // Of what takes longer or shorter at the clocks there are now, as large a share is left.
+  void take_clock(Gpu& gpu, ClockId to) {
+    const auto each_transfer = [&](auto change) {
+      for (std::size_t i = 0; i < graph_.size(); ++i) {
+        if (at(i).kind == ActivityKind::transfer && state_[i].begun && !state_[i].ended &&
+            transfer_s(i) > 0.0)
+          state_[i].left = change(state_[i].left, transfer_s(i));
+      }
+    };
+    each_transfer(std::divides<>());
+    gpu.clock = to;
     ++gpu.changes;
+    each_transfer(std::multiplies<>());
+  }
+
+  // At the clocks of its GPUs.
+  [[nodiscard]] double transfer_s(std::size_t transfer) const {
+    double mhz = model_.spec().core.max_mhz;
+    for (const GraphArc& arc : graph_.arcs_into(id_at<ActivityId>(transfer))) {
+      if (const auto gpu = graph_.gpu_of(graph_[arc.from]))
+        mhz = std::min(mhz, grid_[gpus_[index(*gpu)].clock].core_mhz.value_or(mhz));
+    }
+    return model_.transfer_s(transfer, mhz);
   }
 
   [[nodiscard]] bool stalls(const Gpu& gpu) const { return now_s < gpu.stall_end_s; }
@@ -155,8 +180,7 @@ class SlowReplay {
         gpu.late.insert(*leader(gpu));
         continue;
       }
-      gpu.clock = to;
-      ++gpu.changes;
+      take_clock(gpu, to);
       energy_j += cost.energy_j;
       gpu.stalled_s += cost.stall_s;
       gpu.stall_end_s = now_s + cost.stall_s;
@@ -198,7 +222,7 @@ class SlowReplay {
     state.begun = true;
     state.start_s = now_s;
     const bool transfers = at(i).kind == ActivityKind::transfer;
-    state.left = transfers ? at(i).duration_s : model_.work()[i];
+    state.left = transfers ? transfer_s(i) : model_.work()[i];
     if (const auto gpu = graph_.gpu_of(at(i))) {
       auto& running = gpus_[index(*gpu)].running;
       if (works(i) || holds(i)) running.push_back(i);

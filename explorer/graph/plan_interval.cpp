@@ -62,7 +62,11 @@ GraphPlanIntervals::GraphPlanIntervals(const GraphModel& model, const GraphModel
   }
   sources_ = sources.size();
   errors_ = draw_change_errors(model_errors(model.spec()), drawn_models, sources_);
-  kernels_ = draw_captured(model.spec(), kernels, captured_points(model), drawn_models);
+  kernels_ = draw_captured(model.spec(), kernels, captured_points(as_captured), drawn_models);
+  for (std::vector<KernelCoefficients>& drawn : kernels_) {
+    for (std::size_t k = 0; k < drawn.size(); ++k)
+      drawn[k] = model.on_its_sms(id_at<KernelId>(k), drawn[k]);
+  }
   for (std::size_t c = 0; c < grid.size(); ++c)
     reach_of_clock_.push_back(error_reach(model.spec(), grid, id_at<ClockId>(c)));
   const Parts parts =

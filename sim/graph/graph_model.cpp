@@ -143,26 +143,32 @@ void GraphModel::bind_kernels(double lean) {
   }
 }
 
-// Power is not known to fall with the SMs, nor energy with the time: what is longer draws the power
-// it had, what is shorter takes the energy.
 void GraphModel::move_collectives() {
   if (moved_.empty()) return;
-  const ClockState state = clock_state(spec_, captured_clock_, false);
   added_.assign(coefficients_.size(), 0.0);
-  std::vector<bool> runs_by_itself(coefficients_.size(), false);
+  launched_.assign(coefficients_.size(), false);
   for (const Activity& activity : graph_->activities()) {
-    if (activity.kind == ActivityKind::launch) runs_by_itself[index(activity.kernel)] = true;
+    if (activity.kind == ActivityKind::launch) launched_[index(activity.kernel)] = true;
   }
   for (const OverlappingCollective& one : moved_) {
     const std::size_t k = index(one.kernel);
     added_[k] = one.added_frac(comm_sms_);
     demands_[k] = {.share = comm_sms_ / spec_.sm_count, .held = comm_sms_};
-    if (!runs_by_itself[k]) continue;  // its transfer takes the time, and it waits as it did
-    KernelCoefficients& kernel = coefficients_[k];
-    const double captured_s = unlimited_point(state, kernel).time_s;
-    kernel = copying_longer({}, kernel, added_[k] * captured_s);
-    kernel.core_j *= std::max(unlimited_point(state, kernel).time_s / captured_s, 1.0);
+    coefficients_[k] = on_its_sms(one.kernel, coefficients_[k]);
   }
+}
+
+// Power is not known to fall with the SMs, nor energy with the time: what is longer draws the power
+// it had, what is shorter takes the energy.
+KernelCoefficients GraphModel::on_its_sms(KernelId kernel,
+                                          const KernelCoefficients& captured) const {
+  // Of a collective that was joined the transfer takes the time, and it waits as it did.
+  if (moved_.empty() || added_[index(kernel)] == 0.0 || !launched_[index(kernel)]) return captured;
+  const ClockState state = clock_state(spec_, captured_clock_, false);
+  const double captured_s = unlimited_point(state, captured).time_s;
+  KernelCoefficients moved = copying_longer({}, captured, added_[index(kernel)] * captured_s);
+  moved.core_j *= std::max(unlimited_point(state, moved).time_s / captured_s, 1.0);
+  return moved;
 }
 
 // Replays the captured times backwards: how much of a launch of the model each one did while it ran

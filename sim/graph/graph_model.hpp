@@ -87,8 +87,14 @@ class GraphModel {
   [[nodiscard]] GraphModel with_comm_sms(std::vector<OverlappingCollective> collectives,
                                          double comm_sms) const;
 
+  /// A kernel's coefficients as they are on the SMs of this model: those of collectives that were
+  /// moved and run by themselves copy slower or faster, others are what is given.
+  /// @param captured  of one launch on the SMs it was captured on
+  [[nodiscard]] KernelCoefficients on_its_sms(KernelId kernel,
+                                              const KernelCoefficients& captured) const;
+
   /// How long a transfer takes; 0 for others. As captured no clock changes it; what fewer SMs add
-  /// follows the core clock of its slowest GPU.
+  /// follows the core clock of its slowest GPU, from moment to moment.
   [[nodiscard]] double transfer_s(std::size_t activity, double core_mhz) const;
   /// Not shorter at any clock.
   [[nodiscard]] double transfer_s(std::size_t activity) const {
@@ -138,6 +144,7 @@ class GraphModel {
   std::vector<OverlappingCollective> moved_;
   double comm_sms_ = 0.0;         // of those that moved
   std::vector<double> added_;     // share of captured time, shape [kernels]; empty: none
+  std::vector<bool> launched_;    // some launch of it is no transfer, shape [kernels]; as added_
   std::vector<double> slowdown_;  // shape [activities], empty: 1
   std::vector<GpuThrottle> throttles_{GpuThrottle{}};  // that differ
   std::vector<ThrottleId> throttle_of_gpu_;            // shape [gpus], empty: none

@@ -100,7 +100,7 @@ class GraphReplay {
   void begin_transfer(std::uint32_t i, double at_s) {
     TransferState& transfer = transfers_[i];
     transfer.begun = true;
-    transfer.left_s = transfer_s(i);
+    transfer.left_s = transfer.all_s = transfer_s(i);
     transfer.since_s = at_s;
     for (const GraphArc& arc : graph_.arcs_into(ActivityId{i})) {
       const auto gpu = graph_.gpu_of(graph_[arc.from]);
@@ -109,7 +109,7 @@ class GraphReplay {
     end_transfer_if_nothing_stalls(i, at_s);
   }
 
-  // At the clocks its GPUs have as it begins.
+  // At the clocks its GPUs have.
   [[nodiscard]] double transfer_s(std::uint32_t i) const {
     const GraphModel& model = *simulator_.model_;
     if (!model.transfers_follow_clocks()) return model.transfer_s(i);
@@ -117,7 +117,8 @@ class GraphReplay {
     for (const GraphArc& arc : graph_.arcs_into(ActivityId{i})) {
       const auto gpu = graph_.gpu_of(graph_[arc.from]);
       if (!gpu) continue;
-      const ClockPair& held = simulator_.grid_[gpus_[index(*gpu)].held.clock];
+      const ClockPair held = model.held_clock(simulator_.grid_[gpus_[index(*gpu)].held.clock],
+                                              model.throttle_of(*gpu));
       slowest_mhz = std::min(slowest_mhz, effective_core_mhz(model.spec(), held));
     }
     return model.transfer_s(i, slowest_mhz);
@@ -127,6 +128,25 @@ class GraphReplay {
     const TransferState& transfer = transfers_[i];
     if (transfer.stalls == 0)
       events_.push({at_s + transfer.left_s, EventKind::transfer_ends, i, transfer.version});
+  }
+
+  // What is left of the transfers that a GPU takes part in goes on at its new clock.
+  void retime_transfers(const GpuState& gpu, double at_s) {
+    if (!simulator_.model_->transfers_follow_clocks()) return;
+    for (const Running& one : gpu.running) {
+      if (!one.holds) continue;
+      const std::uint32_t i = simulator_.transfer_of_[one.activity];
+      TransferState& transfer = transfers_[i];
+      if (!transfer.begun || transfer.all_s <= 0.0) continue;
+      const double all_s = transfer_s(i);
+      if (all_s == transfer.all_s) continue;
+      if (transfer.stalls == 0) transfer.left_s -= at_s - transfer.since_s;
+      transfer.left_s = std::max(transfer.left_s, 0.0) * (all_s / transfer.all_s);
+      transfer.all_s = all_s;
+      transfer.since_s = at_s;
+      ++transfer.version;
+      end_transfer_if_nothing_stalls(i, at_s);
+    }
   }
 
   // Transfers that a GPU takes part in stand still, or go on.
@@ -285,6 +305,7 @@ class GraphReplay {
     totals.switch_energy_j += cost.energy_j + cost.stall_s * idle_w;
     const double until_s = at_s + cost.stall_s;
     gpu.held = {to, until_s + options_.switching.dwell_s};
+    retime_transfers(gpu, at_s);
     if (until_s <= at_s) return;
     gpu.stalled_until_s = until_s;
     gpu.stall.idle_w = idle_w;
@@ -300,6 +321,7 @@ class GraphReplay {
     if (another && free_changes_) {
       ++run_.gpus[g].clock_changes;
       gpu.held.clock = asked;
+      retime_transfers(gpu, at_s);
     }
     gpu.kernels.clear();
     for (const Running& one : gpu.running) gpu.kernels.push_back(one.kernel);

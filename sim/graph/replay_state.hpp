@@ -35,6 +35,7 @@ struct GpuState {
 /// A transfer stands still while one of its GPUs stalls.
 struct TransferState {
   double left_s = 0.0, since_s = 0.0;
+  double all_s = 0.0;         ///< from begin to end at the clocks its GPUs have
   std::uint32_t stalls = 0;   ///< of its GPUs
   std::uint32_t version = 0;  ///< events of older ones are void
   bool begun = false;

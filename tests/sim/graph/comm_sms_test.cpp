@@ -10,11 +10,13 @@
 
 #include "sim/graph/simulator.hpp"
 #include "tests/made_run.hpp"
+#include "tests/slow_graph_replay.hpp"
 #include "tests/small_graph.hpp"
 
 namespace rubato {
 namespace {
 
+constexpr double rounding = 1e-9;
 constexpr double unnamed_sms = 16.0;  // of a collective whose grid is not known
 
 std::vector<OverlappingCollective> collectives_of(const ExecutionGraph& graph,
@@ -138,6 +140,62 @@ TEST(CommSms, TransfersFollowTheSlowestGpuInWhatIsAdded) {
   const GraphModel faster = model.with_comm_sms(collectives_of(graph, 0.25), 32.0);
   EXPECT_NEAR(transfer_s(faster, ClockId{1}),
               2e-4 * (1.0 - 0.25 * 0.5 * (1.0 - sharing.core_share)), 1e-12);
+}
+
+// A GPU that changes its clock under way changes what is left of the transfer.
+RC_GTEST_PROP(CommSms, AgreeWithTheirRulesStepByStep, ()) {
+  const ExecutionGraph graph = arbitrary_graph({.most_gpus = 3, .most_launches = 10});
+  const ClockGrid grid = arbitrary_clocks(*rc::gen::inRange<std::size_t>(2, 4));
+  const GraphModel model =
+      GraphModel(graph, small_graph_spec(), small_graph_spec().default_clock)
+          .with_comm_sms(collectives_of(graph, 0.9), *rc::gen::element(1.0, 4.0, 12.0, 40.0));
+  const GraphPlan plan = arbitrary_plan(graph, grid);
+  SwitchModel switching;
+  if (*rc::gen::arbitrary<bool>()) switching.core.stall_s = uniform(1e-6, 2e-4);
+  const GraphRun run = GraphSimulator(model, grid).run(plan, {.switching = switching});
+  SlowReplay slow(model, grid, plan, switching);
+  if (!switching.is_free()) slow.hold_last_clocks();
+  slow.run();
+  if (!switching.is_free()) {
+    SlowReplay again(model, grid, plan, switching);
+    again.follow(slow);
+    again.run();
+    RC_ASSERT(std::abs(run.span_s - again.now_s) <= rounding * again.now_s);
+    RC_ASSERT(std::abs(run.total_energy_j - again.energy_j) <= rounding * again.energy_j);
+    return;
+  }
+  RC_ASSERT(std::abs(run.span_s - slow.now_s) <= rounding * slow.now_s);
+  RC_ASSERT(std::abs(run.total_energy_j - slow.energy_j) <= rounding * slow.energy_j);
+}
+
+// The transfer goes on while one of its GPUs runs at the high clock, then at the low one.
+TEST(CommSms, TransfersFollowAGpuThatChangesItsClockUnderWay) {
+  SmallGraph small(2);
+  small.launch(1, "first", KernelClass::gemm, 1e-4);
+  small.collective({0, 2}, 1e-3);
+  small.launch(1, "second", KernelClass::memset, 1e-5);
+  const ExecutionGraph graph = std::move(small).build();
+  const GraphModel moved = GraphModel(graph, small_graph_spec(), small_graph_spec().default_clock)
+                               .with_comm_sms(collectives_of(graph, 1.0), 4.0);
+  const ClockGrid grid(small_graph_spec(), {parse_clock_pair(small_graph_spec(), "1593/1410"),
+                                            parse_clock_pair(small_graph_spec(), "1593/705")});
+  GraphPlan plan = uniform_plan(graph, ClockId{0});
+  std::size_t transfer = 0, second = 0;
+  for (std::size_t i = 0; i < graph.size(); ++i) {
+    const Activity& activity = graph.activities()[i];
+    if (activity.kind == ActivityKind::transfer) transfer = i;
+    if (activity.kind == ActivityKind::launch &&
+        graph.kernels()[index(activity.kernel)].name == "second")
+      second = i;
+  }
+  plan.clock_of_activity[second] = ClockId{1};
+  const GraphRun run = GraphSimulator(moved, grid).run(plan);
+  const double high_s = moved.transfer_s(transfer, 1410.0),
+               low_s = moved.transfer_s(transfer, 705.0);
+  EXPECT_GT(low_s, 1.5 * high_s);
+  const double until_s = run.start_s[second] - run.start_s[transfer];
+  ASSERT_GT(until_s, 0.0);
+  EXPECT_NEAR(run.end_s[transfer] - run.start_s[second], (1.0 - until_s / high_s) * low_s, 1e-12);
 }
 
 // Two collectives, the second of them alone on the GPU.
