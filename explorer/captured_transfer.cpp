@@ -13,6 +13,8 @@
 #include "explorer/graph/playing.hpp"
 #include "explorer/results/graph_store.hpp"
 #include "explorer/results/plan_choice.hpp"
+#include "sim/graph/comm_sms.hpp"
+#include "traces/graph/capture_graph.hpp"
 
 namespace rubato {
 
@@ -84,7 +86,19 @@ CapturedTransfer transfer(const ResultStore& store, const StoredGraphPlan& plan,
                           GraphExplorationInput input, const RunContext& context) {
   input.questions = {plan.question};
   input.grid = plan.grid;
-  if (plan.comm_sms) input.comm_sms = std::vector<double>{*plan.comm_sms};
+  std::vector<std::string> notes;
+  if (plan.comm_sms) {
+    // Asked for only where there is something to move: an exploration refuses anything else.
+    const CaptureGraph run = capture_graph(input.captures);
+    if (overlapping_collectives(run, input.captures, input.spec.sm_count).empty()) {
+      notes.push_back(fmt::format(
+          "the plan puts collectives beside compute on {} SMs; none runs beside compute "
+          "here, so they stay on those they were captured on",
+          *plan.comm_sms));
+    } else {
+      input.comm_sms = std::vector<double>{*plan.comm_sms};
+    }
+  }
   const std::optional<SwitchModel> switching = input.switching;
   const GraphExploration found = explore_captured(input, context);
   const ExecutionGraph& graph = found.run->graph;
@@ -104,7 +118,8 @@ CapturedTransfer transfer(const ResultStore& store, const StoredGraphPlan& plan,
                           .own = {},
                           .deadline_s = (1.0 + plan.question.slack_frac) * baseline.span_s,
                           .clock_changes = 0,
-                          .known_frac = played.known_frac};
+                          .known_frac = played.known_frac,
+                          .notes = std::move(notes)};
   for (const GpuTotals& gpu : run.gpus) result.clock_changes += gpu.clock_changes;
   if (!found.plans.empty() && found.plans.front().result.found()) {
     const GraphPlanOutcome& own = found.plans.front();

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "explorer/graph/exploration.hpp"
 #include "explorer/results/store.hpp"
@@ -37,6 +38,7 @@ struct CapturedTransfer {
   double deadline_s = 0.0;            ///< of the question, on this capture
   std::uint64_t clock_changes = 0;    ///< of the played plan, all GPUs
   double known_frac = 0.0;            ///< share of default time in passes the plan has
+  std::vector<std::string> notes;     ///< what of the plan could not be kept here, a sentence each
 
   /// As Transfer::regret_frac; nothing where the capture has no own plan.
   [[nodiscard]] std::optional<double> regret_frac() const {
@@ -47,8 +49,9 @@ struct CapturedTransfer {
 
 /// Each pass of each step gets the clocks of the plan's pass of that name and number in the step
 /// (its last, where the step has more) at the same shares of its time, which is learned by playing
-/// it. A pass that the plan does not have keeps the clock. A GPU that the plan does not have is set
-/// as its first.
+/// it. Collectives beside compute get the plan's SMs; where none runs beside compute they stay as
+/// captured, and a note says so. A pass that the plan does not have keeps the clock. A GPU that the
+/// plan does not have is set as its first.
 /// @param input  questions and grid are the plan's, whatever they are
 /// @throws what explore_captured throws
 [[nodiscard]] CapturedTransfer transfer(const ResultStore& store, const StoredGraphPlan& plan,

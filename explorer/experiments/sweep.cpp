@@ -163,10 +163,18 @@ class Sweeper {
       answer.energy_change_pct = percent * counted->change.energy_frac;
       answer.in_time = counted->in_time;
     }
+    // Others may be at it too, and find the same.
+    const std::vector<GraphFrontPoint> front =
+        has_front(unit) ? std::vector<GraphFrontPoint>{} : graph_front(found);
     const std::scoped_lock lock(mutex_);
-    const bool stored = store_.add(plan_, unit, found, hashes, options_.command);
+    const bool stored = store_.add(plan_, unit, found, front, hashes, options_.command);
     finish(unit, {.outcome = stored ? UnitOutcome::finished : UnitOutcome::stored_elsewhere,
                   .answer = answer});
+  }
+
+  [[nodiscard]] bool has_front(const Unit& unit) {
+    const std::scoped_lock lock(mutex_);
+    return store_.has_front(plan_.settings[unit.setting]);
   }
 
   void store_traced(std::span<const Unit* const> units) {

@@ -223,15 +223,23 @@ std::int64_t SweepStore::captured_run_of(const Setting& setting, const GraphExpl
   return run_id;
 }
 
+bool SweepStore::has_front(const Setting& setting) const {
+  SqlStatement find(connection_,
+                    "SELECT 1 FROM graph_settings JOIN graph_front USING (graph_run_id) WHERE "
+                    "setting_id = ? LIMIT 1");
+  return find.first(setting.id);
+}
+
 bool SweepStore::add(const SweepPlan& plan, const Unit& unit, const GraphExploration& found,
-                     const ResultHashes& hashes, const std::string& command) {
+                     std::span<const GraphFrontPoint> front, const ResultHashes& hashes,
+                     const std::string& command) {
   SqlTransaction transaction(connection_);
   const bool fresh = !is_finished(unit);
   if (fresh) {
     const std::int64_t run_id =
         captured_run_of(plan.settings[unit.setting], found, hashes.profile, command);
     const std::int64_t plan_id = store_graph_plan(connection_, run_id, found, found.plans.front());
-    store_graph_front(connection_, run_id, found);
+    store_graph_front(connection_, run_id, front);
     add_unit(unit, {.run_id = {}, .plan_id = {}, .graph_run_id = run_id, .graph_plan_id = plan_id},
              hashes.plans.front(), found.wall_time_s);
   }

@@ -12,6 +12,7 @@
 #include "common/sqlite.hpp"
 #include "explorer/experiments/sweep_plan.hpp"
 #include "explorer/graph/exploration.hpp"
+#include "explorer/results/graph_store.hpp"
 
 namespace rubato {
 
@@ -46,13 +47,18 @@ class SweepStore {
                         const ExplorationInput& input, const Exploration& found,
                         const ResultHashes& hashes, const std::string& command);
 
+  /// Whether the bound over time of a captured run is stored.
+  [[nodiscard]] bool has_front(const Setting& setting) const;
+
   /// Stores a finished unit of a captured run in one transaction, and the setting if it is its
   /// first.
   /// @param found  of its question alone
+  /// @param front  graph_front of it; may be empty where it is stored
   /// @return false if another process stored it meanwhile; it is left as it is then
   /// @throws IoError; nothing is stored then
   bool add(const SweepPlan& plan, const Unit& unit, const GraphExploration& found,
-           const ResultHashes& hashes, const std::string& command);
+           std::span<const GraphFrontPoint> front, const ResultHashes& hashes,
+           const std::string& command);
 
   /// Time taken over time estimated, of the units in the database; 1 if there are none.
   [[nodiscard]] double estimate_scale() const;

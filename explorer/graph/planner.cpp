@@ -109,15 +109,15 @@ double GraphPlanner::deadline_s(const GraphQuestion& question) const {
 // A frontier's costs fall with time, idle energy rises: the bound of a vertex at the deadline, or
 // at the least time where its price is below the idle power. Two vertices with prices on both sides
 // of it give one without a time, of the price in between.
-double GraphPlanner::bound_j(double deadline_s) const {
+double GraphPlanner::bound_of_launches_j(const Frontier& frontier, double deadline_s) const {
   const double idle_w = alone_.least_idle_w();
   const auto without_time_j = [](const FrontierVertex& v) {
     return v.lower_bound_j + v.price_w * v.time_s;
   };
   double bound_j = 0.0;
-  FrontierVertex below{0.0, 0.0, prices_->frontier.least_cost_j, 0.0};  // prices rise
-  for (const FrontierVertex& v : prices_->frontier.vertices) {
-    const double at_s = v.price_w >= idle_w ? deadline_s : prices_->frontier.least_time_s;
+  FrontierVertex below{0.0, 0.0, frontier.least_cost_j, 0.0};  // prices rise
+  for (const FrontierVertex& v : frontier.vertices) {
+    const double at_s = v.price_w >= idle_w ? deadline_s : frontier.least_time_s;
     bound_j = std::max(bound_j, without_time_j(v) + (idle_w - v.price_w) * at_s);
     if (below.price_w < idle_w && v.price_w >= idle_w) {
       const double share = (idle_w - below.price_w) / (v.price_w - below.price_w);
@@ -129,9 +129,12 @@ double GraphPlanner::bound_j(double deadline_s) const {
   return bound_j;
 }
 
-std::optional<double> GraphPlanner::bound_of_launches_j(double time_s) const {
-  if (!prices_) return std::nullopt;
-  return bound_j(time_s);
+double GraphPlanner::bound_j(double deadline_s) const {
+  return bound_of_launches_j(prices_->frontier, deadline_s);
+}
+
+Frontier GraphPlanner::frontier_of_no_question() const {
+  return LaunchFrontiers().sweep(Contraction(crash_problem(launch_work(alone_))), {}, {});
 }
 
 // Where the sum of launches and idle power is least.

@@ -89,9 +89,16 @@ class GraphPlanner {
   [[nodiscard]] const ClockGrid& grid() const noexcept { return grid_; }
   [[nodiscard]] const std::optional<SwitchModel>& switching() const noexcept { return switching_; }
 
+  /// Whether plans of several clocks were asked for, which need the frontier.
+  [[nodiscard]] bool has_frontier() const noexcept { return prices_ != nullptr; }
+
+  /// The frontier swept once more, so that no question has a part in it: what was asked first
+  /// decides how finely that of plans is swept, and its last digits.
+  [[nodiscard]] Frontier frontier_of_no_question() const;
+
   /// No plan takes less energy by a time, with the limits of GraphPlanResult::lower_bound_j.
-  /// Nothing before plans of several clocks were asked for.
-  [[nodiscard]] std::optional<double> bound_of_launches_j(double time_s) const;
+  /// @param frontier  of this planner, by either of the above
+  [[nodiscard]] double bound_of_launches_j(const Frontier& frontier, double time_s) const;
 
   /// One result per question. Stopped, later ones are `time_limit`: what is known, and no bound.
   /// @throws UsageError for a slack that is not a number > -1, or automatic plans where nothing is

@@ -215,31 +215,42 @@ std::int64_t store_graph_plan(const SqlConnection& connection, std::int64_t run_
   return plan_id;
 }
 
-void store_graph_front(const SqlConnection& connection, std::int64_t run_id,
-                       const GraphExploration& found) {
-  const GraphPlanner& planner = *found.planner;
+std::vector<GraphFrontPoint> graph_front(const GraphExploration& found) {
+  GraphPlanner& planner = *found.planner;
+  if (!planner.has_frontier()) return {};
+  // Who interrupts waits for no other sweep.
+  const Frontier frontier =
+      found.interrupted ? planner.frontier() : planner.frontier_of_no_question();
   double least_s = planner.baseline().span_s;
   for (const UniformRun& run : planner.uniform()) least_s = std::min(least_s, run.span_s);
   // Enough points for a line on a page.
-  constexpr std::int64_t points = 80;
+  constexpr int points = 80;
   constexpr double longest = 1.3;  // of the default time
-  SqlStatement point(connection, "INSERT OR IGNORE INTO graph_front VALUES (?, ?, ?, ?)");
-  for (std::int64_t i = 0; i <= points; ++i) {
-    const double share = static_cast<double>(i) / static_cast<double>(points);
+  std::vector<GraphFrontPoint> front;
+  for (int i = 0; i <= points; ++i) {
+    const double share = static_cast<double>(i) / points;
     const double time_s = least_s + share * (longest * planner.baseline().span_s - least_s);
-    if (const auto bound_j = planner.bound_of_launches_j(time_s))
-      point.run(run_id, i, time_s, *bound_j);
+    front.push_back({time_s, planner.bound_of_launches_j(frontier, time_s)});
   }
+  return front;
+}
+
+void store_graph_front(const SqlConnection& connection, std::int64_t run_id,
+                       std::span<const GraphFrontPoint> front) {
+  SqlStatement point(connection, "INSERT OR IGNORE INTO graph_front VALUES (?, ?, ?, ?)");
+  for (std::size_t i = 0; i < front.size(); ++i)
+    point.run(run_id, i, front[i].time_s, front[i].bound_j);
 }
 
 std::int64_t store_graph_run(const std::filesystem::path& path, const GraphRequest& request,
                              const GraphExploration& found) {
+  const std::vector<GraphFrontPoint> front = graph_front(found);
   SqlConnection connection = open_result_database(path);
   SqlTransaction transaction(connection);
   const std::int64_t run_id = store_graph_setting(connection, request, found);
   for (const GraphPlanOutcome& outcome : found.plans)
     store_graph_plan(connection, run_id, found, outcome);
-  store_graph_front(connection, run_id, found);
+  store_graph_front(connection, run_id, front);
   transaction.commit();
   return run_id;
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -62,9 +63,18 @@ std::int64_t store_graph_setting(const SqlConnection& connection, const GraphReq
 std::int64_t store_graph_plan(const SqlConnection& connection, std::int64_t run_id,
                               const GraphExploration& found, const GraphPlanOutcome& outcome);
 
-/// The bound over time of a stored captured run, if it is known and not there yet.
+/// No plan of the run takes less energy by a time.
+struct GraphFrontPoint {
+  double time_s = 0.0, bound_j = 0.0;
+};
+
+/// The bound over time, the same whichever plans were asked for; empty where none of several
+/// clocks were.
+[[nodiscard]] std::vector<GraphFrontPoint> graph_front(const GraphExploration& found);
+
+/// The bound over time of a stored captured run, where it is not there yet.
 void store_graph_front(const SqlConnection& connection, std::int64_t run_id,
-                       const GraphExploration& found);
+                       std::span<const GraphFrontPoint> front);
 
 /// One exploration in the tables graph_*; the database is created where there is none.
 /// @return its graph_run_id

@@ -118,6 +118,34 @@ TEST_F(CapturedSweep, TheAnswersAreThoseOfExplore) {
   EXPECT_FALSE(SqlStatement(stored, "SELECT * FROM pragma_foreign_key_check").next());
 }
 
+// Whichever unit is the first to be stored.
+TEST_F(CapturedSweep, TheFrontIsThatOfNoUnit) {
+  const auto example = source_dir() / "docs/examples/run.pt.trace.json.gz";
+  const SweepPlan all = plan("slack_pct = [0, 3, 40]\ncapture = '" + example.string() +
+                             "'\ngranularity = ['iteration', 'kernel']\n");
+  const std::string front =
+      "SELECT s.setting_id, f.point_id, f.time_s, f.bound_j FROM graph_settings s JOIN graph_front "
+      "f USING (graph_run_id) ORDER BY 1, 2";
+  std::vector<std::vector<SqlValue>> first;
+  for (std::size_t u = 0; u < all.units.size(); ++u) {
+    const auto& question = std::get<GraphQuestion>(all.units[u].question);
+    const std::filesystem::path db = file("first" + std::to_string(u) + ".db");
+    SweepStore store(db);
+    store.begin(all);
+    EXPECT_EQ(run_sweep(all, {u}, store, {1, "test"}, {}, {}).finished, 1U);
+    const auto stored = rows(db, front);
+    if (question.grain == GraphGrain::iteration) {
+      EXPECT_TRUE(stored.empty());
+      continue;
+    }
+    ASSERT_FALSE(stored.empty());
+    if (all.units[u].setting != 0) continue;
+    if (first.empty()) first = stored;
+    EXPECT_EQ(stored, first) << u;
+  }
+  EXPECT_FALSE(first.empty());
+}
+
 TEST_F(CapturedSweep, TheShippedExampleAtTwoLatenciesAndThreeSlacks) {
   const auto example = source_dir() / "docs/examples/run.pt.trace.json.gz";
   const SweepPlan all =

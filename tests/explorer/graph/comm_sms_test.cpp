@@ -9,6 +9,7 @@
 
 #include "common/error.hpp"
 #include "explorer/captured_transfer.hpp"
+#include "explorer/graph/plan_interval.hpp"
 #include "explorer/results/graph_store.hpp"
 #include "explorer/results/plan_file.hpp"
 #include "tests/expect_error.hpp"
@@ -157,6 +158,39 @@ TEST(CommSmsPlans, AreKeptWithTheirSms) {
   EXPECT_EQ(plan.comm_sms, 8.0);
   const CapturedTransfer same = transfer(store, plan, overlapped(step, 200'000, {}));
   EXPECT_NEAR(same.played.energy_j, found.plans[0].result.run.total_energy_j, 1e-9);
+  EXPECT_TRUE(same.notes.empty());
+  // Where none runs beside compute, the clocks are played and the SMs are not.
+  constexpr MadeStep no_collectives{.layers = 2, .launches_per_layer = 1, .kernel_ns = 400'000};
+  GraphExplorationInput alone = made_exploration_input(no_collectives, {});
+  for (Kernel& kernel : alone.captures.front().kernels) kernel.kind = KernelClass::gemm;
+  const CapturedTransfer other = transfer(store, plan, alone);
+  ASSERT_EQ(other.notes.size(), 1U);
+  EXPECT_NE(other.notes[0].find("on 8 SMs; none runs beside compute here"), std::string::npos);
+  EXPECT_GT(other.played.energy_j, 0.0);
+}
+
+// Clocks lower than the captured one draw out what fewer SMs add: intervals are drawn around that.
+TEST(CommSmsPlans, IntervalsAreDrawnOnTheirSms) {
+  constexpr MadeStep step{
+      .layers = 2, .launches_per_layer = 1, .kernel_ns = 100'000, .collective_ns = 390'000};
+  const GraphExplorationInput input = overlapped(step, 9'000'000, {});
+  const CaptureGraph run = capture_graph(input.captures);
+  const GraphModel model(run.graph, input.spec, input.captured_clock);
+  const GraphModel moved =
+      model.with_comm_sms(overlapping_collectives(run, input.captures, input.spec.sm_count), 2.0);
+  const ClockGrid grid = make_clock_grid(input.spec, "mem=1593 core=705,1410");
+  GraphSimulator simulator(moved, grid);
+  const GraphRun baseline =
+      GraphSimulator(model, grid).run(uniform_plan(run.graph, grid.default_clock()));
+  const GraphPlan low = uniform_plan(run.graph, *grid.find("1593/705"));
+  const GraphRun planned = simulator.run(low);
+  ASSERT_GT(planned.span_s, 3.0 * baseline.span_s);  // collectives are most of it
+  const GraphPlanInterval interval =
+      GraphPlanIntervals(moved, model, grid, baseline).of(low, planned);
+  const double change = planned.span_s / baseline.span_s - 1.0;
+  // Drawn as captured, whose time follows no clock, it would reach down to less than half.
+  EXPECT_GT(interval.low.time_frac, 0.7 * change);
+  EXPECT_LT(interval.high.time_frac, 1.3 * change);
 }
 
 }  // namespace

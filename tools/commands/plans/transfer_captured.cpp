@@ -6,6 +6,7 @@
 #include "explorer/captured_transfer.hpp"
 #include "explorer/results/store.hpp"
 #include "tools/terminal/exploration_tables.hpp"
+#include "tools/terminal/standard_error.hpp"
 
 namespace rubato {
 
@@ -57,7 +58,9 @@ ExitStatus transfer_captured(const TransferCapturedOptions& o, const RunContext&
     const std::string name = files.size() == 1
                                  ? files.front()
                                  : fmt::format("{} and {} more", files[0], files.size() - 1);
-    table.add_row(row_of(name, transfer(store, plan, std::move(run.input), context)));
+    const CapturedTransfer played = transfer(store, plan, std::move(run.input), context);
+    for (const std::string& note : played.notes) tell("note: {}: {}\n", name, note);
+    table.add_row(row_of(name, played));
     context.report({.done = ++done, .total = o.runs.size(), .note = name});
   }
   print(table, o.each.format);
