@@ -176,9 +176,11 @@ void expect_same_kind(std::span<const Capture> captures, const JoinedCollective&
   };
   const auto describe = [&](const CollectiveMember& member) {
     const Said said = said_by(member);
+    const Capture& capture = captures[member.capture];
+    const std::uint32_t device = capture.streams[capture.launches[member.launch].stream].device;
     return fmt::format("{}{} on {}", name_of(said.kind),
                        said.bytes ? fmt::format(" of {} bytes", *said.bytes) : "",
-                       rank_name(captures[member.capture], member.capture));
+                       name_of(captures, Participant{member.capture, device}));
   };
   const Said first = said_by(joined.members.front());
   for (const CollectiveMember& member : joined.members) {
@@ -265,6 +267,8 @@ class MissingRanks {
   explicit MissingRanks(std::span<const Capture> captures) : captures_(captures) {
     for (const Capture& capture : captures) {
       if (capture.rank) given_.insert(*capture.rank);
+      // A file of several GPUs has one number, and the group one for each of them.
+      if (capture.devices.size() > 1) numbers_known_ = false;
     }
   }
 
@@ -273,7 +277,7 @@ class MissingRanks {
     if (!circle.size || *circle.size <= there) return;
     most_missing_ = std::max(most_missing_, *circle.size - static_cast<std::uint32_t>(there));
     for (const std::uint32_t rank : circle.ranks) {
-      if (!given_.contains(rank)) missing_.insert(rank);
+      if (numbers_known_ && !given_.contains(rank)) missing_.insert(rank);
     }
     std::size_t& counted = there >= 2 ? stood_in_for_ : circle.pair ? lone_messages_ : alone_;
     for (const RankRow& row : circle.rows) counted += row.launches.size();
@@ -304,6 +308,7 @@ class MissingRanks {
  private:
   std::span<const Capture> captures_;
   std::set<std::uint32_t> given_, missing_;
+  bool numbers_known_ = true;
   std::uint32_t most_missing_ = 0;
   std::size_t stood_in_for_ = 0, alone_ = 0, lone_messages_ = 0;
 };

@@ -121,5 +121,101 @@ TEST(SeveralGpus, WithoutCollectivesNeedNoNote) {
   EXPECT_TRUE(capture_graph(both).ranks.notes.empty());
 }
 
+// The GPUs of two ranks in one file, as a process that has both; their launches take turns.
+Capture in_one_file(const Capture& first, const Capture& second) {
+  Capture both = first;
+  both.devices.push_back({1, "A100"});
+  const auto streams = static_cast<std::uint32_t>(both.streams.size());
+  for (CaptureStream stream : second.streams) {
+    stream.device = 1;
+    both.streams.push_back(stream);
+  }
+  const auto collectives = static_cast<std::uint32_t>(both.collectives.size());
+  both.collectives.insert(both.collectives.end(), second.collectives.begin(),
+                          second.collectives.end());
+  for (CapturedLaunch launch : second.launches) {
+    launch.stream += streams;
+    if (launch.collective) *launch.collective += collectives;
+    both.launches.push_back(launch);
+  }
+  std::ranges::stable_sort(both.launches, {}, &CapturedLaunch::start_ns);
+  return both;
+}
+
+// Ranks 0 and 2 in the one, 1 and 3 in the other, whose clock is 7 ms ahead.
+std::vector<Capture> two_files_of_two_gpus() {
+  const std::vector<Capture> ranks = four_ranks();
+  std::vector<Capture> files{in_one_file(ranks[0], ranks[2]), in_one_file(ranks[1], ranks[3])};
+  for (CapturedLaunch& launch : files[1].launches) launch.start_ns += 7'000 * us;
+  return files;
+}
+
+TEST(SeveralGpus, OfSeveralFilesAreJoinedAsRanksOfTheirOwn) {
+  const std::vector<Capture> files = two_files_of_two_gpus();
+  const CaptureGraph made = capture_graph(files), apart = capture_graph(four_ranks());
+  EXPECT_TRUE(made.ranks.notes.empty());
+  ASSERT_EQ(made.ranks.collectives.size(), 3u);
+  EXPECT_EQ(made.ranks.offset_ns[0] - made.ranks.offset_ns[1], 7'000 * us);
+  for (std::size_t i = 0; i < 3; ++i) {
+    const JoinedCollective &one = made.ranks.collectives[i], &other = apart.ranks.collectives[i];
+    EXPECT_EQ(one.members.size(), other.members.size());
+    EXPECT_EQ(one.start_skew_ns(), other.start_skew_ns());
+    EXPECT_EQ(one.transfer_ns(), other.transfer_ns());
+    const CollectiveMember &last = one.members[one.last], &expected = other.members[other.last];
+    // Rank 2 is the second GPU of the first file, rank 3 that of the second.
+    const Capture& file = files[last.capture];
+    EXPECT_EQ(last.capture, expected.capture % 2);
+    EXPECT_EQ(file.streams[file.launches[last.launch].stream].device, expected.capture / 2);
+  }
+  EXPECT_EQ(made.graph.gpus().size(), 4u);
+  EXPECT_NEAR(made.graph.captured_span_s(), apart.graph.captured_span_s(), 1e-12);
+  EXPECT_LE(replay_error_s(made.graph), 1e-12);
+  EXPECT_EQ(made.overlap_s, 0.0);  // GPUs overlap, streams do not
+}
+
+TEST(SeveralGpus, OfSeveralFilesThatDoNotMatchAreNamed) {
+  std::vector<Capture> files = two_files_of_two_gpus();
+  files[1].launches.pop_back();  // of rank 3, the second GPU
+  expect_error<DataError>([&] { static_cast<void>(join_ranks(files)); },
+                          "collectives of group 0 0 1 2 3 do not match: rank 0 GPU 0 has 2, rank 0 "
+                          "GPU 1 has 2, rank 1 GPU 0 has 2, rank 1 GPU 1 has 1");
+  files = two_files_of_two_gpus();
+  files[1].collectives.back().in_bytes = 512;
+  expect_error<DataError>([&] { static_cast<void>(join_ranks(files)); },
+                          "all_reduce of 4096 bytes on rank 0 GPU 0, all_reduce of 512 bytes on "
+                          "rank 1 GPU 1");
+}
+
+// The file has one number, its group one for each GPU: which are missing is not known.
+TEST(SeveralGpus, OfWhichAFileIsMissingHaveNoNumbers) {
+  const std::vector<Capture> one{two_files_of_two_gpus().front()};
+  const JoinedRanks joined = join_ranks(one);
+  ASSERT_EQ(joined.notes.size(), 1u);
+  EXPECT_EQ(joined.notes[0].find("2 or more ranks were not given; energies and plans"), 0u)
+      << joined.notes[0];
+}
+
+// Launches of one stream that overlap for a part of them run one after the other; how much that
+// was is told, of all files.
+TEST(SeveralGpus, OverlapWithinTheirStreamsAddsUp) {
+  std::vector<Capture> files = two_files_of_two_gpus();
+  for (std::size_t f = 0; f < 2; ++f) {
+    Capture& file = files[f];
+    const std::int64_t at_ns = file.launches.back().end_ns() + 100 * us;
+    CapturedLaunch launch;
+    launch.start_ns = at_ns;
+    launch.duration_ns = 50 * us;
+    file.launches.push_back(launch);
+    launch.start_ns = at_ns + 40 * us;  // within the one before for 10 us
+    file.launches.push_back(launch);
+    launch.stream = 3;  // beside both, on the other GPU
+    launch.start_ns = at_ns + 45 * us;
+    file.launches.push_back(launch);
+  }
+  const CaptureGraph made = capture_graph(files);
+  EXPECT_NEAR(made.overlap_s, 2 * 10e-6, 1e-12);
+  EXPECT_EQ(made.ranks.collectives.size(), 3u);
+}
+
 }  // namespace
 }  // namespace rubato
