@@ -16,7 +16,8 @@ SwitchingSolution solve_on_grid(const ExplorationInput& input, const GpuModel& m
                                 const LeastWaste& goal, double budget_s, double gap_frac,
                                 std::vector<Runs> starts, const RunContext& context) {
   std::vector<double> idle_power_w;
-  for (const ClockPair& clock : grid.pairs()) idle_power_w.push_back(model.idle_power_w(clock));
+  for (const ClockPair& clock : grid.pairs())
+    idle_power_w.push_back(model.idle_power_w(clock) + input.host_power_w);
   const SwitchingProblem problem{.trace = input.trace,
                                  .per_launch = per_launch,
                                  .clocks = grid.pairs(),

@@ -8,7 +8,7 @@ namespace rubato {
 
 /// The plans that do not know of switching are starts of the search, and so is the plan on the
 /// spec's first grid where `grid` holds it: more clocks never make a worse plan.
-/// @param per_launch  shape [kernels x grid]
+/// @param per_launch  shape [kernels x grid], host power counted
 /// @param budget_s    time of the iteration
 /// @param gap_frac    that is small enough, see SwitchingEffort
 [[nodiscard]] SwitchingSolution solve_automatic(const ExplorationInput& input,

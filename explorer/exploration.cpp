@@ -20,6 +20,20 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+// What solvers minimise: energies with the rest of the node.
+ProfileTable with_host_power(const ProfileTable& table, double host_power_w) {
+  if (host_power_w == 0.0) return table;
+  std::vector<double> time_s, energy_j;
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    for (std::size_t c = 0; c < table.clocks(); ++c) {
+      const Cost cost = table.cost(row, id_at<ClockId>(c));
+      time_s.push_back(cost.time_s);
+      energy_j.push_back(cost.energy_j + host_power_w * cost.time_s);
+    }
+  }
+  return {table.rows(), table.clocks(), std::move(time_s), std::move(energy_j)};
+}
+
 // Runs of launches with one clock each, given what a change of clock costs.
 void answer_automatic(const ExplorationInput& input, const GpuModel& model, const ClockGrid& grid,
                       const ProfileTable& per_launch, double default_time_s, double gap_frac,
@@ -68,6 +82,7 @@ PlanResult answer(const Question& question, const ExplorationInput& input, const
   result.solve_time_s = seconds_since(start);
   if (!result.plan.clock_of_site.empty()) {
     result.sim = simulate(input.trace, model, grid, result.plan, input.switching);
+    add_power(result.sim, input.host_power_w);
   }
   return result;
 }
@@ -92,6 +107,7 @@ void mark(const ExplorationInput& input, const GpuModel& model, const Exploratio
       result.sim.total.clock_switches > 0) {
     result.counted =
         simulate(input.trace, model, found.grid, result.plan, switch_model(input.spec)).total;
+    add_power(*result.counted, input.host_power_w);
   }
   result.marks = marks_of_clocks(input.trace, model, found.grid, result.plan, found.cells);
   std::ranges::move(
@@ -115,19 +131,22 @@ Front front_of(Granularity granularity, const Trace& trace, const ProfileTable& 
 // What its change may turn out to be. Plans on measured cells were chosen among noisy ones, and
 // where that choice can be played again, it is; other intervals take the model's errors.
 SavingInterval interval_of_plan(const ExplorationInput& input, const PlanIntervals& intervals,
-                                const Exploration& found, const ProfileTable& per_launch,
-                                const PlanResult& result) {
+                                const Exploration& found, const PlanResult& result) {
   const Question& question = result.question;
   const auto* goal = std::get_if<LeastWaste>(&question.goal);
   const bool played = input.measured && goal != nullptr &&
                       question.aggregation == Aggregation::global &&
                       question.granularity != Granularity::automatic;
   if (!played) return intervals.of(result.plan);
+  const std::size_t kernels = input.trace.kernels.size();
   const ProfileTable table =
-      unit_table(per_launch, input.trace, choice_units(input.trace, question.granularity));
+      unit_table(profile_table(found.cells, kernels, found.grid.size()), input.trace,
+                 choice_units(input.trace, question.granularity));
   return remeasured_interval(
       table, found.grid.default_clock(),
-      {.noise = input.measured_noise, .time_budget_frac = goal->slack_frac + goal->tolerance_frac},
+      {.noise = input.measured_noise,
+       .time_budget_frac = goal->slack_frac + goal->tolerance_frac,
+       .host_power_w = input.host_power_w},
       {change_pct(result.sim.total.time_s, found.baseline.total.time_s),
        change_pct(result.sim.total.energy_j, found.baseline.total.energy_j)});
 }
@@ -136,7 +155,7 @@ SavingInterval interval_of_plan(const ExplorationInput& input, const PlanInterva
 void appraise(const ExplorationInput& input, const GpuModel& model, const PlanIntervals& intervals,
               const Exploration& found, const ProfileTable& per_launch, PlanResult& result) {
   if (!result.plan.clock_of_site.empty())
-    result.interval = interval_of_plan(input, intervals, found, per_launch, result);
+    result.interval = interval_of_plan(input, intervals, found, result);
   mark(input, model, found, per_launch, result);
 }
 
@@ -171,9 +190,11 @@ Exploration explore(const ExplorationInput& input, const SearchLimits& limits,
     found.work_dropped.push_back(model.work_dropped(id_at<KernelId>(k)));
   }
   found.cells = evaluate_all(model, found.grid);
-  const ProfileTable per_launch = profile_table(found.cells, model.kernels(), found.grid.size());
+  const ProfileTable per_launch = with_host_power(
+      profile_table(found.cells, model.kernels(), found.grid.size()), input.host_power_w);
   const Plan defaults = uniform_plan(input.trace, found.grid.default_clock());
   found.baseline = simulate(input.trace, model, found.grid, defaults, input.switching);
+  add_power(found.baseline, input.host_power_w);
 
   std::vector<GpuModel> models;
   std::optional<PlanIntervals> intervals;
@@ -181,11 +202,14 @@ Exploration explore(const ExplorationInput& input, const SearchLimits& limits,
     found.baseline_marks = marks_of_clocks(input.trace, model, found.grid, defaults, found.cells);
     if (const auto memory = mark_of_memory(input.trace, input.spec))
       found.baseline_marks.push_back(*memory);
+    if (input.host_power_w > 0.0)
+      found.baseline_marks.push_back(mark_of_host_power(input.host_power_w));
     models = input.measured ? std::vector<GpuModel>(drawn_models, model)
                             : draw_models(model, input.trace, drawn_models);
     const ModelErrors errors =
         input.measured ? errors_of_noise(input.measured_noise) : model_errors(input.spec);
-    intervals.emplace(input.trace, model, models, found.grid, errors, input.switching);
+    intervals.emplace(input.trace, model, models, found.grid, errors, input.switching,
+                      input.host_power_w);
   }
   std::vector<Granularity> fronts;
   for (const Question& question : input.questions) {

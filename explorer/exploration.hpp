@@ -72,6 +72,9 @@ struct ExplorationInput {
   std::shared_ptr<const MeasuredCells> measured = {};
   std::vector<ClockPair> measured_clocks = {};
   RelativeErrors measured_noise = {};  ///< of one of these cells
+  /// Of the rest of the node, for each GPU, W >= 0: in every total and what plans are chosen by,
+  /// but not in `Exploration::cells`, which are the GPU's.
+  double host_power_w = 0.0;
   bool plans_only = false;  ///< no intervals, marks or fronts: they take longer than plans
 };
 

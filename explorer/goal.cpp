@@ -2,6 +2,20 @@
 
 namespace rubato {
 
+namespace {
+
+constexpr double j_in_kwh = 3.6e6, s_in_h = 3600.0;
+
+}  // namespace
+
+double Prices::of(double time_s, double energy_j, double gpus) const noexcept {
+  return pue * energy_j * per_kwh / j_in_kwh + gpus * time_s * per_gpu_hour / s_in_h;
+}
+
+double Prices::time_worth_w() const noexcept {
+  return (per_gpu_hour / s_in_h) / (pue * per_kwh / j_in_kwh);
+}
+
 std::string_view name_of(Granularity value) noexcept {
   switch (value) {
     case Granularity::iteration: return "iteration";
@@ -40,6 +54,7 @@ std::string name_of(const Goal& goal) {
     std::string operator()(const LeastEd2p&) const { return "ed2p"; }
     std::string operator()(const LeastEnergy&) const { return "least_energy"; }
     std::string operator()(const LeastTime&) const { return "least_time"; }
+    std::string operator()(const LeastCost&) const { return "least_cost"; }
   };
   return std::visit(Name{}, goal);
 }

@@ -22,7 +22,23 @@ struct LeastTime {                            ///< within an energy and/or avera
   std::optional<double> max_average_power_w;  ///< > 0
 };
 
-using Goal = std::variant<LeastWaste, LeastEdp, LeastEd2p, LeastEnergy, LeastTime>;
+/// What energy and time cost, in any currency.
+struct Prices {
+  double per_kwh = 0.0;       ///< of energy that the building takes, > 0
+  double per_gpu_hour = 0.0;  ///< of a GPU's time beside its energy, >= 0
+  double pue = 1.0;           ///< energy of the building over that of its computers, >= 1
+
+  /// Of a step on so many GPUs. @param energy_j  of all of them together
+  [[nodiscard]] double of(double time_s, double energy_j, double gpus = 1.0) const noexcept;
+  /// Power that costs as much as a GPU's time, W: a second more pays where it saves more J.
+  [[nodiscard]] double time_worth_w() const noexcept;
+};
+/// Energy and time at their prices, no bound on time.
+struct LeastCost {
+  Prices prices;
+};
+
+using Goal = std::variant<LeastWaste, LeastEdp, LeastEd2p, LeastEnergy, LeastTime, LeastCost>;
 
 /// What is given one clock: the whole iteration, a pass, a kernel, or runs of
 /// launches that the search finds itself, given what a change of clock costs.

@@ -12,6 +12,8 @@ namespace rubato {
 
 namespace {
 
+constexpr std::string_view host_power_kind = "host power counted";
+
 bool was_fitted(const GpuSpec& spec, double core_mhz) {
   constexpr double same_clock = 0.005;
   return core_mhz >= spec.fitted_range->min_core_mhz * (1.0 - same_clock) &&
@@ -35,9 +37,11 @@ std::string_view name_of(MarkKind value) noexcept {
     case MarkKind::too_large: return "too large";
     case MarkKind::changes_ignored: return "changes ignored";
     case MarkKind::slack_missed: return "slack missed";
-    case MarkKind::changes_for_nothing: break;
+    case MarkKind::changes_for_nothing: return "changes for nothing";
+    case MarkKind::host_power_counted: return host_power_kind;
+    case MarkKind::least_cost: break;
   }
-  return "changes for nothing";
+  return "least cost";
 }
 
 std::string kinds_text(std::span<const Mark> marks) {
@@ -131,6 +135,27 @@ std::optional<Mark> mark_of_memory(const Trace& trace, const GpuSpec& spec) {
   return Mark{MarkKind::too_large,
               fmt::format("{} {:.0f} GB, {} has {:.0f} GB", what(), held->bytes / bytes_per_gb,
                           spec.title, *spec.memory_gb)};
+}
+
+Mark mark_of_host_power(double host_power_w) {
+  return {MarkKind::host_power_counted,
+          fmt::format("{} W per GPU, the rest of the node, are in every energy",
+                      format_number(host_power_w))};
+}
+
+double host_power_w_of(std::string_view kind, std::string_view reason) {
+  if (kind != host_power_kind) return 0.0;
+  return parse_number(reason.substr(0, reason.find(' '))).value_or(0.0);
+}
+
+std::string prices_text(const Prices& prices) {
+  return fmt::format("{} per kWh, PUE {}, {} per GPU hour: time is worth {:.0f} W per GPU",
+                     format_number(prices.per_kwh), format_number(prices.pue),
+                     format_number(prices.per_gpu_hour), prices.time_worth_w());
+}
+
+Mark mark_of_least_cost(const Prices& prices) {
+  return {MarkKind::least_cost, "its time is the cheapest at " + prices_text(prices)};
 }
 
 std::vector<Mark> marks_of_changes(const CountedPlan& plan) {

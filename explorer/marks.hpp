@@ -26,6 +26,8 @@ enum class MarkKind {
   changes_ignored,      ///< planned as if changes of clock cost nothing, which is known to be wrong
   slack_missed,         ///< takes longer than asked for as played
   changes_for_nothing,  ///< one clock for all saves as much
+  host_power_counted,   ///< energies have the rest of the node in them
+  least_cost,           ///< its time follows from prices, not from a slack
 };
 
 /// As in tables and databases: "limit not reached".
@@ -79,6 +81,18 @@ class ClockMarks {
 
 /// Whether the step's weights and gradients fit the GPU; nothing where either is not known.
 [[nodiscard]] std::optional<Mark> mark_of_memory(const Trace& trace, const GpuSpec& spec);
+
+/// Every energy of a run has so many watts per GPU in it. @param host_power_w  > 0
+[[nodiscard]] Mark mark_of_host_power(double host_power_w);
+
+/// What mark_of_host_power was made of, W; 0 for other marks.
+[[nodiscard]] double host_power_w_of(std::string_view kind, std::string_view reason);
+
+/// What a plan of a captured run, which is asked for by its slack, was chosen for instead.
+[[nodiscard]] Mark mark_of_least_cost(const Prices& prices);
+
+/// Prices in words: "0.12 per kWh, PUE 1.2, 2 per GPU hour: time is worth 50000 W per GPU".
+[[nodiscard]] std::string prices_text(const Prices& prices);
 
 /// A plan with changes of clock against what it was asked for.
 struct CountedPlan {

@@ -110,6 +110,10 @@ struct GlobalSolver {
                    context),
         context);
   }
+  // Nothing but the sum binds units to each other: each at its least cost.
+  Solution operator()(const LeastCost& goal) const {
+    return solve_local(table, goal, default_clock);
+  }
   Solution operator()(const LeastTime& goal) const {
     if (goal.max_energy_j) {
       return from_mckp(table,
@@ -171,6 +175,11 @@ struct LocalRuleOf {
     return {[](const Cost& cost) { return delay_product(cost, 2); }, always};
   }
   LocalRule operator()(const LeastEnergy&) const { return {energy, always}; }
+  LocalRule operator()(const LeastCost& goal) const {
+    return {
+        [prices = goal.prices](const Cost& cost) { return prices.of(cost.time_s, cost.energy_j); },
+        always};
+  }
   LocalRule operator()(const LeastTime& goal) const {
     // Alone, a unit gets the share of the energy budget its default energy has.
     const double power_w =

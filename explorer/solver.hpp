@@ -19,7 +19,7 @@ enum class SolveStatus { optimal, feasible, infeasible, time_limit };
 [[nodiscard]] std::string_view name_of(SolveStatus value) noexcept;
 
 /// Answer of a solver, with proof. `objective` and `lower_bound` are in the
-/// unit of the goal (J, s, J s, J s^2); gap = (objective - bound) / objective.
+/// unit of the goal (J, s, J s, J s^2, money); gap = (objective - bound) / objective.
 struct Solution {
   SolveStatus status = SolveStatus::infeasible;
   std::vector<ClockId> clock_of_unit;  ///< shape [units]; empty if infeasible

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "common/error.hpp"
+#include "explorer/results/plan_choice.hpp"
 #include "models/kernel/coefficients.hpp"
 #include "models/validation/uncertainty.hpp"
 
@@ -48,6 +49,18 @@ Granularity granularity_from(const std::string& name) {
   return Granularity::kernel;
 }
 
+// Transfers count the GPUs alone, at no price.
+void refuse_other_accounts(const ResultStore& store, std::int64_t plan_id, std::string_view goal,
+                           std::int64_t run_id) {
+  if (goal == "least_cost")
+    throw UsageError(fmt::format("plan {} is of least cost, which is not transferred", plan_id),
+                     {.in = {}, .hint = "plan on the other GPU with 'rubato explore --goal cost'"});
+  if (stored_host_power_w(store, {.captured = false, .id = run_id}) > 0.0)
+    throw UsageError(
+        fmt::format("plan {} counts the rest of the node; a transfer counts the GPU", plan_id),
+        {.in = {}, .hint = "explore again without --host-power"});
+}
+
 }  // namespace
 
 StoredPlan load_plan(const ResultStore& store, std::int64_t plan_id) {
@@ -57,7 +70,7 @@ StoredPlan load_plan(const ResultStore& store, std::int64_t plan_id) {
       "r.clock_grid, r.power_limit_w, r.switch_stall_s, r.switch_energy_j, i.text, p.time_s, "
       "r.trace_name, "
       "r.switch_lead_s, r.switch_dwell_s, r.mem_switch_stall_s, r.mem_switch_energy_j, "
-      "r.mem_switch_lead_s "
+      "r.mem_switch_lead_s, p.run_id "
       "FROM plans p JOIN runs r USING (run_id) JOIN inputs i ON i.input_hash = r.spec_hash WHERE "
       "p.plan_id = {}",
       plan_id));
@@ -67,6 +80,7 @@ StoredPlan load_plan(const ResultStore& store, std::int64_t plan_id) {
   }
   const std::vector<SqlValue>& row = found.rows.front();
   const auto text = [&row](std::size_t i) { return std::get<std::string>(row[i]); };
+  refuse_other_accounts(store, plan_id, text(2), std::get<std::int64_t>(row[19]));
   if (!number_or_nothing(row[12]))
     throw UsageError(fmt::format("plan {} is infeasible: it has no clocks", plan_id));
   StoredPlan plan{.plan_id = plan_id,

@@ -177,6 +177,17 @@ class Device {
 
 }  // namespace
 
+void add_power(Totals& totals, double power_w) noexcept {
+  totals.energy_j += power_w * totals.time_s;
+}
+
+void add_power(SimResult& result, double power_w) noexcept {
+  add_power(result.total, power_w);
+  add_power(result.switching, power_w);
+  for (Totals& pass : result.by_pass) add_power(pass, power_w);
+  for (Totals& kernel : result.by_kernel) add_power(kernel, power_w);
+}
+
 ReplayedIteration replay(const Trace& trace, const GpuModel& model, const ClockGrid& grid,
                          const Plan& plan, const SwitchModel& switching) {
   check_plan(trace, grid, plan);

@@ -34,6 +34,10 @@ struct SimResult {
   std::uint64_t late_launches = 0;  ///< ran, in part at least, at another clock than planned
 };
 
+/// Counts the rest of the node: so many watts for as long as everything takes.
+void add_power(Totals& totals, double power_w) noexcept;
+void add_power(SimResult& result, double power_w) noexcept;
+
 /// One launch of the replayed iteration, in order.
 struct TimedLaunch {
   SiteId site;

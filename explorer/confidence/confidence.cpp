@@ -209,19 +209,21 @@ Cost ErrorDraw::logarithms(std::mt19937_64& random) {
 
 PlanIntervals::PlanIntervals(const Trace& trace, const GpuModel& model,
                              const std::vector<GpuModel>& models, const ClockGrid& grid,
-                             const ModelErrors& errors, const SwitchModel& switching)
+                             const ModelErrors& errors, const SwitchModel& switching,
+                             double host_power_w)
     : trace_(trace),
       model_(model),
       models_(models),
       grid_(grid),
       switching_(switching),
       scale_(scale_of_model(model, errors.scales.plans)),
+      host_power_w_(host_power_w),
       bases_(models.size()),
       draws_(draw_change_errors(errors, models.size(), trace.kernels.size())) {
   const Plan defaults = uniform_plan(trace, grid.default_clock());
-  base_ = total_of(trace, model, grid, defaults, switching);
+  base_ = counted(total_of(trace, model, grid, defaults, switching));
   parallel_for(models.size(), [&](std::size_t m) {
-    bases_[m] = total_of(trace, models[m], grid, defaults, switching);
+    bases_[m] = counted(total_of(trace, models[m], grid, defaults, switching));
   });
 }
 
@@ -241,7 +243,7 @@ SavingInterval PlanIntervals::of(const Plan& plan) const {
 }
 
 Cost PlanIntervals::estimate_pct(const Plan& plan) const {
-  const Cost cost = total_of(trace_, model_, grid_, plan, switching_);
+  const Cost cost = counted(total_of(trace_, model_, grid_, plan, switching_));
   return {change_pct(cost.time_s, base_.time_s), change_pct(cost.energy_j, base_.energy_j)};
 }
 
@@ -254,7 +256,7 @@ SavingInterval PlanIntervals::drawn(const Plan& plan) const {
     for (std::size_t d = 0; d < draws_per_model; ++d) {
       const std::size_t i = m * draws_per_model + d;
       const std::span<const Cost> logarithms(draws_.data() + i * kernels.size(), kernels.size());
-      draws.set(i, with_errors(rest, kernels, logarithms, reach), bases_[m]);
+      draws.set(i, counted(with_errors(rest, kernels, logarithms, reach)), bases_[m]);
     }
   });
   return draws.widened_interval();

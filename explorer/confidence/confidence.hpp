@@ -80,8 +80,10 @@ class SavingDraws {
 /// once. References must outlive it.
 class PlanIntervals {
  public:
+  /// @param host_power_w  of the rest of the node, counted for as long as a plan takes; known
   PlanIntervals(const Trace& trace, const GpuModel& model, const std::vector<GpuModel>& models,
-                const ClockGrid& grid, const ModelErrors& errors, const SwitchModel& switching);
+                const ClockGrid& grid, const ModelErrors& errors, const SwitchModel& switching,
+                double host_power_w = 0.0);
 
   [[nodiscard]] SavingInterval of(const Plan& plan) const;
   /// As drawn, before it is scaled and reaches to the estimate.
@@ -98,7 +100,12 @@ class PlanIntervals {
   const std::vector<GpuModel>& models_;
   const ClockGrid& grid_;
   const SwitchModel& switching_;
+  /// With the rest of the node.
+  [[nodiscard]] Cost counted(const Cost& cost) const {
+    return {cost.time_s, cost.energy_j + host_power_w_ * cost.time_s};
+  }
   RelativeErrors scale_;
+  double host_power_w_;
   Cost base_;                ///< the default clocks, by the model
   std::vector<Cost> bases_;  ///< and by the drawn ones, shape [models]
   std::vector<Cost> draws_;  ///< logarithms of errors far from the default clocks, shape [models x

@@ -25,8 +25,8 @@ Cost& operator+=(Cost& sum, const Cost& cost) {
   return sum;
 }
 
-// A table as one campaign measures it.
-ProfileTable measured(const ProfileTable& table, const RelativeErrors& noise,
+// A table as one campaign measures it, the rest of the node counted.
+ProfileTable measured(const ProfileTable& table, const RelativeErrors& noise, double host_power_w,
                       std::mt19937_64& random) {
   const std::size_t cells = table.rows() * table.clocks();
   const std::shared_ptr<double[]> numbers = unset_numbers(2 * cells);
@@ -34,8 +34,10 @@ ProfileTable measured(const ProfileTable& table, const RelativeErrors& noise,
   double* energy_j = time_s + cells;
   for (std::size_t row = 0; row < table.rows(); ++row) {
     for (std::size_t c = 0; c < table.clocks(); ++c) {
-      *time_s++ = table.times_s(row)[c] * factor(noise.time, random);
-      *energy_j++ = table.energies_j(row)[c] * factor(noise.energy, random);
+      *time_s = table.times_s(row)[c] * factor(noise.time, random);
+      *energy_j++ =
+          table.energies_j(row)[c] * factor(noise.energy, random) + host_power_w * *time_s;
+      ++time_s;
     }
   }
   return {table.rows(), table.clocks(), numbers};
@@ -49,10 +51,10 @@ struct MeasuredAgain {
 
 MeasuredAgain measured_again(const ProfileTable& table, const std::vector<ClockId>& choice,
                              ClockId default_clock, const RelativeErrors& noise,
-                             std::mt19937_64& random) {
+                             double host_power_w, std::mt19937_64& random) {
   const auto noisy = [&](const Cost& cost) {
     const double time_s = cost.time_s * factor(noise.time, random);
-    return Cost{time_s, cost.energy_j * factor(noise.energy, random)};
+    return Cost{time_s, cost.energy_j * factor(noise.energy, random) + host_power_w * time_s};
   };
   MeasuredAgain again;
   for (std::size_t row = 0; row < table.rows(); ++row) {
@@ -95,13 +97,13 @@ WinnersCurse winners_curse(const ProfileTable& table, ClockId default_clock,
   const std::vector<ClockId> defaults(table.rows(), default_clock);
   parallel_for(setting.campaigns, [&](std::size_t i) {
     std::mt19937_64 random(setting.seed + i);
-    const ProfileTable first = measured(table, setting.noise, random);
+    const ProfileTable first = measured(table, setting.noise, setting.host_power_w, random);
     const ProfileTable seen = cautious(first, default_clock, setting);
     const Solution choice =
         solve_global(seen, LeastWaste{setting.time_budget_frac, 0.0}, default_clock);
     const Cost chosen = total(first, choice.clock_of_unit), usual = total(first, defaults);
-    const auto [chosen_again, usual_again] =
-        measured_again(table, choice.clock_of_unit, default_clock, setting.noise, random);
+    const auto [chosen_again, usual_again] = measured_again(
+        table, choice.clock_of_unit, default_clock, setting.noise, setting.host_power_w, random);
     promised.set(i, chosen, usual);
     kept.set(i, chosen_again, usual_again);
     lost_time[i] = change_pct(chosen_again.time_s, usual_again.time_s) -

@@ -15,6 +15,7 @@ struct Remeasurement {
   double safety = 0.0;            ///< standard errors added to cells other than the default's
   std::size_t campaigns = 200;
   std::uint64_t seed = 20260113;
+  double host_power_w = 0.0;  ///< of the rest of the node, counted beside the table; known
 };
 
 /// What choosing by measurements promises and what it keeps.

@@ -104,8 +104,9 @@ GraphExploration reproduced_run(const GraphExplorationInput& input) {
   GraphExploration found;
   found.run = std::make_unique<const CaptureGraph>(capture_graph(input.captures));
   const ExecutionGraph& graph = found.run->graph;
-  found.model = std::make_unique<const GraphModel>(graph, input.spec, input.captured_clock,
-                                                   input.power_limit_w);
+  found.model = std::make_unique<const GraphModel>(
+      GraphModel(graph, input.spec, input.captured_clock, input.power_limit_w)
+          .with_host_power(input.host_power_w));
   found.coverage = coverage_of(*found.model);
   found.captured_span_s = graph.captured_span_s();
   const ClockGrid at_capture(input.spec, {input.captured_clock});
@@ -114,27 +115,6 @@ GraphExploration reproduced_run(const GraphExplorationInput& input) {
   found.reproduced_span_s = reproduced.span_s;
   found.reproduced_energy_j = reproduced.total_energy_j;
   return found;
-}
-
-// Answers of one planner, as they are played.
-std::vector<GraphPlanOutcome> outcomes_of(const GraphModel& model, GraphPlanner& planner,
-                                          const GraphModel& as_captured,
-                                          std::span<const GraphQuestion> questions,
-                                          const RunContext& context) {
-  const GraphPlanIntervals intervals(model, as_captured, planner.grid(), planner.baseline());
-  Rehearsal rehearsal(model, planner);
-  std::vector<GraphPlanOutcome> outcomes;
-  for (GraphPlanResult& result : planner.plan(questions, context)) {
-    GraphPlanOutcome outcome = rehearsal.played(std::move(result));
-    if (outcome.result.question.grain == GraphGrain::automatic)
-      outcome = rehearsal.in_time(std::move(outcome), outcomes, context);
-    if (outcome.result.found()) {
-      outcome.change = change_against(outcome.result.run, planner.baseline());
-      outcome.interval = intervals.of(outcome.result.plan, outcome.result.run);
-    }
-    outcomes.push_back(std::move(outcome));
-  }
-  return outcomes;
 }
 
 // What of two plans for a question is better: in time as played, then what it takes, as played
@@ -212,7 +192,7 @@ void try_comm_sms(const GraphExplorationInput& input, std::span<const double> tr
     choice.planner = std::make_unique<GraphPlanner>(*choice.model, found.planner->grid(), context,
                                                     input.switching, &found.planner->baseline());
     auto others =
-        outcomes_of(*choice.model, *choice.planner, *found.model, input.questions, context);
+        rehearsed_answers(*choice.model, *choice.planner, *found.model, input.questions, context);
     for (std::size_t q = 0; q < found.plans.size(); ++q)
       choose(found.plans[q], std::move(others[q]), comm_sms);
   }
@@ -244,10 +224,20 @@ GraphExploration explore_captured(const GraphExplorationInput& input, const RunC
   found.planner = std::make_unique<GraphPlanner>(*found.model, grid, context, input.switching);
   found.baseline_marks = marks_of_clocks(
       *found.model, grid, uniform_plan(graph, grid.default_clock()), found.planner->baseline());
-  found.plans = outcomes_of(*found.model, *found.planner, *found.model, input.questions, context);
+  if (input.host_power_w > 0.0)
+    found.baseline_marks.push_back(mark_of_host_power(input.host_power_w));
+  found.plans =
+      rehearsed_answers(*found.model, *found.planner, *found.model, input.questions, context);
   try_comm_sms(input, comm_sms, found, context);
+  if (input.prices) {
+    for (GraphPlanOutcome& outcome :
+         plans_of_least_cost(found, *input.prices, input.least_cost, input.switching, context))
+      found.plans.push_back(std::move(outcome));
+  }
   for (GraphPlanOutcome& outcome : found.plans) {
-    if (outcome.result.found()) outcome.marks = marks_of(found, outcome);
+    if (!outcome.result.found()) continue;
+    outcome.marks = marks_of(found, outcome);
+    if (outcome.prices) outcome.marks.push_back(mark_of_least_cost(*outcome.prices));
   }
   found.interrupted = context.stop_requested();
   found.wall_time_s =

@@ -35,6 +35,10 @@ struct GraphExplorationInput {
   /// same; empty: usual_comm_sms. Nothing: they stay on those they were captured on.
   std::optional<std::vector<double>> comm_sms = {};
   std::vector<GraphQuestion> questions;
+  double host_power_w = 0.0;  ///< of the rest of the node, for each GPU, >= 0: in every total
+  /// Also plans of least cost, of these granularities; none without prices.
+  std::optional<Prices> prices = {};
+  std::vector<GraphGrain> least_cost = {};
 };
 
 /// A plan as it would be played: one step's clocks for all steps, changes of clock counted.
@@ -53,7 +57,10 @@ struct GraphPlanOutcome {
   std::vector<PlanSegment> segments;      ///< as planned
   std::optional<CountedChanges> counted;  ///< nothing: what changes of clock take is not known
   std::optional<double> comm_sms = {};    ///< of collectives beside compute; nothing: as captured
-  std::vector<Mark> marks;                ///< what to know beside these numbers
+  /// Of least cost: its slack is what came of it, its gap that of the cost, and there is no bound
+  /// of its energy.
+  std::optional<Prices> prices = {};
+  std::vector<Mark> marks;  ///< what to know beside these numbers
 };
 
 /// GPU time of launches by what is known of their kernels, s.
@@ -85,7 +92,7 @@ struct GraphExploration {
   std::optional<double> undisturbed_span_s;
   GraphCoverage coverage;
   std::vector<Mark> baseline_marks;     ///< of the default clocks, what every change is against
-  std::vector<GraphPlanOutcome> plans;  ///< in the order of the questions
+  std::vector<GraphPlanOutcome> plans;  ///< in the order of the questions, then of least cost
   std::vector<OverlappingCollective> overlapping;  ///< whose SMs were chosen
   std::vector<CommSmsChoice> comm_sms;             ///< in the order they were tried
   double wall_time_s = 0.0;

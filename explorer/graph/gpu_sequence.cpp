@@ -19,9 +19,9 @@ GpuSequence::GpuSequence(const LaunchCosts& costs, const ClockGrid& grid, Leadin
                                   ? ThrottleId{}
                                   : costs.model().throttle_of(*graph.gpu_of(
                                         graph.activities()[launches_.launches.front()]));
+  const double least_w = costs.least_idle_w() / gpus - costs.model().host_power_w();
   for (const ClockPair& pair : pairs_)
-    idle_w_.push_back(
-        std::max(costs.model().idle_power_w(pair, throttle) - costs.least_idle_w() / gpus, 0.0));
+    idle_w_.push_back(std::max(costs.model().idle_power_w(pair, throttle) - least_w, 0.0));
   for (std::size_t k = 0; k < launches_.launches.size(); ++k) {
     for (std::size_t c = 0; c < clocks_; ++c) {
       const std::uint32_t launch = launches_.launches[k];

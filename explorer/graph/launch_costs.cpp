@@ -26,7 +26,7 @@ LaunchCosts::LaunchCosts(const GraphModel& model, const ClockGrid& grid,
   for (const KernelCoefficients& kernel : model.coefficients())
     least_scale = std::min(least_scale, kernel.idle_scale);
   least_w_ *= least_scale;
-  least_idle_w_ = least_w_ * static_cast<double>(graph.gpus().size());
+  least_idle_w_ = (least_w_ + model.host_power_w()) * static_cast<double>(graph.gpus().size());
 
   const std::size_t kernels = model.throttles() * graph.kernels().size();
   time_s_.resize(kernels * clocks_);

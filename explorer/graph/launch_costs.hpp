@@ -23,7 +23,8 @@ class LaunchCosts {
   [[nodiscard]] const GraphModel& model() const noexcept { return *model_; }
   [[nodiscard]] std::size_t clocks() const noexcept { return clocks_; }
 
-  /// Power of all GPUs while nothing runs, at the clock where that is least, W.
+  /// Power of all GPUs while nothing runs, at the clock where that is least, W, with the rest of
+  /// their nodes: what a second costs whatever is done in it.
   [[nodiscard]] double least_idle_w() const noexcept { return least_idle_w_; }
 
   /// Activities whose time follows the clock.

@@ -131,6 +131,8 @@ Cost GraphPlanIntervals::total(const Parts& parts, const GraphRun& run, std::siz
     sum.time_s += part.path_s * (factor.time_s * std::exp(reach * log.time_s) - 1.0);
     sum.energy_j += part.energy_j * (factor.energy_j * std::exp(reach * log.energy_j) - 1.0);
   }
+  const double host_w = model_.host_power_w() * static_cast<double>(run.gpus.size());
+  sum.energy_j += host_w * (sum.time_s - run.span_s);
   return sum;
 }
 

@@ -149,4 +149,87 @@ GraphPlanResult Rehearsal::as_answer(GraphPlanResult plan, const GraphPlanResult
   return plan;
 }
 
+std::vector<GraphPlanOutcome> rehearsed_answers(const GraphModel& model, GraphPlanner& planner,
+                                                const GraphModel& as_captured,
+                                                std::span<const GraphQuestion> questions,
+                                                const RunContext& context) {
+  const GraphPlanIntervals intervals(model, as_captured, planner.grid(), planner.baseline());
+  Rehearsal rehearsal(model, planner);
+  std::vector<GraphPlanOutcome> outcomes;
+  for (GraphPlanResult& result : planner.plan(questions, context)) {
+    GraphPlanOutcome outcome = rehearsal.played(std::move(result));
+    if (outcome.result.question.grain == GraphGrain::automatic)
+      outcome = rehearsal.in_time(std::move(outcome), outcomes, context);
+    if (outcome.result.found()) {
+      outcome.change = change_against(outcome.result.run, planner.baseline());
+      outcome.interval = intervals.of(outcome.result.plan, outcome.result.run);
+    }
+    outcomes.push_back(std::move(outcome));
+  }
+  return outcomes;
+}
+
+namespace {
+
+// A run of the same GPUs without a power that all of them drew all the time.
+GraphRun without_power(GraphRun run, double power_w) {
+  for (GpuTotals& gpu : run.gpus) {
+    gpu.energy_j -= power_w * run.span_s;
+    run.total_energy_j -= power_w * run.span_s;
+  }
+  return run;
+}
+
+// Fractions of both energies are of what they are against.
+double energy_change_without(const PlanChange& change, const GraphRun& with,
+                             const GraphRun& without) {
+  const double power_j = with.total_energy_j - without.total_energy_j;
+  return ((1.0 + change.energy_frac) * with.total_energy_j - (1.0 + change.time_frac) * power_j) /
+             without.total_energy_j -
+         1.0;
+}
+
+// Every plan is in time: up to the slowest single clock, beyond which nothing runs.
+double slack_for_all(const GraphPlanner& planner) {
+  double slowest_s = planner.baseline().span_s;
+  for (const UniformRun& run : planner.uniform()) slowest_s = std::max(slowest_s, run.span_s);
+  return slowest_s / planner.baseline().span_s - 1.0;
+}
+
+}  // namespace
+
+std::vector<GraphPlanOutcome> plans_of_least_cost(const GraphExploration& found,
+                                                  const Prices& prices,
+                                                  std::span<const GraphGrain> grains,
+                                                  const std::optional<SwitchModel>& switching,
+                                                  const RunContext& context) {
+  const double worth_w = prices.time_worth_w();
+  const GraphModel& model = *found.model;
+  const GraphModel priced = model.with_host_power(model.host_power_w() + worth_w);
+  GraphPlanner planner(priced, found.planner->grid(), context, switching);
+  std::vector<GraphQuestion> questions;
+  for (const GraphGrain grain : grains) questions.push_back({grain, slack_for_all(planner)});
+  std::vector<GraphPlanOutcome> outcomes =
+      rehearsed_answers(priced, planner, priced, questions, context);
+  const GraphRun& baseline = found.planner->baseline();
+  const GraphPlanIntervals intervals(model, model, planner.grid(), baseline);
+  for (GraphPlanOutcome& outcome : outcomes) {
+    outcome.prices = prices;
+    GraphPlanResult& result = outcome.result;
+    if (!result.found()) continue;
+    result.run = without_power(std::move(result.run), worth_w);
+    result.lower_bound_j = 0.0;
+    result.deadline_s = result.run.span_s;
+    outcome.change = change_against(result.run, baseline);
+    result.question.slack_frac = outcome.change.time_frac;
+    outcome.interval = intervals.of(result.plan, result.run);
+    if (outcome.counted) {
+      outcome.counted->change.energy_frac =
+          energy_change_without(outcome.counted->change, planner.baseline(), baseline);
+      outcome.counted->in_time = true;
+    }
+  }
+  return outcomes;
+}
+
 }  // namespace rubato

@@ -46,4 +46,18 @@ class Rehearsal {
   GraphSimulator simulator_;
 };
 
+/// Answers of a planner as they are played, and how far off they may be.
+/// @param as_captured  the model whose default clocks changes are against
+[[nodiscard]] std::vector<GraphPlanOutcome> rehearsed_answers(
+    const GraphModel& model, GraphPlanner& planner, const GraphModel& as_captured,
+    std::span<const GraphQuestion> questions, const RunContext& context);
+
+/// Plans of least cost of a captured run. At a price, time is worth a power (Prices::time_worth_w):
+/// least cost is least energy, without a bound on time, of nodes that draw so much more. Totals are
+/// then without it; slack and deadline say what came of it, and the gap is that of the cost.
+/// @param grains  of the plans, in this order
+[[nodiscard]] std::vector<GraphPlanOutcome> plans_of_least_cost(
+    const GraphExploration& found, const Prices& prices, std::span<const GraphGrain> grains,
+    const std::optional<SwitchModel>& switching, const RunContext& context);
+
 }  // namespace rubato

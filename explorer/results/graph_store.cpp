@@ -186,6 +186,8 @@ std::int64_t store_graph_plan(const SqlConnection& connection, std::int64_t run_
   const auto if_counted = [&](std::uint64_t CountedChanges::*count) {
     return counted ? SqlValue(static_cast<std::int64_t>((*counted).*count)) : null;
   };
+  const bool has_gap =
+      result.lower_bound_j > 0.0 || (outcome.prices && result.status != SolveStatus::time_limit);
   SqlValue changes;
   if (result.found()) {
     std::int64_t sum = 0;
@@ -197,10 +199,9 @@ std::int64_t store_graph_plan(const SqlConnection& connection, std::int64_t run_
              name_of(result.status), result.deadline_s, if_found(result.run.span_s),
              if_found(result.run.total_energy_j),
              result.lower_bound_j > 0.0 ? if_found(result.lower_bound_j) : null,
-             result.lower_bound_j > 0.0 ? if_found(result.gap_frac) : null,
-             if_found(outcome.change.time_frac), if_found(outcome.interval.low.time_frac),
-             if_found(outcome.interval.high.time_frac), if_found(outcome.change.energy_frac),
-             if_found(outcome.interval.low.energy_frac),
+             has_gap ? if_found(result.gap_frac) : null, if_found(outcome.change.time_frac),
+             if_found(outcome.interval.low.time_frac), if_found(outcome.interval.high.time_frac),
+             if_found(outcome.change.energy_frac), if_found(outcome.interval.low.energy_frac),
              if_found(outcome.interval.high.energy_frac), changes,
              if_counted(&CountedChanges::clock_changes), if_counted(&CountedChanges::late_launches),
              counted ? SqlValue(counted->change.time_frac) : null,

@@ -10,6 +10,7 @@
 #include "common/algorithms/sort_by.hpp"
 #include "common/error.hpp"
 #include "common/numbers.hpp"
+#include "explorer/marks.hpp"
 
 namespace rubato {
 
@@ -49,7 +50,9 @@ StoredRun newest_run(const ResultStore& store) {
 
 // Columns as candidates_of reads them.
 constexpr const char* captured_plans_sql =
-    "SELECT v.graph_plan_id, v.granularity, 'waste', 'global', v.slack_pct / 100, v.time_s, "
+    "SELECT v.graph_plan_id, v.granularity, CASE WHEN EXISTS (SELECT 1 FROM graph_plan_marks m "
+    "WHERE m.graph_plan_id = v.graph_plan_id AND m.kind = 'least cost') THEN 'least_cost' ELSE "
+    "'waste' END, 'global', v.slack_pct / 100, v.time_s, "
     "v.energy_j, v.time_change_pct + v.later, v.time_change_low_pct + v.later, "
     "v.time_change_high_pct + v.later, v.energy_change_pct + v.dearer, "
     "v.energy_change_low_pct + v.dearer, v.energy_change_high_pct + v.dearer, p.lower_bound_j, "
@@ -129,6 +132,17 @@ StoredRun find_stored_run(const ResultStore& store, std::string_view name) {
                      {.in = {}, .hint = "'latest' is the newest"});
   }
   return {captured, id};
+}
+
+double stored_host_power_w(const ResultStore& store, StoredRun run) {
+  const char* sql = run.captured
+                        ? "SELECT kind, reason FROM graph_run_marks WHERE graph_run_id = ?"
+                        : "SELECT m.kind, m.reason FROM plans p JOIN plan_marks m USING (plan_id) "
+                          "WHERE p.run_id = ? AND p.goal = 'default'";
+  double host_power_w = 0.0;
+  for (const auto& row : store.query(sql, {run.id}).rows)
+    host_power_w += host_power_w_of(text(row[0]), text(row[1]));
+  return host_power_w;
 }
 
 PlanChoice choose_plans(const ResultStore& store, StoredRun run, std::string_view granularity,

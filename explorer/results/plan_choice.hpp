@@ -21,6 +21,9 @@ struct StoredRun {
 /// @throws UsageError if there is no such run, or there are two
 [[nodiscard]] StoredRun find_stored_run(const ResultStore& store, std::string_view name);
 
+/// What the rest of the node draws in a run's energies, W per GPU; 0: they are the GPUs'.
+[[nodiscard]] double stored_host_power_w(const ResultStore& store, StoredRun run);
+
 /// A change against the default clocks as a fraction, with its interval where one was worked out.
 struct StoredChange {
   double value = 0.0;

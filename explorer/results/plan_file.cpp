@@ -29,6 +29,22 @@ Json json(const SqlValue& value) {
   return std::get<double>(value);
 }
 
+// What counters of the boards will say: a change of energies that have the rest of the node in
+// them, without it. Ends of its interval are taken at the plan's own time.
+StoredChange change_of_boards(const PlanCandidate& plan, const Json& baseline,
+                              double host_j_per_s) {
+  const double node_j = baseline["energy_j"].get<double>();
+  const double host_j = host_j_per_s * baseline["time_s"].get<double>();
+  const auto without = [&](double frac) {
+    return ((1.0 + frac) * node_j - (1.0 + plan.time_change.value) * host_j) / (node_j - host_j) -
+           1.0;
+  };
+  StoredChange change{without(plan.energy_change.value), {}, {}};
+  if (plan.energy_change.low) change.low = without(*plan.energy_change.low);
+  if (plan.energy_change.high) change.high = without(*plan.energy_change.high);
+  return change;
+}
+
 Json expected_of(const PlanCandidate& plan) {
   const auto fraction = [](const std::optional<double>& value) {
     return value ? Json(*value) : Json(nullptr);
@@ -288,13 +304,26 @@ RunFacts facts_of_graph(const ResultStore& store, std::int64_t id, std::optional
   return facts;
 }
 
+double gpus_of_run(const ResultStore& store, std::int64_t id) {
+  return real(
+      store.query("SELECT gpus FROM graph_runs WHERE graph_run_id = ?", {id}).rows.at(0).at(0));
+}
+
 }  // namespace
 
 nlohmann::ordered_json plan_file(const ResultStore& store, const PlanFileRequest& request) {
   const StoredRun run = find_stored_run(store, request.run);
   RunFacts facts =
       run.captured ? facts_of_graph(store, run.id, request.spec) : facts_of_trace(store, run.id);
-  const PlanChoice chosen = choose_plans(store, run, request.granularity, request.plan_id);
+  PlanChoice chosen = choose_plans(store, run, request.granularity, request.plan_id);
+  const double host_power_w = stored_host_power_w(store, run);
+  if (host_power_w > 0.0) {
+    const double gpus = run.captured ? gpus_of_run(store, run.id) : 1.0;
+    for (auto* list : {&chosen.plans, &chosen.slower}) {
+      for (PlanCandidate& one : *list)
+        one.energy_change = change_of_boards(one, facts.baseline, gpus * host_power_w);
+    }
+  }
   const GpuSpec* spec = facts.spec ? &*facts.spec : nullptr;
   Clocks clocks(spec);
   const auto plans_of = [&](const std::vector<PlanCandidate>& list) {
@@ -321,6 +350,7 @@ nlohmann::ordered_json plan_file(const ResultStore& store, const PlanFileRequest
           {"source", std::move(facts.source)},
           {"gpu", gpu_of(facts.gpu, spec, facts.power_limit_w)},
           {"switching", switching_of(spec)},
+          {"host_power_w", host_power_w},
           {"baseline", std::move(facts.baseline)},
           {"clocks", clocks.list()},
           {"plans", std::move(plans)},

@@ -66,6 +66,12 @@ GraphModel GraphModel::with_slowdown(std::vector<double> factor) const {
   return other;
 }
 
+GraphModel GraphModel::with_host_power(double host_power_w) const {
+  GraphModel other = *this;
+  other.host_power_w_ = host_power_w;
+  return other;
+}
+
 GraphModel GraphModel::with_throttles(const std::vector<GpuThrottle>& of_gpu) const {
   GraphModel other = *this;
   other.throttle_of_gpu_.clear();

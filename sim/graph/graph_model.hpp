@@ -74,6 +74,11 @@ class GraphModel {
   /// @throws UsageError for a clock or power limit outside the spec's range
   [[nodiscard]] GraphModel with_throttles(const std::vector<GpuThrottle>& of_gpu) const;
 
+  /// The same GPUs with the rest of the node counted: so many watts per GPU for as long as a run
+  /// takes, in its totals and not in what its activities take.
+  [[nodiscard]] GraphModel with_host_power(double host_power_w) const;
+  [[nodiscard]] double host_power_w() const noexcept { return host_power_w_; }
+
   /// Throttles that differ, at least one: the first is none.
   [[nodiscard]] std::size_t throttles() const noexcept { return throttles_.size(); }
   [[nodiscard]] ThrottleId throttle_of(GpuId gpu) const {
@@ -138,6 +143,7 @@ class GraphModel {
   GpuSpec spec_;
   ClockPair captured_clock_;
   double power_limit_w_;
+  double host_power_w_ = 0.0;
   std::vector<KernelCoefficients> coefficients_;
   std::vector<SplitSource> splits_;
   std::vector<SmDemand> demands_;

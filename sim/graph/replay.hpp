@@ -62,7 +62,10 @@ class GraphReplay {
       }
     }
     for (std::uint32_t g = 0; g < gpus_.size(); ++g) settle(g, run_.span_s);
-    for (const GpuTotals& gpu : run_.gpus) run_.total_energy_j += gpu.energy_j;
+    for (GpuTotals& gpu : run_.gpus) {
+      gpu.energy_j += simulator_.model_->host_power_w() * run_.span_s;
+      run_.total_energy_j += gpu.energy_j;
+    }
     for (const GpuState& gpu : gpus_)
       run_.left_behind.push_back({gpu.held.clock, gpu.held.free_s - run_.span_s});
     return std::move(run_);

@@ -48,7 +48,7 @@ struct GpuPhase {
 
 /// One GPU of a replay, from the origin to the last end of the graph.
 struct GpuTotals {
-  double energy_j = 0.0;  ///< idle power included
+  double energy_j = 0.0;  ///< idle power included, and the rest of the node
   double busy_s = 0.0;    ///< some launch ran
   double power_limited_s = 0.0;
   std::uint64_t clock_changes = 0;

@@ -205,5 +205,14 @@ TEST(Coverage, KernelsAtOtherShapesAreScaled) {
   }
 }
 
+// What the database keeps of host power is this sentence.
+TEST(Marks, HostPowerIsReadBackFromItsReason) {
+  for (const double host_w : {0.5, 300.0, 1234.5}) {
+    const Mark mark = mark_of_host_power(host_w);
+    EXPECT_EQ(host_power_w_of(name_of(mark.kind), mark.reason), host_w);
+    EXPECT_EQ(host_power_w_of(name_of(MarkKind::too_large), mark.reason), 0.0);
+  }
+}
+
 }  // namespace
 }  // namespace rubato

@@ -77,6 +77,14 @@ Rule rule_of(const Goal& goal, double default_time_s) {
     return {[](const Cost& c) { return c.energy_j * c.time_s * c.time_s; }, always};
   if (std::holds_alternative<LeastEnergy>(goal))
     return {[](const Cost& c) { return c.energy_j; }, always};
+  if (const auto* cost = std::get_if<LeastCost>(&goal)) {
+    // kWh of the building and hours of the GPU, each at its price.
+    return {[prices = cost->prices](const Cost& c) {
+              return c.energy_j * prices.pue / 3.6e6 * prices.per_kwh +
+                     c.time_s / 3600.0 * prices.per_gpu_hour;
+            },
+            always};
+  }
   const auto& time = std::get<LeastTime>(goal);
   if (time.max_energy_j) {
     return {[](const Cost& c) { return c.time_s; },
@@ -94,8 +102,19 @@ std::vector<Goal> all_goals(const ProfileTable& table) {
       static_cast<double>(*rc::gen::inRange(1, 40)) * static_cast<double>(table.rows());
   const double power_w = 0.125 * *rc::gen::inRange(1, 40);
   const double slack = 0.0625 * *rc::gen::inRange(-12, 17);
-  return {LeastWaste{}, LeastWaste{slack, 0.0}, LeastWaste{0.0, 0.125},  LeastEdp{},
-          LeastEd2p{},  LeastEnergy{},          LeastTime{energy_j, {}}, LeastTime{{}, power_w}};
+  // Time worth from nothing to far more than any cell draws.
+  const Prices prices{.per_kwh = *rc::gen::element(0.1, 1000.0),
+                      .per_gpu_hour = *rc::gen::element(0.0, 0.0005, 0.5, 10.0),
+                      .pue = *rc::gen::element(1.0, 1.5)};
+  return {LeastWaste{},
+          LeastWaste{slack, 0.0},
+          LeastWaste{0.0, 0.125},
+          LeastEdp{},
+          LeastEd2p{},
+          LeastEnergy{},
+          LeastCost{prices},
+          LeastTime{energy_j, {}},
+          LeastTime{{}, power_w}};
 }
 
 RC_GTEST_PROP(GlobalSolver, MatchesBruteForceForEveryGoal, ()) {

@@ -31,7 +31,7 @@ Aggregation aggregation_of(const std::string& name) {
 }
 
 void check_goal(const std::string& name) {
-  const std::vector<std::string> known{"waste", "edp", "ed2p", "energy", "time"};
+  const std::vector<std::string> known{"waste", "edp", "ed2p", "energy", "time", "cost"};
   if (std::ranges::find(known, name) == known.end()) unknown("--goal", name, known);
 }
 
@@ -40,6 +40,7 @@ Goal goal_of(const std::string& name, const QuestionOptions& o) {
   if (name == "edp") return LeastEdp{};
   if (name == "ed2p") return LeastEd2p{};
   if (name == "energy") return LeastEnergy{};
+  if (name == "cost") return LeastCost{prices_of(o.prices)};
   if (o.energy_budget_j.has_value() == o.power_budget_w.has_value())
     throw UsageError("goal 'time' needs either --energy-budget or --power-budget");
   const double budget = o.energy_budget_j.value_or(o.power_budget_w.value_or(0.0));
@@ -62,8 +63,10 @@ void add_question_options(CommandLine& app, QuestionOptions& o) {
                  "One budget for all units (global), or each on its own (local)")
       ->delimiter(',')
       ->capture_default_str();
-  app.add_option("--goal", o.goals,
-                 "waste (least energy in the time budget), edp, ed2p, energy, time")
+  app.add_option(
+         "--goal", o.goals,
+         "waste (least energy in the time budget), edp, ed2p, energy, time, cost (least money for "
+         "energy and time)")
       ->delimiter(',')
       ->capture_default_str();
   app.add_option("--slack", o.slack_pct,
@@ -76,6 +79,7 @@ void add_question_options(CommandLine& app, QuestionOptions& o) {
   app.add_option("--energy-budget", o.energy_budget_j, "Goal time: energy of an iteration, J");
   app.add_option("--power-budget", o.power_budget_w,
                  "Goal time: average power over an iteration, W");
+  add_price_options(app, o.prices);
 }
 
 std::vector<Question> questions_of(const QuestionOptions& o) {
@@ -92,6 +96,7 @@ std::vector<Question> questions_of(const QuestionOptions& o) {
 }
 
 void check_numbers(const QuestionOptions& o) {
+  check_numbers(o.prices);
   constexpr double most_pct = 1e6;
   if (!(o.slack_pct > -percent && o.slack_pct <= most_pct))
     throw UsageError(fmt::format("--slack is {}; expected a number above -100, at most {}",
@@ -108,7 +113,9 @@ void refuse_without_goal(const QuestionOptions& o, const CommandLine& line) {
   };
   for (const std::string& goal : o.goals) check_goal(goal);
   for (const OfGoal& one : {OfGoal{"--slack", "waste"}, OfGoal{"--tolerance", "waste"},
-                            OfGoal{"--energy-budget", "time"}, OfGoal{"--power-budget", "time"}}) {
+                            OfGoal{"--energy-budget", "time"}, OfGoal{"--power-budget", "time"},
+                            OfGoal{"--price-per-kwh", "cost"}, OfGoal{"--pue", "cost"},
+                            OfGoal{"--price-per-gpu-hour", "cost"}}) {
     if (!line.has(one.option) || std::ranges::find(o.goals, one.goal) != o.goals.end()) continue;
     throw UsageError(
         fmt::format("{} does nothing with --goal {}", one.option, fmt::join(o.goals, ",")),

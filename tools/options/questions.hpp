@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "explorer/exploration.hpp"
+#include "tools/options/prices.hpp"
 
 namespace rubato {
 
@@ -18,16 +19,17 @@ struct QuestionOptions {
   std::vector<std::string> goals{"waste"};
   double slack_pct = 0.0, tolerance_pct = 0.0;
   std::optional<double> energy_budget_j, power_budget_w;
+  PriceOptions prices;
 };
 
 /// Adds --granularity, --aggregation, --goal and what goals need. `options` must outlive parsing.
 void add_question_options(CommandLine& app, QuestionOptions& options);
 
-/// @throws UsageError for names that are not known, listing near ones, and for goal `time` unless
-///         it has one budget > 0
+/// @throws UsageError for names that are not known, listing near ones, for goal `time` unless
+///         it has one budget > 0, and for goal `cost` without a price of energy
 [[nodiscard]] std::vector<Question> questions_of(const QuestionOptions& options);
 
-/// @throws UsageError for a slack or a tolerance out of range
+/// @throws UsageError for a slack, a tolerance or a price out of range
 void check_numbers(const QuestionOptions& options);
 
 /// @throws UsageError for goals that are not known, and for options of a goal that was not given

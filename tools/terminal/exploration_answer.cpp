@@ -117,11 +117,14 @@ std::string exploration_heading(std::string_view trace, const ExplorationInput& 
   const Totals& base = found.baseline.total;
   return fmt::format(
       "{} on {}, {} W, {} clocks; times of kernels: {}\ndefault clocks {}: {:.4g} s, {:.5g} J, "
-      "{:.1f} W\n",
+      "{:.1f} W{}\n",
       trace, input.spec.title,
       format_number(input.power_limit_w.value_or(input.spec.power_limit.limit_w)),
       found.grid.size(), coverage_text(found), found.grid.label(found.grid.default_clock()),
-      base.time_s, base.energy_j, base.average_power_w());
+      base.time_s, base.energy_j, base.average_power_w(),
+      input.host_power_w > 0.0
+          ? fmt::format(", {} of them the rest of the node", format_number(input.host_power_w))
+          : "");
 }
 
 OutputTable run_table(std::string_view trace, const ExplorationInput& input,
@@ -130,6 +133,10 @@ OutputTable run_table(std::string_view trace, const ExplorationInput& input,
                      {"trace"},
                      {"gpu"},
                      {"power_limit_w"},
+                     {"host_power_w"},
+                     {"price_per_kwh"},
+                     {"price_per_gpu_hour"},
+                     {"pue"},
                      {"clocks"},
                      {"default_clock"},
                      {"default_time_s"},
@@ -139,12 +146,17 @@ OutputTable run_table(std::string_view trace, const ExplorationInput& input,
                      {"scaled_pct"},
                      {"derived_pct"},
                      {"guessed_pct"}});
+  const std::optional<Prices> prices = asked_prices(found);
+  const auto price = [&](double Prices::*value) {
+    return prices ? Cell((*prices).*value) : Cell();
+  };
   const std::array<double, coefficient_sources> share_pct = coverage_pct(found);
   const auto share = [&](CoefficientSource source) {
     return share_pct[static_cast<std::size_t>(source)];
   };
   table.add_row({std::string(program_version()), std::string(trace), input.spec.name,
-                 input.power_limit_w.value_or(input.spec.power_limit.limit_w),
+                 input.power_limit_w.value_or(input.spec.power_limit.limit_w), input.host_power_w,
+                 price(&Prices::per_kwh), price(&Prices::per_gpu_hour), price(&Prices::pue),
                  static_cast<std::int64_t>(found.grid.size()),
                  found.grid.label(found.grid.default_clock()), found.baseline.total.time_s,
                  found.baseline.total.energy_j, share(CoefficientSource::measured),
@@ -153,40 +165,87 @@ OutputTable run_table(std::string_view trace, const ExplorationInput& input,
   return table;
 }
 
-std::string exploration_answer(const ExplorationInput& input, const Exploration& found,
-                               std::string_view db) {
+namespace {
+
+// What plans of a goal are best by: money where it was asked for, else energy.
+struct Measure {
+  std::optional<Prices> prices;
+
+  [[nodiscard]] bool is_of(const Goal& goal) const {
+    return std::holds_alternative<LeastCost>(goal) == prices.has_value();
+  }
+  [[nodiscard]] double operator()(const Totals& total) const {
+    return prices ? prices->of(total.time_s, total.energy_j) : total.energy_j;
+  }
+};
+
+std::string nothing_gained(const Exploration& found, const Measure& measure) {
+  if (measure.prices) return "No plan costs less than the default clocks: keep them.\n";
+  return std::ranges::all_of(found.plans, asks_for_time)
+             ? "No plan that is in time saves energy: keep the default clocks.\n"
+             : "No plan that meets its goal saves energy: keep the default clocks.\n";
+}
+
+// "Least cost: -2.31 %. " before what it takes, nothing for energy.
+std::string cost_text(const PlanResult& plan, const Totals& base, const Measure& measure) {
+  if (!measure.prices) return "";
+  return fmt::format("cost {} %, ",
+                     format_signed(change_pct(measure(plan.sim.total), measure(base)), 2));
+}
+
+// The best clock for all and the best plan of one kind of goal.
+std::string best_plans(const ExplorationInput& input, const Exploration& found,
+                       const Measure& measure, std::string_view db) {
   const Totals& base = found.baseline.total;
   const PlanResult *best = nullptr, *one_clock = nullptr;
   for (const PlanResult& plan : found.plans) {
-    if (plan.plan.clock_of_site.empty() || is_late(plan)) continue;
-    const auto saves_more = [&](const PlanResult* other) {
-      return other == nullptr || plan.sim.total.energy_j < other->sim.total.energy_j;
+    if (!measure.is_of(plan.question.goal) || plan.plan.clock_of_site.empty() || is_late(plan))
+      continue;
+    const auto is_better = [&](const PlanResult* other) {
+      return other == nullptr || measure(plan.sim.total) < measure(other->sim.total);
     };
-    if (saves_more(best)) best = &plan;
+    if (is_better(best)) best = &plan;
     const std::vector<ClockId>& clocks = plan.plan.clock_of_site;
     const bool all_same = std::ranges::count(clocks, clocks.front()) == std::ssize(clocks);
-    if (all_same && saves_more(one_clock)) one_clock = &plan;
+    if (all_same && is_better(one_clock)) one_clock = &plan;
   }
   if (best == nullptr) return no_plan(found);
-  if (best->sim.total.energy_j >= base.energy_j)
-    return std::ranges::all_of(found.plans, asks_for_time)
-               ? "No plan that is in time saves energy: keep the default clocks.\n"
-               : "No plan that meets its goal saves energy: keep the default clocks.\n";
+  if (measure(best->sim.total) >= measure(base)) return nothing_gained(found, measure);
   std::string text;
   if (one_clock != nullptr) {
     const ClockId clock = one_clock->plan.clock_of_site.front();
-    text +=
-        fmt::format("One clock for all, {}: {}  {}", found.grid.label(clock),
-                    change_text(*one_clock, base), one_clock_line(input.spec, found.grid[clock]));
+    text += fmt::format("One clock for all, {}: {}{}  {}", found.grid.label(clock),
+                        cost_text(*one_clock, base, measure), change_text(*one_clock, base),
+                        one_clock_line(input.spec, found.grid[clock]));
   }
   if (best == one_clock) return text;
   const Totals& total = best->sim.total;
-  text +=
-      fmt::format("Per {}, {}, {:.0f} changes/s: {}{}", name_of(best->question.granularity),
-                  clocks_text(found.grid, best->plan.clock_of_site),
-                  static_cast<double>(total.clock_switches) / total.time_s,
-                  change_text(*best, base), play_lines(name_of(best->question.granularity), db));
-  return text;
+  return text + fmt::format("Per {}, {}, {:.0f} changes/s: {}{}{}",
+                            name_of(best->question.granularity),
+                            clocks_text(found.grid, best->plan.clock_of_site),
+                            static_cast<double>(total.clock_switches) / total.time_s,
+                            cost_text(*best, base, measure), change_text(*best, base),
+                            play_lines(name_of(best->question.granularity), db));
+}
+
+}  // namespace
+
+std::string exploration_answer(const ExplorationInput& input, const Exploration& found,
+                               std::string_view db) {
+  const std::optional<Prices> prices = asked_prices(found);
+  const bool only_cost = std::ranges::all_of(found.plans, [](const PlanResult& plan) {
+    return std::holds_alternative<LeastCost>(plan.question.goal);
+  });
+  std::string text;
+  if (!prices || !only_cost) text += best_plans(input, found, {}, db);
+  if (!prices) return text;
+  const Totals& base = found.baseline.total;
+  return text +
+         fmt::format(
+             "Least cost at {}: a second more pays where it saves more J.\n"
+             "1000 steps at the default clocks cost {:.4g}.\n",
+             prices_text(*prices), 1000.0 * prices->of(base.time_s, base.energy_j)) +
+         best_plans(input, found, {prices}, db);
 }
 
 }  // namespace rubato

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <set>
 
 #include <fmt/format.h>
@@ -85,6 +86,8 @@ OutputTable empty_plans_table(const Exploration& found) {
                                  {"energy_change_low_pct", "low", 2, false, Room::detail},
                                  {"energy_change_high_pct", "high", 2, false, Room::detail},
                                  {"energy_change_expected_pct", "expected", 2, false, Room::detail},
+                                 {.key = "cost", .for_programs = true},
+                                 {"cost_change_pct", "cost %", 2, !asked_prices(found)},
                                  {"average_power_w", "mean W", 1, true},
                                  {.key = "clock_switches", .for_programs = true},
                                  {"clock_switches_per_s", "changes/s", 0, false, Room::detail},
@@ -105,6 +108,13 @@ std::string clocks_text(const ClockGrid& grid, std::span<const ClockId> clocks) 
                                : fmt::format("{} clocks", different.size());
 }
 
+std::optional<Prices> asked_prices(const Exploration& found) {
+  for (const PlanResult& plan : found.plans) {
+    if (const auto* cost = std::get_if<LeastCost>(&plan.question.goal)) return cost->prices;
+  }
+  return std::nullopt;
+}
+
 std::string status_text(SolveStatus status, std::span<const Mark> marks) {
   const bool out_of_reach =
       std::ranges::find(marks, MarkKind::limit_not_reached, &Mark::kind) != marks.end();
@@ -113,12 +123,19 @@ std::string status_text(SolveStatus status, std::span<const Mark> marks) {
 
 OutputTable plans_table(const Exploration& found) {
   OutputTable table = empty_plans_table(found);
-  constexpr std::size_t columns = 23;
+  constexpr std::size_t columns = 25;
   const Totals& base = found.baseline.total;
+  const std::optional<Prices> prices = asked_prices(found);
+  const auto add_cost = [&](std::vector<Cell>& row, const Totals& total) {
+    if (!prices) return row.resize(row.size() + 2);
+    const double cost = prices->of(total.time_s, total.energy_j);
+    row.insert(row.end(), {cost, change_pct(cost, prices->of(base.time_s, base.energy_j))});
+  };
   std::vector<Cell> first{std::string("iteration"), std::string("-"), std::string("default"),
                           std::string("-")};
   add_totals(first, base, base);
   first.insert(first.end(), 6, std::monostate{});
+  add_cost(first, base);
   first.insert(first.end(), {base.average_power_w(), std::int64_t{0}, 0.0});
   first.resize(columns - 2);
   first.emplace_back(found.grid.label(found.grid.default_clock()));
@@ -139,8 +156,10 @@ OutputTable plans_table(const Exploration& found) {
       const double switches = static_cast<double>(total.clock_switches);
       row.insert(row.end(),
                  {interval.time.low_pct, interval.time.high_pct, interval.time.median_pct,
-                  interval.energy.low_pct, interval.energy.high_pct, interval.energy.median_pct,
-                  total.average_power_w(), static_cast<std::int64_t>(total.clock_switches),
+                  interval.energy.low_pct, interval.energy.high_pct, interval.energy.median_pct});
+      add_cost(row, total);
+      row.insert(row.end(),
+                 {total.average_power_w(), static_cast<std::int64_t>(total.clock_switches),
                   switches / total.time_s, counted(&Totals::time_s), counted(&Totals::energy_j),
                   100.0 * plan.gap_frac, 1e3 * plan.solve_time_s,
                   clocks_text(found.grid, plan.plan.clock_of_site), kinds_text(plan.marks)});
@@ -150,30 +169,52 @@ OutputTable plans_table(const Exploration& found) {
   return table;
 }
 
-OutputTable slacks_table(const Exploration& found) {
+namespace {
+
+// Of each front the change at the point of least energy within each slack.
+// @param value  of a point
+OutputTable slack_ladder(const Exploration& found, std::string_view quantity,
+                         std::string_view title,
+                         const std::function<double(const FrontPoint&)>& value) {
   constexpr std::array slacks_pct{0.0, 0.5, 1.0, 2.0, 5.0};
   std::vector<Column> columns{{"granularity"}};
   for (const double slack_pct : slacks_pct) {
-    columns.push_back({fmt::format("energy_change_slack_{}_pct", slack_pct),
-                       fmt::format("slack {} %", slack_pct), 2});
+    columns.push_back({fmt::format("{}_change_slack_{}_pct", quantity, slack_pct),
+                       fmt::format("{} {} %", title, slack_pct), 2});
   }
   OutputTable table(std::move(columns));
   const Totals& base = found.baseline.total;
+  const double base_value = value({base.time_s, base.energy_j});
   constexpr double rounding = 1e-9;
   for (const Front& front : found.fronts) {
     std::vector<Cell> row{std::string(name_of(front.granularity))};
     for (const double slack_pct : slacks_pct) {
       const double budget_s = base.time_s * (1.0 + slack_pct / 100.0 + rounding);
-      std::optional<double> least_j;
+      const FrontPoint* least = nullptr;
       for (const FrontPoint& point : front.points) {
-        if (point.time_s <= budget_s)
-          least_j = std::min(least_j.value_or(base.energy_j), point.energy_j);
+        if (point.time_s <= budget_s && (least == nullptr || point.energy_j < least->energy_j))
+          least = &point;
       }
-      row.push_back(least_j ? Cell(change_pct(*least_j, base.energy_j)) : Cell());
+      row.push_back(least != nullptr ? Cell(change_pct(value(*least), base_value)) : Cell());
     }
     table.add_row(std::move(row));
   }
   return table;
+}
+
+}  // namespace
+
+OutputTable slacks_table(const Exploration& found) {
+  return slack_ladder(found, "energy", "slack",
+                      [](const FrontPoint& point) { return point.energy_j; });
+}
+
+OutputTable costs_table(const Exploration& found) {
+  const std::optional<Prices> prices = asked_prices(found);
+  if (!prices) return OutputTable({{"granularity"}});
+  return slack_ladder(found, "cost", "cost at", [&](const FrontPoint& point) {
+    return prices->of(point.time_s, point.energy_j);
+  });
 }
 
 OutputTable notes_table(const Exploration& found) {

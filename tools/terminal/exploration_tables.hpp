@@ -1,6 +1,7 @@
 #pragma once
 // An exploration as tables for the terminal and for programs.
 
+#include <optional>
 #include <span>
 #include <string>
 
@@ -22,6 +23,13 @@ namespace rubato {
 /// What a little more time is worth: per granularity, the least energy of its front within slacks
 /// of 0 to 5 %. No rows without a front.
 [[nodiscard]] OutputTable slacks_table(const Exploration& found);
+
+/// What that saving comes to at the prices of goal `cost`: the same points, change of cost. Where
+/// it rises, more slack is not worth its time. No rows without prices.
+[[nodiscard]] OutputTable costs_table(const Exploration& found);
+
+/// Of goal `cost`, if it was asked for.
+[[nodiscard]] std::optional<Prices> asked_prices(const Exploration& found);
 
 /// One row per plan and mark, with its reason.
 [[nodiscard]] OutputTable notes_table(const Exploration& found);

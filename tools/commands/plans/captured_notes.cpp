@@ -1,19 +1,25 @@
 #include "tools/commands/plans/captured_notes.hpp"
 
+#include "tools/commands/plans/captured_tables.hpp"
+
 namespace rubato {
 
 OutputTable captured_notes_table(const GraphExploration& found) {
-  OutputTable table({{"granularity"}, {"slack_pct", "slack %", 1}, {"note"}, {"reason"}});
-  const auto add = [&](std::string_view granularity, const Cell& slack_pct,
+  OutputTable table({{"granularity"},
+                     {.key = "goal", .for_programs = true},
+                     {"slack_pct", "slack %", 1},
+                     {"note"},
+                     {"reason"}});
+  const auto add = [&](std::string_view granularity, const std::string& goal, const Cell& slack_pct,
                        const std::vector<Mark>& marks) {
     for (const Mark& mark : marks)
-      table.add_row(
-          {std::string(granularity), slack_pct, std::string(name_of(mark.kind)), mark.reason});
+      table.add_row({std::string(granularity), goal, slack_pct, std::string(name_of(mark.kind)),
+                     mark.reason});
   };
-  add("default", std::monostate{}, found.baseline_marks);
+  add("default", "default", std::monostate{}, found.baseline_marks);
   for (const GraphPlanOutcome& outcome : found.plans) {
     const GraphQuestion& question = outcome.result.question;
-    add(name_of(question.grain), 100.0 * question.slack_frac, outcome.marks);
+    add(name_of(question.grain), goal_name(outcome), 100.0 * question.slack_frac, outcome.marks);
   }
   return table;
 }

@@ -19,8 +19,26 @@ std::string plan_clocks_text(const GraphExploration& found, const GraphPlanResul
   return clocks_text(found.planner->grid(), clocks);
 }
 
+std::optional<Prices> asked_prices(const GraphExploration& found) {
+  for (const GraphPlanOutcome& outcome : found.plans) {
+    if (outcome.prices) return outcome.prices;
+  }
+  return std::nullopt;
+}
+
+std::string goal_name(const GraphPlanOutcome& outcome) {
+  if (outcome.prices) return name_of(Goal{LeastCost{*outcome.prices}});
+  return name_of(Goal{LeastWaste{.slack_frac = outcome.result.question.slack_frac}});
+}
+
 OutputTable captured_plans_table(const GraphExploration& found) {
+  const std::optional<Prices> prices = asked_prices(found);
+  const double gpus = static_cast<double>(found.run->graph.gpus().size());
+  const auto cost_of = [&](const GraphRun& run) {
+    return prices->of(run.span_s, run.total_energy_j, gpus);
+  };
   OutputTable table({{"granularity"},
+                     {.key = "goal", .for_programs = !prices},
                      {"slack_pct", "slack %", 1},
                      {.key = "status", .for_programs = true},
                      {"time_ms", "time ms", 3, true},
@@ -31,6 +49,8 @@ OutputTable captured_plans_table(const GraphExploration& found) {
                      {"energy_change_pct", "energy %", 2},
                      {"energy_change_low_pct", "from", 2, false, Room::detail},
                      {"energy_change_high_pct", "to", 2, false, Room::detail},
+                     {.key = "cost", .for_programs = true},
+                     {"cost_change_pct", "cost %", 2, !prices},
                      {"bound_change_pct", "bound %", 2, false, Room::detail},
                      {"gap_pct", "gap %", 2, false, Room::detail},
                      {.key = "clocks", .room = Room::needed},
@@ -40,29 +60,41 @@ OutputTable captured_plans_table(const GraphExploration& found) {
                       .for_programs = found.comm_sms.empty()},
                      {"changes_per_s", "changes/s", 0, false, Room::detail},
                      {.key = "notes", .room = Room::needed}});
-  const double default_j = found.planner->baseline().total_energy_j;
+  const GraphRun& baseline = found.planner->baseline();
+  const double default_j = baseline.total_energy_j;
   for (const GraphPlanOutcome& outcome : found.plans) {
     const GraphPlanResult& r = outcome.result;
     const auto cell = [&](double value) { return r.found() ? Cell(value) : Cell(); };
-    table.add_row({std::string(name_of(r.question.grain)), percent * r.question.slack_frac,
-                   status_text(r.status, outcome.marks), cell(ms_per_s * r.run.span_s),
-                   cell(percent * outcome.change.time_frac),
-                   cell(percent * outcome.interval.low.time_frac),
-                   cell(percent * outcome.interval.high.time_frac), cell(r.run.total_energy_j),
-                   cell(percent * outcome.change.energy_frac),
-                   cell(percent * outcome.interval.low.energy_frac),
-                   cell(percent * outcome.interval.high.energy_frac),
-                   r.lower_bound_j > 0.0 ? cell(change_pct(r.lower_bound_j, default_j)) : Cell(),
-                   r.lower_bound_j > 0.0 ? cell(percent * r.gap_frac) : Cell(),
-                   r.found() ? Cell(plan_clocks_text(found, r)) : Cell(),
-                   outcome.comm_sms ? Cell(*outcome.comm_sms) : Cell(),
-                   r.found() ? Cell(changes_per_s(r)) : Cell(), kinds_text(outcome.marks)});
+    const bool has_gap =
+        r.lower_bound_j > 0.0 || (outcome.prices && r.status != SolveStatus::time_limit);
+    table.add_row(
+        {std::string(name_of(r.question.grain)),
+         goal_name(outcome),
+         percent * r.question.slack_frac,
+         status_text(r.status, outcome.marks),
+         cell(ms_per_s * r.run.span_s),
+         cell(percent * outcome.change.time_frac),
+         cell(percent * outcome.interval.low.time_frac),
+         cell(percent * outcome.interval.high.time_frac),
+         cell(r.run.total_energy_j),
+         cell(percent * outcome.change.energy_frac),
+         cell(percent * outcome.interval.low.energy_frac),
+         cell(percent * outcome.interval.high.energy_frac),
+         prices && r.found() ? Cell(cost_of(r.run)) : Cell(),
+         prices && r.found() ? Cell(change_pct(cost_of(r.run), cost_of(baseline))) : Cell(),
+         r.lower_bound_j > 0.0 ? cell(change_pct(r.lower_bound_j, default_j)) : Cell(),
+         has_gap ? cell(percent * r.gap_frac) : Cell(),
+         r.found() ? Cell(plan_clocks_text(found, r)) : Cell(),
+         outcome.comm_sms ? Cell(*outcome.comm_sms) : Cell(),
+         r.found() ? Cell(changes_per_s(r)) : Cell(),
+         kinds_text(outcome.marks)});
   }
   return table;
 }
 
 OutputTable captured_kernels_table(const GraphExploration& found) {
   OutputTable table({{"granularity"},
+                     {.key = "goal", .for_programs = true},
                      {"slack_pct", "slack %", 1},
                      {"rank"},
                      {"device"},
@@ -77,7 +109,7 @@ OutputTable captured_kernels_table(const GraphExploration& found) {
     if (!outcome.result.found()) continue;
     for (const PlanClock& row : plan_clocks(*found.model, outcome.result)) {
       const GraphGpu& gpu = graph.gpus()[index(row.gpu)];
-      table.add_row({std::string(name_of(outcome.result.question.grain)),
+      table.add_row({std::string(name_of(outcome.result.question.grain)), goal_name(outcome),
                      percent * outcome.result.question.slack_frac,
                      static_cast<std::int64_t>(gpu.rank), static_cast<std::int64_t>(gpu.device),
                      std::string(name_of(row.pass)), graph.kernels()[index(row.kernel)].name,
@@ -115,6 +147,10 @@ OutputTable captured_run_table(const GraphRequest& request, const GraphExplorati
                      {"captured_clock"},
                      {"captured_clock_source"},
                      {"power_limit_w"},
+                     {"host_power_w"},
+                     {"price_per_kwh"},
+                     {"price_per_gpu_hour"},
+                     {"pue"},
                      {"ranks"},
                      {"gpus"},
                      {"activities"},
@@ -128,6 +164,10 @@ OutputTable captured_run_table(const GraphRequest& request, const GraphExplorati
                      {"anchored_pct"},
                      {"guessed_split_pct"},
                      {"fixed_pct"}});
+  const std::optional<Prices> prices = asked_prices(found);
+  const auto price = [&](double Prices::*value) {
+    return prices ? Cell((*prices).*value) : Cell();
+  };
   const ExecutionGraph& graph = found.run->graph;
   const ArcCounts arcs = graph.count_arcs();
   std::int64_t read = 0, inferred = 0;
@@ -138,15 +178,29 @@ OutputTable captured_run_table(const GraphRequest& request, const GraphExplorati
   const GraphCoverage& c = found.coverage;
   const double total_s = std::max(c.total_s(), 1e-12);
   const GraphRun& baseline = found.planner->baseline();
-  table.add_row(
-      {std::string(program_version()), request.files.front(), found.model->spec().name,
-       request.captured_clock, std::string(name_of(request.clock_source)),
-       found.model->power_limit_w(), static_cast<std::int64_t>(found.run->rank_of_capture.size()),
-       static_cast<std::int64_t>(graph.gpus().size()), static_cast<std::int64_t>(graph.size()),
-       read, inferred, ms_per_s * found.captured_span_s, ms_per_s * found.reproduced_span_s,
-       ms_per_s * baseline.span_s, baseline.total_energy_j, percent * c.measured_s / total_s,
-       percent * c.anchored_s / total_s, percent * c.guessed_split_s / total_s,
-       percent * c.fixed_s / total_s});
+  table.add_row({std::string(program_version()),
+                 request.files.front(),
+                 found.model->spec().name,
+                 request.captured_clock,
+                 std::string(name_of(request.clock_source)),
+                 found.model->power_limit_w(),
+                 found.model->host_power_w(),
+                 price(&Prices::per_kwh),
+                 price(&Prices::per_gpu_hour),
+                 price(&Prices::pue),
+                 static_cast<std::int64_t>(found.run->rank_of_capture.size()),
+                 static_cast<std::int64_t>(graph.gpus().size()),
+                 static_cast<std::int64_t>(graph.size()),
+                 read,
+                 inferred,
+                 ms_per_s * found.captured_span_s,
+                 ms_per_s * found.reproduced_span_s,
+                 ms_per_s * baseline.span_s,
+                 baseline.total_energy_j,
+                 percent * c.measured_s / total_s,
+                 percent * c.anchored_s / total_s,
+                 percent * c.guessed_split_s / total_s,
+                 percent * c.fixed_s / total_s});
   return table;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 // Explorations of captured runs as tables.
 
+#include <optional>
 #include <string>
 
 #include "explorer/results/graph_store.hpp"
@@ -11,6 +12,12 @@ namespace rubato {
 /// The clock of a plan, or how many.
 [[nodiscard]] std::string plan_clocks_text(const GraphExploration& found,
                                            const GraphPlanResult& result);
+
+/// Of plans of least cost, if there are some.
+[[nodiscard]] std::optional<Prices> asked_prices(const GraphExploration& found);
+
+/// As of traces: "strict_waste", "relaxed_waste", "least_cost".
+[[nodiscard]] std::string goal_name(const GraphPlanOutcome& outcome);
 
 [[nodiscard]] OutputTable captured_plans_table(const GraphExploration& found);
 [[nodiscard]] OutputTable captured_kernels_table(const GraphExploration& found);

@@ -81,6 +81,10 @@ std::string options_json(const ExploreOptions& o, const ExplorationInput& input)
                              {"tolerance_pct", o.questions.tolerance_pct},
                              {"energy_budget_j", or_null(o.questions.energy_budget_j)},
                              {"power_budget_w", or_null(o.questions.power_budget_w)},
+                             {"price_per_kwh", or_null(o.questions.prices.per_kwh)},
+                             {"price_per_gpu_hour", o.questions.prices.per_gpu_hour},
+                             {"pue", o.questions.prices.pue},
+                             {"host_power_w", o.questions.prices.host_power_w},
                              {"power_limit_w", or_null(o.power_limit_w)},
                              {"time_limit_s", or_null(o.limits.time_s)},
                              {"gap_pct", or_null(o.limits.gap_pct)},
@@ -119,12 +123,13 @@ void print_results(const ExploreOptions& o, const ExplorationInput& input,
   const OutputTable plans = plans_table(found), passes = passes_table(found);
   const OutputTable kernels = kernels_table(input.trace, found),
                     segments = segments_table(input.trace, found), slacks = slacks_table(found),
-                    notes = notes_table(found),
+                    costs = costs_table(found), notes = notes_table(found),
                     run = run_table(heading_name(o, input), input, found);
   std::vector<NamedTable> asked;
   const bool one_table = o.format == OutputFormat::csv || o.format == OutputFormat::json_lines;
   if (o.format == OutputFormat::json) asked.push_back({"run", &run});
   if (slacks.rows() > 0 && !one_table) asked.push_back({"slacks", &slacks});
+  if (costs.rows() > 0 && !one_table) asked.push_back({"costs", &costs});
   asked.push_back({"plans", &plans});
   if (o.format == OutputFormat::json) asked.push_back({"notes", &notes});
   if (o.per_pass) asked.push_back({"passes", &passes});
@@ -159,15 +164,29 @@ void refuse(const CommandLine& line, std::initializer_list<const char*> options,
   }
 }
 
-// Execution graphs know one goal.
+// Execution graphs know two goals.
+void check_captured_goals(const QuestionOptions& o, const CommandLine& line) {
+  for (const std::string& goal : o.goals) {
+    if (goal == "waste" || goal == "cost") continue;
+    throw UsageError(fmt::format("--goal {} does nothing for a captured run", goal),
+                     {.in = {},
+                      .hint = "expected waste or cost; 'rubato trace import FILE -o step.json' "
+                              "makes a trace of one stream, which knows all goals"});
+  }
+  refuse_without_goal(o, line);
+}
+
 ExitStatus run_captured(const ExploreOptions& o, const CommandLine& line,
                         const RunContext& context) {
   refuse(
       line,
-      {"--cluster", "--aggregation", "--goal", "--tolerance", "--energy-budget", "--power-budget",
+      {"--cluster", "--aggregation", "--tolerance", "--energy-budget", "--power-budget",
        "--per-segment", "--per-pass", "--table", "--missing", "--model", "--gap"},
       "for a captured run",
       "'rubato trace import FILE -o step.json' makes a trace of one stream, which knows all goals");
+  check_captured_goals(o.questions, line);
+  const bool waste = std::ranges::find(o.questions.goals, "waste") != o.questions.goals.end();
+  const bool cost = std::ranges::find(o.questions.goals, "cost") != o.questions.goals.end();
   if (!o.ranks.empty() && line.has("TRACE")) throw UsageError("give either TRACE or --ranks");
   CapturedRunOptions captured{
       .files = o.ranks.empty() ? std::vector{o.trace} : files_of_patterns(o.ranks),
@@ -186,6 +205,9 @@ ExitStatus run_captured(const ExploreOptions& o, const CommandLine& line,
           line.has("--slack") ? std::vector{o.questions.slack_pct} : std::vector<double>{},
       .disturbance = o.disturbance,
       .comm_sms = comm_sms_of(o.comm_sms),
+      .waste = waste,
+      .prices = cost ? std::optional(prices_of(o.questions.prices)) : std::nullopt,
+      .host_power_w = o.questions.prices.host_power_w,
       .partial = o.step.partial,
       .per_kernel = o.per_kernel,
       .own_steps = o.own_steps,
@@ -223,7 +245,8 @@ ExitStatus run(const ExploreOptions& o, const CommandLine& line, const RunContex
                          .grid = o.clocks,
                          .power_limit_w = o.power_limit_w,
                          .switching = {},
-                         .questions = questions_of(o.questions)};
+                         .questions = questions_of(o.questions),
+                         .host_power_w = o.questions.prices.host_power_w};
   input.switching = switch_model(o.switching, input.spec);
   if (o.table.given())
     plan_on_table(o.table, has_trace ? std::optional(input.trace) : std::nullopt, input);

@@ -54,8 +54,7 @@ GpuSpec spec_of(const CapturedRunOptions& o, const std::vector<Capture>& capture
   return load_gpu_of_devices(devices, o.files.front());
 }
 
-std::vector<GraphQuestion> questions_of(const CapturedRunOptions& o,
-                                        const GraphExplorationInput& input) {
+std::vector<GraphGrain> grains_of(const CapturedRunOptions& o, const GraphExplorationInput& input) {
   static const std::vector<std::string> all{"iteration", "gpu", "pass", "kernel", "launch", "auto"};
   std::size_t gpus = 0;
   for (const Capture& capture : input.captures) gpus += capture.devices.size();
@@ -65,20 +64,29 @@ std::vector<GraphQuestion> questions_of(const CapturedRunOptions& o,
     if (gpus == 1) std::erase(names, "gpu");
     if (!input.switching) std::erase(names, "auto");
   }
+  std::vector<GraphGrain> grains;
+  for (const std::string& name : names) {
+    const auto grain = grain_named(name);
+    if (!grain) {
+      throw UsageError(fmt::format("--granularity '{}' is not known for captured runs{}", name,
+                                   did_you_mean(name, all)));
+    }
+    grains.push_back(*grain);
+  }
+  return grains;
+}
+
+void ask(const CapturedRunOptions& o, GraphExplorationInput& input) {
+  const std::vector<GraphGrain> grains = grains_of(o, input);
   std::vector<double> slacks_pct = o.slacks_pct;
   if (slacks_pct.empty()) slacks_pct = {0.0, 1.0, 2.0, 5.0};
-  std::vector<GraphQuestion> questions;
+  if (!o.waste) slacks_pct.clear();
   for (const double slack_pct : slacks_pct) {
-    for (const std::string& name : names) {
-      const auto grain = grain_named(name);
-      if (!grain) {
-        throw UsageError(fmt::format("--granularity '{}' is not known for captured runs{}", name,
-                                     did_you_mean(name, all)));
-      }
-      questions.push_back({*grain, slack_pct / percent, o.own_steps});
-    }
+    for (const GraphGrain grain : grains)
+      input.questions.push_back({grain, slack_pct / percent, o.own_steps});
   }
-  return questions;
+  input.prices = o.prices;
+  if (o.prices) input.least_cost = grains;
 }
 
 std::string arcs_text(const ArcCounts& arcs) {
@@ -104,14 +112,18 @@ std::string run_text(const CapturedRunOptions& o, const GraphRequest& request,
       arcs_text(graph.count_arcs()));
   text += fmt::format(
       "captured {:.3f} ms, reproduced {:.3f} ms ({} %) at {} ({}); default clocks {:.3f} ms, "
-      "{:.4g} J on {}\n",
+      "{:.4g} J on {}{}\n",
       ms_per_s * found.captured_span_s, ms_per_s * found.reproduced_span_s,
       format_signed(change_pct(found.reproduced_span_s, found.captured_span_s), 3),
       request.captured_clock,
       request.clock_source == ClockSource::gpu_default
           ? "the GPU's default, assumed: give --captured-clock or --power"
           : std::string(name_of(request.clock_source)),
-      ms_per_s * baseline.span_s, baseline.total_energy_j, found.model->spec().name);
+      ms_per_s * baseline.span_s, baseline.total_energy_j, found.model->spec().name,
+      found.model->host_power_w() > 0.0
+          ? fmt::format(", {} W per GPU for the rest of the node counted",
+                        format_number(found.model->host_power_w()))
+          : "");
   if (found.undisturbed_span_s)
     text += fmt::format(
         "slowed as asked, the default clocks take {:.3f} ms longer; every change is against that\n",
@@ -126,11 +138,41 @@ std::string run_text(const CapturedRunOptions& o, const GraphRequest& request,
   return text;
 }
 
+// Where plans of least cost were asked for, the cheapest, and what prices come to.
+std::string least_cost_text(const GraphExploration& found) {
+  const std::optional<Prices> prices = asked_prices(found);
+  if (!prices) return "";
+  const double gpus = static_cast<double>(found.run->graph.gpus().size());
+  const auto cost_of = [&](const GraphRun& run) {
+    return prices->of(run.span_s, run.total_energy_j, gpus);
+  };
+  const double default_cost = cost_of(found.planner->baseline());
+  const GraphPlanOutcome* best = nullptr;
+  for (const GraphPlanOutcome& outcome : found.plans) {
+    if (!outcome.prices || !outcome.result.found()) continue;
+    if (best == nullptr || cost_of(outcome.result.run) < cost_of(best->result.run)) best = &outcome;
+  }
+  std::string text = fmt::format(
+      "least cost at {}: a second more pays where it saves more J for each GPU\n"
+      "1000 times what was captured cost {:.4g} at the default clocks\n",
+      prices_text(*prices), 1000.0 * default_cost);
+  if (best == nullptr) return text;
+  const double change = cost_of(best->result.run) / default_cost - 1.0;
+  if (change >= 0.0) return text + "no plan costs less than the default clocks: keep them\n";
+  return text + fmt::format("per {}, {}: cost {} %, energy {} %, time {} %\n",
+                            name_of(best->result.question.grain),
+                            plan_clocks_text(found, best->result),
+                            format_signed(percent * change, 2),
+                            format_signed(percent * best->change.energy_frac, 2),
+                            format_signed(percent * best->change.time_frac, 2));
+}
+
 // The one clock to set, from the plan for the whole run that saves most.
 std::string answer_text(const GraphExploration& found) {
   const GraphPlanOutcome* best = nullptr;
   for (const GraphPlanOutcome& outcome : found.plans) {
     if (!outcome.result.found() || outcome.result.question.grain != GraphGrain::iteration) continue;
+    if (outcome.prices) continue;
     if (best == nullptr || outcome.change.energy_frac < best->change.energy_frac) best = &outcome;
   }
   if (best == nullptr) return "";
@@ -157,7 +199,8 @@ std::string playing_text(const CapturedRunOptions& o, const GraphExploration& fo
                       promised_frac(plan));
   };
   for (const GraphPlanOutcome& plan : found.plans) {
-    if (plan.result.found() && (best == nullptr || order(plan) < order(*best))) best = &plan;
+    if (plan.prices || !plan.result.found()) continue;
+    if (best == nullptr || order(plan) < order(*best)) best = &plan;
   }
   if (best == nullptr || best->result.question.grain == GraphGrain::iteration) return "";
   const PlanChange& change = best->counted ? best->counted->change : best->change;
@@ -172,9 +215,9 @@ std::string playing_text(const CapturedRunOptions& o, const GraphExploration& fo
 void print_result(const CapturedRunOptions& o, const GraphRequest& request,
                   const GraphExploration& found) {
   const OutputTable run = captured_run_table(request, found), plans = captured_plans_table(found),
-                    kernels = captured_kernels_table(found), collectives = collectives_table(found),
-                    counted = counted_changes_table(found), notes = captured_notes_table(found),
-                    comm_sms = comm_sms_table(found);
+                    kernels = o.per_kernel ? captured_kernels_table(found) : OutputTable({}),
+                    collectives = collectives_table(found), counted = counted_changes_table(found),
+                    notes = captured_notes_table(found), comm_sms = comm_sms_table(found);
   std::vector<NamedTable> asked;
   if (o.format == OutputFormat::json) asked.push_back({"run", &run});
   if (collectives.rows() > 0) asked.push_back({"collectives", &collectives});
@@ -185,7 +228,8 @@ void print_result(const CapturedRunOptions& o, const GraphRequest& request,
   if (o.format == OutputFormat::json) asked.push_back({"notes", &notes});
   if (o.per_kernel) asked.push_back({"kernels", &kernels});
   if (o.format == OutputFormat::table)
-    print(run_text(o, request, found) + '\n' + answer_text(found) + playing_text(o, found) + '\n');
+    print(run_text(o, request, found) + '\n' + answer_text(found) + playing_text(o, found) +
+          least_cost_text(found) + '\n');
   print_tables(asked, o.format);
   if (o.format != OutputFormat::table) return;
   if (found.interrupted)
@@ -212,8 +256,10 @@ void write_timeline(const CapturedRunOptions& o, const GraphExploration& found) 
     if (!result.found()) continue;
     GraphSimulator of_plan(found.model_of(outcome), grid);
     runs.push_back(of_plan.run(result.plan, {.phases = true, .switching = result.switching}));
-    titles.push_back(fmt::format("{}, slack {} %", name_of(result.question.grain),
-                                 format_number(percent * result.question.slack_frac)));
+    titles.push_back(outcome.prices
+                         ? fmt::format("{}, least cost", name_of(result.question.grain))
+                         : fmt::format("{}, slack {} %", name_of(result.question.grain),
+                                       format_number(percent * result.question.slack_frac)));
   }
   std::vector<GraphTrack> tracks;
   for (std::size_t i = 0; i < runs.size(); ++i) tracks.push_back({titles[i], &runs[i], &grid});
@@ -235,7 +281,8 @@ CapturedRun captured_run(const CapturedRunOptions& o, const RunContext& context)
                    .switching = {},
                    .disturbance = disturbance_of(o.disturbance),
                    .comm_sms = o.comm_sms,
-                   .questions = {}},
+                   .questions = {},
+                   .host_power_w = o.host_power_w},
                   {with_inputs_named(o.files), {}, ClockSource::gpu_default, context.command_line}};
   GraphExplorationInput& input = run.input;
   GraphRequest& request = run.request;
@@ -256,7 +303,7 @@ ExitStatus explore_captured_run(const CapturedRunOptions& o, const RunContext& c
   CapturedRun run = captured_run(o, context);
   GraphExplorationInput& input = run.input;
   const GraphRequest& request = run.request;
-  input.questions = questions_of(o, input);
+  ask(o, input);
   if (!o.db.empty() && !input.disturbance.none())
     throw UsageError("--db keeps plans of runs as captured, not with stragglers or jitter");
   // A database that cannot be written is better known before the work than after it.

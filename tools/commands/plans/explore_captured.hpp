@@ -26,6 +26,9 @@ struct CapturedRunOptions {
   std::vector<double> slacks_pct;          ///< empty: 0, 1, 2, 5
   DisturbanceOptions disturbance;
   std::optional<std::vector<double>> comm_sms;  ///< as GraphExplorationInput::comm_sms
+  bool waste = true;                            ///< plans for slacks
+  std::optional<Prices> prices;                 ///< plans of least cost
+  double host_power_w = 0.0;
   bool partial = false, per_kernel = false, own_steps = false;
   OutputFormat format = OutputFormat::table;
 };

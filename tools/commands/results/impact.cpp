@@ -8,6 +8,7 @@
 #include "common/numbers.hpp"
 #include "common/text.hpp"
 #include "explorer/impact.hpp"
+#include "explorer/results/plan_choice.hpp"
 #include "explorer/results/store.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
@@ -50,9 +51,13 @@ ComparedPlan load(const ResultStore& store, std::int64_t plan_id) {
     throw UsageError(fmt::format("there is no plan {} with clocks", plan_id),
                      {.in = {}, .hint = "'rubato show' lists the plans of a run"});
   const auto& row = found.rows.front();
-  return {{number(row[0]), number(row[1])},
-          {number(row[2]), number(row[3])},
-          std::get<std::int64_t>(row[4]),
+  // The inputs say what hosts draw: they are not counted twice.
+  const double host_power_w =
+      stored_host_power_w(store, {.captured = false, .id = std::get<std::int64_t>(row[4])});
+  const auto of_boards = [&](const SqlValue& time_s, const SqlValue& energy_j) -> IterationTotals {
+    return {number(time_s), number(energy_j) - host_power_w * number(time_s)};
+  };
+  return {of_boards(row[0], row[1]), of_boards(row[2], row[3]), std::get<std::int64_t>(row[4]),
           std::get<std::string>(row[5])};
 }
 

@@ -1,0 +1,127 @@
+// The rest of the node in totals, plans, intervals and plan files, against sums by hand.
+
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "explorer/exploration.hpp"
+#include "explorer/results/plan_choice.hpp"
+#include "explorer/results/plan_file.hpp"
+#include "explorer/results/store.hpp"
+#include "tests/explorer/small_run.hpp"
+#include "tests/temporary_folder.hpp"
+
+namespace rubato {
+namespace {
+
+constexpr double host_w = 250.0;
+
+ExplorationInput input_of(double host_power_w, std::vector<Question> questions) {
+  ExplorationInput input = small_input();
+  input.questions = std::move(questions);
+  input.host_power_w = host_power_w;
+  return input;
+}
+
+Question ask(Granularity granularity, const Goal& goal) {
+  return {granularity, Aggregation::global, goal};
+}
+
+// One clock for all: every clock's sums, by hand.
+TEST(HostPower, OneClockIsTheBestOfAllSums) {
+  const Prices prices{.per_kwh = 0.12, .per_gpu_hour = 0.05, .pue = 1.2};
+  const Exploration found =
+      explore(input_of(host_w, {ask(Granularity::iteration, LeastEnergy{}),
+                                ask(Granularity::iteration, LeastCost{prices})}));
+  const Trace trace = small_input().trace;
+  const auto counts = launch_counts(trace);
+  double least_j = std::numeric_limits<double>::infinity(), least_cost = least_j;
+  for (std::size_t c = 0; c < found.grid.size(); ++c) {
+    double time_s = 0.0, energy_j = 0.0;
+    for (std::size_t k = 0; k < trace.kernels.size(); ++k) {
+      const OperatingPoint& cell = found.cells[k * found.grid.size() + c];
+      time_s += static_cast<double>(counts[k]) * cell.time_s;
+      energy_j += static_cast<double>(counts[k]) * cell.energy_j;
+    }
+    const double node_j = energy_j + host_w * time_s;
+    least_j = std::min(least_j, node_j);
+    least_cost = std::min(least_cost, 0.12 * 1.2 * node_j / 3.6e6 + 0.05 * time_s / 3600.0);
+  }
+  EXPECT_NEAR(found.plans[0].sim.total.energy_j / least_j, 1.0, 1e-12);
+  const Totals& cheapest = found.plans[1].sim.total;
+  EXPECT_NEAR(prices.of(cheapest.time_s, cheapest.energy_j) / least_cost, 1.0, 1e-12);
+  EXPECT_NEAR(found.plans[1].objective / least_cost, 1.0, 1e-12);
+}
+
+// The same clocks with and without it: every total differs by its power times its time.
+TEST(HostPower, EveryTotalHasItForItsTime) {
+  const std::vector<Question> questions{ask(Granularity::iteration, LeastTime{{}, 1e6}),
+                                        ask(Granularity::pass, LeastTime{{}, 1e6})};
+  ExplorationInput with_stalls = input_of(host_w, questions);
+  with_stalls.switching.core.stall_s = 1e-3;
+  const Exploration with = explore(with_stalls);
+  with_stalls.host_power_w = 0.0;
+  const Exploration without = explore(with_stalls);
+  const auto expect_added = [](const Totals& node, const Totals& board) {
+    EXPECT_EQ(node.time_s, board.time_s);
+    EXPECT_NEAR(node.energy_j, board.energy_j + host_w * board.time_s, 1e-9 * node.energy_j);
+  };
+  expect_added(with.baseline.total, without.baseline.total);
+  for (std::size_t q = 0; q < questions.size(); ++q) {
+    const SimResult &node = with.plans[q].sim, &board = without.plans[q].sim;
+    expect_added(node.total, board.total);
+    double sum_j = node.switching.energy_j;
+    for (std::size_t k = 0; k < node.by_kernel.size(); ++k) {
+      expect_added(node.by_kernel[k], board.by_kernel[k]);
+      sum_j += node.by_kernel[k].energy_j;
+    }
+    EXPECT_NEAR(sum_j / node.total.energy_j, 1.0, 1e-9);
+    // As sure of the time, and of a part of the energy that is known.
+    EXPECT_EQ(with.plans[q].interval->time.low_pct, without.plans[q].interval->time.low_pct);
+    EXPECT_LT(with.plans[q].interval->energy.low_pct, with.plans[q].interval->energy.high_pct);
+  }
+  EXPECT_EQ(with.cells[0].energy_j, without.cells[0].energy_j);
+}
+
+// 'auto' plans with it too: the search's claim is what the simulator finds.
+TEST(HostPower, AutomaticPlansCountIt) {
+  ExplorationInput input = input_of(host_w, {ask(Granularity::automatic, LeastWaste{})});
+  input.switching.core.stall_s = 1e-4;
+  const Exploration found = explore(input);
+  EXPECT_NEAR(found.plans[0].sim.total.energy_j / found.plans[0].objective, 1.0, 1e-9);
+}
+
+// A counter on the board sees none of it: plan files promise the board's change.
+TEST(HostPower, PlanFilesPromiseWhatTheBoardTakes) {
+  const TemporaryFolder folder;
+  ResultStore store = ResultStore::open(folder / "r.db");
+  const std::vector<Question> questions{ask(Granularity::iteration, LeastWaste{.slack_frac = 0.5})};
+  for (const double power_w : {0.0, host_w}) {
+    ExplorationInput input = input_of(power_w, questions);
+    input.grid =
+        "mem=5001 core=1470";  // beside the default clocks: the same choice with and without
+    store.add(input, explore(input), {"explore", "{}"});
+  }
+  EXPECT_EQ(stored_host_power_w(store, {false, 1}), 0.0);
+  EXPECT_EQ(stored_host_power_w(store, {false, 2}), host_w);
+  const auto file_of = [&](const std::string& run) {
+    PlanFileRequest request;
+    request.run = run;
+    return plan_file(store, request);
+  };
+  const auto board = file_of("1"), node = file_of("2");
+  const auto promised = [](const auto& file) {
+    return file["plans"][0]["expected"]["energy_change_frac"].template get<double>();
+  };
+  EXPECT_NE(promised(board), 0.0);
+  EXPECT_NEAR(promised(node), promised(board), 1e-12);
+  EXPECT_EQ(node["host_power_w"].get<double>(), host_w);
+  EXPECT_NE(node["baseline"]["energy_j"].get<double>(),
+            board["baseline"]["energy_j"].get<double>());
+}
+
+}  // namespace
+}  // namespace rubato
