@@ -369,6 +369,12 @@ void check_extension(std::string_view option, const std::string& path,
                                printable(path), fmt::join(known, ", ")));
 }
 
+ExitStatus finished(std::size_t done, std::size_t total, std::string_view what) {
+  if (done == total) return ExitStatus::done;
+  tell("interrupted: {} of {} {} done\n", done, total, what);
+  return ExitStatus::interrupted;
+}
+
 void print(std::string_view text) {
   clear_progress();
   if (::isatty(STDOUT_FILENO) != 1) return write_file("-", text);

@@ -10,6 +10,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "common/error.hpp"
 #include "explorer/results/store.hpp"
 #include "tools/terminal/terminal.hpp"
 
@@ -110,6 +111,9 @@ void write_output(const std::string& path, std::string_view text);
 /// anything
 void check_extension(std::string_view option, const std::string& path,
                      std::initializer_list<std::string_view> known);
+
+/// Done, or cut short by Ctrl-C: then a line on standard error says how much was done.
+[[nodiscard]] ExitStatus finished(std::size_t done, std::size_t total, std::string_view what);
 
 /// Writes to standard output; on a terminal every control character is made visible. @throws
 /// IoError if it is closed or the disk is full

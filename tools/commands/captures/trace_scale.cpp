@@ -280,9 +280,10 @@ ExitStatus run_scale(const ScaleOptions& o, const RunContext& context) {
   for (const DrawnStep& step : runs.steps) table.add_row(row_of(step));
   print(table, o.format);
   if (o.format == OutputFormat::table) print('\n' + notes_of(o, all, runs) + '\n');
-  if (runs.steps.empty()) return ExitStatus::no_plan;
-  write_drawings(o, all, runs, table);
-  return ExitStatus::done;
+  if (runs.steps.empty() && runs.not_made == 0) return ExitStatus::no_plan;
+  if (!runs.steps.empty()) write_drawings(o, all, runs, table);
+  return finished(all.inputs.size() - runs.not_made - runs.cut_short.size(), all.inputs.size(),
+                  "combinations");
 }
 
 }  // namespace

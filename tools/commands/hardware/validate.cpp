@@ -276,7 +276,8 @@ Action setup_validate(CommandLine& app) {
   add_model_options(app, *o, {known, k_fold, clocks, caps, intervals});
   add_fit_options(app, o->fit);
   app.add_option("--db", o->db, "Store every point in this SQLite database");
-  app.add_option("--page", o->page, "Write an HTML page with the pictures");
+  app.add_option("--page", o->page, "Write an HTML page with the pictures")
+      ->ends_in({".html", ".htm"});
   add_format_options(app, o->format);
   app.footer(
       "\nWithout a flag, each kernel is fitted to --points of its measurements and tested on the "

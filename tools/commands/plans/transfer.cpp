@@ -196,7 +196,7 @@ ExitStatus run(const TransferOptions& o, const RunContext& context) {
   }
   print(table, o.format);
   if (!drawn.empty()) write_pictures(o, plan, drawn);
-  return ExitStatus::done;
+  return finished(drawn.size(), targets.size(), "traces");
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "common/numbers.hpp"
 #include "explorer/captured_transfer.hpp"
 #include "explorer/results/store.hpp"
+#include "tools/options/files.hpp"
 #include "tools/terminal/exploration_tables.hpp"
 #include "tools/terminal/standard_error.hpp"
 
@@ -55,16 +56,17 @@ ExitStatus transfer_captured(const TransferCapturedOptions& o, const RunContext&
                                    run.input.spec.name, plan.gpu),
                        {.in = {}, .hint = "--gpu says which spec a capture is priced with"});
     }
-    const std::string name = files.size() == 1
-                                 ? files.front()
-                                 : fmt::format("{} and {} more", files[0], files.size() - 1);
+    const std::string first = with_input_named(files.front());
+    const std::string name =
+        files.size() == 1 ? first : fmt::format("{} and {} more", first, files.size() - 1);
     const CapturedTransfer played = transfer(store, plan, std::move(run.input), context);
-    for (const std::string& note : played.notes) tell("note: {}: {}\n", name, note);
+    for (const std::string& note : played.notes) tell("note: {}: {}
+", name, note);
     table.add_row(row_of(name, played));
     context.report({.done = ++done, .total = o.runs.size(), .note = name});
   }
   print(table, o.each.format);
-  return ExitStatus::done;
+  return finished(done, o.runs.size(), "captured runs");
 }
 
 }  // namespace rubato
