@@ -11,6 +11,9 @@
 
 namespace rubato {
 
+/// Of axis clocks: the first grid of each GPU's own spec.
+inline constexpr std::string_view first_grid = "first";
+
 /// Position in axes() and in a Point.
 enum class AxisId : std::size_t {
   gpu,

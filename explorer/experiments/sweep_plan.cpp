@@ -219,7 +219,7 @@ class Planner {
         .spec = gpu.value,
         .power_limit_w =
             point.optional_number(AxisId::power_limit_w).value_or(gpu.value->power_limit.limit_w),
-        .clocks = point.text(AxisId::clocks),
+        .clocks = clocks_of(point, *gpu.value),
         .switching = switching_of(point),
         .seed = point.count(AxisId::seed),
         .options_json = {},
@@ -238,6 +238,12 @@ class Planner {
     setting_by_id_.emplace(setting.id, plan_.settings.size());
     plan_.settings.push_back(std::move(setting));
     return plan_.settings.size() - 1;
+  }
+
+  // By its name, so that whoever names it asks for the same setting.
+  static std::string clocks_of(const Point& point, const GpuSpec& spec) {
+    const std::string& clocks = point.text(AxisId::clocks);
+    return clocks == first_grid ? grid_name(spec, "") : clocks;
   }
 
   // Whatever cannot be run is better known before the first unit than in the night.

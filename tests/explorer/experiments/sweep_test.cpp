@@ -44,6 +44,28 @@ const std::vector<std::string> contents{
     "SELECT experiment_id, scenario, unit_id FROM experiment_units ORDER BY 1, 2, 3",
     "SELECT name, value FROM model_errors ORDER BY 1"};
 
+// GPUs have no grid of the same name: without clocks each has the first of its own spec.
+TEST_F(Sweep, SeveralGpusNeedNoGridNamed) {
+  const auto asked = [](const std::string& clocks, const std::string& gpus) {
+    return plan_sweep(parse_experiment(
+        "schema = 1\nname = 'gpus'\n[defaults]\nmodel = 'gpt3-xl'\nbatch = 4\nsequence = 1024\n" +
+            clocks + "granularity = 'iteration'\n[axes]\ngpu = " + gpus + "\n",
+        "gpus.toml"));
+  };
+  const SweepPlan both = asked("", "['rtx-3080-ti', 'a100-sxm4-80gb']");
+  EXPECT_EQ(run(both, file("g.db")).finished, 2U);
+  const auto stored = rows(file("g.db"), "SELECT gpu, clock_grid FROM runs ORDER BY gpu");
+  ASSERT_EQ(stored.size(), 2U);
+  for (const auto& row : stored) {
+    const auto& gpu = std::get<std::string>(row[0]);
+    EXPECT_EQ(std::get<std::string>(row[1]), load_gpu_spec(gpu).grids.front().name) << gpu;
+  }
+  // The same setting as if the grid was named.
+  const SweepPlan named = asked("clocks = 'paper'\n", "['rtx-3080-ti']");
+  EXPECT_EQ(named.settings.front().id, both.settings.front().id);
+  EXPECT_EQ(run(named, file("g.db")).finished, 0U);
+}
+
 TEST_F(Sweep, StoresEveryUnitOnceAndResumes) {
   const SweepPlan all = plan();
   const SweepSummary first = run(all, file("a.db"));
