@@ -13,6 +13,7 @@
 #include "explorer/published.hpp"
 #include "explorer/report/page.hpp"
 #include "explorer/report/setting_lines.hpp"
+#include "explorer/results/plan_choice.hpp"
 #include "models/gpu/clock_grid.hpp"
 
 namespace rubato {
@@ -42,16 +43,19 @@ struct ClockedGroup {
   std::vector<double> time_s, energy_j;
 };
 
-// @param sql  group, clock, time and energy, a group's rows together
+// @param sql  group, clock, time and energy of the GPU, a group's rows together
+// @return with the rest of the node, as totals have it
 std::vector<ClockedGroup> clocked_groups(const ResultStore& store, std::int64_t run,
                                          std::string_view sql) {
+  const double host_power_w = stored_host_power_w(store, {.captured = false, .id = run});
   std::vector<ClockedGroup> groups;
   for (const auto& row : store.query(sql, {run}).rows) {
     const auto& name = std::get<std::string>(row[0]);
     if (groups.empty() || groups.back().name != name) groups.push_back({name, {}, {}, {}});
     groups.back().clocks.push_back(std::get<std::string>(row[1]));
     groups.back().time_s.push_back(std::get<double>(row[2]));
-    groups.back().energy_j.push_back(std::get<double>(row[3]));
+    groups.back().energy_j.push_back(std::get<double>(row[3]) +
+                                     host_power_w * std::get<double>(row[2]));
   }
   return groups;
 }
@@ -137,13 +141,16 @@ std::string planning_line(const Json& run) {
     options["gpu"] = run["gpu"];  // the default one
   std::string line = fmt::format("rubato explore {}", shell_word(text("trace").get<std::string>()));
   for (const char* name :
-       {"gpu", "cluster", "captured_clock", "power", "clocks", "power_limit_w", "switching",
-        "switch_latency_us", "switch_stall_us", "switch_energy_j", "switch_dwell_us",
+       {"gpu", "cluster", "captured_clock", "power", "clocks", "power_limit_w", "host_power_w",
+        "switching", "switch_latency_us", "switch_stall_us", "switch_energy_j", "switch_dwell_us",
         "mem_switch_latency_us", "mem_switch_stall_us", "mem_switch_energy_j"}) {
     const Json value = text(name);
     if (!is_name(value) && !value.is_number()) continue;
-    // Options are called as they are stored, but for the unit of the limit.
-    std::string option = name == std::string_view("power_limit_w") ? "power-limit" : name;
+    // Options are called as they are stored, but for the unit of power.
+    std::string option = name;
+    if (option == "host_power_w" && value == 0.0) continue;
+    if (option.ends_with("power_limit_w") || option.ends_with("host_power_w"))
+      option.resize(option.size() - std::string_view("_w").size());
     std::ranges::replace(option, '_', '-');
     line += fmt::format(" --{} {}", option,
                         value.is_string() ? shell_word(value.get<std::string>()) : value.dump());

@@ -104,6 +104,19 @@ def slider(page):
     assert text(page, "#slider-line code").startswith("sudo nvidia-smi -lgc "), text(page, "#slider-line code")
 
 
+def host_power_page(page, folder):
+    """The rest of the node is in what the slider says too, and the line that plans it again asks for it."""
+    options = ("--granularity", "iteration", "--host-power", "200", "--slack", "5")
+    run("explore", "gpt3-xl", *options, "--db", folder / "h.db")
+    sound(page, report(folder, "h.db", "host.html"))
+    exact = json.loads(run("explore", "gpt3-xl", *options, "--json"))["plans"][-1]
+    assert abs(slide(page, "iteration", 5) - exact["energy_change_pct"]) < 0.006
+    assert "200 W per GPU, the rest of the node" in text(page, "main")
+    slide(page, "pass", 5)
+    again = shlex.split(text(page, "#slider-line code").split("#")[0])
+    assert again[:2] == ["rubato", "explore"] and again[again.index("--host-power") + 1] == "200.0", again
+
+
 def interactions(page):
     page.hover("#kernels .row:nth-of-type(12) rect.mark")
     name = text(page, "#kernels .row:nth-of-type(12) text")
@@ -247,6 +260,32 @@ def captured_page(page, folder):
     assert percents(text(page, "#slider-answer"))[1] <= 0.0, text(page, "#slider-answer")
 
 
+def captured_slider(page, folder):
+    """The slider finds the stored plan that saves most in the time, and the clocks of the kernels follow it."""
+    run("explore", EXAMPLES / "run.pt.trace.json.gz", "--captured-clock", "1593/1410", "--granularity", "iteration,kernel,auto", "--db", folder / "cl.db")
+    sound(page, report(folder, "cl.db", "captured-slider.html"))
+
+    def rows(sql):
+        return json.loads(run("query", "--db", folder / "cl.db", "--json", sql))
+
+    plans = rows("SELECT graph_plan_id, granularity, coalesce(counted_time_change_pct, time_change_pct) AS time, "
+                 "coalesce(counted_energy_change_pct, energy_change_pct) AS energy FROM v_graph_plans WHERE energy_j IS NOT NULL")
+    shown = []
+    for slack in (6, 3, 1.5, 0.5, 0):
+        page.evaluate(f"(() => {{ const s = document.getElementById('slack'); s.value = {slack}; s.dispatchEvent(new Event('input')); }})()")
+        best = min((p for p in plans if p["time"] <= slack + 1e-7), key=lambda p: p["energy"])
+        energy, time = percents(text(page, "#slider-plan").split(":", 2)[2])
+        assert abs(energy - best["energy"]) < 0.006 and abs(time - best["time"]) < 0.006, (slack, best, text(page, "#slider-plan"))
+        chosen = int(page.evaluate("document.getElementById('plan').value"))
+        assert abs(next(p["energy"] for p in plans if p["graph_plan_id"] == chosen) - best["energy"]) < 1e-9, (chosen, best)
+        clocks = {row["clock"] for row in rows(f"SELECT DISTINCT clock FROM graph_plan_clocks WHERE graph_plan_id = {chosen}")}
+        drawn = set(page.evaluate("[...document.querySelectorAll('#kernels-table tbody tr')].map((row) => row.cells[2].textContent)"))
+        assert drawn == clocks, (slack, drawn, clocks)
+        assert count(page, "#front .plan rect[stroke='var(--ink)']") == 1
+        shown.append(chosen)
+    assert len(set(shown)) > 2, shown
+
+
 def other_spec(page, folder):
     """A file that takes the name of a shipped spec: its errors and clocks are not the shipped ones."""
     spec = json.loads((SOURCE / "models" / "data" / "a100-sxm4-80gb.json").read_text())
@@ -323,7 +362,7 @@ def main():
     if not browser.found():
         print("skipped: no chromium on this machine")
         return 77
-    checks = (run_page, without_a_plan, missed_slack, experiment_page, captured_experiment_page, captured_page, other_spec, hostile_names, drawn_pages)
+    checks = (run_page, without_a_plan, missed_slack, experiment_page, captured_experiment_page, captured_page, captured_slider, host_power_page, other_spec, hostile_names, drawn_pages)
     with tempfile.TemporaryDirectory() as temporary, browser.Browser() as page:
         for check in checks:
             check(page, Path(temporary))

@@ -95,12 +95,13 @@ function front() {
   const cursor = svg.append("g").attr("class", "chosen");
   markChosen = () => {
     cursor.html("");
+    marks.select("rect").attr("stroke", (p) => isWithin(p) ? "var(--ink)" : "var(--paper)").attr("stroke-width", (p) => isWithin(p) ? 2.5 : 1);
     if (!chosen) return;
     const at = Number(element("slack").value);
     if (at <= x.domain()[1]) cursor.append("line").attr("x1", x(at)).attr("x2", x(at)).attr("y1", margin.top).attr("y2", height - margin.bottom).attr("stroke", "var(--ink)").attr("stroke-width", 1.2);
     cursor.append("circle").attr("cx", x(chosen.x)).attr("cy", y(chosen.y)).attr("r", 6).attr("fill", "none").attr("stroke", "var(--ink)").attr("stroke-width", 2);
   };
-  svg.on("click", function () { element("slack").value = x.invert(d3.mouse(this)[0]); slide(); });
+  svg.on("click", function () { element("slack").value = x.invert(d3.mouse(this)[0]); slide(); showWithin(); });
   markChosen();
   const cell = (f) => (p) => p.energy_j === null ? "-" : f(p);
   const measured = (p) => { const v = data.verifications.filter((one) => one.graph_plan_id === p.graph_plan_id).at(-1);
@@ -115,8 +116,13 @@ function front() {
   listNotes("#notes", data.notes);
 }
 
-// One clock for the whole run within a slack: simulated, not modelled again here.
-let chosen = null, markChosen = () => {};
+// As it is played, where it is known what changes of clock take.
+const playedTime = (p) => p.counted_time_change_pct ?? p.time_change_pct;
+const playedEnergy = (p) => p.counted_energy_change_pct ?? p.energy_change_pct;
+
+// One clock for the whole run within a slack, simulated, and the stored plan that saves most in it: nothing is modelled again here.
+let chosen = null, within = null, markChosen = () => {};
+const isWithin = (p) => within !== null && p.graph_plan_id === within.graph_plan_id;
 function slide() {
   const slack = Number(element("slack").value);
   element("slack-shown").textContent = percent(slack);
@@ -129,7 +135,18 @@ function slide() {
     (bound ? ` No plan of any kind saves more than ${fixed(-change(bound.bound_j, run.default_j), 1)} % in that time, as long as nothing that runs at once slows anything else down.` : "");
   const [set, back] = (least && data.lines[least.clock]) || [];
   commandLine("slider-line", "To set:", set && `${set}   # back: ${back}`);
+  within = d3.least(found.filter((p) => playedTime(p) <= slack + 1e-7), playedEnergy) ?? null;
+  element("slider-plan").textContent = found.length === 0 ? "" : !within ? "No stored plan is that fast." :
+    `Of the stored plans: ${planName(within)}, ${clocksText(within)}: energy ${percent(playedEnergy(within), 2)}, time ${percent(playedTime(within), 2)}${within.counted_time_change_pct === null ? "" : ", as played"}.`;
+  commandLine("slider-play", "To play it:", within && within.granularity !== "iteration" && data.play[within.graph_plan_id]);
   markChosen();
+}
+
+// The clocks of the kernels follow the slider.
+function showWithin() {
+  if (!within) return;
+  element("plan").value = within.graph_plan_id;
+  drawKernels(within.graph_plan_id);
 }
 
 const most = 40;
@@ -180,8 +197,9 @@ function collectives() {
 
 answer();
 trust();
+element("slack").max = Math.max(20, Math.ceil(d3.max(found, playedTime) ?? 0));
 element("slack").value = found.length > 0 ? d3.min(found, (p) => p.slack_pct) : 5;
-element("slack").addEventListener("input", slide);
+element("slack").addEventListener("input", () => { slide(); showWithin(); });
 slide();
 front();
 planChoice();
