@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
+#include "common/error.hpp"
 #include "common/suggest.hpp"
 #include "common/text.hpp"
 #include "tools/options/files.hpp"
@@ -237,6 +238,14 @@ std::vector<std::string> CommandLine::given_of(const std::string& group) const {
 
 void CommandLine::final_callback(std::function<void()> action) {
   app_->final_callback(std::move(action));
+}
+
+void refuse(const CommandLine& line, std::initializer_list<const char*> options,
+            std::string_view why, const std::string& hint) {
+  for (const char* option : options) {
+    if (line.has(option))
+      throw UsageError(fmt::format("{} {}", option, why), {.in = {}, .hint = hint});
+  }
 }
 
 }  // namespace rubato

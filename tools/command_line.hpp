@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace CLI {
@@ -89,5 +90,10 @@ class CommandLine {
   std::vector<std::unique_ptr<Option>> options_;
   std::vector<std::unique_ptr<CommandLine>> subcommands_;
 };
+
+/// @throws UsageError for the first of these options that was given: it and `why`, such as "does
+///         nothing with --table"
+void refuse(const CommandLine& line, std::initializer_list<const char*> options,
+            std::string_view why, const std::string& hint = "");
 
 }  // namespace rubato

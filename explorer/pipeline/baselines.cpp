@@ -63,9 +63,9 @@ void put_ours_beside(BaselineResult& result, const PipelinePlanner& planner,
     }
   }
   const auto plans = planner.plan(deadlines_s, AfterEnd::go_on, context);
-  if (!plans.front().plan.option_of_pass.empty()) result.at_equal_time = plans.front();
+  if (plans.front().found()) result.at_equal_time = plans.front();
   for (const PipelineResult& plan : plans) {
-    if (plan.plan.option_of_pass.empty() || plan.energy_j > result.run.energy_j) continue;
+    if (!plan.found() || plan.energy_j > result.run.energy_j) continue;
     if (!result.at_equal_energy || plan.run.time_s < result.at_equal_energy->run.time_s) {
       result.at_equal_energy = plan;
     }

@@ -63,7 +63,7 @@ std::string pipeline_plan_json(const PipelineWork& work, std::span<const Pipelin
   Json file{{"schema", 1}, {"kind", "pipeline_plan"}, {"plans", Json::array()}};
   const auto rows = work.schedule.rows();
   for (const PipelineResult& result : plans) {
-    if (result.plan.option_of_pass.empty()) continue;
+    if (!result.found()) continue;
     Json stages = Json::array();
     for (const auto& row : rows) {
       stages.push_back(stage_json(work, result.plan, row, kernel_clocks));

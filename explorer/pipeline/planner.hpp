@@ -38,6 +38,8 @@ struct PipelineResult {
   double gap_frac = 0.0;       ///< (energy_j - lower_bound_j) / energy_j
   /// Of its change against the baseline: of modelled stages, by whoever asks PipelineIntervals.
   std::optional<SavingInterval> interval = {};
+
+  [[nodiscard]] bool found() const noexcept { return !plan.option_of_pass.empty(); }
 };
 
 /// Different ways to dive, see PlannerOptions.

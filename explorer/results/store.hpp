@@ -1,6 +1,6 @@
 #pragma once
 // Results in SQLite: written in one transaction per exploration, read by SQL.
-// Tables and views: schema.sql, schema_2.sql, schema_4.sql, views.sql and docs/schema.md.
+// Tables: schema.sql, then schema_N.sql for each version; views: views.sql. docs/schema.md.
 
 #include <cstdint>
 #include <filesystem>

@@ -107,9 +107,7 @@ void check_degrees(const ParallelStepInput& input) {
 
 void check_cluster(const ParallelStepInput& input) {
   const ClusterSpec cluster = cluster_of(input.spec);
-  const double gpus = 1.0 * static_cast<double>(input.shape.tensor_parallel) *
-                      static_cast<double>(input.shape.data_parallel) *
-                      static_cast<double>(input.shape.context_parallel) * input.pipeline.stages;
+  const double gpus = input.gpus_asked();
   if (gpus <= static_cast<double>(cluster.gpus())) return;
   throw UsageError(
       fmt::format("tp {} x cp {} x dp {} x pp {} needs {:.0f} GPUs; {} has {} ({} x {})",
@@ -179,6 +177,11 @@ std::string_view name_of(Sharding value) noexcept {
     case Sharding::none: break;
   }
   return "ddp";
+}
+
+double ParallelStepInput::gpus_asked() const noexcept {
+  return static_cast<double>(shape.tensor_parallel) * static_cast<double>(shape.data_parallel) *
+         static_cast<double>(shape.context_parallel) * pipeline.stages;
 }
 
 std::uint64_t ParallelStepInput::gpus() const noexcept {

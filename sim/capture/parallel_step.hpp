@@ -46,6 +46,8 @@ struct ParallelStepInput {
 
   /// GPUs of the run: tp x cp x dp x stages.
   [[nodiscard]] std::uint64_t gpus() const noexcept;
+  /// The same of any degrees: 64 bits do not hold the product of the largest.
+  [[nodiscard]] double gpus_asked() const noexcept;
 };
 
 /// Times of one step.

@@ -9,11 +9,13 @@ import json
 import os
 import pty
 import re
+import signal
 import struct
 import subprocess
 import sys
 import tempfile
 import termios
+import time
 import unittest
 from pathlib import Path
 
@@ -238,6 +240,42 @@ class Manners(unittest.TestCase):
         self.assertEqual(json.loads(told.stdout)["run"][0]["trace"], "standard input")
         self.assertIn("standard input", self.run_program("query", "--db", "r.db", "SELECT captures FROM graph_runs").stdout)
         self.assertIn("error: standard input:1:", self.run_program("trace", "show", "-", input="{", status=3).stderr)
+
+    def test_standard_input_on_pages(self):
+        capture = gzip.decompress((SOURCE / "docs/examples/run.pt.trace.json.gz").read_bytes()).decode()
+        self.run_program("replay", "-", "--page", "r.html", "--perfetto", "r.json", input=capture)
+        for name in ("r.html", "r.json"):
+            text = (self.folder / name).read_text()
+            self.assertNotIn("standard-input", text)
+            self.assertNotRegex(text, r"rubato-\w{6}/")
+        self.assertIn("standard input", (self.folder / "r.html").read_text())
+
+    def test_cut_short(self):
+        """Ctrl-C: what was done is printed, one line says how much of all it is, the status is 130."""
+        batches = ",".join(map(str, range(1, 400)))
+        for arguments, what in (
+                (("trace", "scale", "gpt3-13b", "--tp", "1..8", "--pp", "1..16", "--dp", "1..64", "--seq", "2048", "--optimizer"), "combinations"),
+                (("transfer", "--plan", SOURCE / "docs/examples/spaan2026-table1.csv", "--batches", batches, "--tp", "1,2,4,8", "--collectives", "none"), "traces")):
+            program = subprocess.Popen([RUBATO, *map(str, arguments)], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            time.sleep(1)
+            program.send_signal(signal.SIGINT)
+            shown, told = program.communicate(timeout=60)
+            self.assertEqual(program.returncode, 130, told)
+            done = re.search(rf"^interrupted: (\d+) of (\d+) {what} done\n\Z", told, re.MULTILINE)
+            self.assertTrue(done, told)
+            self.assertLess(int(done[1]), int(done[2]))
+            self.assertTrue(shown)
+
+    def test_whole_numbers_have_no_decimals(self):
+        self.run_program("explore", *FEW, "--db", "r.db")
+        shown = self.run_program("query", "--db", "r.db", "SELECT power_limit_w, 0.5 AS half FROM runs").stdout
+        self.assertEqual(shown.split("\n")[1].split(), ["350", "0.5000"])
+
+    def test_goals_have_the_names_of_tables_too(self):
+        words, names = (self.run_program("explore", *FEW, "--goal", goals, "--json").stdout
+                        for goals in ("energy,waste", "least_energy,strict_waste"))
+        self.assertEqual([p["goal"] for p in json.loads(names)["plans"]], ["default", "least_energy", "strict_waste"])
+        self.assertEqual([p["energy_j"] for p in json.loads(names)["plans"]], [p["energy_j"] for p in json.loads(words)["plans"]])
 
     def test_help(self):
         for path in (("explore",), ("pipeline", "plan")):

@@ -279,7 +279,7 @@ std::string frontier_svg(const PipelinePlanner& planner, const std::vector<Pipel
     energy.include(total_j(v));
   }
   for (const PipelineResult& plan : plans) {
-    if (plan.plan.option_of_pass.empty()) continue;
+    if (!plan.found()) continue;
     time.include(plan.run.time_s);
     energy.include(plan.run.energy_j);
   }
@@ -292,7 +292,7 @@ std::string frontier_svg(const PipelinePlanner& planner, const std::vector<Pipel
     line.emplace_back(time.at(v.time_s), energy.at(total_j(v)));
   svg.polyline(line, R"(class="c0" stroke="#0072b2" stroke-width="1.8")");
   for (const PipelineResult& plan : plans) {
-    if (plan.plan.option_of_pass.empty()) continue;
+    if (!plan.found()) continue;
     svg.circle(time.at(plan.run.time_s), energy.at(plan.run.energy_j), 4,
                R"(class="mark c1" fill="#d55e00")",
                fmt::format("plan: {:.6g} s, {:.6g} J", plan.run.time_s, plan.run.energy_j));

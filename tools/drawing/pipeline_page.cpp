@@ -18,8 +18,8 @@ namespace rubato {
 namespace {
 
 const PipelineResult* first_plan(const std::vector<PipelineResult>& plans) {
-  const auto found = std::ranges::find_if(
-      plans, [](const PipelineResult& plan) { return !plan.plan.option_of_pass.empty(); });
+  const auto found =
+      std::ranges::find_if(plans, [](const PipelineResult& plan) { return plan.found(); });
   return found == plans.end() ? nullptr : &*found;
 }
 
@@ -96,7 +96,7 @@ std::string pipeline_page(const PipelinePlanner& planner, const std::vector<Pipe
                           const PipelineCaption& caption, const OutputTable& table) {
   std::vector<DrawnRun> runs{{caption.baseline, &planner.baseline()}};
   for (const PipelineResult& plan : plans) {
-    if (plan.plan.option_of_pass.empty()) continue;
+    if (!plan.found()) continue;
     runs.push_back({fmt::format("plan for {:.5g} s", plan.deadline_s), &plan.run});
   }
   const PipelineResult* plan = first_plan(plans);

@@ -24,7 +24,7 @@ namespace rubato {
 
 void add_captured_clock_options(CommandLine& app, CapturedClockOptions& options) {
   app.add_option("--captured-clock", options.clock,
-                 "Clocks of the capture, MEM/CORE (default: the power log's, else the GPU's)");
+                 "Clocks of the capture, MEMORY/CORE (default: the power log's, else the GPU's)");
   app.add_option("--power", options.power, "Power log: nvidia-smi, DCGM, NVML or Zeus");
   app.add_option("--power-gpu", options.log.gpu, "Index of the GPU in the log");
   app.add_option("--power-period", options.log.period_s, "Distance of samples in s, for dcgmi dmon")

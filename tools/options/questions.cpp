@@ -65,8 +65,10 @@ void add_question_options(CommandLine& app, QuestionOptions& o) {
       ->capture_default_str();
   app.add_option(
          "--goal", o.goals,
-         "waste (least energy in the time budget), edp, ed2p, energy, time, cost (least money for "
-         "energy and time)")
+         "What is least: waste (energy, in the time that --slack allows), edp and ed2p "
+         "(energy-delay "
+         "products: energy x time, energy x time squared), energy, time (in a budget of energy "
+         "or power), cost (money for energy and time)")
       ->delimiter(',')
       ->capture_default_str();
   app.add_option("--slack", o.slack_pct,
@@ -104,6 +106,14 @@ void check_numbers(const QuestionOptions& o) {
   if (!(o.tolerance_pct >= 0.0 && o.tolerance_pct <= most_pct))
     throw UsageError(fmt::format("--tolerance is {}; expected a number from 0 to {}",
                                  o.tolerance_pct, most_pct));
+}
+
+std::vector<std::string> goal_words(std::vector<std::string> goals) {
+  for (std::string& goal : goals) {
+    if (goal == "strict_waste" || goal == "relaxed_waste") goal = "waste";
+    if (goal.starts_with("least_")) goal.erase(0, std::string_view("least_").size());
+  }
+  return goals;
 }
 
 void refuse_without_goal(const QuestionOptions& o, const CommandLine& line) {

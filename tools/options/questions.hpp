@@ -32,6 +32,9 @@ void add_question_options(CommandLine& app, QuestionOptions& options);
 /// @throws UsageError for a slack, a tolerance or a price out of range
 void check_numbers(const QuestionOptions& options);
 
+/// Goals as options name them, given so or as tables and databases do: "least_energy" is "energy".
+[[nodiscard]] std::vector<std::string> goal_words(std::vector<std::string> goals);
+
 /// @throws UsageError for goals that are not known, and for options of a goal that was not given
 void refuse_without_goal(const QuestionOptions& options, const CommandLine& line);
 

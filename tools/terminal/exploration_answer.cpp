@@ -96,7 +96,7 @@ std::string no_plan(const Exploration& found) {
   }
   const PlanResult* fastest = nullptr;
   for (const PlanResult& plan : found.plans) {
-    if (plan.plan.clock_of_site.empty()) continue;
+    if (!plan.found()) continue;
     if (fastest == nullptr || plan.sim.total.time_s < fastest->sim.total.time_s) fastest = &plan;
   }
   if (fastest == nullptr) return fastest_of_fronts(found);
@@ -199,8 +199,7 @@ std::string best_plans(const ExplorationInput& input, const Exploration& found,
   const Totals& base = found.baseline.total;
   const PlanResult *best = nullptr, *one_clock = nullptr;
   for (const PlanResult& plan : found.plans) {
-    if (!measure.is_of(plan.question.goal) || plan.plan.clock_of_site.empty() || is_late(plan))
-      continue;
+    if (!measure.is_of(plan.question.goal) || !plan.found() || is_late(plan)) continue;
     const auto is_better = [&](const PlanResult* other) {
       return other == nullptr || measure(plan.sim.total) < measure(other->sim.total);
     };

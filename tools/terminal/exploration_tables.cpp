@@ -144,7 +144,7 @@ OutputTable plans_table(const Exploration& found) {
   for (const PlanResult& plan : found.plans) {
     std::vector<Cell> row = plan_key(plan.question);
     row.emplace_back(status_text(plan.status, plan.marks));
-    if (plan.plan.clock_of_site.empty()) {
+    if (!plan.found()) {
       row.resize(columns);
     } else {
       const Totals& total = plan.sim.total;
@@ -258,7 +258,7 @@ OutputTable kernels_table(const Trace& trace, const Exploration& found) {
   columns.insert(columns.end(), totals_columns.begin(), totals_columns.end());
   OutputTable table = keyed_table(found, std::move(columns));
   for (const PlanResult& plan : found.plans) {
-    if (plan.plan.clock_of_site.empty()) continue;
+    if (!plan.found()) continue;
     const std::vector<std::string> clocks = clocks_of_kernels(trace, found.grid, plan.plan);
     for (std::size_t k = 0; k < trace.kernels.size(); ++k) {
       std::vector<Cell> row = plan_key(plan.question);

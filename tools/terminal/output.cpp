@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cmath>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -284,21 +285,23 @@ void print_tables(const std::vector<NamedTable>& tables, OutputFormat format) {
 
 OutputTable as_table(const QueryResult& result) {
   std::vector<Column> columns;
-  for (const std::string& name : result.columns) {
+  for (std::size_t c = 0; c < result.columns.size(); ++c) {
+    const std::string& name = result.columns[c];
     const bool warns = name == "notes" || name.ends_with("verdict");
-    columns.push_back(
-        {.key = name, .title = {}, .decimals = 4, .room = warns ? Room::needed : Room::usual});
+    const bool whole = std::ranges::all_of(result.rows, [c](const std::vector<SqlValue>& row) {
+      const auto* value = std::get_if<double>(&row[c]);
+      return value == nullptr || *value == std::round(*value);
+    });
+    columns.push_back({.key = name,
+                       .title = {},
+                       .decimals = whole ? 0 : 4,
+                       .room = warns ? Room::needed : Room::usual});
   }
   OutputTable table(std::move(columns));
-  struct ToCell {
-    Cell operator()(std::monostate) const { return std::monostate{}; }
-    Cell operator()(std::int64_t value) const { return value; }
-    Cell operator()(double value) const { return value; }
-    Cell operator()(const std::string& value) const { return value; }
-  };
   for (const auto& row : result.rows) {
     std::vector<Cell> cells;
-    for (const SqlValue& value : row) cells.push_back(std::visit(ToCell{}, value));
+    for (const SqlValue& value : row)
+      cells.push_back(std::visit([](const auto& one) { return Cell(one); }, value));
     table.add_row(std::move(cells));
   }
   return table;

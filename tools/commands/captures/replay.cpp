@@ -18,6 +18,7 @@
 #include "tools/commands/command.hpp"
 #include "tools/drawing/replay_page.hpp"
 #include "tools/options/captured.hpp"
+#include "tools/options/files.hpp"
 #include "tools/options/gpu.hpp"
 #include "tools/options/table.hpp"
 #include "tools/terminal/output.hpp"
@@ -288,6 +289,7 @@ Capture read_capture(const ReplayOptions& o) {
 
 Capture chosen_capture(const ReplayOptions& o) {
   Capture capture = read_capture(o);
+  capture.name = with_input_named(std::move(capture.name));
   if (!o.step.empty()) capture = only_step(std::move(capture), o.step);
   if (o.device >= capture.devices.size()) {
     throw UsageError(fmt::format("--device is {}; {} has {} (0 to {})", o.device, capture.name,
@@ -319,8 +321,8 @@ ExitStatus run(const ReplayOptions& o, const RunContext& context) {
   if (!o.captured.clock.empty()) clock = o.captured.clock;
   const ClockPair captured = captured_clock(spec, clock);
   const ClockPair replayed = o.clocks.empty() ? captured : parse_clock_pair(spec, o.clocks);
-  const ReplayRequest request{o.trace, label_of(spec, captured), label_of(spec, replayed),
-                              context.command_line};
+  const ReplayRequest request{with_input_named(o.trace), label_of(spec, captured),
+                              label_of(spec, replayed), context.command_line};
 
   const CaptureReplay replay(capture, spec, captured, o.power_limit_w,
                              cells_of_table(o.table, spec, capture.kernels));
@@ -363,7 +365,7 @@ Action setup_replay(CommandLine& app) {
   app.add_option("--gpu", o->gpu,
                  "Spec: a shipped name or a file [the one of the capture's device]");
   add_captured_clock_options(app, o->captured);
-  app.add_option("--clocks", o->clocks, "Also replay at these clocks, MEM/CORE");
+  app.add_option("--clocks", o->clocks, "Also replay at these clocks, MEMORY/CORE");
   app.add_option("--power-limit", o->power_limit_w, "Board power limit in W");
   add_table_options(app, o->table);
   app.add_option("--step", o->step, "Only this step: its name or its position from 0");

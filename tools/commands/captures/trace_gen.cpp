@@ -121,17 +121,12 @@ Trace fused_step(const TrainingStep& step) {
   return std::move(generated.trace);
 }
 
-void refuse(const CommandLine& line, std::initializer_list<const char*> options, const char* why) {
-  for (const char* option : options)
-    if (line.has(option)) throw UsageError(fmt::format("{} is for {}", option, why));
-}
-
 void check(const Options& o, const CommandLine& line, KernelStyle kernels) {
   if (o.graph && o.collectives == "none")
     throw UsageError("--graph puts collectives beside kernels; --collectives none has none");
   if (o.graph) return;
-  if (kernels == KernelStyle::llm_c) refuse(line, {"--ep"}, "--kernels fused or --graph");
-  refuse(line, {"--pp"}, "--graph");
+  if (kernels == KernelStyle::llm_c) refuse(line, {"--ep"}, "is for --kernels fused or --graph");
+  refuse(line, {"--pp"}, "is for --graph");
   if (const std::optional<std::string> given = given_parallel_option(line))
     throw UsageError(fmt::format("{} is for --graph", *given));
 }

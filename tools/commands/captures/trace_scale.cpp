@@ -36,6 +36,7 @@ struct ScaleOptions {
   ParallelOptions parallel;
   std::vector<std::string> tp{"1"}, pp{"1"}, dp{"1"};
   DisturbanceOptions disturbance;
+  GraphDisturbance disturbed;  ///< what it comes to
   std::vector<double> slacks_pct{0.0, 1.0, 5.0};
   std::string clocks = "coarse";
   std::string page, plot;
@@ -45,7 +46,7 @@ struct ScaleOptions {
 
 OutputTable table_of(const ScaleOptions& o) {
   std::vector<Column> columns{{"tp"}, {"pp"}, {"dp"}, {"gpus", "GPUs"}, {"step_ms", "step ms", 1}};
-  if (disturbance_of(o.disturbance).none()) {
+  if (o.disturbed.none()) {
     for (const char* name : {"compute", "hidden", "exposed", "bubble"})
       columns.push_back({fmt::format("{}_pct", name), fmt::format("{} %", name), 1});
   }
@@ -84,9 +85,9 @@ std::vector<std::uint64_t> degrees_of(const std::vector<std::string>& texts,
 
 DrawnStep planned(const ScaleOptions& o, const ParallelStepInput& input,
                   const RunContext& context) {
-  ParallelPlanner planner(input, o.clocks, disturbance_of(o.disturbance));
+  ParallelPlanner planner(input, o.clocks, o.disturbed);
   const ParallelStepTimes& t = planner.step().times;
-  const bool as_generated = disturbance_of(o.disturbance).none();
+  const bool as_generated = o.disturbed.none();
   const double replicas =
       static_cast<double>(input.gpus()) / static_cast<double>(input.pipeline.stages);
   DrawnStep step{.tensor = input.shape.tensor_parallel,
@@ -152,7 +153,7 @@ std::string interruption_of(const ScaleRuns& runs) {
 
 std::string notes_of(const ScaleOptions& o, const Combinations& all, const ScaleRuns& runs) {
   const std::string shares =
-      disturbance_of(o.disturbance).none()
+      o.disturbed.none()
           ? "Of the step at default clocks, means over a GPU of each stage: kernels, communication "
             "beside kernels (hidden) and without any (exposed), neither (bubble: waiting for other "
             "stages or the host)."
@@ -175,13 +176,6 @@ std::string notes_of(const ScaleOptions& o, const Combinations& all, const Scale
   return text + interruption_of(runs);
 }
 
-// As a double: whole numbers of 64 bits do not hold the product of the largest degrees.
-double gpus_of(const ParallelStepInput& input) {
-  return static_cast<double>(input.shape.tensor_parallel) *
-         static_cast<double>(input.shape.data_parallel) *
-         static_cast<double>(input.shape.context_parallel) * input.pipeline.stages;
-}
-
 Combinations combinations_of(const ScaleOptions& o) {
   const ModelShape model = load_model_shape(o.model.model);
   const std::vector<std::uint64_t> tensors = degrees_of(o.tp, "--tp"),
@@ -199,7 +193,7 @@ Combinations combinations_of(const ScaleOptions& o) {
         input.shape.tensor_parallel = tensor;
         input.shape.data_parallel = replica;
         input.pipeline.stages = static_cast<std::uint32_t>(stage);
-        if (!only && gpus_of(input) > static_cast<double>(all.cluster.gpus())) {
+        if (!only && input.gpus_asked() > static_cast<double>(all.cluster.gpus())) {
           ++all.left_out;
         } else {
           all.inputs.push_back(std::move(input));
@@ -316,8 +310,12 @@ void setup_trace_scale(CommandLine& app, Action& action) {
       "--optimizer --zero 1 --cluster dgx-a100\n"
       "  rubato trace scale gpt3-2.7b --tp 1..4 --pp 1..4 --dp 1..64 --optimizer --page "
       "scale.html");
-  scale->final_callback(
-      [&action, o] { action = [o](const RunContext& context) { return run_scale(*o, context); }; });
+  scale->final_callback([&action, o] {
+    action = [o](const RunContext& context) {
+      o->disturbed = disturbance_of(o->disturbance);
+      return run_scale(*o, context);
+    };
+  });
 }
 
 }  // namespace rubato

@@ -284,7 +284,7 @@ ExitStatus fit_captured(const CalibrateOptions& o, const CommandLine& line) {
 void add_capture_options(CommandLine& app, CaptureCalibration& captures) {
   const char* group = "One step captured at several clocks";
   app.add_option("--captures", captures.captures,
-                 "FILE@MEM/CORE or FILE@CORE ...: what rubato trace import reads; kernels are "
+                 "FILE@MEMORY/CORE or FILE@CORE ...: what rubato trace import reads; kernels are "
                  "named after the first")
       ->group(group);
   app.add_option("--power", captures.power, "Power logs, one for each capture")->group(group);

@@ -117,7 +117,7 @@ OutputTable plans_table(const PlanOptions& o, const PipelinePlanner& planner,
   for (const PipelineResult& plan : plans) {
     std::vector<Cell> row{std::string("deadline"), std::string(name_of(plan.status)),
                           plan.deadline_s};
-    if (plan.plan.option_of_pass.empty()) {
+    if (!plan.found()) {
       row.resize(columns.size());
       table.add_row(std::move(row));
       continue;
@@ -199,8 +199,8 @@ OutputTable kernels_table(const PipelineWork& work, const std::vector<PipelineRe
 }
 
 const PipelineResult* first_found(const std::vector<PipelineResult>& plans) {
-  const auto found = std::ranges::find_if(
-      plans, [](const PipelineResult& plan) { return !plan.plan.option_of_pass.empty(); });
+  const auto found =
+      std::ranges::find_if(plans, [](const PipelineResult& plan) { return plan.found(); });
   return found == plans.end() ? nullptr : &*found;
 }
 
@@ -224,7 +224,7 @@ void write_files(const PlanOptions& o, const PipelinePlanner& planner,
   std::vector<DrawnRun> drawn{{baseline_name(o.input), &planner.baseline()}};
   std::vector<PipelineTrack> tracks{{baseline_name(o.input), &planner.baseline()}};
   for (const PipelineResult& plan : plans) {
-    if (plan.plan.option_of_pass.empty()) continue;
+    if (!plan.found()) continue;
     const std::string title = fmt::format("plan for {:.5g} s", plan.deadline_s);
     drawn.push_back({title, &plan.run});
     tracks.push_back({title, &plan.run});
@@ -246,7 +246,7 @@ void write_files(const PlanOptions& o, const PipelinePlanner& planner,
   }
   if (o.zeus.empty()) return;
   for (std::size_t i = 0; i < plans.size(); ++i) {
-    if (plans[i].plan.option_of_pass.empty()) continue;
+    if (!plans[i].found()) continue;
     write_file(std::filesystem::path(o.zeus) / zeus_file_name(i),
                zeus_schedule(work, plans[i].plan, plans[i].run));
   }
@@ -306,7 +306,7 @@ ExitStatus run_plan(const PlanOptions& o, const RunContext& context) {
   std::vector<PipelineResult> plans = planner.plan(options.deadlines_s, AfterEnd::go_on, context);
   const auto intervals = intervals_of(loaded, options.switching);
   for (PipelineResult& plan : plans) {
-    if (intervals && !plan.plan.option_of_pass.empty()) plan.interval = intervals->of(plan.plan);
+    if (intervals && plan.found()) plan.interval = intervals->of(plan.plan);
   }
   const OutputTable table = plans_table(o, planner, plans);
   print_plans(o, planner, plans, table, loaded);

@@ -275,8 +275,9 @@ void setup_pipeline_profile(CommandLine& app, Action& action) {
                    "Index of the GPU in the logs, one for all or one of each rank; of one log of a "
                    "whole node one of each rank, e.g. 0,1,2,3")
       ->delimiter(',');
-  profile->add_option("--captured-clock", o->captured_clock,
-                      "Clocks of the capture, MEM/CORE (default: the power log's, else the GPU's)");
+  profile->add_option(
+      "--captured-clock", o->captured_clock,
+      "Clocks of the capture, MEMORY/CORE (default: the power log's, else the GPU's)");
   profile->add_option("--gpu", o->gpu,
                       "GPU spec to model other clocks with, shipped name or file [the captures']");
   profile->add_option("--clocks", o->clocks, "Clocks to model, see explore [the spec's first]");

@@ -75,7 +75,7 @@ ExitStatus run_sweep(const LatencyOptions& o, const RunContext& context) {
     for (const bool ahead : {false, true}) {
       const SwitchModel switching = switching_at(o, latency_us / us_per_s, ahead);
       const PipelineResult plan = plan_at(o, work, switching, context);
-      if (plan.plan.option_of_pass.empty()) {
+      if (!plan.found()) {
         row.resize(row.size() + 5);
         continue;
       }

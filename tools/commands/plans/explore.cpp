@@ -104,7 +104,7 @@ void write_timeline(const ExploreOptions& o, const ExplorationInput& input,
   const Plan defaults = uniform_plan(input.trace, found.grid.default_clock());
   std::vector<TimelineTrack> tracks{{"default clocks", &defaults, input.switching}};
   for (const PlanResult& result : found.plans) {
-    if (result.plan.clock_of_site.empty()) continue;
+    if (!result.found()) continue;
     const Question& q = result.question;
     tracks.push_back(
         {fmt::format("{}, {}, {}", name_of(q.granularity), name_of(q.aggregation), name_of(q.goal)),
@@ -155,15 +155,6 @@ bool is_captured_run(const ExploreOptions& o) {
          (std::filesystem::exists(o.trace) && !is_trace(capture_format(o.trace)));
 }
 
-// Options that mean nothing here.
-void refuse(const CommandLine& line, std::initializer_list<const char*> options,
-            std::string_view where, const std::string& hint = "") {
-  for (const char* option : options) {
-    if (line.has(option))
-      throw UsageError(fmt::format("{} does nothing {}", option, where), {.in = {}, .hint = hint});
-  }
-}
-
 // Execution graphs know two goals.
 void check_captured_goals(const QuestionOptions& o, const CommandLine& line) {
   for (const std::string& goal : o.goals) {
@@ -182,7 +173,7 @@ ExitStatus run_captured(const ExploreOptions& o, const CommandLine& line,
       line,
       {"--cluster", "--aggregation", "--tolerance", "--energy-budget", "--power-budget",
        "--per-segment", "--per-pass", "--table", "--missing", "--model", "--gap"},
-      "for a captured run",
+      "does nothing for a captured run",
       "'rubato trace import FILE -o step.json' makes a trace of one stream, which knows all goals");
   check_captured_goals(o.questions, line);
   const bool waste = std::ranges::find(o.questions.goals, "waste") != o.questions.goals.end();
@@ -228,9 +219,10 @@ ExitStatus run(const ExploreOptions& o, const CommandLine& line, const RunContex
                     o.format == OutputFormat::csv ? "csv" : "json-lines"));
   }
   if (o.table.given())
-    refuse(line, {"--clocks", "--power-limit", "--captured-clock", "--power"}, "with --table");
+    refuse(line, {"--clocks", "--power-limit", "--captured-clock", "--power"},
+           "does nothing with --table");
   if (std::ranges::find(o.questions.granularities, "auto") == o.questions.granularities.end())
-    refuse(line, {"--gap"}, "without --granularity auto");
+    refuse(line, {"--gap"}, "does nothing without --granularity auto");
   // A table without a trace says itself how often its kernels run.
   const bool has_trace = !o.table.given() || line.has("TRACE");
   Trace trace = has_trace ? load_own_trace(o.trace, o.step) : Trace{};
@@ -316,8 +308,10 @@ Action setup_explore(CommandLine& app) {
       "--per-kernel\n"
       "  rubato explore --table sweep.csv --gpu a100-sxm4-80gb --slack 5\n"
       "  rubato explore --table sweep.csv --gpu a100-sxm4-80gb --model linear\n"
-      "  rubato explore gpt3-xl --goal time --power-budget 280 --granularity kernel");
+      "  rubato explore gpt3-xl --goal time --power-budget 280 --granularity kernel\n"
+      "  rubato explore gpt3-xl --goal cost --price-per-kwh 0.12 --price-per-gpu-hour 0.05");
   return [o, &app](const RunContext& context) {
+    o->questions.goals = goal_words(o->questions.goals);
     if (!is_captured_run(*o)) o->table = settled(o->table);
     return run(*o, app, context);
   };

@@ -83,8 +83,7 @@ struct ExportOptions {
 // By the name of the file, unless an option says it.
 void choose_format(ExportOptions& o, const CommandLine& line) {
   if (!o.plan.run.empty()) {
-    for (const char* option : {"--csv", "--json-lines"})
-      if (line.has(option)) throw UsageError(fmt::format("{} does nothing with --plan", option));
+    refuse(line, {"--csv", "--json-lines"}, "does nothing with --plan");
     return check_extension("--output", o.out, {".json"});
   }
   if (line.has("--json") || line.has("--json-lines") || line.has("--csv")) return;
