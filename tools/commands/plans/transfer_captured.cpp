@@ -60,8 +60,7 @@ ExitStatus transfer_captured(const TransferCapturedOptions& o, const RunContext&
     const std::string name =
         files.size() == 1 ? first : fmt::format("{} and {} more", first, files.size() - 1);
     const CapturedTransfer played = transfer(store, plan, std::move(run.input), context);
-    for (const std::string& note : played.notes) tell("note: {}: {}
-", name, note);
+    for (const std::string& note : played.notes) tell("note: {}: {}\n", name, note);
     table.add_row(row_of(name, played));
     context.report({.done = ++done, .total = o.runs.size(), .note = name});
   }
