@@ -217,6 +217,7 @@ void add(const TableCells& loops, const char* grid, std::int64_t kernels, bool n
   for (const TableCells& loops : table_cells()) {
     for (const char* grid : {"paper", "full"}) add(loops, grid, 46, true);
   }
+  add(table_cells().back(), "paper", 1000, true);
   for (const std::int64_t kernels : {1000, 10000}) {
     for (const bool new_memory : {true, false})
       add(table_cells().back(), "full", kernels, new_memory);

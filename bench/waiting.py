@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""What users wait for, as whole processes: CPU time, wall time and memory of two programs.
+"""What users wait for, old beside new, in one run: a Markdown table with the goal of each row.
 
-Usage: bench/waiting.py OLD NEW [--runs N] [--sweep] [--paper FOLDER SWEEP.csv] [--data FILE.csv] [--captures FILE ...]
-OLD and NEW are programs, e.g. of two build folders; they run one after the other, N times each, and the medians
-are printed. --sweep adds the sweep of 8,640 units (minutes for older programs), --paper the fit to published
-numbers (spaan2026 and rtx3080ti_kernels/kernels.csv of models/data/measured), --data a table to calibrate from,
---captures plans for captured runs on an H100. Answers are shown where they can differ.
-The row "nothing" is a process that does nothing: what --help takes beyond it is ours.
+Usage: bench/waiting.py [OLD] NEW [--runs N] [--only TEXT ...] [--captures FILE ...]
+OLD and NEW are build folders (cmake --preset release -DRUBATO_BENCH=ON); they run one after the other, N times each,
+and medians count. Rows that have a reference (bare inserts, a plain copy, the ceiling of the processor, HiGHS) are
+ratios to it, measured in the same process. --only takes rows whose name contains one of the texts, --captures other
+captured runs of an H100 than the one in tests/captures.
+Times are CPU times (user and system) of whole processes unless a row says wall, since machines are shared.
+HiGHS needs python3-scipy; programs that were not built are named and left out.
 """
 
 from __future__ import annotations
@@ -14,25 +15,19 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import pathlib
+import platform
+import re
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
-from typing import NamedTuple
+from pathlib import Path
+from typing import Callable, NamedTuple, Optional
 
-SWITCHED = ["explore", "gpt3-xl", "--granularity", "auto", "--json"]
-ROWS = {
-    "6 ms ahead, 66 clocks": [*SWITCHED, "--switch-latency-us", "6000"],
-    "6 ms ahead, 763 clocks": [*SWITCHED, "--switch-latency-us", "6000", "--clocks", "full"],
-    "A100, 82 clocks": [*SWITCHED, "--gpu", "a100-sxm4-80gb", "--switching", "spec", "--clocks", "full"],
-    "A100, 82 clocks, 2 % slack": [*SWITCHED, "--gpu", "a100-sxm4-80gb", "--switching", "spec", "--clocks", "full",
-                                   "--slack", "2"],
-    "memory apart, 763 clocks": [*SWITCHED, "--switch-latency-us", "1000", "--mem-switch-latency-us", "6000",
-                                 "--clocks", "full"],
-    "sweep-latency": ["sweep-latency", "gpt3-xl", "--plot", "latency.svg"],
-    "--help": ["--help"],
-}
+HERE = Path(__file__).resolve().parent
+MEASURED = HERE.parent / "models" / "data" / "measured"
+CAPTURE = HERE.parent / "tests" / "captures" / "traces" / "kineto_h100_qwen_fwd.json.gz"
 SWEEP = """schema = 1
 name = 'waiting'
 [axes]
@@ -45,6 +40,26 @@ clocks = 'full'
 granularity = ['iteration', 'pass', 'kernel']
 slack_pct = [0, 1, 2, 5, 10, 20]
 """
+UNITS = 8640
+
+
+class Figure(NamedTuple):
+    """One number of a row. The goal is met at `at_most` or less, or at `at_least` or more."""
+
+    name: str
+    unit: str
+    at_most: Optional[float] = None
+    at_least: Optional[float] = None
+
+
+class Row(NamedTuple):
+    name: str
+    figures: list[Figure]
+    measure: Callable[[Path], list[float]]  # of a build folder, in the order of the figures
+
+
+class Missing(Exception):
+    """A program that a row needs is not there."""
 
 
 class Run(NamedTuple):
@@ -54,66 +69,201 @@ class Run(NamedTuple):
     printed: str
 
 
-def measured(command: list[str]) -> Run:
+def measured(program: Path, arguments: list[str], may_end: tuple[int, ...] = (0,)) -> Run:
+    if not program.exists():
+        raise Missing(f"{program} was not built")
     with tempfile.TemporaryDirectory() as folder:
-        pathlib.Path(folder, "sweep.toml").write_text(SWEEP)
+        Path(folder, "sweep.toml").write_text(SWEEP)
         start = time.monotonic()
         with open(os.path.join(folder, "printed"), "w+", encoding="utf-8") as printed:
-            process = subprocess.Popen(command, cwd=folder, stdout=printed, stderr=subprocess.DEVNULL)
+            process = subprocess.Popen([str(program), *arguments], cwd=folder, stdout=printed, stderr=subprocess.DEVNULL)
             _, status, usage = os.wait4(process.pid, 0)
             process.returncode = os.waitstatus_to_exitcode(status)
-            if process.returncode != 0:
-                raise SystemExit(f"error: {' '.join(command)} ended with status {process.returncode}")
             wall_s = time.monotonic() - start
+            if process.returncode not in may_end:
+                raise SystemExit(f"error: {program} {' '.join(arguments)} ended with status {process.returncode}")
             printed.seek(0)
             return Run(usage.ru_utime + usage.ru_stime, wall_s, usage.ru_maxrss / 1024, printed.read())
 
 
-def answer(run: Run) -> str:
-    if not run.printed.startswith("{"):
-        return ""
-    plan = json.loads(run.printed)["plans"][-1]
-    return f"{plan['energy_j']:.3f} J, gap {plan['gap_pct']:.4f} %"
+def rubato(build: Path, *arguments: str) -> Run:
+    return measured(build / "rubato", list(arguments))
 
 
-def rows_of(options: argparse.Namespace) -> dict[str, list[str]]:
-    rows = dict(ROWS)
-    if options.paper:
-        folder, sweep = map(os.path.abspath, options.paper)
-        rows["calibrate, published"] = ["calibrate", folder, "--sweep", sweep, "-o", "fitted.json"]
-    if options.data:
-        rows["calibrate"] = ["calibrate", os.path.abspath(options.data), "--gpu", "rtx-3080-ti", "-o", "fitted.json"]
-    for file in options.captures:
-        rows[f"per kernel, {os.path.basename(file)}"[:34]] = [
-            "explore", os.path.abspath(file), "--gpu", "h100-sxm5", "--granularity", "kernel", "--slack", "1", "--json"]
-    if options.sweep:
-        for threads in ("1", "2"):
-            rows[f"8,640 units, {threads} threads"] = ["sweep", "run", "sweep.toml", "--db", "sweep.db", "--threads",
-                                                       threads]
-    return rows
+def command(name: str, limit_s: Optional[float], *arguments: str) -> Row:
+    return Row(name, [Figure("", "s", at_most=limit_s)], lambda build: [rubato(build, *arguments).cpu_s])
+
+
+def planned(name: str, limit_s: Optional[float], limit_gap_pct: Optional[float], *arguments: str) -> Row:
+    def measure(build: Path) -> list[float]:
+        run = rubato(build, *arguments, "--json")
+        plan = json.loads(run.printed)["plans"][-1]
+        return [run.cpu_s, plan["gap_pct"]]
+
+    return Row(name, [Figure("", "s", at_most=limit_s), Figure("gap", "%", at_most=limit_gap_pct)], measure)
+
+
+SWITCHED = ["explore", "gpt3-xl", "--granularity", "auto", "--switch-latency-us", "6000"]
+A100 = ["explore", "gpt3-xl", "--granularity", "auto", "--gpu", "a100-sxm4-80gb", "--switching", "spec", "--clocks", "full"]
+
+
+def more_clocks(build: Path) -> list[float]:
+    """Energy with 763 clocks beyond that with the 66 they contain."""
+    energies = [json.loads(rubato(build, *SWITCHED, *grid, "--json").printed)["plans"][-1]["energy_j"]
+                for grid in (["--clocks", "full"], [])]
+    return [100.0 * (energies[0] / energies[1] - 1.0)]
+
+
+def sweep(build: Path) -> list[float]:
+    one, two = (rubato(build, "sweep", "run", "sweep.toml", "--db", "sweep.db", "--threads", n) for n in ("1", "2"))
+    return [UNITS / one.cpu_s, UNITS / one.wall_s, UNITS / two.cpu_s, one.wall_s / two.wall_s, one.peak_mb, two.peak_mb]
+
+
+def benchmarks(build: Path, program: str, wanted: str, repetitions: int = 1) -> dict[str, dict]:
+    """Rows of Google Benchmark by name, the one of least CPU time of several."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "out.json"
+        measured(build / program, [f"--benchmark_filter={wanted}", f"--benchmark_out={out}", "--benchmark_out_format=json",
+                                   f"--benchmark_repetitions={repetitions}"])
+        rows: dict[str, dict] = {}
+        for row in json.loads(out.read_text())["benchmarks"]:
+            if row.get("error_occurred"):
+                raise SystemExit(f"error: {program}: {row['name']}: {row['error_message']}")
+            best = rows.get(row["run_name"])
+            if row["run_type"] == "iteration" and (best is None or row["cpu_time"] < best["cpu_time"]):
+                rows[row["run_name"]] = row
+        return rows
+
+
+def slacks(build: Path) -> list[float]:
+    rows = benchmarks(build, "solver_bench", "global_optimum_at|k46_c763_slack0")
+    times_ms = sorted(row["cpu_time"] for row in rows.values())
+    return [times_ms[0], statistics.median(times_ms), times_ms[-1]]
+
+
+def highs(build: Path) -> list[float]:
+    instance = build / "mckp_instance"
+    if not instance.exists():
+        raise Missing(f"{instance} was not built")
+    run = measured(Path(sys.executable), [str(HERE / "highs_ratio.py"), str(instance)], may_end=(0, 77))
+    ratios = re.findall(r"ratio (?:>= )?([0-9,]+)x of CPU", run.printed)
+    if not ratios:
+        raise Missing("python3-scipy is not on this machine")
+    return [float(ratio.replace(",", "")) for ratio in ratios]
+
+
+FILLS = [("46 x 66", "new_table/{}/paper/kernels:46/threads:{}"), ("46 x 763", "new_table/{}/full/kernels:46/threads:{}"),
+         ("1,000 x 66", "new_table/{}/paper/kernels:1000/threads:{}"),
+         ("1,000 x 763", "fill_costs/{}/full/kernels:1000/threads:{}")]
+
+
+def fills(build: Path) -> list[float]:
+    """Of the fastest instruction set, the last one that is listed."""
+    rows = benchmarks(build, "models_bench", "(new_table|fill_costs)/.*/(46|1000|kernels:46|kernels:1000)/")
+    best = [name.split("/")[1] for name in rows][-1]
+    found = []
+    for _, form in FILLS:
+        for threads in (1, 2):
+            of_name = [row for name, row in rows.items() if name.startswith(form.format(best, threads) + "/")]
+            found.append(of_name[0]["of_ceiling"] if of_name else float("nan"))
+    return found
+
+
+def beside(program: str, ours: str, reference: str) -> Callable[[Path], list[float]]:
+    """CPU time of the reference over ours, for as many cells."""
+
+    def measure(build: Path) -> list[float]:
+        rows = benchmarks(build, program, f"^({ours}|{reference})/", repetitions=3)
+        by_family = {name.split("/")[0]: row["cpu_time"] for name, row in rows.items()}
+        return [by_family[reference] / by_family[ours]]
+
+    return measure
+
+
+def all_rows(captures: list[Path]) -> list[Row]:
+    fill_figures = [Figure(f"{name}, {threads} thread{'s' * (threads - 1)}", "", at_least=0.3 if "66" in name else 0.5)
+                    for name, _ in FILLS for threads in (1, 2)]
+    rows = [
+        planned("explore, 6 ms ahead, 763 clocks", 1.0, 0.02, *SWITCHED, "--clocks", "full"),
+        Row("energy beyond that of 66 clocks", [Figure("", "%", at_most=0.0)], more_clocks),
+        planned("explore, 6 ms ahead, 66 clocks", None, None, *SWITCHED),
+        planned("explore, A100 as its spec switches", 1.0, 0.02, *A100),
+        planned("explore, A100, 2 % slack", 1.0, 0.02, *A100, "--slack", "2"),
+        planned("explore, core 1 and memory 6 ms ahead, 763 clocks", None, None, "explore", "gpt3-xl", "--granularity", "auto",
+                "--switch-latency-us", "1000", "--mem-switch-latency-us", "6000", "--clocks", "full"),
+        command("sweep-latency with a picture", 2.0, "sweep-latency", "gpt3-xl", "--plot", "latency.svg"),
+        Row("sweep of 8,640 units",
+            [Figure("1 thread", "units/s of CPU", at_least=500), Figure("1 thread", "units/s of wall time", at_least=500),
+             Figure("2 threads", "units/s of CPU", at_least=500), Figure("2 threads over 1", "times, wall", at_least=1.8),
+             Figure("1 thread", "MB", at_most=100), Figure("2 threads", "MB", at_most=100)], sweep),
+        command("calibrate, the paper's data", 5.0, "calibrate", str(MEASURED / "spaan2026"), "--sweep",
+                str(MEASURED / "rtx3080ti_kernels" / "kernels.csv"), "-o", "fitted.json"),
+    ]
+    rows += [planned(f"per kernel, {file.name}", 0.5, None, "explore", str(file), "--gpu", "h100-sxm5", "--granularity", "kernel",
+                     "--slack", "1") for file in captures]
+    return rows + [
+        Row("46 x 763 proven, 13 slacks", [Figure("least", "ms"), Figure("median", "ms"), Figure("most", "ms", at_most=1.0)], slacks),
+        Row("HiGHS over Rubato", [Figure(size, "times", at_least=1000) for size in ("46 x 66", "200 x 66", "1,000 x 66")], highs),
+        Row("table fill, of the ceiling", fill_figures, fills),
+        Row("storing a run, of bare inserts", [Figure("", "", at_least=0.7)], beside("store_bench", "store_run", "bare_inserts")),
+        Row("merging shards, of a plain copy", [Figure("", "", at_least=0.7)], beside("sweep_bench", "merge_shards", "copy_cells")),
+        command("--help", None, "--help"),
+        Row("--help and start", [Figure("", "ms, wall", at_most=20.0)], lambda build: [1e3 * rubato(build, "--help").wall_s]),
+    ]
+
+
+def shown(value: float) -> str:
+    if value != value:
+        return "not there"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def print_row(row: Row, runs: list[list[list[float]]]) -> None:
+    """@param runs  shape [runs x builds x figures]"""
+    for i, figure in enumerate(row.figures):
+        medians = [statistics.median(of_build) for of_build in zip(*([found[i] for found in run] for run in runs))]
+        new, old = medians[-1], medians[0] if len(medians) > 1 else None
+        name = ", ".join(part for part in (row.name, figure.name) if part)
+        goal, met = "", ""
+        if figure.at_most is not None:
+            goal, met = f"<= {figure.at_most:g}", "yes" if new <= figure.at_most else "**no**"
+        elif figure.at_least is not None:
+            goal, met = f">= {figure.at_least:g}", "yes" if new >= figure.at_least else "**no**"
+        ratio = f"{new / old:.2f}" if old else ""
+        before = "" if old is None else shown(old)
+        print(f"| {name} | {figure.unit} | {before} | {shown(new)} | {ratio} | {goal} | {met} |", flush=True)
+
+
+def processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    fields = dict(part.split(":", 1) for part in lines if ":" in part)
+    of = {key.strip(): value.strip() for key, value in fields.items()}
+    return f"{of.get('model name', 'unknown')} (family {of.get('cpu family')}, model {of.get('model')})"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("old")
-    parser.add_argument("new")
+    parser.add_argument("builds", nargs="+", type=Path, metavar="BUILD", help="of the program before, if any, and now")
     parser.add_argument("--runs", type=int, default=1)
-    parser.add_argument("--sweep", action="store_true")
-    parser.add_argument("--paper", nargs=2, metavar=("FOLDER", "SWEEP"))
-    parser.add_argument("--data", help="measured points, for calibrate --gpu rtx-3080-ti")
-    parser.add_argument("--captures", nargs="*", default=[], metavar="FILE")
+    parser.add_argument("--only", nargs="*", default=[""], metavar="TEXT")
+    parser.add_argument("--captures", nargs="*", type=Path, default=[CAPTURE], metavar="FILE")
     options = parser.parse_args()
-    programs = [os.path.abspath(options.old), os.path.abspath(options.new)]
-    print(f"{'':34} {'CPU s old':>10} {'new':>8} {'ratio':>7} {'wall s old':>11} {'new':>8} {'MB old':>7} {'new':>5}  answers")
-    commands = {name: [[program, *arguments] for program in programs] for name, arguments in rows_of(options).items()}
-    commands["nothing"] = [["/bin/true"], ["/bin/true"]]
-    for name, pair in commands.items():
-        runs = [[measured(command) for command in pair] for _ in range(options.runs)]
-        old, new = (Run(*(statistics.median(run[i][part] for run in runs) for part in range(3)), runs[0][i].printed)
-                    for i in range(2))
-        answers = f"{answer(old)} -> {answer(new)}" if answer(new) else ""
-        print(f"{name:34} {old.cpu_s:10.3f} {new.cpu_s:8.3f} {old.cpu_s / new.cpu_s:7.1f} {old.wall_s:11.3f} "
-              f"{new.wall_s:8.3f} {old.peak_mb:7.0f} {new.peak_mb:5.0f}  {answers}".rstrip(), flush=True)
+    if len(options.builds) > 2:
+        parser.error("expected one build folder or two")
+    builds = [folder.resolve() for folder in options.builds]
+    print(f"{processor()}, {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}\n")
+    print("| What | Unit | Old | New | New / old | Goal | Met |\n| --- | --- | --- | --- | --- | --- | --- |")
+    for row in all_rows([file.resolve() for file in options.captures]):
+        if not any(text in row.name for text in options.only):
+            continue
+        try:
+            print_row(row, [[row.measure(build) for build in builds] for _ in range(options.runs)])
+        except Missing as missing:
+            print(f"| {row.name} | | | | | | left out: {missing} |", flush=True)
+    print(f"\nload at the end {os.getloadavg()[0]:.1f}")
 
 
 if __name__ == "__main__":

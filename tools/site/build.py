@@ -20,7 +20,7 @@ NAVIGATION = {
     "Plans": ["search.md", "cost.md", "experiments.md", "apply.md", "python.md"],
     "Clusters": ["pipeline.md", "parallel.md", "network.md"],
     "Reference": ["commands.md", "schema.md", "glossary.md"],
-    "Develop": ["contributing.md", "architecture.md", "style.md", "testing.md"],
+    "Develop": ["contributing.md", "architecture.md", "style.md", "testing.md", "performance.md"],
 }
 # Files outside docs/ that documents link to, and where the site has them.
 MOVED = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md", "LICENSE": "LICENSE.txt"}
