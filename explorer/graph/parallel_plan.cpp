@@ -186,9 +186,9 @@ void ParallelPlanner::keep_in_time(ParallelPlan& best, PipelinePlan plan,
   for (int i = 0; i < most_repairs && !context.stop_requested(); ++i) {
     const GraphRun run = simulator_.run(graph_plan(plan));
     if (run.span_s <= allowed_s) {
-      if (i > 0) give_back(plan, wanted, allowed_s, context);
-      keep_if_better(best, plan);
-      return;
+      if (i == 0) return keep_if_better(best, graph_plan(plan), {run.span_s, run.total_energy_j});
+      give_back(plan, wanted, allowed_s, context);
+      return keep_if_better(best, plan);
     }
     // Behind one path that is late comes the next: more at once, the longer it takes.
     double missing_s = (1.0 + 0.25 * i) * (run.span_s - allowed_s);

@@ -65,18 +65,6 @@ nlohmann::ordered_json single_clock_lines(const QueryResult& singles, const GpuS
   return lines;
 }
 
-nlohmann::ordered_json captured_play_lines(const ResultStore& store, std::int64_t graph_run,
-                                           std::string_view db) {
-  nlohmann::ordered_json lines = nlohmann::ordered_json::object();
-  const auto plans =
-      store.query("SELECT graph_plan_id FROM graph_plans WHERE graph_run_id = ?", {graph_run});
-  for (const auto& row : plans.rows) {
-    const auto plan = std::get<std::int64_t>(row.front());
-    lines[fmt::format("{}", plan)] = play_command(fmt::format("graph:{}", graph_run), plan, db);
-  }
-  return lines;
-}
-
 }  // namespace
 
 std::string captured_page(const ResultStore& store, std::int64_t graph_run, std::string_view db) {
@@ -94,7 +82,10 @@ std::string captured_page(const ResultStore& store, std::int64_t graph_run, std:
   return filled_page(
       "Rubato: captured run", {"what_to_set", "captured"}, "captured_script",
       {{"run", run},
-       {"play", captured_play_lines(store, graph_run, db)},
+       {"play",
+        play_commands(store.query("SELECT graph_plan_id FROM graph_plans WHERE graph_run_id = ?",
+                                  {graph_run}),
+                      fmt::format("graph:{}", graph_run), db)},
        {"lines", spec ? single_clock_lines(unbeaten, *spec) : nlohmann::ordered_json::object()},
        {"errors", spec ? spec->fit_errors : std::map<std::string, double>{}},
        {"plans", rows("SELECT * FROM v_graph_plans WHERE graph_run_id = ? ORDER BY graph_plan_id")},

@@ -1,11 +1,14 @@
 #include "explorer/report/page.hpp"
 
 #include <cassert>
+#include <cstdint>
+#include <variant>
 
 #include <fmt/format.h>
 
 #include "common/embedded.hpp"
 #include "common/json.hpp"
+#include "explorer/report/setting_lines.hpp"
 
 namespace rubato {
 
@@ -90,6 +93,16 @@ std::string script_safe(std::string_view json) {
 
 std::string static_page(std::string_view title, std::string_view main) {
   return framed(title, main, fmt::format("<script>\n{}</script>", part("common")));
+}
+
+nlohmann::ordered_json play_commands(const QueryResult& plans, std::string_view run,
+                                     std::string_view db) {
+  nlohmann::ordered_json lines = nlohmann::ordered_json::object();
+  for (const auto& row : plans.rows) {
+    const auto plan = std::get<std::int64_t>(row.front());
+    lines[fmt::format("{}", plan)] = play_command(run, plan, db);
+  }
+  return lines;
 }
 
 std::string filled_page(std::string_view title, std::initializer_list<std::string_view> parts,

@@ -18,6 +18,11 @@ namespace rubato {
 /// {"columns": [...], "rows": [[...], ...]}: names once, for many rows.
 [[nodiscard]] nlohmann::ordered_json rows_as_table(const QueryResult& result);
 
+/// What to type to play each plan of a run, by its id; see play_command.
+/// @param plans  their ids
+[[nodiscard]] nlohmann::ordered_json play_commands(const QueryResult& plans, std::string_view run,
+                                                   std::string_view db);
+
 /// A page: templates/frame.html with its parts put in.
 /// @param parts, script  names without extension: the templates of its contents, and its script
 [[nodiscard]] std::string filled_page(std::string_view title,

@@ -158,15 +158,6 @@ std::string planning_line(const Json& run) {
   return line;
 }
 
-Json play_lines_of(const ResultStore& store, std::int64_t run, std::string_view db) {
-  Json lines = Json::object();
-  for (const auto& row : store.query("SELECT plan_id FROM plans WHERE run_id = ?", {run}).rows) {
-    const auto plan = std::get<std::int64_t>(row.front());
-    lines[fmt::format("{}", plan)] = play_command(fmt::format("run:{}", run), plan, db);
-  }
-  return lines;
-}
-
 Json page_data(const ResultStore& store, std::int64_t run, std::string_view db) {
   const auto rows = [&](std::string_view sql) {
     return rows_as_objects(store.query(fmt::format(fmt::runtime(sql), run)));
@@ -177,7 +168,8 @@ Json page_data(const ResultStore& store, std::int64_t run, std::string_view db) 
       {"run", run_row},
       {"gpu_title", spec.title},
       {"planning_line", planning_line(run_row)},
-      {"play", play_lines_of(store, run, db)},
+      {"play", play_commands(store.query("SELECT plan_id FROM plans WHERE run_id = ?", {run}),
+                             fmt::format("run:{}", run), db)},
       {"errors", spec.fit_errors},
       {"coverage",
        rows("SELECT k.coefficients AS source, sum(d.time_s) AS time_s FROM plans p JOIN "

@@ -10,7 +10,7 @@
 
 namespace rubato {
 
-/// A collective on a number of SMs (collective_on_sms, moved_to_sms).
+/// A collective on a number of SMs (collective_on_sms).
 struct HeldCollective {
   KernelCoefficients coefficients;
   double comm_sms = 0.0;  ///< >= 1

@@ -68,14 +68,6 @@ KernelCoefficients copying_longer(const CollectiveSharing& sharing, const Kernel
   return moved;
 }
 
-KernelCoefficients moved_to_sms(const CollectiveSharing& sharing, const KernelCoefficients& known,
-                                double known_sms, double traffic_bytes, double comm_sms,
-                                double block_threads) {
-  return copying_longer(sharing, known,
-                        copy_time_s(sharing, traffic_bytes, comm_sms, block_threads) -
-                            copy_time_s(sharing, traffic_bytes, known_sms, block_threads));
-}
-
 double Sharing::power_w() const {
   return std::accumulate(active_w.begin(), active_w.end(), idle_w);
 }

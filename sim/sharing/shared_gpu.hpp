@@ -63,13 +63,6 @@ struct SmDemand {
 [[nodiscard]] KernelCoefficients copying_longer(const CollectiveSharing& sharing,
                                                 const KernelCoefficients& known, double added_s);
 
-/// The same collective on other SMs: only the time its SMs take to copy changes.
-/// @param known     its coefficients on `known_sms` (of a capture, say); see copying_longer
-[[nodiscard]] KernelCoefficients moved_to_sms(const CollectiveSharing& sharing,
-                                              const KernelCoefficients& known, double known_sms,
-                                              double traffic_bytes, double comm_sms,
-                                              double block_threads);
-
 /// How fast each of some running kernels gets on, and what the board draws.
 struct Sharing {
   std::vector<double> launches_per_s;  ///< in the order asked for

@@ -132,14 +132,15 @@ TEST(Collective, ItsCopyTimeFallsWithItsSms) {
   EXPECT_NEAR((time_s(1, 512) - 20e-6) / (time_s(1, 1024) - 20e-6), std::pow(2.0, 0.854), 1e-4);
 }
 
-TEST(Collective, MovedToOtherSmsAndBackIsTheSame) {
+TEST(Collective, CopyingLongerIsWhatFewerSmsTakeAndBack) {
   const CollectiveSharing sharing;
+  const auto copying_s = [&](double sms) { return copy_time_s(sharing, 1e8, sms, 640); };
   const KernelCoefficients known = collective_on_sms(sharing, 20e-6, 1e8, 16, 640);
-  const KernelCoefficients moved = moved_to_sms(sharing, known, 16, 1e8, 6, 640);
+  const KernelCoefficients moved = copying_longer(sharing, known, copying_s(6) - copying_s(16));
   const KernelCoefficients expected = collective_on_sms(sharing, 20e-6, 1e8, 6, 640);
   EXPECT_NEAR(moved.core_cycles / expected.core_cycles, 1.0, 1e-12);
   EXPECT_NEAR(moved.fixed_s / expected.fixed_s, 1.0, 1e-12);
-  const KernelCoefficients back = moved_to_sms(sharing, moved, 6, 1e8, 16, 640);
+  const KernelCoefficients back = copying_longer(sharing, moved, copying_s(16) - copying_s(6));
   EXPECT_NEAR(back.core_cycles / known.core_cycles, 1.0, 1e-12);
   EXPECT_NEAR(back.fixed_s / known.fixed_s, 1.0, 1e-12);
 }
