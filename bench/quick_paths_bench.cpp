@@ -1,8 +1,11 @@
 // What the loops of traces and pipelines bring beside the graph simulator, which gives the same
 // totals: both in one run, in turn. docs/decisions/0016-quick-simulators.md.
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdint>
+#include <vector>
 
 #include <benchmark/benchmark.h>
 

@@ -3,6 +3,7 @@
 // that replay them.
 
 #include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
