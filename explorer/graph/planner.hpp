@@ -92,8 +92,8 @@ class GraphPlanner {
   /// Whether plans of several clocks were asked for, which need the frontier.
   [[nodiscard]] bool has_frontier() const noexcept { return prices_ != nullptr; }
 
-  /// The frontier swept once more, so that no question has a part in it: what was asked first
-  /// decides how finely that of plans is swept, and its last digits.
+  /// The frontier swept once more, so that no question has a part in it. A sweep with times of
+  /// plans visits a few nodes more, and one that visits too many is begun again less finely.
   [[nodiscard]] Frontier frontier_of_no_question() const;
 
   /// No plan takes less energy by a time, with the limits of GraphPlanResult::lower_bound_j.
