@@ -87,7 +87,8 @@ std::vector<Mark> marks_of(const GraphExploration& found, const GraphPlanOutcome
     counted->time_s = (1.0 + outcome.counted->change.time_frac) * baseline.span_s;
     counted->energy_j = (1.0 + outcome.counted->change.energy_frac) * baseline.total_energy_j;
   }
-  const Goal goal = LeastWaste{.slack_frac = result.question.slack_frac};
+  const Goal goal = outcome.prices ? Goal{LeastCost{*outcome.prices}}
+                                   : Goal{LeastWaste{.slack_frac = result.question.slack_frac}};
   std::ranges::move(marks_of_changes({goal, totals_of(baseline), planned, counted,
                                       best_one_clock_j(planner, result.deadline_s)}),
                     std::back_inserter(marks));

@@ -277,6 +277,15 @@ class Manners(unittest.TestCase):
         self.assertEqual([p["goal"] for p in json.loads(names)["plans"]], ["default", "least_energy", "strict_waste"])
         self.assertEqual([p["energy_j"] for p in json.loads(names)["plans"]], [p["energy_j"] for p in json.loads(words)["plans"]])
 
+    def test_impact_counts_hosts_once(self):
+        """The file of inputs says what hosts draw: energies of the boards are those without --host-power."""
+        boards = []
+        for host in ("0", "100"):
+            self.run_program("explore", *FEW, "--host-power", host, "--db", "r.db")
+            rows = json.loads(self.run_program("impact", SOURCE / "docs/examples/training-run.toml", "--db", "r.db", "--json").stdout)["impact"]
+            boards.append(next(row["default"] for row in rows if row["quantity"] == "energy of the boards"))
+        self.assertAlmostEqual(boards[0] / boards[1], 1.0, places=9)
+
     def test_help(self):
         for path in (("explore",), ("pipeline", "plan")):
             self.assertEqual(self.run_program("help", *path).stdout, self.run_program(*path, "--help").stdout)

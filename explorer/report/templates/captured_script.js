@@ -8,7 +8,7 @@ const kernels = data.kernels.rows.map((row) => Object.fromEntries(row.map((v, i)
 const found = data.plans.filter((p) => p.energy_j !== null);
 const whole = {iteration: "one clock for the whole run", gpu: "one clock per GPU", pass: "one clock per pass", kernel: "one clock per kernel",
   launch: "one clock per launch", auto: "runs of launches"};
-const planName = (p) => `${whole[p.granularity] || p.granularity}, slack ${fixed(p.slack_pct, 1)} %`;
+const planName = (p) => `${whole[p.granularity] || p.granularity}, ${(p.notes || "").includes("least cost") ? "least cost" : `slack ${fixed(p.slack_pct, 1)} %`}`;
 const clocksOf = (p) => [...new Set(kernels.filter((k) => k.graph_plan_id === p.graph_plan_id).map((k) => k.clock))];
 const clocksText = (p) => { const all = clocksOf(p); return all.length === 1 ? all[0] : `${all.length} clocks`; };
 
@@ -164,7 +164,7 @@ function drawKernels(planId) {
   const middle = slim ? 24 : line / 2;
   const svg = chart("#kernels", width, height, "Core clock of each kernel under the selected plan. The numbers are in the table below.");
   svg.append("g").attr("transform", `translate(0,${margin.top - 6})`).call(d3.axisTop(x).ticks(slim ? 4 : 8).tickSize(-(height - margin.top)));
-  svg.append("text").attr("class", "soft").attr("x", slim ? width - 110 : width - margin.right).attr("y", 12).attr("text-anchor", "end").text("core clock, MHz");
+  svg.append("text").attr("class", "soft").attr("x", slim ? width - 110 : width - margin.right - 24).attr("y", 12).attr("text-anchor", "end").text("core clock, MHz");
   svg.append("text").attr("class", "soft").attr("x", width - 4).attr("y", 12).attr("text-anchor", "end").text("of the energy");
   const row = svg.selectAll("g.row").data(shown).join("g").attr("class", "row").attr("data-kernel", (g) => g.kernel).attr("transform", (g, i) => `translate(0,${margin.top + i * line})`);
   row.append("text").attr("class", "label").attr("x", slim ? 4 : margin.left - 8).attr("y", slim ? 13 : line * 0.65).attr("text-anchor", slim ? "start" : "end").text((g) => short(g.kernel, slim ? 34 : 40)).append("title").text((g) => g.kernel);
