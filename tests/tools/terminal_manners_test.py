@@ -280,9 +280,11 @@ class Manners(unittest.TestCase):
     def test_impact_counts_hosts_once(self):
         """The file of inputs says what hosts draw: energies of the boards are those without --host-power."""
         boards = []
+        inputs = (SOURCE / "docs/examples/training-run.toml").read_text()
+        (self.folder / "run.toml").write_text(inputs + 'tokens_per_iteration = {value = 40960, source = "a"}\ngpus_per_replica = {value = 1, source = "b"}\n')
         for host in ("0", "100"):
             self.run_program("explore", *FEW, "--host-power", host, "--db", "r.db")
-            rows = json.loads(self.run_program("impact", SOURCE / "docs/examples/training-run.toml", "--db", "r.db", "--json").stdout)["impact"]
+            rows = json.loads(self.run_program("impact", "run.toml", "--db", "r.db", "--json").stdout)["impact"]
             boards.append(next(row["default"] for row in rows if row["quantity"] == "energy of the boards"))
         self.assertAlmostEqual(boards[0] / boards[1], 1.0, places=9)
 

@@ -138,33 +138,43 @@ std::string run_text(const CapturedRunOptions& o, const GraphRequest& request,
   return text;
 }
 
-// Where plans of least cost were asked for, the cheapest, and what prices come to.
+// Where plans of least cost were asked for, the cheapest as played, and what prices come to.
 std::string least_cost_text(const GraphExploration& found) {
   const std::optional<Prices> prices = asked_prices(found);
   if (!prices) return "";
+  const GraphRun& base = found.planner->baseline();
   const double gpus = static_cast<double>(found.run->graph.gpus().size());
-  const auto cost_of = [&](const GraphRun& run) {
-    return prices->of(run.span_s, run.total_energy_j, gpus);
+  const double default_cost = prices->of(base.span_s, base.total_energy_j, gpus);
+  const auto change_of = [](const GraphPlanOutcome& plan) {
+    return plan.counted ? plan.counted->change : plan.change;
   };
-  const double default_cost = cost_of(found.planner->baseline());
+  const auto cost_frac = [&](const GraphPlanOutcome& plan) {
+    const PlanChange change = change_of(plan);
+    const double cost = prices->of((1.0 + change.time_frac) * base.span_s,
+                                   (1.0 + change.energy_frac) * base.total_energy_j, gpus);
+    return cost / default_cost - 1.0;
+  };
   const GraphPlanOutcome* best = nullptr;
-  for (const GraphPlanOutcome& outcome : found.plans) {
-    if (!outcome.prices || !outcome.result.found()) continue;
-    if (best == nullptr || cost_of(outcome.result.run) < cost_of(best->result.run)) best = &outcome;
+  for (const GraphPlanOutcome& plan : found.plans) {
+    if (!plan.prices || !plan.result.found()) continue;
+    if (best == nullptr || cost_frac(plan) < cost_frac(*best)) best = &plan;
   }
   std::string text = fmt::format(
       "least cost at {}: a second more pays where it saves more J for each GPU\n"
       "1000 times what was captured cost {:.4g} at the default clocks\n",
       prices_text(*prices), 1000.0 * default_cost);
   if (best == nullptr) return text;
-  const double change = cost_of(best->result.run) / default_cost - 1.0;
-  if (change >= 0.0) return text + "no plan costs less than the default clocks: keep them\n";
-  return text + fmt::format("per {}, {}: cost {} %, energy {} %, time {} %\n",
-                            name_of(best->result.question.grain),
-                            plan_clocks_text(found, best->result),
-                            format_signed(percent * change, 2),
-                            format_signed(percent * best->change.energy_frac, 2),
-                            format_signed(percent * best->change.time_frac, 2));
+  if (cost_frac(*best) >= 0.0)
+    return text + "no plan costs less than the default clocks: keep them\n";
+  text += fmt::format("per {}, {}: cost {} %, energy {} %, time {} %{}\n",
+                      name_of(best->result.question.grain), plan_clocks_text(found, best->result),
+                      format_signed(percent * cost_frac(*best), 2),
+                      format_signed(percent * change_of(*best).energy_frac, 2),
+                      format_signed(percent * change_of(*best).time_frac, 2),
+                      best->counted ? ", as played" : ", changes of clock free");
+  if (best->result.question.grain != GraphGrain::iteration) return text;
+  return text + one_clock_line(found.model->spec(),
+                               found.planner->grid()[best->result.plan.clock_of_activity.front()]);
 }
 
 // The one clock to set, from the plan for the whole run that saves most.
