@@ -2,7 +2,9 @@
 // Plans as they would be played: one step's clocks for all steps, changes of clock counted; and
 // automatic plans made again where they end late then. docs/graphs.md, section 6.
 
+#include <optional>
 #include <span>
+#include <vector>
 
 #include "explorer/graph/exploration.hpp"
 

@@ -1,8 +1,10 @@
 // The rest of the node in totals, plans, intervals and plan files, against sums by hand.
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -12,6 +14,7 @@
 #include "explorer/results/plan_file.hpp"
 #include "explorer/results/store.hpp"
 #include "tests/explorer/small_run.hpp"
+#include "tests/made_exploration.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace rubato {
@@ -28,6 +31,12 @@ ExplorationInput input_of(double host_power_w, std::vector<Question> questions) 
 
 Question ask(Granularity granularity, const Goal& goal) {
   return {granularity, Aggregation::global, goal};
+}
+
+double find_host_power(const std::vector<Mark>& marks) {
+  double host_power_w = 0.0;
+  for (const Mark& mark : marks) host_power_w += host_power_w_of(name_of(mark.kind), mark.reason);
+  return host_power_w;
 }
 
 // One clock for all: every clock's sums, by hand.
@@ -81,7 +90,14 @@ TEST(HostPower, EveryTotalHasItForItsTime) {
     EXPECT_NEAR(sum_j / node.total.energy_j, 1.0, 1e-9);
     // As sure of the time, and of a part of the energy that is known.
     EXPECT_EQ(with.plans[q].interval->time.low_pct, without.plans[q].interval->time.low_pct);
-    EXPECT_LT(with.plans[q].interval->energy.low_pct, with.plans[q].interval->energy.high_pct);
+    // Its change is a mean of the board's change of energy and that of time, in every draw.
+    const SavingInterval &of_node = *with.plans[q].interval, &of_board = *without.plans[q].interval;
+    constexpr double margin_points = 0.5;  // quantiles of a mean, not means of quantiles
+    EXPECT_GE(of_node.energy.low_pct,
+              std::min(of_board.energy.low_pct, of_board.time.low_pct) - margin_points);
+    EXPECT_LE(of_node.energy.high_pct,
+              std::max(of_board.energy.high_pct, of_board.time.high_pct) + margin_points);
+    EXPECT_LT(of_node.energy.low_pct, of_node.energy.high_pct);
   }
   EXPECT_EQ(with.cells[0].energy_j, without.cells[0].energy_j);
 }
@@ -121,6 +137,36 @@ TEST(HostPower, PlanFilesPromiseWhatTheBoardTakes) {
   EXPECT_EQ(node["host_power_w"].get<double>(), host_w);
   EXPECT_NE(node["baseline"]["energy_j"].get<double>(),
             board["baseline"]["energy_j"].get<double>());
+}
+
+// Captured runs: where a node draws far more than its GPUs, energy is time, for plans, their
+// intervals and what the search with changes of clock claims.
+TEST(HostPower, OfHugeNodesEnergyIsTime) {
+  const SwitchModel switching{.core = {.stall_s = 2e-6}, .mem = {}};
+  const std::vector<GraphQuestion> questions{
+      {GraphGrain::iteration, 0.05}, {GraphGrain::kernel, 0.05}, {GraphGrain::automatic, 0.05}};
+  GraphExplorationInput input = made_exploration_input({.layers = 4}, questions, switching);
+  const GraphExploration board = explore_captured(input);
+  input.host_power_w = 1e9;
+  const GraphExploration node = explore_captured(input);
+  EXPECT_EQ(node.planner->baseline().span_s, board.planner->baseline().span_s);
+  ASSERT_EQ(node.plans.size(), questions.size());
+  for (std::size_t q = 0; q < questions.size(); ++q) {
+    const GraphPlanOutcome &plan = node.plans[q], &of_board = board.plans[q];
+    ASSERT_TRUE(plan.result.found());
+    EXPECT_NEAR(plan.change.energy_frac, plan.change.time_frac, 1e-5);
+    // No plan takes less energy than the bound, which is of whole nodes too.
+    EXPECT_LE(plan.result.lower_bound_j, plan.result.run.total_energy_j * (1.0 + 1e-9));
+    EXPECT_LE(plan.result.run.span_s, of_board.result.run.span_s * (1.0 + 1e-9));
+    const double time_width = plan.interval.high.time_frac - plan.interval.low.time_frac,
+                 energy_width = plan.interval.high.energy_frac - plan.interval.low.energy_frac;
+    EXPECT_GE(energy_width, 0.1 * time_width) << q;
+    EXPECT_EQ(find_host_power(node.baseline_marks), 1e9);
+  }
+  // The same run at the same clocks: what was added is the node's power for its time.
+  const GraphRun &with = node.planner->baseline(), &without = board.planner->baseline();
+  EXPECT_NEAR(with.total_energy_j, without.total_energy_j + 1e9 * with.span_s,
+              1e-9 * with.total_energy_j);
 }
 
 }  // namespace
