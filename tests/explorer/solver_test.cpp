@@ -136,6 +136,8 @@ RC_GTEST_PROP(GlobalSolver, MatchesBruteForceForEveryGoal, ()) {
     RC_ASSERT(solution.gap_frac() == 0.0);
     RC_ASSERT(rule.allowed(solution.total));
     RC_ASSERT(std::abs(rule.value(solution.total) - best) <= 1e-12 * best);
+    if (std::holds_alternative<LeastCost>(goal))
+      RC_ASSERT(std::abs(solution.objective - best) <= 1e-12 * best);
     RC_ASSERT(solution.lower_bound <= solution.objective * (1.0 + 1e-12));
   }
 }
