@@ -24,6 +24,9 @@ struct MadePipeline {
   double jitter = 0.02;                           ///< relative, of every launch
   double gap_s = 3e-6;                            ///< between launches
   double idle_w = 80.0;                           ///< of a GPU that waits
+  double reduction_s = 0.0;  ///< > 0: gradients are reduced on a stream of their own, then the norm
+                             ///< of all stages is known, then `optimizer` runs
+  std::vector<std::uint32_t> optimizer{6, 7, 7};  ///< kernels, the first before the norm
 
   /// Kernels of a pass in order: a layer once forward, twice backward, whose weight gradients read
   /// more; see KnownModel for names.
@@ -87,7 +90,7 @@ struct MadePipeline {
     capture.rank = stage;
     capture.world_size = shape.stages;
     capture.devices = {{0, "NVIDIA A100-SXM4-80GB"}};
-    capture.streams = {{0, 7}};
+    capture.streams = {{0, 7}, {0, 20}};
     capture.kernels = model.kernels;
     Kernel send;
     send.name = send.label = "ncclDevKernel_SendRecv";
@@ -95,7 +98,7 @@ struct MadePipeline {
     capture.kernels.push_back(send);
     CaptureGroup group{"7", "PIPELINE_MODEL_PARALLEL_GROUP", shape.stages, {}};
     for (std::uint32_t s = 0; named && s < shape.stages; ++s) group.ranks.push_back(s);
-    capture.groups = {group};
+    capture.groups = {group, {"8", "DATA_PARALLEL_GROUP", 2U, {stage, stage + shape.stages}}};
     capture.step_source = StepSource::annotation;
     return made;
   }
@@ -129,6 +132,7 @@ struct MadePipeline {
         add_pass(ranks[pass.stage].capture, step, pass, start_s[index(id)], times_s[index(id)]);
       }
     }
+    if (reduction_s > 0.0) last_s = end_step(ranks, clock, step, schedule, end_s);
     for (SimulatedRun& rank : ranks)
       rank.capture.steps.push_back({"step " + std::to_string(step), ns(begin_s), ns(last_s)});
     return last_s + 0.05;
@@ -174,11 +178,51 @@ struct MadePipeline {
         {.kind = CollectiveKind::send_recv, .group = 0U, .source_rank = from, .target_rank = to});
   }
 
+  // The norm's collective of each rank begins when it is ready and ends when all are.
+  double end_step(std::vector<SimulatedRun>& ranks, const ClockPair& clock, std::uint32_t step,
+                  const PipelineSchedule& schedule, const std::vector<double>& end_s) const {
+    std::vector<double> ready_s(ranks.size());
+    const PipelinePass last{0, 0, 0, PassKind::backward};
+    const auto run = [&](std::size_t rank, std::size_t i) {
+      const double time_s = model.point(optimizer[i], clock).time_s;
+      add_launch(ranks[rank].capture, step, last, optimizer[i], ready_s[rank], time_s).pass =
+          Pass::optimizer;
+      ready_s[rank] += time_s + gap_s;
+    };
+    for (std::size_t i = 0; i < end_s.size(); ++i) {
+      double& at_s = ready_s[schedule.passes[i].stage];
+      at_s = std::max(at_s, end_s[i]);
+    }
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+      add_reduction(ranks[rank].capture, step, last, ready_s[rank], reduction_s, 1);
+      ready_s[rank] += reduction_s;
+      run(rank, 0);
+    }
+    const double all_s = *std::ranges::max_element(ready_s);
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+      add_reduction(ranks[rank].capture, step, last, ready_s[rank], all_s - ready_s[rank] + 1e-5,
+                    0);
+      ready_s[rank] = all_s + 1e-5;
+      for (std::size_t i = 1; i < optimizer.size(); ++i) run(rank, i);
+    }
+    return *std::ranges::max_element(ready_s);
+  }
+
+  static void add_reduction(Capture& capture, std::uint32_t step, const PipelinePass& pass,
+                            double at_s, double time_s, std::uint32_t group) {
+    const auto kernel = static_cast<std::uint32_t>(capture.kernels.size() - 1);
+    CapturedLaunch& launch = add_launch(capture, step, pass, kernel, at_s, time_s);
+    launch.stream = 1;
+    launch.pass = Pass::unknown;
+    launch.collective = static_cast<std::uint32_t>(capture.collectives.size());
+    capture.collectives.push_back({.kind = CollectiveKind::all_reduce, .group = group});
+  }
+
   void log_power(SimulatedRun& rank, const ClockPair& clock, double end_s,
                  std::mt19937_64& random) const {
     std::vector<double> at_s{0.0}, power_w{idle_w};
     for (const CapturedLaunch& launch : rank.capture.launches) {
-      if (launch.duration_ns == 0) continue;
+      if (launch.duration_ns == 0 || launch.collective) continue;
       const OperatingPoint at = model.point(launch.kernel.value, clock);
       at_s.push_back(s_per_ns * static_cast<double>(launch.start_ns));
       power_w.push_back(at.energy_j / at.time_s);

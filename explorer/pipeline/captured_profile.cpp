@@ -97,7 +97,7 @@ class ProfileMaker {
       describe(samples, type);
       set_options(samples, type);
       profile_.types.push_back(std::move(type));
-      fewest = std::min(fewest, slowest(samples).times_s.size());
+      fewest = std::min(fewest, deciding(samples).times_s.size());
     }
     if (!median_rank(fewest))
       profile_.notes.push_back(
@@ -115,18 +115,23 @@ class ProfileMaker {
     std::map<TypeKey, std::vector<PassSample>> types;
     const CapturedPipeline& pipeline = profile_.pipeline;
     for (std::size_t r = 0; r < pipeline.ranks.size(); ++r) {
-      for (const CapturedPass& pass : pipeline.ranks[r].passes) {
-        auto& samples = types[{pipeline.virtual_stage(r, pass), pass.kind}];
-        if (samples.empty() || samples.back().rank != r)
-          samples.push_back({.rank = r, .passes = {}, .times_s = {}});
-        samples.back().passes.push_back(&pass);
-        samples.back().times_s.push_back(pass.time_s());
-      }
+      for (const CapturedPass& pass : pipeline.ranks[r].passes)
+        add_sample(types[{pipeline.virtual_stage(r, pass), pass.kind}], r, pass);
+      for (const CapturedPass& pass : pipeline.ranks[r].ends)
+        add_sample(types[{pipeline.stage_of_rank[r], pass.kind}], r, pass);
     }
     for (auto& [key, samples] : types) {
       for (PassSample& sample : samples) std::ranges::sort(sample.times_s);
     }
     return types;
+  }
+
+  static void add_sample(std::vector<PassSample>& samples, std::size_t rank,
+                         const CapturedPass& pass) {
+    if (samples.empty() || samples.back().rank != rank)
+      samples.push_back({.rank = rank, .passes = {}, .times_s = {}});
+    samples.back().passes.push_back(&pass);
+    samples.back().times_s.push_back(pass.time_s());
   }
 
   // Of waiting, the mean over the ranks, each weighing as much as it is sure.
@@ -213,6 +218,7 @@ class ProfileMaker {
     if (!pipeline.order_known || !profile_.complete()) return;
     PipelineProfile times{"captured", {}};
     for (const CapturedPassType& type : profile_.types) {
+      if (ends_step(type.kind)) continue;
       times.passes.push_back(
           {type.stage, type.kind, {{1.0, type.captured().time_s.value, 1.0}}});  // times only
     }
@@ -258,7 +264,7 @@ class ProfileMaker {
 
   // With the 90 % interval of the fit to the readings.
   [[nodiscard]] std::optional<Estimate> measured_w(std::size_t rank, PassKind kind) const {
-    if (power_.empty()) return std::nullopt;
+    if (power_.empty() || ends_step(kind)) return std::nullopt;
     const PassPower& power = power_[rank];
     const bool forward = kind == PassKind::forward;
     const auto& watts = forward ? power.forward_w : power.backward_w;
@@ -268,14 +274,16 @@ class ProfileMaker {
     return Estimate{*watts, std::max(*watts - reach_w, least_frac * *watts), *watts + reach_w};
   }
 
-  [[nodiscard]] const PassSample& slowest(const std::vector<PassSample>& samples) const {
-    return *std::ranges::max_element(
-        samples, {}, [](const PassSample& sample) { return quantile(sample.times_s, 0.5); });
+  // Whose time is the stage's.
+  [[nodiscard]] static const PassSample& deciding(const std::vector<PassSample>& samples) {
+    const auto median_s = [](const PassSample& sample) { return quantile(sample.times_s, 0.5); };
+    const auto [fastest, slowest] = std::ranges::minmax_element(samples, {}, median_s);
+    return samples.front().passes.front()->kind == PassKind::all_reduce ? *fastest : *slowest;
   }
 
   void set_options(const std::vector<PassSample>& samples, CapturedPassType& type) const {
-    const PassSample& deciding = slowest(samples);
-    const Estimate captured_s = median_time(deciding.times_s);
+    const PassSample& of = deciding(samples);
+    const Estimate captured_s = median_time(of.times_s);
     if (!input_.gpu) {
       CapturedOption option{
           .core_mhz = 0.0, .captured = true, .time_s = captured_s, .energy_j = {}};
@@ -287,14 +295,14 @@ class ProfileMaker {
     for (const PassSample& sample : samples)
       means.push_back(models_[sample.rank].mean_pass(
           sample.passes, profile_.pipeline.ranks[sample.rank].main_stream));
-    const auto at = static_cast<std::size_t>(&deciding - samples.data());
+    const auto at = static_cast<std::size_t>(&of - samples.data());
     type.kernel_frac = 1.0 - means[at].gap_s / means[at].time_s;
-    type.guessed_frac = models_[deciding.rank].guessed_frac(means[at]);
+    type.guessed_frac = models_[of.rank].guessed_frac(means[at]);
     for (const ClockPair& clock : clocks_) {
       CapturedOption option;
       option.core_mhz = effective_core_mhz(input_.gpu->spec, clock);
       option.captured = clock == input_.gpu->captured_clock;
-      option.time_s = time_at(deciding.rank, means[at], captured_s, clock);
+      option.time_s = time_at(of.rank, means[at], captured_s, clock);
       option.energy_j = energy_at(samples, means, captured_s, clock);
       type.options.push_back(option);
     }
@@ -354,7 +362,9 @@ const CapturedOption& CapturedPassType::captured() const {
 
 bool CapturedProfile::complete() const {
   const PipelineShape& shape = pipeline.shape;
-  return types.size() == std::size_t{2} * shape.stages * shape.chunks;
+  const auto passes = std::ranges::count_if(
+      types, [](const CapturedPassType& type) { return !ends_step(type.kind); });
+  return passes == std::int64_t{2} * shape.stages * shape.chunks;
 }
 
 CapturedProfile profile_captures(const CapturedProfileInput& input) {

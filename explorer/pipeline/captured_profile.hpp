@@ -41,7 +41,7 @@ struct CapturedOption {
   std::optional<Estimate> energy_j;
 };
 
-/// All passes of a kind on a stage.
+/// All passes of a kind on a stage, or what ends its steps.
 struct CapturedPassType {
   std::uint32_t stage = 0;  ///< virtual: chunk x stages + stage
   PassKind kind = PassKind::forward;
@@ -57,7 +57,7 @@ struct CapturedPassType {
 
 struct CapturedProfile {
   CapturedPipeline pipeline;              ///< shape.transfer_s set where ranks could be joined
-  std::vector<CapturedPassType> types;    ///< by stage, forward first
+  std::vector<CapturedPassType> types;    ///< by stage, forward first, what ends a step last
   std::optional<double> blocked_power_w;  ///< of a GPU that waits, mean over the ranks; by the logs
   double idle_power_w = 0.0;     ///< of the GPU model at the clock of the capture; 0 without one
   double other_s = 0.0;          ///< of a step outside passes, on the rank where it is longest
@@ -72,7 +72,9 @@ struct CapturedProfile {
 };
 
 /// Finds passes, times them and models other clocks. Of the ranks of one stage the slowest decides
-/// the time; energies are means. Gaps between kernels stay as they were captured.
+/// the time (of a reduction the fastest, which came last and waited for none); energies are means.
+/// Gaps between kernels stay as they were captured. What ends a step draws what the GPU model says:
+/// power logs do not tell it.
 /// @throws what find_pipeline, capture_graph and make_clock_grid throw; DataError if the number of
 ///         logs is wrong or one does not fit its rank
 [[nodiscard]] CapturedProfile profile_captures(const CapturedProfileInput& input);

@@ -9,6 +9,8 @@
 #include <fmt/format.h>
 
 #include "common/error.hpp"
+#include "common/numbers.hpp"
+#include "traces/pipeline/captured_step_end.hpp"
 
 namespace rubato {
 
@@ -55,6 +57,13 @@ class PassFinder {
     drop_short();
     merge();
     keep_equal_steps();
+    CapturedStepEnds ends = find_step_ends(capture_, stage_);
+    stage_.ends = std::move(ends.passes);
+    if (ends.unknown_s > 0.0)
+      stage_.notes.push_back(fmt::format(
+          "{}: {:.3g} ms of collectives after the last pass of a step are left out: the file says "
+          "neither ranks of their group nor that it is data-parallel",
+          capture_.name, ms_per_s * ends.unknown_s));
     return std::move(stage_);
   }
 
@@ -114,7 +123,6 @@ class PassFinder {
       if (messages_.has(launch) || launch.pass == Pass::optimizer) {
         ++messages;
         open = false;
-        if (launch.pass == Pass::optimizer) add_other(launch);
         continue;
       }
       const auto kind = kind_of(launch.pass);

@@ -13,7 +13,7 @@ namespace rubato {
 
 /// A pass as it was captured.
 struct CapturedPass {
-  PassKind kind = PassKind::forward;         ///< or backward
+  PassKind kind = PassKind::forward;         ///< or backward, or what ends a step
   std::uint32_t step = 0;                    ///< into Capture::steps
   std::uint32_t position = 0;                ///< among the passes of its step
   std::int64_t start_ns = 0;                 ///< first start on the main stream
@@ -27,16 +27,17 @@ struct CapturedPass {
 struct CapturedStage {
   std::uint32_t main_stream = 0;  ///< which computes longest; a pass lasts as long as it does here
   std::vector<CapturedPass> passes;  ///< of the steps kept, in order
+  std::vector<CapturedPass> ends;    ///< of these steps, see find_step_ends
   std::vector<PassKind> order;       ///< of the passes of a step
   std::uint32_t steps = 0;           ///< kept
-  double other_s = 0.0;              ///< of a step: computing on the main stream outside passes
-  std::vector<std::string> notes;    ///< what was left out
+  double other_s = 0.0;  ///< of a step: computing on the main stream outside passes and `ends`
+  std::vector<std::string> notes;  ///< what was left out
 };
 
 /// Forward and backward parts of every step in the order of the host's calls (of starts, where the
 /// file has no calls), cut at the sends and receives of the pipeline's group. Parts of less than a
 /// tenth of the usual are no passes (gradient scaling, shapes that are sent ahead), nor is what
-/// comes after the last backward part (gradient reduction, optimizer).
+/// comes after the last backward part; of that, gradient reduction and optimizer end the step.
 /// @throws DataError if the capture has several GPUs, sends and receives nothing or no step has as
 ///         many forward as backward passes
 [[nodiscard]] CapturedStage find_passes(const Capture& capture);

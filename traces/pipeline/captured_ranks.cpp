@@ -96,6 +96,31 @@ void find_order(CapturedPipeline& pipeline) {
       "stage are not told apart, and plans need --ops and --edges");
 }
 
+// A schedule has what ends a step on every stage or on none. Reductions that all end before the
+// last pass are none.
+void keep_common_ends(CapturedPipeline& pipeline) {
+  constexpr double hidden_s = 1.5e-9;
+  for (const PassKind kind : {PassKind::all_reduce, PassKind::optimizer}) {
+    std::set<std::uint32_t> stages;
+    bool takes_time = false;
+    for (std::size_t r = 0; r < pipeline.ranks.size(); ++r) {
+      for (const CapturedPass& end : pipeline.ranks[r].ends) {
+        if (end.kind != kind) continue;
+        stages.insert(pipeline.stage_of_rank[r]);
+        takes_time = takes_time || end.time_s() > hidden_s;
+      }
+    }
+    if (takes_time && stages.size() == pipeline.shape.stages) continue;
+    for (CapturedStage& rank : pipeline.ranks)
+      std::erase_if(rank.ends, [&](const CapturedPass& end) { return end.kind == kind; });
+    if (takes_time)
+      pipeline.notes.push_back(
+          fmt::format("of {} stages {} end their steps with {}; it is left out, since a schedule "
+                      "has it on all stages",
+                      pipeline.shape.stages, stages.size(), name_of(kind)));
+  }
+}
+
 }  // namespace
 
 std::uint32_t CapturedPipeline::virtual_stage(std::size_t rank, const CapturedPass& pass) const {
@@ -127,6 +152,7 @@ CapturedPipeline find_pipeline(std::span<const Capture> captures) {
                                 pipeline.shape.stages));
   pipeline.shape.microbatches = static_cast<std::uint32_t>(pipeline.ranks.front().order.size() / 2);
   find_order(pipeline);
+  keep_common_ends(pipeline);
   // Under other orders than GPipe's no two stages run alike.
   const bool checked = pipeline.order_known && pipeline.shape.kind != ScheduleKind::gpipe &&
                        pipeline.shape.microbatches >= pipeline.shape.stages;

@@ -26,7 +26,8 @@ struct CapturedPipeline {
 };
 
 /// Stages by the place in the pipeline's group, where files have its ranks, else by rank: as
-/// Megatron-LM counts, ranks of one stage follow one another.
+/// Megatron-LM counts, ranks of one stage follow one another. What ends a step is left out, with a
+/// note, unless every stage has it.
 /// @param captures  two or more ranks of one run, in any order
 /// @throws what find_passes throws; DataError if there is one stage only, a rank is given twice, or
 ///         stages differ in the number of their passes
