@@ -10,7 +10,12 @@ CriticalFlow::CriticalFlow(const IntegerGraph& graph)
   add_terminals(graph);
   index_arcs();
   links_.resize(curve_of_.size());
-  nodes_.resize(2 * curve_of_.size());
+  turns_.resize(curve_of_.size());
+  when_.resize(2 * curve_of_.size());
+  for (Search* search : {&from_source_, &from_sink_}) {
+    search->order.assign(when_.size(), unseen);
+    search->reach.resize(when_.size());
+  }
   least_horizon_ = longest(false);
   horizon_ = longest(true);
   for (std::uint32_t a = 0; a < curve_of_.size(); ++a) {
@@ -64,22 +69,21 @@ void CriticalFlow::index_arcs() {
 std::int64_t CriticalFlow::longest(bool slowest) {
   std::vector<std::uint32_t> waiting_for(curve_of_.size());
   for (const IntegerArc& arc : arcs_) ++waiting_for[arc.to];
-  for (NodeState& node : nodes_) node.when = 0;
+  std::ranges::fill(when_, 0);
   std::vector<std::uint32_t> ready{source_ / 2};
   for (std::size_t next = 0; next < ready.size(); ++next) {
     const std::uint32_t a = ready[next];
     const IntegerCurve& curve = curves_[curve_of_[a]];
-    const std::int64_t end =
-        nodes_[2 * a].when + (slowest ? curve.time.back() : curve.time.front());
-    nodes_[2 * a + 1].when = end;
+    const std::int64_t end = when_[2 * a] + (slowest ? curve.time.back() : curve.time.front());
+    when_[2 * a + 1] = end;
     for (std::uint32_t e = first_out_[a]; e < first_out_[a + 1]; ++e) {
       const Arc& arc = out_[e];
-      nodes_[arc.node].when = std::max(nodes_[arc.node].when, end + arc.lag);
+      when_[arc.node] = std::max(when_[arc.node], end + arc.lag);
       if (--waiting_for[arc.node / 2] == 0) ready.push_back(arc.node / 2);
     }
   }
   assert(ready.size() == curve_of_.size());  // acyclic, by the promise of IntegerGraph
-  return nodes_[sink_].when;
+  return when_[sink_];
 }
 
 // At level k the duration is time[k] for flows from saving[k + 1] to saving[k];
@@ -92,43 +96,47 @@ void CriticalFlow::refresh(std::uint32_t activity) {
   while (link.flow < curve.saving[k + 1]) ++k;
   link.level = k;
   link.up_room = link.down_room = 0;
+  Turns& turns = turns_[activity];
+  turns.up_time = turns.down_time = no_room;
   if (link.flow < curve.saving[k]) {
-    link.up_time = curve.time[k];
+    turns.up_time = curve.time[k];
     link.up_room = curve.saving[k] - link.flow;
   } else if (k > 0) {
-    link.up_time = curve.time[k - 1];
+    turns.up_time = curve.time[k - 1];
     link.up_room = curve.saving[k - 1] - link.flow;
   }
   if (link.flow > curve.saving[k + 1]) {
-    link.down_time = curve.time[k];
+    turns.down_time = curve.time[k];
     link.down_room = link.flow - curve.saving[k + 1];
   } else if (k + 1 < curve.time.size()) {
-    link.down_time = curve.time[k + 1];
+    turns.down_time = curve.time[k + 1];
     link.down_room = link.flow - curve.saving[k + 2];
   }
 }
 
 std::int64_t CriticalFlow::duration(std::uint32_t activity) const {
-  const std::int64_t span = nodes_[2 * activity + 1].when - nodes_[2 * activity].when;
+  const std::int64_t span = when_[2 * activity + 1] - when_[2 * activity];
   return std::min(span, curves_[curve_of_[activity]].time.back());
 }
 
-// Residual arcs out of a node (forward) or into it. The last one visited is
-// searched first: along the stage's own order, which reaches the end soonest.
+// Residual arcs out of a node (forward) or into it, to nodes that this search has not found. The
+// last one visited is searched first: along the stage's own order, which reaches the end soonest.
 template <bool forward, class Visit>
-void CriticalFlow::for_each_residual(Node node, Visit visit) const {
+void CriticalFlow::for_each_unseen(Node node, Visit visit) const {
+  const std::vector<std::uint32_t>& order = search_of<forward>().order;
   const std::uint32_t a = node / 2;
-  const Link& link = links_[a];
   const bool at_end = (node & 1) != 0;
   const Node other = node ^ 1;
-  const std::int64_t span = nodes_[2 * a + 1].when - nodes_[2 * a].when;
+  const std::int64_t span = when_[2 * a + 1] - when_[2 * a];
   if (at_end == forward) {  // arcs of the graph along this direction, the activity against
-    if (link.down_room > 0) visit(other, link.down_time - span, against);
+    const std::int64_t down_time = turns_[a].down_time;
+    if (down_time != no_room && order[other] == unseen) visit(other, down_time - span, against);
     const auto& first = forward ? first_out_ : first_in_;
     const auto& list = forward ? out_ : in_;
     for (std::uint32_t e = first[a]; e < first[a + 1]; ++e) {
       const Arc& arc = list[e];
-      const std::int64_t apart = nodes_[arc.node].when - nodes_[node].when;
+      if (order[arc.node] != unseen) continue;
+      const std::int64_t apart = when_[arc.node] - when_[node];
       const std::int64_t wait = (forward ? apart : -apart) - arc.lag;
       visit(arc.node, wait, static_cast<std::int32_t>(arc.arc));
     }
@@ -137,18 +145,21 @@ void CriticalFlow::for_each_residual(Node node, Visit visit) const {
     const auto& list = forward ? in_ : out_;
     for (std::uint32_t e = first[a]; e < first[a + 1]; ++e) {
       const Arc& arc = list[e];
-      if (flow_of_arc_[arc.arc] > 0)
+      if (order[arc.node] == unseen && flow_of_arc_[arc.arc] > 0)
         visit(arc.node, std::int64_t{0}, -3 - static_cast<std::int32_t>(arc.arc));
     }
-    if (link.up_room > 0) visit(other, span - link.up_time, along);
+    const std::int64_t up_time = turns_[a].up_time;
+    if (up_time != no_room && order[other] == unseen) visit(other, span - up_time, along);
   }
 }
 
 template <bool forward>
 void CriticalFlow::find(Node node, Node parent, std::int32_t via) {
-  reach<forward>(node) = {waiting, parent, via};
-  search_of<forward>().stack.push_back(node);
-  search_of<forward>().found.push_back(node);
+  Search& mine = search_of<forward>();
+  mine.order[node] = waiting;
+  mine.reach[node] = {parent, via};
+  mine.stack.push_back(node);
+  mine.found.push_back(node);
 }
 
 // Undoes all but the first steps of a search.
@@ -159,10 +170,10 @@ void CriticalFlow::go_back(std::uint32_t steps) {
   for (std::size_t i = mine.reached.size(); i-- > steps;) {
     mine.stack.resize(mine.steps[i].stack);
     mine.stack.push_back(mine.reached[i]);
-    reach<forward>(mine.reached[i]).order = waiting;
+    mine.order[mine.reached[i]] = waiting;
   }
   for (std::size_t i = mine.steps[steps].found; i < mine.found.size(); ++i)
-    reach<forward>(mine.found[i]).order = unseen;
+    mine.order[mine.found[i]] = unseen;
   mine.found.resize(mine.steps[steps].found);
   mine.reached.resize(steps);
   mine.steps.resize(steps);
@@ -175,15 +186,15 @@ bool CriticalFlow::grow_at_no_cost() {
   Search& mine = search_of<forward>();
   const Node node = mine.stack.back();
   mine.stack.pop_back();
-  reach<forward>(node).order = static_cast<std::uint32_t>(mine.reached.size());
+  mine.order[node] = static_cast<std::uint32_t>(mine.reached.size());
   mine.reached.push_back(node);
   mine.steps.push_back({static_cast<std::uint32_t>(mine.stack.size()),
                         static_cast<std::uint32_t>(mine.found.size())});
   bool met = false;
-  for_each_residual<forward>(node, [&](Node next, std::int64_t cost, std::int32_t via) {
-    if (cost != 0 || reach<forward>(next).order != unseen) return;
+  for_each_unseen<forward>(node, [&](Node next, std::int64_t cost, std::int32_t via) {
+    if (cost != 0) return;
     find<forward>(next, node, via);
-    if (reach<!forward>(next).order == unseen) return;
+    if (search_of<!forward>().order[next] == unseen) return;
     meeting_ = next;
     met = true;
   });
@@ -193,8 +204,8 @@ bool CriticalFlow::grow_at_no_cost() {
 // An arc that is without slack once the horizon has fallen: searches from the start would take it.
 template <bool forward>
 void CriticalFlow::note_opened(const Entry& entry) {
-  const std::uint32_t here = reach<forward>(entry.parent).order;
-  const std::uint32_t there = reach<!forward>(entry.node).order;
+  const std::uint32_t here = search_of<forward>().order[entry.parent];
+  const std::uint32_t there = search_of<!forward>().order[entry.node];
   if (here < reached_free_) same_steps_ = std::min(same_steps_, here);
   if (there < waiting) same_steps_ = std::min(same_steps_, there);
 }
@@ -218,22 +229,21 @@ std::int64_t CriticalFlow::grow_by_cost() {
     for (; scanned < mine.reached.size(); ++scanned) {
       const Node node = mine.reached[scanned];
       const std::int64_t so_far = scanned < reached_free_ ? 0 : distance_[scanned - reached_free_];
-      for_each_residual<forward>(node, [&](Node next, std::int64_t cost, std::int32_t via) {
-        if (reach<forward>(next).order != unseen) return;
+      for_each_unseen<forward>(node, [&](Node next, std::int64_t cost, std::int32_t via) {
         heap_.push_back({so_far + cost, next, node, via});
         std::ranges::push_heap(heap_, later);
       });
     }
     assert(!heap_.empty());  // the horizon is above the least one, so a path exists
     const Entry entry = heap_.front();
-    if (const std::uint32_t order = reach<forward>(entry.node).order; order != unseen) {
+    if (const std::uint32_t order = mine.order[entry.node]; order != unseen) {
       if (distance_[order - reached_free_] == entry.distance) note_opened<forward>(entry);
       pop();
       continue;
     }
     distance = entry.distance;
     meeting_ = entry.node;
-    met = reach<!forward>(entry.node).order != unseen;
+    met = search_of<!forward>().order[entry.node] != unseen;
     find<forward>(entry.node, entry.parent, entry.via);
     while (!met && !mine.stack.empty()) met = grow_at_no_cost<forward>();
     distance_.resize(mine.reached.size() - reached_free_, distance);
@@ -258,11 +268,10 @@ bool CriticalFlow::search() {
   return met;
 }
 
-void CriticalFlow::collect_path(std::size_t side) {
-  for (Node node = meeting_; nodes_[node].reach[side].parent != node;) {
-    const Reach& reach = nodes_[node].reach[side];
-    path_.push_back({node / 2, reach.via, nodes_[reach.parent].reach[side].order});
-    node = reach.parent;
+void CriticalFlow::collect_path(const Search& search) {
+  for (Node node = meeting_; search.reach[node].parent != node; node = search.reach[node].parent) {
+    const auto [parent, via] = search.reach[node];
+    path_.push_back({node / 2, via, search.order[parent]});
   }
 }
 
@@ -276,8 +285,8 @@ std::int64_t CriticalFlow::room_of(const PathArc& at) const {
 // Pushes as much flow as fits along the path through the meeting node.
 void CriticalFlow::augment() {
   path_.clear();
-  collect_path(0);
-  collect_path(1);
+  collect_path(from_source_);
+  collect_path(from_sink_);
   std::int64_t room = flow_without_limit;
   for (const PathArc& at : path_) room = std::min(room, room_of(at));
   for (const PathArc& at : path_) {
@@ -318,7 +327,7 @@ void CriticalFlow::fall(std::int64_t by) {
     const std::int64_t shift =
         std::max<std::int64_t>(0, total - distance) - std::max<std::int64_t>(0, fallen_ - distance);
     if (shift == 0) continue;
-    nodes_[side.reached[i]].when += source_side_moves_ ? shift : -shift;
+    when_[side.reached[i]] += source_side_moves_ ? shift : -shift;
     moved_.push_back(side.reached[i] / 2);
   }
   fallen_ = total;

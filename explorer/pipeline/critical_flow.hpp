@@ -2,7 +2,6 @@
 // Parametric minimum-cost flow on an activity graph, in integers: the dual of
 // choosing durations. See docs/pipeline.md for the mathematics.
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -86,14 +85,18 @@ class CriticalFlow {
  private:
   using Node = std::uint32_t;  // 2 a is the start of activity a, 2 a + 1 its end
 
-  // Residual state of an activity at its present flow: the flow may rise by
-  // up_room at gain up_time, fall by down_room at gain down_time.
+  // Residual state of an activity at its present flow, which may rise by up_room and fall by
+  // down_room.
   struct Link {
     std::int64_t flow = 0;
-    std::int64_t up_time = 0, up_room = 0;
-    std::int64_t down_time = 0, down_room = 0;
+    std::int64_t up_room = 0, down_room = 0;
     std::uint32_t level = 0;
   };
+  // What it then lasts; no_room where it may not.
+  struct Turns {
+    std::int64_t up_time = 0, down_time = 0;
+  };
+  static constexpr std::int64_t no_room = std::numeric_limits<std::int64_t>::max();
   struct Arc {
     Node node;          // at the other end
     std::uint32_t arc;  // into arcs
@@ -101,22 +104,20 @@ class CriticalFlow {
   };
   // How one of the two searches came to a node.
   struct Reach {
-    std::uint32_t order = unseen;  // into Search::reached, or one of the two below
     Node parent = 0;
     std::int32_t via = 0;  // residual arc to the parent, coded as below
   };
+  // Instead of a place in Search::reached:
   static constexpr std::uint32_t unseen = std::numeric_limits<std::uint32_t>::max();
   static constexpr std::uint32_t waiting = unseen - 1;  // on the stack
-  // All that a search touches at a node lies together.
-  struct NodeState {
-    std::int64_t when = 0;  // only differences count
-    std::array<Reach, 2> reach;
-  };
-  // Keeps what it takes to go back to any of its steps; each takes one node off the stack.
+  // What is looked at most lies close together. Keeps what it takes to go back to any of its steps;
+  // each takes one node off the stack.
   struct Search {
     struct Step {
       std::uint32_t stack = 0, found = 0;  // their sizes when the node was taken off
     };
+    std::vector<std::uint32_t> order;  // shape [nodes]: place in `reached`, unseen or waiting
+    std::vector<Reach> reach;          // shape [nodes]
     std::vector<Node> stack;
     std::vector<Node> reached;  // taken off
     std::vector<Step> steps;    // shape [reached]
@@ -145,15 +146,15 @@ class CriticalFlow {
   [[nodiscard]] std::int64_t longest(bool slowest);
 
   template <bool forward, class Visit>
-  void for_each_residual(Node node, Visit visit) const;
+  void for_each_unseen(Node node, Visit visit) const;
   // A forward search starts from the source, the other one from the sink.
   template <bool forward>
   [[nodiscard]] Search& search_of() {
     return forward ? from_source_ : from_sink_;
   }
   template <bool forward>
-  [[nodiscard]] Reach& reach(Node node) {
-    return nodes_[node].reach[forward ? 0 : 1];
+  [[nodiscard]] const Search& search_of() const {
+    return forward ? from_source_ : from_sink_;
   }
   template <bool forward>
   void find(Node node, Node parent, std::int32_t via);
@@ -166,7 +167,7 @@ class CriticalFlow {
   template <bool forward>
   void note_opened(const Entry& entry);
   [[nodiscard]] bool search();
-  void collect_path(std::size_t side);
+  void collect_path(const Search& search);
   [[nodiscard]] std::int64_t room_of(const PathArc& at) const;
   void augment();
 
@@ -177,7 +178,8 @@ class CriticalFlow {
   std::vector<Arc> out_, in_;
   std::vector<std::int64_t> flow_of_arc_;
   std::vector<Link> links_;
-  std::vector<NodeState> nodes_;
+  std::vector<Turns> turns_;        // shape [activities]
+  std::vector<std::int64_t> when_;  // shape [nodes]; only differences count
   Search from_source_, from_sink_;
   std::vector<Entry> heap_;
   std::vector<PathArc> path_;
