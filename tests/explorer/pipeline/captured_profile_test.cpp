@@ -354,6 +354,7 @@ TEST(CapturedProfile, WhatIsNoPassIsLeftOut) {
     EXPECT_EQ(rank.steps, made.steps - 1);
     EXPECT_EQ(rank.notes.size(), 1U);
     EXPECT_NEAR(rank.other_s, 5e-3, 1e-9);
+    EXPECT_TRUE(rank.ends.empty());
   }
 }
 

@@ -18,6 +18,13 @@ TEST(CostCurve, KeepsTheLowerHull) {
   EXPECT_EQ(cost_at({{1, 10}, {3, 6}}, 2.0), 8.0);
 }
 
+std::vector<double> fastest_durations(const CrashProblem& problem) {
+  std::vector<double> fastest_s;
+  for (const std::uint32_t curve : problem.curve_of_activity)
+    fastest_s.push_back(problem.curves[curve].front().time_s);
+  return fastest_s;
+}
+
 // Passes one after the other: the frontier is the sum of the hulls, steepest parts first.
 TEST(Frontier, OfAChainIsTheSumOfItsHulls) {
   const CrashProblem problem{
@@ -64,6 +71,21 @@ RC_GTEST_PROP(Frontier, IsConvexAndProven, ()) {
     }
     RC_ASSERT(std::abs(cost_j - plan.lower_bound_j) <= 1e-6 * (1.0 + std::abs(cost_j)));
   }
+}
+
+// Long enough that searches go back to where they would part: durations that no
+// longer fit the flow would cost more than the bound says, or end late.
+RC_GTEST_PROP(Frontier, OfLongPipelinesIsProven, ()) {
+  const PipelineWork work = arbitrary_work(*rc::gen::inRange<std::uint32_t>(4, 9),
+                                           *rc::gen::inRange<std::uint32_t>(8, 25), 6);
+  const CrashProblem problem = crash_problem(work);
+  FrontierOptions options;
+  options.times_s = {longest_path_s(problem, fastest_durations(problem)) * 1.02};
+  const Frontier frontier = sweep_frontier(problem, options);
+  for (const FrontierVertex& v : frontier.vertices)
+    RC_ASSERT(std::abs(v.cost_j - v.lower_bound_j) <= 1e-9 * (1.0 + std::abs(v.cost_j)));
+  const FrontierPlan& plan = frontier.plans.front();
+  RC_ASSERT(longest_path_s(problem, plan.duration_s) <= plan.time_s * (1.0 + 1e-9));
 }
 
 // Energies in MJ or uJ, times in ms: the same vertices in other units.
