@@ -96,7 +96,7 @@ Eigen::VectorXd CalibrationProblem::restart_kernels(const Eigen::VectorXd& point
 }
 
 std::optional<Eigen::VectorXd> CalibrationProblem::point_of(const GpuSpec& spec) const {
-  constexpr int iterations = 40;
+  constexpr int iterations = 15;
   constexpr double max_step = 0.5;
   const SharedLayout layout(frame_);
   const auto shared = layout.parameters_of(spec);
