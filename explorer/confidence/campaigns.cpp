@@ -3,7 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <random>
+#include <set>
+#include <span>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -103,8 +107,7 @@ void test_plans_of(const SweptClocks& swept, const std::vector<const SweepKernel
   for (const ClockPair& clock : clocks) applied.push_back(swept.applied(clock));
   const ClockGrid grid(spec, applied);
   const ProfileTable table = fill_profile_table(model, grid);
-  const std::vector<GpuModel> models =
-      draw_models(model, trace, std::max<std::size_t>(1, spec.ensemble.size()));
+  const std::vector<GpuModel> models = draw_models(model, trace, spec.ensemble.size());
   const SwitchModel free_changes;
   const PlanIntervals intervals(trace, model, models, grid, model_errors(spec), free_changes);
   const Cost base =
@@ -175,6 +178,30 @@ RelativeErrors scale_of(const std::vector<Prediction>& predictions, std::size_t 
     energy.push_back(needed.energy_j);
   }
   return {scale_of(std::move(time), kernels, unsure), scale_of(std::move(energy), kernels, unsure)};
+}
+
+// What a prediction for a kernel may be off by, as far as its own points did not say it.
+ModelErrors errors_for(const std::string& kernel, const GpuSpec& spec,
+                       const ValidationOptions& options, std::span<const ValidatedPoint> points) {
+  GpuSpec known = spec;
+  if (!fits_gpu(options.holdout)) {
+    if (options.holdout == Holdout::few_points)
+      known.fit_errors[kernel_points_key] = static_cast<double>(options.points);
+    return model_errors(known);
+  }
+  std::vector<ValidatedPoint> others;
+  std::set<std::string> kernels;
+  for (const ValidatedPoint& point : points) {
+    if (point.kernel == kernel) continue;
+    others.push_back({point.kernel, point.measured, point.predicted});
+    kernels.insert(point.kernel);
+  }
+  known.fit_errors.clear();
+  if (others.empty()) return model_errors(known);  // as of a GPU that was never fitted
+  ModelErrors errors = estimate_errors(others);
+  const double few = few_draws_factor(kernels.size());
+  errors.own = {few * errors.own.time, few * errors.own.energy};
+  return errors;
 }
 
 }  // namespace
@@ -255,21 +282,26 @@ void learn_errors(const GpuSpec& frame, const Sweep& sweep, const std::vector<st
   }
 }
 
-void hold_against_intervals(const ModelErrors& errors, std::vector<ValidatedPoint>& points) {
+void add_intervals(const GpuSpec& spec, const ValidationOptions& options,
+                   std::vector<ValidatedPoint>& points) {
+  constexpr double percent_of_one = 100.0;
+  std::map<std::string, ModelErrors> of_kernel;
   std::mt19937_64 random(seed);
   for (ValidatedPoint& point : points) {
+    const auto [entry, is_new] = of_kernel.try_emplace(point.kernel);
+    if (is_new) entry->second = errors_for(point.kernel, spec, options, points);
+    const ModelErrors& errors = entry->second;
     const Cost predicted{point.predicted.time_s, point.predicted.energy_j};
     std::vector<Cost> drawn = point.drawn;
     if (drawn.empty()) drawn.push_back(predicted);
-    const Cost measured{point.measured.time_s.value_or(predicted.time_s),
-                        complete(point.measured) ? *point.measured.time_s * *point.measured.power_w
-                                                 : predicted.energy_j};
-    const SavingInterval interval = cell_interval(drawn, measured, errors, random);
-    const RelativeErrors& scale = errors.scales.cells;
-    const Cost needed =
-        needed_scale(interval, {interval.time.median_pct, interval.energy.median_pct}, {});
-    if (point.measured.time_s) point.time_inside = needed.time_s <= scale.time;
-    if (complete(point.measured)) point.energy_inside = needed.energy_j <= scale.energy;
+    const SavingInterval found =
+        scaled_interval(cell_interval(drawn, predicted, errors, random), errors.scales.cells, {});
+    const auto around = [](double value, const Interval& of) -> IntervalEnds {
+      return {value * std::exp(of.low_pct / percent_of_one),
+              value * std::exp(of.high_pct / percent_of_one)};
+    };
+    point.time_90_s = around(predicted.time_s, found.time);
+    point.energy_90_j = around(predicted.energy_j, found.energy);
   }
 }
 

@@ -56,8 +56,11 @@ struct Predictions {
 void learn_errors(const GpuSpec& frame, const Sweep& sweep, const std::vector<std::size_t>& points,
                   const SweepFitOptions& fit, GpuSpec& spec, const RunContext& context = {});
 
-/// Which measured times and energies lie in the 90 % intervals of their predictions.
+/// Gives predictions their 90 % intervals. Where the GPU was fitted without the points (fits_gpu) a
+/// kernel's are as wide as the errors of all others that were tested, as drawn; else as the spec
+/// says, with its scales.
 /// @param points  with what the members of an ensemble predict, where there was one
-void hold_against_intervals(const ModelErrors& errors, std::vector<ValidatedPoint>& points);
+void add_intervals(const GpuSpec& spec, const ValidationOptions& options,
+                   std::vector<ValidatedPoint>& points);
 
 }  // namespace rubato

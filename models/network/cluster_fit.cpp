@@ -10,6 +10,7 @@
 
 #include "common/algorithms/parallel.hpp"
 #include "common/json.hpp"
+#include "common/statistics.hpp"
 #include "models/network/collective_time.hpp"
 #include "traces/graph/rank_join.hpp"
 
@@ -21,12 +22,6 @@ using MessageKey = std::tuple<CollectiveKind, std::uint32_t, std::uint32_t, doub
 
 // Of the loss by twice a number: as much as a tenth of one message's time adds.
 constexpr double told_rise = 0.4;
-
-double median_of(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
-}
 
 // The numbers of a cluster that are fitted.
 enum class Number { inside, between, latency };
@@ -171,7 +166,7 @@ std::vector<ObservedCollective> observed_collectives(std::span<const Capture> ca
   for (auto& [key, times] : times_s) {
     const auto& [kind, ranks, stride, bytes] = key;
     const auto launches = static_cast<std::uint32_t>(times.size());
-    const double time_s = joined ? median_of(std::move(times)) : *std::ranges::min_element(times);
+    const double time_s = joined ? median(std::move(times)) : *std::ranges::min_element(times);
     observed.push_back({{kind, bytes, ranks, stride}, launches, time_s});
   }
   return observed;

@@ -24,6 +24,12 @@ std::optional<double> relative_error(double predicted, const std::optional<doubl
   return measured ? std::optional(predicted / *measured - 1.0) : std::nullopt;
 }
 
+std::optional<bool> inside(const std::optional<IntervalEnds>& ends,
+                           const std::optional<double>& value) {
+  if (!ends || !value) return std::nullopt;
+  return ends->low <= *value && *value <= ends->high;
+}
+
 // A sweep split into what a fit sees and what it is tested on.
 struct Split {
   Sweep seen, held_out;
@@ -178,12 +184,13 @@ void test_power_caps(const GpuSpec& spec, const Sweep& sweep, const ValidationOp
 }
 
 std::optional<double> inside_pct(std::span<const ValidatedPoint> points,
-                                 std::optional<bool> ValidatedPoint::*inside) {
+                                 std::optional<bool> (ValidatedPoint::*inside)() const) {
   double held = 0.0, all = 0.0;
   for (const ValidatedPoint& point : points) {
-    if (!(point.*inside)) continue;
+    const std::optional<bool> holds = (point.*inside)();
+    if (!holds) continue;
     ++all;
-    if (*(point.*inside)) ++held;
+    if (*holds) ++held;
   }
   return all > 0.0 ? std::optional(100.0 * held / all) : std::nullopt;
 }
@@ -224,6 +231,10 @@ std::string_view name_of(Holdout value) noexcept {
   return "power-caps";
 }
 
+bool fits_gpu(Holdout holdout) noexcept {
+  return holdout != Holdout::known && holdout != Holdout::few_points;
+}
+
 std::optional<double> ValidatedPoint::time_error() const {
   return relative_error(predicted.time_s, measured.time_s);
 }
@@ -232,9 +243,21 @@ std::optional<double> ValidatedPoint::power_error() const {
   return relative_error(predicted.energy_j / predicted.time_s, measured.power_w);
 }
 
-std::optional<double> ValidatedPoint::energy_error() const {
+std::optional<double> ValidatedPoint::measured_j() const {
   if (!measured.time_s || !measured.power_w) return std::nullopt;
-  return relative_error(predicted.energy_j, *measured.time_s * *measured.power_w);
+  return *measured.time_s * *measured.power_w;
+}
+
+std::optional<double> ValidatedPoint::energy_error() const {
+  return relative_error(predicted.energy_j, measured_j());
+}
+
+std::optional<bool> ValidatedPoint::time_inside() const {
+  return inside(time_90_s, measured.time_s);
+}
+
+std::optional<bool> ValidatedPoint::energy_inside() const {
+  return inside(energy_90_j, measured_j());
 }
 
 std::vector<std::size_t> spread_points(const GpuSpec& spec, const SweepKernel& kernel,

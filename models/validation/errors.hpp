@@ -23,17 +23,26 @@ enum class Holdout {
 };
 [[nodiscard]] std::string_view name_of(Holdout value) noexcept;
 
+/// Of a 90 % interval.
+struct IntervalEnds {
+  double low = 0.0, high = 0.0;
+};
+
 /// One measured point and what the model says of it.
 struct ValidatedPoint {
   std::string kernel;
   SweepPoint measured;
   OperatingPoint predicted;
   std::vector<Cost> drawn = {};  ///< by the members of the fit's ensemble, where asked for
-  std::optional<bool> time_inside = {}, energy_inside = {};  ///< a 90 % interval holds it
+  std::optional<IntervalEnds> time_90_s = {}, energy_90_j = {};  ///< where they were asked for
 
   [[nodiscard]] std::optional<double> time_error() const;  ///< predicted over measured - 1
   [[nodiscard]] std::optional<double> power_error() const;
   [[nodiscard]] std::optional<double> energy_error() const;
+  [[nodiscard]] std::optional<double> measured_j() const;
+  /// The interval holds what was measured; nothing where either is missing.
+  [[nodiscard]] std::optional<bool> time_inside() const;
+  [[nodiscard]] std::optional<bool> energy_inside() const;
 };
 
 struct ValidationOptions {
@@ -43,6 +52,9 @@ struct ValidationOptions {
   SweepFitOptions fit = {};
   bool draws = false;  ///< fill ValidatedPoint::drawn
 };
+
+/// The GPU is fitted without the points it is tested on: the spec is a frame and no more.
+[[nodiscard]] bool fits_gpu(Holdout holdout) noexcept;
 
 /// @return the points that were held out, in the order of the sweep
 /// @throws UsageError if the sweep has no kernel, cap or point to hold out

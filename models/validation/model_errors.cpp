@@ -13,18 +13,14 @@
 
 #include <fmt/format.h>
 
+#include "common/statistics.hpp"
+
 namespace rubato {
 
 namespace {
 
 constexpr double own_90_pct = 2.1318;     // of |t| with own_freedom degrees
 constexpr double own_deviation = 1.4142;  // its standard deviation over its scale
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : 0.5 * (values[half - 1] + values[half]);
-}
 
 double magnitude_below(std::vector<double> values, double share) {
   for (double& value : values) value = std::abs(value);

@@ -77,6 +77,7 @@ double coefficient_error(const GpuSpec& spec, const Kernel& kernel, CoefficientS
 }
 
 std::vector<GpuModel> draw_models(const GpuModel& model, const Trace& trace, std::size_t count) {
+  count = std::max<std::size_t>(1, count);
   std::mt19937_64 random(20260113);
   std::normal_distribution<double> gaussian;
   const std::vector<ClassDraws> classes = class_draws(count, random);

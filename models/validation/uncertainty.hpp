@@ -20,7 +20,9 @@ namespace rubato {
 /// were derived or guessed, half of their variance in common to a class. Anchored kernels keep
 /// their captured times; the draws reach over all splits of core and DRAM time that their work
 /// leaves open, each draw with one lean and one error of core energy for all kernels of a class.
-/// Deterministic.
+/// Where a spec has no ensemble its measured kernels do not vary: what intervals then know of them
+/// are its model_errors. Deterministic.
+/// @param count  of draws; one where it is 0, so that an interval has something to be around
 /// @throws what GpuModel throws
 [[nodiscard]] std::vector<GpuModel> draw_models(const GpuModel& model, const Trace& trace,
                                                 std::size_t count);

@@ -98,6 +98,23 @@ TEST_F(ProgramRun, SaysWhichKernelsTheSpecDoesNotKnow) {
          "note: 1 of 2 kernels are not in v100-sxm2 and were left out: 'mine'");
 }
 
+TEST_F(ProgramRun, ValidatesEachPointWithItsInterval) {
+  const std::string table = (source_dir() / "docs/examples/a100-sweep.csv").string();
+  const std::string validate = "validate '" + table + "' --gpu a100-sxm4-80gb";
+  expect(validate + " --each-point --csv", 0,
+         "kernel,mem,core_mhz,power_cap_w,time_s,predicted_time_s,time_low_s,time_high_s,energy_j,"
+         "predicted_energy_j,energy_low_j,energy_high_j\n");
+  expect(validate + " --each-point --intervals", 2, "--each-point does nothing with --intervals");
+}
+
+TEST_F(ProgramRun, ASavingWithinALimitThatNothingEnforcesSaysSo) {
+  expect("explore gpt3-xl --gpu a40 --power-limit 100 --db r.db", 0, "limit not reached: 100 %");
+  expect(
+      "query --db r.db --csv \"SELECT count(*), sum(notes LIKE '%limit not reached%') FROM "
+      "v_plans\"",
+      0, "4,4");
+}
+
 TEST_F(ProgramRun, ComparesModelsAndPlansWithThem) {
   const std::string table = (source_dir() / "docs/examples/a100-sweep.csv").string();
   const std::string validate = "validate '" + table + "' --gpu a100-sxm4-80gb";

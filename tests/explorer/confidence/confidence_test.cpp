@@ -12,6 +12,7 @@
 #include "explorer/exploration.hpp"
 #include "explorer/solver.hpp"
 #include "models/table/fill.hpp"
+#include "models/validation/uncertainty.hpp"
 #include "tests/expect_error.hpp"
 #include "traces/files/trace_json.hpp"
 
@@ -25,6 +26,24 @@ ProfileTable paper_table(ClockId& default_clock) {
   default_clock = grid.default_clock();
   return unit_table(fill_profile_table(model, grid), trace,
                     choice_units(trace, Granularity::kernel));
+}
+
+// A fit without draws has intervals all the same: as wide as its errors say, where the plan leaves
+// the default clocks.
+TEST(Intervals, AreNotPointsWithoutAnEnsemble) {
+  GpuSpec spec = load_gpu_spec("rtx-3080-ti");
+  spec.ensemble.clear();
+  write_errors({.shared = {0.01, 0.02}, .own = {0.01, 0.02}}, spec);
+  const Trace trace = load_trace("gpt3-xl");
+  const GpuModel model(spec, trace);
+  const ClockGrid grid = make_clock_grid(spec, "paper");
+  const std::vector<GpuModel> models = draw_models(model, trace, spec.ensemble.size());
+  ASSERT_EQ(models.size(), 1U);
+  const SavingInterval found =
+      saving_interval(trace, model, models, grid, uniform_plan(trace, *grid.find("5001/1260")),
+                      model_errors(spec), {});
+  EXPECT_GT(found.time.high_pct - found.time.low_pct, 1.0);
+  EXPECT_GT(found.energy.high_pct - found.energy.low_pct, 1.0);
 }
 
 TEST(WinnersCurse, NothingIsLostWithoutNoise) {

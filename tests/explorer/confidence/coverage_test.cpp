@@ -171,6 +171,75 @@ TEST(Campaigns, ScalesHoldNineInTen) {
   EXPECT_GE(held / all, 0.895);
 }
 
+// What was fitted without the points it is tested on must not know how far off it will be: scales
+// and errors that the frame learned from the whole sweep do nothing there.
+TEST(Campaigns, IntervalsOfHeldOutPointsTakeNothingFromTheFrame) {
+  const GpuSpec spec = load_gpu_spec("gtx-1080-ti");
+  GpuSpec told = spec;
+  for (auto& [name, value] : told.fit_errors) value *= 7.0;
+  const Sweep sweep = sweep_of("gtx-1080-ti");
+  for (const Holdout holdout : {Holdout::folds, Holdout::few_points}) {
+    const ValidationOptions options{.holdout = holdout, .fit = {.ensemble = 8}, .draws = true};
+    const std::vector<ValidatedPoint> points = validate(spec, sweep, options);
+    std::vector<ValidatedPoint> by_spec = points, by_told = points;
+    add_intervals(spec, options, by_spec);
+    add_intervals(told, options, by_told);
+    double inside = 0.0;
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      const IntervalEnds a = by_spec[i].time_90_s.value(), b = by_told[i].time_90_s.value();
+      const IntervalEnds energy = by_spec[i].energy_90_j.value();
+      EXPECT_LE(a.low, points[i].predicted.time_s);
+      EXPECT_GE(a.high, points[i].predicted.time_s);
+      if (holdout == Holdout::folds) {
+        EXPECT_EQ(a.low, b.low);
+        EXPECT_EQ(a.high, b.high);
+      } else {
+        EXPECT_LT(b.low, a.low);
+        EXPECT_GT(b.high, a.high);
+      }
+      const double time_s = points[i].measured.time_s.value(),
+                   energy_j = points[i].measured_j().value();
+      if (a.low <= time_s && time_s <= a.high) inside += 0.5;
+      if (energy.low <= energy_j && energy_j <= energy.high) inside += 0.5;
+    }
+    const double share = inside / static_cast<double>(points.size());
+    EXPECT_GE(share, 0.85);
+    EXPECT_LE(share, 0.98);
+    const ErrorSummary all = summarise("all", by_spec);
+    EXPECT_NEAR(0.5 * (all.time.inside_pct.value() + all.energy.inside_pct.value()), 100.0 * share,
+                1e-9);
+  }
+}
+
+// The interval of a kernel does not know its own errors, those of the others do.
+TEST(Campaigns, AKernelDoesNotWidenItsOwnIntervals) {
+  const GpuSpec spec = load_gpu_spec("gtx-1080-ti");
+  std::vector<ValidatedPoint> points;
+  for (int k = 0; k < 8; ++k) {
+    for (const double mhz : {1600.0, 1800.0, 2000.0}) {
+      ValidatedPoint& point = points.emplace_back();
+      point.kernel = std::string(1, static_cast<char>('a' + k));
+      point.measured.clock.core_mhz = mhz;
+      point.measured.time_s = 1.0 + 0.01 * static_cast<double>(k % 3);
+      point.measured.power_w = 100.0;
+      point.predicted.time_s = 1.0;
+      point.predicted.energy_j = 100.0;
+    }
+  }
+  const ValidationOptions options{.holdout = Holdout::folds, .fit = {}};
+  std::vector<ValidatedPoint> wild = points;
+  for (ValidatedPoint& point : wild) {
+    if (point.kernel == "a") point.measured.time_s = 3.0;
+  }
+  add_intervals(spec, options, points);
+  add_intervals(spec, options, wild);
+  const auto width = [](const ValidatedPoint& point) {
+    return point.time_90_s->high - point.time_90_s->low;
+  };
+  EXPECT_EQ(width(wild.front()), width(points.front()));
+  EXPECT_GT(width(wild.back()), 2.0 * width(points.back()));
+}
+
 // Three kernels of five clocks: nothing is left to test from five points, and little to learn from.
 TEST(Coverage, TakesSweepsOfFewPoints) {
   const GpuSpec spec = load_gpu_spec("a100-pcie-80gb");

@@ -110,6 +110,37 @@ TEST_F(Store, KeepsWhatToKnowBesideAPlan) {
       static_cast<std::int64_t>(plan.marks.size()) + 1);
 }
 
+// A power limit below what the lowest clock draws holds nothing back: the plan says so where it is
+// looked up, whatever the solver proved.
+TEST_F(Store, PlansSayThatALimitIsNotReached) {
+  for (const double limit_w : {100.0, 250.0}) {
+    ExplorationInput input = small_input();
+    input.spec = load_gpu_spec("a40");
+    input.grid = "full";
+    input.power_limit_w = limit_w;
+    input.questions.pop_back();  // the one without an answer
+    const std::int64_t run = add_run(db(), input);
+    const ResultStore store = ResultStore::open_read_only(db());
+    const auto rows = store.query("SELECT notes FROM v_plans WHERE run_id = ?", {run}).rows;
+    EXPECT_EQ(rows.size(), input.questions.size() + 1);
+    for (const auto& row : rows) {
+      const auto* notes = std::get_if<std::string>(&row.at(0));
+      const bool says_so =
+          notes != nullptr && notes->find("limit not reached") != std::string::npos;
+      EXPECT_EQ(says_so, limit_w == 100.0);
+    }
+    const auto reasons = store.query(
+        "SELECT reason FROM plan_marks JOIN plans USING (plan_id) WHERE run_id = ? AND kind = "
+        "'limit not reached' AND goal = 'default'",
+        {run});
+    ASSERT_EQ(reasons.rows.size(), limit_w == 100.0 ? 1U : 0U);
+    if (limit_w == 100.0) {
+      EXPECT_NE(std::get<std::string>(reasons.rows[0][0]).find("more than the limit of 100 W"),
+                std::string::npos);
+    }
+  }
+}
+
 TEST_F(Store, StoresEqualInputsOnce) {
   add_run(db());
   EXPECT_EQ(add_run(db()), 2);

@@ -61,6 +61,41 @@ OutputTable summary_table(const std::vector<ErrorSummary>& summaries) {
   return table;
 }
 
+// Every point with the 90 % intervals of its time and energy.
+OutputTable points_table(const GpuSpec& spec, const std::vector<ValidatedPoint>& points) {
+  OutputTable table({{"kernel"},
+                     {"mem"},
+                     {"core_mhz", "core MHz", 1},
+                     {"power_cap_w", "cap W", 1},
+                     {"time_s", "time s", 6},
+                     {"predicted_time_s", "predicted", 6},
+                     {"time_low_s", "low", 6},
+                     {"time_high_s", "high", 6},
+                     {"energy_j", "energy J", 4},
+                     {"predicted_energy_j", "predicted", 4},
+                     {"energy_low_j", "low", 4},
+                     {"energy_high_j", "high", 4}});
+  const auto or_none = [](const std::optional<double>& value) {
+    return value ? Cell(*value) : Cell();
+  };
+  const auto add_ends = [](const std::optional<IntervalEnds>& ends, std::vector<Cell>& row) {
+    row.push_back(ends ? Cell(ends->low) : Cell());
+    row.push_back(ends ? Cell(ends->high) : Cell());
+  };
+  for (const ValidatedPoint& p : points) {
+    std::vector<Cell> row{p.kernel, spec.mem_states[index(p.measured.clock.mem)].name,
+                          or_none(p.measured.clock.core_mhz), or_none(p.measured.power_cap_w),
+                          or_none(p.measured.time_s)};
+    row.emplace_back(p.predicted.time_s);
+    add_ends(p.time_90_s, row);
+    row.push_back(or_none(p.measured_j()));
+    row.emplace_back(p.predicted.energy_j);
+    add_ends(p.energy_90_j, row);
+    table.add_row(std::move(row));
+  }
+  return table;
+}
+
 std::string points_name(std::size_t points) {
   if (points == captured_only) return "captured time";
   return points == 0 ? "4 of 5" : std::to_string(points);
@@ -94,7 +129,7 @@ struct ValidateOptions {
   std::string gpu = "rtx-3080-ti", db, page;
   std::size_t folds = 5, points = 5;
   bool known = false, k_fold = false, leave_clocks_out = false, leave_kernels_out = false,
-       power_caps = false, intervals = false;
+       power_caps = false, intervals = false, each_point = false;
   FitOptions fit;
   std::vector<std::string> models;
   std::vector<double> slacks_pct{0.0, 1.0, 5.0, 10.0};
@@ -125,17 +160,11 @@ void tell_unknown(const GpuSpec& spec, const Sweep& sweep) {
        sweep.kernels.size(), spec.name, names, unknown.size() > most ? ", ..." : "");
 }
 
-// Of predictions for kernels that were fitted to what `options` leave of them.
-ModelErrors errors_of(GpuSpec spec, const ValidationOptions& options) {
-  if (options.holdout == Holdout::few_points || options.holdout == Holdout::kernels)
-    spec.fit_errors[kernel_points_key] = static_cast<double>(options.points);
-  return model_errors(spec);
-}
-
 ExitStatus report(const ValidateOptions& o, const GpuSpec& spec, const Sweep& sweep,
                   const ValidationOptions& options, const std::vector<ValidatedPoint>& points,
                   const RunContext& context) {
-  print(summary_table(summaries(spec, points)), o.format);
+  print(o.each_point ? points_table(spec, points) : summary_table(summaries(spec, points)),
+        o.format);
   if (!o.page.empty()) write_output(o.page, validation_page(spec, sweep, options, points));
   if (!o.db.empty()) {
     const std::int64_t id =
@@ -194,6 +223,8 @@ ExitStatus run(const ValidateOptions& o, const CommandLine& line, const RunConte
     return validate_utilisation(o, spec, context);
   }
   const Sweep sweep = load_sweep(o.sweep, spec);
+  if (o.each_point && (o.intervals || !o.models.empty()))
+    throw UsageError("--each-point does nothing with --intervals and --model");
   if (!o.models.empty()) return compare(o, spec, sweep, context);
   if (o.intervals) {
     if (!o.db.empty() || !o.page.empty())
@@ -212,7 +243,7 @@ ExitStatus run(const ValidateOptions& o, const CommandLine& line, const RunConte
   if (o.known) tell_unknown(spec, sweep);
   std::vector<ValidatedPoint> points = validate(spec, sweep, options, context);
   if (context.stop_requested()) return ExitStatus::interrupted;
-  hold_against_intervals(errors_of(spec, options), points);
+  add_intervals(spec, options, points);
   return report(o, spec, sweep, options, points, context);
 }
 
@@ -275,6 +306,8 @@ Action setup_validate(CommandLine& app) {
           ->excludes(leave);
   add_model_options(app, *o, {known, k_fold, clocks, caps, intervals});
   add_fit_options(app, o->fit);
+  app.add_flag("--each-point", o->each_point,
+               "Print every point with its 90 % intervals, not the errors of groups");
   app.add_option("--db", o->db, "Store every point in this SQLite database");
   app.add_option("--page", o->page, "Write an HTML page with the pictures")
       ->ends_in({".html", ".htm"});
@@ -284,8 +317,8 @@ Action setup_validate(CommandLine& app) {
       "rest;\nthe GPU's parameters are the spec's. Errors are absolute, in percent; 'in 90 %' is "
       "the "
       "share\nof points that the 90 % intervals of their predictions hold; (*) how wide these are "
-      "may have\nbeen learned from this very sweep, as for shipped specs: --intervals learns it "
-      "on other kernels.\n"
+      "may have\nbeen learned from this very sweep, as for shipped specs, without a flag and with "
+      "--known;\nelse the other kernels' errors say it, and --intervals plays whole campaigns.\n"
       "Examples:\n"
       "  rubato validate sweep.csv --gpu a100-sxm4-80gb\n"
       "  rubato validate sweep.csv --gpu my-gpu.json --leave-kernels-out --page validation.html\n"
