@@ -6,8 +6,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
+#include <iterator>
 #include <limits>
+#include <map>
 #include <ostream>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -94,6 +98,77 @@ INSTANTIATE_TEST_SUITE_P(Sweeps, CoverageOf,
                            std::ranges::replace(name, '-', '_');
                            return name;
                          });
+
+// A dozen kernels spread over a sweep, at eight clocks that most of them have.
+Sweep thinned(const Sweep& sweep) {
+  constexpr std::size_t kernels = 12, clocks = 8;
+  const auto nth_of = [](std::size_t i, std::size_t wanted, std::size_t size) {
+    return size <= wanted ? i : i * (size - 1) / (wanted - 1);
+  };
+  Sweep out = sweep;
+  out.kernels.clear();
+  for (std::size_t i = 0; i < std::min(kernels, sweep.kernels.size()); ++i)
+    out.kernels.push_back(sweep.kernels[nth_of(i, kernels, sweep.kernels.size())]);
+  std::map<std::pair<std::uint32_t, double>, std::size_t> kernels_at;
+  const auto key = [](const SweepPoint& point) {
+    return std::pair{point.clock.mem.value, point.clock.core_mhz.value_or(1e9)};
+  };
+  for (const SweepKernel& kernel : out.kernels) {
+    for (const SweepPoint& point : kernel.points) ++kernels_at[key(point)];
+  }
+  std::erase_if(kernels_at, [&](const auto& at) { return 2 * at.second < out.kernels.size(); });
+  std::set<std::pair<std::uint32_t, double>> kept;
+  for (std::size_t i = 0; i < std::min(clocks, kernels_at.size()); ++i) {
+    const auto at = static_cast<std::ptrdiff_t>(nth_of(i, clocks, kernels_at.size()));
+    kept.insert(std::next(kernels_at.begin(), at)->first);
+  }
+  for (SweepKernel& kernel : out.kernels)
+    std::erase_if(kernel.points, [&](const SweepPoint& p) { return !kept.contains(key(p)); });
+  return usable_points(std::move(out));
+}
+
+// One sweep scatters; all together they must hold what they promise, over GPUs on which nothing in
+// the intervals was chosen as well (A40, V100-PCIe, RTX 8000).
+TEST(Coverage, HoldsOverAllShippedSweeps) {
+  constexpr std::size_t enough_kernels = 6, enough_points = 5;
+  std::array<double, 4> inside{}, all{};  // cells' time and energy, plans' time and energy
+  std::size_t gpus = 0;
+  for (const ShippedFit& fit : shipped_fits()) {
+    if (fit.kind != FitKind::sweep || !fit.where.empty()) continue;
+    const std::string gpu(fit.spec);
+    const Sweep sweep = thinned(sweep_of(gpu.c_str()));
+    if (sweep.kernels.size() < enough_kernels ||
+        sweep.kernels.front().points.size() < enough_points)
+      continue;
+    SCOPED_TRACE(gpu);
+    ++gpus;
+    std::array<double, 4> inside_gpu{}, all_gpu{};
+    for (const CoverageRow& row :
+         measure_coverage(load_gpu_spec(gpu), sweep,
+                          {.points = {1, 3},
+                          .fit = {.ensemble = 8, .curve_core_mhz = fit.curve_core_mhz},
+                          .captures = false})) {
+      for (const auto& [first, of] : {std::pair{std::size_t{0}, &row.cells}, {2, &row.plans}}) {
+        const auto count = static_cast<double>(of->count);
+        inside_gpu[first] += count * of->time;
+        inside_gpu[first + 1] += count * of->energy;
+        all_gpu[first] += count;
+        all_gpu[first + 1] += count;
+      }
+    }
+    for (std::size_t i = 0; i < inside.size(); ++i) {
+      EXPECT_GE(inside_gpu[i] / all_gpu[i], least_of_row) << i;
+      inside[i] += inside_gpu[i];
+      all[i] += all_gpu[i];
+    }
+  }
+  EXPECT_GE(gpus, 8U);
+  constexpr double least_together = 0.85, most_together = 0.95;
+  for (std::size_t i = 0; i < inside.size(); ++i) {
+    EXPECT_GE(inside[i] / all[i], least_together) << i;
+    EXPECT_LE(inside[i] / all[i], most_together) << i;
+  }
+}
 
 // What a spec is told by campaigns is what its intervals are multiplied by.
 TEST(Campaigns, ScalesAreThoseOfAsManyPoints) {
