@@ -1,6 +1,7 @@
 #include "common/sqlite.hpp"
 
 #include <chrono>
+#include <new>
 #include <thread>
 
 #include <fmt/format.h>
@@ -57,7 +58,20 @@ int allow_reading_only(void*, int action, const char*, const char* function, con
 }  // namespace
 
 void SqlConnection::Close::operator()(sqlite3* handle) const noexcept { sqlite3_close(handle); }
+SqlConnection::Idle::~Idle() {
+  for (const auto& [sql, statement] : statements) sqlite3_finalize(statement);
+}
+
 void SqlStatement::Finalize::operator()(sqlite3_stmt* statement) const noexcept {
+  if (idle != nullptr) {
+    sqlite3_reset(statement);
+    sqlite3_clear_bindings(statement);  // which may be large
+    try {
+      if (idle->statements.emplace(sqlite3_sql(statement), statement).second) return;
+    } catch (const std::bad_alloc&) {
+      // It is compiled again when it is needed.
+    }
+  }
   sqlite3_finalize(statement);
 }
 
@@ -113,6 +127,8 @@ void SqlConnection::wait_for_disk_at_checkpoints() {
   if (mode.next() && mode.value(0) == SqlValue("wal")) execute("PRAGMA synchronous = NORMAL");
 }
 
+void SqlConnection::trust_references() { execute("PRAGMA foreign_keys = OFF"); }
+
 std::int64_t SqlConnection::last_insert_id() const {
   return sqlite3_last_insert_rowid(handle_.get());
 }
@@ -149,6 +165,19 @@ SqlStatement::SqlStatement(const SqlConnection& connection, std::string_view sql
   if (statement == nullptr || left.find_first_not_of(" \t\r\n;") != std::string_view::npos) {
     throw UsageError("SQL: expected exactly one statement");
   }
+}
+
+SqlStatement SqlStatement::kept(const SqlConnection& connection, std::string_view sql) {
+  SqlConnection::Idle& idle = *connection.idle_;
+  const auto known = idle.statements.find(sql);
+  if (known == idle.statements.end()) {
+    SqlStatement made(connection, sql);
+    made.statement_.get_deleter().idle = &idle;
+    return made;
+  }
+  std::unique_ptr<sqlite3_stmt, Finalize> statement(known->second, Finalize(&idle));
+  idle.statements.erase(known);
+  return {connection, std::move(statement)};
 }
 
 void SqlStatement::bind(int position, std::monostate) {

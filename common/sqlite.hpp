@@ -3,10 +3,13 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 
 struct sqlite3;
@@ -39,6 +42,11 @@ class SqlConnection {
   /// was committed survives a crash of the program, and the file stays sound after a power cut.
   void wait_for_disk_at_checkpoints();
 
+  /// From now on references that are written are not looked up: for one who writes rows with those
+  /// they refer to, and deletes nothing. To switch for each transaction would compile kept
+  /// statements anew.
+  void trust_references();
+
   [[nodiscard]] std::int64_t last_insert_id() const;
 
   /// From now on only reading statements are accepted: no writes, no ATTACH, no
@@ -51,11 +59,21 @@ class SqlConnection {
   [[noreturn]] void fail(std::string_view action) const;
 
  private:
+  friend class SqlStatement;
   struct Close {
     void operator()(sqlite3* handle) const noexcept;
   };
+  // Statements that nobody uses, by their text.
+  struct Idle {
+    Idle() = default;
+    ~Idle();
+    Idle(const Idle&) = delete;
+    Idle& operator=(const Idle&) = delete;
+    std::map<std::string, sqlite3_stmt*, std::less<>> statements;
+  };
   std::filesystem::path path_;
   std::unique_ptr<sqlite3, Close> handle_;
+  std::unique_ptr<Idle> idle_ = std::make_unique<Idle>();  // ends before the handle
 };
 
 /// A prepared statement. Values are bound by position from 1.
@@ -63,6 +81,10 @@ class SqlStatement {
  public:
   /// @throws UsageError with SQLite's message if `sql` is not one valid statement
   SqlStatement(const SqlConnection& connection, std::string_view sql);
+
+  /// As the constructor, but the connection keeps what was compiled, until it is closed, for the
+  /// next statement of the same text: for texts that come again and again, and are few.
+  [[nodiscard]] static SqlStatement kept(const SqlConnection& connection, std::string_view sql);
 
   /// Binds all values in order, runs the statement to its end and resets it.
   template <class... Values>
@@ -103,8 +125,13 @@ class SqlStatement {
 
  private:
   struct Finalize {
+    Finalize() noexcept : idle(nullptr) {}
+    explicit Finalize(SqlConnection::Idle* kept_in) noexcept : idle(kept_in) {}
+    SqlConnection::Idle* idle;  // where the statement is kept
     void operator()(sqlite3_stmt* statement) const noexcept;
   };
+  SqlStatement(const SqlConnection& connection, std::unique_ptr<sqlite3_stmt, Finalize> statement)
+      : connection_(connection), statement_(std::move(statement)) {}
 
   void bind(int position, std::monostate);
   void bind(int position, std::int64_t value);

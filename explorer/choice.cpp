@@ -64,6 +64,19 @@ ProfileTable unit_table(const ProfileTable& per_launch, const Trace& trace,
   return {units.names.size(), clocks, std::move(times), std::move(energies)};
 }
 
+const ChoiceUnits& UnitTables::units(Granularity granularity) {
+  const auto known = units_.find(granularity);
+  if (known != units_.end()) return known->second;
+  return units_.emplace(granularity, choice_units(trace_, granularity)).first->second;
+}
+
+const ProfileTable& UnitTables::table(Granularity granularity) {
+  const auto known = tables_.find(granularity);
+  if (known != tables_.end()) return known->second;
+  return tables_.emplace(granularity, unit_table(per_launch_, trace_, units(granularity)))
+      .first->second;
+}
+
 Plan plan_by_unit(const Trace& trace, const ChoiceUnits& units,
                   const std::vector<ClockId>& clock_of_unit) {
   std::vector<ClockId> clock_of_kernel;

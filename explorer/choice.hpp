@@ -1,6 +1,7 @@
 #pragma once
 // From kernels to choice units: what gets one clock.
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,23 @@ struct ChoiceUnits {
 /// [units x clocks].
 [[nodiscard]] ProfileTable unit_table(const ProfileTable& per_launch, const Trace& trace,
                                       const ChoiceUnits& units);
+
+/// Units of a trace and their tables, each made when it is first asked for; for one thread.
+/// What it is made from must outlive it.
+class UnitTables {
+ public:
+  UnitTables(const ProfileTable& per_launch, const Trace& trace)
+      : per_launch_(per_launch), trace_(trace) {}
+
+  [[nodiscard]] const ChoiceUnits& units(Granularity granularity);
+  [[nodiscard]] const ProfileTable& table(Granularity granularity);  ///< of unit_table
+
+ private:
+  const ProfileTable& per_launch_;
+  const Trace& trace_;
+  std::map<Granularity, ChoiceUnits> units_;
+  std::map<Granularity, ProfileTable> tables_;
+};
 
 /// @param clock_of_unit  shape [units]
 [[nodiscard]] Plan plan_by_unit(const Trace& trace, const ChoiceUnits& units,

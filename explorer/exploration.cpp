@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <iterator>
+#include <span>
 
 #include "common/error.hpp"
 #include "explorer/automatic.hpp"
@@ -53,17 +54,32 @@ void answer_automatic(const ExplorationInput& input, const GpuModel& model, cons
   if (!solution.runs.empty()) result.plan = plan_of_runs(input.trace, solution.runs);
 }
 
-PlanResult answer(const Question& question, const ExplorationInput& input, const GpuModel& model,
-                  const ClockGrid& grid, const ProfileTable& per_launch, double default_time_s,
+// What the simulator need not evaluate again. Measured cells it takes as they are, holes and all.
+std::span<const OperatingPoint> cells_of(const ExplorationInput& input, const Exploration& found) {
+  return input.measured ? std::span<const OperatingPoint>{} : found.cells;
+}
+
+// A request under way: what its questions share.
+struct Shared {
+  const ExplorationInput& input;
+  const GpuModel& model;
+  const ProfileTable& per_launch;
+  UnitTables& tables;
+};
+
+PlanResult answer(const Question& question, const Shared& shared, const Exploration& found,
                   double gap_frac, const RunContext& context) {
   const auto start = std::chrono::steady_clock::now();
+  const auto& [input, model, per_launch, tables] = shared;
+  const ClockGrid& grid = found.grid;
   PlanResult result;
   result.question = question;
   if (question.granularity == Granularity::automatic) {
-    answer_automatic(input, model, grid, per_launch, default_time_s, gap_frac, context, result);
+    answer_automatic(input, model, grid, per_launch, found.baseline.total.time_s, gap_frac, context,
+                     result);
   } else {
-    const ChoiceUnits units = choice_units(input.trace, question.granularity);
-    const ProfileTable table = unit_table(per_launch, input.trace, units);
+    const ChoiceUnits& units = tables.units(question.granularity);
+    const ProfileTable& table = tables.table(question.granularity);
     const Solution solution =
         question.aggregation == Aggregation::global
             ? solve_global(table, question.goal, grid.default_clock(), context)
@@ -81,44 +97,43 @@ PlanResult answer(const Question& question, const ExplorationInput& input, const
   }
   result.solve_time_s = seconds_since(start);
   if (!result.plan.clock_of_site.empty()) {
-    result.sim = simulate(input.trace, model, grid, result.plan, input.switching);
+    result.sim =
+        simulate(input.trace, model, grid, result.plan, input.switching, cells_of(input, found));
     add_power(result.sim, input.host_power_w);
   }
   return result;
 }
 
 // Least energy of one clock for all in the time the goal allows.
-std::optional<double> best_one_clock_j(const ExplorationInput& input,
-                                       const ProfileTable& per_launch, const Question& question,
+std::optional<double> best_one_clock_j(UnitTables& tables, const Question& question,
                                        ClockId default_clock) {
   if (!std::holds_alternative<LeastWaste>(question.goal) ||
       question.aggregation == Aggregation::local)
     return std::nullopt;
-  const ProfileTable one =
-      unit_table(per_launch, input.trace, choice_units(input.trace, Granularity::iteration));
-  return solve_local(one, question.goal, default_clock).total.energy_j;
+  return solve_local(tables.table(Granularity::iteration), question.goal, default_clock)
+      .total.energy_j;
 }
 
 // What to know beside a plan's numbers, and what it takes if its changes of clock are not free.
-void mark(const ExplorationInput& input, const GpuModel& model, const Exploration& found,
-          const ProfileTable& per_launch, PlanResult& result) {
+void mark(const Shared& shared, const Exploration& found, PlanResult& result) {
   if (result.plan.clock_of_site.empty()) return;
+  const auto& [input, model, per_launch, tables] = shared;
   if (input.switching.is_free() && input.spec.switching.core_s &&
       result.sim.total.clock_switches > 0) {
-    result.counted =
-        simulate(input.trace, model, found.grid, result.plan, switch_model(input.spec)).total;
+    result.counted = simulate(input.trace, model, found.grid, result.plan, switch_model(input.spec),
+                              cells_of(input, found))
+                         .total;
     add_power(*result.counted, input.host_power_w);
   }
   result.marks = marks_of_clocks(input.trace, model, found.grid, result.plan, found.cells);
   std::ranges::move(
-      marks_of_changes(
-          {result.question.goal, found.baseline.total, result.sim.total, result.counted,
-           best_one_clock_j(input, per_launch, result.question, found.grid.default_clock())}),
+      marks_of_changes({result.question.goal, found.baseline.total, result.sim.total,
+                        result.counted,
+                        best_one_clock_j(tables, result.question, found.grid.default_clock())}),
       std::back_inserter(result.marks));
 }
 
-Front front_of(Granularity granularity, const Trace& trace, const ProfileTable& per_launch) {
-  const ProfileTable table = unit_table(per_launch, trace, choice_units(trace, granularity));
+Front front_of(Granularity granularity, const ProfileTable& table) {
   // A few units have a front that can be listed; kernels have its supported points.
   const bool few = granularity != Granularity::kernel;
   Front front{.granularity = granularity, .points = {}};
@@ -130,18 +145,20 @@ Front front_of(Granularity granularity, const Trace& trace, const ProfileTable& 
 
 // What its change may turn out to be. Plans on measured cells were chosen among noisy ones, and
 // where that choice can be played again, it is; other intervals take the model's errors.
-SavingInterval interval_of_plan(const ExplorationInput& input, const PlanIntervals& intervals,
+SavingInterval interval_of_plan(const Shared& shared, PlanIntervals& intervals,
                                 const Exploration& found, const PlanResult& result) {
+  const ExplorationInput& input = shared.input;
   const Question& question = result.question;
   const auto* goal = std::get_if<LeastWaste>(&question.goal);
   const bool played = input.measured && goal != nullptr &&
                       question.aggregation == Aggregation::global &&
                       question.granularity != Granularity::automatic;
-  if (!played) return intervals.of(result.plan);
-  const std::size_t kernels = input.trace.kernels.size();
+  if (!played)
+    return intervals.of(result.plan, {result.sim.total.time_s, result.sim.total.energy_j});
+  // What is noisy is measured: the GPU.
   const ProfileTable table =
-      unit_table(profile_table(found.cells, kernels, found.grid.size()), input.trace,
-                 choice_units(input.trace, question.granularity));
+      unit_table(profile_table(found.cells, input.trace.kernels.size(), found.grid.size()),
+                 input.trace, shared.tables.units(question.granularity));
   return remeasured_interval(
       table, found.grid.default_clock(),
       {.noise = input.measured_noise,
@@ -152,11 +169,11 @@ SavingInterval interval_of_plan(const ExplorationInput& input, const PlanInterva
 }
 
 // How far to trust a plan.
-void appraise(const ExplorationInput& input, const GpuModel& model, const PlanIntervals& intervals,
-              const Exploration& found, const ProfileTable& per_launch, PlanResult& result) {
+void appraise(const Shared& shared, PlanIntervals& intervals, const Exploration& found,
+              PlanResult& result) {
   if (!result.plan.clock_of_site.empty())
-    result.interval = interval_of_plan(input, intervals, found, result);
-  mark(input, model, found, per_launch, result);
+    result.interval = interval_of_plan(shared, intervals, found, result);
+  mark(shared, found, result);
 }
 
 }  // namespace
@@ -193,7 +210,10 @@ Exploration explore(const ExplorationInput& input, const SearchLimits& limits,
   const ProfileTable per_launch = with_host_power(
       profile_table(found.cells, model.kernels(), found.grid.size()), input.host_power_w);
   const Plan defaults = uniform_plan(input.trace, found.grid.default_clock());
-  found.baseline = simulate(input.trace, model, found.grid, defaults, input.switching);
+  UnitTables tables(per_launch, input.trace);
+  const Shared shared{input, model, per_launch, tables};
+  found.baseline =
+      simulate(input.trace, model, found.grid, defaults, input.switching, cells_of(input, found));
   add_power(found.baseline, input.host_power_w);
 
   std::vector<GpuModel> models;
@@ -209,7 +229,7 @@ Exploration explore(const ExplorationInput& input, const SearchLimits& limits,
     const ModelErrors errors =
         input.measured ? errors_of_noise(input.measured_noise) : model_errors(input.spec);
     intervals.emplace(input.trace, model, models, found.grid, errors, input.switching,
-                      input.host_power_w);
+                      input.host_power_w, input.error_draws.get());
   }
   std::vector<Granularity> fronts;
   for (const Question& question : input.questions) {
@@ -217,9 +237,8 @@ Exploration explore(const ExplorationInput& input, const SearchLimits& limits,
       found.interrupted = true;
       break;
     }
-    found.plans.push_back(answer(question, input, model, found.grid, per_launch,
-                                 found.baseline.total.time_s, limits.gap_frac, limit.context()));
-    if (intervals) appraise(input, model, *intervals, found, per_launch, found.plans.back());
+    found.plans.push_back(answer(question, shared, found, limits.gap_frac, limit.context()));
+    if (intervals) appraise(shared, *intervals, found, found.plans.back());
     context.report({.done = found.plans.size(),
                     .total = input.questions.size(),
                     .note = name_of(question.goal)});
@@ -229,7 +248,7 @@ Exploration explore(const ExplorationInput& input, const SearchLimits& limits,
     }
   }
   for (const Granularity granularity : fronts) {
-    found.fronts.push_back(front_of(granularity, input.trace, per_launch));
+    found.fronts.push_back(front_of(granularity, tables.table(granularity)));
   }
   found.wall_time_s = seconds_since(start);
   return found;

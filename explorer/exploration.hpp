@@ -75,6 +75,8 @@ struct ExplorationInput {
   /// Of the rest of the node, for each GPU, W >= 0: in every total and what plans are chosen by,
   /// but not in `Exploration::cells`, which are the GPU's.
   double host_power_w = 0.0;
+  /// Draws for intervals that many requests share; nothing: made for this one.
+  std::shared_ptr<StandardErrorDraws> error_draws = {};
   bool plans_only = false;  ///< no intervals, marks or fronts: they take longer than plans
 };
 

@@ -65,9 +65,10 @@ void check_plan(const Trace& trace, const ClockGrid& grid, const Plan& plan) {
 class Device {
  public:
   Device(const Trace& trace, const GpuModel& model, const ClockGrid& grid, const Plan& plan,
-         const SwitchModel& switching)
+         const SwitchModel& switching, std::span<const OperatingPoint> cells)
       : model_(model),
         grid_(grid),
+        cells_(cells),
         plan_(plan),
         segments_(plan.segments_of(trace)),
         sites_(sites(trace, plan)),
@@ -77,10 +78,15 @@ class Device {
     std::unordered_map<std::size_t, OperatingPoint> known;
     planned_.reserve(sites_.size());
     for (std::size_t i = 0; i < sites_.size(); ++i) {
+      const KernelId kernel = sites_[i].kernel;
       const ClockId clock = plan.clock_of_site[i];
-      const auto [at, is_new] =
-          known.try_emplace(index(sites_[i].kernel) * grid.size() + index(clock));
-      if (is_new) at->second = model.evaluate(sites_[i].kernel, grid[clock]);
+      launches_ += sites_[i].repeat;
+      if (!cells_.empty()) {
+        planned_.push_back(cell(kernel, clock));
+        continue;
+      }
+      const auto [at, is_new] = known.try_emplace(index(kernel) * grid.size() + index(clock));
+      if (is_new) at->second = cell(kernel, clock);
       planned_.push_back(at->second);
     }
   }
@@ -88,6 +94,7 @@ class Device {
   /// One more iteration; times count from its begin.
   ReplayedIteration run() {
     ReplayedIteration replay;
+    replay.launches.reserve(launches_);
     std::size_t first = 0;
     for (const Segment& segment : segments_) {
       for (std::uint32_t r = 0; r < segment.repeat; ++r) {
@@ -101,6 +108,11 @@ class Device {
   }
 
  private:
+  [[nodiscard]] OperatingPoint cell(KernelId kernel, ClockId clock) const {
+    return cells_.empty() ? model_.evaluate(kernel, grid_[clock])
+                          : cells_[index(kernel) * grid_.size() + index(clock)];
+  }
+
   // A change waits for its request: not before the device is free for one. Zero leads and dwells
   // never wait, whatever was before.
   [[nodiscard]] double earliest_stall_s(const SwitchCost& cost) const {
@@ -133,10 +145,9 @@ class Device {
           continue;
         }
         timed.late = true;
-        part = std::min(left, wait_s / model_.evaluate(kernel, grid_[in_force_]).time_s);
+        part = std::min(left, wait_s / cell(kernel, in_force_).time_s);
       }
-      const OperatingPoint point =
-          in_force_ == wanted ? planned_[site] : model_.evaluate(kernel, grid_[in_force_]);
+      const OperatingPoint point = in_force_ == wanted ? planned_[site] : cell(kernel, in_force_);
       add(timed.point, point, part);
       now_s_ += part * point.time_s;
       left = part == left ? 0.0 : left - part;
@@ -165,11 +176,13 @@ class Device {
 
   const GpuModel& model_;
   const ClockGrid& grid_;
+  std::span<const OperatingPoint> cells_;  ///< shape [kernels x clocks], or none
   const Plan& plan_;
   const std::vector<Segment>& segments_;
   std::vector<Site> sites_;
   const SwitchModel& switching_;
   std::vector<OperatingPoint> planned_;  ///< shape [sites]
+  std::size_t launches_ = 0;             ///< of an iteration
   ClockId in_force_;
   double now_s_ = 0.0;
   double free_s_ = -std::numeric_limits<double>::infinity();  ///< a request may be issued from here
@@ -189,18 +202,20 @@ void add_power(SimResult& result, double power_w) noexcept {
 }
 
 ReplayedIteration replay(const Trace& trace, const GpuModel& model, const ClockGrid& grid,
-                         const Plan& plan, const SwitchModel& switching) {
+                         const Plan& plan, const SwitchModel& switching,
+                         std::span<const OperatingPoint> cells) {
   check_plan(trace, grid, plan);
   validate(switching);
-  Device device(trace, model, grid, plan, switching);
+  Device device(trace, model, grid, plan, switching, cells);
   // What one iteration leaves behind, a change under way or a dwell, meets the next.
   if (switching.may_delay()) (void)device.run();
   return device.run();
 }
 
 SimResult simulate(const Trace& trace, const GpuModel& model, const ClockGrid& grid,
-                   const Plan& plan, const SwitchModel& switching) {
-  const ReplayedIteration replayed = replay(trace, model, grid, plan, switching);
+                   const Plan& plan, const SwitchModel& switching,
+                   std::span<const OperatingPoint> cells) {
+  const ReplayedIteration replayed = replay(trace, model, grid, plan, switching, cells);
   Tally total, stalls;
   std::vector<Tally> by_pass(all_names<Pass>().size()), by_kernel(trace.kernels.size());
   std::uint64_t late = 0;

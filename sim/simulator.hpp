@@ -2,6 +2,7 @@
 // Replays a trace under a plan. Every total a report shows comes from here.
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "common/ids.hpp"
@@ -67,14 +68,17 @@ struct ReplayedIteration {
 /// before. The plan is known ahead, so a change is requested early enough to take effect where it
 /// is wanted; if an earlier change is still under way or the dwell is not over, it is requested as
 /// soon as that allows, kernels run on at the old clock, and clocks no longer wanted are skipped.
+/// @param cells  of evaluate_all(model, grid), where they are at hand; empty: evaluated as needed
 /// @throws DataError if the plan does not fit trace and grid, UsageError as validate
 [[nodiscard]] ReplayedIteration replay(const Trace& trace, const GpuModel& model,
                                        const ClockGrid& grid, const Plan& plan,
-                                       const SwitchModel& switching = {});
+                                       const SwitchModel& switching = {},
+                                       std::span<const OperatingPoint> cells = {});
 
 /// Totals of replay().
 /// @throws what replay throws
 [[nodiscard]] SimResult simulate(const Trace& trace, const GpuModel& model, const ClockGrid& grid,
-                                 const Plan& plan, const SwitchModel& switching = {});
+                                 const Plan& plan, const SwitchModel& switching = {},
+                                 std::span<const OperatingPoint> cells = {});
 
 }  // namespace rubato

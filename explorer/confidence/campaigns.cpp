@@ -109,7 +109,7 @@ void test_plans_of(const SweptClocks& swept, const std::vector<const SweepKernel
   const ProfileTable table = fill_profile_table(model, grid);
   const std::vector<GpuModel> models = draw_models(model, trace, spec.ensemble.size());
   const SwitchModel free_changes;
-  const PlanIntervals intervals(trace, model, models, grid, model_errors(spec), free_changes);
+  PlanIntervals intervals(trace, model, models, grid, model_errors(spec), free_changes);
   const Cost base =
       measured_total(launches, kernels,
                      std::vector<ClockPair>(kernels.size(), clocks[index(grid.default_clock())]));

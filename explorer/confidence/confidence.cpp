@@ -1,6 +1,7 @@
 #include "explorer/confidence/confidence.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -23,20 +24,6 @@ Cost total_of(const SimResult& result) { return {result.total.time_s, result.tot
 void add(Cost& sum, const Cost& cost) {
   sum.time_s += cost.time_s;
   sum.energy_j += cost.energy_j;
-}
-
-// Every kernel's totals under a plan with an error of its own; what switches take is exact.
-Cost with_errors(Cost sum, std::span<const Cost> kernels, std::span<const Cost> logarithms,
-                 std::span<const double> reach) {
-  for (std::size_t k = 0; k < kernels.size(); ++k) {
-    if (reach[k] == 0.0) {
-      add(sum, kernels[k]);
-      continue;
-    }
-    add(sum, {kernels[k].time_s * std::exp(reach[k] * logarithms[k].time_s),
-              kernels[k].energy_j * std::exp(reach[k] * logarithms[k].energy_j)});
-  }
-  return sum;
 }
 
 // As simulate() has it.
@@ -79,6 +66,11 @@ RelativeErrors scale_of_model(const GpuModel& model, const RelativeErrors& scale
       return widening_only(scale);
   }
   return scale;
+}
+
+Cost change_pct(const Cost& cost, const Cost& base) {
+  return {rubato::change_pct(cost.time_s, base.time_s),
+          rubato::change_pct(cost.energy_j, base.energy_j)};
 }
 
 void reach_to(Interval& interval, double estimate_pct) {
@@ -152,19 +144,51 @@ Cost needed_scale(const SavingInterval& drawn, const Cost& estimate_pct, const C
           needed_scale(drawn.energy, estimate_pct.energy_j, measured_pct.energy_j)};
 }
 
-std::vector<Cost> draw_change_errors(const ModelErrors& errors, std::size_t models,
-                                     std::size_t kernels) {
-  const ModelErrors of_change = change_errors(errors);
-  std::vector<Cost> draws;
-  draws.reserve(models * draws_per_model * kernels);
+namespace {
+
+StandardErrors draw_standard_errors(std::size_t models, std::size_t kernels) {
+  const ModelErrors units{.shared = {1.0, 1.0}, .own = {}};
+  StandardErrors drawn;
+  drawn.shared.reserve(models * draws_per_model);
+  drawn.own.reserve(models * draws_per_model * kernels);
   for (std::size_t m = 0; m < models; ++m) {
     std::mt19937_64 random(20260113 + m);
     for (std::size_t d = 0; d < draws_per_model; ++d) {
-      ErrorDraw draw(of_change, random);
-      for (std::size_t k = 0; k < kernels; ++k) draws.push_back(draw.logarithms(random));
+      ErrorDraw draw(units, random);
+      drawn.shared.push_back(draw.shared());
+      for (std::size_t k = 0; k < kernels; ++k) drawn.own.push_back(draw.own(random));
     }
   }
+  return drawn;
+}
+
+std::vector<Cost> scaled_to(const ModelErrors& errors, const StandardErrors& standard) {
+  const ModelErrors of_change = change_errors(errors);
+  const std::size_t kernels = standard.own.size() / standard.shared.size();
+  std::vector<Cost> draws;
+  draws.reserve(standard.own.size());
+  for (std::size_t i = 0; i < standard.own.size(); ++i) {
+    const Cost &shared = standard.shared[i / kernels], &own = standard.own[i];
+    draws.push_back(
+        {of_change.shared.time * shared.time_s + of_change.own.time * own.time_s,
+         of_change.shared.energy * shared.energy_j + of_change.own.energy * own.energy_j});
+  }
   return draws;
+}
+
+}  // namespace
+
+std::vector<Cost> draw_change_errors(const ModelErrors& errors, std::size_t models,
+                                     std::size_t kernels) {
+  return scaled_to(errors, draw_standard_errors(models, kernels));
+}
+
+std::shared_ptr<const StandardErrors> StandardErrorDraws::of(std::size_t models,
+                                                             std::size_t kernels) {
+  const std::scoped_lock lock(mutex_);
+  auto& made = made_[{models, kernels}];
+  if (!made) made = std::make_shared<const StandardErrors>(draw_standard_errors(models, kernels));
+  return made;
 }
 
 double error_reach(const GpuSpec& spec, const ClockGrid& grid, ClockId clock) {
@@ -196,21 +220,26 @@ Cost ErrorDraw::factors(std::mt19937_64& random, double reach) {
   return {std::exp(reach * log.time_s), std::exp(reach * log.energy_j)};
 }
 
-Cost ErrorDraw::logarithms(std::mt19937_64& random) {
+Cost ErrorDraw::own(std::mt19937_64& random) {
   const auto student = [&] {
     double squares = 0.0;
     for (int i = 0; i < own_freedom; ++i) squares += std::pow(gaussian_(random), 2);
     return gaussian_(random) * std::sqrt(own_freedom / squares);
   };
-  const double time = shared_.time + errors_.own.time * student();
-  const double energy = shared_.energy + errors_.own.energy * student();
-  return {time, energy};
+  const double time = student();
+  return {time, student()};
+}
+
+Cost ErrorDraw::logarithms(std::mt19937_64& random) {
+  const Cost drawn = own(random);
+  return {shared_.time + errors_.own.time * drawn.time_s,
+          shared_.energy + errors_.own.energy * drawn.energy_j};
 }
 
 PlanIntervals::PlanIntervals(const Trace& trace, const GpuModel& model,
                              const std::vector<GpuModel>& models, const ClockGrid& grid,
                              const ModelErrors& errors, const SwitchModel& switching,
-                             double host_power_w)
+                             double host_power_w, StandardErrorDraws* shared_draws)
     : trace_(trace),
       model_(model),
       models_(models),
@@ -219,7 +248,10 @@ PlanIntervals::PlanIntervals(const Trace& trace, const GpuModel& model,
       scale_(scale_of_model(model, errors.scales.plans)),
       host_power_w_(host_power_w),
       bases_(models.size()),
-      draws_(draw_change_errors(errors, models.size(), trace.kernels.size())) {
+      draws_(shared_draws != nullptr
+                 ? scaled_to(errors, *shared_draws->of(models.size(), trace.kernels.size()))
+                 : draw_change_errors(errors, models.size(), trace.kernels.size())),
+      known_factors_(trace.kernels.size()) {
   const Plan defaults = uniform_plan(trace, grid.default_clock());
   base_ = counted(total_of(trace, model, grid, defaults, switching));
   parallel_for(models.size(), [&](std::size_t m) {
@@ -238,26 +270,65 @@ std::vector<Cost> PlanIntervals::kernel_costs(const GpuModel& model, const Plan&
   return costs;
 }
 
-SavingInterval PlanIntervals::of(const Plan& plan) const {
+SavingInterval PlanIntervals::of(const Plan& plan) {
   return scaled_interval(drawn(plan), scale_, estimate_pct(plan));
 }
 
-Cost PlanIntervals::estimate_pct(const Plan& plan) const {
-  const Cost cost = counted(total_of(trace_, model_, grid_, plan, switching_));
-  return {change_pct(cost.time_s, base_.time_s), change_pct(cost.energy_j, base_.energy_j)};
+SavingInterval PlanIntervals::of(const Plan& plan, const Cost& simulated) {
+  return scaled_interval(drawn(plan), scale_, change_pct(simulated, base_));
 }
 
-SavingInterval PlanIntervals::drawn(const Plan& plan) const {
-  const std::vector<double> reach = reach_of_kernels(trace_, model_.spec(), grid_, plan);
+Cost PlanIntervals::estimate_pct(const Plan& plan) const {
+  return change_pct(counted(total_of(trace_, model_, grid_, plan, switching_)), base_);
+}
+
+// Plans of other slacks take most kernels as far. Nothing for those that stay at the default
+// clocks.
+std::vector<std::shared_ptr<const PlanIntervals::Factors>> PlanIntervals::factors_of(
+    std::span<const double> reach) {
+  constexpr std::size_t most_kept = 8;  // of a kernel
+  std::vector<std::shared_ptr<const Factors>> all(reach.size());
+  parallel_for(reach.size(), [&](std::size_t k) {
+    if (reach[k] == 0.0) return;
+    std::vector<KnownFactors>& known = known_factors_[k];
+    const auto same = std::ranges::find(known, reach[k], &KnownFactors::reach);
+    if (same != known.end()) {
+      all[k] = same->factors;
+      return;
+    }
+    Factors factors;
+    factors.reserve(draws_.size() / reach.size());
+    for (std::size_t i = k; i < draws_.size(); i += reach.size())
+      factors.push_back(
+          {std::exp(reach[k] * draws_[i].time_s), std::exp(reach[k] * draws_[i].energy_j)});
+    all[k] = std::make_shared<const Factors>(std::move(factors));
+    if (known.size() == most_kept) known.erase(known.begin());
+    known.push_back({reach[k], all[k]});
+  });
+  return all;
+}
+
+// Every kernel's totals with an error of its own; what switches take is exact.
+SavingInterval PlanIntervals::drawn(const Plan& plan) {
+  const auto factors = factors_of(reach_of_kernels(trace_, model_.spec(), grid_, plan));
   SavingDraws draws(models_.size() * draws_per_model);
   parallel_for(models_.size(), [&](std::size_t m) {
     Cost rest;
     const std::vector<Cost> kernels = kernel_costs(models_[m], plan, rest);
-    for (std::size_t d = 0; d < draws_per_model; ++d) {
-      const std::size_t i = m * draws_per_model + d;
-      const std::span<const Cost> logarithms(draws_.data() + i * kernels.size(), kernels.size());
-      draws.set(i, counted(with_errors(rest, kernels, logarithms, reach)), bases_[m]);
+    std::array<Cost, draws_per_model> sums;
+    sums.fill(rest);
+    for (std::size_t k = 0; k < kernels.size(); ++k) {
+      if (!factors[k]) {
+        for (Cost& sum : sums) add(sum, kernels[k]);
+        continue;
+      }
+      const Cost* const of_model = factors[k]->data() + m * draws_per_model;
+      for (std::size_t d = 0; d < draws_per_model; ++d)
+        add(sums[d],
+            {kernels[k].time_s * of_model[d].time_s, kernels[k].energy_j * of_model[d].energy_j});
     }
+    for (std::size_t d = 0; d < draws_per_model; ++d)
+      draws.set(m * draws_per_model + d, counted(sums[d]), bases_[m]);
   });
   return draws.widened_interval();
 }

@@ -3,8 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <random>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "explorer/goal.hpp"
@@ -59,6 +63,23 @@ class SavingDraws {
 [[nodiscard]] std::vector<Cost> draw_change_errors(const ModelErrors& errors, std::size_t models,
                                                    std::size_t kernels);
 
+/// What draw_change_errors scales: Gaussians and Student's t of unit scale.
+struct StandardErrors {
+  std::vector<Cost> shared;  ///< shape [models x draws_per_model]
+  std::vector<Cost> own;     ///< shape [models x draws_per_model x kernels]
+};
+
+/// Standard errors, made once for each number of models and kernels: they take longer than what is
+/// made of them. For any number of threads.
+class StandardErrorDraws {
+ public:
+  [[nodiscard]] std::shared_ptr<const StandardErrors> of(std::size_t models, std::size_t kernels);
+
+ private:
+  std::mutex mutex_;
+  std::map<std::pair<std::size_t, std::size_t>, std::shared_ptr<const StandardErrors>> made_;
+};
+
 /// What part of such an error a clock has: 0 where it comes to the same as the default one, and 1
 /// from a third on, since predictions of neighbouring clocks err alike, but never quite. Up to four
 /// times as much where one of the two lies beyond the clocks the GPU was fitted at.
@@ -77,23 +98,35 @@ class SavingDraws {
                                              const SwitchModel& switching);
 
 /// The same for many plans of one trace: what does not depend on the plan is drawn and replayed
-/// once. References must outlive it.
+/// once. For one thread; references must outlive it.
 class PlanIntervals {
  public:
   /// @param host_power_w  of the rest of the node, counted for as long as a plan takes; known
+  /// @param shared_draws  where others draw errors too, or nullptr
   PlanIntervals(const Trace& trace, const GpuModel& model, const std::vector<GpuModel>& models,
                 const ClockGrid& grid, const ModelErrors& errors, const SwitchModel& switching,
-                double host_power_w = 0.0);
+                double host_power_w = 0.0, StandardErrorDraws* shared_draws = nullptr);
 
-  [[nodiscard]] SavingInterval of(const Plan& plan) const;
+  [[nodiscard]] SavingInterval of(const Plan& plan);
+  /// The same where it is known what simulate() adds up.
+  [[nodiscard]] SavingInterval of(const Plan& plan, const Cost& simulated);
   /// As drawn, before it is scaled and reaches to the estimate.
-  [[nodiscard]] SavingInterval drawn(const Plan& plan) const;
+  [[nodiscard]] SavingInterval drawn(const Plan& plan);
   /// Changes of time and energy by the model the plan was chosen with.
   [[nodiscard]] Cost estimate_pct(const Plan& plan) const;
 
  private:
+  // Factors of a kernel's time and energy in each draw, shape [models x draws].
+  using Factors = std::vector<Cost>;
+  struct KnownFactors {
+    double reach;
+    std::shared_ptr<const Factors> factors;
+  };
+
   [[nodiscard]] std::vector<Cost> kernel_costs(const GpuModel& model, const Plan& plan,
                                                Cost& rest) const;
+  [[nodiscard]] std::vector<std::shared_ptr<const Factors>> factors_of(
+      std::span<const double> reach);
 
   const Trace& trace_;
   const GpuModel& model_;
@@ -110,6 +143,7 @@ class PlanIntervals {
   std::vector<Cost> bases_;  ///< and by the drawn ones, shape [models]
   std::vector<Cost> draws_;  ///< logarithms of errors far from the default clocks, shape [models x
                              ///< draws x kernels]
+  std::vector<std::vector<KnownFactors>> known_factors_;  ///< of plans so far, by kernel
 };
 
 /// 100 x (value / reference - 1).
@@ -131,6 +165,9 @@ class ErrorDraw {
   [[nodiscard]] Cost factors(std::mt19937_64& random, double reach = 1.0);
   /// Logarithms of the factors where reach is 1.
   [[nodiscard]] Cost logarithms(std::mt19937_64& random);
+  /// The two parts of a logarithm: what all kernels share, and Student's t of unit scale.
+  [[nodiscard]] Cost shared() const noexcept { return {shared_.time, shared_.energy}; }
+  [[nodiscard]] Cost own(std::mt19937_64& random);
 
  private:
   ModelErrors errors_;

@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <deque>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <span>
 
@@ -179,6 +180,7 @@ class Sweeper {
 
   void store_traced(std::span<const Unit* const> units) {
     ExplorationInput input = exploration_input(plan_, *units.front());
+    input.error_draws = error_draws_;
     input.questions.clear();
     for (const Unit* unit : units) input.questions.push_back(std::get<Question>(unit->question));
     const PipelineSplit* pipeline = plan_.settings[units.front()->setting].pipeline();
@@ -259,6 +261,7 @@ class Sweeper {
   const RunContext& context_;
   int threads_;
   std::vector<Batch> batches_;
+  const std::shared_ptr<StandardErrorDraws> error_draws_ = std::make_shared<StandardErrorDraws>();
   std::atomic<std::size_t> next_ = 0;
   std::atomic<bool> failed_ = false;
   std::mutex waiting_mutex_;  // guards the three that follow

@@ -111,12 +111,13 @@ SweepStore::SweepStore(const std::filesystem::path& path)
     : connection_(open_result_database(path)) {
   // A crash loses nothing; a power cut may lose the last units, which are then run again.
   connection_.wait_for_disk_at_checkpoints();
+  connection_.trust_references();
 }
 
 void SweepStore::begin(const SweepPlan& plan) {
   SqlTransaction transaction(connection_);
   const Experiment& experiment = plan.experiment;
-  SqlStatement(connection_, "INSERT OR IGNORE INTO experiments VALUES (?, ?, ?, ?, ?)")
+  SqlStatement::kept(connection_, "INSERT OR IGNORE INTO experiments VALUES (?, ?, ?, ?, ?)")
       .run(experiment.id, experiment.name, experiment.text, plan.units.size(), now_utc());
   for (const Unit& unit : plan.units) {
     if (is_finished(unit)) add_memberships(plan, unit);
@@ -125,7 +126,7 @@ void SweepStore::begin(const SweepPlan& plan) {
 }
 
 bool SweepStore::is_finished(const Unit& unit) const {
-  SqlStatement find(connection_, "SELECT 1 FROM units WHERE unit_id = ?");
+  SqlStatement find = SqlStatement::kept(connection_, "SELECT 1 FROM units WHERE unit_id = ?");
   return find.first(unit.id);
 }
 
@@ -137,7 +138,8 @@ std::vector<bool> SweepStore::finished(const SweepPlan& plan) const {
 }
 
 void SweepStore::add_memberships(const SweepPlan& plan, const Unit& unit) {
-  SqlStatement insert(connection_, "INSERT OR IGNORE INTO experiment_units VALUES (?, ?, ?)");
+  SqlStatement insert =
+      SqlStatement::kept(connection_, "INSERT OR IGNORE INTO experiment_units VALUES (?, ?, ?)");
   for (const std::string& scenario : unit.scenarios)
     insert.run(plan.experiment.id, scenario, unit.id);
 }
@@ -146,7 +148,8 @@ std::int64_t SweepStore::run_of(const SweepPlan& plan, const Unit& unit,
                                 const ExplorationInput& input, const Exploration& found,
                                 const ResultHashes& hashes, const std::string& command) {
   const Setting& setting = plan.settings[unit.setting];
-  SqlStatement find(connection_, "SELECT run_id FROM settings WHERE setting_id = ?");
+  SqlStatement find =
+      SqlStatement::kept(connection_, "SELECT run_id FROM settings WHERE setting_id = ?");
   if (find.first(setting.id)) return std::get<std::int64_t>(find.value(0));
   RunWriter writer(connection_, input, found);
   const std::int64_t run_id = writer.write_setting({command, setting.options_json});
@@ -163,8 +166,9 @@ std::int64_t SweepStore::run_of(const SweepPlan& plan, const Unit& unit,
   }
   if (const PipelineSplit* pipeline = setting.pipeline())
     schedule = std::string(name_of(pipeline->schedule));
-  SqlStatement(connection_,
-               "INSERT INTO settings VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+  SqlStatement::kept(
+      connection_,
+      "INSERT INTO settings VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
       .run(setting.id, run_id, model, batch, sequence, tensor_parallel, data_parallel,
            pipeline_parallel, microbatches, schedule, count_value(setting.seed),
            share_of_default_time(found, CoefficientSource::measured),
@@ -180,7 +184,7 @@ std::vector<bool> SweepStore::add(const SweepPlan& plan, std::span<const Unit* c
                                   const ExplorationInput& input, const Exploration& found,
                                   const ResultHashes& hashes, const std::string& command) {
   const double wall_time_s = found.wall_time_s / static_cast<double>(units.size());
-  SqlTransaction transaction(connection_, References::known_to_hold);
+  SqlTransaction transaction(connection_);
   RunWriter writer(connection_, input, found);
   std::vector<bool> stored;
   for (std::size_t i = 0; i < units.size(); ++i) {
@@ -206,7 +210,8 @@ std::vector<bool> SweepStore::add(const SweepPlan& plan, std::span<const Unit* c
 std::int64_t SweepStore::captured_run_of(const Setting& setting, const GraphExploration& found,
                                          const std::string& profile_hash,
                                          const std::string& command) {
-  SqlStatement find(connection_, "SELECT graph_run_id FROM graph_settings WHERE setting_id = ?");
+  SqlStatement find = SqlStatement::kept(
+      connection_, "SELECT graph_run_id FROM graph_settings WHERE setting_id = ?");
   if (find.first(setting.id)) return std::get<std::int64_t>(find.value(0));
   const CapturedWork& work = *setting.captured();
   const std::int64_t run_id = store_graph_setting(
@@ -214,8 +219,8 @@ std::int64_t SweepStore::captured_run_of(const Setting& setting, const GraphExpl
   const std::string spec_hash =
       store_input(connection_, "gpu_spec", setting.spec->name, to_json(*setting.spec));
   const SwitchCost& core = setting.switching.core;
-  SqlStatement(connection_,
-               "INSERT INTO graph_settings VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+  SqlStatement::kept(connection_,
+                     "INSERT INTO graph_settings VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
       .run(setting.id, run_id, work.run->name, work.run->hash, spec_hash, setting.spec->calibrated,
            setting.clocks, core.stall_s, core.lead_s, setting.switching.dwell_s, core.energy_j,
            count_value(setting.seed), profile_hash);
@@ -253,7 +258,7 @@ void SweepStore::add_unit(const Unit& unit, const StoredPlan& plan, const std::s
   const auto if_any = [](const std::optional<std::int64_t>& id) {
     return id ? SqlValue(*id) : SqlValue();
   };
-  SqlStatement(connection_, "INSERT INTO units VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+  SqlStatement::kept(connection_, "INSERT INTO units VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
       .run(unit.id, unit.question_id, if_any(plan.run_id), if_any(plan.plan_id),
            fmt::format("{} {}", program_version(), source_revision()), result_hash, wall_time_s,
            unit.estimated_s, now_utc(), host_name(), if_any(plan.graph_run_id),
@@ -262,12 +267,14 @@ void SweepStore::add_unit(const Unit& unit, const StoredPlan& plan, const std::s
 
 // The spec is among the inputs.
 void SweepStore::add_model_errors(const GpuSpec& spec, const std::string& spec_hash) {
-  SqlStatement error(connection_, "INSERT OR IGNORE INTO model_errors VALUES (?, ?, ?)");
+  SqlStatement error =
+      SqlStatement::kept(connection_, "INSERT OR IGNORE INTO model_errors VALUES (?, ?, ?)");
   for (const auto& [name, value] : spec.fit_errors) error.run(spec_hash, name, value);
 }
 
 double SweepStore::estimate_scale() const {
-  SqlStatement ratio(connection_, "SELECT sum(wall_time_s) / sum(estimated_s) FROM units");
+  SqlStatement ratio =
+      SqlStatement::kept(connection_, "SELECT sum(wall_time_s) / sum(estimated_s) FROM units");
   return ratio.first() && std::holds_alternative<double>(ratio.value(0))
              ? std::get<double>(ratio.value(0))
              : 1.0;

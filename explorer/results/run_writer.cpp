@@ -15,28 +15,27 @@ namespace rubato {
 
 namespace {
 
-// Rows of one statement share what it takes to begin and to end one.
+// Rows of one statement share what it takes to begin and to end one. Of few sizes, so that
+// statements that are kept are few.
 // @param bind_row  binds the values of a row, from a position of the statement on
 template <class BindRow>
 void insert_rows(const SqlConnection& connection, std::string_view insert_into, int columns,
                  std::size_t rows, const BindRow& bind_row) {
-  constexpr std::size_t most_rows = 100;
   std::string row = "(?";
   for (int c = 1; c < columns; ++c) row += ", ?";
   row += ')';
-  std::optional<SqlStatement> insert;
-  std::size_t at_once = 0;
-  for (std::size_t first = 0; first < rows; first += at_once) {
-    if (const std::size_t now = std::min(most_rows, rows - first); now != at_once) {
-      std::string sql = fmt::format("{} VALUES {}", insert_into, row);
-      for (std::size_t i = 1; i < now; ++i) sql += ", " + row;
-      insert.emplace(connection, sql);
-      at_once = now;
+  std::size_t next = 0;
+  for (const std::size_t at_once : {std::size_t{64}, std::size_t{8}, std::size_t{1}}) {
+    if (rows - next < at_once) continue;
+    std::string sql = fmt::format("{} VALUES {}", insert_into, row);
+    for (std::size_t i = 1; i < at_once; ++i) sql += ", " + row;
+    SqlStatement insert = SqlStatement::kept(connection, sql);
+    while (rows - next >= at_once) {
+      int position = 1;
+      for (const std::size_t end = next + at_once; next < end; ++next, position += columns)
+        bind_row(insert, position, next);
+      insert.run_bound();
     }
-    int position = 1;
-    for (std::size_t i = first; i < first + at_once; ++i, position += columns)
-      bind_row(*insert, position, i);
-    insert->run_bound();
   }
 }
 
@@ -61,7 +60,7 @@ std::int64_t RunWriter::write_setting(const RunRecord& record) {
 std::string store_input(const SqlConnection& connection, std::string_view kind,
                         const std::string& name, const std::string& text) {
   std::string hash = content_hash(text);
-  SqlStatement(connection, "INSERT OR IGNORE INTO inputs VALUES (?, ?, ?, ?)")
+  SqlStatement::kept(connection, "INSERT OR IGNORE INTO inputs VALUES (?, ?, ?, ?)")
       .run(hash, kind, name, text);
   return hash;
 }
@@ -75,7 +74,7 @@ void RunWriter::write_run(const RunRecord& record) {
   const auto of_mem = [&](double SwitchCost::*value) {
     return switching.mem ? std::optional((*switching.mem).*value) : std::nullopt;
   };
-  SqlStatement(
+  SqlStatement::kept(
       connection_,
       "INSERT INTO runs VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
       "?, ?, ?, ?, ?)")
@@ -101,14 +100,15 @@ void RunWriter::write_clocks() {
 }
 
 void RunWriter::write_kernels() {
-  SqlStatement insert(connection_, "INSERT INTO kernels VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   const std::vector<std::uint64_t> counts = launch_counts(input_.trace);
-  for (std::size_t k = 0; k < input_.trace.kernels.size(); ++k) {
-    const Kernel& kernel = input_.trace.kernels[k];
-    insert.run(run_id_, k, kernel.name, kernel.label, name_of(kernel.kind), name_of(kernel.pass),
-               name_of(kernel.dtype), static_cast<std::int64_t>(counts[k]), kernel.flops,
-               kernel.dram_bytes, name_of(found_.coefficient_sources[k]));
-  }
+  insert_rows(connection_, "INSERT INTO kernels", 11, input_.trace.kernels.size(),
+              [&](SqlStatement& insert, int position, std::size_t k) {
+                const Kernel& kernel = input_.trace.kernels[k];
+                insert.bind_from(position, run_id_, k, kernel.name, kernel.label,
+                                 name_of(kernel.kind), name_of(kernel.pass), name_of(kernel.dtype),
+                                 static_cast<std::int64_t>(counts[k]), kernel.flops,
+                                 kernel.dram_bytes, name_of(found_.coefficient_sources[k]));
+              });
 }
 
 void RunWriter::write_cells() {
@@ -123,7 +123,7 @@ void RunWriter::write_cells() {
 
 // The default clocks as a plan of their own, so that views can join to it.
 void RunWriter::write_baseline() {
-  SqlStatement(
+  SqlStatement::kept(
       connection_,
       "INSERT INTO plans (run_id, granularity, aggregation, goal, status, nodes, solve_time_s) "
       "VALUES (?, 'iteration', 'global', 'default', 'optimal', 0, 0)")
@@ -140,7 +140,7 @@ std::int64_t RunWriter::write_plan(const PlanResult& result) {
   const auto* time = std::get_if<LeastTime>(&question.goal);
   const bool found = result.found();
   const auto if_found = [&](double value) { return found ? std::optional(value) : std::nullopt; };
-  SqlStatement(
+  SqlStatement::kept(
       connection_,
       "INSERT INTO plans (run_id, granularity, aggregation, goal, slack_frac, tolerance_frac, "
       "max_energy_j, "
@@ -159,8 +159,8 @@ std::int64_t RunWriter::write_plan(const PlanResult& result) {
   write_totals(plan_id, result.sim);
   if (result.interval) write_interval(plan_id, *result.interval);
   if (result.counted) {
-    SqlStatement(connection_,
-                 "UPDATE plans SET counted_time_s = ?, counted_energy_j = ? WHERE plan_id = ?")
+    SqlStatement::kept(
+        connection_, "UPDATE plans SET counted_time_s = ?, counted_energy_j = ? WHERE plan_id = ?")
         .run(result.counted->time_s, result.counted->energy_j, plan_id);
   }
   write_marks(plan_id, result.marks);
@@ -169,7 +169,7 @@ std::int64_t RunWriter::write_plan(const PlanResult& result) {
 }
 
 void RunWriter::write_totals(std::int64_t plan_id, const SimResult& sim) {
-  SqlStatement(
+  SqlStatement::kept(
       connection_,
       "UPDATE plans SET time_s = ?, energy_j = ?, launches = ?, clock_switches = ?, "
       "power_limited_launches = ?, switch_time_s = ?, switch_energy_j = ?, late_launches = ? "
@@ -177,43 +177,46 @@ void RunWriter::write_totals(std::int64_t plan_id, const SimResult& sim) {
       .run(sim.total.time_s, sim.total.energy_j, sim.total.launches, sim.total.clock_switches,
            sim.total.power_limited_launches, sim.switching.time_s, sim.switching.energy_j,
            sim.late_launches, plan_id);
-  SqlStatement pass(connection_, "INSERT INTO plan_passes VALUES (?, ?, ?, ?, ?)");
+  SqlStatement pass =
+      SqlStatement::kept(connection_, "INSERT INTO plan_passes VALUES (?, ?, ?, ?, ?)");
   for (std::size_t p = 0; p < sim.by_pass.size(); ++p) {
     const Totals& totals = sim.by_pass[p];
     if (totals.launches == 0) continue;
     pass.run(plan_id, name_of(static_cast<Pass>(p)), totals.time_s, totals.energy_j,
              totals.launches);
   }
-  SqlStatement kernel(connection_, "INSERT INTO plan_kernels VALUES (?, ?, ?, ?, ?, ?, ?)");
-  for (std::size_t k = 0; k < sim.by_kernel.size(); ++k) {
-    const Totals& totals = sim.by_kernel[k];
-    kernel.run(plan_id, run_id_, k, totals.time_s, totals.energy_j, totals.launches,
-               totals.power_limited_launches);
-  }
+  insert_rows(connection_, "INSERT INTO plan_kernels", 7, sim.by_kernel.size(),
+              [&](SqlStatement& insert, int position, std::size_t k) {
+                const Totals& totals = sim.by_kernel[k];
+                insert.bind_from(position, plan_id, run_id_, k, totals.time_s, totals.energy_j,
+                                 totals.launches, totals.power_limited_launches);
+              });
 }
 
 void RunWriter::write_interval(std::int64_t plan_id, const SavingInterval& interval) {
-  SqlStatement(connection_,
-               "UPDATE plans SET time_change_low_pct = ?, time_change_high_pct = ?, "
-               "energy_change_low_pct = ?, energy_change_high_pct = ?, time_change_expected_pct = "
-               "?, energy_change_expected_pct = ? WHERE plan_id = ?")
+  SqlStatement::kept(
+      connection_,
+      "UPDATE plans SET time_change_low_pct = ?, time_change_high_pct = ?, "
+      "energy_change_low_pct = ?, energy_change_high_pct = ?, time_change_expected_pct = "
+      "?, energy_change_expected_pct = ? WHERE plan_id = ?")
       .run(interval.time.low_pct, interval.time.high_pct, interval.energy.low_pct,
            interval.energy.high_pct, interval.time.median_pct, interval.energy.median_pct, plan_id);
 }
 
 void RunWriter::write_marks(std::int64_t plan_id, const std::vector<Mark>& marks) {
-  SqlStatement insert(connection_, "INSERT INTO plan_marks VALUES (?, ?, ?)");
+  if (marks.empty()) return;
+  SqlStatement insert = SqlStatement::kept(connection_, "INSERT INTO plan_marks VALUES (?, ?, ?)");
   for (const Mark& mark : marks) insert.run(plan_id, name_of(mark.kind), mark.reason);
 }
 
 void RunWriter::write_entries(std::int64_t plan_id, const Plan& plan) {
-  SqlStatement insert(connection_, "INSERT INTO plan_entries VALUES (?, ?, ?, ?, ?, ?, ?)");
   const std::vector<Site> launches = sites(input_.trace, plan);
-  for (std::size_t i = 0; i < plan.clock_of_site.size(); ++i) {
-    const Segment& segment = plan.segments_of(input_.trace)[launches[i].segment];
-    insert.run(plan_id, i, segment.name, segment.repeat, run_id_, index(launches[i].kernel),
-               index(plan.clock_of_site[i]));
-  }
+  insert_rows(connection_, "INSERT INTO plan_entries", 7, plan.clock_of_site.size(),
+              [&](SqlStatement& insert, int position, std::size_t i) {
+                const Segment& segment = plan.segments_of(input_.trace)[launches[i].segment];
+                insert.bind_from(position, plan_id, i, segment.name, segment.repeat, run_id_,
+                                 index(launches[i].kernel), index(plan.clock_of_site[i]));
+              });
 }
 
 // In the order of the table's key: rows that come last need no room made for them.
@@ -226,8 +229,8 @@ void RunWriter::write_fronts() {
 
 void RunWriter::write_front(const Front& front) {
   const std::string_view granularity = name_of(front.granularity);
-  SqlStatement known(connection_,
-                     "SELECT 1 FROM front_points WHERE run_id = ? AND granularity = ?");
+  SqlStatement known = SqlStatement::kept(
+      connection_, "SELECT 1 FROM front_points WHERE run_id = ? AND granularity = ?");
   if (known.first(run_id_, granularity)) return;
   insert_rows(connection_, "INSERT INTO front_points", 5, front.points.size(),
               [&](SqlStatement& insert, int position, std::size_t i) {
