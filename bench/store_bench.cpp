@@ -32,11 +32,17 @@ ExplorationInput input() {
   return made;
 }
 
+// Cells that no other run has: those that are stored already would only be looked for.
 void store_run(benchmark::State& state) {
   const ExplorationInput in = input();
-  const Exploration found = explore(in);
+  Exploration found = explore(in);
   ResultStore store = ResultStore::open(fresh_file());
-  for (auto _ : state) store.add(in, found, {"bench", "{}"});
+  for (auto _ : state) {
+    state.PauseTiming();
+    for (OperatingPoint& cell : found.cells) cell.time_s *= 1.0 + 1e-9;
+    state.ResumeTiming();
+    store.add(in, found, {"bench", "{}"});
+  }
   state.counters["cells/s"] = benchmark::Counter(static_cast<double>(found.cells.size()),
                                                  benchmark::Counter::kIsIterationInvariantRate);
 }

@@ -1,9 +1,6 @@
 #include "explorer/experiments/sweep_store.hpp"
 
 #include <algorithm>
-#include <array>
-#include <bit>
-#include <cstdint>
 
 #include <fmt/format.h>
 
@@ -35,18 +32,6 @@ std::string result_hash(const PlanResult& result) {
   return content_hash(text);
 }
 
-// The bits of the numbers, least byte first: texts of as many numbers took a twelfth of a sweep.
-void append_bits(std::string& bytes, const OperatingPoint& cell) {
-  for (const double number :
-       {cell.time_s, cell.energy_j, cell.core_mhz, cell.power_limited ? 1.0 : 0.0}) {
-    const auto bits = std::bit_cast<std::uint64_t>(number);
-    std::array<char, sizeof bits> least_first{};
-    for (std::size_t i = 0; i < least_first.size(); ++i)
-      least_first[i] = static_cast<char>(bits >> (8 * i));
-    bytes.append(least_first.data(), least_first.size());
-  }
-}
-
 // Before the colon how a profile is hashed: merging compares hashes of the same way only. Those
 // without one are of texts.
 constexpr std::string_view hashed_by_bits = "bits:";
@@ -54,7 +39,7 @@ constexpr std::string_view hashed_by_bits = "bits:";
 std::string profile_hash(const Exploration& found) {
   std::string bytes;
   append(bytes, found.baseline);
-  for (const OperatingPoint& cell : found.cells) append_bits(bytes, cell);
+  bytes += bits_of(found.cells);
   return std::string(hashed_by_bits) + content_hash(bytes);
 }
 

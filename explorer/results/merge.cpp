@@ -40,7 +40,6 @@ constexpr std::array copied_tables{
     CopiedTable{"runs", Rows::of_new_runs},
     CopiedTable{"clocks", Rows::of_new_runs},
     CopiedTable{"kernels", Rows::of_new_runs},
-    CopiedTable{"profile_cells", Rows::of_new_runs},
     CopiedTable{"settings", Rows::of_new_runs},
     CopiedTable{"front_points", Rows::of_all_runs},
     CopiedTable{"plans", Rows::of_new_plans},
@@ -101,6 +100,14 @@ INSERT INTO run_map
 INSERT INTO run_map
   SELECT run_id, (SELECT coalesce(max(run_id), 0) FROM main.runs) + row_number() OVER (ORDER BY run_id), 1
   FROM source.runs WHERE run_id NOT IN (SELECT old FROM run_map);
+CREATE TEMP TABLE cell_map (old INTEGER PRIMARY KEY, new INTEGER NOT NULL, clocks INTEGER NOT NULL, fresh INTEGER NOT NULL);
+INSERT INTO cell_map
+  SELECT s.first_cell, m.first_cell, s.clocks, 0 FROM source.cell_rows s JOIN main.cell_rows m USING (cells_hash);
+INSERT INTO cell_map
+  SELECT first_cell, (SELECT coalesce(max(cell_id), 0) + 1 FROM main.cells) + sum(clocks) OVER (ORDER BY first_cell) - clocks, clocks, 1
+  FROM source.cell_rows
+  WHERE first_cell NOT IN (SELECT old FROM cell_map)
+    AND first_cell IN (SELECT k.first_cell FROM run_map JOIN source.kernels k ON k.run_id = old WHERE fresh);
 CREATE TEMP TABLE plan_map (old INTEGER PRIMARY KEY, new INTEGER NOT NULL);
 INSERT INTO plan_map
   SELECT p.plan_id, (SELECT coalesce(max(plan_id), 0) FROM main.plans) + row_number() OVER (ORDER BY p.plan_id)
@@ -129,7 +136,8 @@ INSERT INTO graph_plan_map
     SELECT graph_plan_id FROM source.units u WHERE u.graph_plan_id IS NOT NULL
     AND NOT EXISTS (SELECT 1 FROM main.units m WHERE m.unit_id = u.unit_id));
 )";
-constexpr std::array temporary_maps{"run_map", "plan_map", "graph_run_map", "graph_plan_map"};
+constexpr std::array temporary_maps{"run_map", "cell_map", "plan_map", "graph_run_map",
+                                    "graph_plan_map"};
 
 std::int64_t count(const SqlConnection& connection, std::string_view sql) {
   SqlStatement statement(connection, sql);
@@ -168,7 +176,9 @@ std::string renumbered_columns(const SqlConnection& connection, std::string_view
   std::string list;
   for (const std::string& name : columns_of(connection, table)) {
     if (!list.empty()) list += ", ";
-    if (rows != Rows::all && name == fmt::format("{}_id", maps.run_key)) {
+    if (name == "first_cell") {
+      list += "(SELECT cell_map.new FROM cell_map WHERE cell_map.old = t.first_cell)";
+    } else if (rows != Rows::all && name == fmt::format("{}_id", maps.run_key)) {
       list += fmt::format("{}_map.new", maps.run_key);
     } else if (maps.by_plan && name == fmt::format("{}_id", maps.plan_key)) {
       list += fmt::format("{}_map.new", maps.plan_key);
@@ -252,6 +262,7 @@ class Merger {
                                "SELECT count(*) FROM graph_run_map WHERE fresh AND old NOT IN "
                                "(SELECT graph_run_id FROM source.graph_settings)");
     const std::int64_t before = count(target_, "SELECT count(*) FROM main.units");
+    copy_cells();
     for (const CopiedTable& table : copied_tables) copy(table);
     for (const RecordTable& table : record_tables) counts.new_records += copy(table);
     counts.new_units = count(target_, "SELECT count(*) FROM main.units") - before;
@@ -309,6 +320,19 @@ class Merger {
                          .hint =
                              "the same question was answered in two ways; nothing of this file was "
                              "merged; rerun the unit with the program that is right"});
+  }
+
+  // Those of new runs that the target does not have yet, in the order of their numbers.
+  void copy_cells() {
+    target_.execute(
+        "INSERT INTO main.cell_rows SELECT m.new, s.clocks, s.cells_hash "
+        "FROM cell_map m CROSS JOIN source.cell_rows s ON s.first_cell = m.old WHERE m.fresh; "
+        "INSERT INTO main.cells SELECT x.cell_id + m.new - m.old, x.time_s, x.energy_j, "
+        "x.effective_core_mhz, x.power_limited FROM cell_map m CROSS JOIN source.cells x "
+        "ON x.cell_id BETWEEN m.old AND m.old + m.clocks - 1 WHERE m.fresh");
+    const std::int64_t copied = count(target_, "SELECT changes()");
+    if (copied != count(target_, "SELECT coalesce(sum(clocks), 0) FROM cell_map WHERE fresh"))
+      refuse_rows(source_, "cell_rows");
   }
 
   void copy(const CopiedTable& table) {

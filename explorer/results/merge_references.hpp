@@ -10,6 +10,9 @@
 
 namespace rubato {
 
+/// @throws DataError: rows of `table` in `file` refer to rows that are not there
+[[noreturn]] void refuse_rows(const std::filesystem::path& file, std::string_view table);
+
 /// Of a database attached as `source`, each table on its own.
 /// @param file  for messages
 /// @throws DataError naming the first table with a row whose reference is not there

@@ -1,6 +1,9 @@
 #include "explorer/results/run_writer.hpp"
 
 #include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -41,6 +44,23 @@ void insert_rows(const SqlConnection& connection, std::string_view insert_into, 
 
 }  // namespace
 
+std::string bits_of(std::span<const OperatingPoint> cells) {
+  std::string bytes;
+  bytes.reserve(cells.size() * 4 * sizeof(std::uint64_t));
+  for (const OperatingPoint& cell : cells) {
+    std::array<std::uint64_t, 4> bits{std::bit_cast<std::uint64_t>(cell.time_s),
+                                      std::bit_cast<std::uint64_t>(cell.energy_j),
+                                      std::bit_cast<std::uint64_t>(cell.core_mhz),
+                                      std::bit_cast<std::uint64_t>(cell.power_limited ? 1.0 : 0.0)};
+    if constexpr (std::endian::native == std::endian::big) {
+      for (std::uint64_t& number : bits) number = __builtin_bswap64(number);
+    }
+    const auto raw = std::bit_cast<std::array<char, sizeof bits>>(bits);
+    bytes.append(raw.data(), raw.size());
+  }
+  return bytes;
+}
+
 std::int64_t RunWriter::write(const RunRecord& record) {
   write_setting(record);
   for (const PlanResult& result : found_.plans) write_plan(result);
@@ -52,7 +72,6 @@ std::int64_t RunWriter::write_setting(const RunRecord& record) {
   write_run(record);
   write_clocks();
   write_kernels();
-  write_cells();
   write_baseline();
   return run_id_;
 }
@@ -100,25 +119,45 @@ void RunWriter::write_clocks() {
 }
 
 void RunWriter::write_kernels() {
+  const std::vector<std::int64_t> first_cells = write_cells();
   const std::vector<std::uint64_t> counts = launch_counts(input_.trace);
-  insert_rows(connection_, "INSERT INTO kernels", 11, input_.trace.kernels.size(),
+  insert_rows(connection_, "INSERT INTO kernels", 12, input_.trace.kernels.size(),
               [&](SqlStatement& insert, int position, std::size_t k) {
                 const Kernel& kernel = input_.trace.kernels[k];
                 insert.bind_from(position, run_id_, k, kernel.name, kernel.label,
                                  name_of(kernel.kind), name_of(kernel.pass), name_of(kernel.dtype),
                                  static_cast<std::int64_t>(counts[k]), kernel.flops,
-                                 kernel.dram_bytes, name_of(found_.coefficient_sources[k]));
+                                 kernel.dram_bytes, name_of(found_.coefficient_sources[k]),
+                                 first_cells.empty() ? SqlValue() : SqlValue(first_cells[k]));
               });
 }
 
-void RunWriter::write_cells() {
+// Kernels whose cells are all alike share them, also with other runs.
+// @return the first cell of each kernel, shape [kernels]; nothing where a run has no cells
+std::vector<std::int64_t> RunWriter::write_cells() {
   const std::size_t clocks = found_.grid.size();
-  insert_rows(connection_, "INSERT INTO profile_cells", 7, found_.cells.size(),
+  std::vector<std::int64_t> first_cells;
+  for (std::size_t first = 0; first < found_.cells.size(); first += clocks)
+    first_cells.push_back(row_of(std::span(found_.cells).subspan(first, clocks)));
+  return first_cells;
+}
+
+std::int64_t RunWriter::row_of(std::span<const OperatingPoint> cells) {
+  const std::string hash = content_hash(bits_of(cells));
+  SqlStatement known =
+      SqlStatement::kept(connection_, "SELECT first_cell FROM cell_rows WHERE cells_hash = ?");
+  if (known.first(hash)) return std::get<std::int64_t>(known.value(0));
+  SqlStatement::kept(connection_,
+                     "INSERT INTO cell_rows SELECT coalesce(max(cell_id), 0) + 1, ?, ? FROM cells")
+      .run(cells.size(), hash);
+  const std::int64_t first_cell = connection_.last_insert_id();
+  insert_rows(connection_, "INSERT INTO cells", 5, cells.size(),
               [&](SqlStatement& insert, int position, std::size_t i) {
-                const OperatingPoint& cell = found_.cells[i];
-                insert.bind_from(position, run_id_, i / clocks, i % clocks, cell.time_s,
+                const OperatingPoint& cell = cells[i];
+                insert.bind_from(position, first_cell + static_cast<std::int64_t>(i), cell.time_s,
                                  cell.energy_j, cell.core_mhz, cell.power_limited);
               });
+  return first_cell;
 }
 
 // The default clocks as a plan of their own, so that views can join to it.

@@ -2,8 +2,10 @@
 // Writes the rows of one run; whoever calls it owns the transaction.
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/sqlite.hpp"
 #include "explorer/exploration.hpp"
@@ -14,6 +16,10 @@ namespace rubato {
 /// Keeps an input file, whole, once. @return its hash
 std::string store_input(const SqlConnection& connection, std::string_view kind,
                         const std::string& name, const std::string& text);
+
+/// What two cells or lists of cells that are hashed must have in common: the bits of their numbers,
+/// least byte first.
+[[nodiscard]] std::string bits_of(std::span<const OperatingPoint> cells);
 
 /// References must outlive the writer.
 class RunWriter {
@@ -40,7 +46,8 @@ class RunWriter {
   void write_run(const RunRecord& record);
   void write_clocks();
   void write_kernels();
-  void write_cells();
+  std::vector<std::int64_t> write_cells();
+  std::int64_t row_of(std::span<const OperatingPoint> cells);
   void write_baseline();
   void write_front(const Front& front);
   void write_totals(std::int64_t plan_id, const SimResult& sim);

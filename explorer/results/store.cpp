@@ -75,6 +75,7 @@ void migrate(SqlConnection& connection, std::int64_t from) {
   if (from < 11) connection.execute(embedded("schema_11"));
   if (from < 12) connection.execute_on_schema(embedded("schema_12"));
   if (from < 13) connection.execute_on_schema(embedded("schema_13"));
+  if (from < 14) connection.execute(embedded("schema_14"));
   connection.execute(embedded("views"));
   connection.execute(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}",
                                  application_id, ResultStore::schema));

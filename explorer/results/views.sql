@@ -69,6 +69,14 @@ JOIN kernels k ON k.run_id = p.run_id AND k.kernel_id = pk.kernel_id
 JOIN plans b ON b.run_id = p.run_id AND b.goal = 'default'
 JOIN plan_kernels bk ON bk.plan_id = b.plan_id AND bk.kernel_id = pk.kernel_id;
 
+-- Every cell by run, kernel and clock.
+DROP VIEW IF EXISTS profile_cells;
+CREATE VIEW profile_cells AS
+SELECT k.run_id, k.kernel_id, c.clock_id, x.time_s, x.energy_j, x.effective_core_mhz, x.power_limited
+FROM kernels k
+JOIN clocks c ON c.run_id = k.run_id
+JOIN cells x ON x.cell_id = k.first_cell + c.clock_id;
+
 DROP VIEW IF EXISTS v_plan_clocks;
 CREATE VIEW v_plan_clocks AS
 SELECT p.plan_id, p.run_id, e.site_id, e.segment, e.repeat, k.name AS kernel, k.label, k.class, k.pass,
@@ -78,16 +86,16 @@ FROM plans p
 JOIN plan_entries e ON e.plan_id = p.plan_id
 JOIN kernels k ON k.run_id = e.run_id AND k.kernel_id = e.kernel_id
 JOIN clocks c ON c.run_id = e.run_id AND c.clock_id = e.clock_id
-JOIN profile_cells x ON x.run_id = e.run_id AND x.kernel_id = e.kernel_id AND x.clock_id = e.clock_id;
+JOIN cells x ON x.cell_id = k.first_cell + e.clock_id;
 
 DROP VIEW IF EXISTS v_pass_grid;
 CREATE VIEW v_pass_grid AS
-SELECT x.run_id, k.pass, c.clock_id, c.label AS clock, c.mem_state, c.core_mhz,
+SELECT k.run_id, k.pass, c.clock_id, c.label AS clock, c.mem_state, c.core_mhz,
        sum(x.time_s * k.launches) AS time_s, sum(x.energy_j * k.launches) AS energy_j
-FROM profile_cells x
-JOIN kernels k ON k.run_id = x.run_id AND k.kernel_id = x.kernel_id
-JOIN clocks c ON c.run_id = x.run_id AND c.clock_id = x.clock_id
-GROUP BY x.run_id, k.pass, c.clock_id;
+FROM kernels k
+JOIN clocks c ON c.run_id = k.run_id
+JOIN cells x ON x.cell_id = k.first_cell + c.clock_id
+GROUP BY k.run_id, k.pass, c.clock_id;
 
 DROP VIEW IF EXISTS v_front;
 CREATE VIEW v_front AS

@@ -246,6 +246,10 @@ TEST_F(Sweep, MergeRefusesRowsThatReferToNothing) {
        {std::string("DELETE FROM clocks WHERE run_id = 1 AND clock_id = 1"),
         std::string("DELETE FROM clocks WHERE run_id = 2"),
         std::string("DELETE FROM kernels WHERE run_id = 1 AND kernel_id = 3"),
+        std::string("DELETE FROM cells WHERE cell_id = 2"),
+        std::string("DELETE FROM cell_rows WHERE first_cell = 1"),
+        std::string("UPDATE cell_rows SET clocks = clocks + 1"),
+        std::string("UPDATE clocks SET clock_id = 1000 WHERE run_id = 1 AND clock_id = 1"),
         std::string("DELETE FROM plans WHERE plan_id = 2"), std::string("DELETE FROM inputs"),
         std::string("UPDATE plan_entries SET clock_id = 1000 WHERE plan_id = 2 AND site_id = 0")}) {
     std::filesystem::copy_file(file("sound.db"), file("bad.db"),
@@ -265,7 +269,8 @@ TEST_F(Sweep, MergeRefusesRowsThatReferToNothing) {
     SqlConnection bad(file("sound.db"), SqlConnection::Mode::create);
     bad.execute(
         "INSERT INTO kernels SELECT run_id, 10000, name, label, class, pass, dtype, launches, "
-        "flops, dram_bytes, coefficients FROM kernels WHERE run_id = 1 AND kernel_id = 0");
+        "flops, dram_bytes, coefficients, first_cell FROM kernels WHERE run_id = 1 AND kernel_id = "
+        "0");
   }
   expect_error<DataError>([&] { (void)merge(target, file("merged.db"), file("sound.db")); },
                           "rows of table kernels refer to rows that are not there");

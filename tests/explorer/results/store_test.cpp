@@ -11,7 +11,7 @@
 #include "common/file.hpp"
 #include "explorer/results/merge.hpp"
 #include "tests/expect_error.hpp"
-#include "tests/explorer/results/schema_12.hpp"
+#include "tests/explorer/results/older_schemas.hpp"
 #include "tests/explorer/small_run.hpp"
 #include "tests/paths.hpp"
 #include "tests/temporary_folder.hpp"
@@ -206,7 +206,7 @@ TEST_F(Store, RefusesANewerSchema) {
   add_run(db());
   plain_sql("PRAGMA user_version = 99");
   expect_error<IoError>([&] { (void)ResultStore::open(db()); },
-                        "the database has schema 99; this program knows schema 13",
+                        "the database has schema 99; this program knows schema 14",
                         "newer version");
   plain_sql("PRAGMA user_version = 4");
   EXPECT_EQ(number(ResultStore::open_read_only(db()), "SELECT count(*) FROM runs"), 1);
@@ -218,7 +218,7 @@ TEST_F(Store, BringsAnOldSchemaUpToDate) {
             "PRAGMA application_id = 0x5255424F; PRAGMA user_version = 1;"
             "CREATE VIEW v_best_plan AS SELECT 1;"
             "INSERT INTO inputs VALUES ('h', 'trace', 'old', '{}');");
-  expect_error<IoError>([&] { check_result_database(db()); }, "has schema 1; expected 13");
+  expect_error<IoError>([&] { check_result_database(db()); }, "has schema 1; expected 14");
   EXPECT_EQ(number(ResultStore::open_read_only(db()), "SELECT count(*) FROM inputs"), 1);
   EXPECT_EQ(add_run(db()), 1);
   const ResultStore store = ResultStore::open_read_only(db());

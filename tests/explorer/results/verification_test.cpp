@@ -13,7 +13,7 @@
 #include "explorer/report/run_report.hpp"
 #include "explorer/results/store.hpp"
 #include "tests/expect_error.hpp"
-#include "tests/explorer/results/schema_12.hpp"
+#include "tests/explorer/results/older_schemas.hpp"
 #include "tests/explorer/small_run.hpp"
 #include "tests/temporary_folder.hpp"
 

@@ -1,0 +1,112 @@
+// Cells of kernels: shared by those that are alike, and kept when an older database is brought up
+// to date.
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "common/sqlite.hpp"
+#include "explorer/exploration.hpp"
+#include "explorer/results/store.hpp"
+#include "tests/explorer/results/older_schemas.hpp"
+#include "tests/explorer/small_run.hpp"
+#include "tests/temporary_folder.hpp"
+
+namespace rubato {
+namespace {
+
+class StoredCells : public testing::Test {
+ protected:
+  [[nodiscard]] std::filesystem::path db() const { return folder_ / "r.db"; }
+
+  void add_run(std::optional<double> power_limit_w = {}) const {
+    ExplorationInput input = small_input();
+    input.power_limit_w = power_limit_w;
+    ResultStore::open(db()).add(input, explore(input), {"rubato explore", "{}"});
+  }
+
+  [[nodiscard]] std::int64_t number(const std::string& sql) const {
+    return std::get<std::int64_t>(ResultStore::open_read_only(db()).query(sql).rows.at(0).at(0));
+  }
+
+  // Every column of every cell, by run, kernel and clock.
+  [[nodiscard]] std::vector<std::vector<SqlValue>> cells() const {
+    return ResultStore::open_read_only(db())
+        .query("SELECT * FROM profile_cells ORDER BY run_id, kernel_id, clock_id")
+        .rows;
+  }
+
+ private:
+  TemporaryFolder folder_;
+};
+
+// Cells of schema 13 were a table; they can be read there, and stay what they are.
+TEST_F(StoredCells, OfSchema13AreKept) {
+  add_run();
+  add_run(250.0);
+  const auto before = cells();
+  ASSERT_EQ(before.size(), 2U * 46 * 6);
+  back_to_schema_13(db());
+  EXPECT_EQ(number("SELECT count(*) FROM sqlite_schema WHERE name = 'cells'"), 0);
+  EXPECT_EQ(cells(), before);
+  {
+    const SqlConnection now = open_result_database(db());
+    EXPECT_FALSE(SqlStatement(now, "PRAGMA foreign_key_check").next());
+  }
+  EXPECT_EQ(cells(), before);
+  EXPECT_EQ(number("SELECT count(*) FROM cells"), 2 * 46 * 6);
+  EXPECT_EQ(number("SELECT count(*) FROM v_plan_clocks"),
+            number("SELECT count(*) FROM plan_entries"));
+  // A run that comes after them has cells of its own, even if they are the same.
+  add_run();
+  const auto after = cells();
+  ASSERT_EQ(after.size(), 3U * 46 * 6);
+  for (std::size_t i = 0; i < before.size(); ++i) EXPECT_EQ(after[i], before[i]);
+}
+
+// As many are stored as there are kernels that differ at any clock, whichever run they are of.
+TEST_F(StoredCells, AreSharedByKernelsThatAreAlike) {
+  add_run();
+  const auto once = cells();
+  const std::int64_t stored = number("SELECT count(*) FROM cells");
+  std::set<std::string> distinct;
+  for (std::size_t k = 0; k < 46; ++k) {
+    std::string text;
+    for (std::size_t c = 0; c < 6; ++c) {
+      const auto& cell = once.at(k * 6 + c);
+      for (const std::size_t column : {std::size_t{3}, std::size_t{4}})
+        text += fmt::format("{} ", std::get<double>(cell[column]));
+    }
+    distinct.insert(text);
+  }
+  EXPECT_EQ(stored, static_cast<std::int64_t>(6 * distinct.size()));
+  add_run();
+  EXPECT_EQ(number("SELECT count(*) FROM cells"), stored);
+  add_run(250.0);
+  EXPECT_GT(number("SELECT count(*) FROM cells"), stored);
+  EXPECT_EQ(cells().size(), 3 * once.size());
+}
+
+TEST_F(StoredCells, GoWithTheLastRunThatHasThem) {
+  add_run();
+  add_run();
+  const auto both = cells();
+  SqlConnection store = open_result_database(db());
+  store.execute("DELETE FROM runs WHERE run_id = 1");
+  const auto left = cells();
+  ASSERT_EQ(left.size(), both.size() / 2);
+  for (std::size_t i = 0; i < left.size(); ++i) EXPECT_EQ(left[i], both[left.size() + i]);
+  store.execute("DELETE FROM runs");
+  EXPECT_EQ(number("SELECT (SELECT count(*) FROM cells) + (SELECT count(*) FROM cell_rows)"), 0);
+}
+
+}  // namespace
+}  // namespace rubato
