@@ -22,6 +22,15 @@ The pictures of docs/search.md:
       launches real_time
   with switching.json of switching_bench --benchmark_out=switching.json
 
+The picture of docs/performance.md:
+  growth.py measure build/release/sweep_bench '^sweep/units' sweep.json --repetitions 2
+  growth.py draw docs/pictures/sweep-growth.svg \\
+    --panel "CPU time of a sweep, all threads" sweep.json sweep units cpu_time \\
+    --panel "peak memory of a sweep" sweep.json sweep units peak_rss \\
+    --panel "CPU time of a plan, 762 clocks" mckp.json \\
+      "mckp/clocks:762/threads:1=plan+front/clocks:762/threads:1=whole front" kernels cpu_time \\
+    --panel "CPU time of a plan" mckp.json "mckp/threads:1=plan" clocks cpu_time
+
 The picture of docs/graphs.md, with graph.json of graph_bench --benchmark_out=graph.json:
   growth.py draw docs/pictures/graph-growth.svg \\
     --panel "CPU time of a replay over launches" graph.json \\
@@ -119,7 +128,7 @@ def lines_of(file, cases, x, y):
     several = len({title for title, *_ in chosen}) > 1
     lines = {}
     for title, others, at, value in chosen:
-        words = [title] * (several or not differing) + [f"{v:,.0f} {k}" for k, v in others.items() if k in differing]
+        words = [title] * (several or not differing) + [f"{v:,.0f} {k[:-1] if v == 1 else k}" for k, v in others.items() if k in differing]
         lines.setdefault(", ".join(words), []).append((at, value))
     return {label: sorted(points) for label, points in lines.items() if len(points) > 1}
 
