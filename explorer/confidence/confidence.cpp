@@ -342,7 +342,6 @@ SavingInterval saving_interval(const Trace& trace, const GpuModel& model,
 
 SavingInterval cell_interval(std::span<const Cost> by_models, const Cost& measured,
                              const ModelErrors& errors, std::mt19937_64& random) {
-  constexpr double percent = 100.0;
   std::vector<double> time, energy;
   for (const Cost& cost : by_models) {
     for (std::size_t d = 0; d < draws_per_model; ++d) {
