@@ -19,6 +19,7 @@
 #include <gtest/gtest.h>
 
 #include "common/error.hpp"
+#include "explorer/confidence/campaign_steps.hpp"
 #include "explorer/confidence/campaigns.hpp"
 #include "models/validation/shipped_fits.hpp"
 #include "tests/expect_error.hpp"
@@ -286,21 +287,31 @@ TEST(Campaigns, IntervalsOfHeldOutPointsTakeNothingFromTheFrame) {
   }
 }
 
-// The interval of a kernel does not know its own errors, those of the others do.
-TEST(Campaigns, AKernelDoesNotWidenItsOwnIntervals) {
-  const GpuSpec spec = load_gpu_spec("gtx-1080-ti");
+// Of kernels 'a', 'b' ... at three clocks, off by -1, 0 and 1 % in turn.
+std::vector<ValidatedPoint> made_points(int kernels) {
   std::vector<ValidatedPoint> points;
-  for (int k = 0; k < 8; ++k) {
+  for (int k = 0; k < kernels; ++k) {
     for (const double mhz : {1600.0, 1800.0, 2000.0}) {
       ValidatedPoint& point = points.emplace_back();
       point.kernel = std::string(1, static_cast<char>('a' + k));
       point.measured.clock.core_mhz = mhz;
-      point.measured.time_s = 1.0 + 0.01 * static_cast<double>(k % 3);
+      point.measured.time_s = 1.0 + 0.01 * static_cast<double>(k % 3 - 1);
       point.measured.power_w = 100.0;
       point.predicted.time_s = 1.0;
       point.predicted.energy_j = 100.0;
     }
   }
+  return points;
+}
+
+double time_width_s(const ValidatedPoint& point) {
+  return point.time_90_s->high - point.time_90_s->low;
+}
+
+// The interval of a kernel does not know its own errors, those of the others do.
+TEST(Campaigns, AKernelDoesNotWidenItsOwnIntervals) {
+  const GpuSpec spec = load_gpu_spec("gtx-1080-ti");
+  std::vector<ValidatedPoint> points = made_points(8);
   const ValidationOptions options{.holdout = Holdout::folds, .fit = {}};
   std::vector<ValidatedPoint> wild = points;
   for (ValidatedPoint& point : wild) {
@@ -308,11 +319,36 @@ TEST(Campaigns, AKernelDoesNotWidenItsOwnIntervals) {
   }
   add_intervals(spec, options, points);
   add_intervals(spec, options, wild);
-  const auto width = [](const ValidatedPoint& point) {
-    return point.time_90_s->high - point.time_90_s->low;
+  EXPECT_EQ(time_width_s(wild.front()), time_width_s(points.front()));
+  EXPECT_GT(time_width_s(wild.back()), 2.0 * time_width_s(points.back()));
+}
+
+// Equal errors of six kernels say less than those of two dozen; one kernel alone says nothing, and
+// is as a GPU that was never fitted.
+TEST(Campaigns, FewKernelsMakeWideIntervals) {
+  const GpuSpec spec = load_gpu_spec("gtx-1080-ti");
+  const ValidationOptions options{.holdout = Holdout::folds, .fit = {}};
+  std::vector<ValidatedPoint> few = made_points(7), many = made_points(25), one = made_points(1);
+  for (std::vector<ValidatedPoint>* points : {&few, &many, &one})
+    add_intervals(spec, options, *points);
+  EXPECT_GT(time_width_s(few.front()), 1.05 * time_width_s(many.front()));
+  EXPECT_GT(time_width_s(one.front()), 2.0 * time_width_s(few.front()));
+}
+
+TEST(CampaignSteps, MeasuredTotalsCountEveryLaunch) {
+  const auto kernel = [](double time_s, double power_w) {
+    SweepKernel made;
+    SweepPoint& point = made.points.emplace_back();
+    point.clock.core_mhz = 1000.0;
+    point.time_s = time_s;
+    point.power_w = power_w;
+    return made;
   };
-  EXPECT_EQ(width(wild.front()), width(points.front()));
-  EXPECT_GT(width(wild.back()), 2.0 * width(points.back()));
+  const SweepKernel a = kernel(2.0, 10.0), b = kernel(0.5, 100.0);
+  const std::vector<ClockPair> clocks(2, a.points.front().clock);
+  const Cost total = measured_total(std::vector<std::uint32_t>{3, 5}, {&a, &b}, clocks);
+  EXPECT_EQ(total.time_s, 3 * 2.0 + 5 * 0.5);
+  EXPECT_EQ(total.energy_j, 3 * 20.0 + 5 * 50.0);
 }
 
 // Three kernels of five clocks: nothing is left to test from five points, and little to learn from.
