@@ -335,6 +335,17 @@ TEST(Campaigns, FewKernelsMakeWideIntervals) {
   EXPECT_GT(time_width_s(one.front()), 2.0 * time_width_s(few.front()));
 }
 
+// From so many points the spec's scale of so many counts.
+TEST(Campaigns, IntervalsTakeTheScaleOfTheirPoints) {
+  GpuSpec spec = load_gpu_spec("gtx-1080-ti");
+  write_scales({{1.0, 1.0}, {1.0, 1.0}}, 1, spec);
+  write_scales({{3.0, 3.0}, {1.0, 1.0}}, 5, spec);
+  std::vector<ValidatedPoint> one = made_points(2), five = one;
+  add_intervals(spec, {.holdout = Holdout::few_points, .points = 1, .fit = {}}, one);
+  add_intervals(spec, {.holdout = Holdout::few_points, .points = 5, .fit = {}}, five);
+  EXPECT_NEAR(time_width_s(five.front()) / time_width_s(one.front()), 3.0, 0.1);
+}
+
 TEST(CampaignSteps, MeasuredTotalsCountEveryLaunch) {
   const auto kernel = [](double time_s, double power_w) {
     SweepKernel made;
