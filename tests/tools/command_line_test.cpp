@@ -328,7 +328,7 @@ TEST_F(ProgramRun, ReplaysACaptureBesideAPowerLog) {
   ASSERT_EQ(planned["plans"].size(), 1U);
   EXPECT_LT(planned["plans"][0]["energy_change_pct"], 0.0);
   EXPECT_LE(planned["plans"][0]["time_change_pct"], 5.0);
-  expect(explore + " --goal edp", 2, "--goal does nothing for a captured run");
+  expect(explore + " --goal edp", 2, "--goal edp does nothing for a captured run");
   const std::string automatic = "explore run.json --slack 5 --granularity kernel,auto";
   expect(automatic + " --switch-stall-us 10 --db auto.db", 0,
          "a change takes 10 us (10 us of it a");

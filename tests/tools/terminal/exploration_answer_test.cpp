@@ -64,7 +64,10 @@ TEST_F(ExplorationAnswer, LeavesLatePlansOut) {
                           clocks_text(found_.grid, fastest.plan.clock_of_site) + ": " +
                           energy_of(fastest)),
             0U);
-  for (PlanResult& plan : found_.plans) plan.plan.clock_of_site.clear();
+  for (PlanResult& plan : found_.plans) {
+    plan.plan = {};
+    plan.sim = {};
+  }
   EXPECT_EQ(answer().find("No plan is in time; the fastest, per kernel: energy "), 0U);
   const FrontPoint& fastest_kernels = found_.fronts.at(1).points.front();
   EXPECT_NE(answer().find(
