@@ -16,6 +16,23 @@
 
 namespace rubato {
 
+/// Every stored number of a sweep without ids that depend on the order of work, and without times.
+inline const std::vector<std::string> sweep_contents{
+    "SELECT u.unit_id, u.question_id, u.result_hash, p.granularity, p.aggregation, p.goal, "
+    "p.slack_frac, p.status, p.objective, p.lower_bound, p.gap_frac, p.nodes, p.time_s, "
+    "p.energy_j, "
+    "p.launches, p.clock_switches FROM units u JOIN plans p USING (plan_id) ORDER BY 1",
+    "SELECT u.unit_id, e.site_id, e.kernel_id, e.clock_id FROM units u JOIN plan_entries e USING "
+    "(plan_id) ORDER BY 1, 2",
+    "SELECT u.unit_id, k.kernel_id, k.time_s, k.energy_j FROM units u JOIN plan_kernels k USING "
+    "(plan_id) ORDER BY 1, 2",
+    "SELECT s.setting_id, s.profile_hash, s.batch, x.kernel_id, x.clock_id, x.time_s, x.energy_j "
+    "FROM settings s JOIN profile_cells x USING (run_id) ORDER BY 1, 4, 5",
+    "SELECT s.setting_id, f.granularity, f.point_id, f.time_s, f.energy_j FROM settings s JOIN "
+    "front_points f USING (run_id) ORDER BY 1, 2, 3",
+    "SELECT experiment_id, scenario, unit_id FROM experiment_units ORDER BY 1, 2, 3",
+    "SELECT name, value FROM model_errors ORDER BY 1"};
+
 class SweepFixture : public testing::Test {
  protected:
   [[nodiscard]] std::filesystem::path file(const std::string& name) const { return folder_ / name; }

@@ -12,11 +12,9 @@
 
 #include "common/error.hpp"
 #include "common/file.hpp"
-#include "explorer/experiments/shards.hpp"
 #include "explorer/pipeline/intervals.hpp"
 #include "explorer/pipeline/planner.hpp"
 #include "explorer/pipeline/stage_model.hpp"
-#include "explorer/results/merge.hpp"
 #include "explorer/results/store.hpp"
 #include "tests/expect_error.hpp"
 #include "tests/explorer/experiments/sweep_fixture.hpp"
@@ -26,23 +24,6 @@ namespace rubato {
 namespace {
 
 using Sweep = SweepFixture;
-
-// Every stored number of a sweep without ids that depend on the order of work, and without times.
-const std::vector<std::string> contents{
-    "SELECT u.unit_id, u.question_id, u.result_hash, p.granularity, p.aggregation, p.goal, "
-    "p.slack_frac, p.status, p.objective, p.lower_bound, p.gap_frac, p.nodes, p.time_s, "
-    "p.energy_j, "
-    "p.launches, p.clock_switches FROM units u JOIN plans p USING (plan_id) ORDER BY 1",
-    "SELECT u.unit_id, e.site_id, e.kernel_id, e.clock_id FROM units u JOIN plan_entries e USING "
-    "(plan_id) ORDER BY 1, 2",
-    "SELECT u.unit_id, k.kernel_id, k.time_s, k.energy_j FROM units u JOIN plan_kernels k USING "
-    "(plan_id) ORDER BY 1, 2",
-    "SELECT s.setting_id, s.profile_hash, s.batch, x.kernel_id, x.clock_id, x.time_s, x.energy_j "
-    "FROM settings s JOIN profile_cells x USING (run_id) ORDER BY 1, 4, 5",
-    "SELECT s.setting_id, f.granularity, f.point_id, f.time_s, f.energy_j FROM settings s JOIN "
-    "front_points f USING (run_id) ORDER BY 1, 2, 3",
-    "SELECT experiment_id, scenario, unit_id FROM experiment_units ORDER BY 1, 2, 3",
-    "SELECT name, value FROM model_errors ORDER BY 1"};
 
 // GPUs have no grid of the same name: without clocks each has the first of its own spec.
 TEST_F(Sweep, SeveralGpusNeedNoGridNamed) {
@@ -154,7 +135,7 @@ TEST_F(Sweep, HasTheSameBitsForAnyNumberOfThreadsAndAnyOrder) {
     std::iota(units.rbegin(), units.rend(), std::size_t{0});
     for (const std::size_t u : units) run_sweep(all, {u}, store, {1, ""}, {}, {});
   }
-  for (const std::string& sql : contents) {
+  for (const std::string& sql : sweep_contents) {
     const auto expected = rows(file("one.db"), sql);
     EXPECT_FALSE(expected.empty()) << sql;
     EXPECT_EQ(rows(file("two.db"), sql), expected) << sql;
@@ -205,157 +186,8 @@ TEST_F(Sweep, TwoProcessesMayShareADatabase) {
   EXPECT_EQ(number(file("a.db"), "SELECT count(*) FROM units"), 24);
   EXPECT_EQ(number(file("a.db"), "SELECT count(*) FROM runs"), 6);
   run(all, file("b.db"), 1);
-  for (const std::string& sql : contents)
+  for (const std::string& sql : sweep_contents)
     EXPECT_EQ(rows(file("a.db"), sql), rows(file("b.db"), sql)) << sql;
-}
-
-TEST_F(Sweep, ShardsMergeToTheWhole) {
-  const SweepPlan all = plan("[scenario.named]\nbatch = [4, 16]\n");
-  run(all, file("whole.db"));
-  SqlConnection target = open_result_database(file("merged.db"));
-  std::int64_t units = 0;
-  for (std::size_t i = 1; i <= 3; ++i) {
-    const auto shard = file("shard" + std::to_string(i) + ".db");
-    SweepStore store(shard);
-    store.begin(all);
-    run_sweep(all, units_of(all, {i, 3}), store, {1, "shard"}, {}, {});
-    units += merge(target, file("merged.db"), shard).new_units;
-  }
-  EXPECT_EQ(units, static_cast<std::int64_t>(all.units.size()));
-  for (const std::string& sql : contents)
-    EXPECT_EQ(rows(file("merged.db"), sql), rows(file("whole.db"), sql)) << sql;
-  // Again, and from the whole: nothing is new.
-  for (const char* name : {"shard1.db", "shard3.db", "whole.db"}) {
-    const MergeCounts again = merge(target, file("merged.db"), file(name));
-    EXPECT_EQ(again.new_runs + again.new_units, 0) << name;
-    EXPECT_GT(again.known_runs, 0);
-  }
-  for (const std::string& sql : contents)
-    EXPECT_EQ(rows(file("merged.db"), sql), rows(file("whole.db"), sql)) << sql;
-  EXPECT_EQ(number(file("merged.db"), "SELECT count(*) FROM merges"), 3);
-  EXPECT_FALSE(SqlStatement(target, "PRAGMA foreign_key_check").next());
-  // A sweep goes on where the merged shards are.
-  EXPECT_EQ(run(all, file("merged.db")).finished, 0U);
-}
-
-TEST_F(Sweep, MergeRefusesRowsThatReferToNothing) {
-  run(plan(), file("sound.db"), 1);
-  SqlConnection target = open_result_database(file("merged.db"));
-  // Plan 1 is the default clocks of the first run.
-  for (const std::string& sql :
-       {std::string("DELETE FROM clocks WHERE run_id = 1 AND clock_id = 1"),
-        std::string("DELETE FROM clocks WHERE run_id = 2"),
-        std::string("DELETE FROM kernels WHERE run_id = 1 AND kernel_id = 3"),
-        std::string("DELETE FROM cells WHERE cell_id = 2"),
-        std::string("DELETE FROM cell_rows WHERE first_cell = 1"),
-        std::string("UPDATE cell_rows SET clocks = clocks + 1"),
-        std::string("UPDATE clocks SET clock_id = 1000 WHERE run_id = 1 AND clock_id = 1"),
-        std::string("DELETE FROM plans WHERE plan_id = 2"), std::string("DELETE FROM inputs"),
-        std::string("UPDATE plan_entries SET clock_id = 1000 WHERE plan_id = 2 AND site_id = 0")}) {
-    std::filesystem::copy_file(file("sound.db"), file("bad.db"),
-                               std::filesystem::copy_options::overwrite_existing);
-    {
-      SqlConnection bad(file("bad.db"), SqlConnection::Mode::create);
-      bad.execute("PRAGMA foreign_keys = OFF");
-      bad.execute(sql);
-    }
-    expect_error<DataError>([&] { (void)merge(target, file("merged.db"), file("bad.db")); },
-                            "refer to rows that are not there");
-    EXPECT_EQ(number(file("merged.db"), "SELECT count(*) FROM runs"), 0) << sql;
-  }
-  // A run that is known, with a kernel that it did not have.
-  EXPECT_GT(merge(target, file("merged.db"), file("sound.db")).new_units, 0);
-  {
-    SqlConnection bad(file("sound.db"), SqlConnection::Mode::create);
-    bad.execute(
-        "INSERT INTO kernels SELECT run_id, 10000, name, label, class, pass, dtype, launches, "
-        "flops, dram_bytes, coefficients, first_cell FROM kernels WHERE run_id = 1 AND kernel_id = "
-        "0");
-  }
-  expect_error<DataError>([&] { (void)merge(target, file("merged.db"), file("sound.db")); },
-                          "rows of table kernels refer to rows that are not there");
-}
-
-TEST_F(Sweep, MergeTakesRunsOfExploreToo) {
-  const SweepPlan all = plan();
-  const ExplorationInput input = exploration_input(all, all.units.front());
-  for (const char* name : {"a.db", "b.db"}) {
-    ResultStore store = ResultStore::open(file(name));
-    store.add(input, explore(input), {name, "{}"});
-    store.add(input, explore(input), {name, "{}"});
-  }
-  SqlConnection target = open_result_database(file("a.db"));
-  EXPECT_EQ(merge(target, file("a.db"), file("b.db")).new_runs, 2);
-  EXPECT_EQ(merge(target, file("a.db"), file("b.db")).new_runs, 0);
-  EXPECT_EQ(number(file("a.db"), "SELECT count(*) FROM runs"), 4);
-  EXPECT_EQ(number(file("a.db"), "SELECT count(*) FROM plans"), 8);
-  EXPECT_EQ(number(file("a.db"), "SELECT count(DISTINCT command) FROM runs"), 2);
-}
-
-TEST_F(Sweep, MergeNamesConflictsAndChangesNothing) {
-  const SweepPlan all = plan();
-  run(all, file("a.db"));
-  run(all, file("b.db"));
-  open_result_database(file("b.db"))
-      .execute("UPDATE units SET result_hash = 'other' WHERE unit_id = '" + all.units[3].id + "'");
-  SqlConnection target = open_result_database(file("a.db"));
-  expect_error<DataError>([&] { merge(target, file("a.db"), file("b.db")); },
-                          "unit " + all.units[3].id + " has another result than in",
-                          "answered in two ways");
-  EXPECT_EQ(number(file("a.db"), "SELECT count(*) FROM merges"), 0);
-  expect_error<UsageError>([&] { merge(target, file("a.db"), file("a.db")); }, "are one file");
-  expect_error<IoError>([&] { merge(target, file("a.db"), file("none.db")); }, "cannot open");
-}
-
-// A table that merge does not know would be lost without a word.
-TEST_F(Sweep, MergeKnowsEveryTable) {
-  const SweepPlan all = plan();
-  run(all, file("a.db"));
-  const char* const records = R"(
-    INSERT INTO plan_marks SELECT min(plan_id), 'k', 'r' FROM plans;
-    INSERT INTO validations VALUES (7, 't', 'c', 'v', 'g', 's', 'folds', 5, 5, 'builtin');
-    INSERT INTO validation_points VALUES (7, 0, 'k', 'm', NULL, NULL, 1, 1, 1, 1, 0);
-    INSERT INTO validation_regrets VALUES (7, 'alone', 5, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0);
-    INSERT INTO replays VALUES (4, 't', 'c', 'v', 'f', 'n', 'g', 'm/c', 'm/c', NULL, NULL, NULL,
-      1, 1, 1, 1, 1, 1, 1, NULL, NULL, 0, 0, 1, 0, 0);
-    INSERT INTO replay_rows VALUES
-      (4, 'class', 0, 'gemm', 'gemm', NULL, 1, 1, 1, 1, 1, 0, NULL, 'within', 1, NULL, NULL);
-    INSERT INTO replay_steps VALUES (4, 0, 's', 1, 1, 1, 1, 1, 1, NULL, NULL);
-    INSERT INTO verifications VALUES (2, 't', 'c', 'v', 'p', 'm', 'g', 's', 'pass', 1, 1, 5,
-      0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 'kept', 'kept');
-    INSERT INTO graph_runs VALUES (6, 't', 'c', 'v', 'f', 'g', 'm/c', 'given', 1, 1, 1, 1, 1, 1, 0,
-      1, 1, 1, 1, 0, 1, 0, 0, 1);
-    INSERT INTO graph_plans VALUES
-      (8, 6, 'auto', 0, 'feasible', 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, NULL);
-    INSERT INTO graph_plan_clocks VALUES (8, 0, 0, 0, 'forward', 'k', 'm/c', 1, 1, 1, 'k');
-    INSERT INTO graph_segments VALUES (8, 0, 0, 0, NULL, 'forward', 'm/c', 1, 0, 1, 1, 'k', 0);
-    INSERT INTO graph_settings SELECT 'h', 6, 'f', 'h', min(input_hash), 1, 'g', 0, 0, 0, 0, 0, 'h' FROM inputs;
-    INSERT INTO graph_run_marks VALUES (6, 'k', 'r');
-    INSERT INTO graph_plan_marks VALUES (8, 'k', 'r');
-    INSERT INTO graph_clocks VALUES (6, 'm/c', 1, 1, 1);
-    INSERT INTO graph_front VALUES (6, 0, 1, 1);
-    INSERT INTO graph_collectives VALUES (6, 0, 'n', 'all_reduce', '', 2, 1, 0, 0, 1);
-    INSERT INTO pipeline_runs VALUES
-      (3, 't', 'c', 'v', 'r', 'b', 'h', 'p', '1f1b', 1, 1, 1, 0, 0, 0, 0, 1, 1, 1, 1);
-    INSERT INTO pipeline_options VALUES (3, 0, 0, 0, 'forward', 1, NULL, 1, 1, 200);
-    INSERT INTO pipeline_front VALUES (3, 0, 1, 1, 1, 0);
-    INSERT INTO pipeline_plans VALUES
-      (5, 3, 'baseline', 'optimal', NULL, 1, 1, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0);
-    INSERT INTO pipeline_passes VALUES (5, 0, 0, 0, 0, 'forward', 0, 0, 1, 0, 1, 1, 1, 0, 200);)";
-  open_result_database(file("a.db")).execute(records);
-  SqlConnection target = open_result_database(file("b.db"));
-  const MergeCounts first = merge(target, file("b.db"), file("a.db"));
-  EXPECT_EQ(first.new_records, 4);
-  EXPECT_EQ(first.new_runs, 3);  // one of them captured
-  EXPECT_EQ(merge(target, file("b.db"), file("a.db")).new_records, 0);
-  for (const auto& row :
-       rows(file("a.db"),
-            "SELECT name FROM sqlite_schema WHERE type = 'table' AND name <> 'merges'")) {
-    const auto& table = std::get<std::string>(row[0]);
-    const std::string sql = "SELECT count(*) FROM " + table;
-    EXPECT_GT(number(file("a.db"), sql), 0) << table;
-    EXPECT_EQ(number(file("a.db"), sql), number(file("b.db"), sql)) << table;
-  }
 }
 
 // On a database of millions of rows a query that reads every row of a table is a coffee break. Only

@@ -1,0 +1,170 @@
+#include "explorer/results/merge.hpp"
+
+#include <filesystem>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "common/error.hpp"
+#include "common/sqlite.hpp"
+#include "explorer/experiments/shards.hpp"
+#include "explorer/results/store.hpp"
+#include "tests/expect_error.hpp"
+#include "tests/explorer/experiments/sweep_fixture.hpp"
+
+namespace rubato {
+namespace {
+
+using Merge = SweepFixture;
+
+TEST_F(Merge, ShardsMakeTheWhole) {
+  const SweepPlan all = plan("[scenario.named]\nbatch = [4, 16]\n");
+  run(all, file("whole.db"));
+  SqlConnection target = open_result_database(file("merged.db"));
+  std::int64_t units = 0;
+  for (std::size_t i = 1; i <= 3; ++i) {
+    const auto shard = file("shard" + std::to_string(i) + ".db");
+    SweepStore store(shard);
+    store.begin(all);
+    run_sweep(all, units_of(all, {i, 3}), store, {1, "shard"}, {}, {});
+    units += merge(target, file("merged.db"), shard).new_units;
+  }
+  EXPECT_EQ(units, static_cast<std::int64_t>(all.units.size()));
+  for (const std::string& sql : sweep_contents)
+    EXPECT_EQ(rows(file("merged.db"), sql), rows(file("whole.db"), sql)) << sql;
+  // Again, and from the whole: nothing is new.
+  for (const char* name : {"shard1.db", "shard3.db", "whole.db"}) {
+    const MergeCounts again = merge(target, file("merged.db"), file(name));
+    EXPECT_EQ(again.new_runs + again.new_units, 0) << name;
+    EXPECT_GT(again.known_runs, 0);
+  }
+  for (const std::string& sql : sweep_contents)
+    EXPECT_EQ(rows(file("merged.db"), sql), rows(file("whole.db"), sql)) << sql;
+  EXPECT_EQ(number(file("merged.db"), "SELECT count(*) FROM merges"), 3);
+  EXPECT_FALSE(SqlStatement(target, "PRAGMA foreign_key_check").next());
+  // A sweep goes on where the merged shards are.
+  EXPECT_EQ(run(all, file("merged.db")).finished, 0U);
+}
+
+TEST_F(Merge, RefusesRowsThatReferToNothing) {
+  run(plan(), file("sound.db"), 1);
+  SqlConnection target = open_result_database(file("merged.db"));
+  // Plan 1 is the default clocks of the first run.
+  for (const std::string& sql :
+       {std::string("DELETE FROM clocks WHERE run_id = 1 AND clock_id = 1"),
+        std::string("DELETE FROM clocks WHERE run_id = 2"),
+        std::string("DELETE FROM kernels WHERE run_id = 1 AND kernel_id = 3"),
+        std::string("DELETE FROM cells WHERE cell_id = 2"),
+        std::string("DELETE FROM cell_rows WHERE first_cell = 1"),
+        std::string("UPDATE cell_rows SET clocks = clocks + 1"),
+        std::string("UPDATE clocks SET clock_id = 1000 WHERE run_id = 1 AND clock_id = 1"),
+        std::string("DELETE FROM plans WHERE plan_id = 2"), std::string("DELETE FROM inputs"),
+        std::string("UPDATE plan_entries SET clock_id = 1000 WHERE plan_id = 2 AND site_id = 0")}) {
+    std::filesystem::copy_file(file("sound.db"), file("bad.db"),
+                               std::filesystem::copy_options::overwrite_existing);
+    {
+      SqlConnection bad(file("bad.db"), SqlConnection::Mode::create);
+      bad.execute("PRAGMA foreign_keys = OFF");
+      bad.execute(sql);
+    }
+    expect_error<DataError>([&] { (void)merge(target, file("merged.db"), file("bad.db")); },
+                            "refer to rows that are not there");
+    EXPECT_EQ(number(file("merged.db"), "SELECT count(*) FROM runs"), 0) << sql;
+  }
+  // A run that is known, with a kernel that it did not have.
+  EXPECT_GT(merge(target, file("merged.db"), file("sound.db")).new_units, 0);
+  {
+    SqlConnection bad(file("sound.db"), SqlConnection::Mode::create);
+    bad.execute(
+        "INSERT INTO kernels SELECT run_id, 10000, name, label, class, pass, dtype, launches, "
+        "flops, dram_bytes, coefficients, first_cell FROM kernels WHERE run_id = 1 AND kernel_id = "
+        "0");
+  }
+  expect_error<DataError>([&] { (void)merge(target, file("merged.db"), file("sound.db")); },
+                          "rows of table kernels refer to rows that are not there");
+}
+
+TEST_F(Merge, TakesRunsOfExploreToo) {
+  const SweepPlan all = plan();
+  const ExplorationInput input = exploration_input(all, all.units.front());
+  for (const char* name : {"a.db", "b.db"}) {
+    ResultStore store = ResultStore::open(file(name));
+    store.add(input, explore(input), {name, "{}"});
+    store.add(input, explore(input), {name, "{}"});
+  }
+  SqlConnection target = open_result_database(file("a.db"));
+  EXPECT_EQ(merge(target, file("a.db"), file("b.db")).new_runs, 2);
+  EXPECT_EQ(merge(target, file("a.db"), file("b.db")).new_runs, 0);
+  EXPECT_EQ(number(file("a.db"), "SELECT count(*) FROM runs"), 4);
+  EXPECT_EQ(number(file("a.db"), "SELECT count(*) FROM plans"), 8);
+  EXPECT_EQ(number(file("a.db"), "SELECT count(DISTINCT command) FROM runs"), 2);
+}
+
+TEST_F(Merge, NamesConflictsAndChangesNothing) {
+  const SweepPlan all = plan();
+  run(all, file("a.db"));
+  run(all, file("b.db"));
+  open_result_database(file("b.db"))
+      .execute("UPDATE units SET result_hash = 'other' WHERE unit_id = '" + all.units[3].id + "'");
+  SqlConnection target = open_result_database(file("a.db"));
+  expect_error<DataError>([&] { merge(target, file("a.db"), file("b.db")); },
+                          "unit " + all.units[3].id + " has another result than in",
+                          "answered in two ways");
+  EXPECT_EQ(number(file("a.db"), "SELECT count(*) FROM merges"), 0);
+  expect_error<UsageError>([&] { merge(target, file("a.db"), file("a.db")); }, "are one file");
+  expect_error<IoError>([&] { merge(target, file("a.db"), file("none.db")); }, "cannot open");
+}
+
+// A table that merge does not know would be lost without a word.
+TEST_F(Merge, KnowsEveryTable) {
+  const SweepPlan all = plan();
+  run(all, file("a.db"));
+  const char* const records = R"(
+    INSERT INTO plan_marks SELECT min(plan_id), 'k', 'r' FROM plans;
+    INSERT INTO validations VALUES (7, 't', 'c', 'v', 'g', 's', 'folds', 5, 5, 'builtin');
+    INSERT INTO validation_points VALUES (7, 0, 'k', 'm', NULL, NULL, 1, 1, 1, 1, 0);
+    INSERT INTO validation_regrets VALUES (7, 'alone', 5, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0);
+    INSERT INTO replays VALUES (4, 't', 'c', 'v', 'f', 'n', 'g', 'm/c', 'm/c', NULL, NULL, NULL,
+      1, 1, 1, 1, 1, 1, 1, NULL, NULL, 0, 0, 1, 0, 0);
+    INSERT INTO replay_rows VALUES
+      (4, 'class', 0, 'gemm', 'gemm', NULL, 1, 1, 1, 1, 1, 0, NULL, 'within', 1, NULL, NULL);
+    INSERT INTO replay_steps VALUES (4, 0, 's', 1, 1, 1, 1, 1, 1, NULL, NULL);
+    INSERT INTO verifications VALUES (2, 't', 'c', 'v', 'p', 'm', 'g', 's', 'pass', 1, 1, 5,
+      0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 'kept', 'kept');
+    INSERT INTO graph_runs VALUES (6, 't', 'c', 'v', 'f', 'g', 'm/c', 'given', 1, 1, 1, 1, 1, 1, 0,
+      1, 1, 1, 1, 0, 1, 0, 0, 1);
+    INSERT INTO graph_plans VALUES
+      (8, 6, 'auto', 0, 'feasible', 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, NULL);
+    INSERT INTO graph_plan_clocks VALUES (8, 0, 0, 0, 'forward', 'k', 'm/c', 1, 1, 1, 'k');
+    INSERT INTO graph_segments VALUES (8, 0, 0, 0, NULL, 'forward', 'm/c', 1, 0, 1, 1, 'k', 0);
+    INSERT INTO graph_settings SELECT 'h', 6, 'f', 'h', min(input_hash), 1, 'g', 0, 0, 0, 0, 0, 'h' FROM inputs;
+    INSERT INTO graph_run_marks VALUES (6, 'k', 'r');
+    INSERT INTO graph_plan_marks VALUES (8, 'k', 'r');
+    INSERT INTO graph_clocks VALUES (6, 'm/c', 1, 1, 1);
+    INSERT INTO graph_front VALUES (6, 0, 1, 1);
+    INSERT INTO graph_collectives VALUES (6, 0, 'n', 'all_reduce', '', 2, 1, 0, 0, 1);
+    INSERT INTO pipeline_runs VALUES
+      (3, 't', 'c', 'v', 'r', 'b', 'h', 'p', '1f1b', 1, 1, 1, 0, 0, 0, 0, 1, 1, 1, 1);
+    INSERT INTO pipeline_options VALUES (3, 0, 0, 0, 'forward', 1, NULL, 1, 1, 200);
+    INSERT INTO pipeline_front VALUES (3, 0, 1, 1, 1, 0);
+    INSERT INTO pipeline_plans VALUES
+      (5, 3, 'baseline', 'optimal', NULL, 1, 1, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+    INSERT INTO pipeline_passes VALUES (5, 0, 0, 0, 0, 'forward', 0, 0, 1, 0, 1, 1, 1, 0, 200);)";
+  open_result_database(file("a.db")).execute(records);
+  SqlConnection target = open_result_database(file("b.db"));
+  const MergeCounts first = merge(target, file("b.db"), file("a.db"));
+  EXPECT_EQ(first.new_records, 4);
+  EXPECT_EQ(first.new_runs, 3);  // one of them captured
+  EXPECT_EQ(merge(target, file("b.db"), file("a.db")).new_records, 0);
+  for (const auto& row :
+       rows(file("a.db"),
+            "SELECT name FROM sqlite_schema WHERE type = 'table' AND name <> 'merges'")) {
+    const auto& table = std::get<std::string>(row[0]);
+    const std::string sql = "SELECT count(*) FROM " + table;
+    EXPECT_GT(number(file("a.db"), sql), 0) << table;
+    EXPECT_EQ(number(file("a.db"), sql), number(file("b.db"), sql)) << table;
+  }
+}
+
+}  // namespace
+}  // namespace rubato
