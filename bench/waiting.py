@@ -247,18 +247,20 @@ def processor() -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("builds", nargs="+", type=Path, metavar="BUILD", help="of the program before, if any, and now")
-    parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument("--runs", type=int, default=1, choices=range(1, 100), metavar="N")
     parser.add_argument("--only", nargs="*", default=[""], metavar="TEXT")
     parser.add_argument("--captures", nargs="*", type=Path, default=[CAPTURE], metavar="FILE")
     options = parser.parse_args()
     if len(options.builds) > 2:
         parser.error("expected one build folder or two")
+    chosen = [row for row in all_rows([file.resolve() for file in options.captures])
+              if any(text in row.name for text in options.only)]
+    if not chosen:
+        parser.error(f"no row's name contains {' or '.join(options.only)}")
     builds = [folder.resolve() for folder in options.builds]
     print(f"{processor()}, {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}\n")
     print("| What | Unit | Old | New | New / old | Goal | Met |\n| --- | --- | --- | --- | --- | --- | --- |")
-    for row in all_rows([file.resolve() for file in options.captures]):
-        if not any(text in row.name for text in options.only):
-            continue
+    for row in chosen:
         try:
             print_row(row, [[row.measure(build) for build in builds] for _ in range(options.runs)])
         except Missing as missing:

@@ -74,6 +74,20 @@ StoredGraphPlan load_graph_plan(const ResultStore& store, std::int64_t plan_id) 
                      {.in = {}, .hint = "it was not found, or is older than schema 8"});
   }
   const auto& row = rows[0];
+  if (!store
+           .query("SELECT 1 FROM graph_plan_marks WHERE graph_plan_id = ? AND kind = 'least cost'",
+                  {plan_id})
+           .rows.empty()) {
+    throw UsageError(
+        fmt::format("plan graph:{} is of least cost, which is not transferred", plan_id),
+        {.in = {}, .hint = "plan on the other capture with 'rubato explore --goal cost'"});
+  }
+  if (stored_host_power_w(store, {true, whole(row[3])}) > 0.0) {
+    throw UsageError(
+        fmt::format("plan graph:{} counts the rest of the node; a transfer counts the GPU alone",
+                    plan_id),
+        {.in = {}, .hint = "explore again without --host-power"});
+  }
   return {.plan_id = plan_id,
           .gpu = text(row[0]),
           .grid = grid_of_run(store, whole(row[3])),

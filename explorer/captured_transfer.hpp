@@ -21,7 +21,8 @@ struct StoredGraphPlan {
   std::optional<double> comm_sms;  ///< of collectives beside compute; nothing: as captured
 };
 
-/// @throws UsageError if there is no such plan, it was not found, or its order is not stored
+/// @throws UsageError if there is no such plan, it was not found, its order is not stored, or it
+/// counts prices or the rest of the node
 [[nodiscard]] StoredGraphPlan load_graph_plan(const ResultStore& store, std::int64_t plan_id);
 
 /// Totals of a whole capture, changes of clock counted where it is known what they take.

@@ -380,9 +380,9 @@ std::string profile_csv(const CapturedProfile& profile) {
             fmt::format("the {} of stage {}, {}, is not known",
                         option.energy_j ? "clock" : "energy", type.stage, name_of(type.kind)),
             {.in = {}, .hint = "--gpu names a GPU to model"});
-      csv += fmt::format("{},{},{},{},{}\n", type.stage, name_of(type.kind),
-                         format_number(option.core_mhz), format_number(option.time_s.value),
-                         format_number(option.energy_j->value));
+      // Clocks on the model's curves differ from those that can be set by rounding.
+      csv += fmt::format("{},{},{:.9g},{},{}\n", type.stage, name_of(type.kind), option.core_mhz,
+                         format_number(option.time_s.value), format_number(option.energy_j->value));
     }
   }
   return csv;

@@ -32,7 +32,9 @@ struct SettingCommands {
                                        std::string_view db);
 
 /// Plays the newest stored plan of several clocks.
-/// @param db  the database that holds it; empty: it is not stored, which the line says
-[[nodiscard]] std::string play_lines(std::string_view granularity, std::string_view db);
+/// @param db        the database that holds it; empty: it is not stored, which the line says
+/// @param cheapest  the plan of least cost, where there may be others
+[[nodiscard]] std::string play_lines(std::string_view granularity, std::string_view db,
+                                     bool cheapest = false);
 
 }  // namespace rubato

@@ -33,6 +33,12 @@ std::optional<double> fraction(const SqlValue& percentage) {
   return value ? std::optional(*value / in_percent) : std::nullopt;
 }
 
+// By its stored name, or as it was asked for.
+bool is_of_goal(std::string_view stored, std::string_view asked) {
+  if (asked.empty() || stored == asked) return true;
+  return asked == "waste" ? stored.ends_with("waste") : stored == fmt::format("least_{}", asked);
+}
+
 bool has_row(const ResultStore& store, const char* sql, std::int64_t id) {
   return !store.query(sql, {id}).rows.empty();
 }
@@ -57,18 +63,25 @@ constexpr const char* captured_plans_sql =
     "v.time_change_high_pct + v.later, v.energy_change_pct + v.dearer, "
     "v.energy_change_low_pct + v.dearer, v.energy_change_high_pct + v.dearer, p.lower_bound_j, "
     "p.gap_frac, coalesce(p.counted_clock_changes, p.clock_changes), "
-    "coalesce(v.counted_in_time, 1), v.comm_sms FROM (SELECT *, "
+    "coalesce(v.counted_in_time, 1), v.comm_sms, r.default_j * (1 + "
+    "(v.energy_change_pct + v.dearer) / 100) + coalesce((SELECT CAST(substr(m.reason, "
+    "instr(m.reason, 'worth ') + 6) AS REAL) FROM graph_plan_marks m WHERE m.graph_plan_id = "
+    "v.graph_plan_id AND m.kind = 'least cost'), 0) * r.gpus * r.default_s * (1 + "
+    "(v.time_change_pct + v.later) / 100) "
+    "FROM (SELECT *, "
     "coalesce(counted_time_change_pct - time_change_pct, 0) AS later, "
     "coalesce(counted_energy_change_pct - energy_change_pct, 0) AS dearer FROM v_graph_plans) v "
-    "JOIN graph_plans p USING (graph_plan_id) "
-    "WHERE v.graph_run_id = ? AND v.time_s IS NOT NULL ORDER BY 1";
+    "JOIN graph_plans p USING (graph_plan_id) JOIN graph_runs r ON r.graph_run_id = "
+    "v.graph_run_id WHERE v.graph_run_id = ? AND v.time_s IS NOT NULL ORDER BY 1";
 constexpr const char* plans_sql =
     "SELECT v.plan_id, v.granularity, v.goal, v.aggregation, coalesce(v.slack_frac, 0), v.time_s, "
     "v.energy_j, v.time_change_pct + v.later, v.time_change_low_pct + v.later, "
     "v.time_change_high_pct + v.later, v.energy_change_pct + v.dearer, "
-    "v.energy_change_low_pct + v.dearer, v.energy_change_high_pct + v.dearer, v.lower_bound, "
+    "v.energy_change_low_pct + v.dearer, v.energy_change_high_pct + v.dearer, CASE WHEN v.goal IN "
+    "('strict_waste', 'relaxed_waste', 'least_energy') THEN v.lower_bound END, "
     "v.gap_frac, v.clock_switches, NOT EXISTS (SELECT 1 FROM plan_marks m WHERE m.plan_id = "
-    "v.plan_id AND m.kind = 'slack missed'), NULL FROM (SELECT w.*, p.lower_bound, "
+    "v.plan_id AND m.kind = 'slack missed'), NULL, v.objective FROM (SELECT w.*, p.lower_bound, "
+    "p.objective, "
     "coalesce(100.0 * (p.counted_time_s - p.time_s) / b.time_s, 0) AS later, "
     "coalesce(100.0 * (p.counted_energy_j - p.energy_j) / b.energy_j, 0) AS dearer "
     "FROM v_plans w JOIN plans p USING (plan_id) "
@@ -84,7 +97,9 @@ std::vector<PlanCandidate> candidates_of(const ResultStore& store, StoredRun run
     one.granularity = text(row[1]);
     one.goal = text(row[2]);
     one.aggregation = text(row[3]);
-    one.slack_frac = real(row[4]);
+    // The time of a cheapest plan follows from prices: it has no slack.
+    const bool cheapest = one.goal == "least_cost";
+    one.slack_frac = cheapest ? 0.0 : real(row[4]);
     one.time_s = real(row[5]);
     one.energy_j = real(row[6]);
     one.time_change = {real(row[7]) / in_percent, fraction(row[8]), fraction(row[9])};
@@ -94,6 +109,7 @@ std::vector<PlanCandidate> candidates_of(const ResultStore& store, StoredRun run
     if (const auto* changes = std::get_if<std::int64_t>(&row[15])) one.clock_changes = *changes;
     one.in_time = whole(row[16]) != 0;
     one.comm_sms = optional_real(row[17]);
+    one.objective = cheapest ? real(row[18]) : one.energy_change.value;
   }
   return found;
 }
@@ -146,18 +162,18 @@ double stored_host_power_w(const ResultStore& store, StoredRun run) {
 }
 
 PlanChoice choose_plans(const ResultStore& store, StoredRun run, std::string_view granularity,
-                        std::optional<std::int64_t> plan_id) {
+                        std::string_view goal, std::optional<std::int64_t> plan_id) {
   std::vector<PlanCandidate> all = candidates_of(store, run), fit = all;
   std::erase_if(fit, [&](const PlanCandidate& one) {
     return (plan_id && one.id != *plan_id) ||
-           (!granularity.empty() && one.granularity != granularity);
+           (!granularity.empty() && one.granularity != granularity) || !is_of_goal(one.goal, goal);
   });
   if (fit.empty()) {
     throw UsageError(all.empty() ? "the run has no plan" : "the run has no such plan",
                      {.in = {}, .hint = "'rubato export plans' lists the plans of a run"});
   }
   const PlanCandidate best = *std::ranges::min_element(fit, {}, [](const PlanCandidate& one) {
-    return std::tuple(one.slack_frac, !one.in_time, one.energy_change.value,
+    return std::tuple(one.goal == "least_cost", one.slack_frac, !one.in_time, one.objective,
                       fineness(one.granularity), one.id);
   });
   std::erase_if(all, [&](const PlanCandidate& one) {

@@ -39,8 +39,10 @@ struct PlanCandidate {
   /// With what changes of clock take, where that is known; time_s and energy_j are the plan's own,
   /// which may take them to be free.
   StoredChange time_change, energy_change;
-  bool in_time = true;  ///< still, with that
-  std::optional<double> lower_bound_j, gap_frac;
+  double objective = 0.0;  ///< least in the best of its goal: change of energy, or what it costs
+  bool in_time = true;     ///< still, with that
+  std::optional<double> lower_bound_j;  ///< where the goal is energy
+  std::optional<double> gap_frac;
   std::optional<std::int64_t> clock_changes;
   std::optional<double> comm_sms;  ///< of collectives beside compute; nothing: as captured
 };
@@ -51,12 +53,13 @@ struct PlanChoice {
   std::vector<PlanCandidate> slower;  ///< of its granularity with more slack, least first
 };
 
-/// @param granularity  empty: any
+/// @param granularity, goal  empty: any; goals as they are stored or asked for ("cost")
 /// @return of the plans that fit those with the least slack, of these those that are in time, and
-///         of these the one that saves most
+///         of these the one that saves most; without a goal a plan of least cost only where there
+///         is none of another goal, and of these the cheapest
 /// @throws UsageError if no plan fits
 [[nodiscard]] PlanChoice choose_plans(const ResultStore& store, StoredRun run,
-                                      std::string_view granularity,
+                                      std::string_view granularity, std::string_view goal,
                                       std::optional<std::int64_t> plan_id);
 
 /// Cells of a query whose column is known to hold that type; real() also takes whole numbers.

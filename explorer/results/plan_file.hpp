@@ -18,6 +18,7 @@ inline constexpr int plan_file_schema = 1;
 struct PlanFileRequest {
   std::string run;  ///< "latest", a number, or "run:N" and "graph:N" where both kinds have N
   std::string granularity;              ///< empty: of all, the one that saves most
+  std::string goal = {};                ///< empty: as choose_plans
   std::optional<std::int64_t> plan_id;  ///< plan_id or graph_plan_id of that run
   std::optional<GpuSpec> spec;  ///< of a captured run planned with a spec that is not shipped
 };

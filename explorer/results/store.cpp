@@ -138,8 +138,9 @@ void check_result_database(const std::filesystem::path& path) {
     throw IoError(fmt::format("{}: the database has schema {}; expected {}", path.string(), found,
                               ResultStore::schema),
                   {.in = {},
-                   .hint = "any command that writes to it brings it up to date, e.g. 'rubato merge "
-                           "-o FILE'"});
+                   .hint = fmt::format("any command that writes to it brings it up to date, e.g. "
+                                       "'rubato merge -o {}'",
+                                       path.string())});
   }
 }
 

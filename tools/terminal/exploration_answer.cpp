@@ -224,7 +224,8 @@ std::string best_plans(const ExplorationInput& input, const Exploration& found,
                             clocks_text(found.grid, best->plan.clock_of_site),
                             static_cast<double>(total.clock_switches) / total.time_s,
                             cost_text(*best, base, measure), change_text(*best, base),
-                            play_lines(name_of(best->question.granularity), db));
+                            play_lines(name_of(best->question.granularity), db,
+                                       std::holds_alternative<LeastCost>(best->question.goal)));
 }
 
 }  // namespace
@@ -242,7 +243,7 @@ std::string exploration_answer(const ExplorationInput& input, const Exploration&
   return text +
          fmt::format(
              "Least cost at {}: a second more pays where it saves more J.\n"
-             "1000 steps at the default clocks cost {:.4g}.\n",
+             "1000 steps of one GPU at the default clocks cost {:.4g}.\n",
              prices_text(*prices), 1000.0 * prices->of(base.time_s, base.energy_j)) +
          best_plans(input, found, {prices}, db);
 }

@@ -37,7 +37,7 @@ function answer() {
   if (best !== shown)
     element("finer").textContent = `The most that was found: ${planName(best)}, ${Math.round(best.clock_changes_per_s).toLocaleString("en")} changes of clock per second` +
       (best.counted_in_time === null ? `: ${saves(best)}` : `, counted: energy ${percent(energy(best))}, time ${percent(best.counted_time_change_pct)}`) +
-      `. Bound ${percent(best.bound_change_pct)}, gap ${fixed(best.gap_pct, 2)} %.`;
+      (best.bound_change_pct === null ? `. Gap ${fixed(best.gap_pct, 2)} % of its cost.` : `. Bound ${percent(best.bound_change_pct)}, gap ${fixed(best.gap_pct, 2)} %.`);
   const [set, back] = (single && data.lines[clocksText(single)]) || [];
   commandLine("set-line", "To set:", set && `${set}   # back: ${back}`);
   commandLine("play-line", "To play it:", best !== single && data.play[best.graph_plan_id]);
@@ -198,7 +198,7 @@ function collectives() {
 answer();
 trust();
 element("slack").max = Math.max(20, Math.ceil(d3.max(found, playedTime) ?? 0));
-element("slack").value = found.length > 0 ? d3.min(found, (p) => p.slack_pct) : 5;
+element("slack").value = found.length > 0 ? Math.ceil(10 * Math.max(0, d3.min(found, playedTime))) / 10 : 5;
 element("slack").addEventListener("input", () => { slide(); showWithin(); });
 slide();
 front();

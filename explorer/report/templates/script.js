@@ -61,7 +61,7 @@ function trust() {
       others.filter((s) => share(s) > 0).map((s) => `, ${fixed(100 * share(s), 0)} % ${sources[s]}`).join("")],
     ["Model error", worst ? `${errorText(worst)} ${worst[0].includes("energy") ? "of energy" : "of power"} at most in fit and cross-validation (${errorName(worst[0])})` : "not known: nothing was measured on this GPU"],
     ["Interval", best && best.energy_change_low_pct !== null ? `90 %: energy ${range(best.energy_change_low_pct, best.energy_change_high_pct)}, time ${range(best.time_change_low_pct, best.time_change_high_pct)} (${planName(best)})` : "none: too little is known of these kernels"],
-    ["Proof", best && best.gap_frac !== null ? `no plan of this kind saves more than ${fixed(100 * best.gap_frac, 3)} % beyond it, by the model` : "-"],
+    ["Proof", best && best.gap_frac !== null ? `no plan of this kind ${best.goal === "least_cost" ? "costs less by more" : "saves more"} than ${fixed(100 * best.gap_frac, 3)} % beyond it, by the model` : "-"],
     ["Measured", last ? `energy ${percent(last.measured_energy_change_pct, 2)} (${range(last.measured_energy_change_low_pct, last.measured_energy_change_high_pct, 2)}): ${last.energy_verdict}` : "not yet: rubato verify sets a measured saving beside this one"]]);
   shareBar("#coverage", "#coverage-key", Object.keys(sources).filter((s) => share(s) > 0).map((s) => [sources[s], share(s)]), "Time at default clocks by what is known of the kernels");
   listNotes("#notes", data.notes);

@@ -1,7 +1,13 @@
 // rubato merge: several result databases into one.
 
+#include <filesystem>
 #include <memory>
+#include <string>
+#include <vector>
 
+#include <fmt/format.h>
+
+#include "common/error.hpp"
 #include "explorer/results/merge.hpp"
 #include "explorer/results/store.hpp"
 #include "tools/command_line.hpp"
@@ -17,7 +23,8 @@ Action setup_merge(CommandLine& app) {
     OutputFormat format = OutputFormat::table;
   };
   auto o = std::make_shared<Options>();
-  app.add_option("DATABASE", o->sources, "Result databases to take from")->required();
+  app.add_option("DATABASE", o->sources,
+                 "Result databases to take from; none: the other is brought up to date");
   app.add_option("-o,--output", o->target, "Result database to bring them into; may exist")
       ->required();
   add_format_options(app, o->format);
@@ -27,6 +34,8 @@ Action setup_merge(CommandLine& app) {
       "different\nresults are an error (status 3) and named. Each source is one transaction.\n"
       "Example:\n  rubato merge shards/*.db -o results.db");
   return [o](const RunContext& context) {
+    if (o->sources.empty() && !std::filesystem::exists(o->target))
+      throw UsageError(fmt::format("there is no database '{}', and none to take from", o->target));
     for (const std::string& source : o->sources) check_result_database(source);
     SqlConnection target = open_result_database(o->target);
     OutputTable table({{"source"},

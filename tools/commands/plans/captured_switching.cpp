@@ -4,6 +4,7 @@
 
 #include "common/numbers.hpp"
 #include "tools/command_line.hpp"
+#include "tools/commands/plans/captured_tables.hpp"
 
 namespace rubato {
 
@@ -38,6 +39,7 @@ std::optional<SwitchModel> captured_switching(const std::optional<SwitchOptions>
 
 OutputTable counted_changes_table(const GraphExploration& found) {
   OutputTable table({{"granularity"},
+                     {.key = "goal", .for_programs = true},
                      {"slack_pct", "slack %", 1},
                      {"clock_changes", "changes", 0, false, Room::detail},
                      {"late_launches", "late launches"},
@@ -48,12 +50,14 @@ OutputTable counted_changes_table(const GraphExploration& found) {
   for (const GraphPlanOutcome& outcome : found.plans) {
     if (!outcome.counted) continue;
     const CountedChanges& counted = *outcome.counted;
-    table.add_row({std::string(name_of(outcome.result.question.grain)),
+    table.add_row({std::string(name_of(outcome.result.question.grain)), goal_name(outcome),
                    percent * outcome.result.question.slack_frac,
                    static_cast<std::int64_t>(counted.clock_changes),
                    static_cast<std::int64_t>(counted.late_launches), ms_per_s * counted.stalled_s,
                    percent * counted.change.time_frac, percent * counted.change.energy_frac,
-                   std::string(counted.in_time ? "kept" : "missed")});
+                   std::string(outcome.prices    ? "-"
+                               : counted.in_time ? "kept"
+                                                 : "missed")});
   }
   return table;
 }

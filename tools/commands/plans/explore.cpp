@@ -178,6 +178,9 @@ ExitStatus run_captured(const ExploreOptions& o, const CommandLine& line,
   check_captured_goals(o.questions, line);
   const bool waste = std::ranges::find(o.questions.goals, "waste") != o.questions.goals.end();
   const bool cost = std::ranges::find(o.questions.goals, "cost") != o.questions.goals.end();
+  if (cost && line.has("--comm-sms"))
+    throw UsageError("--comm-sms does nothing for plans of least cost",
+                     {.in = {}, .hint = "ask for them in a run of their own"});
   if (!o.ranks.empty() && line.has("TRACE")) throw UsageError("give either TRACE or --ranks");
   CapturedRunOptions captured{
       .files = o.ranks.empty() ? std::vector{o.trace} : files_of_patterns(o.ranks),

@@ -161,7 +161,7 @@ std::string least_cost_text(const GraphExploration& found) {
   }
   std::string text = fmt::format(
       "least cost at {}: a second more pays where it saves more J for each GPU\n"
-      "1000 times what was captured cost {:.4g} at the default clocks\n",
+      "1000 times what was captured cost {:.4g} at the default clocks, all GPUs\n",
       prices_text(*prices), 1000.0 * default_cost);
   if (best == nullptr) return text;
   if (cost_frac(*best) >= 0.0)

@@ -1,7 +1,11 @@
 // rubato compare: the same questions in two runs, two databases or two program versions.
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
+#include <string>
+#include <utility>
+#include <variant>
 
 #include <fmt/format.h>
 
@@ -36,9 +40,27 @@ std::int64_t number(const QueryResult& result) {
   return std::get<std::int64_t>(result.rows.front().front());
 }
 
+// Same questions, of other energies.
+void note_host_power(const ResultStore& store, StoredRun a, StoredRun b) {
+  const double a_w = stored_host_power_w(store, a), b_w = stored_host_power_w(store, b);
+  if (a_w == b_w) return;
+  tell(
+      "note: of the rest of the node A counts {} W per GPU, B {} W: their energies do not "
+      "compare\n",
+      format_number(a_w), format_number(b_w));
+}
+
+void note_prices(const QueryResult& rows) {
+  constexpr std::size_t goal = 2;
+  const bool priced = std::ranges::any_of(
+      rows.rows, [](const auto& row) { return std::get<std::string>(row[goal]) == "least_cost"; });
+  if (priced) tell("note: least_cost plans answer the prices of their own run\n");
+}
+
 Pairs pairs_of_runs(const ResultStore& store, std::int64_t a, std::int64_t b) {
   require_run(store, a);
   require_run(store, b);
+  note_host_power(store, {false, a}, {false, b});
   const auto only = [&](std::int64_t here, std::int64_t there) {
     return number(store.query(
         "SELECT count(*) FROM plans p WHERE run_id = ?1 AND NOT EXISTS (SELECT 1 FROM plans q "
@@ -47,10 +69,12 @@ Pairs pairs_of_runs(const ResultStore& store, std::int64_t a, std::int64_t b) {
         "q.goal = p.goal AND q.slack_frac IS p.slack_frac)",
         {here, there}));
   };
-  return {store.query("SELECT granularity, aggregation, goal, slack_frac, time_a_s, time_b_s, "
-                      "energy_a_j, energy_b_j FROM v_compare WHERE run_a = ? AND run_b = ?",
-                      {a, b}),
-          only(a, b), only(b, a)};
+  QueryResult both = store.query(
+      "SELECT granularity, aggregation, goal, slack_frac, time_a_s, time_b_s, "
+      "energy_a_j, energy_b_j FROM v_compare WHERE run_a = ? AND run_b = ?",
+      {a, b});
+  note_prices(both);
+  return {std::move(both), only(a, b), only(b, a)};
 }
 
 Pairs pairs_of_versions(const ResultStore& store, const std::string& a, const std::string& b) {
@@ -114,6 +138,7 @@ Pairs pairs_of_files(const std::string& a, const std::string& b) {
 }
 
 Pairs pairs_of_captured_runs(const ResultStore& store, std::int64_t a, std::int64_t b) {
+  note_host_power(store, {true, a}, {true, b});
   const auto only = [&](std::int64_t here, std::int64_t there) {
     return number(store.query(
         "SELECT count(*) FROM graph_plans p WHERE graph_run_id = ?1 AND NOT EXISTS (SELECT 1 FROM "

@@ -121,6 +121,8 @@ Action setup_export(CommandLine& app) {
       ->excludes(experiment_option);
   app.add_option("--granularity", o->plan.granularity,
                  "Of --plan: the plan of that granularity [the one that saves most]");
+  app.add_option("--goal", o->plan.goal,
+                 "Of --plan: the plan of that goal, e.g. cost [of all but cost, if there is one]");
   app.add_option("--plan-id", o->plan.plan_id, "Of --plan: the plan with that id");
   app.add_option("--gpu", o->gpu,
                  "Of --plan: spec of a captured run planned with a file of your own");
@@ -134,8 +136,8 @@ Action setup_export(CommandLine& app) {
   return [o, &app](const RunContext&) {
     choose_format(*o, app);
     if (!o->plan.run.empty()) return export_plan(*o);
-    if (!o->plan.granularity.empty() || o->plan.plan_id || !o->gpu.empty())
-      throw UsageError("--granularity, --plan-id and --gpu choose a plan; give --plan too");
+    if (!o->plan.granularity.empty() || !o->plan.goal.empty() || o->plan.plan_id || !o->gpu.empty())
+      throw UsageError("--granularity, --goal, --plan-id and --gpu choose a plan; give --plan too");
     if (!o->experiment.empty()) check_result_database(o->db);
     const ResultStore store = ResultStore::open_read_only(o->db);
     if (!o->experiment.empty()) {

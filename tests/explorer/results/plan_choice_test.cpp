@@ -1,0 +1,73 @@
+#include "explorer/results/plan_choice.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "explorer/results/graph_store.hpp"
+#include "explorer/results/store.hpp"
+#include "tests/explorer/small_run.hpp"
+#include "tests/made_exploration.hpp"
+#include "tests/temporary_folder.hpp"
+
+namespace rubato {
+namespace {
+
+constexpr Prices dear_time{.per_kwh = 0.12, .per_gpu_hour = 0.05, .pue = 1.2};
+
+TEST(PlanChoice, TheCheapestPlanIsTakenWhereItIsAloneOrAskedFor) {
+  const TemporaryFolder folder;
+  ResultStore store = ResultStore::open(folder / "r.db");
+  ExplorationInput input = small_input();
+  const Question cost{Granularity::iteration, Aggregation::global, LeastCost{dear_time}};
+  const Question cost_of_kernels{Granularity::kernel, Aggregation::global, LeastCost{dear_time}};
+  input.questions = {cost, cost_of_kernels};
+  store.add(input, explore(input), {"explore", "{}"});
+  input.questions = {{Granularity::kernel, Aggregation::global, LeastWaste{.slack_frac = 0.1}},
+                     cost_of_kernels};
+  const Exploration both = explore(input);
+  store.add(input, both, {"explore", "{}"});
+
+  const PlanChoice alone = choose_plans(store, {false, 1}, "", "", {});
+  EXPECT_EQ(alone.plans.front().granularity, "kernel");  // whose choices hold those of one clock
+  EXPECT_EQ(alone.plans.size(), 2U);                     // the other one may stand in for it
+  EXPECT_FALSE(alone.plans.front().lower_bound_j);
+  EXPECT_EQ(choose_plans(store, {false, 2}, "", "", {}).plans.front().goal, "relaxed_waste");
+  EXPECT_EQ(choose_plans(store, {false, 2}, "", "waste", {}).plans.front().goal, "relaxed_waste");
+  EXPECT_EQ(choose_plans(store, {false, 2}, "", "waste", {}).plans.front().lower_bound_j,
+            both.plans[0].lower_bound);
+  for (const char* goal : {"cost", "least_cost"})
+    EXPECT_EQ(choose_plans(store, {false, 2}, "", goal, {}).plans.front().goal, "least_cost");
+}
+
+// Of captured runs: the plan that costs least with its changes of clock, and all GPUs' time.
+TEST(PlanChoice, OfACapturedRunTheCheapestAsPlayed) {
+  const TemporaryFolder folder;
+  GraphExplorationInput input = made_exploration_input({.layers = 3}, {{GraphGrain::kernel, 0.0}});
+  input.prices = dear_time;
+  input.least_cost = {GraphGrain::iteration, GraphGrain::pass, GraphGrain::kernel};
+  const GraphExploration found = explore_captured(input);
+  store_graph_run(folder / "r.db", {{"a.json"}, "1593/1410", ClockSource::given, "explore"}, found);
+  const GraphRun& base = found.planner->baseline();
+  double least = std::numeric_limits<double>::infinity();
+  std::string granularity;
+  for (const GraphPlanOutcome& plan : found.plans) {
+    if (!plan.prices) continue;
+    const PlanChange change = plan.counted ? plan.counted->change : plan.change;
+    const double cost = dear_time.of((1.0 + change.time_frac) * base.span_s,
+                                     (1.0 + change.energy_frac) * base.total_energy_j,
+                                     static_cast<double>(found.run->graph.gpus().size()));
+    if (cost >= least) continue;
+    least = cost;
+    granularity = name_of(plan.result.question.grain);
+  }
+  const ResultStore store = ResultStore::open_read_only(folder / "r.db");
+  const PlanChoice cheapest = choose_plans(store, {true, 1}, "", "cost", {});
+  EXPECT_EQ(cheapest.plans.front().granularity, granularity);
+  EXPECT_EQ(choose_plans(store, {true, 1}, "", "", {}).plans.front().goal, "waste");
+}
+
+}  // namespace
+}  // namespace rubato
