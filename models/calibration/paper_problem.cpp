@@ -342,7 +342,13 @@ void CalibrationProblem::fill_kernel_columns(const Eigen::VectorXd& point, Matri
       auto column = jacobian.col(kernel_offset(k) + j);
       column.segment(k * paper.rows(), paper.rows()) = paper_slope.col(k);
       shares.swap_kernel(other, k);
-      column.segment(paper.size(), sums.size()) = (sum_residuals(shares) - sums) / difference;
+      auto of_sums = column.segment(paper.size(), sums.size());
+      const Eigen::Index last = sums.size() - 1;
+      if (paper_.in_forward_pass[static_cast<std::size_t>(k)]) {
+        of_sums = (sum_residuals(shares) - sums) / difference;
+      } else {  // the pass does not launch it: its residuals stay, to the last bit
+        of_sums[last] = (least_energy_residual(shares) - sums[last]) / difference;
+      }
       shares.swap_kernel(other, k);
     }
     for (Eigen::Index k = 0; k < sweep_kernels(); ++k) {

@@ -11,6 +11,7 @@
 #include "models/calibration/levenberg_marquardt.hpp"
 #include "models/calibration/linear_algebra.hpp"
 #include "models/calibration/paper_parameters.hpp"
+#include "models/calibration/paper_problem.hpp"
 #include "models/linear/dense_loops.hpp"
 #include "models/table/gpu_model.hpp"
 #include "tests/expect_error.hpp"
@@ -103,6 +104,30 @@ TEST(DenseLoops, AllInstructionSetsGiveTheSameBits) {
   for (std::size_t j = 0; j < 5; ++j) expected += a[j * stride + 20] * a[7 + j];
   EXPECT_EQ(first_column[20], 0.3 - expected);
   EXPECT_EQ(first_column[dense_padding - 1], 0.3);
+}
+
+// Kernels move together and only what a kernel changes is made again: as if each parameter moved
+// alone, to the last bit.
+TEST(Calibration, SlopesAreThoseOfOneParameterAtATime) {
+  constexpr double difference = 1e-5;
+  const GpuSpec frame = load_gpu_spec("rtx-3080-ti");
+  const Trace trace = load_trace("gpt3-xl");
+  const ClockGrid grid = make_clock_grid(frame, "paper");
+  const PaperData paper = read_paper_data(measured_data("spaan2026"), grid, trace);
+  ASSERT_GT(std::ranges::count(paper.in_forward_pass, false), 0);
+  const auto sweep = read_sweep(measured_data("rtx3080ti_kernels/kernels.csv"), frame).kernels;
+  for (const bool use_table1 : {true, false}) {
+    const CalibrationProblem problem(frame, trace, grid, paper, sweep, use_table1);
+    const Eigen::VectorXd point = problem.start(), base = problem.residuals(point);
+    const Eigen::MatrixXd slopes = problem.jacobian(point, base);
+    ASSERT_EQ(slopes.cols(), point.size());
+    for (Eigen::Index p = 0; p < point.size(); ++p) {
+      Eigen::VectorXd moved = point;
+      moved[p] += difference;
+      const Eigen::VectorXd expected = (problem.residuals(moved) - base) / difference;
+      EXPECT_TRUE(slopes.col(p) == expected) << "parameter " << p;
+    }
+  }
 }
 
 // The shipped spec must be what the code in this repository makes of the data, from nothing: it is
