@@ -81,7 +81,7 @@ constexpr const char* plans_sql =
     "('strict_waste', 'relaxed_waste', 'least_energy') THEN v.lower_bound END, "
     "v.gap_frac, v.clock_switches, NOT EXISTS (SELECT 1 FROM plan_marks m WHERE m.plan_id = "
     "v.plan_id AND m.kind = 'slack missed'), NULL, v.objective FROM (SELECT w.*, p.lower_bound, "
-    "p.objective, "
+    "p.objective, p.slack_frac, "
     "coalesce(100.0 * (p.counted_time_s - p.time_s) / b.time_s, 0) AS later, "
     "coalesce(100.0 * (p.counted_energy_j - p.energy_j) / b.energy_j, 0) AS dearer "
     "FROM v_plans w JOIN plans p USING (plan_id) "

@@ -1,6 +1,13 @@
 #include "explorer/results/store.hpp"
 
 #include <cassert>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
 
 #include <fmt/format.h>
 
@@ -81,28 +88,61 @@ void migrate(SqlConnection& connection, std::int64_t from) {
                                  application_id, ResultStore::schema));
 }
 
-// Schemas 6 to 12 had no 'undecided' and called it kept. What only reads leaves the file as it is
-// and puts a view before the table and the view of it, with the rule of schema_13.sql.
+// Whether the file's views are those of views.sql; views of its users' own do not count.
+bool views_are_ours(SqlConnection& connection) {
+  const std::string ours = embedded("views");
+  SqlStatement view(connection, "SELECT name, sql FROM sqlite_schema WHERE type = 'view'");
+  while (view.next()) {
+    if (ours.find(fmt::format("CREATE VIEW {} AS", std::get<std::string>(view.value(0)))) !=
+            std::string::npos &&
+        ours.find(std::get<std::string>(view.value(1)) + ";") == std::string::npos)
+      return false;
+  }
+  return true;
+}
+
+// What only reads leaves an older file as it is and puts a view before its table or view, where
+// `changed` gives some columns another form (nullopt: stays).
+template <typename Changed>
+void look_again(SqlConnection& connection, std::string_view name, const Changed& changed) {
+  std::string columns;
+  bool any = false;
+  SqlStatement found(connection,
+                     fmt::format("SELECT name FROM pragma_table_info('{}', 'main')", name));
+  while (found.next()) {
+    const std::string column = std::get<std::string>(found.value(0));
+    const std::optional<std::string> other = changed(column);
+    any = any || other;
+    columns += (columns.empty() ? "" : ", ") + other.value_or(column);
+  }
+  if (!any) return;  // not yet in this schema, or as now
+  connection.execute(
+      fmt::format("CREATE TEMP VIEW {0} AS SELECT {1} FROM main.{0}", name, columns));
+}
+
+// Schemas 6 to 12 had no 'undecided' and called it kept: the rule of schema_13.sql.
 void look_at_kept_again(SqlConnection& connection) {
   for (const auto& [name, unit] :
        {std::pair{"verifications", "frac"}, std::pair{"v_verifications", "pct"}}) {
-    std::string columns;
-    SqlStatement found(connection,
-                       fmt::format("SELECT name FROM pragma_table_info('{}', 'main')", name));
-    while (found.next()) {
-      const std::string column = std::get<std::string>(found.value(0));
-      columns += columns.empty() ? "" : ", ";
-      columns += column != "energy_verdict"
-                     ? column
-                     : fmt::format(
-                           "CASE WHEN energy_verdict = 'kept' AND promised_energy_change_{0} < 0 "
-                           "AND measured_energy_change_high_{0} >= 0 THEN 'undecided' ELSE "
-                           "energy_verdict END AS energy_verdict",
-                           unit);
-    }
-    if (columns.empty()) continue;  // not yet in this schema
-    connection.execute(
-        fmt::format("CREATE TEMP VIEW {0} AS SELECT {1} FROM main.{0}", name, columns));
+    look_again(connection, name, [&](const std::string& column) -> std::optional<std::string> {
+      if (column != "energy_verdict") return std::nullopt;
+      return fmt::format(
+          "CASE WHEN energy_verdict = 'kept' AND promised_energy_change_{0} < 0 "
+          "AND measured_energy_change_high_{0} >= 0 THEN 'undecided' ELSE "
+          "energy_verdict END AS energy_verdict",
+          unit);
+    });
+  }
+}
+
+// Views of plans gave slack and tolerance as fractions once.
+void look_at_slack_again(SqlConnection& connection) {
+  for (const char* name : {"v_plans", "v_best_plan", "v_compare", "v_compare_graphs"}) {
+    look_again(connection, name, [](const std::string& column) -> std::optional<std::string> {
+      if (column != "slack_frac" && column != "tolerance_frac") return std::nullopt;
+      const std::string what = column.substr(0, column.find('_'));
+      return fmt::format("100.0 * {0} AS {1}_pct", column, what);
+    });
   }
 }
 
@@ -125,6 +165,11 @@ SqlConnection open_result_database(const std::filesystem::path& path) {
     SqlTransaction transaction(connection);
     const std::int64_t found = pragma(connection, "user_version");
     if (found < ResultStore::schema) migrate(connection, found);
+    transaction.commit();
+  }
+  if (!views_are_ours(connection)) {  // another build of this schema made them
+    SqlTransaction transaction(connection);
+    connection.execute(embedded("views"));
     transaction.commit();
   }
   return connection;
@@ -152,6 +197,7 @@ ResultStore ResultStore::open_read_only(const std::filesystem::path& path) {
   SqlConnection connection(path, SqlConnection::Mode::read_only);
   check_schema(connection, path);
   if (pragma(connection, "user_version") < 13) look_at_kept_again(connection);
+  look_at_slack_again(connection);
   connection.forbid_writes();
   return ResultStore(std::move(connection));
 }

@@ -5,7 +5,7 @@
 DROP VIEW IF EXISTS v_plans;
 CREATE VIEW v_plans AS
 SELECT p.plan_id, p.run_id, r.gpu, r.trace_name, r.clock_grid, p.granularity, p.aggregation, p.goal,
-       p.slack_frac, p.tolerance_frac, p.status, p.time_s, p.energy_j,
+       100.0 * p.slack_frac AS slack_pct, 100.0 * p.tolerance_frac AS tolerance_pct, p.status, p.time_s, p.energy_j,
        100.0 * (p.time_s / b.time_s - 1) AS time_change_pct,
        100.0 * (p.energy_j / b.energy_j - 1) AS energy_change_pct,
        p.time_change_low_pct, p.time_change_high_pct, p.energy_change_low_pct, p.energy_change_high_pct,
@@ -108,13 +108,13 @@ JOIN plans b ON b.run_id = f.run_id AND b.goal = 'default';
 -- The same question in two runs.
 DROP VIEW IF EXISTS v_compare;
 CREATE VIEW v_compare AS
-SELECT a.run_id AS run_a, b.run_id AS run_b, a.granularity, a.aggregation, a.goal, a.slack_frac,
+SELECT a.run_id AS run_a, b.run_id AS run_b, a.granularity, a.aggregation, a.goal, a.slack_pct,
        a.time_s AS time_a_s, b.time_s AS time_b_s, a.energy_j AS energy_a_j, b.energy_j AS energy_b_j,
        a.time_change_pct AS time_change_a_pct, b.time_change_pct AS time_change_b_pct,
        a.energy_change_pct AS energy_change_a_pct, b.energy_change_pct AS energy_change_b_pct
 FROM v_plans a
 JOIN v_plans b ON b.granularity = a.granularity AND b.aggregation = a.aggregation AND b.goal = a.goal
-  AND b.slack_frac IS a.slack_frac AND b.tolerance_frac IS a.tolerance_frac;
+  AND b.slack_pct IS a.slack_pct AND b.tolerance_pct IS a.tolerance_pct;
 
 -- Sweeps: one row a unit, with the value of every axis, beside it how far the model can be trusted. Of captured runs (g, q) time and
 -- energy are those of the plan as it is played, changes of clock counted; status and gap follow it, where it is in time; its interval is
@@ -388,7 +388,7 @@ CROSS JOIN v_graph_plans v ON v.graph_run_id = r.graph_run_id AND v.graph_plan_i
 -- The same question answered for two captured runs, as v_compare.
 DROP VIEW IF EXISTS v_compare_graphs;
 CREATE VIEW v_compare_graphs AS
-SELECT a.graph_run_id AS graph_run_a, b.graph_run_id AS graph_run_b, a.granularity, a.slack_frac,
+SELECT a.graph_run_id AS graph_run_a, b.graph_run_id AS graph_run_b, a.granularity, 100.0 * a.slack_frac AS slack_pct,
        a.time_s AS time_a_s, b.time_s AS time_b_s, a.energy_j AS energy_a_j, b.energy_j AS energy_b_j
 FROM graph_plans a
 JOIN graph_plans b ON b.granularity = a.granularity AND b.slack_frac = a.slack_frac;

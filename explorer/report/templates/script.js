@@ -7,7 +7,7 @@ const plans = data.plans.filter((p) => p.energy_j !== null && p.goal !== "defaul
 const baseline = data.plans.find((p) => p.goal === "default");
 const whole = {iteration: "one clock for everything", pass: "one clock per pass", kernel: "one clock per kernel", auto: "clocks for runs of kernels"};
 const planName = (p) => p.goal === "default" ? "default clocks"
-  : `${p.granularity}, ${p.aggregation}, ${words(p.goal)}` + (p.slack_frac > 0 ? ` +${fixed(100 * p.slack_frac, 1)} %` : "");
+  : `${p.granularity}, ${p.aggregation}, ${words(p.goal)}` + (p.slack_pct > 0 ? ` +${fixed(p.slack_pct, 1)} %` : "");
 const intervalText = (p) => p.energy_change_low_pct === null ? "" : ` (90 %: ${range(p.energy_change_low_pct, p.energy_change_high_pct)})`;
 const saves = (p) => `energy ${percent(p.energy_change_pct)}${intervalText(p)}, time ${percent(p.time_change_pct)}`;
 const kernelsOf = (plan) => data.kernels.filter((k) => k.plan_id === plan.plan_id);
@@ -16,9 +16,9 @@ const clocksOf = (plan) => [...new Set(kernelsOf(plan).map((k) => k.clock))];
 // Of the plans that are in time, those within the least slack come first; else whatever was found.
 const inTime = plans.filter((p) => !(p.notes || "").includes("slack missed"));
 function answered() {
-  const waste = inTime.filter((p) => p.slack_frac !== null && p.aggregation === "global");
-  const least = d3.min(waste, (p) => p.slack_frac);
-  return waste.length > 0 ? waste.filter((p) => p.slack_frac === least) : inTime;
+  const waste = inTime.filter((p) => p.slack_pct !== null && p.aggregation === "global");
+  const least = d3.min(waste, (p) => p.slack_pct);
+  return waste.length > 0 ? waste.filter((p) => p.slack_pct === least) : inTime;
 }
 const leastEnergy = (list) => d3.least(list, (p) => p.energy_j);
 
@@ -34,7 +34,7 @@ function answer() {
   } else {
     const clocks = clocksOf(shown);
     target.append("b").text(clocks.length === 1 ? clockWords(clocks[0]) : whole[shown.granularity] || shown.granularity);
-    target.append("span").text(`${shown.slack_frac === null ? ` for ${words(shown.goal)}` : ` within ${percent(100 * shown.slack_frac)} time`}: ${saves(shown)}.`);
+    target.append("span").text(`${shown.slack_pct === null ? ` for ${words(shown.goal)}` : ` within ${percent(shown.slack_pct)} time`}: ${saves(shown)}.`);
     const [set, back] = (single && data.slider.lines[clocks[0]]) || [];
     commandLine("set-line", "To set:", set && `${set}   # back: ${back}`);
     if (best !== shown) element("finer").textContent = `${whole[best.granularity][0].toUpperCase()}${whole[best.granularity].slice(1)}: ${saves(best)}. ` +
@@ -286,7 +286,7 @@ const select = fill("plan", [["slider", "as the slider above says"], ...plans.ma
 const last_pct = 100 * (d3.sum(free.kernel, (k) => k.options[k.options.length - 1][1]) / baseline.time_s - 1);
 Object.assign(element("slack"), {min: 0, max: Math.min(50, Math.max(5, Math.ceil(last_pct)))});
 fill("grain", granularities.map((name) => [name, name]), best && granularities.includes(best.granularity) ? best.granularity : "kernel", slide);
-element("slack").value = best && best.slack_frac !== null ? 100 * best.slack_frac : 0;
+element("slack").value = best && best.slack_pct !== null ? best.slack_pct : 0;
 element("slack").addEventListener("input", slide);
 slide();
 const shownPlan = () => {

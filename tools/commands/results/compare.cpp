@@ -70,7 +70,7 @@ Pairs pairs_of_runs(const ResultStore& store, std::int64_t a, std::int64_t b) {
         {here, there}));
   };
   QueryResult both = store.query(
-      "SELECT granularity, aggregation, goal, slack_frac, time_a_s, time_b_s, "
+      "SELECT granularity, aggregation, goal, slack_pct, time_a_s, time_b_s, "
       "energy_a_j, energy_b_j FROM v_compare WHERE run_a = ? AND run_b = ?",
       {a, b});
   note_prices(both);
@@ -146,9 +146,9 @@ Pairs pairs_of_captured_runs(const ResultStore& store, std::int64_t a, std::int6
         "q.slack_frac = p.slack_frac)",
         {here, there}));
   };
-  return {store.query("SELECT granularity, slack_frac, time_a_s, time_b_s, energy_a_j, energy_b_j "
+  return {store.query("SELECT granularity, slack_pct, time_a_s, time_b_s, energy_a_j, energy_b_j "
                       "FROM v_compare_graphs WHERE graph_run_a = ? AND graph_run_b = ? ORDER BY "
-                      "slack_frac, granularity",
+                      "slack_pct, granularity",
                       {a, b}),
           only(a, b), only(b, a)};
 }

@@ -41,7 +41,7 @@ constexpr std::array run_sections{
         "run_id = ?)"},
     Section{
         "plans", "Plans; change against the default clocks",
-        "SELECT plan_id, granularity, aggregation, goal, 100.0 * slack_frac AS slack_pct, status, "
+        "SELECT plan_id, granularity, aggregation, goal, slack_pct, status, "
         "time_s, energy_j, time_change_pct, energy_change_pct, energy_change_low_pct, "
         "energy_change_high_pct, clock_switches, 100.0 * gap_frac AS gap_pct, notes FROM v_plans "
         "WHERE run_id = ? ORDER BY plan_id"},
