@@ -235,6 +235,20 @@ TEST_F(ProgramRun, ImportsItsOwnTraces) {
   expect("replay t.csv", 3, "has no measured_time_s");
   expect("trace import t.csv --capture c.json", 0, "Rubato trace (CSV)");
   expect("replay c.json", 3, "c.json: no launch has a time");
+  expect("explore c.json --gpu a100-sxm4-80gb", 3, "no launch has a time");
+}
+
+// A plan that keeps its slack only while changes of clock are free is shown, but nobody is told to
+// play it.
+TEST_F(ProgramRun, PlansThatAreLateAsPlayedAreNotToBeSet) {
+  const std::string explore = "explore '" +
+                              (source_dir() / "docs/examples/run.pt.trace.json.gz").string() +
+                              "' --captured-clock 1593/1410 --slack 1 --granularity ";
+  const Outcome late = run(explore + "launch");
+  EXPECT_EQ(late.status, 0) << late.text;
+  EXPECT_NE(late.text.find(" as played: too late, not to be set"), std::string::npos) << late.text;
+  EXPECT_EQ(late.text.find("To play the plan"), std::string::npos) << late.text;
+  expect(explore + "pass", 0, "To play the plan per pass");
 }
 
 TEST_F(ProgramRun, JsonIsForPrograms) {

@@ -58,6 +58,13 @@ CaptureGraph graph_of(std::span<const Capture> captures, JoinedRanks ranks,
   for (std::size_t c = 0; c < captures.size(); ++c) {
     if (captures[c].launches.empty())
       throw DataError(fmt::format("{}: no launches", printable(captures[c].name)));
+    const bool timed = std::ranges::any_of(
+        captures[c].launches, [](std::int64_t ns) { return ns > 0; }, &CapturedLaunch::duration_ns);
+    if (!timed)
+      throw DataError(fmt::format("{}: no launch has a time", printable(captures[c].name)),
+                      {.in = {},
+                       .hint = "what was not timed cannot be replayed; where shapes are known, "
+                               "'rubato trace import FILE -o step.json' makes a trace of them"});
     const auto first =
         std::ranges::min_element(captures[c].launches, {}, &CapturedLaunch::start_ns);
     origin_ns = std::min(origin_ns, first->start_ns + shift_ns(captures[c], ranks.offset_ns[c]));

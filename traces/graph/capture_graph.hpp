@@ -21,14 +21,15 @@ struct CaptureGraph {
   double overlap_s = 0.0;  ///< by which launches of one stream overlapped as captured, in all
 };
 
-/// @throws DataError if the capture has no launches
+/// @throws DataError if the capture has no launches, or none has a time
 [[nodiscard]] CaptureGraph capture_graph(const Capture& capture,
                                          const CaptureGraphOptions& options = {});
 
 /// The captures of one or several ranks as one run: their collectives joined, their clocks aligned.
 /// Collectives that are not joined stay launches whose captured time holds what they waited.
 /// @param captures  of one rank each; one is taken alone
-/// @throws DataError as join_ranks, if a capture has no launches or two are of one rank
+/// @throws DataError as join_ranks, if a capture has no launches, none of them has a time, or two
+///   captures are of one rank
 [[nodiscard]] CaptureGraph capture_graph(std::span<const Capture> captures,
                                          const CaptureGraphOptions& options = {});
 

@@ -252,6 +252,15 @@ TEST(CaptureGraph, NoLaunchesIsAnError) {
                           "made: no launches");
 }
 
+// A step made of shapes: nothing in it took time, so nothing can be reproduced.
+TEST(CaptureGraph, NoTimesAreAnError) {
+  MadeRun run(1);
+  run.launch(0, run.kernel("a"), 0);
+  run.launch(0, run.kernel("b"), 0);
+  expect_error<DataError>([&] { static_cast<void>(capture_graph(std::move(run).finish())); },
+                          "made: no launch has a time");
+}
+
 TEST(CaptureGraph, OverlapOfOneStreamIsTold) {
   MadeRun run(1);
   run.launch(0, run.kernel("a"), 50'000);

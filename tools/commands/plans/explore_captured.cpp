@@ -215,11 +215,16 @@ std::string playing_text(const CapturedRunOptions& o, const GraphExploration& fo
   if (best == nullptr || best->result.question.grain == GraphGrain::iteration) return "";
   const PlanChange& change = best->counted ? best->counted->change : best->change;
   const std::string_view grain = name_of(best->result.question.grain);
-  return fmt::format(
-      "per {}, {}{}: energy {} %, time {} %{}\n{}", grain, plan_clocks_text(found, best->result),
-      comm_sms_text(*best), format_signed(percent * change.energy_frac, 2),
-      format_signed(percent * change.time_frac, 2),
-      best->counted ? ", as played" : ", changes of clock free", play_lines(grain, o.db));
+  // No other plan for this slack is in time as played: there is none to set.
+  const bool late = best->counted && !best->counted->in_time;
+  return fmt::format("per {}, {}{}: energy {} %, time {} %{}\n{}", grain,
+                     plan_clocks_text(found, best->result), comm_sms_text(*best),
+                     format_signed(percent * change.energy_frac, 2),
+                     format_signed(percent * change.time_frac, 2),
+                     late ? " as played: too late, not to be set; granularity auto counts changes"
+                     : best->counted ? ", as played"
+                                     : ", changes of clock free",
+                     late ? "" : play_lines(grain, o.db));
 }
 
 void print_result(const CapturedRunOptions& o, const GraphRequest& request,
