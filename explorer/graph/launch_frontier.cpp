@@ -12,7 +12,7 @@ Frontier LaunchFrontiers::sweep(const Contraction& launches, std::vector<double>
   options.times_s = std::move(times_s);
   std::size_t vertices = 0;
   for (const CostCurve& curve : launches.problem().curves) vertices += curve.size();
-  if (vertices > exact_curves_up_to) options.curve_error = 1e-3;
+  if (vertices > exact_curves_up_to) options.curve_error = 1e-4;
   if (exact_) {
     options.most_node_visits = most_exact_visits_;
     Frontier exact = sweep_contracted(launches, options, context);

@@ -20,7 +20,7 @@ class LaunchFrontiers {
   /// Exact where that is soon done. Else, for this sweep and those after it, savings per second
   /// are told apart to 2^-20 of the greatest, and so is the price of time; bounds stay bounds, and
   /// the gap shows what it costs (docs/graphs.md, section 5). Of large graphs curves lose those
-  /// vertices that change no cost by more than a thousandth of what a launch can save.
+  /// vertices that change no cost by more than a ten-thousandth of what a launch can save.
   /// @param times_s  at which plans are wanted, see FrontierOptions
   [[nodiscard]] Frontier sweep(const Contraction& launches, std::vector<double> times_s,
                                const RunContext& context);
