@@ -270,15 +270,25 @@ class MissingRanks {
       // A file of several GPUs has one number, and the group one for each of them.
       if (capture.devices.size() > 1) numbers_known_ = false;
     }
+    const bool numbered = numbers_known_ && given_.size() == captures.size();
+    const auto world_size = captures.front().world_size;  // that of all, see expect_one_run
+    if (numbered && world_size && given_.size() < *world_size) world_size_ = world_size;
   }
 
   void look_at(const Circle& circle) {
     const std::size_t there = circle.rows.size();
-    if (!circle.size || *circle.size <= there) return;
-    most_missing_ = std::max(most_missing_, *circle.size - static_cast<std::uint32_t>(there));
+    // Older files do not say who is in a group. Of a run that is not all there, anybody may be.
+    const bool assumed = !circle.size && !circle.pair && world_size_;
+    const std::optional<std::uint32_t> size = assumed ? world_size_ : circle.size;
+    if (!size || *size <= there) return;
+    most_missing_ = std::max(most_missing_, *size - static_cast<std::uint32_t>(there));
     for (const std::uint32_t rank : circle.ranks) {
       if (numbers_known_ && !given_.contains(rank)) missing_.insert(rank);
     }
+    for (std::uint32_t rank = 0; assumed && rank < *size; ++rank) {
+      if (!given_.contains(rank)) missing_.insert(rank);
+    }
+    assumed_ = assumed_ || assumed;
     std::size_t& counted = there >= 2 ? stood_in_for_ : circle.pair ? lone_messages_ : alone_;
     for (const RankRow& row : circle.rows) counted += row.launches.size();
     if (there >= 2) stood_in_for_ -= circle.rows.front().launches.size() * (there - 1);
@@ -302,13 +312,15 @@ class MissingRanks {
                           alone_);
     if (lone_messages_ > 0)
       text += fmt::format("; {} sends and receives with them stay as captured", lone_messages_);
+    if (assumed_) text += "; groups are not in the files: all ranks are taken to be in them";
     notes.push_back(std::move(text));
   }
 
  private:
   std::span<const Capture> captures_;
   std::set<std::uint32_t> given_, missing_;
-  bool numbers_known_ = true;
+  bool numbers_known_ = true, assumed_ = false;
+  std::optional<std::uint32_t> world_size_;  // of a run that is not all there
   std::uint32_t most_missing_ = 0;
   std::size_t stood_in_for_ = 0, alone_ = 0, lone_messages_ = 0;
 };

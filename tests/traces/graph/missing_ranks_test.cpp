@@ -61,6 +61,27 @@ TEST(MissingRanks, AreCountedWhereTheyHaveNoNumbers) {
       << joined.notes[0];
 }
 
+// Files of older PyTorch have no groups; they say how many ranks the run had.
+TEST(MissingRanks, AreKnownFromTheSizeOfTheRunWhereGroupsAreNot) {
+  std::vector<Capture> captures = four_ranks();
+  for (Capture& capture : captures) {
+    capture.world_size = 4;
+    for (CaptureGroup& group : capture.groups) {
+      group.size.reset();
+      group.ranks.clear();
+    }
+  }
+  EXPECT_TRUE(join_ranks(captures).notes.empty());
+  captures.erase(captures.begin() + 2);
+  const JoinedRanks joined = join_ranks(captures);
+  ASSERT_EQ(joined.notes.size(), 1u);
+  EXPECT_EQ(joined.notes[0].find("rank 2 was not given; energies and plans are of the others; in 2 "
+                                 "collectives the last of those given stands in for them"),
+            0u)
+      << joined.notes[0];
+  EXPECT_TRUE(joined.notes[0].ends_with("all ranks are taken to be in them")) << joined.notes[0];
+}
+
 TEST(MissingRanks, RanksOfRunsOfAnotherSizeAreRefused) {
   std::vector<Capture> captures = four_ranks();
   captures[0].world_size = 4;
