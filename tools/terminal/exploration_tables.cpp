@@ -171,7 +171,17 @@ OutputTable plans_table(const Exploration& found) {
 
 namespace {
 
-// Of each front the change at the point of least energy within each slack.
+// What is known to be possible: a front, of kernels its supported points, and the plans found.
+std::vector<FrontPoint> known_points(const Exploration& found, const Front& front) {
+  std::vector<FrontPoint> points = front.points;
+  for (const PlanResult& plan : found.plans) {
+    if (plan.found() && plan.question.granularity == front.granularity)
+      points.push_back({plan.sim.total.time_s, plan.sim.total.energy_j});
+  }
+  return points;
+}
+
+// Of each granularity the change at the known point of least energy within each slack.
 // @param value  of a point
 OutputTable slack_ladder(const Exploration& found, std::string_view quantity,
                          std::string_view title,
@@ -188,10 +198,11 @@ OutputTable slack_ladder(const Exploration& found, std::string_view quantity,
   constexpr double rounding = 1e-9;
   for (const Front& front : found.fronts) {
     std::vector<Cell> row{std::string(name_of(front.granularity))};
+    const std::vector<FrontPoint> points = known_points(found, front);
     for (const double slack_pct : slacks_pct) {
       const double budget_s = base.time_s * (1.0 + slack_pct / 100.0 + rounding);
       const FrontPoint* least = nullptr;
-      for (const FrontPoint& point : front.points) {
+      for (const FrontPoint& point : points) {
         if (point.time_s <= budget_s && (least == nullptr || point.energy_j < least->energy_j))
           least = &point;
       }
