@@ -176,21 +176,8 @@ void appraise(const Shared& shared, PlanIntervals& intervals, const Exploration&
   mark(shared, found, result);
 }
 
-}  // namespace
-
-GpuModel model_of(const ExplorationInput& input) {
-  return {input.spec, input.trace, input.power_limit_w, input.measured};
-}
-
-Exploration explore(const ExplorationInput& input, const RunContext& context) {
-  return explore(input, {}, context);
-}
-
-Exploration explore(const ExplorationInput& input, const SearchLimits& limits,
-                    const RunContext& context) {
-  const TimeLimit limit(limits.time_s, context);
-  const auto start = std::chrono::steady_clock::now();
-  const GpuModel model = model_of(input);
+// The cells of a request, and nothing of its answers yet.
+Exploration begun(const ExplorationInput& input, const GpuModel& model) {
   Exploration found{.grid = input.measured ? ClockGrid(input.spec, input.measured_clocks)
                                            : make_clock_grid(input.spec, input.grid),
                     .cells = {},
@@ -207,6 +194,25 @@ Exploration explore(const ExplorationInput& input, const SearchLimits& limits,
     found.work_dropped.push_back(model.work_dropped(id_at<KernelId>(k)));
   }
   found.cells = evaluate_all(model, found.grid);
+  return found;
+}
+
+}  // namespace
+
+GpuModel model_of(const ExplorationInput& input) {
+  return {input.spec, input.trace, input.power_limit_w, input.measured};
+}
+
+Exploration explore(const ExplorationInput& input, const RunContext& context) {
+  return explore(input, {}, context);
+}
+
+Exploration explore(const ExplorationInput& input, const SearchLimits& limits,
+                    const RunContext& context) {
+  const TimeLimit limit(limits.time_s, context);
+  const auto start = std::chrono::steady_clock::now();
+  const GpuModel model = model_of(input);
+  Exploration found = begun(input, model);
   const ProfileTable per_launch = with_host_power(
       profile_table(found.cells, model.kernels(), found.grid.size()), input.host_power_w);
   const Plan defaults = uniform_plan(input.trace, found.grid.default_clock());
