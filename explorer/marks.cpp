@@ -78,8 +78,8 @@ std::string ClockMarks::Part::range(std::string_view unit) const {
 }
 
 std::string ClockMarks::Part::share_of(double all_s) const {
-  const double percent = 100.0 * time_s / all_s;
-  return percent < 1.0 ? "less than 1 %" : fmt::format("{:.0f} %", percent);
+  const double share_pct = percent * time_s / all_s;
+  return share_pct < 1.0 ? "less than 1 %" : fmt::format("{:.0f} %", share_pct);
 }
 
 void ClockMarks::add(const KernelCoefficients& kernel, const OperatingPoint& point, double time_s) {
