@@ -119,7 +119,8 @@ RC_GTEST_PROP(Streams, CapturedClocksGiveTheCaptureBack, ()) {
     const auto kernel = *rc::gen::element(made.gemm, made.copy, made.reduce);
     const std::int64_t start =
         free_ns[stream] + *rc::gen::element<std::int64_t>(0, 1'000, 60'000, 300'000);
-    const std::int64_t duration = *rc::gen::inRange<std::int64_t>(0, 500'000);
+    // A capture without any time is refused.
+    const std::int64_t duration = *rc::gen::inRange<std::int64_t>(i == 0 ? 1 : 0, 500'000);
     const bool called = *rc::gen::arbitrary<bool>();
     made.add(
         stream, kernel, start, duration,
