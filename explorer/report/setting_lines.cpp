@@ -68,8 +68,7 @@ std::string play_lines(std::string_view granularity, std::string_view db, bool c
       "plan.json\n"
       "  sudo -E python3 -m rubato apply plan.json -- python3 train.py\n",
       granularity, db.empty() ? " (store it first, with --db results.db)" : "", granularity,
-      cheapest ? " --goal cost" : "",
-      db.empty() ? "results.db" : shell_word(db));
+      cheapest ? " --goal cost" : "", db.empty() ? "results.db" : shell_word(db));
 }
 
 }  // namespace rubato

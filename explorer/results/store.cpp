@@ -124,14 +124,15 @@ void look_again(SqlConnection& connection, std::string_view name, const Changed&
 void look_at_kept_again(SqlConnection& connection) {
   for (const auto& [name, unit] :
        {std::pair{"verifications", "frac"}, std::pair{"v_verifications", "pct"}}) {
-    look_again(connection, name, [unit = unit](const std::string& column) -> std::optional<std::string> {
-      if (column != "energy_verdict") return std::nullopt;
-      return fmt::format(
-          "CASE WHEN energy_verdict = 'kept' AND promised_energy_change_{0} < 0 "
-          "AND measured_energy_change_high_{0} >= 0 THEN 'undecided' ELSE "
-          "energy_verdict END AS energy_verdict",
-          unit);
-    });
+    look_again(connection, name,
+               [unit = unit](const std::string& column) -> std::optional<std::string> {
+                 if (column != "energy_verdict") return std::nullopt;
+                 return fmt::format(
+                     "CASE WHEN energy_verdict = 'kept' AND promised_energy_change_{0} < 0 "
+                     "AND measured_energy_change_high_{0} >= 0 THEN 'undecided' ELSE "
+                     "energy_verdict END AS energy_verdict",
+                     unit);
+               });
   }
 }
 
