@@ -140,30 +140,38 @@ OutputTable collectives_table(const GraphExploration& found) {
   return table;
 }
 
+namespace {
+
+OutputTable table_of_run() {
+  return OutputTable({{"program_version"},
+                      {"trace"},
+                      {"gpu"},
+                      {"captured_clock"},
+                      {"captured_clock_source"},
+                      {"power_limit_w"},
+                      {"host_power_w"},
+                      {"price_per_kwh"},
+                      {"price_per_gpu_hour"},
+                      {"pue"},
+                      {"ranks"},
+                      {"gpus"},
+                      {"activities"},
+                      {"arcs_read"},
+                      {"arcs_inferred"},
+                      {"captured_ms"},
+                      {"reproduced_ms"},
+                      {"default_ms"},
+                      {"default_j"},
+                      {"measured_pct"},
+                      {"anchored_pct"},
+                      {"guessed_split_pct"},
+                      {"fixed_pct"}});
+}
+
+}  // namespace
+
 OutputTable captured_run_table(const GraphRequest& request, const GraphExploration& found) {
-  OutputTable table({{"program_version"},
-                     {"trace"},
-                     {"gpu"},
-                     {"captured_clock"},
-                     {"captured_clock_source"},
-                     {"power_limit_w"},
-                     {"host_power_w"},
-                     {"price_per_kwh"},
-                     {"price_per_gpu_hour"},
-                     {"pue"},
-                     {"ranks"},
-                     {"gpus"},
-                     {"activities"},
-                     {"arcs_read"},
-                     {"arcs_inferred"},
-                     {"captured_ms"},
-                     {"reproduced_ms"},
-                     {"default_ms"},
-                     {"default_j"},
-                     {"measured_pct"},
-                     {"anchored_pct"},
-                     {"guessed_split_pct"},
-                     {"fixed_pct"}});
+  OutputTable table = table_of_run();
   const std::optional<Prices> prices = asked_prices(found);
   const auto price = [&](double Prices::*value) {
     return prices ? Cell((*prices).*value) : Cell();
