@@ -29,9 +29,10 @@ std::string format_number(double value) {
 }
 
 std::string format_fixed(double value, int decimals) {
-  // Beyond that, a double holds no fractions.
+  // Beyond that, a double does not hold as many digits.
   constexpr double largest_fixed = 1e15;
-  if (std::abs(value) >= largest_fixed) return fmt::format("{:.6g}", value);
+  if (std::abs(value) * std::pow(10.0, decimals) >= largest_fixed)
+    return fmt::format("{:.6g}", value);
   std::string text = fmt::format("{:.{}f}", value, decimals);
   if (text.find_first_not_of("-0.") == std::string::npos && text.starts_with('-')) text.erase(0, 1);
   return text;

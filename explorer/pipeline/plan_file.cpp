@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <set>
+#include <string_view>
 
 #include <nlohmann/json.hpp>
 
@@ -18,6 +19,17 @@ double shown_mhz(double mhz) {
   constexpr double rounding_mhz = 1e-3;
   const double whole = std::round(mhz);
   return std::abs(mhz - whole) <= rounding_mhz ? whole : mhz;
+}
+
+bool share_a_clock(const PipelinePass& pass, const PipelineShape& shape, std::size_t option,
+                   const std::vector<KernelClocks>& kernel_clocks) {
+  std::set<std::string_view> clocks;
+  if (kernel_clocks.empty()) return true;
+  for (const std::size_t entry : clocks_entries(pass, shape, kernel_clocks.size())) {
+    const std::vector<std::string>& of_kernels = kernel_clocks[entry].clock_of_kernel[option];
+    clocks.insert(of_kernels.begin(), of_kernels.end());
+  }
+  return clocks.size() <= 1;
 }
 
 Json kernels_of(const PipelinePass& pass, const PipelineShape& shape, std::size_t option,
@@ -40,13 +52,17 @@ Json stage_json(const PipelineWork& work, const PipelinePlan& plan, const std::v
     const PipelinePass& pass = work.schedule.passes[index(id)];
     const std::size_t o = index(plan.option_of_pass[index(id)]);
     const ClockOption& option = work.type_of(id).options[o];
-    passes.push_back(
-        {{"pass", name_of(pass.kind)},
-         {"microbatch", pass.microbatch},
-         {"chunk", pass.chunk},
-         {"option", o},
-         {"core_mhz", shown_mhz(option.core_mhz)},
-         {"mem_mhz", option.mem_mhz > 0.0 ? Json(shown_mhz(option.mem_mhz)) : Json()}});
+    // Where kernels differ, the option's clocks are means that nothing runs at.
+    const bool shared = share_a_clock(pass, work.schedule.shape, o, kernel_clocks);
+    const auto clock = [&](double mhz) {
+      return shared && mhz > 0.0 ? Json(shown_mhz(mhz)) : Json();
+    };
+    passes.push_back({{"pass", name_of(pass.kind)},
+                      {"microbatch", pass.microbatch},
+                      {"chunk", pass.chunk},
+                      {"option", o},
+                      {"core_mhz", clock(option.core_mhz)},
+                      {"mem_mhz", clock(option.mem_mhz)}});
     if (option.power_limit_w > 0.0) passes.back()["power_limit_w"] = option.power_limit_w;
     if (kernel_clocks.empty() || !listed.emplace(pass.chunk, pass.kind, o).second) continue;
     kernels.push_back(kernels_of(pass, work.schedule.shape, o, kernel_clocks));

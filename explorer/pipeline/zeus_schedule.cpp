@@ -31,7 +31,9 @@ void check_pass(const PipelinePass& pass, const ClockOption& option, const Clock
         fmt::format(
             "Zeus leaves memory clocks alone; {} runs at memory {:.0f} MHz, others at {:.0f}",
             describe(pass), option.mem_mhz, first.mem_mhz),
-        {.in = {}, .hint = "plan with one memory clock (--clocks core), or write --plan-file"});
+        {.in = {},
+         .hint =
+             "plan with one memory clock (--clocks 'mem=auto core=auto'), or write --plan-file"});
   }
 }
 

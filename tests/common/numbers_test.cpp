@@ -26,6 +26,8 @@ TEST(Numbers, WhatRoundsToZeroHasNoSign) {
   EXPECT_EQ(format_fixed(-0.4, 0), "0");
   EXPECT_EQ(format_fixed(-10.0, 1), "-10.0");
   EXPECT_EQ(format_fixed(1e300, 4), "1e+300");  // not 300 digits
+  EXPECT_EQ(format_fixed(1e12, 4), "1e+12");    // nor more than it holds
+  EXPECT_EQ(format_fixed(1e12, 0), "1000000000000");
   EXPECT_EQ(format_signed(-0.004, 2), "+0.00");
   EXPECT_EQ(format_signed(1.5, 1), "+1.5");
   EXPECT_EQ(format_signed(-1.5, 1), "-1.5");

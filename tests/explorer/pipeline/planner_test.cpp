@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <limits>
 
 #include <gtest/gtest.h>
@@ -70,6 +71,32 @@ RC_GTEST_PROP(PipelinePlanner, ALaterDeadlineIsNeverDearer, ()) {
   for (std::size_t i = 1; i < plans.size(); ++i) {
     RC_ASSERT(plans[i].energy_j <= plans[i - 1].energy_j);
     RC_ASSERT(plans[i].run.time_s <= deadlines_s[i]);
+  }
+}
+
+// Over the deadlines of every shipped profile, in any order.
+TEST(PipelinePlanner, NoPlanOfShippedProfilesIsDearerThanAnEarlierOne) {
+  for (const std::string name :
+       {"gpt3-175b-a100", "gpt3-175b-a40", "bloom-176b-a100", "bloom-176b-a40"}) {
+    const PipelineProfile profile =
+        read_pipeline_profile(source_dir() / "docs/examples" / (name + ".csv"));
+    for (const std::uint32_t stages : {4U, 8U}) {
+      const std::vector<std::uint32_t> map =
+          stages == 4 ? std::vector<std::uint32_t>{0, 1, 6, 7} : std::vector<std::uint32_t>{};
+      const PipelineWork work =
+          pipeline_work(make_schedule({.stages = stages, .microbatches = stages == 4 ? 4U : 12U}),
+                        profile, name.ends_with("a40") ? 70.38 : 83.64, map);
+      const PipelinePlanner planner(work);
+      std::vector<double> deadlines_s;
+      for (int i = 24; i >= 0; --i)
+        deadlines_s.push_back(
+            std::lerp(planner.least_time_s(), planner.cheapest_time_s(), i / 24.0));
+      const std::vector<PipelineResult> plans = planner.plan(deadlines_s);
+      for (std::size_t i = 1; i < plans.size(); ++i) {
+        EXPECT_LE(plans[i].run.time_s, plans[i].deadline_s) << name;
+        EXPECT_LE(plans[i - 1].energy_j, plans[i].energy_j) << name << ' ' << deadlines_s[i];
+      }
+    }
   }
 }
 

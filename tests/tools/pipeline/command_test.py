@@ -96,6 +96,9 @@ def check_switching(folder):
     stalls = [row["stall_energy_change_pct"] for row in rows]
     check(f"latency costs savings: {stalls}", stalls[0] < 0 and all(a <= b + 0.3 for a, b in zip(stalls, stalls[1:])))
     check("asking ahead keeps more", all(row["ahead_energy_change_pct"] <= row["stall_energy_change_pct"] + 0.3 for row in rows))
+    both = json.loads(rubato(folder, "sweep-latency", *common, "--latencies-us", "0,1000", "--slack", "0,5")[1])
+    check(f"slacks may be several: {both}", [(row["slack_pct"], row["latency_us"]) for row in both] == [(0, 0), (0, 1000), (5, 0), (5, 1000)]
+          and both[2:] == rows[:2])
     expect(folder, ["plan", *common, "--switching", "spec"], 2, "--switching spec needs --model")
     expect(folder, ["plan", *common, "--switch-stall-us", "-1"], 2, "--switch-stall-us is -1; expected a number >= 0")
     code, out, err = rubato(folder, "plan", *common, "--slack", "5", "--switch-latency-us", "100000", "--switch-stall-us", "0",
@@ -162,7 +165,14 @@ def check_model(folder):
     stage = json.loads((folder / "k.json").read_text())["plans"][0]["stages"][3]
     check("the plan file has a clock for every kernel of every option in use",
           {(p["pass"], p["option"]) for p in stage["passes"]} == {(k["pass"], k["option"]) for k in stage["kernels"]})
+    several = {(k["pass"], k["option"]): len({c["clock"] for c in k["clocks"]}) > 1 for k in stage["kernels"]}
+    check("kernels of a pass differ in clock in the plan file", any(several.values()))
+    check("a pass has a clock of its own only where its kernels share it",
+          all((p["core_mhz"] is None) == (p["mem_mhz"] is None) == several[p["pass"], p["option"]] for p in stage["passes"]))
     expect(folder, [*common, "--clock-per", "kernel", "--zeus", "z"], 2, "Zeus sets one clock per pass")
+    expect(folder, [*common, "--zeus", "z"], 2, "plan with one memory clock (--clocks 'mem=auto core=auto')")
+    code, out, err = rubato(folder, *common, "--clocks", "mem=auto core=auto", "--zeus", "z")
+    check(f"which is what Zeus takes: {err}", code == 0)
     core = [*common[:-1], "--gpu", "a100-sxm4-80gb", "--clocks", "coarse", "--json"]
     code, out, err = rubato(folder, *core, "--zeus", "z")
     check(f"Zeus takes modelled plans: {err}", code == 0)

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "common/error.hpp"
 #include "common/numbers.hpp"
@@ -18,7 +19,7 @@ namespace {
 struct LatencyOptions {
   PipelineInput input;
   std::vector<double> latencies_us{1, 10, 100, 1000, 10'000, 100'000, 500'000};
-  double slack_pct = 0.0;
+  std::vector<double> slacks_pct{0};
   OutputFormat format = OutputFormat::table;
 };
 
@@ -31,12 +32,10 @@ SwitchModel switching_at(const LatencyOptions& o, double latency_s, bool ahead) 
   return switching;
 }
 
-PipelineResult plan_at(const LatencyOptions& o, const PipelineWork& work,
+PipelineResult plan_at(const LatencyOptions& o, const PipelineWork& work, double deadline_s,
                        const SwitchModel& switching, const RunContext& context) {
   PlannerOptions options = planner_options(o.input);
   options.switching = switching;
-  const double deadline_s =
-      simulate(work, highest_clocks(work)).time_s * (1.0 + o.slack_pct / percent);
   const PipelinePlanner planner(work, options, context);
   return planner.plan({&deadline_s, 1}, AfterEnd::go_on, context).front();
 }
@@ -53,13 +52,36 @@ void check(const LatencyOptions& o) {
   }
 }
 
+std::vector<Cell> row_of(const LatencyOptions& o, const PipelineWork& work, const PipelineRun& base,
+                         double slack_pct, double latency_us,
+                         const std::optional<PipelineIntervals>& intervals,
+                         const RunContext& context) {
+  std::vector<Cell> row{slack_pct, latency_us};
+  const double deadline_s = base.time_s * (1.0 + slack_pct / percent);
+  for (const bool ahead : {false, true}) {
+    const SwitchModel switching = switching_at(o, latency_us / us_per_s, ahead);
+    const PipelineResult plan = plan_at(o, work, deadline_s, switching, context);
+    if (!plan.found()) {
+      row.resize(row.size() + 5);
+      continue;
+    }
+    row.emplace_back(change_pct(plan.energy_j, base.energy_j));
+    add_energy_interval(row, intervals, plan.plan,
+                        {.against = nullptr, .until_vs_default = {}, .switching = &switching});
+    row.emplace_back(percent * plan.gap_frac);
+    row.emplace_back(static_cast<std::int64_t>(plan.run.clock_switches));
+  }
+  return row;
+}
+
 ExitStatus run_sweep(const LatencyOptions& o, const RunContext& context) {
   check(o);
   const LoadedPipeline loaded = load_pipeline(o.input);
   const PipelineWork& work = loaded.work;
   const auto intervals = intervals_of(loaded, {});
   const PipelineRun base = simulate(work, highest_clocks(work));
-  OutputTable table({{"latency_us", "latency us", 0},
+  OutputTable table({{"slack_pct", "slack %", 2, o.slacks_pct.size() == 1},
+                     {"latency_us", "latency us", 0},
                      {"stall_energy_change_pct", "stalls, energy %", 2},
                      {"stall_energy_change_low_pct", "low", 2, !intervals},
                      {"stall_energy_change_high_pct", "high", 2, !intervals},
@@ -70,29 +92,16 @@ ExitStatus run_sweep(const LatencyOptions& o, const RunContext& context) {
                      {"ahead_energy_change_high_pct", "high", 2, !intervals},
                      {"ahead_gap_pct", "gap %", 2},
                      {"ahead_changes", "changes"}});
-  for (const double latency_us : o.latencies_us) {
-    std::vector<Cell> row{latency_us};
-    for (const bool ahead : {false, true}) {
-      const SwitchModel switching = switching_at(o, latency_us / us_per_s, ahead);
-      const PipelineResult plan = plan_at(o, work, switching, context);
-      if (!plan.found()) {
-        row.resize(row.size() + 5);
-        continue;
-      }
-      row.emplace_back(change_pct(plan.energy_j, base.energy_j));
-      add_energy_interval(row, intervals, plan.plan,
-                          {.against = nullptr, .until_vs_default = {}, .switching = &switching});
-      row.emplace_back(percent * plan.gap_frac);
-      row.emplace_back(static_cast<std::int64_t>(plan.run.clock_switches));
-    }
-    table.add_row(std::move(row));
+  for (const double slack_pct : o.slacks_pct) {
+    for (const double latency_us : o.latencies_us)
+      table.add_row(row_of(o, work, base, slack_pct, latency_us, intervals, context));
   }
   print_with_notes(
       table,
       fmt::format("\n{}, {:.4g} % more time than the {}. Stalls: a stage waits out the latency of "
                   "each change. Ahead: the change is asked for while the pass before runs, which "
                   "the latency does not slow down.\n",
-                  describe(o.input, work), o.slack_pct, baseline_name(o.input)) +
+                  describe(o.input, work), fmt::join(o.slacks_pct, ", "), baseline_name(o.input)) +
           interval_note(loaded),
       o.format);
   return ExitStatus::done;
@@ -107,7 +116,10 @@ void setup_pipeline_sweep_latency(CommandLine& app, Action& action) {
   sweep->add_option("--latencies-us", o->latencies_us, "Latencies, us (several with commas)")
       ->delimiter(',')
       ->capture_default_str();
-  sweep->add_option("--slack", o->slack_pct, "Time allowed beyond the highest clocks, %")
+  sweep
+      ->add_option("--slack", o->slacks_pct,
+                   "Time allowed beyond the highest clocks, % (several with commas)")
+      ->delimiter(',')
       ->capture_default_str();
   add_format_options(*sweep, o->format);
   sweep->footer(
