@@ -1,0 +1,73 @@
+"""Which files tools/lint reads: those that changed since the recorded commit, or that include what did."""
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+LINT = pathlib.Path(sys.argv.pop(1)) / "tools" / "lint"
+
+
+class FilesThatAreRead(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name)
+        self.write("tools/lint", LINT.read_text())
+        shutil.copymode(LINT, self.root / "tools/lint")
+        self.write("sim/a.hpp", '#include "sim/b.hpp"\n')
+        self.write("sim/b.hpp", "")
+        self.write("sim/a.cpp", '#include "sim/a.hpp"\n')
+        self.write("sim/c.cpp", "#include <vector>\n")
+        self.write("tests/sim/a_test.cpp", '#include "sim/a.hpp"\n')
+        self.write(".clang-tidy", "Checks: '*'\n")
+        self.git("init", "-q")
+        self.commit()
+        self.write("tools/linted", self.git("rev-parse", "HEAD"))
+        self.commit()
+
+    def write(self, name, text):
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def git(self, *arguments):
+        identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+        return subprocess.run(["git", *identity, *arguments], cwd=self.root, check=True, text=True, stdout=subprocess.PIPE).stdout
+
+    def commit(self):
+        self.git("add", "-A")
+        self.git("commit", "-q", "-m", "a")
+
+    def read(self, *options):
+        done = subprocess.run([self.root / "tools/lint", "--list", *options], check=True, text=True, stdout=subprocess.PIPE)
+        return done.stdout.split()
+
+    def test_nothing_where_nothing_changed(self):
+        self.assertEqual(self.read(), [])
+        self.assertEqual(self.read("--all"), ["sim/a.cpp", "sim/c.cpp"])
+
+    def test_what_includes_a_changed_header_through_another(self):
+        self.write("sim/b.hpp", "// other\n")
+        self.assertEqual(self.read(), ["sim/a.cpp"])
+        self.commit()
+        self.assertEqual(self.read(), ["sim/a.cpp"])
+
+    def test_a_changed_and_a_new_source(self):
+        self.write("sim/c.cpp", "// other\n")
+        self.write("sim/d.cpp", "")
+        self.commit()
+        self.assertEqual(self.read(), ["sim/c.cpp", "sim/d.cpp"])
+
+    def test_everything_under_other_rules_or_without_the_commit(self):
+        self.write(".clang-tidy", "Checks: 'bugprone-*'\n")
+        self.assertEqual(self.read(), ["sim/a.cpp", "sim/c.cpp"])
+        self.git("checkout", "-q", ".clang-tidy")
+        self.assertEqual(self.read(), [])
+        self.write("tools/linted", "0123456789012345678901234567890123456789\n")
+        self.assertEqual(self.read(), ["sim/a.cpp", "sim/c.cpp"])
+
+
+if __name__ == "__main__":
+    unittest.main()
