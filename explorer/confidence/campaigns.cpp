@@ -259,11 +259,13 @@ void learn_errors(const GpuSpec& frame, const Sweep& sweep, const std::vector<st
   const Sweep all = usable_points(sweep);
   if (all.kernels.size() < 2) return;
   std::vector<Campaign> campaigns = fit_without_groups(frame, all, groups, fit, context);
+  if (context.stop_requested()) return;
   const ModelErrors errors = few_point_errors(campaigns, all, fit);
   write_errors(errors, spec);
   if (all.kernels.size() < enough_kernels) return;
   for (Campaign& campaign : campaigns) write_errors(errors, campaign.fitted);
   for (const std::size_t p : points) {
+    if (context.stop_requested()) return;
     Predictions together;
     double fewest = std::numeric_limits<double>::infinity();
     for (const Campaign& campaign : campaigns) {

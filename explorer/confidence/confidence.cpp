@@ -7,10 +7,13 @@
 #include <optional>
 #include <random>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "common/algorithms/parallel.hpp"
 #include "common/error.hpp"
 #include "common/numbers.hpp"
+#include "explorer/confidence/error_reach.hpp"
 #include "explorer/free_cost.hpp"
 #include "explorer/solver.hpp"
 #include "models/calibration/change_errors.hpp"
@@ -34,23 +37,23 @@ Cost total_of(const Trace& trace, const GpuModel& model, const ClockGrid& grid, 
   return total_of(simulate(trace, model, grid, plan, switching));
 }
 
-// How far a plan takes each kernel from the default clocks.
-std::vector<double> reach_of_kernels(const Trace& trace, const GpuSpec& spec, const ClockGrid& grid,
-                                     const Plan& plan) {
+// How far a plan takes each kernel from the default clocks. Of measured cells nothing says which
+// clocks were in effect.
+std::vector<double> reach_of_kernels(const Trace& trace, const GpuModel& model,
+                                     const ClockGrid& grid, const Plan& plan) {
   std::vector<double> reach(trace.kernels.size(), 0.0);
+  std::vector<std::pair<KernelId, ClockId>> used;
   const std::vector<Site> launches = sites(trace, plan);
-  for (std::size_t i = 0; i < launches.size(); ++i) {
-    double& most = reach[index(launches[i].kernel)];
-    most = std::max(most, error_reach(spec, grid, plan.clock_of_site[i]));
+  for (std::size_t i = 0; i < launches.size(); ++i)
+    used.emplace_back(launches[i].kernel, plan.clock_of_site[i]);
+  std::ranges::sort(used);
+  used.erase(std::unique(used.begin(), used.end()), used.end());
+  for (const auto& [kernel, clock] : used) {
+    double& most = reach[index(kernel)];
+    most = std::max(most, model.measured() != nullptr ? error_reach(model.spec(), grid, clock)
+                                                      : error_reach(model, grid, kernel, clock));
   }
   return reach;
-}
-
-// How far a clock lies outside those the GPU was fitted at, in its logarithm.
-double beyond_fitted(const GpuSpec& spec, double core_mhz) {
-  if (!spec.fitted_range || !(core_mhz > 0.0)) return 0.0;
-  return std::max({0.0, std::log(spec.fitted_range->min_core_mhz / core_mhz),
-                   std::log(core_mhz / spec.fitted_range->max_core_mhz)});
 }
 
 ModelErrors change_errors(const ModelErrors& errors) {
@@ -191,26 +194,6 @@ std::shared_ptr<const StandardErrors> StandardErrorDraws::of(std::size_t models,
   return made;
 }
 
-double error_reach(const GpuSpec& spec, const ClockGrid& grid, ClockId clock) {
-  constexpr double far = 0.3, least = 0.35;
-  const auto in_effect = [&](ClockId id) {
-    return std::pair{grid[id].mem, effective_core_mhz(spec, grid[id])};
-  };
-  const auto usual = in_effect(grid.default_clock()), chosen = in_effect(clock);
-  constexpr double rounding = 1e-9;  // fitted boost clocks are off by as much
-  const double distance = std::abs(std::log(chosen.second / usual.second)) +
-                          std::abs(std::log(spec.mem_states[index(chosen.first)].mem_mhz /
-                                            spec.mem_states[index(usual.first)].mem_mhz));
-  if (chosen.first == usual.first && distance < rounding) return 0.0;
-  // Ranges of clocks left out at the ends of sweeps: 3 to 5 times the errors of those inside
-  // (docs/gpus.md, "Ranges of clocks left out").
-  constexpr double more_beyond = 3.0, far_beyond = 0.1;
-  const double beyond =
-      std::max(beyond_fitted(spec, chosen.second), beyond_fitted(spec, usual.second));
-  return std::sqrt(least + (1.0 - least) * std::min(1.0, distance / far)) *
-         (1.0 + more_beyond * std::min(1.0, beyond / far_beyond));
-}
-
 ErrorDraw::ErrorDraw(const ModelErrors& errors, std::mt19937_64& random) : errors_(errors) {
   shared_ = {errors.shared.time * gaussian_(random), errors.shared.energy * gaussian_(random)};
 }
@@ -310,7 +293,7 @@ std::vector<std::shared_ptr<const PlanIntervals::Factors>> PlanIntervals::factor
 
 // Every kernel's totals with an error of its own; what switches take is exact.
 SavingInterval PlanIntervals::drawn(const Plan& plan) {
-  const auto factors = factors_of(reach_of_kernels(trace_, model_.spec(), grid_, plan));
+  const auto factors = factors_of(reach_of_kernels(trace_, model_, grid_, plan));
   SavingDraws draws(models_.size() * draws_per_model);
   parallel_for(models_.size(), [&](std::size_t m) {
     Cost rest;

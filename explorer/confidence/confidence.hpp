@@ -80,11 +80,6 @@ class StandardErrorDraws {
   std::map<std::pair<std::size_t, std::size_t>, std::shared_ptr<const StandardErrors>> made_;
 };
 
-/// What part of such an error a clock has: 0 where it comes to the same as the default one, and 1
-/// from a third on, since predictions of neighbouring clocks err alike, but never quite. Up to four
-/// times as much where one of the two lies beyond the clocks the GPU was fitted at.
-[[nodiscard]] double error_reach(const GpuSpec& spec, const ClockGrid& grid, ClockId clock);
-
 /// What to expect of a plan that was chosen on an estimate: replays it and the default clocks with
 /// every model, which is not the one it was best for. On top come the errors no model of this form
 /// is free of: one of all kernels that leave the default clocks, and one of each. The median is

@@ -6,6 +6,7 @@
 
 #include "common/numbers.hpp"
 #include "explorer/confidence/confidence.hpp"
+#include "explorer/confidence/error_reach.hpp"
 #include "models/gpu/ensemble.hpp"
 #include "models/kernel/coefficients.hpp"
 #include "models/validation/model_errors.hpp"
@@ -67,8 +68,6 @@ GraphPlanIntervals::GraphPlanIntervals(const GraphModel& model, const GraphModel
     for (std::size_t k = 0; k < drawn.size(); ++k)
       drawn[k] = model.on_its_sms(id_at<KernelId>(k), drawn[k]);
   }
-  for (std::size_t c = 0; c < grid.size(); ++c)
-    reach_of_clock_.push_back(error_reach(model.spec(), grid, id_at<ClockId>(c)));
   const Parts parts =
       parts_of(as_captured, uniform_plan(model.graph(), grid.default_clock()), baseline);
   const std::vector<Cost> none(sources_);
@@ -79,7 +78,8 @@ GraphPlanIntervals::GraphPlanIntervals(const GraphModel& model, const GraphModel
 }
 
 GraphPlanInterval GraphPlanIntervals::of(const GraphPlan& plan, const GraphRun& run) const {
-  const Parts parts = parts_of(model_, plan, run);
+  Parts parts = parts_of(model_, plan, run);
+  for (auto& [at, part] : parts) part.reach = reach(at.first, at.second);
   SavingDraws draws(drawn_models * draws_per_model);
   for (std::size_t i = 0; i < drawn_models * draws_per_model; ++i) {
     const std::size_t m = i / draws_per_model;
@@ -112,6 +112,15 @@ GraphPlanIntervals::Parts GraphPlanIntervals::parts_of(const GraphModel& model,
   return parts;
 }
 
+// How much of the errors of a change of clock a kernel has, alone, at what the limit leaves it.
+double GraphPlanIntervals::reach(KernelId kernel, ClockId clock) const {
+  if (clock == grid_.default_clock()) return 0.0;
+  const auto at = [&](ClockId id) {
+    return clock_in_effect(model_.spec(), grid_[id], model_.evaluate(kernel, grid_[id]));
+  };
+  return error_reach(model_.spec(), at(grid_.default_clock()), at(clock));
+}
+
 // What a launch takes in a draw over what it takes in the model.
 Cost GraphPlanIntervals::drawn(std::size_t model, KernelId kernel, ClockId clock) const {
   const OperatingPoint own = model_.evaluate(kernel, grid_[clock]),
@@ -127,9 +136,8 @@ Cost GraphPlanIntervals::total(const Parts& parts, const GraphRun& run, std::siz
     const auto& [kernel, clock] = at;
     const Cost factor = drawn(model, kernel, clock);
     const Cost& log = logarithms[source_of_kernel_[index(kernel)]];
-    const double reach = reach_of_clock_[index(clock)];
-    sum.time_s += part.path_s * (factor.time_s * std::exp(reach * log.time_s) - 1.0);
-    sum.energy_j += part.energy_j * (factor.energy_j * std::exp(reach * log.energy_j) - 1.0);
+    sum.time_s += part.path_s * (factor.time_s * std::exp(part.reach * log.time_s) - 1.0);
+    sum.energy_j += part.energy_j * (factor.energy_j * std::exp(part.reach * log.energy_j) - 1.0);
   }
   const double host_w = model_.host_power_w() * static_cast<double>(run.gpus.size());
   sum.energy_j += host_w * (sum.time_s - run.span_s);

@@ -49,11 +49,13 @@ class GraphPlanIntervals {
   struct Part {
     double path_s = 0.0;  // on the path that ends last
     double energy_j = 0.0;
+    double reach = 0.0;  // of the errors of its change of clock, see error_reach
   };
   using Parts = std::map<std::pair<KernelId, ClockId>, Part>;
 
   [[nodiscard]] static Parts parts_of(const GraphModel& model, const GraphPlan& plan,
                                       const GraphRun& run);
+  [[nodiscard]] double reach(KernelId kernel, ClockId clock) const;
   [[nodiscard]] Cost drawn(std::size_t model, KernelId kernel, ClockId clock) const;
   [[nodiscard]] Cost total(const Parts& parts, const GraphRun& run, std::size_t model,
                            std::span<const Cost> logarithms) const;
@@ -65,7 +67,6 @@ class GraphPlanIntervals {
   std::vector<Cost> bases_;                               // and drawn, shape [models]
   std::vector<GpuSpec> specs_;                            // shape [models]
   std::vector<std::vector<KernelCoefficients>> kernels_;  // shape [models][kernels]
-  std::vector<double> reach_of_clock_;
   std::vector<std::size_t> source_of_kernel_;
   std::size_t sources_ = 0;
   std::vector<Cost> errors_;  // logarithms, shape [models x draws_per_model x sources]

@@ -6,9 +6,20 @@
 #include <utility>
 
 #include "common/algorithms/parallel.hpp"
+#include "explorer/confidence/error_reach.hpp"
+#include "models/kernel/model.hpp"
 #include "models/validation/uncertainty.hpp"
 
 namespace rubato {
+
+namespace {
+
+OperatingPoint point_at(const GpuModel& model, KernelId kernel, const ClockPair& clock,
+                        double limit_w) {
+  return operating_point(model.spec(), model.coefficients(kernel), clock, limit_w);
+}
+
+}  // namespace
 
 PipelineIntervals::PipelineIntervals(const StageModelInput& input,
                                      const std::vector<KernelClocks>& clocks,
@@ -41,10 +52,22 @@ PipelineIntervals::PipelineIntervals(const StageModelInput& input,
 PipelineIntervals::UsedOption PipelineIntervals::used_option(std::size_t type,
                                                              std::size_t option) const {
   const std::size_t entry = entry_of_type_[type];
-  UsedOption used{type, option, kernels_of_[entry], {}, {}};
-  for (const std::string& label : clocks_[entry].clock_of_kernel[option]) {
-    used.clocks.push_back(*grid_.find(label));
-    used.reach.push_back(error_reach(model_.spec(), grid_, used.clocks.back()));
+  const double limit_w = work_.types[type].options[option].power_limit_w;
+  UsedOption used{.type = type,
+                  .option = option,
+                  .kernels = kernels_of_[entry],
+                  .clocks = {},
+                  .limit_w = limit_w > 0.0 ? limit_w : model_.power_limit_w(),
+                  .reach = {}};
+  const std::vector<std::string>& labels = clocks_[entry].clock_of_kernel[option];
+  for (std::size_t k = 0; k < labels.size(); ++k) {
+    // "auto/auto, 200 W": power limits are choices at clocks of the grid.
+    used.clocks.push_back(*grid_.find(labels[k].substr(0, labels[k].find(','))));
+    const KernelId kernel = used.kernels[k].kernel;
+    const ClockPair &usual = grid_[grid_.default_clock()], &asked = grid_[used.clocks[k]];
+    used.reach.push_back(error_reach(
+        model_.spec(), clock_in_effect(model_.spec(), usual, model_.evaluate(kernel, usual)),
+        clock_in_effect(model_.spec(), asked, point_at(model_, kernel, asked, used.limit_w))));
   }
   return used;
 }
@@ -71,7 +94,7 @@ std::vector<Cost> PipelineIntervals::kernel_costs(const GpuModel& model, const C
   std::vector<Cost> costs;
   for (std::size_t k = 0; k < used.kernels.size(); ++k) {
     const PassKernel& of = used.kernels[k];
-    const OperatingPoint point = model.evaluate(of.kernel, grid[used.clocks[k]]);
+    const OperatingPoint point = point_at(model, of.kernel, grid[used.clocks[k]], used.limit_w);
     costs.push_back({of.launches * point.time_s, of.launches * point.energy_j});
   }
   return costs;

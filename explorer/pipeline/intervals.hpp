@@ -46,12 +46,13 @@ class PipelineIntervals {
     double launches;
   };
 
-  // An option of a pass type that a plan uses: its kernels, their clocks, and how much of the
-  // errors far from the default clocks they have.
+  // An option of a pass type that a plan uses: its kernels, their clocks and power limit, and how
+  // much of the errors far from the default clocks they have.
   struct UsedOption {
     std::size_t type, option;
     std::vector<PassKernel> kernels;
     std::vector<ClockId> clocks;
+    double limit_w;
     std::vector<double> reach;
   };
 

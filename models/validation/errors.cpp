@@ -306,7 +306,7 @@ std::vector<ValidatedPoint> validate(const GpuSpec& spec, const Sweep& sweep,
     case Holdout::kernels: test_kernels(spec, sweep, options, results, context); break;
     case Holdout::power_caps: test_power_caps(spec, sweep, options, results); break;
   }
-  if (results.empty())
+  if (results.empty() && !context.stop_requested())
     throw UsageError(fmt::format("{}: no point is left to test", sweep.file),
                      {.in = {}, .hint = "fewer --points, or another way to hold points out"});
   return results;

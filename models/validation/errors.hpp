@@ -56,7 +56,8 @@ struct ValidationOptions {
 /// The GPU is fitted without the points it is tested on: the spec is a frame and no more.
 [[nodiscard]] bool fits_gpu(Holdout holdout) noexcept;
 
-/// @return the points that were held out, in the order of the sweep
+/// @return the points that were held out, in the order of the sweep; once the user asked to stop,
+///         those that were tested before
 /// @throws UsageError if the sweep has no kernel, cap or point to hold out
 [[nodiscard]] std::vector<ValidatedPoint> validate(const GpuSpec& spec, const Sweep& sweep,
                                                    const ValidationOptions& options,

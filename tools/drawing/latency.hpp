@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "explorer/confidence/confidence.hpp"
 #include "explorer/goal.hpp"
 
 namespace rubato {
@@ -31,6 +32,7 @@ inline constexpr std::array compared_granularities{Granularity::iteration, Granu
 struct PlanUnderLatency {
   double time_change_pct = 0.0;
   double energy_change_pct = 0.0;
+  SavingInterval interval = {};
   double gap_pct = 0.0;
   std::int64_t switches = 0;
   std::int64_t late_launches = 0;

@@ -283,23 +283,6 @@ TEST(SavingInterval, GrowsWithTheDistanceFromTheDefaultClocks) {
   EXPECT_LT(width("9501/1680"), width("5001/1680"));
 }
 
-// Nobody measured what the clocks beyond do; a default clock beyond is no better known.
-TEST(SavingInterval, GrowsBeyondTheFittedClocks) {
-  GpuSpec spec = load_gpu_spec("a100-sxm4-80gb");
-  const ClockGrid grid = make_clock_grid(spec, "full");
-  const auto reach = [&](const char* clock) { return error_reach(spec, grid, *grid.find(clock)); };
-  spec.fitted_range = FittedRange{.min_core_mhz = 900.0, .max_core_mhz = 1410.0};
-  EXPECT_NEAR(reach("1593/900"), 1.0, 1e-12);
-  EXPECT_NEAR(reach("1593/855"), 1.0 + 3.0 * std::log(900.0 / 855.0) / 0.1, 1e-9);
-  EXPECT_NEAR(reach("1593/510"), 4.0, 1e-12);
-  const double inside = reach("1593/1305");
-  spec.fitted_range->max_core_mhz = 1380.0;
-  EXPECT_NEAR(reach("1593/1305"), inside * (1.0 + 3.0 * std::log(1410.0 / 1380.0) / 0.1), 1e-9);
-  EXPECT_EQ(reach("1593/1410"), 0.0);
-  spec.fitted_range.reset();
-  EXPECT_NEAR(reach("1593/1305"), inside, 1e-9);
-}
-
 TEST(SavingInterval, HoldsItsEstimateOnEverySpec) {
   ExplorationInput input{.trace = load_trace("gpt3-xl"),
                          .spec = {},
@@ -318,8 +301,23 @@ TEST(SavingInterval, HoldsItsEstimateOnEverySpec) {
       EXPECT_GE(plan.interval->energy.high_pct, change);
       EXPECT_LE(plan.interval->energy.low_pct, plan.interval->energy.median_pct);
       EXPECT_GE(plan.interval->energy.high_pct, plan.interval->energy.median_pct);
+      const double later = 100.0 * (plan.sim.total.time_s / found.baseline.total.time_s - 1.0);
+      EXPECT_LE(plan.interval->time.low_pct, later);
+      EXPECT_GE(plan.interval->time.high_pct, later);
+      EXPECT_LE(plan.interval->time.low_pct, plan.interval->time.median_pct);
+      EXPECT_GE(plan.interval->time.high_pct, plan.interval->time.median_pct);
     }
   }
+}
+
+// Models that say a tenth more than was measured put the interval a tenth above it.
+TEST(CellInterval, LiesWhereTheModelsDo) {
+  std::mt19937_64 random(1);
+  const std::vector<Cost> models(4, Cost{1.1, 0.5});
+  const SavingInterval found = cell_interval(models, {1.0, 1.0}, {}, random);
+  for (const double value : {found.time.low_pct, found.time.median_pct, found.time.high_pct})
+    EXPECT_NEAR(value, 100.0 * std::log(1.1), 1e-9);
+  EXPECT_NEAR(found.energy.median_pct, 100.0 * std::log(0.5), 1e-9);
 }
 
 // Between models, not within: a value keeps its distance from the mean of its model.

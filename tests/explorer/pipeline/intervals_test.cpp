@@ -77,6 +77,28 @@ TEST(PipelineIntervals, OfOneStageAreThoseOfTheStep) {
   }
 }
 
+// A power limit has the errors of the clocks it leaves.
+TEST(PipelineIntervals, OfPowerLimitsAreThoseOfTheStepUnderThem) {
+  constexpr double limit_w = 250.0;
+  ModelledPipeline one(1, 1, some_errors, true);
+  one.input.power_limits_w = {limit_w};
+  one.model = model_profile(one.input);
+  one.work = pipeline_work(
+      make_schedule({.kind = ScheduleKind::one_f_one_b, .stages = 1, .microbatches = 1}),
+      one.model.profile, one.input.blocked_power_w);
+  const PipelinePlan limited = one.uniform("auto/auto, 250 W");
+  const SavingInterval found = one.of(limited), none = one.of(one.uniform("auto/auto"));
+  EXPECT_NEAR(none.energy.low_pct, 0.0, 1e-9);
+  const PipelineRun base = simulate(one.work, highest_clocks(one.work)),
+                    run = simulate(one.work, limited);
+  const double change = change_pct(run.energy_j, base.energy_j);
+  EXPECT_LT(change, -1.0);
+  EXPECT_LE(found.energy.low_pct, change);
+  EXPECT_GE(found.energy.high_pct, change);
+  EXPECT_GT(width(found.energy), 1.0);
+  EXPECT_LT(found.energy.high_pct, change + 15.0);
+}
+
 TEST(PipelineIntervals, AreTheChangeWhereNothingIsUncertain) {
   ModelledPipeline four(4, 6, {});
   four.switching.core = {.stall_s = 0.01, .energy_j = 1.0};

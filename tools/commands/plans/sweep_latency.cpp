@@ -41,7 +41,8 @@ Cell device_at(double latency_us) {
 }
 
 LatencyPoint point_at(const LatencyOptions& o, const Trace& trace, const GpuSpec& spec,
-                      double latency_us, bool waits, const RunContext& context) {
+                      const std::shared_ptr<StandardErrorDraws>& error_draws, double latency_us,
+                      bool waits, const RunContext& context) {
   const double latency_s = latency_us / us_per_s;
   const SwitchCost change =
       waits ? SwitchCost{.stall_s = latency_s} : SwitchCost{.lead_s = latency_s};
@@ -51,7 +52,7 @@ LatencyPoint point_at(const LatencyOptions& o, const Trace& trace, const GpuSpec
                          .power_limit_w = {},
                          .switching = {.core = change, .mem = {}},
                          .questions = {},
-                         .plans_only = true};
+                         .error_draws = error_draws};
   for (const Granularity granularity : compared_granularities) {
     input.questions.push_back(
         {granularity, Aggregation::global, LeastWaste{o.slack_pct / 100.0, 0.0}});
@@ -64,6 +65,7 @@ LatencyPoint point_at(const LatencyOptions& o, const Trace& trace, const GpuSpec
     if (!plan.found()) continue;
     point.plans[i] = {.time_change_pct = change_pct(plan.sim.total.time_s, base.time_s),
                       .energy_change_pct = change_pct(plan.sim.total.energy_j, base.energy_j),
+                      .interval = plan.interval.value_or(SavingInterval{}),
                       .gap_pct = 100.0 * plan.gap_frac,
                       .switches = static_cast<std::int64_t>(plan.sim.total.clock_switches),
                       .late_launches = static_cast<std::int64_t>(plan.sim.late_launches)};
@@ -76,6 +78,10 @@ std::vector<Cell> row_of(const LatencyPoint& point) {
   for (const auto& plan : point.plans) {
     row.emplace_back(plan ? Cell(plan->time_change_pct) : Cell{});
     row.emplace_back(plan ? Cell(plan->energy_change_pct) : Cell{});
+    for (const Interval SavingInterval::*of : {&SavingInterval::time, &SavingInterval::energy}) {
+      row.emplace_back(plan ? Cell((plan->interval.*of).low_pct) : Cell{});
+      row.emplace_back(plan ? Cell((plan->interval.*of).high_pct) : Cell{});
+    }
   }
   const auto &kernel = point.plans[2], &automatic = point.plans[3];
   row.emplace_back(kernel ? Cell(kernel->late_launches) : Cell{});
@@ -91,6 +97,16 @@ OutputTable table_of(const std::vector<LatencyPoint>& points) {
     const std::string name(name_of(granularity));
     columns.push_back({name + "_time_change_pct", name + " time %", 2});
     columns.push_back({name + "_energy_change_pct", "energy %", 2});
+    for (const char* quantity : {"time", "energy"}) {
+      for (const char* end : {"low", "high"}) {
+        const bool for_programs = quantity == std::string_view("time");
+        columns.push_back({.key = fmt::format("{}_{}_change_{}_pct", name, quantity, end),
+                           .title = end,
+                           .decimals = 2,
+                           .for_programs = for_programs,
+                           .room = Room::detail});
+      }
+    }
   }
   columns.insert(columns.end(), {{"kernel_late_launches", "kernel late"},
                                  {"auto_switches", "auto switches"},
@@ -113,9 +129,11 @@ std::vector<LatencyPoint> sweep(const LatencyOptions& o, const Trace& trace, con
   std::size_t count = 0;
   std::mutex reporting;
   const RunContext silent{.cancelled = context.cancelled};
+  const auto error_draws = std::make_shared<StandardErrorDraws>();
   parallel_for(points.size(), [&](std::size_t i) {
     if (context.stop_requested()) return;
-    points[i] = point_at(o, trace, spec, points[i].latency_us, points[i].waits, silent);
+    points[i] =
+        point_at(o, trace, spec, error_draws, points[i].latency_us, points[i].waits, silent);
     const std::scoped_lock lock(reporting);
     done[i] = context.stop_requested() ? 0 : 1;
     context.report({.done = ++count,
@@ -156,7 +174,9 @@ Action setup_sweep_latency(CommandLine& app) {
       "budget: the GPU\n"
       "changes its clock as soon as it can, and launches that begin before run at the old one "
       "(late). 'auto' plans\n"
-      "with it. Devices are marked where their latency was published.\n"
+      "with it. Devices are marked where their latency was published. Low and high: 90 % interval "
+      "of the "
+      "energy\nchange before them.\n"
       "Example:\n  rubato sweep-latency gpt3-xl --latencies-us 1,100,10000 --plot latency.svg");
   return [o](const RunContext& context) {
     const Trace trace = load_trace(o->trace);

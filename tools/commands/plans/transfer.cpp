@@ -71,6 +71,7 @@ std::vector<Cell> row_of(const Transfer& t) {
           change_pct(t.transferred.energy_j, t.baseline.energy_j),
           t.interval.time.low_pct,
           t.interval.time.high_pct,
+          t.interval.time.median_pct,
           t.interval.energy.low_pct,
           t.interval.energy.high_pct,
           t.interval.energy.median_pct,
@@ -175,8 +176,9 @@ ExitStatus run(const TransferOptions& o, const RunContext& context) {
                      {"known_pct", "known time %", 1},
                      {"time_change_pct", "time %", 2},
                      {"energy_change_pct", "energy %", 2},
-                     {"time_change_low_pct", "low", 2, true},
-                     {"time_change_high_pct", "high", 2, true},
+                     {"time_change_low_pct", "low", 2, false, Room::detail},
+                     {"time_change_high_pct", "high", 2, false, Room::detail},
+                     {"time_change_expected_pct", "expected", 2, true},
                      {"energy_change_low_pct", "low", 2},
                      {"energy_change_high_pct", "high", 2},
                      {"energy_change_expected_pct", "expected", 2},
@@ -244,7 +246,7 @@ Action setup_transfer(CommandLine& app) {
       "the same\n"
       "question would save beyond the transferred one, in points; it is negative where the "
       "transferred plan takes\n"
-      "more time. Low and high: 90 % interval of the transferred energy change. At equal time: "
+      "more time. Low and high: 90 % interval of the change before them. At equal time: "
       "beyond the transferred one in the time that one takes.\n"
       "A plan of a captured run is played as the Python package plays it: its clocks at the same "
       "shares of each\n"
