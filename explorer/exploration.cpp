@@ -110,8 +110,19 @@ std::optional<double> best_one_clock_j(UnitTables& tables, const Question& quest
   if (!std::holds_alternative<LeastWaste>(question.goal) ||
       question.aggregation == Aggregation::local)
     return std::nullopt;
-  return solve_local(tables.table(Granularity::iteration), question.goal, default_clock)
-      .total.energy_j;
+  const Solution one_clock =
+      solve_local(tables.table(Granularity::iteration), question.goal, default_clock);
+  if (one_clock.clock_of_unit.empty()) return std::nullopt;  // none is in time
+  return one_clock.total.energy_j;
+}
+
+// What holds at any clock.
+std::vector<Mark> marks_of_step(const ExplorationInput& input, const Exploration& found) {
+  std::vector<Mark> marks;
+  if (const auto memory = mark_of_memory(input.trace, input.spec)) marks.push_back(*memory);
+  if (const auto scaled = mark_of_scaled(found.coefficient_sources, found.baseline.by_kernel))
+    marks.push_back(*scaled);
+  return marks;
 }
 
 // What to know beside a plan's numbers, and what it takes if its changes of clock are not free.
@@ -126,6 +137,7 @@ void mark(const Shared& shared, const Exploration& found, PlanResult& result) {
     add_power(*result.counted, input.host_power_w);
   }
   result.marks = marks_of_clocks(input.trace, model, found.grid, result.plan, found.cells);
+  std::ranges::move(marks_of_step(input, found), std::back_inserter(result.marks));
   std::ranges::move(
       marks_of_changes({result.question.goal, found.baseline.total, result.sim.total,
                         result.counted,
@@ -226,8 +238,7 @@ Exploration explore(const ExplorationInput& input, const SearchLimits& limits,
   std::optional<PlanIntervals> intervals;
   if (!input.plans_only) {
     found.baseline_marks = marks_of_clocks(input.trace, model, found.grid, defaults, found.cells);
-    if (const auto memory = mark_of_memory(input.trace, input.spec))
-      found.baseline_marks.push_back(*memory);
+    std::ranges::move(marks_of_step(input, found), std::back_inserter(found.baseline_marks));
     if (input.host_power_w > 0.0)
       found.baseline_marks.push_back(mark_of_host_power(input.host_power_w));
     models = input.measured ? std::vector<GpuModel>(drawn_models, model)

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "common/numbers.hpp"
-#include "traces/held_memory.hpp"
 
 namespace rubato {
 
@@ -35,6 +34,7 @@ std::string_view name_of(MarkKind value) noexcept {
     case MarkKind::limit_not_reached: return "limit not reached";
     case MarkKind::clocks_not_fitted: return "clocks not fitted";
     case MarkKind::too_large: return "too large";
+    case MarkKind::scaled: return name_of(CoefficientSource::scaled);
     case MarkKind::changes_ignored: return "changes ignored";
     case MarkKind::slack_missed: return "slack missed";
     case MarkKind::changes_for_nothing: return "changes for nothing";
@@ -42,6 +42,11 @@ std::string_view name_of(MarkKind value) noexcept {
     case MarkKind::least_cost: break;
   }
   return "least cost";
+}
+
+bool is_doubt(MarkKind value) noexcept {
+  return value == MarkKind::limit_not_reached || value == MarkKind::clocks_not_fitted ||
+         value == MarkKind::too_large || value == MarkKind::scaled;
 }
 
 std::string kinds_text(std::span<const Mark> marks) {
@@ -121,20 +126,37 @@ std::vector<Mark> marks_of_clocks(const Trace& trace, const GpuModel& model, con
 }
 
 std::optional<Mark> mark_of_memory(const Trace& trace, const GpuSpec& spec) {
-  constexpr double bytes_per_gb = 1e9;
   const std::optional<HeldMemory> held = held_memory(trace);
-  if (!held || !spec.memory_gb || held->bytes <= *spec.memory_gb * bytes_per_gb)
-    return std::nullopt;
+  return held ? mark_of_memory(*held, spec) : std::nullopt;
+}
+
+std::optional<Mark> mark_of_memory(const HeldMemory& held, const GpuSpec& spec) {
+  constexpr double bytes_per_gb = 1e9;
+  if (!spec.memory_gb || held.bytes <= *spec.memory_gb * bytes_per_gb) return std::nullopt;
   const auto what = [&]() -> std::string_view {
-    if (held->activations)
-      return held->optimizer ? "weights, gradients, optimizer state and activations are"
-                             : "weights, gradients and activations are";
-    return held->optimizer ? "weights, gradients and optimizer state alone are"
-                           : "weights and gradients alone are";
+    if (held.activations)
+      return held.optimizer ? "weights, gradients, optimizer state and activations are"
+                            : "weights, gradients and activations are";
+    return held.optimizer ? "weights, gradients and optimizer state alone are"
+                          : "weights and gradients alone are";
   };
   return Mark{MarkKind::too_large,
-              fmt::format("{} {:.0f} GB, {} has {:.0f} GB", what(), held->bytes / bytes_per_gb,
+              fmt::format("{} {:.0f} GB, {} has {:.0f} GB", what(), held.bytes / bytes_per_gb,
                           spec.title, *spec.memory_gb)};
+}
+
+std::optional<Mark> mark_of_scaled(std::span<const CoefficientSource> sources,
+                                   std::span<const Totals> by_kernel) {
+  double scaled_s = 0.0, all_s = 0.0;
+  for (std::size_t k = 0; k < sources.size(); ++k) {
+    all_s += by_kernel[k].time_s;
+    if (sources[k] == CoefficientSource::scaled) scaled_s += by_kernel[k].time_s;
+  }
+  const double share_pct = all_s > 0.0 ? percent * scaled_s / all_s : 0.0;
+  if (share_pct < 1.0) return std::nullopt;
+  return Mark{MarkKind::scaled,
+              fmt::format("{:.0f} % of the time is of kernels that were measured at other shapes",
+                          share_pct)};
 }
 
 Mark mark_of_host_power(double host_power_w) {

@@ -15,6 +15,7 @@
 #include "models/table/gpu_model.hpp"
 #include "sim/plan.hpp"
 #include "sim/simulator.hpp"
+#include "traces/held_memory.hpp"
 #include "traces/trace.hpp"
 
 namespace rubato {
@@ -23,6 +24,7 @@ enum class MarkKind {
   limit_not_reached,    ///< draws more than the power limit at the lowest clock
   clocks_not_fitted,    ///< runs at clocks beyond those the GPU was fitted at
   too_large,            ///< what the step holds is more than the GPU's memory
+  scaled,               ///< kernels that were measured at other shapes
   changes_ignored,      ///< planned as if changes of clock cost nothing, which is known to be wrong
   slack_missed,         ///< takes longer than asked for as played
   changes_for_nothing,  ///< one clock for all saves as much
@@ -32,6 +34,9 @@ enum class MarkKind {
 
 /// As in tables and databases: "limit not reached".
 [[nodiscard]] std::string_view name_of(MarkKind value) noexcept;
+
+/// Whether a saving is worth less with it: what the model says was not measured, or cannot be.
+[[nodiscard]] bool is_doubt(MarkKind value) noexcept;
 
 struct Mark {
   MarkKind kind;
@@ -81,6 +86,15 @@ class ClockMarks {
 
 /// Whether the step's weights and gradients fit the GPU; nothing where either is not known.
 [[nodiscard]] std::optional<Mark> mark_of_memory(const Trace& trace, const GpuSpec& spec);
+
+/// The same of what a GPU is known to hold.
+[[nodiscard]] std::optional<Mark> mark_of_memory(const HeldMemory& held, const GpuSpec& spec);
+
+/// The share of the time that kernels take which were measured at other shapes; nothing below 1 %.
+/// @param sources    shape [kernels]
+/// @param by_kernel  of the same, at the default clocks
+[[nodiscard]] std::optional<Mark> mark_of_scaled(std::span<const CoefficientSource> sources,
+                                                 std::span<const Totals> by_kernel);
 
 /// Every energy of a run has so many watts per GPU in it. @param host_power_w  > 0
 [[nodiscard]] Mark mark_of_host_power(double host_power_w);

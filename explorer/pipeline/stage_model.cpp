@@ -13,6 +13,8 @@
 #include "explorer/pareto.hpp"
 #include "models/kernel/model.hpp"
 #include "models/table/gpu_model.hpp"
+#include "sim/simulator.hpp"
+#include "traces/held_memory.hpp"
 #include "traces/transformer/kernel_list.hpp"
 
 namespace rubato {
@@ -161,6 +163,13 @@ struct StageWeights {
   }
 };
 
+StageWeights weights_of(const GptShape& shape, std::uint32_t stages, std::uint32_t stage) {
+  return {shape,
+          static_cast<std::uint32_t>(shape.layers * (stage + 1) / stages -
+                                     shape.layers * stage / stages),
+          stage == 0, stage + 1 == stages};
+}
+
 // Of the kernels that end a step of the whole model, those of a stage.
 void append_step_end(Trace& to, const Trace& whole, PassKind kind, const StageWeights& stage) {
   if (kind == PassKind::optimizer) {
@@ -212,8 +221,7 @@ std::vector<std::size_t> clocks_entries(const PipelinePass& pass, const Pipeline
 
 Trace stage_trace(const GptShape& shape, std::uint32_t stages, std::uint32_t stage, PassKind kind) {
   const Trace whole = generate_gpt_trace(shape);
-  const auto layers = static_cast<std::uint32_t>(shape.layers * (stage + 1) / stages -
-                                                 shape.layers * stage / stages);
+  const StageWeights weights = weights_of(shape, stages, stage);
   const bool forward = kind == PassKind::forward;
   Trace part{fmt::format("{}, stage {}, {}", whole.name, stage, name_of(kind)),
              whole.provenance,
@@ -221,12 +229,12 @@ Trace stage_trace(const GptShape& shape, std::uint32_t stages, std::uint32_t sta
              {},
              {}};
   if (ends_step(kind)) {
-    append_step_end(part, whole, kind, {shape, layers, stage == 0, stage + 1 == stages});
+    append_step_end(part, whole, kind, weights);
     return part;
   }
   if (forward && stage == 0) append_segment(part, whole, "embedding", 1);
   if (!forward && stage + 1 == stages) append_segment(part, whole, "head backward", 1);
-  append_segment(part, whole, forward ? "layer forward" : "layer backward", layers);
+  append_segment(part, whole, forward ? "layer forward" : "layer backward", weights.layers);
   if (forward && stage + 1 == stages) append_segment(part, whole, "loss", 1);
   if (!forward && stage == 0) append_segment(part, whole, "embedding backward", 1);
   validate(part, part.name);
@@ -275,6 +283,36 @@ ModelProfile model_profile(const StageModelInput& input) {
     add(stage, PassKind::optimizer);
   }
   return model;
+}
+
+std::vector<Mark> marks_of_stages(const StageModelInput& input, std::uint32_t chunks) {
+  GptShape shape = input.shape;
+  shape.optimizer = input.step_end;
+  std::vector<Mark> marks;
+  if (std::optional<HeldMemory> held = held_memory(generate_gpt_trace(shape))) {
+    const std::uint32_t gpus = input.stages / chunks;
+    double most = 0.0;
+    for (std::uint32_t gpu = 0; gpu < gpus; ++gpu) {
+      double share = 0.0;
+      for (std::uint32_t chunk = 0; chunk < chunks; ++chunk)
+        share += weights_of(shape, input.stages, chunk * gpus + gpu).share();
+      most = std::max(most, share);
+    }
+    held->bytes *= most;
+    if (auto mark = mark_of_memory(*held, input.spec)) {
+      mark->reason = "of a stage " + mark->reason;
+      marks.push_back(*std::move(mark));
+    }
+  }
+  const Trace step = generate_gpt_trace(input.shape);
+  const GpuModel model(input.spec, step);
+  const ClockGrid grid = make_clock_grid(input.spec, input.grid);
+  std::vector<CoefficientSource> sources;
+  for (std::size_t k = 0; k < model.kernels(); ++k)
+    sources.push_back(model.source(id_at<KernelId>(k)));
+  const SimResult run = simulate(step, model, grid, uniform_plan(step, grid.default_clock()));
+  if (const auto scaled = mark_of_scaled(sources, run.by_kernel)) marks.push_back(*scaled);
+  return marks;
 }
 
 void add_recompute(PipelineProfile& profile) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "explorer/marks.hpp"
 #include "models/gpu/spec.hpp"
 #include "traces/gpt.hpp"
 #include "traces/pipeline/profile.hpp"
@@ -20,8 +21,8 @@ enum class PassClocks { per_pass, per_kernel };
 struct StageModelInput {
   GptShape shape;  ///< batch: sequences of one microbatch; data_parallel and optimizer: off
   GpuSpec spec;
-  std::string grid = "paper";  ///< see make_clock_grid
-  std::uint32_t stages = 1;    ///< layers are dealt out as evenly as they go
+  std::string grid = {};     ///< see make_clock_grid
+  std::uint32_t stages = 1;  ///< layers are dealt out as evenly as they go
   PassClocks clocks = PassClocks::per_pass;
   double blocked_power_w = 0.0;  ///< options beyond the least energy pay while this is drawn
   /// The gradients' reduction over replicas (if there are several) and AdamW end a step.
@@ -66,6 +67,12 @@ struct ModelProfile {
 [[nodiscard]] std::vector<std::size_t> clocks_entries(const PipelinePass& pass,
                                                       const PipelineShape& shape,
                                                       std::size_t entries);
+
+/// What to know beside a saving of the modelled stages: the most that one GPU holds is more than it
+/// has, kernels were measured at other shapes.
+/// @param chunks  of `input.stages` on each GPU
+/// @throws what GpuModel and make_clock_grid throw
+[[nodiscard]] std::vector<Mark> marks_of_stages(const StageModelInput& input, std::uint32_t chunks);
 
 /// Adds recomputing the forward pass as a pass of its own: a modelled backward pass does not
 /// hold it.

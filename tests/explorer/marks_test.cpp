@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "explorer/exploration.hpp"
+#include "explorer/pipeline/stage_model.hpp"
 #include "models/kernel/coefficients.hpp"
 #include "models/kernel/model.hpp"
 #include "models/validation/uncertainty.hpp"
@@ -178,6 +179,52 @@ TEST(Marks, OfChangesAgainstWhatWasAsked) {
   EXPECT_NE(find(marks_of_changes(plan), MarkKind::changes_for_nothing), nullptr);
   plan.planned.clock_switches = 0;
   EXPECT_TRUE(marks_of_changes(plan).empty());
+}
+
+// No single clock is 2 % faster than the default ones; that says nothing of plans per kernel.
+TEST(Marks, WithoutAClockInTimeChangesAreNotForNothing) {
+  const Exploration found = explored("rtx-3080-ti", {}, LeastWaste{.slack_frac = -0.02});
+  ASSERT_FALSE(found.plans.at(0).found());
+  ASSERT_TRUE(found.plans.at(1).found());
+  EXPECT_EQ(find(found.plans.at(1).marks, MarkKind::changes_for_nothing), nullptr);
+}
+
+TEST(Marks, KernelsOfOtherShapesAreSaidBesideEverySaving) {
+  GptShape shape = gpt_preset("gpt3-xl");
+  shape.batch = 20;
+  const Exploration found = explore({.trace = generate_gpt_trace(shape),
+                                     .spec = load_gpu_spec("rtx-3080-ti"),
+                                     .grid = {},
+                                     .power_limit_w = {},
+                                     .switching = {},
+                                     .questions = {{Granularity::iteration}}});
+  double scaled_s = 0.0;
+  for (std::size_t k = 0; k < found.coefficient_sources.size(); ++k) {
+    if (found.coefficient_sources[k] == CoefficientSource::scaled)
+      scaled_s += found.baseline.by_kernel[k].time_s;
+  }
+  for (const std::vector<Mark>* marks : {&found.baseline_marks, &found.plans.at(0).marks}) {
+    const Mark* mark = find(*marks, MarkKind::scaled);
+    ASSERT_NE(mark, nullptr);
+    EXPECT_NEAR(std::stod(mark->reason), 100.0 * scaled_s / found.baseline.total.time_s, 0.5);
+  }
+  EXPECT_EQ(find(explored("rtx-3080-ti").baseline_marks, MarkKind::scaled), nullptr);
+}
+
+// A GPU with two stages holds both.
+TEST(Marks, OfStagesThatDoNotFit) {
+  StageModelInput input{
+      .shape = gpt_preset("gpt3-175b"), .spec = load_gpu_spec("a100-sxm4-80gb"), .stages = 16};
+  EXPECT_EQ(find(marks_of_stages(input, 1), MarkKind::too_large), nullptr);  // 44 GB
+  const std::vector<Mark> both = marks_of_stages(input, 2);
+  ASSERT_NE(find(both, MarkKind::too_large), nullptr);
+  EXPECT_EQ(find(both, MarkKind::too_large)->reason.find("of a stage weights and gradients alone"),
+            0U);
+  input.spec = load_gpu_spec("rtx-3080-ti");
+  EXPECT_NE(find(marks_of_stages(input, 1), MarkKind::too_large), nullptr);
+  EXPECT_NE(find(marks_of_stages(input, 1), MarkKind::scaled), nullptr);
+  input.shape = gpt_preset("gpt3-xl");
+  EXPECT_EQ(find(marks_of_stages(input, 1), MarkKind::too_large), nullptr);
 }
 
 // A kernel measured at one shape is scaled at another, and less is known of it the further it is.

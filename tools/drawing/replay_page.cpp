@@ -176,7 +176,7 @@ std::string replay_trust(const ReplayRequest& request, const ReplayComparison& c
       {"Times of kernels",
        fmt::format("{:.1f} % measured, {:.1f} % scaled from the same kernel at other shapes, "
                    "{:.1f} % derived from FLOPs, bytes and class, {:.1f} % guessed from peak "
-                   "rates, {:.1f} % anchored only: not predicted, they keep their captured times",
+                   "rates, {:.1f} % anchored: not predicted, they keep their captured times",
                    share(c.measured_s), share(c.scaled_s), share(c.derived_s), share(c.guessed_s),
                    share(c.anchored_s))}};
   if (power) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <variant>
 
 #include <fmt/format.h>
@@ -51,8 +52,20 @@ std::string with_interval(double value_pct, const std::optional<SavingInterval>&
   return text;
 }
 
-std::string change_text(const PlanResult& plan, const Totals& base) {
-  const Totals& total = plan.sim.total;
+// " [clocks not fitted]": of a plan and what it is held against, what makes the numbers worth less.
+std::string doubts_text(const PlanResult& plan, const Exploration& found) {
+  std::vector<Mark> doubts;
+  for (const std::vector<Mark>* marks : {&found.baseline_marks, &plan.marks}) {
+    for (const Mark& mark : *marks) {
+      const bool told = std::ranges::find(doubts, mark.kind, &Mark::kind) != doubts.end();
+      if (is_doubt(mark.kind) && !told) doubts.push_back(mark);
+    }
+  }
+  return doubts.empty() ? "" : fmt::format(" [{}]", kinds_text(doubts));
+}
+
+std::string change_text(const PlanResult& plan, const Exploration& found) {
+  const Totals &total = plan.sim.total, &base = found.baseline.total;
   std::string text = fmt::format(
       "energy {}, time {}",
       with_interval(change_pct(total.energy_j, base.energy_j), plan.interval,
@@ -63,7 +76,7 @@ std::string change_text(const PlanResult& plan, const Totals& base) {
                         format_signed(change_pct(plan.counted->energy_j, base.energy_j), 2),
                         format_signed(change_pct(plan.counted->time_s, base.time_s), 2));
   }
-  return text + '\n';
+  return text + doubts_text(plan, found) + '\n';
 }
 
 bool asks_for_time(const PlanResult& plan) {
@@ -100,10 +113,9 @@ std::string no_plan(const Exploration& found) {
     if (fastest == nullptr || plan.sim.total.time_s < fastest->sim.total.time_s) fastest = &plan;
   }
   if (fastest == nullptr) return fastest_of_fronts(found);
-  return fmt::format("No plan is in time; the fastest, per {}, {}: {}",
-                     name_of(fastest->question.granularity),
-                     clocks_text(found.grid, fastest->plan.clock_of_site),
-                     change_text(*fastest, found.baseline.total));
+  return fmt::format(
+      "No plan is in time; the fastest, per {}, {}: {}", name_of(fastest->question.granularity),
+      clocks_text(found.grid, fastest->plan.clock_of_site), change_text(*fastest, found));
 }
 
 bool is_late(const PlanResult& plan) {
@@ -193,15 +205,31 @@ std::string cost_text(const PlanResult& plan, const Totals& base, const Measure&
                      format_signed(change_pct(measure(plan.sim.total), measure(base)), 2));
 }
 
+// @param tie  it is what the default clocks are to the last digit shown: they stay
+std::string one_clock_text(const ExplorationInput& input, const Exploration& found,
+                           const PlanResult& plan, bool tie, const Measure& measure) {
+  const ClockId chosen = plan.plan.clock_of_site.front(), usual = found.grid.default_clock();
+  if (tie && chosen != usual) {
+    return fmt::format("One clock for all, {}: no other saves anything\n  {}",
+                       found.grid.label(usual), one_clock_line(input.spec, found.grid[usual]));
+  }
+  return fmt::format("One clock for all, {}: {}{}  {}", found.grid.label(chosen),
+                     cost_text(plan, found.baseline.total, measure), change_text(plan, found),
+                     one_clock_line(input.spec, found.grid[chosen]));
+}
+
 // The best clock for all and the best plan of one kind of goal.
 std::string best_plans(const ExplorationInput& input, const Exploration& found,
                        const Measure& measure, std::string_view db) {
   const Totals& base = found.baseline.total;
+  // Half of the last digit of a change, below which the earlier plan stays.
+  constexpr double shown_frac = 5e-5;
+  const double shown = shown_frac * measure(base);
   const PlanResult *best = nullptr, *one_clock = nullptr;
   for (const PlanResult& plan : found.plans) {
     if (!measure.is_of(plan.question.goal) || !plan.found() || is_late(plan)) continue;
     const auto is_better = [&](const PlanResult* other) {
-      return other == nullptr || measure(plan.sim.total) < measure(other->sim.total);
+      return other == nullptr || measure(plan.sim.total) < measure(other->sim.total) - shown;
     };
     if (is_better(best)) best = &plan;
     const std::vector<ClockId>& clocks = plan.plan.clock_of_site;
@@ -209,13 +237,13 @@ std::string best_plans(const ExplorationInput& input, const Exploration& found,
     if (all_same && is_better(one_clock)) one_clock = &plan;
   }
   if (best == nullptr) return no_plan(found);
-  if (measure(best->sim.total) >= measure(base)) return nothing_gained(found, measure);
+  if (measure(best->sim.total) >= measure(base) - shown) return nothing_gained(found, measure);
   std::string text;
   if (one_clock != nullptr) {
-    const ClockId clock = one_clock->plan.clock_of_site.front();
-    text += fmt::format("One clock for all, {}: {}{}  {}", found.grid.label(clock),
-                        cost_text(*one_clock, base, measure), change_text(*one_clock, base),
-                        one_clock_line(input.spec, found.grid[clock]));
+    const Totals& one = one_clock->sim.total;
+    const bool tie = std::abs(measure(one) - measure(base)) <= shown &&
+                     one.time_s >= base.time_s * (1.0 - shown_frac);
+    text += one_clock_text(input, found, *one_clock, tie, measure);
   }
   if (best == one_clock) return text;
   const Totals& total = best->sim.total;
@@ -223,7 +251,7 @@ std::string best_plans(const ExplorationInput& input, const Exploration& found,
                             name_of(best->question.granularity),
                             clocks_text(found.grid, best->plan.clock_of_site),
                             static_cast<double>(total.clock_switches) / total.time_s,
-                            cost_text(*best, base, measure), change_text(*best, base),
+                            cost_text(*best, base, measure), change_text(*best, found),
                             play_lines(name_of(best->question.granularity), db,
                                        std::holds_alternative<LeastCost>(best->question.goal)));
 }

@@ -94,6 +94,35 @@ TEST_F(ExplorationAnswer, TableShowsWhereALimitIsNotReached) {
   EXPECT_NE(csv.find(",limit not reached,"), std::string::npos);
 }
 
+// What does not show in the last digit is no reason to set a clock.
+TEST_F(ExplorationAnswer, TiesKeepTheDefaultClocks) {
+  const auto saves = [&](PlanResult& plan, double frac) {
+    plan.sim = found_.baseline;
+    plan.sim.total.energy_j = (1.0 - frac) * found_.baseline.total.energy_j;
+  };
+  saves(found_.plans[0], 4e-5);
+  saves(found_.plans[1], 4.5e-5);
+  EXPECT_EQ(answer(), "No plan that is in time saves energy: keep the default clocks.\n");
+  saves(found_.plans[1], 0.01);
+  EXPECT_EQ(
+      answer().find("One clock for all, auto/auto: no other saves anything\n  To set: nothing"),
+      0U);
+  EXPECT_NE(answer().find("\nPer kernel, "), std::string::npos);
+  saves(found_.plans[0], 0.00998);
+  EXPECT_EQ(answer().find("Per kernel, "), std::string::npos);
+}
+
+// Of the plan or of what it is held against.
+TEST_F(ExplorationAnswer, SaysBesideTheSavingWhatWasNotMeasured) {
+  EXPECT_EQ(answer().find('['), std::string::npos);
+  found_.baseline_marks.push_back({MarkKind::clocks_not_fitted, "beyond"});
+  found_.plans[1].marks.push_back({MarkKind::scaled, "other shapes"});
+  found_.plans[1].marks.push_back({MarkKind::changes_ignored, "free"});
+  const std::string text = answer();
+  EXPECT_NE(text.find(") [clocks not fitted]\n  To set"), std::string::npos) << text;
+  EXPECT_NE(text.find(") [clocks not fitted, scaled]\n"), std::string::npos) << text;
+}
+
 TEST_F(ExplorationAnswer, SaysWhenNothingIsSaved) {
   for (PlanResult& plan : found_.plans) plan.sim = found_.baseline;
   EXPECT_EQ(answer(), "No plan that is in time saves energy: keep the default clocks.\n");

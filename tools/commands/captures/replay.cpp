@@ -256,12 +256,14 @@ void print_all(const ReplayOptions& o, const ReplayRequest& request,
   const ReplayCoverage& c = comparison.coverage;
   const double total_s = std::max(c.total_s(), 1e-12);
   print(runs, o.format);
+  const auto share = [&](double time_s) { return percent * time_s / total_s; };
   print(fmt::format(
-      "\nGPU time: {:.1f} % measured, {:.1f} % scaled, {:.1f} % derived, {:.1f} % guessed, {:.1f} "
-      "% "
-      "anchored only: not predicted, they keep their captured times in every run\n\n",
-      100.0 * c.measured_s / total_s, 100.0 * c.scaled_s / total_s, 100.0 * c.derived_s / total_s,
-      100.0 * c.guessed_s / total_s, 100.0 * c.anchored_s / total_s));
+      "\nGPU time, predicted without captured times: {:.1f} % measured, {:.1f} % scaled, {:.1f} % "
+      "derived, {:.1f} % guessed, {:.1f} % anchored: these keep them. Plans (explore) start from "
+      "captured times: {:.1f} % measured, {:.1f} % anchored\n\n",
+      share(c.measured_s), share(c.scaled_s), share(c.derived_s), share(c.guessed_s),
+      share(c.anchored_s), share(c.measured_s + c.scaled_s),
+      share(c.derived_s + c.guessed_s + c.anchored_s)));
   print(classes, o.format);
   print("\n" + verdict_text(comparison));
   if (steps.rows() > 0) {

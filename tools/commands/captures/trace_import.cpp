@@ -90,8 +90,8 @@ Coverage coverage_of(const Capture& capture, const CaptureStats& stats) {
 std::string coverage_line(const Capture& capture, const CaptureStats& stats) {
   const Coverage coverage = coverage_of(capture, stats);
   return fmt::format(
-      "work of the kernels: counted for {:.1f} % of {}, from shapes {:.1f} %, guessed {:.1f} %, "
-      "unknown {:.1f} %\n",
+      "work of the kernels: measured for {:.1f} % of {}, derived from shapes {:.1f} %, guessed "
+      "{:.1f} %, unknown {:.1f} %\n",
       coverage.percent[0], coverage.timed ? "GPU time" : "launches", coverage.percent[1],
       coverage.percent[2], coverage.percent[3]);
 }

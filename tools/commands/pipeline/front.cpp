@@ -19,7 +19,8 @@ struct FrontOptions {
 };
 
 ExitStatus run_front(const FrontOptions& o, const RunContext& context) {
-  const PipelineWork work = load_pipeline(o.input).work;
+  const LoadedPipeline loaded = load_pipeline(o.input);
+  const PipelineWork& work = loaded.work;
   PlannerOptions options = planner_options(o.input);
   options.exact_sweep = o.exact;
   const PipelinePlanner planner(work, options, context);
@@ -40,7 +41,7 @@ ExitStatus run_front(const FrontOptions& o, const RunContext& context) {
                    fmt::format("\n{}. Durations are free between the measured options; `pipeline "
                                "plan` gives clocks.\n",
                                describe(o.input, work)) +
-                       multiply_note(o.input, work),
+                       marks_note(loaded) + multiply_note(o.input, work),
                    o.format);
   return ExitStatus::done;
 }

@@ -100,8 +100,8 @@ void add_pipeline_options(CommandLine& app, PipelineInput& input) {
                  "kernel model");
   app.add_option("--gpu", input.gpu, "With --model: GPU spec, shipped name or file")
       ->capture_default_str();
-  app.add_option("--clocks", input.clocks, "With --model: clocks to choose from, see explore")
-      ->capture_default_str();
+  app.add_option("--clocks", input.clocks,
+                 "With --model: clocks to choose from, see explore [the spec's first grid]");
   app.add_option("--clock-per", input.clock_per,
                  "With --model: one clock per pass, or one per kernel inside each pass")
       ->capture_default_str();
@@ -142,10 +142,12 @@ LoadedPipeline load_pipeline(const PipelineInput& input) {
   double blocked_power_w = input.blocked_power_w.value_or(0.0);
   std::vector<KernelClocks> kernel_clocks;
   std::optional<StageModelInput> modelled;
+  std::vector<Mark> marks;
   if (!profile) {
     modelled = modelled_stages(input, schedule.shape.stages * schedule.shape.chunks);
     blocked_power_w = modelled->blocked_power_w;
     ModelProfile model = model_profile(*modelled);
+    marks = marks_of_stages(*modelled, schedule.shape.chunks);
     profile = std::move(model.profile);
     if (schedule.shape.kind == ScheduleKind::early_recompute) add_recompute(*profile);
     kernel_clocks = std::move(model.clocks);
@@ -157,7 +159,7 @@ LoadedPipeline load_pipeline(const PipelineInput& input) {
     }
   }
   return {pipeline_work(std::move(schedule), *profile, blocked_power_w, input.stage_map),
-          std::move(kernel_clocks), std::move(modelled)};
+          std::move(kernel_clocks), std::move(modelled), std::move(marks)};
 }
 
 std::string baseline_name(const PipelineInput& input) {

@@ -17,7 +17,7 @@ class CommandLine;
 /// As given on the command line; see add_pipeline_options for units and meaning.
 struct PipelineInput {
   std::string profile, model, ops, edges;
-  std::string gpu = "rtx-3080-ti", clocks = "paper", clock_per = "pass";
+  std::string gpu = "rtx-3080-ti", clocks, clock_per = "pass";
   std::uint64_t batch = 1, seq = 1024;
   std::string schedule = "1f1b";
   std::optional<std::uint32_t> stages;
@@ -40,6 +40,7 @@ struct LoadedPipeline {
   PipelineWork work;
   std::vector<KernelClocks> kernel_clocks;
   std::optional<StageModelInput> modelled;
+  std::vector<Mark> marks;  ///< what to know beside each of its savings
 };
 
 /// Reads or models the profile and lays it over the schedule.

@@ -1,6 +1,7 @@
 // rubato pipeline: clocks for every pass of pipeline-parallel training.
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <utility>
 
@@ -27,9 +28,6 @@ void print_with_notes(const OutputTable& table, const std::string& notes, Output
 
 std::optional<std::string> no_interval(const LoadedPipeline& loaded) {
   if (!loaded.modelled) return "a measured profile does not say how noisy it is";
-  // Drawn models know no power limits but the spec's.
-  if (!loaded.modelled->power_limits_w.empty())
-    return "errors are known of clocks, not of power limits";
   return std::nullopt;
 }
 
@@ -51,9 +49,15 @@ void add_energy_interval(std::vector<Cell>& row, const std::optional<PipelineInt
   row.emplace_back(energy.high_pct);
 }
 
+std::string marks_note(const LoadedPipeline& loaded) {
+  return reasons_text(std::array{&loaded.marks});
+}
+
 std::string interval_note(const LoadedPipeline& loaded) {
-  if (const auto why = no_interval(loaded)) return fmt::format("No interval: {}.\n", *why);
-  return "low and high: 90 % interval of the change beside them when the plan is run, replayed "
+  if (const auto why = no_interval(loaded))
+    return marks_note(loaded) + fmt::format("No interval: {}.\n", *why);
+  return marks_note(loaded) +
+         "low and high: 90 % interval of the change beside them when the plan is run, replayed "
          "with errors of the kernel model.\n";
 }
 

@@ -60,7 +60,7 @@ std::vector<Cell> jitter_cells(const PlanOptions& o, const PipelineWork& work,
   return {summary.mean_time_s, summary.p95_time_s};
 }
 
-std::vector<Column> plans_columns(bool with_intervals, bool with_jitter) {
+std::vector<Column> plans_columns(bool with_intervals, bool with_jitter, bool with_notes) {
   std::vector<Column> columns{
       {"plan"},
       {.key = "status", .room = Room::needed},
@@ -83,6 +83,7 @@ std::vector<Column> plans_columns(bool with_intervals, bool with_jitter) {
     columns.push_back({"jitter_mean_time_s", "jittered s", 4});
     columns.push_back({"jitter_p95_time_s", "95 % below s", 4});
   }
+  columns.push_back({.key = "notes", .for_programs = !with_notes, .room = Room::needed});
   return columns;
 }
 
@@ -92,8 +93,9 @@ bool have_intervals(const std::vector<PipelineResult>& plans) {
 }
 
 OutputTable plans_table(const PlanOptions& o, const PipelinePlanner& planner,
-                        const std::vector<PipelineResult>& plans) {
-  const std::vector<Column> columns = plans_columns(have_intervals(plans), o.jitter_pct != 0.0);
+                        const std::vector<PipelineResult>& plans, const std::vector<Mark>& marks) {
+  const std::vector<Column> columns =
+      plans_columns(have_intervals(plans), o.jitter_pct != 0.0, !marks.empty());
   OutputTable table(columns);
   const PipelineRun& base = planner.baseline();
   const auto add = [&](std::vector<Cell> row, const std::optional<SavingInterval>& interval,
@@ -106,6 +108,7 @@ OutputTable plans_table(const PlanOptions& o, const PipelinePlanner& planner,
     row.insert(row.end(), more.begin(), more.end());
     const std::vector<Cell> jitter = jitter_cells(o, planner.work(), plan);
     row.insert(row.end(), jitter.begin(), jitter.end());
+    row.emplace_back(kinds_text(marks));
     table.add_row(std::move(row));
   };
   add({baseline_name(o.input), std::string("-"), std::monostate{}, base.time_s, base.energy_j, 0.0,
@@ -308,7 +311,7 @@ ExitStatus run_plan(const PlanOptions& o, const RunContext& context) {
   for (PipelineResult& plan : plans) {
     if (intervals && plan.found()) plan.interval = intervals->of(plan.plan);
   }
-  const OutputTable table = plans_table(o, planner, plans);
+  const OutputTable table = plans_table(o, planner, plans, loaded.marks);
   print_plans(o, planner, plans, table, loaded);
   // What is stored first is not lost when a file cannot be written.
   if (!o.db.empty()) store_pipeline(o.db, planner, plans, o.input, context);

@@ -42,7 +42,10 @@ void print_with_notes(const OutputTable& table, const std::string& notes, Output
 void add_energy_interval(std::vector<Cell>& row, const std::optional<PipelineIntervals>& intervals,
                          const PipelinePlan& plan, const PipelineIntervalQuestion& question = {});
 
-/// What the columns that add_energy_interval fills mean, or why they are empty.
+/// A line for each mark of the stages.
+[[nodiscard]] std::string marks_note(const LoadedPipeline& loaded);
+
+/// marks_note, and what the columns that add_energy_interval fills mean, or why they are empty.
 [[nodiscard]] std::string interval_note(const LoadedPipeline& loaded);
 
 /// What the energies are of, and what multiplies them.
