@@ -1,6 +1,6 @@
 // mckp_instance ROWS ITEMS OUT: solves a benchmark instance, prints as JSON how long it took on one
 // thread and on all and what came out, and writes the instance for another solver
-// (highs_ratio.py): rows x items times (s), then energies (J), as the machine's doubles.
+// (tables/highs_ratio.py): rows x items times (s), then energies (J), as the machine's doubles.
 
 #include <algorithm>
 #include <chrono>

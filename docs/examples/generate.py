@@ -15,6 +15,7 @@ import tempfile
 from pathlib import Path
 
 GPU = "a100-sxm4-80gb"
+MEM_MHZ, MAX_MHZ = 1593, 1410
 STEPS = 6
 FIRST_STEP = 3
 LAUNCH_US = 6.0  # host, per launch
@@ -30,15 +31,16 @@ def rubato(*arguments):
     subprocess.run(["rubato", *map(str, arguments)], check=True, stdout=subprocess.DEVNULL)
 
 
-def simulated(folder):
-    """Kernels by name, and the launches of one step: (kernel, time in us, power in W)."""
+def simulated(folder, layers=4, core_mhz=None):
+    """Kernels by name, the launches of one step, (kernel, time in us, power in W), and the GPU: at its default clocks or at one clock."""
     trace, timeline, spec = folder / "trace.json", folder / "timeline.json", folder / "spec.json"
-    rubato("trace", "gen", "gpt3-small", "--layers", 4, "--batch", 256, "-o", trace)
-    rubato("explore", trace, "--gpu", GPU, "--granularity", "iteration", "--timeline", timeline)
+    rubato("trace", "gen", "gpt3-small", "--layers", layers, "--batch", 256, "-o", trace)
+    clocks = ["--clocks", f"mem={MEM_MHZ} core={core_mhz}", "--slack", 300] if core_mhz else []
+    rubato("explore", trace, "--gpu", GPU, "--granularity", "iteration", "--timeline", timeline, *clocks)
     spec.write_text(subprocess.run(["rubato", "gpus", GPU], check=True, capture_output=True, text=True).stdout)
     events = json.loads(timeline.read_text())["traceEvents"]
     launches = [(e["name"], e["dur"], e["args"]["energy_j"] / (e["dur"] * 1e-6))
-                for e in events if e["ph"] == "X" and e.get("cat") == "kernel" and e["pid"] == 1]
+                for e in events if e["ph"] == "X" and e.get("cat") == "kernel" and e["pid"] == (2 if core_mhz else 1)]
     kernels = {kernel["name"]: kernel for kernel in json.loads(trace.read_text())["kernels"]}
     return kernels, launches, json.loads(spec.read_text())
 
@@ -74,13 +76,13 @@ def launch_events(kernel, number, host_us, start_us, duration_us):
                     "block": [256, 1, 1]}}
 
 
-def captured(kernels, launches):
-    """Events of the profiler, and (start, end, power) of every launch, in us."""
-    dice = random.Random(20260113)
+def captured(kernels, launches, steps=STEPS, seed=20260113):
+    """Events of the profiler, and (start, end, power) of every launch, in us. A kernel's own scatter is that of the same seed."""
+    dice = random.Random(seed)
     scatter = {name: dice.gauss(1.0, 0.03) for name in kernels}
     events, busy = [], []
     now, number = 1000.0, 0
-    for step in range(FIRST_STEP, FIRST_STEP + STEPS):
+    for step in range(FIRST_STEP, FIRST_STEP + steps):
         begin = host = gpu = now
         for name, time_us, power_w in launches:
             number += 1
@@ -103,7 +105,22 @@ def mean_power(busy, idle_w, begin_us, end_us):
     return energy / (end_us - begin_us)
 
 
-def write_power_log(path, busy, idle_w):
+def write_trace(path, gpu, events):
+    document = {"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": gpu["title"]}], "baseTimeNanoseconds": START_NS,
+                "traceName": "simulated by rubato, see docs/examples/README.md", "traceEvents": events}
+    path.write_bytes(gzip.compress(json.dumps(document, separators=(",", ":")).encode(), mtime=0))
+
+
+def idle_power(gpu, core_mhz=MAX_MHZ):
+    """Without work the base power of the memory state, plus leakage and clock tree at the voltage of the clock, is drawn."""
+    power = gpu["core_power"]
+    known = list(zip(power["voltage_core_mhz"], power["relative_v"]))
+    (low_mhz, low_v), (high_mhz, high_v) = next((a, b) for a, b in zip(known, known[1:]) if core_mhz <= b[0])
+    volt = low_v + (high_v - low_v) * (core_mhz - low_mhz) / (high_mhz - low_mhz)
+    return gpu["memory"]["states"][0]["base_power_w"] + (power["leakage_w"] + power["clock_w_per_mhz"] * core_mhz) * volt ** 2
+
+
+def write_power_log(path, busy, idle_w, core_mhz=MAX_MHZ):
     """A sample every 100 ms; it holds the mean of a window of 25 ms that ended a while before."""
     dice = random.Random(7)
     with open(path, "w", newline="", encoding="utf-8") as file:
@@ -113,23 +130,16 @@ def write_power_log(path, busy, idle_w):
         while at_s * 1e6 < busy[-1][1] + IDLE_AFTER_S * 1e6:
             power = mean_power(busy, idle_w, (at_s - SENSOR_WINDOW_S) * 1e6, at_s * 1e6) + dice.gauss(0.0, 1.0)
             time = datetime.datetime.fromtimestamp(START_NS / 1e9 + at_s + READ_AFTER_S, datetime.timezone.utc)
-            rows.writerow([time.strftime("%Y/%m/%d %H:%M:%S.%f")[:-3], " 0", f" {power:.2f} W", " 1410 MHz", " 1593 MHz"])
+            rows.writerow([time.strftime("%Y/%m/%d %H:%M:%S.%f")[:-3], " 0", f" {power:.2f} W", f" {core_mhz} MHz", f" {MEM_MHZ} MHz"])
             at_s += SENSOR_PERIOD_S
 
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        kernels, launches, spec = simulated(Path(folder))
+        kernels, launches, gpu = simulated(Path(folder))
     events, busy = captured(kernels, launches)
-    document = {"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": spec["title"]}], "baseTimeNanoseconds": START_NS,
-                "traceName": "simulated by rubato, see docs/examples/README.md", "traceEvents": events}
-    packed = gzip.compress(json.dumps(document, separators=(",", ":")).encode(), mtime=0)
-    Path("run.pt.trace.json.gz").write_bytes(packed)
-    # Without work the base power of the memory state, plus leakage and clock tree at full voltage, is drawn.
-    power = spec["core_power"]
-    idle_w = spec["memory"]["states"][0]["base_power_w"] + (
-        power["leakage_w"] + power["clock_w_per_mhz"] * spec["core_clocks"]["max_mhz"]) * power["relative_v"][-1] ** 2
-    write_power_log("run.power.csv", busy, idle_w)
+    write_trace(Path("run.pt.trace.json.gz"), gpu, events)
+    write_power_log("run.power.csv", busy, idle_power(gpu))
 
 
 if __name__ == "__main__":

@@ -3,9 +3,16 @@
 
 Commands are taken out of the documents: every line of a fenced sh block, every indented line that begins with
 `rubato`, every fenced python block. A document has a scratch copy of the tree of its own, in which its commands run from
-the top; all must end with status 0, and no number may read -0.00. A block that cannot run says why in a comment above it, visible in the source:
+the top; all must end with status 0, and no number may read -0.00. A block that cannot run as it stands says so in a
+comment above it, visible in the source:
 
     <!-- not run: needs a GPU -->
+    <!-- run by tests/tools/packaging/fresh_root.sh -->
+    <!-- on a simulated GPU -->
+    <!-- on a simulated GPU, after: import rubato; data = [1, 2] -->
+
+The second names a test that does the same with what the block needs; it must exist. On a simulated GPU (the driver's
+library of tests/tools/python) sudo does nothing, and Python blocks may need what the text around them has made.
 
 A block of text that quotes what the command before it prints has such a comment too, and is compared line by line,
 numbers with decimals to the last digit but one:
@@ -15,22 +22,27 @@ numbers with decimals to the last digit but one:
 Of commands inside sentences (`rubato ...`) and of the examples of --help it is only checked that command and options
 exist.
 
-Usage: documented_commands.py RUBATO SOURCE_DIR
+Usage: documented_commands.py RUBATO SOURCE_DIR [LIBRARY]; LIBRARY: the stand-in for libnvidia-ml.so.1
 """
 import concurrent.futures
 import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 RUBATO, SOURCE = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
+LIBRARY = Path(sys.argv[3]).resolve() if len(sys.argv) > 3 else None
 COPIED = ["README.md", "CONTRIBUTING.md", "docs", "tools", "models/data", "traces/data"]  # what commands may refer to
-TIMEOUT_S = 60
+CPU_LIMIT_S = 60  # of each process: beside others it takes longer, not more
+WALL_LIMIT_S = 400  # for what waits
 
 
 def documents():
@@ -50,44 +62,68 @@ def joined(lines):
         command = ""
 
 
-class Blocks:
-    """Blocks of a document: (language, lines with their numbers, reason not to run or None)."""
+class Block(NamedTuple):
+    """Lines with their numbers, and what the comment above says: why it is left out, or with what it runs."""
 
-    def __init__(self, text):
-        self.found = []
-        language, block, reason = None, [], None
-        for number, line in enumerate(text.splitlines(), 1):
-            fence = re.match(r"```(\w*)", line)
-            marker = re.fullmatch(r"<!-- not run: (.+) -->", line)
-            indented = language is None and re.match(r"    (rubato .*)", line)
-            if marker and language is None:
-                reason = marker[1]
-            elif fence and language is None:
-                language, block = fence[1], []
-            elif fence:
-                self.found.append((language, block, reason))
-                language, reason = None, None
-            elif language is not None:
-                block.append((number, line))
-            elif indented:
-                self.found.append(("sh", [(number, indented[1])], reason))
-            elif line.strip():
-                reason = None
+    language: str
+    lines: list
+    reason: str = ""  # not run
+    test: str = ""  # run by it
+    simulated: bool = False
+    before: str = ""  # Python
+
+
+MARKERS = (r"not run: (?P<reason>.+)", r"run by (?P<test>\S+)", r"on a simulated GPU(?P<simulated>)(?:, after: (?P<before>.+))?")
+
+
+def marked(line):
+    """What a comment says of the block below it; {} of any other line."""
+    found = re.fullmatch(r"<!-- (?:" + "|".join(MARKERS) + r") -->", line)
+    said = found.groupdict() if found else {}
+    return {**{key: value for key, value in said.items() if value}, **({"simulated": True} if said.get("simulated") is not None else {})}
+
+
+def blocks(text):
+    language, lines, marks = None, [], {}
+    for number, line in enumerate(text.splitlines(), 1):
+        fence = re.match(r"```(\w*)", line)
+        indented = language is None and re.match(r"    (rubato .*)", line)
+        if language is None and marked(line):
+            marks = marked(line)
+        elif fence and language is None:
+            language, lines = fence[1], []
+        elif fence:
+            yield Block(language, lines, **marks)
+            language, marks = None, {}
+        elif language is not None:
+            lines.append((number, line))
+        elif indented:
+            yield Block("sh", [(number, indented[1])], **marks)
+        elif line.strip():
+            marks = {}
 
 
 def steps(text):
-    """(line number, command, reason not to run or None)."""
-    for language, block, reason in Blocks(text).found:
-        if language == "python" and block:
-            yield block[0][0], "python3 - <<'END'\n" + "\n".join(line for _, line in block) + "\nEND", reason
-        elif language == "sh":
-            yield from ((number, command, reason) for number, command in joined(block))
+    """(line number, command, its block)."""
+    for block in blocks(text):
+        if block.language == "python" and block.lines:
+            code = "".join(f"{line.strip()}\n" for line in block.before.split(";")) + "\n".join(line for _, line in block.lines)
+            yield block.lines[0][0], f"python3 - <<'END'\n{code}\nEND", block
+        elif block.language == "sh":
+            yield from ((number, command, block) for number, command in joined(block.lines))
+
+
+def left_out(block):
+    """Why a block is not run here, or None."""
+    if block.test:
+        return f"run by {block.test}"
+    return block.reason or ("no simulated GPU given" if block.simulated and not LIBRARY else None)
 
 
 def quotes(text):
     """{line of the command: lines that it is said to print}."""
     found, last, marked, inside = {}, None, False, False
-    commands = [number for number, _, reason in steps(text) if not reason]
+    commands = [number for number, _, block in steps(text) if not left_out(block)]
     for number, line in enumerate(text.splitlines(), 1):
         last = number if number in commands else last
         if line == "<!-- printed by the command above -->":
@@ -129,9 +165,55 @@ def scratch_copy(folder):
     (folder / "bin" / "rubato").symlink_to(RUBATO)
 
 
+def simulated_gpu(folder):
+    """Environment with an A100 of the tests behind the driver's library, and a sudo that needs no rights."""
+    sys.path[:0] = [str(SOURCE / "tests" / "tools" / "python")]
+    from simulated.machine import Machine
+
+    (folder / "root").mkdir()
+    (folder / "root" / "sudo").write_text("#!/bin/sh\n[ \"$1\" != -E ] || shift\nexec \"$@\"\n")
+    (folder / "root" / "sudo").chmod(0o755)
+    with ALONE:  # it also sets variables of this process
+        machine = Machine(LIBRARY, folder)
+        return {"RUBATO_NVML": machine.library_path, "RUBATO_SIM_STATE": machine.state}
+
+
+ALONE = threading.Lock()
+
+
+def run(command, folder, environment):
+    """(status, what was printed on standard output, all that was printed)."""
+    limited = f"ulimit -t {CPU_LIMIT_S}\n{command}"
+    try:
+        done = subprocess.run(["bash", "-eo", "pipefail", "-c", limited], cwd=folder, env=environment, text=True,
+                              stdin=subprocess.DEVNULL, capture_output=True, timeout=WALL_LIMIT_S)
+    except subprocess.TimeoutExpired:
+        return f"none after {WALL_LIMIT_S} s", "", ""
+    out_of_time = done.returncode in (128 + signal.SIGXCPU, 128 + signal.SIGKILL, -signal.SIGXCPU)
+    return f"more than {CPU_LIMIT_S} s of CPU time" if out_of_time else done.returncode, done.stdout, done.stdout + done.stderr
+
+
+def problem_of(status, printed, said, quoted):
+    """(what is wrong, text that shows it), or None."""
+    if status != 0:
+        return f"status {status}", said[-2500:]
+    if minus_zero := re.search(r"(?<![\w.-])-0(\.0*)?(?![\w.])", said):
+        return "a zero with a sign", said[max(0, minus_zero.start() - 200):][:400]
+    if wrong := [line for line in quoted if not prints(line, printed)]:
+        return "quoted otherwise", "\n".join(wrong) + "\n" + printed[:1000]
+    return None
+
+
+class Counts(NamedTuple):
+    ran: int = 0
+    elsewhere: int = 0  # by a test of their own
+    left_out: int = 0
+    failed: int = 0
+
+
 def run_document(path):
-    """Lines to print, and how many commands ran, did not run, and failed."""
-    lines, ran, left_out, failed = [], 0, 0, 0
+    """Lines to print, and Counts."""
+    lines, counts = [], Counts()
     name = path.relative_to(SOURCE)
     with tempfile.TemporaryDirectory(prefix="rubato-docs-") as temporary:
         folder = Path(temporary)
@@ -139,29 +221,24 @@ def run_document(path):
         environment = {**os.environ, "PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "HOME": temporary,
                        "PYTHONPATH": str(SOURCE / "tools" / "python"), "PYTHONDONTWRITEBYTECODE": "1"}
         text = path.read_text(encoding="utf-8")
-        quoted = quotes(text)
-        for number, command, reason in steps(text):
-            if reason:
-                left_out += 1
-                lines.append(f"not run ({reason}): {name}:{number}: {command.splitlines()[0]}")
+        quoted, gpu = quotes(text), {}
+        for number, command, block in steps(text):
+            where = f"{name}:{number}: {command.splitlines()[0]}"
+            missing = block.test and not (SOURCE / block.test).is_file()
+            if (reason := left_out(block)) and not missing:
+                counts = counts._replace(elsewhere=counts.elsewhere + 1) if block.test else counts._replace(left_out=counts.left_out + 1)
+                lines.append(f"{reason}: {where}" if block.test else f"not run ({reason}): {where}")
                 continue
-            ran += 1
+            if block.simulated and not gpu:
+                gpu = {**simulated_gpu(folder), "PATH": f"{folder / 'root'}:{environment['PATH']}"}
             begin = time.monotonic()
-            try:
-                done = subprocess.run(["bash", "-eo", "pipefail", "-c", command], cwd=folder, env=environment, text=True,
-                                      stdin=subprocess.DEVNULL, capture_output=True, timeout=TIMEOUT_S)
-                status, said = done.returncode, done.stdout[-500:] + done.stderr[-2000:]
-                if minus_zero := re.search(r"(?<![\w.-])-0(\.0*)?(?![\w.])", done.stdout + done.stderr):
-                    status, said = "a zero with a sign", (done.stdout + done.stderr)[max(0, minus_zero.start() - 200):][:400]
-                if wrong := [line for line in quoted.get(number, []) if not prints(line, done.stdout)]:
-                    status, said = "quoted otherwise", "\n".join(wrong) + "\n" + done.stdout[:1000]
-            except subprocess.TimeoutExpired:
-                status, said = "none", f"still running after {TIMEOUT_S} s"
-            lines.append(f"{time.monotonic() - begin:6.2f} s  {name}:{number}: {command.splitlines()[0]}")
-            if status != 0:
-                failed += 1
-                lines.append(f"FAILED {name}:{number}: status {status}\n  {command}\n{said}")
-    return lines, ran, left_out, failed
+            wrong = (f"there is no test {block.test}", "") if missing else problem_of(
+                *run(command, folder, {**environment, **(gpu if block.simulated else {})}), quoted.get(number, []))
+            lines.append(f"{time.monotonic() - begin:6.2f} s  {where}")
+            counts = counts._replace(ran=counts.ran + 1, failed=counts.failed + bool(wrong))
+            if wrong:
+                lines.append(f"FAILED {name}:{number}: {wrong[0]}\n  {command}\n{wrong[1]}")
+    return lines, counts
 
 
 class Help:
@@ -221,20 +298,19 @@ def check_names():
 
 
 def main():
+    only = os.environ.get("RUBATO_DOCUMENTS")  # for trying: names, with commas
     bad, mentioned = check_names()
-    total = [0, 0, 0]
+    total = Counts()
     for problem in bad:
         print(problem)
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for lines, *counts in pool.map(run_document, documents()):
-            for line in lines:
-                print(line)
-            total = [a + b for a, b in zip(total, counts)]
-    ran, left_out, failed = total
-    print(f"{ran} commands run, {left_out} not run for the reasons above, {failed} failed; "
+        for lines, counts in pool.map(run_document, [path for path in documents() if not only or path.name in only.split(",")]):
+            print(*lines, sep="\n", end="\n" if lines else "")
+            total = Counts(*map(sum, zip(total, counts)))
+    print(f"{total.ran} commands run, {total.elsewhere} run by other tests, {total.left_out} not run for the reasons above, {total.failed} failed; "
           f"{mentioned} in sentences and --help checked for names, {len(bad)} of them wrong")
     # Fewer would mean that commands are no longer found, not that there are none.
-    return 1 if failed or bad or ran < 40 or mentioned < 60 else 0
+    return 1 if total.failed or bad or (not only and total.ran < 120) or mentioned < 60 else 0
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@
 #include "models/network/collective_time.hpp"
 #include "models/table/gpu_model.hpp"
 #include "tests/expect_error.hpp"
+#include "tests/text.hpp"
 #include "traces/files/trace_json.hpp"
 #include "traces/gpt.hpp"
 
@@ -15,12 +16,6 @@ namespace rubato {
 namespace {
 
 std::string shipped() { return to_json(load_gpu_spec("rtx-3080-ti")); }
-
-std::string replaced(std::string text, std::string_view from, std::string_view to) {
-  const std::size_t at = text.find(from);
-  EXPECT_NE(at, std::string::npos) << from;
-  return text.replace(at, from.size(), to);
-}
 
 TEST(GpuSpec, ReadsBackToTheSameText) {
   EXPECT_EQ(to_json(parse_gpu_spec(shipped(), "s.json")), shipped());

@@ -41,9 +41,9 @@ def check_step_end(folder):
     expect(folder, ["plan", "--profile", "half.csv", *common], 3, "no profile of the optimizer pass of stage 2")
 
 
-def check_power_limits(folder):
-    """Limits are choices besides clocks, or in their place."""
-    head, *rows = (folder / "p.csv").read_text().splitlines()
+def with_limits(folder):
+    """Writes both.csv (limits besides the clocks of p.csv), limits.csv (in their place) and twice.csv (a choice given twice)."""
+    _, *rows = (folder / "p.csv").read_text().splitlines()
     kept, tops = [], {}
     for row in rows:
         stage, kind, mhz, time, energy = row.split(",")
@@ -54,8 +54,14 @@ def check_power_limits(folder):
               for (stage, kind), (mhz, time, energy) in tops.items()
               for watts, slower, cheaper in ((300, 1.05, 0.75), (200, 1.3, 0.6))]
     columns = "stage,instruction,frequency,power_limit,time,energy"
-    (folder / "both.csv").write_text("\n".join([columns, *kept, *limits]) + "\n")
-    (folder / "limits.csv").write_text("\n".join([columns, *(row for row in kept if ",1400,400," in row), *limits]) + "\n")
+    for name, chosen in (("both.csv", [*kept, *limits]), ("limits.csv", [*(row for row in kept if ",1400,400," in row), *limits]),
+                         ("twice.csv", [*kept, kept[0]])):
+        (folder / name).write_text("\n".join([columns, *chosen]) + "\n")
+
+
+def check_power_limits(folder):
+    """Limits are choices besides clocks, or in their place."""
+    with_limits(folder)
     common = ["plan", "--blocked-power", "80", "--microbatches", "5", "--slack", "6", "--json"]
     clocks = json.loads(rubato(folder, *common, "--profile", "p.csv")[1])["plans"]
     code, out, err = rubato(folder, *common, "--profile", "both.csv", "--per-pass", "--plan-file", "limits.json")
@@ -80,8 +86,12 @@ def check_power_limits(folder):
     check(f"those offered and those of every pass: {offered}", offered == {200, 300, 400} and all(a == b for a, b, _ in chosen))
     check("as the plan has them", {limit for _, limit, _ in chosen} == {row["power_limit_w"] for row in json.loads(
         rubato(folder, *common, "--profile", "limits.csv", "--per-pass")[1])["passes"]})
-    (folder / "twice.csv").write_text("\n".join([columns, *kept, kept[0]]) + "\n")
     expect(folder, [*common, "--profile", "twice.csv"], 3, "stage 0, forward at 1400 MHz and 400 W is given twice")
+    expect(folder, [*common, "--profile", "p.csv", "--power-limits", "200"], 2, "--optimizer and --power-limits need --model")
+
+
+def check_modelled_limits(folder):
+    """Limits of a model's stages: what is drawn is at most the limit chosen, and no interval is claimed."""
     model = ["plan", "--model", "gpt3-xl", "--stages", "2", "--microbatches", "4", "--json", "--gpu", "a100-sxm4-80gb", "--clocks", "coarse"]
     free = json.loads(rubato(folder, *model)[1])["plans"]
     code, out, err = rubato(folder, *model, "--power-limits", "200,300,300,400", "--per-pass", "--plan-file", "modelled.json")
@@ -104,7 +114,6 @@ def check_power_limits(folder):
         expect(folder, [*subcommand, *limited], 0, "low and high: 90 % interval")
     expect(folder, [*model, "--power-limits", "5"], 2, "power limit")
     expect(folder, [*model, "--power-limits", "200", "--clock-per", "kernel"], 2, "power limits are set for whole passes")
-    expect(folder, [*common, "--profile", "p.csv", "--power-limits", "200"], 2, "--optimizer and --power-limits need --model")
 
 
 def check_no_energy(folder):
@@ -155,6 +164,6 @@ def check_modelled_step_end(folder):
 
 with tempfile.TemporaryDirectory() as name:
     profile(Path(name))
-    for part in (check_step_end, check_power_limits, check_no_energy, check_modelled_step_end):
+    for part in (check_step_end, check_power_limits, check_modelled_limits, check_no_energy, check_modelled_step_end):
         part(Path(name))
 sys.exit(1 if failures else print("all passed") or 0)

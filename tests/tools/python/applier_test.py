@@ -14,7 +14,7 @@ from unittest import mock
 from parts import OnMachine, TWO_PASSES, document, plan, run_tests, until
 
 import rubato
-from rubato.backends import DryBackend
+from rubato.hardware.backends import DryBackend
 from rubato.errors import Unreachable, UsageError
 from rubato.schedule import choose_plan
 from rubato.plan_file import load_plan

@@ -9,10 +9,10 @@ from unittest import mock
 from parts import ROOT, OnMachine, rubato as program, run_tests, until
 
 import rubato
-from rubato import latency
-from rubato.backends import NvmlBackend
+from rubato.hardware import latency
+from rubato.hardware.backends import NvmlBackend
 from rubato.errors import DataError, IoError, UsageError
-from rubato.nvml import Nvml, NVMLError
+from rubato.hardware.nvml import Nvml, NVMLError
 
 
 class Binding(OnMachine):

@@ -10,9 +10,9 @@ from parts import OnMachine, TWO_PASSES, document, plan, run_tests, until
 
 import rubato
 from rubato import held_clocks
-from rubato.backends import NvmlBackend, release
+from rubato.hardware.backends import NvmlBackend, release
 from rubato.errors import DataError, IoError, UsageError
-from rubato.guard import Guard
+from rubato.hardware.guard import Guard
 
 SAFE = dict(guard=False)
 

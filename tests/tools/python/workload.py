@@ -6,7 +6,7 @@ import json
 import time
 
 import rubato
-from rubato.nvml import Nvml
+from rubato.hardware.nvml import Nvml
 
 FORWARD = ("02_gemm_qkv", "05_softmax", "11_gelu")
 BACKWARD = ("24_gemm_dw_fcproj", "36_softmax_bwd", "23_gelu_bwd")

@@ -14,8 +14,8 @@ from parts import ROOT, OnMachine, plan, run_tests, until
 
 import rubato
 from rubato import applier as applier_module
-from rubato import backends
-from rubato.backends import ZeusdBackend, open_backend
+from rubato.hardware import backends
+from rubato.hardware.backends import ZeusdBackend, open_backend
 from rubato.errors import IoError, UsageError
 from simulated.zeusd import Zeusd, ZeusdProcess
 
@@ -165,7 +165,7 @@ class Restarts(OnMachine):
             import sys, time
             sys.path[:0] = [sys.argv[1]]
             import rubato
-            from rubato.backends import ZeusdBackend
+            from rubato.hardware.backends import ZeusdBackend
             applier = rubato.Applier(sys.argv[2], backend=ZeusdBackend(sys.argv[3]), strict=True)
             applier.mark("forward")
             print("ready", flush=True)

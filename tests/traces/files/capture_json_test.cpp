@@ -13,6 +13,7 @@
 #include "tests/captures.hpp"
 #include "tests/expect_error.hpp"
 #include "tests/temporary_folder.hpp"
+#include "tests/text.hpp"
 #include "traces/capture_stats.hpp"
 #include "traces/files/trace_json.hpp"
 #include "traces/import/builder.hpp"
@@ -138,12 +139,6 @@ TEST_F(CaptureJson, AnyCaptureSurvives) {
     }
     RC_ASSERT(round_trip(capture) == capture);
   });
-}
-
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  const std::size_t at = text.find(from);
-  EXPECT_NE(at, std::string::npos) << from;
-  return text.replace(at, from.size(), to);
 }
 
 TEST_F(CaptureJson, WrongEntriesAreNamed) {

@@ -3,18 +3,13 @@
 
 #include "common/error.hpp"
 #include "tests/expect_error.hpp"
+#include "tests/text.hpp"
 #include "traces/files/trace_csv.hpp"
 #include "traces/files/trace_json.hpp"
 #include "traces/gpt.hpp"
 
 namespace rubato {
 namespace {
-
-std::string replaced(std::string text, std::string_view from, std::string_view to) {
-  const std::size_t at = text.find(from);
-  EXPECT_NE(at, std::string::npos) << from;
-  return text.replace(at, from.size(), to);
-}
 
 std::string shipped() { return to_json(load_trace("gpt3-xl")); }
 

@@ -207,52 +207,39 @@ struct Expected {
   std::int64_t transfer_ns;
 };
 
-// Any groups, clocks, skews and jitter: exactly what belongs together is joined.
-RC_GTEST_PROP(RankJoin, FindsWhatBelongsTogether, ()) {
-  const auto ranks = *rc::gen::inRange<std::size_t>(2, 5);
-  const auto jitter_ns = *rc::gen::inRange<std::int64_t>(0, 8 * us);
-  std::vector<std::int64_t> error_ns;
-  for (std::size_t r = 0; r < ranks; ++r)
-    error_ns.push_back(*rc::gen::inRange<std::int64_t>(-50'000'000, 50'000'000));
-  const bool pipeline = *rc::gen::arbitrary<bool>();  // only neighbours communicate
-  const bool with_groups = pipeline || *rc::gen::arbitrary<bool>();
-  const bool with_numbers = with_groups && *rc::gen::arbitrary<bool>();
-  const auto groups = with_groups ? *rc::gen::inRange<std::uint32_t>(1, 4) : 1U;
-  MadeRanks made(error_ns);
-  std::map<std::string, std::uint64_t> counts;
-  std::vector<Expected> expected;
-  std::int64_t now_ns = 0;
-  const auto rounds = *rc::gen::inRange(3, 9);
-  const auto add = [&](const std::vector<std::size_t>& members, CapturedCollective said,
-                       const std::string& row) {
-    Expected one{{}, *rc::gen::inRange<std::int64_t>(20 * us, 300 * us)};
-    std::int64_t last_ns = now_ns;
-    for (const std::size_t r : members) {
-      const std::int64_t start_ns = now_ns + *rc::gen::inRange<std::int64_t>(0, 3'000 * us);
-      last_ns = std::max(last_ns, start_ns);
-      one.parts.push_back({r, start_ns, *rc::gen::inRange<std::int64_t>(0, jitter_ns + 1)});
-    }
-    if (with_numbers) said.sequence = 100 + counts[row]++;
-    made.collective(one.parts, one.transfer_ns, said);
-    expected.push_back(one);
-    now_ns = last_ns + one.transfer_ns + jitter_ns + 1'000 * us;
-  };
-  for (int round = 0; round < rounds; ++round) {
-    const auto number = *rc::gen::inRange<std::uint32_t>(0, groups);
-    if (with_groups) {
-      made.group(number);
-    } else {
-      made.group({}, *rc::gen::inRange<std::uint32_t>(1, 3));
-    }
-    if (!pipeline) {
-      std::vector<std::size_t> all(ranks);
+// A run of any groups, clocks, skews and jitter.
+class AnyRun {
+ public:
+  AnyRun() : made_(error_ns_) {
+    const auto rounds = *rc::gen::inRange(3, 9);
+    for (int round = 0; round < rounds; ++round) {
+      const auto number = *rc::gen::inRange<std::uint32_t>(0, groups_);
+      if (with_groups_) {
+        made_.group(number);
+      } else {
+        made_.group({}, *rc::gen::inRange<std::uint32_t>(1, 3));
+      }
+      if (pipeline_) {
+        pass_on();
+        continue;
+      }
+      std::vector<std::size_t> all(ranks_);
       std::iota(all.begin(), all.end(), std::size_t{0});
       add(all, all_reduce(64 * (1 + *rc::gen::inRange<std::uint64_t>(0, 3))),
           std::to_string(number));
-      continue;
     }
-    made.group(0);
-    for (std::uint32_t r = 0; r + 1 < ranks; ++r) {
+  }
+
+  [[nodiscard]] JoinedRanks joined() { return join_ranks(made_.finish()); }
+  [[nodiscard]] const std::vector<Expected>& expected() const { return expected_; }
+  [[nodiscard]] const std::vector<std::int64_t>& error_ns() const { return error_ns_; }
+  [[nodiscard]] std::int64_t jitter_ns() const { return jitter_ns_; }
+
+ private:
+  // Neighbours send one another something.
+  void pass_on() {
+    made_.group(0);
+    for (std::uint32_t r = 0; r + 1 < ranks_; ++r) {
       CapturedCollective said;
       said.kind = CollectiveKind::send_recv;
       said.source_rank = r;
@@ -260,10 +247,45 @@ RC_GTEST_PROP(RankJoin, FindsWhatBelongsTogether, ()) {
       add({r, r + 1}, said, "pipeline" + std::to_string(r));
     }
   }
-  const JoinedRanks joined = join_ranks(made.finish());
+
+  void add(const std::vector<std::size_t>& members, CapturedCollective said,
+           const std::string& row) {
+    Expected one{{}, *rc::gen::inRange<std::int64_t>(20 * us, 300 * us)};
+    std::int64_t last_ns = now_ns_;
+    for (const std::size_t r : members) {
+      const std::int64_t start_ns = now_ns_ + *rc::gen::inRange<std::int64_t>(0, 3'000 * us);
+      last_ns = std::max(last_ns, start_ns);
+      one.parts.push_back({r, start_ns, *rc::gen::inRange<std::int64_t>(0, jitter_ns_ + 1)});
+    }
+    if (with_numbers_) said.sequence = 100 + counts_[row]++;
+    made_.collective(one.parts, one.transfer_ns, said);
+    expected_.push_back(one);
+    now_ns_ = last_ns + one.transfer_ns + jitter_ns_ + 1'000 * us;
+  }
+
+  std::size_t ranks_ = *rc::gen::inRange<std::size_t>(2, 5);
+  std::int64_t jitter_ns_ = *rc::gen::inRange<std::int64_t>(0, 8 * us);
+  std::vector<std::int64_t> error_ns_ = *rc::gen::container<std::vector<std::int64_t>>(
+      ranks_, rc::gen::inRange<std::int64_t>(-50'000'000, 50'000'000));
+  bool pipeline_ = *rc::gen::arbitrary<bool>();  // only neighbours communicate
+  bool with_groups_ = pipeline_ || *rc::gen::arbitrary<bool>();
+  bool with_numbers_ = with_groups_ && *rc::gen::arbitrary<bool>();
+  std::uint32_t groups_ = with_groups_ ? *rc::gen::inRange<std::uint32_t>(1, 4) : 1U;
+  MadeRanks made_;
+  std::map<std::string, std::uint64_t> counts_;
+  std::vector<Expected> expected_;
+  std::int64_t now_ns_ = 0;
+};
+
+// Exactly what belongs together is joined.
+RC_GTEST_PROP(RankJoin, FindsWhatBelongsTogether, ()) {
+  AnyRun run;
+  const JoinedRanks joined = run.joined();
+  const std::vector<Expected>& expected = run.expected();
+  const std::vector<std::int64_t>& error_ns = run.error_ns();
   RC_ASSERT(joined.collectives.size() == expected.size());
-  const std::int64_t worst_ns = static_cast<std::int64_t>(ranks) * jitter_ns;
-  for (std::size_t r = 1; r < ranks; ++r) {
+  const std::int64_t worst_ns = std::ssize(error_ns) * run.jitter_ns();
+  for (std::size_t r = 1; r < error_ns.size(); ++r) {
     const std::int64_t found_ns = joined.offset_ns[r] - joined.offset_ns[0];
     RC_ASSERT(std::abs(found_ns + error_ns[r] - error_ns[0]) <= worst_ns);
   }
@@ -272,8 +294,8 @@ RC_GTEST_PROP(RankJoin, FindsWhatBelongsTogether, ()) {
     const Expected& want = expected[i];
     RC_ASSERT(one.members.size() == want.parts.size());
     const auto last = std::ranges::max_element(want.parts, {}, &MadeRanks::Part::start_ns);
-    RC_ASSERT(one.end_spread_ns() <= worst_ns + jitter_ns);
-    RC_ASSERT(std::abs(one.transfer_ns() - want.transfer_ns) <= worst_ns + jitter_ns);
+    RC_ASSERT(one.end_spread_ns() <= worst_ns + run.jitter_ns());
+    RC_ASSERT(std::abs(one.transfer_ns() - want.transfer_ns) <= worst_ns + run.jitter_ns());
     for (std::size_t m = 0; m < one.members.size(); ++m) {
       RC_ASSERT(one.members[m].capture == want.parts[m].rank);
       RC_ASSERT(std::abs(one.members[m].start_ns - joined.offset_ns[0] - error_ns[0] -

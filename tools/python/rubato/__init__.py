@@ -13,7 +13,7 @@ from typing import Any
 
 _HOMES = {
     "Applier": "rubato.applier", "ApplierReport": "rubato.applier", "apply": "rubato.applier",
-    "LatencyResult": "rubato.latency", "measure_latency": "rubato.latency",
+    "LatencyResult": "rubato.hardware.latency", "measure_latency": "rubato.hardware.latency",
     "Measurement": "rubato.measurement", "measure": "rubato.measurement",
     "PlanFile": "rubato.plan_file", "load_plan": "rubato.plan_file", "match_launches": "rubato.plan_file",
     "Results": "rubato.results", "explore": "rubato.program", "run": "rubato.program",

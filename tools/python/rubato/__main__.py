@@ -95,7 +95,7 @@ def run_apply(options: argparse.Namespace) -> int:
 
 
 def run_latency(options: argparse.Namespace) -> int:
-    from rubato.latency import measure_latency
+    from rubato.hardware.latency import measure_latency
 
     if options.spec and not options.output:
         raise UsageError("--spec needs -o: the file to write")

@@ -16,11 +16,11 @@ import time
 from pathlib import Path
 from typing import Any, Callable, Iterator, Mapping, Optional, Sequence, Union
 
-from rubato import backends
+from rubato.hardware import backends
 from rubato.applier_report import ApplierReport
 from rubato.devices import check_gpu, local_gpu, rank_of
 from rubato.errors import Unreachable, UsageError
-from rubato.guard import Guard
+from rubato.hardware.guard import Guard
 from rubato.held_clocks import HeldClocks
 from rubato.hooks import NoEvent
 from rubato.plan_file import Clock, Plan, PlanFile, load_plan
@@ -40,7 +40,7 @@ class Applier:
     plan         path, document or PlanFile
     gpus         NVML indices; default: LOCAL_RANK's of CUDA_VISIBLE_DEVICES, else 0
     rank         whose part of the plan; default: RANK of the environment, else 0
-    backend      'auto', 'nvml', 'zeusd', 'dry', or an object like those of rubato.backends
+    backend      'auto', 'nvml', 'zeusd', 'dry', or an object like those of rubato.hardware.backends
     granularity  'auto': the finest that the latency allows, else the one named
     latency_s    request to effect of the core clock; default: the plan's, which is its GPU spec's
     event        makes an event that has a query(): marks count when the GPU gets there, not the host. See rubato.hooks

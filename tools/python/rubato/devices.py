@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import os
 
-from rubato import backends
+from rubato.hardware import backends
 from rubato.errors import IoError, UsageError
-from rubato.nvml import NVMLError
+from rubato.hardware.nvml import NVMLError
 from rubato.plan_file import PlanFile
 
 _log = logging.getLogger("rubato")

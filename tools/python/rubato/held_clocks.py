@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Optional, Sequence
 
-from rubato.backends import Backend, release
+from rubato.hardware.backends import Backend, release
 from rubato.errors import RubatoError
 from rubato.plan_file import Clock
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, Callable, Iterable, Iterator, Optional, TypeVar, Union
 
 from rubato.applier import Applier
-from rubato.backends import NvmlBackend
+from rubato.hardware.backends import NvmlBackend
 from rubato.errors import IoError, UsageError
-from rubato.gpu import Gpu
+from rubato.hardware.gpu import Gpu
 from rubato.intervals import change_interval
 
 COLUMNS = ("pair", "arm", "steps", "time_s", "energy_j", "core_mhz", "mem_mhz", "temperature_c", "throttled", "power_source", "plan_id")

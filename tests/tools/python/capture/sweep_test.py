@@ -9,7 +9,7 @@ import unittest
 
 from scratch import TOOLS, Scratch, rubato, run_tests  # before what it finds
 from rubato.capture.cli import main
-from rubato.gpu import AUTO, Clocks, Gpu
+from rubato.hardware.gpu import AUTO, Clocks, Gpu
 from rubato.capture.plan import IDLE
 from rubato.capture.sweep import COLUMNS
 from fakes import FakeNvml, FakeRunner, FakeWorld

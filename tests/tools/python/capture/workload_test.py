@@ -10,7 +10,7 @@ from scratch import Scratch, rubato, run_tests  # before what it finds
 from rubato.capture import plan, trace
 from rubato.capture.cli import main
 from rubato.errors import DataError, IoError, UsageError
-from rubato.gpu import AUTO, Gpu
+from rubato.hardware.gpu import AUTO, Gpu
 from rubato.capture.kernels import Kernel, Shape, choose, gpt_kernels
 from rubato.capture.plan import IDLE, Pair
 from rubato.capture.runner import BATCH_S, KernelDoesNotFit, TorchRunner

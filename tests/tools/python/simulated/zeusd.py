@@ -19,7 +19,7 @@ from urllib.parse import parse_qs, urlsplit
 if __name__ == "__main__":
     sys.path[:0] = [str(Path(__file__).resolve().parents[4] / "tools" / "python")]
 
-from rubato.backends import NvmlBackend
+from rubato.hardware.backends import NvmlBackend
 from rubato.errors import IoError
 
 

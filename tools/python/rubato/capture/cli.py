@@ -11,10 +11,10 @@ from typing import Any, Callable, Optional, Sequence, TextIO, TypeVar
 
 from rubato.capture import plan, stages, sweep, trace
 from rubato.errors import RubatoError, IoError, Terminated, UsageError
-from rubato.gpu import AUTO, Clocks, Gpu, load_nvml, signals_raise
+from rubato.hardware.gpu import AUTO, Clocks, Gpu, load_nvml, signals_raise
 from rubato.capture.kernels import Kernel, Shape, choose, gpt_kernels
 from rubato.capture.runner import TorchRunner, load_torch
-from rubato.nvml import Nvml
+from rubato.hardware.nvml import Nvml
 
 Number = TypeVar("Number", int, float)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Optional, Sequence, Union
 
 from rubato.errors import DataError, IoError, UsageError
-from rubato.gpu import AUTO, Gpu, Request
+from rubato.hardware.gpu import AUTO, Gpu, Request
 
 IDLE = "idle"
 

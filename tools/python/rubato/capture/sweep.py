@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Callable, Mapping, Optional, Sequence, Union
 
 from rubato.errors import DataError, IoError, UsageError
-from rubato.gpu import AUTO, Clocks, Gpu, Request
+from rubato.hardware.gpu import AUTO, Clocks, Gpu, Request
 from rubato.capture.kernels import Kernel
 from rubato.capture.plan import IDLE, Task
 from rubato.capture.runner import POLL_S, KernelDoesNotFit

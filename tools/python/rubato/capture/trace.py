@@ -11,7 +11,7 @@ from typing import Any, Callable, Optional, Union
 from rubato.errors import IoError, UsageError
 from rubato.capture.gpt import random_tokens, stage_module
 from rubato.capture.kernels import Shape
-from rubato.gpu import Gpu
+from rubato.hardware.gpu import Gpu
 
 LOG_COLUMNS = ("timestamp_s", "power_w", "energy_j", "core_mhz", "mem_mhz", "temperature_c", "throttled")
 

@@ -1,6 +1,6 @@
 """NVML through ctypes: the functions that Rubato calls, under the names of nvidia-ml-py, so that nothing has to be installed.
 
-`Nvml` stands where the module `pynvml` would. Units are NVML's own: MHz, mW, mJ; rubato.gpu converts them.
+`Nvml` stands where the module `pynvml` would. Units are NVML's own: MHz, mW, mJ; rubato.hardware.gpu converts them.
 """
 
 from __future__ import annotations

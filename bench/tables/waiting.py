@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What users wait for, old beside new, in one run: a Markdown table with the goal of each row.
 
-Usage: bench/waiting.py [OLD] NEW [--runs N] [--only TEXT ...] [--captures FILE ...]
+Usage: bench/tables/waiting.py [OLD] NEW [--runs N] [--only TEXT ...] [--captures FILE ...]
 OLD and NEW are build folders (cmake --preset release -DRUBATO_BENCH=ON); they run one after the other, N times each,
 and medians count. Rows that have a reference (bare inserts, a plain copy, the ceiling of the processor, HiGHS) are
 ratios to it, measured in the same process. --only takes rows whose name contains one of the texts, --captures other
@@ -26,8 +26,9 @@ from pathlib import Path
 from typing import Callable, NamedTuple, Optional
 
 HERE = Path(__file__).resolve().parent
-MEASURED = HERE.parent / "models" / "data" / "measured"
-CAPTURE = HERE.parent / "tests" / "captures" / "traces" / "kineto_h100_qwen_fwd.json.gz"
+ROOT = HERE.parent.parent
+MEASURED = ROOT / "models" / "data" / "measured"
+CAPTURE = ROOT / "tests" / "captures" / "traces" / "kineto_h100_qwen_fwd.json.gz"
 SWEEP = """schema = 1
 name = 'waiting'
 [axes]

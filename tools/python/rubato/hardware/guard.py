@@ -83,7 +83,7 @@ def _wait(parent: int, descriptor: Optional[int]) -> bool:
 
 def _release_when_reached(backend: Any, indices: Sequence[int]) -> list[Any]:
     """release(), again and again while zeusd is gone: clocks that it set outlive it."""
-    from rubato.backends import release
+    from rubato.hardware.backends import release
     from rubato.errors import Unreachable
 
     begin_s, told = time.monotonic(), False
@@ -102,8 +102,8 @@ def main(arguments: Sequence[str]) -> int:
     backend_name, indices, parent = arguments[0], [int(i) for i in arguments[1].split(",")], int(arguments[2])
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # it ends after the trainer, not with it
-    sys.path[0] = str(Path(__file__).resolve().parent.parent)
-    from rubato.backends import open_backend, release
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+    from rubato.hardware.backends import open_backend, release
     from rubato.errors import RubatoError, Unreachable
 
     try:

@@ -8,7 +8,7 @@ import sys
 from typing import Any, Iterator, Optional, TextIO, Union
 
 from rubato.errors import IoError, Terminated, UsageError
-from rubato.nvml import Nvml, NVMLError
+from rubato.hardware.nvml import Nvml, NVMLError
 
 AUTO = "auto"  # a clock that the driver chooses
 Request = Union[int, str]  # MHz or AUTO

@@ -14,8 +14,8 @@ from typing import Any, Optional, Protocol, Sequence
 from urllib.parse import urlencode
 
 from rubato.errors import IoError, RubatoError, Unreachable, UsageError
-from rubato.gpu import Gpu, load_nvml
-from rubato.nvml import NVMLError
+from rubato.hardware.gpu import Gpu, load_nvml
+from rubato.hardware.nvml import NVMLError
 
 ZEUSD_SOCKET = "/run/zeusd/zeusd.sock"
 ZEUSD_VARIABLE = "ZEUSD_SOCK_PATH"

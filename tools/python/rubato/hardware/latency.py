@@ -15,10 +15,10 @@ from datetime import date
 from pathlib import Path
 from typing import Any, ContextManager, Optional, Sequence, Union
 
-from rubato.backends import NvmlBackend, release
+from rubato.hardware.backends import NvmlBackend, release
 from rubato.errors import DataError, IoError, UsageError
-from rubato.gpu import Gpu
-from rubato.guard import Guard
+from rubato.hardware.gpu import Gpu
+from rubato.hardware.guard import Guard
 
 _log = logging.getLogger("rubato")
 LOOK_S = 2e-4  #: between two readings of the clock

@@ -15,7 +15,7 @@ from pathlib import Path
 RUBATO = sys.argv[1]
 COUNT = int(sys.argv[2]) if len(sys.argv) > 2 else 100
 OTHER = sys.argv[3] if len(sys.argv) > 3 else None
-EXAMPLES = Path(__file__).resolve().parent.parent / "docs" / "examples"
+EXAMPLES = Path(__file__).resolve().parent.parent.parent / "docs" / "examples"
 PROFILES = [("gpt3-175b-a100", 83.64), ("gpt3-175b-a40", 70.38), ("bloom-176b-a100", 83.64), ("bloom-176b-a40", 70.38)]
 SHAPES = [("0,1,6,7", 4), ("", 12), ("", 24), ("", 96)]
 

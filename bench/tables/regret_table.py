@@ -2,7 +2,7 @@
 """What planning with each model costs, over all sweeps there are: the tables of docs/models.md, section 12.
 Errors; then the energy of a step with a clock for each kernel within 5 %; then the regret of kernels that are steps of their own.
 
-    bench/regret_table.py build/release/rubato [--shared ../shared/data]
+    bench/tables/regret_table.py build/release/rubato [--shared ../shared/data]
 
 Every model is fitted to five points of every kernel (three of the A100-PCIe, which has four); what kernels of a GPU share is fitted to other kernels where there
 are enough (--leave-kernels-out), else it is the spec's, which may have seen the sweep: marked with *.
@@ -13,7 +13,7 @@ import pathlib
 import subprocess
 
 MODELS = ["builtin", "cmos", "guerreiro", "linear"]
-SHIPPED = pathlib.Path(__file__).resolve().parent.parent / "models/data/measured"
+SHIPPED = pathlib.Path(__file__).resolve().parent.parent.parent / "models/data/measured"
 SLACK = 5.0
 OUT = ["--leave-kernels-out"]
 # Spec, file, options; files below SHIPPED, else below --shared.

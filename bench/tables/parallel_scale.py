@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A training step on 16,384 GPUs, made, simulated and planned: at most 10 s of CPU and 4 GB of memory.
 
-    python3 bench/parallel_scale.py [PROGRAM]
+    python3 bench/tables/parallel_scale.py [PROGRAM]
 
 Also on 1,024 and 4,096 GPUs, with fewer replicas: GPUs that do the same are simulated once, so time and
 memory should not grow. CPU time, since machines are shared; compare its ratios with each other.

@@ -1,0 +1,165 @@
+// A captured run as a user replays and plans it, with a power log beside it.
+
+#include <array>
+#include <cstdio>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "common/file.hpp"
+#include "tests/text.hpp"
+#include "tests/tools/program_run.hpp"
+
+namespace rubato {
+namespace {
+
+const std::string replay =
+    "replay run.json --gpu a100-sxm4-80gb --power smi.csv --clocks 1593/705 --db r.db --page "
+    "r.html --perfetto p.json";
+const std::string explore = "explore run.json --slack 5 --granularity iteration";
+
+// Two kernels with gaps of the host between, captured (run.json); a log of the same seconds in
+// local time (smi.csv).
+class CapturedRun : public ProgramRun {
+ protected:
+  void SetUp() override {
+    write_trace();
+    write_log();
+  }
+
+  [[nodiscard]] nlohmann::json json_of(const std::string& command) const {
+    return nlohmann::json::parse(run(command + " --json 2>/dev/null | cat").text);
+  }
+
+  // The run as if another GPU had been captured.
+  [[nodiscard]] std::string renamed(const std::string& gpu) const {
+    write_file(folder_ / "other.json", replaced(trace_, "NVIDIA A100-SXM4-80GB", gpu));
+    return "replay other.json";
+  }
+
+  std::vector<std::pair<int, int>> busy_ms_;
+
+ private:
+  void write_trace() {
+    std::ostringstream trace;
+    trace << R"({"schemaVersion": 1, "baseTimeNanoseconds": 1716398122000000000,
+ "deviceProperties": [{"id": 0, "name": "NVIDIA A100-SXM4-80GB"}], "traceEvents": [)";
+    for (int i = 0, now_ms = 0; i < 24; ++i) {
+      const int length_ms = 60 + 37 * (i * i % 7);
+      trace << (i > 0 ? "," : "") << R"({"ph": "X", "cat": "kernel", "name": ")"
+            << (i % 2 == 0 ? "ampere_sgemm_128x64" : "vectorized_elementwise_kernel")
+            << R"(", "pid": 0, "tid": 7, "ts": )" << now_ms * 1000 << R"(, "dur": )"
+            << length_ms * 1000 << R"(, "args": {"device": 0, "stream": 7, "correlation": )"
+            << i + 1 << "}}";
+      busy_ms_.emplace_back(now_ms, now_ms + length_ms);
+      now_ms += length_ms + 40 + 61 * (i * 3 % 5);
+    }
+    trace << "]}";
+    trace_ = trace.str();
+    write_file(folder_ / "run.json", trace_);
+  }
+
+  void write_log() const {
+    std::ostringstream log;
+    log << "timestamp, index, power.draw.instant [W], clocks.current.sm [MHz], "
+           "clocks.current.memory [MHz]\n";
+    for (int ms = -100; ms < busy_ms_.back().second + 100; ms += 20) {
+      bool busy = false;
+      for (const auto& [from, to] : busy_ms_) busy = busy || (ms >= from && ms < to);
+      // 17:15:22 UTC, logged two hours ahead and 0.3 s late.
+      const int at_ms = 22'000 + ms + 300;
+      std::array<char, 128> line{};
+      std::snprintf(line.data(), line.size(), "2024/05/22 19:15:%02d.%03d, 0, %d, 1110, 1593\n",
+                    at_ms / 1000, at_ms % 1000, busy ? 300 : 90);
+      log << line.data();
+    }
+    write_file(folder_ / "smi.csv", log.str());
+  }
+
+  std::string trace_;
+};
+
+TEST_F(CapturedRun, IsReplayedBesideAPowerLog) {
+  expect(replay, 0, "taken as UTC+2");
+  const auto json = json_of(replay);
+  EXPECT_EQ(json["runs"][0]["clock"], "1593/1110");  // from the log
+  EXPECT_NEAR(json["power"][0]["shift_s"].get<double>(), -0.3, 0.11);
+  EXPECT_NEAR(json["runs"][1]["error_pct"].get<double>(), 0.0, 1e-3);
+  EXPECT_GT(json["runs"][3]["time_ms"].get<double>(), json["runs"][1]["time_ms"].get<double>());
+  double busy_s = 0.0;
+  for (const auto& [from, to] : busy_ms_) busy_s += 1e-3 * (to - from);
+  const double all_s = 1e-3 * busy_ms_.back().second;
+  EXPECT_NEAR(
+      json["runs"][0]["energy_j"].get<double>() / (300.0 * busy_s + 90.0 * (all_s - busy_s)), 1.0,
+      0.05);
+  EXPECT_NE(read_file(folder_ / "r.html").find("correlation"), std::string::npos);
+  EXPECT_FALSE(nlohmann::json::parse(read_file(folder_ / "p.json"))["traceEvents"].empty());
+}
+
+TEST_F(CapturedRun, IsOfTheGpuItNames) {
+  expect("replay run.json --captured-clock 1593/1110", 0,
+         "note: taken as a100-sxm4-80gb, after the device's name: NVIDIA A100-SXM4-80GB");
+  expect(renamed("NVIDIA B200"), 2, "no shipped spec is of its GPU, NVIDIA B200");
+  expect(renamed("NVIDIA B200"), 2, "the nearest by name are listed");
+  expect(renamed("AMD Instinct MI300X"), 2, "no spec of AMD is shipped");
+  expect(renamed("NVIDIA A100-SXM4-40GB"), 0, "taken as a100-sxm4-80gb: no shipped spec is of");
+  expect(renamed("NVIDIA GeForce RTX 3080 Ti"), 2, "3 shipped specs are of its GPU");
+  expect(renamed("NVIDIA GeForce RTX 3080 Ti"), 2,
+         "--gpu: rtx-3080-ti, rtx-3080-ti-2, rtx-3080-ti-without-table1, or a file");
+  expect(renamed(""), 2, "it does not say on which GPU it was captured");
+  expect(renamed("x\"}, {\"id\": 1, \"name\": \"y"), 2, "no shipped spec is of its GPU, x");
+}
+
+// On the GPU and at the clocks of the capture.
+TEST_F(CapturedRun, IsPlannedAtOnce) {
+  expect(explore, 0, "run.json: 1 GPU, 25 activities; waits: ");
+  expect(explore, 0, "note: taken as a100-sxm4-80gb, after the device's name");
+  expect(explore, 0, "at 1593/auto (the GPU's default, assumed");
+  expect(explore + " --power smi.csv", 0, "at 1593/1110 (power log)");
+  expect(explore + " --captured-clock 1593/705", 0, "at 1593/705 (given)");
+  expect(explore + " --captured-clock fast", 2, "'fast' is no captured clock");
+  expect(explore, 0, "100.0 % anchored");
+  expect(explore + " --gpu h100-sxm5", 0, "which is not what NVIDIA H100-SXM5-80GB describes");
+  const auto planned = json_of(explore);
+  EXPECT_EQ(planned["run"][0]["captured_clock_source"], "default");
+  EXPECT_NEAR(planned["run"][0]["reproduced_ms"], planned["run"][0]["captured_ms"], 1e-6);
+  ASSERT_EQ(planned["plans"].size(), 1U);
+  EXPECT_LT(planned["plans"][0]["energy_change_pct"], 0.0);
+  EXPECT_LE(planned["plans"][0]["time_change_pct"], 5.0);
+  expect(explore + " --goal edp", 2, "--goal edp does nothing for a captured run");
+}
+
+TEST_F(CapturedRun, IsPlannedWithWhatChangesOfClockTake) {
+  const std::string automatic = "explore run.json --slack 5 --granularity kernel,auto";
+  expect(automatic + " --switch-stall-us 10 --db auto.db", 0,
+         "a change takes 10 us (10 us of it a");
+  expect(automatic + " --switching none", 0, "changes take nothing, as asked for");
+  expect(automatic + " --gpu h100-sxm5", 2, "nothing is known of changes of clock on h100-sxm5");
+  expect(automatic + " --switch-latency-us -5", 2, "switch-latency-us is -5; expected a number");
+  expect(explore + " --switch-latency-us 10 --switch-stall-us 20", 2, "part of the latency");
+  expect("explore --ranks 'nothing*.json'", 2, "no file is named like 'nothing*.json'");
+}
+
+TEST_F(CapturedRun, IsTheSameInRubatosOwnForm) {
+  expect("trace import run.json --capture own.json.gz", 0, "run.json, Kineto: 2 distinct");
+  const auto json = json_of(replay), own = json_of(replaced(replay, "run.json", "own.json.gz"));
+  for (const char* table : {"runs", "coverage", "classes", "steps", "kernels"})
+    EXPECT_EQ(own[table], json[table]) << table;
+  expect("trace import own.json.gz", 0, "Rubato capture: 2 distinct kernel names");
+  EXPECT_EQ(replaced(run("trace import own.json.gz --json").text, "Rubato capture", "Kineto"),
+            run("trace import run.json --json").text);
+}
+
+TEST_F(CapturedRun, RefusesWhatItDoesNotHold) {
+  expect("replay run.json --gpu a100-sxm4-80gb --step 9", 2, "there is no step '9'");
+  expect("replay run.json --gpu a100-sxm4-80gb --device 3", 2, "--device is 3");
+  expect("replay gpt3-xl", 3, "has no measured_time_s");
+  expect("replay missing.json", 4, "missing.json: cannot open");
+}
+
+}  // namespace
+}  // namespace rubato
