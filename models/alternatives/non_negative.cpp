@@ -3,7 +3,7 @@
 #include <limits>
 #include <vector>
 
-#include "models/calibration/linear_algebra.hpp"
+#include "models/linear/linear_algebra.hpp"
 
 namespace rubato {
 

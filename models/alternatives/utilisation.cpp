@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "models/alternatives/non_negative.hpp"
-#include "models/calibration/levenberg_marquardt.hpp"
+#include "models/linear/levenberg_marquardt.hpp"
 
 namespace rubato {
 

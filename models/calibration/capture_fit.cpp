@@ -11,11 +11,11 @@
 
 #include "common/error.hpp"
 #include "common/version.hpp"
-#include "models/calibration/levenberg_marquardt.hpp"
-#include "models/calibration/linear_algebra.hpp"
 #include "models/gpu/spec_parameters.hpp"
 #include "models/kernel/anchor.hpp"
 #include "models/kernel/model.hpp"
+#include "models/linear/levenberg_marquardt.hpp"
+#include "models/linear/linear_algebra.hpp"
 
 namespace rubato {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "models/calibration/levenberg_marquardt.hpp"
 #include "models/calibration/robust_loss.hpp"
+#include "models/linear/levenberg_marquardt.hpp"
 
 namespace rubato {
 

@@ -12,9 +12,9 @@
 #include "common/statistics.hpp"
 #include "common/version.hpp"
 #include "models/calibration/change_errors.hpp"
-#include "models/calibration/linear_algebra.hpp"
 #include "models/calibration/paper_problem.hpp"
 #include "models/gpu/spec_parameters.hpp"
+#include "models/linear/linear_algebra.hpp"
 
 namespace rubato {
 
@@ -124,7 +124,7 @@ void add_ensemble(GpuSpec& spec, const CalibrationProblem& problem, const Eigen:
   constexpr int members = 16;
   constexpr double ridge = 0.1;  // as a prior of three e-folds
   const Eigen::VectorXd residuals = problem.residuals(point);
-  const Eigen::MatrixXd jacobian = problem.jacobian(point, residuals);
+  const Eigen::MatrixXd jacobian = problem.slopes(point).dense();
   Eigen::MatrixXd normal = transposed_product(jacobian, jacobian);
   normal.diagonal().array() += ridge;
   const auto freedom =
@@ -182,10 +182,7 @@ Eigen::VectorXd descend(const CalibrationProblem& problem, const Eigen::VectorXd
   constexpr int rounds = 3;
   constexpr int first_iterations = 60, later_iterations = 40;
   constexpr double max_step = 0.5;
-  const LeastSquaresProblem squares{
-      .residuals = [&](const Eigen::VectorXd& at) { return problem.residuals(at); },
-      .jacobian = [&](const Eigen::VectorXd& at,
-                      const Eigen::VectorXd& base) { return problem.jacobian(at, base); }};
+  const DampedProblem squares = problem.least_squares();
   Eigen::VectorXd point = levenberg_marquardt(squares, start, first_iterations, max_step);
   Eigen::VectorXd best = point;
   for (int round = 0; round < rounds && !context.stop_requested(); ++round) {

@@ -153,6 +153,19 @@ std::vector<bool> SharedLayout::in_specs() const {
   return in;
 }
 
+bool SharedLayout::moves_cells(const GpuSpec& frame, Eigen::Index parameter, const ClockPair& clock,
+                               bool of_sweep) const {
+  const auto state = static_cast<Eigen::Index>(index(clock.mem));
+  for (const Eigen::Index first : {boost_, base_power_, bandwidth_}) {
+    if (parameter >= first && parameter < first + states_) return parameter == first + state;
+  }
+  if (parameter == auto_voltage_) return frame.mem_states[index(clock.mem)].name == "auto";
+  if (parameter == lowest_)  // as `spec` interpolates requests
+    return !clock.core_mhz || *clock.core_mhz < 2.0 * frame.core.min_mhz;
+  if (parameter == card_power_ || parameter == card_voltage_) return of_sweep;
+  return parameter != price_;
+}
+
 GpuSpec SharedLayout::sweep_card(const GpuSpec& spec, const Eigen::VectorXd& x) const {
   GpuSpec card = spec;
   for (double& v : card.voltage.relative_v) v = 1.0 + (v - 1.0) * std::exp(x[card_voltage_]);

@@ -6,6 +6,7 @@
 
 #include <Eigen/Core>
 
+#include "models/gpu/clock_pair.hpp"
 #include "models/gpu/spec.hpp"
 
 namespace rubato {
@@ -32,7 +33,12 @@ class SharedLayout {
   /// Whether `parameters_of` finds a parameter, shape [size].
   [[nodiscard]] std::vector<bool> in_specs() const;
 
-  /// As above for the other card of the sweeps: other silicon and temperature.
+  /// Whether a parameter may change what kernels cost at a clock: cells of the paper's card, or, at
+  /// applied clocks, of that of the sweeps.
+  [[nodiscard]] bool moves_cells(const GpuSpec& frame, Eigen::Index parameter,
+                                 const ClockPair& clock, bool of_sweep) const;
+
+  /// As `spec` for the other card of the sweeps: other silicon and temperature.
   [[nodiscard]] GpuSpec sweep_card(const GpuSpec& spec, const Eigen::VectorXd& x) const;
 
   /// Joules a second of the iteration is worth at the published optimum, J/s.

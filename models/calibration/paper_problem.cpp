@@ -46,24 +46,22 @@ double change_pct(double value, double reference) { return 100.0 * (value / refe
 
 // Time of a launch at the clocks of its least energy, shapes [clocks]. Noise decides between clocks
 // that are nearly as good, so each counts by how near it comes.
-double least_energy_time_s(const Eigen::ArrayXd& time_s, const Eigen::ArrayXd& energy_j) {
-  const Eigen::ArrayXd weight = ((1.0 - energy_j / energy_j.minCoeff()) / energy_tie).exp();
-  return (weight * time_s).sum() / weight.sum();
+template <class Row>
+double least_energy_time_s(const Row& time_s, const Row& energy_j) {
+  constexpr double lost = -60.0;  // of a logarithm: a sum of at least 1 does not notice
+  const double least_j = energy_j.minCoeff();
+  double sum_s = 0.0, weights = 0.0;
+  for (Eigen::Index c = 0; c < energy_j.size(); ++c) {
+    const double nearness = (1.0 - energy_j[c] / least_j) / energy_tie;
+    if (nearness < lost) continue;
+    const double weight = std::exp(nearness);
+    sum_s += weight * time_s[c];
+    weights += weight;
+  }
+  return sum_s / weights;
 }
 
 }  // namespace
-
-// What the kernels add to the published sums.
-struct CalibrationProblem::Shares {
-  PaperTable launched;  // all launches of each kernel
-  Eigen::ArrayXd least_energy_s;
-
-  void swap_kernel(Shares& other, Eigen::Index k) {
-    launched.time_s.row(k).swap(other.launched.time_s.row(k));
-    launched.energy_j.row(k).swap(other.launched.energy_j.row(k));
-    std::swap(least_energy_s[k], other.least_energy_s[k]);
-  }
-};
 
 CalibrationProblem::CalibrationProblem(const GpuSpec& frame, const Trace& trace,
                                        const ClockGrid& grid, const PaperData& paper,
@@ -85,6 +83,12 @@ CalibrationProblem::CalibrationProblem(const GpuSpec& frame, const Trace& trace,
     is_gemm_.push_back(kernel.gemm.has_value());
     names_.push_back(kernel.name);
   }
+  for (Eigen::Index k = 0; k < paper_kernels(); ++k) {
+    all_kernels_.push_back(k);
+    const bool in_pass = paper_.in_forward_pass[static_cast<std::size_t>(k)];
+    place_in_pass_.push_back(in_pass ? in_pass_++ : -1);
+  }
+  for (Eigen::Index k = 0; k < sweep_kernels(); ++k) sweep_kernels_.push_back(paper_kernels() + k);
   for (const SweepKernel& kernel : sweep_) {
     longest_sweep_ = std::max(longest_sweep_, static_cast<Eigen::Index>(kernel.points.size()));
     for (const SweepPoint& point : kernel.points) {
@@ -94,7 +98,14 @@ CalibrationProblem::CalibrationProblem(const GpuSpec& frame, const Trace& trace,
   }
   sort_by(sweep_clocks_,
           [](ClockPair clock) { return index(clock.mem); });  // as tables are filled the fastest
+  for (const SweepKernel& kernel : sweep_) {
+    auto& columns = sweep_columns_.emplace_back();
+    for (const SweepPoint& point : kernel.points)
+      columns.push_back(std::ranges::find(sweep_clocks_, point.clock) - sweep_clocks_.begin());
+  }
   start_ = start();
+  prior_weights_ = SharedLayout(frame_).prior_weights();
+  reach_ = shared_reach();
 }
 
 Eigen::VectorXd CalibrationProblem::start() const {
@@ -134,6 +145,14 @@ KernelCoefficients CalibrationProblem::kernel_at(const Eigen::VectorXd& point,
           .overlap_scale = std::exp(p[overlap])};
 }
 
+std::vector<KernelCoefficients> CalibrationProblem::kernels_at(const Eigen::VectorXd& point,
+                                                               const KernelList& kernels) const {
+  std::vector<KernelCoefficients> coefficients;
+  coefficients.reserve(kernels.size());
+  for (const Eigen::Index k : kernels) coefficients.push_back(kernel_at(point, k));
+  return coefficients;
+}
+
 KernelCoefficients CalibrationProblem::coefficients_at(const Eigen::VectorXd& point,
                                                        std::size_t kernel) const {
   return kernel_at(point, static_cast<Eigen::Index>(kernel));
@@ -149,27 +168,33 @@ GpuSpec CalibrationProblem::gpu_at(const Eigen::VectorXd& point) const {
 }
 
 PaperTable CalibrationProblem::evaluate(const Eigen::VectorXd& point) const {
+  return evaluate(point, all_kernels_);
+}
+
+PaperTable CalibrationProblem::evaluate(const Eigen::VectorXd& point,
+                                        const KernelList& kernels) const {
   const GpuSpec spec = gpu_at(point);
-  std::vector<KernelCoefficients> kernels;
-  for (Eigen::Index k = 0; k < paper_kernels(); ++k) kernels.push_back(kernel_at(point, k));
-  PaperTable table(paper_kernels(), static_cast<Eigen::Index>(grid_.size()));
+  const auto coefficients = kernels_at(point, kernels);
+  PaperTable table(std::ssize(kernels), static_cast<Eigen::Index>(grid_.size()));
   // A point may be anything: where cells are not sound, neither are its residuals.
-  (void)fill_cells({spec, kernels, spec.power_limit.limit_w}, {grid_.pairs()}, table.time_s.data(),
-                   table.energy_j.data());
+  (void)fill_cells({spec, coefficients, spec.power_limit.limit_w}, {grid_.pairs()},
+                   table.time_s.data(), table.energy_j.data());
   return table;
 }
 
-// Shape [residuals x paper kernels].
+// Shape [residuals x kernels of the list].
 Eigen::MatrixXd CalibrationProblem::paper_residuals(const Eigen::VectorXd& point,
-                                                    const PaperTable& table) const {
+                                                    const PaperTable& table,
+                                                    const KernelList& kernels) const {
   const auto reference = static_cast<Eigen::Index>(index(grid_.default_clock()));
   const double price_w = SharedLayout(frame_).time_price_w(point.head(shared_count_));
-  Matrix out(use_table1_ ? 13 : 10, paper_kernels());
-  for (Eigen::Index k = 0; k < paper_kernels(); ++k) {
+  Matrix out(use_table1_ ? 13 : 10, std::ssize(kernels));
+  for (Eigen::Index column = 0; column < out.cols(); ++column) {
+    const Eigen::Index k = kernels[static_cast<std::size_t>(column)];
     const PaperKernel& paper = paper_.kernels[static_cast<std::size_t>(k)];
-    const auto time_s = table.time_s.row(k), energy_j = table.energy_j.row(k);
+    const auto time_s = table.time_s.row(column), energy_j = table.energy_j.row(column);
     Eigen::Index r = 0;
-    const auto put = [&](double value) { out(r++, k) = robust(value); };
+    const auto put = [&](double value) { out(r++, column) = robust(value); };
     put(std::log(time_s[reference] / paper.auto_time_s) / auto_time_sigma);
     put(std::log(energy_j[reference] / paper.auto_energy_j) / auto_energy_sigma);
     put(std::log(time_s.minCoeff() / paper.min_time_s) / least_time_sigma);
@@ -199,25 +224,38 @@ Eigen::MatrixXd CalibrationProblem::paper_residuals(const Eigen::VectorXd& point
 }
 
 CalibrationProblem::Shares CalibrationProblem::shares_of(const PaperTable& table) const {
-  Shares shares{table, Eigen::ArrayXd(paper_kernels())};
+  const auto reference = static_cast<Eigen::Index>(index(grid_.default_clock()));
+  Shares shares(paper_kernels(), in_pass_, table.time_s.cols());
   for (Eigen::Index k = 0; k < paper_kernels(); ++k) {
-    const double count = paper_.kernels[static_cast<std::size_t>(k)].count;
-    shares.launched.time_s.row(k) *= count;
-    shares.launched.energy_j.row(k) *= count;
-    shares.least_energy_s[k] = count * least_energy_time_s(table.time_s.row(k).transpose(),
-                                                           table.energy_j.row(k).transpose());
+    const auto i = static_cast<std::size_t>(k);
+    const double count = paper_.kernels[i].count;
+    shares.default_s[k] = table.time_s(k, reference) * count;
+    shares.least_energy_s[k] =
+        count * least_energy_time_s(table.time_s.row(k), table.energy_j.row(k));
+    if (const Eigen::Index place = place_in_pass_[i]; place >= 0) {
+      shares.passed.time_s.row(place) = table.time_s.row(k) * count;
+      shares.passed.energy_j.row(place) = table.energy_j.row(k) * count;
+    }
   }
   return shares;
 }
 
+void CalibrationProblem::swap_kernel(Shares& some, Shares& other, Eigen::Index kernel) const {
+  std::swap(some.default_s[kernel], other.default_s[kernel]);
+  std::swap(some.least_energy_s[kernel], other.least_energy_s[kernel]);
+  const Eigen::Index place = place_in_pass_[static_cast<std::size_t>(kernel)];
+  if (place < 0) return;
+  some.passed.time_s.row(place).swap(other.passed.time_s.row(place));
+  some.passed.energy_j.row(place).swap(other.passed.energy_j.row(place));
+}
+
 // Fig. 3, first all times, then all energies.
-Eigen::VectorXd CalibrationProblem::pass_residuals(const PaperTable& launched) const {
-  Eigen::ArrayXd time_s = Eigen::ArrayXd::Zero(launched.time_s.cols());
+Eigen::VectorXd CalibrationProblem::pass_residuals(const PaperTable& passed) const {
+  Eigen::ArrayXd time_s = Eigen::ArrayXd::Zero(passed.time_s.cols());
   Eigen::ArrayXd energy_j = time_s;
-  for (Eigen::Index k = 0; k < paper_kernels(); ++k) {
-    if (!paper_.in_forward_pass[static_cast<std::size_t>(k)]) continue;
-    time_s += launched.time_s.row(k).transpose();
-    energy_j += launched.energy_j.row(k).transpose();
+  for (Eigen::Index k = 0; k < in_pass_; ++k) {
+    time_s += passed.time_s.row(k).transpose();
+    energy_j += passed.energy_j.row(k).transpose();
   }
   const auto reference = static_cast<Eigen::Index>(index(grid_.default_clock()));
   const auto points = static_cast<Eigen::Index>(paper_.forward_pass.size());
@@ -239,10 +277,9 @@ Eigen::VectorXd CalibrationProblem::pass_residuals(const PaperTable& launched) c
 
 // The time of all kernels, each at the clocks of its own least energy.
 double CalibrationProblem::least_energy_residual(const Shares& shares) const {
-  const auto reference = static_cast<Eigen::Index>(index(grid_.default_clock()));
   double default_s = 0.0, least_energy_s = 0.0;
   for (Eigen::Index k = 0; k < paper_kernels(); ++k) {
-    default_s += shares.launched.time_s(k, reference);
+    default_s += shares.default_s[k];
     least_energy_s += shares.least_energy_s[k];
   }
   return robust(
@@ -252,7 +289,7 @@ double CalibrationProblem::least_energy_residual(const Shares& shares) const {
 
 Eigen::VectorXd CalibrationProblem::sum_residuals(const Shares& shares) const {
   Eigen::VectorXd out(2 * std::ssize(paper_.forward_pass) + 1);
-  out << pass_residuals(shares.launched), least_energy_residual(shares);
+  out << pass_residuals(shares.passed), least_energy_residual(shares);
   return out;
 }
 
@@ -271,9 +308,7 @@ Eigen::VectorXd CalibrationProblem::kernel_priors(const Eigen::VectorXd& point,
 // Shape [sweep kernels x sweep clocks], on the other card.
 PaperTable CalibrationProblem::evaluate_sweep(const Eigen::VectorXd& point) const {
   const GpuSpec card = SharedLayout(gpu_).sweep_card(gpu_at(point), point.head(shared_count_));
-  std::vector<KernelCoefficients> kernels;
-  for (Eigen::Index k = 0; k < sweep_kernels(); ++k)
-    kernels.push_back(kernel_at(point, paper_kernels() + k));
+  const auto kernels = kernels_at(point, sweep_kernels_);
   PaperTable table(sweep_kernels(), std::ssize(sweep_clocks_));
   if (!sweep_.empty()) {
     (void)fill_cells({card, kernels, card.power_limit.limit_w}, {sweep_clocks_, true},
@@ -283,14 +318,15 @@ PaperTable CalibrationProblem::evaluate_sweep(const Eigen::VectorXd& point) cons
 }
 
 // Shape [2 x longest sweep + priors, sweep kernels]; missing points are zero.
-Eigen::MatrixXd CalibrationProblem::sweep_residuals(const Eigen::VectorXd& point) const {
-  const PaperTable table = evaluate_sweep(point);
+Eigen::MatrixXd CalibrationProblem::sweep_residuals(const Eigen::VectorXd& point,
+                                                    const PaperTable& table) const {
   Matrix out = Matrix::Zero(2 * longest_sweep_ + per_kernel, sweep_kernels());
   for (Eigen::Index k = 0; k < sweep_kernels(); ++k) {
     const auto& points = sweep_[static_cast<std::size_t>(k)].points;
+    const auto& columns = sweep_columns_[static_cast<std::size_t>(k)];
     for (std::size_t i = 0; i < points.size(); ++i) {
-      const auto c = std::ranges::find(sweep_clocks_, points[i].clock) - sweep_clocks_.begin();
-      const double time_s = table.time_s(k, c), power_w = table.energy_j(k, c) / time_s;
+      const double time_s = table.time_s(k, columns[i]),
+                   power_w = table.energy_j(k, columns[i]) / time_s;
       const auto r = static_cast<Eigen::Index>(i);
       out(r, k) = robust(std::log(time_s / *points[i].time_s) / sweep_sigma);
       out(longest_sweep_ + r, k) = robust(std::log(power_w / *points[i].power_w) / sweep_sigma);
@@ -300,63 +336,18 @@ Eigen::MatrixXd CalibrationProblem::sweep_residuals(const Eigen::VectorXd& point
   return out;
 }
 
+Eigen::VectorXd CalibrationProblem::shared_priors(const Eigen::VectorXd& point) const {
+  return ((point - start_).head(shared_count_).array() * prior_weights_.array()).matrix();
+}
+
 Eigen::VectorXd CalibrationProblem::residuals(const Eigen::VectorXd& point) const {
   const PaperTable table = evaluate(point);
-  const Matrix paper = paper_residuals(point, table);
+  const Matrix paper = paper_residuals(point, table, all_kernels_);
   const Eigen::VectorXd sums = sum_residuals(shares_of(table));
-  const Matrix sweep = sweep_residuals(point);
+  const Matrix sweep = sweep_residuals(point, evaluate_sweep(point));
   Eigen::VectorXd out(paper.size() + sums.size() + sweep.size() + shared_count_);
-  out << paper.reshaped(), sums, sweep.reshaped(),
-      ((point - start_).head(shared_count_).array() * SharedLayout(frame_).prior_weights().array())
-          .matrix();
+  out << paper.reshaped(), sums, sweep.reshaped(), shared_priors(point);
   return out;
-}
-
-Eigen::MatrixXd CalibrationProblem::jacobian(const Eigen::VectorXd& point,
-                                             const Eigen::VectorXd& base) const {
-  Matrix out = Matrix::Zero(base.size(), point.size());
-  for (Eigen::Index g = 0; g < shared_count_; ++g) {
-    Eigen::VectorXd moved = point;
-    moved[g] += difference;
-    out.col(g) = (residuals(moved) - base) / difference;
-  }
-  fill_kernel_columns(point, out);
-  return out;
-}
-
-void CalibrationProblem::fill_kernel_columns(const Eigen::VectorXd& point, Matrix& jacobian) const {
-  const PaperTable table = evaluate(point);
-  const Matrix paper = paper_residuals(point, table);
-  Shares shares = shares_of(table);
-  const Eigen::VectorXd sums = sum_residuals(shares);
-  const Matrix sweep = sweep_residuals(point);
-  for (Eigen::Index j = 0; j < per_kernel; ++j) {
-    Eigen::VectorXd moved = point;
-    for (Eigen::Index k = 0; k < paper_kernels() + sweep_kernels(); ++k)
-      moved[kernel_offset(k) + j] += difference;
-    const PaperTable moved_table = evaluate(moved);
-    const Matrix paper_slope = (paper_residuals(moved, moved_table) - paper) / difference;
-    const Matrix sweep_slope = (sweep_residuals(moved) - sweep) / difference;
-    Shares other = shares_of(moved_table);
-    for (Eigen::Index k = 0; k < paper_kernels(); ++k) {
-      auto column = jacobian.col(kernel_offset(k) + j);
-      column.segment(k * paper.rows(), paper.rows()) = paper_slope.col(k);
-      shares.swap_kernel(other, k);
-      auto of_sums = column.segment(paper.size(), sums.size());
-      const Eigen::Index last = sums.size() - 1;
-      if (paper_.in_forward_pass[static_cast<std::size_t>(k)]) {
-        of_sums = (sum_residuals(shares) - sums) / difference;
-      } else {  // the pass does not launch it: its residuals stay, to the last bit
-        of_sums[last] = (least_energy_residual(shares) - sums[last]) / difference;
-      }
-      shares.swap_kernel(other, k);
-    }
-    for (Eigen::Index k = 0; k < sweep_kernels(); ++k) {
-      jacobian.col(kernel_offset(paper_kernels() + k) + j)
-          .segment(paper.size() + sums.size() + k * sweep.rows(), sweep.rows()) =
-          sweep_slope.col(k);
-    }
-  }
 }
 
 std::pair<std::vector<double>, std::vector<double>> CalibrationProblem::sweep_errors(
@@ -364,9 +355,10 @@ std::pair<std::vector<double>, std::vector<double>> CalibrationProblem::sweep_er
   const PaperTable table = evaluate_sweep(point);
   std::pair<std::vector<double>, std::vector<double>> errors;
   for (std::size_t k = 0; k < sweep_.size(); ++k) {
-    for (const SweepPoint& measured : sweep_[k].points) {
-      const auto row = static_cast<Eigen::Index>(k);
-      const auto c = std::ranges::find(sweep_clocks_, measured.clock) - sweep_clocks_.begin();
+    const auto row = static_cast<Eigen::Index>(k);
+    for (std::size_t i = 0; i < sweep_[k].points.size(); ++i) {
+      const SweepPoint& measured = sweep_[k].points[i];
+      const Eigen::Index c = sweep_columns_[k][i];
       const double time_s = table.time_s(row, c), power_w = table.energy_j(row, c) / time_s;
       errors.first.push_back(time_s / *measured.time_s - 1.0);
       errors.second.push_back(power_w / *measured.power_w - 1.0);

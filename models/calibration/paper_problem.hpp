@@ -8,8 +8,9 @@
 
 #include <Eigen/Core>
 
-#include "models/calibration/levenberg_marquardt.hpp"
 #include "models/calibration/paper_fit.hpp"
+#include "models/calibration/paper_normal.hpp"
+#include "models/linear/levenberg_marquardt.hpp"
 
 namespace rubato {
 
@@ -23,6 +24,9 @@ struct PaperTable {
   Rows time_s;
   Rows energy_j;
 };
+
+/// Which parameters a fit moves: all, or those that specs do not hold.
+enum class PaperFitted { all, not_in_specs };
 
 /// Parameters, model and residuals bound to the data.
 class CalibrationProblem {
@@ -39,11 +43,15 @@ class CalibrationProblem {
 
   [[nodiscard]] Eigen::VectorXd residuals(const Eigen::VectorXd& point) const;
 
-  /// Forward differences. A parameter of one kernel moves only that kernel's
-  /// residuals and its share of the pass sums, so one evaluation serves all
-  /// kernels: 6 evaluations instead of 6 x kernels.
-  [[nodiscard]] Eigen::MatrixXd jacobian(const Eigen::VectorXd& point,
-                                         const Eigen::VectorXd& residuals) const;
+  /// Forward differences; of parameters that are not fitted zero. A parameter of one kernel moves
+  /// only that kernel's residuals and its share of the pass sums, so one evaluation serves all
+  /// kernels: 6 evaluations instead of 6 x kernels. Of a shared one only those cells are filled
+  /// again that it moves.
+  [[nodiscard]] PaperSlopes slopes(const Eigen::VectorXd& point,
+                                   PaperFitted fitted = PaperFitted::all) const;
+
+  /// The problem to be minimised; refers to this one.
+  [[nodiscard]] DampedProblem least_squares(PaperFitted fitted = PaperFitted::all) const;
 
   /// The fit of Fig. 3 has many minima per kernel (limited by power or by the
   /// boost ceiling): restarts each kernel from several points with the shared
@@ -85,21 +93,54 @@ class CalibrationProblem {
                                              Eigen::Index kernel) const;
   [[nodiscard]] PaperTable evaluate_sweep(const Eigen::VectorXd& point) const;
 
-  [[nodiscard]] Matrix paper_residuals(const Eigen::VectorXd& point, const PaperTable& table) const;
-  struct Shares;
+  using KernelList = std::vector<Eigen::Index>;
+  [[nodiscard]] std::vector<KernelCoefficients> kernels_at(const Eigen::VectorXd& point,
+                                                           const KernelList& kernels) const;
+  /// Cells of some of the paper's kernels, shape [kernels of the list x clocks].
+  [[nodiscard]] PaperTable evaluate(const Eigen::VectorXd& point, const KernelList& kernels) const;
+  [[nodiscard]] Matrix paper_residuals(const Eigen::VectorXd& point, const PaperTable& table,
+                                       const KernelList& kernels) const;
+
+  /// What the kernels add to the published sums.
+  struct Shares {
+    PaperTable passed;                         ///< all launches of each kernel of the forward pass
+    Eigen::ArrayXd default_s, least_energy_s;  ///< of all launches of each kernel
+
+    Shares(Eigen::Index kernels, Eigen::Index in_pass, Eigen::Index clocks)
+        : passed(in_pass, clocks), default_s(kernels), least_energy_s(kernels) {}
+  };
   [[nodiscard]] Shares shares_of(const PaperTable& table) const;
-  [[nodiscard]] Eigen::VectorXd pass_residuals(const PaperTable& launched) const;
+  void swap_kernel(Shares& some, Shares& other, Eigen::Index kernel) const;
+  [[nodiscard]] Eigen::VectorXd pass_residuals(const PaperTable& passed) const;
   [[nodiscard]] double least_energy_residual(const Shares& shares) const;
   [[nodiscard]] Eigen::VectorXd sum_residuals(const Shares& shares) const;
-  [[nodiscard]] Matrix sweep_residuals(const Eigen::VectorXd& point) const;
+
+  /// Cells at which a parameter may change something.
+  struct Reach {
+    std::vector<ClockPair> clocks;
+    std::vector<Eigen::Index> columns;  ///< of tables, as many
+  };
+  struct SharedReach {
+    Reach paper, sweep;
+  };
+  [[nodiscard]] std::vector<SharedReach> shared_reach() const;
+
+  [[nodiscard]] Matrix sweep_residuals(const Eigen::VectorXd& point, const PaperTable& table) const;
   [[nodiscard]] Eigen::VectorXd kernel_priors(const Eigen::VectorXd& point,
                                               Eigen::Index kernel) const;
-  /// Residuals of the paper's kernels at a point, shape [residuals x paper kernels].
-  [[nodiscard]] Matrix kernel_costs(const Eigen::VectorXd& point) const;
-  [[nodiscard]] Eigen::VectorXd kernel_step(const Eigen::VectorXd& at, const Matrix& now,
-                                            const Eigen::VectorXd& damping) const;
+  [[nodiscard]] Eigen::VectorXd shared_priors(const Eigen::VectorXd& point) const;
+
+  /// Everything at one point.
+  struct State;
+  [[nodiscard]] State state_at(const Eigen::VectorXd& point) const;
+  void add_shared_slope(const State& base, Eigen::Index parameter, PaperSlopes& slopes) const;
+  void add_kernel_slopes(const State& base, Eigen::Index parameter, PaperFitted fitted,
+                         PaperSlopes& slopes) const;
+
+  [[nodiscard]] Matrix kernel_costs(const Eigen::VectorXd& point, const KernelList& kernels) const;
+  void update_slopes(const Eigen::VectorXd& at, const Matrix& now, const KernelList& kernels,
+                     std::vector<Matrix>& slopes) const;
   [[nodiscard]] Eigen::VectorXd fit_kernels(Eigen::VectorXd at) const;
-  void fill_kernel_columns(const Eigen::VectorXd& point, Matrix& jacobian) const;
 
   const GpuSpec& frame_;
   GpuSpec gpu_;  ///< the frame without what tables do not need
@@ -111,9 +152,15 @@ class CalibrationProblem {
   std::vector<bool> is_gemm_;
   std::vector<std::string> names_;  ///< of paper kernels
   Eigen::Index shared_count_;
+  KernelList all_kernels_, sweep_kernels_;  ///< of the paper, and those behind them
+  KernelList place_in_pass_;  ///< per paper kernel, in the forward pass; -1: it is not there
+  Eigen::Index in_pass_ = 0;  ///< as many
   Eigen::Index longest_sweep_ = 0;
-  std::vector<ClockPair> sweep_clocks_;  ///< distinct ones, by memory state
+  std::vector<ClockPair> sweep_clocks_;                   ///< distinct ones, by memory state
+  std::vector<std::vector<Eigen::Index>> sweep_columns_;  ///< where each point of a kernel is
   Eigen::VectorXd start_;
+  Eigen::VectorXd prior_weights_;  ///< of shared parameters
+  std::vector<SharedReach> reach_;
 };
 
 }  // namespace rubato

@@ -4,57 +4,64 @@
 #include <array>
 #include <cmath>
 
-#include "models/calibration/linear_algebra.hpp"
 #include "models/calibration/paper_parameters.hpp"
 #include "models/calibration/paper_problem.hpp"
+#include "models/linear/linear_algebra.hpp"
 
 namespace rubato {
 
 using enum CalibrationProblem::KernelParameter;
 
-Eigen::MatrixXd CalibrationProblem::kernel_costs(const Eigen::VectorXd& point) const {
-  return paper_residuals(point, evaluate(point));
+Eigen::MatrixXd CalibrationProblem::kernel_costs(const Eigen::VectorXd& point,
+                                                 const KernelList& kernels) const {
+  return paper_residuals(point, evaluate(point, kernels), kernels);
 }
 
-// One damped step of every kernel on its own; residuals `now` belong to `at`.
-Eigen::VectorXd CalibrationProblem::kernel_step(const Eigen::VectorXd& at, const Matrix& now,
-                                                const Eigen::VectorXd& damping) const {
-  constexpr double max_step = 0.4;
-  std::array<Matrix, per_kernel> slopes;
+// Of some kernels, by their own parameters; residuals `now` of all of them belong to `at`.
+void CalibrationProblem::update_slopes(const Eigen::VectorXd& at, const Matrix& now,
+                                       const KernelList& kernels,
+                                       std::vector<Matrix>& slopes) const {
   for (Eigen::Index j = 0; j < per_kernel; ++j) {
     Eigen::VectorXd moved = at;
-    for (Eigen::Index k = 0; k < paper_kernels(); ++k) moved[kernel_offset(k) + j] += difference;
-    slopes[static_cast<std::size_t>(j)] = (kernel_costs(moved) - now) / difference;
+    for (const Eigen::Index k : kernels) moved[kernel_offset(k) + j] += difference;
+    const Matrix costs = kernel_costs(moved, kernels);
+    for (Eigen::Index i = 0; i < costs.cols(); ++i) {
+      const Eigen::Index k = kernels[static_cast<std::size_t>(i)];
+      slopes[static_cast<std::size_t>(k)].col(j) = (costs.col(i) - now.col(k)) / difference;
+    }
   }
-  Eigen::VectorXd next = at;
-  for (Eigen::Index k = 0; k < paper_kernels(); ++k) {
-    Matrix jacobian(now.rows(), per_kernel);
-    for (Eigen::Index j = 0; j < per_kernel; ++j)
-      jacobian.col(j) = slopes[static_cast<std::size_t>(j)].col(k);
-    Matrix normal = transposed_product(jacobian, jacobian);
-    normal.diagonal() += (damping[k] * normal.diagonal().array() + 1e-6).matrix();
-    next.segment(kernel_offset(k), per_kernel) +=
-        solve_symmetric(normal, -transposed_product(jacobian, now.col(k)))
-            .cwiseMax(-max_step)
-            .cwiseMin(max_step);
-  }
-  return next;
 }
 
-// Damped least squares of every kernel on its own, shared parameters fixed.
+// Damped least squares of every kernel on its own, shared parameters fixed. A kernel whose step was
+// refused is where it was: so are its slopes.
 Eigen::VectorXd CalibrationProblem::fit_kernels(Eigen::VectorXd at) const {
   constexpr int iterations = 25;
+  constexpr double max_step = 0.4;
   Eigen::VectorXd damping = Eigen::VectorXd::Constant(paper_kernels(), 1e-2);
-  Matrix now = kernel_costs(at);
+  Matrix now = kernel_costs(at, all_kernels_);
+  std::vector<Matrix> slopes(all_kernels_.size(), Matrix(now.rows(), per_kernel));
+  KernelList moved = all_kernels_;
   for (int i = 0; i < iterations; ++i) {
-    const Eigen::VectorXd next = kernel_step(at, now, damping);
-    const Matrix tried = kernel_costs(next);
-    for (Eigen::Index k = 0; k < paper_kernels(); ++k) {
+    update_slopes(at, now, moved, slopes);
+    Eigen::VectorXd next = at;
+    for (const Eigen::Index k : all_kernels_) {
+      const Matrix& jacobian = slopes[static_cast<std::size_t>(k)];
+      Matrix normal = transposed_product(jacobian, jacobian);
+      normal.diagonal() += (damping[k] * normal.diagonal().array() + 1e-6).matrix();
+      next.segment(kernel_offset(k), per_kernel) +=
+          solve_symmetric(normal, -transposed_product(jacobian, now.col(k)))
+              .cwiseMax(-max_step)
+              .cwiseMin(max_step);
+    }
+    const Matrix tried = kernel_costs(next, all_kernels_);
+    moved.clear();
+    for (const Eigen::Index k : all_kernels_) {
       const bool better = tried.col(k).squaredNorm() < now.col(k).squaredNorm();
       damping[k] *= better ? 1.0 / 3.0 : 5.0;
       if (!better) continue;
       at.segment(kernel_offset(k), per_kernel) = next.segment(kernel_offset(k), per_kernel);
       now.col(k) = tried.col(k);
+      moved.push_back(k);
     }
   }
   return at;
@@ -74,7 +81,7 @@ Eigen::VectorXd CalibrationProblem::restart_kernels(const Eigen::VectorXd& point
                                                                 {0, -0.6, 0}}};
   constexpr double worth_it = 1e-6;
   Eigen::VectorXd best = point;
-  Eigen::VectorXd best_cost = kernel_costs(point).colwise().squaredNorm().transpose();
+  Eigen::VectorXd best_cost = kernel_costs(point, all_kernels_).colwise().squaredNorm().transpose();
   for (const auto& shift : shifts) {
     Eigen::VectorXd start = point;
     for (Eigen::Index k = 0; k < paper_kernels(); ++k) {
@@ -85,7 +92,8 @@ Eigen::VectorXd CalibrationProblem::restart_kernels(const Eigen::VectorXd& point
       p[limit_offset] = 0.0;
     }
     const Eigen::VectorXd found = fit_kernels(std::move(start));
-    const Eigen::VectorXd cost = kernel_costs(found).colwise().squaredNorm().transpose();
+    const Eigen::VectorXd cost =
+        kernel_costs(found, all_kernels_).colwise().squaredNorm().transpose();
     for (Eigen::Index k = 0; k < paper_kernels(); ++k) {
       if (cost[k] >= best_cost[k] - worth_it) continue;
       best_cost[k] = cost[k];
@@ -111,19 +119,8 @@ std::optional<Eigen::VectorXd> CalibrationProblem::point_of(const GpuSpec& spec)
         std::log(c.limit_scale), std::log(c.overlap_scale);
   }
   if (!point.allFinite()) return std::nullopt;
-  const std::vector<bool> held = layout.in_specs();
-  const LeastSquaresProblem rest{
-      .residuals = [&](const Eigen::VectorXd& at) { return residuals(at); },
-      .jacobian =
-          [&](const Eigen::VectorXd& at, const Eigen::VectorXd& now) {
-            Matrix slopes = jacobian(at, now);
-            for (Eigen::Index g = 0; g < shared_count_; ++g) {
-              if (held[static_cast<std::size_t>(g)]) slopes.col(g).setZero();
-            }
-            slopes.middleCols(kernel_offset(0), per_kernel * paper_kernels()).setZero();
-            return slopes;
-          }};
-  return levenberg_marquardt(rest, std::move(point), iterations, max_step);
+  return levenberg_marquardt(least_squares(PaperFitted::not_in_specs), std::move(point), iterations,
+                             max_step);
 }
 
 }  // namespace rubato

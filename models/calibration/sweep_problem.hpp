@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
-#include "models/calibration/arrow_least_squares.hpp"
 #include "models/calibration/sweep_fit.hpp"
 #include "models/gpu/spec_parameters.hpp"
+#include "models/linear/arrow_least_squares.hpp"
 
 namespace rubato {
 

@@ -10,9 +10,9 @@
 #include "common/csv.hpp"
 #include "common/error.hpp"
 #include "common/version.hpp"
-#include "models/calibration/levenberg_marquardt.hpp"
 #include "models/calibration/robust_loss.hpp"
 #include "models/kernel/model.hpp"
+#include "models/linear/levenberg_marquardt.hpp"
 
 namespace rubato {
 

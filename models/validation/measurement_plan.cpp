@@ -10,8 +10,8 @@
 #include "common/algorithms/parallel.hpp"
 #include "common/error.hpp"
 #include "models/calibration/kernel_information.hpp"
-#include "models/calibration/linear_algebra.hpp"
 #include "models/gpu/spec_parameters.hpp"
+#include "models/linear/linear_algebra.hpp"
 #include "models/validation/model_errors.hpp"
 #include "models/validation/uncertainty.hpp"
 

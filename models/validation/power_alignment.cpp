@@ -10,7 +10,7 @@
 
 #include "common/error.hpp"
 #include "common/numbers.hpp"
-#include "models/calibration/linear_algebra.hpp"
+#include "models/linear/linear_algebra.hpp"
 
 namespace rubato {
 

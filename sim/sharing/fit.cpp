@@ -11,7 +11,7 @@
 #include "common/csv.hpp"
 #include "common/error.hpp"
 #include "common/range.hpp"
-#include "models/calibration/levenberg_marquardt.hpp"
+#include "models/linear/levenberg_marquardt.hpp"
 
 namespace rubato {
 
@@ -200,7 +200,8 @@ OverlapBlock fit_overlap(const GpuSpec& a100, std::span<const OverlapRow> rows) 
   };
   constexpr int iterations = 100;
   constexpr double max_step = 0.3;
-  return at(levenberg_marquardt({residuals, jacobian}, start, iterations, max_step));
+  return at(
+      levenberg_marquardt(LeastSquaresProblem{residuals, jacobian}, start, iterations, max_step));
 }
 
 double OverlapErrors::mean_magnitude(std::span<const double> errors) {

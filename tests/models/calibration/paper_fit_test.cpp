@@ -8,11 +8,10 @@
 #include <Eigen/Dense>
 
 #include "common/error.hpp"
-#include "models/calibration/levenberg_marquardt.hpp"
-#include "models/calibration/linear_algebra.hpp"
 #include "models/calibration/paper_parameters.hpp"
 #include "models/calibration/paper_problem.hpp"
-#include "models/linear/dense_loops.hpp"
+#include "models/linear/levenberg_marquardt.hpp"
+#include "models/linear/linear_algebra.hpp"
 #include "models/table/gpu_model.hpp"
 #include "tests/expect_error.hpp"
 #include "tests/paths.hpp"
@@ -21,90 +20,6 @@
 
 namespace rubato {
 namespace {
-
-// y = a exp(b x): the minimum is known because the data follow it exactly.
-TEST(LevenbergMarquardt, FindsTheParametersOfAnExponential) {
-  const Eigen::VectorXd x = Eigen::VectorXd::LinSpaced(20, 0.0, 2.0);
-  const Eigen::VectorXd y = 3.0 * (0.7 * x.array()).exp();
-  const LeastSquaresProblem problem{.residuals = [&](const Eigen::VectorXd& p) -> Eigen::VectorXd {
-                                      return (p[0] * (p[1] * x.array()).exp()).matrix() - y;
-                                    },
-                                    .jacobian =
-                                        [&](const Eigen::VectorXd& p, const Eigen::VectorXd&) {
-                                          Eigen::MatrixXd j(x.size(), 2);
-                                          j.col(0) = (p[1] * x.array()).exp();
-                                          j.col(1) = p[0] * x.array() * (p[1] * x.array()).exp();
-                                          return j;
-                                        }};
-  const Eigen::VectorXd found = levenberg_marquardt(problem, Eigen::Vector2d(1.0, 0.0), 100, 1.0);
-  EXPECT_NEAR(found[0], 3.0, 1e-4);
-  EXPECT_NEAR(found[1], 0.7, 1e-4);
-}
-
-// Rows of blocks, and rows of all, as in a fit; more rows than one chunk holds.
-TEST(LinearAlgebra, SparseNormalIsTheProduct) {
-  constexpr Eigen::Index rows = 1300, columns = 23, shared = 5;
-  Eigen::MatrixXd a = Eigen::MatrixXd::Zero(rows, columns);
-  for (Eigen::Index r = 0; r < rows; ++r) {
-    const Eigen::Index own = shared + (r / 100) % (columns - shared);
-    for (Eigen::Index c = 0; c < columns; ++c) {
-      if (c < shared || c == own || r % 10 == 0)
-        a(r, c) = std::sin(static_cast<double>(7 * r + 3 * c + 1));
-    }
-  }
-  const Eigen::MatrixXd expected = a.transpose() * a, found = sparse_normal(a);
-  EXPECT_LT((found - expected).cwiseAbs().maxCoeff(), 1e-12 * expected.cwiseAbs().maxCoeff());
-  EXPECT_EQ(found, found.transpose());
-}
-
-// Sizes around those where panels begin and sums are broken; a matrix that is not definite, and one
-// of less than full rank.
-TEST(LinearAlgebra, SolvesAsEigenDoesToTheLastBit) {
-  for (const Eigen::Index size : {3, 64, 77, 127, 128, 129, 145, 300}) {
-    Eigen::MatrixXd a(size, size), b(size, 2);
-    for (Eigen::Index c = 0; c < size; ++c) {
-      for (Eigen::Index r = 0; r < size; ++r)
-        a(r, c) = std::sin(static_cast<double>(r * r + 5 * c + 1)) / static_cast<double>(1 + c % 9);
-      b(c, 0) = std::cos(static_cast<double>(c));
-      b(c, 1) = static_cast<double>(c % 7);
-    }
-    const Eigen::MatrixXd definite = a.transpose() * a, mixed = a + a.transpose();
-    Eigen::MatrixXd singular = definite;
-    singular.row(size / 2).setZero();
-    singular.col(size / 2).setZero();
-    for (const Eigen::MatrixXd& matrix : {definite, mixed, singular}) {
-      const Eigen::MatrixXd expected = matrix.ldlt().solve(b);
-      EXPECT_EQ(solve_symmetric(matrix, b), expected) << size;
-    }
-  }
-}
-
-TEST(DenseLoops, AllInstructionSetsGiveTheSameBits) {
-  constexpr std::size_t stride = 3 * dense_padding;
-  std::vector<double> a(5 * stride), row(stride, 0.0);
-  for (std::size_t i = 0; i < a.size(); ++i) a[i] = std::sin(static_cast<double>(i + 1));
-  std::copy_n(a.begin(), dense_block, row.begin() + dense_block);
-  std::copy_n(a.begin(), dense_block, row.begin() + 4 * dense_block);
-  const std::vector<std::size_t> blocks{1, 4};
-  std::vector<double> first_sum, first_column;
-  for (const DenseLoops& loops : dense_loops()) {
-    std::vector<double> sum(stride * stride, 0.1), column(stride, 0.3);
-    loops.add_square(row.data(), blocks, stride, sum.data());
-    loops.subtract(a.data(), stride, a.data() + 7, 5, dense_padding, stride, column.data());
-    if (first_sum.empty()) {
-      first_sum = sum;
-      first_column = column;
-    }
-    EXPECT_EQ(sum, first_sum) << loops.name;
-    EXPECT_EQ(column, first_column) << loops.name;
-  }
-  EXPECT_EQ(first_sum[dense_block * stride + 4 * dense_block], 0.1 + a[0] * a[0]);
-  EXPECT_EQ(first_sum[2 * dense_block * stride + 4 * dense_block], 0.1);  // a block that is zero
-  double expected = 0.0;
-  for (std::size_t j = 0; j < 5; ++j) expected += a[j * stride + 20] * a[7 + j];
-  EXPECT_EQ(first_column[20], 0.3 - expected);
-  EXPECT_EQ(first_column[dense_padding - 1], 0.3);
-}
 
 // Kernels move together and only what a kernel changes is made again: as if each parameter moved
 // alone, to the last bit.
@@ -119,13 +34,38 @@ TEST(Calibration, SlopesAreThoseOfOneParameterAtATime) {
   for (const bool use_table1 : {true, false}) {
     const CalibrationProblem problem(frame, trace, grid, paper, sweep, use_table1);
     const Eigen::VectorXd point = problem.start(), base = problem.residuals(point);
-    const Eigen::MatrixXd slopes = problem.jacobian(point, base);
+    const Eigen::MatrixXd slopes = problem.slopes(point).dense();
     ASSERT_EQ(slopes.cols(), point.size());
     for (Eigen::Index p = 0; p < point.size(); ++p) {
       Eigen::VectorXd moved = point;
       moved[p] += difference;
       const Eigen::VectorXd expected = (problem.residuals(moved) - base) / difference;
       EXPECT_TRUE(slopes.col(p) == expected) << "parameter " << p;
+    }
+  }
+}
+
+// Kernels eliminated block by block, and the sum over all of them as an unknown of its own: the
+// step of the dense normal equations, to rounding.
+TEST(Calibration, StepsAreThoseOfTheDenseNormalEquations) {
+  const GpuSpec frame = load_gpu_spec("rtx-3080-ti");
+  const Trace trace = load_trace("gpt3-xl");
+  const ClockGrid grid = make_clock_grid(frame, "paper");
+  const PaperData paper = read_paper_data(measured_data("spaan2026"), grid, trace);
+  const auto sweep = read_sweep(measured_data("rtx3080ti_kernels/kernels.csv"), frame).kernels;
+  const CalibrationProblem problem(frame, trace, grid, paper, sweep, true);
+  const Eigen::VectorXd point = problem.start(), residuals = problem.residuals(point);
+  for (const PaperFitted fitted : {PaperFitted::all, PaperFitted::not_in_specs}) {
+    const Eigen::MatrixXd slopes = problem.slopes(point, fitted).dense();
+    const Eigen::MatrixXd normal = slopes.transpose() * slopes;
+    const Eigen::VectorXd gradient = slopes.transpose() * residuals;
+    const DampedStep step = problem.least_squares(fitted).step(point, residuals);
+    for (const double damping : {1e-4, 1.0}) {
+      Eigen::MatrixXd damped = normal;
+      damped.diagonal() += added_to_diagonal(normal.diagonal(), damping);
+      const Eigen::VectorXd expected = damped.ldlt().solve(-gradient);
+      const double difference = (step(damping) - expected).norm();
+      EXPECT_LT(difference, 1e-7 * expected.norm()) << damping;
     }
   }
 }

@@ -1,9 +1,10 @@
-#include "models/calibration/arrow_least_squares.hpp"
+#include "models/linear/arrow_least_squares.hpp"
 
 #include <algorithm>
 #include <cmath>
 
-#include "models/calibration/linear_algebra.hpp"
+#include "models/linear/levenberg_marquardt.hpp"
+#include "models/linear/linear_algebra.hpp"
 
 namespace rubato {
 
@@ -14,40 +15,55 @@ using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
 constexpr double slope_step = 1e-5;
-constexpr double diagonal_floor = 1e-3;  // keeps directions without data in place
 constexpr double max_step = 0.5;
 constexpr double first_damping = 1e-2, least_damping = 1e-9;
 
 MatrixXd damped(const MatrixXd& normal, double damping) {
   MatrixXd out = normal;
-  out.diagonal() += damping * (normal.diagonal().array() + diagonal_floor).matrix();
+  out.diagonal() += added_to_diagonal(normal.diagonal(), damping);
   return out;
 }
 
 MatrixXd clamped(const MatrixXd& step) { return step.cwiseMax(-max_step).cwiseMin(max_step); }
 
 ArrowPoint step(const ArrowNormal& normal, double damping) {
-  const auto blocks = static_cast<Index>(normal.own.size());
-  MatrixXd reduced = damped(normal.shared, damping);
-  VectorXd right = -normal.shared_gradient;
-  std::vector<MatrixXd> inverse_mixed(normal.own.size());
-  MatrixXd inverse_gradient(normal.own_gradient.rows(), blocks);
-  for (Index k = 0; k < blocks; ++k) {
-    const auto i = static_cast<std::size_t>(k);
-    const MatrixXd own = damped(normal.own[i], damping);
-    inverse_mixed[i] = solve_symmetric(own, normal.mixed[i]);
-    inverse_gradient.col(k) = solve_symmetric(own, normal.own_gradient.col(k));
-    reduced -= transposed_product(normal.mixed[i], inverse_mixed[i]);
-    right += transposed_product(normal.mixed[i], inverse_gradient.col(k));
-  }
-  ArrowPoint move{clamped(solve_symmetric(reduced, right)), -inverse_gradient};
-  for (Index k = 0; k < blocks; ++k)
-    move.blocks.col(k) -= product(inverse_mixed[static_cast<std::size_t>(k)], move.shared);
-  move.blocks = clamped(move.blocks);
-  return move;
+  ArrowNormal with_damping = normal;
+  with_damping.shared = damped(normal.shared, damping);
+  for (std::size_t k = 0; k < normal.own.size(); ++k)
+    with_damping.own[k] = damped(normal.own[k], damping);
+  const ArrowSolution solution(with_damping);
+  const VectorXd shared = clamped(solution.shared());
+  return {shared, clamped(solution.blocks(shared))};
 }
 
 }  // namespace
+
+ArrowSolution::ArrowSolution(const ArrowNormal& normal)
+    : reduced_(normal.shared),
+      right_(-normal.shared_gradient),
+      inverse_mixed_(normal.own.size()),
+      inverse_gradient_(normal.own_gradient.rows(), normal.own_gradient.cols()) {
+  for (Index k = 0; k < inverse_gradient_.cols(); ++k) {
+    const auto i = static_cast<std::size_t>(k);
+    const MatrixXd& mixed = normal.mixed[i];
+    inverse_mixed_[i] = solve_symmetric(normal.own[i], mixed);
+    inverse_gradient_.col(k) = solve_symmetric(normal.own[i], normal.own_gradient.col(k));
+    reduced_.topLeftCorner(mixed.cols(), mixed.cols()) -=
+        transposed_product(mixed, inverse_mixed_[i]);
+    right_.head(mixed.cols()) += transposed_product(mixed, inverse_gradient_.col(k));
+  }
+}
+
+VectorXd ArrowSolution::shared() const { return solve_symmetric(reduced_, right_); }
+
+MatrixXd ArrowSolution::blocks(const VectorXd& shared) const {
+  MatrixXd blocks = -inverse_gradient_;
+  for (Index k = 0; k < blocks.cols(); ++k) {
+    const MatrixXd& response = inverse_mixed_[static_cast<std::size_t>(k)];
+    blocks.col(k) -= product(response, shared.head(response.cols()));
+  }
+  return blocks;
+}
 
 ArrowNormal arrow_normal(const ArrowProblem& problem, const ArrowPoint& at,
                          const ArrowResiduals& now, bool with_shared, const BlockMask& mask) {

@@ -1,4 +1,4 @@
-#include "models/calibration/linear_algebra.hpp"
+#include "models/linear/linear_algebra.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -1,4 +1,4 @@
-#include "models/calibration/arrow_least_squares.hpp"
+#include "models/linear/arrow_least_squares.hpp"
 
 #include <random>
 

@@ -39,9 +39,27 @@ struct ArrowProblem {
 struct ArrowNormal {
   Eigen::MatrixXd shared;              ///< shape [shared x shared]
   std::vector<Eigen::MatrixXd> own;    ///< per block [own x own]
-  std::vector<Eigen::MatrixXd> mixed;  ///< per block [own x shared]
+  std::vector<Eigen::MatrixXd> mixed;  ///< per block [own x shared], or the first of the shared
   Eigen::VectorXd shared_gradient;
   Eigen::MatrixXd own_gradient;  ///< shape [own x blocks]
+};
+
+/// Solves normal equations for the step that takes the gradient to zero.
+class ArrowSolution {
+ public:
+  explicit ArrowSolution(const ArrowNormal& normal);
+
+  /// The step of the shared parameters.
+  [[nodiscard]] Eigen::VectorXd shared() const;
+
+  /// The steps of the blocks where the shared parameters take this one, shape [own x blocks].
+  [[nodiscard]] Eigen::MatrixXd blocks(const Eigen::VectorXd& shared) const;
+
+ private:
+  Eigen::MatrixXd reduced_;  ///< of the shared parameters once the blocks are eliminated
+  Eigen::VectorXd right_;
+  std::vector<Eigen::MatrixXd> inverse_mixed_;
+  Eigen::MatrixXd inverse_gradient_;
 };
 
 /// Derivatives by forward differences: all blocks move at once.

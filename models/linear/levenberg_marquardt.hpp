@@ -1,0 +1,40 @@
+#pragma once
+// Damped least squares for problems of some hundred parameters.
+
+#include <functional>
+
+#include <Eigen/Core>
+
+namespace rubato {
+
+/// Sum of squares to be minimised.
+struct LeastSquaresProblem {
+  std::function<Eigen::VectorXd(const Eigen::VectorXd&)> residuals;
+  std::function<Eigen::MatrixXd(const Eigen::VectorXd&, const Eigen::VectorXd& residuals)> jacobian;
+};
+
+/// The step of least squares at one point; the more damped, the shorter.
+using DampedStep = std::function<Eigen::VectorXd(double damping)>;
+
+/// A sum of squares whose normal equations are solved in a way of their own.
+struct DampedProblem {
+  std::function<Eigen::VectorXd(const Eigen::VectorXd&)> residuals;
+  std::function<DampedStep(const Eigen::VectorXd&, const Eigen::VectorXd& residuals)> step;
+};
+
+/// What damping adds to the diagonal of normal equations.
+[[nodiscard]] Eigen::VectorXd added_to_diagonal(const Eigen::VectorXd& diagonal, double damping);
+
+/// @param max_step  bound of each component of a step
+/// @return the best point found; ends after `iterations`, or when a step gains less than 1e-5
+/// Source: D. W. Marquardt, J. SIAM 11(2), 1963, with scaling by the diagonal.
+[[nodiscard]] Eigen::VectorXd levenberg_marquardt(const DampedProblem& problem,
+                                                  Eigen::VectorXd start, int iterations,
+                                                  double max_step);
+
+/// As above, with normal equations made of a dense matrix of slopes.
+[[nodiscard]] Eigen::VectorXd levenberg_marquardt(const LeastSquaresProblem& problem,
+                                                  Eigen::VectorXd start, int iterations,
+                                                  double max_step);
+
+}  // namespace rubato
