@@ -56,8 +56,11 @@ inside apt-get install -y -qq --no-install-recommends python3 > "$work/python.lo
 inside sh -c 'cd / && rubato explore gpt3-xl --gpu a100-sxm4-80gb --granularity pass --db /tmp/r.db > /dev/null &&
   rubato export --plan latest --db /tmp/r.db -o /tmp/plan.json && python3 -c "import rubato; print(rubato.load_plan(\"/tmp/plan.json\").chosen.granularity)"' | grep -x pass
 inside /usr/share/rubato/capture/capture --help | grep -q sweep
+ls -d "$root"/usr/lib/python3/dist-packages/rubato/__pycache__ > /dev/null  # as root leaves it, and as it has to go again
 
 echo "== remove"
 inside dpkg -r rubato > /dev/null
-[ ! -e "$root/usr/bin/rubato" ] && [ ! -e "$root/usr/share/doc/rubato" ]
+for path in bin/rubato share/doc/rubato share/rubato lib/python3/dist-packages/rubato; do
+  [ ! -e "$root/usr/$path" ] || { echo "error: /usr/$path is left"; exit 1; }
+done
 echo "passed"

@@ -168,6 +168,20 @@ def check_wheel(folder, prefix):
     check("the source archive makes the same wheel", (again / wheels[0].name).read_bytes() == wheels[0].read_bytes(), done.stderr)
 
 
+def check_archive(prefix):
+    """The .tar.gz of cpack: its program runs where it is unpacked."""
+    packed = prefix / "packed"
+    done = run("cpack", "--config", (BUILD / "CPackConfig.cmake").resolve(), "-G", "TGZ", "-B", packed)
+    check("cpack -G TGZ", done.returncode == 0, done.stdout + done.stderr)
+    with tarfile.open(next(packed.glob("*.tar.gz"))) as archive:
+        archive.extractall(packed)
+    root = next(path.parent.parent for path in packed.glob("rubato-*/bin/rubato") if path.is_file())
+    check("the program of the archive runs", "Table 2" in run(root / "bin/rubato", "reproduce", "spaan2026", cwd=packed).stdout)
+    installed = {path.relative_to(prefix) for folder in ("bin", "share") for path in (prefix / folder).rglob("*")
+                 if path.is_file() and "__pycache__" not in path.parts}
+    check("the archive holds what is installed", installed == {path.relative_to(root) for path in root.rglob("*") if path.is_file()})
+
+
 def main():
     with tempfile.TemporaryDirectory() as temporary:
         prefix = Path(temporary)
@@ -178,6 +192,7 @@ def main():
         for file in ("LICENSE", "README.md", "docs/install.md", "docs/examples/a100-sweep.csv"):
             check(f"{file} is installed", (prefix / "share/doc/rubato" / file).is_file())
         check("capture is installed", run(prefix / "share/rubato/capture/capture", "--help").returncode == 0)
+        check_archive(prefix)
         check_python(prefix, rubato)
         check_manual(prefix, list(commands(rubato)))
         check_bash(prefix / "share/bash-completion/completions/rubato")
