@@ -19,29 +19,38 @@ double beyond_fitted(const GpuSpec& spec, double core_mhz) {
 ClockInEffect clock_in_effect(const GpuSpec& spec, const ClockPair& asked,
                               const OperatingPoint& point) {
   // What was measured may not say at which clock.
-  return {asked.mem, point.core_mhz > 0.0 ? point.core_mhz : effective_core_mhz(spec, asked)};
+  const double asked_mhz = effective_core_mhz(spec, asked);
+  return {asked.mem, point.core_mhz > 0.0 ? point.core_mhz : asked_mhz, asked_mhz};
 }
 
 double error_reach(const GpuSpec& spec, const ClockInEffect& usual, const ClockInEffect& chosen) {
   constexpr double far = 0.3, least = 0.35;
   // Searches for the clock that a power limit allows end within this, steps of clocks are larger.
   constexpr double same_clock = 1e-3;
-  const double distance = std::abs(std::log(chosen.core_mhz / usual.core_mhz)) +
+  constexpr double rounding = 1e-9;  // fitted boost clocks are off by as much
+  const double in_effect = std::abs(std::log(chosen.core_mhz / usual.core_mhz));
+  // A lower power limit asks for no other clock.
+  const double distance = std::max(std::abs(std::log(chosen.asked_mhz / usual.asked_mhz)),
+                                   in_effect < same_clock ? 0.0 : in_effect) +
                           std::abs(std::log(spec.mem_states[index(chosen.mem)].mem_mhz /
                                             spec.mem_states[index(usual.mem)].mem_mhz));
-  if (chosen.mem == usual.mem && distance < same_clock) return 0.0;
+  if (chosen.mem == usual.mem && distance < rounding) return 0.0;
+  const bool one_clock =
+      chosen.mem == usual.mem && std::abs(std::log(chosen.core_mhz / usual.core_mhz)) < same_clock;
   // Ranges of clocks left out at the ends of sweeps: 3 to 5 times the errors of those inside
   // (docs/gpus.md, "Ranges of clocks left out").
   constexpr double more_beyond = 3.0, far_beyond = 0.1;
-  const double beyond =
-      std::max(beyond_fitted(spec, chosen.core_mhz), beyond_fitted(spec, usual.core_mhz));
+  const double beyond = one_clock ? 0.0
+                                  : std::max(beyond_fitted(spec, chosen.core_mhz),
+                                             beyond_fitted(spec, usual.core_mhz));
   return std::sqrt(least + (1.0 - least) * std::min(1.0, distance / far)) *
          (1.0 + more_beyond * std::min(1.0, beyond / far_beyond));
 }
 
 double error_reach(const GpuSpec& spec, const ClockGrid& grid, ClockId clock) {
   const auto unlimited = [&](ClockId id) -> ClockInEffect {
-    return {grid[id].mem, effective_core_mhz(spec, grid[id])};
+    const double core_mhz = effective_core_mhz(spec, grid[id]);
+    return {grid[id].mem, core_mhz, core_mhz};
   };
   return error_reach(spec, unlimited(grid.default_clock()), unlimited(clock));
 }

@@ -28,26 +28,20 @@ TEST(ErrorReach, GrowsBeyondTheFittedClocks) {
   EXPECT_NEAR(reach("1593/1305"), inside, 1e-9);
 }
 
-// Clocks that a power limit lowers to the same one are the same, whatever was asked for.
+// Where a power limit leaves one clock, it does not matter that this one is beyond the fit; that it
+// is one the model says, and may err.
 TEST(ErrorReach, KnowsThatALimitLeavesOneClock) {
-  const Trace trace = load_trace("gpt3-xl");
-  const GpuModel limited(load_gpu_spec("rtx-3080-ti"), trace, 150.0),
-      free(load_gpu_spec("rtx-3080-ti"), trace, 400.0);
-  const ClockGrid grid = make_clock_grid(free.spec(), "mem=auto core=1050,2085,auto");
-  const ClockId high = *grid.find("auto/2085"), low = *grid.find("auto/1050");
-  const auto dense = id_at<KernelId>(static_cast<std::size_t>(
-      std::ranges::max_element(trace.kernels, {},
-                               [](const Kernel& k) { return k.flops.value_or(0); }) -
-      trace.kernels.begin()));
-  const double high_mhz = limited.evaluate(dense, grid[high]).core_mhz;
-  ASSERT_LT(high_mhz, 1900.0);
-  EXPECT_EQ(error_reach(limited, grid, dense, high), 0.0);
-  // From the clock in effect, not from the one that was asked for.
-  const double low_mhz = limited.evaluate(dense, grid[low]).core_mhz;
-  EXPECT_NEAR(error_reach(limited, grid, dense, low),
-              error_reach(limited.spec(), {MemStateId{5}, high_mhz}, {MemStateId{5}, low_mhz}),
-              1e-9);
-  EXPECT_LT(error_reach(limited, grid, dense, low), error_reach(free, grid, dense, low));
+  GpuSpec spec = load_gpu_spec("a100-sxm4-80gb");
+  spec.fitted_range = FittedRange{.min_core_mhz = 510.0, .max_core_mhz = 1000.0};
+  const MemStateId mem = spec.default_clock.mem;
+  const auto reach = [&](double mhz) {
+    return error_reach(spec, {mem, 1200.0, 1410.0}, {mem, mhz, 1350.0});
+  };
+  const double one_clock = reach(1200.5);
+  EXPECT_GT(one_clock, 0.5);
+  EXPECT_LT(one_clock, 1.0);
+  EXPECT_NEAR(reach(1190.0), 4.0 * one_clock, 1e-9);
+  EXPECT_EQ(error_reach(spec, {mem, 1200.0, 1410.0}, {mem, 1200.0, 1410.0}), 0.0);
 }
 
 }  // namespace
