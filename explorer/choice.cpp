@@ -45,6 +45,19 @@ ChoiceUnits choice_units(const Trace& trace, Granularity granularity) {
   return units;
 }
 
+ProfileTable with_host_power(const ProfileTable& table, double host_power_w) {
+  if (host_power_w == 0.0) return table;
+  std::vector<double> time_s, energy_j;
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    for (std::size_t c = 0; c < table.clocks(); ++c) {
+      const Cost cost = table.cost(row, id_at<ClockId>(c));
+      time_s.push_back(cost.time_s);
+      energy_j.push_back(cost.energy_j + host_power_w * cost.time_s);
+    }
+  }
+  return {table.rows(), table.clocks(), std::move(time_s), std::move(energy_j)};
+}
+
 ProfileTable unit_table(const ProfileTable& per_launch, const Trace& trace,
                         const ChoiceUnits& units) {
   const std::size_t clocks = per_launch.clocks();

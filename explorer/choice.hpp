@@ -24,6 +24,9 @@ struct ChoiceUnits {
 /// paper. kernel and automatic: one unit per kernel.
 [[nodiscard]] ChoiceUnits choice_units(const Trace& trace, Granularity granularity);
 
+/// What solvers minimise: energies with the rest of the node, which draws so many watts, >= 0.
+[[nodiscard]] ProfileTable with_host_power(const ProfileTable& table, double host_power_w);
+
 /// Sums a per-launch table [kernels x clocks] over the launches of each unit:
 /// [units x clocks].
 [[nodiscard]] ProfileTable unit_table(const ProfileTable& per_launch, const Trace& trace,

@@ -21,20 +21,6 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// What solvers minimise: energies with the rest of the node.
-ProfileTable with_host_power(const ProfileTable& table, double host_power_w) {
-  if (host_power_w == 0.0) return table;
-  std::vector<double> time_s, energy_j;
-  for (std::size_t row = 0; row < table.rows(); ++row) {
-    for (std::size_t c = 0; c < table.clocks(); ++c) {
-      const Cost cost = table.cost(row, id_at<ClockId>(c));
-      time_s.push_back(cost.time_s);
-      energy_j.push_back(cost.energy_j + host_power_w * cost.time_s);
-    }
-  }
-  return {table.rows(), table.clocks(), std::move(time_s), std::move(energy_j)};
-}
-
 // Runs of launches with one clock each, given what a change of clock costs.
 void answer_automatic(const ExplorationInput& input, const GpuModel& model, const ClockGrid& grid,
                       const ProfileTable& per_launch, double default_time_s, double gap_frac,
@@ -146,7 +132,8 @@ void mark(const Shared& shared, const Exploration& found, PlanResult& result) {
 }
 
 Front front_of(Granularity granularity, const ProfileTable& table) {
-  // A few units have a front that can be listed; kernels have its supported points.
+  // A few units have a front that can be listed; kernels have its supported points, between which
+  // slack_ladder() finds others.
   const bool few = granularity != Granularity::kernel;
   Front front{.granularity = granularity, .points = {}};
   for (const Cost& cost : few ? exact_front(table) : supported_front(table)) {

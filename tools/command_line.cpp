@@ -70,6 +70,8 @@ void check_number(CLI::Option& option, const std::string& help) {
       option.transform(CLI::Validator(
           [](std::string& word) {
             if (word.size() > 1 && word.back() == '%') word.pop_back();
+            word.erase(word.find_last_not_of(' ') + 1);
+            word.erase(0, word.find_first_not_of(' '));
             return std::string();
           },
           ""));

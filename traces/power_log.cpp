@@ -183,6 +183,11 @@ class Reader {
                       log_.file),
           {.hint = "log a power timeline: zeus.monitor.PowerMonitor, or nvidia-smi -lms 100"});
     }
+    if (first_of(header, {"kernel"})) {
+      throw DataError(
+          fmt::format("{}: a table of kernels, not a power log", log_.file),
+          {.in = {}, .hint = "'rubato calibrate', 'rubato validate' and --table take such tables"});
+    }
     const Columns columns = columns_of(header, options_);
     if (!columns.time || !columns.power) throw unknown();
     const std::string& power = columns.power_name;

@@ -121,6 +121,7 @@ class SweepReader {
     }
     errors_.add(fmt::format("{}: mem_mhz '{}' is no memory state of {}", table_.where(row), name,
                             spec_.name));
+    foreign_ = true;
     return std::nullopt;
   }
 
@@ -132,12 +133,17 @@ class SweepReader {
 
   [[nodiscard]] const CsvTable& table() const { return table_; }
   [[nodiscard]] ErrorList& errors() { return errors_; }
+  void throw_if_any() const {
+    errors_.throw_if_any(
+        {.in = {}, .hint = foreign_ ? "measured on another GPU? --gpu names its spec" : ""});
+  }
 
  private:
   CsvTable table_;
   const GpuSpec& spec_;
   const SweepColumns& columns_;
   ErrorList errors_;
+  bool foreign_ = false;  // a memory clock that the GPU does not have
   std::vector<std::pair<std::size_t, std::string>> filters_;
 };
 
@@ -320,7 +326,7 @@ Sweep sweep_of(CsvTable table, const std::string& file, const GpuSpec& spec,
     place_in_iteration(in, row, from, is_new, kernel);
     kernel.points.push_back(*point);
   }
-  in.errors().throw_if_any();
+  in.throw_if_any();
   if (sweep.kernels.empty() && sweep.idle.empty()) {
     throw DataError(fmt::format("{}: no row is left after --where", sweep.file));
   }
@@ -363,7 +369,7 @@ void add_idle(Sweep& sweep, const std::filesystem::path& path, const GpuSpec& sp
     const auto power_w = in.number(row, power);
     if (core_mhz && state && power_w) sweep.idle.push_back({{*state, *core_mhz}, *power_w});
   }
-  in.errors().throw_if_any();
+  in.throw_if_any();
 }
 
 }  // namespace rubato

@@ -85,6 +85,9 @@ Words with_form(Words words) {
   return words;
 }
 
+// Logs and drivers read a memory clock this near to its state: 1215 of 1215.5, 9490 of 9501.
+constexpr double mem_reading_frac = 0.02;
+
 // "sxm" and "pcie" of "sxm4" and "pcie"; nothing where no form is said.
 std::string form_of(const Words& words) {
   for (const std::string& word : words) {
@@ -158,17 +161,33 @@ ClockPair captured_clock(const GpuSpec& spec, const std::optional<std::string>& 
                     "1593/1410, or auto/auto",
                     printable(*label)));
   }
+  const auto refuse = [&](std::string_view what, const std::string& known) {
+    throw UsageError(fmt::format("'{}' is no captured clock of {}: {}", printable(*label),
+                                 printable(spec.name), what),
+                     {.in = {}, .hint = "MEMORY/CORE in MHz; it has " + known});
+  };
   if (named != spec.mem_states.end()) {
     clock.mem = id_at<MemStateId>(static_cast<std::size_t>(named - spec.mem_states.begin()));
   } else if (mem_mhz) {
     const auto nearest = std::ranges::min_element(spec.mem_states, {}, [&](const MemState& state) {
       return std::abs(state.mem_mhz - *mem_mhz);
     });
+    if (std::abs(nearest->mem_mhz - *mem_mhz) > mem_reading_frac * nearest->mem_mhz) {
+      std::string states;
+      for (const MemState& state : spec.mem_states)
+        states += (states.empty() ? "memory " : ", ") + format_number(state.mem_mhz);
+      refuse("no memory clock is near " + mem, states);
+    }
     clock.mem = id_at<MemStateId>(static_cast<std::size_t>(nearest - spec.mem_states.begin()));
   }
   clock.core_mhz.reset();
   if (core_mhz) {
     const CoreClocks& range = spec.core;
+    if (*core_mhz < range.min_mhz - range.step_mhz || *core_mhz > range.max_mhz + range.step_mhz) {
+      refuse(
+          "no core clock is near " + core,
+          fmt::format("core {} to {}", format_number(range.min_mhz), format_number(range.max_mhz)));
+    }
     const double steps = std::round((*core_mhz - range.min_mhz) / range.step_mhz);
     clock.core_mhz =
         std::clamp(range.min_mhz + steps * range.step_mhz, range.min_mhz, range.max_mhz);

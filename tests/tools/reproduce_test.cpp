@@ -34,7 +34,7 @@ void expect_same_but_for_rounding(const std::string& found, const std::string& g
 
 // Golden: the paper's experiment. Values change only when model or trace do.
 TEST_F(ProgramRun, ReproducesThePaper) {
-  const Outcome outcome = run("reproduce spaan2026");
+  const Outcome outcome = run("reproduce spaan2026 --wide");
   ASSERT_EQ(outcome.status, 0);
   expect_same_but_for_rounding(outcome.text,
                                read_file(source_dir() / "tests/tools/reproduce_spaan2026.txt"));

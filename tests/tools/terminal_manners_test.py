@@ -110,7 +110,7 @@ class Manners(unittest.TestCase):
         self.assertTrue((self.folder / "p.json").read_text().startswith("plan_id,"))
 
     def test_percentages(self):
-        with_sign, without = (json.loads(self.run_program("explore", *FEW, "--slack", slack, "--json").stdout) for slack in ("5%", "5"))
+        with_sign, without = (json.loads(self.run_program("explore", *FEW, "--slack", slack, "--json").stdout) for slack in ("5 %", "5"))
         self.assertEqual(with_sign["plans"][1]["energy_j"], without["plans"][1]["energy_j"])
         self.assertIn("--power-limit is '5%'; expected a number", self.run_program("explore", "--power-limit", "5%", status=2).stderr)
 
@@ -133,7 +133,8 @@ class Manners(unittest.TestCase):
     def test_nothing_is_said_of_one_pipeline(self):
         for command in ("plan", "front"):
             self.assertNotIn("times as much", self.run_program("pipeline", command, *PIPELINE).stdout)
-            self.assertIn("(tensor x data parallel 1 x 2) use 2 times as much", self.run_program("pipeline", command, *PIPELINE, "--data-parallel", "2").stdout)
+            said = " ".join(self.run_program("pipeline", command, *PIPELINE, "--data-parallel", "2").stdout.split())
+            self.assertIn("(tensor x data parallel 1 x 2) use 2 times as much", said)
 
     def test_quiet(self):
         capture = SOURCE / "docs/examples/run.pt.trace.json.gz"
@@ -169,7 +170,8 @@ class Manners(unittest.TestCase):
     def test_tables_fit_the_terminal(self):
         self.run_program("explore", *FEW, "--db", "r.db")
         question = ("query", "--db", "r.db", "SELECT plan_id, granularity, goal, status, trace_name, gpu, time_s, energy_j, energy_change_pct FROM v_plans")
-        piped = self.run_program(*question).stdout
+        piped = self.run_program(*question, "--wide").stdout
+        self.assertEqual(self.run_program(*question).stdout, self.on_terminal(*question, columns=100, NO_COLOR="1"))
         for columns in (40, 60, 80):
             shown = self.on_terminal(*question, columns=columns, NO_COLOR="1")
             self.assertLessEqual(max(map(len, shown.splitlines()[:-1])), columns)
@@ -177,7 +179,27 @@ class Manners(unittest.TestCase):
             self.assertRegex(shown.splitlines()[-1], r"^\(left out: .*energy_change_pct(; shortened: .*)?; --wide shows all\)$")
         self.assertEqual(self.on_terminal(*question, "--wide", columns=40, NO_COLOR="1"), piped)
         self.assertEqual(self.on_terminal(*question, columns=40, NO_COLOR="1", COLUMNS="400"), piped)
-        self.assertEqual(self.run_program(*question, "--wide").stdout, piped)
+
+    def test_lines_below_tables_are_wrapped_and_changes_outlast_joules(self):
+        for gpu, columns in (("rtx-3080-ti", 100), ("a100-sxm4-80gb", 100)):
+            shown = self.on_terminal("explore", "--gpu", gpu, columns=columns, NO_COLOR="1")
+            table = shown[shown.rindex("\ngranularity"):]
+            self.assertLessEqual(max(len(line) for line in table.splitlines() if not line.startswith("(")), columns, table)
+            if "left out" in table:
+                self.assertIn("energy J", re.search(r"\(left out: .*\)", table).group())
+            self.assertIn("  energy %  90 %", table)
+            self.assertRegex(table, r"-\d+\.\d+ to -\d+\.\d+ ")
+
+    def test_transfer_names_the_plan_it_takes(self):
+        self.run_program("explore", *FEW, "--db", "r.db")
+        self.run_program("trace", "gen", "gpt3-xl", "--batch", "20", "-o", "t.json")
+        self.run_program("explore", "t.json", *FEW, "--db", "r.db")
+        own = self.run_program("transfer", "gpt3-xl", "--db", "r.db", "--json")  # the trace's own, not the newest
+        row = json.loads(own.stdout)[0]
+        self.assertEqual(row["plan_trace"], row["trace"])
+        self.assertIn(f"note: plan {row['plan_id']} (iteration, global, strict_waste), found on {row['trace']}, is the one taken", own.stderr)
+        newest = self.run_program("transfer", "--batches", "10", "--db", "r.db")
+        self.assertRegex(newest.stdout, r"^plan \d+ \(iteration, global, strict_waste\), found on gpt3-xl-b20-")
 
     def test_colours_are_for_terminals(self):
         self.run_program("explore", *FEW, "--db", "r.db")

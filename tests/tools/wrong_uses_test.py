@@ -27,6 +27,7 @@ def cases():
 def prepare(folder):
     """What the commands refer to: a stored run, a captured run, and files that are something else."""
     shutil.copy(SOURCE / "docs/examples/run.pt.trace.json.gz", folder)
+    shutil.copy(SOURCE / "docs/examples/a100-sweep.csv", folder / "sweep.csv")
     (folder / "text.csv").write_text("a,b\n")
     (folder / "file.txt").write_text("x")
     (folder / "bad.json").write_text('{"schema": 1')

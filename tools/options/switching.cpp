@@ -13,10 +13,13 @@ namespace rubato {
 
 namespace {
 
-std::optional<double> checked(const char* option, std::optional<double> value) {
-  if (value && !(std::isfinite(*value) && *value >= 0.0)) {
-    throw UsageError(
-        fmt::format("{} is {}; expected a number >= 0", option, format_number(*value)));
+// 100 s and a megajoule: more is a slip of units.
+constexpr double most_us = 1e8, most_j = 1e6;
+
+std::optional<double> checked(const char* option, std::optional<double> value, double most) {
+  if (value && !(*value >= 0.0 && *value <= most)) {
+    throw UsageError(fmt::format("{} is {}; expected a number from 0 to {}", option,
+                                 format_number(*value), format_number(most)));
   }
   return value;
 }
@@ -26,9 +29,9 @@ SwitchCost cost(const SwitchCost& known, const std::string& prefix,
                 std::optional<double> latency_us, std::optional<double> stall_us,
                 std::optional<double> energy_j) {
   const std::string latency = prefix + "switch-latency-us", stall = prefix + "switch-stall-us";
-  checked(latency.c_str(), latency_us);
-  checked(stall.c_str(), stall_us);
-  checked((prefix + "switch-energy-j").c_str(), energy_j);
+  checked(latency.c_str(), latency_us, most_us);
+  checked(stall.c_str(), stall_us, most_us);
+  checked((prefix + "switch-energy-j").c_str(), energy_j, most_j);
   const double known_latency_s = latency_us || !stall_us ? known.latency_s() : 0.0;
   const double stall_s = stall_us ? *stall_us / us_per_s : latency_us ? 0.0 : known.stall_s;
   const double latency_s = latency_us ? *latency_us / us_per_s : std::max(known_latency_s, stall_s);
@@ -73,7 +76,7 @@ SwitchModel switch_model(const SwitchOptions& o, const GpuSpec& spec) {
     model.mem = cost(model.mem.value_or(SwitchCost{}), "--mem-", o.mem_latency_us, o.mem_stall_us,
                      o.mem_energy_j);
   }
-  if (checked("--switch-dwell-us", o.dwell_us)) model.dwell_s = *o.dwell_us / us_per_s;
+  if (checked("--switch-dwell-us", o.dwell_us, most_us)) model.dwell_s = *o.dwell_us / us_per_s;
   return model;
 }
 

@@ -46,7 +46,7 @@ std::string with_interval(double value_pct, const std::optional<SavingInterval>&
                           Interval SavingInterval::*of) {
   std::string text = format_signed(value_pct, 2) + " %";
   if (interval) {
-    text += fmt::format(" ({} to {})", format_signed(((*interval).*of).low_pct, 2),
+    text += fmt::format(" (90 %: {} to {})", format_signed(((*interval).*of).low_pct, 2),
                         format_signed(((*interval).*of).high_pct, 2));
   }
   return text;
@@ -77,6 +77,23 @@ std::string change_text(const PlanResult& plan, const Exploration& found) {
                         format_signed(change_pct(plan.counted->time_s, base.time_s), 2));
   }
   return text + doubts_text(plan, found) + '\n';
+}
+
+// What a plan is the best of: ", in at most 2 % more time".
+std::string asked_text(const Goal& goal) {
+  if (const auto* waste = std::get_if<LeastWaste>(&goal))
+    return fmt::format(", in at most {:.4g} % more time", percent * waste->slack_frac);
+  if (std::holds_alternative<LeastCost>(goal)) return ", of least cost";
+  return fmt::format(", goal {}", name_of(goal));
+}
+
+// Only where they are something to know of.
+std::string changes_text(const ExplorationInput& input, const PlanResult& plan) {
+  const Totals& total = plan.sim.total;
+  if (total.clock_switches == 0) return "";
+  return fmt::format(", {:.0f} changes/s{}",
+                     static_cast<double>(total.clock_switches) / total.time_s,
+                     input.switching.is_free() ? " taken as free" : "");
 }
 
 bool asks_for_time(const PlanResult& plan) {
@@ -113,9 +130,10 @@ std::string no_plan(const Exploration& found) {
     if (fastest == nullptr || plan.sim.total.time_s < fastest->sim.total.time_s) fastest = &plan;
   }
   if (fastest == nullptr) return fastest_of_fronts(found);
-  return fmt::format(
-      "No plan is in time; the fastest, per {}, {}: {}", name_of(fastest->question.granularity),
-      clocks_text(found.grid, fastest->plan.clock_of_site), change_text(*fastest, found));
+  return fmt::format("No plan is in time; the fastest, per {}: {}\n  {}",
+                     name_of(fastest->question.granularity),
+                     clock_words(clocks_text(found.grid, fastest->plan.clock_of_site)),
+                     change_text(*fastest, found));
 }
 
 bool is_late(const PlanResult& plan) {
@@ -128,12 +146,13 @@ std::string exploration_heading(std::string_view trace, const ExplorationInput& 
                                 const Exploration& found) {
   const Totals& base = found.baseline.total;
   return fmt::format(
-      "{} on {}, {} W, {} clocks; times of kernels: {}\ndefault clocks {}: {:.4g} s, {:.5g} J, "
+      "{} on {}, {} W, {} clocks; times of kernels: {}\nDefault clocks ({}): {:.4g} s, {:.5g} J, "
       "{:.1f} W{}\n",
       trace, input.spec.title,
       format_number(input.power_limit_w.value_or(input.spec.power_limit.limit_w)),
-      found.grid.size(), coverage_text(found), found.grid.label(found.grid.default_clock()),
-      base.time_s, base.energy_j, base.average_power_w(),
+      found.grid.size(), coverage_text(found),
+      clock_words(found.grid.label(found.grid.default_clock())), base.time_s, base.energy_j,
+      base.average_power_w(),
       input.host_power_w > 0.0
           ? fmt::format(", {} of them the rest of the node", format_number(input.host_power_w))
           : "");
@@ -210,10 +229,12 @@ std::string one_clock_text(const ExplorationInput& input, const Exploration& fou
                            const PlanResult& plan, bool tie, const Measure& measure) {
   const ClockId chosen = plan.plan.clock_of_site.front(), usual = found.grid.default_clock();
   if (tie && chosen != usual) {
-    return fmt::format("One clock for all, {}: no other saves anything\n  {}",
-                       found.grid.label(usual), one_clock_line(input.spec, found.grid[usual]));
+    return fmt::format("One clock for all{}: {}, no other saves anything\n  {}",
+                       asked_text(plan.question.goal), clock_words(found.grid.label(usual)),
+                       one_clock_line(input.spec, found.grid[usual]));
   }
-  return fmt::format("One clock for all, {}: {}{}  {}", found.grid.label(chosen),
+  return fmt::format("One clock for all{}: {}\n  {}{}  {}", asked_text(plan.question.goal),
+                     clock_words(found.grid.label(chosen)),
                      cost_text(plan, found.baseline.total, measure), change_text(plan, found),
                      one_clock_line(input.spec, found.grid[chosen]));
 }
@@ -246,12 +267,11 @@ std::string best_plans(const ExplorationInput& input, const Exploration& found,
     text += one_clock_text(input, found, *one_clock, tie, measure);
   }
   if (best == one_clock) return text;
-  const Totals& total = best->sim.total;
-  return text + fmt::format("Per {}, {}, {:.0f} changes/s: {}{}{}",
-                            name_of(best->question.granularity),
-                            clocks_text(found.grid, best->plan.clock_of_site),
-                            static_cast<double>(total.clock_switches) / total.time_s,
-                            cost_text(*best, base, measure), change_text(*best, found),
+  return text + fmt::format("{}{}: {}{}\n  {}{}{}", per_text(name_of(best->question.granularity)),
+                            asked_text(best->question.goal),
+                            clock_words(clocks_text(found.grid, best->plan.clock_of_site)),
+                            changes_text(input, *best), cost_text(*best, base, measure),
+                            change_text(*best, found),
                             play_lines(name_of(best->question.granularity), db,
                                        std::holds_alternative<LeastCost>(best->question.goal)));
 }
@@ -274,6 +294,18 @@ std::string exploration_answer(const ExplorationInput& input, const Exploration&
              "1000 steps of one GPU at the default clocks cost {:.4g}.\n",
              prices_text(*prices), 1000.0 * prices->of(base.time_s, base.energy_j)) +
          best_plans(input, found, {prices}, db);
+}
+
+std::string clock_words(std::string_view label) {
+  const std::size_t slash = label.find('/');
+  if (label == "auto/auto") return "the driver's choice";
+  if (slash == std::string_view::npos) return std::string(label);
+  const std::string_view mem = label.substr(0, slash), core = label.substr(slash + 1);
+  return fmt::format("memory {}, core {}{}", mem, core, core == "auto" ? "" : " MHz");
+}
+
+std::string per_text(std::string_view granularity) {
+  return granularity == "auto" ? "For runs of launches (auto)" : fmt::format("Per {}", granularity);
 }
 
 }  // namespace rubato

@@ -25,4 +25,11 @@ namespace rubato {
 [[nodiscard]] std::string exploration_answer(const ExplorationInput& input,
                                              const Exploration& found, std::string_view db);
 
+/// A clock as one says it: "memory 9251, core 1890 MHz"; anything else, such as "12 clocks", as it
+/// is.
+[[nodiscard]] std::string clock_words(std::string_view label);
+
+/// What has a clock of its own, as an answer begins: "Per kernel", "For runs of launches (auto)".
+[[nodiscard]] std::string per_text(std::string_view granularity);
+
 }  // namespace rubato

@@ -1,8 +1,6 @@
 #include "tools/terminal/exploration_tables.hpp"
 
 #include <algorithm>
-#include <array>
-#include <functional>
 #include <set>
 
 #include <fmt/format.h>
@@ -59,8 +57,8 @@ std::vector<std::string> clocks_of_kernels(const Trace& trace, const ClockGrid& 
   return names;
 }
 
-const std::vector<Column> totals_columns{{"time_s", "time s", 4},
-                                         {"energy_j", "energy J", 1},
+const std::vector<Column> totals_columns{{"time_s", "time s", 4, false, Room::spare},
+                                         {"energy_j", "energy J", 1, false, Room::spare},
                                          {"time_change_pct", "time %", 2},
                                          {"energy_change_pct", "energy %", 2}};
 
@@ -80,23 +78,25 @@ OutputTable empty_plans_table(const Exploration& found) {
   });
   std::vector<Column> columns{{.key = "status", .for_programs = all_found, .room = Room::needed}};
   columns.insert(columns.end(), totals_columns.begin(), totals_columns.end());
-  columns.insert(columns.end(), {{"time_change_low_pct", "low", 2, true},
-                                 {"time_change_high_pct", "high", 2, true},
-                                 {"time_change_expected_pct", "expected", 2, true},
-                                 {"energy_change_low_pct", "low", 2, false, Room::detail},
-                                 {"energy_change_high_pct", "high", 2, false, Room::detail},
-                                 {"energy_change_expected_pct", "expected", 2, false, Room::detail},
-                                 {.key = "cost", .for_programs = true},
-                                 {"cost_change_pct", "cost %", 2, !asked_prices(found)},
-                                 {"average_power_w", "mean W", 1, true},
-                                 {.key = "clock_switches", .for_programs = true},
-                                 {"clock_switches_per_s", "changes/s", 0, false, Room::detail},
-                                 {"counted_time_change_pct", "counted: time %", 2, none_counted},
-                                 {"counted_energy_change_pct", "energy %", 2, none_counted},
-                                 {"gap_pct", "gap %", 3, false, Room::detail},
-                                 {"solve_time_ms", "solved in ms", 2, true},
-                                 {.key = "clocks", .room = Room::needed},
-                                 {.key = "notes", .for_programs = no_marks, .room = Room::needed}});
+  columns.insert(columns.end(),
+                 {{"time_change_low_pct", "low", 2, true},
+                  {"time_change_high_pct", "high", 2, true},
+                  {"time_change_expected_pct", "expected", 2, true},
+                  {.key = "energy_change_low_pct", .for_programs = true},
+                  {.key = "energy_change_high_pct", .for_programs = true},
+                  {.key = "energy_range", .title = "90 %", .for_people = true, .whole = true},
+                  {"energy_change_expected_pct", "expected", 2, false, Room::detail},
+                  {.key = "cost", .for_programs = true},
+                  {"cost_change_pct", "cost %", 2, !asked_prices(found)},
+                  {"average_power_w", "mean W", 1, true},
+                  {.key = "clock_switches", .for_programs = true},
+                  {"clock_switches_per_s", "changes/s", 0, false, Room::detail},
+                  {"counted_time_change_pct", "counted: time %", 2, none_counted},
+                  {"counted_energy_change_pct", "energy %", 2, none_counted},
+                  {"gap_pct", "gap %", 3, false, Room::detail},
+                  {"solve_time_ms", "solved in ms", 2, true},
+                  {.key = "clocks", .room = Room::needed},
+                  {.key = "notes", .for_programs = no_marks, .room = Room::needed}});
   return keyed_table(found, std::move(columns));
 }
 
@@ -123,7 +123,7 @@ std::string status_text(SolveStatus status, std::span<const Mark> marks) {
 
 OutputTable plans_table(const Exploration& found) {
   OutputTable table = empty_plans_table(found);
-  constexpr std::size_t columns = 25;
+  constexpr std::size_t columns = 26;
   const Totals& base = found.baseline.total;
   const std::optional<Prices> prices = asked_prices(found);
   const auto add_cost = [&](std::vector<Cell>& row, const Totals& total) {
@@ -134,7 +134,7 @@ OutputTable plans_table(const Exploration& found) {
   std::vector<Cell> first{std::string("iteration"), std::string("-"), std::string("default"),
                           std::string("-")};
   add_totals(first, base, base);
-  first.insert(first.end(), 6, std::monostate{});
+  first.insert(first.end(), 7, std::monostate{});
   add_cost(first, base);
   first.insert(first.end(), {base.average_power_w(), std::int64_t{0}, 0.0});
   first.resize(columns - 2);
@@ -156,7 +156,9 @@ OutputTable plans_table(const Exploration& found) {
       const double switches = static_cast<double>(total.clock_switches);
       row.insert(row.end(),
                  {interval.time.low_pct, interval.time.high_pct, interval.time.median_pct,
-                  interval.energy.low_pct, interval.energy.high_pct, interval.energy.median_pct});
+                  interval.energy.low_pct, interval.energy.high_pct,
+                  range_cell(interval.energy.low_pct, interval.energy.high_pct),
+                  interval.energy.median_pct});
       add_cost(row, total);
       row.insert(row.end(),
                  {total.average_power_w(), static_cast<std::int64_t>(total.clock_switches),
@@ -167,65 +169,6 @@ OutputTable plans_table(const Exploration& found) {
     table.add_row(std::move(row));
   }
   return table;
-}
-
-namespace {
-
-// What is known to be possible: a front, of kernels its supported points, and the plans found.
-std::vector<FrontPoint> known_points(const Exploration& found, const Front& front) {
-  std::vector<FrontPoint> points = front.points;
-  for (const PlanResult& plan : found.plans) {
-    if (plan.found() && plan.question.granularity == front.granularity)
-      points.push_back({plan.sim.total.time_s, plan.sim.total.energy_j});
-  }
-  return points;
-}
-
-// Of each granularity the change at the known point of least energy within each slack.
-// @param value  of a point
-OutputTable slack_ladder(const Exploration& found, std::string_view quantity,
-                         std::string_view title,
-                         const std::function<double(const FrontPoint&)>& value) {
-  constexpr std::array slacks_pct{0.0, 0.5, 1.0, 2.0, 5.0};
-  std::vector<Column> columns{{"granularity"}};
-  for (const double slack_pct : slacks_pct) {
-    columns.push_back({fmt::format("{}_change_slack_{}_pct", quantity, slack_pct),
-                       fmt::format("{} {} %", title, slack_pct), 2});
-  }
-  OutputTable table(std::move(columns));
-  const Totals& base = found.baseline.total;
-  const double base_value = value({base.time_s, base.energy_j});
-  constexpr double rounding = 1e-9;
-  for (const Front& front : found.fronts) {
-    std::vector<Cell> row{std::string(name_of(front.granularity))};
-    const std::vector<FrontPoint> points = known_points(found, front);
-    for (const double slack_pct : slacks_pct) {
-      const double budget_s = base.time_s * (1.0 + slack_pct / 100.0 + rounding);
-      const FrontPoint* least = nullptr;
-      for (const FrontPoint& point : points) {
-        if (point.time_s <= budget_s && (least == nullptr || point.energy_j < least->energy_j))
-          least = &point;
-      }
-      row.push_back(least != nullptr ? Cell(change_pct(value(*least), base_value)) : Cell());
-    }
-    table.add_row(std::move(row));
-  }
-  return table;
-}
-
-}  // namespace
-
-OutputTable slacks_table(const Exploration& found) {
-  return slack_ladder(found, "energy", "slack",
-                      [](const FrontPoint& point) { return point.energy_j; });
-}
-
-OutputTable costs_table(const Exploration& found) {
-  const std::optional<Prices> prices = asked_prices(found);
-  if (!prices) return OutputTable({{"granularity"}});
-  return slack_ladder(found, "cost", "cost at", [&](const FrontPoint& point) {
-    return prices->of(point.time_s, point.energy_j);
-  });
 }
 
 OutputTable notes_table(const Exploration& found) {
@@ -240,12 +183,6 @@ OutputTable notes_table(const Exploration& found) {
   add({std::string("iteration"), std::string("-"), std::string("default")}, found.baseline_marks);
   for (const PlanResult& plan : found.plans) add(plan_key(plan.question), plan.marks);
   return table;
-}
-
-std::string marks_text(const Exploration& found) {
-  std::vector<const std::vector<Mark>*> lists{&found.baseline_marks};
-  for (const PlanResult& plan : found.plans) lists.push_back(&plan.marks);
-  return reasons_text(lists);
 }
 
 OutputTable passes_table(const Exploration& found) {
@@ -364,31 +301,6 @@ OutputTable segments_table(const Trace& trace, const Exploration& found) {
     }
   }
   return table;
-}
-
-std::string exploration_notes(const ExplorationInput& input, const Exploration& found) {
-  double dropped_s = 0.0;
-  std::size_t dropped = 0;
-  for (std::size_t k = 0; k < found.work_dropped.size(); ++k) {
-    if (!found.work_dropped[k]) continue;
-    ++dropped;
-    dropped_s += found.baseline.by_kernel[k].time_s;
-  }
-  std::string text;
-  if (dropped > 0) {
-    text += fmt::format(
-        "Work of {} kernels ({:.1f} % of the time) is not used: it would need more than the GPU's "
-        "peak.\n",
-        dropped, 100.0 * dropped_s / found.baseline.total.time_s);
-  }
-  text += marks_text(found);
-  text += "Changes are against the default clocks. ";
-  text += input.measured ? "Low and high: 90 % interval when the plan is measured again: choosing "
-                           "favours lucky measurements; expected: its middle.\n"
-                         : "Low and high: 90 % interval, from models that fit as well and the "
-                           "error on points held out; expected: its middle.\n";
-  if (found.interrupted) text += "Interrupted: the remaining questions were not answered.\n";
-  return text;
 }
 
 }  // namespace rubato

@@ -1,6 +1,7 @@
 #include "tools/terminal/output.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <cmath>
 
@@ -30,11 +31,6 @@ std::string cut_to(std::string text, std::size_t most) {
   return text.substr(0, end) + "...";
 }
 
-// A name in a message.
-std::string shortened(std::string text) {
-  return cut_to(std::move(text), TableStyle{}.longest_text);
-}
-
 constexpr std::string_view between_columns = "  ";
 
 struct TableColumn {
@@ -47,7 +43,7 @@ struct TableColumn {
   // Of a text that is `needed`, all of it, as long as there is something else to leave out.
   [[nodiscard]] std::size_t least(bool keep_needed) const {
     constexpr std::size_t least_text = 12;
-    const bool whole = !left || (keep_needed && column->room == Room::needed);
+    const bool whole = !left || column->whole || (keep_needed && column->room == Room::needed);
     return whole ? width : std::min(width, least_text);
   }
 };
@@ -123,7 +119,7 @@ struct ShownCell {
 
   std::string operator()(std::monostate) const { return "-"; }
   std::string operator()(const std::string& text) const {
-    return cut_to(printable(text), longest_text);
+    return column.whole ? printable(text) : cut_to(printable(text), longest_text);
   }
   std::string operator()(double value) const { return format_fixed(value, column.decimals); }
   std::string operator()(std::int64_t value) const { return fmt::format("{}", value); }
@@ -163,6 +159,10 @@ void add_format_options(CommandLine& app, OutputFormat& format) {
       "One JSON object per row and line");
   json->excludes(csv)->excludes(lines);
   csv->excludes(lines);
+}
+
+Cell range_cell(double low, double high, int decimals) {
+  return fmt::format("{} to {}", format_signed(low, decimals), format_signed(high, decimals));
 }
 
 void OutputTable::add_row(std::vector<Cell> cells) {
@@ -207,7 +207,8 @@ std::string OutputTable::text(const TableStyle& style) const {
     column.left = std::ranges::any_of(rows_, [&](const auto& row) { return is_text(row[c]); });
     for (const auto& line : lines)
       column.natural = std::max(column.natural, display_width(line[column.place]));
-    column.width = std::min(column.natural, style.longest_text);
+    column.width =
+        columns_[c].whole ? column.natural : std::min(column.natural, style.longest_text);
   }
   const std::vector<std::string> left_out = leave_out(columns, style.columns, lines[0]);
   shorten(columns, style.columns);
@@ -230,8 +231,9 @@ std::string OutputTable::text(const TableStyle& style) const {
 
 nlohmann::ordered_json OutputTable::row_json(std::size_t row) const {
   nlohmann::ordered_json object;
-  for (std::size_t c = 0; c < columns_.size(); ++c)
-    object[columns_[c].key] = std::visit(JsonCell{}, rows_[row][c]);
+  for (std::size_t c = 0; c < columns_.size(); ++c) {
+    if (!columns_[c].for_people) object[columns_[c].key] = std::visit(JsonCell{}, rows_[row][c]);
+  }
   return object;
 }
 
@@ -250,11 +252,15 @@ std::string OutputTable::render_json_lines() const {
 
 std::string OutputTable::render_csv() const {
   std::vector<std::string> cells;
-  for (const Column& column : columns_) cells.push_back(column.key);
+  for (const Column& column : columns_) {
+    if (!column.for_people) cells.push_back(column.key);
+  }
   std::string text = csv_line(cells);
   for (const auto& row : rows_) {
     cells.clear();
-    for (const Cell& cell : row) cells.push_back(std::visit(CsvCell{}, cell));
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      if (!columns_[c].for_people) cells.push_back(std::visit(CsvCell{}, row[c]));
+    }
     text += csv_line(cells);
   }
   return text;
@@ -283,6 +289,24 @@ void print_tables(const std::vector<NamedTable>& tables, OutputFormat format) {
   }
 }
 
+namespace {
+
+// Of columns of the database.
+Room room_of(std::string_view name) {
+  if (name == "time_s" || name == "energy_j" || name == "created_utc" || name == "host")
+    return Room::spare;
+  const bool detail = name.ends_with("_low_pct") || name.ends_with("_high_pct") ||
+                      name.starts_with("switch_") || name == "status" || name == "aggregation";
+  return detail ? Room::detail : Room::usual;
+}
+
+bool is_typed(std::string_view name) {
+  constexpr std::array typed{"gpu", "trace", "trace_name", "experiment_id", "granularity"};
+  return std::ranges::find(typed, name) != typed.end();
+}
+
+}  // namespace
+
 OutputTable as_table(const QueryResult& result) {
   std::vector<Column> columns;
   for (std::size_t c = 0; c < result.columns.size(); ++c) {
@@ -295,7 +319,8 @@ OutputTable as_table(const QueryResult& result) {
     columns.push_back({.key = name,
                        .title = {},
                        .decimals = whole ? 0 : 4,
-                       .room = warns ? Room::needed : Room::usual});
+                       .room = warns ? Room::needed : room_of(name),
+                       .whole = is_typed(name)});
   }
   OutputTable table(std::move(columns));
   for (const auto& row : result.rows) {
@@ -305,54 +330,6 @@ OutputTable as_table(const QueryResult& result) {
     table.add_row(std::move(cells));
   }
   return table;
-}
-
-std::int64_t best_plan_of_latest_run(const ResultStore& store) {
-  const QueryResult found =
-      store.query("SELECT plan_id FROM v_best_plan ORDER BY run_id DESC LIMIT 1");
-  if (found.rows.empty())
-    throw UsageError("the database has no strict waste plan",
-                     {.in = {}, .hint = "name one with --plan"});
-  return std::get<std::int64_t>(found.rows.front().front());
-}
-
-std::int64_t latest_run(const ResultStore& store) {
-  const SqlValue latest = store.query("SELECT max(run_id) FROM runs").rows.front().front();
-  if (const auto* run = std::get_if<std::int64_t>(&latest)) return *run;
-  throw UsageError(
-      "the database has no runs",
-      {.in = {},
-       .hint = "store one with 'rubato explore --db' or 'rubato reproduce spaan2026 --db'"});
-}
-
-void require_run(const ResultStore& store, std::int64_t run) {
-  if (!store.query(fmt::format("SELECT 1 FROM runs WHERE run_id = {}", run)).rows.empty()) return;
-  throw UsageError(fmt::format("there is no run {}; the latest is {}", run, latest_run(store)));
-}
-
-std::string experiment_id(const ResultStore& store, const std::string& name) {
-  const QueryResult found =
-      name == "latest"
-          ? store.query(
-                "SELECT experiment_id FROM experiments ORDER BY first_run_utc DESC, experiment_id "
-                "LIMIT 1")
-          : store.query(
-                "SELECT experiment_id FROM experiments WHERE name = ?1 OR "
-                "substr(experiment_id, 1, length(?1)) = ?1 ORDER BY first_run_utc, experiment_id",
-                {name});
-  if (found.rows.size() == 1) return std::get<std::string>(found.rows.front().front());
-  const QueryResult all =
-      store.query("SELECT substr(experiment_id, 1, 8) || ' ' || name FROM experiments ORDER BY 1");
-  std::string list;
-  for (const auto& row : all.rows)
-    list += (list.empty() ? "" : ", ") + shortened(printable(std::get<std::string>(row.front())));
-  throw UsageError(
-      fmt::format("{} experiment '{}'",
-                  found.rows.empty() ? "there is no" : "there is more than one",
-                  shortened(printable(name))),
-      {.in = {},
-       .hint = list.empty() ? "the database has no experiments; 'rubato sweep run' stores one"
-                            : "the database has: " + list});
 }
 
 void tell_written(const std::string& path) {
@@ -390,6 +367,8 @@ void print(std::string_view text) {
   }
   write_file("-", safe);
 }
+
+void print_notes(std::string_view text) { print(wrapped(text, table_style().columns)); }
 
 void print(const OutputTable& table, OutputFormat format) {
   if (format != OutputFormat::table) return print(table.render(format));

@@ -26,9 +26,9 @@ void add_format_options(CommandLine& app, OutputFormat& format);
 /// One value; monostate is missing: "-" in a table, null in JSON, empty in CSV.
 using Cell = std::variant<std::monostate, std::string, double, std::int64_t, bool>;
 
-/// Which columns a narrow terminal loses first: details, and last what a reader must know, such as
-/// warnings and what to set.
-enum class Room { detail, usual, needed };
+/// Which columns a narrow terminal loses first: what other columns say too (joules beside a change
+/// in percent), details, and last what a reader must know, such as warnings and what to set.
+enum class Room { spare, detail, usual, needed };
 
 /// A column. `key` names it in JSON and CSV and carries the unit ("time_ms").
 struct Column {
@@ -37,7 +37,12 @@ struct Column {
   int decimals = 3;           ///< of numbers in tables; JSON and CSV carry every digit
   bool for_programs = false;  ///< left out of tables, which have room for about 100 characters
   Room room = Room::usual;
+  bool for_people = false;  ///< in tables only: it says what other columns say to programs
+  bool whole = false;       ///< never shortened: a name that readers type, an interval
 };
+
+/// An interval as one column for people: "-7.79 to -4.34".
+[[nodiscard]] Cell range_cell(double low, double high, int decimals = 2);
 
 /// Rows under fixed columns.
 class OutputTable {
@@ -86,20 +91,6 @@ void print_tables(const std::vector<NamedTable>& tables, OutputFormat format);
 /// A query's rows under its own column names.
 [[nodiscard]] OutputTable as_table(const QueryResult& result);
 
-/// The newest run of a database. @throws UsageError if there is none
-[[nodiscard]] std::int64_t latest_run(const ResultStore& store);
-
-/// The strict waste plan that saves most in the newest run that has one.
-/// @throws UsageError if there is none
-[[nodiscard]] std::int64_t best_plan_of_latest_run(const ResultStore& store);
-
-/// The experiment with that id, the beginning of one, or that name; "latest" is the one begun last.
-/// @throws UsageError naming the experiments there are, if none or several match
-[[nodiscard]] std::string experiment_id(const ResultStore& store, const std::string& name);
-
-/// @throws UsageError naming the runs there are, if `run` is not one of them
-void require_run(const ResultStore& store, std::int64_t run);
-
 /// Says on standard error that a file or folder was written; nothing of "-".
 void tell_written(const std::string& path);
 
@@ -118,6 +109,10 @@ void check_extension(std::string_view option, const std::string& path,
 /// Writes to standard output; on a terminal every control character is made visible. @throws
 /// IoError if it is closed or the disk is full
 void print(std::string_view text);
+
+/// Lines below a table, wrapped to the width that tables have; what begins with a space, such as
+/// lines to type, is left whole.
+void print_notes(std::string_view text);
 
 /// A table as the terminal shows it, JSON, JSON lines or CSV.
 void print(const OutputTable& table, OutputFormat format);

@@ -1,5 +1,6 @@
 #include "tools/terminal/terminal.hpp"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdio>
@@ -34,7 +35,28 @@ std::size_t terminal_columns() {
     return *asked;
   winsize size{};
   if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
-  return TableStyle::no_limit;
+  constexpr std::size_t of_a_file = 100;
+  return of_a_file;
+}
+
+// One line without its end: words as they fit, later lines a little further in.
+void add_wrapped(std::string& text, std::string_view line, std::size_t columns) {
+  constexpr std::string_view indent = "  ";
+  for (bool first = true; !line.empty(); first = false) {
+    const std::size_t room = columns - std::min(columns - 1, first ? 0 : indent.size());
+    std::size_t end = line.size();
+    if (display_width(line) > room) {
+      // The last blank of what fits, else the first one there is.
+      std::size_t fits = 0, width = 0;
+      while (fits < line.size() && width <= room) width += (line[fits++] & 0xC0) != 0x80;
+      end = line.rfind(' ', fits - 1);
+      if (end == std::string_view::npos || end == 0) end = std::min(line.find(' '), line.size());
+    }
+    if (!first) text += indent;
+    text += line.substr(0, end);
+    text += '\n';
+    line.remove_prefix(std::min(line.find_first_not_of(' ', end), line.size()));
+  }
 }
 
 }  // namespace
@@ -42,10 +64,25 @@ std::size_t terminal_columns() {
 TableStyle table_style() {
   TableStyle style;
   if (wide) style.longest_text = TableStyle::no_limit;
-  if (::isatty(STDOUT_FILENO) != 1) return style;
   if (!wide) style.columns = terminal_columns();
+  if (::isatty(STDOUT_FILENO) != 1) return style;
   style.colours = variable("NO_COLOR").empty() && variable("TERM") != "dumb";
   return style;
+}
+
+std::string wrapped(std::string_view text, std::size_t columns) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    if (line.empty() || line.front() == ' ') {
+      out.append(line).append("\n");
+    } else {
+      add_wrapped(out, line, columns);
+    }
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return out;
 }
 
 void show_tables_wide() { wide = true; }

@@ -17,10 +17,14 @@ struct TableStyle {
   std::size_t longest_text = 100;  ///< characters of a cell; no_limit with --wide
 };
 
-/// On a terminal: its width (the environment variable COLUMNS outweighs it), and colours unless
-/// NO_COLOR is set (no-color.org) or TERM is 'dumb'. Anywhere else, as in a file or a pipe:
-/// neither.
+/// On a terminal: its width, and colours unless NO_COLOR is set (no-color.org) or TERM is 'dumb'.
+/// Anywhere else, as in a file or a pipe: 100 characters, and none. The environment variable
+/// COLUMNS outweighs either width.
 [[nodiscard]] TableStyle table_style();
+
+/// Lines of at most so many characters where blanks allow it; those that begin with a blank stay
+/// whole. @param columns  > 0
+[[nodiscard]] std::string wrapped(std::string_view text, std::size_t columns);
 
 /// Tables are as wide as they are from now on (--wide).
 void show_tables_wide();

@@ -122,10 +122,19 @@ TEST(CapturedClock, TakesTheNearestOfTheSpec) {
   EXPECT_EQ(label("auto/auto"), "auto/auto");
   EXPECT_EQ(label("9501/1470"), "9501/1470");
   EXPECT_EQ(label("9490/1473"), "9501/1470");
-  EXPECT_EQ(label("5001/9999"), "5001/2100");
+  EXPECT_EQ(label("5001/2103"), "5001/2100");
   for (const char* bad : {"", "1470", "9501/", "fast/1470", "9501/-3", "9501/1470/2"}) {
     expect_error<UsageError>([&] { (void)captured_clock(spec, bad); }, "is no captured clock");
   }
+}
+
+TEST(CapturedClock, RefusesWhatTheGpuDoesNotHave) {
+  const GpuSpec a100 = load_gpu_spec("a100-sxm4-80gb");
+  expect_error<UsageError>([&] { (void)captured_clock(a100, "1410/1593"); },
+                           "no memory clock is near 1410");
+  expect_error<UsageError>([&] { (void)captured_clock(a100, "1593/2000"); },
+                           "no core clock is near 2000");
+  expect_error<UsageError>([&] { (void)captured_clock(a100, "auto/100"); }, "it has core 210 to");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "common/numbers.hpp"
+#include "explorer/slack_ladder.hpp"
 #include "models/gpu/spec.hpp"
 #include "tools/terminal/exploration_tables.hpp"
 #include "traces/gpt.hpp"
@@ -31,7 +32,7 @@ class ExplorationAnswer : public ::testing::Test {
   [[nodiscard]] std::string energy_of(const PlanResult& plan) const {
     return "energy " +
            format_signed(change_pct(plan.sim.total.energy_j, found_.baseline.total.energy_j), 2) +
-           " % (";
+           " % (90 %: ";
   }
 
   ExplorationInput input_;
@@ -41,13 +42,17 @@ class ExplorationAnswer : public ::testing::Test {
 TEST_F(ExplorationAnswer, NamesTheClockAndThePlanThatSaveMost) {
   const std::string heading = exploration_heading("gpt3-xl", input_, found_);
   EXPECT_EQ(heading.find("gpt3-xl on NVIDIA GeForce RTX 3080 Ti, 350 W, 66 clocks"), 0U);
-  EXPECT_NE(heading.find("100.0 % measured\ndefault clocks auto/auto: "), std::string::npos);
+  EXPECT_NE(heading.find("100.0 % measured\nDefault clocks (the driver's choice): "),
+            std::string::npos);
 
   const ClockId clock = found_.plans[0].plan.clock_of_site.front();
-  const std::string one = "One clock for all, " + found_.grid.label(clock) + ": ";
+  const std::string one =
+      "One clock for all, in at most 0 % more time: " + clock_words(found_.grid.label(clock)) +
+      "\n  ";
   EXPECT_EQ(answer().find(one + energy_of(found_.plans[0])), 0U);
   EXPECT_NE(answer().find("\n  To set: sudo nvidia-smi"), std::string::npos);
-  EXPECT_NE(answer().find("\nPer kernel, "), std::string::npos);
+  EXPECT_NE(answer().find("\nPer kernel, in at most 0 % more time: "), std::string::npos);
+  EXPECT_NE(answer().find(" changes/s taken as free\n"), std::string::npos);
   EXPECT_NE(answer().find(energy_of(found_.plans[1])), std::string::npos);
   EXPECT_NE(answer().find("--granularity kernel --db results.db"), std::string::npos);
 }
@@ -60,9 +65,9 @@ TEST_F(ExplorationAnswer, LeavesLatePlansOut) {
       found_.plans[0].sim.total.time_s <= found_.plans[1].sim.total.time_s ? 0U : 1U;
   const PlanResult& fastest = found_.plans.at(faster);
   EXPECT_EQ(answer().find("No plan is in time; the fastest, per " +
-                          std::string(name_of(fastest.question.granularity)) + ", " +
-                          clocks_text(found_.grid, fastest.plan.clock_of_site) + ": " +
-                          energy_of(fastest)),
+                          std::string(name_of(fastest.question.granularity)) + ": " +
+                          clock_words(clocks_text(found_.grid, fastest.plan.clock_of_site)) +
+                          "\n  " + energy_of(fastest)),
             0U);
   for (PlanResult& plan : found_.plans) {
     plan.plan = {};
@@ -77,6 +82,34 @@ TEST_F(ExplorationAnswer, LeavesLatePlansOut) {
             std::string::npos);
   found_.fronts.clear();
   EXPECT_EQ(answer(), "No plan is in time.\n");
+}
+
+TEST(ClockWords, SayTheUnitOnce) {
+  EXPECT_EQ(clock_words("9251/1890"), "memory 9251, core 1890 MHz");
+  EXPECT_EQ(clock_words("auto/1890"), "memory auto, core 1890 MHz");
+  EXPECT_EQ(clock_words("5001/auto"), "memory 5001, core auto");
+  EXPECT_EQ(clock_words("auto/auto"), "the driver's choice");
+  EXPECT_EQ(clock_words("12 clocks"), "12 clocks");
+}
+
+// A slack's step is the plan of that slack, and the same whatever else was asked.
+TEST_F(ExplorationAnswer, LadderIsSolvedExactlyWhateverWasAsked) {
+  const std::vector<SlackStep> ladder = slack_ladder(input_, found_);
+  ASSERT_EQ(ladder.size(), 2 * ladder_slacks_frac.size());
+  for (const SlackStep& step : ladder) {
+    ExplorationInput asked = input_;
+    asked.questions = {{step.granularity, Aggregation::global, LeastWaste{step.slack_frac}}};
+    const PlanResult plan = explore(asked).plans.front();
+    ASSERT_TRUE(step.least);
+    EXPECT_NEAR(step.least->energy_j / plan.sim.total.energy_j, 1.0, 1e-9);
+    EXPECT_LE(step.least->time_s, found_.baseline.total.time_s * (1.0 + step.slack_frac + 1e-9));
+  }
+  input_.questions = {{Granularity::iteration, Aggregation::global, LeastEdp{}},
+                      {Granularity::kernel, Aggregation::global, LeastEdp{}}};
+  const std::vector<SlackStep> again = slack_ladder(input_, explore(input_));
+  ASSERT_EQ(again.size(), ladder.size());
+  for (std::size_t i = 0; i < ladder.size(); ++i)
+    EXPECT_EQ(again[i].least->energy_j, ladder[i].least->energy_j);
 }
 
 TEST_F(ExplorationAnswer, StatusSaysThatALimitIsNotReached) {

@@ -108,6 +108,32 @@ TEST(OutputTable, LongNamesAreCutUnlessWide) {
             "name" + std::string(99, ' ') + "count\n" + std::string(101, 'k') + "      1\n");
 }
 
+TEST(OutputTable, WhatIsTypedIsNeverCut) {
+  OutputTable table({{"name"}, {.key = "gpu", .whole = true}, {.key = "j", .room = Room::spare}});
+  table.add_row({std::string("a kernel of many words"), std::string("a100-sxm4-80gb"), 1.0});
+  EXPECT_EQ(table.text({.columns = 28}),
+            "name          gpu\n"
+            "a kernel ...  a100-sxm4-80gb\n"
+            "(left out: j; shortened: name; --wide shows all)\n");
+}
+
+TEST(OutputTable, WhatIsForPeopleIsInTablesOnly) {
+  OutputTable table({{.key = "low", .for_programs = true},
+                     {.key = "high", .for_programs = true},
+                     {.key = "range", .title = "90 %", .for_people = true}});
+  table.add_row({-1.25, 2.0, range_cell(-1.25, 2.0, 1)});
+  EXPECT_EQ(table.text(), "90 %\n-1.2 to +2.0\n");
+  EXPECT_EQ(table.render(OutputFormat::csv), "low,high\n-1.25,2\n");
+  EXPECT_EQ(table.render(OutputFormat::json_lines), "{\"low\":-1.25,\"high\":2.0}\n");
+}
+
+TEST(Wrapped, BreaksAtBlanksAndLeavesLinesToTypeWhole) {
+  EXPECT_EQ(wrapped("one two three four\n  as it is, however long\n", 9),
+            "one two\n  three\n  four\n  as it is, however long\n");
+  EXPECT_EQ(wrapped("a-word-beyond-it b\n", 6), "a-word-beyond-it\n  b\n");
+  EXPECT_EQ(wrapped("exactly 9\n\nµµµ µµ\n", 9), "exactly 9\n\nµµµ µµ\n");
+}
+
 TEST(OutputTable, ColoursTitlesAndChanges) {
   OutputTable table({{"energy_change_pct", "energy %", 1}, {"energy_j", {}, 1}});
   table.add_row({-1.5, -1.0});

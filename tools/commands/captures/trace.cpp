@@ -1,5 +1,6 @@
 // rubato trace: generate, show and convert kernel traces.
 
+#include <filesystem>
 #include <memory>
 
 #include <fmt/format.h>
@@ -11,6 +12,7 @@
 #include "tools/terminal/output.hpp"
 #include "traces/files/trace_csv.hpp"
 #include "traces/files/trace_json.hpp"
+#include "traces/import/readers.hpp"
 
 namespace rubato {
 
@@ -75,6 +77,16 @@ OutputTable trace_table(const Trace& trace) {
   return table;
 }
 
+// @throws UsageError for a capture that another program wrote, compressed as they are
+Trace own_trace(const std::string& name) {
+  if (name.ends_with(".gz") && std::filesystem::exists(name) && !is_trace(capture_format(name))) {
+    throw UsageError(
+        fmt::format("{}: a capture, not a trace", printable(name)),
+        {.in = {}, .hint = "'rubato trace import FILE -o step.json' makes a trace of it"});
+  }
+  return load_trace(name);
+}
+
 void setup_show(CommandLine& app, Action& action) {
   struct Options {
     std::string trace = "gpt3-xl";
@@ -86,7 +98,7 @@ void setup_show(CommandLine& app, Action& action) {
   add_format_options(*show, o->format);
   show->final_callback([&action, o] {
     action = [o](const RunContext&) {
-      const Trace trace = load_trace(o->trace);
+      const Trace trace = own_trace(o->trace);
       print(trace_table(trace), o->format);
       if (o->format == OutputFormat::table) print(trace_summary(trace));
       return ExitStatus::done;
@@ -104,7 +116,7 @@ void setup_convert(CommandLine& app, Action& action) {
   convert->add_option("OUTPUT", o->to, "File, .json or .csv")->required();
   convert->final_callback([&action, o] {
     action = [o](const RunContext&) {
-      write_output(o->to, as_file(load_trace(o->from), o->to));
+      write_output(o->to, as_file(own_trace(o->from), o->to));
       return ExitStatus::done;
     };
   });

@@ -10,6 +10,7 @@
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/terminal/output.hpp"
+#include "tools/terminal/stored_runs.hpp"
 
 namespace rubato {
 
@@ -47,7 +48,7 @@ Action setup_top(CommandLine& app) {
                  "Experiment by name or id, or 'latest' [all units of the database]");
   app.add_option("--by", o->by, "energy, time, edp (each as a change), or joules saved")
       ->capture_default_str();
-  app.add_option("-n,--count", o->count, "How many")->capture_default_str();
+  app.add_option("-n,--count", o->count, "How many")->in_range(1, 1'000'000)->capture_default_str();
   app.add_option("--max-time", o->most_time_pct,
                  "Only units whose time changes by at most this, %");
   add_format_options(app, o->format);

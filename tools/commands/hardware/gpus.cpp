@@ -20,12 +20,12 @@ Cell error_of(const GpuSpec& spec, std::initializer_list<const char*> names) {
 }
 
 OutputTable list() {
-  OutputTable table({{"name"},
+  OutputTable table({{.key = "name", .whole = true},
                      {"title"},
                      {"fitted"},
-                     {"fitted_min_core_mhz", "from MHz", 0},
-                     {"fitted_max_core_mhz", "to MHz", 0},
-                     {"fitted_points", "points"},
+                     {"fitted_min_core_mhz", "from MHz", 0, false, Room::detail},
+                     {"fitted_max_core_mhz", "to MHz", 0, false, Room::detail},
+                     {"fitted_points", "points", 0, false, Room::detail},
                      {"time_mape_pct", "time err %", 2},
                      {"power_mape_pct", "power err %", 2},
                      {"energy_mape_pct", "energy err %", 2}});

@@ -23,7 +23,7 @@ PlannerOptions planner_options(const PipelineInput& input) {
 
 void print_with_notes(const OutputTable& table, const std::string& notes, OutputFormat format) {
   print(table, format);
-  if (format == OutputFormat::table) print(notes);
+  if (format == OutputFormat::table) print_notes(notes);
 }
 
 std::optional<std::string> no_interval(const LoadedPipeline& loaded) {

@@ -64,6 +64,12 @@ std::vector<Cause> causes(const StraggleOptions& o, const PipelinePlanner& plann
   return list;
 }
 
+std::string replicas_text(const PipelineInput& input) {
+  if (input.data_parallel < 2) return "";
+  return fmt::format(" All replicas: {} pipelines without the straggler, {} GPUs per stage.",
+                     input.data_parallel - 1, input.tensor_parallel);
+}
+
 ExitStatus run_straggle(StraggleOptions o, const RunContext& context) {
   const LoadedPipeline loaded = load_pipeline(o.input);
   const PipelineWork& work = loaded.work;
@@ -90,7 +96,7 @@ ExitStatus run_straggle(StraggleOptions o, const RunContext& context) {
                      {"energy_change_high_pct", "high", 2, !intervals},
                      {"time_s", "time s", 4},
                      {"gap_pct", "gap %", 3},
-                     {"cluster_saving_j", "all replicas save J", 1}});
+                     {"cluster_saving_j", "all replicas save J", 1, o.input.data_parallel < 2}});
   const double others = static_cast<double>(o.input.data_parallel - 1) * o.input.tensor_parallel;
   std::vector<PipelineResult> plans;
   for (std::size_t i = 0; i < points.size(); ++i) {
@@ -115,10 +121,9 @@ ExitStatus run_straggle(StraggleOptions o, const RunContext& context) {
       table,
       fmt::format("\n{}. Each row is a pipeline that waits for a slower one, until that one is "
                   "done; 'intrinsic' is the plan that knows only its own pipeline. Beyond {:.5g} s "
-                  "slower passes save nothing more. All replicas: {} pipelines without the "
-                  "straggler, {} GPUs per stage.\n",
+                  "slower passes save nothing more.{}\n",
                   describe(o.input, work), planner.frontier().slowest_time_s,
-                  o.input.data_parallel - 1, o.input.tensor_parallel) +
+                  replicas_text(o.input)) +
           interval_note(loaded),
       o.format);
   if (!o.db.empty()) store_pipeline(o.db, planner, plans, o.input, context);

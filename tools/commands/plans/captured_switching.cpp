@@ -5,6 +5,7 @@
 #include "common/numbers.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/plans/captured_tables.hpp"
+#include "tools/terminal/exploration_notes.hpp"
 
 namespace rubato {
 
@@ -64,9 +65,7 @@ OutputTable counted_changes_table(const GraphExploration& found) {
 
 std::string counted_changes_note(const std::optional<SwitchModel>& switching) {
   if (!switching) {
-    return "Changes of clock are free here: nothing is known of them on this GPU. Give "
-           "--switch-latency-us or --switch-stall-us to count them, and for plans of granularity "
-           "auto.\n";
+    return unknown_changes_text();
   }
   std::string text =
       "Changes of clock are free in the first table but for auto. Second table: plans as they are "

@@ -13,6 +13,7 @@
 #include "common/text.hpp"
 #include "explorer/limited_exploration.hpp"
 #include "explorer/results/store.hpp"
+#include "explorer/slack_ladder.hpp"
 #include "models/alternatives/measured_table.hpp"
 #include "sim/timeline/plan.hpp"
 #include "tools/command_line.hpp"
@@ -27,8 +28,10 @@
 #include "tools/options/switching.hpp"
 #include "tools/options/table.hpp"
 #include "tools/terminal/exploration_answer.hpp"
+#include "tools/terminal/exploration_notes.hpp"
 #include "tools/terminal/exploration_tables.hpp"
 #include "tools/terminal/output.hpp"
+#include "tools/terminal/slack_ladder.hpp"
 #include "tools/terminal/standard_error.hpp"
 #include "traces/import/file_patterns.hpp"
 #include "traces/import/readers.hpp"
@@ -117,19 +120,32 @@ void write_timeline(const ExploreOptions& o, const ExplorationInput& input,
   tell_written(o.timeline);
 }
 
+void print_ladder(std::span<const SlackStep> ladder, const Totals& base,
+                  const std::optional<Prices>& prices) {
+  if (ladder.empty()) return;
+  print("Least energy within a slack, % (changes of clock free):\n");
+  print(ladder_table(ladder, base), OutputFormat::table);
+  print("\n");
+  if (!prices) return;
+  print("Cost of these plans, %:\n");
+  print(cost_ladder_table(ladder, base, *prices), OutputFormat::table);
+  print("\n");
+}
+
 // A program reads one document: JSON holds every table asked for, CSV exactly one.
-void print_results(const ExploreOptions& o, const ExplorationInput& input,
-                   const Exploration& found) {
+void print_results(const ExploreOptions& o, const ExplorationInput& input, const Exploration& found,
+                   const RunContext& context) {
   const OutputTable plans = plans_table(found), passes = passes_table(found);
   const OutputTable kernels = kernels_table(input.trace, found),
-                    segments = segments_table(input.trace, found), slacks = slacks_table(found),
-                    costs = costs_table(found), notes = notes_table(found),
+                    segments = segments_table(input.trace, found), notes = notes_table(found),
                     run = run_table(heading_name(o, input), input, found);
+  const std::optional<Prices> prices = asked_prices(found);
+  const std::vector<SlackStep> ladder = slack_ladder(input, found, context);
+  const Totals& base = found.baseline.total;
+  const OutputTable steps = slack_steps_table(ladder, base, prices);
   std::vector<NamedTable> asked;
-  const bool one_table = o.format == OutputFormat::csv || o.format == OutputFormat::json_lines;
   if (o.format == OutputFormat::json) asked.push_back({"run", &run});
-  if (slacks.rows() > 0 && !one_table) asked.push_back({"slacks", &slacks});
-  if (costs.rows() > 0 && !one_table) asked.push_back({"costs", &costs});
+  if (o.format == OutputFormat::json && steps.rows() > 0) asked.push_back({"slacks", &steps});
   asked.push_back({"plans", &plans});
   if (o.format == OutputFormat::json) asked.push_back({"notes", &notes});
   if (o.per_pass) asked.push_back({"passes", &passes});
@@ -142,10 +158,11 @@ void print_results(const ExploreOptions& o, const ExplorationInput& input,
   if (o.format == OutputFormat::table) {
     print(exploration_heading(heading_name(o, input), input, found) + '\n' +
           exploration_answer(input, found, o.db) + '\n');
+    print_ladder(ladder, base, prices);
   }
   print_tables(asked, o.format);
   if (o.format != OutputFormat::table) return;
-  print(exploration_notes(input, found));
+  print_notes(exploration_notes(input, found));
   if (segments.rows() > few && !o.per_segment)
     print(fmt::format("auto: {} segments; --per-segment lists them.\n", segments.rows()));
 }
@@ -211,6 +228,9 @@ ExitStatus run_captured(const ExploreOptions& o, const CommandLine& line,
 
 ExitStatus run(const ExploreOptions& o, const CommandLine& line, const RunContext& context) {
   check_numbers(o.questions);
+  if (line.has("--clocks") && o.clocks.empty())
+    throw UsageError("--clocks is empty; expected a grid of the spec, or clocks",
+                     {.in = {}, .hint = "leave it out for the spec's first grid"});
   if (is_captured_run(o)) return run_captured(o, line, context);
   refuse_without_goal(o.questions, line);
   refuse_options_of_captures(line);
@@ -229,6 +249,10 @@ ExitStatus run(const ExploreOptions& o, const CommandLine& line, const RunContex
   // A table without a trace says itself how often its kernels run.
   const bool has_trace = !o.table.given() || line.has("TRACE");
   Trace trace = has_trace ? load_own_trace(o.trace, o.step) : Trace{};
+  if (std::ranges::none_of(trace.kernels,
+                           [](const Kernel& kernel) { return kernel.measured_time_s.has_value(); }))
+    refuse(line, {"--captured-clock", "--power"},
+           "does nothing for a trace without captured times");
   if (const auto clock = captured_clock_label(o.captured)) {
     if (!trace.captured) trace.captured.emplace();
     trace.captured->clock = clock;
@@ -249,7 +273,7 @@ ExitStatus run(const ExploreOptions& o, const CommandLine& line, const RunContex
   if (!o.db.empty()) store = ResultStore::open(o.db);
   const SearchLimits limits{o.limits.time_s, o.limits.gap_pct.value_or(0.0) / percent};
   const Exploration found = explore(input, limits, context);
-  print_results(o, input, found);
+  print_results(o, input, found, context);
   if (!o.timeline.empty()) write_timeline(o, input, found);
   if (store) {
     tell("stored as run {} in {}\n",

@@ -251,7 +251,7 @@ void print_result(const CapturedRunOptions& o, const GraphRequest& request,
     print(
         "The search ended before all was tried: plans are the best known by then, and bounds that "
         "are missing are not known.\n");
-  print(
+  print_notes(
       "Change against the default clocks, all GPUs together. 'from' and 'to': 90 %, over draws of "
       "how captured times split, of guessed core energies, of fits and of the model's errors. "
       "Bound: as long as nothing that runs at once slows anything else down.\n" +

@@ -44,9 +44,9 @@ ExitStatus run(const RemeasureOptions& o) {
   std::vector<Column> columns{{"safety", "", 1}};
   for (const auto& [key, title] : {std::pair{"promised_energy", "promised energy %"},
                                    {"kept_energy", "kept energy %"},
-                                   {"lost_energy", "lost"},
+                                   {"lost_energy", "lost energy %"},
                                    {"kept_time", "kept time %"},
-                                   {"lost_time", "lost"}}) {
+                                   {"lost_time", "lost time %"}}) {
     for (Column& column : interval_columns(key, title)) columns.push_back(std::move(column));
   }
   OutputTable out(std::move(columns));
@@ -84,6 +84,7 @@ Action setup_remeasure(CommandLine& app) {
                  "Standard errors added to every clock but the default before choosing")
       ->delimiter(',');
   app.add_option("--campaigns", o->campaigns, "Measurement campaigns to play")
+      ->in_range(1, 100'000)
       ->capture_default_str();
   add_format_options(app, o->format);
   app.footer(

@@ -95,23 +95,25 @@ OutputTable table_of(const std::vector<LatencyPoint>& points) {
   std::vector<Column> columns{{"latency_us", "latency us", 0}, {"device_waits", "GPU"}};
   for (const Granularity granularity : compared_granularities) {
     const std::string name(name_of(granularity));
-    columns.push_back({name + "_time_change_pct", name + " time %", 2});
-    columns.push_back({name + "_energy_change_pct", "energy %", 2});
+    const bool coarse = granularity == Granularity::iteration || granularity == Granularity::pass;
+    const Room room = coarse ? Room::detail : Room::usual;
+    columns.push_back({name + "_time_change_pct", name + " time %", 2, false, room});
+    columns.push_back({name + "_energy_change_pct", name + " energy %", 2, false, room});
     for (const char* quantity : {"time", "energy"}) {
       for (const char* end : {"low", "high"}) {
         const bool for_programs = quantity == std::string_view("time");
         columns.push_back({.key = fmt::format("{}_{}_change_{}_pct", name, quantity, end),
-                           .title = end,
+                           .title = fmt::format("{} {}", name, end),
                            .decimals = 2,
                            .for_programs = for_programs,
                            .room = Room::detail});
       }
     }
   }
-  columns.insert(columns.end(), {{"kernel_late_launches", "kernel late"},
-                                 {"auto_switches", "auto switches"},
-                                 {"auto_gap_pct", "gap %", 3},
-                                 {"device"}});
+  columns.insert(columns.end(), {{"kernel_late_launches", "kernel late", 0, false, Room::spare},
+                                 {"auto_switches", "auto switches", 0, false, Room::spare},
+                                 {"auto_gap_pct", "gap %", 3, false, Room::spare},
+                                 {.key = "device", .room = Room::needed}});
   OutputTable table(std::move(columns));
   for (const LatencyPoint& point : points) table.add_row(row_of(point));
   return table;
@@ -182,8 +184,10 @@ Action setup_sweep_latency(CommandLine& app) {
     const Trace trace = load_trace(o->trace);
     const GpuSpec spec = load_gpu(o->gpu);
     for (const double latency_us : o->latencies_us) {
-      if (!(latency_us > 0.0))
-        throw UsageError(fmt::format("--latencies-us is {}; expected numbers > 0", latency_us));
+      constexpr double most_us = 1e8;
+      if (!(latency_us > 0.0 && latency_us <= most_us))
+        throw UsageError(fmt::format("--latencies-us is {}; expected numbers > 0, at most {}",
+                                     latency_us, most_us));
     }
     const std::vector<LatencyPoint> points = sweep(*o, trace, spec, context);
     print(table_of(points), o->format);

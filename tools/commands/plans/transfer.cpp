@@ -1,11 +1,13 @@
 // rubato transfer: a plan found on one trace, applied to others.
 
+#include <algorithm>
 #include <memory>
 
 #include <fmt/format.h>
 
 #include "common/file.hpp"
 #include "common/numbers.hpp"
+#include "common/text.hpp"
 #include "explorer/given_plan.hpp"
 #include "explorer/transfer.hpp"
 #include "tools/command_line.hpp"
@@ -16,6 +18,8 @@
 #include "tools/options/gpu.hpp"
 #include "tools/terminal/exploration_tables.hpp"
 #include "tools/terminal/output.hpp"
+#include "tools/terminal/standard_error.hpp"
+#include "tools/terminal/stored_runs.hpp"
 #include "traces/files/trace_json.hpp"
 #include "traces/gpt.hpp"
 #include "traces/import/file_patterns.hpp"
@@ -61,9 +65,20 @@ std::vector<Target> targets_of(const TransferOptions& o) {
   return targets;
 }
 
-std::vector<Cell> row_of(const Transfer& t) {
+// "plan 9 (kernel, global, strict_waste), found on gpt3-xl".
+std::string describe(const StoredPlan& plan) {
+  const std::string which =
+      plan.plan_id == 0 ? "the given plan" : fmt::format("plan {}", plan.plan_id);
+  return fmt::format("{} ({}, {}, {}), found on {}", which, name_of(plan.question.granularity),
+                     name_of(plan.question.aggregation), name_of(plan.question.goal),
+                     printable(plan.trace));
+}
+
+std::vector<Cell> row_of(const StoredPlan& plan, const Transfer& t) {
   const auto own = [&](double value) { return t.own_found ? Cell(value) : Cell(std::monostate{}); };
   return {t.trace,
+          plan.plan_id == 0 ? Cell() : Cell(plan.plan_id),
+          plan.trace,
           t.baseline.average_power_w(),
           100.0 * t.limited_frac,
           100.0 * t.known_frac,
@@ -74,6 +89,7 @@ std::vector<Cell> row_of(const Transfer& t) {
           t.interval.time.median_pct,
           t.interval.energy.low_pct,
           t.interval.energy.high_pct,
+          range_cell(t.interval.energy.low_pct, t.interval.energy.high_pct),
           t.interval.energy.median_pct,
           own(change_pct(t.own.time_s, t.baseline.time_s)),
           own(change_pct(t.own.energy_j, t.baseline.energy_j)),
@@ -130,6 +146,19 @@ ExitStatus run_captured(const TransferOptions& o, const RunContext& context) {
   return transfer_captured(captured, context);
 }
 
+// The best plan of the newest run of one of the traces, else of the newest run of any.
+std::int64_t plan_for(const ResultStore& store, std::span<const Target> targets) {
+  const QueryResult found = store.query(
+      "SELECT b.plan_id, r.trace_name FROM v_best_plan b JOIN runs r USING (run_id) "
+      "ORDER BY b.run_id DESC");
+  for (const auto& row : found.rows) {
+    const auto& trace = std::get<std::string>(row[1]);
+    const auto of_it = [&](const Target& target) { return target.trace.name == trace; };
+    if (std::ranges::any_of(targets, of_it)) return std::get<std::int64_t>(row[0]);
+  }
+  return best_plan_of_latest_run(store);
+}
+
 // A database's plan brings its GPU and clocks along, one from a file does not.
 StoredPlan plan_of(const TransferOptions& o, std::span<const Target> targets) {
   if (o.plan.ends_with(given_suffix)) {
@@ -150,8 +179,9 @@ StoredPlan plan_of(const TransferOptions& o, std::span<const Target> targets) {
     throw UsageError("--gpu and --clocks are for captures and for plans of a .csv file");
   check_result_database(o.db);
   const ResultStore store = ResultStore::open_read_only(o.db);
-  StoredPlan plan = load_plan(
-      store, o.plan.empty() ? best_plan_of_latest_run(store) : plan_number(o.plan, o.plan));
+  StoredPlan plan =
+      load_plan(store, o.plan.empty() ? plan_for(store, targets) : plan_number(o.plan, o.plan));
+  if (o.plan.empty()) tell("note: {}, is the one taken; --plan names another\n", describe(plan));
   say_if_not_calibrated(plan.spec);
   return plan;
 }
@@ -170,22 +200,25 @@ ExitStatus run(const TransferOptions& o, const RunContext& context) {
   if (targets.empty())
     throw UsageError("no trace to apply the plan to; name one, or give --batches or --tp");
   const StoredPlan plan = plan_of(o, targets);
-  OutputTable table({{"trace"},
-                     {"power_w", "default W", 0},
-                     {"limited_pct", "at limit %", 1},
-                     {"known_pct", "known time %", 1},
+  OutputTable table({{.key = "trace", .whole = true},
+                     {.key = "plan_id", .for_programs = true},
+                     {.key = "plan_trace", .for_programs = true},
+                     {"power_w", "default W", 0, false, Room::spare},
+                     {"limited_pct", "at limit %", 1, false, Room::spare},
+                     {"known_pct", "known time %", 1, false, Room::detail},
                      {"time_change_pct", "time %", 2},
                      {"energy_change_pct", "energy %", 2},
-                     {"time_change_low_pct", "low", 2, false, Room::detail},
-                     {"time_change_high_pct", "high", 2, false, Room::detail},
+                     {"time_change_low_pct", "low", 2, true},
+                     {"time_change_high_pct", "high", 2, true},
                      {"time_change_expected_pct", "expected", 2, true},
-                     {"energy_change_low_pct", "low", 2},
-                     {"energy_change_high_pct", "high", 2},
-                     {"energy_change_expected_pct", "expected", 2},
-                     {"own_time_change_pct", "own time %", 2},
+                     {.key = "energy_change_low_pct", .for_programs = true},
+                     {.key = "energy_change_high_pct", .for_programs = true},
+                     {.key = "energy_range", .title = "90 %", .for_people = true, .whole = true},
+                     {"energy_change_expected_pct", "expected", 2, false, Room::detail},
+                     {"own_time_change_pct", "own time %", 2, false, Room::detail},
                      {"own_energy_change_pct", "own energy %", 2},
                      {"regret_points", "regret", 2},
-                     {"equal_time_regret_points", "at equal time", 2}});
+                     {"equal_time_regret_points", "at equal time", 2, false, Room::detail}});
   std::vector<DrawnTransfer> drawn;
   for (std::size_t i = 0; i < targets.size() && !context.stop_requested(); ++i) {
     const Target& target = targets[i];
@@ -193,9 +226,12 @@ ExitStatus run(const TransferOptions& o, const RunContext& context) {
                      .panel = target.panel,
                      .batch = target.batch,
                      .source = target.trace.name == plan.trace});
-    table.add_row(row_of(drawn.back().transfer));
+    table.add_row(row_of(plan, drawn.back().transfer));
     context.report({.done = i + 1, .total = targets.size(), .note = target.trace.name});
   }
+  if (o.format == OutputFormat::table)
+    print(fmt::format("{}, on {}, {} W\n\n", describe(plan), printable(plan.spec.title),
+                      format_number(plan.power_limit_w)));
   print(table, o.format);
   if (!drawn.empty()) write_pictures(o, plan, drawn);
   return finished(drawn.size(), targets.size(), "traces");
@@ -211,7 +247,8 @@ Action setup_transfer(CommandLine& app) {
   app.add_option("--db", o->db, "Result database with the plan");
   app.add_option(
       "--plan", o->plan,
-      "plan_id [the best plan of the latest run]; graph:N: graph_plan_id N of a captured "
+      "plan_id [the best plan of the latest run of one of the traces, else of the latest run]; "
+      "graph:N: graph_plan_id N of a captured "
       "run; FILE.csv: columns kernel, mem, core, e.g. a published plan");
   app.add_option("--clocks", o->clocks,
                  "Of a plan from a file: the clocks its own one is chosen from [the spec's first "
@@ -246,7 +283,7 @@ Action setup_transfer(CommandLine& app) {
       "the same\n"
       "question would save beyond the transferred one, in points; it is negative where the "
       "transferred plan takes\n"
-      "more time. Low and high: 90 % interval of the change before them. At equal time: "
+      "more time. 90 %: the interval of the transferred energy change. At equal time: "
       "beyond the transferred one in the time that one takes.\n"
       "A plan of a captured run is played as the Python package plays it: its clocks at the same "
       "shares of each\n"

@@ -78,7 +78,7 @@ ExitStatus reproduce(const ReproduceOptions& o, const RunContext& context) {
     std::string text;
     for (const Reproduction& one : list) {
       if (list.size() > 1) text += fmt::format("== {}\n{}\n\n", one.name, one.title);
-      text += text_of(one);
+      text += text_of(one, table_style());
       if (&one != &list.back()) text += '\n';
     }
     print(text);

@@ -56,11 +56,11 @@ const OutputTable& short_table(const PublishedSection& section) {
 
 }  // namespace
 
-std::string text_of(const Reproduction& reproduction) {
+std::string text_of(const Reproduction& reproduction, const TableStyle& style) {
   std::vector<std::string> texts;
   for (const PublishedSection& section : reproduction.sections) {
-    texts.push_back(fmt::format("{}\n{}{}", section.heading,
-                                short_table(section).render(OutputFormat::table), section.notes));
+    texts.push_back(fmt::format("{}\n{}{}", section.heading, short_table(section).text(style),
+                                wrapped(section.notes, style.columns)));
   }
   return fmt::format("{}", fmt::join(texts, "\n"));
 }

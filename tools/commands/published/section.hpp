@@ -32,7 +32,7 @@ struct Reproduction {
 };
 
 /// For the terminal.
-[[nodiscard]] std::string text_of(const Reproduction& reproduction);
+[[nodiscard]] std::string text_of(const Reproduction& reproduction, const TableStyle& style);
 
 /// One JSON object with all tables; of several publications keys begin with their names.
 [[nodiscard]] std::string json_of(std::span<const Reproduction> reproductions);

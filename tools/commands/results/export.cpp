@@ -8,13 +8,16 @@
 
 #include "common/error.hpp"
 #include "common/json.hpp"
+#include "common/numbers.hpp"
 #include "common/suggest.hpp"
+#include "common/text.hpp"
 #include "explorer/results/plan_file.hpp"
 #include "explorer/results/store.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/standard_error.hpp"
+#include "tools/terminal/stored_runs.hpp"
 
 namespace rubato {
 
@@ -74,8 +77,7 @@ const Part& part_of(const std::string& name, std::span<const Part> list) {
 }
 
 struct ExportOptions {
-  std::string db, part = "plans", experiment, out = "-", gpu;
-  std::int64_t run = 0;
+  std::string db, part = "plans", experiment, out = "-", gpu, run;
   PlanFileRequest plan;
   OutputFormat format = OutputFormat::csv;
 };
@@ -90,6 +92,18 @@ void choose_format(ExportOptions& o, const CommandLine& line) {
   check_extension("--output", o.out, {".csv", ".json", ".jsonl"});
   if (o.out.ends_with(".json")) o.format = OutputFormat::json;
   if (o.out.ends_with(".jsonl")) o.format = OutputFormat::json_lines;
+}
+
+// Parts are of runs of traces.
+std::int64_t run_of(const ResultStore& store, const std::string& name) {
+  if (name.empty()) return latest_run(store);
+  const auto number = parse_count(name.starts_with("run:") ? name.substr(4) : name);
+  if (!number || *number > std::uint64_t{1} << 62U) {
+    throw UsageError(fmt::format("--run is '{}'; expected a number or run:N", printable(name)),
+                     {.in = {}, .hint = "'rubato query' reads what is stored of captured runs"});
+  }
+  require_run(store, static_cast<std::int64_t>(*number));
+  return static_cast<std::int64_t>(*number);
 }
 
 ExitStatus export_plan(ExportOptions o) {
@@ -109,7 +123,7 @@ Action setup_export(CommandLine& app) {
                  "--experiment: units, classes, sensitivity or best")
       ->capture_default_str();
   app.add_option("--db", o->db, "Result database")->required();
-  auto* run_option = app.add_option("--run", o->run, "Run [the latest]");
+  auto* run_option = app.add_option("--run", o->run, "Run: its number or run:N [the latest]");
   auto* experiment_option =
       app.add_option("--experiment", o->experiment, "Experiment by name or id, or 'latest'")
           ->excludes(run_option);
@@ -147,8 +161,7 @@ Action setup_export(CommandLine& app) {
       return ExitStatus::done;
     }
     const Part& part = part_of(o->part, parts);
-    const std::int64_t run = o->run > 0 ? o->run : latest_run(store);
-    require_run(store, run);
+    const std::int64_t run = run_of(store, o->run);
     write_output(o->out,
                  as_table(store.query(fmt::format(fmt::runtime(part.sql), run))).render(o->format));
     return ExitStatus::done;

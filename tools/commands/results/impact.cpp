@@ -14,6 +14,7 @@
 #include "tools/commands/command.hpp"
 #include "tools/terminal/exploration_tables.hpp"
 #include "tools/terminal/output.hpp"
+#include "tools/terminal/stored_runs.hpp"
 
 namespace rubato {
 

@@ -11,6 +11,7 @@
 #include "tools/commands/command.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/standard_error.hpp"
+#include "tools/terminal/stored_runs.hpp"
 
 namespace rubato {
 

@@ -1,5 +1,6 @@
 // rubato show: one run of a trace, or one captured run, at a glance.
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <span>
@@ -107,6 +108,17 @@ StoredRun run_named(const ResultStore& store, const std::string& name) {
   return find_stored_run(store, run ? "run:" + name : name);
 }
 
+// A table of one row, a line for each of its columns.
+std::string on_lines(const OutputTable& table) {
+  const std::vector<std::vector<std::string>> shown = table.shown(TableStyle::no_limit);
+  std::size_t longest = 0;
+  for (const std::string& title : shown[0]) longest = std::max(longest, title.size());
+  std::string text;
+  for (std::size_t c = 0; c < shown[0].size(); ++c)
+    text += fmt::format("{:<{}}  {}\n", shown[0][c], longest, shown[1][c]);
+  return text;
+}
+
 void show(const ResultStore& store, const StoredRun& run, std::span<const Section> sections,
           OutputFormat format) {
   std::vector<OutputTable> tables;
@@ -122,7 +134,11 @@ void show(const ResultStore& store, const StoredRun& run, std::span<const Sectio
   for (std::size_t i = 0; i < sections.size(); ++i) {
     if (tables[i].rows() == 0) continue;
     print(fmt::format("{}{}{}", i > 0 ? "\n" : "", sections[i].title, i > 0 ? ":\n" : ""));
-    print(tables[i], OutputFormat::table);
+    if (sections[i].name == "run") {
+      print(on_lines(tables[i]));
+    } else {
+      print(tables[i], OutputFormat::table);
+    }
   }
 }
 

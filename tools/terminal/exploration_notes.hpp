@@ -1,0 +1,17 @@
+#pragma once
+// What stands below an exploration's tables.
+
+#include <string>
+
+#include "explorer/exploration.hpp"
+
+namespace rubato {
+
+/// Where changes of clock are taken as free because nothing is known of them.
+[[nodiscard]] std::string unknown_changes_text();
+
+/// What a reader must know beside the numbers: marks, what the interval is of.
+[[nodiscard]] std::string exploration_notes(const ExplorationInput& input,
+                                            const Exploration& found);
+
+}  // namespace rubato

@@ -1,0 +1,69 @@
+#include "tools/terminal/stored_runs.hpp"
+
+#include <fmt/format.h>
+
+#include "common/error.hpp"
+#include "common/text.hpp"
+
+namespace rubato {
+
+namespace {
+
+// A name in a message.
+std::string short_name(std::string text) {
+  constexpr std::size_t most = 100;
+  if (text.size() > most) text = text.substr(0, most - 3) + "...";
+  return text;
+}
+
+}  // namespace
+
+std::int64_t best_plan_of_latest_run(const ResultStore& store) {
+  const QueryResult found =
+      store.query("SELECT plan_id FROM v_best_plan ORDER BY run_id DESC LIMIT 1");
+  if (found.rows.empty())
+    throw UsageError("the database has no strict waste plan",
+                     {.in = {}, .hint = "name one with --plan"});
+  return std::get<std::int64_t>(found.rows.front().front());
+}
+
+std::int64_t latest_run(const ResultStore& store) {
+  const SqlValue latest = store.query("SELECT max(run_id) FROM runs").rows.front().front();
+  if (const auto* run = std::get_if<std::int64_t>(&latest)) return *run;
+  throw UsageError(
+      "the database has no runs",
+      {.in = {},
+       .hint = "store one with 'rubato explore --db' or 'rubato reproduce spaan2026 --db'"});
+}
+
+void require_run(const ResultStore& store, std::int64_t run) {
+  if (!store.query(fmt::format("SELECT 1 FROM runs WHERE run_id = {}", run)).rows.empty()) return;
+  throw UsageError(fmt::format("there is no run {}; the latest is {}", run, latest_run(store)));
+}
+
+std::string experiment_id(const ResultStore& store, const std::string& name) {
+  const QueryResult found =
+      name == "latest"
+          ? store.query(
+                "SELECT experiment_id FROM experiments ORDER BY first_run_utc DESC, experiment_id "
+                "LIMIT 1")
+          : store.query(
+                "SELECT experiment_id FROM experiments WHERE name = ?1 OR "
+                "substr(experiment_id, 1, length(?1)) = ?1 ORDER BY first_run_utc, experiment_id",
+                {name});
+  if (found.rows.size() == 1) return std::get<std::string>(found.rows.front().front());
+  const QueryResult all =
+      store.query("SELECT substr(experiment_id, 1, 8) || ' ' || name FROM experiments ORDER BY 1");
+  std::string list;
+  for (const auto& row : all.rows)
+    list += (list.empty() ? "" : ", ") + short_name(printable(std::get<std::string>(row.front())));
+  throw UsageError(
+      fmt::format("{} experiment '{}'",
+                  found.rows.empty() ? "there is no" : "there is more than one",
+                  short_name(printable(name))),
+      {.in = {},
+       .hint = list.empty() ? "the database has no experiments; 'rubato sweep run' stores one"
+                            : "the database has: " + list});
+}
+
+}  // namespace rubato

@@ -1,0 +1,25 @@
+#pragma once
+// Runs, plans and experiments of a result database as a command line names them.
+
+#include <cstdint>
+#include <string>
+
+#include "explorer/results/store.hpp"
+
+namespace rubato {
+
+/// The newest run of a database. @throws UsageError if there is none
+[[nodiscard]] std::int64_t latest_run(const ResultStore& store);
+
+/// The strict waste plan that saves most in the newest run that has one.
+/// @throws UsageError if there is none
+[[nodiscard]] std::int64_t best_plan_of_latest_run(const ResultStore& store);
+
+/// The experiment with that id, the beginning of one, or that name; "latest" is the one begun last.
+/// @throws UsageError naming the experiments there are, if none or several match
+[[nodiscard]] std::string experiment_id(const ResultStore& store, const std::string& name);
+
+/// @throws UsageError naming the runs there are, if `run` is not one of them
+void require_run(const ResultStore& store, std::int64_t run);
+
+}  // namespace rubato
