@@ -137,9 +137,9 @@ TEST_F(ExplorationAnswer, TiesKeepTheDefaultClocks) {
   saves(found_.plans[1], 4.5e-5);
   EXPECT_EQ(answer(), "No plan that is in time saves energy: keep the default clocks.\n");
   saves(found_.plans[1], 0.01);
-  EXPECT_EQ(
-      answer().find("One clock for all, auto/auto: no other saves anything\n  To set: nothing"),
-      0U);
+  EXPECT_EQ(answer().find("One clock for all, in at most 0 % more time: the driver's choice, no "
+                          "other saves anything\n  To set: nothing"),
+            0U);
   EXPECT_NE(answer().find("\nPer kernel, "), std::string::npos);
   saves(found_.plans[0], 0.00998);
   EXPECT_EQ(answer().find("Per kernel, "), std::string::npos);
