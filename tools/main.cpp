@@ -5,6 +5,10 @@
 #include <cstdio>
 #include <exception>
 
+#if __has_include(<malloc.h>)
+#include <malloc.h>  // of glibc: mallopt
+#endif
+
 #include <fmt/format.h>
 
 #include "common/error.hpp"
@@ -25,11 +29,23 @@ extern "C" void on_interrupt(int) {
   if (interrupted.exchange(true)) std::_Exit(130);
 }
 
+// What one step of a fit, one unit of a sweep frees, the next makes again. glibc gives it back to
+// the system in between, and every page is then made and cleared again.
+void keep_freed_memory() {
+#if defined(M_TRIM_THRESHOLD) && defined(M_MMAP_THRESHOLD) && defined(M_TOP_PAD)
+  constexpr int most_bytes = 32 << 20;  // the largest that glibc takes for M_MMAP_THRESHOLD
+  mallopt(M_MMAP_THRESHOLD, most_bytes);
+  mallopt(M_TRIM_THRESHOLD, 8 * most_bytes);
+  mallopt(M_TOP_PAD, most_bytes / 2);
+#endif
+}
+
 }  // namespace
 }  // namespace rubato
 
 int main(int argc, char** argv) {
   using rubato::ExitStatus;
+  rubato::keep_freed_memory();
   std::signal(SIGINT, rubato::on_interrupt);
   std::signal(SIGTERM, rubato::on_interrupt);
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is then an ordinary write error

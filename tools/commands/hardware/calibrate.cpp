@@ -7,10 +7,6 @@
 #include <initializer_list>
 #include <memory>
 
-#if __has_include(<malloc.h>)
-#include <malloc.h>  // of glibc: mallopt
-#endif
-
 #include <fmt/format.h>
 
 #include "common/error.hpp"
@@ -67,18 +63,7 @@ ExitStatus nothing_written() {
 }
 
 // Fit to the published numbers of Spaan et al., in a folder.
-// Each step of a fit frees matrices that the next makes again; glibc gives them back to the system
-// in between, and every page is then made and cleared again.
-void keep_freed_memory() {
-#if defined(M_TRIM_THRESHOLD) && defined(M_MMAP_THRESHOLD)
-  constexpr int most_bytes = 32 << 20;  // the largest that glibc takes for M_MMAP_THRESHOLD
-  mallopt(M_MMAP_THRESHOLD, most_bytes);
-  mallopt(M_TRIM_THRESHOLD, 8 * most_bytes);
-#endif
-}
-
 GpuSpec fit_paper(const CalibrateOptions& o, const RunContext& context) {
-  keep_freed_memory();
   const GpuSpec frame = load_gpu_spec(o.gpu);
   const ClockGrid grid = make_clock_grid(frame, o.grid);
   const Trace trace = load_trace(o.trace);
