@@ -123,11 +123,21 @@ void SqlConnection::use_write_ahead_log() {
 }
 
 void SqlConnection::wait_for_disk_at_checkpoints() {
+  constexpr int pages = 16'000;  // 64 MB
   SqlStatement mode(*this, "PRAGMA journal_mode");
-  if (mode.next() && mode.value(0) == SqlValue("wal")) execute("PRAGMA synchronous = NORMAL");
+  if (mode.next() && mode.value(0) == SqlValue("wal"))
+    execute(fmt::format("PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = {}", pages));
 }
 
 void SqlConnection::trust_references() { execute("PRAGMA foreign_keys = OFF"); }
+
+void SqlConnection::copy_to(const SqlConnection& empty) const {
+  sqlite3_backup* copy = sqlite3_backup_init(empty.handle(), "main", handle(), "main");
+  if (copy == nullptr) empty.fail("write to");
+  constexpr int all_pages = -1;
+  sqlite3_backup_step(copy, all_pages);
+  if (sqlite3_backup_finish(copy) != SQLITE_OK) empty.fail("write to");
+}
 
 std::int64_t SqlConnection::last_insert_id() const {
   return sqlite3_last_insert_rowid(handle_.get());

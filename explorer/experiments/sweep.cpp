@@ -167,8 +167,12 @@ class Sweeper {
     // Others may be at it too, and find the same.
     const std::vector<GraphFrontPoint> front =
         has_front(unit) ? std::vector<GraphFrontPoint>{} : graph_front(found);
+    bool stored = false;
+    {
+      const std::scoped_lock lock(writer_mutex_);
+      stored = store_.add(plan_, unit, found, front, hashes, options_.command);
+    }
     const std::scoped_lock lock(mutex_);
-    const bool stored = store_.add(plan_, unit, found, front, hashes, options_.command);
     finish(unit, {.outcome = stored ? UnitOutcome::finished : UnitOutcome::stored_elsewhere,
                   .answer = answer});
   }
@@ -227,10 +231,13 @@ class Sweeper {
   }
 
   void store(const Answered& answered) {
-    const std::scoped_lock lock(mutex_);
     const auto& [units, input, found, hashes] = answered;
-    const std::vector<bool> stored =
-        store_.add(plan_, units, input, found, hashes, options_.command);
+    std::vector<bool> stored;
+    {
+      const std::scoped_lock lock(writer_mutex_);
+      stored = store_.add(plan_, units, input, found, hashes, options_.command);
+    }
+    const std::scoped_lock lock(mutex_);
     for (std::size_t i = 0; i < units.size(); ++i) {
       finish(*units[i],
              {.outcome = stored[i] ? UnitOutcome::finished : UnitOutcome::stored_elsewhere,
@@ -268,7 +275,8 @@ class Sweeper {
   std::condition_variable room_;
   std::deque<Answered> waiting_;
   bool writing_ = false;
-  std::mutex mutex_;  // guards store, observer and everything below
+  std::mutex writer_mutex_;  // guards what the store writes: nobody waits for it who only explores
+  std::mutex mutex_;         // guards what the store reads, observer and everything below
   SweepSummary summary_;
   std::size_t done_ = 0;
   double estimated_left_s_ = 0.0;

@@ -23,14 +23,18 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Seconds on one core of the machine the estimates were made on (AMD EPYC, November 2026, release
-// build, GPT-3-xl with 67 and 763 clocks); only their ratios matter once a sweep has run.
-constexpr double store_s_per_cell = 3e-6;
+// Seconds on one core of the machine the estimates were made on (AMD EPYC of family 26, November
+// 2026, release build, GPT-3-xl with 67 and 763 clocks); only their ratios matter once a sweep has
+// run. What units of a setting share is counted once: storing, and the tables of all models.
+constexpr double store_s_per_setting = 3e-3;
+constexpr double store_s_per_cell = 0.4e-6;
+constexpr double evaluate_s_per_setting = 4e-3;
 constexpr double evaluate_s_per_cell = 0.5e-6;
-constexpr double kernel_solve_s_per_cell = 2.5e-6;
-constexpr double coarse_solve_s_per_cell = 0.5e-6;
+constexpr double answer_s_per_unit = 0.5e-3;
+constexpr double kernel_solve_s_per_cell = 0.1e-6;
+constexpr double automatic_s_per_unit = 4e-2;
+constexpr double automatic_s_per_cell = 4e-6;
 constexpr double pipeline_s_per_pass = 5e-4;
-constexpr double automatic_s_per_site_and_clock_pair = 1.2e-6;
 // Of captured runs, each unit alone: the example's 942 launches.
 constexpr double replay_s_per_launch_and_clock = 0.2e-6;
 constexpr double made_ready_s_per_launch = 5e-5;
@@ -107,7 +111,9 @@ class Planner {
     }
     errors_.throw_if_any({.in = fmt::format("experiment '{}'", printable(plan_.experiment.name)),
                           .hint = "leave impossible combinations out with a [[drop]] table"});
+    plan_.experiment.points = {};  // a kilobyte each, and all are in units by now
     sort_by_setting();
+    share_tables();
     return std::move(plan_);
   }
 
@@ -231,10 +237,8 @@ class Planner {
     const auto found = setting_by_id_.find(setting.id);
     if (found != setting_by_id_.end()) return found->second;
     check(setting);
-    if (const TraceWork* traced = setting.traced()) {
-      const double cells = static_cast<double>(traced->trace->kernels.size() * clocks_of(setting));
-      setting.estimated_store_s = cells * store_s_per_cell;
-    }
+    if (setting.traced() != nullptr)
+      setting.estimated_store_s = store_s_per_setting + cells_of(setting) * store_s_per_cell;
     setting_by_id_.emplace(setting.id, plan_.settings.size());
     plan_.settings.push_back(std::move(setting));
     return plan_.settings.size() - 1;
@@ -268,6 +272,10 @@ class Planner {
     return clocks;
   }
 
+  double cells_of(const Setting& setting) {
+    return static_cast<double>(setting.traced()->trace->kernels.size() * clocks_of(setting));
+  }
+
   double estimate(std::size_t index, const UnitQuestion& question) {
     const Setting& setting = plan_.settings[index];
     if (const CapturedWork* captured = setting.captured())
@@ -286,19 +294,27 @@ class Planner {
   }
 
   double estimate(const Setting& setting, const TraceWork& work, const Question& question) {
-    const double clocks = static_cast<double>(clocks_of(setting));
-    const double cells = static_cast<double>(work.trace->kernels.size()) * clocks;
+    const double cells = cells_of(setting);
     if (const auto& pipeline = work.pipeline) {
       return cells * evaluate_s_per_cell * pipeline->stages +
              static_cast<double>(pipeline->stages) * pipeline->microbatches * pipeline_s_per_pass;
     }
     switch (question.granularity) {
-      case Granularity::kernel: return cells * (evaluate_s_per_cell + kernel_solve_s_per_cell);
-      case Granularity::automatic:
-        return cells * evaluate_s_per_cell + static_cast<double>(sites(*work.trace).size()) *
-                                                 clocks * clocks *
-                                                 automatic_s_per_site_and_clock_pair;
-      default: return cells * (evaluate_s_per_cell + coarse_solve_s_per_cell);
+      case Granularity::kernel: return answer_s_per_unit + cells * kernel_solve_s_per_cell;
+      case Granularity::automatic: return automatic_s_per_unit + cells * automatic_s_per_cell;
+      default: return answer_s_per_unit;
+    }
+  }
+
+  // Units of one setting of a trace are explored together: each bears its part of the tables.
+  void share_tables() {
+    std::vector<double> units(plan_.settings.size());
+    for (const Unit& unit : plan_.units) ++units[unit.setting];
+    for (Unit& unit : plan_.units) {
+      const Setting& setting = plan_.settings[unit.setting];
+      if (setting.traced() == nullptr || setting.pipeline() != nullptr) continue;
+      unit.estimated_s +=
+          (evaluate_s_per_setting + cells_of(setting) * evaluate_s_per_cell) / units[unit.setting];
     }
   }
 

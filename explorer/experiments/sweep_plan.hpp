@@ -66,7 +66,7 @@ struct Unit {
 };
 
 struct SweepPlan {
-  Experiment experiment;
+  Experiment experiment;  ///< without its points, which are units here
   std::vector<Setting> settings;
   std::vector<Unit> units;   ///< no two with the same id; units of a setting are neighbours
   std::size_t repeated = 0;  ///< points that ask a question another point asks

@@ -76,6 +76,10 @@ double share_of_default_time(const Exploration& found, CoefficientSource source)
   return time_s.value() / all_s.value();
 }
 
+bool holds(const SqlConnection& connection, const Unit& unit) {
+  return SqlStatement::kept(connection, "SELECT 1 FROM units WHERE unit_id = ?").first(unit.id);
+}
+
 SqlValue count_value(std::uint64_t value) { return static_cast<std::int64_t>(value); }
 
 }  // namespace
@@ -93,7 +97,7 @@ ResultHashes result_hashes(const GraphExploration& found) {
 }
 
 SweepStore::SweepStore(const std::filesystem::path& path)
-    : connection_(open_result_database(path)) {
+    : connection_(open_result_database(path)), reader_(path, SqlConnection::Mode::read_only) {
   // A crash loses nothing; a power cut may lose the last units, which are then run again.
   connection_.wait_for_disk_at_checkpoints();
   connection_.trust_references();
@@ -105,20 +109,17 @@ void SweepStore::begin(const SweepPlan& plan) {
   SqlStatement::kept(connection_, "INSERT OR IGNORE INTO experiments VALUES (?, ?, ?, ?, ?)")
       .run(experiment.id, experiment.name, experiment.text, plan.units.size(), now_utc());
   for (const Unit& unit : plan.units) {
-    if (is_finished(unit)) add_memberships(plan, unit);
+    if (holds(connection_, unit)) add_memberships(plan, unit);
   }
   transaction.commit();
 }
 
-bool SweepStore::is_finished(const Unit& unit) const {
-  SqlStatement find = SqlStatement::kept(connection_, "SELECT 1 FROM units WHERE unit_id = ?");
-  return find.first(unit.id);
-}
+bool SweepStore::is_finished(const Unit& unit) const { return holds(reader_, unit); }
 
 std::vector<bool> SweepStore::finished(const SweepPlan& plan) const {
   std::vector<bool> flags;
   flags.reserve(plan.units.size());
-  for (const Unit& unit : plan.units) flags.push_back(is_finished(unit));
+  for (const Unit& unit : plan.units) flags.push_back(holds(connection_, unit));
   return flags;
 }
 
@@ -174,7 +175,7 @@ std::vector<bool> SweepStore::add(const SweepPlan& plan, std::span<const Unit* c
   std::vector<bool> stored;
   for (std::size_t i = 0; i < units.size(); ++i) {
     const Unit& unit = *units[i];
-    stored.push_back(!is_finished(unit));
+    stored.push_back(!holds(connection_, unit));
     if (stored.back()) {
       const std::int64_t run_id = run_of(plan, unit, input, found, hashes, command);
       writer.continue_run(run_id);
@@ -214,7 +215,7 @@ std::int64_t SweepStore::captured_run_of(const Setting& setting, const GraphExpl
 }
 
 bool SweepStore::has_front(const Setting& setting) const {
-  SqlStatement find(connection_,
+  SqlStatement find(reader_,
                     "SELECT 1 FROM graph_settings JOIN graph_front USING (graph_run_id) WHERE "
                     "setting_id = ? LIMIT 1");
   return find.first(setting.id);
@@ -224,7 +225,7 @@ bool SweepStore::add(const SweepPlan& plan, const Unit& unit, const GraphExplora
                      std::span<const GraphFrontPoint> front, const ResultHashes& hashes,
                      const std::string& command) {
   SqlTransaction transaction(connection_);
-  const bool fresh = !is_finished(unit);
+  const bool fresh = !holds(connection_, unit);
   if (fresh) {
     const std::int64_t run_id =
         captured_run_of(plan.settings[unit.setting], found, hashes.profile, command);

@@ -24,7 +24,8 @@ struct ResultHashes {
 [[nodiscard]] ResultHashes result_hashes(const Exploration& found);
 [[nodiscard]] ResultHashes result_hashes(const GraphExploration& found);
 
-/// One writer at a time per object; several processes may have the same file open.
+/// One writer at a time per object, and beside it one thread that asks what is stored; several
+/// processes may have the same file open.
 class SweepStore {
  public:
   /// @throws IoError, see open_result_database
@@ -35,6 +36,7 @@ class SweepStore {
 
   /// Whether each unit of the plan is in the database, shape [units].
   [[nodiscard]] std::vector<bool> finished(const SweepPlan& plan) const;
+  /// Reads beside a writer, without waiting for it.
   [[nodiscard]] bool is_finished(const Unit& unit) const;
 
   /// Stores finished units of one setting in one transaction, and the setting if they are its
@@ -47,7 +49,7 @@ class SweepStore {
                         const ExplorationInput& input, const Exploration& found,
                         const ResultHashes& hashes, const std::string& command);
 
-  /// Whether the bound over time of a captured run is stored.
+  /// Whether the bound over time of a captured run is stored. Reads beside a writer.
   [[nodiscard]] bool has_front(const Setting& setting) const;
 
   /// Stores a finished unit of a captured run in one transaction, and the setting if it is its
@@ -79,6 +81,7 @@ class SweepStore {
   void add_memberships(const SweepPlan& plan, const Unit& unit);
 
   SqlConnection connection_;
+  SqlConnection reader_;  // closed first: whoever closes last copies the log into the file
 };
 
 }  // namespace rubato
