@@ -107,8 +107,9 @@ void merge_shards(benchmark::State& state) {
   const std::vector<fs::path> files = make_shards();
   const fs::path target_path = fs::temp_directory_path() / "rubato_sweep_bench_merged.db";
   for (auto _ : state) {
-    SqlConnection target = open_result_database(fresh("merged"));
-    for (const fs::path& file : files) merge(target, target_path, file);
+    MergeTarget target(fresh("merged"));
+    for (const fs::path& file : files) target.take(file);
+    target.finish();
   }
   std::int64_t cells = 0;
   for (const fs::path& file : files) cells += count(file, "cells");

@@ -9,81 +9,13 @@
 #include "common/error.hpp"
 #include "common/text.hpp"
 #include "explorer/results/merge_references.hpp"
+#include "explorer/results/merge_tables.hpp"
 #include "explorer/results/provenance.hpp"
 #include "explorer/results/store.hpp"
 
 namespace rubato {
 
 namespace {
-
-// Which rows of a table are copied, and by which map its ids are renumbered.
-enum class Rows {
-  all,
-  of_new_runs,
-  of_all_runs,
-  of_new_plans,
-  of_new_graph_runs,
-  of_all_graph_runs,
-  of_new_graph_plans
-};
-
-struct CopiedTable {
-  std::string_view name;
-  Rows rows;
-};
-
-// Parents before children. Rows that may be there already carry keys that are hashes.
-constexpr std::array copied_tables{
-    CopiedTable{"inputs", Rows::all},
-    CopiedTable{"model_errors", Rows::all},
-    CopiedTable{"experiments", Rows::all},
-    CopiedTable{"runs", Rows::of_new_runs},
-    CopiedTable{"clocks", Rows::of_new_runs},
-    CopiedTable{"kernels", Rows::of_new_runs},
-    CopiedTable{"settings", Rows::of_new_runs},
-    CopiedTable{"front_points", Rows::of_all_runs},
-    CopiedTable{"plans", Rows::of_new_plans},
-    CopiedTable{"plan_entries", Rows::of_new_plans},
-    CopiedTable{"plan_marks", Rows::of_new_plans},
-    CopiedTable{"plan_passes", Rows::of_new_plans},
-    CopiedTable{"plan_kernels", Rows::of_new_plans},
-    CopiedTable{"graph_runs", Rows::of_new_graph_runs},
-    CopiedTable{"graph_settings", Rows::of_new_graph_runs},
-    CopiedTable{"graph_run_marks", Rows::of_new_graph_runs},
-    CopiedTable{"graph_collectives", Rows::of_new_graph_runs},
-    CopiedTable{"graph_clocks", Rows::of_new_graph_runs},
-    CopiedTable{"graph_front", Rows::of_all_graph_runs},
-    CopiedTable{"graph_plans", Rows::of_new_graph_plans},
-    CopiedTable{"graph_plan_clocks", Rows::of_new_graph_plans},
-    CopiedTable{"graph_segments", Rows::of_new_graph_plans},
-    CopiedTable{"graph_plan_marks", Rows::of_new_graph_plans},
-    CopiedTable{"units", Rows::of_new_plans},
-    CopiedTable{"units", Rows::of_new_graph_plans},
-    CopiedTable{"experiment_units", Rows::all},
-};
-
-// Tables beside runs and sweeps. A root is known by all its columns but the key; what hangs
-// on it comes along.
-struct RecordTable {
-  std::string_view name;
-  std::string_view key;     ///< its own row number, empty: none
-  std::string_view parent;  ///< key of the table above, empty: a root
-};
-
-constexpr std::array record_tables{
-    RecordTable{"validations", "validation_id", ""},
-    RecordTable{"validation_points", "", "validation_id"},
-    RecordTable{"validation_regrets", "", "validation_id"},
-    RecordTable{"replays", "replay_id", ""},
-    RecordTable{"replay_rows", "", "replay_id"},
-    RecordTable{"replay_steps", "", "replay_id"},
-    RecordTable{"verifications", "verification_id", ""},
-    RecordTable{"pipeline_runs", "pipeline_run_id", ""},
-    RecordTable{"pipeline_options", "", "pipeline_run_id"},
-    RecordTable{"pipeline_front", "", "pipeline_run_id"},
-    RecordTable{"pipeline_plans", "pipeline_plan_id", "pipeline_run_id"},
-    RecordTable{"pipeline_passes", "", "pipeline_plan_id"},
-};
 
 constexpr const char* make_maps = R"(
 CREATE TEMP TABLE run_map (old INTEGER PRIMARY KEY, new INTEGER NOT NULL, fresh INTEGER NOT NULL);
@@ -157,28 +89,29 @@ struct Maps {
   bool by_plan = false, only_fresh = false;
 };
 
-Maps maps_of(Rows rows) {
+Maps maps_of(MergedRows rows) {
   switch (rows) {
-    case Rows::all: break;
-    case Rows::of_new_runs: return {"run", "plan", false, true};
-    case Rows::of_all_runs: return {"run", "plan", false, false};
-    case Rows::of_new_plans: return {"run", "plan", true, false};
-    case Rows::of_new_graph_runs: return {"graph_run", "graph_plan", false, true};
-    case Rows::of_all_graph_runs: return {"graph_run", "graph_plan", false, false};
-    case Rows::of_new_graph_plans: return {"graph_run", "graph_plan", true, false};
+    case MergedRows::all: break;
+    case MergedRows::of_new_runs: return {"run", "plan", false, true};
+    case MergedRows::of_all_runs: return {"run", "plan", false, false};
+    case MergedRows::of_new_plans: return {"run", "plan", true, false};
+    case MergedRows::of_new_graph_runs: return {"graph_run", "graph_plan", false, true};
+    case MergedRows::of_all_graph_runs: return {"graph_run", "graph_plan", false, false};
+    case MergedRows::of_new_graph_plans: return {"graph_run", "graph_plan", true, false};
   }
   return {};
 }
 
 // "SELECT" list of a table with ids renumbered, so that a column added later is copied too.
-std::string renumbered_columns(const SqlConnection& connection, std::string_view table, Rows rows) {
+std::string renumbered_columns(const SqlConnection& connection, std::string_view table,
+                               MergedRows rows) {
   const Maps maps = maps_of(rows);
   std::string list;
   for (const std::string& name : columns_of(connection, table)) {
     if (!list.empty()) list += ", ";
     if (name == "first_cell") {
       list += "(SELECT cell_map.new FROM cell_map WHERE cell_map.old = t.first_cell)";
-    } else if (rows != Rows::all && name == fmt::format("{}_id", maps.run_key)) {
+    } else if (rows != MergedRows::all && name == fmt::format("{}_id", maps.run_key)) {
       list += fmt::format("{}_map.new", maps.run_key);
     } else if (maps.by_plan && name == fmt::format("{}_id", maps.plan_key)) {
       list += fmt::format("{}_map.new", maps.plan_key);
@@ -190,8 +123,8 @@ std::string renumbered_columns(const SqlConnection& connection, std::string_view
 }
 
 // The map comes first, so that rows arrive in the order of the target's keys.
-std::string rows_of(std::string_view table, Rows rows) {
-  if (rows == Rows::all) return fmt::format("source.{} t", table);
+std::string rows_of(std::string_view table, MergedRows rows) {
+  if (rows == MergedRows::all) return fmt::format("source.{} t", table);
   const Maps maps = maps_of(rows);
   if (!maps.by_plan) {
     return fmt::format("{1}_map CROSS JOIN source.{0} t ON t.{1}_id = {1}_map.old{2}", table,
@@ -241,10 +174,7 @@ class Merger {
   MergeCounts run() {
     // What would be looked up row by row is looked up in the file and where it meets the target.
     SqlTransaction transaction(target_, References::known_to_hold);
-    std::vector<std::string_view> tables;
-    for (const CopiedTable& table : copied_tables) tables.push_back(table.name);
-    for (const RecordTable& table : record_tables) tables.push_back(table.name);
-    refuse_broken_references(target_, source_, tables);
+    refuse_broken_references(target_, source_);
     refuse_conflicts();
     target_.execute(maps_text(target_));
     refuse_rows_of_others(target_, source_);
@@ -267,10 +197,7 @@ class Merger {
     for (const RecordTable& table : record_tables) counts.new_records += copy(table);
     counts.new_units = count(target_, "SELECT count(*) FROM main.units") - before;
     counts.known_units = count(target_, "SELECT count(*) FROM source.units") - counts.new_units;
-    if (counts.new_runs > 0 || counts.new_units > 0) {
-      SqlStatement(target_, "INSERT INTO main.merges VALUES (NULL, ?, ?, ?, ?, ?)")
-          .run(now_utc(), source_.string(), host_name(), counts.new_runs, counts.new_units);
-    }
+    record_merge(target_, source_, counts);
     transaction.commit();
     return counts;
   }
@@ -337,8 +264,9 @@ class Merger {
 
   void copy(const CopiedTable& table) {
     target_.execute(fmt::format("INSERT {} INTO main.{} SELECT {} FROM {}",
-                                table.rows == Rows::all || table.rows == Rows::of_all_runs ||
-                                        table.rows == Rows::of_all_graph_runs
+                                table.rows == MergedRows::all ||
+                                        table.rows == MergedRows::of_all_runs ||
+                                        table.rows == MergedRows::of_all_graph_runs
                                     ? "OR IGNORE"
                                     : "",
                                 table.name, renumbered_columns(target_, table.name, table.rows),
@@ -388,10 +316,18 @@ class Merger {
 
 }  // namespace
 
+void record_merge(const SqlConnection& target, const std::filesystem::path& source,
+                  const MergeCounts& counts) {
+  if (counts.new_runs == 0 && counts.new_units == 0) return;
+  SqlStatement(target, "INSERT INTO main.merges VALUES (NULL, ?, ?, ?, ?, ?)")
+      .run(now_utc(), source.string(), host_name(), counts.new_runs, counts.new_units);
+}
+
 MergeCounts merge(SqlConnection& target, const std::filesystem::path& target_path,
                   const std::filesystem::path& source) {
   check_result_database(source);
-  if (std::filesystem::equivalent(target_path, source)) {
+  std::error_code none_yet;
+  if (std::filesystem::equivalent(target_path, source, none_yet)) {
     throw UsageError(fmt::format("{}: source and target are one file", printable(source.string())));
   }
   return Merger(target, target_path, source).run();

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 
 #include "common/sqlite.hpp"
 
@@ -25,5 +26,34 @@ struct MergeCounts {
 ///         before.
 MergeCounts merge(SqlConnection& target, const std::filesystem::path& target_path,
                   const std::filesystem::path& source);
+
+/// Says in the target what a source brought, if anything.
+void record_merge(const SqlConnection& target, const std::filesystem::path& source,
+                  const MergeCounts& counts);
+
+/// Where databases are merged into. A file that is not there yet is made beside its place, from a
+/// copy of the first source and without waiting for the disk, and appears when all is in it.
+class MergeTarget {
+ public:
+  /// Opens or makes it. @throws IoError, see open_result_database
+  explicit MergeTarget(std::filesystem::path path);
+  /// Finishes what was merged, if that was not done; errors are lost then.
+  ~MergeTarget();
+  MergeTarget(const MergeTarget&) = delete;
+  MergeTarget& operator=(const MergeTarget&) = delete;
+
+  /// As merge. @throws as merge; what was merged before stays
+  MergeCounts take(const std::filesystem::path& source);
+
+  /// All is on the disk, under its name. Nothing is merged after it.
+  void finish();
+
+ private:
+  MergeCounts take_first(const std::filesystem::path& source);
+
+  std::filesystem::path path_;
+  std::filesystem::path made_;  // the file beside, empty: `path_` was there
+  std::optional<SqlConnection> connection_;
+};
 
 }  // namespace rubato

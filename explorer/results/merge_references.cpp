@@ -1,5 +1,6 @@
 #include "explorer/results/merge_references.hpp"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -7,6 +8,7 @@
 
 #include "common/error.hpp"
 #include "common/text.hpp"
+#include "explorer/results/merge_tables.hpp"
 
 namespace rubato {
 
@@ -37,12 +39,13 @@ void refuse_rows(const std::filesystem::path& file, std::string_view table) {
       {.in = {}, .hint = "the file is damaged or was changed by hand; nothing of it was merged"});
 }
 
-void refuse_broken_references(const SqlConnection& target, const std::filesystem::path& file,
-                              std::span<const std::string_view> tables) {
-  for (const std::string_view table : tables) {
-    if (finds_a_row(target, fmt::format("PRAGMA source.foreign_key_check({})", table)))
-      refuse_rows(file, table);
-  }
+void refuse_broken_references(const SqlConnection& target, const std::filesystem::path& file) {
+  const auto check = [&](const auto& table) {
+    if (finds_a_row(target, fmt::format("PRAGMA source.foreign_key_check({})", table.name)))
+      refuse_rows(file, table.name);
+  };
+  std::ranges::for_each(copied_tables, check);
+  std::ranges::for_each(record_tables, check);
   if (!kernels_have_all_clocks(target)) refuse_rows(file, "kernels");
 }
 

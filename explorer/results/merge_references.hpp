@@ -3,7 +3,6 @@
 // for each row takes as long as writing it.
 
 #include <filesystem>
-#include <span>
 #include <string_view>
 
 #include "common/sqlite.hpp"
@@ -13,11 +12,10 @@ namespace rubato {
 /// @throws DataError: rows of `table` in `file` refer to rows that are not there
 [[noreturn]] void refuse_rows(const std::filesystem::path& file, std::string_view table);
 
-/// Of a database attached as `source`, each table on its own.
+/// Of a database attached as `source`, each table that is merged on its own.
 /// @param file  for messages
 /// @throws DataError naming the first table with a row whose reference is not there
-void refuse_broken_references(const SqlConnection& target, const std::filesystem::path& file,
-                              std::span<const std::string_view> tables);
+void refuse_broken_references(const SqlConnection& target, const std::filesystem::path& file);
 
 /// Plans of a run that the target knows refer to kernels and clocks that are there: those of the
 /// source must be the target's too.

@@ -46,6 +46,90 @@ TEST_F(Merge, ShardsMakeTheWhole) {
   EXPECT_EQ(run(all, file("merged.db")).finished, 0U);
 }
 
+// The first source is copied as it is, the others are merged into it.
+TEST_F(Merge, NewFilesAreMadeFromTheFirstSource) {
+  const SweepPlan all = plan("[scenario.named]\nbatch = [4, 16]\n");
+  run(all, file("whole.db"));
+  {
+    MergeTarget target(file("new/merged.db"));
+    for (std::size_t i = 1; i <= 3; ++i) {
+      const auto shard = file("shard" + std::to_string(i) + ".db");
+      SweepStore store(shard);
+      store.begin(all);
+      const auto mine = units_of(all, {i, 3});
+      run_sweep(all, mine, store, {1, "shard"}, {}, {});
+      const MergeCounts counts = target.take(shard);
+      EXPECT_EQ(counts.new_units, static_cast<std::int64_t>(mine.size()));
+      EXPECT_EQ(counts.known_units + counts.new_records, 0);
+      EXPECT_EQ(target.take(shard).new_units, 0);
+    }
+    EXPECT_FALSE(std::filesystem::exists(file("new/merged.db")));
+    target.finish();
+  }
+  for (const std::string& sql : sweep_contents)
+    EXPECT_EQ(rows(file("new/merged.db"), sql), rows(file("whole.db"), sql)) << sql;
+  EXPECT_EQ(number(file("new/merged.db"), "SELECT count(*) FROM merges"), 3);
+  SqlConnection merged = open_result_database(file("new/merged.db"));
+  EXPECT_FALSE(SqlStatement(merged, "PRAGMA foreign_key_check").next());
+  SqlStatement mode(merged, "PRAGMA journal_mode");
+  ASSERT_TRUE(mode.next());
+  EXPECT_EQ(std::get<std::string>(mode.value(0)), "wal");
+  std::size_t files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(file("new")))
+    files += entry.path().filename().string().starts_with("merged.db.merging") ? 1U : 0U;
+  EXPECT_EQ(files, 0U);
+}
+
+// Tables of a user's own are not ours to copy, and of a merged file no merge is told.
+TEST_F(Merge, NewFilesHoldWhatIsMergedOnly) {
+  const SweepPlan all = plan();
+  run(all, file("whole.db"));
+  SqlConnection(file("whole.db"), SqlConnection::Mode::create)
+      .execute("INSERT INTO merges VALUES (NULL, 't', 'elsewhere', 'h', 1, 1)");
+  for (const char* own : {"", "CREATE TABLE notes (t TEXT); INSERT INTO notes VALUES ('mine')"}) {
+    SqlConnection(file("whole.db"), SqlConnection::Mode::create).execute(own);
+    {
+      MergeTarget target(file("merged.db"));
+      EXPECT_EQ(target.take(file("whole.db")).new_units,
+                static_cast<std::int64_t>(all.units.size()));
+    }
+    for (const std::string& sql : sweep_contents)
+      EXPECT_EQ(rows(file("merged.db"), sql), rows(file("whole.db"), sql)) << sql;
+    EXPECT_EQ(number(file("merged.db"), "SELECT count(*) FROM merges WHERE new_units > 1"), 1);
+    EXPECT_EQ(number(file("merged.db"), "SELECT count(*) FROM merges"), 1);
+    EXPECT_EQ(number(file("merged.db"), "SELECT count(*) FROM sqlite_schema WHERE name = 'notes'"),
+              0);
+    std::filesystem::remove(file("merged.db"));
+  }
+}
+
+TEST_F(Merge, NewFilesKeepWhatWasMergedBeforeAnError) {
+  const SweepPlan all = plan();
+  run(all, file("a.db"));
+  run(all, file("b.db"));
+  open_result_database(file("b.db"))
+      .execute("UPDATE units SET result_hash = 'other' WHERE unit_id = '" + all.units[3].id + "'");
+  {
+    MergeTarget target(file("merged.db"));
+    target.take(file("a.db"));
+    expect_error<DataError>([&] { target.take(file("b.db")); },
+                            "has another result than in " + file("merged.db").string());
+  }
+  EXPECT_EQ(number(file("merged.db"), "SELECT count(*) FROM units"),
+            static_cast<std::int64_t>(all.units.size()));
+  // What somebody else wrote there meanwhile stays.
+  std::filesystem::remove(file("merged.db"));
+  {
+    MergeTarget target(file("merged.db"));
+    target.take(file("a.db"));
+    SqlConnection other = open_result_database(file("merged.db"));
+    other.execute("INSERT INTO merges VALUES (NULL, 't', 'elsewhere', 'h', 1, 1)");
+  }
+  EXPECT_EQ(number(file("merged.db"), "SELECT count(*) FROM merges"), 2);
+  EXPECT_EQ(number(file("merged.db"), "SELECT count(*) FROM units"),
+            static_cast<std::int64_t>(all.units.size()));
+}
+
 TEST_F(Merge, RefusesRowsThatReferToNothing) {
   run(plan(), file("sound.db"), 1);
   SqlConnection target = open_result_database(file("merged.db"));
@@ -70,6 +154,11 @@ TEST_F(Merge, RefusesRowsThatReferToNothing) {
     expect_error<DataError>([&] { (void)merge(target, file("merged.db"), file("bad.db")); },
                             "refer to rows that are not there");
     EXPECT_EQ(number(file("merged.db"), "SELECT count(*) FROM runs"), 0) << sql;
+    MergeTarget fresh(file("fresh.db"));
+    expect_error<DataError>([&] { (void)fresh.take(file("bad.db")); },
+                            "refer to rows that are not there");
+    fresh.finish();
+    EXPECT_FALSE(std::filesystem::exists(file("fresh.db"))) << sql;
   }
   // A run that is known, with a kernel that it did not have.
   EXPECT_GT(merge(target, file("merged.db"), file("sound.db")).new_units, 0);

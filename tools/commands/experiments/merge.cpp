@@ -37,7 +37,7 @@ Action setup_merge(CommandLine& app) {
     if (o->sources.empty() && !std::filesystem::exists(o->target))
       throw UsageError(fmt::format("there is no database '{}', and none to take from", o->target));
     for (const std::string& source : o->sources) check_result_database(source);
-    SqlConnection target = open_result_database(o->target);
+    MergeTarget target(o->target);
     OutputTable table({{"source"},
                        {"new_runs", "new runs"},
                        {"known_runs", "known runs"},
@@ -45,12 +45,13 @@ Action setup_merge(CommandLine& app) {
                        {"known_units", "known units"},
                        {"new_records", "new validations, pipelines"}});
     for (std::size_t i = 0; i < o->sources.size() && !context.stop_requested(); ++i) {
-      const MergeCounts counts = merge(target, o->target, o->sources[i]);
+      const MergeCounts counts = target.take(o->sources[i]);
       table.add_row({o->sources[i], counts.new_runs, counts.known_runs, counts.new_units,
                      counts.known_units, counts.new_records});
       context.report(
           {.done = i + 1, .total = o->sources.size(), .note = o->sources[i], .left_s = {}});
     }
+    target.finish();
     print(table, o->format);
     return context.stop_requested() ? ExitStatus::interrupted : ExitStatus::done;
   };

@@ -1,0 +1,157 @@
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <variant>
+
+#include <fmt/format.h>
+
+#include "common/error.hpp"
+#include "explorer/results/merge.hpp"
+#include "explorer/results/merge_references.hpp"
+#include "explorer/results/merge_tables.hpp"
+#include "explorer/results/provenance.hpp"
+#include "explorer/results/store.hpp"
+
+namespace rubato {
+
+namespace {
+
+constexpr std::array suffixes{"", "-wal", "-shm", "-journal"};
+
+void remove_database(const std::filesystem::path& path) {
+  std::error_code ignored;
+  for (const char* suffix : suffixes) std::filesystem::remove(path.string() + suffix, ignored);
+}
+
+std::int64_t number(const SqlConnection& connection, std::string_view sql) {
+  SqlStatement statement(connection, sql);
+  return statement.next() ? std::get<std::int64_t>(statement.value(0)) : 0;
+}
+
+// Whatever users added to a file stays there.
+bool has_our_tables_only(const SqlConnection& connection) {
+  std::set<std::string, std::less<>> known{"cells", "cell_rows", "merges", "cells_of_nobody"};
+  for (const CopiedTable& table : copied_tables) known.emplace(table.name);
+  for (const RecordTable& table : record_tables) known.emplace(table.name);
+  SqlStatement names(connection,
+                     "SELECT name FROM sqlite_schema WHERE type IN ('table', 'trigger')");
+  while (names.next()) {
+    const std::string name = std::get<std::string>(names.value(0));
+    if (!name.starts_with("sqlite_") && !known.contains(name)) return false;
+  }
+  return true;
+}
+
+// What merging looks up for rows that it copies.
+void refuse_broken_copy(const std::filesystem::path& copy, const std::filesystem::path& source) {
+  SqlConnection nothing(":memory:", SqlConnection::Mode::create);
+  SqlStatement(nothing, "ATTACH ? AS source").run(copy.string());
+  refuse_broken_references(nothing, source);
+  const std::int64_t cells =
+      number(nothing,
+             "SELECT count(*) FROM source.cell_rows r CROSS JOIN source.cells x "
+             "ON x.cell_id BETWEEN r.first_cell AND r.first_cell + r.clocks - 1");
+  if (cells != number(nothing, "SELECT coalesce(sum(clocks), 0) FROM source.cell_rows"))
+    refuse_rows(source, "cell_rows");
+}
+
+MergeCounts counts_of_copy(const SqlConnection& connection) {
+  MergeCounts counts;
+  counts.new_runs = number(connection,
+                           "SELECT (SELECT count(*) FROM runs) + (SELECT count(*) FROM "
+                           "graph_settings)");
+  counts.new_units = number(connection, "SELECT count(*) FROM units");
+  counts.new_records = number(connection,
+                              "SELECT count(*) FROM graph_runs WHERE graph_run_id NOT IN "
+                              "(SELECT graph_run_id FROM graph_settings)");
+  for (const RecordTable& table : record_tables) {
+    if (table.parent.empty())
+      counts.new_records += number(connection, fmt::format("SELECT count(*) FROM {}", table.name));
+  }
+  return counts;
+}
+
+}  // namespace
+
+MergeTarget::MergeTarget(std::filesystem::path path) : path_(std::move(path)) {
+  if (std::filesystem::exists(path_)) {
+    connection_ = open_result_database(path_);
+    return;
+  }
+  made_ = path_.string() + ".merging";
+  remove_database(made_);  // of one that was killed
+}
+
+MergeTarget::~MergeTarget() {
+  try {
+    finish();
+  } catch (const Error&) {
+    // Whoever wants to know calls finish().
+  }
+}
+
+// The rows are those of the source, but where they were merged from before, which is its own.
+MergeCounts MergeTarget::take_first(const std::filesystem::path& source) {
+  std::error_code ignored;  // opening it says what is wrong
+  if (made_.has_parent_path()) std::filesystem::create_directories(made_.parent_path(), ignored);
+  {
+    const SqlConnection whole(source, SqlConnection::Mode::read_only);
+    if (has_our_tables_only(whole)) {
+      SqlConnection copy(made_, SqlConnection::Mode::create);
+      copy.execute("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF");
+      whole.copy_to(copy);
+    }
+  }
+  const bool copied = std::filesystem::exists(made_);
+  if (copied) refuse_broken_copy(made_, source);
+  connection_ = open_result_database(made_);
+  // Rolling back is for sources that are refused, not for power cuts: nobody sees the file yet.
+  connection_->execute("PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF");
+  if (!copied) return merge(*connection_, path_, source);
+  connection_->execute("DELETE FROM merges");
+  const MergeCounts counts = counts_of_copy(*connection_);
+  record_merge(*connection_, source, counts);
+  return counts;
+}
+
+MergeCounts MergeTarget::take(const std::filesystem::path& source) {
+  if (connection_) return merge(*connection_, path_, source);
+  check_result_database(source);
+  try {
+    return take_first(source);
+  } catch (...) {
+    connection_.reset();
+    remove_database(made_);
+    throw;
+  }
+}
+
+void MergeTarget::finish() {
+  if (!connection_) return;
+  if (made_.empty()) {
+    connection_.reset();
+    return;
+  }
+  // To change the journal waits for the disk, and for all that was written before.
+  connection_->execute("PRAGMA synchronous = FULL");
+  connection_->use_write_ahead_log();
+  connection_.reset();
+  std::error_code failed;
+  std::filesystem::create_hard_link(made_, path_, failed);  // never over what is there
+  if (failed && !std::filesystem::exists(path_)) {          // a file system without such links
+    std::filesystem::rename(made_, path_, failed);
+    if (failed)
+      throw IoError(fmt::format("{}: cannot write: {}", path_.string(), failed.message()));
+  } else if (failed) {  // somebody else made it meanwhile
+    SqlConnection other = open_result_database(path_);
+    (void)merge(other, path_, made_);
+  }
+  remove_database(made_);
+}
+
+}  // namespace rubato
