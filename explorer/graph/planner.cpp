@@ -10,7 +10,6 @@
 
 #include "common/algorithms/sort_by.hpp"
 #include "common/error.hpp"
-#include "explorer/graph/launch_frontier.hpp"
 #include "explorer/graph/sequence_bound.hpp"
 #include "explorer/graph/sequence_search.hpp"
 #include "explorer/pipeline/contraction.hpp"
@@ -51,13 +50,15 @@ std::optional<GraphGrain> grain_named(std::string_view name) noexcept {
 }
 
 struct GraphPlanner::Prices {
+  // Bounds need no vertex beyond the times and the least idle power, see bound_of_launches_j.
   Prices(const LaunchCosts& alone_costs, const LaunchCosts& beside, std::vector<double> wanted_s,
          const RunContext& context)
       : alone(crash_problem(launch_work(alone_costs))),
         work(launch_work(beside)),
         rounder(work),
         times_s(std::move(wanted_s)),
-        frontier(sweeps.sweep(alone, times_s, context)) {}
+        frontier(sweeps.sweep(
+            alone, times_s, times_s.empty() ? all_prices : alone_costs.least_idle_w(), context)) {}
 
   Contraction alone;
   PipelineWork work;
@@ -134,7 +135,8 @@ double GraphPlanner::bound_j(double deadline_s) const {
 }
 
 Frontier GraphPlanner::frontier_of_no_question() const {
-  return LaunchFrontiers().sweep(Contraction(crash_problem(launch_work(alone_))), {}, {});
+  return LaunchFrontiers().sweep(Contraction(crash_problem(launch_work(alone_))), {}, all_prices,
+                                 {});
 }
 
 // Where the sum of launches and idle power is least.
@@ -214,11 +216,14 @@ void GraphPlanner::repair(GraphPlanResult& result, const LaunchUnits& units,
 
 // From the whole time to shorter ones until the simulator finds a plan in time, then between it and
 // the one before. The first one is also repaired, where that is late.
-void GraphPlanner::search_targets(GraphPlanResult& result, const LaunchUnits& units,
+void GraphPlanner::search_targets(GraphPlanResult& result, const LaunchUnits& units, Targets& all,
                                   const ClocksFor& clocks_for, const RunContext& context) {
+  const std::size_t at = all.of_deadline.at(result.deadline_s);
   double late = 0.0;
   for (std::size_t k = 0; k < shorter.size() && !context.stop_requested(); ++k) {
-    auto clocks = clocks_for(k, result.deadline_s * (1.0 - shorter[k]));
+    const FrontierPlan* target = all.beside.at(at, k, context);
+    if (target == nullptr) return;
+    auto clocks = clocks_for(*target, result.deadline_s * (1.0 - shorter[k]));
     if (!clocks) return;
     if (!keep_if_better(result, plan_of(units, *clocks))) {
       late = shorter[k];
@@ -229,7 +234,7 @@ void GraphPlanner::search_targets(GraphPlanResult& result, const LaunchUnits& un
     double in_time = shorter[k];
     for (int i = 0; i < halvings; ++i) {
       const double middle = 0.5 * (in_time + late);
-      clocks = clocks_for(k, result.deadline_s * (1.0 - middle));
+      clocks = clocks_for(*target, result.deadline_s * (1.0 - middle));
       if (!clocks) return;
       const bool ends_in_time = keep_if_better(result, plan_of(units, *clocks));
       (ends_in_time ? in_time : late) = middle;
@@ -239,7 +244,7 @@ void GraphPlanner::search_targets(GraphPlanResult& result, const LaunchUnits& un
 }
 
 // A clock for each GPU is a sequence too, where the launches of its main stream ask for it.
-void GraphPlanner::answer_automatic(GraphPlanResult& result, const Targets& all,
+void GraphPlanner::answer_automatic(GraphPlanResult& result, Targets& all,
                                     const RunContext& context) {
   if (model_.graph().gpus().size() > 1) {
     GraphPlanResult each_gpu;
@@ -257,7 +262,7 @@ void GraphPlanner::answer_automatic(GraphPlanResult& result, const Targets& all,
   if (result.found()) start = SequencePlan{std::move(result.plan), std::move(result.run)};
   auto found = sequence_plan(
       {beside_, grid_, defaults_, repeats_of(result.question), result.switching, result.deadline_s},
-      simulator_, prices(all.beside[at * shorter.size()]), std::move(start), context);
+      simulator_, prices(*all.beside.at(at, 0, context)), std::move(start), context);
   if (!found) {
     result.lower_bound_j = bound_j(result.deadline_s);
     return;
@@ -270,26 +275,23 @@ void GraphPlanner::answer_automatic(GraphPlanResult& result, const Targets& all,
   result.lower_bound_j = std::max(bound_j(result.deadline_s), bound);
 }
 
-void GraphPlanner::answer(GraphPlanResult& result, const Targets& all, const RunContext& context) {
+void GraphPlanner::answer(GraphPlanResult& result, Targets& all, const RunContext& context) {
   const GraphGrain grain = result.question.grain;
   const LaunchUnits units = units_of(result.question);
   const double least_s = prices_->rounder.least_time_s();
-  const std::size_t at = all.of_deadline.at(result.deadline_s);
-  const FrontierPlan& alone = all.alone[at];
-  const std::span<const FrontierPlan> targets =
-      std::span(all.beside).subspan(at * shorter.size(), shorter.size());
+  const FrontierPlan& alone = all.alone[all.of_deadline.at(result.deadline_s)];
   const double held_j = held_.least_j(result.deadline_s);
   result.lower_bound_j = bound_j(result.deadline_s) + held_j;
   const bool each_launch = std::ranges::none_of(repeats_of(result.question).steps,
                                                 [](std::uint32_t steps) { return steps > 1; });
   if (grain == GraphGrain::launch && each_launch) {
     search_targets(
-        result, units,
-        [&](std::size_t k, double limit_s) -> std::optional<std::vector<ClockId>> {
+        result, units, all,
+        [&](const FrontierPlan& target, double limit_s) -> std::optional<std::vector<ClockId>> {
           // Times of the frontier are cut to steps: its own durations may end a little later.
-          const double target_s = targets[k].time_s * (1.0 + time_tolerance);
+          const double target_s = target.time_s * (1.0 + time_tolerance);
           const double end_s = std::max(std::min(limit_s, target_s), least_s);
-          const auto rounded = prices_->rounder.round(targets[k].duration_s, end_s);
+          const auto rounded = prices_->rounder.round(target.duration_s, end_s);
           if (!rounded) return std::nullopt;
           std::vector<ClockId> clock_of_unit(units.size());
           for (std::uint32_t u = 0; u < units.size(); ++u) {
@@ -307,9 +309,8 @@ void GraphPlanner::answer(GraphPlanResult& result, const Targets& all, const Run
                held_j + unit_bound_j(alone_, units, {alone.flow_w, alone.lag_cost_j, alone.price_w},
                                      {result.deadline_s, prices_->frontier.least_time_s}, context));
   search_targets(
-      result, units,
-      [&](std::size_t k, double limit_s) -> std::optional<std::vector<ClockId>> {
-        const FrontierPlan& target = targets[k];
+      result, units, all,
+      [&](const FrontierPlan& target, double limit_s) -> std::optional<std::vector<ClockId>> {
         UnitPlan found =
             search_units(beside_, units, {target.flow_w, target.lag_cost_j, target.price_w},
                          {std::max(limit_s, least_s), least_s}, context);
@@ -322,23 +323,22 @@ void GraphPlanner::answer(GraphPlanResult& result, const Targets& all, const Run
 // Durations and prices for every deadline, and for somewhat less time each.
 GraphPlanner::Targets GraphPlanner::targets_for(std::span<const GraphPlanResult> results,
                                                 const RunContext& context) {
-  Targets targets;
-  std::vector<double> deadlines_s, alone_s, beside_s;
+  std::map<double, std::size_t> of_deadline;
+  std::vector<double> deadlines_s, alone_s;
   for (const GraphPlanResult& result : results) {
-    if (targets.of_deadline.emplace(result.deadline_s, deadlines_s.size()).second)
+    if (of_deadline.emplace(result.deadline_s, deadlines_s.size()).second)
       deadlines_s.push_back(result.deadline_s);
   }
   prepare(deadlines_s, context);
-  for (const double deadline_s : deadlines_s) {
+  for (const double deadline_s : deadlines_s)
     alone_s.push_back(std::min(deadline_s, cheapest_time_s()));
-    for (const double share : shorter) beside_s.push_back(alone_s.back() * (1.0 - share));
-  }
-  targets.alone = alone_s == prices_->times_s
-                      ? prices_->frontier.plans
-                      : prices_->sweeps.sweep(prices_->alone, alone_s, context).plans;
-  const Contraction beside(crash_problem(prices_->work));
-  targets.beside = prices_->sweeps.sweep(beside, beside_s, context).plans;
-  return targets;
+  std::vector<FrontierPlan> alone =
+      alone_s == prices_->times_s
+          ? prices_->frontier.plans
+          : prices_->sweeps.sweep(prices_->alone, alone_s, 0.0, context).plans;
+  return {std::move(of_deadline),
+          std::move(alone),
+          {prices_->sweeps, crash_problem(prices_->work), std::move(alone_s), shorter}};
 }
 
 std::vector<GraphPlanResult> GraphPlanner::plan(std::span<const GraphQuestion> questions,
@@ -353,7 +353,11 @@ std::vector<GraphPlanResult> GraphPlanner::plan(std::span<const GraphQuestion> q
   }
   const bool many_clocks = std::ranges::any_of(
       questions, [](const GraphQuestion& q) { return q.grain != GraphGrain::iteration; });
-  const Targets targets = many_clocks ? targets_for(results, context) : Targets{};
+  std::optional<Targets> targets;
+  if (many_clocks) {
+    targets.emplace(targets_for(results, context));
+    (void)targets->beside.at(0, 0, context);  // whoever stops that has no answer
+  }
 
   // Coarser plans first: they are plans of the finer grains too.
   std::vector<std::size_t> order(results.size());
@@ -379,9 +383,9 @@ std::vector<GraphPlanResult> GraphPlanner::plan(std::span<const GraphQuestion> q
       continue;
     }
     if (questions[q].grain == GraphGrain::automatic) {
-      answer_automatic(result, targets, context);
+      answer_automatic(result, *targets, context);
     } else {
-      answer(result, targets, context);
+      answer(result, *targets, context);
     }
     if (!result.found()) continue;
     const double energy_j = result.run.total_energy_j;

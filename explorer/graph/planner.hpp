@@ -16,6 +16,7 @@
 #include "common/run_context.hpp"
 #include "explorer/graph/held_energy.hpp"
 #include "explorer/graph/launch_costs.hpp"
+#include "explorer/graph/launch_frontier.hpp"
 #include "explorer/graph/step_repeats.hpp"
 #include "explorer/graph/uniform_sweep.hpp"
 #include "explorer/graph/unit_search.hpp"
@@ -83,7 +84,8 @@ class GraphPlanner {
   /// By clock.
   [[nodiscard]] const std::vector<UniformRun>& uniform() const noexcept { return uniform_; }
 
-  /// Least cost of launches alone, each at a clock of its own, for every time; see LaunchCosts.
+  /// Least cost of launches alone, each at a clock of its own, see LaunchCosts: for every time, or
+  /// after questions for those that answers needed.
   [[nodiscard]] const Frontier& frontier(const RunContext& context = {});
 
   [[nodiscard]] const ClockGrid& grid() const noexcept { return grid_; }
@@ -107,14 +109,15 @@ class GraphPlanner {
                                                   const RunContext& context = {});
 
  private:
-  // Clocks of units that end by a time on launches alone, from one of the targets.
-  using ClocksFor =
-      std::function<std::optional<std::vector<ClockId>>(std::size_t target, double limit_s)>;
+  // Clocks of units that end by a time on launches alone, from a target.
+  using ClocksFor = std::function<std::optional<std::vector<ClockId>>(const FrontierPlan& target,
+                                                                      double limit_s)>;
 
   // Frontier plans of launches alone, one for each deadline, and beside each other, several each.
   struct Targets {
     std::map<double, std::size_t> of_deadline;  // position of the deadline
-    std::vector<FrontierPlan> alone, beside;
+    std::vector<FrontierPlan> alone;
+    ShorterPlans beside;
   };
 
   [[nodiscard]] double deadline_s(const GraphQuestion& question) const;
@@ -129,11 +132,11 @@ class GraphPlanner {
                                   const std::vector<ClockId>& clock_of_unit) const;
   [[nodiscard]] Targets targets_for(std::span<const GraphPlanResult> results,
                                     const RunContext& context);
-  void answer(GraphPlanResult& result, const Targets& all, const RunContext& context);
-  void answer_automatic(GraphPlanResult& result, const Targets& all, const RunContext& context);
+  void answer(GraphPlanResult& result, Targets& all, const RunContext& context);
+  void answer_automatic(GraphPlanResult& result, Targets& all, const RunContext& context);
   bool keep_if_better(GraphPlanResult& result, GraphPlan plan);
   void try_uniform(GraphPlanResult& result);
-  void search_targets(GraphPlanResult& result, const LaunchUnits& units,
+  void search_targets(GraphPlanResult& result, const LaunchUnits& units, Targets& all,
                       const ClocksFor& clocks_for, const RunContext& context);
   void repair(GraphPlanResult& result, const LaunchUnits& units, std::vector<ClockId> clock_of_unit,
               const RunContext& context);

@@ -200,7 +200,7 @@ class DeadlineSweep {
       const bool last = room == 0;
       add_vertex();
       take_plans(last ? flow_.horizon() : flow_.horizon() - room);
-      if (last || (options_.only_times && wanted_.empty())) break;
+      if (last || has_enough()) break;
       if (context_.stop_requested()) {
         frontier_.interrupted = true;
         break;
@@ -219,6 +219,10 @@ class DeadlineSweep {
   }
 
  private:
+  [[nodiscard]] bool has_enough() const {
+    return options_.only_times && wanted_.empty() && account_.price_w() >= options_.enough_w;
+  }
+
   void lower_to(std::int64_t horizon) {
     flow_.fall(flow_.horizon() - horizon);
     account_.update_costs(flow_.moved());

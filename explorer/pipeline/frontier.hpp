@@ -58,8 +58,10 @@ struct FrontierOptions {
   double curve_error = 0.0;
   /// Times at which durations are wanted, any order, each >= the least time.
   std::vector<double> times_s = {};
-  /// Ends with the shortest of times_s: the vertices below it are missing.
+  /// Ends with the shortest of times_s, and not before the price of time is at least enough_w: the
+  /// vertices below are missing.
   bool only_times = false;
+  double enough_w = 0.0;
   /// Gives up after as many visits of nodes; a visit takes some 10 ns.
   std::uint64_t most_node_visits = std::numeric_limits<std::uint64_t>::max();
 };

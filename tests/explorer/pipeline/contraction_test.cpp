@@ -115,11 +115,11 @@ TEST(Contraction, LeavesWhatCanMatter) {
 RC_GTEST_PROP(LaunchFrontiers, GiveBoundsWhenTheyGiveUpBeingExact, ()) {
   const CrashProblem problem = arbitrary_problem();
   const Contraction contraction(problem);
-  const Frontier exact = LaunchFrontiers().sweep(contraction, {}, {});
+  const Frontier exact = LaunchFrontiers().sweep(contraction, {}, all_prices, {});
   std::vector<double> times_s;
   for (const double share : {0.0, 0.3, 1.0})
     times_s.push_back(exact.least_time_s + share * (exact.slowest_time_s - exact.least_time_s));
-  const Frontier coarse = LaunchFrontiers(0).sweep(contraction, times_s, {});
+  const Frontier coarse = LaunchFrontiers(0).sweep(contraction, times_s, all_prices, {});
   RC_ASSERT(!coarse.gave_up);
   RC_ASSERT(coarse.plans.size() == times_s.size());
   constexpr double coarseness = 1e-4, rounding = 1e-9;
