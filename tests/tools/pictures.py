@@ -130,7 +130,7 @@ def growth_pictures(folder):
                  "cpu_time": 1.0, "real_time": 1.0})
     data, svg = folder / "b.json", folder / "b.svg"
     data.write_text(json.dumps({"context": {}, "benchmarks": rows}))
-    growth = SOURCE / "bench" / "growth.py"
+    growth = SOURCE / "bench" / "tables" / "growth.py"
     said = run(sys.executable, growth, "draw", svg, "--panel", "both <&>", data, "f", "kernels", "cpu_time",
                "--panel", "one", data, "f/clocks:762", "kernels", "cpu_time")
     assert "both <&>: 66 clocks: exponent 1.000 over all, 1.000 from 1,000 on" in said, said

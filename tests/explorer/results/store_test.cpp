@@ -100,14 +100,14 @@ TEST_F(Store, KeepsWhatToKnowBesideAPlan) {
     EXPECT_EQ(std::get<std::string>(stored.rows.at(0).at(0)), mark.reason);
   }
   const auto notes = store.query("SELECT notes FROM v_plans WHERE goal = 'default'").rows.at(0);
-  EXPECT_EQ(std::get<std::string>(notes[0]), "too large");
+  EXPECT_EQ(std::get<std::string>(notes[0]), "scaled, too large");
   {
     SqlConnection merged = open_result_database(folder_ / "merged.db");
     EXPECT_EQ(merge(merged, folder_ / "merged.db", db()).new_runs, 1);
   }
   EXPECT_EQ(
       number(ResultStore::open_read_only(folder_ / "merged.db"), "SELECT count(*) FROM plan_marks"),
-      static_cast<std::int64_t>(plan.marks.size()) + 1);
+      static_cast<std::int64_t>(plan.marks.size() + found.baseline_marks.size()));
 }
 
 // A power limit below what the lowest clock draws holds nothing back: the plan says so where it is
