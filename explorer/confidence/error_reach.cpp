@@ -35,8 +35,7 @@ double error_reach(const GpuSpec& spec, const ClockInEffect& usual, const ClockI
                           std::abs(std::log(spec.mem_states[index(chosen.mem)].mem_mhz /
                                             spec.mem_states[index(usual.mem)].mem_mhz));
   if (chosen.mem == usual.mem && distance < rounding) return 0.0;
-  const bool one_clock =
-      chosen.mem == usual.mem && std::abs(std::log(chosen.core_mhz / usual.core_mhz)) < same_clock;
+  const bool one_clock = chosen.mem == usual.mem && in_effect < same_clock;
   // Ranges of clocks left out at the ends of sweeps: 3 to 5 times the errors of those inside
   // (docs/gpus.md, "Ranges of clocks left out").
   constexpr double more_beyond = 3.0, far_beyond = 0.1;
