@@ -67,25 +67,28 @@ HeldEnergy::HeldEnergy(const LaunchCosts& costs) {
     }
     if (activity.kind != ActivityKind::departure) continue;
     Hold hold{.power_w = costs.least_active_w(i),
+              .transfer_s = 0.0,
               .copying_s = 0.0,
               .first_departure_s = first_start_s[i],
               .last_arrival_s = last_start_s[arrival],
               .least_after_arrival_s = to_end_s[arrival]};
     for (const GraphArc& arc : graph.arcs_into(ActivityId{i})) {
       const Activity& from = graph[arc.from];
-      if (from.kind == ActivityKind::transfer)
-        hold.copying_s =
-            std::max(hold.copying_s, costs.model().transfer_s(index(arc.from)) + arc.lag_s);
+      if (from.kind != ActivityKind::transfer) continue;
+      const double transfer_s = costs.model().transfer_s(index(arc.from));
+      hold.transfer_s = std::max(hold.transfer_s, transfer_s);
+      hold.copying_s = std::max(hold.copying_s, transfer_s + arc.lag_s);
     }
     holder.holds.push_back(hold);
   }
 }
 
-double HeldEnergy::least_j(const Holder& gpu, double deadline_s) {
+double HeldEnergy::least_j(const Holder& gpu, double deadline_s, bool stalls) {
   double sum_j = 0.0, most_w = 0.0;
   for (const Hold& hold : gpu.holds) {
     const double arrival_s = std::min(hold.last_arrival_s, deadline_s - hold.least_after_arrival_s);
-    sum_j += hold.power_w * std::max(hold.first_departure_s - arrival_s, hold.copying_s);
+    const double held_s = std::max(hold.first_departure_s - arrival_s, hold.copying_s);
+    sum_j += hold.power_w * (stalls ? hold.transfer_s : held_s);
     most_w = std::max(most_w, hold.power_w);
   }
   constexpr double lost_beside_load = 1.0 - 1.0 / (1.0 + CollectiveSharing{}.load_slowdown);
@@ -93,9 +96,9 @@ double HeldEnergy::least_j(const Holder& gpu, double deadline_s) {
   return sum_j - lost_beside_load * std::min(sum_j, most_w * beside_s);
 }
 
-double HeldEnergy::least_j(double deadline_s) const {
+double HeldEnergy::least_j(double deadline_s, bool stalls) const {
   double sum_j = 0.0;
-  for (const Holder& gpu : gpus_) sum_j += least_j(gpu, deadline_s);
+  for (const Holder& gpu : gpus_) sum_j += least_j(gpu, deadline_s, stalls);
   return sum_j;
 }
 

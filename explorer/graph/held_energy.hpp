@@ -18,12 +18,15 @@ class HeldEnergy {
 
   /// No plan that ends by the deadline has its collectives take less, J, as long as nothing that
   /// runs at the same time slows anything else down.
-  [[nodiscard]] double least_j(double deadline_s) const;
+  /// @param stalls  changes of clock may stall GPUs: a stalled one draws nothing for a collective
+  ///                that waits, and a rank may arrive later than with everything at its slowest
+  [[nodiscard]] double least_j(double deadline_s, bool stalls = false) const;
 
  private:
   // One rank's part in a collective.
   struct Hold {
     double power_w = 0.0;                // at the clock where it is least
+    double transfer_s = 0.0;             // of all ranks, none of them stalled
     double copying_s = 0.0;              // from the last arrival to its departure
     double first_departure_s = 0.0;      // everything at its fastest
     double last_arrival_s = 0.0;         // everything at its slowest
@@ -37,7 +40,7 @@ class HeldEnergy {
     double streams = 0.0;     // with collectives
   };
 
-  [[nodiscard]] static double least_j(const Holder& gpu, double deadline_s);
+  [[nodiscard]] static double least_j(const Holder& gpu, double deadline_s, bool stalls);
 
   std::vector<Holder> gpus_;
 };

@@ -4,11 +4,10 @@
 #include <array>
 #include <cmath>
 #include <map>
-#include <numeric>
+#include <set>
 
 #include <fmt/format.h>
 
-#include "common/algorithms/sort_by.hpp"
 #include "common/error.hpp"
 #include "explorer/graph/sequence_bound.hpp"
 #include "explorer/graph/sequence_search.hpp"
@@ -24,30 +23,8 @@ constexpr std::array shorter{0.0,   0.0005, 0.001, 0.002, 0.004, 0.008, 0.016,
                              0.032, 0.064,  0.1,   0.16,  0.25,  0.4};
 constexpr int halvings = 5;       // between the last late and the first plan in time
 constexpr int most_repairs = 60;  // of a late plan
-// Sums of a thousand launches differ in the last digits.
-constexpr double time_tolerance = 1e-9;
 
 }  // namespace
-
-std::string_view name_of(GraphGrain value) noexcept {
-  switch (value) {
-    case GraphGrain::iteration: return "iteration";
-    case GraphGrain::gpu: return "gpu";
-    case GraphGrain::pass: return "pass";
-    case GraphGrain::kernel: return "kernel";
-    case GraphGrain::launch: return "launch";
-    case GraphGrain::automatic: break;
-  }
-  return "auto";
-}
-
-std::optional<GraphGrain> grain_named(std::string_view name) noexcept {
-  for (const GraphGrain grain : {GraphGrain::iteration, GraphGrain::gpu, GraphGrain::pass,
-                                 GraphGrain::kernel, GraphGrain::launch, GraphGrain::automatic}) {
-    if (name_of(grain) == name) return grain;
-  }
-  return std::nullopt;
-}
 
 struct GraphPlanner::Prices {
   // Bounds need no vertex beyond the times and the least idle power, see bound_of_launches_j.
@@ -57,13 +34,12 @@ struct GraphPlanner::Prices {
         work(launch_work(beside)),
         rounder(work),
         times_s(std::move(wanted_s)),
-        frontier(sweeps.sweep(
+        frontier(LaunchFrontiers().sweep(
             alone, times_s, times_s.empty() ? all_prices : alone_costs.least_idle_w(), context)) {}
 
   Contraction alone;
   PipelineWork work;
   ClockRounder rounder;
-  LaunchFrontiers sweeps;
   std::vector<double> times_s;  // of the frontier's plans
   Frontier frontier;
 };
@@ -107,29 +83,6 @@ double GraphPlanner::deadline_s(const GraphQuestion& question) const {
   return baseline_.span_s * (1.0 + question.slack_frac);
 }
 
-// A frontier's costs fall with time, idle energy rises: the bound of a vertex at the deadline, or
-// at the least time where its price is below the idle power. Two vertices with prices on both sides
-// of it give one without a time, of the price in between.
-double GraphPlanner::bound_of_launches_j(const Frontier& frontier, double deadline_s) const {
-  const double idle_w = alone_.least_idle_w();
-  const auto without_time_j = [](const FrontierVertex& v) {
-    return v.lower_bound_j + v.price_w * v.time_s;
-  };
-  double bound_j = 0.0;
-  FrontierVertex below{0.0, 0.0, frontier.least_cost_j, 0.0};  // prices rise
-  for (const FrontierVertex& v : frontier.vertices) {
-    const double at_s = v.price_w >= idle_w ? deadline_s : frontier.least_time_s;
-    bound_j = std::max(bound_j, without_time_j(v) + (idle_w - v.price_w) * at_s);
-    if (below.price_w < idle_w && v.price_w >= idle_w) {
-      const double share = (idle_w - below.price_w) / (v.price_w - below.price_w);
-      bound_j =
-          std::max(bound_j, (1.0 - share) * without_time_j(below) + share * without_time_j(v));
-    }
-    below = v;
-  }
-  return bound_j;
-}
-
 double GraphPlanner::bound_j(double deadline_s) const {
   return bound_of_launches_j(prices_->frontier, deadline_s);
 }
@@ -139,12 +92,13 @@ Frontier GraphPlanner::frontier_of_no_question() const {
                                  {});
 }
 
-// Where the sum of launches and idle power is least.
-double GraphPlanner::cheapest_time_s() const {
-  const auto energy_j = [&](const FrontierVertex& v) {
-    return v.cost_j + alone_.least_idle_w() * v.time_s;
-  };
-  return std::ranges::min_element(prices_->frontier.vertices, {}, energy_j)->time_s;
+// Not beyond where the sum of launches and idle power is least.
+double GraphPlanner::target_s(double deadline_s) const {
+  const std::vector<FrontierVertex>& vertices = prices_->frontier.vertices;
+  const auto dear = [&](const FrontierVertex& v) { return v.price_w >= alone_.least_idle_w(); };
+  const auto cheapest = std::ranges::find_if(vertices, dear);
+  return std::min(deadline_s,
+                  cheapest == vertices.end() ? vertices.back().time_s : cheapest->time_s);
 }
 
 LaunchUnits GraphPlanner::units_of(const GraphQuestion& question) const {
@@ -216,12 +170,12 @@ void GraphPlanner::repair(GraphPlanResult& result, const LaunchUnits& units,
 
 // From the whole time to shorter ones until the simulator finds a plan in time, then between it and
 // the one before. The first one is also repaired, where that is late.
-void GraphPlanner::search_targets(GraphPlanResult& result, const LaunchUnits& units, Targets& all,
+void GraphPlanner::search_targets(GraphPlanResult& result, const LaunchUnits& units,
                                   const ClocksFor& clocks_for, const RunContext& context) {
-  const std::size_t at = all.of_deadline.at(result.deadline_s);
+  const double before_s = target_s(result.deadline_s);
   double late = 0.0;
   for (std::size_t k = 0; k < shorter.size() && !context.stop_requested(); ++k) {
-    const FrontierPlan* target = all.beside.at(at, k, context);
+    const FrontierPlan* target = targets_->beside.at(before_s, k, context);
     if (target == nullptr) return;
     auto clocks = clocks_for(*target, result.deadline_s * (1.0 - shorter[k]));
     if (!clocks) return;
@@ -243,50 +197,37 @@ void GraphPlanner::search_targets(GraphPlanResult& result, const LaunchUnits& un
   }
 }
 
-// A clock for each GPU is a sequence too, where the launches of its main stream ask for it.
-void GraphPlanner::answer_automatic(GraphPlanResult& result, Targets& all,
+void GraphPlanner::answer_automatic(GraphPlanResult& result, double prices_at_s,
                                     const RunContext& context) {
-  if (model_.graph().gpus().size() > 1) {
-    GraphPlanResult each_gpu;
-    each_gpu.question = {GraphGrain::gpu, result.question.slack_frac};
-    each_gpu.deadline_s = result.deadline_s;
-    try_uniform(each_gpu);
-    answer(each_gpu, all, context);
-    if (each_gpu.found()) keep_if_better(result, each_gpu.plan);
-  }
-  const auto prices = [](const FrontierPlan& of) {
-    return LaunchPrices{of.flow_w, of.lag_cost_j, of.price_w};
-  };
-  const std::size_t at = all.of_deadline.at(result.deadline_s);
+  const double before_s = target_s(prices_at_s);
+  const double share = 1.0 - target_s(result.deadline_s) / before_s;
+  const auto nearest =
+      std::ranges::min_element(shorter, {}, [&](double known) { return std::abs(known - share); });
+  const FrontierPlan* near =
+      targets_->beside.at(before_s, static_cast<std::size_t>(nearest - shorter.begin()), context);
+  if (near == nullptr) return;
   std::optional<SequencePlan> start;
   if (result.found()) start = SequencePlan{std::move(result.plan), std::move(result.run)};
-  auto found = sequence_plan(
-      {beside_, grid_, defaults_, repeats_of(result.question), result.switching, result.deadline_s},
-      simulator_, prices(*all.beside.at(at, 0, context)), std::move(start), context);
-  if (!found) {
-    result.lower_bound_j = bound_j(result.deadline_s);
-    return;
-  }
+  auto found = sequence_plan({beside_, grid_, defaults_, uniform_, repeats_of(result.question),
+                              result.switching, result.deadline_s},
+                             simulator_, prices_of(*near), std::move(start), context);
+  if (!found) return;
   result.plan = std::move(found->plan);
   result.run = std::move(found->run);
-  const double bound = sequence_bound_j(alone_, grid_, result.switching, prices(all.alone[at]),
-                                        {result.deadline_s, prices_->frontier.least_time_s},
-                                        result.run.total_energy_j, context);
-  result.lower_bound_j = std::max(bound_j(result.deadline_s), bound);
 }
 
-void GraphPlanner::answer(GraphPlanResult& result, Targets& all, const RunContext& context) {
-  const GraphGrain grain = result.question.grain;
+bool GraphPlanner::shares_no_clocks(const GraphQuestion& question) const {
+  return question.grain == GraphGrain::launch &&
+         std::ranges::none_of(repeats_of(question).steps,
+                              [](std::uint32_t steps) { return steps > 1; });
+}
+
+void GraphPlanner::answer(GraphPlanResult& result, const RunContext& context) {
   const LaunchUnits units = units_of(result.question);
   const double least_s = prices_->rounder.least_time_s();
-  const FrontierPlan& alone = all.alone[all.of_deadline.at(result.deadline_s)];
-  const double held_j = held_.least_j(result.deadline_s);
-  result.lower_bound_j = bound_j(result.deadline_s) + held_j;
-  const bool each_launch = std::ranges::none_of(repeats_of(result.question).steps,
-                                                [](std::uint32_t steps) { return steps > 1; });
-  if (grain == GraphGrain::launch && each_launch) {
+  if (shares_no_clocks(result.question)) {
     search_targets(
-        result, units, all,
+        result, units,
         [&](const FrontierPlan& target, double limit_s) -> std::optional<std::vector<ClockId>> {
           // Times of the frontier are cut to steps: its own durations may end a little later.
           const double target_s = target.time_s * (1.0 + time_tolerance);
@@ -304,97 +245,79 @@ void GraphPlanner::answer(GraphPlanResult& result, Targets& all, const RunContex
         context);
     return;
   }
-  result.lower_bound_j =
-      std::max(result.lower_bound_j,
-               held_j + unit_bound_j(alone_, units, {alone.flow_w, alone.lag_cost_j, alone.price_w},
-                                     {result.deadline_s, prices_->frontier.least_time_s}, context));
   search_targets(
-      result, units, all,
+      result, units,
       [&](const FrontierPlan& target, double limit_s) -> std::optional<std::vector<ClockId>> {
-        UnitPlan found =
-            search_units(beside_, units, {target.flow_w, target.lag_cost_j, target.price_w},
-                         {std::max(limit_s, least_s), least_s}, context);
+        UnitPlan found = search_units(beside_, units, prices_of(target),
+                                      {std::max(limit_s, least_s), least_s}, context);
         if (found.clock_of_unit.empty()) return std::nullopt;
         return std::move(found.clock_of_unit);
       },
       context);
 }
 
+// By the prices of a time for which a question was asked.
+double GraphPlanner::lower_bound_j(const GraphPlanResult& result, double prices_at_s,
+                                   const RunContext& context) const {
+  // All there are were tried.
+  if (result.question.grain == GraphGrain::iteration) return result.run.total_energy_j;
+  const FrontierPlan& alone = targets_->alone.at(prices_at_s);
+  const UnitDeadline deadline{result.deadline_s, prices_->frontier.least_time_s};
+  const double launches_j = bound_j(result.deadline_s);
+  const bool stalls = result.switching.core.stall_s > 0.0 ||
+                      (result.switching.mem && result.switching.mem->stall_s > 0.0);
+  const double held_j = held_.least_j(result.deadline_s, stalls);
+  if (result.question.grain == GraphGrain::automatic && result.found()) {
+    const double known_j = result.run.total_energy_j - held_j;
+    return held_j +
+           std::max(launches_j, sequence_bound_j(alone_, grid_, result.switching, prices_of(alone),
+                                                 deadline, known_j, context));
+  }
+  if (result.question.grain == GraphGrain::automatic || shares_no_clocks(result.question))
+    return launches_j + held_j;
+  return held_j + std::max(launches_j, unit_bound_j(alone_, units_of(result.question),
+                                                    prices_of(alone), deadline, context));
+}
+
 // Durations and prices for every deadline, and for somewhat less time each.
 GraphPlanner::Targets GraphPlanner::targets_for(std::span<const GraphPlanResult> results,
                                                 const RunContext& context) {
-  std::map<double, std::size_t> of_deadline;
-  std::vector<double> deadlines_s, alone_s;
-  for (const GraphPlanResult& result : results) {
-    if (of_deadline.emplace(result.deadline_s, deadlines_s.size()).second)
-      deadlines_s.push_back(result.deadline_s);
-  }
-  prepare(deadlines_s, context);
-  for (const double deadline_s : deadlines_s)
-    alone_s.push_back(std::min(deadline_s, cheapest_time_s()));
+  std::set<double> deadlines_s;
+  for (const GraphPlanResult& result : results) deadlines_s.insert(result.deadline_s);
+  prepare({deadlines_s.begin(), deadlines_s.end()}, context);
+  std::vector<double> alone_s;
+  for (const double deadline_s : deadlines_s) alone_s.push_back(target_s(deadline_s));
   std::vector<FrontierPlan> alone =
       alone_s == prices_->times_s
           ? prices_->frontier.plans
-          : prices_->sweeps.sweep(prices_->alone, alone_s, 0.0, context).plans;
-  return {std::move(of_deadline),
-          std::move(alone),
-          {prices_->sweeps, crash_problem(prices_->work), std::move(alone_s), shorter}};
+          : LaunchFrontiers().sweep(prices_->alone, alone_s, 0.0, context).plans;
+  Targets targets{{}, {crash_problem(prices_->work), shorter}};
+  std::size_t next = 0;
+  for (const double deadline_s : deadlines_s) {
+    targets.beside.add(alone_s[next]);
+    targets.alone.emplace(deadline_s, std::move(alone[next++]));
+  }
+  return targets;
 }
 
-std::vector<GraphPlanResult> GraphPlanner::plan(std::span<const GraphQuestion> questions,
-                                                const RunContext& context) {
-  std::vector<GraphPlanResult> results;
-  for (const GraphQuestion& question : questions) {
-    results.emplace_back().question = question;
-    results.back().deadline_s = deadline_s(question);
-    if (question.grain != GraphGrain::automatic) continue;
-    SwitchModel& switching = results.back().switching = *switching_;
-    switching.dwell_s = std::max(switching.dwell_s, question.dwell_s);
-  }
-  const bool many_clocks = std::ranges::any_of(
-      questions, [](const GraphQuestion& q) { return q.grain != GraphGrain::iteration; });
-  std::optional<Targets> targets;
-  if (many_clocks) {
-    targets.emplace(targets_for(results, context));
-    (void)targets->beside.at(0, 0, context);  // whoever stops that has no answer
-  }
+GraphPlanResult GraphPlanner::begun(const GraphQuestion& question) const {
+  GraphPlanResult result;
+  result.question = question;
+  result.deadline_s = deadline_s(question);
+  if (question.grain != GraphGrain::automatic) return result;
+  result.switching = *switching_;
+  result.switching.dwell_s = std::max(result.switching.dwell_s, question.dwell_s);
+  return result;
+}
 
-  // Coarser plans first: they are plans of the finer grains too.
-  std::vector<std::size_t> order(results.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  sort_by(order, [&](std::size_t q) { return questions[q].grain; });
-  for (const std::size_t q : order) {
-    GraphPlanResult& result = results[q];
-    for (const GraphPlanResult& coarser : results) {
-      if (coarser.found() && coarser.deadline_s <= result.deadline_s &&
-          coarser.question.grain <= result.question.grain)
-        keep_if_better(result, coarser.plan);
-    }
-    try_uniform(result);
-    if (context.stop_requested()) {  // what is known by now, without a bound
-      result.status = SolveStatus::time_limit;
-      result.gap_frac = 1.0;
-      continue;
-    }
-    if (questions[q].grain == GraphGrain::iteration) {
-      // All there are were tried.
-      result.lower_bound_j = result.run.total_energy_j;
-      if (result.found()) result.status = SolveStatus::optimal;
-      continue;
-    }
-    if (questions[q].grain == GraphGrain::automatic) {
-      answer_automatic(result, *targets, context);
-    } else {
-      answer(result, *targets, context);
-    }
-    if (!result.found()) continue;
-    const double energy_j = result.run.total_energy_j;
-    result.gap_frac = std::max(energy_j - result.lower_bound_j, 0.0) / energy_j;
-    result.status = result.gap_frac <= optimal_gap_frac ? SolveStatus::optimal
-                    : context.stop_requested()          ? SolveStatus::time_limit
-                                                        : SolveStatus::feasible;
-  }
-  return results;
+GraphPlanResult GraphPlanner::plan_more(const GraphQuestion& question, const GraphPlanResult& asked,
+                                        const RunContext& context) {
+  GraphPlanResult result = begun(question);
+  keep_known_plans(result, within_);
+  try_uniform(result);
+  if (question.grain == GraphGrain::automatic && !context.stop_requested())
+    answer_automatic(result, asked.deadline_s, context);
+  return result;
 }
 
 }  // namespace rubato

@@ -10,13 +10,13 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "common/run_context.hpp"
 #include "explorer/graph/held_energy.hpp"
 #include "explorer/graph/launch_costs.hpp"
-#include "explorer/graph/launch_frontier.hpp"
+#include "explorer/graph/launch_prices.hpp"
+#include "explorer/graph/questions.hpp"
 #include "explorer/graph/step_repeats.hpp"
 #include "explorer/graph/uniform_sweep.hpp"
 #include "explorer/graph/unit_search.hpp"
@@ -26,25 +26,6 @@
 #include "sim/graph/simulator.hpp"
 
 namespace rubato {
-
-/// What gets one clock: the whole run, each GPU, each pass on a GPU, each kernel of a pass on a
-/// GPU, or each launch. A finer plan never takes more energy than a coarser one that is asked for
-/// beside it. Automatic knows what a change of clock takes: runs of launches share one.
-enum class GraphGrain { iteration, gpu, pass, kernel, launch, automatic };
-[[nodiscard]] std::string_view name_of(GraphGrain value) noexcept;
-[[nodiscard]] std::optional<GraphGrain> grain_named(std::string_view name) noexcept;
-
-/// Least energy within (1 + slack_frac) x the time at the default clocks.
-struct GraphQuestion {
-  GraphGrain grain = GraphGrain::kernel;
-  double slack_frac = 0.0;  ///< > -1
-  /// Launch, automatic: each step of a capture has clocks of its own. Only one of them can be
-  /// played for all, see StepRepeats.
-  bool own_steps = false;
-  /// Automatic: from the effect of a change to the next request, if that is longer than what the
-  /// switch model asks for, >= 0.
-  double dwell_s = 0.0;
-};
 
 /// Up to this gap a plan is taken to be the best there is: more is rounding.
 inline constexpr double optimal_gap_frac = 1e-9;
@@ -100,30 +81,46 @@ class GraphPlanner {
 
   /// No plan takes less energy by a time, with the limits of GraphPlanResult::lower_bound_j.
   /// @param frontier  of this planner, by either of the above
-  [[nodiscard]] double bound_of_launches_j(const Frontier& frontier, double time_s) const;
+  [[nodiscard]] double bound_of_launches_j(const Frontier& frontier, double time_s) const {
+    return rubato::bound_of_launches_j(frontier, alone_.least_idle_w(), time_s);
+  }
 
-  /// One result per question. Stopped, later ones are `time_limit`: what is known, and no bound.
+  /// One result per question, of the same energy whatever is asked beside it, unless that is at a
+  /// slack that is none of the usual ones; automatic ones start their search from such plans, and
+  /// may differ a little. Stopped, later ones are `time_limit`: what is known, and no bound.
   /// @throws UsageError for a slack that is not a number > -1, or automatic plans where nothing is
   ///         known of changes of clock
   [[nodiscard]] std::vector<GraphPlanResult> plan(std::span<const GraphQuestion> questions,
                                                   const RunContext& context = {});
 
+  /// Plans of those questions within the ones last asked that could save more: no bounds.
+  [[nodiscard]] const std::vector<GraphPlanResult>& within() const noexcept { return within_; }
+
+  /// A plan for one more question, of one clock for all or automatic, begun from plans and prices
+  /// of an automatic one of those last asked: no bound.
+  [[nodiscard]] GraphPlanResult plan_more(const GraphQuestion& question,
+                                          const GraphPlanResult& asked,
+                                          const RunContext& context = {});
+
  private:
+  // Sums of a thousand launches differ in the last digits.
+  static constexpr double time_tolerance = 1e-9;
+
   // Clocks of units that end by a time on launches alone, from a target.
   using ClocksFor = std::function<std::optional<std::vector<ClockId>>(const FrontierPlan& target,
                                                                       double limit_s)>;
 
-  // Frontier plans of launches alone, one for each deadline, and beside each other, several each.
+  // Frontier plans of launches alone, one for each deadline asked for, and beside each other,
+  // several each.
   struct Targets {
-    std::map<double, std::size_t> of_deadline;  // position of the deadline
-    std::vector<FrontierPlan> alone;
+    std::map<double, FrontierPlan> alone;  // by deadline
     ShorterPlans beside;
   };
 
   [[nodiscard]] double deadline_s(const GraphQuestion& question) const;
   void prepare(std::vector<double> times_s, const RunContext& context);
   [[nodiscard]] double bound_j(double deadline_s) const;
-  [[nodiscard]] double cheapest_time_s() const;
+  [[nodiscard]] double target_s(double deadline_s) const;
   [[nodiscard]] LaunchUnits units_of(const GraphQuestion& question) const;
   [[nodiscard]] const StepRepeats& repeats_of(const GraphQuestion& question) const {
     return question.own_steps ? own_ : shared_;
@@ -132,11 +129,20 @@ class GraphPlanner {
                                   const std::vector<ClockId>& clock_of_unit) const;
   [[nodiscard]] Targets targets_for(std::span<const GraphPlanResult> results,
                                     const RunContext& context);
-  void answer(GraphPlanResult& result, Targets& all, const RunContext& context);
-  void answer_automatic(GraphPlanResult& result, Targets& all, const RunContext& context);
+  [[nodiscard]] bool shares_no_clocks(const GraphQuestion& question) const;
+  [[nodiscard]] GraphPlanResult begun(const GraphQuestion& question) const;
+  void answer(GraphPlanResult& result, const RunContext& context);
+  void answer_automatic(GraphPlanResult& result, double prices_at_s, const RunContext& context);
+  void keep_known_plans(GraphPlanResult& result, std::span<const GraphPlanResult> known);
+  [[nodiscard]] double lower_bound_j(const GraphPlanResult& result, double prices_at_s,
+                                     const RunContext& context) const;
+  [[nodiscard]] bool could_save(const GraphPlanResult& within, const GraphPlanResult& asked,
+                                const RunContext& context) const;
+  [[nodiscard]] std::vector<GraphPlanResult> answers_within(std::span<GraphPlanResult> asked,
+                                                            const RunContext& context);
   bool keep_if_better(GraphPlanResult& result, GraphPlan plan);
   void try_uniform(GraphPlanResult& result);
-  void search_targets(GraphPlanResult& result, const LaunchUnits& units, Targets& all,
+  void search_targets(GraphPlanResult& result, const LaunchUnits& units,
                       const ClocksFor& clocks_for, const RunContext& context);
   void repair(GraphPlanResult& result, const LaunchUnits& units, std::vector<ClockId> clock_of_unit,
               const RunContext& context);
@@ -154,6 +160,8 @@ class GraphPlanner {
   // What plans of many clocks need: made when the first of them is asked for.
   struct Prices;
   std::unique_ptr<Prices> prices_;
+  std::optional<Targets> targets_;       // of the questions last asked
+  std::vector<GraphPlanResult> within_;  // those
 };
 
 }  // namespace rubato

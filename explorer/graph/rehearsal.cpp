@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/algorithms/sort_by.hpp"
 #include "explorer/graph/playing.hpp"
 
 namespace rubato {
@@ -54,7 +55,7 @@ GraphPlanOutcome Rehearsal::played(GraphPlanResult result) {
 }
 
 GraphPlanOutcome Rehearsal::in_time(GraphPlanOutcome given,
-                                    std::span<const GraphPlanOutcome> before,
+                                    std::span<const GraphPlanOutcome* const> known,
                                     const RunContext& context) {
   // From effect to effect, of a step: where steps differ, so do the shares of their time at which
   // clocks change, and plans made for a longer latency may be the better ones.
@@ -62,7 +63,7 @@ GraphPlanOutcome Rehearsal::in_time(GraphPlanOutcome given,
   constexpr double small_gap_frac = 0.005;
   if (!given.counted) return given;
   GraphQuestion question = given.result.question;
-  GraphPlanOutcome best = best_before(given.result, before, context);
+  GraphPlanOutcome best = best_known(given.result, known, context);
   if (given.counted->in_time && saves_more(given, best)) {
     if (given.result.gap_frac <= small_gap_frac) return given;
     best = given;
@@ -119,21 +120,23 @@ void Rehearsal::tighten(const GraphQuestion& question, const CountedChanges& lat
   }
 }
 
-GraphPlanOutcome Rehearsal::best_before(const GraphPlanResult& asked,
-                                        std::span<const GraphPlanOutcome> before,
-                                        const RunContext& context) {
-  GraphPlanOutcome best =
+GraphPlanOutcome Rehearsal::best_known(const GraphPlanResult& asked,
+                                       std::span<const GraphPlanOutcome* const> known,
+                                       const RunContext& context) {
+  GraphPlanOutcome one_clock =
       answered({GraphGrain::iteration, asked.question.slack_frac}, asked, context);
-  for (const GraphPlanOutcome& one : before) {
-    if (!one.counted || !one.counted->in_time || one.result.deadline_s > asked.deadline_s) continue;
-    if (saves_more(one, best)) best = played(as_answer(one.result, asked));
+  const GraphPlanOutcome* best = &one_clock;
+  for (const GraphPlanOutcome* one : known) {
+    if (!one->counted || !one->counted->in_time || one->result.deadline_s > asked.deadline_s)
+      continue;
+    if (saves_more(*one, *best)) best = one;
   }
-  return best;
+  return best == &one_clock ? one_clock : played(as_answer(best->result, asked));
 }
 
 GraphPlanOutcome Rehearsal::answered(const GraphQuestion& question, const GraphPlanResult& asked,
                                      const RunContext& context) {
-  return played(as_answer(planner_.plan(std::span(&question, 1), context).front(), asked));
+  return played(as_answer(planner_.plan_more(question, asked, context), asked));
 }
 
 // A plan for another question, as one for what was asked.
@@ -155,16 +158,30 @@ std::vector<GraphPlanOutcome> rehearsed_answers(const GraphModel& model, GraphPl
                                                 const RunContext& context) {
   const GraphPlanIntervals intervals(model, as_captured, planner.grid(), planner.baseline());
   Rehearsal rehearsal(model, planner);
-  std::vector<GraphPlanOutcome> outcomes;
-  for (GraphPlanResult& result : planner.plan(questions, context)) {
-    GraphPlanOutcome outcome = rehearsal.played(std::move(result));
-    if (outcome.result.question.grain == GraphGrain::automatic)
-      outcome = rehearsal.in_time(std::move(outcome), outcomes, context);
-    if (outcome.result.found()) {
-      outcome.change = change_against(outcome.result.run, planner.baseline());
-      outcome.interval = intervals.of(outcome.result.plan, outcome.result.run);
-    }
-    outcomes.push_back(std::move(outcome));
+  std::vector<GraphPlanOutcome> outcomes, within;
+  std::vector<GraphPlanOutcome*> automatic;
+  std::vector<const GraphPlanOutcome*> known;
+  for (GraphPlanResult& result : planner.plan(questions, context))
+    outcomes.push_back(rehearsal.played(std::move(result)));
+  for (GraphPlanOutcome& one : outcomes) {
+    if (one.result.question.grain == GraphGrain::automatic)
+      automatic.push_back(&one);
+    else
+      known.push_back(&one);
+  }
+  if (!automatic.empty()) {
+    for (const GraphPlanResult& one : planner.within()) within.push_back(rehearsal.played(one));
+  }
+  for (const GraphPlanOutcome& one : within) known.push_back(&one);
+  sort_by(automatic, [](const GraphPlanOutcome* one) { return one->result.deadline_s; });
+  for (GraphPlanOutcome* one : automatic) {
+    *one = rehearsal.in_time(std::move(*one), known, context);
+    known.push_back(one);
+  }
+  for (GraphPlanOutcome& one : outcomes) {
+    if (!one.result.found()) continue;
+    one.change = change_against(one.result.run, planner.baseline());
+    one.interval = intervals.of(one.result.plan, one.result.run);
   }
   return outcomes;
 }

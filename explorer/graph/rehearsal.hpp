@@ -26,19 +26,20 @@ class Rehearsal {
   /// Steps differ: clocks that just fit one are late in others. Then plans are made for somewhat
   /// less time, as much less as is needed, and, where the bound leaves room, with changes farther
   /// apart, which steps that differ meet better.
-  /// @param given   automatic
-  /// @param before  plans for other questions, played
-  /// @return what saves most of those that are in time, plans before it and one clock for all
+  /// @param given  automatic
+  /// @param known  plans for other questions, played
+  /// @return what saves most of those that are in time, known plans and one clock for all
   ///         included; the given one if there are none
   [[nodiscard]] GraphPlanOutcome in_time(GraphPlanOutcome given,
-                                         std::span<const GraphPlanOutcome> before,
+                                         std::span<const GraphPlanOutcome* const> known,
                                          const RunContext& context);
 
  private:
   void tighten(const GraphQuestion& question, const CountedChanges& late,
                const GraphPlanResult& asked, GraphPlanOutcome& best, const RunContext& context);
-  GraphPlanOutcome best_before(const GraphPlanResult& asked,
-                               std::span<const GraphPlanOutcome> before, const RunContext& context);
+  GraphPlanOutcome best_known(const GraphPlanResult& asked,
+                              std::span<const GraphPlanOutcome* const> known,
+                              const RunContext& context);
   GraphPlanOutcome answered(const GraphQuestion& question, const GraphPlanResult& asked,
                             const RunContext& context);
   GraphPlanResult as_answer(GraphPlanResult plan, const GraphPlanResult& asked);

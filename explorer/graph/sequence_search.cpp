@@ -50,6 +50,7 @@ class SequenceSearch {
   }
 
   std::optional<SequencePlan> run(const LaunchPrices& prices, const RunContext& context) {
+    mix_uniform(context);
     raise_prices(scaled_prices(prices, context), context);
     improve(context);
     if (best_) name_clocks_beside();
@@ -132,17 +133,75 @@ class SequenceSearch {
   [[nodiscard]] LaunchPrices scaled_prices(const LaunchPrices& prices, const RunContext& context) {
     double factor = 1.0, low = 0.0, high = never_ends;
     LaunchPrices nearest = prices;
+    GraphPlan early, late;  // on both sides of the deadline
     for (int i = 0; i < scalings && !context.stop_requested(); ++i) {
       LaunchPrices tried = prices;
       scale(tried, factor);
       const GraphPlan plan = cheapest(tried);
       GraphRun run = replay(plan);
       (in_time(run) ? high : low) = factor;
+      (in_time(run) ? early : late) = plan;
       if (factor == high) nearest = tried;
       keep_if_better(plan, std::move(run));
       factor = high == never_ends ? 2.0 * low : low == 0.0 ? 0.5 * high : std::sqrt(low * high);
     }
+    if (low > 0.0 && high < never_ends) mix(early, late, context);
     return nearest;
+  }
+
+  // The pair of clocks for all, in time and late, between which a mix takes least by the deadline.
+  void mix_uniform(const RunContext& context) {
+    const UniformRun *early = nullptr, *late = nullptr;
+    double least_j = best_ ? most_energy_j() : never_ends;
+    for (const UniformRun& slow : task_.uniform) {
+      if (slow.span_s <= task_.deadline_s) continue;
+      for (const UniformRun& fast : task_.uniform) {
+        if (fast.span_s > task_.deadline_s) continue;
+        const double share = (task_.deadline_s - fast.span_s) / (slow.span_s - fast.span_s);
+        const double mixed_j = fast.energy_j + share * (slow.energy_j - fast.energy_j);
+        if (mixed_j >= least_j) continue;
+        least_j = mixed_j;
+        early = &fast;
+        late = &slow;
+      }
+    }
+    if (early != nullptr)
+      mix(uniform_plan(graph_, early->clock), uniform_plan(graph_, late->clock), context);
+  }
+
+  // Each step begins with one plan and goes on with the other, as late as ends in time; both ways.
+  void mix(const GraphPlan& early, const GraphPlan& late, const RunContext& context) {
+    constexpr int splits = 7;
+    for (const bool late_first : {true, false}) {
+      double low = 0.0, high = 1.0;  // shares of the late one
+      for (int i = 0; i < splits && !context.stop_requested(); ++i) {
+        const double share = 0.5 * (low + high);
+        const GraphPlan plan =
+            late_first ? joined(late, early, share) : joined(early, late, 1.0 - share);
+        GraphRun run = replay(plan);
+        (in_time(run) ? low : high) = share;
+        keep_if_better(plan, std::move(run));
+      }
+    }
+  }
+
+  // One plan for a share of each step's time at the default clocks, then the other.
+  [[nodiscard]] GraphPlan joined(const GraphPlan& first, const GraphPlan& then,
+                                 double share) const {
+    GraphPlan plan = first;
+    plan.only_main_streams_ask = true;
+    for (const GpuSequence& gpu : gpus_) {
+      const LeadingLaunches& leading = gpu.launches();
+      const double begin_s = task_.baseline.start_s[leading.played.front()];
+      const double end_s = task_.baseline.end_s[leading.played.back()];
+      const double split_s = begin_s + share * (end_s - begin_s);
+      for (std::size_t k = 0; k < leading.launches.size(); ++k) {
+        const std::uint32_t launch = leading.launches[k];
+        if (task_.baseline.start_s[leading.played[leading.position[k]]] >= split_s)
+          plan.clock_of_activity[launch] = then.clock_of_activity[launch];
+      }
+    }
+    return plan;
   }
 
   // Prices rise where plans are late, and fall where they end in time.

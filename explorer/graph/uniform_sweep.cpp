@@ -1,5 +1,6 @@
 #include "explorer/graph/uniform_sweep.hpp"
 
+#include <algorithm>
 #include <optional>
 
 #include <tbb/enumerable_thread_specific.h>
@@ -22,6 +23,10 @@ std::vector<UniformRun> sweep_uniform(const GraphModel& model, const ClockGrid& 
     if (one) runs.push_back(*one);
   }
   return runs;
+}
+
+double slowest_s(const std::vector<UniformRun>& runs) {
+  return std::ranges::max_element(runs, {}, &UniformRun::span_s)->span_s;
 }
 
 }  // namespace rubato

@@ -21,4 +21,7 @@ struct UniformRun {
 [[nodiscard]] std::vector<UniformRun> sweep_uniform(const GraphModel& model, const ClockGrid& grid,
                                                     const RunContext& context = {});
 
+/// @pre not empty
+[[nodiscard]] double slowest_s(const std::vector<UniformRun>& runs);
+
 }  // namespace rubato

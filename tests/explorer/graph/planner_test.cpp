@@ -23,7 +23,7 @@ constexpr double rounding = 1e-9;
 constexpr std::array grains{GraphGrain::iteration, GraphGrain::gpu, GraphGrain::pass,
                             GraphGrain::kernel, GraphGrain::launch};
 
-// Fewer clocks for more launches: at most some hundred plans.
+// Fewer clocks for more launches: at most 4096 plans.
 std::size_t clocks_for(std::size_t launches) { return launches <= 4 ? 4 : launches <= 6 ? 3 : 2; }
 
 std::size_t clocked_launches(const GraphModel& model) {
@@ -91,7 +91,7 @@ struct AllPlans {
 // below what any plan takes, and what any plan takes is below what the planner found.
 RC_GTEST_PROP(GraphPlanner, BoundOptimumPlanInThisOrder, ()) {
   const ExecutionGraph graph =
-      arbitrary_graph({.most_gpus = 3, .most_launches = 8, .one_at_a_time = true});
+      arbitrary_graph({.most_gpus = 4, .most_launches = 12, .one_at_a_time = true});
   const GraphModel model(graph, small_graph_spec(), small_graph_spec().default_clock);
   const ClockGrid grid = arbitrary_clocks(clocks_for(clocked_launches(model)));
   GraphPlanner planner(model, grid);
@@ -159,6 +159,33 @@ RC_GTEST_PROP(GraphPlanner, PlansAreNeverLate, ()) {
       if (questions[p].grain <= questions[q].grain &&
           questions[p].slack_frac <= questions[q].slack_frac)
         RC_ASSERT(result.run.total_energy_j <= results[p].run.total_energy_j * (1.0 + rounding));
+    }
+  }
+}
+
+// Overlap and collectives: each question asked alone finds what it finds beside the others, finer
+// plans are no dearer than coarser ones, more time never costs energy, and bounds fall with time.
+RC_GTEST_PROP(GraphPlanner, AnswersDoNotDependOnWhatIsAskedBeside, ()) {
+  const ExecutionGraph graph = arbitrary_graph({.most_gpus = 3, .most_launches = 10});
+  const GraphModel model(graph, small_graph_spec(), small_graph_spec().default_clock);
+  const ClockGrid grid = arbitrary_clocks(*rc::gen::inRange<std::size_t>(2, 5));
+  std::vector<GraphQuestion> questions;
+  for (const double slack : {0.0, 0.02, 0.1, 0.5}) {
+    for (const GraphGrain grain : grains) questions.push_back({grain, slack});
+  }
+  const auto together = GraphPlanner(model, grid).plan(questions);
+  std::vector<GraphPlanResult> alone;
+  for (const GraphQuestion& question : questions)
+    alone.push_back(GraphPlanner(model, grid).plan(std::span(&question, 1)).front());
+  for (std::size_t q = 0; q < questions.size(); ++q) {
+    const double energy_j = alone[q].run.total_energy_j;
+    RC_ASSERT(std::abs(energy_j - together[q].run.total_energy_j) <= rounding * energy_j);
+    for (std::size_t p = 0; p < questions.size(); ++p) {
+      if (questions[p].slack_frac > questions[q].slack_frac) continue;
+      if (questions[p].grain <= questions[q].grain)
+        RC_ASSERT(energy_j <= alone[p].run.total_energy_j * (1.0 + rounding));
+      if (questions[p].grain == questions[q].grain && questions[p].grain != GraphGrain::iteration)
+        RC_ASSERT(together[p].lower_bound_j >= together[q].lower_bound_j);
     }
   }
 }

@@ -1,5 +1,6 @@
 // Plans on execution graphs whose changes of clock take time, against all plans there are.
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -72,7 +73,7 @@ double least_energy_j(const GraphModel& model, const ClockGrid& grid, const Swit
 // Late changes and those of side streams' making included: bound, optimum, plan in this order.
 RC_GTEST_PROP(AutomaticPlans, BoundOptimumPlanInThisOrder, ()) {
   const ExecutionGraph graph =
-      arbitrary_graph({.most_gpus = 2, .most_launches = 8, .one_at_a_time = true});
+      arbitrary_graph({.most_gpus = 3, .most_launches = 8, .one_at_a_time = true});
   const GraphModel model(graph, small_graph_spec(), small_graph_spec().default_clock);
   const ClockGrid grid = arbitrary_clocks(*rc::gen::inRange<std::size_t>(2, 4));
   if (all_leading(LaunchCosts(model, grid)).size() > (grid.size() == 2 ? 8u : 5u)) return;
@@ -142,6 +143,34 @@ TEST(AutomaticPlans, ALatencyRaisesTheBound) {
     return found[0].lower_bound_j;
   };
   EXPECT_GT(bound_j(8e-4), bound_j(0.0) * 1.001);
+}
+
+// Two GPUs alike, a deadline between two clocks for all: half of each at one clock, half at the
+// other is a plan, but for what runs on while a change is under way.
+TEST(AutomaticPlans, TakeNoMoreThanAMixOfTwoClocks) {
+  SmallGraph made(2);
+  for (int i = 0; i < 60; ++i) {
+    for (std::uint32_t gpu = 0; gpu < 2; ++gpu) made.launch(gpu, "gemm", KernelClass::gemm, 1e-4);
+  }
+  const ExecutionGraph graph = std::move(made).build();
+  const GraphModel model(graph, small_graph_spec(), small_graph_spec().default_clock);
+  const ClockGrid full = make_clock_grid(small_graph_spec(), "full");
+  const auto single = sweep_uniform(model, full);
+  const ClockId least = std::ranges::min_element(single, {}, &UniformRun::energy_j)->clock;
+  const ClockGrid grid(small_graph_spec(), {small_graph_spec().default_clock, full[least]});
+  ASSERT_EQ(grid.size(), 2u);
+  GraphPlanner planner(model, grid, {}, SwitchModel{.core = {.lead_s = 1e-3}, .mem = {}});
+  const UniformRun fast = planner.uniform()[index(grid.default_clock())];
+  const UniformRun slow = planner.uniform()[1 - index(grid.default_clock())];
+  ASSERT_LT(slow.energy_j, fast.energy_j);
+  const double slack = 0.5 * (slow.span_s / fast.span_s - 1.0);
+  const auto found =
+      planner.plan(std::vector<GraphQuestion>{{GraphGrain::automatic, slack}}).front();
+  ASSERT_TRUE(found.found());
+  EXPECT_LE(found.run.span_s, found.deadline_s * (1.0 + rounding));
+  // One launch in sixty at most is at the other clock than it would be in the mix.
+  EXPECT_LE(found.run.total_energy_j,
+            0.5 * (fast.energy_j + slow.energy_j) + (fast.energy_j - slow.energy_j) / 30.0);
 }
 
 // A question may ask for changes farther apart than the hardware does: the same plan as on hardware

@@ -9,7 +9,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "common/error.hpp"
-#include "explorer/graph/launch_frontier.hpp"
+#include "explorer/graph/launch_prices.hpp"
 #include "tests/expect_error.hpp"
 
 namespace rubato {

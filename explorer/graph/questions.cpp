@@ -1,0 +1,197 @@
+#include "explorer/graph/questions.hpp"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <utility>
+
+#include "common/algorithms/sort_by.hpp"
+#include "explorer/graph/planner.hpp"
+
+namespace rubato {
+
+std::string_view name_of(GraphGrain value) noexcept {
+  switch (value) {
+    case GraphGrain::iteration: return "iteration";
+    case GraphGrain::gpu: return "gpu";
+    case GraphGrain::pass: return "pass";
+    case GraphGrain::kernel: return "kernel";
+    case GraphGrain::launch: return "launch";
+    case GraphGrain::automatic: break;
+  }
+  return "auto";
+}
+
+std::optional<GraphGrain> grain_named(std::string_view name) noexcept {
+  for (const GraphGrain grain : {GraphGrain::iteration, GraphGrain::gpu, GraphGrain::pass,
+                                 GraphGrain::kernel, GraphGrain::launch, GraphGrain::automatic}) {
+    if (name_of(grain) == name) return grain;
+  }
+  return std::nullopt;
+}
+
+bool takes_plans_of(const GraphQuestion& question, const GraphQuestion& other) {
+  const bool has_own_steps = other.own_steps && other.grain >= GraphGrain::launch;
+  return other.grain <= question.grain && (question.own_steps || !has_own_steps);
+}
+
+bool differ_in_slack(const GraphQuestion& a, const GraphQuestion& b) {
+  GraphQuestion at_slack = a;
+  at_slack.slack_frac = b.slack_frac;
+  return at_slack == b;
+}
+
+std::vector<GraphQuestion> questions_within(std::span<const GraphQuestion> asked, std::size_t gpus,
+                                            double any_clock_frac) {
+  std::vector<GraphQuestion> within;
+  const auto add = [&](const GraphQuestion& one) {
+    if (std::ranges::find(asked, one) == asked.end() &&
+        std::ranges::find(within, one) == within.end())
+      within.push_back(one);
+  };
+  for (const GraphQuestion& question : asked) {
+    for (const GraphGrain grain :
+         {GraphGrain::gpu, GraphGrain::pass, GraphGrain::kernel, GraphGrain::launch}) {
+      if (grain > question.grain || (grain == GraphGrain::gpu && gpus == 1)) continue;
+      const bool own_steps = question.own_steps && grain == GraphGrain::launch;
+      add({grain, question.slack_frac, own_steps});
+      // Where changes take time, plans of launches are seldom any use.
+      if ((question.slack_frac > usual_slacks_frac.back() &&
+           question.slack_frac >= any_clock_frac) ||
+          (question.grain == GraphGrain::automatic && grain == GraphGrain::launch))
+        continue;
+      for (const double slack_frac : usual_slacks_frac)
+        if (slack_frac < question.slack_frac) add({grain, slack_frac, own_steps});
+    }
+  }
+  return within;
+}
+
+// Coarser plans, and those for less time, are plans for this question too: the best of them. Plans
+// for more time may end in time as well, but who asks for less alone does not know them.
+void GraphPlanner::keep_known_plans(GraphPlanResult& result,
+                                    std::span<const GraphPlanResult> known) {
+  for (const GraphPlanResult& one : known) {
+    if (!one.found() || !takes_plans_of(result.question, one.question)) continue;
+    if (one.deadline_s > result.deadline_s) continue;
+    if (result.switching.is_free() && one.switching.is_free()) {
+      if (result.found() && one.run.total_energy_j >= result.run.total_energy_j) continue;
+      result.plan = one.plan;
+      result.run = one.run;
+    } else {
+      keep_if_better(result, one.plan);
+    }
+  }
+}
+
+namespace {
+
+// What is the least for a longer time is for a shorter one too.
+void share_bounds(std::span<GraphPlanResult> results) {
+  for (GraphPlanResult& result : results) {
+    if (result.question.grain == GraphGrain::iteration) continue;
+    for (const GraphPlanResult& later : results) {
+      if (differ_in_slack(later.question, result.question) && later.deadline_s >= result.deadline_s)
+        result.lower_bound_j = std::max(result.lower_bound_j, later.lower_bound_j);
+    }
+  }
+}
+
+}  // namespace
+
+// Whether a plan for a question within one asked could be better than what is found for that.
+bool GraphPlanner::could_save(const GraphPlanResult& within, const GraphPlanResult& asked,
+                              const RunContext& context) const {
+  if (asked.question.grain == GraphGrain::iteration || within.deadline_s > asked.deadline_s ||
+      !takes_plans_of(asked.question, within.question))
+    return false;
+  if (!asked.found() || asked.question.grain == GraphGrain::automatic) return true;
+  const double enough_j = asked.run.total_energy_j * (1.0 - optimal_gap_frac);
+  return bound_j(within.deadline_s) + held_.least_j(within.deadline_s) < enough_j &&
+         lower_bound_j(within, asked.deadline_s, context) < enough_j;
+}
+
+// Of the questions within: those that bounds do not show to be of no use. Those asked for take what
+// is better.
+std::vector<GraphPlanResult> GraphPlanner::answers_within(std::span<GraphPlanResult> asked,
+                                                          const RunContext& context) {
+  if (context.stop_requested()) return {};  // prices may be missing
+  std::vector<GraphQuestion> questions;
+  for (const GraphPlanResult& result : asked) questions.push_back(result.question);
+  const double any_clock_frac = slowest_s(uniform_) / baseline_.span_s - 1.0;
+  const auto useful = [&](const GraphPlanResult& within) {
+    return std::ranges::any_of(
+        asked, [&](const GraphPlanResult& one) { return could_save(within, one, context); });
+  };
+  std::vector<GraphPlanResult> candidates, answers;
+  for (const GraphQuestion& question :
+       questions_within(questions, model_.graph().gpus().size(), any_clock_frac)) {
+    candidates.push_back(begun(question));
+    if (!useful(candidates.back())) candidates.pop_back();
+  }
+  for (const GraphPlanResult& one : candidates) targets_->beside.add(target_s(one.deadline_s));
+  for (GraphPlanResult& one : candidates) {
+    if (context.stop_requested()) break;
+    if (!useful(one)) continue;
+    try_uniform(one);
+    answer(one, context);
+    for (GraphPlanResult& result : asked) {
+      if (result.question.grain != GraphGrain::automatic)
+        keep_known_plans(result, std::span(&one, 1));
+    }
+    answers.push_back(std::move(one));
+  }
+  return answers;
+}
+
+std::vector<GraphPlanResult> GraphPlanner::plan(std::span<const GraphQuestion> questions,
+                                                const RunContext& context) {
+  std::vector<GraphPlanResult> results;
+  for (const GraphQuestion& question : questions) results.push_back(begun(question));
+  const bool many_clocks = std::ranges::any_of(
+      questions, [](const GraphQuestion& q) { return q.grain != GraphGrain::iteration; });
+  if (many_clocks) targets_.emplace(targets_for(results, context));
+  std::vector<std::size_t> order(results.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  sort_by(order, [&](std::size_t q) { return results[q].deadline_s; });
+  sort_by(order, [&](std::size_t q) { return results[q].question.grain; });
+  for (const std::size_t q : order) {
+    GraphPlanResult& result = results[q];
+    const GraphGrain grain = result.question.grain;
+    try_uniform(result);
+    result.status = SolveStatus::time_limit;  // stopped: what is known by now, without a bound
+    if (context.stop_requested() || grain == GraphGrain::automatic) continue;
+    if (grain != GraphGrain::iteration) answer(result, context);
+    result.lower_bound_j = lower_bound_j(result, result.deadline_s, context);
+    result.status = SolveStatus::infeasible;
+  }
+  within_.clear();
+  if (many_clocks) within_ = answers_within(results, context);
+  for (GraphPlanResult& one : within_) {  // as if it was asked
+    keep_known_plans(one, results);
+    keep_known_plans(one, within_);
+  }
+
+  for (const std::size_t q : order) {
+    GraphPlanResult& result = results[q];
+    keep_known_plans(result, results);
+    keep_known_plans(result, within_);
+    if (context.stop_requested() || result.question.grain != GraphGrain::automatic) continue;
+    answer_automatic(result, result.deadline_s, context);
+    result.lower_bound_j = lower_bound_j(result, result.deadline_s, context);
+    result.status = SolveStatus::infeasible;
+  }
+  share_bounds(results);
+  for (GraphPlanResult& result : results) {
+    if (!result.found()) continue;
+    const double energy_j = result.run.total_energy_j;
+    result.gap_frac = std::max(energy_j - result.lower_bound_j, 0.0) / energy_j;
+    if (result.status == SolveStatus::time_limit) continue;
+    result.status = result.gap_frac <= optimal_gap_frac ? SolveStatus::optimal
+                    : context.stop_requested()          ? SolveStatus::time_limit
+                                                        : SolveStatus::feasible;
+  }
+  return results;
+}
+
+}  // namespace rubato
