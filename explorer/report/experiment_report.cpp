@@ -25,11 +25,10 @@ Json units_json(const ResultStore& store, const std::string& id) {
       "aggregation, goal, slack_pct, tolerance_pct, program_version, status, time_s, energy_j, "
       "in_time, "
       "time_change_pct, energy_change_pct, energy_change_low_pct, energy_change_high_pct, "
-      "clock_switches, 100.0 * gap_frac AS gap_pct, notes, "
+      "clock_switches, gap_pct, notes, "
       "gpu_calibrated, "
-      "100.0 * measured_time_frac AS measured_pct, 100.0 * scaled_time_frac AS scaled_pct, "
-      "100.0 * derived_time_frac AS derived_pct, "
-      "100.0 * guessed_time_frac AS guessed_pct FROM v_experiment_units u WHERE experiment_id = ? "
+      "measured_pct, scaled_pct, derived_pct, guessed_pct FROM v_experiment_units u WHERE "
+      "experiment_id = ? "
       "ORDER BY u.run_id, graph_run_id, u.plan_id, graph_plan_id, scenario",
       {id}));
 }

@@ -73,9 +73,8 @@ constexpr std::string_view pass_unit =
     "CASE WHEN pass IN ('embedding', 'forward', 'loss') THEN 'forward' WHEN pass IN ('backward', "
     "'embedding_backward') THEN 'backward' ELSE pass END";
 
-// Of kernels the lower hull: a price of time picks one point of each, so that these make the front
-// of all plans. Of passes and the iteration, which are few, everything that nothing beats; of the
-// clocks that those may get all kernels' cells too.
+// Of kernels, passes and the iteration everything that nothing beats; of the clocks that the last
+// two may get all kernels' cells too.
 Json slider_json(const ResultStore& store, std::int64_t run, const GpuSpec& spec) {
   const auto iteration = clocked_groups(
       store, run,
@@ -109,9 +108,10 @@ Json slider_json(const ResultStore& store, std::int64_t run, const GpuSpec& spec
     by_pass.push_back({{"name", group.name}, {"options", options_json(group, kept)}});
   }
   for (const ClockedGroup& group : kernels) {
-    by_kernel.push_back({{"name", group.name},
-                         {"options", options_json(group, lower_hull(group.time_s, group.energy_j))},
-                         {"cells", options_json(group, {shared.begin(), shared.end()})}});
+    by_kernel.push_back(
+        {{"name", group.name},
+         {"options", options_json(group, pareto_front(group.time_s, group.energy_j))},
+         {"cells", options_json(group, {shared.begin(), shared.end()})}});
   }
   return {{"iteration", std::move(whole)},
           {"pass", std::move(by_pass)},

@@ -11,6 +11,7 @@ from pathlib import Path
 
 RUBATO, SOURCE = sys.argv[1], Path(sys.argv[2])
 sys.path.insert(0, str(SOURCE / "tools" / "site"))
+import browser  # noqa: E402
 import build as site  # noqa: E402
 
 
@@ -27,6 +28,20 @@ def check_built(out):
     glossary = (out / "glossary.html").read_text()
     assert "<table>" in glossary and "| --- |" not in glossary
     assert "rubato sweep-latency" in (out / "commands.html").read_text()
+
+
+def check_from_disk(out):
+    """Opened as a file: searched, and dark where the reader prefers that."""
+    if not browser.found():
+        return
+    with browser.Browser() as page:
+        page.open(out / "tutorial" / "your-capture.html", dark=True)
+        assert page.console == [], page.console
+        assert page.evaluate("document.body.dataset.mdColorScheme") == "slate"
+        found = page.evaluate("""(async () => { const field = document.querySelector('.md-search__input'); field.focus(); field.value = 'slack';
+            for (let i = 0; i < 100; ++i) { field.dispatchEvent(new Event('keyup')); await new Promise((done) => setTimeout(done, 100));
+              if (document.querySelector('.md-search-result__link')) return true; } return false; })()""")
+        assert found, "nothing is found"
 
 
 def check_finds_broken_links(out):
@@ -70,8 +85,9 @@ def main():
     with tempfile.TemporaryDirectory() as temporary:
         out = Path(temporary) / "site"
         check_built(out)
+        check_from_disk(out)
         check_finds_broken_links(out)
-    print("4 passed, 0 failed")
+    print("5 passed, 0 failed")
     return 0
 
 

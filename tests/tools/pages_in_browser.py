@@ -52,12 +52,15 @@ def sound(page, path):
         assert page.console == [], (path, width, page.console)
         beyond = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         assert beyond <= 0, f"{path}: {beyond} px wider than a window of {width}"
+        # What a telephone shows is drawn for it.
+        if width == 390:
+            widest = page.evaluate("Math.max(0, ...[...document.querySelectorAll('.chart svg, figure svg, .multiples svg')].map((e) => e.getBoundingClientRect().width))")
+            assert widest <= 390, (path, widest)
         # Everything in a picture is where there is a picture.
         assert page.evaluate("[...document.querySelectorAll('svg *')].every((e) => ![...e.attributes].some((a) => /NaN|undefined|Infinity/.test(a.value)))"), path
     tops = page.evaluate("[...document.querySelectorAll('h1, .answer, h2')].map((e) => e.tagName + ' ' + e.textContent)")
     assert tops[0].startswith("H1") and tops[1].startswith("P ") and len(tops[1]) > 20, (path, tops)
-    if path.name != "reproduce.html":
-        assert tops[2] == "H2 How sure this is", (path, tops)
+    assert tops[2] == "H2 How sure this is", (path, tops)
     for heading in ("h1", "title"):
         assert str(EXAMPLES) not in text(page, heading), text(page, heading)
 
@@ -86,9 +89,11 @@ def slider(page):
         for slack in (0, 5, 12):
             exact = json.loads(run("explore", "gpt3-xl", "--granularity", grain, "--slack", slack, "--json"))["plans"][-1]
             assert exact["granularity"] == grain
-            # Of kernels the page goes a step at a time: a little less than the best, and never more.
+            # Of kernels the page exchanges clocks two at a time: close to the best, and never more.
             beyond = slide(page, grain, slack) - exact["energy_change_pct"]
-            assert -0.006 < beyond < (0.6 if grain == "kernel" else 0.006), (grain, slack, beyond)
+            assert -0.006 < beyond < (0.2 if grain == "kernel" else 0.006), (grain, slack, beyond)
+            # The headline says what the slider does.
+            assert slack == 0 or abs(percents(text(page, "#answer"))[0] - exact["energy_change_pct"]) < 0.3, text(page, "#answer")
     bars = "[...document.querySelectorAll('#kernels rect.mark')].map((e) => e.getAttribute('width')).join()"
     clocks = "[...document.querySelectorAll('#kernels-table tbody tr')].map((e) => e.cells[3].textContent).join()"
     seen = set()
@@ -101,6 +106,7 @@ def slider(page):
         assert abs(saved / 1814.1 + energy / 100) < 2e-4, (slack, saved, energy)
     assert len(seen) == 3, "bars and clocks do not follow the slider"
     slide(page, "iteration", 10)
+    assert text(page, "#set-line code") == text(page, "#slider-line code"), text(page, "#set-line code")
     assert text(page, "#slider-line code").startswith("sudo nvidia-smi -lgc "), text(page, "#slider-line code")
 
 

@@ -23,8 +23,16 @@ constexpr const char* right_aligned = R"(class="soft" fill="#555" text-anchor="e
 constexpr const char* over_lines =
     R"(class="soft label" fill="#555" paint-order="stroke" stroke="#fff" stroke-width="3")";
 
-constexpr double left = 58.0, gap = 34.0, panel_width = 400.0, top = 154.0, row_gap = 30.0;
-constexpr double below = 52.0, right = 22.0;
+constexpr double left = 58.0, gap = 34.0, row_gap = 30.0, below = 52.0, right = 22.0;
+
+// Where things stand, px: on a desk panels are beside each other, on a telephone below.
+struct Layout {
+  double panel_width, title, first_device, energy_height, time_height;
+  std::size_t device_lines;  ///< in turn, so that near neighbours do not meet
+};
+constexpr Layout desk_layout{400.0, 86.0, 110.0, 250.0, 130.0, 3};
+constexpr Layout phone_layout{phone_px - left - right, 14.0, 50.0, 200.0, 110.0, 4};
+constexpr double device_line = 16.0;
 
 using Value = double PlanUnderLatency::*;
 
@@ -49,10 +57,13 @@ std::string latency_text(double latency_us) {
 
 class Picture {
  public:
-  Picture(const LatencyCaption& caption, std::span<const LatencyPoint> points)
-      : caption_(caption), points_(points) {
-    rows_ = {{"energy, %", &PlanUnderLatency::energy_change_pct, 250.0, 5.0},
-             {"time, %", &PlanUnderLatency::time_change_pct, 130.0, 40.0}};
+  Picture(const LatencyCaption& caption, std::span<const LatencyPoint> points, Screen screen)
+      : caption_(caption),
+        points_(points),
+        phone_(screen == Screen::phone),
+        at_(phone_ ? phone_layout : desk_layout) {
+    rows_ = {{"energy, %", &PlanUnderLatency::energy_change_pct, at_.energy_height, 5.0},
+             {"time, %", &PlanUnderLatency::time_change_pct, at_.time_height, 40.0}};
     for (const bool waits : {false, true}) {
       if (std::ranges::find(points, waits, &LatencyPoint::waits) != points.end())
         panels_.push_back(waits);
@@ -60,7 +71,7 @@ class Picture {
     const auto latency = [](const LatencyPoint& point) { return point.latency_us; };
     low_us_ = std::ranges::min(points, {}, latency).latency_us;
     high_us_ = std::ranges::max(points, {}, latency).latency_us;
-    double y = top;
+    double y = at_.first_device + device_line * static_cast<double>(at_.device_lines) - 4.0;
     for (Row& row : rows_) {
       scale(row);
       row.y = y;
@@ -70,12 +81,23 @@ class Picture {
   }
 
   [[nodiscard]] std::string draw() const {
-    const auto columns = static_cast<double>(panels_.size());
-    const double width = std::max(left + columns * (panel_width + gap) - gap + right, least_width);
-    Svg svg(width, bottom_ + below);
-    svg.rect(0, 0, width, bottom_ + below, R"(class="paper" fill="#fff")");
-    draw_caption(svg);
-    for (std::size_t p = 0; p < panels_.size(); ++p) draw_panel(svg, p);
+    const auto panels = static_cast<double>(panels_.size());
+    const double block = bottom_ + below, legend = 44.0;
+    const double width =
+        phone_ ? phone_px
+               : std::max(left + panels * (at_.panel_width + gap) - gap + right, least_width);
+    const double height = phone_ ? legend + panels * block : block;
+    Svg svg(width, height);
+    svg.rect(0, 0, width, height, R"(class="paper" fill="#fff")");
+    if (!phone_) draw_caption(svg);
+    draw_legend(svg);
+    for (std::size_t p = 0; p < panels_.size(); ++p) {
+      const auto place = static_cast<double>(p);
+      svg.begin_group(phone_ ? 0.0 : place * (at_.panel_width + gap),
+                      phone_ ? legend + place * block : 0.0);
+      draw_panel(svg, panels_[p], phone_ || p == 0);
+      svg.end_group();
+    }
     return svg.str();
   }
 
@@ -97,11 +119,10 @@ class Picture {
     row.most += room;
   }
 
-  [[nodiscard]] double x(std::size_t panel, double latency_us) const {
-    const double from = left + static_cast<double>(panel) * (panel_width + gap);
+  [[nodiscard]] double x(double latency_us) const {
     const double length = std::log(high_us_ / low_us_);
-    return from + (length > 0.0 ? panel_width * std::log(latency_us / low_us_) / length
-                                : panel_width / 2.0);
+    return left + (length > 0.0 ? at_.panel_width * std::log(latency_us / low_us_) / length
+                                : at_.panel_width / 2.0);
   }
 
   void draw_caption(Svg& svg) const {
@@ -114,47 +135,58 @@ class Picture {
                          "default clocks.",
                          caption_.gpu, caption_.power_limit_w, caption_.clocks, caption_.slack_pct),
              muted);
-    double at = left;
+  }
+
+  void draw_legend(Svg& svg) const {
     for (std::size_t g = 0; g < colours.size(); ++g) {
-      svg.line(at, 58, at + 22, 58,
+      const auto place = static_cast<double>(g);
+      const double at = phone_ ? 4.0 + 150.0 * static_cast<double>(g % 2) : left + 110.0 * place;
+      const double y = phone_ ? 12.0 + 18.0 * static_cast<double>(g / 2) : 58.0;
+      svg.line(at, y, at + 22, y,
                fmt::format(R"(class="{}" stroke="{}" stroke-width="2.2")", styles[g], colours[g]));
       const bool knows = compared_granularities[g] == Granularity::automatic;
-      svg.text(at + 28, 62,
+      svg.text(at + 28, y + 4,
                fmt::format("{}{}", name_of(compared_granularities[g]),
                            knows ? ", which knows the latency" : ""),
                muted);
-      at += 110.0;
     }
   }
 
-  void draw_panel(Svg& svg, std::size_t panel) const {
-    const double from = left + static_cast<double>(panel) * (panel_width + gap);
-    svg.text(from, 86,
-             panels_[panel] ? "the device waits for the whole latency"
-                            : "kernels run on at the old clock, requests are issued ahead",
-             R"(class="ink" fill="#222" font-weight="600")");
-    for (const Row& row : rows_) draw_frame(svg, row, panel, from);
-    draw_devices(svg, panel);
-    for (const Row& row : rows_) draw_lines(svg, row, panel);
+  // @param first  the axes' numbers stand beside it
+  void draw_panel(Svg& svg, bool waits, bool first) const {
+    constexpr const char* bold = R"(class="ink" fill="#222" font-weight="600")";
+    const std::string run_on = "kernels run on at the old clock,",
+                      ahead = "requests are issued ahead";
+    if (waits) {
+      svg.text(phone_ ? 4.0 : left, at_.title, "the device waits for the whole latency", bold);
+    } else if (phone_) {
+      svg.text(4.0, at_.title, run_on, bold);
+      svg.text(4.0, at_.title + device_line, ahead, bold);
+    } else {
+      svg.text(left, at_.title, fmt::format("{} {}", run_on, ahead), bold);
+    }
+    for (const Row& row : rows_) draw_frame(svg, row, first);
+    draw_devices(svg);
+    for (const Row& row : rows_) draw_lines(svg, row, waits);
     const int last = static_cast<int>(std::floor(std::log10(high_us_) + rounding));
     for (int decade = static_cast<int>(std::ceil(std::log10(low_us_) - rounding)); decade <= last;
          ++decade) {
       const double us = std::pow(10.0, decade);
-      svg.text(x(panel, us), bottom_ + 16, latency_text(us), centred);
+      svg.text(x(us), bottom_ + 16, latency_text(us), centred);
     }
-    svg.text(from + panel_width / 2, bottom_ + 38, "latency of a change of clock", centred);
+    svg.text(left + at_.panel_width / 2, bottom_ + 38, "latency of a change of clock", centred);
   }
 
-  void draw_frame(Svg& svg, const Row& row, std::size_t panel, double from) const {
+  void draw_frame(Svg& svg, const Row& row, bool first) const {
     constexpr int ticks = 6;
     for (const double tick : axis_ticks(row.least, row.most, ticks)) {
       const double y = row.at(tick);
-      svg.line(from, y, from + panel_width, y,
+      svg.line(left, y, left + at_.panel_width, y,
                tick == 0.0 ? R"(class="same" stroke="#999")" : R"(class="axis" stroke="#e5e5e5")");
-      if (panel == 0)
+      if (first)
         svg.text(left - 6, y + 4, fmt::format("{:g}", tick == 0.0 ? 0.0 : tick), right_aligned);
     }
-    if (panel == 0) {
+    if (first) {
       const double y = row.y + row.height / 2;
       svg.text(
           16, y, row.title,
@@ -164,44 +196,43 @@ class Picture {
     }
   }
 
-  // The names stand in three lines, in turn, so that near neighbours do not meet.
-  void draw_devices(Svg& svg, std::size_t panel) const {
-    constexpr double line_height = 16.0, first_line = 110.0;
+  void draw_devices(Svg& svg) const {
     for (const bool names : {false, true}) {  // names last: no line crosses them
-      double y = first_line;
+      std::size_t line = 0;
       for (const PublishedLatency& device : published_latencies) {
         if (device.latency_us < low_us_ || device.latency_us > high_us_) continue;
-        const double at = x(panel, device.latency_us);
+        const double at = x(device.latency_us);
         const bool at_left = device.latency_us == low_us_;
+        const double y = at_.first_device + device_line * static_cast<double>(line);
+        line = (line + 1) % at_.device_lines;
         if (names) {
-          svg.text(at + (at_left ? 4 : -4), y,
+          svg.text(at + (at_left ? 6 : -6), y,
                    fmt::format("{}, {}", device.device, latency_text(device.latency_us)),
                    fmt::format("{}{}", over_lines, at_left ? "" : R"( text-anchor="end")"));
         } else {
           svg.line(at, y - 8, at, bottom_, R"(class="zero" stroke="#777" stroke-dasharray="3 3")");
         }
-        y = y > first_line + 1.5 * line_height ? first_line : y + line_height;
       }
     }
   }
 
-  void draw_lines(Svg& svg, const Row& row, std::size_t panel) const {
+  void draw_lines(Svg& svg, const Row& row, bool waits) const {
     for (std::size_t g = 0; g < colours.size(); ++g) {
       std::vector<std::pair<double, double>> line;
       for (const LatencyPoint& point : points_) {
-        if (point.waits != panels_[panel] || !point.plans[g]) continue;
+        if (point.waits != waits || !point.plans[g]) continue;
         const double value = (*point.plans[g]).*row.value;
         if (value > row.most) continue;
-        line.emplace_back(x(panel, point.latency_us), row.at(value));
+        line.emplace_back(x(point.latency_us), row.at(value));
       }
       // The first, broad, shows beside others that lie on it.
       svg.polyline(line, fmt::format(R"(class="{}" stroke="{}" stroke-width="{}")", styles[g],
                                      colours[g], g == 0 ? 6 : 2));
       for (const LatencyPoint& point : points_) {
-        if (point.waits != panels_[panel] || !point.plans[g]) continue;
+        if (point.waits != waits || !point.plans[g]) continue;
         const PlanUnderLatency& plan = *point.plans[g];
         if (plan.*row.value > row.most) continue;
-        svg.circle(x(panel, point.latency_us), row.at(plan.*row.value), 2.6,
+        svg.circle(x(point.latency_us), row.at(plan.*row.value), 2.6,
                    fmt::format(R"(class="mark {}" fill="{}")", styles[g], colours[g]),
                    fmt::format("{}, {}: energy {} %, time {} %, {} changes, {} launches "
                                "late, gap {:.3f} %",
@@ -215,6 +246,8 @@ class Picture {
 
   const LatencyCaption& caption_;
   std::span<const LatencyPoint> points_;
+  bool phone_;
+  Layout at_;
   std::vector<Row> rows_;
   std::vector<bool> panels_;  ///< whether the device waits
   double low_us_ = 0.0, high_us_ = 0.0, bottom_ = 0.0;
@@ -222,8 +255,9 @@ class Picture {
 
 }  // namespace
 
-std::string latency_svg(const LatencyCaption& caption, std::span<const LatencyPoint> points) {
-  return Picture(caption, points).draw();
+std::string latency_svg(const LatencyCaption& caption, std::span<const LatencyPoint> points,
+                        Screen screen) {
+  return Picture(caption, points, screen).draw();
 }
 
 namespace {
@@ -240,7 +274,8 @@ std::string latency_answer(std::span<const LatencyPoint> points) {
     }
     if (least == nullptr) continue;
     text += fmt::format(
-        "{}{}: <b>energy {} %</b> if a change of clock takes {}, <b>{} %</b> if it takes {}.",
+        "{}{}: <b>energy&nbsp;{}&nbsp;%</b> if a change of clock takes {}, <b>{}&nbsp;%</b> if it "
+        "takes {}.",
         text.empty() ? "" : "<br>",
         waits ? "A device that waits for a change" : "A device that runs on meanwhile",
         format_signed(least->plans.back()->energy_change_pct, 2), latency_text(least->latency_us),
@@ -279,7 +314,9 @@ std::string latency_page(const LatencyCaption& caption, std::span<const LatencyP
                    {"Numbers",
                     "of the simulator, against the default clocks; gap: to a proven "
                     "bound of auto"}}));
-  body += page_section("Energy and time over latency", wide_picture(latency_svg(caption, points)));
+  body += page_section(
+      "Energy and time over latency",
+      two_pictures(latency_svg(caption, points), latency_svg(caption, points, Screen::phone)));
   body += page_section("Numbers",
                        fmt::format("<details><summary>All {} latencies</summary>\n{}</details>\n",
                                    points.size(), latency_numbers(points)));

@@ -10,6 +10,7 @@
 
 #include "explorer/confidence/confidence.hpp"
 #include "explorer/goal.hpp"
+#include "tools/drawing/svg.hpp"
 
 namespace rubato {
 
@@ -57,7 +58,8 @@ struct LatencyCaption {
 /// run on and one for devices that wait (as far as there are points), published latencies marked.
 /// @param points  at least one, latencies > 0
 [[nodiscard]] std::string latency_svg(const LatencyCaption& caption,
-                                      std::span<const LatencyPoint> points);
+                                      std::span<const LatencyPoint> points,
+                                      Screen screen = Screen::desk);
 
 /// An HTML page with the picture and the numbers behind it.
 [[nodiscard]] std::string latency_page(const LatencyCaption& caption,

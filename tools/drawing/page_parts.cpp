@@ -56,8 +56,14 @@ std::string html_table(const std::vector<std::string>& head,
                        const std::vector<std::vector<std::string>>& rows,
                        const std::vector<std::string>& kernels) {
   const std::vector<bool> numbers = number_columns(head.size(), rows);
+  std::vector<bool> empty(head.size(), !rows.empty());
+  for (const auto& row : rows) {
+    for (std::size_t c = 0; c < row.size(); ++c)
+      empty[c] = empty[c] && (row[c].empty() || row[c] == "-");
+  }
   constexpr std::size_t longest_line = 24;
   const auto cell = [&](std::string_view tag, std::size_t c, std::string_view text) {
+    if (c < empty.size() && empty[c]) return std::string();
     const bool number = c < numbers.size() && numbers[c];
     const std::string_view style = number                       ? " class=\"number\""
                                    : text.size() > longest_line ? " class=\"words\""
@@ -93,8 +99,11 @@ std::string facts_table(const std::vector<std::pair<std::string, std::string>>& 
   return html + "</tbody></table></div>\n";
 }
 
-std::string wide_picture(const std::string& svg) {
-  return fmt::format("<div class=\"scroll\"><div class=\"chart wide\">{}</div></div>\n", svg);
+std::string two_pictures(const std::string& desk, const std::string& phone) {
+  return fmt::format(
+      "<div class=\"desk\"><div class=\"scroll\"><div class=\"chart wide\">{}</div></div></div>\n"
+      "<div class=\"phone\"><div class=\"chart\">{}</div></div>\n",
+      desk, phone);
 }
 
 std::string agreement_plot(const std::string& title, const std::string& unit,

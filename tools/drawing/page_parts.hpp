@@ -28,7 +28,8 @@ struct PageHead {
 /// @param heading  plain text
 [[nodiscard]] std::string page_section(std::string_view heading, std::string_view html);
 
-/// Cells are HTML. Columns of numbers stand to the right; "-" is a missing one.
+/// Cells are HTML. Columns of numbers stand to the right; "-" is a missing one, and a column with
+/// nothing else is left out.
 /// @param kernels  of each row, plain text: highlighted together with others of this name; empty:
 ///                 rows are not of kernels
 [[nodiscard]] std::string html_table(const std::vector<std::string>& head,
@@ -40,8 +41,8 @@ struct PageHead {
 [[nodiscard]] std::string facts_table(
     const std::vector<std::pair<std::string, std::string>>& facts);
 
-/// A drawing that is as wide as a desk; narrower screens scroll it.
-[[nodiscard]] std::string wide_picture(const std::string& svg);
+/// The same drawing for a desk and for a telephone, of which a page shows the one that fits.
+[[nodiscard]] std::string two_pictures(const std::string& desk, const std::string& phone);
 
 /// One point of an agreement plot, both > 0.
 struct MeasuredPair {

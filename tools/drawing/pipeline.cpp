@@ -12,14 +12,10 @@ namespace rubato {
 
 namespace {
 
-constexpr double width = 1240.0, left = 70.0, right = 20.0;
-constexpr double plot_width = width - left - right;
+constexpr double desk_px = 1240.0, right = 20.0;
 constexpr const char* muted = R"(class="soft" fill="#555")";
 constexpr const char* centred = R"(class="soft" fill="#555" text-anchor="middle")";
 constexpr const char* right_aligned = R"(class="soft" fill="#555" text-anchor="end")";
-// Readable where lines cross it.
-constexpr const char* over_lines =
-    R"(class="soft label" fill="#555" paint-order="stroke" stroke="#fff" stroke-width="3")";
 constexpr const char* grid_line = R"(class="axis" stroke="#ddd")";
 
 struct Rgb {
@@ -67,23 +63,29 @@ Scale scale_of(const std::vector<DrawnRun>& runs, Value&& value) {
   return scale;
 }
 
-constexpr double legend_height = 44.0, caption_height = 24.0, axis_height = 34.0;
+constexpr double caption_height = 24.0, axis_height = 34.0;
 
 class Gantt {
  public:
-  Gantt(const PipelineWork& work, const std::vector<DrawnRun>& runs)
+  Gantt(const PipelineWork& work, const std::vector<DrawnRun>& runs, Screen screen)
       : work_(work),
         runs_(runs),
+        phone_(screen == Screen::phone),
+        left_(phone_ ? 22.0 : 70.0),
+        plot_width_((phone_ ? phone_px - 8.0 : desk_px - right) - left_),
         power_(scale_of(runs, [](const TimedPass& pass) { return pass.power_w(); })),
         clock_(scale_of(runs, [](const TimedPass& pass) { return pass.core_mhz; })),
-        row_height_(work.schedule.shape.stages <= 16 ? 24.0 : 14.0),
-        svg_(width, legend_height + static_cast<double>(runs.size()) * run_height() + axis_height) {
+        row_height_(work.schedule.shape.stages > 16 ? 14.0
+                    : phone_                        ? 20.0
+                                                    : 24.0),
+        svg_(phone_ ? phone_px : desk_px,
+             legend_height() + static_cast<double>(runs.size()) * run_height() + axis_height) {
     for (const DrawnRun& drawn : runs) longest_s_ = std::max(longest_s_, drawn.run->time_s);
   }
 
   std::string draw() {
     legend();
-    double top = legend_height;
+    double top = legend_height();
     for (const DrawnRun& drawn : runs_) {
       draw_run(drawn, top);
       top += run_height();
@@ -95,33 +97,42 @@ class Gantt {
  private:
   static constexpr double least_px = 5.0;  // smaller letters cannot be read
 
+  [[nodiscard]] double legend_height() const { return phone_ ? 102.0 : 44.0; }
   [[nodiscard]] double run_height() const {
     return caption_height + row_height_ * work_.schedule.shape.stages + 14.0;
   }
-  [[nodiscard]] double x(double time_s) const { return left + plot_width * time_s / longest_s_; }
+  [[nodiscard]] double x(double time_s) const { return left_ + plot_width_ * time_s / longest_s_; }
 
   void legend() {
     constexpr int steps = 40;
     constexpr double bar = 200.0;
+    const double from = phone_ ? 0.0 : left_;
     const auto range = [&](const std::array<Rgb, 5>& colours, const Scale& scale,
                            std::string_view unit, std::string_view style) {
       for (int i = 0; i < steps; ++i) {
-        svg_.rect(left + bar * i / steps, 8, bar / steps + 0.5, 12,
+        svg_.rect(from + bar * i / steps, 8, bar / steps + 0.5, 12,
                   fmt::format(R"({} fill="{}")", style, colour_at(colours, (i + 0.5) / steps)));
       }
-      svg_.text(left, 34, fmt::format("{:.0f} {}", scale.least, unit),
+      svg_.text(from, 34, fmt::format("{:.0f} {}", scale.least, unit),
                 fmt::format(R"({} fill="#555")", style));
-      svg_.text(left + bar, 34, fmt::format("{:.0f} {}", scale.most, unit),
+      svg_.text(from + bar, 34, fmt::format("{:.0f} {}", scale.most, unit),
                 fmt::format(R"({} fill="#555" text-anchor="end")", style));
     };
     range(power_colours, power_, "W", R"(class="watts")");
     range(clock_colours, clock_, "MHz", R"(class="mhz" display="none")");
-    svg_.rect(left + bar + 40, 8, 26, 12,
-              R"(class="wait dark" fill="#eee" stroke="#111" stroke-width="1.6")");
-    svg_.text(left + bar + 74, 18, "critical path: a later end delays the iteration", muted);
-    svg_.rect(left + bar + 370, 8, 26, 12, R"(class="wait" fill="#f1f1f1")");
-    svg_.text(left + bar + 560, 18, passes_text(), muted);
-    svg_.text(left + bar + 404, 18, fmt::format("waiting, {:.4g} W", work_.blocked_power_w), muted);
+    // On a telephone below each other, without the letters, for which passes are too small.
+    const double x = phone_ ? 0.0 : left_ + bar + 40.0, y = phone_ ? 44.0 : 8.0;
+    svg_.rect(x, y, 26, 12, R"(class="wait dark" fill="#eee" stroke="#111" stroke-width="1.6")");
+    svg_.text(x + 34, y + 10, "critical path: a later end delays the iteration", muted);
+    const double wait_x = phone_ ? 0.0 : x + 330.0, wait_y = phone_ ? 64.0 : y;
+    svg_.rect(wait_x, wait_y, 26, 12, R"(class="wait" fill="#f1f1f1")");
+    svg_.text(wait_x + 34, wait_y + 10, fmt::format("waiting, {:.4g} W", work_.blocked_power_w),
+              muted);
+    if (phone_) {
+      svg_.text(0, 94, "rows: stages", muted);
+    } else {
+      svg_.text(x + 520, 18, passes_text(), muted);
+    }
   }
 
   // The kinds that there are, in the order of PassKind.
@@ -141,16 +152,18 @@ class Gantt {
 
   void draw_run(const DrawnRun& drawn, double top) {
     const PipelineRun& run = *drawn.run;
-    svg_.text(left, top + 15,
+    svg_.text(phone_ ? 0.0 : left_, top + 15,
               fmt::format("{}: {:.4g} s, {:.5g} J, {:.4g} W", drawn.title, run.time_s, run.energy_j,
                           run.average_power_w()),
-              R"(class="ink" font-size="13" font-weight="600" fill="#111")");
+              fmt::format(R"(class="ink" font-size="{}" font-weight="600" fill="#111")",
+                          phone_ ? 12 : 13));
     top += caption_height;
     for (std::uint32_t stage = 0; stage < work_.schedule.shape.stages; ++stage) {
       const double y = top + row_height_ * stage;
-      svg_.rect(left, y + 1, x(run.time_s) - left, row_height_ - 2,
+      svg_.rect(left_, y + 1, x(run.time_s) - left_, row_height_ - 2,
                 R"(class="wait" fill="#f1f1f1")");
-      svg_.text(left - 8, y + row_height_ - 7, fmt::format("stage {}", stage), right_aligned);
+      svg_.text(left_ - 6, y + row_height_ - 6, fmt::format("{}{}", phone_ ? "" : "stage ", stage),
+                right_aligned);
     }
     // Outlines last, so that no neighbour covers them.
     for (const bool critical : {false, true}) {
@@ -214,15 +227,18 @@ class Gantt {
   }
 
   void axis(double top) {
-    svg_.line(left, top, left + plot_width, top, R"(class="same" stroke="#999")");
-    for (const double tick : axis_ticks(0.0, longest_s_, 10)) {
+    svg_.line(left_, top, left_ + plot_width_, top, R"(class="same" stroke="#999")");
+    for (const double tick : axis_ticks(0.0, longest_s_, phone_ ? 4 : 10)) {
       svg_.line(x(tick), top, x(tick), top + 4, R"(class="same" stroke="#999")");
-      svg_.text(x(tick), top + 18, fmt::format("{:.4g} s", tick), centred);
+      svg_.text(std::clamp(x(tick), 14.0, left_ + plot_width_ - 8.0), top + 18,
+                fmt::format("{:.4g} s", tick), centred);
     }
   }
 
   const PipelineWork& work_;
   const std::vector<DrawnRun>& runs_;
+  bool phone_;
+  double left_, plot_width_;
   Scale power_, clock_;
   double row_height_;
   double longest_s_ = 0.0;
@@ -247,7 +263,7 @@ struct Axis {
 };
 
 void draw_axes(Svg& svg, const Axis& time, const Axis& energy) {
-  for (const double tick : axis_ticks(time.least, time.most, 8)) {
+  for (const double tick : axis_ticks(time.least, time.most, 5)) {
     svg.line(time.at(tick), energy.to, time.at(tick), energy.from, grid_line);
     svg.text(time.at(tick), energy.from + 18, fmt::format("{:.5g}", tick), centred);
   }
@@ -256,13 +272,13 @@ void draw_axes(Svg& svg, const Axis& time, const Axis& energy) {
     svg.text(time.from - 8, energy.at(tick) + 4, fmt::format("{:.6g}", tick), right_aligned);
   }
   svg.text((time.from + time.to) / 2, energy.from + 38, "time of an iteration, s", centred);
-  svg.text(time.from, energy.to - 8, "energy of an iteration, J, one GPU per stage", muted);
+  svg.text(4, energy.to - 12, "energy of an iteration, J, one GPU per stage", muted);
 }
 
 }  // namespace
 
-std::string gantt_svg(const PipelineWork& work, const std::vector<DrawnRun>& runs) {
-  return Gantt(work, runs).draw();
+std::string gantt_svg(const PipelineWork& work, const std::vector<DrawnRun>& runs, Screen screen) {
+  return Gantt(work, runs, screen).draw();
 }
 
 std::string frontier_svg(const PipelinePlanner& planner, const std::vector<PipelineResult>& plans,
@@ -272,8 +288,8 @@ std::string frontier_svg(const PipelinePlanner& planner, const std::vector<Pipel
     return v.cost_j + planner.waiting_power_w() * v.time_s;
   };
   const PipelineRun& base = planner.baseline();
-  Axis time{base.time_s, base.time_s, 62.0, 628.0};
-  Axis energy{base.energy_j, base.energy_j, 360.0, 30.0};
+  Axis time{base.time_s, base.time_s, 56.0, 420.0};
+  Axis energy{base.energy_j, base.energy_j, 330.0, 80.0};
   for (const FrontierVertex& v : vertices) {
     time.include(v.time_s);
     energy.include(total_j(v));
@@ -285,7 +301,7 @@ std::string frontier_svg(const PipelinePlanner& planner, const std::vector<Pipel
   }
   time.widen();
   energy.widen();
-  Svg svg(640, 410);
+  Svg svg(430, 376);
   draw_axes(svg, time, energy);
   std::vector<std::pair<double, double>> line;
   for (const FrontierVertex& v : vertices)
@@ -300,13 +316,12 @@ std::string frontier_svg(const PipelinePlanner& planner, const std::vector<Pipel
   svg.rect(time.at(base.time_s) - 4.5, energy.at(base.energy_j) - 4.5, 9, 9,
            R"(class="mark ink" fill="#111")",
            fmt::format("{}: {:.6g} s, {:.6g} J", baseline, base.time_s, base.energy_j));
-  const double x = 430.0;
-  svg.rect(x, 40, 9, 9, R"(class="ink" fill="#111")");
-  svg.text(x + 18, 49, baseline, over_lines);
-  svg.circle(x + 4.5, 66, 4, R"(class="c1" fill="#d55e00")");
-  svg.text(x + 18, 70, "plans of measured clocks", over_lines);
-  svg.line(x - 6, 87, x + 12, 87, R"(class="c0" stroke="#0072b2" stroke-width="1.8")");
-  svg.text(x + 18, 91, "frontier, free durations", over_lines);
+  svg.rect(6, 6, 9, 9, R"(class="ink" fill="#111")");
+  svg.text(24, 15, baseline, muted);
+  svg.circle(10.5, 30, 4, R"(class="c1" fill="#d55e00")");
+  svg.text(24, 34, "plans of measured clocks", muted);
+  svg.line(212, 30, 230, 30, R"(class="c0" stroke="#0072b2" stroke-width="1.8")");
+  svg.text(238, 34, "frontier, free durations", muted);
   return svg.str();
 }
 

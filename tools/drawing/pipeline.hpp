@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "explorer/pipeline/planner.hpp"
+#include "tools/drawing/svg.hpp"
 
 namespace rubato {
 
@@ -22,7 +23,8 @@ struct DrawnRun {
 
 /// Gantt chart as SVG: one row per stage, runs one below the other on one time axis, passes
 /// coloured by power on one scale, the critical path outlined.
-[[nodiscard]] std::string gantt_svg(const PipelineWork& work, const std::vector<DrawnRun>& runs);
+[[nodiscard]] std::string gantt_svg(const PipelineWork& work, const std::vector<DrawnRun>& runs,
+                                    Screen screen = Screen::desk);
 
 /// Time against energy of an iteration as SVG: the frontier of free durations, the baseline,
 /// and the plans.

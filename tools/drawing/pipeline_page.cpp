@@ -105,7 +105,9 @@ std::string pipeline_page(const PipelinePlanner& planner, const std::vector<Pipe
       "Before and after",
       "<p><label><input type=\"checkbox\" data-class=\"by-clock\" data-of=\"gantt\"> coloured by "
       "clock, with MHz</label></p>\n<div id=\"gantt\">\n" +
-          wide_picture(gantt_svg(planner.work(), runs)) + "</div>\n");
+          two_pictures(gantt_svg(planner.work(), runs),
+                       gantt_svg(planner.work(), runs, Screen::phone)) +
+          "</div>\n");
   body += page_section("Clocks of the passes", clocks_table(planner.work(), runs));
   body += page_section("Time and energy",
                        fmt::format("<p>Of one pipeline with one GPU per stage.</p>\n<figure>{}"

@@ -17,7 +17,7 @@ namespace {
 // Okabe and Ito's palette for colour-blind readers (2008).
 constexpr std::array series_colours{"#0072b2", "#d55e00", "#009e73",
                                     "#cc79a7", "#e69f00", "#56b4e9"};
-constexpr double plot_width = 520.0, plot_height = 340.0, plot_left = 58.0, plot_right = 120.0,
+constexpr double plot_width = 430.0, plot_height = 320.0, plot_left = 58.0, plot_right = 12.0,
                  plot_top = 14.0, plot_bottom = 46.0;
 constexpr const char* faint = R"(class="axis" stroke="#8886" stroke-width="1")";
 
@@ -84,7 +84,7 @@ std::string published_plot(const PlotAxes& axes, std::span<const PlotSeries> ser
     svg.text(plot_left - 6.0, y_at(tick) + 4.0, fmt::format("{:.4g}", tick + 0.0),
              R"(text-anchor="end")");
   }
-  double legend_y = plot_top + 10.0;
+  std::string key;
   for (std::size_t i = 0; i < series.size(); ++i) {
     const PlotSeries& one = series[i];
     const char* colour = series_colours[i % series_colours.size()];
@@ -98,18 +98,17 @@ std::string published_plot(const PlotAxes& axes, std::span<const PlotSeries> ser
                              colour, style),
                  fmt::format("{}: published {:.4g}, {:.4g}", one.name, x, y));
     }
-    svg.rect(plot_width - plot_right + 10.0, legend_y - 8.0, 10.0, 10.0,
-             fmt::format(R"(class="{}" fill="{}")", style, colour));
-    svg.text(plot_width - plot_right + 26.0, legend_y + 1.0, one.name);
-    legend_y += 18.0;
+    key += fmt::format(
+        R"(<span><svg viewBox="0 0 14 12" aria-hidden="true"><rect class="{}" fill="{}" x="3" y="1" width="10" height="10"/></svg>{}</span>)",
+        style, colour, page_text(one.name));
   }
   svg.text((plot_left + plot_width - plot_right) / 2.0, plot_height - 8.0, axes.x,
            R"(text-anchor="middle")");
   svg.text(14.0, plot_height / 2.0, axes.y,
            fmt::format(R"svg(text-anchor="middle" transform="rotate(-90 14 {:.0f})")svg",
                        plot_height / 2.0));
-  return fmt::format("<figure style=\"max-width: 40rem\"><figcaption>{}</figcaption>{}</figure>\n",
-                     page_text(axes.title), svg.str());
+  return fmt::format("<figure><figcaption>{}</figcaption><div class=\"key\">{}</div>{}</figure>\n",
+                     page_text(axes.title), key, svg.str());
 }
 
 }  // namespace rubato

@@ -37,7 +37,7 @@ constexpr const char* centred_text = R"(class="soft" fill="#555" text-anchor="mi
 constexpr const char* right_text = R"(class="soft" fill="#555" text-anchor="end")";
 constexpr const char* bold_text = R"(class="ink" fill="#222" font-weight="600")";
 
-constexpr double left_px = 60.0, gap_px = 14.0, right_px = 14.0, top_px = 96.0;
+constexpr double left_px = 60.0, gap_px = 14.0, right_px = 14.0;
 constexpr double shares_px = 92.0, savings_px = 84.0, between_px = 22.0, below_px = 58.0;
 
 std::array<double, shares.size()> parts_of(const StepShares& s) {
@@ -61,8 +61,8 @@ std::string tooltip_of(const ScaleCaption& caption, const DrawnStep& step) {
 
 class ScalePicture {
  public:
-  ScalePicture(const ScaleCaption& caption, std::span<const DrawnStep> steps)
-      : caption_(caption), steps_(steps) {
+  ScalePicture(const ScaleCaption& caption, std::span<const DrawnStep> steps, Screen screen)
+      : caption_(caption), steps_(steps), phone_(screen == Screen::phone) {
     for (const DrawnStep& step : steps) {
       tensors_.insert(step.tensor);
       stages_.insert(step.stages);
@@ -73,19 +73,26 @@ class ScalePicture {
     constexpr double room = 1.06;
     most_pct_ *= room;
     const auto columns = static_cast<double>(stages_.size());
-    panel_px_ = std::clamp(900.0 / columns - gap_px, 118.0, 300.0);
-    width_ = std::max(left_px + columns * (panel_px_ + gap_px) - gap_px + right_px, least_width_px);
-    width_ = std::max(width_, left_px + letter_px * static_cast<double>(heading().size()));
+    if (phone_) {
+      panel_px_ = (phone_px - left_px - right_px + gap_px) / columns - gap_px;
+      width_ = phone_px;
+      top_px_ = 114.0;
+    } else {
+      panel_px_ = std::clamp(900.0 / columns - gap_px, 118.0, 300.0);
+      width_ =
+          std::max(left_px + columns * (panel_px_ + gap_px) - gap_px + right_px, least_width_px);
+      width_ = std::max(width_, left_px + letter_px * static_cast<double>(heading().size()));
+    }
     block_px_ = (with_shares_ ? shares_px + between_px : 0.0) +
                 (caption.slacks_pct.empty() ? 0.0 : savings_px) + below_px;
   }
 
   [[nodiscard]] std::string draw() const {
-    Svg svg(width_, top_px + block_px_ * static_cast<double>(tensors_.size()));
-    svg.rect(0, 0, width_, top_px + block_px_ * static_cast<double>(tensors_.size()),
-             R"(class="paper" fill="#fff")");
+    const double height = top_px_ + block_px_ * static_cast<double>(tensors_.size());
+    Svg svg(width_, height);
+    svg.rect(0, 0, width_, height, R"(class="paper" fill="#fff")");
     draw_legend(svg);
-    double y = top_px;
+    double y = top_px_;
     for (const std::uint64_t tensor : tensors_) {
       draw_block(svg, tensor, y);
       y += block_px_;
@@ -101,20 +108,23 @@ class ScalePicture {
   }
 
   void draw_legend(Svg& svg) const {
-    svg.text(left_px, 20, heading(), bold_text);
-    double x = left_px;
+    if (!phone_) svg.text(left_px, 20, heading(), bold_text);
+    const double from = phone_ ? 4.0 : left_px;
+    double x = from, y = phone_ ? 8.0 : 38.5;
     if (with_shares_) {
       for (const Share& share : shares) {
-        svg.rect(x, 33, 11, 11, share.style);
-        svg.text(x + 16, 43, share.title, muted_text);
-        x += share.width;
+        svg.rect(x, y - 5.5, 11, 11, share.style);
+        svg.text(x + 16, y + 4.5, share.title, muted_text);
+        x += phone_ ? 0.0 : share.width;
+        y += phone_ ? 17.0 : 0.0;
       }
     }
-    x = left_px;
+    x = from;
+    y += phone_ ? 0.0 : 19.5;
     for (std::size_t i = 0; i < caption_.slacks_pct.size(); ++i) {
-      svg.line(x, 58, x + 22, 58, stroke_of(i));
-      svg.circle(x + 11, 58, 3, fill_of(i, ""));
-      svg.text(x + 28, 62, fmt::format("slack {} %", format_number(caption_.slacks_pct[i])),
+      svg.line(x, y, x + 22, y, stroke_of(i));
+      svg.circle(x + 11, y, 3, fill_of(i, ""));
+      svg.text(x + 28, y + 4, fmt::format("slack {} %", format_number(caption_.slacks_pct[i])),
                muted_text);
       x += 96.0;
     }
@@ -152,17 +162,20 @@ class ScalePicture {
     for (const std::uint64_t stages : stages_) {
       const double x = panel_x(column++);
       std::size_t place = 0;
-      // Of many replicas every other number has room.
-      const std::size_t every = replicas_.size() > 6 ? (replicas_.size() + 4) / 5 : 1;
+      // Of many replicas every other number has room, in a narrow panel the last one.
+      const std::size_t every = panel_px_ < 60.0       ? replicas_.size()
+                                : replicas_.size() > 6 ? (replicas_.size() + 4) / 5
+                                                       : 1;
       for (const std::uint64_t replicas : replicas_) {
         const std::size_t left = replicas_.size() - 1 - place;
         if (left == 0 || (place % every == 0 && left >= every))
           svg.text(x + place_x(place), y + 14, fmt::format("{}", replicas), centred_text);
         ++place;
       }
-      svg.text(x + panel_px_ / 2, y + 29,
-               fmt::format("{} {}, replicas", stages, stages == 1 ? "stage" : "stages"),
-               centred_text);
+      const std::string label =
+          phone_ ? fmt::format("PP {}", stages)
+                 : fmt::format("{} {}, replicas", stages, stages == 1 ? "stage" : "stages");
+      svg.text(x + panel_px_ / 2, y + 29, label, centred_text);
     }
   }
 
@@ -218,9 +231,10 @@ class ScalePicture {
   const ScaleCaption& caption_;
   std::span<const DrawnStep> steps_;
   std::set<std::uint64_t> tensors_, stages_, replicas_;
+  bool phone_;
   bool with_shares_ = false;
   double most_pct_ = 0.0;
-  double panel_px_ = 0.0, width_ = 0.0, block_px_ = 0.0;
+  double panel_px_ = 0.0, width_ = 0.0, block_px_ = 0.0, top_px_ = 96.0;
 };
 
 // "slack 1 %: 3.8 % (TP 1, PP 1, DP 8) to 32.2 % (TP 8, PP 16, DP 1)", one for each slack.
@@ -242,8 +256,9 @@ std::string answer_of(const ScaleCaption& caption, std::span<const DrawnStep> st
 
 }  // namespace
 
-std::string scale_svg(const ScaleCaption& caption, std::span<const DrawnStep> steps) {
-  return ScalePicture(caption, steps).draw();
+std::string scale_svg(const ScaleCaption& caption, std::span<const DrawnStep> steps,
+                      Screen screen) {
+  return ScalePicture(caption, steps, screen).draw();
 }
 
 std::string scale_page(const ScaleCaption& caption, std::span<const DrawnStep> steps,
@@ -252,7 +267,9 @@ std::string scale_page(const ScaleCaption& caption, std::span<const DrawnStep> s
       {"A training step over degrees of parallelism",
        fmt::format("{}; {}", caption.model, caption.cluster), answer_of(caption, steps), ""},
       page_section("How sure this is", "<p>" + page_text(caption.notes) + "</p>\n") +
-          page_section("Shares and savings", wide_picture(scale_svg(caption, steps))) +
+          page_section(
+              "Shares and savings",
+              two_pictures(scale_svg(caption, steps), scale_svg(caption, steps, Screen::phone))) +
           page_section("Numbers", html_table(numbers)));
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/drawing/svg.hpp"
 #include "tools/terminal/output.hpp"
 
 namespace rubato {
@@ -39,7 +40,8 @@ struct ScaleCaption {
 /// Small multiples, one block of rows for each tensor-parallel degree, one column for each number
 /// of stages, replicas on the axis: shares of the step as bars, energy saved as lines.
 /// @param steps  at least one, with as many changes as there are slacks
-[[nodiscard]] std::string scale_svg(const ScaleCaption& caption, std::span<const DrawnStep> steps);
+[[nodiscard]] std::string scale_svg(const ScaleCaption& caption, std::span<const DrawnStep> steps,
+                                    Screen screen = Screen::desk);
 
 /// An HTML page: what is saved least and most, the picture, and the numbers as a table.
 [[nodiscard]] std::string scale_page(const ScaleCaption& caption, std::span<const DrawnStep> steps,

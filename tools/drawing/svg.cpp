@@ -73,6 +73,12 @@ void Svg::text(double x, double y, std::string_view label, std::string_view styl
       '\n';
 }
 
+void Svg::begin_group(double right, double below) {
+  body_ += fmt::format("<g transform=\"translate({:.2f} {:.2f})\">\n", right, below);
+}
+
+void Svg::end_group() { body_ += "</g>\n"; }
+
 std::string Svg::str() const {
   return fmt::format(
       R"(<svg xmlns="http://www.w3.org/2000/svg" width="{0:.0f}" height="{1:.0f}" )"

@@ -11,6 +11,10 @@ namespace rubato {
 /// Text with &, <, > and quotes as entities, for element content and attributes.
 [[nodiscard]] std::string xml_escaped(std::string_view text);
 
+/// What a picture is drawn for: a desk, or a telephone, whose pages have its caption above it.
+enum class Screen { desk, phone };
+inline constexpr double phone_px = 360.0;  ///< the width of what is drawn for a telephone
+
 /// A drawing of fixed size. Coordinates in px from the top left. `style` is attribute text such
 /// as `fill="#333"`, written as given; titles and labels are escaped.
 class Svg {
@@ -27,6 +31,10 @@ class Svg {
   void circle(double x, double y, double radius, std::string_view style,
               std::string_view tooltip = {});
   void text(double x, double y, std::string_view label, std::string_view style = {});
+
+  /// What is drawn until end_group() stands so far to the right and below; groups may be nested.
+  void begin_group(double right, double below);
+  void end_group();
 
   /// The whole document, an `svg` element that may stand in a page.
   [[nodiscard]] std::string str() const;

@@ -27,8 +27,9 @@ constexpr const char* right_aligned = R"(class="soft" fill="#555" text-anchor="e
 constexpr const char* dashes = R"( stroke-dasharray="5 3")";
 constexpr const char* bold = R"(class="ink" fill="#222" font-weight="600")";
 
-constexpr double left = 62.0, right = 16.0, gap = 22.0, top = 130.0, row_gap = 34.0;
+constexpr double left = 62.0, right = 16.0, gap = 22.0, row_gap = 34.0;
 constexpr double no_value = 0.0;
+constexpr double legend_line = 18.0;
 
 using Points = std::vector<std::pair<double, double>>;
 using Value = std::function<std::optional<double>(const Transfer&)>;
@@ -88,11 +89,11 @@ std::string tooltip(const Transfer& t) {
 
 class Picture {
  public:
-  Picture(const TransferCaption& caption, std::span<const DrawnTransfer> transfers)
-      : caption_(caption), transfers_(transfers) {
+  Picture(const TransferCaption& caption, std::span<const DrawnTransfer> transfers, Screen screen)
+      : caption_(caption), transfers_(transfers), phone_(screen == Screen::phone) {
     rows_ = {
         {"energy saved, %",
-         170.0,
+         phone_ ? 140.0 : 170.0,
          {{own_saving_pct, own_colour},
           {in_time_saving_pct, own_colour, true},
           {plan_saving_pct, plan_colour, false, plan_saving_interval}}},
@@ -106,11 +107,12 @@ class Picture {
     }
     // Few columns are wide, many still fit beside each other.
     const auto count = static_cast<double>(panels_.size());
-    panel_width_ = std::clamp(900.0 / count - gap, 150.0, 420.0);
+    panel_width_ = phone_ ? phone_px - left - right : std::clamp(900.0 / count - gap, 150.0, 420.0);
     for (std::size_t p = 0; p < panels_.size(); ++p)
-      panels_[p].x = left + static_cast<double>(p) * (panel_width_ + gap);
-    width_ = std::max(left + count * (panel_width_ + gap) - gap + right, least_width);
-    double y = top;
+      panels_[p].x = phone_ ? left : left + static_cast<double>(p) * (panel_width_ + gap);
+    width_ = phone_ ? phone_px
+                    : std::max(left + count * (panel_width_ + gap) - gap + right, least_width);
+    double y = phone_ ? 40.0 : desk_top;
     for (Row& row : rows_) {
       scale(row);
       row.y = y;
@@ -120,21 +122,29 @@ class Picture {
     height_ = bottom_ + (any_named() ? named_axis : batch_axis);
   }
 
+  // On a telephone panels are below each other.
   std::string draw() const {
-    Svg svg(width_, height_);
-    svg.rect(0, 0, width_, height_, R"(class="paper" fill="#fff")");
-    draw_caption(svg);
-    for (const Row& row : rows_) draw_row_axis(svg, row);
-    for (const Panel& panel : panels_) {
-      svg.text(panel.x, top - 22, transfers_[panel.first].panel, bold);
+    const double height =
+        phone_ ? phone_legend + height_ * static_cast<double>(panels_.size()) : height_;
+    Svg svg(width_, height);
+    svg.rect(0, 0, width_, height, R"(class="paper" fill="#fff")");
+    if (!phone_) draw_caption(svg);
+    draw_legend(svg);
+    for (std::size_t p = 0; p < panels_.size(); ++p) {
+      const Panel& panel = panels_[p];
+      svg.begin_group(0.0, phone_ ? phone_legend + height_ * static_cast<double>(p) : 0.0);
+      for (const Row& row : rows_) draw_row_axis(svg, row, panel, phone_ || p == 0);
+      svg.text(phone_ ? 4.0 : panel.x, rows_.front().y - 22, transfers_[panel.first].panel, bold);
       for (const Row& row : rows_) draw_cell(svg, row, panel);
       draw_axis(svg, panel);
+      svg.end_group();
     }
     return svg.str();
   }
 
  private:
   static constexpr double least_width = 880.0, named_axis = 150.0, batch_axis = 50.0;
+  static constexpr double desk_top = 130.0, phone_legend = 96.0;
 
   [[nodiscard]] bool any_named() const {
     return std::ranges::any_of(transfers_, [](const auto& t) { return t.batch == no_value; });
@@ -191,7 +201,11 @@ class Picture {
              fmt::format("{}, {:g} W, clocks '{}'. Baseline: the default clocks of each trace.",
                          caption_.gpu, caption_.power_limit_w, caption_.clocks),
              muted);
-    double y = 62.0, at = left;
+  }
+
+  void draw_legend(Svg& svg) const {
+    const double from = phone_ ? 4.0 : left;
+    double y = phone_ ? 16.0 : 62.0, at = from;
     const auto line = [&](const char* colour, const char* name, double width, bool dashed) {
       svg.line(at, y - 4, at + 24, y - 4,
                fmt::format(R"(class="{}" stroke="{}" stroke-width="1.8"{})", style_of(colour),
@@ -200,13 +214,14 @@ class Picture {
         svg.circle(at + 12, y - 4, 3.5,
                    fmt::format(R"(class="{}" fill="{}")", style_of(colour), colour));
       svg.text(at + 30, y, name, muted);
-      at += width;
+      at += phone_ ? 0.0 : width;
+      y += phone_ ? legend_line : 0.0;
     };
     line(plan_colour, "the transferred plan, 90 % interval", 254, false);
     line(own_colour, "the trace's own best plan", 196, false);
     line(own_colour, "the same in the transferred plan's time", 278, true);
-    at = left;
-    y += 18.0;
+    at = from;
+    y += phone_ ? 0.0 : legend_line;
     svg.rect(at, y - 11, 24, 13,
              fmt::format(R"(class="c1" fill="{}" fill-opacity="0.18")", plan_colour));
     svg.text(at + 30, y, "regret", muted);
@@ -214,17 +229,16 @@ class Picture {
     svg.text(at + 105, y, "found here", muted);
   }
 
-  void draw_row_axis(Svg& svg, const Row& row) const {
-    svg.text(left, row.y - 7, row.title, muted);
-    constexpr double px_per_tick = 24.0;
+  void draw_row_axis(Svg& svg, const Row& row, const Panel& panel, bool first) const {
+    if (first) svg.text(left, row.y - 7, row.title, muted);
+    constexpr double px_per_tick = 16.0;
     for (const double tick :
          axis_ticks(row.least, row.most, std::max(2, static_cast<int>(row.height / px_per_tick)))) {
       // -0 of the arithmetic is 0 for readers.
-      svg.text(left - 8, row.at(tick) + 4, fmt::format("{:g}", tick + 0.0), right_aligned);
-      for (const Panel& panel : panels_) {
-        svg.line(panel.x, row.at(tick), panel.x + panel_width_, row.at(tick),
-                 tick == 0.0 ? R"(class="same" stroke="#888")" : R"(class="axis" stroke="#ddd")");
-      }
+      if (first)
+        svg.text(left - 8, row.at(tick) + 4, fmt::format("{:g}", tick + 0.0), right_aligned);
+      svg.line(panel.x, row.at(tick), panel.x + panel_width_, row.at(tick),
+               tick == 0.0 ? R"(class="same" stroke="#888")" : R"(class="axis" stroke="#ddd")");
     }
   }
 
@@ -310,6 +324,7 @@ class Picture {
 
   const TransferCaption& caption_;
   std::span<const DrawnTransfer> transfers_;
+  bool phone_;
   std::vector<Row> rows_;
   std::vector<Panel> panels_;
   double panel_width_ = 0.0, width_ = 0.0, height_ = 0.0, bottom_ = 0.0;
@@ -317,8 +332,9 @@ class Picture {
 
 }  // namespace
 
-std::string transfer_svg(const TransferCaption& caption, std::span<const DrawnTransfer> transfers) {
-  return Picture(caption, transfers).draw();
+std::string transfer_svg(const TransferCaption& caption, std::span<const DrawnTransfer> transfers,
+                         Screen screen) {
+  return Picture(caption, transfers, screen).draw();
 }
 
 }  // namespace rubato

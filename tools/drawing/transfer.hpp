@@ -5,6 +5,7 @@
 #include <string>
 
 #include "explorer/transfer.hpp"
+#include "tools/drawing/svg.hpp"
 
 namespace rubato {
 
@@ -30,7 +31,8 @@ struct TransferCaption {
 /// clocks of each trace.
 /// @param transfers  at least one
 [[nodiscard]] std::string transfer_svg(const TransferCaption& caption,
-                                       std::span<const DrawnTransfer> transfers);
+                                       std::span<const DrawnTransfer> transfers,
+                                       Screen screen = Screen::desk);
 
 /// An HTML page with the picture and the numbers behind it.
 [[nodiscard]] std::string transfer_page(const TransferCaption& caption,

@@ -83,7 +83,9 @@ std::string transfer_page(const TransferCaption& caption,
                    {"Numbers",
                     "all of the simulator, against the default clocks of each trace; bars are "
                     "90 % intervals of the transferred plan"}}));
-  body += page_section("Saving, regret, time", wide_picture(transfer_svg(caption, transfers)));
+  body += page_section("Saving, regret, time",
+                       two_pictures(transfer_svg(caption, transfers),
+                                    transfer_svg(caption, transfers, Screen::phone)));
   body += page_section(
       "Numbers",
       "<p>Regret is what a trace's own plan for the same question would save beyond the "

@@ -4,6 +4,7 @@
 Usage: build.py OUT [RUBATO]; exit status 77: mkdocs is not installed. RUBATO adds a page with the help of all commands.
 """
 import html.parser
+import json
 import re
 import shutil
 import subprocess
@@ -125,6 +126,20 @@ def navigation(folder):
     return "\n".join(lines)
 
 
+def searched_from_disk(out):
+    """Pages opened as files may not fetch the search's index nor start its worker: there they get both from a script."""
+    index = (out / "search" / "search_index.json").read_text(encoding="utf-8")
+    worker = next((out / "assets" / "javascripts" / "workers").glob("search.*.js")).read_text(encoding="utf-8")
+    (out / "search" / "from_disk.js").write_text(
+        f"var __search = {{index: Promise.resolve({index}), worker: URL.createObjectURL(new Blob([{json.dumps(worker)}], {{type: 'text/javascript'}}))}};\n",
+        encoding="utf-8")
+    for page in out.rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        script = Path(*[".."] * (len(page.relative_to(out).parts) - 1), "search", "from_disk.js").as_posix()
+        load = f"<script>if (location.protocol === 'file:') document.write('<script src=\"{script}\"><\\/script>')</script>\n"
+        page.write_text(re.sub(r"( *<script src=\"[^\"]*/?assets/javascripts/bundle)", lambda found: load + found[1], text, count=1), encoding="utf-8")
+
+
 class Page(html.parser.HTMLParser):
     """Anchors of a page and what it refers to."""
 
@@ -167,6 +182,7 @@ def build(out, rubato):
         done = subprocess.run(["mkdocs", "build", "--quiet", "--clean", "--config-file", settings], text=True, capture_output=True)
         if done.returncode != 0:
             sys.exit(f"mkdocs: {done.stdout}{done.stderr}")
+    searched_from_disk(out)
     return len(list(out.rglob("*.html"))), list(broken_links(out))
 
 

@@ -13,15 +13,14 @@ const clocksOf = (p) => [...new Set(kernels.filter((k) => k.graph_plan_id === p.
 const clocksText = (p) => { const all = clocksOf(p); return all.length === 1 ? all[0] : `${all.length} clocks`; };
 
 
-const saves = (p) => `energy ${percent(p.energy_change_pct)} (${range(p.energy_change_low_pct, p.energy_change_high_pct)}), ` +
+const saves = (p) => `energy ${percent(p.energy_change_pct)} (90 %: ${range(p.energy_change_low_pct, p.energy_change_high_pct)}), ` +
   `time ${percent(p.time_change_pct)} (${range(p.time_change_low_pct, p.time_change_high_pct)})`;
 
 function answer() {
   const files = run.captures.split("\n");
   element("subtitle").textContent = `${files[0].split("/").pop()}${files.length > 1 ? ` and ${files.length - 1} more ranks` : ""}: ` +
-    `${run.gpus} GPU${run.gpus > 1 ? "s" : ""}, ${run.gpu}`;
+    `${run.gpus} GPU${run.gpus > 1 ? "s" : ""}, ${run.gpu}, power limit ${run.power_limit_w} W`;
   const least = (list) => list.length === 0 ? undefined : list.reduce((a, b) => b.energy_j < a.energy_j ? b : a);
-  const target = d3.select("#answer");
   const inTime = found.filter((p) => p.counted_in_time !== 0 && !(p.notes || "").includes("slack missed"));
   const single = least(inTime.filter((p) => p.granularity === "iteration"));
   // With its changes of clock counted, where it is known what they take, and still in time.
@@ -29,18 +28,13 @@ function answer() {
   const best = [...inTime].sort((a, b) => energy(a) - energy(b))[0];
   const shown = single || best;
   if (!shown) {
-    target.text(found.length > 0 ? "No plan is in time once changes of clock are counted: keep the default clocks." : "No plan keeps the time that was asked for.");
+    headline("", found.length > 0 ? "No plan is in time once changes of clock are counted: keep the default clocks." : "No plan keeps the time that was asked for.");
     return;
   }
-  target.append("b").text(single ? clockWords(clocksText(single)) : planName(best));
-  target.append("span").text(`, within ${fixed(shown.slack_pct, 1)} % more time: ${saves(shown)}.`);
-  if (best !== shown)
-    element("finer").textContent = `The most that was found: ${planName(best)}, ${Math.round(best.clock_changes_per_s).toLocaleString("en")} changes of clock per second` +
+  const finer = best === shown ? "" : `The most that was found: ${planName(best)}, ${Math.round(best.clock_changes_per_s).toLocaleString("en")} changes of clock per second` +
       (best.counted_in_time === null ? `: ${saves(best)}` : `, counted: energy ${percent(energy(best))}, time ${percent(best.counted_time_change_pct)}`) +
       (best.bound_change_pct === null ? `. Gap ${fixed(best.gap_pct, 2)} % of its cost.` : `. Bound ${percent(best.bound_change_pct)}, gap ${fixed(best.gap_pct, 2)} %.`);
-  const [set, back] = (single && data.lines[clocksText(single)]) || [];
-  commandLine("set-line", "To set:", set && `${set}   # back: ${back}`);
-  commandLine("play-line", "To play it:", best !== single && data.play[best.graph_plan_id]);
+  headline(single ? clockWords(clocksText(single)) : planName(best), ` within ${asked_pct(shown.slack_pct)} time: ${saves(shown)}.`, single && data.lines[clocksText(single)], finer, best !== single ? data.play[best.graph_plan_id] : null);
   const notes = [];
   if (run.captured_clock_source === "default") notes.push("The clocks of the capture are assumed, not known: give --captured-clock or --power.");
   const off = change(run.reproduced_s, run.captured_s);
@@ -121,6 +115,7 @@ const playedTime = (p) => p.counted_time_change_pct ?? p.time_change_pct;
 const playedEnergy = (p) => p.counted_energy_change_pct ?? p.energy_change_pct;
 
 // One clock for the whole run within a slack, simulated, and the stored plan that saves most in it: nothing is modelled again here.
+let opened = null;  // how the slider stood when the page was opened: there the headline is of the stored plans
 let chosen = null, within = null, markChosen = () => {};
 const isWithin = (p) => within !== null && p.graph_plan_id === within.graph_plan_id;
 function slide() {
@@ -133,6 +128,8 @@ function slide() {
   const bound = least && d3.least(data.front.filter((p) => p.time_s >= run.default_s * (1 + slack / 100) * (1 - 1e-9)), (p) => p.time_s);
   element("slider-answer").textContent = !least ? "No single clock is that fast." : `One clock for the whole run, ${clockWords(least.clock)}: energy ${percent(chosen.y, 2)}, time ${percent(chosen.x, 2)}.` +
     (bound ? ` No plan of any kind saves more than ${fixed(-change(bound.bound_j, run.default_j), 1)} % in that time, as long as nothing that runs at once slows anything else down.` : "");
+  if (opened === element("slack").value) answer();
+  else if (opened !== null) headline(least ? clockWords(least.clock) : "No single clock is that fast.", least ? ` within ${asked_pct(slack)} time, as the slider says: energy ${percent(chosen.y)}, time ${percent(chosen.x)}.` : "", least && data.lines[least.clock]);
   const [set, back] = (least && data.lines[least.clock]) || [];
   commandLine("slider-line", "To set:", set && `${set}   # back: ${back}`);
   within = d3.least(found.filter((p) => playedTime(p) <= slack + 1e-7), playedEnergy) ?? null;
@@ -198,9 +195,10 @@ function collectives() {
 answer();
 trust();
 element("slack").max = Math.max(20, Math.ceil(d3.max(found, playedTime) ?? 0));
-element("slack").value = found.length > 0 ? Math.ceil(10 * Math.max(0, d3.min(found, playedTime))) / 10 : 5;
+element("slack").value = found.length > 0 ? Math.max(d3.min(found, (p) => p.slack_pct), Math.ceil(10 * Math.max(0, d3.min(found, playedTime))) / 10) : 5;
 element("slack").addEventListener("input", () => { slide(); showWithin(); });
 slide();
+opened = element("slack").value;
 front();
 planChoice();
 whenResized(() => { front(); if (found.length > 0) drawKernels(Number(element("plan").value)); });

@@ -17,8 +17,8 @@ const grains = ["iteration", "pass", "kernel", "auto", "gpu", "launch"];
 const presentGrains = grains.filter((name) => units.some((u) => u.granularity === name));
 const grainColor = (name) => color(grains.indexOf(name));
 const settingAxes = varied.filter((axis) => !["granularity", "aggregation", "goal", "slack_pct", "tolerance_pct", "scenario", "trace_name"].includes(axis));
-const settingName = (u) => settingAxes.length === 0 || u.model === null ? [u.trace_name, ...settingAxes.map((axis) => `${words(axis)} ${show(u[axis])}`)].join(", ")
-  : settingAxes.map((axis) => `${words(axis)} ${show(u[axis])}`).join(", ");
+const settingName = (u) => settingAxes.length === 0 || u.model === null ? [u.trace_name, ...settingAxes.map((axis) => with_value(axis, show(u[axis])))].join(", ")
+  : settingAxes.map((axis) => with_value(axis, show(u[axis]))).join(", ");
 const questionName = (u) => `${u.granularity}, ${u.aggregation}, ${words(u.goal)}${u.slack_pct > 0 ? ` +${show(u.slack_pct)} %` : ""}`;
 
 // What fit and cross-validation of each GPU left on energy (or, failing that, power): the worst.
@@ -42,47 +42,71 @@ function drawModel() {
   }
 }
 
-const maxPanels = 144;
-const ends = (scale, first, last) => { const digits = scale.domain()[1] - scale.domain()[0] < 10 ? 1 : 0; return `${percent(scale.domain()[first], digits)} to ${percent(scale.domain()[last], digits)}`; };
+const maxPanels = 144, widestPanels = 12;
+const hasUnit = (list) => list.some((u) => u.energy_j !== null && u.time_change_pct <= 100);
+// Two axes that are crossed: every panel has a unit; of those the pair with most panels. Else one axis.
+function crossedAxes() {
+  const candidates = varied.filter((axis) => !["granularity", "trace_name", "program_version"].includes(axis));
+  const values = (axis) => valuesOf(axis).filter((v) => v !== null);
+  let best = null;
+  for (const row of ["", ...candidates]) for (const column of candidates) {
+    if (row === column) continue;
+    const rows = row ? values(row) : [null], columns = values(column), panels = rows.length * columns.length;
+    if (columns.length > widestPanels || panels > maxPanels || (best && panels <= best.panels)) continue;
+    const groups = d3.group(units, (u) => row ? u[row] : null, (u) => u[column]);
+    if (rows.every((r) => columns.every((c) => hasUnit((groups.get(r) || new Map()).get(c) || [])))) best = {row, column, panels};
+  }
+  return best || {row: "", column: ""};
+}
+const axisText = (axis, value) => axis ? with_value(axis, short(show(value), 24)) : "";
+function drawPanel(svg, {x, y, size, pad, here, best, name}) {
+  svg.attr("class", "panel").attr("width", size).attr("height", size).attr("viewBox", `0 0 ${size} ${size}`)
+    .attr("role", "img").attr("tabindex", 0).attr("aria-label", `${name}: ${here.length} units, best ${percent(best.energy_change_pct, 2)} energy at ${percent(best.time_change_pct, 2)} time, ${questionName(best)}; ${trust(best)}`);
+  svg.append("rect").attr("width", size).attr("height", size).attr("class", "ground");
+  svg.append("path").attr("class", "zero").attr("d", `M${x(0)} 0 V${size} M0 ${y(0)} H${size}`);
+  const ticks = size < 130 ? 2 : 4, inside = (at) => at > 12 && at < size - 12;
+  for (const v of y.ticks(ticks)) if (v !== 0 && inside(y(v))) svg.append("text").attr("class", "tick").attr("x", 2).attr("y", y(v) + 3).text(percent(v, 0));
+  for (const v of x.ticks(ticks)) if (v !== 0 && inside(x(v)) && x(v) > 34) svg.append("text").attr("class", "tick").attr("x", x(v)).attr("y", size - 3).attr("text-anchor", "middle").text(percent(v, 0));
+  svg.selectAll("circle").data(here).join("circle").attr("class", "unit").attr("cx", (u) => x(u.time_change_pct)).attr("cy", (u) => y(u.energy_change_pct))
+    .attr("r", 2.6).attr("fill", (u) => grainColor(u.granularity)).append("title").text((u) => `${questionName(u)}: energy ${percent(u.energy_change_pct, 2)}, time ${percent(u.time_change_pct, 2)}`);
+  svg.append("text").attr("class", "label").attr("x", size - pad).attr("y", 14).attr("text-anchor", "end").text(percent(best.energy_change_pct, 1));
+}
 function drawMultiples() {
   const rowAxis = element("row-axis").value, columnAxis = element("column-axis").value;
   const groups = d3.group(units, (u) => rowAxis ? u[rowAxis] : null, (u) => columnAxis ? u[columnAxis] : null);
   const present = (axis) => axis ? valuesOf(axis).filter((v) => v !== null) : [null];
+  const at = (row, column) => ((groups.get(row) || new Map()).get(column) || []).filter((u) => u.energy_j !== null && u.time_change_pct <= 100);
   const columns = present(columnAxis), allRows = present(rowAxis);
-  const shownColumns = columns.slice(0, 12);
+  const shownColumns = columns.slice(0, widestPanels);
   const rows = allRows.slice(0, Math.max(1, Math.floor(maxPanels / shownColumns.length)));
-  const size = shownColumns.length > 6 ? 96 : 140, pad = 5;
+  // On a telephone the name of a row stands above it.
+  const width = drawWidth("#multiples"), slim = width < narrow, pad = 5;
+  const size = Math.max(80, Math.min(220, Math.floor((width - (slim || !rowAxis ? 0 : 150)) / shownColumns.length) - 6));
   const within = solved.filter((u) => u.time_change_pct <= 100);
   const x = d3.scaleLinear(d3.extent([0, ...within.map((u) => u.time_change_pct)]), [pad, size - pad]).nice(4);
   const y = d3.scaleLinear(d3.extent([0, ...within.map((u) => u.energy_change_pct)]), [size - pad, pad]).nice(4);
   const box = d3.select("#multiples").html("").append("table");
   const head = box.append("thead").append("tr");
-  head.append("th").text("");
-  head.selectAll("th.column").data(shownColumns).join("th").attr("class", "column").attr("scope", "col").text((v) => columnAxis ? `${words(columnAxis)} ${short(show(v), 24)}` : "");
+  if (!slim) head.append("th").text("");
+  head.selectAll("th.column").data(shownColumns).join("th").attr("class", "column").attr("scope", "col").text((v) => axisText(columnAxis, v));
   const numbers = [];
   for (const rowValue of rows) {
-    const line = box.append("tbody").append("tr");
-    line.append("th").attr("scope", "row").text(rowAxis ? `${words(rowAxis)} ${short(show(rowValue), 24)}` : "");
+    const body = box.append("tbody");
+    if (slim && rowAxis) body.append("tr").append("th").attr("scope", "rowgroup").attr("colspan", shownColumns.length).text(axisText(rowAxis, rowValue));
+    const line = body.append("tr");
+    if (!slim) line.append("th").attr("scope", "row").text(axisText(rowAxis, rowValue));
     for (const columnValue of shownColumns) {
-      const here = ((groups.get(rowValue) || new Map()).get(columnValue) || []).filter((u) => u.energy_j !== null && u.time_change_pct <= 100);
-      const best = bestOf(here);
-      const name = [rowAxis && `${words(rowAxis)} ${show(rowValue)}`, columnAxis && `${words(columnAxis)} ${show(columnValue)}`].filter(Boolean).join(", ") || "all units";
-      const svg = line.append("td").append("svg").attr("class", "panel").attr("width", size).attr("height", size).attr("viewBox", `0 0 ${size} ${size}`)
-        .attr("role", "img").attr("tabindex", 0).attr("aria-label", best ? `${name}: ${here.length} units, best ${percent(best.energy_change_pct, 2)} energy at ${percent(best.time_change_pct, 2)} time, ${questionName(best)}; ${trust(best)}` : `${name}: no unit${here.length > 0 ? " in time" : ""}`);
-      svg.append("rect").attr("width", size).attr("height", size).attr("class", "ground");
-      svg.append("path").attr("class", "zero").attr("d", `M${x(0)} 0 V${size} M0 ${y(0)} H${size}`);
-      svg.selectAll("circle").data(here).join("circle").attr("class", "unit").attr("cx", (u) => x(u.time_change_pct)).attr("cy", (u) => y(u.energy_change_pct))
-        .attr("r", 2.6).attr("fill", (u) => grainColor(u.granularity)).append("title").text((u) => `${questionName(u)}: energy ${percent(u.energy_change_pct, 2)}, time ${percent(u.time_change_pct, 2)}`);
-      if (best) {
-        svg.append("text").attr("x", size - pad).attr("y", 14).attr("text-anchor", "end").text(percent(best.energy_change_pct, 1));
-        numbers.push({name, best, count: here.length});
-      }
+      const here = at(rowValue, columnValue), best = bestOf(here);
+      const name = [rowAxis && with_value(rowAxis, show(rowValue)), columnAxis && with_value(columnAxis, show(columnValue))].filter(Boolean).join(", ") || "all units";
+      const cell = line.append("td");
+      if (!best) continue;
+      drawPanel(cell.append("svg"), {x, y, size, pad, here, best, name});
+      numbers.push({name, best, count: here.length});
     }
   }
   const left = allRows.length * columns.length - rows.length * shownColumns.length;
-  element("multiples-note").textContent = `Across ${ends(x, 0, 1)} time, down ${ends(y, 1, 0)} energy; the number is the best of the panel.` +
-    (units.some((u) => (rowAxis && u[rowAxis] === null) || (columnAxis && u[columnAxis] === null)) ? " Fixed traces without these axes are in the table of units only." : "") +
-    (left > 0 ? ` ${left} more panels are not drawn; the table of units has all.` : "");
+  element("multiples-note").textContent = (units.some((u) => (rowAxis && u[rowAxis] === null) || (columnAxis && u[columnAxis] === null)) ? "Fixed traces without these axes are in the table of units only. " : "") +
+    (left > 0 ? `${left} more panels are not drawn; the table of units has all.` : "");
   key("#multiples-key", presentGrains.map((name) => ({name: `by ${name}`, color: grainColor(name)})));
   table("#multiples-table", [["Panel", (n) => n.name], ["Units", (n) => n.count, true], ["Best energy", (n) => percent(n.best.energy_change_pct, 2), true],
     ["its time", (n) => percent(n.best.time_change_pct, 2), true], ["Coverage", (n) => coverage(n.best), true], ["Model error", (n) => modelError(n.best.gpu), true], ["Question", (n) => questionName(n.best)]], numbers);
@@ -169,7 +193,7 @@ function drawKernels() {
   }
   const runs = [...new Set(cells.map((c) => c.run_id))].map((run) => settings.find((s) => s.run === run)).sort((a, b) => a.best.energy_change_pct - b.best.energy_change_pct);
   const names = [...new Set(cells.map((c) => c.name))];
-  const line = 18, margin = {top: 8, right: 8, bottom: 34, left: 190}, width = 900;
+  const width = drawWidth("#kernels"), slim = width < narrow, line = 18, margin = {top: 8, right: 8, bottom: 34, left: slim ? 118 : 190}, letters = slim ? 17 : 26;
   const height = margin.top + margin.bottom + names.length * line;
   const x = d3.scaleBand(runs.map((s) => s.run), [margin.left, width - margin.right]).padding(0.05);
   const y = d3.scaleBand(names, [margin.top, height - margin.bottom]).padding(0.08);
@@ -181,10 +205,10 @@ function drawKernels() {
   cell.append("rect").attr("width", x.bandwidth()).attr("height", y.bandwidth()).attr("fill", (c) => c.energy_change_pct < 0 ? "var(--low)" : "var(--high)")
     .attr("fill-opacity", (c) => 0.9 * Math.sqrt(Math.abs(c.energy_change_pct) / most))
     .append("title").text((c) => `${c.name}, ${settings.find((s) => s.run === c.run_id).name}: energy ${percent(c.energy_change_pct, 2)}, time ${percent(c.time_change_pct, 2)}, ${c.share_pct.toFixed(1)} % of the energy`);
-  if (x.bandwidth() > 34) cell.append("text").attr("x", x.bandwidth() / 2).attr("y", y.bandwidth() / 2 + 4).attr("text-anchor", "middle").text((c) => signed(c.energy_change_pct, 0));
-  svg.append("g").attr("transform", `translate(${margin.left},0)`).call(d3.axisLeft(y).tickSize(0).tickPadding(6).tickFormat((name) => short(name, 26)));
+  if (x.bandwidth() > 26) cell.append("text").attr("x", x.bandwidth() / 2).attr("y", y.bandwidth() / 2 + 4).attr("text-anchor", "middle").text((c) => signed(c.energy_change_pct, 0));
+  svg.append("g").attr("transform", `translate(${margin.left},0)`).call(d3.axisLeft(y).tickSize(0).tickPadding(6).tickFormat((name) => short(name, letters)));
   svg.append("g").attr("transform", `translate(0,${height - margin.bottom})`).call(d3.axisBottom(x).tickSize(0).tickPadding(6).tickFormat((run) => position.get(run)));
-  svg.append("text").attr("class", "soft").attr("x", width - margin.right).attr("y", height - 4).attr("text-anchor", "end").text("setting, most saving first; the table names them");
+  svg.append("text").attr("class", "soft").attr("x", width - margin.right).attr("y", height - 4).attr("text-anchor", "end").text(slim ? "setting, most saving first" : "setting, most saving first; the table names them");
   element("kernels-note").textContent = `Energy of each kernel against default clocks under the best plan of the setting. Blue is less, orange is more; the colour is full at ${most.toFixed(0)} %.` +
     (settings.length > runs.length ? ` The ${runs.length} of ${settings.length} settings that save most.` : "");
   const byName = d3.group(cells, (c) => c.name, (c) => c.run_id);
@@ -193,14 +217,21 @@ function drawKernels() {
     ["Coverage", (s) => coverage(s.best), true], ["Model error", (s) => modelError(s.best.gpu), true], ...names.map((name) => [short(name, 26), (s) => value(name, s.run), true])], runs);
 }
 
-const unitColumns = [...(varied.includes("scenario") ? [["Scenario", "scenario", false]] : []), ["Trace", "trace_name", false],
-  ...["gpu", "power_limit_w", "clock_grid", "switch_stall_us", "switch_energy_j", "switch_latency_us", "switch_dwell_us", "seed", "program_version", "aggregation", "goal"].filter((axis) => varied.includes(axis)).map((axis) => [words(axis), axis, typeof units[0][axis] === "number"]),
-  ["One clock by", "granularity", false], ["Slack, %", "slack_pct", true], ["Time", "time_change_pct", true], ["Energy", "energy_change_pct", true], ["Least", "energy_change_low_pct", true], ["Most", "energy_change_high_pct", true],
-  ["Coverage", "measured_pct", true], ["Model error", "gpu_error", false], ["Status", "status", false], ["Switches", "clock_switches", true], ["Proven gap", "gap_pct", true], ["Notes", "notes", false]];
-const cellText = {time_change_pct: (u) => percent(u.time_change_pct, 2), energy_change_pct: (u) => percent(u.energy_change_pct, 2),
-  energy_change_low_pct: (u) => u.energy_change_low_pct === null ? "-" : percent(u.energy_change_low_pct, 2), energy_change_high_pct: (u) => u.energy_change_high_pct === null ? "-" : percent(u.energy_change_high_pct, 2), measured_pct: coverage,
+const cellText = {time_change_pct: (u) => percent(u.time_change_pct, 2), energy_change_pct: (u) => u.energy_change_pct === null ? show(u.status) : percent(u.energy_change_pct, 2),
+  energy_change_low_pct: (u) => u.energy_change_low_pct === null ? "-" : range(u.energy_change_low_pct, u.energy_change_high_pct), measured_pct: coverage,
   gpu_error: (u) => modelError(u.gpu) + (u.gpu_calibrated ? "" : " (not calibrated)"), gap_pct: (u) => u.gap_pct === null ? "-" : `${u.gap_pct.toFixed(3)} %`};
 const textOf = (u, field) => cellText[field] ? cellText[field](u) : show(u[field]);
+// What was asked for beside the question; a trace that its axes describe needs no name.
+const named_by_axes = units.every((u) => u.model !== null);
+const follows = (axis, other) => valuesOf(other).every((v) => valuesOf(axis, units.filter((u) => u[other] === v)).length === 1);
+const told = (axis) => ["power_limit_w", "clock_grid", "scenario"].includes(axis) && ["gpu", "model", "captured_clock"].some((other) => varied.includes(other) && follows(axis, other));
+const unit_axes = axes.filter((axis) => !told(axis) && varied.includes(axis) && !["granularity", "slack_pct"].includes(axis) && (axis !== "trace_name" || !named_by_axes) &&
+  (axis !== "goal" || valuesOf("goal").some((goal) => !["strict_waste", "relaxed_waste"].includes(goal))));
+// The answer first; what is the same in all units is below, in how this was made.
+const unitColumns = [["Energy", "energy_change_pct", true], ["Time", "time_change_pct", true], ["90 % interval", "energy_change_low_pct", true], ["One clock by", "granularity", false], ["Slack, %", "slack_pct", true],
+  ...unit_axes.map((axis) => [words(axis), axis, typeof units[0][axis] === "number"]),
+  ["Measured", "measured_pct", true], ["Model error", "gpu_error", false], ["Changes", "clock_switches", true], ["Proven gap", "gap_pct", true], ["Notes", "notes", false]]
+  .filter(([, field], i) => i < 2 || new Set(units.map((u) => textOf(u, field))).size > 1);
 let order = {field: "energy_change_pct", down: false}, everything = false;
 
 function drawUnits() {
@@ -231,15 +262,14 @@ if (best) {
   target.append("span").text(` at ${percent(best.time_change_pct, 2)} time is the most that was saved: ${questionName(best)}${settings.length > 1 ? `, ${best.trace_name} on ${best.gpu}` : ""}; ${trust(best)}.`);
 } else element("answer").textContent = "No unit found a plan.";
 facts("#run", [["experiment", e.experiment_id], ...axes.filter((axis) => !varied.includes(axis) && units.length > 0)
-  .map((axis) => [words(axis), show(units[0][axis])]), ["varied", varied.map(words).join(", ") || "nothing"]]);
+  .map((axis) => [words(axis), show(units[0][axis])]).filter(([, value]) => value !== "-" && value !== "0"), ["varied", varied.map(words).join(", ") || "nothing"]]);
 element("file").textContent = data.file;
 if (units.length > 0) {
   drawModel();
   const options = [["", "none"], ...varied.filter((axis) => axis !== "trace_name" || !varied.includes("model")).map((axis) => [axis, words(axis)])];
-  // First the axes with several values but not too many for a grid.
-  const fit = varied.filter((axis) => axis !== "trace_name" && axis !== "granularity" && valuesOf(axis).length <= 12);
-  fill("row-axis", options, fit[1] || "", drawMultiples);
-  fill("column-axis", options, fit[0] || "", drawMultiples);
+  const crossed = crossedAxes();
+  fill("row-axis", options, crossed.row, drawMultiples);
+  fill("column-axis", options, crossed.column, drawMultiples);
   drawMultiples();
   const ranked = settings.filter((s) => s.best).sort((a, b) => a.best.energy_change_pct - b.best.energy_change_pct);
   if (ranked.length > 0) {
@@ -249,7 +279,7 @@ if (units.length > 0) {
     drawFronts();
     drawLatency();
     drawKernels();
-    whenResized(() => { drawFronts(); drawLatency(); });
+    whenResized(() => { drawMultiples(); drawFronts(); drawLatency(); drawKernels(); });
   }
   element("find").addEventListener("input", drawUnits);
   element("all").addEventListener("click", () => { everything = true; drawUnits(); });

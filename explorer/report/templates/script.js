@@ -26,22 +26,19 @@ function answer() {
   element("subtitle").textContent = `${run.trace_name} on ${data.gpu_title}, power limit ${run.power_limit_w} W, ${new Set(data.grid.map((c) => c.clock)).size} clocks`;
   document.title = `${run.trace_name} on ${run.gpu}`;
   const asked = answered(), single = leastEnergy(asked.filter((p) => p.granularity === "iteration")), best = leastEnergy(asked);
-  const shown = single || best, target = d3.select("#answer");
+  const shown = single || best;
   if (!shown) {
-    target.text(`${plans.length > 0 ? "No plan is in time once changes of clock are counted: keep the default clocks" : "No plan does what was asked for"}. The default clocks take ${fixed(baseline.time_s, 3)} s and ${fixed(baseline.energy_j, 1)} J.`);
+    headline("", `${plans.length > 0 ? "No plan is in time once changes of clock are counted: keep the default clocks" : "No plan does what was asked for"}. The default clocks take ${fixed(baseline.time_s, 3)} s and ${fixed(baseline.energy_j, 1)} J.`);
   } else if (best.energy_j >= baseline.energy_j) {
-    target.text("No plan that is in time saves energy: keep the default clocks.");
+    headline("", "No plan that is in time saves energy: keep the default clocks.");
   } else {
     const clocks = clocksOf(shown);
-    target.append("b").text(clocks.length === 1 ? clockWords(clocks[0]) : whole[shown.granularity] || shown.granularity);
-    target.append("span").text(`${shown.slack_pct === null ? ` for ${words(shown.goal)}` : ` within ${percent(shown.slack_pct)} time`}: ${saves(shown)}.`);
-    const [set, back] = (single && data.slider.lines[clocks[0]]) || [];
-    commandLine("set-line", "To set:", set && `${set}   # back: ${back}`);
-    if (best !== shown) element("finer").textContent = `${whole[best.granularity][0].toUpperCase()}${whole[best.granularity].slice(1)}: ${saves(best)}. ` +
+    const finer = best === shown ? "" : `${whole[best.granularity][0].toUpperCase()}${whole[best.granularity].slice(1)}: ${saves(best)}. ` +
       `${clocksOf(best).length} clocks, ${Math.round(best.clock_switches_per_s).toLocaleString("en")} changes of clock per second` +
       (best.counted_energy_change_pct === null || best.counted_energy_change_pct === undefined ? "." : `; with what these take: energy ${percent(best.counted_energy_change_pct)}, time ${percent(best.counted_time_change_pct)}.`);
-    const played = best !== single ? best : null;
-    commandLine("play-line", "To play it:", played && data.play[played.plan_id]);
+    headline(clocks.length === 1 ? clockWords(clocks[0]) : whole[shown.granularity] || shown.granularity,
+      `${shown.slack_pct === null ? ` for ${words(shown.goal)}` : ` within ${asked_pct(shown.slack_pct)} time`}: ${saves(shown)}.`,
+      single && data.slider.lines[clocks[0]], finer, best !== single ? data.play[best.plan_id] : null);
   }
   if (!run.gpu_calibrated) {
     element("warning").hidden = false;
@@ -61,7 +58,7 @@ function trust() {
       others.filter((s) => share(s) > 0).map((s) => `, ${fixed(100 * share(s), 0)} % ${sources[s]}`).join("")],
     ["Model error", worst ? `${errorText(worst)} ${worst[0].includes("energy") ? "of energy" : "of power"} at most in fit and cross-validation (${errorName(worst[0])})` : "not known: nothing was measured on this GPU"],
     ["Interval", best && best.energy_change_low_pct !== null ? `90 %: energy ${range(best.energy_change_low_pct, best.energy_change_high_pct)}, time ${range(best.time_change_low_pct, best.time_change_high_pct)} (${planName(best)})` : "none: too little is known of these kernels"],
-    ["Proof", best && best.gap_frac !== null ? `no plan of this kind ${best.goal === "least_cost" ? "costs less by more" : "saves more"} than ${fixed(100 * best.gap_frac, 3)} % beyond it, by the model` : "-"],
+    ["Proof", best && best.gap_pct !== null ? `no plan of this kind ${best.goal === "least_cost" ? "costs less by more" : "saves more"} than ${fixed(best.gap_pct, 3)} % beyond it, by the model` : "-"],
     ["Measured", last ? `energy ${percent(last.measured_energy_change_pct, 2)} (${range(last.measured_energy_change_low_pct, last.measured_energy_change_high_pct, 2)}): ${last.energy_verdict}` : "not yet: rubato verify sets a measured saving beside this one"]]);
   shareBar("#coverage", "#coverage-key", Object.keys(sources).filter((s) => share(s) > 0).map((s) => [sources[s], share(s)]), "Time at default clocks by what is known of the kernels");
   listNotes("#notes", data.notes);
@@ -79,7 +76,7 @@ function drawPlans() {
     ["Mean power", (p) => p.energy_j === null ? "-" : `${p.average_power_w.toFixed(0)} W`, true],
     ["Clocks", (p) => p.goal === "default" || p.energy_j === null ? "-" : clocksOf(p).length, true],
     ["Changes of clock", (p) => p.clock_switches === null ? "-" : p.clock_switches, true],
-    ["Proven gap", (p) => p.gap_frac === null ? "-" : `${(100 * p.gap_frac).toFixed(3)} %`, true],
+    ["Proven gap", (p) => p.gap_pct === null ? "-" : `${p.gap_pct.toFixed(3)} %`, true],
   ];
   const inPaper = (p) => data.published.some((row) => row.granularity === p.granularity && row.aggregation === p.aggregation && row.goal === p.goal);
   if (data.plans.some(inPaper)) {
@@ -101,7 +98,7 @@ const few = 3;
 const free = data.slider;  // of each granularity, what has a clock of its own: options as [clock, time, energy], fastest first
 const unitOf = (pass) => ["embedding", "forward", "loss"].includes(pass) ? "forward" : ["backward", "embedding_backward"].includes(pass) ? "backward" : pass;
 // The least energy within a time. Of a few groups all choices are tried; of kernels, steps down their hulls in the order of what
-// a second buys, as a Lagrange multiplier would take them, as long as they fit: at most a step of one kernel from the best.
+// a second buys, as a Lagrange multiplier would take them, as long as they fit, then exchanges: close to the best, not proven.
 function planWithin(grain, time_s) {
   const groups = free[grain];
   if (groups.length <= few) {
@@ -114,19 +111,52 @@ function planWithin(grain, time_s) {
     tryAll([], 0, 0);
     return best && best.picked;
   }
-  const at = groups.map(() => 0);
-  let spent = d3.sum(groups, (g) => g.options[0][1]);
+  const hulls = groups.map((g) => hull(g.options)), at = groups.map(() => 0);
+  let spent = d3.sum(hulls, (h) => h[0][1]);
   if (spent > time_s) return null;
-  const steps = groups.flatMap((g, i) => g.options.slice(1).map((o, j) => ({group: i, to: j + 1, time: o[1] - g.options[j][1], price: (g.options[j][2] - o[2]) / (o[1] - g.options[j][1])})));
+  const steps = hulls.flatMap((h, i) => h.slice(1).map((o, j) => ({group: i, to: j + 1, time: o[1] - h[j][1], price: (h[j][2] - o[2]) / (o[1] - h[j][1])})));
   for (const step of steps.sort((a, b) => b.price - a.price)) {
     if (at[step.group] !== step.to - 1 || spent + step.time > time_s) continue;
     at[step.group] = step.to;
     spent += step.time;
   }
-  return groups.map((g, i) => g.options[at[i]]);
+  return exchanged(groups, hulls.map((h, i) => h[at[i]]), time_s - spent);
+}
+// Those that a price of time picks: nothing between two others lies below their line.
+function hull(options) {
+  const kept = [];
+  for (const o of options) {
+    const price = (a, b) => (a[2] - b[2]) / (b[1] - a[1]);
+    while (kept.length > 1 && price(kept[kept.length - 1], o) >= price(kept[kept.length - 2], kept[kept.length - 1])) kept.pop();
+    kept.push(o);
+  }
+  return kept;
+}
+// What steps down the hulls leave: one kernel's clock for less energy, or two clocks exchanged, as long as the time holds.
+function exchanged(groups, picked, left_s) {
+  for (let round = 0; round < 30; ++round) {
+    const steps = groups.flatMap((g, i) => g.options.map((option) => ({i, option, time: option[1] - picked[i][1], energy: option[2] - picked[i][2]})));
+    const slower = steps.filter((s) => s.energy < 0), faster = steps.filter((s) => s.time < 0);
+    let best = null, least = -1e-9;
+    for (const a of slower) {
+      if (a.time <= left_s && a.energy < least) [best, least] = [[a], a.energy];
+      for (const b of faster)
+        if (a.i !== b.i && a.time + b.time <= left_s && a.energy + b.energy < least) [best, least] = [[a, b], a.energy + b.energy];
+    }
+    if (!best) break;
+    for (const step of best) { picked[step.i] = step.option; left_s -= step.time; }
+  }
+  return picked;
 }
 
 let chosen = null;  // what the slider gives: {grain, slack, time, energy, clocks by pass or kernel}
+let opened = null;  // how the slider stood when the page was opened: there the headline is of the stored plans
+function follow(what, clock) {
+  if (!opened) return;
+  if (opened.slack === element("slack").value && opened.grain === element("grain").value) return answer();
+  headline(what, chosen ? ` within ${asked_pct(chosen.slack)} time, as the slider says: energy ${percent(chosen.y)}, time ${percent(chosen.x)}.` : "",
+    clock && data.slider.lines[clock], chosen && !clock ? "By the model, changes of clock free; below stands what plans it with its proof." : "", null);
+}
 function slide() {
   const slack = Number(element("slack").value), grain = element("grain").value;
   element("slack-shown").textContent = percent(slack);
@@ -135,23 +165,30 @@ function slide() {
   chosen = options && {grain, slack, x: 100 * (d3.sum(options, (o) => o[1]) / baseline.time_s - 1), y: 100 * (d3.sum(options, (o) => o[2]) / baseline.energy_j - 1),
     clocks: new Map(names.map((name, i) => [name, options[i]]))};
   const count = options ? new Set(options.map((o) => o[0])).size : 0;
-  element("slider-answer").textContent = !chosen ? "No plan is that fast." : `${grain === "iteration" ? clockWords(options[0][0]) : `${whole[grain]}, ${count} clocks`}: energy ${percent(chosen.y, 2)}, time ${percent(chosen.x, 2)}` +
+  const what = !chosen ? "No plan is that fast." : grain === "iteration" ? clockWords(options[0][0]) : `${whole[grain]}, ${count} clocks`;
+  follow(what, chosen && grain === "iteration" ? options[0][0] : null);
+  element("slider-answer").textContent = !chosen ? what : `${what}: energy ${percent(chosen.y, 2)}, time ${percent(chosen.x, 2)}` +
     (grain === "pass" ? ` (${names.map((name, i) => `${words(name)} ${options[i][0]}`).join(", ")}).` : ".") +
     (grain === "iteration" ? "" : " By the model, changes of clock free.");
   const [set, back] = (chosen && grain === "iteration" && data.slider.lines[options[0][0]]) || [];
   if (grain === "iteration") commandLine("slider-line", "To set:", set && `${set}   # back: ${back}`);
   else commandLine("slider-line", "To plan it, with its proof:", chosen && data.planning_line && `${data.planning_line} --granularity ${grain} --slack ${slack}`);
+  if (farthest() !== drawn_to) drawFront();
   markChosen();
   if (plans.length > 0) element("plan").value = "slider";
   if (chosen && plans.length > 0) drawKernels("slider");
 }
 
 let markChosen = () => {};
+// The front goes far; what is asked for is at its beginning.
+const near_pct = 20, far_pct = 100;
+let drawn_to = null;
+const farthest = () => element("far").checked || Number(element("slack").value) > near_pct ? far_pct : near_pct;
 function drawFront() {
-  const width = drawWidth("#front"), height = width < narrow ? 340 : 460, margin = {top: 20, right: 14, bottom: 44, left: 58};
-  const shown = data.front.filter((p) => p.time_change_pct <= 100);
-  const within = plans.filter((p) => p.time_change_pct <= 100);
-  const all = [...shown, ...within, ...data.published, {time_change_pct: 0, energy_change_pct: 0}];
+  const width = drawWidth("#front"), height = width < narrow ? 340 : 460, margin = {top: 20, right: 22, bottom: 44, left: 58};
+  const last = drawn_to = farthest(), near = (p) => p.time_change_pct <= last;
+  const shown = data.front.filter(near), within = plans.filter(near), published = data.published.filter(near);
+  const all = [...shown, ...within, ...published, {time_change_pct: 0, energy_change_pct: 0}];
   const ys = [...all.map((p) => p.energy_change_pct), ...within.flatMap((p) => p.energy_change_low_pct === null ? [] : [p.energy_change_low_pct, p.energy_change_high_pct])];
   const x = d3.scaleLinear(d3.extent(all, (p) => p.time_change_pct), [margin.left, width - margin.right]).nice();
   const y = d3.scaleLinear(d3.extent(ys), [height - margin.bottom, margin.top]).nice();
@@ -173,7 +210,7 @@ function drawFront() {
   svg.append("g").selectAll("rect").data([...within, baseline]).join("rect").attr("class", "mark")
     .attr("x", (p) => x(p.time_change_pct) - 4).attr("y", (p) => y(p.energy_change_pct) - 4).attr("width", 8).attr("height", 8)
     .attr("fill", (p) => p.goal === "default" ? "var(--ink)" : grainColor(p.granularity)).attr("stroke", "var(--paper)").append("title").text((p) => `${tip(p, "this run")}${intervalText(p)}`);
-  svg.append("g").selectAll("path").data(data.published).join("path").attr("class", "mark published")
+  svg.append("g").selectAll("path").data(published).join("path").attr("class", "mark published")
     .attr("d", "M0 -7 L7 0 L0 7 L-7 0 Z").attr("fill", "none").attr("stroke", (p) => grainColor(p.granularity)).attr("stroke-width", 1.8)
     .attr("transform", (p) => `translate(${x(p.time_change_pct)},${y(p.energy_change_pct)})`)
     .append("title").text((p) => tip(p, "paper"));
@@ -184,8 +221,8 @@ function drawFront() {
     cursor.append("line").attr("x1", x(chosen.slack)).attr("x2", x(chosen.slack)).attr("y1", margin.top).attr("y2", height - margin.bottom).attr("stroke", "var(--ink)").attr("stroke-width", 1.2);
     cursor.append("circle").attr("cx", x(chosen.x)).attr("cy", y(chosen.y)).attr("r", 6).attr("fill", grainColor(chosen.grain)).attr("stroke", "var(--ink)").attr("stroke-width", 2)
       .append("title").text(element("slider-answer").textContent);
-    const left = x(chosen.slack) > width - 130;
-    cursor.append("text").attr("class", "label").attr("x", x(chosen.slack) + (left ? -8 : 8)).attr("y", margin.top + 14).attr("text-anchor", left ? "end" : "start").text(`${percent(chosen.y)} energy`);
+    const left = x(chosen.x) > margin.left + 110;  // below the fronts, where nothing is
+    cursor.append("text").attr("class", "label").attr("x", x(chosen.x) + (left ? -12 : 12)).attr("y", y(chosen.y) + (y(chosen.y) > height - margin.bottom - 20 ? -10 : 18)).attr("text-anchor", left ? "end" : "start").text(`${percent(chosen.y)} energy`);
   };
   svg.on("click", function () {
     element("slack").value = x.invert(d3.mouse(this)[0]);
@@ -245,28 +282,32 @@ function drawGrid() {
   const mems = [...new Set(cells.map((c) => c.mem_state))];
   const cores = [...new Set(cells.map((c) => c.core_mhz))].sort((a, b) => (a === null ? 1e9 : a) - (b === null ? 1e9 : b));
   const coreName = (v) => v === null ? "auto" : String(v);
-  const width = 900, margin = {top: 8, right: 8, bottom: 44, left: 74};
-  const x = d3.scaleBand(cores.map(coreName), [margin.left, width - margin.right]).padding(0.04);
-  const cell = Math.min(44, Math.max(26, x.bandwidth()));
-  const height = margin.top + margin.bottom + mems.length * cell;
-  const y = d3.scaleBand(mems, [height - margin.bottom, margin.top]).padding(0.06);
+  // On a telephone core clocks go down and memory clocks across.
+  const width = drawWidth("#grid"), slim = width < narrow, margin = {top: slim ? 34 : 8, right: 8, bottom: slim ? 8 : 44, left: slim ? 56 : 74};
+  const across = slim ? mems : cores.map(coreName), down = slim ? cores.map(coreName).reverse() : mems;
+  const x = d3.scaleBand(across, [margin.left, width - margin.right]).padding(0.04);
+  const cell = slim ? Math.min(26, Math.max(4, 900 / down.length)) : Math.min(44, Math.max(26, x.bandwidth()));
+  const height = margin.top + margin.bottom + down.length * cell;
+  const y = d3.scaleBand(down, [height - margin.bottom, margin.top]).padding(0.06);
   const most = Math.min(100, d3.max(cells, (c) => Math.abs(change(c))) || 1);
   const share = (c) => Math.min(1, Math.abs(change(c)) / most);
   const svg = chart("#grid", width, height, `Change of ${quantity === "time_s" ? "time" : "energy"} of the pass over memory and core clock. The numbers are in the table below.`);
   const box = svg.selectAll("g.cell").data(cells).join("g").attr("class", "cell")
-    .attr("transform", (c) => `translate(${x(coreName(c.core_mhz))},${y(c.mem_state)})`);
+    .attr("transform", (c) => slim ? `translate(${x(c.mem_state)},${y(coreName(c.core_mhz))})` : `translate(${x(coreName(c.core_mhz))},${y(c.mem_state)})`);
   box.append("rect").attr("width", x.bandwidth()).attr("height", y.bandwidth()).attr("fill", "var(--mid)");
   box.append("rect").attr("width", x.bandwidth()).attr("height", y.bandwidth())
     .attr("fill", (c) => change(c) < 0 ? "var(--low)" : "var(--high)").attr("fill-opacity", (c) => 0.85 * Math.sqrt(share(c)))
     .append("title").text((c) => `${clockWords(c.clock)}: ${quantity === "time_s" ? "time" : "energy"} ${percent(change(c), 1)}`);
-  if (cores.length <= 14) {
+  if (cores.length <= (slim ? 40 : 14)) {
     box.append("text").attr("x", x.bandwidth() / 2).attr("y", y.bandwidth() / 2 + 4).attr("text-anchor", "middle").text((c) => signed(change(c), 0));
   }
-  const ticks = cores.map(coreName).filter((name, i) => cores.length <= 14 || i % 14 === 0);
-  svg.append("g").attr("transform", `translate(0,${height - margin.bottom})`).call(d3.axisBottom(x).tickValues(ticks).tickSize(0).tickPadding(8));
-  svg.append("g").attr("transform", `translate(${margin.left},0)`).call(d3.axisLeft(y).tickSize(0).tickPadding(8));
-  svg.append("text").attr("class", "soft").attr("x", width - margin.right).attr("y", height - 6).attr("text-anchor", "end").text("requested core clock, MHz");
-  svg.append("text").attr("class", "soft").attr("x", 4).attr("y", height - 6).text("memory, MHz");
+  const every = slim ? Math.ceil(14 / cell) : 14, few_cores = slim ? cell >= 14 : cores.length <= 14;
+  const ticks = cores.map(coreName).filter((name, i) => few_cores || i % every === 0);
+  const axis = slim ? d3.axisTop(x) : d3.axisBottom(x).tickValues(ticks), side = slim ? d3.axisLeft(y).tickValues(ticks) : d3.axisLeft(y);
+  svg.append("g").attr("transform", `translate(0,${slim ? margin.top : height - margin.bottom})`).call(axis.tickSize(0).tickPadding(slim ? 4 : 8));
+  svg.append("g").attr("transform", `translate(${margin.left},0)`).call(side.tickSize(0).tickPadding(8));
+  svg.append("text").attr("class", "soft").attr("x", slim ? 4 : width - margin.right).attr("y", slim ? 12 : height - 6).attr("text-anchor", slim ? "start" : "end").text(slim ? "core clock asked for, MHz" : "requested core clock, MHz");
+  svg.append("text").attr("class", "soft").attr("x", slim ? width - margin.right : 4).attr("y", slim ? 12 : height - 6).attr("text-anchor", slim ? "end" : "start").text("memory, MHz");
   document.getElementById("grid-note").textContent = `Change of ${quantity === "time_s" ? "time" : "energy"} against default clocks, %. Blue is less, orange is more; the colour is full at ${most.toFixed(0)} %.`;
   table("#grid-table", [["Memory", (c) => c.mem_state], ["Core", (c) => coreName(c.core_mhz), true],
     ["Time", (c) => `${c.time_s.toFixed(4)} s`, true], ["Energy", (c) => `${c.energy_j.toFixed(1)} J`, true], ["Change", (c) => percent(change(c), 2), true]], cells);
@@ -288,13 +329,20 @@ Object.assign(element("slack"), {min: 0, max: Math.min(50, Math.max(5, Math.ceil
 fill("grain", granularities.map((name) => [name, name]), best && granularities.includes(best.granularity) ? best.granularity : "kernel", slide);
 element("slack").value = best && best.slack_pct !== null ? best.slack_pct : 0;
 element("slack").addEventListener("input", slide);
+element("far").addEventListener("change", drawFront);
 slide();
+opened = {slack: element("slack").value, grain: element("grain").value};
 const shownPlan = () => {
   if (plans.length === 0) { element("h-kernels").parentNode.hidden = true; return; }
   drawKernels(select.value);
 };
 if (best) select.value = best.plan_id;
 shownPlan();
-whenResized(() => { drawFront(); shownPlan(); });
-facts("#run", Object.entries(run).map(([name, value]) => [words(name), value]));
+whenResized(() => { drawFront(); drawGrid(); shownPlan(); });
+// Of the options those that were given; switches of changes of clock that are free say nothing.
+const said = (value) => Array.isArray(value) ? value.join(", ") : String(value);
+const options = Object.entries(JSON.parse(run.options_json || "{}")).filter(([, value]) => value !== null && value !== "" && value !== 0 && said(value) !== "")
+  .map(([name, value]) => `${words(name)}: ${said(value)}`).join("; ");
+facts("#run", Object.entries(run).filter(([name, value]) => value !== null && value !== 0 && value !== "")
+  .map(([name, value]) => name === "options_json" ? ["options", options] : [words(name), name === "gpu_calibrated" ? "yes" : value]));
 })();

@@ -3,18 +3,26 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const element = (id) => document.getElementById(id);
 const color = (i) => `var(--c${((i % 6) + 6) % 6})`;
-const words = (name) => String(name).replace(/_/g, " ");
+// Names of columns as words, units behind a comma: "power_limit_w" is "power limit, W".
+const units_of_names = {w: "W", s: "s", us: "us", j: "J", mhz: "MHz", pct: "%", utc: "UTC"};
+const named_unit = (name) => { const [, what, end] = /^(.*)_([a-z]+)$/.exec(name) || []; const unit = units_of_names[end]; return [String(unit ? what : name).replace(/_/g, " "), unit]; };
+const words = (name) => { const [what, unit] = named_unit(name); return unit ? `${what}, ${unit}` : what; };
+const with_value = (name, value) => { const [what, unit] = named_unit(name); return `${what} ${value}${unit && value !== "-" ? ` ${unit}` : ""}`; };
 const short = (text, most = 60) => String(text).length > most ? `${String(text).slice(0, most - 1)}…` : String(text);
 const fixed = (x, digits) => x.toFixed(digits).replace(/^-(0\.?0*)$/, "$1");
 const signed = (x, digits = 1) => (x > 0 && fixed(x, digits) !== fixed(0, digits) ? "+" : "") + fixed(x, digits);
 const percent = (x, digits = 1) => x === null || x === undefined ? "-" : `${signed(x, digits)} %`;
+// As asked for, without digits that say nothing: "5 %".
+const asked_pct = (x) => `${x > 0 ? "+" : ""}${+x.toPrecision(6)} %`;
 const range = (low, high, digits) => `${percent(low, digits)} to ${percent(high, digits)}`;
 const clockWords = (clock) => { const [mem, core] = clock.split("/"); return `memory ${mem}${mem === "auto" ? "" : " MHz"}, core ${core}${core === "auto" ? "" : " MHz"}`; };
 
-// A table from rows, whose longer texts take several lines; columns are [title, value(row), is number].
+// A table from rows, whose longer texts take several lines; columns are [title, value(row), is number]. A column with nothing in it is left out.
 // @param kernel  of a row, for highlighting
 const longest_line = 24;
-function table(target, columns, rows, kernel) {
+const has_text = (columns, rows) => rows.length === 0 ? columns : columns.filter((c) => rows.some((row) => { const text = String(c[1](row)); return text !== "-" && text !== ""; }));
+function table(target, all_columns, rows, kernel) {
+  const columns = has_text(all_columns, rows);
   const element = d3.select(target).html("").append("table");
   element.append("thead").append("tr").selectAll("th").data(columns).join("th")
     .attr("scope", "col").classed("number", (c) => c[2]).text((c) => c[0]);
@@ -104,6 +112,17 @@ function commandLine(id, before, line) {
   const code = document.createElement("code");
   code.textContent = line;
   target.append(`${before} `, code);
+}
+
+// The headline: what is set, what that saves, the lines to type.
+function headline(what, saved, set_line = null, finer = "", play_line = null) {
+  const target = d3.select("#answer").html("");
+  target.append("b").text(what);
+  target.append("span").text(saved);
+  const [set, back] = set_line || [];
+  commandLine("set-line", "To set:", set && `${set}   # back: ${back}`);
+  element("finer").textContent = finer;
+  commandLine("play-line", "To play it:", play_line);
 }
 
 // What fit and cross-validation left on energy (or, failing that, power): the worst.

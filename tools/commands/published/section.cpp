@@ -1,6 +1,7 @@
 #include "tools/commands/published/section.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -50,6 +51,63 @@ std::string html_notes(std::string_view notes) {
   return html.empty() ? html : fmt::format("<p>{}</p>\n", html);
 }
 
+std::string_view name_of(SeenByFit seen) {
+  switch (seen) {
+    case SeenByFit::no: return "no";
+    case SeenByFit::in_part: return "in part";
+    case SeenByFit::yes: break;
+  }
+  return "yes";
+}
+
+template <class Use>
+void for_each_difference(std::span<const Reproduction> reproductions, Use&& use) {
+  for (const Reproduction& reproduction : reproductions) {
+    for (const PublishedSection& section : reproduction.sections) {
+      for (const Difference& one : section.differences) use(reproduction, one);
+    }
+  }
+}
+
+// What says most of how far ours may be trusted: mostly of what no fit has seen.
+std::string page_answer(std::span<const Reproduction> reproductions) {
+  std::string text;
+  for_each_difference(reproductions, [&](const Reproduction&, const Difference& one) {
+    if (!one.headline) return;
+    text += fmt::format("{}{}: <b>{:.1f}&nbsp;{}</b> off in the mean{}.",
+                        text.empty() ? "" : "<br>\n", page_text(one.what), one.mean(), one.unit,
+                        one.seen == SeenByFit::no ? "" : ", seen by a fit");
+  });
+  return text;
+}
+
+std::string page_trust(std::span<const Reproduction> reproductions) {
+  std::vector<std::vector<std::string>> rows;
+  for_each_difference(reproductions, [&](const Reproduction& reproduction, const Difference& one) {
+    rows.push_back({page_text(one.what), page_text(reproduction.name),
+                    fmt::format("{}", one.points), fmt::format("{:.2f} {}", one.mean(), one.unit),
+                    fmt::format("{:.2f} {}", one.most, one.unit), std::string(name_of(one.seen))});
+  });
+  return "<p>How far our numbers are from the published ones. What a fit has seen it was made to "
+         "give back; the rest is a prediction.</p>\n" +
+         html_table({"what", "from", "numbers", "mean difference", "most", "seen by a fit"}, rows);
+}
+
+// Pictures, then what ours rests on, then every number; long tables are folded.
+std::string section_html(const PublishedSection& section) {
+  constexpr std::size_t most_rows = 12;
+  std::string html = fmt::format("<h3>{}</h3>\n", page_text(section.heading));
+  if (!section.pictures.empty())
+    html += fmt::format("<div class=\"plots\">\n{}</div>\n", section.pictures);
+  html += fmt::format("<p>{}</p>\n", page_text(section.seen));
+  if (section.summary) html += html_table(*section.summary);
+  html += section.summary || section.table.rows() > most_rows
+              ? fmt::format("<details><summary>All {} rows</summary>\n{}</details>\n",
+                            section.table.rows(), html_table(section.table))
+              : html_table(section.table);
+  return html + html_notes(section.notes);
+}
+
 const OutputTable& short_table(const PublishedSection& section) {
   return section.summary ? *section.summary : section.table;
 }
@@ -95,28 +153,24 @@ std::string markdown_of(std::span<const Reproduction> reproductions) {
 }
 
 std::string page_of(std::span<const Reproduction> reproductions) {
-  std::string body;
+  std::string body = page_section("How sure this is", page_trust(reproductions));
+  std::vector<std::string> names;
   for (const Reproduction& reproduction : reproductions) {
-    body += fmt::format("<h2>{}</h2>\n<p>{}</p>\n", page_text(reproduction.name),
-                        page_text(reproduction.title));
-    for (const PublishedSection& section : reproduction.sections) {
-      body += fmt::format("<h3>{}</h3>\n<p>{}</p>\n", page_text(section.heading),
-                          page_text(section.seen));
-      if (!section.pictures.empty())
-        body += fmt::format("<div class=\"plots\">\n{}</div>\n", section.pictures);
-      if (section.summary) body += html_table(*section.summary);
-      body += section.summary
-                  ? fmt::format("<details><summary>All {} rows</summary>\n{}</details>\n",
-                                section.table.rows(), html_table(section.table))
-                  : html_table(section.table);
-      body += html_notes(section.notes);
-    }
+    std::string html = fmt::format("<p>{}</p>\n", page_text(reproduction.title));
+    for (const PublishedSection& section : reproduction.sections) html += section_html(section);
+    body += page_section(reproduction.name, html);
+    names.push_back(reproduction.name);
   }
-  std::size_t sections = 0;
-  for (const Reproduction& reproduction : reproductions) sections += reproduction.sections.size();
-  return whole_page({std::string(report_title), std::string(report_intro),
-                     fmt::format("{} papers, {} comparisons.", reproductions.size(), sections), ""},
+  return whole_page({std::string(report_title), fmt::format("{}", fmt::join(names, ", ")),
+                     page_answer(reproductions), ""},
                     body);
+}
+
+void Difference::add(double published, double ours) {
+  const double off = std::abs(ours - published);
+  sum += off;
+  most = std::max(most, off);
+  ++points;
 }
 
 void throw_if_interrupted(const RunContext& context) {

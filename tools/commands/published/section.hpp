@@ -13,15 +13,32 @@
 
 namespace rubato {
 
+/// Whether a fit has seen what ours is compared with.
+enum class SeenByFit { no, in_part, yes };
+
+/// How far ours is from what is published, of one quantity.
+struct Difference {
+  std::string what;  ///< "energy of 46 kernels"
+  std::string unit;  ///< "points", "%"
+  SeenByFit seen = SeenByFit::no;
+  bool headline = false;  ///< in the page's answer
+  double sum = 0.0, most = 0.0;
+  std::size_t points = 0;
+
+  void add(double published, double ours);
+  [[nodiscard]] double mean() const { return sum / static_cast<double>(points); }
+};
+
 /// One table or figure of a publication.
 struct PublishedSection {
   std::string key;      ///< in JSON: "table1"
   std::string heading;  ///< "Table 1: ..."
   std::string seen;     ///< what our numbers rest on: whether a fit has seen the published ones
   OutputTable table;    ///< every published number beside ours
-  std::optional<OutputTable> summary = {};  ///< shown instead where the table is long
-  std::string notes = {};                   ///< lines below it
-  std::string pictures = {};                ///< HTML figures, for the page
+  std::optional<OutputTable> summary = {};   ///< shown instead where the table is long
+  std::string notes = {};                    ///< lines below it
+  std::string pictures = {};                 ///< HTML figures, for the page
+  std::vector<Difference> differences = {};  ///< each with points
 };
 
 /// All of one publication.

@@ -74,13 +74,17 @@ PublishedSection section_of(std::string key, std::string heading, std::string no
                             {"ours_ms", "ours ms", 1},
                             {"ours_change_pct", "ours %", 1}}),
       .notes = std::move(notes)};
+  Difference off{
+      .what = "Time of training steps (" + section.heading + ")", .unit = "%", .headline = true};
   const GpuSpec spec = load_gpu_spec("a100-sxm4-80gb");
   for (const PublishedStep& one : steps) {
     const double ours_s = modelled_s(spec, one);
+    off.add(0.0, (ours_s / one.time_s - 1.0) * percent);
     section.table.add_row({std::string(one.model), static_cast<std::int64_t>(one.step.batch),
                            static_cast<std::int64_t>(one.accumulated), one.time_s * ms_per_s,
                            ours_s * ms_per_s, (ours_s / one.time_s - 1.0) * percent});
   }
+  section.differences = {off};
   return section;
 }
 
