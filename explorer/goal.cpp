@@ -48,7 +48,7 @@ std::optional<Aggregation> aggregation_named(std::string_view name) noexcept {
 std::string name_of(const Goal& goal) {
   struct Name {
     std::string operator()(const LeastWaste& waste) const {
-      return waste.slack_frac != 0.0 ? "relaxed_waste" : "strict_waste";
+      return std::string(waste.slack_frac != 0.0 ? relaxed_waste : strict_waste);
     }
     std::string operator()(const LeastEdp&) const { return "edp"; }
     std::string operator()(const LeastEd2p&) const { return "ed2p"; }

@@ -54,6 +54,12 @@ enum class Aggregation { local, global };
 [[nodiscard]] std::optional<Granularity> granularity_named(std::string_view name) noexcept;
 [[nodiscard]] std::optional<Aggregation> aggregation_named(std::string_view name) noexcept;
 
+/// The names of LeastWaste: without slack and with it.
+inline constexpr std::string_view strict_waste = "strict_waste", relaxed_waste = "relaxed_waste";
+[[nodiscard]] constexpr bool names_waste(std::string_view goal) noexcept {
+  return goal == strict_waste || goal == relaxed_waste;
+}
+
 /// Short name for tables and databases, e.g. "strict_waste", "relaxed_waste", "edp".
 [[nodiscard]] std::string name_of(const Goal& goal);
 

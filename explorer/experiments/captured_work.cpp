@@ -116,10 +116,12 @@ GraphQuestion graph_question_of(const Point& point) {
         did_you_mean(granularity, std::vector<std::string>{"iteration", "gpu", "pass", "kernel",
                                                            "launch", "auto"})));
   }
-  if (point.text(AxisId::aggregation) != "global" || point.text(AxisId::goal) != "waste" ||
+  const std::string& goal = point.text(AxisId::goal);
+  if (point.text(AxisId::aggregation) != "global" || (!names_waste(goal) && goal != "waste") ||
       point.number(AxisId::tolerance_pct) != 0.0) {
     throw UsageError(
-        "captured runs are planned for goal 'waste' with global aggregation and no tolerance only");
+        "captured runs are planned for goal 'strict_waste' or 'relaxed_waste' with global "
+        "aggregation and no tolerance only");
   }
   return {.grain = *grain, .slack_frac = point.number(AxisId::slack_pct) / percent};
 }

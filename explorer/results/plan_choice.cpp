@@ -36,7 +36,7 @@ std::optional<double> fraction(const SqlValue& percentage) {
 // By its stored name, or as it was asked for.
 bool is_of_goal(std::string_view stored, std::string_view asked) {
   if (asked.empty() || stored == asked) return true;
-  return asked == "waste" ? stored.ends_with("waste") : stored == fmt::format("least_{}", asked);
+  return stored == fmt::format("least_{}", asked);
 }
 
 bool has_row(const ResultStore& store, const char* sql, std::int64_t id) {
@@ -57,8 +57,9 @@ StoredRun newest_run(const ResultStore& store) {
 // Columns as candidates_of reads them.
 constexpr const char* captured_plans_sql =
     "SELECT v.graph_plan_id, v.granularity, CASE WHEN EXISTS (SELECT 1 FROM graph_plan_marks m "
-    "WHERE m.graph_plan_id = v.graph_plan_id AND m.kind = 'least cost') THEN 'least_cost' ELSE "
-    "'waste' END, 'global', v.slack_pct / 100, v.time_s, "
+    "WHERE m.graph_plan_id = v.graph_plan_id AND m.kind = 'least cost') THEN 'least_cost' "
+    "WHEN v.slack_pct = 0 THEN 'strict_waste' ELSE 'relaxed_waste' END, 'global', v.slack_pct / "
+    "100, v.time_s, "
     "v.energy_j, v.time_change_pct + v.later, v.time_change_low_pct + v.later, "
     "v.time_change_high_pct + v.later, v.energy_change_pct + v.dearer, "
     "v.energy_change_low_pct + v.dearer, v.energy_change_high_pct + v.dearer, p.lower_bound_j, "
@@ -81,7 +82,7 @@ constexpr const char* plans_sql =
     "('strict_waste', 'relaxed_waste', 'least_energy') THEN v.lower_bound END, "
     "v.gap_frac, v.clock_switches, NOT EXISTS (SELECT 1 FROM plan_marks m WHERE m.plan_id = "
     "v.plan_id AND m.kind = 'slack missed'), NULL, v.objective FROM (SELECT w.*, p.lower_bound, "
-    "p.objective, p.slack_frac, "
+    "p.objective, p.slack_frac, p.gap_frac, "
     "coalesce(100.0 * (p.counted_time_s - p.time_s) / b.time_s, 0) AS later, "
     "coalesce(100.0 * (p.counted_energy_j - p.energy_j) / b.energy_j, 0) AS dearer "
     "FROM v_plans w JOIN plans p USING (plan_id) "

@@ -15,7 +15,7 @@ SELECT p.plan_id, p.run_id, r.gpu, r.trace_name, r.clock_grid, p.granularity, p.
        100.0 * (p.counted_time_s / b.time_s - 1) AS counted_time_change_pct,
        100.0 * (p.counted_energy_j / b.energy_j - 1) AS counted_energy_change_pct,
        (SELECT group_concat(kind, ', ') FROM plan_marks m WHERE m.plan_id = p.plan_id) AS notes,
-       p.gap_frac, p.solve_time_s
+       100.0 * p.gap_frac AS gap_pct, p.solve_time_s
 FROM plans p
 JOIN runs r ON r.run_id = p.run_id
 CROSS JOIN plans b ON b.run_id = p.run_id AND b.goal = 'default';  -- CROSS: looked up last
@@ -155,16 +155,16 @@ SELECT u.unit_id, u.question_id, u.run_id, u.plan_id, u.graph_run_id, u.graph_pl
           SELECT kind FROM plan_marks WHERE plan_id IN (p.plan_id, b.plan_id)
           UNION SELECT kind FROM graph_plan_marks WHERE graph_plan_id = u.graph_plan_id
           UNION SELECT kind FROM graph_run_marks WHERE graph_run_id = u.graph_run_id)) AS notes,
-       coalesce(p.clock_switches, q.counted_clock_changes) AS clock_switches, coalesce(p.gap_frac, CASE WHEN q.counted_in_time
-         THEN max(0.0, 1 - q.lower_bound_j / (g.default_j * (1 + q.counted_energy_change_frac))) END) AS gap_frac,
+       coalesce(p.clock_switches, q.counted_clock_changes) AS clock_switches, 100.0 * coalesce(p.gap_frac, CASE WHEN q.counted_in_time
+         THEN max(0.0, 1 - q.lower_bound_j / (g.default_j * (1 + q.counted_energy_change_frac))) END) AS gap_pct,
        coalesce(r.gpu_calibrated, h.gpu_calibrated) AS gpu_calibrated,
-       coalesce(s.measured_time_frac, g.source_measured_s / (g.source_measured_s + g.source_anchored_s + g.source_fixed_s))
-         AS measured_time_frac,
-       coalesce(s.anchored_time_frac, (g.source_anchored_s - g.source_guessed_split_s + g.source_fixed_s)
-         / (g.source_measured_s + g.source_anchored_s + g.source_fixed_s)) AS anchored_time_frac,  -- what no clock changes, too
-       coalesce(s.scaled_time_frac, 0.0) AS scaled_time_frac, coalesce(s.derived_time_frac, 0.0) AS derived_time_frac,
-       coalesce(s.guessed_time_frac, g.source_guessed_split_s
-         / (g.source_measured_s + g.source_anchored_s + g.source_fixed_s)) AS guessed_time_frac,
+       100.0 * coalesce(s.measured_time_frac, g.source_measured_s / (g.source_measured_s + g.source_anchored_s + g.source_fixed_s))
+         AS measured_pct,
+       100.0 * coalesce(s.anchored_time_frac, (g.source_anchored_s - g.source_guessed_split_s + g.source_fixed_s)
+         / (g.source_measured_s + g.source_anchored_s + g.source_fixed_s)) AS anchored_pct,  -- what no clock changes, too
+       100.0 * coalesce(s.scaled_time_frac, 0.0) AS scaled_pct, 100.0 * coalesce(s.derived_time_frac, 0.0) AS derived_pct,
+       100.0 * coalesce(s.guessed_time_frac, g.source_guessed_split_s
+         / (g.source_measured_s + g.source_anchored_s + g.source_fixed_s)) AS guessed_pct,
        u.wall_time_s, u.finished_utc, u.host
 FROM units u
 LEFT JOIN plans p ON p.plan_id = u.plan_id
@@ -397,7 +397,7 @@ JOIN graph_plans b ON b.granularity = a.granularity AND b.slack_frac = a.slack_f
 DROP VIEW IF EXISTS v_pipeline_plans;
 CREATE VIEW v_pipeline_plans AS
 SELECT p.pipeline_plan_id, p.pipeline_run_id, r.profile, r.schedule, r.stages, r.microbatches,
-       p.goal, p.status, p.deadline_s, p.time_s, p.energy_j, p.gap_frac,
+       p.goal, p.status, p.deadline_s, p.time_s, p.energy_j, 100.0 * p.gap_frac AS gap_pct,
        100.0 * (p.time_s / b.time_s - 1) AS time_change_pct,
        100.0 * (p.energy_j / (b.energy_j + CASE p.goal WHEN 'straggler' THEN
          r.blocked_power_w * r.stages * (p.deadline_s - b.time_s) ELSE 0 END) - 1)

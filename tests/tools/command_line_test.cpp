@@ -24,7 +24,8 @@ TEST_F(ProgramRun, HelpsAndCorrects) {
   expect("", 2, "see 'rubato --help'");
   expect("explor", 2, "unknown word 'explor'; did you mean 'explore'?");
   expect("explore --slak 2", 2, "unknown option '--slak'; did you mean '--slack'?");
-  expect("explore --goal wast", 2, "--goal 'wast' is not known; did you mean 'waste'?");
+  expect("explore --goal strict_wast", 2,
+         "--goal 'strict_wast' is not known; did you mean 'strict_waste'?");
   expect("explore --slack -100", 2, "--slack is -100; expected a number above -100");
   expect("explore --slack -1", 0, "time -1.00 %");
   expect("explore --slack -90", 1, "infeasible");
@@ -160,7 +161,8 @@ TEST_F(ProgramRun, FollowsARunFromTraceToReport) {
          "--switch-dwell-us is -1; expected a number from 0 to 1e+08");
   expect("explore --switching spec", 2, "nothing is known of changes of clock on rtx-3080-ti");
   expect("explore t.json --gpu h200-sxm5 --switching spec --granularity auto", 0, "changes/s");
-  expect("explore --granularity auto --goal edp", 2, "granularity 'auto' plans for goal 'waste'");
+  expect("explore --granularity auto --goal edp", 2,
+         "granularity 'auto' plans for goal 'strict_waste'");
   expect("sweep-latency t.json --latencies-us 1000", 0, "Ascend NPU");
   expect("sweep-latency t.json --latencies-us -1", 2, "--latencies-us is -1; expected numbers > 0");
   expect("transfer t.json --db r.db --batches 1,40 --tp 1,2", 0, "gpt3-xl-b40-s1024-tp2-dp1");
@@ -248,7 +250,7 @@ TEST_F(ProgramRun, PlansThatAreLateAsPlayedAreNotToBeSet) {
 
 TEST_F(ProgramRun, JsonIsForPrograms) {
   const auto found = nlohmann::json::parse(
-      run("explore --granularity kernel --goal waste,edp --per-kernel --json").text);
+      run("explore --granularity kernel --goal strict_waste,edp --per-kernel --json").text);
   EXPECT_EQ(found["kernels"].size(), 2U * 46U);
   const auto& plans = found["plans"];
   ASSERT_EQ(plans.size(), 3U);

@@ -115,7 +115,7 @@ class Manners(unittest.TestCase):
         self.assertIn("--power-limit is '5%'; expected a number", self.run_program("explore", "--power-limit", "5%", status=2).stderr)
 
     def test_the_first_thing_wrong_is_named(self):
-        self.assertIn("--goal 'wast' is not known; did you mean 'waste'?", self.run_program("explore", "--goal", "wast", "--slack", "5", status=2).stderr)
+        self.assertIn("--goal 'strict_wast' is not known; did you mean 'strict_waste'?", self.run_program("explore", "--goal", "strict_wast", "--slack", "5", status=2).stderr)
         self.assertIn("--batch is 99999999999999999999; expected a whole number from 0 to 18446744073709551615",
                       self.run_program("trace", "gen", "gpt3-xl", "--batch", "9" * 20, "-o", "-", status=2).stderr)
         (self.folder / "file").write_text("")
@@ -295,7 +295,7 @@ class Manners(unittest.TestCase):
 
     def test_goals_have_the_names_of_tables_too(self):
         words, names = (self.run_program("explore", *FEW, "--goal", goals, "--json").stdout
-                        for goals in ("energy,waste", "least_energy,strict_waste"))
+                        for goals in ("energy,strict_waste", "least_energy,strict_waste"))
         self.assertEqual([p["goal"] for p in json.loads(names)["plans"]], ["default", "least_energy", "strict_waste"])
         self.assertEqual([p["energy_j"] for p in json.loads(names)["plans"]], [p["energy_j"] for p in json.loads(words)["plans"]])
 

@@ -31,12 +31,14 @@ Aggregation aggregation_of(const std::string& name) {
 }
 
 void check_goal(const std::string& name) {
-  const std::vector<std::string> known{"waste", "edp", "ed2p", "energy", "time", "cost"};
+  const std::vector<std::string> known{"strict_waste", "relaxed_waste", "edp", "ed2p",
+                                       "energy",       "time",          "cost"};
   if (std::ranges::find(known, name) == known.end()) unknown("--goal", name, known);
 }
 
 Goal goal_of(const std::string& name, const QuestionOptions& o) {
-  if (name == "waste") return LeastWaste{o.slack_pct / percent, o.tolerance_pct / percent};
+  if (name == strict_waste) return LeastWaste{0.0, o.tolerance_pct / percent};
+  if (name == relaxed_waste) return LeastWaste{o.slack_pct / percent, o.tolerance_pct / percent};
   if (name == "edp") return LeastEdp{};
   if (name == "ed2p") return LeastEd2p{};
   if (name == "energy") return LeastEnergy{};
@@ -65,18 +67,18 @@ void add_question_options(CommandLine& app, QuestionOptions& o) {
       ->capture_default_str();
   app.add_option(
          "--goal", o.goals,
-         "What is least: waste (energy, in the time that --slack allows), edp and ed2p "
-         "(energy-delay "
-         "products: energy x time, energy x time squared), energy, time (in a budget of energy "
-         "or power), cost (money for energy and time)")
+         "What is least: energy in no more time (strict_waste) or in the time that --slack "
+         "allows (relaxed_waste), energy x time (edp), energy x time squared (ed2p), energy "
+         "alone (energy), time in a budget of energy or power (time), money (cost)")
       ->delimiter(',')
       ->capture_default_str();
-  app.add_option("--slack", o.slack_pct,
-                 "Goal waste: time allowed beyond the default clocks, %; negative: to be saved")
+  app.add_option(
+         "--slack", o.slack_pct,
+         "Goal relaxed_waste: time allowed beyond the default clocks, %; negative: to be saved")
       ->capture_default_str();
   app.add_option(
          "--tolerance", o.tolerance_pct,
-         "Goal waste: what still counts as no slower, %; measured times repeat to about 0.1")
+         "Waste goals: what still counts as no slower, %; measured times repeat to about 0.1")
       ->capture_default_str();
   app.add_option("--energy-budget", o.energy_budget_j, "Goal time: energy of an iteration, J");
   app.add_option("--power-budget", o.power_budget_w,
@@ -110,27 +112,41 @@ void check_numbers(const QuestionOptions& o) {
 
 std::vector<std::string> goal_words(std::vector<std::string> goals) {
   for (std::string& goal : goals) {
-    if (goal == "strict_waste" || goal == "relaxed_waste") goal = "waste";
+    if (goal == "waste")
+      throw UsageError("--goal 'waste' is called strict_waste, and relaxed_waste with --slack");
     if (goal.starts_with("least_")) goal.erase(0, std::string_view("least_").size());
   }
   return goals;
 }
 
+void settle_goals(QuestionOptions& o, const CommandLine& line) {
+  o.goals = goal_words(o.goals);
+  if (!line.has("--goal") && o.slack_pct != 0.0) o.goals = {std::string(relaxed_waste)};
+}
+
 void refuse_without_goal(const QuestionOptions& o, const CommandLine& line) {
   struct OfGoal {
     const char* option;
-    std::string_view goal;
+    std::string_view goal, other = {};
+  };
+  const auto asked = [&](std::string_view goal) {
+    return std::ranges::find(o.goals, goal) != o.goals.end();
   };
   for (const std::string& goal : o.goals) check_goal(goal);
-  for (const OfGoal& one : {OfGoal{"--slack", "waste"}, OfGoal{"--tolerance", "waste"},
-                            OfGoal{"--energy-budget", "time"}, OfGoal{"--power-budget", "time"},
-                            OfGoal{"--price-per-kwh", "cost"}, OfGoal{"--pue", "cost"},
-                            OfGoal{"--price-per-gpu-hour", "cost"}}) {
-    if (!line.has(one.option) || std::ranges::find(o.goals, one.goal) != o.goals.end()) continue;
+  // A slack of 0 is what strict_waste has.
+  const std::string_view without_slack = o.slack_pct == 0.0 ? strict_waste : std::string_view();
+  for (const OfGoal& one :
+       {OfGoal{"--slack", relaxed_waste, without_slack},
+        OfGoal{"--tolerance", strict_waste, relaxed_waste}, OfGoal{"--energy-budget", "time"},
+        OfGoal{"--power-budget", "time"}, OfGoal{"--price-per-kwh", "cost"},
+        OfGoal{"--pue", "cost"}, OfGoal{"--price-per-gpu-hour", "cost"}}) {
+    if (!line.has(one.option) || asked(one.goal) || asked(one.other)) continue;
     throw UsageError(
         fmt::format("{} does nothing with --goal {}", one.option, fmt::join(o.goals, ",")),
         {.in = {}, .hint = fmt::format("it belongs to --goal {}", one.goal)});
   }
+  if (asked(relaxed_waste) && o.slack_pct == 0.0)
+    throw UsageError("--goal relaxed_waste needs --slack", {.in = {}, .hint = "e.g. --slack 2"});
 }
 
 }  // namespace rubato

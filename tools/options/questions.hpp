@@ -16,7 +16,7 @@ class CommandLine;
 struct QuestionOptions {
   std::vector<std::string> granularities{"iteration", "pass", "kernel"};
   std::vector<std::string> aggregations{"global"};
-  std::vector<std::string> goals{"waste"};
+  std::vector<std::string> goals{"strict_waste"};
   double slack_pct = 0.0, tolerance_pct = 0.0;
   std::optional<double> energy_budget_j, power_budget_w;
   PriceOptions prices;
@@ -33,9 +33,14 @@ void add_question_options(CommandLine& app, QuestionOptions& options);
 void check_numbers(const QuestionOptions& options);
 
 /// Goals as options name them, given so or as tables and databases do: "least_energy" is "energy".
+/// @throws UsageError for names of before
 [[nodiscard]] std::vector<std::string> goal_words(std::vector<std::string> goals);
 
-/// @throws UsageError for goals that are not known, and for options of a goal that was not given
+/// What a slack alone asks for is relaxed_waste.
+void settle_goals(QuestionOptions& options, const CommandLine& line);
+
+/// @throws UsageError for goals that are not known, for options of a goal that was not given, and
+///         for relaxed_waste without a slack
 void refuse_without_goal(const QuestionOptions& options, const CommandLine& line);
 
 }  // namespace rubato

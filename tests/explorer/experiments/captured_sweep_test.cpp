@@ -264,11 +264,11 @@ TEST_F(CapturedSweep, LatePlansAreMarkedWhereChangesOfClockAreFree) {
   EXPECT_EQ(late, 1U);
   EXPECT_EQ(number(file("a.db"),
                    "SELECT count(*) FROM v_units WHERE granularity = 'kernel' AND NOT in_time AND "
-                   "notes LIKE '%slack missed%' AND gap_frac IS NULL"),
+                   "notes LIKE '%slack missed%' AND gap_pct IS NULL"),
             1);
   EXPECT_EQ(number(file("a.db"),
                    "SELECT count(*) FROM v_units WHERE granularity = 'iteration' AND in_time AND "
-                   "gap_frac IS NOT NULL AND tolerance_pct = 0"),
+                   "gap_pct IS NOT NULL AND tolerance_pct = 0"),
             1);
 }
 
@@ -285,9 +285,9 @@ TEST_F(CapturedSweep, SaysWhatItCannotPlan) {
                           "granularity 'passes' is not known for captured runs",
                           "leave impossible combinations out");
   expect_error<DataError>([&] { (void)plan(capture + "goal = 'edp'\n"); },
-                          "captured runs are planned for goal 'waste'");
+                          "captured runs are planned for goal 'strict_waste'");
   expect_error<DataError>([&] { (void)plan(capture + "aggregation = 'local'\n"); },
-                          "captured runs are planned for goal 'waste'");
+                          "captured runs are planned for goal 'strict_waste'");
   expect_error<UsageError>(
       [&] {
         Point point;

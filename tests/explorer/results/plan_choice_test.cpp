@@ -35,8 +35,9 @@ TEST(PlanChoice, TheCheapestPlanIsTakenWhereItIsAloneOrAskedFor) {
   EXPECT_EQ(alone.plans.size(), 2U);                     // the other one may stand in for it
   EXPECT_FALSE(alone.plans.front().lower_bound_j);
   EXPECT_EQ(choose_plans(store, {false, 2}, "", "", {}).plans.front().goal, "relaxed_waste");
-  EXPECT_EQ(choose_plans(store, {false, 2}, "", "waste", {}).plans.front().goal, "relaxed_waste");
-  EXPECT_EQ(choose_plans(store, {false, 2}, "", "waste", {}).plans.front().lower_bound_j,
+  EXPECT_EQ(choose_plans(store, {false, 2}, "", "relaxed_waste", {}).plans.front().goal,
+            "relaxed_waste");
+  EXPECT_EQ(choose_plans(store, {false, 2}, "", "relaxed_waste", {}).plans.front().lower_bound_j,
             both.plans[0].lower_bound);
   for (const char* goal : {"cost", "least_cost"})
     EXPECT_EQ(choose_plans(store, {false, 2}, "", goal, {}).plans.front().goal, "least_cost");
@@ -66,7 +67,7 @@ TEST(PlanChoice, OfACapturedRunTheCheapestAsPlayed) {
   const ResultStore store = ResultStore::open_read_only(folder / "r.db");
   const PlanChoice cheapest = choose_plans(store, {true, 1}, "", "cost", {});
   EXPECT_EQ(cheapest.plans.front().granularity, granularity);
-  EXPECT_EQ(choose_plans(store, {true, 1}, "", "", {}).plans.front().goal, "waste");
+  EXPECT_EQ(choose_plans(store, {true, 1}, "", "", {}).plans.front().goal, "strict_waste");
 }
 
 }  // namespace

@@ -50,7 +50,7 @@ def plan_of(segments, granularity="pass", plan_id=1, slack=0.0, change=-0.1, clo
     expected = dict(time_s=total_s, energy_j=100.0, time_change_frac=0.0, time_change_low_frac=-0.01, time_change_high_frac=0.01,
                     energy_change_frac=change, energy_change_low_frac=change - 0.02, energy_change_high_frac=change + 0.02,
                     lower_bound_j=None, gap_frac=None, clock_changes=2)
-    return {"plan_id": plan_id, "granularity": granularity, "goal": "waste", "slack_frac": slack, "expected": expected,
+    return {"plan_id": plan_id, "granularity": granularity, "goal": "strict_waste" if slack == 0 else "relaxed_waste", "slack_frac": slack, "expected": expected,
             "devices": [{"rank": 0, "device": 0, "segments": [
                 {"pass": name, "clock": clocks.index(core), "launches": 1, "time_s": time_s, "energy_j": 1.0}
                 for name, core, time_s in segments]}]}

@@ -175,10 +175,11 @@ bool is_captured_run(const ExploreOptions& o) {
 // Execution graphs know two goals.
 void check_captured_goals(const QuestionOptions& o, const CommandLine& line) {
   for (const std::string& goal : o.goals) {
-    if (goal == "waste" || goal == "cost") continue;
+    if (names_waste(goal) || goal == "cost") continue;
     throw UsageError(fmt::format("--goal {} does nothing for a captured run", goal),
                      {.in = {},
-                      .hint = "expected waste or cost; 'rubato trace import FILE -o step.json' "
+                      .hint = "expected strict_waste, relaxed_waste or cost; 'rubato trace import "
+                              "FILE -o step.json' "
                               "makes a trace of one stream, which knows all goals"});
   }
   refuse_without_goal(o, line);
@@ -193,7 +194,7 @@ ExitStatus run_captured(const ExploreOptions& o, const CommandLine& line,
       "does nothing for a captured run",
       "'rubato trace import FILE -o step.json' makes a trace of one stream, which knows all goals");
   check_captured_goals(o.questions, line);
-  const bool waste = std::ranges::find(o.questions.goals, "waste") != o.questions.goals.end();
+  const bool waste = std::ranges::any_of(o.questions.goals, names_waste);
   const bool cost = std::ranges::find(o.questions.goals, "cost") != o.questions.goals.end();
   if (cost && line.has("--comm-sms"))
     throw UsageError("--comm-sms does nothing for plans of least cost",
@@ -331,14 +332,13 @@ Action setup_explore(CommandLine& app) {
       "  rubato explore gpt3-xl --db results.db\n"
       "  rubato explore rank0.pt.trace.json.gz --captured-clock 1593/1410\n"
       "  rubato explore --ranks 'rank*.pt.trace.json.gz' --slack 1 --granularity gpu,kernel\n"
-      "  rubato explore gpt3-xl --clocks full --goal waste --slack 5 --granularity kernel "
-      "--per-kernel\n"
+      "  rubato explore gpt3-xl --clocks full --slack 5 --granularity kernel --per-kernel\n"
       "  rubato explore --table sweep.csv --gpu a100-sxm4-80gb --slack 5\n"
       "  rubato explore --table sweep.csv --gpu a100-sxm4-80gb --model linear\n"
       "  rubato explore gpt3-xl --goal time --power-budget 280 --granularity kernel\n"
       "  rubato explore gpt3-xl --goal cost --price-per-kwh 0.12 --price-per-gpu-hour 0.05");
   return [o, &app](const RunContext& context) {
-    o->questions.goals = goal_words(o->questions.goals);
+    settle_goals(o->questions, app);
     if (!is_captured_run(*o)) o->table = settled(o->table);
     return run(*o, app, context);
   };

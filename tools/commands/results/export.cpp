@@ -15,6 +15,7 @@
 #include "explorer/results/store.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
+#include "tools/options/questions.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/standard_error.hpp"
 #include "tools/terminal/stored_runs.hpp"
@@ -149,6 +150,7 @@ Action setup_export(CommandLine& app) {
       "--csv -o cells.csv\n  rubato export --plan latest --db results.db -o plan.json");
   return [o, &app](const RunContext&) {
     choose_format(*o, app);
+    if (!o->plan.goal.empty()) o->plan.goal = goal_words({o->plan.goal}).front();
     if (!o->plan.run.empty()) return export_plan(*o);
     if (!o->plan.granularity.empty() || !o->plan.goal.empty() || o->plan.plan_id || !o->gpu.empty())
       throw UsageError("--granularity, --goal, --plan-id and --gpu choose a plan; give --plan too");

@@ -40,12 +40,11 @@ constexpr std::array run_sections{
         "model_errors", "What the fit of the GPU left",
         "SELECT name, value FROM model_errors WHERE spec_hash = (SELECT spec_hash FROM runs WHERE "
         "run_id = ?)"},
-    Section{
-        "plans", "Plans; change against the default clocks",
-        "SELECT plan_id, granularity, aggregation, goal, slack_pct, status, "
-        "time_s, energy_j, time_change_pct, energy_change_pct, energy_change_low_pct, "
-        "energy_change_high_pct, clock_switches, 100.0 * gap_frac AS gap_pct, notes FROM v_plans "
-        "WHERE run_id = ? ORDER BY plan_id"},
+    Section{"plans", "Plans; change against the default clocks",
+            "SELECT plan_id, granularity, aggregation, goal, slack_pct, status, "
+            "time_s, energy_j, time_change_pct, energy_change_pct, energy_change_low_pct, "
+            "energy_change_high_pct, clock_switches, gap_pct, notes FROM v_plans "
+            "WHERE run_id = ? ORDER BY plan_id"},
     Section{
         "notes", "What to know beside these numbers",
         "SELECT m.plan_id, m.kind, m.reason FROM plans p JOIN plan_marks m USING (plan_id) WHERE "
