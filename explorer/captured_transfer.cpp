@@ -82,24 +82,20 @@ StoredGraphPlan load_graph_plan(const ResultStore& store, std::int64_t plan_id) 
         fmt::format("plan graph:{} is of least cost, which is not transferred", plan_id),
         {.in = {}, .hint = "plan on the other capture with 'rubato explore --goal cost'"});
   }
-  if (stored_host_power_w(store, {true, whole(row[3])}) > 0.0) {
-    throw UsageError(
-        fmt::format("plan graph:{} counts the rest of the node; a transfer counts the GPU alone",
-                    plan_id),
-        {.in = {}, .hint = "explore again without --host-power"});
-  }
   return {.plan_id = plan_id,
           .gpu = text(row[0]),
           .grid = grid_of_run(store, whole(row[3])),
           .question = {grain_named(text(row[1])).value_or(GraphGrain::kernel), real(row[2])},
           .comm_sms = std::holds_alternative<std::monostate>(row[5]) ? std::nullopt
-                                                                     : std::optional(real(row[5]))};
+                                                                     : std::optional(real(row[5])),
+          .host_power_w = stored_host_power_w(store, {true, whole(row[3])})};
 }
 
 CapturedTransfer transfer(const ResultStore& store, const StoredGraphPlan& plan,
                           GraphExplorationInput input, const RunContext& context) {
   input.questions = {plan.question};
   input.grid = plan.grid;
+  input.host_power_w = plan.host_power_w;
   std::vector<std::string> notes;
   if (plan.comm_sms) {
     // Asked for only where there is something to move: an exploration refuses anything else.

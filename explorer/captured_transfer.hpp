@@ -19,10 +19,11 @@ struct StoredGraphPlan {
   std::string grid;  ///< the clocks it was chosen from, as make_clock_grid takes them
   GraphQuestion question;
   std::optional<double> comm_sms;  ///< of collectives beside compute; nothing: as captured
+  double host_power_w = 0.0;       ///< of the rest of the node, for each GPU, in every total
 };
 
 /// @throws UsageError if there is no such plan, it was not found, its order is not stored, or it
-/// counts prices or the rest of the node
+/// counts prices
 [[nodiscard]] StoredGraphPlan load_graph_plan(const ResultStore& store, std::int64_t plan_id);
 
 /// Totals of a whole capture, changes of clock counted where it is known what they take.

@@ -49,16 +49,11 @@ Granularity granularity_from(const std::string& name) {
   return Granularity::kernel;
 }
 
-// Transfers count the GPUs alone, at no price.
-void refuse_other_accounts(const ResultStore& store, std::int64_t plan_id, std::string_view goal,
-                           std::int64_t run_id) {
+// Transfers have no prices.
+void refuse_prices(std::int64_t plan_id, std::string_view goal) {
   if (goal == "least_cost")
     throw UsageError(fmt::format("plan {} is of least cost, which is not transferred", plan_id),
                      {.in = {}, .hint = "plan on the other GPU with 'rubato explore --goal cost'"});
-  if (stored_host_power_w(store, {.captured = false, .id = run_id}) > 0.0)
-    throw UsageError(
-        fmt::format("plan {} counts the rest of the node; a transfer counts the GPU", plan_id),
-        {.in = {}, .hint = "explore again without --host-power"});
 }
 
 }  // namespace
@@ -80,7 +75,7 @@ StoredPlan load_plan(const ResultStore& store, std::int64_t plan_id) {
   }
   const std::vector<SqlValue>& row = found.rows.front();
   const auto text = [&row](std::size_t i) { return std::get<std::string>(row[i]); };
-  refuse_other_accounts(store, plan_id, text(2), std::get<std::int64_t>(row[19]));
+  refuse_prices(plan_id, text(2));
   if (!number_or_nothing(row[12]))
     throw UsageError(fmt::format("plan {} is infeasible: it has no clocks", plan_id));
   StoredPlan plan{.plan_id = plan_id,
@@ -92,7 +87,9 @@ StoredPlan load_plan(const ResultStore& store, std::int64_t plan_id) {
                   .spec = parse_gpu_spec(text(11), fmt::format("the spec of plan {}", plan_id)),
                   .grid = text(7),
                   .power_limit_w = std::get<double>(row[8]),
-                  .switching = switching_from(row)};
+                  .switching = switching_from(row),
+                  .host_power_w = stored_host_power_w(
+                      store, {.captured = false, .id = std::get<std::int64_t>(row[19])})};
   const QueryResult clocks = store.query(fmt::format(
       "SELECT kernel, clock FROM v_plan_clocks WHERE plan_id = {} ORDER BY site_id", plan_id));
   for (const auto& launch : clocks.rows) {
@@ -145,12 +142,15 @@ void replay_plan(const StoredPlan& plan, const Trace& trace, const ClockGrid& gr
   const Plan transferred = plan_by_kernel(trace, clocks);
   const GpuModel model(plan.spec, trace, plan.power_limit_w);
   result.transferred = simulate(trace, model, grid, transferred, plan.switching).total;
+  add_power(result.transferred, plan.host_power_w);
   std::vector<GpuModel> draws = draw_models(model, trace, drawn_models);
   const ModelErrors errors = model_errors(plan.spec);
-  result.interval = saving_interval(trace, model, draws, grid, transferred, errors, plan.switching);
+  result.interval = saving_interval(trace, model, draws, grid, transferred, errors, plan.switching,
+                                    plan.host_power_w);
   for (GpuModel& draw : draws) draw = with_full_waves(draw, trace);
-  const SavingInterval full = saving_interval(trace, with_full_waves(model, trace), draws, grid,
-                                              transferred, errors, plan.switching);
+  const SavingInterval full =
+      saving_interval(trace, with_full_waves(model, trace), draws, grid, transferred, errors,
+                      plan.switching, plan.host_power_w);
   reach_over(result.interval.time, full.time);
   reach_over(result.interval.energy, full.energy);
 }
@@ -177,7 +177,8 @@ Transfer transfer(const StoredPlan& plan, const Trace& trace, const RunContext& 
                          .grid = plan.grid,
                          .power_limit_w = plan.power_limit_w,
                          .switching = plan.switching,
-                         .questions = {plan.question}};
+                         .questions = {plan.question},
+                         .host_power_w = plan.host_power_w};
   const Exploration own = explore(input, context);
   const auto known = known_clocks(plan, trace, own.grid);
   Transfer result;

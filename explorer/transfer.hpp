@@ -22,9 +22,10 @@ struct StoredPlan {
   std::string grid;
   double power_limit_w = 0.0;
   SwitchModel switching;
+  double host_power_w = 0.0;  ///< of the rest of the node, for each GPU, in every total
 };
 
-/// @throws UsageError if there is no such plan, or it was infeasible
+/// @throws UsageError if there is no such plan, it was infeasible, or counts prices
 [[nodiscard]] StoredPlan load_plan(const ResultStore& store, std::int64_t plan_id);
 
 /// Totals of one iteration of the other trace.

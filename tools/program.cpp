@@ -1,6 +1,7 @@
 #include "tools/program.hpp"
 
 #include <cstdio>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "common/version.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
+#include "tools/terminal/output.hpp"
 #include "tools/terminal/progress_line.hpp"
 #include "tools/terminal/terminal.hpp"
 
@@ -165,7 +167,10 @@ ExitStatus run_program(int argc, char** argv, const std::atomic<bool>& interrupt
     app.parse(static_cast<int>(words.size()), words.data());
   } catch (const CLI::Success& success) {  // --help, --version
     if (!app.remaining(true).empty()) throw_usage_error(app, CLI::ExtrasError({}));
-    return static_cast<ExitStatus>(app.exit(success));
+    std::ostringstream text;
+    const auto status = static_cast<ExitStatus>(app.exit(success, text, text));
+    print(wrapped_help(text.str(), table_style().columns));
+    return status;
   } catch (const CLI::ParseError& error) {
     throw_usage_error(app, error);
   }

@@ -319,8 +319,8 @@ SavingInterval PlanIntervals::drawn(const Plan& plan) {
 SavingInterval saving_interval(const Trace& trace, const GpuModel& model,
                                const std::vector<GpuModel>& models, const ClockGrid& grid,
                                const Plan& plan, const ModelErrors& errors,
-                               const SwitchModel& switching) {
-  return PlanIntervals(trace, model, models, grid, errors, switching).of(plan);
+                               const SwitchModel& switching, double host_power_w) {
+  return PlanIntervals(trace, model, models, grid, errors, switching, host_power_w).of(plan);
 }
 
 SavingInterval cell_interval(std::span<const Cost> by_models, const Cost& measured,

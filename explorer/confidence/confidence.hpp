@@ -90,7 +90,8 @@ class StandardErrorDraws {
                                              const std::vector<GpuModel>& models,
                                              const ClockGrid& grid, const Plan& plan,
                                              const ModelErrors& errors,
-                                             const SwitchModel& switching);
+                                             const SwitchModel& switching,
+                                             double host_power_w = 0.0);
 
 /// The same for many plans of one trace: what does not depend on the plan is drawn and replayed
 /// once. For one thread; references must outlive it.

@@ -41,9 +41,13 @@ enum class AxisId : std::size_t {
   tolerance_pct,
   energy_budget_j,
   power_budget_w,
+  host_power_w,
+  price_per_kwh,
+  price_per_gpu_hour,
+  pue,
   seed
 };
-inline constexpr std::size_t axis_count = 26;
+inline constexpr std::size_t axis_count = 30;
 
 /// What the values of an axis are. A word stands for "what the spec says" (power_limit_w).
 enum class AxisKind { text, count_from_0, count_from_1, non_negative, positive, positive_or_spec };

@@ -19,19 +19,31 @@ T named(std::optional<T> value, std::string_view axis, const std::string& name,
   throw UsageError(fmt::format("{} '{}' is not known{}", axis, name, did_you_mean(name, known)));
 }
 
+Prices prices_of(const Point& point) {
+  const std::optional<double> per_kwh = point.optional_number(AxisId::price_per_kwh);
+  if (!per_kwh) throw UsageError("goal 'cost' needs price_per_kwh");
+  const double pue = point.number(AxisId::pue);
+  if (pue < 1.0) throw UsageError(fmt::format("pue is {}; expected a number >= 1", pue));
+  return {
+      .per_kwh = *per_kwh, .per_gpu_hour = point.number(AxisId::price_per_gpu_hour), .pue = pue};
+}
+
 Goal goal_of(const Point& point) {
   const std::string& name = point.text(AxisId::goal);
-  if (name == "waste") {
+  // "waste": as files called it before its names were those of tables and databases.
+  if (names_waste(name) || name == "waste") {
     return LeastWaste{point.number(AxisId::slack_pct) / percent,
                       point.number(AxisId::tolerance_pct) / percent};
   }
   if (name == "edp") return LeastEdp{};
   if (name == "ed2p") return LeastEd2p{};
   if (name == "energy") return LeastEnergy{};
+  if (name == "cost") return LeastCost{prices_of(point)};
   if (name != "time") {
     throw UsageError(fmt::format(
         "goal '{}' is not known{}", name,
-        did_you_mean(name, std::vector<std::string>{"waste", "edp", "ed2p", "energy", "time"})));
+        did_you_mean(name, std::vector<std::string>{"strict_waste", "relaxed_waste", "edp", "ed2p",
+                                                    "energy", "time", "cost"})));
   }
   const LeastTime goal{point.optional_number(AxisId::energy_budget_j),
                        point.optional_number(AxisId::power_budget_w)};
@@ -53,7 +65,9 @@ Question question_of(const Point& point) {
   if (question.granularity == Granularity::automatic &&
       (question.aggregation != Aggregation::global ||
        !std::holds_alternative<LeastWaste>(question.goal)))
-    throw UsageError("granularity 'auto' plans for goal 'waste' with global aggregation only");
+    throw UsageError(
+        "granularity 'auto' plans for goal 'strict_waste' or 'relaxed_waste' with global "
+        "aggregation only");
   return question;
 }
 

@@ -307,7 +307,8 @@ ExplorationInput exploration_input(const SweepPlan& plan, const Unit& unit) {
           .grid = setting.clocks,
           .power_limit_w = setting.power_limit_w,
           .switching = setting.switching,
-          .questions = {std::get<Question>(unit.question)}};
+          .questions = {std::get<Question>(unit.question)},
+          .host_power_w = setting.host_power_w};
 }
 
 GraphExplorationInput graph_exploration_input(const SweepPlan& plan, const Unit& unit) {
@@ -319,7 +320,8 @@ GraphExplorationInput graph_exploration_input(const SweepPlan& plan, const Unit&
           .grid = setting.clocks,
           .power_limit_w = setting.power_limit_w,
           .switching = setting.switching,
-          .questions = {std::get<GraphQuestion>(unit.question)}};
+          .questions = {std::get<GraphQuestion>(unit.question)},
+          .host_power_w = setting.host_power_w};
 }
 
 std::string unit_label(const SweepPlan& plan, const Unit& unit) {

@@ -57,6 +57,11 @@ Json question_json(const Question& question) {
     json["max_energy_j"] = or_null(time->max_energy_j);
     json["max_average_power_w"] = or_null(time->max_average_power_w);
   }
+  if (const auto* cost = std::get_if<LeastCost>(&question.goal)) {
+    json["price_per_kwh"] = cost->prices.per_kwh;
+    json["price_per_gpu_hour"] = cost->prices.per_gpu_hour;
+    json["pue"] = cost->prices.pue;
+  }
   return json;
 }
 
@@ -80,6 +85,7 @@ Json options_json(const Setting& setting, const std::string& spec_hash) {
     json["switch_lead_s"] = switching.core.lead_s;
     json["switch_dwell_s"] = switching.dwell_s;
   }
+  if (setting.host_power_w > 0.0) json["host_power_w"] = setting.host_power_w;
   if (const PipelineSplit* pipeline = setting.pipeline()) {
     json["pipeline_parallel"] = pipeline->stages;
     json["microbatches"] = pipeline->microbatches;
@@ -227,6 +233,7 @@ class Planner {
             point.optional_number(AxisId::power_limit_w).value_or(gpu.value->power_limit.limit_w),
         .clocks = clocks_of(point, *gpu.value),
         .switching = switching_of(point),
+        .host_power_w = point.number(AxisId::host_power_w),
         .seed = point.count(AxisId::seed),
         .options_json = {},
         .estimated_store_s = 0.0};

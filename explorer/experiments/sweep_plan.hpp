@@ -35,6 +35,7 @@ struct Setting {
   double power_limit_w = 0.0;
   std::string clocks;
   SwitchModel switching;
+  double host_power_w = 0.0;  ///< of the rest of the node, for each GPU
   std::uint64_t seed = 0;
   std::string options_json;        ///< every option as text, for the store
   double estimated_store_s = 0.0;  ///< time to store its profile once

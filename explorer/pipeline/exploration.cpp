@@ -64,10 +64,11 @@ class PipelineQuestions {
   PipelineQuestions(const ExplorationInput& input, const PipelineSplit& split, PassClocks clocks)
       : stages_(stages_of(input, split, clocks)),
         model_(modelled(stages_, split)),
-        work_(pipeline_work(make_schedule({.kind = split.schedule,
-                                           .stages = split.stages,
-                                           .microbatches = split.microbatches}),
-                            model_.profile, stages_.blocked_power_w)),
+        work_(with_host_power(pipeline_work(make_schedule({.kind = split.schedule,
+                                                           .stages = split.stages,
+                                                           .microbatches = split.microbatches}),
+                                            model_.profile, stages_.blocked_power_w),
+                              input.host_power_w)),
         planner_(work_, {.switching = input.switching}),
         intervals_(stages_, model_.clocks, work_, input.switching),
         per_stage_(split) {}
@@ -77,8 +78,7 @@ class PipelineQuestions {
 
   [[nodiscard]] PlanResult answer(const Question& question) const {
     const auto start = Clock::now();
-    const auto& goal = std::get<LeastWaste>(question.goal);
-    const std::array deadline{baseline().time_s * (1.0 + goal.slack_frac + goal.tolerance_frac)};
+    const std::array deadline{deadline_s(question.goal)};
     const PipelineResult found = std::move(planner_.plan(deadline).front());
     PlanResult result;
     result.question = question;
@@ -87,6 +87,12 @@ class PipelineQuestions {
     if (found.plan.option_of_pass.empty()) return result;
     result.objective = per_stage_.energy_j(found.energy_j);
     result.lower_bound = per_stage_.energy_j(found.lower_bound_j);
+    if (const auto* cost = std::get_if<LeastCost>(&question.goal)) {
+      const double bound_j = planner_.cheapest(worth_w(cost->prices)).bound_j;
+      result.objective = cost->prices.of(found.run.time_s, result.objective);
+      result.lower_bound = cost->prices.of(0.0, per_stage_.energy_j(bound_j));
+      result.gap_frac = std::max(0.0, 1.0 - result.lower_bound / result.objective);
+    }
     result.gap_frac = found.gap_frac;
     result.sim.total = per_stage_.of(found.run, passes());
     result.interval = intervals_.of(found.plan);
@@ -106,6 +112,18 @@ class PipelineQuestions {
   }
 
  private:
+  // Of all stages together.
+  [[nodiscard]] double worth_w(const Prices& prices) const {
+    return prices.time_worth_w() * work_.schedule.shape.stages;
+  }
+
+  [[nodiscard]] double deadline_s(const Goal& goal) const {
+    if (const auto* cost = std::get_if<LeastCost>(&goal))
+      return planner_.cheapest(worth_w(cost->prices)).time_s;
+    const auto& waste = std::get<LeastWaste>(goal);
+    return baseline().time_s * (1.0 + waste.slack_frac + waste.tolerance_frac);
+  }
+
   static StageModelInput stages_of(const ExplorationInput& input, const PipelineSplit& split,
                                    PassClocks clocks) {
     GpuSpec spec = input.spec;
@@ -143,11 +161,12 @@ void check_pipeline_question(const Question& question) {
   const bool known_granularity =
       question.granularity == Granularity::pass || question.granularity == Granularity::kernel;
   if (known_granularity && question.aggregation == Aggregation::global &&
-      std::holds_alternative<LeastWaste>(question.goal))
+      (std::holds_alternative<LeastWaste>(question.goal) ||
+       std::holds_alternative<LeastCost>(question.goal)))
     return;
   throw UsageError(
-      "pipelines are planned for goal 'waste' with granularity 'pass' or 'kernel' and global "
-      "aggregation only");
+      "pipelines are planned for goal 'strict_waste', 'relaxed_waste' or 'cost' with granularity "
+      "'pass' or 'kernel' and global aggregation only");
 }
 
 Exploration explore_pipeline(const ExplorationInput& input, const PipelineSplit& split) {

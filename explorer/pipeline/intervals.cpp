@@ -153,7 +153,9 @@ SavingInterval PipelineIntervals::of(const PipelinePlan& plan,
         const ClockOption& was = work_.types[used[i].type].options[used[i].option];
         ClockOption& option = drawn.types[used[i].type].options[used[i].option];
         option.time_s = was.time_s * now.time_s / nominal[i].time_s;
-        option.energy_j = was.energy_j * now.energy_j / nominal[i].energy_j;
+        option.energy_j =
+            (was.energy_j - work_.host_power_w * was.time_s) * now.energy_j / nominal[i].energy_j +
+            work_.host_power_w * option.time_s;
       }
     };
     redraw(no_errors);

@@ -174,6 +174,28 @@ PipelinePlanner::PipelinePlanner(const PipelineWork& work, const PlannerOptions&
   }
 }
 
+PricedTime PipelinePlanner::cheapest(double worth_w) const {
+  const double price_w = waiting_power_w() + worth_w;
+  const auto& vertices = frontier_.vertices;
+  const auto vertex = std::ranges::min_element(
+      vertices, {}, [&](const FrontierVertex& v) { return v.cost_j + price_w * v.time_s; });
+  // The bound is convex in time: thirds that hold no minimum are left out.
+  constexpr int thirds = 120;
+  const auto bound_j = [&](double time_s) {
+    return frontier_.lower_bound_j(time_s) + price_w * time_s;
+  };
+  double low_s = least_time_s_, high_s = vertices.front().time_s;
+  for (int i = 0; i < thirds; ++i) {
+    const double third_s = (high_s - low_s) / 3.0;
+    if (bound_j(low_s + third_s) < bound_j(high_s - third_s)) {
+      high_s -= third_s;
+    } else {
+      low_s += third_s;
+    }
+  }
+  return {vertex->time_s, bound_j(low_s)};
+}
+
 // Highest of the frontier's bound and those of priced plans, over all times until the deadline.
 double PipelinePlanner::bound_j(double deadline_s, AfterEnd after_end,
                                 std::span<const PricedPlan> priced) const {

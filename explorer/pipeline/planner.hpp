@@ -58,6 +58,12 @@ struct PlannerOptions {
   SwitchModel switching = {};  ///< if it is not free, plans weigh it: see run_search.hpp
 };
 
+/// Where energy and a price of time together are least.
+struct PricedTime {
+  double time_s = 0.0;   ///< of the frontier
+  double bound_j = 0.0;  ///< no plan's energy, with the price of its time as energy, is less
+};
+
 /// One pipeline: its baseline, its frontier, plans for any deadline.
 class PipelinePlanner {
  public:
@@ -80,6 +86,10 @@ class PipelinePlanner {
 
   /// Least energy per iteration over the frontier, waiting included, and its time.
   [[nodiscard]] double cheapest_time_s() const noexcept { return cheapest_time_s_; }
+
+  /// The time to plan for where a second costs as much as so many joules, waiting included.
+  /// @param worth_w  of all stages together, >= 0
+  [[nodiscard]] PricedTime cheapest(double worth_w) const;
 
   /// One plan per deadline, from one more sweep; none is dearer than that of an earlier deadline.
   /// Interrupted, plans are the best so far; before the sweep has ended they are missing

@@ -40,10 +40,11 @@ std::size_t terminal_columns() {
 }
 
 // One line without its end: words as they fit, later lines a little further in.
-void add_wrapped(std::string& text, std::string_view line, std::size_t columns) {
-  constexpr std::string_view indent = "  ";
+// @param at  characters that stand before it
+void add_wrapped(std::string& text, std::string_view line, std::size_t columns,
+                 std::string_view indent = "  ", std::size_t at = 0) {
   for (bool first = true; !line.empty(); first = false) {
-    const std::size_t room = columns - std::min(columns - 1, first ? 0 : indent.size());
+    const std::size_t room = columns - std::min(columns - 1, first ? at : indent.size());
     std::size_t end = line.size();
     if (display_width(line) > room) {
       // The last blank of what fits, else the first one there is.
@@ -82,6 +83,39 @@ std::string wrapped(std::string_view text, std::size_t columns) {
     }
     text.remove_prefix(std::min(end + 1, text.size()));
   }
+  return out;
+}
+
+std::string wrapped_help(std::string_view text, std::size_t columns) {
+  constexpr std::size_t texts_at = 30;  // where texts of options and commands begin
+  constexpr std::string_view example = "  rubato ";
+  // Room for words is left on narrow terminals too.
+  columns = std::max(columns, 2 * texts_at);
+  std::string out, paragraph;
+  const auto end_paragraph = [&] {
+    if (!paragraph.empty()) add_wrapped(out, paragraph, columns, "");
+    paragraph.clear();
+  };
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    if (line.empty() || line.front() == ' ') {
+      end_paragraph();
+      if (line.size() > texts_at && !line.starts_with(example)) {
+        out += line.substr(0, texts_at);
+        add_wrapped(out, line.substr(texts_at), columns, std::string(texts_at, ' '), texts_at);
+      } else {
+        out.append(line).append("\n");
+      }
+    } else {
+      // Lines that were broken by hand become one.
+      constexpr std::size_t broken_from = 80;
+      if (paragraph.size() < broken_from) end_paragraph();
+      paragraph.append(paragraph.empty() ? "" : " ").append(line);
+    }
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  end_paragraph();
   return out;
 }
 

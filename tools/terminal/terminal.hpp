@@ -26,6 +26,11 @@ struct TableStyle {
 /// whole. @param columns  > 0
 [[nodiscard]] std::string wrapped(std::string_view text, std::size_t columns);
 
+/// The help of a command, whose texts begin at one column: they go on below it; examples stay
+/// whole.
+/// @param columns  > 0
+[[nodiscard]] std::string wrapped_help(std::string_view text, std::size_t columns);
+
 /// Tables are as wide as they are from now on (--wide).
 void show_tables_wide();
 

@@ -345,4 +345,13 @@ PipelineWork pipeline_work(PipelineSchedule schedule, const PipelineProfile& pro
   return work;
 }
 
+PipelineWork with_host_power(PipelineWork work, double host_power_w) {
+  for (PassType& type : work.types) {
+    for (ClockOption& option : type.options) option.energy_j += host_power_w * option.time_s;
+  }
+  work.blocked_power_w += host_power_w;
+  work.host_power_w += host_power_w;
+  return work;
+}
+
 }  // namespace rubato

@@ -57,6 +57,7 @@ struct PipelineWork {
   std::vector<PassType> types;
   std::vector<PassTypeId> type_of_pass;  ///< shape [passes]
   double blocked_power_w = 0.0;          ///< of one GPU that waits for others, >= 0
+  double host_power_w = 0.0;             ///< of the rest of the node: in blocked power and options
 
   [[nodiscard]] const PassType& type_of(PassId pass) const {
     return types[index(type_of_pass[index(pass)])];
@@ -89,5 +90,8 @@ struct PipelineWork {
 [[nodiscard]] PipelineWork pipeline_work(PipelineSchedule schedule, const PipelineProfile& profile,
                                          double blocked_power_w,
                                          const std::vector<std::uint32_t>& stage_map = {});
+
+/// The rest of the node in every energy. @param host_power_w  for each GPU, >= 0
+[[nodiscard]] PipelineWork with_host_power(PipelineWork work, double host_power_w);
 
 }  // namespace rubato

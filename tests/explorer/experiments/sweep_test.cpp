@@ -121,7 +121,36 @@ TEST_F(Sweep, PipelinesStandBesideSingleGpus) {
   expect_error<DataError>([&] { (void)plan("microbatches = 3\n"); },
                           "a batch of 4 cannot be cut into 3 equal microbatches");
   expect_error<DataError>([&] { (void)plan("microbatches = 2\ngoal = 'edp'\n"); },
-                          "pipelines are planned for goal 'waste'");
+                          "pipelines are planned for goal 'strict_waste'");
+}
+
+TEST_F(Sweep, CountsTheNodeAndPlansForLeastCost) {
+  const std::string prices = "price_per_kwh = 0.12\nprice_per_gpu_hour = 0.05\npue = 1.2\n";
+  const SweepPlan all = plan("host_power_w = [0, 150]\ngoal = ['strict_waste', 'cost']\n" + prices);
+  run(all, file("c.db"));
+  const Prices given{.per_kwh = 0.12, .per_gpu_hour = 0.05, .pue = 1.2};
+  for (const Unit& unit : all.units) {
+    const Exploration found = explore(exploration_input(all, unit));
+    const auto stored = rows(file("c.db"),
+                             "SELECT u.energy_j, u.default_energy_j, p.objective FROM v_units u "
+                             "JOIN plans p USING (plan_id) WHERE u.unit_id = '" +
+                                 unit.id + "'")
+                            .at(0);
+    const Totals& total = found.plans[0].sim.total;
+    EXPECT_DOUBLE_EQ(std::get<double>(stored[0]), total.energy_j);
+    EXPECT_DOUBLE_EQ(std::get<double>(stored[1]), found.baseline.total.energy_j);
+    if (std::holds_alternative<LeastCost>(std::get<Question>(unit.question).goal)) {
+      EXPECT_NEAR(std::get<double>(stored[2]), given.of(total.time_s, total.energy_j), 1e-12);
+    }
+  }
+  // The rest of the node is in the default clocks' energy as well.
+  EXPECT_EQ(
+      number(file("c.db"),
+             "SELECT count(DISTINCT round(default_energy_j, 6)) FROM v_units WHERE batch = 4"),
+      2);
+  expect_error<DataError>([] { (void)plan("goal = 'cost'\n"); }, "goal 'cost' needs price_per_kwh");
+  expect_error<DataError>([&] { (void)plan("goal = 'cost'\nprice_per_kwh = 1\npue = 0.5\n"); },
+                          "pue is 0.5; expected a number >= 1");
 }
 
 TEST_F(Sweep, HasTheSameBitsForAnyNumberOfThreadsAndAnyOrder) {

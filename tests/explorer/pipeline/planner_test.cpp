@@ -59,6 +59,39 @@ RC_GTEST_PROP(PipelinePlanner, StaysBetweenTheBoundAndTheDeadline, ()) {
   RC_ASSERT(std::abs(result.energy_j * (1.0 - result.gap_frac) - result.lower_bound_j) <= 1e-6);
 }
 
+// The rest of the node draws the same whatever the clocks are: energies grow by the time, and
+// nothing else changes.
+RC_GTEST_PROP(PipelinePlanner, CountsTheRestOfTheNodeForAsLongAsAPlanTakes, ()) {
+  const PipelineWork board = arbitrary_work(2, 2, 3);
+  const double host_w = *rc::gen::inRange(1, 50);
+  const PipelineWork node = with_host_power(board, host_w);
+  const PipelinePlanner of_board(board), of_node(node);
+  const double nodes_w = host_w * board.schedule.shape.stages;
+  const double deadline_s = of_board.least_time_s() * (1.0 + 0.01 * *rc::gen::inRange(0, 100));
+  const PipelineResult with = of_node.plan({&deadline_s, 1}).front();
+  RC_ASSERT(std::abs(with.energy_j - nodes_w * with.run.time_s -
+                     simulate(board, with.plan).energy_j) <= 1e-9 * with.energy_j);
+  RC_ASSERT(with.lower_bound_j <= best_energy_j(node, deadline_s, AfterEnd::go_on) * (1.0 + 1e-9));
+}
+
+// Least cost against all plans there are.
+RC_GTEST_PROP(PipelinePlanner, FindsTheTimeThatItsPriceIsWorth, ()) {
+  const PipelineWork work = arbitrary_work(2, 2, 3);
+  const PipelinePlanner planner(work);
+  const double worth_w = *rc::gen::inRange(0, 40);
+  const PricedTime priced = planner.cheapest(worth_w);
+  const auto cost_j = [&](const PipelineRun& run) { return run.energy_j + worth_w * run.time_s; };
+  double best_j = std::numeric_limits<double>::infinity();
+  for (int i = 0; i <= 200; ++i) {
+    const double time_s = planner.least_time_s() * (1.0 + 0.01 * i);
+    const PipelineResult plan = planner.plan({&time_s, 1}).front();
+    RC_ASSERT(cost_j(plan.run) >= priced.bound_j * (1.0 - 1e-9));
+    best_j = std::min(best_j, cost_j(plan.run));
+  }
+  const double time_s = std::max(priced.time_s, planner.least_time_s());
+  RC_ASSERT(cost_j(planner.plan({&time_s, 1}).front().run) <= best_j * 1.25);
+}
+
 RC_GTEST_PROP(PipelinePlanner, ALaterDeadlineIsNeverDearer, ()) {
   const PipelineWork work = arbitrary_work(3, 3, 4);
   const PipelinePlanner planner(work);

@@ -134,6 +134,15 @@ TEST(Wrapped, BreaksAtBlanksAndLeavesLinesToTypeWhole) {
   EXPECT_EQ(wrapped("exactly 9\n\nµµµ µµ\n", 9), "exactly 9\n\nµµµ µµ\n");
 }
 
+TEST(Wrapped, HelpGoesOnBelowItsTextsAndLeavesExamplesWhole) {
+  const std::string name = "  --gpu TEXT                  ", under(30, ' ');
+  const std::string words = "eight letters, and more words than one line of sixty has";
+  EXPECT_EQ(wrapped_help(name + words + "\n", 60),
+            name + "eight letters, and more words\n" + under + "than one line of sixty has\n");
+  const std::string example = "  rubato explore " + std::string(80, 'x') + "\n";
+  EXPECT_EQ(wrapped_help(example, 60), example);
+}
+
 TEST(OutputTable, ColoursTitlesAndChanges) {
   OutputTable table({{"energy_change_pct", "energy %", 1}, {"energy_j", {}, 1}});
   table.add_row({-1.5, -1.0});

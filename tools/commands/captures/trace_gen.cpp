@@ -133,6 +133,10 @@ void check(const Options& o, const CommandLine& line, KernelStyle kernels) {
 
 void generate(const Options& o, const CommandLine& line) {
   const TrainingStep step = step_of(o, load_model_shape(o.model.model));
+  constexpr std::uint64_t most_batch = 1'000'000;  // sequences of one GPU and step
+  if (step.batch > most_batch)
+    throw UsageError(
+        fmt::format("--batch is {}; expected a whole number from 1 to {}", step.batch, most_batch));
   check(o, line, step.kernels);
   if (o.graph) return write_graph(o, step);
   check_extension("--output", o.out, {".json", ".csv"});

@@ -1,11 +1,14 @@
 // rubato pipeline front: the whole frontier of time and energy.
 
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "tools/command_line.hpp"
 #include "tools/commands/pipeline/subcommands.hpp"
+#include "tools/options/prices.hpp"
 #include "tools/terminal/exploration_tables.hpp"
 
 namespace rubato {
@@ -14,28 +17,37 @@ namespace {
 
 struct FrontOptions {
   PipelineInput input;
+  PriceOptions prices;
   bool exact = false;
   OutputFormat format = OutputFormat::table;
 };
 
 ExitStatus run_front(const FrontOptions& o, const RunContext& context) {
+  check_given(o.prices);
   const LoadedPipeline loaded = load_pipeline(o.input);
   const PipelineWork& work = loaded.work;
   PlannerOptions options = planner_options(o.input);
   options.exact_sweep = o.exact;
   const PipelinePlanner planner(work, options, context);
-  OutputTable table({{"time_s", "time s", 6},
-                     {"energy_j", "energy J", 3},
-                     {"lower_bound_j", "bound J", 3},
-                     {"price_w", "price W", 3},
-                     {"time_change_pct", "time %", 3},
-                     {"energy_change_pct", "energy %", 3}});
+  std::vector<Column> columns{
+      {"time_s", "time s", 6},          {"energy_j", "energy J", 3},
+      {"lower_bound_j", "bound J", 3},  {"price_w", "price W", 3},
+      {"time_change_pct", "time %", 3}, {"energy_change_pct", "energy %", 3}};
+  if (o.prices.per_kwh) columns.push_back({.key = "cost", .decimals = 6});
+  OutputTable table(columns);
   const PipelineRun& base = planner.baseline();
   for (const FrontierVertex& v : planner.frontier().vertices) {
     const double waiting_j = planner.waiting_power_w() * v.time_s;
-    table.add_row({v.time_s, v.cost_j + waiting_j, v.lower_bound_j + waiting_j, v.price_w,
-                   change_pct(v.time_s, base.time_s),
-                   change_pct(v.cost_j + waiting_j, base.energy_j)});
+    std::vector<Cell> row{v.time_s,
+                          v.cost_j + waiting_j,
+                          v.lower_bound_j + waiting_j,
+                          v.price_w,
+                          change_pct(v.time_s, base.time_s),
+                          change_pct(v.cost_j + waiting_j, base.energy_j)};
+    if (o.prices.per_kwh)
+      row.emplace_back(
+          prices_of(o.prices).of(v.time_s, v.cost_j + waiting_j, work.schedule.shape.stages));
+    table.add_row(std::move(row));
   }
   print_with_notes(table,
                    fmt::format("\n{}. Durations are free between the measured options; `pipeline "
@@ -52,6 +64,7 @@ void setup_pipeline_front(CommandLine& app, Action& action) {
   auto o = std::make_shared<FrontOptions>();
   auto* front = app.add_subcommand("front", "The whole frontier of time and energy");
   add_pipeline_options(*front, o->input);
+  add_prices(*front, o->prices);
   front->add_flag("--exact", o->exact,
                   "All vertices of pipelines with more than 4096 passes too, which takes seconds");
   add_format_options(*front, o->format);

@@ -9,6 +9,7 @@
 #include "common/text.hpp"
 #include "tools/command_line.hpp"
 #include "tools/options/gpu.hpp"
+#include "tools/options/prices.hpp"
 #include "tools/terminal/standard_error.hpp"
 #include "traces/pipeline/step_end.hpp"
 
@@ -42,6 +43,7 @@ void check(const PipelineInput& input) {
   positive("--profile-scale", input.profile_scale);
   positive("--tensor-parallel", input.tensor_parallel);
   positive("--data-parallel", input.data_parallel);
+  check_host_power(input.host_power_w);
 }
 
 StageModelInput modelled_stages(const PipelineInput& input, std::uint32_t stages) {
@@ -90,6 +92,7 @@ void add_pipeline_options(CommandLine& app, PipelineInput& input) {
                  "Zeus CSV: stage,instruction,frequency,time,energy (MHz, s, J of one GPU)");
   app.add_option("--blocked-power", input.blocked_power_w,
                  "Power of a GPU that waits for another stage, W [with --model: idle power]");
+  add_host_power_option(app, input.host_power_w);
   app.add_option("--profile-scale", input.profile_scale,
                  "Times and energies of the profile are this many times as large")
       ->capture_default_str();
@@ -158,7 +161,11 @@ LoadedPipeline load_pipeline(const PipelineInput& input) {
       option.energy_j *= input.profile_scale;
     }
   }
-  return {pipeline_work(std::move(schedule), *profile, blocked_power_w, input.stage_map),
+  const double host_power_w = input.host_power_w.value_or(0.0);
+  if (host_power_w > 0.0) marks.push_back(mark_of_host_power(host_power_w));
+  return {with_host_power(
+              pipeline_work(std::move(schedule), *profile, blocked_power_w, input.stage_map),
+              host_power_w),
           std::move(kernel_clocks), std::move(modelled), std::move(marks)};
 }
 

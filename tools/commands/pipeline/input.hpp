@@ -28,7 +28,7 @@ struct PipelineInput {
   std::vector<std::uint32_t> stage_map;
   std::vector<double> power_limits_w;
   bool optimizer = false;
-  std::optional<double> blocked_power_w;
+  std::optional<double> blocked_power_w, host_power_w;
 };
 
 /// The referenced input must outlive parsing.

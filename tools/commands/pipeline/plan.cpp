@@ -1,10 +1,8 @@
 // rubato pipeline plan: the clock of every pass for a time of the iteration.
 
 #include <algorithm>
-#include <map>
 #include <memory>
 #include <optional>
-#include <tuple>
 
 #include <fmt/format.h>
 
@@ -14,9 +12,11 @@
 #include "explorer/pipeline/zeus_schedule.hpp"
 #include "sim/timeline/pipeline.hpp"
 #include "tools/command_line.hpp"
+#include "tools/commands/pipeline/plan_tables.hpp"
 #include "tools/commands/pipeline/subcommands.hpp"
 #include "tools/drawing/pipeline.hpp"
 #include "tools/drawing/pipeline_page.hpp"
+#include "tools/options/prices.hpp"
 #include "tools/terminal/exploration_tables.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/standard_error.hpp"
@@ -29,6 +29,7 @@ struct PlanOptions {
   PipelineInput input;
   std::vector<double> deadlines_s, slacks_pct;
   std::optional<double> gap_pct;
+  PriceOptions prices;
   double jitter_pct = 0.0;
   std::uint32_t jitter_runs = 200;
   std::uint64_t seed = 1;
@@ -40,12 +41,23 @@ struct PlanOptions {
 std::vector<double> deadlines_s(const PlanOptions& o, const PipelineWork& work) {
   std::vector<double> deadlines = o.deadlines_s;
   std::vector<double> slacks_pct = o.slacks_pct;
-  if (deadlines.empty() && slacks_pct.empty()) slacks_pct = {0.0};
+  if (deadlines.empty() && slacks_pct.empty() && !o.prices.per_kwh) slacks_pct = {0.0};
   const double baseline_s = simulate(work, highest_clocks(work)).time_s;
   for (const double slack_pct : slacks_pct) {
     deadlines.push_back(baseline_s * (1.0 + slack_pct / percent));
   }
   return deadlines;
+}
+
+// What an iteration costs, and its change; nothing without prices.
+std::vector<Cell> cost_cells(const PlanOptions& o, const PipelinePlanner& planner, double time_s,
+                             double energy_j) {
+  if (!o.prices.per_kwh) return {};
+  const Prices prices = prices_of(o.prices);
+  const double gpus = planner.work().schedule.shape.stages;
+  const PipelineRun& base = planner.baseline();
+  const double cost = prices.of(time_s, energy_j, gpus);
+  return {cost, change_pct(cost, prices.of(base.time_s, base.energy_j, gpus))};
 }
 
 // Cells on jitter, none if it is not asked for.
@@ -60,10 +72,12 @@ std::vector<Cell> jitter_cells(const PlanOptions& o, const PipelineWork& work,
   return {summary.mean_time_s, summary.p95_time_s};
 }
 
-std::vector<Column> plans_columns(bool with_intervals, bool with_jitter, bool with_notes) {
+// A status is news where a plan is missing; the others have their gap.
+std::vector<Column> plans_columns(bool all_found, bool with_intervals, bool with_jitter,
+                                  bool with_costs, bool with_notes) {
   std::vector<Column> columns{
       {"plan"},
-      {.key = "status", .room = Room::needed},
+      {.key = "status", .for_programs = all_found, .room = Room::needed},
       {"deadline_s", "deadline s", 4},
       {"time_s", "time s", 4},
       {"energy_j", "energy J", 1},
@@ -76,12 +90,16 @@ std::vector<Column> plans_columns(bool with_intervals, bool with_jitter, bool wi
       {"energy_change_high_pct", "high", 2, !with_intervals, Room::detail},
       {"energy_change_expected_pct", "expected", 2, !with_intervals, Room::detail},
       {"lower_bound_j", "bound J", 1, false, Room::detail},
-      {"gap_pct", "gap %", 3, false, Room::detail},
+      {"gap_pct", "gap %", 3},
       {"average_power_w", "mean W", 1, false, Room::detail},
       {"clock_switches", "changes"}};
   if (with_jitter) {
     columns.push_back({"jitter_mean_time_s", "jittered s", 4});
     columns.push_back({"jitter_p95_time_s", "95 % below s", 4});
+  }
+  if (with_costs) {
+    columns.push_back({.key = "cost", .decimals = 6});
+    columns.push_back({"cost_change_pct", "cost %", 2});
   }
   columns.push_back({.key = "notes", .for_programs = !with_notes, .room = Room::needed});
   return columns;
@@ -95,11 +113,13 @@ bool have_intervals(const std::vector<PipelineResult>& plans) {
 OutputTable plans_table(const PlanOptions& o, const PipelinePlanner& planner,
                         const std::vector<PipelineResult>& plans, const std::vector<Mark>& marks) {
   const std::vector<Column> columns =
-      plans_columns(have_intervals(plans), o.jitter_pct != 0.0, !marks.empty());
+      plans_columns(std::ranges::all_of(plans, &PipelineResult::found), have_intervals(plans),
+                    o.jitter_pct != 0.0, o.prices.per_kwh.has_value(), !marks.empty());
   OutputTable table(columns);
   const PipelineRun& base = planner.baseline();
   const auto add = [&](std::vector<Cell> row, const std::optional<SavingInterval>& interval,
-                       std::vector<Cell> more, const PipelinePlan& plan) {
+                       std::vector<Cell> more, const std::vector<Cell>& costs,
+                       const PipelinePlan& plan) {
     for (const Interval SavingInterval::*of : {&SavingInterval::time, &SavingInterval::energy}) {
       for (const double Interval::*end :
            {&Interval::low_pct, &Interval::high_pct, &Interval::median_pct})
@@ -108,6 +128,7 @@ OutputTable plans_table(const PlanOptions& o, const PipelinePlanner& planner,
     row.insert(row.end(), more.begin(), more.end());
     const std::vector<Cell> jitter = jitter_cells(o, planner.work(), plan);
     row.insert(row.end(), jitter.begin(), jitter.end());
+    row.insert(row.end(), costs.begin(), costs.end());
     row.emplace_back(kinds_text(marks));
     table.add_row(std::move(row));
   };
@@ -116,10 +137,11 @@ OutputTable plans_table(const PlanOptions& o, const PipelinePlanner& planner,
       std::nullopt,
       {std::monostate{}, std::monostate{}, base.average_power_w(),
        static_cast<std::int64_t>(base.clock_switches)},
-      highest_clocks(planner.work()));
+      cost_cells(o, planner, base.time_s, base.energy_j), highest_clocks(planner.work()));
   for (const PipelineResult& plan : plans) {
-    std::vector<Cell> row{std::string("deadline"), std::string(name_of(plan.status)),
-                          plan.deadline_s};
+    const bool cheapest = o.prices.per_kwh && &plan == &plans.back();
+    std::vector<Cell> row{std::string(cheapest ? "least cost" : "deadline"),
+                          std::string(name_of(plan.status)), plan.deadline_s};
     if (!plan.found()) {
       row.resize(columns.size());
       table.add_row(std::move(row));
@@ -130,73 +152,7 @@ OutputTable plans_table(const PlanOptions& o, const PipelinePlanner& planner,
     add(std::move(row), plan.interval,
         {plan.lower_bound_j, percent * plan.gap_frac, plan.run.average_power_w(),
          static_cast<std::int64_t>(plan.run.clock_switches)},
-        plan.plan);
-  }
-  return table;
-}
-
-OutputTable passes_table(const PipelineWork& work, const std::vector<PipelineResult>& plans) {
-  OutputTable table({{"deadline_s", "deadline s", 4},
-                     {"stage"},
-                     {"pass"},
-                     {"chunk"},
-                     {"microbatch"},
-                     {"core_mhz", "core MHz", 0},
-                     {"mem_mhz", "memory MHz", 0},
-                     {"power_limit_w", "limit W", 0, !has_power_limits(work)},
-                     {"start_s", "start s", 4},
-                     {"end_s", "end s", 4},
-                     {"energy_j", "energy J", 2},
-                     {"power_w", "W", 1},
-                     {"critical"},
-                     {"switched"}});
-  for (const PipelineResult& plan : plans) {
-    for (std::size_t i = 0; i < plan.run.passes.size(); ++i) {
-      const PipelinePass& pass = work.schedule.passes[i];
-      const TimedPass& timed = plan.run.passes[i];
-      const ClockOption& option =
-          work.type_of(id_at<PassId>(i)).options[index(plan.plan.option_of_pass[i])];
-      const auto chosen = [](double value) { return value > 0.0 ? Cell(value) : Cell(); };
-      table.add_row({plan.deadline_s, std::int64_t{pass.stage}, std::string(name_of(pass.kind)),
-                     std::int64_t{pass.chunk}, std::int64_t{pass.microbatch}, timed.core_mhz,
-                     chosen(option.mem_mhz), chosen(option.power_limit_w), timed.start_s,
-                     timed.end_s, timed.energy_j, timed.power_w(), timed.critical, timed.switched});
-    }
-  }
-  return table;
-}
-
-// The clock of every kernel under the options that plans use, and how many passes use them.
-OutputTable kernels_table(const PipelineWork& work, const std::vector<PipelineResult>& plans,
-                          const std::vector<KernelClocks>& kernel_clocks) {
-  OutputTable table({{"deadline_s", "deadline s", 4},
-                     {"stage"},
-                     {"chunk"},
-                     {"pass"},
-                     {"option"},
-                     {"microbatches"},
-                     {"kernel"},
-                     {"clock"}});
-  for (const PipelineResult& plan : plans) {
-    // Microbatches by stage, chunk, kind and option.
-    std::map<std::tuple<std::uint32_t, std::uint32_t, PassKind, std::size_t>, std::string> users;
-    for (std::size_t i = 0; i < plan.plan.option_of_pass.size(); ++i) {
-      const PipelinePass& pass = work.schedule.passes[i];
-      std::string& list =
-          users[{pass.stage, pass.chunk, pass.kind, index(plan.plan.option_of_pass[i])}];
-      list += fmt::format("{}{}", list.empty() ? "" : " ", pass.microbatch);
-    }
-    for (const auto& [key, microbatches] : users) {
-      const auto& [stage, chunk, kind, option] = key;
-      for (const std::size_t entry :
-           clocks_entries({stage, chunk, 0, kind}, work.schedule.shape, kernel_clocks.size())) {
-        const KernelClocks& clocks = kernel_clocks[entry];
-        for (std::size_t k = 0; k < clocks.kernels.size(); ++k)
-          table.add_row({plan.deadline_s, std::int64_t{stage}, std::int64_t{chunk},
-                         std::string(name_of(kind)), static_cast<std::int64_t>(option),
-                         microbatches, clocks.kernels[k], clocks.clock_of_kernel[option][k]});
-      }
-    }
+        cost_cells(o, planner, plan.run.time_s, plan.energy_j), plan.plan);
   }
   return table;
 }
@@ -291,6 +247,7 @@ void look_for_gap(const PlanOptions& o, const PipelineWork& work, PlannerOptions
 }
 
 ExitStatus run_plan(const PlanOptions& o, const RunContext& context) {
+  check_given(o.prices);
   if (!o.db.empty())
     (void)open_result_database(o.db);  // better known before the work than after it
   const LoadedPipeline loaded = load_pipeline(o.input);
@@ -306,6 +263,11 @@ ExitStatus run_plan(const PlanOptions& o, const RunContext& context) {
   options.deadlines_s = deadlines_s(o, work);
   look_for_gap(o, work, options);
   const PipelinePlanner planner(work, options, context);
+  // The cheapest plan last.
+  if (o.prices.per_kwh) {
+    const double worth_w = prices_of(o.prices).time_worth_w() * work.schedule.shape.stages;
+    options.deadlines_s.push_back(planner.cheapest(worth_w).time_s);
+  }
   std::vector<PipelineResult> plans = planner.plan(options.deadlines_s, AfterEnd::go_on, context);
   const auto intervals = intervals_of(loaded, options.switching);
   for (PipelineResult& plan : plans) {
@@ -334,6 +296,7 @@ void setup_pipeline_plan(CommandLine& app, Action& action) {
   plan->add_option("--slack", o->slacks_pct,
                    "Deadlines as time beyond the highest clocks, % [0 if there is no --deadline]")
       ->delimiter(',');
+  add_prices(*plan, o->prices);
   plan->add_option(
       "--gap", o->gap_pct,
       "Look for plans up to this far above their bound, %: below 0.3 longer than without "
@@ -361,7 +324,9 @@ void setup_pipeline_plan(CommandLine& app, Action& action) {
       "\nExamples:\n"
       "  rubato pipeline plan --profile a100.csv --blocked-power 83.64 --microbatches 12 "
       "--slack 0,5,10\n"
-      "  rubato pipeline plan --model gpt3-xl --stages 4 --clock-per kernel --gantt gantt.svg");
+      "  rubato pipeline plan --model gpt3-xl --stages 4 --clock-per kernel --gantt gantt.svg\n"
+      "  rubato pipeline plan --model gpt3-xl --stages 4 --price-per-kwh 0.12 "
+      "--price-per-gpu-hour 0.05");
   plan->final_callback(
       [&action, o] { action = [o](const RunContext& context) { return run_plan(*o, context); }; });
 }

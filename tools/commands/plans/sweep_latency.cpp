@@ -3,6 +3,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -14,6 +15,7 @@
 #include "tools/commands/command.hpp"
 #include "tools/drawing/latency.hpp"
 #include "tools/options/gpu.hpp"
+#include "tools/options/prices.hpp"
 #include "tools/terminal/exploration_tables.hpp"
 #include "tools/terminal/output.hpp"
 #include "traces/files/trace_json.hpp"
@@ -26,6 +28,7 @@ struct LatencyOptions {
   std::string trace = "gpt3-xl", gpu = "rtx-3080-ti", clocks, waits = "both", plot, page;
   std::vector<double> latencies_us;
   double slack_pct = 0.0;
+  std::optional<double> host_power_w;
   OutputFormat format = OutputFormat::table;
 };
 
@@ -52,6 +55,7 @@ LatencyPoint point_at(const LatencyOptions& o, const Trace& trace, const GpuSpec
                          .power_limit_w = {},
                          .switching = {.core = change, .mem = {}},
                          .questions = {},
+                         .host_power_w = o.host_power_w.value_or(0.0),
                          .error_draws = error_draws};
   for (const Granularity granularity : compared_granularities) {
     input.questions.push_back(
@@ -167,6 +171,7 @@ Action setup_sweep_latency(CommandLine& app) {
       ->capture_default_str();
   app.add_option("--slack", o->slack_pct, "Time allowed beyond the default clocks, %")
       ->capture_default_str();
+  add_host_power_option(app, o->host_power_w);
   app.add_option("--page", o->page, "Write an HTML page with the picture")
       ->ends_in({".html", ".htm"});
   app.add_option("--plot", o->plot, "Write the picture alone, as SVG")->ends_in({".svg"});
@@ -181,6 +186,7 @@ Action setup_sweep_latency(CommandLine& app) {
       "energy\nchange before them.\n"
       "Example:\n  rubato sweep-latency gpt3-xl --latencies-us 1,100,10000 --plot latency.svg");
   return [o](const RunContext& context) {
+    check_host_power(o->host_power_w);
     const Trace trace = load_trace(o->trace);
     const GpuSpec spec = load_gpu(o->gpu);
     for (const double latency_us : o->latencies_us) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -16,6 +17,7 @@
 #include "tools/drawing/transfer.hpp"
 #include "tools/options/captured.hpp"
 #include "tools/options/gpu.hpp"
+#include "tools/options/prices.hpp"
 #include "tools/terminal/exploration_tables.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/standard_error.hpp"
@@ -35,6 +37,7 @@ struct TransferOptions {
   std::vector<std::string> ranks;
   std::vector<std::string> traces;
   std::vector<std::uint64_t> batches, tensor_parallel;
+  std::optional<double> host_power_w;
   OutputFormat format = OutputFormat::table;
 };
 
@@ -135,6 +138,7 @@ ExitStatus run_captured(const TransferOptions& o, const RunContext& context) {
       .db = o.db,
       .plan_id = plan_number(std::string_view(o.plan).substr(captured_prefix.size()), o.plan),
       .runs = {},
+      .host_power_w = o.host_power_w,
       .each = o.captured};
   for (const std::string& file : o.traces) captured.runs.push_back({file});
   if (!o.ranks.empty()) captured.runs.push_back(files_of_patterns(o.ranks));
@@ -199,7 +203,8 @@ ExitStatus run(const TransferOptions& o, const RunContext& context) {
   const std::vector<Target> targets = targets_of(o);
   if (targets.empty())
     throw UsageError("no trace to apply the plan to; name one, or give --batches or --tp");
-  const StoredPlan plan = plan_of(o, targets);
+  StoredPlan plan = plan_of(o, targets);
+  plan.host_power_w = o.host_power_w.value_or(plan.host_power_w);
   OutputTable table({{.key = "trace", .whole = true},
                      {.key = "plan_id", .for_programs = true},
                      {.key = "plan_trace", .for_programs = true},
@@ -230,8 +235,8 @@ ExitStatus run(const TransferOptions& o, const RunContext& context) {
     context.report({.done = i + 1, .total = targets.size(), .note = target.trace.name});
   }
   if (o.format == OutputFormat::table)
-    print(fmt::format("{}, on {}, {} W\n\n", describe(plan), printable(plan.spec.title),
-                      format_number(plan.power_limit_w)));
+    print(fmt::format("{}, on {}, {} W{}\n\n", describe(plan), printable(plan.spec.title),
+                      format_number(plan.power_limit_w), beside_gpu(plan.host_power_w)));
   print(table, o.format);
   if (!drawn.empty()) write_pictures(o, plan, drawn);
   return finished(drawn.size(), targets.size(), "traces");
@@ -264,6 +269,7 @@ Action setup_transfer(CommandLine& app) {
       ->one_of({"none", "model"})
       ->capture_default_str();
   app.add_option("--model", o->model, "Model of --batches and --tp")->capture_default_str();
+  add_host_power_option(app, o->host_power_w, "[as the plan counted it]");
   app.add_option("--page", o->page, "Write an HTML page with the picture")
       ->ends_in({".html", ".htm"});
   app.add_option("--plot", o->plot, "Write the picture alone, as SVG")->ends_in({".svg"});
@@ -291,7 +297,10 @@ Action setup_transfer(CommandLine& app) {
       "Example:\n  rubato transfer --db results.db --batches 1,5,10,20,40 --tp 1,2,4 --page "
       "transfer.html\n"
       "  rubato transfer --plan table1.csv --batches 1,40 --tp 1,16 --collectives none");
-  return [o](const RunContext& context) { return run(*o, context); };
+  return [o](const RunContext& context) {
+    check_host_power(o->host_power_w);
+    return run(*o, context);
+  };
 }
 
 }  // namespace rubato

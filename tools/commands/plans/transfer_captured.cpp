@@ -34,7 +34,8 @@ std::vector<Cell> row_of(const std::string& name, const CapturedTransfer& t) {
 ExitStatus transfer_captured(const TransferCapturedOptions& o, const RunContext& context) {
   check_result_database(o.db);
   const ResultStore store = ResultStore::open_read_only(o.db);
-  const StoredGraphPlan plan = load_graph_plan(store, o.plan_id);
+  StoredGraphPlan plan = load_graph_plan(store, o.plan_id);
+  plan.host_power_w = o.host_power_w.value_or(plan.host_power_w);
   OutputTable table({{"captures"},
                      {"known_pct", "known time %", 1},
                      {"time_change_pct", "time %", 2},

@@ -2,6 +2,7 @@
 // rubato transfer of plans of captured runs to other captures.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@ struct TransferCapturedOptions {
   std::string db;
   std::int64_t plan_id = 0;
   std::vector<std::vector<std::string>> runs;  ///< files of each: one, or one of each rank
+  std::optional<double> host_power_w;          ///< nothing: as the plan counted it
   CapturedRunOptions each;                     ///< how each is read; files are set from `runs`
 };
 

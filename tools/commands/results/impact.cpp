@@ -1,6 +1,8 @@
 // rubato impact: what a saving means for a training run.
 
 #include <memory>
+#include <optional>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -62,7 +64,34 @@ ComparedPlan load(const ResultStore& store, std::int64_t plan_id) {
           std::get<std::string>(row[5])};
 }
 
-// A generated trace knows its tokens and GPUs; of a fixed one they must be said.
+// "model=gpt3-xl batch=20 seq=1024 tp=2": the number after a word and "=".
+std::optional<double> option_of(std::string_view options, std::string_view name) {
+  for (const std::string_view word : split(options, ' ')) {
+    const std::size_t sign = word.find('=');
+    if (sign != std::string_view::npos && word.substr(0, sign) == name)
+      return parse_number(word.substr(sign + 1));
+  }
+  return std::nullopt;
+}
+
+// What `trace gen` wrote into the trace of a run; nothing where it says less, or splits sequences
+// or experts as well, so that a replica's GPUs are not its tensor-parallel degree.
+std::optional<IterationWork> work_of_trace(const ResultStore& store, std::int64_t run_id) {
+  const QueryResult found = store.query(
+      "SELECT coalesce(json_extract(i.text, '$.provenance.options'), '') FROM runs r JOIN inputs i "
+      "ON i.input_hash = r.trace_hash WHERE r.run_id = ?",
+      {run_id});
+  if (found.rows.empty()) return std::nullopt;
+  const auto& options = std::get<std::string>(found.rows.front().front());
+  const auto batch = option_of(options, "batch"), sequence = option_of(options, "seq"),
+             tensor_parallel = option_of(options, "tp");
+  const bool more =
+      option_of(options, "cp").value_or(1.0) > 1.0 || option_of(options, "ep").value_or(1.0) > 1.0;
+  if (!batch || !sequence || !tensor_parallel || more) return std::nullopt;
+  return IterationWork{*batch * *sequence, *tensor_parallel};
+}
+
+// A generated trace knows its tokens and GPUs; of another they must be said.
 IterationWork work_of(const ResultStore& store, const ImpactInputs& inputs, std::int64_t run_id,
                       const std::string& file) {
   const QueryResult shape = store.query(
@@ -78,11 +107,15 @@ IterationWork work_of(const ResultStore& store, const ImpactInputs& inputs, std:
                       printable(file), run_id));
     return {number(shape.rows[0][0]), number(shape.rows[0][1])};
   }
+  if (!said) {
+    if (const auto known = work_of_trace(store, run_id)) return *known;
+  }
   if (!inputs.tokens_per_iteration || !inputs.gpus_per_replica)
     throw DataError(
-        fmt::format("{}: run {} is of a fixed trace; expected tokens_per_iteration and "
-                    "gpus_per_replica",
-                    printable(file), run_id));
+        fmt::format("{}: the trace of run {} does not say what it trains; expected "
+                    "tokens_per_iteration and gpus_per_replica",
+                    printable(file), run_id),
+        {.in = {}, .hint = "tokens_per_iteration = {value = 40960, source = \"batch 40 x 1024\"}"});
   return {inputs.tokens_per_iteration->value, inputs.gpus_per_replica->value};
 }
 

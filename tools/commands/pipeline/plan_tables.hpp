@@ -1,0 +1,21 @@
+#pragma once
+// What plans of a pipeline set, pass by pass and kernel by kernel.
+
+#include <vector>
+
+#include "explorer/pipeline/planner.hpp"
+#include "explorer/pipeline/stage_model.hpp"
+#include "tools/terminal/output.hpp"
+
+namespace rubato {
+
+/// The clock, the times and the energy of every pass.
+[[nodiscard]] OutputTable passes_table(const PipelineWork& work,
+                                       const std::vector<PipelineResult>& plans);
+
+/// The clock of every kernel under the options that plans use, and the microbatches that use them.
+[[nodiscard]] OutputTable kernels_table(const PipelineWork& work,
+                                        const std::vector<PipelineResult>& plans,
+                                        const std::vector<KernelClocks>& kernel_clocks);
+
+}  // namespace rubato
