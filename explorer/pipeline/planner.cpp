@@ -193,7 +193,7 @@ PricedTime PipelinePlanner::cheapest(double worth_w) const {
       low_s += third_s;
     }
   }
-  return {vertex->time_s, bound_j(low_s)};
+  return {std::max(vertex->time_s, least_time_s_), bound_j(low_s)};
 }
 
 // Highest of the frontier's bound and those of priced plans, over all times until the deadline.

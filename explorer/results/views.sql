@@ -125,7 +125,11 @@ SELECT u.unit_id, u.question_id, u.run_id, u.plan_id, u.graph_run_id, u.graph_pl
        coalesce(r.gpu, g.gpu) AS gpu, coalesce(r.trace_name, h.capture) AS trace_name, g.captured_clock,
        s.model, s.batch, s.sequence, s.tensor_parallel, s.data_parallel,
        s.pipeline_parallel, s.microbatches, s.schedule,
-       coalesce(r.power_limit_w, g.power_limit_w) AS power_limit_w, coalesce(r.clock_grid, h.clock_grid) AS clock_grid,
+       coalesce(r.power_limit_w, g.power_limit_w) AS power_limit_w,
+       coalesce((SELECT CAST(reason AS REAL) FROM plan_marks WHERE plan_id = b.plan_id AND kind = 'host power counted'),
+                (SELECT CAST(reason AS REAL) FROM graph_run_marks WHERE graph_run_id = g.graph_run_id AND kind = 'host power counted'),
+                0.0) AS host_power_w,  -- the number that the reason begins with
+       coalesce(r.clock_grid, h.clock_grid) AS clock_grid,
        1e6 * coalesce(r.switch_stall_s, h.switch_stall_s) AS switch_stall_us,
        coalesce(r.switch_energy_j, h.switch_energy_j) AS switch_energy_j,
        1e6 * coalesce(r.switch_lead_s + r.switch_stall_s, h.switch_lead_s + h.switch_stall_s) AS switch_latency_us,

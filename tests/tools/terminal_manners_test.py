@@ -293,6 +293,16 @@ class Manners(unittest.TestCase):
         shown = self.run_program("query", "--db", "r.db", "SELECT power_limit_w, 0.5 AS half FROM runs").stdout
         self.assertEqual(shown.split("\n")[1].split(), ["350", "0.5000"])
 
+    def test_impact_knows_what_generated_traces_train(self):
+        self.run_program("trace", "gen", "gpt3-small", "--batch", "4", "--seq", "512", "--tp", "2", "-o", "step.json")
+        self.run_program("explore", "step.json", "--granularity", "iteration", "--db", "r.db")
+        filled = re.sub(r"value = nan", "value = 64", self.run_program("impact", "--template").stdout).replace('= ""', '= "x"').replace("# host_w", "# host_w")
+        (self.folder / "run.toml").write_text(filled)
+        rows = json.loads(self.run_program("impact", "run.toml", "--db", "r.db", "--json").stdout)["impact"]
+        run = json.loads(self.run_program("query", "--db", "r.db", "--json", "SELECT time_s FROM plans WHERE goal = 'default'").stdout)[0]
+        # 64 tokens on 64 GPUs, of which two share a replica of 4 x 512 tokens.
+        self.assertAlmostEqual(rows[0]["default"], 64 / (32 * 4 * 512) * run["time_s"] / 3600, places=12)
+
     def test_goals_have_the_names_of_tables_too(self):
         words, names = (self.run_program("explore", *FEW, "--goal", goals, "--json").stdout
                         for goals in ("energy,strict_waste", "least_energy,strict_waste"))

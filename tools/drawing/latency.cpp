@@ -140,7 +140,7 @@ class Picture {
   void draw_legend(Svg& svg) const {
     for (std::size_t g = 0; g < colours.size(); ++g) {
       const auto place = static_cast<double>(g);
-      const double at = phone_ ? 4.0 + 150.0 * static_cast<double>(g % 2) : left + 110.0 * place;
+      const double at = phone_ ? 4.0 + 106.0 * static_cast<double>(g % 2) : left + 110.0 * place;
       const double y = phone_ ? 12.0 + 18.0 * static_cast<double>(g / 2) : 58.0;
       svg.line(at, y, at + 22, y,
                fmt::format(R"(class="{}" stroke="{}" stroke-width="2.2")", styles[g], colours[g]));
@@ -308,7 +308,8 @@ std::string latency_numbers(std::span<const LatencyPoint> points) {
 std::string latency_page(const LatencyCaption& caption, std::span<const LatencyPoint> points) {
   std::string body = page_section(
       "How sure this is",
-      facts_table({{"Plans",
+      facts_table({{"Model error", page_text(caption.model_error)},
+                   {"Plans",
                     "of granularity auto know the latency; the others took changes to be "
                     "free and are counted with it, late ones too"},
                    {"Numbers",

@@ -52,6 +52,7 @@ struct LatencyCaption {
   std::string trace, gpu, clocks;
   double power_limit_w = 0.0;
   double slack_pct = 0.0;
+  std::string model_error = {};  ///< see model_error_text
 };
 
 /// Changes of energy and time over the latency on a logarithmic axis, a column for devices that

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <optional>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -97,6 +98,21 @@ std::string facts_table(const std::vector<std::pair<std::string, std::string>>& 
     html +=
         fmt::format("<tr><th scope=\"row\">{}</th><td class=\"free\">{}</td></tr>\n", name, text);
   return html + "</tbody></table></div>\n";
+}
+
+std::string model_error_text(const GpuSpec& spec) {
+  for (const std::string_view quantity : {"energy", "power"}) {
+    std::optional<double> worst;
+    for (const auto& [name, value] : spec.fit_errors) {
+      if (name.find(quantity) != std::string::npos && name.ends_with("_pct") &&
+          name.find("_scale_") == std::string::npos)
+        worst = std::max(worst.value_or(value), value);
+    }
+    if (worst)
+      return fmt::format("{:.2f} % of {} at most in fit and cross-validation, within the intervals",
+                         *worst, quantity);
+  }
+  return "not known: nothing was measured on this GPU";
 }
 
 std::string two_pictures(const std::string& desk, const std::string& phone) {

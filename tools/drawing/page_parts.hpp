@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "models/gpu/spec.hpp"
 #include "tools/terminal/output.hpp"
 
 namespace rubato {
@@ -40,6 +41,9 @@ struct PageHead {
 /// Names with a text each, both HTML: what an answer rests on.
 [[nodiscard]] std::string facts_table(
     const std::vector<std::pair<std::string, std::string>>& facts);
+
+/// What fit and cross-validation left on energy, or, failing that, on power: the worst.
+[[nodiscard]] std::string model_error_text(const GpuSpec& spec);
 
 /// The same drawing for a desk and for a telephone, of which a page shows the one that fits.
 [[nodiscard]] std::string two_pictures(const std::string& desk, const std::string& phone);

@@ -95,7 +95,8 @@ class Gantt {
   }
 
  private:
-  static constexpr double least_px = 5.0;  // smaller letters cannot be read
+  // Smaller letters cannot be read.
+  [[nodiscard]] double least_px() const { return phone_ ? 9.0 : 5.0; }
 
   [[nodiscard]] double legend_height() const { return phone_ ? 102.0 : 44.0; }
   [[nodiscard]] double run_height() const {
@@ -199,7 +200,7 @@ class Gantt {
               backward ? R"( font-weight="600")" : "", share > dark_share ? " light" : ""));
     }
     const std::string mhz = fmt::format("{:.0f}", timed.core_mhz);
-    if (font_px(mhz, wide) >= least_px) {
+    if (font_px(mhz, wide) >= least_px()) {
       svg_.text(
           middle, text_y, mhz,
           fmt::format(
@@ -221,7 +222,7 @@ class Gantt {
     std::string number = fmt::format("{}{}", pass.microbatch, std::string(pass.chunk, '\''));
     if (ends_step(pass.kind)) number.clear();
     for (const std::string& label : {letter + number, number}) {
-      if (!label.empty() && font_px(label, wide) >= least_px) return label;
+      if (!label.empty() && font_px(label, wide) >= least_px()) return label;
     }
     return "";
   }

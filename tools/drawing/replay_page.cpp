@@ -168,11 +168,12 @@ std::string replay_answer(const ReplayComparison& comparison) {
 }
 
 std::string replay_trust(const ReplayRequest& request, const ReplayComparison& comparison,
-                         const std::optional<PowerEvidence>& power) {
+                         const std::optional<PowerEvidence>& power, const GpuSpec& spec) {
   const ReplayCoverage& c = comparison.coverage;
   const auto share = [&](double s) { return 100.0 * s / std::max(c.total_s(), 1e-12); };
   std::vector<std::pair<std::string, std::string>> facts{
       {"Clocks of the capture", page_text(request.captured_clock)},
+      {"Model error", page_text(model_error_text(spec))},
       {"Times of kernels",
        fmt::format("{:.1f} % measured, {:.1f} % scaled from the same kernel at other shapes, "
                    "{:.1f} % derived from FLOPs, bytes and class, {:.1f} % guessed from peak "
@@ -195,7 +196,8 @@ std::string replay_page(const ReplayRequest& request, const CaptureReplay& repla
                         const ReplayComparison& comparison,
                         const std::optional<PowerEvidence>& power) {
   constexpr std::size_t most_kernels = 60;
-  std::string body = page_section("How sure this is", replay_trust(request, comparison, power));
+  std::string body =
+      page_section("How sure this is", replay_trust(request, comparison, power, replay.spec()));
   body += page_section(
       "Predicted over captured",
       fmt::format("<p>The band is {:.0f} %, orange is off by more; bars are 90 % intervals.</p>\n"

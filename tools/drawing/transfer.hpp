@@ -24,6 +24,7 @@ struct TransferCaption {
   std::string gpu;
   std::string clocks;  ///< the grid
   double power_limit_w = 0.0;
+  std::string model_error = {};  ///< see model_error_text
 };
 
 /// Three rows of small multiples, one column per panel: energy saved by the plan and by the

@@ -55,15 +55,15 @@ std::string transfer_numbers(std::span<const DrawnTransfer> transfers) {
   std::vector<std::vector<std::string>> rows;
   for (const auto& [t, panel, batch, source] : transfers) {
     const auto own = own_saving_pct(t);
-    rows.push_back(
-        {page_text(t.trace), fmt::format("{:.0f}", t.baseline.average_power_w()),
-         fmt::format("{:.1f}", 100.0 * t.limited_frac), fmt::format("{:.1f}", 100.0 * t.known_frac),
-         number(plan_time_pct(t)), number(-*plan_saving_pct(t)), number(own_time_pct(t)),
-         number(own ? std::optional(-*own) : own),
-         number(own ? std::optional(100.0 * t.regret_frac()) : own), number(regret_points(t))});
+    rows.push_back({page_text(t.trace), number(-*plan_saving_pct(t)), number(plan_time_pct(t)),
+                    number(own ? std::optional(-*own) : own), number(own_time_pct(t)),
+                    number(own ? std::optional(100.0 * t.regret_frac()) : own),
+                    number(regret_points(t)), fmt::format("{:.0f}", t.baseline.average_power_w()),
+                    fmt::format("{:.1f}", 100.0 * t.limited_frac),
+                    fmt::format("{:.1f}", 100.0 * t.known_frac)});
   }
-  return html_table({"trace", "default W", "at the limit %", "known time %", "time %", "energy %",
-                     "own time %", "own energy %", "regret", "at equal time"},
+  return html_table({"trace", "energy %", "time %", "own energy %", "own time %", "regret",
+                     "at equal time", "default W", "at the limit %", "known time %"},
                     rows);
 }
 
@@ -76,7 +76,8 @@ std::string transfer_page(const TransferCaption& caption,
     least_known = std::min(least_known, drawn.transfer.known_frac);
   std::string body = page_section(
       "How sure this is",
-      facts_table({{"Kernels",
+      facts_table({{"Model error", page_text(caption.model_error)},
+                   {"Kernels",
                     fmt::format("at least {:.0f} % of a trace's time is in kernels that the plan "
                                 "knows; the others keep the default clocks",
                                 100.0 * least_known)},

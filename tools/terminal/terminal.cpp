@@ -92,6 +92,7 @@ std::string wrapped_help(std::string_view text, std::size_t columns) {
   // Room for words is left on narrow terminals too.
   columns = std::max(columns, 2 * texts_at);
   std::string out, paragraph;
+  std::size_t before = 0;  // characters of the line before
   const auto end_paragraph = [&] {
     if (!paragraph.empty()) add_wrapped(out, paragraph, columns, "");
     paragraph.clear();
@@ -110,9 +111,10 @@ std::string wrapped_help(std::string_view text, std::size_t columns) {
     } else {
       // Lines that were broken by hand become one.
       constexpr std::size_t broken_from = 80;
-      if (paragraph.size() < broken_from) end_paragraph();
+      if (before < broken_from) end_paragraph();
       paragraph.append(paragraph.empty() ? "" : " ").append(line);
     }
+    before = line.size();
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   end_paragraph();

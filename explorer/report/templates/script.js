@@ -97,8 +97,7 @@ function drawPlans() {
 const few = 3;
 const free = data.slider;  // of each granularity, what has a clock of its own: options as [clock, time, energy], fastest first
 const unitOf = (pass) => ["embedding", "forward", "loss"].includes(pass) ? "forward" : ["backward", "embedding_backward"].includes(pass) ? "backward" : pass;
-// The least energy within a time. Of a few groups all choices are tried; of kernels, steps down their hulls in the order of what
-// a second buys, as a Lagrange multiplier would take them, as long as they fit, then exchanges: close to the best, not proven.
+// The least energy within a time. Of a few groups all choices are tried; of kernels, by dynamic programming over the time, in bins: close to the best, not proven.
 function planWithin(grain, time_s) {
   const groups = free[grain];
   if (groups.length <= few) {
@@ -111,28 +110,32 @@ function planWithin(grain, time_s) {
     tryAll([], 0, 0);
     return best && best.picked;
   }
-  const hulls = groups.map((g) => hull(g.options)), at = groups.map(() => 0);
-  let spent = d3.sum(hulls, (h) => h[0][1]);
-  if (spent > time_s) return null;
-  const steps = hulls.flatMap((h, i) => h.slice(1).map((o, j) => ({group: i, to: j + 1, time: o[1] - h[j][1], price: (h[j][2] - o[2]) / (o[1] - h[j][1])})));
-  for (const step of steps.sort((a, b) => b.price - a.price)) {
-    if (at[step.group] !== step.to - 1 || spent + step.time > time_s) continue;
-    at[step.group] = step.to;
-    spent += step.time;
+  const fastest_s = d3.sum(groups, (g) => g.options[0][1]), bins = groups.length > 100 ? 1000 : 4000, bin_s = (time_s - fastest_s) / bins;
+  if (bin_s < 0) return null;
+  // The least energy that ends in each bin, kernel by kernel, and which option of the kernel that takes.
+  let least = new Float64Array(bins + 1).fill(Infinity);
+  least[0] = 0;
+  const steps = (g, o) => bin_s > 0 ? Math.round((o[1] - g.options[0][1]) / bin_s) : o === g.options[0] ? 0 : bins + 1;
+  const taken = groups.map((g) => {
+    const next = new Float64Array(bins + 1).fill(Infinity), of = new Uint16Array(bins + 1);
+    g.options.forEach((o, j) => {
+      for (let from = 0, to = steps(g, o); to <= bins; ++from, ++to)
+        if (least[from] + o[2] < next[to]) { next[to] = least[from] + o[2]; of[to] = j; }
+    });
+    least = next;
+    return of;
+  });
+  // Bins round: the first that is in time.
+  for (const end of d3.range(bins + 1).filter((bin) => least[bin] < Infinity).sort((x, y) => least[x] - least[y])) {
+    let bin = end;
+    const picked = groups.map(() => null);
+    for (let i = groups.length - 1; i >= 0; --i) { picked[i] = groups[i].options[taken[i][bin]]; bin -= steps(groups[i], picked[i]); }
+    const left_s = time_s - d3.sum(picked, (o) => o[1]);
+    if (left_s >= 0) return exchanged(groups, picked, left_s);
   }
-  return exchanged(groups, hulls.map((h, i) => h[at[i]]), time_s - spent);
+  return null;
 }
-// Those that a price of time picks: nothing between two others lies below their line.
-function hull(options) {
-  const kept = [];
-  for (const o of options) {
-    const price = (a, b) => (a[2] - b[2]) / (b[1] - a[1]);
-    while (kept.length > 1 && price(kept[kept.length - 1], o) >= price(kept[kept.length - 2], kept[kept.length - 1])) kept.pop();
-    kept.push(o);
-  }
-  return kept;
-}
-// What steps down the hulls leave: one kernel's clock for less energy, or two clocks exchanged, as long as the time holds.
+// What rounding left: one kernel's clock for less energy, or two clocks exchanged, as long as the time holds.
 function exchanged(groups, picked, left_s) {
   for (let round = 0; round < 30; ++round) {
     const steps = groups.flatMap((g, i) => g.options.map((option) => ({i, option, time: option[1] - picked[i][1], energy: option[2] - picked[i][2]})));

@@ -143,11 +143,26 @@ TEST_F(Sweep, CountsTheNodeAndPlansForLeastCost) {
       EXPECT_NEAR(std::get<double>(stored[2]), given.of(total.time_s, total.energy_j), 1e-12);
     }
   }
+  EXPECT_EQ(number(file("c.db"),
+                   "SELECT count(*) FROM v_units WHERE host_power_w = 150 AND default_energy_j > "
+                   "(SELECT min(default_energy_j) FROM v_units) + 150 * default_time_s - 1e-6"),
+            number(file("c.db"), "SELECT count(*) / 2 FROM v_units"));
   // The rest of the node is in the default clocks' energy as well.
   EXPECT_EQ(
       number(file("c.db"),
              "SELECT count(DISTINCT round(default_energy_j, 6)) FROM v_units WHERE batch = 4"),
       2);
+  // Pipelines as well, whose least cost is not above that of least energy in no more time.
+  run(plan("pipeline_parallel = 2\nmicrobatches = 4\nhost_power_w = 150\n"
+           "goal = ['strict_waste', 'cost']\n" +
+           prices),
+      file("p.db"));
+  EXPECT_EQ(number(file("p.db"),
+                   "SELECT count(*) FROM v_units c JOIN v_units w USING (batch, granularity) JOIN "
+                   "plans p ON p.plan_id = c.plan_id WHERE c.goal = 'least_cost' AND w.goal = "
+                   "'strict_waste' AND p.objective <= 1.001 * (1.2 * 0.12 * w.energy_j / 3.6e6 + "
+                   "0.05 * w.time_s / 3600) AND p.lower_bound <= p.objective"),
+            4);
   expect_error<DataError>([] { (void)plan("goal = 'cost'\n"); }, "goal 'cost' needs price_per_kwh");
   expect_error<DataError>([&] { (void)plan("goal = 'cost'\nprice_per_kwh = 1\npue = 0.5\n"); },
                           "pue is 0.5; expected a number >= 1");

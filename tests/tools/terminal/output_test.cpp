@@ -141,6 +141,9 @@ TEST(Wrapped, HelpGoesOnBelowItsTextsAndLeavesExamplesWhole) {
             name + "eight letters, and more words\n" + under + "than one line of sixty has\n");
   const std::string example = "  rubato explore " + std::string(80, 'x') + "\n";
   EXPECT_EQ(wrapped_help(example, 60), example);
+  // Lines of a paragraph that were broken by hand become one; short ones stay.
+  EXPECT_EQ(wrapped_help(std::string(80, 'a') + "\nb c\nExample:\n", 100),
+            std::string(80, 'a') + " b c\nExample:\n");
 }
 
 TEST(OutputTable, ColoursTitlesAndChanges) {

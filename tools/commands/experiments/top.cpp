@@ -65,12 +65,12 @@ Action setup_top(CommandLine& app) {
     const ResultStore store = ResultStore::open_read_only(o->db);
     const std::string id = o->experiment.empty() ? "" : experiment_id(store, o->experiment);
     const QueryResult found = store.query(
-        fmt::format("SELECT coalesce(run_id, 'graph:' || graph_run_id) AS run_id, trace_name AS "
-                    "trace, gpu, "
-                    "power_limit_w, switch_stall_us, switch_latency_us, granularity, aggregation, "
-                    "goal, slack_pct, time_change_pct, energy_change_pct, "
-                    "energy_change_low_pct, energy_change_high_pct, measured_pct, notes FROM "
-                    "v_units WHERE energy_j IS NOT NULL AND in_time IS NOT 0 "
+        // The answer first: what has no room is left out from the right.
+        fmt::format("SELECT coalesce(run_id, 'graph:' || graph_run_id) AS run_id, "
+                    "energy_change_pct, time_change_pct, granularity, slack_pct, trace_name AS "
+                    "trace, gpu, energy_change_low_pct, energy_change_high_pct, measured_pct, "
+                    "power_limit_w, switch_latency_us, switch_stall_us, goal, aggregation, notes "
+                    "FROM v_units WHERE energy_j IS NOT NULL AND in_time IS NOT 0 "
                     "AND (?1 = '' OR unit_id IN (SELECT unit_id FROM experiment_units WHERE "
                     "experiment_id = ?1)) AND (?2 IS NULL OR time_change_pct <= ?2) "
                     "ORDER BY {}, unit_id LIMIT ?3",

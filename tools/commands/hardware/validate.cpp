@@ -29,7 +29,7 @@ namespace rubato {
 namespace {
 
 OutputTable summary_table(const std::vector<ErrorSummary>& summaries) {
-  OutputTable table({{"group"},
+  OutputTable table({{.key = "group", .whole = true},
                      {"points"},
                      {"time_mape_pct", "time %", 2},
                      {"time_p50_pct", "p50", 2},
@@ -63,7 +63,7 @@ OutputTable summary_table(const std::vector<ErrorSummary>& summaries) {
 
 // Every point with the 90 % intervals of its time and energy.
 OutputTable points_table(const GpuSpec& spec, const std::vector<ValidatedPoint>& points) {
-  OutputTable table({{"kernel"},
+  OutputTable table({{.key = "kernel", .whole = true},
                      {"mem"},
                      {"core_mhz", "core MHz", 1},
                      {"power_cap_w", "cap W", 1},

@@ -36,7 +36,7 @@ ExitStatus run_compare(const CompareOptions& o, const RunContext& context) {
   const PipelinePlanner planner(work, options, context);
   const auto intervals = intervals_of(loaded, options.switching);
   const double unit_s = 1e-3 * o.step_ms * o.input.profile_scale;
-  OutputTable table({{"method"},
+  OutputTable table({{.key = "method", .whole = true},
                      {"source"},
                      {"time_s", "time s", 4},
                      {"energy_j", "energy J", 1},

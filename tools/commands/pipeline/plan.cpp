@@ -98,8 +98,8 @@ std::vector<Column> plans_columns(bool all_found, bool with_intervals, bool with
     columns.push_back({"jitter_p95_time_s", "95 % below s", 4});
   }
   if (with_costs) {
-    columns.push_back({.key = "cost", .decimals = 6});
-    columns.push_back({"cost_change_pct", "cost %", 2});
+    columns.push_back({.key = "cost", .for_programs = true});
+    columns.push_back({"cost_change_pct", "cost %", 2, false, Room::needed});
   }
   columns.push_back({.key = "notes", .for_programs = !with_notes, .room = Room::needed});
   return columns;
@@ -226,7 +226,7 @@ void print_plans(const PlanOptions& o, const PipelinePlanner& planner,
     asked.push_back({"kernels", &*kernels});
   }
   print_tables(asked, o.format);
-  if (o.format == OutputFormat::table) print(plan_notes(o, planner, loaded));
+  if (o.format == OutputFormat::table) print_notes(plan_notes(o, planner, loaded));
 }
 
 // All ways to look, for pipelines of any size that passes are improved for one by one.

@@ -85,7 +85,7 @@ ExitStatus run_straggle(StraggleOptions o, const RunContext& context) {
   std::vector<double> times_s;
   for (const Cause& cause : list) times_s.push_back(cause.time_s);
   const std::vector<StragglerPoint> points = straggle(planner, times_s, context);
-  OutputTable table({{"straggler"},
+  OutputTable table({{.key = "straggler", .whole = true},
                      {"straggler_time_s", "its time s", 4},
                      {"time_vs_baseline", "x", 4},
                      {"baseline_energy_j", baseline_name(o.input) + " J", 1},

@@ -14,6 +14,7 @@
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/drawing/latency.hpp"
+#include "tools/drawing/page_parts.hpp"
 #include "tools/options/gpu.hpp"
 #include "tools/options/prices.hpp"
 #include "tools/terminal/exploration_tables.hpp"
@@ -201,7 +202,8 @@ Action setup_sweep_latency(CommandLine& app) {
                                  .gpu = spec.title,
                                  .clocks = grid_name(spec, o->clocks),
                                  .power_limit_w = spec.power_limit.limit_w,
-                                 .slack_pct = o->slack_pct};
+                                 .slack_pct = o->slack_pct,
+                                 .model_error = model_error_text(spec)};
     if (!o->plot.empty() && !points.empty()) write_output(o->plot, latency_svg(caption, points));
     if (!o->page.empty() && !points.empty()) write_output(o->page, latency_page(caption, points));
     return ExitStatus::done;

@@ -14,6 +14,7 @@
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/commands/plans/transfer_captured.hpp"
+#include "tools/drawing/page_parts.hpp"
 #include "tools/drawing/transfer.hpp"
 #include "tools/options/captured.hpp"
 #include "tools/options/gpu.hpp"
@@ -111,7 +112,8 @@ void write_pictures(const TransferOptions& o, const StoredPlan& plan,
       .found_on = plan.trace,
       .gpu = plan.spec.title,
       .clocks = plan.grid,
-      .power_limit_w = plan.power_limit_w};
+      .power_limit_w = plan.power_limit_w,
+      .model_error = model_error_text(plan.spec)};
   if (!o.page.empty()) write_output(o.page, transfer_page(caption, drawn));
   if (!o.plot.empty()) write_output(o.plot, transfer_svg(caption, drawn));
 }

@@ -84,13 +84,13 @@ std::string page_answer(std::span<const Reproduction> reproductions) {
 std::string page_trust(std::span<const Reproduction> reproductions) {
   std::vector<std::vector<std::string>> rows;
   for_each_difference(reproductions, [&](const Reproduction& reproduction, const Difference& one) {
-    rows.push_back({page_text(one.what), page_text(reproduction.name),
-                    fmt::format("{}", one.points), fmt::format("{:.2f} {}", one.mean(), one.unit),
-                    fmt::format("{:.2f} {}", one.most, one.unit), std::string(name_of(one.seen))});
+    rows.push_back({page_text(one.what), fmt::format("{:.2f} {}", one.mean(), one.unit),
+                    fmt::format("{:.2f} {}", one.most, one.unit), std::string(name_of(one.seen)),
+                    fmt::format("{}", one.points), page_text(reproduction.name)});
   });
   return "<p>How far our numbers are from the published ones. What a fit has seen it was made to "
          "give back; the rest is a prediction.</p>\n" +
-         html_table({"what", "from", "numbers", "mean difference", "most", "seen by a fit"}, rows);
+         html_table({"what", "mean difference", "most", "seen by a fit", "numbers", "from"}, rows);
 }
 
 // Pictures, then what ours rests on, then every number; long tables are folded.

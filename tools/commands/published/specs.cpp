@@ -11,7 +11,7 @@ Reproduction held_out_errors() {
                                "k-fold: all is fitted without a fifth of every kernel's points. "
                                "Left out: the GPU is fitted "
                                "without a fifth of the kernels, which then get five points each.",
-                           .table = OutputTable({{"spec"},
+                           .table = OutputTable({{.key = "spec", .whole = true},
                                                  {"measured"},
                                                  {"k_fold_time_pct", "k-fold time", 2},
                                                  {"k_fold_power_pct", "power", 2},
