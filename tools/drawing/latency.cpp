@@ -140,8 +140,9 @@ class Picture {
   void draw_legend(Svg& svg) const {
     for (std::size_t g = 0; g < colours.size(); ++g) {
       const auto place = static_cast<double>(g);
+      const std::size_t line = g / 2;  // on a telephone
       const double at = phone_ ? 4.0 + 106.0 * static_cast<double>(g % 2) : left + 110.0 * place;
-      const double y = phone_ ? 12.0 + 18.0 * static_cast<double>(g / 2) : 58.0;
+      const double y = phone_ ? 12.0 + 18.0 * static_cast<double>(line) : 58.0;
       svg.line(at, y, at + 22, y,
                fmt::format(R"(class="{}" stroke="{}" stroke-width="2.2")", styles[g], colours[g]));
       const bool knows = compared_granularities[g] == Granularity::automatic;
