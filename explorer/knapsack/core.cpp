@@ -7,6 +7,7 @@
 #include <span>
 #include <utility>
 
+#include "explorer/knapsack/costs_below.hpp"
 #include "explorer/knapsack/relaxation.hpp"
 
 namespace rubato {
@@ -115,60 +116,96 @@ class HalfList {
 
   /// @param rest  relaxation of the rows not in this list, which is to be completed by them
   void add_row(const IntegerRow& row, RestCurve& rest) {
-    shifted_.clear();
+    begin_costs(row);
     runs_.assign(1, 0);
-    for (std::uint32_t i = 0; i <= row.items.size(); ++i) {
+    for (std::uint32_t i = 0; i <= row.items.size(); ++i)
       shift(i == 0 ? IntegerItem{} : row.items[i - 1], i, rest);
-      if (shifted_.size() > runs_.back()) runs_.push_back(shifted_.size());
-    }
+    if (runs_.size() > 2 && costs_.useful()) drop_dominated();
     while (runs_.size() > 2) merge_runs();
-    tried_ += states_.size() * row.items.size();
-    for (State& state : shifted_) {
-      if (state.move == 0) continue;
-      nodes_.push_back({state.node, {row.row, row.items[state.move - 1].item}});
-      state = {state.weight, state.cost, static_cast<std::uint32_t>(nodes_.size() - 1), 0};
-    }
+    tried_ += count_ * row.items.size();
+    count_ = runs_.back();
+    add_nodes(row);
     std::swap(states_, shifted_);
   }
 
   [[nodiscard]] bool too_long() const {
-    return tried_ > limits_.max_states || nodes_.size() > limits_.max_states;
+    return tried_ > limits_.max_states || nodes_ > limits_.max_states;
   }
   /// Least bound of a partial choice that was cut off.
   [[nodiscard]] double least_cut() const { return least_cut_; }
   [[nodiscard]] std::uint64_t tried() const { return tried_; }
-  [[nodiscard]] const std::vector<State>& states() const { return states_; }
+  [[nodiscard]] std::span<const State> states() const { return std::span(states_).first(count_); }
 
   void append_moves(const State& state, std::vector<CoreMove>& moves) const {
-    for (std::uint32_t n = state.node; n != 0; n = nodes_[n].before)
-      moves.push_back(nodes_[n].move);
+    auto block = blocks_.rbegin();
+    for (std::uint32_t n = state.node; n != 0;) {
+      while (block->first > n) ++block;
+      const Node& node = block->nodes[n - block->first];
+      moves.push_back({block->row, node.item});
+      n = node.before;
+    }
   }
 
  private:
   struct Node {
     std::uint32_t before = 0;
-    CoreMove move;
+    std::uint32_t item = 0;
   };
+  // Moves of one row, of the states that were left when it was added.
+  struct Block {
+    std::uint32_t row = 0, first = 0;  ///< number of its first node
+    std::vector<Node> nodes;
+  };
+
+  void begin_costs(const IntegerRow& row) {
+    if (count_ == 0) return;
+    std::int64_t least = 0, most = 0;
+    for (const IntegerItem& item : row.items) {
+      least = std::min(least, item.weight);
+      most = std::max(most, item.weight);
+    }
+    costs_.begin(states_.front().weight + least, states_[count_ - 1].weight + most, count_);
+  }
 
   // The states with one more item, as far as they may still lead somewhere.
   void shift(const IntegerItem& item, std::uint32_t move, RestCurve& rest) {
-    for (const State& s : states_) {
+    std::size_t end = runs_.back();
+    if (shifted_.size() < end + count_) shifted_.resize(end + count_);
+    for (const State& s : states()) {
       const State next{s.weight + item.weight, s.cost + item.cost, s.node, move};
       const double room = limits_.room - static_cast<double>(next.weight);
       const double cost = static_cast<double>(next.cost), bound = cost + rest.least_cost(room);
       if (bound <= limits_.cost) {
-        shifted_.push_back(next);
+        shifted_[end] = next;
+        end += static_cast<std::size_t>(costs_.takes(next.weight, next.cost));
+        costs_.see(next.weight, next.cost);
         if (rest.exact() && rest.reached().weight <= room - limits_.doubt)
           limits_.known(cost + rest.reached().cost);
       } else {
         least_cut_ = std::min(least_cut_, bound);
       }
     }
+    costs_.settle();
+    if (end > runs_.back()) runs_.push_back(end);
+  }
+
+  // What the states of later items rule out.
+  void drop_dominated() {
+    std::size_t end = 0, begin = 0, kept = 1;
+    for (std::size_t r = 1; r < runs_.size(); ++r) {
+      for (std::size_t i = begin; i < runs_[r]; ++i) {
+        shifted_[end] = shifted_[i];
+        end += static_cast<std::size_t>(costs_.takes(shifted_[i].weight, shifted_[i].cost));
+      }
+      begin = runs_[r];
+      if (end > runs_[kept - 1]) runs_[kept++] = end;
+    }
+    runs_.resize(kept);
   }
 
   // Runs, each by rising weight and falling cost, become half as many: the fronts of two.
   void merge_runs() {
-    merged_.resize(shifted_.size());
+    if (merged_.size() < runs_.back()) merged_.resize(runs_.back());
     std::size_t end = 0, kept = 1;
     for (std::size_t r = 1; r < runs_.size(); r += 2) {
       const std::size_t last = runs_[std::min(r + 1, runs_.size() - 1)];
@@ -177,7 +214,6 @@ class HalfList {
       runs_[kept++] = end;
     }
     runs_.resize(kept);
-    merged_.resize(end);
     std::swap(shifted_, merged_);
   }
 
@@ -202,11 +238,28 @@ class HalfList {
     return end;
   }
 
+  // Of states with a move of the row.
+  void add_nodes(const IntegerRow& row) {
+    const std::span<State> states = std::span(shifted_).first(count_);
+    Block block{.row = row.row, .first = static_cast<std::uint32_t>(nodes_), .nodes = {}};
+    block.nodes.reserve(static_cast<std::size_t>(
+        std::ranges::count_if(states, [](const State& state) { return state.move != 0; })));
+    for (State& state : states) {
+      if (state.move == 0) continue;
+      block.nodes.push_back({state.node, row.items[state.move - 1].item});
+      state = {state.weight, state.cost, static_cast<std::uint32_t>(nodes_++), 0};
+    }
+    if (!block.nodes.empty()) blocks_.push_back(std::move(block));
+  }
+
   Limits& limits_;
-  std::vector<State> states_{State{}};
-  std::vector<State> shifted_, merged_;
-  std::vector<std::size_t> runs_;    ///< where those of each item begin and end in shifted_
-  std::vector<Node> nodes_{Node{}};  ///< node 0 is no move at all
+  // With room to grow: only the first ones are states, count_ of states_.
+  std::vector<State> states_{State{}}, shifted_, merged_;
+  std::size_t count_ = 1;
+  std::vector<std::size_t> runs_;  ///< where those of each item begin and end in shifted_
+  CostsBelow costs_;
+  std::vector<Block> blocks_;
+  std::uint64_t nodes_ = 1;  ///< node 0 is no move at all
   double least_cut_ = std::numeric_limits<double>::infinity();
   std::uint64_t tried_ = 0;
 };
@@ -226,7 +279,7 @@ class Pairing {
   }
 
   void run() {
-    const std::vector<State>& b = b_.states();
+    const std::span<const State> b = b_.states();
     std::size_t end = b.size();
     for (const State& s : a_.states()) {
       while (end > 0 && s.weight + b[end - 1].weight > at_most_) --end;
