@@ -249,14 +249,18 @@ class Merger {
                              "merged; rerun the unit with the program that is right"});
   }
 
-  // Those of new runs that the target does not have yet, in the order of their numbers.
+  // Those of new runs that the target does not have yet, in the order of their numbers: SQLite
+  // gives each the next one, as cell_map has it, far quicker than it takes numbers that it is
+  // given.
   void copy_cells() {
     target_.execute(
         "INSERT INTO main.cell_rows SELECT m.new, s.clocks, s.cells_hash "
         "FROM cell_map m CROSS JOIN source.cell_rows s ON s.first_cell = m.old WHERE m.fresh; "
-        "INSERT INTO main.cells SELECT x.cell_id + m.new - m.old, x.time_s, x.energy_j, "
-        "x.effective_core_mhz, x.power_limited FROM cell_map m CROSS JOIN source.cells x "
-        "ON x.cell_id BETWEEN m.old AND m.old + m.clocks - 1 WHERE m.fresh");
+        "INSERT INTO main.cells (time_s, energy_j, effective_core_mhz, power_limited) "
+        "SELECT x.time_s, x.energy_j, x.effective_core_mhz, x.power_limited "
+        "FROM cell_map m CROSS JOIN source.cells x "
+        "ON x.cell_id BETWEEN m.old AND m.old + m.clocks - 1 WHERE m.fresh "
+        "ORDER BY m.old, x.cell_id");
     const std::int64_t copied = count(target_, "SELECT changes()");
     if (copied != count(target_, "SELECT coalesce(sum(clocks), 0) FROM cell_map WHERE fresh"))
       refuse_rows(source_, "cell_rows");
