@@ -15,6 +15,9 @@ CriticalFlow::CriticalFlow(const IntegerGraph& graph)
   for (Search* search : {&from_source_, &from_sink_}) {
     search->order.assign(when_.size(), unseen);
     search->reach.resize(when_.size());
+    for (Pile<Node>* nodes : {&search->stack, &search->reached, &search->found})
+      nodes->make_room(when_.size());
+    search->steps.make_room(when_.size());
   }
   least_horizon_ = longest(false);
   horizon_ = longest(true);
@@ -158,8 +161,8 @@ void CriticalFlow::find(Node node, Node parent, std::int32_t via) {
   Search& mine = search_of<forward>();
   mine.order[node] = waiting;
   mine.reach[node] = {parent, via};
-  mine.stack.push_back(node);
-  mine.found.push_back(node);
+  mine.stack.add(node);
+  mine.found.add(node);
 }
 
 // Undoes all but the first steps of a search.
@@ -168,15 +171,15 @@ void CriticalFlow::go_back(std::uint32_t steps) {
   Search& mine = search_of<forward>();
   if (steps >= mine.reached.size()) return;
   for (std::size_t i = mine.reached.size(); i-- > steps;) {
-    mine.stack.resize(mine.steps[i].stack);
-    mine.stack.push_back(mine.reached[i]);
+    mine.stack.shrink(mine.steps[i].stack);
+    mine.stack.add(mine.reached[i]);
     mine.order[mine.reached[i]] = waiting;
   }
   for (std::size_t i = mine.steps[steps].found; i < mine.found.size(); ++i)
     mine.order[mine.found[i]] = unseen;
-  mine.found.resize(mine.steps[steps].found);
-  mine.reached.resize(steps);
-  mine.steps.resize(steps);
+  mine.found.shrink(mine.steps[steps].found);
+  mine.reached.shrink(steps);
+  mine.steps.shrink(steps);
 }
 
 // Takes one node off the stack and reaches its neighbours without cost.
@@ -184,12 +187,10 @@ void CriticalFlow::go_back(std::uint32_t steps) {
 template <bool forward>
 bool CriticalFlow::grow_at_no_cost() {
   Search& mine = search_of<forward>();
-  const Node node = mine.stack.back();
-  mine.stack.pop_back();
-  mine.order[node] = static_cast<std::uint32_t>(mine.reached.size());
-  mine.reached.push_back(node);
-  mine.steps.push_back({static_cast<std::uint32_t>(mine.stack.size()),
-                        static_cast<std::uint32_t>(mine.found.size())});
+  const Node node = mine.stack.take_last();
+  mine.order[node] = mine.reached.size();
+  mine.reached.add(node);
+  mine.steps.add({mine.stack.size(), mine.found.size()});
   bool met = false;
   for_each_unseen<forward>(node, [&](Node next, std::int64_t cost, std::int32_t via) {
     if (cost != 0) return;

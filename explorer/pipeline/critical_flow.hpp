@@ -110,6 +110,22 @@ class CriticalFlow {
   // Instead of a place in Search::reached:
   static constexpr std::uint32_t unseen = std::numeric_limits<std::uint32_t>::max();
   static constexpr std::uint32_t waiting = unseen - 1;  // on the stack
+  // A list with room for all it will ever hold, so that to add to it is one store.
+  template <class T>
+  class Pile {
+   public:
+    void make_room(std::size_t most) { values_.resize(most); }
+    [[nodiscard]] std::uint32_t size() const noexcept { return size_; }
+    [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+    [[nodiscard]] const T& operator[](std::size_t i) const { return values_[i]; }
+    void add(const T& value) { values_[size_++] = value; }
+    [[nodiscard]] T take_last() { return values_[--size_]; }
+    void shrink(std::uint32_t size) { size_ = size; }
+
+   private:
+    std::vector<T> values_;
+    std::uint32_t size_ = 0;
+  };
   // What is looked at most lies close together. Keeps what it takes to go back to any of its steps;
   // each takes one node off the stack.
   struct Search {
@@ -118,10 +134,10 @@ class CriticalFlow {
     };
     std::vector<std::uint32_t> order;  // shape [nodes]: place in `reached`, unseen or waiting
     std::vector<Reach> reach;          // shape [nodes]
-    std::vector<Node> stack;
-    std::vector<Node> reached;  // taken off
-    std::vector<Step> steps;    // shape [reached]
-    std::vector<Node> found;    // put on the stack, ever
+    Pile<Node> stack;
+    Pile<Node> reached;  // taken off
+    Pile<Step> steps;    // shape [reached]
+    Pile<Node> found;    // put on the stack, ever
   };
   // An arc of a path, and the step in which its search came along it.
   struct PathArc {
