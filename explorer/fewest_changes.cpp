@@ -1,6 +1,7 @@
 #include "explorer/fewest_changes.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <utility>
 
@@ -46,36 +47,34 @@ class EqualClocks {
       const Cost best = table.cost(row, chosen[row]);
       for (std::size_t c = 0; c < clocks_; ++c) {
         const Cost cost = table.cost(row, id_at<ClockId>(c));
-        equal_[row * clocks_ + c] = cost.time_s <= best.time_s * (1.0 + rounding) &&
-                                    cost.energy_j <= best.energy_j * (1.0 + rounding);
+        const bool equal = cost.time_s <= best.time_s * (1.0 + rounding) &&
+                           cost.energy_j <= best.energy_j * (1.0 + rounding);
+        equal_[row * clocks_ + c] = equal ? 1 : 0;
       }
     }
   }
 
   [[nodiscard]] bool allow(std::size_t unit, ClockId clock) const {
-    return equal_[unit * clocks_ + index(clock)];
+    return equal_[unit * clocks_ + index(clock)] != 0;
   }
 
   // The clock most of `units` may take, the default one of equals.
   [[nodiscard]] ClockId most_common(const std::vector<std::size_t>& units,
                                     ClockId default_clock) const {
-    const auto takers = [&](ClockId clock) {
-      return std::ranges::count_if(units, [&](std::size_t unit) { return allow(unit, clock); });
-    };
-    ClockId best = default_clock;
-    auto most = takers(best);
-    for (std::size_t c = 0; c < clocks_; ++c) {
-      const auto count = takers(id_at<ClockId>(c));
-      if (count <= most) continue;
-      most = count;
-      best = id_at<ClockId>(c);
+    std::vector<std::uint32_t> takers(clocks_);
+    for (const std::size_t unit : units) {
+      for (std::size_t c = 0; c < clocks_; ++c) takers[c] += equal_[unit * clocks_ + c];
     }
-    return best;
+    std::size_t best = index(default_clock);
+    for (std::size_t c = 0; c < clocks_; ++c) {
+      if (takers[c] > takers[best]) best = c;
+    }
+    return id_at<ClockId>(best);
   }
 
  private:
   std::size_t clocks_;
-  std::vector<bool> equal_;
+  std::vector<std::uint8_t> equal_;  ///< 1 or 0, shape [units x clocks]
 };
 
 // Each unit to the clock of a neighbour, while that leaves fewer changes.

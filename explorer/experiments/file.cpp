@@ -238,14 +238,14 @@ class Expander {
   // Filters cut the product of the axes; a scenario is named because it is wanted.
   void add(const std::string& scenario, const AxisValues& values) {
     for (const AxisValues& part : split_by_work(values)) {
-      check_size(part);
+      make_room(part);
       Point point;
       add_from(0, point, part, scenario);
     }
   }
 
  private:
-  void check_size(const AxisValues& values) const {
+  void make_room(const AxisValues& values) {
     double size = static_cast<double>(experiment_.points.size());
     double product = 1.0;
     for (const auto& list : values) product *= static_cast<double>(list.size());
@@ -254,6 +254,9 @@ class Expander {
       root_.fail(
           fmt::format("the axes stand for {:.3g} points; expected at most {}", size, max_points_));
     }
+    // A kilobyte each, and thrice that while a list grows; filters may leave few of many.
+    constexpr double most = 50'000.0;
+    experiment_.points.reserve(static_cast<std::size_t>(std::min(size, most)));
   }
 
   void add_from(std::size_t axis, Point& point, const AxisValues& values,

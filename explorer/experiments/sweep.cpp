@@ -205,7 +205,7 @@ class Sweeper {
   // Whoever finds nobody writing writes what is waiting; the others go on exploring. If the store
   // fails, what others handed over is still tried: nobody else would.
   void hand_over(Answered answered) {
-    constexpr std::size_t most_waiting = 1;  // each holds a table
+    constexpr std::size_t most_waiting = 4;  // each holds a table, some 2 MB
     std::unique_lock lock(waiting_mutex_);
     room_.wait(lock, [&] { return waiting_.size() < most_waiting || !writing_; });
     waiting_.push_back(std::move(answered));
