@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include "common/algorithms/sort_by.hpp"
 #include "models/calibration/paper_parameters.hpp"
 #include "models/calibration/robust_loss.hpp"
+#include "models/linear/dense_loops.hpp"
 #include "models/table/fill.hpp"
 
 namespace rubato {
@@ -44,21 +46,27 @@ using enum CalibrationProblem::KernelParameter;
 
 double change_pct(double value, double reference) { return 100.0 * (value / reference - 1.0); }
 
-// Time of a launch at the clocks of its least energy, shapes [clocks]. Noise decides between clocks
+// Time of a launch at the clocks of its least energy, shape [kernels]. Noise decides between clocks
 // that are nearly as good, so each counts by how near it comes.
-template <class Row>
-double least_energy_time_s(const Row& time_s, const Row& energy_j) {
-  constexpr double lost = -60.0;  // of a logarithm: a sum of at least 1 does not notice
-  const double least_j = energy_j.minCoeff();
-  double sum_s = 0.0, weights = 0.0;
-  for (Eigen::Index c = 0; c < energy_j.size(); ++c) {
-    const double nearness = (1.0 - energy_j[c] / least_j) / energy_tie;
-    if (nearness < lost) continue;
-    const double weight = std::exp(nearness);
-    sum_s += weight * time_s[c];
-    weights += weight;
+Eigen::ArrayXd least_energy_times_s(const PaperTable& table) {
+  constexpr double lost = -90.0;  // of a logarithm: a sum of at least 1 does not notice
+  constexpr auto padding = static_cast<Eigen::Index>(dense_padding);
+  const Eigen::Index kernels = table.time_s.rows(), clocks = table.time_s.cols();
+  Eigen::ArrayXd numbers =
+      Eigen::ArrayXd::Zero((kernels * clocks + padding - 1) / padding * padding);
+  Eigen::Map<PaperTable::Rows> weight(numbers.data(), kernels, clocks);
+  for (Eigen::Index k = 0; k < kernels; ++k) {
+    const auto energy_j = table.energy_j.row(k);
+    const double least_j = energy_j.minCoeff();
+    weight.row(k) = ((1.0 - energy_j / least_j) * (std::numbers::log2e / energy_tie)).max(lost);
   }
-  return sum_s / weights;
+  dense_loops().back().exp2(static_cast<std::size_t>(numbers.size()), numbers.data());
+  Eigen::ArrayXd times_s(kernels);
+  for (Eigen::Index k = 0; k < kernels; ++k) {
+    const double unsound = 0.0 * table.energy_j.row(k).sum();  // not a number then
+    times_s[k] = (weight.row(k) * table.time_s.row(k)).sum() / weight.row(k).sum() + unsound;
+  }
+  return times_s;
 }
 
 }  // namespace
@@ -226,12 +234,12 @@ Eigen::MatrixXd CalibrationProblem::paper_residuals(const Eigen::VectorXd& point
 CalibrationProblem::Shares CalibrationProblem::shares_of(const PaperTable& table) const {
   const auto reference = static_cast<Eigen::Index>(index(grid_.default_clock()));
   Shares shares(paper_kernels(), in_pass_, table.time_s.cols());
+  const Eigen::ArrayXd least_energy_s = least_energy_times_s(table);
   for (Eigen::Index k = 0; k < paper_kernels(); ++k) {
     const auto i = static_cast<std::size_t>(k);
     const double count = paper_.kernels[i].count;
     shares.default_s[k] = table.time_s(k, reference) * count;
-    shares.least_energy_s[k] =
-        count * least_energy_time_s(table.time_s.row(k), table.energy_j.row(k));
+    shares.least_energy_s[k] = count * least_energy_s[k];
     if (const Eigen::Index place = place_in_pass_[i]; place >= 0) {
       shares.passed.time_s.row(place) = table.time_s.row(k) * count;
       shares.passed.energy_j.row(place) = table.energy_j.row(k) * count;

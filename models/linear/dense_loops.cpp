@@ -56,6 +56,13 @@ RUBATO_LANES void subtract(const double* a, std::size_t stride, const double* fa
   for (; i < to; i += dense_padding) subtract_at<Few>(a + i, stride, factor, count, column + i);
 }
 
+template <class V>
+RUBATO_LANES void exp2_of_all(std::size_t count, double* x) {
+  using Few = typename Wide<V, dense_padding>::Type;
+  for (std::size_t i = 0; i < count; i += dense_padding)
+    lanes::store(lanes::exp2(lanes::load<Few>(x + i)), x + i);
+}
+
 }  // namespace
 
 std::span<const DenseLoops> dense_loops() {
@@ -63,7 +70,8 @@ std::span<const DenseLoops> dense_loops() {
     using V = typename Set::Vector;
     return DenseLoops{.name = Set::name,
                       .add_square = Set::template compiled<add_square<V>>,
-                      .subtract = Set::template compiled<subtract<V>>};
+                      .subtract = Set::template compiled<subtract<V>>,
+                      .exp2 = Set::template compiled<exp2_of_all<V>>};
   });
 }
 

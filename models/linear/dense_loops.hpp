@@ -30,6 +30,10 @@ struct DenseLoops {
   /// for i in [from, to), both multiples of dense_padding.
   void (*subtract)(const double* a, std::size_t stride, const double* factor, std::size_t count,
                    std::size_t from, std::size_t to, double* column);
+
+  /// x = 2^x, relative error below 3e-16.
+  /// @param x  in [-1022, 1024), shape [count], a multiple of dense_padding
+  void (*exp2)(std::size_t count, double* x);
 };
 
 /// Those this machine can run, the slowest first.
