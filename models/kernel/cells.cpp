@@ -21,10 +21,20 @@ RUBATO_LANES void store_first(std::size_t n, const V& x, double* to) {
   for (std::size_t i = 0; i < n; ++i) to[i] = lane[i];
 }
 
-template <class V>
-RUBATO_LANES void states(const GpuSpec& spec, const Memory<double>& memory,
-                         const ClockColumns& clocks, std::size_t begin, std::size_t end) {
-  for (std::size_t at = begin; at < end; at += lanes::count<V>) {
+// How far a loop goes: as many whole vectors as there are, or to the end, the last vector with
+// lanes to spare. A few clocks at the end of many take narrow vectors.
+enum class Reach { whole, all };
+
+template <class V, Reach reach>
+RUBATO_LANES bool goes_on(std::size_t at, std::size_t end) {
+  return reach == Reach::whole ? at + lanes::count<V> <= end : at < end;
+}
+
+// Returns where it ended, as do the loops of a row.
+template <class V, Reach reach>
+RUBATO_LANES std::size_t states_of(const GpuSpec& spec, const Memory<double>& memory,
+                                   const ClockColumns& clocks, std::size_t at, std::size_t end) {
+  for (; goes_on<V, reach>(at, end); at += lanes::count<V>) {
     const State<V> state = formulas::state_at(spec, memory, lanes::load<V>(clocks.core_mhz + at));
     lanes::store(state.s_per_cycle, clocks.s_per_cycle + at);
     lanes::store(state.s_per_byte, clocks.s_per_byte + at);
@@ -32,6 +42,14 @@ RUBATO_LANES void states(const GpuSpec& spec, const Memory<double>& memory,
     lanes::store(state.idle_w, clocks.idle_w + at);
     lanes::store(state.squared_voltage, clocks.squared_voltage + at);
   }
+  return at;
+}
+
+template <class Native, class V>
+RUBATO_LANES void states(const GpuSpec& spec, const Memory<double>& memory,
+                         const ClockColumns& clocks, std::size_t begin, std::size_t end) {
+  const std::size_t at = states_of<V, Reach::whole>(spec, memory, clocks, begin, end);
+  states_of<Native, Reach::all>(spec, memory, clocks, at, end);
 }
 
 template <class V>
@@ -51,51 +69,79 @@ RUBATO_LANES void prefetch(const double* at) {
   for (std::size_t i = 0; i < numbers; i += line) __builtin_prefetch(at + i, 1);
 }
 
-// Times and energies of clocks [first, end). @param log2_factors  of the kernel at these clocks
-template <class V, bool near_zero>
-RUBATO_LANES void finish(const Launch<double>& kernel, const ClockColumns& clocks,
-                         std::size_t first, std::size_t end, const double* log2_factors,
-                         double* time_s, double* energy_j) {
-  for (std::size_t at = first; at < end; at += lanes::count<V>) {
-    const V log2_factor = lanes::load<V>(log2_factors + (at - first));
+// Clocks [first, end) of a row, and what is worked out of them on the way.
+struct RowPart {
+  const Launch<double>& kernel;
+  const ClockColumns& clocks;
+  std::size_t first, end;
+  double* work;  // from `first` on
+  double *time_s, *energy_j;
+};
+
+template <class V, Reach reach>
+RUBATO_LANES std::size_t powers(const RowPart& part, std::size_t at) {
+  constexpr std::size_t width = lanes::count<V>;
+  for (; goes_on<V, reach>(at, part.end); at += width) {
+    const V balance = lanes::load<V>(part.clocks.log2_balance + at);
+    lanes::store(lanes::exp2(formulas::log2_overlap(balance, part.kernel)),
+                 part.work + (at - part.first));
+    prefetch<width>(part.time_s + at);  // written by the third loop
+    prefetch<width>(part.energy_j + at);
+  }
+  return at;
+}
+
+template <class V, Reach reach>
+RUBATO_LANES std::size_t log2_factors(const RowPart& part, std::size_t at) {
+  for (; goes_on<V, reach>(at, part.end); at += lanes::count<V>) {
+    const V sum = 1.0 + lanes::load<V>(part.work + (at - part.first));
+    lanes::store(lanes::log2_of_mantissa(sum) * part.kernel.inverse_exponent,
+                 part.work + (at - part.first));
+  }
+  return at;
+}
+
+template <class V, Reach reach, bool near_zero>
+RUBATO_LANES std::size_t finish(const RowPart& part, std::size_t at) {
+  for (; goes_on<V, reach>(at, part.end); at += lanes::count<V>) {
+    const V log2_factor = lanes::load<V>(part.work + (at - part.first));
     const V factor = near_zero ? lanes::exp2_near_zero(log2_factor) : lanes::exp2(log2_factor);
-    const State<V> state = load_state<V>(clocks, at);
-    const V time = formulas::time_at(state, kernel, factor);
-    const V energy = formulas::energy_at(state, kernel, time);
-    if (at + lanes::count<V> <= end) {
-      lanes::store(time, time_s + at);
-      lanes::store(energy, energy_j + at);
+    const State<V> state = load_state<V>(part.clocks, at);
+    const V time = formulas::time_at(state, part.kernel, factor);
+    const V energy = formulas::energy_at(state, part.kernel, time);
+    if (reach == Reach::whole || at + lanes::count<V> <= part.end) {
+      lanes::store(time, part.time_s + at);
+      lanes::store(energy, part.energy_j + at);
     } else {
-      store_first(end - at, time, time_s + at);
-      store_first(end - at, energy, energy_j + at);
+      store_first(part.end - at, time, part.time_s + at);
+      store_first(part.end - at, energy, part.energy_j + at);
     }
   }
+  return at;
+}
+
+template <class Native, class V, bool near_zero>
+RUBATO_LANES void finish(const RowPart& part, std::size_t first) {
+  finish<Native, Reach::all, near_zero>(part, finish<V, Reach::whole, near_zero>(part, first));
 }
 
 // In three short loops: in one, a result waits for the one before it for longer than a processor
 // looks ahead.
-template <class V>
+template <class Native, class V>
 RUBATO_LANES void row(const Launch<double>& kernel, const ClockColumns& clocks, std::size_t cells,
                       double* time_s, double* energy_j) {
-  constexpr std::size_t width = lanes::count<V>, most = 1024;
+  constexpr std::size_t most = 1024;
   std::array<double, most> work;
   for (std::size_t first = 0; first < cells; first += most) {
-    const std::size_t end = std::min(first + most, cells);
-    for (std::size_t at = first; at < end; at += width) {
-      const V overlap = formulas::log2_overlap(lanes::load<V>(clocks.log2_balance + at), kernel);
-      lanes::store(lanes::exp2(overlap), work.data() + (at - first));
-      prefetch<width>(time_s + at);  // written by the third loop
-      prefetch<width>(energy_j + at);
-    }
-    for (std::size_t i = 0; i < end - first; i += width) {
-      const V sum = 1.0 + lanes::load<V>(work.data() + i);
-      lanes::store(lanes::log2_of_mantissa(sum) * kernel.inverse_exponent, work.data() + i);
-    }
+    const RowPart part{kernel,      clocks, first,   std::min(first + most, cells),
+                       work.data(), time_s, energy_j};
+    powers<Native, Reach::all>(part, powers<V, Reach::whole>(part, first));
+    log2_factors<Native, Reach::all>(part, log2_factors<V, Reach::whole>(part, first));
     // The logarithm of a sum of 1 and at most 1 is at most 1.
     if (kernel.inverse_exponent <= 0.5) {
-      finish<V, true>(kernel, clocks, first, end, work.data(), time_s, energy_j);
+      finish<Native, V, true>(part, first);
     } else {
-      finish<V, false>(kernel, clocks, first, end, work.data(), time_s, energy_j);
+      finish<Native, V, false>(part, first);
     }
   }
 }
@@ -199,8 +245,8 @@ std::span<const TableCells> table_cells() {
     using Native = typename Set::Vector;
     return TableCells{.name = Set::name,
                       .lanes = lanes::count<Native>,
-                      .states = Set::template compiled<states<Bundle<Native>>>,
-                      .row = Set::template compiled<row<Bundle<Native>>>,
+                      .states = Set::template compiled<states<Native, Bundle<Native>>>,
+                      .row = Set::template compiled<row<Native, Bundle<Native>>>,
                       .over_limit = Set::template compiled<over_limit<lanes::Pair<Native>>>,
                       .regulate = Set::template compiled<regulate<Native, Bundle<Native>>>,
                       .hold = Set::template compiled<hold<lanes::Pair<Native>>>};
