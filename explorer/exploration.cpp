@@ -53,12 +53,13 @@ struct Shared {
   const GpuModel& model;
   const ProfileTable& per_launch;
   UnitTables& tables;
+  TraceSimulator& simulator;
 };
 
 PlanResult answer(const Question& question, const Shared& shared, const Exploration& found,
                   double gap_frac, const RunContext& context) {
   const auto start = std::chrono::steady_clock::now();
-  const auto& [input, model, per_launch, tables] = shared;
+  const auto& [input, model, per_launch, tables, simulator] = shared;
   const ClockGrid& grid = found.grid;
   PlanResult result;
   result.question = question;
@@ -85,8 +86,7 @@ PlanResult answer(const Question& question, const Shared& shared, const Explorat
   }
   result.solve_time_s = seconds_since(start);
   if (!result.plan.clock_of_site.empty()) {
-    result.sim =
-        simulate(input.trace, model, grid, result.plan, input.switching, cells_of(input, found));
+    result.sim = simulator.totals(result.plan, input.switching);
     add_power(result.sim, input.host_power_w);
   }
   return result;
@@ -116,12 +116,10 @@ std::vector<Mark> marks_of_step(const ExplorationInput& input, const Exploration
 // What to know beside a plan's numbers, and what it takes if its changes of clock are not free.
 void mark(const Shared& shared, const Exploration& found, PlanResult& result) {
   if (result.plan.clock_of_site.empty()) return;
-  const auto& [input, model, per_launch, tables] = shared;
+  const auto& [input, model, per_launch, tables, simulator] = shared;
   if (input.switching.is_free() && input.spec.switching.core_s &&
       result.sim.total.clock_switches > 0) {
-    result.counted = simulate(input.trace, model, found.grid, result.plan, switch_model(input.spec),
-                              cells_of(input, found))
-                         .total;
+    result.counted = simulator.totals(result.plan, switch_model(input.spec)).total;
     add_power(*result.counted, input.host_power_w);
   }
   result.marks = marks_of_clocks(input.trace, model, found.grid, result.plan, found.cells);
@@ -218,9 +216,9 @@ Exploration explore(const ExplorationInput& input, const SearchLimits& limits,
       profile_table(found.cells, model.kernels(), found.grid.size()), input.host_power_w);
   const Plan defaults = uniform_plan(input.trace, found.grid.default_clock());
   UnitTables tables(per_launch, input.trace);
-  const Shared shared{input, model, per_launch, tables};
-  found.baseline =
-      simulate(input.trace, model, found.grid, defaults, input.switching, cells_of(input, found));
+  TraceSimulator simulator(input.trace, model, found.grid, cells_of(input, found));
+  const Shared shared{input, model, per_launch, tables, simulator};
+  found.baseline = simulator.totals(defaults, input.switching);
   add_power(found.baseline, input.host_power_w);
 
   std::vector<GpuModel> models;

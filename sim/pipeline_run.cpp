@@ -1,15 +1,16 @@
 #include "sim/pipeline_run.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
-#include <functional>
-#include <queue>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "common/error.hpp"
 #include "common/numbers.hpp"
 #include "sim/jitter.hpp"
+#include "traces/graph/ordered_graph.hpp"
 
 namespace rubato {
 
@@ -55,182 +56,142 @@ void check_options(const PipelineWork& work, const PipelineRunOptions& options) 
   validate(options.switching);
 }
 
-struct Edge {
-  std::uint32_t to = 0;
-  double lag_s = 0.0;
-};
+}  // namespace
 
-// Edges out of each pass in one array.
-struct Edges {
-  std::vector<std::uint32_t> first;  // shape [passes + 1]
-  std::vector<Edge> list;
-  std::vector<std::uint32_t> waiting_for;
-};
-
-Edges edges_of(const PipelineSchedule& schedule) {
-  const std::size_t passes = schedule.passes.size();
-  Edges edges{std::vector<std::uint32_t>(passes + 1), {}, std::vector<std::uint32_t>(passes)};
-  edges.list.resize(schedule.dependencies.size());
-  for (const Dependency& d : schedule.dependencies) ++edges.first[index(d.from) + 1];
-  for (std::size_t i = 0; i < passes; ++i) edges.first[i + 1] += edges.first[i];
-  std::vector<std::uint32_t> next(edges.first.begin(), edges.first.end() - 1);
-  for (const Dependency& d : schedule.dependencies) {
-    edges.list[next[index(d.from)]++] = {d.to.value, d.lag_s};
-    ++edges.waiting_for[index(d.to)];
-  }
-  return edges;
-}
-
-// A pass ends. Of equal times the lower index comes first, so that a run is
-// the same everywhere.
-struct PassEnd {
-  double time_s = 0.0;
-  std::uint32_t pass = 0;
-
-  [[nodiscard]] bool operator>(const PassEnd& other) const {
-    return time_s != other.time_s ? time_s > other.time_s : pass > other.pass;
-  }
-};
-
-class Replay {
+// The option of a pass under a plan. The clocks of the graph are the options of all types in a row.
+class PipelineSimulator::Cells final : public LaunchCells {
  public:
-  Replay(const PipelineWork& work, const PipelinePlan& plan, const PipelineRunOptions& options)
-      : work_(work), plan_(plan), options_(options), edges_(edges_of(work.schedule)) {
-    const std::size_t passes = work.schedule.passes.size();
-    run_.passes.resize(passes);
-    ready_s_.resize(passes);
-    before_.resize(passes);
-    opens_stage_.resize(passes);
-    const auto rows = work.schedule.rows();
-    for (const auto& row : rows) {
-      for (std::size_t i = 0; i < row.size(); ++i) {
-        // Steady state: the clock of the last pass of the iteration before holds.
-        before_[index(row[i])] = index(i > 0 ? row[i - 1] : row.back());
-        if (i == 0) opens_stage_[index(row[i])] = 1;
-      }
-      effect_s_.push_back(-last_run_s(row));
+  Cells(const PipelineWork& work, const ExecutionGraph& graph) : work_(work), graph_(graph) {
+    for (const PassType& type : work.types) {
+      first_.push_back(options_.size());
+      for (const ClockOption& option : type.options) options_.push_back(&option);
     }
   }
 
-  PipelineRun run() {
-    std::vector<std::uint32_t> waiting_for = edges_.waiting_for;
-    for (std::size_t i = 0; i < waiting_for.size(); ++i) {
-      if (waiting_for[i] == 0) start(static_cast<std::uint32_t>(i));
-    }
-    while (!ends_.empty()) {
-      const PassEnd event = ends_.top();
-      ends_.pop();
-      run_.time_s = std::max(run_.time_s, event.time_s);
-      for (std::uint32_t e = edges_.first[event.pass]; e < edges_.first[event.pass + 1]; ++e) {
-        const Edge& edge = edges_.list[e];
-        ready_s_[edge.to] = std::max(ready_s_[edge.to], event.time_s + edge.lag_s);
-        if (--waiting_for[edge.to] == 0) start(edge.to);
-      }
-    }
-    add_up();
-    mark_critical();
-    return std::move(run_);
+  void disturb(const PipelineDisturbance& disturbance) { disturbance_ = &disturbance; }
+  [[nodiscard]] ClockId clock_of(const PipelinePlan& plan, PassId pass) const {
+    return id_at<ClockId>(first_[index(work_.type_of_pass[index(pass)])] +
+                          index(plan.option_of_pass[index(pass)]));
+  }
+
+  [[nodiscard]] std::size_t clocks() const override { return options_.size(); }
+  // Jitter scales time and energy alike. A throttled GPU is slower at about the same energy for the
+  // same work.
+  [[nodiscard]] OperatingPoint at(std::size_t activity, ClockId clock) const override {
+    const std::uint32_t pass = *graph_.activities()[activity].launch;
+    const ClockOption& option = *options_[index(clock)];
+    const double jitter = jitter_factor(disturbance_->jitter_frac, disturbance_->seed, pass);
+    const std::vector<double>& slowdown = disturbance_->slowdown_of_stage;
+    const double slower = slowdown.empty() ? 1.0 : slowdown[work_.schedule.passes[pass].stage];
+    return {.time_s = option.time_s * (jitter * slower),
+            .energy_j = option.energy_j * jitter,
+            .core_mhz = option.core_mhz};
+  }
+  [[nodiscard]] double idle_power_w(ClockId /*clock*/) const override {
+    return work_.blocked_power_w;
+  }
+  [[nodiscard]] std::optional<SwitchCost> change(const SwitchModel& switching, ClockId from,
+                                                 ClockId to) const override {
+    const ClockOption &a = *options_[index(from)], &b = *options_[index(to)];
+    if (same_clock(a, b)) return std::nullopt;
+    return change_of_clock(switching, a, b);
   }
 
  private:
-  [[nodiscard]] const ClockOption& option(std::size_t pass) const {
-    return work_.type_of(id_at<PassId>(pass)).options[index(plan_.option_of_pass[pass])];
-  }
-
-  // Jitter scales time and energy alike.
-  [[nodiscard]] double jitter(std::size_t pass) const {
-    return jitter_factor(options_.disturbance.jitter_frac, options_.disturbance.seed, pass);
-  }
-
-  // Of a pass in this run. A throttled GPU is slower at about the same energy for the same work.
-  [[nodiscard]] double time_s(std::size_t pass) const {
-    const std::vector<double>& slowdown = options_.disturbance.slowdown_of_stage;
-    const double slower = slowdown.empty() ? 1.0 : slowdown[work_.schedule.passes[pass].stage];
-    return option(pass).time_s * (jitter(pass) * slower);
-  }
-
-  // Least time that the last clock of a stage has been in force when an iteration ends.
-  [[nodiscard]] double last_run_s(const std::vector<PassId>& row) const {
-    double run_s = 0.0;
-    for (std::size_t i = row.size(); i-- > 0;) {
-      if (!same_clock(option(index(row[i])), option(index(row.back())))) break;
-      run_s += time_s(index(row[i]));
-    }
-    return run_s;
-  }
-
-  // The earliest start, once all predecessors have ended.
-  void start(std::uint32_t pass) {
-    const PipelinePass& what = work_.schedule.passes[pass];
-    double start_s = ready_s_[pass];
-    TimedPass& timed = run_.passes[pass];
-    const std::size_t before = before_[pass];
-    timed.switched = !same_clock(option(before), option(pass));
-    if (timed.switched) {
-      const SwitchCost cost = change_of_clock(options_.switching, option(before), option(pass));
-      double& effect_s = effect_s_[what.stage];
-      // The stage is free since the pass before it ended.
-      const double free_s = opens_stage_[pass] ? 0.0 : run_.passes[before].end_s;
-      effect_s =
-          std::max(free_s, effect_s + options_.switching.dwell_s + cost.lead_s) + cost.stall_s;
-      start_s = std::max(start_s, effect_s);
-      switch_energy_j_.add(cost.energy_j);
-    }
-    if (what.stage == 0 && what.chunk == 0 && what.kind == PassKind::forward) {
-      start_s += options_.disturbance.input_delay_s;
-    }
-    timed.start_s = start_s;
-    timed.end_s = start_s + time_s(pass);
-    timed.core_mhz = option(pass).core_mhz;
-    timed.energy_j = option(pass).energy_j * jitter(pass);
-    ends_.push({timed.end_s, pass});
-  }
-
-  void add_up() {
-    CompensatedSum pass_energy_j, busy_s;
-    for (const TimedPass& pass : run_.passes) {
-      pass_energy_j.add(pass.energy_j);
-      busy_s.add(pass.end_s - pass.start_s);
-      if (pass.switched) ++run_.clock_switches;
-    }
-    run_.pass_energy_j = pass_energy_j.value();
-    run_.blocked_energy_j =
-        work_.blocked_power_w * (run_.time_s * work_.schedule.shape.stages - busy_s.value());
-    run_.switch_energy_j = switch_energy_j_.value();
-    run_.energy_j = run_.pass_energy_j + run_.blocked_energy_j + run_.switch_energy_j;
-  }
-
-  // A pass is critical if it ends last, or if a critical pass started the moment
-  // it allowed it to.
-  void mark_critical() {
-    const double tolerance_s = time_tolerance * run_.time_s;
-    const std::vector<PassId> order = topological_order(work_.schedule);
-    for (std::size_t i = order.size(); i-- > 0;) {
-      const std::uint32_t pass = order[i].value;
-      TimedPass& timed = run_.passes[pass];
-      timed.critical = timed.end_s >= run_.time_s - tolerance_s;
-      for (std::uint32_t e = edges_.first[pass]; e < edges_.first[pass + 1]; ++e) {
-        const TimedPass& next = run_.passes[edges_.list[e].to];
-        const double gap_s = next.start_s - timed.end_s - edges_.list[e].lag_s;
-        if (next.critical && gap_s <= tolerance_s) timed.critical = true;
-      }
-    }
-  }
-
   const PipelineWork& work_;
-  const PipelinePlan& plan_;
-  const PipelineRunOptions& options_;
-  Edges edges_;
-  PipelineRun run_;
-  std::vector<double> ready_s_;
-  std::vector<std::size_t> before_;
-  std::vector<char> opens_stage_;
-  std::vector<double> effect_s_;  ///< of the last change, shape [stages]
-  CompensatedSum switch_energy_j_;
-  std::priority_queue<PassEnd, std::vector<PassEnd>, std::greater<>> ends_;
+  const ExecutionGraph& graph_;
+  const PipelineDisturbance* disturbance_ = nullptr;
+  std::vector<std::size_t> first_;           // option of each type
+  std::vector<const ClockOption*> options_;  // of all types
 };
 
-}  // namespace
+PipelineSimulator::PipelineSimulator(const PipelineWork& work, double input_delay_s)
+    : work_(work),
+      input_delay_s_(input_delay_s),
+      graph_(graph_of(work.schedule, input_delay_s)),
+      rows_(work.schedule.rows()),
+      cells_(std::make_unique<Cells>(work, graph_)),
+      simulator_(graph_, *cells_) {}
+
+PipelineSimulator::~PipelineSimulator() = default;
+
+GraphRun PipelineSimulator::replay(const PipelinePlan& plan, const PipelineRunOptions& options,
+                                   bool phases) {
+  check_plan(work_, plan);
+  check_options(work_, options);
+  assert(options.disturbance.input_delay_s == input_delay_s_);
+  cells_->disturb(options.disturbance);
+  GraphPlan of_launches{.clock_of_activity = std::vector<ClockId>(graph_.size()),
+                        .asked_ahead = true};
+  std::vector<std::uint32_t> activity_of_pass(plan.option_of_pass.size());
+  for (std::uint32_t i = 1; i < graph_.size(); ++i) {
+    const PassId pass{*graph_.activities()[i].launch};
+    of_launches.clock_of_activity[i] = cells_->clock_of(plan, pass);
+    activity_of_pass[index(pass)] = i;
+  }
+  // Steady state: the clock of the last pass of the iteration before holds, for as long at least as
+  // the last passes of that clock took.
+  GraphRun before;
+  for (const std::vector<PassId>& row : rows_) {
+    HeldClock& held = before.left_behind.emplace_back();
+    if (row.empty()) continue;
+    held.clock = cells_->clock_of(plan, row.back());
+    double run_s = 0.0;
+    for (std::size_t k = row.size(); k-- > 0;) {
+      const ClockId clock = cells_->clock_of(plan, row[k]);
+      if (cells_->change({}, clock, held.clock)) break;
+      run_s += cells_->at(activity_of_pass[index(row[k])], clock).time_s;
+    }
+    held.free_s = -run_s + options.switching.dwell_s;
+  }
+  return simulator_.run(of_launches,
+                        {.phases = phases, .switching = options.switching, .after = &before});
+}
+
+PipelineRun PipelineSimulator::run(const PipelinePlan& plan, const PipelineRunOptions& options) {
+  GraphRun replayed = replay(plan, options);
+  PipelineRun found = passes_of(replayed, plan, options.switching);
+  simulator_.take_back(std::move(replayed));
+  return found;
+}
+
+PipelineRun PipelineSimulator::passes_of(const GraphRun& run, const PipelinePlan& plan,
+                                         const SwitchModel& switching) const {
+  PipelineRun found;
+  found.time_s = run.span_s;
+  found.passes.resize(plan.option_of_pass.size());
+  const std::vector<bool> critical =
+      critical_activities(graph_, run.start_s, run.end_s, time_tolerance * run.span_s);
+  for (std::size_t i = 1; i < graph_.size(); ++i) {
+    found.passes[*graph_.activities()[i].launch] = {.start_s = run.start_s[i],
+                                                    .end_s = run.end_s[i],
+                                                    .energy_j = run.energy_j[i],
+                                                    .core_mhz = run.launches[i].point.core_mhz,
+                                                    .critical = critical[i]};
+  }
+  CompensatedSum pass_energy_j, busy_s, switch_energy_j;
+  for (const std::vector<PassId>& row : rows_) {
+    for (std::size_t k = 0; k < row.size(); ++k) {
+      const PassId before = k > 0 ? row[k - 1] : row.back();
+      const auto cost =
+          cells_->change(switching, cells_->clock_of(plan, before), cells_->clock_of(plan, row[k]));
+      if (!cost) continue;
+      found.passes[index(row[k])].switched = true;
+      ++found.clock_switches;
+      switch_energy_j.add(cost->energy_j);
+    }
+  }
+  for (const TimedPass& pass : found.passes) {
+    pass_energy_j.add(pass.energy_j);
+    busy_s.add(pass.end_s - pass.start_s);
+  }
+  found.pass_energy_j = pass_energy_j.value();
+  found.blocked_energy_j =
+      work_.blocked_power_w * (found.time_s * work_.schedule.shape.stages - busy_s.value());
+  found.switch_energy_j = switch_energy_j.value();
+  found.energy_j = found.pass_energy_j + found.blocked_energy_j + found.switch_energy_j;
+  return found;
+}
 
 bool same_clock(const ClockOption& a, const ClockOption& b) {
   return a.core_mhz == b.core_mhz && a.mem_mhz == b.mem_mhz && a.power_limit_w == b.power_limit_w;
@@ -248,20 +209,21 @@ PipelinePlan highest_clocks(const PipelineWork& work) {
 
 PipelineRun simulate(const PipelineWork& work, const PipelinePlan& plan,
                      const PipelineRunOptions& options) {
-  check_plan(work, plan);
   check_options(work, options);
-  return Replay(work, plan, options).run();
+  return PipelineSimulator(work, options.disturbance.input_delay_s).run(plan, options);
 }
 
 JitterSummary simulate_jitter(const PipelineWork& work, const PipelinePlan& plan,
                               const PipelineRunOptions& options, std::uint32_t runs) {
   if (runs == 0) throw UsageError("0 runs; expected at least 1");
+  check_options(work, options);
+  PipelineSimulator simulator(work, options.disturbance.input_delay_s);
   PipelineRunOptions varied = options;
   std::vector<double> times_s;
   CompensatedSum time_s, energy_j;
   for (std::uint32_t r = 0; r < runs; ++r) {
     varied.disturbance.seed = options.disturbance.seed + r;
-    const PipelineRun run = simulate(work, plan, varied);
+    const PipelineRun run = simulator.run(plan, varied);
     times_s.push_back(run.time_s);
     time_s.add(run.time_s);
     energy_j.add(run.energy_j);

@@ -3,10 +3,11 @@
 // simulation. Every total a pipeline report shows comes from here.
 
 #include <cstdint>
+#include <memory>
 #include <string_view>
 #include <vector>
 
-#include "sim/simulator.hpp"
+#include "sim/graph/simulator.hpp"
 #include "sim/switch_model.hpp"
 #include "traces/pipeline/profile.hpp"
 
@@ -24,7 +25,7 @@ struct PipelineDisturbance {
   double jitter_frac = 0.0;                    ///< standard deviation of log time per pass, >= 0
   std::uint64_t seed = 1;                      ///< of the jitter; each pass draws by its index
   std::vector<double> slowdown_of_stage = {};  ///< time x factor, each >= 1; empty: 1
-  double input_delay_s = 0.0;  ///< wait before each forward pass of the first stage, >= 0
+  double input_delay_s = 0.0;  ///< input of each forward pass of the first stage comes later, >= 0
 };
 
 /// How to replay.
@@ -68,6 +69,39 @@ struct PipelineRun {
 
 /// Every pass at its first option, the highest clock: the baseline of all savings.
 [[nodiscard]] PipelinePlan highest_clocks(const PipelineWork& work);
+
+/// Simulates plans of one pipeline on its execution graph. One object serves one thread.
+class PipelineSimulator {
+ public:
+  /// @param work  must outlive it; times and energies of its options may change between runs
+  /// @param input_delay_s  of all that is to be simulated
+  explicit PipelineSimulator(const PipelineWork& work, double input_delay_s = 0.0);
+  ~PipelineSimulator();
+
+  /// The passes: `launch` of each activity but the origin is one.
+  [[nodiscard]] const ExecutionGraph& graph() const noexcept { return graph_; }
+
+  /// One iteration, event by event. @throws what simulate() throws
+  [[nodiscard]] GraphRun replay(const PipelinePlan& plan, const PipelineRunOptions& options,
+                                bool phases = false);
+
+  /// The same as passes. @throws what simulate() throws
+  [[nodiscard]] PipelineRun run(const PipelinePlan& plan, const PipelineRunOptions& options = {});
+
+  /// The passes of a replay of `plan`.
+  [[nodiscard]] PipelineRun passes_of(const GraphRun& run, const PipelinePlan& plan,
+                                      const SwitchModel& switching) const;
+
+ private:
+  class Cells;
+
+  const PipelineWork& work_;
+  double input_delay_s_;
+  ExecutionGraph graph_;
+  std::vector<std::vector<PassId>> rows_;
+  std::unique_ptr<Cells> cells_;
+  GraphSimulator simulator_;
+};
 
 /// Runs the passes of each stage in order, each once its predecessors have ended and their
 /// lag is over. Between passes a stage draws blocked power. Jitter scales time and energy

@@ -1,13 +1,16 @@
 #pragma once
-// Replays a trace under a plan. Every total a report shows comes from here.
+// Replays a trace under a plan, on its execution graph. Every total of a trace that a report shows
+// comes from here.
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "common/ids.hpp"
 #include "models/gpu/clock_grid.hpp"
 #include "models/table/gpu_model.hpp"
+#include "sim/graph/simulator.hpp"
 #include "sim/plan.hpp"
 #include "sim/switch_model.hpp"
 #include "traces/trace.hpp"
@@ -39,44 +42,40 @@ struct SimResult {
 void add_power(Totals& totals, double power_w) noexcept;
 void add_power(SimResult& result, double power_w) noexcept;
 
-/// One launch of the replayed iteration, in order.
-struct TimedLaunch {
-  SiteId site;
-  KernelId kernel;
-  ClockId clock;         ///< in force when it begins
-  double start_s = 0.0;  ///< from the begin of the iteration
-  OperatingPoint point;  ///< of the whole launch; the core clock is the one at its begin
-  bool late = false;     ///< the planned clock was not in force throughout
+/// Simulates plans of one trace. One object serves one thread.
+class TraceSimulator {
+ public:
+  /// @param trace, model, grid  must outlive it
+  /// @param cells  of evaluate_all(model, grid), where they are at hand, which must outlive it;
+  ///               empty: evaluated as needed
+  TraceSimulator(const Trace& trace, const GpuModel& model, const ClockGrid& grid,
+                 std::span<const OperatingPoint> cells = {});
+  ~TraceSimulator();
+
+  /// The launches of the trace, repeats expanded: the k-th is activity k + 1.
+  [[nodiscard]] const ExecutionGraph& graph() const noexcept { return graph_; }
+
+  /// One iteration, event by event, in steady state: iterations like it came before. The plan is
+  /// known ahead, so a change is requested early enough to take effect where it is wanted; if an
+  /// earlier change is still under way or the dwell is not over, it is requested as soon as that
+  /// allows, kernels run on at the old clock, and clocks no longer wanted are skipped.
+  /// @throws DataError if the plan does not fit trace and grid, UsageError as validate
+  [[nodiscard]] GraphRun replay(const Plan& plan, const GraphRunOptions& options);
+
+  /// Totals of replay(). @throws what replay throws
+  [[nodiscard]] SimResult totals(const Plan& plan, const SwitchModel& switching = {});
+
+ private:
+  class Cells;
+
+  const Trace& trace_;
+  const ClockGrid& grid_;
+  ExecutionGraph graph_;
+  std::unique_ptr<const Cells> cells_;
+  GraphSimulator simulator_;
 };
 
-/// One change of clock of the replayed iteration.
-struct TimedSwitch {
-  double request_s = 0.0;  ///< negative: issued in the iteration before
-  double stall_from_s = 0.0;
-  double effect_s = 0.0;
-  ClockId to;
-  double energy_j = 0.0;  ///< idle power during the stall included
-};
-
-/// One iteration, event by event. Times are seconds from its begin.
-struct ReplayedIteration {
-  std::vector<TimedLaunch> launches;
-  std::vector<TimedSwitch> switches;
-};
-
-/// Every launch of one iteration, repeats expanded, in steady state: iterations like it came
-/// before. The plan is known ahead, so a change is requested early enough to take effect where it
-/// is wanted; if an earlier change is still under way or the dwell is not over, it is requested as
-/// soon as that allows, kernels run on at the old clock, and clocks no longer wanted are skipped.
-/// @param cells  of evaluate_all(model, grid), where they are at hand; empty: evaluated as needed
-/// @throws DataError if the plan does not fit trace and grid, UsageError as validate
-[[nodiscard]] ReplayedIteration replay(const Trace& trace, const GpuModel& model,
-                                       const ClockGrid& grid, const Plan& plan,
-                                       const SwitchModel& switching = {},
-                                       std::span<const OperatingPoint> cells = {});
-
-/// Totals of replay().
-/// @throws what replay throws
+/// The same of one plan. @throws what TraceSimulator::replay throws
 [[nodiscard]] SimResult simulate(const Trace& trace, const GpuModel& model, const ClockGrid& grid,
                                  const Plan& plan, const SwitchModel& switching = {},
                                  std::span<const OperatingPoint> cells = {});

@@ -1,6 +1,6 @@
 #pragma once
-// Traces and pipelines as execution graphs: what the graph simulator is compared on with the loops
-// that replay them.
+// Pipelines whose passes are kernels of the model of a graph: clocks of pipelines are compared on
+// them with clocks of graphs.
 
 #include <algorithm>
 #include <cstdint>
@@ -16,26 +16,6 @@
 #include "traces/trace.hpp"
 
 namespace rubato {
-
-/// Launches in a row on one stream, repeats expanded. Kernels are those of the trace.
-/// @param time_s  of each kernel as captured, shape [kernels]
-inline ExecutionGraph as_graph(const Trace& trace, std::span<const double> time_s) {
-  GraphBuilder builder;
-  const std::uint32_t stream = builder.add_stream({builder.add_gpu({}), 0});
-  for (const Kernel& kernel : trace.kernels) (void)builder.add_kernel(kernel);
-  std::optional<DraftId> last;
-  for (const KernelId kernel : launches(trace.segments)) {
-    const double start_s = last ? builder[*last].end_s() : 0.0;
-    const DraftId id = builder.add({.kind = ActivityKind::launch,
-                                    .stream = stream,
-                                    .kernel = kernel,
-                                    .start_s = start_s,
-                                    .duration_s = time_s[index(kernel)]});
-    if (last) builder.add_arc(*last, id, 0.0, ArcKind::stream_order);
-    last = id;
-  }
-  return std::move(builder).build("trace").graph;
-}
 
 /// A GPU for each stage, a launch of a kernel of its own for each pass. `launch` of an activity is
 /// its pass.

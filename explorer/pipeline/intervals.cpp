@@ -111,25 +111,25 @@ Cost PipelineIntervals::with_errors(const std::vector<Cost>& costs, const UsedOp
   return sum;
 }
 
-PipelineRun PipelineIntervals::run(const PipelineWork& work, const PipelinePlan& plan,
+PipelineRun PipelineIntervals::run(PipelineSimulator& simulator, const PipelinePlan& plan,
                                    const PipelineIntervalQuestion& question) const {
-  return simulate(work, plan,
-                  {.switching = question.switching != nullptr ? *question.switching : switching_,
-                   .disturbance = {}});
+  return simulator.run(
+      plan, {.switching = question.switching != nullptr ? *question.switching : switching_,
+             .disturbance = {}});
 }
 
 PipelineIntervals::Compared PipelineIntervals::compared(
-    const PipelineWork& work, const PipelineRun& defaults, const PipelinePlan& plan,
+    PipelineSimulator& simulator, const PipelineRun& defaults, const PipelinePlan& plan,
     const PipelineIntervalQuestion& question) const {
-  const double waiting_w = work.blocked_power_w * work.schedule.shape.stages;
+  const double waiting_w = work_.blocked_power_w * work_.schedule.shape.stages;
   const auto until_done = [&](const PipelineRun& of) {
     const double end_s =
         std::max(of.time_s, question.until_vs_default.value_or(0.0) * defaults.time_s);
     return Cost{end_s, of.energy_j + waiting_w * (end_s - of.time_s)};
   };
-  const Cost cost = until_done(run(work, plan, question));
+  const Cost cost = until_done(run(simulator, plan, question));
   if (question.against == nullptr) return {cost, until_done(defaults)};
-  return {cost, until_done(run(work, *question.against, question))};
+  return {cost, until_done(run(simulator, *question.against, question))};
 }
 
 SavingInterval PipelineIntervals::of(const PipelinePlan& plan,
@@ -145,6 +145,7 @@ SavingInterval PipelineIntervals::of(const PipelinePlan& plan,
   SavingDraws changes(models_.size() * draws_per_model);
   parallel_for(models_.size(), [&](std::size_t m) {
     PipelineWork drawn = work_;
+    PipelineSimulator simulator(drawn);  // sees what is drawn
     std::vector<std::vector<Cost>> costs;
     for (const UsedOption& option : used) costs.push_back(kernel_costs(models_[m], grid_, option));
     const auto redraw = [&](std::span<const Cost> logarithms) {
@@ -159,15 +160,16 @@ SavingInterval PipelineIntervals::of(const PipelinePlan& plan,
       }
     };
     redraw(no_errors);
-    const PipelineRun base = run(drawn, defaults, question);
+    const PipelineRun base = run(simulator, defaults, question);
     for (std::size_t d = 0; d < draws_per_model; ++d) {
       const std::size_t i = m * draws_per_model + d;
       redraw({draws_.data() + i * kernels, kernels});
-      const Compared one = compared(drawn, base, plan, question);
+      const Compared one = compared(simulator, base, plan, question);
       changes.set(i, one.cost, one.base);
     }
   });
-  const Compared estimate = compared(work_, run(work_, defaults, question), plan, question);
+  PipelineSimulator simulator(work_);
+  const Compared estimate = compared(simulator, run(simulator, defaults, question), plan, question);
   return scaled_interval(changes.widened_interval(), scale_,
                          {change_pct(estimate.cost.time_s, estimate.base.time_s),
                           change_pct(estimate.cost.energy_j, estimate.base.energy_j)});

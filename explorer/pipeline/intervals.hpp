@@ -63,9 +63,9 @@ class PipelineIntervals {
 
   [[nodiscard]] std::vector<UsedOption> used_options(const PipelinePlan& plan,
                                                      const PipelinePlan& against) const;
-  [[nodiscard]] PipelineRun run(const PipelineWork& work, const PipelinePlan& plan,
+  [[nodiscard]] PipelineRun run(PipelineSimulator& simulator, const PipelinePlan& plan,
                                 const PipelineIntervalQuestion& question) const;
-  [[nodiscard]] Compared compared(const PipelineWork& work, const PipelineRun& defaults,
+  [[nodiscard]] Compared compared(PipelineSimulator& simulator, const PipelineRun& defaults,
                                   const PipelinePlan& plan,
                                   const PipelineIntervalQuestion& question) const;
   [[nodiscard]] UsedOption used_option(std::size_t type, std::size_t option) const;

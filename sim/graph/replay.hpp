@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <cassert>
 #include <limits>
-#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
 
-#include "sim/graph/replay_state.hpp"
+#include "sim/graph/replay_cells.hpp"
+#include "sim/graph/replay_transfers.hpp"
 
 namespace rubato {
 
@@ -19,24 +19,28 @@ class GraphReplay {
   GraphReplay(GraphSimulator& simulator, const GraphPlan& plan, const GraphRunOptions& options,
               const std::vector<HeldClock>& held)
       : simulator_(simulator),
-        graph_(simulator.model_->graph()),
+        graph_(*simulator.graph_),
+        cells_(simulator.cells_),
         plan_(plan),
         options_(options),
         free_changes_(options.switching.is_free()),
-        left_(simulator.model_->work()),
-        waits_(simulator.waits_),
-        ready_s_(graph_.size(), 0.0),
-        gpus_(graph_.gpus().size()) {
+        left_(simulator.scratch_.left),
+        waits_(simulator.scratch_.waits),
+        ready_s_(simulator.scratch_.ready_s),
+        order_(simulator.scratch_.order),
+        gpus_(graph_.gpus().size()),
+        transfers_(simulator, gpus_, events_),
+        on_cells_(simulator.cells_, run_, left_) {
     for (std::size_t g = 0; g < gpus_.size(); ++g) gpus_[g].held = held[g];
     for (std::uint32_t g = 0; g < plan.timed.size(); ++g) {
       gpus_[g].timed_clock = plan.timed[g].front().clock;
       for (std::uint32_t k = 0; k < plan.timed[g].size(); ++k)
         events_.push({plan.timed[g][k].from_s, EventKind::clock_asked, g, k});
     }
-    run_.start_s.resize(graph_.size());
-    run_.end_s.resize(graph_.size());
-    run_.energy_j.resize(graph_.size(), 0.0);
-    run_.gpus.resize(gpus_.size());
+    waits_ = simulator.waits_;
+    ready_s_.assign(graph_.size(), 0.0);
+    start_over();
+    if (plan.asked_ahead && order_.empty()) find_order();
   }
 
   GraphRun run() {
@@ -46,7 +50,7 @@ class GraphReplay {
       const Event event = events_.pop();
       switch (event.kind) {
         case EventKind::transfer_ends:
-          if (transfers_[event.what].version == event.version) end(event.what, event.at_s);
+          if (transfers_.ends(event)) end(event.what, event.at_s);
           break;
         case EventKind::launch_ends:
           if (gpus_[event.what].version == event.version) end_next_launch(event.what, event.at_s);
@@ -63,7 +67,7 @@ class GraphReplay {
     }
     for (std::uint32_t g = 0; g < gpus_.size(); ++g) settle(g, run_.span_s);
     for (GpuTotals& gpu : run_.gpus) {
-      gpu.energy_j += simulator_.model_->host_power_w() * run_.span_s;
+      if (cells_ == nullptr) gpu.energy_j += simulator_.model_->host_power_w() * run_.span_s;
       run_.total_energy_j += gpu.energy_j;
     }
     for (const GpuState& gpu : gpus_)
@@ -72,16 +76,44 @@ class GraphReplay {
   }
 
  private:
+  // A run with the memory of one before. Launches that have cells are reset as they begin.
+  void start_over() {
+    const std::size_t size = graph_.size();
+    run_ = std::exchange(simulator_.spare_, {});
+    run_.start_s.resize(size);
+    run_.end_s.resize(size);
+    if (cells_ != nullptr) {
+      run_.energy_j.resize(size);
+      run_.launches.resize(size);
+      left_.resize(size);
+    } else {
+      run_.energy_j.assign(size, 0.0);
+      left_ = simulator_.model_->work();
+    }
+    run_.gpus.assign(gpus_.size(), {});
+    run_.changes.clear();
+    run_.phases.clear();
+    run_.left_behind.clear();
+    run_.span_s = run_.total_energy_j = 0.0;
+  }
+
+  void find_order() {
+    order_.resize(gpus_.size());
+    for (std::uint32_t i = 0; i < graph_.size(); ++i) {
+      const Activity& activity = graph_.activities()[i];
+      if (activity.kind == ActivityKind::launch) order_[gpu_of(activity)].push_back(i);
+    }
+  }
+
   void begin(std::uint32_t i, double at_s) {
     const Activity& activity = graph_.activities()[i];
     run_.start_s[i] = at_s;
     switch (activity.kind) {
       case ActivityKind::launch:
-        if (left_[i] > 0.0) {
+        if (cells_ != nullptr || left_[i] > 0.0) {
           const std::uint32_t g = gpu_of(activity);
-          settle(g, at_s);
-          gpus_[g].running.push_back({i, activity.kernel.value, false});
-          share(g, at_s);
+          if (!plan_.asked_ahead || has_clock_of_next(g, at_s)) return begin_launch(i, g, at_s);
+          gpus_[g].waiting = i;
           return;
         }
         break;
@@ -93,80 +125,23 @@ class GraphReplay {
         break;
       }
       case ActivityKind::departure: leave(activity, at_s); break;
-      case ActivityKind::transfer: begin_transfer(i, at_s); return;
+      case ActivityKind::transfer: transfers_.begin(i, at_s); return;
       case ActivityKind::origin:
       case ActivityKind::host: break;
     }
     end(i, at_s);
   }
 
-  void begin_transfer(std::uint32_t i, double at_s) {
-    TransferState& transfer = transfers_[i];
-    transfer.begun = true;
-    transfer.left_s = transfer.all_s = transfer_s(i);
-    transfer.since_s = at_s;
-    for (const GraphArc& arc : graph_.arcs_into(ActivityId{i})) {
-      const auto gpu = graph_.gpu_of(graph_[arc.from]);
-      if (gpu && is_stalled(gpus_[index(*gpu)], at_s)) ++transfer.stalls;
-    }
-    end_transfer_if_nothing_stalls(i, at_s);
+  void begin_launch(std::uint32_t i, std::uint32_t g, double at_s) {
+    run_.start_s[i] = at_s;
+    settle(g, at_s);
+    if (cells_ != nullptr) on_cells_.begin_launch(i);
+    gpus_[g].running.push_back({i, graph_.activities()[i].kernel.value, false});
+    share(g, at_s);
   }
 
-  // At the clocks its GPUs have.
-  [[nodiscard]] double transfer_s(std::uint32_t i) const {
-    const GraphModel& model = *simulator_.model_;
-    if (!model.transfers_follow_clocks()) return model.transfer_s(i);
-    double slowest_mhz = model.spec().core.max_mhz;
-    for (const GraphArc& arc : graph_.arcs_into(ActivityId{i})) {
-      const auto gpu = graph_.gpu_of(graph_[arc.from]);
-      if (!gpu) continue;
-      const ClockPair held = model.held_clock(simulator_.grid_[gpus_[index(*gpu)].held.clock],
-                                              model.throttle_of(*gpu));
-      slowest_mhz = std::min(slowest_mhz, effective_core_mhz(model.spec(), held));
-    }
-    return model.transfer_s(i, slowest_mhz);
-  }
-
-  void end_transfer_if_nothing_stalls(std::uint32_t i, double at_s) {
-    const TransferState& transfer = transfers_[i];
-    if (transfer.stalls == 0)
-      events_.push({at_s + transfer.left_s, EventKind::transfer_ends, i, transfer.version});
-  }
-
-  // What is left of the transfers that a GPU takes part in goes on at its new clock.
-  void retime_transfers(const GpuState& gpu, double at_s) {
-    if (!simulator_.model_->transfers_follow_clocks()) return;
-    for (const Running& one : gpu.running) {
-      if (!one.holds) continue;
-      const std::uint32_t i = simulator_.transfer_of_[one.activity];
-      TransferState& transfer = transfers_[i];
-      if (!transfer.begun || transfer.all_s <= 0.0) continue;
-      const double all_s = transfer_s(i);
-      if (all_s == transfer.all_s) continue;
-      if (transfer.stalls == 0) transfer.left_s -= at_s - transfer.since_s;
-      transfer.left_s = std::max(transfer.left_s, 0.0) * (all_s / transfer.all_s);
-      transfer.all_s = all_s;
-      transfer.since_s = at_s;
-      ++transfer.version;
-      end_transfer_if_nothing_stalls(i, at_s);
-    }
-  }
-
-  // Transfers that a GPU takes part in stand still, or go on.
-  void stall_transfers(const GpuState& gpu, double at_s, bool begins) {
-    for (const Running& one : gpu.running) {
-      if (!one.holds) continue;
-      const std::uint32_t i = simulator_.transfer_of_[one.activity];
-      TransferState& transfer = transfers_[i];
-      if (!transfer.begun) continue;
-      if (begins && transfer.stalls++ == 0) {
-        transfer.left_s = std::max(transfer.left_s - (at_s - transfer.since_s), 0.0);
-        ++transfer.version;
-      } else if (!begins && --transfer.stalls == 0) {
-        transfer.since_s = at_s;
-        end_transfer_if_nothing_stalls(i, at_s);
-      }
-    }
+  [[nodiscard]] bool has_clock_of_next(std::uint32_t g, double at_s) const {
+    return !gpus_[g].is_stalled(at_s) && !simulator_.differ(asked_clock(g), gpus_[g].held.clock);
   }
 
   // The collective that a stream has run since its arrival.
@@ -182,6 +157,11 @@ class GraphReplay {
   void end_next_launch(std::uint32_t g, double at_s) {
     settle(g, at_s);
     GpuState& gpu = gpus_[g];
+    if (cells_ != nullptr) {
+      const std::uint32_t ended = on_cells_.end_launch(gpu, run_.gpus[g]);
+      share(g, at_s);
+      return end(ended, at_s);
+    }
     const auto done = std::ranges::min_element(gpu.running, {}, [&](const Running& one) {
       return one.holds ? unbounded_s : left_[one.activity] / rate(g, one.kernel);
     });
@@ -215,6 +195,7 @@ class GraphReplay {
     const double passed_s = to_s - gpu.since_s;
     if (passed_s <= 0.0) return;
     gpu.since_s = to_s;
+    if (cells_ != nullptr) return on_cells_.settle(gpu, run_.gpus[g], passed_s);
     const Sharing& now = *gpu.sharing;
     const double idle_share_w = now.idle_w / std::max(1.0, static_cast<double>(gpu.running.size()));
     for (const Running& one : gpu.running) {
@@ -247,14 +228,13 @@ class GraphReplay {
     return oldest;
   }
 
-  [[nodiscard]] static bool is_stalled(const GpuState& gpu, double at_s) {
-    return at_s < gpu.stalled_until_s;
-  }
-
   // The clock that is asked for; the one in force if none is.
   [[nodiscard]] ClockId asked_clock(std::uint32_t g) const {
     const GpuState& gpu = gpus_[g];
     if (gpu.timed_clock) return *gpu.timed_clock;
+    if (plan_.asked_ahead)
+      return gpu.next < order_[g].size() ? plan_.clock_of_activity[order_[g][gpu.next]]
+                                         : gpu.held.clock;
     const std::uint32_t leading = leader(g);
     return leading == nobody ? gpu.held.clock : plan_.clock_of_activity[leading];
   }
@@ -271,48 +251,56 @@ class GraphReplay {
     settle(g, at_s);
     if (gpu.stalled_until_s == at_s) {
       gpu.stalled_until_s = -unbounded_s;
-      stall_transfers(gpu, at_s, false);
+      transfers_.stall(gpu, at_s, false);
     }
     const ClockId asked = asked_clock(g);
-    if (asked != gpu.held.clock && !is_stalled(gpu, at_s)) {
+    if (simulator_.differ(asked, gpu.held.clock) && !gpu.is_stalled(at_s)) {
       const double from_s = earliest_change_s(gpu, asked);
       // Sums of times differ by rounding between a planner and this loop.
       constexpr double rounding = 1e-9;
       const SwitchModel& switching = options_.switching;
-      const SwitchCost cost =
-          switching.change(simulator_.grid_[gpu.held.clock], simulator_.grid_[asked]);
+      const SwitchCost cost = simulator_.change(switching, gpu.held.clock, asked);
       if (from_s - at_s > rounding * (cost.lead_s + switching.dwell_s)) {
         const std::uint32_t leading = leader(g);
-        if (leading != nobody && late_.insert(leading).second) ++run_.gpus[g].late_launches;
+        if (leading != nobody && is_first_delay(leading)) ++run_.gpus[g].late_launches;
         return share(g, at_s, from_s);
       }
       begin_change(g, asked, cost, at_s);
     }
     share(g, at_s);
+    if (gpu.waiting && has_clock_of_next(g, at_s)) {
+      const std::uint32_t ready = *std::exchange(gpu.waiting, std::nullopt);
+      begin_launch(ready, g, at_s);
+    }
+  }
+
+  [[nodiscard]] bool is_first_delay(std::uint32_t launch) {
+    if (cells_ == nullptr) return late_.insert(launch).second;
+    return !std::exchange(run_.launches[launch].late, true);
   }
 
   [[nodiscard]] double earliest_change_s(const GpuState& gpu, ClockId to) const {
-    return gpu.held.free_s +
-           options_.switching.change(simulator_.grid_[gpu.held.clock], simulator_.grid_[to]).lead_s;
+    return gpu.held.free_s + simulator_.change(options_.switching, gpu.held.clock, to).lead_s;
   }
 
   void begin_change(std::uint32_t g, ClockId to, const SwitchCost& cost, double at_s) {
     GpuState& gpu = gpus_[g];
     GpuTotals& totals = run_.gpus[g];
-    const double idle_w =
-        cost.stall_s > 0.0 ? simulator_.model_->idle_power_w(simulator_.grid_[to], throttle_of(g))
-                           : 0.0;
+    const double idle_w = cost.stall_s > 0.0 ? simulator_.idle_power_w(to, GpuId{g}) : 0.0;
     ++totals.clock_changes;
     totals.energy_j += cost.energy_j;
     totals.stalled_s += cost.stall_s;
     totals.switch_energy_j += cost.energy_j + cost.stall_s * idle_w;
     const double until_s = at_s + cost.stall_s;
+    if (cells_ != nullptr)
+      run_.changes.push_back(
+          {GpuId{g}, at_s - cost.lead_s, at_s, until_s, to, cost.energy_j + cost.stall_s * idle_w});
     gpu.held = {to, until_s + options_.switching.dwell_s};
-    retime_transfers(gpu, at_s);
+    transfers_.retime(gpu, at_s);
     if (until_s <= at_s) return;
     gpu.stalled_until_s = until_s;
     gpu.stall.idle_w = idle_w;
-    stall_transfers(gpu, at_s, true);
+    transfers_.stall(gpu, at_s, true);
   }
 
   // Looks up rates and power of what runs now, and says when the next launch ends or the clock may
@@ -320,41 +308,60 @@ class GraphReplay {
   void share(std::uint32_t g, double at_s, double change_s = -unbounded_s) {
     GpuState& gpu = gpus_[g];
     const ClockId asked = asked_clock(g);
-    const bool another = asked != gpu.held.clock;
+    const bool another = simulator_.differ(asked, gpu.held.clock);
     if (another && free_changes_) {
       ++run_.gpus[g].clock_changes;
       gpu.held.clock = asked;
-      retime_transfers(gpu, at_s);
+      transfers_.retime(gpu, at_s);
+      if (cells_ != nullptr) run_.changes.push_back({GpuId{g}, at_s, at_s, at_s, asked, 0.0});
+    } else if (!another) {
+      gpu.held.clock = asked;  // which is what it holds, under another number at most
     }
-    gpu.kernels.clear();
-    for (const Running& one : gpu.running) gpu.kernels.push_back(one.kernel);
-    std::ranges::sort(gpu.kernels);
-    const bool stalled = is_stalled(gpu, at_s);
-    gpu.sharing = stalled ? standing_still(gpu)
-                          : &simulator_.gpu_at(gpu.held.clock, throttle_of(g)).at(gpu.kernels);
+    const bool stalled = gpu.is_stalled(at_s);
+    const double next_s = cells_ != nullptr ? on_cells_.go_on(gpu, at_s) : run_on_shared(g, at_s);
     ++gpu.version;
     if (stalled) {
       events_.push({gpu.stalled_until_s, EventKind::clock_changes, g, gpu.version});
     } else {
-      double next_s = unbounded_s;
-      for (const Running& one : gpu.running) {
-        if (!one.holds) next_s = std::min(next_s, at_s + left_[one.activity] / rate(g, one.kernel));
-      }
       if (next_s < unbounded_s) events_.push({next_s, EventKind::launch_ends, g, gpu.version});
       if (another && !free_changes_)
         events_.push({std::max(at_s, change_s), EventKind::clock_changes, g, gpu.version});
     }
     if (!options_.phases) return;
-    const Sharing& now = *gpu.sharing;
-    run_.phases.push_back({at_s, GpuId{g}, static_cast<std::uint32_t>(gpu.running.size()),
-                           now.power_w(), now.core_mhz, now.power_limited, gpu.held.clock});
+    const auto running = static_cast<std::uint32_t>(gpu.running.size());
+    if (cells_ != nullptr) {
+      run_.phases.push_back({at_s, GpuId{g}, running, on_cells_.power_w(gpu), gpu.point.core_mhz,
+                             gpu.runs && gpu.point.power_limited, gpu.held.clock});
+    } else {
+      const Sharing& now = *gpu.sharing;
+      run_.phases.push_back({at_s, GpuId{g}, running, now.power_w(), now.core_mhz,
+                             now.power_limited, gpu.held.clock});
+    }
+  }
+
+  // What runs, together, goes on at the clock held. @return the next end unless it stalls
+  [[nodiscard]] double run_on_shared(std::uint32_t g, double at_s) {
+    GpuState& gpu = gpus_[g];
+    gpu.kernels.clear();
+    for (const Running& one : gpu.running) gpu.kernels.push_back(one.kernel);
+    std::ranges::sort(gpu.kernels);
+    if (gpu.is_stalled(at_s)) {
+      gpu.sharing = standing_still(gpu);
+      return unbounded_s;
+    }
+    gpu.sharing = &simulator_.gpu_at(gpu.held.clock, throttle_of(g)).at(gpu.kernels);
+    double next_s = unbounded_s;
+    for (const Running& one : gpu.running) {
+      if (!one.holds) next_s = std::min(next_s, at_s + left_[one.activity] / rate(g, one.kernel));
+    }
+    return next_s;
   }
 
   [[nodiscard]] const Sharing* standing_still(GpuState& gpu) const {
     gpu.stall.launches_per_s.assign(gpu.running.size(), 0.0);
     gpu.stall.active_w.assign(gpu.running.size(), 0.0);
     gpu.stall.core_mhz =
-        effective_core_mhz(simulator_.model_->spec(), simulator_.grid_[gpu.held.clock]);
+        effective_core_mhz(simulator_.model_->spec(), simulator_.clocks_[index(gpu.held.clock)]);
     return &gpu.stall;
   }
 
@@ -369,18 +376,22 @@ class GraphReplay {
 
   GraphSimulator& simulator_;
   const ExecutionGraph& graph_;
+  const LaunchCells* cells_;
   const GraphPlan& plan_;
   GraphRunOptions options_;
   bool free_changes_;
-  std::vector<double> left_;          // of each launch, in launches of the model
-  std::vector<std::uint32_t> waits_;  // arcs each activity still waits for
-  std::size_t ended_ = 0;             // activities
-  std::vector<double> ready_s_;
+  std::vector<double>& left_;          // of each launch, in launches of the model
+  std::vector<std::uint32_t>& waits_;  // arcs each activity still waits for
+  std::size_t ended_ = 0;              // activities
+  std::vector<double>& ready_s_;
+  std::vector<std::vector<std::uint32_t>>&
+      order_;  // launches of each GPU where clocks are asked ahead
   std::vector<GpuState> gpus_;
-  std::unordered_map<std::uint32_t, TransferState> transfers_;
   std::unordered_set<std::uint32_t> late_;  // launches that waited for their clock
   EventQueue events_;
+  GraphTransfers transfers_;
   GraphRun run_;
+  CellLaunches on_cells_;
 };
 
 }  // namespace rubato

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "sim/graph/simulator.hpp"
@@ -30,6 +31,14 @@ struct GpuState {
   Sharing stall;                                                      ///< while it stalls
   double since_s = 0.0;
   std::uint32_t version = 0;  ///< of the running set; events of older ones are void
+  // Where there are cells:
+  bool runs = false;     ///< a launch, and no stall: at `point` until `end_s`
+  OperatingPoint point;  ///< of all of the launch at the clock held
+  double end_s = 0.0;
+  std::size_t next = 0;                  ///< of the GPU's launches, the first that has not ended
+  std::optional<std::uint32_t> waiting;  ///< a launch that is ready, for its clock
+
+  [[nodiscard]] bool is_stalled(double at_s) const noexcept { return at_s < stalled_until_s; }
 };
 
 /// A transfer stands still while one of its GPUs stalls.
@@ -116,7 +125,11 @@ enum class RunEnd { first, last };
 
 /// What the first or the last launch of each GPU asks for, shape [gpus]. The last one is of the
 /// main stream if that has any.
-[[nodiscard]] std::vector<HeldClock> asked_clocks(const GraphModel& model, const GraphPlan& plan,
-                                                  RunEnd end);
+/// @param main  see main_streams
+/// @param work  of each activity, see GraphModel::work; empty: all launches do some
+[[nodiscard]] std::vector<HeldClock> asked_clocks(const ExecutionGraph& graph,
+                                                  std::span<const std::uint32_t> main,
+                                                  std::span<const double> work,
+                                                  const GraphPlan& plan, RunEnd end);
 
 }  // namespace rubato

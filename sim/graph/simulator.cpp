@@ -15,12 +15,22 @@ GraphPlan uniform_plan(const ExecutionGraph& graph, ClockId clock) {
 }
 
 GraphSimulator::GraphSimulator(const GraphModel& model, const ClockGrid& grid)
-    : model_(&model),
-      grid_(grid),
-      gpu_of_clock_(model.throttles() * grid.size()),
-      main_stream_(main_streams(model.graph())),
-      transfer_of_(model.graph().size(), 0) {
-  const ExecutionGraph& graph = model.graph();
+    : GraphSimulator(model.graph()) {
+  model_ = &model;
+  clocks_.assign(grid.pairs().begin(), grid.pairs().end());
+  clock_count_ = grid.size();
+  gpu_of_clock_.resize(model.throttles() * grid.size());
+}
+
+GraphSimulator::GraphSimulator(const ExecutionGraph& graph, const LaunchCells& cells)
+    : GraphSimulator(graph) {
+  assert(graph.streams().size() == graph.gpus().size());
+  cells_ = &cells;
+  clock_count_ = cells.clocks();
+}
+
+GraphSimulator::GraphSimulator(const ExecutionGraph& graph)
+    : graph_(&graph), main_stream_(main_streams(graph)), transfer_of_(graph.size(), 0) {
   first_out_.assign(graph.size() + 1, 0);
   waits_.resize(graph.size());
   for (std::size_t i = 0; i < graph.size(); ++i) {
@@ -44,42 +54,63 @@ GraphSimulator::GraphSimulator(const GraphModel& model, const ClockGrid& grid)
 }
 
 SharedGpu& GraphSimulator::gpu_at(ClockId clock, ThrottleId throttle) {
-  auto& gpu = gpu_of_clock_[index(throttle) * grid_.size() + index(clock)];
-  if (!gpu) gpu = std::make_unique<SharedGpu>(model_->shared_gpu(grid_[clock], throttle));
+  auto& gpu = gpu_of_clock_[index(throttle) * clock_count_ + index(clock)];
+  if (!gpu) gpu = std::make_unique<SharedGpu>(model_->shared_gpu(clocks_[index(clock)], throttle));
   return *gpu;
+}
+
+double GraphSimulator::idle_power_w(ClockId clock, GpuId gpu) const {
+  return cells_ != nullptr ? cells_->idle_power_w(clock)
+                           : model_->idle_power_w(clocks_[index(clock)], model_->throttle_of(gpu));
+}
+
+bool GraphSimulator::differ(ClockId a, ClockId b) const {
+  return a != b && (cells_ == nullptr || cells_->change({}, a, b));
+}
+
+SwitchCost GraphSimulator::change(const SwitchModel& switching, ClockId from, ClockId to) const {
+  return cells_ != nullptr ? cells_->change(switching, from, to).value_or(SwitchCost{})
+                           : switching.change(clocks_[index(from)], clocks_[index(to)]);
 }
 
 void GraphSimulator::check_timed(const GraphPlan& plan) const {
   if (plan.timed.empty()) return;
-  bool fits = plan.timed.size() == model_->graph().gpus().size();
+  bool fits = plan.timed.size() == graph_->gpus().size();
   for (const auto& clocks : plan.timed) {
     fits &= !clocks.empty() && std::ranges::is_sorted(clocks, {}, &TimedClock::from_s);
     for (const TimedClock& one : clocks)
-      fits &= one.from_s >= 0.0 && index(one.clock) < grid_.size();
+      fits &= one.from_s >= 0.0 && index(one.clock) < clock_count_;
   }
   if (!fits) throw DataError("the plan's clocks by time do not fit the GPUs, or are out of order");
 }
 
 GraphRun GraphSimulator::run(const GraphPlan& plan, const GraphRunOptions& options) {
-  if (plan.clock_of_activity.size() != model_->graph().size()) {
+  if (plan.clock_of_activity.size() != graph_->size()) {
     throw DataError(fmt::format("the plan has {} clocks; expected {}, one per activity",
-                                plan.clock_of_activity.size(), model_->graph().size()));
+                                plan.clock_of_activity.size(), graph_->size()));
   }
   for (const ClockId clock : plan.clock_of_activity) {
-    if (index(clock) >= grid_.size())
+    if (index(clock) >= clock_count_)
       throw DataError(
-          fmt::format("the plan asks for clock {}; there are {}", index(clock), grid_.size()));
+          fmt::format("the plan asks for clock {}; there are {}", index(clock), clock_count_));
   }
   check_timed(plan);
   validate(options.switching);
-  const GraphModel& of = *model_;
-  if (options.switching.is_free())
-    return GraphReplay(*this, plan, options, asked_clocks(of, plan, RunEnd::first)).run();
-  if (options.after != nullptr) {
-    assert(options.after->left_behind.size() == of.graph().gpus().size());
+  assert(!plan.asked_ahead || (cells_ != nullptr && plan.timed.empty()));
+  if (options.after != nullptr && (cells_ != nullptr || !options.switching.is_free())) {
+    assert(options.after->left_behind.size() == graph_->gpus().size());
     return GraphReplay(*this, plan, options, options.after->left_behind).run();
   }
-  const std::vector<HeldClock> assumed = asked_clocks(of, plan, RunEnd::last);
+  const auto asked = [&](RunEnd end) {
+    return asked_clocks(*graph_, main_stream_,
+                        cells_ != nullptr ? std::span<const double>() : model_->work(), plan, end);
+  };
+  // Cells keep the change from the last launch's clock to the first one's also where it is free.
+  if (options.switching.is_free())
+    return GraphReplay(*this, plan, options,
+                       asked(cells_ != nullptr ? RunEnd::last : RunEnd::first))
+        .run();
+  const std::vector<HeldClock> assumed = asked(RunEnd::last);
   GraphRun found = GraphReplay(*this, plan, options, assumed).run();
   // What one run leaves behind, another clock, a change under way or a dwell, meets the next.
   const std::vector<HeldClock>& held = found.left_behind;

@@ -1,13 +1,16 @@
 #pragma once
 // Replays an execution graph at the clocks of a plan: every GPU has one clock at a time, launches
 // that run together share it, its SMs, its DRAM bandwidth and its power limit. Every total that is
-// reported of a graph comes from here. docs/graphs.md, section 4.
+// reported comes from here: captured runs, traces and pipelines are all graphs. docs/graphs.md,
+// section 4.
 
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <utility>
 #include <vector>
 
+#include "sim/graph/cells.hpp"
 #include "sim/graph/graph_model.hpp"
 #include "sim/switch_model.hpp"
 
@@ -30,6 +33,9 @@ struct GraphPlan {
   /// Each GPU's clocks by time, whatever runs: launches ask for nothing then. In order, at least
   /// one for each GPU; the first also holds before its time. Empty: launches ask.
   std::vector<std::vector<TimedClock>> timed = {};
+  /// GPUs know which launch comes next: they ask for its clock when the one before it ends, be it
+  /// ready or not, and it waits for that clock. Only of graphs with cells.
+  bool asked_ahead = false;
 };
 
 /// The same clock everywhere.
@@ -63,10 +69,30 @@ struct HeldClock {
   double free_s = -std::numeric_limits<double>::infinity();
 };
 
+/// How a launch ran that has cells: stalls in it are not counted.
+struct LaunchRun {
+  double begin_s = 0.0;  ///< the first stall is over
+  OperatingPoint point;  ///< of all of it; the core clock is the one at its begin
+  ClockId clock;         ///< in force when it begins
+  bool late = false;     ///< the clock it asked for was not in force throughout
+};
+
+/// A change of clock.
+struct ClockChange {
+  GpuId gpu;
+  double request_s = 0.0;  ///< negative: issued in the run before
+  double stall_from_s = 0.0;
+  double effect_s = 0.0;
+  ClockId to;
+  double energy_j = 0.0;  ///< idle power during the stall included
+};
+
 /// Times are seconds since the origin.
 struct GraphRun {
   std::vector<double> start_s, end_s;  ///< shape [activities]
   std::vector<double> energy_j;        ///< shape [activities]: own, and a share of idle power
+  std::vector<LaunchRun> launches;     ///< shape [activities]; empty unless there are cells
+  std::vector<ClockChange> changes;    ///< by time; empty unless there are cells
   std::vector<GpuTotals> gpus;         ///< shape [gpus]
   std::vector<GpuPhase> phases;        ///< by time; empty unless asked for
   std::vector<HeldClock> left_behind;  ///< shape [gpus]: what the next run meets, at its time 0
@@ -91,27 +117,49 @@ class GraphSimulator {
   /// @param grid   of the clocks in plans
   GraphSimulator(const GraphModel& model, const ClockGrid& grid);
 
-  /// Changes of clock that take something are replayed in steady state, as by sim/simulator: runs
-  /// like this one came before. Requests go out so early that a change takes effect when the launch
+  /// @param graph, cells  must outlive the simulator; plans are of the cells' clocks
+  GraphSimulator(const ExecutionGraph& graph, const LaunchCells& cells);
+
+  /// Changes of clock that take something are replayed in steady state, runs like this one came
+  /// before. Requests go out so early that a change takes effect when the launch
   /// that leads asks for it; if the change before it is still under way or the dwell is not over,
   /// launches run on at the old clock until then. While a GPU stalls, all it runs stands still, a
   /// transfer it takes part in too.
   /// @throws DataError if the plan does not fit the graph, UsageError as validate(SwitchModel)
   [[nodiscard]] GraphRun run(const GraphPlan& plan, const GraphRunOptions& options = {});
 
+  /// A run that is not needed any more: the next one gets its memory.
+  void take_back(GraphRun&& run) { spare_ = std::move(run); }
+
  private:
+  explicit GraphSimulator(const ExecutionGraph& graph);
   [[nodiscard]] SharedGpu& gpu_at(ClockId clock, ThrottleId throttle);
   void check_timed(const GraphPlan& plan) const;
+  [[nodiscard]] double idle_power_w(ClockId clock, GpuId gpu) const;
+  [[nodiscard]] bool differ(ClockId a, ClockId b) const;
+  [[nodiscard]] SwitchCost change(const SwitchModel& switching, ClockId from, ClockId to) const;
   friend class GraphReplay;
+  friend class GraphTransfers;
 
-  const GraphModel* model_;
-  ClockGrid grid_;
+  const ExecutionGraph* graph_;
+  const GraphModel* model_ = nullptr;   // or
+  const LaunchCells* cells_ = nullptr;  // what launches take
+  std::vector<ClockPair> clocks_;       // empty where there are cells
+  std::size_t clock_count_ = 0;
   std::vector<std::unique_ptr<SharedGpu>> gpu_of_clock_;  // shape [throttles x clocks]
   std::vector<std::uint32_t> first_out_, out_;            // followers of each activity
   std::vector<double> out_lag_s_;
   std::vector<std::uint32_t> waits_;        // arcs into each activity
   std::vector<std::uint32_t> main_stream_;  // of each GPU
   std::vector<std::uint32_t> transfer_of_;  // of each arrival
+  // Of replays, which come one after the other: large graphs would else wait for memory.
+  struct Scratch {
+    std::vector<double> left, ready_s;
+    std::vector<std::uint32_t> waits;
+    std::vector<std::vector<std::uint32_t>> order;  // launches of each GPU, where it is needed
+  };
+  Scratch scratch_;
+  GraphRun spare_;
 };
 
 }  // namespace rubato

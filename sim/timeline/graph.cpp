@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include <fmt/format.h>
+
+#include "common/numbers.hpp"
 
 namespace rubato {
 
@@ -28,11 +31,18 @@ struct Times {
 
 class RunWriter {
  public:
-  RunWriter(ChromeProcess out, const ExecutionGraph& graph)
-      : out_(out), graph_(graph), arrival_of_stream_(graph.streams().size(), 0) {
+  RunWriter(ChromeProcess out, const ExecutionGraph& graph, const GraphTrack* track = nullptr)
+      : out_(out),
+        graph_(graph),
+        track_(track),
+        first_row_(track != nullptr && track->passes_and_changes ? 2 : 1),
+        arrival_of_stream_(graph.streams().size(), 0) {
     for (std::size_t s = 0; s < graph.streams().size(); ++s) {
       const GraphStream& stream = graph.streams()[s];
-      out_.row(row_of(s), fmt::format("{} stream {}", name_of_gpu(graph, stream.gpu), stream.id));
+      out_.row(row_of(s),
+               stream.name.empty()
+                   ? fmt::format("{} stream {}", name_of_gpu(graph, stream.gpu), stream.id)
+                   : stream.name);
     }
     for (const Activity& activity : graph.activities()) {
       if (activity.kind == ActivityKind::host && !std::ranges::count(hosts_, activity.rank))
@@ -58,13 +68,64 @@ class RunWriter {
     }
   }
 
-  void counters(const GraphRun& run, const ClockGrid& grid, const GpuSpec& spec) {
+  // Of phases that last no time nothing is told.
+  void counters(const GpuSpec& spec) {
+    const GraphRun& run = *track_->run;
+    const ClockGrid& grid = *track_->grid;
     if (run.phases.empty()) return;
-    for (const GpuPhase& phase : run.phases)
+    std::vector<const GpuPhase*> begun(graph_.gpus().size(), nullptr);
+    const auto tell = [&](const GpuPhase& phase) {
       counters(phase.gpu, phase.start_s, phase.power_w, phase.core_mhz,
                spec.mem_states[index(grid[phase.clock].mem)].mem_mhz);
+    };
+    for (const GpuPhase& phase : run.phases) {
+      const GpuPhase*& before = begun[index(phase.gpu)];
+      if (before != nullptr && before->start_s < phase.start_s) tell(*before);
+      before = &phase;
+    }
+    for (const GpuPhase* last : begun) {
+      if (last != nullptr && last->start_s < run.span_s) tell(*last);
+    }
     for (std::size_t g = 0; g < graph_.gpus().size(); ++g)
       counters(id_at<GpuId>(g), run.span_s, 0.0, 0.0, 0.0);
+  }
+
+  // The power of all GPUs together.
+  void sum_of_power() {
+    const GraphRun& run = *track_->run;
+    std::vector<double> power_w(graph_.gpus().size(), 0.0);
+    for (std::size_t i = 0; i < run.phases.size(); ++i) {
+      const GpuPhase& phase = run.phases[i];
+      power_w[index(phase.gpu)] = phase.power_w;
+      if (phase.start_s >= run.span_s) break;
+      if (i + 1 < run.phases.size() && run.phases[i + 1].start_s == phase.start_s) continue;
+      out_.counter("power_w", "W", phase.start_s, sum(power_w));
+    }
+    out_.counter("power_w", "W", run.span_s, 0.0);
+  }
+
+  // Launches of a pass that follow each other, and changes from request to effect, as far as they
+  // lie in this run.
+  void passes_and_changes() {
+    constexpr int passes = 1;
+    const int changes = row_of(graph_.streams().size());
+    const GraphRun& run = *track_->run;
+    out_.row(passes, "passes");
+    out_.row(changes, "clock switches");
+    for (std::size_t i = 1, first = 1; i < graph_.size(); ++i) {
+      const Pass pass = graph_.activities()[first].pass;
+      if (i + 1 < graph_.size() && graph_.activities()[i + 1].pass == pass) continue;
+      const double from_s = run.launches[first].begin_s;
+      out_.slice(passes, "pass", name_of(pass), from_s, run.end_s[i] - from_s, Json::object());
+      first = i + 1;
+    }
+    for (const ClockChange& change : run.changes) {
+      const double from_s = std::max(change.request_s, 0.0);
+      if (change.effect_s <= from_s) continue;
+      out_.slice(changes, "clock switch", track_->grid->label(change.to), from_s,
+                 change.effect_s - from_s,
+                 {{"stall_us", 1e6 * (change.effect_s - change.stall_from_s)}});
+    }
   }
 
   void power(const PowerTrack& power) {
@@ -73,7 +134,9 @@ class RunWriter {
   }
 
  private:
-  static int row_of(std::size_t stream) { return static_cast<int>(stream) + 1; }
+  [[nodiscard]] int row_of(std::size_t stream) const {
+    return static_cast<int>(stream) + first_row_;
+  }
   [[nodiscard]] int row_of_host(std::uint32_t rank) const {
     return row_of(graph_.streams().size()) +
            static_cast<int>(std::ranges::find(hosts_, rank) - hosts_.begin());
@@ -92,6 +155,13 @@ class RunWriter {
 
   void slice(const Times& times, std::size_t first, std::size_t last, Json args) {
     const Activity& activity = graph_.activities()[first];
+    if (track_ != nullptr && track_->text_of) {
+      SliceText text = track_->text_of(first);
+      const double from_s = track_->run->launches[first].begin_s;
+      out_.slice(row_of(*activity.stream), text.category, text.name, from_s,
+                 times.end_s[last] - from_s, std::move(text.args));
+      return;
+    }
     const GraphStream& stream = graph_.streams()[*activity.stream];
     const Kernel& kernel = graph_.kernels()[index(activity.kernel)];
     args["device"] = graph_.gpus()[index(stream.gpu)].device;
@@ -116,11 +186,26 @@ class RunWriter {
 
   ChromeProcess out_;
   const ExecutionGraph& graph_;
+  const GraphTrack* track_;                     // nothing: as captured
+  int first_row_;                               // of the streams
   std::vector<std::uint32_t> hosts_;            // ranks with calls
   std::vector<std::size_t> arrival_of_stream_;  // the latest
 };
 
 }  // namespace
+
+void draw_graph_run(ChromeTrace& trace, int pid, const ExecutionGraph& graph, const GpuSpec* spec,
+                    const GraphTrack& track) {
+  const GraphRun& run = *track.run;
+  RunWriter writer({trace, pid, track.title}, graph, &track);
+  if (track.passes_and_changes) writer.passes_and_changes();
+  writer.activities({run.start_s, run.end_s, run.energy_j});
+  if (track.grid != nullptr) {
+    writer.counters(*spec);
+  } else {
+    writer.sum_of_power();
+  }
+}
 
 void write_graph_timeline(const TextSink& sink, const ExecutionGraph& graph, const GpuSpec& spec,
                           const std::vector<GraphTrack>& tracks, const PowerTrack& power) {
@@ -137,11 +222,7 @@ void write_graph_timeline(const TextSink& sink, const ExecutionGraph& graph, con
     captured.activities({start_s, end_s, {}});
     captured.power(power);
   }
-  for (const GraphTrack& track : tracks) {
-    RunWriter writer({trace, pid++, track.title}, graph);
-    writer.activities({track.run->start_s, track.run->end_s, track.run->energy_j});
-    writer.counters(*track.run, *track.grid, spec);
-  }
+  for (const GraphTrack& track : tracks) draw_graph_run(trace, pid++, graph, &spec, track);
   trace.finish();
 }
 

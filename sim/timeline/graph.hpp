@@ -1,7 +1,8 @@
 #pragma once
-// Runs of an execution graph as a Chrome trace, one below the other: as captured, replayed,
-// planned.
+// Runs of execution graphs as a Chrome trace, one below the other: as captured, replayed, planned.
+// plan.hpp and pipeline.hpp say what is special about those of traces and pipelines.
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -10,11 +11,24 @@
 
 namespace rubato {
 
-/// A run to draw below the captured one. What it refers to outlives the call that draws it.
+/// What a slice of a launch says.
+struct SliceText {
+  std::string_view category;
+  std::string name;
+  ChromeProcess::Json args;
+};
+
+/// A run to draw below the one before. What it refers to outlives the call that draws it.
 struct GraphTrack {
   std::string title;
   const GraphRun* run = nullptr;    ///< with phases, else there are no counters
-  const ClockGrid* grid = nullptr;  ///< of the clocks in the phases
+  const ClockGrid* grid = nullptr;  ///< of the clocks in the phases; without: one counter, the
+                                    ///< power of all GPUs together
+  /// Of each launch, by its activity. Empty: as recorded in a capture.
+  std::function<SliceText(std::size_t)> text_of = {};
+  /// Rows of the passes and changes of clock beside that of the launches: of a graph with one
+  /// stream, whose launches have cells.
+  bool passes_and_changes = false;
 };
 
 /// A power log to draw with the captured run, in its time.
@@ -22,11 +36,16 @@ struct PowerTrack {
   std::vector<double> at_s, power_w;  ///< shape [samples]
 };
 
-/// Writes Chrome trace JSON, event by event: one process per run, the captured one first; one row
-/// per stream of each GPU and one per rank for the calls of its host. Launches are slices, a
-/// collective of several ranks one from arrival to departure, which says how long it waited.
-/// Counters per GPU: power_w, core_mhz and mem_mhz, 0 after the last end; the log's power in the
-/// captured run. Times in us since the first start of the capture.
+/// Draws a run as process `pid`: one row per stream of each GPU and one per rank for the calls of
+/// its host. Launches are slices, a collective of several ranks one from arrival to departure,
+/// which says how long it waited. Counters per GPU: power_w, core_mhz and mem_mhz, 0 after the last
+/// end. Times in us since the origin.
+/// @param spec  of the grid; may be null without one
+void draw_graph_run(ChromeTrace& trace, int pid, const ExecutionGraph& graph, const GpuSpec* spec,
+                    const GraphTrack& track);
+
+/// Writes Chrome trace JSON, event by event: one process per run, the captured one first, with the
+/// log's power.
 void write_graph_timeline(const TextSink& sink, const ExecutionGraph& graph, const GpuSpec& spec,
                           const std::vector<GraphTrack>& tracks, const PowerTrack& power = {});
 

@@ -12,7 +12,8 @@ namespace rubato {
 /// One run to draw; several are drawn one below the other (one process each).
 struct PipelineTrack {
   std::string title;  ///< e.g. "highest clocks"
-  const PipelineRun* run = nullptr;
+  const PipelinePlan* plan = nullptr;
+  SwitchModel switching = {};
 };
 
 /// Writes Chrome trace JSON: one row per stage with a slice per pass, and the power of all stages,

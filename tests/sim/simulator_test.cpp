@@ -80,46 +80,63 @@ SwitchModel arbitrary_switching() {
   return model;
 }
 
+// Repeats expanded.
+std::vector<ClockId> clocks_of_launches(const Trace& trace, const Plan& plan) {
+  std::vector<ClockId> clocks;
+  std::size_t first = 0;
+  for (const Segment& segment : trace.segments) {
+    for (std::uint32_t r = 0; r < segment.repeat; ++r) {
+      for (std::size_t i = 0; i < segment.launches.size(); ++i)
+        clocks.push_back(plan.clock_of_site[first + i]);
+    }
+    first += segment.launches.size();
+  }
+  return clocks;
+}
+
 // What a device must do, whatever the plan wants of it.
 RC_GTEST_PROP(Simulator, KeepsTheRulesOfSwitching, ()) {
   const auto& [trace, model, grid] = setting();
   const Plan plan = arbitrary_plan();
   const SwitchModel switching = arbitrary_switching();
-  const ReplayedIteration replayed = replay(trace, model, grid, plan, switching);
+  TraceSimulator simulator(trace, model, grid);
+  const GraphRun replayed = simulator.replay(plan, {.switching = switching});
   constexpr double rounding = 1e-7;
-  for (std::size_t i = 0; i < replayed.switches.size(); ++i) {
-    const TimedSwitch& change = replayed.switches[i];
+  for (std::size_t i = 0; i < replayed.changes.size(); ++i) {
+    const ClockChange& change = replayed.changes[i];
     RC_ASSERT(change.stall_from_s >= change.request_s);
     RC_ASSERT(change.effect_s >= change.stall_from_s);
     if (i == 0) continue;
     // One at a time, and not before the dwell is over.
-    RC_ASSERT(change.request_s >= replayed.switches[i - 1].effect_s + switching.dwell_s - rounding);
-    const SwitchCost cost = switching.change(grid[replayed.switches[i - 1].to], grid[change.to]);
+    RC_ASSERT(change.request_s >= replayed.changes[i - 1].effect_s + switching.dwell_s - rounding);
+    const SwitchCost cost = switching.change(grid[replayed.changes[i - 1].to], grid[change.to]);
     RC_ASSERT(std::abs(change.effect_s - change.request_s - cost.latency_s()) < rounding);
   }
   double time_s = 0.0, energy_j = 0.0;
-  auto change = replayed.switches.begin();
-  for (const TimedLaunch& launch : replayed.launches) {
+  auto change = replayed.changes.begin();
+  const std::vector<ClockId> planned = clocks_of_launches(trace, plan);
+  for (std::size_t i = 1; i < replayed.launches.size(); ++i) {
+    const LaunchRun& launch = replayed.launches[i];
     // Launches follow each other; only stalls lie between them or in them.
-    for (; change != replayed.switches.end() && change->stall_from_s < launch.start_s + rounding &&
-           change->effect_s <= launch.start_s + rounding;
+    for (; change != replayed.changes.end() && change->stall_from_s < launch.begin_s + rounding &&
+           change->effect_s <= launch.begin_s + rounding;
          ++change)
       time_s += change->effect_s - change->stall_from_s;
-    const ClockId planned = plan.clock_of_site[index(launch.site)];
-    const OperatingPoint wanted = model.evaluate(launch.kernel, grid[planned]);
+    const OperatingPoint wanted =
+        model.evaluate(simulator.graph().activities()[i].kernel, grid[planned[i - 1]]);
     if (!launch.late) {
-      RC_ASSERT(launch.clock == planned);
+      RC_ASSERT(launch.clock == planned[i - 1]);
       RC_ASSERT(std::abs(launch.point.energy_j - wanted.energy_j) <= 1e-9 * wanted.energy_j);
-      RC_ASSERT(std::abs(launch.start_s - time_s) < 1e-6);
+      RC_ASSERT(std::abs(launch.begin_s - time_s) < 1e-6);
     }
-    time_s = launch.start_s + launch.point.time_s;
-    for (; change != replayed.switches.end() && change->stall_from_s < time_s - rounding; ++change)
+    time_s = launch.begin_s + launch.point.time_s;
+    for (; change != replayed.changes.end() && change->stall_from_s < time_s - rounding; ++change)
       time_s += change->effect_s - change->stall_from_s;
     energy_j += launch.point.energy_j;
   }
-  for (; change != replayed.switches.end(); ++change)
+  for (; change != replayed.changes.end(); ++change)
     time_s += change->effect_s - change->stall_from_s;
-  for (const TimedSwitch& each : replayed.switches) energy_j += each.energy_j;
+  for (const ClockChange& each : replayed.changes) energy_j += each.energy_j;
   const SimResult result = simulate(trace, model, grid, plan, switching);
   RC_ASSERT(std::abs(result.total.time_s - time_s) < 1e-5);
   RC_ASSERT(std::abs(result.total.energy_j / energy_j - 1.0) < 1e-9);
@@ -136,13 +153,14 @@ TEST(Simulator, ChangesBackLateWhereALaunchIsShorterThanTheLatency) {
   const double own_s =
       model.evaluate(launches[wanted].kernel, grid[*grid.find("5001/1470")]).time_s;
   const double lead_s = 1.5 * own_s;
-  const ReplayedIteration replayed =
-      replay(trace, model, grid, plan, {.core = {.lead_s = lead_s}, .mem = {}});
-  ASSERT_EQ(replayed.switches.size(), 2U);
-  const TimedLaunch& launch = replayed.launches[replayed.launches.size() - 2];
+  const GraphRun replayed =
+      TraceSimulator(trace, model, grid)
+          .replay(plan, {.switching = {.core = {.lead_s = lead_s}, .mem = {}}});
+  ASSERT_EQ(replayed.changes.size(), 2U);
+  const LaunchRun& launch = replayed.launches[replayed.launches.size() - 2];
   EXPECT_FALSE(launch.late);
-  EXPECT_NEAR(replayed.switches[0].effect_s, launch.start_s, 1e-12);
-  EXPECT_NEAR(replayed.switches[1].effect_s, launch.start_s + lead_s, 1e-9);
+  EXPECT_NEAR(replayed.changes[0].effect_s, launch.begin_s, 1e-12);
+  EXPECT_NEAR(replayed.changes[1].effect_s, launch.begin_s + lead_s, 1e-9);
   EXPECT_TRUE(replayed.launches.back().late);
   EXPECT_EQ(
       simulate(trace, model, grid, plan, {.core = {.lead_s = lead_s}, .mem = {}}).late_launches,

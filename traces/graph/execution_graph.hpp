@@ -1,7 +1,8 @@
 #pragma once
 // What waits for what in a run: activities on GPUs, hosts and links, and arcs between them. The one
 // structure that is replayed and planned on. Start here; graph_builder.hpp makes graphs,
-// capture_graph.hpp makes them from captured runs. docs/graphs.md.
+// capture_graph.hpp makes them from captured runs, ordered_graph.hpp from traces and schedules.
+// docs/graphs.md.
 
 #include <array>
 #include <cstdint>
@@ -31,7 +32,8 @@ struct GraphGpu {
 /// A queue of a GPU: its launches run one after the other.
 struct GraphStream {
   GpuId gpu;
-  std::int64_t id = 0;  ///< as recorded
+  std::int64_t id = 0;    ///< as recorded
+  std::string name = {};  ///< where it was not recorded: what it stands for
 
   friend bool operator==(const GraphStream&, const GraphStream&) = default;
 };
@@ -113,6 +115,7 @@ class ExecutionGraph {
 
  private:
   friend class GraphBuilder;
+  friend class OrderedGraph;
   std::vector<Activity> activities_;
   std::vector<GraphGpu> gpus_;
   std::vector<GraphStream> streams_;

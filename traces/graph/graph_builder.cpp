@@ -52,7 +52,7 @@ GpuId GraphBuilder::add_gpu(GraphGpu gpu) {
 }
 
 std::uint32_t GraphBuilder::add_stream(GraphStream stream) {
-  streams_.push_back(stream);
+  streams_.push_back(std::move(stream));
   return static_cast<std::uint32_t>(streams_.size() - 1);
 }
 

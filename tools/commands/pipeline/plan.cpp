@@ -175,27 +175,39 @@ std::string plan_notes(const PlanOptions& o, const PipelinePlanner& planner,
          multiply_note(o.input, planner.work());
 }
 
+std::string title_of(const PipelineResult& plan) {
+  return fmt::format("plan for {:.5g} s", plan.deadline_s);
+}
+
+void write_timeline(const PlanOptions& o, const PipelineWork& work,
+                    const std::vector<PipelineResult>& plans) {
+  const PipelinePlan highest = highest_clocks(work);
+  const SwitchModel switching = switch_model(o.input);
+  std::vector<PipelineTrack> tracks{{baseline_name(o.input), &highest}};
+  for (const PipelineResult& plan : plans) {
+    if (plan.found()) tracks.push_back({title_of(plan), &plan.plan, switching});
+  }
+  FileWriter file(o.timeline);
+  write_pipeline_timeline([&](std::string_view text) { file.write(text); }, work, tracks);
+  file.commit();
+  tell_written(o.timeline);
+}
+
 void write_files(const PlanOptions& o, const PipelinePlanner& planner,
                  const std::vector<PipelineResult>& plans, const OutputTable& table,
                  const LoadedPipeline& loaded) {
   const std::vector<KernelClocks>& kernel_clocks = loaded.kernel_clocks;
   const PipelineWork& work = planner.work();
   std::vector<DrawnRun> drawn{{baseline_name(o.input), &planner.baseline()}};
-  std::vector<PipelineTrack> tracks{{baseline_name(o.input), &planner.baseline()}};
   for (const PipelineResult& plan : plans) {
     if (!plan.found()) continue;
-    const std::string title = fmt::format("plan for {:.5g} s", plan.deadline_s);
-    drawn.push_back({title, &plan.run});
-    tracks.push_back({title, &plan.run});
+    drawn.push_back({title_of(plan), &plan.run});
   }
   if (!o.gantt.empty()) write_output(o.gantt, gantt_svg(work, drawn));
   if (!o.plan_file.empty())
     write_output(o.plan_file, pipeline_plan_json(work, plans, kernel_clocks));
   if (!o.timeline.empty()) {
-    FileWriter file(o.timeline);
-    write_pipeline_timeline([&](std::string_view text) { file.write(text); }, work, tracks);
-    file.commit();
-    tell_written(o.timeline);
+    write_timeline(o, work, plans);
   }
   if (!o.page.empty()) {
     write_output(o.page, pipeline_page(planner, plans,

@@ -1,5 +1,5 @@
-// Traces and pipelines have loops of their own, which are quick: the graph simulator is what they
-// are held to. docs/decisions/0016-quick-simulators.md.
+// Traces and pipelines are graphs whose launches have cells: where the cells are those of the model
+// of a graph, its kernels give the same run. docs/decisions/0016-one-simulator.md.
 
 #include <algorithm>
 #include <array>
@@ -21,6 +21,7 @@
 #include "tests/arbitrary_switching.hpp"
 #include "tests/as_graph.hpp"
 #include "tests/small_graph.hpp"
+#include "traces/graph/ordered_graph.hpp"
 
 namespace rubato {
 namespace {
@@ -72,12 +73,12 @@ GraphPlan expanded(const Trace& trace, const Plan& plan, const ExecutionGraph& g
   return expanded;
 }
 
-RC_GTEST_PROP(QuickPaths, ATraceIsReplayedAsItsGraphIs, ()) {
+RC_GTEST_PROP(CellsAndKernels, ATraceIsReplayedAsItsGraphIs, ()) {
   const Trace trace = arbitrary_trace();
   const GpuSpec& spec = small_graph_spec();
   std::vector<double> time_s;
   for (const Kernel& kernel : trace.kernels) time_s.push_back(*kernel.measured_time_s);
-  const ExecutionGraph graph = as_graph(trace, time_s);
+  const ExecutionGraph graph = graph_of(trace, time_s);
   const double limit_w = uniform(spec.power_limit.min_w, spec.power_limit.limit_w);
   const ClockGrid grid = arbitrary_clocks(*rc::gen::inRange<std::size_t>(2, 4));
   const GraphModel model(graph, spec, spec.default_clock, limit_w);
@@ -90,19 +91,19 @@ RC_GTEST_PROP(QuickPaths, ATraceIsReplayedAsItsGraphIs, ()) {
     for (std::size_t i = 0; i < segment.launches.size(); ++i)
       plan.clock_of_site.push_back(id_at<ClockId>(*rc::gen::inRange<std::size_t>(0, grid.size())));
   }
-  const SimResult quick = simulate(trace, traced, grid, plan, switching);
+  const SimResult celled = simulate(trace, traced, grid, plan, switching);
   const GraphRun run =
       GraphSimulator(model, grid).run(expanded(trace, plan, graph), {.switching = switching});
-  const Totals& total = quick.total;
+  const Totals& total = celled.total;
   RC_ASSERT(same(run.span_s, total.time_s, total.time_s));
   RC_ASSERT(same(run.total_energy_j, total.energy_j, total.energy_j));
   if (switching.is_free()) return;  // what nothing takes the graph counts where it changes
   const GpuTotals& gpu = run.gpus[0];
   RC_ASSERT(gpu.clock_changes == total.clock_switches);
-  RC_ASSERT(gpu.late_launches == quick.late_launches);
-  RC_ASSERT(same(gpu.stalled_s, quick.switching.time_s, total.time_s));
-  RC_ASSERT(same(gpu.switch_energy_j, quick.switching.energy_j, total.energy_j));
-  RC_CLASSIFY(quick.late_launches > 0, "launches wait for their clock");
+  RC_ASSERT(gpu.late_launches == celled.late_launches);
+  RC_ASSERT(same(gpu.stalled_s, celled.switching.time_s, total.time_s));
+  RC_ASSERT(same(gpu.switch_energy_j, celled.switching.energy_j, total.energy_j));
+  RC_CLASSIFY(celled.late_launches > 0, "launches wait for their clock");
   RC_CLASSIFY(total.power_limited_launches > 0, "launches are held by the power limit");
 }
 
@@ -172,8 +173,8 @@ std::vector<double> jitter_of(const ExecutionGraph& graph, const PipelineDisturb
   return factor;
 }
 
-// Where changes take nothing, launches ask as passes do.
-RC_GTEST_PROP(QuickPaths, APipelineIsReplayedAsItsGraphIs, ()) {
+// Where changes take nothing, launches that ask when they are ready do as those that ask ahead.
+RC_GTEST_PROP(CellsAndKernels, APipelineIsReplayedAsItsGraphIs, ()) {
   const SmallPipeline made = arbitrary_pipeline();
   PipelineRunOptions options;
   if (*rc::gen::arbitrary<bool>()) options.disturbance.jitter_frac = uniform(0.0, 0.3);
@@ -184,15 +185,15 @@ RC_GTEST_PROP(QuickPaths, APipelineIsReplayedAsItsGraphIs, ()) {
     if (activity.launch)
       plan.clock_of_activity[i] = id_at<ClockId>(index(made.plan.option_of_pass[*activity.launch]));
   }
-  const PipelineRun quick = simulate(made.work, made.plan, options);
+  const PipelineRun celled = simulate(made.work, made.plan, options);
   const GraphRun run = GraphSimulator(model, made.grid).run(plan);
-  RC_ASSERT(same(run.span_s, quick.time_s, quick.time_s));
-  RC_ASSERT(same(run.total_energy_j, quick.energy_j, quick.energy_j));
+  RC_ASSERT(same(run.span_s, celled.time_s, celled.time_s));
+  RC_ASSERT(same(run.total_energy_j, celled.energy_j, celled.energy_j));
   for (std::size_t i = 0; i < made.graph.size(); ++i) {
     const Activity& activity = made.graph.activities()[i];
     if (!activity.launch) continue;
-    RC_ASSERT(same(run.start_s[i], quick.passes[*activity.launch].start_s, quick.time_s));
-    RC_ASSERT(same(run.end_s[i], quick.passes[*activity.launch].end_s, quick.time_s));
+    RC_ASSERT(same(run.start_s[i], celled.passes[*activity.launch].start_s, celled.time_s));
+    RC_ASSERT(same(run.end_s[i], celled.passes[*activity.launch].end_s, celled.time_s));
   }
 }
 
@@ -233,12 +234,12 @@ std::vector<Stall> stalls_of(const SmallPipeline& made, const PipelineRun& run,
 // Stages change clocks while they wait, and passes wait for their clocks, which launches that ask
 // do not: the same run is that of clocks asked for by time, and passes that are held back until
 // then.
-RC_GTEST_PROP(QuickPaths, APipelineThatChangesClocksIsOneOfClocksByTime, ()) {
+RC_GTEST_PROP(CellsAndKernels, APipelineThatChangesClocksIsOneOfClocksByTime, ()) {
   const SmallPipeline made = arbitrary_pipeline();
   const SwitchModel switching = arbitrary_switching();
   PipelineRunOptions options{.switching = switching, .disturbance = {}};
   if (*rc::gen::arbitrary<bool>()) options.disturbance.jitter_frac = uniform(0.0, 0.3);
-  const PipelineRun quick = simulate(made.work, made.plan, options);
+  const PipelineRun celled = simulate(made.work, made.plan, options);
 
   // Each request a little after the one before, so that none comes before the end of a pass that
   // sums of other terms make later by rounding.
@@ -248,7 +249,7 @@ RC_GTEST_PROP(QuickPaths, APipelineThatChangesClocksIsOneOfClocksByTime, ()) {
     timed.push_back({{0.0, id_at<ClockId>(index(made.plan.option_of_pass[index(row.back())]))}});
   std::vector<double> release_s(made.schedule.passes.size(), 0.0);
   double later_s = 0.0;
-  for (const Stall& stall : stalls_of(made, quick, switching)) {
+  for (const Stall& stall : stalls_of(made, celled, switching)) {
     const double at_s = stall.from_s + (later_s += apart_s);
     timed[made.schedule.passes[index(stall.before)].stage].push_back({at_s, stall.to});
     release_s[index(stall.before)] = at_s;
@@ -259,16 +260,16 @@ RC_GTEST_PROP(QuickPaths, APipelineThatChangesClocksIsOneOfClocksByTime, ()) {
   GraphPlan plan = uniform_plan(graph, ClockId{0});
   plan.timed = std::move(timed);
   const GraphRun run = GraphSimulator(model, made.grid).run(plan, {.switching = switching});
-  RC_ASSERT(same(run.span_s, quick.time_s, quick.time_s));
-  RC_ASSERT(same(run.total_energy_j, quick.energy_j, quick.energy_j));
+  RC_ASSERT(same(run.span_s, celled.time_s, celled.time_s));
+  RC_ASSERT(same(run.total_energy_j, celled.energy_j, celled.energy_j));
   std::uint64_t changes = 0;
   double switching_j = 0.0;
   for (const GpuTotals& gpu : run.gpus) {
     changes += gpu.clock_changes;
     switching_j += gpu.switch_energy_j - gpu.stalled_s * made.work.blocked_power_w;
   }
-  RC_ASSERT(changes == quick.clock_switches);
-  RC_ASSERT(same(switching_j, quick.switch_energy_j, quick.energy_j));
+  RC_ASSERT(changes == celled.clock_switches);
+  RC_ASSERT(same(switching_j, celled.switch_energy_j, celled.energy_j));
   RC_CLASSIFY(changes > 0, "clocks change");
 }
 

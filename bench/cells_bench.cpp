@@ -1,5 +1,6 @@
-// What the loops of traces and pipelines bring beside the graph simulator, which gives the same
-// totals: both in one run, in turn. docs/decisions/0016-quick-simulators.md.
+// What it takes to simulate traces and pipelines, whose launches have cells, beside the same graphs
+// with kernels of their own, which give the same totals: both in one run, in turn.
+// docs/decisions/0016-one-simulator.md.
 
 #include <algorithm>
 #include <chrono>
@@ -15,31 +16,32 @@
 #include "sim/simulator.hpp"
 #include "tests/as_graph.hpp"
 #include "traces/files/trace_json.hpp"
+#include "traces/graph/ordered_graph.hpp"
 
 namespace rubato {
 namespace {
 
-// Both in turn, so that what else the machine does meets both. The time of the quick one counts.
-template <class Quick, class Graph>
-void in_turn(benchmark::State& state, const Quick& quick, const Graph& graph) {
+// Both in turn, so that what else the machine does meets both. The time with cells counts.
+template <class Cells, class Graph>
+void in_turn(benchmark::State& state, const Cells& cells, const Graph& graph) {
   using Clock = std::chrono::steady_clock;
   const auto seconds = [](Clock::time_point from, Clock::time_point to) {
     return std::chrono::duration<double>(to - from).count();
   };
-  double quick_s = 0.0, graph_s = 0.0, apart = 0.0;
+  double cells_s = 0.0, graph_s = 0.0, apart = 0.0;
   for (auto _ : state) {
     const auto begin = Clock::now();
-    const double by_quick_j = quick();
+    const double by_cells_j = cells();
     const auto between = Clock::now();
     const double by_graph_j = graph();
     const auto end = Clock::now();
-    apart = std::max(apart, std::abs(by_graph_j / by_quick_j - 1.0));
+    apart = std::max(apart, std::abs(by_graph_j / by_cells_j - 1.0));
     state.SetIterationTime(seconds(begin, between));
-    quick_s += seconds(begin, between);
+    cells_s += seconds(begin, between);
     graph_s += seconds(between, end);
   }
   if (apart > 1e-9) state.SkipWithError("other energy");
-  state.counters["graph_over_quick"] = graph_s / quick_s;
+  state.counters["kernels_over_cells"] = graph_s / cells_s;
 }
 
 // A GPT-3-xl step, repeated; each kernel at one of two clocks. Argument: repeats, stall in us.
@@ -53,7 +55,7 @@ void trace(benchmark::State& state) {
   std::vector<double> time_s;
   for (std::size_t k = 0; k < trace.kernels.size(); ++k)
     time_s.push_back(guessed.evaluate(id_at<KernelId>(k), spec.default_clock).time_s);
-  const ExecutionGraph graph = as_graph(trace, time_s);
+  const ExecutionGraph graph = graph_of(trace, time_s);
   const GraphModel model(graph, spec, spec.default_clock);
   const GpuModel traced = guessed.with(model.coefficients());
   const ClockGrid grid(spec, {spec.default_clock, parse_clock_pair(spec, "1593/1005")});
@@ -67,8 +69,9 @@ void trace(benchmark::State& state) {
   const SwitchModel switching{
       .core = {.stall_s = 1e-6 * static_cast<double>(state.range(1))}, .mem = {}, .dwell_s = 0.0};
   GraphSimulator simulator(model, grid);
+  TraceSimulator on_cells(trace, traced, grid);
   in_turn(
-      state, [&] { return simulate(trace, traced, grid, plan, switching).total.energy_j; },
+      state, [&] { return on_cells.totals(plan, switching).total.energy_j; },
       [&] { return simulator.run(graph_plan, {.switching = switching}).total_energy_j; });
   state.counters["launches"] = static_cast<double>(graph.size() - 1);
 }
@@ -99,9 +102,10 @@ void pipeline(benchmark::State& state) {
     if (graph.activities()[i].launch)
       graph_plan.clock_of_activity[i] = id_at<ClockId>(*graph.activities()[i].launch % grid.size());
   }
+  PipelineSimulator on_cells(work);
   GraphSimulator simulator(model, grid);
   in_turn(
-      state, [&] { return simulate(work, plan).energy_j; },
+      state, [&] { return on_cells.run(plan).energy_j; },
       [&] { return simulator.run(graph_plan).total_energy_j; });
   state.counters["passes"] = static_cast<double>(schedule.passes.size());
 }
