@@ -81,9 +81,12 @@ Capture only_step(Capture capture, std::string_view step) {
     throw UsageError(fmt::format("{}: there is no step '{}'; it has: {}", capture.name,
                                  printable(step), fmt::join(names, ", ")));
   }
-  std::erase_if(capture.launches, [&](const CapturedLaunch& launch) {
-    return launch.step != static_cast<std::uint32_t>(position);
-  });
+  return only_step(std::move(capture), static_cast<std::uint32_t>(position));
+}
+
+Capture only_step(Capture capture, std::uint32_t position) {
+  std::erase_if(capture.launches,
+                [&](const CapturedLaunch& launch) { return launch.step != position; });
   for (CapturedLaunch& launch : capture.launches) launch.step = 0;
   capture.steps = {capture.steps[position]};
   return capture;

@@ -1,6 +1,7 @@
 #pragma once
 // A kernel table as if it had been captured: one stream, launch after launch.
 
+#include <cstdint>
 #include <string_view>
 
 #include "traces/capture.hpp"
@@ -20,5 +21,7 @@ enum class MissingTimes { error, zero };
 /// The launches of one step, by its name or its position from 0.
 /// @throws UsageError naming the steps there are
 [[nodiscard]] Capture only_step(Capture capture, std::string_view step);
+/// @pre position < capture.steps.size()
+[[nodiscard]] Capture only_step(Capture capture, std::uint32_t position);
 
 }  // namespace rubato

@@ -39,6 +39,13 @@ struct OpenArc {
   bool inferred = false;
 };
 
+/// Waits of a stream for another that the file names, and those of them that became no arc.
+struct NamedWaits {
+  std::uint32_t named = 0;
+  std::uint32_t idle = 0;    ///< nothing was launched before the event, or after the wait
+  std::uint32_t broken = 0;  ///< what should have waited began before
+};
+
 /// Where a capture lies in a graph.
 struct CapturePlace {
   std::uint32_t rank = 0;
@@ -54,6 +61,8 @@ class CaptureDraft {
 
   [[nodiscard]] const std::vector<DraftedLaunch>& launches() const noexcept { return launches_; }
   [[nodiscard]] const std::vector<OpenArc>& arcs() const noexcept { return arcs_; }
+
+  [[nodiscard]] const NamedWaits& named_waits() const noexcept { return named_waits_; }
 
   /// By which launches of one stream overlapped in the capture, in all.
   [[nodiscard]] double overlap_s() const noexcept { return overlap_s_; }
@@ -92,6 +101,7 @@ class CaptureDraft {
   std::vector<bool> has_event_;            // of launches: an event was found for it
   bool names_waits_ = false;               // the file holds calls that make streams wait
   std::vector<std::uint32_t> open_waits_;  // such calls whose launches were not found, ascending
+  NamedWaits named_waits_;
   double overlap_s_ = 0.0;
 };
 

@@ -33,13 +33,18 @@ bool CaptureDraft::add_wait(std::uint32_t call) {
   const CapturedCall& wait = capture_.calls[call];
   const bool read = options_.read_waits;
   const bool to_read = read && wait.stream;
+  const bool from_read = read && wait.record && wait.recorded_stream;
+  const bool named = to_read && wait.record;
+  if (named) {
+    ++named_waits_.named;
+    ++named_waits_.idle;  // until both launches are found
+  }
   const auto to =
       to_read ? first_launch_called(*wait.stream, wait.start_ns) : neighbour_in_thread(call, false);
   if (!to) return false;
   const std::uint32_t to_stream = capture_.launches[*to].stream;
   const std::int64_t before_ns =
       read && wait.record ? capture_.calls[*wait.record].start_ns : wait.start_ns;
-  const bool from_read = read && wait.record && wait.recorded_stream;
   std::optional<std::uint32_t> from;
   if (from_read) {
     from = last_launch_called(*wait.recorded_stream, before_ns);
@@ -55,11 +60,16 @@ bool CaptureDraft::add_wait(std::uint32_t call) {
         from = last;
     }
   }
-  if (!from || capture_.launches[*from].stream == to_stream) return false;
+  if (!from) return false;
+  if (named) --named_waits_.idle;
+  if (capture_.launches[*from].stream == to_stream) return false;
   // A wait that the capture itself breaks was not for this launch.
   const bool inferred = !(to_read && from_read);
   const std::int64_t error_ns = inferred ? 0 : clock_error_ns;
-  if (capture_.launches[*from].end_ns() > capture_.launches[*to].start_ns + error_ns) return false;
+  if (capture_.launches[*from].end_ns() > capture_.launches[*to].start_ns + error_ns) {
+    if (named) ++named_waits_.broken;
+    return false;
+  }
   has_event_[*to] = true;
   connect(launches_[*from].end, launches_[*to].begin, ArcKind::event, inferred);
   return true;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <set>
 
 #include <fmt/format.h>
@@ -9,6 +10,8 @@
 #include "common/error.hpp"
 #include "common/text.hpp"
 #include "traces/capture.hpp"
+#include "traces/graph/rank_clocks.hpp"
+#include "traces/graph/step_clocks.hpp"
 
 namespace rubato {
 
@@ -52,6 +55,28 @@ void add_transfer(const JoinedCollective& joined, std::int64_t origin_ns,
   }
 }
 
+// What the file says and the graph does not know.
+void note_what_is_left_out(const CaptureDraft& draft, const std::string& rank,
+                           std::vector<std::string>& notes) {
+  const NamedWaits& waits = draft.named_waits();
+  // Some at the begin and the end of a capture hold nothing back; that is usual.
+  constexpr std::uint32_t usual_share = 10;
+  if (waits.broken == 0 && usual_share * waits.idle <= waits.named) return;
+  notes.push_back(fmt::format(
+      "{}{} of {} waits of a stream for another are left out: {} where one of the two has no "
+      "work, {} that the captured times do not keep",
+      rank, waits.idle + waits.broken, waits.named, waits.idle, waits.broken));
+}
+
+// Where clocks cannot be aligned for the whole run: in each step, if that can be done.
+std::optional<std::vector<Capture>> aligned_in_steps(std::span<const Capture> captures) {
+  try {
+    return aligned_by_step(captures);
+  } catch (const DataError&) {
+    return std::nullopt;  // the error of the whole run says more
+  }
+}
+
 CaptureGraph graph_of(std::span<const Capture> captures, JoinedRanks ranks,
                       const CaptureGraphOptions& options) {
   std::int64_t origin_ns = std::numeric_limits<std::int64_t>::max();
@@ -86,6 +111,8 @@ CaptureGraph graph_of(std::span<const Capture> captures, JoinedRanks ranks,
     drafts.emplace_back(captures[c], place, builder, splits[c], options);
     arcs.insert(arcs.end(), drafts.back().arcs().begin(), drafts.back().arcs().end());
     result.overlap_s += drafts.back().overlap_s();
+    note_what_is_left_out(
+        drafts.back(), captures.size() == 1 ? "" : rank_name(captures[c], c) + ": ", ranks.notes);
   }
   for (const JoinedMessage& one : ranks.messages) {
     arcs.push_back({drafts[one.from.capture].launches()[one.from.launch].end,
@@ -111,14 +138,12 @@ CaptureGraph graph_of(std::span<const Capture> captures, JoinedRanks ranks,
 
 CaptureGraph capture_graph(const Capture& capture, const CaptureGraphOptions& options) {
   JoinedRanks alone{.collectives = {}, .messages = {}, .offset_ns = {0}, .notes = {}};
-  if (capture.devices.size() > 1) {
-    try {
-      alone = join_ranks({&capture, 1});
-    } catch (const DataError& error) {
-      alone.notes.push_back(fmt::format(
-          "collectives between the GPUs of this file stay as captured, waiting included: {}",
-          error.what()));
-    }
+  try {
+    alone = join_ranks({&capture, 1});
+  } catch (const DataError& error) {
+    alone.notes.push_back(fmt::format(
+        "collectives between the GPUs of this file stay as captured, waiting included: {}",
+        error.what()));
   }
   return graph_of({&capture, 1}, std::move(alone), options);
 }
@@ -126,7 +151,20 @@ CaptureGraph capture_graph(const Capture& capture, const CaptureGraphOptions& op
 CaptureGraph capture_graph(std::span<const Capture> captures, const CaptureGraphOptions& options) {
   if (captures.size() == 1) return capture_graph(captures.front(), options);
   expect_distinct_ranks(captures);
-  return graph_of(captures, join_ranks(captures), options);
+  JoinedRanks joined;
+  try {
+    joined = join_ranks(captures);
+  } catch (const DataError&) {
+    const std::optional<std::vector<Capture>> aligned = aligned_in_steps(captures);
+    if (!aligned) throw;
+    joined = join_ranks(*aligned);
+    joined.notes.push_back(
+        fmt::format("clocks are aligned in each of {} steps apart, which then follow one another "
+                    "without a pause",
+                    captures.front().steps.size()));
+    return graph_of(*aligned, std::move(joined), options);
+  }
+  return graph_of(captures, std::move(joined), options);
 }
 
 }  // namespace rubato

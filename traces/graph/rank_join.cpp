@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -42,6 +43,28 @@ const CapturedCollective* collective_of(const Capture& capture, const CapturedLa
   return launch.collective ? &capture.collectives[*launch.collective] : nullptr;
 }
 
+constexpr std::size_t all_ranks = std::numeric_limits<std::size_t>::max();
+
+// "rank 3", "ranks 0 to 7, 12", "ranks 0, 2 and 6 more": those in a row as one, so many ranks at
+// most.
+std::string ranks_text(const std::vector<std::uint32_t>& ranks, std::size_t most) {
+  constexpr std::size_t in_a_row = 3;
+  std::string text = ranks.size() == 1 ? "rank" : "ranks";
+  std::size_t i = 0;
+  while (i < ranks.size() && i < most) {
+    std::size_t end = i + 1;
+    while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
+    text += fmt::format("{} {}", i == 0 ? "" : ",", ranks[i]);
+    if (end - i < in_a_row) {
+      ++i;
+      continue;
+    }
+    text += fmt::format(" to {}", ranks[end - 1]);
+    i = end;
+  }
+  return i < ranks.size() ? text + fmt::format(" and {} more", ranks.size() - i) : text;
+}
+
 std::string name_of(std::span<const Capture> captures, const Participant& who) {
   const Capture& capture = captures[who.capture];
   if (capture.devices.size() < 2) return rank_name(capture, who.capture);
@@ -70,7 +93,7 @@ Circle& circle_of(const Capture& capture, const CapturedLaunch& launch,
   }
   const CaptureGroup& group = capture.groups[*collective->group];
   std::string key = "group " + group.name;
-  for (const std::uint32_t rank : group.ranks) key += fmt::format(" {}", rank);
+  if (!group.ranks.empty()) key += fmt::format(" ({})", ranks_text(group.ranks, all_ranks));
   const auto pair = pair_of(capture, *collective);
   if (pair) key += fmt::format(" from {} to {}", (*pair)[0], (*pair)[1]);
   Circle& circle = circles[key];
@@ -252,15 +275,6 @@ void expect_one_run(std::span<const Capture> captures) {
   }
 }
 
-// Ranks of a list as text, the first few of many.
-std::string ranks_text(const std::vector<std::uint32_t>& ranks) {
-  constexpr std::size_t most = 8;
-  std::string text = ranks.size() == 1 ? "rank" : "ranks";
-  for (std::size_t i = 0; i < ranks.size() && i < most; ++i)
-    text += fmt::format("{} {}", i == 0 ? "" : ",", ranks[i]);
-  return ranks.size() > most ? text + fmt::format(" and {} more", ranks.size() - most) : text;
-}
-
 // Who is not there, and what is made of that.
 class MissingRanks {
  public:
@@ -297,10 +311,13 @@ class MissingRanks {
   void note(std::vector<std::string>& notes) const {
     if (most_missing_ == 0) return;
     const std::vector<std::uint32_t> ranks(missing_.begin(), missing_.end());
+    constexpr std::size_t most_named = 8;
     std::string text = ranks.empty() ? fmt::format("{} or more ranks were not given", most_missing_)
-                                     : fmt::format("{} {} not given", ranks_text(ranks),
+                                     : fmt::format("{} {} not given", ranks_text(ranks, most_named),
                                                    ranks.size() == 1 ? "was" : "were");
-    text += fmt::format("; energies and plans are of the others");
+    const bool lone = captures_.size() == 1 && captures_.front().devices.size() == 1;
+    text += fmt::format("; energies and plans are of {}",
+                        lone ? rank_name(captures_.front(), 0) + " alone" : "the others");
     if (stood_in_for_ > 0)
       text += fmt::format(
           "; in {} collectives the last of those given stands in for them: waiting for others "
@@ -308,8 +325,8 @@ class MissingRanks {
           "as transfer, which no clock changes",
           stood_in_for_);
     if (alone_ > 0)
-      text += fmt::format("; {} collectives with none but them stay as captured, waiting included",
-                          alone_);
+      text += fmt::format("; {} collectives with {}them stay as captured, waiting included", alone_,
+                          lone ? "" : "none but ");
     if (lone_messages_ > 0)
       text += fmt::format("; {} sends and receives with them stay as captured", lone_messages_);
     if (assumed_) text += "; groups are not in the files: all ranks are taken to be in them";

@@ -362,5 +362,28 @@ TEST(CaptureGraph, RealCapturesAreReproduced) {
   }
 }
 
+// Waits that the file names and the graph cannot have are counted.
+TEST(CaptureGraph, SaysWhatItLeavesOut) {
+  MadeRun run(3);
+  run.launch(0, run.kernel("a"), 50'000);
+  const MadeRun::Call after_a = run.record(0);
+  run.wait(1, after_a);
+  run.launch(1, run.kernel("b"), 10'000);
+  run.wait(2, after_a);  // for nothing: the stream has no launches
+  const MadeRun::Call after_b = run.record(1);
+  run.wait(0, after_b);
+  run.launch(0, run.kernel("c"), 10'000);
+  Capture capture = std::move(run).finish();
+  EXPECT_EQ(capture_graph(capture).ranks.notes,
+            std::vector<std::string>{
+                "1 of 3 waits of a stream for another are left out: 1 where one of the two has no "
+                "work, 0 that the captured times do not keep"});
+  capture.launches.back().start_ns = capture.launches[1].end_ns() - 5'000;  // c within b
+  EXPECT_EQ(capture_graph(capture).ranks.notes,
+            std::vector<std::string>{
+                "2 of 3 waits of a stream for another are left out: 1 where one of the two has no "
+                "work, 1 that the captured times do not keep"});
+}
+
 }  // namespace
 }  // namespace rubato

@@ -50,6 +50,19 @@ TEST(MissingRanks, AreStoodInForByTheLastOfThoseGiven) {
   EXPECT_LE(replay_error_s(capture_graph(captures).graph), 1e-12);
 }
 
+// One file of a larger run, as a single capture too.
+TEST(MissingRanks, OfALoneRankAreNamed) {
+  const Capture lone = four_ranks()[1];
+  const JoinedRanks joined = capture_graph(lone).ranks;
+  EXPECT_TRUE(joined.collectives.empty());
+  ASSERT_EQ(joined.notes.size(), 1u);
+  EXPECT_TRUE(joined.notes[0].starts_with("rank")) << joined.notes[0];
+  EXPECT_NE(joined.notes[0].find("; energies and plans are of rank 1 alone; "), std::string::npos)
+      << joined.notes[0];
+  EXPECT_TRUE(joined.notes[0].ends_with("collectives with them stay as captured, waiting included"))
+      << joined.notes[0];
+}
+
 // Groups of files may have a size and no list of ranks.
 TEST(MissingRanks, AreCountedWhereTheyHaveNoNumbers) {
   std::vector<Capture> captures = four_ranks();
@@ -198,8 +211,8 @@ TEST(SeveralGpus, OfSeveralFilesThatDoNotMatchAreNamed) {
   std::vector<Capture> files = two_files_of_two_gpus();
   files[1].launches.pop_back();  // of rank 3, the second GPU
   expect_error<DataError>([&] { static_cast<void>(join_ranks(files)); },
-                          "collectives of group 0 0 1 2 3 do not match: rank 0 GPU 0 has 2, rank 0 "
-                          "GPU 1 has 2, rank 1 GPU 0 has 2, rank 1 GPU 1 has 1");
+                          "collectives of group 0 (ranks 0 to 3) do not match: rank 0 GPU 0 has 2, "
+                          "rank 0 GPU 1 has 2, rank 1 GPU 0 has 2, rank 1 GPU 1 has 1");
   files = two_files_of_two_gpus();
   files[1].collectives.back().in_bytes = 512;
   expect_error<DataError>([&] { static_cast<void>(join_ranks(files)); },
