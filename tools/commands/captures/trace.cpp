@@ -51,7 +51,7 @@ Cell in_units(const std::optional<double>& value, double unit) {
 }
 
 OutputTable trace_table(const Trace& trace) {
-  OutputTable table({{.key = "kernel", .whole = true},
+  OutputTable table({{"kernel"},
                      {"label"},
                      {"class"},
                      {"pass"},
