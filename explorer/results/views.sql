@@ -379,14 +379,16 @@ LEFT JOIN graph_plans g ON g.graph_plan_id = (
   SELECT graph_plan_id FROM graph_plans WHERE granularity = v.granularity AND time_s = v.plan_time_s
     AND energy_j = v.plan_energy_j ORDER BY graph_plan_id LIMIT 1);
 
--- As v_best_plan: per captured run, the plan with the least energy that is no slower than the default clocks.
+-- As v_best_plan: per captured run and slack asked for, the plan with the least energy. (Plans of least cost are of no slack.)
 DROP VIEW IF EXISTS v_best_graph_plan;
 CREATE VIEW v_best_graph_plan AS
 SELECT v.*
-FROM graph_runs r
-CROSS JOIN v_graph_plans v ON v.graph_run_id = r.graph_run_id AND v.graph_plan_id = (
+FROM graph_plans b
+CROSS JOIN v_graph_plans v ON v.graph_plan_id = b.graph_plan_id
+WHERE b.graph_plan_id = (
   SELECT graph_plan_id FROM graph_plans
-  WHERE graph_run_id = r.graph_run_id AND slack_frac = 0 AND status IN ('optimal', 'feasible')
+  WHERE graph_run_id = b.graph_run_id AND slack_frac = b.slack_frac AND status IN ('optimal', 'feasible')
+    AND NOT EXISTS (SELECT 1 FROM graph_plan_marks m WHERE m.graph_plan_id = graph_plans.graph_plan_id AND m.kind = 'least cost')
   ORDER BY energy_j, graph_plan_id LIMIT 1);
 
 -- The same question answered for two captured runs, as v_compare.
@@ -412,3 +414,29 @@ SELECT p.pipeline_plan_id, p.pipeline_run_id, r.profile, r.schedule, r.stages, r
 FROM pipeline_plans p
 JOIN pipeline_runs r ON r.pipeline_run_id = p.pipeline_run_id
 JOIN pipeline_plans b ON b.pipeline_run_id = p.pipeline_run_id AND b.goal = 'baseline';
+
+-- Plans of everything that can be planned, with what they all have: kind says in which family of tables run_id and plan_id are. Change
+-- is against the default clocks or the baseline of the same run, slack the time allowed beyond those.
+DROP VIEW IF EXISTS v_all_plans;
+CREATE VIEW v_all_plans AS
+SELECT 'trace' AS kind, v.run_id, v.plan_id, r.created_utc, v.trace_name AS work, v.gpu, v.granularity, v.goal, v.slack_pct,
+       v.status, v.time_s, v.energy_j, v.time_change_pct, v.time_change_low_pct, v.time_change_high_pct,
+       v.energy_change_pct, v.energy_change_low_pct, v.energy_change_high_pct, 100.0 * v.gap_frac AS gap_pct,
+       v.clock_switches AS clock_changes
+FROM v_plans v JOIN runs r ON r.run_id = v.run_id
+WHERE v.goal <> 'default'
+UNION ALL
+SELECT 'capture', v.graph_run_id, v.graph_plan_id, r.created_utc, v.captures, v.gpu, v.granularity,
+       CASE WHEN v.notes LIKE '%least cost%' THEN 'least_cost' WHEN v.slack_pct = 0 THEN 'strict_waste' ELSE 'relaxed_waste' END, v.slack_pct,
+       v.status, v.time_s, v.energy_j, v.time_change_pct, v.time_change_low_pct, v.time_change_high_pct,
+       v.energy_change_pct, v.energy_change_low_pct, v.energy_change_high_pct, v.gap_pct, p.clock_changes
+FROM v_graph_plans v JOIN graph_plans p ON p.graph_plan_id = v.graph_plan_id JOIN graph_runs r ON r.graph_run_id = v.graph_run_id
+UNION ALL
+SELECT 'pipeline', v.pipeline_run_id, v.pipeline_plan_id, r.created_utc, v.profile, NULL, 'pass', v.goal,
+       100.0 * (v.deadline_s / b.time_s - 1),
+       v.status, v.time_s, v.energy_j, v.time_change_pct, v.time_change_low_pct, v.time_change_high_pct,
+       v.energy_change_pct, v.energy_change_low_pct, v.energy_change_high_pct, 100.0 * v.gap_frac, p.clock_switches
+FROM v_pipeline_plans v JOIN pipeline_plans p ON p.pipeline_plan_id = v.pipeline_plan_id
+JOIN pipeline_runs r ON r.pipeline_run_id = v.pipeline_run_id
+JOIN pipeline_plans b ON b.pipeline_run_id = v.pipeline_run_id AND b.goal = 'baseline'
+WHERE v.goal <> 'baseline';
