@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -81,8 +82,9 @@ constexpr double prior_width = 0.25;
 
 }  // namespace
 
-std::vector<OverlapRow> read_overlap_rows(const std::filesystem::path& path) {
-  const CsvTable table = CsvTable::read(path);
+namespace {
+
+std::vector<OverlapRow> rows_of(const CsvTable& table) {
   ErrorList errors;
   std::vector<OverlapRow> rows;
   const auto column = [&](const char* name) { return table.column(name); };
@@ -103,6 +105,16 @@ std::vector<OverlapRow> read_overlap_rows(const std::filesystem::path& path) {
   }
   errors.throw_if_any();
   return rows;
+}
+
+}  // namespace
+
+std::vector<OverlapRow> read_overlap_rows(const std::filesystem::path& path) {
+  return rows_of(CsvTable::read(path));
+}
+
+std::vector<OverlapRow> overlap_rows(std::string_view csv, std::string name) {
+  return rows_of(CsvTable::parse(csv, std::move(name)));
 }
 
 const std::array<std::string_view, OverlapBlock::count> OverlapBlock::names{

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -26,6 +27,8 @@ struct OverlapRow {
 /// Reads the columns of models/data/measured/kareus_a100_overlap/overlap.csv; others may be there.
 /// @throws IoError, DataError
 [[nodiscard]] std::vector<OverlapRow> read_overlap_rows(const std::filesystem::path& path);
+/// The same of a file's text. @param name  for messages
+[[nodiscard]] std::vector<OverlapRow> overlap_rows(std::string_view csv, std::string name);
 
 /// What the rows determine: how a collective shares a GPU, and this block on this card. All > 0.
 struct OverlapBlock {

@@ -12,6 +12,7 @@
 #include "explorer/results/store.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
+#include "tools/commands/published/kareus2026.hpp"
 #include "tools/commands/published/perseus2024.hpp"
 #include "tools/commands/published/spaan2026.hpp"
 #include "tools/commands/published/specs.hpp"
@@ -38,6 +39,7 @@ std::vector<Reproduction> reproductions(const ReproduceOptions& o, const RunCont
     list.push_back(spaan->reproduction);
   }
   if (all || o.experiment == "perseus2024") list.push_back(reproduce_perseus2024(context));
+  if (o.experiment == "kareus2026") list.push_back(reproduce_kareus2026());
   if (all || o.experiment == "steps") list.push_back(training_steps());
   if (all) list.push_back(held_out_errors());
   throw_if_interrupted(context);
@@ -46,7 +48,7 @@ std::vector<Reproduction> reproductions(const ReproduceOptions& o, const RunCont
 
 // Before anything is made. @throws UsageError
 void expect_known(const std::string& experiment) {
-  const std::vector<std::string> known{"all", "perseus2024", "spaan2026", "steps"};
+  const std::vector<std::string> known{"all", "kareus2026", "perseus2024", "spaan2026", "steps"};
   if (std::ranges::find(known, experiment) != known.end()) return;
   throw UsageError(
       fmt::format("there is no experiment '{}'{}", experiment, did_you_mean(experiment, known)));
@@ -65,7 +67,7 @@ ExitStatus reproduce(const ReproduceOptions& o, const RunContext& context) {
   const bool markdown = !o.report.empty() && is_markdown(o.report);
   std::optional<ResultStore> store;
   if (!o.db.empty()) {
-    if (o.experiment == "perseus2024" || o.experiment == "steps")
+    if (o.experiment != "spaan2026" && o.experiment != "all")
       throw UsageError(fmt::format("--db stores the run of spaan2026; {} has none", o.experiment));
     store = ResultStore::open(o.db);
   }
@@ -99,7 +101,7 @@ Action setup_reproduce(CommandLine& app) {
          "EXPERIMENT", o->experiment,
          "spaan2026: kernel-level clocks for a GPT-3-xl step (arXiv 2601.08539); perseus2024: "
          "clocks for pipelines (SOSP 2024); steps: times of training steps; all: these, and the "
-         "shipped specs")
+         "shipped specs; kareus2026: errors of kernels beside a collective (OSDI 2026)")
       ->required();
   app.add_option("--db", o->db, "Store the run of spaan2026 in this SQLite database");
   app.add_option("--report", o->report,
