@@ -122,6 +122,11 @@ JsonNode JsonNode::at(std::string_view key) const {
   return *std::move(node);
 }
 
+std::optional<double> JsonNode::optional_number(std::string_view key, Range range) const {
+  const auto found = find(key);
+  return found ? std::optional(found->number(range)) : std::nullopt;
+}
+
 bool JsonNode::is_text() const noexcept { return json_->is_string(); }
 bool JsonNode::is_number() const noexcept { return json_->is_number(); }
 bool JsonNode::is_object() const noexcept { return json_->is_object(); }

@@ -51,6 +51,10 @@ class JsonNode {
   [[nodiscard]] std::optional<JsonNode> find(
       std::string_view key) const;  ///< absent or null: nothing
 
+  /// The number under `key`; absent or null: nothing.
+  [[nodiscard]] std::optional<double> optional_number(std::string_view key,
+                                                      Range range = Range::any) const;
+
   [[nodiscard]] bool is_text() const noexcept;
   [[nodiscard]] bool is_number() const noexcept;
   [[nodiscard]] bool is_object() const noexcept;

@@ -22,6 +22,9 @@ namespace rubato {
 /// The parts between separators; one more than there are separators.
 [[nodiscard]] std::vector<std::string_view> split(std::string_view text, char separator);
 
+/// A word as a shell reads it: in quotes where it needs them.
+[[nodiscard]] std::string shell_word(std::string_view text);
+
 /// Characters of a UTF-8 text, for aligning columns.
 [[nodiscard]] std::size_t display_width(std::string_view utf8);
 

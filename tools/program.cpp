@@ -145,14 +145,8 @@ ExitStatus run_program(int argc, char** argv, const std::atomic<bool>& interrupt
       "rubato"};
   app.set_version_flag("--version", fmt::format("rubato {} ({}; {})", program_version(),
                                                 source_revision(), build_info()));
-  app.require_subcommand(1);
-  Action action;
   CommandLine root(app);
-  for (const Command& command : commands()) {
-    CommandLine* sub = root.add_subcommand(std::string(command.name), std::string(command.help));
-    Action prepared = command.setup(*sub);
-    sub->final_callback([&action, prepared] { action = prepared; });
-  }
+  const Action action = one_of(root, commands());
   bool quiet = false;
   add_terminal_options(app, quiet);
   // Behind the commands, or those without a footer would take it over.

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "common/text.hpp"
 #include "explorer/pareto.hpp"
 #include "explorer/published.hpp"
 #include "explorer/report/page.hpp"

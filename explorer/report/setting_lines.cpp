@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "common/ids.hpp"
+#include "common/text.hpp"
 #include "models/gpu/device.hpp"
 
 namespace rubato {
@@ -43,16 +44,6 @@ std::string one_clock_line(const GpuSpec& spec, const ClockPair& clock) {
   const SettingCommands commands = setting_commands(spec, clock);
   return commands.set.empty() ? ""
                               : fmt::format("To set: {}; back: {}\n", commands.set, commands.back);
-}
-
-std::string shell_word(std::string_view text) {
-  constexpr std::string_view plain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:,=+@%";
-  if (!text.empty() && text.find_first_not_of(plain) == std::string_view::npos)
-    return std::string(text);
-  std::string word = "'";
-  for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return word + "'";
 }
 
 std::string play_command(std::string_view run, std::int64_t plan_id, std::string_view db) {

@@ -22,9 +22,6 @@ struct SettingCommands {
 /// do.
 [[nodiscard]] std::string one_clock_line(const GpuSpec& spec, const ClockPair& clock);
 
-/// A word as a shell reads it: in quotes where it needs them.
-[[nodiscard]] std::string shell_word(std::string_view text);
-
 /// Plays one stored plan.
 /// @param run  as `rubato export --plan` names it, "run:3" or "graph:3"
 /// @param db   the database that holds it

@@ -11,6 +11,7 @@
 #include "common/json.hpp"
 #include "common/suggest.hpp"
 #include "models/gpu/spec_parameters.hpp"
+#include "traces/files/json_names.hpp"
 
 namespace rubato {
 
@@ -24,20 +25,6 @@ GpuSpec& GpuSpec::operator=(GpuSpec&& other) noexcept = default;
 GpuSpec::~GpuSpec() = default;
 
 namespace {
-
-std::optional<double> optional_number(const JsonNode& node, std::string_view key, Range range) {
-  const auto found = node.find(key);
-  return found ? std::optional(found->number(range)) : std::nullopt;
-}
-
-template <class Enum>
-Enum read_name(const JsonNode& node) {
-  const auto value = from_name<Enum>(node.text());
-  if (!value)
-    node.fail(fmt::format("'{}' is not known{}", node.text(),
-                          did_you_mean(node.text(), all_names<Enum>())));
-  return *value;
-}
 
 void read_ascending(const JsonNode& node, const std::vector<double>& values) {
   for (std::size_t i = 1; i < values.size(); ++i) {
@@ -64,10 +51,10 @@ void read_mem_states(const JsonNode& root, GpuSpec& spec) {
         {.name = item.at("name").text(),
          .mem_mhz = item.at("mem_mhz").number(Range::positive),
          .boost_mhz = item.at("boost_mhz").number(Range::positive),
-         .max_core_mhz = optional_number(item, "max_core_mhz", Range::positive),
+         .max_core_mhz = item.optional_number("max_core_mhz", Range::positive),
          .bandwidth_gbs = item.at("bandwidth_gbs").number(Range::positive),
          .base_power_w = item.at("base_power_w").number(Range::positive),
-         .voltage_scale = optional_number(item, "voltage_scale", Range::positive).value_or(1.0)});
+         .voltage_scale = item.optional_number("voltage_scale", Range::positive).value_or(1.0)});
   }
   if (spec.mem_states.empty())
     node.at("states").fail("the list is empty; expected at least one state");
@@ -118,7 +105,7 @@ void read_switching(const JsonNode& node, SwitchLatency& known) {
   node.expect_keys(
       {"source"}, {"core_s", "core_stall_s", "core_j", "mem_s", "mem_stall_s", "mem_j", "dwell_s"});
   const auto optional = [&node](const char* key) {
-    return optional_number(node, key, Range::non_negative);
+    return node.optional_number(key, Range::non_negative);
   };
   known = {.core_s = optional("core_s"),
            .mem_s = optional("mem_s"),
@@ -169,7 +156,7 @@ void read_peaks(const JsonNode& root, GpuSpec& spec) {
   node.expect_keys({"source", "tensor_flop_per_cycle", "cuda_flop_per_cycle"}, {"pcie_gbs"});
   spec.peaks = {.tensor_flop_per_cycle = read_rates(node.at("tensor_flop_per_cycle")),
                 .cuda_flop_per_cycle = read_rates(node.at("cuda_flop_per_cycle")),
-                .pcie_gbs = optional_number(node, "pcie_gbs", Range::positive)};
+                .pcie_gbs = node.optional_number("pcie_gbs", Range::positive)};
 }
 
 MemStateId mem_state_id(const JsonNode& node, const GpuSpec& spec) {
@@ -219,7 +206,7 @@ KernelCoefficients read_coefficients(const JsonNode& node) {
           .core_j = node.at("core_j").number(Range::non_negative),
           .limit_scale = node.at("limit_scale").number(Range::positive),
           .overlap_scale = node.at("overlap_scale").number(Range::positive),
-          .idle_scale = optional_number(node, "idle_scale", Range::positive).value_or(1.0)};
+          .idle_scale = node.optional_number("idle_scale", Range::positive).value_or(1.0)};
 }
 
 void read_kernels(const JsonNode& root, GpuSpec& spec) {
@@ -231,8 +218,8 @@ void read_kernels(const JsonNode& root, GpuSpec& spec) {
                      {"flops", "dram_bytes", "gemm", "idle_scale"});
     CalibratedKernel kernel{.name = item.at("name").text(),
                             .kind = read_name<KernelClass>(item.at("class")),
-                            .flops = optional_number(item, "flops", Range::non_negative),
-                            .dram_bytes = optional_number(item, "dram_bytes", Range::positive),
+                            .flops = item.optional_number("flops", Range::non_negative),
+                            .dram_bytes = item.optional_number("dram_bytes", Range::positive),
                             .gemm = {},
                             .coefficients = read_coefficients(item)};
     if (const auto gemm = item.find("gemm")) {

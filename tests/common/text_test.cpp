@@ -29,6 +29,13 @@ TEST(Suggest, FindsTheNearestName) {
   EXPECT_EQ(did_you_mean("clock", known), "; expected one of kernel, pass, iteration");
 }
 
+TEST(Text, IsOneWordToAShell) {
+  EXPECT_EQ(shell_word("runs/r-1.db"), "runs/r-1.db");
+  EXPECT_EQ(shell_word("my runs.db"), "'my runs.db'");
+  EXPECT_EQ(shell_word("it's; rm -rf $HOME"), "'it'\\''s; rm -rf $HOME'");
+  EXPECT_EQ(shell_word(""), "''");
+}
+
 TEST(Suggest, NamesThatHoldAPartAreTheCandidates) {
   const std::vector<std::string> known{"a100-sxm4-80gb", "a100-pcie-80gb", "a40", "h100-sxm5"};
   EXPECT_EQ(did_you_mean("A100", known), "; did you mean one of a100-sxm4-80gb, a100-pcie-80gb?");

@@ -20,7 +20,7 @@ numbers with decimals to the last digit but one:
     <!-- printed by the command above -->
 
 Of commands inside sentences (`rubato ...`) and of the examples of --help it is only checked that command and options
-exist.
+exist; of paths inside sentences (`explorer/graph/planner`, a unit without its ending) that they do.
 
 Usage: documented_commands.py RUBATO SOURCE_DIR [LIBRARY]; LIBRARY: the stand-in for libnvidia-ml.so.1
 """
@@ -152,6 +152,18 @@ def sentences(text):
     """(line number, command) of `rubato ...` inside sentences."""
     for number, line in enumerate(text.splitlines(), 1):
         yield from ((number, command) for command in re.findall(r"(?<!`)`(rubato [^`]+)`", line))
+
+
+LAYERS = "common|traces|models|sim|explorer|tools|tests|bench|docs"
+NOT_PATHS = {"docs/testing.md"}  # names of tests look like paths there
+
+
+def wrong_paths(path):
+    """Paths of this tree inside sentences that lead nowhere. `schema_N.sql` stands for several."""
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        for name in re.findall(rf"`((?:{LAYERS})/[\w./-]+)`", line):
+            if not any((SOURCE / (name + ending)).exists() for ending in ("", ".hpp", ".cpp")) and "schema_N" not in name:
+                yield f"FAILED {path.relative_to(SOURCE)}:{number}: there is no {name}"
 
 
 def scratch_copy(folder):
@@ -294,6 +306,9 @@ def check_names():
         mentions += [(f"rubato {' '.join(path)} --help", command) for command in examples]
     problems = [(where, command, helped.problem(command)) for where, command in mentions]
     bad = [f"FAILED {where}: {problem}\n  {command}" for where, command, problem in problems if problem]
+    for path in documents():
+        if str(path.relative_to(SOURCE)) not in NOT_PATHS and "decisions" not in path.parts:
+            bad += wrong_paths(path)
     return bad, len(mentions)
 
 

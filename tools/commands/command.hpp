@@ -2,7 +2,6 @@
 // The subcommands of the program: one file each, all listed in commands.cpp.
 
 #include <functional>
-#include <initializer_list>
 #include <span>
 #include <string_view>
 
@@ -27,10 +26,8 @@ struct Command {
 /// All subcommands in the order of `rubato --help`.
 [[nodiscard]] std::span<const Command> commands();
 
-/// A subcommand that has subcommands of its own: each adds itself to `app`, and sets the action if
-/// it is the one that was given.
-[[nodiscard]] Action one_of(
-    CommandLine& app, std::initializer_list<void (*)(CommandLine& app, Action& action)> setups);
+/// Adds these to `app`, one of which must be given; what it returns runs that one.
+[[nodiscard]] Action one_of(CommandLine& app, std::span<const Command> choices);
 
 // Defined in the file of their name.
 Action setup_calibrate(CommandLine& app);

@@ -1,5 +1,6 @@
 #include <array>
 #include <memory>
+#include <string>
 
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
@@ -39,11 +40,13 @@ std::span<const Command> commands() {
   return list;
 }
 
-Action one_of(CommandLine& app,
-              std::initializer_list<void (*)(CommandLine& app, Action& action)> setups) {
+Action one_of(CommandLine& app, std::span<const Command> choices) {
   app.require_subcommand(1);
   auto chosen = std::make_shared<Action>();
-  for (const auto setup : setups) setup(app, *chosen);
+  for (const Command& command : choices) {
+    CommandLine* sub = app.add_subcommand(std::string(command.name), std::string(command.help));
+    sub->final_callback([chosen, prepared = command.setup(*sub)] { *chosen = prepared; });
+  }
   return [chosen](const RunContext& context) { return (*chosen)(context); };
 }
 

@@ -3,14 +3,11 @@
 #include <array>
 #include <limits>
 
+#include <fmt/format.h>
+
 namespace rubato {
 
 namespace {
-
-std::optional<double> optional_number(const JsonNode& node, std::string_view key, Range range) {
-  const auto found = node.find(key);
-  return found ? std::optional(found->number(range)) : std::nullopt;
-}
 
 std::array<std::uint32_t, 3> read_triple(const JsonNode& node) {
   const auto items = node.items();
@@ -40,9 +37,9 @@ Kernel read_kernel(const JsonNode& node) {
   kernel.pass = read_name<Pass>(node.at("pass"));
   kernel.dtype = read_name<Dtype>(node.at("dtype"));
   kernel.work_source = read_name<WorkSource>(node.at("work_source"));
-  kernel.flops = optional_number(node, "flops", Range::non_negative);
-  kernel.dram_bytes = optional_number(node, "dram_bytes", Range::non_negative);
-  kernel.measured_time_s = optional_number(node, "measured_time_s", Range::positive);
+  kernel.flops = node.optional_number("flops", Range::non_negative);
+  kernel.dram_bytes = node.optional_number("dram_bytes", Range::non_negative);
+  kernel.measured_time_s = node.optional_number("measured_time_s", Range::positive);
   if (const auto gemm = node.find("gemm")) {
     gemm->expect_keys({"m", "n", "k", "batch"});
     kernel.gemm = GemmShape{gemm->at("m").count(), gemm->at("n").count(), gemm->at("k").count(),

@@ -53,4 +53,22 @@ CallKind copy_kind(CallKind by_name, CopyEnds ends) {
   return by_name;
 }
 
+bool waits_for_event(CallKind kind) {
+  return kind == CallKind::event_sync || kind == CallKind::event_query ||
+         kind == CallKind::stream_wait;
+}
+
+std::uint32_t KeptCalls::keep(std::uint32_t position, const RecordedCall& call) {
+  std::optional<std::uint32_t>& index = index_[position];
+  if (!index)
+    index = builder_.call({.kind = call.kind.value_or(CallKind::launch),
+                           .thread = builder_.thread(call.thread),
+                           .start_ns = call.start_ns,
+                           .duration_ns = call.duration_ns,
+                           .stream = {},
+                           .record = {},
+                           .recorded_stream = {}});
+  return *index;
+}
+
 }  // namespace rubato

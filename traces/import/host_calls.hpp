@@ -1,10 +1,12 @@
 #pragma once
 // Which calls of a GPU's runtime tell what waits for what, by their names.
 
+#include <cstdint>
 #include <optional>
 #include <string_view>
+#include <vector>
 
-#include "traces/capture.hpp"
+#include "traces/import/builder.hpp"
 
 namespace rubato {
 
@@ -23,5 +25,32 @@ struct CopyEnds {
 /// device never do, copies to pageable memory always do.
 /// Source: CUDA runtime API, "API synchronization behavior", 12.9.
 [[nodiscard]] CallKind copy_kind(CallKind by_name, CopyEnds ends);
+
+/// Whether a call of that kind waits for, or asks after, an event that another call recorded.
+[[nodiscard]] bool waits_for_event(CallKind kind);
+
+/// A call as its file has it.
+struct RecordedCall {
+  std::optional<CallKind> kind;  ///< without: kept only for the work it launched
+  CaptureThread thread;
+  std::int64_t start_ns = 0, duration_ns = 0;
+};
+
+/// Which of a file's calls the capture keeps, by their positions in the file's table.
+class KeptCalls {
+ public:
+  KeptCalls(CaptureBuilder& builder, std::size_t calls) : builder_(builder), index_(calls) {}
+
+  /// The call's index in the capture; the first time it is added. @param call  at `position`
+  std::uint32_t keep(std::uint32_t position, const RecordedCall& call);
+
+  [[nodiscard]] std::optional<std::uint32_t> find(std::uint32_t position) const {
+    return index_[position];
+  }
+
+ private:
+  CaptureBuilder& builder_;
+  std::vector<std::optional<std::uint32_t>> index_;
+};
 
 }  // namespace rubato

@@ -11,7 +11,7 @@ namespace {
 class CallKeeper {
  public:
   CallKeeper(const Tables& tables, CaptureBuilder& builder)
-      : tables_(tables), builder_(builder), kept_(tables.calls.size()) {
+      : tables_(tables), builder_(builder), kept_(builder, tables.calls.size()) {
     for (std::uint32_t i = 0; i < tables_.calls.size(); ++i) {
       const HostCall& call = tables_.calls[i];
       by_correlation_.emplace(std::pair{process_of(call.thread), call.correlation}, i);
@@ -49,7 +49,8 @@ class CallKeeper {
       if (!waits_for_event(call.kind) || first_id == first_ids.end()) continue;
       const std::int64_t number = sync.event_sync_id - first_id->second;  // from 1
       if (number < 1 || number > records_before(*position)) continue;     // before the window
-      call.record = kept_[records_[process_of(sync.process)][static_cast<std::size_t>(number - 1)]];
+      call.record =
+          kept_.find(records_[process_of(sync.process)][static_cast<std::size_t>(number - 1)]);
     }
     // Where the device says it: the record's stream, and exactly which record a wait means.
     std::map<std::pair<std::int64_t, std::int64_t>, std::uint32_t> exact;
@@ -72,24 +73,13 @@ class CallKeeper {
   }
 
  private:
-  static bool waits_for_event(CallKind kind) {
-    return kind == CallKind::event_sync || kind == CallKind::event_query ||
-           kind == CallKind::stream_wait;
-  }
-
   std::uint32_t keep(std::uint32_t position) {
-    if (kept_[position]) return *kept_[position];
     const HostCall& call = tables_.calls[position];
     constexpr std::int64_t ids = 0xffffff;
-    const CaptureThread thread{(call.thread >> 24) & ids, call.thread & ids};
-    kept_[position] = builder_.call({.kind = call.kind.value_or(CallKind::launch),
-                                     .thread = builder_.thread(thread),
-                                     .start_ns = call.start_ns,
-                                     .duration_ns = call.end_ns - call.start_ns,
-                                     .stream = {},
-                                     .record = {},
-                                     .recorded_stream = {}});
-    return *kept_[position];
+    return kept_.keep(position, {call.kind,
+                                 {(call.thread >> 24) & ids, call.thread & ids},
+                                 call.start_ns,
+                                 call.end_ns - call.start_ns});
   }
 
   [[nodiscard]] std::optional<std::uint32_t> find(std::int64_t process,
@@ -135,7 +125,7 @@ class CallKeeper {
 
   const Tables& tables_;
   CaptureBuilder& builder_;
-  std::vector<std::optional<std::uint32_t>> kept_;  ///< by position in Tables::calls
+  KeptCalls kept_;  ///< by position in Tables::calls
   std::map<std::pair<std::int64_t, std::int64_t>, std::uint32_t> by_correlation_, devices_;
   std::map<std::int64_t, std::vector<std::uint32_t>> records_;  ///< of a process, by start
 };

@@ -1,5 +1,6 @@
 // rubato trace: generate, show and convert kernel traces.
 
+#include <array>
 #include <filesystem>
 #include <memory>
 
@@ -87,46 +88,47 @@ Trace own_trace(const std::string& name) {
   return load_trace(name);
 }
 
-void setup_show(CommandLine& app, Action& action) {
+Action setup_show(CommandLine& app) {
   struct Options {
     std::string trace = "gpt3-xl";
     OutputFormat format = OutputFormat::table;
   };
   auto o = std::make_shared<Options>();
-  auto* show = app.add_subcommand("show", "Kernels, launches and work of a trace");
-  show->add_option("TRACE", o->trace, "Shipped name or file")->capture_default_str()->reads_file();
-  add_format_options(*show, o->format);
-  show->final_callback([&action, o] {
-    action = [o](const RunContext&) {
-      const Trace trace = own_trace(o->trace);
-      print(trace_table(trace), o->format);
-      if (o->format == OutputFormat::table) print(trace_summary(trace));
-      return ExitStatus::done;
-    };
-  });
+  app.add_option("TRACE", o->trace, "Shipped name or file")->capture_default_str()->reads_file();
+  add_format_options(app, o->format);
+  return [o](const RunContext&) {
+    const Trace trace = own_trace(o->trace);
+    print(trace_table(trace), o->format);
+    if (o->format == OutputFormat::table) print(trace_summary(trace));
+    return ExitStatus::done;
+  };
 }
 
-void setup_convert(CommandLine& app, Action& action) {
+Action setup_convert(CommandLine& app) {
   struct Options {
     std::string from, to;
   };
   auto o = std::make_shared<Options>();
-  auto* convert = app.add_subcommand("convert", "Between Rubato's JSON and CSV forms");
-  convert->add_option("TRACE", o->from, "Shipped name or file")->required()->reads_file();
-  convert->add_option("OUTPUT", o->to, "File, .json or .csv")->required();
-  convert->final_callback([&action, o] {
-    action = [o](const RunContext&) {
-      write_output(o->to, as_file(own_trace(o->from), o->to));
-      return ExitStatus::done;
-    };
-  });
+  app.add_option("TRACE", o->from, "Shipped name or file")->required()->reads_file();
+  app.add_option("OUTPUT", o->to, "File, .json or .csv")->required();
+  return [o](const RunContext&) {
+    write_output(o->to, as_file(own_trace(o->from), o->to));
+    return ExitStatus::done;
+  };
 }
 
 }  // namespace
 
 Action setup_trace(CommandLine& app) {
-  return one_of(app, {&setup_trace_gen, &setup_show, &setup_convert, &setup_trace_import,
-                      &setup_trace_scale});
+  static constexpr std::array choices{
+      Command{"gen", "Kernels of a training step from the shape of a model", &setup_trace_gen},
+      Command{"show", "Kernels, launches and work of a trace", &setup_show},
+      Command{"convert", "Between Rubato's JSON and CSV forms", &setup_convert},
+      Command{"import", "A run captured by another tool, or our own files", &setup_trace_import},
+      Command{"scale",
+              "A training step over degrees of parallelism: what is hidden, exposed and saved",
+              &setup_trace_scale}};
+  return one_of(app, choices);
 }
 
 }  // namespace rubato

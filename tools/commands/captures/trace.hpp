@@ -17,12 +17,12 @@ class CommandLine;
 [[nodiscard]] std::string trace_summary(const Trace& trace);
 
 /// rubato trace gen
-void setup_trace_gen(CommandLine& app, Action& action);
+Action setup_trace_gen(CommandLine& app);
 
 /// rubato trace scale
-void setup_trace_scale(CommandLine& app, Action& action);
+Action setup_trace_scale(CommandLine& app);
 
 /// rubato trace import
-void setup_trace_import(CommandLine& app, Action& action);
+Action setup_trace_import(CommandLine& app);
 
 }  // namespace rubato

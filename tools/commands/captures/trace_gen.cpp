@@ -166,23 +166,20 @@ void add_options(CommandLine& gen, Options& o) {
 
 }  // namespace
 
-void setup_trace_gen(CommandLine& app, Action& action) {
+Action setup_trace_gen(CommandLine& app) {
   auto o = std::make_shared<Options>();
-  auto* gen = app.add_subcommand("gen", "Kernels of a training step from the shape of a model");
-  add_options(*gen, *o);
-  gen->footer(
+  add_options(app, *o);
+  app.footer(
       "\nExamples:\n  rubato trace gen gpt3-xl --batch 20 --tp 2 -o gpt3-xl-tp2.json\n"
       "  rubato trace gen llama3-70b --batch 1 --seq 4096 --tp 8 --recompute full -o llama.json\n"
       "  rubato trace gen gpt3-xl --batch 8 --dp 16 --graph --cluster dgx-a100 -o ddp.json\n"
       "  rubato trace gen gpt3-6.7b --batch 1 --tp 4 --pp 4 --microbatches 8 --dp 2 --graph "
       "--cluster dgx-a100 -o step.json\n"
       "  rubato explore --ranks 'step-stage*.json' --slack 1 --granularity gpu,pass");
-  gen->final_callback([&action, o, gen] {
-    action = [o, gen](const RunContext&) {
-      generate(*o, *gen);
-      return ExitStatus::done;
-    };
-  });
+  return [o, gen = &app](const RunContext&) {
+    generate(*o, *gen);
+    return ExitStatus::done;
+  };
 }
 
 }  // namespace rubato

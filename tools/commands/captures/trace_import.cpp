@@ -221,34 +221,29 @@ ExitStatus run(ImportCommand o) {
 
 }  // namespace
 
-void setup_trace_import(CommandLine& app, Action& action) {
+Action setup_trace_import(CommandLine& app) {
   auto o = std::make_shared<ImportCommand>();
-  auto* import = app.add_subcommand("import", "A run captured by another tool, or our own files");
-  import
-      ->add_option("FILE", o->file,
-                   "PyTorch profiler trace, Nsight Systems SQLite export, Nsight Compute CSV, "
-                   "Chakra execution trace; Rubato capture or trace")
+  app.add_option("FILE", o->file,
+                 "PyTorch profiler trace, Nsight Systems SQLite export, Nsight Compute CSV, "
+                 "Chakra execution trace; Rubato capture or trace")
       ->required()
       ->reads_file();
-  import->add_option("-o,--output", o->out, "Trace of one step, .json or .csv [none]");
-  import->add_option("--capture", o->capture,
-                     "Everything, all streams and steps, .json or .json.gz [none]");
-  import->add_option("--step", o->fold.step, "Which step, from 0 [the one with most launches]");
-  import->add_option("--device", o->fold.device, "Which GPU [the one with most launches]");
-  import->add_flag("--partial", o->import.partial, "Leave out what cannot be read, and say so");
-  import->add_option("--max-expanded-gb", o->max_expanded_gb, "What gzip may expand to, GB")
+  app.add_option("-o,--output", o->out, "Trace of one step, .json or .csv [none]");
+  app.add_option("--capture", o->capture,
+                 "Everything, all streams and steps, .json or .json.gz [none]");
+  app.add_option("--step", o->fold.step, "Which step, from 0 [the one with most launches]");
+  app.add_option("--device", o->fold.device, "Which GPU [the one with most launches]");
+  app.add_flag("--partial", o->import.partial, "Leave out what cannot be read, and say so");
+  app.add_option("--max-expanded-gb", o->max_expanded_gb, "What gzip may expand to, GB")
       ->capture_default_str();
-  add_format_options(*import, o->format);
-  import->footer(
+  add_format_options(app, o->format);
+  app.footer(
       "\nThe trace takes the busiest stream of one GPU; runs that repeat become segments.\n"
       "Examples:\n  rubato trace import rank0.pt.trace.json.gz -o step.json\n"
       "  rubato explore step.json --gpu a100-sxm4-80gb\n"
       "  rubato trace import report.sqlite --capture run.json.gz\n"
       "  rubato replay run.json.gz --gpu h100-sxm5");
-  import->final_callback([&action, o] { action = [o](const RunContext&) { return run(*o);
-};
-}  // namespace rubato
-);
+  return [o](const RunContext&) { return run(*o); };
 }
 
 }  // namespace rubato

@@ -282,40 +282,36 @@ ExitStatus run_scale(const ScaleOptions& o, const RunContext& context) {
 
 }  // namespace
 
-void setup_trace_scale(CommandLine& app, Action& action) {
+Action setup_trace_scale(CommandLine& app) {
   auto o = std::make_shared<ScaleOptions>();
-  auto* scale = app.add_subcommand(
-      "scale", "A training step over degrees of parallelism: what is hidden, exposed and saved");
   o->model.batch = 1;
   o->parallel.microbatches = 16;
-  add_model_shape_options(*scale, o->model);
-  scale->add_option("--tp", o->tp, "Tensor-parallel degrees: with commas, or 1..16, which doubles")
+  add_model_shape_options(app, o->model);
+  app.add_option("--tp", o->tp, "Tensor-parallel degrees: with commas, or 1..16, which doubles")
       ->delimiter(',');
-  scale->add_option("--pp", o->pp, "Pipeline stages, as --tp")->delimiter(',');
-  scale->add_option("--dp", o->dp, "Data-parallel replicas, as --tp")->delimiter(',');
-  scale->add_option("--slack", o->slacks_pct, "Time allowed beyond the default clocks, %")
+  app.add_option("--pp", o->pp, "Pipeline stages, as --tp")->delimiter(',');
+  app.add_option("--dp", o->dp, "Data-parallel replicas, as --tp")->delimiter(',');
+  app.add_option("--slack", o->slacks_pct, "Time allowed beyond the default clocks, %")
       ->delimiter(',')
       ->capture_default_str();
-  scale->add_option("--clocks", o->clocks, "Grid of clocks, see rubato explore")
+  app.add_option("--clocks", o->clocks, "Grid of clocks, see rubato explore")
       ->capture_default_str();
-  scale->add_flag("--no-plans", o->without_plans, "Times only");
-  scale->add_option("--page", o->page, "Write an HTML page with picture and table")
+  app.add_flag("--no-plans", o->without_plans, "Times only");
+  app.add_option("--page", o->page, "Write an HTML page with picture and table")
       ->ends_in({".html", ".htm"});
-  scale->add_option("--plot", o->plot, "Write the picture alone, as SVG")->ends_in({".svg"});
-  add_disturbance_options(*scale, o->disturbance);
-  add_parallel_options(*scale, o->parallel);
-  add_format_options(*scale, o->format);
-  scale->footer(
+  app.add_option("--plot", o->plot, "Write the picture alone, as SVG")->ends_in({".svg"});
+  add_disturbance_options(app, o->disturbance);
+  add_parallel_options(app, o->parallel);
+  add_format_options(app, o->format);
+  app.footer(
       "\nExample:\n  rubato trace scale gpt3-13b --tp 1,2,4,8 --pp 1,4 --dp 16 --seq 2048 "
       "--optimizer --zero 1 --cluster dgx-a100\n"
       "  rubato trace scale gpt3-2.7b --tp 1..4 --pp 1..4 --dp 1..64 --optimizer --page "
       "scale.html");
-  scale->final_callback([&action, o] {
-    action = [o](const RunContext& context) {
-      o->disturbed = disturbance_of(o->disturbance);
-      return run_scale(*o, context);
-    };
-  });
+  return [o](const RunContext& context) {
+    o->disturbed = disturbance_of(o->disturbance);
+    return run_scale(*o, context);
+  };
 }
 
 }  // namespace rubato

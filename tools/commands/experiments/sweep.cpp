@@ -1,5 +1,6 @@
 // rubato sweep: experiments from a file.
 
+#include <array>
 #include <memory>
 #include <set>
 #include <thread>
@@ -162,47 +163,46 @@ ExitStatus run(const RunOptions& o, const RunContext& context) {
   return summary.failed > 0 ? ExitStatus::input : ExitStatus::done;
 }
 
-void setup_run(CommandLine& app, Action& action) {
+Action setup_run(CommandLine& app) {
   auto o = std::make_shared<RunOptions>();
-  auto* sub = app.add_subcommand("run", "Run what is not finished yet; the same command resumes");
-  sub->add_option("EXPERIMENT", o->file, "Experiment file (TOML)")->required();
-  sub->add_option("--db", o->db, "Result database");
-  sub->add_flag("--dry-run", o->dry_run, "Only show what would be run, and about how long");
-  sub->add_option("--shard", o->shard, "Run part i of n, e.g. 3/8")->capture_default_str();
-  sub->add_option("--threads", o->threads, "Units at the same time [one per core]")
+  app.add_option("EXPERIMENT", o->file, "Experiment file (TOML)")->required();
+  app.add_option("--db", o->db, "Result database");
+  app.add_flag("--dry-run", o->dry_run, "Only show what would be run, and about how long");
+  app.add_option("--shard", o->shard, "Run part i of n, e.g. 3/8")->capture_default_str();
+  app.add_option("--threads", o->threads, "Units at the same time [one per core]")
       ->in_range(1, 4096);
-  sub->add_option("--log", o->log.json_file, "Append JSON lines to this file; - is standard error");
-  sub->add_flag("-v,--verbose", o->log.verbose, "A line per unit on standard error");
-  add_format_options(*sub, o->format);
-  sub->footer(
+  app.add_option("--log", o->log.json_file, "Append JSON lines to this file; - is standard error");
+  app.add_flag("-v,--verbose", o->log.verbose, "A line per unit on standard error");
+  add_format_options(app, o->format);
+  app.footer(
       "\nA unit is one question in one setting. Each is stored as it is finished; kill the program "
       "at any time\nand nothing finished is lost. Ctrl-C finishes the units in flight. "
       "Exit status 130 after Ctrl-C,\n3 if a unit failed.\n"
       "Example:\n  rubato sweep run exp.toml --db results.db --log sweep.jsonl");
-  sub->final_callback(
-      [&action, o] { action = [o](const RunContext& context) { return run(*o, context); }; });
+  return [o](const RunContext& context) { return run(*o, context); };
 }
 
-void setup_new(CommandLine& app, Action& action) {
+Action setup_new(CommandLine& app) {
   auto out = std::make_shared<std::string>("-");
-  auto* sub = app.add_subcommand("new", "Write a commented experiment file");
-  sub->add_option("-o,--output", *out, "File; - is standard output")->capture_default_str();
-  sub->footer("\nExample:\n  rubato sweep new -o exp.toml");
-  sub->final_callback([&action, out] {
-    action = [out](const RunContext&) {
-      if (*out != "-" && std::filesystem::exists(*out)) {
-        throw IoError(fmt::format("{}: the file exists; expected a new name", printable(*out)));
-      }
-      write_file(*out, experiment_template());
-      return ExitStatus::done;
-    };
-  });
+  app.add_option("-o,--output", *out, "File; - is standard output")->capture_default_str();
+  app.footer("\nExample:\n  rubato sweep new -o exp.toml");
+  return [out](const RunContext&) {
+    if (*out != "-" && std::filesystem::exists(*out)) {
+      throw IoError(fmt::format("{}: the file exists; expected a new name", printable(*out)));
+    }
+    write_file(*out, experiment_template());
+    return ExitStatus::done;
+  };
 }
 
 }  // namespace
 
 Action setup_sweep(CommandLine& app) {
-  return one_of(app, {&setup_new, &setup_run, &setup_sweep_slurm});
+  static constexpr std::array choices{
+      Command{"new", "Write a commented experiment file", &setup_new},
+      Command{"run", "Run what is not finished yet; the same command resumes", &setup_run},
+      Command{"slurm", "Write, and on request submit, a Slurm job array", &setup_sweep_slurm}};
+  return one_of(app, choices);
 }
 
 }  // namespace rubato

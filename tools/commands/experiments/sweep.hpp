@@ -7,6 +7,6 @@ namespace rubato {
 
 class CommandLine;
 
-void setup_sweep_slurm(CommandLine& app, Action& action);
+Action setup_sweep_slurm(CommandLine& app);
 
 }  // namespace rubato

@@ -31,13 +31,6 @@ struct SlurmOptions {
   bool submit = false;
 };
 
-// As one word of a shell command.
-std::string shell_word(const std::string& text) {
-  std::string word = "'";
-  for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return word + "'";
-}
-
 // Paths go into scripts and #SBATCH lines, which know no way to write a line break.
 std::string absolute(const std::string& path) {
   std::string text = fs::absolute(path).lexically_normal().string();
@@ -172,29 +165,28 @@ ExitStatus run(SlurmOptions o) {
 
 }  // namespace
 
-void setup_sweep_slurm(CommandLine& app, Action& action) {
+Action setup_sweep_slurm(CommandLine& app) {
   auto o = std::make_shared<SlurmOptions>();
-  auto* sub = app.add_subcommand("slurm", "Write, and on request submit, a Slurm job array");
-  sub->add_option("EXPERIMENT", o->file, "Experiment file (TOML)")->required();
-  sub->add_option("--db", o->db, "Database that the shards are merged into")->required();
-  sub->add_option("--shards", o->shards, "Tasks of the array")->required()->in_range(1, 100000);
-  sub->add_option("--cpus", o->cpus, "Cores of a task")->in_range(1, 4096)->capture_default_str();
-  sub->add_option("--retries", o->retries, "Further attempts of a shard that fails")
+  app.add_option("EXPERIMENT", o->file, "Experiment file (TOML)")->required();
+  app.add_option("--db", o->db, "Database that the shards are merged into")->required();
+  app.add_option("--shards", o->shards, "Tasks of the array")->required()->in_range(1, 100000);
+  app.add_option("--cpus", o->cpus, "Cores of a task")->in_range(1, 4096)->capture_default_str();
+  app.add_option("--retries", o->retries, "Further attempts of a shard that fails")
       ->in_range(0, 100)
       ->capture_default_str();
-  sub->add_option(
+  app.add_option(
       "--time", o->time_limit,
       "Time limit of a job [the cluster's]; a shard that meets it goes back to the queue");
-  sub->add_option("--sbatch", o->directives,
-                  "Another option of sbatch, e.g. --sbatch=--partition=cpu (repeatable)");
-  sub->add_option("--program", o->program, "rubato on the nodes [this program]");
-  sub->add_option("-o,--output", o->folder,
-                  "Folder for scripts, shards and logs, seen by all nodes [NAME-slurm]");
-  sub->add_flag("--submit", o->submit, "Submit at once");
-  sub->footer(
+  app.add_option("--sbatch", o->directives,
+                 "Another option of sbatch, e.g. --sbatch=--partition=cpu (repeatable)");
+  app.add_option("--program", o->program, "rubato on the nodes [this program]");
+  app.add_option("-o,--output", o->folder,
+                 "Folder for scripts, shards and logs, seen by all nodes [NAME-slurm]");
+  app.add_flag("--submit", o->submit, "Submit at once");
+  app.footer(
       "\nExample:\n  rubato sweep slurm exp.toml --db results.db --shards 16 --time 02:00:00 "
       "--submit");
-  sub->final_callback([&action, o] { action = [o](const RunContext&) { return run(*o); }; });
+  return [o](const RunContext&) { return run(*o); };
 }
 
 }  // namespace rubato

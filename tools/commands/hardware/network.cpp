@@ -1,6 +1,7 @@
 // rubato network: clusters, the time of a collective on one, and how far the model is from
 // measured ones.
 
+#include <array>
 #include <memory>
 
 #include <fmt/format.h>
@@ -47,16 +48,13 @@ OutputTable clusters_table() {
   return table;
 }
 
-void setup_list(CommandLine& app, Action& action) {
+Action setup_list(CommandLine& app) {
   auto format = std::make_shared<OutputFormat>(OutputFormat::table);
-  auto* list = app.add_subcommand("list", "The shipped clusters");
-  add_format_options(*list, *format);
-  list->final_callback([&action, format] {
-    action = [format](const RunContext&) {
-      print(clusters_table(), *format);
-      return ExitStatus::done;
-    };
-  });
+  add_format_options(app, *format);
+  return [format](const RunContext&) {
+    print(clusters_table(), *format);
+    return ExitStatus::done;
+  };
 }
 
 struct TimeOptions {
@@ -99,30 +97,26 @@ OutputTable times_table(const TimeOptions& o) {
   return table;
 }
 
-void setup_time(CommandLine& app, Action& action) {
+Action setup_time(CommandLine& app) {
   auto o = std::make_shared<TimeOptions>();
-  auto* time = app.add_subcommand("time", "How long a collective takes on a cluster");
-  time->add_option("CLUSTER", o->cluster, "Shipped name or file")->capture_default_str();
-  time->add_option(
-          "--collective", o->collective,
-          "all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, reduce, send_recv")
+  app.add_option("CLUSTER", o->cluster, "Shipped name or file")->capture_default_str();
+  app.add_option("--collective", o->collective,
+                 "all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, reduce, send_recv")
       ->capture_default_str();
-  time->add_option("--ranks", o->ranks, "Ranks of the group")->capture_default_str();
-  time->add_option("--stride", o->stride,
-                   "GPUs from one rank to the next: the tensor-parallel degree for data-parallel "
-                   "groups beside it")
+  app.add_option("--ranks", o->ranks, "Ranks of the group")->capture_default_str();
+  app.add_option("--stride", o->stride,
+                 "GPUs from one rank to the next: the tensor-parallel degree for data-parallel "
+                 "groups beside it")
       ->capture_default_str();
-  time->add_option("--bytes", o->bytes,
-                   "Whole message as nccl-tests counts it: total output of an all-gather, total "
-                   "input of a reduce-scatter (several with commas)")
+  app.add_option("--bytes", o->bytes,
+                 "Whole message as nccl-tests counts it: total output of an all-gather, total "
+                 "input of a reduce-scatter (several with commas)")
       ->delimiter(',');
-  add_format_options(*time, o->format);
-  time->final_callback([&action, o] {
-    action = [o](const RunContext&) {
-      print(times_table(*o), o->format);
-      return ExitStatus::done;
-    };
-  });
+  add_format_options(app, o->format);
+  return [o](const RunContext&) {
+    print(times_table(*o), o->format);
+    return ExitStatus::done;
+  };
 }
 
 struct ErrorOptions {
@@ -153,55 +147,47 @@ OutputTable errors_table(const std::vector<NetworkErrors>& errors) {
   return table;
 }
 
-void setup_errors(CommandLine& app, Action& action) {
+Action setup_errors(CommandLine& app) {
   auto o = std::make_shared<ErrorOptions>();
-  auto* errors = app.add_subcommand("errors", "How far the model is from measured collectives");
-  errors
-      ->add_option("FILE", o->file,
-                   "CSV with columns system, gpu, gpus, nodes, link, collective, bytes, time_us")
+  app.add_option("FILE", o->file,
+                 "CSV with columns system, gpu, gpus, nodes, link, collective, bytes, time_us")
       ->required()
       ->reads_file();
-  errors->add_flag("--shipped", o->shipped,
-                   "By the shipped constants; else each system by constants fitted to the others");
-  errors->add_flag("--latency", o->latency,
-                   "Of each system its time for the shortest message is known too");
-  add_format_options(*errors, o->format);
-  errors->footer(
+  app.add_flag("--shipped", o->shipped,
+               "By the shipped constants; else each system by constants fitted to the others");
+  app.add_flag("--latency", o->latency,
+               "Of each system its time for the shortest message is known too");
+  add_format_options(app, o->format);
+  app.footer(
       "\nErrors are |model / measured - 1|. Of each collective on each group of GPUs the model is "
       "told the highest bus\nbandwidth measured. What a message travels on is read from the words "
       "in 'gpu' and 'link': docs/network.md.\n"
       "Example:\n  rubato network errors models/data/measured/nccl_tests/collectives.csv");
-  errors->final_callback([&action, o] {
-    action = [o](const RunContext&) {
-      const std::vector<CollectiveSeries> series = read_collective_series(o->file);
-      const KnownOfSystem known =
-          o->latency ? KnownOfSystem::peak_and_latency : KnownOfSystem::peak;
-      const std::vector<NetworkPoint> points =
-          o->shipped ? predict_series(network_parameters(), series, known)
-                     : predict_left_out(series, known);
-      print(errors_table(network_errors(points)), o->format);
-      return ExitStatus::done;
-    };
-  });
+  return [o](const RunContext&) {
+    const std::vector<CollectiveSeries> series = read_collective_series(o->file);
+    const KnownOfSystem known = o->latency ? KnownOfSystem::peak_and_latency : KnownOfSystem::peak;
+    const std::vector<NetworkPoint> points =
+        o->shipped ? predict_series(network_parameters(), series, known)
+                   : predict_left_out(series, known);
+    print(errors_table(network_errors(points)), o->format);
+    return ExitStatus::done;
+  };
 }
 
-void setup_fit(CommandLine& app, Action& action) {
+Action setup_fit(CommandLine& app) {
   struct Options {
     std::string file, out = "-";
   };
   auto o = std::make_shared<Options>();
-  auto* fit = app.add_subcommand("fit", "The model's constants from measured collectives");
-  fit->add_option("FILE", o->file, "CSV as for 'errors'")->required()->reads_file();
-  fit->add_option("-o,--output", o->out, "File; - is standard output")->capture_default_str();
-  fit->final_callback([&action, o] {
-    action = [o](const RunContext&) {
-      const std::vector<CollectiveSeries> series = read_collective_series(o->file);
-      NetworkParameters parameters = fit_network(series);
-      parameters.source = fmt::format("fitted by rubato network fit to {}", o->file);
-      write_output(o->out, to_json(parameters));
-      return ExitStatus::done;
-    };
-  });
+  app.add_option("FILE", o->file, "CSV as for 'errors'")->required()->reads_file();
+  app.add_option("-o,--output", o->out, "File; - is standard output")->capture_default_str();
+  return [o](const RunContext&) {
+    const std::vector<CollectiveSeries> series = read_collective_series(o->file);
+    NetworkParameters parameters = fit_network(series);
+    parameters.source = fmt::format("fitted by rubato network fit to {}", o->file);
+    write_output(o->out, to_json(parameters));
+    return ExitStatus::done;
+  };
 }
 
 struct CaptureOptions {
@@ -276,29 +262,24 @@ ExitStatus run_capture(const CaptureOptions& o) {
   return ExitStatus::done;
 }
 
-void setup_capture(CommandLine& app, Action& action) {
+Action setup_capture(CommandLine& app) {
   auto o = std::make_shared<CaptureOptions>();
-  auto* capture = app.add_subcommand(
-      "capture", "Bandwidth and latency of a cluster from the collectives of a captured run");
-  capture->add_option("CAPTURE", o->files, "Captures of the ranks of one run: files or patterns")
+  app.add_option("CAPTURE", o->files, "Captures of the ranks of one run: files or patterns")
       ->required();
-  capture
-      ->add_option("--cluster", o->cluster,
-                   "Shipped name or file: the frame, whose nodes and kinds of links hold")
+  app.add_option("--cluster", o->cluster,
+                 "Shipped name or file: the frame, whose nodes and kinds of links hold")
       ->required();
-  capture->add_option("-o,--output", o->out, "Write the fitted cluster, for --cluster elsewhere");
-  capture->add_option("--name", o->name, "Of the fitted cluster [the frame's, -captured]");
-  add_format_options(*capture, o->format);
-  capture->footer(
+  app.add_option("-o,--output", o->out, "Write the fitted cluster, for --cluster elsewhere");
+  app.add_option("--name", o->name, "Of the fitted cluster [the frame's, -captured]");
+  add_format_options(app, o->format);
+  app.footer(
       "\nOf captures of all ranks a collective takes from its last arrival on; one rank alone also "
       "waited.\nExample:\n  rubato network capture 'rank*.json.gz' --cluster dgx-a100 -o "
       "mine.json");
-  capture->final_callback([&action, o] {
-    action = [o](const RunContext&) {
-      o->files = files_of_patterns(o->files);
-      return run_capture(*o);
-    };
-  });
+  return [o](const RunContext&) {
+    o->files = files_of_patterns(o->files);
+    return run_capture(*o);
+  };
 }
 
 }  // namespace
@@ -308,7 +289,15 @@ Action setup_network(CommandLine& app) {
       "\nExamples:\n  rubato network list\n"
       "  rubato network time hgx-h100 --ranks 64 --bytes 25e6,1e9\n"
       "  rubato network errors models/data/measured/nccl_tests/collectives.csv");
-  return one_of(app, {&setup_list, &setup_time, &setup_errors, &setup_fit, &setup_capture});
+  static constexpr std::array choices{
+      Command{"list", "The shipped clusters", &setup_list},
+      Command{"time", "How long a collective takes on a cluster", &setup_time},
+      Command{"errors", "How far the model is from measured collectives", &setup_errors},
+      Command{"fit", "The model's constants from measured collectives", &setup_fit},
+      Command{"capture",
+              "Bandwidth and latency of a cluster from the collectives of a captured run",
+              &setup_capture}};
+  return one_of(app, choices);
 }
 
 }  // namespace rubato

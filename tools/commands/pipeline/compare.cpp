@@ -78,19 +78,16 @@ ExitStatus run_compare(const CompareOptions& o, const RunContext& context) {
 
 }  // namespace
 
-void setup_pipeline_compare(CommandLine& app, Action& action) {
+Action setup_pipeline_compare(CommandLine& app) {
   auto o = std::make_shared<CompareOptions>();
-  auto* compare = app.add_subcommand("compare", "Plans beside those of other methods");
-  add_pipeline_options(*compare, o->input);
-  compare->add_option("--lowtime-step-ms", o->step_ms, "Time step of the emulated lowtime, ms")
+  add_pipeline_options(app, o->input);
+  app.add_option("--lowtime-step-ms", o->step_ms, "Time step of the emulated lowtime, ms")
       ->capture_default_str();
-  add_format_options(*compare, o->format);
-  compare->footer(
+  add_format_options(app, o->format);
+  app.footer(
       "\nExample:\n  rubato pipeline compare --profile a100.csv --blocked-power 83.64 "
       "--microbatches 12");
-  compare->final_callback([&action, o] {
-    action = [o](const RunContext& context) { return run_compare(*o, context); };
-  });
+  return [o](const RunContext& context) { return run_compare(*o, context); };
 }
 
 }  // namespace rubato

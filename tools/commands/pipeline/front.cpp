@@ -60,18 +60,15 @@ ExitStatus run_front(const FrontOptions& o, const RunContext& context) {
 
 }  // namespace
 
-void setup_pipeline_front(CommandLine& app, Action& action) {
+Action setup_pipeline_front(CommandLine& app) {
   auto o = std::make_shared<FrontOptions>();
-  auto* front = app.add_subcommand("front", "The whole frontier of time and energy");
-  add_pipeline_options(*front, o->input);
-  add_prices(*front, o->prices);
-  front->add_flag("--exact", o->exact,
-                  "All vertices of pipelines with more than 4096 passes too, which takes seconds");
-  add_format_options(*front, o->format);
-  front->footer(
-      "\nExample:\n  rubato pipeline front --profile a100.csv --blocked-power 83.64 --csv");
-  front->final_callback(
-      [&action, o] { action = [o](const RunContext& context) { return run_front(*o, context); }; });
+  add_pipeline_options(app, o->input);
+  add_prices(app, o->prices);
+  app.add_flag("--exact", o->exact,
+               "All vertices of pipelines with more than 4096 passes too, which takes seconds");
+  add_format_options(app, o->format);
+  app.footer("\nExample:\n  rubato pipeline front --profile a100.csv --blocked-power 83.64 --csv");
+  return [o](const RunContext& context) { return run_front(*o, context); };
 }
 
 }  // namespace rubato

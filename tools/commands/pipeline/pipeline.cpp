@@ -99,9 +99,18 @@ void store_pipeline(const std::string& db, const PipelinePlanner& planner,
 }
 
 Action setup_pipeline(CommandLine& app) {
-  return one_of(app, {&setup_pipeline_plan, &setup_pipeline_front, &setup_pipeline_straggle,
-                      &setup_pipeline_scale, &setup_pipeline_compare, &setup_pipeline_sweep_latency,
-                      &setup_pipeline_profile});
+  static constexpr std::array choices{
+      Command{"plan", "The clock of every pass for a time of the iteration", &setup_pipeline_plan},
+      Command{"front", "The whole frontier of time and energy", &setup_pipeline_front},
+      Command{"straggle", "What the others save while one pipeline is slow",
+              &setup_pipeline_straggle},
+      Command{"scale", "Savings as replicas share a batch: strong scaling", &setup_pipeline_scale},
+      Command{"compare", "Plans beside those of other methods", &setup_pipeline_compare},
+      Command{"sweep-latency", "What changes of clock leave of a saving",
+              &setup_pipeline_sweep_latency},
+      Command{"profile", "A stage profile from the captured ranks of a pipeline",
+              &setup_pipeline_profile}};
+  return one_of(app, choices);
 }
 
 }  // namespace rubato

@@ -299,48 +299,44 @@ ExitStatus run_plan(const PlanOptions& o, const RunContext& context) {
 
 }  // namespace
 
-void setup_pipeline_plan(CommandLine& app, Action& action) {
+Action setup_pipeline_plan(CommandLine& app) {
   auto o = std::make_shared<PlanOptions>();
-  auto* plan = app.add_subcommand("plan", "The clock of every pass for a time of the iteration");
-  add_pipeline_options(*plan, o->input);
-  plan->add_option("--deadline", o->deadlines_s, "Times of an iteration, s (several with commas)")
+  add_pipeline_options(app, o->input);
+  app.add_option("--deadline", o->deadlines_s, "Times of an iteration, s (several with commas)")
       ->delimiter(',');
-  plan->add_option("--slack", o->slacks_pct,
-                   "Deadlines as time beyond the highest clocks, % [0 if there is no --deadline]")
+  app.add_option("--slack", o->slacks_pct,
+                 "Deadlines as time beyond the highest clocks, % [0 if there is no --deadline]")
       ->delimiter(',');
-  add_prices(*plan, o->prices);
-  plan->add_option(
+  add_prices(app, o->prices);
+  app.add_option(
       "--gap", o->gap_pct,
       "Look for plans up to this far above their bound, %: below 0.3 longer than without "
       "(seconds to minutes), above it less");
-  plan->add_option("--jitter", o->jitter_pct, "Spread of each pass's time, standard deviation, %")
+  app.add_option("--jitter", o->jitter_pct, "Spread of each pass's time, standard deviation, %")
       ->capture_default_str();
-  plan->add_option("--jitter-runs", o->jitter_runs, "Simulated iterations with jitter")
+  app.add_option("--jitter-runs", o->jitter_runs, "Simulated iterations with jitter")
       ->capture_default_str();
-  plan->add_option("--seed", o->seed, "Seed of the jitter")->capture_default_str();
-  plan->add_flag("--per-pass", o->per_pass, "Also list the clock and the times of every pass");
-  plan->add_flag("--per-kernel", o->per_kernel,
-                 "With --model: also list the clock of every kernel");
-  plan->add_option("--db", o->db, "Store pipeline, frontier and plans in this SQLite database");
-  plan->add_option("--gantt", o->gantt, "Gantt chart before and after, SVG")->ends_in({".svg"});
-  plan->add_option("--page", o->page, "Page with Gantt chart, frontier and table, HTML")
+  app.add_option("--seed", o->seed, "Seed of the jitter")->capture_default_str();
+  app.add_flag("--per-pass", o->per_pass, "Also list the clock and the times of every pass");
+  app.add_flag("--per-kernel", o->per_kernel, "With --model: also list the clock of every kernel");
+  app.add_option("--db", o->db, "Store pipeline, frontier and plans in this SQLite database");
+  app.add_option("--gantt", o->gantt, "Gantt chart before and after, SVG")->ends_in({".svg"});
+  app.add_option("--page", o->page, "Page with Gantt chart, frontier and table, HTML")
       ->ends_in({".html", ".htm"});
-  plan->add_option("--timeline", o->timeline, "Chrome trace for ui.perfetto.dev, JSON")
+  app.add_option("--timeline", o->timeline, "Chrome trace for ui.perfetto.dev, JSON")
       ->ends_in({".json"});
-  plan->add_option("--zeus", o->zeus, "Folder for schedules that Zeus loads, freqs_pipeline_*.py");
-  plan->add_option(
-      "--plan-file", o->plan_file,
-      "Plans as JSON: the clock of every pass, with --clock-per kernel of every kernel");
-  add_format_options(*plan, o->format);
-  plan->footer(
+  app.add_option("--zeus", o->zeus, "Folder for schedules that Zeus loads, freqs_pipeline_*.py");
+  app.add_option("--plan-file", o->plan_file,
+                 "Plans as JSON: the clock of every pass, with --clock-per kernel of every kernel");
+  add_format_options(app, o->format);
+  app.footer(
       "\nExamples:\n"
       "  rubato pipeline plan --profile a100.csv --blocked-power 83.64 --microbatches 12 "
       "--slack 0,5,10\n"
       "  rubato pipeline plan --model gpt3-xl --stages 4 --clock-per kernel --gantt gantt.svg\n"
       "  rubato pipeline plan --model gpt3-xl --stages 4 --price-per-kwh 0.12 "
       "--price-per-gpu-hour 0.05");
-  plan->final_callback(
-      [&action, o] { action = [o](const RunContext& context) { return run_plan(*o, context); }; });
+  return [o](const RunContext& context) { return run_plan(*o, context); };
 }
 
 }  // namespace rubato

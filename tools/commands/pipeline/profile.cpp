@@ -259,39 +259,33 @@ ExitStatus run_profile(const ProfileOptions& o) {
 
 }  // namespace
 
-void setup_pipeline_profile(CommandLine& app, Action& action) {
+Action setup_pipeline_profile(CommandLine& app) {
   auto o = std::make_shared<ProfileOptions>();
-  auto* profile =
-      app.add_subcommand("profile", "A stage profile from the captured ranks of a pipeline");
-  profile
-      ->add_option("--ranks", o->ranks,
-                   "Captures of the ranks, as explore takes them; a pattern in quotes will do")
+  app.add_option("--ranks", o->ranks,
+                 "Captures of the ranks, as explore takes them; a pattern in quotes will do")
       ->required();
-  profile->add_option("--power", o->power,
-                      "Power logs, one of each rank in the same order: nvidia-smi, DCGM, NVML or "
-                      "Zeus");
-  profile
-      ->add_option("--power-gpu", o->power_gpus,
-                   "Index of the GPU in the logs, one for all or one of each rank; of one log of a "
-                   "whole node one of each rank, e.g. 0,1,2,3")
+  app.add_option("--power", o->power,
+                 "Power logs, one of each rank in the same order: nvidia-smi, DCGM, NVML or "
+                 "Zeus");
+  app.add_option("--power-gpu", o->power_gpus,
+                 "Index of the GPU in the logs, one for all or one of each rank; of one log of a "
+                 "whole node one of each rank, e.g. 0,1,2,3")
       ->delimiter(',');
-  profile->add_option(
-      "--captured-clock", o->captured_clock,
-      "Clocks of the capture, MEMORY/CORE (default: the power log's, else the GPU's)");
-  profile->add_option("--gpu", o->gpu,
-                      "GPU spec to model other clocks with, shipped name or file [the captures']");
-  profile->add_option("--clocks", o->clocks, "Clocks to model, see explore [the spec's first]");
-  profile->add_option("--blocked-power", o->blocked_power_w,
-                      "Power of a GPU that waits, W, for the command to plan with [by --power]");
-  profile->add_flag("--per-clock", o->per_clock, "List every clock, with intervals");
-  profile->add_flag("--partial", o->partial, "Leave out what cannot be read, and say so");
-  profile->add_option("-o,--output", o->out, "Profile for pipeline plan, CSV");
-  add_format_options(*profile, o->format);
-  profile->footer(
+  app.add_option("--captured-clock", o->captured_clock,
+                 "Clocks of the capture, MEMORY/CORE (default: the power log's, else the GPU's)");
+  app.add_option("--gpu", o->gpu,
+                 "GPU spec to model other clocks with, shipped name or file [the captures']");
+  app.add_option("--clocks", o->clocks, "Clocks to model, see explore [the spec's first]");
+  app.add_option("--blocked-power", o->blocked_power_w,
+                 "Power of a GPU that waits, W, for the command to plan with [by --power]");
+  app.add_flag("--per-clock", o->per_clock, "List every clock, with intervals");
+  app.add_flag("--partial", o->partial, "Leave out what cannot be read, and say so");
+  app.add_option("-o,--output", o->out, "Profile for pipeline plan, CSV");
+  add_format_options(app, o->format);
+  app.footer(
       "\nExample:\n  rubato pipeline profile --ranks 'rank*.json.gz' --power 'rank*.power.csv' -o "
       "stages.csv");
-  profile->final_callback(
-      [&action, o] { action = [o](const RunContext&) { return run_profile(*o); }; });
+  return [o](const RunContext&) { return run_profile(*o); };
 }
 
 }  // namespace rubato

@@ -96,25 +96,23 @@ ExitStatus run_scale(const ScaleOptions& o, const RunContext& context) {
 
 }  // namespace
 
-void setup_pipeline_scale(CommandLine& app, Action& action) {
+Action setup_pipeline_scale(CommandLine& app) {
   auto o = std::make_shared<ScaleOptions>();
-  auto* scale = app.add_subcommand("scale", "Savings as replicas share a batch: strong scaling");
-  add_pipeline_options(*scale, o->input);
-  scale->add_option("--global-batch", o->global_batch, "Microbatches of all replicas together")
+  add_pipeline_options(app, o->input);
+  app.add_option("--global-batch", o->global_batch, "Microbatches of all replicas together")
       ->capture_default_str();
-  scale->add_option("--replicas", o->replicas, "Data-parallel degrees (several with commas)")
+  app.add_option("--replicas", o->replicas, "Data-parallel degrees (several with commas)")
       ->delimiter(',')
       ->capture_default_str();
-  scale->add_option("--factor", o->factors, "Times of a straggler over the highest clocks' time")
+  app.add_option("--factor", o->factors, "Times of a straggler over the highest clocks' time")
       ->delimiter(',')
       ->capture_default_str();
-  add_format_options(*scale, o->format);
-  scale->footer(
+  add_format_options(app, o->format);
+  app.footer(
       "\nExample, GPT-3 175B on 1,024 to 8,192 GPUs:\n"
       "  rubato pipeline scale --profile a100.csv --profile-scale 10 --blocked-power 83.64 "
       "--tensor-parallel 8");
-  scale->final_callback(
-      [&action, o] { action = [o](const RunContext& context) { return run_scale(*o, context); }; });
+  return [o](const RunContext& context) { return run_scale(*o, context); };
 }
 
 }  // namespace rubato

@@ -132,37 +132,30 @@ ExitStatus run_straggle(StraggleOptions o, const RunContext& context) {
 
 }  // namespace
 
-void setup_pipeline_straggle(CommandLine& app, Action& action) {
+Action setup_pipeline_straggle(CommandLine& app) {
   auto o = std::make_shared<StraggleOptions>();
-  auto* straggle =
-      app.add_subcommand("straggle", "What the others save while one pipeline is slow");
-  add_pipeline_options(*straggle, o->input);
-  straggle->add_option("--time", o->times_s, "Iteration times of the slowest pipeline, s")
+  add_pipeline_options(app, o->input);
+  app.add_option("--time", o->times_s, "Iteration times of the slowest pipeline, s")
       ->delimiter(',');
-  straggle
-      ->add_option("--factor", o->factors,
-                   "Its times as multiples of the highest clocks' [1 to 1.5 if nothing is given]")
+  app.add_option("--factor", o->factors,
+                 "Its times as multiples of the highest clocks' [1 to 1.5 if nothing is given]")
       ->delimiter(',');
-  straggle
-      ->add_option("--throttle", o->throttles,
-                   "Simulate: passes of one stage take this many times as long")
+  app.add_option("--throttle", o->throttles,
+                 "Simulate: passes of one stage take this many times as long")
       ->delimiter(',');
-  straggle->add_option("--throttled-stage", o->throttled_stage, "The stage of --throttle")
+  app.add_option("--throttled-stage", o->throttled_stage, "The stage of --throttle")
       ->capture_default_str();
-  straggle
-      ->add_option("--input-delay-ms", o->input_delays_ms,
-                   "Simulate: each microbatch waits this long for its input, ms")
+  app.add_option("--input-delay-ms", o->input_delays_ms,
+                 "Simulate: each microbatch waits this long for its input, ms")
       ->delimiter(',');
-  straggle->add_flag("--lost-stage", o->lost_stage,
-                     "Simulate: a stage failed, its layers went to the others");
-  straggle->add_option("--db", o->db, "Store pipeline, frontier and plans in this SQLite database");
-  add_format_options(*straggle, o->format);
-  straggle->footer(
+  app.add_flag("--lost-stage", o->lost_stage,
+               "Simulate: a stage failed, its layers went to the others");
+  app.add_option("--db", o->db, "Store pipeline, frontier and plans in this SQLite database");
+  add_format_options(app, o->format);
+  app.footer(
       "\nExample:\n  rubato pipeline straggle --profile a100.csv --blocked-power 83.64 "
       "--microbatches 12 --data-parallel 16 --throttle 1.1,1.2 --lost-stage");
-  straggle->final_callback([&action, o] {
-    action = [o](const RunContext& context) { return run_straggle(*o, context); };
-  });
+  return [o](const RunContext& context) { return run_straggle(*o, context); };
 }
 
 }  // namespace rubato

@@ -9,21 +9,21 @@
 #include "explorer/pipeline/intervals.hpp"
 #include "explorer/pipeline/planner.hpp"
 #include "tools/commands/command.hpp"
-#include "tools/commands/pipeline/input.hpp"
+#include "tools/options/pipeline.hpp"
 #include "tools/terminal/output.hpp"
 
 namespace rubato {
 
 class CommandLine;
 
-// Each adds a subcommand that sets `action` when it is chosen.
-void setup_pipeline_plan(CommandLine& app, Action& action);
-void setup_pipeline_front(CommandLine& app, Action& action);
-void setup_pipeline_straggle(CommandLine& app, Action& action);
-void setup_pipeline_profile(CommandLine& app, Action& action);
-void setup_pipeline_scale(CommandLine& app, Action& action);
-void setup_pipeline_compare(CommandLine& app, Action& action);
-void setup_pipeline_sweep_latency(CommandLine& app, Action& action);
+// See Command::setup.
+Action setup_pipeline_plan(CommandLine& app);
+Action setup_pipeline_front(CommandLine& app);
+Action setup_pipeline_straggle(CommandLine& app);
+Action setup_pipeline_profile(CommandLine& app);
+Action setup_pipeline_scale(CommandLine& app);
+Action setup_pipeline_compare(CommandLine& app);
+Action setup_pipeline_sweep_latency(CommandLine& app);
 
 [[nodiscard]] PlannerOptions planner_options(const PipelineInput& input);
 

@@ -109,24 +109,21 @@ ExitStatus run_sweep(const LatencyOptions& o, const RunContext& context) {
 
 }  // namespace
 
-void setup_pipeline_sweep_latency(CommandLine& app, Action& action) {
+Action setup_pipeline_sweep_latency(CommandLine& app) {
   auto o = std::make_shared<LatencyOptions>();
-  auto* sweep = app.add_subcommand("sweep-latency", "What changes of clock leave of a saving");
-  add_pipeline_options(*sweep, o->input);
-  sweep->add_option("--latencies-us", o->latencies_us, "Latencies, us (several with commas)")
+  add_pipeline_options(app, o->input);
+  app.add_option("--latencies-us", o->latencies_us, "Latencies, us (several with commas)")
       ->delimiter(',')
       ->capture_default_str();
-  sweep
-      ->add_option("--slack", o->slacks_pct,
-                   "Time allowed beyond the highest clocks, % (several with commas)")
+  app.add_option("--slack", o->slacks_pct,
+                 "Time allowed beyond the highest clocks, % (several with commas)")
       ->delimiter(',')
       ->capture_default_str();
-  add_format_options(*sweep, o->format);
-  sweep->footer(
+  add_format_options(app, o->format);
+  app.footer(
       "\nExample:\n  rubato pipeline sweep-latency --profile a100.csv --blocked-power 83.64 "
       "--microbatches 12 --slack 5");
-  sweep->final_callback(
-      [&action, o] { action = [o](const RunContext& context) { return run_sweep(*o, context); }; });
+  return [o](const RunContext& context) { return run_sweep(*o, context); };
 }
 
 }  // namespace rubato

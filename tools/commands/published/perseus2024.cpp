@@ -12,7 +12,7 @@
 #include "explorer/pipeline/straggler.hpp"
 #include "explorer/published_data.hpp"
 #include "explorer/published_pipelines.hpp"
-#include "tools/commands/pipeline/input.hpp"
+#include "tools/options/pipeline.hpp"
 #include "tools/drawing/published_plot.hpp"
 
 namespace rubato {

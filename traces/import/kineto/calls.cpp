@@ -92,54 +92,23 @@ void CallTable::find_owners() {
   }
 }
 
-namespace {
-
-// The call of a kind, or of launches, that some work or another event has the correlation of.
-class KeptCalls {
- public:
-  KeptCalls(const Events& events, CaptureBuilder& builder)
-      : events_(events), builder_(builder), kept_(events.host_calls.size()) {
-    for (std::uint32_t i = 0; i < events.host_calls.size(); ++i) {
-      if (events.host_calls[i].kind) (void)index(i);
-    }
-  }
-
-  std::uint32_t index(std::uint32_t position) {
-    if (kept_[position]) return *kept_[position];
-    const HostCall& call = events_.host_calls[position];
-    const Thread& thread = events_.threads[call.thread];
-    kept_[position] = builder_.call({.kind = call.kind.value_or(CallKind::launch),
-                                     .thread = builder_.thread(thread.recorded),
-                                     .start_ns = call.start_ns,
-                                     .duration_ns = call.duration_ns,
-                                     .stream = {},
-                                     .record = {},
-                                     .recorded_stream = {}});
-    return *kept_[position];
-  }
-
- private:
-  const Events& events_;
-  CaptureBuilder& builder_;
-  std::vector<std::optional<std::uint32_t>> kept_;
-};
-
-bool waits_for_event(CallKind kind) {
-  return kind == CallKind::event_sync || kind == CallKind::event_query ||
-         kind == CallKind::stream_wait;
-}
-
-}  // namespace
-
 std::vector<std::optional<std::uint32_t>> keep_calls(
     const Events& events, const CallTable& table,
     const std::vector<std::optional<std::uint32_t>>& launch_call, CaptureBuilder& builder) {
-  KeptCalls kept(events, builder);
+  KeptCalls kept(builder, events.host_calls.size());
+  const auto keep = [&](std::uint32_t position) {
+    const HostCall& call = events.host_calls[position];
+    return kept.keep(position, {call.kind, events.threads[call.thread].recorded, call.start_ns,
+                                call.duration_ns});
+  };
+  for (std::uint32_t i = 0; i < events.host_calls.size(); ++i) {
+    if (events.host_calls[i].kind) (void)keep(i);
+  }
   std::vector<std::optional<std::uint32_t>> out(events.work.size());
   for (std::size_t i = 0; i < events.work.size(); ++i) {
     if (!launch_call[i]) continue;
     const DeviceWork& work = events.work[i];
-    out[i] = kept.index(*launch_call[i]);
+    out[i] = keep(*launch_call[i]);
     CapturedCall& call = builder.call_at(*out[i]);
     if (!call.stream) call.stream = builder.known_stream(work.device, work.stream);
     if (work.kind != KernelClass::memcpy) continue;
@@ -151,7 +120,7 @@ std::vector<std::optional<std::uint32_t>> keep_calls(
   for (const SyncDetail& sync : events.syncs) {
     const auto position = table.find(sync.device, sync.correlation);
     if (!position) continue;
-    const std::uint32_t index = kept.index(*position);
+    const std::uint32_t index = keep(*position);
     if (sync.stream >= 0)
       builder.call_at(index).stream = builder.known_stream(sync.device, sync.stream);
     if (!waits_for_event(builder.call_at(index).kind)) continue;
@@ -161,7 +130,7 @@ std::vector<std::optional<std::uint32_t>> keep_calls(
     builder.call_at(index).recorded_stream = recorded;
     const auto record = table.find(sync.device, sync.record_correlation);
     if (!record || events.host_calls[*record].kind != CallKind::event_record) continue;
-    const std::uint32_t record_index = kept.index(*record);
+    const std::uint32_t record_index = keep(*record);
     builder.call_at(index).record = record_index;
     if (recorded) builder.call_at(record_index).stream = recorded;
   }

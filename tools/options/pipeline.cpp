@@ -1,4 +1,4 @@
-#include "tools/commands/pipeline/input.hpp"
+#include "tools/options/pipeline.hpp"
 
 #include <set>
 
