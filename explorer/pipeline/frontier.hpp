@@ -47,6 +47,12 @@ struct FrontierPlan {
   std::vector<double> arc_flow_w = {};  ///< the flow on dependencies, W, shape [dependencies]
 };
 
+/// cost + price_w x time of every plan is at least least_j.
+struct PriceLine {
+  double least_j = 0.0;
+  double price_w = 0.0;
+};
+
 /// How finely costs are told apart, and what is wanted beside the vertices.
 struct FrontierOptions {
   /// Savings per second are integers up to 2^slope_bits. At 45 the frontier is exact to rounding.

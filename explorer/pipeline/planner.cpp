@@ -8,36 +8,14 @@
 
 #include "common/algorithms/sort_by.hpp"
 #include "common/error.hpp"
-#include "explorer/pipeline/clock_dive.hpp"
 
 namespace rubato {
 
 namespace {
 
-// What is rounded for a deadline. Free durations of a slightly shorter time often round better: the
-// vertices of their hulls fall on other clocks. Plans are spliced from those of times that differ
-// from the deadline by as much to either side. Found by trial on the Perseus profiles.
-struct Candidates {
-  std::vector<double> shorter_by, splice_by;
-
-  [[nodiscard]] std::size_t size() const { return shorter_by.size() + 2 * splice_by.size(); }
-};
-
-Candidates candidates_for(std::size_t passes) {
-  constexpr std::size_t many = 8192;
-  if (passes > many) return {{0.0, 1e-3}, {4e-3}};
-  return {{0.0, 3e-4, 6e-4, 1e-3, 1.5e-3, 2e-3}, {2e-3, 4e-3, 8e-3, 1.6e-2}};
-}
-
 // Where changes of clock cost time, passes have less of it: prices are those of deadlines shorter
 // by these shares, too.
 constexpr std::array shorter_for_switching{0.0, 1e-3, 3e-3, 6e-3, 0.01, 0.02, 0.04, 0.08, 0.15};
-
-// Of the starts of the search, that many of least value are searched from.
-constexpr std::size_t starts_searched = 4;
-
-// Passes that the search may look at from one start.
-constexpr double search_effort = 2e7;
 
 // Ways to dive, those that found most on the Perseus profiles first.
 constexpr std::array<DiveOptions, most_dives> ways_to_dive{{{0.3, 0.3},
@@ -82,19 +60,6 @@ FrontierOptions sweep_options(const PlannerOptions& options, const PipelineWork&
   return sweep;
 }
 
-// The times whose durations are rounded for each target, shape [targets x candidates].
-std::vector<double> times_around(std::span<const double> targets_s, const Candidates& candidates) {
-  std::vector<double> times_s;
-  for (const double target_s : targets_s) {
-    for (const double share : candidates.shorter_by) times_s.push_back(target_s * (1 - share));
-    for (const double share : candidates.splice_by) {
-      times_s.push_back(target_s * (1 + share));
-      times_s.push_back(target_s * (1 - share));
-    }
-  }
-  return times_s;
-}
-
 // A pipeline that has hardly filled when it begins to empty has no steady state to splice plans of.
 std::vector<double> with_steady_times(std::vector<double> times_s, const CrashProblem& problem,
                                       const PipelineShape& shape) {
@@ -102,43 +67,6 @@ std::vector<double> with_steady_times(std::vector<double> times_s, const CrashPr
   const std::vector<double> steady_s = steady_times_s(problem);
   times_s.insert(times_s.end(), steady_s.begin(), steady_s.end());
   return times_s;
-}
-
-// Searches from the starts of least value; of these plans and the starts themselves the cheapest
-// one that ends in time, if there is one.
-// @param waiting_w  drawn while the iteration lasts
-std::optional<StagePlan> search_runs(const StageClocks& clocks, double target_s, double limit_s,
-                                     double price_w, double waiting_w,
-                                     const std::vector<StagePlan>& starts,
-                                     const RunContext& context) {
-  RunSearch search(clocks, target_s, price_w, search_effort);
-  std::vector<std::pair<double, std::size_t>> order;
-  for (std::size_t i = 0; i < starts.size(); ++i) order.emplace_back(search.value(starts[i]), i);
-  std::ranges::sort(order);
-  std::optional<StagePlan> best;
-  double best_j = std::numeric_limits<double>::infinity();
-  std::vector<double> end_s(clocks.work().schedule.passes.size());
-  const auto consider = [&](const StagePlan& plan) {
-    const double time_s = clocks.time_s(plan, end_s);
-    const double total_j = clocks.cost_j(plan) + waiting_w * time_s;
-    if (time_s > limit_s || total_j >= best_j) return;
-    best_j = total_j;
-    best = plan;
-  };
-  for (const StagePlan& start : starts) consider(start);
-  std::size_t found = 0;
-  for (std::size_t i = 0; i < order.size() && (i < starts_searched || found == 0); ++i) {
-    if (context.stop_requested()) return best;
-    if (i > 0 && order[i].first == order[i - 1].first) continue;  // the same plan, as a rule
-    const auto improved = search.improve(starts[order[i].second]);
-    if (!improved) continue;
-    ++found;
-    consider(*improved);
-  }
-  if (found == 0 && target_s < limit_s) {
-    return search_runs(clocks, limit_s, limit_s, price_w, waiting_w, starts, context);
-  }
-  return best;
 }
 
 }  // namespace
@@ -179,39 +107,33 @@ PricedTime PipelinePlanner::cheapest(double worth_w) const {
   const auto& vertices = frontier_.vertices;
   const auto vertex = std::ranges::min_element(
       vertices, {}, [&](const FrontierVertex& v) { return v.cost_j + price_w * v.time_s; });
-  // The bound is convex in time: thirds that hold no minimum are left out.
-  constexpr int thirds = 120;
   const auto bound_j = [&](double time_s) {
     return frontier_.lower_bound_j(time_s) + price_w * time_s;
   };
-  double low_s = least_time_s_, high_s = vertices.front().time_s;
-  for (int i = 0; i < thirds; ++i) {
-    const double third_s = (high_s - low_s) / 3.0;
-    if (bound_j(low_s + third_s) < bound_j(high_s - third_s)) {
-      high_s -= third_s;
-    } else {
-      low_s += third_s;
-    }
-  }
-  return {std::max(vertex->time_s, least_time_s_), bound_j(low_s)};
+  const double at_s = convex_argmin(least_time_s_, vertices.front().time_s, bound_j);
+  return {std::max(vertex->time_s, least_time_s_), bound_j(at_s)};
 }
 
-// Highest of the frontier's bound and those of priced plans, over all times until the deadline.
+// Highest of the frontier's bound and the lines, over all times until the deadline, at most `reach`
+// times the slowest useful one: beyond it only waiting grows.
 double PipelinePlanner::bound_j(double deadline_s, AfterEnd after_end,
-                                std::span<const PricedPlan> priced) const {
+                                std::span<const PriceLine> lines, double reach) const {
   const auto total_j = [&](double time_s) {
     double cost_j = frontier_.lower_bound_j(time_s);
-    for (const PricedPlan& p : priced) cost_j = std::max(cost_j, p.least_j - p.price_w * time_s);
+    for (const PriceLine& l : lines) cost_j = std::max(cost_j, l.least_j - l.price_w * time_s);
     return cost_j + waiting_power_w() * time_s;
   };
   if (after_end == AfterEnd::wait) return total_j(deadline_s);
-  // Beyond the slowest useful time only waiting grows; with changes of clock, which add to it, some
-  // way beyond: prices of time have long paid for all there is.
-  const double reach = priced.empty() ? 1.0 : 1e3;
   const double least_s = std::min(least_time_s_, deadline_s);
   const double most_s = std::min(deadline_s, std::max(least_s, reach * frontier_.slowest_time_s));
   const double at_s = convex_argmin(least_s, most_s, total_j);
   return std::min({total_j(at_s), total_j(most_s), total_j(least_s)});
+}
+
+double PipelinePlanner::total_j(const Question& question, const PipelinePlan& plan) const {
+  const bool waits = question.after_end == AfterEnd::wait;
+  return rounder_.cost_j(plan) +
+         waiting_power_w() * (waits ? question.limit_s : rounder_.time_s(plan));
 }
 
 // Rounds every candidate, keeps the cheapest, and improves it if it is far from the bound.
@@ -219,23 +141,19 @@ std::optional<PipelinePlan> PipelinePlanner::pick_best(const Question& question,
                                                        std::span<const FrontierPlan> candidates,
                                                        const RunContext& context) const {
   const bool waits = question.after_end == AfterEnd::wait;
-  const auto total_j = [&](const PipelinePlan& plan) {
-    const double end_s = waits ? question.limit_s : rounder_.time_s(plan);
-    return rounder_.cost_j(plan) + waiting_power_w() * end_s;
-  };
   std::vector<double> fastest_s;
   for (const std::uint32_t curve : problem_.curve_of_activity) {
     fastest_s.push_back(problem_.curves[curve].front().time_s);
   }
   std::optional<PipelinePlan> best = rounder_.round(fastest_s, question.limit_s);
   if (!best) return best;
-  double best_j = total_j(*best);
+  double best_j = total_j(question, *best);
   // A target below the deadline (the cheapest time) is kept as a limit, so that spending slack
   // does not lengthen the iteration beyond what pays.
   const double useful_s = waits ? question.limit_s : std::max(question.target_s, least_time_s_);
   const auto consider = [&](std::optional<PipelinePlan> plan) {
-    if (!plan || total_j(*plan) >= best_j) return;
-    best_j = total_j(*plan);
+    if (!plan || total_j(question, *plan) >= best_j) return;
+    best_j = total_j(question, *plan);
     best = std::move(plan);
   };
   const std::size_t rounded = candidates_for(work_.schedule.passes.size()).shorter_by.size();
@@ -255,18 +173,32 @@ std::optional<PipelinePlan> PipelinePlanner::pick_best(const Question& question,
   if (far && !context.stop_requested() && work_.schedule.passes.size() <= options_.improve_up_to) {
     const double limit_s =
         std::min(question.limit_s, std::max(rounder_.time_s(*best), question.target_s));
-    PipelinePlan better = rounder_.improve(*best, limit_s, candidates.front().flow_w);
-    consider(std::move(better));
+    consider(rounder_.improve(*best, limit_s, candidates.front().flow_w));
   }
-  if (work_.schedule.passes.size() > options_.dive_up_to) return best;
+  const std::size_t dives =
+      work_.schedule.passes.size() <= options_.dive_up_to ? options_.dives : 0;
+  const auto ways = std::span(ways_to_dive).first(dives);
+  dive(question, candidates.front(), least_j, ways, best, context);
+  return best;
+}
+
+// Tries one way down after the other while the plan is too far above the bound.
+void PipelinePlanner::dive(const Question& question, const FrontierPlan& prices, double least_j,
+                           std::span<const DiveOptions> ways, std::optional<PipelinePlan>& best,
+                           const RunContext& context) const {
+  const bool waits = question.after_end == AfterEnd::wait;
+  const double useful_s = waits ? question.limit_s : std::max(question.target_s, least_time_s_);
   const ClockDive diving(work_, rounder_);
-  for (const DiveOptions& way : std::span(ways_to_dive).first(options_.dives)) {
-    if (best_j - least_j <= options_.dive_gap_frac * best_j) break;
+  double best_j = total_j(question, *best);
+  for (const DiveOptions& way : ways) {
+    if (best_j - least_j <= options_.dive_gap_frac * best_j) return;
     DiveOptions options = way;
     options.known_j = best_j - waiting_power_w() * (waits ? question.limit_s : useful_s);
-    consider(diving.dive(candidates.front().duration_s, useful_s, options, context));
+    auto plan = diving.dive(prices.duration_s, useful_s, options, context);
+    if (!plan || total_j(question, *plan) >= best_j) continue;
+    best_j = total_j(question, *plan);
+    best = std::move(plan);
   }
-  return best;
 }
 
 // Durations at times, of the frontier's own sweep if it has them all. Nothing if interrupted.
@@ -280,18 +212,46 @@ std::optional<std::vector<FrontierPlan>> PipelinePlanner::durations(
   return std::move(swept.plans);
 }
 
+// Bounds by cells, where plans are far above that of free durations. A line holds at all times.
+std::vector<PriceLine> PipelinePlanner::cell_lines(
+    std::span<const Question> questions, std::span<const FrontierPlan> prices,
+    std::span<const std::optional<PipelinePlan>> plans, const RunContext& context) const {
+  const CellBound cells(work_, rounder_);
+  std::vector<PriceLine> lines;
+  if (cells.cells().empty()) return lines;
+  for (std::size_t i = 0; i < questions.size() && !context.stop_requested(); ++i) {
+    if (!plans[i]) continue;
+    const double plan_j = total_j(questions[i], *plans[i]);
+    const double least_j = bound_j(questions[i].limit_s, questions[i].after_end, lines);
+    if (plan_j - least_j > options_.cell_gap_frac * plan_j) lines.push_back(cells.line(prices[i]));
+  }
+  return lines;
+}
+
 // One sweep for all questions; a plan is missing where no plan ends in time.
 std::vector<std::optional<PipelinePlan>> PipelinePlanner::answer(
-    std::span<const Question> questions, const RunContext& context) const {
+    std::span<const Question> questions, std::span<PipelineResult> results,
+    const RunContext& context) const {
   std::vector<double> targets_s;
   for (const Question& question : questions) targets_s.push_back(question.target_s);
   const Candidates candidates = candidates_for(work_.schedule.passes.size());
-  const auto swept = durations(times_around(targets_s, candidates), context);
+  auto swept = durations(times_around(targets_s, candidates), context);
   std::vector<std::optional<PipelinePlan>> plans(questions.size());
+  std::vector<FrontierPlan> prices;
   if (!swept) return plans;
   for (std::size_t i = 0; i < questions.size(); ++i) {
     plans[i] = pick_best(
         questions[i], std::span(*swept).subspan(i * candidates.size(), candidates.size()), context);
+    prices.push_back(std::move((*swept)[i * candidates.size()]));
+  }
+  const std::vector<PriceLine> lines = cell_lines(questions, prices, plans, context);
+  const std::size_t passes = work_.schedule.passes.size();
+  const std::size_t tried = passes <= options_.dive_up_to ? options_.dives : 0;
+  const std::size_t more = passes <= options_.last_dive_up_to ? options_.last_dives : 0;
+  const std::span ways = std::span(ways_to_dive).subspan(tried, std::min(more, most_dives - tried));
+  for (std::size_t i = 0; i < questions.size(); ++i) {
+    results[i].lower_bound_j = bound_j(questions[i].limit_s, questions[i].after_end, lines);
+    if (plans[i]) dive(questions[i], prices[i], results[i].lower_bound_j, ways, plans[i], context);
   }
   return plans;
 }
@@ -307,7 +267,7 @@ std::vector<std::optional<PipelinePlan>> PipelinePlanner::answer_switching(
     std::span<const Question> questions, std::span<PipelineResult> results,
     const RunContext& context) const {
   const StageClocks clocks(work_, options_.switching);
-  const std::vector<std::optional<PipelinePlan>> unswitched = answer(questions, context);
+  const std::vector<std::optional<PipelinePlan>> unswitched = answer(questions, results, context);
   std::vector<double> times_s;
   for (const Question& question : questions) {
     for (const double share : shorter_for_switching) {
@@ -317,7 +277,11 @@ std::vector<std::optional<PipelinePlan>> PipelinePlanner::answer_switching(
   const auto swept = durations(std::move(times_s), context);
   if (!swept) return std::vector<std::optional<PipelinePlan>>(questions.size());
   std::vector<PricedPlan> priced;
-  for (const FrontierPlan& prices : *swept) priced.push_back(price_runs(clocks, prices));
+  std::vector<PriceLine> lines;
+  for (const FrontierPlan& prices : *swept) {
+    priced.push_back(price_runs(clocks, prices));
+    lines.push_back({priced.back().least_j, priced.back().price_w});
+  }
   std::vector<std::optional<PipelinePlan>> plans;
   for (std::size_t i = 0; i < questions.size(); ++i) {
     const std::size_t count = shorter_for_switching.size();
@@ -329,7 +293,12 @@ std::vector<std::optional<PipelinePlan>> PipelinePlanner::answer_switching(
     const auto found = search_runs(clocks, questions[i].target_s, questions[i].limit_s, price_w,
                                    waiting_w, starts, context);
     plans.push_back(found ? std::optional(clocks.plan(*found)) : std::nullopt);
-    results[i].lower_bound_j = bound_j(questions[i].limit_s, questions[i].after_end, priced);
+    // Changes of clock add to the slowest useful time, some way beyond: prices of time have long
+    // paid for all there is.
+    const double reach = 1e3;
+    results[i].lower_bound_j =
+        std::max(results[i].lower_bound_j,
+                 bound_j(questions[i].limit_s, questions[i].after_end, lines, reach));
   }
   return plans;
 }
@@ -368,12 +337,14 @@ std::vector<PipelineResult> PipelinePlanner::plan(std::span<const double> deadli
     result.least_time_s = least_time_s_;
   }
   std::vector<PipelineResult> found(open.size());
-  for (std::size_t i = 0; i < open.size(); ++i) found[i] = results[open[i]];
+  for (std::size_t i = 0; i < open.size(); ++i) {
+    found[i] = results[open[i]];
+    found[i].lower_bound_j = bound_j(found[i].deadline_s, after_end);
+  }
   const bool free = options_.switching.is_free();
   const auto plans =
-      free ? answer(questions, context) : answer_switching(questions, found, context);
+      free ? answer(questions, found, context) : answer_switching(questions, found, context);
   for (std::size_t i = 0; i < open.size(); ++i) {
-    if (free) found[i].lower_bound_j = bound_j(found[i].deadline_s, after_end);
     if (plans[i]) replay(found[i], *plans[i]);
     results[open[i]] = std::move(found[i]);
   }

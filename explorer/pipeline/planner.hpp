@@ -9,6 +9,8 @@
 
 #include "common/run_context.hpp"
 #include "explorer/confidence/confidence.hpp"
+#include "explorer/pipeline/cells/cell_bound.hpp"
+#include "explorer/pipeline/clock_dive.hpp"
 #include "explorer/pipeline/frontier.hpp"
 #include "explorer/pipeline/rounding.hpp"
 #include "explorer/pipeline/run_search.hpp"
@@ -53,6 +55,10 @@ struct PlannerOptions {
   double dive_gap_frac = 3e-3;       ///< for plans above it a ClockDive is tried, then another
   std::size_t dives = 2;             ///< at most for each plan; 0 to most_dives
   std::size_t dive_up_to = 256;      ///< passes; above, dives take too long
+  double cell_gap_frac = 3e-3;       ///< for plans above it CellBound raises the bound
+  /// For plans that are then still above dive_gap_frac, as many more dives.
+  std::size_t last_dives = 6;
+  std::size_t last_dive_up_to = 512;  ///< passes
   /// Deadlines that plan() will be asked for: their durations come from the frontier's own sweep.
   std::vector<double> deadlines_s = {};
   SwitchModel switching = {};  ///< if it is not free, plans weigh it: see run_search.hpp
@@ -110,11 +116,19 @@ class PipelinePlanner {
 
   [[nodiscard]] Question question(double limit_s, AfterEnd after_end) const;
   [[nodiscard]] double bound_j(double deadline_s, AfterEnd after_end,
-                               std::span<const PricedPlan> priced = {}) const;
+                               std::span<const PriceLine> lines = {}, double reach = 1.0) const;
   [[nodiscard]] std::optional<std::vector<FrontierPlan>> durations(std::vector<double> times_s,
                                                                    const RunContext& context) const;
   [[nodiscard]] std::vector<std::optional<PipelinePlan>> answer(std::span<const Question> questions,
+                                                                std::span<PipelineResult> results,
                                                                 const RunContext& context) const;
+  void dive(const Question& question, const FrontierPlan& prices, double least_j,
+            std::span<const DiveOptions> ways, std::optional<PipelinePlan>& best,
+            const RunContext& context) const;
+  [[nodiscard]] std::vector<PriceLine> cell_lines(
+      std::span<const Question> questions, std::span<const FrontierPlan> prices,
+      std::span<const std::optional<PipelinePlan>> plans, const RunContext& context) const;
+  [[nodiscard]] double total_j(const Question& question, const PipelinePlan& plan) const;
   [[nodiscard]] std::optional<PipelinePlan> pick_best(const Question& question,
                                                       std::span<const FrontierPlan> candidates,
                                                       const RunContext& context) const;

@@ -1,6 +1,8 @@
 #include "explorer/pipeline/run_search.hpp"
 
 #include <algorithm>
+#include <limits>
+#include <utility>
 
 #include "common/numbers.hpp"
 
@@ -95,6 +97,12 @@ class StageProgram {
   std::vector<double> value_;
   std::vector<std::uint32_t> from_;  // shape [passes of the stage x settings]
 };
+
+// Of the starts of the search, that many of least value are searched from.
+constexpr std::size_t starts_searched = 4;
+
+// Passes that the search may look at from one start.
+constexpr double search_effort = 2e7;
 
 }  // namespace
 
@@ -275,6 +283,40 @@ bool RunSearch::try_move(std::size_t stage, const Span& span, SettingId to, Chos
   stage_cost_j_[stage] = cost_j;
   if (time_s_ > deadline_s_) latest_s_ = clocks_.latest_end_s(plan_, time_s_);
   return true;
+}
+
+std::optional<StagePlan> search_runs(const StageClocks& clocks, double target_s, double limit_s,
+                                     double price_w, double waiting_w,
+                                     const std::vector<StagePlan>& starts,
+                                     const RunContext& context) {
+  RunSearch search(clocks, target_s, price_w, search_effort);
+  std::vector<std::pair<double, std::size_t>> order;
+  for (std::size_t i = 0; i < starts.size(); ++i) order.emplace_back(search.value(starts[i]), i);
+  std::ranges::sort(order);
+  std::optional<StagePlan> best;
+  double best_j = std::numeric_limits<double>::infinity();
+  std::vector<double> end_s(clocks.work().schedule.passes.size());
+  const auto consider = [&](const StagePlan& plan) {
+    const double time_s = clocks.time_s(plan, end_s);
+    const double total_j = clocks.cost_j(plan) + waiting_w * time_s;
+    if (time_s > limit_s || total_j >= best_j) return;
+    best_j = total_j;
+    best = plan;
+  };
+  for (const StagePlan& start : starts) consider(start);
+  std::size_t found = 0;
+  for (std::size_t i = 0; i < order.size() && (i < starts_searched || found == 0); ++i) {
+    if (context.stop_requested()) return best;
+    if (i > 0 && order[i].first == order[i - 1].first) continue;  // the same plan, as a rule
+    const auto improved = search.improve(starts[order[i].second]);
+    if (!improved) continue;
+    ++found;
+    consider(*improved);
+  }
+  if (found == 0 && target_s < limit_s) {
+    return search_runs(clocks, limit_s, limit_s, price_w, waiting_w, starts, context);
+  }
+  return best;
 }
 
 }  // namespace rubato

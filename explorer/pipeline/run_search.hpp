@@ -4,7 +4,9 @@
 
 #include <optional>
 #include <span>
+#include <vector>
 
+#include "common/run_context.hpp"
 #include "explorer/pipeline/frontier.hpp"
 #include "explorer/pipeline/stage_clocks.hpp"
 
@@ -58,5 +60,13 @@ class RunSearch {
   std::vector<double> stage_cost_j_, end_s_, latest_s_, trial_end_s_;
   double time_s_ = 0.0;
 };
+
+/// Searches from the starts of least value; of these plans and the starts themselves the cheapest
+/// one that ends in time, if there is one.
+/// @param waiting_w  drawn while the iteration lasts
+[[nodiscard]] std::optional<StagePlan> search_runs(const StageClocks& clocks, double target_s,
+                                                   double limit_s, double price_w, double waiting_w,
+                                                   const std::vector<StagePlan>& starts,
+                                                   const RunContext& context);
 
 }  // namespace rubato

@@ -69,4 +69,21 @@ std::vector<double> steady_times_s(const CrashProblem& problem) {
   return times_s;
 }
 
+Candidates candidates_for(std::size_t passes) {
+  if (passes > many_activities) return {{0.0, 1e-3}, {4e-3}};
+  return {{0.0, 3e-4, 6e-4, 1e-3, 1.5e-3, 2e-3}, {2e-3, 4e-3, 8e-3, 1.6e-2}};
+}
+
+std::vector<double> times_around(std::span<const double> targets_s, const Candidates& candidates) {
+  std::vector<double> times_s;
+  for (const double target_s : targets_s) {
+    for (const double share : candidates.shorter_by) times_s.push_back(target_s * (1 - share));
+    for (const double share : candidates.splice_by) {
+      times_s.push_back(target_s * (1 + share));
+      times_s.push_back(target_s * (1 - share));
+    }
+  }
+  return times_s;
+}
+
 }  // namespace rubato

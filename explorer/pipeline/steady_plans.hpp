@@ -2,6 +2,7 @@
 // Plans whose clocks fit together, to be spliced: at most times the clocks of a stage cannot fill
 // the time that the slowest stage leaves it, at some they nearly do.
 
+#include <cstddef>
 #include <span>
 #include <vector>
 
@@ -32,5 +33,19 @@ class SteadyPlans {
 
 /// Times between the fastest and the slowest useful plan at which SteadyPlans should be tried.
 [[nodiscard]] std::vector<double> steady_times_s(const CrashProblem& problem);
+
+/// What is rounded for a deadline. Free durations of a slightly shorter time often round better:
+/// the vertices of their hulls fall on other clocks. Plans are spliced from those of times that
+/// differ from the deadline by as much to either side. Found by trial on the Perseus profiles.
+struct Candidates {
+  std::vector<double> shorter_by, splice_by;
+
+  [[nodiscard]] std::size_t size() const { return shorter_by.size() + 2 * splice_by.size(); }
+};
+[[nodiscard]] Candidates candidates_for(std::size_t passes);
+
+/// The times whose durations are rounded for each target, shape [targets x candidates].
+[[nodiscard]] std::vector<double> times_around(std::span<const double> targets_s,
+                                               const Candidates& candidates);
 
 }  // namespace rubato

@@ -217,7 +217,8 @@ TEST(PipelinePlanner, DivesComeNearTheOptimum) {
       return 100.0 * PipelinePlanner(work, options).plan({&c.deadline_s, 1}).front().gap_frac;
     };
     EXPECT_LT(gap_of({}), c.gap_pct) << c.deadline_s;
-    EXPECT_GT(gap_of({.dives = 0}), c.gap_pct) << c.deadline_s;
+    EXPECT_GT(gap_of({.dives = 0, .cell_gap_frac = 1.0, .last_dives = 0}), c.gap_pct)
+        << c.deadline_s;
   }
 }
 
@@ -266,7 +267,7 @@ TEST(PipelinePlanner, InterruptedItGivesTheBestSoFar) {
                                .dives = most_dives,
                                .deadlines_s = deadlines_s};
   PlannerOptions none = longest;
-  none.improve_up_to = none.dive_up_to = 0;
+  none.improve_up_to = none.dive_up_to = none.last_dive_up_to = 0;
   const PipelinePlanner planner(work, longest);
   const std::atomic<bool> stop = true;
   const PipelineResult stopped =

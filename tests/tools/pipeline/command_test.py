@@ -71,7 +71,7 @@ def check_gap(folder):
     plain = json.loads(rubato(folder, *common)[1])["plans"][1:]
     asked = json.loads(rubato(folder, *common, "--gap", "0")[1])["plans"][1:]
     check("--gap finds cheaper plans", all(a["gap_pct"] < 0.7 * p["gap_pct"] for a, p in zip(asked, plain)))
-    check("in time, above the same bound", all(a["time_s"] <= a["deadline_s"] and a["lower_bound_j"] == p["lower_bound_j"] for a, p in zip(asked, plain)))
+    check("in time, above a bound no lower", all(a["time_s"] <= a["deadline_s"] and a["lower_bound_j"] >= p["lower_bound_j"] for a, p in zip(asked, plain)))
     near = json.loads(rubato(folder, *common, "--gap", "50")[1])["plans"][1:]
     check("it may be larger than what is looked for anyway", all(n["energy_j"] >= p["energy_j"] for n, p in zip(near, plain)))
     expect(folder, [*common, "--gap", "-1"], 2, "--gap is -1; expected a number >= 0")

@@ -1,0 +1,130 @@
+#pragma once
+// The multipliers of a CellBound at work: raised block by block.
+
+#include <algorithm>
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "explorer/pipeline/cells/cell_bound.hpp"
+
+namespace rubato {
+
+/// One set of multipliers, at one time's prices.
+class CellAscent {
+ public:
+  /// With the clocks that cost least at the prices.
+  CellAscent(const CellBound& bound, const FrontierPlan& prices);
+
+  /// Of the clocks that take part: raises the bound and moves flow to where it is worth more.
+  void run();
+
+  /// Valid for all plans of the clocks that take part.
+  [[nodiscard]] PriceLine line();
+
+  /// From here on every clock takes part.
+  void take_all_clocks();
+
+  /// Raises the bound cell by cell.
+  void sweep(bool backwards);
+
+ private:
+  struct Clock {
+    double time_s = 0.0, cost_j = 0.0;
+    std::uint32_t choice = 0;
+    friend auto operator<=>(const Clock&, const Clock&) = default;
+  };
+
+  // Of the two passes of a way.
+  struct WayPair {
+    double time_s = 0.0;
+    std::uint32_t first = 0, second = 0;
+  };
+
+  // Lists of clocks and their pairs, each once.
+  class ClockSets {
+   public:
+    std::uint32_t id(std::vector<Clock> clocks) {
+      const auto [at, is_new] =
+          id_of_.try_emplace(std::move(clocks), static_cast<std::uint32_t>(id_of_.size()));
+      if (is_new) lists_.push_back(&at->first);
+      return at->second;
+    }
+    [[nodiscard]] const std::vector<Clock>& clocks(std::uint32_t id) const { return *lists_[id]; }
+
+    // By what both last.
+    const std::vector<WayPair>& pairs(std::uint32_t first, std::uint32_t second) {
+      std::vector<WayPair>& list = pairs_[{first, second}];
+      if (!list.empty()) return list;
+      const std::vector<Clock>&a = clocks(first), &b = clocks(second);
+      for (std::uint32_t i = 0; i < a.size(); ++i)
+        for (std::uint32_t j = 0; j < b.size(); ++j)
+          list.push_back({a[i].time_s + b[j].time_s, i, j});
+      std::ranges::stable_sort(list, {}, &WayPair::time_s);
+      return list;
+    }
+
+   private:
+    std::map<std::vector<Clock>, std::uint32_t> id_of_;
+    std::vector<const std::vector<Clock>*> lists_;
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<WayPair>> pairs_;
+  };
+
+  using PerClock = std::vector<double>;
+
+  // Of the pairs of one way: what its passes cost beside the time of the cell.
+  struct Way {
+    const std::vector<WayPair>* pairs = nullptr;
+    double lag_s = 0.0;
+    PerClock cost_j;  // shape [pairs]
+
+    void add_up(const PerClock& first, const PerClock& second) {
+      cost_j.resize(pairs->size());
+      for (std::size_t i = 0; i < pairs->size(); ++i)
+        cost_j[i] = first[(*pairs)[i].first] + second[(*pairs)[i].second];
+    }
+    [[nodiscard]] double time_s(std::size_t i) const { return (*pairs)[i].time_s + lag_s; }
+  };
+
+  struct AtCell {
+    std::array<PerClock, 4> message_j;  // what a pass pays to the cell, shape [clocks]
+    std::array<double, 2> moved_w{};    // off the two ways, onto what lies between their ends
+    std::array<double, 2> gain_s{};     // by how much the cell lasts longer than each way
+    std::array<double, 2> weight{1.0, 1.0};
+  };
+
+  [[nodiscard]] std::vector<Clock> all_clocks(std::uint32_t pass) const;
+  [[nodiscard]] const std::vector<Clock>& clocks(std::uint32_t pass) const {
+    return sets_.clocks(set_of_pass_[pass]);
+  }
+  [[nodiscard]] double lag_s(std::uint32_t arc) const {
+    return bound_.work_.schedule.dependencies[arc].lag_s;
+  }
+  [[nodiscard]] double least_of_cell(std::size_t k);
+
+  void half(const Way& of, const Way& other, double price_w, PerClock& first, PerClock& second);
+  const std::array<PerClock, 4>& marginals(std::size_t k, const std::array<PerClock, 4>& beside);
+  void note_gain(std::size_t k);
+  void balance_crossings();
+  void share_out();
+  std::vector<double> worth_of_arcs(double& mean_s) const;
+  void redirect(double share);
+  void shift_flows(double mean_s, double step);
+
+  const CellBound& bound_;
+  ClockSets sets_;
+  std::vector<std::uint32_t> set_of_pass_;
+  std::vector<double> flow_w_, moved_w_, through_w_;  // of arcs, off arcs, through passes
+  std::vector<double> across_;                        // share of the flow at each crossing
+  std::vector<PerClock> total_j_;                     // shape [passes][clocks], with messages
+  std::vector<AtCell> at_cell_;
+  double price_w_ = 0.0;
+  std::array<PerClock, 4> marginal_j_, beside_j_;
+  std::array<Way, 2> ways_;
+  PerClock longer_j_;
+};
+
+}  // namespace rubato
