@@ -12,8 +12,8 @@
 #include "explorer/pipeline/straggler.hpp"
 #include "explorer/published_data.hpp"
 #include "explorer/published_pipelines.hpp"
-#include "tools/options/pipeline.hpp"
 #include "tools/drawing/published_plot.hpp"
+#include "tools/options/pipeline.hpp"
 
 namespace rubato {
 
