@@ -112,6 +112,11 @@ Option* Option::delimiter(char between) {
   return this;
 }
 
+Option* Option::one_word() {
+  option_->allow_extra_args(false);
+  return this;
+}
+
 Option* Option::excludes(Option* other) {
   option_->excludes(other->option_);
   return this;

@@ -38,6 +38,7 @@ class Option {
   Option* required();
   Option* capture_default_str();  ///< --help shows the value the variable has now
   Option* delimiter(char between);
+  Option* one_word();  ///< of a list: what follows the word is not of it
   Option* excludes(Option* other);
   Option* group(const std::string& title);  ///< heading in --help
   Option* reads_file();                     ///< "-" is standard input, see input_file

@@ -421,7 +421,7 @@ DROP VIEW IF EXISTS v_all_plans;
 CREATE VIEW v_all_plans AS
 SELECT 'trace' AS kind, v.run_id, v.plan_id, r.created_utc, v.trace_name AS work, v.gpu, v.granularity, v.goal, v.slack_pct,
        v.status, v.time_s, v.energy_j, v.time_change_pct, v.time_change_low_pct, v.time_change_high_pct,
-       v.energy_change_pct, v.energy_change_low_pct, v.energy_change_high_pct, 100.0 * v.gap_frac AS gap_pct,
+       v.energy_change_pct, v.energy_change_low_pct, v.energy_change_high_pct, v.gap_pct,
        v.clock_switches AS clock_changes
 FROM v_plans v JOIN runs r ON r.run_id = v.run_id
 WHERE v.goal <> 'default'
@@ -435,7 +435,7 @@ UNION ALL
 SELECT 'pipeline', v.pipeline_run_id, v.pipeline_plan_id, r.created_utc, v.profile, NULL, 'pass', v.goal,
        100.0 * (v.deadline_s / b.time_s - 1),
        v.status, v.time_s, v.energy_j, v.time_change_pct, v.time_change_low_pct, v.time_change_high_pct,
-       v.energy_change_pct, v.energy_change_low_pct, v.energy_change_high_pct, 100.0 * v.gap_frac, p.clock_switches
+       v.energy_change_pct, v.energy_change_low_pct, v.energy_change_high_pct, v.gap_pct, p.clock_switches
 FROM v_pipeline_plans v JOIN pipeline_plans p ON p.pipeline_plan_id = v.pipeline_plan_id
 JOIN pipeline_runs r ON r.pipeline_run_id = v.pipeline_run_id
 JOIN pipeline_plans b ON b.pipeline_run_id = v.pipeline_run_id AND b.goal = 'baseline'

@@ -36,9 +36,12 @@ void check_goal(const std::string& name) {
   if (std::ranges::find(known, name) == known.end()) unknown("--goal", name, known);
 }
 
+bool has_slack(const QuestionOptions& o) {
+  return std::ranges::any_of(o.slacks_pct, [](double slack_pct) { return slack_pct != 0.0; });
+}
+
 Goal goal_of(const std::string& name, const QuestionOptions& o) {
   if (name == strict_waste) return LeastWaste{0.0, o.tolerance_pct / percent};
-  if (name == relaxed_waste) return LeastWaste{o.slack_pct / percent, o.tolerance_pct / percent};
   if (name == "edp") return LeastEdp{};
   if (name == "ed2p") return LeastEd2p{};
   if (name == "energy") return LeastEnergy{};
@@ -50,6 +53,14 @@ Goal goal_of(const std::string& name, const QuestionOptions& o) {
     throw UsageError(fmt::format("--{}-budget is {}; expected a number > 0",
                                  o.energy_budget_j ? "energy" : "power", budget));
   return LeastTime{o.energy_budget_j, o.power_budget_w};
+}
+
+std::vector<Goal> goals_of(const std::string& name, const QuestionOptions& o) {
+  if (name != relaxed_waste) return {goal_of(name, o)};
+  std::vector<Goal> goals;
+  for (const double slack_pct : o.slacks_pct)
+    goals.emplace_back(LeastWaste{slack_pct / percent, o.tolerance_pct / percent});
+  return goals;
 }
 
 }  // namespace
@@ -73,8 +84,11 @@ void add_question_options(CommandLine& app, QuestionOptions& o) {
       ->delimiter(',')
       ->capture_default_str();
   app.add_option(
-         "--slack", o.slack_pct,
-         "Goal relaxed_waste: time allowed beyond the default clocks, %; negative: to be saved")
+         "--slack", o.slacks_pct,
+         "Goal relaxed_waste: time allowed beyond the default clocks, %; negative: to be saved "
+         "(several with commas; of a captured run 0,1,2,5 if none is given)")
+      ->delimiter(',')
+      ->one_word()
       ->capture_default_str();
   app.add_option(
          "--tolerance", o.tolerance_pct,
@@ -88,11 +102,11 @@ void add_question_options(CommandLine& app, QuestionOptions& o) {
 
 std::vector<Question> questions_of(const QuestionOptions& o) {
   std::vector<Question> questions;
-  for (const std::string& goal : o.goals) {
-    for (const std::string& granularity : o.granularities) {
-      for (const std::string& aggregation : o.aggregations) {
-        questions.push_back(
-            {granularity_of(granularity), aggregation_of(aggregation), goal_of(goal, o)});
+  for (const std::string& name : o.goals) {
+    for (const Goal& goal : goals_of(name, o)) {
+      for (const std::string& granularity : o.granularities) {
+        for (const std::string& aggregation : o.aggregations)
+          questions.push_back({granularity_of(granularity), aggregation_of(aggregation), goal});
       }
     }
   }
@@ -102,9 +116,11 @@ std::vector<Question> questions_of(const QuestionOptions& o) {
 void check_numbers(const QuestionOptions& o) {
   check_numbers(o.prices);
   constexpr double most_pct = 1e6;
-  if (!(o.slack_pct > -percent && o.slack_pct <= most_pct))
-    throw UsageError(fmt::format("--slack is {}; expected a number above -100, at most {}",
-                                 o.slack_pct, most_pct));
+  for (const double slack_pct : o.slacks_pct) {
+    if (!(slack_pct > -percent && slack_pct <= most_pct))
+      throw UsageError(fmt::format("--slack is {}; expected a number above -100, at most {}",
+                                   slack_pct, most_pct));
+  }
   if (!(o.tolerance_pct >= 0.0 && o.tolerance_pct <= most_pct))
     throw UsageError(fmt::format("--tolerance is {}; expected a number from 0 to {}",
                                  o.tolerance_pct, most_pct));
@@ -121,7 +137,7 @@ std::vector<std::string> goal_words(std::vector<std::string> goals) {
 
 void settle_goals(QuestionOptions& o, const CommandLine& line) {
   o.goals = goal_words(o.goals);
-  if (!line.has("--goal") && o.slack_pct != 0.0) o.goals = {std::string(relaxed_waste)};
+  if (!line.has("--goal") && has_slack(o)) o.goals = {std::string(relaxed_waste)};
 }
 
 void refuse_without_goal(const QuestionOptions& o, const CommandLine& line) {
@@ -134,7 +150,7 @@ void refuse_without_goal(const QuestionOptions& o, const CommandLine& line) {
   };
   for (const std::string& goal : o.goals) check_goal(goal);
   // A slack of 0 is what strict_waste has.
-  const std::string_view without_slack = o.slack_pct == 0.0 ? strict_waste : std::string_view();
+  const std::string_view without_slack = has_slack(o) ? std::string_view() : strict_waste;
   for (const OfGoal& one :
        {OfGoal{"--slack", relaxed_waste, without_slack},
         OfGoal{"--tolerance", strict_waste, relaxed_waste}, OfGoal{"--energy-budget", "time"},
@@ -145,7 +161,7 @@ void refuse_without_goal(const QuestionOptions& o, const CommandLine& line) {
         fmt::format("{} does nothing with --goal {}", one.option, fmt::join(o.goals, ",")),
         {.in = {}, .hint = fmt::format("it belongs to --goal {}", one.goal)});
   }
-  if (asked(relaxed_waste) && o.slack_pct == 0.0)
+  if (asked(relaxed_waste) && !has_slack(o))
     throw UsageError("--goal relaxed_waste needs --slack", {.in = {}, .hint = "e.g. --slack 2"});
 }
 

@@ -17,7 +17,8 @@ struct QuestionOptions {
   std::vector<std::string> granularities{"iteration", "pass", "kernel"};
   std::vector<std::string> aggregations{"global"};
   std::vector<std::string> goals{"strict_waste"};
-  double slack_pct = 0.0, tolerance_pct = 0.0;
+  std::vector<double> slacks_pct{0.0};  ///< of relaxed_waste, a question each
+  double tolerance_pct = 0.0;
   std::optional<double> energy_budget_j, power_budget_w;
   PriceOptions prices;
 };
@@ -36,7 +37,7 @@ void check_numbers(const QuestionOptions& options);
 /// @throws UsageError for names of before
 [[nodiscard]] std::vector<std::string> goal_words(std::vector<std::string> goals);
 
-/// What a slack alone asks for is relaxed_waste.
+/// What slacks alone ask for is relaxed_waste; of several one may be 0.
 void settle_goals(QuestionOptions& options, const CommandLine& line);
 
 /// @throws UsageError for goals that are not known, for options of a goal that was not given, and

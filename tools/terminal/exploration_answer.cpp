@@ -239,6 +239,16 @@ std::string one_clock_text(const ExplorationInput& input, const Exploration& fou
                      one_clock_line(input.spec, found.grid[chosen]));
 }
 
+// Whether a plan is for more time than the least that was asked for: what is named is of one slack.
+bool is_for_more_time(const PlanResult& plan, const Exploration& found) {
+  const auto* waste = std::get_if<LeastWaste>(&plan.question.goal);
+  return waste != nullptr && std::ranges::any_of(found.plans, [&](const PlanResult& other) {
+           const auto* least = std::get_if<LeastWaste>(&other.question.goal);
+           return least != nullptr && least->slack_frac < waste->slack_frac && other.found() &&
+                  !is_late(other);
+         });
+}
+
 // The best clock for all and the best plan of one kind of goal.
 std::string best_plans(const ExplorationInput& input, const Exploration& found,
                        const Measure& measure, std::string_view db) {
@@ -249,6 +259,7 @@ std::string best_plans(const ExplorationInput& input, const Exploration& found,
   const PlanResult *best = nullptr, *one_clock = nullptr;
   for (const PlanResult& plan : found.plans) {
     if (!measure.is_of(plan.question.goal) || !plan.found() || is_late(plan)) continue;
+    if (is_for_more_time(plan, found)) continue;
     const auto is_better = [&](const PlanResult* other) {
       return other == nullptr || measure(plan.sim.total) < measure(other->sim.total) - shown;
     };

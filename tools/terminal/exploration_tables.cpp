@@ -2,16 +2,28 @@
 
 #include <algorithm>
 #include <set>
+#include <variant>
 
 #include <fmt/format.h>
+
+#include "common/numbers.hpp"
 
 namespace rubato {
 
 namespace {
 
+Cell slack_cell(const Goal& goal) {
+  const auto* waste = std::get_if<LeastWaste>(&goal);
+  return waste == nullptr ? Cell() : Cell(percent * waste->slack_frac);
+}
+
 std::vector<Cell> plan_key(const Question& question) {
   return {std::string(name_of(question.granularity)), std::string(name_of(question.aggregation)),
-          name_of(question.goal)};
+          name_of(question.goal), slack_cell(question.goal)};
+}
+
+std::vector<Cell> key_of_defaults() {
+  return {std::string("iteration"), std::string("-"), std::string("default"), Cell()};
 }
 
 // Columns that say which plan a row belongs to, before `more`; a terminal needs those that differ.
@@ -25,7 +37,11 @@ OutputTable keyed_table(const Exploration& found, std::vector<Column> more) {
       {"granularity"},
       {.key = "aggregation",
        .for_programs = all_same([](const Question& q) { return q.aggregation; })},
-      {.key = "goal", .for_programs = all_same([](const Question& q) { return name_of(q.goal); })}};
+      {.key = "goal", .for_programs = all_same([](const Question& q) { return name_of(q.goal); })},
+      {.key = "slack_pct",
+       .title = "slack %",
+       .decimals = 1,
+       .for_programs = all_same([](const Question& q) { return slack_cell(q.goal); })}};
   columns.insert(columns.end(), more.begin(), more.end());
   return OutputTable(std::move(columns));
 }
@@ -123,7 +139,7 @@ std::string status_text(SolveStatus status, std::span<const Mark> marks) {
 
 OutputTable plans_table(const Exploration& found) {
   OutputTable table = empty_plans_table(found);
-  constexpr std::size_t columns = 26;
+  constexpr std::size_t columns = 27;
   const Totals& base = found.baseline.total;
   const std::optional<Prices> prices = asked_prices(found);
   const auto add_cost = [&](std::vector<Cell>& row, const Totals& total) {
@@ -131,8 +147,8 @@ OutputTable plans_table(const Exploration& found) {
     const double cost = prices->of(total.time_s, total.energy_j);
     row.insert(row.end(), {cost, change_pct(cost, prices->of(base.time_s, base.energy_j))});
   };
-  std::vector<Cell> first{std::string("iteration"), std::string("-"), std::string("default"),
-                          std::string("-")};
+  std::vector<Cell> first = key_of_defaults();
+  first.emplace_back(std::string("-"));
   add_totals(first, base, base);
   first.insert(first.end(), 7, std::monostate{});
   add_cost(first, base);
@@ -180,7 +196,7 @@ OutputTable notes_table(const Exploration& found) {
       table.add_row(std::move(row));
     }
   };
-  add({std::string("iteration"), std::string("-"), std::string("default")}, found.baseline_marks);
+  add(key_of_defaults(), found.baseline_marks);
   for (const PlanResult& plan : found.plans) add(plan_key(plan.question), plan.marks);
   return table;
 }
@@ -284,7 +300,11 @@ std::vector<Stretch> stretches(const Trace& trace, const Exploration& found, con
 }  // namespace
 
 OutputTable segments_table(const Trace& trace, const Exploration& found) {
+  const bool one_slack = std::ranges::all_of(found.plans, [&](const PlanResult& plan) {
+    return slack_cell(plan.question.goal) == slack_cell(found.plans.front().question.goal);
+  });
   OutputTable table({{"goal"},
+                     {"slack_pct", "slack %", 1, one_slack},
                      {"first_kernel", "from"},
                      {"last_kernel", "to"},
                      {"repeats"},
@@ -295,7 +315,7 @@ OutputTable segments_table(const Trace& trace, const Exploration& found) {
   for (const PlanResult& plan : found.plans) {
     if (plan.question.granularity != Granularity::automatic || !plan.found()) continue;
     for (const Stretch& s : stretches(trace, found, plan.plan)) {
-      table.add_row({name_of(plan.question.goal), s.first, s.last,
+      table.add_row({name_of(plan.question.goal), slack_cell(plan.question.goal), s.first, s.last,
                      static_cast<std::int64_t>(s.repeats), static_cast<std::int64_t>(s.launches),
                      found.grid.label(s.clock), s.time_s, s.energy_j});
     }

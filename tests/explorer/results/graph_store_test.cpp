@@ -110,7 +110,7 @@ TEST_F(GraphStore, AllPlansAreInOneView) {
     EXPECT_EQ(
         number(fmt::format(
             "SELECT count(*) FROM v_all_plans a JOIN {} v ON v.{} = a.plan_id WHERE a.kind = "
-            "'{}' AND a.energy_change_pct = v.energy_change_pct AND a.slack_pct IS v.slack_pct",
+            "'{}' AND a.energy_change_pct IS v.energy_change_pct AND a.slack_pct IS v.slack_pct",
             same, captured ? "graph_plan_id" : "plan_id", captured ? "capture" : "trace")),
         number(fmt::format("SELECT count(*) FROM v_all_plans WHERE kind = '{}'",
                            captured ? "capture" : "trace")));

@@ -130,6 +130,10 @@ TEST_F(CapturedRun, IsPlannedAtOnce) {
   ASSERT_EQ(planned["plans"].size(), 1U);
   EXPECT_LT(planned["plans"][0]["energy_change_pct"], 0.0);
   EXPECT_LE(planned["plans"][0]["time_change_pct"], 5.0);
+  // What is named is of the least slack, and none is set for nothing.
+  expect("explore --slack 20,5 run.json --granularity iteration", 0,
+         "One clock for all, in at most 5 % more time: memory 1593, core ");
+  expect("explore run.json --slack -60 --granularity iteration", 1, "No plan is in time.");
   expect(explore + " --goal edp", 2, "--goal edp does nothing for a captured run");
 }
 

@@ -145,6 +145,17 @@ TEST_F(ExplorationAnswer, TiesKeepTheDefaultClocks) {
   EXPECT_EQ(answer().find("Per kernel, "), std::string::npos);
 }
 
+// All that is named is of one slack, the least; the table tells plans of several apart.
+TEST_F(ExplorationAnswer, IsOfTheLeastSlack) {
+  input_.questions = {{Granularity::kernel, Aggregation::global, LeastWaste{0.05, 0.0}},
+                      {Granularity::kernel, Aggregation::global, LeastWaste{0.01, 0.0}}};
+  found_ = explore(input_);
+  EXPECT_EQ(answer().find("Per kernel, in at most 1 % more time: "), 0U) << answer();
+  EXPECT_EQ(answer().find("5 % more time"), std::string::npos);
+  const auto shown = plans_table(found_).shown();
+  EXPECT_NE(std::ranges::find(shown.front(), "slack %"), shown.front().end());
+}
+
 // Of the plan or of what it is held against.
 TEST_F(ExplorationAnswer, SaysBesideTheSavingWhatWasNotMeasured) {
   EXPECT_EQ(answer().find('['), std::string::npos);

@@ -80,7 +80,7 @@ std::string options_json(const ExploreOptions& o, const ExplorationInput& input)
                              {"granularity", o.questions.granularities},
                              {"aggregation", o.questions.aggregations},
                              {"goal", o.questions.goals},
-                             {"slack_pct", o.questions.slack_pct},
+                             {"slack_pct", o.questions.slacks_pct},
                              {"tolerance_pct", o.questions.tolerance_pct},
                              {"energy_budget_j", or_null(o.questions.energy_budget_j)},
                              {"power_budget_w", or_null(o.questions.power_budget_w)},
@@ -101,6 +101,14 @@ std::string options_json(const ExploreOptions& o, const ExplorationInput& input)
                              {"mem_switch_energy_j", or_null(o.switching.mem_energy_j)}});
 }
 
+// ", slack 2 %", of what has one.
+std::string slack_text(const Goal& goal) {
+  const auto* waste = std::get_if<LeastWaste>(&goal);
+  return waste == nullptr || waste->slack_frac == 0.0
+             ? ""
+             : fmt::format(", slack {} %", format_number(percent * waste->slack_frac));
+}
+
 void write_timeline(const ExploreOptions& o, const ExplorationInput& input,
                     const Exploration& found) {
   const GpuModel model = model_of(input);
@@ -109,9 +117,9 @@ void write_timeline(const ExploreOptions& o, const ExplorationInput& input,
   for (const PlanResult& result : found.plans) {
     if (!result.found()) continue;
     const Question& q = result.question;
-    tracks.push_back(
-        {fmt::format("{}, {}, {}", name_of(q.granularity), name_of(q.aggregation), name_of(q.goal)),
-         &result.plan, input.switching});
+    tracks.push_back({fmt::format("{}, {}, {}{}", name_of(q.granularity), name_of(q.aggregation),
+                                  name_of(q.goal), slack_text(q.goal)),
+                      &result.plan, input.switching});
   }
   FileWriter file(o.timeline);
   write_timeline([&](std::string_view text) { file.write(text); }, input.trace, model, found.grid,
@@ -213,8 +221,7 @@ ExitStatus run_captured(const ExploreOptions& o, const CommandLine& line,
       .switching = given_switching(line, o.switching),
       .granularities =
           line.has("--granularity") ? o.questions.granularities : std::vector<std::string>{},
-      .slacks_pct =
-          line.has("--slack") ? std::vector{o.questions.slack_pct} : std::vector<double>{},
+      .slacks_pct = line.has("--slack") ? o.questions.slacks_pct : std::vector<double>{},
       .disturbance = o.disturbance,
       .comm_sms = comm_sms_of(o.comm_sms),
       .waste = waste,

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <set>
-#include <tuple>
 
 #include <fmt/format.h>
 
@@ -13,11 +12,11 @@
 #include "common/text.hpp"
 #include "common/version.hpp"
 #include "explorer/limited_exploration.hpp"
-#include "explorer/report/setting_lines.hpp"
 #include "explorer/results/graph_store.hpp"
 #include "explorer/results/store.hpp"
 #include "models/gpu/device.hpp"
 #include "sim/timeline/graph.hpp"
+#include "tools/commands/plans/captured_answer.hpp"
 #include "tools/commands/plans/captured_notes.hpp"
 #include "tools/commands/plans/captured_switching.hpp"
 #include "tools/commands/plans/captured_tables.hpp"
@@ -26,6 +25,8 @@
 #include "tools/terminal/exploration_tables.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/standard_error.hpp"
+#include "traces/graph/rank_join.hpp"
+#include "traces/graph/step_clocks.hpp"
 #include "traces/import/readers.hpp"
 #include "traces/trace_capture.hpp"
 
@@ -50,8 +51,14 @@ GpuSpec spec_of(const CapturedRunOptions& o, const std::vector<Capture>& capture
   for (const Capture& capture : captures) {
     for (const CaptureDevice& device : capture.devices) devices.push_back(device.name);
   }
-  if (!o.gpu.empty()) return load_gpu_for_devices(o.gpu, devices, o.files.front());
-  return load_gpu_of_devices(devices, o.files.front());
+  try {
+    if (!o.gpu.empty()) return load_gpu_for_devices(o.gpu, devices, o.files.front());
+    return load_gpu_of_devices(devices, o.files.front());
+  } catch (const UsageError&) {
+    // What is wrong with the files is said before what is missing beside them.
+    if (captures.size() > 1) (void)join_ranks(captures);
+    throw;
+  }
 }
 
 std::vector<GraphGrain> grains_of(const CapturedRunOptions& o, const GraphExplorationInput& input) {
@@ -101,13 +108,15 @@ std::string arcs_text(const ArcCounts& arcs) {
 }
 
 // What was planned on what, before the numbers.
-std::string run_text(const CapturedRunOptions& o, const GraphRequest& request,
-                     const GraphExploration& found) {
+std::string run_text(const CapturedRunOptions& o, const GraphExplorationInput& input,
+                     const GraphRequest& request, const GraphExploration& found) {
   const ExecutionGraph& graph = found.run->graph;
   const GraphRun& baseline = found.planner->baseline();
   std::string text = fmt::format(
       "{}{}: {} GPU{}, {} activities; waits: {}\n", printable(with_input_named(o.files.front())),
-      o.files.size() > 1 ? fmt::format(" and {} more ranks", o.files.size() - 1) : "",
+      o.files.size() > 1
+          ? fmt::format(" and {} more rank{}", o.files.size() - 1, o.files.size() == 2 ? "" : "s")
+          : "",
       graph.gpus().size(), graph.gpus().size() == 1 ? "" : "s", graph.size(),
       arcs_text(graph.count_arcs()));
   text += fmt::format(
@@ -124,6 +133,14 @@ std::string run_text(const CapturedRunOptions& o, const GraphRequest& request,
           ? fmt::format(", {} W per GPU for the rest of the node counted",
                         format_number(found.model->host_power_w()))
           : "");
+  // Whether a run joined by its messages is told by more than the times at which it was captured.
+  if (!found.run->ranks.messages.empty()) {
+    std::string errors;
+    for (const double error : usual_lag_errors(input.captures))
+      errors += fmt::format(" {}", format_signed(percent * error, 2));
+    if (!errors.empty())
+      text += fmt::format("with one lag for each kind of wait, by step:{} % of captured\n", errors);
+  }
   if (found.undisturbed_span_s)
     text += fmt::format(
         "slowed as asked, the default clocks take {:.3f} ms longer; every change is against that\n",
@@ -138,97 +155,8 @@ std::string run_text(const CapturedRunOptions& o, const GraphRequest& request,
   return text;
 }
 
-// Where plans of least cost were asked for, the cheapest as played, and what prices come to.
-std::string least_cost_text(const GraphExploration& found) {
-  const std::optional<Prices> prices = asked_prices(found);
-  if (!prices) return "";
-  const GraphRun& base = found.planner->baseline();
-  const double gpus = static_cast<double>(found.run->graph.gpus().size());
-  const double default_cost = prices->of(base.span_s, base.total_energy_j, gpus);
-  const auto change_of = [](const GraphPlanOutcome& plan) {
-    return plan.counted ? plan.counted->change : plan.change;
-  };
-  const auto cost_frac = [&](const GraphPlanOutcome& plan) {
-    const PlanChange change = change_of(plan);
-    const double cost = prices->of((1.0 + change.time_frac) * base.span_s,
-                                   (1.0 + change.energy_frac) * base.total_energy_j, gpus);
-    return cost / default_cost - 1.0;
-  };
-  const GraphPlanOutcome* best = nullptr;
-  for (const GraphPlanOutcome& plan : found.plans) {
-    if (!plan.prices || !plan.result.found()) continue;
-    if (best == nullptr || cost_frac(plan) < cost_frac(*best)) best = &plan;
-  }
-  std::string text = fmt::format(
-      "least cost at {}: a second more pays where it saves more J for each GPU\n"
-      "1000 times what was captured cost {:.4g} at the default clocks, all GPUs\n",
-      prices_text(*prices), 1000.0 * default_cost);
-  if (best == nullptr) return text;
-  if (cost_frac(*best) >= 0.0)
-    return text + "no plan costs less than the default clocks: keep them\n";
-  text += fmt::format("per {}, {}: cost {} %, energy {} %, time {} %{}\n",
-                      name_of(best->result.question.grain), plan_clocks_text(found, best->result),
-                      format_signed(percent * cost_frac(*best), 2),
-                      format_signed(percent * change_of(*best).energy_frac, 2),
-                      format_signed(percent * change_of(*best).time_frac, 2),
-                      best->counted ? ", as played" : ", changes of clock free");
-  if (best->result.question.grain != GraphGrain::iteration) return text;
-  return text + one_clock_line(found.model->spec(),
-                               found.planner->grid()[best->result.plan.clock_of_activity.front()]);
-}
-
-// The one clock to set, from the plan for the whole run that saves most.
-std::string answer_text(const GraphExploration& found) {
-  const GraphPlanOutcome* best = nullptr;
-  for (const GraphPlanOutcome& outcome : found.plans) {
-    if (!outcome.result.found() || outcome.result.question.grain != GraphGrain::iteration) continue;
-    if (outcome.prices) continue;
-    if (best == nullptr || outcome.change.energy_frac < best->change.energy_frac) best = &outcome;
-  }
-  if (best == nullptr) return "";
-  const auto shown = [](double frac) { return format_signed(percent * frac, 2); };
-  return fmt::format("one clock for all: {}{}: energy {} % ({} to {}), time {} % ({} to {})\n",
-                     plan_clocks_text(found, best->result), comm_sms_text(*best),
-                     shown(best->change.energy_frac), shown(best->interval.low.energy_frac),
-                     shown(best->interval.high.energy_frac), shown(best->change.time_frac),
-                     shown(best->interval.low.time_frac), shown(best->interval.high.time_frac)) +
-         one_clock_line(found.model->spec(),
-                        found.planner->grid()[best->result.plan.clock_of_activity.front()]);
-}
-
-// With what changes of clock take, where that is known.
-double promised_frac(const GraphPlanOutcome& plan) {
-  return plan.counted ? plan.counted->change.energy_frac : plan.change.energy_frac;
-}
-
-// What plays the plan that rubato export --plan chooses, if it has several clocks.
-std::string playing_text(const CapturedRunOptions& o, const GraphExploration& found) {
-  const GraphPlanOutcome* best = nullptr;
-  const auto order = [](const GraphPlanOutcome& plan) {
-    return std::tuple(plan.result.question.slack_frac, plan.counted && !plan.counted->in_time,
-                      promised_frac(plan));
-  };
-  for (const GraphPlanOutcome& plan : found.plans) {
-    if (plan.prices || !plan.result.found()) continue;
-    if (best == nullptr || order(plan) < order(*best)) best = &plan;
-  }
-  if (best == nullptr || best->result.question.grain == GraphGrain::iteration) return "";
-  const PlanChange& change = best->counted ? best->counted->change : best->change;
-  const std::string_view grain = name_of(best->result.question.grain);
-  // No other plan for this slack is in time as played: there is none to set.
-  const bool late = best->counted && !best->counted->in_time;
-  return fmt::format("per {}, {}{}: energy {} %, time {} %{}\n{}", grain,
-                     plan_clocks_text(found, best->result), comm_sms_text(*best),
-                     format_signed(percent * change.energy_frac, 2),
-                     format_signed(percent * change.time_frac, 2),
-                     late ? " as played: too late, not to be set; granularity auto counts changes"
-                     : best->counted ? ", as played"
-                                     : ", changes of clock free",
-                     late ? "" : play_lines(grain, o.db));
-}
-
-void print_result(const CapturedRunOptions& o, const GraphRequest& request,
-                  const GraphExploration& found) {
+void print_result(const CapturedRunOptions& o, const GraphExplorationInput& input,
+                  const GraphRequest& request, const GraphExploration& found) {
   const OutputTable run = captured_run_table(request, found), plans = captured_plans_table(found),
                     kernels = o.per_kernel ? captured_kernels_table(found) : OutputTable({}),
                     collectives = collectives_table(found), counted = counted_changes_table(found),
@@ -243,8 +171,7 @@ void print_result(const CapturedRunOptions& o, const GraphRequest& request,
   if (o.format == OutputFormat::json) asked.push_back({"notes", &notes});
   if (o.per_kernel) asked.push_back({"kernels", &kernels});
   if (o.format == OutputFormat::table)
-    print(run_text(o, request, found) + '\n' + answer_text(found) + playing_text(o, found) +
-          least_cost_text(found) + '\n');
+    print(run_text(o, input, request, found) + '\n' + captured_answer(found, o.db) + '\n');
   print_tables(asked, o.format);
   if (o.format != OutputFormat::table) return;
   if (found.interrupted)
@@ -327,7 +254,7 @@ ExitStatus explore_captured_run(const CapturedRunOptions& o, const RunContext& c
   const TimeLimit limit(o.time_limit_s, context);
   const GraphExploration found = explore_captured(input, limit.context());
   for (const std::string& note : found.run->ranks.notes) tell("note: {}\n", note);
-  print_result(o, request, found);
+  print_result(o, input, request, found);
   if (!o.timeline.empty()) write_timeline(o, found);
   if (!o.db.empty()) {
     const std::int64_t id = store_graph_run(o.db, request, found);

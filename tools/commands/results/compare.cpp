@@ -202,6 +202,14 @@ class Judge {
 
 ExitStatus run(const CompareOptions& o) {
   Pairs pairs = pairs_of(o);
+  if (pairs.rows.rows.empty()) {
+    throw DataError(
+        fmt::format("A and B have no question in common: {} are only in A, {} only in B",
+                    pairs.only_a, pairs.only_b),
+        {.in = {},
+         .hint = "compare runs that were asked the same (goal, slack, granularity), or "
+                 "sweeps of one experiment"});
+  }
   const Judge judge(o);
   std::size_t differing = 0;
   pairs.rows.columns.insert(pairs.rows.columns.end(),
@@ -220,10 +228,6 @@ ExitStatus run(const CompareOptions& o) {
   print(as_table(pairs.rows), o.format);
   tell("{} questions in both, {} differ; {} only in A, {} only in B\n", pairs.rows.rows.size(),
        differing, pairs.only_a, pairs.only_b);
-  if (pairs.rows.rows.empty()) {
-    throw DataError("A and B have no question in common",
-                    {.in = {}, .hint = "compare runs of one trace, or sweeps of one experiment"});
-  }
   return differing > 0 ? ExitStatus::no_plan : ExitStatus::done;
 }
 
