@@ -88,7 +88,7 @@ Trace own_trace(const std::string& name) {
   return load_trace(name);
 }
 
-Action setup_show(CommandLine& app) {
+Action setup_trace_show(CommandLine& app) {
   struct Options {
     std::string trace = "gpt3-xl";
     OutputFormat format = OutputFormat::table;
@@ -104,7 +104,7 @@ Action setup_show(CommandLine& app) {
   };
 }
 
-Action setup_convert(CommandLine& app) {
+Action setup_trace_convert(CommandLine& app) {
   struct Options {
     std::string from, to;
   };
@@ -122,8 +122,8 @@ Action setup_convert(CommandLine& app) {
 Action setup_trace(CommandLine& app) {
   static constexpr std::array choices{
       Command{"gen", "Kernels of a training step from the shape of a model", &setup_trace_gen},
-      Command{"show", "Kernels, launches and work of a trace", &setup_show},
-      Command{"convert", "Between Rubato's JSON and CSV forms", &setup_convert},
+      Command{"show", "Kernels, launches and work of a trace", &setup_trace_show},
+      Command{"convert", "Between Rubato's JSON and CSV forms", &setup_trace_convert},
       Command{"import", "A run captured by another tool, or our own files", &setup_trace_import},
       Command{"scale",
               "A training step over degrees of parallelism: what is hidden, exposed and saved",
