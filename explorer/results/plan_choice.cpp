@@ -177,8 +177,12 @@ PlanChoice choose_plans(const ResultStore& store, StoredRun run, std::string_vie
     return std::tuple(one.goal == "least_cost", one.slack_frac, !one.in_time, one.objective,
                       fineness(one.granularity), one.id);
   });
+  // Strict and relaxed waste are one goal with other slacks.
+  const auto family = [](const PlanCandidate& one) {
+    return one.goal.ends_with("waste") ? std::string_view("waste") : std::string_view(one.goal);
+  };
   std::erase_if(all, [&](const PlanCandidate& one) {
-    return one.goal != best.goal || one.aggregation != best.aggregation ||
+    return family(one) != family(best) || one.aggregation != best.aggregation ||
            one.comm_sms != best.comm_sms;  // which a job has from its start
   });
   PlanChoice choice{{best}, {}};

@@ -35,7 +35,7 @@ class CellAscent {
   struct Clock {
     double time_s = 0.0, cost_j = 0.0;
     std::uint32_t choice = 0;
-    friend auto operator<=>(const Clock&, const Clock&) = default;
+    friend auto operator<=>(const Clock&, const Clock&) = default;  // NOLINT(modernize-use-nullptr)
   };
 
   // Of the two passes of a way.
