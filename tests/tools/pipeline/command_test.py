@@ -39,7 +39,7 @@ def check_plan(folder):
     titles = [t.text for t in svg.iter("{http://www.w3.org/2000/svg}title")]
     check("the Gantt chart shows each pass of three runs", len(titles) == 3 * 30)
     page = (folder / "new/p.html").read_text()
-    check("the page holds both pictures, for a desk and a telephone", page.count("<svg") == 4)
+    check("the page holds the Gantt chart for a desk and for a telephone, and the frontier", page.count("<svg") == 3)
     check("and every plan", len(re.findall(">plan for [^<]* s: ", page)) == 4)
 
     events = json.loads((folder / "new/t.json").read_text())["traceEvents"]
