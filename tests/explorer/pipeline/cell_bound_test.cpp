@@ -17,21 +17,11 @@ namespace {
 
 // Least cost + price x time of all plans.
 double least_of_all_plans(const PipelineWork& work, const ClockRounder& rounder, double price_w) {
-  PipelinePlan plan = highest_clocks(work);
   double least_j = std::numeric_limits<double>::infinity();
-  while (true) {
+  for_each_plan(work, [&](const PipelinePlan& plan) {
     least_j = std::min(least_j, rounder.cost_j(plan) + price_w * rounder.time_s(plan));
-    std::size_t i = 0;  // counts up in the mixed base of the option counts
-    for (; i < plan.option_of_pass.size(); ++i) {
-      OptionId& option = plan.option_of_pass[i];
-      if (index(option) + 1 < work.type_of(id_at<PassId>(i)).options.size()) {
-        option = id_at<OptionId>(index(option) + 1);
-        break;
-      }
-      option = OptionId{0};
-    }
-    if (i == plan.option_of_pass.size()) return least_j;
-  }
+  });
+  return least_j;
 }
 
 FrontierPlan prices_at(const PipelineWork& work, double share) {

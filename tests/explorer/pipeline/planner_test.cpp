@@ -12,6 +12,7 @@
 #include "explorer/pipeline/clock_dive.hpp"
 #include "explorer/pipeline/planner.hpp"
 #include "tests/expect_error.hpp"
+#include "tests/explorer/pipeline/reference.hpp"
 #include "tests/paths.hpp"
 #include "tests/small_pipeline.hpp"
 
@@ -21,25 +22,15 @@ namespace {
 // Least energy of any plan that keeps the deadline; waiting until the deadline if asked.
 double best_energy_j(const PipelineWork& work, double deadline_s, AfterEnd after_end) {
   const double waiting_w = work.blocked_power_w * work.schedule.shape.stages;
-  PipelinePlan plan = highest_clocks(work);
   double best_j = std::numeric_limits<double>::infinity();
-  while (true) {
+  for_each_plan(work, [&](const PipelinePlan& plan) {
     const PipelineRun run = simulate(work, plan);
     if (run.time_s <= deadline_s) {
       const double wait_s = after_end == AfterEnd::wait ? deadline_s - run.time_s : 0.0;
       best_j = std::min(best_j, run.energy_j + waiting_w * wait_s);
     }
-    std::size_t i = 0;  // counts up in the mixed base of the option counts
-    for (; i < plan.option_of_pass.size(); ++i) {
-      OptionId& option = plan.option_of_pass[i];
-      if (index(option) + 1 < work.type_of(id_at<PassId>(i)).options.size()) {
-        option = id_at<OptionId>(index(option) + 1);
-        break;
-      }
-      option = OptionId{0};
-    }
-    if (i == plan.option_of_pass.size()) return best_j;
-  }
+  });
+  return best_j;
 }
 
 RC_GTEST_PROP(PipelinePlanner, StaysBetweenTheBoundAndTheDeadline, ()) {

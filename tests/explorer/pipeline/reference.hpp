@@ -1,13 +1,15 @@
 #pragma once
-// The published profiles and the reference frontiers of lowtime.
+// The published profiles, the reference frontiers of lowtime, and all plans of small pipelines.
 
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/csv.hpp"
 #include "common/error.hpp"
 #include "explorer/pipeline/frontier.hpp"
+#include "sim/pipeline_run.hpp"
 #include "tests/paths.hpp"
 #include "traces/pipeline/profile.hpp"
 
@@ -50,6 +52,25 @@ inline const std::vector<Reference>& references() {
 
 inline PipelineProfile gpt3_a100() {
   return read_pipeline_profile(source_dir() / "docs/examples/gpt3-175b-a100.csv");
+}
+
+/// Calls `visit` with every plan there is.
+template <class Visit>
+void for_each_plan(const PipelineWork& work, Visit visit) {
+  PipelinePlan plan = highest_clocks(work);
+  std::size_t i = 0;
+  while (i < plan.option_of_pass.size()) {
+    visit(std::as_const(plan));
+    // Counts up in the mixed base of the numbers of options; i is beyond the end after the last.
+    for (i = 0; i < plan.option_of_pass.size(); ++i) {
+      OptionId& option = plan.option_of_pass[i];
+      if (index(option) + 1 < work.type_of(id_at<PassId>(i)).options.size()) {
+        option = id_at<OptionId>(index(option) + 1);
+        break;
+      }
+      option = OptionId{0};
+    }
+  }
 }
 
 }  // namespace rubato

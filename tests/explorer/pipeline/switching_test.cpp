@@ -8,6 +8,7 @@
 
 #include "explorer/pipeline/planner.hpp"
 #include "explorer/pipeline/run_search.hpp"
+#include "tests/explorer/pipeline/reference.hpp"
 #include "tests/paths.hpp"
 #include "tests/small_pipeline.hpp"
 
@@ -73,22 +74,12 @@ RC_GTEST_PROP(RunSearch, PricesOfFreeChangesGiveTheFrontiersBound, ()) {
 
 // Least energy of any plan that keeps the deadline.
 double best_energy_j(const PipelineWork& work, const SwitchModel& switching, double deadline_s) {
-  PipelinePlan plan = highest_clocks(work);
   double best_j = std::numeric_limits<double>::infinity();
-  while (true) {
+  for_each_plan(work, [&](const PipelinePlan& plan) {
     const PipelineRun run = simulate(work, plan, {.switching = switching});
     if (run.time_s <= deadline_s) best_j = std::min(best_j, run.energy_j);
-    std::size_t i = 0;  // counts up in the mixed base of the option counts
-    for (; i < plan.option_of_pass.size(); ++i) {
-      OptionId& option = plan.option_of_pass[i];
-      if (index(option) + 1 < work.type_of(id_at<PassId>(i)).options.size()) {
-        option = id_at<OptionId>(index(option) + 1);
-        break;
-      }
-      option = OptionId{0};
-    }
-    if (i == plan.option_of_pass.size()) return best_j;
-  }
+  });
+  return best_j;
 }
 
 RC_GTEST_PROP(RunSearch, PlansLieBetweenBoundAndTheHighestClocks, ()) {
