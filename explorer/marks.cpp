@@ -58,17 +58,32 @@ std::string kinds_text(std::span<const Mark> marks) {
   return text;
 }
 
-std::string reasons_text(std::span<const std::vector<Mark>* const> lists) {
-  std::string text;
-  std::vector<MarkKind> told;
+namespace {
+
+// The first of each kind.
+std::vector<Mark> one_of_each_kind(std::span<const std::vector<Mark>* const> lists) {
+  std::vector<Mark> first;
   for (const std::vector<Mark>* marks : lists) {
     for (const Mark& mark : *marks) {
-      if (std::ranges::find(told, mark.kind) != told.end()) continue;
-      told.push_back(mark.kind);
-      text += fmt::format("{}: {}.\n", name_of(mark.kind), mark.reason);
+      if (std::ranges::find(first, mark.kind, &Mark::kind) == first.end()) first.push_back(mark);
     }
   }
+  return first;
+}
+
+}  // namespace
+
+std::string reasons_text(std::span<const std::vector<Mark>* const> lists) {
+  std::string text;
+  for (const Mark& mark : one_of_each_kind(lists))
+    text += fmt::format("{}: {}.\n", name_of(mark.kind), mark.reason);
   return text;
+}
+
+std::string doubts_text(std::span<const std::vector<Mark>* const> lists) {
+  std::vector<Mark> doubts = one_of_each_kind(lists);
+  std::erase_if(doubts, [](const Mark& mark) { return !is_doubt(mark.kind); });
+  return doubts.empty() ? "" : fmt::format(" [{}]", kinds_text(doubts));
 }
 
 void ClockMarks::Part::add(double seconds, double value) {

@@ -49,6 +49,10 @@ struct Mark {
 /// One line for each kind in `lists`, with the reason of the first mark that has it.
 [[nodiscard]] std::string reasons_text(std::span<const std::vector<Mark>* const> lists);
 
+/// " [clocks not fitted]" behind a saving: each kind of doubt in `lists`; empty where there is
+/// none.
+[[nodiscard]] std::string doubts_text(std::span<const std::vector<Mark>* const> lists);
+
 /// Collects what holds for a plan whatever it was chosen for: the power limit and the clocks in
 /// effect.
 class ClockMarks {

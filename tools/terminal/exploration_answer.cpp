@@ -52,18 +52,6 @@ std::string with_interval(double value_pct, const std::optional<SavingInterval>&
   return text;
 }
 
-// " [clocks not fitted]": of a plan and what it is held against, what makes the numbers worth less.
-std::string doubts_text(const PlanResult& plan, const Exploration& found) {
-  std::vector<Mark> doubts;
-  for (const std::vector<Mark>* marks : {&found.baseline_marks, &plan.marks}) {
-    for (const Mark& mark : *marks) {
-      const bool told = std::ranges::find(doubts, mark.kind, &Mark::kind) != doubts.end();
-      if (is_doubt(mark.kind) && !told) doubts.push_back(mark);
-    }
-  }
-  return doubts.empty() ? "" : fmt::format(" [{}]", kinds_text(doubts));
-}
-
 std::string change_text(const PlanResult& plan, const Exploration& found) {
   const Totals &total = plan.sim.total, &base = found.baseline.total;
   std::string text = fmt::format(
@@ -76,7 +64,7 @@ std::string change_text(const PlanResult& plan, const Exploration& found) {
                         format_signed(change_pct(plan.counted->energy_j, base.energy_j), 2),
                         format_signed(change_pct(plan.counted->time_s, base.time_s), 2));
   }
-  return text + doubts_text(plan, found) + '\n';
+  return text + doubts_text(std::array{&found.baseline_marks, &plan.marks}) + '\n';
 }
 
 // What a plan is the best of: ", in at most 2 % more time".

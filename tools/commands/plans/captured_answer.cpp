@@ -1,6 +1,7 @@
 #include "tools/commands/plans/captured_answer.hpp"
 
 #include <algorithm>
+#include <array>
 #include <tuple>
 #include <vector>
 
@@ -39,18 +40,6 @@ std::string change_text(const PlanChange& change) {
   return fmt::format("energy {} %, time {} %", shown(change.energy_frac), shown(change.time_frac));
 }
 
-// " [clocks not fitted]": what makes the numbers of a plan and of the default clocks worth less.
-std::string doubts_text(const GraphPlanOutcome& plan, const GraphExploration& found) {
-  std::vector<Mark> doubts;
-  for (const std::vector<Mark>* marks : {&found.baseline_marks, &plan.marks}) {
-    for (const Mark& mark : *marks) {
-      const bool told = std::ranges::find(doubts, mark.kind, &Mark::kind) != doubts.end();
-      if (is_doubt(mark.kind) && !told) doubts.push_back(mark);
-    }
-  }
-  return doubts.empty() ? "" : fmt::format(" [{}]", kinds_text(doubts));
-}
-
 // The best plans for one slack.
 struct BestPlans {
   const GraphPlanOutcome* one_clock = nullptr;
@@ -86,7 +75,7 @@ std::string one_clock_text(const GraphExploration& found, const GraphPlanOutcome
       shown(change.energy_frac), shown(plan.interval.low.energy_frac),
       shown(plan.interval.high.energy_frac), shown(change.time_frac),
       shown(plan.interval.low.time_frac), shown(plan.interval.high.time_frac),
-      doubts_text(plan, found),
+      doubts_text(std::array{&found.baseline_marks, &plan.marks}),
       one_clock_line(found.model->spec(),
                      found.planner->grid()[plan.result.plan.clock_of_activity.front()]));
 }
@@ -103,7 +92,7 @@ std::string several_clocks_text(const GraphExploration& found, const GraphPlanOu
       plan.counted ? ", changes of clock counted" : ", changes of clock taken as free",
       change_text(change_as_played(plan)),
       late ? ": too late, not to be set; granularity auto counts changes"
-           : doubts_text(plan, found),
+           : doubts_text(std::array{&found.baseline_marks, &plan.marks}),
       late ? "" : play_lines(grain, db));
 }
 
@@ -150,11 +139,8 @@ std::string least_cost_text(const GraphExploration& found) {
   const GraphRun& base = found.planner->baseline();
   const double gpus = static_cast<double>(found.run->graph.gpus().size());
   const double default_cost = prices->of(base.span_s, base.total_energy_j, gpus);
-  const auto change_of = [](const GraphPlanOutcome& plan) {
-    return plan.counted ? plan.counted->change : plan.change;
-  };
   const auto cost_frac = [&](const GraphPlanOutcome& plan) {
-    const PlanChange change = change_of(plan);
+    const PlanChange& change = change_as_played(plan);
     const double cost = prices->of((1.0 + change.time_frac) * base.span_s,
                                    (1.0 + change.energy_frac) * base.total_energy_j, gpus);
     return cost / default_cost - 1.0;
@@ -175,8 +161,8 @@ std::string least_cost_text(const GraphExploration& found) {
                       per_text(name_of(best->result.question.grain)),
                       clock_words(plan_clocks_text(found, best->result)),
                       format_signed(percent * cost_frac(*best), 2),
-                      format_signed(percent * change_of(*best).energy_frac, 2),
-                      format_signed(percent * change_of(*best).time_frac, 2),
+                      format_signed(percent * change_as_played(*best).energy_frac, 2),
+                      format_signed(percent * change_as_played(*best).time_frac, 2),
                       best->counted ? ", as played" : ", changes of clock free");
   if (best->result.question.grain != GraphGrain::iteration) return text;
   return text + one_clock_line(found.model->spec(),
