@@ -1,5 +1,5 @@
 // Random execution graphs with the bounds found on them, as JSON, one graph a line: what
-// tests/tools/graph_oracle.py gives to another solver.
+// tests/explorer/graph/graph_oracle.py gives to another solver.
 // Usage: graph_lp_data FILE; how many and which: RC_PARAMS
 
 #include <cstdlib>

@@ -36,8 +36,9 @@ void expect_same_but_for_rounding(const std::string& found, const std::string& g
 TEST_F(ProgramRun, ReproducesThePaper) {
   const Outcome outcome = run("reproduce spaan2026 --wide");
   ASSERT_EQ(outcome.status, 0);
-  expect_same_but_for_rounding(outcome.text,
-                               read_file(source_dir() / "tests/tools/reproduce_spaan2026.txt"));
+  expect_same_but_for_rounding(
+      outcome.text,
+      read_file(source_dir() / "tests/tools/commands/published/reproduce_spaan2026.txt"));
 }
 
 TEST_F(ProgramRun, RefusesUnknownExperimentsBeforeADatabaseIsMade) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A sweep as a job array on a real Slurm: one node, started here and stopped at the end.
-# Usage: sweep_slurm.sh RUBATO; exit status 77: skipped.
+# Usage: sweep_slurm_test.sh RUBATO; exit status 77: skipped.
 set -euo pipefail
 PATH=$PATH:/usr/sbin
 rubato=$(realpath "$1")

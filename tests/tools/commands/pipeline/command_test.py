@@ -65,7 +65,7 @@ def check_plan(folder):
 
 
 def check_gap(folder):
-    profile = Path(__file__).resolve().parents[3] / "docs/examples/gpt3-175b-a40.csv"
+    profile = Path(__file__).resolve().parents[4] / "docs/examples/gpt3-175b-a40.csv"
     common = ["plan", "--profile", str(profile), "--blocked-power", "70.38", "--microbatches", "4", "--stage-map", "0,1,6,7", "--json",
               "--deadline", "2.85,2.9"]
     plain = json.loads(rubato(folder, *common)[1])["plans"][1:]
@@ -209,7 +209,7 @@ def check_intervals(folder):
 
 
 def check_profile(folder):
-    examples = Path(__file__).resolve().parents[3] / "docs/examples/pipeline"
+    examples = Path(__file__).resolve().parents[4] / "docs/examples/pipeline"
     ranks, power = str(examples / "rank*.json.gz"), str(examples / "rank*.power.csv")
     code, out, err = rubato(folder, "profile", "--ranks", ranks, "--power", power, "-o", "new/stages.csv")
     check(f"profile works: {err}", code == 0 and "4 ranks, 4 stages, 6 microbatches, 3 steps, 1f1b" in out)

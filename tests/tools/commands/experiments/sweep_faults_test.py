@@ -1,6 +1,6 @@
 """A sweep under kill -9, a full disk, locks and damage: nothing finished may be lost.
 
-Usage: sweep_faults.py RUBATO [KILLS]     KILLS: random kills per number of threads [8]
+Usage: sweep_faults_test.py RUBATO [KILLS]     KILLS: random kills per number of threads [8]
 """
 
 import os

@@ -1,0 +1,80 @@
+// Steps generated and traces imported, as a user makes them.
+
+#include <fstream>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "tests/tools/program_run.hpp"
+
+namespace rubato {
+namespace {
+
+TEST_F(ProgramRun, MakesStepsOfModelsFromTheirShapes) {
+  expect("trace gen --model llama3-8b --batch 1 --seq 2048 -o l.json", 0,
+         "8.03 B parameters; each GPU holds 138.2 GB: 16.1 GB of weights, 16.1 GB of gradients, "
+         "96.4 GB of optimizer state, 9.7 GB of activations");
+  expect("explore l.json --gpu a100-sxm4-80gb", 0, "optimizer state and activations are 138 GB");
+  expect("trace gen gpt3-small --kernels fused --recompute full --seq 256", 0, "full: 193.4 GFLOP");
+  std::ofstream(folder_ / "mine.json") << R"({"schema": 1, "name": "mine"})";
+  expect("trace gen mine.json", 3, "mine.json: key 'source' is missing");
+  expect("trace gen llama3-8b --kernels llm.c", 2, "model 'llama3-8b' is not a GPT");
+  expect("trace gen llama3-8b --hidden 64", 2, "--hidden is for GPT models");
+  expect("trace gen gpt3-xl --recompute full", 2, "--recompute is for --kernels fused");
+  expect("trace gen gpt3-xl --seq 4096", 2, "model 'gpt3-xl' has a context of 2048 tokens");
+}
+
+TEST_F(ProgramRun, MakesStepsOfParallelTraining) {
+  const std::string gen = "trace gen gpt3-small --layers 4 --tp 2 --pp 2 --batch 1 -o s.json";
+  expect(gen, 2, "--pp is for --graph");
+  expect(gen + " --graph --cp 3", 2, "cp 3 does not divide seq 1024");
+  expect(gen + " --graph --microbatches 2", 0, "waiting for other stages (means over 2 stages)");
+  const std::string explore = "explore --ranks s-stage0.json s-stage1.json --granularity gpu";
+  expect(explore + " --straggler 2=1.5", 0, "the default clocks take");
+  expect(explore + " --straggler x", 2, "--straggler 'x'; expected RANK=FACTOR");
+  expect("trace scale gpt3-small --tp 1,2 --dp 2 --csv", 0, "tp,pp,dp,gpus,step_ms,");
+  expect("trace scale gpt3-small --pp 2 --dp 2 --straggler 2=1.1 --no-plans --csv", 0,
+         "tp,pp,dp,gpus,step_ms,energy_kj");
+  expect("trace scale gpt3-small --pp 2 --dp 2 --throttle 2=1110MHz,0=250W --no-plans --csv", 0,
+         "2,2,4");
+  expect("trace scale gpt3-small --throttle 0=1110", 2, "expected RANK=CLOCK or RANK=POWER");
+  expect("trace scale gpt3-small --throttle 0=20W", 2, "a power limit of 20 W is outside");
+  expect("network capture s-stage0.json", 2, "--cluster is required");
+  expect("network capture s-stage0.json --cluster hgx-h100 -o mine.json", 0,
+         "Inside nodes: 227 GB/s (frame 365)");
+  expect("network time mine.json --ranks 2 --bytes 1e6", 0, "simple");
+  expect("trace scale gpt3-small --layers 2 --tp 1,8 --no-plans", 0,
+         "Left out as impossible: 1, the first because tp 8 does not divide heads 12");
+  expect("trace scale gpt3-small --layers 2 --tp 8 --no-plans", 2, "tp 8 does not divide heads 12");
+  expect("trace scale gpt3-small --optimizer --no-optimizer", 2, "--no-optimizer is for --kernels");
+  expect("trace scale llama3-8b --optimizer --no-optimizer", 2, "exclude each other");
+  expect("trace scale gpt3-small --dp 2 --zero 3 --buckets megatron", 2, "no buckets");
+  expect("trace scale gpt3-small --tp 4..1", 2, "--tp '4..1'; expected numbers from 1 to");
+  expect("trace scale gpt3-small --dp 0", 2, "--dp '0'; expected numbers from 1 to");
+  expect("trace scale gpt3-small --dp 2 --no-plans --plot steps.png", 2, "--plot");
+  expect("trace scale gpt3-small --top-k 3", 2, "--top-k means nothing without --experts");
+  const std::string llama = "trace gen llama3-8b --layers 2 --seq 512 --graph -o l.json";
+  expect(llama + " --tp 2 --recompute full --buckets megatron --fp32-gradients", 0,
+         "llama3-8b-b1-s512-tp2-dp1-recompute-full-ddp: ");
+  expect(llama + " --tp 3", 2, "tp 3 does not divide heads 32");
+  expect(llama + " --ep 2 --dp 2", 2, "ep 2: model 'llama3-8b' has no experts");
+  expect("trace gen gpt3-small --graph --experts 4 --ep 2 --dp 2 -o e.json", 0, "dp2-ep2-ddp: ");
+  expect("trace gen gpt3-small --graph --recompute full", 2, "--recompute is for --kernels fused");
+  expect("trace scale llama3-8b --layers 2 --seq 512 --tp 2 --no-plans --csv", 0, "tp,pp,dp,gpus");
+}
+
+TEST_F(ProgramRun, ImportsItsOwnTraces) {
+  expect("trace gen gpt3-xl -o t.json", 0, "");
+  expect("trace import t.json -o t.csv", 0,
+         "Rubato trace (JSON): 14 distinct kernel names, 46 kernels");
+  expect("trace import t.csv", 0, "24 x layer forward: ");
+  expect("trace import t.csv", 0, "measured for 0.0 % of launches, derived from shapes 100.0 %");
+  expect("trace import t.csv", 0, "left out: times: kernel '");
+  expect("replay t.csv", 3, "has no measured_time_s");
+  expect("trace import t.csv --capture c.json", 0, "Rubato trace (CSV)");
+  expect("replay c.json", 3, "c.json: no launch has a time");
+  expect("explore c.json --gpu a100-sxm4-80gb", 3, "no launch has a time");
+}
+
+}  // namespace
+}  // namespace rubato

@@ -1,0 +1,81 @@
+// Models beside measurements, as a user compares and fits them.
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "common/file.hpp"
+#include "models/gpu/spec.hpp"
+#include "tests/paths.hpp"
+#include "tests/tools/program_run.hpp"
+
+namespace rubato {
+namespace {
+
+TEST_F(ProgramRun, AnInterruptedCalibrationWritesNothing) {
+  const std::string sweep = source_dir() / "models/data/measured/rtx4050laptop_kernels/kernels.csv";
+  for (const char* seconds : {"0.2", "1", "3"}) {
+    const Outcome outcome =
+        run("calibrate '" + sweep + "' --gpu rtx-4050-laptop -o spec.json",
+            std::string("timeout --preserve-status -s INT --foreground ") + seconds);
+    EXPECT_EQ(outcome.status, 130) << "after " << seconds << " s:\n" << outcome.text;
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "spec.json")) << seconds << outcome.text;
+  }
+}
+
+TEST_F(ProgramRun, ValidatesPowersOfUnitsIntoDatabaseAndPage) {
+  std::ofstream(folder_ / "units.csv") << "kernel,core_mhz,mem_mhz,power_w,u_sp,u_dram\n"
+                                          "a,1164,3505,150,0.5,0.2\na,975,3505,130,0.5,0.2\n"
+                                          "b,1164,3505,180,0.2,0.8\n";
+  expect("validate units.csv --gpu gtx-titan-x --db v.db --page v.html", 0, "power");
+  expect("query --db v.db 'SELECT count(*) AS n FROM validation_points' --csv", 0, "n\n3\n");
+  EXPECT_NE(read_file(folder_ / "v.html").find("units.csv"), std::string::npos);
+}
+
+TEST_F(ProgramRun, SaysWhichKernelsTheSpecDoesNotKnow) {
+  const std::string known = load_gpu_spec("v100-sxm2").kernels.front().name;
+  std::ofstream(folder_ / "s.csv")
+      << "kernel,core_mhz,time_s,power_w\nmine,1530,1,200\n" + known + ",1530,1,200\n";
+  expect("validate s.csv --gpu v100-sxm2 --known", 0,
+         "note: 1 of 2 kernels are not in v100-sxm2 and were left out: 'mine'");
+}
+
+TEST_F(ProgramRun, ValidatesEachPointWithItsInterval) {
+  const std::string table = (source_dir() / "docs/examples/a100-sweep.csv").string();
+  const std::string validate = "validate '" + table + "' --gpu a100-sxm4-80gb";
+  expect(validate + " --each-point --csv", 0,
+         "kernel,mem,core_mhz,power_cap_w,time_s,predicted_time_s,time_low_s,time_high_s,energy_j,"
+         "predicted_energy_j,energy_low_j,energy_high_j\n");
+  expect(validate + " --each-point --intervals", 2, "--each-point does nothing with --intervals");
+}
+
+TEST_F(ProgramRun, ComparesModelsAndPlansWithThem) {
+  const std::string table = (source_dir() / "docs/examples/a100-sweep.csv").string();
+  const std::string validate = "validate '" + table + "' --gpu a100-sxm4-80gb";
+  expect(validate + " --model measured,linear --slack 0,5 --db m.db --page m.html", 0,
+         "stored linear as validation 2");
+  EXPECT_NE(read_file(folder_.path() / "m.html").find("Energy, linear"), std::string::npos);
+  // Three kinds of plans at two slacks, of each model; planning on what was measured costs nothing.
+  expect(
+      "query --db m.db --csv \"SELECT model, count(*), max(regret_pct) < 1e-9, max(late) FROM "
+      "validations JOIN validation_regrets USING (validation_id) GROUP BY model ORDER BY model\"",
+      0, "measured,6,1,0");
+  expect(
+      "query --db m.db --csv \"SELECT count(*), min(regret_pct) > -1e-9 FROM "
+      "validation_regrets\"",
+      0, "12,1");
+  expect(validate + " --known --model linear", 2, "--known");
+  expect(validate + " --slack 5", 2, "give --model");
+  expect(validate + " --model lineer", 2, "did you mean 'linear'?");
+  const std::string explore = "explore --table '" + table + "' --gpu a100-sxm4-80gb --slack 5";
+  expect(explore + " --model cmos", 0, "cells are what model 'cmos' says");
+  expect(explore + " --model '" + table + "'", 2, "is a table itself; give it or --table");
+  expect("explore --model linear", 2, "give them with --table");
+  expect("explore gpt3-xl --model '" + table + "' --gpu a100-sxm4-80gb --granularity iteration", 3,
+         "46 of 46 kernels of the trace were not measured");
+}
+
+}  // namespace
+}  // namespace rubato

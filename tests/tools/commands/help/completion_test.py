@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""Scripts of `rubato completion` complete commands, options and their values, in bash, zsh and fish.
+
+Usage: completion_test.py RUBATO
+"""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+RUBATO = Path(sys.argv[1]).resolve()
+failures = []
+not_checked = []
+
+
+def run(*command, **more):
+    return subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=60, **more)
+
+
+def check(what, condition, said=""):
+    if not condition:
+        failures.append(what)
+        print("failed:", what, said)
+
+
+def completed_by_bash(script, *words):
+    typed = " ".join(f"'{word}'" for word in words)
+    done = run("bash", "-uc", f"source '{script}'; COMP_WORDS=({typed}); COMP_CWORD={len(words) - 1}; _rubato; "
+               'for word in "${COMPREPLY[@]}"; do echo "$word"; done')
+    check(f"bash completes {words}", done.returncode == 0 and not done.stderr, done.stderr)
+    return set(done.stdout.split())
+
+
+def check_bash(script):
+    cases = {("rubato", "swe"): {"sweep", "sweep-latency"}, ("rubato", "sweep", ""): {"new", "run", "slurm"},
+             ("rubato", "sweep", "run", "--dry"): {"--dry-run"}, ("rubato", "explore", "--switching", ""): {"none", "spec"},
+             ("rubato", "explore", "--switching", "none", "--sla"): {"--slack"}, ("rubato", "explore", "no such"): set()}
+    for words, expected in cases.items():
+        found = completed_by_bash(script, *words)
+        check(f"bash completes {words} to {expected}", found == expected, found)
+
+
+def check_zsh(script):
+    if not shutil.which("zsh"):
+        not_checked.append("zsh")
+        return
+    done = run("zsh", "-fc", f"autoload -U compinit && compinit -D && source '{script}' && print $_comps[rubato] && "
+               "whence -w _rubato_sweep_run")
+    check("zsh reads its completion", done.stdout == "_rubato\n_rubato_sweep_run: function\n" and not done.stderr,
+          done.stdout + done.stderr)
+
+
+def check_fish(script):
+    if not shutil.which("fish"):
+        not_checked.append("fish")
+        return
+    with tempfile.TemporaryDirectory() as home:
+        for typed, expected in (("rubato sweep ", "slurm"), ("rubato explore --switching ", "spec"), ("rubato sweep run --dry", "--dry-run")):
+            done = run("fish", "--no-config", "-c", f"source '{script}'; complete -C '{typed}'", env={**os.environ, "HOME": home})
+            words = [line.split("\t")[0] for line in done.stdout.splitlines()]
+            check(f"fish completes '{typed}' with {expected}", expected in words and not done.stderr, done.stdout + done.stderr)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        for shell, check_it in (("bash", check_bash), ("zsh", check_zsh), ("fish", check_fish)):
+            script = Path(folder) / shell
+            done = run(RUBATO, "completion", shell, "-o", script)
+            check(f"rubato completion {shell}", done.returncode == 0, done.stderr)
+            check_it(script)
+    print(f"{len(failures)} failed; not here, so not asked: {', '.join(not_checked) or 'none'}")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
