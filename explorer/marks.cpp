@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -112,11 +114,17 @@ void ClockMarks::add(const KernelCoefficients& kernel, const OperatingPoint& poi
 std::vector<Mark> ClockMarks::marks() const {
   std::vector<Mark> marks;
   if (over_.time_s > 0.0) {
-    marks.push_back({MarkKind::limit_not_reached,
-                     fmt::format("{} of the time draws {} at the lowest clock, {} MHz, more than "
-                                 "the limit of {} W; there is no lower clock to enforce it",
-                                 over_.share_of(all_s_), over_.range("W"),
-                                 format_number(spec_.core.min_mhz), format_number(limit_w_))});
+    std::string reason = fmt::format(
+        "{} of the time draws {} at the lowest clock, {} MHz, more than the limit of "
+        "{} W; there is no lower clock to enforce it",
+        over_.share_of(all_s_), over_.range("W"), format_number(spec_.core.min_mhz),
+        format_number(limit_w_));
+    if (spec_.fitted_range && !was_fitted(spec_, spec_.core.min_mhz)) {
+      reason +=
+          fmt::format("; power below {:.0f} MHz is a guess, and the limit may be reached there",
+                      spec_.fitted_range->min_core_mhz);
+    }
+    marks.push_back({MarkKind::limit_not_reached, std::move(reason)});
   }
   if (beyond_.time_s > 0.0) {
     marks.push_back(
