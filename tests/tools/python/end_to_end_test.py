@@ -5,10 +5,8 @@ The machine knows times and powers at every clock; Rubato sees only what a user 
 """
 
 import json
-import os
-from unittest import mock
 
-from parts import OnMachine, rubato as program, run_tests
+from parts import WithProgram, run_tests
 from workload import CLOCKS, FORWARD, BACKWARD, POWER_LIMIT_W, SweptWorld, Training, model_kernels
 
 import rubato
@@ -16,14 +14,10 @@ from rubato.capture.cli import main as capture
 from rubato.errors import RubatoError
 
 
-class EndToEnd(OnMachine):
+class EndToEnd(WithProgram):
     def setUp(self):
         super().setUp()
-        patch = mock.patch.dict(os.environ, {"RUBATO": os.path.abspath(program(self))})
-        patch.start()
-        self.addCleanup(patch.stop)
         self.kernels = model_kernels(self.folder)
-        self.db = self.folder / "results.db"
 
     def idle_w(self):
         return {clock: 64.0 + 0.01 * clock[1] for clock in next(iter(self.kernels.values()))}

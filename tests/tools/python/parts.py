@@ -3,11 +3,13 @@
 Usage: *_test.py LIBRARY [RUBATO] [unittest's arguments]; the library is the stand-in for libnvidia-ml.so.1.
 """
 
+import os
 import sys
 import tempfile
 import time
 import unittest
 from pathlib import Path
+from unittest import mock
 
 sys.dont_write_bytecode = True
 sys.path[:0] = [str(Path(__file__).resolve().parent)]
@@ -27,6 +29,17 @@ class OnMachine(unittest.TestCase):
 
     def machine(self, **options):
         return Machine(library(), self.folder, **options)
+
+
+class WithProgram(OnMachine):
+    """The package finds the rubato program that was built; `db` is where results go."""
+
+    def setUp(self):
+        super().setUp()
+        patch = mock.patch.dict(os.environ, {"RUBATO": os.path.abspath(rubato(self))})
+        patch.start()
+        self.addCleanup(patch.stop)
+        self.db = self.folder / "results.db"
 
 
 def library():

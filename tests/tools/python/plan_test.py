@@ -2,24 +2,15 @@
 """Plan files from stored runs: the segments are the plan, the choice is the one asked for, errors say what to try."""
 
 import json
-import os
-from unittest import mock
 
-from parts import ROOT, OnMachine, rubato as program, run_tests
+from parts import ROOT, WithProgram, run_tests
 
 import rubato
 from rubato.errors import IoError, UsageError
 from rubato.schedule import passes_of
 
 
-class Export(OnMachine):
-    def setUp(self):
-        super().setUp()
-        patch = mock.patch.dict(os.environ, {"RUBATO": os.path.abspath(program(self))})
-        patch.start()
-        self.addCleanup(patch.stop)
-        self.db = self.folder / "results.db"
-
+class Export(WithProgram):
     def explore(self, trace="gpt3-xl", **options):
         return rubato.explore(trace, db=self.db, pandas=False, **options)
 

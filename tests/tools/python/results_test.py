@@ -7,7 +7,7 @@ import sys
 import unittest
 from unittest import mock
 
-from parts import ROOT, OnMachine, rubato as program, run_tests
+from parts import ROOT, WithProgram, run_tests
 
 import rubato
 from rubato.errors import DataError, IoError, UsageError
@@ -22,14 +22,7 @@ except ImportError:
     matplotlib = None
 
 
-class FromPython(OnMachine):
-    def setUp(self):
-        super().setUp()
-        patch = mock.patch.dict(os.environ, {"RUBATO": os.path.abspath(program(self))})
-        patch.start()
-        self.addCleanup(patch.stop)
-        self.db = self.folder / "results.db"
-
+class FromPython(WithProgram):
     def test_explore_gives_the_commands_tables(self):
         tables = rubato.explore("gpt3-xl", gpu="a100-sxm4-80gb", slack=2, granularity=["pass", "kernel"], per_kernel=True, db=self.db, pandas=False)
         self.assertEqual([row["granularity"] for row in tables["plans"]], ["iteration", "pass", "kernel"])  # the first is the baseline
