@@ -31,8 +31,7 @@ Aggregation aggregation_of(const std::string& name) {
 }
 
 void check_goal(const std::string& name) {
-  const std::vector<std::string> known{"strict_waste", "relaxed_waste", "edp", "ed2p",
-                                       "energy",       "time",          "cost"};
+  const std::vector<std::string> known = goal_names();
   if (std::ranges::find(known, name) == known.end()) unknown("--goal", name, known);
 }
 
@@ -64,6 +63,10 @@ std::vector<Goal> goals_of(const std::string& name, const QuestionOptions& o) {
 }
 
 }  // namespace
+
+std::vector<std::string> goal_names() {
+  return {"strict_waste", "relaxed_waste", "edp", "ed2p", "energy", "time", "cost"};
+}
 
 void add_question_options(CommandLine& app, QuestionOptions& o) {
   app.add_option("--granularity", o.granularities,

@@ -26,6 +26,9 @@ struct QuestionOptions {
 /// Adds --granularity, --aggregation, --goal and what goals need. `options` must outlive parsing.
 void add_question_options(CommandLine& app, QuestionOptions& options);
 
+/// What --goal takes.
+[[nodiscard]] std::vector<std::string> goal_names();
+
 /// @throws UsageError for names that are not known, listing near ones, for goal `time` unless
 ///         it has one budget > 0, and for goal `cost` without a price of energy
 [[nodiscard]] std::vector<Question> questions_of(const QuestionOptions& options);

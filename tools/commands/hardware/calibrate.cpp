@@ -218,6 +218,15 @@ GpuSpec made_again(const ShippedFit& fit, const CalibrateOptions& asked,
   return fit_sweep(o, context).spec;
 }
 
+// What specs were fitted to is neither compiled into the program nor installed with it.
+void check_in_a_clone(const ShippedFit& fit) {
+  if (std::filesystem::exists(fit.data)) return;
+  throw IoError(fmt::format("{}: there is no such file or folder here", fit.data),
+                {.in = {},
+                 .hint = "--shipped reads the measured numbers of a clone of Rubato: run it in the "
+                         "folder at its top"});
+}
+
 // Shipped specs made again from the numbers they were fitted to, and how far they are from what is
 // shipped.
 ExitStatus fit_shipped(const CalibrateOptions& asked, const RunContext& context) {
@@ -229,6 +238,7 @@ ExitStatus fit_shipped(const CalibrateOptions& asked, const RunContext& context)
     }
     for (const ShippedFit& fit : shipped_fits()) fits.push_back(&fit);
   }
+  check_in_a_clone(*fits.front());
   if (asked.out != "-") {
     std::error_code reported_when_written;
     std::filesystem::create_directories(asked.out, reported_when_written);

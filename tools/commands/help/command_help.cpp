@@ -1,10 +1,40 @@
 #include "tools/commands/help/command_help.hpp"
 
+#include <algorithm>
+
 #include <CLI/CLI.hpp>
+
+#include "explorer/graph/questions.hpp"
+#include "models/gpu/spec.hpp"
+#include "models/network/cluster.hpp"
+#include "tools/options/questions.hpp"
+#include "traces/files/trace_json.hpp"
 
 namespace rubato {
 
 namespace {
+
+bool is_called(const OptionHelp& option, const char* name) {
+  return std::ranges::find(option.names, name) != option.names.end();
+}
+
+std::vector<std::string> grains() {
+  std::vector<std::string> names;
+  for (const GraphGrain grain : {GraphGrain::iteration, GraphGrain::gpu, GraphGrain::pass,
+                                 GraphGrain::kernel, GraphGrain::launch, GraphGrain::automatic})
+    names.emplace_back(name_of(grain));
+  return names;
+}
+
+// What options of one name mean in every command. They are checked where they are read, since what
+// else they take, or with what, depends on others.
+void add_known_values(OptionHelp& help) {
+  if (is_called(help, "--granularity")) help.choices = grains();
+  if (is_called(help, "--goal")) help.choices = goal_names();
+  if (is_called(help, "--gpu")) help.shipped = shipped_gpu_specs();
+  if (is_called(help, "--cluster")) help.shipped = shipped_clusters();
+  if (is_called(help, "TRACE") || is_called(help, "--trace")) help.shipped = shipped_traces();
+}
 
 // CLI11 writes a fixed list of values behind the type: "TEXT:{none,spec}".
 std::vector<std::string> choices_of(const std::string& type) {
@@ -29,6 +59,8 @@ OptionHelp describe(const CLI::Option& option, bool positional) {
     // "FLOAT:POSITIVE" and the like: what was checked is not part of the type's name.
     help.value = type.substr(0, type.find_first_of(":{ "));
     help.default_value = option.get_default_str();
+    if (option.get_delimiter() != '\0') help.between = option.get_delimiter();
+    add_known_values(help);
   }
   help.text = option.get_description();
   help.group = option.get_group();

@@ -17,6 +17,8 @@ struct OptionHelp {
   std::vector<std::string> names;  ///< with dashes: "-o", "--output"; of a positional its one name
   std::string value;               ///< "FLOAT"; empty: a flag
   std::vector<std::string> choices;  ///< all values it takes, where that is a fixed list
+  std::vector<std::string> shipped;  ///< names it takes besides files
+  std::string between;               ///< what several values in one word have between them
   std::string default_value;         ///< as text, empty: none
   std::string text;
   std::string group;  ///< heading in --help, "Options" unless set

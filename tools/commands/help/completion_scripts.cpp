@@ -64,9 +64,16 @@ std::string zsh_argument(const OptionHelp& option) {
   const std::string text = escaped(first_line(option.text), "[]:\\");
   std::string value;
   if (!option.value.empty()) {
-    value = option.choices.empty()
-                ? fmt::format(":{}:_files", option.value)
-                : fmt::format(":{}:({})", option.value, fmt::join(option.choices, " "));
+    std::string action = "_files";
+    if (!option.shipped.empty()) {  // the space: called with these arguments and no others
+      action = fmt::format(" _rubato_shipped {}", fmt::join(option.shipped, " "));
+    } else if (!option.choices.empty() && !option.between.empty()) {
+      action = fmt::format("_values -s {} {} {}", option.between, option.value,
+                           fmt::join(option.choices, " "));
+    } else if (!option.choices.empty()) {
+      action = fmt::format("({})", fmt::join(option.choices, " "));
+    }
+    value = fmt::format(":{}:{}", option.value, action);
   }
   if (option.positional) return quoted((option.repeated ? "*" : "") + value);
   std::string lines;
@@ -129,8 +136,29 @@ std::string fish_option(const OptionHelp& option, const std::string& start) {
   for (const std::string& name : option.names)
     line += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
   if (!option.value.empty()) line += " -r";
-  if (!option.choices.empty()) line += fmt::format(" -f -a '{}'", fmt::join(option.choices, " "));
+  if (!option.shipped.empty()) {
+    line += fmt::format(" -a '{}'", fmt::join(option.shipped, " "));
+  } else if (!option.choices.empty()) {
+    const std::string words = fmt::format("{}", fmt::join(option.choices, " "));
+    line += option.between.empty()
+                ? fmt::format(" -f -a '{}'", words)
+                : fmt::format(" -f -a '(__fish_append {} {})'", option.between, words);
+  }
   return fmt::format("{} -d '{}'\n", line, escaped(first_line(option.text), "'\\"));
+}
+
+// A line of `case` for what follows an option.
+std::string bash_values(const CommandHelp& command, const OptionHelp& option) {
+  std::vector<std::string> patterns;
+  for (const std::string& name : option.names)
+    patterns.push_back(fmt::format("\"{} {}\"", command.path, name));
+  std::string before;
+  if (!option.between.empty())
+    before = fmt::format(" case \"$current\" in *{0}*) before=\"${{current%{0}*}}{0}\" ;; esac",
+                         option.between);
+  return fmt::format("    {}) words=\"{}\" shipped=\"{}\"{} ;;\n", fmt::join(patterns, "|"),
+                     fmt::join(option.choices, " "), fmt::join(option.shipped, " "),
+                     before.empty() ? "" : ";" + before);
 }
 
 }  // namespace
@@ -141,21 +169,23 @@ std::string bash_completion(const CommandHelp& root) {
   std::string values;
   for_each_command(root, [&](const CommandHelp& command) {
     if (&command != &root) paths.push_back(fmt::format("\"{}\"", command.path));
-    words += fmt::format("    \"{}\") options=\"{}\" commands=\"{}\" ;;\n", command.path,
-                         fmt::join(words_of(command.options), " "),
-                         fmt::join(names_of(command.commands), " "));
+    std::string shipped;
     for (const OptionHelp& option : command.options) {
-      if (option.positional || option.choices.empty()) continue;
-      for (const std::string& name : option.names)
-        values += fmt::format("    \"{} {}\") words=\"{}\" ;;\n", command.path, name,
-                              fmt::join(option.choices, " "));
+      if (option.positional) {
+        shipped += fmt::format("{}", fmt::join(option.shipped, " "));
+      } else if (!option.value.empty()) {
+        values += bash_values(command, option);
+      }
     }
+    words += fmt::format("    \"{}\") options=\"{}\" commands=\"{}\" shipped=\"{}\" ;;\n",
+                         command.path, fmt::join(words_of(command.options), " "),
+                         fmt::join(names_of(command.commands), " "), shipped);
   });
   return fmt::format(
       "# bash completion for rubato, made by: rubato completion bash\n"
       "_rubato() {{\n"
       "  local current=\"${{COMP_WORDS[COMP_CWORD]}}\" previous=\"${{COMP_WORDS[COMP_CWORD-1]}}\"\n"
-      "  local path=rubato options=\"\" commands=\"\" words=\"\" i\n"
+      "  local path=rubato options=\"\" commands=\"\" shipped=\"\" words=\"\" before=\"\" i\n"
       "  for ((i = 1; i < COMP_CWORD; ++i)); do\n"
       "    case \"$path ${{COMP_WORDS[i]}}\" in\n"
       "      {}) path=\"$path ${{COMP_WORDS[i]}}\" ;;\n"
@@ -164,11 +194,17 @@ std::string bash_completion(const CommandHelp& root) {
       "  case \"$path\" in\n{}"
       "  esac\n"
       "  words=\"$commands\"\n"
-      "  case \"$current\" in -*) words=\"$options\" ;; esac\n"
       "  case \"$path $previous\" in\n{}"
-      "    *) ;;\n"
+      "    *) case \"$current\" in -*) words=\"$options\" shipped=\"\" ;; esac ;;\n"
       "  esac\n"
-      "  COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"
+      "  COMPREPLY=($(compgen -W \"$words $shipped\" -P \"$before\" -- "
+      "\"${{current#\"$before\"}}\"))\n"
+      "  if [ -n \"$shipped\" ]; then  # or a file\n"
+      "    local IFS=$'\\n'\n"
+      "    COMPREPLY+=($(compgen -f -- \"$current\"))\n"
+      "    compopt -o filenames 2> /dev/null\n"
+      "  fi\n"
+      "  return 0\n"
       "}}\n"
       "complete -o bashdefault -o default -F _rubato rubato\n",
       fmt::join(paths, "|"), words, values);
@@ -176,7 +212,8 @@ std::string bash_completion(const CommandHelp& root) {
 
 std::string zsh_completion(const CommandHelp& root) {
   std::string script =
-      "#compdef rubato\n# zsh completion for rubato, made by: rubato completion zsh\n\n";
+      "#compdef rubato\n# zsh completion for rubato, made by: rubato completion zsh\n\n"
+      "_rubato_shipped() {\n  _alternative \"names:shipped name:($*)\" 'files:file:_files'\n}\n\n";
   for_each_command(root, [&](const CommandHelp& command) { script += zsh_body(command) + "\n"; });
   // Read from the function path it is the body of _rubato itself; sourced, it must register.
   return script +
@@ -192,7 +229,11 @@ std::string fish_completion(const CommandHelp& root) {
       script += fmt::format("{} -f -a {} -d '{}'\n", start, inner.name,
                             escaped(first_line(inner.text), "'\\"));
     for (const OptionHelp& option : command.options) {
-      if (!option.positional) script += fish_option(option, start);
+      if (!option.positional) {
+        script += fish_option(option, start);
+      } else if (!option.shipped.empty()) {
+        script += fmt::format("{} -a '{}'\n", start, fmt::join(option.shipped, " "));
+      }
     }
   });
   return script;
