@@ -30,9 +30,12 @@ inline PipelineProfile arbitrary_profile(std::uint32_t stages, int most_options)
 inline PipelineWork arbitrary_work(std::uint32_t stages, std::uint32_t microbatches,
                                    int most_options) {
   const auto kind = *rc::gen::element(ScheduleKind::gpipe, ScheduleKind::one_f_one_b);
-  return pipeline_work(
-      make_schedule({.kind = kind, .stages = stages, .microbatches = microbatches}),
-      arbitrary_profile(stages, most_options), 1.0 * *rc::gen::inRange(0, 3));
+  return pipeline_work(make_schedule({.kind = kind,
+                                      .stages = stages,
+                                      .microbatches = microbatches,
+                                      .transfer_s = 0.5 * *rc::gen::inRange(0, 3),
+                                      .hold_s = 0.5 * *rc::gen::inRange(0, 2)}),
+                       arbitrary_profile(stages, most_options), 1.0 * *rc::gen::inRange(0, 3));
 }
 
 }  // namespace rubato

@@ -14,8 +14,7 @@
 #include "models/kernel/model.hpp"
 #include "models/validation/pass_power.hpp"
 #include "sim/pipeline_run.hpp"
-#include "traces/graph/rank_join.hpp"
-#include "traces/trace_capture.hpp"
+#include "traces/pipeline/stage_links.hpp"
 
 namespace rubato {
 
@@ -61,12 +60,6 @@ Estimate around(double value, double a, double b) {
   return {value, std::min({value, a, b}), std::max({value, a, b})};
 }
 
-// One step of those ranks that have it.
-struct StepOfRanks {
-  std::vector<Capture> captures;
-  std::vector<std::size_t> rank;  // into CapturedProfileInput::captures
-};
-
 class ProfileMaker {
  public:
   explicit ProfileMaker(const CapturedProfileInput& input) : input_(input) {
@@ -88,7 +81,7 @@ class ProfileMaker {
 
   CapturedProfile make() && {
     fit_power();
-    find_transfers();
+    find_links();
     std::size_t fewest = most_counted;
     for (const auto& [key, samples] : samples_by_type()) {
       CapturedPassType type;
@@ -149,63 +142,11 @@ class ProfileMaker {
     if (weights > 0.0) profile_.blocked_power_w = weighted_w / weights;
   }
 
-  // From the end of a pass to the start of one that was waiting for it. Steps one by one: some
-  // files count the time of each anew.
-  void find_transfers() {
-    std::vector<double> transfers_s;
-    std::optional<std::string> failure;
-    for (const CapturedStep& step : input_.captures.front().steps) {
-      StepOfRanks ranks;
-      for (std::size_t r = 0; r < input_.captures.size(); ++r) {
-        const Capture& capture = input_.captures[r];
-        if (std::ranges::find(capture.steps, step.name, &CapturedStep::name) == capture.steps.end())
-          continue;
-        ranks.captures.push_back(only_step(capture, step.name));
-        ranks.rank.push_back(r);
-      }
-      try {
-        add_transfers(ranks, transfers_s);
-      } catch (const DataError& error) {
-        failure = error.what();
-      }
-    }
-    if (!transfers_s.empty()) {
-      profile_.pipeline.shape.transfer_s = median(std::move(transfers_s));
-    } else if (failure) {
-      profile_.notes.push_back(fmt::format(
-          "transfers are taken to need no time, since ranks cannot be joined: {}", *failure));
-    } else {
-      profile_.notes.emplace_back(
-          "transfers are taken to need no time: no step has one that a stage waited for");
-    }
-  }
-
-  // Of the pipeline's groups only: other ranks send and receive too.
-  void add_transfers(const StepOfRanks& ranks, std::vector<double>& transfers_s) const {
-    const JoinedRanks joined = join_ranks(ranks.captures);
-    const std::vector<PipelineMessages> messages(ranks.captures.begin(), ranks.captures.end());
-    const auto of_pipeline = [&](const CollectiveMember& member) {
-      return messages[member.capture].has(ranks.captures[member.capture].launches[member.launch]);
-    };
-    for (const JoinedCollective& one : joined.collectives) {
-      if (std::ranges::all_of(one.members, of_pipeline))
-        transfers_s.push_back(s_per_ns * static_cast<double>(one.transfer_ns()));
-    }
-    for (const JoinedMessage& one : joined.messages) {
-      if (of_pipeline(one.to) && waited(ranks.rank[one.to.capture], one.to,
-                                        joined.offset_ns[one.to.capture], one.from.end_ns))
-        transfers_s.push_back(s_per_ns * static_cast<double>(one.to.start_ns - one.from.end_ns));
-    }
-  }
-
-  // Whether the receiver had ended its pass before something was sent to it.
-  [[nodiscard]] bool waited(std::size_t rank, const CollectiveMember& to, std::int64_t offset_ns,
-                            std::int64_t sent_ns) const {
-    const std::vector<CapturedPass>& passes = profile_.pipeline.ranks[rank].passes;
-    const std::int64_t arrived_ns = to.start_ns - offset_ns;
-    const auto next = std::ranges::lower_bound(passes, arrived_ns, {}, &CapturedPass::start_ns);
-    return next != passes.begin() && next != passes.end() && std::prev(next)->step == next->step &&
-           std::prev(next)->end_ns + offset_ns < sent_ns;
+  void find_links() {
+    const StageLinks links = find_stage_links(input_.captures, profile_.pipeline);
+    profile_.pipeline.shape.transfer_s = links.transfer_s;
+    profile_.pipeline.shape.hold_s = links.hold_s;
+    profile_.notes.insert(profile_.notes.end(), links.notes.begin(), links.notes.end());
   }
 
   void replay_step() {

@@ -56,14 +56,14 @@ struct CapturedPassType {
 };
 
 struct CapturedProfile {
-  CapturedPipeline pipeline;              ///< shape.transfer_s set where ranks could be joined
+  CapturedPipeline pipeline;              ///< shape.transfer_s and hold_s as find_stage_links says
   std::vector<CapturedPassType> types;    ///< by stage, forward first, what ends a step last
   std::optional<double> blocked_power_w;  ///< of a GPU that waits, mean over the ranks; by the logs
   double idle_power_w = 0.0;     ///< of the GPU model at the clock of the capture; 0 without one
   double other_s = 0.0;          ///< of a step outside passes, on the rank where it is longest
   double captured_step_s = 0.0;  ///< first to last pass of a rank of stage 0, median of steps
-  /// The schedule replayed with the times of the passes; nothing if a stage or the order is
-  /// missing. What stages do between two passes but wait is not in it.
+  /// The schedule replayed with the times of the passes, transfers and holds, all medians; nothing
+  /// if a stage or the order is missing.
   std::optional<double> replayed_step_s;
   std::vector<std::string> notes;
 

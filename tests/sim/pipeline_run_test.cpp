@@ -35,6 +35,22 @@ TEST(PipelineRun, AddsUpByHand) {
   for (const TimedPass& pass : run.passes) EXPECT_TRUE(pass.critical);
 }
 
+// GPipe, two microbatches: the second stage is held 0.25 s after each of its first three passes,
+// and nothing else decides when the last one may begin.
+TEST(PipelineRun, APassHoldsItsStageForASend) {
+  const PipelineWork work = pipeline_work(
+      make_schedule({.kind = ScheduleKind::gpipe, .stages = 2, .microbatches = 2, .hold_s = 0.25}),
+      {"hand",
+       {{0, PassKind::forward, {{1000, 1, 10}}},
+        {0, PassKind::backward, {{1000, 3, 30}}},
+        {1, PassKind::forward, {{1000, 2, 20}}},
+        {1, PassKind::backward, {{1000, 4, 40}}}}},
+      5.0);
+  const PipelineRun run = simulate(work, highest_clocks(work));
+  EXPECT_DOUBLE_EQ(run.time_s, 1.0 + 2.0 + 2.0 + 4.0 + 4.0 + 3 * 0.25 + 3.0);
+  EXPECT_DOUBLE_EQ(run.blocked_energy_j, 5.0 * (2 * run.time_s - 20.0));
+}
+
 TEST(PipelineRun, AClockSwitchHidesInAWait) {
   const PipelineWork work = two_stages();
   PipelinePlan plan = highest_clocks(work);

@@ -183,6 +183,9 @@ TEST(PipelineSchedule, RejectsWhatCannotBe) {
                            "2 chunks need the schedule 'interleaved'; found 'gpipe'");
   expect_error<UsageError>([] { (void)make_schedule(shape(ScheduleKind::gpipe, 40000, 40000)); },
                            "is too much");
+  expect_error<UsageError>(
+      [] { (void)make_schedule({.stages = 2, .microbatches = 2, .hold_s = -1.0}); },
+      "hold time is -1 s; expected a number >= 0");
   expect_error<UsageError>([] { (void)schedule_from_name("1f1d"); }, "did you mean '1f1b'?");
 }
 

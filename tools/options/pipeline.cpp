@@ -72,7 +72,8 @@ PipelineSchedule schedule_of(const PipelineInput& input,
                       .stages = input.stages.value_or(0),
                       .microbatches = input.microbatches,
                       .chunks = input.chunks,
-                      .transfer_s = input.transfer_ms / ms_per_s};
+                      .transfer_s = input.transfer_ms / ms_per_s,
+                      .hold_s = input.hold_ms / ms_per_s};
   if (!input.stages) {
     if (!profile) throw UsageError("--model needs --stages");
     shape.stages = input.stage_map.empty() ? profile->stages()
@@ -125,6 +126,10 @@ void add_pipeline_options(CommandLine& app, PipelineInput& input) {
   app.add_option("--chunks", input.chunks, "Interleaved: model chunks per stage")
       ->capture_default_str();
   app.add_option("--transfer-ms", input.transfer_ms, "Time of a transfer between stages, ms")
+      ->capture_default_str();
+  app.add_option("--hold-ms", input.hold_ms,
+                 "Time after a pass in which its stage can begin no other, ms: sends that hold the "
+                 "sender")
       ->capture_default_str();
   app.add_option("--ops", input.ops, "Instead of a schedule: CSV op,stage,kind,mb,pos");
   app.add_option("--edges", input.edges, "Instead of a schedule: CSV src,dst[,lag_s]");

@@ -23,7 +23,7 @@ struct PipelineInput {
   std::optional<std::uint32_t> stages;
   std::uint32_t microbatches = 8, chunks = 1;
   std::uint32_t tensor_parallel = 1, data_parallel = 1;
-  double transfer_ms = 0.0, profile_scale = 1.0;
+  double transfer_ms = 0.0, hold_ms = 0.0, profile_scale = 1.0;
   SwitchOptions switching;
   std::vector<std::uint32_t> stage_map;
   std::vector<double> power_limits_w;

@@ -37,10 +37,12 @@ void check_shape(const PipelineShape& shape) {
         fmt::format("interleaved: {} microbatches; expected a multiple of the {} stages",
                     shape.microbatches, shape.stages));
   }
-  if (!(shape.transfer_s >= 0.0) || !std::isfinite(shape.transfer_s)) {
-    throw UsageError(
-        fmt::format("transfer time is {} s; expected a number >= 0", shape.transfer_s));
-  }
+  const auto expect_time = [](std::string_view what, double time_s) {
+    if (!(time_s >= 0.0) || !std::isfinite(time_s))
+      throw UsageError(fmt::format("{} time is {} s; expected a number >= 0", what, time_s));
+  };
+  expect_time("transfer", shape.transfer_s);
+  expect_time("hold", shape.hold_s);
   // Up to three passes per stage, chunk and microbatch.
   const double passes = 3.0 * shape.stages * shape.chunks * shape.microbatches;
   if (passes > static_cast<double>(max_pipeline_passes)) {
@@ -86,7 +88,7 @@ void add_dependencies(PipelineSchedule& schedule) {
   const PipelineShape& shape = schedule.shape;
   for (std::size_t i = 1; i < schedule.passes.size(); ++i) {
     if (schedule.passes[i].stage != schedule.passes[i - 1].stage) continue;
-    schedule.dependencies.push_back({id_at<PassId>(i - 1), id_at<PassId>(i), 0.0});
+    schedule.dependencies.push_back({id_at<PassId>(i - 1), id_at<PassId>(i), shape.hold_s});
   }
   const PassIndex at(schedule);
   const PassKind gradient =

@@ -62,6 +62,8 @@ struct PipelineShape {
   std::uint32_t microbatches = 1;
   std::uint32_t chunks = 1;  ///< model chunks per stage; above 1 only when interleaved
   double transfer_s = 0.0;   ///< time between the end of a pass and its start next door, >= 0
+  /// Time after a pass in which its stage can begin no other, >= 0: sends that hold the sender.
+  double hold_s = 0.0;
 
   friend bool operator==(const PipelineShape&, const PipelineShape&) = default;
 };

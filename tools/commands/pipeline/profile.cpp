@@ -190,6 +190,7 @@ std::string plan_command(const ProfileOptions& o, const CapturedProfile& profile
     command += fmt::format(" --stages {} --chunks {}", shape.stages, shape.chunks);
   if (shape.transfer_s > 0.0)
     command += fmt::format(" --transfer-ms {:.4g}", ms_per_s * shape.transfer_s);
+  if (shape.hold_s > 0.0) command += fmt::format(" --hold-ms {:.4g}", ms_per_s * shape.hold_s);
   return command;
 }
 
@@ -198,13 +199,14 @@ std::string notes_of(const ProfileOptions& o, const CapturedProfile& profile) {
   const PipelineShape& shape = pipeline.shape;
   std::string text = fmt::format(
       "\n{} ranks, {} stages, {} microbatches, {} steps, {}; {:.4g} ms from stage to stage; {:.4g} "
-      "ms of a step compute outside passes.\n",
+      "ms from a pass to the next where nothing is waited for; {:.4g} ms of a step compute outside "
+      "passes.\n",
       pipeline.ranks.size(), shape.stages, shape.microbatches, pipeline.ranks.front().steps,
       pipeline.order_known
           ? std::string(name_of(shape.kind)) +
                 (shape.chunks > 1 ? fmt::format(" of {} chunks", shape.chunks) : "")
           : "passes in an order that is not known",
-      ms_per_s * shape.transfer_s, ms_per_s * profile.other_s);
+      ms_per_s * shape.transfer_s, ms_per_s * shape.hold_s, ms_per_s * profile.other_s);
   if (profile.replayed_step_s)
     text += fmt::format(
         "A step took {:.5g} ms; the schedule replayed with these times takes {:.5g} ms ({} %).\n",
