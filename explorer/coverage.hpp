@@ -22,12 +22,20 @@ struct CoverageOptions {
   bool captures = true;  ///< plans of captured runs too
 };
 
+/// 5th and 95th percentile of a share.
+struct ShareRange {
+  double low = 0.0, high = 1.0;
+};
+
 /// Of predictions with a 90 % interval.
 struct Covered {
   std::size_t count = 0;
   double time = 0.0, energy = 0.0;                      ///< share inside
   double time_width_pct = 0.0, energy_width_pct = 0.0;  ///< mean of high - low
   double time_bias_pct = 0.0, energy_bias_pct = 0.0;    ///< mean of measured - expected
+  /// Of plans: share inside where truths are drawn as intervals are, so that these are right. A
+  /// campaign's plans share its GPU and kernels, and one truth holds or misses many of them.
+  ShareRange time_by_chance = {}, energy_by_chance = {};
 };
 
 struct CoverageRow {

@@ -18,6 +18,7 @@
 #include "explorer/solver.hpp"
 #include "models/gpu/ensemble.hpp"
 #include "models/table/fill.hpp"
+#include "models/validation/copies.hpp"
 #include "models/validation/uncertainty.hpp"
 
 namespace rubato {
@@ -93,9 +94,41 @@ Trace trace_of(const std::vector<const SweepKernel*>& kernels,
   return trace;
 }
 
+// Truths to imagine for steps of a sweep's kernels.
+class ImaginedTruths {
+ public:
+  ImaginedTruths(const ModelErrors& errors, std::size_t models, const Sweep& sweep)
+      : sweep_(sweep), errors_(draw_change_errors(errors, models, sweep.kernels.size())) {}
+
+  // The errors of some of the kernels, the same in every step that has them.
+  [[nodiscard]] std::vector<Cost> of(const std::vector<const SweepKernel*>& kernels) const {
+    std::vector<Cost> errors;
+    for (std::size_t first = 0; first < errors_.size(); first += sweep_.kernels.size()) {
+      for (const SweepKernel* kernel : kernels)
+        errors.push_back(errors_[first + static_cast<std::size_t>(kernel - sweep_.kernels.data())]);
+    }
+    return errors;
+  }
+
+ private:
+  const Sweep& sweep_;
+  std::vector<Cost> errors_;  // shape [models x draws_per_model x kernels]
+};
+
+void count_held(const Prediction& prediction, const std::vector<Cost>& truths_pct,
+                std::vector<Cost>& held) {
+  held.resize(truths_pct.size());
+  for (std::size_t i = 0; i < truths_pct.size(); ++i) {
+    const Cost needed = needed_scale(prediction.drawn, prediction.estimate_pct, truths_pct[i]);
+    if (needed.time_s <= 1.0) ++held[i].time_s;
+    if (needed.energy_j <= 1.0) ++held[i].energy_j;
+  }
+}
+
 // One step made of some of the kernels: plans for it, and what they were measured to do.
+// @param truths  or nullptr
 void test_plans_of(const SweptClocks& swept, const std::vector<const SweepKernel*>& kernels,
-                   std::mt19937_64& random, std::vector<Prediction>& predictions) {
+                   const ImaginedTruths* truths, std::mt19937_64& random, Predictions& found) {
   const std::vector<ClockPair> clocks = common_clocks(kernels);
   if (clocks.size() < 3) return;
   const GpuSpec spec = swept.spec(clocks);
@@ -110,6 +143,8 @@ void test_plans_of(const SweptClocks& swept, const std::vector<const SweepKernel
   const std::vector<GpuModel> models = draw_models(model, trace, spec.ensemble.size());
   const SwitchModel free_changes;
   PlanIntervals intervals(trace, model, models, grid, model_errors(spec), free_changes);
+  PlanIntervals imagined = intervals;
+  if (truths != nullptr) imagined.set_change_errors(truths->of(kernels));
   const Cost base =
       measured_total(launches, kernels,
                      std::vector<ClockPair>(kernels.size(), clocks[index(grid.default_clock())]));
@@ -125,19 +160,23 @@ void test_plans_of(const SweptClocks& swept, const std::vector<const SweepKernel
       const auto is_default = [&](ClockId clock) { return clock == grid.default_clock(); };
       if (std::ranges::all_of(plan.clock_of_site, is_default)) continue;  // nothing was predicted
       const Cost measured = measured_total(launches, kernels, chosen);
-      predictions.push_back({intervals.drawn(plan),
+      found.plans.push_back({intervals.drawn(plan),
                              intervals.estimate_pct(plan),
                              {change_pct(measured.time_s, base.time_s),
                               change_pct(measured.energy_j, base.energy_j)}});
+      if (truths != nullptr)
+        count_held(found.plans.back(), imagined.draws(plan).widened_changes(), found.held_by_draw);
     }
   }
 }
 
-void test_plans(const GpuSpec& spec, const Sweep& sweep, std::mt19937_64& random,
-                std::vector<Prediction>& predictions) {
+void test_plans(const GpuSpec& spec, const Sweep& sweep, bool imagine, std::mt19937_64& random,
+                Predictions& found) {
   const SweptClocks swept(spec, sweep);
+  const ImaginedTruths truths(model_errors(spec), std::max<std::size_t>(1, spec.ensemble.size()),
+                              sweep);
   for (int step = 0; step < steps_of_a_campaign; ++step)
-    test_plans_of(swept, drawn_kernels(sweep, random), random, predictions);
+    test_plans_of(swept, drawn_kernels(sweep, random), imagine ? &truths : nullptr, random, found);
 }
 
 // Of kernels fitted to five points, fewer where a kernel would have less than two left to test.
@@ -240,24 +279,26 @@ std::vector<Campaign> fit_without_groups(const GpuSpec& frame, const Sweep& swee
   return campaigns;
 }
 
-Predictions play(const Campaign& campaign, std::size_t points, const SweepFitOptions& fit) {
+Predictions play(const Campaign& campaign, std::size_t points, const SweepFitOptions& fit,
+                 bool imagine) {
   std::mt19937_64 random(seed + points);
   const Parts parts = measured_part(campaign.fitted, campaign.own, points, random);
   const ModelErrors errors = model_errors(campaign.fitted);
   const GpuSpec spec = with_kernels(campaign.fitted, parts.seen, fit,
                                     std::hypot(errors.own.time, errors.shared.time),
                                     std::hypot(errors.own.energy, errors.shared.energy));
-  Predictions predictions{.cells = {}, .plans = {}, .spec = spec};
+  Predictions predictions{.cells = {}, .plans = {}, .held_by_draw = {}, .spec = spec};
   test_cells(spec, parts.rest, predictions.cells);
-  test_plans(spec, campaign.own, random, predictions.plans);
+  test_plans(spec, campaign.own, imagine, random, predictions);
   return predictions;
 }
 
 void learn_errors(const GpuSpec& frame, const Sweep& sweep, const std::vector<std::size_t>& points,
                   const SweepFitOptions& fit, GpuSpec& spec, const RunContext& context) {
   constexpr std::size_t groups = 4, enough_kernels = 6;
-  const Sweep all = usable_points(sweep);
+  const Sweep all = without_copies(usable_points(sweep));
   if (all.kernels.size() < 2) return;
+  spec.fit_errors[distinct_kernels_key] = static_cast<double>(all.kernels.size());
   std::vector<Campaign> campaigns = fit_without_groups(frame, all, groups, fit, context);
   if (context.stop_requested()) return;
   const ModelErrors errors = few_point_errors(campaigns, all, fit);

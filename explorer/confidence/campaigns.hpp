@@ -31,7 +31,10 @@ struct Prediction {
 struct Predictions {
   std::vector<Prediction> cells;  ///< points that were left out, against the measured value
   std::vector<Prediction> plans;  ///< changes against the highest clocks, for left-out kernels
-  GpuSpec spec;                   ///< with the kernels as far as they were measured
+  /// Were a draw of the models and their errors the truth, the same one in all steps: how many
+  /// plans would have an interval of time and of energy that holds theirs, of each draw.
+  std::vector<Cost> held_by_draw;
+  GpuSpec spec;  ///< with the kernels as far as they were measured
 };
 
 /// Points with time and power, under the largest power cap, of kernels that have two.
@@ -44,9 +47,10 @@ struct Predictions {
                                                        const SweepFitOptions& fit,
                                                        const RunContext& context = {});
 
-/// @param points  measured of each kernel that was left out; 0: four fifths of them
+/// @param points   measured of each kernel that was left out; 0: four fifths of them
+/// @param imagine  fill Predictions::held_by_draw
 [[nodiscard]] Predictions play(const Campaign& campaign, std::size_t points,
-                               const SweepFitOptions& fit);
+                               const SweepFitOptions& fit, bool imagine = false);
 
 /// Plays campaigns on a sweep and writes into a spec that was fitted to it how far the model is
 /// off, and for kernels of so many points by what intervals must be multiplied so that 90 % of them

@@ -13,7 +13,6 @@
 #include "common/algorithms/parallel.hpp"
 #include "common/error.hpp"
 #include "common/numbers.hpp"
-#include "explorer/confidence/error_reach.hpp"
 #include "explorer/free_cost.hpp"
 #include "explorer/solver.hpp"
 #include "models/calibration/change_errors.hpp"
@@ -39,9 +38,9 @@ Cost total_of(const Trace& trace, const GpuModel& model, const ClockGrid& grid, 
 
 // How far a plan takes each kernel from the default clocks. Of measured cells nothing says which
 // clocks were in effect.
-std::vector<double> reach_of_kernels(const Trace& trace, const GpuModel& model,
-                                     const ClockGrid& grid, const Plan& plan) {
-  std::vector<double> reach(trace.kernels.size(), 0.0);
+std::vector<ErrorReach> reach_of_kernels(const Trace& trace, const GpuModel& model,
+                                         const ClockGrid& grid, const Plan& plan) {
+  std::vector<ErrorReach> reach(trace.kernels.size());
   std::vector<std::pair<KernelId, ClockId>> used;
   const std::vector<Site> launches = sites(trace, plan);
   for (std::size_t i = 0; i < launches.size(); ++i)
@@ -49,9 +48,10 @@ std::vector<double> reach_of_kernels(const Trace& trace, const GpuModel& model,
   std::ranges::sort(used);
   used.erase(std::unique(used.begin(), used.end()), used.end());
   for (const auto& [kernel, clock] : used) {
-    double& most = reach[index(kernel)];
-    most = std::max(most, model.measured() != nullptr ? error_reach(model.spec(), grid, clock)
-                                                      : error_reach(model, grid, kernel, clock));
+    ErrorReach& most = reach[index(kernel)];
+    const ErrorReach own = model.measured() != nullptr ? error_reach(model.spec(), grid, clock)
+                                                       : error_reach(model, grid, kernel, clock);
+    most = {std::max(most.time, own.time), std::max(most.energy, own.energy)};
   }
   return reach;
 }
@@ -132,6 +132,13 @@ SavingInterval SavingDraws::interval() const {
 
 SavingInterval SavingDraws::widened_interval() const {
   return {interval_of(widened(time_pct_)), interval_of(widened(energy_pct_))};
+}
+
+std::vector<Cost> SavingDraws::widened_changes() const {
+  const std::vector<double> time_pct = widened(time_pct_), energy_pct = widened(energy_pct_);
+  std::vector<Cost> changes;
+  for (std::size_t i = 0; i < time_pct.size(); ++i) changes.push_back({time_pct[i], energy_pct[i]});
+  return changes;
 }
 
 SavingInterval scaled_interval(const SavingInterval& drawn, const RelativeErrors& scale,
@@ -268,11 +275,11 @@ Cost PlanIntervals::estimate_pct(const Plan& plan) const {
 // Plans of other slacks take most kernels as far. Nothing for those that stay at the default
 // clocks.
 std::vector<std::shared_ptr<const PlanIntervals::Factors>> PlanIntervals::factors_of(
-    std::span<const double> reach) {
+    std::span<const ErrorReach> reach) {
   constexpr std::size_t most_kept = 8;  // of a kernel
   std::vector<std::shared_ptr<const Factors>> all(reach.size());
   parallel_for(reach.size(), [&](std::size_t k) {
-    if (reach[k] == 0.0) return;
+    if (reach[k] == ErrorReach{}) return;
     std::vector<KnownFactors>& known = known_factors_[k];
     const auto same = std::ranges::find(known, reach[k], &KnownFactors::reach);
     if (same != known.end()) {
@@ -282,8 +289,7 @@ std::vector<std::shared_ptr<const PlanIntervals::Factors>> PlanIntervals::factor
     Factors factors;
     factors.reserve(draws_.size() / reach.size());
     for (std::size_t i = k; i < draws_.size(); i += reach.size())
-      factors.push_back(
-          {std::exp(reach[k] * draws_[i].time_s), std::exp(reach[k] * draws_[i].energy_j)});
+      factors.push_back(with_error({1.0, 1.0}, reach[k], draws_[i]));
     all[k] = std::make_shared<const Factors>(std::move(factors));
     if (known.size() == most_kept) known.erase(known.begin());
     known.push_back({reach[k], all[k]});
@@ -292,7 +298,7 @@ std::vector<std::shared_ptr<const PlanIntervals::Factors>> PlanIntervals::factor
 }
 
 // Every kernel's totals with an error of its own; what switches take is exact.
-SavingInterval PlanIntervals::drawn(const Plan& plan) {
+SavingDraws PlanIntervals::draws(const Plan& plan) {
   const auto factors = factors_of(reach_of_kernels(trace_, model_, grid_, plan));
   SavingDraws draws(models_.size() * draws_per_model);
   parallel_for(models_.size(), [&](std::size_t m) {
@@ -313,7 +319,14 @@ SavingInterval PlanIntervals::drawn(const Plan& plan) {
     for (std::size_t d = 0; d < draws_per_model; ++d)
       draws.set(m * draws_per_model + d, counted(sums[d]), bases_[m]);
   });
-  return draws.widened_interval();
+  return draws;
+}
+
+SavingInterval PlanIntervals::drawn(const Plan& plan) { return draws(plan).widened_interval(); }
+
+void PlanIntervals::set_change_errors(std::vector<Cost> logarithms) {
+  draws_ = std::move(logarithms);
+  known_factors_.assign(known_factors_.size(), {});
 }
 
 SavingInterval saving_interval(const Trace& trace, const GpuModel& model,

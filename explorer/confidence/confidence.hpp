@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "explorer/confidence/error_reach.hpp"
 #include "explorer/goal.hpp"
 #include "models/table/gpu_model.hpp"
 #include "models/validation/model_errors.hpp"
@@ -41,6 +42,8 @@ class SavingDraws {
   [[nodiscard]] SavingInterval interval() const;
   /// Of draws_per_model draws for each of several models, in turn: `widened`.
   [[nodiscard]] SavingInterval widened_interval() const;
+  /// The draws of that interval, in %.
+  [[nodiscard]] std::vector<Cost> widened_changes() const;
 
  private:
   std::vector<double> time_pct_, energy_pct_;
@@ -108,6 +111,10 @@ class PlanIntervals {
   [[nodiscard]] SavingInterval of(const Plan& plan, const Cost& simulated);
   /// As drawn, before it is scaled and reaches to the estimate.
   [[nodiscard]] SavingInterval drawn(const Plan& plan);
+  /// All draws of one plan.
+  [[nodiscard]] SavingDraws draws(const Plan& plan);
+  /// Takes other errors than the constructor drew. @param logarithms  as of draw_change_errors
+  void set_change_errors(std::vector<Cost> logarithms);
   /// Changes of time and energy by the model the plan was chosen with.
   [[nodiscard]] Cost estimate_pct(const Plan& plan) const;
 
@@ -115,14 +122,14 @@ class PlanIntervals {
   // Factors of a kernel's time and energy in each draw, shape [models x draws].
   using Factors = std::vector<Cost>;
   struct KnownFactors {
-    double reach;
+    ErrorReach reach;
     std::shared_ptr<const Factors> factors;
   };
 
   [[nodiscard]] std::vector<Cost> kernel_costs(const GpuModel& model, const Plan& plan,
                                                Cost& rest) const;
   [[nodiscard]] std::vector<std::shared_ptr<const Factors>> factors_of(
-      std::span<const double> reach);
+      std::span<const ErrorReach> reach);
 
   const Trace& trace_;
   const GpuModel& model_;

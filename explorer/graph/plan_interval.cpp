@@ -1,12 +1,10 @@
 #include "explorer/graph/plan_interval.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <string>
 
 #include "common/numbers.hpp"
 #include "explorer/confidence/confidence.hpp"
-#include "explorer/confidence/error_reach.hpp"
 #include "models/gpu/ensemble.hpp"
 #include "models/kernel/coefficients.hpp"
 #include "models/validation/model_errors.hpp"
@@ -113,8 +111,8 @@ GraphPlanIntervals::Parts GraphPlanIntervals::parts_of(const GraphModel& model,
 }
 
 // How much of the errors of a change of clock a kernel has, alone, at what the limit leaves it.
-double GraphPlanIntervals::reach(KernelId kernel, ClockId clock) const {
-  if (clock == grid_.default_clock()) return 0.0;
+ErrorReach GraphPlanIntervals::reach(KernelId kernel, ClockId clock) const {
+  if (clock == grid_.default_clock()) return {};
   const auto at = [&](ClockId id) {
     return clock_in_effect(model_.spec(), grid_[id], model_.evaluate(kernel, grid_[id]));
   };
@@ -134,10 +132,10 @@ Cost GraphPlanIntervals::total(const Parts& parts, const GraphRun& run, std::siz
   Cost sum{run.span_s, run.total_energy_j};
   for (const auto& [at, part] : parts) {
     const auto& [kernel, clock] = at;
-    const Cost factor = drawn(model, kernel, clock);
-    const Cost& log = logarithms[source_of_kernel_[index(kernel)]];
-    sum.time_s += part.path_s * (factor.time_s * std::exp(part.reach * log.time_s) - 1.0);
-    sum.energy_j += part.energy_j * (factor.energy_j * std::exp(part.reach * log.energy_j) - 1.0);
+    const Cost factor = with_error(drawn(model, kernel, clock), part.reach,
+                                   logarithms[source_of_kernel_[index(kernel)]]);
+    sum.time_s += part.path_s * (factor.time_s - 1.0);
+    sum.energy_j += part.energy_j * (factor.energy_j - 1.0);
   }
   const double host_w = model_.host_power_w() * static_cast<double>(run.gpus.size());
   sum.energy_j += host_w * (sum.time_s - run.span_s);

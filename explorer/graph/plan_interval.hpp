@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "explorer/confidence/error_reach.hpp"
 #include "models/table/profile_table.hpp"
 #include "models/validation/model_errors.hpp"
 #include "sim/graph/simulator.hpp"
@@ -49,13 +50,13 @@ class GraphPlanIntervals {
   struct Part {
     double path_s = 0.0;  // on the path that ends last
     double energy_j = 0.0;
-    double reach = 0.0;  // of the errors of its change of clock, see error_reach
+    ErrorReach reach;  // of the errors of its change of clock, see error_reach
   };
   using Parts = std::map<std::pair<KernelId, ClockId>, Part>;
 
   [[nodiscard]] static Parts parts_of(const GraphModel& model, const GraphPlan& plan,
                                       const GraphRun& run);
-  [[nodiscard]] double reach(KernelId kernel, ClockId clock) const;
+  [[nodiscard]] ErrorReach reach(KernelId kernel, ClockId clock) const;
   [[nodiscard]] Cost drawn(std::size_t model, KernelId kernel, ClockId clock) const;
   [[nodiscard]] Cost total(const Parts& parts, const GraphRun& run, std::size_t model,
                            std::span<const Cost> logarithms) const;

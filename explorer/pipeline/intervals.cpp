@@ -1,12 +1,10 @@
 #include "explorer/pipeline/intervals.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 #include <utility>
 
 #include "common/algorithms/parallel.hpp"
-#include "explorer/confidence/error_reach.hpp"
 #include "models/kernel/model.hpp"
 #include "models/validation/uncertainty.hpp"
 
@@ -104,9 +102,10 @@ Cost PipelineIntervals::with_errors(const std::vector<Cost>& costs, const UsedOp
                                     std::span<const Cost> logarithms) {
   Cost sum;
   for (std::size_t k = 0; k < costs.size(); ++k) {
-    const Cost& error = logarithms[index(used.kernels[k].kernel)];
-    sum.time_s += costs[k].time_s * std::exp(used.reach[k] * error.time_s);
-    sum.energy_j += costs[k].energy_j * std::exp(used.reach[k] * error.energy_j);
+    const Cost cost =
+        with_error(costs[k], used.reach[k], logarithms[index(used.kernels[k].kernel)]);
+    sum.time_s += cost.time_s;
+    sum.energy_j += cost.energy_j;
   }
   return sum;
 }

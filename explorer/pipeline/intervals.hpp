@@ -53,7 +53,7 @@ class PipelineIntervals {
     std::vector<PassKernel> kernels;
     std::vector<ClockId> clocks;
     double limit_w;
-    std::vector<double> reach;
+    std::vector<ErrorReach> reach;
   };
 
   // What two plans cost, of one draw of the work.

@@ -71,6 +71,34 @@ void add_unmeasured_classes(std::vector<ClassCoefficients>& classes) {
   copy(KernelClass::gemm_batched, KernelClass::attention);
 }
 
+// Mean errors of the published forward pass.
+struct PassErrors {
+  double time_mape_pct = 0.0, energy_mape_pct = 0.0;
+};
+
+PassErrors pass_errors(const PaperTable& table, const ClockGrid& grid, const PaperData& paper) {
+  const auto reference = static_cast<Eigen::Index>(index(grid.default_clock()));
+  std::vector<double> time, energy;
+  for (const PaperPassPoint& published : paper.forward_pass) {
+    if (index(grid[published.clock].mem) == 0) continue;  // the bar is over memory >= 810 MHz
+    const auto c = static_cast<Eigen::Index>(index(published.clock));
+    double time_s = 0.0, energy_j = 0.0, base_time_s = 0.0, base_energy_j = 0.0;
+    for (std::size_t i = 0; i < paper.kernels.size(); ++i) {
+      if (!paper.in_forward_pass[i]) continue;
+      const auto k = static_cast<Eigen::Index>(i);
+      time_s += paper.kernels[i].count * table.time_s(k, c);
+      energy_j += paper.kernels[i].count * table.energy_j(k, c);
+      base_time_s += paper.kernels[i].count * table.time_s(k, reference);
+      base_energy_j += paper.kernels[i].count * table.energy_j(k, reference);
+    }
+    time.push_back(100.0 *
+                   (time_s / base_time_s / (1.0 + published.time_change_pct / 100.0) - 1.0));
+    energy.push_back(
+        100.0 * (energy_j / base_energy_j / (1.0 + published.energy_change_pct / 100.0) - 1.0));
+  }
+  return {mean_abs(time), mean_abs(energy)};
+}
+
 void add_errors(GpuSpec& spec, const CalibrationProblem& problem, const Eigen::VectorXd& point,
                 const ClockGrid& grid, const PaperData& paper) {
   const PaperTable table = problem.evaluate(point);
@@ -84,34 +112,17 @@ void add_errors(GpuSpec& spec, const CalibrationProblem& problem, const Eigen::V
     table1_energy.push_back(100.0 * (table.energy_j(k, best) / table.energy_j(k, reference) - 1.0) -
                             paper.kernels[i].best_energy_change_pct);
   }
-  std::vector<double> pass_time, pass_energy;
-  for (const PaperPassPoint& published : paper.forward_pass) {
-    if (index(grid[published.clock].mem) == 0) continue;  // the bar is over memory >= 810 MHz
-    const auto c = static_cast<Eigen::Index>(index(published.clock));
-    double time_s = 0.0, energy_j = 0.0, base_time_s = 0.0, base_energy_j = 0.0;
-    for (std::size_t i = 0; i < paper.kernels.size(); ++i) {
-      if (!paper.in_forward_pass[i]) continue;
-      const auto k = static_cast<Eigen::Index>(i);
-      time_s += paper.kernels[i].count * table.time_s(k, c);
-      energy_j += paper.kernels[i].count * table.energy_j(k, c);
-      base_time_s += paper.kernels[i].count * table.time_s(k, reference);
-      base_energy_j += paper.kernels[i].count * table.energy_j(k, reference);
-    }
-    pass_time.push_back(100.0 *
-                        (time_s / base_time_s / (1.0 + published.time_change_pct / 100.0) - 1.0));
-    pass_energy.push_back(
-        100.0 * (energy_j / base_energy_j / (1.0 + published.energy_change_pct / 100.0) - 1.0));
-  }
+  const PassErrors passes = pass_errors(table, grid, paper);
   spec.fit_errors = {{"table1_time_mae_points", mean_abs(table1_time)},
                      {"table1_energy_mae_points", mean_abs(table1_energy)},
-                     {"forward_sweep_time_mape_pct", mean_abs(pass_time)},
-                     {"forward_sweep_energy_mape_pct", mean_abs(pass_energy)}};
+                     {"forward_sweep_time_mape_pct", passes.time_mape_pct},
+                     {"forward_sweep_energy_mape_pct", passes.energy_mape_pct}};
   // What whole passes are off by, all kernels share. All of these are changes.
   constexpr double sigma_per_mean_error = 1.2533;  // of a Gaussian, sqrt(pi / 2)
   spec.fit_errors["shared_time_pct"] =
-      sigma_per_mean_error * mean_abs(pass_time) / time_change_error;
+      sigma_per_mean_error * passes.time_mape_pct / time_change_error;
   spec.fit_errors["shared_energy_pct"] =
-      sigma_per_mean_error * mean_abs(pass_energy) / energy_change_error;
+      sigma_per_mean_error * passes.energy_mape_pct / energy_change_error;
   const auto [time_errors, power_errors] = problem.sweep_errors(point);
   if (!time_errors.empty()) {
     spec.fit_errors["other_kernels_time_mape_pct"] = 100.0 * mean_abs(time_errors);
@@ -119,49 +130,80 @@ void add_errors(GpuSpec& spec, const CalibrationProblem& problem, const Eigen::V
   }
 }
 
-// Draws around the fit as offsets from `spec`, see GpuSpec::ensemble.
-void add_ensemble(GpuSpec& spec, const CalibrationProblem& problem, const Eigen::VectorXd& point) {
-  constexpr int members = 16;
-  constexpr double ridge = 0.1;  // as a prior of three e-folds
-  const Eigen::VectorXd residuals = problem.residuals(point);
-  const Eigen::MatrixXd jacobian = problem.slopes(point).dense();
-  Eigen::MatrixXd normal = transposed_product(jacobian, jacobian);
-  normal.diagonal().array() += ridge;
-  const auto freedom =
-      static_cast<double>(std::max<Eigen::Index>(1, residuals.size() - point.size()));
-  const double sigma = std::sqrt(std::max(1.0, residuals.squaredNorm() / freedom));
-  const Eigen::MatrixXd factor = cholesky_factor(normal);
+// The Gaussian around a minimum, its width scaled by the residuals.
+class DrawsAround {
+ public:
+  DrawsAround(const CalibrationProblem& problem, const Eigen::VectorXd& point)
+      : problem_(problem), point_(point) {
+    constexpr double ridge = 0.1;  // as a prior of three e-folds
+    const Eigen::VectorXd residuals = problem.residuals(point);
+    const Eigen::MatrixXd jacobian = problem.slopes(point).dense();
+    Eigen::MatrixXd normal = transposed_product(jacobian, jacobian);
+    normal.diagonal().array() += ridge;
+    const auto freedom =
+        static_cast<double>(std::max<Eigen::Index>(1, residuals.size() - point.size()));
+    cost_ = residuals.squaredNorm();
+    sigma_ = std::sqrt(std::max(1.0, cost_ / freedom));
+    factor_ = cholesky_factor(normal);
+  }
 
-  // The Gaussian knows nothing of bounds (cycles hidden behind DRAM may be any
-  // number below its time), so draws that fit far worse are pulled in, kernel by kernel.
-  const double cost = residuals.squaredNorm();
-  const auto pull_in = [&](Eigen::VectorXd& move) {
-    constexpr double shorter = 0.7;
-    constexpr int most_pulls = 20;
-    const double allowed =
-        cost + 2.0 * sigma * sigma * static_cast<double>((move.array() != 0.0).count());
-    for (int i = 0; i < most_pulls && problem.residuals(point + move).squaredNorm() > allowed; ++i)
-      move *= shorter;
-  };
-  const Eigen::Index kernels = std::ssize(spec.kernels);
-  const auto first_kernel = problem.shared_count();
+  // What draws of so many parameters may cost.
+  [[nodiscard]] double allowed(Eigen::Index parameters) const {
+    return cost_ + 2.0 * sigma_ * sigma_ * static_cast<double>(parameters);
+  }
 
-  std::mt19937_64 random(20260113);
-  std::normal_distribution<double> gaussian;
-  const Eigen::VectorXd shared = read_parameters(spec);
-  for (int i = 0; i < members; ++i) {
-    Eigen::VectorXd draw(point.size());
-    for (double& value : draw) value = sigma * gaussian(random);
-    const Eigen::VectorXd drawn = solve_transposed_lower(factor, draw);
-    Eigen::VectorXd moved = point;
+  // It knows nothing of bounds (cycles hidden behind DRAM may be any number below its time), so
+  // draws that fit far worse are pulled in, kernel by kernel.
+  template <class Random>
+  [[nodiscard]] Eigen::VectorXd draw(Random& random, Eigen::Index kernels) const {
+    std::normal_distribution<double> gaussian;
+    Eigen::VectorXd standard(point_.size());
+    for (double& value : standard) value = sigma_ * gaussian(random);
+    const Eigen::VectorXd drawn = solve_transposed_lower(factor_, standard);
+    const Eigen::Index shared = problem_.shared_count();
+    Eigen::VectorXd moved = point_;
     for (Eigen::Index k = -1; k < kernels; ++k) {
-      const Eigen::Index first = k < 0 ? 0 : first_kernel + k * CalibrationProblem::per_kernel;
-      const Eigen::Index count = k < 0 ? first_kernel : CalibrationProblem::per_kernel;
-      Eigen::VectorXd move = Eigen::VectorXd::Zero(point.size());
+      const Eigen::Index first = k < 0 ? 0 : shared + k * CalibrationProblem::per_kernel;
+      const Eigen::Index count = k < 0 ? shared : CalibrationProblem::per_kernel;
+      Eigen::VectorXd move = Eigen::VectorXd::Zero(point_.size());
       move.segment(first, count) = drawn.segment(first, count);
       pull_in(move);
       moved += move;
     }
+    return moved;
+  }
+
+ private:
+  void pull_in(Eigen::VectorXd& move) const {
+    constexpr double shorter = 0.7;
+    constexpr int most_pulls = 20;
+    const double most = allowed((move.array() != 0.0).count());
+    for (int i = 0; i < most_pulls && problem_.residuals(point_ + move).squaredNorm() > most; ++i)
+      move *= shorter;
+  }
+
+  const CalibrationProblem& problem_;
+  Eigen::VectorXd point_;
+  Eigen::MatrixXd factor_;
+  double cost_ = 0.0, sigma_ = 1.0;
+};
+
+// Draws around the fit, and around other minima that fit as well as such draws do, in turn: offsets
+// from `spec`, see GpuSpec::ensemble.
+// @param minima  the fit first
+void add_ensemble(GpuSpec& spec, const CalibrationProblem& problem,
+                  const std::vector<Eigen::VectorXd>& minima) {
+  constexpr std::size_t members = 16;
+  std::vector<DrawsAround> around;
+  for (const Eigen::VectorXd& point : minima) {
+    if (around.empty() ||
+        problem.residuals(point).squaredNorm() <= around.front().allowed(point.size()))
+      around.emplace_back(problem, point);
+  }
+  std::mt19937_64 random(20260113);
+  const Eigen::VectorXd shared = read_parameters(spec);
+  for (std::size_t i = 0; i < members; ++i) {
+    const Eigen::VectorXd moved = around[i % around.size()].draw(random, std::ssize(spec.kernels));
     std::vector<double>& member = spec.ensemble.emplace_back();
     const auto add = [&](const Eigen::VectorXd& offsets) {
       for (const double offset : offsets) member.push_back(std::round(offset * 1e4) / 1e4);
@@ -171,8 +213,10 @@ void add_ensemble(GpuSpec& spec, const CalibrationProblem& problem, const Eigen:
       add(read_coefficients(problem.coefficients_at(moved, k)) -
           read_coefficients(spec.kernels[k].coefficients));
   }
-  spec.sources["uncertainty"] =
-      "draws from the Gaussian around the fit, its width scaled by the residuals";
+  spec.sources["uncertainty"] = fmt::format(
+      "draws from the Gaussians around {} minima that fit alike, their widths scaled by the "
+      "residuals",
+      around.size());
 }
 
 // One descent, restarted kernel by kernel. The objective has many minima that fit alike, and a
@@ -194,10 +238,11 @@ Eigen::VectorXd descend(const CalibrationProblem& problem, const Eigen::VectorXd
   return best;
 }
 
-// The best of descents from the physical start and from points around it, so that rounding
-// elsewhere does not decide which minimum is found. One point for each problem; all at once.
-std::vector<Eigen::VectorXd> best_points(std::span<const CalibrationProblem> problems,
-                                         double moved_starts, const RunContext& context) {
+// What descents from the physical start and from points around it end at, the best first, so that
+// rounding elsewhere does not decide which minimum is found. All problems at once.
+std::vector<std::vector<Eigen::VectorXd>> minima_of(std::span<const CalibrationProblem> problems,
+                                                    double moved_starts,
+                                                    const RunContext& context) {
   constexpr std::size_t starts = 3;
   constexpr double around = 0.1;  // in logarithms
   std::vector<Eigen::VectorXd> points;
@@ -220,13 +265,15 @@ std::vector<Eigen::VectorXd> best_points(std::span<const CalibrationProblem> pro
     context.report({.done = ++done, .total = points.size(), .note = "descents"});
   };
   parallel_for(points.size(), descend_from, LoopTasks::singly);
-  std::vector<Eigen::VectorXd> best;
+  std::vector<std::vector<Eigen::VectorXd>> minima(problems.size());
+  for (std::size_t i = 0; i < points.size(); ++i)
+    minima[i / starts].push_back(std::move(points[i]));
   for (std::size_t p = 0; p < problems.size(); ++p) {
-    best.push_back(*std::ranges::min_element(
-        std::span(points).subspan(p * starts, starts), {},
-        [&](const Eigen::VectorXd& point) { return problems[p].residuals(point).squaredNorm(); }));
+    std::ranges::sort(minima[p], {}, [&](const Eigen::VectorXd& point) {
+      return problems[p].residuals(point).squaredNorm();
+    });
   }
-  return best;
+  return minima;
 }
 
 // What a fit rests on, as its spec says it.
@@ -237,17 +284,18 @@ std::string what_was_fitted(bool use_table1, bool with_sweep) {
       with_sweep ? "; other kernels on an RTX 3080 Ti (apAdomas/GPU-FREQUENCY-DVFS 13eb4b4)" : "");
 }
 
-// The earlier fit to the same numbers, where the descents found none that is clearly better.
+// Puts the earlier fit to the same numbers first, where the descents found none that is clearly
+// better.
 void keep_earlier(const CalibrationProblem& problem, std::span<const GpuSpec> earlier,
-                  const std::string& fitted_to, Eigen::VectorXd& point) {
+                  const std::string& fitted_to, std::vector<Eigen::VectorXd>& minima) {
   for (const GpuSpec& spec : earlier) {
     const auto source = spec.sources.find("kernels");
     if (source == spec.sources.end() || !source->second.ends_with(fitted_to)) continue;
     const std::optional<Eigen::VectorXd> known = problem.point_of(spec);
     if (!known) continue;
-    const double found = problem.residuals(point).squaredNorm();
+    const double found = problem.residuals(minima.front()).squaredNorm();
     if (problem.residuals(*known).squaredNorm() <= (1.0 + alike_frac) * found) {
-      point = *known;
+      minima.insert(minima.begin(), *known);
       return;
     }
   }
@@ -272,16 +320,17 @@ GpuSpec calibrate(const GpuSpec& frame, const Trace& trace, const ClockGrid& gri
   if (options.estimate_errors) with_table1.push_back(false);
   for (const bool use_table1 : with_table1)
     problems.emplace_back(frame, trace, grid, paper, sweep, use_table1);
-  std::vector<Eigen::VectorXd> points = best_points(problems, options.moved_starts, context);
+  std::vector<std::vector<Eigen::VectorXd>> minima =
+      minima_of(problems, options.moved_starts, context);
   parallel_for(
       problems.size(),
       [&](std::size_t p) {
         keep_earlier(problems[p], options.earlier, what_was_fitted(with_table1[p], !sweep.empty()),
-                     points[p]);
+                     minima[p]);
       },
       LoopTasks::singly);
   const CalibrationProblem& problem = problems.front();
-  const Eigen::VectorXd& point = points.front();
+  const Eigen::VectorXd& point = minima.front().front();
   GpuSpec spec = problem.spec_at(point);
   spec.calibrated = true;
   spec.kernels.clear();
@@ -304,10 +353,10 @@ GpuSpec calibrate(const GpuSpec& frame, const Trace& trace, const ClockGrid& gri
       "gemm_batched";
   add_errors(spec, problem, point, grid, paper);
   spec.ensemble.clear();
-  add_ensemble(spec, problem, point);
+  add_ensemble(spec, problem, minima.front());
   if (options.estimate_errors) {
     GpuSpec blind;
-    add_errors(blind, problems.back(), points.back(), grid, paper);
+    add_errors(blind, problems.back(), minima.back().front(), grid, paper);
     add_own_errors(blind, spec);
   }
   return spec;

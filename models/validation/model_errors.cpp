@@ -19,7 +19,6 @@ namespace rubato {
 
 namespace {
 
-constexpr double own_90_pct = 2.1318;     // of |t| with own_freedom degrees
 constexpr double own_deviation = 1.4142;  // its standard deviation over its scale
 
 double magnitude_below(std::vector<double> values, double share) {
@@ -79,19 +78,21 @@ std::optional<double> found(const GpuSpec& spec, std::string_view key) {
   return entry->second / 100.0;
 }
 
-Parts parts_of(const GpuSpec& spec, const char* what, double never_fitted) {
+Parts halves_of(double sigma) {
+  return {sigma / std::numbers::sqrt2, sigma / std::numbers::sqrt2 / own_deviation};
+}
+
+// As write_errors wrote them, or half the variance of mean errors on points held out.
+std::optional<Parts> learned_parts(const GpuSpec& spec, const char* what) {
   const auto shared = found(spec, fmt::format("shared_{}_pct", what));
   const auto own = found(spec, fmt::format("own_{}_pct", what));
-  if (shared && own) return {*shared, *own};
+  if (shared && own) return Parts{*shared, *own};
   constexpr double sigma_per_mean_error = 1.2533;  // of a Gaussian, sqrt(pi / 2)
-  double sigma = never_fitted;
   for (const char* pattern : {"k_fold_{}_mape_pct", "forward_sweep_{}_mape_pct"}) {
-    if (const auto mean = found(spec, fmt::format(fmt::runtime(pattern), what))) {
-      sigma = sigma_per_mean_error * *mean;
-      break;
-    }
+    if (const auto mean = found(spec, fmt::format(fmt::runtime(pattern), what)))
+      return halves_of(sigma_per_mean_error * *mean);
   }
-  return {sigma / std::numbers::sqrt2, sigma / std::numbers::sqrt2 / own_deviation};
+  return std::nullopt;
 }
 
 // "plans_time_scale_3"; whole sweeps are "plans_time_scale_many".
@@ -160,11 +161,18 @@ double few_draws_factor(std::size_t count) {
 
 ModelErrors model_errors(const GpuSpec& spec) {
   constexpr RelativeErrors never_fitted{0.10, 0.15};
-  const Parts time = parts_of(spec, "time", never_fitted.time);
-  const Parts energy = parts_of(spec, "energy", never_fitted.energy);
-  const double few = few_draws_factor(spec.kernels.size());
+  const Parts time = learned_parts(spec, "time").value_or(halves_of(never_fitted.time));
+  const Parts energy = learned_parts(spec, "energy").value_or(halves_of(never_fitted.energy));
+  const auto distinct = spec.fit_errors.find(distinct_kernels_key);
+  const double few = few_draws_factor(distinct == spec.fit_errors.end()
+                                          ? spec.kernels.size()
+                                          : static_cast<std::size_t>(distinct->second));
   return {
       {time.shared, energy.shared}, {few * time.own, few * energy.own}, scales_of_kernels(spec)};
+}
+
+bool are_learned(const GpuSpec& spec, const char* quantity) {
+  return learned_parts(spec, quantity).has_value();
 }
 
 RelativeErrors cell_errors(const GpuSpec& spec) {

@@ -38,6 +38,7 @@ struct ModelErrors {
 
 /// Residuals have the tails of this t: a few kernels are far off, most are not.
 inline constexpr int own_freedom = 4;
+inline constexpr double own_90_pct = 2.1318;  ///< what nine in ten of its draws are below
 
 /// Both parts from predictions of points that were held out. With fewer than four kernels at a
 /// clock nothing tells them apart, and they count the same.
@@ -50,6 +51,10 @@ void write_errors(const ModelErrors& errors, GpuSpec& spec);
 /// were learned from, the least of them.
 inline constexpr const char* scale_many_points_key = "scale_many_points";
 
+/// Among fit_errors: how many kernels the errors were learned from, each measurement once
+/// (without_copies).
+inline constexpr const char* distinct_kernels_key = "distinct_kernels";
+
 /// Kept among the spec's fit_errors for kernels of so many points: "plans_time_scale_3".
 /// @param points  0: whole sweeps
 void write_scales(const IntervalScales& scales, std::size_t points, GpuSpec& spec);
@@ -58,11 +63,15 @@ void write_scales(const IntervalScales& scales, std::size_t points, GpuSpec& spe
 /// the next draw, by Student's t over a Gaussian. 1 for fewer than two, which tell nothing.
 [[nodiscard]] double few_draws_factor(std::size_t count);
 
-/// What write_errors wrote, the own part wider the fewer kernels the fit rests on; else the spec's
-/// mean errors on points held out, half of the variance shared; 10 and 15 % for a spec that was
-/// never fitted. Scales are those of kernels with as many points as the spec's, or fewer; from
+/// What write_errors wrote, the own part wider the fewer kernels it was learned from; else the
+/// spec's mean errors on points held out, half of the variance shared; 10 and 15 % for a spec that
+/// was never fitted. Scales are those of kernels with as many points as the spec's, or fewer; from
 /// ten points on, but fewer than campaigns of whole sweeps had, the wider of both neighbours.
 [[nodiscard]] ModelErrors model_errors(const GpuSpec& spec);
+
+/// Whether errors of `quantity`, "time" or "energy", come from measurements that the spec was
+/// tested on.
+[[nodiscard]] bool are_learned(const GpuSpec& spec, const char* quantity);
 
 /// Of one cell of a profile table, all parts together.
 [[nodiscard]] RelativeErrors cell_errors(const GpuSpec& spec);

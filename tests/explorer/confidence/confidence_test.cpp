@@ -320,6 +320,21 @@ TEST(CellInterval, LiesWhereTheModelsDo) {
   EXPECT_NEAR(found.energy.median_pct, 100.0 * std::log(0.5), 1e-9);
 }
 
+// What is shared is Gaussian, what is a kernel's own Student's t; time and energy have their own.
+TEST(CellInterval, IsAsWideAsItsErrors) {
+  std::mt19937_64 random(1);
+  const std::vector<Cost> models(64, Cost{1.0, 1.0});
+  const auto expect = [&](const ModelErrors& errors, double time_pct, double energy_pct) {
+    const auto [time, energy] = cell_interval(models, {1.0, 1.0}, errors, random);
+    EXPECT_NEAR(time.high_pct - time.low_pct, 2.0 * time_pct, 0.3 * time_pct);
+    EXPECT_NEAR(energy.high_pct - energy.low_pct, 2.0 * energy_pct, 0.3 * energy_pct);
+  };
+  expect({.shared = {0.02, 0.0}, .own = {}}, 2.0 * 1.645, 0.0);
+  expect({.shared = {0.0, 0.02}, .own = {}}, 0.0, 2.0 * 1.645);
+  expect({.shared = {}, .own = {0.02, 0.0}}, 2.0 * own_90_pct, 0.0);
+  expect({.shared = {}, .own = {0.0, 0.02}}, 0.0, 2.0 * own_90_pct);
+}
+
 // Between models, not within: a value keeps its distance from the mean of its model.
 TEST(SavingInterval, SixteenModelsStandForMoreThanTheyShow) {
   std::vector<double> values;

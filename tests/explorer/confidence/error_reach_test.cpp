@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "models/gpu/spec.hpp"
+#include "models/validation/error_growth.hpp"
+#include "models/validation/model_errors.hpp"
 #include "traces/files/trace_json.hpp"
 
 namespace rubato {
@@ -16,16 +18,29 @@ TEST(ErrorReach, GrowsBeyondTheFittedClocks) {
   GpuSpec spec = load_gpu_spec("a100-sxm4-80gb");
   const ClockGrid grid = make_clock_grid(spec, "full");
   const auto reach = [&](const char* clock) { return error_reach(spec, grid, *grid.find(clock)); };
+  spec.fit_errors = {{"below_fitted_time_growth", 20.0},   {"below_fitted_energy_growth", 40.0},
+                     {"below_fitted_tested", 1.0},         {"above_fitted_time_growth", 60.0},
+                     {"above_fitted_energy_growth", 80.0}, {"above_fitted_tested", 1.0}};
+  write_errors({}, spec);
   spec.fitted_range = FittedRange{.min_core_mhz = 900.0, .max_core_mhz = 1410.0};
-  EXPECT_NEAR(reach("1593/900"), 1.0, 1e-12);
-  EXPECT_NEAR(reach("1593/855"), 1.0 + 3.0 * std::log(900.0 / 855.0) / 0.1, 1e-9);
-  EXPECT_NEAR(reach("1593/510"), 4.0, 1e-12);
-  const double inside = reach("1593/1305");
+  EXPECT_NEAR(reach("1593/900").time, 1.0, 1e-12);
+  EXPECT_NEAR(reach("1593/855").time, 1.0 + 20.0 * std::log(900.0 / 855.0), 1e-9);
+  EXPECT_NEAR(reach("1593/855").energy, 1.0 + 40.0 * std::log(900.0 / 855.0), 1e-9);
+  const double inside = reach("1593/1305").time;
+  EXPECT_NEAR(reach("1593/1305").energy, inside, 1e-9);
   spec.fitted_range->max_core_mhz = 1380.0;
-  EXPECT_NEAR(reach("1593/1305"), inside * (1.0 + 3.0 * std::log(1410.0 / 1380.0) / 0.1), 1e-9);
-  EXPECT_EQ(reach("1593/1410"), 0.0);
+  EXPECT_NEAR(reach("1593/1305").time, inside * (1.0 + 60.0 * std::log(1410.0 / 1380.0)), 1e-9);
+  EXPECT_NEAR(reach("1593/1305").energy, inside * (1.0 + 80.0 * std::log(1410.0 / 1380.0)), 1e-9);
+  EXPECT_EQ(reach("1593/1410"), ErrorReach{});
   spec.fitted_range.reset();
-  EXPECT_NEAR(reach("1593/1305"), inside, 1e-9);
+  EXPECT_NEAR(reach("1593/1305").time, inside, 1e-9);
+}
+
+// Time has its own reach, energy its own.
+TEST(ErrorReach, ErrorsStretchTimeAndEnergy) {
+  const Cost cost = with_error({2.0, 3.0}, {0.5, 2.0}, {std::log(4.0), std::log(3.0)});
+  EXPECT_NEAR(cost.time_s, 4.0, 1e-12);
+  EXPECT_NEAR(cost.energy_j, 27.0, 1e-12);
 }
 
 // Where a power limit leaves one clock, it does not matter that this one is beyond the fit; that it
@@ -35,13 +50,14 @@ TEST(ErrorReach, KnowsThatALimitLeavesOneClock) {
   spec.fitted_range = FittedRange{.min_core_mhz = 510.0, .max_core_mhz = 1000.0};
   const MemStateId mem = spec.default_clock.mem;
   const auto reach = [&](double mhz) {
-    return error_reach(spec, {mem, 1200.0, 1410.0}, {mem, mhz, 1350.0});
+    return error_reach(spec, {mem, 1200.0, 1410.0}, {mem, mhz, 1350.0}).energy;
   };
   const double one_clock = reach(1200.5);
   EXPECT_GT(one_clock, 0.5);
   EXPECT_LT(one_clock, 1.0);
-  EXPECT_NEAR(reach(1190.0), 4.0 * one_clock, 1e-9);
-  EXPECT_EQ(error_reach(spec, {mem, 1200.0, 1410.0}, {mem, 1200.0, 1410.0}), 0.0);
+  EXPECT_NEAR(reach(1190.0), growth_at(spec, 1200.0).energy * one_clock, 1e-9);
+  EXPECT_GT(growth_at(spec, 1200.0).energy, 1.1);
+  EXPECT_EQ(error_reach(spec, {mem, 1200.0, 1410.0}, {mem, 1200.0, 1410.0}), ErrorReach{});
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "explorer/confidence/campaigns.hpp"
 #include "models/calibration/paper_fit.hpp"
 #include "models/calibration/utilisation_power.hpp"
+#include "models/validation/error_growth.hpp"
 #include "models/validation/errors.hpp"
 #include "models/validation/model_errors.hpp"
 #include "models/validation/shipped_fits.hpp"
@@ -104,12 +105,14 @@ void cross_validate(const GpuSpec& frame, const Sweep& sweep, const SweepFitOpti
     return std::ranges::any_of(kernel.points,
                                [](const SweepPoint& p) { return p.clock.core_mhz.has_value(); });
   };
-  if (std::ranges::count_if(sweep.kernels, has_clocks) < enough_kernels) return;
-  const std::vector<ValidatedPoint> unseen =
-      validate(frame, sweep, {.holdout = Holdout::kernels, .points = points, .fit = fit}, context);
-  add_errors("kernels_left_out_5_points", unseen, fit, spec);
-  write_errors(estimate_errors(unseen), spec);
-  learn_errors(frame, sweep, {1, 3, 5, 0}, fit, spec, context);
+  if (std::ranges::count_if(sweep.kernels, has_clocks) >= enough_kernels) {
+    const std::vector<ValidatedPoint> unseen = validate(
+        frame, sweep, {.holdout = Holdout::kernels, .points = points, .fit = fit}, context);
+    add_errors("kernels_left_out_5_points", unseen, fit, spec);
+    write_errors(estimate_errors(unseen), spec);
+    learn_errors(frame, sweep, {1, 3, 5, 0}, fit, spec, context);
+  }
+  learn_error_growth(frame, usable_points(sweep), model_errors(spec), fit, spec, context);
 }
 
 SweepFit fit_sweep(const CalibrateOptions& o, const RunContext& context) {

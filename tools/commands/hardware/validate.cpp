@@ -110,15 +110,31 @@ OutputTable coverage_table(const std::vector<CoverageRow>& rows) {
                      {"time_width_pct", "width", 1},
                      {"energy_inside_pct", "energy inside %", 1},
                      {"energy_width_pct", "width", 1},
-                     {"energy_bias_pct", "energy bias %", 2}});
+                     {"energy_bias_pct", "energy bias %", 2},
+                     {"time_chance_low_pct", "time by chance", 0},
+                     {"time_chance_high_pct", "to", 0},
+                     {"energy_chance_low_pct", "energy by chance", 0},
+                     {"energy_chance_high_pct", "to", 0}});
+  const auto add_chance = [](const ShareRange& range, std::vector<Cell>& cells) {
+    cells.emplace_back(100.0 * range.low);
+    cells.emplace_back(100.0 * range.high);
+  };
   for (const CoverageRow& row : rows) {
     for (const auto& [name, of] : {std::pair{"cells", &row.cells},
                                    {"plans", &row.plans},
                                    {"captured plans", &row.captured}}) {
       if (row.points == captured_only && of != &row.captured) continue;
-      table.add_row({points_name(row.points), std::string(name),
-                     static_cast<std::int64_t>(of->count), 100.0 * of->time, of->time_width_pct,
-                     100.0 * of->energy, of->energy_width_pct, of->energy_bias_pct});
+      std::vector<Cell> cells{
+          points_name(row.points), std::string(name),  static_cast<std::int64_t>(of->count),
+          100.0 * of->time,        of->time_width_pct, 100.0 * of->energy,
+          of->energy_width_pct,    of->energy_bias_pct};
+      if (of == &row.plans) {
+        add_chance(of->time_by_chance, cells);
+        add_chance(of->energy_by_chance, cells);
+      } else {
+        cells.resize(cells.size() + 4);
+      }
+      table.add_row(std::move(cells));
     }
   }
   return table;
