@@ -75,7 +75,7 @@ StoredGraphPlan load_graph_plan(const ResultStore& store, std::int64_t plan_id) 
   }
   const auto& row = rows[0];
   if (!store
-           .query("SELECT 1 FROM graph_plan_marks WHERE graph_plan_id = ? AND kind = 'least cost'",
+           .query("SELECT 1 FROM v_graph_plans WHERE graph_plan_id = ? AND goal = 'least_cost'",
                   {plan_id})
            .rows.empty()) {
     throw UsageError(
@@ -132,8 +132,7 @@ CapturedTransfer transfer(const ResultStore& store, const StoredGraphPlan& plan,
                           .notes = std::move(notes)};
   for (const GpuTotals& gpu : run.gpus) result.clock_changes += gpu.clock_changes;
   if (!found.plans.empty() && found.plans.front().result.found()) {
-    const GraphPlanOutcome& own = found.plans.front();
-    const PlanChange& change = own.counted ? own.counted->change : own.change;
+    const PlanChange& change = found.plans.front().change_as_played();
     result.own = {(1.0 + change.time_frac) * baseline.span_s,
                   (1.0 + change.energy_frac) * baseline.total_energy_j};
   }

@@ -61,6 +61,11 @@ struct GraphPlanOutcome {
   /// of its energy.
   std::optional<Prices> prices = {};
   std::vector<Mark> marks;  ///< what to know beside these numbers
+
+  /// With what changes of clock take, where that is known.
+  [[nodiscard]] const PlanChange& change_as_played() const {
+    return counted ? counted->change : change;
+  }
 };
 
 /// GPU time of launches by what is known of their kernels, s.

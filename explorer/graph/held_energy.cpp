@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 
 #include "sim/sharing/shared_gpu.hpp"
 
@@ -45,13 +46,15 @@ std::vector<double> times_to_end_s(const ExecutionGraph& graph,
 
 }  // namespace
 
-HeldEnergy::HeldEnergy(const LaunchCosts& costs) {
+HeldEnergy::HeldEnergy(const LaunchCosts& costs, const std::vector<bool>& shared) {
   const ExecutionGraph& graph = costs.model().graph();
   const DurationRange range(costs);
   std::vector<double> first_start_s(graph.size()), last_start_s(graph.size());
   earliest_starts(graph, range.least_s, first_start_s);
   earliest_starts(graph, range.most_s, last_start_s);
   const std::vector<double> to_end_s = times_to_end_s(graph, range.least_s);
+  const bool contended = std::ranges::find(shared, true) != shared.end();
+  if (contended) std::ranges::fill(last_start_s, std::numeric_limits<double>::infinity());
   gpus_.resize(graph.gpus().size());
   std::vector<std::uint32_t> arrival_on(graph.streams().size(), 0);
   for (std::uint32_t i = 0; i < graph.size(); ++i) {
@@ -65,7 +68,7 @@ HeldEnergy::HeldEnergy(const LaunchCosts& costs) {
       if (arrival == 0) holder.streams += 1.0;
       arrival = i;
     }
-    if (activity.kind != ActivityKind::departure) continue;
+    if (activity.kind != ActivityKind::departure || (contended && shared[index(*gpu)])) continue;
     Hold hold{.power_w = costs.least_active_w(i),
               .transfer_s = 0.0,
               .copying_s = 0.0,

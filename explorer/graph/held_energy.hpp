@@ -13,11 +13,14 @@ namespace rubato {
 /// set.
 class HeldEnergy {
  public:
-  /// @param costs  of launches alone
-  explicit HeldEnergy(const LaunchCosts& costs);
+  /// @param costs   of launches alone
+  /// @param shared  GPUs with several streams, shape [gpus]: what their collectives hold is left
+  /// out,
+  ///                and nothing is taken to come as early as alone. Empty: nothing that runs at the
+  ///                same time slows anything else down
+  explicit HeldEnergy(const LaunchCosts& costs, const std::vector<bool>& shared = {});
 
-  /// No plan that ends by the deadline has its collectives take less, J, as long as nothing that
-  /// runs at the same time slows anything else down.
+  /// No plan that ends by the deadline has its collectives take less, J.
   /// @param stalls  changes of clock may stall GPUs: a stalled one draws nothing for a collective
   ///                that waits, and a rank may arrive later than with everything at its slowest
   [[nodiscard]] double least_j(double deadline_s, bool stalls = false) const;

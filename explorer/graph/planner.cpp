@@ -56,7 +56,9 @@ GraphPlanner::GraphPlanner(const GraphModel& model, const ClockGrid& grid,
       uniform_(sweep_uniform(model, grid, context)),
       alone_(model, grid),
       beside_(model, grid, slowdown_in(alone_, defaults_, grid.default_clock())),
+      contended_(alone_, grid),
       held_(alone_),
+      sure_held_(alone_, contended_.shared_gpus()),
       own_(no_repeats(model.graph())),
       shared_(step_repeats(alone_)) {
   if (switching_) validate(*switching_);
@@ -256,17 +258,15 @@ void GraphPlanner::answer(GraphPlanResult& result, const RunContext& context) {
       context);
 }
 
-// By the prices of a time for which a question was asked.
-double GraphPlanner::lower_bound_j(const GraphPlanResult& result, double prices_at_s,
-                                   const RunContext& context) const {
-  // All there are were tried.
-  if (result.question.grain == GraphGrain::iteration) return result.run.total_energy_j;
+// By the prices of a time for which a question was asked, each launch as if by itself.
+double GraphPlanner::bound_apart_j(const GraphPlanResult& result, double prices_at_s,
+                                   const HeldEnergy& held, const RunContext& context) const {
   const FrontierPlan& alone = targets_->alone.at(prices_at_s);
   const UnitDeadline deadline{result.deadline_s, prices_->frontier.least_time_s};
   const double launches_j = bound_j(result.deadline_s);
   const bool stalls = result.switching.core.stall_s > 0.0 ||
                       (result.switching.mem && result.switching.mem->stall_s > 0.0);
-  const double held_j = held_.least_j(result.deadline_s, stalls);
+  const double held_j = held.least_j(result.deadline_s, stalls);
   if (result.question.grain == GraphGrain::automatic && result.found()) {
     const double known_j = result.run.total_energy_j - held_j;
     return held_j +
@@ -277,6 +277,27 @@ double GraphPlanner::lower_bound_j(const GraphPlanResult& result, double prices_
     return launches_j + held_j;
   return held_j + std::max(launches_j, unit_bound_j(alone_, units_of(result.question),
                                                     prices_of(alone), deadline, context));
+}
+
+// With what runs beside what: from prices for launches as slow as beside each other.
+double GraphPlanner::lower_bound_j(const GraphPlanResult& result, const RunContext& context) {
+  // All there are were tried.
+  if (result.question.grain == GraphGrain::iteration) return result.run.total_energy_j;
+  const double apart_j = bound_apart_j(result, result.deadline_s, sure_held_, context);
+  if (!contended_.matters()) return apart_j;
+  const FrontierPlan* prices = targets_->beside.at(target_s(result.deadline_s), 0, context);
+  if (prices == nullptr) return apart_j;
+  const bool automatic = result.question.grain == GraphGrain::automatic;
+  const bool stalls = result.switching.core.stall_s > 0.0 ||
+                      (result.switching.mem && result.switching.mem->stall_s > 0.0);
+  std::optional<LaunchUnits> units;
+  if (!automatic && !shares_no_clocks(result.question)) units.emplace(units_of(result.question));
+  const double together_j = contended_.least_j(
+      {result.deadline_s, prices_->frontier.least_time_s, automatic, stalls},
+      arc_flow(model_.graph(), prices->arc_flow_w), units ? &*units : nullptr, context);
+  // At the power limit launches take less than they do alone at any clock asked for.
+  const double bound_j = sure_held_.least_j(result.deadline_s, stalls) + together_j;
+  return contended_.jointly_limited() ? bound_j : std::max(bound_j, apart_j);
 }
 
 // Durations and prices for every deadline, and for somewhat less time each.

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "common/run_context.hpp"
+#include "explorer/graph/contention/contended_bound.hpp"
 #include "explorer/graph/held_energy.hpp"
 #include "explorer/graph/launch_costs.hpp"
 #include "explorer/graph/launch_prices.hpp"
@@ -38,8 +39,9 @@ struct GraphPlanResult {
   GraphPlan plan;              ///< empty if infeasible
   GraphRun run;                ///< by the simulator
   SwitchModel switching = {};  ///< counted in `run`: nothing but for automatic
-  /// No plan of this grain takes less energy by the deadline, as long as nothing that runs at the
-  /// same time slows anything else down.
+  /// No plan of this grain takes less energy by the deadline, by the simulator's rules, unless
+  /// launches of three streams of a GPU or more reach the power limit together. Of automatic: as
+  /// long as nothing that runs at the same time slows anything else down.
   double lower_bound_j = 0.0;
   double gap_frac = 0.0;  ///< (energy - bound) / energy, >= 0
 
@@ -134,8 +136,10 @@ class GraphPlanner {
   void answer(GraphPlanResult& result, const RunContext& context);
   void answer_automatic(GraphPlanResult& result, double prices_at_s, const RunContext& context);
   void keep_known_plans(GraphPlanResult& result, std::span<const GraphPlanResult> known);
-  [[nodiscard]] double lower_bound_j(const GraphPlanResult& result, double prices_at_s,
-                                     const RunContext& context) const;
+  [[nodiscard]] double bound_apart_j(const GraphPlanResult& result, double prices_at_s,
+                                     const HeldEnergy& held, const RunContext& context) const;
+  [[nodiscard]] double lower_bound_j(const GraphPlanResult& result, const RunContext& context);
+  [[nodiscard]] double contended_bound_j(const GraphPlanResult& result, const RunContext& context);
   [[nodiscard]] bool could_save(const GraphPlanResult& within, const GraphPlanResult& asked,
                                 const RunContext& context) const;
   [[nodiscard]] std::vector<GraphPlanResult> answers_within(std::span<GraphPlanResult> asked,
@@ -155,7 +159,8 @@ class GraphPlanner {
   std::vector<UniformRun> uniform_;
   // Launches alone, for bounds, and as slow as at the default clocks beside each other, for plans.
   LaunchCosts alone_, beside_;
-  HeldEnergy held_;
+  ContendedBound contended_;
+  HeldEnergy held_, sure_held_;  // as if nothing was slower for what runs beside it; whatever does
   StepRepeats own_, shared_;
   // What plans of many clocks need: made when the first of them is asked for.
   struct Prices;

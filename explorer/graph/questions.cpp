@@ -108,7 +108,7 @@ bool GraphPlanner::could_save(const GraphPlanResult& within, const GraphPlanResu
   if (!asked.found() || asked.question.grain == GraphGrain::automatic) return true;
   const double enough_j = asked.run.total_energy_j * (1.0 - optimal_gap_frac);
   return bound_j(within.deadline_s) + held_.least_j(within.deadline_s) < enough_j &&
-         lower_bound_j(within, asked.deadline_s, context) < enough_j;
+         bound_apart_j(within, asked.deadline_s, held_, context) < enough_j;
 }
 
 // Of the questions within: those that bounds do not show to be of no use. Those asked for take what
@@ -162,7 +162,7 @@ std::vector<GraphPlanResult> GraphPlanner::plan(std::span<const GraphQuestion> q
     result.status = SolveStatus::time_limit;  // stopped: what is known by now, without a bound
     if (context.stop_requested() || grain == GraphGrain::automatic) continue;
     if (grain != GraphGrain::iteration) answer(result, context);
-    result.lower_bound_j = lower_bound_j(result, result.deadline_s, context);
+    result.lower_bound_j = lower_bound_j(result, context);
     result.status = SolveStatus::infeasible;
   }
   within_.clear();
@@ -178,7 +178,7 @@ std::vector<GraphPlanResult> GraphPlanner::plan(std::span<const GraphQuestion> q
     keep_known_plans(result, within_);
     if (context.stop_requested() || result.question.grain != GraphGrain::automatic) continue;
     answer_automatic(result, result.deadline_s, context);
-    result.lower_bound_j = lower_bound_j(result, result.deadline_s, context);
+    result.lower_bound_j = lower_bound_j(result, context);
     result.status = SolveStatus::infeasible;
   }
   share_bounds(results);

@@ -20,7 +20,8 @@ namespace {
 struct ArcsInto {
   std::vector<std::uint32_t> first;
   std::vector<Dependency> arcs;
-  std::vector<std::uint32_t> order;  // topological
+  std::vector<std::uint32_t> number;  // of each of them in the problem
+  std::vector<std::uint32_t> order;   // topological
 };
 
 std::vector<std::uint32_t> topological(const CrashProblem& problem) {
@@ -50,12 +51,18 @@ std::vector<std::uint32_t> topological(const CrashProblem& problem) {
 
 ArcsInto arcs_into(const CrashProblem& problem) {
   const std::size_t count = problem.curve_of_activity.size();
-  ArcsInto in{std::vector<std::uint32_t>(count + 1, 0), {}, topological(problem)};
+  ArcsInto in{std::vector<std::uint32_t>(count + 1, 0), {}, {}, topological(problem)};
   for (const Dependency& d : problem.dependencies) ++in.first[index(d.to) + 1];
   std::partial_sum(in.first.begin(), in.first.end(), in.first.begin());
   in.arcs.resize(problem.dependencies.size());
+  in.number.resize(problem.dependencies.size());
   std::vector<std::uint32_t> next(in.first.begin(), in.first.end() - 1);
-  for (const Dependency& d : problem.dependencies) in.arcs[next[index(d.to)]++] = d;
+  for (std::uint32_t number = 0; number < problem.dependencies.size(); ++number) {
+    const Dependency& d = problem.dependencies[number];
+    const std::uint32_t at = next[index(d.to)]++;
+    in.arcs[at] = d;
+    in.number[at] = number;
+  }
   return in;
 }
 
@@ -119,26 +126,32 @@ void Contraction::find_waits(const CrashProblem& problem) {
   std::vector<bool> followed(count, false);
   for (const Dependency& d : problem.dependencies) followed[index(d.from)] = true;
   waits_.resize(count + 2);
+  wait_of_gone_.resize(count);
+  dependencies_ = problem.dependencies.size();
   kept_.assign(count + 2, true);
   fixed_s_.resize(count);
   std::vector<Wait> of_the_end;
   for (const std::uint32_t a : in.order) {
     std::vector<Wait>& waits = waits_[a];
-    for (std::uint32_t e = in.first[a]; e < in.first[a + 1]; ++e)
-      waits.push_back({in.arcs[e].from.value, in.arcs[e].lag_s});
-    if (waits.empty()) waits.push_back({origin, 0.0});
+    for (std::uint32_t e = in.first[a]; e < in.first[a + 1]; ++e) {
+      const std::uint32_t from = in.arcs[e].from.value;
+      waits.push_back({from, in.arcs[e].lag_s, from, in.number[e]});
+    }
+    if (waits.empty()) waits.push_back({origin, 0.0, origin, none});
     keep_binding(waits, ends);
     const CostCurve& curve = problem.curves[problem.curve_of_activity[a]];
     fixed_s_[a] = curve.front().time_s;
     if (curve.size() == 1 && waits.size() == 1) {
       ends.stands_for[a] = {waits.front().from, waits.front().lag_s + fixed_s_[a]};
+      wait_of_gone_[a] = waits.front();
+      gone_.push_back(a);
       kept_[a] = false;
       cost_of_gone_j_ += curve.front().cost_j;
       waits.clear();
     } else {
       set_ends(a, curve, ends);
     }
-    if (!followed[a]) of_the_end.push_back({a, 0.0});
+    if (!followed[a]) of_the_end.push_back({a, 0.0, a, none});
   }
   keep_binding(of_the_end, ends);
   waits_[last] = std::move(of_the_end);
@@ -227,6 +240,7 @@ Frontier Contraction::expanded(Frontier frontier) const {
 
 void Contraction::expand(FrontierPlan& plan) const {
   if (plan.duration_s.empty()) return;  // interrupted before its time
+  std::vector<double> arc_flow_w = arc_flows_w(plan);
   std::vector<double> duration_s = fixed_s_, flow_w(fixed_s_.size(), 0.0);
   for (std::size_t r = 0; r < rows_.size(); ++r) {
     const Row& row = rows_[r];
@@ -243,8 +257,26 @@ void Contraction::expand(FrontierPlan& plan) const {
   }
   plan.duration_s = std::move(duration_s);
   plan.flow_w = std::move(flow_w);
+  plan.arc_flow_w = std::move(arc_flow_w);
   plan.cost_j += cost_of_gone_j_;
   plan.lower_bound_j += cost_of_gone_j_;
+}
+
+// What flows along a wait flows along the arc that it is, and through what went behind it.
+std::vector<double> Contraction::arc_flows_w(const FrontierPlan& plan) const {
+  std::vector<double> flow_w(dependencies_, 0.0), through_w(kept_.size(), 0.0);
+  const auto add = [&](const Wait& wait, double more_w) {
+    if (wait.dependency != none) flow_w[wait.dependency] += more_w;
+    if (!kept_[wait.by]) through_w[wait.by] += more_w;
+  };
+  std::size_t between = 0;  // rows
+  for (std::size_t r = 0; r < rows_.size(); ++r) {
+    const std::vector<std::uint32_t>& row = rows_[r].activities;
+    for (const Wait& wait : waits_[row.front()]) add(wait, plan.arc_flow_w[between++]);
+    for (std::size_t k = 1; k < row.size(); ++k) add(waits_[row[k]].front(), plan.flow_w[r]);
+  }
+  for (auto a = gone_.rbegin(); a != gone_.rend(); ++a) add(wait_of_gone_[*a], through_w[*a]);
+  return flow_w;
 }
 
 Frontier sweep_contracted(const Contraction& contraction, const FrontierOptions& options,

@@ -26,7 +26,8 @@ class Contraction {
   [[nodiscard]] const CrashProblem& problem() const noexcept { return small_; }
 
   /// The frontier of the whole problem. Of plans, activities that went have no flow: it is in
-  /// FrontierPlan::lag_cost_j, so that bounds are those of the whole problem. In a row at most one
+  /// FrontierPlan::lag_cost_j, so that bounds are those of the whole problem; FrontierPlan::
+  /// arc_flow_w is of all dependencies, through activities that went too. In a row at most one
   /// activity is between two vertices of its curve.
   /// @param frontier  of problem()
   [[nodiscard]] Frontier expanded(Frontier frontier) const;
@@ -38,6 +39,8 @@ class Contraction {
   struct Wait {
     std::uint32_t from = 0;
     double lag_s = 0.0;
+    std::uint32_t by = none;          // what it named: from, or what went and stands for it
+    std::uint32_t dependency = none;  // of the whole problem, if it is one
   };
   // When activities end at the earliest, everything at its fastest and at its slowest; of those
   // that went, what their end comes after.
@@ -67,12 +70,16 @@ class Contraction {
   void add_row(const CrashProblem& problem, Row row);
   void connect_rows();
   void expand(FrontierPlan& plan) const;
+  [[nodiscard]] std::vector<double> arc_flows_w(const FrontierPlan& plan) const;
 
   std::vector<double> fixed_s_;           // shape [activities], at their fastest
   std::vector<std::vector<Wait>> waits_;  // shape [activities + 2]; empty for those that went
   std::vector<bool> kept_;                // shape [activities + 2]
   std::vector<std::uint32_t> row_of_;     // shape [activities + 2]
   std::vector<Row> rows_;
+  std::vector<Wait> wait_of_gone_;   // shape [activities], of those that went, as named
+  std::vector<std::uint32_t> gone_;  // each after what it waits for
+  std::size_t dependencies_ = 0;
   double cost_of_gone_j_ = 0.0;
   CrashProblem small_;
 };

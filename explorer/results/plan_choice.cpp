@@ -56,10 +56,7 @@ StoredRun newest_run(const ResultStore& store) {
 
 // Columns as candidates_of reads them.
 constexpr const char* captured_plans_sql =
-    "SELECT v.graph_plan_id, v.granularity, CASE WHEN EXISTS (SELECT 1 FROM graph_plan_marks m "
-    "WHERE m.graph_plan_id = v.graph_plan_id AND m.kind = 'least cost') THEN 'least_cost' "
-    "WHEN v.slack_pct = 0 THEN 'strict_waste' ELSE 'relaxed_waste' END, 'global', v.slack_pct / "
-    "100, v.time_s, "
+    "SELECT v.graph_plan_id, v.granularity, v.goal, 'global', v.slack_pct / 100, v.time_s, "
     "v.energy_j, v.time_change_pct + v.later, v.time_change_low_pct + v.later, "
     "v.time_change_high_pct + v.later, v.energy_change_pct + v.dearer, "
     "v.energy_change_low_pct + v.dearer, v.energy_change_high_pct + v.dearer, p.lower_bound_j, "

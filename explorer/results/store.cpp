@@ -147,6 +147,16 @@ void look_at_slack_again(SqlConnection& connection) {
   }
 }
 
+// Another build of this schema made the views of the file: ours stand before them.
+void look_through_our_views(SqlConnection& connection) {
+  const std::string ours = embedded("views");
+  constexpr std::string_view create = "CREATE VIEW ";
+  for (std::size_t at = ours.find(create); at != std::string::npos; at = ours.find(create, at)) {
+    at += create.size();
+    connection.execute("CREATE TEMP VIEW " + ours.substr(at, ours.find(';', at) - at));
+  }
+}
+
 }  // namespace
 
 SqlConnection open_result_database(const std::filesystem::path& path) {
@@ -197,8 +207,11 @@ ResultStore ResultStore::open(const std::filesystem::path& path) {
 ResultStore ResultStore::open_read_only(const std::filesystem::path& path) {
   SqlConnection connection(path, SqlConnection::Mode::read_only);
   check_schema(connection, path);
-  if (pragma(connection, "user_version") < 13) look_at_kept_again(connection);
-  look_at_slack_again(connection);
+  const std::int64_t schema = pragma(connection, "user_version");
+  if (schema < 13) look_at_kept_again(connection);
+  if (schema < ResultStore::schema) look_at_slack_again(connection);
+  if (schema == ResultStore::schema && !views_are_ours(connection))
+    look_through_our_views(connection);
   connection.forbid_writes();
   return ResultStore(std::move(connection));
 }

@@ -339,7 +339,10 @@ JOIN v_units pb ON pb.unit_id = b.unit_id;
 DROP VIEW IF EXISTS v_graph_plans;
 CREATE VIEW v_graph_plans AS
 SELECT p.graph_plan_id, r.graph_run_id, r.captures, r.gpu, r.captured_clock, r.captured_clock_source, r.ranks, r.gpus,
-       p.granularity, 100.0 * p.slack_frac AS slack_pct, p.status, p.time_s, p.energy_j,
+       p.granularity,
+       CASE WHEN EXISTS (SELECT 1 FROM graph_plan_marks m WHERE m.graph_plan_id = p.graph_plan_id AND m.kind = 'least cost') THEN 'least_cost'
+            WHEN p.slack_frac = 0 THEN 'strict_waste' ELSE 'relaxed_waste' END AS goal,
+       100.0 * p.slack_frac AS slack_pct, p.status, p.time_s, p.energy_j,
        100.0 * p.time_change_frac AS time_change_pct, 100.0 * p.time_change_low_frac AS time_change_low_pct,
        100.0 * p.time_change_high_frac AS time_change_high_pct, 100.0 * p.energy_change_frac AS energy_change_pct,
        100.0 * p.energy_change_low_frac AS energy_change_low_pct,
@@ -386,9 +389,8 @@ SELECT v.*
 FROM graph_plans b
 CROSS JOIN v_graph_plans v ON v.graph_plan_id = b.graph_plan_id
 WHERE b.graph_plan_id = (
-  SELECT graph_plan_id FROM graph_plans
-  WHERE graph_run_id = b.graph_run_id AND slack_frac = b.slack_frac AND status IN ('optimal', 'feasible')
-    AND NOT EXISTS (SELECT 1 FROM graph_plan_marks m WHERE m.graph_plan_id = graph_plans.graph_plan_id AND m.kind = 'least cost')
+  SELECT graph_plan_id FROM v_graph_plans
+  WHERE graph_run_id = b.graph_run_id AND slack_pct = 100.0 * b.slack_frac AND status IN ('optimal', 'feasible') AND goal <> 'least_cost'
   ORDER BY energy_j, graph_plan_id LIMIT 1);
 
 -- The same question answered for two captured runs, as v_compare.
@@ -426,8 +428,7 @@ SELECT 'trace' AS kind, v.run_id, v.plan_id, r.created_utc, v.trace_name AS work
 FROM v_plans v JOIN runs r ON r.run_id = v.run_id
 WHERE v.goal <> 'default'
 UNION ALL
-SELECT 'capture', v.graph_run_id, v.graph_plan_id, r.created_utc, v.captures, v.gpu, v.granularity,
-       CASE WHEN v.notes LIKE '%least cost%' THEN 'least_cost' WHEN v.slack_pct = 0 THEN 'strict_waste' ELSE 'relaxed_waste' END, v.slack_pct,
+SELECT 'capture', v.graph_run_id, v.graph_plan_id, r.created_utc, v.captures, v.gpu, v.granularity, v.goal, v.slack_pct,
        v.status, v.time_s, v.energy_j, v.time_change_pct, v.time_change_low_pct, v.time_change_high_pct,
        v.energy_change_pct, v.energy_change_low_pct, v.energy_change_high_pct, v.gap_pct, p.clock_changes
 FROM v_graph_plans v JOIN graph_plans p ON p.graph_plan_id = v.graph_plan_id JOIN graph_runs r ON r.graph_run_id = v.graph_run_id

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -125,6 +126,17 @@ double GraphModel::transfer_s(std::size_t activity, double core_mhz) const {
 double GraphModel::idle_power_w(const ClockPair& clock, ThrottleId throttle) const {
   return rubato::idle_power_w(spec_, spec_.mem_states[index(clock.mem)],
                               effective_core_mhz(spec_, held_clock(clock, throttle)));
+}
+
+SharedGpu GraphModel::gpu_of_many(const ClockPair& clock, ThrottleId throttle) const {
+  CollectiveSharing sharing;
+  sharing.dram_weight = 0.0;
+  return {spec_,
+          coefficients_,
+          demands_,
+          held_clock(clock, throttle),
+          std::numeric_limits<double>::infinity(),
+          sharing};
 }
 
 void GraphModel::bind_kernels(double lean) {

@@ -121,6 +121,11 @@ class GraphModel {
     return {spec_, coefficients_, demands_, held_clock(clock, throttle), limit_w(throttle)};
   }
 
+  /// What of it any others that run too leave true: beside a collective kernels get on no faster,
+  /// and it no faster beside them, as far as its SMs and their load go. Its DRAM traffic, which
+  /// more kernels may slow down, counts for nothing, and no power limit does.
+  [[nodiscard]] SharedGpu gpu_of_many(const ClockPair& clock, ThrottleId throttle = {}) const;
+
   /// Time and energy of one launch alone, no power but idle shared.
   [[nodiscard]] OperatingPoint evaluate(KernelId kernel, const ClockPair& clock,
                                         ThrottleId throttle = {}) const {

@@ -8,7 +8,7 @@ const kernels = data.kernels.rows.map((row) => Object.fromEntries(row.map((v, i)
 const found = data.plans.filter((p) => p.energy_j !== null);
 const whole = {iteration: "one clock for the whole run", gpu: "one clock per GPU", pass: "one clock per pass", kernel: "one clock per kernel",
   launch: "one clock per launch", auto: "runs of launches"};
-const planName = (p) => `${whole[p.granularity] || p.granularity}, ${(p.notes || "").includes("least cost") ? "least cost" : `slack ${fixed(p.slack_pct, 1)} %`}`;
+const planName = (p) => `${whole[p.granularity] || p.granularity}, ${p.goal === "least_cost" ? "least cost" : `slack ${fixed(p.slack_pct, 1)} %`}`;
 const clocksOf = (p) => [...new Set(kernels.filter((k) => k.graph_plan_id === p.graph_plan_id).map((k) => k.clock))];
 const clocksText = (p) => { const all = clocksOf(p); return all.length === 1 ? all[0] : `${all.length} clocks`; };
 

@@ -59,6 +59,26 @@ double least_total_j(const CrashProblem& problem, const FrontierPlan& plan) {
   return sum_j;
 }
 
+// Flows on the dependencies of the whole problem: what comes in goes through, and no more goes out.
+void check_arc_flows(const CrashProblem& problem, const FrontierPlan& plan) {
+  std::vector<double> in_w(plan.flow_w.size(), 0.0), out_w = in_w;
+  std::vector<bool> waits(in_w.size(), false);
+  RC_ASSERT(plan.arc_flow_w.size() == problem.dependencies.size());
+  for (std::size_t d = 0; d < problem.dependencies.size(); ++d) {
+    const Dependency& of = problem.dependencies[d];
+    RC_ASSERT(plan.arc_flow_w[d] >= 0.0);
+    in_w[index(of.to)] += plan.arc_flow_w[d];
+    out_w[index(of.from)] += plan.arc_flow_w[d];
+    waits[index(of.to)] = true;
+  }
+  const double rounding_w = 1e-9 * (1.0 + plan.price_w);
+  for (std::size_t a = 0; a < in_w.size(); ++a) {
+    if (!waits[a]) continue;
+    RC_ASSERT(out_w[a] <= in_w[a] + rounding_w);
+    RC_ASSERT(plan.flow_w[a] == 0.0 || std::abs(in_w[a] - plan.flow_w[a]) <= rounding_w);
+  }
+}
+
 RC_GTEST_PROP(Contraction, HasTheFrontierOfTheWhole, ()) {
   const CrashProblem problem = arbitrary_problem();
   const Contraction contraction(problem);
@@ -85,6 +105,7 @@ RC_GTEST_PROP(Contraction, HasTheFrontierOfTheWhole, ()) {
     double cost_j = 0.0;
     for (std::size_t a = 0; a < plan.duration_s.size(); ++a)
       cost_j += cost_at(problem.curves[problem.curve_of_activity[a]], plan.duration_s[a]);
+    check_arc_flows(problem, plan);
     RC_ASSERT(near(cost_j, plan.cost_j));
     RC_ASSERT(near(cost_j, whole.cost_j(plan.time_s)));
     RC_ASSERT(near(least_total_j(problem, plan) - plan.price_w * plan.time_s, plan.lower_bound_j));

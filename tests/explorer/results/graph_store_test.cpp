@@ -105,15 +105,20 @@ TEST_F(GraphStore, AllPlansAreInOneView) {
   EXPECT_EQ(number("SELECT count(*) FROM v_all_plans WHERE kind = 'capture'"), 2);
   EXPECT_EQ(number("SELECT count(*) FROM v_all_plans WHERE kind = 'trace'"),
             number("SELECT count(*) FROM plans WHERE goal <> 'default'"));
+  EXPECT_EQ(
+      number("SELECT count(*) FROM v_graph_plans WHERE goal = 'strict_waste' AND slack_pct = 0"),
+      1);
+  EXPECT_EQ(number("SELECT count(*) FROM v_graph_plans WHERE goal = 'relaxed_waste'"), 1);
   for (const char* same : {"v_plans", "v_graph_plans"}) {
     const bool captured = std::string_view(same) == "v_graph_plans";
-    EXPECT_EQ(
-        number(fmt::format(
-            "SELECT count(*) FROM v_all_plans a JOIN {} v ON v.{} = a.plan_id WHERE a.kind = "
-            "'{}' AND a.energy_change_pct IS v.energy_change_pct AND a.slack_pct IS v.slack_pct",
-            same, captured ? "graph_plan_id" : "plan_id", captured ? "capture" : "trace")),
-        number(fmt::format("SELECT count(*) FROM v_all_plans WHERE kind = '{}'",
-                           captured ? "capture" : "trace")));
+    EXPECT_EQ(number(fmt::format(
+                  "SELECT count(*) FROM v_all_plans a JOIN {} v ON v.{} = a.plan_id WHERE a.kind = "
+                  "'{}' AND a.energy_change_pct IS v.energy_change_pct AND a.slack_pct IS "
+                  "v.slack_pct AND "
+                  "a.goal = v.goal",
+                  same, captured ? "graph_plan_id" : "plan_id", captured ? "capture" : "trace")),
+              number(fmt::format("SELECT count(*) FROM v_all_plans WHERE kind = '{}'",
+                                 captured ? "capture" : "trace")));
   }
 }
 

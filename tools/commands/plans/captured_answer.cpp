@@ -19,11 +19,6 @@ namespace {
 // Half of the last digit of a change that is shown.
 constexpr double shown_frac = 5e-5;
 
-// With what changes of clock take, where that is known.
-const PlanChange& change_as_played(const GraphPlanOutcome& plan) {
-  return plan.counted ? plan.counted->change : plan.change;
-}
-
 bool is_late(const GraphPlanOutcome& plan) { return plan.counted && !plan.counted->in_time; }
 
 bool has_one_clock(const GraphPlanOutcome& plan) {
@@ -49,7 +44,7 @@ struct BestPlans {
 BestPlans best_plans(const GraphExploration& found, double slack_frac) {
   BestPlans best;
   const auto order = [](const GraphPlanOutcome& plan) {
-    return std::tuple(is_late(plan), change_as_played(plan).energy_frac);
+    return std::tuple(is_late(plan), plan.change_as_played().energy_frac);
   };
   for (const GraphPlanOutcome& plan : found.plans) {
     if (plan.prices || !plan.result.found() || plan.result.question.slack_frac != slack_frac)
@@ -90,7 +85,7 @@ std::string several_clocks_text(const GraphExploration& found, const GraphPlanOu
       "{}, {}: {}{}{}\n  {}{}\n{}", per_text(grain), within_text(plan),
       clock_words(plan_clocks_text(found, plan.result)), comm_sms_text(plan),
       plan.counted ? ", changes of clock counted" : ", changes of clock taken as free",
-      change_text(change_as_played(plan)),
+      change_text(plan.change_as_played()),
       late ? ": too late, not to be set; granularity auto counts changes"
            : doubts_text(std::array{&found.baseline_marks, &plan.marks}),
       late ? "" : play_lines(grain, db));
@@ -101,12 +96,12 @@ std::string later_text(const GraphExploration& found, const std::vector<double>&
   std::string text;
   for (std::size_t s = 1; s < slacks_frac.size(); ++s) {
     const GraphPlanOutcome* best = best_plans(found, slacks_frac[s]).any;
-    if (best == nullptr || is_late(*best) || change_as_played(*best).energy_frac > -shown_frac)
+    if (best == nullptr || is_late(*best) || best->change_as_played().energy_frac > -shown_frac)
       continue;
     text +=
         fmt::format("{}{} per {}: {}\n",
                     text.empty() ? "With more time, each as played:\n  " : "  ", within_text(*best),
-                    name_of(best->result.question.grain), change_text(change_as_played(*best)));
+                    name_of(best->result.question.grain), change_text(best->change_as_played()));
   }
   return text;
 }
@@ -123,7 +118,7 @@ std::string least_energy_text(const GraphExploration& found, std::string_view db
   if (slacks_frac.empty()) return asked ? "No plan is in time.\n" : "";
   const auto [one_clock, any] = best_plans(found, slacks_frac.front());
   std::string text;
-  if (change_as_played(*any).energy_frac > -shown_frac) {
+  if (any->change_as_played().energy_frac > -shown_frac) {
     text = fmt::format("No plan saves energy {}: keep the default clocks.\n", within_text(*any));
   } else {
     if (one_clock != nullptr) text += one_clock_text(found, *one_clock);
@@ -140,7 +135,7 @@ std::string least_cost_text(const GraphExploration& found) {
   const double gpus = static_cast<double>(found.run->graph.gpus().size());
   const double default_cost = prices->of(base.span_s, base.total_energy_j, gpus);
   const auto cost_frac = [&](const GraphPlanOutcome& plan) {
-    const PlanChange& change = change_as_played(plan);
+    const PlanChange& change = plan.change_as_played();
     const double cost = prices->of((1.0 + change.time_frac) * base.span_s,
                                    (1.0 + change.energy_frac) * base.total_energy_j, gpus);
     return cost / default_cost - 1.0;
@@ -161,8 +156,8 @@ std::string least_cost_text(const GraphExploration& found) {
                       per_text(name_of(best->result.question.grain)),
                       clock_words(plan_clocks_text(found, best->result)),
                       format_signed(percent * cost_frac(*best), 2),
-                      format_signed(percent * change_as_played(*best).energy_frac, 2),
-                      format_signed(percent * change_as_played(*best).time_frac, 2),
+                      format_signed(percent * best->change_as_played().energy_frac, 2),
+                      format_signed(percent * best->change_as_played().time_frac, 2),
                       best->counted ? ", as played" : ", changes of clock free");
   if (best->result.question.grain != GraphGrain::iteration) return text;
   return text + one_clock_line(found.model->spec(),

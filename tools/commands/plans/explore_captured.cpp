@@ -181,7 +181,8 @@ void print_result(const CapturedRunOptions& o, const GraphExplorationInput& inpu
   print_notes(
       "Change against the default clocks, all GPUs together. 'from' and 'to': 90 %, over draws of "
       "how captured times split, of guessed core energies, of fits and of the model's errors. "
-      "Bound: as long as nothing that runs at once slows anything else down.\n" +
+      "Bound: whatever runs at once; of plans that count changes of clock as long as that slows "
+      "nothing down.\n" +
       captured_notes_text(found) + counted_changes_note(found.planner->switching()) +
       comm_sms_note(found));
 }

@@ -1,0 +1,61 @@
+#include "explorer/graph/contention/arc_flow.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "common/numbers.hpp"
+
+namespace rubato {
+
+ArcFlow arc_flow(const ExecutionGraph& graph, std::vector<double> arc_w) {
+  ArcFlow flow;
+  flow.arc_w = std::move(arc_w);
+  flow.node_w.assign(graph.size(), 0.0);
+  std::vector<double> out_w(graph.size(), 0.0);
+  CompensatedSum lag_cost_j, price_w;
+  for (std::uint32_t i = 0; i < graph.size(); ++i) {
+    for (const GraphArc& arc : graph.arcs_into(ActivityId{i})) {
+      const double w = flow.arc_w[arc_index(graph, arc)];
+      flow.node_w[i] += w;
+      out_w[index(arc.from)] += w;
+      lag_cost_j.add(w * arc.lag_s);
+    }
+  }
+  flow.node_w[0] = out_w[0];
+  // What is left is rounding, or ends there.
+  for (std::uint32_t i = 0; i < graph.size(); ++i) {
+    flow.to_end_w.push_back(std::max(flow.node_w[i] - out_w[i], 0.0));
+    price_w.add(flow.to_end_w.back());
+  }
+  flow.lag_cost_j = lag_cost_j.value();
+  flow.price_w = price_w.value();
+  return flow;
+}
+
+void scale(ArcFlow& flow, double factor) {
+  for (std::vector<double>* part : {&flow.arc_w, &flow.node_w, &flow.to_end_w}) {
+    for (double& w : *part) w *= factor;
+  }
+  flow.lag_cost_j *= factor;
+  flow.price_w *= factor;
+}
+
+void raise_latest_path(const ExecutionGraph& graph, std::span<const double> end_s, double raise_w,
+                       ArcFlow& flow) {
+  flow.price_w += raise_w;
+  auto at = static_cast<std::uint32_t>(std::ranges::max_element(end_s) - end_s.begin());
+  flow.to_end_w[at] += raise_w;
+  while (true) {
+    flow.node_w[at] += raise_w;
+    const auto arcs = graph.arcs_into(ActivityId{at});
+    if (arcs.empty()) return;
+    const auto ready_s = [&](const GraphArc& arc) { return end_s[index(arc.from)] + arc.lag_s; };
+    const auto latest = std::ranges::max_element(arcs, {}, ready_s);
+    flow.arc_w[arc_index(graph, *latest)] += raise_w;
+    flow.lag_cost_j += raise_w * latest->lag_s;
+    at = latest->from.value;
+  }
+}
+
+}  // namespace rubato

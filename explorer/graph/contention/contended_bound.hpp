@@ -1,0 +1,75 @@
+#pragma once
+// A lower bound on the energy of every plan that knows what runs beside what: kernels that share a
+// GPU slow each other down and run at one clock. docs/graphs.md, section 5.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "common/run_context.hpp"
+#include "explorer/graph/contention/arc_flow.hpp"
+#include "explorer/graph/contention/gpu_lanes.hpp"
+#include "explorer/graph/contention/pair_costs.hpp"
+#include "explorer/graph/launch_units.hpp"
+
+namespace rubato {
+
+class PaidGpu;
+
+/// What a bound is for.
+struct ContendedDeadline {
+  double time_s = 0.0;
+  double least_time_s = 0.0;  ///< no clocks are faster
+  bool late_changes = false;  ///< clocks may change while launches run
+  bool stalls = false;        ///< changes of clock stop what runs
+};
+
+/// Bounds for one graph. Prices of progress: each launch and each collective is paid for all it has
+/// to do, and no set of launches that may run at once, at any clock, is paid more a second than
+/// the GPU draws then and its time is worth. Then all payments together bound the energy.
+class ContendedBound {
+ public:
+  /// @param alone  costs of launches alone, must outlive this
+  ContendedBound(const LaunchCosts& alone, const ClockGrid& grid);
+
+  /// Whether anything can run beside a launch of a GPU's main stream.
+  [[nodiscard]] bool matters() const noexcept;
+
+  /// Whether streams of a GPU beside the main one run anything, shape [gpus].
+  [[nodiscard]] std::vector<bool> shared_gpus() const;
+
+  /// No plan that ends by the deadline takes less energy. Held to the simulator's rules, unless
+  /// launches that run together reach the power limit and three streams of a GPU or more run some.
+  /// @param start  prices of time to begin with, any flow: the better, the higher the bound
+  /// @param units  launches that share a clock; null: each has its own
+  [[nodiscard]] double least_j(const ContendedDeadline& deadline, ArcFlow start,
+                               const LaunchUnits* units, const RunContext& context = {});
+
+  /// Whether some that run together were seen to reach the power limit: bounds of launches alone
+  /// are none then.
+  [[nodiscard]] bool jointly_limited() const noexcept { return pairs_.jointly_limited(); }
+
+ private:
+  [[nodiscard]] std::vector<GpuLanes> narrowed(const ContendedDeadline& deadline);
+  [[nodiscard]] const std::vector<double>& most_s();
+  void leave_out_far_ones(std::vector<GpuLanes>& lanes) const;
+  [[nodiscard]] std::vector<double> least_holds_s(const std::vector<GpuLanes>& lanes,
+                                                  const ContendedDeadline& deadline) const;
+  [[nodiscard]] double bound_j(std::span<PaidGpu> gpus, const std::vector<GpuLanes>& lanes,
+                               const ArcFlow& flow, const ContendedDeadline& deadline,
+                               const LaunchUnits* units) const;
+  void move(std::span<const PaidGpu> gpus, const ContendedDeadline& deadline, double step,
+            ArcFlow& flow) const;
+  [[nodiscard]] double others_j(const ArcFlow& flow) const;
+
+  const LaunchCosts& costs_;
+  const ExecutionGraph& graph_;
+  PairCosts pairs_;
+  std::vector<double> least_s_;  // of activities alone
+  std::vector<GpuLanes> lanes_;
+  std::optional<std::vector<double>> most_s_;
+  std::vector<bool> paid_;  // by a GPU's lanes, shape [activities]
+};
+
+}  // namespace rubato

@@ -1,0 +1,54 @@
+#pragma once
+// What may run beside what: the launches of a GPU's main stream in a row, and where in it
+// activities of another stream can lie.
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "explorer/graph/launch_costs.hpp"
+
+namespace rubato {
+
+/// A launch on another stream, or a collective between arrival and departure. It begins after the
+/// main launch before `first`, and ends before `last` begins: what runs beside it is among
+/// [first, last), and the gaps it may lie in are those before launches [first, last].
+struct SideActivity {
+  std::uint32_t activity = 0;   ///< launch, or arrival
+  std::uint32_t departure = 0;  ///< of a collective, else the launch
+  bool holds = false;           ///< a collective
+  std::uint32_t first = 0, last = 0;
+};
+
+/// One GPU.
+struct GpuLanes {
+  std::vector<std::uint32_t> main;  ///< launches that take time, in their order
+  /// Of the arc to each main launch from the one before it, if there is one; shape [main].
+  std::vector<std::optional<std::uint32_t>> arc_before;
+  std::vector<double> lag_before_s;  ///< in the gap before each, at least; shape [main + 1]
+  std::vector<SideActivity> side;    ///< of one stream, in its order
+  std::uint32_t others = 0;          ///< so many may run beside a launch and a side activity
+  bool shared = false;               ///< some streams beside the main one run something
+  /// In gaps in which no launch of `side` may lie the clock of the main launch before is held.
+  bool gaps_hold = false;
+};
+
+/// By GPU. Of several streams beside the main one, that whose collectives hold most.
+[[nodiscard]] std::vector<GpuLanes> gpu_lanes(const LaunchCosts& costs);
+
+/// How long activities take at least and at most, and until when.
+struct SideLimits {
+  std::span<const double> least_s;  ///< each activity in any replay, shape [activities]
+  /// Launches beside the main stream, whatever runs beside them, shape [activities]; empty: not
+  /// known. Of others it counts for nothing.
+  std::span<const double> most_s;
+  double deadline_s = 0.0;  ///< everything ends by then
+};
+
+/// Draws side activities closer to what they can be beside of.
+void narrow(const ExecutionGraph& graph, const SideLimits& limits, std::uint32_t gpu,
+            GpuLanes& lanes);
+
+}  // namespace rubato

@@ -1,0 +1,246 @@
+#include "explorer/graph/contention/paid_gpu.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "common/numbers.hpp"
+
+namespace rubato {
+
+namespace {
+
+constexpr double no_price_j = std::numeric_limits<double>::infinity();
+
+}  // namespace
+
+PaidGpu::PaidGpu(const LaunchCosts& costs, const GpuLanes& lanes, PairCosts& pairs,
+                 std::span<const double> least_hold_s)
+    : costs_(costs), lanes_(lanes) {
+  for (const std::uint32_t launch : lanes.main)
+    alone_.push_back(pairs.alone(costs.kernel_of(launch)));
+  for (std::size_t c = 0; c < costs.clocks() && !lanes.main.empty(); ++c)
+    surplus_w_.push_back(pairs.surplus_w(costs.kernel_of(lanes.main.front()), c));
+  std::vector<std::size_t> met(lanes.main.size() + 1, 0);
+  first_meeting_.push_back(0);
+  gap_is_held_.assign(lanes.main.size() + 1, lanes.gaps_hold);
+  for (const SideActivity& side : lanes.side) {
+    const std::uint32_t kernel = costs.kernel_of(side.activity);
+    side_.push_back(pairs.side(kernel, side.holds, lanes.others));
+    needed_.push_back(side.holds ? least_hold_s[side.activity] : costs.amount(side.activity));
+    for (std::uint32_t p = side.first; p < side.last; ++p) {
+      pair_.push_back(pairs.pair(costs.kernel_of(lanes.main[p]), kernel, side.holds, lanes.others));
+      ++met[p + 1];
+    }
+    first_meeting_.push_back(pair_.size());
+    if (side.holds) continue;
+    for (std::uint32_t gap = side.first; gap <= side.last; ++gap) gap_is_held_[gap] = false;
+  }
+  for (std::size_t p = 0; p < lanes.main.size(); ++p) met[p + 1] += met[p];
+  first_at_ = met;
+  side_at_.resize(pair_.size());
+  for (std::uint32_t s = 0; s < lanes.side.size(); ++s) {
+    for (std::uint32_t p = lanes.side[s].first; p < lanes.side[s].last; ++p) side_at_[met[p]++] = s;
+  }
+  alone_least_.resize(lanes.main.size());
+  meetings_.resize(pair_.size());
+}
+
+// Idle power of the clock held through the gap behind a launch.
+double PaidGpu::held_j(std::size_t position, std::size_t clock) const {
+  const std::size_t gap = position + 1;
+  return gap_is_held_[gap] ? lanes_.lag_before_s[gap] * surplus_w_[clock] : 0.0;
+}
+
+double PaidGpu::gap_price_w(std::size_t gap) const {
+  if (gap == 0) return 0.0;
+  if (gap == lanes_.main.size()) return flow_->to_end_w[lanes_.main.back()];
+  const auto& arc = lanes_.arc_before[gap];
+  return arc ? flow_->arc_w[*arc] : 0.0;
+}
+
+// A collective of several ranks is paid through what it waits for.
+double PaidGpu::side_flow_w(std::size_t side) const {
+  const SideActivity& of = lanes_.side[side];
+  return of.holds ? 0.0 : flow_->node_w[of.activity];
+}
+
+PaidGpu::Meeting PaidGpu::meeting(std::size_t position, std::size_t side) const {
+  const std::uint32_t launch = lanes_.main[position];
+  const double time_w = flow_->node_w[launch] + side_flow_w(side);
+  const double work = costs_.amount(launch), price = price_[side];
+  const auto cells = pair_[first_meeting_[side] + position - lanes_.side[side].first];
+  Meeting least{no_price_j, 0.0};
+  for (std::size_t c = 0; c < cells.size(); ++c) {
+    const PairCost& cell = cells[c];
+    const double wall_s = work / cell.per_s;
+    const double j =
+        wall_s * (time_w + cell.power_w - price * cell.side_per_s) + held_j(position, c);
+    if (j < least.least_j) least = {j, wall_s};
+  }
+  return least;
+}
+
+PaidGpu::Offer PaidGpu::offer(std::size_t position, std::size_t side, double other_j) const {
+  const std::uint32_t launch = lanes_.main[position];
+  const double time_w = flow_->node_w[launch] + side_flow_w(side), work = costs_.amount(launch);
+  const auto cells = pair_[first_meeting_[side] + position - lanes_.side[side].first];
+  Offer cheapest{no_price_j, 0.0};
+  for (std::size_t c = 0; c < cells.size(); ++c) {
+    const PairCost& cell = cells[c];
+    const double wall_s = work / cell.per_s, progress = wall_s * cell.side_per_s;
+    const double price =
+        (wall_s * (time_w + cell.power_w) + held_j(position, c) - other_j) / progress;
+    if (price < cheapest.price_j) cheapest = {price, progress};
+  }
+  return cheapest;
+}
+
+// Cheapest but beside this one.
+double PaidGpu::other_j(std::size_t position, std::size_t side) const {
+  double least = alone_least_[position].least_j;
+  for (std::size_t k = first_at_[position]; k < first_at_[position + 1]; ++k) {
+    const std::uint32_t s = side_at_[k];
+    if (s != side)
+      least =
+          std::min(least, meetings_[first_meeting_[s] + position - lanes_.side[s].first].least_j);
+  }
+  return least;
+}
+
+// What a side activity is worth whatever it runs beside: its own power, its own time. Beside others
+// a collective that is waited for draws less.
+void PaidGpu::find_base() {
+  base_.clear();
+  for (std::size_t s = 0; s < lanes_.side.size(); ++s) {
+    const SideActivity& of = lanes_.side[s];
+    double least = no_price_j;
+    for (const PairCost& cell : side_[s]) {
+      least = std::min(least, of.holds ? cell.side_w : (side_flow_w(s) + cell.side_w) / cell.per_s);
+    }
+    for (std::size_t m = first_meeting_[s]; of.holds && m < first_meeting_[s + 1]; ++m) {
+      for (const PairCost& cell : pair_[m]) least = std::min(least, cell.side_w);
+    }
+    base_.push_back(least);
+  }
+}
+
+// Most that may be paid in a gap whose time costs so much.
+double PaidGpu::in_gap_j(std::size_t side, double gap_w) const {
+  double least = no_price_j;
+  for (const PairCost& cell : side_[side]) {
+    const double per_s = lanes_.side[side].holds ? 1.0 : cell.per_s;
+    least = std::min(least, (gap_w + side_flow_w(side) + cell.power_w) / per_s);
+  }
+  return least;
+}
+
+void PaidGpu::raise(std::size_t side) {
+  const SideActivity& of = lanes_.side[side];
+  double gap_w = no_price_j, gaps_s = 0.0;
+  for (std::uint32_t gap = of.first; gap <= of.last; ++gap) {
+    gap_w = std::min(gap_w, gap_price_w(gap));
+    gaps_s += lanes_.lag_before_s[gap];
+  }
+  const double most = in_gap_j(side, gap_w);
+  std::vector<Offer> offers;
+  for (std::uint32_t p = of.first; p < of.last; ++p)
+    offers.push_back(offer(p, side, other_j(p, side)));
+  double gap_progress = 0.0;
+  for (const PairCost& cell : side_[side])
+    gap_progress = std::max(gap_progress, gaps_s * (of.holds ? 1.0 : cell.per_s));
+  offers.push_back({in_gap_j(side, 0.0), gap_progress});
+  std::ranges::sort(offers, {}, &Offer::price_j);
+  double room = 0.0, price = most;
+  for (const Offer& one : offers) {
+    room += one.progress;
+    if (room < needed_[side]) continue;
+    price = one.price_j;
+    break;
+  }
+  price_[side] = std::clamp(price, std::min(base_[side], most), most);
+  for (std::uint32_t p = of.first; p < of.last; ++p)
+    meetings_[first_meeting_[side] + p - of.first] = meeting(p, side);
+}
+
+void PaidGpu::pay(const ArcFlow& flow) {
+  constexpr int passes = 3;
+  flow_ = &flow;
+  for (std::size_t p = 0; p < lanes_.main.size(); ++p) {
+    const std::uint32_t launch = lanes_.main[p];
+    const double work = costs_.amount(launch);
+    alone_least_[p] = {no_price_j, 0.0};
+    for (std::size_t c = 0; c < alone_[p].size(); ++c) {
+      const PairCost& cell = alone_[p][c];
+      const double wall_s = work / cell.per_s;
+      const double j = wall_s * (flow.node_w[launch] + cell.power_w) + held_j(p, c);
+      if (j < alone_least_[p].least_j) alone_least_[p] = {j, wall_s};
+    }
+  }
+  find_base();
+  price_ = base_;
+  for (std::size_t s = 0; s < lanes_.side.size(); ++s) {
+    for (std::uint32_t p = lanes_.side[s].first; p < lanes_.side[s].last; ++p)
+      meetings_[first_meeting_[s] + p - lanes_.side[s].first] = meeting(p, s);
+  }
+  for (int pass = 0; pass < passes; ++pass) {
+    for (std::size_t s = 0; s < lanes_.side.size(); ++s) raise(s);
+  }
+}
+
+double PaidGpu::paid_j(std::size_t position, std::size_t clock) const {
+  const std::uint32_t launch = lanes_.main[position];
+  const double time_w = flow_->node_w[launch], work = costs_.amount(launch);
+  const PairCost& by_itself = alone_[position][clock];
+  double least = (time_w + by_itself.power_w) / by_itself.per_s;
+  for (std::size_t k = first_at_[position]; k < first_at_[position + 1]; ++k) {
+    const std::uint32_t s = side_at_[k];
+    const PairCost& cell = pair_[first_meeting_[s] + position - lanes_.side[s].first][clock];
+    least = std::min(
+        least, (time_w + side_flow_w(s) + cell.power_w - price_[s] * cell.side_per_s) / cell.per_s);
+  }
+  return work * least + held_j(position, clock);
+}
+
+double PaidGpu::least_paid_j(std::size_t position) const {
+  double least = alone_least_[position].least_j;
+  for (std::size_t k = first_at_[position]; k < first_at_[position + 1]; ++k) {
+    const std::uint32_t s = side_at_[k];
+    least = std::min(least, meetings_[first_meeting_[s] + position - lanes_.side[s].first].least_j);
+  }
+  return least;
+}
+
+double PaidGpu::side_j() const {
+  CompensatedSum sum_j;
+  std::vector<double> lost_w(lanes_.main.size() + 1, 0.0);
+  for (std::size_t s = 0; s < lanes_.side.size(); ++s) {
+    const SideActivity& of = lanes_.side[s];
+    sum_j.add(price_[s] * needed_[s]);
+    double most_w = 0.0, most_beyond_w = 0.0;  // of idle power too, beyond it
+    for (std::size_t c = 0; c < side_[s].size(); ++c) {
+      const PairCost& cell = side_[s][c];
+      const double paid_w = price_[s] * (of.holds ? 1.0 : cell.per_s) - side_flow_w(s);
+      most_w = std::max(most_w, paid_w - cell.power_w);
+      most_beyond_w = std::max(most_beyond_w, paid_w - cell.side_w);
+    }
+    for (std::uint32_t gap = of.first; gap <= of.last; ++gap)
+      lost_w[gap] = std::max(lost_w[gap], gap_is_held_[gap] ? most_beyond_w : most_w);
+  }
+  for (std::size_t gap = 0; gap < lost_w.size(); ++gap)
+    sum_j.add(-lost_w[gap] * lanes_.lag_before_s[gap]);
+  return sum_j.value();
+}
+
+void PaidGpu::durations_s(std::span<double> duration_s) const {
+  for (std::size_t p = 0; p < lanes_.main.size(); ++p) {
+    Meeting least = alone_least_[p];
+    for (std::size_t k = first_at_[p]; k < first_at_[p + 1]; ++k) {
+      const std::uint32_t s = side_at_[k];
+      const Meeting& other = meetings_[first_meeting_[s] + p - lanes_.side[s].first];
+      if (other.least_j < least.least_j) least = other;
+    }
+    duration_s[lanes_.main[p]] = least.wall_s;
+  }
+}
+
+}  // namespace rubato

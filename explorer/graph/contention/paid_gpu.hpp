@@ -1,0 +1,75 @@
+#pragma once
+// Prices of progress on one GPU, for given prices of time.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "explorer/graph/contention/arc_flow.hpp"
+#include "explorer/graph/contention/gpu_lanes.hpp"
+#include "explorer/graph/contention/pair_costs.hpp"
+
+namespace rubato {
+
+/// What one GPU's main launches and side activities are paid. Payments of side activities are
+/// raised as long as that raises the sum.
+class PaidGpu {
+ public:
+  /// All outlive this. @param least_hold_s  of collectives, shape [activities]
+  PaidGpu(const LaunchCosts& costs, const GpuLanes& lanes, PairCosts& pairs,
+          std::span<const double> least_hold_s);
+
+  /// Finds payments for these prices of time.
+  void pay(const ArcFlow& flow);
+
+  /// What a main launch is paid if it runs at a clock. @param position  of the row
+  [[nodiscard]] double paid_j(std::size_t position, std::size_t clock) const;
+  /// The least over clocks, known since pay().
+  [[nodiscard]] double least_paid_j(std::size_t position) const;
+
+  /// Payments of side activities, less what gaps between main launches may be used for.
+  [[nodiscard]] double side_j() const;
+
+  /// Where least_paid_j is: how long launches take then. Of side activities with prices of their
+  /// own the time alone. @param duration_s  shape [activities], written for those here
+  void durations_s(std::span<double> duration_s) const;
+
+ private:
+  // A main launch beside a side activity, by its clock of least cost.
+  struct Meeting {
+    double least_j = 0.0;
+    double wall_s = 0.0;  // of the launch there
+  };
+  struct Offer {
+    double price_j;   // from which on the side activity is cheaper here
+    double progress;  // room
+  };
+
+  [[nodiscard]] double held_j(std::size_t position, std::size_t clock) const;
+  [[nodiscard]] Meeting meeting(std::size_t position, std::size_t side) const;
+  [[nodiscard]] Offer offer(std::size_t position, std::size_t side, double other_j) const;
+  [[nodiscard]] double other_j(std::size_t position, std::size_t side) const;
+  [[nodiscard]] double gap_price_w(std::size_t gap) const;
+  void find_base();
+  void raise(std::size_t side);
+  [[nodiscard]] double side_flow_w(std::size_t side) const;
+  [[nodiscard]] double in_gap_j(std::size_t side, double gap_w) const;
+
+  const LaunchCosts& costs_;
+  const GpuLanes& lanes_;
+  const ArcFlow* flow_ = nullptr;
+  std::vector<std::span<const PairCost>> alone_;  // shape [main], by clock
+  std::vector<std::span<const PairCost>> side_;   // shape [side], by clock
+  std::vector<std::span<const PairCost>> pair_;   // shape [meetings], by clock
+  std::vector<std::size_t> first_meeting_;        // shape [side + 1]
+  std::vector<std::size_t> first_at_;             // shape [main + 1]
+  std::vector<std::uint32_t> side_at_;            // of each main launch, one after the other
+  std::vector<bool> gap_is_held_;                 // shape [main + 1]: nothing else asks there
+  std::vector<double> surplus_w_;                 // idle power beyond the least, by clock
+  std::vector<double> needed_;                    // progress of each side activity
+  std::vector<double> base_, price_;              // of each side activity
+  std::vector<Meeting> alone_least_;              // shape [main]
+  std::vector<Meeting> meetings_;
+};
+
+}  // namespace rubato

@@ -1,0 +1,69 @@
+#include "explorer/graph/contention/pair_costs.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace rubato {
+
+PairCosts::PairCosts(const LaunchCosts& costs, const ClockGrid& grid)
+    : model_(costs.model()),
+      clocks_(grid.pairs().begin(), grid.pairs().end()),
+      least_w_(costs.least_idle_w() / static_cast<double>(model_.graph().gpus().size()) -
+               model_.host_power_w()),
+      gpus_(model_.throttles() * grid.size()),
+      gpus_of_many_(gpus_.size()) {}
+
+SharedGpu& PairCosts::gpu_at(std::size_t clock, std::size_t throttle, bool many) {
+  auto& gpu = (many ? gpus_of_many_ : gpus_)[throttle * clocks_.size() + clock];
+  if (gpu == nullptr) {
+    const auto id = id_at<ThrottleId>(throttle);
+    gpu = std::make_unique<SharedGpu>(many ? model_.gpu_of_many(clocks_[clock], id)
+                                           : model_.shared_gpu(clocks_[clock], id));
+  }
+  return *gpu;
+}
+
+double PairCosts::surplus_w(std::uint32_t kernel, std::size_t clock) const {
+  const std::size_t throttle = kernel / model_.graph().kernels().size();
+  return std::max(model_.idle_power_w(clocks_[clock], id_at<ThrottleId>(throttle)) - least_w_, 0.0);
+}
+
+std::vector<PairCost> PairCosts::evaluate(const Key& key) {
+  const auto [kernel, side, holds, others] = key;
+  const auto kernels = static_cast<std::uint32_t>(model_.graph().kernels().size());
+  const std::array running{kernel % kernels, side % kernels};
+  const std::size_t count = side == nothing ? 1 : 2;
+  std::array sorted = running;
+  const bool swapped = count == 2 && sorted[0] > sorted[1];
+  if (swapped) std::swap(sorted[0], sorted[1]);
+  std::vector<PairCost> costs;
+  costs.reserve(clocks_.size());
+  for (std::size_t c = 0; c < clocks_.size(); ++c) {
+    const Sharing& sharing =
+        gpu_at(c, kernel / kernels, others > 0).at(std::span(sorted).first(count));
+    PairCost& cost = costs.emplace_back();
+    cost.per_s = sharing.launches_per_s[swapped ? 1 : 0];
+    cost.power_w = std::max(sharing.power_w() - least_w_, 0.0);
+    const std::size_t other = count == 1 || swapped ? 0 : 1;
+    cost.side_per_s = holds ? 1.0 : sharing.launches_per_s[other];
+    cost.side_w = sharing.active_w[other];
+    jointly_limited_ |= count == 2 && sharing.power_limited;
+    if (!holds || others == 0) continue;
+    // A collective that waits draws less the slower it copies: beside others that have DRAM too,
+    // and by itself beside load that the pair does not have.
+    const double load = count == 1 ? 1.0 + CollectiveSharing{}.load_slowdown : 1.0;
+    const double least_w = cost.side_w / (load * static_cast<double>(others + 2));
+    cost.power_w -= cost.side_w - least_w;
+    cost.side_w = least_w;
+  }
+  cells_ += costs.size();
+  return costs;
+}
+
+std::span<const PairCost> PairCosts::known(const Key& key) {
+  const auto [at, made] = known_.try_emplace(key);
+  if (made) at->second = evaluate(key);
+  return at->second;
+}
+
+}  // namespace rubato

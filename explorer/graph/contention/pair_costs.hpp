@@ -1,0 +1,74 @@
+#pragma once
+// How fast two kernels get on together at every clock, and what the GPU draws.
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <tuple>
+#include <vector>
+
+#include "explorer/graph/launch_costs.hpp"
+
+namespace rubato {
+
+/// A GPU that runs one kernel, or one and another beside it, at one clock.
+struct PairCost {
+  double per_s = 0.0;       ///< launches of the first a second
+  double side_per_s = 0.0;  ///< of the other; 1 of a collective that others decide the end of
+  double power_w = 0.0;     ///< beyond the least power of a GPU that runs nothing
+  double side_w = 0.0;      ///< part of power_w beyond idle power that the other draws, or it alone
+};
+
+/// Kernels are those of LaunchCosts: a kernel's throttle counts.
+class PairCosts {
+ public:
+  /// @param costs  their model must outlive this
+  PairCosts(const LaunchCosts& costs, const ClockGrid& grid);
+
+  /// By clock. Valid as long as this lives.
+  [[nodiscard]] std::span<const PairCost> alone(std::uint32_t kernel) {
+    return known(Key{kernel, nothing, false, 0});
+  }
+
+  /// A side activity while the main stream runs nothing. @param holds, others  as of pair()
+  [[nodiscard]] std::span<const PairCost> side(std::uint32_t kernel, bool holds,
+                                               std::uint32_t others) {
+    return known(Key{kernel, nothing, holds, others});
+  }
+
+  /// @param holds   the other is a collective between arrival and departure
+  /// @param others  so many more may run than those: what stays true then, of a collective beside a
+  ///                kernel
+  [[nodiscard]] std::span<const PairCost> pair(std::uint32_t kernel, std::uint32_t side, bool holds,
+                                               std::uint32_t others) {
+    return known(Key{kernel, side, holds, others});
+  }
+
+  /// Power of an idle GPU beyond the least, by clock.
+  [[nodiscard]] double surplus_w(std::uint32_t kernel, std::size_t clock) const;
+
+  /// Cells that were asked for: what it takes.
+  [[nodiscard]] std::size_t cells() const noexcept { return cells_; }
+
+  /// Whether two of those asked for together reach the power limit.
+  [[nodiscard]] bool jointly_limited() const noexcept { return jointly_limited_; }
+
+ private:
+  static constexpr std::uint32_t nothing = 0xffffffff;
+  using Key = std::tuple<std::uint32_t, std::uint32_t, bool, std::uint32_t>;
+
+  [[nodiscard]] std::span<const PairCost> known(const Key& key);
+  [[nodiscard]] std::vector<PairCost> evaluate(const Key& key);
+  [[nodiscard]] SharedGpu& gpu_at(std::size_t clock, std::size_t throttle, bool many);
+
+  const GraphModel& model_;
+  std::vector<ClockPair> clocks_;
+  double least_w_;
+  std::vector<std::unique_ptr<SharedGpu>> gpus_, gpus_of_many_;  // shape [throttles x clocks]
+  std::map<Key, std::vector<PairCost>> known_;
+  std::size_t cells_ = 0;
+  bool jointly_limited_ = false;
+};
+
+}  // namespace rubato

@@ -1,0 +1,74 @@
+#include "explorer/graph/contention/contended_bound.hpp"
+
+#include <limits>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "explorer/graph/planner.hpp"
+#include "tests/explorer/graph/all_plans.hpp"
+
+namespace rubato {
+namespace {
+
+constexpr double bound_rounding = 1e-9;
+
+// Prices that mean nothing: paths through the graph, each with a price.
+ArcFlow arbitrary_flow(const ExecutionGraph& graph) {
+  ArcFlow flow = arc_flow(graph, std::vector<double>(graph.arcs(), 0.0));
+  const int paths = *rc::gen::inRange(0, 4);
+  for (int k = 0; k < paths; ++k) {
+    std::vector<double> end_s;
+    for (std::size_t i = 0; i < graph.size(); ++i) end_s.push_back(uniform(0.0, 1.0));
+    raise_latest_path(graph, end_s, uniform(0.0, 400.0), flow);
+  }
+  return flow;
+}
+
+// Overlap, collectives of one rank and of several, hosts: by the simulator, with all it knows of
+// what runs beside what, no plan takes less than the bound, whatever prices it starts from.
+RC_GTEST_PROP(ContendedBound, IsBelowEveryPlan, ()) {
+  const ExecutionGraph graph = arbitrary_graph({.most_gpus = 2, .most_launches = 8});
+  const GraphModel model(graph, small_graph_spec(), small_graph_spec().default_clock);
+  const ClockGrid grid = arbitrary_clocks(clocks_for(clocked_launches(model)));
+  const LaunchCosts costs(model, grid);
+  ContendedBound bound(costs, grid);
+  const Frontier frontier = sweep_frontier(crash_problem(launch_work(costs)));
+  const auto grain = *rc::gen::element(GraphGrain::launch, GraphGrain::kernel, GraphGrain::gpu);
+  std::uint32_t count = 0;
+  const auto unit = units_by_definition(model, grain, count);
+  const LaunchUnits units(costs, count, unit);
+  const AllPlans all(model, grid, grain);
+  for (const AllPlans::One& plan : all.plans) {
+    if (*rc::gen::inRange<std::size_t>(0, all.plans.size()) >= 4) continue;
+    const double bound_j =
+        bound.least_j({plan.span_s, frontier.least_time_s}, arbitrary_flow(graph),
+                      grain == GraphGrain::launch ? nullptr : &units);
+    RC_ASSERT(bound_j <= all.least_j(plan.span_s) * (1.0 + bound_rounding));
+  }
+  RC_CLASSIFY(bound.matters(), "something can run beside something");
+  RC_CLASSIFY(bound.jointly_limited(), "the power limit holds two at once");
+}
+
+// The same of the planner's own answers, and its plans are not below either.
+RC_GTEST_PROP(ContendedBound, BoundOptimumPlanInThisOrder, ()) {
+  const ExecutionGraph graph = arbitrary_graph({.most_gpus = 2, .most_launches = 8});
+  const GraphModel model(graph, small_graph_spec(), small_graph_spec().default_clock);
+  const ClockGrid grid = arbitrary_clocks(clocks_for(clocked_launches(model)));
+  std::vector<GraphQuestion> questions;
+  for (const double slack : {0.0, 0.05, 0.4}) {
+    for (const GraphGrain grain :
+         {GraphGrain::gpu, GraphGrain::pass, GraphGrain::kernel, GraphGrain::launch})
+      questions.push_back({grain, slack});
+  }
+  for (const GraphPlanResult& result : GraphPlanner(model, grid).plan(questions)) {
+    const AllPlans all(model, grid, result.question.grain);
+    const double least_j = all.least_j(result.deadline_s * (1.0 + bound_rounding));
+    RC_ASSERT(result.found());
+    RC_ASSERT(result.lower_bound_j <= least_j * (1.0 + bound_rounding));
+    RC_ASSERT(least_j <= result.run.total_energy_j * (1.0 + bound_rounding));
+  }
+}
+
+}  // namespace
+}  // namespace rubato
