@@ -1,5 +1,5 @@
 #pragma once
-// Runs of launches with one clock each, given what a change of clock costs: granularity `auto`.
+// Runs of launches with one clock each, given what a change of clock costs: granularity `segment`.
 
 #include "explorer/exploration.hpp"
 #include "explorer/switching/search.hpp"

@@ -28,7 +28,7 @@ void answer_automatic(const ExplorationInput& input, const GpuModel& model, cons
   const auto* goal = std::get_if<LeastWaste>(&result.question.goal);
   if (goal == nullptr || result.question.aggregation != Aggregation::global) {
     throw UsageError(
-        "granularity 'auto' plans for goal 'strict_waste' or 'relaxed_waste' with global "
+        "granularity 'segment' plans for goal 'strict_waste' or 'relaxed_waste' with global "
         "aggregation only");
   }
   const SwitchingSolution solution = solve_automatic(

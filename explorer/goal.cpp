@@ -20,7 +20,7 @@ std::string_view name_of(Granularity value) noexcept {
   switch (value) {
     case Granularity::iteration: return "iteration";
     case Granularity::pass: return "pass";
-    case Granularity::automatic: return "auto";
+    case Granularity::automatic: return "segment";
     case Granularity::kernel: break;
   }
   return "kernel";
@@ -35,7 +35,8 @@ std::optional<Granularity> granularity_named(std::string_view name) noexcept {
        {Granularity::iteration, Granularity::pass, Granularity::kernel, Granularity::automatic}) {
     if (name_of(value) == name) return value;
   }
-  return std::nullopt;
+  // As files and scripts called segments before "auto" was a clock's word alone.
+  return name == "auto" ? std::optional(Granularity::automatic) : std::nullopt;
 }
 
 std::optional<Aggregation> aggregation_named(std::string_view name) noexcept {

@@ -115,7 +115,7 @@ def against_plans(rubato, profile, blocked_w, stages, microbatches, least_pct="0
         return json.loads(subprocess.run([rubato, "pipeline", command, *common, *more], capture_output=True, text=True, check=True).stdout)
 
     front = run("front")
-    fastest, slowest = front[-1]["time_s"] * (1 + 1e-9), min(front, key=lambda v: v["energy_j"])["time_s"]
+    fastest, slowest = front[0]["time_s"] * (1 + 1e-9), min(front, key=lambda v: v["energy_j"])["time_s"]
     deadlines = [fastest + (slowest - fastest) * i / 59 for i in range(60)]
     chosen = list(map(int, stages.split(",")))
     listed = read_options(profile, float(blocked_w))

@@ -31,7 +31,7 @@ db = OUT / "notebook.db"
 # %%
 tables = rubato.explore(CAPTURE, captured_clock="1593/1410", granularity=["iteration", "pass"], per_kernel=True, db=db)
 run = tables["run"].iloc[0]
-print(f"{run.gpu}: captured {run.captured_ms:.1f} ms, reproduced {run.reproduced_ms:.1f} ms, {run.anchored_pct:.0f} % anchored, "
+print(f"{run.gpu}: captured {1e3 * run.captured_s:.1f} ms, reproduced {1e3 * run.reproduced_s:.1f} ms, {run.anchored_pct:.0f} % anchored, "
       f"{run.guessed_split_pct:.0f} % with a guessed split")
 
 # %% [markdown]
@@ -56,9 +56,9 @@ figure.savefig(OUT / "plans.svg")
 
 # %%
 kernels = tables["kernels"]
-top = kernels[(kernels.granularity == "iteration") & (kernels.slack_pct == 0)].groupby("kernel").time_ms.sum().nlargest(10)
+top = kernels[(kernels.granularity == "iteration") & (kernels.slack_pct == 0)].groupby("kernel").time_s.sum().nlargest(10)
 figure, axes = plt.subplots(figsize=(6, 4))
-axes.barh([name[:40] for name in top.index[::-1]], top.values[::-1])
+axes.barh([name[:40] for name in top.index[::-1]], 1e3 * top.values[::-1])
 axes.set_xlabel("time, ms")
 figure.tight_layout()
 figure.savefig(OUT / "kernels.svg")

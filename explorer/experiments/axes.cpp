@@ -57,7 +57,7 @@ std::span<const Axis> axes() {
       {AxisId::switch_dwell_us, "switch_dwell_us", non_negative, 0.0,
        "time from an effect to the next request at least, us", "[0]"},
       {AxisId::granularity, "granularity", text, std::string("kernel"),
-       "what gets one clock: iteration, pass, kernel, auto; of captures also gpu, launch",
+       "what gets one clock: iteration, pass, kernel, segment; of captures also gpu, launch",
        R"(["pass", "kernel"])"},
       {AxisId::aggregation, "aggregation", text, std::string("global"),
        "one budget for all (global), or each unit on its own (local)", R"(["global"])"},

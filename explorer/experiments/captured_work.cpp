@@ -114,7 +114,7 @@ GraphQuestion graph_question_of(const Point& point) {
     throw UsageError(fmt::format(
         "granularity '{}' is not known for captured runs{}", printable(granularity),
         did_you_mean(granularity, std::vector<std::string>{"iteration", "gpu", "pass", "kernel",
-                                                           "launch", "auto"})));
+                                                           "launch", "segment"})));
   }
   const std::string& goal = point.text(AxisId::goal);
   if (point.text(AxisId::aggregation) != "global" || (!names_waste(goal) && goal != "waste") ||

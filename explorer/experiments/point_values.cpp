@@ -59,14 +59,14 @@ Question question_of(const Point& point) {
   const std::string& aggregation = point.text(AxisId::aggregation);
   const Question question{
       named(granularity_named(granularity), "granularity", granularity,
-            {"iteration", "pass", "kernel", "auto"}),
+            {"iteration", "pass", "kernel", "segment"}),
       named(aggregation_named(aggregation), "aggregation", aggregation, {"local", "global"}),
       goal_of(point)};
   if (question.granularity == Granularity::automatic &&
       (question.aggregation != Aggregation::global ||
        !std::holds_alternative<LeastWaste>(question.goal)))
     throw UsageError(
-        "granularity 'auto' plans for goal 'strict_waste' or 'relaxed_waste' with global "
+        "granularity 'segment' plans for goal 'strict_waste' or 'relaxed_waste' with global "
         "aggregation only");
   return question;
 }

@@ -19,7 +19,7 @@ std::string_view name_of(GraphGrain value) noexcept {
     case GraphGrain::launch: return "launch";
     case GraphGrain::automatic: break;
   }
-  return "auto";
+  return "segment";
 }
 
 std::optional<GraphGrain> grain_named(std::string_view name) noexcept {
@@ -27,7 +27,7 @@ std::optional<GraphGrain> grain_named(std::string_view name) noexcept {
                                  GraphGrain::kernel, GraphGrain::launch, GraphGrain::automatic}) {
     if (name_of(grain) == name) return grain;
   }
-  return std::nullopt;
+  return name == "auto" ? std::optional(GraphGrain::automatic) : std::nullopt;  // as once
 }
 
 bool takes_plans_of(const GraphQuestion& question, const GraphQuestion& other) {

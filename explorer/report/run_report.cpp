@@ -23,10 +23,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The published results belong beside this trace on this GPU only.
+// The published results belong beside this trace on this GPU under its limit only.
 Json published_json(const Json& run) {
   Json rows = Json::array();
-  if (run["trace_name"] != "gpt3-xl-b40-s1024-tp1-dp1" || run["gpu"] != "rtx-3080-ti") return rows;
+  constexpr double limit_w = 350.0;
+  if (run["trace_name"] != "gpt3-xl-b40-s1024-tp1-dp1" || run["gpu"] != "rtx-3080-ti" ||
+      run["power_limit_w"] != limit_w)
+    return rows;
   for (const PublishedTotal& row : published_table2) {
     rows.push_back({{"granularity", name_of(row.granularity)},
                     {"aggregation", name_of(row.aggregation)},

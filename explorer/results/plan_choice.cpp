@@ -16,7 +16,7 @@ namespace rubato {
 
 namespace {
 
-constexpr std::array grains{"iteration", "gpu", "pass", "auto", "kernel", "launch"};
+constexpr std::array grains{"iteration", "gpu", "pass", "segment", "kernel", "launch"};
 constexpr double in_percent = 100.0;
 
 std::size_t fineness(std::string_view granularity) {

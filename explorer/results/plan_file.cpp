@@ -315,7 +315,9 @@ nlohmann::ordered_json plan_file(const ResultStore& store, const PlanFileRequest
   const StoredRun run = find_stored_run(store, request.run);
   RunFacts facts =
       run.captured ? facts_of_graph(store, run.id, request.spec) : facts_of_trace(store, run.id);
-  PlanChoice chosen = choose_plans(store, run, request.granularity, request.goal, request.plan_id);
+  PlanChoice chosen =
+      choose_plans(store, run, request.granularity == "auto" ? "segment" : request.granularity,
+                   request.goal, request.plan_id);
   const double host_power_w = stored_host_power_w(store, run);
   if (host_power_w > 0.0) {
     const double gpus = run.captured ? gpus_of_run(store, run.id) : 1.0;

@@ -83,6 +83,7 @@ void migrate(SqlConnection& connection, std::int64_t from) {
   if (from < 12) connection.execute_on_schema(embedded("schema_12"));
   if (from < 13) connection.execute_on_schema(embedded("schema_13"));
   if (from < 14) connection.execute(embedded("schema_14"));
+  if (from < 15) connection.execute_on_schema(embedded("schema_15"));
   connection.execute(embedded("views"));
   connection.execute(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}",
                                  application_id, ResultStore::schema));
@@ -120,12 +121,16 @@ void look_again(SqlConnection& connection, std::string_view name, const Changed&
       fmt::format("CREATE TEMP VIEW {0} AS SELECT {1} FROM main.{0}", name, columns));
 }
 
+// Up to schema 14 segments were called 'auto' (schema_15.sql).
+constexpr const char* segment_again = "replace(granularity, 'auto', 'segment') AS granularity";
+
 // Schemas 6 to 12 had no 'undecided' and called it kept: the rule of schema_13.sql.
 void look_at_kept_again(SqlConnection& connection) {
   for (const auto& [name, unit] :
        {std::pair{"verifications", "frac"}, std::pair{"v_verifications", "pct"}}) {
     look_again(connection, name,
                [unit = unit](const std::string& column) -> std::optional<std::string> {
+                 if (column == "granularity") return segment_again;
                  if (column != "energy_verdict") return std::nullopt;
                  return fmt::format(
                      "CASE WHEN energy_verdict = 'kept' AND promised_energy_change_{0} < 0 "
@@ -137,9 +142,13 @@ void look_at_kept_again(SqlConnection& connection) {
 }
 
 // Views of plans gave slack and tolerance as fractions once.
-void look_at_slack_again(SqlConnection& connection) {
-  for (const char* name : {"v_plans", "v_best_plan", "v_compare", "v_compare_graphs"}) {
-    look_again(connection, name, [](const std::string& column) -> std::optional<std::string> {
+void look_at_plans_again(SqlConnection& connection, std::int64_t found_schema) {
+  for (const char* name :
+       {"v_plans", "v_best_plan", "v_compare", "v_graph_plans", "v_best_graph_plan",
+        "v_compare_graphs", "v_all_plans", "v_verifications", "v_units", "v_experiment_units"}) {
+    if (found_schema < 13 && name == std::string_view("v_verifications")) continue;  // looked at
+    look_again(connection, name, [&](const std::string& column) -> std::optional<std::string> {
+      if (column == "granularity" && found_schema < 15) return segment_again;
       if (column != "slack_frac" && column != "tolerance_frac") return std::nullopt;
       const std::string what = column.substr(0, column.find('_'));
       return fmt::format("100.0 * {0} AS {1}_pct", column, what);
@@ -209,7 +218,7 @@ ResultStore ResultStore::open_read_only(const std::filesystem::path& path) {
   check_schema(connection, path);
   const std::int64_t schema = pragma(connection, "user_version");
   if (schema < 13) look_at_kept_again(connection);
-  if (schema < ResultStore::schema) look_at_slack_again(connection);
+  if (schema < ResultStore::schema) look_at_plans_again(connection, schema);
   if (schema == ResultStore::schema && !views_are_ours(connection))
     look_through_our_views(connection);
   connection.forbid_writes();

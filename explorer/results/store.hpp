@@ -38,7 +38,7 @@ void check_result_database(const std::filesystem::path& path);
 /// A result database. The schema number is in `PRAGMA user_version`.
 class ResultStore {
  public:
-  static constexpr int schema = 14;
+  static constexpr int schema = 15;
 
   /// Opens for writing, see open_result_database.
   [[nodiscard]] static ResultStore open(const std::filesystem::path& path);

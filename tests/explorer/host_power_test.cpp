@@ -103,7 +103,7 @@ TEST(HostPower, EveryTotalHasItForItsTime) {
   EXPECT_EQ(with.cells[0].energy_j, without.cells[0].energy_j);
 }
 
-// 'auto' plans with it too: the search's claim is what the simulator finds.
+// 'segment' plans with it too: the search's claim is what the simulator finds.
 TEST(HostPower, AutomaticPlansCountIt) {
   ExplorationInput input = input_of(host_w, {ask(Granularity::automatic, LeastWaste{})});
   input.switching.core.stall_s = 1e-4;

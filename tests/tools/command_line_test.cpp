@@ -22,7 +22,7 @@ TEST_F(ProgramRun, HelpsAndCorrects) {
   expect("explore --slack -100", 2, "--slack is -100; expected a number above -100");
   expect("explore --slack -1", 0, "time -1.00 %");
   expect("explore --slack -90", 1, "infeasible");
-  expect("explore --slack -90 --granularity auto --switch-stall-us 10", 1, "infeasible");
+  expect("explore --slack -90 --granularity segment --switch-stall-us 10", 1, "infeasible");
   expect("explore --goal time", 2, "needs either --energy-budget or --power-budget");
   expect("explore --csv --per-pass --per-kernel", 2, "--csv holds one table");
   expect("explore --gpu rtx-3080", 2, "there is no GPU spec 'rtx-3080'");

@@ -130,11 +130,12 @@ class Picture {
         left, 22,
         fmt::format("What is left of a saving when changes of clock take time: {}", caption_.trace),
         R"(class="ink" fill="#222" font-weight="600" font-size="14")");
-    svg.text(left, 42,
-             fmt::format("{}, {:g} W, clocks '{}', least energy within +{:g} % time. Baseline: "
-                         "default clocks.",
-                         caption_.gpu, caption_.power_limit_w, caption_.clocks, caption_.slack_pct),
-             muted);
+    svg.text(
+        left, 42,
+        fmt::format("{}, {:g} W, clocks '{}', least energy in at most {:g} % more time. Baseline: "
+                    "default clocks.",
+                    caption_.gpu, caption_.power_limit_w, caption_.clocks, caption_.slack_pct),
+        muted);
   }
 
   void draw_legend(Svg& svg) const {
@@ -311,11 +312,11 @@ std::string latency_page(const LatencyCaption& caption, std::span<const LatencyP
       "How sure this is",
       facts_table({{"Model error", page_text(caption.model_error)},
                    {"Plans",
-                    "of granularity auto know the latency; the others took changes to be "
+                    "of granularity segment know the latency; the others took changes to be "
                     "free and are counted with it, late ones too"},
                    {"Numbers",
                     "of the simulator, against the default clocks; gap: to a proven "
-                    "bound of auto"}}));
+                    "bound of segment"}}));
   body += page_section(
       "Energy and time over latency",
       two_pictures(latency_svg(caption, points), latency_svg(caption, points, Screen::phone)));
@@ -324,8 +325,9 @@ std::string latency_page(const LatencyCaption& caption, std::span<const LatencyP
                                    points.size(), latency_numbers(points)));
   return whole_page(
       {"What is left when changes of clock take time",
-       fmt::format("{} on {}, {:g} W, clocks '{}', least energy within +{:g} % time", caption.trace,
-                   caption.gpu, caption.power_limit_w, caption.clocks, caption.slack_pct),
+       fmt::format("{} on {}, {:g} W, clocks '{}', least energy in at most {:g} % more time",
+                   caption.trace, caption.gpu, caption.power_limit_w, caption.clocks,
+                   caption.slack_pct),
        latency_answer(points), ""},
       body);
 }

@@ -212,7 +212,8 @@ class Gantt {
   // A digit is about 0.6 of the font's size wide.
   [[nodiscard]] double font_px(const std::string& label, double wide) const {
     const double most = row_height_ < 20.0 ? 8.0 : 10.0;
-    return std::min(most, wide / (0.65 * static_cast<double>(label.size())));
+    const double beside = phone_ ? 4.0 : 1.0;  // so that two passes' letters do not touch
+    return std::min(most, (wide - beside) / (0.65 * static_cast<double>(label.size())));
   }
 
   // "F3", of the second chunk "F3'": the most that can be read, down to nothing. A stage ends its
@@ -231,7 +232,7 @@ class Gantt {
     svg_.line(left_, top, left_ + plot_width_, top, R"(class="same" stroke="#999")");
     for (const double tick : axis_ticks(0.0, longest_s_, phone_ ? 4 : 10)) {
       svg_.line(x(tick), top, x(tick), top + 4, R"(class="same" stroke="#999")");
-      svg_.text(std::clamp(x(tick), 14.0, left_ + plot_width_ - 8.0), top + 18,
+      svg_.text(std::clamp(x(tick), 16.0, left_ + plot_width_ - 18.0), top + 18,
                 fmt::format("{:.4g} s", tick), centred);
     }
   }

@@ -78,7 +78,7 @@ std::string verdict_plot(const std::vector<ReplayRow>& classes) {
   }
   for (const double tick : {-reach / 1.1, 0.0, reach / 1.1}) {
     svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{} %</text>",
-                       x(tick), bottom + 16.0, format_signed(100.0 * tick, 0));
+                       x(tick), bottom + 16.0, tick == 0.0 ? "0" : format_signed(100.0 * tick, 0));
   }
   return svg + "</svg></figure>\n";
 }
@@ -125,8 +125,8 @@ std::string rows_table(const std::vector<ReplayRow>& rows, std::size_t most) {
                      error_text(row.time_error), std::string(name_of(verdict_of(row))),
                      ms(row.replayed_s), fmt::format("{:.0f}", row.predicted_power_w), measured});
   }
-  return html_table({"name", "launches", "captured ms", "compared ms", "predicted ms", "error %",
-                     "verdict", "replayed ms", "predicted W", "measured W"},
+  return html_table({"name", "launches", "captured ms", "compared ms", "predicted ms",
+                     "time error %", "verdict", "replayed ms", "predicted W", "measured W"},
                     cells, names);
 }
 
@@ -139,8 +139,8 @@ std::string steps_table(const std::vector<ReplayStep>& steps) {
                      measured_text(step.measured),
                      step.measured ? change_text(step.predicted_j, step.measured->energy_j) : "-"});
   }
-  return html_table({"step", "launches", "captured ms", "predicted ms", "error %", "replayed ms",
-                     "predicted J", "measured J", "error %"},
+  return html_table({"step", "launches", "captured ms", "predicted ms", "time error %",
+                     "replayed ms", "predicted J", "measured J", "energy error %"},
                     cells);
 }
 
@@ -167,6 +167,16 @@ std::string replay_answer(const ReplayComparison& comparison) {
                             share(compared_s), share(within_s), 100.0 * verdict_tolerance);
 }
 
+// What is known of kernels, as shares of the time in percent; nothing of what no kernel is.
+std::string known_text(std::initializer_list<std::pair<double, const char*>> shares) {
+  std::vector<std::string> parts;
+  for (const auto& [share_pct, words] : shares) {
+    constexpr double shown_pct = 0.05;
+    if (share_pct >= shown_pct) parts.push_back(fmt::format("{:.1f} % {}", share_pct, words));
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
 std::string replay_trust(const ReplayRequest& request, const ReplayComparison& comparison,
                          const std::optional<PowerEvidence>& power, const GpuSpec& spec) {
   const ReplayCoverage& c = comparison.coverage;
@@ -175,11 +185,11 @@ std::string replay_trust(const ReplayRequest& request, const ReplayComparison& c
       {"Clocks of the capture", page_text(request.captured_clock)},
       {"Model error", page_text(model_error_text(spec))},
       {"Times of kernels",
-       fmt::format("{:.1f} % measured, {:.1f} % scaled from the same kernel at other shapes, "
-                   "{:.1f} % derived from FLOPs, bytes and class, {:.1f} % guessed from peak "
-                   "rates, {:.1f} % anchored: not predicted, they keep their captured times",
-                   share(c.measured_s), share(c.scaled_s), share(c.derived_s), share(c.guessed_s),
-                   share(c.anchored_s))}};
+       known_text({{share(c.measured_s), "measured"},
+                   {share(c.scaled_s), "scaled from the same kernel at other shapes"},
+                   {share(c.derived_s), "derived from FLOPs, bytes and class"},
+                   {share(c.guessed_s), "guessed from peak rates"},
+                   {share(c.anchored_s), "not predicted, at their captured times"}})}};
   if (power) {
     facts.emplace_back(
         "Power log",

@@ -78,11 +78,18 @@ std::string validation_page(const GpuSpec& spec, const Sweep& sweep,
   }
   constexpr double tolerance = 0.05;
   const std::string core = "core clock as set, MHz";
-  std::string body = page_section(
-      "How sure this is",
-      facts_table({{"Tested on", fmt::format("{} points that the fit had not seen; held out: {}",
-                                             points.size(), name_of(options.holdout))},
-                   {"Measurements", page_text(sweep.file)}}));
+  std::vector<std::pair<std::string, std::string>> facts{
+      {"Tested on", fmt::format("{} points that the fit had not seen; held out: {}", points.size(),
+                                name_of(options.holdout))}};
+  const ErrorSummary& all = groups.front();
+  if (all.time.inside_pct && all.energy.inside_pct) {
+    facts.emplace_back("Intervals",
+                       fmt::format("90 % ones hold {:.0f} % of the points' times and {:.0f} % of "
+                                   "their energies",
+                                   *all.time.inside_pct, *all.energy.inside_pct));
+  }
+  facts.emplace_back("Measurements", page_text(sweep.file));
+  std::string body = page_section("How sure this is", facts_table(facts));
   body +=
       page_section("Predicted over measured",
                    fmt::format("<p>Blue: free, orange: at the power limit; the band is 5 %.</p>\n"

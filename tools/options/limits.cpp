@@ -11,7 +11,7 @@ void add_limit_options(CommandLine& app, LimitOptions& o) {
                  "hold [none]")
       ->in_range(least_s, most_s);
   app.add_option("--gap", o.gap_pct,
-                 "Granularity auto: end a search when its plan is proven to be within so many "
+                 "Granularity segment: end a search when its plan is proven to be within so many "
                  "percent of the optimum [0]")
       ->in_range(0.0, most_pct);
 }

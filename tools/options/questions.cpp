@@ -22,7 +22,7 @@ namespace {
 
 Granularity granularity_of(const std::string& name) {
   if (const auto value = granularity_named(name)) return *value;
-  unknown("--granularity", name, {"iteration", "pass", "kernel", "auto"});
+  unknown("--granularity", name, {"iteration", "pass", "kernel", "segment"});
 }
 
 Aggregation aggregation_of(const std::string& name) {
@@ -70,8 +70,8 @@ std::vector<std::string> goal_names() {
 
 void add_question_options(CommandLine& app, QuestionOptions& o) {
   app.add_option("--granularity", o.granularities,
-                 "What gets one clock: iteration, pass, kernel, or auto, which finds runs of "
-                 "launches given what a switch costs; of a captured run also gpu and launch "
+                 "What gets one clock: iteration, pass, kernel, or segment: runs of launches, "
+                 "found given what a change of clock costs; of a captured run also gpu and launch "
                  "(several with commas)")
       ->delimiter(',')
       ->capture_default_str();

@@ -304,7 +304,8 @@ std::string clock_words(std::string_view label) {
 }
 
 std::string per_text(std::string_view granularity) {
-  return granularity == "auto" ? "For runs of launches (auto)" : fmt::format("Per {}", granularity);
+  return granularity == "segment" ? "Per segment (run of launches)"
+                                  : fmt::format("Per {}", granularity);
 }
 
 }  // namespace rubato

@@ -29,7 +29,7 @@ namespace rubato {
 /// is.
 [[nodiscard]] std::string clock_words(std::string_view label);
 
-/// What has a clock of its own, as an answer begins: "Per kernel", "For runs of launches (auto)".
+/// What has a clock of its own, as an answer begins: "Per kernel", "Per segment (run of launches)".
 [[nodiscard]] std::string per_text(std::string_view granularity);
 
 }  // namespace rubato

@@ -110,7 +110,7 @@ OutputTable empty_plans_table(const Exploration& found) {
                   {"counted_time_change_pct", "counted: time %", 2, none_counted},
                   {"counted_energy_change_pct", "energy %", 2, none_counted},
                   {"gap_pct", "gap %", 3, false, Room::detail},
-                  {"solve_time_ms", "solved in ms", 2, true},
+                  {.key = "solve_time_s", .for_programs = true},
                   {.key = "clocks", .room = Room::needed},
                   {.key = "notes", .for_programs = no_marks, .room = Room::needed}});
   return keyed_table(found, std::move(columns));
@@ -179,7 +179,7 @@ OutputTable plans_table(const Exploration& found) {
       row.insert(row.end(),
                  {total.average_power_w(), static_cast<std::int64_t>(total.clock_switches),
                   switches / total.time_s, counted(&Totals::time_s), counted(&Totals::energy_j),
-                  100.0 * plan.gap_frac, 1e3 * plan.solve_time_s,
+                  100.0 * plan.gap_frac, plan.solve_time_s,
                   clocks_text(found.grid, plan.plan.clock_of_site), kinds_text(plan.marks)});
     }
     table.add_row(std::move(row));

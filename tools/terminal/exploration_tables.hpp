@@ -32,7 +32,7 @@ namespace rubato {
 /// One row per plan and kernel, with the clock chosen.
 [[nodiscard]] OutputTable kernels_table(const Trace& trace, const Exploration& found);
 
-/// One row per segment that a plan of granularity 'auto' chose: launches in a row that share a
+/// One row per segment that a plan of granularity 'segment' chose: launches in a row that share a
 /// clock, as often as their block repeats them.
 [[nodiscard]] OutputTable segments_table(const Trace& trace, const Exploration& found);
 

@@ -41,12 +41,14 @@ struct TableColumn {
   bool left = false;  // text: may be shortened
 
   // Of a text that is `needed`, all of it, as long as there is something else to leave out.
-  [[nodiscard]] std::size_t least(bool keep_needed) const {
-    constexpr std::size_t least_text = 12;
+  [[nodiscard]] std::size_t least(bool keep_needed, std::size_t least_text = 12) const {
     const bool whole = !left || column->whole || (keep_needed && column->room == Room::needed);
     return whole ? width : std::min(width, least_text);
   }
 };
+
+// What a text is not shortened below while there are details to leave out.
+constexpr std::size_t beside_details = 20;
 
 template <class Width>
 std::size_t total_width(const std::vector<TableColumn>& columns, Width width) {
@@ -65,8 +67,11 @@ std::vector<std::string> leave_out(std::vector<TableColumn>& columns, std::size_
     const auto first =
         std::ranges::min_element(columns.rbegin(), columns.rend() - 1, {},
                                  [](const TableColumn& column) { return column.column->room; });
-    const bool others = first->column->room != Room::needed;
-    if (total_width(columns, [&](const TableColumn& c) { return c.least(others); }) <= most) break;
+    const Room room = first->column->room;
+    const auto least = [&](const TableColumn& c) {
+      return room < Room::usual ? c.least(true, beside_details) : c.least(room != Room::needed);
+    };
+    if (total_width(columns, least) <= most) break;
     places.push_back(first->place);
     columns.erase(first.base() - 1);
   }
@@ -94,14 +99,22 @@ void shorten(std::vector<TableColumn>& columns, std::size_t most) {
 // What a reader does not see, or nothing.
 std::string cut_line(const std::vector<std::string>& left_out,
                      const std::vector<TableColumn>& columns,
-                     const std::vector<std::string>& titles) {
+                     const std::vector<std::string>& titles, std::size_t most) {
   std::vector<std::string> shorter, parts;
   for (const TableColumn& column : columns) {
     if (column.width < column.natural) shorter.push_back(titles[column.place]);
   }
   if (!left_out.empty()) parts.push_back(fmt::format("left out: {}", fmt::join(left_out, ", ")));
   if (!shorter.empty()) parts.push_back(fmt::format("shortened: {}", fmt::join(shorter, ", ")));
-  return parts.empty() ? "" : fmt::format("({}; --wide shows all)\n", fmt::join(parts, "; "));
+  if (parts.empty()) return "";
+  constexpr std::size_t least_line = 72;
+  constexpr std::string_view end = "--wide shows all)\n";
+  most = std::max(most, least_line);
+  std::string text = wrapped(fmt::format("({};\n", fmt::join(parts, "; ")), most);
+  text.pop_back();
+  const std::size_t line = text.size() - (text.rfind('\n') + 1);  // npos + 1 is 0
+  text += line + end.size() > most ? "\n  " : " ";
+  return text.append(end);
 }
 
 // Changes for less and for more; anything else as it is.
@@ -226,7 +239,7 @@ std::string OutputTable::text(const TableStyle& style) const {
     aligned.erase(aligned.find_last_not_of(' ') + 1);
     text += aligned + '\n';
   }
-  return text + cut_line(left_out, columns, lines[0]);
+  return text + cut_line(left_out, columns, lines[0], style.columns);
 }
 
 nlohmann::ordered_json OutputTable::row_json(std::size_t row) const {
@@ -295,8 +308,12 @@ namespace {
 Room room_of(std::string_view name) {
   if (name == "time_s" || name == "energy_j" || name == "created_utc" || name == "host")
     return Room::spare;
+  if (name == "energy_change_pct" || name == "time_change_pct") return Room::needed;
+  constexpr std::array details{"status",          "aggregation",  "tolerance_pct", "clock_grid",
+                               "average_power_w", "solve_time_s", "clock_switches"};
   const bool detail = name.ends_with("_low_pct") || name.ends_with("_high_pct") ||
-                      name.starts_with("switch_") || name == "status" || name == "aggregation";
+                      name.ends_with("_expected_pct") || name.starts_with("switch_") ||
+                      std::ranges::find(details, name) != details.end();
   return detail ? Room::detail : Room::usual;
 }
 
@@ -318,7 +335,9 @@ OutputTable as_table(const QueryResult& result) {
     });
     columns.push_back({.key = name,
                        .title = {},
-                       .decimals = whole ? 0 : 4,
+                       .decimals = whole                    ? 0
+                                   : name.ends_with("_pct") ? 2
+                                                            : 4,
                        .room = warns ? Room::needed : room_of(name),
                        .whole = is_typed(name)});
   }

@@ -1,5 +1,5 @@
 const run = data.run;
-const grains = ["iteration", "gpu", "pass", "kernel", "auto", "launch"];
+const grains = ["iteration", "gpu", "pass", "kernel", "segment", "launch"];
 const passes = ["forward", "backward", "optimizer", "unknown"];
 const grainColor = (name) => color(grains.indexOf(name));
 const change = (value, base) => 100 * (value / base - 1);
@@ -7,34 +7,54 @@ const ms = (s) => fixed(1e3 * s, 3);
 const kernels = data.kernels.rows.map((row) => Object.fromEntries(row.map((v, i) => [data.kernels.columns[i], v])));
 const found = data.plans.filter((p) => p.energy_j !== null);
 const whole = {iteration: "one clock for the whole run", gpu: "one clock per GPU", pass: "one clock per pass", kernel: "one clock per kernel",
-  launch: "one clock per launch", auto: "runs of launches"};
+  launch: "one clock per launch", segment: "runs of launches"};
 const planName = (p) => `${whole[p.granularity] || p.granularity}, ${p.goal === "least_cost" ? "least cost" : `slack ${fixed(p.slack_pct, 1)} %`}`;
 const clocksOf = (p) => [...new Set(kernels.filter((k) => k.graph_plan_id === p.graph_plan_id).map((k) => k.clock))];
 const clocksText = (p) => { const all = clocksOf(p); return all.length === 1 ? all[0] : `${all.length} clocks`; };
 
-
 const saves = (p) => `energy ${percent(p.energy_change_pct)} (90 %: ${range(p.energy_change_low_pct, p.energy_change_high_pct)}), ` +
   `time ${percent(p.time_change_pct)} (${range(p.time_change_low_pct, p.time_change_high_pct)})`;
+
+const isForTime = (p) => p.goal !== "least_cost";
+// As it is played, where it is known what changes of clock take.
+const playedTime = (p) => p.counted_time_change_pct ?? p.time_change_pct;
+const playedEnergy = (p) => p.counted_energy_change_pct ?? p.energy_change_pct;
 
 function answer() {
   const files = run.captures.split("\n");
   element("subtitle").textContent = `${files[0].split("/").pop()}${files.length > 1 ? ` and ${files.length - 1} more ranks` : ""}: ` +
     `${run.gpus} GPU${run.gpus > 1 ? "s" : ""}, ${run.gpu}, power limit ${run.power_limit_w} W`;
   const least = (list) => list.length === 0 ? undefined : list.reduce((a, b) => b.energy_j < a.energy_j ? b : a);
-  const inTime = found.filter((p) => p.counted_in_time !== 0 && !(p.notes || "").includes("slack missed"));
-  const single = least(inTime.filter((p) => p.granularity === "iteration"));
+  const kept = found.filter((p) => p.counted_in_time !== 0 && !(p.notes || "").includes("slack missed"));
+  // Of the least slack that was asked for, as the command line says it.
+  const slacks = [...new Set(kept.filter(isForTime).map((p) => p.slack_pct))].sort((a, b) => a - b);
+  const ofSlack = (slack) => kept.filter((p) => isForTime(p) && p.slack_pct === slack);
+  const asked = slacks.length > 0 ? ofSlack(slacks[0]) : kept;
+  const single = least(asked.filter((p) => p.granularity === "iteration"));
   // With its changes of clock counted, where it is known what they take, and still in time.
-  const energy = (p) => p.counted_energy_change_pct ?? p.energy_change_pct;
-  const best = [...inTime].sort((a, b) => energy(a) - energy(b))[0];
+  const energy = playedEnergy;
+  const best = d3.least(asked, energy);
+  const later = slacks.slice(1).map((slack) => d3.least(ofSlack(slack), energy)).filter((p) => energy(p) < -0.005).map((p) =>
+    `${withinText(p.slack_pct).trim()}, ${clocksText(p).includes("/") ? clockWords(clocksText(p)) : clocksText(p)}: energy ${percent(energy(p))}, time ${percent(playedTime(p))}`);
+  const laterText = later.length > 0 ? `With more time: ${later.join("; ")}. The slider says what to set.` : "";
   const shown = single || best;
   if (!shown) {
     headline("", found.length > 0 ? "No plan is in time once changes of clock are counted: keep the default clocks." : "No plan keeps the time that was asked for.");
     return;
   }
+  if (slacks.length > 0 && energy(best) > -0.005) {
+    headline("", `No plan saves energy${withinText(slacks[0])}: keep the default clocks.`, null, laterText);
+    warnings();
+    return;
+  }
   const finer = best === shown ? "" : `The most that was found: ${planName(best)}, ${Math.round(best.clock_changes_per_s).toLocaleString("en")} changes of clock per second` +
       (best.counted_in_time === null ? `: ${saves(best)}` : `, counted: energy ${percent(energy(best))}, time ${percent(best.counted_time_change_pct)}`) +
       (best.bound_change_pct === null ? `. Gap ${fixed(best.gap_pct, 2)} % of its cost.` : `. Bound ${percent(best.bound_change_pct)}, gap ${fixed(best.gap_pct, 2)} %.`);
-  headline(single ? clockWords(clocksText(single)) : planName(best), ` within ${asked_pct(shown.slack_pct)} time: ${saves(shown)}.`, single && data.lines[clocksText(single)], finer, best !== single ? data.play[best.graph_plan_id] : null);
+  headline(single ? clockWords(clocksText(single)) : planName(best), `${isForTime(shown) ? withinText(shown.slack_pct) : ", of least cost"}: ${saves(shown)}.`, single && data.lines[clocksText(single)], `${finer} ${laterText}`.trim(), best !== single ? data.play[best.graph_plan_id] : null);
+  warnings();
+}
+
+function warnings() {
   const notes = [];
   if (run.captured_clock_source === "default") notes.push("The clocks of the capture are assumed, not known: give --captured-clock or --power.");
   const off = change(run.reproduced_s, run.captured_s);
@@ -110,10 +130,6 @@ function front() {
   listNotes("#notes", data.notes);
 }
 
-// As it is played, where it is known what changes of clock take.
-const playedTime = (p) => p.counted_time_change_pct ?? p.time_change_pct;
-const playedEnergy = (p) => p.counted_energy_change_pct ?? p.energy_change_pct;
-
 // One clock for the whole run within a slack, simulated, and the stored plan that saves most in it: nothing is modelled again here.
 let opened = null;  // how the slider stood when the page was opened: there the headline is of the stored plans
 let chosen = null, within = null, markChosen = () => {};
@@ -129,7 +145,7 @@ function slide() {
   element("slider-answer").textContent = !least ? "No single clock is that fast." : `One clock for the whole run, ${clockWords(least.clock)}: energy ${percent(chosen.y, 2)}, time ${percent(chosen.x, 2)}.` +
     (bound ? ` No plan of any kind saves more than ${fixed(-change(bound.bound_j, run.default_j), 1)} % in that time, as long as nothing that runs at once slows anything else down.` : "");
   if (opened === element("slack").value) answer();
-  else if (opened !== null) headline(least ? clockWords(least.clock) : "No single clock is that fast.", least ? ` within ${asked_pct(slack)} time, as the slider says: energy ${percent(chosen.y)}, time ${percent(chosen.x)}.` : "", least && data.lines[least.clock]);
+  else if (opened !== null) headline(least ? clockWords(least.clock) : "No single clock is that fast.", least ? `${withinText(slack)}, as the slider says: energy ${percent(chosen.y)}, time ${percent(chosen.x)}.` : "", least && data.lines[least.clock]);
   const [set, back] = (least && data.lines[least.clock]) || [];
   commandLine("slider-line", "To set:", set && `${set}   # back: ${back}`);
   within = d3.least(found.filter((p) => playedTime(p) <= slack + 1e-7), playedEnergy) ?? null;

@@ -133,6 +133,34 @@ function tool(frame, made) {
   if (frame.matches("figure")) frame.append(bar);
   else frame.after(bar);
 }
+// On a telephone a table wider than the screen shows what it is for; a button brings the other columns back.
+const telephone = matchMedia("(max-width: 600px)");
+function ranksOf(titles) {
+  let last = 0;
+  return titles.map((title, c) => {
+    if (/^(ours|blind)$/.test(title)) return last + .5;
+    if (/^(from|to|at most|low|high|expected|worst|most|[59]0 %.*)$/i.test(title)) return last + 2.2;
+    const said = c === 0 || /^(tp|pp|dp|GPUs|slack.*|granularity|plan|one clock by)$/i.test(title) ? 0 : / (J|W|s)$|power|^model/i.test(title) ? 4 : /energy|cost|sav|error|difference|mean/i.test(title) ? 1 :
+      /verdict|^(our )?clocks?\b/i.test(title) ? 2 : /^notes/i.test(title) ? 3.1 : /time|regret/i.test(title) ? 3 : 4;
+    last = said;
+    return said;
+  });
+}
+function fitted(frame) {
+  const table = frame.querySelector("table"), rows = [...table.rows], cells = [...rows[0].cells];
+  for (const cell of table.querySelectorAll(".aside")) cell.classList.remove("aside");
+  const more = frame.parentNode.querySelector(`:scope > .tools > .more[data-of="${frame.dataset.tools}"]`);
+  if (more) more.hidden = true;
+  if (!telephone.matches || frame.scrollWidth <= frame.clientWidth + 1 || rows.some((row) => row.cells.length !== cells.length)) return;
+  if (more) more.hidden = false;
+  if (frame.dataset.all) return;
+  const ranks = ranksOf(cells.map((cell) => cell.innerText.trim()));
+  const order = cells.map((_, c) => c).slice(1).sort((a, b) => ranks[b] - ranks[a] || b - a);
+  for (const c of order) {
+    if (frame.scrollWidth <= frame.clientWidth + 1) break;
+    for (const row of rows) row.cells[c].classList.add("aside");
+  }
+}
 function copied(code) {
   const text = code.textContent;
   const done = button("Copy", `Copy: ${text}`, async () => {
@@ -148,6 +176,7 @@ function copied(code) {
   });
   code.after(done);
 }
+let framed = 0;
 function prepare() {
   for (const frame of document.querySelectorAll(".chart, figure")) {
     const svg = frame.querySelector("svg");
@@ -161,13 +190,29 @@ function prepare() {
   }
   for (const frame of document.querySelectorAll(".scroll")) {
     if (frame.dataset.tools || frame.matches(".chart, .multiples") || !frame.querySelector("table thead")) continue;
-    frame.dataset.tools = "1";
+    frame.dataset.tools = `${++framed}`;
     tool(frame, button(frame.dataset.part ? "CSV of the rows shown" : "CSV", "Save the table as CSV", () => { const now = frame.querySelector("table"); save(fileName(now, "csv"), "text/csv", csvOf(now)); }));
+    const more = button("All columns", "Show all columns of the table", () => {
+      if (frame.dataset.all) delete frame.dataset.all;
+      else frame.dataset.all = "1";
+      more.textContent = frame.dataset.all ? "Fewer columns" : "All columns";
+      fitted(frame);
+    });
+    more.className = "more";
+    more.dataset.of = frame.dataset.tools;
+    frame.nextElementSibling.append(more);
+  }
+  for (const table of document.querySelectorAll(".scroll[data-tools] > table:not([data-fitted])")) {
+    if (!table.tHead || table.offsetParent === null) continue;
+    table.dataset.fitted = "1";
+    fitted(table.parentNode);
   }
   for (const code of document.querySelectorAll(".copied code")) if (!code.nextElementSibling) copied(code);
 }
 new MutationObserver(prepare).observe(document.querySelector("main"), {childList: true, subtree: true});
 prepare();
+telephone.addEventListener("change", () => { for (const table of document.querySelectorAll("table[data-fitted]")) fitted(table.parentNode); });
+document.addEventListener("toggle", prepare, true);
 for (const choice of document.querySelectorAll("input[data-class]"))
   choice.addEventListener("change", () => document.getElementById(choice.dataset.of).classList.toggle(choice.dataset.class, choice.checked));
 })();

@@ -13,7 +13,7 @@ const valuesOf = (axis, rows = units) => [...new Set(rows.map((u) => u[axis]))].
 // A fixed trace has no batch: null is no value of an axis.
 const varied = axes.filter((axis) => valuesOf(axis).filter((v) => v !== null).length > 1);
 const show = (value) => value === null || value === "" ? "-" : typeof value === "number" ? String(+value.toPrecision(6)) : words(value);
-const grains = ["iteration", "pass", "kernel", "auto", "gpu", "launch"];
+const grains = ["iteration", "pass", "kernel", "segment", "gpu", "launch"];
 const presentGrains = grains.filter((name) => units.some((u) => u.granularity === name));
 const grainColor = (name) => color(grains.indexOf(name));
 const settingAxes = varied.filter((axis) => !["granularity", "aggregation", "goal", "slack_pct", "tolerance_pct", "scenario", "trace_name"].includes(axis));
@@ -177,7 +177,7 @@ function drawLatency() {
     svg.append("g").selectAll("circle").data(line).join("circle").attr("cx", at).attr("cy", (r) => y(r.middle)).attr("r", 3.6).attr("fill", grainColor(grain))
       .append("title").text((r) => `${r.grain}, ${show(r.stall)} us: ${percent(r.middle, 2)} energy, ${percent(r.time, 2)} time`);
   });
-  element("latency-note").textContent = "The middle of all units at that latency, with the range that holds 80 % of them. Only granularity auto knows of the latency when it plans; the others may take more time than allowed.";
+  element("latency-note").textContent = "The middle of all units at that latency, with the range that holds 80 % of them. Only granularity segment knows of the latency when it plans; the others may take more time than allowed.";
   key("#latency-key", presentGrains.map((grain) => ({name: `by ${grain}`, color: grainColor(grain)})));
   table("#latency-table", [["One clock by", (r) => r.grain], ["Latency, us", (r) => show(r.stall), true], ["Middle energy", (r) => percent(r.middle, 2), true], ["Best 10 %", (r) => percent(r.least, 2), true],
     ["Worst 10 %", (r) => percent(r.most, 2), true], ["Middle time", (r) => percent(r.time, 2), true], ["Least coverage", (r) => `${r.measured.toFixed(0)} %`, true], ["Model error", (r) => r.gpus.map(modelError).join(", "), true]], rows);

@@ -5,7 +5,7 @@ const passColor = (pass) => color(Math.max(passes.indexOf(pass), 0));
 const grainColor = (name) => color(Math.max(granularities.indexOf(name), 0));
 const plans = data.plans.filter((p) => p.energy_j !== null && p.goal !== "default");
 const baseline = data.plans.find((p) => p.goal === "default");
-const whole = {iteration: "one clock for everything", pass: "one clock per pass", kernel: "one clock per kernel", auto: "clocks for runs of kernels"};
+const whole = {iteration: "one clock for everything", pass: "one clock per pass", kernel: "one clock per kernel", segment: "clocks for runs of kernels"};
 const planName = (p) => p.goal === "default" ? "default clocks"
   : `${p.granularity}, ${p.aggregation}, ${words(p.goal)}` + (p.slack_pct > 0 ? ` +${fixed(p.slack_pct, 1)} %` : "");
 const intervalText = (p) => p.energy_change_low_pct === null ? "" : ` (90 %: ${range(p.energy_change_low_pct, p.energy_change_high_pct)})`;
@@ -37,7 +37,7 @@ function answer() {
       `${clocksOf(best).length} clocks, ${Math.round(best.clock_switches_per_s).toLocaleString("en")} changes of clock per second` +
       (best.counted_energy_change_pct === null || best.counted_energy_change_pct === undefined ? "." : `; with what these take: energy ${percent(best.counted_energy_change_pct)}, time ${percent(best.counted_time_change_pct)}.`);
     headline(clocks.length === 1 ? clockWords(clocks[0]) : whole[shown.granularity] || shown.granularity,
-      `${shown.slack_pct === null ? ` for ${words(shown.goal)}` : ` within ${asked_pct(shown.slack_pct)} time`}: ${saves(shown)}.`,
+      `${shown.slack_pct === null ? ` for ${words(shown.goal)}` : withinText(shown.slack_pct)}: ${saves(shown)}.`,
       single && data.slider.lines[clocks[0]], finer, best !== single ? data.play[best.plan_id] : null);
   }
   if (!run.gpu_calibrated) {
@@ -157,7 +157,7 @@ let opened = null;  // how the slider stood when the page was opened: there the 
 function follow(what, clock) {
   if (!opened) return;
   if (opened.slack === element("slack").value && opened.grain === element("grain").value) return answer();
-  headline(what, chosen ? ` within ${asked_pct(chosen.slack)} time, as the slider says: energy ${percent(chosen.y)}, time ${percent(chosen.x)}.` : "",
+  headline(what, chosen ? `${withinText(chosen.slack)}, as the slider says: energy ${percent(chosen.y)}, time ${percent(chosen.x)}.` : "",
     clock && data.slider.lines[clock], chosen && !clock ? "By the model, changes of clock free; below stands what plans it with its proof." : "", null);
 }
 function slide() {

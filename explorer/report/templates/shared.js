@@ -13,7 +13,7 @@ const fixed = (x, digits) => x.toFixed(digits).replace(/^-(0\.?0*)$/, "$1");
 const signed = (x, digits = 1) => (x > 0 && fixed(x, digits) !== fixed(0, digits) ? "+" : "") + fixed(x, digits);
 const percent = (x, digits = 1) => x === null || x === undefined ? "-" : `${signed(x, digits)} %`;
 // As asked for, without digits that say nothing: "5 %".
-const asked_pct = (x) => `${x > 0 ? "+" : ""}${+x.toPrecision(6)} %`;
+const withinText = (slack_pct) => ` in at most ${+slack_pct.toPrecision(6)} % more time`;
 const range = (low, high, digits) => `${percent(low, digits)} to ${percent(high, digits)}`;
 const clockWords = (clock) => { const [mem, core] = clock.split("/"); return `memory ${mem}${mem === "auto" ? "" : " MHz"}, core ${core}${core === "auto" ? "" : " MHz"}`; };
 

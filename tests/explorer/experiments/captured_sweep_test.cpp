@@ -42,8 +42,8 @@ class CapturedSweep : public SweepFixture {
                          file("e.toml")));
   }
   [[nodiscard]] SweepPlan made(const std::string& more = "") const {
-    return plan(slacks + "capture = 'made.json'\ngranularity = ['iteration', 'kernel', 'auto']\n",
-                more);
+    return plan(
+        slacks + "capture = 'made.json'\ngranularity = ['iteration', 'kernel', 'segment']\n", more);
   }
 
   // Each unit beside one exploration of its question, asked by hand.

@@ -119,7 +119,7 @@ TEST(Experiment, CombinationsThatCannotBeRunAreNamedTogether) {
                   "there is no GPU spec 'rtx-3080'; did you mean");
   expect_rejected(base + "[axes]\ngranularity = 'kernels'\n", "did you mean 'kernel'?");
   expect_rejected(base + "[axes]\ngranularity = 'auto'\ngoal = 'edp'\n",
-                  "granularity 'auto' plans for goal 'strict_waste'");
+                  "granularity 'segment' plans for goal 'strict_waste'");
 }
 
 TEST(Experiment, TheTemplateRunsAsItIs) {

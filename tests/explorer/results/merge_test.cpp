@@ -223,7 +223,7 @@ TEST_F(Merge, KnowsEveryTable) {
     INSERT INTO graph_runs VALUES (6, 't', 'c', 'v', 'f', 'g', 'm/c', 'given', 1, 1, 1, 1, 1, 1, 0,
       1, 1, 1, 1, 0, 1, 0, 0, 1);
     INSERT INTO graph_plans VALUES
-      (8, 6, 'auto', 0, 'feasible', 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, NULL);
+      (8, 6, 'segment', 0, 'feasible', 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, NULL);
     INSERT INTO graph_plan_clocks VALUES (8, 0, 0, 0, 'forward', 'k', 'm/c', 1, 1, 1, 'k');
     INSERT INTO graph_segments VALUES (8, 0, 0, 0, NULL, 'forward', 'm/c', 1, 0, 1, 1, 'k', 0);
     INSERT INTO graph_settings SELECT 'h', 6, 'f', 'h', min(input_hash), 1, 'g', 0, 0, 0, 0, 0, 'h' FROM inputs;

@@ -10,9 +10,23 @@
 
 namespace rubato {
 
-/// Takes back what schema 14 changed: cells are a table by run, kernel and clock, of which each
-/// kernel has its own. Other views stay, also where what they read is gone.
+/// Takes back what schema 15 changed: segments are called 'auto'.
+inline void back_to_schema_14(const std::filesystem::path& db) {
+  SqlConnection old(db, SqlConnection::Mode::create);
+  old.execute_on_schema(
+      "PRAGMA writable_schema = ON;"
+      "UPDATE sqlite_schema SET sql = replace(sql, '''segment''', '''auto''') WHERE name IN "
+      "('plans', 'graph_plans');"
+      "PRAGMA writable_schema = RESET;"
+      "UPDATE plans SET granularity = 'auto' WHERE granularity = 'segment';"
+      "UPDATE graph_plans SET granularity = 'auto' WHERE granularity = 'segment';"
+      "PRAGMA user_version = 14;");
+}
+
+/// Takes back what schema 14 changed, and 15: cells are a table by run, kernel and clock, of which
+/// each kernel has its own. Other views stay, also where what they read is gone.
 inline void back_to_schema_13(const std::filesystem::path& db) {
+  back_to_schema_14(db);
   SqlConnection old(db, SqlConnection::Mode::create);
   old.execute("CREATE TABLE kept_cells AS SELECT * FROM profile_cells");
   std::string drop, create;
@@ -35,8 +49,8 @@ inline void back_to_schema_13(const std::filesystem::path& db) {
   old.execute(create);
 }
 
-/// Takes back what schema 13 added, and 14: columns, words of checks and the number. Views stay,
-/// those of what is gone included, which nothing reads before they are made again.
+/// Takes back what schema 13 added, and later ones: columns, words of checks and the number. Views
+/// stay, those of what is gone included, which nothing reads before they are made again.
 inline void back_to_schema_12(const std::filesystem::path& db) {
   back_to_schema_13(db);
   SqlConnection old(db, SqlConnection::Mode::create);

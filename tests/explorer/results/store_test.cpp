@@ -206,7 +206,7 @@ TEST_F(Store, RefusesANewerSchema) {
   add_run(db());
   plain_sql("PRAGMA user_version = 99");
   expect_error<IoError>([&] { (void)ResultStore::open(db()); },
-                        "the database has schema 99; this program knows schema 14",
+                        "the database has schema 99; this program knows schema 15",
                         "newer version");
   plain_sql("PRAGMA user_version = 4");
   EXPECT_EQ(number(ResultStore::open_read_only(db()), "SELECT count(*) FROM runs"), 1);
@@ -218,7 +218,7 @@ TEST_F(Store, BringsAnOldSchemaUpToDate) {
             "PRAGMA application_id = 0x5255424F; PRAGMA user_version = 1;"
             "CREATE VIEW v_best_plan AS SELECT 1;"
             "INSERT INTO inputs VALUES ('h', 'trace', 'old', '{}');");
-  expect_error<IoError>([&] { check_result_database(db()); }, "has schema 1; expected 14");
+  expect_error<IoError>([&] { check_result_database(db()); }, "has schema 1; expected 15");
   EXPECT_EQ(number(ResultStore::open_read_only(db()), "SELECT count(*) FROM inputs"), 1);
   EXPECT_EQ(add_run(db()), 1);
   const ResultStore store = ResultStore::open_read_only(db());
@@ -234,6 +234,22 @@ std::string units_of_schema_2() {
   const std::size_t from = text.find("CREATE TABLE units"),
                     to = text.find("-- Which units an experiment");
   return text.substr(from, to - from);
+}
+
+// A granularity was called 'auto' up to schema 14: what reads says its name, what writes renames.
+TEST_F(Store, CallsSegmentsByTheirName) {
+  add_run(db());
+  back_to_schema_14(db());
+  plain_sql("UPDATE plans SET granularity = 'auto' WHERE plan_id = 1");
+  const auto granularity = [](const ResultStore& store) {
+    return std::get<std::string>(
+        store.query("SELECT granularity FROM v_plans WHERE plan_id = 1").rows.at(0).at(0));
+  };
+  EXPECT_EQ(granularity(ResultStore::open_read_only(db())), "segment");
+  EXPECT_EQ(granularity(ResultStore::open(db())), "segment");
+  SqlConnection store = open_result_database(db());
+  expect_error<IoError>([&] { store.execute("UPDATE plans SET granularity = 'auto'"); },
+                        "CHECK constraint failed");
 }
 
 // Pipelines of schema 12 had clocks only; what is stored of them stays.

@@ -268,7 +268,7 @@ def captured_page(page, folder):
 
 def captured_slider(page, folder):
     """The slider finds the stored plan that saves most in the time, and the clocks of the kernels follow it."""
-    run("explore", EXAMPLES / "run.pt.trace.json.gz", "--captured-clock", "1593/1410", "--granularity", "iteration,kernel,auto", "--db", folder / "cl.db")
+    run("explore", EXAMPLES / "run.pt.trace.json.gz", "--captured-clock", "1593/1410", "--granularity", "iteration,kernel,segment", "--db", folder / "cl.db")
     sound(page, report(folder, "cl.db", "captured-slider.html"))
 
     def rows(sql):

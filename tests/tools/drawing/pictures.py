@@ -157,9 +157,9 @@ def latency_picture(folder):
     assert not any("Quadro" in text for text in texts), texts
     titles = [element.text for element in drawing.iter(SVG + "title")]
     for row in rows:
-        shown = f"energy {round(row['auto_energy_change_pct'], 2) + 0.0:+.2f} %, time {round(row['auto_time_change_pct'], 2) + 0.0:+.2f} %"
+        shown = f"energy {round(row['segment_energy_change_pct'], 2) + 0.0:+.2f} %, time {round(row['segment_time_change_pct'], 2) + 0.0:+.2f} %"
         # Once for energy, once for time.
-        assert sum(t.startswith("auto, ") and shown in t for t in titles) == 2, (shown, titles)
+        assert sum(t.startswith("segment, ") and shown in t for t in titles) == 2, (shown, titles)
 
 
 with tempfile.TemporaryDirectory() as temporary:

@@ -43,9 +43,9 @@ class Export(WithProgram):
         self.assertEqual(file.core_latency_s, 0.022)
 
     def test_blocks_cut_by_changes_that_cost_keep_their_launches(self):
-        self.explore(gpu="a100-sxm4-80gb", slack=2, granularity="auto", switching="spec")
+        self.explore(gpu="a100-sxm4-80gb", slack=2, granularity="segment", switching="spec")
         plan = rubato.load_plan(self.export()).chosen
-        self.assertEqual(plan.granularity, "auto")
+        self.assertEqual(plan.granularity, "segment")
         trace = json.loads(rubato.run("trace", "show", "gpt3-xl", "--json"))
         self.assertEqual(sum(segment.launches for segment in plan.device().segments), sum(kernel["launches"] for kernel in trace))
 
@@ -92,7 +92,7 @@ class Export(WithProgram):
 
     def test_a_captured_plan_promises_what_is_left_after_its_changes_of_clock(self):
         run = ROOT / "docs" / "examples" / "run.pt.trace.json.gz"
-        self.explore(run, captured_clock="1593/1410", slack=1, granularity=["pass", "kernel", "auto", "iteration"])
+        self.explore(run, captured_clock="1593/1410", slack=1, granularity=["pass", "kernel", "segment", "iteration"])
         rows = {row["granularity"]: row for row in json.loads(rubato.run("query", "SELECT * FROM v_graph_plans", "--db", self.db, "--json"))}
         file = rubato.load_plan(self.export())
         in_time = [row for row in rows.values() if row["counted_in_time"] != 0]

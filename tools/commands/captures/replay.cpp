@@ -257,7 +257,7 @@ void print_all(const ReplayOptions& o, const ReplayRequest& request,
   const double total_s = std::max(c.total_s(), 1e-12);
   print(runs, o.format);
   const auto share = [&](double time_s) { return percent * time_s / total_s; };
-  print(fmt::format(
+  rubato::print_notes(fmt::format(
       "\nGPU time, predicted without captured times: {:.1f} % measured, {:.1f} % scaled, {:.1f} % "
       "derived, {:.1f} % guessed, {:.1f} % anchored: these keep them. Plans (explore) start from "
       "captured times: {:.1f} % measured, {:.1f} % anchored\n\n",

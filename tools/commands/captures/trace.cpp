@@ -53,13 +53,13 @@ Cell in_units(const std::optional<double>& value, double unit) {
 
 OutputTable trace_table(const Trace& trace) {
   OutputTable table({{"kernel"},
-                     {"label"},
+                     {.key = "label", .room = Room::detail},
                      {"class"},
                      {"pass"},
                      {"launches"},
                      {"gflop", "GFLOP"},
                      {"dram_mb", "DRAM MB"},
-                     {"shape"}});
+                     {.key = "shape", .room = Room::detail}});
   const std::vector<std::uint64_t> counts = launch_counts(trace);
   for (std::size_t i = 0; i < trace.kernels.size(); ++i) {
     const Kernel& kernel = trace.kernels[i];

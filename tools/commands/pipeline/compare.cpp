@@ -38,16 +38,18 @@ ExitStatus run_compare(const CompareOptions& o, const RunContext& context) {
   const double unit_s = 1e-3 * o.step_ms * o.input.profile_scale;
   OutputTable table({{.key = "method", .whole = true},
                      {"source"},
-                     {"time_s", "time s", 4},
-                     {"energy_j", "energy J", 1},
+                     {"time_s", "time s", 4, false, Room::spare},
+                     {"energy_j", "energy J", 1, false, Room::spare},
                      {"time_change_pct", "time %", 2},
                      {"energy_change_pct", "energy %", 2},
-                     {"energy_change_low_pct", "low", 2, !intervals},
-                     {"energy_change_high_pct", "high", 2, !intervals},
+                     {.key = "energy_change_low_pct", .for_programs = true},
+                     {.key = "energy_change_high_pct", .for_programs = true},
+                     range_column(intervals.has_value()),
                      {"ours_energy_change_pct", "ours, energy %", 2},
-                     {"ours_energy_change_low_pct", "low", 2, !intervals},
-                     {"ours_energy_change_high_pct", "high", 2, !intervals},
-                     {"ours_time_change_pct", "ours, time %", 2}});
+                     {.key = "ours_energy_change_low_pct", .for_programs = true},
+                     {.key = "ours_energy_change_high_pct", .for_programs = true},
+                     range_column(intervals.has_value()),
+                     {"ours_time_change_pct", "time %", 2, false, Room::detail}});
   const PipelineRun& base = planner.baseline();
   for (const BaselineResult& b :
        compare_baselines(planner, switch_model(o.input), unit_s, context)) {

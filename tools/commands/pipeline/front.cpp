@@ -29,21 +29,22 @@ ExitStatus run_front(const FrontOptions& o, const RunContext& context) {
   PlannerOptions options = planner_options(o.input);
   options.exact_sweep = o.exact;
   const PipelinePlanner planner(work, options, context);
-  std::vector<Column> columns{
-      {"time_s", "time s", 6},          {"energy_j", "energy J", 3},
-      {"lower_bound_j", "bound J", 3},  {"price_w", "price W", 3},
-      {"time_change_pct", "time %", 3}, {"energy_change_pct", "energy %", 3}};
+  std::vector<Column> columns{{"time_s", "time s", 4},         {"time_change_pct", "time %", 2},
+                              {"energy_j", "energy J", 1},     {"energy_change_pct", "energy %", 2},
+                              {"lower_bound_j", "bound J", 1}, {"price_w", "price W", 1}};
   if (o.prices.per_kwh) columns.push_back({.key = "cost", .decimals = 6});
   OutputTable table(columns);
   const PipelineRun& base = planner.baseline();
-  for (const FrontierVertex& v : planner.frontier().vertices) {
+  const std::vector<FrontierVertex>& slowest_first = planner.frontier().vertices;
+  for (auto vertex = slowest_first.rbegin(); vertex != slowest_first.rend(); ++vertex) {
+    const FrontierVertex& v = *vertex;
     const double waiting_j = planner.waiting_power_w() * v.time_s;
     std::vector<Cell> row{v.time_s,
-                          v.cost_j + waiting_j,
-                          v.lower_bound_j + waiting_j,
-                          v.price_w,
                           change_pct(v.time_s, base.time_s),
-                          change_pct(v.cost_j + waiting_j, base.energy_j)};
+                          v.cost_j + waiting_j,
+                          change_pct(v.cost_j + waiting_j, base.energy_j),
+                          v.lower_bound_j + waiting_j,
+                          v.price_w};
     if (o.prices.per_kwh)
       row.emplace_back(
           prices_of(o.prices).of(v.time_s, v.cost_j + waiting_j, work.schedule.shape.stages));

@@ -41,12 +41,21 @@ std::optional<PipelineIntervals> intervals_of(const LoadedPipeline& loaded,
 void add_energy_interval(std::vector<Cell>& row, const std::optional<PipelineIntervals>& intervals,
                          const PipelinePlan& plan, const PipelineIntervalQuestion& question) {
   if (!intervals || plan.option_of_pass.empty()) {
-    row.resize(row.size() + 2);
+    row.resize(row.size() + 3);
     return;
   }
   const Interval energy = intervals->of(plan, question).energy;
-  row.emplace_back(energy.low_pct);
-  row.emplace_back(energy.high_pct);
+  row.insert(row.end(),
+             {energy.low_pct, energy.high_pct, range_cell(energy.low_pct, energy.high_pct)});
+}
+
+Column range_column(bool shown, std::string title) {
+  return {.key = "range",
+          .title = std::move(title),
+          .for_programs = !shown,
+          .room = Room::detail,
+          .for_people = true,
+          .whole = true};
 }
 
 std::string marks_note(const LoadedPipeline& loaded) {
@@ -57,8 +66,8 @@ std::string interval_note(const LoadedPipeline& loaded) {
   if (const auto why = no_interval(loaded))
     return marks_note(loaded) + fmt::format("No interval: {}.\n", *why);
   return marks_note(loaded) +
-         "low and high: 90 % interval of the change beside them when the plan is run, replayed "
-         "with errors of the kernel model.\n";
+         "90 %: interval of the change before it when the plan is run, replayed with errors of the "
+         "kernel model.\n";
 }
 
 bool has_power_limits(const PipelineWork& work) {

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "common/error.hpp"
 #include "common/file.hpp"
 #include "common/numbers.hpp"
 #include "explorer/pipeline/plan_file.hpp"
@@ -44,6 +45,10 @@ std::vector<double> deadlines_s(const PlanOptions& o, const PipelineWork& work) 
   if (deadlines.empty() && slacks_pct.empty() && !o.prices.per_kwh) slacks_pct = {0.0};
   const double baseline_s = simulate(work, highest_clocks(work)).time_s;
   for (const double slack_pct : slacks_pct) {
+    constexpr double most_pct = 1e6;
+    if (!(slack_pct > -percent && slack_pct <= most_pct))
+      throw UsageError(fmt::format("--slack is {}; expected a number above -100, at most {}",
+                                   slack_pct, most_pct));
     deadlines.push_back(baseline_s * (1.0 + slack_pct / percent));
   }
   return deadlines;
@@ -79,16 +84,18 @@ std::vector<Column> plans_columns(bool all_found, bool with_intervals, bool with
       {"plan"},
       {.key = "status", .for_programs = all_found, .room = Room::needed},
       {"deadline_s", "deadline s", 4},
-      {"time_s", "time s", 4},
-      {"energy_j", "energy J", 1},
+      {"time_s", "time s", 4, false, Room::spare},
+      {"energy_j", "energy J", 1, false, Room::spare},
       {"time_change_pct", "time %", 2},
       {"energy_change_pct", "energy %", 2},
-      {"time_change_low_pct", "low", 2, !with_intervals, Room::detail},
-      {"time_change_high_pct", "high", 2, !with_intervals, Room::detail},
-      {"time_change_expected_pct", "expected", 2, true},
-      {"energy_change_low_pct", "low", 2, !with_intervals, Room::detail},
-      {"energy_change_high_pct", "high", 2, !with_intervals, Room::detail},
-      {"energy_change_expected_pct", "expected", 2, !with_intervals, Room::detail},
+      range_column(with_intervals),
+      range_column(with_intervals, "time, 90 %"),
+      {.key = "time_change_low_pct", .for_programs = true},
+      {.key = "time_change_high_pct", .for_programs = true},
+      {.key = "time_change_expected_pct", .for_programs = true},
+      {.key = "energy_change_low_pct", .for_programs = true},
+      {.key = "energy_change_high_pct", .for_programs = true},
+      {"energy_change_expected_pct", "expected", 2, !with_intervals, Room::spare},
       {"lower_bound_j", "bound J", 1, false, Room::detail},
       {"gap_pct", "gap %", 3},
       {"average_power_w", "mean W", 1, false, Room::detail},
@@ -120,6 +127,10 @@ OutputTable plans_table(const PlanOptions& o, const PipelinePlanner& planner,
   const auto add = [&](std::vector<Cell> row, const std::optional<SavingInterval>& interval,
                        std::vector<Cell> more, const std::vector<Cell>& costs,
                        const PipelinePlan& plan) {
+    for (const Interval SavingInterval::*of : {&SavingInterval::energy, &SavingInterval::time}) {
+      row.push_back(interval ? range_cell(((*interval).*of).low_pct, ((*interval).*of).high_pct)
+                             : Cell());
+    }
     for (const Interval SavingInterval::*of : {&SavingInterval::time, &SavingInterval::energy}) {
       for (const double Interval::*end :
            {&Interval::low_pct, &Interval::high_pct, &Interval::median_pct})

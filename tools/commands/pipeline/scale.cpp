@@ -33,22 +33,27 @@ Cell lowtime_change(const PipelineInput& input, const PipelineWork& work, const 
   }
 }
 
-ExitStatus run_scale(const ScaleOptions& o, const RunContext& context) {
+// One of energy for each straggler, with its interval where there is one.
+std::vector<Column> scale_columns(const ScaleOptions& o) {
   std::vector<Column> columns{{"data_parallel", "replicas"},
                               {"microbatches"},
                               {"gpus", "GPUs"},
-                              {"time_s", "time s", 3},
-                              {"energy_kj", "energy kJ", 1},
-                              {"lowtime_change_pct", "lowtime %", 2}};
+                              {"time_s", "time s", 3, false, Room::spare},
+                              {"energy_kj", "energy kJ", 1, false, Room::spare},
+                              {"lowtime_change_pct", "lowtime %", 2, false, Room::detail}};
   for (const double factor : o.factors) {
     columns.push_back({fmt::format("energy_change_pct_straggler_{:.4g}", factor),
-                       factor == 1.0 ? "intrinsic %" : fmt::format("straggler x {:.4g} %", factor),
-                       2});
+                       factor == 1.0 ? "intrinsic %" : fmt::format("x {:.4g} %", factor), 2});
     for (const char* end : {"low", "high"})
       columns.push_back(
-          {fmt::format("{}_pct_straggler_{:.4g}", end, factor), end, 2, o.input.model.empty()});
+          {.key = fmt::format("{}_pct_straggler_{:.4g}", end, factor), .for_programs = true});
+    columns.push_back(range_column(!o.input.model.empty()));
   }
-  OutputTable table(columns);
+  return columns;
+}
+
+ExitStatus run_scale(const ScaleOptions& o, const RunContext& context) {
+  OutputTable table(scale_columns(o));
   std::string note;
   for (const std::uint32_t replicas : o.replicas) {
     if (replicas == 0 || o.global_batch % replicas != 0) {
@@ -85,10 +90,13 @@ ExitStatus run_scale(const ScaleOptions& o, const RunContext& context) {
   }
   print_with_notes(
       table,
-      fmt::format("\nStrong scaling: {} microbatches per iteration over all replicas. "
-                  "Energy is of all GPUs at their highest clocks. lowtime: its fastest "
-                  "plan, emulated with steps of half a millisecond of the profile.\n",
-                  o.global_batch) +
+      fmt::format(
+          "\nStrong scaling: {} microbatches per iteration over all replicas. "
+          "Energy is of all GPUs at their highest clocks. intrinsic: saved in the same time; x: "
+          "where "
+          "a straggler takes that many times as long and nobody need be faster. lowtime: its "
+          "fastest plan, emulated with steps of half a millisecond of the profile.\n",
+          o.global_batch) +
           note,
       o.format);
   return ExitStatus::done;

@@ -37,10 +37,13 @@ void print_with_notes(const OutputTable& table, const std::string& notes, Output
 [[nodiscard]] std::optional<PipelineIntervals> intervals_of(const LoadedPipeline& loaded,
                                                             const SwitchModel& switching);
 
-/// Appends the ends of the interval of a change of energy, %; empty cells without intervals or
-/// plan.
+/// Appends the ends of the interval of a change of energy, %, and both as one text; empty cells
+/// without intervals or plan.
 void add_energy_interval(std::vector<Cell>& row, const std::optional<PipelineIntervals>& intervals,
                          const PipelinePlan& plan, const PipelineIntervalQuestion& question = {});
+
+/// The column of that text, for people.
+[[nodiscard]] Column range_column(bool shown, std::string title = "90 %");
 
 /// A line for each mark of the stages.
 [[nodiscard]] std::string marks_note(const LoadedPipeline& loaded);

@@ -62,7 +62,7 @@ std::vector<Cell> row_of(const LatencyOptions& o, const PipelineWork& work, cons
     const SwitchModel switching = switching_at(o, latency_us / us_per_s, ahead);
     const PipelineResult plan = plan_at(o, work, deadline_s, switching, context);
     if (!plan.found()) {
-      row.resize(row.size() + 5);
+      row.resize(row.size() + 6);
       continue;
     }
     row.emplace_back(change_pct(plan.energy_j, base.energy_j));
@@ -83,13 +83,15 @@ ExitStatus run_sweep(const LatencyOptions& o, const RunContext& context) {
   OutputTable table({{"slack_pct", "slack %", 2, o.slacks_pct.size() == 1},
                      {"latency_us", "latency us", 0},
                      {"stall_energy_change_pct", "stalls, energy %", 2},
-                     {"stall_energy_change_low_pct", "low", 2, !intervals},
-                     {"stall_energy_change_high_pct", "high", 2, !intervals},
+                     {.key = "stall_energy_change_low_pct", .for_programs = true},
+                     {.key = "stall_energy_change_high_pct", .for_programs = true},
+                     range_column(intervals.has_value()),
                      {"stall_gap_pct", "gap %", 2},
                      {"stall_changes", "changes"},
                      {"ahead_energy_change_pct", "ahead, energy %", 2},
-                     {"ahead_energy_change_low_pct", "low", 2, !intervals},
-                     {"ahead_energy_change_high_pct", "high", 2, !intervals},
+                     {.key = "ahead_energy_change_low_pct", .for_programs = true},
+                     {.key = "ahead_energy_change_high_pct", .for_programs = true},
+                     range_column(intervals.has_value()),
                      {"ahead_gap_pct", "gap %", 2},
                      {"ahead_changes", "changes"}});
   for (const double slack_pct : o.slacks_pct) {

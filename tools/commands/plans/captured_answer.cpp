@@ -86,7 +86,7 @@ std::string several_clocks_text(const GraphExploration& found, const GraphPlanOu
       clock_words(plan_clocks_text(found, plan.result)), comm_sms_text(plan),
       plan.counted ? ", changes of clock counted" : ", changes of clock taken as free",
       change_text(plan.change_as_played()),
-      late ? ": too late, not to be set; granularity auto counts changes"
+      late ? ": too late, not to be set; granularity segment counts changes"
            : doubts_text(std::array{&found.baseline_marks, &plan.marks}),
       late ? "" : play_lines(grain, db));
 }
@@ -98,12 +98,13 @@ std::string later_text(const GraphExploration& found, const std::vector<double>&
     const GraphPlanOutcome* best = best_plans(found, slacks_frac[s]).any;
     if (best == nullptr || is_late(*best) || best->change_as_played().energy_frac > -shown_frac)
       continue;
-    text +=
-        fmt::format("{}{} per {}: {}\n",
-                    text.empty() ? "With more time, each as played:\n  " : "  ", within_text(*best),
-                    name_of(best->result.question.grain), change_text(best->change_as_played()));
+    text += fmt::format("  {}, {} per {}: {}\n", within_text(*best),
+                        plan_clocks_text(found, best->result), name_of(best->result.question.grain),
+                        change_text(best->change_as_played()));
   }
-  return text;
+  if (text.empty()) return text;
+  return fmt::format("With more time, each as played (--slack {:.4g} says what to set):\n{}",
+                     percent * slacks_frac[1], text);
 }
 
 std::string least_energy_text(const GraphExploration& found, std::string_view db) {

@@ -1,5 +1,9 @@
 #include "tools/commands/plans/captured_notes.hpp"
 
+#include <algorithm>
+#include <array>
+#include <iterator>
+
 #include "tools/commands/plans/captured_tables.hpp"
 
 namespace rubato {
@@ -25,9 +29,13 @@ OutputTable captured_notes_table(const GraphExploration& found) {
 }
 
 std::string captured_notes_text(const GraphExploration& found) {
-  std::vector<const std::vector<Mark>*> lists{&found.baseline_marks};
-  for (const GraphPlanOutcome& outcome : found.plans) lists.push_back(&outcome.marks);
-  return reasons_text(lists);
+  std::vector<Mark> marks = found.baseline_marks;
+  for (const GraphPlanOutcome& outcome : found.plans) {
+    std::ranges::copy_if(outcome.marks, std::back_inserter(marks), [&](const Mark& mark) {
+      return !outcome.counted || !is_said_by_playing(mark);
+    });
+  }
+  return reasons_text(std::array<const std::vector<Mark>*, 1>{&marks});
 }
 
 }  // namespace rubato

@@ -40,25 +40,23 @@ std::optional<SwitchModel> captured_switching(const std::optional<SwitchOptions>
 
 OutputTable counted_changes_table(const GraphExploration& found) {
   OutputTable table({{"granularity"},
-                     {.key = "goal", .for_programs = true},
-                     {"slack_pct", "slack %", 1},
-                     {"clock_changes", "changes", 0, false, Room::detail},
-                     {"late_launches", "late launches"},
-                     {"stalled_ms", "stalled ms", 3, false, Room::detail},
-                     {"time_change_pct", "time %", 2},
-                     {"energy_change_pct", "energy %", 2},
-                     {.key = "deadline", .room = Room::needed}});
+                     {"goal"},
+                     {"slack_pct"},
+                     {"clock_changes"},
+                     {"late_launches"},
+                     {"stalled_s"},
+                     {"time_change_pct"},
+                     {"energy_change_pct"},
+                     {"deadline"}});
   for (const GraphPlanOutcome& outcome : found.plans) {
     if (!outcome.counted) continue;
     const CountedChanges& counted = *outcome.counted;
     table.add_row({std::string(name_of(outcome.result.question.grain)), goal_name(outcome),
                    percent * outcome.result.question.slack_frac,
                    static_cast<std::int64_t>(counted.clock_changes),
-                   static_cast<std::int64_t>(counted.late_launches), ms_per_s * counted.stalled_s,
+                   static_cast<std::int64_t>(counted.late_launches), counted.stalled_s,
                    percent * counted.change.time_frac, percent * counted.change.energy_frac,
-                   std::string(outcome.prices    ? "-"
-                               : counted.in_time ? "kept"
-                                                 : "missed")});
+                   std::string(deadline_text(outcome))});
   }
   return table;
 }
@@ -68,14 +66,14 @@ std::string counted_changes_note(const std::optional<SwitchModel>& switching) {
     return unknown_changes_text();
   }
   std::string text =
-      "Changes of clock are free in the first table but for auto. Second table: plans as they are "
-      "played, one step's clocks for all; ";
+      "Changes of clock are taken as free, but for segments. 'played' and behind it: the plan as a "
+      "GPU would play it, one step's clocks for all steps; ";
   if (switching->is_free()) return text + "changes take nothing, as asked for.\n";
   text += fmt::format("a change takes {}", cost_text(switching->core));
   if (switching->mem) text += fmt::format(", of the memory clock {}", cost_text(*switching->mem));
   if (switching->dwell_s > 0.0)
     text += fmt::format(", the next one {} us later", format_number(us_per_s * switching->dwell_s));
-  return text + "; launches that wait for theirs are late.\n";
+  return text + "; a launch that waits for its clock is late.\n";
 }
 
 }  // namespace rubato

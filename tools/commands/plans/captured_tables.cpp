@@ -31,35 +31,94 @@ std::string goal_name(const GraphPlanOutcome& outcome) {
   return name_of(Goal{LeastWaste{.slack_frac = outcome.result.question.slack_frac}});
 }
 
+namespace {
+
+// Whether a plan was played with what changes of clock take: then columns say what two marks do.
+bool any_counted(const GraphExploration& found) {
+  return std::ranges::any_of(
+      found.plans, [](const GraphPlanOutcome& outcome) { return outcome.counted.has_value(); });
+}
+
+OutputTable empty_plans_table(const GraphExploration& found, bool has_notes) {
+  const bool prices = asked_prices(found).has_value(), played = any_counted(found);
+  std::vector<Column> columns{
+      {"granularity"},
+      {.key = "goal", .for_programs = !prices},
+      {"slack_pct", "slack %", 1},
+      {.key = "status", .for_programs = true},
+      {.key = "time_s", .for_programs = true},
+      {"time_change_pct", "time %", 2},
+      {.key = "time_change_low_pct", .for_programs = true},
+      {.key = "time_change_high_pct", .for_programs = true},
+      {.key = "energy_j", .for_programs = true},
+      {"energy_change_pct", "energy %", 2},
+      {.key = "energy_change_low_pct", .for_programs = true},
+      {.key = "energy_change_high_pct", .for_programs = true},
+      {.key = "energy_range", .title = "90 %", .for_people = true, .whole = true},
+      {.key = "cost", .for_programs = true},
+      {"cost_change_pct", "cost %", 2, !prices},
+      {"bound_change_pct", "bound %", 2, false, Room::spare},
+      {"gap_pct", "gap %", 2, false, Room::detail},
+      {.key = "clocks", .room = Room::needed},
+      {.key = "comm_sms",
+       .title = "comm SMs",
+       .decimals = 0,
+       .for_programs = found.comm_sms.empty()},
+      {"changes_per_s", "changes/s", 0, played, Room::spare}};
+  if (played) {
+    columns.insert(
+        columns.end(),
+        {{.key = "changes", .decimals = 0, .room = Room::spare, .for_people = true},
+         {.key = "late", .decimals = 0, .room = Room::spare, .for_people = true},
+         {.key = "played_energy", .title = "played %", .decimals = 2, .for_people = true},
+         {.key = "played_time", .title = "time %", .decimals = 2, .for_people = true},
+         {.key = "deadline", .room = Room::needed, .for_people = true}});
+  }
+  columns.push_back({.key = "notes", .for_programs = true});
+  if (has_notes)
+    columns.push_back({.key = "more", .title = "notes", .room = Room::needed, .for_people = true});
+  return OutputTable(std::move(columns));
+}
+
+// Notes of a plan that no column of the table says.
+std::string notes_beside(const GraphPlanOutcome& outcome) {
+  std::vector<Mark> marks = outcome.marks;
+  if (outcome.counted) std::erase_if(marks, is_said_by_playing);
+  return kinds_text(marks);
+}
+
+void add_played(std::vector<Cell>& row, const GraphPlanOutcome& outcome) {
+  if (!outcome.counted) {
+    row.insert(row.end(), 5, Cell());
+    return;
+  }
+  const CountedChanges& counted = *outcome.counted;
+  row.insert(row.end(), {static_cast<std::int64_t>(counted.clock_changes),
+                         static_cast<std::int64_t>(counted.late_launches),
+                         percent * counted.change.energy_frac, percent * counted.change.time_frac,
+                         std::string(deadline_text(outcome))});
+}
+
+}  // namespace
+
+bool is_said_by_playing(const Mark& mark) {
+  return mark.kind == MarkKind::changes_ignored || mark.kind == MarkKind::slack_missed;
+}
+
+std::string_view deadline_text(const GraphPlanOutcome& outcome) {
+  if (outcome.prices) return "-";
+  return outcome.counted->in_time ? "kept" : "missed";
+}
+
 OutputTable captured_plans_table(const GraphExploration& found) {
   const std::optional<Prices> prices = asked_prices(found);
   const double gpus = static_cast<double>(found.run->graph.gpus().size());
   const auto cost_of = [&](const GraphRun& run) {
     return prices->of(run.span_s, run.total_energy_j, gpus);
   };
-  OutputTable table({{"granularity"},
-                     {.key = "goal", .for_programs = !prices},
-                     {"slack_pct", "slack %", 1},
-                     {.key = "status", .for_programs = true},
-                     {"time_ms", "time ms", 3, true},
-                     {"time_change_pct", "time %", 2},
-                     {.key = "time_change_low_pct", .for_programs = true},
-                     {"time_change_high_pct", "to", 2, false, Room::detail},
-                     {"energy_j", "energy J", 3, true},
-                     {"energy_change_pct", "energy %", 2},
-                     {"energy_change_low_pct", "from", 2, false, Room::detail},
-                     {"energy_change_high_pct", "to", 2, false, Room::detail},
-                     {.key = "cost", .for_programs = true},
-                     {"cost_change_pct", "cost %", 2, !prices},
-                     {"bound_change_pct", "bound %", 2, false, Room::detail},
-                     {"gap_pct", "gap %", 2, false, Room::detail},
-                     {.key = "clocks", .room = Room::needed},
-                     {.key = "comm_sms",
-                      .title = "comm SMs",
-                      .decimals = 0,
-                      .for_programs = found.comm_sms.empty()},
-                     {"changes_per_s", "changes/s", 0, false, Room::detail},
-                     {.key = "notes", .room = Room::needed}});
+  const bool has_notes = std::ranges::any_of(
+      found.plans, [&](const GraphPlanOutcome& outcome) { return !notes_beside(outcome).empty(); });
+  OutputTable table = empty_plans_table(found, has_notes);
   const GraphRun& baseline = found.planner->baseline();
   const double default_j = baseline.total_energy_j;
   for (const GraphPlanOutcome& outcome : found.plans) {
@@ -67,27 +126,33 @@ OutputTable captured_plans_table(const GraphExploration& found) {
     const auto cell = [&](double value) { return r.found() ? Cell(value) : Cell(); };
     const bool has_gap =
         r.lower_bound_j > 0.0 || (outcome.prices && r.status != SolveStatus::time_limit);
-    table.add_row(
-        {std::string(name_of(r.question.grain)),
-         goal_name(outcome),
-         percent * r.question.slack_frac,
-         status_text(r.status, outcome.marks),
-         cell(ms_per_s * r.run.span_s),
-         cell(percent * outcome.change.time_frac),
-         cell(percent * outcome.interval.low.time_frac),
-         cell(percent * outcome.interval.high.time_frac),
-         cell(r.run.total_energy_j),
-         cell(percent * outcome.change.energy_frac),
-         cell(percent * outcome.interval.low.energy_frac),
-         cell(percent * outcome.interval.high.energy_frac),
-         prices && r.found() ? Cell(cost_of(r.run)) : Cell(),
-         prices && r.found() ? Cell(change_pct(cost_of(r.run), cost_of(baseline))) : Cell(),
-         r.lower_bound_j > 0.0 ? cell(change_pct(r.lower_bound_j, default_j)) : Cell(),
-         has_gap ? cell(percent * r.gap_frac) : Cell(),
-         r.found() ? Cell(plan_clocks_text(found, r)) : Cell(),
-         outcome.comm_sms ? Cell(*outcome.comm_sms) : Cell(),
-         r.found() ? Cell(changes_per_s(r)) : Cell(),
-         kinds_text(outcome.marks)});
+    std::vector<Cell> row{
+        std::string(name_of(r.question.grain)),
+        goal_name(outcome),
+        percent * r.question.slack_frac,
+        status_text(r.status, outcome.marks),
+        cell(r.run.span_s),
+        cell(percent * outcome.change.time_frac),
+        cell(percent * outcome.interval.low.time_frac),
+        cell(percent * outcome.interval.high.time_frac),
+        cell(r.run.total_energy_j),
+        cell(percent * outcome.change.energy_frac),
+        cell(percent * outcome.interval.low.energy_frac),
+        cell(percent * outcome.interval.high.energy_frac),
+        r.found() ? range_cell(percent * outcome.interval.low.energy_frac,
+                               percent * outcome.interval.high.energy_frac)
+                  : Cell(),
+        prices && r.found() ? Cell(cost_of(r.run)) : Cell(),
+        prices && r.found() ? Cell(change_pct(cost_of(r.run), cost_of(baseline))) : Cell(),
+        r.lower_bound_j > 0.0 ? cell(change_pct(r.lower_bound_j, default_j)) : Cell(),
+        has_gap ? cell(percent * r.gap_frac) : Cell(),
+        r.found() ? Cell(plan_clocks_text(found, r)) : Cell(),
+        outcome.comm_sms ? Cell(*outcome.comm_sms) : Cell(),
+        r.found() ? Cell(changes_per_s(r)) : Cell()};
+    if (any_counted(found)) add_played(row, outcome);
+    row.emplace_back(kinds_text(outcome.marks));
+    if (has_notes) row.emplace_back(notes_beside(outcome));
+    table.add_row(std::move(row));
   }
   return table;
 }
@@ -102,7 +167,8 @@ OutputTable captured_kernels_table(const GraphExploration& found) {
                      {"kernel"},
                      {"clock"},
                      {"launches"},
-                     {"time_ms", "time ms"},
+                     {.key = "time_s", .for_programs = true},
+                     {.key = "time_ms", .title = "time ms", .for_people = true},
                      {"energy_j", "energy J"}});
   const ExecutionGraph& graph = found.run->graph;
   for (const GraphPlanOutcome& outcome : found.plans) {
@@ -114,7 +180,8 @@ OutputTable captured_kernels_table(const GraphExploration& found) {
                      static_cast<std::int64_t>(gpu.rank), static_cast<std::int64_t>(gpu.device),
                      std::string(name_of(row.pass)), graph.kernels()[index(row.kernel)].name,
                      found.planner->grid().label(row.clock),
-                     static_cast<std::int64_t>(row.launches), ms_per_s * row.time_s, row.energy_j});
+                     static_cast<std::int64_t>(row.launches), row.time_s, ms_per_s * row.time_s,
+                     row.energy_j});
     }
   }
   return table;
@@ -158,9 +225,9 @@ OutputTable table_of_run() {
                       {"activities"},
                       {"arcs_read"},
                       {"arcs_inferred"},
-                      {"captured_ms"},
-                      {"reproduced_ms"},
-                      {"default_ms"},
+                      {"captured_s"},
+                      {"reproduced_s"},
+                      {"default_s"},
                       {"default_j"},
                       {"measured_pct"},
                       {"anchored_pct"},
@@ -201,9 +268,9 @@ OutputTable captured_run_table(const GraphRequest& request, const GraphExplorati
                  static_cast<std::int64_t>(graph.size()),
                  read,
                  inferred,
-                 ms_per_s * found.captured_span_s,
-                 ms_per_s * found.reproduced_span_s,
-                 ms_per_s * baseline.span_s,
+                 found.captured_span_s,
+                 found.reproduced_span_s,
+                 baseline.span_s,
                  baseline.total_energy_j,
                  percent * c.measured_s / total_s,
                  percent * c.anchored_s / total_s,

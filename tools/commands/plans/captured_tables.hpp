@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "explorer/results/graph_store.hpp"
 #include "tools/terminal/output.hpp"
@@ -18,6 +19,13 @@ namespace rubato {
 
 /// As of traces: "strict_waste", "relaxed_waste", "least_cost".
 [[nodiscard]] std::string goal_name(const GraphPlanOutcome& outcome);
+
+/// Whether plans are late as they are played: "kept", "missed", "-" where they have no deadline.
+/// @param outcome  counted
+[[nodiscard]] std::string_view deadline_text(const GraphPlanOutcome& outcome);
+
+/// Of marks of plans whose changes were counted: the columns behind "played" say the same.
+[[nodiscard]] bool is_said_by_playing(const Mark& mark);
 
 [[nodiscard]] OutputTable captured_plans_table(const GraphExploration& found);
 [[nodiscard]] OutputTable captured_kernels_table(const GraphExploration& found);

@@ -158,21 +158,21 @@ void print_results(const ExploreOptions& o, const ExplorationInput& input, const
   if (o.format == OutputFormat::json) asked.push_back({"notes", &notes});
   if (o.per_pass) asked.push_back({"passes", &passes});
   if (o.per_kernel) asked.push_back({"kernels", &kernels});
-  // A terminal shows the segments of 'auto' unasked while they fit on it.
+  // A terminal shows the segments of a plan unasked while they fit on it.
   constexpr std::size_t few = 60;
   const bool unasked =
       o.format == OutputFormat::table && segments.rows() > 0 && segments.rows() <= few;
   if (o.per_segment || unasked) asked.push_back({"segments", &segments});
   if (o.format == OutputFormat::table) {
-    print(exploration_heading(heading_name(o, input), input, found) + '\n' +
-          exploration_answer(input, found, o.db) + '\n');
+    print_notes(exploration_heading(heading_name(o, input), input, found));
+    print('\n' + exploration_answer(input, found, o.db) + '\n');
     print_ladder(ladder, base, prices);
   }
   print_tables(asked, o.format);
   if (o.format != OutputFormat::table) return;
   print_notes(exploration_notes(input, found));
   if (segments.rows() > few && !o.per_segment)
-    print(fmt::format("auto: {} segments; --per-segment lists them.\n", segments.rows()));
+    print(fmt::format("{} segments; --per-segment lists them.\n", segments.rows()));
 }
 
 bool is_captured_run(const ExploreOptions& o) {
@@ -252,8 +252,10 @@ ExitStatus run(const ExploreOptions& o, const CommandLine& line, const RunContex
   if (o.table.given())
     refuse(line, {"--clocks", "--power-limit", "--captured-clock", "--power"},
            "does nothing with --table");
-  if (std::ranges::find(o.questions.granularities, "auto") == o.questions.granularities.end())
-    refuse(line, {"--gap"}, "does nothing without --granularity auto");
+  if (std::ranges::none_of(o.questions.granularities, [](const std::string& name) {
+        return granularity_named(name) == Granularity::automatic;
+      }))
+    refuse(line, {"--gap"}, "does nothing without --granularity segment");
   // A table without a trace says itself how often its kernels run.
   const bool has_trace = !o.table.given() || line.has("TRACE");
   Trace trace = has_trace ? load_own_trace(o.trace, o.step) : Trace{};
@@ -327,11 +329,12 @@ Action setup_explore(CommandLine& app) {
       ->ends_in({".json"});
   app.add_flag("--per-kernel", o->per_kernel, "Also list the clock and the saving of every kernel");
   app.add_flag("--per-segment", o->per_segment,
-               "Also list the segments that granularity auto chose");
+               "Also list the segments that granularity segment chose");
   app.add_flag("--per-pass", o->per_pass, "Also list the totals of every pass");
-  app.add_flag("--own-steps", o->own_steps,
-               "Captured runs: plans of granularity launch and auto give each step clocks of its "
-               "own, though one step's are played for all");
+  app.add_flag(
+      "--own-steps", o->own_steps,
+      "Captured runs: plans of granularity launch and segment give each step clocks of its "
+      "own, though one step's are played for all");
   add_format_options(app, o->format);
   app.footer(
       "\nChange is against the default clocks of the same GPU, trace and power limit.\n"

@@ -22,6 +22,7 @@
 #include "tools/commands/plans/captured_tables.hpp"
 #include "tools/options/files.hpp"
 #include "tools/options/gpu.hpp"
+#include "tools/terminal/exploration_answer.hpp"
 #include "tools/terminal/exploration_tables.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/standard_error.hpp"
@@ -62,14 +63,15 @@ GpuSpec spec_of(const CapturedRunOptions& o, const std::vector<Capture>& capture
 }
 
 std::vector<GraphGrain> grains_of(const CapturedRunOptions& o, const GraphExplorationInput& input) {
-  static const std::vector<std::string> all{"iteration", "gpu", "pass", "kernel", "launch", "auto"};
+  static const std::vector<std::string> all{"iteration", "gpu",    "pass",
+                                            "kernel",    "launch", "segment"};
   std::size_t gpus = 0;
   for (const Capture& capture : input.captures) gpus += capture.devices.size();
   std::vector<std::string> names = o.granularities;
   if (names.empty()) {
     names = all;
     if (gpus == 1) std::erase(names, "gpu");
-    if (!input.switching) std::erase(names, "auto");
+    if (!input.switching) std::erase(names, "segment");
   }
   std::vector<GraphGrain> grains;
   for (const std::string& name : names) {
@@ -107,51 +109,73 @@ std::string arcs_text(const ArcCounts& arcs) {
   return text;
 }
 
+// "1 GPU", "3 ranks of 8 GPUs".
+std::string gpus_text(const CapturedRunOptions& o, std::size_t gpus) {
+  std::string text = fmt::format("{} GPU{}", gpus, gpus == 1 ? "" : "s");
+  return o.files.size() > 1 ? fmt::format("{} files, {}", o.files.size(), text) : text;
+}
+
+// What the times of kernels rest on, in percent of the GPU's time.
+std::string coverage_text(const GraphCoverage& c) {
+  const double total_s = std::max(c.total_s(), 1e-12);
+  std::string text;
+  for (const auto& [part_s, words] : {std::pair{c.measured_s, "measured"},
+                                      {c.anchored_s, "anchored (captured time, modelled split)"},
+                                      {c.guessed_split_s, "of it with a guessed split"},
+                                      {c.fixed_s, "that no clock changes"}}) {
+    constexpr double shown_pct = 0.05;
+    if (percent * part_s / total_s >= shown_pct)
+      text +=
+          fmt::format("{}{:.1f} % {}", text.empty() ? "" : ", ", percent * part_s / total_s, words);
+  }
+  return text;
+}
+
 // What was planned on what, before the numbers.
 std::string run_text(const CapturedRunOptions& o, const GraphExplorationInput& input,
                      const GraphRequest& request, const GraphExploration& found) {
-  const ExecutionGraph& graph = found.run->graph;
   const GraphRun& baseline = found.planner->baseline();
+  const GpuSpec& spec = found.model->spec();
+  const ClockGrid& grid = found.planner->grid();
   std::string text = fmt::format(
-      "{}{}: {} GPU{}, {} activities; waits: {}\n", printable(with_input_named(o.files.front())),
-      o.files.size() > 1
-          ? fmt::format(" and {} more rank{}", o.files.size() - 1, o.files.size() == 2 ? "" : "s")
-          : "",
-      graph.gpus().size(), graph.gpus().size() == 1 ? "" : "s", graph.size(),
-      arcs_text(graph.count_arcs()));
-  text += fmt::format(
-      "captured {:.3f} ms, reproduced {:.3f} ms ({} %) at {} ({}); default clocks {:.3f} ms, "
-      "{:.4g} J on {}{}\n",
-      ms_per_s * found.captured_span_s, ms_per_s * found.reproduced_span_s,
-      format_signed(change_pct(found.reproduced_span_s, found.captured_span_s), 3),
+      "{} on {}, {} W, {} clocks; times of kernels: {}\n"
+      "Captured ({}) at {} ({}): {:.4g} s\n"
+      "Default clocks ({}): {:.4g} s, {:.5g} J{}\n",
+      printable(with_input_named(o.files.front())), spec.title,
+      format_number(input.power_limit_w.value_or(spec.power_limit.limit_w)), grid.size(),
+      coverage_text(found.coverage), gpus_text(o, found.run->graph.gpus().size()),
       request.captured_clock,
       request.clock_source == ClockSource::gpu_default
           ? "the GPU's default, assumed: give --captured-clock or --power"
           : std::string(name_of(request.clock_source)),
-      ms_per_s * baseline.span_s, baseline.total_energy_j, found.model->spec().name,
+      found.captured_span_s, clock_words(grid.label(grid.default_clock())), baseline.span_s,
+      baseline.total_energy_j,
       found.model->host_power_w() > 0.0
           ? fmt::format(", {} W per GPU for the rest of the node counted",
                         format_number(found.model->host_power_w()))
           : "");
-  // Whether a run joined by its messages is told by more than the times at which it was captured.
-  if (!found.run->ranks.messages.empty()) {
-    std::string errors;
-    for (const double error : usual_lag_errors(input.captures))
-      errors += fmt::format(" {}", format_signed(percent * error, 2));
-    if (!errors.empty())
-      text += fmt::format("with one lag for each kind of wait, by step:{} % of captured\n", errors);
-  }
   if (found.undisturbed_span_s)
     text += fmt::format(
         "slowed as asked, the default clocks take {:.3f} ms longer; every change is against that\n",
         ms_per_s * (baseline.span_s - *found.undisturbed_span_s));
-  const GraphCoverage& c = found.coverage;
-  const double total_s = std::max(c.total_s(), 1e-12);
-  text += fmt::format(
-      "GPU time: {:.1f} % of measured kernels, {:.1f} % anchored ({:.1f} % with a guessed split), "
-      "{:.1f} % no clock changes\n",
-      percent * c.measured_s / total_s, percent * c.anchored_s / total_s,
-      percent * c.guessed_split_s / total_s, percent * c.fixed_s / total_s);
+  return text;
+}
+
+// How the run was put together, and whether that gives the captured time back.
+std::string graph_note(const GraphExplorationInput& input, const GraphExploration& found) {
+  const ExecutionGraph& graph = found.run->graph;
+  std::string text = fmt::format(
+      "Execution graph: {} activities; waits: {}. At the captured clocks it takes {} % of the "
+      "captured time.\n",
+      graph.size(), arcs_text(graph.count_arcs()),
+      format_signed(change_pct(found.reproduced_span_s, found.captured_span_s), 3));
+  // Whether a run joined by its messages is told by more than the times at which it was captured.
+  if (found.run->ranks.messages.empty()) return text;
+  std::string errors;
+  for (const double error : usual_lag_errors(input.captures))
+    errors += fmt::format(" {}", format_signed(percent * error, 2));
+  if (!errors.empty())
+    text += fmt::format("With one lag for each kind of wait, by step:{} % of captured.\n", errors);
   return text;
 }
 
@@ -161,17 +185,20 @@ void print_result(const CapturedRunOptions& o, const GraphExplorationInput& inpu
                     kernels = o.per_kernel ? captured_kernels_table(found) : OutputTable({}),
                     collectives = collectives_table(found), counted = counted_changes_table(found),
                     notes = captured_notes_table(found), comm_sms = comm_sms_table(found);
+  const bool json = o.format == OutputFormat::json;
   std::vector<NamedTable> asked;
-  if (o.format == OutputFormat::json) asked.push_back({"run", &run});
+  if (json) asked.push_back({"run", &run});
   if (collectives.rows() > 0) asked.push_back({"collectives", &collectives});
   asked.push_back({"plans", &plans});
   const bool one_table = o.format == OutputFormat::csv || o.format == OutputFormat::json_lines;
-  if (counted.rows() > 0 && !one_table) asked.push_back({"changes", &counted});
+  if (counted.rows() > 0 && json) asked.push_back({"changes", &counted});
   if (comm_sms.rows() > 0 && !one_table) asked.push_back({"comm_sms", &comm_sms});
-  if (o.format == OutputFormat::json) asked.push_back({"notes", &notes});
+  if (json) asked.push_back({"notes", &notes});
   if (o.per_kernel) asked.push_back({"kernels", &kernels});
-  if (o.format == OutputFormat::table)
-    print(run_text(o, input, request, found) + '\n' + captured_answer(found, o.db) + '\n');
+  if (o.format == OutputFormat::table) {
+    print_notes(run_text(o, input, request, found));
+    print('\n' + captured_answer(found, o.db) + '\n');
+  }
   print_tables(asked, o.format);
   if (o.format != OutputFormat::table) return;
   if (found.interrupted)
@@ -179,12 +206,13 @@ void print_result(const CapturedRunOptions& o, const GraphExplorationInput& inpu
         "The search ended before all was tried: plans are the best known by then, and bounds that "
         "are missing are not known.\n");
   print_notes(
-      "Change against the default clocks, all GPUs together. 'from' and 'to': 90 %, over draws of "
-      "how captured times split, of guessed core energies, of fits and of the model's errors. "
-      "Bound: whatever runs at once; of plans that count changes of clock as long as that slows "
-      "nothing down.\n" +
+      "Changes are against the default clocks, all GPUs together. 90 %: interval of the energy, "
+      "over "
+      "draws of how captured times split, of guessed core energies, of fits and of the model's "
+      "errors. Gap: to a bound that holds whatever runs at once; of plans that count changes of "
+      "clock as long as that slows nothing down.\n" +
       captured_notes_text(found) + counted_changes_note(found.planner->switching()) +
-      comm_sms_note(found));
+      comm_sms_note(found) + graph_note(input, found));
 }
 
 // The captured run, the default clocks and every plan, replayed once more with all they do.
@@ -237,7 +265,9 @@ CapturedRun captured_run(const CapturedRunOptions& o, const RunContext& context)
   }
   const ClockGrid at_capture(input.spec, {input.captured_clock});
   request.captured_clock = at_capture.label(*at_capture.find(input.captured_clock));
-  const bool automatic = std::ranges::find(o.granularities, "auto") != o.granularities.end();
+  const bool automatic = std::ranges::any_of(o.granularities, [](const std::string& name) {
+    return grain_named(name) == GraphGrain::automatic;
+  });
   input.switching = captured_switching(o.switching, input.spec, automatic);
   return run;
 }

@@ -6,6 +6,7 @@
 
 #include "common/error.hpp"
 #include "common/numbers.hpp"
+#include "common/text.hpp"
 #include "explorer/choice.hpp"
 #include "explorer/confidence/winners_curse.hpp"
 #include "models/table/fill.hpp"
@@ -28,11 +29,16 @@ struct RemeasureOptions {
 };
 
 void add(std::vector<Cell>& row, const Interval& interval) {
-  row.insert(row.end(), {interval.median_pct, interval.low_pct, interval.high_pct});
+  row.insert(row.end(), {interval.median_pct, interval.low_pct, interval.high_pct,
+                         range_cell(interval.low_pct, interval.high_pct)});
 }
 
 std::vector<Column> interval_columns(const std::string& key, const std::string& title) {
-  return {{key + "_pct", title, 2}, {key + "_low_pct", "low", 2}, {key + "_high_pct", "high", 2}};
+  const Room room = key.starts_with("lost") ? Room::detail : Room::usual;
+  return {{key + "_pct", title, 2, false, room},
+          {.key = key + "_low_pct", .for_programs = true},
+          {.key = key + "_high_pct", .for_programs = true},
+          {.key = "range", .title = "90 %", .room = room, .for_people = true, .whole = true}};
 }
 
 ExitStatus run(const RemeasureOptions& o) {
@@ -50,6 +56,7 @@ ExitStatus run(const RemeasureOptions& o) {
     for (Column& column : interval_columns(key, title)) columns.push_back(std::move(column));
   }
   OutputTable out(std::move(columns));
+  std::string answer;
   for (const double safety : o.safety) {
     const WinnersCurse curse =
         winners_curse(table, grid.default_clock(),
@@ -57,13 +64,27 @@ ExitStatus run(const RemeasureOptions& o) {
                        .time_budget_frac = o.slack_pct / percent,
                        .safety = safety,
                        .campaigns = o.campaigns});
+    if (answer.empty())
+      answer = fmt::format(
+          "A plan per kernel that promises {} % of energy keeps {} %: {:.2f} points were luck.\n\n",
+          format_signed(curse.promised.energy.median_pct, 2),
+          format_signed(curse.kept.energy.median_pct, 2), curse.lost.energy.median_pct);
     std::vector<Cell> row{safety};
     for (const Interval& interval : {curse.promised.energy, curse.kept.energy, curse.lost.energy,
                                      curse.kept.time, curse.lost.time})
       add(row, interval);
     out.add_row(std::move(row));
   }
+  if (o.format == OutputFormat::table) print(answer);
   print(out, o.format);
+  if (o.format != OutputFormat::table) return ExitStatus::done;
+  print_notes(fmt::format(
+      "\n{} campaigns: every kernel of {} is measured at {} clocks with standard errors of {} % of "
+      "time and {} % of energy, the plan is chosen on that and measured again. safety: standard "
+      "errors added to each clock but the default before choosing. 90 %: interval over campaigns; "
+      "medians before it.\n",
+      o.campaigns, printable(trace.name), grid.size(), format_number(o.time_noise_pct),
+      format_number(o.energy_noise_pct)));
   return ExitStatus::done;
 }
 

@@ -116,8 +116,8 @@ OutputTable table_of(const std::vector<LatencyPoint>& points) {
     }
   }
   columns.insert(columns.end(), {{"kernel_late_launches", "kernel late", 0, false, Room::spare},
-                                 {"auto_switches", "auto switches", 0, false, Room::spare},
-                                 {"auto_gap_pct", "gap %", 3, false, Room::spare},
+                                 {"segment_switches", "segment switches", 0, false, Room::spare},
+                                 {"segment_gap_pct", "gap %", 3, false, Room::spare},
                                  {.key = "device", .room = Room::needed}});
   OutputTable table(std::move(columns));
   for (const LatencyPoint& point : points) table.add_row(row_of(point));
@@ -181,7 +181,7 @@ Action setup_sweep_latency(CommandLine& app) {
       "\nPlans per iteration, pass and kernel do not know of the latency and may miss the time "
       "budget: the GPU\n"
       "changes its clock as soon as it can, and launches that begin before run at the old one "
-      "(late). 'auto' plans\n"
+      "(late). 'segment' plans\n"
       "with it. Devices are marked where their latency was published. Low and high: 90 % interval "
       "of the "
       "energy\nchange before them.\n"

@@ -240,6 +240,11 @@ ExitStatus run(const TransferOptions& o, const RunContext& context) {
     print(fmt::format("{}, on {}, {} W{}\n\n", describe(plan), printable(plan.spec.title),
                       format_number(plan.power_limit_w), beside_gpu(plan.host_power_w)));
   print(table, o.format);
+  if (o.format == OutputFormat::table)
+    print_notes(
+        "\nChange is against the default clocks of each trace. own energy: the best plan found on "
+        "that trace itself; regret: points that the plan saves less; 90 %: interval of the "
+        "saving.\n");
   if (!drawn.empty()) write_pictures(o, plan, drawn);
   return finished(drawn.size(), targets.size(), "traces");
 }

@@ -42,7 +42,7 @@ constexpr std::array run_sections{
         "run_id = ?)"},
     Section{"plans", "Plans; change against the default clocks",
             "SELECT plan_id, granularity, aggregation, goal, slack_pct, status, "
-            "time_s, energy_j, time_change_pct, energy_change_pct, energy_change_low_pct, "
+            "time_s, energy_j, energy_change_pct, time_change_pct, energy_change_low_pct, "
             "energy_change_high_pct, clock_switches, gap_pct, notes FROM v_plans "
             "WHERE run_id = ? ORDER BY plan_id"},
     Section{
@@ -80,7 +80,7 @@ constexpr std::array captured_sections{
             "graph_run_id = ?)"},
     Section{"plans", "Plans; change against the default clocks, as made and as played",
             "SELECT graph_plan_id, granularity, slack_pct, status, time_s, energy_j, "
-            "time_change_pct, energy_change_pct, energy_change_low_pct, energy_change_high_pct, "
+            "energy_change_pct, time_change_pct, energy_change_low_pct, energy_change_high_pct, "
             "gap_pct, counted_time_change_pct AS played_time_pct, counted_energy_change_pct AS "
             "played_energy_pct, counted_in_time AS in_time, notes FROM v_graph_plans WHERE "
             "graph_run_id = ? ORDER BY graph_plan_id"},

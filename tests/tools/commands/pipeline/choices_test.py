@@ -111,7 +111,7 @@ def check_modelled_limits(folder):
     limited.remove("--json")
     for subcommand in (["plan"], ["scale", "--global-batch", "8", "--replicas", "2"], ["straggle", "--factor", "1.1"], ["compare"],
                        ["sweep-latency", "--latencies-us", "10"]):
-        expect(folder, [*subcommand, *limited], 0, "low and high: 90 % interval")
+        expect(folder, [*subcommand, *limited], 0, "90 %: interval of the change")
     expect(folder, [*model, "--power-limits", "5"], 2, "power limit")
     expect(folder, [*model, "--power-limits", "200", "--clock-per", "kernel"], 2, "power limits are set for whole passes")
 

@@ -111,10 +111,10 @@ def main():
         for number in range(25):
             case = Case(rng)
             ours = frontier(case.write(folder))
-            times = [ours[0, 0], ours[-1, 0] * (1 + 1e-9)] + [rng.uniform(ours[-1, 0], ours[0, 0]) for _ in range(4)]
+            times = [ours[-1, 0], ours[0, 0] * (1 + 1e-9)] + [rng.uniform(ours[0, 0], ours[-1, 0]) for _ in range(4)]
             for time_s in times:
                 # On a segment of the frontier, waiting at time_s included, energy is linear.
-                energy_j = np.interp(time_s, ours[::-1, 0], ours[::-1, 1])
+                energy_j = np.interp(time_s, ours[:, 0], ours[:, 1])
                 highs_j = case.least_energy_j(time_s)
                 difference = energy_j / highs_j - 1
                 worst, points = max(worst, abs(difference)), points + 1

@@ -73,12 +73,12 @@ def main():
     failures = []
     documents = {
         "trace": explored("gpt3-xl", "--slack", "2%", "--per-pass", "--per-kernel"),
-        "auto": explored("gpt3-xl", "--gpu", "a100-sxm4-80gb", "--granularity", "auto", "--switching", "spec", "--slack", 2),
+        "segment": explored("gpt3-xl", "--gpu", "a100-sxm4-80gb", "--granularity", "auto", "--switching", "spec", "--slack", 2),
         "goals": explored("gpt3-xl", "--goal", "edp,energy,strict_waste", "--granularity", "iteration"),
         "costs": explored("gpt3-xl", "--goal", "strict_waste,cost", "--price-per-kwh", 0.12, "--price-per-gpu-hour", 0.05, "--host-power", 100),
-        "captured cost": explored(SOURCE / "docs/examples/run.pt.trace.json.gz", "--granularity", "iteration,auto", "--goal", "strict_waste,cost",
+        "captured cost": explored(SOURCE / "docs/examples/run.pt.trace.json.gz", "--granularity", "iteration,segment", "--goal", "strict_waste,cost",
                                   "--price-per-kwh", 0.12, "--pue", 1.2),
-        "captured": explored(SOURCE / "docs/examples/run.pt.trace.json.gz", "--granularity", "iteration,pass,auto", "--slack", 1, "--per-kernel"),
+        "captured": explored(SOURCE / "docs/examples/run.pt.trace.json.gz", "--granularity", "iteration,pass,segment", "--slack", 1, "--per-kernel"),
     }
     for name, document in documents.items():
         failures += [f"{name}: {problem}" for problem in problems(document, SCHEMA)]

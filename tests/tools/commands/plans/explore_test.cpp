@@ -33,20 +33,20 @@ TEST_F(ProgramRun, FollowsARunFromTraceToReport) {
   expect("compare --db r.db 1 3", 2, "there is no run 3; the latest is 2");
   expect("explore t.json --power-limit 250 --db r.db", 0, "stored as run 3");
   expect("compare --db r.db 1 3", 1, "strict_waste");
-  expect("explore t.json --granularity auto --switch-stall-us 1000 --db r.db", 0,
-         "auto         0.");
-  expect("explore t.json --granularity auto --switch-latency-us 100000 --switch-dwell-us 10", 0,
+  expect("explore t.json --granularity segment --switch-stall-us 1000 --db r.db", 0,
+         "segment      0.");
+  expect("explore t.json --granularity segment --switch-latency-us 100000 --switch-dwell-us 10", 0,
          "clock mem/core");
-  expect("explore t.json --granularity auto --per-segment --csv --mem-switch-stall-us 5000", 0,
+  expect("explore t.json --granularity segment --per-segment --csv --mem-switch-stall-us 5000", 0,
          "goal,slack_pct,first_kernel,last_kernel,repeats");
   expect("explore --switch-latency-us 10 --switch-stall-us 20", 2,
          "--switch-stall-us is 20 and --switch-latency-us is 10; the stall is part of the latency");
   expect("explore --switch-dwell-us -1", 2,
          "--switch-dwell-us is -1; expected a number from 0 to 1e+08");
   expect("explore --switching spec", 2, "nothing is known of changes of clock on rtx-3080-ti");
-  expect("explore t.json --gpu h200-sxm5 --switching spec --granularity auto", 0, "changes/s");
-  expect("explore --granularity auto --goal edp", 2,
-         "granularity 'auto' plans for goal 'strict_waste'");
+  expect("explore t.json --gpu h200-sxm5 --switching spec --granularity segment", 0, "changes/s");
+  expect("explore --granularity segment --goal edp", 2,
+         "granularity 'segment' plans for goal 'strict_waste'");
   expect("sweep-latency t.json --latencies-us 1000", 0, "Ascend NPU");
   expect("sweep-latency t.json --latencies-us -1", 2, "--latencies-us is -1; expected numbers > 0");
   expect("transfer t.json --db r.db --batches 1,40 --tp 1,2", 0, "gpt3-xl-b40-s1024-tp2-dp1");
