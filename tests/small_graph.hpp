@@ -19,6 +19,9 @@
 
 namespace rubato {
 
+/// Relative, of sums of some dozen numbers.
+inline constexpr double rounding = 1e-9;
+
 inline const GpuSpec& small_graph_spec() {
   // A limit that two made launches at once do not reach.
   static const GpuSpec spec = [] {

@@ -13,7 +13,7 @@
 namespace rubato {
 namespace {
 
-Exploration explored(const SwitchModel& switching, const std::string& grid = "paper") {
+Exploration explored_on_3080_ti(const SwitchModel& switching, const std::string& grid = "paper") {
   ExplorationInput input{.trace = load_trace("gpt3-xl"),
                          .spec = load_gpu_spec("rtx-3080-ti"),
                          .grid = grid,
@@ -36,7 +36,7 @@ void expect_simulator_agrees(const Exploration& found, const PlanResult& plan) {
 TEST(Automatic, DegradesFromKernelsToTheIteration) {
   double last_j = 0.0;
   for (const double stall_s : {0.0, 1e-5, 1e-3, 0.15}) {
-    const Exploration found = explored({.core = {.stall_s = stall_s}, .mem = {}});
+    const Exploration found = explored_on_3080_ti({.core = {.stall_s = stall_s}, .mem = {}});
     const PlanResult &kernel = found.plans[0], &iteration = found.plans[1],
                      &automatic = found.plans[2];
     expect_simulator_agrees(found, automatic);
@@ -72,8 +72,8 @@ TEST(Exploration, PlansAloneAreTheSamePlans) {
 
 TEST(Automatic, AsksAheadOfTime) {
   const SwitchCost one_ms{.stall_s = 1e-3}, ahead{.lead_s = 1e-3};
-  const Exploration stalled = explored({.core = one_ms, .mem = {}});
-  const Exploration asked = explored({.core = ahead, .mem = {}});
+  const Exploration stalled = explored_on_3080_ti({.core = one_ms, .mem = {}});
+  const Exploration asked = explored_on_3080_ti({.core = ahead, .mem = {}});
   // Kernels that know nothing of it come too late at both; ahead of time costs less.
   EXPECT_GT(asked.plans[0].sim.late_launches, 0U);
   EXPECT_EQ(stalled.plans[0].sim.late_launches, 0U);
@@ -84,7 +84,7 @@ TEST(Automatic, AsksAheadOfTime) {
 
 TEST(Automatic, TellsCoreFromMemory) {
   const SwitchCost quick{.lead_s = 1e-4}, slow{.stall_s = 0.02};
-  const Exploration apart = explored({.core = quick, .mem = slow, .dwell_s = 1e-3});
+  const Exploration apart = explored_on_3080_ti({.core = quick, .mem = slow, .dwell_s = 1e-3});
   expect_simulator_agrees(apart, apart.plans[2]);
   // Memory clocks hardly change where that is dear, core clocks do.
   const Plan& plan = apart.plans[2].plan;

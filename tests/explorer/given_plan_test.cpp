@@ -14,7 +14,7 @@
 namespace rubato {
 namespace {
 
-StoredPlan parsed(const std::string& rows, const std::string& grid = "") {
+StoredPlan plan_of(const std::string& rows, const std::string& grid = "") {
   return parse_given_plan("kernel,mem,core\n" + rows, "p.csv", load_gpu_spec("rtx-3080-ti"), grid);
 }
 
@@ -38,11 +38,11 @@ TEST(GivenPlan, IsAppliedKernelByKernel) {
   const Trace trace = load_trace("gpt3-xl");
   std::string rows;
   for (const Kernel& kernel : trace.kernels) rows += kernel.name + ",auto,auto\n";
-  const Transfer same = transfer(parsed(rows), trace);
+  const Transfer same = transfer(plan_of(rows), trace);
   EXPECT_DOUBLE_EQ(same.transferred.energy_j, same.baseline.energy_j);
   EXPECT_DOUBLE_EQ(same.known_frac, 1.0);
   // One kernel differs: only its launches change.
-  const Transfer one = transfer(parsed("10_gemm_fc,5001,1470\n"), trace);
+  const Transfer one = transfer(plan_of("10_gemm_fc,5001,1470\n"), trace);
   EXPECT_GT(one.transferred.time_s, one.baseline.time_s);
   EXPECT_LT(one.transferred.energy_j, one.baseline.energy_j);
   EXPECT_GT(one.known_frac, 0.05);
@@ -58,7 +58,7 @@ TEST(GivenPlan, ThePublishedPlanSavesAboutWhatWasPublished) {
 
 TEST(GivenPlan, RefusesWhatCannotBeApplied) {
   const auto fails = [](const std::string& rows, std::string_view what) {
-    expect_error<DataError>([&] { return parsed(rows); }, what, "");
+    expect_error<DataError>([&] { return plan_of(rows); }, what, "");
   };
   fails("a,auto,1475\n", "p.csv:2: rtx-3080-ti has no clock auto/1475 among 'paper'");
   fails("a,77,auto\n", "p.csv:2: rtx-3080-ti has no clock 77/auto");
@@ -71,7 +71,7 @@ TEST(GivenPlan, RefusesWhatCannotBeApplied) {
       "mem");
   const std::vector<Trace> traces{load_trace("gpt3-xl")};
   expect_error<UsageError>(
-      [&] { require_known_kernels(parsed("02_gemm_qvk,auto,1470\n"), traces); },
+      [&] { require_known_kernels(plan_of("02_gemm_qvk,auto,1470\n"), traces); },
       "kernel '02_gemm_qvk' is in none of the traces; did you mean '02_gemm_qkv'?");
 }
 

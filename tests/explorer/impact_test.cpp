@@ -21,7 +21,7 @@ std::string with(const std::string& from, const std::string& to) {
   return text.replace(text.find(from), from.size(), to);
 }
 
-void expect_rejected(const std::string& text, const std::string& message) {
+void expect_no_inputs(const std::string& text, const std::string& message) {
   expect_error<DataError>([&] { (void)parse_impact_inputs(text, "i.toml"); }, message);
 }
 
@@ -50,16 +50,16 @@ TEST(Impact, FollowsFromItsInputsByHand) {
 }
 
 TEST(Impact, EveryInputNeedsAValueAndASource) {
-  expect_rejected(with("{value = 1.5, source = \"c\"}", "1.5"),
-                  "i.toml:4: pue: a number alone; expected {value");
-  expect_rejected(with("\"c\"", "\" \""), "the source is empty");
-  expect_rejected(with("1.5", "0.9"), "expected a number >= 1");
-  expect_rejected(with("gpus = {value = 8", "gpus = {value = 8.5"), "expected a whole number");
-  expect_rejected(with("pue", "puee"), "unknown key 'puee'; did you mean 'pue'?");
-  expect_rejected(with("currency = \"EUR\", ", ""), "key 'currency' is missing");
-  expect_rejected(with("tokens = {value = 3600000", "tokens = {value = -1"),
-                  "found -1; expected a number > 0");
-  expect_rejected(impact_template(), "tokens.value: found nan; expected a number > 0");
+  expect_no_inputs(with("{value = 1.5, source = \"c\"}", "1.5"),
+                   "i.toml:4: pue: a number alone; expected {value");
+  expect_no_inputs(with("\"c\"", "\" \""), "the source is empty");
+  expect_no_inputs(with("1.5", "0.9"), "expected a number >= 1");
+  expect_no_inputs(with("gpus = {value = 8", "gpus = {value = 8.5"), "expected a whole number");
+  expect_no_inputs(with("pue", "puee"), "unknown key 'puee'; did you mean 'pue'?");
+  expect_no_inputs(with("currency = \"EUR\", ", ""), "key 'currency' is missing");
+  expect_no_inputs(with("tokens = {value = 3600000", "tokens = {value = -1"),
+                   "found -1; expected a number > 0");
+  expect_no_inputs(impact_template(), "tokens.value: found nan; expected a number > 0");
 }
 
 }  // namespace

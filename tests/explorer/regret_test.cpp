@@ -14,7 +14,7 @@
 namespace rubato {
 namespace {
 
-ProfileTable arbitrary_table(std::size_t rows, std::size_t clocks) {
+ProfileTable whole_table(std::size_t rows, std::size_t clocks) {
   std::vector<double> time_s, energy_j;
   for (std::size_t i = 0; i < rows * clocks; ++i) {
     time_s.push_back(*rc::gen::inRange(1, 40));
@@ -24,7 +24,7 @@ ProfileTable arbitrary_table(std::size_t rows, std::size_t clocks) {
 }
 
 // Least energy of all choices within a time.
-double least_energy_j(const ProfileTable& table, double time_s) {
+double least_table_j(const ProfileTable& table, double time_s) {
   double best = std::numeric_limits<double>::infinity();
   std::vector<std::uint32_t> choice(table.rows(), 0);
   for (bool more = true; more;) {
@@ -54,14 +54,13 @@ Cost total_at(const ProfileTable& table, ClockId clock) {
 RC_GTEST_PROP(Regrets, AreWhatTheBestPlanInTheSameTimeSavesMore, ()) {
   const auto rows = static_cast<std::size_t>(*rc::gen::inRange(1, 5));
   const std::size_t clocks = 3;
-  const ProfileTable measured = arbitrary_table(rows, clocks),
-                     predicted = arbitrary_table(rows, clocks);
+  const ProfileTable measured = whole_table(rows, clocks), predicted = whole_table(rows, clocks);
   const ClockId usual{2};
   const double slack = 0.05 * *rc::gen::inRange(0, 8);
   const Regret regret = regret_of(measured, predicted, usual, slack);
   const Cost base = total_at(measured, usual);
   const auto saved = [&](double frac) {
-    return 100.0 * (least_energy_j(measured, base.time_s * (1.0 + frac)) / base.energy_j - 1.0);
+    return 100.0 * (least_table_j(measured, base.time_s * (1.0 + frac)) / base.energy_j - 1.0);
   };
   RC_ASSERT(std::abs(regret.best_energy_pct - saved(slack)) < 1e-6);
   RC_ASSERT(regret.regret_pct > -1e-9);
@@ -72,8 +71,7 @@ RC_GTEST_PROP(Regrets, AreWhatTheBestPlanInTheSameTimeSavesMore, ()) {
 }
 
 RC_GTEST_PROP(Regrets, OfTheMeasuredTableItselfAreZero, ()) {
-  const ProfileTable measured =
-      arbitrary_table(static_cast<std::size_t>(*rc::gen::inRange(1, 6)), 4);
+  const ProfileTable measured = whole_table(static_cast<std::size_t>(*rc::gen::inRange(1, 6)), 4);
   const Regret regret = regret_of(measured, measured, ClockId{3}, 0.05 * *rc::gen::inRange(0, 8));
   RC_ASSERT(std::abs(regret.regret_pct) < 1e-9);
   RC_ASSERT(regret.late_pct == 0.0);

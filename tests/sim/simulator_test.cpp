@@ -69,7 +69,7 @@ TEST(Simulator, CountsAndChargesSwitches) {
   EXPECT_NEAR(paid.total.energy_j - free.total.energy_j, 48.0 * (1e-3 * idle_w + 0.5), 1e-6);
 }
 
-SwitchModel arbitrary_switching() {
+SwitchModel long_switching() {
   const auto cost = [] {
     return SwitchCost{.stall_s = 1e-4 * *rc::gen::inRange(0, 30),
                       .energy_j = 0.1 * *rc::gen::inRange(0, 3),
@@ -98,7 +98,7 @@ std::vector<ClockId> clocks_of_launches(const Trace& trace, const Plan& plan) {
 RC_GTEST_PROP(Simulator, KeepsTheRulesOfSwitching, ()) {
   const auto& [trace, model, grid] = setting();
   const Plan plan = arbitrary_plan();
-  const SwitchModel switching = arbitrary_switching();
+  const SwitchModel switching = long_switching();
   TraceSimulator simulator(trace, model, grid);
   const GraphRun replayed = simulator.replay(plan, {.switching = switching});
   constexpr double rounding = 1e-7;

@@ -14,12 +14,12 @@
 #include "explorer/results/plan_file.hpp"
 #include "tests/expect_error.hpp"
 #include "tests/made_exploration.hpp"
+#include "tests/small_graph.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace rubato {
 namespace {
 
-constexpr double rounding = 1e-9;
 constexpr double worth_it = 1e-4;  // collectives are not moved for less
 
 // Data-parallel training whose collectives of 16 SMs send `bytes` each beside backward passes.

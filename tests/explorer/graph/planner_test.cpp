@@ -20,7 +20,6 @@
 namespace rubato {
 namespace {
 
-constexpr double rounding = 1e-9;
 constexpr std::array grains{GraphGrain::iteration, GraphGrain::gpu, GraphGrain::pass,
                             GraphGrain::kernel, GraphGrain::launch};
 

@@ -19,10 +19,9 @@
 namespace rubato {
 namespace {
 
-constexpr double rounding = 1e-9;
-constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double no_plan_j = std::numeric_limits<double>::infinity();
 
-SwitchModel arbitrary_switching() {
+SwitchModel short_switching() {
   const auto some = [](double most) {
     return *rc::gen::arbitrary<bool>() ? uniform(0.0, most) : 0.0;
   };
@@ -58,7 +57,7 @@ double least_energy_j(const GraphModel& model, const ClockGrid& grid, const Swit
   GraphPlan plan = uniform_plan(model.graph(), grid.default_clock());
   plan.only_main_streams_ask = true;
   std::vector<std::size_t> clock(leading.size(), 0);
-  double least_j = infinity;
+  double least_j = no_plan_j;
   while (true) {
     for (std::size_t k = 0; k < leading.size(); ++k)
       plan.clock_of_activity[leading[k]] = id_at<ClockId>(clock[k]);
@@ -77,7 +76,7 @@ RC_GTEST_PROP(AutomaticPlans, BoundOptimumPlanInThisOrder, ()) {
   const GraphModel model(graph, small_graph_spec(), small_graph_spec().default_clock);
   const ClockGrid grid = arbitrary_clocks(*rc::gen::inRange<std::size_t>(2, 4));
   if (all_leading(LaunchCosts(model, grid)).size() > (grid.size() == 2 ? 8u : 5u)) return;
-  const SwitchModel switching = arbitrary_switching();
+  const SwitchModel switching = short_switching();
   GraphPlanner planner(model, grid, {}, switching);
   const double slack = *rc::gen::element(0.0, 0.01, 0.1, 0.3, 1.0);
   const auto results = planner.plan(std::vector<GraphQuestion>{
@@ -106,7 +105,7 @@ RC_GTEST_PROP(AutomaticPlans, AreNeverLate, ()) {
   const ExecutionGraph graph = arbitrary_graph({.most_gpus = 3, .most_launches = 10});
   const GraphModel model(graph, small_graph_spec(), small_graph_spec().default_clock);
   const ClockGrid grid = arbitrary_clocks(*rc::gen::inRange<std::size_t>(2, 5));
-  GraphPlanner planner(model, grid, {}, arbitrary_switching());
+  GraphPlanner planner(model, grid, {}, short_switching());
   std::vector<GraphQuestion> questions;
   for (const double slack : {0.0, 0.05, 0.4}) {
     for (const GraphGrain grain : {GraphGrain::iteration, GraphGrain::automatic})

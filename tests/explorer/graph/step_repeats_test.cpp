@@ -17,8 +17,6 @@
 namespace rubato {
 namespace {
 
-constexpr double rounding = 1e-9;
-
 // Steps of launches by name: stream 0 computes longest.
 struct Steps {
   SmallGraph made{1};

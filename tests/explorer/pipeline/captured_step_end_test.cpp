@@ -12,7 +12,7 @@
 namespace rubato {
 namespace {
 
-std::vector<Capture> captures_of(const MadePipeline& made) {
+std::vector<Capture> captures_at_default(const MadePipeline& made) {
   std::vector<Capture> captures;
   for (const SimulatedRun& rank : made.run(made.model.frame.default_clock))
     captures.push_back(rank.capture);
@@ -29,7 +29,7 @@ TEST(CapturedStepEnd, StepsEndWithReductionAndOptimizer) {
   MadePipeline made;
   made.reduction_s = 5e-3;
   const ClockPair at = made.model.frame.default_clock;
-  const auto captures = captures_of(made);
+  const auto captures = captures_at_default(made);
   const CapturedProfile profile = profile_of(made, captures);
   EXPECT_EQ(profile.other_s, 0.0);
   EXPECT_EQ(profile.notes.size(), 0U);
@@ -56,7 +56,7 @@ TEST(CapturedStepEnd, StepsEndWithReductionAndOptimizer) {
 TEST(CapturedStepEnd, StepEndsArePartOfTheIteration) {
   MadePipeline made;
   made.reduction_s = 5e-3;
-  const auto captures = captures_of(made);
+  const auto captures = captures_at_default(made);
   const CapturedProfile profile = profile_of(made, captures);
   const PipelineProfile found = parse_pipeline_profile(profile_csv(profile), "found");
   const PipelineWork work =
@@ -70,7 +70,7 @@ TEST(CapturedStepEnd, StepEndsArePartOfTheIteration) {
 TEST(CapturedStepEnd, StepEndsOfSomeStagesAreLeftOut) {
   MadePipeline made;
   made.reduction_s = 5e-3;
-  auto captures = captures_of(made);
+  auto captures = captures_at_default(made);
   std::erase_if(captures.front().launches,
                 [](const CapturedLaunch& launch) { return launch.pass == Pass::optimizer; });
   const CapturedProfile profile = profile_of(made, captures);
@@ -84,7 +84,7 @@ TEST(CapturedStepEnd, StepEndsOfSomeStagesAreLeftOut) {
 TEST(CapturedStepEnd, ReductionsOfUnknownGroupsAreNotes) {
   MadePipeline made;
   made.reduction_s = 5e-3;
-  auto captures = captures_of(made);
+  auto captures = captures_at_default(made);
   for (Capture& capture : captures) {
     for (CaptureGroup& group : capture.groups) group.ranks.clear();
     capture.groups[1].description = "gradients";
@@ -110,7 +110,7 @@ TEST(CapturedStepEnd, ReductionsOfUnknownGroupsAreNotes) {
 TEST(CapturedStepEnd, OfReductionsBesidePassesTheRestCounts) {
   MadePipeline made;
   made.reduction_s = 5e-3;
-  auto captures = captures_of(made);
+  auto captures = captures_at_default(made);
   const auto earlier_by = [&](std::int64_t by_ns) {
     for (Capture& capture : captures) {
       for (CapturedLaunch& launch : capture.launches) {

@@ -15,7 +15,7 @@
 namespace rubato {
 namespace {
 
-SwitchModel arbitrary_switching() {
+SwitchModel quarter_switching() {
   const auto amount = [] { return 0.25 * *rc::gen::inRange(0, 9); };
   SwitchModel model{.core = {amount(), amount(), amount()}, .mem = {}, .dwell_s = amount()};
   if (*rc::gen::arbitrary<bool>()) model.mem = SwitchCost{amount(), amount(), amount()};
@@ -44,7 +44,7 @@ PipelinePlan arbitrary_plan(const PipelineWork& work) {
 RC_GTEST_PROP(StageClocks, TakesAsLongAsTheSimulator, ()) {
   PipelineWork work = arbitrary_work(3, 4, 4);
   vary_memory(work);
-  const SwitchModel switching = arbitrary_switching();
+  const SwitchModel switching = quarter_switching();
   const PipelinePlan plan = arbitrary_plan(work);
   const StageClocks clocks(work, switching);
   std::vector<double> end_s(work.schedule.passes.size());
@@ -73,7 +73,7 @@ RC_GTEST_PROP(RunSearch, PricesOfFreeChangesGiveTheFrontiersBound, ()) {
 }
 
 // Least energy of any plan that keeps the deadline.
-double best_energy_j(const PipelineWork& work, const SwitchModel& switching, double deadline_s) {
+double best_switching_j(const PipelineWork& work, const SwitchModel& switching, double deadline_s) {
   double best_j = std::numeric_limits<double>::infinity();
   for_each_plan(work, [&](const PipelinePlan& plan) {
     const PipelineRun run = simulate(work, plan, {.switching = switching});
@@ -85,11 +85,11 @@ double best_energy_j(const PipelineWork& work, const SwitchModel& switching, dou
 RC_GTEST_PROP(RunSearch, PlansLieBetweenBoundAndTheHighestClocks, ()) {
   PipelineWork work = arbitrary_work(2, 2, 2);
   vary_memory(work);
-  const SwitchModel switching = arbitrary_switching();
+  const SwitchModel switching = quarter_switching();
   const PipelinePlanner planner(work, {.switching = switching});
   const double deadline_s = planner.baseline().time_s + 0.5 * *rc::gen::inRange(0, 30);
   const PipelineResult result = planner.plan({&deadline_s, 1}).front();
-  const double best_j = best_energy_j(work, switching, deadline_s);
+  const double best_j = best_switching_j(work, switching, deadline_s);
   RC_ASSERT(result.status == SolveStatus::feasible);  // the highest clocks never change
   RC_ASSERT(result.run.time_s <= deadline_s);
   RC_ASSERT(result.energy_j <= planner.baseline().energy_j * (1.0 + 1e-12));

@@ -20,7 +20,8 @@
 namespace rubato {
 namespace {
 
-GraphExploration explored(std::vector<GraphQuestion> questions, const RunContext& context = {}) {
+GraphExploration explored_capture(std::vector<GraphQuestion> questions,
+                                  const RunContext& context = {}) {
   GraphExplorationInput input = made_exploration_input({.layers = 3}, std::move(questions));
   input.captures[0].kernels[1].label = "</script><script>alert(1)</script>";
   return explore_captured(input, context);
@@ -40,7 +41,7 @@ class GraphStore : public testing::Test {
 };
 
 TEST_F(GraphStore, EverySingleClockAndTheBoundAreKept) {
-  const GraphExploration found = explored(
+  const GraphExploration found = explored_capture(
       {{GraphGrain::iteration, 0.0}, {GraphGrain::launch, 0.0}, {GraphGrain::kernel, 0.1}});
   ASSERT_EQ(store_graph_run(db(), request_, found), 1);
   const ClockGrid& grid = found.planner->grid();
@@ -63,9 +64,9 @@ TEST_F(GraphStore, EverySingleClockAndTheBoundAreKept) {
 // Nothing was proven when the search ended, not even that there is no plan.
 TEST_F(GraphStore, StoppedSearchesHaveNoBound) {
   const std::atomic<bool> stop = true;
-  const GraphExploration found =
-      explored({{GraphGrain::iteration, 0.0}, {GraphGrain::launch, 0.1}, {GraphGrain::pass, -0.5}},
-               {.cancelled = &stop});
+  const GraphExploration found = explored_capture(
+      {{GraphGrain::iteration, 0.0}, {GraphGrain::launch, 0.1}, {GraphGrain::pass, -0.5}},
+      {.cancelled = &stop});
   store_graph_run(db(), request_, found);
   EXPECT_EQ(number("SELECT count(*) FROM graph_plans WHERE status = 'time_limit' AND lower_bound_j "
                    "IS NULL AND gap_frac IS NULL"),
@@ -73,7 +74,7 @@ TEST_F(GraphStore, StoppedSearchesHaveNoBound) {
 }
 
 TEST_F(GraphStore, OneClockAloneNeedsNoBound) {
-  store_graph_run(db(), request_, explored({{GraphGrain::iteration, 0.0}}));
+  store_graph_run(db(), request_, explored_capture({{GraphGrain::iteration, 0.0}}));
   EXPECT_EQ(number("SELECT count(*) FROM graph_front"), 0);
   EXPECT_GT(number("SELECT count(*) FROM graph_clocks"), 0);
   const std::string page = captured_page(ResultStore::open_read_only(db()), 1, db().string());
@@ -84,7 +85,7 @@ TEST_F(GraphStore, OneClockAloneNeedsNoBound) {
 TEST_F(GraphStore, TheBestPlanOfEachSlack) {
   store_graph_run(
       db(), request_,
-      explored(
+      explored_capture(
           {{GraphGrain::launch, 0.2}, {GraphGrain::iteration, 0.0}, {GraphGrain::kernel, 0.0}}));
   EXPECT_EQ(number("SELECT count(*) FROM v_best_graph_plan"), 2);
   const std::string strict = " FROM v_best_graph_plan WHERE slack_pct = 0";
@@ -99,7 +100,7 @@ TEST_F(GraphStore, TheBestPlanOfEachSlack) {
 // What traces, captured runs and pipelines have in common is in one view.
 TEST_F(GraphStore, AllPlansAreInOneView) {
   store_graph_run(db(), request_,
-                  explored({{GraphGrain::iteration, 0.0}, {GraphGrain::kernel, 0.05}}));
+                  explored_capture({{GraphGrain::iteration, 0.0}, {GraphGrain::kernel, 0.05}}));
   const ExplorationInput input = small_input();
   (void)ResultStore::open(db()).add(input, explore(input), {"rubato explore", "{}"});
   EXPECT_EQ(number("SELECT count(*) FROM v_all_plans WHERE kind = 'capture'"), 2);
@@ -124,7 +125,7 @@ TEST_F(GraphStore, AllPlansAreInOneView) {
 
 TEST_F(GraphStore, ThePageHoldsEverythingItNeedsAndNamesStayText) {
   store_graph_run(db(), request_,
-                  explored({{GraphGrain::iteration, 0.0}, {GraphGrain::kernel, 0.05}}));
+                  explored_capture({{GraphGrain::iteration, 0.0}, {GraphGrain::kernel, 0.05}}));
   const std::string page = captured_page(ResultStore::open_read_only(db()), 1, db().string());
   EXPECT_EQ(page.find("<script>alert"), std::string::npos);
   EXPECT_NE(page.find("default-src 'none'"), std::string::npos);

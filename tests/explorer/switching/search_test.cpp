@@ -15,7 +15,7 @@
 namespace rubato {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double impossible = std::numeric_limits<double>::infinity();
 
 // A few launches, clocks and small numbers that make ties.
 struct SmallCase {
@@ -110,7 +110,7 @@ std::optional<Cost> by_definition(const SmallCase& small,
 // The least of a value over all plans that keep the rules.
 double least(const SmallCase& small, const std::function<double(const Cost&)>& value,
              std::optional<std::uint32_t> first = {}) {
-  double best = infinity;
+  double best = impossible;
   for_all_plans(small, [&](const std::vector<std::uint32_t>& clocks) {
     if (first && clocks.front() != *first) return;
     if (const auto total = by_definition(small, clocks)) best = std::min(best, value(*total));
@@ -182,7 +182,7 @@ RC_GTEST_PROP(Switching, UsefulClocksHoldACheapestPlan, ()) {
   const PricedSequence useful(sequence, price, useful_clocks(sequence, price));
   RC_CLASSIFY(useful.clocks().size() < all.clocks().size(), "clocks left out");
   RC_ASSERT(std::abs(cheapest_open(useful).value - cheapest_open(all).value) < 1e-9);
-  double best = infinity;
+  double best = impossible;
   for (std::size_t first = 0; first < useful.clocks().size(); ++first) {
     const PricedRuns found = cheapest_round(useful, first);
     const auto total = iteration_cost(sequence, found.runs);
@@ -270,7 +270,7 @@ RC_GTEST_PROP(Switching, NewClocksOfRunsAreTheBest, ()) {
       runs_of(plans[*rc::gen::inRange<std::size_t>(0, plans.size())]);
   if (runs.size() == 1 || !iteration_cost(sequence, runs)) return;
   const bool goes_on = runs.front().clock == runs.back().clock;
-  double best_j = infinity;  // of plans with a change of clock where these runs have one, only
+  double best_j = impossible;  // of plans with a change of clock where these runs have one, only
   for (const std::vector<std::uint32_t>& clocks : plans) {
     const std::vector<ClockRun> other = runs_of(clocks);
     const bool same_cuts =
@@ -295,7 +295,7 @@ RC_GTEST_PROP(Switching, SolutionMatchesBruteForce, ()) {
   const double budget_s = 0.5 * *rc::gen::inRange(1, 120);
   const SwitchingProblem problem = small.problem(budget_s);
   const double best = least(small, [&](const Cost& cost) {
-    if (cost.time_s > budget_s + 1e-9) return infinity;
+    if (cost.time_s > budget_s + 1e-9) return impossible;
     return cost.energy_j;
   });
   const SwitchingSolution solution = solve_switching(problem);
@@ -323,7 +323,7 @@ RC_GTEST_PROP(LabelSearch, FindsTheBestPlanBelowAnEnergy, ()) {
   const auto first =
       *rc::gen::inRange<std::uint32_t>(0, static_cast<std::uint32_t>(small.clocks.size()));
   const double best = least(
-      small, [&](const Cost& cost) { return cost.time_s > budget_s ? infinity : cost.energy_j; },
+      small, [&](const Cost& cost) { return cost.time_s > budget_s ? impossible : cost.energy_j; },
       first);
   if (std::isinf(best)) return;
   const double above_j = best * (1.0 + *rc::gen::element(1e-6, 1e-3, 0.1, 10.0));
@@ -359,7 +359,7 @@ RC_GTEST_PROP(Switching, JoinsAtTheBestCut, ()) {
   };
   const std::vector<std::uint32_t> before = any_plan(), after = any_plan();
   const double budget_s = *rc::gen::inRange(1, 60);
-  double best = infinity;
+  double best = impossible;
   for (std::size_t cut = 1; cut < before.size(); ++cut) {
     std::vector<std::uint32_t> clocks = after;
     std::copy_n(before.begin(), cut, clocks.begin());

@@ -10,21 +10,21 @@
 namespace rubato {
 namespace {
 
-const GpuSpec& spec() {
+const GpuSpec& gaming_spec() {
   static const GpuSpec loaded = load_gpu_spec("rtx-3080-ti");
   return loaded;
 }
 
 TEST(ClockGrid, HasThePaperAndTheFullGrid) {
-  EXPECT_EQ(make_clock_grid(spec(), "paper").size(), 66U);
+  EXPECT_EQ(make_clock_grid(gaming_spec(), "paper").size(), 66U);
   // 127 core clocks x 6 memory states, and the default clocks, which are not among them.
-  const ClockGrid full = make_clock_grid(spec(), "full");
+  const ClockGrid full = make_clock_grid(gaming_spec(), "full");
   EXPECT_EQ(full.size(), 127U * 6U + 1U);
   EXPECT_EQ(full.label(full.default_clock()), "auto/auto");
 }
 
 TEST(ClockGrid, ReadsASelection) {
-  const ClockGrid grid = make_clock_grid(spec(), "mem=5001,auto core=210:420:105,auto");
+  const ClockGrid grid = make_clock_grid(gaming_spec(), "mem=5001,auto core=210:420:105,auto");
   EXPECT_EQ(grid.size(), 8U);
   EXPECT_EQ(grid.label(ClockId{1}), "5001/315");
   EXPECT_EQ(grid.find("auto/auto"), grid.default_clock());
@@ -45,17 +45,17 @@ TEST(ClockGrid, TakesClocksAsSweepsNameThem) {
 }
 
 TEST(ClockGrid, RefusesClocksTheGpuDoesNotHave) {
-  expect_error<UsageError>([] { (void)make_clock_grid(spec(), "papr"); },
+  expect_error<UsageError>([] { (void)make_clock_grid(gaming_spec(), "papr"); },
                            "has no clock grid 'papr'; did you mean 'paper'?");
-  expect_error<UsageError>([] { (void)make_clock_grid(spec(), "mem=5000 core=auto"); },
+  expect_error<UsageError>([] { (void)make_clock_grid(gaming_spec(), "mem=5000 core=auto"); },
                            "has no memory clock '5000'; did you mean '5001'?");
   expect_error<UsageError>(
-      [] { (void)make_clock_grid(spec(), "mem=5001 core=1000"); },
+      [] { (void)make_clock_grid(gaming_spec(), "mem=5001 core=1000"); },
       "does not support a core clock of 1000 MHz; expected 210 to 2100 MHz in steps of 15",
       "the nearest one is 1005");
-  expect_error<UsageError>([] { (void)make_clock_grid(spec(), "mem=5001 core=210,210"); },
+  expect_error<UsageError>([] { (void)make_clock_grid(gaming_spec(), "mem=5001 core=210,210"); },
                            "the clock grid holds 5001/210 twice");
-  expect_error<UsageError>([] { (void)parse_clock_pair(spec(), "5001"); },
+  expect_error<UsageError>([] { (void)parse_clock_pair(gaming_spec(), "5001"); },
                            "'5001' is not a clock pair");
 }
 

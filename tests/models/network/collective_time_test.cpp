@@ -45,7 +45,7 @@ ClusterSpec two_by_four() {
           .in_switch_gbs = {}};
 }
 
-double time_s(const ClusterSpec& cluster, const Collective& collective) {
+double bandwidth_time_s(const ClusterSpec& cluster, const Collective& collective) {
   return collective_time(cluster, collective, only_bandwidth()).time_s;
 }
 
@@ -55,22 +55,24 @@ TEST(CollectiveTime, RingMovesTwiceAllButOneOfTheRanksShares) {
   EXPECT_DOUBLE_EQ(bus_factor(CollectiveKind::reduce_scatter, 4.0), 0.75);
   EXPECT_DOUBLE_EQ(bus_factor(CollectiveKind::broadcast, 8.0), 1.0);
   // 1 GB over four ranks at 100 GB/s: 1.5 GB sent by each.
-  EXPECT_NEAR(time_s(two_by_four(), {CollectiveKind::all_reduce, gb, 4, 1}), 1.5 / 100.0, 1e-9);
-  EXPECT_NEAR(time_s(two_by_four(), {CollectiveKind::all_gather, gb, 4, 1}), 0.75 / 100.0, 1e-9);
+  EXPECT_NEAR(bandwidth_time_s(two_by_four(), {CollectiveKind::all_reduce, gb, 4, 1}), 1.5 / 100.0,
+              1e-9);
+  EXPECT_NEAR(bandwidth_time_s(two_by_four(), {CollectiveKind::all_gather, gb, 4, 1}), 0.75 / 100.0,
+              1e-9);
 }
 
 // Between nodes a ring uses the links of all GPUs of a node, a pair only its own.
 TEST(CollectiveTime, NodesShareTheirLinksByPlacement) {
   const ClusterSpec cluster = two_by_four();
-  EXPECT_NEAR(time_s(cluster, {CollectiveKind::all_reduce, gb, 8, 1}), 1.75 / 40.0, 1e-9);
+  EXPECT_NEAR(bandwidth_time_s(cluster, {CollectiveKind::all_reduce, gb, 8, 1}), 1.75 / 40.0, 1e-9);
   // Ranks four apart: one on each node, each with its own link.
-  EXPECT_NEAR(time_s(cluster, {CollectiveKind::all_reduce, gb, 2, 4}), 1.0 / 10.0, 1e-9);
+  EXPECT_NEAR(bandwidth_time_s(cluster, {CollectiveKind::all_reduce, gb, 2, 4}), 1.0 / 10.0, 1e-9);
   // Two apart: two on each node.
-  EXPECT_NEAR(time_s(cluster, {CollectiveKind::all_reduce, gb, 4, 2}), 1.5 / 20.0, 1e-9);
+  EXPECT_NEAR(bandwidth_time_s(cluster, {CollectiveKind::all_reduce, gb, 4, 2}), 1.5 / 20.0, 1e-9);
   // Of an all-to-all four of seven parts leave the node: 4/8 GB at 10 GB/s.
-  EXPECT_NEAR(time_s(cluster, {CollectiveKind::all_to_all, gb, 8, 1}), 0.5 / 10.0, 1e-9);
-  EXPECT_NEAR(time_s(cluster, {CollectiveKind::send_recv, gb, 2, 4}), 1.0 / 10.0, 1e-9);
-  EXPECT_NEAR(time_s(cluster, {CollectiveKind::send_recv, gb, 2, 1}), 1.0 / 100.0, 1e-9);
+  EXPECT_NEAR(bandwidth_time_s(cluster, {CollectiveKind::all_to_all, gb, 8, 1}), 0.5 / 10.0, 1e-9);
+  EXPECT_NEAR(bandwidth_time_s(cluster, {CollectiveKind::send_recv, gb, 2, 4}), 1.0 / 10.0, 1e-9);
+  EXPECT_NEAR(bandwidth_time_s(cluster, {CollectiveKind::send_recv, gb, 2, 1}), 1.0 / 100.0, 1e-9);
 }
 
 TEST(CollectiveTime, SumsInTheSwitchWhereStatedAndTheWholeNodeTakesPart) {
@@ -82,7 +84,7 @@ TEST(CollectiveTime, SumsInTheSwitchWhereStatedAndTheWholeNodeTakesPart) {
   EXPECT_EQ(algorithm({CollectiveKind::all_reduce, gb, 4, 1}), CollectiveAlgorithm::in_switch);
   EXPECT_EQ(algorithm({CollectiveKind::all_reduce, gb, 2, 1}), CollectiveAlgorithm::ring);
   EXPECT_EQ(algorithm({CollectiveKind::all_gather, gb, 4, 1}), CollectiveAlgorithm::ring);
-  EXPECT_NEAR(time_s(cluster, {CollectiveKind::all_reduce, gb, 4, 1}), 1.5 / 150.0, 1e-9);
+  EXPECT_NEAR(bandwidth_time_s(cluster, {CollectiveKind::all_reduce, gb, 4, 1}), 1.5 / 150.0, 1e-9);
 }
 
 TEST(CollectiveTime, TreesForShortMessagesOverManyNodesRingsForLongOnes) {
@@ -117,19 +119,19 @@ TEST(CollectiveTime, TakesTheFasterProtocol) {
 TEST(CollectiveTime, RefusesMoreRanksThanTheClusterHas) {
   expect_error<UsageError>(
       [] {
-        return time_s(two_by_four(), {CollectiveKind::all_reduce, gb, 9, 1});
+        return bandwidth_time_s(two_by_four(), {CollectiveKind::all_reduce, gb, 9, 1});
       },
       "a collective of 9 ranks, 1 apart, needs 9 GPUs; two-by-four has 8 (2 x 4)",
       "lower the parallel degrees");
   expect_error<UsageError>(
       [] {
-        return time_s(two_by_four(), {CollectiveKind::all_reduce, gb, 3, 4});
+        return bandwidth_time_s(two_by_four(), {CollectiveKind::all_reduce, gb, 3, 4});
       },
       "a collective of 3 ranks, 4 apart, needs 9 GPUs");
   constexpr std::uint32_t most = std::numeric_limits<std::uint32_t>::max();
   expect_error<UsageError>(
       [] {
-        return time_s(two_by_four(), {CollectiveKind::all_reduce, gb, most, most});
+        return bandwidth_time_s(two_by_four(), {CollectiveKind::all_reduce, gb, most, most});
       },
       "two-by-four has 8");
 }

@@ -13,7 +13,7 @@
 namespace rubato {
 namespace {
 
-std::vector<CollectiveSeries> measured() {
+std::vector<CollectiveSeries> measured_collectives() {
   return read_collective_series(source_dir() / "models/data/measured/nccl_tests/collectives.csv");
 }
 
@@ -23,7 +23,7 @@ const NetworkErrors& group(const std::vector<NetworkErrors>& errors, const std::
 
 // docs/network.md: the shipped constants are what the shipped table gives.
 TEST(NetworkFit, ShippedConstantsComeFromTheShippedTable) {
-  const NetworkParameters again = fit_network(measured());
+  const NetworkParameters again = fit_network(measured_collectives());
   const NetworkParameters& shipped = network_parameters();
   constexpr double as_printed = 0.02;  // where a step gains too little depends on the compiler
   EXPECT_NEAR(again.launch_s / shipped.launch_s, 1.0, as_printed);
@@ -36,7 +36,7 @@ TEST(NetworkFit, ShippedConstantsComeFromTheShippedTable) {
 // The goal: mean error of systems that were left out at most 15 %, none above 30 %, of messages
 // above 1 MiB and with the peak bandwidth known.
 TEST(NetworkErrors, OfSystemsLeftOutStayWithinTheGoal) {
-  const std::vector<CollectiveSeries> series = measured();
+  const std::vector<CollectiveSeries> series = measured_collectives();
   const auto errors = network_errors(predict_left_out(series, KnownOfSystem::peak));
   EXPECT_LT(group(errors, "all").large.mean, 15.0);
   EXPECT_EQ(group(errors, "all").all.count, 3297U);
@@ -48,7 +48,7 @@ TEST(NetworkErrors, OfSystemsLeftOutStayWithinTheGoal) {
 
 // Knowing the time of the shortest message helps most with short ones.
 TEST(NetworkErrors, AKnownLatencyHelpsShortMessages) {
-  const std::vector<CollectiveSeries> series = measured();
+  const std::vector<CollectiveSeries> series = measured_collectives();
   const auto peak = network_errors(predict_left_out(series, KnownOfSystem::peak));
   const auto both = network_errors(predict_left_out(series, KnownOfSystem::peak_and_latency));
   EXPECT_LT(group(both, "a: up to 64 KiB").all.mean, 0.7 * group(peak, "a: up to 64 KiB").all.mean);
@@ -61,7 +61,7 @@ TEST(NetworkFit, FindsTheConstantsThatMadeATable) {
     link.hop_s *= 1.5;
     link.simple_s *= 0.6;
   }
-  std::vector<CollectiveSeries> series = measured();
+  std::vector<CollectiveSeries> series = measured_collectives();
   for (CollectiveSeries& one : series) {
     const double peak_gbs = one.peak_gbs();
     for (CollectivePoint& point : one.points) {
@@ -94,12 +94,12 @@ TEST(NetworkMeasurements, ReadsLinksFromWords) {
 
 constexpr std::string_view header = "system,gpu,gpus,nodes,link,collective,bytes,time_us\n";
 
-std::vector<CollectiveSeries> parsed(const std::string& rows) {
+std::vector<CollectiveSeries> series_of(const std::string& rows) {
   return parse_collective_series(std::string(header) + rows, "t.csv");
 }
 
 TEST(NetworkMeasurements, RepeatsBecomeTheirMedian) {
-  const auto series = parsed(
+  const auto series = series_of(
       "s,A100,8,1,NVLink,alltoall,1000,30\ns,A100,8,1,NVLink,alltoall,1000,10\n"
       "s,A100,8,1,NVLink,alltoall,1000,11\ns,A100,8,1,NVLink,alltoall,2000,40\n");
   ASSERT_EQ(series.size(), 1U);
@@ -111,7 +111,7 @@ TEST(NetworkMeasurements, RepeatsBecomeTheirMedian) {
 
 TEST(NetworkMeasurements, RefusesBadRows) {
   const auto fails = [](const std::string& rows, std::string_view what) {
-    expect_error<DataError>([&] { return parsed(rows); }, what);
+    expect_error<DataError>([&] { return series_of(rows); }, what);
   };
   fails("s,A100,1,1,NVLink,all_reduce,10,1\n", "t.csv:2: 1 GPUs on 1 nodes");
   fails("s,A100,2,4,NVLink,all_reduce,10,1\n", "t.csv:2: 2 GPUs on 4 nodes");
@@ -123,7 +123,8 @@ TEST(NetworkMeasurements, RefusesBadRows) {
   fails("", "t.csv has no rows");
   expect_error<UsageError>(
       [] {
-        return predict_left_out(parsed("s,A100,8,1,NVLink,all_reduce,10,1\n"), KnownOfSystem::peak);
+        return predict_left_out(series_of("s,A100,8,1,NVLink,all_reduce,10,1\n"),
+                                KnownOfSystem::peak);
       },
       "at least two systems");
 }

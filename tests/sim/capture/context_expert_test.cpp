@@ -14,7 +14,7 @@ namespace {
 
 constexpr double layers = 12.0, hidden = 768.0, tokens = 4.0 * 1024.0;
 
-double flops_of(const Capture& stage, bool attention) {
+double flops_of_stage(const Capture& stage, bool attention) {
   double sum = 0.0;
   for (const CapturedLaunch& launch : stage.launches) {
     const Kernel& kernel = stage.kernels[index(launch.kernel)];
@@ -48,8 +48,8 @@ TEST(ContextParallel, SendsBlocksRoundTheRing) {
 TEST(ContextParallel, SharesTheWork) {
   const Capture one = parallel_step(parallel_input(usual)).stages[0];
   const Capture four = parallel_step(on_ring(4, usual)).stages[0];
-  EXPECT_NEAR(flops_of(four, true) * 4.0 / flops_of(one, true), 1.0, 1e-9);
-  EXPECT_NEAR(flops_of(four, false) * 4.0 / flops_of(one, false), 1.0, 0.01);
+  EXPECT_NEAR(flops_of_stage(four, true) * 4.0 / flops_of_stage(one, true), 1.0, 1e-9);
+  EXPECT_NEAR(flops_of_stage(four, false) * 4.0 / flops_of_stage(one, false), 1.0, 0.01);
 }
 
 // Forward, while one block is worked on the next comes: c - 1 times max(0, communication -

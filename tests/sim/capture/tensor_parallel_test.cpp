@@ -12,7 +12,7 @@
 namespace rubato {
 namespace {
 
-constexpr double layers = 12.0;
+constexpr double layer_count = 12.0;
 constexpr double host_s = 4e-5;  // before the first launch, and rounding of all
 
 ParallelStepInput on_tensor_ranks(double bus_gbs, const TensorOverlap& overlap = {}) {
@@ -83,7 +83,7 @@ TEST(TensorParallel, ExposesWhatTheProductsOfTheBackwardPassDoNotCover) {
     for (const char* alone :
          {"c0_all_gather_qkv", "c1_reduce_scatter_attproj", "c2_all_gather_fc",
           "c3_reduce_scatter_fcproj", "c4_all_gather_dfcproj", "c7_all_gather_dattproj"})
-      exposed_s += layers * time(alone);
+      exposed_s += layer_count * time(alone);
     struct Beside {
       const char *collective, *product;
     };
@@ -91,7 +91,7 @@ TEST(TensorParallel, ExposesWhatTheProductsOfTheBackwardPassDoNotCover) {
                                          Beside{"c5_reduce_scatter_dln2", "27_gemm_dw_fc"},
                                          Beside{"c9_all_gather_qkv_input", "41_gemm_dln1"},
                                          Beside{"c8_reduce_scatter_dln1", "42_gemm_dw_qkv"}})
-      exposed_s += layers * std::max(0.0, time(pair.collective) - time(pair.product));
+      exposed_s += layer_count * std::max(0.0, time(pair.collective) - time(pair.product));
     EXPECT_NEAR(step.times.exposed_s(), exposed_s, host_s) << bus_gbs;
     EXPECT_NEAR(step.times.step_s, step.times.compute_s() + exposed_s, host_s) << bus_gbs;
   }
@@ -118,13 +118,13 @@ TEST(TensorParallel, PiecesRunBesideTheNextPieces) {
                                            InPieces{"c7_all_gather_dattproj", "31_gemm_datt"}}) {
       const double comm_s = time(std::string(pair.collective) + "_of_4");
       const double product_s = time(std::string(pair.product) + "_of_4");
-      exposed_s += layers * (comm_s + 3.0 * std::max(0.0, comm_s - product_s));
+      exposed_s += layer_count * (comm_s + 3.0 * std::max(0.0, comm_s - product_s));
     }
     for (const InPieces& pair : std::array{InPieces{"c6_all_gather_fc_input", "26_gemm_dln2"},
                                            InPieces{"c5_reduce_scatter_dln2", "27_gemm_dw_fc"},
                                            InPieces{"c9_all_gather_qkv_input", "41_gemm_dln1"},
                                            InPieces{"c8_reduce_scatter_dln1", "42_gemm_dw_qkv"}})
-      exposed_s += layers * std::max(0.0, time(pair.collective) - time(pair.product));
+      exposed_s += layer_count * std::max(0.0, time(pair.collective) - time(pair.product));
     EXPECT_NEAR(step.times.step_s, step.times.compute_s() + exposed_s, host_s) << bus_gbs;
   }
 }
@@ -139,7 +139,7 @@ TEST(TensorParallel, AllReducesBesideTheWeightsGradient) {
     double exposed_s = time("c1_all_reduce_attproj") + time("c3_all_reduce_fcproj") +
                        std::max(0.0, time("c5_all_reduce_dln2") - time("27_gemm_dw_fc")) +
                        std::max(0.0, time("c8_all_reduce_dln1") - time("42_gemm_dw_qkv"));
-    exposed_s *= layers;
+    exposed_s *= layer_count;
     EXPECT_NEAR(step.times.exposed_s(), exposed_s, host_s);
   }
 }

@@ -27,7 +27,6 @@ namespace rubato {
 namespace {
 
 // Sums of some dozen numbers, and work left that is divided and multiplied again.
-constexpr double rounding = 1e-9;
 
 bool same(double a, double b, double whole) { return std::abs(a - b) <= rounding * whole; }
 

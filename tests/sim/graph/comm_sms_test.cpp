@@ -16,7 +16,6 @@
 namespace rubato {
 namespace {
 
-constexpr double rounding = 1e-9;
 constexpr double unnamed_sms = 16.0;  // of a collective whose grid is not known
 
 std::vector<OverlappingCollective> collectives_of(const ExecutionGraph& graph,

@@ -17,7 +17,6 @@ namespace rubato {
 namespace {
 
 // Sums of some dozen numbers, and work left that is divided and multiplied again.
-constexpr double rounding = 1e-9;
 
 RC_GTEST_PROP(GraphSimulator, AgreesWithItsRulesStepByStep, ()) {
   const ExecutionGraph graph = arbitrary_graph({.most_gpus = 4, .most_launches = 12});

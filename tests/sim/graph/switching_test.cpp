@@ -14,7 +14,6 @@ namespace rubato {
 namespace {
 
 // Sums of some dozen numbers, and work left that is divided and multiplied again.
-constexpr double rounding = 1e-9;
 
 // In steady state: the second of two runs.
 SlowReplay slow_steady(const GraphModel& model, const ClockGrid& grid, const GraphPlan& plan,

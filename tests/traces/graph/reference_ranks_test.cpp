@@ -12,13 +12,12 @@
 #include "tests/captures.hpp"
 #include "tests/expect_error.hpp"
 #include "tests/traces/graph/graph_text.hpp"
+#include "tests/traces/graph/made_ranks.hpp"
 #include "traces/graph/capture_graph.hpp"
 #include "traces/import/readers.hpp"
 
 namespace rubato {
 namespace {
-
-constexpr std::int64_t us = 1000;
 
 TEST(RankJoin, EightRanksOfADlrmStepAgreeWithTheirReference) {
   const auto folder = captured("multirank/dlrm_v100_8rank");

@@ -56,7 +56,7 @@ def check_zsh(script):
     # What its own functions are given.
     asked = run("zsh", "-fc", f"compdef() {{ }}; source '{script}'; _arguments() {{ print -l -- \"$@\" }}; _rubato_explore; "
                 "_alternative() { print -l -- \"$@\" }; _rubato_shipped a b")
-    for part in (":TEXT:_values -s , TEXT iteration gpu pass kernel launch auto", ": _rubato_shipped ", " a100-sxm4-80gb ", ": _rubato_shipped gpt3-xl\n",
+    for part in (":TEXT:_values -s , TEXT iteration gpu pass kernel launch ", ": _rubato_shipped ", " a100-sxm4-80gb ", ": _rubato_shipped gpt3-xl\n",
                  "names:shipped name:(a b)\nfiles:file:_files\n"):
         check(f"zsh is told {part}", part in asked.stdout and not asked.stderr, asked.stdout + asked.stderr)
 
