@@ -14,7 +14,7 @@
 #include "models/kernel/model.hpp"
 #include "models/validation/pass_power.hpp"
 #include "sim/pipeline_run.hpp"
-#include "traces/pipeline/stage_links.hpp"
+#include "traces/graph/stage_links.hpp"
 
 namespace rubato {
 

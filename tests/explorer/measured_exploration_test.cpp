@@ -174,7 +174,8 @@ TEST(MeasuredTable, ObservedClocksCountAsTheNearestOnesThatCanBeSet) {
 TEST(MeasuredTable, BadTablesAreRefused) {
   expect_error<DataError>([] { (void)table_of("kernel,core_mhz,time_s\na,510,1\n"); },
                           "power_w is missing");
-  expect_error<DataError>([] { (void)table_of(std::string(two_kernels) + "a,510,2.6,260\n"); },
+  const std::string repeated = fmt::format("{}a,510,2.6,260\n", two_kernels);
+  expect_error<DataError>([&] { (void)table_of(repeated); },
                           "in one cell; expected repeats within 25 %", "--where");
   expect_error<DataError>(
       [] { (void)table_of("kernel,core_mhz,time_s,power_w\na,510,1,90\nb,1410,1,90\n"); },

@@ -1,4 +1,4 @@
-#include "traces/pipeline/stage_links.hpp"
+#include "traces/graph/stage_links.hpp"
 
 #include <algorithm>
 #include <limits>
