@@ -7,7 +7,7 @@ const ms = (s) => fixed(1e3 * s, 3);
 const kernels = data.kernels.rows.map((row) => Object.fromEntries(row.map((v, i) => [data.kernels.columns[i], v])));
 const found = data.plans.filter((p) => p.energy_j !== null);
 const whole = {iteration: "one clock for the whole run", gpu: "one clock per GPU", pass: "one clock per pass", kernel: "one clock per kernel",
-  launch: "one clock per launch", segment: "runs of launches"};
+  launch: "one clock per launch", segment: "one clock per segment"};
 const planName = (p) => `${whole[p.granularity] || p.granularity}, ${p.goal === "least_cost" ? "least cost" : `slack ${fixed(p.slack_pct, 1)} %`}`;
 const clocksOf = (p) => [...new Set(kernels.filter((k) => k.graph_plan_id === p.graph_plan_id).map((k) => k.clock))];
 const clocksText = (p) => { const all = clocksOf(p); return all.length === 1 ? all[0] : `${all.length} clocks`; };

@@ -5,7 +5,7 @@ const passColor = (pass) => color(Math.max(passes.indexOf(pass), 0));
 const grainColor = (name) => color(Math.max(granularities.indexOf(name), 0));
 const plans = data.plans.filter((p) => p.energy_j !== null && p.goal !== "default");
 const baseline = data.plans.find((p) => p.goal === "default");
-const whole = {iteration: "one clock for everything", pass: "one clock per pass", kernel: "one clock per kernel", segment: "clocks for runs of kernels"};
+const whole = {iteration: "one clock for everything", pass: "one clock per pass", kernel: "one clock per kernel", segment: "one clock per segment"};
 const planName = (p) => p.goal === "default" ? "default clocks"
   : `${p.granularity}, ${p.aggregation}, ${words(p.goal)}` + (p.slack_pct > 0 ? ` +${fixed(p.slack_pct, 1)} %` : "");
 const intervalText = (p) => p.energy_change_low_pct === null ? "" : ` (90 %: ${range(p.energy_change_low_pct, p.energy_change_high_pct)})`;
