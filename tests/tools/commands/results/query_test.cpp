@@ -14,7 +14,7 @@ TEST_F(ProgramRun, QuestionsAboutSweepsSayThatADatabaseIsOlder) {
   open_result_database(folder_ / "r.db").execute("PRAGMA user_version = 11");
   for (const char* command : {"top --db r.db", "report --db r.db --experiment latest -o r.html",
                               "export best --db r.db --experiment latest"})
-    expect(command, 4, "the database has schema 11; expected 14");
+    expect(command, 4, "the database has schema 11; expected 15");
   expect("show 1 --db r.db", 0, "");
 }
 
