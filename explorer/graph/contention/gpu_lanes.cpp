@@ -65,11 +65,10 @@ void place_beside(const ExecutionGraph& graph, GpuLanes& lanes) {
   }
 }
 
-}  // namespace
-
-std::vector<GpuLanes> gpu_lanes(const LaunchCosts& costs) {
+// The launches of main streams into `lanes`, all others by their stream.
+std::map<std::uint32_t, SideStream> find_streams(const LaunchCosts& costs,
+                                                 std::vector<GpuLanes>& lanes) {
   const ExecutionGraph& graph = costs.model().graph();
-  std::vector<GpuLanes> lanes(graph.gpus().size());
   std::map<std::uint32_t, SideStream> streams;
   std::vector<std::uint32_t> arrival(graph.streams().size(), 0);
   for (std::uint32_t i = 0; i < graph.size(); ++i) {
@@ -96,6 +95,15 @@ std::vector<GpuLanes> gpu_lanes(const LaunchCosts& costs) {
       stream.all.push_back({from, i, true, 0, 0});
     }
   }
+  return streams;
+}
+
+}  // namespace
+
+std::vector<GpuLanes> gpu_lanes(const LaunchCosts& costs) {
+  const ExecutionGraph& graph = costs.model().graph();
+  std::vector<GpuLanes> lanes(graph.gpus().size());
+  std::map<std::uint32_t, SideStream> streams = find_streams(costs, lanes);
   for (std::uint32_t g = 0; g < lanes.size(); ++g) {
     GpuLanes& of = lanes[g];
     find_gaps(graph, of);

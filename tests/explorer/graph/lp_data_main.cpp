@@ -14,11 +14,11 @@
 namespace rubato {
 namespace {
 
-// Costs of every launch at its clocks, what waits for what, and the bound at some deadlines.
+// Costs of every launch at its clocks, what waits for what, and the bound of launches alone at some
+// deadlines.
 nlohmann::json lp_data(const ExecutionGraph& graph, const ClockGrid& grid) {
   const GraphModel model(graph, small_graph_spec(), small_graph_spec().default_clock);
   const LaunchCosts costs(model, grid);
-  const HeldEnergy held(costs);
   GraphPlanner planner(model, grid);
   nlohmann::json data{{"idle_w", costs.least_idle_w()}};
   const PipelineWork work = launch_work(costs);
@@ -34,8 +34,9 @@ nlohmann::json lp_data(const ExecutionGraph& graph, const ClockGrid& grid) {
   std::vector<GraphQuestion> questions;
   for (const double slack : {0.0, 0.02, 0.2, 1.0}) questions.push_back({GraphGrain::launch, slack});
   for (const GraphPlanResult& result : planner.plan(questions)) {
-    data["bounds"].push_back({{"deadline_s", result.deadline_s},
-                              {"bound_j", result.lower_bound_j - held.least_j(result.deadline_s)}});
+    data["bounds"].push_back(
+        {{"deadline_s", result.deadline_s},
+         {"bound_j", planner.bound_of_launches_j(planner.frontier(), result.deadline_s)}});
   }
   return data;
 }

@@ -101,6 +101,7 @@ RC_GTEST_PROP(Frontier, DoesNotDependOnUnits, ()) {
       point.cost_j *= energy_scale;
     }
   }
+  for (Dependency& dependency : scaled.dependencies) dependency.lag_s *= time_scale;
   const Frontier there = sweep_frontier(scaled);
   RC_ASSERT(there.vertices.size() == here.vertices.size());
   for (std::size_t i = 0; i < here.vertices.size(); ++i) {

@@ -50,7 +50,8 @@ inline void back_to_schema_13(const std::filesystem::path& db) {
 }
 
 /// Takes back what schema 13 added, and later ones: columns, words of checks and the number. Views
-/// stay, those of what is gone included, which nothing reads before they are made again.
+/// stay, but for the column that is gone; other views of what is gone are not read before they are
+/// made again.
 inline void back_to_schema_12(const std::filesystem::path& db) {
   back_to_schema_13(db);
   SqlConnection old(db, SqlConnection::Mode::create);
@@ -58,7 +59,10 @@ inline void back_to_schema_12(const std::filesystem::path& db) {
   SqlStatement view(old, "SELECT name, sql FROM sqlite_schema WHERE type = 'view'");
   while (view.next()) {
     drop += "DROP VIEW " + std::get<std::string>(view.value(0)) + ";";
-    create += std::get<std::string>(view.value(1)) + ";";
+    std::string sql = std::get<std::string>(view.value(1));
+    if (const std::size_t at = sql.find("p.comm_sms"); at != std::string::npos)
+      sql.replace(at, std::string_view("p.comm_sms").size(), "NULL AS comm_sms");
+    create += sql + ";";
   }
   old.execute(drop);
   old.execute_on_schema(
