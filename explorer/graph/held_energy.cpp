@@ -8,44 +8,6 @@
 
 namespace rubato {
 
-namespace {
-
-// Durations of all activities at their fastest or slowest clocks.
-struct DurationRange {
-  std::vector<double> least_s, most_s;
-
-  explicit DurationRange(const LaunchCosts& costs) {
-    const std::size_t count = costs.model().graph().size();
-    for (std::size_t i = 0; i < count; ++i) {
-      const GraphModel& model = costs.model();
-      double least = costs.time_s(i, ClockId{0});
-      double most = std::max(least, model.transfer_s(i, model.spec().core.min_mhz));
-      for (std::size_t c = 1; costs.is_clocked(i) && c < costs.clocks(); ++c) {
-        const double time_s = costs.time_s(i, id_at<ClockId>(c));
-        least = std::min(least, time_s);
-        most = std::max(most, time_s);
-      }
-      least_s.push_back(least);
-      most_s.push_back(most);
-    }
-  }
-};
-
-// From the start of every activity to the last end.
-std::vector<double> times_to_end_s(const ExecutionGraph& graph,
-                                   const std::vector<double>& duration_s) {
-  std::vector<double> to_end_s = duration_s;
-  for (std::size_t i = graph.size(); i-- > 0;) {
-    for (const GraphArc& arc : graph.arcs_into(id_at<ActivityId>(i))) {
-      const std::size_t from = index(arc.from);
-      to_end_s[from] = std::max(to_end_s[from], duration_s[from] + arc.lag_s + to_end_s[i]);
-    }
-  }
-  return to_end_s;
-}
-
-}  // namespace
-
 HeldEnergy::HeldEnergy(const LaunchCosts& costs, const std::vector<bool>& shared) {
   const ExecutionGraph& graph = costs.model().graph();
   const DurationRange range(costs);

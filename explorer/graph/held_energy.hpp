@@ -15,9 +15,8 @@ class HeldEnergy {
  public:
   /// @param costs   of launches alone
   /// @param shared  GPUs with several streams, shape [gpus]: what their collectives hold is left
-  /// out,
-  ///                and nothing is taken to come as early as alone. Empty: nothing that runs at the
-  ///                same time slows anything else down
+  ///                out, and nothing is taken to come as early as alone. Empty: nothing that runs
+  ///                at the same time slows anything else down
   explicit HeldEnergy(const LaunchCosts& costs, const std::vector<bool>& shared = {});
 
   /// No plan that ends by the deadline has its collectives take less, J.

@@ -123,6 +123,33 @@ std::vector<double> slowdown_in(const LaunchCosts& costs, const GraphRun& run, C
   return slowdown;
 }
 
+DurationRange::DurationRange(const LaunchCosts& costs) {
+  const GraphModel& model = costs.model();
+  for (std::size_t i = 0; i < model.graph().size(); ++i) {
+    double least = costs.time_s(i, ClockId{0});
+    double most = std::max(least, model.transfer_s(i, model.spec().core.min_mhz));
+    for (std::size_t c = 1; costs.is_clocked(i) && c < costs.clocks(); ++c) {
+      const double time_s = costs.time_s(i, id_at<ClockId>(c));
+      least = std::min(least, time_s);
+      most = std::max(most, time_s);
+    }
+    least_s.push_back(least);
+    most_s.push_back(most);
+  }
+}
+
+std::vector<double> times_to_end_s(const ExecutionGraph& graph,
+                                   const std::vector<double>& duration_s) {
+  std::vector<double> to_end_s = duration_s;
+  for (std::size_t i = graph.size(); i-- > 0;) {
+    for (const GraphArc& arc : graph.arcs_into(id_at<ActivityId>(i))) {
+      const std::size_t from = index(arc.from);
+      to_end_s[from] = std::max(to_end_s[from], duration_s[from] + arc.lag_s + to_end_s[i]);
+    }
+  }
+  return to_end_s;
+}
+
 PipelineWork launch_work(const LaunchCosts& costs) {
   const ExecutionGraph& graph = costs.model().graph();
   PipelineWork work;

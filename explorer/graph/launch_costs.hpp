@@ -115,6 +115,18 @@ class LaunchCosts {
 [[nodiscard]] std::vector<double> slowdown_in(const LaunchCosts& costs, const GraphRun& run,
                                               ClockId clock);
 
+/// How long activities take alone at their fastest and slowest clocks, s; transfers at most as at
+/// the lowest clock.
+struct DurationRange {
+  explicit DurationRange(const LaunchCosts& costs);
+
+  std::vector<double> least_s, most_s;  ///< shape [activities]
+};
+
+/// From the start of every activity to the last end, s: the longest way, shape [activities].
+[[nodiscard]] std::vector<double> times_to_end_s(const ExecutionGraph& graph,
+                                                 const std::vector<double>& duration_s);
+
 /// The graph as passes with options: one pass for each activity, one option for each useful clock,
 /// in their order (for an activity that no clock matters to, a single one). What the frontier and
 /// the rounding work on.

@@ -11,18 +11,24 @@ void scale(LaunchPrices& prices, double factor) {
   prices.price_w *= factor;
 }
 
+LatestPath latest_path(const ExecutionGraph& graph, std::span<const double> end_s) {
+  LatestPath path{static_cast<std::uint32_t>(std::ranges::max_element(end_s) - end_s.begin()), {}};
+  const auto ready_s = [&](const GraphArc& arc) { return end_s[index(arc.from)] + arc.lag_s; };
+  for (std::uint32_t at = path.last; !graph.arcs_into(ActivityId{at}).empty();) {
+    path.waits.push_back(&*std::ranges::max_element(graph.arcs_into(ActivityId{at}), {}, ready_s));
+    at = path.waits.back()->from.value;
+  }
+  return path;
+}
+
 void raise_latest_path(const ExecutionGraph& graph, std::span<const double> end_s, double raise_w,
                        LaunchPrices& prices) {
+  const LatestPath path = latest_path(graph, end_s);
   prices.price_w += raise_w;
-  auto at = static_cast<std::uint32_t>(std::ranges::max_element(end_s) - end_s.begin());
-  while (true) {
-    prices.flow_w[at] += raise_w;
-    const auto arcs = graph.arcs_into(ActivityId{at});
-    if (arcs.empty()) return;
-    const auto ready_s = [&](const GraphArc& arc) { return end_s[index(arc.from)] + arc.lag_s; };
-    const auto latest = std::ranges::max_element(arcs, {}, ready_s);
-    prices.lag_cost_j += raise_w * latest->lag_s;
-    at = latest->from.value;
+  prices.flow_w[path.last] += raise_w;
+  for (const GraphArc* arc : path.waits) {
+    prices.flow_w[index(arc->from)] += raise_w;
+    prices.lag_cost_j += raise_w * arc->lag_s;
   }
 }
 

@@ -28,6 +28,15 @@ struct LaunchPrices {
   return {plan.flow_w, plan.lag_cost_j, plan.price_w};
 }
 
+/// What the last end waits for, from activity to activity.
+struct LatestPath {
+  std::uint32_t last = 0;              ///< activity that ends last
+  std::vector<const GraphArc*> waits;  ///< of it, of the activity it waits for, ... to the origin
+};
+
+/// @param end_s  when activities ended, shape [activities]
+[[nodiscard]] LatestPath latest_path(const ExecutionGraph& graph, std::span<const double> end_s);
+
 /// All prices by one factor: still a flow.
 void scale(LaunchPrices& prices, double factor);
 

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "common/error.hpp"
+#include "explorer/graph/contention/contended_bound.hpp"
 #include "explorer/graph/sequence_bound.hpp"
 #include "explorer/graph/sequence_search.hpp"
 #include "explorer/pipeline/contraction.hpp"
@@ -24,24 +25,32 @@ constexpr std::array shorter{0.0,   0.0005, 0.001, 0.002, 0.004, 0.008, 0.016,
 constexpr int halvings = 5;       // between the last late and the first plan in time
 constexpr int most_repairs = 60;  // of a late plan
 
+bool may_stall(const SwitchModel& switching) {
+  return switching.core.stall_s > 0.0 || (switching.mem && switching.mem->stall_s > 0.0);
+}
+
 }  // namespace
 
 struct GraphPlanner::Prices {
   // Bounds need no vertex beyond the times and the least idle power, see bound_of_launches_j.
-  Prices(const LaunchCosts& alone_costs, const LaunchCosts& beside, std::vector<double> wanted_s,
-         const RunContext& context)
+  Prices(const LaunchCosts& alone_costs, const LaunchCosts& beside, const ClockGrid& grid,
+         std::vector<double> wanted_s, const RunContext& context)
       : alone(crash_problem(launch_work(alone_costs))),
         work(launch_work(beside)),
         rounder(work),
         times_s(std::move(wanted_s)),
         frontier(LaunchFrontiers().sweep(
-            alone, times_s, times_s.empty() ? all_prices : alone_costs.least_idle_w(), context)) {}
+            alone, times_s, times_s.empty() ? all_prices : alone_costs.least_idle_w(), context)),
+        contended(alone_costs, grid),
+        held(alone_costs, contended.shared_gpus()) {}
 
   Contraction alone;
   PipelineWork work;
   ClockRounder rounder;
   std::vector<double> times_s;  // of the frontier's plans
   Frontier frontier;
+  ContendedBound contended;
+  HeldEnergy held;  // whatever runs beside it
 };
 
 GraphPlanner::GraphPlanner(const GraphModel& model, const ClockGrid& grid,
@@ -56,9 +65,7 @@ GraphPlanner::GraphPlanner(const GraphModel& model, const ClockGrid& grid,
       uniform_(sweep_uniform(model, grid, context)),
       alone_(model, grid),
       beside_(model, grid, slowdown_in(alone_, defaults_, grid.default_clock())),
-      contended_(alone_, grid),
       held_(alone_),
-      sure_held_(alone_, contended_.shared_gpus()),
       own_(no_repeats(model.graph())),
       shared_(step_repeats(alone_)) {
   if (switching_) validate(*switching_);
@@ -67,7 +74,8 @@ GraphPlanner::GraphPlanner(const GraphModel& model, const ClockGrid& grid,
 GraphPlanner::~GraphPlanner() = default;
 
 void GraphPlanner::prepare(std::vector<double> times_s, const RunContext& context) {
-  if (!prices_) prices_ = std::make_unique<Prices>(alone_, beside_, std::move(times_s), context);
+  if (!prices_)
+    prices_ = std::make_unique<Prices>(alone_, beside_, grid_, std::move(times_s), context);
 }
 
 const Frontier& GraphPlanner::frontier(const RunContext& context) {
@@ -264,8 +272,7 @@ double GraphPlanner::bound_apart_j(const GraphPlanResult& result, double prices_
   const FrontierPlan& alone = targets_->alone.at(prices_at_s);
   const UnitDeadline deadline{result.deadline_s, prices_->frontier.least_time_s};
   const double launches_j = bound_j(result.deadline_s);
-  const bool stalls = result.switching.core.stall_s > 0.0 ||
-                      (result.switching.mem && result.switching.mem->stall_s > 0.0);
+  const bool stalls = may_stall(result.switching);
   const double held_j = held.least_j(result.deadline_s, stalls);
   if (result.question.grain == GraphGrain::automatic && result.found()) {
     const double known_j = result.run.total_energy_j - held_j;
@@ -283,21 +290,20 @@ double GraphPlanner::bound_apart_j(const GraphPlanResult& result, double prices_
 double GraphPlanner::lower_bound_j(const GraphPlanResult& result, const RunContext& context) {
   // All there are were tried.
   if (result.question.grain == GraphGrain::iteration) return result.run.total_energy_j;
-  const double apart_j = bound_apart_j(result, result.deadline_s, sure_held_, context);
-  if (!contended_.matters()) return apart_j;
+  const double apart_j = bound_apart_j(result, result.deadline_s, prices_->held, context);
+  if (!prices_->contended.matters()) return apart_j;
   const FrontierPlan* prices = targets_->beside.at(target_s(result.deadline_s), 0, context);
   if (prices == nullptr) return apart_j;
   const bool automatic = result.question.grain == GraphGrain::automatic;
-  const bool stalls = result.switching.core.stall_s > 0.0 ||
-                      (result.switching.mem && result.switching.mem->stall_s > 0.0);
+  const bool stalls = may_stall(result.switching);
   std::optional<LaunchUnits> units;
   if (!automatic && !shares_no_clocks(result.question)) units.emplace(units_of(result.question));
-  const double together_j = contended_.least_j(
+  const double together_j = prices_->contended.least_j(
       {result.deadline_s, prices_->frontier.least_time_s, automatic, stalls},
       arc_flow(model_.graph(), prices->arc_flow_w), units ? &*units : nullptr, context);
   // At the power limit launches take less than they do alone at any clock asked for.
-  const double bound_j = sure_held_.least_j(result.deadline_s, stalls) + together_j;
-  return contended_.jointly_limited() ? bound_j : std::max(bound_j, apart_j);
+  const double bound_j = prices_->held.least_j(result.deadline_s, stalls) + together_j;
+  return prices_->contended.jointly_limited() ? bound_j : std::max(bound_j, apart_j);
 }
 
 // Durations and prices for every deadline, and for somewhat less time each.

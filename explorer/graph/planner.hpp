@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "common/run_context.hpp"
-#include "explorer/graph/contention/contended_bound.hpp"
 #include "explorer/graph/held_energy.hpp"
 #include "explorer/graph/launch_costs.hpp"
 #include "explorer/graph/launch_prices.hpp"
@@ -139,7 +138,6 @@ class GraphPlanner {
   [[nodiscard]] double bound_apart_j(const GraphPlanResult& result, double prices_at_s,
                                      const HeldEnergy& held, const RunContext& context) const;
   [[nodiscard]] double lower_bound_j(const GraphPlanResult& result, const RunContext& context);
-  [[nodiscard]] double contended_bound_j(const GraphPlanResult& result, const RunContext& context);
   [[nodiscard]] bool could_save(const GraphPlanResult& within, const GraphPlanResult& asked,
                                 const RunContext& context) const;
   [[nodiscard]] std::vector<GraphPlanResult> answers_within(std::span<GraphPlanResult> asked,
@@ -159,8 +157,7 @@ class GraphPlanner {
   std::vector<UniformRun> uniform_;
   // Launches alone, for bounds, and as slow as at the default clocks beside each other, for plans.
   LaunchCosts alone_, beside_;
-  ContendedBound contended_;
-  HeldEnergy held_, sure_held_;  // as if nothing was slower for what runs beside it; whatever does
+  HeldEnergy held_;  // as if nothing was slower for what runs beside it
   StepRepeats own_, shared_;
   // What plans of many clocks need: made when the first of them is asked for.
   struct Prices;

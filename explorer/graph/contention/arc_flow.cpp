@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/numbers.hpp"
+#include "explorer/graph/launch_prices.hpp"
 
 namespace rubato {
 
@@ -43,18 +44,14 @@ void scale(ArcFlow& flow, double factor) {
 
 void raise_latest_path(const ExecutionGraph& graph, std::span<const double> end_s, double raise_w,
                        ArcFlow& flow) {
+  const LatestPath path = latest_path(graph, end_s);
   flow.price_w += raise_w;
-  auto at = static_cast<std::uint32_t>(std::ranges::max_element(end_s) - end_s.begin());
-  flow.to_end_w[at] += raise_w;
-  while (true) {
-    flow.node_w[at] += raise_w;
-    const auto arcs = graph.arcs_into(ActivityId{at});
-    if (arcs.empty()) return;
-    const auto ready_s = [&](const GraphArc& arc) { return end_s[index(arc.from)] + arc.lag_s; };
-    const auto latest = std::ranges::max_element(arcs, {}, ready_s);
-    flow.arc_w[arc_index(graph, *latest)] += raise_w;
-    flow.lag_cost_j += raise_w * latest->lag_s;
-    at = latest->from.value;
+  flow.to_end_w[path.last] += raise_w;
+  flow.node_w[path.last] += raise_w;
+  for (const GraphArc* arc : path.waits) {
+    flow.arc_w[arc_index(graph, *arc)] += raise_w;
+    flow.node_w[index(arc->from)] += raise_w;
+    flow.lag_cost_j += raise_w * arc->lag_s;
   }
 }
 

@@ -19,25 +19,13 @@ constexpr std::size_t most_evaluations = 30'000'000, most_meetings = 24'000'000;
 constexpr double first_move = 0.25, move_decay = 0.93;
 constexpr std::size_t most_pair_costs = 2'000'000;  // pairs of kernels x clocks
 
-std::vector<double> least_times_s(const LaunchCosts& costs) {
-  const std::size_t count = costs.model().graph().size();
-  std::vector<double> least_s;
-  for (std::size_t i = 0; i < count; ++i) {
-    double least = costs.time_s(i, ClockId{0});
-    for (std::size_t c = 1; costs.is_clocked(i) && c < costs.clocks(); ++c)
-      least = std::min(least, costs.time_s(i, id_at<ClockId>(c)));
-    least_s.push_back(least);
-  }
-  return least_s;
-}
-
 }  // namespace
 
 ContendedBound::ContendedBound(const LaunchCosts& alone, const ClockGrid& grid)
     : costs_(alone),
       graph_(alone.model().graph()),
       pairs_(alone, grid),
-      least_s_(least_times_s(alone)),
+      least_s_(DurationRange(alone).least_s),
       lanes_(gpu_lanes(alone)) {}
 
 bool ContendedBound::matters() const noexcept {
@@ -127,14 +115,9 @@ std::vector<GpuLanes> ContendedBound::narrowed(const ContendedDeadline& deadline
 // rank where that arrives late in any plan.
 std::vector<double> ContendedBound::least_holds_s(const std::vector<GpuLanes>& lanes,
                                                   const ContendedDeadline& deadline) const {
-  std::vector<double> hold_s(graph_.size(), 0.0), start_s(graph_.size()), left_s = least_s_;
+  std::vector<double> hold_s(graph_.size(), 0.0), start_s(graph_.size());
   earliest_starts(graph_, least_s_, start_s);
-  for (std::size_t i = graph_.size(); i-- > 0;) {
-    for (const GraphArc& arc : graph_.arcs_into(id_at<ActivityId>(i))) {
-      const std::size_t from = index(arc.from);
-      left_s[from] = std::max(left_s[from], least_s_[from] + arc.lag_s + left_s[i]);
-    }
-  }
+  const std::vector<double> to_end_s = times_to_end_s(graph_, least_s_);
   for (const GpuLanes& one : lanes) {
     for (const SideActivity& side : one.side) {
       if (!side.holds) continue;
@@ -144,7 +127,7 @@ std::vector<double> ContendedBound::least_holds_s(const std::vector<GpuLanes>& l
         const double transfer_s = least_s_[index(arc.from)];
         least_s = std::max(least_s, deadline.stalls ? transfer_s : transfer_s + arc.lag_s);
       }
-      const double arrival_s = deadline.time_s - left_s[side.activity];
+      const double arrival_s = deadline.time_s - to_end_s[side.activity];
       if (!deadline.stalls) least_s = std::max(least_s, start_s[side.departure] - arrival_s);
     }
   }

@@ -10,6 +10,7 @@ namespace rubato {
 namespace {
 
 constexpr double no_price_j = std::numeric_limits<double>::infinity();
+constexpr std::size_t nobody = std::numeric_limits<std::size_t>::max();
 
 }  // namespace
 
@@ -68,7 +69,7 @@ PaidGpu::Meeting PaidGpu::meeting(std::size_t position, std::size_t side) const 
   const std::uint32_t launch = lanes_.main[position];
   const double time_w = flow_->node_w[launch] + side_flow_w(side);
   const double work = costs_.amount(launch), price = price_[side];
-  const auto cells = pair_[first_meeting_[side] + position - lanes_.side[side].first];
+  const auto cells = pair_[place(side, position)];
   Meeting least{no_price_j, 0.0};
   for (std::size_t c = 0; c < cells.size(); ++c) {
     const PairCost& cell = cells[c];
@@ -83,7 +84,7 @@ PaidGpu::Meeting PaidGpu::meeting(std::size_t position, std::size_t side) const 
 PaidGpu::Offer PaidGpu::offer(std::size_t position, std::size_t side, double other_j) const {
   const std::uint32_t launch = lanes_.main[position];
   const double time_w = flow_->node_w[launch] + side_flow_w(side), work = costs_.amount(launch);
-  const auto cells = pair_[first_meeting_[side] + position - lanes_.side[side].first];
+  const auto cells = pair_[place(side, position)];
   Offer cheapest{no_price_j, 0.0};
   for (std::size_t c = 0; c < cells.size(); ++c) {
     const PairCost& cell = cells[c];
@@ -95,14 +96,12 @@ PaidGpu::Offer PaidGpu::offer(std::size_t position, std::size_t side, double oth
   return cheapest;
 }
 
-// Cheapest but beside this one.
-double PaidGpu::other_j(std::size_t position, std::size_t side) const {
-  double least = alone_least_[position].least_j;
+// The cheapest way to run a main launch: alone, or beside one of the others.
+PaidGpu::Meeting PaidGpu::cheapest(std::size_t position, std::size_t other_than) const {
+  Meeting least = alone_least_[position];
   for (std::size_t k = first_at_[position]; k < first_at_[position + 1]; ++k) {
-    const std::uint32_t s = side_at_[k];
-    if (s != side)
-      least =
-          std::min(least, meetings_[first_meeting_[s] + position - lanes_.side[s].first].least_j);
+    const Meeting& met = meetings_[place(side_at_[k], position)];
+    if (side_at_[k] != other_than && met.least_j < least.least_j) least = met;
   }
   return least;
 }
@@ -144,7 +143,7 @@ void PaidGpu::raise(std::size_t side) {
   const double most = in_gap_j(side, gap_w);
   std::vector<Offer> offers;
   for (std::uint32_t p = of.first; p < of.last; ++p)
-    offers.push_back(offer(p, side, other_j(p, side)));
+    offers.push_back(offer(p, side, cheapest(p, side).least_j));
   double gap_progress = 0.0;
   for (const PairCost& cell : side_[side])
     gap_progress = std::max(gap_progress, gaps_s * (of.holds ? 1.0 : cell.per_s));
@@ -158,8 +157,7 @@ void PaidGpu::raise(std::size_t side) {
     break;
   }
   price_[side] = std::clamp(price, std::min(base_[side], most), most);
-  for (std::uint32_t p = of.first; p < of.last; ++p)
-    meetings_[first_meeting_[side] + p - of.first] = meeting(p, side);
+  for (std::uint32_t p = of.first; p < of.last; ++p) meetings_[place(side, p)] = meeting(p, side);
 }
 
 void PaidGpu::pay(const ArcFlow& flow) {
@@ -180,7 +178,7 @@ void PaidGpu::pay(const ArcFlow& flow) {
   price_ = base_;
   for (std::size_t s = 0; s < lanes_.side.size(); ++s) {
     for (std::uint32_t p = lanes_.side[s].first; p < lanes_.side[s].last; ++p)
-      meetings_[first_meeting_[s] + p - lanes_.side[s].first] = meeting(p, s);
+      meetings_[place(s, p)] = meeting(p, s);
   }
   for (int pass = 0; pass < passes; ++pass) {
     for (std::size_t s = 0; s < lanes_.side.size(); ++s) raise(s);
@@ -194,7 +192,7 @@ double PaidGpu::paid_j(std::size_t position, std::size_t clock) const {
   double least = (time_w + by_itself.power_w) / by_itself.per_s;
   for (std::size_t k = first_at_[position]; k < first_at_[position + 1]; ++k) {
     const std::uint32_t s = side_at_[k];
-    const PairCost& cell = pair_[first_meeting_[s] + position - lanes_.side[s].first][clock];
+    const PairCost& cell = pair_[place(s, position)][clock];
     least = std::min(
         least, (time_w + side_flow_w(s) + cell.power_w - price_[s] * cell.side_per_s) / cell.per_s);
   }
@@ -202,12 +200,7 @@ double PaidGpu::paid_j(std::size_t position, std::size_t clock) const {
 }
 
 double PaidGpu::least_paid_j(std::size_t position) const {
-  double least = alone_least_[position].least_j;
-  for (std::size_t k = first_at_[position]; k < first_at_[position + 1]; ++k) {
-    const std::uint32_t s = side_at_[k];
-    least = std::min(least, meetings_[first_meeting_[s] + position - lanes_.side[s].first].least_j);
-  }
-  return least;
+  return cheapest(position, nobody).least_j;
 }
 
 double PaidGpu::side_j() const {
@@ -232,15 +225,8 @@ double PaidGpu::side_j() const {
 }
 
 void PaidGpu::durations_s(std::span<double> duration_s) const {
-  for (std::size_t p = 0; p < lanes_.main.size(); ++p) {
-    Meeting least = alone_least_[p];
-    for (std::size_t k = first_at_[p]; k < first_at_[p + 1]; ++k) {
-      const std::uint32_t s = side_at_[k];
-      const Meeting& other = meetings_[first_meeting_[s] + p - lanes_.side[s].first];
-      if (other.least_j < least.least_j) least = other;
-    }
-    duration_s[lanes_.main[p]] = least.wall_s;
-  }
+  for (std::size_t p = 0; p < lanes_.main.size(); ++p)
+    duration_s[lanes_.main[p]] = cheapest(p, nobody).wall_s;
 }
 
 }  // namespace rubato

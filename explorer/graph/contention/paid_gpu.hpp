@@ -48,7 +48,11 @@ class PaidGpu {
   [[nodiscard]] double held_j(std::size_t position, std::size_t clock) const;
   [[nodiscard]] Meeting meeting(std::size_t position, std::size_t side) const;
   [[nodiscard]] Offer offer(std::size_t position, std::size_t side, double other_j) const;
-  [[nodiscard]] double other_j(std::size_t position, std::size_t side) const;
+  [[nodiscard]] Meeting cheapest(std::size_t position, std::size_t other_than) const;
+  // Of a side activity and a main launch, into what meetings have.
+  [[nodiscard]] std::size_t place(std::size_t side, std::size_t position) const {
+    return first_meeting_[side] + position - lanes_.side[side].first;
+  }
   [[nodiscard]] double gap_price_w(std::size_t gap) const;
   void find_base();
   void raise(std::size_t side);
