@@ -50,6 +50,28 @@ RC_GTEST_PROP(ContendedBound, IsBelowEveryPlan, ()) {
   RC_CLASSIFY(bound.jointly_limited(), "the power limit holds two at once");
 }
 
+// Two streams of one GPU and one clock: there is one plan, and where launches may run beside each
+// other the bound is what it draws but for the edges of its windows.
+RC_GTEST_PROP(ContendedBound, OfOneClockIsNearItsPlan, ()) {
+  const ExecutionGraph graph =
+      arbitrary_graph({.most_gpus = 1, .most_launches = 16, .gaps = false, .collectives = false});
+  const GraphModel model(graph, small_graph_spec(), small_graph_spec().default_clock);
+  const ClockGrid grid = arbitrary_clocks(1);
+  const GraphRun run = GraphSimulator(model, grid).run(uniform_plan(graph, ClockId{0}));
+  const LaunchCosts costs(model, grid);
+  ContendedBound bound(costs, grid);
+  const std::vector<double> free_arcs(graph.arcs(), 0.0);
+  const double near_j =
+      bound.least_j({run.span_s, run.span_s}, arc_flow(graph, free_arcs), nullptr);
+  RC_ASSERT(near_j <= run.total_energy_j * (1.0 + bound_rounding));
+  if (bound.matters()) RC_ASSERT(near_j >= run.total_energy_j * 0.99);
+  for (int flow = 0; flow < 3; ++flow) {
+    const double bound_j = bound.least_j({run.span_s, run.span_s}, arbitrary_flow(graph), nullptr);
+    RC_ASSERT(bound_j <= run.total_energy_j * (1.0 + bound_rounding));
+  }
+  RC_CLASSIFY(bound.matters(), "something can run beside something");
+}
+
 // The same of the planner's own answers, and its plans are not below either.
 RC_GTEST_PROP(ContendedBound, BoundOptimumPlanInThisOrder, ()) {
   const ExecutionGraph graph = arbitrary_graph({.most_gpus = 2, .most_launches = 8});
