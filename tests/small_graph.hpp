@@ -97,14 +97,15 @@ class SmallGraph {
                      after);
   }
 
-  /// One collective of all GPUs, on one stream of each. @return departures
-  std::vector<DraftId> collective(const std::vector<std::uint32_t>& streams, double transfer_s) {
+  /// One collective of all GPUs, on one stream of each, after something. @return departures
+  std::vector<DraftId> collective(const std::vector<std::uint32_t>& streams, double transfer_s,
+                                  const std::vector<After>& after = {}) {
     const KernelId kernel = kernel_of("all-reduce", KernelClass::communication);
     std::vector<After> arrivals;
     for (const std::uint32_t stream : streams)
       arrivals.push_back(
-          {on_stream({.kind = ActivityKind::arrival, .stream = stream, .kernel = kernel}, {}), 0.0,
-           ArcKind::collective});
+          {on_stream({.kind = ActivityKind::arrival, .stream = stream, .kernel = kernel}, after),
+           0.0, ArcKind::collective});
     const DraftId transfer =
         add({.kind = ActivityKind::transfer, .kernel = kernel, .duration_s = transfer_s}, arrivals);
     std::vector<DraftId> departures;

@@ -146,6 +146,10 @@ GraphPlan GraphPlanner::plan_of(const LaunchUnits& units,
 bool GraphPlanner::keep_if_better(GraphPlanResult& result, GraphPlan plan) {
   if (result.question.grain == GraphGrain::automatic) plan.only_main_streams_ask = true;
   GraphRun run = simulator_.run(plan, {.switching = result.switching});
+  return keep_if_better(result, std::move(plan), std::move(run));
+}
+
+bool GraphPlanner::keep_if_better(GraphPlanResult& result, GraphPlan plan, GraphRun run) const {
   if (run.span_s > result.deadline_s * (1.0 + time_tolerance)) return false;
   if (result.found() && run.total_energy_j >= result.run.total_energy_j) return true;
   result.plan = std::move(plan);
@@ -226,6 +230,45 @@ void GraphPlanner::answer_automatic(GraphPlanResult& result, double prices_at_s,
   result.run = std::move(found->run);
 }
 
+// Solvers take launches to be slowed down as at the default clocks. Here each unit has the clock
+// that costs least beside what its launches ran beside in the replay before, by one factor on all
+// prices: the least that ends in time. Then the first units have the clocks of the next lower one.
+void GraphPlanner::share_gpus(GraphPlanResult& result, const LaunchUnits& units,
+                              const RunContext& context) {
+  constexpr int factors = 12, splices = 10;
+  constexpr double wider = 1.5;
+  const FrontierPlan* prices = targets_->beside.at(target_s(result.deadline_s), 0, context);
+  if (!prices_->contended.matters() || prices == nullptr || !result.found()) return;
+  PaidGraph paid = prices_->contended.paid_by({result.deadline_s, prices_->frontier.least_time_s});
+  const double end_s = result.deadline_s * (1.0 + time_tolerance);
+  std::vector<ClockId> late, in_time;
+  GraphRun before = result.run;
+  double low = 0.0, high = std::numeric_limits<double>::infinity(), factor = 1.0;
+  for (int i = 0; i < factors && !context.stop_requested(); ++i) {
+    ArcFlow flow = arc_flow(model_.graph(), prices->arc_flow_w);
+    scale(flow, factor);
+    paid.pay(flow);
+    std::vector<ClockId> clocks = paid.cheapest_clocks({before.start_s, before.end_s}, units);
+    GraphPlan plan = plan_of(units, clocks);
+    before = simulator_.run(plan);
+    const bool ends_in_time = before.span_s <= end_s;
+    keep_if_better(result, std::move(plan), before);
+    (ends_in_time ? in_time : late) = std::move(clocks);
+    (ends_in_time ? high : low) = factor;
+    factor = in_time.empty() ? factor * wider
+             : late.empty()  ? factor / wider
+                             : std::sqrt(low * high);
+  }
+  if (late.empty() || in_time.empty()) return;
+  std::uint32_t least = 0, most = units.size();  // so many first units of the later one
+  for (int i = 0; i < splices && most - least > 1 && !context.stop_requested(); ++i) {
+    const std::uint32_t middle = least + (most - least) / 2;
+    std::vector<ClockId> clocks = in_time;
+    std::copy_n(late.begin(), middle, clocks.begin());
+    (keep_if_better(result, plan_of(units, clocks)) ? least : most) = middle;
+  }
+}
+
 bool GraphPlanner::shares_no_clocks(const GraphQuestion& question) const {
   return question.grain == GraphGrain::launch &&
          std::ranges::none_of(repeats_of(question).steps,
@@ -253,7 +296,7 @@ void GraphPlanner::answer(GraphPlanResult& result, const RunContext& context) {
           return clock_of_unit;
         },
         context);
-    return;
+    return share_gpus(result, units, context);
   }
   search_targets(
       result, units,
@@ -264,6 +307,7 @@ void GraphPlanner::answer(GraphPlanResult& result, const RunContext& context) {
         return std::move(found.clock_of_unit);
       },
       context);
+  share_gpus(result, units, context);
 }
 
 // By the prices of a time for which a question was asked, each launch as if by itself.

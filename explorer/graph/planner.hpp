@@ -143,9 +143,11 @@ class GraphPlanner {
   [[nodiscard]] std::vector<GraphPlanResult> answers_within(std::span<GraphPlanResult> asked,
                                                             const RunContext& context);
   bool keep_if_better(GraphPlanResult& result, GraphPlan plan);
+  bool keep_if_better(GraphPlanResult& result, GraphPlan plan, GraphRun run) const;
   void try_uniform(GraphPlanResult& result);
   void search_targets(GraphPlanResult& result, const LaunchUnits& units,
                       const ClocksFor& clocks_for, const RunContext& context);
+  void share_gpus(GraphPlanResult& result, const LaunchUnits& units, const RunContext& context);
   void repair(GraphPlanResult& result, const LaunchUnits& units, std::vector<ClockId> clock_of_unit,
               const RunContext& context);
 

@@ -148,6 +148,10 @@ SharedGpu::Alone SharedGpu::alone(const ClockState& state, std::uint32_t k,
           .busy = collective ? 0.0 : 1.0 - kernel.fixed_s / point.time_s};
 }
 
+double SharedGpu::dram_use(std::uint32_t kernel) const {
+  return alone(requested_, kernel, 0.0).dram_use;
+}
+
 Sharing SharedGpu::unlimited(std::span<const std::uint32_t> running, const ClockState& state) {
   double held_frac = 0.0, idle_scale = running.empty() ? 1.0 : 0.0;
   for (const std::uint32_t k : running) {

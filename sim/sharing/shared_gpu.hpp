@@ -89,6 +89,10 @@ class SharedGpu {
   /// @return valid while this object lives
   [[nodiscard]] const Sharing& at(std::span<const std::uint32_t> running);
 
+  /// Most of DRAM that a kernel ever uses at the requested clock, as those beside it feel it, in
+  /// [0, 1]: alone, on all SMs it can fill.
+  [[nodiscard]] double dram_use(std::uint32_t kernel) const;
+
  private:
   // Of one running kernel: what it would be by itself on the SMs that are left to it.
   struct Alone {

@@ -6,9 +6,6 @@
 #include <set>
 #include <utility>
 
-#include "common/numbers.hpp"
-#include "explorer/graph/contention/paid_gpu.hpp"
-
 namespace rubato {
 
 namespace {
@@ -43,7 +40,7 @@ const std::vector<double>& ContendedBound::most_s() {
   if (most_s_) return *most_s_;
   most_s_.emplace(graph_.size(), std::numeric_limits<double>::infinity());
   for (const GpuLanes& lanes : lanes_) {
-    if (lanes.others > 0) continue;
+    if (!lanes.others.empty()) continue;
     std::set<std::uint32_t> main, side;
     for (const std::uint32_t launch : lanes.main) main.insert(costs_.kernel_of(launch));
     for (const SideActivity& one : lanes.side) {
@@ -55,7 +52,7 @@ const std::vector<double>& ContendedBound::most_s() {
       double& most_s = most[one];
       for (const PairCost& cell : pairs_.alone(one)) most_s = std::max(most_s, 1.0 / cell.per_s);
       for (const std::uint32_t beside : main) {
-        for (const PairCost& cell : pairs_.pair(beside, one, false, 0))
+        for (const PairCost& cell : pairs_.pair(beside, one, false, no_company))
           most_s = std::max(most_s, 1.0 / cell.side_per_s);
       }
     }
@@ -101,7 +98,7 @@ std::vector<GpuLanes> ContendedBound::narrowed(const ContendedDeadline& deadline
   for (std::uint32_t g = 0; g < lanes.size(); ++g) {
     if (deadline.late_changes) lanes[g].gaps_hold = false;
     if (lanes[g].side.empty()) continue;
-    const bool known = !deadline.stalls && lanes[g].others == 0;
+    const bool known = !deadline.stalls && lanes[g].others.empty();
     narrow(graph_,
            {least_s_, known ? std::span<const double>(most_s()) : std::span<const double>(),
             deadline.time_s},
@@ -134,98 +131,59 @@ std::vector<double> ContendedBound::least_holds_s(const std::vector<GpuLanes>& l
   return hold_s;
 }
 
-// What no GPU's lanes pay for: launches on further streams at any clock, transfers.
-double ContendedBound::others_j(const ArcFlow& flow) const {
-  CompensatedSum sum_j;
-  for (std::size_t i = 0; i < graph_.size(); ++i) {
-    if (paid_[i]) continue;
-    if (!costs_.is_clocked(i)) {
-      sum_j.add(flow.node_w[i] * least_s_[i]);
-      continue;
-    }
-    double least_j = std::numeric_limits<double>::infinity();
-    for (const ClockId clock : costs_.useful_clocks(i))
-      least_j =
-          std::min(least_j, costs_.cost_j(i, clock) + flow.node_w[i] * costs_.time_s(i, clock));
-    sum_j.add(least_j);
-  }
-  return sum_j.value();
-}
-
-double ContendedBound::bound_j(std::span<PaidGpu> gpus, const std::vector<GpuLanes>& lanes,
-                               const ArcFlow& flow, const ContendedDeadline& deadline,
-                               const LaunchUnits* units) const {
-  CompensatedSum sum_j;
-  std::vector<double> of_unit_j(units == nullptr ? 0 : units->size() * costs_.clocks(), 0.0);
-  for (std::size_t g = 0; g < gpus.size(); ++g) {
-    gpus[g].pay(flow);
-    sum_j.add(gpus[g].side_j());
-    for (std::size_t p = 0; p < lanes[g].main.size(); ++p) {
-      if (units == nullptr) {
-        sum_j.add(gpus[g].least_paid_j(p));
-        continue;
-      }
-      const std::size_t unit = units->unit_of(lanes[g].main[p]);
-      for (std::size_t c = 0; c < costs_.clocks(); ++c)
-        of_unit_j[unit * costs_.clocks() + c] += gpus[g].paid_j(p, c);
-    }
-  }
-  for (std::size_t u = 0; u < of_unit_j.size(); u += costs_.clocks()) {
-    sum_j.add(
-        *std::min_element(of_unit_j.begin() + static_cast<std::ptrdiff_t>(u),
-                          of_unit_j.begin() + static_cast<std::ptrdiff_t>(u + costs_.clocks())));
-  }
-  sum_j.add(others_j(flow));
-  // As of launches alone: the least sum of what time costs and saves is at one of both ends.
-  const double idle_w = costs_.least_idle_w();
-  const double at_s = flow.price_w >= idle_w ? deadline.time_s : deadline.least_time_s;
-  sum_j.add(flow.lag_cost_j + (idle_w - flow.price_w) * at_s);
-  return sum_j.value();
-}
-
 // Prices rise where the clocks they choose end late, and fall where those end in time.
-void ContendedBound::move(std::span<const PaidGpu> gpus, const ContendedDeadline& deadline,
-                          double step, ArcFlow& flow) const {
-  std::vector<double> duration_s = least_s_, start_s(graph_.size());
-  for (const PaidGpu& gpu : gpus) gpu.durations_s(duration_s);
+void ContendedBound::move(const PaidGraph& paid, double time_s, double step, ArcFlow& flow) const {
+  const std::vector<double> duration_s = paid.durations_s();
+  std::vector<double> start_s(graph_.size());
   const double span_s = earliest_starts(graph_, duration_s, start_s);
-  if (span_s <= deadline.time_s) return scale(flow, 1.0 - 0.5 * step);
+  if (span_s <= time_s) return scale(flow, 1.0 - 0.5 * step);
   for (std::size_t i = 0; i < graph_.size(); ++i) start_s[i] += duration_s[i];
   const double raise_w = step * std::max(flow.price_w, costs_.least_idle_w());
   raise_latest_path(graph_, start_s, raise_w, flow);
 }
 
+PaidGraph ContendedBound::paid_by(const ContendedDeadline& deadline) {
+  std::vector<GpuLanes> lanes = narrowed(deadline);
+  const std::vector<double> holds_s = least_holds_s(lanes, deadline);
+  return {costs_, pairs_, std::move(lanes), holds_s, least_s_};
+}
+
 double ContendedBound::least_j(const ContendedDeadline& deadline, ArcFlow flow,
                                const LaunchUnits* units, const RunContext& context) {
-  const std::vector<GpuLanes> lanes = narrowed(deadline);
-  const std::vector<double> holds_s = least_holds_s(lanes, deadline);
-  std::vector<PaidGpu> gpus;
-  paid_.assign(graph_.size(), false);
-  std::size_t meetings = graph_.size();
-  for (const GpuLanes& one : lanes) {
-    gpus.emplace_back(costs_, one, pairs_, holds_s);
-    for (const std::uint32_t launch : one.main) paid_[launch] = true;
-    for (const SideActivity& side : one.side) {
-      paid_[side.activity] = true;
-      meetings += side.last - side.first;
-    }
-  }
+  PaidGraph paid = paid_by(deadline);
+  const std::size_t evaluations = (paid.meetings() + graph_.size()) * costs_.clocks();
   const std::size_t rounds =
-      std::clamp<std::size_t>(most_evaluations / (meetings * costs_.clocks()), 3, most_flow_moves);
+      std::clamp<std::size_t>(most_evaluations / evaluations, 3, most_flow_moves);
   double best_j = 0.0, step = first_move;  // stopped before the first: no bound
   ArcFlow best = flow;
-  for (std::size_t round = 0; round < rounds && !context.stop_requested(); ++round) {
-    const double found_j = bound_j(gpus, lanes, flow, deadline, units);
-    if (found_j > best_j) {
-      best_j = found_j;
-      best = flow;
-    } else if (2 * round > rounds) {  // from the best again, by less
-      flow = best;
-      for (PaidGpu& gpu : gpus) gpu.pay(flow);
-      step *= 0.5;
+  std::size_t round = 0;
+  const auto raises = [&](const ArcFlow& tried) {
+    if (round++ >= rounds || context.stop_requested()) return false;
+    paid.pay(tried);
+    const double found_j = paid.bound_j(deadline, units);
+    if (found_j <= best_j) return false;
+    best_j = found_j;
+    best = tried;
+    return true;
+  };
+  // All prices by one factor first: where time is short they may be far too low.
+  if (raises(flow)) {
+    for (const double factor : {2.0, 0.5}) {
+      ArcFlow scaled = best;
+      do scale(scaled, factor);
+      while (raises(scaled));
+      if (best.price_w != flow.price_w) break;
     }
-    move(gpus, deadline, step, flow);
-    step *= move_decay;
+  }
+  const auto back = [&] {
+    flow = best;
+    paid.pay(flow);
+  };
+  for (back(); round < rounds && !context.stop_requested(); step *= move_decay) {
+    move(paid, deadline.time_s, step, flow);
+    if (raises(flow) || 2 * round <= rounds) continue;
+    back();
+    step *= 0.5;
   }
   return best_j;
 }

@@ -8,22 +8,9 @@
 #include <vector>
 
 #include "common/run_context.hpp"
-#include "explorer/graph/contention/arc_flow.hpp"
-#include "explorer/graph/contention/gpu_lanes.hpp"
-#include "explorer/graph/contention/pair_costs.hpp"
-#include "explorer/graph/launch_units.hpp"
+#include "explorer/graph/contention/paid_graph.hpp"
 
 namespace rubato {
-
-class PaidGpu;
-
-/// What a bound is for.
-struct ContendedDeadline {
-  double time_s = 0.0;
-  double least_time_s = 0.0;  ///< no clocks are faster
-  bool late_changes = false;  ///< clocks may change while launches run
-  bool stalls = false;        ///< changes of clock stop what runs
-};
 
 /// Bounds for one graph. Prices of progress: each launch and each collective is paid for all it has
 /// to do, and no set of launches that may run at once, at any clock, is paid more a second than
@@ -46,6 +33,9 @@ class ContendedBound {
   [[nodiscard]] double least_j(const ContendedDeadline& deadline, ArcFlow start,
                                const LaunchUnits* units, const RunContext& context = {});
 
+  /// Nothing is paid yet. This outlives it.
+  [[nodiscard]] PaidGraph paid_by(const ContendedDeadline& deadline);
+
   /// Whether some that run together were seen to reach the power limit: bounds of launches alone
   /// are none then.
   [[nodiscard]] bool jointly_limited() const noexcept { return pairs_.jointly_limited(); }
@@ -56,12 +46,7 @@ class ContendedBound {
   void leave_out_far_ones(std::vector<GpuLanes>& lanes) const;
   [[nodiscard]] std::vector<double> least_holds_s(const std::vector<GpuLanes>& lanes,
                                                   const ContendedDeadline& deadline) const;
-  [[nodiscard]] double bound_j(std::span<PaidGpu> gpus, const std::vector<GpuLanes>& lanes,
-                               const ArcFlow& flow, const ContendedDeadline& deadline,
-                               const LaunchUnits* units) const;
-  void move(std::span<const PaidGpu> gpus, const ContendedDeadline& deadline, double step,
-            ArcFlow& flow) const;
-  [[nodiscard]] double others_j(const ArcFlow& flow) const;
+  void move(const PaidGraph& paid, double time_s, double step, ArcFlow& flow) const;
 
   const LaunchCosts& costs_;
   const ExecutionGraph& graph_;
@@ -69,7 +54,6 @@ class ContendedBound {
   std::vector<double> least_s_;  // of activities alone
   std::vector<GpuLanes> lanes_;
   std::optional<std::vector<double>> most_s_;
-  std::vector<bool> paid_;  // by a GPU's lanes, shape [activities]
 };
 
 }  // namespace rubato

@@ -27,6 +27,7 @@ std::vector<std::uint32_t> positions_of(const ExecutionGraph& graph, const GpuLa
 struct SideStream {
   double held = 0.0;  // SMs x seconds as captured
   std::vector<SideActivity> all;
+  std::set<std::uint32_t> kernels;  // of LaunchCosts
   bool launches = false;
 };
 
@@ -85,14 +86,15 @@ std::map<std::uint32_t, SideStream> find_streams(const LaunchCosts& costs,
       stream.held += held * activity.duration_s;
       stream.launches = true;
       stream.all.push_back({i, i, false, 0, 0});
+      stream.kernels.insert(costs.kernel_of(i));
     } else if (activity.kind == ActivityKind::arrival) {
       arrival[*activity.stream] = i;
     } else if (activity.kind == ActivityKind::departure) {
       const std::uint32_t from = arrival[*activity.stream];
       SideStream& stream = streams[*activity.stream];
       stream.held += held * (activity.end_s() - graph.activities()[from].start_s);
-      if (costs.leads(i)) lanes[index(*gpu)].others = 1;
       stream.all.push_back({from, i, true, 0, 0});
+      stream.kernels.insert(costs.kernel_of(i));
     }
   }
   return streams;
@@ -108,26 +110,31 @@ std::vector<GpuLanes> gpu_lanes(const LaunchCosts& costs) {
     GpuLanes& of = lanes[g];
     find_gaps(graph, of);
     bool only_main_launches = true;
-    std::uint32_t beside = 0;
-    SideStream* most = nullptr;
+    SideStream *most = nullptr, *own = nullptr;
     for (auto& [number, stream] : streams) {
       if (graph.streams()[number].gpu.value != g) continue;
-      if (costs.leads(stream.all.front().activity)) continue;
+      if (costs.leads(stream.all.front().activity)) {
+        own = &stream;
+        continue;
+      }
       only_main_launches &= !stream.launches;
-      ++beside;
       if (most == nullptr || stream.held > most->held) most = &stream;
     }
-    of.shared = beside > 0;
+    of.shared = most != nullptr;
     if (most == nullptr || of.main.empty()) {
       of.gaps_hold = only_main_launches;
       continue;
     }
     // A collective of the main stream is one more that a side activity may run beside.
-    of.others += beside - 1;
-    of.gaps_hold = only_main_launches || of.others == 0;
+    if (own != nullptr) of.others.push_back(own->kernels);
+    for (auto& [number, stream] : streams) {
+      if (graph.streams()[number].gpu.value == g && &stream != most && &stream != own)
+        of.others.push_back(stream.kernels);
+    }
+    of.gaps_hold = only_main_launches || of.others.empty();
     of.side = std::move(most->all);
     // What more than two at once do to each other is known of collectives alone.
-    if (of.others > 0) {
+    if (!of.others.empty()) {
       std::erase_if(of.side, [&](const SideActivity& one) {
         const Kernel& kernel = graph.kernels()[index(graph.activities()[one.activity].kernel)];
         return sm_demand(kernel, costs.model().spec().sm_count).held <= 0.0;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -29,8 +30,9 @@ struct GpuLanes {
   std::vector<std::optional<std::uint32_t>> arc_before;
   std::vector<double> lag_before_s;  ///< in the gap before each, at least; shape [main + 1]
   std::vector<SideActivity> side;    ///< of one stream, in its order
-  std::uint32_t others = 0;          ///< so many may run beside a launch and a side activity
-  bool shared = false;               ///< some streams beside the main one run something
+  /// What else may run beside a launch and a side activity: one of each of these at a time.
+  std::vector<std::set<std::uint32_t>> others;  ///< kernels of LaunchCosts
+  bool shared = false;                          ///< some streams beside the main one run something
   /// In gaps in which no launch of `side` may lie the clock of the main launch before is held.
   bool gaps_hold = false;
 };

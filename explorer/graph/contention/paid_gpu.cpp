@@ -24,12 +24,13 @@ PaidGpu::PaidGpu(const LaunchCosts& costs, const GpuLanes& lanes, PairCosts& pai
   std::vector<std::size_t> met(lanes.main.size() + 1, 0);
   first_meeting_.push_back(0);
   gap_is_held_.assign(lanes.main.size() + 1, lanes.gaps_hold);
+  const CompanyId company = pairs.company(lanes.others);
   for (const SideActivity& side : lanes.side) {
     const std::uint32_t kernel = costs.kernel_of(side.activity);
-    side_.push_back(pairs.side(kernel, side.holds, lanes.others));
+    side_.push_back(pairs.side(kernel, side.holds, company));
     needed_.push_back(side.holds ? least_hold_s[side.activity] : costs.amount(side.activity));
     for (std::uint32_t p = side.first; p < side.last; ++p) {
-      pair_.push_back(pairs.pair(costs.kernel_of(lanes.main[p]), kernel, side.holds, lanes.others));
+      pair_.push_back(pairs.pair(costs.kernel_of(lanes.main[p]), kernel, side.holds, company));
       ++met[p + 1];
     }
     first_meeting_.push_back(pair_.size());
@@ -63,6 +64,23 @@ double PaidGpu::gap_price_w(std::size_t gap) const {
 double PaidGpu::side_flow_w(std::size_t side) const {
   const SideActivity& of = lanes_.side[side];
   return of.holds ? 0.0 : flow_->node_w[of.activity];
+}
+
+double PaidGpu::alone_j(std::size_t position, std::size_t clock) const {
+  const std::uint32_t launch = lanes_.main[position];
+  const PairCost& cell = alone_[position][clock];
+  return costs_.amount(launch) / cell.per_s * (flow_->node_w[launch] + cell.power_w) +
+         held_j(position, clock);
+}
+
+// Less what the side activity is paid meanwhile.
+double PaidGpu::together_j(std::size_t position, std::size_t side, std::size_t clock) const {
+  const std::uint32_t launch = lanes_.main[position];
+  const PairCost& cell = pair_[place(side, position)][clock];
+  return costs_.amount(launch) / cell.per_s *
+             (flow_->node_w[launch] + side_flow_w(side) + cell.power_w -
+              price_[side] * cell.side_per_s) +
+         held_j(position, clock);
 }
 
 PaidGpu::Meeting PaidGpu::meeting(std::size_t position, std::size_t side) const {
@@ -186,17 +204,44 @@ void PaidGpu::pay(const ArcFlow& flow) {
 }
 
 double PaidGpu::paid_j(std::size_t position, std::size_t clock) const {
-  const std::uint32_t launch = lanes_.main[position];
-  const double time_w = flow_->node_w[launch], work = costs_.amount(launch);
-  const PairCost& by_itself = alone_[position][clock];
-  double least = (time_w + by_itself.power_w) / by_itself.per_s;
-  for (std::size_t k = first_at_[position]; k < first_at_[position + 1]; ++k) {
-    const std::uint32_t s = side_at_[k];
-    const PairCost& cell = pair_[place(s, position)][clock];
-    least = std::min(
-        least, (time_w + side_flow_w(s) + cell.power_w - price_[s] * cell.side_per_s) / cell.per_s);
+  double least = alone_j(position, clock);
+  for (std::size_t k = first_at_[position]; k < first_at_[position + 1]; ++k)
+    least = std::min(least, together_j(position, side_at_[k], clock));
+  return least;
+}
+
+// For each main launch the side activity that it ran beside for most of its time.
+std::vector<std::size_t> PaidGpu::beside(const ActivityTimes& times) const {
+  std::vector<std::size_t> most(lanes_.main.size(), nobody);
+  for (std::size_t p = 0; p < most.size(); ++p) {
+    const double start_s = times.start_s[lanes_.main[p]], end_s = times.end_s[lanes_.main[p]];
+    double most_s = 0.5 * (end_s - start_s);
+    for (std::size_t k = first_at_[p]; k < first_at_[p + 1]; ++k) {
+      const SideActivity& side = lanes_.side[side_at_[k]];
+      const double both_s = std::min(end_s, times.end_s[side.departure]) -
+                            std::max(start_s, times.start_s[side.activity]);
+      if (both_s <= most_s) continue;
+      most_s = both_s;
+      most[p] = side_at_[k];
+    }
   }
-  return work * least + held_j(position, clock);
+  return most;
+}
+
+void PaidGpu::add_costs_j(const ActivityTimes& times, const LaunchUnits& units,
+                          std::span<double> of_unit_j) const {
+  const std::vector<std::size_t> side_of = beside(times);
+  for (std::size_t p = 0; p < lanes_.main.size(); ++p) {
+    double* of_clock_j = &of_unit_j[units.unit_of(lanes_.main[p]) * costs_.clocks()];
+    for (std::size_t c = 0; c < costs_.clocks(); ++c)
+      of_clock_j[c] += side_of[p] == nobody ? alone_j(p, c) : together_j(p, side_of[p], c);
+  }
+  for (std::size_t s = 0; s < lanes_.side.size(); ++s) {
+    if (lanes_.side[s].holds) continue;
+    double* of_clock_j = &of_unit_j[units.unit_of(lanes_.side[s].activity) * costs_.clocks()];
+    for (std::size_t c = 0; c < costs_.clocks(); ++c)
+      of_clock_j[c] += needed_[s] / side_[s][c].per_s * (side_flow_w(s) + side_[s][c].side_w);
+  }
 }
 
 double PaidGpu::least_paid_j(std::size_t position) const {

@@ -8,6 +8,7 @@
 #include "explorer/graph/contention/arc_flow.hpp"
 #include "explorer/graph/contention/gpu_lanes.hpp"
 #include "explorer/graph/contention/pair_costs.hpp"
+#include "explorer/graph/launch_units.hpp"
 
 namespace rubato {
 
@@ -27,6 +28,11 @@ class PaidGpu {
   /// The least over clocks, known since pay().
   [[nodiscard]] double least_paid_j(std::size_t position) const;
 
+  /// Adds what main launches take beside what they ran beside in a replay, and side launches alone.
+  /// @param of_unit_j  shape [units x clocks]
+  void add_costs_j(const ActivityTimes& times, const LaunchUnits& units,
+                   std::span<double> of_unit_j) const;
+
   /// Payments of side activities, less what gaps between main launches may be used for.
   [[nodiscard]] double side_j() const;
 
@@ -45,6 +51,9 @@ class PaidGpu {
     double progress;  // room
   };
 
+  [[nodiscard]] double alone_j(std::size_t position, std::size_t clock) const;
+  [[nodiscard]] double together_j(std::size_t position, std::size_t side, std::size_t clock) const;
+  [[nodiscard]] std::vector<std::size_t> beside(const ActivityTimes& times) const;
   [[nodiscard]] double held_j(std::size_t position, std::size_t clock) const;
   [[nodiscard]] Meeting meeting(std::size_t position, std::size_t side) const;
   [[nodiscard]] Offer offer(std::size_t position, std::size_t side, double other_j) const;

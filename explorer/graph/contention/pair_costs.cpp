@@ -28,8 +28,44 @@ double PairCosts::surplus_w(std::uint32_t kernel, std::size_t clock) const {
   return std::max(model_.idle_power_w(clocks_[clock], id_at<ThrottleId>(throttle)) - least_w_, 0.0);
 }
 
+double PairCosts::dram_use(std::uint32_t kernel, std::size_t clock) {
+  const auto kernels = static_cast<std::uint32_t>(model_.graph().kernels().size());
+  return gpu_at(clock, kernel / kernels, false).dram_use(kernel % kernels);
+}
+
+CompanyId PairCosts::company(const std::vector<std::set<std::uint32_t>>& others) {
+  const auto at = std::ranges::find(companies_, others, &Company::others);
+  const auto id = id_at<CompanyId>(static_cast<std::size_t>(at - companies_.begin()));
+  if (at != companies_.end()) return id;
+  Company& of = companies_.emplace_back();
+  of.others = others;
+  of.dram_uses.assign(clocks_.size(), std::vector<double>(others.size(), 0.0));
+  for (std::size_t stream = 0; stream < others.size(); ++stream) {
+    for (const std::uint32_t kernel : others[stream]) {
+      const Kernel& one = model_.graph().kernels()[kernel % model_.graph().kernels().size()];
+      of.loads |= sm_demand(one, model_.spec().sm_count).held <= 0.0;
+      for (std::size_t c = 0; c < clocks_.size(); ++c)
+        of.dram_uses[c][stream] = std::max(of.dram_uses[c][stream], dram_use(kernel, c));
+    }
+  }
+  return id;
+}
+
+// Of a collective beside its company, which wants DRAM too and may keep the GPU busy.
+double PairCosts::most_slowdown(const Key& key, std::size_t clock) {
+  const auto [kernel, side, holds, id] = key;
+  const Company& company = companies_[index(id)];
+  std::vector<double> uses = company.dram_uses[clock];
+  const double own = dram_use(side == nothing ? kernel : side, clock);
+  uses.push_back(own);
+  if (side != nothing) uses.push_back(dram_use(kernel, clock));
+  const double load = company.loads ? CollectiveSharing{}.load_slowdown : 0.0;
+  return (1.0 + load) * (1.0 + own * (stretch(uses) - 1.0));
+}
+
 std::vector<PairCost> PairCosts::evaluate(const Key& key) {
-  const auto [kernel, side, holds, others] = key;
+  const auto [kernel, side, holds, company] = key;
+  const bool many = company != no_company;
   const auto kernels = static_cast<std::uint32_t>(model_.graph().kernels().size());
   const std::array running{kernel % kernels, side % kernels};
   const std::size_t count = side == nothing ? 1 : 2;
@@ -39,8 +75,7 @@ std::vector<PairCost> PairCosts::evaluate(const Key& key) {
   std::vector<PairCost> costs;
   costs.reserve(clocks_.size());
   for (std::size_t c = 0; c < clocks_.size(); ++c) {
-    const Sharing& sharing =
-        gpu_at(c, kernel / kernels, others > 0).at(std::span(sorted).first(count));
+    const Sharing& sharing = gpu_at(c, kernel / kernels, many).at(std::span(sorted).first(count));
     PairCost& cost = costs.emplace_back();
     cost.per_s = sharing.launches_per_s[swapped ? 1 : 0];
     cost.power_w = std::max(sharing.power_w() - least_w_, 0.0);
@@ -48,11 +83,9 @@ std::vector<PairCost> PairCosts::evaluate(const Key& key) {
     cost.side_per_s = holds ? 1.0 : sharing.launches_per_s[other];
     cost.side_w = sharing.active_w[other];
     jointly_limited_ |= count == 2 && sharing.power_limited;
-    if (!holds || others == 0) continue;
-    // A collective that waits draws less the slower it copies: beside others that have DRAM too,
-    // and by itself beside load that the pair does not have.
-    const double load = count == 1 ? 1.0 + CollectiveSharing{}.load_slowdown : 1.0;
-    const double least_w = cost.side_w / (load * static_cast<double>(others + 2));
+    if (!holds || !many) continue;
+    // A collective that waits draws less the slower it copies.
+    const double least_w = cost.side_w / most_slowdown(key, c);
     cost.power_w -= cost.side_w - least_w;
     cost.side_w = least_w;
   }

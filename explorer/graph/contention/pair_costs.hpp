@@ -4,10 +4,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <tuple>
 #include <vector>
 
+#include "common/ids.hpp"
 #include "explorer/graph/launch_costs.hpp"
 
 namespace rubato {
@@ -20,29 +22,37 @@ struct PairCost {
   double side_w = 0.0;      ///< part of power_w beyond idle power that the other draws, or it alone
 };
 
+/// What else may run beside a pair; several GPUs may have the same.
+struct CompanyTag;
+using CompanyId = Id<CompanyTag>;
+inline constexpr CompanyId no_company{0};
+
 /// Kernels are those of LaunchCosts: a kernel's throttle counts.
 class PairCosts {
  public:
   /// @param costs  their model must outlive this
   PairCosts(const LaunchCosts& costs, const ClockGrid& grid);
 
+  /// @param others  as of GpuLanes
+  [[nodiscard]] CompanyId company(const std::vector<std::set<std::uint32_t>>& others);
+
   /// By clock. Valid as long as this lives.
   [[nodiscard]] std::span<const PairCost> alone(std::uint32_t kernel) {
-    return known(Key{kernel, nothing, false, 0});
+    return known(Key{kernel, nothing, false, no_company});
   }
 
-  /// A side activity while the main stream runs nothing. @param holds, others  as of pair()
+  /// A side activity while the main stream runs nothing. @param holds, company  as of pair()
   [[nodiscard]] std::span<const PairCost> side(std::uint32_t kernel, bool holds,
-                                               std::uint32_t others) {
-    return known(Key{kernel, nothing, holds, others});
+                                               CompanyId company) {
+    return known(Key{kernel, nothing, holds, company});
   }
 
-  /// @param holds   the other is a collective between arrival and departure
-  /// @param others  so many more may run than those: what stays true then, of a collective beside a
-  ///                kernel
+  /// @param holds    the other is a collective between arrival and departure
+  /// @param company  what else may run: costs are those that stay true then, of a collective beside
+  ///                 a kernel
   [[nodiscard]] std::span<const PairCost> pair(std::uint32_t kernel, std::uint32_t side, bool holds,
-                                               std::uint32_t others) {
-    return known(Key{kernel, side, holds, others});
+                                               CompanyId company) {
+    return known(Key{kernel, side, holds, company});
   }
 
   /// Power of an idle GPU beyond the least, by clock.
@@ -56,16 +66,24 @@ class PairCosts {
 
  private:
   static constexpr std::uint32_t nothing = 0xffffffff;
-  using Key = std::tuple<std::uint32_t, std::uint32_t, bool, std::uint32_t>;
+  using Key = std::tuple<std::uint32_t, std::uint32_t, bool, CompanyId>;
+  struct Company {
+    std::vector<std::set<std::uint32_t>> others;
+    std::vector<std::vector<double>> dram_uses;  // shape [clocks][others], at most
+    bool loads = false;                          // some of them keep the GPU busy
+  };
 
   [[nodiscard]] std::span<const PairCost> known(const Key& key);
   [[nodiscard]] std::vector<PairCost> evaluate(const Key& key);
   [[nodiscard]] SharedGpu& gpu_at(std::size_t clock, std::size_t throttle, bool many);
+  [[nodiscard]] double dram_use(std::uint32_t kernel, std::size_t clock);
+  [[nodiscard]] double most_slowdown(const Key& key, std::size_t clock);
 
   const GraphModel& model_;
   std::vector<ClockPair> clocks_;
   double least_w_;
   std::vector<std::unique_ptr<SharedGpu>> gpus_, gpus_of_many_;  // shape [throttles x clocks]
+  std::vector<Company> companies_{{}};
   std::map<Key, std::vector<PairCost>> known_;
   std::size_t cells_ = 0;
   bool jointly_limited_ = false;
