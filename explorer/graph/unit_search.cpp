@@ -17,8 +17,9 @@ constexpr double unit_decay = 0.93;
 constexpr int most_steps = 400;              // of a late plan
 constexpr int improvement_rounds = 4;        // over all units
 constexpr std::size_t most_unit_tries = 24;  // of clocks for a unit and round
-// Activities replayed while units are improved: a second or two, however large the graph.
-constexpr std::size_t most_replayed = 400'000'000;
+// Activities replayed while units are improved: half a second, however large the graph. A question
+// may take some twenty searches.
+constexpr std::size_t most_replayed = 100'000'000;
 constexpr double least_unit_gain = 1e-9;  // of the energy: below it sums are noise
 
 // One search. Clocks are tried by replaying the graph on costs alone.
