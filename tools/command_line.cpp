@@ -224,6 +224,12 @@ Option* CommandLine::add_flag_callback(const std::string& names, std::function<v
   return keep(app_->add_flag_callback(names, std::move(action), help));
 }
 
+Option* CommandLine::add_word_callback(const std::string& names,
+                                       std::function<void(const std::string&)> action,
+                                       const std::string& help) {
+  return keep(app_->add_option_function<std::string>(names, std::move(action), help));
+}
+
 CommandLine* CommandLine::add_subcommand(const std::string& name, const std::string& help) {
   CLI::App& sub = *app_->add_subcommand(name, help);
   return subcommands_.emplace_back(std::make_unique<CommandLine>(sub)).get();
@@ -232,6 +238,10 @@ CommandLine* CommandLine::add_subcommand(const std::string& name, const std::str
 void CommandLine::require_subcommand(int count) { app_->require_subcommand(count); }
 
 void CommandLine::footer(const std::string& text) { app_->footer(text); }
+
+bool CommandLine::knows(const std::string& option) const {
+  return app_->get_option_no_throw(option) != nullptr;
+}
 
 bool CommandLine::has(const std::string& option) const { return app_->count(option) > 0; }
 

@@ -70,12 +70,17 @@ class CommandLine {
   Option* add_flag(const std::string& names, bool& value, const std::string& help);
   Option* add_flag_callback(const std::string& names, std::function<void()> action,
                             const std::string& help);
+  Option* add_word_callback(const std::string& names,
+                            std::function<void(const std::string&)> action,
+                            const std::string& help);
 
   CommandLine* add_subcommand(const std::string& name, const std::string& help);
   void require_subcommand(int count);
   void footer(const std::string& text);  ///< after the options in --help
   void final_callback(std::function<void()> action);
 
+  /// Whether there is an option of one of these names so far.
+  [[nodiscard]] bool knows(const std::string& option) const;
   /// Whether a line that was parsed holds an option, by one of its names.
   [[nodiscard]] bool has(const std::string& option) const;
   /// Names of the options of a group that a line that was parsed holds, as they were added.

@@ -173,7 +173,9 @@ ExitStatus run_program(int argc, char** argv, const std::atomic<bool>& interrupt
   const RunContext context{.progress = [&line](const ProgressUpdate& update) { line.show(update); },
                            .cancelled = &interrupted,
                            .command_line = command_line(argc, argv)};
-  return action(context);
+  const ExitStatus status = action(context);
+  write_kept_output();
+  return status;
 }
 
 }  // namespace rubato

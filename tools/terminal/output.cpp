@@ -160,6 +160,12 @@ bool is_text(const Cell& cell) {
   return std::holds_alternative<std::string>(cell) || std::holds_alternative<bool>(cell);
 }
 
+// What --output is to hold once the command has ended. Like standard output, there is one.
+struct KeptOutput {
+  std::string path, text;
+};
+KeptOutput kept;
+
 }  // namespace
 
 void add_format_options(CommandLine& app, OutputFormat& format) {
@@ -172,6 +178,23 @@ void add_format_options(CommandLine& app, OutputFormat& format) {
       "One JSON object per row and line");
   json->excludes(csv)->excludes(lines);
   csv->excludes(lines);
+  if (app.knows("--output")) return;
+  const auto keep = [&format](const std::string& path) {
+    check_extension("--output", path, {".csv", ".json", ".jsonl"});
+    if (path == "-") return;
+    format = path.ends_with(".csv")    ? OutputFormat::csv
+             : path.ends_with(".json") ? OutputFormat::json
+                                       : OutputFormat::json_lines;
+    kept = {path, ""};
+  };
+  app.add_word_callback("-o,--output", keep, "File for what is printed: .csv, .json or .jsonl")
+      ->excludes(json)
+      ->excludes(csv)
+      ->excludes(lines);
+}
+
+void write_kept_output() {
+  if (!kept.path.empty()) write_output(kept.path, kept.text);
 }
 
 Cell range_cell(double low, double high, int decimals) {
@@ -376,6 +399,10 @@ ExitStatus finished(std::size_t done, std::size_t total, std::string_view what) 
 
 void print(std::string_view text) {
   clear_progress();
+  if (!kept.path.empty()) {
+    kept.text += text;
+    return;
+  }
   if (::isatty(STDOUT_FILENO) != 1) return write_file("-", text);
   std::string safe;
   while (!text.empty()) {

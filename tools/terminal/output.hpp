@@ -20,7 +20,8 @@ class CommandLine;
 
 enum class OutputFormat { table, json, json_lines, csv };
 
-/// Adds --json, --json-lines and --csv. The referenced format must outlive parsing.
+/// Adds --json, --json-lines and --csv, and --output unless there is one: a file for what is
+/// printed, whose name says the format. The referenced format must outlive parsing.
 void add_format_options(CommandLine& app, OutputFormat& format);
 
 /// One value; monostate is missing: "-" in a table, null in JSON, empty in CSV.
@@ -106,8 +107,12 @@ void check_extension(std::string_view option, const std::string& path,
 /// Done, or cut short by Ctrl-C: then a line on standard error says how much was done.
 [[nodiscard]] ExitStatus finished(std::size_t done, std::size_t total, std::string_view what);
 
-/// Writes to standard output; on a terminal every control character is made visible. @throws
-/// IoError if it is closed or the disk is full
+/// Writes what was printed to the file that --output names, if it does. @throws IoError as
+/// write_file
+void write_kept_output();
+
+/// Writes to standard output, or keeps it for --output; on a terminal every control character is
+/// made visible. @throws IoError if it is closed or the disk is full
 void print(std::string_view text);
 
 /// Lines below a table, wrapped to the width that tables have; what begins with a space, such as

@@ -56,6 +56,16 @@ class Manners(unittest.TestCase):
         self.assertEqual(done.returncode, 4)
         self.assertIn("No space left", done.stderr)
 
+    def test_a_file_says_its_form_and_holds_what_would_be_printed(self):
+        self.run_program("explore", *FEW, "--db", "r.db")
+        query = ("query", "--db", "r.db", "SELECT run_id, gpu FROM runs")
+        for command in (("gpus",), ("pipeline", "front", *PIPELINE), query):
+            for extension, option in ((".csv", "--csv"), (".json", "--json"), (".jsonl", "--json-lines")):
+                done = self.run_program(*command, "-o", f"new/x{extension}")
+                self.assertEqual(done.stdout, "")
+                self.assertIn(f"wrote new/x{extension}\n", done.stderr)
+                self.assertEqual((self.folder / f"new/x{extension}").read_text(), self.run_program(*command, option).stdout, (command, extension))
+
     def test_standard_input(self):
         trace = self.run_program("trace", "convert", "gpt3-xl", "/dev/stdout", status=2)  # no extension says the form
         self.run_program("trace", "convert", "gpt3-xl", "t.json")
