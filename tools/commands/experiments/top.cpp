@@ -6,10 +6,12 @@
 #include <fmt/format.h>
 
 #include "common/suggest.hpp"
+#include "common/text.hpp"
 #include "explorer/results/store.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/terminal/output.hpp"
+#include "tools/terminal/standard_error.hpp"
 #include "tools/terminal/stored_runs.hpp"
 
 namespace rubato {
@@ -78,7 +80,12 @@ Action setup_top(CommandLine& app) {
         {id, o->most_time_pct ? SqlValue(*o->most_time_pct) : SqlValue(),
          static_cast<std::int64_t>(o->count)});
     print(as_table(found), o->format);
-    return found.rows.empty() ? ExitStatus::no_plan : ExitStatus::done;
+    if (!found.rows.empty()) return ExitStatus::done;
+    tell(
+        "note: no unit of an experiment ends in time{}; plans of single runs: rubato query --db {} "
+        "'SELECT * FROM v_best_plan'\n",
+        o->most_time_pct ? " and within --max-time" : "", printable(o->db));
+    return ExitStatus::no_plan;
   };
 }
 
