@@ -31,8 +31,16 @@ std::string within_text(const GraphPlanOutcome& plan) {
 
 std::string shown(double frac) { return format_signed(percent * frac, 2); }
 
-std::string change_text(const PlanChange& change) {
-  return fmt::format("energy {} %, time {} %", shown(change.energy_frac), shown(change.time_frac));
+// A change as played, with the interval of the plan, moved by what playing it changes.
+std::string change_text(const GraphPlanOutcome& plan, double PlanChange::*frac) {
+  const double played = plan.change_as_played().*frac, moved = played - plan.change.*frac;
+  return fmt::format("{} % (90 %: {} to {})", shown(played), shown(plan.interval.low.*frac + moved),
+                     shown(plan.interval.high.*frac + moved));
+}
+
+std::string change_text(const GraphPlanOutcome& plan) {
+  return fmt::format("energy {}, time {}", change_text(plan, &PlanChange::energy_frac),
+                     change_text(plan, &PlanChange::time_frac));
 }
 
 // The best plans for one slack.
@@ -58,18 +66,13 @@ BestPlans best_plans(const GraphExploration& found, double slack_frac) {
 }
 
 std::string one_clock_text(const GraphExploration& found, const GraphPlanOutcome& plan) {
-  const PlanChange& change = plan.change;
-  if (change.energy_frac > -shown_frac) {
+  if (plan.change.energy_frac > -shown_frac) {
     return fmt::format("No single clock saves energy {}: keep the default clocks.\n",
                        within_text(plan));
   }
   return fmt::format(
-      "One clock for all, {}: {}{}\n  energy {} % (90 %: {} to {}), time {} % (90 %: {} to "
-      "{}){}\n  {}",
-      within_text(plan), clock_words(plan_clocks_text(found, plan.result)), comm_sms_text(plan),
-      shown(change.energy_frac), shown(plan.interval.low.energy_frac),
-      shown(plan.interval.high.energy_frac), shown(change.time_frac),
-      shown(plan.interval.low.time_frac), shown(plan.interval.high.time_frac),
+      "One clock for all, {}: {}{}\n  {}{}\n  {}", within_text(plan),
+      clock_words(plan_clocks_text(found, plan.result)), comm_sms_text(plan), change_text(plan),
       doubts_text(std::array{&found.baseline_marks, &plan.marks}),
       one_clock_line(found.model->spec(),
                      found.planner->grid()[plan.result.plan.clock_of_activity.front()]));
@@ -85,7 +88,7 @@ std::string several_clocks_text(const GraphExploration& found, const GraphPlanOu
       "{}, {}: {}{}{}\n  {}{}\n{}", per_text(grain), within_text(plan),
       clock_words(plan_clocks_text(found, plan.result)), comm_sms_text(plan),
       plan.counted ? ", changes of clock counted" : ", changes of clock taken as free",
-      change_text(plan.change_as_played()),
+      change_text(plan),
       late ? ": too late, not to be set; granularity segment counts changes"
            : doubts_text(std::array{&found.baseline_marks, &plan.marks}),
       late ? "" : play_lines(grain, db));
@@ -98,9 +101,10 @@ std::string later_text(const GraphExploration& found, const std::vector<double>&
     const GraphPlanOutcome* best = best_plans(found, slacks_frac[s]).any;
     if (best == nullptr || is_late(*best) || best->change_as_played().energy_frac > -shown_frac)
       continue;
-    text += fmt::format("  {}, {} per {}: {}\n", within_text(*best),
+    text += fmt::format("  {}, {} per {}: energy {}, time {} %\n", within_text(*best),
                         plan_clocks_text(found, best->result), name_of(best->result.question.grain),
-                        change_text(best->change_as_played()));
+                        change_text(*best, &PlanChange::energy_frac),
+                        shown(best->change_as_played().time_frac));
   }
   if (text.empty()) return text;
   return fmt::format("With more time, each as played (--slack {:.4g} says what to set):\n{}",
