@@ -225,9 +225,9 @@ Option* CommandLine::add_flag_callback(const std::string& names, std::function<v
 }
 
 Option* CommandLine::add_word_callback(const std::string& names,
-                                       std::function<void(const std::string&)> action,
+                                       const std::function<void(const std::string&)>& action,
                                        const std::string& help) {
-  return keep(app_->add_option_function<std::string>(names, std::move(action), help));
+  return keep(app_->add_option_function<std::string>(names, action, help));
 }
 
 CommandLine* CommandLine::add_subcommand(const std::string& name, const std::string& help) {

@@ -71,7 +71,7 @@ class CommandLine {
   Option* add_flag_callback(const std::string& names, std::function<void()> action,
                             const std::string& help);
   Option* add_word_callback(const std::string& names,
-                            std::function<void(const std::string&)> action,
+                            const std::function<void(const std::string&)>& action,
                             const std::string& help);
 
   CommandLine* add_subcommand(const std::string& name, const std::string& help);
