@@ -1,4 +1,4 @@
-#include "tools/terminal/output.hpp"
+#include "tools/terminal/output_table.hpp"
 
 #include <gtest/gtest.h>
 
