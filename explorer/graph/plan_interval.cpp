@@ -17,7 +17,7 @@ namespace {
 // What kernels that err alike have in common.
 std::string source_of(const GpuSpec& spec, const Kernel& kernel) {
   if (const CalibratedKernel* known = calibrated_kernel(spec, kernel)) return known->name;
-  return kernel.label.empty() ? kernel.name : kernel.label;
+  return function_of(kernel);
 }
 
 // Of one launch of each kernel alone, as captured.

@@ -28,9 +28,10 @@ struct GraphPlanInterval {
 
 /// Draws of what the model leaves open, each of which all plans of a run meet: how captured times
 /// split into core and memory and how far core energies are off, in common to the kernels of a
-/// class; the fits of kernels that were measured; and errors no model of this form is free of, a
-/// part that all kernels share and one of each source (the fit a kernel's coefficients come from,
-/// else its function: other grids of it err alike).
+/// class (mostly each function's own where not even the class is known); the fits of kernels that
+/// were measured; and errors no model of this form is free of, a part that all kernels share and
+/// one of each source (the fit a kernel's coefficients come from, else its function: other grids of
+/// it err alike).
 class GraphPlanIntervals {
  public:
   /// @param model, grid  of plans; must outlive it

@@ -123,13 +123,13 @@ OpenSplit open_split(const Surroundings& gpu, const Kernel& kernel, const LeastS
 
 // Core energy at the voltage floor. A product at 80 % of its type's peak takes 60 % of the power
 // limit at the highest clocks, traffic at full bandwidth 30 %; a launch of unknown work a third,
-// one of which not even the class is known a sixth. Products, element-wise kernels and
-// normalisations of the RTX 3080 Ti: 0.7, 0.37; STREAM on the A100: 0.25; 143 kernels of all kinds
-// on seven GPUs (docs/gpus.md, "Captured plans"): 0.16.
+// one of which not even the class is known a fifth. Products, element-wise kernels and
+// normalisations of the RTX 3080 Ti: 0.7, 0.37; STREAM on the A100: 0.25; kernels of all kinds on
+// ten GPUs (docs/gpus.md, "Captured plans"): 0.21.
 double core_energy_j(const Surroundings& gpu, const Kernel& kernel, const LeastShares& least,
                      double dram_bytes, double time_s) {
   constexpr double at_peak_flops = 0.6 / 0.8, at_full_bandwidth = 0.3, unknown = 1.0 / 3.0,
-                   of_any_class = 1.0 / 6.0;
+                   of_any_class = 1.0 / 5.0;
   if (least.dram && (least.core || !counted_in_flops(kernel.kind))) {
     if (const auto fitted = derived(gpu.spec, kernel)) return fitted->core_j;
   }

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <numbers>
 #include <random>
+#include <string>
 
 #include <Eigen/Core>
 
@@ -16,47 +18,130 @@ namespace rubato {
 namespace {
 
 constexpr double guess = 0.3;  // relative error of what nobody measured
-// Of the core energy of launches of which only the time is known, in the logarithm: what steps of
-// seven GPUs' kernels scatter by (0.3 between the GPUs, 1.0 between the kernels of each).
-constexpr double guess_of_any_class = 0.5;
 
 // What all kernels of a class share in each draw, since nobody knows it of any. Captured ones:
 // where in the open range their times split, and how far their core energy is off. Others: how far
 // what was derived from their work is off.
 struct ClassDraws {
   std::vector<double> lean, core_energy;
-  std::vector<std::array<double, 3>> work;  ///< of cycles, bytes and core energy, in sigmas
+  std::array<std::vector<double>, 3> work;  ///< of cycles, bytes and core energy, in sigmas
 };
 
-// The leans of a class reach evenly over the whole range, in an order of their own.
+// Fisher and Yates; std::shuffle differs between libraries.
+void shuffle(std::vector<double>& values, std::mt19937_64& random) {
+  for (std::size_t i = values.size(); i > 1; --i) std::swap(values[i - 1], values[random() % i]);
+}
+
+// Values that lie evenly in [0, 1], in an order of their own.
+std::vector<double> even_shares(std::size_t count, std::mt19937_64& random) {
+  std::vector<double> shares;
+  for (std::size_t i = 0; i < count; ++i)
+    shares.push_back((static_cast<double>(i) + 0.5) / static_cast<double>(count));
+  shuffle(shares, random);
+  return shares;
+}
+
+// Of values that differ: shares as even_shares has them, in the order of the values.
+std::vector<double> even_ranks(const std::vector<double>& values) {
+  std::vector<double> shares;
+  for (const double value : values) {
+    const auto below = std::ranges::count_if(values, [&](double other) { return other < value; });
+    shares.push_back((static_cast<double>(below) + 0.5) / static_cast<double>(values.size()));
+  }
+  return shares;
+}
+
+// What a standard Gaussian is below in so large a share of its draws, 0 < share < 1.
+double gaussian_quantile(double share) {
+  double low = -8.0, high = 8.0;
+  for (int i = 0; i < 50; ++i) {
+    const double middle = 0.5 * (low + high);
+    (0.5 * std::erfc(-middle / std::numbers::sqrt2) < share ? low : high) = middle;
+  }
+  return low;
+}
+
+// A few draws of a standard Gaussian that are as far apart as many are.
+std::vector<double> even_gaussians(std::size_t count, std::mt19937_64& random) {
+  std::vector<double> values = even_shares(count, random);
+  for (double& value : values) value = gaussian_quantile(value);
+  return values;
+}
+
 std::vector<ClassDraws> class_draws(std::size_t count, std::mt19937_64& random) {
-  std::normal_distribution<double> gaussian;
   std::vector<ClassDraws> classes(all_names<KernelClass>().size());
   for (ClassDraws& shared : classes) {
-    for (std::size_t i = 0; i < count; ++i) {
-      shared.lean.push_back((static_cast<double>(i) + 0.5) / static_cast<double>(count));
-      shared.core_energy.push_back(std::exp(guess * gaussian(random)));
-      shared.work.push_back({gaussian(random), gaussian(random), gaussian(random)});
-    }
-    // Fisher and Yates; std::shuffle differs between libraries.
-    for (std::size_t i = count; i > 1; --i)
-      std::swap(shared.lean[i - 1], shared.lean[random() % i]);
+    shared.lean = even_shares(count, random);
+    for (const double value : even_gaussians(count, random))
+      shared.core_energy.push_back(std::exp(guess * value));
+    for (std::vector<double>& values : shared.work) values = even_gaussians(count, random);
   }
   return classes;
 }
 
-KernelCoefficients drawn_anchored(const GpuSpec& member, const Kernel& kernel,
-                                  const CapturePoint& at, const ClassDraws& shared,
-                                  std::size_t draw) {
-  AnchoredKernel own = anchored(member, kernel, at, shared.lean[draw]);
-  if (own.split == SplitSource::fit) return own.coefficients;
-  const bool any_class = own.split == SplitSource::class_prior && kernel.kind == KernelClass::other;
-  own.coefficients.core_j *=
-      std::pow(shared.core_energy[draw], any_class ? guess_of_any_class / guess : 1.0);
-  return scaled_to(member, own.coefficients, at);
-}
+// Draws of captured kernels. Those of a class lean one way together and are off together. Of those
+// of which only the time is known most is each function's own: docs/models.md, section 10.
+class CapturedDraws {
+ public:
+  explicit CapturedDraws(const std::vector<ClassDraws>& classes)
+      : classes_(classes),
+        lean_(even_gaussians(classes.front().lean.size(), random_)),
+        core_energy_(even_gaussians(lean_.size(), random_)) {}
+
+  KernelCoefficients of(const GpuSpec& member, const Kernel& kernel, const CapturePoint& at,
+                        std::size_t draw) {
+    const bool known_class = kernel.kind != KernelClass::other;
+    const ClassDraws& of_class = classes_[static_cast<std::size_t>(kernel.kind)];
+    AnchoredKernel own = anchored(member, kernel, at, of_class.lean[draw]);
+    if (own.split == SplitSource::fit) return own.coefficients;
+    double core_energy = of_class.core_energy[draw];
+    if (own.split == SplitSource::class_prior && !known_class) {
+      const FunctionDraws& alone = of_function(function_of(kernel));
+      own = anchored(member, kernel, at, alone.lean[draw]);
+      core_energy = alone.core_energy[draw];
+    }
+    own.coefficients.core_j *= core_energy;
+    return scaled_to(member, own.coefficients, at);
+  }
+
+ private:
+  struct FunctionDraws {
+    std::vector<double> lean, core_energy;
+  };
+
+  const FunctionDraws& of_function(const std::string& name) {
+    const auto [at, is_new] = functions_.try_emplace(name);
+    FunctionDraws& drawn = at->second;
+    if (!is_new) return drawn;
+    const std::vector<double> lean = even_gaussians(lean_.size(), random_),
+                              core_energy = even_gaussians(lean_.size(), random_);
+    std::vector<double> leaning;
+    for (std::size_t i = 0; i < lean_.size(); ++i) {
+      leaning.push_back(std::sqrt(shared_lean) * lean_[i] + std::sqrt(1.0 - shared_lean) * lean[i]);
+      drawn.core_energy.push_back(
+          std::exp(between_gpus * core_energy_[i] + between_functions * core_energy[i]));
+    }
+    drawn.lean = even_ranks(leaning);
+    return drawn;
+  }
+
+  // What the fitted kernels of ten GPUs, 376 of unknown work and class, differ by from what is
+  // taken for them. Core energy: standard deviations of the logarithm between GPUs (of ten 0.35, as
+  // wide as so few allow) and between the kernels of each. Lean: the part of its variance between
+  // GPUs.
+  static constexpr double between_gpus = 0.4, between_functions = 0.95, shared_lean = 0.3;
+
+  const std::vector<ClassDraws>& classes_;
+  std::mt19937_64 random_{20261125};
+  std::vector<double> lean_, core_energy_;  // standard Gaussians that all share, shape [draws]
+  std::map<std::string, FunctionDraws> functions_;
+};
 
 }  // namespace
+
+const std::string& function_of(const Kernel& kernel) noexcept {
+  return kernel.label.empty() ? kernel.name : kernel.label;
+}
 
 double coefficient_error(const GpuSpec& spec, const Kernel& kernel, CoefficientSource source) {
   // A kernel at eight times its work is as good as another one of its class: an assumption.
@@ -86,6 +171,7 @@ std::vector<GpuModel> draw_models(const GpuModel& model, const Trace& trace, std
   std::mt19937_64 random(20260113);
   std::normal_distribution<double> gaussian;
   const std::vector<ClassDraws> classes = class_draws(count, random);
+  CapturedDraws captured(classes);
   std::vector<GpuModel> models;
   for (std::size_t i = 0; i < count; ++i) {
     const GpuModel member(ensemble_member(model.spec(), i), trace, model.power_limit_w());
@@ -95,16 +181,15 @@ std::vector<GpuModel> draw_models(const GpuModel& model, const Trace& trace, std
       const Kernel& kernel = trace.kernels[k];
       KernelCoefficients& c = coefficients.emplace_back(member.coefficients(id));
       if (model.source(id) == CoefficientSource::anchored) {
-        const ClassDraws& shared = classes[static_cast<std::size_t>(kernel.kind)];
-        c = drawn_anchored(member.spec(), kernel, *member.anchor(id), shared, i);
+        c = captured.of(member.spec(), kernel, *member.anchor(id), i);
         continue;
       }
       const double sigma = coefficient_error(model.spec(), kernel, model.source(id));
-      const auto& of_class = classes[static_cast<std::size_t>(kernel.kind)].work[i];
+      const auto& of_class = classes[static_cast<std::size_t>(kernel.kind)].work;
       const std::array<double*, 3> values{&c.core_cycles, &c.dram_bytes, &c.core_j};
       for (std::size_t j = 0; j < values.size(); ++j)
         *values[j] *=
-            std::exp(sigma * std::numbers::sqrt2 / 2.0 * (of_class[j] + gaussian(random)));
+            std::exp(sigma * std::numbers::sqrt2 / 2.0 * (of_class[j][i] + gaussian(random)));
     }
     models.push_back(member.with(std::move(coefficients)));
   }
@@ -117,13 +202,12 @@ std::vector<std::vector<KernelCoefficients>> draw_captured(const GpuSpec& spec,
                                                            std::size_t count) {
   std::mt19937_64 random(20260113);
   const std::vector<ClassDraws> classes = class_draws(count, random);
+  CapturedDraws drawn(classes);
   std::vector<std::vector<KernelCoefficients>> draws(count);
   for (std::size_t i = 0; i < count; ++i) {
     const GpuSpec member = ensemble_member(spec, i);
-    for (std::size_t k = 0; k < kernels.size(); ++k) {
-      draws[i].push_back(drawn_anchored(member, kernels[k], captured[k],
-                                        classes[static_cast<std::size_t>(kernels[k].kind)], i));
-    }
+    for (std::size_t k = 0; k < kernels.size(); ++k)
+      draws[i].push_back(drawn.of(member, kernels[k], captured[k], i));
   }
   return draws;
 }

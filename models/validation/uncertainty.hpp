@@ -4,12 +4,16 @@
 
 #include <cstddef>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "models/kernel/anchor.hpp"
 #include "models/table/gpu_model.hpp"
 
 namespace rubato {
+
+/// What was launched: as published or captured, whatever its grid.
+[[nodiscard]] const std::string& function_of(const Kernel& kernel) noexcept;
 
 /// Of a kernel's cycles, bytes and core energy when they were not measured:
 /// spread of the class's kernels (derived), or 30 % (guessed).
@@ -19,7 +23,8 @@ namespace rubato {
 /// Draws of the model of a trace: the spec's ensemble in turn, and errors of the coefficients that
 /// were derived or guessed, half of their variance in common to a class. Anchored kernels keep
 /// their captured times; the draws reach over all splits of core and DRAM time that their work
-/// leaves open, each draw with one lean and one error of core energy for all kernels of a class.
+/// leaves open, each draw with one lean and one error of core energy for all kernels of a class, or
+/// for each function (function_of) of which only the time is known.
 /// Where a spec has no ensemble its measured kernels do not vary: what intervals then know of them
 /// are its model_errors. Deterministic.
 /// @param count  of draws; one where it is 0, so that an interval has something to be around
