@@ -18,12 +18,14 @@ Cell slack_cell(const Goal& goal) {
 }
 
 std::vector<Cell> plan_key(const Question& question) {
-  return {std::string(name_of(question.granularity)), std::string(name_of(question.aggregation)),
+  const std::string granularity(name_of(question.granularity));
+  return {granularity, granularity, std::string(name_of(question.aggregation)),
           name_of(question.goal), slack_cell(question.goal)};
 }
 
 std::vector<Cell> key_of_defaults() {
-  return {std::string("iteration"), std::string("-"), std::string("default"), Cell()};
+  return {std::string("iteration"), std::string("default"), std::string("-"),
+          std::string("default"), Cell()};
 }
 
 // Columns that say which plan a row belongs to, before `more`; a terminal needs those that differ.
@@ -34,7 +36,8 @@ OutputTable keyed_table(const Exploration& found, std::vector<Column> more) {
     });
   };
   std::vector<Column> columns{
-      {"granularity"},
+      {.key = "granularity", .for_programs = true},
+      {.key = "plan", .for_people = true},
       {.key = "aggregation",
        .for_programs = all_same([](const Question& q) { return q.aggregation; })},
       {.key = "goal", .for_programs = all_same([](const Question& q) { return name_of(q.goal); })},
@@ -139,7 +142,7 @@ std::string status_text(SolveStatus status, std::span<const Mark> marks) {
 
 OutputTable plans_table(const Exploration& found) {
   OutputTable table = empty_plans_table(found);
-  constexpr std::size_t columns = 27;
+  constexpr std::size_t columns = 28;
   const Totals& base = found.baseline.total;
   const std::optional<Prices> prices = asked_prices(found);
   const auto add_cost = [&](std::vector<Cell>& row, const Totals& total) {

@@ -50,7 +50,7 @@ OutputTable table_of(const ScaleOptions& o) {
     for (const char* name : {"compute", "hidden", "exposed", "bubble"})
       columns.push_back({fmt::format("{}_pct", name), fmt::format("{} %", name), 1});
   }
-  columns.push_back({"energy_kj", "energy kJ", 1});
+  columns.push_back({"energy_kj", "energy kJ", 3});
   if (!o.without_plans) {
     for (const double slack_pct : o.slacks_pct)
       columns.push_back({fmt::format("energy_change_pct_slack_{}", format_number(slack_pct)),
