@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+"""How often 90 % intervals hold what was measured, over all shipped sweeps: the tables of docs/gpus.md, "Do intervals hold?".
+
+Usage: bench/tables/coverage.py RUBATO FOLDER   (the folder keeps what each `rubato validate --intervals` printed: what is there is not run again)
+Some ten minutes of CPU time. Standard library only.
+"""
+import csv
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+MEASURED = ROOT / "models" / "data" / "measured"
+EXAMPLES = ROOT / "docs" / "examples"
+# Of each spec the sweep it is fitted to (models/validation/shipped_fits.cpp), with six kernels or more.
+SWEEPS = {
+    "v100-sxm2": [MEASURED / "v100_33workloads/sweep.csv", "--curve-points", "757,952,1207,1530"],
+    "rtx-3080-ti-2": [MEASURED / "rtx3080ti_kernels/kernels.csv"],
+    "a100-sxm4-80gb": [MEASURED / "dcgm_core_sweeps/a100.csv", "--idle", MEASURED / "dcgm_core_sweeps/a100_idle.csv"],
+    "gtx-1080-ti": [MEASURED / "pascal_turing_grid/gtx1080ti.csv"],
+    "rtx-2070-super": [MEASURED / "pascal_turing_grid/rtx2070super.csv"],
+    "a40": [EXAMPLES / "gpt3-175b-a40.csv"],
+    "v100-pcie": [MEASURED / "dcgm_core_sweeps/v100.csv"],
+    "rtx-8000": [MEASURED / "dcgm_core_sweeps/rtx8000.csv"],
+    "rtx-4050-laptop": [MEASURED / "rtx4050laptop_kernels/kernels.csv"],
+}
+POINTS = ("1", "3", "5", "4 of 5")
+
+
+def rows_of(rubato, folder, spec, arguments):
+    file = folder / f"{spec}.csv"
+    if not file.exists() or not file.stat().st_size:
+        command = [rubato, "validate", *arguments, "--gpu", spec, "--intervals", "--csv", "--quiet"]
+        file.write_text(subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE).stdout)
+    return {(row["points"], row["predicted"]): row for row in csv.DictReader(file.read_text().splitlines())}
+
+
+def number(row, name):
+    return f"{float(row[name]):.0f}"
+
+
+def shares(row):
+    return f"{number(row, 'time_inside_pct')} / {number(row, 'energy_inside_pct')}" if row and int(row["count"]) else "no plan"
+
+
+def widths(row):
+    return f"{number(row, 'time_width_pct')} / {number(row, 'energy_width_pct')}" if row and int(row["count"]) else ""
+
+
+def line(*cells):
+    print("| " + " | ".join(cells) + " |")
+
+
+def main():
+    rubato, folder = sys.argv[1], pathlib.Path(sys.argv[2])
+    folder.mkdir(parents=True, exist_ok=True)
+    found = {spec: rows_of(rubato, folder, spec, arguments) for spec, arguments in SWEEPS.items()}
+    line("", "", *POINTS)
+    for spec, rows in found.items():
+        for predicted in ("cells", "plans"):
+            line(spec if predicted == "cells" else "", predicted, *(shares(rows.get((points, predicted))) for points in POINTS))
+    print()
+    line("", "captured time", "width", *POINTS, "width")
+    for spec, rows in found.items():
+        of = {points: rows.get((points, "captured plans")) for points in ("captured time", *POINTS)}
+        line(spec, shares(of["captured time"]), widths(of["captured time"]), *(shares(of[points]) for points in POINTS), widths(of[POINTS[-1]]))
+    for predicted, least in (("cells", 50), ("plans", 50), ("captured plans", 50)):
+        for quantity in ("time", "energy"):
+            all_shares = [float(row[f"{quantity}_inside_pct"]) for rows in found.values() for (points, what), row in rows.items()
+                          if what == predicted and points in POINTS and int(row["count"]) >= least]
+            inside = sum(84.5 <= share <= 95.5 for share in all_shares)
+            print(f"{predicted}, {quantity}: mean {sum(all_shares) / len(all_shares):.1f} %, {inside} of {len(all_shares)} rows in 85 to 95 %, "
+                  f"{sum(share < 84.5 for share in all_shares)} below, {sum(share > 95.5 for share in all_shares)} above, least {min(all_shares):.0f}")
+
+
+if __name__ == "__main__":
+    main()
