@@ -9,7 +9,6 @@
 
 #include "models/gpu/device.hpp"
 #include "models/table/gpu_model.hpp"
-#include "models/validation/uncertainty.hpp"
 #include "tests/captures.hpp"
 #include "traces/capture_stats.hpp"
 #include "traces/files/trace_json.hpp"
@@ -88,75 +87,6 @@ TEST(CapturedTimes, OfAnotherChipAreNotThisOnes) {
   kernel.flops.reset();
   kernel.dram_bytes.reset();
   EXPECT_EQ(GpuModel(spec, trace).source(KernelId{2}), CoefficientSource::guessed);
-}
-
-// Of a step of kernels captured at 1 ms each: their times at half the clock over that, in draws
-// that all return the captured time.
-std::vector<std::vector<double>> drawn_slowdowns(const std::vector<Kernel>& kernels) {
-  Trace trace;
-  trace.name = "t";
-  trace.segments = {{"s", 1, {}}};
-  for (std::size_t k = 0; k < kernels.size(); ++k) {
-    trace.kernels.push_back(kernels[k]);
-    trace.kernels.back().measured_time_s = 1e-3;
-    trace.segments.front().launches.push_back(id_at<KernelId>(k));
-  }
-  const GpuSpec spec = load_gpu_spec("a100-sxm4-80gb");
-  const GpuModel model(spec, trace);
-  const ClockPair half = captured_clock(spec, "1593/705");
-  std::vector<std::vector<double>> slowdowns(kernels.size());
-  for (const GpuModel& draw : draw_models(model, trace, 16)) {
-    for (std::size_t k = 0; k < kernels.size(); ++k) {
-      const auto id = id_at<KernelId>(k);
-      EXPECT_NEAR(draw.evaluate(id, spec.default_clock).time_s, 1e-3, 1e-12);
-      slowdowns[k].push_back(draw.evaluate(id, half).time_s / 1e-3);
-    }
-  }
-  return slowdowns;
-}
-
-Kernel captured_kernel(const char* name, const char* label, KernelClass kind) {
-  Kernel kernel;
-  kernel.name = name;
-  kernel.label = label;
-  kernel.kind = kind;
-  return kernel;
-}
-
-void expect_all_splits(const std::vector<double>& slowdowns) {
-  EXPECT_LT(std::ranges::min(slowdowns), 1.12);  // the crossbar loses bandwidth
-  EXPECT_GT(std::ranges::max(slowdowns), 1.9);
-}
-
-TEST(CapturedTimes, DrawsOfAClassLeanOneWay) {
-  const auto of = drawn_slowdowns(
-      {captured_kernel("a", "a", KernelClass::gemm), captured_kernel("b", "b", KernelClass::gemm)});
-  expect_all_splits(of[0]);
-  for (std::size_t i = 0; i < of[0].size(); ++i) EXPECT_NEAR(of[0][i], of[1][i], 1e-9);
-}
-
-// Only launches of one function are known to be alike; others lean a little more one way than not.
-TEST(CapturedTimes, DrawsOfUnknownFunctionsAreTheirOwn) {
-  std::vector<Kernel> kernels{captured_kernel("a 1", "a", KernelClass::other),
-                              captured_kernel("a 2", "a", KernelClass::other)};
-  std::vector<std::string> names;
-  for (int k = 0; k < 40; ++k) names.push_back("f" + std::to_string(k));
-  for (const std::string& name : names)
-    kernels.push_back(captured_kernel(name.c_str(), name.c_str(), KernelClass::other));
-  const auto of = drawn_slowdowns(kernels);
-  for (const std::vector<double>& kernel : of) expect_all_splits({kernel.begin(), kernel.end()});
-  double variance = 0.0, of_mean = 0.0;
-  for (std::size_t i = 0; i < of[0].size(); ++i) {
-    EXPECT_NEAR(of[0][i], of[1][i], 1e-9);
-    double sum = 0.0;
-    for (std::size_t k = 2; k < of.size(); ++k) {
-      sum += of[k][i] - 1.5;
-      variance += std::pow(of[k][i] - 1.5, 2) / 40.0;
-    }
-    of_mean += std::pow(sum / 40.0, 2);
-  }
-  EXPECT_GT(of_mean / variance, 0.15);  // independent: 0.025
-  EXPECT_LT(of_mean / variance, 0.5);   // as a class: 1
 }
 
 struct RealCapture {
