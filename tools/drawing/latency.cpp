@@ -262,9 +262,6 @@ std::string latency_svg(const LatencyCaption& caption, std::span<const LatencyPo
   return Picture(caption, points, screen).draw();
 }
 
-namespace {
-
-// What plans that know the latency keep at the shortest and at the longest.
 std::string latency_answer(std::span<const LatencyPoint> points) {
   std::string text;
   for (const bool waits : {false, true}) {
@@ -285,6 +282,8 @@ std::string latency_answer(std::span<const LatencyPoint> points) {
   }
   return text;
 }
+
+namespace {
 
 std::string latency_numbers(std::span<const LatencyPoint> points) {
   std::vector<std::vector<std::string>> rows;

@@ -62,6 +62,9 @@ struct LatencyCaption {
                                       std::span<const LatencyPoint> points,
                                       Screen screen = Screen::desk);
 
+/// HTML: what plans that know the latency keep at the shortest and at the longest.
+[[nodiscard]] std::string latency_answer(std::span<const LatencyPoint> points);
+
 /// An HTML page with the picture and the numbers behind it.
 [[nodiscard]] std::string latency_page(const LatencyCaption& caption,
                                        std::span<const LatencyPoint> points);

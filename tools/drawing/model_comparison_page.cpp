@@ -55,7 +55,8 @@ std::string regret_table(const ModelComparison& comparison,
                     rows);
 }
 
-// Which model errs least on energy, and by how much.
+}  // namespace
+
 std::string comparison_answer(const ModelComparison& comparison) {
   std::vector<std::pair<double, std::string>> errors;
   for (const ComparedModel& model : comparison.models) {
@@ -70,6 +71,8 @@ std::string comparison_answer(const ModelComparison& comparison) {
     text += fmt::format(", {} {:.2f} %", page_text(errors[i].second), errors[i].first);
   return text + ".";
 }
+
+namespace {
 
 std::string plots(const ModelComparison& comparison) {
   constexpr double tolerance = 0.05;

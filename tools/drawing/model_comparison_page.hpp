@@ -10,6 +10,9 @@
 
 namespace rubato {
 
+/// HTML: which model errs least on energy, and by how much.
+[[nodiscard]] std::string comparison_answer(const ModelComparison& comparison);
+
 /// A page that needs nothing else; names from files are escaped.
 /// @param regrets  of each model
 [[nodiscard]] std::string model_comparison_page(const GpuSpec& spec,

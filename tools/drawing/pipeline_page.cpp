@@ -27,20 +27,6 @@ std::string change(double now, double before) {
   return format_signed(100.0 * (now / before - 1.0), 2);
 }
 
-std::string pipeline_answer(const PipelinePlanner& planner, const PipelineResult* plan) {
-  const PipelineRun& base = planner.baseline();
-  if (plan == nullptr)
-    return fmt::format("No plan keeps the time. The fastest takes {:.5g} s.",
-                       planner.least_time_s());
-  const auto [low, high] = std::ranges::minmax_element(plan->run.passes, {}, &TimedPass::core_mhz);
-  return fmt::format(
-      "<b>Passes at {:.0f} to {:.0f} MHz: energy {} %</b>, time {} % ({:.5g} s and {:.5g} J an "
-      "iteration, from {:.5g} s and {:.5g} J).",
-      low->core_mhz, high->core_mhz, change(plan->energy_j, base.energy_j),
-      change(plan->run.time_s, base.time_s), plan->run.time_s, plan->energy_j, base.time_s,
-      base.energy_j);
-}
-
 // Of each stage and plan the clocks of each kind of pass.
 std::string clocks_table(const PipelineWork& work, const std::vector<DrawnRun>& runs) {
   std::vector<std::string> head{"stage"};
@@ -92,6 +78,22 @@ std::string trust_facts(const PipelineResult* plan, std::string_view notes) {
 
 }  // namespace
 
+std::string pipeline_answer(const PipelinePlanner& planner,
+                            const std::vector<PipelineResult>& plans) {
+  const PipelineRun& base = planner.baseline();
+  const PipelineResult* plan = first_plan(plans);
+  if (plan == nullptr)
+    return fmt::format("No plan keeps the time. The fastest takes {:.5g} s.",
+                       planner.least_time_s());
+  const auto [low, high] = std::ranges::minmax_element(plan->run.passes, {}, &TimedPass::core_mhz);
+  return fmt::format(
+      "<b>Passes at {:.0f} to {:.0f} MHz: energy {} %</b>, time {} % ({:.5g} s and {:.5g} J an "
+      "iteration, from {:.5g} s and {:.5g} J).",
+      low->core_mhz, high->core_mhz, change(plan->energy_j, base.energy_j),
+      change(plan->run.time_s, base.time_s), plan->run.time_s, plan->energy_j, base.time_s,
+      base.energy_j);
+}
+
 std::string pipeline_page(const PipelinePlanner& planner, const std::vector<PipelineResult>& plans,
                           const PipelineCaption& caption, const OutputTable& table) {
   std::vector<DrawnRun> runs{{caption.baseline, &planner.baseline()}};
@@ -114,7 +116,7 @@ std::string pipeline_page(const PipelinePlanner& planner, const std::vector<Pipe
                                    "</figure>\n",
                                    frontier_svg(planner, plans, caption.baseline)));
   body += page_section("All plans", html_table(table));
-  return whole_page({"Clocks of a pipeline", caption.subtitle, pipeline_answer(planner, plan), ""},
+  return whole_page({"Clocks of a pipeline", caption.subtitle, pipeline_answer(planner, plans), ""},
                     body);
 }
 

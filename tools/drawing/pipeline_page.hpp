@@ -16,6 +16,10 @@ struct PipelineCaption {
   std::string notes;     ///< lines
 };
 
+/// HTML: clocks of the first plan that keeps its time, and what they change.
+[[nodiscard]] std::string pipeline_answer(const PipelinePlanner& planner,
+                                          const std::vector<PipelineResult>& plans);
+
 /// One self-contained page: the first plan's answer, pictures, clocks and a table of the plans.
 [[nodiscard]] std::string pipeline_page(const PipelinePlanner& planner,
                                         const std::vector<PipelineResult>& plans,

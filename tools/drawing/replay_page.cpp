@@ -144,7 +144,8 @@ std::string steps_table(const std::vector<ReplayStep>& steps) {
                     cells);
 }
 
-// How much of the GPU time was predicted and met.
+}  // namespace
+
 std::string replay_answer(const ReplayComparison& comparison) {
   const ReplayTotals& t = comparison.totals;
   double within_s = 0.0, compared_s = 0.0, all_s = 0.0;
@@ -166,6 +167,8 @@ std::string replay_answer(const ReplayComparison& comparison) {
   return text + fmt::format(" {:.0f} % of the GPU time was compared, {:.0f} % is within {:.0f} %.",
                             share(compared_s), share(within_s), 100.0 * verdict_tolerance);
 }
+
+namespace {
 
 // What is known of kernels, as shares of the time in percent; nothing of what no kernel is.
 std::string known_text(std::initializer_list<std::pair<double, const char*>> shares) {

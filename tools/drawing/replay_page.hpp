@@ -7,6 +7,9 @@
 
 namespace rubato {
 
+/// HTML: predicted beside captured, and how much of the GPU time was compared and met.
+[[nodiscard]] std::string replay_answer(const ReplayComparison& comparison);
+
 /// A page that needs nothing else; names from files are escaped.
 [[nodiscard]] std::string replay_page(const ReplayRequest& request, const CaptureReplay& replay,
                                       const ReplayComparison& comparison,

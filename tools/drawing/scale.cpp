@@ -237,24 +237,23 @@ class ScalePicture {
   double panel_px_ = 0.0, width_ = 0.0, block_px_ = 0.0, top_px_ = 96.0;
 };
 
-// "slack 1 %: 3.8 % (TP 1, PP 1, DP 8) to 32.2 % (TP 8, PP 16, DP 1)", one for each slack.
-std::string answer_of(const ScaleCaption& caption, std::span<const DrawnStep> steps) {
+}  // namespace
+
+std::string scale_answer(const ScaleCaption& caption, std::span<const DrawnStep> steps) {
   std::string text;
-  for (std::size_t i = 0; i < caption.slacks_pct.size(); ++i) {
+  for (std::size_t i = 0; i < caption.slacks_pct.size() && !steps.empty(); ++i) {
     const auto change = [&](const DrawnStep& step) { return step.energy_changes_pct[i]; };
     const auto [most, least] = std::ranges::minmax_element(steps, {}, change);
     const auto named = [&](const DrawnStep& step) {
       return fmt::format("{} % (TP {}, PP {}, DP {})", format_fixed(-change(step), 1), step.tensor,
                          step.stages, step.replicas);
     };
-    text += fmt::format("{}With {} % more time allowed, plans save {} to {} of the energy.",
+    text += fmt::format("{}With {} % more time allowed, plans save {}{} of the energy.",
                         i > 0 ? "<br>" : "", format_number(caption.slacks_pct[i]), named(*least),
-                        named(*most));
+                        steps.size() > 1 ? " to " + named(*most) : "");
   }
   return text;
 }
-
-}  // namespace
 
 std::string scale_svg(const ScaleCaption& caption, std::span<const DrawnStep> steps,
                       Screen screen) {
@@ -265,7 +264,7 @@ std::string scale_page(const ScaleCaption& caption, std::span<const DrawnStep> s
                        const OutputTable& numbers) {
   return whole_page(
       {"A training step over degrees of parallelism",
-       fmt::format("{}; {}", caption.model, caption.cluster), answer_of(caption, steps), ""},
+       fmt::format("{}; {}", caption.model, caption.cluster), scale_answer(caption, steps), ""},
       page_section("How sure this is", "<p>" + page_text(caption.notes) + "</p>\n") +
           page_section(
               "Shares and savings",

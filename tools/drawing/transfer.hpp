@@ -35,6 +35,9 @@ struct TransferCaption {
                                        std::span<const DrawnTransfer> transfers,
                                        Screen screen = Screen::desk);
 
+/// HTML: what the plan saves on average, and what each trace's own plan would.
+[[nodiscard]] std::string transfer_answer(std::span<const DrawnTransfer> transfers);
+
 /// An HTML page with the picture and the numbers behind it.
 [[nodiscard]] std::string transfer_page(const TransferCaption& caption,
                                         std::span<const DrawnTransfer> transfers);

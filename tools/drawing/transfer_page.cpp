@@ -18,7 +18,8 @@ std::string number(std::optional<double> value) {
   return value ? format_fixed(*value, 2) : std::string("-");
 }
 
-// What the plan saves on average, and what each trace's own plan would.
+}  // namespace
+
 std::string transfer_answer(std::span<const DrawnTransfer> transfers) {
   double saved = 0.0, time = 0.0, regret = 0.0, worst = 0.0;
   std::size_t count = 0, with_regret = 0;
@@ -50,6 +51,8 @@ std::string transfer_answer(std::span<const DrawnTransfer> transfers) {
   }
   return text;
 }
+
+namespace {
 
 std::string transfer_numbers(std::span<const DrawnTransfer> transfers) {
   std::vector<std::vector<std::string>> rows;

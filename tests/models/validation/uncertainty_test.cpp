@@ -118,8 +118,8 @@ TEST(Uncertainty, CoefficientErrorsAreTheSpreadOfTheClass) {
     CalibratedKernel& known = spec.kernels.emplace_back();
     known.name = "k" + std::to_string(spec.kernels.size());
     known.kind = KernelClass::softmax;
-    known.dram_bytes = 1e6;
-    known.coefficients.core_cycles = 1e6 * std::exp(log_cycles_per_byte);
+    known.dram_bytes = 1e6 * static_cast<double>(spec.kernels.size());
+    known.coefficients.core_cycles = *known.dram_bytes * std::exp(log_cycles_per_byte);
   };
   Kernel kernel = captured_kernel("new", "new", KernelClass::softmax);
   const auto error = [&](CoefficientSource source) {
@@ -128,7 +128,9 @@ TEST(Uncertainty, CoefficientErrorsAreTheSpreadOfTheClass) {
   add(0.0);
   EXPECT_EQ(error(CoefficientSource::derived), 0.3);  // one says nothing
   add(0.2);
+  EXPECT_NEAR(error(CoefficientSource::derived), 0.2 / std::sqrt(2.0), 1e-12);
   add(0.4);
+  spec.kernels.emplace_back().kind = KernelClass::softmax;  // of no known work
   EXPECT_NEAR(error(CoefficientSource::derived), 0.2, 1e-12);
   EXPECT_EQ(error(CoefficientSource::measured), 0.0);
   EXPECT_EQ(error(CoefficientSource::guessed), 0.3);
@@ -140,7 +142,8 @@ TEST(Uncertainty, CoefficientErrorsAreTheSpreadOfTheClass) {
   EXPECT_NEAR(error(CoefficientSource::scaled), 0.2, 1e-12);
   add(3.0);
   EXPECT_EQ(error(CoefficientSource::derived), 0.3);
-  for (CalibratedKernel& known : spec.kernels) known.coefficients.core_cycles = 1e6;
+  for (CalibratedKernel& known : spec.kernels)
+    known.coefficients.core_cycles = known.dram_bytes.value_or(0.0);
   EXPECT_EQ(error(CoefficientSource::derived), 0.05);
 }
 

@@ -3,6 +3,7 @@
 
 Usage: terminal_manners_test.py RUBATO SOURCE_DIR
 """
+import csv
 import fcntl
 import gzip
 import json
@@ -65,6 +66,34 @@ class Manners(unittest.TestCase):
                 self.assertEqual(done.stdout, "")
                 self.assertIn(f"wrote new/x{extension}\n", done.stderr)
                 self.assertEqual((self.folder / f"new/x{extension}").read_text(), self.run_program(*command, option).stdout, (command, extension))
+
+    def test_programs_read_one_document(self):
+        """JSON, an object a line, or rows of one width: no words between."""
+        capture = SOURCE / "docs/examples/run.pt.trace.json.gz"
+        self.run_program("explore", *FEW, "--db", "r.db")
+        for command in (("explore", *FEW), ("explore", capture, *FEW), ("replay", capture), ("replay", capture, "--per-kernel"), ("trace", "show", "gpt3-xl"),
+                        ("trace", "scale", "gpt3-small", "--tp", "1,2", "--no-plans"), ("sweep-latency", "gpt3-xl", "--latencies-us", "10"),
+                        ("transfer", "--batches", "1", "--db", "r.db"), ("suggest", "gpt3-xl"), ("gpus",),
+                        ("validate", SOURCE / "docs/examples/a100-sweep.csv", "--gpu", "a100-sxm4-80gb", "--model", "linear"),
+                        ("pipeline", "plan", *PIPELINE), ("pipeline", "compare", *PIPELINE), ("pipeline", "straggle", *PIPELINE)):
+            json.loads(self.run_program(*command, "--json").stdout)
+            rows = [json.loads(line) for line in self.run_program(*command, "--json-lines").stdout.splitlines()]
+            table = list(csv.reader(self.run_program(*command, "--csv").stdout.splitlines()))
+            self.assertEqual({tuple(row) for row in rows}, {tuple(table[0])}, command)
+            self.assertEqual({len(row) for row in table}, {len(table[0])}, command)
+            self.assertEqual(len(rows), len(table) - 1, command)
+
+    def test_the_answer_comes_first(self):
+        """On what, then what was found, in the words of the page; then tables."""
+        for command, answer in ((("replay", SOURCE / "docs/examples/run.pt.trace.json.gz"), "The model gives the run "),
+                                (("trace", "scale", "gpt3-small", "--pp", "1,2", "--slack", "1"), "With 1 % more time allowed, plans save "),
+                                (("sweep-latency", "gpt3-xl", "--latencies-us", "10,100"), "A device that runs on meanwhile: energy -"),
+                                (("pipeline", "plan", *PIPELINE), "Passes at "),
+                                (("validate", SOURCE / "docs/examples/a100-sweep.csv", "--gpu", "a100-sxm4-80gb", "--model", "linear"),
+                                 "Least error of energy: linear, ")):
+            lines = self.run_program(*command).stdout.splitlines()
+            self.assertTrue(lines[1].startswith(answer), lines[:3])
+            self.assertNotRegex(" ".join(lines[:4]), "<b>|&nbsp;|<br>")
 
     def test_standard_input(self):
         trace = self.run_program("trace", "convert", "gpt3-xl", "/dev/stdout", status=2)  # no extension says the form

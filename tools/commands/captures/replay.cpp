@@ -15,7 +15,9 @@
 #include "models/gpu/device.hpp"
 #include "sim/timeline/graph.hpp"
 #include "tools/command_line.hpp"
+#include "tools/commands/captures/replay_tables.hpp"
 #include "tools/commands/command.hpp"
+#include "tools/drawing/page_parts.hpp"
 #include "tools/drawing/replay_page.hpp"
 #include "tools/options/captured.hpp"
 #include "tools/options/files.hpp"
@@ -72,119 +74,8 @@ PowerTrack power_track(const PowerEvidence& power, double makespan_s) {
   return track;
 }
 
-Cell pct(double now, double before) {
-  return before > 0.0 ? Cell(100.0 * (now / before - 1.0)) : Cell();
-}
-Cell optional_cell(const std::optional<double>& value, double scale = 1.0) {
-  return value ? Cell(scale * *value) : Cell();
-}
-Cell energy_cell(const std::optional<SpanEnergy>& span) {
-  return span ? Cell(span->energy_j) : Cell();
-}
-
-OutputTable runs_table(const ReplayRequest& request, const ReplayComparison& comparison) {
-  OutputTable table({{"run"},
-                     {"clock"},
-                     {"time_ms", "time ms"},
-                     {"error_pct", "over captured %", 2},
-                     {"energy_j", "energy J"}});
-  const ReplayTotals& t = comparison.totals;
-  const auto add = [&](const char* name, const std::string& clock, double time_s, Cell energy) {
-    table.add_row({std::string(name), clock, 1e3 * time_s, pct(time_s, t.captured_s), energy});
-  };
-  add("captured", request.captured_clock, t.captured_s, energy_cell(comparison.measured));
-  add("reproduced", request.captured_clock, t.reproduced_s, t.reproduced_j);
-  add("predicted", request.captured_clock, t.predicted_s, t.predicted_j);
-  add("replayed", request.replayed_clock, t.replayed_s, t.replayed_j);
-  return table;
-}
-
-// What there is to show beside captured and predicted times.
-struct Shown {
-  bool replayed = false;  ///< other clocks
-  bool power = false;     ///< a log
-};
-
-OutputTable rows_table(const std::vector<ReplayRow>& rows, const char* what, const Shown& shown) {
-  OutputTable table({{what},
-                     {"source", {}, 3, true},
-                     {"launches", {}, 3, shown.replayed && shown.power},
-                     {"captured_ms", "captured ms"},
-                     {"compared_ms", "compared ms", 3, true},
-                     {"predicted_ms", "model ms"},
-                     {"error_pct", "error %", 1},
-                     {"error_90_pct", "+-90 %", 1},
-                     {.key = "verdict", .room = Room::needed},
-                     {"replayed_ms", "replayed ms", 3, !shown.replayed},
-                     {"predicted_w", "model W", 0, !shown.power},
-                     {"measured_w", "log W", 0, !shown.power},
-                     {"measured_sigma_w", "+-1 s", 0, !shown.power}});
-  for (const ReplayRow& row : rows) {
-    const auto& error = row.time_error;
-    table.add_row(
-        {row.name, row.source ? Cell(std::string(name_of(*row.source))) : Cell(),
-         static_cast<std::int64_t>(row.launches), 1e3 * row.captured_s, 1e3 * row.compared_s,
-         error ? Cell(1e3 * row.predicted_s) : Cell(), error ? Cell(100.0 * error->value) : Cell(),
-         error ? optional_cell(error->half_width, 100.0) : Cell(),
-         std::string(name_of(verdict_of(row))), 1e3 * row.replayed_s, row.predicted_power_w,
-         optional_cell(row.measured_power_w), optional_cell(row.measured_sigma_w)});
-  }
-  return table;
-}
-
-OutputTable steps_table(const std::vector<ReplayStep>& steps, const Shown& shown) {
-  OutputTable table({{"step"},
-                     {"launches", {}, 3, shown.replayed && shown.power},
-                     {"captured_ms", "captured ms"},
-                     {"predicted_ms", "model ms"},
-                     {"error_pct", "error %", 2},
-                     {"replayed_ms", "replayed ms", 3, !shown.replayed},
-                     {"predicted_j", "model J"},
-                     {"replayed_j", "replayed J", 3, !shown.replayed},
-                     {"measured_j", "log J", 3, !shown.power},
-                     {"energy_error_pct", "error %", 2, !shown.power},
-                     {"measured_coverage", "log covers", 2, !shown.power || shown.replayed}});
-  for (const ReplayStep& step : steps) {
-    const auto& measured = step.measured;
-    table.add_row({step.name, static_cast<std::int64_t>(step.launches), 1e3 * step.captured_s,
-                   1e3 * step.predicted_s, pct(step.predicted_s, step.captured_s),
-                   1e3 * step.replayed_s, step.predicted_j, step.replayed_j, energy_cell(measured),
-                   measured ? pct(step.predicted_j, measured->energy_j) : Cell(),
-                   measured ? Cell(measured->coverage) : Cell()});
-  }
-  return table;
-}
-
-OutputTable coverage_table(const ReplayCoverage& c) {
-  OutputTable table({{"known_from"}, {"time_ms"}, {"share_pct"}});
-  const auto add = [&](const char* name, double s) {
-    table.add_row({std::string(name), 1e3 * s, 100.0 * s / std::max(c.total_s(), 1e-12)});
-  };
-  add("measured", c.measured_s);
-  add("scaled", c.scaled_s);
-  add("derived", c.derived_s);
-  add("guessed", c.guessed_s);
-  add("anchored", c.anchored_s);
-  return table;
-}
-
-OutputTable alignment_table(const PowerEvidence& power) {
-  OutputTable table({{"file"},
-                     {"format"},
-                     {"zone_hours"},
-                     {"shift_s"},
-                     {"correlation"},
-                     {"samples"},
-                     {"window_s"}});
-  const Alignment& a = power.alignment;
-  table.add_row({power.log->file, std::string(name_of(power.log->kind)),
-                 a.zone_quarter_hours ? Cell(*a.zone_quarter_hours / 4.0) : Cell(), a.shift_s,
-                 a.correlation, static_cast<std::int64_t>(a.samples), power.sensor.window_s});
-  return table;
-}
-
-void print_notes(const Capture& capture, const ReplayComparison& comparison,
-                 const std::optional<PowerEvidence>& power) {
+void tell_notes(const Capture& capture, const ReplayComparison& comparison,
+                const std::optional<PowerEvidence>& power) {
   for (const std::string& line : capture.left_out) tell("note: left out: {}\n", printable(line));
   if (!power) return;
   const Alignment& a = power->alignment;
@@ -231,7 +122,7 @@ std::string verdict_text(const ReplayComparison& comparison) {
   return text;
 }
 
-void print_all(const ReplayOptions& o, const ReplayRequest& request,
+void print_all(const ReplayOptions& o, const ReplayRequest& request, const GpuSpec& spec,
                const ReplayComparison& comparison, const std::optional<PowerEvidence>& power) {
   const Shown shown{request.replayed_clock != request.captured_clock, power.has_value()};
   const OutputTable runs = runs_table(request, comparison),
@@ -246,18 +137,16 @@ void print_all(const ReplayOptions& o, const ReplayRequest& request,
                                    {"steps", &steps},     {"kernels", &kernels}};
     std::optional<OutputTable> alignment;
     if (power) tables.push_back({"power", &alignment.emplace(alignment_table(*power))});
-    print(render_json_object(tables));
-    return;
+    return print(render_json_object(tables));
   }
-  if (o.format == OutputFormat::csv) {
-    print((o.per_kernel ? kernels : classes), o.format);
-    return;
-  }
+  if (o.format != OutputFormat::table) return print(o.per_kernel ? kernels : classes, o.format);
   const ReplayCoverage& c = comparison.coverage;
   const double total_s = std::max(c.total_s(), 1e-12);
+  print_notes(fmt::format("{} on {}\n{}", printable(request.trace_file), printable(spec.title),
+                          terminal_text(replay_answer(comparison))));
   print(runs, o.format);
   const auto share = [&](double time_s) { return percent * time_s / total_s; };
-  rubato::print_notes(fmt::format(
+  print_notes(fmt::format(
       "\nGPU time, predicted without captured times: {:.1f} % measured, {:.1f} % scaled, {:.1f} % "
       "derived, {:.1f} % guessed, {:.1f} % anchored: these keep them. Plans (explore) start from "
       "captured times: {:.1f} % measured, {:.1f} % anchored\n\n",
@@ -330,8 +219,8 @@ ExitStatus run(const ReplayOptions& o, const RunContext& context) {
                              cells_of_table(o.table, spec, capture.kernels));
   const ReplayRuns runs = run_all(replay, replayed);
   const ReplayComparison comparison = compare(replay, runs, power);
-  print_notes(capture, comparison, power);
-  print_all(o, request, comparison, power);
+  tell_notes(capture, comparison, power);
+  print_all(o, request, spec, comparison, power);
   if (!o.page.empty()) write_output(o.page, replay_page(request, replay, comparison, power));
   if (!o.perfetto.empty()) {
     const ClockGrid at_capture(spec, {captured}), at_replay(spec, {replayed});

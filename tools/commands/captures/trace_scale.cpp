@@ -21,6 +21,7 @@
 #include "models/network/cluster.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/captures/trace.hpp"
+#include "tools/drawing/page_parts.hpp"
 #include "tools/drawing/scale.hpp"
 #include "tools/options/disturbance.hpp"
 #include "tools/options/parallel.hpp"
@@ -204,14 +205,18 @@ Combinations combinations_of(const ScaleOptions& o) {
   return all;
 }
 
-void write_drawings(const ScaleOptions& o, const Combinations& all, const ScaleRuns& runs,
-                    const OutputTable& table) {
-  const ScaleCaption caption{
-      .model = fmt::format("{}, {} microbatches of {} sequences in each replica", o.model.model,
-                           o.parallel.microbatches, o.model.batch.value_or(1)),
+ScaleCaption caption_of(const ScaleOptions& o, const Combinations& all, const ScaleRuns& runs) {
+  const std::uint64_t sequences = o.model.batch.value_or(1);
+  return {
+      .model = fmt::format("{}, {} microbatches of {} sequence{} in each replica", o.model.model,
+                           o.parallel.microbatches, sequences, sequences == 1 ? "" : "s"),
       .cluster = fmt::format("{}, {}", all.cluster.name, o.parallel.gpu),
       .slacks_pct = o.without_plans ? std::vector<double>{} : o.slacks_pct,
       .notes = notes_of(o, all, runs)};
+}
+
+void write_drawings(const ScaleOptions& o, const ScaleCaption& caption, const ScaleRuns& runs,
+                    const OutputTable& table) {
   if (!o.page.empty()) write_output(o.page, scale_page(caption, runs.steps, table));
   if (!o.plot.empty()) write_output(o.plot, scale_svg(caption, runs.steps));
 }
@@ -272,10 +277,15 @@ ExitStatus run_scale(const ScaleOptions& o, const RunContext& context) {
   const ScaleRuns runs = made_runs(o, all, context);
   OutputTable table = table_of(o);
   for (const DrawnStep& step : runs.steps) table.add_row(row_of(step));
+  const ScaleCaption caption = caption_of(o, all, runs);
+  if (o.format == OutputFormat::table) {
+    print_notes(fmt::format("{}; {}\n{}", printable(caption.model), printable(caption.cluster),
+                            terminal_text(scale_answer(caption, runs.steps))));
+  }
   print(table, o.format);
-  if (o.format == OutputFormat::table) print('\n' + notes_of(o, all, runs) + '\n');
+  if (o.format == OutputFormat::table) print('\n' + caption.notes + '\n');
   if (runs.steps.empty() && runs.not_made == 0) return ExitStatus::no_plan;
-  if (!runs.steps.empty()) write_drawings(o, all, runs, table);
+  if (!runs.steps.empty()) write_drawings(o, caption, runs, table);
   return finished(all.inputs.size() - runs.not_made - runs.cut_short.size(), all.inputs.size(),
                   "combinations");
 }

@@ -9,6 +9,7 @@
 #include "explorer/regret.hpp"
 #include "explorer/results/validation_store.hpp"
 #include "tools/drawing/model_comparison_page.hpp"
+#include "tools/drawing/page_parts.hpp"
 #include "tools/options/model.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/standard_error.hpp"
@@ -95,6 +96,8 @@ ExitStatus validate_models(const ValidateModelsOptions& o, const GpuSpec& spec, 
   for (const ComparedModel& model : comparison.models)
     rows.push_back(regrets(spec, comparison.sweep, model.cells, slacks_frac));
   const OutputTable errors = models_table(comparison), plans = regrets_table(comparison, rows);
+  if (o.format == OutputFormat::table)
+    print_notes(printable(spec.title) + '\n' + terminal_text(comparison_answer(comparison)));
   print_tables({{"models", &errors}, {"regrets", &plans}}, o.format);
   if (o.format == OutputFormat::table) {
     print(legend);

@@ -15,6 +15,7 @@
 #include "tools/command_line.hpp"
 #include "tools/commands/pipeline/plan_tables.hpp"
 #include "tools/commands/pipeline/subcommands.hpp"
+#include "tools/drawing/page_parts.hpp"
 #include "tools/drawing/pipeline.hpp"
 #include "tools/drawing/pipeline_page.hpp"
 #include "tools/options/prices.hpp"
@@ -177,13 +178,16 @@ const PipelineResult* first_found(const std::vector<PipelineResult>& plans) {
 std::string plan_notes(const PlanOptions& o, const PipelinePlanner& planner,
                        const LoadedPipeline& loaded) {
   return fmt::format(
-             "{}. No plan is faster than {:.6g} s; least energy at about {:.6g} s.\n"
+             "No plan is faster than {:.6g} s; least energy at about {:.6g} s.\n"
              "Change is against the {}. The bound holds for all plans that keep "
              "the deadline, with free durations between the measured options.\n",
-             describe(o.input, planner.work()), planner.least_time_s(), planner.cheapest_time_s(),
-             baseline_name(o.input)) +
+             planner.least_time_s(), planner.cheapest_time_s(), baseline_name(o.input)) +
          interval_note(loaded) + (no_interval(loaded) ? "" : "expected: its middle.\n") +
-         multiply_note(o.input, planner.work());
+         multiply_note(o.input, planner.work()) +
+         (o.zeus.empty() && o.plan_file.empty()
+              ? "To set the clocks: the same with --zeus FOLDER, for Zeus, or --plan-file "
+                "plans.json, the clock of every pass.\n"
+              : "");
 }
 
 std::string title_of(const PipelineResult& plan) {
@@ -248,8 +252,13 @@ void print_plans(const PlanOptions& o, const PipelinePlanner& planner,
     kernels = kernels_table(planner.work(), plans, kernel_clocks);
     asked.push_back({"kernels", &*kernels});
   }
+  const bool for_people = o.format == OutputFormat::table;
+  if (for_people) {
+    print_notes(describe(o.input, planner.work()) + '\n' +
+                terminal_text(pipeline_answer(planner, plans)));
+  }
   print_tables(asked, o.format);
-  if (o.format == OutputFormat::table) print_notes(plan_notes(o, planner, loaded));
+  if (for_people) print_notes(plan_notes(o, planner, loaded));
 }
 
 // All ways to look, for pipelines of any size that passes are improved for one by one.

@@ -102,7 +102,7 @@ OutputTable table_of(const std::vector<LatencyPoint>& points) {
     const std::string name(name_of(granularity));
     const bool coarse = granularity == Granularity::iteration || granularity == Granularity::pass;
     const Room room = coarse ? Room::detail : Room::usual;
-    columns.push_back({name + "_time_change_pct", name + " time %", 2, false, room});
+    columns.push_back({name + "_time_change_pct", name + " time %", 2, false, Room::detail});
     columns.push_back({name + "_energy_change_pct", name + " energy %", 2, false, room});
     for (const char* quantity : {"time", "energy"}) {
       for (const char* end : {"low", "high"}) {
@@ -197,6 +197,11 @@ Action setup_sweep_latency(CommandLine& app) {
                                      latency_us, most_us));
     }
     const std::vector<LatencyPoint> points = sweep(*o, trace, spec, context);
+    if (o->format == OutputFormat::table) {
+      print_notes(fmt::format("{} on {}, slack {} %\n{}", printable(trace.name),
+                              printable(spec.title), format_number(o->slack_pct),
+                              terminal_text(latency_answer(points))));
+    }
     print(table_of(points), o->format);
     const LatencyCaption caption{.trace = trace.name,
                                  .gpu = spec.title,

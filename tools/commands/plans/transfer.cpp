@@ -236,9 +236,11 @@ ExitStatus run(const TransferOptions& o, const RunContext& context) {
     table.add_row(row_of(plan, drawn.back().transfer));
     context.report({.done = i + 1, .total = targets.size(), .note = target.trace.name});
   }
-  if (o.format == OutputFormat::table)
-    print(fmt::format("{}, on {}, {} W{}\n\n", describe(plan), printable(plan.spec.title),
-                      format_number(plan.power_limit_w), beside_gpu(plan.host_power_w)));
+  if (o.format == OutputFormat::table) {
+    print_notes(fmt::format("{}, on {}, {} W{}\n{}", describe(plan), printable(plan.spec.title),
+                            format_number(plan.power_limit_w), beside_gpu(plan.host_power_w),
+                            terminal_text(transfer_answer(drawn))));
+  }
   print(table, o.format);
   if (o.format == OutputFormat::table)
     print_notes(
