@@ -33,8 +33,7 @@ TEST_F(ProgramRun, FollowsARunFromTraceToReport) {
   expect("compare --db r.db 1 3", 2, "there is no run 3; the latest is 2");
   expect("explore t.json --power-limit 250 --db r.db", 0, "stored as run 3");
   expect("compare --db r.db 1 3", 1, "strict_waste");
-  expect("explore t.json --granularity segment --switch-stall-us 1000 --db r.db", 0,
-         "segment  0.");
+  expect("explore t.json --granularity segment --switch-stall-us 1000 --db r.db", 0, "segment  0.");
   expect("explore t.json --granularity segment --switch-latency-us 100000 --switch-dwell-us 10", 0,
          "clock mem/core");
   expect("explore t.json --granularity segment --per-segment --csv --mem-switch-stall-us 5000", 0,
