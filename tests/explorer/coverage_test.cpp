@@ -175,7 +175,7 @@ TEST(Coverage, HoldsOverAllShippedSweeps) {
       }
     }
     for (std::size_t i = 0; i < inside.size(); ++i) {
-      if (all_gpu[i] == 0.0) continue;  // a GPU on which no captured plan saves anything
+      if (i >= 4 && all_gpu[i] == 0.0) continue;  // no captured plan saves anything there
       EXPECT_GE(inside_gpu[i] / all_gpu[i], least_of_row) << i;
       inside[i] += inside_gpu[i];
       all[i] += all_gpu[i];

@@ -51,7 +51,8 @@ std::vector<std::vector<double>> drawn_slowdowns(const std::vector<Kernel>& kern
     trace.kernels.back().measured_time_s = 1e-3;
     trace.segments.front().launches.push_back(id_at<KernelId>(k));
   }
-  const GpuSpec spec = load_gpu_spec("a100-sxm4-80gb");
+  GpuSpec spec = load_gpu_spec("a100-sxm4-80gb");
+  spec.ensemble.clear();  // of the splits alone
   const GpuModel model(spec, trace);
   const ClockPair half = captured_clock(spec, "1593/705");
   std::vector<std::vector<double>> slowdowns(kernels.size());
@@ -74,7 +75,7 @@ Kernel captured_kernel(const char* name, const char* label, KernelClass kind) {
 }
 
 void expect_all_splits(const std::vector<double>& slowdowns) {
-  EXPECT_LT(std::ranges::min(slowdowns), 1.12);  // the crossbar loses bandwidth
+  EXPECT_LT(std::ranges::min(slowdowns), 1.08);  // the crossbar loses bandwidth
   EXPECT_GT(std::ranges::max(slowdowns), 1.9);
 }
 
@@ -135,8 +136,7 @@ TEST(Uncertainty, CoefficientErrorsAreTheSpreadOfTheClass) {
   EXPECT_EQ(error(CoefficientSource::measured), 0.0);
   EXPECT_EQ(error(CoefficientSource::guessed), 0.3);
   kernel.name = "k1";
-  kernel.dram_bytes =
-      2e6;  // a third of the way to another kernel, which is at eight times the work
+  kernel.dram_bytes = 2e6;  // a third of the way to eight times the work, which is another kernel
   EXPECT_NEAR(error(CoefficientSource::scaled), 0.2 / 3.0, 1e-12);
   kernel.dram_bytes = 1e9;
   EXPECT_NEAR(error(CoefficientSource::scaled), 0.2, 1e-12);
