@@ -1,7 +1,6 @@
 // rubato replay: a captured run against the model, and under other clocks.
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <memory>
 

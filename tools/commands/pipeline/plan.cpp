@@ -169,12 +169,6 @@ OutputTable plans_table(const PlanOptions& o, const PipelinePlanner& planner,
   return table;
 }
 
-const PipelineResult* first_found(const std::vector<PipelineResult>& plans) {
-  const auto found =
-      std::ranges::find_if(plans, [](const PipelineResult& plan) { return plan.found(); });
-  return found == plans.end() ? nullptr : &*found;
-}
-
 std::string plan_notes(const PlanOptions& o, const PipelinePlanner& planner,
                        const LoadedPipeline& loaded) {
   return fmt::format(
@@ -315,7 +309,8 @@ ExitStatus run_plan(const PlanOptions& o, const RunContext& context) {
     tell("interrupted: plans are the best so far\n");
     return ExitStatus::interrupted;
   }
-  return first_found(plans) != nullptr ? ExitStatus::done : ExitStatus::no_plan;
+  return std::ranges::any_of(plans, &PipelineResult::found) ? ExitStatus::done
+                                                            : ExitStatus::no_plan;
 }
 
 }  // namespace
