@@ -74,8 +74,9 @@ Kernel captured_kernel(const char* name, const char* label, KernelClass kind) {
   return kernel;
 }
 
-void expect_all_splits(const std::vector<double>& slowdowns) {
-  EXPECT_LT(std::ranges::min(slowdowns), 1.08);  // the crossbar loses bandwidth
+// @param least  of the slowdown that is all DRAM: the crossbar loses bandwidth
+void expect_all_splits(const std::vector<double>& slowdowns, double least = 1.08) {
+  EXPECT_LT(std::ranges::min(slowdowns), least);
   EXPECT_GT(std::ranges::max(slowdowns), 1.9);
 }
 
@@ -95,7 +96,8 @@ TEST(Uncertainty, DrawsOfUnknownFunctionsAreTheirOwn) {
   for (const std::string& name : names)
     kernels.push_back(captured_kernel(name.c_str(), name.c_str(), KernelClass::other));
   const auto of = drawn_slowdowns(kernels);
-  for (const std::vector<double>& kernel : of) expect_all_splits({kernel.begin(), kernel.end()});
+  constexpr double with_power_limit = 1.12;  // some are drawn with more energy than it lets pass
+  for (const std::vector<double>& kernel : of) expect_all_splits(kernel, with_power_limit);
   double variance = 0.0, of_mean = 0.0;
   for (std::size_t i = 0; i < of[0].size(); ++i) {
     EXPECT_NEAR(of[0][i], of[1][i], 1e-9);
