@@ -10,6 +10,7 @@
 #include "common/algorithms/parallel.hpp"
 #include "common/file.hpp"
 #include "common/numbers.hpp"
+#include "common/text.hpp"
 #include "explorer/exploration.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
