@@ -16,16 +16,15 @@ import xml.etree.ElementTree as xml
 from pathlib import Path
 
 RUBATO, SOURCE = sys.argv[1], Path(sys.argv[2])
-sys.path.insert(0, str(SOURCE / "tools" / "site"))
+sys.path[:0] = [str(SOURCE / "tools" / "site"), str(SOURCE / "tests" / "tools")]
 import browser  # noqa: E402
+from checks import finished  # noqa: E402
 
 EXAMPLES = SOURCE / "docs" / "examples"
 
 
 def run(*arguments):
-    done = subprocess.run([RUBATO, *map(str, arguments)], capture_output=True, text=True)
-    assert done.returncode == 0, f"{arguments}: status {done.returncode}\n{done.stdout}{done.stderr}"
-    return done.stdout
+    return finished(RUBATO, *arguments).stdout
 
 
 def report(folder, db, name, *arguments):

@@ -11,14 +11,11 @@ import tempfile
 import xml.etree.ElementTree as xml
 from pathlib import Path
 
+sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
+from checks import finished  # noqa: E402
+
 RUBATO, SOURCE = sys.argv[1], Path(sys.argv[2])
 SVG = "{http://www.w3.org/2000/svg}"
-
-
-def finished(*arguments, status=0):
-    done = subprocess.run([*map(str, arguments)], capture_output=True, text=True)
-    assert done.returncode == status, f"{arguments}: status {done.returncode}\n{done.stdout}{done.stderr}"
-    return done
 
 
 def run(*arguments, status=0):

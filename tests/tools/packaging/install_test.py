@@ -9,26 +9,16 @@ import hashlib
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tarfile
 import tempfile
 import zipfile
 from pathlib import Path
 
+sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
+from checks import check, exit_status, not_checked, run  # noqa: E402
+
 BUILD = Path(sys.argv[1])
-failures = []
-not_checked = []
-
-
-def run(*command, **more):
-    return subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=60, **more)
-
-
-def check(what, condition, said=""):
-    if not condition:
-        failures.append(what)
-        print("failed:", what, said)
 
 
 def commands(rubato, path=()):
@@ -163,8 +153,7 @@ def main():
         check_python(prefix, rubato)
         check_manual(prefix, list(commands(rubato)))
         check_completions(prefix, rubato)
-    print(f"{len(failures)} failed; not here, so not asked: {', '.join(sorted(set(not_checked))) or 'none'}")
-    return 1 if failures else 0
+    return exit_status()
 
 
 if __name__ == "__main__":

@@ -4,17 +4,14 @@ stand-ins that call what the real ones call (megatron/, and Engine below)."""
 
 import contextlib
 import json
-import os
 import re
-import socket
-import subprocess
 import sys
 import textwrap
 import types
 import unittest
 from unittest import mock
 
-from parts import ROOT, OnMachine, TWO_PASSES, document, plan, run_tests
+from parts import ROOT, OnMachine, TWO_PASSES, document, plan, ranks, run_tests
 
 import rubato
 from rubato import hooks
@@ -216,13 +213,7 @@ class TwoProcesses(OnMachine):
         machine = self.machine(gpus=2)
         path = self.folder / "plan.json"
         path.write_text(json.dumps(document([dict(segments=THREE_PASSES)])))
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = str(free.getsockname()[1])
-        running = [subprocess.Popen([sys.executable, "-B", "-c", RANK, str(ROOT / "tools" / "python"), str(path)], stdout=subprocess.PIPE, text=True,
-                                    env={**os.environ, "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2",
-                                         "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}) for rank in range(2)]
-        found = [json.loads(process.communicate(timeout=60)[0]) for process in running]
+        found = ranks(RANK, path)
         for rank in range(2):
             self.assertEqual(found[rank][:5], [rank, 6, {}, [], True])  # each its own GPU, in the clock of the forward pass
         self.assertEqual(found[0][5], found[1][5])  # the hooks leave DDP's gradients alone

@@ -3,13 +3,12 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import textwrap
 import unittest
 
-from parts import ROOT, OnMachine, TWO_PASSES, document, run_tests, until
+from parts import ROOT, OnMachine, TWO_PASSES, document, ranks, run_tests, until
 
 import rubato
 from rubato import hooks
@@ -181,27 +180,18 @@ RANK = textwrap.dedent("""
 
 @unittest.skipIf(torch is None or not torch.distributed.is_available(), "no torch.distributed")
 class Ranks(OnMachine):
-    def ranks(self, path, count=2):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = str(free.getsockname()[1])
-        running = [subprocess.Popen([sys.executable, "-B", "-c", RANK, str(ROOT / "tools" / "python"), str(path)], stdout=subprocess.PIPE, text=True,
-                                    env={**os.environ, "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(count),
-                                         "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}) for rank in range(count)]
-        return [json.loads(process.communicate(timeout=60)[0]) for process in running]
-
     def test_rank_0_reads_all_apply_and_the_others_wait_for_a_straggler(self):
         machine = self.machine(gpus=2)
         path = self.folder / "plan.json"
         slow = [("forward", 510, 0.06), ("backward", 705, 0.06)]
         path.write_text(json.dumps(document([dict(segments=TWO_PASSES)], slower=[dict(segments=slow, slack=0.5)])))
-        self.assertEqual(self.ranks(path), [[0, [0], 510, 1.0], [1, [1], 900, 0.0]])
+        self.assertEqual(ranks(RANK, path), [[0, [0], 510, 1.0], [1, [1], 900, 0.0]])
         self.assertEqual([machine.read(i)["core_asked"] for i in (0, 1)], [0, 0])
 
     def test_a_bad_plan_is_an_error_on_every_rank(self):
         self.machine(gpus=2)
         path = self.folder / "none.json"
-        self.assertEqual(self.ranks(path), [[rank, f"{path}: No such file or directory"] for rank in (0, 1)])
+        self.assertEqual(ranks(RANK, path), [[rank, f"{path}: No such file or directory"] for rank in (0, 1)])
 
 
 if __name__ == "__main__":

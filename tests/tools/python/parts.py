@@ -3,7 +3,10 @@
 Usage: *_test.py LIBRARY [RUBATO] [unittest's arguments]; the library is the stand-in for libnvidia-ml.so.1.
 """
 
+import json
 import os
+import socket
+import subprocess
 import sys
 import tempfile
 import time
@@ -87,6 +90,17 @@ TWO_PASSES = [("forward", 900, 0.04), ("backward", 1305, 0.04)]
 
 def plan(**options):
     return document([dict(segments=TWO_PASSES, **options)])
+
+
+def ranks(script, path, count=2):
+    """What each rank of torch.distributed prints in JSON: `script`, given the package's folder and `path`."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    running = [subprocess.Popen([sys.executable, "-B", "-c", script, str(ROOT / "tools" / "python"), str(path)], stdout=subprocess.PIPE, text=True,
+                                env={**os.environ, "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(count),
+                                     "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}) for rank in range(count)]
+    return [json.loads(process.communicate(timeout=60)[0]) for process in running]
 
 
 def until(condition, seconds=20.0):

@@ -5,24 +5,14 @@ Usage: completion_test.py RUBATO
 """
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+sys.path[:0] = [str(Path(__file__).resolve().parents[2])]
+from checks import check, exit_status, not_checked, run  # noqa: E402
+
 RUBATO = Path(sys.argv[1]).resolve()
-failures = []
-not_checked = []
-
-
-def run(*command, **more):
-    return subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=60, **more)
-
-
-def check(what, condition, said=""):
-    if not condition:
-        failures.append(what)
-        print("failed:", what, said)
 
 
 def completed_by_bash(script, *words):
@@ -84,8 +74,7 @@ def main():
             done = run(RUBATO, "completion", shell, "-o", script)
             check(f"rubato completion {shell}", done.returncode == 0, done.stderr)
             check_it(script)
-    print(f"{len(failures)} failed; not here, so not asked: {', '.join(not_checked) or 'none'}")
-    return 1 if failures else 0
+    return exit_status()
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from pipeline_runs import PointSolution, check, expect, failures, profile, rubato
+from pipeline_runs import PointSolution, check, exit_status, expect, profile, rubato
 
 
 def check_step_end(folder):
@@ -166,4 +166,4 @@ with tempfile.TemporaryDirectory() as name:
     profile(Path(name))
     for part in (check_step_end, check_power_limits, check_modelled_limits, check_no_energy, check_modelled_step_end):
         part(Path(name))
-sys.exit(1 if failures else print("all passed") or 0)
+sys.exit(exit_status())

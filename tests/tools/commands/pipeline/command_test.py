@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 from xml.etree import ElementTree
 
-from pipeline_runs import PointSolution, check, expect, failures, profile, rubato
+from pipeline_runs import PointSolution, check, exit_status, expect, profile, rubato
 
 
 def check_plan(folder):
@@ -287,4 +287,4 @@ with tempfile.TemporaryDirectory() as name:
     profile(Path(name))
     for part in (check_plan, check_gap, check_order, check_switching, check_compare, check_others, check_model, check_intervals, check_profile, check_messages):
         part(Path(name))
-sys.exit(1 if failures else print("all passed") or 0)
+sys.exit(exit_status())

@@ -1,21 +1,17 @@
 """What tests of `rubato pipeline` share: runs, checks, a profile, and what reads Zeus's schedules."""
 import ast
-import subprocess
 import sys
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).resolve().parents[2])]
+from checks import check, exit_status, run  # noqa: E402,F401
 
 RUBATO = sys.argv[1]
-failures = []
 
 
 def rubato(folder, *arguments):
-    done = subprocess.run([RUBATO, "pipeline", *arguments], capture_output=True, text=True, cwd=folder)
+    done = run(RUBATO, "pipeline", *arguments, timeout=None, cwd=folder)
     return done.returncode, done.stdout, done.stderr
-
-
-def check(what, condition):
-    if not condition:
-        failures.append(what)
-        print("failed:", what)
 
 
 def expect(folder, arguments, status, text):

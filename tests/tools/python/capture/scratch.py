@@ -12,6 +12,12 @@ sys.path[:0] = [str(TOOLS / "python")]
 
 from rubato.capture.cli import main  # noqa: E402
 
+try:
+    import torch
+except ImportError:
+    torch = None
+HAS_TORCH = torch is not None and hasattr(torch.nn.functional, "scaled_dot_product_attention")  # 2.0
+
 SMALL = ["--core", "600,1200", "--mem", "5001,9501", "--kernels", "02_*,11_gelu", "--repeats", "2"]
 
 

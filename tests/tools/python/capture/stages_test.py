@@ -5,20 +5,13 @@ import json
 import subprocess
 import unittest
 
-from scratch import Scratch, rubato, run_tests  # before what it finds
+from scratch import HAS_TORCH, Scratch, rubato, run_tests, torch  # before what it finds
 from rubato.capture import stages
 from rubato.capture.cli import main
 from rubato.capture.gpt import layers_of
 from rubato.capture.kernels import Shape
 from rubato.errors import DataError
 from fakes import FakeNvml, FakeRunner, FakeWorld
-
-try:
-    import torch
-
-    HAS_TORCH = hasattr(torch.nn.functional, "scaled_dot_product_attention")  # 2.0
-except ImportError:
-    HAS_TORCH = False
 
 WORK = {"forward": 1e8, "backward": 2e8, "optimizer": 2e7, stages.WAITING: 1e6}
 

@@ -6,7 +6,7 @@ import time
 import unittest
 import unittest.mock
 
-from scratch import Scratch, rubato, run_tests  # before what it finds
+from scratch import HAS_TORCH, Scratch, rubato, run_tests, torch  # before what it finds
 from rubato.capture import plan, trace
 from rubato.capture.cli import main
 from rubato.errors import DataError, IoError, UsageError
@@ -15,13 +15,6 @@ from rubato.capture.kernels import Kernel, Shape, choose, gpt_kernels
 from rubato.capture.plan import IDLE, Pair
 from rubato.capture.runner import BATCH_S, KernelDoesNotFit, TorchRunner
 from fakes import FakeNvml, FakeTorch, FakeWorld
-
-try:
-    import torch
-
-    HAS_TORCH = hasattr(torch.nn.functional, "scaled_dot_product_attention")  # 2.0
-except ImportError:
-    HAS_TORCH = False
 
 
 class Plans(Scratch):
