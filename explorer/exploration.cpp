@@ -17,10 +17,6 @@ namespace rubato {
 
 namespace {
 
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
 // Runs of launches with one clock each, given what a change of clock costs.
 void answer_automatic(const ExplorationInput& input, const GpuModel& model, const ClockGrid& grid,
                       const ProfileTable& per_launch, double default_time_s, double gap_frac,

@@ -1,7 +1,8 @@
 #pragma once
-// Searches that end early: after a time, or at a gap that is small enough.
+// How long searches take, and those that end early: after a time, or at a gap that is small enough.
 
 #include <atomic>
+#include <chrono>
 #include <optional>
 #include <thread>
 
@@ -9,6 +10,11 @@
 #include "explorer/exploration.hpp"
 
 namespace rubato {
+
+/// Wall time.
+[[nodiscard]] inline double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
 
 /// When searches may end before their answers are proven. Bounds hold whenever they end.
 struct SearchLimits {

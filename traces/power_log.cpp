@@ -1,9 +1,7 @@
 #include "traces/power_log.hpp"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
-#include <cmath>
 #include <map>
 #include <set>
 
@@ -172,6 +170,12 @@ class Reader {
                                  printable(found.substr(0, 60)), expected));
   }
 
+  // Of a line that has not all its cells: the last one may end within them.
+  bool cut_off(const Line& line) {
+    if (!line.complete) log_.left_out.push_back(fmt::format("line {}: cut off", line.number));
+    return !line.complete;
+  }
+
   void read_csv(const Line& first, std::span<const Line> rows) {
     std::vector<std::string> header;
     for (const std::string_view cell : trimmed_cells(first.text, ','))
@@ -201,10 +205,7 @@ class Reader {
     for (const Line& line : rows) {
       const auto cells = trimmed_cells(line.text, ',');
       if (cells.size() != header.size()) {
-        if (&line == &rows.back() && !line.complete) {
-          log_.left_out.push_back(fmt::format("line {}: cut off", line.number));
-          continue;
-        }
+        if (cut_off(line)) continue;
         throw DataError(fmt::format("{}:{}: {} cells; expected {} as in the header", log_.file,
                                     line.number, cells.size(), header.size()));
       }
@@ -281,10 +282,7 @@ class Reader {
       if (gpu == cells.end()) continue;  // units, repeated headers
       const auto at = static_cast<std::size_t>(gpu - cells.begin()) + 2;
       if (cells.size() != at + fields.size()) {
-        if (&line == &rows.back() && !line.complete) {
-          log_.left_out.push_back(fmt::format("line {}: cut off", line.number));
-          continue;
-        }
+        if (cut_off(line)) continue;
         throw DataError(fmt::format("{}:{}: {} values; expected {} as in the header", log_.file,
                                     line.number, cells.size() - std::min(at, cells.size()),
                                     fields.size()));

@@ -6,9 +6,11 @@
 #include <optional>
 #include <random>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "models/calibration/sweep.hpp"
+#include "models/gpu/clock_grid.hpp"
 #include "models/gpu/spec.hpp"
 #include "models/table/profile_table.hpp"
 
@@ -22,11 +24,17 @@ class SweptClocks {
 
   /// The highest of the clocks is the default.
   [[nodiscard]] GpuSpec spec(const std::vector<ClockPair>& clocks) const;
+  /// The clocks as applied. @param spec  as by spec()
+  [[nodiscard]] ClockGrid grid(const GpuSpec& spec, std::vector<ClockPair> clocks) const {
+    for (ClockPair& clock : clocks) clock = applied(clock);
+    return {spec, std::move(clocks)};
+  }
+
+ private:
   [[nodiscard]] ClockPair applied(const ClockPair& clock) const {
     return {clock.mem, clock.core_mhz.value_or(boosts_mhz_[index(clock.mem)])};
   }
 
- private:
   GpuSpec spec_;
   std::vector<double> boosts_mhz_;  // shape [memory states]
 };

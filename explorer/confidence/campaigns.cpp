@@ -136,9 +136,7 @@ void test_plans_of(const SweptClocks& swept, const std::vector<const SweepKernel
   const std::vector<std::uint32_t> launches = drawn_launches(kernels, of_longest, most, random);
   const Trace trace = trace_of(kernels, launches);
   const GpuModel model(spec, trace);
-  std::vector<ClockPair> applied;
-  for (const ClockPair& clock : clocks) applied.push_back(swept.applied(clock));
-  const ClockGrid grid(spec, applied);
+  const ClockGrid grid = swept.grid(spec, clocks);
   const ProfileTable table = fill_profile_table(model, grid);
   const std::vector<GpuModel> models = draw_models(model, trace, spec.ensemble.size());
   const SwitchModel free_changes;

@@ -68,14 +68,6 @@ std::size_t CapturedFiles::launches() const {
   return sum;
 }
 
-std::vector<std::string> CapturedFiles::devices() const {
-  std::vector<std::string> names;
-  for (const Capture& capture : captures) {
-    for (const CaptureDevice& device : capture.devices) names.push_back(device.name);
-  }
-  return names;
-}
-
 CapturedFiles read_captured_files(const std::string& name, const std::filesystem::path& folder) {
   CapturedFiles run{
       .name = name, .files = files_of(name, folder), .captures = {}, .hash = {}, .notes = {}};

@@ -25,8 +25,6 @@ struct CapturedFiles {
 
   /// Launches of all ranks.
   [[nodiscard]] std::size_t launches() const;
-  /// Names of the GPUs, where known.
-  [[nodiscard]] std::vector<std::string> devices() const;
 };
 
 /// @param name    a file, or a pattern for the ranks of one run

@@ -70,9 +70,7 @@ void test_captured_plans(const SweptClocks& swept, const Kernels& kernels, std::
   const std::vector<ClockPair> clocks = common_clocks(kernels);
   if (clocks.size() < 3) return;
   const GpuSpec spec = swept.spec(clocks);
-  std::vector<ClockPair> applied;
-  for (const ClockPair& clock : clocks) applied.push_back(swept.applied(clock));
-  const ClockGrid grid(spec, applied);
+  const ClockGrid grid = swept.grid(spec, clocks);
   constexpr double of_longest = 1.0, most = 20.0;
   const CaptureGraph run =
       capture_graph(captured_step(kernels, drawn_launches(kernels, of_longest, most, random),

@@ -15,6 +15,7 @@
 #include "common/error.hpp"
 #include "common/numbers.hpp"
 #include "explorer/graph/rehearsal.hpp"
+#include "explorer/limited_exploration.hpp"
 
 namespace rubato {
 
@@ -241,8 +242,7 @@ GraphExploration explore_captured(const GraphExplorationInput& input, const RunC
     if (outcome.prices) outcome.marks.push_back(mark_of_least_cost(*outcome.prices));
   }
   found.interrupted = context.stop_requested();
-  found.wall_time_s =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  found.wall_time_s = seconds_since(begin);
   return found;
 }
 

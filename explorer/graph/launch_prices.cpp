@@ -5,12 +5,6 @@
 
 namespace rubato {
 
-void scale(LaunchPrices& prices, double factor) {
-  for (double& flow_w : prices.flow_w) flow_w *= factor;
-  prices.lag_cost_j *= factor;
-  prices.price_w *= factor;
-}
-
 LatestPath latest_path(const ExecutionGraph& graph, std::span<const double> end_s) {
   LatestPath path{static_cast<std::uint32_t>(std::ranges::max_element(end_s) - end_s.begin()), {}};
   const auto ready_s = [&](const GraphArc& arc) { return end_s[index(arc.from)] + arc.lag_s; };
@@ -21,8 +15,19 @@ LatestPath latest_path(const ExecutionGraph& graph, std::span<const double> end_
   return path;
 }
 
-void raise_latest_path(const ExecutionGraph& graph, std::span<const double> end_s, double raise_w,
-                       LaunchPrices& prices) {
+void scale(LaunchPrices& prices, double factor) {
+  for (double& flow_w : prices.flow_w) flow_w *= factor;
+  prices.lag_cost_j *= factor;
+  prices.price_w *= factor;
+}
+
+void step_prices(const ExecutionGraph& graph, std::span<const double> end_s, bool late,
+                 double share, double least_idle_w, LaunchPrices& prices) {
+  if (!late) {
+    scale(prices, 1.0 - 0.5 * share);
+    return;
+  }
+  const double raise_w = share * std::max(prices.price_w, least_idle_w);
   const LatestPath path = latest_path(graph, end_s);
   prices.price_w += raise_w;
   prices.flow_w[path.last] += raise_w;

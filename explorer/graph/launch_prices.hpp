@@ -40,10 +40,13 @@ struct LatestPath {
 /// All prices by one factor: still a flow.
 void scale(LaunchPrices& prices, double factor);
 
-/// `raise_w` more flow along the path that ends last: still a flow.
-/// @param end_s  when activities ended, shape [activities]
-void raise_latest_path(const ExecutionGraph& graph, std::span<const double> end_s, double raise_w,
-                       LaunchPrices& prices);
+/// One step of prices, still a flow: more along the path that ends last where that is too late, all
+/// of them less where it is in time.
+/// @param end_s         when activities ended, shape [activities]
+/// @param share         of the whole price, 0 to 1
+/// @param least_idle_w  see LaunchCosts
+void step_prices(const ExecutionGraph& graph, std::span<const double> end_s, bool late,
+                 double share, double least_idle_w, LaunchPrices& prices);
 
 /// A price of time that no frontier reaches: all of its vertices.
 inline constexpr double all_prices = std::numeric_limits<double>::infinity();

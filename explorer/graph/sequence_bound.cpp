@@ -75,12 +75,8 @@ class SequenceBound {
     for (int round = 0; round < rounds && !context.stop_requested(); ++round) {
       const double value_j = evaluate();
       best_j = std::max(best_j, value_j);
-      if (replay() > deadline_.time_s) {
-        const double raise_w = raise * std::max(prices_.price_w, costs_.least_idle_w());
-        raise_latest_path(graph_, end_s_, raise_w, prices_);
-      } else {
-        scale(prices_, 1.0 - 0.5 * raise);
-      }
+      const bool late = replay() > deadline_.time_s;
+      step_prices(graph_, end_s_, late, raise, costs_.least_idle_w(), prices_);
       price_changes(known_j - value_j);
       raise *= step_decay;
     }

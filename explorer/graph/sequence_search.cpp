@@ -210,12 +210,7 @@ class SequenceSearch {
     for (int round = 0; round < raises && !context.stop_requested(); ++round) {
       const GraphPlan plan = cheapest(prices);
       GraphRun run = replay(plan);
-      if (in_time(run)) {
-        scale(prices, 1.0 - 0.5 * raise);
-      } else {
-        const double raise_w = raise * std::max(prices.price_w, task_.costs.least_idle_w());
-        raise_latest_path(graph_, run.end_s, raise_w, prices);
-      }
+      step_prices(graph_, run.end_s, !in_time(run), raise, task_.costs.least_idle_w(), prices);
       keep_if_better(plan, std::move(run));
       raise *= raise_decay;
     }

@@ -66,12 +66,8 @@ class UnitSearch {
     for (int round = 0; round < price_rounds && !context.stop_requested(); ++round) {
       std::vector<ClockId> chosen;
       best_j = std::max(best_j, choose(chosen));
-      if (replay(chosen) > deadline_.time_s) {
-        const double raise_w = raise * std::max(prices_.price_w, costs_.least_idle_w());
-        raise_latest_path(graph_, end_s_, raise_w, prices_);
-      } else {
-        scale(prices_, 1.0 - 0.5 * raise);
-      }
+      const bool late = replay(chosen) > deadline_.time_s;
+      step_prices(graph_, end_s_, late, raise, costs_.least_idle_w(), prices_);
       raise *= unit_decay;
     }
     return best_j;

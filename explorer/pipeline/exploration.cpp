@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "common/error.hpp"
+#include "explorer/limited_exploration.hpp"
 #include "explorer/pipeline/intervals.hpp"
 #include "explorer/pipeline/planner.hpp"
 #include "explorer/pipeline/stage_model.hpp"
@@ -16,10 +17,6 @@ namespace rubato {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 GptShape microbatch_shape(const PipelineSplit& split) {
   GptShape shape = split.shape;

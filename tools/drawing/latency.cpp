@@ -16,9 +16,6 @@ namespace {
 // Okabe and Ito's palette for colour-blind readers (2008), as compared_granularities.
 constexpr std::array colours{"#999999", "#e69f00", "#d55e00", "#0072b2"};
 constexpr std::array styles{"none", "c4", "c1", "c0"};  // their classes on pages
-constexpr const char* muted = R"(class="soft" fill="#555")";
-constexpr const char* centred = R"(class="soft" fill="#555" text-anchor="middle")";
-constexpr const char* right_aligned = R"(class="soft" fill="#555" text-anchor="end")";
 // Readable where lines cross it.
 constexpr const char* over_lines =
     R"(class="soft label" fill="#555" paint-order="stroke" stroke="#fff" stroke-width="3")";
@@ -135,7 +132,7 @@ class Picture {
         fmt::format("{}, {:g} W, clocks '{}', least energy in at most {:g} % more time. Baseline: "
                     "default clocks.",
                     caption_.gpu, caption_.power_limit_w, caption_.clocks, caption_.slack_pct),
-        muted);
+        muted_text);
   }
 
   void draw_legend(Svg& svg) const {
@@ -150,22 +147,21 @@ class Picture {
       svg.text(at + 28, y + 4,
                fmt::format("{}{}", name_of(compared_granularities[g]),
                            knows ? ", which knows the latency" : ""),
-               muted);
+               muted_text);
     }
   }
 
   // @param first  the axes' numbers stand beside it
   void draw_panel(Svg& svg, bool waits, bool first) const {
-    constexpr const char* bold = R"(class="ink" fill="#222" font-weight="600")";
     const std::string run_on = "kernels run on at the old clock,",
                       ahead = "requests are issued ahead";
     if (waits) {
-      svg.text(phone_ ? 4.0 : left, at_.title, "the device waits for the whole latency", bold);
+      svg.text(phone_ ? 4.0 : left, at_.title, "the device waits for the whole latency", bold_text);
     } else if (phone_) {
-      svg.text(4.0, at_.title, run_on, bold);
-      svg.text(4.0, at_.title + device_line, ahead, bold);
+      svg.text(4.0, at_.title, run_on, bold_text);
+      svg.text(4.0, at_.title + device_line, ahead, bold_text);
     } else {
-      svg.text(left, at_.title, fmt::format("{} {}", run_on, ahead), bold);
+      svg.text(left, at_.title, fmt::format("{} {}", run_on, ahead), bold_text);
     }
     for (const Row& row : rows_) draw_frame(svg, row, first);
     draw_devices(svg);
@@ -174,9 +170,10 @@ class Picture {
     for (int decade = static_cast<int>(std::ceil(std::log10(low_us_) - rounding)); decade <= last;
          ++decade) {
       const double us = std::pow(10.0, decade);
-      svg.text(x(us), bottom_ + 16, latency_text(us), centred);
+      svg.text(x(us), bottom_ + 16, latency_text(us), centred_text);
     }
-    svg.text(left + at_.panel_width / 2, bottom_ + 38, "latency of a change of clock", centred);
+    svg.text(left + at_.panel_width / 2, bottom_ + 38, "latency of a change of clock",
+             centred_text);
   }
 
   void draw_frame(Svg& svg, const Row& row, bool first) const {
@@ -186,7 +183,7 @@ class Picture {
       svg.line(left, y, left + at_.panel_width, y,
                tick == 0.0 ? R"(class="same" stroke="#999")" : R"(class="axis" stroke="#e5e5e5")");
       if (first)
-        svg.text(left - 6, y + 4, fmt::format("{:g}", tick == 0.0 ? 0.0 : tick), right_aligned);
+        svg.text(left - 6, y + 4, fmt::format("{:g}", tick == 0.0 ? 0.0 : tick), right_text);
     }
     if (first) {
       const double y = row.y + row.height / 2;

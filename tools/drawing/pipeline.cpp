@@ -13,9 +13,6 @@ namespace rubato {
 namespace {
 
 constexpr double desk_px = 1240.0, right = 20.0;
-constexpr const char* muted = R"(class="soft" fill="#555")";
-constexpr const char* centred = R"(class="soft" fill="#555" text-anchor="middle")";
-constexpr const char* right_aligned = R"(class="soft" fill="#555" text-anchor="end")";
 constexpr const char* grid_line = R"(class="axis" stroke="#ddd")";
 
 struct Rgb {
@@ -124,15 +121,15 @@ class Gantt {
     // On a telephone below each other, without the letters, for which passes are too small.
     const double x = phone_ ? 0.0 : left_ + bar + 40.0, y = phone_ ? 44.0 : 8.0;
     svg_.rect(x, y, 26, 12, R"(class="wait dark" fill="#eee" stroke="#111" stroke-width="1.6")");
-    svg_.text(x + 34, y + 10, "critical path: a later end delays the iteration", muted);
+    svg_.text(x + 34, y + 10, "critical path: a later end delays the iteration", muted_text);
     const double wait_x = phone_ ? 0.0 : x + 330.0, wait_y = phone_ ? 64.0 : y;
     svg_.rect(wait_x, wait_y, 26, 12, R"(class="wait" fill="#f1f1f1")");
     svg_.text(wait_x + 34, wait_y + 10, fmt::format("waiting, {:.4g} W", work_.blocked_power_w),
-              muted);
+              muted_text);
     if (phone_) {
-      svg_.text(0, 94, "rows: stages", muted);
+      svg_.text(0, 94, "rows: stages", muted_text);
     } else {
-      svg_.text(x + 520, 18, passes_text(), muted);
+      svg_.text(x + 520, 18, passes_text(), muted_text);
     }
   }
 
@@ -164,7 +161,7 @@ class Gantt {
       svg_.rect(left_, y + 1, x(run.time_s) - left_, row_height_ - 2,
                 R"(class="wait" fill="#f1f1f1")");
       svg_.text(left_ - 6, y + row_height_ - 6, fmt::format("{}{}", phone_ ? "" : "stage ", stage),
-                right_aligned);
+                right_text);
     }
     // Outlines last, so that no neighbour covers them.
     for (const bool critical : {false, true}) {
@@ -233,7 +230,7 @@ class Gantt {
     for (const double tick : axis_ticks(0.0, longest_s_, phone_ ? 4 : 10)) {
       svg_.line(x(tick), top, x(tick), top + 4, R"(class="same" stroke="#999")");
       svg_.text(std::clamp(x(tick), 16.0, left_ + plot_width_ - 18.0), top + 18,
-                fmt::format("{:.4g} s", tick), centred);
+                fmt::format("{:.4g} s", tick), centred_text);
     }
   }
 
@@ -267,14 +264,14 @@ struct Axis {
 void draw_axes(Svg& svg, const Axis& time, const Axis& energy) {
   for (const double tick : axis_ticks(time.least, time.most, 5)) {
     svg.line(time.at(tick), energy.to, time.at(tick), energy.from, grid_line);
-    svg.text(time.at(tick), energy.from + 18, fmt::format("{:.5g}", tick), centred);
+    svg.text(time.at(tick), energy.from + 18, fmt::format("{:.5g}", tick), centred_text);
   }
   for (const double tick : axis_ticks(energy.least, energy.most, 6)) {
     svg.line(time.from, energy.at(tick), time.to, energy.at(tick), grid_line);
-    svg.text(time.from - 8, energy.at(tick) + 4, fmt::format("{:.6g}", tick), right_aligned);
+    svg.text(time.from - 8, energy.at(tick) + 4, fmt::format("{:.6g}", tick), right_text);
   }
-  svg.text((time.from + time.to) / 2, energy.from + 38, "time of an iteration, s", centred);
-  svg.text(4, energy.to - 12, "energy of an iteration, J, one GPU per stage", muted);
+  svg.text((time.from + time.to) / 2, energy.from + 38, "time of an iteration, s", centred_text);
+  svg.text(4, energy.to - 12, "energy of an iteration, J, one GPU per stage", muted_text);
 }
 
 }  // namespace
@@ -319,11 +316,11 @@ std::string frontier_svg(const PipelinePlanner& planner, const std::vector<Pipel
            R"(class="mark ink" fill="#111")",
            fmt::format("{}: {:.6g} s, {:.6g} J", baseline, base.time_s, base.energy_j));
   svg.rect(6, 6, 9, 9, R"(class="ink" fill="#111")");
-  svg.text(24, 15, baseline, muted);
+  svg.text(24, 15, baseline, muted_text);
   svg.circle(10.5, 30, 4, R"(class="c1" fill="#d55e00")");
-  svg.text(24, 34, "plans of measured clocks", muted);
+  svg.text(24, 34, "plans of measured clocks", muted_text);
   svg.line(212, 30, 230, 30, R"(class="c0" stroke="#0072b2" stroke-width="1.8")");
-  svg.text(238, 34, "frontier, free durations", muted);
+  svg.text(238, 34, "frontier, free durations", muted_text);
   return svg.str();
 }
 

@@ -32,11 +32,6 @@ constexpr std::array saving_colours{SavingColour{"c2", "#009e73"}, SavingColour{
                                     SavingColour{"c3", "#cc79a7"}, SavingColour{"c0", "#0072b2"},
                                     SavingColour{"c1", "#d55e00"}};
 
-constexpr const char* muted_text = R"(class="soft" fill="#555")";
-constexpr const char* centred_text = R"(class="soft" fill="#555" text-anchor="middle")";
-constexpr const char* right_text = R"(class="soft" fill="#555" text-anchor="end")";
-constexpr const char* bold_text = R"(class="ink" fill="#222" font-weight="600")";
-
 constexpr double left_px = 60.0, gap_px = 14.0, right_px = 14.0;
 constexpr double shares_px = 92.0, savings_px = 84.0, between_px = 22.0, below_px = 58.0;
 

@@ -15,6 +15,12 @@ namespace rubato {
 enum class Screen { desk, phone };
 inline constexpr double phone_px = 360.0;  ///< the width of what is drawn for a telephone
 
+/// Styles of text: classes of the page's colours, and colours for a picture alone.
+inline constexpr const char* muted_text = R"(class="soft" fill="#555")";
+inline constexpr const char* centred_text = R"(class="soft" fill="#555" text-anchor="middle")";
+inline constexpr const char* right_text = R"(class="soft" fill="#555" text-anchor="end")";
+inline constexpr const char* bold_text = R"(class="ink" fill="#222" font-weight="600")";
+
 /// A drawing of fixed size. Coordinates in px from the top left. `style` is attribute text such
 /// as `fill="#333"`, written as given; titles and labels are escaped.
 class Svg {

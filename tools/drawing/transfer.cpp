@@ -21,11 +21,7 @@ constexpr const char* own_colour = "#0072b2";
 constexpr const char* plan_colour = "#d55e00";
 // Their classes on pages, which have darker and lighter ones.
 std::string_view style_of(std::string_view colour) { return colour == own_colour ? "c0" : "c1"; }
-constexpr const char* muted = R"(class="soft" fill="#555")";
-constexpr const char* centred = R"(class="soft" fill="#555" text-anchor="middle")";
-constexpr const char* right_aligned = R"(class="soft" fill="#555" text-anchor="end")";
 constexpr const char* dashes = R"( stroke-dasharray="5 3")";
-constexpr const char* bold = R"(class="ink" fill="#222" font-weight="600")";
 
 constexpr double left = 62.0, right = 16.0, gap = 22.0, row_gap = 34.0;
 constexpr double no_value = 0.0;
@@ -134,7 +130,8 @@ class Picture {
       const Panel& panel = panels_[p];
       svg.begin_group(0.0, phone_ ? phone_legend + height_ * static_cast<double>(p) : 0.0);
       for (const Row& row : rows_) draw_row_axis(svg, row, panel, phone_ || p == 0);
-      svg.text(phone_ ? 4.0 : panel.x, rows_.front().y - 22, transfers_[panel.first].panel, bold);
+      svg.text(phone_ ? 4.0 : panel.x, rows_.front().y - 22, transfers_[panel.first].panel,
+               bold_text);
       for (const Row& row : rows_) draw_cell(svg, row, panel);
       draw_axis(svg, panel);
       svg.end_group();
@@ -200,7 +197,7 @@ class Picture {
     svg.text(left, 42,
              fmt::format("{}, {:g} W, clocks '{}'. Baseline: the default clocks of each trace.",
                          caption_.gpu, caption_.power_limit_w, caption_.clocks),
-             muted);
+             muted_text);
   }
 
   void draw_legend(Svg& svg) const {
@@ -213,7 +210,7 @@ class Picture {
       if (!dashed)
         svg.circle(at + 12, y - 4, 3.5,
                    fmt::format(R"(class="{}" fill="{}")", style_of(colour), colour));
-      svg.text(at + 30, y, name, muted);
+      svg.text(at + 30, y, name, muted_text);
       at += phone_ ? 0.0 : width;
       y += phone_ ? legend_line : 0.0;
     };
@@ -224,19 +221,18 @@ class Picture {
     y += phone_ ? 0.0 : legend_line;
     svg.rect(at, y - 11, 24, 13,
              fmt::format(R"(class="c1" fill="{}" fill-opacity="0.18")", plan_colour));
-    svg.text(at + 30, y, "regret", muted);
+    svg.text(at + 30, y, "regret", muted_text);
     svg.circle(at + 92, y - 4, 6.5, R"(fill="none" stroke="#888" stroke-width="1.3")");
-    svg.text(at + 105, y, "found here", muted);
+    svg.text(at + 105, y, "found here", muted_text);
   }
 
   void draw_row_axis(Svg& svg, const Row& row, const Panel& panel, bool first) const {
-    if (first) svg.text(left, row.y - 7, row.title, muted);
+    if (first) svg.text(left, row.y - 7, row.title, muted_text);
     constexpr double px_per_tick = 16.0;
     for (const double tick :
          axis_ticks(row.least, row.most, std::max(2, static_cast<int>(row.height / px_per_tick)))) {
       // -0 of the arithmetic is 0 for readers.
-      if (first)
-        svg.text(left - 8, row.at(tick) + 4, fmt::format("{:g}", tick + 0.0), right_aligned);
+      if (first) svg.text(left - 8, row.at(tick) + 4, fmt::format("{:g}", tick + 0.0), right_text);
       svg.line(panel.x, row.at(tick), panel.x + panel_width_, row.at(tick),
                tick == 0.0 ? R"(class="same" stroke="#888")" : R"(class="axis" stroke="#ddd")");
     }
@@ -316,10 +312,11 @@ class Picture {
                 R"style(class="soft" fill="#555" text-anchor="end" transform="rotate(-35 {:.1f} {:.1f})")style",
                 at, y));
       } else {
-        svg.text(at, y, fmt::format("{:g}", transfers_[i].batch), centred);
+        svg.text(at, y, fmt::format("{:g}", transfers_[i].batch), centred_text);
       }
     }
-    if (!named) svg.text(panel.x + panel_width_ / 2, bottom_ + 36, "batch, sequences", centred);
+    if (!named)
+      svg.text(panel.x + panel_width_ / 2, bottom_ + 36, "batch, sequences", centred_text);
   }
 
   const TransferCaption& caption_;

@@ -77,6 +77,14 @@ GpuSpec shipped_spec_of(const std::string& device, const std::string& file) {
 
 }  // namespace
 
+std::vector<std::string> device_names(std::span<const Capture> captures) {
+  std::vector<std::string> names;
+  for (const Capture& capture : captures) {
+    for (const CaptureDevice& device : capture.devices) names.push_back(device.name);
+  }
+  return names;
+}
+
 GpuSpec load_gpu_of_devices(std::span<const std::string> devices, const std::string& file) {
   const std::set<std::string> names(devices.begin(), devices.end());
   if (names.size() > 1)
@@ -117,6 +125,7 @@ void check_devices(const GpuSpec& spec, std::span<const std::string> devices,
 
 GpuSpec load_gpu_for_devices(const std::string& name_or_path, std::span<const std::string> devices,
                              const std::string& file) {
+  if (name_or_path.empty()) return load_gpu_of_devices(devices, file);
   GpuSpec spec = load_gpu(name_or_path);
   check_devices(spec, devices, file);
   return spec;

@@ -3,10 +3,10 @@
 
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "models/gpu/spec.hpp"
+#include "traces/capture.hpp"
 
 namespace rubato {
 
@@ -15,6 +15,9 @@ void say_if_not_calibrated(const GpuSpec& spec);
 
 /// load_gpu_spec, with a line on standard error if the spec was never fitted.
 [[nodiscard]] GpuSpec load_gpu(const std::string& name_or_path);
+
+/// Of the GPUs of captures, where known.
+[[nodiscard]] std::vector<std::string> device_names(std::span<const Capture> captures);
 
 /// The shipped spec for the devices of a capture: of the card, else the one of the same chip; a
 /// line on standard error says which and why.
@@ -29,8 +32,8 @@ void check_devices(const GpuSpec& spec, std::span<const std::string> devices,
                    const std::string& file);
 
 /// The spec that was asked for, with a line on standard error where the capture's devices are not
-/// of its kind.
-/// @throws UsageError if they are another vendor's; what load_gpu throws
+/// of its kind; without a name that of the devices.
+/// @throws UsageError if they are another vendor's; what load_gpu and load_gpu_of_devices throw
 [[nodiscard]] GpuSpec load_gpu_for_devices(const std::string& name_or_path,
                                            std::span<const std::string> devices,
                                            const std::string& file);

@@ -14,6 +14,8 @@ namespace rubato {
 
 namespace {
 
+constexpr double most_pct = 1e6;
+
 [[noreturn]] void unknown(std::string_view option, const std::string& value,
                           std::vector<std::string> known) {
   throw UsageError(
@@ -116,14 +118,15 @@ std::vector<Question> questions_of(const QuestionOptions& o) {
   return questions;
 }
 
+void check_slack(double slack_pct) {
+  if (!(slack_pct > -percent && slack_pct <= most_pct))
+    throw UsageError(fmt::format("--slack is {}; expected a number above -100, at most {}",
+                                 slack_pct, most_pct));
+}
+
 void check_numbers(const QuestionOptions& o) {
   check_numbers(o.prices);
-  constexpr double most_pct = 1e6;
-  for (const double slack_pct : o.slacks_pct) {
-    if (!(slack_pct > -percent && slack_pct <= most_pct))
-      throw UsageError(fmt::format("--slack is {}; expected a number above -100, at most {}",
-                                   slack_pct, most_pct));
-  }
+  for (const double slack_pct : o.slacks_pct) check_slack(slack_pct);
   if (!(o.tolerance_pct >= 0.0 && o.tolerance_pct <= most_pct))
     throw UsageError(fmt::format("--tolerance is {}; expected a number from 0 to {}",
                                  o.tolerance_pct, most_pct));

@@ -33,6 +33,9 @@ void add_question_options(CommandLine& app, QuestionOptions& options);
 ///         it has one budget > 0, and for goal `cost` without a price of energy
 [[nodiscard]] std::vector<Question> questions_of(const QuestionOptions& options);
 
+/// @throws UsageError if it is not above -100 %, or absurd
+void check_slack(double slack_pct);
+
 /// @throws UsageError for a slack, a tolerance or a price out of range
 void check_numbers(const QuestionOptions& options);
 

@@ -27,19 +27,14 @@ std::array<double, coefficient_sources> coverage_pct(const Exploration& found) {
 
 std::string coverage_text(const Exploration& found) {
   const std::array<double, coefficient_sources> share_pct = coverage_pct(found);
-  std::string text;
-  for (const auto& [source, words] :
-       {std::pair{CoefficientSource::measured, "measured"},
-        {CoefficientSource::anchored, "anchored (captured time, modelled split)"},
-        {CoefficientSource::scaled, "scaled from other shapes"},
-        {CoefficientSource::derived, "derived from FLOPs and bytes"},
-        {CoefficientSource::guessed, "guessed"}}) {
-    constexpr double shown_pct = 0.05;
-    const double part_pct = share_pct[static_cast<std::size_t>(source)];
-    if (part_pct < shown_pct) continue;
-    text += fmt::format("{}{:.1f} % {}", text.empty() ? "" : ", ", part_pct, words);
-  }
-  return text;
+  const auto of = [&](CoefficientSource source) {
+    return share_pct[static_cast<std::size_t>(source)];
+  };
+  return shares_text({{of(CoefficientSource::measured), "measured"},
+                      {of(CoefficientSource::anchored), "anchored (captured time, modelled split)"},
+                      {of(CoefficientSource::scaled), "scaled from other shapes"},
+                      {of(CoefficientSource::derived), "derived from FLOPs and bytes"},
+                      {of(CoefficientSource::guessed), "guessed"}});
 }
 
 std::string with_interval(double value_pct, const std::optional<SavingInterval>& interval,
@@ -293,6 +288,16 @@ std::string exploration_answer(const ExplorationInput& input, const Exploration&
              "1000 steps of one GPU at the default clocks cost {:.4g}.\n",
              prices_text(*prices), 1000.0 * prices->of(base.time_s, base.energy_j)) +
          best_plans(input, found, {prices}, db);
+}
+
+std::string shares_text(std::initializer_list<std::pair<double, std::string_view>> parts) {
+  constexpr double shown_pct = 0.05;
+  std::string text;
+  for (const auto& [part_pct, words] : parts) {
+    if (part_pct < shown_pct) continue;
+    text += fmt::format("{}{:.1f} % {}", text.empty() ? "" : ", ", part_pct, words);
+  }
+  return text;
 }
 
 std::string clock_words(std::string_view label) {

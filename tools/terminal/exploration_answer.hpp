@@ -2,8 +2,10 @@
 // What an exploration means for its reader, before the tables: what was planned on what, what to
 // set, and what that gives.
 
+#include <initializer_list>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "explorer/exploration.hpp"
 #include "tools/terminal/output.hpp"
@@ -24,6 +26,11 @@ namespace rubato {
 /// @param db  see play_lines
 [[nodiscard]] std::string exploration_answer(const ExplorationInput& input,
                                              const Exploration& found, std::string_view db);
+
+/// What the times of kernels rest on: "72.1 % measured, 27.9 % guessed", less what is hardly there.
+/// @param parts  percent of the time, and what is so
+[[nodiscard]] std::string shares_text(
+    std::initializer_list<std::pair<double, std::string_view>> parts);
 
 /// A clock as one says it: "memory 9251, core 1890 MHz"; anything else, such as "12 clocks", as it
 /// is.

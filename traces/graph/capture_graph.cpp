@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
-#include <set>
 
 #include <fmt/format.h>
 
@@ -12,6 +11,7 @@
 #include "traces/capture.hpp"
 #include "traces/graph/rank_clocks.hpp"
 #include "traces/graph/step_clocks.hpp"
+#include "traces/pipeline/captured_ranks.hpp"
 
 namespace rubato {
 
@@ -20,15 +20,6 @@ namespace {
 // Common clock less the capture's own.
 std::int64_t shift_ns(const Capture& capture, std::int64_t offset_ns) {
   return capture.epoch_ns.value_or(0) + offset_ns;
-}
-
-void expect_distinct_ranks(std::span<const Capture> captures) {
-  std::set<std::uint32_t> seen;
-  for (const Capture& capture : captures) {
-    if (capture.rank && !seen.insert(*capture.rank).second)
-      throw DataError(
-          fmt::format("two captures are of rank {}; expected one of each rank", *capture.rank));
-  }
 }
 
 // One transfer for all ranks: it begins when the last has arrived, and each departs after it.
@@ -150,7 +141,7 @@ CaptureGraph capture_graph(const Capture& capture, const CaptureGraphOptions& op
 
 CaptureGraph capture_graph(std::span<const Capture> captures, const CaptureGraphOptions& options) {
   if (captures.size() == 1) return capture_graph(captures.front(), options);
-  expect_distinct_ranks(captures);
+  check_ranks_differ(captures);
   JoinedRanks joined;
   try {
     joined = join_ranks(captures);

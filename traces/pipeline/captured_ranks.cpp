@@ -50,16 +50,6 @@ bool find_stages(std::span<const Capture> captures, CapturedPipeline& pipeline) 
   return by_group;
 }
 
-void check_ranks_differ(std::span<const Capture> captures) {
-  std::set<std::uint32_t> ranks;
-  for (const Capture& capture : captures) {
-    if (capture.rank && !ranks.insert(*capture.rank).second)
-      throw DataError(
-          fmt::format("two captures are of rank {}; expected one of each rank", *capture.rank),
-          {.in = capture.name, .hint = {}});
-  }
-}
-
 bool guessed_steps(const Capture& capture) { return capture.step_source != StepSource::annotation; }
 
 bool ran(const CapturedPipeline& pipeline, const PipelineShape& shape) {
@@ -122,6 +112,16 @@ void keep_common_ends(CapturedPipeline& pipeline) {
 }
 
 }  // namespace
+
+void check_ranks_differ(std::span<const Capture> captures) {
+  std::set<std::uint32_t> ranks;
+  for (const Capture& capture : captures) {
+    if (capture.rank && !ranks.insert(*capture.rank).second)
+      throw DataError(
+          fmt::format("two captures are of rank {}; expected one of each rank", *capture.rank),
+          {.in = capture.name, .hint = {}});
+  }
+}
 
 std::uint32_t CapturedPipeline::virtual_stage(std::size_t rank, const CapturedPass& pass) const {
   const std::uint32_t stage = stage_of_rank[rank];

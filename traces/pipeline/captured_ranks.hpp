@@ -25,6 +25,9 @@ struct CapturedPipeline {
   [[nodiscard]] std::uint32_t virtual_stage(std::size_t rank, const CapturedPass& pass) const;
 };
 
+/// @throws DataError if a rank is given twice
+void check_ranks_differ(std::span<const Capture> captures);
+
 /// Stages by the place in the pipeline's group, where files have its ranks, else by rank: as
 /// Megatron-LM counts, ranks of one stage follow one another. What ends a step is left out, with a
 /// note, unless every stage has it.

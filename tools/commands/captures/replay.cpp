@@ -189,10 +189,7 @@ Capture chosen_capture(const ReplayOptions& o) {
 }
 
 GpuSpec chosen_gpu(const ReplayOptions& o, const Capture& capture) {
-  std::vector<std::string> devices;
-  for (const CaptureDevice& device : capture.devices) devices.push_back(device.name);
-  return o.gpu.empty() ? load_gpu_of_devices(devices, o.trace)
-                       : load_gpu_for_devices(o.gpu, devices, o.trace);
+  return load_gpu_for_devices(o.gpu, device_names(std::span(&capture, 1)), o.trace);
 }
 
 ExitStatus run(const ReplayOptions& o, const RunContext& context) {

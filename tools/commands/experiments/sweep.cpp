@@ -57,7 +57,7 @@ void say_what_to_know(const SweepPlan& plan) {
       for (const std::string& note : run.notes) tell("note: {}\n", printable(note));
     }
     if (pairs.emplace(&run, setting.spec.get()).second)
-      check_devices(*setting.spec, run.devices(), run.name);
+      check_devices(*setting.spec, device_names(run.captures), run.name);
   }
 }
 

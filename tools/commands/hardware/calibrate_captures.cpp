@@ -1,7 +1,6 @@
 #include "tools/commands/hardware/calibrate_captures.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <set>
@@ -9,7 +8,6 @@
 #include <fmt/format.h>
 
 #include "common/error.hpp"
-#include "common/file.hpp"
 #include "common/numbers.hpp"
 #include "common/text.hpp"
 #include "models/calibration/capture_fit.hpp"
@@ -68,9 +66,7 @@ GpuSpec frame_of(const CaptureCalibration& asked, const std::vector<Recorded>& a
   for (const Recorded& recorded : all) {
     for (const CaptureDevice& device : recorded.capture.devices) devices.push_back(device.name);
   }
-  const std::string& file = all.front().file;
-  return asked.gpu.empty() ? load_gpu_of_devices(devices, file)
-                           : load_gpu_for_devices(asked.gpu, devices, file);
+  return load_gpu_for_devices(asked.gpu, devices, all.front().file);
 }
 
 // What the log of a capture says, put beside it.

@@ -19,6 +19,7 @@
 #include "tools/drawing/pipeline.hpp"
 #include "tools/drawing/pipeline_page.hpp"
 #include "tools/options/prices.hpp"
+#include "tools/options/questions.hpp"
 #include "tools/terminal/exploration_tables.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/standard_error.hpp"
@@ -46,10 +47,7 @@ std::vector<double> deadlines_s(const PlanOptions& o, const PipelineWork& work) 
   if (deadlines.empty() && slacks_pct.empty() && !o.prices.per_kwh) slacks_pct = {0.0};
   const double baseline_s = simulate(work, highest_clocks(work)).time_s;
   for (const double slack_pct : slacks_pct) {
-    constexpr double most_pct = 1e6;
-    if (!(slack_pct > -percent && slack_pct <= most_pct))
-      throw UsageError(fmt::format("--slack is {}; expected a number above -100, at most {}",
-                                   slack_pct, most_pct));
+    check_slack(slack_pct);
     deadlines.push_back(baseline_s * (1.0 + slack_pct / percent));
   }
   return deadlines;

@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include "common/error.hpp"
-#include "common/file.hpp"
 #include "common/numbers.hpp"
 #include "common/text.hpp"
 #include "explorer/pipeline/captured_profile.hpp"
@@ -17,7 +16,6 @@
 #include "tools/commands/pipeline/subcommands.hpp"
 #include "tools/options/captured.hpp"
 #include "tools/options/gpu.hpp"
-#include "tools/terminal/exploration_tables.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/standard_error.hpp"
 #include "traces/import/file_patterns.hpp"
@@ -35,14 +33,6 @@ struct ProfileOptions {
   bool per_clock = false, partial = false;
   OutputFormat format = OutputFormat::table;
 };
-
-std::vector<std::string> devices_of(const std::vector<Capture>& captures) {
-  std::vector<std::string> devices;
-  for (const Capture& capture : captures) {
-    for (const CaptureDevice& device : capture.devices) devices.push_back(device.name);
-  }
-  return devices;
-}
 
 // One log of each rank; several of them may be GPUs of one file.
 std::vector<PowerLog> read_power(const ProfileOptions& o) {
@@ -86,7 +76,7 @@ std::optional<std::string> clock_of_logs(const GpuSpec& spec, const std::vector<
 // what was captured is known.
 std::optional<CapturedGpu> gpu_of(const ProfileOptions& o, const std::vector<Capture>& captures,
                                   const std::vector<PowerLog>& power) {
-  const std::vector<std::string> devices = devices_of(captures);
+  const std::vector<std::string> devices = device_names(captures);
   const std::string& first = captures.front().name;
   std::optional<GpuSpec> spec;
   if (!o.gpu.empty()) {

@@ -1,8 +1,6 @@
 #include "tools/commands/plans/explore_captured.hpp"
 
 #include <algorithm>
-#include <filesystem>
-#include <set>
 
 #include <fmt/format.h>
 
@@ -10,7 +8,6 @@
 #include "common/numbers.hpp"
 #include "common/suggest.hpp"
 #include "common/text.hpp"
-#include "common/version.hpp"
 #include "explorer/limited_exploration.hpp"
 #include "explorer/results/graph_store.hpp"
 #include "explorer/results/store.hpp"
@@ -23,7 +20,6 @@
 #include "tools/options/files.hpp"
 #include "tools/options/gpu.hpp"
 #include "tools/terminal/exploration_answer.hpp"
-#include "tools/terminal/exploration_tables.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/standard_error.hpp"
 #include "traces/graph/rank_join.hpp"
@@ -48,13 +44,8 @@ std::vector<Capture> read_captures(const CapturedRunOptions& o) {
 }
 
 GpuSpec spec_of(const CapturedRunOptions& o, const std::vector<Capture>& captures) {
-  std::vector<std::string> devices;
-  for (const Capture& capture : captures) {
-    for (const CaptureDevice& device : capture.devices) devices.push_back(device.name);
-  }
   try {
-    if (!o.gpu.empty()) return load_gpu_for_devices(o.gpu, devices, o.files.front());
-    return load_gpu_of_devices(devices, o.files.front());
+    return load_gpu_for_devices(o.gpu, device_names(captures), o.files.front());
   } catch (const UsageError&) {
     // What is wrong with the files is said before what is missing beside them.
     if (captures.size() > 1) (void)join_ranks(captures);
@@ -118,17 +109,11 @@ std::string gpus_text(const CapturedRunOptions& o, std::size_t gpus) {
 // What the times of kernels rest on, in percent of the GPU's time.
 std::string coverage_text(const GraphCoverage& c) {
   const double total_s = std::max(c.total_s(), 1e-12);
-  std::string text;
-  for (const auto& [part_s, words] : {std::pair{c.measured_s, "measured"},
-                                      {c.anchored_s, "anchored (captured time, modelled split)"},
-                                      {c.guessed_split_s, "of it with a guessed split"},
-                                      {c.fixed_s, "that no clock changes"}}) {
-    constexpr double shown_pct = 0.05;
-    if (percent * part_s / total_s >= shown_pct)
-      text +=
-          fmt::format("{}{:.1f} % {}", text.empty() ? "" : ", ", percent * part_s / total_s, words);
-  }
-  return text;
+  return shares_text(
+      {{percent * c.measured_s / total_s, "measured"},
+       {percent * c.anchored_s / total_s, "anchored (captured time, modelled split)"},
+       {percent * c.guessed_split_s / total_s, "of it with a guessed split"},
+       {percent * c.fixed_s / total_s, "that no clock changes"}});
 }
 
 // What was planned on what, before the numbers.
