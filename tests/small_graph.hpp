@@ -47,6 +47,12 @@ inline ClockGrid arbitrary_clocks(std::size_t count) {
   return {small_graph_spec(), std::move(pairs)};
 }
 
+/// The default clock, then half of it.
+inline ClockGrid two_clocks() {
+  const GpuSpec& spec = small_graph_spec();
+  return {spec, {spec.default_clock, parse_clock_pair(spec, "1593/705")}};
+}
+
 /// What graphs are drawn from.
 struct SmallGraphShape {
   std::uint32_t most_gpus = 3;
@@ -148,6 +154,12 @@ class SmallGraph {
   std::optional<std::uint32_t> step_;
   bool one_at_a_time_ = false;
 };
+
+inline ExecutionGraph one_launch(double duration_s) {
+  SmallGraph made(1);
+  made.launch(0, "gemm", KernelClass::gemm, duration_s);
+  return std::move(made).build();
+}
 
 /// Launches of four kernels on up to two streams a GPU; events, host calls, collectives and lags.
 inline ExecutionGraph arbitrary_graph(const SmallGraphShape& shape) {

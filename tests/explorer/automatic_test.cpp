@@ -1,29 +1,22 @@
 #include "explorer/automatic.hpp"
 
 #include <atomic>
-#include <thread>
 #include <tuple>
 
 #include <gtest/gtest.h>
 
 #include "explorer/limited_exploration.hpp"
 #include "explorer/switching/launch_sequence.hpp"
+#include "tests/explorer/small_run.hpp"
 #include "traces/files/trace_json.hpp"
 
 namespace rubato {
 namespace {
 
 Exploration explored_on_3080_ti(const SwitchModel& switching, const std::string& grid = "paper") {
-  ExplorationInput input{.trace = load_trace("gpt3-xl"),
-                         .spec = load_gpu_spec("rtx-3080-ti"),
-                         .grid = grid,
-                         .power_limit_w = {},
-                         .switching = switching,
-                         .questions = {}};
-  input.questions.push_back({Granularity::kernel, Aggregation::global, LeastWaste{}});
-  input.questions.push_back({Granularity::iteration, Aggregation::global, LeastWaste{}});
-  input.questions.push_back({Granularity::automatic, Aggregation::global, LeastWaste{}});
-  return explore(input);
+  return explore(
+      paper_input(grid, {{Granularity::kernel}, {Granularity::iteration}, {Granularity::automatic}},
+                  switching));
 }
 
 // The simulator, which knows nothing of runs, replays each plan as the search counted it.
@@ -51,12 +44,8 @@ TEST(Automatic, DegradesFromKernelsToTheIteration) {
 }
 
 TEST(Exploration, PlansAloneAreTheSamePlans) {
-  ExplorationInput input{.trace = load_trace("gpt3-xl"),
-                         .spec = load_gpu_spec("rtx-3080-ti"),
-                         .grid = "paper",
-                         .power_limit_w = {},
-                         .switching = {.core = {.stall_s = 1e-4}, .mem = {}},
-                         .questions = {{Granularity::kernel}, {Granularity::automatic}}};
+  ExplorationInput input = paper_input("paper", {{Granularity::kernel}, {Granularity::automatic}},
+                                       {.core = {.stall_s = 1e-4}, .mem = {}});
   const Exploration whole = explore(input);
   input.plans_only = true;
   const Exploration alone = explore(input);
@@ -107,14 +96,10 @@ TEST(Automatic, MoreClocksAreNeverWorse) {
        {std::tuple{"rtx-3080-ti", 0.006, 0.0}, std::tuple{"rtx-3080-ti", 0.01, 0.02},
         std::tuple{"a100-sxm4-80gb", 0.022, 0.0}, std::tuple{"a100-sxm4-80gb", 0.022, 0.02}}) {
     const auto on_grid = [&](const char* grid) {
-      ExplorationInput input{.trace = load_trace("gpt3-xl"),
-                             .spec = load_gpu_spec(gpu),
-                             .grid = grid,
-                             .power_limit_w = {},
-                             .switching = {.core = {.lead_s = lead_s}, .mem = {}},
-                             .questions = {}};
-      input.questions.push_back(
-          {Granularity::automatic, Aggregation::global, LeastWaste{slack_frac, 0.0}});
+      ExplorationInput input = paper_input(
+          grid, {{Granularity::automatic, Aggregation::global, LeastWaste{slack_frac, 0.0}}},
+          {.core = {.lead_s = lead_s}, .mem = {}});
+      input.spec = load_gpu_spec(gpu);
       return explore(input).plans.front();
     };
     const PlanResult full = on_grid("full");
@@ -124,12 +109,8 @@ TEST(Automatic, MoreClocksAreNeverWorse) {
 }
 
 ExplorationInput hard_input() {
-  return {.trace = load_trace("gpt3-xl"),
-          .spec = load_gpu_spec("rtx-3080-ti"),
-          .grid = "",
-          .power_limit_w = {},
-          .switching = {.core = {.stall_s = 1e-3}, .mem = {}},
-          .questions = {{Granularity::automatic}, {Granularity::kernel}}};
+  return paper_input("", {{Granularity::automatic}, {Granularity::kernel}},
+                     {.core = {.stall_s = 1e-3}, .mem = {}});
 }
 
 // Nothing is proven in so little time; what is said holds all the same.

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "explorer/exploration.hpp"
+#include "tests/explorer/small_run.hpp"
 #include "traces/files/trace_json.hpp"
 #include "traces/gpt.hpp"
 
@@ -22,12 +22,7 @@ TEST(ChoiceUnits, PassesAreThoseOfThePaper) {
 
 // One exploration of everything, as a whole-run test.
 TEST(Explore, SimulatorAndSolverAgree) {
-  ExplorationInput input{.trace = load_trace("gpt3-xl"),
-                         .spec = load_gpu_spec("rtx-3080-ti"),
-                         .grid = "paper",
-                         .power_limit_w = {},
-                         .switching = {},
-                         .questions = {}};
+  ExplorationInput input = paper_input("paper");
   const std::vector<Goal> goals{LeastWaste{}, LeastWaste{0.1, 0.0}, LeastEdp{},
                                 LeastEd2p{},  LeastEnergy{},        LeastTime{{}, 250.0}};
   for (const Goal& goal : goals) {

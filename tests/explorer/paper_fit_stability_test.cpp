@@ -9,10 +9,8 @@
 
 #include "explorer/exploration.hpp"
 #include "explorer/published.hpp"
-#include "models/calibration/paper_fit.hpp"
 #include "models/validation/shipped_fits.hpp"
-#include "tests/paths.hpp"
-#include "traces/files/trace_json.hpp"
+#include "tests/models/calibration/paper_inputs.hpp"
 
 namespace rubato {
 namespace {
@@ -78,27 +76,24 @@ struct Landing {
 // With everything moved by rounding the fit lands where the shipped spec is: no descent finds a
 // minimum that fits clearly better. A fit to other numbers, or one that fits worse, is not kept.
 void expect_same_place(const char* name, bool use_table1) {
-  const GpuSpec shipped = load_gpu_spec(name);
-  const Trace trace = load_trace("gpt3-xl");
-  const ClockGrid grid = make_clock_grid(shipped, "paper");
-  PaperData paper = read_paper_data(measured_data("spaan2026"), grid, trace);
-  auto sweep = read_sweep(measured_data("rtx3080ti_kernels/kernels.csv"), shipped).kernels;
-  const double best = misfit(shipped, trace, grid, paper, sweep, use_table1).value();
+  PaperInputs paper(name);
+  auto& [shipped, trace, grid, data, sweep] = paper;
+  const double best = misfit(shipped, trace, grid, data, sweep, use_table1).value();
   std::vector<GpuSpec> earlier = shipped_paper_fits();
   GpuSpec worse = shipped;
   for (MemState& state : worse.mem_states) state.base_power_w *= 1.2;
-  ASSERT_GT(misfit(worse, trace, grid, paper, sweep, use_table1).value(),
+  ASSERT_GT(misfit(worse, trace, grid, data, sweep, use_table1).value(),
             (1.0 + 2.0 * alike_frac) * best);
   earlier.insert(earlier.begin(), worse);
   Rounding rounding;
-  rounding.move(paper);
+  rounding.move(data);
   rounding.move(sweep);
-  const GpuSpec fitted = calibrate(shipped, trace, grid, paper, sweep,
+  const GpuSpec fitted = calibrate(shipped, trace, grid, data, sweep,
                                    {.use_table1 = use_table1,
                                     .estimate_errors = false,
                                     .moved_starts = 1e-6,
                                     .earlier = earlier});
-  EXPECT_NEAR(misfit(fitted, trace, grid, paper, sweep, use_table1).value(), best, 1e-4 * best);
+  EXPECT_NEAR(misfit(fitted, trace, grid, data, sweep, use_table1).value(), best, 1e-4 * best);
   constexpr double same_points = 0.05;
   const Landing there(shipped, trace), here(fitted, trace);
   for (std::size_t i = 0; i < here.changes_pct.size(); ++i) {

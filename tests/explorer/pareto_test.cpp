@@ -1,21 +1,14 @@
 #include "explorer/pareto.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "tests/uniform.hpp"
+
 namespace rubato {
 namespace {
-
-// Small integers on purpose: they collide often, and ties are where sweeps go wrong.
-std::vector<double> small_whole_numbers(std::size_t count) {
-  std::vector<double> numbers;
-  for (const int x : *rc::gen::container<std::vector<int>>(count, rc::gen::inRange(0, 6)))
-    numbers.push_back(x);
-  return numbers;
-}
 
 bool beats(const std::vector<double>& x, const std::vector<double>& y, std::size_t a,
            std::size_t b) {
@@ -24,7 +17,7 @@ bool beats(const std::vector<double>& x, const std::vector<double>& y, std::size
 
 RC_GTEST_PROP(ParetoFront, AgreesWithTheDefinition, ()) {
   const auto count = *rc::gen::inRange<std::size_t>(1, 12);
-  const std::vector<double> x = small_whole_numbers(count), y = small_whole_numbers(count);
+  const std::vector<double> x = whole_numbers(count, 0, 6), y = whole_numbers(count, 0, 6);
   const std::vector<std::size_t> front = pareto_front(x, y);
   for (std::size_t i = 0; i < count; ++i) {
     bool lost = false;
@@ -38,7 +31,7 @@ RC_GTEST_PROP(ParetoFront, AgreesWithTheDefinition, ()) {
 
 RC_GTEST_PROP(LowerHull, HoldsTheBestPointForEveryPrice, ()) {
   const auto count = *rc::gen::inRange<std::size_t>(1, 12);
-  const std::vector<double> x = small_whole_numbers(count), y = small_whole_numbers(count);
+  const std::vector<double> x = whole_numbers(count, 0, 6), y = whole_numbers(count, 0, 6);
   const std::vector<std::size_t> hull = lower_hull(x, y);
   for (double price = 0.0; price < 8.0; price += 0.25) {
     const auto value = [&](std::size_t i) { return y[i] + price * x[i]; };

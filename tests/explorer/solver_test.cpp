@@ -13,6 +13,7 @@
 #include "common/error.hpp"
 #include "explorer/knapsack/mckp.hpp"
 #include "tests/expect_error.hpp"
+#include "tests/uniform.hpp"
 
 namespace rubato {
 namespace {
@@ -20,13 +21,7 @@ namespace {
 constexpr ClockId reference{0};
 
 ProfileTable small_table(std::size_t rows, std::size_t clocks, int largest) {
-  const auto numbers = [&] {
-    std::vector<double> list;
-    for (const int x :
-         *rc::gen::container<std::vector<int>>(rows * clocks, rc::gen::inRange(1, largest + 1)))
-      list.push_back(x);
-    return list;
-  };
+  const auto numbers = [&] { return whole_numbers(rows * clocks, 1, largest + 1); };
   return {rows, clocks, numbers(), numbers()};
 }
 

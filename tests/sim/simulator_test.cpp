@@ -7,6 +7,7 @@
 #include "common/error.hpp"
 #include "sim/timeline/plan.hpp"
 #include "tests/expect_error.hpp"
+#include "tests/sim/launch_clocks.hpp"
 #include "traces/files/trace_json.hpp"
 
 namespace rubato {
@@ -78,20 +79,6 @@ SwitchModel long_switching() {
   SwitchModel model{.core = cost(), .mem = {}, .dwell_s = 1e-4 * *rc::gen::inRange(0, 100)};
   if (*rc::gen::inRange(0, 2) == 1) model.mem = cost();
   return model;
-}
-
-// Repeats expanded.
-std::vector<ClockId> clocks_of_launches(const Trace& trace, const Plan& plan) {
-  std::vector<ClockId> clocks;
-  std::size_t first = 0;
-  for (const Segment& segment : trace.segments) {
-    for (std::uint32_t r = 0; r < segment.repeat; ++r) {
-      for (std::size_t i = 0; i < segment.launches.size(); ++i)
-        clocks.push_back(plan.clock_of_site[first + i]);
-    }
-    first += segment.launches.size();
-  }
-  return clocks;
 }
 
 // What a device must do, whatever the plan wants of it.

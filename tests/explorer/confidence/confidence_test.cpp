@@ -14,6 +14,7 @@
 #include "models/table/fill.hpp"
 #include "models/validation/uncertainty.hpp"
 #include "tests/expect_error.hpp"
+#include "tests/explorer/small_run.hpp"
 #include "traces/files/trace_json.hpp"
 
 namespace rubato {
@@ -165,12 +166,8 @@ TEST(WinnersCurse, RefusesBadSettings) {
 }
 
 TEST(SavingInterval, HoldsTheEstimateAndIsWiderWithoutMeasurements) {
-  ExplorationInput input{.trace = load_trace("gpt3-xl"),
-                         .spec = load_gpu_spec("rtx-3080-ti"),
-                         .grid = {},
-                         .power_limit_w = {},
-                         .switching = {},
-                         .questions = {{Granularity::kernel, Aggregation::global, LeastEdp{}}}};
+  ExplorationInput input =
+      paper_input("", {{Granularity::kernel, Aggregation::global, LeastEdp{}}});
   const auto width = [&](const char* gpu) {
     input.spec = load_gpu_spec(gpu);
     const Exploration found = explore(input);
@@ -284,13 +281,8 @@ TEST(SavingInterval, GrowsWithTheDistanceFromTheDefaultClocks) {
 }
 
 TEST(SavingInterval, HoldsItsEstimateOnEverySpec) {
-  ExplorationInput input{.trace = load_trace("gpt3-xl"),
-                         .spec = {},
-                         .grid = {},
-                         .power_limit_w = {},
-                         .switching = {},
-                         .questions = {{Granularity::kernel, Aggregation::global, LeastEdp{}},
-                                       {Granularity::iteration, Aggregation::global, {}}}};
+  ExplorationInput input = paper_input("", {{Granularity::kernel, Aggregation::global, LeastEdp{}},
+                                            {Granularity::iteration, Aggregation::global, {}}});
   for (const std::string& name : shipped_gpu_specs()) {
     SCOPED_TRACE(name);
     input.spec = load_gpu_spec(name);

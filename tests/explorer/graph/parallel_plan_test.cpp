@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 
 #include <gtest/gtest.h>
 
@@ -16,10 +15,8 @@ namespace {
 const char* const few_clocks = "mem=1593 core=900,1155,1410";
 
 ParallelStepInput small_step(std::uint32_t stages, std::uint32_t microbatches) {
-  ParallelStepInput input = parallel_input(usual);
+  ParallelStepInput input = staged_input(usual, stages, microbatches);
   input.shape.model.layers = 6;
-  input.pipeline.stages = stages;
-  input.pipeline.microbatches = microbatches;
   return input;
 }
 

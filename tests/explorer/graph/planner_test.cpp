@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <limits>
-#include <map>
 #include <memory>
 
 #include <fmt/format.h>
@@ -157,9 +156,7 @@ RC_GTEST_PROP(GraphPlanner, TheGapClosesAtVertices, ()) {
 }
 
 TEST(GraphPlanner, DeadlinesThatNoClockMeetsAreInfeasible) {
-  SmallGraph made(1);
-  made.launch(0, "gemm", KernelClass::gemm, 1e-3);
-  const ExecutionGraph graph = std::move(made).build();
+  const ExecutionGraph graph = one_launch(1e-3);
   const GraphModel model(graph, small_graph_spec(), small_graph_spec().default_clock);
   const ClockGrid grid = arbitrary_clocks(1);
   GraphPlanner planner(model, grid);
@@ -173,9 +170,7 @@ TEST(GraphPlanner, DeadlinesThatNoClockMeetsAreInfeasible) {
 }
 
 TEST(GraphPlanner, AbsurdSlacksAreRefused) {
-  SmallGraph made(1);
-  made.launch(0, "gemm", KernelClass::gemm, 1e-3);
-  const ExecutionGraph graph = std::move(made).build();
+  const ExecutionGraph graph = one_launch(1e-3);
   const GraphModel model(graph, small_graph_spec(), small_graph_spec().default_clock);
   GraphPlanner planner(model, arbitrary_clocks(1));
   const auto ask = [&](double slack) {
@@ -255,12 +250,9 @@ RC_GTEST_PROP(UnitSearch, IsBetweenItsBoundAndTheDeadline, ()) {
 
 // Prices that mean nothing still bound, as long as they are a flow: none at all.
 TEST(UnitSearch, WithoutPricesTheBoundIsTheLeastOfAllClocks) {
-  SmallGraph made(1);
-  made.launch(0, "gemm", KernelClass::gemm, 1e-3);
-  const ExecutionGraph graph = std::move(made).build();
+  const ExecutionGraph graph = one_launch(1e-3);
   const GraphModel model(graph, small_graph_spec(), small_graph_spec().default_clock);
-  const ClockGrid grid(small_graph_spec(), {parse_clock_pair(small_graph_spec(), "1593/1410"),
-                                            parse_clock_pair(small_graph_spec(), "1593/705")});
+  const ClockGrid grid = two_clocks();
   const LaunchCosts costs(model, grid);
   const LaunchUnits units(costs, 1, std::vector<std::uint32_t>(graph.size(), 0));
   double least_j = std::numeric_limits<double>::infinity(), least_s = least_j, most_s = 0.0;

@@ -1,7 +1,6 @@
 // Plans on execution graphs whose changes of clock take time, against all plans there are.
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <optional>
 #include <vector>
@@ -12,7 +11,6 @@
 #include "common/error.hpp"
 #include "explorer/graph/gpu_sequence.hpp"
 #include "explorer/graph/planner.hpp"
-#include "explorer/graph/sequence_bound.hpp"
 #include "tests/expect_error.hpp"
 #include "tests/small_graph.hpp"
 
@@ -129,8 +127,7 @@ TEST(AutomaticPlans, ALatencyRaisesTheBound) {
                 i % 2 == 0 ? KernelClass::gemm : KernelClass::memset, 1e-4);
   const ExecutionGraph graph = std::move(made).build();
   const GraphModel model(graph, small_graph_spec(), small_graph_spec().default_clock);
-  const ClockGrid grid(small_graph_spec(), {small_graph_spec().default_clock,
-                                            parse_clock_pair(small_graph_spec(), "1593/705")});
+  const ClockGrid grid = two_clocks();
   const auto bound_j = [&](double lead_s) {
     SwitchModel switching;
     switching.core.lead_s = lead_s;
@@ -181,8 +178,7 @@ TEST(AutomaticPlans, AQuestionsDwellIsAModels) {
                 i % 3 == 0 ? KernelClass::gemm : KernelClass::memset, 1e-4);
   const ExecutionGraph graph = std::move(made).build();
   const GraphModel model(graph, small_graph_spec(), small_graph_spec().default_clock);
-  const ClockGrid grid(small_graph_spec(), {small_graph_spec().default_clock,
-                                            parse_clock_pair(small_graph_spec(), "1593/705")});
+  const ClockGrid grid = two_clocks();
   const auto planned = [&](double model_dwell_s, double asked_dwell_s) {
     SwitchModel switching{.core = {.energy_j = 1e-9}, .mem = {}, .dwell_s = model_dwell_s};
     GraphPlanner planner(model, grid, {}, switching);
@@ -199,9 +195,7 @@ TEST(AutomaticPlans, AQuestionsDwellIsAModels) {
 }
 
 TEST(AutomaticPlans, NeedToKnowWhatChangesTake) {
-  SmallGraph made(1);
-  made.launch(0, "gemm", KernelClass::gemm, 1e-3);
-  const ExecutionGraph graph = std::move(made).build();
+  const ExecutionGraph graph = one_launch(1e-3);
   const GraphModel model(graph, small_graph_spec(), small_graph_spec().default_clock);
   GraphPlanner planner(model, arbitrary_clocks(1));
   expect_error<UsageError>(

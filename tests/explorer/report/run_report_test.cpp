@@ -2,9 +2,6 @@
 
 #include "explorer/report/page.hpp"
 
-#include <cmath>
-#include <filesystem>
-
 #include <gtest/gtest.h>
 
 #include "explorer/published.hpp"
@@ -34,12 +31,7 @@ TEST(Report, HoldsEverythingItNeeds) {
 // Table 2 was never fitted on. Rows per kernel meet the project's bars; for rows
 // per pass see docs/models.md.
 TEST(Published, TotalsPerKernelAreMet) {
-  ExplorationInput input{.trace = load_trace("gpt3-xl"),
-                         .spec = load_gpu_spec("rtx-3080-ti"),
-                         .grid = "paper",
-                         .power_limit_w = {},
-                         .switching = {},
-                         .questions = {}};
+  ExplorationInput input = paper_input("paper");
   for (const PublishedTotal& row : published_table2) {
     input.questions.push_back({row.granularity, row.aggregation,
                                row.goal == "edp" ? Goal{LeastEdp{}} : Goal{LeastWaste{}}});

@@ -15,7 +15,17 @@
 namespace rubato {
 namespace {
 
-using Merge = SweepFixture;
+class Merge : public SweepFixture {
+ protected:
+  // All of it in a.db and in b.db, which says of one unit that something else came out.
+  void run_twice_otherwise(const SweepPlan& all) const {
+    run(all, file("a.db"));
+    run(all, file("b.db"));
+    open_result_database(file("b.db"))
+        .execute("UPDATE units SET result_hash = 'other' WHERE unit_id = '" + all.units[3].id +
+                 "'");
+  }
+};
 
 TEST_F(Merge, ShardsMakeTheWhole) {
   const SweepPlan all = plan("[scenario.named]\nbatch = [4, 16]\n");
@@ -105,10 +115,7 @@ TEST_F(Merge, NewFilesHoldWhatIsMergedOnly) {
 
 TEST_F(Merge, NewFilesKeepWhatWasMergedBeforeAnError) {
   const SweepPlan all = plan();
-  run(all, file("a.db"));
-  run(all, file("b.db"));
-  open_result_database(file("b.db"))
-      .execute("UPDATE units SET result_hash = 'other' WHERE unit_id = '" + all.units[3].id + "'");
+  run_twice_otherwise(all);
   {
     MergeTarget target(file("merged.db"));
     target.take(file("a.db"));
@@ -191,10 +198,7 @@ TEST_F(Merge, TakesRunsOfExploreToo) {
 
 TEST_F(Merge, NamesConflictsAndChangesNothing) {
   const SweepPlan all = plan();
-  run(all, file("a.db"));
-  run(all, file("b.db"));
-  open_result_database(file("b.db"))
-      .execute("UPDATE units SET result_hash = 'other' WHERE unit_id = '" + all.units[3].id + "'");
+  run_twice_otherwise(all);
   SqlConnection target = open_result_database(file("a.db"));
   expect_error<DataError>([&] { merge(target, file("a.db"), file("b.db")); },
                           "unit " + all.units[3].id + " has another result than in",

@@ -11,6 +11,7 @@
 #include "explorer/switching/launch_dp.hpp"
 #include "explorer/switching/run_clocks.hpp"
 #include "explorer/switching/run_crossing.hpp"
+#include "tests/uniform.hpp"
 
 namespace rubato {
 namespace {
@@ -29,13 +30,6 @@ struct SmallCase {
     return {trace, table, clocks, idle_power_w, switching, budget_s};
   }
 };
-
-std::vector<double> small_numbers(std::size_t count) {
-  std::vector<double> list;
-  for (const int x : *rc::gen::container<std::vector<int>>(count, rc::gen::inRange(1, 9)))
-    list.push_back(x);
-  return list;
-}
 
 SwitchCost arbitrary_cost() {
   return {.stall_s = 0.25 * *rc::gen::inRange(0, 5),
@@ -64,9 +58,9 @@ SmallCase arbitrary_case() {
   const auto first = *rc::gen::inRange<std::size_t>(0, 2);
   made.clocks.assign(pairs.begin() + static_cast<std::ptrdiff_t>(first),
                      pairs.begin() + static_cast<std::ptrdiff_t>(first + clocks));
-  made.table = ProfileTable(kernels, clocks, small_numbers(kernels * clocks),
-                            small_numbers(kernels * clocks));
-  made.idle_power_w = small_numbers(clocks);
+  made.table = ProfileTable(kernels, clocks, whole_numbers(kernels * clocks, 1, 9),
+                            whole_numbers(kernels * clocks, 1, 9));
+  made.idle_power_w = whole_numbers(clocks, 1, 9);
   made.switching = {.core = arbitrary_cost(), .mem = {}, .dwell_s = 1.0 * *rc::gen::inRange(0, 4)};
   if (*rc::gen::inRange(0, 2) == 0) made.switching.mem = arbitrary_cost();
   return made;

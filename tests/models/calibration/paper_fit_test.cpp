@@ -14,9 +14,8 @@
 #include "models/linear/linear_algebra.hpp"
 #include "models/table/gpu_model.hpp"
 #include "tests/expect_error.hpp"
-#include "tests/paths.hpp"
+#include "tests/models/calibration/paper_inputs.hpp"
 #include "tests/temporary_folder.hpp"
-#include "traces/files/trace_json.hpp"
 
 namespace rubato {
 namespace {
@@ -25,14 +24,11 @@ namespace {
 // alone, to the last bit.
 TEST(Calibration, SlopesAreThoseOfOneParameterAtATime) {
   constexpr double difference = 1e-5;
-  const GpuSpec frame = load_gpu_spec("rtx-3080-ti");
-  const Trace trace = load_trace("gpt3-xl");
-  const ClockGrid grid = make_clock_grid(frame, "paper");
-  const PaperData paper = read_paper_data(measured_data("spaan2026"), grid, trace);
-  ASSERT_GT(std::ranges::count(paper.in_forward_pass, false), 0);
-  const auto sweep = read_sweep(measured_data("rtx3080ti_kernels/kernels.csv"), frame).kernels;
+  const PaperInputs paper;
+  ASSERT_GT(std::ranges::count(paper.data.in_forward_pass, false), 0);
   for (const bool use_table1 : {true, false}) {
-    const CalibrationProblem problem(frame, trace, grid, paper, sweep, use_table1);
+    const CalibrationProblem problem(paper.spec, paper.trace, paper.grid, paper.data, paper.sweep,
+                                     use_table1);
     const Eigen::VectorXd point = problem.start(), base = problem.residuals(point);
     const Eigen::MatrixXd slopes = problem.slopes(point).dense();
     ASSERT_EQ(slopes.cols(), point.size());
@@ -48,12 +44,9 @@ TEST(Calibration, SlopesAreThoseOfOneParameterAtATime) {
 // Kernels eliminated block by block, and the sum over all of them as an unknown of its own: the
 // step of the dense normal equations, to rounding.
 TEST(Calibration, StepsAreThoseOfTheDenseNormalEquations) {
-  const GpuSpec frame = load_gpu_spec("rtx-3080-ti");
-  const Trace trace = load_trace("gpt3-xl");
-  const ClockGrid grid = make_clock_grid(frame, "paper");
-  const PaperData paper = read_paper_data(measured_data("spaan2026"), grid, trace);
-  const auto sweep = read_sweep(measured_data("rtx3080ti_kernels/kernels.csv"), frame).kernels;
-  const CalibrationProblem problem(frame, trace, grid, paper, sweep, true);
+  const PaperInputs paper;
+  const CalibrationProblem problem(paper.spec, paper.trace, paper.grid, paper.data, paper.sweep,
+                                   true);
   const Eigen::VectorXd point = problem.start(), residuals = problem.residuals(point);
   for (const PaperFitted fitted : {PaperFitted::all, PaperFitted::not_in_specs}) {
     const Eigen::MatrixXd slopes = problem.slopes(point, fitted).dense();
@@ -73,14 +66,11 @@ TEST(Calibration, StepsAreThoseOfTheDenseNormalEquations) {
 // The shipped spec must be what the code in this repository makes of the data, from nothing: it is
 // not among the earlier fits here.
 TEST(Calibration, MakesTheShippedSpec) {
-  const GpuSpec shipped = load_gpu_spec("rtx-3080-ti");
-  const Trace trace = load_trace("gpt3-xl");
-  const ClockGrid grid = make_clock_grid(shipped, "paper");
-  const PaperData paper = read_paper_data(measured_data("spaan2026"), grid, trace);
-  const auto sweep = read_sweep(measured_data("rtx3080ti_kernels/kernels.csv"), shipped).kernels;
-  const GpuSpec fitted = calibrate(shipped, trace, grid, paper, sweep, {.estimate_errors = false});
-  const double best = misfit(shipped, trace, grid, paper, sweep, true).value();
-  EXPECT_NEAR(misfit(fitted, trace, grid, paper, sweep, true).value(), best,
+  const PaperInputs paper;
+  const auto& [shipped, trace, grid, data, sweep] = paper;
+  const GpuSpec fitted = calibrate(shipped, trace, grid, data, sweep, {.estimate_errors = false});
+  const double best = misfit(shipped, trace, grid, data, sweep, true).value();
+  EXPECT_NEAR(misfit(fitted, trace, grid, data, sweep, true).value(), best,
               2.0 * alike_frac * best);
   // The minimum is flat and other processors round otherwise on the way, so the coefficients of a
   // kernel may end elsewhere: what counts is what the model says, and how well it fits.

@@ -7,20 +7,14 @@
 
 #include <gtest/gtest.h>
 
-#include "models/calibration/paper_fit.hpp"
 #include "models/table/gpu_model.hpp"
-#include "tests/paths.hpp"
-#include "traces/files/trace_json.hpp"
+#include "tests/models/calibration/paper_inputs.hpp"
 
 namespace rubato {
 namespace {
 
-struct Paper {
-  GpuSpec spec = load_gpu_spec("rtx-3080-ti");
-  Trace trace = load_trace("gpt3-xl");
-  ClockGrid grid = make_clock_grid(spec, "paper");
+struct Paper : PaperInputs {
   GpuModel model{spec, trace};
-  PaperData data = read_paper_data(measured_data("spaan2026"), grid, trace);
 };
 
 TEST(SpaanPaper, Table1ChangesAreMet) {

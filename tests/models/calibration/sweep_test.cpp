@@ -16,7 +16,6 @@
 #include "models/validation/errors.hpp"
 #include "models/validation/measurement_plan.hpp"
 #include "models/validation/shipped_fits.hpp"
-#include "models/validation/uncertainty.hpp"
 #include "tests/expect_error.hpp"
 #include "tests/paths.hpp"
 #include "tests/temporary_folder.hpp"
@@ -105,6 +104,15 @@ TEST_F(SweepFile, LeavesOutRowsThatCannotBeRight) {
   EXPECT_EQ(read_sweep(write(text), a100_, {.keep_implausible = true}).points(), 3U);
 }
 
+// Of kernel k of twelve.
+KernelCoefficients synthetic_kernel(std::size_t k) {
+  const double share = static_cast<double>(k) / 11.0;
+  return {.core_cycles = 2e6 * (0.1 + share),
+          .dram_bytes = 2.5e9 * (1.05 - share),
+          .fixed_s = 4e-6,
+          .core_j = 0.1 + 0.3 * share};
+}
+
 // A sweep that follows the model exactly: 12 kernels over all clocks of a grid.
 Sweep synthetic(const GpuSpec& spec, double noise) {
   Sweep sweep{.file = "synthetic",
@@ -118,11 +126,7 @@ Sweep synthetic(const GpuSpec& spec, double noise) {
   for (std::size_t k = 0; k < 12; ++k) {
     SweepKernel& kernel = sweep.kernels.emplace_back();
     kernel.name = "k" + std::to_string(k);
-    const double share = static_cast<double>(k) / 11.0;
-    const KernelCoefficients c{.core_cycles = 2e6 * (0.1 + share),
-                               .dram_bytes = 2.5e9 * (1.05 - share),
-                               .fixed_s = 4e-6,
-                               .core_j = 0.1 + 0.3 * share};
+    const KernelCoefficients c = synthetic_kernel(k);
     for (double mhz = 510.0; mhz <= 1410.0; mhz += 60.0) {
       SweepPoint point;
       point.clock = {MemStateId{0}, mhz};
@@ -174,12 +178,7 @@ TEST(SweepCalibration, IntervalsHoldTheTruth) {
         low = std::min(low, energy_j);
         high = std::max(high, energy_j);
       }
-      const double share = static_cast<double>(k) / 11.0;
-      const KernelCoefficients c{.core_cycles = 2e6 * (0.1 + share),
-                                 .dram_bytes = 2.5e9 * (1.05 - share),
-                                 .fixed_s = 4e-6,
-                                 .core_j = 0.1 + 0.3 * share};
-      const double energy_j = predict(truth, c, point, true).energy_j;
+      const double energy_j = predict(truth, synthetic_kernel(k), point, true).energy_j;
       ++asked;
       if (low <= energy_j && energy_j <= high) ++held;
     }

@@ -5,11 +5,9 @@
 #include <gtest/gtest.h>
 
 #include "common/error.hpp"
-#include "models/gpu/clock_grid.hpp"
 #include "tests/expect_error.hpp"
 #include "tests/sim/capture/parallel_input.hpp"
 #include "tests/traces/transformer/steps.hpp"
-#include "traces/graph/capture_graph.hpp"
 #include "traces/transformer/parameters.hpp"
 
 namespace rubato {
@@ -26,34 +24,18 @@ ParallelStepInput input_of(std::string_view model, double bus_gbs = usual) {
   return input;
 }
 
-double flops_of(const ParallelStep& step, KernelClass kind) {
+double flops_of(const ParallelStep& step, std::optional<KernelClass> only = {}) {
   double sum = 0.0;
   for (const Capture& stage : step.stages)
-    for (const CapturedLaunch& launch : stage.launches)
-      if (stage.kernels[index(launch.kernel)].kind == kind)
-        sum += *stage.kernels[index(launch.kernel)].flops;
-  return sum;
-}
-
-double flops_of(const ParallelStep& step) {
-  double sum = 0.0;
-  for (const Capture& stage : step.stages)
-    for (const CapturedLaunch& launch : stage.launches)
-      sum += stage.kernels[index(launch.kernel)].flops.value_or(0.0);
+    for (const CapturedLaunch& launch : stage.launches) {
+      const Kernel& kernel = stage.kernels[index(launch.kernel)];
+      if (!only || kernel.kind == *only) sum += kernel.flops.value_or(0.0);
+    }
   return sum;
 }
 
 double compact_flops(const TrainingStep& step) {
   return flops_of(generate_training_step(step).trace, [](const Kernel&) { return true; });
-}
-
-void expect_read_as_made(const ParallelStep& step) {
-  const CaptureGraph made = capture_graph(std::span(step.stages));
-  for (const std::uint64_t inferred : made.graph.count_arcs().inferred) EXPECT_EQ(inferred, 0U);
-  EXPECT_TRUE(made.ranks.notes.empty());
-  std::vector<double> durations, starts(made.graph.size());
-  for (const Activity& activity : made.graph.activities()) durations.push_back(activity.duration_s);
-  EXPECT_NEAR(earliest_starts(made.graph, durations, starts) / step.times.step_s, 1.0, 0.005);
 }
 
 // One source of kernels: a graph runs what the compact trace of the same step holds.

@@ -1,11 +1,16 @@
 #pragma once
 // Steps of parallel training for tests: a small model on a cluster of one link.
 
-#include <string>
+#include <algorithm>
+#include <span>
+#include <string_view>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "sim/capture/parallel_step.hpp"
 #include "traces/gpt.hpp"
+#include "traces/graph/capture_graph.hpp"
 
 namespace rubato {
 
@@ -27,6 +32,15 @@ inline ParallelStepInput parallel_input(double bus_gbs) {
                                    .between = {},
                                    .in_switch_gbs = {},
                                    .latency_scale = 1e-9};
+  return input;
+}
+
+/// The same in pipeline stages.
+inline ParallelStepInput staged_input(double bus_gbs, std::uint32_t stages,
+                                      std::uint32_t microbatches) {
+  ParallelStepInput input = parallel_input(bus_gbs);
+  input.pipeline.stages = stages;
+  input.pipeline.microbatches = microbatches;
   return input;
 }
 
@@ -60,6 +74,16 @@ inline Sent sent(const Capture& stage, CollectiveKind kind, std::string_view pre
     ++sum.launches;
   }
   return sum;
+}
+
+/// The stages' captures say what waits for what, and take as long as the step.
+inline void expect_read_as_made(const ParallelStep& step, double tolerance = 0.005) {
+  const CaptureGraph made = capture_graph(std::span(step.stages));
+  for (const std::uint64_t inferred : made.graph.count_arcs().inferred) EXPECT_EQ(inferred, 0U);
+  EXPECT_TRUE(made.ranks.notes.empty());
+  std::vector<double> durations, starts(made.graph.size());
+  for (const Activity& activity : made.graph.activities()) durations.push_back(activity.duration_s);
+  EXPECT_NEAR(earliest_starts(made.graph, durations, starts) / step.times.step_s, 1.0, tolerance);
 }
 
 /// How long a launch of a kernel takes alone; of a message its shortest launch.

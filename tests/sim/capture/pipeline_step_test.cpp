@@ -1,11 +1,9 @@
 #include <algorithm>
 #include <array>
-#include <map>
 
 #include <gtest/gtest.h>
 
 #include "common/error.hpp"
-#include "models/gpu/clock_grid.hpp"
 #include "tests/expect_error.hpp"
 #include "tests/sim/capture/parallel_input.hpp"
 #include "traces/graph/capture_graph.hpp"
@@ -15,10 +13,8 @@ namespace {
 
 // Equal stages: hardly any vocabulary.
 ParallelStepInput in_stages(std::uint32_t stages, std::uint32_t microbatches, double bus_gbs) {
-  ParallelStepInput input = parallel_input(bus_gbs);
+  ParallelStepInput input = staged_input(bus_gbs, stages, microbatches);
   input.shape.model.vocab = 128;
-  input.pipeline.stages = stages;
-  input.pipeline.microbatches = microbatches;
   return input;
 }
 

@@ -20,6 +20,7 @@
 #include "sim/simulator.hpp"
 #include "tests/arbitrary_switching.hpp"
 #include "tests/as_graph.hpp"
+#include "tests/sim/launch_clocks.hpp"
 #include "tests/small_graph.hpp"
 #include "traces/graph/ordered_graph.hpp"
 
@@ -53,17 +54,8 @@ Trace arbitrary_trace() {
   return trace;
 }
 
-// The clock of each launch of the graph: repeats of a site have the same.
 GraphPlan expanded(const Trace& trace, const Plan& plan, const ExecutionGraph& graph) {
-  std::vector<ClockId> of_launch;
-  std::size_t first = 0;
-  for (const Segment& segment : trace.segments) {
-    for (std::uint32_t r = 0; r < segment.repeat; ++r) {
-      for (std::size_t i = 0; i < segment.launches.size(); ++i)
-        of_launch.push_back(plan.clock_of_site[first + i]);
-    }
-    first += segment.launches.size();
-  }
+  const std::vector<ClockId> of_launch = clocks_of_launches(trace, plan);
   GraphPlan expanded = uniform_plan(graph, ClockId{0});
   auto next = of_launch.begin();
   for (std::size_t i = 0; i < graph.size(); ++i) {

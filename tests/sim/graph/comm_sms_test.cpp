@@ -2,7 +2,6 @@
 
 #include "sim/graph/comm_sms.hpp"
 
-#include <algorithm>
 #include <cmath>
 
 #include <gtest/gtest.h>

@@ -1,8 +1,6 @@
 #include "sim/graph/simulator.hpp"
 
-#include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -98,9 +96,7 @@ RC_GTEST_PROP(GraphSimulator, ReproducesTheCapture, ()) {
 // A capture ran under the card's own limit: a lower one makes the run longer, a capture anchored at
 // the lower one would come out as it was.
 TEST(GraphSimulator, ALowerPowerLimitThanTheCapturesTakesLonger) {
-  SmallGraph made(1);
-  made.launch(0, "gemm", KernelClass::gemm, 3e-4);
-  const ExecutionGraph graph = std::move(made).build();
+  const ExecutionGraph graph = one_launch(3e-4);
   const GpuSpec& spec = small_graph_spec();
   const ClockGrid grid = arbitrary_clocks(1);
   const auto span_s = [&](std::optional<double> limit_w) {
@@ -177,9 +173,7 @@ TEST(GraphSimulator, ACollectiveOfNoLengthIsNoTrouble) {
 }
 
 TEST(GraphSimulator, RejectsWhatDoesNotFit) {
-  SmallGraph made(1);
-  made.launch(0, "gemm", KernelClass::gemm, 1e-4);
-  const ExecutionGraph graph = std::move(made).build();
+  const ExecutionGraph graph = one_launch(1e-4);
   const GraphModel model(graph, small_graph_spec(), small_graph_spec().default_clock);
   const ClockGrid grid = arbitrary_clocks(1);
   GraphSimulator simulator(model, grid);

@@ -107,12 +107,9 @@ RC_GTEST_PROP(GraphSwitching, ClocksByTimeGiveTheSameRunAsLaunchesThatAsk, ()) {
 
 // A change asked for too early waits, one after the end never comes.
 TEST(GraphSwitching, ClocksByTimeKeepTheirDistance) {
-  SmallGraph made(1);
-  made.launch(0, "gemm", KernelClass::gemm, 1e-3);
-  const ExecutionGraph graph = std::move(made).build();
+  const ExecutionGraph graph = one_launch(1e-3);
   const GraphModel model(graph, small_graph_spec(), small_graph_spec().default_clock);
-  const ClockGrid grid(small_graph_spec(), {small_graph_spec().default_clock,
-                                            parse_clock_pair(small_graph_spec(), "1593/705")});
+  const ClockGrid grid = two_clocks();
   const ClockId high = grid.default_clock(), low = *grid.find("1593/705");
   SwitchModel switching;
   switching.core.lead_s = 3e-4;
