@@ -44,7 +44,8 @@ OutputTable keyed_table(const Exploration& found, std::vector<Column> more) {
       {.key = "slack_pct",
        .title = "slack %",
        .decimals = 1,
-       .for_programs = all_same([](const Question& q) { return slack_cell(q.goal); })}};
+       .for_programs = all_same([](const Question& q) { return slack_cell(q.goal); }),
+       .room = Room::needed}};
   columns.insert(columns.end(), more.begin(), more.end());
   return OutputTable(std::move(columns));
 }
@@ -78,17 +79,39 @@ std::vector<std::string> clocks_of_kernels(const Trace& trace, const ClockGrid& 
 
 const std::vector<Column> totals_columns{{"time_s", "time s", 4, false, Room::spare},
                                          {"energy_j", "energy J", 1, false, Room::spare},
-                                         {"time_change_pct", "time %", 2},
-                                         {"energy_change_pct", "energy %", 2}};
+                                         {"time_change_pct", "time %", 2, false, Room::needed},
+                                         {"energy_change_pct", "energy %", 2, false, Room::needed}};
 
 }  // namespace
 
 namespace {
 
+// Whether the expected saving of some plan is less than the estimate, by the digits shown.
+bool some_is_optimistic(const Exploration& found) {
+  constexpr double shown_pct = 0.005;
+  return std::ranges::any_of(found.plans, [&](const PlanResult& plan) {
+    return plan.found() && plan.interval &&
+           plan.interval->energy.median_pct >
+               change_pct(plan.sim.total.energy_j, found.baseline.total.energy_j) + shown_pct;
+  });
+}
+
+bool is_counted(const PlanResult& plan) { return plan.counted.has_value(); }
+
+double switches_per_s(const Totals& total) {
+  return static_cast<double>(total.clock_switches) / total.time_s;
+}
+
+// Changes of a plan with changes of clock counted, or nothing.
+std::vector<Cell> counted_cells(const PlanResult& plan, const Totals& base) {
+  if (!plan.counted) return {Cell(), Cell()};
+  return {change_pct(plan.counted->time_s, base.time_s),
+          change_pct(plan.counted->energy_j, base.energy_j)};
+}
+
 // What plans were found, and which of the columns beside their totals a terminal needs.
-OutputTable empty_plans_table(const Exploration& found) {
-  const bool none_counted = std::ranges::none_of(
-      found.plans, [](const PlanResult& plan) { return plan.counted.has_value(); });
+OutputTable empty_plans_table(const Exploration& found, Counted counted) {
+  const bool none_counted = std::ranges::none_of(found.plans, is_counted);
   const bool no_marks =
       found.baseline_marks.empty() &&
       std::ranges::all_of(found.plans, [](const PlanResult& plan) { return plan.marks.empty(); });
@@ -97,6 +120,8 @@ OutputTable empty_plans_table(const Exploration& found) {
   });
   std::vector<Column> columns{{.key = "status", .for_programs = all_found, .room = Room::needed}};
   columns.insert(columns.end(), totals_columns.begin(), totals_columns.end());
+  const bool apart = counted == Counted::apart;
+  const Room expected = some_is_optimistic(found) ? Room::usual : Room::detail;
   columns.insert(columns.end(),
                  {{"time_change_low_pct", "low", 2, true},
                   {"time_change_high_pct", "high", 2, true},
@@ -104,14 +129,14 @@ OutputTable empty_plans_table(const Exploration& found) {
                   {.key = "energy_change_low_pct", .for_programs = true},
                   {.key = "energy_change_high_pct", .for_programs = true},
                   {.key = "energy_range", .title = "90 %", .for_people = true, .whole = true},
-                  {"energy_change_expected_pct", "expected", 2, false, Room::detail},
+                  {"energy_change_expected_pct", "expected", 2, false, expected},
                   {.key = "cost", .for_programs = true},
                   {"cost_change_pct", "cost %", 2, !asked_prices(found)},
                   {"average_power_w", "mean W", 1, true},
                   {.key = "clock_switches", .for_programs = true},
-                  {"clock_switches_per_s", "changes/s", 0, false, Room::detail},
-                  {"counted_time_change_pct", "counted: time %", 2, none_counted},
-                  {"counted_energy_change_pct", "energy %", 2, none_counted},
+                  {"clock_switches_per_s", "changes/s", 0, apart, Room::detail},
+                  {"counted_time_change_pct", "counted: time %", 2, apart || none_counted},
+                  {"counted_energy_change_pct", "energy %", 2, apart || none_counted},
                   {"gap_pct", "gap %", 3, false, Room::detail},
                   {.key = "solve_time_s", .for_programs = true},
                   {.key = "clocks", .room = Room::needed},
@@ -140,8 +165,8 @@ std::string status_text(SolveStatus status, std::span<const Mark> marks) {
   return std::string(out_of_reach ? name_of(MarkKind::limit_not_reached) : name_of(status));
 }
 
-OutputTable plans_table(const Exploration& found) {
-  OutputTable table = empty_plans_table(found);
+OutputTable plans_table(const Exploration& found, Counted where) {
+  OutputTable table = empty_plans_table(found, where);
   constexpr std::size_t columns = 28;
   const Totals& base = found.baseline.total;
   const std::optional<Prices> prices = asked_prices(found);
@@ -169,10 +194,6 @@ OutputTable plans_table(const Exploration& found) {
       const Totals& total = plan.sim.total;
       add_totals(row, total, base);
       const SavingInterval interval = plan.interval.value_or(SavingInterval{});
-      const auto counted = [&](double Totals::*value) {
-        return plan.counted ? Cell(change_pct((*plan.counted).*value, base.*value)) : Cell();
-      };
-      const double switches = static_cast<double>(total.clock_switches);
       row.insert(row.end(),
                  {interval.time.low_pct, interval.time.high_pct, interval.time.median_pct,
                   interval.energy.low_pct, interval.energy.high_pct,
@@ -181,10 +202,28 @@ OutputTable plans_table(const Exploration& found) {
       add_cost(row, total);
       row.insert(row.end(),
                  {total.average_power_w(), static_cast<std::int64_t>(total.clock_switches),
-                  switches / total.time_s, counted(&Totals::time_s), counted(&Totals::energy_j),
-                  100.0 * plan.gap_frac, plan.solve_time_s,
+                  switches_per_s(total)});
+      const std::vector<Cell> counted = counted_cells(plan, base);
+      row.insert(row.end(), counted.begin(), counted.end());
+      row.insert(row.end(),
+                 {100.0 * plan.gap_frac, plan.solve_time_s,
                   clocks_text(found.grid, plan.plan.clock_of_site), kinds_text(plan.marks)});
     }
+    table.add_row(std::move(row));
+  }
+  return table;
+}
+
+OutputTable counted_table(const Exploration& found) {
+  OutputTable table = keyed_table(found, {{"clock_switches_per_s", "changes/s", 0},
+                                          {"counted_time_change_pct", "counted: time %", 2},
+                                          {"counted_energy_change_pct", "energy %", 2}});
+  for (const PlanResult& plan : found.plans) {
+    if (!is_counted(plan)) continue;
+    std::vector<Cell> row = plan_key(plan.question);
+    row.emplace_back(switches_per_s(plan.sim.total));
+    const std::vector<Cell> counted = counted_cells(plan, found.baseline.total);
+    row.insert(row.end(), counted.begin(), counted.end());
     table.add_row(std::move(row));
   }
   return table;

@@ -211,21 +211,42 @@ std::vector<std::vector<std::string>> OutputTable::shown(std::size_t longest_tex
   return lines;
 }
 
-std::string OutputTable::text(const TableStyle& style) const {
-  const std::vector<std::vector<std::string>> lines = shown(TableStyle::no_limit);
+namespace {
+
+// What of a table a style has room for.
+struct Layout {
   std::vector<TableColumn> columns;
-  for (std::size_t c = 0; c < columns_.size(); ++c) {
-    if (columns_[c].for_programs) continue;
-    TableColumn& column =
-        columns.emplace_back(TableColumn{.column = &columns_[c], .place = columns.size()});
-    column.left = std::ranges::any_of(rows_, [&](const auto& row) { return is_text(row[c]); });
+  std::vector<std::string> left_out;  ///< titles, from the left
+};
+
+Layout laid_out(const std::vector<Column>& columns, const std::vector<std::vector<Cell>>& rows,
+                const std::vector<std::vector<std::string>>& lines, const TableStyle& style) {
+  Layout layout;
+  for (std::size_t c = 0; c < columns.size(); ++c) {
+    if (columns[c].for_programs) continue;
+    TableColumn& column = layout.columns.emplace_back(
+        TableColumn{.column = &columns[c], .place = layout.columns.size()});
+    column.left = std::ranges::any_of(rows, [&](const auto& row) { return is_text(row[c]); });
     for (const auto& line : lines)
       column.natural = std::max(column.natural, display_width(line[column.place]));
-    column.width =
-        columns_[c].whole ? column.natural : std::min(column.natural, style.longest_text);
+    column.width = columns[c].whole ? column.natural : std::min(column.natural, style.longest_text);
   }
-  const std::vector<std::string> left_out = leave_out(columns, style.columns, lines[0]);
-  shorten(columns, style.columns);
+  layout.left_out = leave_out(layout.columns, style.columns, lines[0]);
+  shorten(layout.columns, style.columns);
+  return layout;
+}
+
+}  // namespace
+
+bool OutputTable::has_room_for(std::string_view key, const TableStyle& style) const {
+  const Layout layout = laid_out(columns_, rows_, shown(TableStyle::no_limit), style);
+  return std::ranges::any_of(layout.columns,
+                             [&](const TableColumn& c) { return c.column->key == key; });
+}
+
+std::string OutputTable::text(const TableStyle& style) const {
+  const std::vector<std::vector<std::string>> lines = shown(TableStyle::no_limit);
+  const auto [columns, left_out] = laid_out(columns_, rows_, lines, style);
   std::string text;
   for (std::size_t l = 0; l < lines.size(); ++l) {
     std::string aligned;

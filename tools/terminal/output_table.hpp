@@ -58,6 +58,9 @@ class OutputTable {
   /// before others and the right before the left. A last line says both.
   [[nodiscard]] std::string text(const TableStyle& style = {}) const;
 
+  /// Whether text() shows the column.
+  [[nodiscard]] bool has_room_for(std::string_view key, const TableStyle& style = {}) const;
+
  private:
   [[nodiscard]] std::string render_json() const;
   [[nodiscard]] std::string render_json_lines() const;

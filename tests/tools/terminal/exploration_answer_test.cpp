@@ -127,6 +127,60 @@ TEST_F(ExplorationAnswer, TableShowsWhereALimitIsNotReached) {
   EXPECT_NE(csv.find(",limit not reached,"), std::string::npos);
 }
 
+// On a terminal of 100 characters, and on narrow ones: how often clocks change, and what is left of
+// the saving, stand in a table of their own, by plan and slack.
+TEST_F(ExplorationAnswer, WhatChangesLeaveIsNeverLeftOut) {
+  EXPECT_EQ(counted_table(found_).rows(), 0U);
+  PlanResult& plan = found_.plans[1];
+  const Totals& base = found_.baseline.total;
+  plan.sim.total.clock_switches = 30;
+  plan.counted = base;
+  plan.counted->time_s = 1.25 * base.time_s;
+  plan.counted->energy_j = 0.875 * base.energy_j;
+  const auto apart = counted_table(found_).shown();
+  EXPECT_EQ(apart[0],
+            (std::vector<std::string>{"plan", "changes/s", "counted: time %", "energy %"}));
+  ASSERT_EQ(apart.size(), 2U);
+  EXPECT_EQ(apart[1],
+            (std::vector<std::string>{"kernel", format_fixed(30.0 / plan.sim.total.time_s, 0),
+                                      "25.00", "-12.50"}));
+  const OutputTable beside = plans_table(found_), without = plans_table(found_, Counted::apart);
+  EXPECT_TRUE(beside.has_room_for("counted_energy_change_pct", {.columns = 200}));
+  EXPECT_FALSE(without.has_room_for("counted_energy_change_pct", {.columns = 200}));
+  EXPECT_EQ(beside.render(OutputFormat::csv), without.render(OutputFormat::csv));
+}
+
+// However many marks a plan has, and however narrow the terminal is.
+TEST_F(ExplorationAnswer, TheSavingIsNeverLeftOut) {
+  for (PlanResult& plan : found_.plans) {
+    plan.marks = {{MarkKind::clocks_not_fitted, "beyond"},
+                  {MarkKind::changes_ignored, "free"},
+                  {MarkKind::slack_missed, "late"}};
+  }
+  found_.plans[1].question.goal = LeastWaste{.slack_frac = 0.05};
+  const OutputTable table = plans_table(found_);
+  for (const char* key : {"slack_pct", "time_change_pct", "energy_change_pct", "notes"}) {
+    EXPECT_TRUE(table.has_room_for(key, {.columns = 100})) << key;
+    EXPECT_TRUE(table.has_room_for(key, {.columns = 72})) << key;
+  }
+}
+
+// Where less is expected than is estimated, a terminal of 100 characters says so, with marks too.
+TEST_F(ExplorationAnswer, OptimisticEstimatesStandBesideWhatToExpect) {
+  for (PlanResult& plan : found_.plans) {
+    plan.marks = {{MarkKind::changes_ignored, "free"}, {MarkKind::slack_missed, "late"}};
+    plan.interval->energy.median_pct =
+        change_pct(plan.sim.total.energy_j, found_.baseline.total.energy_j);
+  }
+  const auto shown = [&] {
+    return plans_table(found_, Counted::apart)
+        .has_room_for("energy_change_expected_pct", {.columns = 100});
+  };
+  EXPECT_FALSE(shown());
+  found_.plans[1].interval->energy.median_pct += 0.01;
+  EXPECT_TRUE(shown());
+}
+
 // What does not show in the last digit is no reason to set a clock.
 TEST_F(ExplorationAnswer, TiesKeepTheDefaultClocks) {
   const auto saves = [&](PlanResult& plan, double frac) {

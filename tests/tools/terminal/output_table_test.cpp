@@ -70,6 +70,9 @@ TEST(OutputTable, LosesDetailsFirstAndWarningsLast) {
             "plan  low  energy  time  notes\n"
             "a     1.0     2.0   4.0  late\n"
             "(left out: high; --wide shows all)\n");
+  EXPECT_TRUE(table.has_room_for("low", {.columns = 30}));
+  EXPECT_FALSE(table.has_room_for("high", {.columns = 30}));
+  EXPECT_TRUE(table.has_room_for("high", {.columns = 36}));
   EXPECT_EQ(table.text({.columns = 25}),
             "plan  energy  time  notes\n"
             "a        2.0   4.0  late\n"

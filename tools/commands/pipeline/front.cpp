@@ -50,12 +50,14 @@ ExitStatus run_front(const FrontOptions& o, const RunContext& context) {
           prices_of(o.prices).of(v.time_s, v.cost_j + waiting_j, work.schedule.shape.stages));
     table.add_row(std::move(row));
   }
-  print_with_notes(table,
-                   fmt::format("\n{}. Durations are free between the measured options; `pipeline "
-                               "plan` gives clocks.\n",
-                               describe(o.input, work)) +
-                       marks_note(loaded) + multiply_note(o.input, work),
-                   o.format);
+  print_with_notes(
+      table,
+      fmt::format("\n{}. Durations are free between the measured options: no clocks and no "
+                  "interval. `pipeline plan` gives clocks, and an interval where stages "
+                  "are modelled.\n",
+                  describe(o.input, work)) +
+          marks_note(loaded) + multiply_note(o.input, work),
+      o.format);
   return ExitStatus::done;
 }
 

@@ -20,6 +20,12 @@ TEST_F(ProgramRun, ASavingWithinALimitThatNothingEnforcesSaysSo) {
       0, "4,4");
 }
 
+TEST_F(ProgramRun, WhatIsLeftOnceChangesAreCountedIsShownOnNarrowTerminals) {
+  expect("explore gpt3-xl --gpu a100-sxm4-80gb", 0,
+         "changes/s  counted: time %  energy %\nkernel ");
+  expect("explore gpt3-xl --gpu a100-sxm4-80gb", 0, "90 %             expected");
+}
+
 TEST_F(ProgramRun, FollowsARunFromTraceToReport) {
   expect("trace gen gpt3-xl --batch 8 --tp 2 -o t.json", 0, "");
   expect("trace show t.json", 0, "24 x layer forward");
