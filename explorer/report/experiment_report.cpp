@@ -28,8 +28,8 @@ Json units_json(const ResultStore& store, const std::string& id) {
       "time_change_pct, energy_change_pct, energy_change_low_pct, energy_change_high_pct, "
       "clock_switches, gap_pct, notes, "
       "gpu_calibrated, "
-      "measured_pct, scaled_pct, derived_pct, guessed_pct FROM v_experiment_units u WHERE "
-      "experiment_id = ? "
+      "measured_pct, anchored_pct, scaled_pct, derived_pct, guessed_pct, guessed_split_pct "
+      "FROM v_experiment_units u WHERE experiment_id = ? "
       "ORDER BY u.run_id, graph_run_id, u.plan_id, graph_plan_id, scenario",
       {id}));
 }

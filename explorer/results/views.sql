@@ -164,11 +164,12 @@ SELECT u.unit_id, u.question_id, u.run_id, u.plan_id, u.graph_run_id, u.graph_pl
        coalesce(r.gpu_calibrated, h.gpu_calibrated) AS gpu_calibrated,
        100.0 * coalesce(s.measured_time_frac, g.source_measured_s / (g.source_measured_s + g.source_anchored_s + g.source_fixed_s))
          AS measured_pct,
-       100.0 * coalesce(s.anchored_time_frac, (g.source_anchored_s - g.source_guessed_split_s + g.source_fixed_s)
+       100.0 * coalesce(s.anchored_time_frac, (g.source_anchored_s + g.source_fixed_s)
          / (g.source_measured_s + g.source_anchored_s + g.source_fixed_s)) AS anchored_pct,  -- what no clock changes, too
        100.0 * coalesce(s.scaled_time_frac, 0.0) AS scaled_pct, 100.0 * coalesce(s.derived_time_frac, 0.0) AS derived_pct,
-       100.0 * coalesce(s.guessed_time_frac, g.source_guessed_split_s
-         / (g.source_measured_s + g.source_anchored_s + g.source_fixed_s)) AS guessed_pct,
+       100.0 * coalesce(s.guessed_time_frac, 0.0) AS guessed_pct,
+       100.0 * coalesce(g.source_guessed_split_s / (g.source_measured_s + g.source_anchored_s + g.source_fixed_s), 0.0)
+         AS guessed_split_pct,  -- part of anchored_pct
        u.wall_time_s, u.finished_utc, u.host
 FROM units u
 LEFT JOIN plans p ON p.plan_id = u.plan_id

@@ -192,7 +192,7 @@ std::string replay_trust(const ReplayRequest& request, const ReplayComparison& c
                    {share(c.scaled_s), "scaled from the same kernel at other shapes"},
                    {share(c.derived_s), "derived from FLOPs, bytes and class"},
                    {share(c.guessed_s), "guessed from peak rates"},
-                   {share(c.anchored_s), "not predicted, at their captured times"}})}};
+                   {share(c.anchored_s), "anchored: not predicted, at their captured times"}})}};
   if (power) {
     facts.emplace_back(
         "Power log",

@@ -76,8 +76,8 @@ function trust() {
     ["Default clocks", `${ms(run.default_s)} ms, ${fixed(run.default_j, 2)} J, simulated: what changes are against`],
     ["Waits", `${arcs.toLocaleString("en")} between ${run.activities.toLocaleString("en")} activities: ${run.arcs_read.toLocaleString("en")} read from the files, ${run.arcs_inferred.toLocaleString("en")} inferred`],
     ["Model error", worstError(Object.entries(data.errors)) ? `${errorText(worstError(Object.entries(data.errors)))} at most in fit and cross-validation (${errorName(worstError(Object.entries(data.errors))[0])}), within the intervals` : "not known for this spec"]]);
-  shareBar("#coverage", "#coverage-key", [["fitted to the kernel at several clocks", run.source_measured_s], ["captured time, split from work or counters", run.source_anchored_s - run.source_guessed_split_s],
-    ["captured time, split guessed", run.source_guessed_split_s], ["no clock changes it", run.source_fixed_s]].filter((part) => part[1] > 0), "GPU time by what is known of the kernels");
+  shareBar("#coverage", "#coverage-key", [["measured: fitted to the kernel at several clocks", run.source_measured_s], ["anchored: captured time, split from work or counters", run.source_anchored_s - run.source_guessed_split_s],
+    ["anchored: captured time, split guessed", run.source_guessed_split_s], ["no clock changes it", run.source_fixed_s]].filter((part) => part[1] > 0), "GPU time by what is known of the kernels");
 }
 
 function front() {

@@ -26,14 +26,14 @@ const errors = d3.group(objects(data.errors), (e) => e.gpu);
 const modelError = (gpu) => errorText(worstError((errors.get(gpu) || []).map((e) => [e.name, e.value])));
 const coverage = (u) => `${u.measured_pct.toFixed(0)} %`;
 const interval = (u) => u.energy_change_low_pct === null ? "" : `${u.captured_clock === null ? "90 % interval" : "shifted 90 % interval"} ${percent(u.energy_change_low_pct, 1)} to ${percent(u.energy_change_high_pct, 1)}, `;
-const trust = (u) => `${interval(u)}${coverage(u)} measured, ${u.scaled_pct > 0 ? `${u.scaled_pct.toFixed(0)} % scaled, ` : ""}model error ${modelError(u.gpu)}` +
+const trust = (u) => `${interval(u)}${coverage(u)} measured, ${u.anchored_pct > 0 ? `${u.anchored_pct.toFixed(0)} % anchored, ` : ""}${u.scaled_pct > 0 ? `${u.scaled_pct.toFixed(0)} % scaled, ` : ""}model error ${modelError(u.gpu)}` +
   `${u.gpu_calibrated ? "" : ", not calibrated"}${u.notes ? `; ${u.notes}` : ""}`;
 
 function drawModel() {
   const settings = [...d3.group(units, (u) => u.gpu)];
   table("#model", [["GPU", (g) => g[0]], ["Calibrated", (g) => g[1][0].gpu_calibrated ? "yes" : "no: numbers are rough"],
     ["Least coverage", (g) => `${d3.min(g[1], (u) => u.measured_pct).toFixed(0)} %`, true],
-    ["Most guessed", (g) => `${d3.max(g[1], (u) => u.guessed_pct).toFixed(0)} %`, true],
+    ["Most guessed, times or their split", (g) => `${d3.max(g[1], (u) => u.guessed_pct + u.guessed_split_pct).toFixed(0)} %`, true],
     ["Worst error of energy", (g) => modelError(g[0]), true], ["where", (g) => { const e = worstError((errors.get(g[0]) || []).map((one) => [one.name, one.value])); return e ? errorName(e[0]) : "-"; }]], settings);
   const rough = settings.filter((g) => !g[1][0].gpu_calibrated).map((g) => g[0]);
   if (rough.length > 0) {

@@ -46,7 +46,7 @@ function answer() {
   }
 }
 
-const sources = {measured: "measured", anchored: "captured at one clock", scaled: "scaled from other shapes", derived: "derived from work", guessed: "guessed"};
+const sources = {measured: "measured", anchored: "anchored (captured time, modelled split)", scaled: "scaled from other shapes", derived: "derived from FLOPs and bytes", guessed: "guessed"};
 const others = Object.keys(sources).filter((s) => s !== "measured");
 function trust() {
   const errors = Object.entries(data.errors), worst = worstError(errors);

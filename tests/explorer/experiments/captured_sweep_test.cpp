@@ -65,7 +65,9 @@ class CapturedSweep : public SweepFixture {
           rows(db,
                "SELECT p.time_s, p.energy_j, p.lower_bound_j, p.energy_change_low_frac, "
                "u.time_change_pct, u.energy_change_pct, u.in_time, u.switch_latency_us, "
-               "u.slack_pct, u.granularity FROM v_units u JOIN graph_plans p USING "
+               "u.slack_pct, u.granularity, u.anchored_pct, u.guessed_split_pct, "
+               "u.measured_pct + u.anchored_pct + u.scaled_pct + u.derived_pct + u.guessed_pct "
+               "FROM v_units u JOIN graph_plans p USING "
                "(graph_plan_id) WHERE unit_id = '" +
                    unit.id + "'")
               .at(0);
@@ -79,6 +81,12 @@ class CapturedSweep : public SweepFixture {
       EXPECT_DOUBLE_EQ(std::get<double>(row[7]), 1e6 * input.switching->core.latency_s());
       EXPECT_DOUBLE_EQ(std::get<double>(row[8]), 100.0 * question.slack_frac);
       EXPECT_EQ(std::get<std::string>(row[9]), name_of(question.grain));
+      // Words as explore has them: a captured time is anchored, however it splits.
+      const GraphCoverage& c = found.coverage;
+      EXPECT_NEAR(std::get<double>(row[10]), 100.0 * (c.anchored_s + c.fixed_s) / c.total_s(),
+                  1e-9);
+      EXPECT_NEAR(std::get<double>(row[11]), 100.0 * c.guessed_split_s / c.total_s(), 1e-9);
+      EXPECT_NEAR(std::get<double>(row[12]), 100.0, 1e-9);
     }
   }
 };
@@ -116,6 +124,13 @@ TEST_F(CapturedSweep, TheAnswersAreThoseOfExplore) {
   EXPECT_EQ(number(file("a.db"), "SELECT count(*) FROM runs"), 0);
   const SqlConnection stored(file("a.db"), SqlConnection::Mode::create);
   EXPECT_FALSE(SqlStatement(stored, "SELECT * FROM pragma_foreign_key_check").next());
+  // A guessed split leaves a captured time anchored.
+  SqlStatement(stored, "UPDATE graph_runs SET source_guessed_split_s = 0.5 * source_anchored_s")
+      .run();
+  EXPECT_EQ(number(file("a.db"),
+                   "SELECT count(*) FROM v_units WHERE abs(anchored_pct - 100) < 1e-9 AND "
+                   "guessed_pct = 0 AND guessed_split_pct > 0"),
+            18);
 }
 
 // Whichever unit is the first to be stored.
