@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/calibration/sweep_fit.hpp"
 #include "models/gpu/spec_parameters.hpp"
 #include "models/kernel/model.hpp"
 
@@ -15,7 +16,7 @@ using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
 struct Of {
-  enum Coefficient : Index { cycles, bytes, fixed, core_energy };
+  enum Coefficient : Index { cycles, bytes, fixed, core_energy, limit, overlap, idle };
 };
 
 // Shares of the time of a launch and, for the core energy, of its energy.
@@ -91,6 +92,73 @@ KernelPrior any_kernel_prior(const GpuSpec& spec, const SweepPoint& seen, bool a
 KernelPrior kernel_prior(const GpuSpec& spec, const SweepPoint& seen, bool applied_clock) {
   const ClockState state = clock_state(spec, seen.clock, applied_clock);
   return absolute_prior(share_prior(spec, state), spec, state, seen);
+}
+
+bool is_at_limit(const GpuSpec& spec, const SweepPoint& point) {
+  constexpr double near = 0.03;  // kernels differ by 2 % in the power they are held at
+  const double limit_w = point.power_cap_w.value_or(spec.power_limit.limit_w);
+  return point.power_w && !point.cap_assumed &&
+         *point.power_w >= (1.0 - near) * spec.power_limit.regulated_frac * limit_w;
+}
+
+LimitedKernelPrior::LimitedKernelPrior(const GpuSpec& spec, const GpuSpec& gpu,
+                                       const SweepPoint& seen, bool applied_clock)
+    : gpu_(gpu),
+      seen_(seen),
+      asked_(clock_state(spec, seen.clock, applied_clock)),
+      shares_(share_prior(spec, asked_)),
+      lowest_mhz_(std::min(spec.voltage.core_mhz.front(), asked_.core_mhz)) {
+  constexpr double rounding = 1e-3;
+  const double limit_w = seen.power_cap_w.value_or(spec.power_limit.limit_w);
+  const MemState& mem = spec.mem_states[index(seen.clock.mem)];
+  for (const CalibratedKernel& kernel : spec.kernels) {
+    const double mhz = limited_point(spec, kernel.coefficients, mem, asked_, limit_w).core_mhz;
+    if (mhz < asked_.core_mhz * (1.0 - rounding))
+      known_.push_back(std::clamp(
+          std::log(mhz / lowest_mhz_) / std::log(asked_.core_mhz / lowest_mhz_), 0.0, 1.0));
+  }
+  const auto distinct = spec.fit_errors.find(distinct_kernels_key);
+  if (distinct != spec.fit_errors.end() && !spec.kernels.empty())
+    weight_ = std::min(1.0, distinct->second / static_cast<double>(spec.kernels.size()));
+}
+
+// Each known kernel stands for an equal part of the range around it, so that few say less.
+double LimitedKernelPrior::core_mhz(double quantile) const {
+  constexpr double anywhere = 5.0;
+  constexpr int halvings = 40;
+  const auto count = static_cast<double>(known_.size());
+  const double part = 1.0 / (count + 1.0);
+  const auto below = [&](double share) {
+    double sum = anywhere * share;
+    for (const double at : known_) {
+      const double from = std::clamp(at - 0.5 * part, 0.0, 1.0 - part);
+      sum += weight_ * std::clamp((share - from) / part, 0.0, 1.0);
+    }
+    return sum / (anywhere + weight_ * count);
+  };
+  double low = 0.0, high = 1.0;
+  for (int i = 0; i < halvings; ++i) {
+    const double middle = 0.5 * (low + high);
+    (below(middle) < quantile ? low : high) = middle;
+  }
+  return lowest_mhz_ * std::pow(asked_.core_mhz / lowest_mhz_, low);
+}
+
+KernelPrior LimitedKernelPrior::at(double quantile) const {
+  constexpr double least_core = 0.02, least_sigma = 0.05, most_sigma = 1.0;
+  const ClockState state =
+      clock_state(gpu_, gpu_.mem_states[index(seen_.clock.mem)], core_mhz(quantile));
+  KernelPrior prior = absolute_prior(shares_, gpu_, state, seen_);
+  // What power there is that is neither idle nor DRAM's is the core's.
+  const double time_s = seen_.time_s.value_or(1.0), energy_j = time_s * seen_.power_w.value();
+  const double idle_j = state.idle_w * time_s;
+  const double dram_j = std::min(state.dram_j_per_byte * std::exp(prior.mean[Of::bytes]),
+                                 state.dram_j_per_byte * state.dram_bytes_per_s * time_s);
+  const double core_j = std::max(energy_j - idle_j - dram_j, least_core * energy_j);
+  prior.mean[Of::core_energy] = std::log(core_j / state.squared_voltage);
+  prior.sigma[Of::core_energy] = std::clamp(
+      std::hypot(prior.sigma[Of::idle] * idle_j, dram_j) / core_j, least_sigma, most_sigma);
+  return prior;
 }
 
 }  // namespace rubato

@@ -289,7 +289,10 @@ void name_higher_limit(Sweep& sweep, const PowerLimit& limit) {
   if (most_w <= noise * limit.limit_w) return;
   const double limit_w = std::ceil(most_w / limit.regulated_frac);
   for (SweepKernel& kernel : sweep.kernels) {
-    for (SweepPoint& point : kernel.points) point.power_cap_w = point.power_cap_w.value_or(limit_w);
+    for (SweepPoint& point : kernel.points) {
+      point.cap_assumed = !point.power_cap_w;
+      point.power_cap_w = point.power_cap_w.value_or(limit_w);
+    }
   }
   sweep.notes.push_back(
       fmt::format("{} W were measured, the spec's limit is {} W: the limit of that card is taken "

@@ -24,6 +24,7 @@ struct SweepPoint {
   std::optional<double> power_w;      ///< average board power, > 0
   std::optional<double> power_cap_w;  ///< limit during the measurement; nothing: the GPU's default
   std::optional<double> dram_bytes;   ///< counted per launch
+  bool cap_assumed = false;  ///< power_cap_w is the least that allows the powers of the sweep
 };
 
 /// All points of one kernel.

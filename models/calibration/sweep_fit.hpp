@@ -60,6 +60,10 @@ struct SweepFit {
 /// Among the fit_errors of a spec whose kernels were fitted to few points: the least of them.
 inline constexpr const char* kernel_points_key = "kernel_points";
 
+/// Among fit_errors: how many kernels the errors were learned from, each measurement once
+/// (without_copies).
+inline constexpr const char* distinct_kernels_key = "distinct_kernels";
+
 /// The spec with the kernels of a sweep, in place of those of the same names, and with draws of
 /// them in its ensemble: what few points leave open stays open.
 /// @param time_error, power_error  relative standard errors of a measured number, those of the

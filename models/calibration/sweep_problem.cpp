@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numbers>
 
 #include "common/algorithms/parallel.hpp"
 #include "models/calibration/kernel_prior.hpp"
@@ -22,6 +23,13 @@ const SweepPoint& fastest(const std::vector<SweepPoint>& points) {
   });
 }
 
+// Of nothing else but that it draws too much was anything measured.
+bool always_at_limit(const GpuSpec& spec, const std::vector<SweepPoint>& points) {
+  return !points.empty() && std::ranges::all_of(points, [&](const SweepPoint& point) {
+    return is_at_limit(spec, point);
+  });
+}
+
 KernelPrior prior_of(const GpuSpec& frame, const std::vector<SweepPoint>& points,
                      const GpuSpec* like, bool applied_clock) {
   if (points.empty()) return unmeasured_kernel_prior();
@@ -29,6 +37,9 @@ KernelPrior prior_of(const GpuSpec& frame, const std::vector<SweepPoint>& points
   return like != nullptr ? kernel_prior(*like, seen, applied_clock)
                          : any_kernel_prior(frame, seen, applied_clock);
 }
+
+// What share of a standard Gaussian is below.
+double gaussian_share(double value) { return 0.5 * std::erfc(-value / std::numbers::sqrt2); }
 
 // The points of one kernel under power limits, each found once for a memory state and cap.
 class RegulatedPoints {
@@ -79,7 +90,12 @@ SweepProblem::SweepProblem(const GpuSpec& frame, const Sweep& sweep, const Sweep
     const auto& points = sweep.kernels[k].points;
     problem_.first.push_back(problem_.first.back() + 2 * static_cast<Index>(points.size()) +
                              kernel_parameters);
-    const KernelPrior prior = prior_of(frame, points, like, sweep.applied_clocks);
+    auto& limited = limited_.emplace_back();
+    if (like != nullptr && always_at_limit(*like, points))
+      limited.emplace(*like, frame_, fastest(points), sweep.applied_clocks);
+    constexpr double middle = 0.5;
+    const KernelPrior prior =
+        limited ? limited->at(middle) : prior_of(frame, points, like, sweep.applied_clocks);
     centre_.blocks.col(static_cast<Index>(k)) = prior.mean;
     sigma_.col(static_cast<Index>(k)) = prior.sigma;
   }
@@ -97,14 +113,22 @@ GpuSpec SweepProblem::spec_at(const VectorXd& shared) const {
 
 void SweepProblem::perturb(const std::function<double()>& standard_normal) {
   // A spec's kernels are few, and unlike the next one; those of one step are unlike them together.
-  constexpr Index of_work = 4;
+  constexpr Index of_work = 4, core_energy = 3;
   constexpr double widening = 1.5, in_common = 0.7, own = 0.714;  // squares add up to 1
   sigma_.topRows(of_work) *= widening;
   VectorXd common(kernel_parameters);
   for (double& value : common) value = in_common * standard_normal();
   for (Index k = 0; k < centre_.blocks.cols(); ++k) {
-    for (Index j = 0; j < kernel_parameters; ++j)
-      centre_.blocks(j, k) += sigma_(j, k) * (common[j] + own * standard_normal());
+    VectorXd moved(kernel_parameters);
+    for (Index j = 0; j < kernel_parameters; ++j) moved[j] = common[j] + own * standard_normal();
+    if (const auto& limited = limited_[static_cast<std::size_t>(k)]) {
+      // What is left of the core energy once the clock in effect is drawn.
+      const KernelPrior prior = limited->at(gaussian_share(moved[core_energy]));
+      centre_.blocks.col(k) = prior.mean;
+      sigma_(core_energy, k) = prior.sigma[core_energy];
+      moved[core_energy] = standard_normal();
+    }
+    centre_.blocks.col(k) += sigma_.col(k).cwiseProduct(moved);
   }
   for (double& value : noise_) value = standard_normal();
 }

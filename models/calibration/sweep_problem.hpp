@@ -3,9 +3,11 @@
 // kernels.
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "models/calibration/kernel_prior.hpp"
 #include "models/calibration/sweep_fit.hpp"
 #include "models/gpu/spec_parameters.hpp"
 #include "models/linear/arrow_least_squares.hpp"
@@ -16,7 +18,8 @@ class SweepProblem {
  public:
   /// @param frame  what is not fitted, and where the fit starts
   /// @param sweep  kept by reference
-  /// @param like   the spec whose kernels those of the sweep are like; null: they are like nothing
+  /// @param like   kept: the spec whose kernels those of the sweep are like; null: they are like
+  ///               nothing
   SweepProblem(const GpuSpec& frame, const Sweep& sweep, const SweepFitOptions& options,
                const GpuSpec* like);
   SweepProblem(const SweepProblem&) = delete;
@@ -41,6 +44,8 @@ class SweepProblem {
 
   GpuSpec frame_;
   const Sweep& sweep_;
+  /// Of kernels of which only points at the power limit were measured, others have none.
+  std::vector<std::optional<LimitedKernelPrior>> limited_;
   SweepFitOptions options_;
   std::vector<SpecParameter> parameters_;
   std::vector<ClockPair> clocks_;      ///< distinct ones

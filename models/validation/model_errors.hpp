@@ -51,10 +51,6 @@ void write_errors(const ModelErrors& errors, GpuSpec& spec);
 /// were learned from, the least of them.
 inline constexpr const char* scale_many_points_key = "scale_many_points";
 
-/// Among fit_errors: how many kernels the errors were learned from, each measurement once
-/// (without_copies).
-inline constexpr const char* distinct_kernels_key = "distinct_kernels";
-
 /// Kept among the spec's fit_errors for kernels of so many points: "plans_time_scale_3".
 /// @param points  0: whole sweeps
 void write_scales(const IntervalScales& scales, std::size_t points, GpuSpec& spec);

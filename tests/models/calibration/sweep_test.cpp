@@ -35,6 +35,9 @@ class SweepFile : public FileTest {
 
 // A sweep of a card whose limit is higher than the usual one's says what it was taken at.
 TEST_F(SweepFile, PowersBeyondTheLimitNameAHigherOne) {
+  // The usual card's, data sheet of the A100-SXM; the spec says what the card of its sweep drew.
+  EXPECT_EQ(a100_.power_limit.limit_w, 400.0);
+  EXPECT_NE(a100_.sources.at("power_limit").find("drew 476 W"), std::string::npos);
   const Sweep usual =
       read_sweep(write("kernel,core_mhz,time_s,power_w\nk,1305,1,380\nk,1410,1,400\n"), a100_);
   EXPECT_TRUE(usual.notes.empty());
@@ -46,6 +49,8 @@ TEST_F(SweepFile, PowersBeyondTheLimitNameAHigherOne) {
   EXPECT_EQ(higher.kernels[0].points[0].power_cap_w, 486.0);  // 476 / 0.98, rounded up
   EXPECT_EQ(higher.kernels[0].points[1].power_cap_w, 486.0);
   EXPECT_EQ(higher.kernels[0].points[2].power_cap_w, 300.0);
+  EXPECT_TRUE(higher.kernels[0].points[1].cap_assumed);
+  EXPECT_FALSE(higher.kernels[0].points[2].cap_assumed);
 }
 
 TEST_F(SweepFile, ConvertsUnitsSelectsRowsAndKnowsIdle) {

@@ -1,0 +1,91 @@
+#include "models/calibration/kernel_prior.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "models/calibration/sweep_fit.hpp"
+#include "models/gpu/ensemble.hpp"
+
+namespace rubato {
+namespace {
+
+// Core clocks in effect that draws of the kernel, fitted to these clocks of its truth, have where
+// it was asked for the highest one.
+std::vector<double> drawn_clocks(const GpuSpec& spec, const KernelCoefficients& truth,
+                                 const std::vector<double>& core_mhz) {
+  Sweep sweep;
+  sweep.applied_clocks = true;
+  SweepKernel& kernel = sweep.kernels.emplace_back();
+  kernel.name = "new";
+  for (const double mhz : core_mhz) {
+    SweepPoint& point = kernel.points.emplace_back();
+    point.clock = {MemStateId{0}, mhz};
+    const OperatingPoint at = predict(spec, truth, point, true);
+    point.time_s = at.time_s;
+    point.power_w = at.energy_j / at.time_s;
+  }
+  const GpuSpec known = with_kernels(spec, sweep, {}, 0.01, 0.01);
+  const auto found = std::ranges::find(known.kernels, "new", &CalibratedKernel::name);
+  const auto k = static_cast<std::size_t>(found - known.kernels.begin());
+  std::vector<double> clocks;
+  for (std::size_t m = 0; m < known.ensemble.size(); ++m) {
+    const GpuSpec member = ensemble_member(known, m);
+    clocks.push_back(
+        predict(member, member.kernels[k].coefficients, kernel.points.front(), true).core_mhz);
+  }
+  return clocks;
+}
+
+// At the power limit a kernel may run at any clock up to the one asked for: draws spread over all
+// of them, and do not gather at both ends; most are where the limit holds kernels that are known.
+// Below its voltage floor the A40 throttles no kernel.
+TEST(KernelPrior, AtThePowerLimitTheClockInEffectIsOpen) {
+  const GpuSpec spec = load_gpu_spec("a40");
+  GpuSpec alone = spec;
+  alone.kernels.clear();
+  const KernelCoefficients truth = spec.kernels.front().coefficients;
+  SweepPoint top;
+  top.clock = {MemStateId{0}, 1740.0};
+  const double in_effect = predict(spec, truth, top, true).core_mhz;
+  ASSERT_LT(in_effect, 1700.0);
+  const double floor_mhz = spec.voltage.core_mhz.front(), range = std::log(1740.0 / floor_mhz);
+  std::array<int, 3> thirds{};
+  for (const double mhz : drawn_clocks(alone, truth, {1740.0})) {
+    EXPECT_GT(mhz, 0.8 * floor_mhz);
+    const double share = std::clamp(std::log(mhz / floor_mhz) / range, 0.0, 0.999);
+    ++thirds[static_cast<std::size_t>(3.0 * share)];
+  }
+  for (const int draws : thirds) EXPECT_GE(draws, 2);
+  const auto near = [&](double mhz) { return std::abs(mhz / in_effect - 1.0) < 0.1; };
+  const std::vector<double> known = drawn_clocks(spec, truth, {1740.0});
+  EXPECT_GE(std::ranges::count_if(known, near), 8);
+  EXPECT_LE(std::ranges::count_if(known, near), 15);
+  // A point below the limit says how much goes to the core.
+  for (const double mhz : drawn_clocks(spec, truth, {1740.0, 1110.0}))
+    EXPECT_NEAR(mhz / in_effect, 1.0, 0.1);
+}
+
+TEST(KernelPrior, AKernelIsAtTheLimitOfItsPoint) {
+  const GpuSpec spec = load_gpu_spec("a40");
+  SweepPoint point;
+  point.clock = {MemStateId{0}, 1740.0};
+  EXPECT_FALSE(is_at_limit(spec, point));
+  const double held_w = spec.power_limit.regulated_frac * spec.power_limit.limit_w;
+  point.power_w = held_w;
+  EXPECT_TRUE(is_at_limit(spec, point));
+  point.power_w = 0.98 * held_w;
+  EXPECT_TRUE(is_at_limit(spec, point));
+  point.power_w = 0.95 * held_w;
+  EXPECT_FALSE(is_at_limit(spec, point));
+  point.power_cap_w = 0.95 * spec.power_limit.limit_w;
+  EXPECT_TRUE(is_at_limit(spec, point));
+  point.cap_assumed = true;
+  EXPECT_FALSE(is_at_limit(spec, point));
+}
+
+}  // namespace
+}  // namespace rubato
