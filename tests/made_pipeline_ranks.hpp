@@ -26,6 +26,7 @@ struct MadePipeline {
   double idle_w = 80.0;                           ///< of a GPU that waits
   double reduction_s = 0.0;  ///< > 0: gradients are reduced on a stream of their own, then the norm
                              ///< of all stages is known, then `optimizer` runs
+  double embedding_s = 0.0;  ///< > 0, with reductions: then first and last stage reduce embeddings
   std::vector<std::uint32_t> optimizer{6, 7, 7};  ///< kernels, the first before the norm
 
   /// Kernels of a pass in order: a layer once forward, twice backward, whose weight gradients read
@@ -98,7 +99,10 @@ struct MadePipeline {
     capture.kernels.push_back(send);
     CaptureGroup group{"7", "PIPELINE_MODEL_PARALLEL_GROUP", shape.stages, {}};
     for (std::uint32_t s = 0; named && s < shape.stages; ++s) group.ranks.push_back(s);
-    capture.groups = {group, {"8", "DATA_PARALLEL_GROUP", 2U, {stage, stage + shape.stages}}};
+    CaptureGroup ends{"9", "", 2U, {}};
+    if (named) ends.ranks = {0, shape.stages - 1};
+    capture.groups = {
+        group, {"8", "DATA_PARALLEL_GROUP", 2U, {stage, stage + shape.stages}}, std::move(ends)};
     capture.step_source = StepSource::annotation;
     return made;
   }
@@ -196,8 +200,15 @@ struct MadePipeline {
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
       add_reduction(ranks[rank].capture, step, last, ready_s[rank], reduction_s, 1);
       ready_s[rank] += reduction_s;
-      run(rank, 0);
     }
+    if (embedding_s > 0.0) {  // begins when its rank is ready, ends when both have been and it ran
+      const double both_s = std::max(ready_s.front(), ready_s.back()) + embedding_s;
+      for (const std::size_t rank : {std::size_t{0}, ranks.size() - 1}) {
+        add_reduction(ranks[rank].capture, step, last, ready_s[rank], both_s - ready_s[rank], 2);
+        ready_s[rank] = both_s;
+      }
+    }
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank) run(rank, 0);
     const double all_s = *std::ranges::max_element(ready_s);
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
       add_reduction(ranks[rank].capture, step, last, ready_s[rank], all_s - ready_s[rank] + 1e-5,

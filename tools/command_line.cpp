@@ -232,12 +232,18 @@ Option* CommandLine::add_word_callback(const std::string& names,
 
 CommandLine* CommandLine::add_subcommand(const std::string& name, const std::string& help) {
   CLI::App& sub = *app_->add_subcommand(name, help);
-  return subcommands_.emplace_back(std::make_unique<CommandLine>(sub)).get();
+  CommandLine* line = subcommands_.emplace_back(std::make_unique<CommandLine>(sub)).get();
+  line->expected_ = expected_;
+  return line;
 }
 
 void CommandLine::require_subcommand(int count) { app_->require_subcommand(count); }
 
 void CommandLine::footer(const std::string& text) { app_->footer(text); }
+
+bool CommandLine::may_hold(std::string_view name) const {
+  return !expected_ || std::ranges::find(*expected_, name) != expected_->end();
+}
 
 bool CommandLine::knows(const std::string& option) const {
   return app_->get_option_no_throw(option) != nullptr;

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace CLI {
@@ -79,6 +80,11 @@ class CommandLine {
   void footer(const std::string& text);  ///< after the options in --help
   void final_callback(std::function<void()> action);
 
+  /// The line that will be parsed: subcommands that it does not name need no options.
+  void expect(std::vector<std::string> words) { expected_ = std::move(words); }
+  /// Whether a subcommand of that name may be parsed; true where nothing is expected.
+  [[nodiscard]] bool may_hold(std::string_view name) const;
+
   /// Whether there is an option of one of these names so far.
   [[nodiscard]] bool knows(const std::string& option) const;
   /// Whether a line that was parsed holds an option, by one of its names.
@@ -93,6 +99,7 @@ class CommandLine {
   Option* keep(CLI::Option* option);
 
   CLI::App* app_;
+  std::optional<std::vector<std::string>> expected_;
   std::vector<std::unique_ptr<Option>> options_;
   std::vector<std::unique_ptr<CommandLine>> subcommands_;
 };

@@ -1,5 +1,6 @@
 #include "tools/program.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <sstream>
 #include <string>
@@ -146,6 +147,11 @@ ExitStatus run_program(int argc, char** argv, const std::atomic<bool>& interrupt
   app.set_version_flag("--version", fmt::format("rubato {} ({}; {})", program_version(),
                                                 source_revision(), build_info()));
   CommandLine root(app);
+  const std::vector<std::string> given(argv, argv + argc);
+  // These two speak of all commands.
+  const bool of_all = std::ranges::any_of(
+      given, [](const std::string& word) { return word == "man" || word == "completion"; });
+  if (!of_all) root.expect(given);
   const Action action = one_of(root, commands());
   bool quiet = false;
   add_terminal_options(app, quiet);

@@ -110,8 +110,15 @@ class ProfileMaker {
     for (std::size_t r = 0; r < pipeline.ranks.size(); ++r) {
       for (const CapturedPass& pass : pipeline.ranks[r].passes)
         add_sample(types[{pipeline.virtual_stage(r, pass), pass.kind}], r, pass);
-      for (const CapturedPass& pass : pipeline.ranks[r].ends)
-        add_sample(types[{pipeline.stage_of_rank[r], pass.kind}], r, pass);
+      for (const CapturedPass& pass : pipeline.ranks[r].ends) {
+        if (pass.kind != PassKind::embedding_all_reduce) {
+          add_sample(types[{pipeline.stage_of_rank[r], pass.kind}], r, pass);
+          continue;
+        }
+        // One stage waits in it for the other: the shorter of both is how long it takes both.
+        for (const std::uint32_t stage : {0U, pipeline.shape.stages - 1})
+          add_sample(types[{stage, pass.kind}], r, pass);
+      }
     }
     for (auto& [key, samples] : types) {
       for (PassSample& sample : samples) std::ranges::sort(sample.times_s);
@@ -219,7 +226,9 @@ class ProfileMaker {
   [[nodiscard]] static const PassSample& deciding(const std::vector<PassSample>& samples) {
     const auto median_s = [](const PassSample& sample) { return quantile(sample.times_s, 0.5); };
     const auto [fastest, slowest] = std::ranges::minmax_element(samples, {}, median_s);
-    return samples.front().passes.front()->kind == PassKind::all_reduce ? *fastest : *slowest;
+    const PassKind kind = samples.front().passes.front()->kind;
+    return kind == PassKind::all_reduce || kind == PassKind::embedding_all_reduce ? *fastest
+                                                                                  : *slowest;
   }
 
   void set_options(const std::vector<PassSample>& samples, CapturedPassType& type) const {

@@ -42,9 +42,12 @@ PipelineIntervals::PipelineIntervals(const StageModelInput& input,
       }
     }
   }
-  for (std::size_t i = 0; i < work.type_of_pass.size(); ++i)
+  for (std::size_t i = 0; i < work.type_of_pass.size(); ++i) {
+    const PipelinePass& pass = work.schedule.passes[i];
+    if (ends_step(pass.kind)) continue;  // taken as known
     entry_of_type_[index(work.type_of_pass[i])] =
-        clocks_entry(work.schedule.passes[i], work.schedule.shape, clocks.size());
+        clocks_entry(pass, work.schedule.shape, clocks.size());
+  }
 }
 
 PipelineIntervals::UsedOption PipelineIntervals::used_option(std::size_t type,

@@ -8,6 +8,7 @@
 
 #include "common/algorithms/sort_by.hpp"
 #include "common/error.hpp"
+#include "explorer/pipeline/wave_plans.hpp"
 
 namespace rubato {
 
@@ -17,7 +18,8 @@ namespace {
 // by these shares, too.
 constexpr std::array shorter_for_switching{0.0, 1e-3, 3e-3, 6e-3, 0.01, 0.02, 0.04, 0.08, 0.15};
 
-// Ways to dive, those that found most on the Perseus profiles first.
+// Ways to dive, those that found most on the Perseus profiles first. As many may find nothing.
+constexpr std::size_t fruitless_dives = 3;
 constexpr std::array<DiveOptions, most_dives> ways_to_dive{{{0.3, 0.3},
                                                             {0.2, 0.5},
                                                             {0.1, 0.3},
@@ -175,11 +177,35 @@ std::optional<PipelinePlan> PipelinePlanner::pick_best(const Question& question,
         std::min(question.limit_s, std::max(rounder_.time_s(*best), question.target_s));
     consider(rounder_.improve(*best, limit_s, candidates.front().flow_w));
   }
-  const std::size_t dives =
-      work_.schedule.passes.size() <= options_.dive_up_to ? options_.dives : 0;
-  const auto ways = std::span(ways_to_dive).first(dives);
-  dive(question, candidates.front(), least_j, ways, best, context);
   return best;
+}
+
+// Plans in waves, where those of the frontier are far above its bound, and splices of them.
+void PipelinePlanner::lay_waves(std::span<const Question> questions,
+                                std::span<std::optional<PipelinePlan>> plans,
+                                const RunContext& context) const {
+  std::vector<std::size_t> far;
+  for (std::size_t i = 0; i < questions.size(); ++i) {
+    if (!plans[i] || work_.schedule.passes.size() > options_.wave_up_to) continue;
+    const double plan_j = total_j(questions[i], *plans[i]);
+    const double least_j = bound_j(questions[i].limit_s, questions[i].after_end);
+    if (plan_j - least_j > options_.wave_gap_frac * plan_j) far.push_back(i);
+  }
+  if (far.empty()) return;
+  const auto target_s = [&](auto i) { return std::max(questions[i].target_s, least_time_s_); };
+  std::vector<double> times_s;
+  for (const std::size_t i : far) times_s.push_back(target_s(i));
+  const std::vector<PipelinePlan> laid = WavePlans(work_, rounder_).ending_around(times_s, context);
+  const SteadyPlans steady(rounder_, laid);
+  for (const std::size_t i : far) {
+    const auto consider = [&](const PipelinePlan& plan) {
+      if (rounder_.time_s(plan) <= target_s(i) &&
+          total_j(questions[i], plan) < total_j(questions[i], *plans[i]))
+        plans[i] = plan;
+    };
+    for (const PipelinePlan& plan : laid) consider(plan);
+    for (const PipelinePlan& plan : steady.ending_by(rounder_, target_s(i))) consider(plan);
+  }
 }
 
 // Tries one way down after the other while the plan is too far above the bound.
@@ -190,14 +216,17 @@ void PipelinePlanner::dive(const Question& question, const FrontierPlan& prices,
   const double useful_s = waits ? question.limit_s : std::max(question.target_s, least_time_s_);
   const ClockDive diving(work_, rounder_);
   double best_j = total_j(question, *best);
+  std::size_t left = options_.dives < most_dives ? fruitless_dives : most_dives;
   for (const DiveOptions& way : ways) {
-    if (best_j - least_j <= options_.dive_gap_frac * best_j) return;
+    if (left == 0 || best_j - least_j <= options_.dive_gap_frac * best_j) return;
+    --left;
     DiveOptions options = way;
     options.known_j = best_j - waiting_power_w() * (waits ? question.limit_s : useful_s);
     auto plan = diving.dive(prices.duration_s, useful_s, options, context);
     if (!plan || total_j(question, *plan) >= best_j) continue;
     best_j = total_j(question, *plan);
     best = std::move(plan);
+    left = std::max(left, fruitless_dives);
   }
 }
 
@@ -244,11 +273,12 @@ std::vector<std::optional<PipelinePlan>> PipelinePlanner::answer(
         questions[i], std::span(*swept).subspan(i * candidates.size(), candidates.size()), context);
     prices.push_back(std::move((*swept)[i * candidates.size()]));
   }
+  lay_waves(questions, plans, context);
   const std::vector<PriceLine> lines = cell_lines(questions, prices, plans, context);
   const std::size_t passes = work_.schedule.passes.size();
-  const std::size_t tried = passes <= options_.dive_up_to ? options_.dives : 0;
+  const std::size_t first = passes <= options_.dive_up_to ? options_.dives : 0;
   const std::size_t more = passes <= options_.last_dive_up_to ? options_.last_dives : 0;
-  const std::span ways = std::span(ways_to_dive).subspan(tried, std::min(more, most_dives - tried));
+  const std::span ways = std::span(ways_to_dive).first(std::min(first + more, most_dives));
   for (std::size_t i = 0; i < questions.size(); ++i) {
     results[i].lower_bound_j = bound_j(questions[i].limit_s, questions[i].after_end, lines);
     if (plans[i]) dive(questions[i], prices[i], results[i].lower_bound_j, ways, plans[i], context);

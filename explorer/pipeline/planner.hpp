@@ -52,11 +52,14 @@ struct PlannerOptions {
   bool exact_sweep = false;          ///< of large pipelines too, see automatic_sweep
   double target_gap_frac = 2e-3;     ///< plans above it are improved pass by pass
   std::size_t improve_up_to = 4096;  ///< passes; above, improving takes too long
+  double wave_gap_frac = 3e-3;       ///< for plans above it WavePlans are tried
+  std::size_t wave_up_to = 4096;     ///< passes; above, that takes too long
   double dive_gap_frac = 3e-3;       ///< for plans above it a ClockDive is tried, then another
-  std::size_t dives = 2;             ///< at most for each plan; 0 to most_dives
-  std::size_t dive_up_to = 256;      ///< passes; above, dives take too long
   double cell_gap_frac = 3e-3;       ///< for plans above it CellBound raises the bound
-  /// For plans that are then still above dive_gap_frac, as many more dives.
+  /// For plans that are then still above dive_gap_frac: at most for each, 0 to most_dives.
+  std::size_t dives = 2;
+  std::size_t dive_up_to = 256;  ///< passes; above, dives take too long
+  /// As many more.
   std::size_t last_dives = 6;
   std::size_t last_dive_up_to = 512;  ///< passes
   /// Deadlines that plan() will be asked for: their durations come from the frontier's own sweep.
@@ -122,6 +125,8 @@ class PipelinePlanner {
   [[nodiscard]] std::vector<std::optional<PipelinePlan>> answer(std::span<const Question> questions,
                                                                 std::span<PipelineResult> results,
                                                                 const RunContext& context) const;
+  void lay_waves(std::span<const Question> questions, std::span<std::optional<PipelinePlan>> plans,
+                 const RunContext& context) const;
   void dive(const Question& question, const FrontierPlan& prices, double least_j,
             std::span<const DiveOptions> ways, std::optional<PipelinePlan>& best,
             const RunContext& context) const;

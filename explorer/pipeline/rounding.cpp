@@ -18,18 +18,6 @@ constexpr double duration_tolerance = 1e-9;
 // that is late by that is made again with this share less time.
 constexpr double lost_digits = 1e-12;
 
-// Exchanges must save this share: below it, sums of costs are noise.
-constexpr double least_gain = 1e-12;
-
-// Exchanges: rounds over all passes, choices by which a pass may get faster, and how much that may
-// cost over what the time is worth in free durations (clocks are not free).
-constexpr int exchange_rounds = 2;
-constexpr std::uint32_t fastest_exchange = 3;
-constexpr double most_worth = 1.5;
-
-// Passes that all trials of exchanges together may look at.
-constexpr double exchange_effort = 3e7;
-
 // Slack goes to savings above a price that halves from round to round.
 constexpr int slack_rounds = 12;
 
@@ -60,6 +48,13 @@ ClockRounder::ClockRounder(const PipelineWork& work) : work_(work) {
       for (Choice& c : front) c.vertex |= c.time_s == v.time_s;
     }
     choices_of_type_.push_back(std::move(front));
+  }
+  for (const std::vector<PassId>& row : work.schedule.rows()) {
+    for (std::size_t i = 0; i + 1 < row.size(); ++i) {
+      if (work.schedule.passes[index(row[i])].kind == PassKind::forward &&
+          work.schedule.passes[index(row[i + 1])].kind == PassKind::backward)
+        pairs_.emplace_back(row[i].value, row[i + 1].value);
+    }
   }
   for (const PassId id : topological_order(work.schedule)) order_.push_back(id.value);
   first_edge_.assign(order_.size() + 1, 0);
@@ -132,9 +127,10 @@ std::uint32_t ClockRounder::slowest_within(std::uint32_t pass, double duration_s
   const double tolerance_s = duration_s * duration_tolerance;
   if (duration_s + spare_s <= list.front().time_s + tolerance_s) return chosen;
   const double limit_s = duration_s + spare_s + tolerance_s;
-  for (std::uint32_t c = 1; c < list.size() && list[c].time_s <= limit_s; ++c) {
-    if (!vertices_only || list[c].vertex) chosen = c;
-  }
+  const auto beyond =
+      std::ranges::upper_bound(list.begin() + 1, list.end(), limit_s, {}, &Choice::time_s);
+  chosen = static_cast<std::uint32_t>(beyond - list.begin()) - 1;
+  while (vertices_only && chosen > 0 && !list[chosen].vertex) --chosen;
   return chosen;
 }
 
@@ -153,13 +149,7 @@ std::array<PipelinePlan, 2> ClockRounder::rounded_down(std::span<const double> d
 
 std::vector<std::uint32_t> ClockRounder::floor_pairs(std::span<const double> duration_s) const {
   std::vector<std::uint32_t> chosen = floor(duration_s, false);
-  for (const std::vector<PassId>& row : work_.schedule.rows()) {
-    for (std::size_t i = 0; i + 1 < row.size(); ++i) {
-      const auto kind = [&](std::size_t at) { return work_.schedule.passes[index(row[at])].kind; };
-      if (kind(i) == PassKind::forward && kind(i + 1) == PassKind::backward)
-        floor_pair(duration_s, row[i].value, row[i + 1].value, chosen);
-    }
-  }
+  for (const auto& [forward, backward] : pairs_) floor_pair(duration_s, forward, backward, chosen);
   return chosen;
 }
 
@@ -289,62 +279,11 @@ std::optional<PipelinePlan> ClockRounder::round(std::span<const double> duration
   return plan_of(best);
 }
 
-PipelinePlan ClockRounder::improve(const PipelinePlan& plan, double deadline_s,
-                                   std::span<const double> flow_w) const {
+std::optional<PipelinePlan> ClockRounder::spend(const PipelinePlan& plan, double deadline_s) const {
   auto chosen = chosen_of(plan);
-  if (!chosen) return plan;
-  exchange(*chosen, deadline_s, flow_w);
+  if (!chosen || end_s(*chosen) > deadline_s || !spend_all(*chosen, deadline_s))
+    return std::nullopt;
   return plan_of(*chosen);
-}
-
-// Passes in the order in which exchanges try them: where trials are few, those first whose next
-// faster clock costs least beyond what its time is worth.
-std::vector<std::uint32_t> ClockRounder::by_promise(const std::vector<std::uint32_t>& chosen,
-                                                    std::span<const double> flow_w) const {
-  std::vector<std::uint32_t> sorted = order_;
-  const auto passes = static_cast<double>(order_.size());
-  if (4.0 * passes * passes * fastest_exchange * exchange_rounds <= exchange_effort) return sorted;
-  const auto excess_j = [&](std::uint32_t pass) {
-    if (chosen[pass] == 0) return std::numeric_limits<double>::infinity();
-    const Choice &now = choices(pass)[chosen[pass]], &then = choices(pass)[chosen[pass] - 1];
-    return then.cost_j - now.cost_j - flow_w[pass] * (now.time_s - then.time_s);
-  };
-  std::ranges::stable_sort(sorted, {}, excess_j);
-  return sorted;
-}
-
-// Speeds single passes up where the slack that frees is worth more elsewhere. What a second is
-// worth is the flow through the pass: where speeding up costs more than that, nothing is gained.
-void ClockRounder::exchange(std::vector<std::uint32_t>& chosen, double limit_s,
-                            std::span<const double> flow_w) const {
-  const double price_w = steepest_w_ / 64.0;  // first to large savings, then to any
-  double best_j = chosen_cost_j(chosen);
-  std::vector<std::uint32_t> trial;
-  double effort_left = exchange_effort;
-  for (int round = 0; round < exchange_rounds; ++round) {
-    const double before_j = best_j;
-    for (const std::uint32_t pass : by_promise(chosen, flow_w)) {
-      const std::vector<Choice>& list = choices(pass);
-      for (std::uint32_t faster = 1; faster <= fastest_exchange && faster <= chosen[pass];
-           ++faster) {
-        const Choice &now = list[chosen[pass]], &then = list[chosen[pass] - faster];
-        const double worth_j = flow_w[pass] * (now.time_s - then.time_s);
-        if (then.cost_j - now.cost_j > most_worth * worth_j) continue;
-        effort_left -= 4.0 * static_cast<double>(order_.size());  // twice there and back
-        if (effort_left < 0.0) return;
-        trial = chosen;
-        trial[pass] -= faster;
-        spend_slack(trial, limit_s, price_w);
-        spend_slack(trial, limit_s, 0.0);
-        const double total_j = chosen_cost_j(trial);
-        if (total_j >= best_j * (1.0 - least_gain) || end_s(trial) > limit_s) continue;
-        best_j = total_j;
-        chosen = trial;
-        break;
-      }
-    }
-    if (best_j >= before_j) break;
-  }
 }
 
 double ClockRounder::chosen_cost_j(const std::vector<std::uint32_t>& chosen) const {

@@ -4,6 +4,7 @@
 #include <array>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "sim/pipeline_run.hpp"
@@ -49,6 +50,10 @@ class ClockRounder {
   [[nodiscard]] std::optional<PipelinePlan> splice(const PipelinePlan& slow,
                                                    const PipelinePlan& fast, double deadline_s,
                                                    SlowPart slow_part) const;
+
+  /// Spends the slack of a plan. Nothing if it ends after the deadline.
+  [[nodiscard]] std::optional<PipelinePlan> spend(const PipelinePlan& plan,
+                                                  double deadline_s) const;
 
   /// Rounds down, in two ways, without spending slack: each pass by itself; and a forward pass
   /// together with the backward pass right after it on its stage, which in the steady state of a
@@ -110,8 +115,9 @@ class ClockRounder {
   [[nodiscard]] PipelinePlan plan_of(const std::vector<std::uint32_t>& chosen) const;
 
   const PipelineWork& work_;
-  std::vector<std::vector<Choice>> choices_of_type_;  // Pareto, fastest first
-  std::vector<std::uint32_t> order_;                  // topological
+  std::vector<std::vector<Choice>> choices_of_type_;            // Pareto, fastest first
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs_;  // forward, backward right after it
+  std::vector<std::uint32_t> order_;                            // topological
   std::vector<std::uint32_t> first_edge_;
   std::vector<Edge> edges_;
   double steepest_w_ = 0.0;

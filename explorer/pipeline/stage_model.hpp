@@ -63,7 +63,8 @@ struct ModelProfile {
 [[nodiscard]] std::size_t clocks_entry(const PipelinePass& pass, const PipelineShape& shape,
                                        std::size_t entries);
 
-/// The entries whose kernels a pass runs: one, of what ends a step one for each chunk of the stage.
+/// The entries whose kernels a pass runs: one, of what ends a step one for each chunk of the stage;
+/// none of the reduction of tied embeddings.
 [[nodiscard]] std::vector<std::size_t> clocks_entries(const PipelinePass& pass,
                                                       const PipelineShape& shape,
                                                       std::size_t entries);

@@ -12,15 +12,25 @@ namespace {
 // Found by trial on the Perseus profiles: twice as many find little more.
 constexpr std::size_t steady_times = 96, steady_times_of_many = 24, many_activities = 8192;
 
+std::vector<PipelinePlan> rounded_down(const ClockRounder& rounder,
+                                       std::span<const FrontierPlan> durations) {
+  std::vector<PipelinePlan> plans;
+  for (const FrontierPlan& at : durations) {
+    for (PipelinePlan& plan : rounder.rounded_down(at.duration_s)) plans.push_back(std::move(plan));
+  }
+  return plans;
+}
+
 }  // namespace
 
-SteadyPlans::SteadyPlans(const ClockRounder& rounder, std::span<const FrontierPlan> durations) {
+SteadyPlans::SteadyPlans(const ClockRounder& rounder, std::span<const FrontierPlan> durations)
+    : SteadyPlans(rounder, rounded_down(rounder, durations)) {}
+
+SteadyPlans::SteadyPlans(const ClockRounder& rounder, std::vector<PipelinePlan> plans) {
   std::vector<Point> points;
-  for (const FrontierPlan& at : durations) {
-    for (PipelinePlan& plan : rounder.rounded_down(at.duration_s)) {
-      const double time_s = rounder.time_s(plan), cost_j = rounder.cost_j(plan);
-      points.push_back({time_s, cost_j, std::move(plan)});
-    }
+  for (PipelinePlan& plan : plans) {
+    const double time_s = rounder.time_s(plan), cost_j = rounder.cost_j(plan);
+    points.push_back({time_s, cost_j, std::move(plan)});
   }
   std::ranges::stable_sort(points, {},
                            [](const Point& p) { return std::pair(p.time_s, p.cost_j); });

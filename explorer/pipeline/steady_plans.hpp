@@ -19,6 +19,9 @@ class SteadyPlans {
   /// @param durations  of a sweep, any times
   SteadyPlans(const ClockRounder& rounder, std::span<const FrontierPlan> durations);
 
+  /// Of plans that are made already.
+  SteadyPlans(const ClockRounder& rounder, std::vector<PipelinePlan> plans);
+
   /// Splices of plans around a time that end by it, their slack spent. Empty if none is as fast.
   [[nodiscard]] std::vector<PipelinePlan> ending_by(const ClockRounder& rounder,
                                                     double deadline_s) const;

@@ -62,14 +62,15 @@ PipelineWork without_one_stage(const PipelineWork& work) {
   const auto has = [&](PassKind kind) {
     return std::ranges::any_of(old_types, [&](const auto& t) { return t.first.second == kind; });
   };
-  PipelineWork left{
-      with_step_end(make_schedule(shape), has(PassKind::all_reduce), has(PassKind::optimizer)),
-      {},
-      {},
-      work.blocked_power_w};
+  PipelineWork left{with_step_end(make_schedule(shape), has(PassKind::all_reduce),
+                                  has(PassKind::optimizer), has(PassKind::embedding_all_reduce)),
+                    {},
+                    {},
+                    work.blocked_power_w};
   std::map<Key, const PassType*> taken;
   for (const PipelinePass& pass : left.schedule.passes) {
-    const std::uint32_t from = pass.stage * old_stages / shape.stages;
+    std::uint32_t from = pass.stage * old_stages / shape.stages;
+    if (pass.kind == PassKind::embedding_all_reduce && pass.stage > 0) from = old_stages - 1;
     const auto found = old_types.find({from, pass.kind});
     if (found == old_types.end()) {
       throw UsageError("the graph does not follow its schedule; give the straggler's time instead");

@@ -122,6 +122,46 @@ TEST(PipelineSchedule, AStepEndsWithItsOptimizer) {
   EXPECT_DOUBLE_EQ(whole.blocked_energy_j, 10.0 * (2 * 7.5 - 6.0 - 3.0));
 }
 
+// Stages are done at 7, 5 and 4. First and last begin when both are ready; the stage between does
+// not take part, but its optimizer waits for them.
+TEST(PipelineSchedule, TiedEmbeddingsAreReducedOnceBothStagesAreReady) {
+  std::string rows = "stage,instruction,frequency,time,energy\n";
+  for (const std::string stage : {"0", "1", "2"}) {
+    rows += stage + ",forward,1000,1,30\n" + stage + ",backward,1000," +
+            (stage == "2"   ? "1,60\n"
+             : stage == "1" ? "1,60\n"
+                            : "2,60\n") +
+            stage + ",optimizer,1000,1,20\n" + stage + ",all_reduce,1000,0.5,9\n";
+  }
+  const auto run = [&](bool all_reduce, bool optimizer) {
+    PipelineProfile profile = parse_pipeline_profile(rows, "p.csv");
+    set_embedding_reduction(profile, 0, 2, 0.25);
+    const PipelineWork work = pipeline_work(
+        with_step_end(make_schedule({.stages = 3, .microbatches = 1}), all_reduce, optimizer, true),
+        profile, 10.0);
+    check(work.schedule, "test");
+    return simulate(work, highest_clocks(work));
+  };
+  const PipelineRun alone = run(false, false);  // 0: F B E, 1: F B, 2: F B E
+  EXPECT_DOUBLE_EQ(alone.time_s, 7.25);
+  EXPECT_DOUBLE_EQ(alone.passes[2].start_s, 7.0);
+  EXPECT_DOUBLE_EQ(alone.passes[7].start_s, 7.0);
+  EXPECT_DOUBLE_EQ(alone.passes[7].energy_j, 10.0 * 0.25);
+  EXPECT_DOUBLE_EQ(alone.blocked_energy_j, 10.0 * (3 * 7.25 - 7.0 - 0.5));
+  const PipelineRun whole = run(true, true);  // 0: F B A E O, 1: F B A O, 2: F B A E O
+  EXPECT_DOUBLE_EQ(whole.passes[3].start_s, 7.5);
+  EXPECT_DOUBLE_EQ(whole.passes[12].start_s, 7.5);
+  for (const std::size_t optimizer : {4U, 8U, 13U})
+    EXPECT_DOUBLE_EQ(whole.passes[optimizer].start_s, 7.75);
+  EXPECT_DOUBLE_EQ(whole.time_s, 8.75);
+}
+
+// One stage has both ends of its embeddings.
+TEST(PipelineSchedule, OneStageReducesNoEmbeddings) {
+  const PipelineSchedule plain = make_schedule({.stages = 1, .microbatches = 2});
+  EXPECT_EQ(with_step_end(plain, false, false, true).passes, plain.passes);
+}
+
 TEST(PipelineSchedule, StepEndsAreNoPartOfChunks) {
   const PipelineSchedule plain = make_schedule(
       {.kind = ScheduleKind::interleaved, .stages = 2, .microbatches = 2, .chunks = 2});

@@ -26,7 +26,8 @@ struct Command {
 /// All subcommands in the order of `rubato --help`.
 [[nodiscard]] std::span<const Command> commands();
 
-/// Adds these to `app`, one of which must be given; what it returns runs that one.
+/// Adds these to `app`, one of which must be given; what it returns runs that one. Those that the
+/// line does not hold get no options.
 [[nodiscard]] Action one_of(CommandLine& app, std::span<const Command> choices);
 
 // Defined in the file of their name.

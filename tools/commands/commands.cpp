@@ -45,6 +45,7 @@ Action one_of(CommandLine& app, std::span<const Command> choices) {
   auto chosen = std::make_shared<Action>();
   for (const Command& command : choices) {
     CommandLine* sub = app.add_subcommand(std::string(command.name), std::string(command.help));
+    if (!app.may_hold(command.name)) continue;
     sub->final_callback([chosen, prepared = command.setup(*sub)] { *chosen = prepared; });
   }
   return [chosen](const RunContext& context) { return (*chosen)(context); };

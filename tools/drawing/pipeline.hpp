@@ -12,7 +12,7 @@
 namespace rubato {
 
 /// Of passes, in the order of PassKind.
-inline constexpr std::array pass_letters{'F', 'B', 'R', 'I', 'W', 'A', 'O'};
+inline constexpr std::array pass_letters{'F', 'B', 'R', 'I', 'W', 'A', 'E', 'O'};
 static_assert(pass_letters.size() == static_cast<std::size_t>(PassKind::optimizer) + 1);
 
 /// A run and its caption.

@@ -40,6 +40,13 @@ void check(const PipelineInput& input) {
       throw UsageError(fmt::format("{} is {}; expected a number > 0", option, value));
     }
   };
+  if (input.embedding_reduction_ms) {
+    positive("--embedding-reduction-ms", *input.embedding_reduction_ms);
+    if (!input.ops.empty())
+      throw UsageError(
+          "--embedding-reduction-ms does nothing with --ops, which lists all passes",
+          {.in = {}, .hint = "kind embedding_all_reduce in the file, and in the profile"});
+  }
   positive("--profile-scale", input.profile_scale);
   positive("--tensor-parallel", input.tensor_parallel);
   positive("--data-parallel", input.data_parallel);
@@ -80,10 +87,26 @@ PipelineSchedule schedule_of(const PipelineInput& input,
                                            : static_cast<std::uint32_t>(input.stage_map.size());
   }
   PipelineSchedule schedule = make_schedule(shape);
+  if (input.embedding_reduction_ms && shape.stages < 2)
+    throw UsageError("--embedding-reduction-ms needs a first and a last stage; there is one stage");
+  const bool tied = input.embedding_reduction_ms ||
+                    (profile && profile->has(PassKind::embedding_all_reduce) && shape.stages > 1);
   if (!profile)
-    return with_step_end(schedule, input.optimizer && input.data_parallel > 1, input.optimizer);
+    return with_step_end(schedule, input.optimizer && input.data_parallel > 1, input.optimizer,
+                         tied);
   return with_step_end(schedule, profile->has(PassKind::all_reduce),
-                       profile->has(PassKind::optimizer));
+                       profile->has(PassKind::optimizer), tied);
+}
+
+// Given for both stages, whatever the profile has of it.
+void add_embedding_reduction(const PipelineInput& input, const PipelineShape& shape,
+                             PipelineProfile& profile) {
+  if (!input.embedding_reduction_ms) return;
+  const std::vector<std::uint32_t>& map = input.stage_map;
+  const std::uint32_t first = map.empty() ? 0 : map.front();
+  const std::uint32_t last = map.empty() ? shape.stages - 1 : map[shape.stages - 1];
+  set_embedding_reduction(profile, first, last, *input.embedding_reduction_ms / ms_per_s,
+                          input.clock_per == "kernel");
 }
 
 }  // namespace
@@ -131,6 +154,10 @@ void add_pipeline_options(CommandLine& app, PipelineInput& input) {
                  "Time after a pass in which its stage can begin no other, ms: sends that hold the "
                  "sender")
       ->capture_default_str();
+  app.add_option(
+      "--embedding-reduction-ms", input.embedding_reduction_ms,
+      "Tied embeddings: time in which first and last stage add up their gradients at the "
+      "end of a step, ms [rows embedding_all_reduce of the profile]");
   app.add_option("--ops", input.ops, "Instead of a schedule: CSV op,stage,kind,mb,pos");
   app.add_option("--edges", input.edges, "Instead of a schedule: CSV src,dst[,lag_s]");
   app.add_option("--tensor-parallel", input.tensor_parallel, "GPUs per stage")
@@ -166,6 +193,7 @@ LoadedPipeline load_pipeline(const PipelineInput& input) {
       option.energy_j *= input.profile_scale;
     }
   }
+  add_embedding_reduction(input, schedule.shape, *profile);
   const double host_power_w = input.host_power_w.value_or(0.0);
   if (host_power_w > 0.0) marks.push_back(mark_of_host_power(host_power_w));
   return {with_host_power(
@@ -197,6 +225,8 @@ SwitchModel switch_model(const PipelineInput& input) {
     throw UsageError("--switching spec needs --model; a profile names no GPU",
                      {.in = {}, .hint = "--switch-latency-us gives the latency by itself"});
   }
+  // What is not asked for is not read: a spec takes longer than most of a plan.
+  if (input.switching.source == "none") return switch_model(input.switching, GpuSpec{});
   return switch_model(input.switching, load_gpu(input.gpu));
 }
 

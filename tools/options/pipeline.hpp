@@ -24,6 +24,7 @@ struct PipelineInput {
   std::uint32_t microbatches = 8, chunks = 1;
   std::uint32_t tensor_parallel = 1, data_parallel = 1;
   double transfer_ms = 0.0, hold_ms = 0.0, profile_scale = 1.0;
+  std::optional<double> embedding_reduction_ms;
   SwitchOptions switching;
   std::vector<std::uint32_t> stage_map;
   std::vector<double> power_limits_w;

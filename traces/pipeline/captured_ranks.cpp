@@ -86,11 +86,12 @@ void find_order(CapturedPipeline& pipeline) {
       "stage are not told apart, and plans need --ops and --edges");
 }
 
-// A schedule has what ends a step on every stage or on none. Reductions that all end before the
-// last pass are none.
+// A schedule has what ends a step on every stage or on none, the reduction of tied embeddings on
+// the first and the last. Reductions that all end before the last pass are none.
 void keep_common_ends(CapturedPipeline& pipeline) {
   constexpr double hidden_s = 1.5e-9;
-  for (const PassKind kind : {PassKind::all_reduce, PassKind::optimizer}) {
+  for (const PassKind kind :
+       {PassKind::all_reduce, PassKind::embedding_all_reduce, PassKind::optimizer}) {
     std::set<std::uint32_t> stages;
     bool takes_time = false;
     for (std::size_t r = 0; r < pipeline.ranks.size(); ++r) {
@@ -100,14 +101,19 @@ void keep_common_ends(CapturedPipeline& pipeline) {
         takes_time = takes_time || end.time_s() > hidden_s;
       }
     }
-    if (takes_time && stages.size() == pipeline.shape.stages) continue;
+    const std::uint32_t last = pipeline.shape.stages - 1;
+    const bool ties = kind == PassKind::embedding_all_reduce;
+    if (takes_time &&
+        (ties ? stages == std::set<std::uint32_t>{0, last} : stages.size() == last + 1))
+      continue;
     for (CapturedStage& rank : pipeline.ranks)
       std::erase_if(rank.ends, [&](const CapturedPass& end) { return end.kind == kind; });
     if (takes_time)
       pipeline.notes.push_back(
           fmt::format("of {} stages {} end their steps with {}; it is left out, since a schedule "
-                      "has it on all stages",
-                      pipeline.shape.stages, stages.size(), name_of(kind)));
+                      "has it on {}",
+                      pipeline.shape.stages, stages.size(), name_of(kind),
+                      ties ? "the first and the last" : "all stages"));
   }
 }
 

@@ -15,7 +15,8 @@ namespace {
 // What ends a step, as launched.
 struct StepEnd {
   std::int64_t last_pass_ns = 0;
-  std::vector<std::uint32_t> reductions, unknown, optimizer, collectives;  // by start; last: all
+  // By start; the last ones are all.
+  std::vector<std::uint32_t> reductions, embeddings, unknown, optimizer, collectives;
 };
 
 class StepEndFinder {
@@ -37,10 +38,19 @@ class StepEndFinder {
   [[nodiscard]] CapturedStepEnds find() {
     CapturedStepEnds found;
     for (auto& [step, end] : ends_) {
-      for (auto* list : {&end.reductions, &end.unknown, &end.optimizer, &end.collectives})
+      for (auto* list :
+           {&end.reductions, &end.embeddings, &end.unknown, &end.optimizer, &end.collectives})
         std::ranges::stable_sort(*list, {},
                                  [&](std::uint32_t i) { return capture_.launches[i].start_ns; });
-      if (!end.reductions.empty()) found.passes.push_back(reduction(step, end));
+      std::int64_t reduced_ns = end.last_pass_ns;
+      if (!end.reductions.empty())
+        found.passes.push_back(
+            reduction(PassKind::all_reduce, step, end.last_pass_ns, end.reductions));
+      for (const std::uint32_t i : end.reductions)
+        reduced_ns = std::max(reduced_ns, capture_.launches[i].end_ns());
+      if (!end.embeddings.empty())
+        found.passes.push_back(
+            reduction(PassKind::embedding_all_reduce, step, reduced_ns, end.embeddings));
       if (!end.optimizer.empty()) found.passes.push_back(optimizer(step, end));
       found.unknown_s += s_per_ns * static_cast<double>(after_ns(end.last_pass_ns, end.unknown));
     }
@@ -56,12 +66,39 @@ class StepEndFinder {
     const bool computes = capture_.kernels[index(launch.kernel)].kind != KernelClass::communication;
     if (launch.collective || !computes) end->second.collectives.push_back(i);
     if (launch.collective && !messages_.has(launch)) {
+      if (ties_embeddings(launch)) {
+        end->second.embeddings.push_back(i);
+        return;
+      }
       const std::optional<bool> within = within_stage(launch);
       if (within.value_or(true))
         (within ? end->second.reductions : end->second.unknown).push_back(i);
     }
     if (computes && launch.pass == Pass::optimizer && launch.stream == stage_.main_stream)
       end->second.optimizer.push_back(i);
+  }
+
+  [[nodiscard]] static std::string words_of(const CaptureGroup& group) {
+    std::string text = group.name + ' ' + group.description;
+    for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    return text;
+  }
+
+  // Of two stages the first and last rank are all there are: there only the name tells. Embeddings
+  // of positions are the first stage's alone.
+  [[nodiscard]] bool ties_embeddings(const CapturedLaunch& launch) const {
+    const CapturedCollective& collective = capture_.collectives[*launch.collective];
+    if (collective.kind != CollectiveKind::all_reduce || !collective.group) return false;
+    const CaptureGroup& group = capture_.groups[*collective.group];
+    const std::string words = words_of(group);
+    if (words.find("embedding") != std::string::npos)
+      return words.find("position") == std::string::npos;
+    if (pipeline_ == nullptr || pipeline_->ranks.size() < 3 || group.ranks.size() != 2)
+      return false;
+    const auto has = [&](std::uint32_t rank) {
+      return std::ranges::find(group.ranks, rank) != group.ranks.end();
+    };
+    return has(pipeline_->ranks.front()) && has(pipeline_->ranks.back());
   }
 
   // Nothing if neither ranks nor name of the group say it.
@@ -76,8 +113,7 @@ class StepEndFinder {
                std::ranges::find(pipeline_->ranks, rank) != pipeline_->ranks.end();
       });
     }
-    std::string text = group.name + ' ' + group.description;
-    for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    const std::string text = words_of(group);
     if (text.find("data") != std::string::npos) return true;
     if (text.find("pipeline") != std::string::npos) return false;
     return std::nullopt;
@@ -96,12 +132,11 @@ class StepEndFinder {
     return total_ns;
   }
 
-  [[nodiscard]] CapturedPass reduction(std::uint32_t step, const StepEnd& end) const {
-    const std::int64_t at_ns = end.last_pass_ns;
-    const std::int64_t time_ns = after_ns(at_ns, end.reductions);
-    CapturedPass pass{
-        PassKind::all_reduce, step, 0, at_ns, at_ns + std::max<std::int64_t>(time_ns, 1), {}};
-    std::ranges::copy_if(end.reductions, std::back_inserter(pass.launches),
+  [[nodiscard]] CapturedPass reduction(PassKind kind, std::uint32_t step, std::int64_t at_ns,
+                                       const std::vector<std::uint32_t>& launches) const {
+    const std::int64_t time_ns = after_ns(at_ns, launches);
+    CapturedPass pass{kind, step, 0, at_ns, at_ns + std::max<std::int64_t>(time_ns, 1), {}};
+    std::ranges::copy_if(launches, std::back_inserter(pass.launches),
                          [&](std::uint32_t i) { return !in_pass_[i]; });
     return pass;
   }

@@ -15,10 +15,14 @@ struct CapturedStepEnds {
                            ///< whether they are among ranks of one stage
 };
 
-/// Of each step kept, what ends it, `all_reduce` before `optimizer`; either may be missing.
+/// Of each step kept, what ends it, `all_reduce` before `embedding_all_reduce` before `optimizer`;
+/// any may be missing.
 /// `time_s()` is without what waits for other stages, so `end_ns` may lie before the last launch:
 /// - all_reduce: collectives among ranks of one stage, as far as they run after the last pass; at
 ///   least 1 ns where there are any. Launches are those in no pass.
+/// - embedding_all_reduce: all-reduces of the pipeline's first and last rank only, or of a group
+///   whose name speaks of embeddings, as far as they run after the last pass and `all_reduce`. The
+///   rank that comes first waits in it for the other.
 /// - optimizer: launches of the optimizer on the main stream, from the first to the last, without
 ///   gaps in which a collective begins.
 /// Collectives are among ranks of one stage if their group has none of the pipeline's other ranks,

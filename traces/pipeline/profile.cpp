@@ -215,7 +215,7 @@ class TypeMaker {
   [[nodiscard]] PassType make(std::uint32_t virtual_stage, PassKind kind) const {
     PassType pass = from_profile(profile_stage(virtual_stage), kind);
     if (ends_step(kind)) {
-      if (share_ == 1.0) add_chunks(virtual_stage, pass);
+      if (share_ == 1.0 && kind != PassKind::embedding_all_reduce) add_chunks(virtual_stage, pass);
     } else if (share_ != 1.0) {
       scale(pass, share_);
     }
@@ -264,6 +264,10 @@ class TypeMaker {
     }
     if (split_backward) {
       return without_forward(needed(stage, kind), needed(stage, PassKind::forward), profile_.name);
+    }
+    if (kind == PassKind::embedding_all_reduce) {  // takes all who share in it as long
+      const auto any = std::ranges::find(profile_.passes, kind, &PassType::kind);
+      if (any != profile_.passes.end()) return *any;
     }
     if (kind == PassKind::recompute) {
       PassType pass = needed(stage, PassKind::forward);

@@ -363,8 +363,13 @@ ScheduleKind schedule_from_name(std::string_view name) {
 }
 
 const std::vector<std::string>& pass_kind_names() {
-  static const std::vector<std::string> names{"forward",        "backward",        "recompute",
-                                              "input_gradient", "weight_gradient", "all_reduce",
+  static const std::vector<std::string> names{"forward",
+                                              "backward",
+                                              "recompute",
+                                              "input_gradient",
+                                              "weight_gradient",
+                                              "all_reduce",
+                                              "embedding_all_reduce",
                                               "optimizer"};
   return names;
 }

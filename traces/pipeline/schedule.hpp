@@ -15,8 +15,9 @@ namespace rubato {
 using PassId = Id<struct PipelinePassTag>;  ///< into PipelineSchedule::passes
 
 /// What a pass computes. A backward pass is the gradient of inputs and weights together; schedules
-/// that split it use the two gradients instead. The last two end a step: a stage adds its gradients
-/// up over the replicas, and updates its weights.
+/// that split it use the two gradients instead. The last three end a step: a stage adds its
+/// gradients up over the replicas, the first and the last stage add up those of embeddings that
+/// they share (tied weights), and a stage updates its weights.
 enum class PassKind {
   forward,
   backward,
@@ -24,12 +25,14 @@ enum class PassKind {
   input_gradient,
   weight_gradient,
   all_reduce,
+  embedding_all_reduce,
   optimizer
 };
 
 /// Whether a stage runs it once in a step, whatever its chunks and microbatches.
 [[nodiscard]] constexpr bool ends_step(PassKind kind) noexcept {
-  return kind == PassKind::all_reduce || kind == PassKind::optimizer;
+  return kind == PassKind::all_reduce || kind == PassKind::embedding_all_reduce ||
+         kind == PassKind::optimizer;
 }
 
 /// Order of passes in a stage.

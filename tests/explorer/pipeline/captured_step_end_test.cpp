@@ -67,6 +67,48 @@ TEST(CapturedStepEnd, StepEndsArePartOfTheIteration) {
   EXPECT_NEAR(simulate(work, highest_clocks(work)).time_s / captured_s, 1.0, 0.005);
 }
 
+// The last stage is ready long before the first, and waits: what both take is known from the first.
+TEST(CapturedStepEnd, TiedEmbeddingsTakeWhatTheyTakeWithoutWaiting) {
+  MadePipeline made;
+  made.reduction_s = 5e-3;
+  made.embedding_s = 3e-3;
+  const auto captures = captures_at_default(made);
+  const CapturedProfile profile = profile_of(made, captures);
+  EXPECT_EQ(profile.notes.size(), 0U);
+  std::vector<std::uint32_t> stages;
+  for (const CapturedPassType& type : profile.types) {
+    if (type.kind != PassKind::embedding_all_reduce) continue;
+    stages.push_back(type.stage);
+    for (const CapturedOption& option : type.options)
+      EXPECT_NEAR(option.time_s.value, made.embedding_s, 1e-7);
+  }
+  EXPECT_EQ(stages, (std::vector<std::uint32_t>{0, 3}));
+  EXPECT_EQ(profile.types.size(), 18U);
+  const PipelineProfile found = parse_pipeline_profile(profile_csv(profile), "found");
+  const PipelineWork work = pipeline_work(
+      with_step_end(make_schedule(profile.pipeline.shape), true, true, true), found, 80.0);
+  double captured_s = 0.0;
+  for (const CapturedStep& step : captures.front().steps)
+    captured_s += s_per_ns * static_cast<double>(step.end_ns - step.start_ns) / made.steps;
+  EXPECT_NEAR(simulate(work, highest_clocks(work)).time_s / captured_s, 1.0, 0.005);
+}
+
+// Of one stage alone there is nothing to plan.
+TEST(CapturedStepEnd, TiedEmbeddingsOfOneStageAreLeftOut) {
+  MadePipeline made;
+  made.reduction_s = 5e-3;
+  made.embedding_s = 3e-3;
+  auto captures = captures_at_default(made);
+  for (CapturedLaunch& launch : captures.back().launches) {
+    if (launch.collective && captures.back().collectives[*launch.collective].group == 2U)
+      captures.back().collectives[*launch.collective].group = 0U;
+  }
+  EXPECT_EQ(profile_of(made, captures).notes,
+            (std::vector<std::string>{"of 4 stages 1 end their steps with embedding_all_reduce; it "
+                                      "is left out, since a schedule has it on the first and the "
+                                      "last"}));
+}
+
 TEST(CapturedStepEnd, StepEndsOfSomeStagesAreLeftOut) {
   MadePipeline made;
   made.reduction_s = 5e-3;

@@ -11,10 +11,12 @@
 #include "common/error.hpp"
 #include "explorer/pipeline/clock_dive.hpp"
 #include "explorer/pipeline/planner.hpp"
+#include "explorer/pipeline/wave_plans.hpp"
 #include "tests/expect_error.hpp"
 #include "tests/explorer/pipeline/reference.hpp"
 #include "tests/paths.hpp"
 #include "tests/small_pipeline.hpp"
+#include "traces/pipeline/step_end.hpp"
 
 namespace rubato {
 namespace {
@@ -48,6 +50,63 @@ RC_GTEST_PROP(PipelinePlanner, StaysBetweenTheBoundAndTheDeadline, ()) {
   RC_ASSERT(result.energy_j >= best_j * (1.0 - 1e-9));
   RC_ASSERT(result.energy_j <= best_j * 1.25);  // coarse options round badly, but not at random
   RC_ASSERT(std::abs(result.energy_j * (1.0 - result.gap_frac) - result.lower_bound_j) <= 1e-6);
+}
+
+// With tied embeddings, whose reduction takes as long at every clock: no plan there is costs less
+// than the bound, and the simulator's time is that of both ends.
+RC_GTEST_PROP(PipelinePlanner, ReducesTiedEmbeddingsInTime, ()) {
+  PipelineProfile profile = arbitrary_profile(2, 2);
+  const double reduction_s = 0.5 * *rc::gen::inRange(1, 6);
+  set_embedding_reduction(profile, 0, 1, reduction_s);
+  const PipelineSchedule plain = make_schedule({.stages = 2, .microbatches = 2});
+  const PipelineWork work = pipeline_work(with_step_end(plain, false, false, true), profile, 2.0);
+  const PipelineWork before = pipeline_work(plain, profile, 2.0);
+  const PipelineRun with = simulate(work, highest_clocks(work)),
+                    without = simulate(before, highest_clocks(before));
+  const double ready_s = std::max(without.passes[3].end_s, without.passes[7].end_s);
+  RC_ASSERT(std::abs(with.time_s - std::max(without.time_s, ready_s + reduction_s)) <= 1e-9);
+  const PipelinePlanner planner(work);
+  const double deadline_s =
+      planner.least_time_s() +
+      1.0 * *rc::gen::inRange(0, 1 + static_cast<int>(planner.frontier().slowest_time_s));
+  const PipelineResult result = planner.plan({&deadline_s, 1}).front();
+  RC_ASSERT(result.run.time_s <= deadline_s);
+  const double best_j = best_energy_j(work, deadline_s, AfterEnd::go_on);
+  RC_ASSERT(result.lower_bound_j <= best_j * (1.0 + 1e-9));
+  RC_ASSERT(result.energy_j >= best_j * (1.0 - 1e-9));
+}
+
+// Waves fill what the clocks of a stage leave: before, these plans were 1.09 and 0.61 % above their
+// bounds.
+TEST(PipelinePlanner, WavesComeNearTheBoundsOfLongPipelines) {
+  const PipelineProfile profile =
+      read_pipeline_profile(source_dir() / "docs/examples/gpt3-175b-a40.csv");
+  struct Case {
+    std::uint32_t microbatches = 0;
+    double deadline_s = 0.0, gap_frac = 0.0;
+  };
+  for (const Case& c : {Case{96, 41.44, 6e-3}, Case{24, 12.452, 5e-3}}) {
+    const PipelineWork work =
+        pipeline_work(make_schedule({.stages = 8, .microbatches = c.microbatches}), profile, 70.38);
+    const PipelineResult plan = PipelinePlanner(work).plan({&c.deadline_s, 1}).front();
+    const PipelineResult without =
+        PipelinePlanner(work, {.wave_gap_frac = 1.0}).plan({&c.deadline_s, 1}).front();
+    EXPECT_LE(plan.run.time_s, c.deadline_s);
+    EXPECT_LT(plan.gap_frac, c.gap_frac) << c.microbatches;
+    EXPECT_LT(plan.energy_j, 0.997 * without.energy_j) << c.microbatches;
+  }
+}
+
+// Whatever the pipeline, plans in waves end in time and are plans of it.
+RC_GTEST_PROP(PipelinePlanner, WavesEndInTime, ()) {
+  const PipelineWork work = arbitrary_work(2, 3, 3);
+  const ClockRounder rounder(work);
+  const double deadline_s = rounder.least_time_s() + 0.5 * *rc::gen::inRange(0, 40);
+  const auto plan = WavePlans(work, rounder).ending_by(deadline_s);
+  if (!plan) return;  // one clock for all ends late
+  const PipelineRun run = simulate(work, *plan);
+  RC_ASSERT(run.time_s <= deadline_s * (1.0 + 1e-12));
+  RC_ASSERT(run.energy_j >= best_energy_j(work, deadline_s, AfterEnd::go_on) * (1.0 - 1e-9));
 }
 
 // The rest of the node draws the same whatever the clocks are: energies grow by the time, and
@@ -208,7 +267,7 @@ TEST(PipelinePlanner, DivesComeNearTheOptimum) {
       return 100.0 * PipelinePlanner(work, options).plan({&c.deadline_s, 1}).front().gap_frac;
     };
     EXPECT_LT(gap_of({}), c.gap_pct) << c.deadline_s;
-    EXPECT_GT(gap_of({.dives = 0, .cell_gap_frac = 1.0, .last_dives = 0}), c.gap_pct)
+    EXPECT_GT(gap_of({.cell_gap_frac = 1.0, .dives = 0, .last_dives = 0}), c.gap_pct)
         << c.deadline_s;
   }
 }

@@ -265,7 +265,7 @@ void look_for_gap(const PlanOptions& o, const PipelineWork& work, PlannerOptions
   if (!options.switching.is_free())
     throw UsageError("--gap does nothing where changes of clock cost time or energy");
   options.dive_gap_frac = *o.gap_pct / 100.0;
-  options.cell_gap_frac = options.dive_gap_frac;
+  options.cell_gap_frac = options.wave_gap_frac = options.dive_gap_frac;
   options.target_gap_frac = std::min(options.target_gap_frac, options.dive_gap_frac);
   options.dives = most_dives;
   options.dive_up_to = options.improve_up_to;

@@ -162,8 +162,42 @@ def check_modelled_step_end(folder):
     check("in the plan file, too", (folder / "chunks.json").read_text().count("d1_all_reduce_rest") == 2)
 
 
+def check_tied_embeddings(folder):
+    """First and last stage reduce the gradients of their embeddings when both are ready, by an option or rows of the profile."""
+    common = ["--blocked-power", "80", "--microbatches", "5"]
+    given = ["--profile", "p.csv", *common, "--embedding-reduction-ms", "500"]
+    without, _ = json.loads(rubato(folder, "plan", "--profile", "p.csv", *common, "--json")[1])["plans"]
+    code, out, err = rubato(folder, "plan", *given, "--json", "--per-pass", "--zeus", "tied", "--gantt", "tied.svg", "--db", "tied.db")
+    check(f"tied embeddings are planned: {err}", code == 0)
+    tables = json.loads(out)
+    base, plan = tables["plans"]
+    check("the first stage is ready last, and both take half a second more", abs(base["time_s"] - without["time_s"] - 0.5) < 1e-9)
+    check("in time, above the bound", plan["time_s"] <= base["time_s"] * (1 + 1e-9) and plan["lower_bound_j"] <= plan["energy_j"])
+    ends = [row for row in tables["passes"] if row["pass"] == "embedding_all_reduce"]
+    check("first and last stage take part", [row["stage"] for row in ends] == [0, 2])
+    check("together, as long as given", all(abs(row["start_s"] - ends[0]["start_s"]) < 1e-9 and abs(row["end_s"] - row["start_s"] - 0.5) < 1e-9 for row in ends))
+    check("at what waiting draws", all(abs(row["power_w"] - 80) < 1e-9 for row in ends))
+    order = PointSolution(folder / "tied/freqs_pipeline_00000.py").schedules
+    check("Zeus gets passes alone", all(len(row) == 10 for row in order))
+    check("the picture names it", "E embedding all reduce" in (folder / "tied.svg").read_text())
+    rows = (folder / "p.csv").read_text() + "0,embedding_all_reduce,1400,0.5,40\n2,embedding_all_reduce,1400,0.5,40\n"
+    (folder / "tied.csv").write_text(rows)
+    measured = json.loads(rubato(folder, "plan", "--profile", "tied.csv", *common, "--json")[1])["plans"][1]
+    check("rows of the profile say the same", abs(measured["energy_j"] - plan["energy_j"]) < 1e-6 * plan["energy_j"])
+    for command in (["front"], ["compare"], ["straggle", "--lost-stage"], ["scale", "--replicas", "2", "--global-batch", "10"], ["sweep-latency"]):
+        code, out, err = rubato(folder, *command, *given)
+        check(f"{command[0]} knows them: {out}{err}", code == 0)
+    model = ["plan", "--model", "gpt3-xl", "--microbatches", "4", "--gpu", "a100-sxm4-80gb", "--clocks", "coarse", "--embedding-reduction-ms", "5"]
+    for more in ([], ["--clock-per", "kernel", "--per-kernel"], ["--schedule", "interleaved", "--chunks", "2", "--optimizer"]):
+        code, out, err = rubato(folder, *model, "--stages", "2", *more, "--plan-file", "tied.json")
+        check(f"modelled stages have them: {err}", code == 0 and (folder / "tied.json").read_text().count('"embedding_all_reduce"') >= 2)
+    expect(folder, [*model, "--stages", "1"], 2, "needs a first and a last stage")
+    expect(folder, ["plan", "--profile", "p.csv", *common, "--embedding-reduction-ms", "0"], 2, "is 0; expected a number > 0")
+    expect(folder, ["plan", *given, "--ops", "o.csv", "--edges", "e.csv"], 2, "does nothing with --ops")
+
+
 with tempfile.TemporaryDirectory() as name:
     profile(Path(name))
-    for part in (check_step_end, check_power_limits, check_modelled_limits, check_no_energy, check_modelled_step_end):
+    for part in (check_step_end, check_tied_embeddings, check_power_limits, check_modelled_limits, check_no_energy, check_modelled_step_end):
         part(Path(name))
 sys.exit(exit_status())
