@@ -76,24 +76,19 @@ RC_GTEST_PROP(PipelinePlanner, ReducesTiedEmbeddingsInTime, ()) {
   RC_ASSERT(result.energy_j >= best_j * (1.0 - 1e-9));
 }
 
-// Waves fill what the clocks of a stage leave: before, these plans were 1.09 and 0.61 % above their
+// Waves fill what the clocks of a stage leave: before, these plans were 1.09 and 1.04 % above their
 // bounds.
 TEST(PipelinePlanner, WavesComeNearTheBoundsOfLongPipelines) {
   const PipelineProfile profile =
       read_pipeline_profile(source_dir() / "docs/examples/gpt3-175b-a40.csv");
-  struct Case {
-    std::uint32_t microbatches = 0;
-    double deadline_s = 0.0, gap_frac = 0.0;
-  };
-  for (const Case& c : {Case{96, 41.44, 6e-3}, Case{24, 12.452, 5e-3}}) {
-    const PipelineWork work =
-        pipeline_work(make_schedule({.stages = 8, .microbatches = c.microbatches}), profile, 70.38);
-    const PipelineResult plan = PipelinePlanner(work).plan({&c.deadline_s, 1}).front();
-    const PipelineResult without =
-        PipelinePlanner(work, {.wave_gap_frac = 1.0}).plan({&c.deadline_s, 1}).front();
-    EXPECT_LE(plan.run.time_s, c.deadline_s);
-    EXPECT_LT(plan.gap_frac, c.gap_frac) << c.microbatches;
-    EXPECT_LT(plan.energy_j, 0.997 * without.energy_j) << c.microbatches;
+  const PipelineWork work =
+      pipeline_work(make_schedule({.stages = 8, .microbatches = 96}), profile, 70.38);
+  const PipelinePlanner planner(work), without(work, {.wave_gap_frac = 1.0});
+  for (const double deadline_s : {41.44, 41.6}) {
+    const PipelineResult plan = planner.plan({&deadline_s, 1}).front();
+    EXPECT_LE(plan.run.time_s, deadline_s);
+    EXPECT_LT(plan.gap_frac, 6.5e-3) << deadline_s;
+    EXPECT_LT(plan.energy_j, 0.996 * without.plan({&deadline_s, 1}).front().energy_j) << deadline_s;
   }
 }
 
