@@ -259,8 +259,8 @@ std::string latency_svg(const LatencyCaption& caption, std::span<const LatencyPo
   return Picture(caption, points, screen).draw();
 }
 
-std::string latency_answer(std::span<const LatencyPoint> points) {
-  std::string text;
+Answer latency_answer(std::span<const LatencyPoint> points) {
+  Answer answer;
   for (const bool waits : {false, true}) {
     const LatencyPoint *least = nullptr, *most = nullptr;
     for (const LatencyPoint& point : points) {
@@ -269,15 +269,17 @@ std::string latency_answer(std::span<const LatencyPoint> points) {
       if (most == nullptr || point.latency_us > most->latency_us) most = &point;
     }
     if (least == nullptr) continue;
-    text += fmt::format(
-        "{}{}: <b>energy&nbsp;{}&nbsp;%</b> if a change of clock takes {}, <b>{}&nbsp;%</b> if it "
-        "takes {}.",
-        text.empty() ? "" : "<br>",
-        waits ? "A device that waits for a change" : "A device that runs on meanwhile",
-        format_signed(least->plans.back()->energy_change_pct, 2), latency_text(least->latency_us),
-        format_signed(most->plans.back()->energy_change_pct, 2), latency_text(most->latency_us));
+    const auto change = [](const LatencyPoint& point) {
+      return format_signed(point.plans.back()->energy_change_pct, 2) + " %";
+    };
+    if (!answer.lines.empty()) answer.next_line();
+    answer.say(waits ? "A device that waits for a change: " : "A device that runs on meanwhile: ")
+        .unbroken_lead("energy " + change(*least))
+        .say(" if a change of clock takes " + latency_text(least->latency_us) + ", ")
+        .unbroken_lead(change(*most))
+        .say(" if it takes " + latency_text(most->latency_us) + ".");
   }
-  return text;
+  return answer;
 }
 
 namespace {

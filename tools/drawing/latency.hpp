@@ -10,6 +10,7 @@
 
 #include "explorer/confidence/confidence.hpp"
 #include "explorer/goal.hpp"
+#include "tools/drawing/answer.hpp"
 #include "tools/drawing/svg.hpp"
 
 namespace rubato {
@@ -63,7 +64,7 @@ struct LatencyCaption {
                                       Screen screen = Screen::desk);
 
 /// HTML: what plans that know the latency keep at the shortest and at the longest.
-[[nodiscard]] std::string latency_answer(std::span<const LatencyPoint> points);
+[[nodiscard]] Answer latency_answer(std::span<const LatencyPoint> points);
 
 /// An HTML page with the picture and the numbers behind it.
 [[nodiscard]] std::string latency_page(const LatencyCaption& caption,

@@ -57,7 +57,7 @@ std::string regret_table(const ModelComparison& comparison,
 
 }  // namespace
 
-std::string comparison_answer(const ModelComparison& comparison) {
+Answer comparison_answer(const ModelComparison& comparison) {
   std::vector<std::pair<double, std::string>> errors;
   for (const ComparedModel& model : comparison.models) {
     const ErrorSummary summary = summarise("all", model.held_out);
@@ -65,11 +65,12 @@ std::string comparison_answer(const ModelComparison& comparison) {
   }
   if (errors.empty()) return {};
   std::ranges::sort(errors);
-  std::string text = fmt::format("Least error of energy: <b>{}, {:.2f} %</b>",
-                                 page_text(errors.front().second), errors.front().first);
+  Answer answer;
+  answer.say("Least error of energy: ")
+      .lead(fmt::format("{}, {:.2f} %", errors.front().second, errors.front().first));
   for (std::size_t i = 1; i < errors.size(); ++i)
-    text += fmt::format(", {} {:.2f} %", page_text(errors[i].second), errors[i].first);
-  return text + ".";
+    answer.say(fmt::format(", {} {:.2f} %", errors[i].second, errors[i].first));
+  return answer.say(".");
 }
 
 namespace {

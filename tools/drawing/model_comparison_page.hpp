@@ -7,11 +7,12 @@
 
 #include "explorer/regret.hpp"
 #include "models/validation/model_comparison.hpp"
+#include "tools/drawing/answer.hpp"
 
 namespace rubato {
 
 /// HTML: which model errs least on energy, and by how much.
-[[nodiscard]] std::string comparison_answer(const ModelComparison& comparison);
+[[nodiscard]] Answer comparison_answer(const ModelComparison& comparison);
 
 /// A page that needs nothing else; names from files are escaped.
 /// @param regrets  of each model

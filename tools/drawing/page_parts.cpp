@@ -1,7 +1,6 @@
 #include "tools/drawing/page_parts.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -41,35 +40,11 @@ std::vector<bool> number_columns(std::size_t columns,
 
 std::string page_text(std::string_view text) { return xml_escaped(printable(text)); }
 
-std::string terminal_text(std::string_view html) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 9> marks{{{"<br>\n", "\n"},
-                                                                                {"<br>", "\n"},
-                                                                                {"<b>", ""},
-                                                                                {"</b>", ""},
-                                                                                {"&nbsp;", " "},
-                                                                                {"&lt;", "<"},
-                                                                                {"&gt;", ">"},
-                                                                                {"&quot;", "\""},
-                                                                                {"&#39;", "'"}}};
-  std::string text;
-  while (!html.empty()) {
-    const auto mark = std::ranges::find_if(
-        marks, [&](const auto& known) { return html.starts_with(known.first); });
-    if (mark != marks.end()) {
-      text += mark->second;
-      html.remove_prefix(mark->first.size());
-    } else {
-      text += html.front();
-      html.remove_prefix(html.starts_with("&amp;") ? std::size("amp;") : 1);
-    }
-  }
-  return text.empty() ? text : text + "\n\n";
-}
-
 std::string whole_page(const PageHead& head, std::string_view body) {
   std::string top = fmt::format("<header>\n<p class=\"soft\">{}</p>\n<h1>{}</h1>\n",
                                 page_text(head.subtitle), page_text(head.title));
-  if (!head.answer.empty()) top += fmt::format("<p class=\"answer\">{}</p>\n", head.answer);
+  if (!head.answer.lines.empty())
+    top += fmt::format("<p class=\"answer\">{}</p>\n", answer_html(head.answer));
   if (!head.warning.empty())
     top += fmt::format("<p class=\"warning\">{}</p>\n", page_text(head.warning));
   return static_page(page_text(head.title), fmt::format("{}</header>\n{}", top, body));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "models/gpu/spec.hpp"
+#include "tools/drawing/answer.hpp"
 #include "tools/terminal/output.hpp"
 
 namespace rubato {
@@ -15,15 +16,12 @@ namespace rubato {
 /// Text from files, safe in a page.
 [[nodiscard]] std::string page_text(std::string_view text);
 
-/// What an answer says on a terminal: lines of plain text, and an empty one after them.
-[[nodiscard]] std::string terminal_text(std::string_view html);
-
 /// The top of a page: what it answers, before anything else.
 struct PageHead {
   std::string title;     ///< plain text
   std::string subtitle;  ///< on what; plain text
-  std::string answer;    ///< HTML of text, <b> and <br>
-  std::string warning;   ///< plain text; empty: none
+  Answer answer;
+  std::string warning;  ///< plain text; empty: none
 };
 
 /// A page that needs nothing else. @param body  HTML of sections

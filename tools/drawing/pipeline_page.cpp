@@ -78,20 +78,20 @@ std::string trust_facts(const PipelineResult* plan, std::string_view notes) {
 
 }  // namespace
 
-std::string pipeline_answer(const PipelinePlanner& planner,
-                            const std::vector<PipelineResult>& plans) {
+Answer pipeline_answer(const PipelinePlanner& planner, const std::vector<PipelineResult>& plans) {
   const PipelineRun& base = planner.baseline();
   const PipelineResult* plan = first_plan(plans);
   if (plan == nullptr)
-    return fmt::format("No plan keeps the time. The fastest takes {:.5g} s.",
-                       planner.least_time_s());
+    return Answer().say(
+        fmt::format("No plan keeps the time. The fastest takes {:.5g} s.", planner.least_time_s()));
   const auto [low, high] = std::ranges::minmax_element(plan->run.passes, {}, &TimedPass::core_mhz);
-  return fmt::format(
-      "<b>Passes at {:.0f} to {:.0f} MHz: energy {} %</b>, time {} % ({:.5g} s and {:.5g} J an "
-      "iteration, from {:.5g} s and {:.5g} J).",
-      low->core_mhz, high->core_mhz, change(plan->energy_j, base.energy_j),
-      change(plan->run.time_s, base.time_s), plan->run.time_s, plan->energy_j, base.time_s,
-      base.energy_j);
+  return Answer()
+      .lead(fmt::format("Passes at {:.0f} to {:.0f} MHz: energy {} %", low->core_mhz,
+                        high->core_mhz, change(plan->energy_j, base.energy_j)))
+      .say(fmt::format(
+          ", time {} % ({:.5g} s and {:.5g} J an iteration, from {:.5g} s and {:.5g} J).",
+          change(plan->run.time_s, base.time_s), plan->run.time_s, plan->energy_j, base.time_s,
+          base.energy_j));
 }
 
 std::string pipeline_page(const PipelinePlanner& planner, const std::vector<PipelineResult>& plans,

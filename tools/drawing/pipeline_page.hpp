@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "explorer/pipeline/planner.hpp"
+#include "tools/drawing/answer.hpp"
 #include "tools/terminal/output.hpp"
 
 namespace rubato {
@@ -17,8 +18,8 @@ struct PipelineCaption {
 };
 
 /// HTML: clocks of the first plan that keeps its time, and what they change.
-[[nodiscard]] std::string pipeline_answer(const PipelinePlanner& planner,
-                                          const std::vector<PipelineResult>& plans);
+[[nodiscard]] Answer pipeline_answer(const PipelinePlanner& planner,
+                                     const std::vector<PipelineResult>& plans);
 
 /// One self-contained page: the first plan's answer, pictures, clocks and a table of the plans.
 [[nodiscard]] std::string pipeline_page(const PipelinePlanner& planner,

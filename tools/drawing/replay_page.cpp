@@ -146,7 +146,7 @@ std::string steps_table(const std::vector<ReplayStep>& steps) {
 
 }  // namespace
 
-std::string replay_answer(const ReplayComparison& comparison) {
+Answer replay_answer(const ReplayComparison& comparison) {
   const ReplayTotals& t = comparison.totals;
   double within_s = 0.0, compared_s = 0.0, all_s = 0.0;
   for (const ReplayRow& row : comparison.kernels) {
@@ -156,16 +156,22 @@ std::string replay_answer(const ReplayComparison& comparison) {
     if (row.time_error) compared_s += row.captured_s;
   }
   const auto share = [&](double s) { return 100.0 * s / std::max(all_s, 1e-12); };
-  std::string text =
-      fmt::format("The model gives the run {} ms; it took {} ms: <b>{} %</b>.", ms(t.predicted_s),
-                  ms(t.captured_s), change_text(t.predicted_s, t.captured_s));
+  Answer answer;
+  answer
+      .say(fmt::format("The model gives the run {} ms; it took {} ms: ", ms(t.predicted_s),
+                       ms(t.captured_s)))
+      .lead(change_text(t.predicted_s, t.captured_s) + " %")
+      .say(".");
   if (comparison.measured) {
-    text += fmt::format(" Energy {:.1f} J; the log says {:.1f} J: <b>{} %</b>.", t.predicted_j,
-                        comparison.measured->energy_j,
-                        change_text(t.predicted_j, comparison.measured->energy_j));
+    answer
+        .say(fmt::format(" Energy {:.1f} J; the log says {:.1f} J: ", t.predicted_j,
+                         comparison.measured->energy_j))
+        .lead(change_text(t.predicted_j, comparison.measured->energy_j) + " %")
+        .say(".");
   }
-  return text + fmt::format(" {:.0f} % of the GPU time was compared, {:.0f} % is within {:.0f} %.",
-                            share(compared_s), share(within_s), 100.0 * verdict_tolerance);
+  return answer.say(
+      fmt::format(" {:.0f} % of the GPU time was compared, {:.0f} % is within {:.0f} %.",
+                  share(compared_s), share(within_s), 100.0 * verdict_tolerance));
 }
 
 namespace {

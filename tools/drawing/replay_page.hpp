@@ -4,11 +4,12 @@
 #include <string>
 
 #include "explorer/results/replay_store.hpp"
+#include "tools/drawing/answer.hpp"
 
 namespace rubato {
 
 /// HTML: predicted beside captured, and how much of the GPU time was compared and met.
-[[nodiscard]] std::string replay_answer(const ReplayComparison& comparison);
+[[nodiscard]] Answer replay_answer(const ReplayComparison& comparison);
 
 /// A page that needs nothing else; names from files are escaped.
 [[nodiscard]] std::string replay_page(const ReplayRequest& request, const CaptureReplay& replay,

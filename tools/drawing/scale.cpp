@@ -234,8 +234,8 @@ class ScalePicture {
 
 }  // namespace
 
-std::string scale_answer(const ScaleCaption& caption, std::span<const DrawnStep> steps) {
-  std::string text;
+Answer scale_answer(const ScaleCaption& caption, std::span<const DrawnStep> steps) {
+  Answer answer;
   for (std::size_t i = 0; i < caption.slacks_pct.size() && !steps.empty(); ++i) {
     const auto change = [&](const DrawnStep& step) { return step.energy_changes_pct[i]; };
     const auto [most, least] = std::ranges::minmax_element(steps, {}, change);
@@ -243,11 +243,12 @@ std::string scale_answer(const ScaleCaption& caption, std::span<const DrawnStep>
       return fmt::format("{} % (TP {}, PP {}, DP {})", format_fixed(-change(step), 1), step.tensor,
                          step.stages, step.replicas);
     };
-    text += fmt::format("{}With {} % more time allowed, plans save {}{} of the energy.",
-                        i > 0 ? "<br>" : "", format_number(caption.slacks_pct[i]), named(*least),
-                        steps.size() > 1 ? " to " + named(*most) : "");
+    if (i > 0) answer.next_line();
+    answer.say(fmt::format("With {} % more time allowed, plans save {}{} of the energy.",
+                           format_number(caption.slacks_pct[i]), named(*least),
+                           steps.size() > 1 ? " to " + named(*most) : ""));
   }
-  return text;
+  return answer;
 }
 
 std::string scale_svg(const ScaleCaption& caption, std::span<const DrawnStep> steps,

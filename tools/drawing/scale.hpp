@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/drawing/answer.hpp"
 #include "tools/drawing/svg.hpp"
 #include "tools/terminal/output.hpp"
 
@@ -43,9 +44,8 @@ struct ScaleCaption {
 [[nodiscard]] std::string scale_svg(const ScaleCaption& caption, std::span<const DrawnStep> steps,
                                     Screen screen = Screen::desk);
 
-/// HTML: for each slack what is saved least and most, where plans were made.
-[[nodiscard]] std::string scale_answer(const ScaleCaption& caption,
-                                       std::span<const DrawnStep> steps);
+/// For each slack what is saved least and most; nothing where no plans were made.
+[[nodiscard]] Answer scale_answer(const ScaleCaption& caption, std::span<const DrawnStep> steps);
 
 /// An HTML page: what is saved least and most, the picture, and the numbers as a table.
 [[nodiscard]] std::string scale_page(const ScaleCaption& caption, std::span<const DrawnStep> steps,

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "explorer/transfer.hpp"
+#include "tools/drawing/answer.hpp"
 #include "tools/drawing/svg.hpp"
 
 namespace rubato {
@@ -36,7 +37,7 @@ struct TransferCaption {
                                        Screen screen = Screen::desk);
 
 /// HTML: what the plan saves on average, and what each trace's own plan would.
-[[nodiscard]] std::string transfer_answer(std::span<const DrawnTransfer> transfers);
+[[nodiscard]] Answer transfer_answer(std::span<const DrawnTransfer> transfers);
 
 /// An HTML page with the picture and the numbers behind it.
 [[nodiscard]] std::string transfer_page(const TransferCaption& caption,

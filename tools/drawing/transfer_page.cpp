@@ -20,7 +20,7 @@ std::string number(std::optional<double> value) {
 
 }  // namespace
 
-std::string transfer_answer(std::span<const DrawnTransfer> transfers) {
+Answer transfer_answer(std::span<const DrawnTransfer> transfers) {
   double saved = 0.0, time = 0.0, regret = 0.0, worst = 0.0;
   std::size_t count = 0, with_regret = 0;
   std::string worst_trace;
@@ -38,18 +38,20 @@ std::string transfer_answer(std::span<const DrawnTransfer> transfers) {
       worst_trace = drawn.transfer.trace;
     }
   }
-  if (count == 0) return "Nothing but the trace it was found on.";
+  if (count == 0) return Answer().say("Nothing but the trace it was found on.");
   const auto mean = [](double sum, std::size_t n) { return sum / static_cast<double>(n); };
-  std::string text = fmt::format(
-      "On {} other traces the plan changes energy by <b>{} %</b> and time by <b>{} %</b> in the "
-      "mean.",
-      count, format_signed(-mean(saved, count), 2), format_signed(mean(time, count), 2));
+  Answer answer;
+  answer.say(fmt::format("On {} other traces the plan changes energy by ", count))
+      .lead(format_signed(-mean(saved, count), 2) + " %")
+      .say(" and time by ")
+      .lead(format_signed(mean(time, count), 2) + " %")
+      .say(" in the mean.");
   if (with_regret > 0) {
-    text += fmt::format(
+    answer.say(fmt::format(
         " Plans of their own would save {:.2f} points more in the same time; most, {:.2f}, on {}.",
-        mean(regret, with_regret), worst, page_text(worst_trace));
+        mean(regret, with_regret), worst, worst_trace));
   }
-  return text;
+  return answer;
 }
 
 namespace {

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "tools/drawing/page_parts.hpp"
 
@@ -30,10 +29,18 @@ std::string errors_table(const std::vector<ErrorSummary>& summaries) {
       rows, groups);
 }
 
-std::string mean_and_worst(std::string_view what, const ErrorQuantiles& errors) {
-  return errors.count == 0
-             ? ""
-             : fmt::format("<b>{} {:.2f} %</b> (worst {:.1f} %)", what, errors.mean, errors.worst);
+Answer validation_answer(const ErrorSummary& all) {
+  Answer answer;
+  answer.say("Mean absolute error: ");
+  bool first = true;
+  for (const auto& [what, errors] : {std::pair{"time", all.time}, std::pair{"power", all.power},
+                                     std::pair{"energy", all.energy}}) {
+    if (errors.count == 0) continue;
+    if (!std::exchange(first, false)) answer.say(", ");
+    answer.lead(fmt::format("{} {:.2f} %", what, errors.mean))
+        .say(fmt::format(" (worst {:.1f} %)", errors.worst));
+  }
+  return answer.say(".");
 }
 
 struct Plots {
@@ -70,12 +77,6 @@ std::string validation_page(const GpuSpec& spec, const Sweep& sweep,
                             std::span<const ValidatedPoint> points) {
   const Plots plots = plotted(spec, points);
   const std::vector<ErrorSummary> groups = summaries(spec, points);
-  std::vector<std::string> errors;
-  for (const auto& [what, quantiles] :
-       {std::pair{"time", groups.front().time}, std::pair{"power", groups.front().power},
-        std::pair{"energy", groups.front().energy}}) {
-    if (quantiles.count > 0) errors.push_back(mean_and_worst(what, quantiles));
-  }
   constexpr double tolerance = 0.05;
   const std::string core = "core clock as set, MHz";
   std::vector<std::pair<std::string, std::string>> facts{
@@ -105,7 +106,7 @@ std::string validation_page(const GpuSpec& spec, const Sweep& sweep,
                   error_plot("Error of power", core, plots.power_errors, tolerance)));
   body += page_section("Absolute errors", errors_table(groups));
   return whole_page({"How right the model is on held-out points", spec.title,
-                     fmt::format("Mean absolute error: {}.", fmt::join(errors, ", ")), ""},
+                     validation_answer(groups.front()), ""},
                     body);
 }
 

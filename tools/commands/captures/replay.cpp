@@ -142,7 +142,7 @@ void print_all(const ReplayOptions& o, const ReplayRequest& request, const GpuSp
   const ReplayCoverage& c = comparison.coverage;
   const double total_s = std::max(c.total_s(), 1e-12);
   print_notes(fmt::format("{} on {}\n{}", printable(request.trace_file), printable(spec.title),
-                          terminal_text(replay_answer(comparison))));
+                          answer_text(replay_answer(comparison))));
   print(runs, o.format);
   const auto share = [&](double time_s) { return percent * time_s / total_s; };
   print_notes(fmt::format(

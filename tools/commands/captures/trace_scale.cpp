@@ -280,7 +280,7 @@ ExitStatus run_scale(const ScaleOptions& o, const RunContext& context) {
   const ScaleCaption caption = caption_of(o, all, runs);
   if (o.format == OutputFormat::table) {
     print_notes(fmt::format("{}; {}\n{}", printable(caption.model), printable(caption.cluster),
-                            terminal_text(scale_answer(caption, runs.steps))));
+                            answer_text(scale_answer(caption, runs.steps))));
   }
   print(table, o.format);
   if (o.format == OutputFormat::table) print('\n' + caption.notes + '\n');

@@ -247,7 +247,7 @@ void print_plans(const PlanOptions& o, const PipelinePlanner& planner,
   const bool for_people = o.format == OutputFormat::table;
   if (for_people) {
     print_notes(describe(o.input, planner.work()) + '\n' +
-                terminal_text(pipeline_answer(planner, plans)));
+                answer_text(pipeline_answer(planner, plans)));
   }
   print_tables(asked, o.format);
   if (for_people) print_notes(plan_notes(o, planner, loaded));

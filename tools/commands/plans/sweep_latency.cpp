@@ -201,7 +201,7 @@ Action setup_sweep_latency(CommandLine& app) {
     if (o->format == OutputFormat::table) {
       print_notes(fmt::format("{} on {}, slack {} %\n{}", printable(trace.name),
                               printable(spec.title), format_number(o->slack_pct),
-                              terminal_text(latency_answer(points))));
+                              answer_text(latency_answer(points))));
     }
     print(table_of(points), o->format);
     const LatencyCaption caption{.trace = trace.name,

@@ -239,7 +239,7 @@ ExitStatus run(const TransferOptions& o, const RunContext& context) {
   if (o.format == OutputFormat::table) {
     print_notes(fmt::format("{}, on {}, {} W{}\n{}", describe(plan), printable(plan.spec.title),
                             format_number(plan.power_limit_w), beside_gpu(plan.host_power_w),
-                            terminal_text(transfer_answer(drawn))));
+                            answer_text(transfer_answer(drawn))));
   }
   print(table, o.format);
   if (o.format == OutputFormat::table)

@@ -70,15 +70,16 @@ void for_each_difference(std::span<const Reproduction> reproductions, Use&& use)
 }
 
 // What says most of how far ours may be trusted: mostly of what no fit has seen.
-std::string page_answer(std::span<const Reproduction> reproductions) {
-  std::string text;
+Answer page_answer(std::span<const Reproduction> reproductions) {
+  Answer answer;
   for_each_difference(reproductions, [&](const Reproduction&, const Difference& one) {
     if (!one.headline) return;
-    text += fmt::format("{}{}: <b>{:.1f}&nbsp;{}</b> off in the mean{}.",
-                        text.empty() ? "" : "<br>\n", page_text(one.what), one.mean(), one.unit,
-                        one.seen == SeenByFit::no ? "" : ", seen by a fit");
+    if (!answer.lines.empty()) answer.next_line();
+    answer.say(one.what + ": ")
+        .unbroken_lead(fmt::format("{:.1f} {}", one.mean(), one.unit))
+        .say(one.seen == SeenByFit::no ? " off in the mean." : " off in the mean, seen by a fit.");
   });
-  return text;
+  return answer;
 }
 
 std::string page_trust(std::span<const Reproduction> reproductions) {

@@ -1,0 +1,57 @@
+#include "tools/drawing/answer.hpp"
+
+#include <utility>
+
+#include "common/text.hpp"
+#include "tools/drawing/page_parts.hpp"
+
+namespace rubato {
+
+namespace {
+
+std::string part_html(const AnswerPart& part) {
+  const std::string text = page_text(part.text);
+  if (part.style == AnswerPart::Style::plain) return text;
+  std::string html = "<b>";
+  for (const char c : text) {
+    if (c == ' ' && part.style == AnswerPart::Style::unbroken_lead) {
+      html += "&nbsp;";
+    } else {
+      html += c;
+    }
+  }
+  return html + "</b>";
+}
+
+}  // namespace
+
+Answer& Answer::say(std::string text, AnswerPart::Style style) {
+  if (lines.empty()) lines.emplace_back();
+  lines.back().push_back({std::move(text), style});
+  return *this;
+}
+
+Answer& Answer::next_line() {
+  lines.emplace_back();
+  return *this;
+}
+
+std::string answer_html(const Answer& answer) {
+  std::string html;
+  for (const auto& line : answer.lines) {
+    if (&line != &answer.lines.front()) html += "<br>";
+    for (const AnswerPart& part : line) html += part_html(part);
+  }
+  return html;
+}
+
+std::string answer_text(const Answer& answer) {
+  std::string text;
+  for (const auto& line : answer.lines) {
+    for (const AnswerPart& part : line) text += printable(part.text);
+    text += '\n';
+  }
+  return text.empty() ? text : text + '\n';
+}
+
+}  // namespace rubato
