@@ -45,13 +45,13 @@ std::string answer_html(const Answer& answer) {
   return html;
 }
 
-std::string answer_text(const Answer& answer) {
-  std::string text;
+std::string answer_text(std::string_view question, const Answer& answer) {
+  std::string text = std::string(question) + '\n';
   for (const auto& line : answer.lines) {
     for (const AnswerPart& part : line) text += printable(part.text);
     text += '\n';
   }
-  return text.empty() ? text : text + '\n';
+  return text + '\n';
 }
 
 }  // namespace rubato

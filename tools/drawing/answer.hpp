@@ -3,6 +3,7 @@
 // some stands out.
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -36,7 +37,8 @@ struct Answer {
 /// For a page: HTML; of no lines nothing.
 [[nodiscard]] std::string answer_html(const Answer& answer);
 
-/// For a terminal: its lines, and an empty one after them; of no lines nothing.
-[[nodiscard]] std::string answer_text(const Answer& answer);
+/// For a terminal: what was asked, the answer's lines below it, and an empty line.
+/// @param question  printable, without the end of its last line
+[[nodiscard]] std::string answer_text(std::string_view question, const Answer& answer);
 
 }  // namespace rubato

@@ -8,6 +8,7 @@
 #include "common/numbers.hpp"
 #include "tools/drawing/page_parts.hpp"
 #include "tools/drawing/svg.hpp"
+#include "tools/terminal/time_text.hpp"
 
 namespace rubato {
 
@@ -47,10 +48,7 @@ struct Row {
   }
 };
 
-std::string latency_text(double latency_us) {
-  return latency_us < 1e3 ? fmt::format("{:g} us", latency_us)
-                          : fmt::format("{:g} ms", latency_us / 1e3);
-}
+std::string latency_text(double latency_us) { return time_text(latency_us / us_per_s); }
 
 class Picture {
  public:

@@ -8,6 +8,7 @@
 
 #include "common/numbers.hpp"
 #include "tools/drawing/page_parts.hpp"
+#include "tools/terminal/time_text.hpp"
 
 namespace rubato {
 
@@ -96,10 +97,12 @@ std::string kernels_plot(const std::vector<ReplayRow>& kernels) {
 
 std::string runs_table(const ReplayRequest& request, const ReplayComparison& comparison) {
   const ReplayTotals& t = comparison.totals;
+  const TimeUnit unit = time_unit(t.captured_s);
   const auto row = [&](const std::string& what, double time_s, const std::string& energy) {
-    return Cells{what, ms(time_s), change_text(time_s, t.captured_s), energy};
+    return Cells{what, fmt::format("{:.3f}", unit.per_s * time_s),
+                 change_text(time_s, t.captured_s), energy};
   };
-  return html_table({"run", "time ms", "over captured %", "energy J"},
+  return html_table({"run", fmt::format("time {}", unit.name), "over captured %", "energy J"},
                     {row("captured", t.captured_s, measured_text(comparison.measured)),
                      row("simulated from captured durations", t.reproduced_s,
                          fmt::format("{:.3f}", t.reproduced_j)),
@@ -158,8 +161,8 @@ Answer replay_answer(const ReplayComparison& comparison) {
   const auto share = [&](double s) { return 100.0 * s / std::max(all_s, 1e-12); };
   Answer answer;
   answer
-      .say(fmt::format("The model gives the run {} ms; it took {} ms: ", ms(t.predicted_s),
-                       ms(t.captured_s)))
+      .say(fmt::format("The model gives the run {}; it took {}: ", time_text(t.predicted_s),
+                       time_text(t.captured_s)))
       .lead(change_text(t.predicted_s, t.captured_s) + " %")
       .say(".");
   if (comparison.measured) {

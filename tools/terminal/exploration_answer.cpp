@@ -11,6 +11,7 @@
 #include "common/version.hpp"
 #include "explorer/report/setting_lines.hpp"
 #include "tools/terminal/exploration_tables.hpp"
+#include "tools/terminal/time_text.hpp"
 
 namespace rubato {
 
@@ -129,13 +130,13 @@ std::string exploration_heading(std::string_view trace, const ExplorationInput& 
                                 const Exploration& found) {
   const Totals& base = found.baseline.total;
   return fmt::format(
-      "{} on {}, {} W, {} clocks; times of kernels: {}\nDefault clocks ({}): {:.4g} s, {:.5g} J, "
+      "{} on {}, {} W, {} clocks; times of kernels: {}\nDefault clocks ({}): {}, {:.5g} J, "
       "{:.1f} W{}\n",
       trace, input.spec.title,
       format_number(input.power_limit_w.value_or(input.spec.power_limit.limit_w)),
       found.grid.size(), coverage_text(found),
-      clock_words(found.grid.label(found.grid.default_clock())), base.time_s, base.energy_j,
-      base.average_power_w(),
+      clock_words(found.grid.label(found.grid.default_clock())), time_text(base.time_s),
+      base.energy_j, base.average_power_w(),
       input.host_power_w > 0.0
           ? fmt::format(", {} of them the rest of the node", format_number(input.host_power_w))
           : "");

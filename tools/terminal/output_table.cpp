@@ -4,6 +4,7 @@
 #include <array>
 #include <cassert>
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -157,8 +158,8 @@ bool is_text(const Cell& cell) {
 
 // Of columns of the database.
 Room room_of(std::string_view name) {
-  if (name == "time_s" || name == "energy_j" || name == "created_utc" || name == "host")
-    return Room::spare;
+  constexpr std::array spare{"time_s", "time_ms", "time_us", "energy_j", "created_utc", "host"};
+  if (std::ranges::find(spare, name) != spare.end()) return Room::spare;
   if (name == "energy_change_pct" || name == "time_change_pct") return Room::needed;
   constexpr std::array details{"status",          "aggregation",  "tolerance_pct", "clock_grid",
                                "average_power_w", "solve_time_s", "clock_switches"};
@@ -166,6 +167,29 @@ Room room_of(std::string_view name) {
                       name.ends_with("_expected_pct") || name.starts_with("switch_") ||
                       std::ranges::find(details, name) != details.end();
   return detail ? Room::detail : Room::usual;
+}
+
+std::string words_of(std::string_view name) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 7> units{{{"_pct", " %"},
+                                                                                {"_ms", " ms"},
+                                                                                {"_us", " us"},
+                                                                                {"_s", " s"},
+                                                                                {"_w", " W"},
+                                                                                {"_j", " J"},
+                                                                                {"_utc", " UTC"}}};
+  constexpr std::string_view change = "_change";
+  std::string end;
+  for (const auto& [suffix, unit] : units) {
+    if (!name.ends_with(suffix)) continue;
+    name.remove_suffix(suffix.size());
+    end = unit;
+    break;
+  }
+  std::string text(name);
+  if (const std::size_t at = text.find(change); at != std::string::npos)
+    text.erase(at, change.size());
+  std::ranges::replace(text, '_', ' ');
+  return text + end;
 }
 
 bool is_typed(std::string_view name) {
@@ -311,7 +335,7 @@ std::string render_json_object(const std::vector<NamedTable>& tables) {
   return fmt::format("{{\n{}\n}}\n", text);
 }
 
-OutputTable as_table(const QueryResult& result) {
+OutputTable as_table(const QueryResult& result, Titles titles) {
   std::vector<Column> columns;
   for (std::size_t c = 0; c < result.columns.size(); ++c) {
     const std::string& name = result.columns[c];
@@ -321,7 +345,7 @@ OutputTable as_table(const QueryResult& result) {
       return value == nullptr || *value == std::round(*value);
     });
     columns.push_back({.key = name,
-                       .title = {},
+                       .title = titles == Titles::words ? words_of(name) : std::string(),
                        .decimals = whole                    ? 0
                                    : name.ends_with("_pct") ? 2
                                                             : 4,

@@ -80,7 +80,9 @@ struct NamedTable {
 /// One JSON object with an array of rows per table.
 [[nodiscard]] std::string render_json_object(const std::vector<NamedTable>& tables);
 
-/// A query's rows under its own column names.
-[[nodiscard]] OutputTable as_table(const QueryResult& result);
+/// A query's rows. Programs get its own column names, and so do people, or else words:
+/// "energy_change_low_pct" is "energy low %".
+enum class Titles { names, words };
+[[nodiscard]] OutputTable as_table(const QueryResult& result, Titles titles = Titles::names);
 
 }  // namespace rubato

@@ -71,9 +71,9 @@ const total = () => Math.max(run.source_measured_s + run.source_anchored_s + run
 function trust() {
   const arcs = run.arcs_read + run.arcs_inferred;
   facts("#trust", [
-    ["Captured", `${ms(run.captured_s)} ms at ${run.captured_clock} (${run.captured_clock_source === "default" ? "the GPU's default, assumed" : run.captured_clock_source})`],
-    ["Reproduced", `${ms(run.reproduced_s)} ms, ${percent(change(run.reproduced_s, run.captured_s), 3)}: simulated at the captured clocks`],
-    ["Default clocks", `${ms(run.default_s)} ms, ${fixed(run.default_j, 2)} J, simulated: what changes are against`],
+    ["Captured", `${timeText(run.captured_s)} at ${run.captured_clock} (${run.captured_clock_source === "default" ? "the GPU's default, assumed" : run.captured_clock_source})`],
+    ["Reproduced", `${timeText(run.reproduced_s)}, ${percent(change(run.reproduced_s, run.captured_s), 3)}: simulated at the captured clocks`],
+    ["Default clocks", `${timeText(run.default_s)}, ${fixed(run.default_j, 2)} J, simulated: what changes are against`],
     ["Waits", `${arcs.toLocaleString("en")} between ${run.activities.toLocaleString("en")} activities: ${run.arcs_read.toLocaleString("en")} read from the files, ${run.arcs_inferred.toLocaleString("en")} inferred`],
     ["Model error", worstError(Object.entries(data.errors)) ? `${errorText(worstError(Object.entries(data.errors)))} at most in fit and cross-validation (${errorName(worstError(Object.entries(data.errors))[0])}), within the intervals` : "not known for this spec"]]);
   shareBar("#coverage", "#coverage-key", [["measured: fitted to the kernel at several clocks", run.source_measured_s], ["anchored: captured time, split from work or counters", run.source_anchored_s - run.source_guessed_split_s],
@@ -202,7 +202,7 @@ function collectives() {
   element("ranks").hidden = false;
   const late = d3.rollups(data.collectives, (list) => [list.length, d3.sum(list, (c) => c.start_skew_s)], (c) => c.last_rank).sort((a, b) => b[1][1] - a[1][1]);
   element("late").textContent = `${data.collectives.length} collectives join ${run.ranks} ranks. ` +
-    late.slice(0, 4).map(([rank, [count, s]]) => `Rank ${rank} came last ${count} times, ${fixed(1e3 * s, 3)} ms after the first`).join("; ") + ".";
+    late.slice(0, 4).map(([rank, [count, s]]) => `Rank ${rank} came last ${count} times, ${timeText(s)} after the first`).join("; ") + ".";
   const us = (s) => fixed(1e6 * s, 0);
   table("#collectives", [["Collective", (c) => c.name], ["Kind", (c) => c.collective.replace(/_/g, " ")], ["Ranks", (c) => c.ranks, true], ["Last rank", (c) => c.last_rank, true],
     ["First to last, us", (c) => us(c.start_skew_s), true], ["Transfer, us", (c) => us(c.transfer_s), true], ["Ends apart, us", (c) => us(c.end_spread_s), true]], data.collectives);
@@ -220,5 +220,5 @@ planChoice();
 whenResized(() => { front(); if (found.length > 0) drawKernels(Number(element("plan").value)); });
 collectives();
 facts("#run", [["Captures", run.captures.split("\n").join(", ")], ["GPU", run.gpu], ["Power limit", `${run.power_limit_w} W`], ["Command", run.command],
-  ["Made", run.created_utc], ["Program", run.program_version], ["Planning took", `${fixed(run.wall_time_s, 2)} s`]]);
+  ["Made", run.created_utc], ["Program", run.program_version], ["Planning took", timeText(run.wall_time_s)]]);
 })();

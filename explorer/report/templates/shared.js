@@ -9,6 +9,11 @@ const named_unit = (name) => { const [, what, end] = /^(.*)_([a-z]+)$/.exec(name
 const words = (name) => { const [what, unit] = named_unit(name); return unit ? `${what}, ${unit}` : what; };
 const with_value = (name, value) => { const [what, unit] = named_unit(name); return `${what} ${value}${unit && value !== "-" ? ` ${unit}` : ""}`; };
 const short = (text, most = 60) => String(text).length > most ? `${String(text).slice(0, most - 1)}…` : String(text);
+// As the terminal has them: four digits in us, ms or s.
+function timeText(s) {
+  const [unit, factor] = s !== 0 && Math.abs(1e6 * s) < 999.95 ? ["us", 1e6] : s !== 0 && Math.abs(1e3 * s) < 999.95 ? ["ms", 1e3] : ["s", 1];
+  return `${Math.abs(s) >= 9999.5 ? s.toFixed(0) : Number((factor * s).toPrecision(4))} ${unit}`;
+}
 const fixed = (x, digits) => x.toFixed(digits).replace(/^-(0\.?0*)$/, "$1");
 const signed = (x, digits = 1) => (x > 0 && fixed(x, digits) !== fixed(0, digits) ? "+" : "") + fixed(x, digits);
 const percent = (x, digits = 1) => x === null || x === undefined ? "-" : `${signed(x, digits)} %`;

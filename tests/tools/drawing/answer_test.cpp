@@ -23,8 +23,9 @@ TEST(Answer, StandsOnAPageAsHtml) {
 }
 
 TEST(Answer, IsPlainTextOnATerminal) {
-  EXPECT_EQ(answer_text(two_lines()), "a: energy -1 %,\nb c on <b>&lt; \"'&nbsp;\\x09\n\n");
-  EXPECT_EQ(answer_text({}), "");
+  EXPECT_EQ(answer_text("on what", two_lines()),
+            "on what\na: energy -1 %,\nb c on <b>&lt; \"'&nbsp;\\x09\n\n");
+  EXPECT_EQ(answer_text("on what", {}), "on what\n\n");
 }
 
 TEST(Answer, OfNoLinesLeavesNoMarkOnAPage) {

@@ -24,6 +24,7 @@
 #include "tools/options/table.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/standard_error.hpp"
+#include "tools/terminal/time_text.hpp"
 #include "traces/files/trace_json.hpp"
 #include "traces/import/readers.hpp"
 #include "traces/trace_capture.hpp"
@@ -104,18 +105,18 @@ std::string verdict_text(const ReplayComparison& comparison) {
   const ReplayRow& compute = comparison.compute;
   if (const auto& error = compute.time_error) {
     text += fmt::format(
-        "compute: {:.3f} of {:.3f} ms are compared; predicted {} %{}: {}\n",
-        1e3 * compute.compared_s, 1e3 * compute.captured_s, format_signed(100.0 * error->value, 1),
+        "compute: {} of {} are compared; predicted {} %{}: {}\n", time_text(compute.compared_s),
+        time_text(compute.captured_s), format_signed(100.0 * error->value, 1),
         error->half_width ? fmt::format(" +-{:.1f}", 100.0 * *error->half_width) : "",
         name_of(verdict_of(compute)));
   }
   const auto collectives =
       std::ranges::find(comparison.classes, KernelClass::communication, &ReplayRow::kind);
   if (collectives != comparison.classes.end()) {
-    text += fmt::format("collectives: {:.3f} ms captured, waiting for other ranks included",
-                        1e3 * collectives->captured_s);
+    text += fmt::format("collectives: {} captured, waiting for other ranks included",
+                        time_text(collectives->captured_s));
     if (collectives->time_error)
-      text += fmt::format("; {:.3f} ms predicted for the transfer", 1e3 * collectives->predicted_s);
+      text += fmt::format("; {} predicted for the transfer", time_text(collectives->predicted_s));
     text += "; no verdict on the model\n";
   }
   return text;
@@ -141,8 +142,9 @@ void print_all(const ReplayOptions& o, const ReplayRequest& request, const GpuSp
   if (o.format != OutputFormat::table) return print(o.per_kernel ? kernels : classes, o.format);
   const ReplayCoverage& c = comparison.coverage;
   const double total_s = std::max(c.total_s(), 1e-12);
-  print_notes(fmt::format("{} on {}\n{}", printable(request.trace_file), printable(spec.title),
-                          answer_text(replay_answer(comparison))));
+  print_notes(
+      answer_text(fmt::format("{} on {}", printable(request.trace_file), printable(spec.title)),
+                  replay_answer(comparison)));
   print(runs, o.format);
   const auto share = [&](double time_s) { return percent * time_s / total_s; };
   print_notes(fmt::format(

@@ -4,6 +4,10 @@
 #include <optional>
 #include <string>
 
+#include <fmt/format.h>
+
+#include "tools/terminal/time_text.hpp"
+
 namespace rubato {
 
 namespace {
@@ -21,14 +25,18 @@ Cell energy_cell(const std::optional<SpanEnergy>& span) {
 }  // namespace
 
 OutputTable runs_table(const ReplayRequest& request, const ReplayComparison& comparison) {
-  OutputTable table({{"run"},
-                     {"clock"},
-                     {"time_ms", "time ms"},
-                     {"error_pct", "over captured %", 2},
-                     {"energy_j", "energy J"}});
+  const TimeUnit unit = time_unit(comparison.totals.captured_s);
+  OutputTable table(
+      {{"run"},
+       {"clock"},
+       {.key = "time_ms", .for_programs = true},
+       {.key = "time", .title = fmt::format("time {}", unit.name), .for_people = true},
+       {"error_pct", "over captured %", 2},
+       {"energy_j", "energy J"}});
   const ReplayTotals& t = comparison.totals;
   const auto add = [&](const char* name, const std::string& clock, double time_s, Cell energy) {
-    table.add_row({std::string(name), clock, 1e3 * time_s, pct(time_s, t.captured_s), energy});
+    table.add_row({std::string(name), clock, 1e3 * time_s, unit.per_s * time_s,
+                   pct(time_s, t.captured_s), energy});
   };
   add("captured", request.captured_clock, t.captured_s, energy_cell(comparison.measured));
   add("reproduced", request.captured_clock, t.reproduced_s, t.reproduced_j);

@@ -13,6 +13,7 @@
 #include "tools/commands/captures/trace.hpp"
 #include "tools/options/files.hpp"
 #include "tools/terminal/output.hpp"
+#include "tools/terminal/time_text.hpp"
 #include "traces/capture_stats.hpp"
 #include "traces/files/capture_json.hpp"
 #include "traces/import/readers.hpp"
@@ -21,13 +22,28 @@ namespace rubato {
 
 namespace {
 
-constexpr double ns_per_us = 1e3;
+constexpr double ns_per_us = 1e3, ns_per_ms = 1e6, ns_per_s = 1e9;
+
+// Columns of what is summed, behind those that say of what.
+std::vector<Column> sums_columns(std::vector<Column> columns) {
+  columns.insert(columns.end(), {{.key = "launches"},
+                                 {.key = "time_us", .for_programs = true},
+                                 {.key = "time_ms", .title = "time ms", .for_people = true}});
+  return columns;
+}
+
+void add_sums(OutputTable& table, std::vector<Cell> row, const LaunchSums& sums) {
+  const auto time_ns = static_cast<double>(sums.time_ns);
+  row.emplace_back(static_cast<std::int64_t>(sums.launches));
+  row.emplace_back(time_ns / ns_per_us);
+  row.emplace_back(time_ns / ns_per_ms);
+  table.add_row(std::move(row));
+}
 
 OutputTable counts_table(const CaptureStats& stats) {
-  OutputTable table({{"what"}, {"launches"}, {"time_us", "time us", 3}});
+  OutputTable table(sums_columns({Column{"what"}}));
   const auto add = [&](const char* what, const LaunchSums& sums) {
-    table.add_row({std::string(what), static_cast<std::int64_t>(sums.launches),
-                   static_cast<double>(sums.time_ns) / ns_per_us});
+    add_sums(table, {std::string(what)}, sums);
   };
   add("kernels", stats.kernels);
   add("copies", stats.copies);
@@ -37,11 +53,10 @@ OutputTable counts_table(const CaptureStats& stats) {
 }
 
 OutputTable groups_table(const Capture& capture, const CaptureStats& stats) {
-  OutputTable table({{"group"}, {"name"}, {"launches"}, {"time_us", "time us", 3}});
+  OutputTable table(sums_columns({Column{"group"}, Column{"name"}}));
   const auto add = [&](const char* group, std::string name, const LaunchSums& sums) {
     if (sums.launches == 0) return;
-    table.add_row({std::string(group), std::move(name), static_cast<std::int64_t>(sums.launches),
-                   static_cast<double>(sums.time_ns) / ns_per_us});
+    add_sums(table, {std::string(group), std::move(name)}, sums);
   };
   for (std::size_t s = 0; s < capture.streams.size(); ++s) {
     const CaptureStream& stream = capture.streams[s];
@@ -151,11 +166,11 @@ std::string import_notes(const Capture& capture, const CaptureStats& stats, Capt
   }
   std::string text = fmt::format(
       "\n{}, {}: {} distinct kernel names, {} kernels by name, grid, pass and shape; devices {}\n"
-      "first start to last end {:.3f} us, some kernel running {:.3f} us; {} of {} kernels were "
+      "first start to last end {}, some kernel running {}; {} of {} kernels were "
       "launched in the file\n{}",
       printable(with_input_named(capture.name)), name_of(kind), stats.names, capture.kernels.size(),
-      devices, static_cast<double>(stats.span_ns) / ns_per_us,
-      static_cast<double>(stats.busy_ns) / ns_per_us, stats.launched_in_file,
+      devices, time_text(static_cast<double>(stats.span_ns) / ns_per_s),
+      time_text(static_cast<double>(stats.busy_ns) / ns_per_s), stats.launched_in_file,
       stats.kernels.launches, coverage_line(capture, stats));
   if (capture.step_source == StepSource::whole_file)
     text +=
@@ -195,7 +210,7 @@ void print_capture(const Capture& capture, CaptureFormat kind, OutputFormat form
       print(counts, format);
       print("\n");
       print(groups, format);
-      print(import_notes(capture, stats, kind));
+      print_notes(import_notes(capture, stats, kind));
   }
 }
 

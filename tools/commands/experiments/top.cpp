@@ -79,7 +79,7 @@ Action setup_top(CommandLine& app) {
                     order_by(o->by)),
         {id, o->most_time_pct ? SqlValue(*o->most_time_pct) : SqlValue(),
          static_cast<std::int64_t>(o->count)});
-    print(as_table(found), o->format);
+    print(as_table(found, Titles::words), o->format);
     if (!found.rows.empty()) return ExitStatus::done;
     tell(
         "note: no unit of an experiment ends in time{}; plans of single runs: rubato query --db {} "

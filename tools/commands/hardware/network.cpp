@@ -18,6 +18,7 @@
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/terminal/output.hpp"
+#include "tools/terminal/time_text.hpp"
 #include "traces/import/file_patterns.hpp"
 #include "traces/import/readers.hpp"
 
@@ -80,7 +81,8 @@ Collective collective_of(const TimeOptions& o, double bytes) {
 OutputTable times_table(const TimeOptions& o) {
   const ClusterSpec cluster = load_cluster(o.cluster);
   OutputTable table({{"message_bytes", "bytes", 0},
-                     {"time_us", "us", 1},
+                     {.key = "time_us", .for_programs = true},
+                     {.key = "time", .for_people = true},
                      {"algorithm"},
                      {"protocol"},
                      {"algorithm_gbs", "algorithm GB/s", 2},
@@ -90,7 +92,8 @@ OutputTable times_table(const TimeOptions& o) {
         collective_time(cluster, collective_of(o, bytes), network_parameters());
     const double algorithm_gbs = bytes / time.time_s * 1e-9;
     const Collective message = collective_of(o, bytes);
-    table.add_row({bytes, time.time_s * 1e6, std::string(name_of(time.algorithm)),
+    table.add_row({bytes, time.time_s * 1e6, time_text(time.time_s),
+                   std::string(name_of(time.algorithm)),
                    std::string(time.low_latency ? "low latency" : "simple"), algorithm_gbs,
                    algorithm_gbs * bus_factor(message.kind, message.group_size)});
   }

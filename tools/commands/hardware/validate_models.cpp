@@ -97,7 +97,7 @@ ExitStatus validate_models(const ValidateModelsOptions& o, const GpuSpec& spec, 
     rows.push_back(regrets(spec, comparison.sweep, model.cells, slacks_frac));
   const OutputTable errors = models_table(comparison), plans = regrets_table(comparison, rows);
   if (o.format == OutputFormat::table)
-    print_notes(printable(spec.title) + '\n' + answer_text(comparison_answer(comparison)));
+    print_notes(answer_text(printable(spec.title), comparison_answer(comparison)));
   print_tables({{"models", &errors}, {"regrets", &plans}}, o.format);
   if (o.format == OutputFormat::table) {
     print(legend);

@@ -246,8 +246,7 @@ void print_plans(const PlanOptions& o, const PipelinePlanner& planner,
   }
   const bool for_people = o.format == OutputFormat::table;
   if (for_people) {
-    print_notes(describe(o.input, planner.work()) + '\n' +
-                answer_text(pipeline_answer(planner, plans)));
+    print_notes(answer_text(describe(o.input, planner.work()), pipeline_answer(planner, plans)));
   }
   print_tables(asked, o.format);
   if (for_people) print_notes(plan_notes(o, planner, loaded));

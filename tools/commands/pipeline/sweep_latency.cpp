@@ -11,6 +11,7 @@
 #include "tools/command_line.hpp"
 #include "tools/commands/pipeline/subcommands.hpp"
 #include "tools/terminal/exploration_tables.hpp"
+#include "tools/terminal/time_text.hpp"
 
 namespace rubato {
 
@@ -56,7 +57,7 @@ std::vector<Cell> row_of(const LatencyOptions& o, const PipelineWork& work, cons
                          double slack_pct, double latency_us,
                          const std::optional<PipelineIntervals>& intervals,
                          const RunContext& context) {
-  std::vector<Cell> row{slack_pct, latency_us};
+  std::vector<Cell> row{slack_pct, latency_us, time_text(latency_us / us_per_s)};
   const double deadline_s = base.time_s * (1.0 + slack_pct / percent);
   for (const bool ahead : {false, true}) {
     const SwitchModel switching = switching_at(o, latency_us / us_per_s, ahead);
@@ -81,7 +82,8 @@ ExitStatus run_sweep(const LatencyOptions& o, const RunContext& context) {
   const auto intervals = intervals_of(loaded, {});
   const PipelineRun base = simulate(work, highest_clocks(work));
   OutputTable table({{"slack_pct", "slack %", 2, o.slacks_pct.size() == 1},
-                     {"latency_us", "latency us", 0},
+                     {.key = "latency_us", .for_programs = true},
+                     {.key = "latency", .for_people = true},
                      {"stall_energy_change_pct", "stalls, energy %", 2},
                      {.key = "stall_energy_change_low_pct", .for_programs = true},
                      {.key = "stall_energy_change_high_pct", .for_programs = true},

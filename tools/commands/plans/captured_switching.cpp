@@ -6,15 +6,15 @@
 #include "tools/command_line.hpp"
 #include "tools/commands/plans/captured_tables.hpp"
 #include "tools/terminal/exploration_notes.hpp"
+#include "tools/terminal/time_text.hpp"
 
 namespace rubato {
 
 namespace {
 
 std::string cost_text(const SwitchCost& cost) {
-  std::string text = fmt::format("{} us", format_number(us_per_s * cost.latency_s()));
-  if (cost.stall_s > 0.0)
-    text += fmt::format(" ({} us of it a stall)", format_number(us_per_s * cost.stall_s));
+  std::string text = time_text(cost.latency_s());
+  if (cost.stall_s > 0.0) text += fmt::format(" ({} of it a stall)", time_text(cost.stall_s));
   if (cost.energy_j > 0.0) text += fmt::format(" and {} J", format_number(cost.energy_j));
   return text;
 }
@@ -72,7 +72,7 @@ std::string counted_changes_note(const std::optional<SwitchModel>& switching) {
   text += fmt::format("a change takes {}", cost_text(switching->core));
   if (switching->mem) text += fmt::format(", of the memory clock {}", cost_text(*switching->mem));
   if (switching->dwell_s > 0.0)
-    text += fmt::format(", the next one {} us later", format_number(us_per_s * switching->dwell_s));
+    text += fmt::format(", the next one {} later", time_text(switching->dwell_s));
   return text + "; a launch that waits for its clock is late.\n";
 }
 

@@ -22,6 +22,7 @@
 #include "tools/terminal/exploration_answer.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/standard_error.hpp"
+#include "tools/terminal/time_text.hpp"
 #include "traces/graph/rank_join.hpp"
 #include "traces/graph/step_clocks.hpp"
 #include "traces/import/readers.hpp"
@@ -124,8 +125,8 @@ std::string run_text(const CapturedRunOptions& o, const GraphExplorationInput& i
   const ClockGrid& grid = found.planner->grid();
   std::string text = fmt::format(
       "{} on {}, {} W, {} clocks; times of kernels: {}\n"
-      "Captured ({}) at {} ({}): {:.4g} s\n"
-      "Default clocks ({}): {:.4g} s, {:.5g} J{}\n",
+      "Captured ({}) at {} ({}): {}\n"
+      "Default clocks ({}): {}, {:.5g} J{}\n",
       printable(with_input_named(o.files.front())), spec.title,
       format_number(input.power_limit_w.value_or(spec.power_limit.limit_w)), grid.size(),
       coverage_text(found.coverage), gpus_text(o, found.run->graph.gpus().size()),
@@ -133,16 +134,16 @@ std::string run_text(const CapturedRunOptions& o, const GraphExplorationInput& i
       request.clock_source == ClockSource::gpu_default
           ? "the GPU's default, assumed: give --captured-clock or --power"
           : std::string(name_of(request.clock_source)),
-      found.captured_span_s, clock_words(grid.label(grid.default_clock())), baseline.span_s,
-      baseline.total_energy_j,
+      time_text(found.captured_span_s), clock_words(grid.label(grid.default_clock())),
+      time_text(baseline.span_s), baseline.total_energy_j,
       found.model->host_power_w() > 0.0
           ? fmt::format(", {} W per GPU for the rest of the node counted",
                         format_number(found.model->host_power_w()))
           : "");
   if (found.undisturbed_span_s)
     text += fmt::format(
-        "slowed as asked, the default clocks take {:.3f} ms longer; every change is against that\n",
-        ms_per_s * (baseline.span_s - *found.undisturbed_span_s));
+        "slowed as asked, the default clocks take {} longer; every change is against that\n",
+        time_text(baseline.span_s - *found.undisturbed_span_s));
   return text;
 }
 

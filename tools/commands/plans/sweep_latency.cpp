@@ -20,6 +20,7 @@
 #include "tools/options/prices.hpp"
 #include "tools/terminal/exploration_tables.hpp"
 #include "tools/terminal/output.hpp"
+#include "tools/terminal/time_text.hpp"
 #include "traces/files/trace_json.hpp"
 
 namespace rubato {
@@ -80,7 +81,8 @@ LatencyPoint point_at(const LatencyOptions& o, const Trace& trace, const GpuSpec
 }
 
 std::vector<Cell> row_of(const LatencyPoint& point) {
-  std::vector<Cell> row{point.latency_us, std::string(point.waits ? "waits" : "runs on")};
+  std::vector<Cell> row{point.latency_us, time_text(point.latency_us / us_per_s),
+                        std::string(point.waits ? "waits" : "runs on")};
   for (const auto& plan : point.plans) {
     row.emplace_back(plan ? Cell(plan->time_change_pct) : Cell{});
     row.emplace_back(plan ? Cell(plan->energy_change_pct) : Cell{});
@@ -98,7 +100,9 @@ std::vector<Cell> row_of(const LatencyPoint& point) {
 }
 
 OutputTable table_of(const std::vector<LatencyPoint>& points) {
-  std::vector<Column> columns{{"latency_us", "latency us", 0}, {"device_waits", "GPU"}};
+  std::vector<Column> columns{{.key = "latency_us", .for_programs = true},
+                              {.key = "latency", .for_people = true},
+                              {"device_waits", "GPU"}};
   for (const Granularity granularity : compared_granularities) {
     const std::string name(name_of(granularity));
     const bool coarse = granularity == Granularity::iteration || granularity == Granularity::pass;
@@ -146,7 +150,7 @@ std::vector<LatencyPoint> sweep(const LatencyOptions& o, const Trace& trace, con
     done[i] = context.stop_requested() ? 0 : 1;
     context.report({.done = ++count,
                     .total = points.size(),
-                    .note = fmt::format("{} us", points[i].latency_us)});
+                    .note = time_text(points[i].latency_us / us_per_s)});
   });
   // Ctrl-C keeps what was finished.
   std::vector<LatencyPoint> finished;
@@ -199,9 +203,9 @@ Action setup_sweep_latency(CommandLine& app) {
     }
     const std::vector<LatencyPoint> points = sweep(*o, trace, spec, context);
     if (o->format == OutputFormat::table) {
-      print_notes(fmt::format("{} on {}, slack {} %\n{}", printable(trace.name),
-                              printable(spec.title), format_number(o->slack_pct),
-                              answer_text(latency_answer(points))));
+      print_notes(answer_text(fmt::format("{} on {}, slack {} %", printable(trace.name),
+                                          printable(spec.title), format_number(o->slack_pct)),
+                              latency_answer(points)));
     }
     print(table_of(points), o->format);
     const LatencyCaption caption{.trace = trace.name,

@@ -237,9 +237,10 @@ ExitStatus run(const TransferOptions& o, const RunContext& context) {
     context.report({.done = i + 1, .total = targets.size(), .note = target.trace.name});
   }
   if (o.format == OutputFormat::table) {
-    print_notes(fmt::format("{}, on {}, {} W{}\n{}", describe(plan), printable(plan.spec.title),
-                            format_number(plan.power_limit_w), beside_gpu(plan.host_power_w),
-                            answer_text(transfer_answer(drawn))));
+    print_notes(
+        answer_text(fmt::format("{}, on {}, {} W{}", describe(plan), printable(plan.spec.title),
+                                format_number(plan.power_limit_w), beside_gpu(plan.host_power_w)),
+                    transfer_answer(drawn)));
   }
   print(table, o.format);
   if (o.format == OutputFormat::table)

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <memory>
 #include <span>
+#include <variant>
 
 #include <fmt/format.h>
 
@@ -13,6 +15,7 @@
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/terminal/output.hpp"
+#include "tools/terminal/time_text.hpp"
 
 namespace rubato {
 
@@ -107,6 +110,29 @@ StoredRun run_named(const ResultStore& store, const std::string& name) {
   return find_stored_run(store, run ? "run:" + name : name);
 }
 
+// Times in the unit that suits the longest of a column, which the column's name says.
+void use_fitting_units(QueryResult& result) {
+  for (std::size_t c = 0; c < result.columns.size(); ++c) {
+    std::string& name = result.columns[c];
+    constexpr std::array units{TimeUnit{"_us", us_per_s}, TimeUnit{"_ms", ms_per_s},
+                               TimeUnit{"_s", 1.0}};
+    const auto unit = std::ranges::find_if(
+        units, [&](const TimeUnit& known) { return name.ends_with(known.name); });
+    if (unit == units.end()) continue;
+    double longest_s = 0.0;
+    for (const auto& row : result.rows) {
+      if (const auto* value = std::get_if<double>(&row[c]))
+        longest_s = std::max(longest_s, std::abs(*value) / unit->per_s);
+    }
+    const TimeUnit fitting = time_unit(longest_s);
+    name.resize(name.size() - unit->name.size());
+    name += fmt::format("_{}", fitting.name);
+    for (auto& row : result.rows) {
+      if (auto* value = std::get_if<double>(&row[c])) *value *= fitting.per_s / unit->per_s;
+    }
+  }
+}
+
 // A table of one row, a line for each of its columns.
 std::string on_lines(const OutputTable& table) {
   const std::vector<std::vector<std::string>> shown = table.shown(TableStyle::no_limit);
@@ -121,8 +147,11 @@ std::string on_lines(const OutputTable& table) {
 void show(const ResultStore& store, const StoredRun& run, std::span<const Section> sections,
           OutputFormat format) {
   std::vector<OutputTable> tables;
-  for (const Section& section : sections)
-    tables.push_back(as_table(store.query(section.sql, {run.id})));
+  for (const Section& section : sections) {
+    QueryResult result = store.query(section.sql, {run.id});
+    if (format == OutputFormat::table) use_fitting_units(result);
+    tables.push_back(as_table(result, Titles::words));
+  }
   if (format == OutputFormat::json) {
     std::vector<NamedTable> named;
     for (std::size_t i = 0; i < sections.size(); ++i)

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -97,6 +98,10 @@ TEST_F(CapturedRun, IsReplayedBesideAPowerLog) {
       json["runs"][0]["energy_j"].get<double>() / (300.0 * busy_s + 90.0 * (all_s - busy_s)), 1.0,
       0.05);
   EXPECT_NE(read_file(folder_ / "r.html").find("correlation"), std::string::npos);
+  // People read seconds of what takes seconds.
+  const std::string text = run(replay).text;
+  EXPECT_NE(text.find(fmt::format("it took {:.4g} s: ", all_s)), std::string::npos) << text;
+  EXPECT_NE(text.find("time s  over captured %"), std::string::npos) << text;
   EXPECT_FALSE(nlohmann::json::parse(read_file(folder_ / "p.json"))["traceEvents"].empty());
 }
 
