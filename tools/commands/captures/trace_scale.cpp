@@ -132,6 +132,7 @@ struct Combinations {
   std::vector<ParallelStepInput> inputs;
   std::size_t left_out = 0;
   ClusterSpec cluster;
+  bool cluster_guessed = false;
 };
 
 // What became of the combinations.
@@ -152,6 +153,12 @@ std::string interruption_of(const ScaleRuns& runs) {
   return text;
 }
 
+std::string microbatches_text(const ScaleOptions& o) {
+  const std::uint64_t microbatches = o.parallel.microbatches, sequences = o.model.batch.value_or(1);
+  return fmt::format("{} microbatch{} of {} sequence{}", microbatches,
+                     microbatches == 1 ? "" : "es", sequences, sequences == 1 ? "" : "s");
+}
+
 std::string notes_of(const ScaleOptions& o, const Combinations& all, const ScaleRuns& runs) {
   const std::string shares =
       o.disturbed.none()
@@ -160,10 +167,11 @@ std::string notes_of(const ScaleOptions& o, const Combinations& all, const Scale
             "stages or the host)."
           : "Of the disturbed step; what of it is hidden and exposed is told of undisturbed ones.";
   std::string text = fmt::format(
-      "{} {} microbatches of {} sequences in each replica; GPUs that do the same are simulated "
-      "once, collectives at the size of their group. All times are modelled: nothing of it was "
-      "measured.",
-      shares, o.parallel.microbatches, o.model.batch.value_or(1));
+      "{} {} in each replica; GPUs that do the same are simulated once, collectives at the size of "
+      "their group. All times are modelled: nothing of it was measured.",
+      shares, microbatches_text(o));
+  if (all.cluster_guessed)
+    text += " Bandwidths between GPUs are guessed from the GPU's own; --cluster names a cluster.";
   if (!o.without_plans)
     text +=
         " Slack: change of energy with a clock for each pass of each stage, changes of clock "
@@ -186,7 +194,10 @@ Combinations combinations_of(const ScaleOptions& o) {
   const TrainingStep shape = shape_of(o.model, model);
   // Specs are read once.
   const ParallelStepInput first = parallel_input(o.parallel, shape, 1);
-  Combinations all{.inputs = {}, .left_out = 0, .cluster = cluster_of(first.spec)};
+  Combinations all{.inputs = {},
+                   .left_out = 0,
+                   .cluster = cluster_of(first.spec),
+                   .cluster_guessed = !first.spec.cluster};
   for (const std::uint64_t tensor : tensors) {
     for (const std::uint64_t stage : stages) {
       for (const std::uint64_t replica : replicas) {
@@ -206,13 +217,11 @@ Combinations combinations_of(const ScaleOptions& o) {
 }
 
 ScaleCaption caption_of(const ScaleOptions& o, const Combinations& all, const ScaleRuns& runs) {
-  const std::uint64_t sequences = o.model.batch.value_or(1);
-  return {
-      .model = fmt::format("{}, {} microbatches of {} sequence{} in each replica", o.model.model,
-                           o.parallel.microbatches, sequences, sequences == 1 ? "" : "s"),
-      .cluster = fmt::format("{}, {}", all.cluster.name, o.parallel.gpu),
-      .slacks_pct = o.without_plans ? std::vector<double>{} : o.slacks_pct,
-      .notes = notes_of(o, all, runs)};
+  return {.model = fmt::format("{}, {} in each replica", o.model.model, microbatches_text(o)),
+          .cluster = all.cluster_guessed ? fmt::format("{}, links guessed", o.parallel.gpu)
+                                         : fmt::format("{}, {}", all.cluster.name, o.parallel.gpu),
+          .slacks_pct = o.without_plans ? std::vector<double>{} : o.slacks_pct,
+          .notes = notes_of(o, all, runs)};
 }
 
 void write_drawings(const ScaleOptions& o, const ScaleCaption& caption, const ScaleRuns& runs,
@@ -279,11 +288,12 @@ ExitStatus run_scale(const ScaleOptions& o, const RunContext& context) {
   for (const DrawnStep& step : runs.steps) table.add_row(row_of(step));
   const ScaleCaption caption = caption_of(o, all, runs);
   if (o.format == OutputFormat::table) {
-    print_notes(fmt::format("{}; {}\n{}", printable(caption.model), printable(caption.cluster),
-                            answer_text(scale_answer(caption, runs.steps))));
+    print_notes(
+        answer_text(fmt::format("{}; {}", printable(caption.model), printable(caption.cluster)),
+                    scale_answer(caption, runs.steps)));
   }
   print(table, o.format);
-  if (o.format == OutputFormat::table) print('\n' + caption.notes + '\n');
+  if (o.format == OutputFormat::table) print_notes('\n' + caption.notes + '\n');
   if (runs.steps.empty() && runs.not_made == 0) return ExitStatus::no_plan;
   if (!runs.steps.empty()) write_drawings(o, caption, runs, table);
   return finished(all.inputs.size() - runs.not_made - runs.cut_short.size(), all.inputs.size(),

@@ -44,8 +44,15 @@ TEST_F(ProgramRun, MakesStepsOfParallelTraining) {
          "Inside nodes: 227 GB/s (frame 365)");
   expect("network time mine.json --ranks 2 --bytes 1e6", 0, "simple");
   expect("trace scale gpt3-small --layers 2 --tp 1,8 --no-plans", 0,
-         "Left out as impossible: 1, the first because tp 8 does not divide heads 12");
+         "Left out as impossible: 1, the\n  first because tp 8 does not divide heads 12");
   expect("trace scale gpt3-small --layers 2 --tp 8 --no-plans", 2, "tp 8 does not divide heads 12");
+  const std::string times = "trace scale gpt3-small --layers 2 --dp 2 --no-plans";
+  expect(
+      times, 0,
+      "gpt3-small, 16 microbatches of 1 sequence in each replica; a100-sxm4-80gb, links guessed\n\n"
+      "tp ");
+  expect(times, 0, "--cluster names a cluster");
+  expect(times + " --cluster dgx-a100", 0, "; dgx-a100, a100-sxm4-80gb\n\ntp ");
   expect("trace scale gpt3-small --optimizer --no-optimizer", 2, "--no-optimizer is for --kernels");
   expect("trace scale llama3-8b --optimizer --no-optimizer", 2, "exclude each other");
   expect("trace scale gpt3-small --dp 2 --zero 3 --buckets megatron", 2, "no buckets");
