@@ -16,7 +16,12 @@ const show = (value) => value === null || value === "" ? "-" : typeof value === 
 const grains = ["iteration", "pass", "kernel", "segment", "gpu", "launch"];
 const presentGrains = grains.filter((name) => units.some((u) => u.granularity === name));
 const grainColor = (name) => color(grains.indexOf(name));
-const settingAxes = varied.filter((axis) => !["granularity", "aggregation", "goal", "slack_pct", "tolerance_pct", "scenario", "trace_name"].includes(axis));
+const differingAxes = varied.filter((axis) => !["granularity", "aggregation", "goal", "slack_pct", "tolerance_pct", "scenario", "trace_name"].includes(axis));
+// An axis that those before it imply, such as the power limit of each GPU, tells no settings apart.
+const settingAxes = differingAxes.reduce((kept, axis) => {
+  const told = (by) => new Set(units.map((u) => by.map((one) => `${show(u[one])}`).join("\n"))).size;
+  return told([...kept, axis]) > told(kept) ? [...kept, axis] : kept;
+}, []);
 const settingName = (u) => settingAxes.length === 0 || u.model === null ? [u.trace_name, ...settingAxes.map((axis) => with_value(axis, show(u[axis])))].join(", ")
   : settingAxes.map((axis) => with_value(axis, show(u[axis]))).join(", ");
 const questionName = (u) => `${u.granularity}, ${u.aggregation}, ${words(u.goal)}${u.slack_pct > 0 ? ` +${show(u.slack_pct)} %` : ""}`;
@@ -123,7 +128,7 @@ function drawFronts() {
   const lines = chosen.flatMap(([run, dash]) => (fronts.get(run) || []).map((front) => ({...front, dash})));
   const points = lines.flatMap((line) => line.points);
   if (points.length === 0) return;
-  const width = drawWidth("#fronts"), height = width < narrow ? 320 : 420, margin = {top: 20, right: 14, bottom: 44, left: 58};
+  const width = drawWidth("#fronts"), height = width < narrow ? 320 : 420, margin = {top: 20, right: 22, bottom: 44, left: 58};
   const x = d3.scaleLinear(d3.extent([[0, 0], ...points], (p) => p[0]), [margin.left, width - margin.right]).nice();
   const y = d3.scaleLinear(d3.extent([[0, 0], ...points], (p) => p[1]), [height - margin.bottom, margin.top]).nice();
   const name = (run) => settings.find((s) => s.run === run).name;

@@ -28,7 +28,7 @@ function answer() {
   const asked = answered(), single = leastEnergy(asked.filter((p) => p.granularity === "iteration")), best = leastEnergy(asked);
   const shown = single || best;
   if (!shown) {
-    headline("", `${plans.length > 0 ? "No plan is in time once changes of clock are counted: keep the default clocks" : "No plan does what was asked for"}. The default clocks take ${fixed(baseline.time_s, 3)} s and ${fixed(baseline.energy_j, 1)} J.`);
+    headline("", `${plans.length > 0 ? "No plan is in time once changes of clock are counted: keep the default clocks" : "No plan does what was asked for"}. The default clocks take ${timeText(baseline.time_s)} and ${fixed(baseline.energy_j, 1)} J.`);
   } else if (best.energy_j >= baseline.energy_j) {
     headline("", "No plan that is in time saves energy: keep the default clocks.");
   } else {
@@ -170,7 +170,7 @@ function slide() {
   const count = options ? new Set(options.map((o) => o[0])).size : 0;
   const what = !chosen ? "No plan is that fast." : grain === "iteration" ? clockWords(options[0][0]) : `${whole[grain]}, ${count} clocks`;
   follow(what, chosen && grain === "iteration" ? options[0][0] : null);
-  element("slider-answer").textContent = !chosen ? what : `${what}: energy ${percent(chosen.y, 2)}, time ${percent(chosen.x, 2)}` +
+  element("slider-answer").textContent = !chosen ? what : `${what[0].toUpperCase()}${what.slice(1)}: energy ${percent(chosen.y, 2)}, time ${percent(chosen.x, 2)}` +
     (grain === "pass" ? ` (${names.map((name, i) => `${words(name)} ${options[i][0]}`).join(", ")}).` : ".") +
     (grain === "iteration" ? "" : " By the model, changes of clock free.");
   const [set, back] = (chosen && grain === "iteration" && data.slider.lines[options[0][0]]) || [];
@@ -347,5 +347,5 @@ const said = (value) => Array.isArray(value) ? value.join(", ") : String(value);
 const options = Object.entries(JSON.parse(run.options_json || "{}")).filter(([, value]) => value !== null && value !== "" && value !== 0 && said(value) !== "")
   .map(([name, value]) => `${words(name)}: ${said(value)}`).join("; ");
 facts("#run", Object.entries(run).filter(([name, value]) => value !== null && value !== 0 && value !== "")
-  .map(([name, value]) => name === "options_json" ? ["options", options] : [words(name), name === "gpu_calibrated" ? "yes" : value]));
+  .map(([name, value]) => name === "options_json" ? ["options", options] : name.endsWith("_s") ? [named_unit(name)[0], timeText(value)] : [words(name), name === "gpu_calibrated" ? "yes" : value]));
 })();
