@@ -29,20 +29,6 @@ std::string errors_table(const std::vector<ErrorSummary>& summaries) {
       rows, groups);
 }
 
-Answer validation_answer(const ErrorSummary& all) {
-  Answer answer;
-  answer.say("Mean absolute error: ");
-  bool first = true;
-  for (const auto& [what, errors] : {std::pair{"time", all.time}, std::pair{"power", all.power},
-                                     std::pair{"energy", all.energy}}) {
-    if (errors.count == 0) continue;
-    if (!std::exchange(first, false)) answer.say(", ");
-    answer.lead(fmt::format("{} {:.2f} %", what, errors.mean))
-        .say(fmt::format(" (worst {:.1f} %)", errors.worst));
-  }
-  return answer.say(".");
-}
-
 struct Plots {
   std::vector<MeasuredPair> times, powers;
   std::vector<ErrorPoint> time_errors, power_errors;
@@ -71,6 +57,20 @@ Plots plotted(const GpuSpec& spec, std::span<const ValidatedPoint> points) {
 }
 
 }  // namespace
+
+Answer validation_answer(const GpuSpec& spec, std::span<const ValidatedPoint> points) {
+  const std::vector<ErrorSummary> groups = summaries(spec, points);
+  const ErrorSummary& all = groups.front();
+  Answer answer;
+  for (const auto& [what, errors] : {std::pair{"time", all.time}, std::pair{"power", all.power},
+                                     std::pair{"energy", all.energy}}) {
+    if (errors.count == 0) continue;
+    answer.say(answer.lines.empty() ? "Mean absolute error: " : ", ")
+        .lead(fmt::format("{} {:.2f} %", what, errors.mean))
+        .say(fmt::format(" (worst {:.1f} %)", errors.worst));
+  }
+  return answer.lines.empty() ? answer : answer.say(".");
+}
 
 std::string validation_page(const GpuSpec& spec, const Sweep& sweep,
                             const ValidationOptions& options,
@@ -106,7 +106,7 @@ std::string validation_page(const GpuSpec& spec, const Sweep& sweep,
                   error_plot("Error of power", core, plots.power_errors, tolerance)));
   body += page_section("Absolute errors", errors_table(groups));
   return whole_page({"How right the model is on held-out points", spec.title,
-                     validation_answer(groups.front()), ""},
+                     validation_answer(spec, points), ""},
                     body);
 }
 

@@ -94,9 +94,11 @@ std::string summary_text(const RunOptions& o, const Work& work) {
   text += fmt::format("; {} finished, {} to run", work.mine.size() - work.left.size(),
                       work.left.size());
   if (!work.left.empty())
-    text += fmt::format(", about {} on {} thread{}{}", duration_text(work.estimated_s),
-                        thread_count(o), thread_count(o) == 1 ? "" : "s",
-                        work.scale == 1.0 ? " (rough: nothing timed yet)" : "");
+    text += fmt::format(
+        ", {} on {} thread{}{}",
+        work.estimated_s < 1.0 ? "less than a second" : "about " + duration_text(work.estimated_s),
+        thread_count(o), thread_count(o) == 1 ? "" : "s",
+        work.scale == 1.0 ? " (rough: nothing timed yet)" : "");
   return text + '\n';
 }
 

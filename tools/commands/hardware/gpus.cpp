@@ -21,7 +21,7 @@ Cell error_of(const GpuSpec& spec, std::initializer_list<const char*> names) {
 
 OutputTable list() {
   OutputTable table({{.key = "name", .whole = true},
-                     {.key = "title", .whole = true},
+                     {"title"},
                      {"fitted"},
                      {"fitted_min_core_mhz", "from MHz", 0, false, Room::detail},
                      {"fitted_max_core_mhz", "to MHz", 0, false, Room::detail},

@@ -179,6 +179,11 @@ void tell_unknown(const GpuSpec& spec, const Sweep& sweep) {
 ExitStatus report(const ValidateOptions& o, const GpuSpec& spec, const Sweep& sweep,
                   const ValidationOptions& options, const std::vector<ValidatedPoint>& points,
                   const RunContext& context) {
+  if (o.format == OutputFormat::table) {
+    print_notes(answer_text(fmt::format("{}, {} points; held out: {}", printable(spec.title),
+                                        points.size(), name_of(options.holdout)),
+                            validation_answer(spec, points)));
+  }
   print(o.each_point ? points_table(spec, points) : summary_table(summaries(spec, points)),
         o.format);
   if (!o.page.empty()) write_output(o.page, validation_page(spec, sweep, options, points));

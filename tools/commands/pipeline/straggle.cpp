@@ -66,8 +66,9 @@ std::vector<Cause> causes(const StraggleOptions& o, const PipelinePlanner& plann
 
 std::string replicas_text(const PipelineInput& input) {
   if (input.data_parallel < 2) return "";
-  return fmt::format(" All replicas: {} pipelines without the straggler, {} GPUs per stage.",
-                     input.data_parallel - 1, input.tensor_parallel);
+  return fmt::format(" All replicas: {} pipelines without the straggler, {} GPU{} per stage.",
+                     input.data_parallel - 1, input.tensor_parallel,
+                     input.tensor_parallel == 1 ? "" : "s");
 }
 
 ExitStatus run_straggle(StraggleOptions o, const RunContext& context) {
