@@ -186,7 +186,8 @@ std::string words_of(std::string_view name) {
     break;
   }
   std::string text(name);
-  if (const std::size_t at = text.find(change); at != std::string::npos)
+  const std::size_t at = text.find(change), behind = at + change.size();
+  if (at != std::string::npos && (behind == text.size() || text[behind] == '_'))
     text.erase(at, change.size());
   std::ranges::replace(text, '_', ' ');
   return text + end;

@@ -22,8 +22,8 @@ const settingAxes = differingAxes.reduce((kept, axis) => {
   const told = (by) => new Set(units.map((u) => by.map((one) => `${show(u[one])}`).join("\n"))).size;
   return told([...kept, axis]) > told(kept) ? [...kept, axis] : kept;
 }, []);
-const settingName = (u) => settingAxes.length === 0 || u.model === null ? [u.trace_name, ...settingAxes.map((axis) => with_value(axis, show(u[axis])))].join(", ")
-  : settingAxes.map((axis) => with_value(axis, show(u[axis]))).join(", ");
+const settingName = (u) => [...(settingAxes.length === 0 || u.model === null ? [u.trace_name] : []),
+  ...settingAxes.filter((axis) => u[axis] !== null).map((axis) => with_value(axis, show(u[axis])))].join(", ");
 const questionName = (u) => `${u.granularity}, ${u.aggregation}, ${words(u.goal)}${u.slack_pct > 0 ? ` +${show(u.slack_pct)} %` : ""}`;
 
 // What fit and cross-validation of each GPU left on energy (or, failing that, power): the worst.

@@ -249,6 +249,13 @@ def experiment_page(page, folder):
     assert "37 of 37 units" in text(page, "#subtitle") and "12 of 13 settings that save most" in text(page, "#kernels-note")
     for expected, selector in ((6, ".panel"), (36, ".unit"), (6, "path.front"), (3, "path.latency"), (12 * 46, ".cell"), (37, ".unit-row"), (0, "b:not(#answer b)")):
         assert count(page, selector) == expected, (selector, count(page, selector))
+    # Settings are told apart by their names, which say nothing that the others imply.
+    names = page.evaluate("[...document.querySelectorAll('#front-a option')].map((e) => e.textContent)")
+    assert len(names) == len(set(names)) == 13 and "batch 16, sequence 512, switch stall 0 us" in names, names
+    run("sweep", "run", EXAMPLES / "experiment.toml", "--db", folder / "ex.db")
+    sound(page, report(folder, "ex.db", "two-gpus.html", "--experiment", "latest"))
+    names = page.evaluate("[...document.querySelectorAll('#front-a option')].map((e) => e.textContent)")
+    assert len(names) == len(set(names)) == 5 and "gpu rtx-3080-ti, batch 40, switch latency 0 us" in names, names
 
 
 def captured_experiment_page(page, folder):

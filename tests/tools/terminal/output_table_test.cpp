@@ -168,6 +168,20 @@ TEST(OutputTable, InksOfNamesDoNotPass) {
             "\x1b[1ma\\x1b[1m\x1b[0m          \x1b[1m\\x1b[1m\x1b[0m\n\\x1b[33mx\\x1b[0m\n");
 }
 
+TEST(OutputTable, NamesOfTheDatabaseAreWordsForPeopleOnly) {
+  const QueryResult result{
+      .columns = {"run_id", "energy_change_low_pct", "time_change_pct", "no_clock_changes_pct",
+                  "power_limit_w", "created_utc", "switch_latency_us"},
+      .rows = {{std::int64_t{1}, -2.5, 1.0, 0.0, 350.0, std::string("now"), 22.0}}};
+  const OutputTable table = as_table(result, Titles::words);
+  const std::vector<std::string> words{
+      "run id",        "energy low %", "time %",           "no clock changes %",
+      "power limit W", "created UTC",  "switch latency us"};
+  EXPECT_EQ(table.shown().front(), words);
+  EXPECT_EQ(table.render(OutputFormat::json), as_table(result).render(OutputFormat::json));
+  EXPECT_EQ(as_table(result).shown().front(), result.columns);
+}
+
 TEST(OutputTable, ZeroHasNoSign) {
   OutputTable table({{"change_pct", {}, 2}});
   table.add_row({-0.004});
