@@ -113,9 +113,9 @@ std::vector<Mark> marks_of_step(const ExplorationInput& input, const Exploration
 void mark(const Shared& shared, const Exploration& found, PlanResult& result) {
   if (result.plan.clock_of_site.empty()) return;
   const auto& [input, model, per_launch, tables, simulator] = shared;
-  if (input.switching.is_free() && input.spec.switching.core_s &&
-      result.sim.total.clock_switches > 0) {
-    result.counted = simulator.totals(result.plan, switch_model(input.spec)).total;
+  const SwitchModel real = switch_model(input.spec);
+  if (input.switching.is_free() && !real.is_free() && result.sim.total.clock_switches > 0) {
+    result.counted = simulator.totals(result.plan, real).total;
     add_power(*result.counted, input.host_power_w);
   }
   result.marks = marks_of_clocks(input.trace, model, found.grid, result.plan, found.cells);
@@ -123,7 +123,8 @@ void mark(const Shared& shared, const Exploration& found, PlanResult& result) {
   std::ranges::move(
       marks_of_changes({result.question.goal, found.baseline.total, result.sim.total,
                         result.counted,
-                        best_one_clock_j(tables, result.question, found.grid.default_clock())}),
+                        best_one_clock_j(tables, result.question, found.grid.default_clock()),
+                        change_text(real)}),
       std::back_inserter(result.marks));
 }
 

@@ -213,8 +213,9 @@ std::vector<Mark> marks_of_changes(const CountedPlan& plan) {
   const Totals& real = plan.counted ? *plan.counted : plan.planned;
   if (plan.counted) {
     add(MarkKind::changes_ignored,
-        "chosen as if changes of clock were free; 'counted' is the same plan with changes as the "
-        "spec knows them, --switching spec plans with them");
+        fmt::format("chosen as if changes of clock were free; 'counted' is the same plan where a "
+                    "change takes {}; --switching spec plans with that",
+                    plan.change));
   }
   if (const auto* waste = std::get_if<LeastWaste>(&plan.goal)) {
     const double budget_s =

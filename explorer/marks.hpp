@@ -117,9 +117,10 @@ struct CountedPlan {
   const Goal& goal;
   Totals baseline;                ///< default clocks
   Totals planned;                 ///< with changes as the plan was asked to take them
-  std::optional<Totals> counted;  ///< with changes as the spec knows them, if it ignored that
+  std::optional<Totals> counted;  ///< with changes as they are, if it ignored that
   std::optional<double>
-      best_one_clock_j;  ///< least energy of one clock for all that meets the goal
+      best_one_clock_j;     ///< least energy of one clock for all that meets the goal
+  std::string change = {};  ///< what a change takes where it is counted, see change_text()
 };
 
 [[nodiscard]] std::vector<Mark> marks_of_changes(const CountedPlan& plan);

@@ -6,8 +6,20 @@
 
 #include "common/error.hpp"
 #include "common/numbers.hpp"
+#include "common/time_text.hpp"
 
 namespace rubato {
+
+namespace {
+
+std::string text_of(const SwitchCost& cost) {
+  std::string text = time_text(cost.latency_s());
+  if (cost.stall_s > 0.0) text += fmt::format(" ({} of it a stall)", time_text(cost.stall_s));
+  if (cost.energy_j > 0.0) text += fmt::format(" and {} J", format_number(cost.energy_j));
+  return text;
+}
+
+}  // namespace
 
 SwitchCost SwitchModel::change(const ClockPair& from, const ClockPair& to) const noexcept {
   return change(from.core_mhz != to.core_mhz, from.mem != to.mem);
@@ -23,11 +35,8 @@ SwitchCost SwitchModel::change(bool core_changes, bool mem_changes) const noexce
 
 SwitchModel switch_model(const GpuSpec& spec) {
   const SwitchLatency& known = spec.switching;
-  if (!known.core_s) {
-    throw UsageError(fmt::format("nothing is known of changes of clock on {}: {}", spec.name,
-                                 spec.sources.at("switching")),
-                     {.in = {}, .hint = "give --switch-latency-us or --switch-stall-us"});
-  }
+  if (!known.core_s)
+    return {.core = {.lead_s = guessed_switch_latency_s}, .mem = {}, .guessed = true};
   const auto cost = [](double latency_s, double stall_s, double energy_j) {
     return SwitchCost{.stall_s = stall_s, .energy_j = energy_j, .lead_s = latency_s - stall_s};
   };
@@ -36,6 +45,14 @@ SwitchModel switch_model(const GpuSpec& spec) {
                     .dwell_s = known.dwell_s};
   if (known.mem_s) model.mem = cost(*known.mem_s, known.mem_stall_s, known.mem_j);
   return model;
+}
+
+std::string change_text(const SwitchModel& model) {
+  std::string text = text_of(model.core);
+  if (model.guessed) text += " (a guess: nobody measured this GPU)";
+  if (model.mem) text += ", of the memory clock " + text_of(*model.mem);
+  if (model.dwell_s > 0.0) text += fmt::format(", the next one {} later", time_text(model.dwell_s));
+  return text;
 }
 
 void validate(const SwitchModel& model) {

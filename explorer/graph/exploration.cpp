@@ -91,7 +91,8 @@ std::vector<Mark> marks_of(const GraphExploration& found, const GraphPlanOutcome
   const Goal goal = outcome.prices ? Goal{LeastCost{*outcome.prices}}
                                    : Goal{LeastWaste{.slack_frac = result.question.slack_frac}};
   std::ranges::move(marks_of_changes({goal, totals_of(baseline), planned, counted,
-                                      best_one_clock_j(planner, result.deadline_s)}),
+                                      best_one_clock_j(planner, result.deadline_s),
+                                      counted ? change_text(*planner.switching()) : ""}),
                     std::back_inserter(marks));
   const bool said = std::ranges::find(marks, MarkKind::slack_missed, &Mark::kind) != marks.end();
   if (outcome.counted && !outcome.counted->in_time && !said) {

@@ -70,7 +70,7 @@ CREATE TABLE IF NOT EXISTS graph_collectives (
   collective TEXT NOT NULL,               -- kind
   group_name TEXT NOT NULL,
   ranks INTEGER NOT NULL,
-  last_rank INTEGER NOT NULL,             -- the one that the others waited for
+  last_rank INTEGER NOT NULL,             -- that the others waited for; of one capture of several GPUs the GPU
   start_skew_s REAL NOT NULL,
   end_spread_s REAL NOT NULL,             -- on aligned clocks
   transfer_s REAL NOT NULL,

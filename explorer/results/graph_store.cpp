@@ -101,8 +101,7 @@ void store_collectives(const SqlConnection& connection, std::int64_t run_id,
   for (std::size_t i = 0; i < collectives.size(); ++i) {
     const JoinedCollective& one = collectives[i];
     insert.run(run_id, i, one.name, name_of(one.kind), one.group, one.members.size(),
-               found.run->rank_of_capture[one.members[one.last].capture],
-               static_cast<double>(one.start_skew_ns()) * s_per_ns,
+               last_rank(*found.run, one), static_cast<double>(one.start_skew_ns()) * s_per_ns,
                static_cast<double>(one.end_spread_ns()) * s_per_ns,
                static_cast<double>(one.transfer_ns()) * s_per_ns);
   }

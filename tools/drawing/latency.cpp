@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 
 #include "common/numbers.hpp"
+#include "common/time_text.hpp"
 #include "tools/drawing/page_parts.hpp"
 #include "tools/drawing/svg.hpp"
-#include "tools/terminal/time_text.hpp"
 
 namespace rubato {
 

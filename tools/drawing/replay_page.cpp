@@ -7,8 +7,8 @@
 #include <fmt/ranges.h>
 
 #include "common/numbers.hpp"
+#include "common/time_text.hpp"
 #include "tools/drawing/page_parts.hpp"
-#include "tools/terminal/time_text.hpp"
 
 namespace rubato {
 

@@ -8,10 +8,10 @@
 #include <fmt/format.h>
 
 #include "common/numbers.hpp"
+#include "common/time_text.hpp"
 #include "common/version.hpp"
 #include "explorer/report/setting_lines.hpp"
 #include "tools/terminal/exploration_tables.hpp"
-#include "tools/terminal/time_text.hpp"
 
 namespace rubato {
 
@@ -202,10 +202,9 @@ std::string nothing_gained(const Exploration& found, const Measure& measure) {
 }
 
 // "Least cost: -2.31 %. " before what it takes, nothing for energy.
-std::string cost_text(const PlanResult& plan, const Totals& base, const Measure& measure) {
+std::string cost_text(const Totals& total, const Totals& base, const Measure& measure) {
   if (!measure.prices) return "";
-  return fmt::format("cost {} %, ",
-                     format_signed(change_pct(measure(plan.sim.total), measure(base)), 2));
+  return fmt::format("cost {} %, ", format_signed(change_pct(measure(total), measure(base)), 2));
 }
 
 // @param tie  it is what the default clocks are to the last digit shown: they stay
@@ -219,8 +218,8 @@ std::string one_clock_text(const ExplorationInput& input, const Exploration& fou
   }
   return fmt::format("One clock for all{}: {}\n  {}{}  {}", asked_text(plan.question.goal),
                      clock_words(found.grid.label(chosen)),
-                     cost_text(plan, found.baseline.total, measure), change_text(plan, found),
-                     one_clock_line(input.spec, found.grid[chosen]));
+                     cost_text(plan.sim.total, found.baseline.total, measure),
+                     change_text(plan, found), one_clock_line(input.spec, found.grid[chosen]));
 }
 
 // Whether a plan is for more time than the least that was asked for: what is named is of one slack.
@@ -231,6 +230,36 @@ bool is_for_more_time(const PlanResult& plan, const Exploration& found) {
            return least != nullptr && least->slack_frac < waste->slack_frac && other.found() &&
                   !is_late(other);
          });
+}
+
+// What a plan takes with its changes of clock.
+const Totals& as_played(const PlanResult& plan) {
+  return plan.counted ? *plan.counted : plan.sim.total;
+}
+
+// The plan that would be better than the one that is named if changes of clock were free.
+// @param best  what it must be better than
+std::string free_plan_text(const Exploration& found, const Measure& measure,
+                           const PlanResult* named, double best) {
+  const PlanResult* free = nullptr;
+  for (const PlanResult& plan : found.plans) {
+    if (!measure.is_of(plan.question.goal) || !plan.counted || &plan == named) continue;
+    if (is_for_more_time(plan, found) || measure(plan.sim.total) >= best) continue;
+    if (free == nullptr || measure(plan.sim.total) < measure(free->sim.total)) free = &plan;
+  }
+  if (free == nullptr) return "";
+  const Totals& base = found.baseline.total;
+  const auto takes = [&](const Totals& total) {
+    return fmt::format("{}energy {} %", cost_text(total, base, measure),
+                       format_signed(change_pct(total.energy_j, base.energy_j), 2));
+  };
+  return fmt::format(
+      "Per {}: {} if changes of clock were free; with what they take {}, time {} %.\n{}",
+      name_of(free->question.granularity), takes(free->sim.total), takes(*free->counted),
+      format_signed(change_pct(free->counted->time_s, base.time_s), 2),
+      std::holds_alternative<LeastWaste>(free->question.goal)
+          ? "  To plan with them: --switching spec --granularity segment\n"
+          : "");
 }
 
 // The best clock for all and the best plan of one kind of goal.
@@ -245,15 +274,17 @@ std::string best_plans(const ExplorationInput& input, const Exploration& found,
     if (!measure.is_of(plan.question.goal) || !plan.found() || is_late(plan)) continue;
     if (is_for_more_time(plan, found)) continue;
     const auto is_better = [&](const PlanResult* other) {
-      return other == nullptr || measure(plan.sim.total) < measure(other->sim.total) - shown;
+      return other == nullptr || measure(as_played(plan)) < measure(as_played(*other)) - shown;
     };
     if (is_better(best)) best = &plan;
     const std::vector<ClockId>& clocks = plan.plan.clock_of_site;
     const bool all_same = std::ranges::count(clocks, clocks.front()) == std::ssize(clocks);
     if (all_same && is_better(one_clock)) one_clock = &plan;
   }
-  if (best == nullptr) return no_plan(found);
-  if (measure(best->sim.total) >= measure(base) - shown) return nothing_gained(found, measure);
+  const double reached = best == nullptr ? measure(base) : measure(as_played(*best));
+  const std::string free = free_plan_text(found, measure, best, reached - shown);
+  if (best == nullptr) return no_plan(found) + free;
+  if (reached >= measure(base) - shown) return nothing_gained(found, measure) + free;
   std::string text;
   if (one_clock != nullptr) {
     const Totals& one = one_clock->sim.total;
@@ -261,14 +292,16 @@ std::string best_plans(const ExplorationInput& input, const Exploration& found,
                      one.time_s >= base.time_s * (1.0 - shown_frac);
     text += one_clock_text(input, found, *one_clock, tie, measure);
   }
-  if (best == one_clock) return text;
-  return text + fmt::format("{}{}: {}{}\n  {}{}{}", per_text(name_of(best->question.granularity)),
-                            asked_text(best->question.goal),
-                            clock_words(clocks_text(found.grid, best->plan.clock_of_site)),
-                            changes_text(input, *best), cost_text(*best, base, measure),
-                            change_text(*best, found),
-                            play_lines(name_of(best->question.granularity), db,
-                                       std::holds_alternative<LeastCost>(best->question.goal)));
+  if (best == one_clock) return text + free;
+  return text +
+         fmt::format("{}{}: {}{}\n  {}{}{}", per_text(name_of(best->question.granularity)),
+                     asked_text(best->question.goal),
+                     clock_words(clocks_text(found.grid, best->plan.clock_of_site)),
+                     changes_text(input, *best), cost_text(best->sim.total, base, measure),
+                     change_text(*best, found),
+                     play_lines(name_of(best->question.granularity), db,
+                                std::holds_alternative<LeastCost>(best->question.goal))) +
+         free;
 }
 
 }  // namespace

@@ -19,11 +19,6 @@ std::string marks_text(const Exploration& found) {
 
 }  // namespace
 
-std::string unknown_changes_text() {
-  return "Changes of clock are free here: nothing is known of them on this GPU. Give "
-         "--switch-latency-us or --switch-stall-us to count them.\n";
-}
-
 std::string exploration_notes(const ExplorationInput& input, const Exploration& found) {
   double dropped_s = 0.0;
   std::size_t dropped = 0;
@@ -40,10 +35,6 @@ std::string exploration_notes(const ExplorationInput& input, const Exploration& 
         dropped, 100.0 * dropped_s / found.baseline.total.time_s);
   }
   text += marks_text(found);
-  const bool changes = std::ranges::any_of(
-      found.plans, [](const PlanResult& plan) { return plan.sim.total.clock_switches > 0; });
-  if (changes && input.switching.is_free() && !input.spec.switching.core_s)
-    text += unknown_changes_text();
   text += "Changes are against the default clocks. ";
   text += input.measured ? "90 %: where the saving lies when the plan is measured again, since "
                            "choosing favours lucky measurements; expected: its middle.\n"

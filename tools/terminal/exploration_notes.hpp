@@ -7,9 +7,6 @@
 
 namespace rubato {
 
-/// Where changes of clock are taken as free because nothing is known of them.
-[[nodiscard]] std::string unknown_changes_text();
-
 /// What a reader must know beside the numbers: marks, what the interval is of.
 [[nodiscard]] std::string exploration_notes(const ExplorationInput& input,
                                             const Exploration& found);

@@ -158,4 +158,11 @@ CaptureGraph capture_graph(std::span<const Capture> captures, const CaptureGraph
   return graph_of(captures, std::move(joined), options);
 }
 
+std::uint32_t last_rank(const CaptureGraph& run, const JoinedCollective& collective) {
+  const CollectiveMember& last = collective.members[collective.last];
+  if (run.rank_of_capture.size() > 1) return run.rank_of_capture[last.capture];
+  const Activity& activity = run.graph[run.activity_of_launch[last.capture][last.launch]];
+  return run.graph.gpus()[index(*run.graph.gpu_of(activity))].device;
+}
+
 }  // namespace rubato

@@ -21,6 +21,10 @@ struct CaptureGraph {
   double overlap_s = 0.0;  ///< by which launches of one stream overlapped as captured, in all
 };
 
+/// Who came last to a collective and kept the others waiting: the rank; of one capture of several
+/// GPUs, which take part like ranks, the GPU's position in it.
+[[nodiscard]] std::uint32_t last_rank(const CaptureGraph& run, const JoinedCollective& collective);
+
 /// @throws DataError if the capture has no launches, or none has a time
 [[nodiscard]] CaptureGraph capture_graph(const Capture& capture,
                                          const CaptureGraphOptions& options = {});

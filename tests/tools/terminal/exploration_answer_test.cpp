@@ -15,11 +15,16 @@
 namespace rubato {
 namespace {
 
+GpuSpec with_free_changes(GpuSpec spec) {
+  spec.switching.core_s = 0.0;
+  return spec;
+}
+
 class ExplorationAnswer : public ::testing::Test {
  protected:
   ExplorationAnswer()
       : input_{.trace = generate_gpt_trace({}),
-               .spec = load_gpu_spec("rtx-3080-ti"),
+               .spec = with_free_changes(load_gpu_spec("rtx-3080-ti")),
                .grid = "paper",
                .power_limit_w = {},
                .switching = {},
@@ -55,6 +60,39 @@ TEST_F(ExplorationAnswer, NamesTheClockAndThePlanThatSaveMost) {
   EXPECT_NE(answer().find(" changes/s taken as free\n"), std::string::npos);
   EXPECT_NE(answer().find(energy_of(found_.plans[1])), std::string::npos);
   EXPECT_NE(answer().find("--granularity kernel --db results.db"), std::string::npos);
+}
+
+// With what changes of clock take the plan per kernel is late: it is named after what can be set.
+TEST_F(ExplorationAnswer, SaysWhatAPlanWouldSaveIfChangesWereFree) {
+  const std::string free = energy_of(found_.plans[1]);
+  input_.spec.switching.core_s.reset();
+  found_ = explore(input_);
+  const PlanResult& kernel = found_.plans[1];
+  ASSERT_TRUE(kernel.counted);
+  const std::string text = answer();
+  const Totals &counted = *kernel.counted, &base = found_.baseline.total;
+  const std::size_t at =
+      text.find("\nPer kernel: " + free.substr(0, free.find(" (90")) +
+                " if changes of clock were free; with what they take energy " +
+                format_signed(change_pct(counted.energy_j, base.energy_j), 2) + " %, time " +
+                format_signed(change_pct(counted.time_s, base.time_s), 2) +
+                " %.\n  To plan with them: --switching spec --granularity segment\n");
+  EXPECT_NE(at, std::string::npos) << text;
+  EXPECT_LT(text.find("To set: "), at);
+}
+
+// Where nothing is late, what is named is what saves most with its changes counted.
+TEST_F(ExplorationAnswer, OfLeastCostCountsChanges) {
+  input_.spec.switching.core_s.reset();
+  const Goal cheapest = LeastCost{{.per_kwh = 0.12, .per_gpu_hour = 0.05}};
+  input_.questions = {{Granularity::iteration, Aggregation::global, cheapest},
+                      {Granularity::kernel, Aggregation::global, cheapest}};
+  found_ = explore(input_);
+  EXPECT_NE(answer().find("\nPer kernel: cost -"), std::string::npos) << answer();
+  EXPECT_EQ(answer().find("\nPer kernel, "), std::string::npos) << answer();
+  found_.plans[1].counted = found_.plans[1].sim.total;
+  EXPECT_EQ(answer().find("\nPer kernel: "), std::string::npos) << answer();
+  EXPECT_NE(answer().find("\nPer kernel, of least cost: "), std::string::npos) << answer();
 }
 
 TEST_F(ExplorationAnswer, LeavesLatePlansOut) {

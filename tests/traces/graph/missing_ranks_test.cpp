@@ -47,7 +47,9 @@ TEST(MissingRanks, AreStoodInForByTheLastOfThoseGiven) {
       "rank 2 was not given; energies and plans are of the others; in 2 collectives the last of "
       "those given stands in for them: waiting for others counts as transfer, which no clock "
       "changes; 1 collectives with none but them stay as captured, waiting included");
-  EXPECT_LE(replay_error_s(capture_graph(captures).graph), 1e-12);
+  const CaptureGraph made = capture_graph(captures);
+  EXPECT_EQ(last_rank(made, made.ranks.collectives[0]), 3u);
+  EXPECT_LE(replay_error_s(made.graph), 1e-12);
 }
 
 // One file of a larger run, as a single capture too.
@@ -126,6 +128,7 @@ TEST(SeveralGpus, OfOneFileShareCollectives) {
   const CaptureGraph made = capture_graph(both);
   ASSERT_EQ(made.ranks.collectives.size(), 2u);
   EXPECT_EQ(made.ranks.collectives[0].start_skew_ns(), 10 * us);
+  EXPECT_EQ(last_rank(made, made.ranks.collectives[0]), 1u);
   EXPECT_EQ(made.ranks.offset_ns, std::vector<std::int64_t>{0});
   // A stream without launches is none of the run.
   EXPECT_EQ(made.graph.gpus().size(), 2u);

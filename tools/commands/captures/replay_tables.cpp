@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "tools/terminal/time_text.hpp"
+#include "common/time_text.hpp"
 
 namespace rubato {
 

@@ -11,6 +11,7 @@
 #include "common/file.hpp"
 #include "common/numbers.hpp"
 #include "common/suggest.hpp"
+#include "common/time_text.hpp"
 #include "models/calibration/network_fit.hpp"
 #include "models/network/cluster_fit.hpp"
 #include "models/network/collective_time.hpp"
@@ -18,7 +19,6 @@
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/terminal/output.hpp"
-#include "tools/terminal/time_text.hpp"
 #include "traces/import/file_patterns.hpp"
 #include "traces/import/readers.hpp"
 

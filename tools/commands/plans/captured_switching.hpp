@@ -16,16 +16,15 @@ class CommandLine;
 [[nodiscard]] std::optional<SwitchOptions> given_switching(const CommandLine& line,
                                                            const SwitchOptions& options);
 
-/// What changes of clock take: as asked for, else as the spec knows it; nothing if it does not.
-/// @param needed  for plans that cannot do without
-/// @throws UsageError as switch_model, if it is needed or options are wrong
-[[nodiscard]] std::optional<SwitchModel> captured_switching(
-    const std::optional<SwitchOptions>& options, const GpuSpec& spec, bool needed);
+/// What changes of clock take: as asked for, else as the spec knows or guesses it.
+/// @throws UsageError if options are wrong
+[[nodiscard]] SwitchModel captured_switching(const std::optional<SwitchOptions>& options,
+                                             const GpuSpec& spec);
 
-/// What plans take with their changes of clock counted; no rows if that is not known.
+/// What plans take with their changes of clock counted.
 [[nodiscard]] OutputTable counted_changes_table(const GraphExploration& found);
 
 /// What the table counts, in words.
-[[nodiscard]] std::string counted_changes_note(const std::optional<SwitchModel>& switching);
+[[nodiscard]] std::string counted_changes_note(const SwitchModel& switching);
 
 }  // namespace rubato

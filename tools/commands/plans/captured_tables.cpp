@@ -1,6 +1,8 @@
 #include "tools/commands/plans/captured_tables.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <vector>
 
 #include <fmt/format.h>
@@ -187,7 +189,14 @@ OutputTable captured_kernels_table(const GraphExploration& found) {
   return table;
 }
 
-OutputTable collectives_table(const GraphExploration& found) {
+namespace {
+
+constexpr double us_per_ns = 1e-3;
+constexpr std::size_t most_collectives = 8;  // that a person is shown
+
+}  // namespace
+
+OutputTable collectives_table(const GraphExploration& found, bool for_people) {
   OutputTable table({{"collective"},
                      {"kind"},
                      {"ranks"},
@@ -195,16 +204,53 @@ OutputTable collectives_table(const GraphExploration& found) {
                      {"start_skew_us", "skew us", 0},
                      {"transfer_us", "transfer us", 0},
                      {"end_spread_us", "ends apart us", 0}});
-  constexpr double us_per_ns = 1e-3;
-  for (const JoinedCollective& one : found.run->ranks.collectives) {
-    table.add_row(
-        {one.name, std::string(name_of(one.kind)), static_cast<std::int64_t>(one.members.size()),
-         static_cast<std::int64_t>(found.run->rank_of_capture[one.members[one.last].capture]),
-         us_per_ns * static_cast<double>(one.start_skew_ns()),
-         us_per_ns * static_cast<double>(one.transfer_ns()),
-         us_per_ns * static_cast<double>(one.end_spread_ns())});
+  std::vector<const JoinedCollective*> rows;
+  for (const JoinedCollective& one : found.run->ranks.collectives) rows.push_back(&one);
+  if (for_people) {
+    std::ranges::stable_sort(rows, std::greater{}, &JoinedCollective::start_skew_ns);
+    rows.resize(std::min(rows.size(), most_collectives));
+  }
+  for (const JoinedCollective* one : rows) {
+    table.add_row({one->name, std::string(name_of(one->kind)),
+                   static_cast<std::int64_t>(one->members.size()),
+                   static_cast<std::int64_t>(last_rank(*found.run, *one)),
+                   us_per_ns * static_cast<double>(one->start_skew_ns()),
+                   us_per_ns * static_cast<double>(one->transfer_ns()),
+                   us_per_ns * static_cast<double>(one->end_spread_ns())});
   }
   return table;
+}
+
+std::string late_ranks_note(const GraphExploration& found) {
+  struct Late {
+    std::uint32_t rank = 0;
+    std::size_t collectives = 0;
+    std::int64_t waited_ns = 0;
+  };
+  std::map<std::uint32_t, Late> by_rank;
+  const std::vector<JoinedCollective>& all = found.run->ranks.collectives;
+  for (const JoinedCollective& one : all) {
+    const std::uint32_t rank = last_rank(*found.run, one);
+    Late& late = by_rank[rank];
+    late.rank = rank;
+    ++late.collectives;
+    late.waited_ns += one.start_skew_ns();
+  }
+  if (all.empty()) return "";
+  std::vector<Late> rows;
+  for (const auto& [rank, late] : by_rank) rows.push_back(late);
+  std::ranges::stable_sort(rows, std::greater{}, &Late::waited_ns);
+  std::string text = fmt::format("{} collectives", all.size());
+  if (all.size() > most_collectives)
+    text += fmt::format(", the {} with the longest waits above (--json: all)", most_collectives);
+  text += ". Who came last:";
+  for (const Late& late : rows) {
+    text += fmt::format("{} rank {} in {} (the first one there waited {:.3g} ms{})",
+                        &late == &rows.front() ? "" : ",", late.rank, late.collectives,
+                        1e-6 * static_cast<double>(late.waited_ns),
+                        late.collectives > 1 ? " in all" : "");
+  }
+  return text + ".\n";
 }
 
 namespace {

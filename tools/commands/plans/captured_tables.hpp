@@ -29,7 +29,11 @@ namespace rubato {
 
 [[nodiscard]] OutputTable captured_plans_table(const GraphExploration& found);
 [[nodiscard]] OutputTable captured_kernels_table(const GraphExploration& found);
-[[nodiscard]] OutputTable collectives_table(const GraphExploration& found);
+/// @param for_people  only those in which ranks waited longest
+[[nodiscard]] OutputTable collectives_table(const GraphExploration& found, bool for_people);
+/// Who came last how often; empty without collectives.
+[[nodiscard]] std::string late_ranks_note(const GraphExploration& found);
+
 [[nodiscard]] OutputTable captured_run_table(const GraphRequest& request,
                                              const GraphExploration& found);
 

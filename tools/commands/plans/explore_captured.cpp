@@ -8,6 +8,7 @@
 #include "common/numbers.hpp"
 #include "common/suggest.hpp"
 #include "common/text.hpp"
+#include "common/time_text.hpp"
 #include "explorer/limited_exploration.hpp"
 #include "explorer/results/graph_store.hpp"
 #include "explorer/results/store.hpp"
@@ -22,7 +23,6 @@
 #include "tools/terminal/exploration_answer.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/standard_error.hpp"
-#include "tools/terminal/time_text.hpp"
 #include "traces/graph/rank_join.hpp"
 #include "traces/graph/step_clocks.hpp"
 #include "traces/import/readers.hpp"
@@ -63,7 +63,6 @@ std::vector<GraphGrain> grains_of(const CapturedRunOptions& o, const GraphExplor
   if (names.empty()) {
     names = all;
     if (gpus == 1) std::erase(names, "gpu");
-    if (!input.switching) std::erase(names, "segment");
   }
   std::vector<GraphGrain> grains;
   for (const std::string& name : names) {
@@ -169,18 +168,20 @@ void print_result(const CapturedRunOptions& o, const GraphExplorationInput& inpu
                   const GraphRequest& request, const GraphExploration& found) {
   const OutputTable run = captured_run_table(request, found), plans = captured_plans_table(found),
                     kernels = o.per_kernel ? captured_kernels_table(found) : OutputTable({}),
-                    collectives = collectives_table(found), counted = counted_changes_table(found),
-                    notes = captured_notes_table(found), comm_sms = comm_sms_table(found);
+                    collectives = collectives_table(found, o.format == OutputFormat::table),
+                    counted = counted_changes_table(found), notes = captured_notes_table(found),
+                    comm_sms = comm_sms_table(found);
   const bool json = o.format == OutputFormat::json;
   std::vector<NamedTable> asked;
   if (json) asked.push_back({"run", &run});
-  if (collectives.rows() > 0) asked.push_back({"collectives", &collectives});
-  asked.push_back({"plans", &plans});
   const bool one_table = o.format == OutputFormat::csv || o.format == OutputFormat::json_lines;
+  if (collectives.rows() > 0 && json) asked.push_back({"collectives", &collectives});
+  asked.push_back({"plans", &plans});
   if (counted.rows() > 0 && json) asked.push_back({"changes", &counted});
   if (comm_sms.rows() > 0 && !one_table) asked.push_back({"comm_sms", &comm_sms});
   if (json) asked.push_back({"notes", &notes});
   if (o.per_kernel) asked.push_back({"kernels", &kernels});
+  if (collectives.rows() > 0 && !json && !one_table) asked.push_back({"collectives", &collectives});
   if (o.format == OutputFormat::table) {
     print_notes(run_text(o, input, request, found));
     print('\n' + captured_answer(found, o.db) + '\n');
@@ -197,8 +198,8 @@ void print_result(const CapturedRunOptions& o, const GraphExplorationInput& inpu
       "draws of how captured times split, of guessed core energies, of fits and of the model's "
       "errors. Gap: to a bound that holds whatever runs at once; of plans that count changes of "
       "clock as long as that slows nothing down.\n" +
-      captured_notes_text(found) + counted_changes_note(found.planner->switching()) +
-      comm_sms_note(found) + graph_note(input, found));
+      captured_notes_text(found) + counted_changes_note(*found.planner->switching()) +
+      comm_sms_note(found) + late_ranks_note(found) + graph_note(input, found));
 }
 
 // The captured run, the default clocks and every plan, replayed once more with all they do.
@@ -251,10 +252,7 @@ CapturedRun captured_run(const CapturedRunOptions& o, const RunContext& context)
   }
   const ClockGrid at_capture(input.spec, {input.captured_clock});
   request.captured_clock = at_capture.label(*at_capture.find(input.captured_clock));
-  const bool automatic = std::ranges::any_of(o.granularities, [](const std::string& name) {
-    return grain_named(name) == GraphGrain::automatic;
-  });
-  input.switching = captured_switching(o.switching, input.spec, automatic);
+  input.switching = captured_switching(o.switching, input.spec);
   return run;
 }
 

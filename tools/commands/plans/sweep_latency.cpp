@@ -11,6 +11,7 @@
 #include "common/file.hpp"
 #include "common/numbers.hpp"
 #include "common/text.hpp"
+#include "common/time_text.hpp"
 #include "explorer/exploration.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
@@ -20,7 +21,6 @@
 #include "tools/options/prices.hpp"
 #include "tools/terminal/exploration_tables.hpp"
 #include "tools/terminal/output.hpp"
-#include "tools/terminal/time_text.hpp"
 #include "traces/files/trace_json.hpp"
 
 namespace rubato {

@@ -10,12 +10,12 @@
 #include <fmt/format.h>
 
 #include "common/numbers.hpp"
+#include "common/time_text.hpp"
 #include "explorer/results/plan_choice.hpp"
 #include "explorer/results/store.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/terminal/output.hpp"
-#include "tools/terminal/time_text.hpp"
 
 namespace rubato {
 

@@ -148,7 +148,9 @@ TEST_F(CapturedRun, IsPlannedWithWhatChangesOfClockTake) {
   expect(automatic + " --switch-stall-us 10 --db auto.db", 0,
          "a change takes 10 us (10 us of it a");
   expect(automatic + " --switching none", 0, "changes take nothing, as asked for");
-  expect(automatic + " --gpu h100-sxm5", 2, "nothing is known of changes of clock on h100-sxm5");
+  expect(automatic + " --gpu h100-sxm5", 0, "a change takes 6 ms;");
+  expect(automatic + " --gpu rtx-5090", 0, "a change takes 22 ms (a guess: nobody measured");
+  expect(automatic + " --gpu rtx-5090 --switch-latency-us 8000", 0, "a change takes 8 ms;");
   expect(automatic + " --switch-latency-us -5", 2, "switch-latency-us is -5; expected a number");
   expect(explore + " --switch-latency-us 10 --switch-stall-us 20", 2, "part of the latency");
   expect("explore --ranks 'nothing*.json'", 2, "no file is named like 'nothing*.json'");

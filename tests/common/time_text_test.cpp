@@ -1,4 +1,4 @@
-#include "tools/terminal/time_text.hpp"
+#include "common/time_text.hpp"
 
 #include <array>
 #include <string>
