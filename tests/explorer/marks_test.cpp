@@ -139,7 +139,7 @@ TEST(Marks, AStepOfFusedKernelsCountsItsActivations) {
   EXPECT_FALSE(mark_of_memory(generate_training_step(step).trace, load_gpu_spec("a100-sxm4-80gb")));
 }
 
-TEST(Marks, ChangesOfClockAreCountedWhereTheirCostIsKnown) {
+TEST(Marks, ChangesOfClockAreCounted) {
   const LeastWaste slack{.slack_frac = 0.05};
   const Exploration found = explored("a100-sxm4-80gb", {}, slack);
   const PlanResult& plan = found.plans.at(1);
@@ -155,9 +155,14 @@ TEST(Marks, ChangesOfClockAreCountedWhereTheirCostIsKnown) {
   const bool missed = real.time_s > 1.05 * found.baseline.total.time_s;
   EXPECT_EQ(find(plan.marks, MarkKind::slack_missed) != nullptr, missed);
   EXPECT_FALSE(found.plans.at(0).counted);  // one clock
-  // Not where plans know it already, nor where nobody does.
+  // Not where plans know it already.
   EXPECT_FALSE(explored("a100-sxm4-80gb", {}, slack, switch_model(spec)).plans.at(1).counted);
-  EXPECT_FALSE(explored("rtx-3080-ti", {}, slack).plans.at(1).counted);
+  // Where nobody measured, the guess counts.
+  const PlanResult guessed = explored("rtx-3080-ti", {}, slack).plans.at(1);
+  ASSERT_TRUE(guessed.counted);
+  EXPECT_GT(guessed.counted->time_s, guessed.sim.total.time_s);
+  EXPECT_NE(find(guessed.marks, MarkKind::changes_ignored)->reason.find("(a guess: nobody"),
+            std::string::npos);
 }
 
 TEST(Marks, OfChangesAgainstWhatWasAsked) {
