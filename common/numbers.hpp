@@ -23,6 +23,18 @@ inline constexpr double us_per_s = 1e6;
 /// As format_fixed, with "+" before what is not negative: "+1.50", "+0.00".
 [[nodiscard]] std::string format_signed(double value, int decimals);
 
+struct TimeUnit {
+  std::string_view name;  ///< "ms"
+  double per_s;
+};
+
+/// Of us, ms and s the largest in which a time of four digits is at least 1; of 0 it is s.
+[[nodiscard]] TimeUnit time_unit(double time_s);
+
+/// For people, four digits in that unit: "22 ms", "5.096 s"; of 10000 s and more whole seconds.
+/// Programs get seconds, or a column whose name says its unit.
+[[nodiscard]] std::string time_text(double time_s);
+
 /// The number that is the whole of `text`, or nothing. Accepts what
 /// std::from_chars accepts except nan and infinity.
 [[nodiscard]] std::optional<double> parse_number(std::string_view text);

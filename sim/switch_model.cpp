@@ -6,7 +6,6 @@
 
 #include "common/error.hpp"
 #include "common/numbers.hpp"
-#include "common/time_text.hpp"
 
 namespace rubato {
 

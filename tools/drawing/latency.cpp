@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "common/numbers.hpp"
-#include "common/time_text.hpp"
 #include "tools/drawing/page_parts.hpp"
 #include "tools/drawing/svg.hpp"
 

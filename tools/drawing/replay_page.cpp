@@ -7,7 +7,6 @@
 #include <fmt/ranges.h>
 
 #include "common/numbers.hpp"
-#include "common/time_text.hpp"
 #include "tools/drawing/page_parts.hpp"
 
 namespace rubato {

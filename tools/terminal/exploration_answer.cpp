@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include "common/numbers.hpp"
-#include "common/time_text.hpp"
 #include "common/version.hpp"
 #include "explorer/report/setting_lines.hpp"
 #include "tools/terminal/exploration_tables.hpp"

@@ -10,7 +10,6 @@
 #include "common/file.hpp"
 #include "common/numbers.hpp"
 #include "common/text.hpp"
-#include "common/time_text.hpp"
 #include "explorer/results/replay_store.hpp"
 #include "models/gpu/device.hpp"
 #include "sim/timeline/graph.hpp"

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "common/time_text.hpp"
+#include "common/numbers.hpp"
 
 namespace rubato {
 

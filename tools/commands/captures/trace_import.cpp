@@ -8,8 +8,8 @@
 
 #include "common/file.hpp"
 #include "common/gzip.hpp"
+#include "common/numbers.hpp"
 #include "common/text.hpp"
-#include "common/time_text.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/captures/trace.hpp"
 #include "tools/options/files.hpp"

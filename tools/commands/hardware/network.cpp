@@ -11,7 +11,6 @@
 #include "common/file.hpp"
 #include "common/numbers.hpp"
 #include "common/suggest.hpp"
-#include "common/time_text.hpp"
 #include "models/calibration/network_fit.hpp"
 #include "models/network/cluster_fit.hpp"
 #include "models/network/collective_time.hpp"

@@ -8,7 +8,6 @@
 
 #include "common/error.hpp"
 #include "common/numbers.hpp"
-#include "common/time_text.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/pipeline/subcommands.hpp"
 #include "tools/terminal/exploration_tables.hpp"

@@ -8,7 +8,6 @@
 #include "common/numbers.hpp"
 #include "common/suggest.hpp"
 #include "common/text.hpp"
-#include "common/time_text.hpp"
 #include "explorer/limited_exploration.hpp"
 #include "explorer/results/graph_store.hpp"
 #include "explorer/results/store.hpp"

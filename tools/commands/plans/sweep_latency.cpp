@@ -11,7 +11,6 @@
 #include "common/file.hpp"
 #include "common/numbers.hpp"
 #include "common/text.hpp"
-#include "common/time_text.hpp"
 #include "explorer/exploration.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"

@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 
 #include "common/numbers.hpp"
-#include "common/time_text.hpp"
 #include "explorer/results/plan_choice.hpp"
 #include "explorer/results/store.hpp"
 #include "tools/command_line.hpp"
