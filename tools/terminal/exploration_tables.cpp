@@ -121,7 +121,7 @@ OutputTable empty_plans_table(const Exploration& found, Counted counted) {
   std::vector<Column> columns{{.key = "status", .for_programs = all_found, .room = Room::needed}};
   columns.insert(columns.end(), totals_columns.begin(), totals_columns.end());
   const bool apart = counted == Counted::apart;
-  const Room expected = some_is_optimistic(found) ? Room::usual : Room::detail;
+  const Room expected = some_is_optimistic(found) ? Room::needed : Room::detail;
   columns.insert(columns.end(),
                  {{"time_change_low_pct", "low", 2, true},
                   {"time_change_high_pct", "high", 2, true},

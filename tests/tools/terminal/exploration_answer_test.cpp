@@ -203,7 +203,7 @@ TEST_F(ExplorationAnswer, TheSavingIsNeverLeftOut) {
   }
 }
 
-// Where less is expected than is estimated, a terminal of 100 characters says so, with marks too.
+// Where less is expected than is estimated, the narrowest terminal says so, with marks too.
 TEST_F(ExplorationAnswer, OptimisticEstimatesStandBesideWhatToExpect) {
   for (PlanResult& plan : found_.plans) {
     plan.marks = {{MarkKind::changes_ignored, "free"}, {MarkKind::slack_missed, "late"}};
@@ -212,7 +212,7 @@ TEST_F(ExplorationAnswer, OptimisticEstimatesStandBesideWhatToExpect) {
   }
   const auto shown = [&] {
     return plans_table(found_, Counted::apart)
-        .has_room_for("energy_change_expected_pct", {.columns = 100});
+        .has_room_for("energy_change_expected_pct", {.columns = 72});
   };
   EXPECT_FALSE(shown());
   found_.plans[1].interval->energy.median_pct += 0.01;
