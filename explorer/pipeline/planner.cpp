@@ -18,8 +18,7 @@ namespace {
 // by these shares, too.
 constexpr std::array shorter_for_switching{0.0, 1e-3, 3e-3, 6e-3, 0.01, 0.02, 0.04, 0.08, 0.15};
 
-// Ways to dive, those that found most on the Perseus profiles first. As many may find nothing.
-constexpr std::size_t fruitless_dives = 3;
+// Ways to dive, those that found most on the Perseus profiles first.
 constexpr std::array<DiveOptions, most_dives> ways_to_dive{{{0.3, 0.3},
                                                             {0.2, 0.5},
                                                             {0.1, 0.3},
@@ -192,7 +191,9 @@ void PipelinePlanner::lay_waves(std::span<const Question> questions,
     if (plan_j - least_j > options_.wave_gap_frac * plan_j) far.push_back(i);
   }
   if (far.empty()) return;
-  const auto target_s = [&](auto i) { return std::max(questions[i].target_s, least_time_s_); };
+  const auto target_s = [&](std::size_t i) {
+    return std::max(questions[i].target_s, least_time_s_);
+  };
   std::vector<double> times_s;
   for (const std::size_t i : far) times_s.push_back(target_s(i));
   const std::vector<PipelinePlan> laid = WavePlans(work_, rounder_).ending_around(times_s, context);
@@ -216,17 +217,14 @@ void PipelinePlanner::dive(const Question& question, const FrontierPlan& prices,
   const double useful_s = waits ? question.limit_s : std::max(question.target_s, least_time_s_);
   const ClockDive diving(work_, rounder_);
   double best_j = total_j(question, *best);
-  std::size_t left = options_.dives < most_dives ? fruitless_dives : most_dives;
   for (const DiveOptions& way : ways) {
-    if (left == 0 || best_j - least_j <= options_.dive_gap_frac * best_j) return;
-    --left;
+    if (best_j - least_j <= options_.dive_gap_frac * best_j) return;
     DiveOptions options = way;
     options.known_j = best_j - waiting_power_w() * (waits ? question.limit_s : useful_s);
     auto plan = diving.dive(prices.duration_s, useful_s, options, context);
     if (!plan || total_j(question, *plan) >= best_j) continue;
     best_j = total_j(question, *plan);
     best = std::move(plan);
-    left = std::max(left, fruitless_dives);
   }
 }
 
