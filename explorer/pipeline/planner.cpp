@@ -8,7 +8,7 @@
 
 #include "common/algorithms/sort_by.hpp"
 #include "common/error.hpp"
-#include "explorer/pipeline/wave_plans.hpp"
+#include "explorer/pipeline/steady/wave_plans.hpp"
 
 namespace rubato {
 

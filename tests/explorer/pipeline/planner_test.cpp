@@ -11,7 +11,6 @@
 #include "common/error.hpp"
 #include "explorer/pipeline/clock_dive.hpp"
 #include "explorer/pipeline/planner.hpp"
-#include "explorer/pipeline/wave_plans.hpp"
 #include "tests/expect_error.hpp"
 #include "tests/explorer/pipeline/reference.hpp"
 #include "tests/paths.hpp"
@@ -74,34 +73,6 @@ RC_GTEST_PROP(PipelinePlanner, ReducesTiedEmbeddingsInTime, ()) {
   const double best_j = best_energy_j(work, deadline_s, AfterEnd::go_on);
   RC_ASSERT(result.lower_bound_j <= best_j * (1.0 + 1e-9));
   RC_ASSERT(result.energy_j >= best_j * (1.0 - 1e-9));
-}
-
-// Waves fill what the clocks of a stage leave: before, these plans were 1.09 and 1.04 % above their
-// bounds.
-TEST(PipelinePlanner, WavesComeNearTheBoundsOfLongPipelines) {
-  const PipelineProfile profile =
-      read_pipeline_profile(source_dir() / "docs/examples/gpt3-175b-a40.csv");
-  const PipelineWork work =
-      pipeline_work(make_schedule({.stages = 8, .microbatches = 96}), profile, 70.38);
-  const PipelinePlanner planner(work), without(work, {.wave_gap_frac = 1.0});
-  for (const double deadline_s : {41.44, 41.6}) {
-    const PipelineResult plan = planner.plan({&deadline_s, 1}).front();
-    EXPECT_LE(plan.run.time_s, deadline_s);
-    EXPECT_LT(plan.gap_frac, 6.5e-3) << deadline_s;
-    EXPECT_LT(plan.energy_j, 0.996 * without.plan({&deadline_s, 1}).front().energy_j) << deadline_s;
-  }
-}
-
-// Whatever the pipeline, plans in waves end in time and are plans of it.
-RC_GTEST_PROP(PipelinePlanner, WavesEndInTime, ()) {
-  const PipelineWork work = arbitrary_work(2, 3, 3);
-  const ClockRounder rounder(work);
-  const double deadline_s = rounder.least_time_s() + 0.5 * *rc::gen::inRange(0, 40);
-  const auto plan = WavePlans(work, rounder).ending_by(deadline_s);
-  if (!plan) return;  // one clock for all ends late
-  const PipelineRun run = simulate(work, *plan);
-  RC_ASSERT(run.time_s <= deadline_s * (1.0 + 1e-12));
-  RC_ASSERT(run.energy_j >= best_energy_j(work, deadline_s, AfterEnd::go_on) * (1.0 - 1e-9));
 }
 
 // The rest of the node draws the same whatever the clocks are: energies grow by the time, and

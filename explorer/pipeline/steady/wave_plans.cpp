@@ -1,4 +1,4 @@
-#include "explorer/pipeline/wave_plans.hpp"
+#include "explorer/pipeline/steady/wave_plans.hpp"
 
 #include <algorithm>
 #include <array>
