@@ -9,10 +9,9 @@
 #include <fmt/format.h>
 
 #include "common/error.hpp"
-#include "explorer/graph/contention/contended_bound.hpp"
+#include "explorer/graph/planner_prices.hpp"
 #include "explorer/graph/sequence_bound.hpp"
 #include "explorer/graph/sequence_search.hpp"
-#include "explorer/pipeline/contraction.hpp"
 
 namespace rubato {
 
@@ -30,28 +29,6 @@ bool may_stall(const SwitchModel& switching) {
 }
 
 }  // namespace
-
-struct GraphPlanner::Prices {
-  // Bounds need no vertex beyond the times and the least idle power, see bound_of_launches_j.
-  Prices(const LaunchCosts& alone_costs, const LaunchCosts& beside, const ClockGrid& grid,
-         std::vector<double> wanted_s, const RunContext& context)
-      : alone(crash_problem(launch_work(alone_costs))),
-        work(launch_work(beside)),
-        rounder(work),
-        times_s(std::move(wanted_s)),
-        frontier(LaunchFrontiers().sweep(
-            alone, times_s, times_s.empty() ? all_prices : alone_costs.least_idle_w(), context)),
-        contended(alone_costs, grid),
-        held(alone_costs, contended.shared_gpus()) {}
-
-  Contraction alone;
-  PipelineWork work;
-  ClockRounder rounder;
-  std::vector<double> times_s;  // of the frontier's plans
-  Frontier frontier;
-  ContendedBound contended;
-  HeldEnergy held;  // whatever runs beside it
-};
 
 GraphPlanner::GraphPlanner(const GraphModel& model, const ClockGrid& grid,
                            const RunContext& context, const std::optional<SwitchModel>& switching,
@@ -230,45 +207,6 @@ void GraphPlanner::answer_automatic(GraphPlanResult& result, double prices_at_s,
   result.run = std::move(found->run);
 }
 
-// Solvers take launches to be slowed down as at the default clocks. Here each unit has the clock
-// that costs least beside what its launches ran beside in the replay before, by one factor on all
-// prices: the least that ends in time. Then the first units have the clocks of the next lower one.
-void GraphPlanner::share_gpus(GraphPlanResult& result, const LaunchUnits& units,
-                              const RunContext& context) {
-  constexpr int factors = 12, splices = 10;
-  constexpr double wider = 1.5;
-  const FrontierPlan* prices = targets_->beside.at(target_s(result.deadline_s), 0, context);
-  if (!prices_->contended.matters() || prices == nullptr || !result.found()) return;
-  PaidGraph paid = prices_->contended.paid_by({result.deadline_s, prices_->frontier.least_time_s});
-  const double end_s = result.deadline_s * (1.0 + time_tolerance);
-  std::vector<ClockId> late, in_time;
-  GraphRun before = result.run;
-  double low = 0.0, high = std::numeric_limits<double>::infinity(), factor = 1.0;
-  for (int i = 0; i < factors && !context.stop_requested(); ++i) {
-    ArcFlow flow = arc_flow(model_.graph(), prices->arc_flow_w);
-    scale(flow, factor);
-    paid.pay(flow);
-    std::vector<ClockId> clocks = paid.cheapest_clocks({before.start_s, before.end_s}, units);
-    GraphPlan plan = plan_of(units, clocks);
-    before = simulator_.run(plan);
-    const bool ends_in_time = before.span_s <= end_s;
-    keep_if_better(result, std::move(plan), before);
-    (ends_in_time ? in_time : late) = std::move(clocks);
-    (ends_in_time ? high : low) = factor;
-    factor = in_time.empty() ? factor * wider
-             : late.empty()  ? factor / wider
-                             : std::sqrt(low * high);
-  }
-  if (late.empty() || in_time.empty()) return;
-  std::uint32_t least = 0, most = units.size();  // so many first units of the later one
-  for (int i = 0; i < splices && most - least > 1 && !context.stop_requested(); ++i) {
-    const std::uint32_t middle = least + (most - least) / 2;
-    std::vector<ClockId> clocks = in_time;
-    std::copy_n(late.begin(), middle, clocks.begin());
-    (keep_if_better(result, plan_of(units, clocks)) ? least : most) = middle;
-  }
-}
-
 bool GraphPlanner::shares_no_clocks(const GraphQuestion& question) const {
   return question.grain == GraphGrain::launch &&
          std::ranges::none_of(repeats_of(question).steps,
@@ -296,7 +234,8 @@ void GraphPlanner::answer(GraphPlanResult& result, const RunContext& context) {
           return clock_of_unit;
         },
         context);
-    return share_gpus(result, units, context);
+    share_gpus(result, units, context);
+    return even_out(result, units, context);
   }
   search_targets(
       result, units,
@@ -308,6 +247,7 @@ void GraphPlanner::answer(GraphPlanResult& result, const RunContext& context) {
       },
       context);
   share_gpus(result, units, context);
+  even_out(result, units, context);
 }
 
 // By the prices of a time for which a question was asked, each launch as if by itself.

@@ -93,11 +93,21 @@ class SharedGpu {
   /// [0, 1]: alone, on all SMs it can fill.
   [[nodiscard]] double dram_use(std::uint32_t kernel) const;
 
+  /// No launch takes longer while at most one kernel of each stream runs, s.
+  /// @param streams  kernels that each may run
+  /// @return of one launch of each, shape as streams
+  [[nodiscard]] std::vector<std::vector<double>> longest_s(
+      std::span<const std::vector<std::uint32_t>> streams) const;
+
  private:
   // Of one running kernel: what it would be by itself on the SMs that are left to it.
   struct Alone {
     OperatingPoint point;
     double core_use, dram_use, busy;
+  };
+  // Of one kernel, whatever others hold: no more than this. Seconds are of one launch.
+  struct Most {
+    double time_s = 0.0, core_s = 0.0, dram_s = 0.0, core_use = 0.0, dram_use = 0.0;
   };
   struct Answer {
     std::size_t key = 0, size = 0;  // in keys_
@@ -105,6 +115,12 @@ class SharedGpu {
   };
 
   [[nodiscard]] Alone alone(const ClockState& state, std::uint32_t kernel, double held_frac) const;
+  [[nodiscard]] Most most(std::uint32_t kernel, double held_frac, const ClockState& slowest) const;
+  [[nodiscard]] double most_active_w(std::uint32_t kernel) const;
+  [[nodiscard]] double longest_s(std::uint32_t kernel, const Most& own,
+                                 std::span<const Most> others) const;
+  void raise_longest(std::span<const std::vector<std::uint32_t>> streams, const ClockState& slowest,
+                     std::vector<std::vector<double>>& longest) const;
   [[nodiscard]] Sharing unlimited(std::span<const std::uint32_t> running, const ClockState& state);
   [[nodiscard]] Sharing limited(std::span<const std::uint32_t> running);
   void grow();

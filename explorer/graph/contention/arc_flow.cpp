@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "common/numbers.hpp"
-#include "explorer/graph/launch_prices.hpp"
 
 namespace rubato {
 
@@ -42,17 +41,30 @@ void scale(ArcFlow& flow, double factor) {
   flow.price_w *= factor;
 }
 
-void raise_latest_path(const ExecutionGraph& graph, std::span<const double> end_s, double raise_w,
-                       ArcFlow& flow) {
-  const LatestPath path = latest_path(graph, end_s);
+void raise_along(const ExecutionGraph& graph, const LatestPath& path, double raise_w,
+                 ArcFlow& flow) {
+  const auto raised = [&](double w) { return std::max(w + raise_w, 0.0); };  // but for rounding
   flow.price_w += raise_w;
-  flow.to_end_w[path.last] += raise_w;
-  flow.node_w[path.last] += raise_w;
+  flow.to_end_w[path.last] = raised(flow.to_end_w[path.last]);
+  flow.node_w[path.last] = raised(flow.node_w[path.last]);
   for (const GraphArc* arc : path.waits) {
-    flow.arc_w[arc_index(graph, *arc)] += raise_w;
-    flow.node_w[index(arc->from)] += raise_w;
+    double& arc_w = flow.arc_w[arc_index(graph, *arc)];
+    arc_w = raised(arc_w);
+    flow.node_w[index(arc->from)] = raised(flow.node_w[index(arc->from)]);
     flow.lag_cost_j += raise_w * arc->lag_s;
   }
+}
+
+double least_along(const ExecutionGraph& graph, const LatestPath& path, const ArcFlow& flow) {
+  double least_w = flow.to_end_w[path.last];
+  for (const GraphArc* arc : path.waits)
+    least_w = std::min(least_w, flow.arc_w[arc_index(graph, *arc)]);
+  return least_w;
+}
+
+void raise_latest_path(const ExecutionGraph& graph, std::span<const double> end_s, double raise_w,
+                       ArcFlow& flow) {
+  raise_along(graph, latest_path(graph, end_s), raise_w, flow);
 }
 
 }  // namespace rubato

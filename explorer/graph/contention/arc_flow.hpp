@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "explorer/graph/launch_prices.hpp"
 #include "traces/graph/execution_graph.hpp"
 
 namespace rubato {
@@ -24,6 +25,14 @@ struct ArcFlow {
 
 /// All prices by one factor: still a flow.
 void scale(ArcFlow& flow, double factor);
+
+/// `raise_w` more along a path: still a flow if no less than -least_along() is asked for.
+void raise_along(const ExecutionGraph& graph, const LatestPath& path, double raise_w,
+                 ArcFlow& flow);
+
+/// The least that flows on an arc of a path.
+[[nodiscard]] double least_along(const ExecutionGraph& graph, const LatestPath& path,
+                                 const ArcFlow& flow);
 
 /// `raise_w` more along the path that ends last: still a flow.
 /// @param end_s  when activities ended, shape [activities]

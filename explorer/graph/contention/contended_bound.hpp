@@ -23,6 +23,9 @@ class ContendedBound {
   /// Whether anything can run beside a launch of a GPU's main stream.
   [[nodiscard]] bool matters() const noexcept;
 
+  /// By what waits for what alone, shape [gpus].
+  [[nodiscard]] const std::vector<GpuLanes>& lanes() const noexcept { return lanes_; }
+
   /// Whether streams of a GPU beside the main one run anything, shape [gpus].
   [[nodiscard]] std::vector<bool> shared_gpus() const;
 
@@ -45,8 +48,7 @@ class ContendedBound {
   [[nodiscard]] const std::vector<double>& most_s();
   void leave_out_far_ones(std::vector<GpuLanes>& lanes) const;
   [[nodiscard]] std::vector<double> least_holds_s(const std::vector<GpuLanes>& lanes,
-                                                  const ContendedDeadline& deadline) const;
-  void move(const PaidGraph& paid, double time_s, double step, ArcFlow& flow) const;
+                                                  const ContendedDeadline& deadline);
 
   const LaunchCosts& costs_;
   const ExecutionGraph& graph_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 
 #include "common/numbers.hpp"
 
@@ -44,7 +45,36 @@ PaidGpu::PaidGpu(const LaunchCosts& costs, const GpuLanes& lanes, PairCosts& pai
     for (std::uint32_t p = lanes.side[s].first; p < lanes.side[s].last; ++p) side_at_[met[p]++] = s;
   }
   alone_least_.resize(lanes.main.size());
+  least_.resize(lanes.main.size());
   meetings_.resize(pair_.size());
+  find_alike();
+}
+
+void PaidGpu::find_alike() {
+  std::map<std::uint32_t, std::size_t> known;
+  for (std::size_t s = 0; s < lanes_.side.size(); ++s) {
+    const SideActivity& of = lanes_.side[s];
+    double least_w = no_price_j;  // beside others a collective that is waited for draws less
+    for (const PairCost& cell : side_[s]) least_w = std::min(least_w, cell.side_w);
+    std::span<const PairCost> before;
+    for (std::size_t m = first_meeting_[s]; of.holds && m < first_meeting_[s + 1]; ++m) {
+      if (pair_[m].data() == before.data()) continue;
+      before = pair_[m];
+      for (const PairCost& cell : before) least_w = std::min(least_w, cell.side_w);
+    }
+    hold_base_.push_back(least_w);
+  }
+  if (!std::ranges::all_of(lanes_.side, &SideActivity::holds)) return;
+  for (std::size_t s = 0; s < lanes_.side.size(); ++s) {
+    const SideActivity& of = lanes_.side[s];
+    const std::uint32_t kernel = costs_.kernel_of(of.activity);
+    const auto [at, made] = known.try_emplace(kernel, alike_.size());
+    if (made)
+      alike_.push_back({{}, std::vector<std::span<const PairCost>>(lanes_.main.size()), {}});
+    Alike& alike = alike_[at->second];
+    alike.sides.push_back(s);
+    for (std::uint32_t p = of.first; p < of.last; ++p) alike.pair[p] = pair_[place(s, p)];
+  }
 }
 
 // Idle power of the clock held through the gap behind a launch.
@@ -83,11 +113,10 @@ double PaidGpu::together_j(std::size_t position, std::size_t side, std::size_t c
          held_j(position, clock);
 }
 
-PaidGpu::Meeting PaidGpu::meeting(std::size_t position, std::size_t side) const {
+PaidGpu::Meeting PaidGpu::meeting(std::size_t position, std::span<const PairCost> cells,
+                                  double side_w, double price) const {
   const std::uint32_t launch = lanes_.main[position];
-  const double time_w = flow_->node_w[launch] + side_flow_w(side);
-  const double work = costs_.amount(launch), price = price_[side];
-  const auto cells = pair_[place(side, position)];
+  const double time_w = flow_->node_w[launch] + side_w, work = costs_.amount(launch);
   Meeting least{no_price_j, 0.0};
   for (std::size_t c = 0; c < cells.size(); ++c) {
     const PairCost& cell = cells[c];
@@ -99,10 +128,10 @@ PaidGpu::Meeting PaidGpu::meeting(std::size_t position, std::size_t side) const 
   return least;
 }
 
-PaidGpu::Offer PaidGpu::offer(std::size_t position, std::size_t side, double other_j) const {
+PaidGpu::Offer PaidGpu::offer(std::size_t position, std::span<const PairCost> cells, double side_w,
+                              double other_j) const {
   const std::uint32_t launch = lanes_.main[position];
-  const double time_w = flow_->node_w[launch] + side_flow_w(side), work = costs_.amount(launch);
-  const auto cells = pair_[place(side, position)];
+  const double time_w = flow_->node_w[launch] + side_w, work = costs_.amount(launch);
   Offer cheapest{no_price_j, 0.0};
   for (std::size_t c = 0; c < cells.size(); ++c) {
     const PairCost& cell = cells[c];
@@ -124,20 +153,14 @@ PaidGpu::Meeting PaidGpu::cheapest(std::size_t position, std::size_t other_than)
   return least;
 }
 
-// What a side activity is worth whatever it runs beside: its own power, its own time. Beside others
-// a collective that is waited for draws less.
+// What a side activity is worth whatever it runs beside: its own power, its own time.
 void PaidGpu::find_base() {
-  base_.clear();
+  base_ = hold_base_;
   for (std::size_t s = 0; s < lanes_.side.size(); ++s) {
-    const SideActivity& of = lanes_.side[s];
-    double least = no_price_j;
-    for (const PairCost& cell : side_[s]) {
-      least = std::min(least, of.holds ? cell.side_w : (side_flow_w(s) + cell.side_w) / cell.per_s);
-    }
-    for (std::size_t m = first_meeting_[s]; of.holds && m < first_meeting_[s + 1]; ++m) {
-      for (const PairCost& cell : pair_[m]) least = std::min(least, cell.side_w);
-    }
-    base_.push_back(least);
+    if (lanes_.side[s].holds) continue;
+    base_[s] = no_price_j;
+    for (const PairCost& cell : side_[s])
+      base_[s] = std::min(base_[s], (side_flow_w(s) + cell.side_w) / cell.per_s);
   }
 }
 
@@ -151,36 +174,78 @@ double PaidGpu::in_gap_j(std::size_t side, double gap_w) const {
   return least;
 }
 
-void PaidGpu::raise(std::size_t side) {
+// What its cheapest gap leaves room for. @param gaps_s  that its gaps take at least
+double PaidGpu::most_price(std::size_t side, double& gaps_s) const {
   const SideActivity& of = lanes_.side[side];
-  double gap_w = no_price_j, gaps_s = 0.0;
+  double gap_w = no_price_j;
+  gaps_s = 0.0;
   for (std::uint32_t gap = of.first; gap <= of.last; ++gap) {
     gap_w = std::min(gap_w, gap_price_w(gap));
     gaps_s += lanes_.lag_before_s[gap];
   }
-  const double most = in_gap_j(side, gap_w);
-  std::vector<Offer> offers;
-  for (std::uint32_t p = of.first; p < of.last; ++p)
-    offers.push_back(offer(p, side, cheapest(p, side).least_j));
-  double gap_progress = 0.0;
+  return in_gap_j(side, gap_w);
+}
+
+PaidGpu::Offer PaidGpu::gap_offer(std::size_t side, double gaps_s) const {
+  double progress = 0.0;
   for (const PairCost& cell : side_[side])
-    gap_progress = std::max(gap_progress, gaps_s * (of.holds ? 1.0 : cell.per_s));
-  offers.push_back({in_gap_j(side, 0.0), gap_progress});
+    progress = std::max(progress, gaps_s * (lanes_.side[side].holds ? 1.0 : cell.per_s));
+  return {in_gap_j(side, 0.0), progress};
+}
+
+// From which on the cheapest have room for all that is needed.
+double PaidGpu::price_for(double needed, std::vector<Offer>& offers, double most) const {
   std::ranges::sort(offers, {}, &Offer::price_j);
-  double room = 0.0, price = most;
+  double room = 0.0;
   for (const Offer& one : offers) {
     room += one.progress;
-    if (room < needed_[side]) continue;
-    price = one.price_j;
-    break;
+    if (room >= needed) return one.price_j;
   }
+  return most;
+}
+
+void PaidGpu::raise(std::size_t side) {
+  const SideActivity& of = lanes_.side[side];
+  double gaps_s = 0.0;
+  const double most = most_price(side, gaps_s);
+  std::vector<Offer> offers;
+  for (std::uint32_t p = of.first; p < of.last; ++p)
+    offers.push_back(offer(p, pair_[place(side, p)], side_flow_w(side), cheapest(p, side).least_j));
+  offers.push_back(gap_offer(side, gaps_s));
+  const double price = price_for(needed_[side], offers, most);
   price_[side] = std::clamp(price, std::min(base_[side], most), most);
   for (std::uint32_t p = of.first; p < of.last; ++p) meetings_[place(side, p)] = meeting(p, side);
 }
 
-void PaidGpu::pay(const ArcFlow& flow) {
-  constexpr int passes = 3;
-  flow_ = &flow;
+// All of them together need what the launches that any of them meets have room for.
+void PaidGpu::raise(Alike& alike) {
+  std::vector<Offer> offers;
+  double needed = 0.0;
+  for (std::size_t p = 0; p < lanes_.main.size(); ++p) {
+    if (!alike.pair[p].empty()) offers.push_back(offer(p, alike.pair[p], 0.0, least_[p].least_j));
+  }
+  std::vector<double> most;
+  for (const std::size_t s : alike.sides) {
+    double gaps_s = 0.0;
+    most.push_back(most_price(s, gaps_s));
+    needed += needed_[s];
+  }
+  const double price = price_for(needed, offers, no_price_j);
+  alike.price_w.assign(lanes_.main.size(), 0.0);
+  for (std::size_t k = 0; k < alike.sides.size(); ++k) {
+    const std::size_t s = alike.sides[k];
+    price_[s] = std::clamp(price, std::min(base_[s], most[k]), most[k]);
+    for (std::uint32_t p = lanes_.side[s].first; p < lanes_.side[s].last; ++p)
+      alike.price_w[p] = std::max(alike.price_w[p], price_[s]);
+  }
+  for (std::size_t p = 0; p < lanes_.main.size(); ++p) {
+    if (alike.pair[p].empty()) continue;
+    const Meeting met = meeting(p, alike.pair[p], 0.0, alike.price_w[p]);
+    if (met.least_j < least_[p].least_j) least_[p] = met;
+  }
+}
+
+void PaidGpu::pay_alone() {
   for (std::size_t p = 0; p < lanes_.main.size(); ++p) {
     const std::uint32_t launch = lanes_.main[p];
     const double work = costs_.amount(launch);
@@ -188,10 +253,17 @@ void PaidGpu::pay(const ArcFlow& flow) {
     for (std::size_t c = 0; c < alone_[p].size(); ++c) {
       const PairCost& cell = alone_[p][c];
       const double wall_s = work / cell.per_s;
-      const double j = wall_s * (flow.node_w[launch] + cell.power_w) + held_j(p, c);
+      const double j = wall_s * (flow_->node_w[launch] + cell.power_w) + held_j(p, c);
       if (j < alone_least_[p].least_j) alone_least_[p] = {j, wall_s};
     }
   }
+}
+
+void PaidGpu::pay(const ArcFlow& flow) {
+  constexpr int passes = 3;
+  flow_ = &flow;
+  paid_alike_ = false;
+  pay_alone();
   find_base();
   price_ = base_;
   for (std::size_t s = 0; s < lanes_.side.size(); ++s) {
@@ -201,10 +273,32 @@ void PaidGpu::pay(const ArcFlow& flow) {
   for (int pass = 0; pass < passes; ++pass) {
     for (std::size_t s = 0; s < lanes_.side.size(); ++s) raise(s);
   }
+  for (std::size_t p = 0; p < lanes_.main.size(); ++p) least_[p] = cheapest(p, nobody);
+}
+
+void PaidGpu::pay_alike(const ArcFlow& flow) {
+  if (alike_.empty()) return pay(flow);
+  flow_ = &flow;
+  paid_alike_ = true;
+  pay_alone();
+  find_base();
+  price_ = base_;
+  least_ = alone_least_;
+  for (Alike& alike : alike_) raise(alike);
 }
 
 double PaidGpu::paid_j(std::size_t position, std::size_t clock) const {
   double least = alone_j(position, clock);
+  if (paid_alike_) {
+    const std::uint32_t launch = lanes_.main[position];
+    for (const Alike& alike : alike_) {
+      if (alike.pair[position].empty()) continue;
+      const PairCost& cell = alike.pair[position][clock];
+      const double w = flow_->node_w[launch] + cell.power_w - alike.price_w[position];
+      least = std::min(least, costs_.amount(launch) / cell.per_s * w + held_j(position, clock));
+    }
+    return least;
+  }
   for (std::size_t k = first_at_[position]; k < first_at_[position + 1]; ++k)
     least = std::min(least, together_j(position, side_at_[k], clock));
   return least;
@@ -244,9 +338,7 @@ void PaidGpu::add_costs_j(const ActivityTimes& times, const LaunchUnits& units,
   }
 }
 
-double PaidGpu::least_paid_j(std::size_t position) const {
-  return cheapest(position, nobody).least_j;
-}
+double PaidGpu::least_paid_j(std::size_t position) const { return least_[position].least_j; }
 
 double PaidGpu::side_j() const {
   CompensatedSum sum_j;
@@ -271,7 +363,7 @@ double PaidGpu::side_j() const {
 
 void PaidGpu::durations_s(std::span<double> duration_s) const {
   for (std::size_t p = 0; p < lanes_.main.size(); ++p)
-    duration_s[lanes_.main[p]] = cheapest(p, nobody).wall_s;
+    duration_s[lanes_.main[p]] = least_[p].wall_s;
 }
 
 }  // namespace rubato

@@ -23,6 +23,15 @@ class PaidGpu {
   /// Finds payments for these prices of time.
   void pay(const ArcFlow& flow);
 
+  /// The same, quicker: collectives of one kernel get one price, as far as their gaps leave room
+  /// for it. Only where nothing but collectives runs beside the main stream; else as pay().
+  void pay_alike(const ArcFlow& flow);
+
+  /// Cells that pay_alike() looks at for each clock.
+  [[nodiscard]] std::size_t meetings_alike() const noexcept {
+    return alike_.empty() ? meetings_.size() : alike_.size() * lanes_.main.size();
+  }
+
   /// What a main launch is paid if it runs at a clock. @param position  of the row
   [[nodiscard]] double paid_j(std::size_t position, std::size_t clock) const;
   /// The least over clocks, known since pay().
@@ -51,20 +60,38 @@ class PaidGpu {
     double progress;  // room
   };
 
+  // Collectives of one kernel.
+  struct Alike {
+    std::vector<std::size_t> sides;
+    std::vector<std::span<const PairCost>> pair;  // shape [main], by clock; empty: none meets it
+    std::vector<double> price_w;                  // shape [main]: most of those that meet it
+  };
+
   [[nodiscard]] double alone_j(std::size_t position, std::size_t clock) const;
   [[nodiscard]] double together_j(std::size_t position, std::size_t side, std::size_t clock) const;
   [[nodiscard]] std::vector<std::size_t> beside(const ActivityTimes& times) const;
   [[nodiscard]] double held_j(std::size_t position, std::size_t clock) const;
-  [[nodiscard]] Meeting meeting(std::size_t position, std::size_t side) const;
-  [[nodiscard]] Offer offer(std::size_t position, std::size_t side, double other_j) const;
+  [[nodiscard]] Meeting meeting(std::size_t position, std::size_t side) const {
+    return meeting(position, pair_[place(side, position)], side_flow_w(side), price_[side]);
+  }
+  [[nodiscard]] Meeting meeting(std::size_t position, std::span<const PairCost> cells,
+                                double side_w, double price) const;
+  [[nodiscard]] Offer offer(std::size_t position, std::span<const PairCost> cells, double side_w,
+                            double other_j) const;
   [[nodiscard]] Meeting cheapest(std::size_t position, std::size_t other_than) const;
   // Of a side activity and a main launch, into what meetings have.
   [[nodiscard]] std::size_t place(std::size_t side, std::size_t position) const {
     return first_meeting_[side] + position - lanes_.side[side].first;
   }
   [[nodiscard]] double gap_price_w(std::size_t gap) const;
+  void find_alike();
+  void pay_alone();
   void find_base();
+  [[nodiscard]] double most_price(std::size_t side, double& gaps_s) const;
+  [[nodiscard]] double price_for(double needed, std::vector<Offer>& offers, double most) const;
+  [[nodiscard]] Offer gap_offer(std::size_t side, double gaps_s) const;
   void raise(std::size_t side);
+  void raise(Alike& alike);
   [[nodiscard]] double side_flow_w(std::size_t side) const;
   [[nodiscard]] double in_gap_j(std::size_t side, double gap_w) const;
 
@@ -81,8 +108,11 @@ class PaidGpu {
   std::vector<double> surplus_w_;                 // idle power beyond the least, by clock
   std::vector<double> needed_;                    // progress of each side activity
   std::vector<double> base_, price_;              // of each side activity
-  std::vector<Meeting> alone_least_;              // shape [main]
+  std::vector<double> hold_base_;                 // of each that is a collective
+  std::vector<Meeting> alone_least_, least_;      // shape [main]
   std::vector<Meeting> meetings_;
+  std::vector<Alike> alike_;  // empty: some beside the main stream are launches
+  bool paid_alike_ = false;   // by the last payments
 };
 
 }  // namespace rubato

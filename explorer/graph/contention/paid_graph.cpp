@@ -25,6 +25,17 @@ void PaidGraph::pay(const ArcFlow& flow) {
   for (PaidGpu& gpu : gpus_) gpu.pay(flow);
 }
 
+void PaidGraph::pay_alike(const ArcFlow& flow) {
+  flow_ = &flow;
+  for (PaidGpu& gpu : gpus_) gpu.pay_alike(flow);
+}
+
+std::size_t PaidGraph::meetings_alike() const noexcept {
+  std::size_t sum = 0;
+  for (const PaidGpu& gpu : gpus_) sum += gpu.meetings_alike();
+  return sum;
+}
+
 // What no GPU's lanes pay for: launches on further streams at any clock, transfers.
 double PaidGraph::others_j() const {
   CompensatedSum sum_j;
@@ -43,31 +54,40 @@ double PaidGraph::others_j() const {
   return sum_j.value();
 }
 
-double PaidGraph::bound_j(const ContendedDeadline& deadline, const LaunchUnits* units) const {
+// No unit is of two GPUs.
+double PaidGraph::of_gpu_j(std::uint32_t gpu, const LaunchUnits* units) const {
   CompensatedSum sum_j;
   std::vector<double> of_unit_j(units == nullptr ? 0 : units->size() * costs_.clocks(), 0.0);
-  for (std::size_t g = 0; g < gpus_.size(); ++g) {
-    sum_j.add(gpus_[g].side_j());
-    for (std::size_t p = 0; p < lanes_[g].main.size(); ++p) {
-      if (units == nullptr) {
-        sum_j.add(gpus_[g].least_paid_j(p));
-        continue;
-      }
-      const std::size_t unit = units->unit_of(lanes_[g].main[p]);
-      for (std::size_t c = 0; c < costs_.clocks(); ++c)
-        of_unit_j[unit * costs_.clocks() + c] += gpus_[g].paid_j(p, c);
+  sum_j.add(gpus_[gpu].side_j());
+  for (std::size_t p = 0; p < lanes_[gpu].main.size(); ++p) {
+    if (units == nullptr) {
+      sum_j.add(gpus_[gpu].least_paid_j(p));
+      continue;
     }
+    const std::size_t unit = units->unit_of(lanes_[gpu].main[p]);
+    for (std::size_t c = 0; c < costs_.clocks(); ++c)
+      of_unit_j[unit * costs_.clocks() + c] += gpus_[gpu].paid_j(p, c);
   }
   for (auto of_clock = of_unit_j.begin(); of_clock != of_unit_j.end();) {
     const auto end = of_clock + static_cast<std::ptrdiff_t>(costs_.clocks());
     sum_j.add(*std::min_element(of_clock, end));
     of_clock = end;
   }
-  sum_j.add(others_j());
-  // As of launches alone: the least sum of what time costs and saves is at one of both ends.
+  return sum_j.value();
+}
+
+// As of launches alone: the least sum of what time costs and saves is at one of both ends.
+double PaidGraph::of_time_j(const ContendedDeadline& deadline) const {
   const double idle_w = costs_.least_idle_w();
   const double at_s = flow_->price_w >= idle_w ? deadline.time_s : deadline.least_time_s;
-  sum_j.add(flow_->lag_cost_j + (idle_w - flow_->price_w) * at_s);
+  return flow_->lag_cost_j + (idle_w - flow_->price_w) * at_s;
+}
+
+double PaidGraph::bound_j(const ContendedDeadline& deadline, const LaunchUnits* units) const {
+  CompensatedSum sum_j;
+  for (std::uint32_t g = 0; g < gpus_.size(); ++g) sum_j.add(of_gpu_j(g, units));
+  sum_j.add(others_j());
+  sum_j.add(of_time_j(deadline));
   return sum_j.value();
 }
 

@@ -32,9 +32,20 @@ class PaidGraph {
 
   /// Finds payments for these prices of time, which outlive what is asked next.
   void pay(const ArcFlow& flow);
+  /// The same, quicker, see PaidGpu.
+  void pay_alike(const ArcFlow& flow);
+  /// Of one GPU, after prices have changed along its main stream.
+  void pay_alike(const ArcFlow& flow, std::uint32_t gpu) { gpus_[gpu].pay_alike(flow); }
 
   /// The bound that payments are. @param units  launches that share a clock; null: each has its own
   [[nodiscard]] double bound_j(const ContendedDeadline& deadline, const LaunchUnits* units) const;
+
+  /// Parts of it: what is paid on a GPU, what no GPU's lanes pay for, and what the time is worth.
+  [[nodiscard]] double of_gpu_j(std::uint32_t gpu, const LaunchUnits* units) const;
+  [[nodiscard]] double others_j() const;
+  [[nodiscard]] double of_time_j(const ContendedDeadline& deadline) const;
+
+  [[nodiscard]] const std::vector<GpuLanes>& lanes() const noexcept { return lanes_; }
 
   /// By the clocks that each launch is paid for, shape [activities].
   [[nodiscard]] std::vector<double> durations_s() const;
@@ -46,10 +57,10 @@ class PaidGraph {
 
   /// Main launches and side activities that may run beside each other.
   [[nodiscard]] std::size_t meetings() const noexcept { return meetings_; }
+  /// What pay_alike() looks at of them.
+  [[nodiscard]] std::size_t meetings_alike() const noexcept;
 
  private:
-  [[nodiscard]] double others_j() const;
-
   const LaunchCosts& costs_;
   std::vector<GpuLanes> lanes_;
   std::vector<PaidGpu> gpus_;

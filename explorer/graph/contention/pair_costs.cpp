@@ -33,6 +33,58 @@ double PairCosts::dram_use(std::uint32_t kernel, std::size_t clock) {
   return gpu_at(clock, kernel / kernels, false).dram_use(kernel % kernels);
 }
 
+namespace {
+
+std::vector<std::vector<double>> longest_in_pairs_s(
+    SharedGpu& gpu, const std::vector<std::vector<std::uint32_t>>& streams) {
+  std::vector<std::vector<double>> longest;
+  for (const std::vector<std::uint32_t>& stream : streams) {
+    std::vector<double>& of = longest.emplace_back();
+    for (const std::uint32_t kernel : stream)
+      of.push_back(1.0 / gpu.at(std::array{kernel}).launches_per_s[0]);
+  }
+  for (std::size_t a = 0; a < streams[0].size(); ++a) {
+    for (std::size_t b = 0; b < streams[1].size(); ++b) {
+      const std::uint32_t first = streams[0][a], other = streams[1][b];
+      const Sharing& both = gpu.at(std::array{std::min(first, other), std::max(first, other)});
+      const std::size_t at = first <= other ? 0 : 1;
+      longest[0][a] = std::max(longest[0][a], 1.0 / both.launches_per_s[at]);
+      longest[1][b] = std::max(longest[1][b], 1.0 / both.launches_per_s[1 - at]);
+    }
+  }
+  return longest;
+}
+
+}  // namespace
+
+std::vector<std::vector<double>> PairCosts::longest_s(
+    const std::vector<std::vector<std::uint32_t>>& streams) {
+  const auto different = static_cast<std::uint32_t>(model_.graph().kernels().size());
+  std::size_t throttle = 0;
+  std::vector<std::vector<std::uint32_t>> kernels = streams;
+  for (std::vector<std::uint32_t>& stream : kernels) {
+    for (std::uint32_t& kernel : stream) {
+      throttle = kernel / different;
+      kernel %= different;
+    }
+  }
+  // Of two streams every pair can be looked at: they seldom reach the power limit as they might.
+  constexpr std::size_t most_pairs = 1'000'000;
+  const bool exact =
+      kernels.size() == 2 && kernels[0].size() * kernels[1].size() * clocks_.size() <= most_pairs;
+  std::vector<std::vector<double>> longest;
+  for (const std::vector<std::uint32_t>& stream : kernels) longest.emplace_back(stream.size(), 0.0);
+  for (std::size_t c = 0; c < clocks_.size(); ++c) {
+    SharedGpu& gpu = gpu_at(c, throttle, false);
+    const auto here = exact ? longest_in_pairs_s(gpu, kernels) : gpu.longest_s(kernels);
+    for (std::size_t s = 0; s < here.size(); ++s) {
+      for (std::size_t k = 0; k < here[s].size(); ++k)
+        longest[s][k] = std::max(longest[s][k], here[s][k]);
+    }
+  }
+  return longest;
+}
+
 CompanyId PairCosts::company(const std::vector<std::set<std::uint32_t>>& others) {
   const auto at = std::ranges::find(companies_, others, &Company::others);
   const auto id = id_at<CompanyId>(static_cast<std::size_t>(at - companies_.begin()));

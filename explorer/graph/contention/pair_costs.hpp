@@ -55,6 +55,11 @@ class PairCosts {
     return known(Key{kernel, side, holds, company});
   }
 
+  /// Of one GPU at any clock: no launch takes longer while at most one kernel of each stream runs.
+  /// @return of one launch of each, s, shape as streams
+  [[nodiscard]] std::vector<std::vector<double>> longest_s(
+      const std::vector<std::vector<std::uint32_t>>& streams);
+
   /// Power of an idle GPU beyond the least, by clock.
   [[nodiscard]] double surplus_w(std::uint32_t kernel, std::size_t clock) const;
 

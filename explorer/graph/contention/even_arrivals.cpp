@@ -1,0 +1,157 @@
+#include "explorer/graph/contention/even_arrivals.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+
+namespace rubato {
+
+namespace {
+
+constexpr int even_rounds = 16;
+constexpr double even_tolerance = 1e-9;  // of times, as of the planner
+constexpr double overshoot = 1.5;        // a step of a launch may be so much of what is left
+
+// A launch at its next clock.
+struct ClockStep {
+  std::uint32_t launch = 0;
+  ClockId clock;
+  double longer_s = 0.0;  // negative: shorter
+  double price_w = 0.0;   // energy saved, or spent, for each second
+};
+
+// The launches of one GPU between two of its collectives.
+struct Stretch {
+  std::span<const std::uint32_t> launches;
+  std::optional<std::uint32_t> transfer;  // of the collective behind it; none: the end
+};
+
+class EvenArrivals {
+ public:
+  EvenArrivals(const LaunchCosts& costs, const std::vector<GpuLanes>& lanes,
+               const LaunchUnits& units)
+      : costs_(costs), graph_(costs.model().graph()), units_(units) {
+    for (const GpuLanes& one : lanes) {
+      std::vector<Stretch>& row = rows_.emplace_back();
+      std::uint32_t from = 0;
+      for (const SideActivity& side : one.side) {
+        if (!side.holds || side.first <= from) continue;
+        const auto transfer = transfer_of(side.departure);
+        if (!transfer) continue;
+        row.push_back({std::span(one.main).subspan(from, side.first - from), transfer});
+        from = side.first;
+      }
+      if (from > 0) row.push_back({std::span(one.main).subspan(from), {}});
+      collectives_ += from > 0;
+    }
+  }
+
+  [[nodiscard]] bool matters() const noexcept { return collectives_ > 1; }
+
+  /// @param scale  of all times
+  void move(const GraphRun& run, double scale, std::vector<ClockId>& clock_of_unit) const {
+    std::map<std::uint32_t, std::pair<double, double>> ends;  // of each transfer: sum, count
+    for (const std::vector<Stretch>& row : rows_) {
+      for (const Stretch& one : row) {
+        if (!one.transfer) continue;
+        auto& [sum_s, count] = ends[*one.transfer];
+        sum_s += run.end_s[one.launches.back()];
+        count += 1.0;
+      }
+    }
+    for (const std::vector<Stretch>& row : rows_) {
+      double before_s = 0.0;  // wanted so much later
+      for (const Stretch& one : row) {
+        double later_s = run.span_s * (scale - 1.0);
+        if (one.transfer) {
+          const auto& [sum_s, count] = ends.at(*one.transfer);
+          later_s = sum_s / count * scale - run.end_s[one.launches.back()];
+        }
+        draw_out(run, one.launches, later_s - before_s, clock_of_unit);
+        before_s = later_s;
+      }
+    }
+  }
+
+ private:
+  [[nodiscard]] std::optional<std::uint32_t> transfer_of(std::uint32_t departure) const {
+    for (const GraphArc& arc : graph_.arcs_into(ActivityId{departure})) {
+      if (graph_[arc.from].kind == ActivityKind::transfer) return index(arc.from);
+    }
+    return std::nullopt;
+  }
+
+  // The next useful clock that is slower, or faster.
+  [[nodiscard]] std::optional<ClockStep> step_of(const GraphRun& run, std::uint32_t launch,
+                                                 ClockId clock, bool slower) const {
+    const std::span<const ClockId> useful = costs_.useful_clocks(launch);
+    const double time_s = costs_.time_s(launch, clock);
+    const auto is_slower = [&](ClockId one) { return costs_.time_s(launch, one) > time_s; };
+    const auto is_faster = [&](ClockId one) { return costs_.time_s(launch, one) < time_s; };
+    ClockStep step{.launch = launch, .clock = clock, .longer_s = 0.0, .price_w = 0.0};
+    if (slower) {
+      const auto next = std::ranges::find_if(useful, is_slower);
+      if (next == useful.end()) return std::nullopt;
+      step.clock = *next;
+    } else {
+      const auto last = std::find_if(useful.rbegin(), useful.rend(), is_faster);
+      if (last == useful.rend()) return std::nullopt;
+      step.clock = *last;
+    }
+    const double ran_s = run.end_s[launch] - run.start_s[launch];
+    step.longer_s = ran_s * (costs_.time_s(launch, step.clock) / time_s - 1.0);
+    step.price_w =
+        (costs_.cost_j(launch, clock) - costs_.cost_j(launch, step.clock)) / step.longer_s;
+    return step;
+  }
+
+  // By so much, negative: faster. Where most is saved for a second, or least spent.
+  void draw_out(const GraphRun& run, std::span<const std::uint32_t> launches, double by_s,
+                std::vector<ClockId>& clock_of_unit) const {
+    const bool slower = by_s > 0.0;
+    std::vector<ClockStep> steps;
+    for (const std::uint32_t launch : launches) {
+      const std::uint32_t unit = units_.unit_of(launch);
+      if (units_.members(unit).front() != launch) continue;
+      if (auto step = step_of(run, launch, clock_of_unit[unit], slower)) steps.push_back(*step);
+    }
+    std::ranges::stable_sort(steps, [&](const ClockStep& a, const ClockStep& b) {
+      return slower ? a.price_w > b.price_w : a.price_w < b.price_w;
+    });
+    double left_s = std::abs(by_s);
+    for (const ClockStep& step : steps) {
+      const double takes_s = std::abs(step.longer_s);
+      if (takes_s > overshoot * left_s) continue;
+      clock_of_unit[units_.unit_of(step.launch)] = step.clock;
+      left_s -= takes_s;
+      if (left_s <= 0.0) return;
+    }
+  }
+
+  const LaunchCosts& costs_;
+  const ExecutionGraph& graph_;
+  const LaunchUnits& units_;
+  std::vector<std::vector<Stretch>> rows_;
+  std::size_t collectives_ = 0;  // GPUs that have some
+};
+
+}  // namespace
+
+void try_even_arrivals(const LaunchCosts& costs, const std::vector<GpuLanes>& lanes,
+                       const LaunchUnits& units, std::vector<ClockId> clock_of_unit,
+                       double deadline_s, const UnitReplay& replay, const RunContext& context) {
+  const EvenArrivals even(costs, lanes, units);
+  if (!even.matters()) return;
+  double margin = 0.0;  // left where a plan was late
+  for (int round = 0; round <= even_rounds && !context.stop_requested(); ++round) {
+    const GraphRun& run = replay(clock_of_unit);
+    const double late = run.span_s / deadline_s - 1.0;
+    margin = late > even_tolerance ? margin + 0.5 * late : 0.5 * margin;
+    even.move(run, (1.0 - margin) * deadline_s / run.span_s, clock_of_unit);
+  }
+}
+
+}  // namespace rubato

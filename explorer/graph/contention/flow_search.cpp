@@ -1,0 +1,201 @@
+#include "explorer/graph/contention/flow_search.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+#include <utility>
+
+namespace rubato {
+
+namespace {
+
+constexpr std::size_t most_flow_moves = 60;
+// Side activities beside main launches at a clock, looked at some seven times for each move.
+constexpr std::size_t most_evaluations = 30'000'000;
+constexpr double first_move = 0.25, move_decay = 0.93;
+constexpr double longer_step = 1.5, shorter_step = 0.5;  // after a step that helped, or did not
+
+class FlowSearch {
+ public:
+  FlowSearch(const LaunchCosts& costs, PaidGraph& paid, const ContendedDeadline& deadline,
+             const LaunchUnits* units, const RunContext& context)
+      : costs_(costs),
+        graph_(costs.model().graph()),
+        paid_(paid),
+        deadline_(deadline),
+        units_(units),
+        context_(context) {
+    const std::size_t evaluations = (paid.meetings_alike() + graph_.size()) * costs.clocks();
+    rounds_ = std::clamp<std::size_t>(most_evaluations / evaluations, 3, most_flow_moves);
+    for (const GpuLanes& lanes : paid.lanes()) {
+      if (!lanes.side.empty()) rows_.push_back(row_of(lanes));
+    }
+  }
+
+  double run(ArcFlow flow) {
+    best_ = flow;
+    if (raises(flow)) scale_all(flow.price_w);
+    const bool many = rows_.size() > 1;
+    move_late_paths(many ? (round_ + rounds_) / 2 : rounds_);
+    if (many) {
+      begin_along_rows();
+      move_rows();
+    }
+    // Once with a price for each.
+    if (best_j_ > 0.0 && paid_.meetings_alike() != paid_.meetings()) {
+      paid_.pay(best_);
+      best_j_ = std::max(best_j_, paid_.bound_j(deadline_, units_));
+    }
+    return best_j_;
+  }
+
+ private:
+  // The main stream of a GPU.
+  struct Row {
+    LatestPath path;
+    std::set<std::uint32_t> gpus;  // that it passes
+    double step_w = 0.0;
+  };
+
+  [[nodiscard]] bool stopped(std::size_t rounds) const {
+    return round_ >= rounds || context_.stop_requested();
+  }
+
+  // From launch to launch, as the stream goes; before its first, as captured.
+  [[nodiscard]] Row row_of(const GpuLanes& lanes) const {
+    Row row{{lanes.main.back(), {}}, {}};
+    for (std::uint32_t at = row.path.last; !graph_.arcs_into(ActivityId{at}).empty();) {
+      if (const auto gpu = graph_.gpu_of(graph_.activities()[at])) row.gpus.insert(gpu->value);
+      const auto arcs = graph_.arcs_into(ActivityId{at});
+      const auto rank = [&](const GraphArc& arc) {
+        const Activity& from = graph_[arc.from];
+        const bool same = from.stream && from.stream == graph_.activities()[at].stream;
+        return std::pair(same, from.end_s() + arc.lag_s);
+      };
+      row.path.waits.push_back(&*std::ranges::max_element(arcs, {}, rank));
+      at = row.path.waits.back()->from.value;
+    }
+    return row;
+  }
+
+  bool raises(const ArcFlow& tried) {
+    if (stopped(rounds_)) return false;
+    ++round_;
+    paid_.pay_alike(tried);
+    const double found_j = paid_.bound_j(deadline_, units_);
+    if (found_j <= best_j_) return false;
+    best_j_ = found_j;
+    best_ = tried;
+    return true;
+  }
+
+  // All prices by one factor: where time is short they may be far too low.
+  void scale_all(double begun_w) {
+    for (const double factor : {2.0, 0.5}) {
+      ArcFlow scaled = best_;
+      do scale(scaled, factor);
+      while (raises(scaled));
+      if (best_.price_w != begun_w) break;
+    }
+  }
+
+  // Prices rise where the clocks they choose end late, and fall where those end in time.
+  void move(double step, ArcFlow& flow) const {
+    const std::vector<double> duration_s = paid_.durations_s();
+    std::vector<double> start_s(graph_.size());
+    const double span_s = earliest_starts(graph_, duration_s, start_s);
+    if (span_s <= deadline_.time_s) return scale(flow, 1.0 - 0.5 * step);
+    for (std::size_t i = 0; i < graph_.size(); ++i) start_s[i] += duration_s[i];
+    const double raise_w = step * std::max(flow.price_w, costs_.least_idle_w());
+    raise_latest_path(graph_, start_s, raise_w, flow);
+  }
+
+  void move_late_paths(std::size_t rounds) {
+    ArcFlow flow;
+    const auto back = [&] {
+      flow = best_;
+      paid_.pay_alike(flow);
+    };
+    double step = first_move;
+    for (back(); !stopped(rounds); step *= move_decay) {
+      move(step, flow);
+      if (raises(flow) || 2 * round_ <= rounds) continue;
+      back();
+      step *= 0.5;
+    }
+  }
+
+  // The same price along all main streams, and nowhere else.
+  void begin_along_rows() {
+    const double row_w = best_.price_w / static_cast<double>(rows_.size());
+    ArcFlow flow = best_;
+    scale(flow, 0.0);
+    for (const Row& row : rows_) raise_along(graph_, row.path, row_w, flow);
+    const double begun_w = flow.price_w;
+    if (raises(flow)) scale_all(begun_w);
+  }
+
+  // After prices have changed along a row. What comes before its first launch may be of others.
+  void pay_along(const Row& row, const ArcFlow& flow, std::vector<double>& of_gpu_j) {
+    for (std::uint32_t g = 0; g < of_gpu_j.size(); ++g) {
+      if (!row.gpus.contains(g)) continue;
+      paid_.pay_alike(flow, g);
+      of_gpu_j[g] = paid_.of_gpu_j(g, units_);
+    }
+  }
+
+  // The price along one main stream after the other, up or down.
+  void move_rows() {
+    ArcFlow flow = best_;
+    paid_.pay_alike(flow);
+    std::vector<double> of_gpu_j;
+    for (std::uint32_t g = 0; g < paid_.lanes().size(); ++g)
+      of_gpu_j.push_back(paid_.of_gpu_j(g, units_));
+    const double share_w = flow.price_w / static_cast<double>(rows_.size());
+    for (Row& row : rows_) row.step_w = first_move * share_w;
+    for (; !stopped(rounds_); ++round_) {
+      for (Row& row : rows_) {
+        const double least_w = -least_along(graph_, row.path, flow);
+        const double step_w = std::max(row.step_w, least_w);
+        if (step_w == 0.0) {
+          row.step_w = shorter_step * first_move * share_w;
+          continue;
+        }
+        raise_along(graph_, row.path, step_w, flow);
+        std::vector<double> found_j = of_gpu_j;
+        pay_along(row, flow, found_j);
+        const double sum_j = std::accumulate(found_j.begin(), found_j.end(), 0.0) +
+                             paid_.others_j() + paid_.of_time_j(deadline_);
+        if (sum_j > best_j_) {
+          best_j_ = sum_j;
+          best_ = flow;
+          of_gpu_j = std::move(found_j);
+          row.step_w *= longer_step;
+          continue;
+        }
+        raise_along(graph_, row.path, -step_w, flow);
+        row.step_w *= -shorter_step;
+      }
+    }
+  }
+
+  const LaunchCosts& costs_;
+  const ExecutionGraph& graph_;
+  PaidGraph& paid_;
+  const ContendedDeadline& deadline_;
+  const LaunchUnits* units_;
+  const RunContext& context_;
+  std::vector<Row> rows_;
+  std::size_t rounds_ = 0, round_ = 0;
+  double best_j_ = 0.0;  // stopped before the first: no bound
+  ArcFlow best_;
+};
+
+}  // namespace
+
+double best_bound_j(const LaunchCosts& costs, PaidGraph& paid, const ContendedDeadline& deadline,
+                    ArcFlow start, const LaunchUnits* units, const RunContext& context) {
+  return FlowSearch(costs, paid, deadline, units, context).run(std::move(start));
+}
+
+}  // namespace rubato

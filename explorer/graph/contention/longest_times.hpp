@@ -1,0 +1,16 @@
+#pragma once
+// How long activities take at most, whatever clocks are set and whatever runs beside them.
+
+#include <vector>
+
+#include "explorer/graph/contention/pair_costs.hpp"
+#include "explorer/graph/launch_costs.hpp"
+
+namespace rubato {
+
+/// No replay in which nothing stalls has an activity take longer: of launches the slowest at any
+/// clock beside any kernels of the other streams of their GPU, one of each at most. Shape
+/// [activities].
+[[nodiscard]] std::vector<double> longest_times_s(const LaunchCosts& costs, PairCosts& pairs);
+
+}  // namespace rubato

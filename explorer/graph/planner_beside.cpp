@@ -1,0 +1,69 @@
+// Plans beside what really ran beside.
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "explorer/graph/contention/even_arrivals.hpp"
+#include "explorer/graph/planner_prices.hpp"
+
+namespace rubato {
+
+// Solvers take launches to be slowed down as at the default clocks. Here each unit has the clock
+// that costs least beside what its launches ran beside in the replay before, by one factor on all
+// prices: the least that ends in time. Then the first units have the clocks of the next lower one.
+void GraphPlanner::share_gpus(GraphPlanResult& result, const LaunchUnits& units,
+                              const RunContext& context) {
+  constexpr int factors = 12, splices = 10;
+  constexpr double wider = 1.5;
+  const FrontierPlan* prices = targets_->beside.at(target_s(result.deadline_s), 0, context);
+  if (!prices_->contended.matters() || prices == nullptr || !result.found()) return;
+  PaidGraph paid = prices_->contended.paid_by({result.deadline_s, prices_->frontier.least_time_s});
+  const double end_s = result.deadline_s * (1.0 + time_tolerance);
+  std::vector<ClockId> late, in_time;
+  GraphRun before = result.run;
+  double low = 0.0, high = std::numeric_limits<double>::infinity(), factor = 1.0;
+  for (int i = 0; i < factors && !context.stop_requested(); ++i) {
+    ArcFlow flow = arc_flow(model_.graph(), prices->arc_flow_w);
+    scale(flow, factor);
+    paid.pay(flow);
+    std::vector<ClockId> clocks = paid.cheapest_clocks({before.start_s, before.end_s}, units);
+    GraphPlan plan = plan_of(units, clocks);
+    before = simulator_.run(plan);
+    const bool ends_in_time = before.span_s <= end_s;
+    keep_if_better(result, std::move(plan), before);
+    (ends_in_time ? in_time : late) = std::move(clocks);
+    (ends_in_time ? high : low) = factor;
+    factor = in_time.empty() ? factor * wider
+             : late.empty()  ? factor / wider
+                             : std::sqrt(low * high);
+  }
+  if (late.empty() || in_time.empty()) return;
+  std::uint32_t least = 0, most = units.size();  // so many first units of the later one
+  for (int i = 0; i < splices && most - least > 1 && !context.stop_requested(); ++i) {
+    const std::uint32_t middle = least + (most - least) / 2;
+    std::vector<ClockId> clocks = in_time;
+    std::copy_n(late.begin(), middle, clocks.begin());
+    (keep_if_better(result, plan_of(units, clocks)) ? least : most) = middle;
+  }
+}
+
+// Of launches: ranks that wait for each other at collectives do so less.
+void GraphPlanner::even_out(GraphPlanResult& result, const LaunchUnits& units,
+                            const RunContext& context) {
+  if (result.question.grain != GraphGrain::launch || !result.found()) return;
+  std::vector<ClockId> clocks;
+  for (std::uint32_t u = 0; u < units.size(); ++u)
+    clocks.push_back(result.plan.clock_of_activity[units.members(u).front()]);
+  GraphRun last;
+  const auto replay = [&](const std::vector<ClockId>& clock_of_unit) -> const GraphRun& {
+    GraphPlan plan = plan_of(units, clock_of_unit);
+    last = simulator_.run(plan);
+    keep_if_better(result, std::move(plan), last);
+    return last;
+  };
+  try_even_arrivals(alone_, prices_->contended.lanes(), units, std::move(clocks), result.deadline_s,
+                    replay, context);
+}
+
+}  // namespace rubato

@@ -1,0 +1,35 @@
+#pragma once
+// Inside GraphPlanner: what plans of many clocks need.
+
+#include <utility>
+#include <vector>
+
+#include "explorer/graph/contention/contended_bound.hpp"
+#include "explorer/graph/planner.hpp"
+#include "explorer/pipeline/contraction.hpp"
+
+namespace rubato {
+
+struct GraphPlanner::Prices {
+  // Bounds need no vertex beyond the times and the least idle power, see bound_of_launches_j.
+  Prices(const LaunchCosts& alone_costs, const LaunchCosts& beside, const ClockGrid& grid,
+         std::vector<double> wanted_s, const RunContext& context)
+      : alone(crash_problem(launch_work(alone_costs))),
+        work(launch_work(beside)),
+        rounder(work),
+        times_s(std::move(wanted_s)),
+        frontier(LaunchFrontiers().sweep(
+            alone, times_s, times_s.empty() ? all_prices : alone_costs.least_idle_w(), context)),
+        contended(alone_costs, grid),
+        held(alone_costs, contended.shared_gpus()) {}
+
+  Contraction alone;
+  PipelineWork work;
+  ClockRounder rounder;
+  std::vector<double> times_s;  // of the frontier's plans
+  Frontier frontier;
+  ContendedBound contended;
+  HeldEnergy held;  // whatever runs beside it
+};
+
+}  // namespace rubato
