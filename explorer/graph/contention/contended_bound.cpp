@@ -41,24 +41,28 @@ const std::vector<double>& ContendedBound::most_s() {
 
 // Side activities that may lie beside too much to look at all of it.
 void ContendedBound::leave_out_far_ones(std::vector<GpuLanes>& lanes) const {
+  // Collectives alone are looked at together.
+  const auto weight = [&](const GpuLanes& one) {
+    return std::ranges::all_of(one.side, &SideActivity::holds) ? 2 : costs_.clocks();
+  };
   std::size_t sides = 0, meetings = 0, cells = pairs_.cells();
   for (const GpuLanes& one : lanes) {
     sides += one.side.size();
-    for (const SideActivity& side : one.side) meetings += side.last - side.first;
+    for (const SideActivity& side : one.side) meetings += weight(one) * (side.last - side.first);
   }
-  const std::size_t fit = most_meetings / costs_.clocks();
-  const std::size_t most = meetings > fit ? fit / sides : fit;
   for (GpuLanes& one : lanes) {
+    const std::size_t fit = most_meetings / weight(one);
+    const std::size_t most = meetings > most_meetings ? fit / sides : fit;
     std::set<std::pair<std::uint32_t, std::uint32_t>> known;
     std::vector<SideActivity> near;
     for (const SideActivity& side : one.side) {
       bool fits = side.last - side.first <= most;
       for (std::uint32_t p = side.first; fits && p < side.last; ++p) {
-        if (known.contains({costs_.kernel_of(one.main[p]), costs_.kernel_of(side.activity)}))
-          continue;
+        const std::pair kernels{costs_.kernel_of(one.main[p]), costs_.kernel_of(side.activity)};
+        if (known.contains(kernels)) continue;
         fits = cells + costs_.clocks() <= most_pair_costs;
         if (!fits) break;
-        known.emplace(costs_.kernel_of(one.main[p]), costs_.kernel_of(side.activity));
+        known.insert(kernels);
         cells += costs_.clocks();
       }
       if (fits) near.push_back(side);

@@ -10,8 +10,7 @@ namespace rubato {
 namespace {
 
 constexpr std::size_t most_flow_moves = 60;
-// Side activities beside main launches at a clock, looked at some seven times for each move.
-constexpr std::size_t most_evaluations = 30'000'000;
+constexpr std::size_t most_evaluations = 200'000'000;  // of launches at a clock
 constexpr double first_move = 0.25, move_decay = 0.93;
 constexpr double longer_step = 1.5, shorter_step = 0.5;  // after a step that helped, or did not
 
@@ -25,7 +24,7 @@ class FlowSearch {
         deadline_(deadline),
         units_(units),
         context_(context) {
-    const std::size_t evaluations = (paid.meetings_alike() + graph_.size()) * costs.clocks();
+    const std::size_t evaluations = (paid.looked_at() + graph_.size()) * costs.clocks();
     rounds_ = std::clamp<std::size_t>(most_evaluations / evaluations, 3, most_flow_moves);
     for (const GpuLanes& lanes : paid.lanes()) {
       if (!lanes.side.empty()) rows_.push_back(row_of(lanes));
@@ -41,11 +40,6 @@ class FlowSearch {
       begin_along_rows();
       move_rows();
     }
-    // Once with a price for each.
-    if (best_j_ > 0.0 && paid_.meetings_alike() != paid_.meetings()) {
-      paid_.pay(best_);
-      best_j_ = std::max(best_j_, paid_.bound_j(deadline_, units_));
-    }
     return best_j_;
   }
 
@@ -54,6 +48,7 @@ class FlowSearch {
   struct Row {
     LatestPath path;
     std::set<std::uint32_t> gpus;  // that it passes
+    bool others = false;           // it passes activities that no GPU's lanes pay for
     double step_w = 0.0;
   };
 
@@ -66,6 +61,7 @@ class FlowSearch {
     Row row{{lanes.main.back(), {}}, {}};
     for (std::uint32_t at = row.path.last; !graph_.arcs_into(ActivityId{at}).empty();) {
       if (const auto gpu = graph_.gpu_of(graph_.activities()[at])) row.gpus.insert(gpu->value);
+      row.others |= paid_.is_other(at);
       const auto arcs = graph_.arcs_into(ActivityId{at});
       const auto rank = [&](const GraphArc& arc) {
         const Activity& from = graph_[arc.from];
@@ -81,7 +77,7 @@ class FlowSearch {
   bool raises(const ArcFlow& tried) {
     if (stopped(rounds_)) return false;
     ++round_;
-    paid_.pay_alike(tried);
+    paid_.pay(tried);
     const double found_j = paid_.bound_j(deadline_, units_);
     if (found_j <= best_j_) return false;
     best_j_ = found_j;
@@ -114,7 +110,7 @@ class FlowSearch {
     ArcFlow flow;
     const auto back = [&] {
       flow = best_;
-      paid_.pay_alike(flow);
+      paid_.pay(flow);
     };
     double step = first_move;
     for (back(); !stopped(rounds); step *= move_decay) {
@@ -139,7 +135,7 @@ class FlowSearch {
   void pay_along(const Row& row, const ArcFlow& flow, std::vector<double>& of_gpu_j) {
     for (std::uint32_t g = 0; g < of_gpu_j.size(); ++g) {
       if (!row.gpus.contains(g)) continue;
-      paid_.pay_alike(flow, g);
+      paid_.pay(flow, g);
       of_gpu_j[g] = paid_.of_gpu_j(g, units_);
     }
   }
@@ -147,10 +143,11 @@ class FlowSearch {
   // The price along one main stream after the other, up or down.
   void move_rows() {
     ArcFlow flow = best_;
-    paid_.pay_alike(flow);
+    paid_.pay(flow);
     std::vector<double> of_gpu_j;
     for (std::uint32_t g = 0; g < paid_.lanes().size(); ++g)
       of_gpu_j.push_back(paid_.of_gpu_j(g, units_));
+    double others_j = paid_.others_j();
     const double share_w = flow.price_w / static_cast<double>(rows_.size());
     for (Row& row : rows_) row.step_w = first_move * share_w;
     for (; !stopped(rounds_); ++round_) {
@@ -165,11 +162,13 @@ class FlowSearch {
         std::vector<double> found_j = of_gpu_j;
         pay_along(row, flow, found_j);
         const double sum_j = std::accumulate(found_j.begin(), found_j.end(), 0.0) +
-                             paid_.others_j() + paid_.of_time_j(deadline_);
+                             (row.others ? paid_.others_j() : others_j) +
+                             paid_.of_time_j(deadline_);
         if (sum_j > best_j_) {
           best_j_ = sum_j;
           best_ = flow;
           of_gpu_j = std::move(found_j);
+          if (row.others) others_j = paid_.others_j();
           row.step_w *= longer_step;
           continue;
         }

@@ -22,58 +22,83 @@ PaidGpu::PaidGpu(const LaunchCosts& costs, const GpuLanes& lanes, PairCosts& pai
     alone_.push_back(pairs.alone(costs.kernel_of(launch)));
   for (std::size_t c = 0; c < costs.clocks() && !lanes.main.empty(); ++c)
     surplus_w_.push_back(pairs.surplus_w(costs.kernel_of(lanes.main.front()), c));
+  gap_is_held_.assign(lanes.main.size() + 1, lanes.gaps_hold);
+  gap_w_.resize(lanes.main.size() + 1);
+  const CompanyId company = pairs.company(lanes.others);
   std::vector<std::size_t> met(lanes.main.size() + 1, 0);
   first_meeting_.push_back(0);
-  gap_is_held_.assign(lanes.main.size() + 1, lanes.gaps_hold);
-  const CompanyId company = pairs.company(lanes.others);
   for (const SideActivity& side : lanes.side) {
-    const std::uint32_t kernel = costs.kernel_of(side.activity);
-    side_.push_back(pairs.side(kernel, side.holds, company));
+    side_.push_back(pairs.side(costs.kernel_of(side.activity), side.holds, company));
     needed_.push_back(side.holds ? least_hold_s[side.activity] : costs.amount(side.activity));
-    for (std::uint32_t p = side.first; p < side.last; ++p) {
-      pair_.push_back(pairs.pair(costs.kernel_of(lanes.main[p]), kernel, side.holds, company));
-      ++met[p + 1];
+    double& gaps_s = gaps_s_.emplace_back(0.0);
+    for (std::uint32_t gap = side.first; gap <= side.last; ++gap) {
+      gaps_s += lanes.lag_before_s[gap];
+      if (!side.holds) gap_is_held_[gap] = false;
     }
-    first_meeting_.push_back(pair_.size());
-    if (side.holds) continue;
-    for (std::uint32_t gap = side.first; gap <= side.last; ++gap) gap_is_held_[gap] = false;
+    for (std::uint32_t p = side.first; p < side.last; ++p) ++met[p + 1];
+    first_meeting_.push_back(first_meeting_.back() + side.last - side.first);
   }
   for (std::size_t p = 0; p < lanes.main.size(); ++p) met[p + 1] += met[p];
   first_at_ = met;
-  side_at_.resize(pair_.size());
+  side_at_.resize(first_meeting_.back());
   for (std::uint32_t s = 0; s < lanes.side.size(); ++s) {
     for (std::uint32_t p = lanes.side[s].first; p < lanes.side[s].last; ++p) side_at_[met[p]++] = s;
   }
   alone_least_.resize(lanes.main.size());
   least_.resize(lanes.main.size());
-  meetings_.resize(pair_.size());
-  find_alike();
+  if (std::ranges::all_of(lanes_.side, &SideActivity::holds)) {
+    find_alike(pairs, company);
+  } else {
+    find_pairs(pairs, company);
+  }
+  find_hold_base();
 }
 
-void PaidGpu::find_alike() {
-  std::map<std::uint32_t, std::size_t> known;
-  for (std::size_t s = 0; s < lanes_.side.size(); ++s) {
-    const SideActivity& of = lanes_.side[s];
-    double least_w = no_price_j;  // beside others a collective that is waited for draws less
-    for (const PairCost& cell : side_[s]) least_w = std::min(least_w, cell.side_w);
-    std::span<const PairCost> before;
-    for (std::size_t m = first_meeting_[s]; of.holds && m < first_meeting_[s + 1]; ++m) {
-      if (pair_[m].data() == before.data()) continue;
-      before = pair_[m];
-      for (const PairCost& cell : before) least_w = std::min(least_w, cell.side_w);
-    }
-    hold_base_.push_back(least_w);
+void PaidGpu::find_pairs(PairCosts& pairs, CompanyId company) {
+  for (const SideActivity& side : lanes_.side) {
+    const std::uint32_t kernel = costs_.kernel_of(side.activity);
+    for (std::uint32_t p = side.first; p < side.last; ++p)
+      pair_.push_back(pairs.pair(costs_.kernel_of(lanes_.main[p]), kernel, side.holds, company));
   }
-  if (!std::ranges::all_of(lanes_.side, &SideActivity::holds)) return;
+  meetings_.resize(pair_.size());
+}
+
+void PaidGpu::find_alike(PairCosts& pairs, CompanyId company) {
+  std::map<std::uint32_t, std::size_t> known;
   for (std::size_t s = 0; s < lanes_.side.size(); ++s) {
     const SideActivity& of = lanes_.side[s];
     const std::uint32_t kernel = costs_.kernel_of(of.activity);
     const auto [at, made] = known.try_emplace(kernel, alike_.size());
-    if (made)
+    if (made) {
       alike_.push_back({{}, std::vector<std::span<const PairCost>>(lanes_.main.size()), {}});
+    }
     Alike& alike = alike_[at->second];
+    alike_of_.push_back(at->second);
     alike.sides.push_back(s);
-    for (std::uint32_t p = of.first; p < of.last; ++p) alike.pair[p] = pair_[place(s, p)];
+    for (std::uint32_t p = of.first; p < of.last; ++p) {
+      if (alike.pair[p].empty())
+        alike.pair[p] = pairs.pair(costs_.kernel_of(lanes_.main[p]), kernel, true, company);
+    }
+  }
+}
+
+// What a collective draws whatever it runs beside: beside others one that is waited for draws less.
+void PaidGpu::find_hold_base() {
+  const auto least_w = [](double least, std::span<const PairCost> cells) {
+    for (const PairCost& cell : cells) least = std::min(least, cell.side_w);
+    return least;
+  };
+  for (std::size_t s = 0; s < lanes_.side.size(); ++s) {
+    const SideActivity& of = lanes_.side[s];
+    double least = least_w(no_price_j, side_[s]);
+    for (std::uint32_t p = of.first; of.holds && alike_.empty() && p < of.last; ++p)
+      least = least_w(least, together(p, s));
+    hold_base_.push_back(least);
+  }
+  for (const Alike& alike : alike_) {
+    double least = no_price_j;
+    for (const std::span<const PairCost> cells : alike.pair) least = least_w(least, cells);
+    for (const std::size_t s : alike.sides) hold_base_[s] = std::min(hold_base_[s], least);
   }
 }
 
@@ -106,7 +131,7 @@ double PaidGpu::alone_j(std::size_t position, std::size_t clock) const {
 // Less what the side activity is paid meanwhile.
 double PaidGpu::together_j(std::size_t position, std::size_t side, std::size_t clock) const {
   const std::uint32_t launch = lanes_.main[position];
-  const PairCost& cell = pair_[place(side, position)][clock];
+  const PairCost& cell = together(position, side)[clock];
   return costs_.amount(launch) / cell.per_s *
              (flow_->node_w[launch] + side_flow_w(side) + cell.power_w -
               price_[side] * cell.side_per_s) +
@@ -174,22 +199,16 @@ double PaidGpu::in_gap_j(std::size_t side, double gap_w) const {
   return least;
 }
 
-// What its cheapest gap leaves room for. @param gaps_s  that its gaps take at least
-double PaidGpu::most_price(std::size_t side, double& gaps_s) const {
+// What its cheapest gap leaves room for.
+double PaidGpu::most_price(std::size_t side) const {
   const SideActivity& of = lanes_.side[side];
-  double gap_w = no_price_j;
-  gaps_s = 0.0;
-  for (std::uint32_t gap = of.first; gap <= of.last; ++gap) {
-    gap_w = std::min(gap_w, gap_price_w(gap));
-    gaps_s += lanes_.lag_before_s[gap];
-  }
-  return in_gap_j(side, gap_w);
+  return in_gap_j(side, *std::min_element(gap_w_.begin() + of.first, gap_w_.begin() + of.last + 1));
 }
 
-PaidGpu::Offer PaidGpu::gap_offer(std::size_t side, double gaps_s) const {
+PaidGpu::Offer PaidGpu::gap_offer(std::size_t side) const {
   double progress = 0.0;
   for (const PairCost& cell : side_[side])
-    progress = std::max(progress, gaps_s * (lanes_.side[side].holds ? 1.0 : cell.per_s));
+    progress = std::max(progress, gaps_s_[side] * (lanes_.side[side].holds ? 1.0 : cell.per_s));
   return {in_gap_j(side, 0.0), progress};
 }
 
@@ -206,36 +225,64 @@ double PaidGpu::price_for(double needed, std::vector<Offer>& offers, double most
 
 void PaidGpu::raise(std::size_t side) {
   const SideActivity& of = lanes_.side[side];
-  double gaps_s = 0.0;
-  const double most = most_price(side, gaps_s);
+  const double most = most_price(side);
   std::vector<Offer> offers;
   for (std::uint32_t p = of.first; p < of.last; ++p)
-    offers.push_back(offer(p, pair_[place(side, p)], side_flow_w(side), cheapest(p, side).least_j));
-  offers.push_back(gap_offer(side, gaps_s));
+    offers.push_back(offer(p, together(p, side), side_flow_w(side), cheapest(p, side).least_j));
+  offers.push_back(gap_offer(side));
   const double price = price_for(needed_[side], offers, most);
   price_[side] = std::clamp(price, std::min(base_[side], most), most);
   for (std::uint32_t p = of.first; p < of.last; ++p) meetings_[place(side, p)] = meeting(p, side);
 }
 
-// All of them together need what the launches that any of them meets have room for.
+// The price at which the launches that any of them meets have room for those that may be paid as
+// much: more would cost more than it brings.
+double PaidGpu::price_for(const Alike& alike, std::vector<Offer> offers,
+                          std::span<const double> most) const {
+  std::ranges::sort(offers, {}, &Offer::price_j);
+  std::vector<Offer> limits;  // what each may be paid, and needs
+  double needed = 0.0, room = 0.0;
+  for (std::size_t k = 0; k < most.size(); ++k) {
+    limits.push_back({most[k], needed_[alike.sides[k]]});
+    needed += limits.back().progress;
+  }
+  std::ranges::sort(limits, {}, &Offer::price_j);
+  auto limit = limits.begin();
+  for (const Offer& one : offers) {
+    for (; limit != limits.end() && limit->price_j < one.price_j; ++limit) {
+      needed -= limit->progress;
+      if (room >= needed) return limit->price_j;
+    }
+    room += one.progress;
+    if (room >= needed) return one.price_j;
+  }
+  return no_price_j;
+}
+
+// One price for all of them, but for those that have too little room of their own at that.
 void PaidGpu::raise(Alike& alike) {
-  std::vector<Offer> offers;
-  double needed = 0.0;
-  for (std::size_t p = 0; p < lanes_.main.size(); ++p) {
-    if (!alike.pair[p].empty()) offers.push_back(offer(p, alike.pair[p], 0.0, least_[p].least_j));
-  }
   std::vector<double> most;
-  for (const std::size_t s : alike.sides) {
-    double gaps_s = 0.0;
-    most.push_back(most_price(s, gaps_s));
-    needed += needed_[s];
+  for (const std::size_t s : alike.sides) most.push_back(most_price(s));
+  std::vector<Offer> offers(lanes_.main.size(), {no_price_j, 0.0});
+  for (std::size_t p = 0; p < offers.size(); ++p) {
+    if (!alike.pair[p].empty()) offers[p] = offer(p, alike.pair[p], 0.0, least_[p].least_j);
   }
-  const double price = price_for(needed, offers, no_price_j);
+  const double price = price_for(alike, offers, most);
+  std::vector<double> room{0.0};  // of all before
+  for (const Offer& one : offers)
+    room.push_back(room.back() + (one.price_j <= price ? one.progress : 0.0));
   alike.price_w.assign(lanes_.main.size(), 0.0);
   for (std::size_t k = 0; k < alike.sides.size(); ++k) {
     const std::size_t s = alike.sides[k];
-    price_[s] = std::clamp(price, std::min(base_[s], most[k]), most[k]);
-    for (std::uint32_t p = lanes_.side[s].first; p < lanes_.side[s].last; ++p)
+    const SideActivity& of = lanes_.side[s];
+    double own = price;
+    if (room[of.last] - room[of.first] < needed_[s]) {
+      std::vector<Offer> near(offers.begin() + of.first, offers.begin() + of.last);
+      near.push_back(gap_offer(s));
+      own = price_for(needed_[s], near, most[k]);
+    }
+    price_[s] = std::clamp(own, std::min(base_[s], most[k]), most[k]);
+    for (std::uint32_t p = of.first; p < of.last; ++p)
       alike.price_w[p] = std::max(alike.price_w[p], price_[s]);
   }
   for (std::size_t p = 0; p < lanes_.main.size(); ++p) {
@@ -262,10 +309,13 @@ void PaidGpu::pay_alone() {
 void PaidGpu::pay(const ArcFlow& flow) {
   constexpr int passes = 3;
   flow_ = &flow;
-  paid_alike_ = false;
+  for (std::size_t gap = 0; gap < gap_w_.size(); ++gap) gap_w_[gap] = gap_price_w(gap);
   pay_alone();
   find_base();
   price_ = base_;
+  least_ = alone_least_;
+  for (Alike& alike : alike_) raise(alike);
+  if (!alike_.empty() || lanes_.side.empty()) return;
   for (std::size_t s = 0; s < lanes_.side.size(); ++s) {
     for (std::uint32_t p = lanes_.side[s].first; p < lanes_.side[s].last; ++p)
       meetings_[place(s, p)] = meeting(p, s);
@@ -276,20 +326,9 @@ void PaidGpu::pay(const ArcFlow& flow) {
   for (std::size_t p = 0; p < lanes_.main.size(); ++p) least_[p] = cheapest(p, nobody);
 }
 
-void PaidGpu::pay_alike(const ArcFlow& flow) {
-  if (alike_.empty()) return pay(flow);
-  flow_ = &flow;
-  paid_alike_ = true;
-  pay_alone();
-  find_base();
-  price_ = base_;
-  least_ = alone_least_;
-  for (Alike& alike : alike_) raise(alike);
-}
-
 double PaidGpu::paid_j(std::size_t position, std::size_t clock) const {
   double least = alone_j(position, clock);
-  if (paid_alike_) {
+  if (!alike_.empty()) {
     const std::uint32_t launch = lanes_.main[position];
     for (const Alike& alike : alike_) {
       if (alike.pair[position].empty()) continue;

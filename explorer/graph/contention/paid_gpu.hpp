@@ -13,7 +13,8 @@
 namespace rubato {
 
 /// What one GPU's main launches and side activities are paid. Payments of side activities are
-/// raised as long as that raises the sum.
+/// raised as long as that raises the sum: one by one, or, where nothing but collectives runs beside
+/// the main stream, those of one kernel together, as far as the gaps of each leave room for it.
 class PaidGpu {
  public:
   /// All outlive this. @param least_hold_s  of collectives, shape [activities]
@@ -23,13 +24,9 @@ class PaidGpu {
   /// Finds payments for these prices of time.
   void pay(const ArcFlow& flow);
 
-  /// The same, quicker: collectives of one kernel get one price, as far as their gaps leave room
-  /// for it. Only where nothing but collectives runs beside the main stream; else as pay().
-  void pay_alike(const ArcFlow& flow);
-
-  /// Cells that pay_alike() looks at for each clock.
-  [[nodiscard]] std::size_t meetings_alike() const noexcept {
-    return alike_.empty() ? meetings_.size() : alike_.size() * lanes_.main.size();
+  /// Launches that pay() looks at, alone or beside something, at each clock.
+  [[nodiscard]] std::size_t looked_at() const noexcept {
+    return lanes_.main.size() * (1 + 2 * alike_.size()) + 7 * meetings_.size();
   }
 
   /// What a main launch is paid if it runs at a clock. @param position  of the row
@@ -72,7 +69,7 @@ class PaidGpu {
   [[nodiscard]] std::vector<std::size_t> beside(const ActivityTimes& times) const;
   [[nodiscard]] double held_j(std::size_t position, std::size_t clock) const;
   [[nodiscard]] Meeting meeting(std::size_t position, std::size_t side) const {
-    return meeting(position, pair_[place(side, position)], side_flow_w(side), price_[side]);
+    return meeting(position, together(position, side), side_flow_w(side), price_[side]);
   }
   [[nodiscard]] Meeting meeting(std::size_t position, std::span<const PairCost> cells,
                                 double side_w, double price) const;
@@ -83,13 +80,21 @@ class PaidGpu {
   [[nodiscard]] std::size_t place(std::size_t side, std::size_t position) const {
     return first_meeting_[side] + position - lanes_.side[side].first;
   }
+  // What they take beside each other, by clock.
+  [[nodiscard]] std::span<const PairCost> together(std::size_t position, std::size_t side) const {
+    return alike_.empty() ? pair_[place(side, position)] : alike_[alike_of_[side]].pair[position];
+  }
   [[nodiscard]] double gap_price_w(std::size_t gap) const;
-  void find_alike();
+  void find_alike(PairCosts& pairs, CompanyId company);
+  void find_pairs(PairCosts& pairs, CompanyId company);
+  void find_hold_base();
   void pay_alone();
   void find_base();
-  [[nodiscard]] double most_price(std::size_t side, double& gaps_s) const;
+  [[nodiscard]] double most_price(std::size_t side) const;
   [[nodiscard]] double price_for(double needed, std::vector<Offer>& offers, double most) const;
-  [[nodiscard]] Offer gap_offer(std::size_t side, double gaps_s) const;
+  [[nodiscard]] double price_for(const Alike& alike, std::vector<Offer> offers,
+                                 std::span<const double> most) const;
+  [[nodiscard]] Offer gap_offer(std::size_t side) const;
   void raise(std::size_t side);
   void raise(Alike& alike);
   [[nodiscard]] double side_flow_w(std::size_t side) const;
@@ -100,19 +105,21 @@ class PaidGpu {
   const ArcFlow* flow_ = nullptr;
   std::vector<std::span<const PairCost>> alone_;  // shape [main], by clock
   std::vector<std::span<const PairCost>> side_;   // shape [side], by clock
-  std::vector<std::span<const PairCost>> pair_;   // shape [meetings], by clock
+  std::vector<std::span<const PairCost>> pair_;   // shape [meetings], by clock; empty: alike
   std::vector<std::size_t> first_meeting_;        // shape [side + 1]
   std::vector<std::size_t> first_at_;             // shape [main + 1]
   std::vector<std::uint32_t> side_at_;            // of each main launch, one after the other
   std::vector<bool> gap_is_held_;                 // shape [main + 1]: nothing else asks there
   std::vector<double> surplus_w_;                 // idle power beyond the least, by clock
+  std::vector<double> gap_w_;                     // price of each gap, shape [main + 1]
+  std::vector<double> gaps_s_;                    // that the gaps of each take at least, in all
   std::vector<double> needed_;                    // progress of each side activity
   std::vector<double> base_, price_;              // of each side activity
   std::vector<double> hold_base_;                 // of each that is a collective
   std::vector<Meeting> alone_least_, least_;      // shape [main]
   std::vector<Meeting> meetings_;
-  std::vector<Alike> alike_;  // empty: some beside the main stream are launches
-  bool paid_alike_ = false;   // by the last payments
+  std::vector<Alike> alike_;           // empty: some beside the main stream are launches
+  std::vector<std::size_t> alike_of_;  // of each side activity there
 };
 
 }  // namespace rubato

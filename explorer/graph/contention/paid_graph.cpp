@@ -13,10 +13,7 @@ PaidGraph::PaidGraph(const LaunchCosts& costs, PairCosts& pairs, std::vector<Gpu
   for (const GpuLanes& one : lanes_) {
     gpus_.emplace_back(costs, one, pairs, least_hold_s);
     for (const std::uint32_t launch : one.main) paid_[launch] = true;
-    for (const SideActivity& side : one.side) {
-      paid_[side.activity] = true;
-      meetings_ += side.last - side.first;
-    }
+    for (const SideActivity& side : one.side) paid_[side.activity] = true;
   }
 }
 
@@ -25,14 +22,9 @@ void PaidGraph::pay(const ArcFlow& flow) {
   for (PaidGpu& gpu : gpus_) gpu.pay(flow);
 }
 
-void PaidGraph::pay_alike(const ArcFlow& flow) {
-  flow_ = &flow;
-  for (PaidGpu& gpu : gpus_) gpu.pay_alike(flow);
-}
-
-std::size_t PaidGraph::meetings_alike() const noexcept {
+std::size_t PaidGraph::looked_at() const noexcept {
   std::size_t sum = 0;
-  for (const PaidGpu& gpu : gpus_) sum += gpu.meetings_alike();
+  for (const PaidGpu& gpu : gpus_) sum += gpu.looked_at();
   return sum;
 }
 

@@ -32,10 +32,8 @@ class PaidGraph {
 
   /// Finds payments for these prices of time, which outlive what is asked next.
   void pay(const ArcFlow& flow);
-  /// The same, quicker, see PaidGpu.
-  void pay_alike(const ArcFlow& flow);
-  /// Of one GPU, after prices have changed along its main stream.
-  void pay_alike(const ArcFlow& flow, std::uint32_t gpu) { gpus_[gpu].pay_alike(flow); }
+  /// On one GPU, where these prices are those of before, but for some along its main stream.
+  void pay(const ArcFlow& flow, std::uint32_t gpu) { gpus_[gpu].pay(flow); }
 
   /// The bound that payments are. @param units  launches that share a clock; null: each has its own
   [[nodiscard]] double bound_j(const ContendedDeadline& deadline, const LaunchUnits* units) const;
@@ -55,10 +53,13 @@ class PaidGraph {
   [[nodiscard]] std::vector<ClockId> cheapest_clocks(const ActivityTimes& times,
                                                      const LaunchUnits& units) const;
 
-  /// Main launches and side activities that may run beside each other.
-  [[nodiscard]] std::size_t meetings() const noexcept { return meetings_; }
-  /// What pay_alike() looks at of them.
-  [[nodiscard]] std::size_t meetings_alike() const noexcept;
+  /// Launches that pay() looks at, alone or beside something, at each clock.
+  [[nodiscard]] std::size_t looked_at() const noexcept;
+
+  /// Whether an activity takes time, or energy, that is in others_j().
+  [[nodiscard]] bool is_other(std::size_t activity) const {
+    return !paid_[activity] && least_s_[activity] > 0.0;
+  }
 
  private:
   const LaunchCosts& costs_;
@@ -66,7 +67,6 @@ class PaidGraph {
   std::vector<PaidGpu> gpus_;
   std::span<const double> least_s_;
   std::vector<bool> paid_;  // by a GPU's lanes, shape [activities]
-  std::size_t meetings_ = 0;
   const ArcFlow* flow_ = nullptr;
 };
 
