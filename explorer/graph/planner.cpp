@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "common/error.hpp"
-#include "explorer/graph/planner_prices.hpp"
+#include "explorer/graph/contention/planner_prices.hpp"
 #include "explorer/graph/sequence_bound.hpp"
 #include "explorer/graph/sequence_search.hpp"
 

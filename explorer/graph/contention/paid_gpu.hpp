@@ -2,6 +2,7 @@
 // Prices of progress on one GPU, for given prices of time.
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -47,6 +48,7 @@ class PaidGpu {
   void durations_s(std::span<double> duration_s) const;
 
  private:
+  static constexpr double no_price_j = std::numeric_limits<double>::infinity();
   // A main launch beside a side activity, by its clock of least cost.
   struct Meeting {
     double least_j = 0.0;

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "explorer/graph/contention/even_arrivals.hpp"
-#include "explorer/graph/planner_prices.hpp"
+#include "explorer/graph/contention/planner_prices.hpp"
 
 namespace rubato {
 
