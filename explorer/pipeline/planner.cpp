@@ -191,9 +191,7 @@ void PipelinePlanner::lay_waves(std::span<const Question> questions,
     if (plan_j - least_j > options_.wave_gap_frac * plan_j) far.push_back(i);
   }
   if (far.empty()) return;
-  const auto target_s = [&](std::size_t i) {
-    return std::max(questions[i].target_s, least_time_s_);
-  };
+  const auto target_s = [&](auto i) { return std::max(questions[i].target_s, least_time_s_); };
   std::vector<double> times_s;
   for (const std::size_t i : far) times_s.push_back(target_s(i));
   const std::vector<PipelinePlan> laid = WavePlans(work_, rounder_).ending_around(times_s, context);
@@ -272,14 +270,18 @@ std::vector<std::optional<PipelinePlan>> PipelinePlanner::answer(
     prices.push_back(std::move((*swept)[i * candidates.size()]));
   }
   lay_waves(questions, plans, context);
-  const std::vector<PriceLine> lines = cell_lines(questions, prices, plans, context);
   const std::size_t passes = work_.schedule.passes.size();
   const std::size_t first = passes <= options_.dive_up_to ? options_.dives : 0;
   const std::size_t more = passes <= options_.last_dive_up_to ? options_.last_dives : 0;
-  const std::span ways = std::span(ways_to_dive).first(std::min(first + more, most_dives));
+  const std::span ways(ways_to_dive);
+  for (std::size_t i = 0; i < questions.size(); ++i)
+    if (plans[i])
+      dive(questions[i], prices[i], results[i].lower_bound_j, ways.first(first), plans[i], context);
+  const std::vector<PriceLine> lines = cell_lines(questions, prices, plans, context);
+  const std::span last = ways.subspan(first, std::min(more, most_dives - first));
   for (std::size_t i = 0; i < questions.size(); ++i) {
     results[i].lower_bound_j = bound_j(questions[i].limit_s, questions[i].after_end, lines);
-    if (plans[i]) dive(questions[i], prices[i], results[i].lower_bound_j, ways, plans[i], context);
+    if (plans[i]) dive(questions[i], prices[i], results[i].lower_bound_j, last, plans[i], context);
   }
   return plans;
 }

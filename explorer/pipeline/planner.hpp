@@ -55,11 +55,10 @@ struct PlannerOptions {
   double wave_gap_frac = 3e-3;       ///< for plans above it WavePlans are tried
   std::size_t wave_up_to = 4096;     ///< passes; above, that takes too long
   double dive_gap_frac = 3e-3;       ///< for plans above it a ClockDive is tried, then another
+  std::size_t dives = 2;             ///< at most for each plan; 0 to most_dives
+  std::size_t dive_up_to = 256;      ///< passes; above, dives take too long
   double cell_gap_frac = 3e-3;       ///< for plans above it CellBound raises the bound
-  /// For plans that are then still above dive_gap_frac: at most for each, 0 to most_dives.
-  std::size_t dives = 2;
-  std::size_t dive_up_to = 256;  ///< passes; above, dives take too long
-  /// As many more.
+  /// For plans that are then still above dive_gap_frac, as many more dives.
   std::size_t last_dives = 6;
   std::size_t last_dive_up_to = 512;  ///< passes
   /// Deadlines that plan() will be asked for: their durations come from the frontier's own sweep.
