@@ -101,13 +101,25 @@ bool is_at_limit(const GpuSpec& spec, const SweepPoint& point) {
          *point.power_w >= (1.0 - near) * spec.power_limit.regulated_frac * limit_w;
 }
 
+namespace {
+
+// The highest clock of the curve that needs no more voltage than the lowest one.
+double end_of_floor_mhz(const VoltageCurve& curve) {
+  constexpr double risen = 1.02;
+  std::size_t last = 0;
+  while (last + 1 < curve.relative_v.size() && curve.relative_v[last + 1] <= risen) ++last;
+  return curve.core_mhz[last];
+}
+
+}  // namespace
+
 LimitedKernelPrior::LimitedKernelPrior(const GpuSpec& spec, const GpuSpec& gpu,
                                        const SweepPoint& seen, bool applied_clock)
     : gpu_(gpu),
       seen_(seen),
       asked_(clock_state(spec, seen.clock, applied_clock)),
       shares_(share_prior(spec, asked_)),
-      lowest_mhz_(std::min(spec.voltage.core_mhz.front(), asked_.core_mhz)) {
+      lowest_mhz_(std::min(end_of_floor_mhz(spec.voltage), asked_.core_mhz)) {
   constexpr double rounding = 1e-3;
   const double limit_w = seen.power_cap_w.value_or(spec.power_limit.limit_w);
   const MemState& mem = spec.mem_states[index(seen.clock.mem)];

@@ -35,9 +35,8 @@ struct KernelPrior {
 [[nodiscard]] bool is_at_limit(const GpuSpec& spec, const SweepPoint& point);
 
 /// As kernel_prior, for a kernel that is at the power limit wherever it was measured. Its power
-/// says then that it would draw more, not how much: its clock in effect may lie anywhere from the
-/// lowest clock of the spec's voltage curve to the one asked for, and takes the core energy with
-/// it.
+/// says then that it would draw more, not how much: its clock in effect may lie anywhere from where
+/// the voltage begins to rise to the one asked for, and takes the core energy with it.
 class LimitedKernelPrior {
  public:
   /// @param spec  whose kernels are known
