@@ -187,7 +187,7 @@ def missed_slack(page, folder):
     assert line == "rubato explore gpt3-xl --gpu rtx-3080-ti --power-limit 300.0 --switching none --switch-latency-us 20000.0 --granularity kernel --slack 2".split(), line
     run(*line[1:])
     quick = folder / "quick it's $HOME.db"
-    run("explore", "--granularity", "kernel", "--slack", "2", "--db", quick)
+    run("explore", "--granularity", "pass", "--slack", "2", "--db", quick)
     sound(page, report(folder, quick.name, "quick.html"))
     line = shlex.split(text(page, "#play-line code"))
     assert line[line.index("--db") + 1] == str(quick), line
