@@ -10,7 +10,7 @@ namespace rubato {
 namespace {
 
 std::string part_html(const AnswerPart& part) {
-  const std::string text = page_text(part.text);
+  std::string text = page_text(part.text);
   if (part.style == AnswerPart::Style::plain) return text;
   std::string html = "<b>";
   for (const char c : text) {
