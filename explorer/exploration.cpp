@@ -124,7 +124,7 @@ void mark(const Shared& shared, const Exploration& found, PlanResult& result) {
       marks_of_changes({result.question.goal, found.baseline.total, result.sim.total,
                         result.counted,
                         best_one_clock_j(tables, result.question, found.grid.default_clock()),
-                        change_text(real)}),
+                        result.counted ? change_text(real) : ""}),
       std::back_inserter(result.marks));
 }
 

@@ -27,7 +27,7 @@ struct GraphExplorationInput {
   std::string grid;               ///< see make_clock_grid
   std::optional<double> power_limit_w;
   /// What changes of clock take: automatic plans count it, for others it is said what is left of
-  /// the saving. Nothing: not known.
+  /// the saving. Nothing: not asked.
   std::optional<SwitchModel> switching;
   /// What goes differently from the capture: default clocks and plans are of the disturbed run.
   GraphDisturbance disturbance = {};

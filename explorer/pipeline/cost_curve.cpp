@@ -7,12 +7,6 @@ namespace rubato {
 
 namespace {
 
-// Whether b lies on or above the line from a to c.
-bool is_above(const CurvePoint& a, const CurvePoint& b, const CurvePoint& c) {
-  return (b.cost_j - a.cost_j) * (c.time_s - a.time_s) >=
-         (c.cost_j - a.cost_j) * (b.time_s - a.time_s);
-}
-
 // How far the vertices between two others are below the line from one to the other: farthest where
 // the curve is as steep as the line.
 double chord_error_j(const CostCurve& curve, std::size_t from, std::size_t to) {
@@ -62,10 +56,7 @@ CostCurve lower_hull(std::span<const CurvePoint> points) {
     }
   }
   CostCurve hull;
-  for (const CurvePoint& p : falling) {
-    while (hull.size() >= 2 && is_above(hull[hull.size() - 2], hull.back(), p)) hull.pop_back();
-    hull.push_back(p);
-  }
+  for (const CurvePoint& p : falling) extend_hull(hull, p);
   return hull;
 }
 

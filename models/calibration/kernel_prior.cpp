@@ -81,6 +81,14 @@ KernelPrior absolute_prior(const KernelPrior& shares, const GpuSpec& spec, const
   return prior;
 }
 
+// The highest clock of the curve that needs no more voltage than the lowest one.
+double end_of_floor_mhz(const VoltageCurve& curve) {
+  constexpr double risen = 1.02;
+  std::size_t last = 0;
+  while (last + 1 < curve.relative_v.size() && curve.relative_v[last + 1] <= risen) ++last;
+  return curve.core_mhz[last];
+}
+
 }  // namespace
 
 KernelPrior unmeasured_kernel_prior() { return wide_prior(); }
@@ -100,18 +108,6 @@ bool is_at_limit(const GpuSpec& spec, const SweepPoint& point) {
   return point.power_w && !point.cap_assumed &&
          *point.power_w >= (1.0 - near) * spec.power_limit.regulated_frac * limit_w;
 }
-
-namespace {
-
-// The highest clock of the curve that needs no more voltage than the lowest one.
-double end_of_floor_mhz(const VoltageCurve& curve) {
-  constexpr double risen = 1.02;
-  std::size_t last = 0;
-  while (last + 1 < curve.relative_v.size() && curve.relative_v[last + 1] <= risen) ++last;
-  return curve.core_mhz[last];
-}
-
-}  // namespace
 
 LimitedKernelPrior::LimitedKernelPrior(const GpuSpec& spec, const GpuSpec& gpu,
                                        const SweepPoint& seen, bool applied_clock)

@@ -74,8 +74,7 @@ std::string asked_text(const Goal& goal) {
 std::string changes_text(const ExplorationInput& input, const PlanResult& plan) {
   const Totals& total = plan.sim.total;
   if (total.clock_switches == 0) return "";
-  return fmt::format(", {:.0f} changes/s{}",
-                     static_cast<double>(total.clock_switches) / total.time_s,
+  return fmt::format(", {:.0f} changes/s{}", switches_per_s(total),
                      input.switching.is_free() ? " taken as free" : "");
 }
 

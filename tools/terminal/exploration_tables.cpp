@@ -84,6 +84,10 @@ const std::vector<Column> totals_columns{{"time_s", "time s", 4, false, Room::sp
 
 }  // namespace
 
+double switches_per_s(const Totals& total) {
+  return static_cast<double>(total.clock_switches) / total.time_s;
+}
+
 namespace {
 
 // Whether the expected saving of some plan is less than the estimate, by the digits shown.
@@ -97,10 +101,6 @@ bool some_is_optimistic(const Exploration& found) {
 }
 
 bool is_counted(const PlanResult& plan) { return plan.counted.has_value(); }
-
-double switches_per_s(const Totals& total) {
-  return static_cast<double>(total.clock_switches) / total.time_s;
-}
 
 // Changes of a plan with changes of clock counted, or nothing.
 std::vector<Cell> counted_cells(const PlanResult& plan, const Totals& base) {

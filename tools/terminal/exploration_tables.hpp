@@ -17,6 +17,9 @@ namespace rubato {
 /// is the best of nothing.
 [[nodiscard]] std::string status_text(SolveStatus status, std::span<const Mark> marks);
 
+/// Changes of clock a second.
+[[nodiscard]] double switches_per_s(const Totals& total);
+
 /// Where people see a plan with changes of clock counted: in the row of the plan, or where that has
 /// no room in counted_table.
 enum class Counted { beside, apart };
@@ -24,8 +27,8 @@ enum class Counted { beside, apart };
 /// One row per plan, the default clocks first; change against the default clocks in percent.
 [[nodiscard]] OutputTable plans_table(const Exploration& found, Counted where = Counted::beside);
 
-/// One row per plan that took changes of clock to be free where the spec knows better: how many it
-/// has, and what is left of its saving.
+/// One row per plan that took changes of clock to be free: how many it has, and what is left of its
+/// saving.
 [[nodiscard]] OutputTable counted_table(const Exploration& found);
 
 /// Of goal `cost`, if it was asked for.

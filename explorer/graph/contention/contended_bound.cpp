@@ -102,12 +102,13 @@ std::vector<double> ContendedBound::least_holds_s(const std::vector<GpuLanes>& l
       double& least_s = hold_s[side.activity];
       for (const GraphArc& arc : graph_.arcs_into(ActivityId{side.departure})) {
         if (graph_[arc.from].kind != ActivityKind::transfer) continue;
-        const double transfer_s = least_s_[index(arc.from)];
-        least_s = std::max(least_s, deadline.stalls ? transfer_s : transfer_s + arc.lag_s);
+        least_s =
+            std::max(least_s, least_s_[index(arc.from)] + (deadline.stalls ? 0.0 : arc.lag_s));
       }
+      if (deadline.stalls) continue;
       const double arrival_s =
           std::min(deadline.time_s - to_end_s[side.activity], last_s[side.activity]);
-      if (!deadline.stalls) least_s = std::max(least_s, start_s[side.departure] - arrival_s);
+      least_s = std::max(least_s, start_s[side.departure] - arrival_s);
     }
   }
   return hold_s;

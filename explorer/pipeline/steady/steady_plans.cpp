@@ -5,6 +5,8 @@
 #include <tuple>
 #include <utility>
 
+#include "explorer/pipeline/cost_curve.hpp"
+
 namespace rubato {
 
 namespace {
@@ -36,14 +38,7 @@ SteadyPlans::SteadyPlans(const ClockRounder& rounder, std::vector<PipelinePlan> 
                            [](const Point& p) { return std::pair(p.time_s, p.cost_j); });
   for (Point& point : points) {
     if (!hull_.empty() && point.cost_j >= hull_.back().cost_j) continue;
-    while (hull_.size() > 1) {
-      const Point &a = hull_[hull_.size() - 2], &b = hull_.back();
-      if ((b.cost_j - a.cost_j) * (point.time_s - a.time_s) <
-          (point.cost_j - a.cost_j) * (b.time_s - a.time_s))
-        break;
-      hull_.pop_back();
-    }
-    hull_.push_back(std::move(point));
+    extend_hull(hull_, std::move(point));
   }
 }
 

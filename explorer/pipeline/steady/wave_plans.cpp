@@ -7,6 +7,8 @@
 #include <tuple>
 #include <utility>
 
+#include "explorer/pipeline/cost_curve.hpp"
+
 namespace rubato {
 
 namespace {
@@ -52,15 +54,7 @@ WavePlans::WavePlans(const PipelineWork& work, const ClockRounder& rounder)
     for (const Pair& p : pairs) {
       if (!stage.front.empty() && p.cost_j >= stage.front.back().cost_j) continue;
       stage.front.push_back(p);
-      std::vector<Pair>& hull = stage.hull;
-      while (hull.size() > 1) {
-        const Pair &a = hull[hull.size() - 2], &b = hull.back();
-        if ((b.cost_j - a.cost_j) * (p.time_s - a.time_s) <
-            (p.cost_j - a.cost_j) * (b.time_s - a.time_s))
-          break;
-        hull.pop_back();
-      }
-      hull.push_back(p);
+      extend_hull(stage.hull, p);
     }
   }
   for (std::uint32_t s = 0; s < shape.stages; ++s)

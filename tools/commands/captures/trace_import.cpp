@@ -14,6 +14,7 @@
 #include "tools/commands/captures/trace.hpp"
 #include "tools/options/files.hpp"
 #include "tools/terminal/output.hpp"
+#include "traces/capture.hpp"
 #include "traces/capture_stats.hpp"
 #include "traces/files/capture_json.hpp"
 #include "traces/import/readers.hpp"
@@ -22,7 +23,7 @@ namespace rubato {
 
 namespace {
 
-constexpr double ns_per_us = 1e3, ns_per_ms = 1e6, ns_per_s = 1e9;
+constexpr double ns_per_us = 1e3, ns_per_ms = 1e6;
 
 // Columns of what is summed, behind those that say of what.
 std::vector<Column> sums_columns(std::vector<Column> columns) {
@@ -169,8 +170,8 @@ std::string import_notes(const Capture& capture, const CaptureStats& stats, Capt
       "first start to last end {}, some kernel running {}; {} of {} kernels were "
       "launched in the file\n{}",
       printable(with_input_named(capture.name)), name_of(kind), stats.names, capture.kernels.size(),
-      devices, time_text(static_cast<double>(stats.span_ns) / ns_per_s),
-      time_text(static_cast<double>(stats.busy_ns) / ns_per_s), stats.launched_in_file,
+      devices, time_text(s_per_ns * static_cast<double>(stats.span_ns)),
+      time_text(s_per_ns * static_cast<double>(stats.busy_ns)), stats.launched_in_file,
       stats.kernels.launches, coverage_line(capture, stats));
   if (capture.step_source == StepSource::whole_file)
     text +=

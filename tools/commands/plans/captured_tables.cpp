@@ -227,8 +227,9 @@ std::string late_ranks_note(const GraphExploration& found) {
     std::size_t collectives = 0;
     std::int64_t waited_ns = 0;
   };
-  std::map<std::uint32_t, Late> by_rank;
   const std::vector<JoinedCollective>& all = found.run->ranks.collectives;
+  if (all.empty()) return "";
+  std::map<std::uint32_t, Late> by_rank;
   for (const JoinedCollective& one : all) {
     const std::uint32_t rank = last_rank(*found.run, one);
     Late& late = by_rank[rank];
@@ -236,7 +237,6 @@ std::string late_ranks_note(const GraphExploration& found) {
     ++late.collectives;
     late.waited_ns += one.start_skew_ns();
   }
-  if (all.empty()) return "";
   std::vector<Late> rows;
   for (const auto& [rank, late] : by_rank) rows.push_back(late);
   std::ranges::stable_sort(rows, std::greater{}, &Late::waited_ns);

@@ -170,23 +170,22 @@ void print_result(const CapturedRunOptions& o, const GraphExplorationInput& inpu
                     collectives = collectives_table(found, o.format == OutputFormat::table),
                     counted = counted_changes_table(found), notes = captured_notes_table(found),
                     comm_sms = comm_sms_table(found);
-  const bool json = o.format == OutputFormat::json;
+  const bool json = o.format == OutputFormat::json, terminal = o.format == OutputFormat::table;
   std::vector<NamedTable> asked;
   if (json) asked.push_back({"run", &run});
-  const bool one_table = o.format == OutputFormat::csv || o.format == OutputFormat::json_lines;
   if (collectives.rows() > 0 && json) asked.push_back({"collectives", &collectives});
   asked.push_back({"plans", &plans});
   if (counted.rows() > 0 && json) asked.push_back({"changes", &counted});
-  if (comm_sms.rows() > 0 && !one_table) asked.push_back({"comm_sms", &comm_sms});
+  if (comm_sms.rows() > 0 && (json || terminal)) asked.push_back({"comm_sms", &comm_sms});
   if (json) asked.push_back({"notes", &notes});
   if (o.per_kernel) asked.push_back({"kernels", &kernels});
-  if (collectives.rows() > 0 && !json && !one_table) asked.push_back({"collectives", &collectives});
-  if (o.format == OutputFormat::table) {
+  if (collectives.rows() > 0 && terminal) asked.push_back({"collectives", &collectives});
+  if (terminal) {
     print_notes(run_text(o, input, request, found));
     print('\n' + captured_answer(found, o.db) + '\n');
   }
   print_tables(asked, o.format);
-  if (o.format != OutputFormat::table) return;
+  if (!terminal) return;
   if (found.interrupted)
     print(
         "The search ended before all was tried: plans are the best known by then, and bounds that "
