@@ -17,10 +17,11 @@ constexpr double unit_decay = 0.93;
 constexpr int most_steps = 400;              // of a late plan
 constexpr int improvement_rounds = 4;        // over all units
 constexpr std::size_t most_unit_tries = 24;  // of clocks for a unit and round
-// Activities replayed while units are improved: half a second, however large the graph. A question
-// may take some twenty searches.
-constexpr std::size_t most_replayed = 100'000'000;
+// Activities replayed while units are improved: a third of a second, however large the graph. A
+// question may take some twenty searches.
+constexpr std::size_t most_replayed = 60'000'000;
 constexpr double least_unit_gain = 1e-9;  // of the energy: below it sums are noise
+constexpr double time_rounding = 1e-12;   // of sums of times, added up in another order
 
 // One search. Clocks are tried by replaying the graph on costs alone.
 class UnitSearch {
@@ -181,6 +182,7 @@ class UnitSearch {
   // Unit by unit the clock that takes least of those that end in time.
   void improve(UnitPlan& plan, const RunContext& context) {
     replayed_ = 0;
+    begin_from(plan.clock_of_unit);
     for (int round = 0; round < improvement_rounds; ++round) {
       bool better = false;
       for (std::uint32_t u = 0; u < units_.size() && !context.stop_requested(); ++u) {
@@ -201,8 +203,47 @@ class UnitSearch {
     std::vector<ClockId> trial = plan.clock_of_unit;
     const std::size_t step = std::max<std::size_t>(1, cheaper.size() / most_unit_tries);
     for (std::size_t c = 0; c < cheaper.size(); c += step) {
+      if (is_late(unit, cheaper[c])) continue;
       trial[unit] = cheaper[c];
-      if (keep_if_better(plan, trial)) return true;
+      if (!keep_if_better(plan, trial)) continue;
+      begin_from(trial);
+      return true;
+    }
+    return false;
+  }
+
+  // The plan that single units are changed of.
+  void begin_from(const std::vector<ClockId>& clock_of_unit) {
+    (void)replay(clock_of_unit);
+    plan_duration_s_ = duration_s_;
+    plan_end_s_ = end_s_;
+    plan_left_s_ = times_to_end_s(graph_, duration_s_);
+    for (std::size_t i = 0; i < plan_left_s_.size(); ++i) plan_left_s_[i] -= duration_s_[i];
+    trial_end_s_.resize(graph_.size());
+  }
+
+  // Whether the plan ends late with a unit at another clock, by a replay that ends where that is
+  // certain. It is where something ends so late that what comes after it has too little time left,
+  // since a unit that gets slower makes nothing faster.
+  bool is_late(std::uint32_t unit, ClockId clock) {
+    const std::span<const std::uint32_t> members = units_.members(unit);
+    const bool slower = std::ranges::all_of(
+        members, [&](std::uint32_t i) { return costs_.time_s(i, clock) >= plan_duration_s_[i]; });
+    if (!slower) return false;
+    const double latest_s = deadline_.time_s * (1.0 + time_rounding);
+    auto next = members.begin();
+    const std::uint32_t first = *next;
+    for (std::uint32_t i = first; i < graph_.size(); ++i) {
+      double start_s = 0.0;
+      for (const GraphArc& arc : graph_.arcs_into(ActivityId{i})) {
+        const std::uint32_t from = arc.from.value;
+        start_s = std::max(start_s, (from < first ? plan_end_s_ : trial_end_s_)[from] + arc.lag_s);
+      }
+      const bool is_member = next != members.end() && *next == i;
+      trial_end_s_[i] = start_s + (is_member ? costs_.time_s(i, clock) : plan_duration_s_[i]);
+      if (is_member) ++next;
+      ++replayed_;
+      if (trial_end_s_[i] + plan_left_s_[i] > latest_s) return true;
     }
     return false;
   }
@@ -213,6 +254,9 @@ class UnitSearch {
   LaunchPrices prices_;
   UnitDeadline deadline_;
   std::vector<double> duration_s_, start_s_, end_s_;
+  std::vector<double> plan_duration_s_, plan_end_s_;  // see begin_from
+  std::vector<double> plan_left_s_;                   // from an end there to the last one
+  std::vector<double> trial_end_s_;
   std::vector<double> unit_cost_j_;  // shape [units x clocks]
   // Of the unit that is looked at: all of it, what leads.
   std::vector<std::pair<double, double>> flow_of_kernel_;  // shape [kernels()]

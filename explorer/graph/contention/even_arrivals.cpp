@@ -3,21 +3,27 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
+#include <queue>
 #include <span>
 
 namespace rubato {
 
 namespace {
 
-constexpr int even_rounds = 16;
+// Replays: each changes what runs beside what, and so where time is left.
+constexpr int most_rounds = 80;
+constexpr int most_in_vain = 16;         // one after the other
+constexpr double least_gain = 1e-4;      // of the energy: less is in vain
 constexpr double even_tolerance = 1e-9;  // of times, as of the planner
 constexpr double overshoot = 1.5;        // a step of a launch may be so much of what is left
 
 // A launch at its next clock.
 struct ClockStep {
   std::uint32_t launch = 0;
+  ClockId was;  // in the replay
   ClockId clock;
   double longer_s = 0.0;  // negative: shorter
   double price_w = 0.0;   // energy saved, or spent, for each second
@@ -84,14 +90,14 @@ class EvenArrivals {
     return std::nullopt;
   }
 
-  // The next useful clock that is slower, or faster.
+  // The next useful clock that is slower, or faster. @param was  the clock in the replay
   [[nodiscard]] std::optional<ClockStep> step_of(const GraphRun& run, std::uint32_t launch,
-                                                 ClockId clock, bool slower) const {
+                                                 ClockId was, ClockId clock, bool slower) const {
     const std::span<const ClockId> useful = costs_.useful_clocks(launch);
     const double time_s = costs_.time_s(launch, clock);
     const auto is_slower = [&](ClockId one) { return costs_.time_s(launch, one) > time_s; };
     const auto is_faster = [&](ClockId one) { return costs_.time_s(launch, one) < time_s; };
-    ClockStep step{.launch = launch, .clock = clock, .longer_s = 0.0, .price_w = 0.0};
+    ClockStep step{.launch = launch, .was = was, .clock = clock, .longer_s = 0.0, .price_w = 0.0};
     if (slower) {
       const auto next = std::ranges::find_if(useful, is_slower);
       if (next == useful.end()) return std::nullopt;
@@ -102,7 +108,8 @@ class EvenArrivals {
       step.clock = *last;
     }
     const double ran_s = run.end_s[launch] - run.start_s[launch];
-    step.longer_s = ran_s * (costs_.time_s(launch, step.clock) / time_s - 1.0);
+    step.longer_s =
+        ran_s * (costs_.time_s(launch, step.clock) - time_s) / costs_.time_s(launch, was);
     step.price_w =
         (costs_.cost_j(launch, clock) - costs_.cost_j(launch, step.clock)) / step.longer_s;
     return step;
@@ -112,22 +119,28 @@ class EvenArrivals {
   void draw_out(const GraphRun& run, std::span<const std::uint32_t> launches, double by_s,
                 std::vector<ClockId>& clock_of_unit) const {
     const bool slower = by_s > 0.0;
-    std::vector<ClockStep> steps;
+    const auto comes_later = [&](const ClockStep& a, const ClockStep& b) {
+      if (a.price_w != b.price_w) return slower ? a.price_w < b.price_w : a.price_w > b.price_w;
+      return a.launch > b.launch;
+    };
+    std::priority_queue<ClockStep, std::vector<ClockStep>, decltype(comes_later)> steps(
+        comes_later);
+    const auto add = [&](std::uint32_t launch, ClockId was, ClockId clock) {
+      if (const auto step = step_of(run, launch, was, clock, slower)) steps.push(*step);
+    };
     for (const std::uint32_t launch : launches) {
       const std::uint32_t unit = units_.unit_of(launch);
-      if (units_.members(unit).front() != launch) continue;
-      if (auto step = step_of(run, launch, clock_of_unit[unit], slower)) steps.push_back(*step);
+      if (units_.members(unit).front() == launch)
+        add(launch, clock_of_unit[unit], clock_of_unit[unit]);
     }
-    std::ranges::stable_sort(steps, [&](const ClockStep& a, const ClockStep& b) {
-      return slower ? a.price_w > b.price_w : a.price_w < b.price_w;
-    });
-    double left_s = std::abs(by_s);
-    for (const ClockStep& step : steps) {
+    for (double left_s = std::abs(by_s); left_s > 0.0 && !steps.empty();) {
+      const ClockStep step = steps.top();
+      steps.pop();
       const double takes_s = std::abs(step.longer_s);
       if (takes_s > overshoot * left_s) continue;
       clock_of_unit[units_.unit_of(step.launch)] = step.clock;
       left_s -= takes_s;
-      if (left_s <= 0.0) return;
+      add(step.launch, step.was, step.clock);
     }
   }
 
@@ -146,10 +159,17 @@ void try_even_arrivals(const LaunchCosts& costs, const std::vector<GpuLanes>& la
   const EvenArrivals even(costs, lanes, units);
   if (!even.matters()) return;
   double margin = 0.0;  // left where a plan was late
-  for (int round = 0; round <= even_rounds && !context.stop_requested(); ++round) {
+  double best_j = std::numeric_limits<double>::infinity();
+  int in_vain = 0;
+  for (int round = 0; round < most_rounds && in_vain < most_in_vain; ++round) {
+    if (context.stop_requested()) return;
     const GraphRun& run = replay(clock_of_unit);
     const double late = run.span_s / deadline_s - 1.0;
-    margin = late > even_tolerance ? margin + 0.5 * late : 0.5 * margin;
+    const bool in_time = late <= even_tolerance;
+    const bool better = in_time && run.total_energy_j < best_j * (1.0 - least_gain);
+    if (better) best_j = run.total_energy_j;
+    in_vain = better ? 0 : in_vain + 1;
+    margin = in_time ? 0.5 * margin : margin + 0.5 * late;
     even.move(run, (1.0 - margin) * deadline_s / run.span_s, clock_of_unit);
   }
 }

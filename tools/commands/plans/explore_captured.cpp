@@ -1,6 +1,12 @@
 #include "tools/commands/plans/explore_captured.hpp"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -22,7 +28,7 @@
 #include "tools/terminal/exploration_answer.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/standard_error.hpp"
-#include "traces/graph/rank_join.hpp"
+#include "traces/graph/capture_graph.hpp"
 #include "traces/graph/step_clocks.hpp"
 #include "traces/import/readers.hpp"
 #include "traces/trace_capture.hpp"
@@ -48,7 +54,7 @@ GpuSpec spec_of(const CapturedRunOptions& o, const std::vector<Capture>& capture
     return load_gpu_for_devices(o.gpu, device_names(captures), o.files.front());
   } catch (const UsageError&) {
     // What is wrong with the files is said before what is missing beside them.
-    if (captures.size() > 1) (void)join_ranks(captures);
+    if (captures.size() > 1) (void)capture_graph(captures);
     throw;
   }
 }
@@ -96,6 +102,19 @@ std::string arcs_text(const ArcCounts& arcs) {
                         name_of(static_cast<ArcKind>(kind)));
     if (arcs.inferred[kind] > 0) text += fmt::format(" ({} inferred)", arcs.inferred[kind]);
   }
+  return text;
+}
+
+// Of streams that have one: "0 of 2, -5 of 1". Empty: files do not say.
+std::string priorities_text(const std::vector<Capture>& captures) {
+  std::map<std::int32_t, std::size_t, std::greater<>> streams;
+  for (const Capture& capture : captures) {
+    for (const CaptureStream& stream : capture.streams)
+      if (stream.priority) ++streams[*stream.priority];
+  }
+  std::string text;
+  for (const auto& [priority, count] : streams)
+    text += fmt::format("{}{} of {}", text.empty() ? "" : ", ", priority, count);
   return text;
 }
 
@@ -153,6 +172,11 @@ std::string graph_note(const GraphExplorationInput& input, const GraphExploratio
       "captured time.\n",
       graph.size(), arcs_text(graph.count_arcs()),
       format_signed(change_pct(found.reproduced_span_s, found.captured_span_s), 3));
+  if (const std::string priorities = priorities_text(input.captures); !priorities.empty())
+    text += fmt::format(
+        "Priorities of streams, as captured: {} (the lower, the more urgent; not "
+        "used).\n",
+        priorities);
   // Whether a run joined by its messages is told by more than the times at which it was captured.
   if (found.run->ranks.messages.empty()) return text;
   std::string errors;

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/file.hpp"
+#include "tests/captures.hpp"
 #include "tests/text.hpp"
 #include "tests/tools/program_run.hpp"
 
@@ -141,6 +142,24 @@ TEST_F(CapturedRun, IsPlannedAtOnce) {
          "One clock for all, in at most 5 % more time: memory 1593, core ");
   expect("explore run.json --slack -60 --granularity iteration", 1, "No plan is in time.");
   expect(explore + " --goal edp", 2, "--goal edp does nothing for a captured run");
+}
+
+TEST_F(CapturedRun, SaysWhichPrioritiesItsStreamsHad) {
+  const std::string text = run(explore).text;
+  EXPECT_EQ(text.find("Priorities"), std::string::npos) << text;
+  write_file(folder_ / "urgent.json", replaced(read_file(folder_ / "run.json"), "\"stream\": 7,",
+                                               "\"stream\": 7, \"priority\": -5,"));
+  expect("explore urgent.json --granularity iteration", 0,
+         "Priorities of streams, as captured: -5 of 1 (the lower, the more urgent; not used)");
+}
+
+// Stages whose clocks begin anew in each step are of one run: only the GPU is missing.
+TEST_F(CapturedRun, SaysWhatIsWrongWithRanksBeforeThatTheirGpuIsMissing) {
+  const std::string ranks = (captured("multirank/primus_pp8") / "pp_rank_?.json.gz").string();
+  expect("explore --ranks '" + ranks + "'", 2, "does not say on which GPU it was captured");
+  const std::string sampled =
+      (captured("multirank/hta_sampled_2of128_negative") / "*.json.gz").string();
+  expect("explore --ranks '" + sampled + "'", 3, "does not match");
 }
 
 TEST_F(CapturedRun, IsPlannedWithWhatChangesOfClockTake) {
