@@ -32,23 +32,36 @@ SwitchCost SwitchModel::change(bool core_changes, bool mem_changes) const noexce
           .lead_s = core.lead_s + mem->lead_s};
 }
 
+SwitchModel as_stalls(SwitchModel model) {
+  const auto wait = [](SwitchCost& cost) {
+    cost.stall_s = cost.latency_s();
+    cost.lead_s = 0.0;
+  };
+  wait(model.core);
+  if (model.mem) wait(*model.mem);
+  return model;
+}
+
 SwitchModel switch_model(const GpuSpec& spec) {
   const SwitchLatency& known = spec.switching;
   if (!known.core_s)
-    return {.core = {.lead_s = guessed_switch_latency_s}, .mem = {}, .guessed = true};
+    return {.core = {.lead_s = guessed_switch_latency_s},
+            .mem = {},
+            .guess = "nobody measured this GPU"};
   const auto cost = [](double latency_s, double stall_s, double energy_j) {
     return SwitchCost{.stall_s = stall_s, .energy_j = energy_j, .lead_s = latency_s - stall_s};
   };
   SwitchModel model{.core = cost(*known.core_s, known.core_stall_s, known.core_j),
                     .mem = {},
-                    .dwell_s = known.dwell_s};
+                    .dwell_s = known.dwell_s,
+                    .guess = known.guess};
   if (known.mem_s) model.mem = cost(*known.mem_s, known.mem_stall_s, known.mem_j);
   return model;
 }
 
 std::string change_text(const SwitchModel& model) {
   std::string text = text_of(model.core);
-  if (model.guessed) text += " (a guess: nobody measured this GPU)";
+  if (!model.guess.empty()) text += fmt::format(" (a guess: {})", model.guess);
   if (model.mem) text += ", of the memory clock " + text_of(*model.mem);
   if (model.dwell_s > 0.0) text += fmt::format(", the next one {} later", time_text(model.dwell_s));
   return text;

@@ -26,8 +26,8 @@ struct SwitchModel {
   /// Of the memory clock; a change of both then takes one after the other, and both clocks take
   /// effect together. Nothing: any change of the pair is one of `core`.
   std::optional<SwitchCost> mem;
-  double dwell_s = 0.0;  ///< >= 0
-  bool guessed = false;  ///< nobody measured changes on this GPU
+  double dwell_s = 0.0;    ///< >= 0
+  std::string guess = {};  ///< why `core` is one, in words; empty: it is none
 
   /// The change from one setting to another. @pre from != to
   [[nodiscard]] SwitchCost change(const ClockPair& from, const ClockPair& to) const noexcept;
@@ -53,6 +53,9 @@ struct SwitchModel {
 /// V100, 6 ms H200, 22 ms A100, 150 ms RTX 8000; their specs name the sources). Too long is the
 /// safe side: a plan for it ends in time where changes are quicker.
 inline constexpr double guessed_switch_latency_s = 0.022;
+
+/// Where nothing is asked for ahead of time: whole latencies are waited out.
+[[nodiscard]] SwitchModel as_stalls(SwitchModel model);
 
 /// What a spec knows of its GPU, or the guess.
 [[nodiscard]] SwitchModel switch_model(const GpuSpec& spec);

@@ -102,8 +102,8 @@ void read_core(const JsonNode& root, GpuSpec& spec) {
 }
 
 void read_switching(const JsonNode& node, SwitchLatency& known) {
-  node.expect_keys(
-      {"source"}, {"core_s", "core_stall_s", "core_j", "mem_s", "mem_stall_s", "mem_j", "dwell_s"});
+  node.expect_keys({"source"}, {"core_s", "core_stall_s", "core_j", "mem_s", "mem_stall_s", "mem_j",
+                                "dwell_s", "guess"});
   const auto optional = [&node](const char* key) {
     return node.optional_number(key, Range::non_negative);
   };
@@ -113,7 +113,9 @@ void read_switching(const JsonNode& node, SwitchLatency& known) {
            .mem_stall_s = optional("mem_stall_s").value_or(0.0),
            .core_j = optional("core_j").value_or(0.0),
            .mem_j = optional("mem_j").value_or(0.0),
-           .dwell_s = optional("dwell_s").value_or(0.0)};
+           .dwell_s = optional("dwell_s").value_or(0.0),
+           .guess = {}};
+  if (const auto guess = node.find("guess")) known.guess = guess->text();
   if (known.core_stall_s > known.core_s.value_or(0.0))
     node.at("core_stall_s").fail("is longer than core_s, the latency it is part of");
   if (known.mem_stall_s > known.mem_s.value_or(0.0))

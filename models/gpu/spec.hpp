@@ -129,7 +129,8 @@ struct SwitchLatency {
   double mem_stall_s = 0.0;
   double core_j = 0.0;  ///< energy of a change beyond idle power, >= 0
   double mem_j = 0.0;
-  double dwell_s = 0.0;  ///< from an effect to the next request, >= 0
+  double dwell_s = 0.0;    ///< from an effect to the next request, >= 0
+  std::string guess = {};  ///< why core_s is one, in words; empty: it was measured on this GPU
 };
 
 /// Power of a kernel from the utilisation of the GPU's units at one clock.

@@ -151,6 +151,7 @@ Json switching_json(const GpuSpec& spec) {
   add("mem_stall_s", known.mem_stall_s);
   add("mem_j", known.mem_j);
   add("dwell_s", known.dwell_s);
+  if (!known.guess.empty()) json["guess"] = known.guess;
   return json;
 }
 

@@ -72,7 +72,7 @@ SwitchModel switch_model(const SwitchOptions& o, const GpuSpec& spec) {
   SwitchModel model;
   if (o.source == "spec") model = switch_model(spec);
   model.core = cost(model.core, "--", o.latency_us, o.stall_us, o.energy_j);
-  if (o.latency_us || o.stall_us) model.guessed = false;
+  if (o.latency_us || o.stall_us) model.guess.clear();
   if (o.mem_latency_us || o.mem_stall_us || o.mem_energy_j) {
     model.mem = cost(model.mem.value_or(SwitchCost{}), "--mem-", o.mem_latency_us, o.mem_stall_us,
                      o.mem_energy_j);

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "common/numbers.hpp"
+#include "sim/switch_model.hpp"
 
 namespace rubato {
 
@@ -35,6 +36,8 @@ std::string exploration_notes(const ExplorationInput& input, const Exploration& 
         dropped, 100.0 * dropped_s / found.baseline.total.time_s);
   }
   text += marks_text(found);
+  if (!input.switching.is_free())
+    text += fmt::format("Counted: a change of clock takes {}.\n", change_text(input.switching));
   text += "Changes are against the default clocks. ";
   text += input.measured ? "90 %: where the saving lies when the plan is measured again, since "
                            "choosing favours lucky measurements; expected: its middle.\n"

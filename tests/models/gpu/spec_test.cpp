@@ -64,10 +64,12 @@ TEST(GpuSpec, KnowsWhatAChangeOfClockTakes) {
     return parse_gpu_spec(json.dump(), "s.json");
   };
   const GpuSpec spec = with(
-      R"(, "core_s": 0.006, "core_stall_s": 0.001, "mem_s": 0.02, "mem_j": 0.5, "dwell_s": 0.003)");
+      R"(, "core_s": 0.006, "core_stall_s": 0.001, "mem_s": 0.02, "mem_j": 0.5, "dwell_s": 0.003,
+          "guess": "of a sister card")");
   EXPECT_EQ(spec.switching.core_s, 0.006);
   EXPECT_EQ(spec.switching.core_stall_s, 0.001);
   EXPECT_EQ(spec.switching.mem_j, 0.5);
+  EXPECT_EQ(spec.switching.guess, "of a sister card");
   EXPECT_EQ(to_json(parse_gpu_spec(to_json(spec), "s.json")), to_json(spec));
   expect_error<DataError>([&] { (void)with(R"(, "core_s": 0.001, "core_stall_s": 0.002)"); },
                           "core_stall_s: is longer than core_s");

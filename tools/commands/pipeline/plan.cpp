@@ -167,6 +167,11 @@ OutputTable plans_table(const PlanOptions& o, const PipelinePlanner& planner,
   return table;
 }
 
+std::string changes_note(const SwitchModel& switching) {
+  if (switching.is_free()) return "Changes of clock are taken as free.\n";
+  return fmt::format("Counted: a change of clock takes {}.\n", change_text(switching));
+}
+
 std::string plan_notes(const PlanOptions& o, const PipelinePlanner& planner,
                        const LoadedPipeline& loaded) {
   return fmt::format(
@@ -175,7 +180,7 @@ std::string plan_notes(const PlanOptions& o, const PipelinePlanner& planner,
              "the deadline, with free durations between the measured options.\n",
              planner.least_time_s(), planner.cheapest_time_s(), baseline_name(o.input)) +
          interval_note(loaded) + (no_interval(loaded) ? "" : "expected: its middle.\n") +
-         multiply_note(o.input, planner.work()) +
+         multiply_note(o.input, planner.work()) + changes_note(switch_model(o.input)) +
          (o.zeus.empty() && o.plan_file.empty()
               ? "To set the clocks: the same with --zeus FOLDER, for Zeus, or --plan-file "
                 "plans.json, the clock of every pass.\n"
