@@ -9,6 +9,7 @@
 
 #include "common/numbers.hpp"
 #include "common/text.hpp"
+#include "explorer/confidence/confidence.hpp"
 #include "tools/drawing/page_parts.hpp"
 #include "tools/drawing/pipeline.hpp"
 #include "tools/drawing/svg.hpp"
@@ -23,9 +24,7 @@ const PipelineResult* first_plan(const std::vector<PipelineResult>& plans) {
   return found == plans.end() ? nullptr : &*found;
 }
 
-std::string change(double now, double before) {
-  return format_signed(100.0 * (now / before - 1.0), 2);
-}
+std::string change(double now, double before) { return format_signed(change_pct(now, before), 2); }
 
 // Of each stage and plan the clocks of each kind of pass.
 std::string clocks_table(const PipelineWork& work, const std::vector<DrawnRun>& runs) {

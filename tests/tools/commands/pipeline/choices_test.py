@@ -128,6 +128,9 @@ def check_no_energy(folder):
     for subcommand in (plan, ["straggle", *plan[1:], "--factor", "1.1"]):
         expect(folder, [*subcommand, "--blocked-power", "0", "--db", "none.db"], 2, "backward of stage 1 has one of 0 J")
     expect(folder, [*plan, "--blocked-power", "80", "--schedule", "early-recompute"], 3, "an energy is 0 J")
+    nothing = [",".join([*row.split(",")[:-1], "0"]) for row in rows[1:]]
+    (folder / "nothing.csv").write_text("\n".join([rows[0], *nothing]) + "\n")
+    expect(folder, ["plan", "--profile", "nothing.csv", "--microbatches", "5", "--blocked-power", "0"], 0, "energy +0.00 %")
 
 
 def check_modelled_step_end(folder):
