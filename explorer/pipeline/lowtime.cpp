@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "common/algorithms/convex_argmin.hpp"
 #include "common/error.hpp"
 
 namespace rubato {
@@ -85,17 +86,9 @@ ExponentialFit fit_lowtime(const PassType& type, double blocked_power_w, double 
   const double span = list.back().q - list.front().q;
   ExponentialFit fit;
   // Rates from nearly straight to one that is over after a step, on a log scale.
-  double low = std::log(1e-3 / span), high = std::log(10.0);
-  constexpr double ratio = 0.6180339887498949;
-  for (int i = 0; i < 100; ++i) {
-    const double a = high - ratio * (high - low), b = low + ratio * (high - low);
-    if (fit_at(list, -std::exp(a), fit) <= fit_at(list, -std::exp(b), fit)) {
-      high = b;
-    } else {
-      low = a;
-    }
-  }
-  fit_at(list, -std::exp(0.5 * (low + high)), fit);
+  const double rate = convex_argmin(std::log(1e-3 / span), std::log(10.0),
+                                    [&](double r) { return fit_at(list, -std::exp(r), fit); });
+  fit_at(list, -std::exp(rate), fit);
   fit.first_q = static_cast<int>(list.front().q);
   fit.last_q = static_cast<int>(list.back().q);
   return fit;

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "common/algorithms/convex_argmin.hpp"
 #include "common/algorithms/sort_by.hpp"
 #include "common/error.hpp"
 #include "explorer/pipeline/steady/wave_plans.hpp"
@@ -18,6 +19,9 @@ namespace {
 // by these shares, too.
 constexpr std::array shorter_for_switching{0.0, 1e-3, 3e-3, 6e-3, 0.01, 0.02, 0.04, 0.08, 0.15};
 
+// A bound that closes less of a gap than this is not worth its time.
+constexpr double least_gain = 0.05;
+
 // Ways to dive, those that found most on the Perseus profiles first.
 constexpr std::array<DiveOptions, most_dives> ways_to_dive{{{0.3, 0.3},
                                                             {0.2, 0.5},
@@ -27,31 +31,6 @@ constexpr std::array<DiveOptions, most_dives> ways_to_dive{{{0.3, 0.3},
                                                             {0.2, 0.8},
                                                             {0.05, 0.3},
                                                             {0.05, 0.5}}};
-
-// Minimum of a convex function by golden sections; the result is off by 1e-12
-// of the interval, and any point gives a bound when the function is one.
-template <class Function>
-double convex_argmin(double low, double high, Function f) {
-  constexpr double ratio = 0.6180339887498949;
-  double a = high - ratio * (high - low), b = low + ratio * (high - low);
-  double fa = f(a), fb = f(b);
-  for (int i = 0; i < 60; ++i) {
-    if (fa <= fb) {
-      high = b;
-      b = a;
-      fb = fa;
-      a = high - ratio * (high - low);
-      fa = f(a);
-    } else {
-      low = a;
-      a = b;
-      fa = fb;
-      b = low + ratio * (high - low);
-      fb = f(b);
-    }
-  }
-  return fa <= fb ? a : b;
-}
 
 FrontierOptions sweep_options(const PlannerOptions& options, const PipelineWork& work,
                               std::vector<double> times_s) {
@@ -143,9 +122,8 @@ std::optional<PipelinePlan> PipelinePlanner::pick_best(const Question& question,
                                                        const RunContext& context) const {
   const bool waits = question.after_end == AfterEnd::wait;
   std::vector<double> fastest_s;
-  for (const std::uint32_t curve : problem_.curve_of_activity) {
+  for (const std::uint32_t curve : problem_.curve_of_activity)
     fastest_s.push_back(problem_.curves[curve].front().time_s);
-  }
   std::optional<PipelinePlan> best = rounder_.round(fastest_s, question.limit_s);
   if (!best) return best;
   double best_j = total_j(question, *best);
@@ -158,9 +136,8 @@ std::optional<PipelinePlan> PipelinePlanner::pick_best(const Question& question,
     best = std::move(plan);
   };
   const std::size_t rounded = candidates_for(work_.schedule.passes.size()).shorter_by.size();
-  for (const FrontierPlan& candidate : candidates.first(rounded)) {
+  for (const FrontierPlan& candidate : candidates.first(rounded))
     consider(rounder_.round(candidate.duration_s, useful_s));
-  }
   for (std::size_t k = rounded; k < candidates.size(); k += 2) {
     for (const SlowPart part :
          {SlowPart::begin, SlowPart::end, SlowPart::both_ends, SlowPart::middle}) {
@@ -248,7 +225,10 @@ std::vector<PriceLine> PipelinePlanner::cell_lines(
     if (!plans[i]) continue;
     const double plan_j = total_j(questions[i], *plans[i]);
     const double least_j = bound_j(questions[i].limit_s, questions[i].after_end, lines);
-    if (plan_j - least_j > options_.cell_gap_frac * plan_j) lines.push_back(cells.line(prices[i]));
+    if (plan_j - least_j <= options_.cell_gap_frac * plan_j) continue;
+    const double known_j = frontier_.lower_bound_j(prices[i].time_s);
+    if (const auto line = cells.line(prices[i], known_j + least_gain * (plan_j - least_j)))
+      lines.push_back(*line);
   }
   return lines;
 }
@@ -292,36 +272,51 @@ PipelinePlanner::Question PipelinePlanner::question(double limit_s, AfterEnd aft
 }
 
 // The unswitched plans, and for each deadline the plans that are best at prices of time, improved
-// run by run. Raises the results' bounds by what changes of clock cost at least.
+// run by run; what is in time waiting for its changes is so where they are asked for ahead, too.
+// Raises the results' bounds by what changes of clock cost at least.
 std::vector<std::optional<PipelinePlan>> PipelinePlanner::answer_switching(
     std::span<const Question> questions, std::span<PipelineResult> results,
     const RunContext& context) const {
   const StageClocks clocks(work_, options_.switching);
+  const StageClocks waiting(work_, as_stalls(options_.switching));
+  const bool ahead = options_.switching.may_delay();
+  const std::size_t count = shorter_for_switching.size();
   const std::vector<std::optional<PipelinePlan>> unswitched = answer(questions, results, context);
   std::vector<double> times_s;
   for (const Question& question : questions) {
-    for (const double share : shorter_for_switching) {
+    for (const double share : shorter_for_switching)
       times_s.push_back(std::max(question.target_s * (1.0 - share), least_time_s_));
-    }
   }
   const auto swept = durations(std::move(times_s), context);
   if (!swept) return std::vector<std::optional<PipelinePlan>>(questions.size());
-  std::vector<PricedPlan> priced;
+  std::vector<std::array<StagePlan, 2>> priced;
   std::vector<PriceLine> lines;
   for (const FrontierPlan& prices : *swept) {
-    priced.push_back(price_runs(clocks, prices));
-    lines.push_back({priced.back().least_j, priced.back().price_w});
+    PricedPlan runs = price_runs(clocks, prices);
+    lines.push_back({runs.least_j, runs.price_w});
+    priced.push_back(
+        {std::move(runs.plan), ahead ? price_runs(waiting, prices).plan : StagePlan{}});
   }
   std::vector<std::optional<PipelinePlan>> plans;
   for (std::size_t i = 0; i < questions.size(); ++i) {
-    const std::size_t count = shorter_for_switching.size();
-    std::vector<StagePlan> starts{clocks.stage_plan(highest_clocks(work_))};
-    if (unswitched[i]) starts.push_back(clocks.stage_plan(*unswitched[i]));
-    for (std::size_t k = 0; k < count; ++k) starts.push_back(priced[i * count + k].plan);
     const double price_w = 2.0 * std::max((*swept)[i * count].price_w, waiting_power_w());
     const double waiting_w = questions[i].after_end == AfterEnd::wait ? 0.0 : waiting_power_w();
-    const auto found = search_runs(clocks, questions[i].target_s, questions[i].limit_s, price_w,
-                                   waiting_w, starts, context);
+    const auto search = [&](const StageClocks& of, const std::vector<StagePlan>& starts) {
+      return search_runs(of, questions[i].target_s, questions[i].limit_s, price_w, waiting_w,
+                         starts, context);
+    };
+    const auto starts = [&](std::size_t way) {
+      std::vector<StagePlan> list{clocks.stage_plan(highest_clocks(work_))};
+      if (unswitched[i]) list.push_back(clocks.stage_plan(*unswitched[i]));
+      for (std::size_t k = i * count; k < (i + 1) * count; ++k) list.push_back(priced[k][way]);
+      return list;
+    };
+    std::optional<StagePlan> found = search(clocks, starts(0));
+    if (ahead) {
+      std::vector<StagePlan> more = starts(1);
+      if (auto waited = search(waiting, more)) more.push_back(*std::move(waited));
+      found = cheapest_of(clocks, waiting_w, found, search(clocks, more));
+    }
     plans.push_back(found ? std::optional(clocks.plan(*found)) : std::nullopt);
     // Changes of clock add to the slowest useful time, some way beyond: prices of time have long
     // paid for all there is.
@@ -382,17 +377,22 @@ std::vector<PipelineResult> PipelinePlanner::plan(std::span<const double> deadli
   return results;
 }
 
+PipelineResult PipelinePlanner::cheaper_of(PipelineResult result, const PipelinePlan& plan) const {
+  PipelineResult other = result;
+  replay(other, plan);
+  const bool in_time = other.run.time_s <= other.deadline_s;
+  return in_time && (!result.found() || other.energy_j < result.energy_j) ? other : result;
+}
+
 // A plan for an earlier deadline that is cheaper is a plan for this one, too.
 void PipelinePlanner::make_monotone(std::vector<PipelineResult>& results) const {
   std::vector<std::size_t> order;
-  for (std::size_t i = 0; i < results.size(); ++i) {
+  for (std::size_t i = 0; i < results.size(); ++i)
     if (results[i].status == SolveStatus::feasible) order.push_back(i);
-  }
   sort_by(order, [&](std::size_t i) { return results[i].deadline_s; });
   for (std::size_t i = 1; i < order.size(); ++i) {
-    PipelineResult earlier = results[order[i]];
-    replay(earlier, results[order[i - 1]].plan);
-    if (earlier.energy_j < results[order[i]].energy_j) results[order[i]] = std::move(earlier);
+    PipelineResult& result = results[order[i]];
+    result = cheaper_of(std::move(result), results[order[i - 1]].plan);
   }
 }
 

@@ -108,6 +108,9 @@ class PipelinePlanner {
                                                  AfterEnd after_end = AfterEnd::go_on,
                                                  const RunContext& context = {}) const;
 
+  /// The result with another plan instead, if that ends in time and is cheaper.
+  [[nodiscard]] PipelineResult cheaper_of(PipelineResult result, const PipelinePlan& plan) const;
+
  private:
   // What to round: durations for target_s, clocks that end by limit_s.
   struct Question {

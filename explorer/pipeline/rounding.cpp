@@ -89,9 +89,10 @@ double ClockRounder::end_s(const std::vector<std::uint32_t>& chosen) const {
 }
 
 // Slows passes down, first to last, as far as the passes after them allow and
-// as long as each second saves at least `price_w`.
-void ClockRounder::spend_slack(std::vector<std::uint32_t>& chosen, double deadline_s,
-                               double price_w) const {
+// as long as each second saves at least `price_w`. Returns the highest price at which the next
+// round would do something: infinite where this one did, 0 where no pass fits any more.
+double ClockRounder::spend_slack(std::vector<std::uint32_t>& chosen, double deadline_s,
+                                 double price_w) const {
   std::vector<double> latest_end_s(order_.size(), deadline_s);
   for (std::size_t i = order_.size(); i-- > 0;) {
     const std::uint32_t pass = order_[i];
@@ -102,13 +103,21 @@ void ClockRounder::spend_slack(std::vector<std::uint32_t>& chosen, double deadli
     }
   }
   std::vector<double> start_s(order_.size());
+  bool changed = false;
+  double most_j = 0.0, in_s = 1.0;  // of one second
   for (const std::uint32_t pass : order_) {
     const std::vector<Choice>& list = choices(pass);
     const Choice now = list[chosen[pass]];
     for (std::uint32_t c = chosen[pass] + 1; c < list.size(); ++c) {
       if (start_s[pass] + list[c].time_s > latest_end_s[pass]) break;
-      const double saving_j = now.cost_j - list[c].cost_j;
-      if (saving_j >= price_w * (list[c].time_s - now.time_s)) chosen[pass] = c;
+      const double saving_j = now.cost_j - list[c].cost_j, longer_s = list[c].time_s - now.time_s;
+      if (saving_j >= price_w * longer_s) {
+        chosen[pass] = c;
+        changed = true;
+      } else if (saving_j * in_s > most_j * longer_s) {
+        most_j = saving_j;
+        in_s = longer_s;
+      }
     }
     const double done_s = start_s[pass] + list[chosen[pass]].time_s;
     for (std::uint32_t e = first_edge_[pass]; e < first_edge_[pass + 1]; ++e) {
@@ -116,6 +125,7 @@ void ClockRounder::spend_slack(std::vector<std::uint32_t>& chosen, double deadli
       next_s = std::max(next_s, done_s + edges_[e].lag_s);
     }
   }
+  return changed ? std::numeric_limits<double>::infinity() : most_j / in_s;
 }
 
 // The slowest choice that takes no longer than a duration and the time left over before it. With
@@ -197,11 +207,11 @@ bool ClockRounder::spend_all(std::vector<std::uint32_t>& chosen, double deadline
   const std::vector<std::uint32_t> start = chosen;
   for (const double limit_s : {deadline_s, deadline_s * (1.0 - lost_digits)}) {
     chosen = start;
-    double price_w = steepest_w_;
-    for (int round = 0; round < slack_rounds; ++round, price_w *= 0.5) {
-      spend_slack(chosen, limit_s, price_w);
+    double price_w = steepest_w_, next_w = steepest_w_;
+    for (int round = 0; round < slack_rounds && next_w > 0.0; ++round, price_w *= 0.5) {
+      if (price_w <= next_w * (1.0 + lost_digits)) next_w = spend_slack(chosen, limit_s, price_w);
     }
-    spend_slack(chosen, limit_s, 0.0);
+    if (next_w > 0.0) spend_slack(chosen, limit_s, 0.0);
     if (end_s(chosen) <= deadline_s) return true;
   }
   return false;
@@ -307,6 +317,7 @@ std::optional<std::vector<std::uint32_t>> ClockRounder::chosen_of(const Pipeline
 
 PipelinePlan ClockRounder::plan_of(const std::vector<std::uint32_t>& chosen) const {
   PipelinePlan plan;
+  plan.option_of_pass.reserve(order_.size());
   for (std::uint32_t pass = 0; pass < order_.size(); ++pass) {
     plan.option_of_pass.push_back(choices(pass)[chosen[pass]].option);
   }

@@ -103,7 +103,7 @@ class ClockRounder {
   [[nodiscard]] double chosen_cost_j(const std::vector<std::uint32_t>& chosen) const;
   [[nodiscard]] bool spend_all(std::vector<std::uint32_t>& chosen, double deadline_s) const;
   [[nodiscard]] std::vector<std::uint32_t> by_start(const std::vector<std::uint32_t>& chosen) const;
-  void spend_slack(std::vector<std::uint32_t>& chosen, double deadline_s, double price_w) const;
+  double spend_slack(std::vector<std::uint32_t>& chosen, double deadline_s, double price_w) const;
   template <class Duration>
   double run(Duration duration_s, std::vector<double>& start_s) const;
   [[nodiscard]] double end_s(const std::vector<std::uint32_t>& chosen) const;

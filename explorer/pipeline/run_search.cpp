@@ -319,4 +319,14 @@ std::optional<StagePlan> search_runs(const StageClocks& clocks, double target_s,
   return best;
 }
 
+std::optional<StagePlan> cheapest_of(const StageClocks& clocks, double waiting_w,
+                                     std::optional<StagePlan> a, std::optional<StagePlan> b) {
+  if (!a || !b) return a ? std::move(a) : std::move(b);
+  std::vector<double> end_s(clocks.work().schedule.passes.size());
+  const auto total_j = [&](const StagePlan& plan) {
+    return clocks.cost_j(plan) + waiting_w * clocks.time_s(plan, end_s);
+  };
+  return total_j(*b) < total_j(*a) ? std::move(b) : std::move(a);
+}
+
 }  // namespace rubato

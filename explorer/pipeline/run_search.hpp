@@ -69,4 +69,9 @@ class RunSearch {
                                                    const std::vector<StagePlan>& starts,
                                                    const RunContext& context);
 
+/// @param waiting_w  drawn while the iteration lasts
+[[nodiscard]] std::optional<StagePlan> cheapest_of(const StageClocks& clocks, double waiting_w,
+                                                   std::optional<StagePlan> a,
+                                                   std::optional<StagePlan> b);
+
 }  // namespace rubato

@@ -14,9 +14,11 @@ namespace {
 constexpr double infinite = std::numeric_limits<double>::infinity();
 
 // Found by trial on the Perseus profiles, where many cells hold what few do again and again.
-constexpr std::size_t many_cells = 512, clocks_kept = 16, clocks_kept_of_many = 10;
-constexpr int rounds = 100, rounds_of_many = 40;
+constexpr std::size_t many_cells = 512;
+constexpr std::size_t clocks_kept = 16, clocks_kept_of_many = 10;
+constexpr int rounds = 100, rounds_of_many = 40, rounds_of_very_many = 24;
 constexpr int settled_rounds = 10;  // at both ends, in which no flow moves
+constexpr double later_gain = 0.5;  // of that of the first half the second gains at most, so far
 
 // How fast flows follow what they would gain, at first; less and less.
 constexpr double weight_step = 0.05, shift_step = 0.003;
@@ -55,13 +57,21 @@ CellAscent::CellAscent(const CellBound& bound, const FrontierPlan& prices)
   share_out();
 }
 
-void CellAscent::run() {
-  const int count = at_cell_.size() > many_cells ? rounds_of_many : rounds;
+bool CellAscent::run(double wanted_j) {
+  const int count = at_cell_.size() > very_many_cells ? rounds_of_very_many
+                    : at_cell_.size() > many_cells    ? rounds_of_many
+                                                      : rounds;
+  const double start_j = line().least_j;
   for (int round = 0; round < count; ++round) {
+    if (2 * round == count) {
+      const double half_j = line().least_j;
+      if (half_j + later_gain * (half_j - start_j) < wanted_j) return false;
+    }
     sweep(round % 2 == 1);
     if (round >= settled_rounds && round < count - settled_rounds)
       redirect(1.0 - static_cast<double>(round) / count);
   }
+  return line().least_j > wanted_j;
 }
 
 PriceLine CellAscent::line() {
@@ -89,41 +99,59 @@ double CellAscent::least_of_cell(std::size_t k) {
 
 // For each pair of one way the best of the other: one that is no longer, or a longer one, which
 // then says how long the cell lasts.
-void CellAscent::half(const Way& of, const Way& other, double price_w, PerClock& first,
-                      PerClock& second) {
+void CellAscent::half(std::size_t way, const std::vector<std::uint32_t>& shorter, double price_w) {
+  const Way &of = ways_[way], &other = ways_[1 - way];
   const std::size_t count = other.pairs->size();
+  within_j_.resize(count + 1);
   longer_j_.resize(count + 1);
-  longer_j_[count] = infinite;
-  for (std::size_t j = count; j-- > 0;)
-    longer_j_[j] = std::min(longer_j_[j + 1], other.cost_j[j] + price_w * other.time_s(j));
-  double within_j = infinite;
-  std::size_t j = 0;
-  for (std::size_t i = 0; i < of.pairs->size(); ++i) {
-    const double time_s = of.time_s(i);
-    for (; j < count && other.time_s(j) <= time_s; ++j)
-      within_j = std::min(within_j, other.cost_j[j]);
-    const double total_j = of.cost_j[i] + std::min(price_w * time_s + within_j, longer_j_[j]);
-    const WayPair& pair = (*of.pairs)[i];
-    first[pair.first] = std::min(first[pair.first], total_j);
-    second[pair.second] = std::min(second[pair.second], total_j);
+  double *within_j = within_j_.data(), *longer_j = longer_j_.data();
+  const double* other_j = other.cost_j.data();
+  const WayPair* other_pairs = other.pairs->data();
+  double lag_s = other.lag_s;
+  double least_j = within_j[0] = infinite, least_longer_j = longer_j[count] = infinite;
+  for (std::size_t i = 0; i < count; ++i) {  // one from the front, one from the back
+    const std::size_t j = count - 1 - i;
+    within_j[i + 1] = least_j = std::min(least_j, other_j[i]);
+    longer_j[j] = least_longer_j =
+        std::min(least_longer_j, other_j[j] + price_w * (other_pairs[j].time_s + lag_s));
   }
+  lag_s = of.lag_s;
+  const double* of_j = of.cost_j.data();
+  double *first = marginal_j_[2 * way].data(), *second = marginal_j_[2 * way + 1].data();
+  const WayPair* pair = of.pairs->data();
+  for (const std::uint32_t j : shorter) {
+    const double total_j =
+        *of_j++ + std::min(price_w * (pair->time_s + lag_s) + within_j[j], longer_j[j]);
+    first[pair->first] = std::min(first[pair->first], total_j);
+    second[pair->second] = std::min(second[pair->second], total_j);
+    ++pair;
+  }
+}
+
+void CellAscent::find_ways(std::size_t k) {
+  AtCell& at = at_cell_[k];
+  const PassCell& cell = bound_.cells_[k];
+  for (std::size_t w = 0; w < 2; ++w) {
+    at.pairs[w] = &sets_.pairs(set_of_pass_[cell.pass[2 * w]], set_of_pass_[cell.pass[2 * w + 1]]);
+    at.lag_s[w] = 0.0;
+    for (std::size_t j = 3 * w; j < 3 * w + 3; ++j) at.lag_s[w] += lag_s(cell.arc[j]);
+  }
+  at.shorter = &sets_.shorter(at.pairs, at.lag_s);
 }
 
 // Least total of a cell and `beside` for each clock of its passes.
 const std::array<CellAscent::PerClock, 4>& CellAscent::marginals(
     std::size_t k, const std::array<PerClock, 4>& beside) {
-  const PassCell& cell = bound_.cells_[k];
+  const AtCell& at = at_cell_[k];
+  if (at.shorter == nullptr) find_ways(k);
   for (std::size_t q = 0; q < 4; ++q) marginal_j_[q].assign(beside[q].size(), infinite);
   for (std::size_t w = 0; w < 2; ++w) {
-    ways_[w].pairs =
-        &sets_.pairs(set_of_pass_[cell.pass[2 * w]], set_of_pass_[cell.pass[2 * w + 1]]);
-    ways_[w].lag_s = 0.0;
-    for (std::size_t j = 3 * w; j < 3 * w + 3; ++j) ways_[w].lag_s += lag_s(cell.arc[j]);
+    ways_[w].pairs = at.pairs[w];
+    ways_[w].lag_s = at.lag_s[w];
     ways_[w].add_up(beside[2 * w], beside[2 * w + 1]);
   }
-  const double price_w = at_cell_[k].moved_w[0] + at_cell_[k].moved_w[1];
-  half(ways_[0], ways_[1], price_w, marginal_j_[0], marginal_j_[1]);
-  half(ways_[1], ways_[0], price_w, marginal_j_[2], marginal_j_[3]);
+  const double price_w = at.moved_w[0] + at.moved_w[1];
+  for (std::size_t w = 0; w < 2; ++w) half(w, (*at.shorter)[w], price_w);
   return marginal_j_;
 }
 
@@ -302,6 +330,7 @@ void CellAscent::take_all_clocks() {
     total_j_[pass] = std::move(totals);
   }
   for (std::size_t k = 0; k < at_cell_.size(); ++k) {
+    at_cell_[k].shorter = nullptr;
     const PassCell& cell = bound_.cells_[k];
     std::array<PerClock, 4> paid, message_j;
     for (std::size_t q = 0; q < 4; ++q) {

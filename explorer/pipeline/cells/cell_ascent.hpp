@@ -13,6 +13,9 @@
 
 namespace rubato {
 
+/// Of more cells multipliers are raised in fewer rounds.
+inline constexpr std::size_t very_many_cells = 8192;
+
 /// One set of multipliers, at one time's prices.
 class CellAscent {
  public:
@@ -20,7 +23,9 @@ class CellAscent {
   CellAscent(const CellBound& bound, const FrontierPlan& prices);
 
   /// Of the clocks that take part: raises the bound and moves flow to where it is worth more.
-  void run();
+  /// @return whether least_j of the line is more than is wanted; ends halfway where it will hardly
+  /// be
+  [[nodiscard]] bool run(double wanted_j);
 
   /// Valid for all plans of the clocks that take part.
   [[nodiscard]] PriceLine line();
@@ -44,7 +49,26 @@ class CellAscent {
     std::uint32_t first = 0, second = 0;
   };
 
-  // Lists of clocks and their pairs, each once.
+  using PerClock = std::vector<double>;
+
+  // Of the pairs of one way: what its passes cost beside the time of the cell.
+  struct Way {
+    const std::vector<WayPair>* pairs = nullptr;
+    double lag_s = 0.0;
+    PerClock cost_j;  // shape [pairs]
+
+    void add_up(const PerClock& first, const PerClock& second) {
+      cost_j.resize(pairs->size());
+      for (std::size_t i = 0; i < pairs->size(); ++i)
+        cost_j[i] = first[(*pairs)[i].first] + second[(*pairs)[i].second];
+    }
+    [[nodiscard]] double time_s(std::size_t i) const { return (*pairs)[i].time_s + lag_s; }
+  };
+
+  // Of each pair of a cell's ways, how many pairs of the other way take no longer.
+  using Shorter = std::array<std::vector<std::uint32_t>, 2>;
+
+  // Lists of clocks, their pairs and how pairs compare, each once.
   class ClockSets {
    public:
     std::uint32_t id(std::vector<Clock> clocks) {
@@ -67,26 +91,27 @@ class CellAscent {
       return list;
     }
 
+    using Pairs = const std::vector<WayPair>*;
+    const Shorter& shorter(const std::array<Pairs, 2>& pairs, const std::array<double, 2>& lag_s) {
+      Shorter& found = shorter_[{pairs, lag_s}];
+      if (!found[0].empty()) return found;
+      for (std::size_t w = 0; w < 2; ++w) {
+        const std::vector<WayPair>&of = *pairs[w], &other = *pairs[1 - w];
+        std::uint32_t j = 0;
+        for (const WayPair& pair : of) {
+          const double time_s = pair.time_s + lag_s[w];
+          while (j < other.size() && other[j].time_s + lag_s[1 - w] <= time_s) ++j;
+          found[w].push_back(j);
+        }
+      }
+      return found;
+    }
+
    private:
     std::map<std::vector<Clock>, std::uint32_t> id_of_;
     std::vector<const std::vector<Clock>*> lists_;
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<WayPair>> pairs_;
-  };
-
-  using PerClock = std::vector<double>;
-
-  // Of the pairs of one way: what its passes cost beside the time of the cell.
-  struct Way {
-    const std::vector<WayPair>* pairs = nullptr;
-    double lag_s = 0.0;
-    PerClock cost_j;  // shape [pairs]
-
-    void add_up(const PerClock& first, const PerClock& second) {
-      cost_j.resize(pairs->size());
-      for (std::size_t i = 0; i < pairs->size(); ++i)
-        cost_j[i] = first[(*pairs)[i].first] + second[(*pairs)[i].second];
-    }
-    [[nodiscard]] double time_s(std::size_t i) const { return (*pairs)[i].time_s + lag_s; }
+    std::map<std::pair<std::array<Pairs, 2>, std::array<double, 2>>, Shorter> shorter_;
   };
 
   struct AtCell {
@@ -94,6 +119,10 @@ class CellAscent {
     std::array<double, 2> moved_w{};    // off the two ways, onto what lies between their ends
     std::array<double, 2> gain_s{};     // by how much the cell lasts longer than each way
     std::array<double, 2> weight{1.0, 1.0};
+    // Of its ways, with the clocks that take part; null: not asked for yet.
+    std::array<ClockSets::Pairs, 2> pairs{};
+    std::array<double, 2> lag_s{};
+    const Shorter* shorter = nullptr;
   };
 
   [[nodiscard]] std::vector<Clock> all_clocks(std::uint32_t pass) const;
@@ -104,8 +133,9 @@ class CellAscent {
     return bound_.work_.schedule.dependencies[arc].lag_s;
   }
   [[nodiscard]] double least_of_cell(std::size_t k);
+  void find_ways(std::size_t k);
 
-  void half(const Way& of, const Way& other, double price_w, PerClock& first, PerClock& second);
+  void half(std::size_t way, const std::vector<std::uint32_t>& shorter, double price_w);
   const std::array<PerClock, 4>& marginals(std::size_t k, const std::array<PerClock, 4>& beside);
   void note_gain(std::size_t k);
   void balance_crossings();
@@ -124,7 +154,7 @@ class CellAscent {
   double price_w_ = 0.0;
   std::array<PerClock, 4> marginal_j_, beside_j_;
   std::array<Way, 2> ways_;
-  PerClock longer_j_;
+  PerClock within_j_, longer_j_;
 };
 
 }  // namespace rubato

@@ -10,7 +10,7 @@ namespace rubato {
 namespace {
 
 // Rounds with all clocks, after those with few.
-constexpr int full_rounds = 8;
+constexpr int full_rounds = 8, full_rounds_of_very_many = 2;
 
 constexpr auto none = std::numeric_limits<std::uint32_t>::max();
 
@@ -76,11 +76,12 @@ void CellBound::find_crossings() {
   }
 }
 
-PriceLine CellBound::line(const FrontierPlan& prices) const {
+std::optional<PriceLine> CellBound::line(const FrontierPlan& prices, double wanted_j) const {
   CellAscent ascent(*this, prices);
-  ascent.run();
+  if (!ascent.run(wanted_j + prices.price_w * prices.time_s)) return std::nullopt;
   ascent.take_all_clocks();
-  for (int round = 0; round < full_rounds; ++round) ascent.sweep(round % 2 == 1);
+  const int count = cells_.size() > very_many_cells ? full_rounds_of_very_many : full_rounds;
+  for (int round = 0; round < count; ++round) ascent.sweep(round % 2 == 1);
   return ascent.line();
 }
 

@@ -4,6 +4,8 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
+#include <optional>
 #include <vector>
 
 #include "explorer/pipeline/frontier.hpp"
@@ -33,8 +35,11 @@ class CellBound {
   [[nodiscard]] const std::vector<PassCell>& cells() const noexcept { return cells_; }
 
   /// A bound for plans of any clocks; where there are no cells, that of the prices themselves.
-  /// @param prices  a plan of sweep_frontier() for this work
-  [[nodiscard]] PriceLine line(const FrontierPlan& prices) const;
+  /// Nothing where it would hardly be as high as wanted.
+  /// @param prices    a plan of sweep_frontier() for this work
+  /// @param wanted_j  of cost at prices.time_s
+  [[nodiscard]] std::optional<PriceLine> line(
+      const FrontierPlan& prices, double wanted_j = -std::numeric_limits<double>::infinity()) const;
 
  private:
   // Passes x and y both wait for two others, and the flow through all four stays as it is when it

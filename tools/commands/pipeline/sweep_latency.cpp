@@ -1,7 +1,13 @@
 // rubato pipeline sweep-latency: what changes of clock leave of a saving.
 
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <functional>
 #include <memory>
+#include <numeric>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -32,14 +38,6 @@ SwitchModel switching_at(const LatencyOptions& o, double latency_s, bool ahead) 
   return switching;
 }
 
-PipelineResult plan_at(const LatencyOptions& o, const PipelineWork& work, double deadline_s,
-                       const SwitchModel& switching, const RunContext& context) {
-  PlannerOptions options = planner_options(o.input);
-  options.switching = switching;
-  const PipelinePlanner planner(work, options, context);
-  return planner.plan({&deadline_s, 1}, AfterEnd::go_on, context).front();
-}
-
 void check(const LatencyOptions& o) {
   if (o.input.switching.latency_us || o.input.switching.stall_us) {
     throw UsageError("sweep-latency sets latency and stall itself",
@@ -52,15 +50,41 @@ void check(const LatencyOptions& o) {
   }
 }
 
-std::vector<Cell> row_of(const LatencyOptions& o, const PipelineWork& work, const PipelineRun& base,
-                         double slack_pct, double latency_us,
-                         const std::optional<PipelineIntervals>& intervals,
-                         const RunContext& context) {
+// Both plans at one latency: waited out, and asked for ahead of time.
+using PlansAtLatency = std::array<PipelineResult, 2>;
+
+// A plan that ends in time with long changes does so with short ones, and what ends in time waiting
+// for its changes does so without. So plans are made from the longest latency on and kept where
+// they are cheaper than the next.
+std::vector<PlansAtLatency> plans_for(const LatencyOptions& o, const PipelineWork& work,
+                                      double deadline_s, const RunContext& context) {
+  std::vector<std::size_t> longest_first(o.latencies_us.size());
+  std::iota(longest_first.begin(), longest_first.end(), std::size_t{0});
+  std::ranges::sort(longest_first, std::greater(),
+                    [&](std::size_t i) { return o.latencies_us[i]; });
+  std::vector<PlansAtLatency> plans(o.latencies_us.size());
+  std::vector<PipelinePlan> known;
+  for (const std::size_t i : longest_first) {
+    for (const bool ahead : {false, true}) {
+      PlannerOptions options = planner_options(o.input);
+      options.switching = switching_at(o, o.latencies_us[i] / us_per_s, ahead);
+      const PipelinePlanner planner(work, options, context);
+      PipelineResult plan = planner.plan({&deadline_s, 1}, AfterEnd::go_on, context).front();
+      for (const PipelinePlan& other : known) plan = planner.cheaper_of(std::move(plan), other);
+      if (plan.found()) known.push_back(plan.plan);
+      plans[i][ahead ? 1 : 0] = std::move(plan);
+    }
+  }
+  return plans;
+}
+
+std::vector<Cell> row_of(const LatencyOptions& o, const PlansAtLatency& plans,
+                         const PipelineRun& base, double slack_pct, double latency_us,
+                         const std::optional<PipelineIntervals>& intervals) {
   std::vector<Cell> row{slack_pct, latency_us, time_text(latency_us / us_per_s)};
-  const double deadline_s = base.time_s * (1.0 + slack_pct / percent);
   for (const bool ahead : {false, true}) {
     const SwitchModel switching = switching_at(o, latency_us / us_per_s, ahead);
-    const PipelineResult plan = plan_at(o, work, deadline_s, switching, context);
+    const PipelineResult& plan = plans[ahead ? 1 : 0];
     if (!plan.found()) {
       row.resize(row.size() + 6);
       continue;
@@ -96,8 +120,10 @@ ExitStatus run_sweep(const LatencyOptions& o, const RunContext& context) {
                      {"ahead_gap_pct", "gap %", 2},
                      {"ahead_changes", "changes"}});
   for (const double slack_pct : o.slacks_pct) {
-    for (const double latency_us : o.latencies_us)
-      table.add_row(row_of(o, work, base, slack_pct, latency_us, intervals, context));
+    const double deadline_s = base.time_s * (1.0 + slack_pct / percent);
+    const std::vector<PlansAtLatency> plans = plans_for(o, work, deadline_s, context);
+    for (std::size_t i = 0; i < plans.size(); ++i)
+      table.add_row(row_of(o, plans[i], base, slack_pct, o.latencies_us[i], intervals));
   }
   print_with_notes(
       table,

@@ -41,7 +41,7 @@ RC_GTEST_PROP(CellBound, IsBelowEveryPlan, ()) {
   }
   const ClockRounder rounder(work);
   const FrontierPlan prices = prices_at(work, 0.1 * *rc::gen::inRange(0, 11));
-  const PriceLine line = CellBound(work, rounder).line(prices);
+  const PriceLine line = CellBound(work, rounder).line(prices).value();
   const double least_j = least_of_all_plans(work, rounder, line.price_w);
   const double digits_j = 1e-9 * (1.0 + std::abs(least_j));
   RC_ASSERT(line.price_w == prices.price_w);
@@ -75,8 +75,20 @@ TEST(CellBound, OfOneStageIsThatOfItsPrices) {
   const FrontierPlan prices = prices_at(work, 0.5);
   const CellBound cells(work, rounder);
   EXPECT_TRUE(cells.cells().empty());
-  const double bound_j = cells.line(prices).least_j - prices.price_w * prices.time_s;
+  const double bound_j = cells.line(prices).value().least_j - prices.price_w * prices.time_s;
   EXPECT_NEAR(bound_j, prices.lower_bound_j, 1e-9 * std::abs(prices.lower_bound_j));
+}
+
+TEST(CellBound, EndsEarlyWhereMoreIsKnown) {
+  const PipelineWork work =
+      pipeline_work(make_schedule({.stages = 8, .microbatches = 12}), gpt3_a100(), a100_blocked_w);
+  const ClockRounder rounder(work);
+  const FrontierPlan prices = prices_at(work, 0.1);
+  const CellBound cells(work, rounder);
+  const double bound_j = cells.line(prices).value().least_j - prices.price_w * prices.time_s;
+  EXPECT_GT(bound_j, prices.lower_bound_j);
+  EXPECT_TRUE(cells.line(prices, prices.lower_bound_j).has_value());
+  EXPECT_FALSE(cells.line(prices, bound_j + 0.01 * std::abs(bound_j)).has_value());
 }
 
 }  // namespace
