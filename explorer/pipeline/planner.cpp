@@ -20,7 +20,7 @@ namespace {
 constexpr std::array shorter_for_switching{0.0, 1e-3, 3e-3, 6e-3, 0.01, 0.02, 0.04, 0.08, 0.15};
 
 // A bound that closes less of a gap than this is not worth its time.
-constexpr double least_gain = 0.05;
+constexpr double least_share_closed = 0.05;
 
 // Ways to dive, those that found most on the Perseus profiles first.
 constexpr std::array<DiveOptions, most_dives> ways_to_dive{{{0.3, 0.3},
@@ -227,7 +227,7 @@ std::vector<PriceLine> PipelinePlanner::cell_lines(
     const double least_j = bound_j(questions[i].limit_s, questions[i].after_end, lines);
     if (plan_j - least_j <= options_.cell_gap_frac * plan_j) continue;
     const double known_j = frontier_.lower_bound_j(prices[i].time_s);
-    if (const auto line = cells.line(prices[i], known_j + least_gain * (plan_j - least_j)))
+    if (const auto line = cells.line(prices[i], known_j + least_share_closed * (plan_j - least_j)))
       lines.push_back(*line);
   }
   return lines;
