@@ -13,8 +13,9 @@ using Runs = std::vector<ClockRun>;
 
 SwitchingSolution solve_on_grid(const ExplorationInput& input, const GpuModel& model,
                                 const ClockGrid& grid, const ProfileTable& per_launch,
-                                const LeastWaste& goal, double budget_s, double gap_frac,
-                                std::vector<Runs> starts, const RunContext& context) {
+                                const SwitchModel& switching, const LeastWaste& goal,
+                                double budget_s, double gap_frac, std::vector<Runs> starts,
+                                const RunContext& context) {
   std::vector<double> idle_power_w;
   for (const ClockPair& clock : grid.pairs())
     idle_power_w.push_back(model.idle_power_w(clock) + input.host_power_w);
@@ -22,7 +23,7 @@ SwitchingSolution solve_on_grid(const ExplorationInput& input, const GpuModel& m
                                  .per_launch = per_launch,
                                  .clocks = grid.pairs(),
                                  .idle_power_w = idle_power_w,
-                                 .switching = input.switching,
+                                 .switching = switching,
                                  .budget_s = budget_s};
   for (const auto granularity : {Granularity::iteration, Granularity::pass, Granularity::kernel}) {
     const ChoiceUnits units = choice_units(input.trace, granularity);
@@ -68,24 +69,24 @@ ProfileTable columns_of(const ProfileTable& table, std::span<const ClockId> cloc
 
 SwitchingSolution solve_automatic(const ExplorationInput& input, const GpuModel& model,
                                   const ClockGrid& grid, const ProfileTable& per_launch,
-                                  const LeastWaste& goal, double budget_s, double gap_frac,
-                                  const RunContext& context) {
+                                  const SwitchModel& switching, const LeastWaste& goal,
+                                  double budget_s, double gap_frac, const RunContext& context) {
   std::vector<Runs> starts;
   if (!input.measured) {
     const ClockGrid part = make_clock_grid(input.spec, "");
     const std::vector<ClockId> places = places_of(part, grid, input.spec);
     if (!places.empty()) {
       const SwitchingSolution solution =
-          solve_on_grid(input, model, part, columns_of(per_launch, places), goal, budget_s,
-                        gap_frac, {}, context);
+          solve_on_grid(input, model, part, columns_of(per_launch, places), switching, goal,
+                        budget_s, gap_frac, {}, context);
       std::vector<std::uint32_t> clocks;
       for (const ClockRun& run : solution.runs)
         clocks.insert(clocks.end(), run.launches, places[run.clock].value);
       if (!clocks.empty()) starts.push_back(runs_of(clocks));
     }
   }
-  return solve_on_grid(input, model, grid, per_launch, goal, budget_s, gap_frac, std::move(starts),
-                       context);
+  return solve_on_grid(input, model, grid, per_launch, switching, goal, budget_s, gap_frac,
+                       std::move(starts), context);
 }
 
 }  // namespace rubato

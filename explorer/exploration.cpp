@@ -17,10 +17,12 @@ namespace rubato {
 
 namespace {
 
-// Runs of launches with one clock each, given what a change of clock costs.
+// Runs of launches with one clock each, given what a change of clock costs. What saves nothing that
+// shows in the last digit of a percentage keeps the default clocks.
 void answer_automatic(const ExplorationInput& input, const GpuModel& model, const ClockGrid& grid,
-                      const ProfileTable& per_launch, double default_time_s, double gap_frac,
+                      const ProfileTable& per_launch, const Totals& defaults, double gap_frac,
                       const RunContext& context, PlanResult& result) {
+  constexpr double shown_frac = 5e-5;
   const auto* goal = std::get_if<LeastWaste>(&result.question.goal);
   if (goal == nullptr || result.question.aggregation != Aggregation::global) {
     throw UsageError(
@@ -28,14 +30,23 @@ void answer_automatic(const ExplorationInput& input, const GpuModel& model, cons
         "aggregation only");
   }
   const SwitchingSolution solution = solve_automatic(
-      input, model, grid, per_launch, *goal,
-      (1.0 + goal->slack_frac + goal->tolerance_frac) * default_time_s, gap_frac, context);
+      input, model, grid, per_launch, switching_of(input, result.question), *goal,
+      (1.0 + goal->slack_frac + goal->tolerance_frac) * defaults.time_s, gap_frac, context);
   result.status = solution.status;
   result.objective = solution.total.energy_j;
   result.lower_bound = solution.lower_bound;
   result.gap_frac = solution.gap_frac();
   result.nodes = solution.prices + solution.labels;
-  if (!solution.runs.empty()) result.plan = plan_of_runs(input.trace, solution.runs);
+  if (solution.runs.empty()) return;
+  const bool in_time = goal->slack_frac + goal->tolerance_frac >= 0.0;
+  if (in_time && solution.total.energy_j > defaults.energy_j * (1.0 - shown_frac) &&
+      solution.total.time_s > defaults.time_s * (1.0 - shown_frac)) {
+    result.plan = uniform_plan(input.trace, grid.default_clock());
+    result.objective = defaults.energy_j;
+    result.gap_frac = std::max(0.0, 1.0 - result.lower_bound / result.objective);
+  } else {
+    result.plan = plan_of_runs(input.trace, solution.runs);
+  }
 }
 
 // What the simulator need not evaluate again. Measured cells it takes as they are, holes and all.
@@ -60,7 +71,7 @@ PlanResult answer(const Question& question, const Shared& shared, const Explorat
   PlanResult result;
   result.question = question;
   if (question.granularity == Granularity::automatic) {
-    answer_automatic(input, model, grid, per_launch, found.baseline.total.time_s, gap_frac, context,
+    answer_automatic(input, model, grid, per_launch, found.baseline.total, gap_frac, context,
                      result);
   } else {
     const ChoiceUnits& units = tables.units(question.granularity);
@@ -82,7 +93,7 @@ PlanResult answer(const Question& question, const Shared& shared, const Explorat
   }
   result.solve_time_s = seconds_since(start);
   if (!result.plan.clock_of_site.empty()) {
-    result.sim = simulator.totals(result.plan, input.switching);
+    result.sim = simulator.totals(result.plan, switching_of(input, question));
     add_power(result.sim, input.host_power_w);
   }
   return result;
@@ -114,12 +125,16 @@ void mark(const Shared& shared, const Exploration& found, PlanResult& result) {
   if (result.plan.clock_of_site.empty()) return;
   const auto& [input, model, per_launch, tables, simulator] = shared;
   const SwitchModel real = switch_model(input.spec);
-  if (input.switching.is_free() && !real.is_free() && result.sim.total.clock_switches > 0) {
+  const bool known_to_cost =
+      input.switching.is_free() && !real.is_free() && result.sim.total.clock_switches > 0;
+  if (known_to_cost && !result.question.counts_changes) {
     result.counted = simulator.totals(result.plan, real).total;
     add_power(*result.counted, input.host_power_w);
   }
   result.marks = marks_of_clocks(input.trace, model, found.grid, result.plan, found.cells);
   std::ranges::move(marks_of_step(input, found), std::back_inserter(result.marks));
+  if (known_to_cost && result.question.counts_changes)
+    result.marks.push_back(mark_of_counted_changes(change_text(real)));
   std::ranges::move(
       marks_of_changes({result.question.goal, found.baseline.total, result.sim.total,
                         result.counted,
@@ -150,7 +165,8 @@ SavingInterval interval_of_plan(const Shared& shared, PlanIntervals& intervals,
                       question.aggregation == Aggregation::global &&
                       question.granularity != Granularity::automatic;
   if (!played)
-    return intervals.of(result.plan, {result.sim.total.time_s, result.sim.total.energy_j});
+    return intervals.of(result.plan, {result.sim.total.time_s, result.sim.total.energy_j},
+                        switching_of(input, question));
   // What is noisy is measured: the GPU.
   const ProfileTable table =
       unit_table(profile_table(found.cells, input.trace.kernels.size(), found.grid.size()),
@@ -194,6 +210,11 @@ Exploration begun(const ExplorationInput& input, const GpuModel& model) {
 }
 
 }  // namespace
+
+SwitchModel switching_of(const ExplorationInput& input, const Question& question) {
+  return question.counts_changes && input.switching.is_free() ? switch_model(input.spec)
+                                                              : input.switching;
+}
 
 GpuModel model_of(const ExplorationInput& input) {
   return {input.spec, input.trace, input.power_limit_w, input.measured};

@@ -27,6 +27,9 @@ struct Question {
   Granularity granularity = Granularity::kernel;
   Aggregation aggregation = Aggregation::global;
   Goal goal = LeastWaste{};
+  /// Where the request takes changes of clock to be free: this plan counts them as the spec knows
+  /// them, and is chosen so if its granularity is `segment`.
+  bool counts_changes = false;
 };
 
 /// The answer: the solver's claim and the simulator's totals.
@@ -79,6 +82,9 @@ struct ExplorationInput {
   std::shared_ptr<StandardErrorDraws> error_draws = {};
   bool plans_only = false;  ///< no intervals, marks or fronts: they take longer than plans
 };
+
+/// What a change of clock takes in the plan of a question.
+[[nodiscard]] SwitchModel switching_of(const ExplorationInput& input, const Question& question);
 
 /// The model that answers it. @throws what GpuModel throws
 [[nodiscard]] GpuModel model_of(const ExplorationInput& input);

@@ -37,6 +37,7 @@ std::string_view name_of(MarkKind value) noexcept {
     case MarkKind::clocks_not_fitted: return "clocks not fitted";
     case MarkKind::too_large: return "too large";
     case MarkKind::scaled: return name_of(CoefficientSource::scaled);
+    case MarkKind::changes_counted: return "changes counted";
     case MarkKind::changes_ignored: return "changes ignored";
     case MarkKind::slack_missed: return "slack missed";
     case MarkKind::changes_for_nothing: return "changes for nothing";
@@ -182,6 +183,10 @@ std::optional<Mark> mark_of_scaled(std::span<const CoefficientSource> sources,
                           share_pct)};
 }
 
+Mark mark_of_counted_changes(std::string_view change) {
+  return {MarkKind::changes_counted, fmt::format("planned where a change takes {}", change)};
+}
+
 Mark mark_of_host_power(double host_power_w) {
   return {MarkKind::host_power_counted,
           fmt::format("{} W per GPU, the rest of the node, are in every energy",
@@ -214,7 +219,7 @@ std::vector<Mark> marks_of_changes(const CountedPlan& plan) {
   if (plan.counted) {
     add(MarkKind::changes_ignored,
         fmt::format("chosen as if changes of clock were free; 'counted' is the same plan where a "
-                    "change takes {}; --switching spec plans with that",
+                    "change takes {}; granularity segment plans with that",
                     plan.change));
   }
   if (const auto* waste = std::get_if<LeastWaste>(&plan.goal)) {

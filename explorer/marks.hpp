@@ -25,6 +25,7 @@ enum class MarkKind {
   clocks_not_fitted,    ///< runs at clocks beyond those the GPU was fitted at
   too_large,            ///< what the step holds is more than the GPU's memory
   scaled,               ///< kernels that were measured at other shapes
+  changes_counted,      ///< of a run that takes changes of clock to be free: this plan does not
   changes_ignored,      ///< planned as if changes of clock cost nothing, which is known to be wrong
   slack_missed,         ///< takes longer than asked for as played
   changes_for_nothing,  ///< one clock for all saves as much
@@ -99,6 +100,10 @@ class ClockMarks {
 /// @param by_kernel  of the same, at the default clocks
 [[nodiscard]] std::optional<Mark> mark_of_scaled(std::span<const CoefficientSource> sources,
                                                  std::span<const Totals> by_kernel);
+
+/// A plan made with what a change of clock takes beside plans that take it to be free.
+/// @param change  what that is, see change_text()
+[[nodiscard]] Mark mark_of_counted_changes(std::string_view change);
 
 /// Every energy of a run has so many watts per GPU in it. @param host_power_w  > 0
 [[nodiscard]] Mark mark_of_host_power(double host_power_w);

@@ -250,10 +250,10 @@ PlanIntervals::PlanIntervals(const Trace& trace, const GpuModel& model,
 }
 
 std::vector<Cost> PlanIntervals::kernel_costs(const GpuModel& model, const Plan& plan,
-                                              Cost& rest) const {
-  if (switching_.is_free() && model.measured() == nullptr)
+                                              const SwitchModel& switching, Cost& rest) const {
+  if (switching.is_free() && model.measured() == nullptr)
     return free_costs(trace_, model, grid_, plan);
-  const SimResult result = simulate(trace_, model, grid_, plan, switching_);
+  const SimResult result = simulate(trace_, model, grid_, plan, switching);
   rest = {result.switching.time_s, result.switching.energy_j};
   std::vector<Cost> costs;
   for (const Totals& totals : result.by_kernel) costs.push_back({totals.time_s, totals.energy_j});
@@ -264,8 +264,10 @@ SavingInterval PlanIntervals::of(const Plan& plan) {
   return scaled_interval(drawn(plan), scale_, estimate_pct(plan));
 }
 
-SavingInterval PlanIntervals::of(const Plan& plan, const Cost& simulated) {
-  return scaled_interval(drawn(plan), scale_, change_pct(simulated, base_));
+SavingInterval PlanIntervals::of(const Plan& plan, const Cost& simulated,
+                                 const SwitchModel& switching) {
+  return scaled_interval(draws(plan, switching).widened_interval(), scale_,
+                         change_pct(simulated, base_));
 }
 
 Cost PlanIntervals::estimate_pct(const Plan& plan) const {
@@ -298,12 +300,12 @@ std::vector<std::shared_ptr<const PlanIntervals::Factors>> PlanIntervals::factor
 }
 
 // Every kernel's totals with an error of its own; what switches take is exact.
-SavingDraws PlanIntervals::draws(const Plan& plan) {
+SavingDraws PlanIntervals::draws(const Plan& plan, const SwitchModel& switching) {
   const auto factors = factors_of(reach_of_kernels(trace_, model_, grid_, plan));
   SavingDraws draws(models_.size() * draws_per_model);
   parallel_for(models_.size(), [&](std::size_t m) {
     Cost rest;
-    const std::vector<Cost> kernels = kernel_costs(models_[m], plan, rest);
+    const std::vector<Cost> kernels = kernel_costs(models_[m], plan, switching, rest);
     std::array<Cost, draws_per_model> sums;
     sums.fill(rest);
     for (std::size_t k = 0; k < kernels.size(); ++k) {

@@ -108,11 +108,16 @@ class PlanIntervals {
 
   [[nodiscard]] SavingInterval of(const Plan& plan);
   /// The same where it is known what simulate() adds up.
-  [[nodiscard]] SavingInterval of(const Plan& plan, const Cost& simulated);
+  [[nodiscard]] SavingInterval of(const Plan& plan, const Cost& simulated) {
+    return of(plan, simulated, switching_);
+  }
+  /// Where changes of clock take something else than of other plans.
+  [[nodiscard]] SavingInterval of(const Plan& plan, const Cost& simulated,
+                                  const SwitchModel& switching);
   /// As drawn, before it is scaled and reaches to the estimate.
   [[nodiscard]] SavingInterval drawn(const Plan& plan);
   /// All draws of one plan.
-  [[nodiscard]] SavingDraws draws(const Plan& plan);
+  [[nodiscard]] SavingDraws draws(const Plan& plan) { return draws(plan, switching_); }
   /// Takes other errors than the constructor drew. @param logarithms  as of draw_change_errors
   void set_change_errors(std::vector<Cost> logarithms);
   /// Changes of time and energy by the model the plan was chosen with.
@@ -126,8 +131,9 @@ class PlanIntervals {
     std::shared_ptr<const Factors> factors;
   };
 
+  [[nodiscard]] SavingDraws draws(const Plan& plan, const SwitchModel& switching);
   [[nodiscard]] std::vector<Cost> kernel_costs(const GpuModel& model, const Plan& plan,
-                                               Cost& rest) const;
+                                               const SwitchModel& switching, Cost& rest) const;
   [[nodiscard]] std::vector<std::shared_ptr<const Factors>> factors_of(
       std::span<const ErrorReach> reach);
 

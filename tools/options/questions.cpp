@@ -9,6 +9,7 @@
 #include "common/numbers.hpp"
 #include "common/suggest.hpp"
 #include "tools/command_line.hpp"
+#include "tools/options/switching.hpp"
 
 namespace rubato {
 
@@ -56,6 +57,12 @@ Goal goal_of(const std::string& name, const QuestionOptions& o) {
   return LeastTime{o.energy_budget_j, o.power_budget_w};
 }
 
+// What granularity `segment` can answer.
+bool is_of_segments(const Question& question) {
+  return std::holds_alternative<LeastWaste>(question.goal) &&
+         question.aggregation == Aggregation::global;
+}
+
 std::vector<Goal> goals_of(const std::string& name, const QuestionOptions& o) {
   if (name != relaxed_waste) return {goal_of(name, o)};
   std::vector<Goal> goals;
@@ -73,8 +80,8 @@ std::vector<std::string> goal_names() {
 void add_question_options(CommandLine& app, QuestionOptions& o) {
   app.add_option("--granularity", o.granularities,
                  "What gets one clock: iteration, pass, kernel, or segment: runs of launches, "
-                 "found given what a change of clock costs; of a captured run also gpu and launch "
-                 "(several with commas)")
+                 "found given what a change of clock costs (goals strict_waste and relaxed_waste); "
+                 "of a captured run also gpu and launch (several with commas)")
       ->delimiter(',')
       ->capture_default_str();
   app.add_option("--aggregation", o.aggregations,
@@ -110,8 +117,14 @@ std::vector<Question> questions_of(const QuestionOptions& o) {
   for (const std::string& name : o.goals) {
     for (const Goal& goal : goals_of(name, o)) {
       for (const std::string& granularity : o.granularities) {
-        for (const std::string& aggregation : o.aggregations)
-          questions.push_back({granularity_of(granularity), aggregation_of(aggregation), goal});
+        for (const std::string& aggregation : o.aggregations) {
+          Question question{granularity_of(granularity), aggregation_of(aggregation), goal};
+          if (question.granularity == Granularity::automatic) {
+            if (!o.granularities_given && !is_of_segments(question)) continue;
+            question.counts_changes = !o.switching_given;
+          }
+          questions.push_back(question);
+        }
       }
     }
   }
@@ -141,7 +154,9 @@ std::vector<std::string> goal_words(std::vector<std::string> goals) {
   return goals;
 }
 
-void settle_goals(QuestionOptions& o, const CommandLine& line) {
+void settle(QuestionOptions& o, const CommandLine& line) {
+  o.granularities_given = line.has("--granularity");
+  o.switching_given = gives_switching(line);
   o.goals = goal_words(o.goals);
   if (!line.has("--goal") && has_slack(o)) o.goals = {std::string(relaxed_waste)};
 }

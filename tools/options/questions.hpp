@@ -14,12 +14,14 @@ class CommandLine;
 
 /// Names as given, every combination of which is a question; budgets of goal `time`.
 struct QuestionOptions {
-  std::vector<std::string> granularities{"iteration", "pass", "kernel"};
+  std::vector<std::string> granularities{"iteration", "pass", "kernel", "segment"};
   std::vector<std::string> aggregations{"global"};
   std::vector<std::string> goals{"strict_waste"};
   std::vector<double> slacks_pct{0.0};  ///< of relaxed_waste, a question each
   double tolerance_pct = 0.0;
   std::optional<double> energy_budget_j, power_budget_w;
+  bool granularities_given = false;  ///< else `segment` is left out where it has no answer
+  bool switching_given = false;      ///< else `segment` counts changes of clock
   PriceOptions prices;
 };
 
@@ -43,8 +45,9 @@ void check_numbers(const QuestionOptions& options);
 /// @throws UsageError for names of before
 [[nodiscard]] std::vector<std::string> goal_words(std::vector<std::string> goals);
 
-/// What slacks alone ask for is relaxed_waste; of several one may be 0.
-void settle_goals(QuestionOptions& options, const CommandLine& line);
+/// What slacks alone ask for is relaxed_waste; of several one may be 0. Segments count changes of
+/// clock unless the line says what a change takes.
+void settle(QuestionOptions& options, const CommandLine& line);
 
 /// @throws UsageError for goals that are not known, for options of a goal that was not given, and
 ///         for relaxed_waste without a slack

@@ -1,6 +1,7 @@
 #include "tools/options/switching.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -66,6 +67,14 @@ void add_switch_options(CommandLine& app, SwitchOptions& o) {
                  "The same for the memory clock [any change is like one of the core clock]");
   app.add_option("--mem-switch-stall-us", o.mem_stall_us, "The same for the memory clock");
   app.add_option("--mem-switch-energy-j", o.mem_energy_j, "The same for the memory clock");
+}
+
+bool gives_switching(const CommandLine& line) {
+  return std::ranges::any_of(
+      std::array{"--switching", "--switch-latency-us", "--switch-stall-us", "--switch-energy-j",
+                 "--switch-dwell-us", "--mem-switch-latency-us", "--mem-switch-stall-us",
+                 "--mem-switch-energy-j"},
+      [&](const char* option) { return line.has(option); });
 }
 
 SwitchModel switch_model(const SwitchOptions& o, const GpuSpec& spec) {

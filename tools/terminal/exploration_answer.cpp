@@ -37,23 +37,15 @@ std::string coverage_text(const Exploration& found) {
                       {of(CoefficientSource::guessed), "guessed"}});
 }
 
-std::string with_interval(double value_pct, const std::optional<SavingInterval>& interval,
-                          Interval SavingInterval::*of) {
-  std::string text = format_signed(value_pct, 2) + " %";
-  if (interval) {
-    text += fmt::format(" (90 %: {} to {})", format_signed(((*interval).*of).low_pct, 2),
-                        format_signed(((*interval).*of).high_pct, 2));
-  }
-  return text;
-}
-
 std::string change_text(const PlanResult& plan, const Exploration& found) {
   const Totals &total = plan.sim.total, &base = found.baseline.total;
+  const auto interval = [&](Interval SavingInterval::*of) {
+    return plan.interval ? std::optional((*plan.interval).*of) : std::nullopt;
+  };
   std::string text = fmt::format(
       "energy {}, time {}",
-      with_interval(change_pct(total.energy_j, base.energy_j), plan.interval,
-                    &SavingInterval::energy),
-      with_interval(change_pct(total.time_s, base.time_s), plan.interval, &SavingInterval::time));
+      change_words(change_pct(total.energy_j, base.energy_j), interval(&SavingInterval::energy)),
+      change_words(change_pct(total.time_s, base.time_s), interval(&SavingInterval::time)));
   if (plan.counted) {
     text += fmt::format("; changes of clock counted: energy {} %, time {} %",
                         format_signed(change_pct(plan.counted->energy_j, base.energy_j), 2),
@@ -74,8 +66,11 @@ std::string asked_text(const Goal& goal) {
 std::string changes_text(const ExplorationInput& input, const PlanResult& plan) {
   const Totals& total = plan.sim.total;
   if (total.clock_switches == 0) return "";
+  const SwitchModel switching = switching_of(input, plan.question);
   return fmt::format(", {:.0f} changes/s{}", switches_per_s(total),
-                     input.switching.is_free() ? " taken as free" : "");
+                     switching.is_free()            ? " taken as free"
+                     : plan.question.counts_changes ? ", each " + change_text(switching)
+                                                    : "");
 }
 
 bool asks_for_time(const PlanResult& plan) {
@@ -235,6 +230,11 @@ const Totals& as_played(const PlanResult& plan) {
   return plan.counted ? *plan.counted : plan.sim.total;
 }
 
+bool counts_changes(const Exploration& found) {
+  return std::ranges::any_of(found.plans,
+                             [](const PlanResult& plan) { return plan.question.counts_changes; });
+}
+
 // The plan that would be better than the one that is named if changes of clock were free.
 // @param best  what it must be better than
 std::string free_plan_text(const Exploration& found, const Measure& measure,
@@ -255,8 +255,8 @@ std::string free_plan_text(const Exploration& found, const Measure& measure,
       "Per {}: {} if changes of clock were free; with what they take {}, time {} %.\n{}",
       name_of(free->question.granularity), takes(free->sim.total), takes(*free->counted),
       format_signed(change_pct(free->counted->time_s, base.time_s), 2),
-      std::holds_alternative<LeastWaste>(free->question.goal)
-          ? "  To plan with them: --switching spec --granularity segment\n"
+      std::holds_alternative<LeastWaste>(free->question.goal) && !counts_changes(found)
+          ? "  To plan with them: --granularity segment\n"
           : "");
 }
 
@@ -281,7 +281,10 @@ std::string best_plans(const ExplorationInput& input, const Exploration& found,
   }
   const double reached = best == nullptr ? measure(base) : measure(as_played(*best));
   const std::string free = free_plan_text(found, measure, best, reached - shown);
-  if (best == nullptr) return no_plan(found) + free;
+  if (best == nullptr)
+    return (free.empty() ? no_plan(found)
+                         : "No plan is in time once changes of clock are counted.\n") +
+           free;
   if (reached >= measure(base) - shown) return nothing_gained(found, measure) + free;
   std::string text;
   if (one_clock != nullptr) {

@@ -115,8 +115,11 @@ OutputTable empty_plans_table(const Exploration& found, Counted counted) {
   const bool no_marks =
       found.baseline_marks.empty() &&
       std::ranges::all_of(found.plans, [](const PlanResult& plan) { return plan.marks.empty(); });
+  // Their gap tells plans that are proven best from others.
   const bool all_found = std::ranges::all_of(found.plans, [](const PlanResult& plan) {
-    return plan.found() && status_text(plan.status, plan.marks) == name_of(SolveStatus::optimal);
+    const std::string status = status_text(plan.status, plan.marks);
+    return plan.found() &&
+           (status == name_of(SolveStatus::optimal) || status == name_of(SolveStatus::feasible));
   });
   std::vector<Column> columns{{.key = "status", .for_programs = all_found, .room = Room::needed}};
   columns.insert(columns.end(), totals_columns.begin(), totals_columns.end());

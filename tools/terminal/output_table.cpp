@@ -204,6 +204,15 @@ Cell range_cell(double low, double high, int decimals) {
   return fmt::format("{} to {}", format_signed(low, decimals), format_signed(high, decimals));
 }
 
+std::string change_words(double change_pct, const std::optional<Interval>& interval) {
+  std::string text = format_signed(change_pct, 2) + " %";
+  if (interval) {
+    text += fmt::format(" (90 %: {} to {})", format_signed(interval->low_pct, 2),
+                        format_signed(interval->high_pct, 2));
+  }
+  return text;
+}
+
 void OutputTable::add_row(std::vector<Cell> cells) {
   assert(cells.size() == columns_.size());
   rows_.push_back(std::move(cells));

@@ -2,6 +2,7 @@
 // Tables of results: aligned text for people, JSON or CSV for programs.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -9,6 +10,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "explorer/confidence/confidence.hpp"
 #include "explorer/results/store.hpp"
 #include "tools/terminal/terminal.hpp"
 
@@ -36,6 +38,10 @@ struct Column {
 
 /// An interval as one column for people: "-7.79 to -4.34".
 [[nodiscard]] Cell range_cell(double low, double high, int decimals = 2);
+
+/// A change in a sentence, with its interval if there is one: "-5.97 % (90 %: -7.79 to -4.34)".
+[[nodiscard]] std::string change_words(double change_pct,
+                                       const std::optional<Interval>& interval = {});
 
 /// Rows under fixed columns.
 class OutputTable {

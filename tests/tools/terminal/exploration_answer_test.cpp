@@ -76,9 +76,58 @@ TEST_F(ExplorationAnswer, SaysWhatAPlanWouldSaveIfChangesWereFree) {
                 " if changes of clock were free; with what they take energy " +
                 format_signed(change_pct(counted.energy_j, base.energy_j), 2) + " %, time " +
                 format_signed(change_pct(counted.time_s, base.time_s), 2) +
-                " %.\n  To plan with them: --switching spec --granularity segment\n");
+                " %.\n  To plan with them: --granularity segment\n");
   EXPECT_NE(at, std::string::npos) << text;
   EXPECT_LT(text.find("To set: "), at);
+
+  input_.questions = {{Granularity::kernel}};
+  found_ = explore(input_);
+  EXPECT_EQ(answer().find("No plan is in time once changes of clock are counted.\nPer kernel: " +
+                          free.substr(0, free.find(" (90"))),
+            0U)
+      << answer();
+}
+
+// Beside plans that take changes to be free segments are planned that count them: they can be set.
+TEST_F(ExplorationAnswer, NamesSegmentsThatCountChanges) {
+  input_.spec.switching.core_s.reset();
+  input_.questions.push_back({Granularity::automatic, Aggregation::global, LeastWaste{}, true});
+  found_ = explore(input_);
+  const PlanResult& segment = found_.plans[2];
+  const Totals &total = segment.sim.total, &base = found_.baseline.total;
+  const GpuModel model = model_of(input_);
+  const Totals played =
+      simulate(input_.trace, model, found_.grid, segment.plan, switch_model(input_.spec)).total;
+  EXPECT_DOUBLE_EQ(total.energy_j, played.energy_j);
+  EXPECT_DOUBLE_EQ(total.time_s, played.time_s);
+  EXPECT_GT(played.clock_switches, 0U);
+  EXPECT_FALSE(segment.counted);
+  EXPECT_EQ(kinds_text(segment.marks), "changes counted");
+  EXPECT_LE(total.time_s, base.time_s * (1.0 + 1e-9));
+  EXPECT_LT(total.energy_j, found_.plans[0].sim.total.energy_j);
+  EXPECT_GT(total.energy_j, found_.plans[1].sim.total.energy_j);
+  const std::string text = answer();
+  EXPECT_NE(text.find("\nPer segment (run of launches), in at most 0 % more time: "),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find(" changes/s, each 22 ms (a guess: nobody measured this GPU)\n  " +
+                      energy_of(segment)),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("To plan with them"), std::string::npos) << text;
+
+  const std::vector<SlackStep> ladder = slack_ladder(input_, found_);
+  ASSERT_EQ(ladder.size(), 3 * ladder_slacks_frac.size());
+  const auto segments = ladder.end() - std::ssize(ladder_slacks_frac);
+  EXPECT_EQ(segments->least->energy_j, total.energy_j);
+  for (auto step = segments; step != ladder.end(); ++step) {
+    EXPECT_EQ(step->granularity, Granularity::automatic);
+    EXPECT_LE(step->least->time_s, base.time_s * (1.0 + step->slack_frac) * (1.0 + 1e-9));
+  }
+  EXPECT_TRUE(std::is_sorted(segments, ladder.end(), [](const SlackStep& a, const SlackStep& b) {
+    return a.least->energy_j > b.least->energy_j;
+  }));
+  EXPECT_LT(ladder.back().least->energy_j, 0.95 * total.energy_j);
 }
 
 // Where nothing is late, what is named is what saves most with its changes counted.

@@ -10,12 +10,7 @@ namespace rubato {
 
 std::optional<SwitchOptions> given_switching(const CommandLine& line,
                                              const SwitchOptions& options) {
-  for (const char* option : {"--switching", "--switch-latency-us", "--switch-stall-us",
-                             "--switch-energy-j", "--switch-dwell-us", "--mem-switch-latency-us",
-                             "--mem-switch-stall-us", "--mem-switch-energy-j"}) {
-    if (line.has(option)) return options;
-  }
-  return std::nullopt;
+  return gives_switching(line) ? std::optional(options) : std::nullopt;
 }
 
 SwitchModel captured_switching(const std::optional<SwitchOptions>& options, const GpuSpec& spec) {

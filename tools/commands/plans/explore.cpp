@@ -119,7 +119,7 @@ void write_timeline(const ExploreOptions& o, const ExplorationInput& input,
     const Question& q = result.question;
     tracks.push_back({fmt::format("{}, {}, {}{}", name_of(q.granularity), name_of(q.aggregation),
                                   name_of(q.goal), slack_text(q.goal)),
-                      &result.plan, input.switching});
+                      &result.plan, switching_of(input, q)});
   }
   FileWriter file(o.timeline);
   write_timeline([&](std::string_view text) { file.write(text); }, input.trace, model, found.grid,
@@ -131,7 +131,10 @@ void write_timeline(const ExploreOptions& o, const ExplorationInput& input,
 void print_ladder(std::span<const SlackStep> ladder, const Totals& base,
                   const std::optional<Prices>& prices) {
   if (ladder.empty()) return;
-  print("Least energy within a slack, % (changes of clock free):\n");
+  const bool segments =
+      std::ranges::find(ladder, Granularity::automatic, &SlackStep::granularity) != ladder.end();
+  print(fmt::format("Least energy within a slack, % (changes of clock free{}):\n",
+                    segments ? "; segment: counted" : ""));
   print(ladder_table(ladder, base), OutputFormat::table);
   print("\n");
   if (!prices) return;
@@ -176,19 +179,19 @@ void print_results(const ExploreOptions& o, const ExplorationInput& input, const
   if (o.per_kernel) asked.push_back({"kernels", &kernels});
   // A terminal shows the segments of a plan unasked while they fit on it.
   constexpr std::size_t few = 60;
-  const bool unasked =
-      o.format == OutputFormat::table && segments.rows() > 0 && segments.rows() <= few;
+  const bool listed = o.format == OutputFormat::table && o.questions.granularities_given;
+  const bool unasked = listed && segments.rows() > 0 && segments.rows() <= few;
   if (o.per_segment || unasked) asked.push_back({"segments", &segments});
   if (o.format == OutputFormat::table) {
     print_notes(exploration_heading(heading_name(o, input), input, found));
-    print('\n' + exploration_answer(input, found, o.db) + '\n');
+    print_notes('\n' + exploration_answer(input, found, o.db) + '\n');
     print_ladder(ladder, base, prices);
     print_plans(found);
   }
   print_tables(asked, o.format);
   if (o.format != OutputFormat::table) return;
   print_notes(exploration_notes(input, found));
-  if (segments.rows() > few && !o.per_segment)
+  if (listed && segments.rows() > few && !o.per_segment)
     print(fmt::format("{} segments; --per-segment lists them.\n", segments.rows()));
 }
 
@@ -269,9 +272,9 @@ ExitStatus run(const ExploreOptions& o, const CommandLine& line, const RunContex
   if (o.table.given())
     refuse(line, {"--clocks", "--power-limit", "--captured-clock", "--power"},
            "does nothing with --table");
-  if (std::ranges::none_of(o.questions.granularities, [](const std::string& name) {
-        return granularity_named(name) == Granularity::automatic;
-      }))
+  const std::vector<Question> questions = questions_of(o.questions);
+  if (std::ranges::find(questions, Granularity::automatic, &Question::granularity) ==
+      questions.end())
     refuse(line, {"--gap"}, "does nothing without --granularity segment");
   // A table without a trace says itself how often its kernels run.
   const bool has_trace = !o.table.given() || line.has("TRACE");
@@ -291,7 +294,7 @@ ExitStatus run(const ExploreOptions& o, const CommandLine& line, const RunContex
                          .grid = o.clocks,
                          .power_limit_w = o.power_limit_w,
                          .switching = {},
-                         .questions = questions_of(o.questions),
+                         .questions = questions,
                          .host_power_w = o.questions.prices.host_power_w};
   input.switching = switch_model(o.switching, input.spec);
   if (o.table.given())
@@ -365,7 +368,7 @@ Action setup_explore(CommandLine& app) {
       "  rubato explore gpt3-xl --goal time --power-budget 280 --granularity kernel\n"
       "  rubato explore gpt3-xl --goal cost --price-per-kwh 0.12 --price-per-gpu-hour 0.05");
   return [o, &app](const RunContext& context) {
-    settle_goals(o->questions, app);
+    settle(o->questions, app);
     if (!is_captured_run(*o)) o->table = settled(o->table);
     return run(*o, app, context);
   };

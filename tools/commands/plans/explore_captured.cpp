@@ -206,7 +206,7 @@ void print_result(const CapturedRunOptions& o, const GraphExplorationInput& inpu
   if (collectives.rows() > 0 && terminal) asked.push_back({"collectives", &collectives});
   if (terminal) {
     print_notes(run_text(o, input, request, found));
-    print('\n' + captured_answer(found, o.db) + '\n');
+    print_notes('\n' + captured_answer(found, o.db) + '\n');
   }
   print_tables(asked, o.format);
   if (!terminal) return;

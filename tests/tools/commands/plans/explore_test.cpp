@@ -17,7 +17,7 @@ TEST_F(ProgramRun, ASavingWithinALimitThatNothingEnforcesSaysSo) {
   expect(
       "query --db r.db --csv \"SELECT count(*), sum(notes LIKE '%limit not reached%') FROM "
       "v_plans\"",
-      0, "4,4");
+      0, "5,5");
 }
 
 TEST_F(ProgramRun, WhatIsLeftOnceChangesAreCountedIsShownOnNarrowTerminals) {
