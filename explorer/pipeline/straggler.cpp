@@ -31,8 +31,8 @@ std::vector<StragglerPoint> straggle(const PipelinePlanner& planner,
   for (const double time_s : times_s) {
     if (time_s >= baseline_s) continue;
     throw UsageError(
-        fmt::format("the slowest pipeline takes {} s; expected at least {} s, the time of this "
-                    "one at its highest clocks",
+        fmt::format("the slowest pipeline takes {:.5g} s; expected at least {:.5g} s, the time of "
+                    "this one at its highest clocks",
                     time_s, baseline_s));
   }
   const PipelineResult intrinsic = planner.plan({&baseline_s, 1}, AfterEnd::wait, context).front();

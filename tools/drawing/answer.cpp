@@ -9,18 +9,21 @@ namespace rubato {
 
 namespace {
 
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// A number stays with its unit.
 std::string part_html(const AnswerPart& part) {
-  std::string text = page_text(part.text);
-  if (part.style == AnswerPart::Style::plain) return text;
-  std::string html = "<b>";
+  const std::string text = page_text(part.text);
+  std::string html;
   for (const char c : text) {
-    if (c == ' ' && part.style == AnswerPart::Style::unbroken_lead) {
+    const bool after_number = !html.empty() && is_digit(html.back());
+    if (c == ' ' && (after_number || part.style == AnswerPart::Style::unbroken_lead)) {
       html += "&nbsp;";
     } else {
       html += c;
     }
   }
-  return html + "</b>";
+  return part.style == AnswerPart::Style::plain ? html : "<b>" + html + "</b>";
 }
 
 }  // namespace

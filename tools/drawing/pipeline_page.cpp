@@ -88,7 +88,11 @@ Answer pipeline_answer(const PipelinePlanner& planner, const std::vector<Pipelin
       .lead(fmt::format("Passes at {:.0f} to {:.0f} MHz: energy {} %", low->core_mhz,
                         high->core_mhz, change(plan->energy_j, base.energy_j)))
       .say(fmt::format(
-          ", time {} % ({:.5g} s and {:.5g} J an iteration, from {:.5g} s and {:.5g} J).",
+          "{}, time {} % ({:.5g} s and {:.5g} J an iteration, from {:.5g} s and {:.5g} J).",
+          plan->interval
+              ? fmt::format(" (90 %: {} to {})", format_signed(plan->interval->energy.low_pct, 2),
+                            format_signed(plan->interval->energy.high_pct, 2))
+              : "",
           change(plan->run.time_s, base.time_s), plan->run.time_s, plan->energy_j, base.time_s,
           base.energy_j));
 }

@@ -106,7 +106,7 @@ def scale_pictures(folder):
     for tensor in (1, 2):
         by_change = sorted((change, height) for t, change, height in saved if t == tensor)
         assert [height for _, height in by_change] == sorted(height for _, height in by_change), by_change
-    html = page.read_text()
+    html = page.read_text().replace("&nbsp;", " ")
     least = min(rows, key=lambda row: row["energy_change_pct_slack_5"])
     assert (f"to {-least['energy_change_pct_slack_5']:.1f} % (TP {least['tp']}, PP {least['pp']}, DP {least['dp']})"
             in html), html

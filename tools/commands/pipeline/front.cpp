@@ -1,11 +1,13 @@
 // rubato pipeline front: the whole frontier of time and energy.
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "common/numbers.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/pipeline/subcommands.hpp"
 #include "tools/options/prices.hpp"
@@ -21,6 +23,29 @@ struct FrontOptions {
   bool exact = false;
   OutputFormat format = OutputFormat::table;
 };
+
+// What the least time and the least energy are, and what some more time is worth.
+Answer front_answer(const PipelinePlanner& planner) {
+  const PipelineRun& base = planner.baseline();
+  const double waiting_w = planner.waiting_power_w();
+  const std::vector<FrontierVertex>& slowest_first = planner.frontier().vertices;
+  const auto energy_j = [&](const FrontierVertex& v) { return v.cost_j + waiting_w * v.time_s; };
+  const FrontierVertex& fastest = slowest_first.back();
+  const FrontierVertex& cheapest = *std::ranges::min_element(slowest_first, {}, energy_j);
+  const auto energy = [&](const FrontierVertex& v) {
+    return change_words(change_pct(energy_j(v), base.energy_j));
+  };
+  const auto time = [&](const FrontierVertex& v) {
+    return fmt::format("{:.5g} s ({} %)", v.time_s,
+                       format_signed(change_pct(v.time_s, base.time_s), 2));
+  };
+  Answer answer;
+  answer.say("In the least time, " + time(fastest) + ": ")
+      .unbroken_lead("energy " + energy(fastest))
+      .say(" at most. ");
+  answer.say("Least energy: ").unbroken_lead(energy(cheapest)).say(", in " + time(cheapest) + ".");
+  return answer;
+}
 
 ExitStatus run_front(const FrontOptions& o, const RunContext& context) {
   check_given(o.prices);
@@ -50,14 +75,13 @@ ExitStatus run_front(const FrontOptions& o, const RunContext& context) {
           prices_of(o.prices).of(v.time_s, v.cost_j + waiting_j, work.schedule.shape.stages));
     table.add_row(std::move(row));
   }
-  print_with_notes(
-      table,
-      fmt::format("\n{}. Durations are free between the measured options: no clocks and no "
-                  "interval. `pipeline plan` gives clocks, and an interval where stages "
-                  "are modelled.\n",
-                  describe(o.input, work)) +
-          marks_note(loaded) + multiply_note(o.input, work),
-      o.format);
+  print_answered(describe(o.input, work), front_answer(planner), table,
+                 fmt::format("\nChange is against the {}. Durations are free between the measured "
+                             "options, so these are bounds: no clocks and no interval. `pipeline "
+                             "plan` gives clocks, and an interval where stages are modelled.\n",
+                             baseline_name(o.input)) +
+                     marks_note(loaded) + multiply_note(o.input, work),
+                 o.format);
   return ExitStatus::done;
 }
 

@@ -26,6 +26,12 @@ void print_with_notes(const OutputTable& table, const std::string& notes, Output
   if (format == OutputFormat::table) print_notes(notes);
 }
 
+void print_answered(const std::string& question, const Answer& answer, const OutputTable& table,
+                    const std::string& notes, OutputFormat format) {
+  if (format == OutputFormat::table) print_notes(answer_text(question, answer));
+  print_with_notes(table, notes, format);
+}
+
 std::optional<std::string> no_interval(const LoadedPipeline& loaded) {
   if (!loaded.modelled) return "a measured profile does not say how noisy it is";
   return std::nullopt;
@@ -38,15 +44,20 @@ std::optional<PipelineIntervals> intervals_of(const LoadedPipeline& loaded,
                                           loaded.work, switching);
 }
 
-void add_energy_interval(std::vector<Cell>& row, const std::optional<PipelineIntervals>& intervals,
-                         const PipelinePlan& plan, const PipelineIntervalQuestion& question) {
-  if (!intervals || plan.option_of_pass.empty()) {
+std::optional<Interval> energy_interval(const std::optional<PipelineIntervals>& intervals,
+                                        const PipelinePlan& plan,
+                                        const PipelineIntervalQuestion& question) {
+  if (!intervals || plan.option_of_pass.empty()) return std::nullopt;
+  return intervals->of(plan, question).energy;
+}
+
+void add_interval(std::vector<Cell>& row, const std::optional<Interval>& interval) {
+  if (!interval) {
     row.resize(row.size() + 3);
     return;
   }
-  const Interval energy = intervals->of(plan, question).energy;
-  row.insert(row.end(),
-             {energy.low_pct, energy.high_pct, range_cell(energy.low_pct, energy.high_pct)});
+  row.insert(row.end(), {interval->low_pct, interval->high_pct,
+                         range_cell(interval->low_pct, interval->high_pct)});
 }
 
 Column range_column(bool shown, std::string title) {

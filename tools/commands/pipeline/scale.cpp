@@ -1,5 +1,6 @@
 // rubato pipeline scale: savings as replicas share a batch.
 
+#include <algorithm>
 #include <memory>
 
 #include <fmt/format.h>
@@ -52,9 +53,44 @@ std::vector<Column> scale_columns(const ScaleOptions& o) {
   return columns;
 }
 
+// What plans save with each number of replicas, of one straggler's time.
+struct ScaleSaving {
+  std::uint64_t gpus = 0;
+  double change_pct = 0.0;
+  std::optional<Interval> interval;
+};
+
+// One line for each straggler: least to most.
+// @param savings  of each factor, in the order of the replicas
+Answer strong_scaling_answer(const ScaleOptions& o,
+                             const std::vector<std::vector<ScaleSaving>>& savings) {
+  Answer answer;
+  for (std::size_t i = 0; i < savings.size(); ++i) {
+    const auto [most, least] =
+        std::ranges::minmax_element(savings[i], {}, &ScaleSaving::change_pct);
+    const auto say = [&](const ScaleSaving& one) {
+      answer.unbroken_lead(change_words(one.change_pct, one.interval))
+          .say(fmt::format(" ({} GPUs)", one.gpus));
+    };
+    if (i > 0) answer.next_line();
+    answer.say(o.factors[i] == 1.0 ? std::string("In the same time: energy ")
+                                   : fmt::format("While a straggler takes {:.4g} times as long: "
+                                                 "energy ",
+                                                 o.factors[i]));
+    say(*least);
+    if (savings[i].size() > 1) {
+      answer.say(" to ");
+      say(*most);
+    }
+    answer.say(".");
+  }
+  return answer;
+}
+
 ExitStatus run_scale(const ScaleOptions& o, const RunContext& context) {
   OutputTable table(scale_columns(o));
-  std::string note;
+  std::string note, question;
+  std::vector<std::vector<ScaleSaving>> savings(o.factors.size());
   for (const std::uint32_t replicas : o.replicas) {
     if (replicas == 0 || o.global_batch % replicas != 0) {
       throw UsageError(
@@ -69,34 +105,42 @@ ExitStatus run_scale(const ScaleOptions& o, const RunContext& context) {
     const PipelinePlanner planner(work, options, context);
     const auto intervals = intervals_of(loaded, options.switching);
     note = interval_note(loaded);
+    question = fmt::format("{}, {} stages, {} microbatches over all replicas, {}",
+                           name_of(work.schedule.shape.kind), work.schedule.shape.stages,
+                           o.global_batch, profile_name(input));
     const PipelineRun& base = planner.baseline();
     const double gpus_per_stage = 1.0 * input.tensor_parallel * replicas;
+    const auto gpus = static_cast<std::uint64_t>(gpus_per_stage * work.schedule.shape.stages);
     std::vector<Cell> row{std::int64_t{replicas},
                           std::int64_t{input.microbatches},
-                          static_cast<std::int64_t>(gpus_per_stage * work.schedule.shape.stages),
+                          static_cast<std::int64_t>(gpus),
                           base.time_s,
                           1e-3 * base.energy_j * gpus_per_stage,
                           lowtime_change(input, work, base)};
     std::vector<double> times_s;
     for (const double factor : o.factors) times_s.push_back(factor * base.time_s);
-    for (const StragglerPoint& point : straggle(planner, times_s, context)) {
-      row.emplace_back(change_pct(point.result.energy_j, point.baseline_energy_j));
-      add_energy_interval(row, intervals, point.result.plan,
-                          {.against = nullptr,
-                           .until_vs_default = point.time_s / base.time_s,
-                           .switching = nullptr});
+    const std::vector<StragglerPoint> points = straggle(planner, times_s, context);
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      const StragglerPoint& point = points[i];
+      const ScaleSaving saving{gpus, change_pct(point.result.energy_j, point.baseline_energy_j),
+                               energy_interval(intervals, point.result.plan,
+                                               {.against = nullptr,
+                                                .until_vs_default = point.time_s / base.time_s,
+                                                .switching = nullptr})};
+      row.emplace_back(saving.change_pct);
+      add_interval(row, saving.interval);
+      savings[i].push_back(saving);
     }
     table.add_row(std::move(row));
   }
-  print_with_notes(
-      table,
-      fmt::format(
-          "\nStrong scaling: {} microbatches per iteration over all replicas. "
-          "Energy is of all GPUs at their highest clocks. intrinsic: saved in the same time; x: "
-          "where "
-          "a straggler takes that many times as long and nobody need be faster. lowtime: its "
-          "fastest plan, emulated with steps of half a millisecond of the profile.\n",
-          o.global_batch) +
+  print_answered(
+      question, strong_scaling_answer(o, savings), table,
+      fmt::format("\nStrong scaling: replicas share the microbatches of an iteration. Change is "
+                  "against the {0}, energy of all GPUs at these. intrinsic: saved in the same "
+                  "time; x: where a straggler takes that many times as long and nobody need be "
+                  "faster. lowtime: its fastest plan, emulated with steps of half a millisecond "
+                  "of the profile.\n",
+                  baseline_name(o.input)) +
           note,
       o.format);
   return ExitStatus::done;

@@ -1,5 +1,6 @@
 // rubato pipeline straggle: what the others save while one pipeline is slow.
 
+#include <algorithm>
 #include <memory>
 
 #include <fmt/format.h>
@@ -71,6 +72,33 @@ std::string replicas_text(const PipelineInput& input) {
                      input.tensor_parallel == 1 ? "" : "s");
 }
 
+// What a pipeline that waits saves, least to most, and what it would have saved by itself.
+// @param intervals  of the points' changes of energy
+Answer straggle_answer(const std::vector<Cause>& causes, const std::vector<StragglerPoint>& points,
+                       const std::vector<std::optional<Interval>>& intervals) {
+  const auto change = [](const StragglerPoint& point) {
+    return change_pct(point.result.energy_j, point.baseline_energy_j);
+  };
+  const auto alone = [](const StragglerPoint& point) {
+    return change_pct(point.intrinsic_energy_j, point.baseline_energy_j);
+  };
+  const auto [most, least] = std::ranges::minmax_element(points, {}, change);
+  const auto say = [&](Answer& answer, const StragglerPoint& point) {
+    const auto at = static_cast<std::size_t>(&point - points.data());
+    answer.unbroken_lead(change_words(change(point), intervals[at]))
+        .say(fmt::format(" for '{}'", causes[at].what));
+  };
+  Answer answer;
+  answer.say("A pipeline that waits for a slower one: energy ");
+  say(answer, *least);
+  if (points.size() > 1) say(answer.say(" to "), *most);
+  const auto [alone_most, alone_least] = std::ranges::minmax_element(points, {}, alone);
+  answer.say(fmt::format(". With the plan that knows only its own: {}{}.",
+                         change_words(alone(*alone_least)),
+                         points.size() > 1 ? " to " + change_words(alone(*alone_most)) : ""));
+  return answer;
+}
+
 ExitStatus run_straggle(StraggleOptions o, const RunContext& context) {
   const LoadedPipeline loaded = load_pipeline(o.input);
   const PipelineWork& work = loaded.work;
@@ -101,6 +129,7 @@ ExitStatus run_straggle(StraggleOptions o, const RunContext& context) {
                      {"cluster_saving_j", "all replicas save J", 1, o.input.data_parallel < 2}});
   const double others = static_cast<double>(o.input.data_parallel - 1) * o.input.tensor_parallel;
   std::vector<PipelineResult> plans;
+  std::vector<std::optional<Interval>> energies;
   for (std::size_t i = 0; i < points.size(); ++i) {
     const StragglerPoint& point = points[i];
     plans.push_back(point.result);
@@ -113,18 +142,20 @@ ExitStatus run_straggle(StraggleOptions o, const RunContext& context) {
                           change_pct(point.intrinsic_energy_j, base_j),
                           energy_j,
                           change_pct(energy_j, base_j)};
-    add_energy_interval(row, intervals, point.result.plan,
-                        {.against = nullptr, .until_vs_default = factor, .switching = nullptr});
+    energies.push_back(
+        energy_interval(intervals, point.result.plan,
+                        {.against = nullptr, .until_vs_default = factor, .switching = nullptr}));
+    add_interval(row, energies.back());
     row.insert(row.end(), {point.result.run.time_s, percent * point.result.gap_frac,
                            others * (base_j - energy_j)});
     table.add_row(std::move(row));
   }
-  print_with_notes(
-      table,
-      fmt::format("\n{}. Each row is a pipeline that waits for a slower one, until that one is "
-                  "done; 'intrinsic' is the plan that knows only its own pipeline. Beyond {:.5g} s "
-                  "slower passes save nothing more.{}\n",
-                  describe(o.input, work), planner.frontier().slowest_time_s,
+  print_answered(
+      describe(o.input, work), straggle_answer(list, points, energies), table,
+      fmt::format("\nEach row is a pipeline that waits for a slower one, until that one is done, "
+                  "against the {}; 'intrinsic' is the plan that knows only its own pipeline. "
+                  "Beyond {:.5g} s slower passes save nothing more.{}\n",
+                  baseline_name(o.input), planner.frontier().slowest_time_s,
                   replicas_text(o.input)) +
           interval_note(loaded),
       o.format);

@@ -9,6 +9,7 @@
 #include "explorer/pipeline/intervals.hpp"
 #include "explorer/pipeline/planner.hpp"
 #include "tools/commands/command.hpp"
+#include "tools/drawing/answer.hpp"
 #include "tools/options/pipeline.hpp"
 #include "tools/terminal/output.hpp"
 
@@ -30,6 +31,10 @@ Action setup_pipeline_sweep_latency(CommandLine& app);
 /// The table, and the notes if people read it.
 void print_with_notes(const OutputTable& table, const std::string& notes, OutputFormat format);
 
+/// The same, and before it what was asked and what the answer is, if people read it.
+void print_answered(const std::string& question, const Answer& answer, const OutputTable& table,
+                    const std::string& notes, OutputFormat format);
+
 /// Why plans of a pipeline have no intervals; nothing where they have.
 [[nodiscard]] std::optional<std::string> no_interval(const LoadedPipeline& loaded);
 
@@ -37,10 +42,13 @@ void print_with_notes(const OutputTable& table, const std::string& notes, Output
 [[nodiscard]] std::optional<PipelineIntervals> intervals_of(const LoadedPipeline& loaded,
                                                             const SwitchModel& switching);
 
-/// Appends the ends of the interval of a change of energy, %, and both as one text; empty cells
-/// without intervals or plan.
-void add_energy_interval(std::vector<Cell>& row, const std::optional<PipelineIntervals>& intervals,
-                         const PipelinePlan& plan, const PipelineIntervalQuestion& question = {});
+/// Of the change of energy, %; nothing without intervals or plan.
+[[nodiscard]] std::optional<Interval> energy_interval(
+    const std::optional<PipelineIntervals>& intervals, const PipelinePlan& plan,
+    const PipelineIntervalQuestion& question = {});
+
+/// Appends the ends of an interval and both as one text, or as many empty cells.
+void add_interval(std::vector<Cell>& row, const std::optional<Interval>& interval);
 
 /// The column of that text, for people.
 [[nodiscard]] Column range_column(bool shown, std::string title = "90 %");
@@ -48,7 +56,7 @@ void add_energy_interval(std::vector<Cell>& row, const std::optional<PipelineInt
 /// A line for each mark of the stages.
 [[nodiscard]] std::string marks_note(const LoadedPipeline& loaded);
 
-/// marks_note, and what the columns that add_energy_interval fills mean, or why they are empty.
+/// marks_note, and what the columns that add_interval fills mean, or why they are empty.
 [[nodiscard]] std::string interval_note(const LoadedPipeline& loaded);
 
 /// What the energies are of, and what multiplies them.

@@ -77,13 +77,13 @@ ExitStatus reproduce(const ReproduceOptions& o, const RunContext& context) {
   if (o.json) {
     print(json_of(list));
   } else {
-    std::string text;
+    print_notes(answer_text(list.size() == 1 ? std::string_view(list.front().title) : report_title,
+                            reproduction_answer(list)));
     for (const Reproduction& one : list) {
-      if (list.size() > 1) text += fmt::format("== {}\n{}\n\n", one.name, one.title);
-      text += text_of(one, table_style());
-      if (&one != &list.back()) text += '\n';
+      if (list.size() > 1) print_notes(fmt::format("== {}\n{}\n\n", one.name, one.title));
+      print_sections(one);
+      if (&one != &list.back()) print("\n");
     }
-    print(text);
   }
   if (store) {
     const std::int64_t run_id = store->add(spaan->input, spaan->found,

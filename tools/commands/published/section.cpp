@@ -6,13 +6,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "common/text.hpp"
 #include "tools/drawing/page_parts.hpp"
 
 namespace rubato {
 
 namespace {
 
-constexpr std::string_view report_title = "Published numbers beside Rubato's";
 constexpr std::string_view report_intro =
     "Made by rubato reproduce all --report. Each section says what the numbers rest on: fits "
     "have "
@@ -69,19 +69,6 @@ void for_each_difference(std::span<const Reproduction> reproductions, Use&& use)
   }
 }
 
-// What says most of how far ours may be trusted: mostly of what no fit has seen.
-Answer page_answer(std::span<const Reproduction> reproductions) {
-  Answer answer;
-  for_each_difference(reproductions, [&](const Reproduction&, const Difference& one) {
-    if (!one.headline) return;
-    if (!answer.lines.empty()) answer.next_line();
-    answer.say(one.what + ": ")
-        .unbroken_lead(fmt::format("{:.1f} {}", one.mean(), one.unit))
-        .say(one.seen == SeenByFit::no ? " off in the mean." : " off in the mean, seen by a fit.");
-  });
-  return answer;
-}
-
 std::string page_trust(std::span<const Reproduction> reproductions) {
   std::vector<std::vector<std::string>> rows;
   for_each_difference(reproductions, [&](const Reproduction& reproduction, const Difference& one) {
@@ -115,13 +102,32 @@ const OutputTable& short_table(const PublishedSection& section) {
 
 }  // namespace
 
-std::string text_of(const Reproduction& reproduction, const TableStyle& style) {
-  std::vector<std::string> texts;
-  for (const PublishedSection& section : reproduction.sections) {
-    texts.push_back(fmt::format("{}\n{}{}", section.heading, short_table(section).text(style),
-                                wrapped(section.notes, style.columns)));
+Answer reproduction_answer(std::span<const Reproduction> reproductions) {
+  Answer answer;
+  for (const Reproduction& reproduction : reproductions) {
+    for (const PublishedSection& section : reproduction.sections) {
+      if (section.finding.empty()) continue;
+      if (!answer.lines.empty()) answer.next_line();
+      answer.say(section.finding);
+    }
   }
-  return fmt::format("{}", fmt::join(texts, "\n"));
+  for_each_difference(reproductions, [&](const Reproduction&, const Difference& one) {
+    if (!one.headline) return;
+    if (!answer.lines.empty()) answer.next_line();
+    answer.say(one.what + ": ")
+        .unbroken_lead(fmt::format("{:.1f} {}", one.mean(), one.unit))
+        .say(one.seen == SeenByFit::no ? " off in the mean." : " off in the mean, seen by a fit.");
+  });
+  return answer;
+}
+
+void print_sections(const Reproduction& reproduction) {
+  for (const PublishedSection& section : reproduction.sections) {
+    if (&section != &reproduction.sections.front()) print("\n");
+    print_notes(section.heading + '\n');
+    print(short_table(section), OutputFormat::table);
+    print_notes(section.notes);
+  }
 }
 
 std::string json_of(std::span<const Reproduction> reproductions) {
@@ -147,7 +153,9 @@ std::string markdown_of(std::span<const Reproduction> reproductions) {
     for (const PublishedSection& section : reproduction.sections) {
       text += fmt::format("\n### {}\n\n*{}*\n\n{}", section.heading, section.seen,
                           markdown_table(short_table(section)));
-      if (!section.notes.empty()) text += fmt::format("\n```text\n{}```\n", section.notes);
+      for (const std::string_view line : split(section.notes, '\n')) {
+        if (!line.empty()) text += fmt::format("\n{}\n", line);
+      }
     }
   }
   return text;
@@ -163,7 +171,7 @@ std::string page_of(std::span<const Reproduction> reproductions) {
     names.push_back(reproduction.name);
   }
   return whole_page({std::string(report_title), fmt::format("{}", fmt::join(names, ", ")),
-                     page_answer(reproductions), ""},
+                     reproduction_answer(reproductions), ""},
                     body);
 }
 

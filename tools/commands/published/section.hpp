@@ -9,6 +9,7 @@
 
 #include "common/error.hpp"
 #include "common/run_context.hpp"
+#include "tools/drawing/answer.hpp"
 #include "tools/terminal/output.hpp"
 
 namespace rubato {
@@ -36,7 +37,8 @@ struct PublishedSection {
   std::string seen;     ///< what our numbers rest on: whether a fit has seen the published ones
   OutputTable table;    ///< every published number beside ours
   std::optional<OutputTable> summary = {};   ///< shown instead where the table is long
-  std::string notes = {};                    ///< lines below it
+  std::string finding = {};                  ///< a sentence for the answer, or nothing
+  std::string notes = {};                    ///< lines below it, each whole
   std::string pictures = {};                 ///< HTML figures, for the page
   std::vector<Difference> differences = {};  ///< each with points
 };
@@ -48,8 +50,15 @@ struct Reproduction {
   std::vector<PublishedSection> sections;
 };
 
-/// For the terminal.
-[[nodiscard]] std::string text_of(const Reproduction& reproduction, const TableStyle& style);
+/// What all of them are, in a few words.
+inline constexpr std::string_view report_title = "Published numbers beside Rubato's";
+
+/// What was found, and how far ours is from what is published, mostly of what no fit has seen:
+/// what a page begins with, and the terminal.
+[[nodiscard]] Answer reproduction_answer(std::span<const Reproduction> reproductions);
+
+/// Every section on the terminal: heading, table, notes.
+void print_sections(const Reproduction& reproduction);
 
 /// One JSON object with all tables; of several publications keys begin with their names.
 [[nodiscard]] std::string json_of(std::span<const Reproduction> reproductions);

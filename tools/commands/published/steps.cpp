@@ -99,25 +99,24 @@ Reproduction training_steps() {
   const std::vector<PublishedStep> megatron{
       megatron_22b("22B, full recomputation", Recomputation::full, 1.42),
       megatron_22b("22B, selective recomputation", Recomputation::selective, 1.10)};
-  return {
-      .name = "steps",
-      .title =
-          "Times of whole training steps on A100-SXM4-80GB at default clocks; shapes and "
-          "kernels: docs/model-shapes.md.",
-      .sections = {
-          section_of("flash_attention",
-                     "FlashAttention, 8 GPUs, sequences of 2048: one batch of each GPU",
-                     "Dao-AILab/flash-attention 0b037c2, training/README.md and configs; its "
-                     "throughput counts residuals and\ngradients in fp32, reductions beside the "
-                     "backward pass, a sharded optimizer from 1.3B on and the host. "
-                     "Ours\nreduces in 16 bits after the kernels, each GPU updates all of the "
-                     "model; both once in as many batches as\ntheirs.\n",
-                     flash),
-          section_of("megatron_22b", "Megatron-LM, GPT 22B, TP 8: one step",
-                     "Korthikanti et al., arXiv 2205.05198, table 5, recalled: 1.10 s is the "
-                     "41.5 % MFU it prints. Its full\nrecomputation is without sequence "
-                     "parallelism; dropout is not run here.\n",
-                     megatron)}};
+  return {.name = "steps",
+          .title =
+              "Times of whole training steps on A100-SXM4-80GB at default clocks; shapes and "
+              "kernels: docs/model-shapes.md.",
+          .sections = {
+              section_of("flash_attention",
+                         "FlashAttention, 8 GPUs, sequences of 2048: one batch of each GPU",
+                         "Dao-AILab/flash-attention 0b037c2, training/README.md and configs; its "
+                         "throughput counts residuals and gradients in fp32, reductions beside the "
+                         "backward pass, a sharded optimizer from 1.3B on and the host. "
+                         "Ours reduces in 16 bits after the kernels, each GPU updates all of the "
+                         "model; both once in as many batches as theirs.\n",
+                         flash),
+              section_of("megatron_22b", "Megatron-LM, GPT 22B, TP 8: one step",
+                         "Korthikanti et al., arXiv 2205.05198, table 5, recalled: 1.10 s is the "
+                         "41.5 % MFU it prints. Its full recomputation is without sequence "
+                         "parallelism; dropout is not run here.\n",
+                         megatron)}};
 }
 
 }  // namespace rubato

@@ -212,6 +212,52 @@ def check_intervals(folder):
             check(f"{arguments[0]}: no interval of a profile", all(row[low] is None for row in rows for _, low, _ in ends))
 
 
+def check_answers(folder):
+    """People read what was asked, and the decisive numbers, before the table; they are those that programs read."""
+    measured = ["--profile", "p.csv", "--blocked-power", "80", "--microbatches", "6"]
+    model = ["--model", "gpt3-xl", "--stages", "4", "--microbatches", "4", "--batch", "2"]
+
+    def both(*arguments):
+        text = rubato(folder, *arguments)[1]
+        return " ".join(text.split("\n\n")[0].split()), json.loads(rubato(folder, *arguments, "--json")[1])
+
+    def signed(value):
+        return f"{value:+.2f} %"
+
+    def energies(rows, key="energy_change_pct"):
+        values = sorted((row[key] for row in rows), reverse=True)
+        return signed(values[0]), signed(values[-1])
+
+    said, rows = both("straggle", *measured, "--factor", "1.1,1.3")
+    least, most = energies(rows)
+    check(f"straggle: {said}", said.startswith("1f1b, 3 stages, 6 microbatches, p.csv A pipeline that waits") and
+          f"energy {least} for 'x 1.1' to {most} for 'x 1.3'. With the plan that knows only its own: {energies(rows, 'intrinsic_change_pct')[0]} to" in said)
+    said, rows = both("straggle", *model, "--factor", "1.2")
+    low, high = (signed(rows[0][f"energy_change_{end}_pct"])[:-2] for end in ("low", "high"))
+    check(f"an answer has the interval, and one number of one row: {said}",
+          f"energy {signed(rows[0]['energy_change_pct'])} (90 %: {low} to {high}) for 'x 1.2'. With" in said and " to -" not in said.partition("With")[2])
+    said, rows = both("scale", *measured, "--global-batch", "24", "--replicas", "2,4", "--factor", "1,1.2")
+    least, most = energies(rows, "energy_change_pct_straggler_1.2")
+    check(f"scale: {said}", said.startswith("1f1b, 3 stages, 24 microbatches over all replicas, p.csv In the same time: energy ") and
+          f"1.2 times as long: energy {least} (" in said and f" to {most} (" in said and " GPUs)." in said)
+    said, rows = both("compare", *measured)
+    closest = max(rows[1:], key=lambda row: row["ours_energy_change_pct"])
+    check(f"compare: {said}", f"in the time of the highest clocks: energy {signed(rows[0]['ours_energy_change_pct'])}" in said and
+          f"Closest is {closest['method']} ({closest['source']}): energy {signed(closest['energy_change_pct'])}" in said and
+          f"ours takes {abs(closest['ours_energy_change_pct']):.2f} % less." in said)
+    said, rows = both("front", *measured)
+    least = min(rows, key=lambda row: row["energy_j"])
+    check(f"front: {said}", f"({signed(rows[0]['time_change_pct'])}): energy {signed(rows[0]['energy_change_pct'])} at most." in said and
+          f"Least energy: {signed(least['energy_change_pct'])}, in {least['time_s']:.5g} s" in said)
+    check("which is not the slowest: a pipeline that waits draws power", least["time_s"] < rows[-1]["time_s"])
+    said, rows = both("sweep-latency", *measured, "--latencies-us", "10,100000", "--slack", "5")
+    check(f"sweep-latency: {said}", f"waits for its clock: energy {signed(rows[0]['stall_energy_change_pct'])} if a change takes 10 us, "
+          f"{signed(rows[1]['stall_energy_change_pct'])} if it takes 100 ms. A stage that asks ahead: energy {signed(rows[0]['ahead_energy_change_pct'])}" in said)
+    said, rows = both("plan", *model)
+    low, high = (signed(rows["plans"][1][f"energy_change_{end}_pct"])[:-2] for end in ("low", "high"))
+    check(f"plan: {said}", f"energy {signed(rows['plans'][1]['energy_change_pct'])} (90 %: {low} to {high}), time" in said)
+
+
 def check_profile(folder):
     examples = Path(__file__).resolve().parents[4] / "docs/examples/pipeline"
     ranks, power = str(examples / "rank*.json.gz"), str(examples / "rank*.power.csv")
@@ -289,6 +335,6 @@ def check_messages(folder):
 
 with tempfile.TemporaryDirectory() as name:
     profile(Path(name))
-    for part in (check_plan, check_gap, check_order, check_switching, check_compare, check_others, check_model, check_intervals, check_profile, check_messages):
+    for part in (check_plan, check_gap, check_order, check_switching, check_compare, check_others, check_model, check_intervals, check_answers, check_profile, check_messages):
         part(Path(name))
 sys.exit(exit_status())
