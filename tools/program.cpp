@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
 #include "common/suggest.hpp"
@@ -74,6 +75,14 @@ std::string unexpected_word(const CLI::App& root, const CLI::ParseError& error) 
         fmt::format("{}: unknown {} '{}'{}", command, option ? "option" : "word", printable(word),
                     near ? fmt::format("; did you mean '{}'?", *near) : ""),
         {.in = {}, .hint = hint});
+  }
+  if (const std::vector<std::string> below = known_words(app, false);
+      error.get_name() == "RequiredError" && !below.empty()) {
+    if (&app == &root)
+      throw UsageError("rubato: which command?",
+                       {.in = {}, .hint = hint + ", or start with 'rubato explore gpt3-xl'"});
+    throw UsageError(fmt::format("{}: which of {}?", command, fmt::join(below, ", ")),
+                     {.in = {}, .hint = hint});
   }
   // "--batch: is 0; expected ...": the parser's colon between an option and what is wrong with it.
   std::string message = error.what();

@@ -171,8 +171,8 @@ PlanChoice choose_plans(const ResultStore& store, StoredRun run, std::string_vie
                      {.in = {}, .hint = "'rubato export plans' lists the plans of a run"});
   }
   const PlanCandidate best = *std::ranges::min_element(fit, {}, [](const PlanCandidate& one) {
-    return std::tuple(one.goal == "least_cost", one.slack_frac, !one.in_time, one.objective,
-                      fineness(one.granularity), one.id);
+    return std::tuple(one.goal == "least_cost", !one.goal.ends_with("waste"), one.slack_frac,
+                      !one.in_time, one.objective, fineness(one.granularity), one.id);
   });
   // Strict and relaxed waste are one goal with other slacks.
   const auto family = [](const PlanCandidate& one) {

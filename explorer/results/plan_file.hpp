@@ -24,7 +24,8 @@ struct PlanFileRequest {
 };
 
 /// The chosen plan, and after it the coarser ones of the same run and goal, to fall back on, with
-/// what each promises; of those with the least slack the one that saves most is chosen.
+/// what each promises; of those within the least slack, or else of those of other goals, the one
+/// that saves most is chosen, of least cost last.
 /// @throws UsageError if there is no such run or plan, or no plan was found
 [[nodiscard]] nlohmann::ordered_json plan_file(const ResultStore& store,
                                                const PlanFileRequest& request);

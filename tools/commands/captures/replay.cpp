@@ -22,6 +22,7 @@
 #include "tools/options/files.hpp"
 #include "tools/options/gpu.hpp"
 #include "tools/options/table.hpp"
+#include "tools/terminal/exploration_answer.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/standard_error.hpp"
 #include "traces/files/trace_json.hpp"
@@ -146,13 +147,17 @@ void print_all(const ReplayOptions& o, const ReplayRequest& request, const GpuSp
                   replay_answer(comparison)));
   print(runs, o.format);
   const auto share = [&](double time_s) { return percent * time_s / total_s; };
-  print_notes(fmt::format(
-      "\nGPU time, predicted without captured times: {:.1f} % measured, {:.1f} % scaled, {:.1f} % "
-      "derived, {:.1f} % guessed, {:.1f} % anchored: these keep them. Plans (explore) start from "
-      "captured times: {:.1f} % measured, {:.1f} % anchored\n\n",
-      share(c.measured_s), share(c.scaled_s), share(c.derived_s), share(c.guessed_s),
-      share(c.anchored_s), share(c.measured_s + c.scaled_s),
-      share(c.derived_s + c.guessed_s + c.anchored_s)));
+  print_notes(
+      fmt::format("\nGPU time, predicted without captured times: {}. Plans (explore) start from "
+                  "captured times: "
+                  "{}.\n\n",
+                  shares_text({{share(c.measured_s), "measured"},
+                               {share(c.scaled_s), "scaled"},
+                               {share(c.derived_s), "derived"},
+                               {share(c.guessed_s), "guessed"},
+                               {share(c.anchored_s), "anchored (they keep them)"}}),
+                  shares_text({{share(c.measured_s + c.scaled_s), "measured"},
+                               {share(c.derived_s + c.guessed_s + c.anchored_s), "anchored"}})));
   print(classes, o.format);
   print("\n" + verdict_text(comparison));
   if (steps.rows() > 0) {

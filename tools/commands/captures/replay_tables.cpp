@@ -1,6 +1,7 @@
 #include "tools/commands/captures/replay_tables.hpp"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <string>
 
@@ -20,6 +21,16 @@ Cell optional_cell(const std::optional<double>& value, double scale = 1.0) {
 }
 Cell energy_cell(const std::optional<SpanEnergy>& span) {
   return span ? Cell(span->energy_j) : Cell();
+}
+
+// A time, for programs in ms, for people in the unit that suits it.
+std::array<Column, 2> time_columns(const std::string& key, const std::string& title, bool hidden) {
+  return {Column{.key = key + "_ms", .for_programs = true},
+          Column{.key = key, .title = title, .for_programs = hidden, .for_people = true}};
+}
+void add_time(std::vector<Cell>& row, const std::optional<double>& time_s) {
+  row.push_back(optional_cell(time_s, ms_per_s));
+  row.push_back(time_s ? Cell(time_text(*time_s)) : Cell());
 }
 
 }  // namespace
@@ -46,39 +57,56 @@ OutputTable runs_table(const ReplayRequest& request, const ReplayComparison& com
 }
 
 OutputTable rows_table(const std::vector<ReplayRow>& rows, const char* what, const Shown& shown) {
+  const auto captured = time_columns("captured", "captured", false),
+             predicted = time_columns("predicted", "model", false),
+             replayed = time_columns("replayed", "replayed", !shown.replayed);
   OutputTable table({{what},
                      {"source", {}, 3, true},
                      {"launches", {}, 3, shown.replayed && shown.power},
-                     {"captured_ms", "captured ms"},
-                     {"compared_ms", "compared ms", 3, true},
-                     {"predicted_ms", "model ms"},
+                     captured[0],
+                     captured[1],
+                     {.key = "compared_ms", .for_programs = true},
+                     predicted[0],
+                     predicted[1],
                      {"error_pct", "error %", 1},
                      {"error_90_pct", "+-90 %", 1},
                      {.key = "verdict", .room = Room::needed},
-                     {"replayed_ms", "replayed ms", 3, !shown.replayed},
+                     replayed[0],
+                     replayed[1],
                      {"predicted_w", "model W", 0, !shown.power},
                      {"measured_w", "log W", 0, !shown.power},
                      {"measured_sigma_w", "+-1 s", 0, !shown.power}});
   for (const ReplayRow& row : rows) {
     const auto& error = row.time_error;
-    table.add_row(
-        {row.name, row.source ? Cell(std::string(name_of(*row.source))) : Cell(),
-         static_cast<std::int64_t>(row.launches), 1e3 * row.captured_s, 1e3 * row.compared_s,
-         error ? Cell(1e3 * row.predicted_s) : Cell(), error ? Cell(100.0 * error->value) : Cell(),
-         error ? optional_cell(error->half_width, 100.0) : Cell(),
-         std::string(name_of(verdict_of(row))), 1e3 * row.replayed_s, row.predicted_power_w,
-         optional_cell(row.measured_power_w), optional_cell(row.measured_sigma_w)});
+    std::vector<Cell> cells{row.name, row.source ? Cell(std::string(name_of(*row.source))) : Cell(),
+                            static_cast<std::int64_t>(row.launches)};
+    add_time(cells, row.captured_s);
+    cells.emplace_back(ms_per_s * row.compared_s);
+    add_time(cells, error ? std::optional(row.predicted_s) : std::nullopt);
+    cells.insert(cells.end(), {error ? Cell(percent * error->value) : Cell(),
+                               error ? optional_cell(error->half_width, percent) : Cell(),
+                               std::string(name_of(verdict_of(row)))});
+    add_time(cells, row.replayed_s);
+    cells.insert(cells.end(), {row.predicted_power_w, optional_cell(row.measured_power_w),
+                               optional_cell(row.measured_sigma_w)});
+    table.add_row(std::move(cells));
   }
   return table;
 }
 
 OutputTable steps_table(const std::vector<ReplayStep>& steps, const Shown& shown) {
+  const auto captured = time_columns("captured", "captured", false),
+             predicted = time_columns("predicted", "model", false),
+             replayed = time_columns("replayed", "replayed", !shown.replayed);
   OutputTable table({{"step"},
                      {"launches", {}, 3, shown.replayed && shown.power},
-                     {"captured_ms", "captured ms"},
-                     {"predicted_ms", "model ms"},
+                     captured[0],
+                     captured[1],
+                     predicted[0],
+                     predicted[1],
                      {"error_pct", "error %", 2},
-                     {"replayed_ms", "replayed ms", 3, !shown.replayed},
+                     replayed[0],
+                     replayed[1],
                      {"predicted_j", "model J"},
                      {"replayed_j", "replayed J", 3, !shown.replayed},
                      {"measured_j", "log J", 3, !shown.power},
@@ -86,11 +114,15 @@ OutputTable steps_table(const std::vector<ReplayStep>& steps, const Shown& shown
                      {"measured_coverage", "log covers", 2, !shown.power || shown.replayed}});
   for (const ReplayStep& step : steps) {
     const auto& measured = step.measured;
-    table.add_row({step.name, static_cast<std::int64_t>(step.launches), 1e3 * step.captured_s,
-                   1e3 * step.predicted_s, pct(step.predicted_s, step.captured_s),
-                   1e3 * step.replayed_s, step.predicted_j, step.replayed_j, energy_cell(measured),
-                   measured ? pct(step.predicted_j, measured->energy_j) : Cell(),
-                   measured ? Cell(measured->coverage) : Cell()});
+    std::vector<Cell> cells{step.name, static_cast<std::int64_t>(step.launches)};
+    add_time(cells, step.captured_s);
+    add_time(cells, step.predicted_s);
+    cells.push_back(pct(step.predicted_s, step.captured_s));
+    add_time(cells, step.replayed_s);
+    cells.insert(cells.end(), {step.predicted_j, step.replayed_j, energy_cell(measured),
+                               measured ? pct(step.predicted_j, measured->energy_j) : Cell(),
+                               measured ? Cell(measured->coverage) : Cell()});
+    table.add_row(std::move(cells));
   }
   return table;
 }

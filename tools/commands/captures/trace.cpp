@@ -99,7 +99,7 @@ Action setup_trace_show(CommandLine& app) {
   return [o](const RunContext&) {
     const Trace trace = own_trace(o->trace);
     print(trace_table(trace), o->format);
-    if (o->format == OutputFormat::table) print(trace_summary(trace));
+    if (o->format == OutputFormat::table) print_notes(trace_summary(trace));
     return ExitStatus::done;
   };
 }

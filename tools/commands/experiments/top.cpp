@@ -1,5 +1,6 @@
 // rubato top: the best units of a database or an experiment.
 
+#include <algorithm>
 #include <array>
 #include <memory>
 
@@ -7,9 +8,12 @@
 
 #include "common/suggest.hpp"
 #include "common/text.hpp"
+#include "explorer/marks.hpp"
+#include "explorer/results/plan_choice.hpp"
 #include "explorer/results/store.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
+#include "tools/drawing/answer.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/standard_error.hpp"
 #include "tools/terminal/stored_runs.hpp"
@@ -33,6 +37,44 @@ std::string_view order_by(const std::string& name) {
     known.emplace_back(order.name);
   }
   throw UsageError(fmt::format("--by '{}' is not known{}", name, did_you_mean(name, known)));
+}
+
+// The columns that the answer reads.
+constexpr std::size_t run_column = 0, energy_column = 1, time_column = 2, granularity_column = 3;
+
+std::string unit_text(const std::vector<SqlValue>& row, std::string_view notes) {
+  const auto pct = [](const SqlValue& value) { return change_words(real(value)); };
+  const auto* run = std::get_if<std::int64_t>(&row[run_column]);
+  return fmt::format("run {}, per {}: energy {}, time {}{}",
+                     run != nullptr ? std::to_string(*run) : text(row[run_column]),
+                     text(row[granularity_column]), pct(row[energy_column]), pct(row[time_column]),
+                     notes.empty() ? "" : fmt::format(" [{}]", notes));
+}
+
+// The first, and where that misses its slack once changes of clock are counted, the first that
+// does not.
+Answer top_answer(const QueryResult& found, std::string_view by) {
+  const auto notes = [](const std::vector<SqlValue>& row) {
+    const auto* of = std::get_if<std::string>(&row.back());
+    return of == nullptr ? std::string() : *of;
+  };
+  const auto is_late = [&](const std::vector<SqlValue>& row) {
+    return notes(row).find(name_of(MarkKind::slack_missed)) != std::string::npos;
+  };
+  Answer answer;
+  if (found.rows.empty()) return answer;
+  const std::vector<SqlValue>& first = found.rows.front();
+  answer.say(fmt::format("Best by {}: ", by)).lead(unit_text(first, notes(first))).say(".");
+  if (!is_late(first)) return answer;
+  const auto kept = std::ranges::find_if_not(found.rows, is_late);
+  answer.next_line();
+  if (kept == found.rows.end()) {
+    return answer.say(
+        "None of these keeps its slack once changes of clock are counted; -n lists more.");
+  }
+  return answer.say("Best of these that keep their slack with changes of clock: ")
+      .lead(unit_text(*kept, notes(*kept)))
+      .say(".");
 }
 
 }  // namespace
@@ -79,6 +121,12 @@ Action setup_top(CommandLine& app) {
                     order_by(o->by)),
         {id, o->most_time_pct ? SqlValue(*o->most_time_pct) : SqlValue(),
          static_cast<std::int64_t>(o->count)});
+    if (o->format == OutputFormat::table && !found.rows.empty()) {
+      print_notes(answer_text(
+          id.empty() ? fmt::format("Units of {}", printable(o->db))
+                     : fmt::format("Units of experiment '{}'", printable(o->experiment)),
+          top_answer(found, o->by)));
+    }
     print(as_table(found, Titles::words), o->format);
     if (!found.rows.empty()) return ExitStatus::done;
     tell(

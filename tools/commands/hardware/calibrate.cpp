@@ -1,6 +1,7 @@
 // rubato calibrate: fit a GPU's model to measurements.
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -12,6 +13,7 @@
 #include "common/error.hpp"
 #include "common/file.hpp"
 #include "common/numbers.hpp"
+#include "common/text.hpp"
 #include "explorer/confidence/campaigns.hpp"
 #include "models/calibration/paper_fit.hpp"
 #include "models/calibration/utilisation_power.hpp"
@@ -22,6 +24,7 @@
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/commands/hardware/calibrate_captures.hpp"
+#include "tools/drawing/answer.hpp"
 #include "tools/options/gpu.hpp"
 #include "tools/options/sweep.hpp"
 #include "tools/terminal/output.hpp"
@@ -49,9 +52,71 @@ OutputTable error_table(const GpuSpec& spec) {
   return table;
 }
 
+// What a spec's errors were found on, the ones that say most of how far to trust it first.
+struct FoundOn {
+  std::string_view prefix, words;
+};
+constexpr std::array found_on{
+    FoundOn{"k_fold", "points that the fit had not seen"},
+    FoundOn{"kernels_left_out_5_points", "kernels it had not seen, by five points of each"},
+    FoundOn{"kernels_left_out", "kernels it had not seen"},
+    FoundOn{"clocks_left_out", "clocks beyond those it had seen"},
+    FoundOn{"other_kernels", "other kernels of the sweep"},
+    FoundOn{"forward_sweep", "the sweep of the forward pass"},
+    FoundOn{"residual", "what it was fitted to"},
+};
+
+std::optional<double> mean_error_pct(const GpuSpec& spec, std::string_view prefix,
+                                     std::string_view quantity) {
+  const auto found = spec.fit_errors.find(fmt::format("{}_{}_mape_pct", prefix, quantity));
+  return found == spec.fit_errors.end() ? std::nullopt : std::optional(found->second);
+}
+
+// The first of them, in words.
+Answer fit_answer(const GpuSpec& spec) {
+  for (const FoundOn& on : found_on) {
+    std::string errors;
+    for (const char* quantity : {"time", "power", "energy"}) {
+      const auto error_pct = mean_error_pct(spec, on.prefix, quantity);
+      if (!error_pct) continue;
+      errors += fmt::format("{}{} {} %", errors.empty() ? "" : ", ", quantity,
+                            format_fixed(*error_pct, 2));
+    }
+    if (errors.empty()) continue;
+    return Answer()
+        .say(fmt::format("Mean absolute error on {}: ", on.words))
+        .unbroken_lead(errors)
+        .say(".");
+  }
+  return {};
+}
+
+// All of them, for people.
+OutputTable mean_errors_table(const GpuSpec& spec) {
+  OutputTable table({{.key = "found_on", .title = "mean absolute error on", .whole = true},
+                     {"time_pct", "time %", 2},
+                     {"power_pct", "power %", 2},
+                     {"energy_pct", "energy %", 2}});
+  for (const FoundOn& on : found_on) {
+    std::vector<Cell> row{std::string(on.words)};
+    bool any = false;
+    for (const char* quantity : {"time", "power", "energy"}) {
+      const auto error_pct = mean_error_pct(spec, on.prefix, quantity);
+      any = any || error_pct.has_value();
+      row.push_back(error_pct ? Cell(*error_pct) : Cell());
+    }
+    if (any) table.add_row(std::move(row));
+  }
+  return table;
+}
+
 OutputTable parameter_table(const SweepFit& fit) {
-  OutputTable table(
-      {{"parameter"}, {"value", "", 4}, {"low_95"}, {"high_95"}, {"unit"}, {"identified"}});
+  OutputTable table({{"parameter"},
+                     {"value", "", 4},
+                     {"low_95", "95 % from"},
+                     {"high_95", "to"},
+                     {"unit"},
+                     {"identified"}});
   for (const FittedParameter& p : fit.parameters)
     table.add_row({p.name, p.value, p.low, p.high, p.unit, p.identified});
   return table;
@@ -163,6 +228,20 @@ GpuSpec fit_utilisation(const CalibrateOptions& o, const RunContext& context) {
   return spec;
 }
 
+// What the numbers mean, and what comes next.
+std::string fit_notes(const SweepFit& fit, const std::string& out) {
+  std::string text;
+  for (const std::string& note : fit.notes) text += note + '\n';
+  const auto open = std::ranges::count(fit.parameters, false, &FittedParameter::identified);
+  if (open > 0) {
+    text += fmt::format(
+        "{} of {} parameters are not identified: they rest on the prior, not on these "
+        "measurements.\n",
+        open, fit.parameters.size());
+  }
+  return text + fmt::format("next: rubato explore gpt3-xl --gpu {}\n", printable(out));
+}
+
 // What -o and --format ask for. @param whole_fit  a sweep's: parameters beside the errors
 ExitStatus write_fit(const CalibrateOptions& o, SweepFit fit, bool whole_fit,
                      const RunContext& context) {
@@ -172,18 +251,23 @@ ExitStatus write_fit(const CalibrateOptions& o, SweepFit fit, bool whole_fit,
   write_output(o.out, to_json(fit.spec));
   if (o.out == "-") return ExitStatus::done;
   const OutputTable parameters = parameter_table(fit), errors = error_table(fit.spec);
-  if (whole_fit && o.format != OutputFormat::table) {
-    print(o.format == OutputFormat::json
-              ? render_json_object({{"parameters", &parameters}, {"errors", &errors}})
-              : parameters.render(o.format));
+  if (o.format != OutputFormat::table) {
+    if (!whole_fit) {
+      print(errors, o.format);
+    } else {
+      print(o.format == OutputFormat::json
+                ? render_json_object({{"parameters", &parameters}, {"errors", &errors}})
+                : parameters.render(o.format));
+    }
     return ExitStatus::done;
   }
-  if (parameters.rows() > 0) {
-    print(parameters, o.format);
-    print("\n");
-  }
-  print(errors, o.format);
-  for (const std::string& note : fit.notes) print(note + '\n');
+  print_notes(answer_text(
+      fmt::format("{}, fitted to {}", printable(fit.spec.title), printable(o.sweep.file)),
+      fit_answer(fit.spec)));
+  const OutputTable mean_errors = mean_errors_table(fit.spec);
+  if (mean_errors.rows() > 0) print_tables({{"errors", &mean_errors}}, o.format);
+  if (parameters.rows() > 0) print_tables({{"parameters", &parameters}}, o.format);
+  print_notes(fit_notes(fit, o.out));
   return ExitStatus::done;
 }
 

@@ -14,6 +14,7 @@
 #include "models/gpu/clock_grid.hpp"
 #include "models/gpu/device.hpp"
 #include "models/validation/power_windows.hpp"
+#include "tools/drawing/answer.hpp"
 #include "tools/options/captured.hpp"
 #include "tools/options/gpu.hpp"
 #include "tools/terminal/output.hpp"
@@ -128,27 +129,42 @@ OutputTable classes_table(const CaptureFit& fit) {
   return table;
 }
 
-std::string notes_of(const CaptureFit& fit, const std::vector<CaptureObservation>& observed) {
+bool has_powers(const std::vector<CaptureObservation>& observed) {
+  return std::ranges::any_of(
+      observed, [](const CaptureObservation& capture) { return !capture.power.empty(); });
+}
+
+Answer fit_answer(const CaptureFit& fit, bool powers) {
+  Answer answer;
+  answer.say("Mean absolute error on what it was fitted to: ")
+      .unbroken_lead(fmt::format("time {} %", format_fixed(percent * fit.time_error, 2)));
+  if (powers) {
+    return answer
+        .unbroken_lead(
+            fmt::format(", power of the logs {} %", format_fixed(percent * fit.power_error, 2)))
+        .say(".");
+  }
+  return answer.say(". No power log: energies are guesses (+-50 %).");
+}
+
+std::string notes_of(const CaptureFit& fit, const std::vector<CaptureObservation>& observed,
+                     const std::string& file, const std::string& out) {
   std::set<double> core;
   std::set<std::uint32_t> mem;
-  bool powers = false;
   for (const CaptureObservation& capture : observed) {
     core.insert(effective_core_mhz(fit.spec, capture.clock));
     mem.insert(capture.clock.mem.value);
-    powers = powers || !capture.power.empty();
   }
-  std::string text = fmt::format("Fitted over observed times: {:.2f} % mean absolute error.\n",
-                                 percent * fit.time_error);
+  std::string text;
   if (core.size() < 2)
     text += "One core clock only: what follows the core clock rests on work and class.\n";
   if (mem.size() < 2 && fit.spec.mem_states.size() > 1)
     text += "One memory clock only: what follows the memory clock rests on work and class.\n";
-  text += powers ? fmt::format(
-                       "Power of the logs: {:.2f} % mean absolute error; base power shifted "
-                       "by {} W.\n",
-                       percent * fit.power_error, format_signed(fit.base_power_offset_w, 1))
-                 : "No power log: energies are guesses (+-50 %).\n";
-  return text;
+  if (has_powers(observed)) {
+    text += fmt::format("The logs shift the base power by {} W.\n",
+                        format_signed(fit.base_power_offset_w, 1));
+  }
+  return text + fmt::format("next: rubato explore {} --gpu {}\n", printable(file), printable(out));
 }
 
 }  // namespace
@@ -185,10 +201,11 @@ ExitStatus calibrate_captures(const CaptureCalibration& asked) {
               : captures.render(asked.format));
     return ExitStatus::done;
   }
-  print(captures, asked.format);
-  print("\n");
-  print(classes, asked.format);
-  print('\n' + notes_of(fit, observed));
+  print_notes(answer_text(
+      fmt::format("{}, its kernels fitted to {} captures", printable(fit.spec.title), all.size()),
+      fit_answer(fit, has_powers(observed))));
+  print_tables({{"captures", &captures}, {"classes", &classes}}, asked.format);
+  print_notes(notes_of(fit, observed, all.front().file, asked.out));
   return ExitStatus::done;
 }
 

@@ -56,7 +56,7 @@ ExitStatus run(const SuggestOptions& o, const RunContext& context) {
       {std::string("all clocks"), std::monostate{}, std::monostate{}, found.sigma_full_pct});
   const bool for_people = o.format == OutputFormat::table;
   if (for_people && !found.points.empty())
-    print(fmt::format(
+    print_notes(fmt::format(
         "Measure every kernel at {} clocks next: the plan's change is then known to "
         "{:.2f} %, now to {:.2f} %.\n\n",
         found.points.size(), found.points.back().change_sigma_pct, found.sigma_now_pct));
@@ -79,7 +79,9 @@ Action setup_suggest(CommandLine& app) {
   app.add_option("--gpu", o->gpu, "Shipped name or file of a GPU spec")->capture_default_str();
   app.add_option("--clocks", o->clocks, "Clocks to choose from [the spec's first grid]");
   app.add_option("--measured", o->measured, "Sweep with the points there are already");
-  app.add_option("--points", o->points, "How many clock pairs to suggest")->capture_default_str();
+  app.add_option("--points", o->points, "How many clock pairs to suggest")
+      ->in_range(1, 100'000)
+      ->capture_default_str();
   app.add_option("--noise", o->noise_pct, "Standard error of a measured time or power, %")
       ->capture_default_str();
   app.add_option("--slack", o->slack_pct, "Time allowed beyond the default clocks, %")

@@ -77,9 +77,9 @@ OutputTable regrets_table(const ModelComparison& comparison,
 
 constexpr const char* legend =
     "time, energy: of the plan as measured, against the default clock. late by: time beyond the "
-    "slack.\nbest: of the best plan within the slack. regret: points of energy that the best plan "
-    "in the same\ntime saves more. alone: each kernel a step of its own, means; one-clock, "
-    "per-kernel: one step of\nall kernels.\n";
+    "slack. best: of the best plan within the slack. regret: points of energy that the best plan "
+    "in the same time saves more. alone: each kernel a step of its own, means; one-clock, "
+    "per-kernel: one step of all kernels.\n";
 
 }  // namespace
 
@@ -100,11 +100,12 @@ ExitStatus validate_models(const ValidateModelsOptions& o, const GpuSpec& spec, 
     print_notes(answer_text(printable(spec.title), comparison_answer(comparison)));
   print_tables({{"models", &errors}, {"regrets", &plans}}, o.format);
   if (o.format == OutputFormat::table) {
-    print(legend);
+    std::string notes = legend;
     for (const ComparedModel& model : comparison.models) {
       if (!model.fit.assumed.empty())
-        print(fmt::format("{}: {}.\n", model.name, model.fit.assumed));
+        notes += fmt::format("{}: {}.\n", model.name, model.fit.assumed);
     }
+    print_notes(notes);
   }
   if (!o.page.empty())
     write_output(o.page, model_comparison_page(spec, comparison, o.comparison, rows));

@@ -75,7 +75,7 @@ ExitStatus run(const RemeasureOptions& o) {
       add(row, interval);
     out.add_row(std::move(row));
   }
-  if (o.format == OutputFormat::table) print(answer);
+  if (o.format == OutputFormat::table) print_notes(answer);
   print(out, o.format);
   if (o.format != OutputFormat::table) return ExitStatus::done;
   print_notes(fmt::format(
@@ -96,8 +96,10 @@ Action setup_remeasure(CommandLine& app) {
   app.add_option("--gpu", o->gpu, "Shipped name or file of a GPU spec")->capture_default_str();
   app.add_option("--clocks", o->clocks, "Clocks to choose from [the spec's first grid]");
   app.add_option("--time-noise", o->time_noise_pct, "Standard error of a measured time, %")
+      ->in_range(0.0, 1e4)
       ->capture_default_str();
   app.add_option("--energy-noise", o->energy_noise_pct, "Standard error of a measured energy, %")
+      ->in_range(0.0, 1e4)
       ->capture_default_str();
   app.add_option("--slack", o->slack_pct, "Time allowed beyond the default clocks, %")
       ->capture_default_str();

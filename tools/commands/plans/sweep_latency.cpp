@@ -106,7 +106,7 @@ OutputTable table_of(const std::vector<LatencyPoint>& points) {
     const std::string name(name_of(granularity));
     const bool coarse = granularity == Granularity::iteration || granularity == Granularity::pass;
     const Room room = coarse ? Room::detail : Room::usual;
-    columns.push_back({name + "_time_change_pct", name + " time %", 2, false, Room::detail});
+    columns.push_back({name + "_time_change_pct", name + " time %", 2, false, room});
     columns.push_back({name + "_energy_change_pct", name + " energy %", 2, false, room});
     for (const char* quantity : {"time", "energy"}) {
       for (const char* end : {"low", "high"}) {

@@ -15,6 +15,7 @@
 #include "explorer/results/store.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
+#include "tools/drawing/answer.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/standard_error.hpp"
 #include "tools/terminal/stored_runs.hpp"
@@ -200,6 +201,20 @@ class Judge {
   bool worse_only_;
 };
 
+// What was asked, the differences, and then what they are of: what has no room is left out from
+// the right.
+QueryResult for_people(const QueryResult& rows) {
+  constexpr std::ptrdiff_t totals = 4, differences = 3;
+  const auto rotated = [&](auto cells) {
+    std::rotate(cells.end() - totals - differences, cells.end() - differences, cells.end());
+    return cells;
+  };
+  QueryResult people;
+  people.columns = rotated(rows.columns);
+  for (const auto& row : rows.rows) people.rows.push_back(rotated(row));
+  return people;
+}
+
 ExitStatus run(const CompareOptions& o) {
   Pairs pairs = pairs_of(o);
   if (pairs.rows.rows.empty()) {
@@ -225,9 +240,17 @@ ExitStatus run(const CompareOptions& o) {
     const SqlValue energy = value(difference_pct(row[n - 2], row[n - 1]));
     row.insert(row.end(), {time, energy, std::int64_t{differs ? 1 : 0}});
   }
-  print(as_table(pairs.rows), o.format);
-  tell("{} questions in both, {} differ; {} only in A, {} only in B\n", pairs.rows.rows.size(),
-       differing, pairs.only_a, pairs.only_b);
+  const std::string answer =
+      fmt::format("{} questions in both, {} differ; {} only in A, {} only in B",
+                  pairs.rows.rows.size(), differing, pairs.only_a, pairs.only_b);
+  if (o.format == OutputFormat::table) {
+    print_notes(answer_text(fmt::format("A: {}, B: {}", printable(o.a), printable(o.b)),
+                            Answer().say(answer + ".")));
+    print(as_table(for_people(pairs.rows), Titles::words), o.format);
+  } else {
+    print(as_table(pairs.rows), o.format);
+    tell("{}\n", answer);
+  }
   return differing > 0 ? ExitStatus::no_plan : ExitStatus::done;
 }
 

@@ -86,7 +86,7 @@ struct ExportOptions {
 // By the name of the file, unless an option says it.
 void choose_format(ExportOptions& o, const CommandLine& line) {
   if (!o.plan.run.empty()) {
-    refuse(line, {"--csv", "--json-lines"}, "does nothing with --plan");
+    refuse(line, {"PART", "--csv", "--json-lines"}, "does nothing with --plan");
     return check_extension("--output", o.out, {".json"});
   }
   if (line.has("--json") || line.has("--json-lines") || line.has("--csv")) return;
@@ -110,8 +110,16 @@ std::int64_t run_of(const ResultStore& store, const std::string& name) {
 ExitStatus export_plan(ExportOptions o) {
   const ResultStore store = ResultStore::open_read_only(o.db);
   if (!o.gpu.empty()) o.plan.spec = load_gpu_spec(o.gpu);
-  write_output(o.out, json_text(plan_file(store, o.plan), 1) + '\n');
-  if (o.out != "-") tell("next: python3 -m rubato apply {} -- python3 train.py\n", o.out);
+  const nlohmann::ordered_json file = plan_file(store, o.plan);
+  write_output(o.out, json_text(file, 1) + '\n');
+  if (o.out == "-") return ExitStatus::done;
+  const auto& plan = file["plans"].front();
+  const auto& expected = plan["expected"];
+  tell("plan {} per {} ({}): energy {}, time {} promised\n", plan["plan_id"].get<std::int64_t>(),
+       plan["granularity"].get<std::string>(), plan["goal"].get<std::string>(),
+       change_words(percent * expected["energy_change_frac"].get<double>()),
+       change_words(percent * expected["time_change_frac"].get<double>()));
+  tell("next: python3 -m rubato apply {} -- python3 train.py\n", o.out);
   return ExitStatus::done;
 }
 
@@ -136,8 +144,9 @@ Action setup_export(CommandLine& app) {
       ->excludes(experiment_option);
   app.add_option("--granularity", o->plan.granularity,
                  "Of --plan: the plan of that granularity [the one that saves most]");
-  app.add_option("--goal", o->plan.goal,
-                 "Of --plan: the plan of that goal, e.g. cost [of all but cost, if there is one]");
+  app.add_option(
+      "--goal", o->plan.goal,
+      "Of --plan: the plan of that goal, e.g. cost [within a slack, or else any but cost]");
   app.add_option("--plan-id", o->plan.plan_id, "Of --plan: the plan with that id");
   app.add_option("--gpu", o->gpu,
                  "Of --plan: spec of a captured run planned with a file of your own");

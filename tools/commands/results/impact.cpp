@@ -1,5 +1,6 @@
 // rubato impact: what a saving means for a training run.
 
+#include <cmath>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -14,6 +15,7 @@
 #include "explorer/results/store.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
+#include "tools/drawing/answer.hpp"
 #include "tools/terminal/exploration_tables.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/stored_runs.hpp"
@@ -41,11 +43,31 @@ struct ComparedPlan {
   std::string label;
 };
 
+// Of the latest run the plan that saves most in the least slack, kept as it is played.
+std::int64_t best_plan(const ResultStore& store) {
+  const std::int64_t run = latest_run(store);
+  const QueryResult found = store.query(
+      "SELECT plan_id FROM plans p WHERE run_id = ? AND goal IN ('strict_waste', 'relaxed_waste') "
+      "AND energy_j IS NOT NULL ORDER BY slack_frac, EXISTS (SELECT 1 FROM plan_marks m WHERE "
+      "m.plan_id = p.plan_id AND m.kind = 'slack missed'), coalesce(counted_energy_j, energy_j), "
+      "plan_id LIMIT 1",
+      {run});
+  if (found.rows.empty()) {
+    throw UsageError(fmt::format("run {} has no plan within a slack", run),
+                     {.in = {}, .hint = "name one with --plan"});
+  }
+  return std::get<std::int64_t>(found.rows.front().front());
+}
+
+// With changes of clock counted where the plan took them to be free.
 ComparedPlan load(const ResultStore& store, std::int64_t plan_id) {
   const QueryResult found = store.query(
-      "SELECT p.time_s, p.energy_j, b.time_s, b.energy_j, p.run_id, r.trace_name || ' on ' || "
-      "r.gpu "
-      "|| ', ' || p.granularity || ', ' || p.aggregation || ', ' || p.goal FROM plans p "
+      "SELECT coalesce(p.counted_time_s, p.time_s), coalesce(p.counted_energy_j, p.energy_j), "
+      "b.time_s, b.energy_j, p.run_id, r.trace_name || ' on ' || "
+      "r.gpu || ', plan ' || p.plan_id || ' per ' || p.granularity || ' (' || p.goal || "
+      "CASE WHEN p.slack_frac > 0 THEN printf(', slack %g %%', 100 * p.slack_frac) ELSE '' END || "
+      "CASE WHEN p.counted_time_s IS NOT NULL THEN '), changes of clock counted' ELSE ')' END "
+      "FROM plans p "
       "JOIN plans b ON b.run_id = p.run_id AND b.goal = 'default' JOIN runs r ON r.run_id = "
       "p.run_id "
       "WHERE p.plan_id = ? AND p.energy_j IS NOT NULL",
@@ -141,6 +163,44 @@ OutputTable impact_table(const Impact& defaults, const Impact& planned,
   return table;
 }
 
+Answer impact_answer(const Impact& defaults, const Impact& planned, const ImpactInputs& inputs) {
+  const auto more = [](double change, const std::string& unit, int decimals) {
+    return fmt::format("{} {} {}", format_fixed(std::abs(change), decimals), unit,
+                       change > 0.0 ? "more" : "less");
+  };
+  Answer answer;
+  answer.say("The training run takes ")
+      .unbroken_lead(more(planned.facility_kwh - defaults.facility_kwh, "kWh", 0))
+      .say(fmt::format(" ({}), {} and {}, in {} ({}).",
+                       change_words(change_pct(planned.facility_kwh, defaults.facility_kwh)),
+                       more(planned.cost - defaults.cost, inputs.currency, 2),
+                       more(planned.kg_co2e - defaults.kg_co2e, "kg CO2e", 0),
+                       more(planned.wall_time_h - defaults.wall_time_h, "hours", 1),
+                       change_words(change_pct(planned.wall_time_h, defaults.wall_time_h))));
+  return answer;
+}
+
+// What the numbers rest on, for people.
+std::string impact_notes(const ResultStore& store, const ComparedPlan& plan, std::int64_t plan_id,
+                         const ImpactInputs& inputs) {
+  std::string text;
+  if (!inputs.host_w_per_gpu)
+    text += "Only the boards are counted: give host_w_per_gpu for the rest of the server.\n";
+  for (const auto& row :
+       store.query("SELECT kind, reason FROM plan_marks WHERE plan_id = ? ORDER BY kind", {plan_id})
+           .rows)
+    text += fmt::format("{}: {}.\n", std::get<std::string>(row[0]), std::get<std::string>(row[1]));
+  for (const auto& row :
+       store.query("SELECT measured_pct, anchored_pct FROM v_trust WHERE run_id = ?", {plan.run_id})
+           .rows) {
+    text += fmt::format(
+        "Of the default time {:.0f} % is of measured kernels, {:.0f} % of captured ones; 'rubato "
+        "gpus' says how far the models of GPUs are off.\n",
+        number(row[0]), number(row[1]));
+  }
+  return text + "Every GPU is taken to draw what the simulated one draws.\n";
+}
+
 OutputTable inputs_table(const ImpactInputs& inputs) {
   OutputTable table({{"input"}, {"value"}, {"source"}});
   for (const SourcedNumber& number : inputs.given())
@@ -159,10 +219,12 @@ ExitStatus run(const ImpactOptions& o) {
         {.in = {}, .hint = "'rubato impact --template' writes a file of inputs to fill in"});
   const ImpactInputs inputs = parse_impact_inputs(read_file(o.file), o.file);
   const ResultStore store = ResultStore::open_read_only(o.db);
-  const ComparedPlan plan = load(store, o.plan > 0 ? o.plan : best_plan_of_latest_run(store));
+  const std::int64_t plan_id = o.plan > 0 ? o.plan : best_plan(store);
+  const ComparedPlan plan = load(store, plan_id);
   const IterationWork work = work_of(store, inputs, plan.run_id, o.file);
-  const OutputTable totals =
-      impact_table(impact(inputs, work, plan.defaults), impact(inputs, work, plan.planned), inputs);
+  const Impact defaults = impact(inputs, work, plan.defaults),
+               planned = impact(inputs, work, plan.planned);
+  const OutputTable totals = impact_table(defaults, planned, inputs);
   const OutputTable sources = inputs_table(inputs);
   const OutputTable trust = as_table(store.query(
       "SELECT 'default time in measured kernels, %' AS model, 100.0 * sum((k.coefficients = "
@@ -181,10 +243,9 @@ ExitStatus run(const ImpactOptions& o) {
     print(totals, o.format);
     return ExitStatus::done;
   }
-  print(printable(plan.label) + "\n\n");
-  print_tables({{"impact", &totals}, {"inputs", &sources}, {"model", &trust}}, o.format);
-  if (!inputs.host_w_per_gpu)
-    print("Only the boards are counted: give host_w_per_gpu for the rest of the server.\n");
+  print_notes(answer_text(printable(plan.label), impact_answer(defaults, planned, inputs)));
+  print_tables({{"impact", &totals}, {"inputs", &sources}}, o.format);
+  print_notes(impact_notes(store, plan, plan_id, inputs));
   return ExitStatus::done;
 }
 
@@ -194,11 +255,14 @@ Action setup_impact(CommandLine& app) {
   auto o = std::make_shared<ImpactOptions>();
   app.add_option("INPUTS", o->file, "File of inputs (TOML), each with its source");
   app.add_option("--db", o->db, "Result database");
-  app.add_option("--plan", o->plan, "plan_id [the best plan of the latest run without more time]");
+  app.add_option(
+      "--plan", o->plan,
+      "plan_id [of the latest run the plan that saves most in the least slack as it is played]");
   app.add_flag("--template", o->print_template, "Print a file of inputs to fill in");
   add_format_options(app, o->format);
   app.footer(
-      "\nEvery GPU of the run is taken to draw what the simulated one draws.\n"
+      "\nEvery GPU of the run is taken to draw what the simulated one draws. Changes of clock are "
+      "counted.\n"
       "Example:\n  rubato impact --template > run.toml\n  rubato impact run.toml --db results.db "
       "--plan 10");
   return [o](const RunContext&) { return run(*o); };

@@ -5,11 +5,13 @@
 #include <cmath>
 #include <memory>
 #include <span>
+#include <utility>
 #include <variant>
 
 #include <fmt/format.h>
 
 #include "common/numbers.hpp"
+#include "common/text.hpp"
 #include "explorer/results/plan_choice.hpp"
 #include "explorer/results/store.hpp"
 #include "tools/command_line.hpp"
@@ -143,12 +145,32 @@ std::string on_lines(const OutputTable& table) {
   return text;
 }
 
+// Each kind and reason once, with the plans that have it.
+// @param notes  plan or nothing, kind and reason
+std::string notes_text(const QueryResult& notes) {
+  std::vector<std::pair<std::string, std::string>> lines;  // what is said, of which plans
+  for (const auto& row : notes.rows) {
+    const std::string said =
+        fmt::format("{}: {}", std::get<std::string>(row[1]), std::get<std::string>(row[2]));
+    auto line = std::ranges::find(lines, said, &std::pair<std::string, std::string>::first);
+    if (line == lines.end()) line = lines.insert(line, {said, {}});
+    if (const auto* plan = std::get_if<std::int64_t>(&row[0]))
+      line->second += fmt::format("{}{}", line->second.empty() ? "" : ", ", *plan);
+  }
+  std::string text;
+  for (const auto& [said, plans] : lines)
+    text += fmt::format("{}{}{}.\n", printable(said), plans.empty() ? "" : "; plan ", plans);
+  return text;
+}
+
 void show(const ResultStore& store, const StoredRun& run, std::span<const Section> sections,
           OutputFormat format) {
   std::vector<OutputTable> tables;
+  std::string notes;
   for (const Section& section : sections) {
     QueryResult result = store.query(section.sql, {run.id});
     if (format == OutputFormat::table) use_fitting_units(result);
+    if (section.name == "notes") notes = notes_text(result);
     tables.push_back(as_table(result, Titles::words));
   }
   if (format == OutputFormat::json) {
@@ -163,6 +185,8 @@ void show(const ResultStore& store, const StoredRun& run, std::span<const Sectio
     print(fmt::format("{}{}{}", i > 0 ? "\n" : "", sections[i].title, i > 0 ? ":\n" : ""));
     if (sections[i].name == "run") {
       print(on_lines(tables[i]));
+    } else if (sections[i].name == "notes") {
+      print_notes(notes);
     } else {
       print(tables[i], OutputFormat::table);
     }

@@ -7,10 +7,12 @@
 #include <fmt/format.h>
 
 #include "common/numbers.hpp"
+#include "common/text.hpp"
 #include "explorer/results/store.hpp"
 #include "explorer/results/verification.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
+#include "tools/drawing/answer.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/standard_error.hpp"
 
@@ -58,13 +60,22 @@ std::string_view energy_text(const Verification& found) {
          "nothing is saved; measure more pairs.";
 }
 
-std::string verdict_text(const Verification& found) {
-  std::string text = fmt::format("{}\n", energy_text(found));
-  if (found.time == PromiseVerdict::missed) text += "It takes more time than promised.\n";
-  return text + fmt::format(
-                    "Per {}, {} pairs of windows, {:.1f} W at the default clocks, {:.1f} W under "
-                    "the plan. Promised: interval of the model; measured: 90 %, Student's t.\n",
-                    found.granularity, found.pairs, found.default_power_w, found.plan_power_w);
+Answer verify_answer(const Verification& found) {
+  const ChangeRange& energy = found.measured_energy;
+  Answer answer;
+  answer.say("Measured: ")
+      .lead("energy " +
+            change_words(percent * energy.value, Interval{.low_pct = percent * energy.low,
+                                                          .median_pct = percent * energy.value,
+                                                          .high_pct = percent * energy.high}))
+      .say(fmt::format(", time {}; promised: energy {}, time {}.",
+                       change_words(percent * found.measured_time.value),
+                       change_words(percent * found.promised_energy.value),
+                       change_words(percent * found.promised_time.value)))
+      .next_line()
+      .say(std::string(energy_text(found)));
+  if (found.time == PromiseVerdict::missed) answer.say(" It takes more time than promised.");
+  return answer;
 }
 
 }  // namespace
@@ -87,8 +98,20 @@ Action setup_verify(CommandLine& app) {
   return [o](const RunContext& context) {
     if (!o->db.empty()) (void)ResultStore::open(o->db);
     const Verification found = verify(o->plan, o->measured);
-    print(verification_table(found), o->format);
-    if (o->format == OutputFormat::table) print("\n" + verdict_text(found));
+    const OutputTable table = verification_table(found);
+    if (o->format == OutputFormat::table) {
+      print_notes(answer_text(
+          fmt::format("The plan per {} of {}; {} pairs of windows in {}", found.granularity,
+                      printable(o->plan), found.pairs, printable(o->measured)),
+          verify_answer(found)));
+      print_tables({{"verification", &table}}, o->format);
+      print_notes(fmt::format(
+          "{:.1f} W at the default clocks, {:.1f} W under the plan. Promised: interval of the "
+          "model; measured: 90 %, Student's t.\n",
+          found.default_power_w, found.plan_power_w));
+    } else {
+      print(table, o->format);
+    }
     if (!o->db.empty()) {
       const std::int64_t id = store_verification(o->db, found, context.command_line);
       tell("stored as verification {} in {}\n", id, o->db);
