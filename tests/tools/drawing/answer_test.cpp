@@ -20,7 +20,8 @@ TEST(Answer, StandsOnAPageAsHtml) {
             "a: <b>energy&nbsp;-1&nbsp;%</b>,<br>"
             "<b>b c</b> on &lt;b&gt;&amp;lt; &quot;&#39;&amp;nbsp;\\x09");
   EXPECT_EQ(answer_html({}), "");
-  EXPECT_EQ(answer_html(Answer().say("if it takes 1 us: 2 % ")), "if it takes 1&nbsp;us: 2&nbsp;% ");
+  EXPECT_EQ(answer_html(Answer().say("if it takes 1 us: 2 % ")),
+            "if it takes 1&nbsp;us: 2&nbsp;% ");
 }
 
 TEST(Answer, IsPlainTextOnATerminal) {

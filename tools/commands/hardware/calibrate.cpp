@@ -1,7 +1,6 @@
 // rubato calibrate: fit a GPU's model to measurements.
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -24,7 +23,7 @@
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/commands/hardware/calibrate_captures.hpp"
-#include "tools/drawing/answer.hpp"
+#include "tools/commands/hardware/calibrate_tables.hpp"
 #include "tools/options/gpu.hpp"
 #include "tools/options/sweep.hpp"
 #include "tools/terminal/output.hpp"
@@ -45,82 +44,6 @@ struct CalibrateOptions {
   bool without_table1 = false, kernels_only = false, no_validation = false;
   OutputFormat format = OutputFormat::table;
 };
-
-OutputTable error_table(const GpuSpec& spec) {
-  OutputTable table({{"error"}, {"value", "", 3}});
-  for (const auto& [name, value] : spec.fit_errors) table.add_row({name, value});
-  return table;
-}
-
-// What a spec's errors were found on, the ones that say most of how far to trust it first.
-struct FoundOn {
-  std::string_view prefix, words;
-};
-constexpr std::array found_on{
-    FoundOn{"k_fold", "points that the fit had not seen"},
-    FoundOn{"kernels_left_out_5_points", "kernels it had not seen, by five points of each"},
-    FoundOn{"kernels_left_out", "kernels it had not seen"},
-    FoundOn{"clocks_left_out", "clocks beyond those it had seen"},
-    FoundOn{"other_kernels", "other kernels of the sweep"},
-    FoundOn{"forward_sweep", "the sweep of the forward pass"},
-    FoundOn{"residual", "what it was fitted to"},
-};
-
-std::optional<double> mean_error_pct(const GpuSpec& spec, std::string_view prefix,
-                                     std::string_view quantity) {
-  const auto found = spec.fit_errors.find(fmt::format("{}_{}_mape_pct", prefix, quantity));
-  return found == spec.fit_errors.end() ? std::nullopt : std::optional(found->second);
-}
-
-// The first of them, in words.
-Answer fit_answer(const GpuSpec& spec) {
-  for (const FoundOn& on : found_on) {
-    std::string errors;
-    for (const char* quantity : {"time", "power", "energy"}) {
-      const auto error_pct = mean_error_pct(spec, on.prefix, quantity);
-      if (!error_pct) continue;
-      errors += fmt::format("{}{} {} %", errors.empty() ? "" : ", ", quantity,
-                            format_fixed(*error_pct, 2));
-    }
-    if (errors.empty()) continue;
-    return Answer()
-        .say(fmt::format("Mean absolute error on {}: ", on.words))
-        .unbroken_lead(errors)
-        .say(".");
-  }
-  return {};
-}
-
-// All of them, for people.
-OutputTable mean_errors_table(const GpuSpec& spec) {
-  OutputTable table({{.key = "found_on", .title = "mean absolute error on", .whole = true},
-                     {"time_pct", "time %", 2},
-                     {"power_pct", "power %", 2},
-                     {"energy_pct", "energy %", 2}});
-  for (const FoundOn& on : found_on) {
-    std::vector<Cell> row{std::string(on.words)};
-    bool any = false;
-    for (const char* quantity : {"time", "power", "energy"}) {
-      const auto error_pct = mean_error_pct(spec, on.prefix, quantity);
-      any = any || error_pct.has_value();
-      row.push_back(error_pct ? Cell(*error_pct) : Cell());
-    }
-    if (any) table.add_row(std::move(row));
-  }
-  return table;
-}
-
-OutputTable parameter_table(const SweepFit& fit) {
-  OutputTable table({{"parameter"},
-                     {"value", "", 4},
-                     {"low_95", "95 % from"},
-                     {"high_95", "to"},
-                     {"unit"},
-                     {"identified"}});
-  for (const FittedParameter& p : fit.parameters)
-    table.add_row({p.name, p.value, p.low, p.high, p.unit, p.identified});
-  return table;
-}
 
 // A fit that was stopped on its way is no calibration.
 ExitStatus nothing_written() {
@@ -226,20 +149,6 @@ GpuSpec fit_utilisation(const CalibrateOptions& o, const RunContext& context) {
         mean_abs_pct(utilisation_errors(frame, sweep, *core_mhz, mem, groups, context));
   }
   return spec;
-}
-
-// What the numbers mean, and what comes next.
-std::string fit_notes(const SweepFit& fit, const std::string& out) {
-  std::string text;
-  for (const std::string& note : fit.notes) text += note + '\n';
-  const auto open = std::ranges::count(fit.parameters, false, &FittedParameter::identified);
-  if (open > 0) {
-    text += fmt::format(
-        "{} of {} parameters are not identified: they rest on the prior, not on these "
-        "measurements.\n",
-        open, fit.parameters.size());
-  }
-  return text + fmt::format("next: rubato explore gpt3-xl --gpu {}\n", printable(out));
 }
 
 // What -o and --format ask for. @param whole_fit  a sweep's: parameters beside the errors

@@ -134,7 +134,7 @@ bool has_powers(const std::vector<CaptureObservation>& observed) {
       observed, [](const CaptureObservation& capture) { return !capture.power.empty(); });
 }
 
-Answer fit_answer(const CaptureFit& fit, bool powers) {
+Answer capture_fit_answer(const CaptureFit& fit, bool powers) {
   Answer answer;
   answer.say("Mean absolute error on what it was fitted to: ")
       .unbroken_lead(fmt::format("time {} %", format_fixed(percent * fit.time_error, 2)));
@@ -203,7 +203,7 @@ ExitStatus calibrate_captures(const CaptureCalibration& asked) {
   }
   print_notes(answer_text(
       fmt::format("{}, its kernels fitted to {} captures", printable(fit.spec.title), all.size()),
-      fit_answer(fit, has_powers(observed))));
+      capture_fit_answer(fit, has_powers(observed))));
   print_tables({{"captures", &captures}, {"classes", &classes}}, asked.format);
   print_notes(notes_of(fit, observed, all.front().file, asked.out));
   return ExitStatus::done;

@@ -1,0 +1,27 @@
+#pragma once
+// What `rubato calibrate` says of a fit.
+
+#include <string>
+
+#include "models/calibration/sweep_fit.hpp"
+#include "models/gpu/spec.hpp"
+#include "tools/drawing/answer.hpp"
+#include "tools/terminal/output_table.hpp"
+
+namespace rubato {
+
+/// Every error that a spec carries, for programs.
+[[nodiscard]] OutputTable error_table(const GpuSpec& spec);
+
+/// For people the mean absolute ones, those that say most of how far to trust the fit first.
+[[nodiscard]] OutputTable mean_errors_table(const GpuSpec& spec);
+
+/// The first of them in words; nothing where there is none.
+[[nodiscard]] Answer fit_answer(const GpuSpec& spec);
+
+[[nodiscard]] OutputTable parameter_table(const SweepFit& fit);
+
+/// What the numbers mean, and what comes next. @param out  the spec's file
+[[nodiscard]] std::string fit_notes(const SweepFit& fit, const std::string& out);
+
+}  // namespace rubato
