@@ -110,7 +110,7 @@ std::vector<Cell> row_of(const LatencyOptions& o, const PlansAtLatency& plans,
   return row;
 }
 
-// What the shortest and the longest latency leave, of the least slack that has plans.
+// What the shortest and the longest latency leave, of the first slack that has plans.
 Answer changes_answer(const std::vector<LatencySaving>& savings) {
   Answer answer;
   for (const bool ahead : {false, true}) {
