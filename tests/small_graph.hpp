@@ -60,6 +60,7 @@ struct SmallGraphShape {
   bool one_at_a_time = false;      ///< nothing overlaps on one GPU
   bool gaps = true;                ///< hosts and lags
   bool collectives = true;
+  std::uint32_t streams = 2;  ///< of each GPU
 };
 
 /// Adds activities in an order in which arcs point forward; captured starts are the earliest ones.
@@ -106,11 +107,18 @@ class SmallGraph {
   /// One collective of all GPUs, on one stream of each, after something. @return departures
   std::vector<DraftId> collective(const std::vector<std::uint32_t>& streams, double transfer_s,
                                   const std::vector<After>& after = {}) {
+    return collective(streams, std::vector(streams.size(), after), transfer_s);
+  }
+
+  /// @param after  of each stream
+  std::vector<DraftId> collective(const std::vector<std::uint32_t>& streams,
+                                  const std::vector<std::vector<After>>& after, double transfer_s) {
     const KernelId kernel = kernel_of("all-reduce", KernelClass::communication);
     std::vector<After> arrivals;
-    for (const std::uint32_t stream : streams)
+    for (std::size_t k = 0; k < streams.size(); ++k)
       arrivals.push_back(
-          {on_stream({.kind = ActivityKind::arrival, .stream = stream, .kernel = kernel}, after),
+          {on_stream({.kind = ActivityKind::arrival, .stream = streams[k], .kernel = kernel},
+                     after[k]),
            0.0, ArcKind::collective});
     const DraftId transfer =
         add({.kind = ActivityKind::transfer, .kernel = kernel, .duration_s = transfer_s}, arrivals);
@@ -161,10 +169,10 @@ inline ExecutionGraph one_launch(double duration_s) {
   return std::move(made).build();
 }
 
-/// Launches of four kernels on up to two streams a GPU; events, host calls, collectives and lags.
+/// Launches of four kernels on some streams of each GPU; events, host calls, collectives and lags.
 inline ExecutionGraph arbitrary_graph(const SmallGraphShape& shape) {
   const auto gpus = *rc::gen::inRange<std::uint32_t>(1, shape.most_gpus + 1);
-  SmallGraph made(gpus);
+  SmallGraph made(gpus, shape.streams);
   if (shape.one_at_a_time) made.one_at_a_time();
   constexpr std::array kinds{KernelClass::gemm, KernelClass::memset, KernelClass::elementwise,
                              KernelClass::communication};
@@ -175,7 +183,7 @@ inline ExecutionGraph arbitrary_graph(const SmallGraphShape& shape) {
     if (shape.collectives && gpus > 1 && *rc::gen::inRange(0, 4) == 0) {
       std::vector<std::uint32_t> streams;
       for (std::uint32_t g = 0; g < gpus; ++g)
-        streams.push_back(2 * g + *rc::gen::inRange<std::uint32_t>(0, 2));
+        streams.push_back(shape.streams * g + *rc::gen::inRange<std::uint32_t>(0, shape.streams));
       for (const DraftId one : made.collective(streams, uniform(0.0, 2e-4))) all.push_back(one);
     }
     std::vector<SmallGraph::After> after;
@@ -191,7 +199,7 @@ inline ExecutionGraph arbitrary_graph(const SmallGraphShape& shape) {
     }
     const auto k = *rc::gen::inRange<std::size_t>(0, kinds.size());
     const auto pass = *rc::gen::element(Pass::forward, Pass::backward);
-    all.push_back(made.launch(*rc::gen::inRange<std::uint32_t>(0, 2 * gpus),
+    all.push_back(made.launch(*rc::gen::inRange<std::uint32_t>(0, shape.streams * gpus),
                               "kernel " + std::to_string(k), kinds[k], uniform(1e-5, 5e-4), after,
                               pass));
   }

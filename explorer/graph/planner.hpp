@@ -39,8 +39,8 @@ struct GraphPlanResult {
   GraphRun run;                ///< by the simulator
   SwitchModel switching = {};  ///< counted in `run`: nothing but for automatic
   /// No plan of this grain takes less energy by the deadline, by the simulator's rules, unless
-  /// launches of three streams of a GPU or more reach the power limit together. Of automatic: as
-  /// long as nothing that runs at the same time slows anything else down.
+  /// launches of three streams of a GPU or more reach the power limit together. Of automatic: by
+  /// launches as fast as alone, or as if changes of clock were free.
   double lower_bound_j = 0.0;
   double gap_frac = 0.0;  ///< (energy - bound) / energy, >= 0
 

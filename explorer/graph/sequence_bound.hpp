@@ -8,8 +8,8 @@
 
 namespace rubato {
 
-/// Least energy of all plans whose main streams set the clocks and that end in time, as long as
-/// nothing that runs at the same time slows anything else down, from below.
+/// Least energy of all plans whose main streams set the clocks and that end in time, from below:
+/// each launch as fast as alone.
 /// @param costs    of launches alone
 /// @param prices   a start, e.g. of a FrontierPlan at the time asked for
 /// @param known_j  energy of some plan: how far prices of changes may have to move

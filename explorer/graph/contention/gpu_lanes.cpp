@@ -127,9 +127,14 @@ std::vector<GpuLanes> gpu_lanes(const LaunchCosts& costs) {
     }
     // A collective of the main stream is one more that a side activity may run beside.
     if (own != nullptr) of.others.push_back(own->kernels);
+    of.others_hold = own != nullptr;
     for (auto& [number, stream] : streams) {
-      if (graph.streams()[number].gpu.value == g && &stream != most && &stream != own)
-        of.others.push_back(stream.kernels);
+      if (graph.streams()[number].gpu.value != g || &stream == most || &stream == own) continue;
+      of.others.push_back(stream.kernels);
+      for (const SideActivity& one : stream.all) {
+        if (!one.holds) of.other_launches.push_back(one.activity);
+        of.others_hold |= one.holds;
+      }
     }
     of.gaps_hold = only_main_launches || of.others.empty();
     of.side = std::move(most->all);

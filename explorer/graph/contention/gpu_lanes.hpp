@@ -32,7 +32,12 @@ struct GpuLanes {
   std::vector<SideActivity> side;    ///< of one stream, in its order
   /// What else may run beside a launch and a side activity: one of each of these at a time.
   std::vector<std::set<std::uint32_t>> others;  ///< kernels of LaunchCosts
-  bool shared = false;                          ///< some streams beside the main one run something
+  std::vector<std::uint32_t> other_launches;    ///< of those, but for collectives of several ranks
+  bool others_hold = false;                     ///< there are such collectives among them
+  /// The others pay for what collectives of `side` draw less beside them. Else those are taken to
+  /// draw so little all the time.
+  bool others_pay = false;
+  bool shared = false;  ///< some streams beside the main one run something
   /// In gaps in which no launch of `side` may lie the clock of the main launch before is held.
   bool gaps_hold = false;
 };

@@ -29,22 +29,28 @@ std::vector<Streams> streams_of_gpus(const LaunchCosts& costs) {
   return gpus;
 }
 
+// Of one launch of each kernel that a GPU may run.
+std::map<std::uint32_t, double> longest_of(const Streams& streams, PairCosts& pairs,
+                                           std::span<const double> weight = {}) {
+  std::map<std::uint32_t, double> of_kernel;
+  if (streams.size() < 2) return of_kernel;
+  const auto longest = pairs.longest_s(streams, weight);
+  for (std::size_t s = 0; s < streams.size(); ++s) {
+    for (std::size_t k = 0; k < streams[s].size(); ++k) {
+      double& of = of_kernel[streams[s][k]];
+      of = std::max(of, longest[s][k]);
+    }
+  }
+  return of_kernel;
+}
+
 }  // namespace
 
 std::vector<double> longest_times_s(const LaunchCosts& costs, PairCosts& pairs) {
   const ExecutionGraph& graph = costs.model().graph();
-  const std::vector<Streams> gpus = streams_of_gpus(costs);
-  std::vector<std::map<std::uint32_t, double>> of_gpu_s(gpus.size());
-  for (std::size_t g = 0; g < gpus.size(); ++g) {
-    if (gpus[g].size() < 2) continue;
-    const auto longest = pairs.longest_s(gpus[g]);
-    for (std::size_t s = 0; s < gpus[g].size(); ++s) {
-      for (std::size_t k = 0; k < gpus[g][s].size(); ++k) {
-        double& of = of_gpu_s[g][gpus[g][s][k]];
-        of = std::max(of, longest[s][k]);
-      }
-    }
-  }
+  std::vector<std::map<std::uint32_t, double>> of_gpu_s;
+  for (const Streams& streams : streams_of_gpus(costs))
+    of_gpu_s.push_back(longest_of(streams, pairs));
   std::vector<double> longest_s = DurationRange(costs).most_s;
   for (std::size_t i = 0; i < graph.size(); ++i) {
     if (!costs.is_clocked(i)) continue;
@@ -53,6 +59,16 @@ std::vector<double> longest_times_s(const LaunchCosts& costs, PairCosts& pairs) 
     if (at != of.end()) longest_s[i] = costs.amount(i) * at->second;
   }
   return longest_s;
+}
+
+std::vector<double> most_lost_j(const LaunchCosts& costs, PairCosts& pairs, std::uint32_t gpu,
+                                std::span<const std::uint32_t> launches,
+                                std::span<const double> lost_w) {
+  const auto of_kernel_j = longest_of(streams_of_gpus(costs)[gpu], pairs, lost_w);
+  std::vector<double> lost_j;
+  for (const std::uint32_t launch : launches)
+    lost_j.push_back(costs.amount(launch) * of_kernel_j.at(costs.kernel_of(launch)));
+  return lost_j;
 }
 
 }  // namespace rubato

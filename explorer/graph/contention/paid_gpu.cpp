@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
+#include <utility>
 
 #include "common/numbers.hpp"
 
@@ -22,7 +24,7 @@ PaidGpu::PaidGpu(const LaunchCosts& costs, const GpuLanes& lanes, PairCosts& pai
     surplus_w_.push_back(pairs.surplus_w(costs.kernel_of(lanes.main.front()), c));
   gap_is_held_.assign(lanes.main.size() + 1, lanes.gaps_hold);
   gap_w_.resize(lanes.main.size() + 1);
-  const CompanyId company = pairs.company(lanes.others);
+  const CompanyId company = pairs.company(lanes.others, lanes.others_pay);
   std::vector<std::size_t> met(lanes.main.size() + 1, 0);
   first_meeting_.push_back(0);
   for (const SideActivity& side : lanes.side) {
@@ -50,6 +52,24 @@ PaidGpu::PaidGpu(const LaunchCosts& costs, const GpuLanes& lanes, PairCosts& pai
     find_pairs(pairs, company);
   }
   find_hold_base();
+  if (lanes.others_pay) find_lost(pairs, company);
+}
+
+void PaidGpu::find_lost(PairCosts& pairs, CompanyId company) {
+  lost_w_.assign(costs_.clocks(), 0.0);
+  std::set<std::pair<std::uint32_t, std::uint32_t>> known;
+  const auto add = [&](const std::vector<double>& lost) {
+    for (std::size_t c = 0; c < lost.size(); ++c) lost_w_[c] = std::max(lost_w_[c], lost[c]);
+  };
+  for (const SideActivity& side : lanes_.side) {
+    if (!side.holds) continue;
+    const std::uint32_t kernel = costs_.kernel_of(side.activity);
+    add(pairs.lost_w({}, kernel, company));
+    for (std::uint32_t p = side.first; p < side.last; ++p) {
+      const std::uint32_t main = costs_.kernel_of(lanes_.main[p]);
+      if (known.emplace(main, kernel).second) add(pairs.lost_w(main, kernel, company));
+    }
+  }
 }
 
 void PaidGpu::find_pairs(PairCosts& pairs, CompanyId company) {

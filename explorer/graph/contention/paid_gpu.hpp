@@ -40,6 +40,10 @@ class PaidGpu {
   void add_costs_j(const ActivityTimes& times, const LaunchUnits& units,
                    std::span<double> of_unit_j) const;
 
+  /// What those beside a main launch and a collective take of its power at most, by clock; nothing
+  /// unless they pay for it.
+  [[nodiscard]] std::vector<double> lost_w() const { return lost_w_; }
+
   /// Payments of side activities, less what gaps between main launches may be used for.
   [[nodiscard]] double side_j() const;
 
@@ -90,6 +94,7 @@ class PaidGpu {
   void find_alike(PairCosts& pairs, CompanyId company);
   void find_pairs(PairCosts& pairs, CompanyId company);
   void find_hold_base();
+  void find_lost(PairCosts& pairs, CompanyId company);
   void pay_alone();
   void find_base();
   [[nodiscard]] double most_price(std::size_t side) const;
@@ -118,6 +123,7 @@ class PaidGpu {
   std::vector<double> needed_;                    // progress of each side activity
   std::vector<double> base_, price_;              // of each side activity
   std::vector<double> hold_base_;                 // of each that is a collective
+  std::vector<double> lost_w_;                    // by clock
   std::vector<Meeting> alone_least_, least_;      // shape [main]
   std::vector<Meeting> meetings_;
   std::vector<Alike> alike_;           // empty: some beside the main stream are launches

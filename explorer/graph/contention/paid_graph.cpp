@@ -4,16 +4,26 @@
 #include <limits>
 
 #include "common/numbers.hpp"
+#include "explorer/graph/contention/longest_times.hpp"
 
 namespace rubato {
 
 PaidGraph::PaidGraph(const LaunchCosts& costs, PairCosts& pairs, std::vector<GpuLanes> lanes,
                      const std::vector<double>& least_hold_s, std::span<const double> least_s)
-    : costs_(costs), lanes_(std::move(lanes)), least_s_(least_s), paid_(least_s.size(), false) {
-  for (const GpuLanes& one : lanes_) {
+    : costs_(costs),
+      lanes_(std::move(lanes)),
+      least_s_(least_s),
+      paid_(least_s.size(), false),
+      lost_j_(least_s.size(), 0.0) {
+  for (std::uint32_t g = 0; g < lanes_.size(); ++g) {
+    const GpuLanes& one = lanes_[g];
     gpus_.emplace_back(costs, one, pairs, least_hold_s);
     for (const std::uint32_t launch : one.main) paid_[launch] = true;
     for (const SideActivity& side : one.side) paid_[side.activity] = true;
+    if (!one.others_pay) continue;
+    const std::vector<double> lost_j =
+        most_lost_j(costs, pairs, g, one.other_launches, gpus_.back().lost_w());
+    for (std::size_t k = 0; k < lost_j.size(); ++k) lost_j_[one.other_launches[k]] = lost_j[k];
   }
 }
 
@@ -41,7 +51,7 @@ double PaidGraph::others_j() const {
     for (const ClockId clock : costs_.useful_clocks(i))
       least_j =
           std::min(least_j, costs_.cost_j(i, clock) + flow_->node_w[i] * costs_.time_s(i, clock));
-    sum_j.add(least_j);
+    sum_j.add(least_j - lost_j_[i]);
   }
   return sum_j.value();
 }

@@ -66,7 +66,8 @@ class PaidGraph {
   std::vector<GpuLanes> lanes_;
   std::vector<PaidGpu> gpus_;
   std::span<const double> least_s_;
-  std::vector<bool> paid_;  // by a GPU's lanes, shape [activities]
+  std::vector<bool> paid_;      // by a GPU's lanes, shape [activities]
+  std::vector<double> lost_j_;  // what others pay for beside them, shape [activities]
   const ArcFlow* flow_ = nullptr;
 };
 

@@ -58,7 +58,7 @@ std::vector<std::vector<double>> longest_in_pairs_s(
 }  // namespace
 
 std::vector<std::vector<double>> PairCosts::longest_s(
-    const std::vector<std::vector<std::uint32_t>>& streams) {
+    const std::vector<std::vector<std::uint32_t>>& streams, std::span<const double> weight) {
   const auto different = static_cast<std::uint32_t>(model_.graph().kernels().size());
   std::size_t throttle = 0;
   std::vector<std::vector<std::uint32_t>> kernels = streams;
@@ -79,18 +79,20 @@ std::vector<std::vector<double>> PairCosts::longest_s(
     const auto here = exact ? longest_in_pairs_s(gpu, kernels) : gpu.longest_s(kernels);
     for (std::size_t s = 0; s < here.size(); ++s) {
       for (std::size_t k = 0; k < here[s].size(); ++k)
-        longest[s][k] = std::max(longest[s][k], here[s][k]);
+        longest[s][k] = std::max(longest[s][k], (weight.empty() ? 1.0 : weight[c]) * here[s][k]);
     }
   }
   return longest;
 }
 
-CompanyId PairCosts::company(const std::vector<std::set<std::uint32_t>>& others) {
-  const auto at = std::ranges::find(companies_, others, &Company::others);
+CompanyId PairCosts::company(const std::vector<std::set<std::uint32_t>>& others, bool pays) {
+  const auto at = std::ranges::find_if(
+      companies_, [&](const Company& one) { return one.others == others && one.pays == pays; });
   const auto id = id_at<CompanyId>(static_cast<std::size_t>(at - companies_.begin()));
   if (at != companies_.end()) return id;
   Company& of = companies_.emplace_back();
   of.others = others;
+  of.pays = pays;
   of.dram_uses.assign(clocks_.size(), std::vector<double>(others.size(), 0.0));
   for (std::size_t stream = 0; stream < others.size(); ++stream) {
     for (const std::uint32_t kernel : others[stream]) {
@@ -135,7 +137,7 @@ std::vector<PairCost> PairCosts::evaluate(const Key& key) {
     cost.side_per_s = holds ? 1.0 : sharing.launches_per_s[other];
     cost.side_w = sharing.active_w[other];
     jointly_limited_ |= count == 2 && sharing.power_limited;
-    if (!holds || !many) continue;
+    if (!holds || !many || companies_[index(company)].pays) continue;
     // A collective that waits draws less the slower it copies.
     const double least_w = cost.side_w / most_slowdown(key, c);
     cost.power_w -= cost.side_w - least_w;
@@ -143,6 +145,17 @@ std::vector<PairCost> PairCosts::evaluate(const Key& key) {
   }
   cells_ += costs.size();
   return costs;
+}
+
+std::vector<double> PairCosts::lost_w(std::optional<std::uint32_t> kernel, std::uint32_t side,
+                                      CompanyId company) {
+  const Key key = kernel ? Key{*kernel, side, true, company} : Key{side, nothing, true, company};
+  std::vector<double> lost;
+  for (const PairCost& cost : known(key)) {
+    const bool pays = companies_[index(company)].pays;
+    lost.push_back(pays ? cost.side_w * (1.0 - 1.0 / most_slowdown(key, lost.size())) : 0.0);
+  }
+  return lost;
 }
 
 std::span<const PairCost> PairCosts::known(const Key& key) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <tuple>
@@ -33,8 +34,8 @@ class PairCosts {
   /// @param costs  their model must outlive this
   PairCosts(const LaunchCosts& costs, const ClockGrid& grid);
 
-  /// @param others  as of GpuLanes
-  [[nodiscard]] CompanyId company(const std::vector<std::set<std::uint32_t>>& others);
+  /// @param others, pays  as of GpuLanes
+  [[nodiscard]] CompanyId company(const std::vector<std::set<std::uint32_t>>& others, bool pays);
 
   /// By clock. Valid as long as this lives.
   [[nodiscard]] std::span<const PairCost> alone(std::uint32_t kernel) {
@@ -49,16 +50,22 @@ class PairCosts {
 
   /// @param holds    the other is a collective between arrival and departure
   /// @param company  what else may run: costs are those that stay true then, of a collective beside
-  ///                 a kernel
+  ///                 a kernel, unless the company pays for that
   [[nodiscard]] std::span<const PairCost> pair(std::uint32_t kernel, std::uint32_t side, bool holds,
                                                CompanyId company) {
     return known(Key{kernel, side, holds, company});
   }
 
+  /// What a company takes of the power of a collective at most, by clock: nothing unless it pays.
+  /// @param kernel  beside the collective; nothing: it runs alone
+  [[nodiscard]] std::vector<double> lost_w(std::optional<std::uint32_t> kernel, std::uint32_t side,
+                                           CompanyId company);
+
   /// Of one GPU at any clock: no launch takes longer while at most one kernel of each stream runs.
+  /// @param weight  by clock: the most of it times the time; empty: 1
   /// @return of one launch of each, s, shape as streams
   [[nodiscard]] std::vector<std::vector<double>> longest_s(
-      const std::vector<std::vector<std::uint32_t>>& streams);
+      const std::vector<std::vector<std::uint32_t>>& streams, std::span<const double> weight = {});
 
   /// Power of an idle GPU beyond the least, by clock.
   [[nodiscard]] double surplus_w(std::uint32_t kernel, std::size_t clock) const;
@@ -76,6 +83,7 @@ class PairCosts {
     std::vector<std::set<std::uint32_t>> others;
     std::vector<std::vector<double>> dram_uses;  // shape [clocks][others], at most
     bool loads = false;                          // some of them keep the GPU busy
+    bool pays = false;
   };
 
   [[nodiscard]] std::span<const PairCost> known(const Key& key);

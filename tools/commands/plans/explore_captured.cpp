@@ -218,8 +218,7 @@ void print_result(const CapturedRunOptions& o, const GraphExplorationInput& inpu
       "Changes are against the default clocks, all GPUs together. 90 %: interval of the energy, "
       "over "
       "draws of how captured times split, of guessed core energies, of fits and of the model's "
-      "errors. Gap: to a bound that holds whatever runs at once; of plans that count changes of "
-      "clock as long as that slows nothing down.\n" +
+      "errors. Gap: to a bound that holds whatever runs at once.\n" +
       captured_notes_text(found) + counted_changes_note(*found.planner->switching()) +
       comm_sms_note(found) + late_ranks_note(found) + graph_note(input, found));
 }
