@@ -1,7 +1,6 @@
 #include "explorer/automatic.hpp"
 
 #include <atomic>
-#include <tuple>
 
 #include <gtest/gtest.h>
 
@@ -92,14 +91,17 @@ TEST(Automatic, TellsCoreFromMemory) {
 
 // The full grid holds the spec's first one, or clocks that come to the same.
 TEST(Automatic, MoreClocksAreNeverWorse) {
-  for (const auto& [gpu, lead_s, slack_frac] :
-       {std::tuple{"rtx-3080-ti", 0.006, 0.0}, std::tuple{"rtx-3080-ti", 0.01, 0.02},
-        std::tuple{"a100-sxm4-80gb", 0.022, 0.0}, std::tuple{"a100-sxm4-80gb", 0.022, 0.02}}) {
+  struct Case {
+    const char* gpu;
+    double lead_s, slack_frac;
+  };
+  for (const Case& of : {Case{"rtx-3080-ti", 0.006, 0.0}, Case{"rtx-3080-ti", 0.01, 0.02},
+                         Case{"a100-sxm4-80gb", 0.022, 0.0}, Case{"a100-sxm4-80gb", 0.022, 0.02}}) {
     const auto on_grid = [&](const char* grid) {
       ExplorationInput input = paper_input(
-          grid, {{Granularity::automatic, Aggregation::global, LeastWaste{slack_frac, 0.0}}},
-          {.core = {.lead_s = lead_s}, .mem = {}});
-      input.spec = load_gpu_spec(gpu);
+          grid, {{Granularity::automatic, Aggregation::global, LeastWaste{of.slack_frac, 0.0}}},
+          {.core = {.lead_s = of.lead_s}, .mem = {}});
+      input.spec = load_gpu_spec(of.gpu);
       return explore(input).plans.front();
     };
     const PlanResult full = on_grid("full");

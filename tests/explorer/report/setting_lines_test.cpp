@@ -9,7 +9,7 @@ namespace {
 
 MemStateId memory(const GpuSpec& spec, const std::string& name) {
   const auto found = std::ranges::find(spec.mem_states, name, &MemState::name);
-  return MemStateId(static_cast<std::uint32_t>(found - spec.mem_states.begin()));
+  return id_at<MemStateId>(static_cast<std::size_t>(found - spec.mem_states.begin()));
 }
 
 TEST(SettingLines, CoreClockAloneWhereMemoryStays) {

@@ -44,22 +44,25 @@ constexpr std::chrono::milliseconds at_once{0};
 TEST(ProgressLine, IsErasedBeforeAnythingElseIsShown) {
   OutputTable table({{"name"}});
   table.add_row({std::string("a")});
-  for (const auto& [act, shown] :
-       std::initializer_list<std::pair<std::function<void()>, std::string>>{
-           {[&] { print(table, OutputFormat::table); }, "name"},
-           {[&] { print(table, OutputFormat::csv); }, "name"},
-           {[] { print("text\n"); }, "text"},
-           {[] { tell("note\n"); }, "note"},
-           {[] { print_message("message"); }, "message"}}) {
+  struct Case {
+    std::function<void()> act;
+    std::string shown;
+  };
+  for (const Case& of :
+       std::initializer_list<Case>{{[&] { print(table, OutputFormat::table); }, "name"},
+                                   {[&] { print(table, OutputFormat::csv); }, "name"},
+                                   {[] { print("text\n"); }, "text"},
+                                   {[] { tell("note\n"); }, "note"},
+                                   {[] { print_message("message"); }, "message"}}) {
     const std::string all = on_terminal([&] {
       ProgressLine line(at_once);
       line.show({.done = 1, .total = 2, .note = "work"});
-      act();
+      of.act();
     });
     EXPECT_TRUE(all.starts_with("\r\x1b[K1 of 2 (50 %)")) << all;
     const std::size_t erased = all.rfind("work\r\x1b[K");
     ASSERT_NE(erased, std::string::npos) << all;
-    const std::size_t at = all.find(shown, erased);
+    const std::size_t at = all.find(of.shown, erased);
     ASSERT_NE(at, std::string::npos) << all;
     EXPECT_EQ(all.find('\n', erased), all.find('\n', at)) << all;  // on a line of its own
     EXPECT_EQ(all.find("\x1b[K", at), std::string::npos) << all;   // which stays
