@@ -24,7 +24,7 @@ class Export(WithProgram):
         # 400 changes of clock a second are late: not chosen unless asked for.
         self.assertNotIn("kernel", [plan["granularity"] for plan in self.export()["plans"]])
         file = rubato.load_plan(self.export("latest", "--granularity", "kernel"))
-        self.assertEqual([plan.granularity for plan in file.plans], ["kernel", "pass", "iteration"])
+        self.assertEqual([plan.granularity for plan in file.plans], ["kernel", "segment", "pass", "iteration"])
         for plan in file.plans:
             row = next(row for row in rows if row["granularity"] == plan.granularity and row["goal"] != "default")
             segments = plan.device().segments

@@ -70,6 +70,19 @@ struct LeastAndMost {
   }
 };
 
+std::string table6_notes(const Difference& emulated) {
+  return fmt::format(
+      "published: fitted costs of its fastest plan at the planned time, against all passes at the "
+      "highest clock that wait until then.\n"
+      "emulated: the same account of lowtime as written here, with the artifact's steps; at most "
+      "{:.3f} points off.\n"
+      "replayed, time: that plan at measured clocks, against the run at the highest clocks, %.\n"
+      "ours, at most: plans no slower than the highest clocks, and what any plan could save "
+      "(bound).\n"
+      "at its time: energy of our plan that ends no later than the replayed one, against it, %.\n",
+      emulated.most);
+}
+
 PublishedSection table6(const RunContext& context) {
   PublishedSection section{
       .key = "table6",
@@ -112,16 +125,7 @@ PublishedSection table6(const RunContext& context) {
     plot.back().published.emplace_back(row.microbatches, row.saving_pct);
     plot.back().ours.emplace_back(row.microbatches, r.ours_pct);
   }
-  section.notes = fmt::format(
-      "published: fitted costs of its fastest plan at the planned time, against all passes at the "
-      "highest clock that wait until then.\n"
-      "emulated: the same account of lowtime as written here, with the artifact's steps; at most "
-      "{:.3f} points off.\n"
-      "replayed, time: that plan at measured clocks, against the run at the highest clocks, %.\n"
-      "ours, at most: plans no slower than the highest clocks, and what any plan could save "
-      "(bound).\n"
-      "at its time: energy of our plan that ends no later than the replayed one, against it, %.\n",
-      emulated.most);
+  section.notes = table6_notes(emulated);
   section.finding = fmt::format(
       "Energy saved by {} pipelines without stragglers: published {:.2f} to {:.2f} %, ours {:.2f} "
       "to {:.2f} %.",

@@ -167,7 +167,7 @@ TEST_F(CapturedRun, IsPlannedWithWhatChangesOfClockTake) {
   expect(automatic + " --switch-stall-us 10 --db auto.db", 0,
          "a change takes 10 us (10 us of it a");
   expect(automatic + " --switching none", 0, "changes take nothing, as asked for");
-  expect(automatic + " --gpu h100-sxm5", 0, "a change takes 6 ms;");
+  expect(automatic + " --gpu h100-sxm5", 0, "a change takes 6 ms (a guess: measured");
   expect(automatic + " --gpu rtx-5090", 0, "a change takes 22 ms (a guess: nobody measured");
   expect(automatic + " --gpu rtx-5090 --switch-latency-us 8000", 0, "a change takes 8 ms;");
   expect(automatic + " --switch-latency-us -5", 2, "switch-latency-us is -5; expected a number");
