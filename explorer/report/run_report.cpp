@@ -182,7 +182,9 @@ Json page_data(const ResultStore& store, std::int64_t run, std::string_view db) 
             "BY 1")},
       {"slider", slider_json(store, run, spec)},
       {"published", published_json(run_row)},
-      {"plans", rows("SELECT * FROM v_plans WHERE run_id = {} ORDER BY plan_id")},
+      {"plans",
+       rows("SELECT p.*, (SELECT count(DISTINCT c.clock) FROM v_plan_clocks c WHERE c.plan_id = "
+            "p.plan_id) AS clocks FROM v_plans p WHERE p.run_id = {} ORDER BY p.plan_id")},
       {"notes", rows("SELECT m.kind, m.reason FROM plans p JOIN plan_marks m USING (plan_id) WHERE "
                      "p.run_id = {} ORDER BY m.plan_id, m.kind")},
       {"verifications",
@@ -190,7 +192,7 @@ Json page_data(const ResultStore& store, std::int64_t run, std::string_view db) 
       {"front",
        rows("SELECT granularity, time_change_pct, energy_change_pct FROM v_front WHERE run_id = {} "
             "ORDER BY granularity, point_id")},
-      // A kernel's first launch stands for all of them: plans by kernel give them one clock.
+      // A kernel's first launch stands for all of them: only plans by segment give them several.
       {"kernels",
        rows("SELECT s.*, (SELECT c.clock FROM v_plan_clocks c WHERE c.plan_id = s.plan_id AND "
             "c.kernel = s.name "

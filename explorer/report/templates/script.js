@@ -11,7 +11,6 @@ const planName = (p) => p.goal === "default" ? "default clocks"
 const intervalText = (p) => p.energy_change_low_pct === null ? "" : ` (90 %: ${range(p.energy_change_low_pct, p.energy_change_high_pct)})`;
 const saves = (p) => `energy ${percent(p.energy_change_pct)}${intervalText(p)}, time ${percent(p.time_change_pct)}`;
 const kernelsOf = (plan) => data.kernels.filter((k) => k.plan_id === plan.plan_id);
-const clocksOf = (plan) => [...new Set(kernelsOf(plan).map((k) => k.clock))];
 
 // Of the plans that are in time, those within the least slack come first; else whatever was found.
 const inTime = plans.filter((p) => !(p.notes || "").includes("slack missed"));
@@ -32,13 +31,13 @@ function answer() {
   } else if (best.energy_j >= baseline.energy_j) {
     headline("", "No plan that is in time saves energy: keep the default clocks.");
   } else {
-    const clocks = clocksOf(shown);
+    const clock = kernelsOf(shown)[0].clock;
     const finer = best === shown ? "" : `${whole[best.granularity][0].toUpperCase()}${whole[best.granularity].slice(1)}: ${saves(best)}. ` +
-      `${clocksOf(best).length} clocks, ${Math.round(best.clock_switches_per_s).toLocaleString("en")} changes of clock per second` +
+      `${best.clocks} clocks, ${Math.round(best.clock_switches_per_s).toLocaleString("en")} changes of clock per second` +
       (best.counted_energy_change_pct === null || best.counted_energy_change_pct === undefined ? "." : `; with what these take: energy ${percent(best.counted_energy_change_pct)}, time ${percent(best.counted_time_change_pct)}.`);
-    headline(clocks.length === 1 ? clockWords(clocks[0]) : whole[shown.granularity] || shown.granularity,
+    headline(shown.clocks === 1 ? clockWords(clock) : whole[shown.granularity] || shown.granularity,
       `${shown.slack_pct === null ? ` for ${words(shown.goal)}` : withinText(shown.slack_pct)}: ${saves(shown)}.`,
-      single && data.slider.lines[clocks[0]], finer, best !== single ? data.play[best.plan_id] : null);
+      single && data.slider.lines[clock], finer, best !== single ? data.play[best.plan_id] : null);
   }
   if (!run.gpu_calibrated) {
     element("warning").hidden = false;
@@ -74,7 +73,7 @@ function drawPlans() {
     ["90 % interval", (p) => p.energy_change_low_pct === null ? "-" : range(p.energy_change_low_pct, p.energy_change_high_pct), true],
     ...(some("counted_energy_change_pct") ? [["Energy, changes counted", (p) => percent(p.counted_energy_change_pct, 2), true]] : []),
     ["Mean power", (p) => p.energy_j === null ? "-" : `${p.average_power_w.toFixed(0)} W`, true],
-    ["Clocks", (p) => p.goal === "default" || p.energy_j === null ? "-" : clocksOf(p).length, true],
+    ["Clocks", (p) => p.goal === "default" || p.energy_j === null ? "-" : p.clocks, true],
     ["Changes of clock", (p) => p.clock_switches === null ? "-" : p.clock_switches, true],
     ["Proven gap", (p) => p.gap_pct === null ? "-" : `${p.gap_pct.toFixed(3)} %`, true],
   ];
