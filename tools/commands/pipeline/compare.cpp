@@ -2,7 +2,7 @@
 
 #include <cmath>
 #include <memory>
-#include <ranges>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -41,7 +41,7 @@ Answer compare_answer(const std::vector<BaselineResult>& methods,
   };
   const BaselineResult& base = methods.front();
   const BaselineResult* closest = nullptr;
-  for (const BaselineResult& b : methods | std::views::drop(1)) {
+  for (const BaselineResult& b : std::span(methods).subspan(1)) {
     if (b.at_equal_time && (closest == nullptr || gained(b) > gained(*closest))) closest = &b;
   }
   Answer answer;

@@ -99,6 +99,22 @@ Answer straggle_answer(const std::vector<Cause>& causes, const std::vector<Strag
   return answer;
 }
 
+OutputTable empty_table(const PipelineInput& input, bool with_interval) {
+  return OutputTable({{.key = "straggler", .whole = true},
+                      {"straggler_time_s", "its time s", 4},
+                      {"time_vs_baseline", "x", 4, false, Room::spare},
+                      {"baseline_energy_j", baseline_name(input) + " J", 1, false, Room::spare},
+                      {"intrinsic_change_pct", "intrinsic %", 2},
+                      {"energy_j", "energy J", 1, false, Room::spare},
+                      {"energy_change_pct", "energy %", 2},
+                      {.key = "energy_change_low_pct", .for_programs = true},
+                      {.key = "energy_change_high_pct", .for_programs = true},
+                      range_column(with_interval),
+                      {"time_s", "time s", 4},
+                      {"gap_pct", "gap %", 3},
+                      {"cluster_saving_j", "all replicas save J", 1, input.data_parallel < 2}});
+}
+
 ExitStatus run_straggle(StraggleOptions o, const RunContext& context) {
   const LoadedPipeline loaded = load_pipeline(o.input);
   const PipelineWork& work = loaded.work;
@@ -114,19 +130,7 @@ ExitStatus run_straggle(StraggleOptions o, const RunContext& context) {
   std::vector<double> times_s;
   for (const Cause& cause : list) times_s.push_back(cause.time_s);
   const std::vector<StragglerPoint> points = straggle(planner, times_s, context);
-  OutputTable table({{.key = "straggler", .whole = true},
-                     {"straggler_time_s", "its time s", 4},
-                     {"time_vs_baseline", "x", 4, false, Room::spare},
-                     {"baseline_energy_j", baseline_name(o.input) + " J", 1, false, Room::spare},
-                     {"intrinsic_change_pct", "intrinsic %", 2},
-                     {"energy_j", "energy J", 1, false, Room::spare},
-                     {"energy_change_pct", "energy %", 2},
-                     {.key = "energy_change_low_pct", .for_programs = true},
-                     {.key = "energy_change_high_pct", .for_programs = true},
-                     range_column(intervals.has_value()),
-                     {"time_s", "time s", 4},
-                     {"gap_pct", "gap %", 3},
-                     {"cluster_saving_j", "all replicas save J", 1, o.input.data_parallel < 2}});
+  OutputTable table = empty_table(o.input, intervals.has_value());
   const double others = static_cast<double>(o.input.data_parallel - 1) * o.input.tensor_parallel;
   std::vector<PipelineResult> plans;
   std::vector<std::optional<Interval>> energies;
