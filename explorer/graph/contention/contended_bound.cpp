@@ -119,10 +119,10 @@ PaidGraph ContendedBound::paid_by(const ContendedDeadline& deadline) {
   const std::vector<double> holds_s = least_holds_s(lanes, deadline);
   // Who has less to pay for: collectives all the time, or what runs on further streams.
   for (GpuLanes& one : lanes) {
+    if (one.others_hold || one.other_launches.empty()) continue;
     double held_s = 0.0, beside_s = 0.0;
     for (const SideActivity& side : one.side)
       if (side.holds) held_s += holds_s[side.activity];
-    if (one.others_hold || one.other_launches.empty()) continue;
     for (const std::uint32_t launch : one.other_launches) beside_s += most_s()[launch];
     one.others_pay = beside_s < held_s;
   }

@@ -61,13 +61,18 @@ std::vector<double> longest_times_s(const LaunchCosts& costs, PairCosts& pairs) 
   return longest_s;
 }
 
-std::vector<double> most_lost_j(const LaunchCosts& costs, PairCosts& pairs, std::uint32_t gpu,
-                                std::span<const std::uint32_t> launches,
-                                std::span<const double> lost_w) {
-  const auto of_kernel_j = longest_of(streams_of_gpus(costs)[gpu], pairs, lost_w);
-  std::vector<double> lost_j;
-  for (const std::uint32_t launch : launches)
-    lost_j.push_back(costs.amount(launch) * of_kernel_j.at(costs.kernel_of(launch)));
+std::vector<double> most_lost_j(const LaunchCosts& costs, PairCosts& pairs,
+                                std::span<const GpuLanes> lanes,
+                                std::span<const std::vector<double>> lost_w) {
+  std::vector<double> lost_j(costs.model().graph().size(), 0.0);
+  if (std::ranges::none_of(lanes, &GpuLanes::others_pay)) return lost_j;
+  const std::vector<Streams> gpus = streams_of_gpus(costs);
+  for (std::size_t g = 0; g < lanes.size(); ++g) {
+    if (!lanes[g].others_pay) continue;
+    const auto of_kernel_j = longest_of(gpus[g], pairs, lost_w[g]);
+    for (const std::uint32_t launch : lanes[g].other_launches)
+      lost_j[launch] = costs.amount(launch) * of_kernel_j.at(costs.kernel_of(launch));
+  }
   return lost_j;
 }
 

@@ -1,10 +1,10 @@
 #pragma once
 // How long activities take at most, whatever clocks are set and whatever runs beside them.
 
-#include <cstdint>
 #include <span>
 #include <vector>
 
+#include "explorer/graph/contention/gpu_lanes.hpp"
 #include "explorer/graph/contention/pair_costs.hpp"
 #include "explorer/graph/launch_costs.hpp"
 
@@ -15,12 +15,11 @@ namespace rubato {
 /// [activities].
 [[nodiscard]] std::vector<double> longest_times_s(const LaunchCosts& costs, PairCosts& pairs);
 
-/// The most that is lost while a launch of a GPU runs, whatever runs beside it: J, shape
-/// [launches].
-/// @param lost_w  by clock
+/// The most that is lost while launches run that pay for it (GpuLanes::others_pay), whatever runs
+/// beside them: J, shape [activities], 0 of all others.
+/// @param lost_w  shape [lanes][clocks]
 [[nodiscard]] std::vector<double> most_lost_j(const LaunchCosts& costs, PairCosts& pairs,
-                                              std::uint32_t gpu,
-                                              std::span<const std::uint32_t> launches,
-                                              std::span<const double> lost_w);
+                                              std::span<const GpuLanes> lanes,
+                                              std::span<const std::vector<double>> lost_w);
 
 }  // namespace rubato

@@ -10,21 +10,14 @@ namespace rubato {
 
 PaidGraph::PaidGraph(const LaunchCosts& costs, PairCosts& pairs, std::vector<GpuLanes> lanes,
                      const std::vector<double>& least_hold_s, std::span<const double> least_s)
-    : costs_(costs),
-      lanes_(std::move(lanes)),
-      least_s_(least_s),
-      paid_(least_s.size(), false),
-      lost_j_(least_s.size(), 0.0) {
-  for (std::uint32_t g = 0; g < lanes_.size(); ++g) {
-    const GpuLanes& one = lanes_[g];
-    gpus_.emplace_back(costs, one, pairs, least_hold_s);
+    : costs_(costs), lanes_(std::move(lanes)), least_s_(least_s), paid_(least_s.size(), false) {
+  std::vector<std::vector<double>> lost_w;
+  for (const GpuLanes& one : lanes_) {
+    lost_w.push_back(gpus_.emplace_back(costs, one, pairs, least_hold_s).lost_w());
     for (const std::uint32_t launch : one.main) paid_[launch] = true;
     for (const SideActivity& side : one.side) paid_[side.activity] = true;
-    if (!one.others_pay) continue;
-    const std::vector<double> lost_j =
-        most_lost_j(costs, pairs, g, one.other_launches, gpus_.back().lost_w());
-    for (std::size_t k = 0; k < lost_j.size(); ++k) lost_j_[one.other_launches[k]] = lost_j[k];
   }
+  lost_j_ = most_lost_j(costs, pairs, lanes_, lost_w);
 }
 
 void PaidGraph::pay(const ArcFlow& flow) {

@@ -31,7 +31,7 @@ function answer() {
   } else if (best.energy_j >= baseline.energy_j) {
     headline("", "No plan that is in time saves energy: keep the default clocks.");
   } else {
-    const clock = kernelsOf(shown)[0].clock;
+    const clock = kernelsOf(shown)[0]?.clock;
     const finer = best === shown ? "" : `${whole[best.granularity][0].toUpperCase()}${whole[best.granularity].slice(1)}: ${saves(best)}. ` +
       `${best.clocks} clocks, ${Math.round(best.clock_switches_per_s).toLocaleString("en")} changes of clock per second` +
       (best.counted_energy_change_pct === null || best.counted_energy_change_pct === undefined ? "." : `; with what these take: energy ${percent(best.counted_energy_change_pct)}, time ${percent(best.counted_time_change_pct)}.`);

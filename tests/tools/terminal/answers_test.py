@@ -5,28 +5,13 @@ Usage: answers_test.py RUBATO SOURCE_DIR
 """
 import json
 import re
-import subprocess
 import sys
-import tempfile
 import unittest
-from pathlib import Path
 
-RUBATO, SOURCE = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
-FEW = ("--granularity", "iteration")
-PIPELINE = ("--profile", SOURCE / "docs/examples/gpt3-175b-a100.csv", "--blocked-power", "83.64", "--microbatches", "4")
+from program_case import FEW, PIPELINE, SOURCE, ProgramCase
 
 
-class Answers(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
-
-    def run_program(self, *arguments, status=0, **options):
-        done = subprocess.run([RUBATO, *map(str, arguments)], cwd=self.folder, capture_output=True, timeout=60, **{"text": True, **options})
-        self.assertEqual(done.returncode, status, done.stderr)
-        return done
-
+class Answers(ProgramCase):
     def test_the_answer_comes_first(self):
         """On what, then what was found, in the words of the page; then tables."""
         self.run_program("explore", *FEW, "--db", "r.db")

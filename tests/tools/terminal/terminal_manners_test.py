@@ -14,28 +14,14 @@ import signal
 import struct
 import subprocess
 import sys
-import tempfile
 import termios
 import time
 import unittest
-from pathlib import Path
 
-RUBATO, SOURCE = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
-FEW = ("--granularity", "iteration")
-PIPELINE = ("--profile", SOURCE / "docs/examples/gpt3-175b-a100.csv", "--blocked-power", "83.64", "--microbatches", "4")
+from program_case import FEW, PIPELINE, RUBATO, SOURCE, ProgramCase
 
 
-class Manners(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
-
-    def run_program(self, *arguments, status=0, **options):
-        done = subprocess.run([RUBATO, *map(str, arguments)], cwd=self.folder, capture_output=True, timeout=60, **{"text": True, **options})
-        self.assertEqual(done.returncode, status, done.stderr)
-        return done
-
+class Manners(ProgramCase):
     def test_a_reader_that_has_seen_enough_ends_nothing(self):
         # More than a pipe holds, to a reader of one line; what was asked for beside it is done all the same.
         command = f"{RUBATO} explore --per-kernel --json --db r.db | head -1; echo ${{PIPESTATUS[0]}}"

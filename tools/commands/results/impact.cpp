@@ -43,20 +43,13 @@ struct ComparedPlan {
   std::string label;
 };
 
-// Of the latest run the plan that saves most in the least slack, kept as it is played.
+// Of the latest run the plan that is exported, if it is one within a slack.
 std::int64_t best_plan(const ResultStore& store) {
   const std::int64_t run = latest_run(store);
-  const QueryResult found = store.query(
-      "SELECT plan_id FROM plans p WHERE run_id = ? AND goal IN ('strict_waste', 'relaxed_waste') "
-      "AND energy_j IS NOT NULL ORDER BY slack_frac, EXISTS (SELECT 1 FROM plan_marks m WHERE "
-      "m.plan_id = p.plan_id AND m.kind = 'slack missed'), coalesce(counted_energy_j, energy_j), "
-      "plan_id LIMIT 1",
-      {run});
-  if (found.rows.empty()) {
-    throw UsageError(fmt::format("run {} has no plan within a slack", run),
-                     {.in = {}, .hint = "name one with --plan"});
-  }
-  return std::get<std::int64_t>(found.rows.front().front());
+  const PlanCandidate best = choose_plans(store, {.id = run}, "", "", {}).plans.front();
+  if (best.goal.ends_with("waste")) return best.id;
+  throw UsageError(fmt::format("run {} has no plan within a slack", run),
+                   {.in = {}, .hint = "name one with --plan"});
 }
 
 // With changes of clock counted where the plan took them to be free.
