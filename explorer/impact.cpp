@@ -90,7 +90,8 @@ grid_gco2e_per_kwh = {value = nan, source = ""}
 # Power of the rest of the server per GPU, W. Without it only the boards are counted.
 # host_w_per_gpu = {value = nan, source = ""}
 
-# For fixed traces only; generated ones know theirs: tokens of one replica's iteration, and the GPUs of a replica.
+# For captured runs and fixed traces; generated ones know theirs. Tokens of one replica's iteration (one step of a
+# captured run), and the GPUs of a replica.
 # tokens_per_iteration = {value = nan, source = ""}
 # gpus_per_replica = {value = nan, source = ""}
 )";

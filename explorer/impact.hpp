@@ -27,8 +27,8 @@ struct ImpactInputs {
   SourcedNumber grid_gco2e_per_kwh;  ///< of facility energy, >= 0
   std::string currency;
   std::optional<SourcedNumber> host_w_per_gpu;  ///< rest of the server, >= 0; nothing: not counted
-  std::optional<SourcedNumber> tokens_per_iteration;  ///< of one replica; for fixed traces only
-  std::optional<SourcedNumber> gpus_per_replica;      ///< for fixed traces only
+  std::optional<SourcedNumber> tokens_per_iteration;  ///< of one replica; not where it is known
+  std::optional<SourcedNumber> gpus_per_replica;      ///< not where it is known
 
   /// All that are given, in the order of the file format.
   [[nodiscard]] std::vector<SourcedNumber> given() const;

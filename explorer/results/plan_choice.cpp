@@ -159,6 +159,30 @@ double stored_host_power_w(const ResultStore& store, StoredRun run) {
   return host_power_w;
 }
 
+StoredBaseline stored_baseline(const ResultStore& store, StoredRun run) {
+  const char* sql = run.captured
+                        ? "SELECT default_s, default_j, gpus FROM graph_runs WHERE graph_run_id = ?"
+                        : "SELECT time_s, energy_j, 1 FROM plans WHERE run_id = ? AND goal = "
+                          "'default'";
+  const auto row = store.query(sql, {run.id}).rows.at(0);
+  return {.time_s = real(row[0]),
+          .energy_j = real(row[1]),
+          .gpus = real(row[2]),
+          .host_power_w = stored_host_power_w(store, run)};
+}
+
+StoredChange change_of_boards(const PlanCandidate& plan, const StoredBaseline& baseline) {
+  if (baseline.host_power_w == 0.0) return plan.energy_change;
+  const double hosts_j = (1.0 + plan.time_change.value) * (baseline.energy_j - baseline.boards_j());
+  const auto without = [&](double frac) {
+    return ((1.0 + frac) * baseline.energy_j - hosts_j) / baseline.boards_j() - 1.0;
+  };
+  StoredChange change{without(plan.energy_change.value), {}, {}};
+  if (plan.energy_change.low) change.low = without(*plan.energy_change.low);
+  if (plan.energy_change.high) change.high = without(*plan.energy_change.high);
+  return change;
+}
+
 PlanChoice choose_plans(const ResultStore& store, StoredRun run, std::string_view granularity,
                         std::string_view goal, std::optional<std::int64_t> plan_id) {
   std::vector<PlanCandidate> all = candidates_of(store, run), fit = all;

@@ -62,6 +62,24 @@ struct PlanChoice {
                                       std::string_view granularity, std::string_view goal,
                                       std::optional<std::int64_t> plan_id);
 
+/// A run's default clocks, which changes are against; of a captured run all GPUs together.
+struct StoredBaseline {
+  double time_s = 0.0;
+  double energy_j = 0.0;      ///< with the rest of the node, where that is counted
+  double gpus = 1.0;          ///< in it
+  double host_power_w = 0.0;  ///< of the rest of the node in it, for each GPU
+
+  [[nodiscard]] double boards_j() const { return energy_j - gpus * host_power_w * time_s; }
+};
+
+/// @param run  one that there is
+[[nodiscard]] StoredBaseline stored_baseline(const ResultStore& store, StoredRun run);
+
+/// What counters of the boards will say: a plan's change of energy without the rest of the node.
+/// Ends of its interval are taken at the plan's own time.
+[[nodiscard]] StoredChange change_of_boards(const PlanCandidate& plan,
+                                            const StoredBaseline& baseline);
+
 /// Cells of a query whose column is known to hold that type; real() also takes whole numbers.
 [[nodiscard]] std::int64_t whole(const SqlValue& value);
 [[nodiscard]] const std::string& text(const SqlValue& value);

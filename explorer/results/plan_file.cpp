@@ -29,22 +29,6 @@ Json json(const SqlValue& value) {
   return std::get<double>(value);
 }
 
-// What counters of the boards will say: a change of energies that have the rest of the node in
-// them, without it. Ends of its interval are taken at the plan's own time.
-StoredChange change_of_boards(const PlanCandidate& plan, const Json& baseline,
-                              double host_j_per_s) {
-  const double node_j = baseline["energy_j"].get<double>();
-  const double host_j = host_j_per_s * baseline["time_s"].get<double>();
-  const auto without = [&](double frac) {
-    return ((1.0 + frac) * node_j - (1.0 + plan.time_change.value) * host_j) / (node_j - host_j) -
-           1.0;
-  };
-  StoredChange change{without(plan.energy_change.value), {}, {}};
-  if (plan.energy_change.low) change.low = without(*plan.energy_change.low);
-  if (plan.energy_change.high) change.high = without(*plan.energy_change.high);
-  return change;
-}
-
 Json expected_of(const PlanCandidate& plan) {
   const auto fraction = [](const std::optional<double>& value) {
     return value ? Json(*value) : Json(nullptr);
@@ -255,7 +239,7 @@ std::optional<GpuSpec> shipped(const std::string& name) {
 
 /// What a run says of itself, of either kind.
 struct RunFacts {
-  Json source, baseline;
+  Json source;
   std::string gpu;
   double power_limit_w = 0.0;
   std::optional<GpuSpec> spec;
@@ -266,10 +250,9 @@ RunFacts facts_of_trace(const ResultStore& store, std::int64_t id) {
   const auto row = store
                        .query(
                            "SELECT r.command, r.trace_name, r.gpu, r.power_limit_w, t.text, "
-                           "s.text, p.time_s, p.energy_j FROM runs r "
+                           "s.text FROM runs r "
                            "JOIN inputs t ON t.input_hash = r.trace_hash "
                            "JOIN inputs s ON s.input_hash = r.spec_hash "
-                           "JOIN plans p ON p.run_id = r.run_id AND p.goal = 'default' "
                            "WHERE r.run_id = ?",
                            {id})
                        .rows.at(0);
@@ -277,7 +260,6 @@ RunFacts facts_of_trace(const ResultStore& store, std::int64_t id) {
                      {"run_id", id},
                      {"name", text(row[1])},
                      {"command", text(row[0])}},
-          .baseline = {{"time_s", real(row[6])}, {"energy_j", real(row[7])}},
           .gpu = text(row[2]),
           .power_limit_w = real(row[3]),
           .spec = parse_gpu_spec(text(row[5]), text(row[2])),
@@ -287,26 +269,20 @@ RunFacts facts_of_trace(const ResultStore& store, std::int64_t id) {
 RunFacts facts_of_graph(const ResultStore& store, std::int64_t id, std::optional<GpuSpec> spec) {
   const auto row = store
                        .query(
-                           "SELECT command, captures, gpu, power_limit_w, default_s, default_j "
-                           "FROM graph_runs WHERE graph_run_id = ?",
+                           "SELECT command, captures, gpu, power_limit_w FROM graph_runs WHERE "
+                           "graph_run_id = ?",
                            {id})
                        .rows.at(0);
   RunFacts facts{.source = {{"kind", "captured run"},
                             {"run_id", id},
                             {"name", text(row[1])},
                             {"command", text(row[0])}},
-                 .baseline = {{"time_s", real(row[4])}, {"energy_j", real(row[5])}},
                  .gpu = text(row[2]),
                  .power_limit_w = real(row[3]),
                  .spec = std::move(spec),
                  .trace = std::nullopt};
   if (!facts.spec) facts.spec = shipped(facts.gpu);
   return facts;
-}
-
-double gpus_of_run(const ResultStore& store, std::int64_t id) {
-  return real(
-      store.query("SELECT gpus FROM graph_runs WHERE graph_run_id = ?", {id}).rows.at(0).at(0));
 }
 
 }  // namespace
@@ -318,13 +294,9 @@ nlohmann::ordered_json plan_file(const ResultStore& store, const PlanFileRequest
   PlanChoice chosen =
       choose_plans(store, run, request.granularity == "auto" ? "segment" : request.granularity,
                    request.goal, request.plan_id);
-  const double host_power_w = stored_host_power_w(store, run);
-  if (host_power_w > 0.0) {
-    const double gpus = run.captured ? gpus_of_run(store, run.id) : 1.0;
-    for (auto* list : {&chosen.plans, &chosen.slower}) {
-      for (PlanCandidate& one : *list)
-        one.energy_change = change_of_boards(one, facts.baseline, gpus * host_power_w);
-    }
+  const StoredBaseline baseline = stored_baseline(store, run);
+  for (auto* list : {&chosen.plans, &chosen.slower}) {
+    for (PlanCandidate& one : *list) one.energy_change = change_of_boards(one, baseline);
   }
   const GpuSpec* spec = facts.spec ? &*facts.spec : nullptr;
   Clocks clocks(spec);
@@ -352,8 +324,8 @@ nlohmann::ordered_json plan_file(const ResultStore& store, const PlanFileRequest
           {"source", std::move(facts.source)},
           {"gpu", gpu_of(facts.gpu, spec, facts.power_limit_w)},
           {"switching", switching_of(spec)},
-          {"host_power_w", host_power_w},
-          {"baseline", std::move(facts.baseline)},
+          {"host_power_w", baseline.host_power_w},
+          {"baseline", {{"time_s", baseline.time_s}, {"energy_j", baseline.energy_j}}},
           {"clocks", clocks.list()},
           {"plans", std::move(plans)},
           {"slower", std::move(slower)},

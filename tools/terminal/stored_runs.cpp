@@ -1,8 +1,12 @@
 #include "tools/terminal/stored_runs.hpp"
 
+#include <optional>
+#include <string_view>
+
 #include <fmt/format.h>
 
 #include "common/error.hpp"
+#include "common/numbers.hpp"
 #include "common/text.hpp"
 
 namespace rubato {
@@ -17,6 +21,26 @@ std::string short_name(std::string text) {
 }
 
 }  // namespace
+
+PlanName plan_named(const std::string& word) {
+  constexpr std::string_view prefix = "graph:";
+  const bool captured = word.starts_with(prefix);
+  const auto number = parse_count(std::string_view(word).substr(captured ? prefix.size() : 0));
+  if (!number || *number == 0 || *number > std::uint64_t{1} << 62U) {
+    throw UsageError(
+        fmt::format("--plan is '{}'; expected a plan_id, or graph:N for the "
+                    "graph_plan_id of a captured run",
+                    printable(word)));
+  }
+  return {captured, static_cast<std::int64_t>(*number)};
+}
+
+std::string files_text(std::string_view lines) {
+  const std::vector<std::string_view> files = split(lines, '\n');
+  std::string text(files.front());
+  if (files.size() > 1) text += fmt::format(" and {} more", files.size() - 1);
+  return text;
+}
 
 std::int64_t best_plan_of_latest_run(const ResultStore& store) {
   const QueryResult found =

@@ -3,10 +3,23 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "explorer/results/store.hpp"
 
 namespace rubato {
+
+/// A plan as a command line names it.
+struct PlanName {
+  bool captured = false;  ///< graph_plan_id of a captured run, else plan_id
+  std::int64_t id = 0;
+};
+
+/// "12", or "graph:12" of a captured run. @throws UsageError naming --plan for anything else
+[[nodiscard]] PlanName plan_named(const std::string& word);
+
+/// "rank0.json and 7 more": the files of a captured run, one a line as they are stored.
+[[nodiscard]] std::string files_text(std::string_view lines);
 
 /// The newest run of a database. @throws UsageError if there is none
 [[nodiscard]] std::int64_t latest_run(const ResultStore& store);

@@ -86,13 +86,45 @@ class Answers(ProgramCase):
         # 64 tokens on 64 GPUs, of which two share a replica of 4 x 512 tokens.
         self.assertAlmostEqual(rows[0]["default"], 64 / (32 * 4 * 512) * run["time_s"] / 3600, places=12)
 
+    def test_impact_of_captured_runs(self):
+        """A step is an iteration, several GPUs are summed; what a capture does not know is asked for."""
+        inputs = (SOURCE / "docs/examples/training-run.toml").read_text()
+        (self.folder / "run.toml").write_text(inputs + 'tokens_per_iteration = {value = 1e6, source = "a"}\ngpus_per_replica = {value = 2, source = "b"}\n')
+        captures = SOURCE / "tests/captures"
+        for number, (capture, steps, gpus) in enumerate(((("--gpu", "a100-sxm4-80gb", captures / "traces/kineto_a100_ddp2_resnet.json.gz"), 3, 1),
+                                                         (("--ranks", captures / "multirank/dlrm_v100_8rank/*"), 1, 8)), 1):
+            self.run_program("explore", *capture, "--granularity", "kernel", "--slack", "1", "--db", "r.db")
+            run = json.loads(self.run_program("query", "--db", "r.db", "--json", f"SELECT * FROM graph_runs WHERE graph_run_id = {number}").stdout)[0]
+            plan = json.loads(self.run_program("query", "--db", "r.db", "--json", f"SELECT * FROM v_graph_plans WHERE graph_run_id = {number}").stdout)[0]
+            rows = json.loads(self.run_program("impact", "run.toml", "--db", "r.db", "--json").stdout)["impact"]
+            # 300e9 tokens on 64 GPUs, of which two share a replica's 1e6 tokens.
+            iterations = 300e9 / (1e6 * 32)
+            self.assertAlmostEqual(rows[0]["default"] / (iterations * run["default_s"] / steps / 3600), 1, places=9)
+            self.assertAlmostEqual(rows[1]["default"] / (iterations * run["default_j"] / steps / gpus * 64 / 3.6e6), 1, places=9)
+            self.assertAlmostEqual(rows[1]["change_pct"], plan["counted_energy_change_pct"], places=9)
+            dearer = plan["counted_energy_change_pct"] - plan["energy_change_pct"]
+            self.assertAlmostEqual(rows[1]["change_low_pct"], plan["energy_change_low_pct"] + dearer, places=9)
+            self.assertAlmostEqual(rows[0]["change_high_pct"], plan["time_change_high_pct"] + plan["counted_time_change_pct"] - plan["time_change_pct"], places=9)
+            said = " ".join(self.run_program("impact", "run.toml", "--db", "r.db", "--plan", f"graph:{number}").stdout.split())
+            self.assertIn(f"plan graph:{number} per kernel (relaxed_waste, slack 1 %), changes of clock counted The training run takes ", said)
+            self.assertIn(f"What was captured is taken as {steps} iteration", said)
+        told = self.run_program("impact", SOURCE / "docs/examples/training-run.toml", "--db", "r.db", status=3).stderr
+        self.assertIn("captured run 2 does not say what it trains; expected tokens_per_iteration and gpus_per_replica", told)
+        told = self.run_program("impact", "run.toml", "--db", "r.db", "--plan", "1", status=2).stderr
+        self.assertIn("there is no plan 1 with clocks", told)
+
     def test_impact_counts_hosts_once(self):
         """The file of inputs says what hosts draw: energies of the boards are those without --host-power."""
-        boards = []
         inputs = (SOURCE / "docs/examples/training-run.toml").read_text()
         (self.folder / "run.toml").write_text(inputs + 'tokens_per_iteration = {value = 40960, source = "a"}\ngpus_per_replica = {value = 1, source = "b"}\n')
+        captured = ("--gpu", "a100-sxm4-80gb", SOURCE / "tests/captures/traces/kineto_a100_ddp2_resnet.json.gz")
+        for work in (), captured:
+            self.boards_are_the_same_with_hosts(work)
+
+    def boards_are_the_same_with_hosts(self, work):
+        boards = []
         for host in ("0", "100"):
-            self.run_program("explore", *FEW, "--host-power", host, "--db", "r.db")
+            self.run_program("explore", *work, *FEW, "--host-power", host, "--db", "r.db")
             rows = json.loads(self.run_program("impact", "run.toml", "--db", "r.db", "--json").stdout)["impact"]
             boards.append(next(row["default"] for row in rows if row["quantity"] == "energy of the boards"))
         self.assertAlmostEqual(boards[0] / boards[1], 1.0, places=9)

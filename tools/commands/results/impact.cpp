@@ -3,7 +3,6 @@
 #include <cmath>
 #include <memory>
 #include <optional>
-#include <string_view>
 
 #include <fmt/format.h>
 
@@ -15,183 +14,145 @@
 #include "explorer/results/store.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
+#include "tools/commands/results/impact_plan.hpp"
 #include "tools/drawing/answer.hpp"
 #include "tools/terminal/exploration_tables.hpp"
 #include "tools/terminal/output.hpp"
-#include "tools/terminal/stored_runs.hpp"
 
 namespace rubato {
 
 namespace {
 
 struct ImpactOptions {
-  std::string file, db;
-  std::int64_t plan = 0;
+  std::string file, db, plan;
   bool print_template = false;
   OutputFormat format = OutputFormat::table;
 };
 
-double number(const SqlValue& value) {
-  if (const auto* whole = std::get_if<std::int64_t>(&value)) return static_cast<double>(*whole);
-  return std::get<double>(value);
+std::optional<Interval> interval_of(const StoredChange& change) {
+  if (!change.low || !change.high) return std::nullopt;
+  return Interval{.low_pct = percent * *change.low,
+                  .median_pct = percent * change.value,
+                  .high_pct = percent * *change.high};
 }
 
-// A plan and the default clocks of its run.
-struct ComparedPlan {
-  IterationTotals planned, defaults;
-  std::int64_t run_id = 0;
-  std::string label;
+// What the training run takes, and where the intervals of its iteration end.
+struct ComparedImpact {
+  Impact defaults, planned;
+  std::optional<Interval> time;    ///< of the wall time
+  std::optional<Interval> boards;  ///< of their energy
+  std::optional<Interval> total;   ///< of the building, its cost and its emissions
 };
 
-// Of the latest run the plan that is exported, if it is one within a slack.
-std::int64_t best_plan(const ResultStore& store) {
-  const std::int64_t run = latest_run(store);
-  const PlanCandidate best = choose_plans(store, {.id = run}, "", "", {}).plans.front();
-  if (best.goal.ends_with("waste")) return best.id;
-  throw UsageError(fmt::format("run {} has no plan within a slack", run),
-                   {.in = {}, .hint = "name one with --plan"});
-}
-
-// With changes of clock counted where the plan took them to be free.
-ComparedPlan load(const ResultStore& store, std::int64_t plan_id) {
-  const QueryResult found = store.query(
-      "SELECT coalesce(p.counted_time_s, p.time_s), coalesce(p.counted_energy_j, p.energy_j), "
-      "b.time_s, b.energy_j, p.run_id, r.trace_name || ' on ' || "
-      "r.gpu || ', plan ' || p.plan_id || ' per ' || p.granularity || ' (' || p.goal || "
-      "CASE WHEN p.slack_frac > 0 THEN printf(', slack %g %%', 100 * p.slack_frac) ELSE '' END || "
-      "CASE WHEN p.counted_time_s IS NOT NULL THEN '), changes of clock counted' ELSE ')' END "
-      "FROM plans p "
-      "JOIN plans b ON b.run_id = p.run_id AND b.goal = 'default' JOIN runs r ON r.run_id = "
-      "p.run_id "
-      "WHERE p.plan_id = ? AND p.energy_j IS NOT NULL",
-      {plan_id});
-  if (found.rows.empty())
-    throw UsageError(fmt::format("there is no plan {} with clocks", plan_id),
-                     {.in = {}, .hint = "'rubato show' lists the plans of a run"});
-  const auto& row = found.rows.front();
-  // The inputs say what hosts draw: they are not counted twice.
-  const double host_power_w =
-      stored_host_power_w(store, {.captured = false, .id = std::get<std::int64_t>(row[4])});
-  const auto of_boards = [&](const SqlValue& time_s, const SqlValue& energy_j) -> IterationTotals {
-    return {number(time_s), number(energy_j) - host_power_w * number(time_s)};
+ComparedImpact compare(const ImpactInputs& inputs, const IterationWork& work,
+                       const ComparedPlan& plan) {
+  ComparedImpact found{.defaults = impact(inputs, work, plan.defaults),
+                       .planned = impact(inputs, work, plan.planned),
+                       .time = interval_of(plan.time_change),
+                       .boards = interval_of(plan.energy_change),
+                       .total = {}};
+  if (!found.boards) return found;
+  const auto total_pct = [&](double boards_pct) {
+    const double energy_j = (1.0 + boards_pct / percent) * plan.defaults.energy_j;
+    return change_pct(impact(inputs, work, {plan.planned.time_s, energy_j}).facility_kwh,
+                      found.defaults.facility_kwh);
   };
-  return {of_boards(row[0], row[1]), of_boards(row[2], row[3]), std::get<std::int64_t>(row[4]),
-          std::get<std::string>(row[5])};
+  found.total = Interval{.low_pct = total_pct(found.boards->low_pct),
+                         .median_pct = total_pct(found.boards->median_pct),
+                         .high_pct = total_pct(found.boards->high_pct)};
+  return found;
 }
 
-// "model=gpt3-xl batch=20 seq=1024 tp=2": the number after a word and "=".
-std::optional<double> option_of(std::string_view options, std::string_view name) {
-  for (const std::string_view word : split(options, ' ')) {
-    const std::size_t sign = word.find('=');
-    if (sign != std::string_view::npos && word.substr(0, sign) == name)
-      return parse_number(word.substr(sign + 1));
-  }
-  return std::nullopt;
-}
-
-// What `trace gen` wrote into the trace of a run; nothing where it says less, or splits sequences
-// or experts as well, so that a replica's GPUs are not its tensor-parallel degree.
-std::optional<IterationWork> work_of_trace(const ResultStore& store, std::int64_t run_id) {
-  const QueryResult found = store.query(
-      "SELECT coalesce(json_extract(i.text, '$.provenance.options'), '') FROM runs r JOIN inputs i "
-      "ON i.input_hash = r.trace_hash WHERE r.run_id = ?",
-      {run_id});
-  if (found.rows.empty()) return std::nullopt;
-  const auto& options = std::get<std::string>(found.rows.front().front());
-  const auto batch = option_of(options, "batch"), sequence = option_of(options, "seq"),
-             tensor_parallel = option_of(options, "tp");
-  const bool more =
-      option_of(options, "cp").value_or(1.0) > 1.0 || option_of(options, "ep").value_or(1.0) > 1.0;
-  if (!batch || !sequence || !tensor_parallel || more) return std::nullopt;
-  return IterationWork{*batch * *sequence, *tensor_parallel};
-}
-
-// A generated trace knows its tokens and GPUs; of another they must be said.
-IterationWork work_of(const ResultStore& store, const ImpactInputs& inputs, std::int64_t run_id,
-                      const std::string& file) {
-  const QueryResult shape = store.query(
-      "SELECT batch * sequence, tensor_parallel * pipeline_parallel FROM settings "
-      "WHERE run_id = ? AND batch IS NOT NULL",
-      {run_id});
-  const bool said = inputs.tokens_per_iteration || inputs.gpus_per_replica;
-  if (!shape.rows.empty()) {
-    if (said)
-      throw DataError(
-          fmt::format("{}: tokens_per_iteration and gpus_per_replica are for fixed traces; "
-                      "run {} knows its own",
-                      printable(file), run_id));
-    return {number(shape.rows[0][0]), number(shape.rows[0][1])};
-  }
-  if (!said) {
-    if (const auto known = work_of_trace(store, run_id)) return *known;
-  }
-  if (!inputs.tokens_per_iteration || !inputs.gpus_per_replica)
-    throw DataError(
-        fmt::format("{}: the trace of run {} does not say what it trains; expected "
-                    "tokens_per_iteration and gpus_per_replica",
-                    printable(file), run_id),
-        {.in = {}, .hint = "tokens_per_iteration = {value = 40960, source = \"batch 40 x 1024\"}"});
-  return {inputs.tokens_per_iteration->value, inputs.gpus_per_replica->value};
-}
-
-OutputTable impact_table(const Impact& defaults, const Impact& planned,
-                         const ImpactInputs& inputs) {
+OutputTable impact_table(const ComparedImpact& found, const ImpactInputs& inputs) {
   OutputTable table({{"quantity"},
                      {"unit"},
                      {"default", "default clocks", 1},
                      {"plan", "plan", 1},
                      {"change", "change", 1},
-                     {"change_pct", "change %", 2}});
-  const auto add = [&](const std::string& name, const std::string& unit, double before,
-                       double after) {
-    table.add_row({name, unit, before, after, after - before,
-                   before > 0.0 ? Cell(change_pct(after, before)) : Cell()});
+                     {"change_pct", "change %", 2},
+                     {.key = "change_low_pct", .for_programs = true},
+                     {.key = "change_high_pct", .for_programs = true},
+                     {.key = "change_range", .title = "90 %", .for_people = true, .whole = true}});
+  const auto add = [&](const std::string& name, const std::string& unit, double Impact::*of,
+                       const std::optional<Interval>& interval) {
+    const double before = found.defaults.*of, after = found.planned.*of;
+    const bool some = before > 0.0, range = some && interval;
+    table.add_row(
+        {name, unit, before, after, after - before, some ? Cell(change_pct(after, before)) : Cell(),
+         range ? Cell(interval->low_pct) : Cell(), range ? Cell(interval->high_pct) : Cell(),
+         range ? range_cell(interval->low_pct, interval->high_pct) : Cell()});
   };
-  add("wall time", "h", defaults.wall_time_h, planned.wall_time_h);
-  add("energy of the boards", "kWh", defaults.gpu_kwh, planned.gpu_kwh);
-  if (inputs.host_w_per_gpu) add("energy of the hosts", "kWh", defaults.host_kwh, planned.host_kwh);
-  add("energy of the building", "kWh", defaults.facility_kwh, planned.facility_kwh);
-  add("cost", inputs.currency, defaults.cost, planned.cost);
-  add("emissions", "kg CO2e", defaults.kg_co2e, planned.kg_co2e);
+  add("wall time", "h", &Impact::wall_time_h, found.time);
+  add("energy of the boards", "kWh", &Impact::gpu_kwh, found.boards);
+  if (inputs.host_w_per_gpu) add("energy of the hosts", "kWh", &Impact::host_kwh, found.time);
+  add("energy of the building", "kWh", &Impact::facility_kwh, found.total);
+  add("cost", inputs.currency, &Impact::cost, found.total);
+  add("emissions", "kg CO2e", &Impact::kg_co2e, found.total);
   return table;
 }
 
-Answer impact_answer(const Impact& defaults, const Impact& planned, const ImpactInputs& inputs) {
+Answer impact_answer(const ComparedImpact& found, const ImpactInputs& inputs) {
+  const Impact &defaults = found.defaults, &planned = found.planned;
   const auto more = [](double change, const std::string& unit, int decimals) {
     return fmt::format("{} {} {}", format_fixed(std::abs(change), decimals), unit,
                        change > 0.0 ? "more" : "less");
   };
+  constexpr double shown_h = 0.05;  // half of the last digit
+  const double time_h = planned.wall_time_h - defaults.wall_time_h;
   Answer answer;
   answer.say("The training run takes ")
       .unbroken_lead(more(planned.facility_kwh - defaults.facility_kwh, "kWh", 0))
-      .say(fmt::format(" ({}), {} and {}, in {} ({}).",
-                       change_words(change_pct(planned.facility_kwh, defaults.facility_kwh)),
-                       more(planned.cost - defaults.cost, inputs.currency, 2),
-                       more(planned.kg_co2e - defaults.kg_co2e, "kg CO2e", 0),
-                       more(planned.wall_time_h - defaults.wall_time_h, "hours", 1),
-                       change_words(change_pct(planned.wall_time_h, defaults.wall_time_h))));
+      .say(fmt::format(
+          ": {}. That is {} and {}, in {}: {}.",
+          change_words(change_pct(planned.facility_kwh, defaults.facility_kwh), found.total),
+          more(planned.cost - defaults.cost, inputs.currency, 2),
+          more(planned.kg_co2e - defaults.kg_co2e, "kg CO2e", 0),
+          std::abs(time_h) < shown_h ? "about the same time" : more(time_h, "hours", 1),
+          change_words(change_pct(planned.wall_time_h, defaults.wall_time_h), found.time)));
   return answer;
 }
 
+// Of a trace by its default time, of a captured run by captured time.
+std::string known_kernels_note(const ResultStore& store, StoredRun run) {
+  const QueryResult shares = store.query(
+      run.captured ? "SELECT 100.0 * source_measured_s / all_s, 100.0 * source_anchored_s / all_s, "
+                     "100.0 * source_guessed_split_s / all_s FROM (SELECT *, source_measured_s + "
+                     "source_anchored_s + source_fixed_s AS all_s FROM graph_runs WHERE "
+                     "graph_run_id = ?) WHERE all_s > 0"
+                   : "SELECT measured_pct, anchored_pct, 0 FROM v_trust WHERE run_id = ?",
+      {run.id});
+  if (shares.rows.empty()) return {};
+  const auto& row = shares.rows.front();
+  return fmt::format(
+      "Of the {} time {:.0f} % is of measured kernels, {:.0f} % of captured ones{}; 'rubato gpus' "
+      "says how far the models of GPUs are off.\n",
+      run.captured ? "captured" : "default", real(row[0]), real(row[1]),
+      real(row[2]) > 0.0 ? fmt::format(" ({:.0f} % with a guessed split)", real(row[2])) : "");
+}
+
 // What the numbers rest on, for people.
-std::string impact_notes(const ResultStore& store, const ComparedPlan& plan, std::int64_t plan_id,
+std::string impact_notes(const ResultStore& store, const ComparedPlan& plan,
                          const ImpactInputs& inputs) {
   std::string text;
   if (!inputs.host_w_per_gpu)
     text += "Only the boards are counted: give host_w_per_gpu for the rest of the server.\n";
-  for (const auto& row :
-       store.query("SELECT kind, reason FROM plan_marks WHERE plan_id = ? ORDER BY kind", {plan_id})
-           .rows)
-    text += fmt::format("{}: {}.\n", std::get<std::string>(row[0]), std::get<std::string>(row[1]));
-  for (const auto& row :
-       store.query("SELECT measured_pct, anchored_pct FROM v_trust WHERE run_id = ?", {plan.run_id})
-           .rows) {
+  const QueryResult marks = store.query(
+      plan.run.captured
+          ? "SELECT kind, reason FROM graph_plan_marks WHERE graph_plan_id = ? ORDER BY kind"
+          : "SELECT kind, reason FROM plan_marks WHERE plan_id = ? ORDER BY kind",
+      {plan.id});
+  for (const auto& row : marks.rows)
+    text += fmt::format("{}: {}.\n", rubato::text(row[0]), rubato::text(row[1]));
+  text += known_kernels_note(store, plan.run);
+  if (plan.run.captured) {
     text += fmt::format(
-        "Of the default time {:.0f} % is of measured kernels, {:.0f} % of captured ones; 'rubato "
-        "gpus' says how far the models of GPUs are off.\n",
-        number(row[0]), number(row[1]));
+        "What was captured is taken as {:.0f} iteration{}, and every GPU of the run to draw what "
+        "the captured ones draw in the mean.\n",
+        plan.iterations, plan.iterations == 1.0 ? "" : "s");
+  } else {
+    text += "Every GPU is taken to draw what the simulated one draws.\n";
   }
-  return text + "Every GPU is taken to draw what the simulated one draws.\n";
+  return text;
 }
 
 OutputTable inputs_table(const ImpactInputs& inputs) {
@@ -200,6 +161,19 @@ OutputTable inputs_table(const ImpactInputs& inputs) {
     table.add_row({number.key, format_number(number.value), number.source});
   return table;
 }
+
+// What the numbers rest on, for programs: shares of measured kernels, errors of the model.
+constexpr const char* trust_sql =
+    "SELECT 'default time in measured kernels, %' AS model, 100.0 * sum((k.coefficients = "
+    "'measured') * pk.time_s) / b.time_s AS value FROM plans b JOIN plan_kernels pk USING "
+    "(plan_id) JOIN kernels k ON k.run_id = b.run_id AND k.kernel_id = pk.kernel_id WHERE "
+    "b.run_id = ?1 AND b.goal = 'default' UNION ALL SELECT e.name, e.value FROM runs r JOIN "
+    "model_errors e USING (spec_hash) WHERE r.run_id = ?1";
+constexpr const char* captured_trust_sql =
+    "SELECT 'captured time in measured kernels, %' AS model, 100.0 * source_measured_s / "
+    "(source_measured_s + source_anchored_s + source_fixed_s) AS value FROM graph_runs WHERE "
+    "graph_run_id = ?1 UNION ALL SELECT e.name, e.value FROM graph_settings r JOIN model_errors e "
+    "USING (spec_hash) WHERE r.graph_run_id = ?1";
 
 ExitStatus run(const ImpactOptions& o) {
   if (o.print_template) {
@@ -212,22 +186,12 @@ ExitStatus run(const ImpactOptions& o) {
         {.in = {}, .hint = "'rubato impact --template' writes a file of inputs to fill in"});
   const ImpactInputs inputs = parse_impact_inputs(read_file(o.file), o.file);
   const ResultStore store = ResultStore::open_read_only(o.db);
-  const std::int64_t plan_id = o.plan > 0 ? o.plan : best_plan(store);
-  const ComparedPlan plan = load(store, plan_id);
-  const IterationWork work = work_of(store, inputs, plan.run_id, o.file);
-  const Impact defaults = impact(inputs, work, plan.defaults),
-               planned = impact(inputs, work, plan.planned);
-  const OutputTable totals = impact_table(defaults, planned, inputs);
+  const ComparedPlan plan = compared_plan(store, o.plan);
+  const ComparedImpact found = compare(inputs, work_of(store, inputs, plan, o.file), plan);
+  const OutputTable totals = impact_table(found, inputs);
   const OutputTable sources = inputs_table(inputs);
-  const OutputTable trust = as_table(store.query(
-      "SELECT 'default time in measured kernels, %' AS model, 100.0 * sum((k.coefficients = "
-      "'measured') * pk.time_s) / b.time_s AS value FROM plans b JOIN plan_kernels pk USING "
-      "(plan_id) "
-      "JOIN kernels k ON k.run_id = b.run_id AND k.kernel_id = pk.kernel_id WHERE b.run_id = ?1 "
-      "AND "
-      "b.goal = 'default' UNION ALL SELECT e.name, e.value FROM runs r JOIN model_errors e USING "
-      "(spec_hash) WHERE r.run_id = ?1",
-      {plan.run_id}));
+  const OutputTable trust =
+      as_table(store.query(plan.run.captured ? captured_trust_sql : trust_sql, {plan.run.id}));
   if (o.format == OutputFormat::json) {
     print(render_json_object({{"impact", &totals}, {"inputs", &sources}, {"model", &trust}}));
     return ExitStatus::done;
@@ -236,9 +200,9 @@ ExitStatus run(const ImpactOptions& o) {
     print(totals, o.format);
     return ExitStatus::done;
   }
-  print_notes(answer_text(printable(plan.label), impact_answer(defaults, planned, inputs)));
+  print_notes(answer_text(printable(plan.label), impact_answer(found, inputs)));
   print_tables({{"impact", &totals}, {"inputs", &sources}}, o.format);
-  print_notes(impact_notes(store, plan, plan_id, inputs));
+  print_notes(impact_notes(store, plan, inputs));
   return ExitStatus::done;
 }
 
@@ -248,14 +212,17 @@ Action setup_impact(CommandLine& app) {
   auto o = std::make_shared<ImpactOptions>();
   app.add_option("INPUTS", o->file, "File of inputs (TOML), each with its source");
   app.add_option("--db", o->db, "Result database");
-  app.add_option(
-      "--plan", o->plan,
-      "plan_id [of the latest run the plan that saves most in the least slack as it is played]");
+  app.add_option("--plan", o->plan,
+                 "plan_id, or graph:N: graph_plan_id N of a captured run [of the latest run the "
+                 "plan that saves most in the least slack as it is played]");
   app.add_flag("--template", o->print_template, "Print a file of inputs to fill in");
   add_format_options(app, o->format);
   app.footer(
-      "\nEvery GPU of the run is taken to draw what the simulated one draws. Changes of clock are "
-      "counted.\n"
+      "\nEvery GPU of the run is taken to draw what the simulated one draws; of a captured run, "
+      "what "
+      "the captured ones\ndraw in the mean. Changes of clock are counted. 90 %: energies at the "
+      "plan's own time.\nA captured run "
+      "does not know what it trains: give tokens_per_iteration and gpus_per_replica.\n"
       "Example:\n  rubato impact --template > run.toml\n  rubato impact run.toml --db results.db "
       "--plan 10");
   return [o](const RunContext&) { return run(*o); };

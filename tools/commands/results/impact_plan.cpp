@@ -1,0 +1,127 @@
+#include "tools/commands/results/impact_plan.hpp"
+
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "common/error.hpp"
+#include "common/numbers.hpp"
+#include "common/text.hpp"
+#include "tools/terminal/stored_runs.hpp"
+
+namespace rubato {
+
+namespace {
+
+// Of the newest run the plan that is exported, if it is one within a slack.
+PlanName best_plan(const ResultStore& store) {
+  const StoredRun run = find_stored_run(store, "latest");
+  const PlanCandidate best = choose_plans(store, run, "", "", {}).plans.front();
+  if (best.goal.ends_with("waste")) return {run.captured, best.id};
+  throw UsageError(
+      fmt::format("{}run {} has no plan within a slack", run.captured ? "captured " : "", run.id),
+      {.in = {}, .hint = "name one with --plan"});
+}
+
+// Run, what was planned, its GPU, whether changes of clock were counted apart, steps.
+constexpr const char* plan_sql =
+    "SELECT r.run_id, r.trace_name, r.gpu, p.counted_time_s IS NOT NULL, 1 FROM plans p JOIN runs "
+    "r USING (run_id) WHERE p.plan_id = ? AND p.goal <> 'default' AND p.energy_j IS NOT NULL";
+constexpr const char* captured_plan_sql =
+    "SELECT r.graph_run_id, r.captures, r.gpu, p.counted_time_change_frac IS NOT NULL, (SELECT "
+    "max(1, count(DISTINCT s.step)) FROM graph_segments s WHERE s.graph_plan_id = p.graph_plan_id) "
+    "FROM graph_plans p JOIN graph_runs r USING (graph_run_id) WHERE p.graph_plan_id = ? AND "
+    "p.energy_j IS NOT NULL";
+
+// "model=gpt3-xl batch=20 seq=1024 tp=2": the number after a word and "=".
+std::optional<double> option_of(std::string_view options, std::string_view name) {
+  for (const std::string_view word : split(options, ' ')) {
+    const std::size_t sign = word.find('=');
+    if (sign != std::string_view::npos && word.substr(0, sign) == name)
+      return parse_number(word.substr(sign + 1));
+  }
+  return std::nullopt;
+}
+
+// What `trace gen` wrote into the trace of a run; nothing where it says less, or splits sequences
+// or experts as well, so that a replica's GPUs are not its tensor-parallel degree.
+std::optional<IterationWork> work_of_trace(const ResultStore& store, std::int64_t run_id) {
+  const QueryResult found = store.query(
+      "SELECT coalesce(json_extract(i.text, '$.provenance.options'), '') FROM runs r JOIN inputs i "
+      "ON i.input_hash = r.trace_hash WHERE r.run_id = ?",
+      {run_id});
+  if (found.rows.empty()) return std::nullopt;
+  const auto& options = std::get<std::string>(found.rows.front().front());
+  const auto batch = option_of(options, "batch"), sequence = option_of(options, "seq"),
+             tensor_parallel = option_of(options, "tp");
+  const bool more =
+      option_of(options, "cp").value_or(1.0) > 1.0 || option_of(options, "ep").value_or(1.0) > 1.0;
+  if (!batch || !sequence || !tensor_parallel || more) return std::nullopt;
+  return IterationWork{*batch * *sequence, *tensor_parallel};
+}
+
+}  // namespace
+
+ComparedPlan compared_plan(const ResultStore& store, const std::string& plan) {
+  const PlanName name = plan.empty() ? best_plan(store) : plan_named(plan);
+  const QueryResult found = store.query(name.captured ? captured_plan_sql : plan_sql, {name.id});
+  if (found.rows.empty()) {
+    throw UsageError(
+        fmt::format("there is no plan {}{} with clocks", name.captured ? "graph:" : "", name.id),
+        {.in = {},
+         .hint = "'rubato show' lists the plans of a run; graph:N is one of a captured run"});
+  }
+  const auto& row = found.rows.front();
+  const StoredRun run{name.captured, whole(row[0])};
+  const PlanCandidate one = choose_plans(store, run, "", "", name.id).plans.front();
+  const StoredBaseline base = stored_baseline(store, run);
+  const StoredChange energy = change_of_boards(one, base);
+  const double iterations = real(row[4]), boards_j = base.boards_j() / base.gpus / iterations,
+               time_s = base.time_s / iterations;
+  return {.run = run,
+          .id = name.id,
+          .label = fmt::format(
+              "{} on {}, plan {}{} per {} ({}{}){}", files_text(text(row[1])), text(row[2]),
+              name.captured ? "graph:" : "", name.id, one.granularity, one.goal,
+              one.slack_frac > 0.0
+                  ? fmt::format(", slack {} %", format_number(percent * one.slack_frac))
+                  : "",
+              whole(row[3]) != 0 ? ", changes of clock counted" : ""),
+          .iterations = iterations,
+          .defaults = {time_s, boards_j},
+          .planned = {(1.0 + one.time_change.value) * time_s, (1.0 + energy.value) * boards_j},
+          .time_change = one.time_change,
+          .energy_change = energy};
+}
+
+IterationWork work_of(const ResultStore& store, const ImpactInputs& inputs,
+                      const ComparedPlan& plan, const std::string& file) {
+  const bool said = inputs.tokens_per_iteration || inputs.gpus_per_replica;
+  if (!plan.run.captured) {
+    const QueryResult shape = store.query(
+        "SELECT batch * sequence, tensor_parallel * pipeline_parallel FROM settings "
+        "WHERE run_id = ? AND batch IS NOT NULL",
+        {plan.run.id});
+    if (!shape.rows.empty() && said) {
+      throw DataError(
+          fmt::format("{}: tokens_per_iteration and gpus_per_replica are for captures and fixed "
+                      "traces; run {} knows its own",
+                      printable(file), plan.run.id));
+    }
+    if (!shape.rows.empty()) return {real(shape.rows[0][0]), real(shape.rows[0][1])};
+    if (!said) {
+      if (const auto known = work_of_trace(store, plan.run.id)) return *known;
+    }
+  }
+  if (!inputs.tokens_per_iteration || !inputs.gpus_per_replica) {
+    throw DataError(
+        fmt::format("{}: {} {} does not say what it trains; expected tokens_per_iteration and "
+                    "gpus_per_replica",
+                    printable(file), plan.run.captured ? "captured run" : "the trace of run",
+                    plan.run.id),
+        {.in = {}, .hint = "tokens_per_iteration = {value = 40960, source = \"batch 40 x 1024\"}"});
+  }
+  return {inputs.tokens_per_iteration->value, inputs.gpus_per_replica->value};
+}
+
+}  // namespace rubato
