@@ -59,7 +59,7 @@ StoredGraphPlan load_graph_plan(const ResultStore& store, std::int64_t plan_id) 
           .query(
               "SELECT r.gpu, p.granularity, p.slack_frac, r.graph_run_id, "
               "EXISTS (SELECT 1 FROM graph_segments s WHERE s.graph_plan_id = p.graph_plan_id), "
-              "p.comm_sms "
+              "p.comm_sms, r.captures "
               "FROM graph_plans p JOIN graph_runs r USING (graph_run_id) "
               "WHERE p.graph_plan_id = ?",
               {plan_id})
@@ -83,6 +83,7 @@ StoredGraphPlan load_graph_plan(const ResultStore& store, std::int64_t plan_id) 
         {.in = {}, .hint = "plan on the other capture with 'rubato explore --goal cost'"});
   }
   return {.plan_id = plan_id,
+          .captures = text(row[6]),
           .gpu = text(row[0]),
           .grid = grid_of_run(store, whole(row[3])),
           .question = {grain_named(text(row[1])).value_or(GraphGrain::kernel), real(row[2])},

@@ -15,8 +15,9 @@ namespace rubato {
 /// What a stored plan was asked, on what, and from which clocks.
 struct StoredGraphPlan {
   std::int64_t plan_id = 0;
-  std::string gpu;   ///< name of the spec
-  std::string grid;  ///< the clocks it was chosen from, as make_clock_grid takes them
+  std::string captures;  ///< files of its run, one a line
+  std::string gpu;       ///< name of the spec
+  std::string grid;      ///< the clocks it was chosen from, as make_clock_grid takes them
   GraphQuestion question;
   std::optional<double> comm_sms;  ///< of collectives beside compute; nothing: as captured
   double host_power_w = 0.0;       ///< of the rest of the node, for each GPU, in every total

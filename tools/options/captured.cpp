@@ -59,6 +59,10 @@ void add_step_options(CommandLine& app, StepOptions& options) {
   app.add_flag("--partial", options.partial, "Leave out what cannot be read, and say so");
 }
 
+bool names_capture(const std::string& name_or_path) {
+  return std::filesystem::exists(name_or_path) && !is_trace(capture_format(name_or_path));
+}
+
 Trace load_own_trace(const std::string& name_or_path, const StepOptions& options) {
   if (!std::filesystem::is_regular_file(name_or_path)) return load_trace(name_or_path);
   // A table of ours with a wrong header is told so by its own reader.

@@ -40,6 +40,9 @@ struct StepOptions {
 /// Adds --step and --partial.
 void add_step_options(CommandLine& app, StepOptions& options);
 
+/// Whether that is a file of a capture: no shipped name, and no trace of ours.
+[[nodiscard]] bool names_capture(const std::string& name_or_path);
+
 /// A trace of ours by shipped name or file, plain or gzip.
 /// @throws what load_trace and import_trace throw
 [[nodiscard]] Trace load_own_trace(const std::string& name_or_path, const StepOptions& options);

@@ -225,6 +225,28 @@ class Manners(ProgramCase):
         newest = self.run_program("transfer", "--batches", "10", "--db", "r.db")
         self.assertRegex(newest.stdout, r"^plan \d+ \(iteration, global, strict_waste\), found on gpt3-xl-b20-")
 
+    def test_transfer_of_a_capture_takes_the_plan_of_a_captured_run(self):
+        captures = SOURCE / "tests/captures/traces"
+        named = {"a": (captures / "kineto_a100_ddp2_resnet.json.gz", "--gpu", "a100-sxm4-80gb"), "b": (captures / "kineto_h100_qwen_fwd.json.gz", "--gpu", "a100-sxm4-80gb")}
+        self.run_program("explore", *FEW, "--db", "r.db")
+        told = self.run_program("transfer", *named["a"], "--db", "r.db", status=2).stderr
+        self.assertIn("the database has no captured run whose plan could be played", told)
+        for capture in named.values():
+            self.run_program("explore", *capture, *FEW, "--slack", "2,5", "--db", "r.db")
+        own = self.run_program("transfer", *named["a"], "--db", "r.db", "--json")  # its own, not the newest; of the least slack
+        self.assertIn("note: plan graph:1 (iteration, in at most 2 % more time), found on ", own.stderr)
+        row = json.loads(own.stdout)[0]
+        self.assertEqual((row["plan_id"], row["plan_captures"]), (1, str(named["a"][0])))
+        self.assertAlmostEqual(row["energy_change_pct"], row["own_energy_change_pct"], places=9)
+        (self.folder / "other.json.gz").write_bytes(named["a"][0].read_bytes())
+        newest = self.run_program("transfer", "other.json.gz", *named["a"][1:], "--db", "r.db")
+        self.assertTrue(newest.stdout.startswith("plan graph:3 (iteration, in at most 2 % more time), found on\n"), newest.stdout)
+        self.assertIn("There the plan changes energy by ", newest.stdout)
+        told = self.run_program("transfer", named["a"][0], "--db", "r.db", "--plan", "1", status=2).stderr
+        self.assertIn("kineto_a100_ddp2_resnet.json.gz: is a capture; --plan 1 is of traces\n  hint: --plan graph:N takes one of a captured run", told)
+        told = self.run_program("transfer", named["a"][0], "--plan", "graph:1", status=2).stderr
+        self.assertIn("--db is missing", told)
+
     def test_colours_are_for_terminals(self):
         self.run_program("explore", *FEW, "--db", "r.db")
         question = ("query", "--db", "r.db", "SELECT plan_id, energy_change_pct, '\x1b[31mred' AS name FROM v_plans")

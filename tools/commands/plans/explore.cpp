@@ -1,7 +1,6 @@
 // rubato explore: find clocks for a trace on a GPU.
 
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 
 #include <fmt/format.h>
@@ -34,7 +33,6 @@
 #include "tools/terminal/slack_ladder.hpp"
 #include "tools/terminal/standard_error.hpp"
 #include "traces/import/file_patterns.hpp"
-#include "traces/import/readers.hpp"
 
 namespace rubato {
 
@@ -195,10 +193,7 @@ void print_results(const ExploreOptions& o, const ExplorationInput& input, const
     print(fmt::format("{} segments; --per-segment lists them.\n", segments.rows()));
 }
 
-bool is_captured_run(const ExploreOptions& o) {
-  return !o.ranks.empty() ||
-         (std::filesystem::exists(o.trace) && !is_trace(capture_format(o.trace)));
-}
+bool is_captured_run(const ExploreOptions& o) { return !o.ranks.empty() || names_capture(o.trace); }
 
 // Execution graphs know two goals.
 void check_captured_goals(const QuestionOptions& o, const CommandLine& line) {

@@ -17,6 +17,7 @@
 #include "tools/drawing/page_parts.hpp"
 #include "tools/drawing/transfer.hpp"
 #include "tools/options/captured.hpp"
+#include "tools/options/files.hpp"
 #include "tools/options/gpu.hpp"
 #include "tools/options/prices.hpp"
 #include "tools/terminal/exploration_tables.hpp"
@@ -120,25 +121,22 @@ void write_pictures(const TransferOptions& o, const StoredPlan& plan,
 
 constexpr std::string_view captured_prefix = "graph:", given_suffix = ".csv";
 
-std::int64_t plan_number(std::string_view digits, const std::string& given) {
-  const auto number = parse_count(digits);
-  if (!number || *number == 0 || *number > std::uint64_t{1} << 62U) {
-    throw UsageError(
-        fmt::format("--plan is '{}'; expected a plan_id, or graph:N for the "
-                    "graph_plan_id of a captured run",
-                    given));
-  }
-  return static_cast<std::int64_t>(*number);
+void require_database(const TransferOptions& o) {
+  if (!o.db.empty()) return;
+  throw UsageError(
+      "--db is missing: the result database with the plan",
+      {.in = {}, .hint = "or, for traces, --plan FILE.csv with columns kernel, mem, core"});
 }
 
 ExitStatus run_captured(const TransferOptions& o, const RunContext& context) {
   if (!o.batches.empty() || !o.tensor_parallel.empty() || !o.page.empty() || !o.plot.empty()) {
     throw UsageError("--batches, --tp, --page and --plot are for plans of traces",
-                     {.in = {}, .hint = fmt::format("{} is of a captured run", o.plan)});
+                     {.in = {}, .hint = "what is given is a captured run"});
   }
+  require_database(o);
   TransferCapturedOptions captured{
       .db = o.db,
-      .plan_id = plan_number(std::string_view(o.plan).substr(captured_prefix.size()), o.plan),
+      .plan_id = o.plan.empty() ? std::nullopt : std::optional(plan_named(o.plan).id),
       .runs = {},
       .host_power_w = o.host_power_w,
       .each = o.captured};
@@ -177,23 +175,30 @@ StoredPlan plan_of(const TransferOptions& o, std::span<const Target> targets) {
     require_known_kernels(plan, traces);
     return plan;
   }
-  if (o.db.empty()) {
-    throw UsageError("--db is missing: the result database with the plan",
-                     {.in = {}, .hint = "or --plan FILE.csv with columns kernel, mem, core"});
-  }
+  require_database(o);
   if (!o.captured.gpu.empty() || !o.clocks.empty())
     throw UsageError("--gpu and --clocks are for captures and for plans of a .csv file");
   check_result_database(o.db);
   const ResultStore store = ResultStore::open_read_only(o.db);
   StoredPlan plan =
-      load_plan(store, o.plan.empty() ? plan_for(store, targets) : plan_number(o.plan, o.plan));
+      load_plan(store, o.plan.empty() ? plan_for(store, targets) : plan_named(o.plan).id);
   if (o.plan.empty()) tell("note: {}, is the one taken; --plan names another\n", describe(plan));
   say_if_not_calibrated(plan.spec);
   return plan;
 }
 
 ExitStatus run(const TransferOptions& o, const RunContext& context) {
-  if (o.plan.starts_with(captured_prefix)) return run_captured(o, context);
+  const auto capture = std::ranges::find_if(o.traces, names_capture);
+  const bool captured = !o.ranks.empty() || capture != o.traces.end();
+  if (o.plan.starts_with(captured_prefix) || (o.plan.empty() && captured))
+    return run_captured(o, context);
+  if (capture != o.traces.end()) {
+    throw UsageError(
+        fmt::format("{}: is a capture; --plan {} is of traces", with_input_named(*capture), o.plan),
+        {.in = {},
+         .hint = "--plan graph:N takes one of a captured run; 'rubato trace import FILE -o "
+                 "step.json' makes a trace"});
+  }
   const CapturedRunOptions& c = o.captured;
   if (!o.ranks.empty() || !c.captured.clock.empty() || !c.captured.power.empty() ||
       !o.step.step.empty() || o.step.partial) {
@@ -262,9 +267,9 @@ Action setup_transfer(CommandLine& app) {
   app.add_option("--db", o->db, "Result database with the plan");
   app.add_option(
       "--plan", o->plan,
-      "plan_id [the best plan of the latest run of one of the traces, else of the latest run]; "
-      "graph:N: graph_plan_id N of a captured "
-      "run; FILE.csv: columns kernel, mem, core, e.g. a published plan");
+      "plan_id, or graph:N: graph_plan_id N of a captured run [the best plan of the latest run of "
+      "what is named, else of the latest run]; FILE.csv: columns kernel, mem, core, e.g. a "
+      "published plan");
   app.add_option("--clocks", o->clocks,
                  "Of a plan from a file: the clocks its own one is chosen from [the spec's first "
                  "grid]");

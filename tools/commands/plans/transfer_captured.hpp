@@ -13,7 +13,9 @@ namespace rubato {
 /// A plan and where to play it.
 struct TransferCapturedOptions {
   std::string db;
-  std::int64_t plan_id = 0;
+  /// Nothing: the plan that is exported of the newest captured run of the first of `runs`, else of
+  /// the newest captured run.
+  std::optional<std::int64_t> plan_id;
   std::vector<std::vector<std::string>> runs;  ///< files of each: one, or one of each rank
   std::optional<double> host_power_w;          ///< nothing: as the plan counted it
   CapturedRunOptions each;                     ///< how each is read; files are set from `runs`
