@@ -270,6 +270,10 @@ double GraphPlanner::bound_apart_j(const GraphPlanResult& result, double prices_
                                                     prices_of(alone), deadline, context));
 }
 
+bool GraphPlanner::limited_together() const noexcept {
+  return prices_ && prices_->contended.jointly_limited();
+}
+
 // With what runs beside what: from prices for launches as slow as beside each other.
 double GraphPlanner::lower_bound_j(const GraphPlanResult& result, const RunContext& context) {
   // All there are were tried.
@@ -287,7 +291,7 @@ double GraphPlanner::lower_bound_j(const GraphPlanResult& result, const RunConte
       arc_flow(model_.graph(), prices->arc_flow_w), units ? &*units : nullptr, context);
   // At the power limit launches take less than they do alone at any clock asked for.
   const double bound_j = prices_->held.least_j(result.deadline_s, stalls) + together_j;
-  return prices_->contended.jointly_limited() ? bound_j : std::max(bound_j, apart_j);
+  return limited_together() ? bound_j : std::max(bound_j, apart_j);
 }
 
 // Durations and prices for every deadline, and for somewhat less time each.

@@ -76,11 +76,16 @@ class GraphPlanner {
   /// Whether plans of several clocks were asked for, which need the frontier.
   [[nodiscard]] bool has_frontier() const noexcept { return prices_ != nullptr; }
 
+  /// Whether launches that run at once were seen to reach the power limit while plans were bounded:
+  /// they take less than alone at any clock then, so that launches alone bound nothing.
+  [[nodiscard]] bool limited_together() const noexcept;
+
   /// The frontier swept once more, so that no question has a part in it. A sweep with times of
   /// plans visits a few nodes more, and one that visits too many is begun again less finely.
   [[nodiscard]] Frontier frontier_of_no_question() const;
 
-  /// No plan takes less energy by a time, with the limits of GraphPlanResult::lower_bound_j.
+  /// No plan takes less energy by a time, unless limited_together(), and with the limits of
+  /// GraphPlanResult::lower_bound_j.
   /// @param frontier  of this planner, by either of the above
   [[nodiscard]] double bound_of_launches_j(const Frontier& frontier, double time_s) const {
     return rubato::bound_of_launches_j(frontier, alone_.least_idle_w(), time_s);

@@ -35,7 +35,7 @@ CREATE TABLE IF NOT EXISTS graph_plans (
   deadline_s REAL NOT NULL,
   time_s REAL,                            -- by the simulator; NULL: infeasible
   energy_j REAL,                          -- of all GPUs
-  lower_bound_j REAL,                     -- as long as nothing that runs at once slows anything else down
+  lower_bound_j REAL,                     -- no plan of the granularity takes less by the deadline, whatever runs at once; NULL: not known
   gap_frac REAL,
   time_change_frac REAL,                  -- against the default clocks
   time_change_low_frac REAL,              -- 90 %: over draws of how captured times split, of guessed core energies, of fits and of the model's errors

@@ -9,8 +9,8 @@ CREATE TABLE graph_clocks (
   PRIMARY KEY (graph_run_id, clock)
 ) STRICT, WITHOUT ROWID;
 
--- No plan takes less energy by this time, as long as nothing that runs at once slows anything else down. Runs for which
--- plans of several clocks were asked.
+-- No plan takes less energy by this time. Of runs for which plans of several clocks were asked, but for those whose launches
+-- reach the power limit together: there launches alone, of which this is, bound nothing.
 CREATE TABLE graph_front (
   graph_run_id INTEGER NOT NULL REFERENCES graph_runs ON DELETE CASCADE,
   point_id INTEGER NOT NULL,              -- by time

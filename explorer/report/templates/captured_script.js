@@ -130,6 +130,14 @@ function front() {
   listNotes("#notes", data.notes);
 }
 
+// The line is of launches alone, on the SMs of the capture; there is none where launches reach the power limit together.
+const sameSms = found.some((p) => p.comm_sms !== null) ? ", as long as collectives keep the SMs they were captured on" : "";
+function boundNote() {
+  const several = found.some((p) => p.granularity !== "iteration" && p.bound_change_pct !== null);
+  element("bound-note").textContent = data.front.length > 1 ? `No plan lies below the line${sameSms}. It takes each launch to be as fast as alone; the bounds in the table also know what runs at once.` :
+    several ? "There is no line below which no plan lies: launches that run at once reach the power limit, and what they take alone is no bound then. The bounds in the table know that." : "";
+}
+
 // One clock for the whole run within a slack, simulated, and the stored plan that saves most in it: nothing is modelled again here.
 let opened = null;  // how the slider stood when the page was opened: there the headline is of the stored plans
 let chosen = null, within = null, markChosen = () => {};
@@ -143,7 +151,7 @@ function slide() {
   // A bound at some time holds for every plan that is at least as fast: the first one at or beyond the limit.
   const bound = least && d3.least(data.front.filter((p) => p.time_s >= run.default_s * (1 + slack / 100) * (1 - 1e-9)), (p) => p.time_s);
   element("slider-answer").textContent = !least ? "No single clock is that fast." : `One clock for the whole run, ${clockWords(least.clock)}: energy ${percent(chosen.y, 2)}, time ${percent(chosen.x, 2)}.` +
-    (bound ? ` No plan of any kind saves more than ${fixed(-change(bound.bound_j, run.default_j), 1)} % in that time, as long as nothing that runs at once slows anything else down.` : "");
+    (bound ? ` No plan of any kind saves more than ${fixed(-change(bound.bound_j, run.default_j), 1)} % in that time${sameSms}.` : "");
   if (opened === element("slack").value) answer();
   else if (opened !== null) headline(least ? clockWords(least.clock) : "No single clock is that fast.", least ? `${withinText(slack)}, as the slider says: energy ${percent(chosen.y)}, time ${percent(chosen.x)}.` : "", least && data.lines[least.clock]);
   const [set, back] = (least && data.lines[least.clock]) || [];
@@ -216,6 +224,7 @@ element("slack").addEventListener("input", () => { slide(); showWithin(); });
 slide();
 opened = element("slack").value;
 front();
+boundNote();
 planChoice();
 whenResized(() => { front(); if (found.length > 0) drawKernels(Number(element("plan").value)); });
 collectives();

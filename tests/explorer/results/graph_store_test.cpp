@@ -81,6 +81,17 @@ TEST_F(GraphStore, OneClockAloneNeedsNoBound) {
   EXPECT_NE(page.find("\"front\":[]"), std::string::npos);
 }
 
+// They take less there than alone at any clock: only bounds that know that are kept.
+TEST_F(GraphStore, LaunchesThatReachTheLimitTogetherHaveNoBoundAlone) {
+  GraphExplorationInput input = made_exploration_input({.layers = 3}, {{GraphGrain::pass, 0.1}});
+  input.power_limit_w = 100.0;
+  const GraphExploration found = explore_captured(input);
+  ASSERT_TRUE(found.planner->limited_together());
+  store_graph_run(db(), request_, found);
+  EXPECT_EQ(number("SELECT count(*) FROM graph_front"), 0);
+  EXPECT_EQ(number("SELECT count(*) FROM graph_plans WHERE lower_bound_j > 0"), 1);
+}
+
 // As v_best_plan: of each slack the plan with the least energy.
 TEST_F(GraphStore, TheBestPlanOfEachSlack) {
   store_graph_run(

@@ -269,9 +269,19 @@ def captured_page(page, folder):
     bound = percents(text(page, "#slider-answer"))[2]
     plans = json.loads(run("explore", EXAMPLES / "run.pt.trace.json.gz", "--captured-clock", "1593/1410", "--slack", "5", "--json"))["plans"]
     assert bound >= max(-p["energy_change_pct"] for p in plans) - 0.06, (bound, plans)
-    assert "as long as nothing that runs at once slows" in text(page, "#slider-answer")
+    assert text(page, "#bound-note").startswith("No plan lies below the line. It takes each launch "), text(page, "#bound-note")
     page.evaluate("(() => { const s = document.getElementById('slack'); s.value = 0; s.dispatchEvent(new Event('input')); })()")
     assert percents(text(page, "#slider-answer"))[1] <= 0.0, text(page, "#slider-answer")
+
+
+def captured_limited(page, folder):
+    """Launches that reach the power limit together draw less than alone: no line of launches alone bounds them."""
+    capture = SOURCE / "tests/captures/traces/kineto_a100_ddp2_resnet.json.gz"
+    options = ("--gpu", "a100-sxm4-80gb", "--slack", "5", "--granularity", "iteration,pass", "--db", folder / "limited.db")
+    run("explore", capture, *options, "--power-limit", "100")
+    sound(page, report(folder, "limited.db", "limited.html"))
+    assert text(page, "#bound-note").startswith("There is no line below which "), text(page, "#bound-note")
+    assert count(page, ".bound") == 0 and "No plan of any kind" not in text(page, "#slider-answer")
 
 
 def captured_slider(page, folder):
@@ -376,7 +386,7 @@ def main():
     if not browser.found():
         print("skipped: no chromium on this machine")
         return 77
-    checks = (run_page, without_a_plan, missed_slack, experiment_page, captured_experiment_page, captured_page, captured_slider, host_power_page, other_spec, hostile_names, drawn_pages)
+    checks = (run_page, without_a_plan, missed_slack, experiment_page, captured_experiment_page, captured_page, captured_limited, captured_slider, host_power_page, other_spec, hostile_names, drawn_pages)
     with tempfile.TemporaryDirectory() as temporary, browser.Browser() as page:
         for check in checks:
             check(page, Path(temporary))
