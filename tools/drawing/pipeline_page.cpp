@@ -24,8 +24,6 @@ const PipelineResult* first_plan(const std::vector<PipelineResult>& plans) {
   return found == plans.end() ? nullptr : &*found;
 }
 
-std::string change(double now, double before) { return format_signed(change_pct(now, before), 2); }
-
 // Of each stage and plan the clocks of each kind of pass.
 std::string clocks_table(const PipelineWork& work, const std::vector<DrawnRun>& runs) {
   std::vector<std::string> head{"stage"};
@@ -53,19 +51,21 @@ std::string clocks_table(const PipelineWork& work, const std::vector<DrawnRun>& 
   return html_table(head, rows);
 }
 
-std::string trust_facts(const PipelineResult* plan, std::string_view notes) {
+std::string trust_facts(const PipelineRun& base, const PipelineResult* plan,
+                        std::string_view notes) {
   std::vector<std::pair<std::string, std::string>> facts;
   if (plan != nullptr) {
     facts.emplace_back("Proof", fmt::format("no plan in that time takes less than {:.5g} J, with "
                                             "free durations between the options: gap {:.3f} %",
                                             plan->lower_bound_j, 100.0 * plan->gap_frac));
     facts.emplace_back(
-        "Interval", plan->interval ? fmt::format("90 %: energy {} to {} %, time {} to {} %",
-                                                 format_signed(plan->interval->energy.low_pct, 2),
-                                                 format_signed(plan->interval->energy.high_pct, 2),
-                                                 format_signed(plan->interval->time.low_pct, 2),
-                                                 format_signed(plan->interval->time.high_pct, 2))
-                                   : "none: options are taken as they are given, without a spread");
+        "Interval",
+        plan->interval
+            ? fmt::format(
+                  "energy {}, time {}",
+                  change_words(change_pct(plan->energy_j, base.energy_j), plan->interval->energy),
+                  change_words(change_pct(plan->run.time_s, base.time_s), plan->interval->time))
+            : "none: options are taken as they are given, without a spread");
   }
   std::string lines;
   for (const std::string_view line : split(notes, '\n')) {
@@ -84,17 +84,15 @@ Answer pipeline_answer(const PipelinePlanner& planner, const std::vector<Pipelin
     return Answer().say(
         fmt::format("No plan keeps the time. The fastest takes {:.5g} s.", planner.least_time_s()));
   const auto [low, high] = std::ranges::minmax_element(plan->run.passes, {}, &TimedPass::core_mhz);
+  const std::optional<SavingInterval>& interval = plan->interval;
   return Answer()
-      .lead(fmt::format("Passes at {:.0f} to {:.0f} MHz: energy {} %", low->core_mhz,
-                        high->core_mhz, change(plan->energy_j, base.energy_j)))
-      .say(fmt::format(
-          "{}, time {} % ({:.5g} s and {:.5g} J an iteration, from {:.5g} s and {:.5g} J).",
-          plan->interval
-              ? fmt::format(" (90 %: {} to {})", format_signed(plan->interval->energy.low_pct, 2),
-                            format_signed(plan->interval->energy.high_pct, 2))
-              : "",
-          change(plan->run.time_s, base.time_s), plan->run.time_s, plan->energy_j, base.time_s,
-          base.energy_j));
+      .lead(fmt::format("Passes at {:.0f} to {:.0f} MHz: energy {}", low->core_mhz, high->core_mhz,
+                        change_words(change_pct(plan->energy_j, base.energy_j),
+                                     interval ? std::optional(interval->energy) : std::nullopt)))
+      .say(
+          fmt::format(", time {} ({:.5g} s and {:.5g} J an iteration, from {:.5g} s and {:.5g} J).",
+                      change_words(change_pct(plan->run.time_s, base.time_s)), plan->run.time_s,
+                      plan->energy_j, base.time_s, base.energy_j));
 }
 
 std::string pipeline_page(const PipelinePlanner& planner, const std::vector<PipelineResult>& plans,
@@ -105,7 +103,8 @@ std::string pipeline_page(const PipelinePlanner& planner, const std::vector<Pipe
     runs.push_back({fmt::format("plan for {:.5g} s", plan.deadline_s), &plan.run});
   }
   const PipelineResult* plan = first_plan(plans);
-  std::string body = page_section("How sure this is", trust_facts(plan, caption.notes));
+  std::string body =
+      page_section("How sure this is", trust_facts(planner.baseline(), plan, caption.notes));
   body += page_section(
       "Before and after",
       "<p><label><input type=\"checkbox\" data-class=\"by-clock\" data-of=\"gantt\"> coloured by "

@@ -34,8 +34,10 @@ std::string shown(double frac) { return format_signed(percent * frac, 2); }
 // A change as played, with the interval of the plan, moved by what playing it changes.
 std::string change_text(const GraphPlanOutcome& plan, double PlanChange::*frac) {
   const double played = plan.change_as_played().*frac, moved = played - plan.change.*frac;
-  return fmt::format("{} % (90 %: {} to {})", shown(played), shown(plan.interval.low.*frac + moved),
-                     shown(plan.interval.high.*frac + moved));
+  return change_words(percent * played,
+                      Interval{.low_pct = percent * (plan.interval.low.*frac + moved),
+                               .median_pct = percent * played,
+                               .high_pct = percent * (plan.interval.high.*frac + moved)});
 }
 
 std::string change_text(const GraphPlanOutcome& plan) {
