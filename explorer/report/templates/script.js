@@ -216,15 +216,15 @@ function drawFront() {
     .attr("d", "M0 -7 L7 0 L0 7 L-7 0 Z").attr("fill", "none").attr("stroke", (p) => grainColor(p.granularity)).attr("stroke-width", 1.8)
     .attr("transform", (p) => `translate(${x(p.time_change_pct)},${y(p.energy_change_pct)})`)
     .append("title").text((p) => tip(p, "paper"));
-  const cursor = svg.append("g").attr("class", "chosen");
+  const ink = inkOf(svg), cursor = svg.append("g").attr("class", "chosen");
   markChosen = () => {
     cursor.html("");
     if (!chosen || chosen.x > x.domain()[1]) return;
     cursor.append("line").attr("x1", x(chosen.slack)).attr("x2", x(chosen.slack)).attr("y1", margin.top).attr("y2", height - margin.bottom).attr("stroke", "var(--ink)").attr("stroke-width", 1.2);
     cursor.append("circle").attr("cx", x(chosen.x)).attr("cy", y(chosen.y)).attr("r", 6).attr("fill", grainColor(chosen.grain)).attr("stroke", "var(--ink)").attr("stroke-width", 2)
       .append("title").text(element("slider-answer").textContent);
-    const left = x(chosen.x) > margin.left + 110;  // below the fronts, where nothing is
-    cursor.append("text").attr("class", "label").attr("x", x(chosen.x) + (left ? -12 : 12)).attr("y", y(chosen.y) + (y(chosen.y) > height - margin.bottom - 20 ? -10 : 18)).attr("text-anchor", left ? "end" : "start").text(`${percent(chosen.y)} energy`);
+    const slack = x(chosen.slack);
+    labelBeside(cursor, `${percent(chosen.y)} energy`, [x(chosen.x), y(chosen.y)], [...ink, [slack, margin.top, slack, height - margin.bottom]], [margin.left, margin.top, width - margin.right, height - margin.bottom]);
   };
   svg.on("click", function () {
     element("slack").value = x.invert(d3.mouse(this)[0]);

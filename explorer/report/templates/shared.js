@@ -77,6 +77,35 @@ function timeEnergyAxes(svg, x, y, width, height, margin, what) {
   svg.append("text").attr("class", "soft").attr("x", margin.left + 6).attr("y", 11).text("energy against default clocks");
 }
 
+// What is drawn in a picture, in its units, as boxes [left, top, right, bottom]: a curve is many small ones.
+function inkOf(svg) {
+  const node = svg.node(), frame = node.getBoundingClientRect(), scale = node.viewBox.baseVal.width / frame.width;
+  const boxes = [...node.querySelectorAll("line, text, circle, .mark")].map((e) => e.getBoundingClientRect())
+    .map((b) => [b.left, b.top, b.right, b.bottom].map((v, i) => scale * (v - (i % 2 ? frame.top : frame.left))));
+  for (const curve of node.querySelectorAll("path.front, path.bound")) {
+    for (let at = 0, length = curve.getTotalLength(); at <= length; at += 3) {
+      const {x, y} = curve.getPointAtLength(at);
+      boxes.push([x, y, x, y]);
+    }
+  }
+  return boxes;
+}
+
+// Writes beside a point, as near to it as nothing else is drawn, or where least is.
+// @param room  [left, top, right, bottom] that it may take
+function labelBeside(target, text, [x, y], ink, room) {
+  const label = target.append("text").attr("class", "label").text(text), width = label.node().getComputedTextLength(), height = 14, apart = 3;
+  let best = null, least = Infinity;
+  for (const away of [10, 15, 20, 28, 38, 50, 65, 85, 110]) for (let turn = 0; turn < 16 && least > 0; ++turn) {
+    const angle = Math.PI * (0.25 + turn / 8), left = x + Math.cos(angle) * (away + width / 2) - width / 2, top = y + Math.sin(angle) * (away + height / 2) - height / 2;
+    if (left < room[0] || top < room[1] || left + width > room[2] || top + height > room[3]) continue;
+    const met = ink.filter((b) => b[0] < left + width + apart && b[2] > left - apart && b[1] < top + height + apart && b[3] > top - apart).length;
+    if (met < least) [best, least] = [[left, top], met];
+  }
+  if (best) label.attr("x", best[0]).attr("y", best[1] + 11);
+  else label.remove();
+}
+
 function key(target, entries) {
   const items = d3.select(target).html("").selectAll("span").data(entries).join("span");
   items.append("svg").attr("viewBox", "0 0 14 12").attr("aria-hidden", "true").append("path")
