@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <iterator>
+#include <optional>
 
 #include "explorer/report/page.hpp"
 #include "explorer/report/run_report.hpp"
+#include "explorer/results/unit_choice.hpp"
 
 namespace rubato {
 
@@ -96,6 +98,16 @@ Json kernels_json(const ResultStore& store, const std::string& id) {
       {id, std::int64_t{max_heat_map_settings}}));
 }
 
+// What the page calls the best, as units_json names plans.
+Json best_plan(const ResultStore& store, const std::string& id) {
+  const std::optional<std::string> unit = best_unit(store, {.experiment_id = id});
+  if (!unit) return nullptr;
+  return rows_as_objects(store.query("SELECT coalesce(plan_id, 'graph:' || graph_plan_id) AS "
+                                     "plan_id FROM units WHERE unit_id = ?",
+                                     {*unit}))
+      .front()["plan_id"];
+}
+
 }  // namespace
 
 std::string experiment_page(const ResultStore& store, const std::string& experiment_id) {
@@ -108,6 +120,7 @@ std::string experiment_page(const ResultStore& store, const std::string& experim
                                            {experiment_id}))
                    .front()["text"]},
       {"units", units_json(store, experiment_id)},
+      {"best", best_plan(store, experiment_id)},
       {"fronts", fronts_json(store, experiment_id)},
       {"kernels", kernels_json(store, experiment_id)},
       {"errors",

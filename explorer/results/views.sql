@@ -143,6 +143,8 @@ SELECT u.unit_id, u.question_id, u.run_id, u.plan_id, u.graph_run_id, u.graph_pl
                                THEN 'feasible' ELSE q.status END) AS status,
        coalesce(p.time_s, g.default_s * (1 + q.counted_time_change_frac)) AS time_s,
        coalesce(p.energy_j, g.default_j * (1 + q.counted_energy_change_frac)) AS energy_j, q.counted_in_time AS in_time,
+       q.counted_in_time IS NOT 0 AND NOT EXISTS (SELECT 1 FROM plan_marks m WHERE m.plan_id = p.plan_id AND m.kind = 'slack missed')
+         AS keeps_slack,  -- as played
        coalesce(b.time_s, g.default_s) AS default_time_s, coalesce(b.energy_j, g.default_j) AS default_energy_j,
        100.0 * coalesce(p.time_s / b.time_s - 1, q.counted_time_change_frac) AS time_change_pct,
        100.0 * coalesce(p.energy_j / b.energy_j - 1, q.counted_energy_change_frac) AS energy_change_pct,

@@ -8,9 +8,9 @@
 
 #include "common/suggest.hpp"
 #include "common/text.hpp"
-#include "explorer/marks.hpp"
 #include "explorer/results/plan_choice.hpp"
 #include "explorer/results/store.hpp"
+#include "explorer/results/unit_choice.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/drawing/answer.hpp"
@@ -51,30 +51,25 @@ std::string unit_text(const std::vector<SqlValue>& row, std::string_view notes) 
                      notes.empty() ? "" : fmt::format(" [{}]", notes));
 }
 
-// The first, and where that misses its slack once changes of clock are counted, the first that
-// does not.
-Answer top_answer(const QueryResult& found, std::string_view by) {
-  const auto notes = [](const std::vector<SqlValue>& row) {
-    const auto* of = std::get_if<std::string>(&row.back());
-    return of == nullptr ? std::string() : *of;
-  };
-  const auto is_late = [&](const std::vector<SqlValue>& row) {
-    return notes(row).find(name_of(MarkKind::slack_missed)) != std::string::npos;
-  };
+std::string notes_of(const std::vector<SqlValue>& row) {
+  const auto* notes = std::get_if<std::string>(&row.back());
+  return notes == nullptr ? std::string() : *notes;
+}
+
+// The best that keeps its slack, and the first of the table where that is another one.
+Answer top_answer(const QueryResult& found, const QueryResult& kept, std::string_view by) {
   Answer answer;
-  if (found.rows.empty()) return answer;
   const std::vector<SqlValue>& first = found.rows.front();
-  answer.say(fmt::format("Best by {}: ", by)).lead(unit_text(first, notes(first))).say(".");
-  if (!is_late(first)) return answer;
-  const auto kept = std::ranges::find_if_not(found.rows, is_late);
-  answer.next_line();
-  if (kept == found.rows.end()) {
-    return answer.say(
-        "None of these keeps its slack once changes of clock are counted; -n lists more.");
+  if (kept.rows.empty()) {
+    answer.say("None keeps its slack once changes of clock are counted.").next_line();
+  } else {
+    const std::vector<SqlValue>& best = kept.rows.front();
+    answer.say(fmt::format("Best by {}: ", by)).lead(unit_text(best, notes_of(best))).say(".");
+    if (first == best) return answer;
+    answer.next_line();
   }
-  return answer.say("Best of these that keep their slack with changes of clock: ")
-      .lead(unit_text(*kept, notes(*kept)))
-      .say(".");
+  return answer.say(fmt::format("First below, with changes of clock as its plan takes them: {}.",
+                                unit_text(first, notes_of(first))));
 }
 
 }  // namespace
@@ -101,31 +96,38 @@ Action setup_top(CommandLine& app) {
       "time in kernels\nwhose model was fitted to measurements. Low and high: 90 % interval, "
       "of captured runs\nover how their times split between core and memory, "
       "shifted by what playing the plan changes. Captured\nplans that miss their slack as played "
-      "are left out. Notes: what to know "
-      "beside a saving; their reasons: rubato\nshow RUN.\n"
+      "are left out. The answer is the best plan that "
+      "keeps its slack as played.\nNotes: what to know beside a saving; their reasons: rubato "
+      "show RUN.\n"
       "Example:\n  rubato top --db results.db --experiment latest --max-time 1");
   return [o](const RunContext&) {
     check_result_database(o->db);
     const ResultStore store = ResultStore::open_read_only(o->db);
     const std::string id = o->experiment.empty() ? "" : experiment_id(store, o->experiment);
-    const QueryResult found = store.query(
-        // The answer first: what has no room is left out from the right.
-        fmt::format("SELECT coalesce(run_id, 'graph:' || graph_run_id) AS run_id, "
-                    "energy_change_pct, time_change_pct, granularity, slack_pct, trace_name AS "
-                    "trace, gpu, energy_change_low_pct, energy_change_high_pct, measured_pct, "
-                    "power_limit_w, switch_latency_us, switch_stall_us, goal, aggregation, notes "
-                    "FROM v_units WHERE energy_j IS NOT NULL AND in_time IS NOT 0 "
-                    "AND (?1 = '' OR unit_id IN (SELECT unit_id FROM experiment_units WHERE "
-                    "experiment_id = ?1)) AND (?2 IS NULL OR time_change_pct <= ?2) "
-                    "ORDER BY {}, unit_id LIMIT ?3",
-                    order_by(o->by)),
-        {id, o->most_time_pct ? SqlValue(*o->most_time_pct) : SqlValue(),
-         static_cast<std::int64_t>(o->count)});
+    const UnitOrder order{id, order_by(o->by), o->most_time_pct};
+    // The answer first: what has no room is left out from the right.
+    const auto units = [&](const SqlValue& unit_id, std::uint64_t count) {
+      return store.query(
+          fmt::format("SELECT coalesce(run_id, 'graph:' || graph_run_id) AS run_id, "
+                      "energy_change_pct, time_change_pct, granularity, slack_pct, trace_name AS "
+                      "trace, gpu, energy_change_low_pct, energy_change_high_pct, measured_pct, "
+                      "power_limit_w, switch_latency_us, switch_stall_us, goal, aggregation, notes "
+                      "FROM v_units WHERE energy_j IS NOT NULL AND in_time IS NOT 0 "
+                      "AND (?1 = '' OR unit_id IN (SELECT unit_id FROM experiment_units WHERE "
+                      "experiment_id = ?1)) AND (?2 IS NULL OR time_change_pct <= ?2) AND (?4 IS "
+                      "NULL OR unit_id = ?4) "
+                      "ORDER BY {}, unit_id LIMIT ?3",
+                      order.expression),
+          {id, o->most_time_pct ? SqlValue(*o->most_time_pct) : SqlValue(),
+           static_cast<std::int64_t>(count), unit_id});
+    };
+    const QueryResult found = units({}, o->count);
     if (o->format == OutputFormat::table && !found.rows.empty()) {
+      const std::optional<std::string> best = best_unit(store, order);
       print_notes(answer_text(
           id.empty() ? fmt::format("Units of {}", printable(o->db))
                      : fmt::format("Units of experiment '{}'", printable(o->experiment)),
-          top_answer(found, o->by)));
+          top_answer(found, best ? units(*best, 1) : QueryResult{}, o->by)));
     }
     print(as_table(found, Titles::words), o->format);
     if (!found.rows.empty()) return ExitStatus::done;
