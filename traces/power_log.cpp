@@ -111,7 +111,7 @@ std::optional<std::size_t> first_of(const std::vector<std::string>& header,
 
 Columns columns_of(const std::vector<std::string>& header, const PowerLogOptions& options) {
   Columns c;
-  c.time = first_of(header, {"timestamp", "unix_s", "time_s", "time"});
+  c.time = first_of(header, {"timestamp", "timestamp_s", "unix_s", "time_s", "time"});
   c.gpu = first_of(header, {"index", "gpu", "gpu_index"});
   const std::string zeus = fmt::format("power{}", options.gpu.value_or(0));
   const std::string of_gpu = fmt::format("gpu{}_power", options.gpu.value_or(0));

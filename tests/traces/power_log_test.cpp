@@ -87,6 +87,20 @@ TEST(PowerLog, UnixSecondsAndOtherUnits) {
   EXPECT_NEAR(nanoseconds.samples[0].time_s, noon_s, 1e-6);
 }
 
+// As `capture trace` writes them.
+TEST(PowerLog, OfOurOwnRecorder) {
+  const PowerLog log = parse_power_log(
+      "timestamp_s,power_w,energy_j,core_mhz,mem_mhz,temperature_c,throttled\n"
+      "1716398122.000000,100.5,1.0,1410,1593,40,\n1716398122.020000,,3.0,1410,1593,40,power\n"
+      "1716398122.040000,200,5.0,1395,1593,41,\n",
+      "gpt3-xl.power.csv");
+  EXPECT_EQ(log.base, TimeBase::utc);
+  ASSERT_EQ(log.samples.size(), 2U);  // one without power
+  EXPECT_NEAR(log.samples[1].time_s, noon_s + 0.04, 1e-6);
+  EXPECT_DOUBLE_EQ(log.samples[1].power_w, 200.0);
+  EXPECT_EQ(log.samples[1].core_mhz, 1395.0);
+}
+
 TEST(PowerLog, ErrorsSayWhereAndWhat) {
   const auto parse = [](const char* text) { return [=] { (void)parse_power_log(text, "p.csv"); }; };
   expect_error<DataError>(parse(""), "p.csv: not a power log", "nvidia-smi");

@@ -39,6 +39,12 @@ const std::vector<double>& ContendedBound::most_s() {
   return *most_s_;
 }
 
+const std::vector<double>& ContendedBound::passed_s(std::uint32_t gpu) {
+  if (passed_s_.empty())
+    for (const GpuLanes& one : lanes_) passed_s_.push_back(most_passed_s(costs_, pairs_, one));
+  return passed_s_[gpu];
+}
+
 // Side activities that may lie beside too much to look at all of it.
 void ContendedBound::leave_out_far_ones(std::vector<GpuLanes>& lanes) const {
   // Collectives alone are looked at together.
@@ -77,11 +83,12 @@ std::vector<GpuLanes> ContendedBound::narrowed(const ContendedDeadline& deadline
   for (std::uint32_t g = 0; g < lanes.size(); ++g) {
     if (deadline.late_changes) lanes[g].gaps_hold = false;
     if (lanes[g].side.empty()) continue;
-    narrow(
-        graph_,
-        {least_s_, !deadline.stalls ? std::span<const double>(most_s()) : std::span<const double>(),
-         deadline.time_s},
-        g, lanes[g]);
+    SideLimits limits{least_s_, {}, {}, deadline.time_s};
+    if (!deadline.stalls) {
+      limits.most_s = most_s();
+      limits.passed_s = passed_s(g);
+    }
+    narrow(graph_, limits, g, lanes[g]);
   }
   leave_out_far_ones(lanes);
   return lanes;
@@ -117,6 +124,12 @@ std::vector<double> ContendedBound::least_holds_s(const std::vector<GpuLanes>& l
 PaidGraph ContendedBound::paid_by(const ContendedDeadline& deadline) {
   std::vector<GpuLanes> lanes = narrowed(deadline);
   const std::vector<double> holds_s = least_holds_s(lanes, deadline);
+  std::vector<double> latest_s;
+  if (!deadline.stalls) {
+    latest_s.resize(graph_.size());
+    earliest_starts(graph_, most_s(), latest_s);
+  }
+  for (GpuLanes& one : lanes) find_pauses(graph_, latest_s, one);
   // Who has less to pay for: collectives all the time, or what runs on further streams.
   for (GpuLanes& one : lanes) {
     if (one.others_hold || one.other_launches.empty()) continue;

@@ -46,6 +46,7 @@ class ContendedBound {
  private:
   [[nodiscard]] std::vector<GpuLanes> narrowed(const ContendedDeadline& deadline);
   [[nodiscard]] const std::vector<double>& most_s();
+  [[nodiscard]] const std::vector<double>& passed_s(std::uint32_t gpu);
   void leave_out_far_ones(std::vector<GpuLanes>& lanes) const;
   [[nodiscard]] std::vector<double> least_holds_s(const std::vector<GpuLanes>& lanes,
                                                   const ContendedDeadline& deadline);
@@ -56,6 +57,7 @@ class ContendedBound {
   std::vector<double> least_s_;  // of activities alone
   std::vector<GpuLanes> lanes_;
   std::optional<std::vector<double>> most_s_;
+  std::vector<std::vector<double>> passed_s_;  // shape [gpus][activities], once asked for
 };
 
 }  // namespace rubato

@@ -27,13 +27,20 @@ class FlowSearch {
     const std::size_t evaluations = (paid.looked_at() + graph_.size()) * costs.clocks();
     rounds_ = std::clamp<std::size_t>(most_evaluations / evaluations, 3, most_flow_moves);
     for (const GpuLanes& lanes : paid.lanes()) {
-      if (!lanes.side.empty()) rows_.push_back(row_of(lanes));
+      if (lanes.side.empty()) continue;
+      rows_.push_back(row_of(lanes.main.back()));
+      if (!lanes.side.back().holds) rows_.push_back(row_of(lanes.side.back().activity));
     }
   }
 
   double run(ArcFlow flow) {
     best_ = flow;
-    if (raises(flow)) scale_all(flow.price_w);
+    // Where hardly any plan ends in time prices begin far too high, and make no bound at all.
+    while (!raises(flow) && round_ < most_flow_moves && !context_.stop_requested()) {
+      scale(flow, 0.25);
+      rounds_ = std::max(rounds_, round_ + 2);
+    }
+    if (best_j_ > 0.0) scale_all(best_.price_w);
     const bool many = rows_.size() > 1;
     move_late_paths(many ? (round_ + rounds_) / 2 : rounds_);
     if (many) {
@@ -57,8 +64,8 @@ class FlowSearch {
   }
 
   // From launch to launch, as the stream goes; before its first, as captured.
-  [[nodiscard]] Row row_of(const GpuLanes& lanes) const {
-    Row row{{lanes.main.back(), {}}, {}};
+  [[nodiscard]] Row row_of(std::uint32_t last) const {
+    Row row{{last, {}}, {}};
     for (std::uint32_t at = row.path.last; !graph_.arcs_into(ActivityId{at}).empty();) {
       if (const auto gpu = graph_.gpu_of(graph_.activities()[at])) row.gpus.insert(gpu->value);
       row.others |= paid_.is_other(at);

@@ -150,18 +150,41 @@ std::vector<GpuLanes> gpu_lanes(const LaunchCosts& costs) {
   return lanes;
 }
 
+void find_pauses(const ExecutionGraph& graph, std::span<const double> latest_s, GpuLanes& lanes) {
+  lanes.pauses.clear();
+  if (lanes.side.empty()) return;
+  const std::vector<SideActivity>& side = lanes.side;
+  for (std::size_t k = 0; k <= side.size(); ++k) {
+    SidePause& pause = lanes.pauses.emplace_back();
+    pause.first = k == 0 ? 0 : side[k - 1].first;
+    pause.last = k == side.size() ? static_cast<std::uint32_t>(lanes.main.size()) : side[k].last;
+    pause.waits_for_end = k == side.size();
+    if (pause.waits_for_end || (k == 0 && latest_s.empty())) continue;
+    const std::uint32_t next = side[k].activity;
+    if (k == 0) pause.lag_s = latest_s[next];
+    for (const GraphArc& arc : graph.arcs_into(ActivityId{next})) {
+      if (k > 0 && (arc.from.value != side[k - 1].departure || !pause.arcs.empty())) continue;
+      pause.arcs.push_back(static_cast<std::uint32_t>(arc_index(graph, arc)));
+      if (k > 0) pause.lag_s = arc.lag_s;
+    }
+  }
+}
+
 namespace {
 
-// "Ends no later than `main` launches of the row have, and `late_s` of their least time": a bound
-// on the end of an activity by that of the row.
+// "Ends no later than when so many launches of the row have ended, and so much of the row's least
+// time has passed": a bound on the end of an activity by what the row does meanwhile.
 struct LatestEnd {
   std::uint32_t main = 0;
-  double at_s = 0.0;  // the row's least time to the end of those, and what comes on top
+  double at_s = 0.0;  // of the row's least time
 };
 
+// @param least_end_s  of the row's least time to the end of so many launches
+// @param most_s       of it that passes while launches beside the row run, shape [activities]
 std::vector<LatestEnd> latest_ends(const ExecutionGraph& graph, const SideLimits& limits,
                                    std::uint32_t gpu, const std::vector<std::uint32_t>& position,
-                                   const std::vector<double>& least_end_s) {
+                                   const std::vector<double>& least_end_s,
+                                   std::span<const double> most_s) {
   std::vector<LatestEnd> latest(graph.size());
   for (std::uint32_t i = 0; i < graph.size(); ++i) {
     LatestEnd& own = latest[i];
@@ -176,9 +199,33 @@ std::vector<LatestEnd> latest_ends(const ExecutionGraph& graph, const SideLimits
     }
     if (activity.kind == ActivityKind::transfer) own.at_s = unknown_s;
     if (activity.kind == ActivityKind::launch && limits.least_s[i] > 0.0)
-      own.at_s = on_gpu(graph, activity, gpu) ? own.at_s + limits.most_s[i] : unknown_s;
+      own.at_s = on_gpu(graph, activity, gpu) ? own.at_s + most_s[i] : unknown_s;
   }
   return latest;
+}
+
+// The row's least time: of its gaps all that they take at least, or, where what passes is known, of
+// its launches alone.
+void narrow_by_row(const ExecutionGraph& graph, const SideLimits& limits, std::uint32_t gpu,
+                   GpuLanes& lanes, bool with_gaps, double margin_s) {
+  std::vector<double> least_end_s{0.0}, begin_s;
+  for (std::size_t p = 0; p < lanes.main.size(); ++p) {
+    begin_s.push_back(least_end_s.back() + (with_gaps ? lanes.lag_before_s[p] : 0.0));
+    least_end_s.push_back(begin_s.back() + limits.least_s[lanes.main[p]]);
+  }
+  const std::vector<LatestEnd> latest =
+      latest_ends(graph, limits, gpu, positions_of(graph, lanes), least_end_s,
+                  with_gaps ? limits.most_s : limits.passed_s);
+  for (SideActivity& side : lanes.side) {
+    const LatestEnd& end = latest[side.departure];
+    const auto has_ended = [&](std::uint32_t p) {  // when launch p begins
+      return p >= end.main && begin_s[p] >= end.at_s + margin_s;
+    };
+    // Launches rise with time, so once it has ended it has for all that follow.
+    std::uint32_t p = side.first;
+    while (p < side.last && !has_ended(p)) ++p;
+    side.last = p;
+  }
 }
 
 // Earliest ends and latest ones that let the rest end in time.
@@ -209,24 +256,8 @@ void narrow(const ExecutionGraph& graph, const SideLimits& limits, std::uint32_t
   constexpr double rounding = 1e-9;
   const double margin_s = rounding * limits.deadline_s;
   narrow_by_deadline(graph, limits, lanes, margin_s);
-  if (limits.most_s.empty()) return;
-  // Least time from the origin to the end of so many launches of the row.
-  std::vector<double> least_end_s{0.0};
-  for (std::size_t p = 0; p < lanes.main.size(); ++p)
-    least_end_s.push_back(least_end_s.back() + lanes.lag_before_s[p] +
-                          limits.least_s[lanes.main[p]]);
-  const std::vector<LatestEnd> latest =
-      latest_ends(graph, limits, gpu, positions_of(graph, lanes), least_end_s);
-  for (SideActivity& side : lanes.side) {
-    const LatestEnd& end = latest[side.departure];
-    const auto has_ended = [&](std::uint32_t p) {  // when launch p begins
-      return p >= end.main && least_end_s[p] + lanes.lag_before_s[p] >= end.at_s + margin_s;
-    };
-    // Launches rise with time, so once it has ended it has for all that follow.
-    std::uint32_t p = side.first;
-    while (p < side.last && !has_ended(p)) ++p;
-    side.last = p;
-  }
+  if (!limits.most_s.empty()) narrow_by_row(graph, limits, gpu, lanes, true, margin_s);
+  if (!limits.passed_s.empty()) narrow_by_row(graph, limits, gpu, lanes, false, margin_s);
 }
 
 }  // namespace rubato

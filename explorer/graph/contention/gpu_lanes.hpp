@@ -23,6 +23,14 @@ struct SideActivity {
   std::uint32_t first = 0, last = 0;
 };
 
+/// Between two side activities next to each other, before the first, or behind the last.
+struct SidePause {
+  std::uint32_t first = 0, last = 0;  ///< main launches [first, last) may run in it
+  std::vector<std::uint32_t> arcs;    ///< positions of those that wait as long as it lasts
+  bool waits_for_end = false;         ///< so does the last end
+  double lag_s = 0.0;                 ///< of it nobody waits
+};
+
 /// One GPU.
 struct GpuLanes {
   std::vector<std::uint32_t> main;  ///< launches that take time, in their order
@@ -30,6 +38,7 @@ struct GpuLanes {
   std::vector<std::optional<std::uint32_t>> arc_before;
   std::vector<double> lag_before_s;  ///< in the gap before each, at least; shape [main + 1]
   std::vector<SideActivity> side;    ///< of one stream, in its order
+  std::vector<SidePause> pauses;     ///< of it, once `side` is as narrow as it gets
   /// What else may run beside a launch and a side activity: one of each of these at a time.
   std::vector<std::set<std::uint32_t>> others;  ///< kernels of LaunchCosts
   std::vector<std::uint32_t> other_launches;    ///< of those, but for collectives of several ranks
@@ -45,12 +54,20 @@ struct GpuLanes {
 /// By GPU. Of several streams beside the main one, that whose collectives hold most.
 [[nodiscard]] std::vector<GpuLanes> gpu_lanes(const LaunchCosts& costs);
 
+/// Finds the pauses of the side stream.
+/// @param latest_s  when what an activity waits for has ended at the latest, shape [activities];
+///                  empty: not known
+void find_pauses(const ExecutionGraph& graph, std::span<const double> latest_s, GpuLanes& lanes);
+
 /// How long activities take at least and at most, and until when.
 struct SideLimits {
   std::span<const double> least_s;  ///< each activity in any replay, shape [activities]
   /// Launches beside the main stream, whatever runs beside them, shape [activities]; empty: not
   /// known. Of others it counts for nothing.
   std::span<const double> most_s;
+  /// How much of the least time of main launches passes while those beside them run, shape
+  /// [activities]; empty: not known.
+  std::span<const double> passed_s;
   double deadline_s = 0.0;  ///< everything ends by then
 };
 

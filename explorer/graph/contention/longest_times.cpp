@@ -61,6 +61,28 @@ std::vector<double> longest_times_s(const LaunchCosts& costs, PairCosts& pairs) 
   return longest_s;
 }
 
+std::vector<double> most_passed_s(const LaunchCosts& costs, PairCosts& pairs,
+                                  const GpuLanes& lanes) {
+  constexpr std::size_t most_pairs = 500'000;  // x clocks
+  if (!lanes.others.empty()) return {};
+  std::set<std::uint32_t> main, beside;
+  for (const std::uint32_t launch : lanes.main) main.insert(costs.kernel_of(launch));
+  for (const SideActivity& side : lanes.side)
+    if (!side.holds) beside.insert(costs.kernel_of(side.activity));
+  if (main.size() * beside.size() * costs.clocks() > most_pairs) return {};
+  const std::vector<std::uint32_t> kernels(beside.begin(), beside.end());
+  const std::vector<double> of_kernel_s =
+      pairs.most_passed_s(std::vector<std::uint32_t>(main.begin(), main.end()), kernels);
+  std::vector<double> passed_s(costs.model().graph().size(), 0.0);
+  for (const SideActivity& side : lanes.side) {
+    if (side.holds) continue;
+    const auto at = std::ranges::lower_bound(kernels, costs.kernel_of(side.activity));
+    passed_s[side.activity] =
+        costs.amount(side.activity) * of_kernel_s[static_cast<std::size_t>(at - kernels.begin())];
+  }
+  return passed_s;
+}
+
 std::vector<double> most_lost_j(const LaunchCosts& costs, PairCosts& pairs,
                                 std::span<const GpuLanes> lanes,
                                 std::span<const std::vector<double>> lost_w) {

@@ -15,6 +15,12 @@ namespace rubato {
 /// [activities].
 [[nodiscard]] std::vector<double> longest_times_s(const LaunchCosts& costs, PairCosts& pairs);
 
+/// How much of the least time of main launches passes at most while one beside them runs: shape
+/// [activities], 0 of all others; empty: not known, of several streams beside the main one or too
+/// many kernels.
+[[nodiscard]] std::vector<double> most_passed_s(const LaunchCosts& costs, PairCosts& pairs,
+                                                const GpuLanes& lanes);
+
 /// The most that is lost while launches run that pay for it (GpuLanes::others_pay), whatever runs
 /// beside them: J, shape [activities], 0 of all others.
 /// @param lost_w  shape [lanes][clocks]

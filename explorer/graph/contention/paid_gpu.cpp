@@ -1,19 +1,12 @@
 #include "explorer/graph/contention/paid_gpu.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <set>
 #include <utility>
 
 #include "common/numbers.hpp"
 
 namespace rubato {
-
-namespace {
-
-constexpr std::size_t nobody = std::numeric_limits<std::size_t>::max();
-
-}  // namespace
 
 PaidGpu::PaidGpu(const LaunchCosts& costs, const GpuLanes& lanes, PairCosts& pairs,
                  std::span<const double> least_hold_s)
@@ -24,6 +17,7 @@ PaidGpu::PaidGpu(const LaunchCosts& costs, const GpuLanes& lanes, PairCosts& pai
     surplus_w_.push_back(pairs.surplus_w(costs.kernel_of(lanes.main.front()), c));
   gap_is_held_.assign(lanes.main.size() + 1, lanes.gaps_hold);
   gap_w_.resize(lanes.main.size() + 1);
+  alone_w_.resize(lanes.main.size(), 0.0);
   const CompanyId company = pairs.company(lanes.others, lanes.others_pay);
   std::vector<std::size_t> met(lanes.main.size() + 1, 0);
   first_meeting_.push_back(0);
@@ -101,10 +95,15 @@ void PaidGpu::find_hold_base() {
   }
 }
 
+// For so long after a launch its clock is held for no other.
+double PaidGpu::held_after_s(std::size_t position) const {
+  const std::size_t gap = position + 1;
+  return gap_is_held_[gap] ? lanes_.lag_before_s[gap] : 0.0;
+}
+
 // Idle power of the clock held through the gap behind a launch.
 double PaidGpu::held_j(std::size_t position, std::size_t clock) const {
-  const std::size_t gap = position + 1;
-  return gap_is_held_[gap] ? lanes_.lag_before_s[gap] * surplus_w_[clock] : 0.0;
+  return held_after_s(position) * surplus_w_[clock];
 }
 
 double PaidGpu::gap_price_w(std::size_t gap) const {
@@ -123,7 +122,8 @@ double PaidGpu::side_flow_w(std::size_t side) const {
 double PaidGpu::alone_j(std::size_t position, std::size_t clock) const {
   const std::uint32_t launch = lanes_.main[position];
   const PairCost& cell = alone_[position][clock];
-  return costs_.amount(launch) / cell.per_s * (flow_->node_w[launch] + cell.power_w) +
+  return costs_.amount(launch) * cell.time_s *
+             (flow_->node_w[launch] + alone_w_[position] + cell.power_w) +
          held_j(position, clock);
 }
 
@@ -131,50 +131,10 @@ double PaidGpu::alone_j(std::size_t position, std::size_t clock) const {
 double PaidGpu::together_j(std::size_t position, std::size_t side, std::size_t clock) const {
   const std::uint32_t launch = lanes_.main[position];
   const PairCost& cell = together(position, side)[clock];
-  return costs_.amount(launch) / cell.per_s *
+  return costs_.amount(launch) * cell.time_s *
              (flow_->node_w[launch] + side_flow_w(side) + cell.power_w -
               price_[side] * cell.side_per_s) +
          held_j(position, clock);
-}
-
-PaidGpu::Meeting PaidGpu::meeting(std::size_t position, std::span<const PairCost> cells,
-                                  double side_w, double price) const {
-  const std::uint32_t launch = lanes_.main[position];
-  const double time_w = flow_->node_w[launch] + side_w, work = costs_.amount(launch);
-  Meeting least{no_price_j, 0.0};
-  for (std::size_t c = 0; c < cells.size(); ++c) {
-    const PairCost& cell = cells[c];
-    const double wall_s = work / cell.per_s;
-    const double j =
-        wall_s * (time_w + cell.power_w - price * cell.side_per_s) + held_j(position, c);
-    if (j < least.least_j) least = {j, wall_s};
-  }
-  return least;
-}
-
-PaidGpu::Offer PaidGpu::offer(std::size_t position, std::span<const PairCost> cells, double side_w,
-                              double other_j) const {
-  const std::uint32_t launch = lanes_.main[position];
-  const double time_w = flow_->node_w[launch] + side_w, work = costs_.amount(launch);
-  Offer cheapest{no_price_j, 0.0};
-  for (std::size_t c = 0; c < cells.size(); ++c) {
-    const PairCost& cell = cells[c];
-    const double wall_s = work / cell.per_s, progress = wall_s * cell.side_per_s;
-    const double price =
-        (wall_s * (time_w + cell.power_w) + held_j(position, c) - other_j) / progress;
-    if (price < cheapest.price_j) cheapest = {price, progress};
-  }
-  return cheapest;
-}
-
-// The cheapest way to run a main launch: alone, or beside one of the others.
-PaidGpu::Meeting PaidGpu::cheapest(std::size_t position, std::size_t other_than) const {
-  Meeting least = alone_least_[position];
-  for (std::size_t k = first_at_[position]; k < first_at_[position + 1]; ++k) {
-    const Meeting& met = meetings_[place(side_at_[k], position)];
-    if (side_at_[k] != other_than && met.least_j < least.least_j) least = met;
-  }
-  return least;
 }
 
 // What a side activity is worth whatever it runs beside: its own power, its own time.
@@ -184,7 +144,7 @@ void PaidGpu::find_base() {
     if (lanes_.side[s].holds) continue;
     base_[s] = no_price_j;
     for (const PairCost& cell : side_[s])
-      base_[s] = std::min(base_[s], (side_flow_w(s) + cell.side_w) / cell.per_s);
+      base_[s] = std::min(base_[s], (side_flow_w(s) + cell.side_w) * cell.time_s);
   }
 }
 
@@ -192,8 +152,8 @@ void PaidGpu::find_base() {
 double PaidGpu::in_gap_j(std::size_t side, double gap_w) const {
   double least = no_price_j;
   for (const PairCost& cell : side_[side]) {
-    const double per_s = lanes_.side[side].holds ? 1.0 : cell.per_s;
-    least = std::min(least, (gap_w + side_flow_w(side) + cell.power_w) / per_s);
+    const double time_s = lanes_.side[side].holds ? 1.0 : cell.time_s;
+    least = std::min(least, (gap_w + side_flow_w(side) + cell.power_w) * time_s);
   }
   return least;
 }
@@ -207,31 +167,25 @@ double PaidGpu::most_price(std::size_t side) const {
 PaidGpu::Offer PaidGpu::gap_offer(std::size_t side) const {
   double progress = 0.0;
   for (const PairCost& cell : side_[side])
-    progress = std::max(progress, gaps_s_[side] * (lanes_.side[side].holds ? 1.0 : cell.per_s));
+    progress = std::max(progress, gaps_s_[side] / (lanes_.side[side].holds ? 1.0 : cell.time_s));
   return {in_gap_j(side, 0.0), progress};
 }
 
-// From which on the cheapest have room for all that is needed.
-double PaidGpu::price_for(double needed, std::vector<Offer>& offers, double most) const {
-  std::ranges::sort(offers, {}, &Offer::price_j);
-  double room = 0.0;
-  for (const Offer& one : offers) {
-    room += one.progress;
-    if (room >= needed) return one.price_j;
+// While a main launch runs alone what follows on the side stream waits, whichever that is.
+void PaidGpu::find_pause_prices() {
+  free_pauses_j_ = 0.0;
+  if (lanes_.pauses.empty()) return;
+  std::ranges::fill(alone_w_, no_price_j);
+  for (const SidePause& pause : lanes_.pauses) {
+    double w = pause.waits_for_end ? flow_->to_end_w[lanes_.side.back().departure] : 0.0;
+    for (const std::uint32_t arc : pause.arcs) w += flow_->arc_w[arc];
+    for (std::uint32_t p = pause.first; p < pause.last; ++p) alone_w_[p] = std::min(alone_w_[p], w);
   }
-  return most;
-}
-
-void PaidGpu::raise(std::size_t side) {
-  const SideActivity& of = lanes_.side[side];
-  const double most = most_price(side);
-  std::vector<Offer> offers;
-  for (std::uint32_t p = of.first; p < of.last; ++p)
-    offers.push_back(offer(p, together(p, side), side_flow_w(side), cheapest(p, side).least_j));
-  offers.push_back(gap_offer(side));
-  const double price = price_for(needed_[side], offers, most);
-  price_[side] = std::clamp(price, std::min(base_[side], most), most);
-  for (std::uint32_t p = of.first; p < of.last; ++p) meetings_[place(side, p)] = meeting(p, side);
+  for (const SidePause& pause : lanes_.pauses) {
+    double most_w = 0.0;
+    for (std::uint32_t p = pause.first; p < pause.last; ++p) most_w = std::max(most_w, alone_w_[p]);
+    free_pauses_j_ += most_w * pause.lag_s;
+  }
 }
 
 void PaidGpu::pay_alone() {
@@ -241,31 +195,23 @@ void PaidGpu::pay_alone() {
     alone_least_[p] = {no_price_j, 0.0};
     for (std::size_t c = 0; c < alone_[p].size(); ++c) {
       const PairCost& cell = alone_[p][c];
-      const double wall_s = work / cell.per_s;
-      const double j = wall_s * (flow_->node_w[launch] + cell.power_w) + held_j(p, c);
+      const double wall_s = work * cell.time_s;
+      const double j = wall_s * (flow_->node_w[launch] + alone_w_[p] + cell.power_w) + held_j(p, c);
       if (j < alone_least_[p].least_j) alone_least_[p] = {j, wall_s};
     }
   }
 }
 
 void PaidGpu::pay(const ArcFlow& flow) {
-  constexpr int passes = 3;
   flow_ = &flow;
   for (std::size_t gap = 0; gap < gap_w_.size(); ++gap) gap_w_[gap] = gap_price_w(gap);
+  find_pause_prices();
   pay_alone();
   find_base();
   price_ = base_;
   least_ = alone_least_;
   for (Alike& alike : alike_) raise(alike);
-  if (!alike_.empty() || lanes_.side.empty()) return;
-  for (std::size_t s = 0; s < lanes_.side.size(); ++s) {
-    for (std::uint32_t p = lanes_.side[s].first; p < lanes_.side[s].last; ++p)
-      meetings_[place(s, p)] = meeting(p, s);
-  }
-  for (int pass = 0; pass < passes; ++pass) {
-    for (std::size_t s = 0; s < lanes_.side.size(); ++s) raise(s);
-  }
-  for (std::size_t p = 0; p < lanes_.main.size(); ++p) least_[p] = cheapest(p, nobody);
+  if (alike_.empty()) raise_each();
 }
 
 double PaidGpu::paid_j(std::size_t position, std::size_t clock) const {
@@ -276,7 +222,7 @@ double PaidGpu::paid_j(std::size_t position, std::size_t clock) const {
       if (alike.pair[position].empty()) continue;
       const PairCost& cell = alike.pair[position][clock];
       const double w = flow_->node_w[launch] + cell.power_w - alike.price_w[position];
-      least = std::min(least, costs_.amount(launch) / cell.per_s * w + held_j(position, clock));
+      least = std::min(least, costs_.amount(launch) * cell.time_s * w + held_j(position, clock));
     }
     return least;
   }
@@ -315,7 +261,7 @@ void PaidGpu::add_costs_j(const ActivityTimes& times, const LaunchUnits& units,
     if (lanes_.side[s].holds) continue;
     double* of_clock_j = &of_unit_j[units.unit_of(lanes_.side[s].activity) * costs_.clocks()];
     for (std::size_t c = 0; c < costs_.clocks(); ++c)
-      of_clock_j[c] += needed_[s] / side_[s][c].per_s * (side_flow_w(s) + side_[s][c].side_w);
+      of_clock_j[c] += needed_[s] * side_[s][c].time_s * (side_flow_w(s) + side_[s][c].side_w);
   }
 }
 
@@ -323,6 +269,7 @@ double PaidGpu::least_paid_j(std::size_t position) const { return least_[positio
 
 double PaidGpu::side_j() const {
   CompensatedSum sum_j;
+  sum_j.add(-free_pauses_j_);
   std::vector<double> lost_w(lanes_.main.size() + 1, 0.0);
   for (std::size_t s = 0; s < lanes_.side.size(); ++s) {
     const SideActivity& of = lanes_.side[s];
@@ -330,7 +277,7 @@ double PaidGpu::side_j() const {
     double most_w = 0.0, most_beyond_w = 0.0;  // of idle power too, beyond it
     for (std::size_t c = 0; c < side_[s].size(); ++c) {
       const PairCost& cell = side_[s][c];
-      const double paid_w = price_[s] * (of.holds ? 1.0 : cell.per_s) - side_flow_w(s);
+      const double paid_w = price_[s] / (of.holds ? 1.0 : cell.time_s) - side_flow_w(s);
       most_w = std::max(most_w, paid_w - cell.power_w);
       most_beyond_w = std::max(most_beyond_w, paid_w - cell.side_w);
     }

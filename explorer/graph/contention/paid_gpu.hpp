@@ -53,10 +53,16 @@ class PaidGpu {
 
  private:
   static constexpr double no_price_j = std::numeric_limits<double>::infinity();
+  static constexpr std::size_t nobody = std::numeric_limits<std::size_t>::max();
   // A main launch beside a side activity, by its clock of least cost.
   struct Meeting {
     double least_j = 0.0;
     double wall_s = 0.0;  // of the launch there
+  };
+  // The two cheapest ways to run a main launch, of different company.
+  struct Cheapest {
+    Meeting first, second;
+    std::size_t first_side, second_side;  // nobody: alone
   };
   struct Offer {
     double price_j;   // from which on the side activity is cheaper here
@@ -73,6 +79,7 @@ class PaidGpu {
   [[nodiscard]] double alone_j(std::size_t position, std::size_t clock) const;
   [[nodiscard]] double together_j(std::size_t position, std::size_t side, std::size_t clock) const;
   [[nodiscard]] std::vector<std::size_t> beside(const ActivityTimes& times) const;
+  [[nodiscard]] double held_after_s(std::size_t position) const;
   [[nodiscard]] double held_j(std::size_t position, std::size_t clock) const;
   [[nodiscard]] Meeting meeting(std::size_t position, std::size_t side) const {
     return meeting(position, together(position, side), side_flow_w(side), price_[side]);
@@ -81,7 +88,9 @@ class PaidGpu {
                                 double side_w, double price) const;
   [[nodiscard]] Offer offer(std::size_t position, std::span<const PairCost> cells, double side_w,
                             double other_j) const;
-  [[nodiscard]] Meeting cheapest(std::size_t position, std::size_t other_than) const;
+  [[nodiscard]] const Meeting& cheapest_without(std::size_t side, std::size_t position) const;
+  void find_cheapest(std::size_t position);
+  void meet(std::size_t position, std::size_t side);
   // Of a side activity and a main launch, into what meetings have.
   [[nodiscard]] std::size_t place(std::size_t side, std::size_t position) const {
     return first_meeting_[side] + position - lanes_.side[side].first;
@@ -95,6 +104,7 @@ class PaidGpu {
   void find_pairs(PairCosts& pairs, CompanyId company);
   void find_hold_base();
   void find_lost(PairCosts& pairs, CompanyId company);
+  void find_pause_prices();
   void pay_alone();
   void find_base();
   [[nodiscard]] double most_price(std::size_t side) const;
@@ -103,6 +113,7 @@ class PaidGpu {
                                  std::span<const double> most) const;
   [[nodiscard]] Offer gap_offer(std::size_t side) const;
   void raise(std::size_t side);
+  void raise_each();
   void raise(Alike& alike);
   [[nodiscard]] double side_flow_w(std::size_t side) const;
   [[nodiscard]] double in_gap_j(std::size_t side, double gap_w) const;
@@ -119,6 +130,8 @@ class PaidGpu {
   std::vector<bool> gap_is_held_;                 // shape [main + 1]: nothing else asks there
   std::vector<double> surplus_w_;                 // idle power beyond the least, by clock
   std::vector<double> gap_w_;                     // price of each gap, shape [main + 1]
+  std::vector<double> alone_w_;                   // of the side's pause beside each, shape [main]
+  double free_pauses_j_ = 0.0;                    // that alone_w_ counts though nobody waits
   std::vector<double> gaps_s_;                    // that the gaps of each take at least, in all
   std::vector<double> needed_;                    // progress of each side activity
   std::vector<double> base_, price_;              // of each side activity
@@ -126,6 +139,7 @@ class PaidGpu {
   std::vector<double> lost_w_;                    // by clock
   std::vector<Meeting> alone_least_, least_;      // shape [main]
   std::vector<Meeting> meetings_;
+  std::vector<Cheapest> cheapest_;     // shape [main], if there are meetings
   std::vector<Alike> alike_;           // empty: some beside the main stream are launches
   std::vector<std::size_t> alike_of_;  // of each side activity there
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 namespace rubato {
 
@@ -85,6 +86,33 @@ std::vector<std::vector<double>> PairCosts::longest_s(
   return longest;
 }
 
+std::vector<double> PairCosts::most_passed_s(std::span<const std::uint32_t> stream,
+                                             std::span<const std::uint32_t> beside) {
+  const auto different = static_cast<std::uint32_t>(model_.graph().kernels().size());
+  std::vector<double> least_s(stream.size(), std::numeric_limits<double>::infinity());
+  std::vector<double> most_s(beside.size(), 0.0);
+  for (std::size_t c = 0; c < clocks_.size(); ++c) {
+    for (std::size_t k = 0; k < stream.size(); ++k) {
+      const std::uint32_t alone = stream[k] % different;
+      SharedGpu& gpu = gpu_at(c, stream[k] / different, false);
+      least_s[k] = std::min(least_s[k], 1.0 / gpu.at(std::array{alone}).launches_per_s[0]);
+    }
+  }
+  for (std::size_t c = 0; c < clocks_.size(); ++c) {
+    for (std::size_t k = 0; k < stream.size(); ++k) {
+      SharedGpu& gpu = gpu_at(c, stream[k] / different, false);
+      for (std::size_t b = 0; b < beside.size(); ++b) {
+        const std::uint32_t one = stream[k] % different, other = beside[b] % different;
+        const Sharing& both = gpu.at(std::array{std::min(one, other), std::max(one, other)});
+        const std::size_t at = one <= other ? 0 : 1;
+        most_s[b] =
+            std::max(most_s[b], both.launches_per_s[at] / both.launches_per_s[1 - at] * least_s[k]);
+      }
+    }
+  }
+  return most_s;
+}
+
 CompanyId PairCosts::company(const std::vector<std::set<std::uint32_t>>& others, bool pays) {
   const auto at = std::ranges::find_if(
       companies_, [&](const Company& one) { return one.others == others && one.pays == pays; });
@@ -131,7 +159,7 @@ std::vector<PairCost> PairCosts::evaluate(const Key& key) {
   for (std::size_t c = 0; c < clocks_.size(); ++c) {
     const Sharing& sharing = gpu_at(c, kernel / kernels, many).at(std::span(sorted).first(count));
     PairCost& cost = costs.emplace_back();
-    cost.per_s = sharing.launches_per_s[swapped ? 1 : 0];
+    cost.time_s = 1.0 / sharing.launches_per_s[swapped ? 1 : 0];
     cost.power_w = std::max(sharing.power_w() - least_w_, 0.0);
     const std::size_t other = count == 1 || swapped ? 0 : 1;
     cost.side_per_s = holds ? 1.0 : sharing.launches_per_s[other];

@@ -17,10 +17,11 @@ namespace rubato {
 
 /// A GPU that runs one kernel, or one and another beside it, at one clock.
 struct PairCost {
-  double per_s = 0.0;       ///< launches of the first a second
-  double side_per_s = 0.0;  ///< of the other; 1 of a collective that others decide the end of
-  double power_w = 0.0;     ///< beyond the least power of a GPU that runs nothing
-  double side_w = 0.0;      ///< part of power_w beyond idle power that the other draws, or it alone
+  double time_s = 0.0;  ///< of one launch of the first
+  double side_per_s =
+      0.0;  ///< launches of the other a second; 1 of a collective that others decide the end of
+  double power_w = 0.0;  ///< beyond the least power of a GPU that runs nothing
+  double side_w = 0.0;   ///< part of power_w beyond idle power that the other draws, or it alone
 };
 
 /// What else may run beside a pair; several GPUs may have the same.
@@ -66,6 +67,12 @@ class PairCosts {
   /// @return of one launch of each, s, shape as streams
   [[nodiscard]] std::vector<std::vector<double>> longest_s(
       const std::vector<std::vector<std::uint32_t>>& streams, std::span<const double> weight = {});
+
+  /// How much of their time alone at their fastest launches of a stream run through at most while a
+  /// launch of another stream runs beside them, at any clock.
+  /// @return of one launch of each, s, shape as beside
+  [[nodiscard]] std::vector<double> most_passed_s(std::span<const std::uint32_t> stream,
+                                                  std::span<const std::uint32_t> beside);
 
   /// Power of an idle GPU beyond the least, by clock.
   [[nodiscard]] double surplus_w(std::uint32_t kernel, std::size_t clock) const;
