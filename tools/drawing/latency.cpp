@@ -25,10 +25,9 @@ constexpr double left = 58.0, gap = 34.0, row_gap = 30.0, below = 52.0, right = 
 // Where things stand, px: on a desk panels are beside each other, on a telephone below.
 struct Layout {
   double panel_width, title, first_device, energy_height, time_height;
-  std::size_t device_lines;  ///< in turn, so that near neighbours do not meet
 };
-constexpr Layout desk_layout{400.0, 86.0, 110.0, 250.0, 130.0, 3};
-constexpr Layout phone_layout{phone_px - left - right, 14.0, 50.0, 200.0, 110.0, 4};
+constexpr Layout desk_layout{400.0, 86.0, 110.0, 250.0, 130.0};
+constexpr Layout phone_layout{phone_px - left - right, 14.0, 50.0, 200.0, 110.0};
 constexpr double device_line = 16.0;
 
 using Value = double PlanUnderLatency::*;
@@ -65,7 +64,11 @@ class Picture {
     const auto latency = [](const LatencyPoint& point) { return point.latency_us; };
     low_us_ = std::ranges::min(points, {}, latency).latency_us;
     high_us_ = std::ranges::max(points, {}, latency).latency_us;
-    double y = at_.first_device + device_line * static_cast<double>(at_.device_lines) - 4.0;
+    for (const PublishedLatency& device : published_latencies) {
+      if (device.latency_us >= low_us_ && device.latency_us <= high_us_) devices_.push_back(device);
+    }
+    double y =
+        at_.first_device + device_line * std::max(1.0, static_cast<double>(devices_.size())) - 4.0;
     for (Row& row : rows_) {
       scale(row);
       row.y = y;
@@ -192,23 +195,20 @@ class Picture {
     }
   }
 
+  // A name stands left of its line, above those of smaller latencies: no line crosses it. The first
+  // stands right of its line, where there is no room at its left, above all others.
   void draw_devices(Svg& svg) const {
-    for (const bool names : {false, true}) {  // names last: no line crosses them
-      std::size_t line = 0;
-      for (const PublishedLatency& device : published_latencies) {
-        if (device.latency_us < low_us_ || device.latency_us > high_us_) continue;
-        const double at = x(device.latency_us);
-        const bool at_left = device.latency_us == low_us_;
-        const double y = at_.first_device + device_line * static_cast<double>(line);
-        line = (line + 1) % at_.device_lines;
-        if (names) {
-          svg.text(at + (at_left ? 6 : -6), y,
-                   fmt::format("{}, {}", device.device, latency_text(device.latency_us)),
-                   fmt::format("{}{}", over_lines, at_left ? "" : R"( text-anchor="end")"));
-        } else {
-          svg.line(at, y - 8, at, bottom_, R"(class="zero" stroke="#777" stroke-dasharray="3 3")");
-        }
-      }
+    for (std::size_t i = 0; i < devices_.size(); ++i) {
+      const PublishedLatency& device = devices_[i];
+      const double at = x(device.latency_us);
+      const bool at_left = device.latency_us == low_us_;
+      const bool first_at_left = devices_.front().latency_us == low_us_;
+      const std::size_t line = at_left ? 0 : devices_.size() - 1 - i + (first_at_left ? 1 : 0);
+      const double y = at_.first_device + device_line * static_cast<double>(line);
+      svg.line(at, y - 8, at, bottom_, R"(class="zero" stroke="#777" stroke-dasharray="3 3")");
+      svg.text(at + (at_left ? 6 : -6), y,
+               fmt::format("{}, {}", device.device, latency_text(device.latency_us)),
+               fmt::format("{}{}", over_lines, at_left ? "" : R"( text-anchor="end")"));
     }
   }
 
@@ -245,7 +245,8 @@ class Picture {
   bool phone_;
   Layout at_;
   std::vector<Row> rows_;
-  std::vector<bool> panels_;  ///< whether the device waits
+  std::vector<bool> panels_;               ///< whether the device waits
+  std::vector<PublishedLatency> devices_;  ///< whose latency is shown, least first
   double low_us_ = 0.0, high_us_ = 0.0, bottom_ = 0.0;
 };
 

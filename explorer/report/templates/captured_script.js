@@ -12,13 +12,17 @@ const planName = (p) => `${whole[p.granularity] || p.granularity}, ${p.goal === 
 const clocksOf = (p) => [...new Set(kernels.filter((k) => k.graph_plan_id === p.graph_plan_id).map((k) => k.clock))];
 const clocksText = (p) => { const all = clocksOf(p); return all.length === 1 ? all[0] : `${all.length} clocks`; };
 
-const saves = (p) => `energy ${percent(p.energy_change_pct)} (90 %: ${range(p.energy_change_low_pct, p.energy_change_high_pct)}), ` +
-  `time ${percent(p.time_change_pct)} (${range(p.time_change_low_pct, p.time_change_high_pct)})`;
-
 const isForTime = (p) => p.goal !== "least_cost";
 // As it is played, where it is known what changes of clock take.
 const playedTime = (p) => p.counted_time_change_pct ?? p.time_change_pct;
 const playedEnergy = (p) => p.counted_energy_change_pct ?? p.energy_change_pct;
+// The interval is that of the plan as it was made, moved by what playing it changes.
+function saves(p) {
+  const dearer = playedEnergy(p) - p.energy_change_pct, later = playedTime(p) - p.time_change_pct;
+  return `energy ${percent(playedEnergy(p))} (90 %: ${range(p.energy_change_low_pct + dearer, p.energy_change_high_pct + dearer)}), ` +
+    `time ${percent(playedTime(p))} (${range(p.time_change_low_pct + later, p.time_change_high_pct + later)})`;
+}
+const least_shown_pct = 0.005;  // half of the last digit of a change
 
 function answer() {
   const files = run.captures.split("\n");
@@ -26,15 +30,15 @@ function answer() {
     `${run.gpus} GPU${run.gpus > 1 ? "s" : ""}, ${run.gpu}, power limit ${run.power_limit_w} W`;
   const least = (list) => list.length === 0 ? undefined : list.reduce((a, b) => b.energy_j < a.energy_j ? b : a);
   const kept = found.filter((p) => p.counted_in_time !== 0 && !(p.notes || "").includes("slack missed"));
+  // With its changes of clock counted, where it is known what they take, and still in time.
+  const energy = playedEnergy;
   // Of the least slack that was asked for, as the command line says it.
   const slacks = [...new Set(kept.filter(isForTime).map((p) => p.slack_pct))].sort((a, b) => a - b);
   const ofSlack = (slack) => kept.filter((p) => isForTime(p) && p.slack_pct === slack);
   const asked = slacks.length > 0 ? ofSlack(slacks[0]) : kept;
-  const single = least(asked.filter((p) => p.granularity === "iteration"));
-  // With its changes of clock counted, where it is known what they take, and still in time.
-  const energy = playedEnergy;
+  const anySingle = least(asked.filter((p) => p.granularity === "iteration")), single = anySingle && energy(anySingle) <= -least_shown_pct ? anySingle : null;
   const best = d3.least(asked, energy);
-  const later = slacks.slice(1).map((slack) => d3.least(ofSlack(slack), energy)).filter((p) => energy(p) < -0.005).map((p) =>
+  const later = slacks.slice(1).map((slack) => d3.least(ofSlack(slack), energy)).filter((p) => energy(p) < -least_shown_pct).map((p) =>
     `${withinText(p.slack_pct).trim()}, ${clocksText(p).includes("/") ? clockWords(clocksText(p)) : clocksText(p)}: energy ${percent(energy(p))}, time ${percent(playedTime(p))}`);
   const laterText = later.length > 0 ? `With more time: ${later.join("; ")}. The slider says what to set.` : "";
   const shown = single || best;
@@ -42,7 +46,7 @@ function answer() {
     headline("", found.length > 0 ? "No plan is in time once changes of clock are counted: keep the default clocks." : "No plan keeps the time that was asked for.");
     return;
   }
-  if (slacks.length > 0 && energy(best) > -0.005) {
+  if (slacks.length > 0 && energy(best) > -least_shown_pct) {
     headline("", `No plan saves energy${withinText(slacks[0])}: keep the default clocks.`, null, laterText);
     warnings();
     return;
@@ -50,7 +54,8 @@ function answer() {
   const finer = best === shown ? "" : `The most that was found: ${planName(best)}, ${Math.round(best.clock_changes_per_s).toLocaleString("en")} changes of clock per second` +
       (best.counted_in_time === null ? `: ${saves(best)}` : `, counted: energy ${percent(energy(best))}, time ${percent(best.counted_time_change_pct)}`) +
       (best.bound_change_pct === null ? `. Gap ${fixed(best.gap_pct, 2)} % of its cost.` : `. Bound ${percent(best.bound_change_pct)}, gap ${fixed(best.gap_pct, 2)} %.`);
-  headline(single ? clockWords(clocksText(single)) : planName(best), `${isForTime(shown) ? withinText(shown.slack_pct) : ", of least cost"}: ${saves(shown)}.`, single && data.lines[clocksText(single)], `${finer} ${laterText}`.trim(), best !== single ? data.play[best.graph_plan_id] : null);
+  const noSingle = anySingle && !single && isForTime(shown) ? "No single clock saves energy in that time." : "";
+  headline(single ? clockWords(clocksText(single)) : `${whole[best.granularity]}, ${clocksText(best)}`, `${isForTime(shown) ? withinText(shown.slack_pct) : ", of least cost"}: ${saves(shown)}.`, single && data.lines[clocksText(single)], `${noSingle} ${finer} ${laterText}`.trim(), best !== single ? data.play[best.graph_plan_id] : null);
   warnings();
 }
 
@@ -180,11 +185,13 @@ function drawKernels(planId) {
   element("kernels-note").textContent = `Each circle is a clock; its area is the share of the kernel's energy at that clock. ` +
     (groups.length > most ? `The ${most} kernels that take most energy (${fixed(100 * d3.sum(shown, (g) => g.energy_j) / all_j, 0)} %) of ${groups.length}.` : `Most energy first.`);
   const width = drawWidth("#kernels"), slim = width < narrow, line = slim ? 34 : 20, margin = {top: 40, right: slim ? 20 : 90, bottom: 8, left: slim ? 20 : 330}, height = margin.top + margin.bottom + line * shown.length;
-  const core = (k) => Number(k.clock.split("/")[1]) || 0;
+  // What is left to the driver stands beyond the clocks that are set.
+  const set = (k) => Number(k.clock.split("/")[1]), most_mhz = d3.max(kernels, (k) => set(k) || null) ?? 1000, left = 1.1 * most_mhz, core = (k) => set(k) || left;
   const x = d3.scaleLinear(d3.extent(kernels, core), [margin.left + 12, width - margin.right - 12]).nice();
+  const ticks = [...x.ticks(slim ? 4 : 8).filter((v) => v <= most_mhz), ...(kernels.some((k) => !set(k)) ? [left] : [])];
   const middle = slim ? 24 : line / 2;
   const svg = chart("#kernels", width, height, "Core clock of each kernel under the selected plan. The numbers are in the table below.");
-  svg.append("g").attr("transform", `translate(0,${margin.top - 6})`).call(d3.axisTop(x).ticks(slim ? 4 : 8).tickSize(-(height - margin.top)));
+  svg.append("g").attr("transform", `translate(0,${margin.top - 6})`).call(d3.axisTop(x).tickValues(ticks).tickFormat((v) => v === left ? "auto" : v.toLocaleString("en")).tickSize(-(height - margin.top)));
   svg.append("text").attr("class", "soft").attr("x", slim ? width - 110 : width - margin.right - 24).attr("y", 12).attr("text-anchor", "end").text("core clock, MHz");
   svg.append("text").attr("class", "soft").attr("x", width - 4).attr("y", 12).attr("text-anchor", "end").text("of the energy");
   const row = svg.selectAll("g.row").data(shown).join("g").attr("class", "row").attr("data-kernel", (g) => g.kernel).attr("transform", (g, i) => `translate(0,${margin.top + i * line})`);
@@ -209,8 +216,10 @@ function collectives() {
   if (data.collectives.length === 0) return;
   element("ranks").hidden = false;
   const late = d3.rollups(data.collectives, (list) => [list.length, d3.sum(list, (c) => c.start_skew_s)], (c) => c.last_rank).sort((a, b) => b[1][1] - a[1][1]);
-  element("late").textContent = `${data.collectives.length} collectives join ${run.ranks} ranks. ` +
-    late.slice(0, 4).map(([rank, [count, s]]) => `Rank ${rank} came last ${count} times, ${timeText(s)} after the first`).join("; ") + ".";
+  // Of one capture the GPUs take part, like ranks.
+  const [many, count_of, one] = run.ranks > 1 ? ["ranks", run.ranks, "Rank"] : ["GPUs", run.gpus, "GPU"];
+  element("late").textContent = `${data.collectives.length} collectives join ${count_of} ${many}. ` +
+    late.slice(0, 4).map(([rank, [count, s]]) => `${one} ${rank} came last ${count} times, ${timeText(s)} after the first`).join("; ") + ".";
   const us = (s) => fixed(1e6 * s, 0);
   table("#collectives", [["Collective", (c) => c.name], ["Kind", (c) => c.collective.replace(/_/g, " ")], ["Ranks", (c) => c.ranks, true], ["Last rank", (c) => c.last_rank, true],
     ["First to last, us", (c) => us(c.start_skew_s), true], ["Transfer, us", (c) => us(c.transfer_s), true], ["Ends apart, us", (c) => us(c.end_spread_s), true]], data.collectives);

@@ -70,8 +70,10 @@ function drawPanel(svg, {x, y, size, pad, here, best, name}) {
   svg.append("rect").attr("width", size).attr("height", size).attr("class", "ground");
   svg.append("path").attr("class", "zero").attr("d", `M${x(0)} 0 V${size} M0 ${y(0)} H${size}`);
   const ticks = size < 130 ? 2 : 4, inside = (at) => at > 12 && at < size - 12;
-  for (const v of y.ticks(ticks)) if (v !== 0 && inside(y(v))) svg.append("text").attr("class", "tick").attr("x", 2).attr("y", y(v) + 3).text(percent(v, 0));
-  for (const v of x.ticks(ticks)) if (v !== 0 && inside(x(v)) && x(v) > 34) svg.append("text").attr("class", "tick").attr("x", x(v)).attr("y", size - 3).attr("text-anchor", "middle").text(percent(v, 0));
+  const shown = (scale) => { const list = scale.ticks(ticks); return [list, list.every(Number.isInteger) ? 0 : 1]; };
+  const [downs, down_digits] = shown(y), [acrosses, across_digits] = shown(x);
+  for (const v of downs) if (v !== 0 && inside(y(v))) svg.append("text").attr("class", "tick").attr("x", 2).attr("y", y(v) + 3).text(percent(v, down_digits));
+  for (const v of acrosses) if (v !== 0 && inside(x(v)) && x(v) > 34) svg.append("text").attr("class", "tick").attr("x", x(v)).attr("y", size - 3).attr("text-anchor", "middle").text(percent(v, across_digits));
   svg.selectAll("circle").data(here).join("circle").attr("class", "unit").attr("cx", (u) => x(u.time_change_pct)).attr("cy", (u) => y(u.energy_change_pct))
     .attr("r", 2.6).attr("fill", (u) => grainColor(u.granularity)).append("title").text((u) => `${questionName(u)}: energy ${percent(u.energy_change_pct, 2)}, time ${percent(u.time_change_pct, 2)}`);
   svg.append("text").attr("class", "label").attr("x", size - pad).attr("y", 14).attr("text-anchor", "end").text(percent(best.energy_change_pct, 1));

@@ -277,6 +277,9 @@ slack_pct = 1
     kept = next(u for u in units if "slack missed" not in (u["notes"] or ""))
     assert percents(text(page, "#answer"))[0] == round(kept["energy_change_pct"], 2), text(page, "#answer")
     assert percents(text(page, "#finer"))[0] == round(units[0]["energy_change_pct"], 2), text(page, "#finer")
+    # Numbers of an axis differ.
+    panels = page.evaluate("[...document.querySelectorAll('svg.panel')].map((e) => [...e.querySelectorAll('text.tick[text-anchor=middle]')].map((t) => t.textContent))")
+    assert len(panels) == 2 and all(len(panel) == len(set(panel)) > 0 for panel in panels), panels
     lead = run("top", "--db", db).split("Best by energy: ")[1]
     assert percents(lead)[0] == round(kept["energy_change_pct"], 2), lead
 
@@ -314,6 +317,21 @@ def captured_page(page, folder):
     assert text(page, "#bound-note").startswith("No plan lies below the line. It takes each launch "), text(page, "#bound-note")
     page.evaluate("(() => { const s = document.getElementById('slack'); s.value = 0; s.dispatchEvent(new Event('input')); })()")
     assert percents(text(page, "#slider-answer"))[1] <= 0.0, text(page, "#slider-answer")
+
+
+def captured_default(page, folder):
+    """Where no single clock saves, as the terminal says too, the headline is the plan that does; clocks left to the driver are drawn as that."""
+    capture = SOURCE / "tests/captures/traces/kineto_h100_qwen_fwd.json.gz"
+    said = run("explore", capture, "--slack", "0", "--granularity", "iteration,kernel,segment", "--db", folder / "default.db")
+    assert "No single clock saves energy in at most 0 % more time" in said, said
+    sound(page, report(folder, "default.db", "default.html"))
+    shown, told = text(page, "#answer"), next(line for line in said.splitlines() if line.startswith("  energy "))
+    assert shown.startswith("one clock per segment, 2 clocks in at most 0 % more time: energy -"), shown
+    assert abs(percents(shown)[0] - percents(told)[0]) < 0.06 and count(page, "#set-line code") == 0, (shown, told)
+    assert "No single clock saves energy in that time." in text(page, "#finer"), text(page, "#finer")
+    clocks = page.evaluate("[...document.querySelectorAll('#kernels .tick text')].map((e) => e.textContent)")
+    drawn = page.evaluate("[...document.querySelectorAll('#kernels-table tbody tr')].map((row) => row.cells[2].textContent)")
+    assert ("auto" in clocks) == any(clock.endswith("/auto") for clock in drawn) and "0" not in clocks, (clocks, drawn)
 
 
 def captured_limited(page, folder):
@@ -396,6 +414,20 @@ def hostile_names(page, folder):
             assert any(shown in kernel for kernel in kernels), page_name
 
 
+# Names of devices that are shown, and how often one is crossed by the line of another.
+DEVICES = """(() => { let names = 0, crossed = 0;
+  for (const svg of document.querySelectorAll('svg')) {
+    const lines = [...svg.querySelectorAll('line.zero')].map((e) => e.getBoundingClientRect()).filter((b) => b.height > 0);
+    for (const name of svg.querySelectorAll('text.label')) {
+      const b = name.getBoundingClientRect();
+      if (b.width === 0) continue;
+      ++names;
+      crossed += lines.filter((l) => l.left < b.right && l.right > b.left && l.top < b.bottom && l.bottom > b.top).length;
+    }
+  }
+  return [names, crossed]; })()"""
+
+
 def drawn_pages(page, folder):
     """Pages without d3: each with what only it shows."""
     run("replay", EXAMPLES / "run.pt.trace.json.gz", "--power", EXAMPLES / "run.power.csv", "--page", folder / "replay.html")
@@ -404,7 +436,7 @@ def drawn_pages(page, folder):
     run("validate", *sweep, "--model", "builtin,linear", "--page", folder / "models.html")
     run("transfer", "--db", folder / "r.db", "--batches", "1,40", "--tp", "1,2", "--page", folder / "transfer.html")
     run("pipeline", "plan", "--profile", EXAMPLES / "gpt3-175b-a100.csv", "--blocked-power", "84", "--slack", "0,5", "--page", folder / "pipeline.html")
-    run("sweep-latency", "gpt3-xl", "--latencies-us", "1,1000", "--page", folder / "latency.html")
+    run("sweep-latency", "gpt3-xl", "--latencies-us", "1,6000,500000", "--page", folder / "latency.html")
     run("reproduce", "spaan2026", "--report", folder / "reproduce.html")
     run("trace", "scale", "gpt3-small", "--tp", "1..2", "--pp", "1..2", "--dp", "1..2", "--microbatches", "4", "--page", folder / "scale.html")
     for name in ("scale", "replay", "validation", "models", "transfer", "pipeline", "latency", "reproduce"):
@@ -412,6 +444,9 @@ def drawn_pages(page, folder):
         assert count(page, ".tools button") >= 2, name
         page.hover("svg .mark")
         assert len(text(page, "#tip")) > 10, name
+    for width in (390, 1300):
+        page.open(folder / "latency.html", width=width)
+        assert page.evaluate(DEVICES) == [8, 0], (width, page.evaluate(DEVICES))
     page.open(folder / "replay.html")
     page.hover("figure .mark")
     assert len(set(page.evaluate("[...document.querySelectorAll('.linked')].map((e) => e.dataset.kernel)"))) == 1
@@ -428,7 +463,7 @@ def main():
     if not browser.found():
         print("skipped: no chromium on this machine")
         return 77
-    checks = (run_page, without_a_plan, missed_slack, experiment_page, late_experiment_page, captured_experiment_page, captured_page, captured_limited, captured_slider, host_power_page, other_spec, hostile_names, drawn_pages)
+    checks = (run_page, without_a_plan, missed_slack, experiment_page, late_experiment_page, captured_experiment_page, captured_page, captured_default, captured_limited, captured_slider, host_power_page, other_spec, hostile_names, drawn_pages)
     with tempfile.TemporaryDirectory() as temporary, browser.Browser() as page:
         for check in checks:
             check(page, Path(temporary))
