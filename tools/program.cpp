@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <memory>
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fcntl.h>
@@ -145,6 +147,22 @@ class Quiet {
   int kept_ = -1;
 };
 
+// Types with their ranges. What excludes what is said where it is met, by an error.
+class HelpFormatter : public CLI::Formatter {
+ public:
+  [[nodiscard]] std::string make_option_opts(const CLI::Option* option) const override {
+    std::string text = CLI::Formatter::make_option_opts(option);
+    text.resize(std::min(text.find(" Excludes:"), text.size()));
+    using Words = std::pair<std::string_view, std::string_view>;
+    for (const auto& [checked, shown] :
+         {Words{":FLOAT in", " in"}, Words{":INT in", " in"}, Words{":POSITIVE", " > 0"}}) {
+      if (const std::size_t at = text.find(checked); at != std::string::npos)
+        text.replace(at, checked.size(), shown);
+    }
+    return text;
+  }
+};
+
 }  // namespace
 
 ExitStatus run_program(int argc, char** argv, const std::atomic<bool>& interrupted) {
@@ -155,6 +173,7 @@ ExitStatus run_program(int argc, char** argv, const std::atomic<bool>& interrupt
       "rubato"};
   app.set_version_flag("--version", fmt::format("rubato {} ({}; {})", program_version(),
                                                 source_revision(), build_info()));
+  app.formatter(std::make_shared<HelpFormatter>());  // before commands, which take it over
   CommandLine root(app);
   const std::vector<std::string> given(argv, argv + argc);
   // These two speak of all commands.
@@ -166,8 +185,8 @@ ExitStatus run_program(int argc, char** argv, const std::atomic<bool>& interrupt
   add_terminal_options(app, quiet);
   // Behind the commands, or those without a footer would take it over.
   app.footer(
-      "\nEvery command has its own --help, also as: rubato help COMMAND. Start with: rubato "
-      "reproduce spaan2026\n\n"
+      "\nEvery command has its own --help, also as: rubato help COMMAND. Start with:\n"
+      "  rubato reproduce spaan2026\n\n"
       "Exit status: 0 done, 1 no plan meets the budget, 2 wrong usage, 3 bad input, 4 reading or\n"
       "writing failed, 70 a bug of rubato's, 130 interrupted.");
   std::string help = "--help";

@@ -111,7 +111,7 @@ std::string wrapped_help(std::string_view text, std::size_t columns) {
     } else {
       // Lines that were broken by hand become one.
       constexpr std::size_t broken_from = 80;
-      if (before < broken_from) end_paragraph();
+      if (before < broken_from || line.starts_with("Example")) end_paragraph();
       paragraph.append(paragraph.empty() ? "" : " ").append(line);
     }
     before = line.size();

@@ -31,6 +31,8 @@ class Answers(ProgramCase):
                                 (("calibrate", SOURCE / "docs/examples/a100-sweep.csv", "--gpu", "a100-sxm4-80gb", "--kernels-only", "-o", "g.json"),
                                  "Mean absolute error on points that the fit had not seen: time "),
                                 (("impact", SOURCE / "docs/examples/training-run.toml", "--db", "r.db"), "The training run takes "),
+                                (("suggest", "gpt3-xl", "--points", "2"), "Measure every kernel at 2 clocks next"),
+                                (("remeasure", "gpt3-xl", "--campaigns", "5"), "A plan per kernel that promises -"),
                                 (("compare", "1", "1", "--db", "r.db"), "2 questions in both, 0 differ")):
             lines = self.run_program(*command).stdout.splitlines()
             said = next(i for i, line in enumerate(lines) if i > 0 and not line.startswith("  "))  # below a heading of some lines

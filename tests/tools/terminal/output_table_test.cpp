@@ -147,6 +147,8 @@ TEST(Wrapped, HelpGoesOnBelowItsTextsAndLeavesExamplesWhole) {
   // Lines of a paragraph that were broken by hand become one; short ones stay.
   EXPECT_EQ(wrapped_help(std::string(80, 'a') + "\nb c\nExample:\n", 100),
             std::string(80, 'a') + " b c\nExample:\n");
+  EXPECT_EQ(wrapped_help(std::string(80, 'a') + "\nExamples:\n", 100),
+            std::string(80, 'a') + "\nExamples:\n");
 }
 
 TEST(OutputTable, ColoursTitlesAndChanges) {

@@ -13,6 +13,7 @@
 #include "models/validation/measurement_plan.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
+#include "tools/drawing/answer.hpp"
 #include "tools/options/gpu.hpp"
 #include "tools/terminal/output.hpp"
 #include "traces/files/trace_json.hpp"
@@ -56,10 +57,13 @@ ExitStatus run(const SuggestOptions& o, const RunContext& context) {
       {std::string("all clocks"), std::monostate{}, std::monostate{}, found.sigma_full_pct});
   const bool for_people = o.format == OutputFormat::table;
   if (for_people && !found.points.empty())
-    print_notes(fmt::format(
-        "Measure every kernel at {} clocks next: the plan's change is then known to "
-        "{:.2f} %, now to {:.2f} %.\n\n",
-        found.points.size(), found.points.back().change_sigma_pct, found.sigma_now_pct));
+    print_notes(answer_text(
+        fmt::format("{} on {}, {} clocks", printable(trace.name), printable(model.spec().title),
+                    grid.size()),
+        Answer().say(fmt::format(
+            "Measure every kernel at {} clocks next: the plan's change is then known to {:.2f} %, "
+            "now to {:.2f} %.",
+            found.points.size(), found.points.back().change_sigma_pct, found.sigma_now_pct))));
   print(table, o.format);
   if (for_people)
     print_notes(fmt::format(

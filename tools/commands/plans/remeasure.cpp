@@ -12,6 +12,7 @@
 #include "models/table/fill.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
+#include "tools/drawing/answer.hpp"
 #include "tools/options/gpu.hpp"
 #include "tools/terminal/output.hpp"
 #include "traces/files/trace_json.hpp"
@@ -65,10 +66,13 @@ ExitStatus run(const RemeasureOptions& o) {
                        .safety = safety,
                        .campaigns = o.campaigns});
     if (answer.empty())
-      answer = fmt::format(
-          "A plan per kernel that promises {} % of energy keeps {} %: {:.2f} points were luck.\n\n",
-          format_signed(curse.promised.energy.median_pct, 2),
-          format_signed(curse.kept.energy.median_pct, 2), curse.lost.energy.median_pct);
+      answer = answer_text(
+          fmt::format("{} on {}, {} clocks", printable(trace.name), printable(model.spec().title),
+                      grid.size()),
+          Answer().say(fmt::format(
+              "A plan per kernel that promises {} % of energy keeps {} %: {:.2f} points were luck.",
+              format_signed(curse.promised.energy.median_pct, 2),
+              format_signed(curse.kept.energy.median_pct, 2), curse.lost.energy.median_pct)));
     std::vector<Cell> row{safety};
     for (const Interval& interval : {curse.promised.energy, curse.kept.energy, curse.lost.energy,
                                      curse.kept.time, curse.lost.time})
