@@ -89,41 +89,54 @@ std::string doubts_text(std::span<const std::vector<Mark>* const> lists) {
   return doubts.empty() ? "" : fmt::format(" [{}]", kinds_text(doubts));
 }
 
-void ClockMarks::Part::add(double seconds, double value) {
-  time_s += seconds;
-  least = std::min(least, value);
-  most = std::max(most, value);
+void ClockUse::Part::add(const Part& other) {
+  time_s += other.time_s;
+  least = std::min(least, other.least);
+  most = std::max(most, other.most);
 }
 
-std::string ClockMarks::Part::range(std::string_view unit) const {
+std::string ClockUse::Part::range(std::string_view unit) const {
   const std::string last = fmt::format("{:.0f} {}", most, unit);
   return most - least < 0.5 ? last : fmt::format("{:.0f} to {}", least, last);
 }
 
-std::string ClockMarks::Part::share_of(double all_s) const {
+std::string ClockUse::Part::share_of(double all_s) const {
   const double share_pct = percent * time_s / all_s;
   return share_pct < 1.0 ? "less than 1 %" : fmt::format("{:.0f} %", share_pct);
 }
 
-void ClockMarks::add(const KernelCoefficients& kernel, const OperatingPoint& point, double time_s) {
+void ClockUse::add(const GpuSpec& spec, double power_limit_w, const KernelCoefficients& kernel,
+                   const OperatingPoint& point, double time_s) {
   all_s_ += time_s;
-  if (over_limit(spec_, kernel, point, limit_w_)) over_.add(time_s, point.energy_j / point.time_s);
-  const bool known_range = spec_.fitted_range && point.core_mhz > 0.0;
-  if (known_range && !was_fitted(spec_, point.core_mhz)) beyond_.add(time_s, point.core_mhz);
+  if (over_limit(spec, kernel, point, power_limit_w)) {
+    const double power_w = point.energy_j / point.time_s;
+    over_.add({time_s, power_w, power_w});
+    limit_w_ = std::max(limit_w_, power_limit_w);
+  }
+  const bool known_range = spec.fitted_range && point.core_mhz > 0.0;
+  if (known_range && !was_fitted(spec, point.core_mhz))
+    beyond_.add({time_s, point.core_mhz, point.core_mhz});
 }
 
-std::vector<Mark> ClockMarks::marks() const {
+void ClockUse::add(const ClockUse& other) {
+  all_s_ += other.all_s_;
+  limit_w_ = std::max(limit_w_, other.limit_w_);
+  over_.add(other.over_);
+  beyond_.add(other.beyond_);
+}
+
+std::vector<Mark> ClockUse::marks(const GpuSpec& spec) const {
   std::vector<Mark> marks;
   if (over_.time_s > 0.0) {
     std::string reason = fmt::format(
         "{} of the time draws {} at the lowest clock, {} MHz, more than the limit of "
         "{} W; there is no lower clock to enforce it",
-        over_.share_of(all_s_), over_.range("W"), format_number(spec_.core.min_mhz),
+        over_.share_of(all_s_), over_.range("W"), format_number(spec.core.min_mhz),
         format_number(limit_w_));
-    if (spec_.fitted_range && !was_fitted(spec_, spec_.core.min_mhz)) {
+    if (spec.fitted_range && !was_fitted(spec, spec.core.min_mhz)) {
       reason +=
           fmt::format("; power below {:.0f} MHz is a guess, and the limit may be reached there",
-                      spec_.fitted_range->min_core_mhz);
+                      spec.fitted_range->min_core_mhz);
     }
     marks.push_back({MarkKind::limit_not_reached, std::move(reason)});
   }
@@ -131,22 +144,23 @@ std::vector<Mark> ClockMarks::marks() const {
     marks.push_back(
         {MarkKind::clocks_not_fitted,
          fmt::format("{} of the time at {}; {} was measured from {:.0f} to {:.0f} MHz",
-                     beyond_.share_of(all_s_), beyond_.range("MHz"), spec_.name,
-                     spec_.fitted_range->min_core_mhz, spec_.fitted_range->max_core_mhz)});
+                     beyond_.share_of(all_s_), beyond_.range("MHz"), spec.name,
+                     spec.fitted_range->min_core_mhz, spec.fitted_range->max_core_mhz)});
   }
   return marks;
 }
 
 std::vector<Mark> marks_of_clocks(const Trace& trace, const GpuModel& model, const ClockGrid& grid,
                                   const Plan& plan, std::span<const OperatingPoint> cells) {
-  ClockMarks marks(model.spec(), model.power_limit_w());
+  ClockUse use;
   const std::vector<Site> launches = sites(trace, plan);
   for (std::size_t i = 0; i < launches.size(); ++i) {
     const KernelId kernel = launches[i].kernel;
     const OperatingPoint& point = cells[index(kernel) * grid.size() + index(plan.clock_of_site[i])];
-    marks.add(model.coefficients(kernel), point, point.time_s * launches[i].repeat);
+    use.add(model.spec(), model.power_limit_w(), model.coefficients(kernel), point,
+            point.time_s * launches[i].repeat);
   }
-  return marks.marks();
+  return use.marks(model.spec());
 }
 
 std::optional<Mark> mark_of_memory(const Trace& trace, const GpuSpec& spec) {

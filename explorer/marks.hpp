@@ -54,17 +54,16 @@ struct Mark {
 /// none.
 [[nodiscard]] std::string doubts_text(std::span<const std::vector<Mark>* const> lists);
 
-/// Collects what holds for a plan whatever it was chosen for: the power limit and the clocks in
-/// effect.
-class ClockMarks {
+/// What holds for a plan whatever it was chosen for: how long a power limit is not reached, and
+/// which clocks in effect are beyond those that the GPU was fitted at.
+class ClockUse {
  public:
-  /// @param spec  must outlive it
-  ClockMarks(const GpuSpec& spec, double power_limit_w) : spec_(spec), limit_w_(power_limit_w) {}
-
   /// @param kernel  whose launches, alone, give the point
   /// @param time_s  all of them together take
-  void add(const KernelCoefficients& kernel, const OperatingPoint& point, double time_s);
-  [[nodiscard]] std::vector<Mark> marks() const;
+  void add(const GpuSpec& spec, double power_limit_w, const KernelCoefficients& kernel,
+           const OperatingPoint& point, double time_s);
+  void add(const ClockUse& other);
+  [[nodiscard]] std::vector<Mark> marks(const GpuSpec& spec) const;
 
  private:
   // Times and a range of values that are in effect for part of a step.
@@ -72,18 +71,16 @@ class ClockMarks {
     double time_s = 0.0;
     double least = std::numeric_limits<double>::infinity(), most = 0.0;
 
-    void add(double seconds, double value);
+    void add(const Part& other);
     [[nodiscard]] std::string range(std::string_view unit) const;
     [[nodiscard]] std::string share_of(double all_s) const;
   };
 
-  const GpuSpec& spec_;
-  double limit_w_;
-  double all_s_ = 0.0;
+  double all_s_ = 0.0, limit_w_ = 0.0;
   Part over_, beyond_;  ///< the limit, in W; the clocks of the fit, in MHz
 };
 
-/// ClockMarks of a plan of a trace.
+/// ClockUse of a plan of a trace.
 /// @param cells  what evaluate_all says, shape [kernels x clocks]
 [[nodiscard]] std::vector<Mark> marks_of_clocks(const Trace& trace, const GpuModel& model,
                                                 const ClockGrid& grid, const Plan& plan,

@@ -49,13 +49,13 @@ std::vector<Mark> marks_of_clocks(const GraphModel& model, const ClockGrid& grid
     time_s[{launch.kernel, model.throttle_of(*graph.gpu_of(launch)), plan.clock_of_activity[i]}] +=
         run.end_s[i] - run.start_s[i];
   }
-  ClockMarks marks(model.spec(), model.power_limit_w());
+  ClockUse use;
   for (const auto& [at, seconds] : time_s) {
     const auto& [kernel, throttle, clock] = at;
-    marks.add(model.coefficients()[index(kernel)], model.evaluate(kernel, grid[clock], throttle),
-              seconds);
+    use.add(model.spec(), model.power_limit_w(), model.coefficients()[index(kernel)],
+            model.evaluate(kernel, grid[clock], throttle), seconds);
   }
-  return marks.marks();
+  return use.marks(model.spec());
 }
 
 Totals totals_of(const GraphRun& run) {

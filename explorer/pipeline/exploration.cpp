@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -84,15 +85,17 @@ class PipelineQuestions {
     if (found.plan.option_of_pass.empty()) return result;
     result.objective = per_stage_.energy_j(found.energy_j);
     result.lower_bound = per_stage_.energy_j(found.lower_bound_j);
+    result.gap_frac = found.gap_frac;
     if (const auto* cost = std::get_if<LeastCost>(&question.goal)) {
       const double bound_j = planner_.cheapest(worth_w(cost->prices)).bound_j;
       result.objective = cost->prices.of(found.run.time_s, result.objective);
       result.lower_bound = cost->prices.of(0.0, per_stage_.energy_j(bound_j));
       result.gap_frac = std::max(0.0, 1.0 - result.lower_bound / result.objective);
     }
-    result.gap_frac = found.gap_frac;
     result.sim.total = per_stage_.of(found.run, passes());
     result.interval = intervals_.of(found.plan);
+    result.marks = marks_of_clocks(stages_.spec, model_.clocks, work_, found.plan);
+    std::ranges::move(marks_of_stages(stages_, 1), std::back_inserter(result.marks));
     return result;
   }
 

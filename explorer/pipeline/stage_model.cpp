@@ -112,6 +112,12 @@ class PassTable {
     type.options.push_back(option);
     std::vector<std::string>& labels = clocks.clock_of_kernel.emplace_back();
     for (const std::size_t c : clock_of_kernel) labels.push_back(grid_.label(id_at<ClockId>(c)));
+    ClockUse& use = clocks.in_effect.emplace_back();
+    for (std::size_t k = 0; k < kernels(); ++k) {
+      const OperatingPoint& point = cell(k, clock_of_kernel[k]);
+      use.add(model_.spec(), model_.power_limit_w(), model_.coefficients(id_at<KernelId>(k)), point,
+              point.time_s);
+    }
   }
 
   void add_uniform(std::size_t clock, PassType& type, KernelClocks& clocks) const {
@@ -314,6 +320,17 @@ std::vector<Mark> marks_of_stages(const StageModelInput& input, std::uint32_t ch
   const SimResult run = simulate(step, model, grid, uniform_plan(step, grid.default_clock()));
   if (const auto scaled = mark_of_scaled(sources, run.by_kernel)) marks.push_back(*scaled);
   return marks;
+}
+
+std::vector<Mark> marks_of_clocks(const GpuSpec& spec, std::span<const KernelClocks> clocks,
+                                  const PipelineWork& work, const PipelinePlan& plan) {
+  ClockUse use;
+  for (std::size_t i = 0; i < plan.option_of_pass.size(); ++i) {
+    for (const std::size_t entry :
+         clocks_entries(work.schedule.passes[i], work.schedule.shape, clocks.size()))
+      use.add(clocks[entry].in_effect[index(plan.option_of_pass[i])]);
+  }
+  return use.marks(spec);
 }
 
 void add_recompute(PipelineProfile& profile) {

@@ -2,11 +2,13 @@
 // Stage profiles from Rubato's own kernel model, for pipelines nobody has measured: the kernels
 // of each stage's passes, at one clock per pass or with a plan of clocks inside the pass.
 
+#include <span>
 #include <string>
 #include <vector>
 
 #include "explorer/marks.hpp"
 #include "models/gpu/spec.hpp"
+#include "sim/pipeline_run.hpp"
 #include "traces/gpt.hpp"
 #include "traces/pipeline/profile.hpp"
 
@@ -40,6 +42,7 @@ inline constexpr std::size_t most_kernel_plans = 64;
 struct KernelClocks {
   std::vector<std::string> kernels;                       ///< names
   std::vector<std::vector<std::string>> clock_of_kernel;  ///< shape [options x kernels], labels
+  std::vector<ClockUse> in_effect;                        ///< shape [options]
 };
 
 /// A modelled profile, and the clocks behind each of its passes (same order).
@@ -74,6 +77,13 @@ struct ModelProfile {
 /// @param chunks  of `input.stages` on each GPU
 /// @throws what GpuModel and make_clock_grid throw
 [[nodiscard]] std::vector<Mark> marks_of_stages(const StageModelInput& input, std::uint32_t chunks);
+
+/// What to know beside a plan of modelled stages, by the clocks in effect: limits not reached,
+/// clocks that the spec was not fitted at. What runs no kernels of the model counts for nothing.
+/// @param clocks  of ModelProfile
+[[nodiscard]] std::vector<Mark> marks_of_clocks(const GpuSpec& spec,
+                                                std::span<const KernelClocks> clocks,
+                                                const PipelineWork& work, const PipelinePlan& plan);
 
 /// Adds recomputing the forward pass as a pass of its own: a modelled backward pass does not
 /// hold it.

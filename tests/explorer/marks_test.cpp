@@ -217,6 +217,35 @@ TEST(Marks, KernelsOfOtherShapesAreSaidBesideEverySaving) {
   EXPECT_EQ(find(explored("rtx-3080-ti").baseline_marks, MarkKind::scaled), nullptr);
 }
 
+// One stage and one microbatch are one GPU that runs the step.
+TEST(Marks, OfThePassesOfAPipelineAreThoseOfTheStep) {
+  StageModelInput input{.shape = gpt_preset("gpt3-xl"), .spec = load_gpu_spec("rtx-8000")};
+  const ModelProfile profile = model_profile(input);
+  const PipelineWork work = pipeline_work(make_schedule({}), profile.profile, 0.0);
+  const Trace step = generate_gpt_trace(input.shape);
+  const GpuModel model(input.spec, step);
+  const ClockGrid grid = make_clock_grid(input.spec, "");
+  const auto of_pipeline = [&](std::size_t forward, std::size_t backward) {
+    return marks_of_clocks(input.spec, profile.clocks, work,
+                           {{id_at<OptionId>(forward), id_at<OptionId>(backward)}});
+  };
+  const std::vector<Mark> all = of_pipeline(0, 0);
+  const std::vector<Mark> expected = marks_of_clocks(
+      step, model, grid, uniform_plan(step, grid.default_clock()), evaluate_all(model, grid));
+  ASSERT_EQ(all.size(), 1U);
+  EXPECT_EQ(all.front().reason, expected.at(0).reason);
+  // The fit goes from 705 to 1710 MHz: one pass within it leaves the share of the other.
+  const std::vector<ClockOption>& options = profile.profile.passes.front().options;
+  const auto within = static_cast<std::size_t>(
+      std::ranges::find_if(options,
+                           [](const ClockOption& option) { return option.core_mhz < 1700.0; }) -
+      options.begin());
+  EXPECT_TRUE(of_pipeline(within, within).empty());
+  const std::vector<Mark> half = of_pipeline(0, within);
+  ASSERT_EQ(half.size(), 1U);
+  EXPECT_LT(std::stod(half.front().reason), std::stod(all.front().reason));
+}
+
 // A GPU with two stages holds both.
 TEST(Marks, OfStagesThatDoNotFit) {
   StageModelInput input{

@@ -77,7 +77,8 @@ std::string trust_facts(const PipelineRun& base, const PipelineResult* plan,
 
 }  // namespace
 
-Answer pipeline_answer(const PipelinePlanner& planner, const std::vector<PipelineResult>& plans) {
+Answer pipeline_answer(const PipelinePlanner& planner, const std::vector<PipelineResult>& plans,
+                       std::string_view doubts) {
   const PipelineRun& base = planner.baseline();
   const PipelineResult* plan = first_plan(plans);
   if (plan == nullptr)
@@ -89,10 +90,10 @@ Answer pipeline_answer(const PipelinePlanner& planner, const std::vector<Pipelin
       .lead(fmt::format("Passes at {:.0f} to {:.0f} MHz: energy {}", low->core_mhz, high->core_mhz,
                         change_words(change_pct(plan->energy_j, base.energy_j),
                                      interval ? std::optional(interval->energy) : std::nullopt)))
-      .say(
-          fmt::format(", time {} ({:.5g} s and {:.5g} J an iteration, from {:.5g} s and {:.5g} J).",
-                      change_words(change_pct(plan->run.time_s, base.time_s)), plan->run.time_s,
-                      plan->energy_j, base.time_s, base.energy_j));
+      .say(fmt::format(
+          ", time {} ({:.5g} s and {:.5g} J an iteration, from {:.5g} s and {:.5g} J){}.",
+          change_words(change_pct(plan->run.time_s, base.time_s)), plan->run.time_s, plan->energy_j,
+          base.time_s, base.energy_j, doubts));
 }
 
 std::string pipeline_page(const PipelinePlanner& planner, const std::vector<PipelineResult>& plans,
@@ -118,7 +119,8 @@ std::string pipeline_page(const PipelinePlanner& planner, const std::vector<Pipe
                                    "</figure>\n",
                                    frontier_svg(planner, plans, caption.baseline)));
   body += page_section("All plans", html_table(table));
-  return whole_page({"Clocks of a pipeline", caption.subtitle, pipeline_answer(planner, plans), ""},
+  return whole_page({"Clocks of a pipeline", caption.subtitle,
+                     pipeline_answer(planner, plans, caption.doubts), ""},
                     body);
 }
 

@@ -2,6 +2,7 @@
 // Plans of a pipeline as one page.
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "explorer/pipeline/planner.hpp"
@@ -15,11 +16,14 @@ struct PipelineCaption {
   std::string subtitle;  ///< which pipeline
   std::string baseline;  ///< the name of what changes are against
   std::string notes;     ///< lines
+  std::string doubts;    ///< of pipeline_answer
 };
 
 /// HTML: clocks of the first plan that keeps its time, and what they change.
+/// @param doubts  behind the saving, see doubts_text()
 [[nodiscard]] Answer pipeline_answer(const PipelinePlanner& planner,
-                                     const std::vector<PipelineResult>& plans);
+                                     const std::vector<PipelineResult>& plans,
+                                     std::string_view doubts);
 
 /// One self-contained page: the first plan's answer, pictures, clocks and a table of the plans.
 [[nodiscard]] std::string pipeline_page(const PipelinePlanner& planner,

@@ -89,7 +89,10 @@ ExitStatus run_compare(const CompareOptions& o, const RunContext& context) {
   const std::vector<BaselineResult> methods =
       compare_baselines(planner, switch_model(o.input), unit_s, context);
   std::optional<Interval> first;
+  std::vector<const PipelinePlan*> shown;
   for (const BaselineResult& b : methods) {
+    shown.push_back(&b.plan);
+    if (b.at_equal_time) shown.push_back(&b.at_equal_time->plan);
     std::vector<Cell> row{b.method,
                           b.source,
                           b.run.time_s,
@@ -112,7 +115,7 @@ ExitStatus run_compare(const CompareOptions& o, const RunContext& context) {
                              "energy, against the row. The other methods are emulated, lowtime "
                              "with steps of {:.4g} ms; see docs/pipeline.md.\n",
                              baseline_name(o.input), o.step_ms) +
-                     interval_note(loaded),
+                     interval_note(loaded, shown),
                  o.format);
   return ExitStatus::done;
 }

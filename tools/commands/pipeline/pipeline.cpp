@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <memory>
 #include <utility>
 
@@ -69,14 +70,29 @@ Column range_column(bool shown, std::string title) {
           .whole = true};
 }
 
-std::string marks_note(const LoadedPipeline& loaded) {
-  return reasons_text(std::array{&loaded.marks});
+std::vector<Mark> marks_of(const LoadedPipeline& loaded, const PipelinePlan& plan) {
+  std::vector<Mark> marks = loaded.marks;
+  if (loaded.modelled) {
+    std::ranges::move(
+        marks_of_clocks(loaded.modelled->spec, loaded.kernel_clocks, loaded.work, plan),
+        std::back_inserter(marks));
+  }
+  return marks;
 }
 
-std::string interval_note(const LoadedPipeline& loaded) {
+std::string marks_note(const LoadedPipeline& loaded, std::span<const PipelinePlan* const> plans) {
+  std::vector<std::vector<Mark>> marks{marks_of(loaded, highest_clocks(loaded.work))};
+  for (const PipelinePlan* plan : plans) marks.push_back(marks_of(loaded, *plan));
+  std::vector<const std::vector<Mark>*> lists;
+  for (const std::vector<Mark>& of : marks) lists.push_back(&of);
+  return reasons_text(lists);
+}
+
+std::string interval_note(const LoadedPipeline& loaded,
+                          std::span<const PipelinePlan* const> plans) {
   if (const auto why = no_interval(loaded))
-    return marks_note(loaded) + fmt::format("No interval: {}.\n", *why);
-  return marks_note(loaded) +
+    return marks_note(loaded, plans) + fmt::format("No interval: {}.\n", *why);
+  return marks_note(loaded, plans) +
          "90 %: interval of the change before it when the plan is run, replayed with errors of the "
          "kernel model.\n";
 }

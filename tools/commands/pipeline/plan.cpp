@@ -1,6 +1,7 @@
 // rubato pipeline plan: the clock of every pass for a time of the iteration.
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <optional>
 
@@ -117,10 +118,15 @@ bool have_intervals(const std::vector<PipelineResult>& plans) {
 }
 
 OutputTable plans_table(const PlanOptions& o, const PipelinePlanner& planner,
-                        const std::vector<PipelineResult>& plans, const std::vector<Mark>& marks) {
+                        const std::vector<PipelineResult>& plans, const LoadedPipeline& loaded) {
+  const std::vector<Mark> base_marks = marks_of(loaded, highest_clocks(planner.work()));
+  const auto has_marks = [&](const PipelineResult& plan) {
+    return !marks_of(loaded, plan.plan).empty();
+  };
   const std::vector<Column> columns =
       plans_columns(std::ranges::all_of(plans, &PipelineResult::found), have_intervals(plans),
-                    o.jitter_pct != 0.0, o.prices.per_kwh.has_value(), !marks.empty());
+                    o.jitter_pct != 0.0, o.prices.per_kwh.has_value(),
+                    !base_marks.empty() || std::ranges::any_of(plans, has_marks));
   OutputTable table(columns);
   const PipelineRun& base = planner.baseline();
   const auto add = [&](std::vector<Cell> row, const std::optional<SavingInterval>& interval,
@@ -139,7 +145,7 @@ OutputTable plans_table(const PlanOptions& o, const PipelinePlanner& planner,
     const std::vector<Cell> jitter = jitter_cells(o, planner.work(), plan);
     row.insert(row.end(), jitter.begin(), jitter.end());
     row.insert(row.end(), costs.begin(), costs.end());
-    row.emplace_back(kinds_text(marks));
+    row.emplace_back(kinds_text(marks_of(loaded, plan)));
     table.add_row(std::move(row));
   };
   add({baseline_name(o.input), std::string("-"), std::monostate{}, base.time_s, base.energy_j, 0.0,
@@ -173,18 +179,30 @@ std::string changes_note(const SwitchModel& switching) {
 }
 
 std::string plan_notes(const PlanOptions& o, const PipelinePlanner& planner,
-                       const LoadedPipeline& loaded) {
+                       const std::vector<PipelineResult>& plans, const LoadedPipeline& loaded) {
+  std::vector<const PipelinePlan*> shown;
+  for (const PipelineResult& plan : plans) shown.push_back(&plan.plan);
   return fmt::format(
              "No plan is faster than {:.6g} s; least energy at about {:.6g} s.\n"
              "Change is against the {}. The bound holds for all plans that keep "
              "the deadline, with free durations between the measured options.\n",
              planner.least_time_s(), planner.cheapest_time_s(), baseline_name(o.input)) +
-         interval_note(loaded) + (no_interval(loaded) ? "" : "expected: its middle.\n") +
+         interval_note(loaded, shown) + (no_interval(loaded) ? "" : "expected: its middle.\n") +
          multiply_note(o.input, planner.work()) + changes_note(switch_model(o.input)) +
          (o.zeus.empty() && o.plan_file.empty()
               ? "To set the clocks: the same with --zeus FOLDER, for Zeus, or --plan-file "
                 "plans.json, the clock of every pass.\n"
               : "");
+}
+
+// Beside the answer, which is of the first plan in time.
+std::string doubts_of(const PipelinePlanner& planner, const std::vector<PipelineResult>& plans,
+                      const LoadedPipeline& loaded) {
+  const auto first = std::ranges::find_if(plans, &PipelineResult::found);
+  if (first == plans.end()) return "";
+  const std::vector<Mark> base = marks_of(loaded, highest_clocks(planner.work()));
+  const std::vector<Mark> marks = marks_of(loaded, first->plan);
+  return doubts_text(std::array{&base, &marks});
 }
 
 std::string title_of(const PipelineResult& plan) {
@@ -224,7 +242,8 @@ void write_files(const PlanOptions& o, const PipelinePlanner& planner,
   if (!o.page.empty()) {
     write_output(o.page, pipeline_page(planner, plans,
                                        {describe(o.input, work), baseline_name(o.input),
-                                        plan_notes(o, planner, loaded)},
+                                        plan_notes(o, planner, plans, loaded),
+                                        doubts_of(planner, plans, loaded)},
                                        table));
   }
   if (o.zeus.empty()) return;
@@ -251,10 +270,11 @@ void print_plans(const PlanOptions& o, const PipelinePlanner& planner,
   }
   const bool for_people = o.format == OutputFormat::table;
   if (for_people) {
-    print_notes(answer_text(describe(o.input, planner.work()), pipeline_answer(planner, plans)));
+    print_notes(answer_text(describe(o.input, planner.work()),
+                            pipeline_answer(planner, plans, doubts_of(planner, plans, loaded))));
   }
   print_tables(asked, o.format);
-  if (for_people) print_notes(plan_notes(o, planner, loaded));
+  if (for_people) print_notes(plan_notes(o, planner, plans, loaded));
 }
 
 // All ways to look, for pipelines of any size that passes are improved for one by one.
@@ -302,7 +322,7 @@ ExitStatus run_plan(const PlanOptions& o, const RunContext& context) {
   for (PipelineResult& plan : plans) {
     if (intervals && plan.found()) plan.interval = intervals->of(plan.plan);
   }
-  const OutputTable table = plans_table(o, planner, plans, loaded.marks);
+  const OutputTable table = plans_table(o, planner, plans, loaded);
   print_plans(o, planner, plans, table, loaded);
   // What is stored first is not lost when a file cannot be written.
   if (!o.db.empty()) store_pipeline(o.db, planner, plans, o.input, context);

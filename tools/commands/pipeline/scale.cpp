@@ -104,7 +104,6 @@ ExitStatus run_scale(const ScaleOptions& o, const RunContext& context) {
     const PlannerOptions options = planner_options(input);
     const PipelinePlanner planner(work, options, context);
     const auto intervals = intervals_of(loaded, options.switching);
-    note = interval_note(loaded);
     question = fmt::format("{}, {} stages, {} microbatches over all replicas, {}",
                            name_of(work.schedule.shape.kind), work.schedule.shape.stages,
                            o.global_batch, profile_name(input));
@@ -120,6 +119,9 @@ ExitStatus run_scale(const ScaleOptions& o, const RunContext& context) {
     std::vector<double> times_s;
     for (const double factor : o.factors) times_s.push_back(factor * base.time_s);
     const std::vector<StragglerPoint> points = straggle(planner, times_s, context);
+    std::vector<const PipelinePlan*> shown;
+    for (const StragglerPoint& point : points) shown.push_back(&point.result.plan);
+    note = interval_note(loaded, shown);
     for (std::size_t i = 0; i < points.size(); ++i) {
       const StragglerPoint& point = points[i];
       const ScaleSaving saving{gpus, change_pct(point.result.energy_j, point.baseline_energy_j),

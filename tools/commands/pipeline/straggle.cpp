@@ -154,6 +154,8 @@ ExitStatus run_straggle(StraggleOptions o, const RunContext& context) {
                            others * (base_j - energy_j)});
     table.add_row(std::move(row));
   }
+  std::vector<const PipelinePlan*> shown;
+  for (const PipelineResult& plan : plans) shown.push_back(&plan.plan);
   print_answered(
       describe(o.input, work), straggle_answer(list, points, energies), table,
       fmt::format("\nEach row is a pipeline that waits for a slower one, until that one is done, "
@@ -161,7 +163,7 @@ ExitStatus run_straggle(StraggleOptions o, const RunContext& context) {
                   "Beyond {:.5g} s slower passes save nothing more.{}\n",
                   baseline_name(o.input), planner.frontier().slowest_time_s,
                   replicas_text(o.input)) +
-          interval_note(loaded),
+          interval_note(loaded, shown),
       o.format);
   if (!o.db.empty()) store_pipeline(o.db, planner, plans, o.input, context);
   return ExitStatus::done;

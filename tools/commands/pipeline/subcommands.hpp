@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -53,11 +54,18 @@ void add_interval(std::vector<Cell>& row, const std::optional<Interval>& interva
 /// The column of that text, for people.
 [[nodiscard]] Column range_column(bool shown, std::string title = "90 %");
 
-/// A line for each mark of the stages.
-[[nodiscard]] std::string marks_note(const LoadedPipeline& loaded);
+/// What to know beside a plan: marks of the stages, and of clocks in effect where they are
+/// modelled.
+[[nodiscard]] std::vector<Mark> marks_of(const LoadedPipeline& loaded, const PipelinePlan& plan);
+
+/// A line for each mark of the stages, of the default clocks and of these plans, which may be
+/// empty.
+[[nodiscard]] std::string marks_note(const LoadedPipeline& loaded,
+                                     std::span<const PipelinePlan* const> plans = {});
 
 /// marks_note, and what the columns that add_interval fills mean, or why they are empty.
-[[nodiscard]] std::string interval_note(const LoadedPipeline& loaded);
+[[nodiscard]] std::string interval_note(const LoadedPipeline& loaded,
+                                        std::span<const PipelinePlan* const> plans = {});
 
 /// What the energies are of, and what multiplies them.
 [[nodiscard]] std::string multiply_note(const PipelineInput& input, const PipelineWork& work);

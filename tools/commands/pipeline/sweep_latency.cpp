@@ -161,19 +161,24 @@ ExitStatus run_sweep(const LatencyOptions& o, const RunContext& context) {
                      {"ahead_gap_pct", "gap %", 2},
                      {"ahead_changes", "changes"}});
   std::vector<LatencySaving> savings;
+  std::vector<PlansAtLatency> all;
   for (const double slack_pct : o.slacks_pct) {
     const double deadline_s = base.time_s * (1.0 + slack_pct / percent);
     const std::vector<PlansAtLatency> plans = plans_for(o, work, deadline_s, context);
     for (std::size_t i = 0; i < plans.size(); ++i)
       table.add_row(row_of(o, plans[i], base, slack_pct, o.latencies_us[i], intervals, savings));
+    all.insert(all.end(), plans.begin(), plans.end());
   }
+  std::vector<const PipelinePlan*> shown;
+  for (const PlansAtLatency& plans : all)
+    for (const PipelineResult& plan : plans) shown.push_back(&plan.plan);
   print_answered(
       fmt::format("{}; in at most {:.4g} % more time than the {}", describe(o.input, work),
                   fmt::join(o.slacks_pct, ", "), baseline_name(o.input)),
       changes_answer(savings), table,
       "\nStalls: a stage waits out the latency of each change. Ahead: the change is asked for "
       "while the pass before runs, which the latency does not slow down.\n" +
-          interval_note(loaded),
+          interval_note(loaded, shown),
       o.format);
   return ExitStatus::done;
 }
