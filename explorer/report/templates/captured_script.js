@@ -22,7 +22,6 @@ function saves(p) {
   return `energy ${percent(playedEnergy(p))} (90 %: ${range(p.energy_change_low_pct + dearer, p.energy_change_high_pct + dearer)}), ` +
     `time ${percent(playedTime(p))} (${range(p.time_change_low_pct + later, p.time_change_high_pct + later)})`;
 }
-const least_shown_pct = 0.005;  // half of the last digit of a change
 
 function answer() {
   const files = run.captures.split("\n");

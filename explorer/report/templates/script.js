@@ -19,12 +19,16 @@ function answered() {
   const least = d3.min(waste, (p) => p.slack_pct);
   return waste.length > 0 ? waste.filter((p) => p.slack_pct === least) : inTime;
 }
-const leastEnergy = (list) => d3.least(list, (p) => p.energy_j);
+// With changes of clock counted, where it is known what they take.
+const playedEnergy = (p) => p.counted_energy_change_pct ?? p.energy_change_pct;
+const leastEnergy = (list) => d3.least(list, playedEnergy);
 
 function answer() {
   element("subtitle").textContent = `${run.trace_name} on ${data.gpu_title}, power limit ${run.power_limit_w} W, ${new Set(data.grid.map((c) => c.clock)).size} clocks`;
   document.title = `${run.trace_name} on ${run.gpu}`;
-  const asked = answered(), single = leastEnergy(asked.filter((p) => p.granularity === "iteration")), best = leastEnergy(asked);
+  const asked = answered(), anySingle = leastEnergy(asked.filter((p) => p.granularity === "iteration"));
+  const single = anySingle && playedEnergy(anySingle) <= -least_shown_pct ? anySingle : null;
+  const finest = leastEnergy(asked), best = single && playedEnergy(finest) > playedEnergy(single) - least_shown_pct ? single : finest;
   const shown = single || best;
   if (!shown) {
     headline("", `${plans.length > 0 ? "No plan is in time once changes of clock are counted: keep the default clocks" : "No plan does what was asked for"}. The default clocks take ${timeText(baseline.time_s)} and ${fixed(baseline.energy_j, 1)} J.`);
@@ -33,7 +37,7 @@ function answer() {
   } else {
     const clock = kernelsOf(shown)[0]?.clock;
     const finer = best === shown ? "" : `${whole[best.granularity][0].toUpperCase()}${whole[best.granularity].slice(1)}: ${saves(best)}. ` +
-      `${best.clocks} clocks, ${Math.round(best.clock_switches_per_s).toLocaleString("en")} changes of clock per second` +
+      `${clockCount(best.clocks)}, ${Math.round(best.clock_switches_per_s).toLocaleString("en")} changes of clock per second` +
       (best.counted_energy_change_pct === null || best.counted_energy_change_pct === undefined ? "." : `; with what these take: energy ${percent(best.counted_energy_change_pct)}, time ${percent(best.counted_time_change_pct)}.`);
     headline(shown.clocks === 1 ? clockWords(clock) : whole[shown.granularity] || shown.granularity,
       `${shown.slack_pct === null ? ` for ${words(shown.goal)}` : withinText(shown.slack_pct)}: ${saves(shown)}.`,
@@ -167,7 +171,7 @@ function slide() {
   chosen = options && {grain, slack, x: 100 * (d3.sum(options, (o) => o[1]) / baseline.time_s - 1), y: 100 * (d3.sum(options, (o) => o[2]) / baseline.energy_j - 1),
     clocks: new Map(names.map((name, i) => [name, options[i]]))};
   const count = options ? new Set(options.map((o) => o[0])).size : 0;
-  const what = !chosen ? "No plan is that fast." : grain === "iteration" ? clockWords(options[0][0]) : `${whole[grain]}, ${count} clocks`;
+  const what = !chosen ? "No plan is that fast." : grain === "iteration" ? clockWords(options[0][0]) : `${whole[grain]}, ${clockCount(count)}`;
   follow(what, chosen && grain === "iteration" ? options[0][0] : null);
   element("slider-answer").textContent = !chosen ? what : `${what[0].toUpperCase()}${what.slice(1)}: energy ${percent(chosen.y, 2)}, time ${percent(chosen.x, 2)}` +
     (grain === "pass" ? ` (${names.map((name, i) => `${words(name)} ${options[i][0]}`).join(", ")}).` : ".") +

@@ -19,6 +19,8 @@ const signed = (x, digits = 1) => (x > 0 && fixed(x, digits) !== fixed(0, digits
 const percent = (x, digits = 1) => x === null || x === undefined ? "-" : `${signed(x, digits)} %`;
 // As asked for, without digits that say nothing: "5 %".
 const withinText = (slack_pct) => ` in at most ${+slack_pct.toPrecision(6)} % more time`;
+const least_shown_pct = 0.005;  // half of the last digit of a change
+const clockCount = (count) => `${count} clock${count === 1 ? "" : "s"}`;
 const range = (low, high, digits) => `${percent(low, digits)} to ${percent(high, digits)}`;
 const clockWords = (clock) => { const [mem, core] = clock.split("/"); return `memory ${mem}${mem === "auto" ? "" : " MHz"}, core ${core}${core === "auto" ? "" : " MHz"}`; };
 

@@ -72,6 +72,8 @@ def run_page(page, folder):
     for expected, selector in ((3, "path.front"), (8, ".published"), (46, "#kernels .row"), (66, "#grid .cell"), (1, "#set-line code")):
         assert count(page, selector) == expected, (selector, count(page, selector))
     assert text(page, "#set-line code") == "sudo nvidia-smi -lgc 1890,1890 && sudo nvidia-smi -lmc 9251,9251   # back: sudo nvidia-smi -rgc && sudo nvidia-smi -rmc"
+    # A plan per pass that is the one clock again is no finer answer.
+    assert text(page, "#finer") == "" and count(page, "#play-line code") == 0 and " 1 clocks" not in text(page, "main"), text(page, "#finer")
     slider(page)
     interactions(page)
     clear_label(page, folder / "report.html")
