@@ -85,7 +85,7 @@ function trust() {
 }
 
 function front() {
-  const width = drawWidth("#front"), height = width < narrow ? 340 : 460, margin = {top: 20, right: 14, bottom: 44, left: 58};
+  const width = drawWidth("#front"), height = width < narrow ? 340 : 460, margin = {top: 20, right: 22, bottom: 44, left: 58};
   const point = (p) => ({...p, x: change(p.time_s, run.default_s), y: change(p.energy_j ?? p.bound_j, run.default_j)});
   const plans = found.map(point);
   const last = Math.max(12, 1.3 * (d3.max(plans, (p) => p.x) ?? 0));

@@ -150,14 +150,17 @@ function commandLine(id, before, line) {
   target.append(`${before} `, code);
 }
 
+// Numbers and their unit stay on one line.
+const unbroken = (text) => text.replace(/(\d) %/g, "$1\u00a0%");
+
 // The headline: what is set, what that saves, the lines to type.
 function headline(what, saved, set_line = null, finer = "", play_line = null) {
   const target = d3.select("#answer").html("");
   target.append("b").text(what);
-  target.append("span").text(saved);
+  target.append("span").text(unbroken(saved));
   const [set, back] = set_line || [];
   commandLine("set-line", "To set:", set && `${set}   # back: ${back}`);
-  element("finer").textContent = finer;
+  element("finer").textContent = unbroken(finer);
   commandLine("play-line", "To play it:", play_line);
 }
 

@@ -38,7 +38,7 @@ def count(page, selector):
 
 
 def text(page, selector):
-    return page.evaluate(f"document.querySelector({json.dumps(selector)}).textContent")
+    return page.evaluate(f"document.querySelector({json.dumps(selector)}).textContent").replace("\u00a0", " ")
 
 
 def percents(words):
@@ -57,6 +57,9 @@ def sound(page, path):
         if width == 390:
             widest = page.evaluate("Math.max(0, ...[...document.querySelectorAll('.chart svg, figure svg, .multiples svg')].map((e) => e.getBoundingClientRect().width))")
             assert widest <= 390, (path, widest)
+        # Texts of pictures end within them.
+        cut = page.evaluate("[...document.querySelectorAll('.chart svg, figure svg')].flatMap((svg) => { const r = svg.getBoundingClientRect(); return [...svg.querySelectorAll('text')].filter((e) => { const b = e.getBoundingClientRect(); return b.width > 0 && (b.right > r.right + 1 || b.left < r.left - 1); }).map((e) => e.textContent); })")
+        assert cut == [], (path, width, cut)
         # Everything in a picture is where there is a picture.
         assert page.evaluate("[...document.querySelectorAll('svg *')].every((e) => ![...e.attributes].some((a) => /NaN|undefined|Infinity/.test(a.value)))"), path
     tops = page.evaluate("[...document.querySelectorAll('h1, .answer, h2')].map((e) => e.tagName + ' ' + e.textContent)")
