@@ -79,6 +79,29 @@ std::string describe(const StoredPlan& plan) {
                      printable(plan.trace));
 }
 
+// With columns as row_of has them.
+OutputTable transfer_table() {
+  return OutputTable({{.key = "trace", .whole = true},
+                      {.key = "plan_id", .for_programs = true},
+                      {.key = "plan_trace", .for_programs = true},
+                      {"power_w", "default W", 0, false, Room::spare},
+                      {"limited_pct", "at limit %", 1, false, Room::spare},
+                      {"known_pct", "known time %", 1, false, Room::detail},
+                      {"time_change_pct", "time %", 2},
+                      {"energy_change_pct", "energy %", 2},
+                      {"time_change_low_pct", "low", 2, true},
+                      {"time_change_high_pct", "high", 2, true},
+                      {"time_change_expected_pct", "expected", 2, true},
+                      {.key = "energy_change_low_pct", .for_programs = true},
+                      {.key = "energy_change_high_pct", .for_programs = true},
+                      {.key = "energy_range", .title = "90 %", .for_people = true, .whole = true},
+                      {"energy_change_expected_pct", "expected", 2, false, Room::detail},
+                      {"own_time_change_pct", "own time %", 2, false, Room::detail},
+                      {"own_energy_change_pct", "own energy %", 2},
+                      {"regret_points", "regret", 2},
+                      {"equal_time_regret_points", "at equal time", 2, false, Room::detail}});
+}
+
 std::vector<Cell> row_of(const StoredPlan& plan, const Transfer& t) {
   const auto own = [&](double value) { return t.own_found ? Cell(value) : Cell(std::monostate{}); };
   return {t.trace,
@@ -212,25 +235,7 @@ ExitStatus run(const TransferOptions& o, const RunContext& context) {
     throw UsageError("no trace to apply the plan to; name one, or give --batches or --tp");
   StoredPlan plan = plan_of(o, targets);
   plan.host_power_w = o.host_power_w.value_or(plan.host_power_w);
-  OutputTable table({{.key = "trace", .whole = true},
-                     {.key = "plan_id", .for_programs = true},
-                     {.key = "plan_trace", .for_programs = true},
-                     {"power_w", "default W", 0, false, Room::spare},
-                     {"limited_pct", "at limit %", 1, false, Room::spare},
-                     {"known_pct", "known time %", 1, false, Room::detail},
-                     {"time_change_pct", "time %", 2},
-                     {"energy_change_pct", "energy %", 2},
-                     {"time_change_low_pct", "low", 2, true},
-                     {"time_change_high_pct", "high", 2, true},
-                     {"time_change_expected_pct", "expected", 2, true},
-                     {.key = "energy_change_low_pct", .for_programs = true},
-                     {.key = "energy_change_high_pct", .for_programs = true},
-                     {.key = "energy_range", .title = "90 %", .for_people = true, .whole = true},
-                     {"energy_change_expected_pct", "expected", 2, false, Room::detail},
-                     {"own_time_change_pct", "own time %", 2, false, Room::detail},
-                     {"own_energy_change_pct", "own energy %", 2},
-                     {"regret_points", "regret", 2},
-                     {"equal_time_regret_points", "at equal time", 2, false, Room::detail}});
+  OutputTable table = transfer_table();
   std::vector<DrawnTransfer> drawn;
   for (std::size_t i = 0; i < targets.size() && !context.stop_requested(); ++i) {
     const Target& target = targets[i];
