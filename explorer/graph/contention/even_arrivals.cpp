@@ -59,23 +59,20 @@ class EvenArrivals {
 
   /// @param scale  of all times
   void move(const GraphRun& run, double scale, std::vector<ClockId>& clock_of_unit) const {
-    std::map<std::uint32_t, std::pair<double, double>> ends;  // of each transfer: sum, count
+    std::map<std::uint32_t, double> last_s;  // arrival at each transfer
     for (const std::vector<Stretch>& row : rows_) {
       for (const Stretch& one : row) {
         if (!one.transfer) continue;
-        auto& [sum_s, count] = ends[*one.transfer];
-        sum_s += run.end_s[one.launches.back()];
-        count += 1.0;
+        double& of_all_s = last_s[*one.transfer];
+        of_all_s = std::max(of_all_s, run.end_s[one.launches.back()]);
       }
     }
     for (const std::vector<Stretch>& row : rows_) {
       double before_s = 0.0;  // wanted so much later
       for (const Stretch& one : row) {
         double later_s = run.span_s * (scale - 1.0);
-        if (one.transfer) {
-          const auto& [sum_s, count] = ends.at(*one.transfer);
-          later_s = sum_s / count * scale - run.end_s[one.launches.back()];
-        }
+        if (one.transfer)
+          later_s = last_s.at(*one.transfer) * scale - run.end_s[one.launches.back()];
         draw_out(run, one.launches, later_s - before_s, clock_of_unit);
         before_s = later_s;
       }
@@ -169,7 +166,7 @@ void try_even_arrivals(const LaunchCosts& costs, const std::vector<GpuLanes>& la
     const bool better = in_time && run.total_energy_j < best_j * (1.0 - least_gain);
     if (better) best_j = run.total_energy_j;
     in_vain = better ? 0 : in_vain + 1;
-    margin = in_time ? 0.5 * margin : margin + 0.5 * late;
+    margin = in_time ? 0.5 * margin : 2.0 * margin + 0.5 * late;
     even.move(run, (1.0 - margin) * deadline_s / run.span_s, clock_of_unit);
   }
 }

@@ -14,9 +14,9 @@ namespace rubato {
 /// Replays clocks by unit. The run is kept until the next call.
 using UnitReplay = std::function<const GraphRun&(const std::vector<ClockId>& clock_of_unit)>;
 
-/// Moves time between collectives: of ranks that wait launches before it get slower, of those
-/// waited for faster, and the other way round behind it, so that all have arrived at each
-/// collective after their mean time, drawn out to the deadline. Tries some rounds of that in
+/// Moves time between collectives: of ranks that wait launches before it get slower, and the other
+/// way round behind it, so that all arrive at each collective when the last one did, drawn out to
+/// the deadline, or shortened where the replay was late. Tries some rounds of that in
 /// `replay`; nothing where no collective of several ranks runs beside a main stream.
 /// @param lanes          by what waits for what alone, shape [gpus]
 /// @param clock_of_unit  to begin with
