@@ -29,7 +29,7 @@ class FlowSearch {
     for (const GpuLanes& lanes : paid.lanes()) {
       if (lanes.side.empty()) continue;
       rows_.push_back(row_of(lanes.main.back()));
-      if (!lanes.side.back().holds) rows_.push_back(row_of(lanes.side.back().activity));
+      if (takes_half(lanes)) rows_.push_back(row_of(lanes.side.back().activity));
     }
   }
 
@@ -61,6 +61,18 @@ class FlowSearch {
 
   [[nodiscard]] bool stopped(std::size_t rounds) const {
     return round_ >= rounds || context_.stop_requested();
+  }
+
+  // Whether launches beside the main stream take half as long as its own: they wait for each other.
+  [[nodiscard]] bool takes_half(const GpuLanes& lanes) const {
+    const auto least_s = [&](std::uint32_t launch) {
+      return costs_.time_s(launch, costs_.useful_clocks(launch).front());
+    };
+    double main_s = 0.0, side_s = 0.0;
+    for (const std::uint32_t launch : lanes.main) main_s += least_s(launch);
+    for (const SideActivity& side : lanes.side)
+      if (!side.holds) side_s += least_s(side.activity);
+    return 2.0 * side_s >= main_s;
   }
 
   // From launch to launch, as the stream goes; before its first, as captured.

@@ -46,6 +46,7 @@ PaidGpu::PaidGpu(const LaunchCosts& costs, const GpuLanes& lanes, PairCosts& pai
     find_pairs(pairs, company);
   }
   find_hold_base();
+  find_paid_pauses();
   if (lanes.others_pay) find_lost(pairs, company);
 }
 
@@ -171,14 +172,28 @@ PaidGpu::Offer PaidGpu::gap_offer(std::size_t side) const {
   return {in_gap_j(side, 0.0), progress};
 }
 
+// Pauses beside which more can run than in the part of them that nobody waits for.
+void PaidGpu::find_paid_pauses() {
+  std::vector<double> end_s{0.0};  // of main launches one after the other at their fastest
+  for (std::size_t p = 0; p < lanes_.main.size(); ++p) {
+    const auto& cells = alone_[p];
+    const double least_s = std::ranges::min(cells, {}, &PairCost::time_s).time_s;
+    end_s.push_back(end_s.back() + costs_.amount(lanes_.main[p]) * least_s);
+  }
+  for (const SidePause& pause : lanes_.pauses)
+    pause_is_paid_.push_back(pause.lag_s < end_s[pause.last] - end_s[pause.first]);
+}
+
 // While a main launch runs alone what follows on the side stream waits, whichever that is.
 void PaidGpu::find_pause_prices() {
   free_pauses_j_ = 0.0;
   if (lanes_.pauses.empty()) return;
   std::ranges::fill(alone_w_, no_price_j);
-  for (const SidePause& pause : lanes_.pauses) {
+  for (std::size_t k = 0; k < lanes_.pauses.size(); ++k) {
+    const SidePause& pause = lanes_.pauses[k];
     double w = pause.waits_for_end ? flow_->to_end_w[lanes_.side.back().departure] : 0.0;
     for (const std::uint32_t arc : pause.arcs) w += flow_->arc_w[arc];
+    if (!pause_is_paid_[k]) w = 0.0;
     for (std::uint32_t p = pause.first; p < pause.last; ++p) alone_w_[p] = std::min(alone_w_[p], w);
   }
   for (const SidePause& pause : lanes_.pauses) {

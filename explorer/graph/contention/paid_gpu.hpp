@@ -104,6 +104,7 @@ class PaidGpu {
   void find_pairs(PairCosts& pairs, CompanyId company);
   void find_hold_base();
   void find_lost(PairCosts& pairs, CompanyId company);
+  void find_paid_pauses();
   void find_pause_prices();
   void pay_alone();
   void find_base();
@@ -130,6 +131,7 @@ class PaidGpu {
   std::vector<bool> gap_is_held_;                 // shape [main + 1]: nothing else asks there
   std::vector<double> surplus_w_;                 // idle power beyond the least, by clock
   std::vector<double> gap_w_;                     // price of each gap, shape [main + 1]
+  std::vector<bool> pause_is_paid_;               // shape [pauses]
   std::vector<double> alone_w_;                   // of the side's pause beside each, shape [main]
   double free_pauses_j_ = 0.0;                    // that alone_w_ counts though nobody waits
   std::vector<double> gaps_s_;                    // that the gaps of each take at least, in all
