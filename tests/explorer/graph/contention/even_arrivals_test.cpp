@@ -116,7 +116,7 @@ TEST_F(EvenArrivals, RanksHardlyWait) {
 
 // Launches bound by memory lose less time for what they save.
 TEST_F(EvenArrivals, TimeGoesWhereASecondSavesMost) {
-  const Replay& moved = replays(0.0).at(2);  // the first two are as begun
+  const Replay moved = replays(0.0).at(2);  // the first two are as begun
   double gemm_mhz = 0.0, add_mhz = 0.0;
   for (std::uint32_t i = 0; i < graph_.size(); ++i) {
     const Activity& launch = graph_.activities()[i];
