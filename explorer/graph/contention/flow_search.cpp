@@ -51,7 +51,7 @@ class FlowSearch {
   }
 
  private:
-  // The main stream of a GPU.
+  // A stream of a GPU: the main one, or one beside it that is about as full.
   struct Row {
     LatestPath path;
     std::set<std::uint32_t> gpus;  // that it passes

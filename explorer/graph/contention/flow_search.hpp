@@ -7,7 +7,7 @@
 namespace rubato {
 
 /// The highest bound found: all prices by one factor first, then along the path that ends late
-/// where they stand, then along the main stream of one GPU after the other.
+/// where they stand, then along one stream after the other where several are full.
 /// @param start  any flow
 /// @param units  as of PaidGraph::bound_j
 [[nodiscard]] double best_bound_j(const LaunchCosts& costs, PaidGraph& paid,
