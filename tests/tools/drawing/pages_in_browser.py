@@ -7,7 +7,6 @@ Usage: pages_in_browser.py RUBATO SOURCE_DIR; exit status 77: skipped.
 import csv
 import gzip
 import json
-import re
 import shlex
 import subprocess
 import sys
@@ -15,58 +14,8 @@ import tempfile
 import xml.etree.ElementTree as xml
 from pathlib import Path
 
-RUBATO, SOURCE = sys.argv[1], Path(sys.argv[2])
-sys.path[:0] = [str(SOURCE / "tools" / "site"), str(SOURCE / "tests" / "tools")]
-import browser  # noqa: E402
-from checks import finished  # noqa: E402
-from paper import on_paper  # noqa: E402
-
-EXAMPLES = SOURCE / "docs" / "examples"
-
-
-def run(*arguments):
-    return finished(RUBATO, *arguments).stdout
-
-
-def report(folder, db, name, *arguments):
-    run("report", "--db", folder / db, "-o", folder / name, *arguments)
-    return folder / name
-
-
-def count(page, selector):
-    return page.evaluate(f"document.querySelectorAll({json.dumps(selector)}).length")
-
-
-def text(page, selector):
-    return page.evaluate(f"document.querySelector({json.dumps(selector)}).textContent").replace("\u00a0", " ")
-
-
-def percents(words):
-    return [float(number) for number in re.findall(r"([+-]?\d+\.\d+) %", words)]
-
-
-def sound(page, path):
-    """Opens a page as all its readers do; at last on a desk, light."""
-    on_paper(page, path)
-    for width, dark, media in ((390, True, "screen"), (390, False, "screen"), (1300, True, "screen"), (1300, False, "print"), (1300, False, "screen")):
-        page.open(path, width=width, dark=dark, media=media)
-        assert page.console == [], (path, width, page.console)
-        beyond = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-        assert beyond <= 0, f"{path}: {beyond} px wider than a window of {width}"
-        # What a telephone shows is drawn for it.
-        if width == 390:
-            widest = page.evaluate("Math.max(0, ...[...document.querySelectorAll('.chart svg, figure svg, .multiples svg')].map((e) => e.getBoundingClientRect().width))")
-            assert widest <= 390, (path, widest)
-        # Texts of pictures end within them.
-        cut = page.evaluate("[...document.querySelectorAll('.chart svg, figure svg')].flatMap((svg) => { const r = svg.getBoundingClientRect(); return [...svg.querySelectorAll('text')].filter((e) => { const b = e.getBoundingClientRect(); return b.width > 0 && (b.right > r.right + 1 || b.left < r.left - 1); }).map((e) => e.textContent); })")
-        assert cut == [], (path, width, cut)
-        # Everything in a picture is where there is a picture.
-        assert page.evaluate("[...document.querySelectorAll('svg *')].every((e) => ![...e.attributes].some((a) => /NaN|undefined|Infinity/.test(a.value)))"), path
-    tops = page.evaluate("[...document.querySelectorAll('h1, .answer, h2')].map((e) => e.tagName + ' ' + e.textContent)")
-    assert tops[0].startswith("H1") and tops[1].startswith("P ") and len(tops[1]) > 20, (path, tops)
-    assert tops[2] == "H2 How sure this is", (path, tops)
-    for heading in ("h1", "title"):
-        assert str(EXAMPLES) not in text(page, heading), text(page, heading)
+import captured_pages
+from page_checks import EXAMPLES, RUBATO, browser, count, percents, report, run, sound, text
 
 
 def run_page(page, folder):
@@ -289,102 +238,6 @@ slack_pct = 1
     assert percents(lead)[0] == round(kept["energy_change_pct"], 2), lead
 
 
-def captured_experiment_page(page, folder):
-    (folder / "captured.toml").write_text(f"""schema = 1
-name = "captured"
-[axes]
-gpu = "a100-sxm4-80gb"
-capture = "{EXAMPLES / 'run.pt.trace.json.gz'}"
-clocks = "coarse"
-granularity = ["iteration", "kernel"]
-slack_pct = 1
-switch_latency_us = [1000, 22000]
-""")
-    run("sweep", "run", folder / "captured.toml", "--db", folder / "cs.db")
-    sound(page, report(folder, "cs.db", "captured-experiment.html", "--experiment", "latest"))
-    for expected, selector in ((4, ".unit-row"), (2, "path.front"), (2, "path.latency"), (0, ".cell")):
-        assert count(page, selector) == expected, (selector, count(page, selector))
-
-
-def captured_page(page, folder):
-    run("explore", EXAMPLES / "run.pt.trace.json.gz", "--captured-clock", "1593/1410", "--slack", "5", "--granularity", "iteration,kernel", "--db", folder / "c.db")
-    sound(page, report(folder, "c.db", "captured.html"))
-    assert text(page, "#answer b") == "memory 1593 MHz, core 1005 MHz"
-    assert text(page, "#set-line code").startswith("sudo nvidia-smi -lgc 1005,1005 ")
-    for expected, selector in ((1, ".bound"), (2, ".plan"), (40, "#kernels .row")):
-        assert count(page, selector) == expected, (selector, count(page, selector))
-    # The slider's single clock is the plan's.
-    assert "memory 1593 MHz, core 1005 MHz" in text(page, "#slider-answer"), text(page, "#slider-answer")
-    # The bound that is said holds for every plan of the run that is within that time.
-    bound = percents(text(page, "#slider-answer"))[2]
-    plans = json.loads(run("explore", EXAMPLES / "run.pt.trace.json.gz", "--captured-clock", "1593/1410", "--slack", "5", "--json"))["plans"]
-    assert bound >= max(-p["energy_change_pct"] for p in plans) - 0.06, (bound, plans)
-    assert text(page, "#bound-note").startswith("No plan lies below the line. It takes each launch "), text(page, "#bound-note")
-    page.evaluate("(() => { const s = document.getElementById('slack'); s.value = 0; s.dispatchEvent(new Event('input')); })()")
-    assert percents(text(page, "#slider-answer"))[1] <= 0.0, text(page, "#slider-answer")
-
-
-def captured_default(page, folder):
-    """Where no single clock saves, as the terminal says too, the headline is the plan that does; clocks left to the driver are drawn as that."""
-    capture = SOURCE / "tests/captures/traces/kineto_h100_qwen_fwd.json.gz"
-    said = run("explore", capture, "--slack", "0", "--granularity", "iteration,kernel,segment", "--db", folder / "default.db")
-    assert "No single clock saves energy in at most 0 % more time" in said, said
-    sound(page, report(folder, "default.db", "default.html"))
-    shown, told = text(page, "#answer"), next(line for line in said.splitlines() if line.startswith("  energy "))
-    assert shown.startswith("one clock per segment, 2 clocks in at most 0 % more time: energy -"), shown
-    assert abs(percents(shown)[0] - percents(told)[0]) < 0.06 and count(page, "#set-line code") == 0, (shown, told)
-    assert "No single clock saves energy in that time." in text(page, "#finer"), text(page, "#finer")
-    clocks = page.evaluate("[...document.querySelectorAll('#kernels .tick text')].map((e) => e.textContent)")
-    drawn = page.evaluate("[...document.querySelectorAll('#kernels-table tbody tr')].map((row) => row.cells[2].textContent)")
-    assert ("auto" in clocks) == any(clock.endswith("/auto") for clock in drawn) and "0" not in clocks, (clocks, drawn)
-
-
-def captured_limited(page, folder):
-    """Launches that reach the power limit together draw less than alone: no line of launches alone bounds them."""
-    capture = SOURCE / "tests/captures/traces/kineto_a100_ddp2_resnet.json.gz"
-    options = ("--gpu", "a100-sxm4-80gb", "--slack", "5", "--granularity", "iteration,pass", "--db", folder / "limited.db")
-    run("explore", capture, *options, "--power-limit", "100")
-    sound(page, report(folder, "limited.db", "limited.html"))
-    assert text(page, "#bound-note").startswith("There is no line below which "), text(page, "#bound-note")
-    assert count(page, ".bound") == 0 and "No plan of any kind" not in text(page, "#slider-answer")
-
-
-def captured_slider(page, folder):
-    """The slider finds the stored plan that saves most in the time, and the clocks of the kernels follow it."""
-    run("explore", EXAMPLES / "run.pt.trace.json.gz", "--captured-clock", "1593/1410", "--granularity", "iteration,kernel,segment", "--db", folder / "cl.db")
-    sound(page, report(folder, "cl.db", "captured-slider.html"))
-
-    def rows(sql):
-        return json.loads(run("query", "--db", folder / "cl.db", "--json", sql))
-
-    plans = rows("SELECT graph_plan_id, granularity, coalesce(counted_time_change_pct, time_change_pct) AS time, "
-                 "coalesce(counted_energy_change_pct, energy_change_pct) AS energy FROM v_graph_plans WHERE energy_j IS NOT NULL")
-    shown = []
-    for slack in (6, 3, 1.5, 0.5, 0):
-        page.evaluate(f"(() => {{ const s = document.getElementById('slack'); s.value = {slack}; s.dispatchEvent(new Event('input')); }})()")
-        best = min((p for p in plans if p["time"] <= slack + 1e-7), key=lambda p: p["energy"])
-        energy, time = percents(text(page, "#slider-plan").split(":", 2)[2])
-        assert abs(energy - best["energy"]) < 0.006 and abs(time - best["time"]) < 0.006, (slack, best, text(page, "#slider-plan"))
-        chosen = int(page.evaluate("document.getElementById('plan').value"))
-        assert abs(next(p["energy"] for p in plans if p["graph_plan_id"] == chosen) - best["energy"]) < 1e-9, (chosen, best)
-        clocks = {row["clock"] for row in rows(f"SELECT DISTINCT clock FROM graph_plan_clocks WHERE graph_plan_id = {chosen}")}
-        drawn = set(page.evaluate("[...document.querySelectorAll('#kernels-table tbody tr')].map((row) => row.cells[2].textContent)"))
-        assert drawn == clocks, (slack, drawn, clocks)
-        assert count(page, "#front .plan rect[stroke='var(--ink)']") == 1
-        shown.append(chosen)
-    assert len(set(shown)) > 2, shown
-
-
-def other_spec(page, folder):
-    """A file that takes the name of a shipped spec: its errors and clocks are not the shipped ones."""
-    spec = json.loads((SOURCE / "models" / "data" / "a100-sxm4-80gb.json").read_text())
-    (folder / "own.json").write_text(json.dumps(spec).replace('"1593"', '"fast"'))
-    run("explore", EXAMPLES / "run.pt.trace.json.gz", "--gpu", folder / "own.json", "--slack", "5", "--granularity", "iteration", "--db", folder / "own.db")
-    sound(page, report(folder, "own.db", "own.html"))
-    assert "Model error" in text(page, "#trust") and "not known for this spec" in text(page, "#trust"), text(page, "#trust")
-    assert count(page, "#set-line code") == 0
-
-
 HOSTILE = "<b class='bad'>&\"x\"'y'</b><script>console.log(1)</script>"
 
 
@@ -468,7 +321,7 @@ def main():
     if not browser.found():
         print("skipped: no chromium on this machine")
         return 77
-    checks = (run_page, without_a_plan, missed_slack, experiment_page, late_experiment_page, captured_experiment_page, captured_page, captured_default, captured_limited, captured_slider, host_power_page, other_spec, hostile_names, drawn_pages)
+    checks = (run_page, without_a_plan, missed_slack, experiment_page, late_experiment_page, *captured_pages.CHECKS, host_power_page, hostile_names, drawn_pages)
     with tempfile.TemporaryDirectory() as temporary, browser.Browser() as page:
         for check in checks:
             check(page, Path(temporary))
