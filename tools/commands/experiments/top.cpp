@@ -72,6 +72,24 @@ Answer top_answer(const QueryResult& found, const QueryResult& kept, std::string
                                 unit_text(first, notes_of(first))));
 }
 
+// The first ones, or this one alone. What has no room is left out from the right.
+QueryResult units(const ResultStore& store, const UnitOrder& order, std::uint64_t count,
+                  const SqlValue& unit_id = {}) {
+  return store.query(
+      fmt::format("SELECT coalesce(run_id, 'graph:' || graph_run_id) AS run_id, "
+                  "energy_change_pct, time_change_pct, granularity, slack_pct, trace_name AS "
+                  "trace, gpu, energy_change_low_pct, energy_change_high_pct, measured_pct, "
+                  "power_limit_w, switch_latency_us, switch_stall_us, goal, aggregation, notes "
+                  "FROM v_units WHERE energy_j IS NOT NULL AND in_time IS NOT 0 "
+                  "AND (?1 = '' OR unit_id IN (SELECT unit_id FROM experiment_units WHERE "
+                  "experiment_id = ?1)) AND (?2 IS NULL OR time_change_pct <= ?2) AND (?4 IS "
+                  "NULL OR unit_id = ?4) "
+                  "ORDER BY {}, unit_id LIMIT ?3",
+                  order.expression),
+      {order.experiment_id, order.most_time_pct ? SqlValue(*order.most_time_pct) : SqlValue(),
+       static_cast<std::int64_t>(count), unit_id});
+}
+
 }  // namespace
 
 Action setup_top(CommandLine& app) {
@@ -105,29 +123,13 @@ Action setup_top(CommandLine& app) {
     const ResultStore store = ResultStore::open_read_only(o->db);
     const std::string id = o->experiment.empty() ? "" : experiment_id(store, o->experiment);
     const UnitOrder order{id, order_by(o->by), o->most_time_pct};
-    // The answer first: what has no room is left out from the right.
-    const auto units = [&](const SqlValue& unit_id, std::uint64_t count) {
-      return store.query(
-          fmt::format("SELECT coalesce(run_id, 'graph:' || graph_run_id) AS run_id, "
-                      "energy_change_pct, time_change_pct, granularity, slack_pct, trace_name AS "
-                      "trace, gpu, energy_change_low_pct, energy_change_high_pct, measured_pct, "
-                      "power_limit_w, switch_latency_us, switch_stall_us, goal, aggregation, notes "
-                      "FROM v_units WHERE energy_j IS NOT NULL AND in_time IS NOT 0 "
-                      "AND (?1 = '' OR unit_id IN (SELECT unit_id FROM experiment_units WHERE "
-                      "experiment_id = ?1)) AND (?2 IS NULL OR time_change_pct <= ?2) AND (?4 IS "
-                      "NULL OR unit_id = ?4) "
-                      "ORDER BY {}, unit_id LIMIT ?3",
-                      order.expression),
-          {id, o->most_time_pct ? SqlValue(*o->most_time_pct) : SqlValue(),
-           static_cast<std::int64_t>(count), unit_id});
-    };
-    const QueryResult found = units({}, o->count);
+    const QueryResult found = units(store, order, o->count);
     if (o->format == OutputFormat::table && !found.rows.empty()) {
       const std::optional<std::string> best = best_unit(store, order);
       print_notes(answer_text(
           id.empty() ? fmt::format("Units of {}", printable(o->db))
                      : fmt::format("Units of experiment '{}'", printable(o->experiment)),
-          top_answer(found, best ? units(*best, 1) : QueryResult{}, o->by)));
+          top_answer(found, best ? units(store, order, 1, *best) : QueryResult{}, o->by)));
     }
     print(as_table(found, Titles::words), o->format);
     if (!found.rows.empty()) return ExitStatus::done;
