@@ -8,11 +8,9 @@ namespace rubato {
 
 std::optional<std::string> best_unit(const ResultStore& store, const UnitOrder& order) {
   const QueryResult found = store.query(
-      fmt::format("SELECT unit_id FROM v_units WHERE energy_j IS NOT NULL AND keeps_slack "
-                  "AND (?1 = '' OR unit_id IN (SELECT unit_id FROM experiment_units WHERE "
-                  "experiment_id = ?1)) AND (?2 IS NULL OR time_change_pct <= ?2) "
+      fmt::format("SELECT unit_id FROM v_units WHERE energy_j IS NOT NULL AND keeps_slack AND {} "
                   "ORDER BY {}, unit_id LIMIT 1",
-                  order.expression),
+                  unit_condition, order.expression),
       {order.experiment_id, order.most_time_pct ? SqlValue(*order.most_time_pct) : SqlValue()});
   if (found.rows.empty()) return std::nullopt;
   return text(found.rows[0][0]);

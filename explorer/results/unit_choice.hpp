@@ -16,6 +16,11 @@ struct UnitOrder {
   std::optional<double> most_time_pct = {};           ///< units whose time changes by at most this
 };
 
+/// Condition on a row of v_units: ?1 is UnitOrder::experiment_id, ?2 most_time_pct or NULL.
+inline constexpr std::string_view unit_condition =
+    "(?1 = '' OR unit_id IN (SELECT unit_id FROM experiment_units WHERE experiment_id = ?1)) "
+    "AND (?2 IS NULL OR time_change_pct <= ?2)";
+
 /// The unit_id of the first whose plan keeps its slack as it is played, if there is one.
 [[nodiscard]] std::optional<std::string> best_unit(const ResultStore& store,
                                                    const UnitOrder& order);

@@ -98,10 +98,10 @@ std::vector<GpuLanes> ContendedBound::narrowed(const ContendedDeadline& deadline
 // rank: from where this one arrives at the latest, everything at its slowest, to where all depart
 // at the earliest.
 std::vector<double> ContendedBound::least_holds_s(const std::vector<GpuLanes>& lanes,
-                                                  const ContendedDeadline& deadline) {
-  std::vector<double> hold_s(graph_.size(), 0.0), start_s(graph_.size()), last_s(graph_.size());
+                                                  const ContendedDeadline& deadline,
+                                                  std::span<const double> latest_s) const {
+  std::vector<double> hold_s(graph_.size(), 0.0), start_s(graph_.size());
   earliest_starts(graph_, least_s_, start_s);
-  if (!deadline.stalls) earliest_starts(graph_, most_s(), last_s);
   const std::vector<double> to_end_s = times_to_end_s(graph_, least_s_);
   for (const GpuLanes& one : lanes) {
     for (const SideActivity& side : one.side) {
@@ -114,7 +114,7 @@ std::vector<double> ContendedBound::least_holds_s(const std::vector<GpuLanes>& l
       }
       if (deadline.stalls) continue;
       const double arrival_s =
-          std::min(deadline.time_s - to_end_s[side.activity], last_s[side.activity]);
+          std::min(deadline.time_s - to_end_s[side.activity], latest_s[side.activity]);
       least_s = std::max(least_s, start_s[side.departure] - arrival_s);
     }
   }
@@ -123,12 +123,12 @@ std::vector<double> ContendedBound::least_holds_s(const std::vector<GpuLanes>& l
 
 PaidGraph ContendedBound::paid_by(const ContendedDeadline& deadline) {
   std::vector<GpuLanes> lanes = narrowed(deadline);
-  const std::vector<double> holds_s = least_holds_s(lanes, deadline);
-  std::vector<double> latest_s;
+  std::vector<double> latest_s;  // everything at its slowest
   if (!deadline.stalls) {
     latest_s.resize(graph_.size());
     earliest_starts(graph_, most_s(), latest_s);
   }
+  const std::vector<double> holds_s = least_holds_s(lanes, deadline, latest_s);
   for (GpuLanes& one : lanes) find_pauses(graph_, latest_s, one);
   // Who has less to pay for: collectives all the time, or what runs on further streams.
   for (GpuLanes& one : lanes) {

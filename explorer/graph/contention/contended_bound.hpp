@@ -49,7 +49,8 @@ class ContendedBound {
   [[nodiscard]] const std::vector<double>& passed_s(std::uint32_t gpu);
   void leave_out_far_ones(std::vector<GpuLanes>& lanes) const;
   [[nodiscard]] std::vector<double> least_holds_s(const std::vector<GpuLanes>& lanes,
-                                                  const ContendedDeadline& deadline);
+                                                  const ContendedDeadline& deadline,
+                                                  std::span<const double> latest_s) const;
 
   const LaunchCosts& costs_;
   const ExecutionGraph& graph_;

@@ -81,11 +81,9 @@ QueryResult units(const ResultStore& store, const UnitOrder& order, std::uint64_
                   "trace, gpu, energy_change_low_pct, energy_change_high_pct, measured_pct, "
                   "power_limit_w, switch_latency_us, switch_stall_us, goal, aggregation, notes "
                   "FROM v_units WHERE energy_j IS NOT NULL AND in_time IS NOT 0 "
-                  "AND (?1 = '' OR unit_id IN (SELECT unit_id FROM experiment_units WHERE "
-                  "experiment_id = ?1)) AND (?2 IS NULL OR time_change_pct <= ?2) AND (?4 IS "
-                  "NULL OR unit_id = ?4) "
+                  "AND {} AND (?4 IS NULL OR unit_id = ?4) "
                   "ORDER BY {}, unit_id LIMIT ?3",
-                  order.expression),
+                  unit_condition, order.expression),
       {order.experiment_id, order.most_time_pct ? SqlValue(*order.most_time_pct) : SqlValue(),
        static_cast<std::int64_t>(count), unit_id});
 }
