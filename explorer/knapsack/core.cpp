@@ -22,7 +22,8 @@ constexpr double bound_rounding = 0x1p-46;
 constexpr int integer_bits = 60;
 constexpr double largest_integer = 0x1p60;
 
-// Numbers of integers per unit: a power of two, so that only the rounding to integers loses digits.
+// Turns doubles into integers by a factor. The factor is a power of two, so that only the rounding
+// to integers loses digits.
 class Scale {
  public:
   explicit Scale(double largest_sum) {
@@ -36,7 +37,7 @@ class Scale {
   }
 
   [[nodiscard]] double scaled(double x) const { return x * factor_; }
-  /// Clamped where no sum of changes gets to.
+  /// Clamped to a range that no sum of changes leaves.
   [[nodiscard]] std::int64_t integer(double x) const {
     return std::lrint(std::clamp(scaled(x), -largest_integer, largest_integer));
   }
@@ -47,7 +48,7 @@ class Scale {
   double factor_ = 1.0;
 };
 
-// The core up to a gap, in integers: widest rows first.
+// The core up to a gap, in integers: rows of the largest spread of weight first.
 struct IntegerCore {
   std::vector<IntegerRow> rows;
   Scale weight_scale, cost_scale;
@@ -92,18 +93,19 @@ IntegerCore integer_core(const Core& core, double gap) {
 struct State {
   std::int64_t weight = 0;
   std::int64_t cost = 0;
-  std::uint32_t node = 0;  ///< its moves up to the row before
+  std::uint32_t node = 0;  ///< its last move before the row being added; 0 for none
   std::uint32_t move = 0;  ///< 1 + position of the item in the row being added, 0 for none
 };
 
 // Bounds that both halves share.
 struct Limits {
   double room = 0.0;   ///< integer units, margin included
-  double doubt = 0.0;  ///< of the room, where rounding decides what fits
-  double cost = 0.0;   ///< no partial choice may be bound to end above it
+  double doubt = 0.0;  ///< within so much of the room rounding decides what fits
+  double cost = 0.0;   ///< a partial choice is cut off if its bound is above this
   std::uint64_t max_states = 0;
 
-  /// A whole choice is known that surely fits. Both its cost and bounds compared to it are rounded.
+  /// A whole choice is known that surely fits. Its cost is rounded, and so are the bounds that are
+  /// compared to it: hence twice the rounding.
   void known(double choice_cost) {
     cost = std::min(cost, choice_cost + 2.0 * bound_rounding * largest_integer);
   }
@@ -114,7 +116,7 @@ class HalfList {
  public:
   explicit HalfList(Limits& limits) : limits_(limits) {}
 
-  /// @param rest  relaxation of the rows not in this list, which is to be completed by them
+  /// @param rest  relaxation of the rows not in this list, which complete its partial choices
   void add_row(const IntegerRow& row, RestCurve& rest) {
     begin_costs(row);
     runs_.assign(1, 0);
@@ -151,7 +153,7 @@ class HalfList {
     std::uint32_t before = 0;
     std::uint32_t item = 0;
   };
-  // Moves of one row, of the states that were left when it was added.
+  // Moves of one row, in the states that were left when the row was added.
   struct Block {
     std::uint32_t row = 0, first = 0;  ///< number of its first node
     std::vector<Node> nodes;
@@ -167,7 +169,8 @@ class HalfList {
     costs_.begin(states_.front().weight + least, states_[count_ - 1].weight + most, count_);
   }
 
-  // The states with one more item, as far as they may still lead somewhere.
+  // Appends a run: the states with one more item. Left out are those whose bound is above the limit
+  // and those that earlier runs are seen to dominate.
   void shift(const IntegerItem& item, std::uint32_t move, RestCurve& rest) {
     std::size_t end = runs_.back();
     if (shifted_.size() < end + count_) shifted_.resize(end + count_);
@@ -189,7 +192,7 @@ class HalfList {
     if (end > runs_.back()) runs_.push_back(end);
   }
 
-  // What the states of later items rule out.
+  // Drops what states of later runs are seen to dominate.
   void drop_dominated() {
     std::size_t end = 0, begin = 0, kept = 1;
     for (std::size_t r = 1; r < runs_.size(); ++r) {
@@ -203,7 +206,7 @@ class HalfList {
     runs_.resize(kept);
   }
 
-  // Runs, each by rising weight and falling cost, become half as many: the fronts of two.
+  // Merges runs in pairs, each by rising weight and falling cost. Of a pair the Pareto front stays.
   void merge_runs() {
     if (merged_.size() < runs_.back()) merged_.resize(runs_.back());
     std::size_t end = 0, kept = 1;
@@ -217,7 +220,7 @@ class HalfList {
     std::swap(shifted_, merged_);
   }
 
-  // Into merged_ from `end` on; of equals those of `a` stay. Returns the new end.
+  // Writes into merged_ from `end` on and returns the new end. Of equal states that of `a` stays.
   std::size_t merge(std::span<const State> a, std::span<const State> b, std::size_t end) {
     std::int64_t least_cost = std::numeric_limits<std::int64_t>::max();
     const auto keep = [&](const State& s) {
@@ -238,7 +241,7 @@ class HalfList {
     return end;
   }
 
-  // Of states with a move of the row.
+  // Records the moves of the states that move the row.
   void add_nodes(const IntegerRow& row) {
     const std::span<State> states = std::span(shifted_).first(count_);
     Block block{.row = row.row, .first = static_cast<std::uint32_t>(nodes_), .nodes = {}};
@@ -253,10 +256,10 @@ class HalfList {
   }
 
   Limits& limits_;
-  // With room to grow: only the first ones are states, count_ of states_.
+  // All three have room to grow: of states_ the first count_ are in use.
   std::vector<State> states_{State{}}, shifted_, merged_;
   std::size_t count_ = 1;
-  std::vector<std::size_t> runs_;  ///< where those of each item begin and end in shifted_
+  std::vector<std::size_t> runs_;  ///< where the states of each item begin and end in shifted_
   CostsBelow costs_;
   std::vector<Block> blocks_;
   std::uint64_t nodes_ = 1;  ///< node 0 is no move at all
@@ -283,7 +286,7 @@ class Pairing {
     std::size_t end = b.size();
     for (const State& s : a_.states()) {
       while (end > 0 && s.weight + b[end - 1].weight > at_most_) --end;
-      // Costs of b fall with weight: the heaviest that fits is the cheapest.
+      // In b costs fall as weights rise: the heaviest state that fits is the cheapest.
       for (std::size_t i = end; i-- > 0 && (!found_ || s.cost + b[i].cost < cost_);) {
         if (take(s, b[i])) break;
       }
@@ -342,7 +345,7 @@ CoreAnswer CoreSearch::run(const CoreQuestion& question, const RunContext& conte
                 .max_states = question.max_states / 2};
   CoreAnswer answer;
   HalfList a(limits), b(limits);
-  // Wide rows from one end, narrow ones from the other; the shorter list grows.
+  // List a takes the widest row left, b the narrowest; the shorter list grows.
   // Where there are many rows, a relaxation serves several of them.
   const std::size_t stride = 1 + rows / 128;
   RestCurve rest_of_a(numbers_->hulls, stride), rest_of_b(numbers_->hulls, stride);
@@ -362,7 +365,7 @@ CoreAnswer CoreSearch::run(const CoreQuestion& question, const RunContext& conte
   Pairing pairs(a, b, question, core);
   pairs.run();
   answer.complete = true;
-  // Integers of the range lose bound_rounding of it as doubles, here as in the limit.
+  // The bounds are doubles: they may be off by bound_rounding of the range, as in limits.cost.
   const double cut = std::min(a.least_cut(), b.least_cut()) - bound_rounding * largest_integer;
   answer.excluded = std::clamp(core.cost_scale.unscaled(cut) + question.price * question.room,
                                question.gap, std::max(item_gap_, question.gap));

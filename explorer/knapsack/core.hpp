@@ -1,6 +1,7 @@
 #pragma once
-// The exact part of the multiple-choice knapsack: a few rows, a few items each,
-// told as changes against a base choice that is optimal at some price of weight.
+// The exact search of the multiple-choice knapsack in its core: the few rows and items that a
+// better choice may differ in. They are told as changes against a base choice, which is optimal
+// at some price of weight (Lagrange multiplier).
 
 #include <cstdint>
 #include <functional>
@@ -17,7 +18,7 @@ struct CoreItem {
   std::uint32_t item = 0;
   double weight = 0.0;   ///< change, any sign
   double cost = 0.0;     ///< change, any sign
-  double reduced = 0.0;  ///< cost + price x weight, >= 0 since the base is optimal at the price
+  double reduced = 0.0;  ///< reduced cost: cost + price x weight, >= 0 as the base is optimal
 };
 
 /// A row and its items other than the base: items[first .. first + count) of the Core.
@@ -28,7 +29,8 @@ struct CoreRow {
   double least_reduced = 0.0;  ///< of the row's items
 };
 
-/// Rows by rising least_reduced, then by row. Of items none beats another one.
+/// Rows by rising least_reduced, then by row. No item of a row is dominated: no other one is both
+/// as light and as cheap.
 struct Core {
   std::vector<CoreRow> rows;
   std::vector<CoreItem> items;
@@ -40,40 +42,45 @@ struct CoreMove {
   std::uint32_t item = 0;
 };
 
-/// What to look for. The excess of a choice is its cost above the linear bound:
-/// the sum of reduced costs plus price x unused room.
+/// What to look for. The excess of a choice is its cost less the bound of the linear relaxation. It
+/// equals the sum of the reduced costs of its items plus price x the room that it leaves unused.
 struct CoreQuestion {
   double price = 0.0;        ///< > 0
   double room = 0.0;         ///< budget less the base's weight, >= 0
   double room_margin = 0.0;  ///< rounding of `room` and of the sums that decide, >= 0
   double gap = 0.0;          ///< largest excess of interest
-  /// Decides choices whose weight is within room_margin of the room.
+  /// Decides choices whose weight is so close to the room that rounding matters: within
+  /// room_margin and the rounding to integers.
   std::function<bool(std::span<const CoreMove>)> fits;
-  std::uint64_t max_states = 0;
+  std::uint64_t max_states = 0;  ///< partial choices, after about which the search gives up
 };
 
-/// Best choice seen, which may lie above the gap. If `complete`, no choice with an
+/// The best choice seen. Its excess may exceed the gap asked for. If `complete`, no choice with an
 /// excess up to `excluded` is better.
 struct CoreAnswer {
   bool complete = false;
   bool found = false;
   double excess = 0.0;
-  double excluded = 0.0;  ///< from its gap to item_gap: the least bound that was cut off
+  /// The least bound on the excess of a partial choice that was cut off, at least the gap asked for
+  /// and at most item_gap().
+  double excluded = 0.0;
   std::vector<CoreMove> moves;
-  std::uint64_t states = 0;
+  std::uint64_t states = 0;  ///< partial choices looked at
 };
 
-/// Two lists of partial choices, one for each half of the rows, without those that
-/// are dominated or whose relaxation exceeds the gap; then the best pair.
+/// Makes two lists of partial choices, one for each half of the rows. A partial choice is left out
+/// if another one dominates it, or if the linear relaxation of its other rows lifts it above the
+/// gap. At the end the best pair is taken, one from each list.
 ///
-/// Changes are added as 64-bit integers in units of at most 2^-59 of the sum of the
-/// rows' largest changes: sums then do not depend on their order, equal sums are
-/// seen as equal, and the error of a sum of n changes is n/2 units (none if the
-/// changes are multiples of the unit, as integers are).
+/// Changes are added as 64-bit integers, in units of at most 2^-59 of the sum of the rows' largest
+/// changes. So sums do not depend on their order, and equal sums are seen as equal. The error of a
+/// sum of n changes is at most n/2 units; there is none if all changes are multiples of the unit,
+/// as integers are.
+/// Source: Horowitz and Sahni, J. ACM 21(2), 1974.
 class CoreSearch {
  public:
-  /// Leaves out items whose reduced cost exceeds `item_gap`; all others have to be there.
-  /// @param core  not kept
+  /// Leaves out items whose reduced cost exceeds `item_gap`.
+  /// @param core  has all undominated items up to that; not kept
   CoreSearch(const Core& core, double item_gap);
   ~CoreSearch();
   CoreSearch(const CoreSearch&) = delete;

@@ -1,6 +1,6 @@
 #pragma once
-// Which partial choices of the search in core.cpp others rule out, as far as a coarse look at their
-// weights tells: most of them need not be sorted then.
+// Which partial choices of the search in core.cpp are dominated by others, as far as a coarse look
+// at their weights tells. Those need not be merged by weight.
 
 #include <algorithm>
 #include <bit>
@@ -11,13 +11,14 @@
 
 namespace rubato {
 
-/// The least cost among what was seen in lower steps of the weight.
+/// Steps are equal ranges of weight (a histogram's bins). Of each step: the least cost among the
+/// choices seen in the steps below it.
 class CostsBelow {
  public:
-  /// Nothing is seen yet. Weights will lie in [least, most], a range below 2^63; of few choices
-  /// none is ruled out.
+  /// Forgets what was seen. Weights will lie in [least, most], a range below 2^63. With few
+  /// `choices` to come there is one step only, so that none is ruled out.
   void begin(std::int64_t least, std::int64_t most, std::size_t choices) {
-    constexpr std::size_t few = 16, most_steps = 4096;  // 32 kB
+    constexpr std::size_t few = 16, most_steps = 4096;  // 32 kB of costs
     const std::size_t steps = choices < few ? 1 : std::bit_floor(std::min(choices, most_steps));
     least_ = least;
     const auto range = static_cast<std::uint64_t>(most - least);
@@ -26,8 +27,8 @@ class CostsBelow {
   }
   [[nodiscard]] bool useful() const noexcept { return cost_.size() > 2; }
 
-  /// False only if something seen is lighter and costs no more; after settle() whatever is lighter
-  /// by a step counts.
+  /// False only if a choice seen is lighter and costs no more. Before settle() some such choices
+  /// are missed; after it all count that lie in a lower step.
   [[nodiscard]] bool takes(std::int64_t weight, std::int64_t cost) const {
     return cost < cost_[step(weight)];
   }
@@ -46,7 +47,7 @@ class CostsBelow {
 
   std::int64_t least_ = 0;
   int shift_ = 0;
-  std::vector<std::int64_t> cost_;  ///< of what is in steps before, shape [steps + 1]
+  std::vector<std::int64_t> cost_;  ///< least cost below each step, shape [steps + 1]
 };
 
 }  // namespace rubato

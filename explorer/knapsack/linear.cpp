@@ -30,12 +30,14 @@ struct StepKey {
   }
 };
 
-// Steps beyond the room that the greedy choice looks at. More fill it better, which the search
-// soon makes up for, and have to be sorted.
+// How many steps beyond the room the greedy choice looks at. More of them would fill the room
+// better, but would have to be sorted; the search soon makes up for it.
 constexpr std::size_t greedy_steps = 256;
 
-// Moves the steps that fit into the room to the front, and puts in order the one at
-// which the room ends and some after it. Returns the number of those that fit.
+// Moves the steps that fit into the room to the front and returns how many they are. The step at
+// which the room ends and some after it are put in order. Halves around medians, without a sort of
+// all steps.
+// Source: Balas and Zemel, Operations Research 28(5), 1980, for the plain knapsack.
 std::size_t split_at_room(std::vector<StepKey>& keys, double room) {
   constexpr std::size_t few = 64;
   CompensatedSum used;
@@ -64,8 +66,8 @@ std::size_t split_at_room(std::vector<StepKey>& keys, double room) {
   return low;
 }
 
-// Changes one row after the other, each time the one and to the item that saves the most within
-// the room. Of a large table it looks at some rows only.
+// Three times moves one row to another item: of all such changes that fit into the room, the one
+// that saves the most. Of a large table it looks at some rows only.
 void fill(const MckpProblem& p, std::vector<std::size_t>& choice, double room) {
   constexpr int changes = 3;
   constexpr std::size_t enough_cells = std::size_t{1} << 16;
@@ -99,7 +101,8 @@ std::vector<std::size_t> choice_of(const std::vector<Pick>& picks) {
   return choice;
 }
 
-// The steps that fit by falling saving, then a greedy choice of those behind them.
+// The base: the steps that fit, by falling saving. The greedy choice: the base, further steps that
+// fit, and changes by fill().
 LinearSolution filled(const MckpProblem& p, const Enclosure& e,
                       const std::vector<HullStep>& steps) {
   std::vector<StepKey> keys(steps.size());
@@ -122,7 +125,7 @@ LinearSolution filled(const MckpProblem& p, const Enclosure& e,
       result.base[taken.row] = taken.item;
     }
     if (fits(p, result.base)) break;
-    // Steps rounded down more than the sum that counts: leave out the least of them.
+    // The sum that counts is a little above that of the steps: try again with a little less room.
     room -= std::max(1e-15 * std::abs(p.budget), 1e-15 * room) * std::ldexp(1.0, 2 * attempt);
     result.base = start;
     split = 0;

@@ -16,7 +16,8 @@ namespace rubato {
 
 namespace {
 
-// A bound is a sum of doubles: one ulp of it and of the cost it is compared to.
+// A bound is a sum of doubles. This share of the cost covers the rounding of the bound and of the
+// cost that it is compared to, an ulp (2.2e-16) each.
 constexpr double sum_rounding = 1e-15;
 
 struct Sums {
@@ -33,7 +34,7 @@ Sums sums_of(const MckpProblem& p, const std::vector<std::size_t>& choice) {
   return {cost.value(), weight.value()};
 }
 
-// Cost of a choice above the linear bound, from its differences to the base.
+// Cost of a choice above the bound of the relaxation, summed from its differences to the base.
 double excess_of(const MckpProblem& p, const LinearSolution& r,
                  const std::vector<std::size_t>& choice) {
   CompensatedSum excess;
@@ -45,7 +46,8 @@ double excess_of(const MckpProblem& p, const LinearSolution& r,
   return std::max(excess.value(), 0.0);
 }
 
-// Moves the items that no item of a lighter bin beats to the front; far less to sort than all.
+// Moves to the front the items that are cheaper than all items of lighter bins, and returns how
+// many they are. Bins are equal ranges of weight. That leaves far fewer items to sort.
 std::size_t keep_near_front(std::span<CoreItem> items) {
   constexpr std::size_t bins = 64;
   const auto [lightest, heaviest] = std::ranges::minmax(items, {}, &CoreItem::weight);
@@ -54,7 +56,7 @@ std::size_t keep_near_front(std::span<CoreItem> items) {
   const auto bin_of = [&](const CoreItem& item) {
     return std::min(static_cast<std::size_t>((item.weight - first) / spread * bins), bins - 1);
   };
-  std::array<double, bins + 1> least{};  // cost before and in each bin
+  std::array<double, bins + 1> least{};  // in the end: least cost in the bins before each
   least.fill(std::numeric_limits<double>::infinity());
   for (const CoreItem& item : items) {
     double& here = least[bin_of(item) + 1];
@@ -69,7 +71,8 @@ std::size_t keep_near_front(std::span<CoreItem> items) {
   return kept;
 }
 
-// Moves the items that no other one beats to the front, by rising weight; of equals the first.
+// Moves the undominated items (the Pareto front) to the front, by rising weight, and returns how
+// many they are. Of equal items the first stays.
 std::size_t keep_front(std::span<CoreItem> items) {
   constexpr std::size_t many = 24;
   if (items.size() > many) items = items.first(keep_near_front(items));
@@ -87,7 +90,8 @@ std::size_t keep_front(std::span<CoreItem> items) {
                                   items.begin());
 }
 
-// Makes the core for growing gaps: looks at all items once, then only at rows that matter.
+// Makes the core for growing gaps. It looks at all items once, then only at rows whose least
+// reduced cost is within the gap.
 class CoreMaker {
  public:
   /// Rows with a change whose reduced cost is at most `largest_gap`.
@@ -106,19 +110,19 @@ class CoreMaker {
     std::sort(rows_.begin(), rows_.end());
   }
 
-  /// The first gap worth a search: that of the rows with the cheapest changes.
+  /// The first gap worth a search: a few rows have changes within it.
   [[nodiscard]] double first_gap() const {
     constexpr std::size_t few_rows = 12;
     return std::max(gap_of(few_rows), std::ldexp(largest_gap_, -20));
   }
 
-  /// The largest gap up to which the core has no more than so many rows.
+  /// Below this gap the core has at most so many rows.
   [[nodiscard]] double gap_of(std::size_t rows) const {
     if (rows_.size() <= rows) return largest_gap_;
     return std::min(rows_[rows].least_reduced, largest_gap_);
   }
 
-  /// With all rows for this gap, but their items for the largest one.
+  /// A core with all rows for this gap. Of each row it has the items for the largest gap.
   [[nodiscard]] const Core& up_to(double gap) {
     const auto end = std::ranges::upper_bound(rows_, gap, {}, &Row::least_reduced);
     const auto wanted = static_cast<std::size_t>(end - rows_.begin());
@@ -151,8 +155,8 @@ class CoreMaker {
     }
   };
 
-  // Items of one row other than its base whose reduced cost is within the largest gap, without
-  // those another one of them or the base beats in cost and weight. `found` is room for them.
+  // Adds the items of one row other than its base whose reduced cost is within the largest gap.
+  // Left out are those that another one or the base dominates. `found` is room for them.
   void add_row(const Row& row, std::vector<std::uint32_t>& found, Core& core) const {
     const RowItems items = items_of(p_, row.row);
     const auto base = static_cast<std::uint32_t>(r_.base[row.row]);
@@ -172,7 +176,7 @@ class CoreMaker {
   const LinearSolution& r_;
   const RowScan& scan_ = row_scans().back();
   double largest_gap_;
-  std::vector<Row> rows_;  ///< by rising reduced cost
+  std::vector<Row> rows_;  ///< by rising least_reduced
   Core core_;
   std::size_t made_ = 0;  ///< rows_ that are in core_
 };
@@ -200,7 +204,7 @@ class GapSearch {
     double width = cores.first_gap();
     while (!proven_) {
       const double gap = excluded_ + jump * width >= excess_ ? excess_ : excluded_ + width;
-      // While little is left of the lists, items beyond the gap help to move the bound.
+      // While searches are cheap, items beyond the gap are in too: the bound may move past it.
       constexpr std::uint64_t cheap = 4096;
       constexpr double beyond = 8.0;
       constexpr std::size_t small_core = 40;  // rows
@@ -218,7 +222,7 @@ class GapSearch {
         excess_ = std::max(answer.excess, 0.0);
       }
       if (!answer.complete) return;
-      // A bound that cuts everything off moves far; only where it does not, widen.
+      // The gap widens only where the bound has not moved far by itself.
       if (answer.excluded - excluded_ < jump * width) width *= growth;
       excluded_ = answer.excluded;
       proven_ = excess_ <= excluded_;
@@ -228,7 +232,7 @@ class GapSearch {
   [[nodiscard]] bool proven() const { return proven_; }
   [[nodiscard]] const std::vector<std::size_t>& best() const { return best_; }
   [[nodiscard]] std::uint64_t states() const { return states_; }
-  /// No choice has a smaller excess than this one or the best.
+  /// No choice has an excess below both this one and that of the best choice.
   [[nodiscard]] double excluded() const { return excluded_; }
 
  private:

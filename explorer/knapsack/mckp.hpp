@@ -1,7 +1,8 @@
 #pragma once
-// The multiple-choice knapsack problem: one item from every row, least total
-// cost, total weight within a budget. Both the search for clocks (cost energy,
-// weight time) and its dual (cost time, weight energy) have this form.
+// The multiple-choice knapsack problem: take one item from every row, for least total cost, with
+// the total weight within a budget. Here a row is a kernel and an item a clock. The search for
+// least energy in a time budget (cost energy, weight time) has this form, and so has the search
+// for least time in an energy budget.
 
 #include <cstdint>
 #include <span>
@@ -20,9 +21,9 @@ struct MckpProblem {
   double budget = 0.0;
 };
 
-/// `proven`: no choice within the budget costs less, up to the last digits of the
-/// two sums (CoreSearch says how many); else `lower_bound` says how far from the
-/// optimum the choice can be at most.
+/// `proven`: no choice within the budget costs less, up to the last digits of the two sums
+/// (CoreSearch says how many). Otherwise the choice costs at most cost - lower_bound more than the
+/// optimum.
 struct MckpResult {
   bool feasible = false;
   bool proven = false;
@@ -33,7 +34,7 @@ struct MckpResult {
   std::uint64_t states = 0;  ///< partial choices looked at
 };
 
-/// A move of one row to the next item of its lower hull.
+/// A move of one row to the next item on its lower convex hull of cost over weight.
 struct HullStep {
   std::uint32_t row = 0;
   std::uint32_t item = 0;      ///< item after the step
@@ -44,25 +45,26 @@ struct HullStep {
   [[nodiscard]] double saving() const noexcept { return -cost_change / weight_change; }
 };
 
-/// Every row at its least weight, then steps by falling saving: after each step
-/// the choice is optimal for the weight it uses. This is the whole supported
-/// front, and the greedy solution of the linear relaxation.
+/// Every row at its least weight, then steps of single rows by falling saving. After each step the
+/// choice is optimal for the weight that it uses. These choices are all supported points of the
+/// Pareto front, those on its lower convex hull. Up to a budget, the last step in part, they are
+/// the solution of the linear relaxation too.
 struct HullPath {
   std::vector<std::size_t> start;  ///< item of each row
   std::vector<HullStep> steps;
 };
 
-/// Rows are shared among threads; the result does not depend on their number. Steps of equal saving
-/// go by row.
+/// Rows are shared among threads; the result does not depend on the number of threads. Steps of
+/// equal saving go by row.
 [[nodiscard]] HullPath hull_path(const MckpProblem& problem);
 
-/// Exact: linear relaxation (mckp_linear.hpp), then a search among the items
-/// whose reduced cost fits into the gap that is left (mckp_core.hpp). The search
-/// starts with a small gap, since the optimum is most often far closer to the
-/// bound than a greedy choice: what is found within a gap is optimal.
-/// @param max_states  gives up the proof beyond about this many partial choices
-/// Limits: many rows of like items with unlike sums make the search exponential; it
-/// then ends unproven, with a bound. Below 2^32 rows and items.
+/// Solves the problem exactly. The linear relaxation (linear.hpp) gives a bound and a greedy
+/// choice. Then the items whose reduced cost is within the gap between the two are searched
+/// (core.hpp). The search starts with a smaller gap, since the optimum is most often far closer to
+/// the bound than the greedy choice. The best choice found within a gap is optimal.
+/// @param max_states  partial choices, beyond about which it gives up the proof
+/// Limits: many rows whose items are alike but not equal make the search exponential; it then ends
+/// unproven, with a bound. Below 2^32 rows and items.
 /// Source of the scheme: Pisinger, Eur. J. Oper. Res. 83(2), 1995 (core of the multiple-choice
 /// knapsack); Horowitz and Sahni, J. ACM 21(2), 1974 (two lists).
 [[nodiscard]] MckpResult solve_mckp(const MckpProblem& problem, const RunContext& context = {},

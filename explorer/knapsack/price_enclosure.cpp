@@ -39,13 +39,13 @@ bool is_wide(const Enclosure& e) {
 
 bool is_open(const Enclosure& e) { return e.heavy.price == 0.0 || e.light.price == endless; }
 
-// The price at which both cost the same.
+// The price at which cost + price x weight is equal for both sides.
 double chord(const Enclosure& e) {
   return (e.light.cost - e.heavy.cost) / (e.heavy.weight - e.light.weight);
 }
 
-// Where the weight would be the budget if it fell evenly with the price's logarithm, but not
-// close to either end.
+// Interpolates: the price at which the weight would be the budget if weight fell linearly with the
+// price's logarithm. It is kept away from either end.
 double between(const Enclosure& e, double budget) {
   constexpr double margin = 0.1;
   const double share = (e.heavy.weight - budget) / (e.heavy.weight - e.light.weight);
@@ -53,7 +53,8 @@ double between(const Enclosure& e, double budget) {
          std::pow(e.light.price / e.heavy.price, std::clamp(share, margin, 1.0 - margin));
 }
 
-// A price near the one sought, and by how much the weight falls from it on to e times the price.
+// A price near the one sought, and by how much the weight falls when the price rises to e (2.718)
+// times as much.
 struct Guess {
   double price = 0.0;
   double fall = 0.0;
@@ -63,7 +64,7 @@ class PriceSearch {
  public:
   explicit PriceSearch(const MckpProblem& p) : p_(p), blocks_(p.rows, p.items) {}
 
-  /// Least weight and least cost.
+  /// The choices of least weight and of least cost.
   Enclosure ends() const {
     Enclosure found;
     found.light = {.price = endless, .picks = std::vector<Pick>(p_.rows)};
@@ -81,7 +82,8 @@ class PriceSearch {
     return found;
   }
 
-  /// Until the prices are close, or a chord has nothing below it.
+  /// Tries prices between the two sides until these are close, or until no choice lies below the
+  /// chord between them.
   void narrow(Enclosure& e) const {
     constexpr int attempts = 64;
     for (int i = 0; is_wide(e) && i < attempts; ++i) {
@@ -90,7 +92,8 @@ class PriceSearch {
     }
   }
 
-  /// Steps from a guess until there is a price on either side of it, a little too far each time.
+  /// Steps from a guess towards the price sought, a little too far each time, until there is a
+  /// price on either side of the one sought.
   void narrow_around(Enclosure& e, Guess guess) const {
     constexpr double too_far = 1.25, least_ratio = 1.03, largest_ratio = 4.0;
     constexpr int attempts = 5;
@@ -123,7 +126,7 @@ class PriceSearch {
     return side;
   }
 
-  // False if that gives nothing new.
+  // Replaces the side that the choice at this price belongs to. False if nothing new comes of it.
   bool try_price(Enclosure& e, double price) const {
     if (!(price > e.heavy.price && price < e.light.price)) return false;
     Side side = at(e, price);
@@ -139,7 +142,8 @@ class PriceSearch {
   RowBlocks blocks_;
 };
 
-// A part of a large problem with about the same price; nothing of a small one.
+// Every so-many-th row and item of a large problem, whose price is about the same. None is taken of
+// a small problem.
 class Sample {
  public:
   static std::optional<Sample> of(const MckpProblem& p) {
@@ -151,7 +155,8 @@ class Sample {
     return Sample(p, row_stride, item_stride | 1U);  // odd, so that it visits all memory clocks
   }
 
-  /// Of its linear relaxation at the same place between least weight and least cost.
+  /// From the sample's own relaxation. Its budget lies at the same share of the way from the least
+  /// weight to the weight of least cost.
   [[nodiscard]] Guess guess(const MckpProblem& p, const Enclosure& whole) const {
     MckpProblem part{rows_, items_, cost_, weight_, 0.0};
     const PriceSearch search(part);
@@ -183,7 +188,7 @@ class Sample {
   std::vector<double> cost_, weight_;
 };
 
-// The lower hull of the items that lie between two of its vertices.
+// The steps of a row's lower convex hull between two of its vertices.
 class RowSteps {
  public:
   explicit RowSteps(std::size_t items) : found_(items + 1) {}

@@ -1,6 +1,6 @@
 #pragma once
-// Bounds for the search in mckp_core.cpp: linear relaxations of some rows, told in
-// the integer units of the search.
+// Bounds for the search in core.cpp: linear relaxations of some rows, told in the integer units of
+// the search. Costs and weights are changes against the base choice.
 
 #include <algorithm>
 #include <cstddef>
@@ -22,16 +22,16 @@ struct IntegerRow {
   std::int64_t spread = 0;         ///< largest less least weight, the base's 0 included
 };
 
-/// A point of the least cost change that some rows together can reach as a function of the weight
-/// change they may make: a falling convex curve.
+/// A vertex of a curve: over the weight change that some rows together may make, the least cost
+/// change that they reach if rows may be shared between items. The curve falls and is convex.
 struct Vertex {
   double weight = 0.0;
   double cost = 0.0;
-  double slope = 0.0;  ///< <= 0, up to the vertex on its right
+  double slope = 0.0;  ///< cost per weight up to the vertex on its right, <= 0
 };
 
-/// Hulls of all rows, their steps by falling saving: the relaxation of any run of rows is a
-/// selection from them.
+/// The steps of all rows' lower convex hulls, by falling saving. The relaxation of any run of rows
+/// is a selection from them.
 class RowHulls {
  public:
   explicit RowHulls(const std::vector<IntegerRow>& rows);
@@ -46,14 +46,14 @@ class RowHulls {
     std::size_t row = 0;
   };
 
-  std::vector<Vertex> centres_;  ///< of each row: where it is after its steps before `centre_`
+  std::vector<Vertex> centres_;  ///< of each row: its place after its steps before `centre_`
   std::vector<Step> steps_;
   std::size_t centre_ = 0;  ///< the steps before it lead to the base choice or near it
 };
 
-/// The relaxation of a run of rows that shrinks from call to call, made anew only when it has lost
-/// `stride` rows: that of more rows is a valid bound, only weaker. Its vertices are made where
-/// they are asked for, from the middle outwards.
+/// The relaxation of a run of rows, which shrinks from call to call. The curve is made anew only
+/// when the run has lost `stride` rows: until then that of more rows serves, a weaker bound, but a
+/// valid one. Vertices are made as they are asked for, from the middle outwards.
 class RestCurve {
  public:
   RestCurve(const RowHulls& hulls, std::size_t stride);
@@ -61,7 +61,8 @@ class RestCurve {
   /// The rows [first, last), and perhaps a few more.
   void shrink_to(std::size_t first, std::size_t last);
 
-  /// Infinity below the least weight. Fast where weights asked for one after the other are close.
+  /// The curve at a weight change; infinity where no choice is so light. Fast where weights asked
+  /// for one after the other are close.
   [[nodiscard]] double least_cost(double weight) {
     while (curve_[at_].weight > weight) {
       if (at_ == low_ && !extend_left()) return std::numeric_limits<double>::infinity();
@@ -77,7 +78,8 @@ class RestCurve {
 
   /// Whether the curve is that of the rows asked for and no others.
   [[nodiscard]] bool exact() const noexcept { return exact_; }
-  /// If exact: a choice of one item of each row, the last one that least_cost() took to fit.
+  /// The vertex at or left of the weight that least_cost() was asked for last. If exact, it is a
+  /// choice of one item of each row.
   [[nodiscard]] const Vertex& reached() const { return curve_[at_]; }
 
  private:

@@ -8,8 +8,8 @@
 
 namespace rubato {
 
-/// Consecutive rows of like number, each worked on by one thread: cells enough to pay for a task.
-/// Depends on the size of the problem only, never on the number of threads.
+/// Blocks of consecutive rows, about equally many in each, with cells enough to pay for a task of
+/// their own. The blocks depend on the size of the problem only, never on the number of threads.
 class RowBlocks {
  public:
   RowBlocks(std::size_t rows, std::size_t items) : rows_(rows) {
@@ -21,7 +21,7 @@ class RowBlocks {
 
   [[nodiscard]] std::size_t count() const noexcept { return count_; }
 
-  /// Calls work(block, first row, row after the last) for every block, in no order.
+  /// Calls work(block, first row, row after the last) for every block, several at a time.
   template <class Work>
   void for_each(const Work& work) const {
     const auto of = [&](std::size_t block) {

@@ -22,7 +22,7 @@ struct RowItems {
   return {p.cost.data() + row * p.items, p.weight.data() + row * p.items, p.items};
 }
 
-/// The two ends of a row's front.
+/// The two ends of a row's Pareto front.
 struct RowEnds {
   std::uint32_t lightest;  ///< least weight, of several the least cost, then the first
   std::uint32_t cheapest;  ///< least cost, of several the least weight, then the first
@@ -34,20 +34,20 @@ struct RowScan {
 
   RowEnds (*ends)(const RowItems& row);
 
-  /// The item whose cost + price x weight is least, of several the first. Sums are told as
-  /// differences to `reference`, so that they keep their digits near it.
+  /// The item whose cost + price x weight is least, of several the first. Sums are computed as
+  /// differences from those of the item `reference`, so that they keep their digits near it.
   std::uint32_t (*least)(const RowItems& row, std::uint32_t reference, double price);
 
-  /// The cheapest item that is heavier than `reference` by at most `room` >= 0, of several the
-  /// first.
+  /// The cheapest item whose weight exceeds that of `reference` by at most `room` >= 0, of several
+  /// the first. If none is cheaper than `reference`, it is one of equal cost.
   std::uint32_t (*cheapest)(const RowItems& row, std::uint32_t reference, double room);
 
-  /// By how much cost + price x weight of `reference` grows at least, with an item that is lighter
-  /// or cheaper; infinity if there is none.
+  /// The least reduced cost: by how much cost + price x weight grows at least if an item that is
+  /// lighter or cheaper replaces `reference`. Infinity if there is none.
   double (*least_change)(const RowItems& row, std::uint32_t reference, double price);
 
-  /// The items whose cost + price x weight exceeds that of `reference`, which is one of them, by at
-  /// most `gap` and rounding.
+  /// The items whose cost + price x weight exceeds that of `reference` by at most `gap` and
+  /// rounding; `reference` is among them.
   /// @param found  filled in order, room for count + 1
   /// @return how many there are
   std::size_t (*within)(const RowItems& row, std::uint32_t reference, double price, double gap,
