@@ -25,7 +25,7 @@ constexpr int gzip_window = 15 + 16;  // largest window, gzip header
 struct ByteSource::State {
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> file{nullptr, &std::fclose};
   std::array<unsigned char, chunk_bytes> raw{};
-  std::size_t first = 0, last = 0;  ///< of raw, not yet used
+  std::size_t first = 0, last = 0;  ///< raw[first, last) is not used yet
   bool gzip = false;
   bool between_members = false;
   z_stream inflater{};
@@ -95,7 +95,7 @@ std::size_t ByteSource::read(char* to, std::size_t count) {
     if (code == Z_STREAM_END) {
       inflateReset(&s.inflater);
     } else if (code != Z_OK && code != Z_BUF_ERROR) {
-      if (done > 0) break;  // what is good first; inflate() says the same again
+      if (done > 0) break;  // what is good first; inflate() fails again
       throw DataError(
           fmt::format("{}: the gzip data are damaged after {} bytes of content",
                       printable(path_.string()), given_),
@@ -122,7 +122,7 @@ std::string first_bytes(const std::filesystem::path& path, std::size_t count) {
       size += got;
     }
   } catch (const DataError&) {
-    // What is damaged later is told by whoever reads it.
+    // Whoever reads the file whole reports the damage.
   }
   text.resize(size);
   return text;

@@ -14,15 +14,15 @@ inline constexpr std::uint64_t max_expanded_bytes = std::uint64_t{64} << 30;  //
 /// A file read once. gzip is known by its first bytes, not by its name.
 class ByteSource {
  public:
-  /// @param limit  bytes it may expand to, against zip bombs
+  /// @param limit  bytes of content that are read at most, against zip bombs
   /// @throws IoError if the file cannot be opened
   explicit ByteSource(const std::filesystem::path& path, std::uint64_t limit = max_expanded_bytes);
   ~ByteSource();
   ByteSource(const ByteSource&) = delete;
   ByteSource& operator=(const ByteSource&) = delete;
 
-  /// Up to `count` bytes. @return how many; 0 only at the end
-  /// @throws IoError; DataError for gzip that is damaged, ends early or expands beyond the limit
+  /// Reads up to `count` bytes, > 0. @return how many; 0 only at the end
+  /// @throws IoError; DataError for gzip that is damaged or ends early, and beyond the limit
   [[nodiscard]] std::size_t read(char* to, std::size_t count);
 
   [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
@@ -35,12 +35,14 @@ class ByteSource {
   std::unique_ptr<State> state_;
 };
 
-/// The first bytes of a file's content, inflated if it is gzip, for telling formats apart.
+/// The first bytes of a file's content, inflated if it is gzip, for telling formats apart. Fewer
+/// than `count` if the content ends or is damaged before. @throws IoError
 [[nodiscard]] std::string first_bytes(const std::filesystem::path& path, std::size_t count);
 
 /// A whole file, inflated if it is gzip.
-/// @param damage  if given, damaged gzip gives what comes before and the message is put there
-/// @throws as ByteSource; DataError beyond `limit`
+/// @param damage  if given, damaged gzip and content beyond `limit` are no errors: what comes
+///                before is returned, and the message is put here
+/// @throws as ByteSource
 [[nodiscard]] std::string read_expanded(const std::filesystem::path& path, std::uint64_t limit,
                                         std::string* damage = nullptr);
 

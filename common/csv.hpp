@@ -15,11 +15,12 @@
 
 namespace rubato {
 
-/// A CSV text with a header. Every row has as many cells as the header.
+/// A CSV text with a header. Every row has as many cells as the header; empty lines are no rows.
 class CsvTable {
  public:
-  /// @throws DataError listing up to 20 lines with a wrong number of cells, an
-  ///         unclosed quote or a repeated column name
+  /// @param name  shown in messages, usually the path
+  /// @throws DataError if there is no header, or listing up to 20 lines with a wrong number of
+  ///         cells, an unclosed quote or a repeated column name
   [[nodiscard]] static CsvTable parse(std::string_view text, std::string name);
 
   /// A file, inflated if it is gzip. @throws IoError, DataError
@@ -28,11 +29,12 @@ class CsvTable {
   [[nodiscard]] std::size_t rows() const noexcept { return lines_.size(); }
   [[nodiscard]] std::span<const std::string> header() const noexcept { return header_; }
 
-  /// Position of a column. @throws DataError with the nearest column name
+  /// Position of a column. @throws DataError if there is none of that name
   [[nodiscard]] std::size_t column(std::string_view name) const;
   [[nodiscard]] std::optional<std::size_t> find_column(std::string_view name) const;
 
   /// Checks that every required column exists and no column is outside both lists.
+  /// @throws DataError: of an unknown column with the nearest known one
   void expect_columns(std::initializer_list<std::string_view> required,
                       std::initializer_list<std::string_view> optional = {}) const;
 

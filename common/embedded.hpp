@@ -16,7 +16,7 @@ struct EmbeddedFile {
   std::string_view text;
 };
 
-/// In order.
+/// Names of the files, in their order.
 [[nodiscard]] std::vector<std::string> names_of(std::span<const EmbeddedFile> files);
 
 /// Text that was asked for by the name of an embedded file or by a path.
@@ -25,8 +25,10 @@ struct NamedText {
   std::filesystem::path path;  ///< as given; of an embedded file its name
 };
 
-/// @param what  of an error: "GPU spec"
-/// @param hint  of an error: what else could be given
+/// The embedded file of that name, else the file at that path. What has neither a folder nor an
+/// extension is taken for a name.
+/// @param what  for messages: what is asked for, e.g. "GPU spec"
+/// @param hint  for messages: what else could be given
 /// @throws UsageError (unknown name, with the nearest), IoError
 [[nodiscard]] NamedText read_named(std::span<const EmbeddedFile> files,
                                    std::string_view name_or_path, std::string_view what,

@@ -11,7 +11,7 @@ namespace rubato {
 
 namespace {
 
-// Line by line: a message may hold several.
+// Made safe to show, line by line: a message may hold several.
 std::string shown(std::string_view text) {
   constexpr std::size_t longest_line = 2000;
   std::string safe;

@@ -1,6 +1,6 @@
 #pragma once
-// Errors that reach the user. Thrown where input enters the program, caught
-// once in main, printed as "error: where: what", "in:" and "hint:" lines.
+// Errors that reach the user. They are thrown where input enters the program, caught once in main,
+// and printed as "error: where: what", "in:" and "hint:" lines.
 
 #include <stdexcept>
 #include <string>
@@ -25,9 +25,9 @@ struct ErrorDetail {
   std::string hint = {};  ///< what to try
 };
 
-/// Base of all errors with a message for the user. `what()` is the first line
-/// without "error: "; `report()` is the whole text. What stands in a message may come out of a
-/// damaged file: every line is made printable and cut after 2000 bytes.
+/// Base of all errors with a message for the user. `what()` is the message without "error: ";
+/// `report()` is the whole text. A message may hold text out of a damaged file: every line is made
+/// printable and cut after 2000 bytes.
 class Error : public std::runtime_error {
  public:
   [[nodiscard]] ExitStatus status() const noexcept { return status_; }

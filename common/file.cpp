@@ -35,7 +35,7 @@ void make_folder_of(const std::filesystem::path& path) {
   if (error) fail(path, "make its folder", error.value());
 }
 
-// Whoever reads standard output may have seen enough, as head does: what follows goes nowhere.
+// Whoever reads standard output may have seen enough, as head does. That is no error.
 void fail_to_write(const std::filesystem::path& path, bool to_standard_output) {
   if (to_standard_output && errno == EPIPE) return;
   fail(path, "write", errno);

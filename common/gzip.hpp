@@ -1,5 +1,5 @@
 #pragma once
-// Text packed as gzip; reading is ByteSource's.
+// Text packed as gzip. ByteSource reads it.
 
 #include <filesystem>
 #include <string>
@@ -11,7 +11,7 @@ namespace rubato {
 /// @throws IoError if zlib cannot start
 [[nodiscard]] std::string gzip(std::string_view text);
 
-/// As write_file; packed if the name ends in .gz.
+/// As write_file; the text is packed if the name ends in .gz.
 /// @throws as write_file
 void write_text(const std::filesystem::path& path, std::string_view text);
 

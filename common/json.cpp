@@ -23,7 +23,7 @@ using Json = nlohmann::ordered_json;
 // What was found, short enough for one line.
 std::string shown(const Json& json) {
   constexpr std::size_t max_shown = 60;
-  // TOML knows what JSON has no word for.
+  // From TOML: JSON has no word for infinity and NaN.
   if (json.is_number_float() && !std::isfinite(json.get<double>()))
     return fmt::format("{}", json.get<double>());
   std::string text = json_text(json);
@@ -48,7 +48,8 @@ std::string line_and_column(std::string_view text, std::size_t offset) {
   return fmt::format("{}:{}", line, before.size() - line_start + 1);
 }
 
-// nlohmann keeps the last of two equal keys without a word; a strict reader must not.
+// Finds keys that occur twice: nlohmann keeps the last of them without a word. Holds the limits of
+// depth and keys too.
 class DuplicateKeys {
  public:
   explicit DuplicateKeys(const std::string& name) : name_(name) {}

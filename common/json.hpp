@@ -20,15 +20,15 @@ namespace rubato {
 
 class JsonDocument;
 
-/// Compiled once: every file that calls dump() costs the compiler a second. Bytes that are not
-/// UTF-8 become U+FFFD.
+/// The JSON text of a value. Bytes that are not UTF-8 become U+FFFD. It is here so that dump() is
+/// compiled once: every source file that calls it costs the compiler a second.
 /// @param indent  spaces a level; -1: all on one line
-/// @param ascii  characters beyond ASCII are escaped
+/// @param ascii   whether characters beyond ASCII are escaped
 [[nodiscard]] std::string json_text(const nlohmann::ordered_json& json, int indent = -1,
                                     bool ascii = false);
 
 /// Limits of a document, against files made to exhaust stack or time.
-inline constexpr std::size_t max_json_depth = 100;    ///< lists and objects in one another
+inline constexpr std::size_t max_json_depth = 100;    ///< levels of lists and objects
 inline constexpr std::size_t max_json_keys = 10'000;  ///< of one object; keys are looked up in turn
 
 /// What messages call a document: its name, and the lines of its values where they are known.
@@ -42,12 +42,12 @@ struct JsonSource {
 class JsonNode {
  public:
   /// Checks that this is an object with every required key and no key outside
-  /// both lists. Call it first, so that later reads cannot miss a typing error.
+  /// both lists. Call it first: else a misspelt optional key reads as one that is not there.
   /// @throws DataError, with the nearest known key
   void expect_keys(std::initializer_list<std::string_view> required,
                    std::initializer_list<std::string_view> optional = {}) const;
 
-  [[nodiscard]] JsonNode at(std::string_view key) const;  ///< throws if absent
+  [[nodiscard]] JsonNode at(std::string_view key) const;  ///< throws if absent or null
   [[nodiscard]] std::optional<JsonNode> find(
       std::string_view key) const;  ///< absent or null: nothing
 
@@ -63,12 +63,13 @@ class JsonNode {
   [[nodiscard]] std::string text() const;
   [[nodiscard]] bool boolean() const;
   [[nodiscard]] double number(Range range = Range::any) const;
-  [[nodiscard]] std::uint64_t count() const;            ///< whole number >= 0, exact up to 2^53
+  [[nodiscard]] std::uint64_t count() const;            ///< whole number, 0 to 2^53
   [[nodiscard]] std::vector<JsonNode> items() const;    ///< elements of an array
   [[nodiscard]] std::vector<std::string> keys() const;  ///< keys of an object, in file order
   [[nodiscard]] std::vector<double> numbers(Range range = Range::any) const;
   [[nodiscard]] std::int64_t integer() const;  ///< whole number, exact in 64 bits
-  /// Whole numbers of an array, null: nothing. For long ones: places are made for messages only.
+  /// Whole numbers of an array; null gives nothing. For long arrays: an element's place is spelt
+  /// out only if it is wrong.
   [[nodiscard]] std::vector<std::optional<std::int64_t>> integers() const;
 
   /// "file: place", with the line where it is known, for messages of callers.
@@ -91,11 +92,11 @@ class JsonNode {
 class JsonDocument {
  public:
   /// @param name  shown in messages, usually the path
-  /// @throws DataError at the first syntax error (with line and column), duplicate key or
-  ///         object beyond the limits above
+  /// @throws DataError at the first syntax error (with line and column), for a duplicate key, and
+  ///         for what is beyond the limits above
   [[nodiscard]] static JsonDocument parse(std::string_view text, std::string name);
 
-  /// The same from TOML; messages then name lines. Dates and times are not accepted.
+  /// As parse, from TOML; messages then name lines. Dates and times are not accepted.
   /// @throws DataError at the first syntax error, with line and column
   [[nodiscard]] static JsonDocument parse_toml(std::string_view text, std::string name);
 

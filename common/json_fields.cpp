@@ -7,7 +7,7 @@ namespace rubato {
 
 namespace {
 
-// Follows the grammar of JSON but does not look into texts, numbers and words.
+// Follows the grammar of JSON, but does not look into strings, numbers and words (true, null).
 class Structure {
  public:
   explicit Structure(std::string_view text) : at_(text.data()), end_(at_ + text.size()) {}

@@ -1,5 +1,6 @@
 #pragma once
-// Fields of objects that may be damaged, for readers that use simdjson's on-demand parser.
+// Fields of objects that may be damaged, for readers that use simdjson's on-demand parser. That
+// parser looks at a value only when it is asked for, and trusts the text around it.
 
 #include <optional>
 #include <string>
@@ -11,14 +12,16 @@
 
 namespace rubato {
 
-/// Brackets, commas, colons and quotes stand as in JSON; what stands between them is not looked at.
-/// simdjson's search for fields in any order takes that for granted, and reads outside the document
-/// where a damaged one ends otherwise the second time.
-/// @throws DataError
+/// Checks that brackets, commas, colons and quotes stand as in JSON. What stands between them is
+/// not looked at. simdjson takes this for granted when it searches an object for fields in any
+/// order: it goes over the object a second time, and where a damaged one ends elsewhere then, it
+/// reads outside the document.
+/// @throws DataError if they do not
 void check_structure(std::string_view text);
 
-/// Whether a value is there and of the type asked for. Whoever goes on after any other error reads
-/// outside the document. @throws DataError for those: the text is no JSON
+/// Whether a value is there and of the type asked for.
+/// @throws DataError for every other error: the text is no JSON, and whoever went on would read
+///         outside the document
 inline bool is_there(simdjson::error_code code) {
   switch (code) {
     case simdjson::SUCCESS: return true;
@@ -43,11 +46,12 @@ template <class Read>
   }
 }
 
-/// A document whose objects are asked for fields, valid until the next one.
+/// A document whose objects are asked for fields. Valid until its parser gets the next document.
 class JsonPart {
  public:
-  /// @param text  followed by at least json_padding readable bytes
-  /// @throws simdjson::simdjson_error if it does not begin with an object, and as check_structure()
+  /// @param padding  readable bytes that follow `text`, at least simdjson::SIMDJSON_PADDING
+  /// @throws simdjson::simdjson_error if the text does not begin with an object, and as
+  ///         check_structure()
   simdjson::ondemand::object open(simdjson::ondemand::parser& parser, std::string_view text,
                                   std::size_t padding) {
     check_structure(text);
@@ -55,8 +59,8 @@ class JsonPart {
     return document_.get_object().value();
   }
 
-  /// simdjson gives up at the first syntax error, and whoever asks it for more then ends up at a
-  /// null pointer. @throws DataError if it has given up
+  /// simdjson gives up at the first syntax error. Asked for more after that, it follows a null
+  /// pointer. @throws DataError if it has given up
   void check() {
     if (!document_.is_alive()) throw DataError("not valid JSON");
   }

@@ -20,7 +20,7 @@ namespace {
 constexpr std::size_t first_chunk_bytes = std::size_t{4} << 10;
 constexpr std::size_t largest_chunk_bytes = std::size_t{4} << 20;
 
-// Follows braces and strings; what is between them is left to the parser of the parts.
+// Follows brackets and strings. What is between them is left to whoever parses the parts.
 class Splitter {
  public:
   using Block = std::function<std::optional<std::size_t>(std::string_view text)>;
@@ -52,8 +52,8 @@ class Splitter {
         {.in = {}, .hint = "--partial takes what comes before"});
   }
 
-  // A part that does not end is damaged where it begins rather than where the file ends: without a
-  // quote, all that follows is text, and text is all that follows.
+  // A part that does not end is reported where it begins, not where the file ends: where a quote is
+  // missing, all that follows changes sides, from inside a string to outside and back.
   [[noreturn]] void fail_in_part(std::string_view what) const {
     const std::string_view part(buffer_.data() + keep_, size_ - keep_);
     std::string message =
@@ -69,7 +69,7 @@ class Splitter {
 
   [[nodiscard]] std::uint64_t place(std::size_t pos) const { return offset_ + pos - lead; }
 
-  // From 1, by reading the file once more.
+  // Line of a byte, from 1, by reading the file once more.
   [[nodiscard]] std::uint64_t line_of(std::uint64_t offset) const {
     std::uint64_t line = 1;
     try {
@@ -89,7 +89,7 @@ class Splitter {
     return line;
   }
 
-  // Where the first string begins that goes over the end of a line, which none may.
+  // Where the first string begins that goes over the end of a line. No string of JSON may.
   [[nodiscard]] static std::optional<std::size_t> string_over_lines(std::string_view text) {
     std::optional<std::size_t> open;
     for (std::size_t i = 0; i < text.size(); ++i) {
@@ -199,8 +199,8 @@ class Splitter {
     }
   }
 
-  // At an element: blocks of them as long as they are handled as a whole. @return how many of the
-  // elements from here on are handled all the same
+  // At an element: hands out blocks as long as each is handled as a whole. @return how many of the
+  // elements from here on are handled although their block was not
   std::size_t take_blocks() {
     for (;;) {
       keep_ = pos_;
@@ -231,8 +231,8 @@ class Splitter {
     }
   }
 
-  // The last comma between two elements of the block that begins here; 0: there is none. It may lie
-  // in a string or deeper: what is before it is no JSON then.
+  // A guess at the last comma between two elements of the block that begins here; 0: there is none.
+  // The comma may lie in a string or deeper: what is before it is no JSON then.
   [[nodiscard]] std::size_t block_end() const {
     const auto is_space = [](char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; };
     for (std::size_t at = std::min(size_, pos_ + json_block_bytes) - 1; at > pos_; --at) {
@@ -254,7 +254,7 @@ class Splitter {
       return;
     }
     const bool in_blocks = block_ && list == lists_.front();
-    std::size_t taken = 0;  // of the next elements, which are handled
+    std::size_t taken = 0;  // so many of the next elements are handled already
     for (;;) {
       if (next("an element") != '{') fail("expected '{'");
       if (in_blocks && taken == 0 && place(pos_) >= single_until_) taken = take_blocks();
@@ -313,8 +313,8 @@ class Splitter {
   std::size_t chunk_bytes_ = first_chunk_bytes;
   static constexpr std::size_t lead = 1;  ///< room for the bracket before a block
   std::size_t size_ = lead;               ///< bytes in the buffer
-  std::size_t pos_ = lead;                ///< next one
-  std::size_t keep_ = lead;               ///< first one still needed
+  std::size_t pos_ = lead;                ///< next byte
+  std::size_t keep_ = lead;               ///< first byte still needed
   std::uint64_t offset_ = 0;              ///< in the file, of the byte at `lead`
   std::uint64_t single_until_ = 0;        ///< elements before it are taken one by one
   bool ended_ = false;                    ///< nothing more can be read ahead

@@ -29,7 +29,7 @@ std::string format_number(double value) {
 }
 
 std::string format_fixed(double value, int decimals) {
-  // Beyond that, a double does not hold as many digits.
+  // Of the last digit written: beyond, a double does not hold as many digits.
   constexpr double largest_fixed = 1e15;
   if (std::abs(value) * std::pow(10.0, decimals) >= largest_fixed)
     return fmt::format("{:.6g}", value);
@@ -44,7 +44,7 @@ std::string format_signed(double value, int decimals) {
 }
 
 TimeUnit time_unit(double time_s) {
-  constexpr double next_unit = 999.95;  // rounds to 1000
+  constexpr double next_unit = 999.95;  // rounds to 1000 with four digits
   const double size_s = std::abs(time_s);
   if (size_s > 0.0 && us_per_s * size_s < next_unit) return {"us", us_per_s};
   if (size_s > 0.0 && ms_per_s * size_s < next_unit) return {"ms", ms_per_s};
@@ -52,7 +52,7 @@ TimeUnit time_unit(double time_s) {
 }
 
 std::string time_text(double time_s) {
-  constexpr double five_digits = 9999.5;  // which would be written with an exponent
+  constexpr double five_digits = 9999.5;  // in s; {:.4g} would write an exponent
   if (std::abs(time_s) >= five_digits) return fmt::format("{:.0f} s", time_s);
   const TimeUnit unit = time_unit(time_s);
   return fmt::format("{:.4g} {}", unit.per_s * time_s, unit.name);

@@ -3,7 +3,7 @@
 
 namespace rubato {
 
-/// NaN and infinity are never accepted.
+/// `fraction` is 0 to 1.
 enum class Range { any, non_negative, positive, fraction };
 
 /// "a number > 0" and so on, for messages.
@@ -17,6 +17,7 @@ enum class Range { any, non_negative, positive, fraction };
   return "a number";
 }
 
+/// Whether a number is in the range. NaN never is; infinity is for readers to refuse.
 [[nodiscard]] constexpr bool in_range(double value, Range range) {
   switch (range) {
     case Range::non_negative: return value >= 0.0;

@@ -33,7 +33,7 @@ std::string hint_for(int code) {
   }
 }
 
-// No locks and no files beside it.
+// Opened so, SQLite takes no locks and makes no files beside the database.
 std::string immutable_uri(const std::filesystem::path& path) {
   std::string uri = "file:";
   for (const char c : std::filesystem::absolute(path).string()) {
@@ -91,7 +91,7 @@ SqlConnection::SqlConnection(const std::filesystem::path& path, Mode mode) : pat
   sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, nullptr);
   sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   if (foreign) {
-    // A schema may compute columns: no functions but harmless ones, no values without end.
+    // A foreign schema may compute columns: harmless functions only, no values without end.
     sqlite3_db_config(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
     sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, max_foreign_value_bytes);
   }
@@ -110,7 +110,7 @@ void SqlConnection::execute_on_schema(const std::string& sql) {
 }
 
 void SqlConnection::use_write_ahead_log() {
-  // Of two that change the mode at once SQLite refuses one without waiting.
+  // Of two programs that change the mode at once SQLite refuses one without waiting.
   constexpr std::chrono::milliseconds pause(20);
   for (int waited = 0; waited < busy_timeout_ms; waited += static_cast<int>(pause.count())) {
     const int code =
@@ -123,7 +123,7 @@ void SqlConnection::use_write_ahead_log() {
 }
 
 void SqlConnection::wait_for_disk_at_checkpoints() {
-  constexpr int pages = 16'000;  // 64 MB
+  constexpr int pages = 16'000;  // 64 MB in pages of 4096 bytes
   SqlStatement mode(*this, "PRAGMA journal_mode");
   if (mode.next() && mode.value(0) == SqlValue("wal"))
     execute(fmt::format("PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = {}", pages));

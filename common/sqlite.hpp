@@ -26,7 +26,7 @@ class SqlConnection {
   /// foreign: somebody else's file, never written to, not even beside it.
   enum class Mode { create, read_only, foreign };
 
-  /// Waits up to five seconds for other writers.
+  /// Waits up to five seconds for other writers, here and in later calls.
   SqlConnection(const std::filesystem::path& path, Mode mode);
 
   /// Runs statements without results.
@@ -35,31 +35,33 @@ class SqlConnection {
   /// Runs statements that rewrite the text of the schema, which every other call refuses.
   void execute_on_schema(const std::string& sql);
 
-  /// Readers and one writer side by side, also for those who open the file later.
+  /// Write-ahead log: readers and one writer side by side. The file keeps it for those who open it
+  /// later.
   void use_write_ahead_log();
 
-  /// A commit no longer waits until it is on the disk, where the file has a write-ahead log: only
-  /// one in some 64 MB does. What was committed survives a crash of the program, and the file stays
-  /// sound after a power cut.
+  /// For a file with a write-ahead log: a commit does not wait until it is on the disk. Only a
+  /// checkpoint does, once in some 64 MB. What was committed survives a crash of the program. A
+  /// power cut may take the last commits, but the file stays sound.
   void wait_for_disk_at_checkpoints();
 
-  /// From now on references that are written are not looked up: for one who writes rows with those
-  /// they refer to, and deletes nothing. To switch for each transaction would compile kept
-  /// statements anew.
+  /// From here on SQLite does not check foreign keys. For a caller who writes rows together with
+  /// those they refer to, and deletes nothing. To switch for each transaction instead would compile
+  /// kept statements anew.
   void trust_references();
 
-  /// All of it as it is at this moment, into an empty database.
+  /// Copies all of it, as it is at this moment, into an empty database.
   void copy_to(const SqlConnection& empty) const;
 
   [[nodiscard]] std::int64_t last_insert_id() const;
 
-  /// From now on only reading statements are accepted: no writes, no ATTACH, no
+  /// From here on only reading statements are accepted: no writes, no ATTACH, no
   /// PRAGMA, no loading of extensions.
   void forbid_writes();
 
   [[nodiscard]] sqlite3* handle() const noexcept { return handle_.get(); }
 
   /// Throws the error of the last call as an IoError with a hint.
+  /// @param action  what could not be done: "open", "read", "write to"
   [[noreturn]] void fail(std::string_view action) const;
 
  private:
@@ -80,14 +82,14 @@ class SqlConnection {
   std::unique_ptr<Idle> idle_ = std::make_unique<Idle>();  // ends before the handle
 };
 
-/// A prepared statement. Values are bound by position from 1.
+/// A prepared statement. Values are bound by position from 1, columns are read from 0.
 class SqlStatement {
  public:
   /// @throws UsageError with SQLite's message if `sql` is not one valid statement
   SqlStatement(const SqlConnection& connection, std::string_view sql);
 
-  /// As the constructor, but the connection keeps what was compiled, until it is closed, for the
-  /// next statement of the same text: for texts that come again and again, and are few.
+  /// As the constructor, but the connection keeps the compiled statement, until it is closed, for
+  /// the next use of the same text. For few texts that come again and again.
   [[nodiscard]] static SqlStatement kept(const SqlConnection& connection, std::string_view sql);
 
   /// Binds all values in order, runs the statement to its end and resets it.
@@ -159,14 +161,15 @@ class SqlStatement {
   std::unique_ptr<sqlite3_stmt, Finalize> statement_;
 };
 
-/// Whether SQLite looks up each reference that is written.
+/// Whether SQLite checks the foreign keys of rows that are written.
 enum class References { looked_up, known_to_hold };
 
 /// Rolls back when it goes out of scope without commit().
 class SqlTransaction {
  public:
-  /// @param references  known_to_hold: for rows that are written with those they refer to, and
-  /// nothing that deletes
+  /// Begins it and takes the write lock.
+  /// @param references  known_to_hold: for rows that are written together with those they refer to;
+  ///                    nothing may be deleted
   explicit SqlTransaction(SqlConnection& connection, References references = References::looked_up);
   ~SqlTransaction();
   SqlTransaction(const SqlTransaction&) = delete;

@@ -12,9 +12,9 @@ namespace rubato {
 
 namespace {
 
-// Known names that hold a part, in any case of letters.
+// Known names that contain a part; upper and lower case are equal.
 std::vector<std::string> names_with(std::string_view part, std::span<const std::string> known) {
-  constexpr std::size_t least = 2;  // shorter ones are in too many
+  constexpr std::size_t least = 2;  // one character is in too many names
   std::vector<std::string> found;
   if (part.size() < least) return found;
   const auto same = [](unsigned char a, unsigned char b) {

@@ -12,13 +12,14 @@ namespace rubato {
 /// neighbours that turn `a` into `b` (optimal string alignment distance).
 [[nodiscard]] std::size_t edit_distance(std::string_view a, std::string_view b);
 
-/// The known name with the least edit distance, first of equals; nothing if
-/// more than a third of the characters would have to change.
+/// The known name with the least edit distance, first of equals; nothing if more than a third of
+/// the characters (of fewer than three: more than one) would have to change.
 [[nodiscard]] std::optional<std::string> nearest(std::string_view name,
                                                  std::span<const std::string> known);
 
-/// "; did you mean 'x'?" of the name that holds this one or is nearest, "; did you mean one of x,
-/// y?" where several hold it, or, without either, "; expected one of a, b, c".
+/// The end of a message about an unknown name. "; did you mean 'x'?" if one known name contains it,
+/// "; did you mean one of x, y?" if several do. If none does: the nearest name, or without one
+/// "; expected one of a, b, c".
 [[nodiscard]] std::string did_you_mean(std::string_view name, std::span<const std::string> known);
 
 }  // namespace rubato

@@ -28,7 +28,7 @@ std::size_t utf8_length(std::string_view text) {
   return overlong || surrogate || too_high ? 0 : length;
 }
 
-// C0, DEL, and C1 (U+0080..U+009F, which some terminals obey).
+// Control characters: C0 (below U+0020), DEL, and C1 (U+0080..U+009F, which some terminals obey).
 bool is_control(std::string_view sequence) {
   const auto first = static_cast<unsigned char>(sequence[0]);
   if (sequence.size() == 1) return first < 0x20 || first == 0x7F;

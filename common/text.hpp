@@ -1,5 +1,5 @@
 #pragma once
-// Text from files made safe to show.
+// Text: made safe to show, cut, split, quoted and measured.
 
 #include <cstddef>
 #include <string>
@@ -25,7 +25,7 @@ namespace rubato {
 /// A word as a shell reads it: in quotes where it needs them.
 [[nodiscard]] std::string shell_word(std::string_view text);
 
-/// Characters of a UTF-8 text, for aligning columns.
+/// Characters (code points) of a UTF-8 text, for aligning columns.
 [[nodiscard]] std::size_t display_width(std::string_view utf8);
 
 }  // namespace rubato

@@ -16,12 +16,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The places of JsonNode: "axes.batch[2]".
+// The place of a key as JsonNode writes it: "axes.batch[2]".
 std::string place_below(const std::string& place, std::string_view key) {
   return place.empty() ? std::string(key) : fmt::format("{}.{}", place, key);
 }
 
-// A dot in a number: digits on both sides and no other dot before them.
+// Whether a dot is one in a number: digits on both sides, and no other dot before them.
 bool is_fraction(std::string_view text, std::size_t dot) {
   const auto is_digit = [&](std::size_t at) { return text[at] >= '0' && text[at] <= '9'; };
   if (dot == 0 || dot + 1 >= text.size() || !is_digit(dot - 1) || !is_digit(dot + 1)) return false;
@@ -47,7 +47,8 @@ std::size_t end_of_string(std::string_view text, std::size_t at) {
   return text.size();
 }
 
-// Every dot of a key is a table in a table, and the library frees tables by recursion.
+// Every dot of a key is a table in a table, and the library frees tables by recursion: too many
+// exhaust the stack.
 bool has_keys_too_deep(std::string_view text) {
   constexpr std::size_t most_dots = 1000;
   std::size_t dots = 0, open = 0;

@@ -12,7 +12,7 @@
 
 namespace rubato {
 
-/// Positions of `keys` from the least up; equal keys in their order. Keys are no NaN.
+/// Positions of `keys` from the least key up; equal keys in their order. No key may be NaN.
 [[nodiscard]] std::vector<std::size_t> ascending(std::span<const std::int64_t> keys);
 [[nodiscard]] std::vector<std::size_t> ascending(std::span<const double> keys);
 

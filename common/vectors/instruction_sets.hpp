@@ -1,6 +1,7 @@
 #pragma once
-// Loops on vectors of doubles (lanes.hpp), written once, compiled for each instruction set that
-// pays, and chosen when the program runs. A family of loops is a struct of function pointers:
+// Loops on SIMD vectors of doubles (lanes.hpp). A loop is written once, compiled for each
+// instruction set that pays, and chosen when the program runs. A family of loops is a struct of
+// function pointers:
 //
 //   template <class V>
 //   RUBATO_LANES double sum(const Row& row);
@@ -23,8 +24,9 @@
 
 namespace rubato::lanes {
 
-/// What every machine can run. Each set has a name, a vector type, and `compiled`: a loop that is
-/// inlined into a function compiled for the set, which has the signature of what it is assigned to.
+/// What every machine can run. Each set has a name, a vector type and `compiled`. That is a
+/// function compiled for the set, with the loop inlined into it; its signature is that of the
+/// pointer it is assigned to.
 struct Baseline {
   static constexpr std::string_view name = "baseline";
   using Vector = Two;

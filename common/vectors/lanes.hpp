@@ -1,7 +1,8 @@
 #pragma once
-// Several doubles at once, and 2^x and log2 on them, in the vector extensions that GCC and
-// Clang share. Only +, -, *, / and operations on bits: IEEE 754 fixes each result, so any
-// number of lanes and any instruction set give the same bits. docs/decisions/0012-simd.md.
+// Several doubles at once (SIMD), and 2^x and log2 on them, in the vector extensions that GCC and
+// Clang share. A lane is one of the doubles. Only +, -, *, / and operations on bits are used. IEEE
+// 754 fixes the result of each, so any number of lanes and any instruction set give the same bits.
+// docs/decisions/0012-simd.md.
 
 #include <array>
 #include <bit>
@@ -18,8 +19,8 @@ using Two = double __attribute__((vector_size(16)));
 using Four = double __attribute__((vector_size(32)));
 using Eight = double __attribute__((vector_size(64)));
 
-/// Twice as many lanes as a V: arithmetic waits for its own results, so two or four independent
-/// streams of it take hardly longer than one. Made of pairs, four streams are a pair of pairs.
+/// Twice as many lanes as a V. Arithmetic waits for its own results (latency), so two or four
+/// independent streams of it take hardly longer than one. Four streams are a pair of pairs.
 template <class V>
 struct Pair {
   V first, second;
@@ -91,7 +92,7 @@ inline constexpr bool is_pair = requires {
   typename Traits<V>::Half;
 };
 
-// Pairs are taken apart here and in what follows: as a block of memory they would leave registers.
+// Pairs are taken apart here and below: copied as a block of memory they would leave the registers.
 template <class V>
 RUBATO_LANES Bits<V> bits(const V& x) {
   if constexpr (is_pair<V>) {
@@ -137,7 +138,7 @@ RUBATO_LANES void store(const V& x, double* to) {
   }
 }
 
-/// 64-bit numbers beside the lanes of a V.
+/// As load, store and all, for whole numbers of 64 bits, one for each lane of a V.
 template <class V>
 RUBATO_LANES Bits<V> load_bits(const std::int64_t* from) {
   if constexpr (is_pair<V>) {
@@ -214,7 +215,7 @@ RUBATO_LANES bool any(const Mask& mask) {
   }
 }
 
-/// `b` where one of both is NaN.
+/// The larger of both, lane by lane (below: the smaller); `b` where one of them is NaN.
 template <class V>
 RUBATO_LANES V larger(const V& a, const V& b) {
   if constexpr (is_pair<V>) {
@@ -243,7 +244,7 @@ RUBATO_LANES X if_above(const V& a, const V& b, const X& x, const X& y) {
   }
 }
 
-/// Of all lanes; in halves, where one by one each would wait for the one before.
+/// The least lane. Halves are compared: one by one, each comparison would wait for the one before.
 template <class V>
 RUBATO_LANES double least(const V& x) {
   if constexpr (is_pair<V>) {
@@ -275,7 +276,8 @@ struct Powers {
   V of[4];
 };
 
-/// c[from] + c[from + 1] x + ... (n terms), in Estrin's order: short chains keep all units busy.
+/// c[from] + c[from + 1] x + ... (n terms) by Estrin's scheme: its short chains of operations keep
+/// all arithmetic units busy.
 template <std::size_t from, std::size_t n, class V, std::size_t size>
 RUBATO_LANES constexpr V estrin(const double (&c)[size], const Powers<V>& power) {
   if constexpr (n == 1) {
@@ -353,10 +355,10 @@ RUBATO_LANES V log2(const V& x) {
   return (e - (integer + bias)) + log2_of_mantissa(m);
 }
 
-/// Below this, 2^x does not show beside 1.
+/// Where x is below this, 1 + 2^x is 1 in a double.
 inline constexpr double least_visible_log2 = -64.0;
 
-/// Of a soft factor.
+/// Largest 1/p of a soft factor.
 inline constexpr double largest_inverse_exponent = 1023.0;
 
 /// log2 of soft_factor.
@@ -365,8 +367,10 @@ RUBATO_LANES V log2_soft_factor(const V& x, const S& inverse_p) {
   return log2_of_mantissa(1.0 + exp2(x)) * inverse_p;
 }
 
-/// (1 + 2^x)^(1/p) for x in [-1022, 0]: by what the soft maximum with exponent p, the p-norm, of
-/// two numbers whose ratio is 2^(x/p) exceeds the larger one. 1/p up to largest_inverse_exponent.
+/// (1 + 2^x)^(1/p): the factor between a soft maximum and the larger of two numbers. The soft
+/// maximum is the p-norm, (a^p + b^p)^(1/p), and the ratio of the two numbers is 2^(x/p).
+/// @param x          in [-1022, 0]
+/// @param inverse_p  1/p, at most largest_inverse_exponent
 template <class V, class S>
 RUBATO_LANES V soft_factor(const V& x, const S& inverse_p) {
   return exp2(log2_soft_factor(x, inverse_p));
