@@ -11,7 +11,7 @@
 
 namespace rubato {
 
-/// Of axis clocks: the first grid of each GPU's own spec.
+/// A value of axis `clocks`: the first grid in each GPU's own spec.
 inline constexpr std::string_view first_grid = "first";
 
 /// Position in axes() and in a Point.
@@ -49,7 +49,8 @@ enum class AxisId : std::size_t {
 };
 inline constexpr std::size_t axis_count = 30;
 
-/// What the values of an axis are. A word stands for "what the spec says" (power_limit_w).
+/// What the values of an axis are. positive_or_spec: a number > 0, or the word "spec", which stands
+/// for the value in the GPU's spec (axis power_limit_w).
 enum class AxisKind { text, count_from_0, count_from_1, non_negative, positive, positive_or_spec };
 
 /// Missing where the axis does not apply, e.g. the batch of a fixed trace.

@@ -22,7 +22,7 @@ namespace rubato {
 
 namespace {
 
-// A folder whose name holds wildcards is that folder.
+// The folder is a name, not a pattern: its wildcards are escaped.
 std::filesystem::path without_wildcards(const std::filesystem::path& folder) {
   std::string text;
   for (const char c : folder.string()) {
@@ -50,7 +50,7 @@ std::vector<std::string> files_of(const std::string& name, const std::filesystem
                          "directory"});
 }
 
-// Rounding to a step of the GPU's clock is no news, another clock would be.
+// Rounding to a step of the GPU's core clock goes unsaid. A clock out of its range is an error.
 void check_core_clock(const std::string& label, const GpuSpec& spec, const ClockPair& taken) {
   const auto asked_mhz = parse_number(label.substr(label.find('/') + 1));
   if (!asked_mhz || !taken.core_mhz || std::abs(*asked_mhz - *taken.core_mhz) <= spec.core.step_mhz)
@@ -79,7 +79,7 @@ CapturedFiles read_captured_files(const std::string& name, const std::filesystem
       run.notes.push_back(fmt::format("{}: left out: {}", file, line));
   }
   run.hash = content_hash(hashes);
-  // Ranks that do not belong together are better known before the first unit.
+  // Ranks that do not belong together are refused here, before the first unit runs.
   const CaptureGraph graph = capture_graph(run.captures);
   run.notes.insert(run.notes.end(), graph.ranks.notes.begin(), graph.ranks.notes.end());
   return run;

@@ -21,7 +21,7 @@ struct CapturedFiles {
   std::vector<std::string> files;
   std::vector<Capture> captures;   ///< one, or one of each rank
   std::string hash;                ///< of the files' bytes, in order
-  std::vector<std::string> notes;  ///< what was left out, and what ranks rest on; one line each
+  std::vector<std::string> notes;  ///< what was left out or assumed of ranks, one line each
 
   /// Launches of all ranks.
   [[nodiscard]] std::size_t launches() const;
@@ -41,7 +41,8 @@ struct CapturedWork {
   ClockSource clock_source = ClockSource::gpu_default;
 };
 
-/// Axis captured_clock of a point: the nearest memory state and step of the core clock.
+/// The run at the clocks that axis captured_clock of the point says, rounded to the nearest memory
+/// state and step of the core clock.
 /// @throws UsageError if it is no pair of clocks, or the core clock is out of the GPU's range
 [[nodiscard]] CapturedWork captured_work(std::shared_ptr<const CapturedFiles> run,
                                          const GpuSpec& spec, const Point& point);

@@ -107,7 +107,8 @@ bool applies_to_models_only(AxisId id) {
          id == AxisId::pipeline_parallel || id == AxisId::microbatches || id == AxisId::schedule;
 }
 
-// The axes that say what is run. They are one axis: a trace has no batch, a model no file.
+// The axes that say what is run. A point has a value on exactly one of them: a trace has no batch,
+// a model no file.
 constexpr std::array work_axes{AxisId::trace, AxisId::capture, AxisId::model};
 
 bool applies_to(AxisId id, AxisId work) {
@@ -235,7 +236,7 @@ class Expander {
         keep_(read_filters(root, "keep")),
         drop_(read_filters(root, "drop")) {}
 
-  // Filters cut the product of the axes; a scenario is named because it is wanted.
+  // Filters apply to the product of [axes] only. A named scenario is kept whole.
   void add(const std::string& scenario, const AxisValues& values) {
     for (const AxisValues& part : split_by_work(values)) {
       make_room(part);
@@ -254,7 +255,7 @@ class Expander {
       root_.fail(
           fmt::format("the axes stand for {:.3g} points; expected at most {}", size, max_points_));
     }
-    // A kilobyte each, and thrice that while a list grows; filters may leave few of many.
+    // A point takes 1 kB, and 3 kB while the list grows. Filters may leave few of many points.
     constexpr double most = 50'000.0;
     experiment_.points.reserve(static_cast<std::size_t>(std::min(size, most)));
   }

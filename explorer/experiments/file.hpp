@@ -12,7 +12,7 @@
 
 namespace rubato {
 
-/// One point of an experiment and the scenario that asks for it; "" is the axes.
+/// One point of an experiment and the scenario that asks for it; "" stands for [axes].
 struct ExperimentPoint {
   std::string scenario;
   Point point;

@@ -30,7 +30,7 @@ Prices prices_of(const Point& point) {
 
 Goal goal_of(const Point& point) {
   const std::string& name = point.text(AxisId::goal);
-  // "waste": as files called it before its names were those of tables and databases.
+  // "waste" is the name in older files.
   if (names_waste(name) || name == "waste") {
     return LeastWaste{point.number(AxisId::slack_pct) / percent,
                       point.number(AxisId::tolerance_pct) / percent};
@@ -80,7 +80,7 @@ GptShape gpt_shape_of(const Point& point) {
   return shape;
 }
 
-// One stage with several microbatches accumulates gradients.
+// One stage with several microbatches is a pipeline too: it accumulates gradients.
 std::optional<PipelineSplit> pipeline_of(const Point& point) {
   if (std::holds_alternative<std::monostate>(point[AxisId::model])) return std::nullopt;
   const auto stages = static_cast<std::uint32_t>(point.count(AxisId::pipeline_parallel)),

@@ -22,7 +22,8 @@ namespace rubato {
 /// Nothing for fixed traces and for one stage with one microbatch. @throws UsageError
 [[nodiscard]] std::optional<PipelineSplit> pipeline_of(const Point& point);
 
-/// What a change of clock takes. @throws UsageError where pipelines have no model of it
+/// What a change of clock takes. @throws UsageError for a pipeline with a dwell, or with a latency
+/// beyond the stall: neither is modelled there
 [[nodiscard]] SwitchModel switching_of(const Point& point);
 
 /// Shape of a generated trace; nothing for a fixed one.

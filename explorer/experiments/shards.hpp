@@ -19,12 +19,15 @@ struct Shard {
 /// "3/8" -> {3, 8}. @throws UsageError
 [[nodiscard]] Shard parse_shard(std::string_view text);
 
-/// Units of a shard, as ascending positions in `plan.units`. Every unit is in exactly one shard;
-/// the choice depends on nothing but plan and count. Longest estimated settings first, each to the
-/// shard with the least work; a setting longer than a fair share is split.
+/// Units of a shard, as ascending positions in `plan.units`. Every unit is in exactly one shard.
+/// The choice depends on nothing but plan and count.
+/// Longest processing time first (LPT): the setting with the longest estimate is taken first. Each
+/// goes to the shard with the least work so far. A setting longer than a fair share (the total
+/// over the number of shards) is split into its units.
+/// Source: Graham, SIAM J. Appl. Math. 17(2), 1969.
 [[nodiscard]] std::vector<std::size_t> units_of(const SweepPlan& plan, const Shard& shard);
 
-/// Estimated time of these units on one core, each setting's profile counted once, s.
+/// Estimated time of these units on one core, s. Storing each setting's profile is counted once.
 [[nodiscard]] double estimated_time_s(const SweepPlan& plan, std::span<const std::size_t> units);
 
 }  // namespace rubato

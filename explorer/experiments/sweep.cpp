@@ -61,7 +61,7 @@ class Sweeper {
   SweepSummary run() {
     const tbb::global_control limit(tbb::global_control::max_allowed_parallelism,
                                     static_cast<std::size_t>(threads_));
-    // Each worker takes the next batch; the parallel loops inside it must not pick up another.
+    // Each worker takes the next batch. Parallel loops inside a batch must not pick up another one.
     tbb::task_arena arena(threads_);
     arena.execute([&] {
       tbb::parallel_for(
@@ -81,8 +81,8 @@ class Sweeper {
       try {
         run_batch(batches_[next].units);
       } catch (...) {
-        // Nothing more is begun. Thrown through the parallel loop, it would cancel the loops inside
-        // what others explore, and they would store what is half done.
+        // No batch begins after this. If the error left the parallel loop, it would cancel inner
+        // loops of other workers, which would then store results that are half done.
         failed_ = true;
         const std::scoped_lock lock(mutex_);
         if (!error_) error_ = std::current_exception();
@@ -91,7 +91,7 @@ class Sweeper {
     }
   }
 
-  // Units of one setting, in the order of the plan; the longest batches first.
+  // Units of one setting, in the order of the plan. The longest batches run first.
   struct Batch {
     std::vector<const Unit*> units;
     double estimated_s = 0.0;
@@ -142,7 +142,7 @@ class Sweeper {
     } catch (const Error& problem) {
       error = problem.what();
     }
-    if (units.size() > 1) {  // only those whose question it is fail
+    if (units.size() > 1) {  // one by one: only the units at fault fail
       for (std::size_t i = 0; i < units.size(); ++i) explore_and_store(units.subspan(i, 1));
       return;
     }
@@ -150,7 +150,7 @@ class Sweeper {
     finish(*units.front(), {.outcome = UnitOutcome::failed, .error = error});
   }
 
-  // Both without the context: what is begun is finished.
+  // The next functions do not see the RunContext: after Ctrl-C a begun exploration is finished too.
 
   void store_captured(const Unit& unit) {
     const GraphExploration found = explore_captured(graph_exploration_input(plan_, unit));
@@ -164,7 +164,7 @@ class Sweeper {
       answer.energy_change_pct = percent * counted->change.energy_frac;
       answer.in_time = counted->in_time;
     }
-    // Others may be at it too, and find the same.
+    // Other threads may work out the same front at the same time. The first to store it wins.
     const std::vector<GraphFrontPoint> front =
         has_front(unit) ? std::vector<GraphFrontPoint>{} : graph_front(found);
     bool stored = false;
@@ -194,7 +194,7 @@ class Sweeper {
         {{units.begin(), units.end()}, std::move(input), std::move(found), std::move(hashes)});
   }
 
-  // Explored, and not yet stored.
+  // Units that are explored but not yet stored.
   struct Answered {
     std::vector<const Unit*> units;
     ExplorationInput input;
@@ -202,8 +202,8 @@ class Sweeper {
     ResultHashes hashes;
   };
 
-  // Whoever finds nobody writing writes what is waiting; the others go on exploring. If the store
-  // fails, what others handed over is still tried: nobody else would.
+  // A thread that finds nobody writing stores everything that waits, and the other threads go on
+  // exploring. If the store fails, what others handed over is still tried: nobody else would.
   void hand_over(Answered answered) {
     constexpr std::size_t most_waiting = 4;  // each holds a table, some 2 MB
     std::unique_lock lock(waiting_mutex_);
@@ -245,7 +245,7 @@ class Sweeper {
     }
   }
 
-  // With the lock held.
+  // Called with mutex_ held.
   void finish(const Unit& unit, SweepProgress progress) {
     switch (progress.outcome) {
       case UnitOutcome::finished: ++summary_.finished; break;
@@ -275,7 +275,7 @@ class Sweeper {
   std::condition_variable room_;
   std::deque<Answered> waiting_;
   bool writing_ = false;
-  std::mutex writer_mutex_;  // guards what the store writes: nobody waits for it who only explores
+  std::mutex writer_mutex_;  // guards what the store writes: who only explores never waits for it
   std::mutex mutex_;         // guards what the store reads, observer and everything below
   SweepSummary summary_;
   std::size_t done_ = 0;

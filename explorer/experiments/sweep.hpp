@@ -25,9 +25,11 @@ enum class UnitOutcome {
 /// What a finished unit came to.
 struct UnitAnswer {
   SolveStatus status = SolveStatus::infeasible;
-  std::optional<double> time_change_pct, energy_change_pct;  ///< as stored; nothing if infeasible
+  /// Against the default clocks. Of a captured run changes of clock are counted, so that nothing is
+  /// known where their cost is not. Nothing if infeasible.
+  std::optional<double> time_change_pct, energy_change_pct;
   bool in_time = true;       ///< of captured runs: the plan keeps its slack as it is played
-  double wall_time_s = 0.0;  ///< its part of the time that those explored with it took
+  double wall_time_s = 0.0;  ///< of its exploration, over the number of units explored together
 };
 
 /// State of a sweep after a unit.
@@ -38,7 +40,7 @@ struct SweepProgress {
   std::string error = {};                 ///< of a failed unit
   std::size_t done = 0;                   ///< units of this run so far, whatever their outcome
   std::size_t total = 0;
-  double estimated_left_s = 0.0;  ///< on one core, unscaled
+  double estimated_left_s = 0.0;  ///< on one core, not multiplied by SweepStore::estimate_scale()
 };
 
 /// Called from one thread at a time.
@@ -58,9 +60,10 @@ struct SweepRunOptions {
   std::string command = {};
 };
 
-/// Runs `units` (positions in the plan), longest first; a few of the same trace's setting at once,
-/// which share its table and models and one transaction. After Ctrl-C no unit is started; those in
-/// flight are finished and stored. A unit that cannot be explored is counted and left out.
+/// Runs `units` (positions in the plan) in batches, those with the longest estimate first. A batch
+/// is one unit, or a few of one setting of a trace, which share its table, its models and one
+/// transaction. After Ctrl-C no batch is started; those in flight are finished and stored. A unit
+/// that cannot be explored is counted and left out.
 /// @throws IoError if the database cannot be written; units stored before stay
 SweepSummary run_sweep(const SweepPlan& plan, std::vector<std::size_t> units, SweepStore& store,
                        const SweepRunOptions& options, const SweepObserver& observer,

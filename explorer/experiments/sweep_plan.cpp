@@ -35,7 +35,7 @@ constexpr double kernel_solve_s_per_cell = 0.1e-6;
 constexpr double automatic_s_per_unit = 4e-2;
 constexpr double automatic_s_per_cell = 4e-6;
 constexpr double pipeline_s_per_pass = 5e-4;
-// Of captured runs, each unit alone: the example's 942 launches.
+// Of captured runs, whose units share nothing. Timed on the example of 942 launches.
 constexpr double replay_s_per_launch_and_clock = 0.2e-6;
 constexpr double made_ready_s_per_launch = 5e-5;
 constexpr double solve_s_per_captured_launch = 5e-5;
@@ -69,7 +69,8 @@ Json question_json(const GraphQuestion& question) {
   return {{"granularity", name_of(question.grain)}, {"slack_frac", question.slack_frac}};
 }
 
-// What tells a setting of some work from others. Ids are hashes of it: its order stays.
+// The options in which settings of the same work differ. Ids are hashes of this text, so the order
+// of its keys stays.
 Json options_json(const Setting& setting, const std::string& spec_hash) {
   const SwitchModel& switching = setting.switching;
   Json json;
@@ -133,7 +134,7 @@ class Planner {
         error.what()));
   }
 
-  // Names of files are relative to the experiment's folder.
+  // A file of that name beside the experiment if there is one, else the name as it is.
   [[nodiscard]] std::string located(const std::string& name) const {
     const std::filesystem::path beside = plan_.experiment.folder / name;
     return std::filesystem::exists(beside) ? beside.string() : name;
@@ -205,7 +206,7 @@ class Planner {
       scenarios.push_back(asked.scenario);
   }
 
-  // What a setting is of, and the key and hash of it.
+  // A trace or a captured run, its hash, and the key that the hash has in options_json.
   struct Work {
     std::variant<TraceWork, CapturedWork> value;
     std::string key, hash;
@@ -251,13 +252,13 @@ class Planner {
     return plan_.settings.size() - 1;
   }
 
-  // By its name, so that whoever names it asks for the same setting.
+  // "first" becomes the grid's own name: a point with that name asks for the same setting.
   static std::string clocks_of(const Point& point, const GpuSpec& spec) {
     const std::string& clocks = point.text(AxisId::clocks);
     return clocks == first_grid ? grid_name(spec, "") : clocks;
   }
 
-  // Whatever cannot be run is better known before the first unit than in the night.
+  // Refuses what cannot be run before the first unit starts.
   void check(const Setting& setting) {
     if (const PipelineSplit* pipeline = setting.pipeline()) {
       (void)make_schedule({.kind = pipeline->schedule,
@@ -313,7 +314,7 @@ class Planner {
     }
   }
 
-  // Units of one setting of a trace are explored together: each bears its part of the tables.
+  // Units of one setting of a trace are explored together: each bears an equal part of its tables.
   void share_tables() {
     std::vector<double> units(plan_.settings.size());
     for (const Unit& unit : plan_.units) ++units[unit.setting];

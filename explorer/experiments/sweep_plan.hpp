@@ -1,6 +1,6 @@
 #pragma once
-// What an experiment comes to: settings (what one run of the store is made
-// from) and units (one question in one setting), each with a content hash.
+// What an experiment comes to. A setting is what one run of the store is made from. A unit is one
+// question in one setting. Each has a content hash.
 
 #include <cstddef>
 #include <cstdint>
@@ -29,7 +29,7 @@ struct TraceWork {
 /// A trace or a captured run on a GPU with clocks to choose from. Units of one setting of a trace
 /// share its profile.
 struct Setting {
-  std::string id;  ///< hash of work, spec, power limit, clocks, switch cost, seed and program
+  std::string id;  ///< hash of options_json and the program version
   std::variant<TraceWork, CapturedWork> work;
   std::shared_ptr<const GpuSpec> spec;
   double power_limit_w = 0.0;
@@ -37,8 +37,8 @@ struct Setting {
   SwitchModel switching;
   double host_power_w = 0.0;  ///< of the rest of the node, for each GPU
   std::uint64_t seed = 0;
-  std::string options_json;        ///< every option as text, for the store
-  double estimated_store_s = 0.0;  ///< time to store its profile once
+  std::string options_json;        ///< hashes of work and spec, and every option, for the store
+  double estimated_store_s = 0.0;  ///< estimate of storing its profile once; 0 if captured
 
   /// nullptr where it is of the other kind.
   [[nodiscard]] const TraceWork* traced() const { return std::get_if<TraceWork>(&work); }
@@ -58,8 +58,8 @@ using UnitQuestion = std::variant<Question, GraphQuestion>;
 
 /// One question in one setting: the piece of work that is finished or not.
 struct Unit {
-  std::string id;                      ///< as question_id, and the program version
-  std::string question_id;             ///< hash of everything the answer depends on but the program
+  std::string id;                      ///< hash of question_id and the program version
+  std::string question_id;             ///< hash of the setting's options_json and the question
   std::size_t setting = 0;             ///< index into SweepPlan::settings
   UnitQuestion question;               ///< of the kind of its setting
   std::vector<std::string> scenarios;  ///< that ask for it; "" is the axes

@@ -22,7 +22,7 @@ void append(std::string& text, const SimResult& sim) {
                   format_number(sim.total.energy_j), sim.total.launches, sim.total.clock_switches);
 }
 
-// Equal bits of every number that is reported, equal text.
+// Numbers are written so that they read back to the bit: equal hashes mean equal reported numbers.
 std::string result_hash(const PlanResult& result) {
   std::string text =
       fmt::format("{} {} {} {}\n", name_of(result.status), format_number(result.objective),
@@ -32,8 +32,8 @@ std::string result_hash(const PlanResult& result) {
   return content_hash(text);
 }
 
-// Before the colon how a profile is hashed: merging compares hashes of the same way only. Those
-// without one are of texts.
+// A profile's hash says before a colon how it was made, and merging compares only hashes that were
+// made in the same way. A hash without a colon is that of a text.
 constexpr std::string_view hashed_by_bits = "bits:";
 
 std::string profile_hash(const Exploration& found) {
@@ -251,7 +251,7 @@ void SweepStore::add_unit(const Unit& unit, const StoredPlan& plan, const std::s
            if_any(plan.graph_plan_id));
 }
 
-// The spec is among the inputs.
+// @param spec_hash  key of the spec in the table inputs
 void SweepStore::add_model_errors(const GpuSpec& spec, const std::string& spec_hash) {
   SqlStatement error =
       SqlStatement::kept(connection_, "INSERT OR IGNORE INTO model_errors VALUES (?, ?, ?)");

@@ -1,6 +1,6 @@
 #pragma once
-// The part of a result database that a sweep writes: finished units, a transaction for those that
-// were explored together.
+// The part of a result database that a sweep writes: finished units. Units that were explored
+// together share a transaction.
 
 #include <cstdint>
 #include <filesystem>
@@ -16,22 +16,22 @@
 
 namespace rubato {
 
-/// What tells whether results of another run are the same, to the last bit.
+/// Hashes that tell whether another run had the same results, to the last bit.
 struct ResultHashes {
-  std::string profile;             ///< of the cells and the default clocks
+  std::string profile;             ///< of cells and baseline; if captured, of each single clock
   std::vector<std::string> plans;  ///< shape [plans]
 };
 [[nodiscard]] ResultHashes result_hashes(const Exploration& found);
 [[nodiscard]] ResultHashes result_hashes(const GraphExploration& found);
 
-/// One writer at a time per object, and beside it one thread that asks what is stored; several
-/// processes may have the same file open.
+/// Per object one thread at a time may write, and beside it one may ask is_finished() or
+/// has_front(). Several processes may have the same file open.
 class SweepStore {
  public:
   /// @throws IoError, see open_result_database
   explicit SweepStore(const std::filesystem::path& path);
 
-  /// Records the experiment, and that finished units of the plan are its own too.
+  /// Records the experiment, and that it asks for those units of the plan that are stored already.
   void begin(const SweepPlan& plan);
 
   /// Whether each unit of the plan is in the database, shape [units].
@@ -49,20 +49,20 @@ class SweepStore {
                         const ExplorationInput& input, const Exploration& found,
                         const ResultHashes& hashes, const std::string& command);
 
-  /// Whether the bound over time of a captured run is stored. Reads beside a writer.
+  /// Whether a captured run's lower bound of energy over time is stored. Reads beside a writer.
   [[nodiscard]] bool has_front(const Setting& setting) const;
 
   /// Stores a finished unit of a captured run in one transaction, and the setting if it is its
   /// first.
   /// @param found  of its question alone
   /// @param front  graph_front of it; may be empty where it is stored
-  /// @return false if another process stored it meanwhile; it is left as it is then
+  /// @return false if another process stored the unit meanwhile; it is left as it is then
   /// @throws IoError; nothing is stored then
   bool add(const SweepPlan& plan, const Unit& unit, const GraphExploration& found,
            std::span<const GraphFrontPoint> front, const ResultHashes& hashes,
            const std::string& command);
 
-  /// Time taken over time estimated, of the units in the database; 1 if there are none.
+  /// Sum of times taken over sum of times estimated, of the units stored; 1 if there are none.
   [[nodiscard]] double estimate_scale() const;
 
  private:
@@ -71,7 +71,7 @@ class SweepStore {
                       const std::string& command);
   std::int64_t captured_run_of(const Setting& setting, const GraphExploration& found,
                                const std::string& profile_hash, const std::string& command);
-  // A run and a plan of the tables of its kind.
+  // Row numbers of a plan and its run: the first two of a trace, the last two of a captured run.
   struct StoredPlan {
     std::optional<std::int64_t> run_id, plan_id, graph_run_id, graph_plan_id;
   };
@@ -81,7 +81,7 @@ class SweepStore {
   void add_memberships(const SweepPlan& plan, const Unit& unit);
 
   SqlConnection connection_;
-  SqlConnection reader_;  // closed first: whoever closes last copies the log into the file
+  SqlConnection reader_;  // closed first: the writer, closing last, copies the write-ahead log
 };
 
 }  // namespace rubato
