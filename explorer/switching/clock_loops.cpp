@@ -13,7 +13,7 @@ static_assert(widest_vector == lanes::count<lanes::Eight>);
 
 constexpr double unseen = std::numeric_limits<double>::infinity();
 
-// The least value so far, by bands of clocks: which clock of the band is found at the end.
+// The least value so far and the band of clocks that it is in. Its clock is found at the end.
 struct LeastBand {
   static constexpr std::size_t clocks = 128;
   double value = unseen;
@@ -62,7 +62,7 @@ RUBATO_LANES LeastValue any_length(const OpenRows& open, const LaunchList& launc
   return least_band.found(clocks, values, ended);
 }
 
-// What runs that begin with a launch have behind them, at the clocks of a vector.
+// RunBegins::Begin at the clocks of a vector.
 template <class V>
 struct Begins {
   V value;
@@ -87,7 +87,7 @@ RUBATO_LANES Begins<V> begins_at(const RunBegins& begins, std::int64_t start, st
   }
 }
 
-// A launch goes by at the clocks of a vector. @return the values behind it
+// Goes over one launch at the clocks of a vector. @return the values after it
 template <class V, bool alike>
 RUBATO_LANES V go_by(const WaitingRows& rows, const LaunchList& launches, const RunBegins& begins,
                      std::int64_t step, std::size_t c) {
@@ -97,7 +97,7 @@ RUBATO_LANES V go_by(const WaitingRows& rows, const LaunchList& launches, const 
   const V cost = lanes::load<V>(costs + now);
   V value = lanes::load<V>(rows.ready.value + c) + cost;
   lanes::Bits<V> label = lanes::load_bits<V>(rows.ready.begin + c);
-  // Of the run that begins with `start`.
+  // Time and cost of the run that begins with `start`.
   V run_s = lanes::load<V>(rows.waiting_s + c) + lanes::load<V>(times_s + now);
   V run_cost = lanes::load<V>(rows.waiting_cost + c) + cost;
   std::int64_t start = rows.waiting[c];
@@ -107,7 +107,7 @@ RUBATO_LANES V go_by(const WaitingRows& rows, const LaunchList& launches, const 
     run_cost = run_cost - lanes::load<V>(costs + row);
     ++start;
   };
-  // Long enough at all of these clocks: nobody waits for it any more.
+  // A run that is long enough at all of these clocks: its start leaves the line.
   while (start <= step && lanes::least(run_s) >= least_s) {
     const Begins<V> begun = begins_at<V, alike>(begins, start, c);
     const V begun_value = begun.value + run_cost;
@@ -119,7 +119,7 @@ RUBATO_LANES V go_by(const WaitingRows& rows, const LaunchList& launches, const 
   lanes::store_bits<V>(lanes::all_bits<V>(start), rows.waiting + c);
   lanes::store(run_s, rows.waiting_s + c);
   lanes::store(run_cost, rows.waiting_cost + c);
-  // Long enough at some.
+  // Runs that are long enough at some clocks: they count there, and stay in the line.
   const V never = lanes::all<V>(unseen), enough_s = lanes::all<V>(least_s);
   while (start <= step && lanes::largest(run_s) >= least_s) {
     const Begins<V> begun = begins_at<V, alike>(begins, start, c);

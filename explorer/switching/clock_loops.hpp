@@ -10,7 +10,7 @@
 
 namespace rubato {
 
-/// Rows over clocks have room for whole vectors, the widest ones there are.
+/// Rows over clocks are padded to whole vectors of the widest kind: 8 doubles.
 inline constexpr std::size_t widest_vector = 8;
 [[nodiscard]] constexpr std::size_t padded(std::size_t clocks) noexcept {
   return (clocks + widest_vector - 1) / widest_vector * widest_vector;
@@ -22,26 +22,27 @@ struct LeastValue {
   std::size_t clock = 0;
 };
 
-/// Launches in the order of a sweep. Rows have shape [padded clocks]; those behind the clocks are
-/// like the last one.
+/// Launches in the order of a sweep. Rows have shape [padded clocks]; what lies behind the clocks
+/// is like the last clock.
 struct LaunchList {
   const std::uint32_t* first;  ///< row of the sweep's first launch
   std::ptrdiff_t next;         ///< 1, or -1 backwards
-  const double* costs;         ///< rows: added to every run
-  const double* times_s;       ///< rows
+  const double* costs;         ///< rows: priced launches, added to every run
+  const double* times_s;       ///< rows: times of launches
   std::size_t clocks;          ///< padded
 
   [[nodiscard]] std::size_t row(std::int64_t step) const { return first[next * step] * clocks; }
 };
 
-/// What the runs that begin with a launch have behind them. Changes are of one or several kinds,
-/// each of which has the clocks in groups.
+/// The least cost of all that comes before a run, for runs that begin with each launch: earlier
+/// runs, and the change into this one. Changes are of one or several kinds. Each kind has the
+/// clocks in groups of its own (ChangeKind).
 struct RunBegins {
   const double* initial;       ///< shape [padded clocks], of runs that begin with the first launch
-  const double* best;          ///< [launches x groups] of all kinds: least value before a launch
+  const double* best;          ///< [launches x groups of all kinds]: least value before a launch
   std::int64_t first_step;     ///< launch that `best` begins with
   const double* into;          ///< [kinds x padded clocks], added; infinite behind the clocks
-  const std::uint32_t* group;  ///< [kinds x padded clocks], in a row of `best`
+  const std::uint32_t* group;  ///< [kinds x padded clocks], place in a row of `best`
   std::size_t clocks;          ///< padded
   std::int64_t kinds;
   std::size_t groups;
@@ -49,10 +50,10 @@ struct RunBegins {
   /// Changes are all alike: only `best` differs from one launch to another.
   [[nodiscard]] bool alike() const { return groups == 1; }
 
-  /// A launch and a kind of change as one number: step * kinds + kind.
+  /// The beginning of a run.
   struct Begin {
     double value;
-    std::int64_t label;
+    std::int64_t label;  ///< first launch and kind of change as one number: step * kinds + kind
   };
   [[nodiscard]] Begin at(std::int64_t step, std::size_t clock) const {
     if (step == 0) return {initial[clock], 0};
@@ -74,26 +75,28 @@ struct OpenRows {
   std::int64_t* begin;  ///< RunBegins label
 };
 
-/// Runs that began and are not yet long enough, and the best of those that are. Starts of runs wait
-/// in line, clocks of a vector together: until the run is long enough at all of them.
+/// The best of the runs that are long enough, and the starts of those that are not yet. Starts wait
+/// in line. The clocks of a vector share a line: a start leaves it when its run is long enough at
+/// all of them.
 struct WaitingRows {
   OpenRows ready;
   std::int64_t* waiting;  ///< first start that waits; equal in a vector
-  double* waiting_s;      ///< time since that start
-  double* waiting_cost;   ///< and cost
+  double* waiting_s;      ///< time of the launches since that start
+  double* waiting_cost;   ///< cost of the launches since that start
   double least_s;         ///< length of a run that is long enough, > 0
 };
 
-/// The loops for one instruction set. Each takes a launch into account, and returns the least value
-/// behind it: that of a run that ends there, `ended` of its clock added.
+/// The loops for one instruction set. Each goes over one launch at all clocks. It returns the least
+/// value of a run that ends with the launch, `ended` of its clock added.
 struct ClockLoops {
   std::string_view name;  ///< "avx512", "avx2", "baseline"
 
-  /// Runs of any length, changes all alike: each clock goes on, or begins here if that is less.
+  /// For runs of any length, where changes are all alike. At each clock the run goes on, or one
+  /// begins here if that costs less.
   LeastValue (*any_length)(const OpenRows& open, const LaunchList& launches,
                            const RunBegins& begins, std::int64_t step, const double* ended);
 
-  /// Runs may end once they are long enough.
+  /// For runs that may end only once they are long enough.
   LeastValue (*some_length)(const WaitingRows& waiting, const LaunchList& launches,
                             const RunBegins& begins, std::int64_t step, const double* ended);
 };

@@ -33,7 +33,7 @@ void ClockSweep::read_kinds(const std::vector<bool>& exempt) {
       group_.push_back(static_cast<std::uint32_t>(groups_) + group);
     group_.resize((q + 1) * stride, group_.back());
     groups_ += kinds[q].groups;
-    // Backwards, the change leads into the run that is being left.
+    // Backwards, the change leads into the run that the sweep leaves.
     const std::span<const double> into = priced_.into(q);
     begun_.insert(begun_.end(), into.begin(), into.end());
     ended_.resize(ended_.size() + clocks_, 0.0);
@@ -48,7 +48,7 @@ void ClockSweep::read_kinds(const std::vector<bool>& exempt) {
     if (same == lengths_s.end()) lengths_s.push_back(kind.least_run_s);
   }
   if (lengths_s == std::vector{0.0}) return;
-  // How long a run lasts depends on the change behind it: backwards, the one it begins with.
+  // The least length of a run depends on the change after it: backwards, the one it begins with.
   window_per_kind_ = direction_ == Direction::backward && lengths_s.size() > 1;
   if (window_per_kind_) {
     lengths_s.clear();
@@ -92,7 +92,7 @@ LaunchList ClockSweep::launches() const {
 
 RunStart ClockSweep::run_start(std::int64_t label, std::size_t clock) const {
   const auto kinds = static_cast<std::int64_t>(kinds_);
-  // Divisions show where there is one for every launch.
+  // A division for every launch takes noticeable time; with one kind there is none.
   const auto step = static_cast<std::uint32_t>(kinds == 1 ? label : label / kinds);
   const auto kind = static_cast<std::uint16_t>(kinds == 1 ? 0 : label % kinds);
   return {step, static_cast<std::uint16_t>(clock), kind};
@@ -119,9 +119,9 @@ void ClockSweep::one_step() {
   ++step_;
 }
 
-// From which run of each group to change clocks before this step.
+// Chooses for each group the run from which a change before this step costs least.
 void ClockSweep::choose_best_before() {
-  if (windows_.empty()) {  // nobody waits, so only this step's are needed
+  if (windows_.empty()) {  // no start waits, so only this step's values are needed
     best_.clear();
     first_best_step_ = step_;
   }
@@ -170,7 +170,7 @@ void ClockSweep::forget_old_starts() {
   first_best_step_ += static_cast<std::size_t>(forgotten);
 }
 
-// Runs of any length.
+// Open runs, which may have any length: at each clock the run goes on, or a cheaper one begins.
 void ClockSweep::go_on_or_begin() {
   const LaunchList all = launches();
   const RunBegins begins = this->begins();

@@ -21,30 +21,31 @@ struct RunStart {
   std::uint16_t kind = 0;  ///< of the change it began with
 };
 
-/// Best value per clock after each step (launch), over all ways to change clocks before it.
-/// Backwards, the last run of the sequence is as long as the shortest a change allows: a relaxation
-/// if kinds differ.
+/// A dynamic program whose states are clocks. After each step (launch) it has the least value per
+/// clock, over all ways to change clocks before. Backwards, the last run of the sequence need only
+/// be as long as the least demanding kind of change asks for: a relaxation if kinds differ.
 class ClockSweep {
  public:
   static constexpr double infinity = std::numeric_limits<double>::infinity();
 
   /// @param initial  value before the first step, shape [padded clocks]; infinity: not a clock to
   /// begin with
-  /// @param exempt   shape [clocks]: the first run may be of any length there; empty: nowhere
-  /// @param record   keep what runs() needs
+  /// @param exempt   shape [clocks]: where the first run of the sweep may be of any length; empty:
+  /// nowhere
+  /// @param record   keep what open_runs() and closable_runs() need
   ClockSweep(const PricedSequence& priced, Direction direction, std::vector<double> initial,
              const std::vector<bool>& exempt, bool record);
 
   /// One more launch.
   void step();
-  /// All launches. Repeats of a block that only do again what the one before did are not gone
-  /// through: their cost is added at once.
+  /// All launches. A repeat of a block that only does again what the repeat before did is not gone
+  /// through: all further ones are added at once.
   void run_to_end();
 
-  /// Best value with the last run still open, at this clock.
+  /// Least value with the last run at this clock and still open: it may have any length.
   [[nodiscard]] double open(std::size_t clock) const { return open_[clock]; }
-  /// As open, with the last run long enough for a change of this kind; backwards, for the change
-  /// behind it.
+  /// As open(), with the last run long enough for a change of this kind; backwards, for the change
+  /// that follows the run in the sequence.
   [[nodiscard]] double closable(std::size_t kind, std::size_t clock) const;
 
   /// The runs behind open(clock), or behind closable(kind, clock), after the last step.
@@ -62,13 +63,13 @@ class ClockSweep {
     std::vector<double> best;
     std::size_t first_best_step = 0;
   };
-  // Steps that were not gone through: each is like the one a whole number of repeats before.
+  // Steps that were not gone through. Each is like the step a whole number of repeats before it.
   struct Skip {
     std::size_t first = 0;  ///< step
     std::size_t steps = 0;
     std::size_t block = 0;         ///< steps of a repeat
     std::size_t first_winner = 0;  ///< in winners_, of the repeat before
-    std::vector<bool> same_start;  ///< shape [block x groups]: begins where it did a repeat before
+    std::vector<bool> same_start;  ///< [block x groups]: the run began where it did a repeat before
   };
 
   [[nodiscard]] State state() const;
@@ -79,7 +80,7 @@ class ClockSweep {
   void skip(const State& before, std::size_t block, std::size_t count);
   [[nodiscard]] RunStart winner(std::size_t step, std::size_t group) const;
 
-  /// The launch that a change before this step comes before in the sequence.
+  /// Position in the sequence of the launch that follows a change made before this step.
   [[nodiscard]] std::size_t next_launch() const {
     return direction_ == Direction::forward ? step_ : size_ - step_;
   }
@@ -90,7 +91,7 @@ class ClockSweep {
   void forget_old_starts();
   [[nodiscard]] RunBegins begins() const { return begins(best_, first_best_step_); }
   [[nodiscard]] RunBegins begins(std::span<const double> best, std::size_t first_step) const;
-  /// What a window takes runs from: all kinds of change, or its own.
+  /// Beginnings of runs for a window: by all kinds of change, or by its own kind only.
   [[nodiscard]] RunBegins window_begins(std::size_t window, RunBegins begins) const;
   [[nodiscard]] LaunchList launches() const;
   [[nodiscard]] RunStart run_start(std::int64_t label, std::size_t clock) const;
@@ -103,20 +104,20 @@ class ClockSweep {
   std::size_t clocks_, size_, kinds_;
   Direction direction_;
   bool record_;
-  bool alike_ = false;       ///< all changes: the best run before a step is the same for all clocks
+  bool alike_ = false;       ///< all changes are: one run is the best before a step for all clocks
   bool follow_open_ = true;  ///< open_ is needed before the end
   std::size_t step_ = 0;
   std::size_t groups_ = 0;             ///< of all kinds
-  std::vector<std::uint32_t> group_;   ///< [kinds x padded clocks] in a row of best_
-  std::vector<double> begun_, ended_;  ///< [kinds x padded clocks] added to runs where they do so
+  std::vector<std::uint32_t> group_;   ///< [kinds x padded clocks] place in a row of best_
+  std::vector<double> begun_, ended_;  ///< [kinds x padded clocks] added where runs begin or end
   std::vector<double> initial_;
   std::vector<double> open_;
   std::vector<std::int64_t> open_begin_;  ///< RunBegins labels
   std::vector<DwellWindow> windows_;      ///< none if runs may have any length
   std::vector<std::size_t> window_of_kind_;
   bool window_per_kind_ = false;     ///< backwards, where their lengths differ
-  LeastValue least_;                 ///< before the next step, if alike_; infinite before the first
-  std::vector<double> best_;         ///< [steps kept x groups] best value to change from
+  LeastValue least_;                 ///< of a run that ended, if alike_; infinite before any step
+  std::vector<double> best_;         ///< [steps kept x groups] least value to change clocks from
   std::size_t first_best_step_ = 0;  ///< first step kept in best_
   std::vector<RunStart> winners_;    ///< [steps gone through x groups] the runs behind best_
   std::vector<Skip> skips_;

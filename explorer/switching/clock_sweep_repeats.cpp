@@ -8,7 +8,7 @@
 namespace rubato {
 
 void ClockSweep::run_to_end() {
-  // What open runs are worth can be told from windows, if nobody asks before the end.
+  // At the end the values of open runs follow from a window: no need to keep them at each step.
   follow_open_ = !alike_ || windows_.empty();
   std::vector<LaunchBlock> blocks(priced_.sequence().blocks().begin(),
                                   priced_.sequence().blocks().end());
@@ -43,11 +43,11 @@ ClockSweep::State ClockSweep::state() const {
           .first_best_step = first_best_step_};
 }
 
-// Some value that grows with every repeat.
+// A value that grows by the cost of a repeat with every repeat.
 double ClockSweep::base() const { return alike_ ? least_.value : *std::ranges::min_element(open_); }
 
-// Whether the last repeat left everything as the one before it did, later by a repeat and dearer
-// by the same amount. Then so will the next.
+// Whether the last repeat left everything as the one before it did: starts later by a repeat, all
+// values higher by the same amount. Then the next repeat will do so too.
 bool ClockSweep::repeats(const State& before, std::size_t block) const {
   const double shift = base() - before.base;
   // Both infinite, or apart by `shift` up to the rounding of a repeat's sums.

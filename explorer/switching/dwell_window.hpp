@@ -1,5 +1,6 @@
 #pragma once
-// Runs of launches at one clock that are long enough to end, for all clocks at once.
+// Runs of launches at one clock that are long enough to end, for all clocks at once. A run has to
+// last for the dwell time after the change before it, and for the lead of the change after it.
 
 #include <algorithm>
 #include <cstddef>
@@ -11,9 +12,10 @@
 
 namespace rubato {
 
-/// For each clock the best of the runs that began long enough ago, as launches go by. A start
-/// counts from the launch on with which its run reaches the least length at that clock. A launch
-/// is a loop over vectors of clocks, whatever the kinds of change.
+/// A sliding window over the starts of runs. As launches go by, it has for each clock the best of
+/// the runs that are long enough. A start counts from the launch on with which its run reaches the
+/// least length at that clock. Each launch is one loop over vectors of clocks, whatever the kinds
+/// of change.
 class DwellWindow {
  public:
   /// @param least_s  length of the shortest run, > 0
@@ -23,29 +25,32 @@ class DwellWindow {
 
   /// @param step    one more than at the call before
   /// @param begins  of all launches from oldest() to this one
-  /// @return        the least of what ended runs are worth
+  /// @return        the least value of a run that ends with this launch
   LeastValue step(const LaunchList& launches, const RunBegins& begins, std::int64_t step,
                   const double* ended);
 
-  /// Of the best run, costs included; infinity if none is long enough.
+  /// Value of the best run, its launches included; infinity if none is long enough.
   [[nodiscard]] double value(std::size_t clock) const { return value_[clock]; }
-  /// RunBegins label of it; 0 if none is.
+  /// RunBegins label of the best run; 0 if none is long enough.
   [[nodiscard]] std::int64_t begin(std::size_t clock) const { return begin_[clock]; }
-  /// The first start that some clock waits for.
+  /// The first start that still waits at some clock.
   [[nodiscard]] std::int64_t oldest() const { return std::ranges::min(waiting_); }
 
-  /// The same for runs of any length. @param value, begin  shape [padded clocks]
+  /// Values and labels of the best runs of any length, those that wait included.
+  /// @param value, begin  filled, shape [padded clocks]
   void open_runs(const LaunchList& launches, const RunBegins& begins, std::int64_t steps,
                  std::span<double> value, std::span<std::int64_t> begin) const;
 
-  /// Whether all is as it was in `before`, `later` launches and some constant cost ago, so that the
-  /// launches in between have the same effect when they come again. @param steps  gone by
+  /// Whether all is as it was in `before`, but later by `later` launches and dearer by a constant.
+  /// Then the launches in between have the same effect when they come again.
+  /// @param steps  launches gone by
   /// @param apart  of two values, whether they differ by the constant or are both infinite
   template <class Apart>
   [[nodiscard]] bool repeats(const DwellWindow& before, const LaunchList& launches,
                              const RunBegins& begins_before, const RunBegins& begins,
                              std::int64_t steps, std::int64_t later, const Apart& apart) const;
-  /// As if it did so again and again. @param before  as for repeats
+  /// Goes over `launches` that are such repeats, and cost `cost` together, at once.
+  /// @param before  as for repeats()
   void skip(const DwellWindow& before, std::int64_t launches, std::int64_t kinds, double cost);
 
  private:
@@ -57,8 +62,8 @@ class DwellWindow {
   std::vector<double> waiting_s_, waiting_cost_;
 };
 
-/// Whether of two labels the later one is that of the same run, or of one `later` launches behind
-/// it that begins with the same kind of change.
+/// Whether label `now` is that of the same run as label `before`, or of a run that begins `later`
+/// launches after it with the same kind of change.
 [[nodiscard]] inline bool label_repeats(std::int64_t before, std::int64_t now, std::int64_t kinds,
                                         std::int64_t later) {
   return now == before || now == before + kinds * later;
@@ -69,12 +74,12 @@ bool DwellWindow::repeats(const DwellWindow& before, const LaunchList& launches,
                           const RunBegins& begins_before, const RunBegins& begins,
                           std::int64_t steps, std::int64_t later, const Apart& apart) const {
   for (std::size_t c = 0; c < value_.size(); ++c) {
-    // A start that waits for ever is one of the sequence's begin.
+    // The first start that waits has to move on by a repeat too.
     if (!apart(before.value_[c], value_[c]) || waiting_[c] != before.waiting_[c] + later ||
         !label_repeats(before.begin_[c], begin_[c], begins.kinds, later))
       return false;
     for (std::int64_t start = waiting_[c]; start < steps; ++start) {
-      // The starts before may wait in front of what repeats.
+      // The starts that waited in `before` may lie in front of what repeats.
       if (launches.row(start - later) != launches.row(start) ||
           !apart(begins_before.at(start - later, c).value, begins.at(start, c).value))
         return false;

@@ -11,7 +11,7 @@ namespace {
 struct Label {
   double time_s;
   double energy_j;
-  double run_s;  ///< time of its last run, up to the longest a change asks for
+  double run_s;  ///< time of its last run, at most the longest that any change asks for
   std::uint32_t node;
 };
 
@@ -27,8 +27,8 @@ bool before(const Label& a, const Label& b) {
   return std::tuple(a.energy_j, -a.run_s, a.node) < std::tuple(b.energy_j, -b.run_s, b.node);
 }
 
-// Labels that went on from the launch before are in order, and so are those of each clock that
-// joined them: such stretches are merged, not sorted.
+// Sorts a list that consists of sorted stretches by merging them. The labels that went on from the
+// launch before are one stretch, those that came from each other clock another.
 void sort_stretches(std::vector<Label>& list) {
   std::vector<std::ptrdiff_t> ends{0};
   while (ends.back() < std::ssize(list)) {
@@ -47,7 +47,8 @@ void sort_stretches(std::vector<Label>& list) {
   }
 }
 
-// In order of time, a label stays if none before it has as little energy and as long a run.
+// Puts labels in order of time. A label stays if none before it has as little energy and as long a
+// run.
 void keep_undominated(std::vector<Label>& list) {
   sort_stretches(list);
   struct Best {
@@ -102,7 +103,7 @@ class Search {
   static constexpr double rounding = 1e-10;
   static constexpr std::uint32_t no_node = std::numeric_limits<std::uint32_t>::max();
 
-  // Optimal means up to this share of the energy.
+  // A plan counts as better only if it saves more than the share `rounding` of the energy.
   [[nodiscard]] bool worth_following(double value) const {
     return value - priced_.price().time_w * limits_.budget_s < limits_.energy_j * (1.0 - rounding);
   }
@@ -122,8 +123,9 @@ class Search {
     labels_[clock].push_back(label);
   }
 
-  // What a label may be worth at most, energy + price x time, to go on at a clock after a change:
-  // worth_following with room for rounding, for labels by the million.
+  // The most that energy + price x time of a label may be for it to go on at a clock after a
+  // change. It is worth_following() turned round, with room for rounding: one comparison is left
+  // for each of millions of labels.
   [[nodiscard]] double most_value(std::size_t position, const ChangeKind& kind,
                                   std::size_t to) const {
     constexpr double room = 1e-12;
@@ -135,9 +137,10 @@ class Search {
     return label.energy_j + priced_.price().time_w * label.time_s;
   }
 
-  // Where a change of this kind leads does not depend on the clock it comes from, so the labels of
-  // a group of clocks compete before they are offered to each of them: those that some may follow.
-  // Labels beaten by one that none follows are worth no more than it.
+  // What a change of this kind costs does not depend on the clock that it comes from. So the labels
+  // of a group of clocks compete in one pool before they are offered to each clock of the group.
+  // Only those cheap enough for some clock are in it. Nothing is lost with a dominated label: where
+  // the one that dominates it is too dear to go on, so is it.
   void gather(const ChangeKind& kind, std::uint32_t group, double most_value,
               std::vector<Label>& pool) {
     pool.clear();
@@ -239,7 +242,7 @@ class Search {
   double longest_run_s_ = 0.0;
   std::vector<std::vector<Label>> labels_;   ///< by clock
   std::vector<std::vector<Label>> leaving_;  ///< by kind of change and group of clocks
-  std::vector<double> least_value_;          ///< of each of them
+  std::vector<double> least_value_;          ///< of each list in leaving_
   std::vector<Node> nodes_;
   std::uint64_t followed_ = 0;
 };

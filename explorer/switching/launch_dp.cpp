@@ -12,7 +12,7 @@ namespace {
 
 constexpr double infinity = ClockSweep::infinity;
 
-// Shape [padded clocks].
+// 0 at the clocks to begin with, infinity elsewhere. Shape [padded clocks].
 std::vector<double> only(const PricedSequence& priced, std::optional<std::size_t> first) {
   const std::size_t clocks = priced.clocks().size();
   std::vector<double> initial(padded(clocks), infinity);
@@ -24,12 +24,13 @@ std::vector<double> only(const PricedSequence& priced, std::optional<std::size_t
   return initial;
 }
 
-// Of a change from one clock to another.
+// Position of the kind of a change from one clock to another.
 std::size_t kind_of(const PricedSequence& priced, std::size_t from, std::size_t to) {
   return priced.sequence().kind_position(priced.clocks()[from], priced.clocks()[to]);
 }
 
-// Value at the end of an iteration: nothing, or the change back. Shape [padded clocks].
+// Cost at the end of an iteration: 0 at the first clock, elsewhere that of the change back to it.
+// Shape [padded clocks].
 std::vector<double> change_back(const PricedSequence& priced, std::size_t first) {
   std::vector<double> values = only(priced, {});
   for (std::size_t c = 0; c < priced.clocks().size(); ++c) {
@@ -119,7 +120,7 @@ std::vector<std::uint32_t> useful_clocks(const LaunchSequence& sequence, Price p
     }
     return true;
   };
-  // A clock that is left out stands for none, but the one that stands in for it does.
+  // A clock that is left out stands in for no other: the one that replaces it does so instead.
   std::vector<bool> left_out(useful.size(), false);
   for (const std::uint32_t b : useful) {
     left_out[b] = std::ranges::any_of(
@@ -167,7 +168,7 @@ std::vector<double> bounds_by_first_clock(const PricedSequence& priced) {
     sweep.run_to_end();
     return sweep;
   };
-  // Either the last run is at the first clock too, and may be of any length, or a change follows.
+  // Either the last run is at the first clock too and may be of any length, or it changes back.
   const ClockSweep begins_there = swept(Direction::backward, true),
                    ends_there = swept(Direction::forward, false),
                    changes_back = swept(Direction::backward, false);

@@ -1,6 +1,6 @@
 #pragma once
-// The cheapest way through a sequence of launches at a price of time: dynamic programs with
-// clocks as states.
+// The cheapest way through a sequence of launches at a price of time (Lagrange multiplier): dynamic
+// programs with clocks as states.
 
 #include <cstdint>
 #include <optional>
@@ -12,10 +12,11 @@
 
 namespace rubato {
 
-/// What is minimised: energy_weight x energy + time_w x time.
+/// What is minimised: energy_weight x energy + time_w x time. With weights 1 and 0 that is the
+/// energy, with 0 and 1 the time.
 struct Price {
   double energy_weight = 1.0;
-  double time_w = 0.0;  ///< W
+  double time_w = 0.0;  ///< price of time: joules for each second, >= 0
 
   [[nodiscard]] double of(const Cost& cost) const noexcept {
     return energy_weight * cost.energy_j + time_w * cost.time_s;
@@ -23,30 +24,30 @@ struct Price {
 };
 
 /// A launch sequence at one price, perhaps without some clocks. Immutable. Rows have shape
-/// [padded clocks]: behind the clocks, launches are like those of the last one and changes cost
-/// infinitely much.
+/// [padded clocks]. Behind the clocks, a launch is as at the last clock, and a change costs
+/// infinity.
 class PricedSequence {
  public:
   /// All clocks.
   PricedSequence(const LaunchSequence& sequence, Price price);
   /// @param clocks  in ascending order, at least one
   PricedSequence(const LaunchSequence& sequence, Price price, std::vector<std::uint32_t> clocks);
-  /// All clocks, with a price of time for each launch. Times of the sequence's table are lengths of
-  /// runs here, its energies count for nothing.
-  /// @param launch_costs  energy and priced time, shape [table rows x clocks]
-  /// @param change_w      price of the stall of a change before each launch, shape [launches]
+  /// All clocks, with a price of time of its own for each launch. Of the sequence's table only the
+  /// times are used, for the lengths of runs.
+  /// @param launch_costs  energy + priced time, J, shape [table rows x clocks]
+  /// @param change_w      price of the stall of a change before each launch, W, shape [launches]
   PricedSequence(const LaunchSequence& sequence, std::span<const double> launch_costs,
                  std::vector<double> change_w);
 
   [[nodiscard]] const LaunchSequence& sequence() const noexcept { return *sequence_; }
   [[nodiscard]] Price price() const noexcept { return price_; }
-  /// Clocks of the sequence; elsewhere a clock is its position here.
+  /// The clocks as the sequence numbers them. Everywhere else here a clock is a position in this.
   [[nodiscard]] std::span<const std::uint32_t> clocks() const noexcept { return clocks_; }
-  /// Priced launch at every clock.
+  /// Priced launch of a table row at every clock.
   [[nodiscard]] std::span<const double> row(std::size_t row) const noexcept {
     return {rows_.data() + row * stride_, stride_};
   }
-  /// Time of a launch at every clock, s.
+  /// Time of a launch of a table row at every clock, s.
   [[nodiscard]] std::span<const double> times_s(std::size_t row) const noexcept {
     return {times_s_.data() + row * stride_, stride_};
   }
@@ -54,7 +55,7 @@ class PricedSequence {
   [[nodiscard]] std::span<const double> into(std::size_t kind) const noexcept {
     return {into_.data() + kind * stride_, stride_};
   }
-  /// What a change of a kind costs before a launch, whatever the clock; added to into().
+  /// What a change of a kind before a launch costs beyond into(), the same for all clocks.
   [[nodiscard]] double before(std::size_t kind, std::size_t launch) const noexcept {
     return change_w_.empty() ? 0.0 : change_w_[launch] * sequence_->kinds()[kind].into[0].time_s;
   }
@@ -76,19 +77,20 @@ class PricedSequence {
   std::vector<double> change_w_;        ///< [launches], or empty: as price_
 };
 
-/// The clocks of some cheapest plan at this price, whatever it is. Left out are those that another
-/// clock could stand in for in any plan: no launch is cheaper or longer at them, nor is a launch
-/// after a change to them. All clocks, where changes are not all alike.
+/// Clocks that are enough for a cheapest plan at this price. A clock is left out if another one
+/// could stand in for it in any plan: no launch costs less at it, with or without the change to it.
+/// Where runs have a least length, no launch may be longer at it either. Where changes are not all
+/// alike, no clock is left out.
 [[nodiscard]] std::vector<std::uint32_t> useful_clocks(const LaunchSequence& sequence, Price price);
 
-/// Clocks of an iteration and what they cost at a price.
+/// The clocks of an iteration's launches and what they cost at a price.
 struct PricedRuns {
   double value = 0.0;  ///< infinity: there are none
   std::vector<ClockRun> runs;
 };
 
-/// The cheapest plan that begins with `first` (nothing: with any clock), ends with any, and need
-/// not change back for the next iteration: no plan is cheaper.
+/// The cheapest plan that begins with clock `first` (nothing: with any clock) and need not change
+/// back for the next iteration. So its value is a lower bound for all plans.
 /// @param first_of_any_length  the first run may be shorter than changes allow
 /// O(launches x clocks) time, O(launches x groups of clocks) memory.
 [[nodiscard]] PricedRuns cheapest_open(const PricedSequence& priced,
@@ -98,12 +100,13 @@ struct PricedRuns {
 /// The cheapest plan that begins with clock `first`, the change back to it included. Exact.
 [[nodiscard]] PricedRuns cheapest_round(const PricedSequence& priced, std::size_t first);
 
-/// For every first clock, a value that no plan beginning with it is below: shape
-/// [priced clocks]. Not below cheapest_open with that clock either, up to rounding.
+/// For every first clock a lower bound on the plans that begin with it, shape [priced clocks]. It
+/// is at least the value of cheapest_open() with that clock, up to rounding.
 [[nodiscard]] std::vector<double> bounds_by_first_clock(const PricedSequence& priced);
 
-/// Cost still to come, at least: element [position * clocks + clock] for a device at that clock
-/// before that launch, whatever was before, that changes back to `first` at the end.
+/// Lower bounds on the cost still to come, up to the change back to `first` at the end. Element
+/// [position * clocks + clock] is for a device that runs the launch at that position at that clock,
+/// whatever came before.
 [[nodiscard]] std::vector<double> cost_to_go(const PricedSequence& priced, std::size_t first);
 
 }  // namespace rubato

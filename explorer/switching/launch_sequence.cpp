@@ -17,7 +17,7 @@ ChangeKind kind_of_cost(const SwitchingProblem& problem, const SwitchCost& cost)
   return kind;
 }
 
-// Numbers the clocks by what they have in common.
+// Puts clocks for which `common` is equal into one group, and numbers the groups.
 template <class Common>
 void group(ChangeKind& kind, std::span<const ClockPair> clocks, Common common) {
   std::vector<std::size_t> first_of_group;
@@ -57,7 +57,7 @@ std::size_t LaunchSequence::kind_position(std::size_t from, std::size_t to) cons
 }
 
 std::optional<Cost> iteration_cost(const LaunchSequence& sequence, std::span<const ClockRun> runs) {
-  // As in the simulator, sums of times may differ by rounding.
+  // As in the simulator: a run may be too short by the rounding of sums.
   constexpr double rounding = 1e-9;
   CompensatedSum time_s, energy_j;
   std::size_t position = 0;

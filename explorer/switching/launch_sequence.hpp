@@ -15,7 +15,7 @@
 
 namespace rubato {
 
-/// What a search needs to know of one iteration, which repeats for ever.
+/// What a search needs to know of one iteration, which repeats for ever (steady state).
 struct SwitchingProblem {
   const Trace& trace;
   const ProfileTable& per_launch;        ///< [kernels x clocks]
@@ -25,13 +25,15 @@ struct SwitchingProblem {
   double budget_s = 0.0;  ///< time of the iteration, changes included
 };
 
-/// Changes with the same latency: all, or those of one of the two clocks, or of both.
+/// Changes with the same latency: all changes; or those of the core clock alone, of the memory
+/// clock alone, or of both.
 struct ChangeKind {
-  /// A run of launches at one clock lasts at least so long before such a change: the dwell after
-  /// the change that began it, then the lead of this one. The first run of an iteration too, so
-  /// that requests are issued in the iteration they are for.
+  /// Before such a change, launches have run at one clock for at least this long: the dwell after
+  /// the change before, then the lead of this one. That holds for the first run of an iteration
+  /// too, so that a request is issued in the iteration of its launch.
   double least_run_s = 0.0;
-  /// Shape [clocks]. A change of this kind leads from one clock of a group to another of it.
+  /// Shape [clocks]. A change of this kind leads from one clock of a group to another one of the
+  /// same group. For example, a change of the core clock alone stays at its memory clock.
   std::vector<std::uint32_t> group_of_clock;
   std::uint32_t groups = 1;
   std::vector<Cost> into;  ///< shape [clocks]: stall and energy of a change to this clock
@@ -43,7 +45,7 @@ struct LaunchBlock {
   std::size_t repeats = 1;
 };
 
-/// Launches by table row, in order, repeats expanded.
+/// The launches of an iteration in order, repeats expanded. Each is told by its row in the table.
 class LaunchSequence {
  public:
   explicit LaunchSequence(const SwitchingProblem& problem);
@@ -89,7 +91,8 @@ struct ClockRun {
 [[nodiscard]] std::vector<ClockRun> runs_of(std::span<const std::uint32_t> clocks);
 [[nodiscard]] std::vector<ClockRun> runs_of(const Trace& trace, const Plan& plan);
 
-/// The segments of the trace, cut where repeats run at other clocks, and the clocks.
+/// A plan with these clocks. Its segments are those of the trace, cut where a repeat runs at other
+/// clocks than the repeat before.
 [[nodiscard]] Plan plan_of_runs(const Trace& trace, std::span<const ClockRun> runs);
 
 }  // namespace rubato

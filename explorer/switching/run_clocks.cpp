@@ -8,7 +8,7 @@ namespace rubato {
 
 namespace {
 
-// Whatever the change is that a run begins or ends with.
+// The most that any kind of change costs, and the longest run that any kind asks for.
 struct DearestChange {
   std::vector<Cost> into;  ///< shape [clocks]
   double least_run_s = 0.0;
@@ -46,7 +46,7 @@ struct RunTable {
     }
   }
 
-  // A clock at which the run would be too short stands for the one it has.
+  // A clock at which the run would be too short is replaced by the run's own.
   void keep_long_enough(std::size_t row, std::uint32_t own, double least_s) {
     for (std::uint32_t c = 0; c < clocks; ++c)
       clock_of_item.push_back(time_s[row * clocks + c] >= least_s ? c : own);
@@ -68,7 +68,7 @@ std::vector<ClockRun> with_new_clocks(const LaunchSequence& sequence,
                                       std::span<const ClockRun> runs, double budget_s,
                                       const RunContext& context) {
   const DearestChange change(sequence);
-  // No change lies between the last run and the first one: they keep to one clock.
+  // Without a change between them, the last run and the next iteration's first share one clock.
   const bool goes_on = runs.front().clock == runs.back().clock;
   const std::size_t rows = runs.size() - (goes_on ? 1 : 0);
   RunTable table(sequence, rows);

@@ -9,10 +9,11 @@
 
 namespace rubato {
 
-/// The same launches together, each run at the clock with which all use the least energy within
-/// the budget: a knapsack over runs, where every change costs as much as its dearest kind. Runs
-/// that come to the same clock are joined. Empty if there is no such plan.
-/// @param runs  of two clocks or more, each long enough for the change behind it
+/// Keeps the cuts between runs, and chooses the clocks of all runs anew: least energy within the
+/// budget. That is a multiple-choice knapsack with a row for each run. Every change is taken to
+/// cost as much as the dearest kind. Neighbours that get the same clock become one run. Empty if
+/// there is no such plan.
+/// @param runs  two or more, of two clocks or more, each long enough for the change after it
 /// O(launches x clocks) time, O(runs x clocks) memory.
 [[nodiscard]] std::vector<ClockRun> with_new_clocks(const LaunchSequence& sequence,
                                                     std::span<const ClockRun> runs, double budget_s,

@@ -24,7 +24,7 @@ Cost change(const LaunchSequence& sequence, std::uint32_t from, std::uint32_t to
   return from == to ? Cost{} : sequence.kind(from, to).into[to];
 }
 
-// Launches before each position and the changes between them: shape [launches + 1].
+// Cost of the launches before each position and of the changes between them: shape [launches + 1].
 std::vector<Cost> sums(const LaunchSequence& sequence, std::span<const std::uint32_t> clocks) {
   std::vector<Cost> list(1);
   for (std::size_t i = 0; i < clocks.size(); ++i) {
@@ -52,7 +52,7 @@ std::vector<ClockRun> join(const LaunchSequence& sequence, std::span<const Clock
     const Cost total = to_left[p] + change(sequence, left[p - 1], right[p]) + rest + back;
     if (total.time_s <= budget_s) cuts.push_back({total.energy_j, p});
   }
-  // Most cuts keep the rules; where many do not, the first few tell.
+  // At most cuts runs are long enough; where many are not, more tries seldom help.
   constexpr std::size_t most_tried = 32;
   const std::size_t tried = std::min(most_tried, cuts.size());
   std::ranges::partial_sort(cuts, cuts.begin() + static_cast<std::ptrdiff_t>(tried), {},

@@ -1,5 +1,5 @@
 #pragma once
-// Joins the parts of two plans for the same launches.
+// Joins parts of two plans for the same launches (a one-point crossover).
 
 #include <span>
 #include <vector>
@@ -8,8 +8,9 @@
 
 namespace rubato {
 
-/// The first launches as in `before`, the others as in `after`, cut where that uses the least
-/// energy within the budget. Empty if no cut keeps the budget and the rules of changes.
+/// The first launches as in `before`, the others as in `after`. Of the cuts that keep the budget
+/// the 32 of least energy are tried in turn. The first one whose runs are long enough for their
+/// changes is taken. Empty if there is none.
 [[nodiscard]] std::vector<ClockRun> join(const LaunchSequence& sequence,
                                          std::span<const ClockRun> before,
                                          std::span<const ClockRun> after, double budget_s);

@@ -32,10 +32,10 @@ class SwitchingSearch {
   SwitchingSearch(const SwitchingProblem& problem, const SwitchingEffort& effort,
                   const RunContext& context)
       : sequence_(problem), effort_(effort), context_(context) {
-    // Sums of the same times in another order differ by rounding.
+    // Sums of the same times in different orders differ by rounding.
     constexpr double rounding = 1e-12;
     budget_s_ = problem.budget_s * (1.0 + rounding);
-    // Beyond this, first clocks are not told apart: that costs more than it proves.
+    // With more launches x clocks, first clocks are not tried apart: it costs more than it proves.
     constexpr std::size_t fine_cells = 4'000'000;
     fine_ = sequence_.size() * sequence_.clocks() <= fine_cells;
   }
@@ -61,11 +61,11 @@ class SwitchingSearch {
     return solution();
   }
 
-  /// Of time, behind the best bound. W
+  /// The price of time that gave the best bound of the relaxation, W.
   [[nodiscard]] double price_w() const noexcept { return price_w_; }
 
  private:
-  // The least value at a price, from below, and the plan found for it.
+  // A lower bound on the value of all plans at a price, and the cheapest plan found.
   struct AtPrice {
     double bound = 0.0;
     std::optional<Candidate> best;
@@ -94,7 +94,7 @@ class SwitchingSearch {
     if (found.best) consider(*found.best);
   }
 
-  // The same clock all the time.
+  // The plan of least energy within the budget that has the same clock all the time.
   void consider_one_clock() {
     const ProfileTable& table = sequence_.problem().per_launch;
     std::vector<double> counts(table.rows(), 0.0);
@@ -114,14 +114,14 @@ class SwitchingSearch {
     if (best) consider(std::vector{ClockRun{*best, sequence_.size()}});
   }
 
-  // In long sequences, a sample knows the price to a few percent, and two programs through all
-  // launches on either side of it replace those that would look for it. False: not to be used.
+  // A sample of a long sequence gives the price to a few percent. One program over all launches on
+  // either side of that replaces the search for the price. False if that has to be made after all.
   bool bracket_by_sample() {
     constexpr std::size_t sample_size = 8'000, chunks = 16;
     if (fine_ || sequence_.size() < 8 * sample_size || !best_) return false;
     const double hint_w = price_of_sample(sample_size, chunks);
     if (!(hint_w > 0.0)) return false;
-    // One on each side; then two further ones on the side where the budget must lie.
+    // One price on each side; then two further away, on the side where no plan is found yet.
     constexpr int most_tries = 4;
     double width = 0.006;
     std::array<double, 2> prices_w{hint_w / (1.0 + width), hint_w * (1.0 + width)};
@@ -185,7 +185,7 @@ class SwitchingSearch {
       found.best = Candidate{runs, *total};
   }
 
-  // The bound is that of the best first clock, unless there are too many first clocks to try.
+  // Solves first clocks by rising bound, until no other can be cheaper or enough were solved.
   [[nodiscard]] AtPrice by_first_clock(const PricedSequence& priced) const {
     constexpr std::size_t most_rounds = 128, at_once = 2;
     constexpr double close_enough = 1e-7;
@@ -210,7 +210,8 @@ class SwitchingSearch {
     return found;
   }
 
-  // The change back is left out of the bound. Where the last runs are too short for it, they go.
+  // The bound leaves out the change back to the first clock. If the last run is too short for that
+  // change, its launches get the clock of the run before.
   [[nodiscard]] AtPrice by_any_clock(const PricedSequence& priced) const {
     PricedRuns open = cheapest_open(priced);
     AtPrice found{.bound = open.value, .best = {}};
@@ -225,7 +226,7 @@ class SwitchingSearch {
     return found;
   }
 
-  // No change can be cheaper than one that costs nothing; then each launch is a choice of its own.
+  // Bound and plan for changes that cost nothing: each launch is then a row of a knapsack.
   void plan_as_if_free() {
     const ProfileTable& table = sequence_.problem().per_launch;
     std::vector<double> energy_j, time_s;
@@ -249,14 +250,14 @@ class SwitchingSearch {
     price_w_ = price_w;
   }
 
-  // Cutting planes on the concave dual function: slow_ misses the budget, quick_ keeps it.
+  // Cutting planes on the concave Lagrangian dual: slow_ misses the budget, quick_ keeps it.
   void find_price() {
     constexpr int most_cuts = 100;
     constexpr double met = 1e-9, long_gap = 1e-5;
     for (int cut = 0; cut < most_cuts && !context_.stop_requested(); ++cut) {
       const double price_w = (quick_->total.energy_j - slow_->total.energy_j) /
                              (slow_->total.time_s - quick_->total.time_s);
-      // Joined plans of a long sequence come so near that the best price need not be exact.
+      // Joined plans of a long sequence come so near that the price need not be exact.
       if (!fine_) join_plans(nearest_plans());
       if (!(price_w > 0.0) || within(fine_ ? enough_ : std::max(long_gap, effort_.gap_frac))) break;
       const Price price{1.0, price_w};
@@ -268,7 +269,7 @@ class SwitchingSearch {
     }
   }
 
-  // To the budget, on both sides of it.
+  // The plans whose times are nearest to the budget, on both sides of it.
   [[nodiscard]] std::vector<Candidate> nearest_plans() {
     constexpr std::size_t most_plans = 16;
     std::vector<Candidate> plans = std::exchange(seen_, {});
@@ -287,7 +288,7 @@ class SwitchingSearch {
     return plans;
   }
 
-  // The first launches of one and the last of another.
+  // Joins the first launches of one plan and the last of another, for all pairs.
   void join_plans(std::span<const Candidate> plans) {
     for (const Candidate& before : plans) {
       for (const Candidate& after : plans) {
@@ -298,7 +299,7 @@ class SwitchingSearch {
     }
   }
 
-  // A plan that just misses the budget often has the best runs of launches.
+  // A plan that just misses the budget is often cut into the right runs, at clocks not quite right.
   void change_clocks_of_runs(std::vector<Candidate> plans) {
     plans.resize(std::min(plans.size(), std::size_t{8}));
     if (best_) plans.push_back(*best_);
@@ -313,8 +314,8 @@ class SwitchingSearch {
     return best_ && best_->total.energy_j - lower_bound_ <= gap * best_->total.energy_j;
   }
 
-  // The optimum is most often far nearer to the bound than the plan at hand, and few partial plans
-  // fit into a small gap: so search a small one first, whole, then twice that.
+  // The optimum is most often far nearer to the bound than the plan at hand. So a small gap above
+  // the bound, into which few partial plans fit, is searched first, whole; then twice that.
   void close_gap() {
     const PricedSequence priced(sequence_, {1.0, price_w_});
     const std::vector<double> bounds = bounds_by_first_clock(priced);
@@ -327,9 +328,9 @@ class SwitchingSearch {
     }
   }
 
-  // Whether all plans of less energy were looked at; the best of them is kept.
+  // Keeps the best plan of less energy. False if the search ended before all such plans were seen.
   bool search_below(double energy_j, const PricedSequence& priced, std::span<const double> bounds) {
-    // The sweep before each search takes about as long as a label for so many cells.
+    // The sweep before each search takes about as long as a label for every 32 launches x clocks.
     const std::uint64_t sweep_labels = sequence_.size() * sequence_.clocks() / 32;
     for (std::size_t first = 0; first < bounds.size(); ++first) {
       if (bounds[first] - price_w_ * budget_s_ >= energy_j) continue;
