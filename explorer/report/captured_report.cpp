@@ -18,7 +18,7 @@ namespace rubato {
 
 namespace {
 
-// Whether a command named a spec that is shipped by its name, or left it to the captured devices.
+// Whether a command named the shipped spec `gpu`, or none, which leaves it to the captured devices.
 bool names_shipped(const std::string& command, const std::string& gpu) {
   std::string words = command + ' ';
   std::ranges::replace(words, '=', ' ');
@@ -26,8 +26,8 @@ bool names_shipped(const std::string& command, const std::string& gpu) {
   return at == std::string::npos || words.find(" --gpu " + gpu + ' ') == at;
 }
 
-// The spec of a run: as a sweep keeps it; else the shipped one of its name, where the command says
-// that it was that one and its default clocks are the run's.
+// The spec of a run. A sweep stores it. Else it is the shipped spec of that name, if the command
+// says so and the default clocks are those of the run; nothing if not.
 std::optional<GpuSpec> spec_of_run(const ResultStore& store, std::int64_t graph_run,
                                    const nlohmann::ordered_json& run) {
   const auto kept = store.query(
@@ -50,7 +50,7 @@ std::optional<GpuSpec> spec_of_run(const ResultStore& store, std::int64_t graph_
   return same.rows.empty() ? std::nullopt : std::optional(std::move(spec));
 }
 
-// Of the single clocks that no other beats, the lines that set them.
+// The lines that set each of the single clocks `singles`, by clock.
 nlohmann::ordered_json single_clock_lines(const QueryResult& singles, const GpuSpec& spec) {
   nlohmann::ordered_json lines = nlohmann::ordered_json::object();
   for (const auto& row : singles.rows) {
@@ -59,7 +59,7 @@ nlohmann::ordered_json single_clock_lines(const QueryResult& singles, const GpuS
       const SettingCommands commands = setting_commands(spec, parse_clock_pair(spec, label));
       lines[label] = {commands.set, commands.back};
     } catch (const UsageError&) {
-      continue;  // the spec has changed since: there is no such clock now
+      continue;  // the spec has changed since and lacks this clock
     }
   }
   return lines;

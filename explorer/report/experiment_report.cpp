@@ -37,8 +37,7 @@ Json units_json(const ResultStore& store, const std::string& id) {
 }
 
 // Every run's fronts as [run, granularity, [time %, energy %, ...]], evenly thinned, both ends
-// kept.
-// Of captured runs single clocks that nothing beats, as granularity iteration.
+// kept. Captured runs have the front of their single clocks, as granularity iteration.
 Json fronts_json(const ResultStore& store, const std::string& id) {
   QueryResult points = store.query(
       "SELECT f.run_id, f.granularity, f.time_change_pct, f.energy_change_pct FROM "

@@ -1,6 +1,6 @@
 #pragma once
-// Self-contained pages of one design: frame.html, style.css and common.js around contents that are
-// drawn already, or a template, d3, a script and data as JSON.
+// Self-contained pages of one design. frame.html, style.css and common.js stand around the
+// contents. These are drawn already, or they are a template, d3, a script and data as JSON.
 
 #include <initializer_list>
 #include <string>
@@ -18,7 +18,7 @@ namespace rubato {
 /// {"columns": [...], "rows": [[...], ...]}: names once, for many rows.
 [[nodiscard]] nlohmann::ordered_json rows_as_table(const QueryResult& result);
 
-/// What to type to play each plan of a run, by its id; see play_command.
+/// What to type to play each plan of a run, as an object by plan id; see play_command.
 /// @param plans  their ids
 [[nodiscard]] nlohmann::ordered_json play_commands(const QueryResult& plans, std::string_view run,
                                                    std::string_view db);

@@ -23,7 +23,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The published results belong beside this trace on this GPU under its limit only.
+// The published results belong only beside this trace on this GPU under this power limit.
 Json published_json(const Json& run) {
   Json rows = Json::array();
   constexpr double limit_w = 350.0;
@@ -40,15 +40,16 @@ Json published_json(const Json& run) {
   return rows;
 }
 
-// What has a clock of its own, at every clock of the grid, all launches of an iteration.
+// A kernel, a pass or the iteration at every clock of the grid, summed over all its launches in an
+// iteration.
 struct ClockedGroup {
   std::string name;
   std::vector<std::string> clocks;
   std::vector<double> time_s, energy_j;
 };
 
-// @param sql  group, clock, time and energy of the GPU, a group's rows together
-// @return with the rest of the node, as totals have it
+// @param sql  selects group, clock, time and energy of the GPU; rows of a group are neighbours
+// @return energies include the rest of the node, as totals do
 std::vector<ClockedGroup> clocked_groups(const ResultStore& store, std::int64_t run,
                                          std::string_view sql) {
   const double host_power_w = stored_host_power_w(store, {.captured = false, .id = run});
@@ -72,13 +73,13 @@ Json options_json(const ClockedGroup& group, const std::vector<std::size_t>& pos
   return options;
 }
 
-// As choice_units takes passes together: those of the paper.
+// The passes of the paper, joined as choice_units joins them.
 constexpr std::string_view pass_unit =
     "CASE WHEN pass IN ('embedding', 'forward', 'loss') THEN 'forward' WHEN pass IN ('backward', "
     "'embedding_backward') THEN 'backward' ELSE pass END";
 
-// Of kernels, passes and the iteration everything that nothing beats; of the clocks that the last
-// two may get all kernels' cells too.
+// For the page's slider: the Pareto front of each kernel, each pass and the iteration. At clocks on
+// a front of a pass or the iteration also the cells of all kernels.
 Json slider_json(const ResultStore& store, std::int64_t run, const GpuSpec& spec) {
   const auto iteration = clocked_groups(
       store, run,
@@ -132,8 +133,8 @@ GpuSpec stored_spec(const ResultStore& store, std::int64_t run) {
                         std::get<std::string>(found.rows.front()[1]));
 }
 
-// What makes plans like those of a run, but for granularity and slack, which the page adds: from
-// the options that were stored. Nothing where they are not those of a trace on a GPU.
+// The command line that plans like a run, made from its stored options; the page adds granularity
+// and slack. Empty where the options are not those of a trace on a GPU.
 std::string planning_line(const Json& run) {
   Json options = Json::parse(run["options_json"].get<std::string>());
   const auto text = [&](const char* name) { return options.value(name, Json("")); };

@@ -1,5 +1,6 @@
 #pragma once
-// A run or an experiment as one self-contained page: no request leaves it, it opens from a file.
+// A run, an experiment or a captured run as one self-contained page: it opens from a file and makes
+// no request.
 
 #include <cstdint>
 #include <string>
@@ -22,8 +23,9 @@ namespace rubato {
 [[nodiscard]] std::string experiment_page(const ResultStore& store,
                                           const std::string& experiment_id);
 
-/// A captured run planned whole: what to set, what that rests on, time against energy of single
-/// clocks, plans and bound, the clock of every kernel, collectives of several ranks.
+/// A captured run and its plans: what to set, what that rests on, the clock of every kernel,
+/// collectives of several ranks. A picture has time against energy of single clocks, plans and the
+/// lower bound.
 /// @param graph_run  an existing graph_run_id
 /// @param db  the path of the database, for lines to type
 [[nodiscard]] std::string captured_page(const ResultStore& store, std::int64_t graph_run,

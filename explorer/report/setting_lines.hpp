@@ -12,23 +12,23 @@
 namespace rubato {
 
 /// What to type to set a clock pair with the tool of the GPU's maker, and to go back to the default
-/// clocks. Both empty where nothing is to do, or the tool has no way.
+/// clocks. Both are empty where nothing is to do, or the tool cannot set the clock.
 struct SettingCommands {
   std::string set, back;
 };
 [[nodiscard]] SettingCommands setting_commands(const GpuSpec& spec, const ClockPair& clock);
 
-/// Sets one clock pair with the tool of the GPU's maker; of the default clocks, that nothing is to
-/// do.
+/// The line that sets one clock pair with the tool of the GPU's maker. For the default clocks it
+/// says that nothing is to do.
 [[nodiscard]] std::string one_clock_line(const GpuSpec& spec, const ClockPair& clock);
 
-/// Plays one stored plan.
+/// The line that plays one stored plan.
 /// @param run  as `rubato export --plan` names it, "run:3" or "graph:3"
 /// @param db   the database that holds it
 [[nodiscard]] std::string play_command(std::string_view run, std::int64_t plan_id,
                                        std::string_view db);
 
-/// Plays the newest stored plan of several clocks.
+/// The lines that play the newest stored plan of several clocks.
 /// @param db        the database that holds it; empty: it is not stored, which the line says
 /// @param cheapest  the plan of least cost, where there may be others
 [[nodiscard]] std::string play_lines(std::string_view granularity, std::string_view db,

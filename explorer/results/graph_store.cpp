@@ -218,7 +218,7 @@ std::int64_t store_graph_plan(const SqlConnection& connection, std::int64_t run_
 std::vector<GraphFrontPoint> graph_front(const GraphExploration& found) {
   GraphPlanner& planner = *found.planner;
   if (!planner.has_frontier() || planner.limited_together()) return {};
-  // Who interrupts waits for no other sweep.
+  // After Ctrl-C the frontier is not swept once more.
   const Frontier frontier =
       found.interrupted ? planner.frontier() : planner.frontier_of_no_question();
   double least_s = planner.baseline().span_s;

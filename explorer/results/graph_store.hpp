@@ -48,35 +48,35 @@ struct StoredSegment {
   std::int64_t first_index = 0;
 };
 
-/// What a plan asks of one GPU in order; of a capture with several steps in the one in the middle,
-/// for every step is played like it.
+/// What a plan asks of one GPU, in order. Of a capture with several steps it is what the middle one
+/// asks, since every step is played like it.
 /// @return empty if the plan does not have the GPU, or was stored before schema 8
 [[nodiscard]] std::vector<StoredSegment> stored_segments(const ResultStore& store,
                                                          std::int64_t plan_id, std::int64_t rank,
                                                          std::int64_t device);
 
-/// A captured run without its plans, in an open transaction. @return its graph_run_id
+/// Stores a captured run without its plans, in an open transaction. @return its graph_run_id
 std::int64_t store_graph_setting(const SqlConnection& connection, const GraphRequest& request,
                                  const GraphExploration& found);
 
-/// A plan of a stored captured run. @return its graph_plan_id
+/// Stores a plan of a stored captured run. @return its graph_plan_id
 std::int64_t store_graph_plan(const SqlConnection& connection, std::int64_t run_id,
                               const GraphExploration& found, const GraphPlanOutcome& outcome);
 
-/// No plan of the run takes less energy by a time.
+/// A lower bound: no plan of the run that ends by time_s takes less energy than bound_j.
 struct GraphFrontPoint {
   double time_s = 0.0, bound_j = 0.0;
 };
 
-/// The bound over time, the same whichever plans were asked for; empty where none of several
-/// clocks were.
+/// The lower bound of energy over time, the same whichever plans were asked for. Empty where no
+/// plan of several clocks was asked for, and where launches that run at once reach the power limit.
 [[nodiscard]] std::vector<GraphFrontPoint> graph_front(const GraphExploration& found);
 
-/// The bound over time of a stored captured run, where it is not there yet.
+/// Stores the points of graph_front() that the captured run does not have yet.
 void store_graph_front(const SqlConnection& connection, std::int64_t run_id,
                        std::span<const GraphFrontPoint> front);
 
-/// One exploration in the tables graph_*; the database is created where there is none.
+/// Stores one exploration in the tables graph_*; the database is created where there is none.
 /// @return its graph_run_id
 /// @throws IoError; nothing is stored then
 std::int64_t store_graph_run(const std::filesystem::path& path, const GraphRequest& request,

@@ -83,7 +83,7 @@ std::vector<std::string> columns_of(const SqlConnection& connection, std::string
   return names;
 }
 
-// The maps that rows of a kind are found by.
+// Which maps (temporary tables: old row number, new row number) find the rows of a kind.
 struct Maps {
   std::string_view run_key, plan_key;  ///< columns; their maps are named after them
   bool by_plan = false, only_fresh = false;
@@ -102,7 +102,8 @@ Maps maps_of(MergedRows rows) {
   return {};
 }
 
-// "SELECT" list of a table with ids renumbered, so that a column added later is copied too.
+// The columns to SELECT from a table, with ids renumbered. The list is read from the schema, so
+// that a column added later is copied too.
 std::string renumbered_columns(const SqlConnection& connection, std::string_view table,
                                MergedRows rows) {
   const Maps maps = maps_of(rows);
@@ -122,7 +123,7 @@ std::string renumbered_columns(const SqlConnection& connection, std::string_view
   return list;
 }
 
-// The map comes first, so that rows arrive in the order of the target's keys.
+// The map is the outer loop of the join, so that rows arrive in the order of the target's keys.
 std::string rows_of(std::string_view table, MergedRows rows) {
   if (rows == MergedRows::all) return fmt::format("source.{} t", table);
   const Maps maps = maps_of(rows);
@@ -172,7 +173,7 @@ class Merger {
   Merger& operator=(const Merger&) = delete;
 
   MergeCounts run() {
-    // What would be looked up row by row is looked up in the file and where it meets the target.
+    // References are checked for whole tables, in the source and where it meets the target.
     SqlTransaction transaction(target_, References::known_to_hold);
     refuse_broken_references(target_, source_);
     refuse_conflicts();
@@ -214,7 +215,7 @@ class Merger {
             printable(std::get<std::string>(rows.value(1)))));
       }
     };
-    // Hashes say before a colon how they were made; others of the same numbers differ.
+    // Hashes say before a colon how they were made. Made otherwise, those of equal numbers differ.
     constexpr std::string_view other_profile =
         "s.profile_hash <> m.profile_hash AND substr(s.profile_hash, 1, instr(s.profile_hash, "
         "':')) = substr(m.profile_hash, 1, instr(m.profile_hash, ':'))";
@@ -249,9 +250,9 @@ class Merger {
                              "merged; rerun the unit with the program that is right"});
   }
 
-  // Those of new runs that the target does not have yet, in the order of their numbers: SQLite
-  // gives each the next one, as cell_map has it, far quicker than it takes numbers that it is
-  // given.
+  // Copies the cells of new runs that the target does not have yet, in the order of their numbers.
+  // SQLite gives each cell the next free number, the one that cell_map has. That is far quicker
+  // than to insert cells with their numbers.
   void copy_cells() {
     target_.execute(
         "INSERT INTO main.cell_rows SELECT m.new, s.clocks, s.cells_hash "
@@ -277,7 +278,7 @@ class Merger {
                                 rows_of(table.name, table.rows)));
   }
 
-  // @return roots copied
+  // @return number of roots copied; 0 for a table below a root
   std::int64_t copy(const RecordTable& table) {
     const std::vector<std::string> columns = columns_of(target_, table.name);
     if (!table.key.empty()) number_anew(table, columns);

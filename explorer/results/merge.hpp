@@ -13,17 +13,18 @@ namespace rubato {
 struct MergeCounts {
   std::int64_t new_runs = 0, known_runs = 0;
   std::int64_t new_units = 0, known_units = 0;
-  std::int64_t new_records = 0;  ///< validations and pipelines
+  std::int64_t new_records = 0;  ///< tables of record_tables, captured runs outside sweeps
 };
 
 /// Copies what `target` does not have, in one transaction: merging the same source again adds
-/// nothing. Runs of sweeps are known by their setting, other runs by their whole provenance; ids
-/// are renumbered, hosts, commands and versions stay as they were.
-/// Validations and pipelines are known by all they say.
+/// nothing. Row numbers change; hosts, commands and versions stay as they were.
+/// What tells that a row is there already: runs of sweeps have the same setting; other runs of
+/// traces the same provenance, inputs and options; other captured runs and records (validations,
+/// replays, verifications, pipelines) the same value in every column but the row number.
 /// @param target  from open_result_database
-/// @throws DataError naming units or settings whose results differ in bits though their hashes are
-///         equal; UsageError if source and target are one file; IoError. `target` is then as
-///         before.
+/// @throws DataError naming units or settings whose results differ in bits though their ids are
+///         equal, or a table whose rows refer to rows that are not there; UsageError if source and
+///         target are one file; IoError. `target` is then as before.
 MergeCounts merge(SqlConnection& target, const std::filesystem::path& target_path,
                   const std::filesystem::path& source);
 
@@ -31,8 +32,9 @@ MergeCounts merge(SqlConnection& target, const std::filesystem::path& target_pat
 void record_merge(const SqlConnection& target, const std::filesystem::path& source,
                   const MergeCounts& counts);
 
-/// Where databases are merged into. A file that is not there yet is made beside its place, from a
-/// copy of the first source and without waiting for the disk, and appears when all is in it.
+/// The database that others are merged into. One that is not there yet begins as a copy of the
+/// first source, in a file beside its place, and does not wait for the disk. It gets its name when
+/// all is in it.
 class MergeTarget {
  public:
   /// Opens or makes it. @throws IoError, see open_result_database
@@ -42,17 +44,17 @@ class MergeTarget {
   MergeTarget(const MergeTarget&) = delete;
   MergeTarget& operator=(const MergeTarget&) = delete;
 
-  /// As merge. @throws as merge; what was merged before stays
+  /// Merges one source, as merge(). @throws as merge(); what was merged before stays
   MergeCounts take(const std::filesystem::path& source);
 
-  /// All is on the disk, under its name. Nothing is merged after it.
+  /// Puts all on the disk, under its name. Nothing may be merged after it.
   void finish();
 
  private:
   MergeCounts take_first(const std::filesystem::path& source);
 
   std::filesystem::path path_;
-  std::filesystem::path made_;  // the file beside, empty: `path_` was there
+  std::filesystem::path made_;  // the file beside; empty if `path_` was there
   std::optional<SqlConnection> connection_;
 };
 

@@ -18,8 +18,8 @@ bool finds_a_row(const SqlConnection& connection, std::string_view sql) {
   return SqlStatement(connection, sql).next();
 }
 
-// What is said of each clock of a run is said of each of its kernels. Whether the cells are there
-// shows when they are copied.
+// Whether each kernel has as many cells as its run has clocks, which are numbered from 0. Whether
+// the cells are there shows when they are copied.
 bool kernels_have_all_clocks(const SqlConnection& target) {
   return !finds_a_row(
       target,

@@ -1,6 +1,6 @@
 #pragma once
-// Whether rows that are merged refer to rows that are there: asked of whole tables, since a look-up
-// for each row takes as long as writing it.
+// Whether rows that are merged refer to rows that are there (foreign keys). Whole tables are asked,
+// since a look-up for each row takes as long as writing it.
 
 #include <filesystem>
 #include <string_view>
@@ -9,16 +9,16 @@
 
 namespace rubato {
 
-/// @throws DataError: rows of `table` in `file` refer to rows that are not there
+/// @throws DataError always: rows of `table` in `file` refer to rows that are not there
 [[noreturn]] void refuse_rows(const std::filesystem::path& file, std::string_view table);
 
-/// Of a database attached as `source`, each table that is merged on its own.
+/// Checks each merged table of the database attached as `source`, without the target.
 /// @param file  for messages
 /// @throws DataError naming the first table with a row whose reference is not there
 void refuse_broken_references(const SqlConnection& target, const std::filesystem::path& file);
 
-/// Plans of a run that the target knows refer to kernels and clocks that are there: those of the
-/// source must be the target's too.
+/// Checks runs that source and target both have. New plans of such a run refer to the kernels and
+/// clocks in the target, so each kernel and clock of the source must be there.
 /// @param target  with the maps of a merge
 /// @throws DataError as above
 void refuse_rows_of_others(const SqlConnection& target, const std::filesystem::path& file);

@@ -53,11 +53,11 @@ inline constexpr std::array copied_tables{
     CopiedTable{"experiment_units", MergedRows::all},
 };
 
-/// Tables beside runs and sweeps. A root is known by all its columns but the key; what hangs
-/// on it comes along.
+/// Tables beside runs and sweeps. A row of a root is there already if one has the same value in
+/// every column but the key. Rows of the tables below are copied with their root.
 struct RecordTable {
   std::string_view name;
-  std::string_view key;     ///< its own row number, empty: none
+  std::string_view key;     ///< column of its own row number; empty: none
   std::string_view parent;  ///< key of the table above, empty: a root
 };
 

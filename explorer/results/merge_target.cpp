@@ -47,7 +47,7 @@ bool has_our_tables_only(const SqlConnection& connection) {
   return true;
 }
 
-// What merging looks up for rows that it copies.
+// Checks a file copied whole as merge() checks the rows that it copies.
 void refuse_broken_copy(const std::filesystem::path& copy, const std::filesystem::path& source) {
   SqlConnection nothing(":memory:", SqlConnection::Mode::create);
   SqlStatement(nothing, "ATTACH ? AS source").run(copy.string());
@@ -95,7 +95,8 @@ MergeTarget::~MergeTarget() {
   }
 }
 
-// The rows are those of the source, but where they were merged from before, which is its own.
+// A file copied whole has all rows of the source, except the table merges: the source's own
+// history.
 MergeCounts MergeTarget::take_first(const std::filesystem::path& source) {
   std::error_code ignored;  // opening it says what is wrong
   if (made_.has_parent_path()) std::filesystem::create_directories(made_.parent_path(), ignored);
@@ -137,7 +138,7 @@ void MergeTarget::finish() {
     connection_.reset();
     return;
   }
-  // To change the journal waits for the disk, and for all that was written before.
+  // Changing the journal mode waits for the disk, and for all that was written before.
   connection_->execute("PRAGMA synchronous = FULL");
   connection_->use_write_ahead_log();
   connection_.reset();

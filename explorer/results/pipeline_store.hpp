@@ -1,5 +1,5 @@
 #pragma once
-// Pipeline plans in a result database. Tables: schema.sql beside this file.
+// Pipeline plans in a result database. Tables: pipeline.sql beside this file.
 
 #include <cstdint>
 #include <filesystem>
@@ -14,10 +14,10 @@ namespace rubato {
 /// What the caller knows beyond planner and plans.
 struct PipelineRecord {
   std::string command;  ///< the command line
-  std::string profile;  ///< where the options came from
+  std::string profile;  ///< where the options came from: a file, or model and GPU
   SwitchCost switch_cost;
   std::uint32_t tensor_parallel = 1;  ///< GPUs per stage
-  std::uint32_t data_parallel = 1;    ///< pipelines
+  std::uint32_t data_parallel = 1;    ///< copies of the pipeline
 };
 
 /// Stores the pipeline, its options, its frontier, its baseline and the plans in one transaction;

@@ -33,7 +33,7 @@ std::optional<double> fraction(const SqlValue& percentage) {
   return value ? std::optional(*value / in_percent) : std::nullopt;
 }
 
-// By its stored name, or as it was asked for.
+// Goals go by their stored name ("least_cost") or by that of --goal ("cost").
 bool is_of_goal(std::string_view stored, std::string_view asked) {
   if (asked.empty() || stored == asked) return true;
   return stored == fmt::format("least_{}", asked);
@@ -204,7 +204,7 @@ PlanChoice choose_plans(const ResultStore& store, StoredRun run, std::string_vie
   };
   std::erase_if(all, [&](const PlanCandidate& one) {
     return family(one) != family(best) || one.aggregation != best.aggregation ||
-           one.comm_sms != best.comm_sms;  // which a job has from its start
+           one.comm_sms != best.comm_sms;  // fixed when a job starts
   });
   PlanChoice choice{{best}, {}};
   std::ranges::stable_sort(all, std::greater<>{},

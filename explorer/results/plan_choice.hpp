@@ -21,7 +21,7 @@ struct StoredRun {
 /// @throws UsageError if there is no such run, or there are two
 [[nodiscard]] StoredRun find_stored_run(const ResultStore& store, std::string_view name);
 
-/// What the rest of the node draws in a run's energies, W per GPU; 0: they are the GPUs'.
+/// Power of the rest of the node that a run's energies include, W per GPU; 0: they are the GPUs'.
 [[nodiscard]] double stored_host_power_w(const ResultStore& store, StoredRun run);
 
 /// A change against the default clocks as a fraction, with its interval where one was worked out.
@@ -36,11 +36,11 @@ struct PlanCandidate {
   std::string granularity, goal, aggregation;
   double slack_frac = 0.0;
   double time_s = 0.0, energy_j = 0.0;  ///< by the simulator
-  /// With what changes of clock take, where that is known; time_s and energy_j are the plan's own,
-  /// which may take them to be free.
+  /// Include what changes of clock take, where that is known. time_s and energy_j are as planned:
+  /// the plan may have taken changes of clock to be free.
   StoredChange time_change, energy_change;
-  double objective = 0.0;  ///< least in the best of its goal: change of energy, or what it costs
-  bool in_time = true;     ///< still, with that
+  double objective = 0.0;  ///< less is better: change of energy, or of least_cost the cost
+  bool in_time = true;     ///< within its slack with those changes
   std::optional<double> lower_bound_j;  ///< where the goal is energy
   std::optional<double> gap_frac;
   std::optional<std::int64_t> clock_changes;
@@ -49,38 +49,40 @@ struct PlanCandidate {
 
 /// The chosen plan and those of its run, goal and aggregation that may stand in for it.
 struct PlanChoice {
-  std::vector<PlanCandidate> plans;   ///< chosen first, then coarser ones in time, finest first
-  std::vector<PlanCandidate> slower;  ///< of its granularity with more slack, least first
+  std::vector<PlanCandidate> plans;   ///< the chosen one, then coarser ones in time, finest first
+  std::vector<PlanCandidate> slower;  ///< of its granularity with more slack, least slack first
 };
 
 /// @param granularity, goal  empty: any; goals as they are stored or asked for ("cost")
-/// @return of the plans that fit those with the least slack, of these those that are in time, and
-///         of these the one that saves most; without a goal a plan of least cost only where there
-///         is none of another goal, and of these the cheapest
+/// Of the plans that fit, the first in this order is chosen: those of waste goals, then of other
+/// goals, then of least_cost; with the least slack; in time; saving most (of least_cost the
+/// cheapest); of the coarsest granularity.
+/// @return the chosen plan and those beside it
 /// @throws UsageError if no plan fits
 [[nodiscard]] PlanChoice choose_plans(const ResultStore& store, StoredRun run,
                                       std::string_view granularity, std::string_view goal,
                                       std::optional<std::int64_t> plan_id);
 
-/// A run's default clocks, which changes are against; of a captured run all GPUs together.
+/// A run at its default clocks, which changes are against; of a captured run all GPUs together.
 struct StoredBaseline {
   double time_s = 0.0;
   double energy_j = 0.0;      ///< with the rest of the node, where that is counted
-  double gpus = 1.0;          ///< in it
-  double host_power_w = 0.0;  ///< of the rest of the node in it, for each GPU
+  double gpus = 1.0;          ///< number of GPUs in energy_j
+  double host_power_w = 0.0;  ///< of the rest of the node in energy_j, for each GPU
 
+  /// Energy of the GPUs alone.
   [[nodiscard]] double boards_j() const { return energy_j - gpus * host_power_w * time_s; }
 };
 
 /// @param run  one that there is
 [[nodiscard]] StoredBaseline stored_baseline(const ResultStore& store, StoredRun run);
 
-/// What counters of the boards will say: a plan's change of energy without the rest of the node.
-/// Ends of its interval are taken at the plan's own time.
+/// A plan's change of energy without the rest of the node, which is what energy counters of the
+/// boards will show. Both ends of its interval are taken at the plan's own time.
 [[nodiscard]] StoredChange change_of_boards(const PlanCandidate& plan,
                                             const StoredBaseline& baseline);
 
-/// Cells of a query whose column is known to hold that type; real() also takes whole numbers.
+/// Values of a query whose column is known to hold that type; real() also takes whole numbers.
 [[nodiscard]] std::int64_t whole(const SqlValue& value);
 [[nodiscard]] const std::string& text(const SqlValue& value);
 [[nodiscard]] double real(const SqlValue& value);

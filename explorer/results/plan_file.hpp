@@ -17,15 +17,14 @@ inline constexpr int plan_file_schema = 1;
 /// Which stored plan goes into the file.
 struct PlanFileRequest {
   std::string run;  ///< "latest", a number, or "run:N" and "graph:N" where both kinds have N
-  std::string granularity;              ///< empty: of all, the one that saves most
-  std::string goal = {};                ///< empty: as choose_plans
+  std::string granularity;              ///< empty: any
+  std::string goal = {};                ///< empty: any, see choose_plans
   std::optional<std::int64_t> plan_id;  ///< plan_id or graph_plan_id of that run
   std::optional<GpuSpec> spec;  ///< of a captured run planned with a spec that is not shipped
 };
 
-/// The chosen plan, and after it the coarser ones of the same run and goal, to fall back on, with
-/// what each promises; of those within the least slack, or else of those of other goals, the one
-/// that saves most is chosen, of least cost last.
+/// The plan that choose_plans() chooses, and after it coarser ones of the same run and goal to fall
+/// back on, each with what it promises. Those with more slack follow under "slower".
 /// @throws UsageError if there is no such run or plan, or no plan was found
 [[nodiscard]] nlohmann::ordered_json plan_file(const ResultStore& store,
                                                const PlanFileRequest& request);

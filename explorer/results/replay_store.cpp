@@ -27,7 +27,7 @@ void store_rows(const SqlConnection& connection, std::int64_t id, const char* gr
       error = row.time_error->value;
       half_width = row.time_error->half_width;
     }
-    // The table knows four verdicts; a class of collectives has none of the model.
+    // The table has four verdicts. Collectives wait, which says nothing of the model.
     Verdict verdict = verdict_of(row);
     if (verdict == Verdict::waits) verdict = Verdict::not_predicted;
     SqlValue source;

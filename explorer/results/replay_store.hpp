@@ -16,7 +16,7 @@ struct ReplayRequest {
   std::string command;
 };
 
-/// One replay in the tables replays, replay_rows and replay_steps; the database is
+/// Stores one replay in the tables replays, replay_rows and replay_steps; the database is
 /// created where there is none. @return its replay_id
 /// @throws IoError; nothing is stored then
 std::int64_t store_replay(const std::filesystem::path& path, const ReplayRequest& request,

@@ -18,9 +18,9 @@ namespace rubato {
 
 namespace {
 
-// Rows of one statement share what it takes to begin and to end one. Of few sizes, so that
-// statements that are kept are few.
-// @param bind_row  binds the values of a row, from a position of the statement on
+// Inserts several rows with one statement: they share what it takes to begin and to end it. A
+// statement has 64, 8 or 1 rows, so that few prepared statements are kept.
+// @param bind_row  binds the values of a row, from a parameter of the statement on
 template <class BindRow>
 void insert_rows(const SqlConnection& connection, std::string_view insert_into, int columns,
                  std::size_t rows, const BindRow& bind_row) {
@@ -258,7 +258,7 @@ void RunWriter::write_entries(std::int64_t plan_id, const Plan& plan) {
               });
 }
 
-// In the order of the table's key: rows that come last need no room made for them.
+// In the order of the table's key: each row is appended, and needs no room made for it.
 void RunWriter::write_fronts() {
   std::vector<const Front*> fronts;
   for (const Front& front : found_.fronts) fronts.push_back(&front);

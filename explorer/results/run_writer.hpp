@@ -17,8 +17,8 @@ namespace rubato {
 std::string store_input(const SqlConnection& connection, std::string_view kind,
                         const std::string& name, const std::string& text);
 
-/// What two cells or lists of cells that are hashed must have in common: the bits of their numbers,
-/// least byte first.
+/// The bits of the cells' numbers, least significant byte first. This is what is hashed: equal
+/// hashes mean cells that are equal to the last bit.
 [[nodiscard]] std::string bits_of(std::span<const OperatingPoint> cells);
 
 /// References must outlive the writer.
@@ -30,16 +30,16 @@ class RunWriter {
   /// Continues the run of an earlier writer for the same setting.
   void continue_run(std::int64_t run_id) noexcept { run_id_ = run_id; }
 
-  /// Everything. @return run_id
+  /// Writes the setting, all plans and all fronts. @return run_id
   std::int64_t write(const RunRecord& record);
 
-  /// Run, clocks, kernels, cells and baseline, without plans and fronts. @return run_id
+  /// Writes run, clocks, kernels, cells and baseline, no plans or fronts. @return run_id
   std::int64_t write_setting(const RunRecord& record);
 
   /// @return plan_id
   std::int64_t write_plan(const PlanResult& result);
 
-  /// Those that the run does not have yet.
+  /// Writes the fronts that the run does not have yet.
   void write_fronts();
 
  private:

@@ -102,8 +102,8 @@ bool views_are_ours(SqlConnection& connection) {
   return true;
 }
 
-// What only reads leaves an older file as it is and puts a view before its table or view, where
-// `changed` gives some columns another form (nullopt: stays).
+// A program that only reads leaves an older file as it is. It puts a temporary view before a table
+// or view of the file. `changed` gives the new form of a column; nullopt: the column stays.
 template <typename Changed>
 void look_again(SqlConnection& connection, std::string_view name, const Changed& changed) {
   std::string columns;
@@ -116,7 +116,7 @@ void look_again(SqlConnection& connection, std::string_view name, const Changed&
     any = any || other;
     columns += (columns.empty() ? "" : ", ") + other.value_or(column);
   }
-  if (!any) return;  // not yet in this schema, or as now
+  if (!any) return;  // not in that schema, or nothing changed
   connection.execute(
       fmt::format("CREATE TEMP VIEW {0} AS SELECT {1} FROM main.{0}", name, columns));
 }
@@ -141,7 +141,7 @@ void look_at_kept_again(SqlConnection& connection) {
   }
 }
 
-// Views of plans gave slack and tolerance as fractions once.
+// In older files views of plans have slack and tolerance as fractions.
 void look_at_plans_again(SqlConnection& connection, std::int64_t found_schema) {
   for (const char* name :
        {"v_plans", "v_best_plan", "v_compare", "v_graph_plans", "v_best_graph_plan",

@@ -32,7 +32,7 @@ struct QueryResult {
 ///         newer schema; the file is then as before
 [[nodiscard]] SqlConnection open_result_database(const std::filesystem::path& path);
 
-/// @throws IoError if `path` is not a readable result database of this very schema
+/// @throws IoError if `path` is not a readable result database of exactly this schema
 void check_result_database(const std::filesystem::path& path);
 
 /// A result database. The schema number is in `PRAGMA user_version`.

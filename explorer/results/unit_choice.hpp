@@ -9,7 +9,7 @@
 
 namespace rubato {
 
-/// Units to choose from, and by what.
+/// Which units to choose from, and in which order.
 struct UnitOrder {
   std::string experiment_id = {};                     ///< empty: all of the database
   std::string_view expression = "energy_change_pct";  ///< SQL over v_units, least first
@@ -21,7 +21,8 @@ inline constexpr std::string_view unit_condition =
     "(?1 = '' OR unit_id IN (SELECT unit_id FROM experiment_units WHERE experiment_id = ?1)) "
     "AND (?2 IS NULL OR time_change_pct <= ?2)";
 
-/// The unit_id of the first whose plan keeps its slack as it is played, if there is one.
+/// The unit_id of the first unit in that order whose plan keeps its slack as it is played; nothing
+/// if there is none.
 [[nodiscard]] std::optional<std::string> best_unit(const ResultStore& store,
                                                    const UnitOrder& order);
 

@@ -12,14 +12,14 @@
 
 namespace rubato {
 
-/// One validation in the tables validations and validation_points; the database
+/// Stores one validation in the tables validations and validation_points; the database
 /// is created where there is none. @return its validation_id
 /// @throws IoError; nothing is stored then
 std::int64_t store_validation(const std::filesystem::path& path, const GpuSpec& spec,
                               const Sweep& sweep, const ValidationOptions& options,
                               std::span<const ValidatedPoint> points, const std::string& command);
 
-/// One model of a comparison, with what planning with it costs (validation_regrets).
+/// Stores one model of a comparison, with what planning with it costs (validation_regrets).
 /// @throws as store_validation
 std::int64_t store_compared_model(const std::filesystem::path& path, const GpuSpec& spec,
                                   const Sweep& sweep, const ComparisonOptions& options,

@@ -21,8 +21,9 @@ namespace rubato {
 
 namespace {
 
-// 95 % quantile of Student's t by degrees of freedom: any table of the distribution. Beyond it the
-// first term of Abramowitz and Stegun 26.7.5.
+// 95 % quantile of Student's t distribution by degrees of freedom, for two-sided 90 % intervals. Up
+// to 30 degrees: any table of the distribution. Above: z, the quantile of the normal distribution,
+// and the first term of Abramowitz and Stegun 26.7.5.
 double student_t_95(std::size_t freedom) {
   static constexpr std::array table{6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860,
                                     1.833, 1.812, 1.796, 1.782, 1.771, 1.761, 1.753, 1.746,
@@ -33,7 +34,7 @@ double student_t_95(std::size_t freedom) {
   return z + (z * z * z + z) / (4.0 * static_cast<double>(freedom));
 }
 
-// Of a step in a window.
+// Mean time and energy of a step in a window.
 struct Window {
   double time_s = 0.0, energy_j = 0.0;
 };

@@ -15,8 +15,9 @@ struct ChangeRange {
   double value = 0.0, low = 0.0, high = 0.0;
 };
 
-/// How a measured interval lies to the promised one: they meet, or it lies wholly on one side.
-/// Undecided: they meet, but so does no saving at all.
+/// How a measured interval lies to the promised one. kept: they overlap. better, missed: the
+/// measured one lies wholly below, above. undecided: they overlap, but the measured one also holds
+/// 0, no saving at all.
 enum class PromiseVerdict { kept, better, missed, undecided };
 [[nodiscard]] std::string_view name_of(PromiseVerdict value) noexcept;
 
@@ -24,8 +25,8 @@ enum class PromiseVerdict { kept, better, missed, undecided };
 /// @return never undecided
 [[nodiscard]] PromiseVerdict verdict_of(const ChangeRange& promised, const ChangeRange& measured);
 
-/// The same of energy: a promised saving is undecided as long as the measured interval reaches to
-/// no change at all, however well it meets the promise.
+/// The verdict on energy. A promised saving that would be kept is undecided as long as the measured
+/// interval reaches to no change at all.
 [[nodiscard]] PromiseVerdict saving_verdict(const ChangeRange& promised,
                                             const ChangeRange& measured);
 
@@ -36,7 +37,7 @@ struct Verification {
   double plan_time_s = 0.0, plan_energy_j = 0.0;     ///< as the simulator expects them
   std::size_t pairs = 0;                             ///< of windows
   ChangeRange promised_energy, promised_time;        ///< without interval: a point
-  ChangeRange measured_energy, measured_time;        ///< 90 % interval, Student's t over pairs
+  ChangeRange measured_energy, measured_time;        ///< 90 %: Student's t over log ratios of pairs
   double default_power_w = 0.0, plan_power_w = 0.0;  ///< mean over the windows
   PromiseVerdict energy = PromiseVerdict::kept, time = PromiseVerdict::kept;
 
@@ -48,12 +49,15 @@ struct Verification {
 };
 
 /// Reads a plan file (rubato export --plan) and the windows of rubato.measure: columns pair, arm
-/// ('default' or 'plan'), steps, time_s, energy_j, and plan_id of the plan that was played.
-/// @throws IoError, DataError (missing column, pair without both arms, fewer than two pairs)
+/// ('default' or 'plan'), steps, time_s, energy_j, and plan_id of the plan that was played (without
+/// this column: the first plan). Pairs that lack an arm are left out.
+/// @throws IoError, DataError (missing column, fewer than two pairs with both arms, windows of
+///         several plans, or of a plan that the plan file does not hold)
 [[nodiscard]] Verification verify(const std::filesystem::path& plan,
                                   const std::filesystem::path& measured);
 
-/// In the table verifications, whose view finds the plan again. @return its verification_id
+/// Stores it in the table verifications; the view v_verifications finds the plan again.
+/// @return its verification_id
 /// @throws IoError; nothing is stored then
 std::int64_t store_verification(const std::filesystem::path& path, const Verification& found,
                                 const std::string& command);

@@ -116,9 +116,11 @@ FROM v_plans a
 JOIN v_plans b ON b.granularity = a.granularity AND b.aggregation = a.aggregation AND b.goal = a.goal
   AND b.slack_pct IS a.slack_pct AND b.tolerance_pct IS a.tolerance_pct;
 
--- Sweeps: one row a unit, with the value of every axis, beside it how far the model can be trusted. Of captured runs (g, q) time and
--- energy are those of the plan as it is played, changes of clock counted; status and gap follow it, where it is in time; its interval is
--- assumed to be the 90 % interval of the plan as it was made, shifted by as much; v_graph_plans has the plan as it was made. One SELECT, which SQLite can flatten: a UNION would be read whole.
+-- Sweeps: one row per unit, with the value of every axis and with how far the model can be trusted.
+-- Of captured runs (g, q) time and energy are those of the plan as it is played, with its changes of clock counted. Status and gap are
+-- those of the played plan, the gap where it is in time. Its interval is assumed to be the 90 % interval of the plan as it was made,
+-- shifted by as much. v_graph_plans has the plan as it was made.
+-- One SELECT, which SQLite can flatten: a UNION would be read whole.
 DROP VIEW IF EXISTS v_units;
 CREATE VIEW v_units AS
 SELECT u.unit_id, u.question_id, u.run_id, u.plan_id, u.graph_run_id, u.graph_plan_id, u.program_version,
@@ -359,7 +361,7 @@ SELECT p.graph_plan_id, r.graph_run_id, r.captures, r.gpu, r.captured_clock, r.c
        (SELECT group_concat(kind, ', ') FROM graph_plan_marks m WHERE m.graph_plan_id = p.graph_plan_id) AS notes
 FROM graph_plans p JOIN graph_runs r USING (graph_run_id);
 
--- Verifications with the plan they are of, in either kind of run: totals to the last bit tell plans apart.
+-- Verifications with the plan they are of, in either kind of run. The plan is found by its totals, which are equal to the last bit.
 DROP VIEW IF EXISTS v_verifications;
 CREATE VIEW v_verifications AS
 SELECT v.verification_id, v.created_utc, v.gpu, v.source, v.granularity, v.pairs,

@@ -134,7 +134,7 @@ function front() {
   listNotes("#notes", data.notes);
 }
 
-// The line is of launches alone, on the SMs of the capture; there is none where launches reach the power limit together.
+// The line is a lower bound that takes each launch as if it ran alone, on the SMs of the capture. There is none where launches that run at once reach the power limit.
 const sameSms = found.some((p) => p.comm_sms !== null) ? ", as long as collectives keep the SMs they were captured on" : "";
 function boundNote() {
   const several = found.some((p) => p.granularity !== "iteration" && p.bound_change_pct !== null);

@@ -100,7 +100,7 @@ function drawPlans() {
 const few = 3;
 const free = data.slider;  // of each granularity, what has a clock of its own: options as [clock, time, energy], fastest first
 const unitOf = (pass) => ["embedding", "forward", "loss"].includes(pass) ? "forward" : ["backward", "embedding_backward"].includes(pass) ? "backward" : pass;
-// The least energy within a time. Of a few groups all choices are tried; of kernels, by dynamic programming over the time, in bins: close to the best, not proven.
+// The least energy within a time (a multiple-choice knapsack). Of a few groups all choices are tried. Of kernels it is dynamic programming over time in bins: close to the best, not proven.
 function planWithin(grain, time_s) {
   const groups = free[grain];
   if (groups.length <= few) {
@@ -115,7 +115,7 @@ function planWithin(grain, time_s) {
   }
   const fastest_s = d3.sum(groups, (g) => g.options[0][1]), bins = groups.length > 100 ? 1000 : 4000, bin_s = (time_s - fastest_s) / bins;
   if (bin_s < 0) return null;
-  // The least energy that ends in each bin, kernel by kernel, and which option of the kernel that takes.
+  // Kernel by kernel: the least energy of choices that end in each bin, and the kernel's option in them.
   let least = new Float64Array(bins + 1).fill(Infinity);
   least[0] = 0;
   const steps = (g, o) => bin_s > 0 ? Math.round((o[1] - g.options[0][1]) / bin_s) : o === g.options[0] ? 0 : bins + 1;
@@ -128,7 +128,7 @@ function planWithin(grain, time_s) {
     least = next;
     return of;
   });
-  // Bins round: the first that is in time.
+  // Bins round times, so ends are tried by energy: the first that is in time is taken.
   for (const end of d3.range(bins + 1).filter((bin) => least[bin] < Infinity).sort((x, y) => least[x] - least[y])) {
     let bin = end;
     const picked = groups.map(() => null);
@@ -138,7 +138,7 @@ function planWithin(grain, time_s) {
   }
   return null;
 }
-// What rounding left: one kernel's clock for less energy, or two clocks exchanged, as long as the time holds.
+// Uses the time that rounding left: a slower clock for one kernel, or together with it a faster one for another, as long as the time holds.
 function exchanged(groups, picked, left_s) {
   for (let round = 0; round < 30; ++round) {
     const steps = groups.flatMap((g, i) => g.options.map((option) => ({i, option, time: option[1] - picked[i][1], energy: option[2] - picked[i][2]})));
@@ -346,7 +346,7 @@ const shownPlan = () => {
 if (best) select.value = best.plan_id;
 shownPlan();
 whenResized(() => { drawFront(); drawGrid(); shownPlan(); });
-// Of the options those that were given; switches of changes of clock that are free say nothing.
+// Options without a value are left out, and so are zeros, such as what a free change of clock takes.
 const said = (value) => Array.isArray(value) ? value.join(", ") : String(value);
 const options = Object.entries(JSON.parse(run.options_json || "{}")).filter(([, value]) => value !== null && value !== "" && value !== 0 && said(value) !== "")
   .map(([name, value]) => `${words(name)}: ${said(value)}`).join("; ");

@@ -93,7 +93,7 @@ function inkOf(svg) {
   return boxes;
 }
 
-// Writes beside a point, as near to it as nothing else is drawn, or where least is.
+// Writes a label beside a point: in the nearest place where nothing is drawn, or else where least is.
 // @param room  [left, top, right, bottom] that it may take
 function labelBeside(target, text, [x, y], ink, room) {
   const label = target.append("text").attr("class", "label").text(text), width = label.node().getComputedTextLength(), height = 14, apart = 3;
