@@ -42,7 +42,8 @@ struct CaptureThread {
   friend bool operator==(const CaptureThread&, const CaptureThread&) = default;
 };
 
-/// What a call of the host to the GPU's runtime does. Those that only ask or set are not kept.
+/// What a call of the host to the GPU's runtime does. Calls that neither launch, wait nor have to
+/// do with an event are not kept.
 enum class CallKind {
   launch,         ///< enqueues kernels, copies or memsets and goes on
   blocking_copy,  ///< enqueues a copy and waits for its end
@@ -59,17 +60,17 @@ template <>
 template <>
 [[nodiscard]] std::span<const std::string> all_names<CallKind>();
 
-/// A call of the host. What the file does not say is not there, and is for others to infer.
+/// A call of the host. What the file does not say is left empty, for others to infer.
 struct CapturedCall {
   CallKind kind = CallKind::launch;
   std::uint32_t thread = 0;      ///< index into Capture::threads
   std::int64_t start_ns = 0;     ///< since Capture::epoch_ns
   std::int64_t duration_ns = 0;  ///< >= 0; how long the host was in the call
-  /// Into Capture::streams: where the work went (launch, blocking_copy; of the first launch), whose
-  /// end is awaited (stream_sync), where the event is put (event_record), who waits (stream_wait).
+  /// Index into Capture::streams. launch, blocking_copy: where its (first) work went; stream_sync:
+  /// which stream is awaited; event_record: into which the event is put; stream_wait: which waits.
   std::optional<std::uint32_t> stream = {};
   /// event_sync, event_query, stream_wait: index into Capture::calls of the event_record that is
-  /// waited for. An earlier record of the same event does not count.
+  /// waited for. Of several records of one event it is the latest before the call.
   std::optional<std::uint32_t> record = {};
   /// The same kinds: the stream in which the event was recorded.
   std::optional<std::uint32_t> recorded_stream = {};
@@ -82,8 +83,8 @@ struct CapturedCall {
 struct CaptureGroup {
   std::string name;                       ///< as recorded, e.g. "0"
   std::string description;                ///< e.g. "default_pg", may be empty
-  std::optional<std::uint32_t> size;      ///< ranks in it
-  std::vector<std::uint32_t> ranks = {};  ///< of the world, in order; empty if not all are known
+  std::optional<std::uint32_t> size;      ///< number of ranks
+  std::vector<std::uint32_t> ranks = {};  ///< their numbers, in order; empty if not all are known
 
   friend bool operator==(const CaptureGroup&, const CaptureGroup&) = default;
 };
@@ -107,7 +108,7 @@ struct CapturedLaunch {
   std::uint32_t stream = 0;               ///< index into Capture::streams
   std::int64_t start_ns = 0;              ///< since Capture::epoch_ns
   std::int64_t duration_ns = 0;           ///< >= 0
-  std::optional<std::int64_t> launch_ns;  ///< host call, where it lies in the file
+  std::optional<std::int64_t> launch_ns;  ///< start of the host call, where the file has it
   std::optional<std::uint32_t> step;      ///< index into Capture::steps, by launch time
   Pass pass = Pass::unknown;
   /// Index into Capture::calls, which then starts at launch_ns; several launches of a CUDA graph
@@ -128,7 +129,8 @@ struct CapturedStep {
   friend bool operator==(const CapturedStep&, const CapturedStep&) = default;
 };
 
-/// How the steps were found.
+/// How the steps were found: marked in the file, by the period of its kernels
+/// (import/step_period.hpp), or not at all.
 enum class StepSource { annotation, periodic, whole_file };
 [[nodiscard]] constexpr std::string_view name_of(StepSource value) noexcept {
   return value == StepSource::annotation ? "annotation"
@@ -139,7 +141,8 @@ enum class StepSource { annotation, periodic, whole_file };
 /// Longer launches come from damaged files: no kernel runs for a day.
 inline constexpr std::int64_t longest_launch_ns = std::int64_t{86'400} * 1'000'000'000;
 
-/// Launches in order of their start. A kernel is one (name, grid, block, shapes or bytes).
+/// Launches in order of their start. What differs in name, grid, block, pass, shapes or bytes is
+/// another kernel.
 struct Capture {
   std::string name;
   Provenance provenance;
@@ -152,7 +155,7 @@ struct Capture {
   std::optional<std::int64_t> epoch_ns;  ///< UTC of time 0 in ns since 1970, where known
   std::vector<std::string> left_out;     ///< one line for each kind of thing not imported
 
-  std::vector<CaptureThread> threads;           ///< of calls
+  std::vector<CaptureThread> threads;           ///< of the host, that made calls
   std::vector<CapturedCall> calls;              ///< in order of their start
   std::vector<CaptureGroup> groups;             ///< of collectives
   std::vector<CapturedCollective> collectives;  ///< one for each launch that has one

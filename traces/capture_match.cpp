@@ -16,7 +16,8 @@ namespace {
 
 constexpr std::ptrdiff_t most_differences = 4000;  // beyond, two captures are not of the same step
 
-// Furthest points of the paths of d differences, by diagonal k = x - y; offset by the most d.
+// For each diagonal k = x - y the furthest x that a path of d differences reaches. Diagonal k is at
+// position offset + k, the offset being the largest d and one more.
 using Furthest = std::vector<std::ptrdiff_t>;
 
 // The furthest point of a path with one difference more that ends on diagonal k.
@@ -39,7 +40,7 @@ TypicalTime summarised(const std::vector<const std::vector<double>*>& positions)
     typical.launches += seen->size();
     for (const double time_s : *seen) deviations.push_back(std::abs(time_s / middle - 1.0));
   }
-  // Of a Gaussian; one launch per position says nothing of its own spread, so positions do.
+  // 1.4826: of a Gaussian. One launch per position says nothing of its spread: then the usual 2 %.
   constexpr double sigma_per_median_deviation = 1.4826, usual = 0.02, least = 2e-3;
   const bool spread_known = typical.launches > positions.size();
   const double sigma =
@@ -176,7 +177,7 @@ Capture with_lost_launches(const Trace& reference,
   for (const StepLaunches& step : steps_of(capture, same)) {
     const auto matched = matched_positions(sequence, step.kernels);
     const CapturedLaunch* before = nullptr;
-    std::int64_t free_ns = 0;  // from where nothing runs
+    std::int64_t free_ns = 0;  // from here on nothing runs
     for (std::size_t p = 0; p < matched.size(); ++p) {
       if (matched[p]) {
         before = &capture.launches[step.launches[*matched[p]]];

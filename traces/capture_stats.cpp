@@ -21,9 +21,9 @@ bool is_kernel(const Kernel& kernel) {
   return kernel.kind != KernelClass::memcpy && kernel.kind != KernelClass::memset;
 }
 
-// Repetitions become segments, and what is between them.
+// Each repetition becomes a segment, and so does what lies between two of them.
 std::vector<Segment> folded(const std::vector<KernelId>& launches) {
-  constexpr std::size_t least_saved = 8;  // less is not worth a segment
+  constexpr std::size_t least_saved = 8;  // launches; fewer are not worth a segment
   std::vector<std::uint32_t> symbols;
   for (const KernelId launch : launches) symbols.push_back(launch.value);
   std::vector<Segment> segments;

@@ -16,7 +16,7 @@ namespace rubato {
 namespace {
 
 constexpr std::uint64_t vocab_multiple = 128;
-constexpr double sm_blocks = 2.0 * 80.0;  // blocks of the layer-norm backward kernel on 80 SMs
+constexpr double sm_blocks = 2.0 * 80.0;  // layer-norm backward: 2 blocks on each of 80 SMs
 
 std::uint64_t padded_vocab(const GptShape& s) {
   return (s.vocab + vocab_multiple - 1) / vocab_multiple * vocab_multiple;
@@ -91,7 +91,8 @@ class Builder : private KernelList {
                      {m, n, k, s_.batch * s_.heads / t_});
   }
 
-  // Of a product that sums over ranks: it lies behind the sum, and is added up in a second kernel.
+  // Bias of a product whose results ranks sum: its gradient is taken behind the sum, and a second
+  // kernel adds it up.
   void bias_of_sum(const std::string& id, std::string reduce) {
     between(id, "bwd Bias", KernelClass::bias, BT() * C(), e_ * BT() * C() + 4.0 * C() * t());
     add(std::move(reduce), "bwd Bias reduce", KernelClass::bias_reduce, 5.0 * C(),
@@ -346,8 +347,9 @@ double parameter_count(const GptShape& s) {
 }
 
 // Per layer llm.c keeps the residual stream and the output of the norms twice each, queries, keys
-// and values, what attention gives, the FFN before its GELU, and the attention weights; outside of
-// them the embedding, the last norm, one GELU that is made again, and the logits.
+// and values, what attention gives, the FFN before its GELU (12 times `width` so far), and the
+// attention weights. Outside of the layers it keeps the embedding, the last norm, one GELU that is
+// made again (6 times `width`), and the logits.
 MemoryPerRank memory_per_rank(const GptShape& s) {
   const double e = element_bytes(s.dtype), t = static_cast<double>(s.tensor_parallel);
   const double rows = static_cast<double>(s.batch) * static_cast<double>(s.seq);

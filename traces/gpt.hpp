@@ -25,7 +25,7 @@ struct GptShape {
   Dtype dtype = Dtype::bf16;
   std::uint64_t context_parallel = 1;  ///< ranks that share each sequence
   std::uint64_t tensor_parallel = 1;   ///< Megatron's
-  bool sequence_parallel = true;       ///< of its ranks, for what lies between products
+  bool sequence_parallel = true;       ///< its ranks also split what lies between products
   std::uint64_t data_parallel = 1;     ///< replicas; gradients are all-reduced per layer
   bool collectives = true;             ///< false: kernels alone, as Spaan et al. time them
   bool optimizer = false;              ///< adds gradient clearing, gradient norm and AdamW
@@ -38,26 +38,28 @@ struct GptShape {
 
 [[nodiscard]] std::vector<std::string> gpt_preset_names();
 
-/// Whether llm.c could train it, at any size.
+/// Whether llm.c has kernels for all parts of the model; sizes do not matter.
 [[nodiscard]] bool is_gpt(const ModelShape& model);
 
 /// @throws UsageError for a model that is not a GPT, saying what makes one
 [[nodiscard]] GptShape gpt_shape(const ModelShape& model);
 
 /// The same step with llm.c's kernels, `seq` the rank's part of a sequence.
-/// @throws UsageError as for a model, and for recomputation, of which llm.c has its own
+/// @throws UsageError as for a model, for recomputation (llm.c has its own) and for gradients in
+///         fp32
 [[nodiscard]] GptShape gpt_shape(const TrainingStep& step);
 
-/// Parameters of the model, all layers, biases and both embeddings.
+/// Number of parameters of the model: all layers, biases, the last norm and both embeddings, the
+/// vocabulary padded.
 [[nodiscard]] double parameter_count(const GptShape& shape);
 
-/// What a GPU holds in llm.c's step; tensor parallelism splits all of it.
+/// Bytes that a GPU holds in llm.c's step; tensor parallelism splits all of them.
 [[nodiscard]] MemoryPerRank memory_per_rank(const GptShape& shape);
 
-/// The training step llm.c runs (bf16, separate attention kernels, GELU recomputed):
-/// 46 kernels for one GPU, in the order and with the names of Spaan et al., arXiv
-/// 2601.08539, plus collectives for parallel degrees above 1 and the optimizer on request.
-/// FLOPs and DRAM bytes are per launch and GPU; bytes count re-reads a 6 MiB L2 cannot hold.
+/// The training step llm.c runs (bf16, separate attention kernels, GELU recomputed): 46 kernels for
+/// one GPU, in the order and with the names of Spaan et al., arXiv 2601.08539. Parallel degrees
+/// above 1 add collectives, and `optimizer` adds the optimizer. FLOPs and DRAM bytes are per launch
+/// and GPU; bytes count what is read again because an L2 cache of 6 MiB cannot hold it.
 /// @throws UsageError if a dimension is 0 or a degree does not divide what it splits
 /// Source: kernel list read from karpathy/llm.c f1e2ace; tensor parallelism derived from
 /// Megatron-LM (Korthikanti et al., arXiv 2205.05198), which llm.c does not have.

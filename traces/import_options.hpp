@@ -10,7 +10,7 @@ namespace rubato {
 /// How to read.
 struct ImportOptions {
   bool partial = false;  ///< leave out what cannot be read, and say so in Capture::left_out
-  std::uint64_t max_expanded_bytes = rubato::max_expanded_bytes;  ///< of gzip, against zip bombs
+  std::uint64_t max_expanded_bytes = rubato::max_expanded_bytes;  ///< of content, against zip bombs
 };
 
 }  // namespace rubato

@@ -94,7 +94,7 @@ std::string field_name(std::string_view cell) {
   return lower_case(trimmed(cell.substr(0, cell.find(" ["))));
 }
 
-// Where a log keeps what; the first name found in the header wins.
+// Which column holds what; of several the first of the names listed wins.
 struct Columns {
   std::optional<std::size_t> time, gpu, power, core, mem;
   std::string power_name;
@@ -170,7 +170,7 @@ class Reader {
                                  printable(found.substr(0, 60)), expected));
   }
 
-  // Of a line that has not all its cells: the last one may end within them.
+  // Whether a line that lacks cells is the end of a log that was cut off.
   bool cut_off(const Line& line) {
     if (!line.complete) log_.left_out.push_back(fmt::format("line {}: cut off", line.number));
     return !line.complete;
@@ -230,8 +230,8 @@ class Reader {
   }
 
   double time_of(const Line& line, std::string_view cell) {
-    // Above this, seconds are of this century; milli-, micro- and nanoseconds
-    // since 1970 are told by magnitude.
+    // Above 1e9 a number of seconds counts from 1970. Above 1e11 the number is one of milli-,
+    // micro- or nanoseconds since 1970.
     constexpr double year_2001_s = 1e9, year_5138_s = 1e11;
     if (const auto calendar = calendar_seconds(cell)) {
       log_.base = cell.back() == 'Z' ? TimeBase::utc : TimeBase::local;

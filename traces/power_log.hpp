@@ -10,7 +10,8 @@
 
 namespace rubato {
 
-/// Who wrote a log: nvidia-smi --query-gpu, dcgmi dmon, Rubato or an NVML script, the Zeus monitor.
+/// Who wrote a log: nvidia-smi --query-gpu, dcgmi dmon, Rubato or an NVML script (samples), the
+/// Zeus monitor.
 enum class PowerLogKind { nvidia_smi, dcgm, samples, zeus };
 
 /// What the times of a log count from: 1970 in UTC, 1970 in a local time whose
@@ -29,7 +30,7 @@ struct PowerLog {
   std::string file;
   PowerLogKind kind = PowerLogKind::samples;
   TimeBase base = TimeBase::utc;
-  bool instantaneous = false;  ///< the field says so (power.draw.instant)
+  bool instantaneous = false;  ///< no averages: the field is power.draw.instant
   std::vector<PowerSample> samples;
   std::vector<std::string> left_out;  ///< one line for each kind of row not used
 
@@ -43,8 +44,8 @@ struct PowerLogOptions {
 };
 
 /// Recognises the format by its content.
-/// @throws DataError naming the first bad line, UsageError if `gpu` or `period_s` is
-///         needed and missing
+/// @throws DataError naming the first bad line, or if there are fewer than two samples; UsageError
+///         if `gpu` or `period_s` is needed and missing, or the log has no such GPU
 [[nodiscard]] PowerLog parse_power_log(std::string_view text, std::string name,
                                        const PowerLogOptions& options = {});
 

@@ -54,7 +54,7 @@ class Agreement {
     return hash_[first + count] + (hash_[first + count] >= before ? 0 : prime) - before;
   }
 
-  // The largest n with equal(n); a few symbols one by one, then doubling, then halving.
+  // The largest n with equal(n): a few symbols one by one, then steps that double, then halve.
   template <class Equal, class EqualAt>
   static std::size_t longest(std::size_t most, const Equal& equal, const EqualAt& equal_at) {
     constexpr std::size_t one_by_one = 8;
@@ -81,13 +81,13 @@ class Agreement {
 void add_repetitions(std::span<const std::uint32_t> symbols, const Agreement& agreement,
                      bool ascending, std::vector<Repetition>& out) {
   const std::size_t n = symbols.size();
-  // Whether the rest from a is smaller than the rest from b > a; the end is smaller than all.
+  // Whether the suffix from a is smaller than that from b > a; the end is smaller than all symbols.
   const auto smaller = [&](std::size_t a, std::size_t b) {
     const std::size_t equal = agreement.forward(a, b);
     if (b + equal == n) return false;
     return (symbols[a + equal] < symbols[b + equal]) == ascending;
   };
-  std::vector<std::size_t> next(n);  // where the next smaller rest begins
+  std::vector<std::size_t> next(n);  // where the next smaller suffix begins
   for (std::size_t i = n; i-- > 0;) {
     std::size_t j = i + 1;
     while (j < n && smaller(i, j)) j = next[j];
@@ -126,7 +126,7 @@ std::vector<Repetition> best_repetitions(std::span<const std::uint32_t> symbols,
       open.push(found);
   };
   for (const Repetition& found : all_repetitions(symbols)) offer(found);
-  // What is taken is kept by its end; a repetition that overlaps is cut into what is left of it.
+  // Repetitions taken are kept by their ends. One that overlaps them is cut into what is left.
   std::map<std::size_t, Repetition> taken;
   while (!open.empty()) {
     Repetition best = open.top();

@@ -54,7 +54,8 @@ enum class CollectiveKind {
   other
 };
 
-/// How a work figure (FLOPs, bytes) came about.
+/// How a work figure (FLOPs, bytes) came about: counted by the hardware, by formula from known
+/// shapes, by a rule of thumb, or not at all.
 enum class WorkSource { measured, derived, guessed, unknown };
 
 /// GEMM of `batch` products [m x k] * [k x n]; m is the fast (column-major) dimension.
@@ -86,9 +87,9 @@ struct LaunchShape {
   friend bool operator==(const LaunchShape&, const LaunchShape&) = default;
 };
 
-/// One unique kernel. Work figures are per launch; nothing unknown is zero.
+/// One unique kernel. Work figures are per launch; an unknown one is empty, never 0.
 struct Kernel {
-  std::string name;   ///< unique in its trace, e.g. "02 GEMM qkv"
+  std::string name;   ///< unique in its trace, e.g. "02_gemm_qkv"
   std::string label;  ///< as published or captured, need not be unique, e.g. "GEMM"
   KernelClass kind = KernelClass::other;
   Pass pass = Pass::unknown;
@@ -145,8 +146,8 @@ struct Trace {
 /// One launch of the compact form.
 struct Site {
   KernelId kernel;
-  std::uint32_t segment = 0;
-  std::uint32_t repeat = 1;
+  std::uint32_t segment = 0;  ///< index into the segments
+  std::uint32_t repeat = 1;   ///< of that segment
 };
 
 /// All sites in launch order; SiteId indexes this list.
@@ -159,8 +160,8 @@ struct Site {
 /// Launches of each kernel in one iteration, shape [kernels].
 [[nodiscard]] std::vector<std::uint64_t> launch_counts(const Trace& trace);
 
-/// Checks the promises of the types above.
-/// @throws DataError naming the first broken one, prefixed with `where`
+/// Checks the promises of the types above, and that each kernel is launched.
+/// @throws DataError listing up to 20 broken ones, each prefixed with `where`
 void validate(const Trace& trace, std::string_view where);
 
 /// Names as used in files, e.g. Pass::embedding_backward <-> "embedding_backward".

@@ -1,5 +1,5 @@
 #pragma once
-// A kernel table as if it had been captured: one stream, launch after launch.
+// A trace as if it had been captured: one stream, launch after launch. And one step of a capture.
 
 #include <cstdint>
 #include <string_view>
@@ -8,8 +8,8 @@
 
 namespace rubato {
 
-/// What to do with a kernel that has no measured_time_s: nothing can be replayed without, but the
-/// launches can be counted.
+/// What to do with a kernel that has no measured_time_s. Nothing can be replayed without it, but
+/// the launches can be counted.
 enum class MissingTimes { error, zero };
 
 /// One step of `trace` with every launch at its measured time, without gaps. If a time is missing
@@ -18,7 +18,7 @@ enum class MissingTimes { error, zero };
 ///         20 million launches
 [[nodiscard]] Capture as_capture(const Trace& trace, MissingTimes missing = MissingTimes::error);
 
-/// The launches of one step, by its name or its position from 0.
+/// The capture with the launches of one step alone, by its name or its position from 0.
 /// @throws UsageError naming the steps there are
 [[nodiscard]] Capture only_step(Capture capture, std::string_view step);
 /// @pre position < capture.steps.size()

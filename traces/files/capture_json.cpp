@@ -18,7 +18,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t rows_per_block = 1000;
 
-// Times are written from the first start on, which keeps them short; absurd ones as they are.
+// Times are written from the first start on, which keeps them short. With absurd times among them
+// all are written as they are.
 std::int64_t origin_of(const Capture& capture) {
   constexpr std::int64_t limit = std::int64_t{1} << 61;
   const auto sane = [](std::int64_t ns) { return -limit < ns && ns < limit; };
@@ -65,7 +66,7 @@ void append_optional(std::string& text, std::string_view name, std::span<const R
     append_column(text, name, block, value);
 }
 
-// Rows in blocks of columns: as short as lists of objects are long.
+// Rows in blocks of columns: far shorter than a list of objects.
 template <class Row, class Append>
 std::string in_blocks(std::span<const Row> rows, const Append& append) {
   std::string text = "[";
@@ -86,7 +87,7 @@ void append_block(std::string& text, const Capture& capture, std::span<const Cap
   append_column(text, "start_ns", block,
                 [&](const auto& l) { return Number(l.start_ns - origin_ns); });
   append_column(text, "duration_ns", block, [](const auto& l) { return Number(l.duration_ns); });
-  // A call says when it was; the pass is the kernel's, as a rule.
+  // A launch with a call has the call's time. The pass is the kernel's, as a rule.
   append_optional(text, "launch_ns", block, [&](const auto& l) {
     return l.launch_ns && !l.call ? Number(*l.launch_ns - origin_ns) : std::nullopt;
   });

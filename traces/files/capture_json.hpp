@@ -1,6 +1,6 @@
 #pragma once
-// Rubato's own form of a capture: JSON with a schema number, docs/captures.md. Everything a
-// replay needs, times in whole nanoseconds.
+// Rubato's own form of a capture: JSON with a schema number, docs/captures.md. It holds everything
+// a replay needs, with times in whole nanoseconds.
 
 #include <cstdint>
 #include <filesystem>
@@ -11,7 +11,7 @@
 
 namespace rubato {
 
-inline constexpr std::uint64_t capture_schema = 2;  ///< 1, without calls and collectives, is read
+inline constexpr std::uint64_t capture_schema = 2;  ///< 1 is read too: without calls, collectives
 
 /// The text of a capture; load_capture gives back an equal one. Needs about as much memory as
 /// the capture itself.

@@ -57,7 +57,7 @@ std::vector<Enum> name_column(const JsonNode& node, std::string_view key) {
   return values;
 }
 
-// A value that is a position in some list; which one is checked in finish().
+// A value that is a position in some list. CaptureReader::finish() checks that the list has it.
 std::uint32_t position(const JsonNode& node, std::string_view key, std::int64_t value) {
   if (value < 0 || !std::in_range<std::uint32_t>(value))
     node.fail(fmt::format("{} {} does not exist", key, value));

@@ -1,6 +1,6 @@
 #pragma once
-// The lists of a capture's JSON form (docs/captures.md), each for itself. Positions in other lists
-// are not checked here, since those may come later in the file.
+// The lists of a capture's JSON form (docs/captures.md), each read by itself. Positions in other
+// lists are not checked here, since those lists may come later in the file.
 
 #include <vector>
 

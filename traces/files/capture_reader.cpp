@@ -185,7 +185,7 @@ class CaptureReader {
     capture_.calls.insert(capture_.calls.end(), calls.begin(), calls.end());
   }
 
-  // Without one block all positions behind it are wrong.
+  // Without one block all positions of calls behind it are wrong.
   void forget_calls() {
     capture_.left_out.push_back(
         fmt::format("the calls of the host, of which a block cannot be read: {}", bad_calls_));
@@ -193,7 +193,7 @@ class CaptureReader {
     for (CapturedLaunch& launch : capture_.launches) launch.call.reset();
   }
 
-  // What refers to another part of the file, which may come later in it.
+  // Checks what refers to another part of the file, which may have come later.
   void finish() {
     ErrorList errors;
     for (const CaptureStream& stream : capture_.streams) {

@@ -1,5 +1,5 @@
 #pragma once
-// What the JSON forms of traces and captures share: kernels.
+// Kernels, which the JSON forms of traces and captures share.
 
 #include <cstdint>
 
@@ -16,7 +16,7 @@ namespace rubato {
 /// @throws DataError naming the first wrong, missing or unknown entry
 [[nodiscard]] Kernel read_kernel(const JsonNode& node);
 
-/// The same written; what is unknown is left out.
+/// What read_kernel reads back; keys of unknown values are left out.
 [[nodiscard]] nlohmann::ordered_json kernel_json(const Kernel& kernel);
 
 }  // namespace rubato

@@ -9,14 +9,14 @@
 
 namespace rubato {
 
-/// Columns: segment, repeat, kernel, class, pass; optional: label, dtype, flops,
-/// dram_bytes, m, n, k, gemm_batch, collective, message_bytes, group_size,
-/// measured_time_s, work_source. Empty cells are unknown. Consecutive rows with
-/// the same segment form one segment.
+/// Columns: segment, repeat, kernel, class, pass; optional: label, dtype, flops, dram_bytes, m, n,
+/// k, gemm_batch, collective, message_bytes, group_size, stride, measured_time_s, work_source.
+/// Empty cells are unknown; an empty label is the kernel's name, and an empty work_source is
+/// `derived` beside FLOPs or bytes. Consecutive rows with the same segment form one segment.
 /// @throws DataError listing up to 20 problems with their lines
 [[nodiscard]] Trace parse_trace_csv(std::string_view text, const std::string& name);
 
-/// All columns. Provenance and launch shapes are not part of the form.
+/// All columns. Provenance, conditions of the capture and launch shapes are not part of the form.
 [[nodiscard]] std::string to_csv(const Trace& trace);
 
 }  // namespace rubato
