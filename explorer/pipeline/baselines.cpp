@@ -11,7 +11,8 @@ namespace rubato {
 
 namespace {
 
-// Our time at equal energy is looked for this much above the time at which the bound is as high.
+// Where our time at equal energy is looked for: at deadlines that exceed the time at which the
+// bound has that energy by these shares.
 constexpr std::array later_by{0.0, 2.5e-4, 5e-4, 1e-3, 2e-3, 4e-3, 8e-3, 1.6e-2, 3.2e-2};
 
 // The option of a type at the clocks of another option, if it has one.
@@ -22,7 +23,7 @@ std::optional<OptionId> option_at(const PassType& type, const ClockOption& clock
   return std::nullopt;
 }
 
-// All passes at one option per type.
+// The plan in which all passes of a type have one option.
 PipelinePlan by_type(const PipelineWork& work, const std::vector<OptionId>& option_of_type) {
   PipelinePlan plan;
   for (const PassTypeId type : work.type_of_pass) {
@@ -39,7 +40,8 @@ double highest_clock_time_s(const PipelineWork& work, PassKind kind) {
   return most_s;
 }
 
-// The first time at which the bound of a plan that ends then is no higher than an energy.
+// The first time at which the lower bound, waiting included, is no higher than an energy. Nothing
+// if it is higher at all times.
 std::optional<double> time_of_bound_s(const PipelinePlanner& planner, double energy_j) {
   const auto bound_j = [&](double time_s) {
     return planner.frontier().lower_bound_j(time_s) + planner.waiting_power_w() * time_s;
@@ -162,7 +164,7 @@ std::vector<BaselineResult> compare_baselines(const PipelinePlanner& planner,
   try {
     add("lowtime emulated", "Perseus", emulate_lowtime(work, unit_s).plan);
   } catch (const DataError&) {
-    // It fails on profiles with few distinct times; then there is nothing to compare with.
+    // The emulation fails on profiles of few distinct times: then there is nothing to compare.
   }
   return results;
 }

@@ -1,5 +1,5 @@
 #pragma once
-// What other methods make of a pipeline, to be put beside a plan: for comparison only.
+// Plans of a pipeline by other methods, emulated. They are for comparison only.
 
 #include <optional>
 #include <string>
@@ -14,33 +14,38 @@ struct BaselineResult {
   std::string method;
   std::string source;  ///< publication, or what it is
   PipelinePlan plan;
-  PipelineRun run;  ///< replayed under the planner's switching
-  /// Our plan that ends no later; nothing if the run is faster than any of our plans.
+  PipelineRun run;  ///< replayed with what changes of clock take
+  /// Our plan that takes no longer; nothing if the run is faster than any of our plans.
   std::optional<PipelineResult> at_equal_time;
-  /// Our fastest plan found that uses no more energy; nothing if there is none.
+  /// The fastest plan found of ours that takes no more energy; nothing if there is none.
   std::optional<PipelineResult> at_equal_energy;
 };
 
-/// Highest clocks; one clock for all passes (the highest that is cheapest within the baseline's
-/// time, as Zeus does it for a whole pipeline, with clocks in place of power limits); one clock per
-/// stage that balances forward passes (Zeus per stage); the last stage at its highest clock and all
-/// other passes as slow as that allows (EnvPipe, Choi et al., USENIX ATC 2023); and lowtime's
-/// fastest plan, where the profile lets it be emulated (Perseus).
-/// @param unit_s  lowtime's time step
+/// Puts our plans beside those of five methods:
+/// - the highest clocks;
+/// - one clock for all passes, as Zeus does it for a whole pipeline (with clocks in place of power
+///   limits);
+/// - one clock per stage that balances forward passes (Zeus per stage);
+/// - the last stage at its highest clock and all other passes as slow as that allows (EnvPipe, Choi
+///   et al., USENIX ATC 2023);
+/// - the fastest plan of lowtime, the solver of Perseus. It is left out if the profile has too few
+///   times for lowtime.
+/// @param switching  what a change of clock takes when the methods' plans are replayed
+/// @param unit_s     lowtime's time step, s
 [[nodiscard]] std::vector<BaselineResult> compare_baselines(const PipelinePlanner& planner,
                                                             const SwitchModel& switching,
                                                             double unit_s,
                                                             const RunContext& context = {});
 
-/// Every pass of a stage at the slowest clock at which its forward pass takes no longer than that
-/// of the slowest stage at its highest clock.
+/// All passes of a stage at one clock: the lowest at which its forward pass takes no longer than
+/// the forward pass of the slowest stage at the highest clock.
 [[nodiscard]] PipelinePlan balanced_stages(const PipelineWork& work);
 
 /// The last stage at its highest clocks; passes of other stages are slowed down as long as the
 /// iteration takes no longer, the largest saving per second first.
 [[nodiscard]] PipelinePlan slowed_around_last_stage(const PipelineWork& work);
 
-/// The clock that is cheapest for all passes within the time of the highest clocks.
+/// All passes at one clock: the one of least energy that takes no longer than the highest clocks.
 [[nodiscard]] PipelinePlan one_clock(const PipelineWork& work);
 
 }  // namespace rubato

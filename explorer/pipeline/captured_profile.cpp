@@ -27,11 +27,11 @@ struct PassSample {
   std::vector<double> times_s;  // ascending
 };
 
-// Standard deviations to either end of 90 % of a normal distribution.
+// The middle 90 % of a normal distribution end so many standard deviations from its mean.
 constexpr double normal_90 = 1.645;
-constexpr std::size_t most_counted = 100;  // of more times the median's interval is as if normal
+constexpr std::size_t most_counted = 100;  // beyond, the binomial distribution is taken as normal
 
-// An order statistic, linear between two.
+// A quantile of sorted values, linear between two neighbours.
 double quantile(const std::vector<double>& ascending, double at) {
   const double place = at * static_cast<double>(ascending.size() - 1);
   const auto below = static_cast<std::size_t>(place);
@@ -39,8 +39,8 @@ double quantile(const std::vector<double>& ascending, double at) {
   return std::lerp(ascending[below], ascending[above], place - static_cast<double>(below));
 }
 
-// The median and its 90 % interval, by counting: how many of n lie below the median is binomial,
-// of many nearly normal.
+// The median and its 90 % interval from order statistics: how many of n times lie below the true
+// median is binomial, for many times nearly normal.
 Estimate median_time(const std::vector<double>& ascending) {
   if (ascending.size() <= most_counted) {
     const std::size_t rank = median_rank(ascending.size()).value_or(0);
@@ -115,7 +115,7 @@ class ProfileMaker {
           add_sample(types[{pipeline.stage_of_rank[r], pass.kind}], r, pass);
           continue;
         }
-        // One stage waits in it for the other: the shorter of both is how long it takes both.
+        // One stage waits in it for the other: the shorter of the two times is that of both.
         for (const std::uint32_t stage : {0U, pipeline.shape.stages - 1})
           add_sample(types[{stage, pass.kind}], r, pass);
       }
@@ -134,14 +134,14 @@ class ProfileMaker {
     samples.back().times_s.push_back(pass.time_s());
   }
 
-  // Of waiting, the mean over the ranks, each weighing as much as it is sure.
+  // Fits each rank's powers. Blocked power is the mean over ranks, weighted by inverse variance.
   void fit_power() {
     double weights = 0.0, weighted_w = 0.0;
     for (std::size_t r = 0; r < input_.power.size(); ++r) {
       const PassPower& power = power_.emplace_back(
           pass_power(input_.captures[r], profile_.pipeline.ranks[r], input_.power[r]));
       if (!power.waiting_w) continue;
-      constexpr double least_sigma_w = 0.1;  // of readings in tenths of a watt
+      constexpr double least_sigma_w = 0.1;  // readings come in tenths of a watt
       const double sigma_w = std::max(*power.waiting_sigma_w, least_sigma_w);
       weights += 1.0 / (sigma_w * sigma_w);
       weighted_w += *power.waiting_w / (sigma_w * sigma_w);
@@ -210,19 +210,19 @@ class ProfileMaker {
           Estimate{sum(power_w) / ranks, sum(low_w) / ranks, sum(high_w) / ranks};
   }
 
-  // With the 90 % interval of the fit to the readings.
+  // Measured power of a kind of pass on a rank, with the 90 % interval of the fit to the readings.
   [[nodiscard]] std::optional<Estimate> measured_w(std::size_t rank, PassKind kind) const {
     if (power_.empty() || ends_step(kind)) return std::nullopt;
     const PassPower& power = power_[rank];
     const bool forward = kind == PassKind::forward;
     const auto& watts = forward ? power.forward_w : power.backward_w;
     if (!watts) return std::nullopt;
-    constexpr double least_frac = 0.01;  // a power is more than nothing, however badly known
+    constexpr double least_frac = 0.01;  // keeps the lower end above 0, however wide the interval
     const double reach_w = *(forward ? power.forward_reach_w : power.backward_reach_w);
     return Estimate{*watts, std::max(*watts - reach_w, least_frac * *watts), *watts + reach_w};
   }
 
-  // Whose time is the stage's.
+  // The rank whose time is taken for the stage.
   [[nodiscard]] static const PassSample& deciding(const std::vector<PassSample>& samples) {
     const auto median_s = [](const PassSample& sample) { return quantile(sample.times_s, 0.5); };
     const auto [fastest, slowest] = std::ranges::minmax_element(samples, {}, median_s);
@@ -268,8 +268,8 @@ class ProfileMaker {
     return {captured_s.value * f.value, captured_s.low * f.low, captured_s.high * f.high};
   }
 
-  // Mean over the ranks of a stage; each rank's passes as long as its median, its power at the
-  // captured clock the measured one if there is one.
+  // Mean energy over the ranks of a stage. Each rank's pass is as long as its median. At the
+  // captured clock its power is the measured one, if there is one.
   [[nodiscard]] Estimate energy_at(const std::vector<PassSample>& samples,
                                    const std::vector<MeanPass>& means, const Estimate& captured_s,
                                    const ClockPair& clock) const {
@@ -330,7 +330,7 @@ std::string profile_csv(const CapturedProfile& profile) {
             fmt::format("the {} of stage {}, {}, is not known",
                         option.energy_j ? "clock" : "energy", type.stage, name_of(type.kind)),
             {.in = {}, .hint = "--gpu names a GPU to model"});
-      // Clocks on the model's curves differ from those that can be set by rounding.
+      // Clocks of the model differ by rounding from those that can be set.
       csv += fmt::format("{},{},{:.9g},{},{}\n", type.stage, name_of(type.kind), option.core_mhz,
                          format_number(option.time_s.value), format_number(option.energy_j->value));
     }

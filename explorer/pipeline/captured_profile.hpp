@@ -1,6 +1,7 @@
 #pragma once
 // Stage profiles from captured ranks: what passes took at the clocks of the capture, and what they
-// would take at others by the model of captured kernels (models/kernel/anchor.hpp).
+// would take at other clocks. The second comes from the model of captured kernels
+// (models/kernel/anchor.hpp).
 
 #include <cstdint>
 #include <optional>
@@ -31,24 +32,24 @@ struct Estimate {
 struct CapturedOption {
   double core_mhz = 0.0;  ///< 0 where no GPU is known
   bool captured = false;  ///< the clock of the capture
-  /// s. At the clock of the capture the 90 % interval of the median, least to greatest of fewer
-  /// than five passes; at others times the split of kernels between core and memory as far either
-  /// way as their work leaves open.
+  /// Median over the passes, s. At the clock of the capture the interval is the 90 % interval of
+  /// the median (of fewer than five passes, least to greatest). At other clocks it is widened: the
+  /// split of kernels' times between core and memory may be off as far as their work leaves open.
   Estimate time_s;
-  /// Of one GPU; nothing without power log and GPU model. The interval is that of the time, of the
-  /// splits and of the fit of measured power. What a sensor reads too much or too little of all
-  /// powers alike is not in it.
+  /// Of one GPU, J; nothing without power log and GPU model. The interval joins those of the time,
+  /// of the splits and of the fit of measured power. An error of the sensor that is the same for
+  /// all powers is not in it.
   std::optional<Estimate> energy_j;
 };
 
-/// All passes of a kind on a stage, or what ends its steps.
+/// All passes of a kind on a stage; or what ends its steps (reductions, the optimizer).
 struct CapturedPassType {
   std::uint32_t stage = 0;  ///< virtual: chunk x stages + stage
   PassKind kind = PassKind::forward;
   std::size_t passes = 0;            ///< captured, of all ranks of the stage
   double low_s = 0.0, high_s = 0.0;  ///< 5th and 95th percentile of their times
   double kernel_frac = 0.0;          ///< share of the time in which the main stream is busy
-  double guessed_frac = 0.0;         ///< share whose split is guessed from the kernel's class
+  double guessed_frac = 0.0;         ///< share of the time whose split is guessed by kernel class
   std::optional<Estimate> measured_power_w;  ///< by the power logs, 90 % interval of the fit
   std::vector<CapturedOption> options;       ///< highest clock first, one of them captured
 
@@ -60,10 +61,10 @@ struct CapturedProfile {
   std::vector<CapturedPassType> types;    ///< by stage, forward first, what ends a step last
   std::optional<double> blocked_power_w;  ///< of a GPU that waits, mean over the ranks; by the logs
   double idle_power_w = 0.0;     ///< of the GPU model at the clock of the capture; 0 without one
-  double other_s = 0.0;          ///< of a step outside passes, on the rank where it is longest
+  double other_s = 0.0;          ///< of a step, outside passes, on the rank where that is longest
   double captured_step_s = 0.0;  ///< first to last pass of a rank of stage 0, median of steps
-  /// The schedule replayed with the times of the passes, transfers and holds, all medians; nothing
-  /// if a stage or the order is missing.
+  /// Time of a step if the schedule is replayed with the medians of passes, transfers and holds.
+  /// Nothing if a stage is missing or the order of passes is not known.
   std::optional<double> replayed_step_s;
   std::vector<std::string> notes;
 
@@ -72,14 +73,14 @@ struct CapturedProfile {
 };
 
 /// Finds passes, times them and models other clocks. Of the ranks of one stage the slowest decides
-/// the time (of a reduction the fastest, which came last and waited for none); energies are means.
-/// Gaps between kernels stay as they were captured. What ends a step draws what the GPU model says:
-/// power logs do not tell it.
+/// the time. Of a reduction it is the fastest rank, which came last and waited for none. Energies
+/// are means over the ranks. Gaps between kernels stay as they were captured. What ends a step
+/// draws what the GPU model says, since power logs do not tell it.
 /// @throws what find_pipeline, capture_graph and make_clock_grid throw; DataError if the number of
 ///         logs is wrong or one does not fit its rank
 [[nodiscard]] CapturedProfile profile_captures(const CapturedProfileInput& input);
 
-/// `stage,instruction,frequency,time,energy`, as read_pipeline_profile takes it.
+/// CSV `stage,instruction,frequency,time,energy`, in MHz, s and J, for read_pipeline_profile.
 /// @throws DataError if energies or clocks are not known
 [[nodiscard]] std::string profile_csv(const CapturedProfile& profile);
 

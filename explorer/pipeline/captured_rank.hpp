@@ -1,5 +1,6 @@
 #pragma once
-// The passes of one captured rank at any clock: kernel by kernel, as captured times are anchored.
+// The passes of one captured rank at any clock, kernel by kernel. Kernels are anchored: at the
+// captured clock each takes its captured time.
 
 #include <array>
 #include <memory>
@@ -27,12 +28,12 @@ struct CapturedGpu {
 /// @throws UsageError as make_clock_grid
 [[nodiscard]] std::vector<ClockPair> core_clocks(const CapturedGpu& gpu);
 
-/// What the passes of a kind are like on one rank, mean of all.
+/// The mean of all passes of one kind on one rank.
 struct MeanPass {
   double time_s = 0.0;
-  double gap_s = 0.0;          ///< of time_s: the main stream does nothing
+  double gap_s = 0.0;          ///< the part of time_s in which the main stream does nothing
   std::vector<double> main_s;  ///< shape [kernels]: captured time on the main stream
-  std::vector<double> work;    ///< shape [kernels]: launches on all streams, see GraphModel::work
+  std::vector<double> work;    ///< shape [kernels]: on all streams, in launches: GraphModel::work
 };
 
 /// The kernels of one rank. Refers to the capture, which must live as long.
@@ -46,15 +47,15 @@ class CapturedRank {
   [[nodiscard]] MeanPass mean_pass(std::span<const CapturedPass* const> passes,
                                    std::uint32_t main_stream) const;
 
-  /// Time and energy of a mean pass at a clock: with the kernels' times split between core and
-  /// memory at best guess, as memory bound and as core bound as their work leaves open. Gaps stay,
-  /// and kernels beside one another go on slowing each other down as they did.
+  /// Time and energy of a mean pass at a clock, for three splits of kernels' times between core and
+  /// memory: the best guess, as memory bound as their work leaves open, and as core bound. Gaps
+  /// stay. Kernels that ran at the same time go on slowing each other down as they did.
   [[nodiscard]] std::array<Cost, 3> costs(const MeanPass& pass, const ClockPair& clock) const;
 
-  /// Share of the time of a pass whose split is a guess from the kernel's class.
+  /// Share of the time of a pass whose split is a guess by kernel class.
   [[nodiscard]] double guessed_frac(const MeanPass& pass) const;
 
-  /// At the captured clock, W.
+  /// Idle power at the captured clock, W.
   [[nodiscard]] double idle_power_w() const { return best_.idle_power_w(captured_); }
 
  private:

@@ -14,16 +14,16 @@ namespace rubato {
 
 namespace {
 
-// Durations of a sweep are rounded; nearer than this share of a clock's time, they are at the
-// clock.
+// Durations of a sweep are rounded. One that is nearer to a clock's time than this share of it
+// counts as at the clock.
 constexpr double at_clock = 1e-7;
 
-// Clocks left to a pass at first: as many vertices of its hull to either side of its free duration.
-// With all of them a sweep takes up to twice as long, and plans are no better on the Perseus
-// profiles.
+// How many vertices of its hull a pass keeps at first to either side of its free duration, with the
+// choices between them. With all choices a sweep takes up to twice as long, and plans are no better
+// on the Perseus profiles.
 constexpr int vertices_to_a_side = 3;
 
-// Each step restricts at least one pass in as many.
+// Each step restricts at least one pass in so many, as far as passes lie between clocks.
 constexpr double most_steps = 48.0;
 
 }  // namespace
@@ -41,7 +41,7 @@ CostCurve ClockDive::curve(std::uint32_t pass, Range range) const {
 
 ClockDive::Range ClockDive::around(std::uint32_t pass, double duration_s) const {
   const std::vector<ClockChoice>& all = rounder_.choices(pass);
-  std::uint32_t slow = 0;  // the first choice beyond
+  std::uint32_t slow = 0;  // the first choice that is slower than the duration
   while (slow < all.size() && all[slow].time_s <= duration_s * (1.0 + at_clock)) ++slow;
   Range range{slow, slow};
   for (int left = vertices_to_a_side; range.first > 0 && left > 0;) {
@@ -54,11 +54,12 @@ ClockDive::Range ClockDive::around(std::uint32_t pass, double duration_s) const 
   return range;
 }
 
-// Nothing if the fastest clocks left end too late, or if interrupted.
+// Free durations within the choices left. Nothing if the fastest of these end after the deadline,
+// or if interrupted.
 std::optional<FrontierPlan> ClockDive::free_plan(std::span<const Range> ranges, double deadline_s,
                                                  int slope_bits, const RunContext& context) const {
   CrashProblem problem;
-  std::map<std::array<std::uint32_t, 3>, std::uint32_t> known;  // curve of a type and a range
+  std::map<std::array<std::uint32_t, 3>, std::uint32_t> known;  // type and range: number of curve
   for (std::uint32_t pass = 0; pass < ranges.size(); ++pass) {
     const auto next = static_cast<std::uint32_t>(problem.curves.size());
     const auto [found, is_new] = known.try_emplace(
@@ -121,7 +122,7 @@ std::optional<PipelinePlan> ClockDive::dive(std::span<const double> duration_s, 
     open.resize(std::min(open.size(), static_cast<std::size_t>(std::ceil(count))));
     for (const Restriction& r : open) ranges[r.pass] = r.prefers_slower ? r.slower : r.faster;
     auto next = free_plan(ranges, deadline_s, options.slope_bits, context);
-    if (!next) {  // too slow: all of them faster is not
+    if (!next) {  // too slow; with all of them on the faster side it is not
       for (const Restriction& r : open) ranges[r.pass] = r.faster;
       next = free_plan(ranges, deadline_s, options.slope_bits, context);
     }

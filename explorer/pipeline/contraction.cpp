@@ -20,8 +20,8 @@ namespace {
 struct ArcsInto {
   std::vector<std::uint32_t> first;
   std::vector<Dependency> arcs;
-  std::vector<std::uint32_t> number;  // of each of them in the problem
-  std::vector<std::uint32_t> order;   // topological
+  std::vector<std::uint32_t> number;  // of each arc in the problem
+  std::vector<std::uint32_t> order;   // topological order of the activities
 };
 
 std::vector<std::uint32_t> topological(const CrashProblem& problem) {
@@ -79,14 +79,14 @@ Contraction::Contraction(const CrashProblem& problem) {
   connect_rows();
 }
 
-// Leaves of all that is waited for what can come last.
+// Keeps, of all waits of an activity, those that can be the last to end.
 void Contraction::keep_binding(std::vector<Wait>& waits, const Ends& ends) const {
   for (Wait& wait : waits) {
     if (kept_[wait.from]) continue;
     wait.lag_s += ends.stands_for[wait.from].lag_s;
     wait.from = ends.stands_for[wait.from].from;
   }
-  // Whatever is latest at the fastest clocks stays, and with it only what can be later.
+  // The wait that ends last with everything at its fastest stays, and those that can end later.
   const auto ready_s = [&](const Wait& wait) { return ends.first_s[wait.from] + wait.lag_s; };
   const auto sure = std::ranges::max_element(waits, {}, ready_s);
   std::iter_swap(waits.begin(), sure);
@@ -95,7 +95,7 @@ void Contraction::keep_binding(std::vector<Wait>& waits, const Ends& ends) const
                   waits.begin() + 1, waits.end(),
                   [&](const Wait& wait) { return ends.last_s[wait.from] + wait.lag_s <= sure_s; }),
               waits.end());
-  // Of several for one activity the longest is enough.
+  // Of several waits for one activity the longest is enough.
   std::ranges::sort(waits, [](const Wait& a, const Wait& b) {
     return std::pair(a.from, -a.lag_s) < std::pair(b.from, -b.lag_s);
   });
@@ -114,9 +114,9 @@ void Contraction::set_ends(std::uint32_t activity, const CostCurve& curve, Ends&
   ends.last_s[activity] = last_s + curve.back().time_s;
 }
 
-// What still has to be waited for, activity by activity. The origin, from which everything that
-// waits for a time alone counts it, and the end, which waits for all that nothing follows, are two
-// activities more, without a duration.
+// Finds the waits that matter, activity by activity. Two activities without a duration are added.
+// The origin is what activities without another wait follow. The end waits for all activities that
+// nothing follows.
 void Contraction::find_waits(const CrashProblem& problem) {
   const auto count = static_cast<std::uint32_t>(problem.curve_of_activity.size());
   const std::uint32_t origin = count, last = count + 1;
@@ -157,7 +157,7 @@ void Contraction::find_waits(const CrashProblem& problem) {
   waits_[last] = std::move(of_the_end);
 }
 
-// Rows begin where an activity waits for several things, or for one that others wait for too.
+// Rows begin where an activity waits for several others, or for one that others wait for too.
 void Contraction::find_rows(const CrashProblem& problem) {
   const auto nodes = static_cast<std::uint32_t>(waits_.size());
   std::vector<std::uint32_t> followers(nodes, 0), follower(nodes, none);
@@ -201,7 +201,7 @@ void Contraction::add_row(const CrashProblem& problem, Row row) {
   }
   sort_down_by(row.segments, &Segment::slope_w);
   CostCurve curve{{row.fastest_s, cost_j}};
-  constexpr double same_slope = 1e-12;  // what equal kernels differ by
+  constexpr double same_slope = 1e-12;  // slopes of equal kernels differ by less than this share
   double slope_w = 0.0;
   for (const Segment& segment : row.segments) {
     const CurvePoint next{curve.back().time_s + segment.time_s,
@@ -262,14 +262,15 @@ void Contraction::expand(FrontierPlan& plan) const {
   plan.lower_bound_j += cost_of_gone_j_;
 }
 
-// What flows along a wait flows along the arc that it is, and through what went behind it.
+// Flow of the dependencies of the whole problem. The flow along a wait goes along the dependency
+// that it stands for, and on through the activities that went before it.
 std::vector<double> Contraction::arc_flows_w(const FrontierPlan& plan) const {
   std::vector<double> flow_w(dependencies_, 0.0), through_w(kept_.size(), 0.0);
   const auto add = [&](const Wait& wait, double more_w) {
     if (wait.dependency != none) flow_w[wait.dependency] += more_w;
     if (!kept_[wait.by]) through_w[wait.by] += more_w;
   };
-  std::size_t between = 0;  // rows
+  std::size_t between = 0;  // number of the arc between rows
   for (std::size_t r = 0; r < rows_.size(); ++r) {
     const std::vector<std::uint32_t>& row = rows_[r].activities;
     for (const Wait& wait : waits_[row.front()]) add(wait, plan.arc_flow_w[between++]);

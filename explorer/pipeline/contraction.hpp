@@ -1,6 +1,6 @@
 #pragma once
-// A smaller problem with the same frontier: of a captured run most activities can only follow
-// another one, and most arcs never decide a start.
+// A smaller problem with the same frontier. In a captured run most activities can only follow one
+// other activity, and most arcs never decide a start.
 
 #include <cstdint>
 #include <limits>
@@ -11,13 +11,14 @@
 
 namespace rubato {
 
-/// A CrashProblem without what no durations on its curves can make matter, exactly:
-/// - an arc whose other end starts later by another one, at the slowest of the one and the fastest
-/// of
-///   the other;
-/// - an activity of one duration that waits for one thing: who waits for it waits for that;
-/// - activities in a row, each the only one to follow and the only one to be followed: they become
-///   one, whose curve is the sum of theirs (the steepest parts of all first).
+/// A CrashProblem made smaller without a change of its frontier. What goes cannot matter, whatever
+/// durations on the curves are chosen:
+/// - An arc goes if another arc into the same activity never ends earlier: not even with all that
+///   is before this one at its slowest and all that is before the other at its fastest.
+/// - An activity with one possible duration that waits for one other goes. Those that wait for it
+///   then wait for that other one, so much longer.
+/// - Activities in a row, each the only follower of the one before and waiting for that only,
+///   become one activity. Its curve is the sum of theirs, the steepest segments of all first.
 class Contraction {
  public:
   /// @throws DataError if the problem has a cycle, is empty or an activity has no curve
@@ -25,10 +26,10 @@ class Contraction {
 
   [[nodiscard]] const CrashProblem& problem() const noexcept { return small_; }
 
-  /// The frontier of the whole problem. Of plans, activities that went have no flow: it is in
-  /// FrontierPlan::lag_cost_j, so that bounds are those of the whole problem; FrontierPlan::
-  /// arc_flow_w is of all dependencies, through activities that went too. In a row at most one
-  /// activity is between two vertices of its curve.
+  /// The frontier of the whole problem, from that of the contracted one. In its plans activities
+  /// that went have no flow_w: what they cost the flow is in lag_cost_j, so that bounds hold for
+  /// the whole problem. arc_flow_w has all dependencies, those of activities that went included. In
+  /// a row at most one activity is between two vertices of its curve.
   /// @param frontier  of problem()
   [[nodiscard]] Frontier expanded(Frontier frontier) const;
 
@@ -39,16 +40,16 @@ class Contraction {
   struct Wait {
     std::uint32_t from = 0;
     double lag_s = 0.0;
-    std::uint32_t by = none;          // what it named: from, or what went and stands for it
-    std::uint32_t dependency = none;  // of the whole problem, if it is one
+    std::uint32_t by = none;          // as the problem names it: from, or an activity that went
+    std::uint32_t dependency = none;  // its number in the whole problem, if it has one
   };
-  // When activities end at the earliest, everything at its fastest and at its slowest; of those
-  // that went, what their end comes after.
+  // Earliest end of each activity with everything at its fastest, and with everything at its
+  // slowest. For an activity that went: the wait that takes its place.
   struct Ends {
     std::vector<double> first_s, last_s;
     std::vector<Wait> stands_for;
   };
-  // Part of a curve of an activity.
+  // A segment of an activity's curve, between two vertices.
   struct Segment {
     std::uint32_t activity = 0;
     double time_s = 0.0, saved_j = 0.0;
@@ -58,8 +59,8 @@ class Contraction {
   // Activities in a row.
   struct Row {
     std::vector<std::uint32_t> activities;
-    double lag_s = 0.0;             // between them
-    double fastest_s = 0.0;         // with lags
+    double lag_s = 0.0;             // sum of the lags between them
+    double fastest_s = 0.0;         // all at their fastest, lags included
     std::vector<Segment> segments;  // steepest first
   };
 
@@ -72,13 +73,13 @@ class Contraction {
   void expand(FrontierPlan& plan) const;
   [[nodiscard]] std::vector<double> arc_flows_w(const FrontierPlan& plan) const;
 
-  std::vector<double> fixed_s_;           // shape [activities], at their fastest
+  std::vector<double> fixed_s_;           // shape [activities], durations at their fastest
   std::vector<std::vector<Wait>> waits_;  // shape [activities + 2]; empty for those that went
   std::vector<bool> kept_;                // shape [activities + 2]
   std::vector<std::uint32_t> row_of_;     // shape [activities + 2]
   std::vector<Row> rows_;
-  std::vector<Wait> wait_of_gone_;   // shape [activities], of those that went, as named
-  std::vector<std::uint32_t> gone_;  // each after what it waits for
+  std::vector<Wait> wait_of_gone_;   // shape [activities]: what each that went waits for
+  std::vector<std::uint32_t> gone_;  // activities that went, each after what it waits for
   std::size_t dependencies_ = 0;
   double cost_of_gone_j_ = 0.0;
   CrashProblem small_;

@@ -7,8 +7,8 @@ namespace rubato {
 
 namespace {
 
-// How far the vertices between two others are below the line from one to the other: farthest where
-// the curve is as steep as the line.
+// How far the curve between two vertices is below the line from one to the other, at most. It is
+// farthest where the curve is as steep as the line.
 double chord_error_j(const CostCurve& curve, std::size_t from, std::size_t to) {
   const CurvePoint &a = curve[from], &b = curve[to];
   const double slope_w = (b.cost_j - a.cost_j) / (b.time_s - a.time_s);
@@ -22,7 +22,8 @@ double chord_error_j(const CostCurve& curve, std::size_t from, std::size_t to) {
   return a.cost_j + slope_w * (curve[low].time_s - a.time_s) - curve[low].cost_j;
 }
 
-// The last vertex that a line from another one reaches within a tolerance: the error only grows.
+// The last vertex to which a line from vertex `from` stays within a tolerance. The error only grows
+// with the distance, so steps may double, then halve.
 std::size_t farthest_within(const CostCurve& curve, std::size_t from, double tolerance_j) {
   std::size_t reached = from + 1, step = 1;
   while (reached + step < curve.size() &&

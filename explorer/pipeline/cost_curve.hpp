@@ -1,5 +1,5 @@
 #pragma once
-// What slowing one pass down saves: the lower convex hull of its options.
+// What slowing one pass down saves: the lower convex hull of its options in time and cost.
 
 #include <span>
 #include <utility>
@@ -9,8 +9,8 @@
 
 namespace rubato {
 
-/// A vertex of a hull. `cost_j` is the energy on top of blocked power, which a
-/// stage draws whether it works or waits.
+/// A vertex of a hull. `cost_j` is the energy beyond blocked power x time_s: a stage draws blocked
+/// power whether it works or waits.
 struct CurvePoint {
   double time_s = 0.0;
   double cost_j = 0.0;
@@ -18,16 +18,17 @@ struct CurvePoint {
   friend bool operator==(const CurvePoint&, const CurvePoint&) = default;
 };
 
-/// Convex and falling: fastest vertex first, times rise, costs and savings per
-/// second fall. At least one vertex.
+/// A convex falling curve: fastest vertex first, times rise, costs and savings per second fall. At
+/// least one vertex.
 using CostCurve = std::vector<CurvePoint>;
 
-/// Points nearer in time than this share of the longest are one vertex (the
-/// faster time, the lower cost: still a lower bound). Bounds the steepest slope,
-/// so that scaled slopes keep their digits.
+/// Points nearer to each other than this share of the longest time become one vertex. It has the
+/// faster time and the lower cost, so the curve stays a lower bound. This limits the steepest
+/// slope, so that slopes scaled to integers keep their digits.
 inline constexpr double least_time_step = 1e-6;
 
-/// Appends `point` to a hull of points in rising time and takes out what then lies on it or above.
+/// Appends `point` to a lower hull of points in rising time, and removes the vertices that are then
+/// on or above the line to it.
 /// @tparam Point  has `time_s` and `cost_j`
 template <class Point>
 void extend_hull(std::vector<Point>& hull, Point point) {
@@ -45,15 +46,14 @@ void extend_hull(std::vector<Point>& hull, Point point) {
 /// @param points  finite, times > 0, not empty
 [[nodiscard]] CostCurve lower_hull(std::span<const CurvePoint> points);
 
-/// The same ends and as few vertices of `curve` between them as a greedy walk needs so that the
-/// lines are at most `tolerance_j` above it.
+/// A curve of fewer vertices, with the ends of `curve`. Its lines are at most `tolerance_j` above
+/// `curve`. A greedy walk chooses the vertices: each as far from the one before as that allows.
 [[nodiscard]] CostCurve simplified(const CostCurve& curve, double tolerance_j);
 
-/// Points of a pass: energy minus blocked power x time, option order.
+/// Time and cost (energy minus blocked power x time) of each option of a pass, in option order.
 [[nodiscard]] std::vector<CurvePoint> option_points(const PassType& type, double blocked_power_w);
 
-/// Cost at a time between the first and last vertex, linear between vertices;
-/// beyond the ends the cost of the end.
+/// Cost at a time, linear between vertices; beyond an end of the curve the cost of that end.
 [[nodiscard]] double cost_at(const CostCurve& curve, double time_s);
 
 }  // namespace rubato

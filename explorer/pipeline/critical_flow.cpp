@@ -29,7 +29,7 @@ CriticalFlow::CriticalFlow(const IntegerGraph& graph)
   find<false>(sink_, sink_, along);
 }
 
-// Two activities of no duration, before everything and after everything.
+// Adds two activities without a duration: the source before all others, the sink after them.
 void CriticalFlow::add_terminals(const IntegerGraph& graph) {
   const auto activities = static_cast<std::uint32_t>(graph.curve_of_activity.size());
   const auto nothing = static_cast<std::uint32_t>(curves_.size());
@@ -67,8 +67,8 @@ void CriticalFlow::index_arcs() {
   flow_of_arc_.assign(arcs_.size(), 0);
 }
 
-// Longest path with every activity at its slowest or fastest; leaves the
-// earliest times in the nodes.
+// Longest path with every activity at its slowest or at its fastest. Sets when_ to the earliest
+// times of the nodes.
 std::int64_t CriticalFlow::longest(bool slowest) {
   std::vector<std::uint32_t> waiting_for(curve_of_.size());
   for (const IntegerArc& arc : arcs_) ++waiting_for[arc.to];
@@ -89,8 +89,8 @@ std::int64_t CriticalFlow::longest(bool slowest) {
   return when_[sink_];
 }
 
-// At level k the duration is time[k] for flows from saving[k + 1] to saving[k];
-// at either end of that interval it may also be a neighbouring time.
+// At level k the duration is time[k], for flows from saving[k + 1] to saving[k]. At either end of
+// that interval it may also be anything from there to the neighbouring time.
 void CriticalFlow::refresh(std::uint32_t activity) {
   const IntegerCurve& curve = curves_[curve_of_[activity]];
   Link& link = links_[activity];
@@ -122,8 +122,9 @@ std::int64_t CriticalFlow::duration(std::uint32_t activity) const {
   return std::min(span, curves_[curve_of_[activity]].time.back());
 }
 
-// Residual arcs out of a node (forward) or into it, to nodes that this search has not found. The
-// last one visited is searched first: along the stage's own order, which reaches the end soonest.
+// Visits the residual arcs out of a node (forward) or into it whose other node this search has not
+// found. The last one visited is searched first. It leads along the stage's own order, which
+// reaches the end soonest.
 template <bool forward, class Visit>
 void CriticalFlow::for_each_unseen(Node node, Visit visit) const {
   const std::vector<std::uint32_t>& order = search_of<forward>().order;
@@ -182,7 +183,7 @@ void CriticalFlow::go_back(std::uint32_t steps) {
   mine.steps.shrink(steps);
 }
 
-// Takes one node off the stack and reaches its neighbours without cost.
+// Takes one node off the stack and finds those that it leads to without cost.
 // Returns whether the other search was met.
 template <bool forward>
 bool CriticalFlow::grow_at_no_cost() {
@@ -202,7 +203,8 @@ bool CriticalFlow::grow_at_no_cost() {
   return met;
 }
 
-// An arc that is without slack once the horizon has fallen: searches from the start would take it.
+// Notes an arc that has no slack once the horizon has fallen. A search from the start would take
+// it, so the next search goes back to before it.
 template <bool forward>
 void CriticalFlow::note_opened(const Entry& entry) {
   const std::uint32_t here = search_of<forward>().order[entry.parent];
@@ -211,8 +213,8 @@ void CriticalFlow::note_opened(const Entry& entry) {
   if (there < waiting) same_steps_ = std::min(same_steps_, there);
 }
 
-// Dijkstra from all nodes reached so far until the other search is met.
-// Returns the distance; no path at all means unlimited flow, at the least horizon.
+// Dijkstra's algorithm from all nodes reached so far, until the other search is met. Returns the
+// distance. Above the least horizon there is always a path.
 template <bool forward>
 std::int64_t CriticalFlow::grow_by_cost() {
   Search& mine = search_of<forward>();
@@ -254,7 +256,7 @@ std::int64_t CriticalFlow::grow_by_cost() {
   return distance;
 }
 
-// One node from each side in turn, so the work is twice that of the smaller
+// Bidirectional search: one node from each side in turn, so the work is twice that of the smaller
 // side. Returns whether a path without cost was found.
 bool CriticalFlow::search() {
   go_back<true>(same_steps_);
@@ -283,7 +285,7 @@ std::int64_t CriticalFlow::room_of(const PathArc& at) const {
   return flow_without_limit;
 }
 
-// Pushes as much flow as fits along the path through the meeting node.
+// Augments the flow along the path through the meeting node by as much as fits.
 void CriticalFlow::augment() {
   path_.clear();
   collect_path(from_source_);

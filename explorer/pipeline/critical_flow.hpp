@@ -1,6 +1,6 @@
 #pragma once
-// Parametric minimum-cost flow on an activity graph, in integers: the dual of
-// choosing durations. See docs/pipeline.md for the mathematics.
+// Parametric minimum-cost flow on an activity graph, in integers. It is the dual of project
+// crashing (choosing durations at least cost). docs/pipeline.md has the mathematics.
 
 #include <cstddef>
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace rubato {
 
-/// A convex falling cost in integers. `time` rises, `saving[k]` (k >= 1) is the cost saved
-/// per unit of time between time[k - 1] and time[k], strictly falling and > 0. saving[0] is
-/// flow_without_limit; one 0 follows the last.
+/// A convex falling cost in integers.
 struct IntegerCurve {
-  std::vector<std::int64_t> time;
+  std::vector<std::int64_t> time;  ///< of each vertex, rising
+  /// saving[k], k >= 1, is the cost saved per unit of time between time[k - 1] and time[k]:
+  /// strictly falling, > 0. saving[0] is flow_without_limit. A 0 follows the last one.
   std::vector<std::int64_t> saving;
 };
 
@@ -26,28 +26,30 @@ struct IntegerArc {
   std::int64_t lag = 0;
 };
 
-/// An acyclic activity graph; sums of times and of savings along any path or
-/// cut stay below 2^61.
+/// An acyclic activity graph. The sum of times along any path and the sum of savings along any cut
+/// stay below 2^61.
 struct IntegerGraph {
   std::vector<IntegerCurve> curves;
   std::vector<std::uint32_t> curve_of_activity;
   std::vector<IntegerArc> arcs;
 };
 
-/// Optimal durations for a falling horizon T (the time from first start to last end). The
-/// flow value is the price of time: what one unit less of T costs. It only rises.
+/// Optimal durations for a falling horizon T, the makespan: the time from first start to last end.
+/// The value of the flow is the price of time, the Lagrange multiplier of T: what one unit less of
+/// T costs. It only rises.
 ///
-/// Every activity is an arc from its start to its end node. At a given horizon the flow runs
-/// only along arcs without slack. maximise() augments it until a cut blocks it; fall() then
-/// lowers the horizon by moving the nodes on the smaller side of the cut, along the shortest
-/// residual paths, until a new path opens. A search goes on from where it and the one before it
-/// would part, so it finds what one from the start would. Memory: O(activities + arcs).
+/// Every activity is an arc from its start node to its end node. At a given horizon flow runs only
+/// along arcs without slack, those of critical paths. maximise() augments it until a cut blocks it.
+/// fall() then lowers the horizon: it moves the nodes on the smaller side of the cut, by shortest
+/// residual paths, until a new path opens. A search resumes the one before it, from the first step
+/// at which a search from the start would differ; so it finds the same. Memory: O(activities +
+/// arcs).
 /// Source: primal-dual project crashing, Fulkerson, Management Science 7(2), 1961, and Kelley,
 /// Operations Research 9(3), 1961; shortest residual paths as in Ahuja, Magnanti, Orlin,
 /// "Network Flows", 1993, section 9.8.
 class CriticalFlow {
  public:
-  /// Starts with every activity at its slowest, which is optimal at price 0.
+  /// Starts with every activity at its slowest: optimal at price 0.
   explicit CriticalFlow(const IntegerGraph& graph);
 
   [[nodiscard]] std::int64_t horizon() const noexcept { return horizon_; }
@@ -61,8 +63,8 @@ class CriticalFlow {
   /// Flow along an arc of the graph.
   [[nodiscard]] std::int64_t flow_of_arc(std::uint32_t arc) const { return flow_of_arc_[arc]; }
 
-  /// Raises the price as far as the present horizon allows.
-  /// @return how far the horizon can fall at the price then reached; 0 at the least horizon
+  /// Augments the flow, and so raises the price, as far as the present horizon allows.
+  /// @return how far the horizon can fall at the price reached; 0 at the least horizon
   std::int64_t maximise();
 
   /// Lowers the horizon at the present price, by at most what maximise() returned in total.
@@ -85,14 +87,13 @@ class CriticalFlow {
  private:
   using Node = std::uint32_t;  // 2 a is the start of activity a, 2 a + 1 its end
 
-  // Residual state of an activity at its present flow, which may rise by up_room and fall by
-  // down_room.
+  // Residual state of an activity: its flow may rise by up_room and fall by down_room.
   struct Link {
     std::int64_t flow = 0;
     std::int64_t up_room = 0, down_room = 0;
     std::uint32_t level = 0;
   };
-  // What it then lasts; no_room where it may not.
+  // How long an activity lasts where its flow rises or falls; no_room where it may not.
   struct Turns {
     std::int64_t up_time = 0, down_time = 0;
   };
@@ -102,7 +103,7 @@ class CriticalFlow {
     std::uint32_t arc;  // into arcs
     std::int64_t lag;
   };
-  // How one of the two searches came to a node.
+  // How a search came to a node.
   struct Reach {
     Node parent = 0;
     std::int32_t via = 0;  // residual arc to the parent, coded as below
@@ -110,7 +111,7 @@ class CriticalFlow {
   // Instead of a place in Search::reached:
   static constexpr std::uint32_t unseen = std::numeric_limits<std::uint32_t>::max();
   static constexpr std::uint32_t waiting = unseen - 1;  // on the stack
-  // A list with room for all it will ever hold, so that to add to it is one store.
+  // A list with room for all that it will ever hold: to add to it is one store.
   template <class T>
   class Pile {
    public:
@@ -126,8 +127,8 @@ class CriticalFlow {
     std::vector<T> values_;
     std::uint32_t size_ = 0;
   };
-  // What is looked at most lies close together. Keeps what it takes to go back to any of its steps;
-  // each takes one node off the stack.
+  // One of the two searches. Each of its steps takes one node off the stack. It keeps what is
+  // needed to go back to any step. What is looked at most lies close together.
   struct Search {
     struct Step {
       std::uint32_t stack = 0, found = 0;  // their sizes when the node was taken off
@@ -139,7 +140,7 @@ class CriticalFlow {
     Pile<Step> steps;    // shape [reached]
     Pile<Node> found;    // put on the stack, ever
   };
-  // An arc of a path, and the step in which its search came along it.
+  // An arc of an augmenting path, and the step in which its search came along it.
   struct PathArc {
     std::uint32_t activity = 0;
     std::int32_t via = 0;
@@ -163,7 +164,7 @@ class CriticalFlow {
 
   template <bool forward, class Visit>
   void for_each_unseen(Node node, Visit visit) const;
-  // A forward search starts from the source, the other one from the sink.
+  // The forward search starts from the source, the other one from the sink.
   template <bool forward>
   [[nodiscard]] Search& search_of() {
     return forward ? from_source_ : from_sink_;
@@ -199,13 +200,13 @@ class CriticalFlow {
   Search from_source_, from_sink_;
   std::vector<Entry> heap_;
   std::vector<PathArc> path_;
-  // Of the side that moves: nodes reached before those that only a fall opens the way to, and the
-  // distances of these.
+  // Of the side that moves: how many nodes were reached without a fall, and the distances (falls)
+  // at which the others are.
   std::size_t reached_free_ = 0;
   std::vector<std::int64_t> distance_;
   std::vector<std::uint32_t> changed_, moved_;
   Node source_ = 0, sink_ = 0, meeting_ = 0;
-  std::uint32_t same_steps_ = 0;  // of both searches: so many would be the same from the start
+  std::uint32_t same_steps_ = 0;  // so many steps of both searches would be the same from the start
   std::int64_t horizon_ = 0, least_horizon_ = 0, price_ = 0;
   std::int64_t fallen_ = 0;  // since the last maximise()
   bool source_side_moves_ = true;

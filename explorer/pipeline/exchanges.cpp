@@ -11,13 +11,13 @@ namespace rubato {
 
 namespace {
 
-// Exchanges must save this share: below it, sums of costs are noise.
+// An exchange must save this share of the cost: below it, sums of costs are noise.
 constexpr double least_gain = 1e-12;
 
-// Exchanges: rounds over all passes, choices by which a pass may get faster, and how much that may
-// cost over what the time is worth in free durations (clocks are not free).
-constexpr int exchange_rounds = 2;
-constexpr std::uint32_t fastest_exchange = 3;
+constexpr int exchange_rounds = 2;             // over all passes
+constexpr std::uint32_t fastest_exchange = 3;  // choices by which a pass may get faster
+// A faster choice may cost this many times what its time is worth in free durations: clocks are
+// not free.
 constexpr double most_worth = 1.5;
 
 // Passes that all trials of exchanges together may look at.
@@ -33,8 +33,8 @@ PipelinePlan ClockRounder::improve(const PipelinePlan& plan, double deadline_s,
   return plan_of(*chosen);
 }
 
-// Passes in the order in which exchanges try them: where trials are few, those first whose next
-// faster clock costs least beyond what its time is worth.
+// Passes in the order in which exchanges try them. Where not all can be tried, those come first
+// whose next faster clock costs least beyond what its time is worth.
 std::vector<std::uint32_t> ClockRounder::by_promise(const std::vector<std::uint32_t>& chosen,
                                                     std::span<const double> flow_w) const {
   std::vector<std::uint32_t> sorted = order_;
@@ -49,8 +49,9 @@ std::vector<std::uint32_t> ClockRounder::by_promise(const std::vector<std::uint3
   return sorted;
 }
 
-// Speeds single passes up where the slack that frees is worth more elsewhere. What a second is
-// worth is the flow through the pass: where speeding up costs more than that, nothing is gained.
+// Speeds single passes up where the slack that this frees is worth more elsewhere. A second is
+// worth the flow through the pass. Where speeding up costs more than most_worth times that, it is
+// not tried.
 void ClockRounder::exchange(std::vector<std::uint32_t>& chosen, double limit_s,
                             std::span<const double> flow_w) const {
   const double price_w = steepest_w_ / 64.0;  // first to large savings, then to any
@@ -66,7 +67,7 @@ void ClockRounder::exchange(std::vector<std::uint32_t>& chosen, double limit_s,
         const Choice &now = list[chosen[pass]], &then = list[chosen[pass] - faster];
         const double worth_j = flow_w[pass] * (now.time_s - then.time_s);
         if (then.cost_j - now.cost_j > most_worth * worth_j) continue;
-        effort_left -= 4.0 * static_cast<double>(order_.size());  // twice there and back
+        effort_left -= 4.0 * static_cast<double>(order_.size());  // two sweeps there and back
         if (effort_left < 0.0) return;
         trial = chosen;
         trial[pass] -= faster;

@@ -31,7 +31,7 @@ GptShape microbatch_shape(const PipelineSplit& split) {
   return shape;
 }
 
-// Sums over all stages become means per stage.
+// Turns sums over all stages into means per stage.
 class PerStage {
  public:
   explicit PerStage(const PipelineSplit& split) : stages_(split.stages) {}
@@ -56,7 +56,7 @@ class PerStage {
   double stages_;
 };
 
-// One kind of clock inside the passes.
+// Answers questions for one kind of clock inside passes: one for a whole pass, or one per kernel.
 class PipelineQuestions {
  public:
   PipelineQuestions(const ExplorationInput& input, const PipelineSplit& split, PassClocks clocks)
@@ -99,7 +99,7 @@ class PipelineQuestions {
     return result;
   }
 
-  // Fastest first, as far as slower is cheaper.
+  // Points fastest first, up to the time of least energy.
   [[nodiscard]] Front front(Granularity granularity) const {
     Front front{granularity, {}};
     for (const FrontierVertex& vertex : planner_.frontier().vertices) {
@@ -112,7 +112,7 @@ class PipelineQuestions {
   }
 
  private:
-  // Of all stages together.
+  // Worth of a second for all stages together, W.
   [[nodiscard]] double worth_w(const Prices& prices) const {
     return prices.time_worth_w() * work_.schedule.shape.stages;
   }

@@ -1,6 +1,6 @@
 #pragma once
-// A pipeline whose stages the kernel model describes, asked what explore() asks a single GPU, so
-// that pipelines and single GPUs stand beside each other in one experiment.
+// A pipeline whose stages the kernel model describes, asked the questions that explore() answers
+// for a single GPU. So pipelines and single GPUs stand beside each other in one experiment.
 
 #include <cstdint>
 
@@ -12,8 +12,8 @@ namespace rubato {
 
 /// How a training step is spread over stages.
 struct PipelineSplit {
-  GptShape shape;  ///< batch: of the pipeline and iteration, a multiple of microbatches; without
-                   ///< optimizer and data parallelism
+  GptShape shape;  ///< batch: of the pipeline and iteration, a multiple of microbatches. Optimizer
+                   ///< and data parallelism are left out
   std::uint32_t stages = 2;
   std::uint32_t microbatches = 1;
   ScheduleKind schedule = ScheduleKind::one_f_one_b;
@@ -24,12 +24,12 @@ struct PipelineSplit {
 [[nodiscard]] Trace microbatch_trace(const PipelineSplit& split);
 
 /// @throws UsageError unless the question has a clock per pass or kernel, one global budget and
-///         the goal waste
+///         one of the goals strict_waste, relaxed_waste and cost
 void check_pipeline_question(const Question& question);
 
-/// Answers the questions with plans of the whole pipeline; a clock per kernel means inside each
-/// pass. Energies are means over the stages, so of one GPU like those of explore(). Passes and
-/// kernels of the baseline are without waiting, which is in the totals only; plans have neither.
+/// Answers the questions with plans of the whole pipeline. A clock per kernel is one inside each
+/// pass. Energies are means over the stages: of one GPU, as those of explore(). Waiting is in the
+/// totals only: the baseline's sums by pass and by kernel are without it. Plans have no such sums.
 /// `input.trace` is microbatch_trace(split).
 /// @throws what make_schedule, model_profile and check_pipeline_question throw
 [[nodiscard]] Exploration explore_pipeline(const ExplorationInput& input,

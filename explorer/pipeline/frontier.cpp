@@ -23,7 +23,8 @@ struct Units {
   [[nodiscard]] std::int64_t steps(double seconds) const { return std::llround(seconds / time_s); }
 };
 
-// Sums along paths and cuts take at most one term per activity and arc.
+// Bits that a number may have so that sums along paths and cuts fit: these have at most one term
+// per activity and arc.
 int spare_bits(const CrashProblem& problem) {
   const std::size_t terms = problem.curve_of_activity.size() + problem.dependencies.size() + 2;
   return 60 - static_cast<int>(std::bit_width(terms));
@@ -45,7 +46,8 @@ Units choose_units(const CrashProblem& problem, int slope_bits) {
           steepest_w > 0.0 ? std::ldexp(steepest_w, -price_bits) : 1.0};
 }
 
-// Vertices whose scaled slopes coincide merge, slopes of 0 end the curve.
+// Scales a curve to integers. Vertices whose scaled slopes coincide merge, a slope of 0 ends the
+// curve.
 IntegerCurve integer_curve(const CostCurve& curve, const Units& units) {
   IntegerCurve scaled{{units.steps(curve.front().time_s)}, {flow_without_limit}};
   for (std::size_t k = 1; k < curve.size(); ++k) {
@@ -66,7 +68,7 @@ IntegerCurve integer_curve(const CostCurve& curve, const Units& units) {
   return scaled;
 }
 
-// Least of cost + price x time over a curve: savings fall along it.
+// Least of cost + price x time over a curve, by bisection: savings fall along it.
 double least_total(const CostCurve& curve, double price_w) {
   std::size_t low = 0, high = curve.size() - 1;
   while (low < high) {
@@ -81,7 +83,7 @@ double least_total(const CostCurve& curve, double price_w) {
   return curve[low].cost_j + price_w * curve[low].time_s;
 }
 
-// The two sums of a sweep, kept up to date activity by activity.
+// Cost and bound of a sweep: two sums over activities, kept up to date activity by activity.
 class Account {
  public:
   Account(const CrashProblem& problem, const Units& units, const CriticalFlow& flow)
@@ -99,7 +101,7 @@ class Account {
     return static_cast<double>(flow_.duration(a)) * units_.time_s;
   }
 
-  // Most of what moves does so as a whole and lasts as long as before.
+  // Most activities that move do so as a whole and last as long as before.
   void update_costs(const std::vector<std::uint32_t>& moved) {
     for (const std::uint32_t a : moved) {
       if (a >= cost_.size() || duration_[a] == flow_.duration(a)) continue;
@@ -233,8 +235,8 @@ class DeadlineSweep {
                                   account_.bound_j(account_.horizon_s()), account_.price_w()});
   }
 
-  // Plans at the wanted times from the present horizon down to `until`, which
-  // becomes the target of this phase.
+  // Takes the plans at the wanted times from the present horizon down to `until`, which becomes the
+  // target of this phase.
   void take_plans(std::int64_t until) {
     target_ = until;
     while (!wanted_.empty()) {

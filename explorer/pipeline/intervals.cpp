@@ -73,7 +73,7 @@ PipelineIntervals::UsedOption PipelineIntervals::used_option(std::size_t type,
   return used;
 }
 
-// Each once, the default clocks of every type among them.
+// The options that either plan uses, each once, and those of the default clocks.
 std::vector<PipelineIntervals::UsedOption> PipelineIntervals::used_options(
     const PipelinePlan& plan, const PipelinePlan& against) const {
   std::set<std::pair<std::size_t, std::size_t>> used;
@@ -89,7 +89,7 @@ std::vector<PipelineIntervals::UsedOption> PipelineIntervals::used_options(
   return options;
 }
 
-// All launches of each kernel.
+// Cost of all launches of each kernel in a pass at an option.
 std::vector<Cost> PipelineIntervals::kernel_costs(const GpuModel& model, const ClockGrid& grid,
                                                   const UsedOption& used) {
   std::vector<Cost> costs;
@@ -147,7 +147,7 @@ SavingInterval PipelineIntervals::of(const PipelinePlan& plan,
   SavingDraws changes(models_.size() * draws_per_model);
   parallel_for(models_.size(), [&](std::size_t m) {
     PipelineWork drawn = work_;
-    PipelineSimulator simulator(drawn);  // sees what is drawn
+    PipelineSimulator simulator(drawn);  // refers to drawn: sees each change of it
     std::vector<std::vector<Cost>> costs;
     for (const UsedOption& option : used) costs.push_back(kernel_costs(models_[m], grid_, option));
     const auto redraw = [&](std::span<const Cost> logarithms) {

@@ -1,6 +1,6 @@
 #pragma once
-// What plans of a modelled pipeline may turn out to save: the errors explorer/confidence.hpp knows
-// of single GPUs, through all passes of all stages at once.
+// What plans of a modelled pipeline may turn out to save. The errors are those that
+// explorer/confidence/confidence.hpp knows of single GPUs, in all passes of all stages at once.
 
 #include <optional>
 #include <span>
@@ -12,30 +12,31 @@
 
 namespace rubato {
 
-/// What a plan is held against, and until when. Pointers may be null.
+/// What a plan is compared with, and until when. Pointers may be null.
 struct PipelineIntervalQuestion {
   const PipelinePlan* against = nullptr;  ///< null: the default clocks
-  /// The iteration of the slowest pipeline, as a multiple of that at the default clocks: who is
-  /// done before waits for it. Nothing: nobody waits.
+  /// How long the slowest pipeline takes for the iteration, as a multiple of the time at the
+  /// default clocks. A pipeline that is done earlier waits for it. Nothing: no pipeline waits.
   std::optional<double> until_vs_default = {};
   const SwitchModel* switching = nullptr;  ///< null: that of the constructor
 };
 
-/// Intervals of the change of time and energy against the default clocks. Every stage runs the same
-/// GPU model, so a draw moves all of them alike, a kernel on all stages that have it; the pipeline
-/// is replayed with each, since a slower pass may delay others. Power while waiting is taken to be
-/// known. References must outlive it.
+/// Intervals of the change of time and energy against the default clocks, by Monte Carlo draws of
+/// the model's errors. Every stage runs the same GPU model, so a draw moves a kernel alike on all
+/// stages that have it. The pipeline is replayed with each draw, since a slower pass may delay
+/// others. Power while waiting is taken as known. References must outlive this.
 class PipelineIntervals {
  public:
   /// @param input  what `clocks` were modelled from
   /// @param clocks  of ModelProfile: forward and backward pass of each virtual stage
-  /// @param work   of its profile, times and energies possibly scaled
+  /// @param work   of that profile, times and energies possibly scaled
   /// @throws what GpuModel and make_clock_grid throw
   PipelineIntervals(const StageModelInput& input, const std::vector<KernelClocks>& clocks,
                     const PipelineWork& work, const SwitchModel& switching);
 
-  /// 5th, 50th and 95th percentile; the median is the value to expect, and the interval reaches to
-  /// the estimate. @throws what simulate() throws
+  /// 5th, 50th and 95th percentile of each change. The median is the value to expect. The interval
+  /// is widened as far as the estimate without errors.
+  /// @throws what simulate() throws
   [[nodiscard]] SavingInterval of(const PipelinePlan& plan,
                                   const PipelineIntervalQuestion& question = {}) const;
 
@@ -46,8 +47,8 @@ class PipelineIntervals {
     double launches;
   };
 
-  // An option of a pass type that a plan uses: its kernels, their clocks and power limit, and how
-  // much of the errors far from the default clocks they have.
+  // An option of a pass type that a plan uses: its kernels, their clocks and power limit. `reach`
+  // says how much each kernel has of the errors that grow away from the default clocks.
   struct UsedOption {
     std::size_t type, option;
     std::vector<PassKernel> kernels;
@@ -56,7 +57,7 @@ class PipelineIntervals {
     std::vector<ErrorReach> reach;
   };
 
-  // What two plans cost, of one draw of the work.
+  // What the plan and the one it is compared with cost in one draw.
   struct Compared {
     Cost cost, base;
   };
@@ -71,7 +72,7 @@ class PipelineIntervals {
   [[nodiscard]] UsedOption used_option(std::size_t type, std::size_t option) const;
   [[nodiscard]] static std::vector<Cost> kernel_costs(const GpuModel& model, const ClockGrid& grid,
                                                       const UsedOption& used);
-  /// @param logarithms  of the kernels of the step
+  /// @param logarithms  of the errors drawn, shape [kernels of the step]
   [[nodiscard]] static Cost with_errors(const std::vector<Cost>& costs, const UsedOption& used,
                                         std::span<const Cost> logarithms);
 

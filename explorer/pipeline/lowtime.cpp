@@ -21,8 +21,8 @@ struct FitPoint {
 
 double floored(double time_s, double unit_s) { return std::floor(time_s / unit_s); }
 
-// Options in the order in which lowtime tries them: those of the highest memory clock only, which
-// it leaves alone.
+// Options in the order in which lowtime tries them, highest core clock first. Only those of the
+// highest memory clock: lowtime leaves the memory clock alone.
 std::vector<std::size_t> falling_clocks(const PassType& type) {
   double mem_mhz = 0.0;
   for (const ClockOption& option : type.options) mem_mhz = std::max(mem_mhz, option.mem_mhz);
@@ -52,7 +52,7 @@ std::vector<FitPoint> samples(const PassType& type, double blocked_power_w, doub
   return kept;
 }
 
-// Scale and base of least squared error at a given rate, and that error.
+// Sets scale and base of least squared error at a given rate, and returns that error.
 double fit_at(const std::vector<FitPoint>& list, double rate, ExponentialFit& fit) {
   const double n = static_cast<double>(list.size());
   const double q0 = list.front().q;
@@ -85,7 +85,7 @@ ExponentialFit fit_lowtime(const PassType& type, double blocked_power_w, double 
   }
   const double span = list.back().q - list.front().q;
   ExponentialFit fit;
-  // Rates from nearly straight to one that is over after a step, on a log scale.
+  // Rates on a log scale: from nearly a straight line to a fall that is over after one step.
   const double rate = convex_argmin(std::log(1e-3 / span), std::log(10.0),
                                     [&](double r) { return fit_at(list, -std::exp(r), fit); });
   fit_at(list, -std::exp(rate), fit);

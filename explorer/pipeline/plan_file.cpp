@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Means of equal clocks differ from them in the last digits; the hardware takes whole MHz.
+// A mean of equal clocks may differ from them in the last digits; the hardware takes whole MHz.
 double shown_mhz(double mhz) {
   constexpr double rounding_mhz = 1e-3;
   const double whole = std::round(mhz);
@@ -52,7 +52,7 @@ Json stage_json(const PipelineWork& work, const PipelinePlan& plan, const std::v
     const PipelinePass& pass = work.schedule.passes[index(id)];
     const std::size_t o = index(plan.option_of_pass[index(id)]);
     const ClockOption& option = work.type_of(id).options[o];
-    // Where kernels differ, the option's clocks are means that nothing runs at.
+    // Where kernels have different clocks, the option's are means that nothing runs at.
     const bool shared = share_a_clock(pass, work.schedule.shape, o, kernel_clocks);
     const auto clock = [&](double mhz) {
       return shared && mhz > 0.0 ? Json(shown_mhz(mhz)) : Json();

@@ -10,10 +10,11 @@
 
 namespace rubato {
 
-/// JSON: `schema`, `kind`, and per plan that was found its deadline, time, energy and stages. A
-/// stage lists its passes in running order: pass, microbatch, chunk, option, core_mhz, mem_mhz
-/// (null where it is not a choice). With clocks per kernel each stage also has `kernels`: for each
-/// option in use the clock of every kernel of the pass.
+/// JSON: `schema`, `kind`, and for each plan that was found its deadline, time, energy and stages.
+/// A stage lists its passes in running order: pass, microbatch, chunk, option, core_mhz and
+/// mem_mhz, and power_limit_w where that is a choice. A clock is null if it is not a choice, or if
+/// the kernels of the pass have different ones. With clocks per kernel each stage also has
+/// `kernels`: for each option in use the clock of every kernel of the pass.
 /// @param kernel_clocks  as LoadedPipeline has them; empty for measured profiles
 [[nodiscard]] std::string pipeline_plan_json(const PipelineWork& work,
                                              std::span<const PipelineResult> plans,

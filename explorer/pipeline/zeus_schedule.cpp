@@ -10,7 +10,7 @@ namespace rubato {
 
 namespace {
 
-// Means of equal clocks differ from them in the last digits.
+// A mean of equal clocks may differ from them in the last digits.
 constexpr double rounding_mhz = 1e-3;
 
 void check_pass(const PipelinePass& pass, const ClockOption& option, const ClockOption& first) {
@@ -48,7 +48,7 @@ std::string zeus_schedule(const PipelineWork& work, const PipelinePlan& plan,
     text += "    [";
     for (std::size_t i = 0; i < row.size(); ++i) {
       const PipelinePass& pass = work.schedule.passes[index(row[i])];
-      if (ends_step(pass.kind)) continue;  // behind all others; PointSolution knows no such pass
+      if (ends_step(pass.kind)) continue;  // after all others; PointSolution knows no such pass
       const ClockOption& option =
           work.type_of(row[i]).options[index(plan.option_of_pass[index(row[i])])];
       check_pass(pass, option, first);

@@ -8,13 +8,15 @@
 namespace rubato {
 
 /// Text of a `freqs_pipeline_NNNNN.py`: one Python literal, a list per stage of
-/// ('forward', MHz) and ('backward', MHz) in running order; time and energy as comments. For
+/// ('forward', MHz) and ('backward', MHz) in running order, and time and energy as comments. For
 /// PointSolution, and for PointSolution3D with tensor or data parallelism.
+///
+/// Zeus sets neither memory clocks nor power limits: one that is the same for all passes stands in
+/// a comment. Core clocks are rounded to whole MHz, the unit that the driver takes; the driver sets
+/// the next clock that the GPU has. Passes that end a step are left out.
 /// @param run  of the plan, for the comments
-/// Zeus does not set memory clocks: one that is the same for all passes stands in a comment.
-/// Core clocks are rounded to whole MHz, the unit the driver takes; it sets the next one that the
-/// GPU has.
-/// @throws UsageError if the schedule has passes that Zeus does not know, or memory clocks differ
+/// @throws UsageError if the schedule has other passes that Zeus does not know, or if memory clocks
+///         or power limits differ
 [[nodiscard]] std::string zeus_schedule(const PipelineWork& work, const PipelinePlan& plan,
                                         const PipelineRun& run);
 
