@@ -14,13 +14,13 @@ namespace rubato {
 
 namespace {
 
-// A host that waited, without a call in the file that says so, calls again within this, or within
-// this share of the wait: after a long one it has more to do.
+// A host that waited, without a call in the file that says so, calls again within 50 us of what it
+// waited for, or within a tenth of the wait: after a long one it has more to do.
 constexpr std::int64_t unseen_sync_window_ns = 50'000;
 constexpr std::int64_t unseen_sync_share = 10;
 // A thread that has been silent for this long was woken by the thread that called last.
 constexpr std::int64_t wake_up_ns = 100'000;
-// Lags beyond this say what the host or another GPU did, nothing usual of a kind of arc.
+// Slacks beyond this say what the host or another GPU did, and nothing of the usual lag of a kind.
 constexpr double longest_usual_lag_s = 100e-6;
 
 bool waits(CallKind kind) {
@@ -28,7 +28,7 @@ bool waits(CallKind kind) {
          kind == CallKind::event_sync || kind == CallKind::blocking_copy;
 }
 
-// Whether a process may have launched it: one waits for streams of its own.
+// Whether a process may have made a launch: it waits for streams of its own only.
 bool is_of_process(const Capture& capture, std::uint32_t launch, std::int64_t process) {
   const auto& call = capture.launches[launch].call;
   return !call || capture.threads[capture.calls[*call].thread].process == process;
@@ -165,8 +165,8 @@ std::optional<std::uint32_t> CaptureDraft::neighbour_in_thread(std::uint32_t cal
   return std::nullopt;
 }
 
-// What a call waited for, by its kind and its end. Where the file does not name the stream it is
-// the one whose work ended last before the call did.
+// What a call waited for, by its kind and its end. Where the file does not name the stream, it is
+// the one whose work ended last before the end of the call.
 void CaptureDraft::add_sync(std::uint32_t call, DraftId begin, DraftId end) {
   const CapturedCall& sync = capture_.calls[call];
   std::vector<std::pair<std::uint32_t, bool>> awaited;  // launch, inferred
@@ -250,9 +250,9 @@ void CaptureDraft::add_host_calls() {
   }
 }
 
-// Files that say when launches were called and nothing else: the calls of a device keep their
-// distances, and the host is taken to have waited where it paused until all it had launched was
-// over, and went on soon after.
+// For files that say when launches were called and nothing else. The calls of a device keep their
+// distances. The host is taken to have waited where it paused until all it had launched was over,
+// and went on soon after.
 void CaptureDraft::add_calls_of_launches_alone() {
   std::vector<std::vector<std::uint32_t>> called(capture_.devices.size());
   for (std::uint32_t i = 0; i < capture_.launches.size(); ++i) {

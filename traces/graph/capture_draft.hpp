@@ -12,18 +12,19 @@
 
 namespace rubato {
 
-/// Host and device times of one profiler agree to this.
+/// Host and device times of one profiler agree to within this.
 inline constexpr std::int64_t clock_error_ns = 2'000;
 
-/// A call after the start of its own launch is a clock error of the profiler.
+/// Whether the call of a launch is known. One that begins after its own launch is a clock error of
+/// the profiler, and does not count.
 [[nodiscard]] inline bool call_known(const CapturedLaunch& launch) {
   return launch.launch_ns && *launch.launch_ns <= launch.start_ns;
 }
 
 /// Which arcs to believe.
 struct CaptureGraphOptions {
-  /// False: what the file says of events and waits is not looked at, and inferred as for files that
-  /// say nothing. For tests of the inference.
+  /// False: what the file says of events and waits is not looked at. They are inferred, as for
+  /// files that say nothing. For tests of the inference.
   bool read_waits = true;
 };
 
@@ -41,7 +42,7 @@ struct OpenArc {
 
 /// Waits of a stream for another that the file names, and those of them that became no arc.
 struct NamedWaits {
-  std::uint32_t named = 0;
+  std::uint32_t named = 0;   ///< all of them
   std::uint32_t idle = 0;    ///< nothing was launched before the event, or after the wait
   std::uint32_t broken = 0;  ///< what should have waited began before
 };
@@ -49,7 +50,7 @@ struct NamedWaits {
 /// Where a capture lies in a graph.
 struct CapturePlace {
   std::uint32_t rank = 0;
-  std::int64_t origin_ns = 0;  ///< of the capture's own clock: time 0 of the graph
+  std::int64_t origin_ns = 0;  ///< time 0 of the graph, on the capture's own clock
 };
 
 /// Adds the launches and host calls of one capture.
@@ -64,7 +65,7 @@ class CaptureDraft {
 
   [[nodiscard]] const NamedWaits& named_waits() const noexcept { return named_waits_; }
 
-  /// By which launches of one stream overlapped in the capture, in all.
+  /// How long launches of one stream overlapped in the capture, s, summed.
   [[nodiscard]] double overlap_s() const noexcept { return overlap_s_; }
 
  private:
@@ -105,9 +106,11 @@ class CaptureDraft {
   double overlap_s_ = 0.0;
 };
 
-/// Gives every arc its lag: the latest of what an activity waits for gets what is left until the
-/// captured start, so that the captured durations give the captured starts; the others what is
-/// usual for their kind, or less where the capture shows less.
+/// Gives every arc its lag. The slack of an arc is the captured time from the end of `from` to the
+/// start of `to`. The arc with the least slack into an activity decided its start. It gets its
+/// whole slack, so that the captured durations give the captured starts. Arcs of host order do so
+/// too: calls of a thread keep their distances. Every other arc gets what is usual for its kind,
+/// the median over the deciding arcs (100 us at most), or its slack where that is less.
 void close_arcs(GraphBuilder& builder, const std::vector<OpenArc>& arcs);
 
 }  // namespace rubato

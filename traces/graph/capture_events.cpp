@@ -13,8 +13,8 @@ namespace rubato {
 
 namespace {
 
-// An awaited launch on another stream that no file names ended no longer than this before the
-// start.
+// Where the file does not name what a launch waited for: a launch on another stream that ended at
+// most this long before its start.
 constexpr std::int64_t event_window_ns = 10'000;
 
 }  // namespace
@@ -49,8 +49,8 @@ bool CaptureDraft::add_wait(std::uint32_t call) {
   if (from_read) {
     from = last_launch_called(*wait.recorded_stream, before_ns);
   } else {
-    // A collective waits for what its thread launched last; anything else for a collective, if
-    // there is one, since that is what runs on streams of its own.
+    // A collective waits for the last other launch that was called, and any other launch for the
+    // last collective: those run on streams of their own.
     for (std::uint32_t s = 0; s < capture_.streams.size(); ++s) {
       if (s == to_stream || capture_.streams[s].device != capture_.streams[to_stream].device)
         continue;
@@ -75,7 +75,7 @@ bool CaptureDraft::add_wait(std::uint32_t call) {
   return true;
 }
 
-// Whether a wait whose launches were not found may have been put before a launch, behind the one
+// Whether a wait whose launches were not found may have been called between a launch and the one
 // before it on its stream. Where the file names no waits at all, any launch may have waited.
 bool CaptureDraft::may_wait(std::uint32_t launch, std::optional<std::uint32_t> before) const {
   const CapturedLaunch& own = capture_.launches[launch];
@@ -93,7 +93,8 @@ bool CaptureDraft::may_wait(std::uint32_t launch, std::optional<std::uint32_t> b
                      });
 }
 
-// Launches that began just after the end of one on another stream, and that nothing later explains.
+// Launches that began just after the end of one on another stream, where nothing that came later
+// (own call, own stream) explains the start.
 void CaptureDraft::add_waits_by_time() {
   std::vector<std::uint32_t> by_start(capture_.launches.size());
   std::iota(by_start.begin(), by_start.end(), 0U);

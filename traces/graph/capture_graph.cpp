@@ -17,7 +17,7 @@ namespace rubato {
 
 namespace {
 
-// Common clock less the capture's own.
+// What to add to a time of a capture for the common clock.
 std::int64_t shift_ns(const Capture& capture, std::int64_t offset_ns) {
   return capture.epoch_ns.value_or(0) + offset_ns;
 }
@@ -50,7 +50,7 @@ void add_transfer(const JoinedCollective& joined, std::int64_t origin_ns,
 void note_what_is_left_out(const CaptureDraft& draft, const std::string& rank,
                            std::vector<std::string>& notes) {
   const NamedWaits& waits = draft.named_waits();
-  // Some at the begin and the end of a capture hold nothing back; that is usual.
+  // Some at the beginning and the end of a capture hold nothing back: up to a tenth is usual.
   constexpr std::uint32_t usual_share = 10;
   if (waits.broken == 0 && usual_share * waits.idle <= waits.named) return;
   notes.push_back(fmt::format(

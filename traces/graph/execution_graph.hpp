@@ -1,8 +1,9 @@
 #pragma once
-// What waits for what in a run: activities on GPUs, hosts and links, and arcs between them. The one
-// structure that is replayed and planned on. Start here; graph_builder.hpp makes graphs,
-// capture_graph.hpp makes them from captured runs, ordered_graph.hpp from traces and schedules.
-// docs/graphs.md.
+// What waits for what in a run: a directed acyclic graph of activities on GPUs, hosts and links,
+// and of arcs between them. Example: a launch waits for the one before it on its stream, and for
+// the host call that launched it; so two arcs lead to it. This one structure is replayed and
+// planned on. Start here. graph_builder.hpp makes graphs, capture_graph.hpp makes them from
+// captured runs, ordered_graph.hpp from traces and schedules. docs/graphs.md.
 
 #include <array>
 #include <cstdint>
@@ -39,7 +40,7 @@ struct GraphStream {
 };
 
 /// What an activity is. A collective of several ranks is an arrival on each, one transfer that
-/// begins when the last rank has arrived, and a departure on each; between its arrival and its
+/// begins when the last rank has arrived, and a departure on each. Between its arrival and its
 /// departure a rank's collective kernel holds its SMs, waiting or copying.
 enum class ActivityKind : std::uint8_t { origin, host, launch, arrival, transfer, departure };
 
@@ -60,13 +61,13 @@ struct Activity {
 
 /// Why an activity waits for another one.
 enum class ArcKind : std::uint8_t {
-  release,       ///< of the origin: no earlier than a time
+  release,       ///< the origin: the activity starts no earlier than a time
   stream_order,  ///< the launch before it on its stream
   launch_call,   ///< the host call that launched it
   host_order,    ///< the host call before it
   event,         ///< a launch on another stream, by an event
   sync,          ///< a launch that a host call waited for
-  collective     ///< arrival to transfer, transfer to departure
+  collective     ///< arrival to transfer, transfer to departure; a send to its receive
 };
 inline constexpr std::size_t arc_kinds = 7;
 [[nodiscard]] std::string_view name_of(ArcKind value) noexcept;
@@ -84,8 +85,8 @@ struct ArcCounts {
   std::array<std::uint64_t, arc_kinds> read{}, inferred{};
 };
 
-/// Immutable and acyclic: activities are numbered so that every arc points forward. Activity 0 is
-/// the origin, from which every other one can be reached.
+/// Immutable and acyclic: activities are in topological order, so that every arc points forward.
+/// Activity 0 is the origin, from which every other one can be reached.
 class ExecutionGraph {
  public:
   ExecutionGraph() = default;  ///< nothing in it
@@ -110,7 +111,7 @@ class ExecutionGraph {
   [[nodiscard]] std::size_t arcs() const noexcept { return arcs_.size(); }
   [[nodiscard]] ArcCounts count_arcs() const;
 
-  /// Last end as captured.
+  /// Last end as captured: the makespan, counted from the origin.
   [[nodiscard]] double captured_span_s() const noexcept { return captured_span_s_; }
 
  private:
@@ -129,10 +130,10 @@ class ExecutionGraph {
 [[nodiscard]] std::vector<std::uint32_t> main_streams(const ExecutionGraph& graph);
 
 /// Start of every activity when each takes `duration_s` and nothing slows anything else down: the
-/// longest path from the origin.
+/// length of the longest path from the origin.
 /// @param duration_s  shape [activities], each >= 0
 /// @param start_s     shape [activities], written
-/// @return last end
+/// @return last end, s: the makespan
 double earliest_starts(const ExecutionGraph& graph, std::span<const double> duration_s,
                        std::span<double> start_s);
 

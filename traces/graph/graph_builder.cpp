@@ -14,7 +14,7 @@ namespace rubato {
 
 namespace {
 
-// Positions of items by key: first[k] to first[k + 1] of `order`.
+// Items by key, in compressed rows: those of key k are order[first[k]] to order[first[k + 1] - 1].
 struct Rows {
   std::vector<std::uint32_t> first;
   std::vector<std::uint32_t> order;
@@ -82,7 +82,7 @@ void GraphBuilder::release_first_activities() {
 }
 
 void GraphBuilder::throw_cycle(std::string_view where, const std::vector<bool>& sorted) const {
-  // Every activity that is left waits for another one that is left: going back ends in a circle.
+  // Every activity that is left waits for another one that is left: going back ends in a cycle.
   std::vector<std::uint32_t> waits_for(activities_.size(), 0);
   std::size_t at = 0;
   for (const Draft& arc : arcs_) {
@@ -131,7 +131,7 @@ std::vector<DraftId> GraphBuilder::topological_order(std::string_view where) con
   return order;
 }
 
-// Host calls after the last launch would draw the run out.
+// Host calls that no launch waits for, as those after the last launch, would draw the run out.
 void GraphBuilder::leave_out_idle_hosts(std::vector<DraftId>& order) {
   std::vector<bool> needed(activities_.size());
   for (std::size_t i = 0; i < activities_.size(); ++i)

@@ -11,7 +11,7 @@
 
 namespace rubato {
 
-/// An activity while its graph is built.
+/// Number of an activity while its graph is built, by the order of add().
 using DraftId = Id<struct DraftActivityTag>;
 
 /// A graph under construction; the origin is there from the start.
@@ -41,8 +41,8 @@ class GraphBuilder {
     std::vector<std::optional<ActivityId>> id_of_draft;
   };
 
-  /// Sorts the activities topologically, those of one rank by captured start where arcs leave it
-  /// open. Activities that nothing precedes wait for the origin, until their captured start.
+  /// Sorts the activities topologically, and by captured start where arcs leave the order open.
+  /// Activities that nothing precedes wait for the origin, until their captured start.
   /// @param where  prefix of messages
   /// @throws DataError naming activities of a cycle
   [[nodiscard]] Built build(std::string_view where) &&;

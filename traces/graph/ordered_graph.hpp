@@ -1,6 +1,6 @@
 #pragma once
-// Traces and pipeline schedules as execution graphs. They are in order as they are: nothing is
-// sorted, so that graphs of millions of launches are made as fast as they are read.
+// Traces and pipeline schedules as execution graphs. Their activities are added in topological
+// order, so that graphs of millions of launches are made without sorting.
 
 #include <optional>
 #include <vector>
@@ -10,7 +10,7 @@
 
 namespace rubato {
 
-/// Makes an execution graph whose activities come in an order in which arcs point forward.
+/// Makes an execution graph whose activities come in topological order: arcs point forward.
 class OrderedGraph {
  public:
   static constexpr ActivityId origin{0};
@@ -37,17 +37,17 @@ class OrderedGraph {
 ///                activities have neither starts nor durations
 [[nodiscard]] ExecutionGraph graph_of(const Trace& trace, const std::vector<double>& time_s = {});
 
-/// A GPU of one stream for each stage, a launch for each pass, whose `launch` is the pass. There is
-/// a kernel for each kind of pass. Nothing was captured: activities have neither starts nor
-/// durations.
-/// @param input_delay_s  before each forward pass of the first stage's first chunk: its input comes
-///                       so much later than what else it waits for
+/// A GPU of one stream for each stage, and a launch for each pass, whose `launch` is the pass.
+/// There is a kernel for each kind of pass. Nothing was captured: activities have neither starts
+/// nor durations.
+/// @param input_delay_s  of each forward pass of the first stage's first chunk: its input comes so
+///                       much later than what else it waits for
 [[nodiscard]] ExecutionGraph graph_of(const PipelineSchedule& schedule, double input_delay_s = 0.0);
 
-/// Whether delaying an activity delays the end of the run: it ends last, or one that is critical
-/// started the moment it allowed it to. Shape [activities].
-/// @param start_s, end_s  shape [activities]
-/// @param tolerance_s     ends closer than this are equal
+/// Which activities lie on a critical path: to delay one of them delays the end of the run. It ends
+/// last, or a critical one started as soon as it allowed. Shape [activities].
+/// @param start_s, end_s  s, shape [activities]
+/// @param tolerance_s     times closer than this are equal
 [[nodiscard]] std::vector<bool> critical_activities(const ExecutionGraph& graph,
                                                     std::span<const double> start_s,
                                                     std::span<const double> end_s,

@@ -25,11 +25,11 @@ constexpr std::int64_t same_end_ns = 200'000;
 // Share of collectives that may end apart, from profilers that lose an event's end now and then.
 constexpr double most_apart = 0.1;
 
-// What two ranks say of their clocks: how much `to` has to be moved more than `from`.
+// What two ranks say of their clocks: how much more `to` has to be moved than `from`.
 struct ClockLink {
   std::size_t from = 0, to = 0;
-  std::vector<std::int64_t> move_ns = {};  // so that a collective ends together, of each
-  // So that nothing arrives before it was sent.
+  std::vector<std::int64_t> move_ns = {};  // for each collective: so that it ends together
+  // The range in which nothing arrives before it was sent.
   std::int64_t least_ns = std::numeric_limits<std::int64_t>::min();
   std::int64_t most_ns = std::numeric_limits<std::int64_t>::max();
   std::size_t messages = 0;
@@ -72,7 +72,8 @@ std::vector<ClockLink> clock_links(const JoinedRanks& joined) {
   return links;
 }
 
-// Between sends and receives any move is possible that keeps their order: the middle one.
+// Collectives say the move: their median. Of sends and receives any move is possible that keeps
+// their order: the middle one is taken.
 std::int64_t move_of(std::span<const Capture> captures, const ClockLink& link) {
   if (!link.move_ns.empty()) return median(link.move_ns);
   if (!link.bounded())
@@ -115,8 +116,8 @@ void note_open_clocks(const std::vector<ClockLink>& links, std::vector<std::stri
         one_sided));
 }
 
-// From rank to rank, what they share most first. Ranks that no chain of collectives joins with the
-// first one keep their clocks.
+// From rank to rank along the link that shares most, as Prim's algorithm finds a maximum spanning
+// tree. Of ranks that nothing joins with the others, the first one keeps its clock.
 void align_neighbours(std::span<const Capture> captures, JoinedRanks& joined) {
   const std::vector<ClockLink> links = clock_links(joined);
   std::vector<bool> known(joined.offset_ns.size(), false);

@@ -7,13 +7,15 @@
 
 namespace rubato {
 
-/// Fills JoinedRanks::offset_ns and moves what was joined to the common clock. Neighbours come
-/// first (those that share most), which also serves ranks that only talk to their neighbours; then
-/// each rank is moved to the middle of all, by the ends of the collectives it took part in.
+/// Fills JoinedRanks::offset_ns and moves what was joined to the common clock. First neighbours are
+/// aligned, those that share most before others: this also serves ranks that only talk to their
+/// neighbours. Then each rank is moved to the middle of all, by the ends of the collectives it took
+/// part in.
 /// @throws DataError if something arrives before it was sent however clocks are moved
 void align_clocks(std::span<const Capture> captures, JoinedRanks& joined);
 
-/// @throws DataError if too many joined collectives end apart: they are not the same ones
+/// @throws DataError if more than a tenth of the joined collectives end over 0.2 ms apart: they are
+///         not the same ones
 void expect_common_ends(const JoinedRanks& joined);
 
 /// "rank 3", or the file where that is not known, for messages.

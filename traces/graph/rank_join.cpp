@@ -30,7 +30,7 @@ struct RankRow {
   std::vector<std::optional<std::uint64_t>> sequence = {};
 };
 
-// What belongs together, and who should be there.
+// Launches that belong together: of a group, of a pair of ranks or of a stream of collectives.
 struct Circle {
   std::vector<RankRow> rows = {};                         // by participant
   std::optional<std::uint32_t> size = {};                 // participants, given or not
@@ -45,8 +45,8 @@ const CapturedCollective* collective_of(const Capture& capture, const CapturedLa
 
 constexpr std::size_t all_ranks = std::numeric_limits<std::size_t>::max();
 
-// "rank 3", "ranks 0 to 7, 12", "ranks 0, 2 and 6 more": those in a row as one, so many ranks at
-// most.
+// "rank 3", "ranks 0 to 7, 12", "ranks 0, 2 and 6 more". At most `most` ranks are named, but a row
+// such as 0 to 7 is named whole.
 std::string ranks_text(const std::vector<std::uint32_t>& ranks, std::size_t most) {
   constexpr std::size_t in_a_row = 3;
   std::string text = ranks.size() == 1 ? "rank" : "ranks";
@@ -73,7 +73,7 @@ std::string name_of(std::span<const Capture> captures, const Participant& who) {
                              : fmt::format("{} {}", rank_name(capture, who.capture), device);
 }
 
-// From and to of a send or a receive; files name the other side.
+// Sender and receiver. Files name the other side only: the own one is the capture's rank.
 std::optional<std::array<std::uint32_t, 2>> pair_of(const Capture& capture,
                                                     const CapturedCollective& collective) {
   if (collective.kind != CollectiveKind::send_recv) return std::nullopt;
@@ -158,8 +158,9 @@ std::size_t keep_numbered(std::vector<RankRow>& rows) {
   return dropped;
 }
 
-// Leaves what every row has; without sequence numbers counts must agree. A rank counts all its
-// sends and receives in one, so that both sides of one have different numbers.
+// Leaves what every row has; without sequence numbers counts must agree. Of sends and receives the
+// numbers are not used where counts agree: a rank numbers all of its own in one sequence, so both
+// sides of one have different numbers.
 void keep_common(std::string_view key, std::span<const Capture> captures, Circle& circle,
                  std::vector<std::string>& notes) {
   const auto numbered = [](const RankRow& row) {
@@ -183,7 +184,7 @@ void keep_common(std::string_view key, std::span<const Capture> captures, Circle
                   {.in = {}, .hint = "give files of the same step of one run, or one --step"});
 }
 
-// The k-th collectives of a group, if they are joined, do the same.
+// What is joined as one collective must be of one kind, and an all-reduce of one size.
 void expect_same_kind(std::span<const Capture> captures, const JoinedCollective& joined,
                       std::size_t position) {
   struct Said {
@@ -222,7 +223,7 @@ CollectiveMember member_of(std::span<const Capture> captures, const RankRow& row
   return {row.who.capture, row.launches[k], launch.start_ns + epoch_ns, launch.end_ns() + epoch_ns};
 }
 
-// The row of the rank that sends, if all there is of what it sends are moments.
+// The row of the rank that sends, if all sends and receives are moments, without durations.
 const RankRow* sender_of_moments(std::span<const Capture> captures, const Circle& circle) {
   if (!circle.pair || circle.rows.size() != 2) return nullptr;
   for (const RankRow& row : circle.rows) {
@@ -275,7 +276,7 @@ void expect_one_run(std::span<const Capture> captures) {
   }
 }
 
-// Who is not there, and what is made of that.
+// Ranks of the run whose captures were not given, and the note about them.
 class MissingRanks {
  public:
   explicit MissingRanks(std::span<const Capture> captures) : captures_(captures) {

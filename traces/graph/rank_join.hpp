@@ -19,7 +19,7 @@ struct CollectiveMember {
   std::int64_t end_ns = 0;
 };
 
-/// One collective of several ranks. It transfers from the last start on; before, ranks wait.
+/// One collective of several ranks. It transfers from the last start on; before that, ranks wait.
 struct JoinedCollective {
   std::string name;  ///< of the kernel on the first rank
   CollectiveKind kind = CollectiveKind::other;
@@ -33,8 +33,8 @@ struct JoinedCollective {
   [[nodiscard]] std::int64_t transfer_ns() const;    ///< last start to first end, >= 0
 };
 
-/// What one rank sends another one, where files only have the moments: launches without a duration
-/// when it left and when it was there. Unlike a collective it does not hold the sender.
+/// What one rank sends another one, where files have only two moments: launches without a duration,
+/// one when it left and one when it was there. Unlike a collective it does not hold the sender.
 struct JoinedMessage {
   std::string group;  ///< as JoinedCollective::group
   CollectiveMember from, to;
@@ -48,16 +48,19 @@ struct JoinedRanks {
   std::vector<std::string> notes;             ///< what was assumed or left out
 };
 
-/// Joins the k-th collective of each group of ranks (with sequence numbers where files have them;
-/// without groups, of each stream of collectives), the k-th send from one rank to another with the
-/// k-th receive, and aligns clocks: on the ends of collectives, else between sends and receives.
+/// Finds which launches of different ranks belong together, and aligns the clocks of the ranks.
+/// Example: the third all-reduce of group 0 on rank 0 is the third one of group 0 on rank 1.
+/// - Collectives of one group are joined in order, by sequence numbers where files have them.
+///   Without groups, those of one stream of collectives are.
+/// - The k-th send from one rank to another is joined with the k-th receive.
+/// - Clocks are aligned on the ends of collectives, else between sends and receives.
 /// The GPUs of one capture take part like ranks, under one clock. Ranks that groups name and nobody
 /// gave are noted: the last of those given stands in for them.
 /// @param captures  of different ranks of one run, or one of several GPUs
-/// @throws DataError if ranks differ in the number, kind or bytes of a group's collectives or in
-/// the
-///         size of the run, if joined collectives do not end together, if something arrives before
-///         it was sent however clocks are moved, or if several captures share nothing
+/// @throws DataError if ranks differ in the number of a group's collectives (without sequence
+///         numbers), in their kind or bytes, or in the size of the run; if joined collectives do
+///         not end together; if something arrives before it was sent however clocks are moved; or
+///         if several captures share nothing
 [[nodiscard]] JoinedRanks join_ranks(std::span<const Capture> captures);
 
 }  // namespace rubato

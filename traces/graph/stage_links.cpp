@@ -53,7 +53,7 @@ class LinkFinder {
   }
 
  private:
-  // When the last of what a pass needs was sent, on the clock of the pass's rank.
+  // When the last of what a pass needs was sent, ns on the clock of the pass's rank.
   using ReadyTimes = std::map<const CapturedPass*, std::int64_t>;
   static constexpr std::int64_t long_before_ns = std::numeric_limits<std::int64_t>::min();
 
@@ -69,7 +69,7 @@ class LinkFinder {
     return ranks;
   }
 
-  // Of the pipeline's groups only: other ranks send and receive too.
+  // Looks at the pipeline's groups only: ranks send and receive for other reasons too.
   void add_step(const StepOfRanks& ranks) {
     const JoinedRanks joined = join_ranks(ranks.captures);
     const std::vector<PipelineMessages> messages(ranks.captures.begin(), ranks.captures.end());

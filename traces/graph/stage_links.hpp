@@ -11,11 +11,12 @@
 namespace rubato {
 
 struct StageLinks {
-  /// s, from the end of a pass to the start of one next door that was waiting for it, median; 0
-  /// where no step has one or ranks cannot be joined, which `notes` say.
+  /// Median time of a transfer between stages, s. Where sends and receives have durations: from the
+  /// last start to the first end. Else from the end of a pass to the start of the one next door, if
+  /// that one was waiting. 0 where no step has one or ranks cannot be joined, which `notes` say.
   double transfer_s = 0.0;
-  /// s, from the end of a pass to the start of the next one of its stage where what that one needs
-  /// had arrived before, median; 0 where every pass waited. Sends that hold the sender.
+  /// Median time, s, from the end of a pass to the start of the next one of its stage, where what
+  /// that one needs had arrived before: sends that hold the sender. 0 where every pass waited.
   double hold_s = 0.0;
   std::vector<std::string> notes;
 };

@@ -20,11 +20,13 @@ namespace rubato {
 [[nodiscard]] std::optional<std::vector<Capture>> aligned_by_step(
     std::span<const Capture> captures);
 
-/// Span of a graph whose lags are the medians of their kind (from rank to rank, or on one between
-/// work and moments), so that its structure and a handful of numbers must tell when all runs.
+/// Makespan of a graph whose lags are replaced by the medians of their kind, so that its structure
+/// and a handful of numbers must tell when everything runs. A kind is that of the arc, and whether
+/// each of its ends lasts or is a moment.
 [[nodiscard]] double span_with_usual_lags_s(const ExecutionGraph& graph);
 
-/// That span over the captured one, less 1, of each step apart; nothing unless steps are as above.
+/// That makespan over the captured one, less 1, of each step apart; nothing unless steps are as in
+/// aligned_by_step (one is enough).
 /// @throws what capture_graph throws of a step
 [[nodiscard]] std::vector<double> usual_lag_errors(std::span<const Capture> captures);
 
