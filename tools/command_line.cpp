@@ -20,7 +20,7 @@ namespace rubato {
 
 namespace {
 
-// Numbers that an option takes, one by one.
+// The type of one value of an option: T itself, or what an optional or a vector holds.
 template <class T>
 struct OfOne {
   using type = T;

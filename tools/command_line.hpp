@@ -31,7 +31,7 @@ concept OptionValue =
           std::optional<std::int64_t>, std::optional<std::uint64_t>, std::vector<std::string>,
           std::vector<double>, std::vector<unsigned>, std::vector<std::uint64_t>>;
 
-/// An option of a command line, or a word without a name. Each call changes it and gives it back.
+/// An option of a command line, or a word without a name. Each call changes it and returns it.
 class Option {
  public:
   explicit Option(CLI::Option& option) : option_(&option) {}
@@ -39,12 +39,12 @@ class Option {
   Option* required();
   Option* capture_default_str();  ///< --help shows the value the variable has now
   Option* delimiter(char between);
-  Option* one_word();  ///< of a list: what follows the word is not of it
+  Option* one_word();  ///< of a list: it is one word, and the next word is not part of it
   Option* excludes(Option* other);
   Option* group(const std::string& title);  ///< heading in --help
   Option* reads_file();                     ///< "-" is standard input, see input_file
 
-  // What else is refused, each with a message that says what was expected.
+  // Further conditions. A value that breaks one is refused, and the message says what was expected.
   Option* positive();
   Option* in_range(int least, int most);
   Option* in_range(double least, double most);
@@ -92,7 +92,7 @@ class CommandLine {
   /// Names of the options of a group that a line that was parsed holds, as they were added.
   [[nodiscard]] std::vector<std::string> given_of(const std::string& group) const;
 
-  /// For who reads a command line rather than adding to it.
+  /// For code that reads a command line rather than adding to it.
   [[nodiscard]] CLI::App& app() const noexcept { return *app_; }
 
  private:
@@ -104,8 +104,8 @@ class CommandLine {
   std::vector<std::unique_ptr<CommandLine>> subcommands_;
 };
 
-/// @throws UsageError for the first of these options that was given: it and `why`, such as "does
-///         nothing with --table"
+/// @throws UsageError for the first of these options that was given. Its message is the option and
+///         `why`, such as "does nothing with --table"
 void refuse(const CommandLine& line, std::initializer_list<const char*> options,
             std::string_view why, const std::string& hint = "");
 

@@ -34,8 +34,8 @@ extern "C" void on_interrupt(int) {
   if (interrupted.exchange(true)) std::_Exit(130);
 }
 
-// What one step of a fit, one unit of a sweep frees, the next makes again. glibc gives it back to
-// the system in between, and every page is then made and cleared again.
+// Memory that one step of a fit or one unit of a sweep frees is allocated again by the next. In
+// between glibc would give it back to the system, which then makes and clears every page again.
 void keep_freed_memory() {
 #if defined(M_TRIM_THRESHOLD) && defined(M_MMAP_THRESHOLD) && defined(M_TOP_PAD)
   constexpr int most_bytes = 32 << 20;  // the largest that glibc takes for M_MMAP_THRESHOLD
@@ -45,8 +45,9 @@ void keep_freed_memory() {
 #endif
 }
 
-// The system makes a page when it is first touched, which takes it tens of times longer than to
-// make it with its neighbours: what every command needs to begin with is made at once.
+// The system makes a page when it is first touched (a page fault), which takes it tens of times
+// longer than to make the page with its neighbours. So the first megabyte, which every command
+// needs, is made at once.
 void make_first_pages() {
 #if defined(MADV_POPULATE_WRITE)
   constexpr std::size_t bytes = 1 << 20, page = 4096;

@@ -113,7 +113,7 @@ std::vector<char*> arguments_of(int argc, char** argv, std::string& help) {
   return words;
 }
 
-// Every command that does something takes them, and the program before the command.
+// --quiet and --wide: of every command that does something, and of the program before the command.
 void add_terminal_options(CLI::App& app, bool& quiet) {
   const auto below = app.get_subcommands([](const CLI::App*) { return true; });
   for (CLI::App* sub : below) add_terminal_options(*sub, quiet);
@@ -147,7 +147,7 @@ class Quiet {
   int kept_ = -1;
 };
 
-// Types with their ranges. What excludes what is said where it is met, by an error.
+// Help shows types with their ranges. It leaves out what excludes what: an error says that.
 class HelpFormatter : public CLI::Formatter {
  public:
   [[nodiscard]] std::string make_option_opts(const CLI::Option* option) const override {
@@ -176,7 +176,7 @@ ExitStatus run_program(int argc, char** argv, const std::atomic<bool>& interrupt
   app.formatter(std::make_shared<HelpFormatter>());  // before commands, which take it over
   CommandLine root(app);
   const std::vector<std::string> given(argv, argv + argc);
-  // These two speak of all commands.
+  // These two commands describe all others, so that all need their options.
   const bool of_all = std::ranges::any_of(
       given, [](const std::string& word) { return word == "man" || word == "completion"; });
   if (!of_all) root.expect(given);

@@ -26,8 +26,8 @@ struct Command {
 /// All subcommands in the order of `rubato --help`.
 [[nodiscard]] std::span<const Command> commands();
 
-/// Adds these to `app`, one of which must be given; what it returns runs that one. Those that the
-/// line does not hold get no options.
+/// Adds these commands to `app`, of which the line must hold one, and returns the action that runs
+/// it. Commands that the line does not hold get no options.
 [[nodiscard]] Action one_of(CommandLine& app, std::span<const Command> choices);
 
 // Defined in the file of their name.

@@ -63,7 +63,7 @@ struct LatencyCaption {
                                       std::span<const LatencyPoint> points,
                                       Screen screen = Screen::desk);
 
-/// HTML: what plans that know the latency keep at the shortest and at the longest.
+/// What plans that know the latency save at the shortest latency and at the longest.
 [[nodiscard]] Answer latency_answer(std::span<const LatencyPoint> points);
 
 /// An HTML page with the picture and the numbers behind it.

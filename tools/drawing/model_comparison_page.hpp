@@ -11,7 +11,7 @@
 
 namespace rubato {
 
-/// HTML: which model errs least on energy, and by how much.
+/// Which model errs least on energy, and by how much.
 [[nodiscard]] Answer comparison_answer(const ModelComparison& comparison);
 
 /// A page that needs nothing else; names from files are escaped.

@@ -19,7 +19,7 @@ struct PipelineCaption {
   std::string doubts;    ///< of pipeline_answer
 };
 
-/// HTML: clocks of the first plan that keeps its time, and what they change.
+/// The clocks of the first plan that was found, and what they change.
 /// @param doubts  behind the saving, see doubts_text()
 [[nodiscard]] Answer pipeline_answer(const PipelinePlanner& planner,
                                      const std::vector<PipelineResult>& plans,

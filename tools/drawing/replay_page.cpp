@@ -178,7 +178,7 @@ Answer replay_answer(const ReplayComparison& comparison) {
 
 namespace {
 
-// What is known of kernels, as shares of the time in percent; nothing of what no kernel is.
+// What is known of kernels, as shares of the time in percent; tiny shares are left out.
 std::string known_text(std::initializer_list<std::pair<double, const char*>> shares) {
   std::vector<std::string> parts;
   for (const auto& [share_pct, words] : shares) {

@@ -8,7 +8,7 @@
 
 namespace rubato {
 
-/// HTML: predicted beside captured, and how much of the GPU time was compared and met.
+/// Predicted beside captured time, and how much of the GPU time was compared and met.
 [[nodiscard]] Answer replay_answer(const ReplayComparison& comparison);
 
 /// A page that needs nothing else; names from files are escaped.

@@ -30,7 +30,7 @@ constexpr double legend_line = 18.0;
 using Points = std::vector<std::pair<double, double>>;
 using Value = std::function<std::optional<double>(const Transfer&)>;
 
-// 90 % intervals of what the transferred plan changes.
+// 90 % intervals of what the transferred plan saves, %, and of its change of time.
 Interval plan_saving_interval(const Transfer& t) {
   Interval saving = t.interval.energy;
   saving.low_pct = -t.interval.energy.high_pct;
@@ -159,7 +159,7 @@ class Picture {
         row.most = std::max(row.most, interval.high_pct);
       }
     }
-    // Changes of the last digits are no picture: at least a point is shown.
+    // Changes in the last digits make no picture: the axis spans at least one point (1 %).
     constexpr double shown = 1.0, margin = 0.06;
     row.most = std::max(row.most, row.least + shown);
     const double room = margin * (row.most - row.least);

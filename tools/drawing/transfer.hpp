@@ -36,7 +36,7 @@ struct TransferCaption {
                                        std::span<const DrawnTransfer> transfers,
                                        Screen screen = Screen::desk);
 
-/// HTML: what the plan saves on average, and what each trace's own plan would.
+/// What the plan saves on average, and what each trace's own plan would.
 [[nodiscard]] Answer transfer_answer(std::span<const DrawnTransfer> transfers);
 
 /// An HTML page with the picture and the numbers behind it.

@@ -65,7 +65,7 @@ bool names_capture(const std::string& name_or_path) {
 
 Trace load_own_trace(const std::string& name_or_path, const StepOptions& options) {
   if (!std::filesystem::is_regular_file(name_or_path)) return load_trace(name_or_path);
-  // A table of ours with a wrong header is told so by its own reader.
+  // The reader of our own tables says what is wrong with a header of one.
   if (name_or_path.ends_with(".csv") &&
       read_file(name_or_path).find("\"ID\",") == std::string::npos)
     return load_trace(name_or_path);

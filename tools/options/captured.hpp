@@ -14,7 +14,7 @@ namespace rubato {
 
 class CommandLine;
 
-/// The clocks of a capture: given, or a log's.
+/// The clocks of a capture: given, or from a power log.
 struct CapturedClockOptions {
   std::string clock;  ///< MEMORY/CORE
   std::string power;  ///< file of a power log
@@ -24,8 +24,8 @@ struct CapturedClockOptions {
 /// Adds --captured-clock, --power, --power-gpu and --power-period. `options` must outlive parsing.
 void add_captured_clock_options(CommandLine& app, CapturedClockOptions& options);
 
-/// "1593/1410": medians of the samples with more than half of the log's power, the GPU being busy
-/// then; "auto" for a clock the log does not have. Nothing if it has no core clock.
+/// "1593/1410": medians over samples with more than half of the log's power, in which the GPU is
+/// busy; "auto" for a clock that the log does not have. Nothing if it has no core clock.
 [[nodiscard]] std::optional<std::string> logged_clock(const PowerLog& log);
 
 /// What --captured-clock says, else the log's. @throws what read_power_log throws

@@ -17,7 +17,7 @@ namespace rubato {
 
 namespace {
 
-// Gone when the program ends.
+// Standard input as a file, which is removed when the program ends.
 class TemporaryFile {
  public:
   TemporaryFile() = default;

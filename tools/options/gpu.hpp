@@ -16,11 +16,11 @@ void say_if_not_calibrated(const GpuSpec& spec);
 /// load_gpu_spec, with a line on standard error if the spec was never fitted.
 [[nodiscard]] GpuSpec load_gpu(const std::string& name_or_path);
 
-/// Of the GPUs of captures, where known.
+/// Names of the GPUs of captures, where known.
 [[nodiscard]] std::vector<std::string> device_names(std::span<const Capture> captures);
 
-/// The shipped spec for the devices of a capture: of the card, else the one of the same chip; a
-/// line on standard error says which and why.
+/// The shipped spec for the devices of a capture: that of the card, else the one of the same chip.
+/// A line on standard error says which and why.
 /// @throws UsageError with the nearest specs where none or several match, no name is known, the
 ///         devices differ, or they are another vendor's
 [[nodiscard]] GpuSpec load_gpu_of_devices(std::span<const std::string> devices,

@@ -34,7 +34,7 @@ Dtype dtype_of(const ModelShapeOptions& o) {
   return *dtype;
 }
 
-// Experts have no biases; see check(ModelShape).
+// Models with experts have no biases, see check(ModelShape).
 void give_experts(const ModelShapeOptions& o, ModelShape& model) {
   if (o.experts && *o.experts == 0) model.experts = model.experts_per_token = 0;
   if (o.experts && *o.experts > 0) {

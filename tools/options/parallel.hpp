@@ -33,7 +33,8 @@ void add_model_shape_options(CommandLine& app, ModelShapeOptions& options);
 ///         this model or its kernels, and for sequences longer than a published model's context
 [[nodiscard]] TrainingStep shape_of(const ModelShapeOptions& options, const ModelShape& model);
 
-/// How a step is dealt out, but for its degrees of tensor, data and pipeline parallelism.
+/// How a step is distributed over GPUs, but for its degrees of tensor, data and pipeline
+/// parallelism.
 struct ParallelOptions {
   std::string gpu = "a100-sxm4-80gb", cluster, zero = "0", schedule = "1f1b", buckets = "ddp";
   std::uint32_t microbatches = 1, chunks = 1, tensor_chunks = 1;
@@ -41,10 +42,10 @@ struct ParallelOptions {
   bool without_sequence = false, overlap_messages = false;
 };
 
-/// Adds them under a heading. `options` must outlive parsing.
+/// Adds an option for each of them, under a heading. `options` must outlive parsing.
 void add_parallel_options(CommandLine& app, ParallelOptions& options);
 
-/// The first of them that was given and means nothing without graphs.
+/// The first of these options that was given and means nothing without graphs.
 [[nodiscard]] std::optional<std::string> given_parallel_option(const CommandLine& app);
 
 /// @param shape  with its degrees @param stages  of the pipeline

@@ -65,7 +65,7 @@ StageModelInput modelled_stages(const PipelineInput& input, std::uint32_t stages
   model.shape.tensor_parallel = input.tensor_parallel;
   model.replicas = input.data_parallel;
   model.step_end = input.optimizer;
-  // Each once; the spec's own is the limit of all clocks anyway.
+  // Each once. The spec's own limit is left out: it holds at all clocks anyway.
   std::set<double> limits_w(input.power_limits_w.begin(), input.power_limits_w.end());
   limits_w.erase(spec.power_limit.limit_w);
   model.power_limits_w.assign(limits_w.begin(), limits_w.end());
@@ -98,7 +98,7 @@ PipelineSchedule schedule_of(const PipelineInput& input,
                        profile->has(PassKind::optimizer), tied);
 }
 
-// Given for both stages, whatever the profile has of it.
+// The option replaces what the profile has, for the first and the last stage.
 void add_embedding_reduction(const PipelineInput& input, const PipelineShape& shape,
                              PipelineProfile& profile) {
   if (!input.embedding_reduction_ms) return;
@@ -225,7 +225,7 @@ SwitchModel switch_model(const PipelineInput& input) {
     throw UsageError("--switching spec needs --model; a profile names no GPU",
                      {.in = {}, .hint = "--switch-latency-us gives the latency by itself"});
   }
-  // What is not asked for is not read: a spec takes longer than most of a plan.
+  // A spec that is not needed is not read: reading takes longer than most of a plan.
   if (input.switching.source == "none") return switch_model(input.switching, GpuSpec{});
   return switch_model(input.switching, load_gpu(input.gpu));
 }

@@ -35,13 +35,14 @@ struct PipelineInput {
 /// The referenced input must outlive parsing.
 void add_pipeline_options(CommandLine& app, PipelineInput& input);
 
-/// A pipeline as planned, and with --model what its stages were modelled from and the kernels'
-/// clocks: entry 2 v is the forward pass of virtual stage v, entry 2 v + 1 its backward pass.
+/// A pipeline as planned.
 struct LoadedPipeline {
   PipelineWork work;
+  /// With --model, else empty. Entry 2 v is the forward pass of virtual stage v, entry 2 v + 1 its
+  /// backward pass.
   std::vector<KernelClocks> kernel_clocks;
-  std::optional<StageModelInput> modelled;
-  std::vector<Mark> marks;  ///< what to know beside each of its savings
+  std::optional<StageModelInput> modelled;  ///< with --model: what stages were modelled from
+  std::vector<Mark> marks;                  ///< what to know beside each of its savings
 };
 
 /// Reads or models the profile and lays it over the schedule.

@@ -11,7 +11,7 @@ namespace rubato {
 
 class CommandLine;
 
-/// As given.
+/// Prices and host power as the command line gives them.
 struct PriceOptions {
   std::optional<double> per_kwh;
   double per_gpu_hour = 0.0, pue = 1.0, host_power_w = 0.0;
@@ -20,7 +20,7 @@ struct PriceOptions {
 /// Adds --price-per-kwh, --price-per-gpu-hour and --pue. `options` must outlive parsing.
 void add_prices(CommandLine& app, PriceOptions& options);
 
-/// These and --host-power.
+/// Adds what add_prices() adds, and --host-power.
 void add_price_options(CommandLine& app, PriceOptions& options);
 
 /// Adds --host-power alone, of commands without prices.
@@ -37,10 +37,11 @@ void check_host_power(const std::optional<double>& host_power_w);
 /// @throws UsageError for a number out of range
 void check_numbers(const PriceOptions& options);
 
-/// Where prices may be left out, but not that of energy alone. @throws UsageError as check_numbers
+/// Checks prices of a command that can do without. @throws UsageError if there are others without
+/// that of energy; as check_numbers()
 void check_given(const PriceOptions& options);
 
-/// Of goal `cost`. @throws UsageError without a price of energy
+/// The prices of goal `cost`. @throws UsageError without a price of energy
 [[nodiscard]] Prices prices_of(const PriceOptions& options);
 
 }  // namespace rubato

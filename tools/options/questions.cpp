@@ -57,7 +57,7 @@ Goal goal_of(const std::string& name, const QuestionOptions& o) {
   return LeastTime{o.energy_budget_j, o.power_budget_w};
 }
 
-// What granularity `segment` can answer.
+// Whether granularity `segment` can answer the question.
 bool is_of_segments(const Question& question) {
   return std::holds_alternative<LeastWaste>(question.goal) &&
          question.aggregation == Aggregation::global;

@@ -12,12 +12,13 @@ namespace rubato {
 
 class CommandLine;
 
-/// Names as given, every combination of which is a question; budgets of goal `time`.
+/// Granularities, aggregations and goals as given: every combination is a question. Beside them
+/// what some goals need.
 struct QuestionOptions {
   std::vector<std::string> granularities{"iteration", "pass", "kernel", "segment"};
   std::vector<std::string> aggregations{"global"};
   std::vector<std::string> goals{"strict_waste"};
-  std::vector<double> slacks_pct{0.0};  ///< of relaxed_waste, a question each
+  std::vector<double> slacks_pct{0.0};  ///< of relaxed_waste: each is a question of its own
   double tolerance_pct = 0.0;
   std::optional<double> energy_budget_j, power_budget_w;
   bool granularities_given = false;  ///< else `segment` is left out where it has no answer
@@ -35,18 +36,18 @@ void add_question_options(CommandLine& app, QuestionOptions& options);
 ///         it has one budget > 0, and for goal `cost` without a price of energy
 [[nodiscard]] std::vector<Question> questions_of(const QuestionOptions& options);
 
-/// @throws UsageError if it is not above -100 %, or absurd
+/// @throws UsageError if it is not above -100 %, or too large to be meant
 void check_slack(double slack_pct);
 
 /// @throws UsageError for a slack, a tolerance or a price out of range
 void check_numbers(const QuestionOptions& options);
 
-/// Goals as options name them, given so or as tables and databases do: "least_energy" is "energy".
-/// @throws UsageError for names of before
+/// Goals by the names of --goal. Names of tables and databases are taken too: "least_energy" is
+/// "energy". @throws UsageError for "waste", a name of older versions
 [[nodiscard]] std::vector<std::string> goal_words(std::vector<std::string> goals);
 
-/// What slacks alone ask for is relaxed_waste; of several one may be 0. Segments count changes of
-/// clock unless the line says what a change takes.
+/// Completes the options from the line. Slacks without --goal ask for relaxed_waste; of several
+/// slacks one may be 0. Segments count changes of clock unless the line says what a change takes.
 void settle(QuestionOptions& options, const CommandLine& line);
 
 /// @throws UsageError for goals that are not known, for options of a goal that was not given, and

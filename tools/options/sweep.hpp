@@ -25,7 +25,7 @@ void add_column_options(CommandLine& app, SweepOptions& options);
 /// outlive parsing. @return SWEEP
 Option* add_sweep_options(CommandLine& app, SweepOptions& options);
 
-/// How to fit it.
+/// How to fit a model to the sweep.
 struct FitOptions {
   double sigma = 0.01;
   std::vector<double> curve_core_mhz;

@@ -25,7 +25,7 @@ std::optional<double> checked(const char* option, std::optional<double> value, d
   return value;
 }
 
-// The options of one clock over what is known already.
+// The cost of a change of one clock: what is known already, replaced by its options.
 SwitchCost cost(const SwitchCost& known, const std::string& prefix,
                 std::optional<double> latency_us, std::optional<double> stall_us,
                 std::optional<double> energy_j) {

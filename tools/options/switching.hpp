@@ -18,10 +18,11 @@ struct SwitchOptions {
 
 void add_switch_options(CommandLine& app, SwitchOptions& options);
 
-/// Whether the line says anything of what a change of clock takes.
+/// Whether the line has an option about what a change of clock takes.
 [[nodiscard]] bool gives_switching(const CommandLine& line);
 
-/// A stall without a latency is the latency. @throws UsageError naming the wrong option
+/// What the options say. A stall that is given without a latency is the latency too.
+/// @throws UsageError naming the wrong option
 [[nodiscard]] SwitchModel switch_model(const SwitchOptions& options, const GpuSpec& spec);
 
 }  // namespace rubato

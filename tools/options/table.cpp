@@ -26,8 +26,8 @@ void plan_on_cells(MeasuredTable table, ExplorationInput& input) {
   input.measured_clocks = std::move(table.clocks);
 }
 
-// The table's cells as a model fitted to them has them. Intervals take what the fit leaves, `least`
-// at least.
+// Plans on a model fitted to the table's cells. Intervals are as wide as the errors that the fit
+// leaves, and at least as wide as `least`.
 void plan_on_model(const CellModelKind& kind, const Sweep& sweep, MeasuredTable table,
                    const RelativeErrors& least, ExplorationInput& input) {
   const ModelledTable modelled = modelled_table(kind, table, sweep);
@@ -125,7 +125,7 @@ std::shared_ptr<const NamedCells> cells_of_table(const TableOptions& options, co
 
 void plan_on_table(const TableOptions& options, std::optional<Trace> trace,
                    ExplorationInput& input) {
-  // As `remeasure`: what a single measurement is trusted to, if no cell was measured twice.
+  // How far a single measurement is trusted, as in `remeasure`, if no cell was measured twice.
   constexpr RelativeErrors usual{.time = 0.005, .energy = 0.01};
   const Sweep sweep = load_sweep(options.sweep, input.spec);
   MeasuredTable table =

@@ -15,7 +15,7 @@ namespace rubato {
 struct TableOptions {
   SweepOptions sweep;  ///< file empty: plan on the model
   std::string missing = "leave-out";
-  std::string model;  ///< --model as given; empty: what was measured, without a table the built-in
+  std::string model;  ///< --model; empty: what was measured, or without a table the built-in one
 
   [[nodiscard]] bool given() const noexcept { return !sweep.file.empty(); }
 };
@@ -26,20 +26,20 @@ void add_table_options(CommandLine& app, TableOptions& options);
 /// Adds --missing.
 void add_missing_option(CommandLine& app, TableOptions& options);
 
-/// The options with a file of --model as the table it is.
+/// The options, where a file given as --model becomes the table.
 /// @throws UsageError where --model and --table do not go together
 [[nodiscard]] TableOptions settled(TableOptions options);
 
-/// The table, or the model fitted to it, for those of `kernels` that it knows by name; nothing
-/// where neither --table nor --model says so. Standard error says how many it knows.
+/// Cells of the table, or of the model fitted to it, for those of `kernels` that it knows by name.
+/// Nothing without a table. Standard error says how many of them it knows.
 /// @param options  settled
 /// @throws DataError if it knows none; what read_sweep and named_cells throw
 [[nodiscard]] std::shared_ptr<const NamedCells> cells_of_table(const TableOptions& options,
                                                                const GpuSpec& spec,
                                                                std::span<const Kernel> kernels);
 
-/// Reads the table and makes it, or what the model fitted to it says of its cells, what is planned
-/// on; standard error says what was left out or is modelled.
+/// Reads the table and puts it into `input`, to be planned on: its cells, or those of a model
+/// fitted to it. Standard error says what was left out or is modelled.
 /// @param trace  how often each kernel runs; nothing: the table says so
 /// @throws what read_sweep and measured_table throw
 void plan_on_table(const TableOptions& options, std::optional<Trace> trace,

@@ -62,7 +62,7 @@ std::string asked_text(const Goal& goal) {
   return fmt::format(", goal {}", name_of(goal));
 }
 
-// Only where they are something to know of.
+// Changes of clock; empty where a plan has none.
 std::string changes_text(const ExplorationInput& input, const PlanResult& plan) {
   const Totals& total = plan.sim.total;
   if (total.clock_switches == 0) return "";
@@ -77,7 +77,7 @@ bool asks_for_time(const PlanResult& plan) {
   return std::holds_alternative<LeastWaste>(plan.question.goal);
 }
 
-// Where no plan was found at all: the fastest there is.
+// What is said where no plan was found: how fast the fastest plan would be.
 std::string fastest_of_fronts(const Exploration& found) {
   const Front* fastest = nullptr;
   for (const Front& front : found.fronts) {
@@ -94,7 +94,7 @@ std::string fastest_of_fronts(const Exploration& found) {
                      format_signed(change_pct(point.time_s, base.time_s), 2));
 }
 
-// None of them. Where time was asked for, the fastest says how far from it they are.
+// Says that no plan is in time or budget. Where all asked for time, it names the fastest plan.
 std::string no_plan(const Exploration& found) {
   if (!std::ranges::all_of(found.plans, asks_for_time)) {
     return std::ranges::any_of(found.plans, asks_for_time)
@@ -194,13 +194,13 @@ std::string nothing_gained(const Exploration& found, const Measure& measure) {
              : "No plan that meets its goal saves energy: keep the default clocks.\n";
 }
 
-// "Least cost: -2.31 %. " before what it takes, nothing for energy.
+// "cost -2.31 %, " before what the plan takes; empty where energy is the measure.
 std::string cost_text(const Totals& total, const Totals& base, const Measure& measure) {
   if (!measure.prices) return "";
   return fmt::format("cost {} %, ", format_signed(change_pct(measure(total), measure(base)), 2));
 }
 
-// @param tie  it is what the default clocks are to the last digit shown: they stay
+// @param tie  the plan equals the default clocks to the last digit shown, so these stay
 std::string one_clock_text(const ExplorationInput& input, const Exploration& found,
                            const PlanResult& plan, bool tie, const Measure& measure) {
   const ClockId chosen = plan.plan.clock_of_site.front(), usual = found.grid.default_clock();
@@ -215,7 +215,7 @@ std::string one_clock_text(const ExplorationInput& input, const Exploration& fou
                      change_text(plan, found), one_clock_line(input.spec, found.grid[chosen]));
 }
 
-// Whether a plan is for more time than the least that was asked for: what is named is of one slack.
+// Whether a plan is for more slack than the least one that has a plan in time, which is named.
 bool is_for_more_time(const PlanResult& plan, const Exploration& found) {
   const auto* waste = std::get_if<LeastWaste>(&plan.question.goal);
   return waste != nullptr && std::ranges::any_of(found.plans, [&](const PlanResult& other) {
@@ -236,7 +236,7 @@ bool counts_changes(const Exploration& found) {
 }
 
 // The plan that would be better than the one that is named if changes of clock were free.
-// @param best  what it must be better than
+// @param best  energy or cost that it must be below
 std::string free_plan_text(const Exploration& found, const Measure& measure,
                            const PlanResult* named, double best) {
   const PlanResult* free = nullptr;

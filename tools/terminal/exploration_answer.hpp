@@ -21,13 +21,13 @@ namespace rubato {
 [[nodiscard]] OutputTable run_table(std::string_view trace, const ExplorationInput& input,
                                     const Exploration& found);
 
-/// Of the plans that are in time, changes of clock counted where the spec knows them, the one clock
-/// for all and the plan of several clocks that save most, each with the lines that set it.
+/// The one clock for all and the plan of several clocks that save most, each with the lines that
+/// set it. Both are in time, with changes of clock counted where the spec knows them.
 /// @param db  see play_lines
 [[nodiscard]] std::string exploration_answer(const ExplorationInput& input,
                                              const Exploration& found, std::string_view db);
 
-/// What the times of kernels rest on: "72.1 % measured, 27.9 % guessed", less what is hardly there.
+/// What the times of kernels rest on: "72.1 % measured, 27.9 % guessed". Tiny shares are left out.
 /// @param parts  percent of the time, and what is so
 [[nodiscard]] std::string shares_text(
     std::initializer_list<std::pair<double, std::string_view>> parts);
@@ -36,7 +36,8 @@ namespace rubato {
 /// is.
 [[nodiscard]] std::string clock_words(std::string_view label);
 
-/// What has a clock of its own, as an answer begins: "Per kernel", "Per segment (run of launches)".
+/// What has a clock of its own, in the words that begin an answer: "Per kernel", "Per segment (run
+/// of launches)".
 [[nodiscard]] std::string per_text(std::string_view granularity);
 
 }  // namespace rubato

@@ -11,7 +11,7 @@ namespace rubato {
 
 namespace {
 
-// One line for each kind of mark, with the reason of the first row that has it.
+// One line for each kind of mark, with the reason of the first list that has it.
 std::string marks_text(const Exploration& found) {
   std::vector<const std::vector<Mark>*> lists{&found.baseline_marks};
   for (const PlanResult& plan : found.plans) lists.push_back(&plan.marks);

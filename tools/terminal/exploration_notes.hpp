@@ -7,7 +7,7 @@
 
 namespace rubato {
 
-/// What a reader must know beside the numbers: marks, what the interval is of.
+/// What a reader must know beside the numbers: marks, and which errors the intervals cover.
 [[nodiscard]] std::string exploration_notes(const ExplorationInput& input,
                                             const Exploration& found);
 

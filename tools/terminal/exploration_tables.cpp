@@ -28,7 +28,8 @@ std::vector<Cell> key_of_defaults() {
           std::string("default"), Cell()};
 }
 
-// Columns that say which plan a row belongs to, before `more`; a terminal needs those that differ.
+// Columns that say which plan a row belongs to, and `more` behind them. A terminal shows only those
+// in which plans differ.
 OutputTable keyed_table(const Exploration& found, std::vector<Column> more) {
   const auto all_same = [&](const auto& name) {
     return std::ranges::all_of(found.plans, [&](const PlanResult& plan) {
@@ -109,13 +110,13 @@ std::vector<Cell> counted_cells(const PlanResult& plan, const Totals& base) {
           change_pct(plan.counted->energy_j, base.energy_j)};
 }
 
-// What plans were found, and which of the columns beside their totals a terminal needs.
+// The table of plans without rows, with those columns that a terminal needs for these plans.
 OutputTable empty_plans_table(const Exploration& found, Counted counted) {
   const bool none_counted = std::ranges::none_of(found.plans, is_counted);
   const bool no_marks =
       found.baseline_marks.empty() &&
       std::ranges::all_of(found.plans, [](const PlanResult& plan) { return plan.marks.empty(); });
-  // Their gap tells plans that are proven best from others.
+  // Of plans that were found the gap says whether they are proven best.
   const bool all_found = std::ranges::all_of(found.plans, [](const PlanResult& plan) {
     const std::string status = status_text(plan.status, plan.marks);
     return plan.found() &&
@@ -297,7 +298,7 @@ void append(Stretch& stretch, const Stretch& next) {
   stretch.energy_j += next.energy_j;
 }
 
-// Of one segment of a plan.
+// The stretches of one segment of the trace.
 std::vector<Stretch> stretches(const Trace& trace, const Exploration& found, const Segment& segment,
                                std::span<const ClockId> clocks) {
   std::vector<Stretch> list;

@@ -13,15 +13,15 @@ namespace rubato {
 /// The one clock of a plan, or how many it has.
 [[nodiscard]] std::string clocks_text(const ClockGrid& grid, std::span<const ClockId> clocks);
 
-/// The solver's status, or "limit not reached": a plan within a power limit that no clock enforces
-/// is the best of nothing.
+/// The solver's status, or "limit not reached": no clock keeps the power limit, so that the plan is
+/// not the best within it.
 [[nodiscard]] std::string status_text(SolveStatus status, std::span<const Mark> marks);
 
 /// Changes of clock a second.
 [[nodiscard]] double switches_per_s(const Totals& total);
 
-/// Where people see a plan with changes of clock counted: in the row of the plan, or where that has
-/// no room in counted_table.
+/// Where people see a plan with its changes of clock counted: beside it in its row, or apart, in
+/// counted_table(), where the row has no room.
 enum class Counted { beside, apart };
 
 /// One row per plan, the default clocks first; change against the default clocks in percent.
@@ -31,7 +31,7 @@ enum class Counted { beside, apart };
 /// saving.
 [[nodiscard]] OutputTable counted_table(const Exploration& found);
 
-/// Of goal `cost`, if it was asked for.
+/// The prices of goal `cost`, if it was asked for.
 [[nodiscard]] std::optional<Prices> asked_prices(const Exploration& found);
 
 /// One row per plan and mark, with its reason.
@@ -44,7 +44,7 @@ enum class Counted { beside, apart };
 [[nodiscard]] OutputTable kernels_table(const Trace& trace, const Exploration& found);
 
 /// One row per segment that a plan of granularity 'segment' chose: launches in a row that share a
-/// clock, as often as their block repeats them.
+/// clock, with the number of times that their block repeats them.
 [[nodiscard]] OutputTable segments_table(const Trace& trace, const Exploration& found);
 
 }  // namespace rubato

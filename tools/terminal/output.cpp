@@ -16,7 +16,7 @@ namespace rubato {
 
 namespace {
 
-// What --output is to hold once the command has ended. Like standard output, there is one.
+// What goes into the file of --output once the command has ended. There is one for the process.
 struct KeptOutput {
   std::string path, text;
 };

@@ -17,8 +17,8 @@ class CommandLine;
 /// printed, whose name says the format. The referenced format must outlive parsing.
 void add_format_options(CommandLine& app, OutputFormat& format);
 
-/// Writes to standard output what a program or a person asked for: as JSON one document with every
-/// table, as JSON lines and CSV the last one, as text all, with an empty line after each.
+/// Writes tables to standard output. JSON: one document with every table. JSON lines and CSV: the
+/// last table. Text: all, with an empty line after each.
 void print_tables(const std::vector<NamedTable>& tables, OutputFormat format);
 
 /// Says on standard error that a file or folder was written; nothing of "-".
@@ -36,8 +36,8 @@ void check_extension(std::string_view option, const std::string& path,
 /// Done, or cut short by Ctrl-C: then a line on standard error says how much was done.
 [[nodiscard]] ExitStatus finished(std::size_t done, std::size_t total, std::string_view what);
 
-/// Writes what was printed to the file that --output names, if it does. @throws IoError as
-/// write_file
+/// Writes what was printed to the file that --output names; nothing without --output.
+/// @throws IoError as write_file
 void write_kept_output();
 
 /// Writes to standard output, or keeps it for --output; on a terminal every control character is

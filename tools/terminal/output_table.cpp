@@ -19,7 +19,7 @@ namespace rubato {
 
 namespace {
 
-// To so many characters, at least four.
+// Text cut to `most` characters, at least four; "..." stands for the rest.
 std::string cut_to(std::string text, std::size_t most) {
   if (display_width(text) <= most) return text;
   std::size_t end = 0, characters = 0;
@@ -36,14 +36,14 @@ struct TableColumn {
   std::size_t width = 0;
   bool left = false;  // text: may be shortened
 
-  // Of a text that is `needed`, all of it, as long as there is something else to leave out.
+  // The least width. A text that is `needed` keeps all of its own while others can be shortened.
   [[nodiscard]] std::size_t least(bool keep_needed, std::size_t least_text = 12) const {
     const bool whole = !left || column->whole || (keep_needed && column->room == Room::needed);
     return whole ? width : std::min(width, least_text);
   }
 };
 
-// What a text is not shortened below while there are details to leave out.
+// Width that a text keeps at least while there are columns of details to leave out.
 constexpr std::size_t beside_details = 20;
 
 template <class Width>
@@ -54,8 +54,9 @@ std::size_t total_width(const std::vector<TableColumn>& columns, Width width) {
   return total;
 }
 
-// Until the rest can be made to fit; the first column says what a row is of and stays.
-// @return their titles, from the left
+// Leaves columns out until the rest can be made to fit. The first one says what a row is of, and
+// stays.
+// @return titles of those left out, from the left
 std::vector<std::string> leave_out(std::vector<TableColumn>& columns, std::size_t most,
                                    const std::vector<std::string>& titles) {
   std::vector<std::size_t> places;
@@ -77,7 +78,7 @@ std::vector<std::string> leave_out(std::vector<TableColumn>& columns, std::size_
   return names;
 }
 
-// The widest texts first, those that are needed last.
+// Shortens texts until the table fits: the widest first, those that are needed last.
 void shorten(std::vector<TableColumn>& columns, std::size_t most) {
   std::size_t total = total_width(columns, [](const TableColumn& c) { return c.width; });
   for (const bool keep_needed : {true, false}) {
@@ -92,7 +93,7 @@ void shorten(std::vector<TableColumn>& columns, std::size_t most) {
   }
 }
 
-// What a reader does not see, or nothing.
+// The line that says what a reader does not see, or nothing.
 std::string cut_line(const std::vector<std::string>& left_out,
                      const std::vector<TableColumn>& columns,
                      const std::vector<std::string>& titles, std::size_t most) {
@@ -156,7 +157,7 @@ bool is_text(const Cell& cell) {
   return std::holds_alternative<std::string>(cell) || std::holds_alternative<bool>(cell);
 }
 
-// Of columns of the database.
+// The room of a column of the database.
 Room room_of(std::string_view name) {
   constexpr std::array spare{"time_s", "time_ms", "time_us", "energy_j", "created_utc", "host"};
   if (std::ranges::find(spare, name) != spare.end()) return Room::spare;
@@ -247,7 +248,7 @@ std::vector<std::vector<std::string>> OutputTable::shown(std::size_t longest_tex
 
 namespace {
 
-// What of a table a style has room for.
+// The part of a table that a style has room for.
 struct Layout {
   std::vector<TableColumn> columns;
   std::vector<std::string> left_out;  ///< titles, from the left

@@ -60,8 +60,8 @@ class OutputTable {
   /// a JSON object per line, or CSV with a header. Ends with a newline.
   [[nodiscard]] std::string render(OutputFormat format) const;
 
-  /// Aligned text that keeps to a width: names are shortened first, then columns left out, details
-  /// before others and the right before the left. A last line says both.
+  /// Aligned text that keeps to a width. Names are shortened. Where that is not enough, columns are
+  /// left out in the order of Room, the right before the left. A last line says both.
   [[nodiscard]] std::string text(const TableStyle& style = {}) const;
 
   /// Whether text() shows the column.
@@ -86,7 +86,7 @@ struct NamedTable {
 /// One JSON object with an array of rows per table.
 [[nodiscard]] std::string render_json_object(const std::vector<NamedTable>& tables);
 
-/// A query's rows. Programs get its own column names, and so do people, or else words:
+/// A query's rows as a table. Programs get the query's column names. People get names or words:
 /// "energy_change_low_pct" is "energy low %".
 enum class Titles { names, words };
 [[nodiscard]] OutputTable as_table(const QueryResult& result, Titles titles = Titles::names);

@@ -19,7 +19,7 @@ OutputTable wide_table(std::span<const SlackStep> steps, std::string_view title,
         {fmt::format("slack_{}_pct", slack_pct), fmt::format("{} {:.1f} %", title, slack_pct), 2});
   }
   OutputTable table(std::move(columns));
-  // A granularity's steps are together, all of them or, where the search was ended, the first.
+  // Steps of a granularity are neighbours. Where the search was ended, only the first are there.
   std::vector<Cell> row;
   const auto add = [&] {
     if (row.empty()) return;

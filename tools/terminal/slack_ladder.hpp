@@ -12,8 +12,8 @@ namespace rubato {
 /// clocks. No rows without steps.
 [[nodiscard]] OutputTable ladder_table(std::span<const SlackStep> steps, const Totals& baseline);
 
-/// What that saving comes to in money: the same plans, change of cost. Where it rises, more slack
-/// is not worth its time.
+/// The same plans in money: their change of cost. Where it rises from one slack to the next, more
+/// slack is not worth its time.
 [[nodiscard]] OutputTable cost_ladder_table(std::span<const SlackStep> steps,
                                             const Totals& baseline, const Prices& prices);
 

@@ -13,7 +13,7 @@ namespace rubato {
 
 namespace {
 
-// A name in a message.
+// A name as a message has it, cut to 100 bytes.
 std::string short_name(std::string text) {
   constexpr std::size_t most = 100;
   if (text.size() > most) text = text.substr(0, most - 3) + "...";

@@ -39,7 +39,7 @@ std::size_t terminal_columns() {
   return of_a_file;
 }
 
-// One line without its end: words as they fit, later lines a little further in.
+// Adds one line, broken at blanks where it does not fit; later lines are indented.
 // @param at  characters that stand before it
 void add_wrapped(std::string& text, std::string_view line, std::size_t columns,
                  std::string_view indent = "  ", std::size_t at = 0) {

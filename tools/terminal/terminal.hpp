@@ -26,12 +26,12 @@ struct TableStyle {
 /// whole. @param columns  > 0
 [[nodiscard]] std::string wrapped(std::string_view text, std::size_t columns);
 
-/// The help of a command, whose texts begin at one column: they go on below it; examples stay
-/// whole.
+/// The help of a command, wrapped. Its texts begin at one column and go on below that column;
+/// examples stay whole.
 /// @param columns  > 0
 [[nodiscard]] std::string wrapped_help(std::string_view text, std::size_t columns);
 
-/// Tables are as wide as they are from now on (--wide).
+/// From this call on tables are not fitted to a width (--wide).
 void show_tables_wide();
 
 enum class Ink { plain, bold, less, more };
@@ -40,7 +40,7 @@ enum class Ink { plain, bold, less, more };
 
 /// Says that a progress line stands on the terminal, which the next text must not run into.
 void note_progress();
-/// Erases it, if there is one.
+/// Erases the progress line, if there is one.
 void clear_progress();
 
 }  // namespace rubato

@@ -10,8 +10,8 @@ namespace rubato {
 
 /// What there is to show beside captured and predicted times.
 struct Shown {
-  bool replayed = false;  ///< other clocks
-  bool power = false;     ///< a log
+  bool replayed = false;  ///< the run at other clocks
+  bool power = false;     ///< a power log
 };
 
 /// Captured, reproduced, predicted and replayed run.

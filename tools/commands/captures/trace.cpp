@@ -78,7 +78,8 @@ OutputTable trace_table(const Trace& trace) {
   return table;
 }
 
-// @throws UsageError for a capture that another program wrote, compressed as they are
+// A trace of ours by name or file.
+// @throws UsageError for a compressed capture, which another program wrote
 Trace own_trace(const std::string& name) {
   if (name.ends_with(".gz") && std::filesystem::exists(name) && !is_trace(capture_format(name))) {
     throw UsageError(

@@ -85,7 +85,8 @@ void write_graph(const Options& o, const TrainingStep& shape) {
   tell("{}", summary(step));
 }
 
-// With the first unit, each a thousandth of the one before it, that it reaches.
+// `value` in the first unit that it reaches. Each unit is a thousandth of the one before it.
+// @param first  the size of units[0]
 std::string scaled(double value, double first, int digits,
                    const std::array<const char*, 3>& units) {
   std::size_t unit = 0;

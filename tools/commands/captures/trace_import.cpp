@@ -25,7 +25,7 @@ namespace {
 
 constexpr double ns_per_us = 1e3, ns_per_ms = 1e6;
 
-// Columns of what is summed, behind those that say of what.
+// Appends the columns of sums to those that say what is summed.
 std::vector<Column> sums_columns(std::vector<Column> columns) {
   columns.insert(columns.end(), {{.key = "launches"},
                                  {.key = "time_us", .for_programs = true},

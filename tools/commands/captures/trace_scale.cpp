@@ -126,8 +126,8 @@ std::vector<Cell> row_of(const DrawnStep& step) {
   return row;
 }
 
-// Every combination that the cluster has GPUs for; a single one is made in any case, and refused
-// there with what it needs.
+// Every combination of degrees that the cluster has GPUs for. A single one is always kept: making
+// it then fails with what it needs.
 struct Combinations {
   std::vector<ParallelStepInput> inputs;
   std::size_t left_out = 0;
@@ -230,7 +230,7 @@ void write_drawings(const ScaleOptions& o, const ScaleCaption& caption, const Sc
   if (!o.plot.empty()) write_output(o.plot, scale_svg(caption, runs.steps));
 }
 
-// One that cannot be is left out of many; alone it is refused.
+// Of many combinations one that cannot be made is left out. A single one is refused.
 ScaleRuns made_runs(const ScaleOptions& o, const Combinations& all, const RunContext& context) {
   struct Made {
     std::optional<DrawnStep> step;

@@ -44,7 +44,7 @@ struct Work {
   double scale = 1.0;
 };
 
-// Once for each spec and each captured run, before the first unit.
+// Says before the first unit what to know of each spec and each captured run, once each.
 void say_what_to_know(const SweepPlan& plan) {
   std::set<const GpuSpec*> specs;
   std::set<const CapturedFiles*> captured;

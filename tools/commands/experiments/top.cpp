@@ -56,7 +56,7 @@ std::string notes_of(const std::vector<SqlValue>& row) {
   return notes == nullptr ? std::string() : *notes;
 }
 
-// The best that keeps its slack, and the first of the table where that is another one.
+// The best unit that keeps its slack, and the first one of the table where that is another.
 Answer top_answer(const QueryResult& found, const QueryResult& kept, std::string_view by) {
   Answer answer;
   const std::vector<SqlValue>& first = found.rows.front();
@@ -72,7 +72,7 @@ Answer top_answer(const QueryResult& found, const QueryResult& kept, std::string
                                 unit_text(first, notes_of(first))));
 }
 
-// The first ones, or this one alone. What has no room is left out from the right.
+// The first `count` units, or `unit_id` alone. Columns without room are left out from the right.
 QueryResult units(const ResultStore& store, const UnitOrder& order, std::uint64_t count,
                   const SqlValue& unit_id = {}) {
   return store.query(

@@ -128,7 +128,7 @@ double mean_abs_pct(const std::vector<double>& errors) {
   return sum / static_cast<double>(errors.size());
 }
 
-// Powers without times, with the use of the GPU's units.
+// Fits powers that were measured without times, from the utilisation of the GPU's units.
 GpuSpec fit_utilisation(const CalibrateOptions& o, const RunContext& context) {
   constexpr std::size_t groups = 5;
   const GpuSpec frame = load_gpu_spec(o.gpu);
@@ -190,7 +190,7 @@ ExitStatus fit_file(const CalibrateOptions& o, const RunContext& context) {
   return write_fit(o, fit_sweep(o, context), true, context);
 }
 
-// Options that say what a shipped spec was made with.
+// The options that a shipped spec was made with.
 CalibrateOptions options_of(const ShippedFit& fit, const CalibrateOptions& asked) {
   CalibrateOptions o;
   o.gpu = fit.spec;
@@ -264,7 +264,7 @@ ExitStatus fit_shipped(const CalibrateOptions& asked, const RunContext& context)
   return ExitStatus::done;
 }
 
-// What says itself how it is fitted takes no options that say it as well.
+// --captures and --shipped say themselves what is fitted, and refuse options that say it too.
 void refuse_options(const CommandLine& line, std::string_view with,
                     std::initializer_list<const char*> options) {
   for (const char* option : options) {

@@ -70,7 +70,7 @@ GpuSpec frame_of(const CaptureCalibration& asked, const std::vector<Recorded>& a
   return load_gpu_for_devices(asked.gpu, devices, all.front().file);
 }
 
-// What the log of a capture says, put beside it.
+// The power log of a capture, aligned with it.
 std::vector<PowerWindow> windows_of(const CaptureCalibration& asked, const GpuSpec& spec,
                                     const Trace& step, const Recorded& recorded,
                                     std::span<const std::optional<TypicalTime>> times) {

@@ -13,10 +13,10 @@ namespace rubato {
 /// Every error that a spec carries, for programs.
 [[nodiscard]] OutputTable error_table(const GpuSpec& spec);
 
-/// For people the mean absolute ones, those that say most of how far to trust the fit first.
+/// Mean absolute errors, for people. Those that say most of how far to trust the fit come first.
 [[nodiscard]] OutputTable mean_errors_table(const GpuSpec& spec);
 
-/// The first of them in words; nothing where there is none.
+/// The first row of mean_errors_table() in words; nothing where there is none.
 [[nodiscard]] Answer fit_answer(const GpuSpec& spec);
 
 [[nodiscard]] OutputTable parameter_table(const SweepFit& fit);

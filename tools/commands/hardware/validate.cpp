@@ -101,7 +101,7 @@ std::string points_name(std::size_t points) {
   return points == 0 ? "4 of 5" : std::to_string(points);
 }
 
-// Measurement campaigns played on the sweep.
+// How often intervals hold (their coverage), by measurement campaigns simulated on the sweep.
 OutputTable coverage_table(const std::vector<CoverageRow>& rows) {
   OutputTable table({{"points", "points per kernel"},
                      {"predicted"},
@@ -160,7 +160,7 @@ Holdout holdout_of(const ValidateOptions& o) {
   return o.power_caps ? Holdout::power_caps : Holdout::few_points;
 }
 
-// --known tests the kernels the spec has; the others are told.
+// --known tests only kernels that the spec has: says which others the sweep has.
 void tell_unknown(const GpuSpec& spec, const Sweep& sweep) {
   std::vector<std::string> unknown;
   for (const SweepKernel& kernel : sweep.kernels) {
@@ -268,7 +268,7 @@ ExitStatus run(const ValidateOptions& o, const CommandLine& line, const RunConte
   return report(o, spec, sweep, options, points, context);
 }
 
-// Which models to compare, and for which plans; not with other ways to hold points out.
+// Which models to compare, and for which slacks. Excludes other ways to hold points out.
 void add_model_options(CommandLine& app, ValidateOptions& o,
                        std::initializer_list<Option*> others) {
   Option* model =

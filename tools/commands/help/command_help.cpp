@@ -26,8 +26,8 @@ std::vector<std::string> grains() {
   return names;
 }
 
-// What options of one name mean in every command. They are checked where they are read, since what
-// else they take, or with what, depends on others.
+// Adds the values of options that mean the same in every command. A command checks them where it
+// reads them, since what else it accepts may depend on other options.
 void add_known_values(OptionHelp& help) {
   if (is_called(help, "--granularity")) help.choices = grains();
   if (is_called(help, "--goal")) help.choices = goal_names();
@@ -80,7 +80,7 @@ CommandHelp describe(const CLI::App& app, const std::string& path) {
                    .commands = {}};
   for (const CLI::Option* option : app.get_options()) {
     if (option->get_group().empty()) continue;
-    // Some may be given either way.
+    // Some may be given by position and by name.
     if (option->get_positional()) help.options.push_back(describe(*option, true));
     if (option->nonpositional()) help.options.push_back(describe(*option, false));
   }

@@ -65,7 +65,7 @@ std::vector<Cell> cost_cells(const PlanOptions& o, const PipelinePlanner& planne
   return {cost, change_pct(cost, prices.of(base.time_s, base.energy_j, gpus))};
 }
 
-// Cells on jitter, none if it is not asked for.
+// Cells on jitter; none if it was not asked for.
 std::vector<Cell> jitter_cells(const PlanOptions& o, const PipelineWork& work,
                                const PipelinePlan& plan) {
   if (o.jitter_pct == 0.0) return {};
@@ -77,7 +77,7 @@ std::vector<Cell> jitter_cells(const PlanOptions& o, const PipelineWork& work,
   return {summary.mean_time_s, summary.p95_time_s};
 }
 
-// A status is news where a plan is missing; the others have their gap.
+// People see the status only where a plan is missing: of plans that were found the gap says it.
 std::vector<Column> plans_columns(bool all_found, bool with_intervals, bool with_jitter,
                                   bool with_costs, bool with_notes) {
   std::vector<Column> columns{
@@ -195,7 +195,7 @@ std::string plan_notes(const PlanOptions& o, const PipelinePlanner& planner,
               : "");
 }
 
-// Beside the answer, which is of the first plan in time.
+// What to doubt, beside the answer. Both are of the first plan that was found.
 std::string doubts_of(const PipelinePlanner& planner, const std::vector<PipelineResult>& plans,
                       const LoadedPipeline& loaded) {
   const auto first = std::ranges::find_if(plans, &PipelineResult::found);
@@ -277,7 +277,7 @@ void print_plans(const PlanOptions& o, const PipelinePlanner& planner,
   if (for_people) print_notes(plan_notes(o, planner, plans, loaded));
 }
 
-// All ways to look, for pipelines of any size that passes are improved for one by one.
+// With --gap every search runs, on pipelines of all sizes whose passes are improved one by one.
 void look_for_gap(const PlanOptions& o, const PipelineWork& work, PlannerOptions& options) {
   if (!o.gap_pct) return;
   if (!(*o.gap_pct >= 0.0))

@@ -34,7 +34,7 @@ struct ProfileOptions {
   OutputFormat format = OutputFormat::table;
 };
 
-// One log of each rank; several of them may be GPUs of one file.
+// One power log for each rank. Those of several ranks may be GPUs in one file.
 std::vector<PowerLog> read_power(const ProfileOptions& o) {
   const std::vector<std::string> files = files_of_patterns(o.power);
   const std::size_t gpus = o.power_gpus.size();

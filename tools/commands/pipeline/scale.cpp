@@ -34,7 +34,7 @@ Cell lowtime_change(const PipelineInput& input, const PipelineWork& work, const 
   }
 }
 
-// One of energy for each straggler, with its interval where there is one.
+// The table's columns: one of energy for each straggler, with its interval where there is one.
 std::vector<Column> scale_columns(const ScaleOptions& o) {
   std::vector<Column> columns{{"data_parallel", "replicas"},
                               {"microbatches"},
@@ -53,7 +53,7 @@ std::vector<Column> scale_columns(const ScaleOptions& o) {
   return columns;
 }
 
-// What plans save with each number of replicas, of one straggler's time.
+// What a plan saves with one number of replicas, at one straggler's time.
 struct ScaleSaving {
   std::uint64_t gpus = 0;
   double change_pct = 0.0;
@@ -61,7 +61,7 @@ struct ScaleSaving {
 };
 
 // One line for each straggler: least to most.
-// @param savings  of each factor, in the order of the replicas
+// @param savings  for each straggler's factor, in the order of the replicas
 Answer strong_scaling_answer(const ScaleOptions& o,
                              const std::vector<std::vector<ScaleSaving>>& savings) {
   Answer answer;

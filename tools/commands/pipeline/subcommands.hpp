@@ -39,11 +39,11 @@ void print_answered(const std::string& question, const Answer& answer, const Out
 /// Why plans of a pipeline have no intervals; nothing where they have.
 [[nodiscard]] std::optional<std::string> no_interval(const LoadedPipeline& loaded);
 
-/// Nothing where no_interval says why. Refers to `loaded`.
+/// What intervals of plans are made from, or nothing: no_interval() says why. Refers to `loaded`.
 [[nodiscard]] std::optional<PipelineIntervals> intervals_of(const LoadedPipeline& loaded,
                                                             const SwitchModel& switching);
 
-/// Of the change of energy, %; nothing without intervals or plan.
+/// The interval of a plan's change of energy, %; nothing without intervals or plan.
 [[nodiscard]] std::optional<Interval> energy_interval(
     const std::optional<PipelineIntervals>& intervals, const PipelinePlan& plan,
     const PipelineIntervalQuestion& question = {});
@@ -58,8 +58,8 @@ void add_interval(std::vector<Cell>& row, const std::optional<Interval>& interva
 /// modelled.
 [[nodiscard]] std::vector<Mark> marks_of(const LoadedPipeline& loaded, const PipelinePlan& plan);
 
-/// A line for each mark of the stages, of the default clocks and of these plans, which may be
-/// empty.
+/// A line for each mark of the stages, of the default clocks and of these plans.
+/// @param plans  may be empty
 [[nodiscard]] std::string marks_note(const LoadedPipeline& loaded,
                                      std::span<const PipelinePlan* const> plans = {});
 

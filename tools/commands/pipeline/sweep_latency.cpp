@@ -29,7 +29,8 @@ struct LatencyOptions {
   OutputFormat format = OutputFormat::table;
 };
 
-// As a stall; with `ahead` changes are asked for before the pass, and only the lead counts.
+// The latency is a stall. With `ahead` changes are asked for before the pass: the latency is a
+// lead, in which kernels run on.
 SwitchModel switching_at(const LatencyOptions& o, double latency_s, bool ahead) {
   SwitchModel switching;
   (ahead ? switching.core.lead_s : switching.core.stall_s) = latency_s;
@@ -53,9 +54,9 @@ void check(const LatencyOptions& o) {
 // Both plans at one latency: waited out, and asked for ahead of time.
 using PlansAtLatency = std::array<PipelineResult, 2>;
 
-// A plan that ends in time with long changes does so with short ones, and what ends in time waiting
-// for its changes does so without. So plans are made from the longest latency on and kept where
-// they are cheaper than the next.
+// A plan that ends in time with long changes of clock does so with short ones. One that ends in
+// time and waits for its changes does so without waiting. So plans are made from the longest
+// latency on, and an earlier plan is kept where it is cheaper than the one made there.
 std::vector<PlansAtLatency> plans_for(const LatencyOptions& o, const PipelineWork& work,
                                       double deadline_s, const RunContext& context) {
   std::vector<std::size_t> longest_first(o.latencies_us.size());

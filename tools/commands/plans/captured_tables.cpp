@@ -14,7 +14,7 @@
 
 namespace rubato {
 
-// Of the launches that take a clock.
+// Only launches that take a clock count.
 std::string plan_clocks_text(const GraphExploration& found, const GraphPlanResult& result) {
   std::vector<ClockId> clocks;
   for (const PlanClock& row : plan_clocks(*found.model, result)) clocks.push_back(row.clock);

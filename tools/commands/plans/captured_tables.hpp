@@ -14,24 +14,24 @@ namespace rubato {
 [[nodiscard]] std::string plan_clocks_text(const GraphExploration& found,
                                            const GraphPlanResult& result);
 
-/// Of plans of least cost, if there are some.
+/// The prices that plans of least cost were asked with; nothing if none were.
 [[nodiscard]] std::optional<Prices> asked_prices(const GraphExploration& found);
 
-/// As of traces: "strict_waste", "relaxed_waste", "least_cost".
+/// The goal, called as for traces: "strict_waste", "relaxed_waste", "least_cost".
 [[nodiscard]] std::string goal_name(const GraphPlanOutcome& outcome);
 
 /// Whether plans are late as they are played: "kept", "missed", "-" where they have no deadline.
 /// @param outcome  counted
 [[nodiscard]] std::string_view deadline_text(const GraphPlanOutcome& outcome);
 
-/// Of marks of plans whose changes were counted: the columns behind "played" say the same.
+/// Whether a plan whose changes were counted needs no such mark: columns behind "played" say it.
 [[nodiscard]] bool is_said_by_playing(const Mark& mark);
 
 [[nodiscard]] OutputTable captured_plans_table(const GraphExploration& found);
 [[nodiscard]] OutputTable captured_kernels_table(const GraphExploration& found);
-/// @param for_people  only those in which ranks waited longest
+/// @param for_people  only the collectives in which ranks waited longest
 [[nodiscard]] OutputTable collectives_table(const GraphExploration& found, bool for_people);
-/// Who came last how often; empty without collectives.
+/// Which rank came last, and how often; empty without collectives.
 [[nodiscard]] std::string late_ranks_note(const GraphExploration& found);
 
 [[nodiscard]] OutputTable captured_run_table(const GraphRequest& request,

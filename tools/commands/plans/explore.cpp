@@ -55,7 +55,7 @@ struct ExploreOptions {
 
 constexpr const char* default_gpu = "rtx-3080-ti";
 
-// A trace, or a table that says itself how often its kernels run.
+// The name of the trace, or of a table that says itself how often its kernels run.
 std::string heading_name(const ExploreOptions& o, const ExplorationInput& input) {
   return input.trace.provenance.generator == table_generator ? input.trace.name
                                                              : with_input_named(o.trace);
@@ -99,7 +99,7 @@ std::string options_json(const ExploreOptions& o, const ExplorationInput& input)
                              {"mem_switch_energy_j", or_null(o.switching.mem_energy_j)}});
 }
 
-// ", slack 2 %", of what has one.
+// ", slack 2 %"; empty for goals without slack, and for a slack of 0.
 std::string slack_text(const Goal& goal) {
   const auto* waste = std::get_if<LeastWaste>(&goal);
   return waste == nullptr || waste->slack_frac == 0.0
@@ -195,7 +195,7 @@ void print_results(const ExploreOptions& o, const ExplorationInput& input, const
 
 bool is_captured_run(const ExploreOptions& o) { return !o.ranks.empty() || names_capture(o.trace); }
 
-// Execution graphs know two goals.
+// Captured runs are planned for waste or for cost.
 void check_captured_goals(const QuestionOptions& o, const CommandLine& line) {
   for (const std::string& goal : o.goals) {
     if (names_waste(goal) || goal == "cost") continue;

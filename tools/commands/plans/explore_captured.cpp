@@ -105,7 +105,7 @@ std::string arcs_text(const ArcCounts& arcs) {
   return text;
 }
 
-// Of streams that have one: "0 of 2, -5 of 1". Empty: files do not say.
+// Priorities of streams that have one: "0 of 2, -5 of 1". Empty where the files do not say.
 std::string priorities_text(const std::vector<Capture>& captures) {
   std::map<std::int32_t, std::size_t, std::greater<>> streams;
   for (const Capture& capture : captures) {
@@ -177,7 +177,7 @@ std::string graph_note(const GraphExplorationInput& input, const GraphExploratio
         "Priorities of streams, as captured: {} (the lower, the more urgent; not "
         "used).\n",
         priorities);
-  // Whether a run joined by its messages is told by more than the times at which it was captured.
+  // Checks a run joined by its messages: usual lags, not captured times, must give its time back.
   if (found.run->ranks.messages.empty()) return text;
   std::string errors;
   for (const double error : usual_lag_errors(input.captures))

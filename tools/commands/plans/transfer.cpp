@@ -79,7 +79,7 @@ std::string describe(const StoredPlan& plan) {
                      printable(plan.trace));
 }
 
-// With columns as row_of has them.
+// Without rows; the columns are those of row_of.
 OutputTable transfer_table() {
   return OutputTable({{.key = "trace", .whole = true},
                       {.key = "plan_id", .for_programs = true},

@@ -34,7 +34,7 @@ GpuSpec without_limit(GpuSpec spec) {
   return spec;
 }
 
-// Of the rows at a locked clock, or of the others, by a fit to the rest.
+// Errors on the rows at a locked clock, or on the others, of a fit to the rest.
 OverlapErrors of_one_clock(const GpuSpec& a100, const std::vector<OverlapRow>& rows, bool locked) {
   std::vector<OverlapRow> held, others;
   for (const OverlapRow& row : rows)

@@ -172,7 +172,7 @@ PublishedSection figure7(const RunContext& context) {
   return section;
 }
 
-// What our own models say of a pipeline of which no profile was published.
+// What our own models say of a training whose profile was not published.
 struct ModelledTraining {
   std::optional<SavingInterval> interval;
   double saving_pct = 0.0;

@@ -46,7 +46,7 @@ std::vector<Reproduction> reproductions(const ReproduceOptions& o, const RunCont
   return list;
 }
 
-// Before anything is made. @throws UsageError
+// Checks the name before anything is made. @throws UsageError
 void expect_known(const std::string& experiment) {
   const std::vector<std::string> known{"all", "kareus2026", "perseus2024", "spaan2026", "steps"};
   if (std::ranges::find(known, experiment) != known.end()) return;
@@ -54,7 +54,7 @@ void expect_known(const std::string& experiment) {
       fmt::format("there is no experiment '{}'{}", experiment, did_you_mean(experiment, known)));
 }
 
-// Before anything is planned. @throws UsageError
+// Checks the extension before anything is planned. @throws UsageError
 bool is_markdown(const std::string& path) {
   const std::string extension = std::filesystem::path(path).extension().string();
   if (extension == ".html" || extension == ".md") return extension == ".md";

@@ -73,7 +73,7 @@ class InterruptedError : public Error {
   explicit InterruptedError(const std::string& what) : Error(ExitStatus::interrupted, what, {}) {}
 };
 
-/// Plans that Ctrl-C cut short are missing: before one is used.
+/// To be called before plans are used: Ctrl-C may have cut their search short.
 /// @throws InterruptedError if the user asked to stop
 void throw_if_interrupted(const RunContext& context);
 

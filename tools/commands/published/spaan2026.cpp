@@ -47,7 +47,7 @@ ExplorationInput paper_input(const char* spec) {
   return input;
 }
 
-// Of a plan against the default clocks, %.
+// Changes of time and energy of a plan against the default clocks, % (not s and J).
 Cost change_of(const Exploration& found, std::size_t plan) {
   const Totals &total = found.plans[plan].sim.total, &base = found.baseline.total;
   return {change_pct(total.time_s, base.time_s), change_pct(total.energy_j, base.energy_j)};
@@ -107,7 +107,7 @@ PublishedSection table2(const Exploration& found, const Exploration& blind) {
   return section;
 }
 
-// Where a kernel's first launch is set.
+// The clock of a kernel's first launch.
 std::string clock_of(const ExplorationInput& input, const Exploration& found, const Plan& plan,
                      KernelId kernel) {
   const std::vector<Site> launches = sites(input.trace);

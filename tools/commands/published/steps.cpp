@@ -43,8 +43,8 @@ PublishedStep megatron_22b(const char* model, Recomputation recomputation, doubl
   return {model, step, time_s};
 }
 
-// Of a batch, with its share of what follows the last one. Where batches are accumulated there is
-// no tensor parallelism, so that all collectives are reductions of gradients.
+// Time of a batch in the model, with its share of what follows the last batch. Where batches are
+// accumulated there is no tensor parallelism, so that all collectives are reductions of gradients.
 double modelled_s(const GpuSpec& spec, const PublishedStep& one) {
   const Trace trace = generate_training_step(one.step).trace;
   const GpuModel model(spec, trace);

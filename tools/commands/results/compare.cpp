@@ -42,7 +42,7 @@ std::int64_t number(const QueryResult& result) {
   return std::get<std::int64_t>(result.rows.front().front());
 }
 
-// Same questions, of other energies.
+// Says so where A and B answer the same questions about other energies.
 void note_host_power(const ResultStore& store, StoredRun a, StoredRun b) {
   const double a_w = stored_host_power_w(store, a), b_w = stored_host_power_w(store, b);
   if (a_w == b_w) return;

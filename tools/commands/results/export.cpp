@@ -83,7 +83,7 @@ struct ExportOptions {
   OutputFormat format = OutputFormat::csv;
 };
 
-// By the name of the file, unless an option says it.
+// The format is that of the file's name, unless an option says it.
 void choose_format(ExportOptions& o, const CommandLine& line) {
   if (!o.plan.run.empty()) {
     refuse(line, {"PART", "--csv", "--json-lines"}, "does nothing with --plan");
@@ -95,7 +95,7 @@ void choose_format(ExportOptions& o, const CommandLine& line) {
   if (o.out.ends_with(".jsonl")) o.format = OutputFormat::json_lines;
 }
 
-// Parts are of runs of traces.
+// A run of a trace: captured runs have no parts.
 std::int64_t run_of(const ResultStore& store, const std::string& name) {
   if (name.empty()) return latest_run(store);
   const auto number = parse_count(name.starts_with("run:") ? name.substr(4) : name);

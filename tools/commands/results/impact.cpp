@@ -112,7 +112,7 @@ Answer impact_answer(const ComparedImpact& found, const ImpactInputs& inputs) {
   return answer;
 }
 
-// Of a trace by its default time, of a captured run by captured time.
+// Shares of the time: at the default clocks of a trace, as captured of a captured run.
 std::string known_kernels_note(const ResultStore& store, StoredRun run) {
   const QueryResult shares = store.query(
       run.captured ? "SELECT 100.0 * source_measured_s / all_s, 100.0 * source_anchored_s / all_s, "

@@ -13,7 +13,7 @@ namespace rubato {
 
 namespace {
 
-// Of the newest run the plan that is exported, if it is one within a slack.
+// The plan that is exported of the newest run, if it is one within a slack.
 PlanName best_plan(const ResultStore& store) {
   const StoredRun run = find_stored_run(store, "latest");
   const PlanCandidate best = choose_plans(store, run, "", "", {}).plans.front();
@@ -23,7 +23,7 @@ PlanName best_plan(const ResultStore& store) {
       {.in = {}, .hint = "name one with --plan"});
 }
 
-// Run, what was planned, its GPU, whether changes of clock were counted apart, steps.
+// Columns: run, what was planned, its GPU, whether changes of clock were counted apart, steps.
 constexpr const char* plan_sql =
     "SELECT r.run_id, r.trace_name, r.gpu, p.counted_time_s IS NOT NULL, 1 FROM plans p JOIN runs "
     "r USING (run_id) WHERE p.plan_id = ? AND p.goal <> 'default' AND p.energy_j IS NOT NULL";

@@ -100,7 +100,7 @@ constexpr std::array captured_sections{
         "FROM v_verifications WHERE graph_run_id = ? ORDER BY verification_id"},
 };
 
-// A number is a run of a trace where there is one, as it always was.
+// A plain number is a run of a trace if there is one of that number, else a captured run.
 StoredRun run_named(const ResultStore& store, const std::string& name) {
   if (name.empty()) return find_stored_run(store, "latest");
   const auto number = parse_count(name);
@@ -145,7 +145,7 @@ std::string on_lines(const OutputTable& table) {
   return text;
 }
 
-// Each kind and reason once, with the plans that have it.
+// Each pair of kind and reason once, with the plans that have it.
 // @param notes  plan or nothing, kind and reason
 std::string notes_text(const QueryResult& notes) {
   std::vector<std::pair<std::string, std::string>> lines;  // what is said, of which plans
