@@ -26,8 +26,8 @@ enum class UnitOutcome {
 struct UnitAnswer {
   SolveStatus status = SolveStatus::infeasible;
   /// Against the default clocks. Of a captured run changes of clock are counted, so that nothing is
-  /// known where their cost is not. Nothing if infeasible.
-  std::optional<double> time_change_pct, energy_change_pct;
+  /// known where their cost is not.
+  std::optional<double> time_change_pct, energy_change_pct;  ///< as stored; nothing if infeasible
   bool in_time = true;       ///< of captured runs: the plan keeps its slack as it is played
   double wall_time_s = 0.0;  ///< of its exploration, over the number of units explored together
 };

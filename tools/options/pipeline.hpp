@@ -41,8 +41,9 @@ struct LoadedPipeline {
   /// With --model, else empty. Entry 2 v is the forward pass of virtual stage v, entry 2 v + 1 its
   /// backward pass.
   std::vector<KernelClocks> kernel_clocks;
-  std::optional<StageModelInput> modelled;  ///< with --model: what stages were modelled from
-  std::vector<Mark> marks;                  ///< what to know beside each of its savings
+  /// With --model: what the stages were modelled from.
+  std::optional<StageModelInput> modelled;
+  std::vector<Mark> marks;  ///< what to know beside each of its savings
 };
 
 /// Reads or models the profile and lays it over the schedule.

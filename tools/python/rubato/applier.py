@@ -1,7 +1,7 @@
 """Plays a plan on GPUs beside training: marks come in, a thread asks for clocks ahead of time, everything is given back.
 
-Marks cost the training thread a clock reading and a queue. Whatever fails in the thread is logged once and counted; clocks
-are given back and training goes on at the driver's.
+Marks cost the training thread one reading of the time and one entry in a queue. Whatever fails in the thread is logged once
+and counted; clocks are given back and training goes on at the driver's.
 """
 
 from __future__ import annotations

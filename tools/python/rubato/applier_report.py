@@ -13,10 +13,10 @@ class ApplierReport:
     granularity: Optional[str] = None  #: that was played; None: nothing was
     plan_id: Optional[int] = None  #: of it in the result database
     fallback: list[str] = field(default_factory=list)  #: why finer ones were not
-    latency_s: float = 0.0
+    latency_s: float = 0.0  #: from request to effect, as requests count on it
     steps: int = 0
     requests: int = 0  #: calls that changed a clock
-    ahead: int = 0  #: of them before their pass began
+    ahead: int = 0  #: of these, calls before their pass began
     late: int = 0  #: changes asked for when their pass had begun already
     unmatched_marks: dict[str, int] = field(default_factory=dict)  #: passes that the plan does not know
     planned_time_s: float = 0.0  #: in passes that the plan knows

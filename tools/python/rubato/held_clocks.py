@@ -1,4 +1,4 @@
-"""The clocks of one process's GPUs: asked for where they differ, looked at for somebody else's hand, given back."""
+"""The clocks of one process's GPUs: asked for where they differ, read back in case others change them, given back."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rubato.errors import RubatoError
 from rubato.plan_file import Clock
 
 READ_BACK_S = 1.0  #: between looks at what clock a GPU has
-FOREIGN_MHZ = 20  #: a reading as far from what was set is not rounding
+FOREIGN_MHZ = 20  #: a reading further than this from what was set is no rounding
 
 
 class HeldClocks:

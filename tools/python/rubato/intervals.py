@@ -14,7 +14,7 @@ _T_95 = (6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812, 1
 
 
 def t_95(freedom: int) -> float:
-    """95 % quantile of Student's t: both sides hold 90 %. @pre freedom >= 1"""
+    """95 % quantile of Student's t, for two-sided 90 % intervals. @pre freedom >= 1"""
     if freedom <= len(_T_95):
         return _T_95[freedom - 1]
     z = statistics.NormalDist().inv_cdf(0.95)

@@ -55,7 +55,7 @@ class Measurement:
     time_change_high_frac: float
 
     def write_csv(self, path: Union[str, Path]) -> None:
-        """For `rubato verify --measured`. Raises IoError."""
+        """Writes the file that `rubato verify --measured` reads. Raises IoError."""
         try:
             with open(path, "w", newline="", encoding="utf-8") as file:
                 writer = csv.writer(file, lineterminator="\n")
@@ -79,7 +79,7 @@ class Recorder(threading.Thread):
         super().__init__(name="rubato-recorder", daemon=True)
         self.gpus, self.clock = gpus, clock
         self.counted = all(gpu.energy_j() is not None for gpu in gpus)
-        self.steps: list[list[tuple[float, float]]] = [[] for _ in gpus]  # (s, J) as the counter moved, or each power
+        self.steps: list[list[tuple[float, float]]] = [[] for _ in gpus]  # (s, J) as the counter moved; without one (s, W)
         self.readings: list[tuple[float, Optional[int], Optional[int], Optional[float], frozenset[str]]] = []
         self.error: Optional[Exception] = None
         self._over = threading.Event()
@@ -108,14 +108,14 @@ class Recorder(threading.Thread):
             self.join()
 
     def energy_j(self, begin_s: float, end_s: float) -> float:
-        """Of all GPUs. The counter moves every 20 to 100 ms: its value between is interpolated."""
+        """Energy of all GPUs. The counter moves every 20 to 100 ms: its value between is interpolated."""
         if self.error:
             raise self.error
         return sum((_at(steps, end_s) - _at(steps, begin_s)) if self.counted else _mean(steps, begin_s, end_s) * (end_s - begin_s)
                    for steps in self.steps)
 
     def settled(self, end_s: float) -> bool:
-        """Whether the counter has moved since."""
+        """Whether the counter of every GPU has moved since `end_s`."""
         return self.error is not None or not self.counted or all(steps[-1][0] >= end_s for steps in self.steps)
 
 

@@ -12,7 +12,7 @@ from typing import Any, Iterable, Mapping, Optional, Sequence, Union
 from rubato.errors import DataError, IoError
 
 SCHEMA = 1
-SEGMENT = "segment"  #: granularity of runs of launches; "auto" in files of before
+SEGMENT = "segment"  #: granularity of runs of launches; "auto" in older files
 Shape = tuple[tuple[int, ...], tuple[int, ...]]  #: grid and block of a launch
 
 
@@ -70,7 +70,7 @@ class Plan:
     devices: tuple[DevicePlan, ...]
 
     def device(self, rank: int = 0) -> DevicePlan:
-        """That of a rank; a plan of one GPU is every rank's."""
+        """The device of a rank; without one the first: a plan of one GPU is every rank's."""
         return next((one for one in self.devices if one.rank == rank), self.devices[0])
 
     def playable(self) -> bool:

@@ -10,7 +10,7 @@ from rubato.errors import RubatoError
 from rubato.plan_file import PlanFile, load_plan
 
 WATCH_STEPS = 20  #: steps between looks at who is late
-LATE_FRAC = 0.02  #: of the others' median: less is noise
+LATE_FRAC = 0.02  #: of this rank's own time, by which the slowest rank is slower: less is noise
 
 
 def _distributed() -> Optional[Any]:
@@ -67,7 +67,7 @@ class StragglerWatch:
         self.tell(slowdown if slowdown > self.late_frac else 0.0)
 
     def tell(self, slowdown_frac: float) -> None:
-        """The same by hand, e.g. from a scheduler that knows of a throttled node."""
+        """Tells the Applier by hand, e.g. from a scheduler that knows of a throttled node."""
         if abs(slowdown_frac - self.slowdown_frac) > self.late_frac / 2 or (slowdown_frac == 0) != (self.slowdown_frac == 0):
             self.slowdown_frac = slowdown_frac
             self.applier.straggler(slowdown_frac)

@@ -18,7 +18,7 @@ class Results:
         with rubato.Results("results.db") as results:
             results.plans[["granularity", "energy_change_pct"]]
 
-    Each table and view is an attribute; v_plans is also `plans` unless a table has that name: views come first. Raises IoError
+    Each table and view is an attribute. `plans` is the view v_plans: views come before tables of the same name. Raises IoError
     where the file is missing, DataError where it is no database of rubato.
     """
 

@@ -81,7 +81,7 @@ def choose_plan(plans: Sequence[Plan], rank: int, latency_s: float, granularity:
                 learned_s: Optional[dict[str, float]] = None) -> tuple[Optional[Plan], list[str]]:
     """The first plan that a device with this latency can follow, and why finer ones were passed over.
 
-    None where none can: no plan of the file is of a granularity that was asked for, or known in order.
+    None where none can: of the granularity asked for, with a known order and segments that are long enough.
     """
     reasons = []
     for plan in plans:
@@ -136,7 +136,7 @@ class Timing:
             self.durations_s.append(lasted_s)
 
     def duration_s(self) -> Optional[float]:
-        """Expected of the pass that runs; None in the first step."""
+        """Expected duration of the pass that runs, s; None in the first step."""
         return self.durations_s[self.position] if 0 <= self.position < len(self.durations_s) else None
 
     def next_name(self) -> Optional[str]:

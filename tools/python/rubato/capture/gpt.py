@@ -71,5 +71,5 @@ def stage_module(torch: Any, shape: Shape, stages: int = 1, stage: int = 0, devi
 
 
 def random_tokens(torch: Any, shape: Shape, device: str = "cuda") -> Any:
-    """Of a microbatch, shape [batch, sequence], below the vocabulary."""
+    """Random tokens of a microbatch, shape [batch, sequence], below the vocabulary's size."""
     return torch.randint(0, shape.vocabulary, (shape.batch, shape.sequence), device=device)

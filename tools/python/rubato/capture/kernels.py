@@ -32,7 +32,7 @@ class Shape:
 
     @property
     def tokens(self) -> int:
-        """Of a batch."""
+        """Tokens of a batch."""
         return self.batch * self.sequence
 
     @property

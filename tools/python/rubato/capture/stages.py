@@ -19,7 +19,7 @@ SPIN_CYCLES = 2_000_000  # about a millisecond between two launches
 
 
 def pass_name(stage: int, instruction: str) -> str:
-    """As the file of single measurements names it."""
+    """The name of a pass in the file of single measurements."""
     return f"stage {stage} {instruction}"
 
 

@@ -87,7 +87,7 @@ def read_rows(path: Union[str, Path], gpu_name: Optional[str]) -> tuple[set[Key]
 
 
 def rows_done(path: Union[str, Path], gpu_name: Optional[str]) -> set[Key]:
-    """Of a file of ours. Raises DataError as read_rows."""
+    """Keys of the rows in a file of ours. Raises DataError as read_rows."""
     return read_rows(path, gpu_name)[0]
 
 

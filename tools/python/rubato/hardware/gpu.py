@@ -120,7 +120,7 @@ class Gpu:
 
 
 class Clocks:
-    """Sets clocks within a `with`; leaving it, however, gives both back to the driver.
+    """Sets clocks within a `with`; leaving it in any way gives both back to the driver.
 
     Locked clocks where the GPU has them, else application clocks. NVML cannot tell which
     clocks were locked before, so a lock set by somebody else is lifted too.
@@ -140,7 +140,7 @@ class Clocks:
                 if self.touched:
                     self.restore()
         finally:
-            if self.touched:  # a signal came just before they were held, or a first try failed
+            if self.touched:  # a signal came just before signals were held, or a first try failed
                 self.restore()
 
     def set(self, core_mhz: Request, mem_mhz: Request) -> None:

@@ -17,7 +17,7 @@ from typing import Any, Optional, Sequence
 
 READY, DONE, LEFT = b"ready\n", b"done\n", b"left\n"
 START_S = 20.0  #: most a guard may take to be ready
-AGAIN_S = 0.25  #: the second time it resets: a request may have been on its way when the trainer was killed
+AGAIN_S = 0.25  #: until clocks are reset a second time: a request may have been on its way when the trainer was killed
 POLL_S = 0.05  #: between looks, where the kernel has no pidfd
 PATIENCE_S = 600.0  #: how long zeusd may be gone until the guard gives up
 RETRY_S = 0.5  #: between tries to reach it
