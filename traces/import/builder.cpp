@@ -23,7 +23,7 @@ struct NameRule {
   KernelClass kind;
 };
 
-// The first part found decides, so special names come before general ones.
+// The first rule whose part is in the name decides, so special names come before general ones.
 constexpr std::array name_rules{
     NameRule{"nccl", KernelClass::communication},
     NameRule{"rccl", KernelClass::communication},
@@ -77,8 +77,9 @@ constexpr std::array name_rules{
     NameRule{"elementwise", KernelClass::elementwise},
 };
 
-// torch.compile names a kernel by all operators fused in it, so that a template of a product may be
-// called after a softmax; what it is stands before them: a template, element-wise, or a reduction.
+// torch.compile names a kernel by all operators fused in it, so the name of a matrix product may
+// hold "softmax". What the kernel is stands before them: a template (tem), an element-wise one
+// (poi, "pointwise") or a reduction (red, per).
 std::optional<KernelClass> class_of_inductor_kernel(std::string_view name) {
   const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
   if (has("triton_tem_"))
@@ -152,7 +153,7 @@ StepFinder::StepFinder(std::vector<Interval> intervals) : intervals_(std::move(i
 }
 
 std::optional<std::uint32_t> StepFinder::at(std::int64_t ts_ns) const {
-  // The first that ends later is the one that raises the latest end.
+  // The first interval that ends later is the one that raises the latest end.
   const auto end = std::ranges::upper_bound(latest_end_ns_, ts_ns);
   if (end == latest_end_ns_.end()) return std::nullopt;
   const Interval& first = intervals_[static_cast<std::size_t>(end - latest_end_ns_.begin())];
@@ -165,7 +166,7 @@ std::vector<std::optional<Pass>> passes_by_label(std::vector<PassLabel> labels,
   std::ranges::sort(labels, {}, &PassLabel::start_ns);
   std::ranges::sort(calls, {}, &LaunchCall::ts_ns);
   std::vector<std::optional<Pass>> passes(launches);
-  // Open labels, the narrowest on top; one that has ended goes when it gets there.
+  // Open labels, the narrowest on top. One that has ended is removed when it gets there.
   const auto wider = [](const PassLabel& a, const PassLabel& b) {
     return a.end_ns - a.start_ns > b.end_ns - b.start_ns;
   };
@@ -284,7 +285,7 @@ bool CaptureBuilder::launch(const CapturedLaunch& launch) {
   return true;
 }
 
-// By their start; who refers to a call is told its new place.
+// Puts calls in order of their start, and mends the indices of those that refer to them.
 void CaptureBuilder::sort_calls() {
   std::vector<std::uint32_t> order(capture_.calls.size()), place(capture_.calls.size());
   std::iota(order.begin(), order.end(), 0U);

@@ -1,6 +1,6 @@
 #pragma once
-// What importers share: one kernel per name, grid, block and shape, one stream per device and
-// number, launches in order of their start.
+// What importers share. It keeps one kernel per label, grid, block, pass and work, one stream per
+// device and number, and launches in order of their start.
 
 #include <cstdint>
 #include <map>
@@ -15,7 +15,7 @@
 
 namespace rubato {
 
-/// Times and lengths of time beyond this (63 years) come from damaged files; sums of two still fit.
+/// Times and durations beyond this (63 years) come from damaged files; sums of two still fit.
 inline constexpr std::int64_t max_time_ns = std::int64_t{2'000'000'000} * 1'000'000'000;
 
 /// Collects launches; finish() sorts and checks.
@@ -36,7 +36,8 @@ class CaptureBuilder {
   /// Index of a thread of the host.
   std::uint32_t thread(const CaptureThread& thread);
 
-  /// Index of a new call; finish() puts them in order. One of an absurd time lasts no time.
+  /// Index of a new call; finish() puts calls in order. A negative duration, or one longer than a
+  /// day, becomes 0.
   std::uint32_t call(const CapturedCall& call);
   [[nodiscard]] CapturedCall& call_at(std::uint32_t index) { return capture_.calls[index]; }
 
@@ -44,24 +45,25 @@ class CaptureBuilder {
   /// were not known.
   std::uint32_t group(const CaptureGroup& group);
 
-  /// The kernel with this label, launch shape and work; a new one where it has not been seen.
-  /// @param short_name  what a unique name begins with; that and the label are made printable
+  /// The kernel with this label, launch shape, pass and work; a new one where it has not been seen.
+  /// @param short_name  what its unique name begins with; name and label are made printable
   KernelId kernel(Kernel kernel, std::string_view short_name);
 
-  /// What was left out, counted by kind: "3 kernels: negative duration".
+  /// Counts what was left out, by kind: "3 launches with a negative duration".
   void leave_out(const std::string& what) { ++left_out_[what]; }
 
-  /// The launch, or a line in left_out if its times are absurd. @return whether it is kept
+  /// Adds the launch, or counts it as left out if its times are absurd. @return whether it is kept
   bool launch(const CapturedLaunch& launch);
 
-  /// Launches and calls in order, left_out filled, names of steps and devices printable.
+  /// The capture: launches and calls in order, left_out filled, names of steps, devices and groups
+  /// printable.
   /// @throws DataError if every launch was left out
   [[nodiscard]] Capture finish() &&;
 
  private:
   Capture capture_;
   std::unordered_map<std::string, KernelId> kernels_;
-  std::unordered_map<std::string, std::uint32_t> names_;  ///< how many began with it
+  std::unordered_map<std::string, std::uint32_t> names_;  ///< how many kernels began with it
   std::unordered_set<std::string> taken_;
   std::map<std::uint32_t, std::uint32_t> devices_;
   std::map<std::pair<std::uint32_t, std::int64_t>, std::uint32_t> streams_;
@@ -72,11 +74,11 @@ class CaptureBuilder {
   void sort_calls();
 };
 
-/// Microseconds or seconds of a file as whole nanoseconds; what no integer holds becomes so large
-/// that CaptureBuilder::launch leaves it out.
+/// A time in ns, rounded to whole ns. What no integer holds becomes so large that
+/// CaptureBuilder::launch leaves it out.
 [[nodiscard]] std::int64_t clamped_ns(double ns);
 
-/// The step around a time, found by bisection: there may be tens of thousands.
+/// Finds the step around a time, by binary search: there may be tens of thousands.
 class StepFinder {
  public:
   struct Interval {
@@ -120,7 +122,7 @@ struct LaunchCall {
 /// namespaces, template and call arguments.
 [[nodiscard]] std::string short_kernel_name(std::string_view full);
 
-/// What a kernel is by its name, see docs/trace-import.md; other if nothing matches.
+/// Class of a kernel by its name, see docs/trace-import.md; `other` if nothing matches.
 [[nodiscard]] KernelClass kernel_class_of(std::string_view full_name);
 
 /// Collective of an NCCL or RCCL kernel or of a framework's label, e.g. "ncclDevKernel_AllReduce",

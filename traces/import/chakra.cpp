@@ -21,9 +21,9 @@ namespace rubato {
 namespace {
 
 constexpr double ns_per_us = 1000.0;
-constexpr std::uint64_t collective_node = 7;
+constexpr std::uint64_t collective_node = 7;  // COMM_COLL_NODE of et_def.proto
 
-// Operators that only look at memory in another way.
+// Operators that compute nothing: they view memory in another way, allocate it or ask for a value.
 bool moves_nothing(std::string_view name) {
   static const std::unordered_set<std::string_view> views{"aten::view",
                                                           "aten::_unsafe_view",
@@ -96,7 +96,7 @@ class ChakraGraph {
   }
 
  private:
-  // By the names of a node's callers; cycles occur, so every node is asked once.
+  // By the names of a node's callers. Cycles occur, so every node is asked once.
   Pass pass_of(std::size_t node) {
     std::vector<std::size_t> way;
     Pass found = Pass::forward;
@@ -136,8 +136,8 @@ class ChakraGraph {
     return pass_of_label(launcher.name).value_or(Pass::unknown);
   }
 
-  // Work of the operators that launched, where their shapes are linked in: it goes to the kernel
-  // named like a product or attention, else to the longest.
+  // Work of the operators that launched, where their shapes are linked in. Of several kernels of
+  // one operator it goes to the one named like a product or attention, else to the longest.
   std::unordered_map<std::size_t, OperatorWork> works_of_device_nodes() {
     std::unordered_map<std::uint64_t, std::size_t> chosen;  // by the operator's id
     const auto rank = [&](std::size_t i) {
@@ -215,7 +215,7 @@ class ChakraGraph {
           "{} launches are shorter than 10 us and badly rounded to whole us", short_ones));
   }
 
-  // No times at all: the work of every innermost operator, from its shapes.
+  // Without times: the work of every innermost operator, from its shapes.
   void operators() {
     std::unordered_set<std::uint64_t> with_children;
     for (const ChakraNode& node : nodes_)
@@ -260,7 +260,7 @@ class ChakraGraph {
   std::vector<std::optional<Pass>> passes_;
 };
 
-// Nodes are read one by one; what cannot be read ends the file or, with partial, is left out.
+// Where the file is damaged it is an error or, with partial, what follows is left out.
 template <class Read>
 Capture import_nodes(const std::filesystem::path& path, const ImportOptions& options,
                      const Read& read) {

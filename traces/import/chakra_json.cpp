@@ -17,7 +17,7 @@ namespace {
 
 namespace ondemand = simdjson::ondemand;
 
-// Sizes of all tensors below a value; lists of tensors are taken apart.
+// Appends the sizes of all tensors below a value; lists of tensors are taken apart.
 void read_shapes(ondemand::value value, std::vector<std::vector<std::uint64_t>>& out,
                  int depth = 0) {
   constexpr int deepest = 16;
@@ -59,7 +59,7 @@ class NodeFields {
     }
     return std::nullopt;
   }
-  /// A time: absent and null are none, anything else must be a number.
+  /// A time: 0 where it is absent or null; anything else must be a number.
   [[nodiscard]] double time_us(std::initializer_list<std::string_view> keys) {
     for (const std::string_view key : keys) {
       ondemand::value value;

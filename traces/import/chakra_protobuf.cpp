@@ -11,9 +11,9 @@ namespace rubato {
 
 namespace {
 
-// One field of a message; `bytes` of wire type 2, else `number`.
+// One field of a message. Of wire type 0 (varint) `value` holds its content, else `bytes` does.
 struct Field {
-  std::uint64_t number = 0;  ///< of the field
+  std::uint64_t number = 0;  ///< which field, as in et_def.proto
   std::uint64_t wire = 0;
   std::uint64_t value = 0;
   std::string_view bytes;

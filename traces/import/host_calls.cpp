@@ -11,7 +11,7 @@ struct CallRule {
   CallKind kind;
 };
 
-// The first that fits decides: asynchronous copies come before blocking ones.
+// The first rule that fits decides.
 constexpr std::array rules{
     CallRule{"StreamSynchronize", CallKind::stream_sync},
     CallRule{"DeviceSynchronize", CallKind::device_sync},

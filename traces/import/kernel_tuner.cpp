@@ -24,8 +24,8 @@ constexpr std::string_view blanks = " \t\r\n";
 constexpr std::array<std::string_view, 3> settings{"nvml_gr_clock", "nvml_mem_clock",
                                                    "nvml_pwr_limit"};
 
-// What readers of sweeps take for numbers of a row or parts of its name; a parameter of that name
-// is none of them.
+// What readers of sweeps take for numbers of a row or parts of its name. A parameter of such a name
+// means something else and gets no column.
 constexpr auto columns_of_sweeps = std::to_array<std::string_view>(
     {"kernel", "workload", "workload_id", "batch_size", "stage", "instruction", "pass", "count",
      "core_mhz", "core_mhz_requested", "frequency", "time", "energy", "dram_bytes", "dram_active",
@@ -35,7 +35,7 @@ JsonDocument parse_cache(std::string_view text, const std::string& name) {
   try {
     return JsonDocument::parse(text, name);
   } catch (const DataError&) {
-    // The tuner appends; whoever interrupts it finds no closing braces.
+    // The tuner appends: the file of one that was interrupted has no closing braces.
     const auto end = text.find_last_not_of(std::string(blanks) + ",");
     try {
       return JsonDocument::parse(std::string(text.substr(0, end + 1)) + "}}", name);
@@ -51,8 +51,8 @@ std::string value_text(const JsonNode& value) {
   return value.boolean() ? "true" : "false";
 }
 
-// A number that is there and positive: failed configurations hold the name of an error, or a time
-// without end.
+// A number that is there, positive and below 1e15. Failed configurations hold the name of an error,
+// or an absurd time.
 std::optional<double> positive(const JsonNode& row, std::string_view key) {
   constexpr double absurd = 1e15;
   const auto value = row.find(key);
@@ -104,7 +104,7 @@ Cache cache_of(const JsonNode& root) {
   return cache;
 }
 
-// Those that tell configurations apart.
+// The parameters that tell configurations apart.
 std::vector<std::string> varying(const Cache& cache) {
   std::vector<std::string> out;
   for (const std::string& parameter : cache.parameters) {

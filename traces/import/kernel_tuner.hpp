@@ -10,18 +10,20 @@ namespace rubato {
 
 /// A cache as the text of a CSV table.
 struct KernelTunerTable {
-  /// kernel, gpu, core_mhz (observed) or core_mhz_requested (nvml_gr_clock), mem_mhz, power_cap_w,
-  /// time_s, energy_j or power_w, and the tuned parameters under their own names. A kernel is the
-  /// cache's with the values of those parameters that vary, clocks and limit aside.
+  /// Columns: kernel, gpu, core_mhz (observed) or core_mhz_requested (nvml_gr_clock), mem_mhz,
+  /// time_s, energy_j or power_w, power_cap_w, and the tuned parameters under their own names. A
+  /// kernel's name is the cache's, with the values of those parameters that vary, clocks and power
+  /// limit aside.
   std::string csv;
   std::vector<std::string> left_out;  ///< a line for configurations without a measurement, if any
 };
 
-/// Whether a text may be one: JSON, which no CSV is.
+/// Whether a text may be a cache: JSON, which no CSV is.
 [[nodiscard]] bool is_kernel_tuner_cache(std::string_view text) noexcept;
 
-/// Reads a cache, an unfinished one too (its closing braces are missing). Clocks: nvml_gr_clock and
-/// nvml_mem_clock as set, else core_freq and mem_freq as observed, to the nearest MHz. Times in ms.
+/// Reads a cache, an unfinished one too (its closing braces are missing). Clocks, MHz:
+/// nvml_gr_clock and nvml_mem_clock as set, else core_freq and mem_freq as observed, to the nearest
+/// MHz. Times of a cache are in ms, nvml_energy in J, nvml_power in W.
 /// @throws DataError if no configuration has a time, a clock, and nvml_energy or nvml_power
 [[nodiscard]] KernelTunerTable read_kernel_tuner_cache(std::string_view text,
                                                        const std::string& name);

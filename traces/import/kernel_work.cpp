@@ -41,7 +41,7 @@ Parts list_of(std::string_view text) {
   return {};  // cut off
 }
 
-// Template arguments behind a name, the name not being the end of a longer one.
+// Template arguments behind a name, where the name is not the end of a longer one.
 Parts arguments_of(std::string_view text, std::string_view name) {
   for (std::size_t at = text.find(name); at != std::string_view::npos;
        at = text.find(name, at + 1)) {
@@ -167,7 +167,7 @@ std::optional<NameWork> elementwise(std::string_view name, const LaunchShape& sh
   return streamed(threads * static_cast<double>(*items), functor_of(inner.front()), std::nullopt);
 }
 
-// A block takes a chunk of one tensor of a list, the last of a tensor being smaller.
+// A block takes a chunk of one tensor of a list; the last chunk of a tensor is smaller.
 std::optional<NameWork> multi_tensor(std::string_view name, const LaunchShape& shape) {
   constexpr double chunk = 65536.0;  // PyTorch's kChunkSize, and apex's 2048 * 32
   const Parts arguments = arguments_of(name, "multi_tensor_apply_kernel");
@@ -180,7 +180,7 @@ std::optional<NameWork> multi_tensor(std::string_view name, const LaunchShape& s
   const auto has = [&](std::string_view part) {
     return arguments[1].find(part) != std::string_view::npos;
   };
-  // Functor<type, depth, lists read, list written> reads those and writes one.
+  // Functor<type, depth, number of lists read, ...> reads that many tensors and writes one.
   const auto read = types.size() == 4 ? number_of(types[2]) : std::nullopt;
   double tensors = static_cast<double>(read.value_or(*depth)) + 1.0;
   if (has("Norm")) tensors = static_cast<double>(*depth);
@@ -190,7 +190,7 @@ std::optional<NameWork> multi_tensor(std::string_view name, const LaunchShape& s
   return NameWork{elements, elements * tensors * element->bytes, element->dtype};
 }
 
-// Blocks of queries x batch x heads; keys are taken to be as many as queries.
+// The grid is blocks of queries x batch x heads. Keys are taken to be as many as queries.
 std::optional<NameWork> flash_attention(std::string_view name, const LaunchShape& shape) {
   const bool backward = name.find("flash_bwd_dq_dk_dv_loop_seqk_parallel_kernel") != name.npos;
   if (!backward && name.find("flash_fwd_kernel") == name.npos) return std::nullopt;

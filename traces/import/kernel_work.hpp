@@ -10,23 +10,24 @@
 
 namespace rubato {
 
-/// What a name and a launch shape tell; a guess, often an upper bound.
+/// The work that a name and a launch shape tell; a guess, often an upper bound.
 struct NameWork {
   double flops = 0.0;       ///< per launch
-  double dram_bytes = 0.0;  ///< per launch, each tensor once
+  double dram_bytes = 0.0;  ///< per launch, each tensor moved once
   Dtype dtype = Dtype::unknown;
 
   friend bool operator==(const NameWork&, const NameWork&) = default;
 };
 
-/// Element-wise kernels, multi-tensor optimizers and flash attention of PyTorch.
-/// @param vector_items  elements a thread of vectorized_elementwise_kernel handles: 4, since
-///                      PyTorch 2.7 8
+/// Knows element-wise kernels, multi-tensor optimizers and flash attention of PyTorch; nothing for
+/// other names.
+/// @param vector_items  elements that a thread of vectorized_elementwise_kernel handles: 4, or 8
+///                      since PyTorch 2.7 (on Hopper and later)
 [[nodiscard]] std::optional<NameWork> work_from_name(std::string_view full_name,
                                                      const LaunchShape& shape, int vector_items);
 
-/// Gives kernels of unknown work that of their name, marked guessed. A guess that would need more
-/// than 10 TB/s or 5 PFLOP/s is none: no GPU has that.
+/// Gives kernels of unknown work the work of their name, marked `guessed`. A guess that would need
+/// more than 10 TB/s of DRAM or 5 PFLOP/s in the captured time is dropped.
 void guess_kernel_work(Capture& capture);
 
 }  // namespace rubato

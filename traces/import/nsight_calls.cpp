@@ -103,7 +103,7 @@ class CallKeeper {
     return std::ranges::lower_bound(records->second, position) - records->second.begin();
   }
 
-  // See keep_calls(): the id before that of the first record in the file, by process.
+  // By process: the id before that of the first record in the file, see keep_calls().
   [[nodiscard]] std::map<std::int64_t, std::int64_t> ids_before_first_record() const {
     std::map<std::int64_t, std::map<std::int64_t, std::size_t>> differences;
     for (const Synchronization& sync : tables_.synchronizations) {

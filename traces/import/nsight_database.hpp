@@ -1,7 +1,7 @@
 #pragma once
-// An export of Nsight Systems as a database that is only asked: which tables and columns it has,
-// and values of the type and size that are expected. Tables and columns exist only if there was
-// something to say.
+// An export of Nsight Systems, as a database that is only read: which tables and columns it has,
+// and values of the type and size that are expected. An export has a table or column only if there
+// was something to put in.
 
 #include <array>
 #include <cstddef>
@@ -15,16 +15,16 @@
 
 namespace rubato::nsight {
 
-/// Whether a time may be added to another one.
+/// Whether a time is within max_time_ns, so that it may be added to another one.
 [[nodiscard]] bool is_time(std::int64_t time_ns) noexcept;
 
-/// Nothing if it is no whole number.
+/// The whole number in a column; nothing if it holds none.
 [[nodiscard]] std::optional<std::int64_t> optional_integer(const SqlStatement& row, int column);
 
-/// Empty if it is no text.
+/// The text in a column; empty if it holds none.
 [[nodiscard]] std::string text(const SqlStatement& row, int column);
 
-/// The first columns of a row, nothing if one of them is no whole number.
+/// The first `Count` columns of a row; nothing if one of them holds no whole number.
 template <std::size_t Count>
 [[nodiscard]] std::optional<std::array<std::int64_t, Count>> all_integers(const SqlStatement& row) {
   std::array<std::int64_t, Count> numbers{};
@@ -38,7 +38,7 @@ template <std::size_t Count>
 
 class Database {
  public:
-  /// @throws DataError if it is no database, or has what no export has
+  /// @throws IoError if it is no database; DataError if it has computed columns, as no export has
   explicit Database(const std::filesystem::path& path);
 
   [[nodiscard]] const SqlConnection& connection() const noexcept { return connection_; }
@@ -49,7 +49,7 @@ class Database {
   [[nodiscard]] std::int64_t integer(const SqlStatement& row, int column) const;
   /// A time that may be added to another one, ns.
   [[nodiscard]] std::int64_t time(const SqlStatement& row, int column) const;
-  /// From 0 to `most`: of grids, of copies.
+  /// A size from 0 to `most`, of a grid or a copy.
   [[nodiscard]] std::int64_t size(const SqlStatement& row, int column, std::int64_t most) const;
 
  private:

@@ -168,7 +168,7 @@ class NsightLinker {
     return passes_by_label(std::move(labels), std::move(calls), tables_.work.size());
   }
 
-  // Times too far apart for a number are longer than a day anyway.
+  // Times whose difference no number holds are more than a day apart.
   static std::int64_t duration_ns(const Work& work) {
     std::int64_t duration_ns = 0;
     const bool absurd = __builtin_sub_overflow(work.end_ns, work.start_ns, &duration_ns);

@@ -21,7 +21,7 @@ constexpr std::int64_t most_devices = 1'000'000;
 constexpr int push_pop_range = 59, start_end_range = 60;
 constexpr std::string_view graphs_hint =
     "kernels are inside CUDA graphs; record with --cuda-graph-trace=node";
-constexpr int first_own = 9;  // column behind those that all device work has
+constexpr int first_own = 9;  // first column behind those that all device work has
 
 class TableReader {
  public:
@@ -203,7 +203,7 @@ class TableReader {
   void copies(std::string_view table, std::string_view kind_column) {
     if (!export_.has_table(table)) return;
     const bool copy = !kind_column.empty();
-    // Where it goes to, by ENUM_CUDA_MEM_KIND.
+    // Whether the file says what memory a copy goes to, by ENUM_CUDA_MEM_KIND.
     const bool ends = copy && export_.has_column(table, "dstKind");
     rows(select(table, copy ? (ends ? ", k.bytes, k.copyKind, k.dstKind" : ", k.bytes, k.copyKind")
                             : ", k.bytes"),

@@ -1,5 +1,5 @@
 #pragma once
-// What the tables of an Nsight Systems export say, as far as it matters here, before it is linked.
+// The rows of an Nsight Systems export, as far as they matter here, before they are linked.
 
 #include <cstdint>
 #include <filesystem>
@@ -26,8 +26,8 @@ struct Work {
   CopyEnds ends;
 };
 
-/// A call of the runtime. Processes and threads are global ids: process of a thread is the same
-/// number without its last 24 bits.
+/// A call of the runtime. Processes and threads are global ids: the process of a thread is the same
+/// number with its last 24 bits cleared.
 struct HostCall {
   std::int64_t thread, correlation, start_ns, end_ns;
   std::optional<CallKind> kind;  ///< nothing: of interest only if it launched something
@@ -56,7 +56,7 @@ struct NvtxRange {
 };
 
 struct Tables {
-  std::optional<std::int64_t> epoch_ns;  ///< of time 0
+  std::optional<std::int64_t> epoch_ns;  ///< UTC of time 0, ns since 1970
   std::map<std::uint32_t, std::string> gpu_names;
   std::vector<Work> work;         ///< at least one
   std::vector<NvtxRange> ranges;  ///< by thread, then start; the longer one first
@@ -67,6 +67,7 @@ struct Tables {
   std::map<std::pair<std::int64_t, std::int64_t>, std::optional<std::int32_t>> priorities;
 };
 
+/// Reads the tables of an export.
 /// @param builder  told what is left out
 /// @throws DataError naming the file, and the table or column
 /// @throws UsageError with SQLite's message if a table lacks a column

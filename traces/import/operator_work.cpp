@@ -92,7 +92,7 @@ std::optional<ConvolutionArguments> convolution_arguments(std::string_view name)
   return std::nullopt;
 }
 
-// Sizes of the result; those of the input where the stride is not known.
+// Sizes of a convolution's result; those of the input where the stride is not known.
 std::vector<std::uint64_t> convolved(const OperatorCall& call, const ConvolutionArguments& at,
                                      bool& known) {
   const auto &input = call.dims[0], &weight = call.dims[1];
@@ -186,7 +186,7 @@ OperatorWork work_of(const OperatorCall& call) {
   return streaming(call);
 }
 
-// Sizes of a damaged file, or of an empty tensor, for which no product is launched.
+// No: sizes of a damaged file, or of an empty tensor, for which no product is launched.
 bool is_plausible(const OperatorWork& work) {
   constexpr double most_work = 1e24;  // a month of a whole data centre
   constexpr std::uint64_t most_elements = std::uint64_t{1} << 50;

@@ -11,7 +11,7 @@
 
 namespace rubato {
 
-/// Operands of a call; a scalar has no dimensions.
+/// A call of an operator and its operands; a scalar has no dimensions.
 struct OperatorCall {
   std::string name;                              ///< "aten::mm"
   std::vector<std::vector<std::uint64_t>> dims;  ///< shape [operands][dimensions]
@@ -30,12 +30,17 @@ struct OperatorWork {
   WorkSource source = WorkSource::unknown;
 };
 
-/// Matrix products 2mnk, attention 4bhssd, convolutions 2 per output and weight of its channel, all
-/// `derived`; a convolution whose stride is not known counts as one of stride 1, and other
-/// operators as one FLOP per element of the largest operand, both `guessed`.
+/// Work of a call by rules.
+/// FLOPs that are `derived`: 2 m n k of a matrix product; 4 b h s s d of attention (b sequences of
+/// s tokens, h heads of width d; 10 b h s s d of its backward pass); of a convolution 2 for each
+/// output and weight of the output's channel, twice that of a backward pass that makes both
+/// gradients. FLOPs that are `guessed`: a convolution of unknown stride counts as one of stride 1,
+/// a transposed one by its input; any other operator does one FLOP per element of its largest
+/// operand.
 [[nodiscard]] OperatorWork operator_work(const OperatorCall& call);
 
-/// Whether the call runs two products of equal work: gradients of input and weights.
+/// Whether the call runs two products of equal work: the backward pass of a convolution that makes
+/// the gradients of input and of weights.
 [[nodiscard]] bool is_two_products(const OperatorCall& call);
 
 /// "c10::BFloat16", "float", "Half", "BFloat16" ...; unknown otherwise.

@@ -22,7 +22,7 @@ namespace {
 constexpr double ns_per_ms = 1e6;
 constexpr double longest_iteration_ms = 86'400e3;
 
-// A pass as the file has it, since the iteration began on this rank.
+// A pass as the file has it; times count from where the iteration began on this rank.
 struct PassTimes {
   bool forward = true;
   std::int64_t start_ns = 0, end_ns = 0;

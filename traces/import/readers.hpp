@@ -27,7 +27,8 @@ enum class CaptureFormat {
 }
 [[nodiscard]] std::string_view name_of(CaptureFormat value) noexcept;
 
-/// @throws IoError; DataError with a hint for what is not a capture (or a .nsys-rep)
+/// Format of a file.
+/// @throws IoError; DataError with a hint for what is not a capture, and for a .nsys-rep
 [[nodiscard]] CaptureFormat capture_format(const std::filesystem::path& path);
 
 /// Reads a file of any known format. Traces of ours become one stream without gaps; where they
@@ -49,11 +50,13 @@ enum class CaptureFormat {
                                              const ImportOptions& options);
 
 /// Chakra execution trace as JSON: the feeder's, or PyTorch's with or without device nodes. Without
-/// device nodes the launches have no times; their work comes from shapes.
+/// device nodes, operators are taken for launches: they have no times, and their work comes from
+/// shapes.
 [[nodiscard]] Capture import_chakra_json(const std::filesystem::path& path,
                                          const ImportOptions& options);
 
-/// CSV of Nsight Compute, raw page or one line per metric; DRAM bytes and FLOPs are counted ones.
+/// CSV of Nsight Compute, raw page or one line per metric. DRAM bytes and FLOPs are those counted
+/// by the hardware.
 [[nodiscard]] Capture import_nsight_compute(const std::filesystem::path& path,
                                             const ImportOptions& options);
 

@@ -43,12 +43,13 @@ bool can_be_steps(const NameSequence& sequence, const Repetition& found) {
       if (sequence.names[j] != sequence.names[i]) return false;
     }
   }
-  // Layers repeat as exactly as steps do; only what is in a period tells them apart.
+  // Layers repeat as exactly as steps do: only what a period holds tells them apart.
   const bool trains = (inside & optimizer_part) != 0 || inside == (forward_part | backward_part);
   return trains && inside == all;
 }
 
-// Any of the first positions gives as many whole steps.
+// Where the first step begins. A repetition may be longer than its whole periods: then any of its
+// first positions gives as many whole steps.
 std::size_t first_step(const NameSequence& sequence, const Repetition& found) {
   const std::size_t spare = (found.end - found.first) % found.period;
   std::size_t best = found.first;

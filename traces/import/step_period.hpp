@@ -26,10 +26,10 @@ struct StepPeriod {
 
 inline constexpr std::size_t least_period = 8;  ///< launches; shorter ones say nothing
 
-/// The period of the longest exact repetition that can be training steps: it covers half of the
-/// sequence (nine tenths if there are two periods only), holds every part that the sequence has,
-/// and among them an optimizer or both forward and backward: layers repeat, too. A step begins
-/// behind an optimizer's launches, else behind the longest pauses.
+/// The period of the longest exact repetition that can be training steps. Such a repetition covers
+/// half of the sequence, or nine tenths if it has two periods only. A period holds every part that
+/// the sequence has, and among them an optimizer, or both forward and backward: layers repeat too.
+/// A step begins behind an optimizer's launches, else behind the longest pauses.
 [[nodiscard]] std::optional<StepPeriod> find_step_period(const NameSequence& sequence);
 
 /// Names of the kernels on the busiest compute stream of a device, without copies, memsets and
@@ -39,8 +39,8 @@ inline constexpr std::size_t least_period = 8;  ///< launches; shorter ones say 
 [[nodiscard]] NameSequence name_sequence(const Capture& capture, std::uint32_t device,
                                          std::vector<std::size_t>& indices);
 
-/// Gives a capture without steps those that its sequence repeats, and the launches their step; sets
-/// step_source. Leaves it as it is where there are steps or no period is found.
+/// Gives a capture without steps those that its sequence repeats, and its launches their step; sets
+/// step_source. Leaves the capture as it is where it has steps or no period is found.
 void find_periodic_steps(Capture& capture);
 
 }  // namespace rubato

@@ -226,7 +226,7 @@ std::uint32_t ArgsReader::call_of(const Operands& operands, std::uint32_t name) 
   return id;
 }
 
-// Part of a text that has been parsed, so that there is more than padding behind it.
+// A list in a text that is being read, so that at least the padding follows it.
 ondemand::array ArgsReader::list(std::string_view text) {
   document_ = parser_.iterate(text.data(), text.size(), text.size() + json_padding).value();
   return document_.get_array().value();

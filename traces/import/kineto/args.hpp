@@ -24,7 +24,8 @@ namespace rubato::kineto {
   return {key, static_cast<std::size_t>(end - key)};
 }
 
-/// What a loop over an object finds. @throws simdjson::simdjson_error where it is no JSON
+/// The field that a loop over an object has found.
+/// @throws simdjson::simdjson_error where the text is no JSON
 [[nodiscard]] inline simdjson::ondemand::field field_of(
     simdjson::simdjson_result<simdjson::ondemand::field>&& found) {
   simdjson::ondemand::field field;
@@ -45,13 +46,13 @@ void for_fields(simdjson::ondemand::object& object, const Use& use) {
   }
 }
 
-/// The number, if the value is a whole one.
+/// The number, if the value is a whole number.
 [[nodiscard]] std::optional<std::int64_t> integer_of(simdjson::ondemand::value value);
 
-/// The whole number a text is, with blanks around it.
+/// The whole number that a text is, blanks around it aside; nothing if it is none.
 [[nodiscard]] std::optional<std::int64_t> integer_in(std::string_view text);
 
-/// Reads `args` objects; what is shared between events goes into Events.
+/// Reads the `args` objects of events. What several events share goes into Events.
 class ArgsReader {
  public:
   explicit ArgsReader(Events& events) : events_(events) {}
@@ -70,7 +71,7 @@ class ArgsReader {
   [[nodiscard]] std::optional<std::uint64_t> sent_bytes(simdjson::ondemand::object args);
 
  private:
-  // The text of the arguments that say what an operator was called with.
+  // The JSON text of the arguments that say what an operator was called with.
   struct Operands {
     std::string_view dims, types, values;
   };
@@ -80,7 +81,7 @@ class ArgsReader {
   simdjson::ondemand::array list(std::string_view text);
 
   Events& events_;
-  std::unordered_map<std::string, std::uint32_t> call_ids_;  ///< by text: layers repeat the same
+  std::unordered_map<std::string, std::uint32_t> call_ids_;  ///< by text: layers repeat their calls
   std::string key_;
   simdjson::ondemand::parser parser_;      ///< of operands
   simdjson::ondemand::document document_;  ///< of operands

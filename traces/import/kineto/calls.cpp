@@ -16,7 +16,7 @@ CallTable::CallTable(const Events& events) : events_(events) {
     const HostCall& call = events.host_calls[i];
     entries_.push_back({call.correlation, events.threads[call.thread].process, i});
   }
-  // Calls of no interest come behind others of the same correlation.
+  // Calls of one process and correlation stay in the order of the file.
   std::ranges::stable_sort(entries_, [](const Entry& a, const Entry& b) {
     return std::pair(a.process, a.correlation) < std::pair(b.process, b.correlation);
   });
@@ -49,13 +49,13 @@ std::optional<std::uint32_t> CallTable::find(std::uint32_t device, std::int64_t 
   return std::nullopt;
 }
 
-// Merged ranks have the same correlations, so counting hits is not enough: a call comes before its
-// work, and a rank's part of a merged file is in one piece as a rule. Every process gets a device
-// of its own before one gets a second.
+// Merged ranks have the same correlations, so to count hits is not enough. Two facts help: a call
+// comes before its work, and a rank's part of a merged file is in one piece as a rule. Every
+// process gets a device of its own before one gets a second.
 void CallTable::find_owners() {
   struct Fit {
     std::uint64_t hits = 0;
-    double distance = 0.0;  ///< in the lists of calls and of work, as shares of them
+    double distance = 0.0;  ///< of places in the lists of calls and of work, as shares of the lists
     std::int64_t lag_ns = 0;
   };
   std::map<std::pair<std::uint32_t, std::uint32_t>, Fit> fits;  // by device and process
@@ -139,7 +139,7 @@ std::vector<std::optional<std::uint32_t>> keep_calls(
 
 namespace {
 
-// The innermost label around each launch, each label to the first kernel under it.
+// The innermost label around each launch. Each label is given to the first kernel under it only.
 std::vector<const MessageLabel*> labels_of(
     const Events& events, const std::vector<std::optional<std::uint32_t>>& launch_call) {
   std::vector<const MessageLabel*> labels;

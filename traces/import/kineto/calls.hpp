@@ -11,8 +11,9 @@
 
 namespace rubato::kineto {
 
-/// Calls by process and correlation. Device events do not name their process: where several
-/// processes share a file, each device is given to the one whose calls fit its work best.
+/// Calls by process and correlation (the number that links a call to the work it launched). Device
+/// events do not name their process. Where several processes share a file, each device is given to
+/// the process whose calls fit its work best.
 class CallTable {
  public:
   /// @param events  must outlive the table
@@ -23,7 +24,7 @@ class CallTable {
     return find(work.device, work.correlation);
   }
 
-  /// The same for any call that has to do with a device.
+  /// As call_of, for any call that has to do with a device.
   [[nodiscard]] std::optional<std::uint32_t> find(std::uint32_t device,
                                                   std::int64_t correlation) const;
 
@@ -43,7 +44,7 @@ class CallTable {
   void find_owners();
 
   const Events& events_;
-  std::vector<Entry> entries_;  ///< by process, then correlation; the first call of each
+  std::vector<Entry> entries_;  ///< by process, then correlation; of equal ones the first counts
   std::vector<Owner> owners_;   ///< by device; empty for one process
 };
 

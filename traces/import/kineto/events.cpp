@@ -44,8 +44,8 @@ Category category_of(std::string_view cat) {
   return found == std::end(known) ? Category::skipped : found->category;
 }
 
-// The category without parsing the event, where its key is plainly there: what is of no interest
-// may be damaged, unless it has swallowed other events for want of a quote.
+// Whether an event is of no interest, seen without parsing it: such an event may be damaged. One
+// with two phases has swallowed other events for want of a quote, and is not skipped.
 bool surely_skipped(std::string_view event) {
   const std::size_t key = event.find("\"cat\":");
   const std::size_t phase = event.find("\"ph\":");
@@ -109,7 +109,7 @@ class EventReader {
   }
 
  private:
-  // Parsed as a whole first: what is read of it then is known to be JSON.
+  // The block is parsed as a whole first: what is read of it then is known to be JSON.
   std::optional<std::size_t> block(std::string_view text) {
     if (dom_.parse(text.data(), text.size(), false).error() != simdjson::SUCCESS) return 0;
     std::size_t done = 0;
@@ -154,7 +154,7 @@ class EventReader {
     std::optional<std::uint64_t> sent_bytes;
   };
 
-  // From front to back, once; most events are done with after their category.
+  // Reads an event from front to back, once. Most events are done with after their category.
   void read(ondemand::object& object) {
     Event event;
     bool args_come_first = false;
@@ -210,7 +210,7 @@ class EventReader {
     return token;
   }
 
-  // By the text as it is written; it is unescaped once.
+  // Names are looked up as they are written, so that each is unescaped once.
   std::uint32_t name_id(ondemand::value value) {
     const std::string_view raw = value.raw_json_token();
     if (const auto known = raw_names_.find(raw); known != raw_names_.end()) return known->second;
@@ -300,7 +300,7 @@ class EventReader {
     return parse_us(token);
   }
 
-  // Processes and threads are numbers as a rule; others count down from -1.
+  // Processes and threads are numbers as a rule. Others are numbered from -1 down.
   std::uint32_t thread_of(const Event& event) {
     if (event.process == last_process_ && event.thread == last_thread_) return last_id_;
     last_process_ = event.process;

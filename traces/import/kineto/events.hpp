@@ -28,15 +28,15 @@ struct HostCall {
   std::int64_t correlation;
   std::int64_t start_ns, duration_ns;
   std::uint32_t thread;
-  std::optional<CallKind> kind;  ///< nothing: unless some work has its correlation, of no interest
+  std::optional<CallKind> kind;  ///< nothing: of interest only if some work has its correlation
 };
 
-/// What Kineto knows of a synchronising call or of an event record beyond the call itself, by
-/// `cuda_sync` and `cuda_event` events; -1: not said.
+/// What Kineto knows of a synchronising call or of an event record beyond the call itself. It comes
+/// from `cuda_sync` and `cuda_event` events; -1: not said.
 struct SyncDetail {
   std::uint32_t device = 0;
   std::int64_t correlation = -1;  ///< of the call
-  std::int64_t stream = -1;       ///< that waits, is waited for or recorded
+  std::int64_t stream = -1;       ///< that waits, is awaited or is recorded
   std::int64_t recorded_stream = -1, record_correlation = -1;
 };
 
@@ -54,10 +54,10 @@ struct Span {
   std::uint32_t thread;
   std::uint32_t name;
   std::int64_t external_id;
-  std::uint32_t call;  ///< index into calls, 0: shapes unknown
+  std::uint32_t call;  ///< index into Events::calls, 0: shapes unknown
 };
 
-/// What a device did. Small: there may be millions.
+/// What a device did. Kept small: there may be millions. -1: not said.
 struct DeviceWork {
   std::uint32_t name = 0, device = 0;
   std::int64_t stream = 0, start_ns = 0, duration_ns = 0;
@@ -65,7 +65,7 @@ struct DeviceWork {
   std::int64_t copied_bytes = -1;
   std::optional<std::int32_t> priority;
   LaunchShape shape{{0, 0, 0}, {0, 0, 0}};
-  std::uint32_t message = 0;  ///< index into messages, 0: none
+  std::uint32_t message = 0;  ///< index into Events::messages, 0: none
   KernelClass kind = KernelClass::other;
   bool is_kernel = false;
 };
@@ -77,7 +77,7 @@ struct Message {
   Dtype dtype = Dtype::unknown;
 };
 
-/// Numbers by text, looked up without a copy of it.
+/// Hash of a text, so that maps by text are searched without a copy of it.
 struct TextHash {
   using is_transparent = void;
   std::size_t operator()(std::string_view text) const {
@@ -86,7 +86,7 @@ struct TextHash {
 };
 using TextIds = std::unordered_map<std::string, std::uint32_t, TextHash, std::equal_to<>>;
 
-/// Strings by number.
+/// Strings by number: each different one is kept once.
 class Names {
  public:
   std::uint32_t id(std::string_view name) {
@@ -102,8 +102,10 @@ class Names {
   std::vector<const std::string*> names_;
 };
 
+/// Larger numbers of devices come from damaged files.
 inline constexpr std::int64_t most_devices = 1'000'000;
 
+/// The events of a file, in its order. The first of `calls` and of `messages` stands for none.
 struct Events {
   Names names;
   std::vector<Span> operators, annotations;
@@ -115,14 +117,15 @@ struct Events {
   std::vector<MessageLabel> message_labels;
   std::vector<DeviceWork> work;
   std::vector<Message> messages{Message{}};
-  std::optional<std::int64_t> epoch_ns;  ///< of time 0
+  std::optional<std::int64_t> epoch_ns;  ///< UTC of time 0, ns since 1970
   std::vector<std::pair<std::uint32_t, std::string>> device_names;
   std::vector<CaptureGroup> groups;  ///< of the file as a whole
   std::optional<std::uint32_t> rank, world_size;
 };
 
+/// Reads the events of a file, and what it says beside them (head.hpp).
 /// @param builder  told what is left out
-/// @throws DataError naming the file and the byte
+/// @throws IoError; DataError naming the file and the byte, or if there is no device work in it
 [[nodiscard]] Events read_events(const std::filesystem::path& path, const ImportOptions& options,
                                  CaptureBuilder& builder);
 

@@ -15,7 +15,7 @@ namespace rubato::kineto {
 /// @throws DataError if it is no JSON; what is not as expected is skipped
 void read_head_member(std::string_view key, std::string_view value, Events& events);
 
-/// A number of ranks or the number of one, if it may be; no run has more than ten million.
+/// The value as a rank or a number of ranks; nothing if it is below 0 or above ten million.
 [[nodiscard]] std::optional<std::uint32_t> rank_of(std::optional<std::int64_t> value);
 
 }  // namespace rubato::kineto

@@ -74,7 +74,7 @@ class KinetoLinker {
   }
 
  private:
-  // Of the launch of some work; null if the file does not say.
+  // The call that launched some work; null if the file does not say.
   [[nodiscard]] const HostCall* call_of(std::size_t work) const {
     return launch_call_[work] ? &events_.host_calls[*launch_call_[work]] : nullptr;
   }
@@ -85,8 +85,8 @@ class KinetoLinker {
     bool optimizer = false;
   };
 
-  // What encloses each launch on its thread. Spans of a thread nest, so that the innermost is the
-  // last one begun that has not ended.
+  // What encloses each launch call on its thread. Spans of a thread nest, so the innermost one is
+  // the last that has begun and not ended.
   std::vector<HostContext> contexts() {
     struct Asked {
       std::int64_t ts_ns;
@@ -146,7 +146,7 @@ class KinetoLinker {
     return spans;
   }
 
-  // Of several processes in one file each marks its own; equal names are one step.
+  // Each of several processes in one file marks its own steps; equal names are one step.
   void find_steps() {
     std::vector<const Span*> marks;
     for (const Span& span : events_.annotations) {
@@ -176,7 +176,7 @@ class KinetoLinker {
     return own == steps_.end() ? std::nullopt : own->second.at(call.start_ns);
   }
 
-  // Labels count whatever their thread: backward work is launched by another one.
+  // Labels count for all threads: backward work is launched by another thread than the label's.
   std::vector<std::optional<Pass>> labelled_passes() {
     std::vector<PassLabel> labels;
     for (const Span& span : events_.annotations) {
@@ -196,8 +196,8 @@ class KinetoLinker {
     double of_work = 1.0;
   };
 
-  // The call of an operator belongs to one of its kernels: the product to the kernel that is
-  // named like one, else to the longest. Two products of one operator have a kernel each.
+  // The work of an operator's call goes to one of its kernels: to the kernel that is named like a
+  // product or attention, else to the longest. Two products of one operator have a kernel each.
   std::vector<Share> calls_of_kernels(const std::vector<const Span*>& operator_of) {
     const auto is_product = [&](std::size_t i) {
       return events_.work[i].kind == KernelClass::gemm ||
@@ -262,7 +262,7 @@ class KinetoLinker {
     return out;
   }
 
-  // Most launches are of a kernel that has been seen, with the same grid and call.
+  // Most launches are of a kernel that has been seen with the same grid and call: looked up first.
   KernelId kernel_id(const DeviceWork& work, Pass pass, const Share& share) {
     struct Key {
       std::uint32_t name, message;
